@@ -1,0 +1,199 @@
+package engine
+
+import (
+	"encoding/binary"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// A Batch is rows as column vectors. It is reused: Reset keeps the memory, so
+// that filling one allocates nothing once it has grown.
+type Batch struct {
+	Columns []Vector
+	rows    int
+}
+
+// A Vector holds one column of a batch. Which field carries the values depends
+// on the type.
+type Vector struct {
+	Type   Type
+	Ints   []int64   // Int32, Int64, Time
+	Floats []float64 // Float32, Float64
+	Bytes  []byte    // Varchar, Char, Decimal: the values end to end
+	Ends   []int     // where each value of Bytes ends
+	nulls  []uint64  // bitmap; empty when nothing is NULL
+}
+
+// NewBatch returns an empty batch of the columns.
+func NewBatch(cols []Column) *Batch {
+	b := &Batch{Columns: make([]Vector, len(cols))}
+	for i, c := range cols {
+		b.Columns[i].Type = c.Type
+	}
+	return b
+}
+
+// Rows returns the number of rows.
+func (b *Batch) Rows() int { return b.rows }
+
+// Reset empties the batch.
+func (b *Batch) Reset() {
+	b.rows = 0
+	for i := range b.Columns {
+		v := &b.Columns[i]
+		v.Ints, v.Floats, v.Bytes, v.Ends, v.nulls = v.Ints[:0], v.Floats[:0], v.Bytes[:0], v.Ends[:0], v.nulls[:0]
+	}
+}
+
+// EndRow counts a row, once each column has got its value.
+func (b *Batch) EndRow() { b.rows++ }
+
+// EndRows counts n rows, for fillers that go column by column.
+func (b *Batch) EndRows(n int) { b.rows += n }
+
+// AppendBytes appends a value to a vector of a byte type.
+func (v *Vector) AppendBytes(p []byte) {
+	v.Bytes = append(v.Bytes, p...)
+	v.Ends = append(v.Ends, len(v.Bytes))
+}
+
+// EndBytes ends a value whose bytes were appended to v.Bytes directly.
+func (v *Vector) EndBytes() { v.Ends = append(v.Ends, len(v.Bytes)) }
+
+// AppendNull appends a NULL to the vector.
+func (v *Vector) AppendNull() {
+	var row int
+	switch v.Type {
+	case Float32, Float64:
+		row, v.Floats = len(v.Floats), append(v.Floats, 0)
+	case Varchar, Char, Decimal:
+		row = len(v.Ends)
+		v.EndBytes()
+	default:
+		row, v.Ints = len(v.Ints), append(v.Ints, 0)
+	}
+	for len(v.nulls) <= row/64 {
+		v.nulls = append(v.nulls, 0)
+	}
+	v.nulls[row/64] |= 1 << (row % 64)
+}
+
+// Null reports whether row i is NULL.
+func (v *Vector) Null(i int) bool {
+	return i/64 < len(v.nulls) && v.nulls[i/64]>>(i%64)&1 == 1
+}
+
+// Value returns the bytes of row i of a byte type. They are valid until the
+// batch is reset.
+func (v *Vector) Value(i int) []byte {
+	from := 0
+	if i > 0 {
+		from = v.Ends[i-1]
+	}
+	return v.Bytes[from:v.Ends[i]]
+}
+
+// AppendText appends the text of row i, not NULL, to dst: numbers in the
+// shortest form that reads back exactly, times as YYYY-MM-DD hh:mm:ss in UTC,
+// bytes as they are, unquoted.
+func (v *Vector) AppendText(dst []byte, i int) []byte {
+	switch v.Type {
+	case Float32:
+		return strconv.AppendFloat(dst, v.Floats[i], 'g', -1, 32)
+	case Float64:
+		return strconv.AppendFloat(dst, v.Floats[i], 'g', -1, 64)
+	case Time:
+		return AppendTime(dst, v.Ints[i])
+	case Varchar, Char, Decimal:
+		return append(dst, v.Value(i)...)
+	}
+	return strconv.AppendInt(dst, v.Ints[i], 10)
+}
+
+// TimeLayout is how engines that take times as text get them, UTC.
+const TimeLayout = "2006-01-02 15:04:05"
+
+// AppendTime appends a time, given as microseconds since the epoch, in
+// TimeLayout. Four-digit years are written without package time, which takes
+// most of the encoding of a row otherwise.
+func AppendTime(dst []byte, us int64) []byte {
+	secs := us / 1e6
+	days := secs / 86400
+	rest := secs % 86400
+	if us < 0 || days > 2932896 { // before 1970 or past 9999
+		return time.UnixMicro(us).UTC().AppendFormat(dst, TimeLayout)
+	}
+	// Civil date from days since the epoch: Howard Hinnant,
+	// "chrono-Compatible Low-Level Date Algorithms", civil_from_days.
+	z := days + 719468
+	era := z / 146097
+	doe := z - era*146097
+	yoe := (doe - doe/1460 + doe/36524 - doe/146096) / 365
+	doy := doe - (365*yoe + yoe/4 - yoe/100)
+	mp := (5*doy + 2) / 153
+	d := doy - (153*mp+2)/5 + 1
+	m := mp + 3
+	y := yoe + era*400
+	if m > 12 {
+		m -= 12
+		y++
+	}
+	two := func(n int64) (byte, byte) { return byte('0' + n/10), byte('0' + n%10) }
+	y1, y2 := two(y / 100)
+	y3, y4 := two(y % 100)
+	m1, m2 := two(m)
+	d1, d2 := two(d)
+	h1, h2 := two(rest / 3600)
+	i1, i2 := two(rest % 3600 / 60)
+	s1, s2 := two(rest % 60)
+	return append(dst, y1, y2, y3, y4, '-', m1, m2, '-', d1, d2, ' ', h1, h2, ':', i1, i2, ':', s1, s2)
+}
+
+// A Sum is an order-independent checksum of a set of rows: the sum, modulo
+// 2^64, of a 64-bit hash (xxHash64) of each row's values. Rows that are there
+// twice or not at all change it, wherever they lie.
+type Sum struct {
+	Rows int64
+	Hash uint64
+	buf  []byte
+}
+
+// Add adds the rows of b, without the columns for which skip is true (nil
+// skips none).
+func (s *Sum) Add(b *Batch, skip []bool) {
+	for i := range b.rows {
+		s.AddRow(b, i, skip)
+	}
+}
+
+// AddRow adds row i of b.
+func (s *Sum) AddRow(b *Batch, i int, skip []bool) {
+	buf := s.buf[:0]
+	for c := range b.Columns {
+		if skip != nil && skip[c] {
+			continue
+		}
+		v := &b.Columns[c]
+		switch {
+		case v.Null(i):
+			buf = append(buf, 0xff)
+		case v.Type == Float32 || v.Type == Float64:
+			buf = binary.LittleEndian.AppendUint64(append(buf, 1), math.Float64bits(v.Floats[i]+0)) // +0: -0 equals 0
+		case v.Type == Varchar || v.Type == Char || v.Type == Decimal:
+			p := v.Value(i)
+			buf = binary.AppendUvarint(append(buf, 2), uint64(len(p)))
+			buf = append(buf, p...)
+		default:
+			buf = binary.LittleEndian.AppendUint64(append(buf, 3), uint64(v.Ints[i]))
+		}
+	}
+	s.buf = buf
+	s.Rows++
+	s.Hash += xxhash.Sum64(buf)
+}
+
+// Equal reports whether two sums are of the same rows.
+func (s *Sum) Equal(o *Sum) bool { return s.Rows == o.Rows && s.Hash == o.Hash }

@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Classes of errors. Engines mark what a server says with one of them, so that
+// callers decide by errors.Is and never by a server's codes.
+var (
+	// ErrDuplicateKey: a row with that key is there already.
+	ErrDuplicateKey = errors.New("duplicate key")
+	// ErrDeadlock: the server rolled the transaction back to end a deadlock.
+	ErrDeadlock = errors.New("deadlock")
+	// ErrLockTimeout: a lock was not to be had in the time allowed.
+	ErrLockTimeout = errors.New("lock wait timeout")
+	// ErrConnectionLost: the connection broke; whether the last statement was
+	// executed is unknown.
+	ErrConnectionLost = errors.New("connection lost")
+	// ErrUnreachable: no connection could be made.
+	ErrUnreachable = errors.New("server not reachable")
+	// ErrNoPartition: a row lies outside every period.
+	ErrNoPartition = errors.New("row outside every partition")
+	// ErrDiskFull: the server has no room left.
+	ErrDiskFull = errors.New("disk full")
+	// ErrTableExists: the table is there already.
+	ErrTableExists = errors.New("table exists")
+	// ErrNoTable: the table is not there.
+	ErrNoTable = errors.New("no such table")
+	// ErrUnsupported: the engine, or this server's build of it, can't do it.
+	ErrUnsupported = errors.New("not supported")
+)
+
+// Retryable reports whether the same batch may be sent again, after
+// Writer.Reset. After ErrConnectionLost the batch may have been committed.
+func Retryable(err error) bool {
+	return errors.Is(err, ErrDeadlock) || errors.Is(err, ErrLockTimeout) || errors.Is(err, ErrConnectionLost)
+}
+
+// Classed wraps err with a class, for errors.Is, without changing its text.
+func Classed(class, err error) error {
+	if err == nil || class == nil {
+		return err
+	}
+	return &classed{class, err}
+}
+
+type classed struct{ class, err error }
+
+func (e *classed) Error() string   { return e.err.Error() }
+func (e *classed) Unwrap() []error { return []error{e.class, e.err} }
+
+// A HintError carries what a person can try next.
+type HintError struct {
+	Err error
+	// Hint is a sentence without "Try:".
+	Hint string
+}
+
+func (e *HintError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error without its hint.
+func (e *HintError) Unwrap() error { return e.Err }
+
+// Hinted adds a hint to an error.
+func Hinted(err error, format string, args ...any) error {
+	return &HintError{err, fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,63 @@
+package engine
+
+import "github.com/rowmill/rowmill/rolling"
+
+// A Step is one thing to say to a server, as data. Dialect.Render turns it
+// into SQL text; DB.Apply executes that text.
+type Step interface{ step() }
+
+type (
+	// Session prepares a connection: time zone, SQL mode, lock waits.
+	// Maintenance connections run DDL, the others insert.
+	Session struct{ Maintenance bool }
+	// CreateTable creates t, its indexes and, if it rolls, its first partitions.
+	CreateTable struct {
+		Table      *Table
+		Partitions []rolling.Partition
+	}
+	// DropTable drops t and all that belongs to it, if it exists. A rolling
+	// table whose periods are tables of their own names them in Partitions.
+	DropTable struct {
+		Table      *Table
+		Partitions []rolling.Partition
+	}
+	// CreatePartitions adds partitions after the last one. Have lists those
+	// there already, in order.
+	CreatePartitions struct {
+		Table *Table
+		Have  []rolling.Partition
+		New   []rolling.Partition
+	}
+	// DropPartition drops one partition with its rows. Have lists those there
+	// already, in order, the dropped one included.
+	DropPartition struct {
+		Table *Table
+		Have  []rolling.Partition
+		Drop  rolling.Partition
+	}
+	// Insert inserts the rows of a batch by a method.
+	Insert struct {
+		Table  *Table
+		Method Method
+		Batch  *Batch
+	}
+	// Select reads all columns of t, of one partition when Partition is set.
+	Select struct {
+		Table     *Table
+		Partition *rolling.Partition
+	}
+	// Measure reads what Catalog.Sizes reports.
+	Measure struct{ Table *Table }
+	// Sample reads what Counters reports.
+	Sample struct{ Table *Table }
+)
+
+func (Session) step()          {}
+func (CreateTable) step()      {}
+func (DropTable) step()        {}
+func (CreatePartitions) step() {}
+func (DropPartition) step()    {}
+func (Insert) step()           {}
+func (Select) step()           {}
+func (Measure) step()          {}
+func (Sample) step()           {}

@@ -1,0 +1,117 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// A Type is a column's type; engines map it to their own.
+type Type int
+
+// Column types, with the vector of a Batch that carries them.
+const (
+	Int32   Type = iota // Ints
+	Int64               // Ints
+	Float32             // Floats, each exactly a float32
+	Float64             // Floats
+	Time                // Ints: microseconds since the epoch, UTC, whole seconds
+	Varchar             // Bytes: at most Size characters
+	Char                // Bytes: at most Size characters, no trailing blanks
+	Decimal             // Bytes: decimal text, Size digits, Scale after the point
+)
+
+// A Column of a table. Columns are NOT NULL unless Null is set.
+type Column struct {
+	Name        string
+	Type        Type
+	Size, Scale int
+	Null        bool
+	// Auto columns are AUTO_INCREMENT (or the engine's equivalent).
+	Auto bool
+	// Default is written into the declaration when it isn't empty; it is SQL
+	// text and comes from code, never from a user.
+	Default string
+}
+
+// An Index is a secondary index, not unique.
+type Index struct {
+	Name    string
+	Columns []string
+}
+
+// A Table as rowmill creates and fills it.
+type Table struct {
+	Name       string
+	Columns    []Column
+	PrimaryKey []string
+	Indexes    []Index
+	// Grid and By make it a rolling table: periods of Grid over column By,
+	// which must be part of the primary key. The zero Grid is a plain table.
+	Grid rolling.Grid
+	By   string
+	// ServerKey names the Auto column whose values the server assigns: batches
+	// don't carry it. Empty: every column comes from the batch.
+	ServerKey string
+}
+
+// Rolling reports whether the table is cut into periods.
+func (t *Table) Rolling() bool { return t.Grid.Valid() }
+
+// Column returns the index of the named column, or -1.
+func (t *Table) Column(name string) int {
+	return slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == name })
+}
+
+// Inserted returns the columns a batch for the table carries, in order.
+func (t *Table) Inserted() []Column {
+	if t.ServerKey == "" {
+		return t.Columns
+	}
+	return slices.DeleteFunc(slices.Clone(t.Columns), func(c Column) bool { return c.Name == t.ServerKey })
+}
+
+// Validate returns what makes the table impossible on any engine.
+func (t *Table) Validate() error {
+	if t.Name == "" || strings.ContainsRune(t.Name, 0) {
+		return errors.New("table without a usable name")
+	}
+	if len(t.Columns) == 0 || len(t.PrimaryKey) == 0 {
+		return fmt.Errorf("table %s: needs columns and a primary key", t.Name)
+	}
+	has := func(cols []string, what string) error {
+		for _, c := range cols {
+			if t.Column(c) < 0 {
+				return fmt.Errorf("table %s: %s names column %s, which it doesn't have", t.Name, what, c)
+			}
+		}
+		return nil
+	}
+	if err := has(t.PrimaryKey, "primary key"); err != nil {
+		return err
+	}
+	for _, ix := range t.Indexes {
+		if err := has(ix.Columns, "index "+ix.Name); err != nil {
+			return err
+		}
+	}
+	if t.ServerKey != "" {
+		if i := t.Column(t.ServerKey); i < 0 || !t.Columns[i].Auto {
+			return fmt.Errorf("table %s: server key %s is no auto-increment column of it", t.Name, t.ServerKey)
+		}
+	}
+	if !t.Rolling() {
+		return nil
+	}
+	if !slices.Contains(t.PrimaryKey, t.By) {
+		return fmt.Errorf("table %s: the primary key must contain %s, by which the table rolls", t.Name, t.By)
+	}
+	isTime := t.Columns[t.Column(t.By)].Type == Time
+	if isTime != (t.Grid.Axis() == rolling.Time) {
+		return fmt.Errorf("table %s: periods of %s don't fit the type of column %s", t.Name, t.Grid, t.By)
+	}
+	return nil
+}

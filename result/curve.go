@@ -1,0 +1,140 @@
+package result
+
+import (
+	"math"
+	"slices"
+	"sort"
+)
+
+// A Point of a run: how many rows had been acknowledged after how many seconds.
+type Point struct {
+	Rows    float64
+	Elapsed float64
+}
+
+// A Curve is a run's course, strictly growing in time and never falling in
+// rows, from (0, 0).
+type Curve []Point
+
+// Curve returns the run's course from its intervals and the marks in them.
+func (r *Record) Curve() Curve {
+	var pts []Point
+	for _, iv := range r.Intervals {
+		for _, m := range iv.Marks {
+			pts = append(pts, Point{m[0], m[1]})
+		}
+		pts = append(pts, Point{float64(iv.Rows), iv.Elapsed})
+	}
+	sort.SliceStable(pts, func(i, j int) bool { return pts[i].Elapsed < pts[j].Elapsed })
+	c := Curve{{}}
+	for _, p := range pts {
+		last := c[len(c)-1]
+		if p.Elapsed > last.Elapsed && p.Rows >= last.Rows && !math.IsInf(p.Rows+p.Elapsed, 0) {
+			c = append(c, p)
+		}
+	}
+	return c
+}
+
+// Rows returns the number of rows at the curve's end.
+func (c Curve) Rows() float64 { return c[len(c)-1].Rows }
+
+// TimeAt returns when the number of rows was first reached, interpolating
+// between points; NaN past the curve's end.
+func (c Curve) TimeAt(rows float64) float64 {
+	i := sort.Search(len(c), func(i int) bool { return c[i].Rows >= rows })
+	switch {
+	case i == len(c):
+		return math.NaN()
+	case i == 0:
+		return c[0].Elapsed
+	}
+	a, b := c[i-1], c[i]
+	return a.Elapsed + (b.Elapsed-a.Elapsed)*(rows-a.Rows)/(b.Rows-a.Rows)
+}
+
+// RateBetween returns the mean rate, in rows per second, from one number of
+// rows to another; NaN where the curve doesn't reach.
+func (c Curve) RateBetween(from, to float64) float64 {
+	if to <= from {
+		return math.NaN()
+	}
+	return (to - from) / (c.TimeAt(to) - c.TimeAt(from))
+}
+
+// Windows cuts the curve into n windows of equal rows and returns the mean
+// rate in each; nil when there are no rows.
+func (c Curve) Windows(n int) []float64 {
+	total := c.Rows()
+	if total <= 0 {
+		return nil
+	}
+	out := make([]float64, n)
+	for i := range out {
+		out[i] = c.RateBetween(total*float64(i)/float64(n), total*float64(i+1)/float64(n))
+	}
+	return out
+}
+
+// tenths of the rows are what Rate is defined over.
+const tenths = 10
+
+func (c Curve) rate() Rate {
+	w := c.Windows(tenths)
+	if w == nil {
+		return Rate{}
+	}
+	r := Rate{First: w[0], Last: w[tenths-1], Min: slices.Min(w)}
+	if r.First > 0 {
+		r.Flatness = r.Last / r.First
+	}
+	return r
+}
+
+// kneeWindows is how finely the knee is located: fiftieths of the rows.
+const kneeWindows = 50
+
+// kneeRows returns how many rows there were when the rate fell below half of
+// the first tenth's for good, and false where no tenth did. "For good" means
+// that the mean rate from there to the end is below half, too: a stall that
+// the run recovers from is no knee.
+func (c Curve) kneeRows() (float64, bool) {
+	r := c.rate()
+	half := r.First / 2
+	if r.First <= 0 || r.Min >= half {
+		return 0, false
+	}
+	total := c.Rows()
+	for i, rate := range c.Windows(kneeWindows) {
+		at := total * float64(i) / kneeWindows
+		if rate < half && c.RateBetween(at, total) < half {
+			return at, true
+		}
+	}
+	return 0, false
+}
+
+// stallWindow is how many intervals on each side an interval is compared with.
+const stallWindow = 10
+
+// stallSeconds adds up the intervals whose rate is below half the median rate
+// of those around them. The median is local, so that a rate which falls over
+// the whole run is no stall.
+func stallSeconds(ivs []Interval) float64 {
+	var sum float64
+	for i := range ivs {
+		lo, hi := max(0, i-stallWindow), min(len(ivs), i+stallWindow+1)
+		if hi-lo < 3 {
+			continue
+		}
+		rates := make([]float64, 0, hi-lo)
+		for j := lo; j < hi; j++ {
+			rates = append(rates, ivs[j].Rate())
+		}
+		slices.Sort(rates)
+		if ivs[i].Rate() < rates[len(rates)/2]/2 {
+			sum += ivs[i].Seconds
+		}
+	}
+	return sum
+}

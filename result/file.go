@@ -1,0 +1,162 @@
+package result
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// A Writer writes runs to a record, each line flushed as it is written.
+type Writer struct {
+	w   io.Writer
+	buf bytes.Buffer
+}
+
+// NewWriter returns a Writer to w. Each line is one Write to it, so that a
+// file never holds half a line unless the machine itself goes down.
+func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
+
+// Run writes a header. It fills in Type and Format.
+func (w *Writer) Run(r Run) error {
+	r.Type, r.Format = "run", Format
+	return w.line(r)
+}
+
+// Interval writes an interval. It fills in Type.
+func (w *Writer) Interval(iv Interval) error {
+	iv.Type = "interval"
+	return w.line(iv)
+}
+
+// End writes the last line of a run. It fills in Type.
+func (w *Writer) End(e End) error {
+	e.Type = "summary"
+	return w.line(e)
+}
+
+func (w *Writer) line(v any) error {
+	w.buf.Reset()
+	if err := json.NewEncoder(&w.buf).Encode(v); err != nil {
+		return fmt.Errorf("write record: %w", err)
+	}
+	if _, err := w.w.Write(w.buf.Bytes()); err != nil {
+		return fmt.Errorf("write record: %w", err)
+	}
+	return nil
+}
+
+// maxLine bounds a line of a record: 64 MiB is a thousand times the largest
+// seen, and keeps a wrong file from filling memory.
+const maxLine = 64 << 20
+
+// ReadFile reads the runs of a file.
+func ReadFile(path string) ([]Record, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return Read(f, path)
+}
+
+// Read reads the runs of r; source names it in errors. A last line that was
+// cut off, as a kill leaves it, becomes a warning of the record; a damaged
+// line elsewhere, or a file that is no record, is an error that names the line.
+func Read(r io.Reader, source string) ([]Record, error) {
+	var recs []Record
+	in := bufio.NewReaderSize(r, 1<<16)
+	for n := 1; ; n++ {
+		line, torn, err := readLine(in)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", source, n, err)
+		}
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		if err := addLine(&recs, line, source); err != nil {
+			if torn && len(recs) > 0 {
+				last := &recs[len(recs)-1]
+				last.Warnings = append(last.Warnings, fmt.Sprintf("line %d is cut off and was left out", n))
+				break
+			}
+			return nil, fmt.Errorf("%s:%d: %w", source, n, err)
+		}
+	}
+	if len(recs) == 0 {
+		return nil, fmt.Errorf("%s: no run in it", source)
+	}
+	for i := range recs {
+		if recs[i].End == nil {
+			recs[i].Warnings = append(recs[i].Warnings, "the run was cut off: its record has no end, the figures cover what was written")
+		}
+	}
+	return recs, nil
+}
+
+// readLine returns a line without its end; torn tells that it had none.
+func readLine(in *bufio.Reader) (line []byte, torn bool, err error) {
+	for {
+		part, err := in.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case err == nil:
+			return line[:len(line)-1], false, nil
+		case errors.Is(err, bufio.ErrBufferFull):
+			if len(line) > maxLine {
+				return nil, false, errors.New("line too long for a run record")
+			}
+		case errors.Is(err, io.EOF) && len(line) > 0:
+			return line, true, nil
+		default:
+			return nil, false, err
+		}
+	}
+}
+
+func addLine(recs *[]Record, line []byte, source string) error {
+	var kind struct {
+		Type   string `json:"type"`
+		Format string `json:"format"`
+	}
+	if err := json.Unmarshal(line, &kind); err != nil {
+		return fmt.Errorf("not a line of a run record: %w", err)
+	}
+	if kind.Type == "run" {
+		if kind.Format != Format {
+			return fmt.Errorf("format %q, this rowmill reads %q", kind.Format, Format)
+		}
+		rec := Record{Source: source}
+		if err := json.Unmarshal(line, &rec.Run); err != nil {
+			return fmt.Errorf("header: %w", err)
+		}
+		*recs = append(*recs, rec)
+		return nil
+	}
+	if len(*recs) == 0 {
+		return fmt.Errorf("a run record begins with a line of type \"run\", not %q", kind.Type)
+	}
+	rec := &(*recs)[len(*recs)-1]
+	switch kind.Type {
+	case "interval":
+		var iv Interval
+		if err := json.Unmarshal(line, &iv); err != nil {
+			return fmt.Errorf("interval: %w", err)
+		}
+		rec.Intervals = append(rec.Intervals, iv)
+	case "summary":
+		var end End
+		if err := json.Unmarshal(line, &end); err != nil {
+			return fmt.Errorf("summary: %w", err)
+		}
+		rec.End = &end
+	}
+	// Lines of other types come from a later rowmill: they are passed over.
+	return nil
+}

@@ -1,0 +1,154 @@
+package result
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Figures that explain a knee, by the names package engine gives them.
+const (
+	figCache         = "cache_bytes"
+	figTableIndex    = "table_index_bytes"
+	figTableData     = "table_data_bytes"
+	figPageReads     = "page_reads"
+	figPageWrites    = "page_writes"
+	figCheckpointAge = "checkpoint_age_bytes"
+	figCheckpointMax = "checkpoint_max_bytes"
+	figLogWaits      = "log_waits"
+	figPurgeLag      = "purge_lag_transactions"
+	figSteal         = "os_cpu_steal"
+)
+
+// knee locates the knee of the run and says what moved there; nil where the
+// rate never fell below half.
+func (r *Record) knee(c Curve) *Knee {
+	rows, ok := c.kneeRows()
+	if !ok {
+		return nil
+	}
+	return &Knee{Rows: int64(math.Round(rows)), Why: r.why(c, rows)}
+}
+
+// why compares the run's first tenth with its course from the knee on.
+func (r *Record) why(c Curve, rows float64) string {
+	total := c.Rows()
+	before := r.means(0, max(total/tenths, 1))
+	after := r.means(rows, total)
+	var parts []string
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+
+	cache := float64(r.Run.CacheBytes)
+	if v, ok := after[figCache]; ok && v > 0 {
+		cache = v
+	}
+	index, data := r.sizeAt(rows, figTableIndex), r.sizeAt(rows, figTableData)
+	if cache > 0 && index+data > 0.5*cache {
+		switch {
+		case index > 0:
+			add("the secondary indexes had grown to %s and the rows to %s, against a cache of %s", Bytes(index), Bytes(data), Bytes(cache))
+		default:
+			add("the table had grown to %s, against a cache of %s", Bytes(data), Bytes(cache))
+		}
+	}
+	perRow := func(name, what string) {
+		rb, ra := before.perRow(name), after.perRow(name)
+		if ra > 0.05 && ra > 2*rb {
+			add("%s rose from %.2f to %.2f per row", what, rb, ra)
+		}
+	}
+	perRow(figPageReads, "page reads")
+	perRow(figPageWrites, "page writes")
+	if age, limit := after[figCheckpointAge], after[figCheckpointMax]; limit > 0 && age > 0.75*limit {
+		add("the checkpoint age stood at %.0f%% of its limit of %s, where the server throttles writes", 100*age/limit, Bytes(limit))
+	}
+	if w := after[figLogWaits]; w > 1 {
+		add("the log buffer was waited for %.0f times a second", w)
+	}
+	if lag := after[figPurgeLag]; lag > 1e5 && lag > 4*before[figPurgeLag] {
+		add("purge had fallen %.0f transactions behind", lag)
+	}
+	if steal := after[figSteal]; steal > 0.1 && steal > 2*before[figSteal] {
+		add("%.0f%% of the CPU time was stolen by the host", 100*steal)
+	}
+	if len(parts) == 0 {
+		return "none of the recorded counters moved with it"
+	}
+	return strings.Join(parts, "; ")
+}
+
+// figures are means of counters over a part of a run, weighted by time.
+type figures map[string]float64
+
+// rowsRate is the key under which means keeps the insert rate itself.
+const rowsRate = "\x00rows/s"
+
+func (f figures) perRow(name string) float64 {
+	if f[rowsRate] <= 0 {
+		return 0
+	}
+	return f[name] / f[rowsRate]
+}
+
+// means returns the figures over the intervals that begin at or after `from`
+// rows and before `to` rows.
+func (r *Record) means(from, to float64) figures {
+	out, weight := figures{}, map[string]float64{}
+	for _, iv := range r.Intervals {
+		begin := float64(iv.Rows - iv.NewRows)
+		if begin < from || begin >= to || iv.Seconds <= 0 {
+			continue
+		}
+		for name, v := range iv.Counters {
+			out[name] += v * iv.Seconds
+			weight[name] += iv.Seconds
+		}
+		out[rowsRate] += float64(iv.NewRows)
+		weight[rowsRate] += iv.Seconds
+	}
+	for name := range out {
+		out[name] /= weight[name]
+	}
+	return out
+}
+
+// sizeAt returns a size of the table when it had the given rows: in
+// proportion to its final size where that was measured, because what servers
+// show in between lags behind, else from the nearest interval.
+func (r *Record) sizeAt(rows float64, name string) float64 {
+	kept := 0.0
+	if r.End != nil && len(r.Intervals) > 0 {
+		kept = float64(r.Intervals[len(r.Intervals)-1].Rows - r.End.DroppedRows)
+	}
+	if r.End != nil && r.End.Size != nil && kept > 0 {
+		final := float64(r.End.Size.Data)
+		if name == figTableIndex {
+			final = float64(r.End.Size.Index)
+		}
+		return final * rows / kept
+	}
+	var best float64
+	for _, iv := range r.Intervals {
+		if v, ok := iv.Counters[name]; ok {
+			best = v
+		}
+		if float64(iv.Rows) >= rows {
+			break
+		}
+	}
+	return best
+}
+
+// Bytes writes a size as people read it: 64 MiB, 1.2 GiB.
+func Bytes(n float64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
+	i := 0
+	for math.Abs(n) >= 1024 && i < len(units)-1 {
+		n /= 1024
+		i++
+	}
+	if i == 0 || math.Abs(n) >= 100 {
+		return fmt.Sprintf("%.0f %s", n, units[i])
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", n), ".0") + " " + units[i]
+}

@@ -1,0 +1,279 @@
+// Package result is the run record: what a benchmark wrote, as JSON lines that
+// are readable at any moment, also after the run was killed.
+//
+// The first line of a run is its header (Run): everything needed to repeat it.
+// Then comes one Interval a line, each flushed as it ends, then the Summary.
+// A file may hold several runs, one after the other. Writer writes them, Read
+// reads them back, also torn ones, and Summarize derives a Summary from what
+// was measured. Records carry their warnings as data; nothing here prints.
+//
+// Times are seconds since the run's start, on one clock for client, operating
+// system and server; latencies are microseconds; sizes are bytes.
+package result
+
+import "time"
+
+// Format names the version of the record's format, in each header.
+const Format = "rowmill.run/1"
+
+// SummaryFormat names the format of what `rowmill report --json` prints.
+const SummaryFormat = "rowmill.summary/1"
+
+// Run is the header of a run: everything needed to repeat it.
+type Run struct {
+	Type   string `json:"type"`   // "run"
+	Format string `json:"format"` // Format
+	// Name tells runs of one file apart: "classic plain on mariadb".
+	Name    string    `json:"name"`
+	Started time.Time `json:"started"`
+	// Rowmill is the version that ran it, Command its arguments.
+	Rowmill string   `json:"rowmill"`
+	Command []string `json:"command"`
+
+	Workload string `json:"workload"`
+	Preset   string `json:"preset"`
+	Layout   string `json:"layout"` // "plain" or "rolling"
+	Seed     uint64 `json:"seed"`
+	// Rows is the number of rows asked for; 0 when only time limits the run.
+	Rows           int64   `json:"rows"`
+	MaxTimeSeconds float64 `json:"max_time_seconds,omitempty"`
+	Writers        int     `json:"writers"`
+	Batch          int     `json:"batch"`
+	Method         string  `json:"method"`
+	Indexes        int     `json:"indexes"`
+	// Rate is the rate asked for in rows per second; 0 is as fast as it goes.
+	Rate            float64 `json:"rate,omitempty"`
+	IntervalSeconds float64 `json:"interval_seconds"`
+	// Period says how a rolling table is cut ("125000 rows"), and PeriodWhy
+	// where that comes from. KeepPeriods is how many are kept; 0 is all.
+	Period      string `json:"period,omitempty"`
+	PeriodWhy   string `json:"period_why,omitempty"`
+	KeepPeriods int    `json:"keep_periods,omitempty"`
+	// Deviations says where the preset departs from its published definition.
+	Deviations []string `json:"deviations,omitempty"`
+
+	Target        string            `json:"target"`
+	Engine        string            `json:"engine"`
+	ServerVersion string            `json:"server_version"`
+	Storage       string            `json:"storage,omitempty"`
+	Durability    string            `json:"durability,omitempty"`
+	CacheBytes    int64             `json:"cache_bytes,omitempty"`
+	Embedded      bool              `json:"embedded,omitempty"`
+	Settings      map[string]string `json:"settings,omitempty"`
+	// Schema holds the statements that made the table.
+	Schema  []string `json:"schema,omitempty"`
+	Machine Machine  `json:"machine"`
+	// Counters describes the figures of the intervals' Counters.
+	Counters []Counter `json:"counters,omitempty"`
+	Warnings []string  `json:"warnings,omitempty"`
+}
+
+// Machine is where the run's client ran; for an embedded or local server, also
+// where the server ran.
+type Machine struct {
+	Cores       int    `json:"cores"`
+	CPU         string `json:"cpu,omitempty"`
+	MemoryBytes int64  `json:"memory_bytes,omitempty"`
+	Kernel      string `json:"kernel,omitempty"`
+	OS          string `json:"os,omitempty"`
+	Arch        string `json:"arch,omitempty"`
+	// Disk is the device that holds the server's data, Filesystem its type;
+	// empty when the server is elsewhere.
+	Disk       string `json:"disk,omitempty"`
+	Filesystem string `json:"filesystem,omitempty"`
+}
+
+// A Counter describes one figure that intervals carry.
+type Counter struct {
+	Name string `json:"name"`
+	// Group is where it was read: "os", "client" or "server".
+	Group string `json:"group"`
+	// Unit is that of the value in an interval: "bytes", "pages/s",
+	// "fraction" (0 to 1), "seconds", "" for a plain number. Figures that
+	// only grow on the server are rates here, so their unit ends in "/s".
+	Unit string `json:"unit"`
+	Help string `json:"help"`
+}
+
+// Interval is what happened since the interval before.
+type Interval struct {
+	Type string `json:"type"` // "interval"
+	// Elapsed is when it ended, in seconds since the run's start; Seconds is
+	// how long it lasted.
+	Elapsed float64 `json:"elapsed"`
+	Seconds float64 `json:"seconds"`
+	// Rows were acknowledged since the run's start, NewRows in the interval.
+	Rows    int64 `json:"rows"`
+	NewRows int64 `json:"new_rows"`
+	// Marks are moments within the interval, as [rows so far, elapsed
+	// seconds]: when each further hundredth of the rows asked for was reached.
+	Marks [][2]float64 `json:"marks,omitempty"`
+	// Latency is the service time by operation; Response is measured from the
+	// intended start, when a rate was asked for.
+	Latency  map[string]Histogram `json:"latency_us"`
+	Response map[string]Histogram `json:"response_us,omitempty"`
+	// Backlog is how many operations were due but not finished at the end of
+	// the interval, Late how many began late in it.
+	Backlog int64 `json:"backlog,omitempty"`
+	Late    int64 `json:"late,omitempty"`
+	Errors  int64 `json:"errors"`
+	Retries int64 `json:"retries"`
+	// BusySeconds is the clients' time spent making rows and waiting for
+	// nobody; WaitSeconds their time waiting for the database.
+	BusySeconds float64 `json:"busy_seconds"`
+	WaitSeconds float64 `json:"wait_seconds"`
+	// Counters holds the figures that could be read, by name.
+	Counters map[string]float64 `json:"counters,omitempty"`
+	// Events are things that were done to the table: partitions made, dropped.
+	Events []Event `json:"events,omitempty"`
+}
+
+// Rate returns the interval's rate in rows per second.
+func (iv *Interval) Rate() float64 {
+	if iv.Seconds <= 0 {
+		return 0
+	}
+	return float64(iv.NewRows) / iv.Seconds
+}
+
+// An Event is something done to the table during the run.
+type Event struct {
+	// Elapsed is when it ended, Seconds how long it took.
+	Elapsed float64 `json:"elapsed"`
+	Seconds float64 `json:"seconds"`
+	// What it was: "create partitions", "drop partition", and of what.
+	What   string `json:"what"`
+	Object string `json:"object"`
+}
+
+// Summary is the end of a run, and what `report --json` prints of it.
+type Summary struct {
+	Name          string  `json:"name"`
+	Workload      string  `json:"workload"`
+	Preset        string  `json:"preset"`
+	Layout        string  `json:"layout"`
+	Engine        string  `json:"engine"`
+	ServerVersion string  `json:"server_version"`
+	Rows          int64   `json:"rows"`
+	Seconds       float64 `json:"seconds"`
+	RowsPerSecond float64 `json:"rows_per_second"`
+	Rate          Rate    `json:"rate"`
+	Knee          *Knee   `json:"knee"`
+	// LatencyUS is the service time; ResponseUS, from the intended start, is
+	// null without a rate.
+	LatencyUS    map[string]Latency `json:"latency_us"`
+	ResponseUS   map[string]Latency `json:"response_us"`
+	StallSeconds float64            `json:"stall_seconds"`
+	Errors       int64              `json:"errors"`
+	Retries      int64              `json:"retries"`
+	// Verified is null when the table was not checked.
+	Verified  *Verified `json:"verified"`
+	SizeBytes *Size     `json:"size_bytes"`
+	Client    Client    `json:"client"`
+	Server    Server    `json:"server"`
+	Warnings  []string  `json:"warnings"`
+	// Failure says what ended the run early; empty when nothing did.
+	Failure string `json:"failure,omitempty"`
+}
+
+// Rate is how the insert rate went, in rows per second. First and Last are
+// means over the first and the last tenth of the rows, Min is the lowest mean
+// over a tenth, Flatness is Last/First.
+type Rate struct {
+	First    float64 `json:"first"`
+	Last     float64 `json:"last"`
+	Min      float64 `json:"min"`
+	Flatness float64 `json:"flatness"`
+}
+
+// Knee is where the rate fell below half of the first tenth's for good, and
+// what moved there.
+type Knee struct {
+	Rows int64  `json:"rows"`
+	Why  string `json:"why"`
+}
+
+// Latency is a distribution, in microseconds.
+type Latency struct {
+	Count int64 `json:"count"`
+	P50   int64 `json:"p50"`
+	P95   int64 `json:"p95"`
+	P99   int64 `json:"p99"`
+	P999  int64 `json:"p999"`
+	Max   int64 `json:"max"`
+}
+
+// Verified is the proof that every acknowledged row is in the table.
+type Verified struct {
+	Expected int64 `json:"expected"`
+	Found    int64 `json:"found"`
+	// Checksum is true when the rows are the very rows that were sent.
+	Checksum bool `json:"checksum"`
+}
+
+// Size is the table's, at the end of the run.
+type Size struct {
+	Data   int64   `json:"data"`
+	Index  int64   `json:"index"`
+	PerRow float64 `json:"per_row"`
+}
+
+// Client is what rowmill itself used.
+type Client struct {
+	CPUSeconds float64 `json:"cpu_seconds"`
+	// Bound tells that rowmill, not the database, limited the rate.
+	Bound bool `json:"bound"`
+}
+
+// Server is what the server's process used; null where it can't be seen, and
+// for embedded engines, whose time is the client's.
+type Server struct {
+	CPUSeconds *float64 `json:"cpu_seconds"`
+}
+
+// Period is the check of one partition.
+type Period struct {
+	Name     string `json:"name"`
+	From     string `json:"from"`
+	To       string `json:"to"`
+	Expected int64  `json:"expected"`
+	Found    int64  `json:"found"`
+	// Checksum is true when the rows are those that were sent; null where the
+	// server assigns the keys, so that only the whole table can be checked.
+	Checksum *bool `json:"checksum"`
+}
+
+// End is the last line of a run: the summary, and the details behind it.
+type End struct {
+	Type string `json:"type"` // "summary"
+	// Stopped says what ended the run: "rows", "max-time", "interrupted",
+	// "failed".
+	Stopped string `json:"stopped"`
+	// Failure is the error of a failed run.
+	Failure string `json:"failure,omitempty"`
+	// Verified, Periods and DroppedRows are what the proof found. Rows of
+	// periods that were dropped on purpose are not expected.
+	Verified    *Verified `json:"verified"`
+	Periods     []Period  `json:"periods,omitempty"`
+	DroppedRows int64     `json:"dropped_rows,omitempty"`
+	Size        *Size     `json:"size_bytes"`
+	// CPU seconds of client and server over the run.
+	ClientCPUSeconds float64  `json:"client_cpu_seconds"`
+	ServerCPUSeconds *float64 `json:"server_cpu_seconds"`
+	Warnings         []string `json:"warnings,omitempty"`
+	// Summary is derived from the lines before and from this one; it is here
+	// for readers without rowmill.
+	Summary *Summary `json:"summary,omitempty"`
+}
+
+// A Record is one run as read back.
+type Record struct {
+	Run       Run
+	Intervals []Interval
+	// End is nil when the run was killed before it could write it.
+	End *End
+	// Source is the file it was read from.
+	Source string
+	// Warnings are about the record itself: a torn line, a missing end.
+	Warnings []string
+}

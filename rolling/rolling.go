@@ -1,0 +1,200 @@
+// Package rolling describes rolling tables: logical tables whose rows lie in
+// periods, by time or by sequence, so that inserts touch only the newest one.
+//
+// It is pure arithmetic: what goes in is a grid, a policy, the partitions a
+// table has and a position on its axis; what comes out is the partitions it
+// should have and the steps that get it there. It never talks to a server
+// (package engine does) and never reads a clock (its callers pass positions).
+//
+// A position is an int64. On a time axis it counts microseconds since
+// 1970-01-01T00:00:00Z, always UTC, because local hours repeat and vanish at
+// daylight-saving changes. On a sequence axis it is the value of an integer key.
+//
+//	g, _ := rolling.Parse("2h")
+//	p, _ := g.At(rolling.Position(time.Now()))
+//	fmt.Println(g.Name(p)) // p20261120_1800
+package rolling
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Axis says what the positions of a rolling table count.
+type Axis int
+
+const (
+	// Time positions are microseconds since the Unix epoch, UTC.
+	Time Axis = iota
+	// Sequence positions are values of an integer key, from 0.
+	Sequence
+)
+
+// String returns "time" or "sequence".
+func (a Axis) String() string {
+	if a == Sequence {
+		return "sequence"
+	}
+	return "time"
+}
+
+// The positions a period may hold. Times are those every supported server can
+// store in a DATETIME or TIMESTAMP: years 1000 to 9999 (MySQL's range).
+const (
+	MinTime     int64 = -30610224000000000 // 1000-01-01T00:00:00Z
+	MaxTime     int64 = 253402300800000000 // 10000-01-01T00:00:00Z, exclusive
+	MinSequence int64 = 0
+	MaxSequence int64 = 1<<63 - 1 // exclusive
+)
+
+// ErrOutside is returned for a position that no period can hold.
+var ErrOutside = errors.New("position outside every period")
+
+// Position returns t as a position on a time axis. Fractions of a microsecond
+// are cut towards the past, so that a period never holds an instant before it.
+func Position(t time.Time) int64 {
+	us := t.Unix()*1e6 + int64(t.Nanosecond()/1000)
+	return us
+}
+
+// Instant returns the time, in UTC, at a position on a time axis.
+func Instant(pos int64) time.Time { return time.UnixMicro(pos).UTC() }
+
+// A Period is a half-open range of positions, From <= position < To.
+type Period struct{ From, To int64 }
+
+// Contains reports whether pos lies in the period.
+func (p Period) Contains(pos int64) bool { return p.From <= pos && pos < p.To }
+
+// Overlaps reports whether the periods share a position.
+func (p Period) Overlaps(q Period) bool { return p.From < q.To && q.From < p.To }
+
+// A Partition is a period under the name it has on the server.
+type Partition struct {
+	Name string
+	Period
+}
+
+// A Grid divides an axis into periods without gap or overlap. Periods of a
+// fixed length are aligned to the epoch (weeks to Monday, sequences to 0);
+// periods of months to the calendar. The zero Grid is invalid: make one with
+// EveryDuration, EveryMonths, EveryRows or Parse.
+type Grid struct {
+	axis   Axis
+	step   int64 // microseconds or key values; 0 when months is set
+	months int64
+	origin int64 // a position where a period begins
+}
+
+const (
+	second = int64(1e6)
+	day    = 24 * 3600 * second
+	week   = 7 * day
+	monday = 4 * day // 1970-01-05, the first Monday after the epoch
+)
+
+// EveryDuration returns a grid of periods of d over time. It refuses anything
+// but whole seconds from 1 s to 1000 years; months and years, whose length
+// varies, are EveryMonths.
+func EveryDuration(d time.Duration) (Grid, error) {
+	if d < time.Second || d%time.Second != 0 {
+		return Grid{}, fmt.Errorf("period %v: a period over time is a whole number of seconds, at least 1s", d)
+	}
+	g := Grid{axis: Time, step: d.Microseconds()}
+	if g.step%week == 0 {
+		g.origin = monday
+	}
+	return g, nil
+}
+
+// EveryMonths returns a grid of periods of n calendar months over time, counted
+// from January of year 0, so that 3 gives quarters and 12 gives years.
+func EveryMonths(n int) (Grid, error) {
+	if n < 1 || n > 12000 {
+		return Grid{}, fmt.Errorf("period of %d months: want 1 to 12000", n)
+	}
+	return Grid{axis: Time, months: int64(n)}, nil
+}
+
+// EveryRows returns a grid of periods of n key values over a sequence.
+func EveryRows(n int64) (Grid, error) {
+	if n < 1 {
+		return Grid{}, fmt.Errorf("period of %d rows: want at least 1", n)
+	}
+	return Grid{axis: Sequence, step: n}, nil
+}
+
+// Axis returns the axis that the grid divides.
+func (g Grid) Axis() Axis { return g.axis }
+
+// Valid reports whether the grid was made by one of the constructors.
+func (g Grid) Valid() bool { return g.step > 0 || g.months > 0 }
+
+// Bounds returns the range of positions that the grid's periods can hold.
+func (g Grid) Bounds() Period {
+	if g.axis == Sequence {
+		return Period{MinSequence, MaxSequence}
+	}
+	return Period{MinTime, MaxTime}
+}
+
+// At returns the period that holds pos. The first and the last period of an
+// axis are cut at its bounds. It returns ErrOutside for a position that no
+// server could store.
+func (g Grid) At(pos int64) (Period, error) {
+	b := g.Bounds()
+	if !b.Contains(pos) {
+		return Period{}, fmt.Errorf("%w: %s position %d is not in [%d, %d)", ErrOutside, g.axis, pos, b.From, b.To)
+	}
+	if g.months > 0 {
+		return clip(g.atMonths(pos), b), nil
+	}
+	from := floorDiv(pos-g.origin, g.step)*g.step + g.origin
+	to := b.To
+	if from <= b.To-g.step {
+		to = from + g.step
+	}
+	return clip(Period{from, to}, b), nil
+}
+
+func (g Grid) atMonths(pos int64) Period {
+	t := Instant(pos)
+	n := floorDiv(int64(t.Year())*12+int64(t.Month())-1, g.months) * g.months
+	return Period{monthStart(n), monthStart(n + g.months)}
+}
+
+// monthStart returns the position at which month n begins, counted from
+// January of year 0.
+func monthStart(n int64) int64 {
+	return Position(time.Date(int(floorDiv(n, 12)), time.Month(n-floorDiv(n, 12)*12)+1, 1, 0, 0, 0, 0, time.UTC))
+}
+
+func clip(p, b Period) Period { return Period{max(p.From, b.From), min(p.To, b.To)} }
+
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b != 0 && (a < 0) != (b < 0) {
+		q--
+	}
+	return q
+}
+
+// Cover returns the periods that together hold every position of span, in
+// order. It refuses a span that needs more than limit periods.
+func (g Grid) Cover(span Period, limit int) ([]Period, error) {
+	var out []Period
+	for pos := span.From; pos < span.To; {
+		p, err := g.At(pos)
+		if err != nil {
+			return nil, err
+		}
+		if len(out) == limit {
+			return nil, fmt.Errorf("more than %d periods of %s between %s and %s: take a longer period",
+				limit, g, g.Format(span.From), g.Format(span.To))
+		}
+		out = append(out, p)
+		pos = p.To
+	}
+	return out, nil
+}

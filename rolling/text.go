@@ -1,0 +1,121 @@
+package rolling
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Name returns the name a partition of the grid's period p gets. Names sort as
+// their periods do, on one grid and across grids of one axis: times as
+// p2026, p202611, p20261120, p20261120_18, p20261120_1830, p20261120_183015
+// (as much as the start needs), sequences as p and the 19-digit start.
+func (g Grid) Name(p Period) string {
+	if g.axis == Sequence {
+		return fmt.Sprintf("p%019d", p.From)
+	}
+	return "p" + Instant(p.From).Format(g.layout(p.From))
+}
+
+// layout returns the shortest time layout that tells the grid's starts, and
+// this one, apart: a partition may start off the grid where the grid changed.
+func (g Grid) layout(from int64) string {
+	t := Instant(from)
+	fits := func(unit int64) bool { return g.step%unit == 0 && floorDiv(from, unit)*unit == from }
+	switch {
+	case g.months > 0 && g.months%12 == 0 && t.YearDay() == 1 && fits(day):
+		return "2006"
+	case g.months > 0 && t.Day() == 1 && fits(day):
+		return "200601"
+	case fits(day):
+		return "20060102"
+	case fits(3600 * second):
+		return "20060102_15"
+	case fits(60 * second):
+		return "20060102_1504"
+	}
+	return "20060102_150405"
+}
+
+// Named returns p under its name.
+func (g Grid) Named(p Period) Partition { return Partition{g.Name(p), p} }
+
+// Format returns a position as people write it: UTC to the microsecond without
+// trailing zeros, or the number.
+func (g Grid) Format(pos int64) string {
+	if g.axis == Sequence {
+		return strconv.FormatInt(pos, 10)
+	}
+	return Instant(pos).Format("2006-01-02 15:04:05.999999")
+}
+
+// units of Parse for periods over time of a fixed length, longest first, so
+// that String picks the shortest form.
+var units = []struct {
+	name string
+	us   int64
+}{{"w", week}, {"d", day}, {"h", 3600 * second}, {"m", 60 * second}, {"s", second}}
+
+// String returns the grid as Parse reads it: "2h", "1d", "3mo", "500000 rows".
+func (g Grid) String() string {
+	switch {
+	case !g.Valid():
+		return "no period"
+	case g.axis == Sequence:
+		return fmt.Sprintf("%d rows", g.step)
+	case g.months > 0 && g.months%12 == 0:
+		return fmt.Sprintf("%dy", g.months/12)
+	case g.months > 0:
+		return fmt.Sprintf("%dmo", g.months)
+	}
+	for _, u := range units {
+		if g.step%u.us == 0 {
+			return fmt.Sprintf("%d%s", g.step/u.us, u.name)
+		}
+	}
+	return time.Duration(g.step * 1000).String()
+}
+
+// Parse reads a period: a whole number and a unit, s, m, h, d, w (Monday to
+// Sunday), mo, y, or "rows" for a sequence. Everything is UTC.
+func Parse(s string) (Grid, error) {
+	bad := func() (Grid, error) {
+		return Grid{}, fmt.Errorf("period %q: want a number and a unit: 30s, 15m, 2h, 1d, 1w, 1mo, 1y or 500000 rows", s)
+	}
+	text := strings.TrimSpace(s)
+	digits := strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' })
+	if digits <= 0 {
+		return bad()
+	}
+	n, err := strconv.ParseInt(text[:digits], 10, 64)
+	if err != nil || n < 1 {
+		return bad()
+	}
+	unit := strings.TrimSpace(text[digits:])
+	switch unit {
+	case "rows", "row":
+		return EveryRows(n)
+	case "mo", "y":
+		if unit == "y" {
+			n *= 12
+		}
+		if n < 1 || n > 12000 {
+			return Grid{}, fmt.Errorf("period %q: at most 1000 years", s)
+		}
+		return EveryMonths(int(n))
+	}
+	for _, u := range units {
+		if u.name == unit {
+			if n > 1000*366*day/u.us {
+				return Grid{}, fmt.Errorf("period %q: at most 1000 years", s)
+			}
+			g := Grid{axis: Time, step: n * u.us}
+			if g.step%week == 0 {
+				g.origin = monday
+			}
+			return g, nil
+		}
+	}
+	return bad()
+}
