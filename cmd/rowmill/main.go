@@ -1,0 +1,113 @@
+// Command rowmill keeps a SQL table's inserts fast long after the table has
+// outgrown memory: it measures where a server's insert rate falls, lays tables
+// out so that it doesn't, and reports both.
+//
+// This file runs the command line; each verb has a file of its own.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rowmill/rowmill/engine"
+)
+
+// Exit codes of rowmill.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+func main() {
+	// The first signal ends the work cleanly; once it has been seen, a second
+	// one has its default effect and kills.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// An app is what a verb needs of the outside world.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	args           []string
+}
+
+// run executes one command line and returns its exit code. Results go to
+// stdout, progress and errors to stderr.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, args: args}
+	root := a.rootCommand()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	fmt.Fprintf(stderr, "rowmill: %v\n", err)
+	if hint := hintOf(err); hint != "" {
+		fmt.Fprintf(stderr, "Try: %s\n", hint)
+	}
+	var usage *usageError
+	if errors.As(err, &usage) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// A usageError is a command line that makes no sense; exit code 2.
+type usageError struct {
+	err  error
+	hint string
+}
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+// usagef returns a usageError with what to try instead.
+func usagef(hint, format string, args ...any) error {
+	return &usageError{fmt.Errorf(format, args...), hint}
+}
+
+func hintOf(err error) string {
+	var usage *usageError
+	if errors.As(err, &usage) && usage.hint != "" {
+		return usage.hint
+	}
+	var hint *engine.HintError
+	if errors.As(err, &hint) {
+		return hint.Hint
+	}
+	return ""
+}
+
+func (a *app) rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "rowmill",
+		Short: "Measure, and keep, the insert rate of SQL tables that outgrow memory",
+		Long: strings.TrimSpace(`
+Measure, and keep, the insert rate of SQL tables that outgrow memory.
+
+rowmill fills a table, plain and cut into periods, records the insert rate as
+it grows, and explains where it falls and why.`),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+	}
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usagef(c.CommandPath()+" --help", "%w", err)
+	})
+	root.AddCommand(a.versionCommand())
+	return root
+}
