@@ -1,0 +1,187 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+type catalog struct{ db *DB }
+
+// Catalog implements engine.DB.
+func (db *DB) Catalog() engine.Catalog { return catalog{db} }
+
+// Exists implements engine.Catalog.
+func (c catalog) Exists(ctx context.Context, t *engine.Table) (bool, error) {
+	var n int
+	err := c.db.pool.QueryRowContext(ctx,
+		"SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?", t.Name).Scan(&n)
+	if err != nil {
+		return false, fmt.Errorf("look for table %s: %w", t.Name, classify(err))
+	}
+	return n > 0, nil
+}
+
+// Partitions implements engine.Catalog. The server stores only upper bounds:
+// a partition begins where the one before it ends, the first one where its
+// period does.
+func (c catalog) Partitions(ctx context.Context, t *engine.Table) ([]rolling.Partition, error) {
+	rows, err := c.db.pool.QueryContext(ctx, `SELECT PARTITION_NAME, PARTITION_DESCRIPTION
+FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?
+ORDER BY PARTITION_ORDINAL_POSITION`, t.Name)
+	if err != nil {
+		return nil, fmt.Errorf("partitions of %s: %w", t.Name, classify(err))
+	}
+	defer rows.Close()
+	var parts []rolling.Partition
+	found := false
+	for rows.Next() {
+		found = true
+		var name, bound sql.NullString
+		if err := rows.Scan(&name, &bound); err != nil {
+			return nil, fmt.Errorf("partitions of %s: %w", t.Name, classify(err))
+		}
+		if !name.Valid {
+			continue // the one row of a plain table
+		}
+		p := rolling.Partition{Name: name.String}
+		if p.To, err = parseBound(bound.String); err != nil {
+			return nil, fmt.Errorf("partition %s of %s: %w", name.String, t.Name, err)
+		}
+		if n := len(parts); n > 0 {
+			p.From = parts[n-1].To
+		} else if t.Rolling() {
+			first, err := t.Grid.At(p.To - 1)
+			if err != nil {
+				return nil, fmt.Errorf("partition %s of %s: %w", name.String, t.Name, err)
+			}
+			p.From = first.From
+		}
+		parts = append(parts, p)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("partitions of %s: %w", t.Name, classify(err))
+	}
+	if !found {
+		return nil, engine.Classed(engine.ErrNoTable, fmt.Errorf("partitions of %s: no such table", t.Name))
+	}
+	return parts, nil
+}
+
+// parseBound reads an upper bound: a number, or a time in quotes.
+func parseBound(s string) (int64, error) {
+	if text, quoted := strings.CutPrefix(s, "'"); quoted {
+		at, err := time.Parse(engine.TimeLayout, strings.TrimSuffix(text, "'"))
+		if err != nil {
+			return 0, fmt.Errorf("bound %s is no time", s)
+		}
+		return rolling.Position(at), nil
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("bound %s is no number", s)
+	}
+	return n, nil
+}
+
+// sizes is the query for a table's size. DATA_LENGTH and INDEX_LENGTH come
+// from the engine's statistics, which ANALYZE brings up to date.
+func (d dialect) sizes(t *engine.Table) string {
+	return "SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES " +
+		"WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = " + quoteText(t.Name)
+}
+
+// Sizes implements engine.Catalog.
+func (c catalog) Sizes(ctx context.Context, t *engine.Table) (engine.Sizes, error) {
+	statements, err := c.db.dialect.Render(engine.Measure{Table: t})
+	if err != nil {
+		return engine.Sizes{}, err
+	}
+	last := len(statements) - 1
+	for _, q := range statements[:last] {
+		if _, err := c.db.pool.ExecContext(ctx, q); err != nil {
+			return engine.Sizes{}, fmt.Errorf("%s: %w", firstWords(q), classify(err))
+		}
+	}
+	var s engine.Sizes
+	if err := c.db.pool.QueryRowContext(ctx, statements[last]).Scan(&s.Data, &s.Index); err != nil {
+		return engine.Sizes{}, fmt.Errorf("measure table %s: %w", t.Name, classify(err))
+	}
+	return s, nil
+}
+
+// settings are the variables worth keeping in a record: what bears on
+// durability, memory, flushing, logging and locking. Servers that lack one
+// leave it out.
+var settings = []string{
+	"version", "version_comment", "autocommit", "binlog_format", "binlog_row_image", "sync_binlog", "log_bin",
+	"innodb_adaptive_flushing", "innodb_adaptive_hash_index", "innodb_autoinc_lock_mode", "innodb_buffer_pool_chunk_size",
+	"innodb_buffer_pool_instances", "innodb_buffer_pool_size", "innodb_change_buffering", "innodb_checksum_algorithm",
+	"innodb_compression_default", "innodb_doublewrite", "innodb_file_per_table", "innodb_flush_log_at_timeout",
+	"innodb_flush_log_at_trx_commit", "innodb_flush_method", "innodb_flush_neighbors", "innodb_flushing_avg_loops",
+	"innodb_io_capacity", "innodb_io_capacity_max", "innodb_log_buffer_size", "innodb_log_file_size",
+	"innodb_log_files_in_group", "innodb_log_write_ahead_size", "innodb_lru_scan_depth", "innodb_max_dirty_pages_pct",
+	"innodb_max_dirty_pages_pct_lwm", "innodb_page_cleaners", "innodb_page_size", "innodb_purge_threads",
+	"innodb_read_io_threads", "innodb_redo_log_capacity", "innodb_use_native_aio", "innodb_write_io_threads",
+	"max_allowed_packet", "max_connections", "performance_schema", "query_cache_size", "query_cache_type",
+	"rocksdb_block_cache_size", "rocksdb_block_size", "rocksdb_bulk_load", "rocksdb_db_write_buffer_size",
+	"rocksdb_flush_log_at_trx_commit", "rocksdb_max_background_jobs", "rocksdb_wal_recovery_mode",
+	"rocksdb_use_direct_reads", "rocksdb_use_direct_io_for_flush_and_compaction",
+	"slow_query_log", "general_log", "sql_mode", "table_open_cache", "thread_handling", "transaction_isolation",
+	"tx_isolation", "unique_checks",
+}
+
+// Settings implements engine.Catalog.
+func (c catalog) Settings(ctx context.Context) (map[string]string, error) {
+	quoted := make([]string, len(settings))
+	for i, s := range settings {
+		quoted[i] = quoteText(s)
+	}
+	out := map[string]string{}
+	rows, err := c.db.pool.QueryContext(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ("+strings.Join(quoted, ", ")+")")
+	if err != nil {
+		return nil, fmt.Errorf("read settings: %w", classify(err))
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return nil, fmt.Errorf("read settings: %w", classify(err))
+		}
+		out[name] = value
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("read settings: %w", classify(err))
+	}
+	return out, nil
+}
+
+// durability says what a commit survives under the settings.
+func durability(settings map[string]string, storage string) string {
+	name := "innodb_flush_log_at_trx_commit"
+	switch strings.ToLower(storage) {
+	case "innodb":
+	case "rocksdb":
+		name = "rocksdb_flush_log_at_trx_commit"
+	default:
+		return ""
+	}
+	switch settings[name] {
+	case "1", "3":
+		if settings["log_bin"] == "ON" && settings["sync_binlog"] == "0" {
+			return "relaxed"
+		}
+		return "full"
+	case "2":
+		return "relaxed"
+	case "0":
+		return "none"
+	}
+	return ""
+}

@@ -1,0 +1,165 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/rowmill/rowmill/engine"
+)
+
+// A source is one figure of SHOW GLOBAL STATUS, or of INNODB_METRICS where a
+// MySQL has it only there.
+type source struct {
+	engine.Counter
+	status string
+	metric string
+	pages  bool // the server counts pages; the figure is bytes
+}
+
+// statusSources are what Sample reads, first of InnoDB, then of MyRocks.
+var statusSources = []source{
+	{Counter: engine.Counter{Name: engine.CounterRows, Unit: "rows", Cumulative: true, Help: "rows inserted, by InnoDB's count"}, status: "Innodb_rows_inserted"},
+	{Counter: engine.Counter{Name: engine.CounterCache, Unit: "bytes", Help: "buffer pool size"}, status: "Innodb_buffer_pool_pages_total", pages: true},
+	{Counter: engine.Counter{Name: engine.CounterCacheUsed, Unit: "bytes", Help: "buffer pool pages that hold data"}, status: "Innodb_buffer_pool_pages_data", pages: true},
+	{Counter: engine.Counter{Name: engine.CounterCacheDirty, Unit: "bytes", Help: "buffer pool pages not yet written back"}, status: "Innodb_buffer_pool_pages_dirty", pages: true},
+	{Counter: engine.Counter{Name: engine.CounterPageReads, Unit: "pages", Cumulative: true, Help: "pages read from disk: requests the buffer pool missed"}, status: "Innodb_buffer_pool_reads"},
+	{Counter: engine.Counter{Name: engine.CounterPageRequests, Unit: "pages", Cumulative: true, Help: "pages asked of the buffer pool"}, status: "Innodb_buffer_pool_read_requests"},
+	{Counter: engine.Counter{Name: engine.CounterPageWrites, Unit: "pages", Cumulative: true, Help: "pages written to disk"}, status: "Innodb_pages_written"},
+	{Counter: engine.Counter{Name: "cache_wait_free", Unit: "ops", Cumulative: true, Help: "waits for a free page in the buffer pool"}, status: "Innodb_buffer_pool_wait_free"},
+	{Counter: engine.Counter{Name: engine.CounterCheckpointAge, Unit: "bytes", Help: "redo written since the last checkpoint"}, status: "Innodb_checkpoint_age", metric: "log_lsn_checkpoint_age"},
+	{Counter: engine.Counter{Name: engine.CounterCheckpointMax, Unit: "bytes", Help: "checkpoint age at which writes are held up"}, status: "Innodb_checkpoint_max_age", metric: "log_max_modified_age_sync"},
+	{Counter: engine.Counter{Name: engine.CounterRedoWritten, Unit: "bytes", Cumulative: true, Help: "redo log written"}, status: "Innodb_os_log_written"},
+	{Counter: engine.Counter{Name: engine.CounterLogWaits, Unit: "ops", Cumulative: true, Help: "waits for room in the log buffer"}, status: "Innodb_log_waits"},
+	{Counter: engine.Counter{Name: engine.CounterFsyncs, Unit: "ops", Cumulative: true, Help: "fsync calls"}, status: "Innodb_data_fsyncs"},
+	{Counter: engine.Counter{Name: engine.CounterPurgeLag, Unit: "", Help: "transactions whose old versions are not yet purged"}, status: "Innodb_history_list_length", metric: "trx_rseg_history_len"},
+	{Counter: engine.Counter{Name: engine.CounterRowLockWaits, Unit: "ops", Cumulative: true, Help: "waits for row locks"}, status: "Innodb_row_lock_waits"},
+	{Counter: engine.Counter{Name: "threads_running", Unit: "", Help: "server threads that are at work"}, status: "Threads_running"},
+}
+
+var rocksSources = []source{
+	{Counter: engine.Counter{Name: engine.CounterRows, Unit: "rows", Cumulative: true, Help: "rows inserted, by MyRocks' count"}, status: "Rocksdb_rows_inserted"},
+	{Counter: engine.Counter{Name: engine.CounterPageReads, Unit: "pages", Cumulative: true, Help: "blocks read from disk: requests the block cache missed"}, status: "Rocksdb_block_cache_miss"},
+	{Counter: engine.Counter{Name: engine.CounterRedoWritten, Unit: "bytes", Cumulative: true, Help: "write-ahead log written"}, status: "Rocksdb_wal_bytes"},
+	{Counter: engine.Counter{Name: engine.CounterFsyncs, Unit: "ops", Cumulative: true, Help: "write-ahead log syncs"}, status: "Rocksdb_wal_synced"},
+	{Counter: engine.Counter{Name: "compaction_read_bytes", Unit: "bytes", Cumulative: true, Help: "read by compactions"}, status: "Rocksdb_compact_read_bytes"},
+	{Counter: engine.Counter{Name: "compaction_write_bytes", Unit: "bytes", Cumulative: true, Help: "written by compactions"}, status: "Rocksdb_compact_write_bytes"},
+	{Counter: engine.Counter{Name: "flush_write_bytes", Unit: "bytes", Cumulative: true, Help: "written by memtable flushes"}, status: "Rocksdb_flush_write_bytes"},
+	{Counter: engine.Counter{Name: "stall_micros", Unit: "us", Cumulative: true, Help: "time writes were held up by the engine"}, status: "Rocksdb_stall_micros"},
+	{Counter: engine.Counter{Name: "threads_running", Unit: "", Help: "server threads that are at work"}, status: "Threads_running"},
+}
+
+func (d dialect) statusSources() []source {
+	if strings.EqualFold(d.storage, "rocksdb") {
+		return rocksSources
+	}
+	return statusSources
+}
+
+// sample renders the queries that Counters sends: status, metrics where the
+// server keeps some figures only there, and the table's sizes.
+func (d dialect) sample(t *engine.Table) []string {
+	var status, metrics []string
+	for _, s := range d.statusSources() {
+		status = append(status, quoteText(s.status))
+		if s.metric != "" {
+			metrics = append(metrics, quoteText(s.metric))
+		}
+	}
+	out := []string{"SHOW GLOBAL STATUS WHERE Variable_name IN (" + strings.Join(status, ", ") + ")"}
+	if !d.mariadb && len(metrics) > 0 {
+		out = append(out, "SELECT NAME, `COUNT` FROM information_schema.INNODB_METRICS WHERE NAME IN ("+strings.Join(metrics, ", ")+")")
+	}
+	return append(out, d.sizes(t))
+}
+
+// counters samples on one connection.
+type counters struct {
+	conn     *sql.Conn
+	sources  []source
+	queries  []string
+	index    map[string][]int // by status variable or metric: places in a sample
+	pageSize float64
+}
+
+// Counters implements engine.DB.
+func (db *DB) Counters(ctx context.Context, t *engine.Table) (engine.Counters, error) {
+	conn, err := db.pool.Conn(ctx)
+	if err != nil {
+		return nil, db.unreachable(err)
+	}
+	c := &counters{conn: conn, sources: db.dialect.statusSources(), queries: db.dialect.sample(t), index: map[string][]int{}}
+	for i, s := range c.sources {
+		c.index[strings.ToLower(s.status)] = append(c.index[strings.ToLower(s.status)], i)
+		if s.metric != "" {
+			c.index[s.metric] = append(c.index[s.metric], i)
+		}
+	}
+	if err := conn.QueryRowContext(ctx, "SELECT @@innodb_page_size").Scan(&c.pageSize); err != nil {
+		c.pageSize = math.NaN() // a server without InnoDB has none of its figures either
+	}
+	return c, nil
+}
+
+// Describe implements engine.Counters.
+func (c *counters) Describe() []engine.Counter {
+	var out []engine.Counter
+	for _, s := range c.sources {
+		out = append(out, s.Counter)
+	}
+	return append(out,
+		engine.Counter{Name: engine.CounterTableData, Unit: "bytes", Help: "rows with their primary key, by the server's statistics, which lag behind"},
+		engine.Counter{Name: engine.CounterTableIndex, Unit: "bytes", Help: "secondary indexes, by the server's statistics, which lag behind"})
+}
+
+// Sample implements engine.Counters.
+func (c *counters) Sample(ctx context.Context, dst []float64) error {
+	for i := range dst {
+		dst[i] = math.NaN()
+	}
+	last := len(c.queries) - 1
+	for _, q := range c.queries[:last] {
+		if err := c.read(ctx, q, dst); err != nil {
+			return err
+		}
+	}
+	n := len(c.sources)
+	if err := c.conn.QueryRowContext(ctx, c.queries[last]).Scan(&dst[n], &dst[n+1]); err != nil {
+		return fmt.Errorf("sample table sizes: %w", classify(err))
+	}
+	return nil
+}
+
+func (c *counters) read(ctx context.Context, q string, dst []float64) error {
+	rows, err := c.conn.QueryContext(ctx, q)
+	if err != nil {
+		return fmt.Errorf("sample server status: %w", classify(err))
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return fmt.Errorf("sample server status: %w", classify(err))
+		}
+		v, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			continue
+		}
+		for _, i := range c.index[strings.ToLower(name)] {
+			dst[i] = v
+			if c.sources[i].pages {
+				dst[i] = v * c.pageSize
+			}
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("sample server status: %w", classify(err))
+	}
+	return nil
+}
+
+// Close implements engine.Counters.
+func (c *counters) Close() error { return c.conn.Close() }

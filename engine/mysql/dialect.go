@@ -1,0 +1,195 @@
+package mysql
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// dialect renders steps for MariaDB and MySQL.
+type dialect struct {
+	mariadb bool
+	storage string
+}
+
+// lockWait is how long, in seconds, a statement of maintenance waits for a
+// table's metadata lock. Everything that comes after it waits as long.
+const lockWait = 2
+
+// Every connection gets a known sql_mode: strict, so that no value is bent, and
+// with backslash escapes, which the literals of inserts rely on. Times are UTC.
+const (
+	sqlMode  = "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'"
+	timeZone = "'+00:00'"
+)
+
+// Quote implements engine.Dialect.
+func (dialect) Quote(ident string) string {
+	return "`" + strings.ReplaceAll(ident, "`", "``") + "`"
+}
+
+func (d dialect) list(names []string) string {
+	quoted := make([]string, len(names))
+	for i, n := range names {
+		quoted[i] = d.Quote(n)
+	}
+	return strings.Join(quoted, ", ")
+}
+
+// quoteText returns a string literal, for a session whose sql_mode is the one
+// that Session sets.
+func quoteText(s string) string { return string(appendQuoted(nil, []byte(s))) }
+
+// Render implements engine.Dialect.
+func (d dialect) Render(s engine.Step) ([]string, error) {
+	switch s := s.(type) {
+	case engine.Session:
+		return d.session(s), nil
+	case engine.CreateTable:
+		return d.createTable(s)
+	case engine.DropTable:
+		return []string{"DROP TABLE IF EXISTS " + d.Quote(s.Table.Name)}, nil
+	case engine.CreatePartitions:
+		if len(s.New) == 0 {
+			return nil, nil
+		}
+		return []string{fmt.Sprintf("ALTER TABLE %s ADD PARTITION (%s)", d.Quote(s.Table.Name), d.partitions(s.Table, s.New))}, nil
+	case engine.DropPartition:
+		return []string{fmt.Sprintf("ALTER TABLE %s DROP PARTITION %s", d.Quote(s.Table.Name), d.Quote(s.Drop.Name))}, nil
+	case engine.Insert:
+		return d.insert(s)
+	case engine.Select:
+		names := make([]string, len(s.Table.Columns))
+		for i, c := range s.Table.Columns {
+			names[i] = c.Name
+		}
+		q := fmt.Sprintf("SELECT %s FROM %s", d.list(names), d.Quote(s.Table.Name))
+		if s.Partition != nil {
+			q += fmt.Sprintf(" PARTITION (%s)", d.Quote(s.Partition.Name))
+		}
+		return []string{q}, nil
+	case engine.Measure:
+		return []string{
+			"ANALYZE TABLE " + d.Quote(s.Table.Name),
+			d.sizes(s.Table),
+		}, nil
+	case engine.Sample:
+		return d.sample(s.Table), nil
+	}
+	return nil, fmt.Errorf("mysql: no rendering of %T", s)
+}
+
+func (d dialect) session(s engine.Session) []string {
+	out := []string{fmt.Sprintf("SET SESSION sql_mode = %s, time_zone = %s", sqlMode, timeZone)}
+	if !s.Maintenance {
+		return out
+	}
+	out = append(out, fmt.Sprintf("SET SESSION lock_wait_timeout = %d", lockWait))
+	// Forced table copies make DROP PARTITION move rows instead of dropping.
+	if d.mariadb {
+		return append(out, "SET SESSION alter_algorithm = 'DEFAULT'")
+	}
+	return append(out, "SET SESSION old_alter_table = OFF")
+}
+
+func (d dialect) createTable(s engine.CreateTable) ([]string, error) {
+	t := s.Table
+	if err := t.Validate(); err != nil {
+		return nil, err
+	}
+	var lines []string
+	for _, c := range t.Columns {
+		lines = append(lines, d.Quote(c.Name)+" "+columnType(c))
+	}
+	lines = append(lines, fmt.Sprintf("PRIMARY KEY (%s)", d.list(t.PrimaryKey)))
+	for _, ix := range t.Indexes {
+		lines = append(lines, fmt.Sprintf("KEY %s (%s)", d.Quote(ix.Name), d.list(ix.Columns)))
+	}
+	q := fmt.Sprintf("CREATE TABLE %s (\n  %s\n)", d.Quote(t.Name), strings.Join(lines, ",\n  "))
+	if d.storage != "" {
+		q += " ENGINE=" + d.Quote(d.storage)
+	}
+	// Generated text is ASCII; a binary collation keeps what was sent as it was.
+	q += " DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
+	if t.Rolling() {
+		if len(s.Partitions) == 0 {
+			return nil, fmt.Errorf("create table %s: a rolling table needs a first partition", t.Name)
+		}
+		by := "RANGE (" + d.Quote(t.By) + ")"
+		if t.Grid.Axis() == rolling.Time {
+			by = "RANGE COLUMNS (" + d.Quote(t.By) + ")"
+		}
+		q += fmt.Sprintf("\nPARTITION BY %s (%s)", by, d.partitions(t, s.Partitions))
+	}
+	return []string{q}, nil
+}
+
+// partitions renders partition definitions. There is no MAXVALUE tail: rows
+// outside every period must fail, not hide.
+func (d dialect) partitions(t *engine.Table, parts []rolling.Partition) string {
+	defs := make([]string, len(parts))
+	for i, p := range parts {
+		bound := strconv.FormatInt(p.To, 10)
+		if t.Grid.Axis() == rolling.Time {
+			bound = quoteText(string(engine.AppendTime(nil, p.To)))
+		}
+		defs[i] = fmt.Sprintf("PARTITION %s VALUES LESS THAN (%s)", d.Quote(p.Name), bound)
+	}
+	return "\n  " + strings.Join(defs, ",\n  ") + "\n"
+}
+
+func columnType(c engine.Column) string {
+	var s string
+	switch c.Type {
+	case engine.Int32:
+		s = "INT"
+	case engine.Int64:
+		s = "BIGINT"
+	case engine.Float32:
+		s = "FLOAT"
+	case engine.Float64:
+		s = "DOUBLE"
+	case engine.Time:
+		s = "DATETIME"
+	case engine.Varchar:
+		s = fmt.Sprintf("VARCHAR(%d)", c.Size)
+	case engine.Char:
+		s = fmt.Sprintf("CHAR(%d)", c.Size)
+	case engine.Decimal:
+		s = fmt.Sprintf("DECIMAL(%d,%d)", c.Size, c.Scale)
+	}
+	if c.Default != "" {
+		s += " DEFAULT " + c.Default
+	}
+	if !c.Null {
+		s += " NOT NULL"
+	}
+	if c.Auto {
+		s += " AUTO_INCREMENT"
+	}
+	return s
+}
+
+// insert renders what a writer sends for a batch. Writers use the same
+// encoder, so that a dry run shows the very text.
+func (d dialect) insert(s engine.Insert) ([]string, error) {
+	e := newEncoder(d, s.Table)
+	switch s.Method {
+	case engine.Multi:
+		return []string{string(e.appendInsert(nil, s.Batch, 0, s.Batch.Rows()))}, nil
+	case engine.Single:
+		out := make([]string, 0, s.Batch.Rows())
+		for i := range s.Batch.Rows() {
+			out = append(out, string(e.appendInsert(nil, s.Batch, i, i+1)))
+		}
+		return out, nil
+	case engine.Prepared:
+		return []string{e.placeholders(s.Batch.Rows())}, nil
+	case engine.Load:
+		return []string{e.load("rowmill")}, nil
+	}
+	return nil, fmt.Errorf("mysql: no insert method %q", s.Method)
+}

@@ -1,0 +1,141 @@
+package mysql
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rowmill/rowmill/engine"
+)
+
+// An encoder turns batches for one table into statements and streams.
+type encoder struct {
+	prefix string // INSERT INTO t (...) VALUES
+	table  string // quoted
+	names  string // quoted, of the columns that batches carry
+	// serverKey is true when the first value of each row is the literal 0,
+	// which asks the server for the next AUTO_INCREMENT value.
+	serverKey bool
+	columns   int // of a batch
+}
+
+func newEncoder(d dialect, t *engine.Table) encoder {
+	var all []string
+	cols := t.Inserted()
+	for _, c := range cols {
+		all = append(all, c.Name)
+	}
+	e := encoder{table: d.Quote(t.Name), names: d.list(all), columns: len(cols)}
+	names := e.names
+	if t.ServerKey != "" {
+		e.serverKey = true
+		names = d.Quote(t.ServerKey) + ", " + names
+	}
+	e.prefix = fmt.Sprintf("INSERT INTO %s (%s) VALUES ", e.table, names)
+	return e
+}
+
+// appendInsert appends an INSERT of rows [from, to) of b, values as literals.
+func (e *encoder) appendInsert(dst []byte, b *engine.Batch, from, to int) []byte {
+	dst = append(dst, e.prefix...)
+	for i := from; i < to; i++ {
+		if i > from {
+			dst = append(dst, ',')
+		}
+		dst = e.appendRow(dst, b, i)
+	}
+	return dst
+}
+
+// appendRow appends the row as a parenthesised list of literals.
+func (e *encoder) appendRow(dst []byte, b *engine.Batch, row int) []byte {
+	dst = append(dst, '(')
+	if e.serverKey {
+		dst = append(dst, "0, "...)
+	}
+	for c := range b.Columns {
+		if c > 0 {
+			dst = append(dst, ", "...)
+		}
+		v := &b.Columns[c]
+		switch {
+		case v.Null(row):
+			dst = append(dst, "NULL"...)
+		case v.Type == engine.Varchar || v.Type == engine.Char:
+			dst = appendQuoted(dst, v.Value(row))
+		case v.Type == engine.Time:
+			dst = append(dst, '\'')
+			dst = append(engine.AppendTime(dst, v.Ints[row]), '\'')
+		default:
+			dst = v.AppendText(dst, row)
+		}
+	}
+	return append(dst, ')')
+}
+
+// appendQuoted appends p as a string literal with backslash escapes. Within
+// utf8mb4 no byte of a longer character equals a quote or a backslash.
+func appendQuoted(dst, p []byte) []byte {
+	dst = append(dst, '\'')
+	start := 0
+	for i, c := range p {
+		var esc byte
+		switch c {
+		case '\'', '\\':
+			esc = c
+		case 0:
+			esc = '0'
+		default:
+			continue
+		}
+		dst = append(append(dst, p[start:i]...), '\\', esc)
+		start = i + 1
+	}
+	return append(append(dst, p[start:]...), '\'')
+}
+
+// placeholders returns an INSERT of n rows with a ? for each value.
+func (e *encoder) placeholders(n int) string {
+	row := "(" + strings.Repeat("?, ", e.columns-1) + "?)"
+	if e.serverKey {
+		row = "(0, " + row[1:]
+	}
+	return e.prefix + strings.Repeat(row+",", n-1) + row
+}
+
+// load returns the statement that asks for a stream of the given name.
+func (e *encoder) load(name string) string {
+	return fmt.Sprintf(`LOAD DATA LOCAL INFILE 'Reader::%s' INTO TABLE %s CHARACTER SET utf8mb4 `+
+		`FIELDS TERMINATED BY '\t' ESCAPED BY '\\' LINES TERMINATED BY '\n' (%s)`, name, e.table, e.names)
+}
+
+// appendLine appends the row in the format that load declares.
+func (e *encoder) appendLine(dst []byte, b *engine.Batch, row int) []byte {
+	for c := range b.Columns {
+		if c > 0 {
+			dst = append(dst, '\t')
+		}
+		v := &b.Columns[c]
+		switch {
+		case v.Null(row):
+			dst = append(dst, '\\', 'N')
+		case v.Type == engine.Varchar || v.Type == engine.Char:
+			for _, ch := range v.Value(row) {
+				switch ch {
+				case '\t':
+					dst = append(dst, '\\', 't')
+				case '\n':
+					dst = append(dst, '\\', 'n')
+				case '\\':
+					dst = append(dst, '\\', '\\')
+				case 0:
+					dst = append(dst, '\\', '0')
+				default:
+					dst = append(dst, ch)
+				}
+			}
+		default:
+			dst = v.AppendText(dst, row)
+		}
+	}
+	return append(dst, '\n')
+}

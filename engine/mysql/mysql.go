@@ -1,0 +1,343 @@
+// Package mysql is the engine for MariaDB and MySQL: range partitions, four
+// insert methods, any storage engine the server has, InnoDB by default.
+//
+// A target is mariadb://USER@HOST:PORT/DB or mysql://..., which mean the same;
+// which of the two a server is, it says itself. Options: socket (a Unix
+// socket's path, instead of the host), tls (false, true, skip-verify or
+// preferred), engine (the storage engine of new tables), password-file.
+// The password comes from that file, MYSQL_PWD or ~/.my.cnf, never from the
+// target.
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// connectTimeout bounds the making of a connection: a server that takes longer
+// is down for the purpose of a benchmark.
+const connectTimeout = 10 * time.Second
+
+// DB is an open MariaDB or MySQL server.
+type DB struct {
+	target    engine.Target
+	config    *mysql.Config // of every connection; never printed
+	pool      *sql.DB       // for the catalog, counters and DDL
+	info      engine.Info
+	dialect   dialect
+	maxPacket int
+}
+
+// Open connects to the target and asks the server what it is. The error for a
+// server that doesn't answer is engine.ErrUnreachable and says what was tried.
+func Open(ctx context.Context, t engine.Target) (*DB, error) {
+	if err := t.Options("socket", "tls", "engine", "password-file"); err != nil {
+		return nil, err
+	}
+	cfg, err := configOf(t)
+	if err != nil {
+		return nil, err
+	}
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("target %s: %w", t, err)
+	}
+	db := &DB{target: t, config: cfg, pool: sql.OpenDB(connector)}
+	if err := db.connect(ctx); err != nil {
+		return nil, errors.Join(err, db.pool.Close())
+	}
+	return db, nil
+}
+
+// configOf turns a target into a driver's configuration.
+func configOf(t engine.Target) (*mysql.Config, error) {
+	cfg := mysql.NewConfig()
+	cfg.User, cfg.DBName = t.User, t.Path
+	if t.Path == "" || strings.Contains(t.Path, "/") {
+		return nil, engine.Hinted(fmt.Errorf("target %s: it needs the name of one database", t),
+			"%s://USER@HOST:3306/DATABASE", t.Scheme)
+	}
+	option, err := clientOptions(t)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.User == "" {
+		cfg.User = option.user
+	}
+	cfg.Passwd = option.password
+	switch socket := t.Query.Get("socket"); {
+	case socket != "":
+		cfg.Net, cfg.Addr = "unix", socket
+	case t.Host == "":
+		return nil, engine.Hinted(fmt.Errorf("target %s: it names neither a host nor a socket", t),
+			"%s://USER@HOST:3306/%s or ?socket=/run/mysqld/mysqld.sock", t.Scheme, t.Path)
+	default:
+		host, port, err := net.SplitHostPort(t.Host)
+		if err != nil {
+			host, port = strings.Trim(t.Host, "[]"), "3306"
+		}
+		cfg.Net, cfg.Addr = "tcp", net.JoinHostPort(host, port)
+	}
+	tls, err := t.Choice("tls", "false", "true", "skip-verify", "preferred")
+	if err != nil {
+		return nil, err
+	}
+	cfg.TLSConfig = tls
+	cfg.Timeout = connectTimeout
+	cfg.MaxAllowedPacket = 0 // ask the server
+	cfg.Logger = discard{}
+	cfg.Params = map[string]string{"sql_mode": sqlMode, "time_zone": timeZone}
+	return cfg, nil
+}
+
+// discard keeps the driver from printing: errors are returned.
+type discard struct{}
+
+func (discard) Print(...any) {}
+
+// connect fills in what the server says of itself.
+func (db *DB) connect(ctx context.Context) error {
+	var full, datadir, pidFile string
+	err := db.pool.QueryRowContext(ctx,
+		"SELECT VERSION(), @@datadir, @@pid_file, @@max_allowed_packet").Scan(&full, &datadir, &pidFile, &db.maxPacket)
+	if err != nil {
+		return db.unreachable(err)
+	}
+	db.info = engine.Info{Engine: "mysql", Target: db.target.String()}
+	if strings.Contains(strings.ToLower(full), "mariadb") {
+		db.info.Engine = "mariadb"
+	}
+	db.info.Version, _, _ = strings.Cut(full, "-")
+	storage := db.target.Query.Get("engine")
+	if db.info.Storage, err = db.storage(ctx, storage); err != nil {
+		return err
+	}
+	db.dialect = dialect{mariadb: db.info.Engine == "mariadb", storage: db.info.Storage}
+	settings, err := db.Catalog().Settings(ctx)
+	if err != nil {
+		return err
+	}
+	db.info.Durability = durability(settings, db.info.Storage)
+	size := "innodb_buffer_pool_size"
+	if strings.EqualFold(db.info.Storage, "rocksdb") {
+		size = "rocksdb_block_cache_size"
+	}
+	db.info.CacheBytes, _ = strconv.ParseInt(settings[size], 10, 64)
+	db.local(datadir, pidFile)
+	return nil
+}
+
+// local fills in where the server runs, when that is this machine.
+func (db *DB) local(datadir, pidFile string) {
+	if db.config.Net == "tcp" {
+		host, _, _ := net.SplitHostPort(db.config.Addr)
+		ip := net.ParseIP(host)
+		if host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return
+		}
+	}
+	if st, err := os.Stat(datadir); err == nil && st.IsDir() {
+		db.info.DataDir = datadir
+	}
+	if !filepath.IsAbs(pidFile) {
+		pidFile = filepath.Join(datadir, pidFile)
+	}
+	if p, err := os.ReadFile(pidFile); err == nil {
+		db.info.PID, _ = strconv.Atoi(strings.TrimSpace(string(p)))
+	}
+}
+
+// storage checks that the server has the storage engine asked for, and returns
+// the name of the one that new tables get.
+func (db *DB) storage(ctx context.Context, want string) (string, error) {
+	rows, err := db.pool.QueryContext(ctx, "SELECT ENGINE, SUPPORT FROM information_schema.ENGINES ORDER BY ENGINE")
+	if err != nil {
+		return "", fmt.Errorf("list storage engines: %w", classify(err))
+	}
+	defer rows.Close()
+	var have []string
+	for rows.Next() {
+		var name, support string
+		if err := rows.Scan(&name, &support); err != nil {
+			return "", fmt.Errorf("list storage engines: %w", classify(err))
+		}
+		switch {
+		case support == "NO" || support == "DISABLED":
+		case want == "" && support == "DEFAULT", want != "" && strings.EqualFold(name, want):
+			return name, nil
+		default:
+			have = append(have, name)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return "", fmt.Errorf("list storage engines: %w", classify(err))
+	}
+	err = fmt.Errorf("target %s: the server has no storage engine %q; it has %s", db.target, want, strings.Join(have, ", "))
+	if strings.EqualFold(want, "rocksdb") {
+		err = engine.Hinted(err, "apt install mariadb-plugin-rocksdb, then INSTALL SONAME 'ha_rocksdb'")
+	}
+	return "", engine.Classed(engine.ErrUnsupported, err)
+}
+
+func (db *DB) unreachable(err error) error {
+	where := db.config.Addr
+	var server *mysql.MySQLError
+	if errors.As(err, &server) {
+		switch server.Number {
+		case 1049: // ER_BAD_DB_ERROR
+			return engine.Hinted(fmt.Errorf("connect to %s: %w", where, err), "CREATE DATABASE %s", dialect{}.Quote(db.config.DBName))
+		case 1045, 1698: // ER_ACCESS_DENIED_ERROR
+			return engine.Hinted(fmt.Errorf("connect to %s: %w", where, err), "MYSQL_PWD, ~/.my.cnf or ?password-file=FILE for the password of %q", db.config.User)
+		}
+		return fmt.Errorf("connect to %s: %w", where, classify(err))
+	}
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	return engine.Hinted(engine.Classed(engine.ErrUnreachable,
+		fmt.Errorf("no answer from %s as user %q over %s: %w", where, db.config.User, db.config.Net, err)),
+		"a server of your own for the run, --target 'sandbox:mariadb?memory=64MB', or one that stays, rowmill sandbox start mariadb")
+}
+
+// Info implements engine.DB.
+func (db *DB) Info() engine.Info { return db.info }
+
+// Capabilities implements engine.DB.
+func (db *DB) Capabilities() engine.Capabilities {
+	return engine.Capabilities{
+		Methods:    []engine.Method{engine.Multi, engine.Single, engine.Prepared, engine.Load},
+		Rolling:    true,
+		MaxPeriods: 8192, // of one table, in MySQL and MariaDB
+		Stores:     true,
+	}
+}
+
+// Dialect implements engine.DB.
+func (db *DB) Dialect() engine.Dialect { return db.dialect }
+
+// lockTries is how often a step that didn't get its lock is tried again. Each
+// try waits lockWait seconds, so a blocked step fails after about half a
+// minute, and new statements are never queued behind it for longer than one.
+const lockTries = 15
+
+// Apply implements engine.DB. DDL runs on a connection of its own with a short
+// lock wait: a waiting ALTER holds up every new statement on its table.
+func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
+	conn, err := db.session(ctx, engine.Session{Maintenance: true})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	for _, s := range steps {
+		statements, err := db.dialect.Render(s)
+		if err != nil {
+			return err
+		}
+		for _, q := range statements {
+			if err := execRetrying(ctx, conn, q); err != nil {
+				return fmt.Errorf("%s: %w", firstWords(q), err)
+			}
+		}
+	}
+	return nil
+}
+
+func execRetrying(ctx context.Context, conn *sql.Conn, q string) error {
+	for try := 1; ; try++ {
+		_, err := conn.ExecContext(ctx, q)
+		if err == nil {
+			return nil
+		}
+		err = classify(err)
+		if try == lockTries || !errors.Is(err, engine.ErrLockTimeout) {
+			return err
+		}
+		select { // let the statements that queued behind the lock pass
+		case <-time.After(time.Duration(50+try*50) * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// session takes a connection from the pool and prepares it. Its settings stay
+// with it, so only connections of one kind come from this pool.
+func (db *DB) session(ctx context.Context, s engine.Session) (*sql.Conn, error) {
+	conn, err := db.pool.Conn(ctx)
+	if err != nil {
+		return nil, db.unreachable(err)
+	}
+	statements, err := db.dialect.Render(s)
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	for _, q := range statements[1:] { // the first one comes with the connection
+		if _, err := conn.ExecContext(ctx, q); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", firstWords(q), classify(err)), conn.Close())
+		}
+	}
+	return conn, nil
+}
+
+// firstWords shortens a statement for an error message.
+func firstWords(q string) string {
+	const most = 80
+	q = strings.Join(strings.Fields(q), " ")
+	if len(q) > most {
+		q = q[:most] + "..."
+	}
+	return q
+}
+
+// Close implements engine.DB.
+func (db *DB) Close() error { return db.pool.Close() }
+
+// Scan implements engine.DB. It reads with the binary protocol, because a
+// FLOAT printed as text loses digits.
+func (db *DB) Scan(ctx context.Context, t *engine.Table, part *rolling.Partition, fn func(*engine.Batch) error) error {
+	statements, err := db.dialect.Render(engine.Select{Table: t, Partition: part})
+	if err != nil {
+		return err
+	}
+	c, err := db.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	defer c.interruptOn(ctx)()
+	if err := scanRows(c.conn, statements[0], t.Columns, fn); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fmt.Errorf("read table %s: %w", t.Name, classify(err))
+	}
+	return nil
+}
+
+func scanRows(conn driver.Conn, query string, cols []engine.Column, fn func(*engine.Batch) error) (err error) {
+	stmt, err := conn.Prepare(query)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stmt.Close()) }()
+	rows, err := stmt.(driver.StmtQueryContext).QueryContext(context.Background(), nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	return engine.ScanDriverRows(rows, cols, fn)
+}

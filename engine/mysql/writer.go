@@ -1,0 +1,343 @@
+package mysql
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/rowmill/rowmill/engine"
+)
+
+// maxPlaceholders is how many values a prepared statement can bind: their
+// number is 16 bits wide in the protocol.
+const maxPlaceholders = 65535
+
+// A writer inserts batches on one connection.
+type writer struct {
+	db      *DB
+	table   *engine.Table
+	method  engine.Method
+	conn    *conn
+	enc     encoder
+	buf     []byte
+	limit   int   // of a statement, in bytes
+	ends    []int // where each statement of a batch ends in buf
+	ctx     context.Context
+	unwatch func()
+
+	// of prepared
+	stmts map[int]driver.Stmt // by rows
+	args  []driver.NamedValue
+	// of load
+	source string
+	stream stream
+}
+
+// sources numbers the streams of all writers: the driver knows them by name.
+var sources atomic.Int64
+
+// Writer implements engine.DB.
+func (db *DB) Writer(ctx context.Context, t *engine.Table, m engine.Method) (engine.Writer, error) {
+	if err := t.Validate(); err != nil {
+		return nil, err
+	}
+	w := &writer{db: db, table: t, method: m, enc: newEncoder(db.dialect, t)}
+	// Half of what the server accepts leaves room for the row that passes it.
+	w.limit = max(db.maxPacket/2, 1024)
+	switch m {
+	case engine.Single, engine.Multi, engine.Prepared:
+	case engine.Load:
+		w.source = fmt.Sprintf("rowmill-%d", sources.Add(1))
+		mysql.RegisterReaderHandler(w.source, func() io.Reader { return &w.stream })
+	default:
+		return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("mysql: no insert method %q", m))
+	}
+	if err := w.dial(ctx); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	return w, nil
+}
+
+func (w *writer) dial(ctx context.Context) error {
+	var err error
+	w.stmts = map[int]driver.Stmt{}
+	w.conn, err = w.db.dial(ctx)
+	return err
+}
+
+// Reset implements engine.Writer: it rolls back, or dials again.
+func (w *writer) Reset(ctx context.Context) error {
+	if w.conn != nil {
+		if _, err := w.conn.run("ROLLBACK"); err == nil {
+			return nil
+		}
+		w.drop()
+	}
+	return w.dial(ctx)
+}
+
+// drop lets go of the connection, which may be broken.
+func (w *writer) drop() {
+	w.watch(nil)
+	if w.conn != nil {
+		_ = w.conn.Close()
+		w.conn = nil
+	}
+}
+
+// Close implements engine.Writer.
+func (w *writer) Close() error {
+	w.drop()
+	if w.source != "" {
+		mysql.DeregisterReaderHandler(w.source)
+	}
+	return nil
+}
+
+// watch makes the end of ctx interrupt the connection. Callers pass the same
+// context for a whole run, so the watch is set up once and not at each batch.
+func (w *writer) watch(ctx context.Context) {
+	if ctx == w.ctx {
+		return
+	}
+	if w.unwatch != nil {
+		w.unwatch()
+		w.unwatch = nil
+	}
+	w.ctx = ctx
+	if ctx != nil && w.conn != nil {
+		w.unwatch = w.conn.interruptOn(ctx)
+	}
+}
+
+// Write implements engine.Writer.
+func (w *writer) Write(ctx context.Context, b *engine.Batch) (engine.Ack, error) {
+	if w.conn == nil {
+		return engine.Ack{}, engine.Classed(engine.ErrConnectionLost, errors.New("insert: the connection is closed"))
+	}
+	w.watch(ctx)
+	var ack engine.Ack
+	var err error
+	switch w.method {
+	case engine.Prepared:
+		ack, err = w.writePrepared(b)
+	case engine.Load:
+		ack, err = w.writeLoad(b)
+	default:
+		ack, err = w.writeText(b)
+	}
+	if err == nil {
+		return ack, nil
+	}
+	if ctx.Err() != nil {
+		return engine.Ack{}, ctx.Err()
+	}
+	return engine.Ack{}, fmt.Errorf("insert into %s: %w", w.table.Name, classify(err))
+}
+
+// writeText sends the batch as INSERT statements of text: one for each row, or
+// as few as the server's limit of a statement's length allows.
+func (w *writer) writeText(b *engine.Batch) (engine.Ack, error) {
+	w.buf, w.ends = w.buf[:0], w.ends[:0]
+	rows := b.Rows()
+	for i := 0; i < rows; {
+		start := len(w.buf)
+		w.buf = append(w.buf, w.enc.prefix...)
+		w.buf = w.enc.appendRow(w.buf, b, i)
+		for i++; i < rows && w.method == engine.Multi && len(w.buf)-start < w.limit; i++ {
+			w.buf = append(w.buf, ',')
+			w.buf = w.enc.appendRow(w.buf, b, i)
+		}
+		w.ends = append(w.ends, len(w.buf))
+	}
+	return w.inTransaction(len(w.ends), func(i int) (driver.Result, error) {
+		from := 0
+		if i > 0 {
+			from = w.ends[i-1]
+		}
+		return w.conn.runBytes(w.buf[from:w.ends[i]])
+	})
+}
+
+// inTransaction runs n statements as one transaction and adds up the rows they
+// affected. A single statement commits by itself.
+func (w *writer) inTransaction(n int, run func(i int) (driver.Result, error)) (engine.Ack, error) {
+	if n > 1 {
+		if _, err := w.conn.run("BEGIN"); err != nil {
+			return engine.Ack{}, err
+		}
+	}
+	var ack engine.Ack
+	for i := range n {
+		res, err := run(i)
+		if err != nil {
+			return engine.Ack{}, err
+		}
+		affected, err := res.RowsAffected()
+		if err != nil {
+			return engine.Ack{}, err
+		}
+		ack.Rows += affected
+	}
+	if n > 1 {
+		if _, err := w.conn.run("COMMIT"); err != nil {
+			return engine.Ack{}, err
+		}
+	}
+	return ack, nil
+}
+
+// writePrepared sends the batch as bound values.
+func (w *writer) writePrepared(b *engine.Batch) (engine.Ack, error) {
+	rows := b.Rows()
+	per := min(rows, maxPlaceholders/w.enc.columns)
+	n := (rows + per - 1) / per
+	return w.inTransaction(n, func(i int) (driver.Result, error) {
+		from, to := i*per, min((i+1)*per, rows)
+		stmt, err := w.statement(to - from)
+		if err != nil {
+			return nil, err
+		}
+		w.args = w.args[:0]
+		for row := from; row < to; row++ {
+			for c := range b.Columns {
+				w.args = append(w.args, driver.NamedValue{Ordinal: len(w.args) + 1, Value: bound(&b.Columns[c], row)})
+			}
+		}
+		return stmt.(driver.StmtExecContext).ExecContext(context.Background(), w.args)
+	})
+}
+
+// maxStatements is how many prepared statements a writer keeps, by their
+// number of rows: the usual one, that of a short end, and few more.
+const maxStatements = 4
+
+func (w *writer) statement(rows int) (driver.Stmt, error) {
+	if s, ok := w.stmts[rows]; ok {
+		return s, nil
+	}
+	if len(w.stmts) >= maxStatements {
+		for n, s := range w.stmts {
+			if err := s.Close(); err != nil {
+				return nil, err
+			}
+			delete(w.stmts, n)
+			break
+		}
+	}
+	s, err := w.conn.conn.Prepare(w.enc.placeholders(rows))
+	if err != nil {
+		return nil, err
+	}
+	w.stmts[rows] = s
+	return s, nil
+}
+
+// bound returns a value as the driver binds it.
+func bound(v *engine.Vector, row int) driver.Value {
+	switch {
+	case v.Null(row):
+		return nil
+	case v.Type == engine.Float32 || v.Type == engine.Float64:
+		return v.Floats[row]
+	case v.Type == engine.Varchar || v.Type == engine.Char || v.Type == engine.Decimal:
+		return v.Value(row)
+	case v.Type == engine.Time:
+		return string(engine.AppendTime(nil, v.Ints[row]))
+	}
+	return v.Ints[row]
+}
+
+// writeLoad streams the batch. LOAD DATA LOCAL implies IGNORE: the server
+// drops rows that it can't take, with a warning, and bends bad values. So the
+// batch is committed only when it took every row without any warning.
+func (w *writer) writeLoad(b *engine.Batch) (engine.Ack, error) {
+	if _, err := w.conn.run("BEGIN"); err != nil {
+		return engine.Ack{}, err
+	}
+	w.stream = stream{enc: &w.enc, batch: b, buf: w.stream.buf[:0]}
+	res, err := w.conn.run(w.enc.load(w.source))
+	if err != nil {
+		return engine.Ack{}, err
+	}
+	affected, err := res.RowsAffected()
+	if err != nil {
+		return engine.Ack{}, err
+	}
+	warnings, err := w.warnings()
+	if err != nil {
+		return engine.Ack{}, err
+	}
+	if affected != int64(b.Rows()) || len(warnings) > 0 {
+		err := refused(affected, b.Rows(), warnings)
+		_, rollback := w.conn.run("ROLLBACK")
+		return engine.Ack{}, errors.Join(err, rollback)
+	}
+	if _, err := w.conn.run("COMMIT"); err != nil {
+		return engine.Ack{}, err
+	}
+	return engine.Ack{Rows: affected}, nil
+}
+
+// warnings returns the first few warnings of the last statement.
+func (w *writer) warnings() ([]mysql.MySQLError, error) {
+	rows, err := w.conn.conn.(driver.QueryerContext).QueryContext(context.Background(), "SHOW WARNINGS LIMIT 5", nil)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []mysql.MySQLError
+	values := make([]driver.Value, 3)
+	for {
+		if err := rows.Next(values); errors.Is(err, io.EOF) {
+			return out, nil
+		} else if err != nil {
+			return nil, err
+		}
+		code, _ := values[1].(int64)
+		text, _ := values[2].([]byte)
+		out = append(out, mysql.MySQLError{Number: uint16(code), Message: string(text)})
+	}
+}
+
+// refused is the error for a batch that LOAD DATA did not take whole.
+func refused(took int64, sent int, warnings []mysql.MySQLError) error {
+	err := fmt.Errorf("load data: the server took %d of %d rows", took, sent)
+	if len(warnings) == 0 {
+		return err
+	}
+	// The warning's number gives the error its class.
+	return fmt.Errorf("%w; its first warning: %w", err, &warnings[0])
+}
+
+// streamChunk is how much a stream encodes ahead, in bytes.
+const streamChunk = 64 << 10
+
+// A stream is a batch in the format of LOAD DATA, encoded as it is read.
+type stream struct {
+	enc   *encoder
+	batch *engine.Batch
+	row   int
+	buf   []byte
+	off   int
+}
+
+func (s *stream) Read(p []byte) (int, error) {
+	if s.off == len(s.buf) {
+		s.buf, s.off = s.buf[:0], 0
+		for ; s.row < s.batch.Rows() && len(s.buf) < streamChunk; s.row++ {
+			s.buf = s.enc.appendLine(s.buf, s.batch, s.row)
+		}
+		if len(s.buf) == 0 {
+			return 0, io.EOF
+		}
+	}
+	n := copy(p, s.buf[s.off:])
+	s.off += n
+	return n, nil
+}

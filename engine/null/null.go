@@ -1,0 +1,176 @@
+// Package null is the engine that accepts rows and counts them. It stores
+// nothing, so a benchmark against it measures the generator: its ceiling.
+package null
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// DB is the open null target.
+type DB struct {
+	rows atomic.Int64
+
+	mu    sync.Mutex
+	parts map[string][]rolling.Partition // by table; present once created
+}
+
+// Open returns the null engine. The target takes no path and no options.
+func Open(t engine.Target) (*DB, error) {
+	if t.Path != "" || t.Host != "" {
+		return nil, fmt.Errorf("target %s: the null engine has nothing to open; write null:", t)
+	}
+	if err := t.Options(); err != nil {
+		return nil, err
+	}
+	return &DB{parts: map[string][]rolling.Partition{}}, nil
+}
+
+// Info implements engine.DB.
+func (db *DB) Info() engine.Info {
+	return engine.Info{Engine: "null", Version: "1", Target: "null:"}
+}
+
+// Capabilities implements engine.DB.
+func (db *DB) Capabilities() engine.Capabilities {
+	return engine.Capabilities{
+		Methods:  []engine.Method{engine.Multi, engine.Single, engine.Prepared, engine.Load},
+		Rolling:  true,
+		Embedded: true,
+	}
+}
+
+// Dialect implements engine.DB.
+func (db *DB) Dialect() engine.Dialect { return dialect{} }
+
+// Catalog implements engine.DB.
+func (db *DB) Catalog() engine.Catalog { return catalog{db} }
+
+// Apply implements engine.DB: it keeps track of tables and partitions.
+func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	for _, s := range steps {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		switch s := s.(type) {
+		case engine.CreateTable:
+			if err := s.Table.Validate(); err != nil {
+				return err
+			}
+			if _, ok := db.parts[s.Table.Name]; ok {
+				return engine.Classed(engine.ErrTableExists, fmt.Errorf("create table %s: it exists", s.Table.Name))
+			}
+			db.parts[s.Table.Name] = append([]rolling.Partition{}, s.Partitions...)
+		case engine.DropTable:
+			delete(db.parts, s.Table.Name)
+		case engine.CreatePartitions:
+			db.parts[s.Table.Name] = append(db.parts[s.Table.Name], s.New...)
+		case engine.DropPartition:
+			kept := []rolling.Partition{}
+			for _, p := range db.parts[s.Table.Name] {
+				if p.Name != s.Drop.Name {
+					kept = append(kept, p)
+				}
+			}
+			db.parts[s.Table.Name] = kept
+		}
+	}
+	return nil
+}
+
+// Writer implements engine.DB.
+func (db *DB) Writer(_ context.Context, t *engine.Table, _ engine.Method) (engine.Writer, error) {
+	if err := t.Validate(); err != nil {
+		return nil, err
+	}
+	return &writer{rows: &db.rows}, nil
+}
+
+// Scan implements engine.DB; there is nothing to read back.
+func (db *DB) Scan(context.Context, *engine.Table, *rolling.Partition, func(*engine.Batch) error) error {
+	return engine.Classed(engine.ErrUnsupported, fmt.Errorf("scan: the null engine stores nothing"))
+}
+
+// Counters implements engine.DB.
+func (db *DB) Counters(context.Context, *engine.Table) (engine.Counters, error) {
+	return counters{db}, nil
+}
+
+// Close implements engine.DB.
+func (db *DB) Close() error { return nil }
+
+type writer struct{ rows *atomic.Int64 }
+
+func (w *writer) Write(_ context.Context, b *engine.Batch) (engine.Ack, error) {
+	n := int64(b.Rows())
+	w.rows.Add(n)
+	return engine.Ack{Rows: n}, nil
+}
+
+func (w *writer) Reset(context.Context) error { return nil }
+func (w *writer) Close() error                { return nil }
+
+type counters struct{ db *DB }
+
+func (c counters) Describe() []engine.Counter {
+	return []engine.Counter{{Name: engine.CounterRows, Unit: "rows", Cumulative: true, Help: "rows accepted"}}
+}
+
+func (c counters) Sample(_ context.Context, dst []float64) error {
+	dst[0] = float64(c.db.rows.Load())
+	return nil
+}
+
+func (c counters) Close() error { return nil }
+
+type catalog struct{ db *DB }
+
+func (c catalog) Exists(_ context.Context, t *engine.Table) (bool, error) {
+	c.db.mu.Lock()
+	defer c.db.mu.Unlock()
+	_, ok := c.db.parts[t.Name]
+	return ok, nil
+}
+
+func (c catalog) Partitions(_ context.Context, t *engine.Table) ([]rolling.Partition, error) {
+	c.db.mu.Lock()
+	defer c.db.mu.Unlock()
+	parts, ok := c.db.parts[t.Name]
+	if !ok {
+		return nil, engine.Classed(engine.ErrNoTable, fmt.Errorf("table %s: no such table", t.Name))
+	}
+	return append([]rolling.Partition(nil), parts...), nil
+}
+
+func (c catalog) Sizes(context.Context, *engine.Table) (engine.Sizes, error) {
+	return engine.Sizes{}, nil
+}
+
+func (c catalog) Settings(context.Context) (map[string]string, error) {
+	return map[string]string{}, nil
+}
+
+// dialect describes steps in words: the null engine has no language.
+type dialect struct{}
+
+func (dialect) Quote(ident string) string {
+	return `"` + strings.ReplaceAll(ident, `"`, `""`) + `"`
+}
+
+func (d dialect) Render(s engine.Step) ([]string, error) {
+	switch s := s.(type) {
+	case engine.CreateTable:
+		return []string{"-- count rows of " + d.Quote(s.Table.Name)}, s.Table.Validate()
+	case engine.Insert:
+		return []string{fmt.Sprintf("-- count %d rows of %s", s.Batch.Rows(), d.Quote(s.Table.Name))}, nil
+	}
+	return nil, nil
+}

@@ -1,0 +1,127 @@
+package engine
+
+import (
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// scanBatch is how many rows ScanDriverRows hands over at a time.
+const scanBatch = 1000
+
+// ScanDriverRows reads rows of the columns from a driver and hands them to fn
+// in batches that it reuses. Times may come as TimeLayout text, with a
+// fraction of zeros, or as time.Time.
+func ScanDriverRows(rows driver.Rows, cols []Column, fn func(*Batch) error) error {
+	b := NewBatch(cols)
+	values := make([]driver.Value, len(cols))
+	if n := len(rows.Columns()); n != len(cols) {
+		return fmt.Errorf("got %d columns, want %d", n, len(cols))
+	}
+	for {
+		err := rows.Next(values)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if err == nil {
+			for i, v := range values {
+				if err := b.Columns[i].appendValue(v); err != nil {
+					return fmt.Errorf("column %s: %w", cols[i].Name, err)
+				}
+			}
+			b.EndRow()
+		}
+		if b.Rows() == scanBatch || err != nil && b.Rows() > 0 {
+			if err := fn(b); err != nil {
+				return err
+			}
+			b.Reset()
+		}
+		if err != nil {
+			return nil
+		}
+	}
+}
+
+// appendValue appends a value as a driver returned it.
+func (v *Vector) appendValue(val driver.Value) error {
+	switch x := val.(type) {
+	case nil:
+		v.AppendNull()
+		return nil
+	case []byte:
+		return v.appendText(string(x))
+	case string:
+		return v.appendText(x)
+	case int64:
+		switch v.Type {
+		case Int32, Int64, Time:
+			v.Ints = append(v.Ints, x)
+			return nil
+		case Float32, Float64:
+			v.Floats = append(v.Floats, float64(x))
+			return nil
+		}
+	case float32:
+		v.Floats = append(v.Floats, float64(x))
+		return nil
+	case float64:
+		if v.Type == Float32 {
+			x = float64(float32(x))
+		}
+		v.Floats = append(v.Floats, x)
+		return nil
+	case time.Time:
+		v.Ints = append(v.Ints, x.UnixMicro())
+		return nil
+	}
+	return fmt.Errorf("a value of Go type %T came back", val)
+}
+
+func (v *Vector) appendText(s string) error {
+	switch v.Type {
+	case Varchar, Char, Decimal:
+		v.Bytes = append(v.Bytes, s...)
+		v.EndBytes()
+	case Time:
+		us, err := parseTime(s)
+		if err != nil {
+			return err
+		}
+		v.Ints = append(v.Ints, us)
+	case Float32, Float64:
+		f, err := strconv.ParseFloat(s, 64)
+		if err != nil {
+			return fmt.Errorf("number %q came back", s)
+		}
+		if v.Type == Float32 {
+			f = float64(float32(f))
+		}
+		v.Floats = append(v.Floats, f)
+	default:
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil {
+			return fmt.Errorf("integer %q came back", s)
+		}
+		v.Ints = append(v.Ints, n)
+	}
+	return nil
+}
+
+// parseTime reads TimeLayout, with or without a fraction, as microseconds
+// since the epoch, UTC.
+func parseTime(s string) (int64, error) {
+	layout := TimeLayout
+	if strings.ContainsRune(s, '.') {
+		layout += ".999999"
+	}
+	t, err := time.Parse(layout, s)
+	if err != nil {
+		return 0, fmt.Errorf("time %q came back", s)
+	}
+	return t.UnixMicro(), nil
+}

@@ -1,0 +1,136 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	sqlite3 "github.com/mattn/go-sqlite3"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+type catalog struct{ db *DB }
+
+// Catalog implements engine.DB.
+func (db *DB) Catalog() engine.Catalog { return catalog{db} }
+
+// query runs a query on a connection of its own and calls fn for each row.
+func (c catalog) query(ctx context.Context, q string, args []driver.Value, fn func(row []driver.Value) error) error {
+	conn, err := c.db.reader(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return each(conn, q, args, fn)
+}
+
+func each(conn *sqlite3.SQLiteConn, q string, args []driver.Value, fn func(row []driver.Value) error) error {
+	rows, err := conn.Query(q, args)
+	if err != nil {
+		return classify(err)
+	}
+	defer rows.Close()
+	row := make([]driver.Value, len(rows.Columns()))
+	for {
+		if err := rows.Next(row); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return classify(err)
+		}
+		if err := fn(row); err != nil {
+			return err
+		}
+	}
+}
+
+// Exists implements engine.Catalog.
+func (c catalog) Exists(ctx context.Context, t *engine.Table) (bool, error) {
+	found := false
+	err := c.query(ctx, "SELECT 1 FROM sqlite_schema WHERE name = ? AND type IN ('table', 'view')", []driver.Value{t.Name},
+		func([]driver.Value) error { found = true; return nil })
+	if err != nil {
+		return false, fmt.Errorf("look for table %s: %w", t.Name, err)
+	}
+	if found {
+		return true, nil
+	}
+	parts, err := c.periods(ctx, t)
+	return len(parts) > 0, err
+}
+
+// periods returns the table's periods as rowmill_periods has them.
+func (c catalog) periods(ctx context.Context, t *engine.Table) ([]rolling.Partition, error) {
+	var parts []rolling.Partition
+	err := c.query(ctx, "SELECT name, lower, upper FROM rowmill_periods WHERE table_name = ? ORDER BY lower", []driver.Value{t.Name},
+		func(row []driver.Value) error {
+			p := rolling.Partition{}
+			var okName, okFrom, okTo bool
+			p.Name, okName = row[0].(string)
+			p.From, okFrom = row[1].(int64)
+			p.To, okTo = row[2].(int64)
+			if !okName || !okFrom || !okTo {
+				return fmt.Errorf("rowmill_periods: row %v has other types than rowmill writes", row)
+			}
+			parts = append(parts, p)
+			return nil
+		})
+	if errors.Is(err, engine.ErrNoTable) {
+		return nil, nil // no rolling table was ever made in this file
+	}
+	if err != nil {
+		return nil, fmt.Errorf("periods of %s: %w", t.Name, err)
+	}
+	return parts, nil
+}
+
+// Partitions implements engine.Catalog.
+func (c catalog) Partitions(ctx context.Context, t *engine.Table) ([]rolling.Partition, error) {
+	parts, err := c.periods(ctx, t)
+	if err != nil || len(parts) > 0 {
+		return parts, err
+	}
+	exists, err := c.Exists(ctx, t)
+	if err == nil && !exists {
+		err = engine.Classed(engine.ErrNoTable, fmt.Errorf("periods of %s: no such table", t.Name))
+	}
+	return nil, err
+}
+
+// settingPragmas are the settings worth keeping in a record.
+var settingPragmas = []string{"journal_mode", "synchronous", "cache_size", "page_size", "wal_autocheckpoint",
+	"mmap_size", "temp_store", "auto_vacuum", "locking_mode", "secure_delete", "busy_timeout", "threads"}
+
+// Settings implements engine.Catalog: pragmas of the write connection.
+func (c catalog) Settings(ctx context.Context) (map[string]string, error) {
+	if err := c.db.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer c.db.unlock()
+	out := map[string]string{}
+	for _, p := range settingPragmas {
+		err := each(c.db.write, "PRAGMA "+p, nil, func(row []driver.Value) error {
+			if text, ok := row[0].([]byte); ok {
+				row[0] = string(text)
+			}
+			out[p] = fmt.Sprint(row[0])
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read setting %s: %w", p, err)
+		}
+	}
+	var options []string
+	err := each(c.db.write, "PRAGMA compile_options", nil, func(row []driver.Value) error {
+		if s, ok := row[0].(string); ok && (strings.HasPrefix(s, "DEFAULT_") || strings.HasPrefix(s, "THREADSAFE")) {
+			options = append(options, s)
+		}
+		return nil
+	})
+	out["compile_options"] = strings.Join(options, " ")
+	return out, err
+}

@@ -1,0 +1,213 @@
+package sqlite
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// dialect renders steps for SQLite.
+type dialect struct{ pragmas []string }
+
+// periods is the table that keeps the bounds of all rolling tables' periods.
+const createPeriods = `CREATE TABLE IF NOT EXISTS rowmill_periods (
+  table_name TEXT NOT NULL,
+  name TEXT NOT NULL,
+  lower INTEGER NOT NULL,
+  upper INTEGER NOT NULL,
+  PRIMARY KEY (table_name, name)
+) WITHOUT ROWID`
+
+// Quote implements engine.Dialect.
+func (dialect) Quote(ident string) string {
+	return `"` + strings.ReplaceAll(ident, `"`, `""`) + `"`
+}
+
+func (d dialect) list(names []string) string {
+	quoted := make([]string, len(names))
+	for i, n := range names {
+		quoted[i] = d.Quote(n)
+	}
+	return strings.Join(quoted, ", ")
+}
+
+func quoteText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+
+// store returns the name of the table that holds a period's rows.
+func store(t *engine.Table, p rolling.Partition) string { return t.Name + "_" + p.Name }
+
+// Render implements engine.Dialect. Steps that change the schema are one
+// transaction each.
+func (d dialect) Render(s engine.Step) ([]string, error) {
+	switch s := s.(type) {
+	case engine.Session:
+		return d.pragmas, nil
+	case engine.CreateTable:
+		if err := s.Table.Validate(); err != nil {
+			return nil, err
+		}
+		if !s.Table.Rolling() {
+			return transaction(d.createStore(s.Table, s.Table.Name)...), nil
+		}
+		out := append([]string{createPeriods}, d.createStores(s.Table, s.Partitions)...)
+		return transaction(append(out, d.view(s.Table, s.Partitions))...), nil
+	case engine.CreatePartitions:
+		out := d.createStores(s.Table, s.New)
+		out = append(out, "DROP VIEW "+d.Quote(s.Table.Name), d.view(s.Table, slices.Concat(s.Have, s.New)))
+		return transaction(out...), nil
+	case engine.DropPartition:
+		left := slices.DeleteFunc(slices.Clone(s.Have), func(p rolling.Partition) bool { return p.Name == s.Drop.Name })
+		out := []string{"DROP VIEW " + d.Quote(s.Table.Name)}
+		out = append(out, d.dropStores(s.Table, []rolling.Partition{s.Drop})...)
+		return transaction(append(out, d.view(s.Table, left))...), nil
+	case engine.DropTable:
+		if !s.Table.Rolling() && len(s.Partitions) == 0 {
+			return []string{"DROP TABLE IF EXISTS " + d.Quote(s.Table.Name)}, nil
+		}
+		out := []string{createPeriods, "DROP VIEW IF EXISTS " + d.Quote(s.Table.Name)}
+		return transaction(append(out, d.dropStores(s.Table, s.Partitions)...)...), nil
+	case engine.Insert:
+		return d.insert(s)
+	case engine.Select:
+		from := s.Table.Name
+		if s.Partition != nil {
+			from = store(s.Table, *s.Partition)
+		}
+		return []string{fmt.Sprintf("SELECT %s FROM %s", d.readable(s.Table), d.Quote(from))}, nil
+	case engine.Measure:
+		return []string{
+			"PRAGMA wal_checkpoint(PASSIVE)",
+			fmt.Sprintf("SELECT type, name, tbl_name, rootpage FROM sqlite_schema WHERE rootpage > 0 AND (tbl_name = %s OR tbl_name IN "+
+				"(SELECT table_name || '_' || name FROM rowmill_periods WHERE table_name = %[1]s))", quoteText(s.Table.Name)),
+		}, nil
+	case engine.Sample:
+		return []string{"PRAGMA page_count", "PRAGMA freelist_count"}, nil
+	}
+	return nil, fmt.Errorf("sqlite: no rendering of %T", s)
+}
+
+func transaction(statements ...string) []string {
+	return append(append([]string{"BEGIN IMMEDIATE"}, statements...), "COMMIT")
+}
+
+// createStore renders a table of t's columns and indexes under a name.
+// Index names share one space with all tables, so they carry the table's name.
+func (d dialect) createStore(t *engine.Table, name string) []string {
+	var lines []string
+	rowid := len(t.PrimaryKey) == 1
+	for _, c := range t.Columns {
+		line := d.Quote(c.Name) + " " + columnType(c)
+		if c.Default != "" {
+			line += " DEFAULT " + c.Default
+		}
+		if !c.Null {
+			line += " NOT NULL"
+		}
+		if rowid && c.Name == t.PrimaryKey[0] {
+			if c.Type == engine.Int32 || c.Type == engine.Int64 {
+				line = d.Quote(c.Name) + " INTEGER PRIMARY KEY" // the rowid itself
+			} else {
+				rowid = false
+			}
+		}
+		lines = append(lines, line)
+	}
+	end := "\n)"
+	if !rowid {
+		lines = append(lines, fmt.Sprintf("PRIMARY KEY (%s)", d.list(t.PrimaryKey)))
+		end = "\n) WITHOUT ROWID" // rows lie in key order, as in InnoDB
+	}
+	out := []string{fmt.Sprintf("CREATE TABLE %s (\n  %s%s", d.Quote(name), strings.Join(lines, ",\n  "), end)}
+	for _, ix := range t.Indexes {
+		out = append(out, fmt.Sprintf("CREATE INDEX %s ON %s (%s)", d.Quote(name+"_"+ix.Name), d.Quote(name), d.list(ix.Columns)))
+	}
+	return out
+}
+
+func (d dialect) createStores(t *engine.Table, parts []rolling.Partition) []string {
+	var out []string
+	for _, p := range parts {
+		out = append(out, d.createStore(t, store(t, p))...)
+		out = append(out, fmt.Sprintf("INSERT INTO rowmill_periods (table_name, name, lower, upper) VALUES (%s, %s, %d, %d)",
+			quoteText(t.Name), quoteText(p.Name), p.From, p.To))
+	}
+	return out
+}
+
+func (d dialect) dropStores(t *engine.Table, parts []rolling.Partition) []string {
+	var out []string
+	for _, p := range parts {
+		out = append(out,
+			"DROP TABLE IF EXISTS "+d.Quote(store(t, p)),
+			fmt.Sprintf("DELETE FROM rowmill_periods WHERE table_name = %s AND name = %s", quoteText(t.Name), quoteText(p.Name)))
+	}
+	return out
+}
+
+// view renders the view under the table's own name.
+func (d dialect) view(t *engine.Table, parts []rolling.Partition) string {
+	names := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		names[i] = c.Name
+	}
+	terms := make([]string, len(parts))
+	for i, p := range parts {
+		terms[i] = fmt.Sprintf("SELECT %s FROM %s", d.list(names), d.Quote(store(t, p)))
+	}
+	return fmt.Sprintf("CREATE VIEW %s AS\n%s", d.Quote(t.Name), strings.Join(terms, "\nUNION ALL "))
+}
+
+// readable lists t's columns for reading. Times are cast, because the driver
+// guesses at values of columns that are declared as times.
+func (d dialect) readable(t *engine.Table) string {
+	cols := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		cols[i] = d.Quote(c.Name)
+		if c.Type == engine.Time {
+			cols[i] = "CAST(" + cols[i] + " AS TEXT)"
+		}
+	}
+	return strings.Join(cols, ", ")
+}
+
+func columnType(c engine.Column) string {
+	switch c.Type {
+	case engine.Int32, engine.Int64:
+		return "INTEGER"
+	case engine.Float32, engine.Float64:
+		return "REAL"
+	case engine.Time:
+		return "DATETIME"
+	case engine.Char:
+		return fmt.Sprintf("CHAR(%d)", c.Size)
+	case engine.Decimal:
+		return "TEXT" // NUMERIC would turn it into a binary fraction
+	}
+	return fmt.Sprintf("VARCHAR(%d)", c.Size)
+}
+
+// insert renders what a writer sends for a batch.
+func (d dialect) insert(s engine.Insert) ([]string, error) {
+	t, rows := s.Table, s.Batch.Rows()
+	name := t.Name
+	if t.Rolling() {
+		name += "_PERIOD" // each row goes to the table of its period
+	}
+	e := newEncoder(d, t, name)
+	switch s.Method {
+	case engine.Prepared:
+		return []string{"BEGIN IMMEDIATE", e.placeholders(min(rows, rowsPerStatement(len(t.Columns)))), "COMMIT"}, nil
+	case engine.Multi:
+		return []string{"BEGIN IMMEDIATE", string(e.appendInsert(nil, s.Batch, 0, rows, 1)), "COMMIT"}, nil
+	case engine.Single:
+		out := []string{"BEGIN IMMEDIATE"}
+		for i := range rows {
+			out = append(out, string(e.appendInsert(nil, s.Batch, i, i+1, int64(i)+1)))
+		}
+		return append(out, "COMMIT"), nil
+	}
+	return nil, fmt.Errorf("sqlite: no insert method %q", s.Method)
+}

@@ -1,0 +1,278 @@
+// Package sqlite is the engine for SQLite, embedded in rowmill.
+//
+// A rolling table is one table per period in the same file, TABLE_PERIOD, and
+// a UNION ALL view under the table's own name, so that any SQLite client reads
+// it; rowmill_periods keeps the periods' bounds. Dropping a period is DROP
+// TABLE, whose pages are used again.
+//
+// A target is sqlite:PATH; without a path it is a temporary file, removed at
+// the end. Options: cache (the page cache, 2MB by default, as in SQLite),
+// durability (full, relaxed or none: PRAGMA synchronous FULL, NORMAL or OFF),
+// journal (wal, delete, truncate, persist, memory or off).
+//
+// SQLite has one writer at a time. All writers of a DB share one connection,
+// and so one page cache of the size asked for; they take turns on it.
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	sqlite3 "github.com/mattn/go-sqlite3"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// DB is an open SQLite file.
+type DB struct {
+	path    string
+	tempDir string // removed at Close
+	info    engine.Info
+	pragmas []string
+
+	// write is the connection that changes the file; turn is a lock on it that
+	// can be waited for with a context.
+	write *sqlite3.SQLiteConn
+	turn  chan struct{}
+	// Under turn: the next server-assigned key by table, statements of every
+	// batch, and how often the schema has changed.
+	nextKey map[string]int64
+	stmts   map[string]driver.Stmt
+	epoch   int64
+}
+
+// defaultCache is SQLite's own default page cache: 2000 KiB.
+const defaultCache = 2000 << 10
+
+// busyTimeout is how long, in milliseconds, a statement waits for another
+// process that has the file locked.
+const busyTimeout = 10000
+
+// Open opens or creates the file of the target.
+func Open(ctx context.Context, t engine.Target) (_ *DB, err error) {
+	if t.Host != "" || t.User != "" {
+		return nil, engine.Hinted(fmt.Errorf("target %s: SQLite is a file, not a host", t), "sqlite:PATH, or sqlite:/PATH for an absolute one")
+	}
+	if err := t.Options("cache", "durability", "journal"); err != nil {
+		return nil, err
+	}
+	cache, err := t.Bytes("cache", defaultCache)
+	if err != nil {
+		return nil, err
+	}
+	durability, err := t.Choice("durability", "full", "relaxed", "none")
+	if err != nil {
+		return nil, err
+	}
+	journal, err := t.Choice("journal", "wal", "delete", "truncate", "persist", "memory", "off")
+	if err != nil {
+		return nil, err
+	}
+	if cache < 64<<10 {
+		return nil, fmt.Errorf("target %s: cache=%s is less than the 64K that SQLite can work with", t, t.Query.Get("cache"))
+	}
+	db := &DB{path: t.Path, turn: make(chan struct{}, 1), nextKey: map[string]int64{}, stmts: map[string]driver.Stmt{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, db.Close())
+		}
+	}()
+	if db.path == "" {
+		if db.tempDir, err = os.MkdirTemp("", "rowmill-sqlite-"); err != nil {
+			return nil, fmt.Errorf("target %s: %w", t, err)
+		}
+		db.path = filepath.Join(db.tempDir, "rowmill.db")
+	}
+	synchronous := map[string]string{"full": "FULL", "relaxed": "NORMAL", "none": "OFF"}[durability]
+	db.pragmas = []string{
+		fmt.Sprintf("PRAGMA busy_timeout = %d", busyTimeout),
+		"PRAGMA journal_mode = " + strings.ToUpper(journal),
+		"PRAGMA synchronous = " + synchronous,
+		fmt.Sprintf("PRAGMA cache_size = -%d", cache>>10),
+	}
+	version, _, _ := sqlite3.Version()
+	db.info = engine.Info{
+		Engine: "sqlite", Version: version, Target: t.String(), CacheBytes: cache,
+		Durability: durability, DataDir: filepath.Dir(db.path),
+	}
+	if db.write, err = db.connect(ctx, db.pragmas); err != nil {
+		return nil, err
+	}
+	return db, nil
+}
+
+// connect opens a connection and runs statements on it.
+func (db *DB) connect(ctx context.Context, pragmas []string) (*sqlite3.SQLiteConn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	dir := filepath.Dir(db.path)
+	if st, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil, engine.Hinted(fmt.Errorf("open %s: there is no folder %s", db.path, dir), "mkdir -p %s", dir)
+	} else if err == nil && !st.IsDir() {
+		return nil, fmt.Errorf("open %s: %s is not a folder", db.path, dir)
+	}
+	u := url.URL{Scheme: "file", Opaque: (&url.URL{Path: db.path}).EscapedPath()}
+	c, err := (&sqlite3.SQLiteDriver{}).Open(u.String())
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", db.path, classify(err))
+	}
+	conn := c.(*sqlite3.SQLiteConn)
+	for _, p := range pragmas {
+		if _, err := conn.Exec(p, nil); err != nil {
+			return nil, errors.Join(fmt.Errorf("open %s: %s: %w", db.path, p, classify(err)), conn.Close())
+		}
+	}
+	return conn, nil
+}
+
+// reader opens a connection for queries, with SQLite's own small cache.
+func (db *DB) reader(ctx context.Context) (*sqlite3.SQLiteConn, error) {
+	return db.connect(ctx, db.pragmas[:1])
+}
+
+// lock takes the turn on the write connection.
+func (db *DB) lock(ctx context.Context) error {
+	select {
+	case db.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (db *DB) unlock() { <-db.turn }
+
+// Info implements engine.DB.
+func (db *DB) Info() engine.Info { return db.info }
+
+// Capabilities implements engine.DB.
+func (db *DB) Capabilities() engine.Capabilities {
+	return engine.Capabilities{
+		Methods:      []engine.Method{engine.Prepared, engine.Multi, engine.Single},
+		Rolling:      true,
+		MaxPeriods:   500, // terms of a compound SELECT: SQLITE_MAX_COMPOUND_SELECT
+		Embedded:     true,
+		Stores:       true,
+		SerialWrites: true,
+	}
+}
+
+// Dialect implements engine.DB.
+func (db *DB) Dialect() engine.Dialect { return dialect{pragmas: db.pragmas} }
+
+// Apply implements engine.DB. Each step is one transaction.
+func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
+	if err := db.lock(ctx); err != nil {
+		return err
+	}
+	defer db.unlock()
+	db.epoch++
+	clear(db.nextKey)
+	for _, s := range steps {
+		statements, err := db.Dialect().Render(s)
+		if err != nil {
+			return err
+		}
+		for _, q := range statements {
+			if _, err := db.write.Exec(q, nil); err != nil {
+				err = fmt.Errorf("%s: %w", firstLine(q), classify(err))
+				return errors.Join(err, db.rollback())
+			}
+		}
+	}
+	return nil
+}
+
+// rollback ends a transaction that failed, if one is open: some errors have
+// rolled it back already.
+func (db *DB) rollback() error {
+	if db.write.AutoCommit() {
+		return nil
+	}
+	_, err := db.write.Exec("ROLLBACK", nil)
+	return classify(err)
+}
+
+func firstLine(q string) string {
+	q, _, _ = strings.Cut(q, "\n")
+	return q
+}
+
+// Close implements engine.DB.
+func (db *DB) Close() error {
+	var err error
+	for _, s := range db.stmts {
+		err = errors.Join(err, s.Close())
+	}
+	clear(db.stmts)
+	if db.write != nil {
+		err = errors.Join(err, classify(db.write.Close()))
+		db.write = nil
+	}
+	if db.tempDir != "" {
+		err = errors.Join(err, os.RemoveAll(db.tempDir))
+	}
+	return err
+}
+
+// Scan implements engine.DB.
+func (db *DB) Scan(ctx context.Context, t *engine.Table, part *rolling.Partition, fn func(*engine.Batch) error) error {
+	conn, err := db.reader(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	q, err := db.Dialect().Render(engine.Select{Table: t, Partition: part})
+	if err != nil {
+		return err
+	}
+	rows, err := conn.Query(q[0], nil)
+	if err != nil {
+		return fmt.Errorf("read table %s: %w", t.Name, classify(err))
+	}
+	defer rows.Close()
+	err = engine.ScanDriverRows(rows, t.Columns, func(b *engine.Batch) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return fn(b)
+	})
+	if err != nil {
+		return fmt.Errorf("read table %s: %w", t.Name, classify(err))
+	}
+	return nil
+}
+
+// classify marks an error with its class.
+func classify(err error) error {
+	var e sqlite3.Error
+	if !errors.As(err, &e) {
+		if errors.Is(err, driver.ErrBadConn) {
+			return engine.Classed(engine.ErrConnectionLost, err)
+		}
+		return err
+	}
+	switch {
+	case e.ExtendedCode == sqlite3.ErrConstraintPrimaryKey, e.ExtendedCode == sqlite3.ErrConstraintUnique,
+		e.ExtendedCode == sqlite3.ErrConstraintRowID:
+		return engine.Classed(engine.ErrDuplicateKey, err)
+	case e.Code == sqlite3.ErrFull:
+		return engine.Classed(engine.ErrDiskFull, err)
+	case e.Code == sqlite3.ErrBusy, e.Code == sqlite3.ErrLocked:
+		return engine.Classed(engine.ErrLockTimeout, err)
+	case strings.Contains(err.Error(), "no such table"):
+		return engine.Classed(engine.ErrNoTable, err)
+	case strings.Contains(err.Error(), "already exists"):
+		return engine.Classed(engine.ErrTableExists, err)
+	}
+	return err
+}
