@@ -1,8 +1,10 @@
 package rolling
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // A Policy says which periods a rolling table has while it rolls on.
@@ -33,31 +35,37 @@ type Steps struct {
 // Empty reports whether there is nothing to do.
 func (s Steps) Empty() bool { return len(s.Create) == 0 && len(s.Drop) == 0 }
 
+// maxCreate is the most partitions that one call creates: what MySQL and
+// MariaDB allow a table, and far more than any table is well with. A table that
+// needs more has a period that is too short, or a wrong clock.
+const maxCreate = 8192
+
 // Steps returns what takes a table that has the partitions have to the ones it
 // should have when its newest row is at pos. It refuses partitions that
-// overlap. New partitions start exactly where the last one ends, also when the
-// grid has changed since, so there is never a gap or an overlap. A partition
-// that holds pos or anything after it is never dropped.
+// overlap or hold nothing, and to create more than 8192 at once. New partitions
+// start exactly where the last one ends, also when the grid has changed since,
+// so there is never a gap or an overlap; where that was so long ago that the
+// first of them would be past retention already, they become one partition with
+// the oldest period that is kept. A partition that holds pos or anything after
+// it is never dropped.
 func (p Policy) Steps(have []Partition, pos int64) (Steps, error) {
 	var s Steps
 	present, err := p.Grid.At(pos)
 	if err != nil {
 		return s, err
 	}
-	have = slices.Clone(have)
-	slices.SortFunc(have, func(a, b Partition) int {
-		if a.From < b.From {
-			return -1
-		}
-		return 1
-	})
-	for i := 1; i < len(have); i++ {
-		a, b := have[i-1], have[i]
-		if a.Overlaps(b.Period) {
-			return s, fmt.Errorf("partitions %s and %s overlap", a.Name, b.Name)
-		}
-		if a.To < b.From {
-			s.Gaps = append(s.Gaps, Period{a.To, b.From})
+	have, s.Gaps, err = inOrder(have)
+	if err != nil {
+		return s, err
+	}
+	last, err := p.Grid.shift(present, int64(max(p.Ahead, 1)))
+	if err != nil {
+		return s, err
+	}
+	oldest := Period{From: p.Grid.Bounds().From} // nothing is past retention
+	if p.Keep > 0 {
+		if oldest, err = p.Grid.shift(present, -int64(p.Keep-1)); err != nil {
+			return s, err
 		}
 	}
 
@@ -65,54 +73,59 @@ func (p Policy) Steps(have []Partition, pos int64) (Steps, error) {
 	if len(have) > 0 {
 		end = have[len(have)-1].To
 	}
-	last, err := p.ahead(present)
-	if err != nil {
-		return s, err
-	}
-	for end < last.To {
-		next, err := p.Grid.At(end)
+	for from := end; end < last.To; from = end {
+		next, err := p.Grid.At(max(end, oldest.From))
 		if err != nil {
 			return s, err
 		}
-		next.From = end
-		s.Create = append(s.Create, p.Grid.Named(next))
-		end = next.To
-	}
-
-	if p.Keep > 0 {
-		oldest := present
-		for range p.Keep - 1 {
-			if oldest.From <= p.Grid.Bounds().From {
-				break
-			}
-			if oldest, err = p.Grid.At(oldest.From - 1); err != nil {
-				return s, err
-			}
+		if len(s.Create) == maxCreate {
+			return Steps{}, fmt.Errorf("more than %d partitions of %s to create up to %s: take a longer period",
+				maxCreate, p.Grid, p.Grid.Format(last.To))
 		}
-		for _, h := range have {
-			if h.To <= oldest.From {
-				s.Drop = append(s.Drop, h)
-			}
+		next.From, end = from, next.To
+		named := p.Grid.Named(next)
+		named.Name = unused(named.Name, have)
+		s.Create = append(s.Create, named)
+	}
+	for _, h := range have {
+		if p.Keep > 0 && h.To <= oldest.From {
+			s.Drop = append(s.Drop, h)
 		}
 	}
 	return s, nil
 }
 
-// ahead returns the last period that must exist when present is filling. Near
-// the end of the axis that is the axis' last period.
-func (p Policy) ahead(present Period) (Period, error) {
-	last := present
-	for range max(p.Ahead, 1) {
-		if last.To >= p.Grid.Bounds().To {
-			break
+// inOrder returns the partitions sorted, and the ranges that none of them holds
+// between the first and the last one.
+func inOrder(have []Partition) (sorted []Partition, gaps []Period, err error) {
+	sorted = slices.Clone(have)
+	slices.SortFunc(sorted, func(a, b Partition) int { return cmp.Compare(a.From, b.From) })
+	for i, b := range sorted {
+		if b.To <= b.From {
+			return nil, nil, fmt.Errorf("partition %s holds nothing: it ends where it begins, or before", b.Name)
 		}
-		next, err := p.Grid.At(last.To)
-		if err != nil {
-			return last, err
+		if i == 0 {
+			continue
 		}
-		last = next
+		a := sorted[i-1]
+		if a.Overlaps(b.Period) {
+			return nil, nil, fmt.Errorf("partitions %s and %s overlap", a.Name, b.Name)
+		}
+		if a.To < b.From {
+			gaps = append(gaps, Period{a.To, b.From})
+		}
 	}
-	return last, nil
+	return sorted, gaps, nil
+}
+
+// unused returns name, with a letter x added for as long as a partition has
+// it: tables that came from elsewhere may name partitions after their ends.
+// Servers compare these names without regard to case.
+func unused(name string, have []Partition) string {
+	for slices.ContainsFunc(have, func(h Partition) bool { return strings.EqualFold(h.Name, name) }) {
+		name += "x"
+	}
+	return name
 }
 
 // Find returns the index of the partition in parts, sorted by From, that holds

@@ -12,12 +12,13 @@
 //
 //	g, _ := rolling.Parse("2h")
 //	p, _ := g.At(rolling.Position(time.Now()))
-//	fmt.Println(g.Name(p)) // p20261120_1800
+//	fmt.Println(g.Name(p)) // p20261120_18
 package rolling
 
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -53,9 +54,18 @@ var ErrOutside = errors.New("position outside every period")
 
 // Position returns t as a position on a time axis. Fractions of a microsecond
 // are cut towards the past, so that a period never holds an instant before it.
+// A time too far away for an int64 becomes the int64 nearest to it, which lies
+// outside every period.
 func Position(t time.Time) int64 {
-	us := t.Unix()*1e6 + int64(t.Nanosecond()/1000)
-	return us
+	const limit = math.MaxInt64/second - 1
+	switch s := t.Unix(); {
+	case s > limit:
+		return math.MaxInt64
+	case s < -limit:
+		return math.MinInt64
+	default:
+		return s*second + int64(t.Nanosecond()/1000)
+	}
 }
 
 // Instant returns the time, in UTC, at a position on a time axis.
@@ -92,11 +102,13 @@ const (
 	day    = 24 * 3600 * second
 	week   = 7 * day
 	monday = 4 * day // 1970-01-05, the first Monday after the epoch
+
+	maxMonths = 12000 // 1000 years: a longer period rolls nothing
 )
 
 // EveryDuration returns a grid of periods of d over time. It refuses anything
-// but whole seconds from 1 s to 1000 years; months and years, whose length
-// varies, are EveryMonths.
+// but whole seconds, at least one; months and years, whose length varies, are
+// EveryMonths.
 func EveryDuration(d time.Duration) (Grid, error) {
 	if d < time.Second || d%time.Second != 0 {
 		return Grid{}, fmt.Errorf("period %v: a period over time is a whole number of seconds, at least 1s", d)
@@ -111,8 +123,8 @@ func EveryDuration(d time.Duration) (Grid, error) {
 // EveryMonths returns a grid of periods of n calendar months over time, counted
 // from January of year 0, so that 3 gives quarters and 12 gives years.
 func EveryMonths(n int) (Grid, error) {
-	if n < 1 || n > 12000 {
-		return Grid{}, fmt.Errorf("period of %d months: want 1 to 12000", n)
+	if n < 1 || n > maxMonths {
+		return Grid{}, fmt.Errorf("period of %d months: want 1 to %d", n, maxMonths)
 	}
 	return Grid{axis: Time, months: int64(n)}, nil
 }
@@ -143,6 +155,9 @@ func (g Grid) Bounds() Period {
 // axis are cut at its bounds. It returns ErrOutside for a position that no
 // server could store.
 func (g Grid) At(pos int64) (Period, error) {
+	if !g.Valid() {
+		return Period{}, errors.New("no period is set")
+	}
 	b := g.Bounds()
 	if !b.Contains(pos) {
 		return Period{}, fmt.Errorf("%w: %s position %d is not in [%d, %d)", ErrOutside, g.axis, pos, b.From, b.To)
@@ -162,6 +177,29 @@ func (g Grid) atMonths(pos int64) Period {
 	t := Instant(pos)
 	n := floorDiv(int64(t.Year())*12+int64(t.Month())-1, g.months) * g.months
 	return Period{monthStart(n), monthStart(n + g.months)}
+}
+
+// shift returns the period n periods after p, or before it when n is negative;
+// the axis' last or first period when there are not that many. It takes the
+// same time for any n.
+func (g Grid) shift(p Period, n int64) (Period, error) {
+	b := g.Bounds()
+	first, last := b.From, b.To-1
+	pos := first
+	switch {
+	case g.months > 0:
+		// 9000 years of months bound n, so that the product can't overflow.
+		n = min(max(n, -120000), 120000)
+		t := Instant(p.From)
+		pos = monthStart(int64(t.Year())*12 + int64(t.Month()) - 1 + n*g.months)
+	case n < 0 && -n <= (p.From-first)/g.step:
+		pos = p.From + n*g.step
+	case n >= 0 && n <= (last-p.From)/g.step:
+		pos = p.From + n*g.step
+	case n >= 0:
+		pos = last
+	}
+	return g.At(min(max(pos, first), last))
 }
 
 // monthStart returns the position at which month n begins, counted from

@@ -2,20 +2,25 @@ package rolling
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // Name returns the name a partition of the grid's period p gets. Names sort as
 // their periods do, on one grid and across grids of one axis: times as
 // p2026, p202611, p20261120, p20261120_18, p20261120_1830, p20261120_183015
-// (as much as the start needs), sequences as p and the 19-digit start.
+// (as much as the start needs, to microseconds as p20261120_183015_250000),
+// sequences as p and the 19-digit start.
 func (g Grid) Name(p Period) string {
 	if g.axis == Sequence {
 		return fmt.Sprintf("p%019d", p.From)
 	}
-	return "p" + Instant(p.From).Format(g.layout(p.From))
+	name := "p" + Instant(p.From).Format(g.layout(p.From))
+	if us := p.From - floorDiv(p.From, second)*second; us != 0 {
+		name += fmt.Sprintf("_%06d", us)
+	}
+	return name
 }
 
 // layout returns the shortest time layout that tells the grid's starts, and
@@ -50,12 +55,15 @@ func (g Grid) Format(pos int64) string {
 	return Instant(pos).Format("2006-01-02 15:04:05.999999")
 }
 
-// units of Parse for periods over time of a fixed length, longest first, so
-// that String picks the shortest form.
-var units = []struct {
+// A unit of Parse, in microseconds.
+type unit struct {
 	name string
 	us   int64
-}{{"w", week}, {"d", day}, {"h", 3600 * second}, {"m", 60 * second}, {"s", second}}
+}
+
+// units for periods over time of a fixed length, longest first, so that String
+// picks the shortest form.
+var units = []unit{{"w", week}, {"d", day}, {"h", 3600 * second}, {"m", 60 * second}, {"s", second}}
 
 // String returns the grid as Parse reads it: "2h", "1d", "3mo", "500000 rows".
 func (g Grid) String() string {
@@ -69,12 +77,9 @@ func (g Grid) String() string {
 	case g.months > 0:
 		return fmt.Sprintf("%dmo", g.months)
 	}
-	for _, u := range units {
-		if g.step%u.us == 0 {
-			return fmt.Sprintf("%d%s", g.step/u.us, u.name)
-		}
-	}
-	return time.Duration(g.step * 1000).String()
+	// Every step is a whole number of seconds, so one of the units fits.
+	i := slices.IndexFunc(units, func(u unit) bool { return g.step%u.us == 0 })
+	return fmt.Sprintf("%d%s", g.step/units[i].us, units[i].name)
 }
 
 // Parse reads a period: a whole number and a unit, s, m, h, d, w (Monday to
@@ -83,6 +88,7 @@ func Parse(s string) (Grid, error) {
 	bad := func() (Grid, error) {
 		return Grid{}, fmt.Errorf("period %q: want a number and a unit: 30s, 15m, 2h, 1d, 1w, 1mo, 1y or 500000 rows", s)
 	}
+	tooLong := func() (Grid, error) { return Grid{}, fmt.Errorf("period %q: at most 1000 years", s) }
 	text := strings.TrimSpace(s)
 	digits := strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' })
 	if digits <= 0 {
@@ -97,18 +103,19 @@ func Parse(s string) (Grid, error) {
 	case "rows", "row":
 		return EveryRows(n)
 	case "mo", "y":
+		months := int64(1)
 		if unit == "y" {
-			n *= 12
+			months = 12
 		}
-		if n < 1 || n > 12000 {
-			return Grid{}, fmt.Errorf("period %q: at most 1000 years", s)
+		if n > maxMonths/months {
+			return tooLong()
 		}
-		return EveryMonths(int(n))
+		return EveryMonths(int(n * months))
 	}
 	for _, u := range units {
 		if u.name == unit {
 			if n > 1000*366*day/u.us {
-				return Grid{}, fmt.Errorf("period %q: at most 1000 years", s)
+				return tooLong()
 			}
 			g := Grid{axis: Time, step: n * u.us}
 			if g.step%week == 0 {
