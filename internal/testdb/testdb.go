@@ -1,0 +1,247 @@
+// Package testdb gives tests real database servers: private throwaway ones,
+// one of each kind for a whole test binary, and in it a private database for
+// each test.
+//
+// A package whose tests use it stops the servers at the end with
+//
+//	func TestMain(m *testing.M) { testdb.Main(m) }
+//
+// and a test says
+//
+//	socket, name := testdb.Database(t, "mariadb")
+//
+// A test binary that panics, runs into its time limit or is killed takes its
+// servers with it; what they leave on disk, under the temporary directory, is
+// removed by the next one.
+//
+// Where a server is not installed the test is skipped with the reason, unless
+// the environment variable ROWMILL_TEST_REQUIRE demands it: "all", or a list
+// such as "mariadb,rocksdb". A server that is installed and does not start fails
+// the test in any case.
+package testdb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/rowmill/rowmill/sandbox"
+)
+
+// RequireVariable is the environment variable that turns skips into failures.
+const RequireVariable = "ROWMILL_TEST_REQUIRE"
+
+// Require skips the test if err says that what it needs is missing, or fails it
+// if that is required. Nil lets the test go on.
+func Require(t testing.TB, what string, err error) {
+	t.Helper()
+	if err == nil {
+		return
+	}
+	if required(os.Getenv(RequireVariable), what) {
+		t.Fatalf("%s is required by %s: %v", what, RequireVariable, err)
+	}
+	t.Skipf("without %s: %v (%s=%s would make this a failure)", what, err, RequireVariable, what)
+}
+
+// required reports whether a list demands what.
+func required(list, what string) bool {
+	for name := range strings.SplitSeq(list, ",") {
+		if name = strings.TrimSpace(name); name == what || name == "all" {
+			return true
+		}
+	}
+	return false
+}
+
+// Main runs the tests of a package, stops the servers they used, and exits.
+func Main(m *testing.M) { os.Exit(Runner{m}.Run()) }
+
+// A Runner is Main for packages that wrap it:
+// goleak.VerifyTestMain(testdb.Runner{M: m}).
+type Runner struct{ M *testing.M }
+
+// Run runs the tests, stops the servers, and returns the exit code.
+func (r Runner) Run() int {
+	servers.mu.Lock()
+	servers.owned = true
+	servers.mu.Unlock()
+	code := r.M.Run()
+	if err := servers.stop(); err != nil {
+		fmt.Fprintf(os.Stderr, "testdb: %v\n", err)
+		code = max(code, 1)
+	}
+	return code
+}
+
+// pool holds the servers of this process.
+type pool struct {
+	mu sync.Mutex
+	// owned tells that Runner runs, and will stop them.
+	owned   bool
+	entries map[string]*entry
+}
+
+var servers = pool{entries: map[string]*entry{}}
+
+// An entry is one server, started by whoever needs it first.
+type entry struct {
+	once   sync.Once
+	server *sandbox.Server
+	err    error
+}
+
+// startTimeout is far above the second that a start takes on an idle machine.
+const startTimeout = 2 * time.Minute
+
+// Server returns the server of a kind that all tests of this process share. A
+// kind is that of a sandbox, with parameters if need be: "mariadb",
+// "mariadb?engine=rocksdb". Each distinct kind is a server of its own. Where
+// the parameters don't say otherwise, it has 64 MiB of memory and of redo log,
+// and durability none. A test that changes the server's variables, or kills it,
+// starts its own with package sandbox.
+func Server(t testing.TB, kind string) *sandbox.Server {
+	t.Helper()
+	o, err := options(kind)
+	if err != nil {
+		t.Fatalf("test server: %v", err)
+	}
+	servers.mu.Lock()
+	if !servers.owned {
+		servers.mu.Unlock()
+		t.Fatalf("test server: the package needs func TestMain(m *testing.M) { testdb.Main(m) }")
+	}
+	e := servers.entries[kind]
+	if e == nil {
+		e = &entry{}
+		servers.entries[kind] = e
+	}
+	servers.mu.Unlock()
+	e.once.Do(func() {
+		// Not a test's context: the server outlives the test.
+		ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+		defer cancel()
+		e.server, e.err = sandbox.Start(ctx, o, nil)
+	})
+	if errors.Is(e.err, sandbox.ErrNotInstalled) {
+		Require(t, requirement(o), e.err)
+	}
+	if e.err != nil {
+		t.Fatalf("test server: %v", e.err)
+	}
+	if err := e.server.Err(); err != nil {
+		t.Fatalf("test server: %v", err)
+	}
+	return e.server
+}
+
+// requirement is the name of a server in ROWMILL_TEST_REQUIRE: the part of it
+// that is installed apart from the rest.
+func requirement(o sandbox.Options) string {
+	if o.Storage == sandbox.RocksDB {
+		return sandbox.RocksDB
+	}
+	return o.Kind
+}
+
+func options(kind string) (sandbox.Options, error) {
+	o, err := sandbox.ParseTarget("sandbox:" + kind)
+	if err != nil {
+		return o, err
+	}
+	if o.Memory == 0 {
+		o.Memory = 64 << 20
+	}
+	if o.Redo == 0 {
+		o.Redo = 64 << 20
+	}
+	if o.Durability == "" {
+		o.Durability = sandbox.None
+	}
+	// One place for all test binaries, so that each clears up after those
+	// that were killed.
+	o.Root = filepath.Join(os.TempDir(), "rowmill-test-"+strconv.Itoa(os.Geteuid()))
+	return o, nil
+}
+
+// stop stops all servers.
+func (p *pool) stop() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var errs []error
+	for kind, e := range p.entries {
+		if e.server != nil {
+			errs = append(errs, e.server.Stop(ctx))
+		}
+		delete(p.entries, kind)
+	}
+	return errors.Join(errs...)
+}
+
+var databases atomic.Int64
+
+// Database makes an empty database on the shared server of a kind, which is
+// dropped when the test ends, and returns the server's socket and the
+// database's name.
+func Database(t testing.TB, kind string) (socket, name string) {
+	t.Helper()
+	s := Server(t, kind)
+	name = databaseName(t.Name(), databases.Add(1))
+	if err := execute(s, "CREATE DATABASE `"+name+"`"); err != nil {
+		t.Fatalf("create test database: %v", err)
+	}
+	t.Cleanup(func() {
+		if s.Err() != nil {
+			return // Gone with the server, which fails the next test.
+		}
+		if err := execute(s, "DROP DATABASE IF EXISTS `"+name+"`"); err != nil {
+			t.Errorf("drop test database: %v", err)
+		}
+	})
+	return s.Socket, name
+}
+
+// databaseName makes a name that tells the test: at most 64 bytes in MySQL, of
+// letters that need no quoting.
+func databaseName(test string, n int64) string {
+	clean := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		}
+		return '_'
+	}, test)
+	return fmt.Sprintf("t%d_%s", n, clean[:min(len(clean), 40)])
+}
+
+// execute runs one statement on a connection of its own, so that no pool of
+// connections outlives it.
+func execute(s *sandbox.Server, statement string) error {
+	c := mysql.NewConfig()
+	c.User, c.Net, c.Addr = s.User, "unix", s.Socket
+	connector, err := mysql.NewConnector(c)
+	if err != nil {
+		return err
+	}
+	db := sql.OpenDB(connector)
+	// Dropping a large table takes a while on a busy disk.
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	_, err = db.ExecContext(ctx, statement)
+	return errors.Join(err, db.Close())
+}

@@ -1,0 +1,178 @@
+//go:build linux
+
+package testdb_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/sandbox"
+)
+
+// endVariable makes the test binary use a server and end in the way it says.
+const endVariable = "TESTDB_TEST_END"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(endVariable) != "" {
+		testdb.Main(m)
+	}
+	goleak.VerifyTestMain(testdb.Runner{M: m})
+}
+
+func TestServerIsShared(t *testing.T) {
+	a := testdb.Server(t, "mariadb")
+	if b := testdb.Server(t, "mariadb"); a != b {
+		t.Errorf("two servers: %s and %s", a.Dir, b.Dir)
+	}
+	b := testdb.Server(t, "mariadb?memory=16MB&redo=8MB&durability=full")
+	if a == b {
+		t.Error("one server with different settings")
+	}
+	for name, want := range map[string]string{"innodb_buffer_pool_size": "16777216", "innodb_log_file_size": "8388608", "innodb_flush_log_at_trx_commit": "1"} {
+		if got := b.Params()[name]; got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+	if got := a.Params()["innodb_flush_log_at_trx_commit"]; got != "0" {
+		t.Errorf("innodb_flush_log_at_trx_commit is %s by default", got)
+	}
+}
+
+func TestDatabase(t *testing.T) {
+	var socket, name string
+	t.Run("a test's own", func(t *testing.T) {
+		socket, name = testdb.Database(t, "mariadb")
+		if _, other := testdb.Database(t, "mariadb"); other == name {
+			t.Errorf("%s twice", name)
+		}
+		if !strings.Contains(name, "testdatabase_a_test_s_own") || len(name) > 64 {
+			t.Errorf("name %s", name)
+		}
+		if out := query(t, socket, "SHOW DATABASES LIKE '"+name+"'"); out != name {
+			t.Errorf("databases %q", out)
+		}
+	})
+	if out := query(t, socket, "SHOW DATABASES LIKE '"+name+"'"); out != "" {
+		t.Errorf("not dropped: %q", out)
+	}
+}
+
+func query(t *testing.T, socket, statement string) string {
+	t.Helper()
+	client, err := exec.LookPath("mariadb")
+	testdb.Require(t, "mariadb", err)
+	out, err := exec.Command(client, "--no-defaults", "--user=root", "--socket="+socket, "-BNe", statement).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// A recorder is a test that notes how it was ended.
+type recorder struct {
+	testing.TB
+	outcome string
+}
+
+func (r *recorder) Helper() {}
+func (r *recorder) Skipf(format string, args ...any) {
+	r.outcome = "skipped: " + fmt.Sprintf(format, args...)
+}
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.outcome = "failed: " + fmt.Sprintf(format, args...)
+	panic(r) // As a real one, it does not return.
+}
+
+func TestRequire(t *testing.T) {
+	missing := errors.New("it is missing")
+	for _, test := range []struct {
+		name, variable string
+		err            error
+		want           string
+	}{
+		{"there", "all", nil, ""},
+		{"missing", "", missing, "skipped: without mariadb: it is missing"},
+		{"missing, another required", "rocksdb,sqlite", missing, "skipped"},
+		{"missing, a longer name required", "mariadb-extra", missing, "skipped"},
+		{"missing and required", "rocksdb, mariadb", missing, "failed: mariadb is required"},
+		{"missing and all required", "all", missing, "failed"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Setenv(testdb.RequireVariable, test.variable)
+			r := &recorder{TB: t}
+			func() {
+				defer func() {
+					if p := recover(); p != nil && p != any(r) {
+						panic(p)
+					}
+				}()
+				testdb.Require(r, "mariadb", test.err)
+			}()
+			if !strings.HasPrefix(r.outcome, test.want) || (test.want == "") != (r.outcome == "") {
+				t.Errorf("outcome %q, want %q", r.outcome, test.want)
+			}
+		})
+	}
+}
+
+// TestEnds runs this binary in a process of its own, which ends in many ways;
+// none may leave a server.
+func TestEnds(t *testing.T) {
+	testdb.Require(t, "mariadb", sandbox.Installed(t.Context(), "mariadb"))
+	for _, end := range []string{"return", "panic", "exit", "timeout"} {
+		t.Run(end, func(t *testing.T) {
+			exe, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command(exe, "-test.run=^TestEndHelper$", "-test.timeout=5s")
+			cmd.Env = append(os.Environ(), endVariable+"="+end)
+			out, err := cmd.CombinedOutput()
+			if (err == nil) != (end == "return") {
+				t.Errorf("%v: %s", err, out)
+			}
+			_, rest, _ := strings.Cut(string(out), "server ")
+			pid, err := strconv.Atoi(strings.Fields(rest + " none")[0])
+			if err != nil {
+				t.Fatalf("no server in %s", out)
+			}
+			for deadline := time.Now().Add(10 * time.Second); running(pid); time.Sleep(10 * time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatalf("server %d still runs", pid)
+				}
+			}
+		})
+	}
+}
+
+// TestEndHelper is not a test: TestEnds runs it.
+func TestEndHelper(t *testing.T) {
+	end := os.Getenv(endVariable)
+	if end == "" {
+		t.Skip("only for TestEnds")
+	}
+	fmt.Printf("server %d\n", testdb.Server(t, "mariadb?memory=16MB&redo=8MB").PID)
+	switch end {
+	case "panic":
+		panic("on purpose")
+	case "exit":
+		os.Exit(3)
+	case "timeout":
+		time.Sleep(time.Minute)
+	}
+}
+
+// running reports whether a process runs; one that waits to be reaped does not.
+func running(pid int) bool {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+	return err == nil && len(data) > 0
+}

@@ -1,0 +1,393 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Files of a sandbox directory. lock is held by the process that owns it, or by
+// a server that is to outlive that process.
+const (
+	lockFile     = "lock"
+	stateFile    = "sandbox.json"
+	logFile      = "server.log"
+	passwordFile = "password"
+	pidFile      = "pid"
+	dataName     = "data"
+	tmpName      = "tmp"
+	socketName   = "s"
+)
+
+// ourFiles are all names that this package and its servers make in a sandbox
+// directory, in the order in which they are removed: what proves that the
+// directory is a sandbox goes last.
+var ourFiles = []string{
+	dataName, dataName + ".new", tmpName, socketName, socketName + ".lock", pidFile, logFile, initFile, settingsFile,
+	passwordFile, stateFile + ".new", stateFile, lockFile,
+}
+
+// throwAway and named are the names of sandbox directories under a Root.
+var (
+	throwAway = regexp.MustCompile(`^sandbox-[0-9a-f]{16}$`)
+	named     = regexp.MustCompile(`^named-([A-Za-z0-9][A-Za-z0-9._-]{0,62})$`)
+)
+
+const stateFormat = "rowmill.sandbox/1"
+
+// state is what a sandbox directory says about itself, on disk.
+type state struct {
+	Format string `json:"format"`
+	// Target are the options. Throwaway sandboxes are removed when their owner
+	// is gone; named and kept ones are not.
+	Target    string `json:"target"`
+	Throwaway bool   `json:"throwaway"`
+	Kind      string `json:"kind"`
+	Version   string `json:"version"`
+	PID       int    `json:"pid"`
+	DataDir   string `json:"data_dir"`
+	Socket    string `json:"socket"`
+	// SocketDir is a directory outside the sandbox that holds only the
+	// socket, or "".
+	SocketDir string    `json:"socket_dir,omitempty"`
+	Port      int       `json:"port,omitempty"`
+	Started   time.Time `json:"started"`
+}
+
+// parseState reads a state and checks what is relied upon.
+func parseState(data []byte) (state, error) {
+	var s state
+	if err := json.Unmarshal(data, &s); err != nil {
+		return state{}, err
+	}
+	if s.Format != stateFormat {
+		return state{}, fmt.Errorf("format %q, not %s", s.Format, stateFormat)
+	}
+	if _, err := kindOf(s.Kind); err != nil {
+		return state{}, err
+	}
+	if s.SocketDir != "" && !socketDirName.MatchString(filepath.Base(s.SocketDir)) {
+		return state{}, fmt.Errorf("socket directory %q is none of ours", s.SocketDir)
+	}
+	return s, nil
+}
+
+func readState(dir string) (state, error) {
+	data, err := os.ReadFile(filepath.Join(dir, stateFile))
+	if err != nil {
+		return state{}, err
+	}
+	s, err := parseState(data)
+	if err != nil {
+		return state{}, fmt.Errorf("read %s: %w", filepath.Join(dir, stateFile), err)
+	}
+	return s, nil
+}
+
+func writeState(dir string, s state) error {
+	s.Format = stateFormat
+	data, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, stateFile)
+	if err := os.WriteFile(path+".new", append(data, '\n'), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// errLocked: another process holds the lock.
+var errLocked = errors.New("in use by another process")
+
+// tryLock takes the lock file of a directory, which it creates if create is
+// set, and returns errLocked where another process has it. Closing the file
+// lets the lock go.
+func tryLock(dir string, create bool) (*os.File, error) {
+	path := filepath.Join(dir, lockFile)
+	flags := os.O_RDWR | syscall.O_NOFOLLOW
+	if create {
+		flags |= os.O_CREATE
+	}
+	f, err := os.OpenFile(path, flags, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err != syscall.EINTR {
+			break
+		}
+	}
+	switch {
+	case err == syscall.EWOULDBLOCK:
+		return nil, errors.Join(errLocked, f.Close())
+	case err != nil:
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
+	}
+	// The holder before may have removed the file: then the lock is on nothing.
+	held, err := f.Stat()
+	if err == nil {
+		var there fs.FileInfo
+		if there, err = os.Lstat(path); err == nil && !os.SameFile(held, there) {
+			err = fs.ErrNotExist
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// lockPoll is how often a lock held by another process is tried again. Locks
+// on a Root are held for milliseconds, those on templates for a second.
+const lockPoll = 20 * time.Millisecond
+
+// waitLock takes the lock of a directory, and waits while another process has
+// it.
+func waitLock(ctx context.Context, dir string) (*os.File, error) {
+	for {
+		f, err := tryLock(dir, true)
+		if !errors.Is(err, errLocked) {
+			return f, err
+		}
+		if err := sleep(ctx, lockPoll); err != nil {
+			return nil, fmt.Errorf("wait for the lock of %s: %w", dir, err)
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}
+
+// lockRoot makes the root directory if need be, and takes its lock, which is
+// held while sandboxes in it are made, looked for or cleared away.
+func lockRoot(ctx context.Context, root string) (*os.File, error) {
+	for {
+		if err := makeRoot(root); err != nil {
+			return nil, err
+		}
+		f, err := waitLock(ctx, root)
+		if errors.Is(err, fs.ErrNotExist) && ctx.Err() == nil {
+			continue // Another process has just removed the empty root.
+		}
+		return f, err
+	}
+}
+
+// rootMark marks a root directory that this package has made, which it may
+// therefore remove; and keeps git from looking inside.
+const (
+	rootMark     = ".gitignore"
+	rootMarkText = "# Made by rowmill for its sandboxes; removed when empty.\n*\n"
+)
+
+func makeRoot(root string) error {
+	if err := os.MkdirAll(filepath.Dir(root), 0o755); err != nil {
+		return err
+	}
+	err := os.Mkdir(root, 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		// Whoever owns it could exchange the sandboxes in it.
+		return ownDirectory(root)
+	}
+	if err != nil {
+		return err
+	}
+	err = os.WriteFile(filepath.Join(root, rootMark), []byte(rootMarkText), 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // Removed again by another process; lockRoot makes it anew.
+	}
+	return err
+}
+
+// tidyRoot removes a root that this package has made and in which nothing is
+// left. It does nothing while another process is at work in it.
+func tidyRoot(root string) {
+	f, err := tryLock(root, false)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	mark, err := os.ReadFile(filepath.Join(root, rootMark))
+	if err != nil || string(mark) != rootMarkText {
+		return
+	}
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if e.Name() != rootMark && e.Name() != lockFile {
+			return
+		}
+	}
+	// Failing to remove leaves an empty directory, which is no harm.
+	_ = os.Remove(filepath.Join(root, rootMark))
+	_ = os.Remove(filepath.Join(root, lockFile))
+	_ = os.Remove(root)
+}
+
+// sweep removes the throwaway sandboxes under root whose owner is gone, and
+// ends their servers should they still run. The caller holds the root's lock.
+// Whatever it can't prove to be such a sandbox stays as it is.
+func sweep(ctx context.Context, root string, logf func(string, ...any)) {
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		logf("look for leftovers in %s: %v", root, err)
+		return
+	}
+	for _, e := range entries {
+		if !throwAway.MatchString(e.Name()) || ctx.Err() != nil {
+			continue
+		}
+		dir := filepath.Join(root, e.Name())
+		removed, err := sweepOne(ctx, dir)
+		switch {
+		case err != nil:
+			logf("leave %s as it is: %v", dir, err)
+		case removed:
+			logf("removed %s, left behind by a process that was killed", dir)
+		}
+	}
+}
+
+func sweepOne(ctx context.Context, dir string) (removed bool, err error) {
+	if err := ownDirectory(dir); err != nil {
+		return false, err
+	}
+	lock, err := tryLock(dir, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		// Not ours, or its owner was killed before it could make the lock:
+		// then it is empty, and removing anything else fails.
+		return os.Remove(dir) == nil, nil
+	}
+	if errors.Is(err, errLocked) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer lock.Close()
+	s, err := readState(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		// Its owner was killed before it wrote the state, hence before it
+		// started a server.
+	case err != nil:
+		return false, err
+	case !s.Throwaway:
+		return false, nil
+	default:
+		if err := endServers(ctx, dir, s, 0); err != nil {
+			return false, err
+		}
+	}
+	return true, removeSandbox(dir, s.SocketDir)
+}
+
+// ownDirectory refuses what is not a directory of the calling user.
+func ownDirectory(dir string) error {
+	fi, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if !fi.IsDir() {
+		return fmt.Errorf("%s is not a directory", dir)
+	}
+	if st, ok := fi.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s belongs to another user", dir)
+	}
+	return nil
+}
+
+// removeSandbox removes what this package has made in dir, and dir itself if
+// nothing else lies in it. The caller holds its lock, and no server runs.
+func removeSandbox(dir, socketDir string) error {
+	var errs []error
+	if socketDir != "" {
+		errs = append(errs, removeSocketDir(socketDir))
+	}
+	for _, name := range ourFiles {
+		// The lock goes only when all else is gone, so that a removal that
+		// was interrupted is taken up by the next sweep.
+		if name == lockFile && errors.Join(errs...) != nil {
+			break
+		}
+		errs = append(errs, os.RemoveAll(filepath.Join(dir, name)))
+	}
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// maxSocketPath is the longest path of a Unix socket, in bytes, on every system
+// rowmill runs on: sun_path has 104 bytes on BSD and macOS and 108 on Linux, one
+// of them the ending zero.
+const maxSocketPath = 103
+
+var socketDirName = regexp.MustCompile(`^rowmill-[0-9a-f]{16}$`)
+
+// socketPlace returns where the socket of a sandbox goes: into its directory,
+// or, where that path would be too long, into a directory of its own, not yet
+// made, in a temporary directory.
+func socketPlace(dir, id string) (socket, socketDir string, err error) {
+	if socket = filepath.Join(dir, socketName); len(socket) <= maxSocketPath {
+		return socket, "", nil
+	}
+	for _, tmp := range []string{os.Getenv("XDG_RUNTIME_DIR"), os.TempDir(), "/tmp"} {
+		if !filepath.IsAbs(tmp) {
+			continue
+		}
+		socketDir = filepath.Join(tmp, "rowmill-"+id)
+		if fi, err := os.Stat(tmp); err != nil || !fi.IsDir() {
+			continue
+		}
+		if socket = filepath.Join(socketDir, socketName); len(socket) <= maxSocketPath {
+			return socket, socketDir, nil
+		}
+	}
+	return "", "", fmt.Errorf("place the socket of %s: its path, and those in the temporary directories, are longer than the %d bytes a socket can have", dir, maxSocketPath)
+}
+
+// removeSocketDir removes a directory that holds only a socket. It removes
+// nothing else: a state file may have been tampered with.
+func removeSocketDir(dir string) error {
+	if err := ownDirectory(dir); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	for _, name := range []string{socketName, socketName + ".lock"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return os.Remove(dir)
+}
+
+// shellQuote quotes a path for a command line that is printed.
+func shellQuote(s string) string {
+	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

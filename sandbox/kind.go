@@ -1,0 +1,122 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// A kind is what one make of server needs that others don't. Adding one is a
+// file with a function that returns it, and its line in kinds.
+type kind struct {
+	// name is the kind in targets; scheme is the scheme of its own targets.
+	name, scheme string
+	// storages are the storage engines it has, the default first.
+	storages []string
+	// minMemory and minRedo are the smallest sizes it starts with, in bytes.
+	minMemory, minRedo int64
+	// reserved are server variables, in lower case with _, that Options.Set
+	// may not hold, each with what to do instead.
+	reserved map[string]string
+	// programs are the names that a server's process can have.
+	programs []string
+	// find looks for the server on this machine. Its error wraps
+	// ErrNotInstalled and says what to install.
+	find func(ctx context.Context) (binaries, error)
+	// install fills the existing empty directory dir with a fresh data
+	// directory that a server of this version opens in place of its own.
+	install func(ctx context.Context, bin binaries, dir string) error
+	// prepare writes the files that the server reads when it starts.
+	prepare func(l *launch) error
+	// args are the server's arguments; one of them is dataDirArg.
+	args func(l *launch) []string
+	// dataDirArg is the argument that names the data directory: the proof that
+	// a process is the server of that directory.
+	dataDirArg func(dataDir string) string
+	// greet connects to the socket and returns once the server has answered,
+	// with the version it gave, or an error while it doesn't answer.
+	greet func(ctx context.Context, socket string) (version string, err error)
+	// settings returns what the running server says about itself, and an
+	// error where that is not what was asked for.
+	settings func(l *launch) (map[string]string, error)
+	// explain turns the log of a server that didn't come up into an error
+	// that says what to do, or nil where the log speaks for itself.
+	explain func(log string) error
+	// client is the command line of the interactive client.
+	client func(socket string) string
+}
+
+// binaries are the programs of an installed server.
+type binaries struct {
+	// server and installer are absolute paths.
+	server, installer string
+	version           string
+}
+
+// A launch is one start of a server.
+type launch struct {
+	Options
+	kind *kind
+	bin  binaries
+	// dir is the sandbox; the other paths lie in it, except for a socket whose
+	// path would be too long.
+	dir, dataDir, tmpDir, socket string
+	// port is that of the loopback interface, or 0. With a port there is a
+	// password for it.
+	port     int
+	password string
+}
+
+// kinds returns the makes of servers, the default first.
+func kinds() []*kind {
+	return []*kind{mariadb()}
+}
+
+// Kinds returns the makes of server that there are, the default first.
+func Kinds() []string {
+	var names []string
+	for _, k := range kinds() {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+func kindOf(name string) (*kind, error) {
+	for _, k := range kinds() {
+		if k.name == name {
+			return k, nil
+		}
+	}
+	return nil, oneOf("kind of server", name, Kinds()...)
+}
+
+// Installed reports whether a server of the kind is on this machine. Its error
+// wraps ErrNotInstalled where there is none.
+func Installed(ctx context.Context, name string) error {
+	k, err := kindOf(name)
+	if err != nil {
+		return err
+	}
+	_, err = k.find(ctx)
+	return err
+}
+
+// lookPath finds a program by one of its names in PATH, or else in dirs: an
+// ordinary user's PATH often lacks the directories of servers.
+func lookPath(dirs []string, names ...string) (string, error) {
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return filepath.Abs(path)
+		}
+		for _, dir := range dirs {
+			path := filepath.Join(dir, name)
+			if fi, err := os.Stat(path); err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0 {
+				return path, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("find %s in PATH and %s: %w", strings.Join(names, " or "), strings.Join(dirs, ", "), ErrNotInstalled)
+}

@@ -1,0 +1,226 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// States of an Instance.
+const (
+	// Running: the server is up.
+	Running = "running"
+	// Starting: another process is starting or removing it.
+	Starting = "starting"
+	// Stopped: the server was shut down and its data kept.
+	Stopped = "stopped"
+	// Crashed: the server has ended, and nobody has stopped it.
+	Crashed = "crashed"
+)
+
+// ErrRunning: a sandbox of that name runs already, or is just being started.
+var ErrRunning = errors.New("it is running already")
+
+// An Instance is a sandbox with a name, which outlives the process that started
+// it.
+type Instance struct {
+	Name string
+	// State is Running, Starting, Stopped or Crashed.
+	State string
+	// Bytes are what its directory takes on disk.
+	Bytes int64
+	Info
+}
+
+// ValidName reports why a name can't be that of a sandbox.
+func ValidName(name string) error {
+	if !named.MatchString("named-" + name) {
+		return fmt.Errorf("name %q: up to 63 letters, digits, '.', '_' and '-', of which the first is a letter or a digit", name)
+	}
+	return nil
+}
+
+// StartNamed starts a server that keeps running when the calling process ends,
+// until StopNamed. A stopped or crashed sandbox of that name is started again
+// with its data. o.Keep must be empty: a named sandbox is kept by its nature.
+func StartNamed(ctx context.Context, name string, o Options, logf func(format string, args ...any)) (Info, error) {
+	if logf == nil {
+		logf = func(string, ...any) {}
+	}
+	fail := func(err error) (Info, error) { return Info{}, fmt.Errorf("start sandbox %s: %w", name, err) }
+	if err := ValidName(name); err != nil {
+		return Info{}, err
+	}
+	if o.Keep != "" {
+		return fail(errors.New("keep is for servers that are thrown away; a named one is kept until it is stopped"))
+	}
+	s, err := start(ctx, o, name, logf)
+	if errors.Is(err, errLocked) {
+		return fail(ErrRunning)
+	}
+	if err != nil {
+		return fail(err)
+	}
+	// The server holds the lock from here on. The goroutine that waits for it
+	// reaps it should it end before this process does.
+	if err := s.lock.Close(); err != nil {
+		return fail(err)
+	}
+	return s.Info, nil
+}
+
+// List returns the named sandboxes under root ("" is DefaultRoot), by name.
+func List(root string) ([]Instance, error) {
+	if root == "" {
+		root = DefaultRoot
+	}
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list sandboxes: %w", err)
+	}
+	var list []Instance
+	var errs []error
+	for _, e := range entries {
+		m := named.FindStringSubmatch(e.Name())
+		if m == nil || !e.IsDir() {
+			continue
+		}
+		in, err := inspect(filepath.Join(root, e.Name()), m[1])
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // Not a sandbox, or removed while we look.
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("list sandboxes: %w", err))
+			continue
+		}
+		in.Options.Root = root
+		list = append(list, in)
+	}
+	return list, errors.Join(errs...)
+}
+
+func inspect(dir, name string) (Instance, error) {
+	st, err := readState(dir)
+	if err != nil {
+		return Instance{}, err
+	}
+	o, err := ParseTarget(st.Target)
+	if err != nil {
+		return Instance{}, fmt.Errorf("read %s: %w", filepath.Join(dir, stateFile), err)
+	}
+	in := Instance{Name: name, Bytes: diskUsage(dir), Info: Info{
+		Kind: st.Kind, Version: st.Version, PID: st.PID, Dir: dir, DataDir: filepath.Join(dir, dataName),
+		Socket: st.Socket, Port: st.Port, User: User, Database: Database, Options: o.withDefaults(), Started: st.Started,
+	}}
+	if st.Port != 0 {
+		in.PasswordFile = filepath.Join(dir, passwordFile)
+	}
+	lock, err := tryLock(dir, false)
+	switch {
+	case errors.Is(err, errLocked):
+		in.State = Starting
+		if st.PID != 0 {
+			in.State = Running
+		}
+		return in, nil
+	case err != nil:
+		return Instance{}, err
+	}
+	in.State = Crashed
+	if st.PID == 0 {
+		in.State = Stopped
+	}
+	in.PID = 0
+	return in, lock.Close()
+}
+
+// diskUsage returns the bytes of the files in dir. Files that vanish meanwhile
+// count for nothing.
+func diskUsage(dir string) int64 {
+	var n int64
+	// The function returns no error, so that the walk has none.
+	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return nil
+		}
+		if fi, err := e.Info(); err == nil {
+			n += fi.Size()
+		}
+		return nil
+	})
+	return n
+}
+
+// StopNamed shuts down a named sandbox under root ("" is DefaultRoot) and
+// removes it with its data, unless keepData is set.
+func StopNamed(ctx context.Context, root, name string, keepData bool) error {
+	list, err := List(root)
+	var names []string
+	for _, in := range list {
+		if in.Name == name {
+			if err := stopNamed(ctx, in, keepData); err != nil {
+				return fmt.Errorf("stop sandbox %s: %w", name, err)
+			}
+			tidyRoot(in.Options.Root)
+			return nil
+		}
+		names = append(names, in.Name)
+	}
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		return fmt.Errorf("stop sandbox %s: there is none", name)
+	}
+	return fmt.Errorf("stop sandbox %s: there is none of that name, only %s", name, strings.Join(names, ", "))
+}
+
+func stopNamed(ctx context.Context, in Instance, keepData bool) error {
+	if err := ownDirectory(in.Dir); err != nil {
+		return err
+	}
+	st, err := readState(in.Dir)
+	if err != nil {
+		return err
+	}
+	if in.State == Starting {
+		return errors.New("another process is just starting or removing it")
+	}
+	grace := stopGrace
+	if keepData {
+		grace = keepGrace
+	}
+	if err := endServers(ctx, in.Dir, st, grace); err != nil {
+		return err
+	}
+	// The lock is free a moment after the server has ended, unless another
+	// process has taken it.
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), 5*time.Second, errLocked)
+	defer cancel()
+	lock, err := waitLock(ctx, in.Dir)
+	if err != nil {
+		return err
+	}
+	if !keepData {
+		return errors.Join(removeSandbox(in.Dir, st.SocketDir), lock.Close())
+	}
+	var errs []error
+	if st.SocketDir != "" {
+		errs = append(errs, removeSocketDir(st.SocketDir))
+	}
+	st.PID, st.SocketDir, st.Port = 0, "", 0
+	errs = append(errs, writeState(in.Dir, st), lock.Close())
+	return errors.Join(errs...)
+}

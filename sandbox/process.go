@@ -1,0 +1,233 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A process is a server's process that this one has started.
+type process struct {
+	cmd  *exec.Cmd
+	done chan struct{} // closed once it has ended and err is set
+	err  error
+}
+
+// startProcess starts cmd. Unless it is detached, the kernel kills it when this
+// process ends, in whatever way. A detached one is a session of its own.
+func startProcess(cmd *exec.Cmd, detached bool) (*process, error) {
+	cmd.SysProcAttr = serverAttr(detached)
+	p := &process{cmd: cmd, done: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		if !detached {
+			// The kernel's parent-death signal is tied to the thread that
+			// started the child, and a thread ends with a goroutine that has
+			// locked it, whosoever that is. This one is locked as long as the
+			// child lives, and then unlocked so as not to end itself: other
+			// children may have been started from it.
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+		}
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			p.err = cmd.Wait()
+			close(p.done)
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// stop asks the process to end, kills it when grace has passed or ctx is
+// done, and waits until it has ended. It reports whether it had to kill.
+func (p *process) stop(ctx context.Context, grace time.Duration) (killed bool) {
+	// Signal fails only where the process has ended already.
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	t := time.NewTimer(grace)
+	defer t.Stop()
+	select {
+	case <-p.done:
+		return false
+	case <-ctx.Done():
+	case <-t.C:
+	}
+	p.kill()
+	return true
+}
+
+// kill kills the process and waits until it has ended.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.done
+}
+
+// commandInGroup is a command that is killed with all its children when ctx is
+// done.
+func commandInGroup(ctx context.Context, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.Env = serverEnv()
+	// Should a child get away and hold the output open, Wait returns all the
+	// same.
+	cmd.WaitDelay = 5 * time.Second
+	return cmd
+}
+
+// serverEnv is the environment of servers: this process's without what
+// configures clients, passwords among it.
+func serverEnv() []string {
+	var env []string
+	for _, e := range os.Environ() {
+		if !strings.HasPrefix(e, "MYSQL_") && !strings.HasPrefix(e, "MARIADB_") && !strings.HasPrefix(e, "PG") {
+			env = append(env, e)
+		}
+	}
+	return env
+}
+
+// endServers ends the processes that are provably the server of the sandbox dir
+// with state s: asks them to end, and kills them when grace has passed.
+func endServers(ctx context.Context, dir string, s state, grace time.Duration) error {
+	deadline := time.Now().Add(grace)
+	sent := map[int]syscall.Signal{}
+	for {
+		pids, err := serversOf(dir, s)
+		if err != nil || len(pids) == 0 {
+			return err
+		}
+		sig := syscall.SIGTERM
+		if time.Now().After(deadline) || ctx.Err() != nil {
+			sig = syscall.SIGKILL
+		}
+		for _, pid := range pids {
+			if sent[pid] == sig {
+				continue
+			}
+			sent[pid] = sig
+			if err := signalServer(pid, dir, s, sig); err != nil {
+				return err
+			}
+		}
+		// A killed process that does not end hangs in the kernel, on a disk.
+		if time.Since(deadline) > 30*time.Second {
+			return fmt.Errorf("server of %s, process %d, does not end", dir, pids[0])
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// signalServer signals a process after it has made sure, through a handle that
+// can't come to mean another process, that it is the server of dir.
+func signalServer(pid int, dir string, s state, sig syscall.Signal) error {
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		return err
+	}
+	defer p.Release()
+	if ours, err := isServerOf(pid, dir, s); err != nil || !ours {
+		return err
+	}
+	if err := p.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("signal server of %s, process %d: %w", dir, pid, err)
+	}
+	return nil
+}
+
+// matches reports whether a command line is that of the server of the sandbox
+// dir: the program is one of the kind's, and it was given the very data
+// directory.
+func matches(argv []string, dir string, s state) bool {
+	k, err := kindOf(s.Kind)
+	if err != nil || len(argv) == 0 {
+		return false
+	}
+	program := false
+	for _, name := range k.programs {
+		program = program || filepath.Base(argv[0]) == name
+	}
+	if !program {
+		return false
+	}
+	proofs := []string{k.dataDirArg(filepath.Join(dir, dataName))}
+	// The same sandbox by another path: it was moved, or is reached through
+	// a symbolic link. Its name is random, which makes the path a proof.
+	was := filepath.Dir(s.DataDir)
+	if throwAway.MatchString(filepath.Base(was)) && filepath.Base(was) == filepath.Base(dir) {
+		proofs = append(proofs, k.dataDirArg(s.DataDir))
+	}
+	for _, arg := range argv[1:] {
+		if slices.Contains(proofs, arg) {
+			return true
+		}
+	}
+	return false
+}
+
+// tailSize is how much of a log is read for an error, in bytes; tailLines is how
+// many of its lines are shown.
+const (
+	tailSize  = 16 << 10
+	tailLines = 12
+)
+
+// readTail returns the end of a file, or "" where it can't be read.
+func readTail(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return ""
+	}
+	buf := make([]byte, min(fi.Size(), tailSize))
+	n, _ := f.ReadAt(buf, fi.Size()-int64(len(buf)))
+	return string(buf[:n])
+}
+
+// indentTail returns the last lines of a log, those with news first of all, each
+// on an indented line of its own, to be put after an error's text.
+func indentTail(log string) string {
+	var all, telling []string
+	for line := range strings.Lines(log) {
+		line = strings.TrimSpace(line)
+		if line == "" {
+			continue
+		}
+		all = append(all, line)
+		if !strings.Contains(line, "[Note]") {
+			telling = append(telling, line)
+		}
+	}
+	if len(telling) > 0 {
+		all = telling
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	all = all[max(0, len(all)-tailLines):]
+	return "; its log ends with:\n  " + strings.Join(all, "\n  ")
+}
+
+// causeOr returns why ctx ended where it has, and err otherwise: a program that
+// was killed because of ctx reports only the signal.
+func causeOr(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}

@@ -1,0 +1,79 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// inheritLock tells whether a server that ends with its owner holds the lock
+// of its sandbox too. On Linux it does not: an unlocked sandbox is one whose
+// owner is gone, and a server left in it is found by its command line.
+const inheritLock = false
+
+// serverAttr puts the server into a process group of its own, which a
+// terminal's Ctrl-C does not reach.
+func serverAttr(detached bool) *syscall.SysProcAttr {
+	if detached {
+		return &syscall.SysProcAttr{Setsid: true}
+	}
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// serversOf returns the processes that are provably servers of a sandbox.
+func serversOf(dir string, s state) ([]int, error) {
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("look for running servers: %w", err)
+	}
+	defer proc.Close()
+	names, err := proc.Readdirnames(-1)
+	if err != nil {
+		return nil, fmt.Errorf("look for running servers: %w", err)
+	}
+	var pids []int
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		ours, err := isServerOf(pid, dir, s)
+		if err != nil {
+			return nil, err
+		}
+		if ours {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
+}
+
+// isServerOf reports whether a process of the calling user is the server of a
+// sandbox. A process that has ended is not, even while it waits to be reaped.
+func isServerOf(pid int, dir string, s state) (bool, error) {
+	path := "/proc/" + strconv.Itoa(pid)
+	fi, err := os.Stat(path)
+	if err != nil {
+		return false, ended(err)
+	}
+	if st, ok := fi.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() {
+		return false, nil
+	}
+	data, err := os.ReadFile(path + "/cmdline")
+	if err != nil {
+		return false, ended(err)
+	}
+	return matches(strings.Split(strings.TrimSuffix(string(data), "\x00"), "\x00"), dir, s), nil
+}
+
+// ended drops the errors that a process gives which ends while one looks at it.
+func ended(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) || errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,201 @@
+// Package sandbox starts private database servers that are thrown away when
+// the work is done.
+//
+// In go Options, or their text form, a target: "sandbox:mariadb?memory=64MB".
+// Out comes a running Server with a database named rowmill, reachable by a
+// Unix socket in a directory that only the calling user can enter. Sizes are in
+// bytes.
+//
+//	o, err := sandbox.ParseTarget("sandbox:mariadb?memory=64MB&redo=512MB")
+//	s, err := sandbox.Start(ctx, o, log.Printf)
+//	defer s.Stop(context.WithoutCancel(ctx))
+//	db, err := sql.Open("mysql", "root@unix("+s.Socket+")/rowmill")
+//
+// A server never outlives the process that started it: on Linux the kernel
+// kills it even when that process is killed with SIGKILL. What such a process
+// leaves on disk is removed by the next Start under the same Root. Only
+// directories and processes that are provably this package's are touched:
+// sandbox-* directories that hold a lock file, belong to the same user, and are
+// locked by nobody; processes whose command line names that very data
+// directory. Servers that are to outlive the process have a name: StartNamed,
+// List, StopNamed.
+//
+// It refuses settings that would lead a server out of its sandbox, memory that
+// the server would silently round, and a Keep directory that holds anything
+// else.
+//
+// Neighbours: package engine and its engines talk to the servers; this package
+// only starts and stops them. Each make of server is one file: see kind.
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// ErrNotInstalled marks errors that say that a server, or a part of it, is not
+// installed on this machine. A server that is there and broken is not this.
+var ErrNotInstalled = errors.New("not installed")
+
+// Defaults of Options.
+const (
+	// DefaultMemory is MariaDB's own default of 128 MiB.
+	DefaultMemory int64 = 128 << 20
+	// DefaultRedo is 512 MiB: MariaDB's own 96 MiB fill within seconds of fast
+	// inserting, and the server then flushes pages to free the log instead
+	// of to make room in memory, which is the limit that is to be measured.
+	DefaultRedo int64 = 512 << 20
+	// DefaultRoot is the directory, under the working directory, that holds
+	// the sandboxes.
+	DefaultRoot = ".rowmill"
+)
+
+// Values of Options.Durability.
+const (
+	// Full syncs at each commit: it survives power loss.
+	Full = "full"
+	// Relaxed writes at each commit and syncs once a second: it survives the
+	// server's own crash.
+	Relaxed = "relaxed"
+	// None writes and syncs once a second.
+	None = "none"
+)
+
+// Values of Options.Storage.
+const (
+	InnoDB  = "innodb"
+	RocksDB = "rocksdb"
+)
+
+// PortAuto, as Options.Port, asks for a free port of the loopback interface.
+const PortAuto = "auto"
+
+// User and Database are what every sandbox has: an administrator who needs no
+// password on the socket, and an empty database.
+const (
+	User     = "root"
+	Database = "rowmill"
+)
+
+// Options say what server to start. The zero value is a MariaDB server with
+// the documented defaults.
+type Options struct {
+	// Kind is the make of server: "mariadb", the default.
+	Kind string
+	// Memory is the cache of table and index pages, in bytes: InnoDB's buffer
+	// pool, or RocksDB's block cache (RocksDB's write buffers, 64 MiB each,
+	// come on top). 0 is DefaultMemory.
+	Memory int64
+	// Redo is the size of InnoDB's redo log, in bytes, which the server
+	// allocates on disk. 0 is DefaultRedo.
+	Redo int64
+	// Durability is Full (the default), Relaxed or None.
+	Durability string
+	// Storage is the storage engine of new tables: InnoDB (the default) or
+	// RocksDB.
+	Storage string
+	// Port is "" for a server without TCP, or PortAuto.
+	Port string
+	// Keep is a directory that takes the server's files and is not removed at
+	// the end. A Keep directory of an earlier run is opened again, with its
+	// data.
+	Keep string
+	// Root is the directory that takes the sandboxes; "" is DefaultRoot.
+	Root string
+	// Set holds further server variables by name.
+	Set map[string]string
+}
+
+// withDefaults returns o with its empty fields filled in.
+func (o Options) withDefaults() Options {
+	if o.Kind == "" {
+		o.Kind = kinds()[0].name
+	}
+	if o.Memory == 0 {
+		o.Memory = DefaultMemory
+	}
+	if o.Redo == 0 {
+		o.Redo = DefaultRedo
+	}
+	if o.Durability == "" {
+		o.Durability = Full
+	}
+	if o.Storage == "" {
+		if k, err := kindOf(o.Kind); err == nil {
+			o.Storage = k.storages[0]
+		}
+	}
+	if o.Root == "" {
+		o.Root = DefaultRoot
+	}
+	return o
+}
+
+var variableName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+
+// Validate reports the first option that can't be, and what can.
+func (o Options) Validate() error {
+	o = o.withDefaults()
+	k, err := kindOf(o.Kind)
+	if err != nil {
+		return err
+	}
+	if err := oneOf("durability", o.Durability, Full, Relaxed, None); err != nil {
+		return err
+	}
+	if err := oneOf("engine", o.Storage, k.storages...); err != nil {
+		return err
+	}
+	if o.Port != "" {
+		if err := oneOf("port", o.Port, PortAuto); err != nil {
+			return err
+		}
+	}
+	if err := wholeMiB("memory", o.Memory, k.minMemory); err != nil {
+		return err
+	}
+	if err := wholeMiB("redo", o.Redo, k.minRedo); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.Set)) {
+		if !variableName.MatchString(name) {
+			return fmt.Errorf("server variable %q: a name is letters, digits and _, in lower case", name)
+		}
+		if instead, ok := k.reserved[name]; ok {
+			return fmt.Errorf("server variable %s can't be set in a sandbox: %s", name, instead)
+		}
+		if strings.ContainsAny(o.Set[name], "\x00\r\n") {
+			return fmt.Errorf("server variable %s: the value %q holds a control character", name, o.Set[name])
+		}
+	}
+	for what, path := range map[string]string{"keep": o.Keep, "root": o.Root} {
+		if strings.ContainsRune(path, 0) {
+			return fmt.Errorf("%s %q: a path holds no zero byte", what, path)
+		}
+	}
+	return nil
+}
+
+// oneOf returns an error that lists what is allowed, unless value is in it.
+func oneOf(what, value string, allowed ...string) error {
+	if slices.Contains(allowed, value) {
+		return nil
+	}
+	return fmt.Errorf("unknown %s %q: allowed are %s", what, value, strings.Join(allowed, ", "))
+}
+
+// wholeMiB refuses sizes that a server would round: a benchmark must have the
+// memory it says it has.
+func wholeMiB(what string, size, least int64) error {
+	switch {
+	case size < least:
+		return fmt.Errorf("%s %s is too small: the server needs %s", what, FormatSize(size), FormatSize(least))
+	case size%(1<<20) != 0:
+		return fmt.Errorf("%s of %d bytes is not a whole number of MiB, and the server would round it", what, size)
+	}
+	return nil
+}

@@ -1,0 +1,184 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Bounds of waiting.
+const (
+	// startTimeout is long because a kept directory may need crash recovery;
+	// a fresh server is up in about 0.1 s.
+	startTimeout = 5 * time.Minute
+	// startPoll is how often a starting server is asked whether it is up.
+	startPoll = 5 * time.Millisecond
+	// startNews is how long a start takes before it is worth a line.
+	startNews = 5 * time.Second
+	// stopGrace is how long a server whose data are thrown away may take to
+	// end by itself. Its last pages are not worth more.
+	stopGrace = 10 * time.Second
+	// keepGrace is the same where data are kept: it writes all of its memory.
+	keepGrace = 5 * time.Minute
+)
+
+// Info says what a server is and how to reach it.
+type Info struct {
+	// Kind and Version are the make of server and its own version.
+	Kind, Version string
+	PID           int
+	// Dir is the sandbox, and DataDir the server's data directory in it.
+	Dir, DataDir string
+	// Socket is a Unix socket on which User needs no password.
+	Socket string
+	// Port of 127.0.0.1, or 0. On it User needs the password that
+	// PasswordFile holds.
+	Port         int
+	PasswordFile string
+	User         string
+	Database     string
+	Options      Options
+	Started      time.Time
+}
+
+// Target is the server as a target of rowmill, through its socket.
+func (i Info) Target() string {
+	scheme := i.Kind
+	if k, err := kindOf(i.Kind); err == nil {
+		scheme = k.scheme
+	}
+	return fmt.Sprintf("%s://%s@localhost/%s?socket=%s", scheme, i.User, i.Database, escape(i.Socket))
+}
+
+// TCPTarget is the server as a target through its port, or "" without one.
+func (i Info) TCPTarget() string {
+	if i.Port == 0 {
+		return ""
+	}
+	scheme := strings.SplitN(i.Target(), ":", 2)[0]
+	return fmt.Sprintf("%s://%s@127.0.0.1:%d/%s?password-file=%s", scheme, i.User, i.Port, i.Database, escape(i.PasswordFile))
+}
+
+// ClientCommand is a command line that opens the server's interactive client.
+func (i Info) ClientCommand() string {
+	k, err := kindOf(i.Kind)
+	if err != nil {
+		return ""
+	}
+	return k.client(i.Socket)
+}
+
+// A Server is a running private server. Its owner must call Stop.
+type Server struct {
+	Info
+	proc      *process
+	params    map[string]string
+	lock      *os.File
+	socketDir string
+	root      string
+	logf      func(string, ...any)
+
+	stopOnce sync.Once
+	stopping chan struct{} // closed once Stop was called, and died is set
+	died     error         // how the server had ended before that
+	stopErr  error
+}
+
+// Start starts a private server and returns once it takes connections. It
+// first removes what killed processes have left under the same Root. When ctx
+// ends before that, or the server does not come up, nothing of it is left. A
+// server that is up does not depend on ctx. logf takes a line of progress now
+// and then; nil drops them.
+func Start(ctx context.Context, o Options, logf func(format string, args ...any)) (*Server, error) {
+	if logf == nil {
+		logf = func(string, ...any) {}
+	}
+	s, err := start(ctx, o, "", logf)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", o.withDefaults().Kind, err)
+	}
+	return s, nil
+}
+
+// Done is closed when the server has ended, whether or not it was stopped.
+func (s *Server) Done() <-chan struct{} { return s.proc.done }
+
+// Err says why the server has ended, with the end of its log. It is nil while
+// the server runs, and where Stop has ended it.
+func (s *Server) Err() error {
+	select {
+	case <-s.stopping:
+		return s.died
+	default:
+	}
+	return s.deathBefore()
+}
+
+// deathBefore describes how the server has ended, or returns nil while it runs.
+func (s *Server) deathBefore() error {
+	select {
+	case <-s.proc.done:
+	default:
+		return nil
+	}
+	how := "it ended by itself"
+	if s.proc.err != nil {
+		how = s.proc.err.Error()
+	}
+	return fmt.Errorf("%s server, process %d, is gone: %s%s", s.Kind, s.PID, how, indentTail(s.LogTail()))
+}
+
+// LogTail returns the end of the server's log, at most 16 KiB of it.
+func (s *Server) LogTail() string { return readTail(filepath.Join(s.Dir, logFile)) }
+
+// Params returns what a record of a run needs to repeat it: the server's
+// variables that bear on durability and memory as it reports them, and its
+// command line under "command".
+func (s *Server) Params() map[string]string { return maps.Clone(s.params) }
+
+// Kill kills the server at once, as a crash would, and waits until it is gone.
+// Its directory stays until Stop.
+func (s *Server) Kill() { s.proc.kill() }
+
+// Stop shuts the server down, kills it when that takes too long or ctx is
+// done, and removes its directory unless Keep is set. Further calls return what
+// the first did.
+func (s *Server) Stop(ctx context.Context) error {
+	s.stopOnce.Do(func() {
+		s.died = s.deathBefore()
+		close(s.stopping)
+		s.stopErr = s.stop(ctx)
+	})
+	return s.stopErr
+}
+
+func (s *Server) stop(ctx context.Context) error {
+	grace := stopGrace
+	if s.Options.Keep != "" {
+		grace = keepGrace
+	}
+	var errs []error
+	if s.proc.stop(ctx, grace) && s.Options.Keep != "" {
+		errs = append(errs, errors.New("killed before it had shut down; it will recover when it is started again"))
+	}
+	if s.Options.Keep != "" {
+		if s.socketDir != "" {
+			errs = append(errs, removeSocketDir(s.socketDir))
+		}
+		s.logf("kept the server's files in %s", s.Dir)
+	} else {
+		errs = append(errs, removeSandbox(s.Dir, s.socketDir))
+	}
+	errs = append(errs, s.lock.Close())
+	tidyRoot(s.root)
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("stop %s server: %w", s.Kind, err)
+	}
+	return nil
+}
