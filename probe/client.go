@@ -1,0 +1,152 @@
+package probe
+
+import (
+	"math"
+	"runtime/metrics"
+	"time"
+
+	"github.com/rowmill/rowmill/result"
+)
+
+// Figures of this process, in the order of clientSource.samples.
+const (
+	metricPauses = iota
+	metricLatencies
+	metricGC
+	metricGCIdle
+	metricCPU
+	metricHeap
+	metricGoroutines
+)
+
+// clientSource reads this process: its CPU time from the operating system, the
+// rest from the Go runtime.
+//
+// The runtime keeps pauses and scheduling delays in histograms with four
+// buckets to each power of two from 512 ns on, and 128 ns wide below. A delay
+// is given as its bucket's upper end, so it is up to 25% too high and never
+// too low; a pause counts as its bucket's middle, within 13%.
+type clientSource struct {
+	samples        []metrics.Sample
+	pauses, delays []uint64 // counts of the sample before
+	gc, goCPU      float64  // seconds, of the sample before
+	pauseAt        time.Time
+	hasCPU         bool
+	meter          meter
+	used           cpuTime
+}
+
+func newClientSource() *clientSource {
+	c := &clientSource{samples: []metrics.Sample{
+		metricPauses:     {Name: "/sched/pauses/total/gc:seconds"},
+		metricLatencies:  {Name: "/sched/latencies:seconds"},
+		metricGC:         {Name: "/cpu/classes/gc/total:cpu-seconds"},
+		metricGCIdle:     {Name: "/cpu/classes/gc/mark/idle:cpu-seconds"},
+		metricCPU:        {Name: "/cpu/classes/total:cpu-seconds"},
+		metricHeap:       {Name: "/memory/classes/heap/objects:bytes"},
+		metricGoroutines: {Name: "/sched/goroutines:goroutines"},
+	}}
+	_, c.hasCPU = processCPU()
+	return c
+}
+
+func (c *clientSource) describe() []result.Counter {
+	out := []result.Counter{
+		{Name: "client_gc_pause_seconds", Unit: "seconds/s", Help: "time for which garbage collection stopped rowmill"},
+		{Name: "client_gc_cpu", Unit: "fraction", Help: "share of the CPU time open to rowmill that garbage collection took; known after each collection"},
+		{Name: "client_sched_delay_p99_us", Unit: "microseconds", Help: "how long goroutines ready to run waited for a processor, 99th percentile; up to 25% too high"},
+		{Name: "client_heap_bytes", Unit: "bytes", Help: "rowmill's heap: objects in use or not yet collected"},
+		{Name: "client_goroutines", Unit: "", Help: "goroutines of rowmill"},
+	}
+	if c.hasCPU {
+		out = append([]result.Counter{{Name: "client_cpu", Unit: "cores", Help: "CPU time of rowmill's process per second"}}, out...)
+	}
+	for i := range out {
+		out[i].Group = groupClient
+	}
+	return out
+}
+
+func (c *clientSource) sample(now time.Time, out figures) error {
+	if c.hasCPU {
+		if v, ok := processCPU(); ok {
+			// An instant apart from the other sources' clock: CPU time moves
+			// by as much as the reading of those takes.
+			if grown, seconds, ok := c.meter.advance(v, time.Now()); ok {
+				put(out, "client_cpu", grown/seconds)
+				c.used.seconds += grown
+				c.used.readings++
+			}
+		}
+	}
+	metrics.Read(c.samples)
+	pauses := c.samples[metricPauses].Value.Float64Histogram()
+	delays := c.samples[metricLatencies].Value.Float64Histogram()
+	gc := c.samples[metricGC].Value.Float64() - c.samples[metricGCIdle].Value.Float64()
+	goCPU := c.samples[metricCPU].Value.Float64()
+	if c.pauses != nil {
+		if seconds := now.Sub(c.pauseAt).Seconds(); seconds > 0 {
+			put(out, "client_gc_pause_seconds", sumSince(pauses, c.pauses)/seconds)
+		}
+		if v, ok := quantileSince(delays, c.delays, 0.99); ok {
+			put(out, "client_sched_delay_p99_us", v*1e6)
+		}
+		// The runtime brings these up to date at the end of a collection.
+		if goCPU > c.goCPU {
+			put(out, "client_gc_cpu", fraction((gc-c.gc)/(goCPU-c.goCPU)))
+		}
+	}
+	c.pauses = append(c.pauses[:0], pauses.Counts...)
+	c.delays = append(c.delays[:0], delays.Counts...)
+	c.gc, c.goCPU, c.pauseAt = gc, goCPU, now
+	put(out, "client_heap_bytes", float64(c.samples[metricHeap].Value.Uint64()))
+	put(out, "client_goroutines", float64(c.samples[metricGoroutines].Value.Uint64()))
+	return nil
+}
+
+func (c *clientSource) cpu() cpuTime { return c.used }
+
+func (c *clientSource) close() error { return nil }
+
+// quantileSince returns the upper end of the bucket that holds the quantile of
+// what was counted since before; false when nothing was.
+func quantileSince(h *metrics.Float64Histogram, before []uint64, q float64) (float64, bool) {
+	var total uint64
+	for i, n := range h.Counts {
+		total += n - before[i]
+	}
+	if total == 0 {
+		return 0, false
+	}
+	rank := uint64(math.Ceil(q * float64(total)))
+	var seen uint64
+	for i, n := range h.Counts {
+		if seen += n - before[i]; seen >= rank {
+			if upper := h.Buckets[i+1]; !math.IsInf(upper, 1) {
+				return upper, true
+			}
+			return h.Buckets[i], true
+		}
+	}
+	return 0, false // not reached: seen ends at total, which is at least rank
+}
+
+// sumSince returns the sum of what was counted since before, each as the
+// middle of its bucket.
+func sumSince(h *metrics.Float64Histogram, before []uint64) float64 {
+	var sum float64
+	for i, n := range h.Counts {
+		if n == before[i] {
+			continue
+		}
+		lower, upper := h.Buckets[i], h.Buckets[i+1]
+		switch {
+		case math.IsInf(lower, -1): // a clock that went backwards
+			continue
+		case math.IsInf(upper, 1):
+			upper = lower
+		}
+		sum += float64(n-before[i]) * (lower + upper) / 2
+	}
+	return sum
+}

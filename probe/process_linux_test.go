@@ -1,0 +1,173 @@
+package probe
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// process writes the files of a process: times in ticks.
+func (tr *tree) process(pid int, name string, user, system, reaped, started uint64) {
+	tr.t.Helper()
+	dir := fmt.Sprintf("proc/%d/", pid)
+	tr.write(dir+"stat", fmt.Sprintf("%d (%s) S 1 2 3 4 -1 6 7 8 9 10 %d %d %d 0 -20 -5 18 0 %d 22 23 24\n",
+		pid, name, user, system, reaped, started))
+}
+
+func (tr *tree) memory(pid, resident, shared int) {
+	tr.write(fmt.Sprintf("proc/%d/statm", pid), fmt.Sprintf("9999 %d %d 1 0 1 0\n", resident, shared))
+}
+
+func (tr *tree) io(pid, reads, writes int) {
+	tr.write(fmt.Sprintf("proc/%d/io", pid), fmt.Sprintf("rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: %d\nwrite_bytes: %d\ncancelled_write_bytes: 5\n", reads, writes))
+}
+
+func (tr *tree) children(pid int, children string) {
+	tr.write(fmt.Sprintf("proc/%d/task/%d/children", pid, pid), children)
+}
+
+func noWarning(t *testing.T) func(string) {
+	return func(text string) { t.Errorf("warning: %s", text) }
+}
+
+func TestProcess(t *testing.T) {
+	tr := newTree(t)
+	tr.process(40, "odd) name (x", 100, 50, 0, 777)
+	tr.memory(40, 30, 10)
+	tr.io(40, 4096, 8192)
+	tr.children(40, "")
+	p, err := tr.system().openProcess(40, noWarning(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	begin := time.Now()
+	if err := p.sample(begin, figures{}); err != nil {
+		t.Fatal(err)
+	}
+	tr.process(40, "odd) name (x", 250, 100, 0, 777)
+	tr.io(40, 4096+2048, 8192+4096)
+	out := figures{}
+	if err := p.sample(begin.Add(2*time.Second), out); err != nil {
+		t.Fatal(err)
+	}
+	wantFigures(t, out, figures{"server_cpu": 1, "server_rss_bytes": 30 * float64(os.Getpagesize()),
+		"server_io_read_bytes": 1024, "server_io_write_bytes": 2048})
+	if got := p.cpu(); got.seconds != 2 || got.readings != 1 {
+		t.Errorf("cpu time %+v, want 2 s of 1 reading", got)
+	}
+}
+
+// A server with a process for each connection: what a connection used must
+// stay in the sum after it has ended.
+func TestProcessWithChildren(t *testing.T) {
+	tr := newTree(t)
+	tr.process(40, "postgres", 100, 0, 1000, 777)
+	tr.memory(40, 30, 10)
+	tr.io(40, 0, 1000)
+	tr.children(40, "41 42 ")
+	for _, pid := range []int{41, 42} {
+		tr.process(pid, "postgres", 200, 0, 0, 800)
+		tr.memory(pid, 50, 45)
+		tr.io(pid, 0, 500)
+	}
+	p, err := tr.system().openProcess(40, noWarning(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	begin := time.Now()
+	out := figures{}
+	if err := p.sample(begin, out); err != nil {
+		t.Fatal(err)
+	}
+	page := float64(os.Getpagesize())
+	wantFigures(t, out, figures{"server_rss_bytes": (20 + 5 + 5 + 45) * page})
+
+	// 42 ends after 50 ticks more, of which its parent takes note.
+	tr.process(40, "postgres", 110, 0, 1250, 777)
+	tr.io(40, 0, 1500+300)
+	tr.children(40, "41 ")
+	tr.process(41, "postgres", 240, 0, 0, 800)
+	if err := os.RemoveAll(filepath.Join(tr.root, "proc/42")); err != nil {
+		t.Fatal(err)
+	}
+	out = figures{}
+	if err := p.sample(begin.Add(time.Second), out); err != nil {
+		t.Fatal(err)
+	}
+	wantFigures(t, out, figures{"server_cpu": 1, "server_rss_bytes": (20 + 5 + 45) * page,
+		"server_io_read_bytes": 0, "server_io_write_bytes": 300})
+}
+
+// The number of a process that ended may be given to another.
+func TestProcessIsAnother(t *testing.T) {
+	tr := newTree(t)
+	tr.process(40, "mariadbd", 100, 0, 0, 777)
+	tr.memory(40, 30, 10)
+	tr.io(40, 0, 0)
+	tr.children(40, "")
+	p, err := tr.system().openProcess(40, noWarning(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	tr.process(40, "vi", 900, 0, 0, 888)
+	out := figures{}
+	if err := p.sample(time.Now(), out); err == nil || !strings.Contains(err.Error(), "another") {
+		t.Errorf("error %v, want that it is another process", err)
+	}
+	wantFigures(t, out, figures{})
+}
+
+func TestProcessPartlyReadable(t *testing.T) {
+	tr := newTree(t)
+	if _, err := tr.system().openProcess(40, noWarning(t)); err == nil {
+		t.Error("a process that isn't there was opened")
+	}
+	tr.process(40, "mariadbd", 100, 0, 0, 777)
+	tr.memory(40, 30, 10)
+	var warnings []string
+	p, err := tr.system().openProcess(40, func(text string) { warnings = append(warnings, text) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	wantWarning(t, warnings, "server disk figures left out: open ")
+	wantWarning(t, warnings, "server process figures are those of its first process only: open ")
+	for _, c := range p.describe() {
+		if strings.HasPrefix(c.Name, "server_io") {
+			t.Errorf("%s is described, but can't be read", c.Name)
+		}
+	}
+	if err := p.sample(time.Now(), figures{}); err != nil {
+		t.Errorf("the rest can't be read: %v", err)
+	}
+}
+
+func TestParseProcessStatRefuses(t *testing.T) {
+	good := []byte("7 (x) S 1 2 3 4 5 6 7 8 9 10 14 15 16 17 18 19 20 21 22 23\n")
+	s, err := parseProcessStat(good)
+	if err != nil || s != (processStat{ticks: 14 + 15, reaped: 16 + 17, started: 22}) {
+		t.Fatalf("got %+v, %v", s, err)
+	}
+	for _, c := range []struct {
+		name string
+		text []byte
+	}{
+		{"empty", nil},
+		{"no name", bytes.ReplaceAll(good, []byte(")"), nil)},
+		{"cut off", good[:40]},
+		{"no number", bytes.Replace(good, []byte(" 14 "), []byte(" -1 "), 1)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if s, err := parseProcessStat(c.text); err == nil {
+				t.Errorf("%q was read as %+v", c.text, s)
+			}
+		})
+	}
+}

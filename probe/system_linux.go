@@ -1,0 +1,222 @@
+package probe
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+
+	"github.com/rowmill/rowmill/result"
+)
+
+// system is where Linux shows its figures; tests put other roots in. What is
+// read once comes from procfs; what is read every interval is parsed here, out
+// of files that stay open, because procfs opens and parses whole files: the
+// interrupts of every core, for one line of CPU times.
+type system struct {
+	proc, sys, etc string
+	// stat returns the device that holds a file, and the device that the file
+	// itself is, 0 when it is no block device.
+	stat func(path string) (holder, itself devNumber, err error)
+}
+
+func hostSystem() system {
+	return system{proc: procfs.DefaultMountPoint, sys: "/sys", etc: "/etc", stat: statDevice}
+}
+
+// devNumber is a device's number, as the kernel encodes it in stat(2).
+type devNumber uint64
+
+// String returns "major:minor", as /sys/dev/block names devices.
+func (d devNumber) String() string {
+	return fmt.Sprintf("%d:%d", unix.Major(uint64(d)), unix.Minor(uint64(d)))
+}
+
+// anonymous devices belong to file systems that sit on no device of their own.
+func (d devNumber) anonymous() bool { return unix.Major(uint64(d)) == 0 }
+
+func statDevice(path string) (holder, itself devNumber, err error) {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return 0, 0, &os.PathError{Op: "stat", Path: path, Err: err}
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFBLK {
+		itself = devNumber(st.Rdev)
+	}
+	return devNumber(st.Dev), itself, nil
+}
+
+// open opens the sources of the operating system that can be read, and warns
+// of those that can't.
+func (sys system) open(dataDir string, warn func(string)) []namedSource {
+	var out []namedSource
+	add := func(what string, s source, err error) {
+		if err != nil {
+			warn(what + " left out: " + err.Error())
+			return
+		}
+		out = append(out, namedSource{what, s})
+	}
+	cpu, err := openCPU(sys)
+	add("cpu figures", cpu, err)
+	memory, err := openMemory(sys)
+	add("memory figures", memory, err)
+	swap, err := openSwap(sys)
+	add("swap figures", swap, err)
+	for _, resource := range pressureResources {
+		p, err := openPressure(sys, resource)
+		add(resource.name+" pressure figures", p, err)
+	}
+	if dataDir == "" {
+		warn("disk figures left out: where the data lies is unknown, or on another machine")
+		return out
+	}
+	disk, err := openDisk(sys, dataDir, warn)
+	add("disk figures", disk, err)
+	space, err := openSpace(dataDir)
+	add("disk space", space, err)
+	return out
+}
+
+// describeMachine fills in what Linux says of itself.
+func (sys system) describeMachine(dataDir string, m *result.Machine) {
+	if fs, err := procfs.NewFS(sys.proc); err == nil {
+		if cpus, err := fs.CPUInfo(); err == nil && len(cpus) > 0 {
+			m.Cores, m.CPU = len(cpus), cpus[0].ModelName
+		}
+		if mem, err := fs.Meminfo(); err == nil && mem.MemTotalBytes != nil {
+			m.MemoryBytes = int64(*mem.MemTotalBytes)
+		}
+	}
+	m.Kernel = readLine(filepath.Join(sys.proc, "sys/kernel/osrelease"))
+	if name := sys.osName(); name != "" {
+		m.OS = name
+	}
+	if dataDir == "" {
+		return
+	}
+	m.Filesystem = sys.filesystem(dataDir)
+	if d, err := sys.device(dataDir); err == nil {
+		m.Disk = sys.describeDevice(d)
+	}
+}
+
+// osName returns PRETTY_NAME of os-release(5), "" when there is none.
+func (sys system) osName() string {
+	text, err := os.ReadFile(filepath.Join(sys.etc, "os-release"))
+	if err != nil {
+		return ""
+	}
+	for line := range strings.SplitSeq(string(text), "\n") {
+		if v, ok := strings.CutPrefix(line, "PRETTY_NAME="); ok {
+			return strings.Trim(v, `"'`)
+		}
+	}
+	return ""
+}
+
+// readLine returns a small file's first line, "" when it can't be read.
+func readLine(path string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	return strings.TrimSpace(line)
+}
+
+// kernelFile is a file of /proc or /sys that is kept open: reading it from its
+// start makes the kernel fill it anew. A file of a process remains bound to
+// that process, and fails once it is gone, also when its number is used again.
+type kernelFile struct {
+	f   *os.File
+	buf []byte
+	// head files need their first bytes only, as many as buf has.
+	head bool
+}
+
+// headSize holds the first line of /proc/stat: ten numbers of 20 digits.
+const headSize = 256
+
+func openKernelFile(path string) (*kernelFile, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return &kernelFile{f: f, buf: make([]byte, 2048)}, nil
+}
+
+func openKernelFileHead(path string) (*kernelFile, error) {
+	k, err := openKernelFile(path)
+	if err == nil {
+		k.head, k.buf = true, k.buf[:headSize]
+	}
+	return k, err
+}
+
+// read returns the contents, valid until the next read.
+func (k *kernelFile) read() ([]byte, error) {
+	for {
+		n, err := k.f.ReadAt(k.buf, 0)
+		switch {
+		case err == nil && !k.head: // it filled the buffer: there may be more
+			k.buf = make([]byte, 2*len(k.buf))
+			continue
+		case err != nil && !errors.Is(err, io.EOF):
+			return nil, err
+		}
+		return k.buf[:n], nil
+	}
+}
+
+func (k *kernelFile) close() error { return k.f.Close() }
+
+// nextNumber returns the first decimal number in text, skipping blanks before
+// it, and the text behind it; false when there is none.
+func nextNumber(text []byte) (v uint64, rest []byte, ok bool) {
+	i := 0
+	for i < len(text) && (text[i] == ' ' || text[i] == '\t') {
+		i++
+	}
+	begin := i
+	for i < len(text) && text[i] >= '0' && text[i] <= '9' {
+		v = v*10 + uint64(text[i]-'0')
+		i++
+	}
+	return v, text[i:], i > begin
+}
+
+// numbers fills dst with the decimal numbers at text's start and returns how
+// many there were.
+func numbers(text []byte, dst []uint64) int {
+	for i := range dst {
+		v, rest, ok := nextNumber(text)
+		if !ok {
+			return i
+		}
+		dst[i], text = v, rest
+	}
+	return len(dst)
+}
+
+// lineNumber returns the number that follows prefix at the start of a line;
+// false when no line begins with it.
+func lineNumber(text []byte, prefix string) (uint64, bool) {
+	for len(text) > 0 {
+		if len(text) > len(prefix) && string(text[:len(prefix)]) == prefix {
+			v, _, ok := nextNumber(text[len(prefix):])
+			return v, ok
+		}
+		i := 0
+		for i < len(text) && text[i] != '\n' {
+			i++
+		}
+		text = text[min(i+1, len(text)):]
+	}
+	return 0, false
+}

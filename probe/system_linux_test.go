@@ -1,0 +1,362 @@
+package probe
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// tree is a root with files of /proc, /sys and /etc, and device numbers.
+type tree struct {
+	t    *testing.T
+	root string
+	// devices gives what stat says of a path: the device that holds it, and
+	// the one it is.
+	devices map[string][2]devNumber
+}
+
+func newTree(t *testing.T) *tree {
+	tr := &tree{t: t, root: t.TempDir(), devices: map[string][2]devNumber{}}
+	tr.write("proc/stat", "cpu  100 0 100 700 100 0 0 0 0 0\ncpu0 1 2 3\nintr 7\n")
+	tr.write("proc/meminfo", "MemTotal: 1000 kB\nMemAvailable: 600 kB\nCached: 300 kB\nSwapCached: 5 kB\nDirty: 20 kB\n")
+	tr.write("proc/vmstat", "nr_free_pages 1\npswpin 10\npswpout 20\n")
+	for _, r := range []string{"cpu", "io", "memory"} {
+		tr.write("proc/pressure/"+r, "some avg10=9.99 avg60=9.99 avg300=9.99 total=1000000\nfull avg10=9.99 avg60=9.99 avg300=9.99 total=500000\n")
+	}
+	return tr
+}
+
+func (tr *tree) write(name, text string) {
+	tr.t.Helper()
+	path := filepath.Join(tr.root, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		tr.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		tr.t.Fatal(err)
+	}
+}
+
+// disk makes a block device; dir is its place below /sys/devices.
+func (tr *tree) disk(n devNumber, dir, stat string) {
+	tr.t.Helper()
+	tr.write("sys/devices/"+dir+"/stat", stat)
+	link := filepath.Join(tr.root, "sys/dev/block", n.String())
+	if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
+		tr.t.Fatal(err)
+	}
+	if err := os.Symlink("../../devices/"+dir, link); err != nil {
+		tr.t.Fatal(err)
+	}
+}
+
+func (tr *tree) system() system {
+	return system{
+		proc: filepath.Join(tr.root, "proc"), sys: filepath.Join(tr.root, "sys"), etc: filepath.Join(tr.root, "etc"),
+		stat: func(path string) (devNumber, devNumber, error) {
+			d, ok := tr.devices[path]
+			if !ok {
+				return 0, 0, &os.PathError{Op: "stat", Path: path, Err: os.ErrNotExist}
+			}
+			return d[0], d[1], nil
+		},
+	}
+}
+
+func dev(major, minor uint32) devNumber { return devNumber(unix.Mkdev(major, minor)) }
+
+// secondSample opens a source, changes what it reads, and returns the figures
+// of two seconds.
+func secondSample(t *testing.T, open func() (source, error), change func()) figures {
+	t.Helper()
+	s, err := open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	begin := time.Now()
+	out := figures{}
+	if err := s.sample(begin, figures{}); err != nil {
+		t.Fatal(err)
+	}
+	change()
+	if err := s.sample(begin.Add(2*time.Second), out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// wantFigures checks that out holds these figures and no others.
+func wantFigures(t *testing.T, out, figures figures) {
+	t.Helper()
+	for name, v := range figures {
+		if got, ok := out[name]; !ok || math.Abs(got-v) > 1e-6*max(1, math.Abs(v)) {
+			t.Errorf("%s = %v (%v), want %v", name, got, ok, v)
+		}
+	}
+	for name, v := range out {
+		if _, ok := figures[name]; !ok {
+			t.Errorf("%s = %v, want it left out", name, v)
+		}
+	}
+}
+
+func TestCPU(t *testing.T) {
+	for _, c := range []struct {
+		name, first, second               string
+		user, system, iowait, steal, idle float64
+	}{
+		{"steal, interrupts and nice",
+			"cpu  100 0 100 700 100 0 0 0 0 0\n", "cpu  110 10 105 720 110 2 3 40 0 0\n",
+			.20, .10, .10, .40, .20},
+		{"guest time is part of user",
+			"cpu  100 0 0 0 0 0 0 0 100 0\n", "cpu  150 0 0 50 0 0 0 0 150 0\n",
+			.5, 0, 0, 0, .5},
+		{"iowait is taken back",
+			"cpu  100 0 0 0 500 0 0 0 0 0\n", "cpu  150 0 0 50 400 0 0 0 0 0\n",
+			.5, 0, 0, 0, .5},
+		{"no guest columns",
+			"cpu  1 2 3 4 5 6 7 8\n", "cpu  2 2 3 7 5 6 7 8\n",
+			.25, 0, 0, 0, .75},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tr := newTree(t)
+			tr.write("proc/stat", c.first)
+			out := secondSample(t, func() (source, error) { return openCPU(tr.system()) },
+				func() { tr.write("proc/stat", c.second) })
+			wantFigures(t, out, figures{"os_cpu_user": c.user, "os_cpu_system": c.system,
+				"os_cpu_iowait": c.iowait, "os_cpu_steal": c.steal, "os_cpu_idle": c.idle})
+		})
+	}
+}
+
+func TestMemorySwapPressure(t *testing.T) {
+	tr := newTree(t)
+	memory := secondSample(t, func() (source, error) { return openMemory(tr.system()) }, func() {})
+	wantFigures(t, memory, figures{"mem_available_bytes": 600 * 1024, "mem_dirty_bytes": 20 * 1024, "mem_cached_bytes": 300 * 1024})
+
+	swap := secondSample(t, func() (source, error) { return openSwap(tr.system()) },
+		func() { tr.write("proc/vmstat", "pswpin 12\npswpout 26\n") })
+	page := float64(os.Getpagesize())
+	wantFigures(t, swap, figures{"swap_in_bytes": page, "swap_out_bytes": 3 * page})
+
+	pressure := secondSample(t, func() (source, error) { return openPressure(tr.system(), pressureResources[1]) },
+		func() {
+			tr.write("proc/pressure/io", "some avg10=0.00 avg60=0.00 avg300=0.00 total=1800000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=9500000\n")
+		})
+	wantFigures(t, pressure, figures{"pressure_io_some": .4, "pressure_io_full": 1}) // never more than all the time
+}
+
+const diskStat = "   100 5 2000 300 200 6 4000 800 1 5000 1100 1 2 3 4 5 6\n"
+
+func TestDisk(t *testing.T) {
+	for _, c := range []struct {
+		name, second string
+		want         figures
+	}{
+		{"reads and writes, fewer in flight", "150 5 2100 400 210 6 4200 900 0 6000 9999\n", figures{
+			"disk_reads": 25, "disk_writes": 5, "disk_read_bytes": 50 * 512, "disk_write_bytes": 100 * 512,
+			"disk_utilisation": .5, "disk_read_latency_us": 2000, "disk_write_latency_us": 10000}},
+		{"idle has no latency", diskStat, figures{
+			"disk_reads": 0, "disk_writes": 0, "disk_read_bytes": 0, "disk_write_bytes": 0, "disk_utilisation": 0}},
+		{"a counter went backwards", "150 5 2100 400 210 6 4200 7 0 6000 9999\n", figures{}},
+		{"busy for longer than the interval", "100 5 2000 300 200 6 4000 800 1 8000 0\n", figures{
+			"disk_reads": 0, "disk_writes": 0, "disk_read_bytes": 0, "disk_write_bytes": 0, "disk_utilisation": 1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tr := newTree(t)
+			tr.disk(dev(8, 1), "sda/sda1", diskStat)
+			tr.devices["/data"] = [2]devNumber{dev(8, 1)}
+			out := secondSample(t, func() (source, error) { return openDisk(tr.system(), "/data", func(text string) { t.Error(text) }) },
+				func() { tr.write("sys/devices/sda/sda1/stat", c.second) })
+			wantFigures(t, out, c.want)
+		})
+	}
+}
+
+func TestDevice(t *testing.T) {
+	tr := newTree(t)
+	data := t.TempDir() // exists, for the look-up of its mount
+	real, err := filepath.EvalSymlinks(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spaced := filepath.Join(real, "two words")
+	if err := os.Mkdir(spaced, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	tr.disk(dev(8, 0), "sda", diskStat)
+	tr.disk(dev(8, 1), "sda/sda1", diskStat)
+	tr.disk(dev(8, 16), "sdb", diskStat)
+	anonymous := [2]devNumber{dev(0, 50)}
+	tr.devices["/dev/sda1"] = [2]devNumber{dev(0, 5), dev(8, 1)}
+	tr.devices["/dev/sdb"] = [2]devNumber{dev(0, 5), dev(8, 16)}
+	tr.devices["/export"] = [2]devNumber{dev(8, 16)} // a directory
+	tr.devices["/upper dir"] = [2]devNumber{dev(8, 1)}
+	root := "1 0 8:16 / / rw - ext4 /dev/sdb rw\n"
+	at := strings.ReplaceAll(real, " ", `\040`)
+
+	for _, c := range []struct {
+		name, mounts string
+		dir          string
+		holder       devNumber
+		want         string // the device's name
+		fails        string
+	}{
+		{name: "partition", dir: real, holder: dev(8, 1), mounts: root, want: "sda1"},
+		{name: "device that /sys doesn't show", dir: real, holder: dev(9, 9), mounts: root, fails: "find block device 9:9"},
+		{name: "tmpfs", dir: real, mounts: root + "2 1 0:50 / " + at + " rw shared:3 - tmpfs tmpfs rw\n", fails: "no block device behind " + real + ": tmpfs"},
+		{name: "zfs", dir: real, mounts: root + "2 1 0:50 / " + at + " rw - zfs tank/data rw\n", fails: "zfs"},
+		{name: "btrfs", dir: real, mounts: root + "2 1 0:49 /@ " + at + " rw - btrfs /dev/sda1 rw,subvol=/@\n", want: "sda1"},
+		{name: "overlay", dir: real, mounts: root + "2 1 0:50 / " + at + " rw - overlay overlay rw,lowerdir=/a:/b,upperdir=/upper\\040dir,workdir=/w\n", want: "sda1"},
+		{name: "overlay from another namespace", dir: real, mounts: root + "2 1 0:50 / " + at + " rw - overlay overlay rw,upperdir=/elsewhere\n", fails: `upper layer "/elsewhere"`},
+		{name: "overlay without upper layer", dir: real, mounts: root + "2 1 0:50 / " + at + " ro - overlay overlay ro,lowerdir=/a\n", fails: "upper layer"},
+		{name: "mounted from a directory", dir: real, mounts: root + "2 1 0:50 / " + at + " rw - 9p /export rw\n", fails: "9p"},
+		{name: "the last mount covers the first", dir: real,
+			mounts: root + "2 1 0:50 / " + at + " rw - tmpfs tmpfs rw\n3 2 0:51 / " + at + " rw - btrfs /dev/sdb rw\n", want: "sdb"},
+		{name: "the longest mount point holds it", dir: spaced,
+			mounts: root + "2 1 0:50 / " + at + "/two\\040words rw - btrfs /dev/sda1 rw\n3 1 0:50 / " + at + " rw - tmpfs tmpfs rw\n", want: "sda1"},
+		{name: "a name that begins like a mount point", dir: spaced,
+			mounts: root + "2 1 0:50 / " + at + "/two rw - tmpfs tmpfs rw\n3 1 0:50 / " + at + " rw - btrfs /dev/sdb rw\n", want: "sdb"},
+		{name: "no table of mounts", dir: real, mounts: "nonsense\n", fails: "read mounts"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tr.write("proc/self/mountinfo", c.mounts)
+			tr.devices[c.dir] = anonymous
+			if c.holder != 0 {
+				tr.devices[c.dir] = [2]devNumber{c.holder}
+			}
+			d, err := tr.system().device(c.dir)
+			switch {
+			case c.fails != "" && (err == nil || !strings.Contains(err.Error(), c.fails)):
+				t.Errorf("device %q, error %v; want one with %q", d.name, err, c.fails)
+			case c.fails == "" && (err != nil || d.name != c.want):
+				t.Errorf("device %q, error %v; want %q", d.name, err, c.want)
+			}
+		})
+	}
+}
+
+// A btrfs may lie on several disks, of which one is seen: that must be said.
+func TestDeviceOfSeveral(t *testing.T) {
+	tr := newTree(t)
+	dir := t.TempDir()
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr.disk(dev(8, 1), "sda/sda1", diskStat)
+	tr.devices[dir] = [2]devNumber{dev(0, 50)}
+	tr.devices["/dev/sda1"] = [2]devNumber{dev(0, 5), dev(8, 1)}
+	tr.write("sys/fs/btrfs/6a/devices/sda1", "")
+	tr.write("sys/fs/btrfs/6a/devices/sdb1", "")
+	tr.write("proc/self/mountinfo", "2 1 0:49 / "+real+" rw - btrfs /dev/sda1 rw\n")
+	var warnings []string
+	s, err := openDisk(tr.system(), dir, func(text string) { warnings = append(warnings, text) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	wantWarning(t, warnings, "disk figures are those of sda1 only, one of the devices of a btrfs over 2")
+}
+
+// What a system doesn't have is warned of, each with its cause, and the rest
+// is read.
+func TestMissingFiles(t *testing.T) {
+	tr := newTree(t)
+	if err := os.RemoveAll(filepath.Join(tr.root, "proc/pressure")); err != nil {
+		t.Fatal(err)
+	}
+	tr.write("proc/stat", "cpu  1 2 3 4\n") // a kernel before 2.6.11
+	tr.write("proc/meminfo", "MemTotal: 5 kB\n")
+	var warnings []string
+	var names []string
+	for _, s := range tr.system().open("/nowhere", func(text string) { warnings = append(warnings, text) }) {
+		names = append(names, s.what)
+		s.source.close()
+	}
+	if len(names) != 1 || names[0] != "swap figures" {
+		t.Errorf("opened %v, want the swap figures only", names)
+	}
+	for _, part := range []string{
+		"cpu figures left out: ", "not a line of cpu times",
+		"memory figures left out: ", "has no MemAvailable:",
+		"cpu pressure figures left out: open ", "io pressure figures left out: open ", "no such file",
+		"disk figures left out: stat /nowhere: ", "disk space left out: statfs /nowhere: no such file",
+	} {
+		wantWarning(t, warnings, part)
+	}
+}
+
+func TestMachineFromFiles(t *testing.T) {
+	tr := newTree(t)
+	dir := t.TempDir()
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr.write("proc/sys/kernel/osrelease", "6.1.0-18\n")
+	tr.write("etc/os-release", "NAME=\"Debian\"\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n")
+	tr.write("proc/self/mountinfo", "2 1 253:0 / "+real+" rw - xfs /dev/mapper/vg-data rw\n")
+	tr.disk(dev(8, 1), "sda/sda1", diskStat)
+	tr.write("sys/devices/sda/sda1/partition", "1\n")
+	tr.write("sys/devices/sda/device/model", "SAMSUNG MZ7L3   \n")
+	tr.write("sys/devices/sda/queue/rotational", "0\n")
+	tr.write("sys/devices/sda/queue/write_cache", "write through\n")
+	tr.disk(dev(253, 0), "virtual/dm-0", diskStat)
+	tr.devices[dir] = [2]devNumber{dev(253, 0)}
+	slaves := filepath.Join(tr.root, "sys/devices/virtual/dm-0/slaves")
+	if err := os.MkdirAll(slaves, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../../../sda/sda1", filepath.Join(slaves, "sda1")); err != nil {
+		t.Fatal(err)
+	}
+	m := tr.system().machine(dir)
+	for _, c := range []struct{ name, got, want string }{
+		{"kernel", m.Kernel, "6.1.0-18"},
+		{"os", m.OS, "Debian GNU/Linux 12 (bookworm)"},
+		{"filesystem", m.Filesystem, "xfs"},
+		{"disk", m.Disk, "dm-0 on sda: SAMSUNG MZ7L3, not rotational, write through cache"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s is %q, want %q", c.name, c.got, c.want)
+		}
+	}
+	if m.MemoryBytes != 1000*1024 {
+		t.Errorf("memory is %d bytes, want %d", m.MemoryBytes, 1000*1024)
+	}
+}
+
+// Files longer than the buffer must be read to their end.
+func TestLongKernelFile(t *testing.T) {
+	tr := newTree(t)
+	tr.write("proc/vmstat", strings.Repeat("nr_something 1\n", 1000)+"pswpin 1\npswpout 2\n")
+	s, err := openSwap(tr.system())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.close()
+}
+
+func FuzzParsers(f *testing.F) {
+	f.Add([]byte("cpu  1 2 3 4 5 6 7 8 9 10\n"))
+	f.Add([]byte("12 (a) b) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 -20 17 18 19 20 21\n"))
+	f.Add([]byte("some avg10=0.00 total=5\nfull total="))
+	f.Add([]byte("read_bytes: 18446744073709551616\nwrite_bytes:"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		parseCPU(text)
+		parseProcessStat(text)
+		pressureTotal(text, "some ")
+		lineNumber(text, "read_bytes: ")
+		var dst [4]uint64
+		if n := numbers(text, dst[:]); n > len(dst) {
+			t.Errorf("%d numbers in room for %d", n, len(dst))
+		}
+	})
+}

@@ -1,0 +1,26 @@
+//go:build !linux
+
+package probe
+
+import (
+	"errors"
+	"runtime"
+
+	"github.com/rowmill/rowmill/result"
+)
+
+// system is the operating system's figures, of which none are read here.
+type system struct{}
+
+func hostSystem() system { return system{} }
+
+func (system) open(_ string, warn func(string)) []namedSource {
+	warn("operating system figures left out: they are read on Linux only, not on " + runtime.GOOS)
+	return nil
+}
+
+func (system) openProcess(int, func(string)) (cpuSource, error) {
+	return nil, errors.New("they are read on Linux only, not on " + runtime.GOOS)
+}
+
+func (system) describeMachine(string, *result.Machine) {}
