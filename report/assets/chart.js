@@ -1,0 +1,306 @@
+// chart.js draws one chart: lines of several runs over rows or over time, with
+// a legend that shows the figures under the cursor, and marks for events.
+
+// state is shared by all charts: which axis, which scale, which part of it.
+var state = { x: "rows", scale: "linear", range: null };
+var theme = {};
+var charts = [];
+
+function make(tag, cls, text) {
+  var el = document.createElement(tag);
+  if (cls) el.className = cls;
+  if (text !== undefined) el.textContent = text;
+  return el;
+}
+
+function swatch(line) {
+  var ns = "http://www.w3.org/2000/svg", svg = document.createElementNS(ns, "svg"), l = document.createElementNS(ns, "line");
+  svg.setAttribute("width", 22); svg.setAttribute("height", 8); svg.setAttribute("aria-hidden", "true");
+  [["x1", 1], ["y1", 4], ["x2", 21], ["y2", 4], ["stroke-width", Math.max(2, line.width)], ["stroke", line.colour()]].forEach(function (a) { l.setAttribute(a[0], a[1]); });
+  if (line.dash.length) l.setAttribute("stroke-dasharray", line.dash.join(" "));
+  svg.appendChild(l);
+  return svg;
+}
+
+// A Chart is made of spec: title, note, unit, height, log, lines, marks,
+// fixedX (an axis of its own, apart from the others), max (of y).
+// A line is: label, colour(), width, dash, values, on(axis) -> [positions, values].
+function Chart(parent, spec) {
+  var c = this;
+  c.spec = spec;
+  c.hidden = {};
+  c.el = make("div", "chart");
+  c.el.tabIndex = 0;
+  c.el.setAttribute("role", "group");
+  var h = make("h3", "", spec.title);
+  if (spec.note) h.appendChild(make("small", "", spec.note));
+  c.at = make("span", "at");
+  h.appendChild(c.at);
+  c.el.appendChild(h);
+  c.legend = make("div", "legend");
+  c.el.appendChild(c.legend);
+  c.plot = make("div", "plot");
+  c.el.appendChild(c.plot);
+  parent.appendChild(c.el);
+  c.describe();
+  c.build();
+  c.el.addEventListener("keydown", function (e) { c.key(e); });
+  charts.push(c);
+}
+
+Chart.prototype.axis = function () { return this.spec.fixedX ? this.spec.fixedX() : state.x; };
+
+// describe gives those who can't see the chart its course in words.
+Chart.prototype.describe = function () {
+  var write = forUnit(this.spec.unit);
+  var parts = this.spec.lines.map(function (l) {
+    var v = l.values.filter(function (y) { return y !== null; });
+    if (!v.length) return l.label + ": no figures";
+    return l.label + ": from " + write(v[0]) + " to " + write(v[v.length - 1]) +
+      ", least " + write(v.reduce(function (a, b) { return Math.min(a, b); })) +
+      ", greatest " + write(v.reduce(function (a, b) { return Math.max(a, b); }));
+  });
+  this.el.setAttribute("aria-label", this.spec.title + ". " + parts.join("; ") + ".");
+};
+
+// full returns the whole horizontal range of all runs on an axis, the same for
+// every chart.
+function full(axis) {
+  var end = 0;
+  data.runs.forEach(function (r) {
+    [r[axis], r.rate[axis].at].forEach(function (p) { if (p.length) end = Math.max(end, p[p.length - 1]); });
+  });
+  return [0, end || 1];
+}
+
+Chart.prototype.build = function () {
+  var c = this, spec = c.spec, axis = c.axis(), log = spec.log ? spec.log() : false;
+  if (c.u) c.u.destroy();
+  c.legend.textContent = "";
+  c.outputs = spec.lines.map(function (line, i) {
+    var b = make("button"), out = make("output");
+    b.type = "button";
+    b.appendChild(swatch(line));
+    b.appendChild(document.createTextNode(line.label));
+    b.appendChild(out);
+    b.setAttribute("aria-pressed", String(!c.hidden[i]));
+    b.addEventListener("click", function () {
+      c.hidden[i] = !c.hidden[i];
+      b.setAttribute("aria-pressed", String(!c.hidden[i]));
+      c.u.setSeries(i + 1, { show: !c.hidden[i] });
+    });
+    c.legend.appendChild(b);
+    return out;
+  });
+  c.event = make("span", "event");
+  if (spec.events) c.legend.appendChild(c.event);
+
+  var tables = spec.lines.map(function (line) {
+    var t = line.on(axis);
+    return log ? [t[0], t[1].map(function (v) { return v > 0 ? v : null; })] : t;
+  });
+  var joined = tables.length > 1 ? uPlot.join(tables) : tables[0];
+  var range = spec.fixedX ? full(axis) : state.range || full(axis);
+  var unit = spec.unit, write = onAxis(unit);
+  var opts = {
+    width: c.width(), height: c.height(), legend: { show: false }, padding: [10, 14, 0, 0],
+    scales: {
+      x: { time: false, auto: false, min: range[0], max: range[1] },
+      y: log ? { distr: 3, range: function (u, lo, hi) { return c.logRange(lo, hi); } }
+        : { range: function (u, lo, hi) { return c.range(lo, hi); } },
+    },
+    axes: [
+      { stroke: function () { return theme.muted; }, font: "12px system-ui, sans-serif", size: 30, gap: 4, space: 70, incrs: steps(axis === "time" ? "clock" : ""),
+        grid: { stroke: function () { return theme.grid; }, width: 1 }, ticks: { show: false },
+        values: function (u, vals) { return vals.map(axis === "time" ? clock : short); } },
+      { stroke: function () { return theme.muted; }, font: "12px system-ui, sans-serif", size: 66, gap: 6, space: log ? 22 : 34,
+        grid: { stroke: function () { return theme.grid; }, width: 1 }, ticks: { show: false },
+        values: function (u, vals) { return vals.map(function (v) { return v === null || v === undefined ? "" : write(v); }); } },
+    ],
+    series: [{}].concat(spec.lines.map(function (line, i) {
+      return { label: line.label, show: !c.hidden[i], stroke: line.colour, width: line.width, dash: line.dash, spanGaps: false,
+        points: { size: 5, stroke: line.colour, fill: line.colour, show: function (u, si, i0, i1) { return few(line.on(axis)[1]); } } };
+    })),
+    cursor: {
+      y: false, drag: { x: true, y: false, setScale: true },
+      points: { size: 8 },
+      dataIdx: function (u, si, idx) { return si === 0 ? idx : nearest(u, si, idx); },
+      bind: { dblclick: function () { return function () { if (spec.fixedX) c.zoom(full(axis)); else zoomAll(null); return null; }; } },
+    },
+    hooks: {
+      setCursor: [function (u) { c.read(u); }],
+      setScale: [function (u, key) { if (key === "x") c.zoomed(u); }],
+      draw: [function (u) { drawMarks(u, c); }],
+    },
+  };
+  if (log) {
+    opts.axes[1].splits = function (u, i, lo, hi) { return decades(lo, hi); };
+    opts.axes[1].filter = function (u, splits) { return splits; };
+  } else if (unit.indexOf("bytes") === 0) {
+    opts.axes[1].incrs = steps(unit);
+  }
+  if (!spec.fixedX) {
+    opts.cursor.sync = { key: "rowmill", scales: ["x", null], setSeries: false,
+      filters: { pub: function (type) { return type === "mousemove" || type === "mouseleave"; } } };
+  }
+  c.u = new uPlot(opts, joined, c.plot);
+};
+
+// decades returns the ticks of a logarithmic axis: powers of ten, and where
+// these are few, twice and five times them.
+function decades(lo, hi) {
+  var out = [], e, from = Math.floor(Math.log10(lo)), to = Math.ceil(Math.log10(hi));
+  var parts = Math.log10(hi / lo) > 3 ? [1] : Math.log10(hi / lo) > 1.5 ? [1, 3] : [1, 2, 5];
+  for (e = from; e <= to; e++) parts.forEach(function (m) { var v = +(m + "e" + e); if (v >= lo && v <= hi) out.push(v); });
+  return out;
+}
+
+// few tells that a line has so few figures that each deserves a dot.
+function few(values) { return values.length <= 30; }
+
+// nearest finds the figure of a line next to the cursor: positions of other
+// runs have none, which the joined table holds as undefined.
+function nearest(u, si, idx) {
+  var xs = u.data[0], ys = u.data[si], l = idx, r = idx;
+  if (ys[idx] !== undefined) return idx;
+  while (l >= 0 && ys[l] === undefined) l--;
+  while (r < ys.length && ys[r] === undefined) r++;
+  if (l < 0 || r >= ys.length) return idx;
+  return xs[idx] - xs[l] <= xs[r] - xs[idx] ? l : r;
+}
+
+Chart.prototype.width = function () { return Math.max(200, state.printing ? (this.spec.small ? 320 : 660) : this.plot.clientWidth); };
+Chart.prototype.height = function () { return Math.round(this.spec.height * (this.width() < 420 && !this.spec.small ? 0.8 : 1)); };
+Chart.prototype.resize = function () {
+  var w = this.width(), h = this.height();
+  if (w !== this.u.width || h !== this.u.height) this.u.setSize({ width: w, height: h });
+};
+
+Chart.prototype.range = function (lo, hi) {
+  if (lo === null || hi === null || lo === undefined || !isFinite(lo) || !isFinite(hi)) return [0, 1];
+  if (lo >= 0) return [0, hi > 0 ? hi * 1.06 : 1];
+  return [lo * 1.06, Math.max(0, hi * 1.06)];
+};
+
+Chart.prototype.logRange = function (lo, hi) {
+  if (this.spec.extent) { lo = this.spec.extent[0]; hi = this.spec.extent[1]; }
+  if (!(lo > 0) || !(hi > 0) || !isFinite(hi)) return [1, 10];
+  return [lo / 1.25, hi * 1.25];
+};
+
+// read shows the figures under the cursor in the legend.
+Chart.prototype.read = function (u) {
+  var c = this, idx = u.cursor.idx, axis = c.axis(), write = forUnit(c.spec.unit);
+  if (idx === null || idx === undefined) {
+    c.at.textContent = "";
+    c.event.textContent = "";
+    c.outputs.forEach(function (o) { o.textContent = ""; });
+    return;
+  }
+  var x = u.posToVal(u.cursor.left, "x");
+  c.at.textContent = axis === "time" ? "at " + clock(x) : "at " + whole(x) + " rows";
+  c.outputs.forEach(function (o, i) {
+    var at = u.cursor.idxs[i + 1], v = at === null || at === undefined ? null : u.data[i + 1][at];
+    o.textContent = v === null || v === undefined ? "\u2013" : write(v);
+  });
+  if (c.spec.events) c.event.textContent = eventNear(u, axis);
+};
+
+// eventNear describes the partition events within a few pixels of the cursor.
+function eventNear(u, axis) {
+  var found = [];
+  data.runs.forEach(function (r) {
+    r.events.forEach(function (e) {
+      if (Math.abs(u.valToPos(e[axis], "x") - u.cursor.left) <= 5) found.push(r.label + ": " + e.what + " in " + micros(e.seconds * 1e6));
+    });
+    if (r.knee && Math.abs(u.valToPos(r.knee[axis], "x") - u.cursor.left) <= 5) found.push("knee of " + r.label);
+  });
+  return found.slice(0, 3).join(" \u00b7 ") + (found.length > 3 ? " and " + (found.length - 3) + " more" : "");
+}
+
+// drawMarks draws the knees as upright lines, the partition events as short
+// strokes on the lower edge.
+function drawMarks(u, c) {
+  var ctx = u.ctx, box = u.bbox, axis = c.axis(), dpr = window.devicePixelRatio || 1;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(box.left, box.top, box.width, box.height);
+  ctx.clip();
+  data.runs.forEach(function (r) {
+    ctx.strokeStyle = colourOf(r);
+    ctx.lineWidth = dpr;
+    if (r.events.length) {
+      ctx.beginPath();
+      r.events.forEach(function (e) {
+        var x = Math.round(u.valToPos(e[axis], "x", true)) + 0.5;
+        ctx.moveTo(x, box.top + box.height);
+        ctx.lineTo(x, box.top + box.height - (c.spec.events ? 12 : 6) * dpr);
+      });
+      ctx.stroke();
+    }
+    if (!r.knee) return;
+    var x = Math.round(u.valToPos(r.knee[axis], "x", true)) + 0.5;
+    ctx.setLineDash([3 * dpr, 3 * dpr]);
+    ctx.beginPath();
+    ctx.moveTo(x, box.top);
+    ctx.lineTo(x, box.top + box.height);
+    ctx.stroke();
+    ctx.setLineDash([]);
+    if (!c.spec.events) return;
+    var text = "knee of " + r.label, right;
+    ctx.font = "600 " + 12 * dpr + "px system-ui, sans-serif";
+    right = x + 8 * dpr + ctx.measureText(text).width > box.left + box.width;
+    ctx.fillStyle = colourOf(r);
+    ctx.textAlign = right ? "right" : "left";
+    ctx.textBaseline = "top";
+    ctx.fillText(text, x + (right ? -6 : 6) * dpr, box.top + 3 * dpr);
+  });
+  ctx.restore();
+}
+
+function same(a, b) { var eps = 1e-9 * Math.max(1, Math.abs(b[1])); return Math.abs(a[0] - b[0]) <= eps && Math.abs(a[1] - b[1]) <= eps; }
+
+Chart.prototype.zoom = function (range) { this.u.setScale("x", { min: range[0], max: range[1] }); };
+
+// zoomed carries a zoom of this chart to all others.
+Chart.prototype.zoomed = function (u) {
+  if (this.spec.fixedX || this.u !== u) return;
+  var r = [u.scales.x.min, u.scales.x.max];
+  if (r[0] === null || r[0] === undefined || same(r, state.range || full(state.x))) return;
+  zoomAll(r);
+};
+
+// zoomAll shows a part of the axis in all charts, or all of it.
+function zoomAll(range) {
+  var whole = full(state.x);
+  state.range = range && !same(range, whole) ? range : null;
+  charts.forEach(function (c) { if (!c.spec.fixedX) c.zoom(state.range || whole); });
+  document.getElementById("reset").disabled = !state.range;
+}
+
+// key makes a chart readable without a mouse.
+Chart.prototype.key = function (e) {
+  if (e.target !== this.el) return;
+  var u = this.u, x = u.scales.x, span = x.max - x.min, idx = u.cursor.idx, xs = u.data[0], mid, r;
+  switch (e.key) {
+  case "ArrowLeft": case "ArrowRight":
+    if (idx === null || idx === undefined) idx = u.valToIdx(x.min);
+    else idx += (e.key === "ArrowLeft" ? -1 : 1) * (e.shiftKey ? 10 : 1);
+    idx = Math.max(0, Math.min(xs.length - 1, idx));
+    u.setCursor({ left: u.valToPos(xs[idx], "x"), top: 10 }, true, true);
+    break;
+  case "+": case "=": case "-":
+    mid = u.cursor.left >= 0 ? u.posToVal(u.cursor.left, "x") : x.min + span / 2;
+    span *= e.key === "-" ? 2 : 0.5;
+    r = [Math.max(0, mid - span / 2), Math.min(full(this.axis())[1], mid + span / 2)];
+    if (this.spec.fixedX) this.zoom(r); else zoomAll(r);
+    break;
+  case "Escape":
+    if (this.spec.fixedX) this.zoom(full(this.axis())); else zoomAll(null);
+    u.setCursor({ left: -10, top: -10 }, true, true);
+    break;
+  default:
+    return;
+  }
+  e.preventDefault();
+};

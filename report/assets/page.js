@@ -1,0 +1,214 @@
+// page.js lays out the charts and binds the controls.
+
+var data = JSON.parse(document.getElementById("data").textContent);
+var root = document.documentElement;
+var darkMedia = window.matchMedia("(prefers-color-scheme: dark)");
+var chosen = null; // the theme that the reader chose, or null
+
+function dark() { return !state.printing && (chosen || (darkMedia.matches ? "dark" : "light")) === "dark"; }
+function colourOf(run) { return dark() ? run.dark : run.light; }
+
+function line(run, label, values, more) {
+  var l = { label: label, values: values, width: 2, dash: run.dash || [], colour: function () { return colourOf(run); },
+    on: function (axis) { return [run[axis], values]; } };
+  for (var k in more || {}) l[k] = more[k];
+  return l;
+}
+
+function section(parent, cls) { var el = make("div", cls); parent.appendChild(el); return el; }
+function some(values) { return values && values.some(function (v) { return v !== null; }); }
+
+// rateLine is a run's rate; its points differ from axis to axis.
+function rateLine(run, label, value, more) {
+  var l = line(run, label, null, more);
+  l.on = function (axis) { return [run.rate[axis].at, run.rate[axis].rate.map(value)]; };
+  l.values = l.on("rows")[1];
+  return l;
+}
+
+function rateCharts() {
+  var parent = document.getElementById("rate-charts");
+  var drawn = data.runs.filter(function (r) { return r.rate.time.at.length; });
+  if (!drawn.length) { parent.appendChild(make("p", "empty", "No interval was recorded, so there is nothing to draw.")); return; }
+  function lines() {
+    var out = drawn.map(function (r) { return rateLine(r, r.label, function (v) { return v; }, { width: 2.5 }); });
+    drawn.forEach(function (r) {
+      if (r.asked) out.push(rateLine(r, r.label + " asked", function () { return r.asked; }, { width: 1, dash: [2, 4] }));
+    });
+    return out;
+  }
+  function log() { return state.scale === "log"; }
+  var main = new Chart(parent, { title: "Rate", note: "rows/s", unit: "rows/s", height: 360, log: log, lines: lines(), events: true });
+  var other = new Chart(parent, { title: "Rate", note: "rows/s", unit: "rows/s", height: 220, log: log, lines: lines(), events: true,
+    fixedX: function () { return state.x === "rows" ? "time" : "rows"; } });
+  function name() {
+    main.el.querySelector("small").textContent = "rows/s against " + (state.x === "rows" ? "rows inserted" : "seconds since the start");
+    other.el.querySelector("small").textContent = "rows/s against " + (state.x === "rows" ? "seconds since the start" : "rows inserted") + "; zooms on its own";
+  }
+  name();
+  renamed.push(name);
+}
+var renamed = []; // called when the axis was switched
+
+// Percentiles are told apart by stroke as well as by strength.
+var percentiles = [
+  { key: "max", width: 1.25, dash: [2, 2], alpha: "cc" },
+  { key: "p99", width: 1.25, dash: [8, 3, 2, 3], alpha: "e0" },
+  { key: "p95", width: 1.5, dash: [5, 3], alpha: "f0" },
+  { key: "p50", width: 2.25, dash: [], alpha: "ff" },
+];
+
+function latencyCharts() {
+  var parent = document.getElementById("latency-charts"), count = 0;
+  var names = {};
+  data.runs.forEach(function (r) { Object.keys(r.latency).concat(Object.keys(r.response)).forEach(function (op) { names[op] = true; }); });
+  Object.keys(names).sort().forEach(function (op) {
+    var extent = [Infinity, 0], specs = [];
+    data.runs.forEach(function (r) {
+      [["latency", "service time"], ["response", "response time, from the intended start"]].forEach(function (kind) {
+        var set = r[kind[0]][op];
+        if (!set || !some(set.max)) return;
+        percentiles.forEach(function (p) {
+          set[p.key].forEach(function (v) { if (v !== null && v > 0) { extent[0] = Math.min(extent[0], v); extent[1] = Math.max(extent[1], v); } });
+        });
+        specs.push({ title: r.label, note: op + ", " + kind[1] + ", \u00b5s to s, logarithmic", unit: "us", height: 230, log: function () { return true; }, extent: extent, medium: true,
+          lines: percentiles.map(function (p) {
+            return line(r, p.key, set[p.key], { width: p.width, dash: p.dash, colour: function () { return colourOf(r) + p.alpha; } });
+          }).reverse() });
+      });
+    });
+    if (!specs.length) return;
+    count++;
+    var grid = section(parent, "grid wide");
+    specs.forEach(function (s) { new Chart(grid, s); });
+  });
+  // What an open loop is behind, and what went wrong, where there is any.
+  var grid = section(parent, "grid");
+  [["backlog", "Backlog", "operations due but not finished"], ["errors", "Errors", "in each interval"], ["retries", "Retries", "in each interval"]].forEach(function (k) {
+    var runs = data.runs.filter(function (r) { return r[k[0]]; });
+    if (runs.length) new Chart(grid, { title: k[1], note: k[2], unit: "", height: 170, small: true, lines: runs.map(function (r) { return line(r, r.label, r[k[0]], { width: 1.5 }); }) });
+  });
+  if (!count) parent.insertBefore(make("p", "empty", "No latency was recorded."), grid);
+}
+
+var groups = [["server", "Server"], ["os", "Operating system"], ["client", "Client"]];
+
+function counterCharts() {
+  var parent = document.getElementById("counters");
+  var limits = {};
+  data.counters.forEach(function (c) { if (c.limit) limits[c.limit] = true; });
+  var known = groups.map(function (g) { return g[0]; });
+  var all = groups.concat(data.counters.map(function (c) { return c.group; }).filter(function (g, i, a) { return known.indexOf(g) < 0 && a.indexOf(g) === i; }).map(function (g) { return [g, g || "Other"]; }));
+  all.forEach(function (g) {
+    var mine = data.counters.filter(function (c) { return c.group === g[0]; });
+    if (!mine.length) return;
+    var box = section(parent, "counters-group"), still = make("p", "constant");
+    box.appendChild(make("h2", "", g[1]));
+    var grid = section(box, "grid");
+    mine.forEach(function (c) {
+      var runs = data.runs.filter(function (r) { return some(r.counters[c.name]); });
+      if (!runs.length) return;
+      var level = constant(runs, c.name);
+      if (level !== null) {
+        if (still.childNodes.length) still.appendChild(document.createTextNode(", "));
+        still.appendChild(document.createTextNode(c.name + " "));
+        still.appendChild(make("b", "", forUnit(c.unit)(level)));
+        return;
+      }
+      var lines = runs.map(function (r) { return line(r, r.label, r.counters[c.name], { width: 1.5 }); });
+      var bound = c.limit && runs.filter(function (r) { return some(r.counters[c.limit]); })[0];
+      if (bound) lines.push(line(bound, c.limit, bound.counters[c.limit], { width: 1, dash: [2, 4], colour: function () { return theme.muted; } }));
+      new Chart(grid, { title: c.name, note: c.help + (c.unit && c.unit !== "fraction" ? " (" + c.unit + ")" : ""), unit: c.unit, height: 170, small: true, lines: lines });
+    });
+    if (still.childNodes.length) {
+      still.insertBefore(document.createTextNode("The same throughout: "), still.firstChild);
+      box.appendChild(still);
+    }
+  });
+}
+
+// constant returns the value that a counter kept in all runs, else null.
+function constant(runs, name) {
+  var level = null, moved = false;
+  runs.forEach(function (r) {
+    r.counters[name].forEach(function (v) {
+      if (v === null) return;
+      if (level === null) level = v;
+      if (v !== level) moved = true;
+    });
+  });
+  return moved ? null : level;
+}
+
+// dress sets the colours of the page and of the charts.
+function dress() {
+  var isDark = dark(), style;
+  root.setAttribute("data-theme", isDark ? "dark" : "light");
+  style = getComputedStyle(root);
+  ["ink", "muted", "grid"].forEach(function (k) { theme[k] = style.getPropertyValue("--" + k).trim(); });
+  document.querySelectorAll("[data-theme-set]").forEach(function (b) { b.setAttribute("aria-pressed", String((b.getAttribute("data-theme-set") === "dark") === isDark)); });
+  data.runs.forEach(function (r, i) {
+    document.querySelectorAll(".run" + i).forEach(function (el) { el.style.color = colourOf(r); });
+  });
+  charts.forEach(function (c) {
+    c.legend.querySelectorAll("svg line").forEach(function (l, i) { l.setAttribute("stroke", c.spec.lines[i].colour()); });
+    c.u.redraw(false);
+  });
+}
+
+function press(attribute, value) {
+  document.querySelectorAll("[" + attribute + "]").forEach(function (b) { b.setAttribute("aria-pressed", String(b.getAttribute(attribute) === value)); });
+}
+
+function bind() {
+  document.querySelectorAll("[data-x]").forEach(function (b) {
+    b.addEventListener("click", function () {
+      state.x = b.getAttribute("data-x");
+      state.range = null;
+      document.getElementById("reset").disabled = true;
+      press("data-x", state.x);
+      renamed.forEach(function (f) { f(); });
+      charts.forEach(function (c) { c.build(); });
+    });
+  });
+  document.querySelectorAll("[data-scale]").forEach(function (b) {
+    b.addEventListener("click", function () {
+      state.scale = b.getAttribute("data-scale");
+      press("data-scale", state.scale);
+      charts.forEach(function (c) { if (c.spec.events) c.build(); });
+    });
+  });
+  document.querySelectorAll("[data-theme-set]").forEach(function (b) {
+    b.addEventListener("click", function () { chosen = b.getAttribute("data-theme-set"); dress(); });
+  });
+  document.getElementById("reset").addEventListener("click", function () { zoomAll(null); });
+  darkMedia.addEventListener("change", dress);
+}
+
+// Printing takes light colours, all details opened, and charts as wide as
+// paper.
+var opened = [];
+function print(on) {
+  if (!!state.printing === on) return;
+  state.printing = on;
+  if (on) {
+    opened = Array.prototype.filter.call(document.querySelectorAll("details"), function (d) { return !d.open; });
+    opened.forEach(function (d) { d.open = true; });
+  } else {
+    opened.forEach(function (d) { d.open = false; });
+  }
+  dress();
+  charts.forEach(function (c) { c.resize(); });
+}
+
+dress();
+rateCharts();
+latencyCharts();
+counterCharts();
+dress();
+bind();
+window.addEventListener("beforeprint", function () { print(true); });
+window.addEventListener("afterprint", function () { print(false); });
+window.matchMedia("print").addEventListener("change", function (e) { print(e.matches); });
+if (window.matchMedia("print").matches) print(true);
+new ResizeObserver(function () { charts.forEach(function (c) { c.resize(); }); }).observe(document.querySelector("main"));

@@ -1,0 +1,479 @@
+package report_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	cdplog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/rowmill/rowmill/report"
+	"github.com/rowmill/rowmill/result"
+)
+
+var screenshots = flag.String("screenshots", "", "write screenshots of the HTML report to this `directory`")
+
+// chromium returns the path of a browser. Where there is none the test is
+// skipped, or fails when ROWMILL_TEST_REQUIRE asks for one.
+func chromium(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	required := strings.Split(os.Getenv("ROWMILL_TEST_REQUIRE"), ",")
+	if slices.Contains(required, "all") || slices.Contains(required, "chromium") {
+		t.Fatal("chromium is required by ROWMILL_TEST_REQUIRE, and not installed")
+	}
+	t.Skip("chromium is not installed")
+	return ""
+}
+
+// A tab is a page of a browser, and everything that it complained about.
+type tab struct {
+	t   *testing.T
+	ctx context.Context
+
+	mu       sync.Mutex
+	errors   []string
+	requests []string
+}
+
+// browser starts a browser with an empty profile; each call of the returned
+// function opens a report in a tab of its own.
+func browser(t *testing.T) func(t *testing.T, width, height int64, recs []result.Record) *tab {
+	t.Helper()
+	path := chromium(t)
+	// Not DefaultExecAllocatorOptions: these are all the flags there are.
+	alloc, stop := chromedp.NewExecAllocator(context.Background(),
+		chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()),
+		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun,
+		chromedp.Flag("headless", true), chromedp.Flag("hide-scrollbars", true),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true))
+	t.Cleanup(stop)
+	main, stopMain := chromedp.NewContext(alloc)
+	t.Cleanup(stopMain)
+	if err := chromedp.Do(main); err != nil {
+		t.Fatalf("start %s: %v", path, err)
+	}
+	return func(t *testing.T, width, height int64, recs []result.Record) *tab {
+		t.Helper()
+		file := filepath.Join(t.TempDir(), "report.html")
+		f, err := os.Create(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := report.HTML(f, recs); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stopTab := chromedp.NewContext(main)
+		if err := chromedp.Do(ctx); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stopTime := context.WithTimeout(ctx, time.Minute)
+		b := &tab{t: t, ctx: ctx}
+		if err := chromedp.Listen(ctx, b.listen); err != nil {
+			t.Fatal(err)
+		}
+		call(b, network.Enable, network.EnableParams{})
+		call(b, cdplog.Enable, cdp.Empty{})
+		call(b, runtime.Enable, cdp.Empty{})
+		address := (&url.URL{Scheme: "file", Path: file}).String()
+		b.run(chromedp.EmulateViewport(width, height), chromedp.Navigate(address), chromedp.WaitReady(chromedp.CSS("footer")))
+		t.Cleanup(func() {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			for _, e := range b.errors {
+				t.Errorf("the browser complains: %s", e)
+			}
+			for _, r := range b.requests {
+				if r != address && r != "data:," {
+					t.Errorf("the page requested %s", r)
+				}
+			}
+			if len(b.requests) == 0 {
+				t.Error("no request was seen, not even that of the page: the check of requests is broken")
+			}
+			stopTime()
+			stopTab()
+		})
+		return b
+	}
+}
+
+func (b *tab) listen(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		b.requests = append(b.requests, e.Request.URL)
+	case *runtime.EventExceptionThrown:
+		b.errors = append(b.errors, fmt.Sprintf("exception: %s %+v", e.ExceptionDetails.Text, e.ExceptionDetails.Exception))
+	case *runtime.EventConsoleAPICalled:
+		b.errors = append(b.errors, fmt.Sprintf("console.%s: %v", e.Type, e.Args))
+	case *cdplog.EventEntryAdded:
+		b.errors = append(b.errors, fmt.Sprintf("%s: %s", e.Entry.Level, e.Entry.Text))
+	}
+}
+
+func (b *tab) run(actions ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx, actions...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// call sends a command of the protocol.
+func call[P, R any](b *tab, command cdp.Command[P, R], params P) R {
+	b.t.Helper()
+	r, err := chromedp.Call(b.ctx, command, params)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return r
+}
+
+// emulate sets the medium, "screen" or "print", and the preferred colours.
+func (b *tab) emulate(media, scheme string) {
+	b.t.Helper()
+	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Media: media, Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+	b.settle()
+}
+
+// frame waits until what was asked for has been drawn.
+const frame = `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`
+
+func (b *tab) settle() {
+	b.t.Helper()
+	if _, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](frame, chromedp.EvalAwaitPromise)); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// eval returns the value of an expression in the page.
+func eval[T any](b *tab, expression string) T {
+	b.t.Helper()
+	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
+	if err != nil {
+		b.t.Fatalf("%s: %v", expression, err)
+	}
+	return v
+}
+
+// drawn counts, for each chart, the pixels that have the given colour, give or
+// take what antialiasing does.
+func (b *tab) drawn(hex string) []int {
+	b.t.Helper()
+	return eval[[]int](b, fmt.Sprintf(`Array.from(document.querySelectorAll("canvas"), c => {
+		const p = c.getContext("2d").getImageData(0, 0, c.width, c.height).data, want = parseInt("%s".slice(1), 16);
+		let n = 0;
+		for (let i = 0; i < p.length; i += 4)
+			if (p[i+3] > 127 && Math.abs(p[i] - (want >> 16)) < 12 && Math.abs(p[i+1] - (want >> 8 & 255)) < 12 && Math.abs(p[i+2] - (want & 255)) < 12) n++;
+		return n;
+	})`, hex))
+}
+
+func (b *tab) shot(name string) {
+	b.t.Helper()
+	if *screenshots == "" {
+		return
+	}
+	img, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(*screenshots, name+".png"), img, 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// The colours that the first plain and the first rolling run are drawn in.
+const (
+	plainLight, rollingLight = "#d55e00", "#0072b2"
+	plainDark, rollingDark   = "#ff8a3d", "#56b4e9"
+)
+
+func (b *tab) wantDrawn(colours ...string) {
+	b.t.Helper()
+	for _, colour := range colours {
+		counts := b.drawn(colour)
+		if len(counts) < 2 || counts[0] < 200 || counts[1] < 50 {
+			b.t.Errorf("the charts of the rate have too few pixels of %s: %v", colour, counts[:min(2, len(counts))])
+		}
+	}
+}
+
+// over returns the middle of a chart's drawing area, in pixels of the window.
+func (b *tab) over(chart int) (x, y, width float64) {
+	b.t.Helper()
+	p := eval[[]float64](b, fmt.Sprintf(`(() => { const o = document.querySelectorAll(".u-over")[%d]; o.scrollIntoView({block: "center"});
+		const r = o.getBoundingClientRect(); return [r.left + r.width/2, r.top + r.height/2, r.width]; })()`, chart))
+	return p[0], p[1], p[2]
+}
+
+func click(selector string) chromedp.Action[chromedp.Void] {
+	return chromedp.Click(chromedp.CSS(selector))
+}
+
+const legend = `Array.from(document.querySelectorAll(".chart")[%d].querySelectorAll("output"), o => o.textContent)`
+
+func TestPageInBrowser(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a browser")
+	}
+	open := browser(t)
+	both := []result.Record{synthetic(t, plainCourse()), synthetic(t, rollingCourse())}
+
+	t.Run("charts", func(t *testing.T) {
+		b := open(t, 1280, 900, both)
+		b.settle()
+		b.wantDrawn(plainLight, rollingLight)
+		for i, n := range b.drawn(plainLight) {
+			if n == 0 && b.drawn(rollingLight)[i] == 0 {
+				t.Errorf("chart %d is blank", i)
+			}
+		}
+		b.shot("light")
+	})
+
+	t.Run("hover", func(t *testing.T) {
+		b := open(t, 1280, 900, both)
+		x, y, _ := b.over(0)
+		b.run(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, x, y))
+		b.settle()
+		for _, chart := range []int{0, 3} {
+			got := eval[[]string](b, fmt.Sprintf(legend, chart))
+			if len(got) < 2 || !strings.ContainsAny(got[0], "0123456789") || !strings.ContainsAny(got[1], "0123456789") {
+				t.Errorf("chart %d shows %q under the cursor, want figures", chart, got)
+			}
+		}
+		if at := eval[string](b, `document.querySelector(".at").textContent`); !strings.Contains(at, "rows") {
+			t.Errorf("the cursor is said to be %q, want a number of rows", at)
+		}
+		b.shot("hover")
+	})
+
+	t.Run("zoom", func(t *testing.T) {
+		b := open(t, 1280, 900, both)
+		x, y, width := b.over(0)
+		before := b.drawn(rollingLight)
+		b.run(chromedp.MouseEvent(input.DispatchMouseEventTypeMousePressed, x-width/4, y, chromedp.ButtonLeft),
+			chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, x, y, chromedp.ButtonLeft),
+			chromedp.MouseEvent(input.DispatchMouseEventTypeMouseReleased, x, y, chromedp.ButtonLeft))
+		b.settle()
+		if eval[bool](b, `document.getElementById("reset").disabled`) {
+			t.Fatal("dragging did not zoom: the zoom can't be reset")
+		}
+		after := b.drawn(rollingLight)
+		if after[3] == before[3] {
+			t.Error("the zoom did not reach the chart of latency")
+		}
+		if after[1] != before[1] {
+			t.Error("the zoom reached the chart on the other axis")
+		}
+		b.run(chromedp.MouseClickXY(x, y, chromedp.ClickCount(2)))
+		b.settle()
+		if !eval[bool](b, `document.getElementById("reset").disabled`) {
+			t.Error("a double click did not reset the zoom")
+		}
+		if got := b.drawn(rollingLight); got[3] != before[3] {
+			t.Errorf("after the reset the chart of latency has %d pixels of its colour, before the zoom %d", got[3], before[3])
+		}
+	})
+
+	t.Run("axis and scale", func(t *testing.T) {
+		b := open(t, 1280, 900, both)
+		before := b.drawn(plainLight)
+		b.run(click(`[data-x="time"]`), click(`[data-scale="log"]`))
+		b.settle()
+		b.wantDrawn(plainLight, rollingLight)
+		after := b.drawn(plainLight)
+		if slices.Equal(before, after) {
+			t.Error("neither axis nor scale changed the charts")
+		}
+		if note := eval[string](b, `document.querySelector(".chart small").textContent`); !strings.Contains(note, "seconds") {
+			t.Errorf("the first chart says %q, want the time", note)
+		}
+		b.shot("time-log")
+	})
+
+	t.Run("keyboard", func(t *testing.T) {
+		b := open(t, 1280, 900, both)
+		b.run(chromedp.Focus(chromedp.CSS(".chart")), chromedp.KeyEvent(kb.ArrowRight), chromedp.KeyEvent(kb.ArrowRight), chromedp.KeyEvent("+"))
+		b.settle()
+		if got := eval[[]string](b, fmt.Sprintf(legend, 0)); !strings.ContainsAny(strings.Join(got, ""), "0123456789") {
+			t.Errorf("the arrow keys show %q, want figures", got)
+		}
+		if eval[bool](b, `document.getElementById("reset").disabled`) {
+			t.Error("the + key did not zoom")
+		}
+	})
+
+	t.Run("dark", func(t *testing.T) {
+		b := open(t, 1280, 900, both)
+		b.emulate("", "dark")
+		b.wantDrawn(plainDark, rollingDark)
+		if l := b.lightness("document.body"); l > 0.2 {
+			t.Errorf("the ground of the dark page has a lightness of %.2f", l)
+		}
+		b.shot("dark")
+		b.run(click(`[data-theme-set="light"]`))
+		b.settle()
+		b.wantDrawn(plainLight, rollingLight)
+	})
+
+	t.Run("phone", func(t *testing.T) {
+		b := open(t, 360, 740, both)
+		b.settle()
+		if w := eval[float64](b, `document.documentElement.scrollWidth`); w > 360 {
+			t.Errorf("the page is %v pixels wide on a window of 360", w)
+		}
+		b.wantDrawn(plainLight, rollingLight)
+		b.shot("phone")
+	})
+
+	t.Run("print", func(t *testing.T) {
+		b := open(t, 900, 900, both)
+		b.run(click(`[data-theme-set="dark"]`))
+		b.emulate("print", "dark")
+		b.wantDrawn(plainLight, rollingLight)
+		if l := b.lightness("document.body"); l < 0.95 {
+			t.Errorf("the ground of the printed page has a lightness of %.2f", l)
+		}
+		if n := eval[int](b, `document.querySelectorAll("details:not([open])").length`); n > 0 {
+			t.Errorf("%d details stay closed on paper", n)
+		}
+		b.shot("print")
+		pdf := call(b, page.PrintToPDF, page.PrintToPDFParams{PrintBackground: new(true)}).Data
+		if len(pdf) < 20_000 {
+			t.Errorf("the page as PDF has only %d bytes", len(pdf))
+		}
+		if *screenshots != "" {
+			if err := os.WriteFile(filepath.Join(*screenshots, "print.pdf"), pdf, 0o644); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+
+	for name, recs := range oddRecords(t) {
+		t.Run(name, func(t *testing.T) {
+			b := open(t, 800, 900, recs)
+			b.settle()
+			if hacked := eval[bool](b, `"hacked" in window`); hacked {
+				t.Error("a name in the record ran as a script")
+			}
+			if w := eval[float64](b, `document.documentElement.scrollWidth`); w > 800 {
+				t.Errorf("the page is %v pixels wide on a window of 800", w)
+			}
+			alerts := eval[int](b, `document.querySelectorAll("[role=alert]").length`)
+			want := 0
+			for _, r := range recs {
+				if r.End == nil || r.End.Failure != "" {
+					want++
+				}
+			}
+			if alerts != want {
+				t.Errorf("%d banners say that a run is incomplete, want %d", alerts, want)
+			}
+			if len(recs[0].Intervals) > 0 {
+				x, y, _ := b.over(0)
+				b.run(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, x, y), click(`[data-x="time"]`), click(`[data-scale="log"]`))
+				b.settle()
+			}
+			b.shot(strings.ReplaceAll(name, " ", "-"))
+		})
+	}
+}
+
+// lightness of an element's ground, from 0 to 1.
+func (b *tab) lightness(element string) float64 {
+	b.t.Helper()
+	var sum int
+	colour := eval[string](b, fmt.Sprintf("getComputedStyle(%s).backgroundColor", element))
+	var r, g, bl int
+	if _, err := fmt.Sscanf(colour, "rgb(%d, %d, %d)", &r, &g, &bl); err != nil {
+		b.t.Fatalf("colour %q: %v", colour, err)
+	}
+	sum = r + g + bl
+	return float64(sum) / (3 * 255)
+}
+
+// oddRecords are records that a page must survive.
+func oddRecords(t *testing.T) map[string][]result.Record {
+	t.Helper()
+	base := synthetic(t, course{name: "short", layout: "plain", rows: 4e6, rate: falling, stop: 30, seed: 9})
+	one, empty, bare, hostile, long := base, base, base, base, base
+	one.Intervals = base.Intervals[:1]
+	empty.Intervals = nil
+	bare.Run.Counters = nil
+	bare.Intervals = slices.Clone(base.Intervals)
+	for i := range bare.Intervals {
+		bare.Intervals[i].Counters, bare.Intervals[i].Latency, bare.Intervals[i].Marks = nil, nil, nil
+	}
+	bare.Intervals[3].Counters = map[string]float64{"os_load": math.NaN(), "unknown": 3}
+	const script = `</script><script>window.hacked=1</script><img src=x onerror="window.hacked=1">`
+	hostile.Run.Layout, hostile.Run.Name, hostile.Run.Preset = script, script, script
+	hostile.Run.ServerVersion, hostile.Run.Machine.CPU = script, "javascript:window.hacked=1"
+	hostile.Run.Settings = map[string]string{script: script}
+	hostile.Run.Schema = []string{script + "-->"}
+	hostile.Run.Warnings = []string{script}
+	hostile.Run.Counters = []result.Counter{{Name: "__proto__", Group: "os", Unit: script, Help: script}, {Name: "x", Group: script, Unit: "bytes", Help: script}}
+	hostile.Intervals = slices.Clone(base.Intervals)
+	for i := range hostile.Intervals {
+		hostile.Intervals[i].Counters = map[string]float64{"__proto__": float64(i), "x": float64(i)}
+		hostile.Intervals[i].Events = []result.Event{{Elapsed: float64(i), What: script, Object: script}}
+	}
+	hostile = failed(hostile)
+	hostile.End.Failure = script
+	long.Intervals = nil
+	for i := range 12_000 {
+		iv := base.Intervals[i%30]
+		iv.Marks, iv.NewRows, iv.Rows, iv.Elapsed = nil, 1000, int64(i+1)*1000, float64(i+1)
+		if i%700 == 0 {
+			iv.NewRows = 0 // a stall
+		}
+		if i > 0 {
+			iv.Rows = long.Intervals[i-1].Rows + iv.NewRows
+		}
+		long.Intervals = append(long.Intervals, iv)
+	}
+	second := base
+	second.Source = "other.jsonl"
+	rolling := synthetic(t, rollingCourse())
+	other := rolling
+	other.Source = "other.jsonl"
+	return map[string][]result.Record{
+		"one interval":  {one},
+		"no intervals":  {empty},
+		"no counters":   {bare},
+		"hostile names": {hostile},
+		"long run":      {long},
+		"cut off":       {cutOff(base)},
+		"several files": {base, rolling, second, other},
+		"open loop":     {synthetic(t, openLoop())},
+	}
+}

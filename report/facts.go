@@ -1,0 +1,291 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/result"
+)
+
+// A fact is one line of a run's summary, in words and with units. Text,
+// Markdown and HTML show the same facts.
+type fact struct {
+	name  string
+	value string
+}
+
+// facts returns what a reader wants to know of a run first.
+func (v *view) facts() []fact {
+	var out []fact
+	add := func(name, value string) {
+		if value != "" {
+			out = append(out, fact{name, value})
+		}
+	}
+	add("status", v.incomplete())
+	add("server", v.server())
+	add("target", v.rec.Run.Target)
+	add("machine", machine(v.rec.Run.Machine))
+	add("settings", v.settings())
+	add("workload", v.workload())
+	add("period", v.period())
+	add("rows", v.rows())
+	add("rate", v.rate())
+	add("knee", v.knee())
+	add("asked", v.openLoop())
+	for _, op := range ops(v.sum.LatencyUS) {
+		add(op+" service", latency(v.sum.LatencyUS[op]))
+	}
+	for _, op := range ops(v.sum.ResponseUS) {
+		add(op+" response", latency(v.sum.ResponseUS[op]))
+	}
+	add("stalls", v.stalls())
+	add("errors", plural(v.sum.Errors, "error", "errors")+", "+plural(v.sum.Retries, "retry", "retries"))
+	add("verified", v.verified())
+	add("size", v.size())
+	add("client", v.client())
+	add("server CPU", v.serverCPU())
+	return out
+}
+
+// mainSettings are the server settings that a reader must know to judge an
+// insert rate, beside those of durability; a report in text shows only these.
+var mainSettings = []string{
+	"innodb_buffer_pool_size", "innodb_log_file_size", "innodb_redo_log_capacity", "innodb_page_size",
+	"innodb_io_capacity", "innodb_change_buffering", "innodb_flush_neighbors", "unique_checks",
+	"shared_buffers", "max_wal_size", "checkpoint_timeout", "wal_compression",
+	"cache_size", "page_size", "mmap_size", "wal_autocheckpoint",
+}
+
+// durabilitySettings decide what a crash may lose. Two runs that differ in
+// one of them don't compare.
+var durabilitySettings = []string{
+	"innodb_flush_log_at_trx_commit", "sync_binlog", "log_bin", "innodb_doublewrite", "innodb_flush_method",
+	"innodb_use_native_aio", "innodb_checksum_algorithm", "rocksdb_flush_log_at_trx_commit",
+	"synchronous_commit", "fsync", "full_page_writes", "wal_level", "wal_sync_method", "data_checksums",
+	"synchronous", "journal_mode", "locking_mode", "fullfsync",
+}
+
+func (v *view) server() string {
+	r := &v.rec.Run
+	parts := []string{strings.TrimSpace(r.Engine + " " + r.ServerVersion)}
+	if r.Storage != "" {
+		parts = append(parts, "storage "+r.Storage)
+	}
+	if r.CacheBytes > 0 {
+		parts = append(parts, "cache "+bytes(float64(r.CacheBytes)))
+	}
+	if r.Durability != "" {
+		parts = append(parts, "durability "+r.Durability)
+	}
+	if r.Embedded {
+		parts = append(parts, "embedded")
+	}
+	return strings.Join(parts, ", ")
+}
+
+func machine(m result.Machine) string {
+	var parts []string
+	if m.Cores > 0 {
+		parts = append(parts, plural(int64(m.Cores), "core", "cores"))
+	}
+	if m.CPU != "" {
+		parts = append(parts, m.CPU)
+	}
+	if m.MemoryBytes > 0 {
+		parts = append(parts, bytes(float64(m.MemoryBytes))+" memory")
+	}
+	if m.Disk != "" || m.Filesystem != "" {
+		parts = append(parts, strings.TrimSpace("disk "+strings.TrimSpace(m.Disk+" "+m.Filesystem)))
+	}
+	if os := strings.TrimSpace(strings.Join([]string{m.OS, m.Kernel, m.Arch}, " ")); os != "" {
+		parts = append(parts, strings.Join(strings.Fields(os), " "))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (v *view) settings() string {
+	var parts []string
+	for _, name := range slices.Concat(durabilitySettings, mainSettings) {
+		if val, ok := v.rec.Run.Settings[name]; ok {
+			parts = append(parts, name+"="+val)
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+func (v *view) workload() string {
+	r := &v.rec.Run
+	parts := []string{r.Workload}
+	if r.Preset != "" {
+		parts = append(parts, "preset "+r.Preset)
+	}
+	if r.Layout != "" {
+		parts = append(parts, "layout "+r.Layout)
+	}
+	parts = append(parts,
+		plural(int64(r.Writers), "writer", "writers"),
+		plural(int64(r.Batch), "row", "rows")+" a batch")
+	if r.Method != "" {
+		parts = append(parts, "method "+r.Method)
+	}
+	parts = append(parts,
+		plural(int64(r.Indexes), "secondary index", "secondary indexes"),
+		fmt.Sprintf("seed %d", r.Seed))
+	return strings.Join(parts, ", ")
+}
+
+func (v *view) period() string {
+	r := &v.rec.Run
+	if r.Period == "" {
+		return ""
+	}
+	s := r.Period
+	if r.KeepPeriods > 0 {
+		s += fmt.Sprintf(", %d kept", r.KeepPeriods)
+	}
+	if r.PeriodWhy != "" {
+		s += ": " + r.PeriodWhy
+	}
+	return s
+}
+
+func (v *view) rows() string {
+	s := plural(v.sum.Rows, "row", "rows")
+	if asked := v.rec.Run.Rows; asked > 0 && asked != v.sum.Rows {
+		s += fmt.Sprintf(" of %s asked for (%s)", count(asked), percent(float64(v.sum.Rows)/float64(asked)))
+	}
+	s += " in " + seconds(v.sum.Seconds) + ", " + rowsRate(v.sum.RowsPerSecond)
+	if end := v.rec.End; end != nil && end.Stopped == "max-time" {
+		s += ", ended by the time limit of " + seconds(v.rec.Run.MaxTimeSeconds)
+	}
+	return s
+}
+
+func (v *view) rate() string {
+	r := v.sum.Rate
+	if r.First == 0 && r.Last == 0 {
+		return ""
+	}
+	return fmt.Sprintf("first tenth %s, last tenth %s, slowest tenth %s, flatness %.2f",
+		rowsRate(r.First), rowsRate(r.Last), rowsRate(r.Min), r.Flatness)
+}
+
+func (v *view) knee() string {
+	switch {
+	case v.sum.Knee != nil:
+		return fmt.Sprintf("at %s rows: %s", short(float64(v.sum.Knee.Rows)), v.sum.Knee.Why)
+	case v.sum.Rows > 0:
+		return "none: the rate never fell below half of the first tenth's for good"
+	}
+	return ""
+}
+
+// openLoop states what an open loop asked for and what it got: the statement
+// on overload, also when there was none.
+func (v *view) openLoop() string {
+	asked := v.rec.Run.Rate
+	if asked <= 0 || len(v.rec.Intervals) == 0 {
+		return ""
+	}
+	var late, peak int64
+	for i := range v.rec.Intervals {
+		late += v.rec.Intervals[i].Late
+		peak = max(peak, v.rec.Intervals[i].Backlog)
+	}
+	end := v.rec.Intervals[len(v.rec.Intervals)-1].Backlog
+	verdict := "kept up"
+	if v.overloaded() {
+		verdict = "OVERLOADED"
+	}
+	return fmt.Sprintf("%s: %s asked for, %s acknowledged (%s); backlog %s at the end, %s at most; %s began late",
+		verdict, rowsRate(asked), rowsRate(v.sum.RowsPerSecond), percent(v.sum.RowsPerSecond/asked),
+		plural(end, "operation", "operations"), count(peak), count(late))
+}
+
+// overloaded repeats the definition of the warning in package result: at the
+// end the backlog exceeds what the writers have in hand, and it still grows.
+func (v *view) overloaded() bool {
+	return slices.ContainsFunc(v.sum.Warnings, func(w string) bool { return strings.HasPrefix(w, "overload:") })
+}
+
+func ops(m map[string]result.Latency) []string { return slices.Sorted(maps.Keys(m)) }
+
+func latency(l result.Latency) string {
+	return fmt.Sprintf("p50 %s, p95 %s, p99 %s, p99.9 %s, max %s (%s)",
+		micros(float64(l.P50)), micros(float64(l.P95)), micros(float64(l.P99)), micros(float64(l.P999)), micros(float64(l.Max)),
+		plural(l.Count, "operation", "operations"))
+}
+
+func (v *view) stalls() string {
+	if v.sum.StallSeconds == 0 {
+		return "none"
+	}
+	s := seconds(v.sum.StallSeconds)
+	if v.sum.Seconds > 0 {
+		s += fmt.Sprintf(", %s of the run", percent(v.sum.StallSeconds/v.sum.Seconds))
+	}
+	return s
+}
+
+func (v *view) verified() string {
+	c := v.sum.Verified
+	if c == nil {
+		return "no: the table was not checked"
+	}
+	verdict, sum := "yes", "checksum equal"
+	if !c.Checksum {
+		sum = "CHECKSUM DIFFERS"
+	}
+	if c.Found != c.Expected || !c.Checksum {
+		verdict = "FAILED"
+	}
+	s := fmt.Sprintf("%s: %s rows found of %s expected, %s", verdict, count(c.Found), count(c.Expected), sum)
+	if end := v.rec.End; end != nil && end.DroppedRows > 0 {
+		s += fmt.Sprintf("; %s dropped with their periods", plural(end.DroppedRows, "row", "rows"))
+	}
+	return s
+}
+
+func (v *view) size() string {
+	z := v.sum.SizeBytes
+	if z == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s: rows %s, indexes %s; %s bytes/row",
+		bytes(float64(z.Data+z.Index)), bytes(float64(z.Data)), bytes(float64(z.Index)), figure(z.PerRow))
+}
+
+func (v *view) client() string {
+	bound := "not the limit"
+	if v.sum.Client.Bound {
+		bound = "CLIENT-BOUND: the figures are rowmill's limit, not the database's"
+	}
+	if v.rec.End == nil {
+		return bound
+	}
+	return v.cpu(v.sum.Client.CPUSeconds) + "; " + bound
+}
+
+func (v *view) serverCPU() string {
+	if v.sum.Server.CPUSeconds == nil {
+		if v.rec.Run.Embedded {
+			return "in the client's: the engine is embedded"
+		}
+		return ""
+	}
+	return v.cpu(*v.sum.Server.CPUSeconds)
+}
+
+func (v *view) cpu(s float64) string {
+	out := "CPU " + seconds(s)
+	if v.sum.Seconds > 0 {
+		out += fmt.Sprintf(", %s cores on average", figure(s/v.sum.Seconds))
+	}
+	if v.sum.Rows > 0 {
+		out += fmt.Sprintf(", %s/row", micros(1e6*s/float64(v.sum.Rows)))
+	}
+	return out
+}

@@ -1,0 +1,56 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rowmill/rowmill/result"
+)
+
+// LineHeader returns the heading of the columns that Line writes, without an
+// end of line.
+func LineHeader() string {
+	return fmt.Sprintf("%9s %15s %6s %12s %10s %10s %9s", "elapsed", "rows", "done", "rows/s", "p99", "max", "left")
+}
+
+// Line returns one line of progress for an interval, without an end of line:
+// elapsed time, rows so far, their share of the total that was asked for (0
+// when unknown), the interval's rate in rows/s, its 99th percentile and
+// maximum of service time over all operations, the time left at that rate, and
+// backlog, errors and retries when there are any.
+func Line(iv result.Interval, total int64) string {
+	done, left := none, none
+	if total > 0 {
+		done = fmt.Sprintf("%.0f%%", 100*float64(iv.Rows)/float64(total))
+		if rate := iv.Rate(); rate > 0 {
+			left = clock(float64(max(total-iv.Rows, 0)) / rate)
+		}
+	}
+	p99, worst := none, none
+	var l result.Latency
+	for _, h := range iv.Latency {
+		if h.Count > 0 {
+			l.Count += h.Count
+			l.P99, l.Max = max(l.P99, h.P99), max(l.Max, h.Max)
+		}
+	}
+	if l.Count > 0 {
+		p99, worst = micros(float64(l.P99)), micros(float64(l.Max))
+	}
+	line := fmt.Sprintf("%9s %15s %6s %12s %10s %10s %9s",
+		fmt.Sprintf("%.1fs", iv.Elapsed), count(iv.Rows), done, figure(iv.Rate()), p99, worst, left)
+	var extra []string
+	if iv.Backlog > 0 {
+		extra = append(extra, "backlog "+count(iv.Backlog))
+	}
+	if iv.Errors > 0 {
+		extra = append(extra, plural(iv.Errors, "error", "errors"))
+	}
+	if iv.Retries > 0 {
+		extra = append(extra, plural(iv.Retries, "retry", "retries"))
+	}
+	if len(extra) > 0 {
+		line += "  " + strings.Join(extra, ", ")
+	}
+	return line
+}

@@ -1,0 +1,119 @@
+package report
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/result"
+)
+
+// Markdown writes what Text writes as tables, one column for each run.
+func Markdown(w io.Writer, recs []result.Record) error {
+	vs, err := views(recs)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(w)
+	fmt.Fprintf(out, "# Insert rate as the table grows\n\n%s\n\n", markdownText(verdict(vs)))
+	for _, line := range ratios(vs) {
+		fmt.Fprintf(out, "**%s**\n\n", markdownText(line))
+	}
+	header := []string{""}
+	for i := range vs {
+		header = append(header, vs[i].label)
+	}
+	markdownTable(out, header, factTable(vs))
+	fmt.Fprint(out, "\n## Rate over each tenth of the rows (rows/s)\n\n")
+	markdownTable(out, header, tenthsTable(vs))
+	for i := range vs {
+		if len(vs[i].sum.Warnings) == 0 {
+			continue
+		}
+		fmt.Fprintf(out, "\n## Warnings of %s\n\n", markdownText(vs[i].label))
+		for _, warning := range vs[i].sum.Warnings {
+			fmt.Fprintf(out, "- %s\n", markdownText(warning))
+		}
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("write Markdown report: %w", err)
+	}
+	return nil
+}
+
+// factTable puts the facts of all runs side by side: a row for each fact that
+// any run has, its name first.
+func factTable(vs []view) [][]string {
+	var names []string
+	values := make([]map[string]string, len(vs))
+	for i := range vs {
+		values[i] = map[string]string{}
+		at := 0
+		for _, f := range vs[i].facts() {
+			values[i][f.name] = f.value
+			if j := slices.Index(names, f.name); j >= 0 {
+				at = j + 1
+				continue
+			}
+			names = slices.Insert(names, at, f.name)
+			at++
+		}
+	}
+	var rows [][]string
+	for _, name := range names {
+		row := []string{name}
+		for i := range vs {
+			row = append(row, values[i][name])
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// tenthsTable holds the mean rate of each run over each tenth of its rows.
+func tenthsTable(vs []view) [][]string {
+	const tenths = 10
+	rows := make([][]string, tenths)
+	for i := range rows {
+		rows[i] = []string{fmt.Sprintf("%d%% to %d%%", 10*i, 10*(i+1))}
+	}
+	for i := range vs {
+		w := vs[i].curve.Windows(tenths)
+		for j := range rows {
+			cell := none
+			if w != nil {
+				cell = figure(w[j])
+			}
+			rows[j] = append(rows[j], cell)
+		}
+	}
+	return rows
+}
+
+func markdownTable(w io.Writer, header []string, rows [][]string) {
+	line := func(cells []string) {
+		for _, c := range cells {
+			if c = markdownText(c); c == "" {
+				c = " "
+			}
+			fmt.Fprintf(w, "| %s ", c)
+		}
+		fmt.Fprintln(w, "|")
+	}
+	line(header)
+	fmt.Fprintln(w, strings.Repeat("|---", len(header))+"|")
+	for _, r := range rows {
+		line(r)
+	}
+}
+
+// markdownEscaper takes their meaning from the characters that begin markup
+// inside of a line; of the rest a table needs only its bars escaped.
+var markdownEscaper = strings.NewReplacer(
+	`\`, `\\`, "|", `\|`, "*", `\*`, "_", `\_`, "`", "\\`", "<", "&lt;", ">", "&gt;", "&", "&amp;", "[", `\[`, "]", `\]`)
+
+func markdownText(s string) string {
+	return strings.TrimSpace(markdownEscaper.Replace(oneLine(s)))
+}

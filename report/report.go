@@ -1,0 +1,126 @@
+// Package report turns run records into something to read: text, Markdown,
+// JSON, one self-contained HTML file, a PNG picture, a comparison of two
+// records, and the progress line of a running benchmark.
+//
+// In go records as package result reads them, out come bytes on an io.Writer.
+// Nothing here opens a database, a file or a connection, and everything is
+// derived from the record alone, so that a record of another machine, of a
+// failed run or of one that was killed can be reported just as well: figures
+// that are missing are left out, and the report says that it is incomplete.
+// An empty list of records is refused.
+//
+//	recs, err := result.ReadFile("run.jsonl")
+//	if err != nil {
+//		return err
+//	}
+//	return report.Text(os.Stdout, recs)
+//
+// Every figure carries its unit: rows/s, seconds, µs or ms, and bytes with
+// binary prefixes. Rates over rows are what result.Rate defines: first and
+// last are means over the first and last tenth of the rows.
+package report
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/rowmill/rowmill/result"
+)
+
+// errNoRuns is what every report of an empty list of records fails with.
+var errNoRuns = errors.New("report: no runs to report")
+
+// Summaries is what JSON writes.
+type Summaries struct {
+	Format string           `json:"format"` // result.SummaryFormat
+	Runs   []result.Summary `json:"runs"`
+}
+
+// JSON writes the runs' summaries, indented, for programs.
+func JSON(w io.Writer, recs []result.Record) error {
+	if len(recs) == 0 {
+		return errNoRuns
+	}
+	out := Summaries{Format: result.SummaryFormat, Runs: make([]result.Summary, len(recs))}
+	for i := range recs {
+		out.Runs[i] = recs[i].Summary()
+	}
+	return writeJSON(w, out)
+}
+
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("write JSON report: %w", err)
+	}
+	return nil
+}
+
+// A view is one run with everything that the reports derive from it, so that
+// each is derived once.
+type view struct {
+	rec   *result.Record
+	sum   result.Summary
+	curve result.Curve
+	// label tells the run apart from the others of the same report.
+	label string
+}
+
+func views(recs []result.Record) ([]view, error) {
+	if len(recs) == 0 {
+		return nil, errNoRuns
+	}
+	out := make([]view, len(recs))
+	names := labels(recs)
+	for i := range recs {
+		out[i] = view{rec: &recs[i], sum: recs[i].Summary(), curve: recs[i].Curve(), label: names[i]}
+	}
+	return out, nil
+}
+
+// labels returns the shortest names that tell the runs apart: the layout,
+// the run's name, the name with its file, or those with a number.
+func labels(recs []result.Record) []string {
+	number := 0
+	for _, name := range []func(r *result.Record) string{
+		func(r *result.Record) string { return r.Run.Layout },
+		func(r *result.Record) string { return r.Run.Name },
+		func(r *result.Record) string { return r.Run.Layout + " (" + filepath.Base(r.Source) + ")" },
+		func(r *result.Record) string { return r.Run.Name + " (" + filepath.Base(r.Source) + ")" },
+		func(r *result.Record) string { number++; return fmt.Sprintf("%s #%d", r.Run.Name, number) },
+	} {
+		out, seen := make([]string, len(recs)), map[string]bool{"": true}
+		distinct := true
+		for i := range recs {
+			out[i] = name(&recs[i])
+			distinct = distinct && !seen[out[i]]
+			seen[out[i]] = true
+		}
+		if distinct {
+			return out
+		}
+	}
+	panic("report: numbered labels are distinct")
+}
+
+// incomplete says in what way the run did not come to its end; empty when it
+// did.
+func (v *view) incomplete() string {
+	end := v.rec.End
+	switch {
+	case end == nil:
+		return "cut off: the record has no end"
+	case end.Failure != "":
+		return "failed: " + end.Failure
+	case end.Stopped == "failed":
+		return "failed"
+	case end.Stopped == "interrupted":
+		return "interrupted"
+	}
+	return ""
+}

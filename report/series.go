@@ -1,0 +1,159 @@
+package report
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/rowmill/rowmill/result"
+)
+
+// maxPoints is how many points a series in a page has at most: a chart is
+// about 1,100 pixels wide, so more would only be drawn over each other.
+const maxPoints = 2000
+
+// A series is figures for a chart, NaN where there is none. In JSON they have
+// five significant digits, which is finer than a pixel, and null for NaN.
+type series []float64
+
+// MarshalJSON implements json.Marshaler.
+func (s series) MarshalJSON() ([]byte, error) {
+	out := append(make([]byte, 0, 8*len(s)+2), '[')
+	for i, f := range s {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		if math.IsNaN(f) || math.IsInf(f, 0) {
+			out = append(out, "null"...)
+			continue
+		}
+		out = strconv.AppendFloat(out, f, 'g', 5, 64)
+	}
+	return append(out, ']'), nil
+}
+
+// An axis is positions for a chart, strictly growing. In JSON they have three
+// decimals: milliseconds, or thousandths of a row.
+type axis []float64
+
+// MarshalJSON implements json.Marshaler.
+func (a axis) MarshalJSON() ([]byte, error) {
+	out := append(make([]byte, 0, 10*len(a)+2), '[')
+	for i, f := range a {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = strconv.AppendFloat(out, math.Round(f*1e3)/1e3, 'f', -1, 64)
+	}
+	return append(out, ']'), nil
+}
+
+// add appends a position. An interval without rows ends at the row where it
+// began; it is put a hundredth of a row further, because charts need positions
+// that grow.
+func (a axis) add(f float64) axis {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		f = 0
+	}
+	if n := len(a); n > 0 && f <= a[n-1] {
+		f = a[n-1] + 0.01
+	}
+	return append(a, f)
+}
+
+// A bucket is consecutive intervals that share one point in the charts.
+type bucket []result.Interval
+
+// buckets cuts intervals into at most maxPoints buckets and returns how many
+// intervals each holds.
+func buckets(ivs []result.Interval) ([]bucket, int) {
+	size := max(1, (len(ivs)+maxPoints-1)/maxPoints)
+	var out []bucket
+	for chunk := range slices.Chunk(ivs, size) {
+		out = append(out, chunk)
+	}
+	return out, size
+}
+
+// last returns the bucket's last interval.
+func (b bucket) last() *result.Interval { return &b[len(b)-1] }
+
+// rate is the mean over the bucket in rows/s.
+func (b bucket) rate() float64 {
+	var rows int64
+	var secs float64
+	for i := range b {
+		rows += b[i].NewRows
+		secs += b[i].Seconds
+	}
+	if secs <= 0 {
+		return math.NaN()
+	}
+	return float64(rows) / secs
+}
+
+// counter is the mean of a figure over the bucket, weighted by time; NaN where
+// no interval has it.
+func (b bucket) counter(name string) float64 {
+	var sum, weight float64
+	for i := range b {
+		v, ok := b[i].Counters[name]
+		if !ok || math.IsNaN(v) || math.IsInf(v, 0) {
+			continue
+		}
+		secs := max(b[i].Seconds, 1e-9)
+		sum += v * secs
+		weight += secs
+	}
+	if weight == 0 {
+		return math.NaN()
+	}
+	return sum / weight
+}
+
+// latency is the distribution of an operation over the bucket; ok is false
+// where nothing was measured. The maximum is always that of the whole bucket.
+// Percentiles are those of the merged histograms; where one can't be decoded,
+// the highest percentile stands, which never makes a server look better.
+func (b bucket) latency(op string, of func(*result.Interval) map[string]result.Histogram) (out result.Latency, ok bool) {
+	var merged *hdrhistogram.Histogram
+	for i := range b {
+		h, has := of(&b[i])[op]
+		if !has || h.Count == 0 {
+			continue
+		}
+		if len(b) > 1 {
+			if d, err := h.Decode(); err == nil {
+				if merged == nil {
+					merged = result.NewHistogram()
+				}
+				merged.Merge(d)
+			}
+		}
+		ok = true
+		out.Count += h.Count
+		out.P50, out.P95, out.P99 = max(out.P50, h.P50), max(out.P95, h.P95), max(out.P99, h.P99)
+		out.P999, out.Max = max(out.P999, h.P999), max(out.Max, h.Max)
+	}
+	if merged != nil && merged.TotalCount() == out.Count {
+		worst := out.Max
+		out = result.LatencyOf(merged)
+		out.Max = max(out.Max, worst)
+	}
+	return out, ok
+}
+
+// rowsAt returns how many rows a run had after the given seconds.
+func rowsAt(c result.Curve, elapsed float64) float64 {
+	i := slices.IndexFunc(c, func(p result.Point) bool { return p.Elapsed >= elapsed })
+	switch {
+	case i < 0:
+		return c.Rows()
+	case i == 0:
+		return 0
+	}
+	a, b := c[i-1], c[i]
+	return a.Rows + (b.Rows-a.Rows)*(elapsed-a.Elapsed)/(b.Elapsed-a.Elapsed)
+}

@@ -1,0 +1,219 @@
+package report_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/result"
+)
+
+// A course describes a synthetic run: what the server would have done. The
+// same course always makes the same record.
+type course struct {
+	name, layout string
+	rows         int64
+	// rate is the server's rate in rows/s when it holds the given rows.
+	rate func(rows float64) float64
+	// asked is the rate of an open loop in rows/s; 0 is a closed loop.
+	asked float64
+	// period is the number of rows in a partition; 0 is none.
+	period int64
+	// stop ends the run after so many intervals; 0 runs to the last row.
+	stop int
+	seed uint64
+}
+
+const (
+	mib   = 1 << 20
+	batch = 1000
+)
+
+// falling is the course of a plain table that outgrows its cache at 640,000
+// rows: from 144,000 rows/s to 4,500.
+func falling(rows float64) float64 {
+	if rows < 560e3 {
+		return 144e3 - 0.012*rows
+	}
+	return max(4500, 137e3*math.Pow(560e3/rows, 2.6))
+}
+
+func flat(rows float64) float64 { return 121e3 - 0.001*rows }
+
+func plainCourse() course {
+	return course{name: "classic plain on mariadb", layout: "plain", rows: 4e6, rate: falling, seed: 1}
+}
+
+func rollingCourse() course {
+	return course{name: "classic rolling on mariadb", layout: "rolling", rows: 4e6, rate: flat, period: 500e3, seed: 2}
+}
+
+// openLoop asks for more than the server takes once the table has grown.
+func openLoop() course {
+	return course{name: "classic plain at 60k/s", layout: "plain", rows: 2e6, rate: falling, asked: 60e3, seed: 3}
+}
+
+var counters = []result.Counter{
+	{Name: "os_cpu_user", Group: "os", Unit: "fraction", Help: "CPU time in programs, of all cores"},
+	{Name: "os_cpu_iowait", Group: "os", Unit: "fraction", Help: "CPU time idle while waiting for disks"},
+	{Name: "os_cpu_steal", Group: "os", Unit: "fraction", Help: "CPU time taken by the host"},
+	{Name: "os_disk_read_bytes", Group: "os", Unit: "bytes/s", Help: "read from the data's disk"},
+	{Name: "os_disk_write_bytes", Group: "os", Unit: "bytes/s", Help: "written to the data's disk"},
+	{Name: "client_cpu", Group: "client", Unit: "fraction", Help: "rowmill's own CPU time, of all cores"},
+	{Name: "client_heap_bytes", Group: "client", Unit: "bytes", Help: "rowmill's heap"},
+	{Name: "cache_bytes", Group: "server", Unit: "bytes", Help: "size of the page cache"},
+	{Name: "cache_dirty_bytes", Group: "server", Unit: "bytes", Help: "pages that must be written back"},
+	{Name: "page_reads", Group: "server", Unit: "pages/s", Help: "pages read from disk"},
+	{Name: "page_writes", Group: "server", Unit: "pages/s", Help: "pages written to disk"},
+	{Name: "checkpoint_age_bytes", Group: "server", Unit: "bytes", Help: "redo not yet checkpointed"},
+	{Name: "checkpoint_max_bytes", Group: "server", Unit: "bytes", Help: "where that stalls writes"},
+	{Name: "table_data_bytes", Group: "server", Unit: "bytes", Help: "rows and primary key"},
+	{Name: "table_index_bytes", Group: "server", Unit: "bytes", Help: "secondary indexes"},
+	{Name: "row_lock_waits", Group: "server", Unit: "ops/s", Help: "waits for row locks"},
+}
+
+// synthetic makes the record of a course.
+func synthetic(t testing.TB, c course) result.Record {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(c.seed, 7))
+	rec := result.Record{Source: "run.jsonl", Run: result.Run{
+		Type: "run", Format: result.Format, Name: c.name, Rowmill: "v0.1.0",
+		Started: time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC),
+		Command: []string{"bench", "insert", "--preset", "classic", "--layout", c.layout},
+
+		Workload: "insert", Preset: "classic", Layout: c.layout, Seed: 1, Rows: c.rows, Writers: 1, Batch: batch,
+		Method: "multi-row", Indexes: 3, Rate: c.asked, IntervalSeconds: 1,
+		Target: "sandbox:mariadb?memory=64MB", Engine: "mariadb", ServerVersion: "10.11.19", Storage: "InnoDB",
+		Durability: "full", CacheBytes: 64 * mib,
+		Settings: map[string]string{
+			"innodb_buffer_pool_size": "67108864", "innodb_flush_log_at_trx_commit": "1", "innodb_doublewrite": "ON",
+			"innodb_log_file_size": "100663296", "innodb_page_size": "16384", "log_bin": "OFF", "sql_mode": "STRICT_TRANS_TABLES",
+		},
+		Schema: []string{"CREATE TABLE purchases (\n  transactionid INT NOT NULL AUTO_INCREMENT,\n  price FLOAT NOT NULL,\n" +
+			"  PRIMARY KEY (transactionid),\n  KEY marketsegment (price, customerid)\n) ENGINE=InnoDB"},
+		Machine:  result.Machine{Cores: 2, CPU: "EPYC 7B13", MemoryBytes: 8 << 30, Kernel: "6.1.0", OS: "linux", Arch: "amd64", Disk: "nvme0n1", Filesystem: "ext4"},
+		Counters: counters,
+	}}
+	if c.period > 0 {
+		rec.Run.Period = fmt.Sprintf("%d rows", c.period)
+		rec.Run.PeriodWhy = "its indexes fill half of the cache"
+	}
+	var rows, backlog, made int64
+	elapsed, carry := 0.0, 0.0
+	for rows < c.rows && (c.stop == 0 || len(rec.Intervals) < c.stop) {
+		// Every so often a checkpoint takes most of a second.
+		speed := c.rate(float64(rows)) * (0.94 + 0.12*rng.Float64())
+		if rng.IntN(45) == 0 {
+			speed *= 0.35
+		}
+		able := speed
+		if c.asked > 0 {
+			able = min(speed, c.asked+float64(backlog*batch))
+		}
+		carry += able
+		n := int64(carry) / batch * batch
+		carry -= float64(n)
+		span := 1.0
+		if rows+n > c.rows {
+			span, n = float64(c.rows-rows)/float64(n), c.rows-rows
+		}
+		iv := result.Interval{Type: "interval", Elapsed: round3(elapsed + span), Seconds: round3(span), Rows: rows + n, NewRows: n}
+		hundredth := c.rows / 100
+		for m := (rows/hundredth + 1) * hundredth; m <= rows+n && n > 0; m += hundredth {
+			iv.Marks = append(iv.Marks, [2]float64{float64(m), round3(elapsed + span*float64(m-rows)/float64(n))})
+		}
+		iv.Latency = map[string]result.Histogram{"insert": spread(t, rng, n/batch, 1e6*batch/speed, 0)}
+		if c.asked > 0 {
+			backlog = max(0, backlog+int64((c.asked-able)/batch))
+			iv.Backlog = backlog
+			if backlog > 1 {
+				iv.Late = n / batch
+			}
+			wait := 1e6 * float64(backlog) * batch / speed
+			iv.Response = map[string]result.Histogram{"insert": spread(t, rng, n/batch, 1e6*batch/speed, wait)}
+		}
+		if rng.IntN(60) == 0 {
+			iv.Retries = 1
+		}
+		iv.BusySeconds, iv.WaitSeconds = round3(span*speed*1.1e-6), round3(span*(1-speed*1.1e-6))
+		iv.Counters = figures(rng, c, float64(rows+n), speed)
+		for ; c.period > 0 && made <= (rows+n)/c.period+1; made++ {
+			iv.Events = append(iv.Events, result.Event{
+				Elapsed: round3(elapsed + span/2), Seconds: 0.021, What: "create partitions", Object: fmt.Sprintf("p%04d", made)})
+		}
+		rows, elapsed = rows+n, elapsed+span
+		rec.Intervals = append(rec.Intervals, iv)
+	}
+	server := round3(elapsed * 0.9)
+	rec.End = &result.End{
+		Type: "summary", Stopped: "rows", ClientCPUSeconds: round3(float64(rows) * 1.1e-6), ServerCPUSeconds: &server,
+		Verified: &result.Verified{Expected: rows, Found: rows, Checksum: true},
+		Size:     &result.Size{Data: rows * 58, Index: rows * 96, PerRow: 154},
+	}
+	return rec
+}
+
+func figures(rng *rand.Rand, c course, rows, speed float64) map[string]float64 {
+	index, data := rows*96, rows*58
+	hot := index
+	if c.period > 0 {
+		hot = math.Mod(rows, float64(c.period)) * 96
+	}
+	miss := max(0, 1-64*mib*0.8/max(hot, 1))
+	reads := speed * 3 * miss * 0.9 * (0.9 + 0.2*rng.Float64())
+	out := map[string]float64{
+		"os_cpu_user": 0.2 + 0.3*(1-miss), "os_cpu_iowait": 0.6 * miss, "os_cpu_steal": 0.01 * rng.Float64(),
+		"os_disk_read_bytes": reads * 16384, "os_disk_write_bytes": speed*300 + reads*9000,
+		"client_cpu": speed * 0.55e-6, "client_heap_bytes": (18 + 9*rng.Float64()) * mib,
+		"cache_bytes": 64 * mib, "cache_dirty_bytes": (20 + 25*rng.Float64()) * mib,
+		"page_reads": reads, "page_writes": reads*0.8 + speed*0.004,
+		"checkpoint_age_bytes": (30 + 40*rng.Float64()) * mib, "checkpoint_max_bytes": 81 * mib,
+		"table_data_bytes": data, "table_index_bytes": index, "row_lock_waits": 0,
+	}
+	for name, v := range out {
+		out[name] = round3(v)
+	}
+	return out
+}
+
+// spread makes a latency distribution around a median in microseconds, with
+// the long tail that servers have, and a wait before it.
+func spread(t testing.TB, rng *rand.Rand, n int64, median, wait float64) result.Histogram {
+	t.Helper()
+	h := result.NewHistogram()
+	for range n {
+		v := median * math.Exp(0.25*rng.NormFloat64())
+		if rng.IntN(70) == 0 {
+			v *= 4 + 12*rng.Float64()
+		}
+		if err := h.RecordValue(max(1, int64(wait+v))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	enc, err := result.EncodeHistogram(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return enc
+}
+
+func round3(f float64) float64 { return math.Round(f*1e3) / 1e3 }
+
+// failed is a run that an error of the server ended.
+func failed(rec result.Record) result.Record {
+	rec.End.Stopped = "failed"
+	rec.End.Failure = "insert batch 1204: Error 1114 (HY000): The table 'purchases' is full"
+	rec.End.Verified, rec.End.Size, rec.End.ServerCPUSeconds = nil, nil, nil
+	return rec
+}
+
+// cutOff is a run that was killed: the record as Read returns it.
+func cutOff(rec result.Record) result.Record {
+	rec.End = nil
+	rec.Intervals = slices.Clone(rec.Intervals)
+	rec.Warnings = append(rec.Warnings, "the run was cut off: its record has no end, the figures cover what was written")
+	return rec
+}

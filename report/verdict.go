@@ -1,0 +1,90 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+)
+
+// From keptFlatness on a rate counts as kept, and above grownFlatness as
+// grown: repeated runs of a steady load differ by less than a tenth.
+const (
+	keptFlatness  = 0.9
+	grownFlatness = 1.1
+)
+
+// verdict says in one sentence how the runs went.
+func verdict(vs []view) string {
+	parts := make([]string, len(vs))
+	for i := range vs {
+		parts[i] = vs[i].verdict()
+	}
+	return strings.Join(parts, "; ") + "."
+}
+
+func (v *view) verdict() string {
+	s := v.label + " "
+	flat := v.sum.Rate.Flatness
+	switch {
+	case v.sum.Rows == 0:
+		s += "inserted no rows"
+	case flat == 0:
+		s += fmt.Sprintf("inserted %s rows", short(float64(v.sum.Rows)))
+	case v.sum.Knee != nil:
+		s += fmt.Sprintf("fell to %s of its first rate, with the knee at %s rows", percent(flat), short(float64(v.sum.Knee.Rows)))
+	case flat > grownFlatness:
+		s += fmt.Sprintf("rose to %s of its first rate over %s rows", percent(flat), short(float64(v.sum.Rows)))
+	case flat >= keptFlatness:
+		s += fmt.Sprintf("kept %s of its first rate over %s rows", percent(flat), short(float64(v.sum.Rows)))
+	default:
+		s += fmt.Sprintf("fell to %s of its first rate over %s rows", percent(flat), short(float64(v.sum.Rows)))
+	}
+	if v.overloaded() {
+		s += fmt.Sprintf(", and took only %s of the %s asked for", percent(v.sum.RowsPerSecond/v.rec.Run.Rate), rowsRate(v.rec.Run.Rate))
+	}
+	if how := v.incomplete(); how != "" {
+		how, _, _ = strings.Cut(how, ":")
+		s += " before it " + map[string]string{"failed": "failed", "interrupted": "was interrupted", "cut off": "was cut off"}[how]
+	}
+	return s
+}
+
+// ratios states, for each rolling run, the ratio of its last rate to that of
+// the plain run beside it: the same engine and preset, from the same file
+// where there is one.
+func ratios(vs []view) []string {
+	var out []string
+	for i := range vs {
+		r := &vs[i]
+		if r.rec.Run.Layout != "rolling" || r.sum.Rate.Last <= 0 {
+			continue
+		}
+		p := plainBeside(vs, r)
+		if p == nil || p.sum.Rate.Last <= 0 {
+			continue
+		}
+		line := fmt.Sprintf("%s ends at %s the rate of %s: %s against %s in the last tenth",
+			r.label, ratio(r.sum.Rate.Last/p.sum.Rate.Last), p.label, rowsRate(r.sum.Rate.Last), rowsRate(p.sum.Rate.Last))
+		if r.sum.Rows != p.sum.Rows {
+			line += fmt.Sprintf(", after %s and %s rows", count(r.sum.Rows), count(p.sum.Rows))
+		}
+		out = append(out, line+".")
+	}
+	return out
+}
+
+func plainBeside(vs []view, r *view) *view {
+	var found *view
+	for i := range vs {
+		p := &vs[i]
+		if p.rec.Run.Layout != "plain" || p.rec.Run.Engine != r.rec.Run.Engine || p.rec.Run.Preset != r.rec.Run.Preset {
+			continue
+		}
+		if p.rec.Source == r.rec.Source {
+			return p
+		}
+		if found == nil {
+			found = p
+		}
+	}
+	return found
+}
