@@ -1,0 +1,145 @@
+// Package bench runs a workload with a number of clients and measures it.
+//
+// A Workload hands out Clients; each of them does operations one after the
+// other. In a closed loop a client begins the next operation when the last one
+// is done. In an open loop operations have a schedule, so many a second, which
+// doesn't wait for anybody: an operation that finds all clients busy is begun
+// late, and its response time counts from when it was due, so that overload is
+// seen as what it is.
+//
+// Out come a result.Interval at each tick and, at the end, an Outcome. Only
+// acknowledged operations count. What a run can't go on without (its server,
+// its disk) ends it with what was measured so far.
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/rowmill/rowmill/result"
+)
+
+// A Workload is what a benchmark does.
+type Workload interface {
+	// Client returns a new client, the n-th of the run.
+	Client(ctx context.Context, n int) (Client, error)
+	// Background does what goes on beside the clients, such as creating
+	// partitions ahead, until ctx ends. It reports what it did by event.
+	// Its error ends the run.
+	Background(ctx context.Context, event func(what, object string, began time.Time)) error
+}
+
+// A Client does operations. It is used by one goroutine.
+type Client interface {
+	// Prepare makes the next operation ready, of the given number of rows. It
+	// is the client's own work and not part of the operation's time.
+	Prepare(rows int)
+	// Do performs what Prepare made ready and returns once the database has
+	// acknowledged it.
+	Do(ctx context.Context) error
+	// Recover makes the client ready to Do the same operation again after an
+	// error that engine.Retryable reports.
+	Recover(ctx context.Context, failed error) error
+	// Close ends the client. An operation that was made ready and not
+	// acknowledged is then known to be in doubt.
+	Close() error
+}
+
+// Config says how to run a workload.
+type Config struct {
+	// Operation is the name of the operation in records, such as "insert".
+	Operation string
+	// Clients is how many run at once, at least 1.
+	Clients int
+	// Batch is the number of rows of one operation, at least 1.
+	Batch int
+	// Rows ends the run once so many are done; 0 is no limit.
+	Rows int64
+	// MaxTime ends the run; 0 is no limit.
+	MaxTime time.Duration
+	// Rate asks for an open loop of so many rows per second; 0 is a closed
+	// loop.
+	Rate float64
+	// Interval is how often figures are taken; 0 is a second.
+	Interval time.Duration
+	// Grace is how long operations under way may take once the run is to
+	// end, before they are broken off; 0 is 10 seconds.
+	Grace time.Duration
+	// Sample, if set, returns the figures of the interval that ends now.
+	Sample func(ctx context.Context, elapsed time.Duration) map[string]float64
+	// Observe gets each interval as it ends. Its error ends the run.
+	Observe func(result.Interval) error
+	// Died, if set, is closed when the server is gone; Death then says why.
+	Died  <-chan struct{}
+	Death func() error
+}
+
+// Defaults of a Config.
+const (
+	defaultInterval = time.Second
+	defaultGrace    = 10 * time.Second
+)
+
+// minInterval keeps sampling from becoming the load.
+const minInterval = 10 * time.Millisecond
+
+// Validate says what of a Config makes no sense.
+func (c *Config) Validate() error {
+	switch {
+	case c.Clients < 1:
+		return fmt.Errorf("%d clients: want at least 1", c.Clients)
+	case c.Batch < 1:
+		return fmt.Errorf("%d rows per operation: want at least 1", c.Batch)
+	case c.Rows < 0, c.MaxTime < 0, c.Grace < 0:
+		return errors.New("rows, times and grace can't be negative")
+	case c.Rows == 0 && c.MaxTime == 0:
+		return errors.New("a run needs an end: rows or a time")
+	case c.Rate < 0 || math.IsNaN(c.Rate) || math.IsInf(c.Rate, 0):
+		return fmt.Errorf("rate %v: want rows per second, or 0 for as fast as it goes", c.Rate)
+	case c.Interval != 0 && c.Interval < minInterval:
+		return fmt.Errorf("interval %v: want at least %v", c.Interval, minInterval)
+	}
+	return nil
+}
+
+// Reasons why a run stopped, as records have them.
+const (
+	StoppedRows        = "rows"
+	StoppedTime        = "max-time"
+	StoppedInterrupted = "interrupted"
+	StoppedFailed      = "failed"
+)
+
+// Outcome is how a run ended.
+type Outcome struct {
+	// Stopped is one of the Stopped reasons.
+	Stopped string
+	// Err is what a failed run failed of.
+	Err error
+	// Rows were acknowledged, in Elapsed.
+	Rows    int64
+	Elapsed time.Duration
+}
+
+// Run runs the workload until its rows or its time are up, ctx ends or
+// something fails. Its error is only about what kept the run from beginning;
+// how it ended is in the Outcome.
+func Run(ctx context.Context, w Workload, cfg Config) (Outcome, error) {
+	if err := cfg.Validate(); err != nil {
+		return Outcome{}, err
+	}
+	if cfg.Interval == 0 {
+		cfg.Interval = defaultInterval
+	}
+	if cfg.Grace == 0 {
+		cfg.Grace = defaultGrace
+	}
+	r := newRun(cfg)
+	if err := r.open(ctx, w); err != nil {
+		return Outcome{}, err
+	}
+	return r.execute(ctx, w), nil
+}

@@ -1,0 +1,450 @@
+// Package workload holds what benchmarks do, one file each: here, inserting.
+//
+// The insert workload fills one of the published tables, plain or rolling.
+// Every row is a pure function of (seed, writer, sequence), so what a table
+// must hold can be computed again and compared (verify.go). Presets and their
+// generators are in preset.go, the life of partitions is in roller.go.
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rowmill/rowmill/bench"
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// Layouts of a table.
+const (
+	Plain   = "plain"
+	Rolling = "rolling"
+)
+
+// Layouts lists them.
+func Layouts() []string { return []string{Plain, Rolling} }
+
+// periodsAhead is how many whole periods are kept ready beyond the one that is
+// filling. Creating one takes milliseconds, filling one seconds or more.
+const periodsAhead = 2
+
+// InsertOptions say what an insert workload does. A field's zero value is the
+// preset's or the engine's default.
+type InsertOptions struct {
+	Preset string
+	Layout string
+	Seed   uint64
+	// Rows is how many will be inserted in all; 0 is unknown.
+	Rows    int64
+	Writers int
+	Batch   int
+	Method  engine.Method
+	// Indexes is how many of the preset's secondary indexes the table gets;
+	// nil is the preset's default.
+	Indexes *int
+	// TablePerWriter gives each writer a table of its own; nil is the preset's
+	// default.
+	TablePerWriter *bool
+	// PeriodRows is how many rows a period of a rolling table holds. 0 is
+	// automatic: Measure decides.
+	PeriodRows int64
+	// KeepPeriods is how many periods are kept, the newest included; 0 is all.
+	KeepPeriods int
+}
+
+// An Insert is the insert workload on one database.
+type Insert struct {
+	db     engine.DB
+	opt    InsertOptions
+	preset preset
+	tables []*table
+	// periodWhy says where the period's length comes from.
+	periodWhy string
+
+	mu      sync.Mutex
+	clients []*client
+}
+
+// A table is one table of the workload and what is known of its rows.
+type table struct {
+	engine.Table
+	stream stream
+	next   atomic.Int64 // the next row's sequence number
+	roller *roller      // nil for a plain table
+
+	mu      sync.Mutex
+	doubt   []span // prepared and not acknowledged: they may be there or not
+	dropped int64  // rows of periods that were dropped
+}
+
+// A span is the rows [from, to) of a table's sequence.
+type span struct{ from, to int64 }
+
+// NewInsert checks the options and completes them. It asks nothing of the
+// database. A rolling layout without PeriodRows must be measured before Setup.
+func NewInsert(db engine.DB, opt InsertOptions) (*Insert, error) {
+	p, err := findPreset(opt.Preset)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(Layouts(), opt.Layout) {
+		return nil, fmt.Errorf("unknown layout %q; there are %s", opt.Layout, strings.Join(Layouts(), ", "))
+	}
+	caps := db.Capabilities()
+	if opt.Layout == Rolling && !caps.Rolling {
+		return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("layout rolling: %s can't cut a table into periods", db.Info().Engine))
+	}
+	if opt.Method == "" {
+		opt.Method = caps.Methods[0]
+	}
+	if !slices.Contains(caps.Methods, opt.Method) {
+		return nil, fmt.Errorf("unknown insert method %q; %s has %s", opt.Method, db.Info().Engine, joinMethods(caps.Methods))
+	}
+	if opt.Batch == 0 {
+		opt.Batch = p.batch
+	}
+	opt.Writers = max(opt.Writers, 1)
+	if opt.Batch < 0 || opt.Rows < 0 || opt.PeriodRows < 0 || opt.KeepPeriods < 0 {
+		return nil, errors.New("rows, batch, period rows and periods to keep can't be negative")
+	}
+	n := p.indexes
+	if opt.Indexes != nil {
+		n = *opt.Indexes
+	}
+	if n < 0 || n > len(p.table.Indexes) {
+		return nil, fmt.Errorf("%d secondary indexes: preset %s has 0 to %d", n, p.name, len(p.table.Indexes))
+	}
+	p.table.Indexes = p.table.Indexes[:n]
+	if opt.Rows == 0 || opt.Rows > math.MaxInt32 {
+		widen(&p.table)
+	}
+	if opt.TablePerWriter != nil {
+		p.tablePerWriter = *opt.TablePerWriter
+	}
+	if opt.KeepPeriods > 0 && opt.Layout != Rolling {
+		opt.KeepPeriods = 0 // a plain table has none; layouts share their flags
+	}
+	w := &Insert{db: db, opt: opt, preset: p}
+	w.addTables()
+	if opt.Layout == Rolling && opt.PeriodRows > 0 {
+		return w, w.roll(opt.PeriodRows, "as asked for")
+	}
+	return w, nil
+}
+
+// widen makes a key that may pass 2^31 rows a 64-bit one.
+func widen(t *engine.Table) {
+	t.Columns = slices.Clone(t.Columns)
+	for i := range t.Columns {
+		if t.Columns[i].Auto {
+			t.Columns[i].Type = engine.Int64
+		}
+	}
+}
+
+func joinMethods(ms []engine.Method) string {
+	names := make([]string, len(ms))
+	for i, m := range ms {
+		names[i] = string(m)
+	}
+	return strings.Join(names, ", ")
+}
+
+// addTables makes the one shared table, or one for each writer.
+func (w *Insert) addTables() {
+	n := 1
+	if w.preset.tablePerWriter {
+		n = w.opt.Writers
+	}
+	for i := range n {
+		t := &table{Table: w.preset.table, stream: newStream(w.opt.Seed, i)}
+		if n > 1 {
+			t.Name = fmt.Sprintf("%s_%d", t.Name, i+1)
+		}
+		w.tables = append(w.tables, t)
+	}
+}
+
+// roll makes the tables rolling ones with periods of so many rows.
+func (w *Insert) roll(rows int64, why string) error {
+	var grid rolling.Grid
+	var err error
+	if w.preset.axis == rolling.Time {
+		secs := max(1, rows/readingsPerSecond)
+		grid, err = rolling.EveryDuration(time.Duration(secs) * time.Second)
+	} else {
+		grid, err = rolling.EveryRows(rows)
+	}
+	if err != nil {
+		return err
+	}
+	w.opt.PeriodRows, w.periodWhy = rows, why
+	perTable := w.opt.Rows / int64(len(w.tables))
+	most := int64(w.db.Capabilities().MaxPeriods)
+	if n := perTable/rows + 1 + periodsAhead; most > 0 && w.opt.KeepPeriods == 0 && n > most {
+		return fmt.Errorf("periods of %d rows make %d of them, %s allows %d: take periods of at least %d rows, or keep only some with --keep-periods",
+			rows, n, w.db.Info().Engine, most, perTable/(most-1-periodsAhead)+1)
+	}
+	for _, t := range w.tables {
+		t.Grid, t.By = grid, w.preset.by
+		t.roller = newRoller(w, t)
+		if err := t.Validate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// position returns where on the table's axis a row lies.
+func (w *Insert) position(seq int64) int64 {
+	if w.preset.axis == rolling.Time {
+		return virtualTime(seq, readingsPerSecond)
+	}
+	return seq + 1
+}
+
+// Options returns the options with all defaults filled in.
+func (w *Insert) Options() InsertOptions { return w.opt }
+
+// Indexes returns how many secondary indexes each table has.
+func (w *Insert) Indexes() int { return len(w.preset.table.Indexes) }
+
+// Period returns how the tables are cut, and why so; empty for plain ones.
+func (w *Insert) Period() (period, why string) {
+	if t := w.tables[0]; t.Rolling() {
+		return t.Grid.String(), w.periodWhy
+	}
+	return "", ""
+}
+
+// Deviations says where the workload departs from the preset's publication.
+func (w *Insert) Deviations() []string { return w.preset.deviations }
+
+// Tables returns the tables that the workload fills.
+func (w *Insert) Tables() []*engine.Table {
+	out := make([]*engine.Table, len(w.tables))
+	for i, t := range w.tables {
+		out[i] = &t.Table
+	}
+	return out
+}
+
+// createStep returns the step that creates a table with its first periods.
+func (w *Insert) createStep(t *table) (engine.CreateTable, error) {
+	step := engine.CreateTable{Table: &t.Table}
+	if t.Rolling() {
+		s, err := t.roller.policy.Steps(nil, w.position(0))
+		if err != nil {
+			return step, err
+		}
+		step.Partitions = s.Create
+	}
+	return step, nil
+}
+
+// Setup creates the tables. Tables that exist are refused, or dropped first
+// when dropExisting is set. It returns the statements that made the schema.
+func (w *Insert) Setup(ctx context.Context, dropExisting bool) ([]string, error) {
+	if w.opt.Layout == Rolling && !w.tables[0].Rolling() {
+		return nil, errors.New("set up rolling tables: the period isn't known; measure first")
+	}
+	var schema []string
+	for _, t := range w.tables {
+		exists, err := w.db.Catalog().Exists(ctx, &t.Table)
+		if err != nil {
+			return nil, err
+		}
+		if exists && !dropExisting {
+			return nil, engine.Hinted(engine.Classed(engine.ErrTableExists, fmt.Errorf("table %s exists in %s", t.Name, w.db.Info().Target)),
+				"--drop-existing to drop it with all its rows, or another database")
+		}
+		if exists {
+			if err := w.drop(ctx, t); err != nil {
+				return nil, err
+			}
+		}
+		step, err := w.createStep(t)
+		if err != nil {
+			return nil, err
+		}
+		if err := w.db.Apply(ctx, step); err != nil {
+			return nil, fmt.Errorf("create table %s: %w", t.Name, err)
+		}
+		if t.Rolling() {
+			t.roller.created(step.Partitions)
+		}
+		text, err := w.db.Dialect().Render(step)
+		if err != nil {
+			return nil, err
+		}
+		schema = append(schema, text...)
+	}
+	return schema, nil
+}
+
+// drop drops a table that may have been left by a run of another layout.
+func (w *Insert) drop(ctx context.Context, t *table) error {
+	parts, err := w.db.Catalog().Partitions(ctx, &t.Table)
+	if err != nil && !errors.Is(err, engine.ErrNoTable) {
+		return err
+	}
+	left := t.Table
+	if len(parts) == 0 {
+		left.Grid = rolling.Grid{}
+	}
+	if err := w.db.Apply(ctx, engine.DropTable{Table: &left, Partitions: parts}); err != nil {
+		return fmt.Errorf("drop table %s: %w", t.Name, err)
+	}
+	return nil
+}
+
+// Drop drops the workload's tables.
+func (w *Insert) Drop(ctx context.Context) error {
+	for _, t := range w.tables {
+		if err := w.drop(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Sizes returns the size of all tables together.
+func (w *Insert) Sizes(ctx context.Context) (engine.Sizes, error) {
+	var sum engine.Sizes
+	for _, t := range w.tables {
+		s, err := w.db.Catalog().Sizes(ctx, &t.Table)
+		if err != nil {
+			return sum, err
+		}
+		sum.Data += s.Data
+		sum.Index += s.Index
+	}
+	return sum, nil
+}
+
+// DroppedRows returns how many rows went with dropped periods.
+func (w *Insert) DroppedRows() int64 {
+	var n int64
+	for _, t := range w.tables {
+		t.mu.Lock()
+		n += t.dropped
+		t.mu.Unlock()
+	}
+	return n
+}
+
+// A client inserts into one table.
+type client struct {
+	w      *Insert
+	table  *table
+	batch  *engine.Batch
+	writer engine.Writer
+	rows   span // made ready and not acknowledged
+	lost   bool // the last try may have been committed
+	// pending is the first row made ready and not acknowledged, for the
+	// roller: no period at or after it may be dropped.
+	pending atomic.Int64
+	// warnings counts batches that the server warned of.
+	warnings []string
+}
+
+// idle is a client's pending when there is none.
+const idle = math.MaxInt64
+
+// Client implements bench.Workload.
+func (w *Insert) Client(ctx context.Context, n int) (bench.Client, error) {
+	t := w.tables[n%len(w.tables)]
+	writer, err := w.db.Writer(ctx, &t.Table, w.opt.Method)
+	if err != nil {
+		return nil, err
+	}
+	c := &client{w: w, table: t, batch: engine.NewBatch(t.Inserted()), writer: writer}
+	c.pending.Store(idle)
+	w.mu.Lock()
+	w.clients = append(w.clients, c)
+	w.mu.Unlock()
+	return c, nil
+}
+
+// Prepare implements bench.Client.
+func (c *client) Prepare(rows int) {
+	if c.table.roller != nil {
+		// Announced before the rows are taken, so that the roller never sees
+		// them taken and not pending.
+		c.pending.Store(c.table.next.Load())
+	}
+	from := c.table.next.Add(int64(rows)) - int64(rows)
+	c.rows, c.lost = span{from, from + int64(rows)}, false
+	c.batch.Reset()
+	c.w.preset.fill(c.batch, c.table.stream, from, rows)
+}
+
+// Do implements bench.Client.
+func (c *client) Do(ctx context.Context) error {
+	if r := c.table.roller; r != nil {
+		if err := r.await(ctx, c.w.position(c.rows.to-1)); err != nil {
+			return err
+		}
+	}
+	ack, err := c.writer.Write(ctx, c.batch)
+	if err != nil {
+		if c.lost && c.table.ServerKey == "" && errors.Is(err, engine.ErrDuplicateKey) {
+			// The try before was committed after all: a batch is one
+			// transaction, and nobody else sends these keys.
+			c.acknowledged()
+			return nil
+		}
+		return err
+	}
+	if want := c.rows.to - c.rows.from; ack.Rows != want {
+		return fmt.Errorf("insert into %s: the server acknowledged %d rows of %d", c.table.Name, ack.Rows, want)
+	}
+	c.acknowledged()
+	return nil
+}
+
+func (c *client) acknowledged() {
+	c.rows = span{}
+	c.pending.Store(idle)
+}
+
+// Recover implements bench.Client.
+func (c *client) Recover(ctx context.Context, failed error) error {
+	if errors.Is(failed, engine.ErrConnectionLost) {
+		if c.table.ServerKey != "" && !c.lost {
+			// Without keys of our own a committed batch can't be told from a
+			// lost one: it stays in doubt, and is sent again as new rows.
+			c.table.addDoubt(c.rows)
+			rows := int(c.rows.to - c.rows.from)
+			if err := c.writer.Reset(ctx); err != nil {
+				return err
+			}
+			c.Prepare(rows)
+			return nil
+		}
+		c.lost = true
+	}
+	return c.writer.Reset(ctx)
+}
+
+func (t *table) addDoubt(s span) {
+	t.mu.Lock()
+	t.doubt = append(t.doubt, s)
+	t.mu.Unlock()
+}
+
+// Close implements bench.Client.
+func (c *client) Close() error {
+	if c.rows.to > c.rows.from {
+		c.table.addDoubt(c.rows)
+		c.rows = span{}
+	}
+	return c.writer.Close()
+}

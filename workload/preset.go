@@ -1,0 +1,294 @@
+package workload
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// A preset is a published table, how its rows are made, and how it rolls.
+type preset struct {
+	name  string
+	help  string
+	table engine.Table // with all its secondary indexes
+	// by is the column by which the table rolls, over the axis.
+	by   string
+	axis rolling.Axis
+	// indexes and batch are the defaults.
+	indexes, batch int
+	tablePerWriter bool
+	// fill appends rows [first, first+n) of a writer's stream to an empty
+	// batch of the columns that the table inserts.
+	fill func(b *engine.Batch, s stream, first int64, n int)
+	// deviations say where this departs from the published definition.
+	deviations []string
+}
+
+// virtualStart is when simulated clocks begin. Rows can only be made again
+// when their times don't depend on when they were sent.
+var virtualStart = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+
+// Simulated clocks: rows per simulated second.
+const (
+	purchasesPerSecond = 10000
+	readingsPerSecond  = 1000
+)
+
+// virtualTime returns the simulated time of a row, in whole seconds.
+func virtualTime(seq int64, perSecond int64) int64 {
+	return virtualStart + seq/perSecond*1e6
+}
+
+const clockDeviation = "dateandtime is a simulated clock, %d rows to the second from 2026-01-01, so that every row can be made again; published: the time of insertion"
+const keyDeviation = "transactionid is sent by the client, ascending, so that a batch repeated after a lost connection isn't inserted twice; published: left to the server's auto-increment"
+
+func presets() []preset {
+	return []preset{classic(), ibench(), timeseries(), sbtest()}
+}
+
+// Presets returns the names of the presets with a line of help each.
+func Presets() [][2]string {
+	var out [][2]string
+	for _, p := range presets() {
+		out = append(out, [2]string{p.name, p.help})
+	}
+	return out
+}
+
+func findPreset(name string) (preset, error) {
+	var names []string
+	for _, p := range presets() {
+		if p.name == name {
+			return p, nil
+		}
+		names = append(names, p.name)
+	}
+	return preset{}, fmt.Errorf("unknown preset %q; there are %s", name, strings.Join(names, ", "))
+}
+
+// classic is the purchases table of iiBench (2008).
+func classic() preset {
+	return preset{
+		name: "classic",
+		help: "purchases of iiBench (2008): up to 3 secondary indexes on random columns",
+		table: engine.Table{
+			Name: "purchases",
+			Columns: []engine.Column{
+				{Name: "transactionid", Type: engine.Int32, Auto: true},
+				{Name: "dateandtime", Type: engine.Time},
+				{Name: "cashregisterid", Type: engine.Int32},
+				{Name: "customerid", Type: engine.Int32},
+				{Name: "productid", Type: engine.Int32},
+				{Name: "price", Type: engine.Float32},
+			},
+			PrimaryKey: []string{"transactionid"},
+			Indexes: []engine.Index{
+				{Name: "marketsegment", Columns: []string{"price", "customerid"}},
+				{Name: "registersegment", Columns: []string{"cashregisterid", "price", "customerid"}},
+				{Name: "pdc", Columns: []string{"price", "dateandtime", "customerid"}},
+			},
+		},
+		by: "transactionid", axis: rolling.Sequence,
+		indexes: 3, batch: 1000,
+		fill: fillClassic,
+		deviations: []string{
+			fmt.Sprintf(clockDeviation, purchasesPerSecond), keyDeviation,
+		},
+	}
+}
+
+func fillClassic(b *engine.Batch, s stream, first int64, n int) {
+	c := b.Columns
+	for seq := first; seq < first+int64(n); seq++ {
+		d := s.row(seq)
+		customer := d.below(100000)
+		c[0].Ints = append(c[0].Ints, seq+1)
+		c[1].Ints = append(c[1].Ints, virtualTime(seq, purchasesPerSecond))
+		c[2].Ints = append(c[2].Ints, d.below(1000))
+		c[3].Ints = append(c[3].Ints, customer)
+		c[4].Ints = append(c[4].Ints, d.below(10000))
+		price := (d.float()*500 + float64(customer)) / 100
+		c[5].Floats = append(c[5].Floats, float64(float32(price)))
+	}
+	b.EndRows(n)
+}
+
+// ibench is the table of the modern insert benchmark.
+func ibench() preset {
+	return preset{
+		name: "ibench",
+		help: "the modern insert benchmark's table, one for each writer, 3 secondary indexes on integers, a text",
+		table: engine.Table{
+			Name: "purchases",
+			Columns: []engine.Column{
+				{Name: "transactionid", Type: engine.Int64, Auto: true},
+				{Name: "dateandtime", Type: engine.Time},
+				{Name: "cashregisterid", Type: engine.Int32},
+				{Name: "customerid", Type: engine.Int32},
+				{Name: "productid", Type: engine.Int32},
+				{Name: "price", Type: engine.Int32},
+				{Name: "data", Type: engine.Varchar, Size: 4000},
+			},
+			PrimaryKey: []string{"transactionid"},
+			Indexes: []engine.Index{
+				{Name: "marketsegment", Columns: []string{"productid", "customerid", "price"}},
+				{Name: "registersegment", Columns: []string{"cashregisterid", "customerid", "price"}},
+				{Name: "pdc", Columns: []string{"price", "dateandtime", "customerid"}},
+			},
+		},
+		by: "transactionid", axis: rolling.Sequence,
+		indexes: 3, batch: 100, tablePerWriter: true,
+		fill: fillIbench,
+		deviations: []string{
+			fmt.Sprintf(clockDeviation, purchasesPerSecond), keyDeviation,
+			"the insert side alone: all indexes exist before the load, no deletes, no queries",
+		},
+	}
+}
+
+// The length of ibench's text is uniform in [minText, maxText].
+const minText, maxText = 10, 20
+
+// textAlphabet are the characters of random text: printable, none to escape.
+const textAlphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-"
+
+func fillIbench(b *engine.Batch, s stream, first int64, n int) {
+	c := b.Columns
+	for seq := first; seq < first+int64(n); seq++ {
+		d := s.row(seq)
+		c[0].Ints = append(c[0].Ints, seq+1)
+		c[1].Ints = append(c[1].Ints, virtualTime(seq, purchasesPerSecond))
+		c[2].Ints = append(c[2].Ints, d.below(1000))
+		c[3].Ints = append(c[3].Ints, d.below(100000))
+		c[4].Ints = append(c[4].Ints, d.below(10000))
+		c[5].Ints = append(c[5].Ints, d.below(500))
+		// length - random times 'a', then int(length * 0.75 * 0.5) random
+		// characters: compressible, like real text.
+		length := minText + int(d.below(maxText-minText+1))
+		random := length * 3 / 8
+		text := c[6].Bytes
+		for range length - random {
+			text = append(text, 'a')
+		}
+		for r := d.next(); random > 0; random-- {
+			text = append(text, textAlphabet[r%64])
+			r >>= 6
+		}
+		c[6].Bytes = text
+		c[6].EndBytes()
+	}
+	b.EndRows(n)
+}
+
+// timeseries is the table of field reports on metrics.
+func timeseries() preset {
+	return preset{
+		name: "timeseries",
+		help: "readings (id, ts, value) in time order, ids uniform, keyed by (id, ts)",
+		table: engine.Table{
+			Name: "readings",
+			Columns: []engine.Column{
+				{Name: "id", Type: engine.Int32},
+				{Name: "ts", Type: engine.Time},
+				{Name: "value", Type: engine.Float64},
+			},
+			PrimaryKey: []string{"id", "ts"},
+			Indexes:    []engine.Index{{Name: "ts", Columns: []string{"ts"}}},
+		},
+		by: "ts", axis: rolling.Time,
+		indexes: 1, batch: 1000,
+		fill: fillTimeseries,
+		deviations: []string{
+			fmt.Sprintf("ts is a simulated clock, %d rows to the second from 2026-01-01; within a second no id comes twice, or the key would", readingsPerSecond),
+		},
+	}
+}
+
+// sensors is the number of ids: a prime, so that a*i+b visits every one.
+const sensors = 1000003
+
+func fillTimeseries(b *engine.Batch, s stream, first int64, n int) {
+	c := b.Columns
+	var scale, shift, second int64 = 0, 0, -1
+	for seq := first; seq < first+int64(n); seq++ {
+		// Within a second ids are an affine permutation of the sensors, with
+		// coefficients of that second: uniform, and none twice.
+		if seq/readingsPerSecond != second {
+			second = seq / readingsPerSecond
+			d := s.row(-1 - second)
+			scale, shift = 1+d.below(sensors-1), d.below(sensors)
+		}
+		d := s.row(seq)
+		c[0].Ints = append(c[0].Ints, (scale*(seq%readingsPerSecond)+shift)%sensors)
+		c[1].Ints = append(c[1].Ints, virtualTime(seq, readingsPerSecond))
+		c[2].Floats = append(c[2].Floats, d.float()*1000)
+	}
+	b.EndRows(n)
+}
+
+// sbtest is the table, and the statement, of sysbench's oltp_insert.
+func sbtest() preset {
+	return preset{
+		name: "sbtest",
+		help: "table and statement of sysbench's oltp_insert, to compare generators on the same work",
+		table: engine.Table{
+			Name: "sbtest1",
+			Columns: []engine.Column{
+				{Name: "id", Type: engine.Int32, Auto: true},
+				{Name: "k", Type: engine.Int32, Default: "'0'"},
+				{Name: "c", Type: engine.Char, Size: 120, Default: "''"},
+				{Name: "pad", Type: engine.Char, Size: 60, Default: "''"},
+			},
+			PrimaryKey: []string{"id"},
+			Indexes:    []engine.Index{{Name: "k_1", Columns: []string{"k"}}},
+			ServerKey:  "id",
+		},
+		by: "id", axis: rolling.Sequence,
+		indexes: 1, batch: 1,
+		fill: fillSbtest,
+		deviations: []string{
+			"k is uniform in 1..10000, as sysbench has it with --rand-type=uniform and its default table size",
+			"the table begins empty; sysbench prepares it with rows",
+		},
+	}
+}
+
+const (
+	sbtestKeys = 10000 // sysbench's default --table-size
+	cGroups    = 10    // of 11 digits in c
+	padGroups  = 5     // of 11 digits in pad
+)
+
+func fillSbtest(b *engine.Batch, s stream, first int64, n int) {
+	c := b.Columns
+	for seq := first; seq < first+int64(n); seq++ {
+		d := s.row(seq)
+		c[0].Ints = append(c[0].Ints, 1+d.below(sbtestKeys))
+		c[1].Bytes = appendGroups(c[1].Bytes, &d, cGroups)
+		c[1].EndBytes()
+		c[2].Bytes = appendGroups(c[2].Bytes, &d, padGroups)
+		c[2].EndBytes()
+	}
+	b.EndRows(n)
+}
+
+// appendGroups appends groups of 11 random digits, joined by dashes.
+func appendGroups(dst []byte, d *draws, groups int) []byte {
+	const digits = 11
+	for g := range groups {
+		if g > 0 {
+			dst = append(dst, '-')
+		}
+		v := d.below(1e11)
+		at := len(dst)
+		dst = append(dst, "00000000000"...)
+		for i := at + digits - 1; v > 0; i-- {
+			dst[i] = byte('0' + v%10)
+			v /= 10
+		}
+	}
+	return dst
+}
