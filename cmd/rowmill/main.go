@@ -109,5 +109,8 @@ it grows, and explains where it falls and why.`),
 		return usagef(c.CommandPath()+" --help", "%w", err)
 	})
 	root.AddCommand(a.versionCommand())
+	root.AddCommand(a.sandboxCommand())
+	root.AddCommand(a.reportCommand())
+	root.AddCommand(a.compareCommand())
 	return root
 }

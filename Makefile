@@ -1,0 +1,62 @@
+# Targets and what they do: make help
+
+GO      ?= go
+# Empty without git: rowmill then takes its version from Go's build information.
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+
+# How long one package's tests may take, and each fuzz target of `make fuzz`.
+TEST_TIMEOUT ?= 20m
+FUZZ_TIME    ?= 20s
+# The packages whose speed bounds what rowmill can measure.
+BENCH_PACKAGES ?= ./rolling/... ./engine/... ./workload/... ./bench/... ./result/...
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help build demo test check gofmt vet staticcheck imports race bench bench-sysbench fuzz clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build ./rowmill (needs gcc, for the embedded SQLite)
+	$(GO) build -ldflags "-X main.version=$(VERSION)" -o rowmill ./cmd/rowmill
+
+demo: ## install what is missing, build, and compare two layouts on the embedded SQLite (under 3 minutes)
+	@scripts/demo.sh
+
+check: gofmt vet staticcheck imports race ## lint, import rule, and the suite under -race without asking for servers
+
+test: ## install the servers and the browser that are missing, and run the whole suite
+	@scripts/install.sh gcc mariadb rocksdb chromium
+	$(GO) test -timeout $(TEST_TIMEOUT) ./...
+
+gofmt:
+	@out=$$(gofmt -l .); if [ -n "$$out" ]; then printf 'not formatted, run gofmt -w on:\n%s\n' "$$out" >&2; exit 1; fi
+
+vet: gcc
+	$(GO) vet ./...
+
+staticcheck: gcc
+	$(GO) tool staticcheck ./...
+
+imports:
+	$(GO) test -run '^TestTree' -count 1 .
+
+race: gcc
+	$(GO) test -race -short -timeout $(TEST_TIMEOUT) ./...
+
+.PHONY: gcc
+gcc:
+	@scripts/install.sh gcc
+
+bench: ## run the Go benchmarks of the hot paths, with allocations
+	$(GO) test -run '^$$' -bench . -benchmem $(BENCH_PACKAGES)
+
+bench-sysbench: build ## compare rowmill with sysbench on a private server
+	@scripts/bench-sysbench.sh
+
+fuzz: gcc ## run each fuzz target for FUZZ_TIME (20s)
+	@scripts/fuzz.sh $(FUZZ_TIME)
+
+clean: ## remove what build, demo and tests leave behind
+	rm -rf rowmill demo coverage* *.test *.out

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rowmill/rowmill/report"
+	"github.com/rowmill/rowmill/result"
+)
+
+// reportFlags are the flags of `rowmill report`. Each names a file, "-" is
+// standard output, and empty is not wanted.
+type reportFlags struct {
+	html, png, md string
+	json          bool
+	title         string
+	log           bool
+}
+
+func (a *app) reportCommand() *cobra.Command {
+	var f reportFlags
+	c := &cobra.Command{
+		Use:   "report RUN.jsonl...",
+		Short: "Show run records as text, HTML, PNG, Markdown or JSON",
+		Long: "Show the runs of one or several run records, as `rowmill bench --out` writes them:\n" +
+			"as text on standard output, or with flags as one self-contained HTML page with\n" +
+			"charts, a PNG picture of the rate against rows, Markdown tables, or JSON.\n" +
+			"A record whose run was killed is shown as far as it goes.\n\n" +
+			"Touches no server: it only reads the files.",
+		Example: "  rowmill report run.jsonl\n" +
+			"  rowmill report run.jsonl --html run.html --png run.png",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("rowmill report run.jsonl", "which run records? none was given")
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error { return a.report(f, args) },
+	}
+	c.Flags().StringVar(&f.html, "html", "", "write an HTML page to this `file`, \"-\" for standard output (default none)")
+	c.Flags().StringVar(&f.png, "png", "", "write a picture of 1200 x 675 pixels to this `file`, \"-\" for standard output (default none)")
+	c.Flags().StringVar(&f.md, "md", "", "write Markdown tables to this `file`, \"-\" for standard output (default none)")
+	c.Flags().BoolVar(&f.json, "json", false, "print the summaries as JSON instead of text (default false)")
+	c.Flags().StringVar(&f.title, "title", "", "`title` of the picture (default made from the first run)")
+	c.Flags().BoolVar(&f.log, "log", false, "draw the picture's rate on a logarithmic axis (default false)")
+	return c
+}
+
+// report writes what the flags ask for. The text goes to standard output
+// unless something else does.
+func (a *app) report(f reportFlags, paths []string) error {
+	outputs := []struct {
+		flag, path string
+		write      func(io.Writer, []result.Record) error
+	}{
+		{"--html", f.html, report.HTML},
+		{"--png", f.png, func(w io.Writer, recs []result.Record) error {
+			return report.PNG(w, recs, report.PNGOptions{Title: f.title, Log: f.log})
+		}},
+		{"--md", f.md, report.Markdown},
+	}
+	taken := ""
+	if f.json {
+		taken = "--json"
+	}
+	files := map[string]string{}
+	for _, o := range outputs {
+		switch {
+		case o.path == "-" && taken != "":
+			return usagef("rowmill report "+paths[0]+" "+o.flag+" FILE", "%s and %s can't both be standard output", taken, o.flag)
+		case o.path == "-":
+			taken = o.flag
+		case o.path != "":
+			clean := filepath.Clean(o.path)
+			if other, ok := files[clean]; ok {
+				return usagef("give each its own file", "%s and %s can't both be %s", other, o.flag, o.path)
+			}
+			files[clean] = o.flag
+		}
+	}
+	recs, err := readRecords(paths)
+	if err != nil {
+		return err
+	}
+	for _, o := range outputs {
+		if o.path == "" {
+			continue
+		}
+		if err := a.writeOutput(o.path, func(w io.Writer) error { return o.write(w, recs) }); err != nil {
+			return err
+		}
+	}
+	switch {
+	case f.json:
+		return report.JSON(a.stdout, recs)
+	case taken == "":
+		return report.Text(a.stdout, recs)
+	}
+	return nil
+}
+
+// readRecords reads the runs of all files, in order.
+func readRecords(paths []string) ([]result.Record, error) {
+	var recs []result.Record
+	for _, path := range paths {
+		more, err := result.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("read run record: %w", err)
+		}
+		recs = append(recs, more...)
+	}
+	return recs, nil
+}
+
+// writeOutput writes a file as a whole or not at all: to a temporary file
+// beside it that is renamed when complete. The path "-" is standard output,
+// which gets nothing when the writing fails.
+func (a *app) writeOutput(path string, write func(io.Writer) error) error {
+	if path == "-" {
+		var buf bytes.Buffer
+		if err := write(&buf); err != nil {
+			return err
+		}
+		_, err := a.stdout.Write(buf.Bytes())
+		return err
+	}
+	switch info, err := os.Stat(path); {
+	case err != nil:
+		// It is made below, or that fails with the cause.
+	case info.IsDir():
+		return fmt.Errorf("write %s: is a directory", path)
+	case !info.Mode().IsRegular():
+		// A device or a pipe is written to; renaming would replace it.
+		return writeDevice(path, write)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	err = write(f)
+	if err == nil {
+		// A temporary file is private; a report is like any file of the user.
+		err = f.Chmod(0o644)
+	}
+	if closing := f.Close(); err == nil {
+		err = closing
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("write %s: %w", path, err), os.Remove(f.Name()))
+	}
+	return nil
+}
+
+func writeDevice(path string, write func(io.Writer) error) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := errors.Join(write(f), f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}

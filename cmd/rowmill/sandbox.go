@@ -1,0 +1,364 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/charmbracelet/x/term"
+	"github.com/spf13/cobra"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/sandbox"
+)
+
+// defaultSandbox is the name of a sandbox that is given none.
+const defaultSandbox = "default"
+
+func (a *app) sandboxCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "sandbox",
+		Short: "Start, list and stop private database servers",
+		Long: strings.TrimSpace(`
+Start, list and stop private database servers to try things on.
+
+Each server has a directory of its own under .rowmill in the working directory,
+and a socket there that only you can reach. It runs until it is stopped. No
+other server on this machine is touched.
+
+To measure on a server that lasts only for one run, give bench the target
+sandbox:mariadb instead.`),
+		Example: "  rowmill sandbox start --target 'sandbox:mariadb?memory=64MB'\n" +
+			"  rowmill sandbox stop --all",
+		Args: cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("rowmill sandbox --help", "unknown command %q: allowed are start, list, stop", args[0])
+			}
+			return c.Help()
+		},
+	}
+	c.AddCommand(a.sandboxStartCommand(), a.sandboxListCommand(), a.sandboxStopCommand())
+	return c
+}
+
+func (a *app) sandboxStartCommand() *cobra.Command {
+	var target string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "start [NAME]",
+		Short: "Start a private server that keeps running",
+		Long: strings.TrimSpace(`
+Start a private database server in the background, and print how to connect.
+
+It gets its memory, redo log and durability from the target:
+
+  sandbox:mariadb?memory=64MB&redo=512MB&durability=full&engine=rocksdb&port=auto&set=name=value,...
+
+  memory      buffer pool, or RocksDB's block cache (128MB; M is 1048576 bytes)
+  redo        InnoDB's redo log, allocated on disk (512MB)
+  durability  full: sync at each commit; relaxed: write at each commit, sync
+              once a second; none: write and sync once a second (full)
+  engine      innodb or rocksdb (innodb)
+  port        auto: also listen on a free port of 127.0.0.1, with a password
+              in a file (only the socket)
+  set         further server variables (none); a comma in a value is %2C
+
+NAME is "default" unless given. A sandbox that was stopped with --keep-data, or
+whose server has crashed, is started again with its data, and with its earlier
+options unless a target is given.`),
+		Example: "  rowmill sandbox start\n" +
+			"  rowmill sandbox start small --target 'sandbox:mariadb?memory=64MB&redo=512MB'",
+		Args: atMostOneName("rowmill sandbox start NAME"),
+		RunE: func(c *cobra.Command, args []string) error {
+			name := defaultSandbox
+			if len(args) > 0 {
+				name = args[0]
+			}
+			if err := sandbox.ValidName(name); err != nil {
+				return usagef("rowmill sandbox start small", "%w", err)
+			}
+			o, err := sandbox.ParseTarget(target)
+			if err != nil {
+				return usagef("rowmill sandbox start --target 'sandbox:mariadb?memory=64MB'", "%w", err)
+			}
+			if o.Keep != "" {
+				return usagef("rowmill sandbox stop "+name+" --keep-data", "keep= is for servers of one run: this one is kept until it is stopped")
+			}
+			if !c.Flags().Changed("target") {
+				if o, err = earlierOptions(name, o); err != nil {
+					return err
+				}
+			}
+			return a.startSandbox(c.Context(), name, o, asJSON)
+		},
+	}
+	c.Flags().StringVar(&target, "target", "sandbox:mariadb", "what server, with which memory and settings")
+	c.Flags().BoolVar(&asJSON, "json", false, "print as JSON (default false)")
+	return c
+}
+
+// earlierOptions returns those with which a sandbox was started before, or else
+// o.
+func earlierOptions(name string, o sandbox.Options) (sandbox.Options, error) {
+	list, err := sandbox.List("")
+	if err != nil {
+		return o, err
+	}
+	for _, in := range list {
+		if in.Name == name {
+			return in.Options, nil
+		}
+	}
+	return o, nil
+}
+
+func (a *app) startSandbox(ctx context.Context, name string, o sandbox.Options, asJSON bool) error {
+	info, err := sandbox.StartNamed(ctx, name, o, func(format string, args ...any) {
+		fmt.Fprintf(a.stderr, format+"\n", args...)
+	})
+	if errors.Is(err, sandbox.ErrRunning) {
+		return engine.Hinted(err, "rowmill sandbox list, or another name: rowmill sandbox start NAME")
+	}
+	if err != nil {
+		return err
+	}
+	in := sandbox.Instance{Name: name, State: sandbox.Running, Info: info}
+	if asJSON {
+		return writeJSON(a.stdout, describeSandbox(in, time.Now()))
+	}
+	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
+	fmt.Fprintf(w, "name\t%s\n", name)
+	fmt.Fprintf(w, "server\t%s %s, process %d\n", info.Kind, info.Version, info.PID)
+	fmt.Fprintf(w, "memory\t%s\n", sandbox.FormatSize(info.Options.Memory))
+	fmt.Fprintf(w, "data\t%s\n", info.DataDir)
+	fmt.Fprintf(w, "socket\t%s\n", info.Socket)
+	fmt.Fprintf(w, "client\t%s\n", info.ClientCommand())
+	fmt.Fprintf(w, "target\t%s\n", info.Target())
+	if info.Port != 0 {
+		fmt.Fprintf(w, "port\t127.0.0.1:%d, password in %s\n", info.Port, info.PasswordFile)
+		fmt.Fprintf(w, "\t%s\n", info.TCPTarget())
+	}
+	fmt.Fprintf(w, "stop\trowmill sandbox stop %s\n", name)
+	return w.Flush()
+}
+
+func (a *app) sandboxListCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List the private servers of this directory",
+		Long: "List the private servers under .rowmill in the working directory, with their state:\n" +
+			"running, starting, stopped (its data kept), crashed.\n\n" +
+			"Touches no server: it only reads their directories.",
+		Example: "  rowmill sandbox list\n" +
+			"  rowmill sandbox list --json",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("rowmill sandbox list", "list takes no arguments, not %d", len(args))
+			}
+			return nil
+		},
+		RunE: func(*cobra.Command, []string) error {
+			list, err := sandbox.List("")
+			if err != nil {
+				return err
+			}
+			now := time.Now()
+			if asJSON {
+				out := sandboxesJSON{Format: "rowmill.sandboxes/1", Sandboxes: []sandboxJSON{}}
+				for _, in := range list {
+					out.Sandboxes = append(out.Sandboxes, describeSandbox(in, now))
+				}
+				return writeJSON(a.stdout, out)
+			}
+			if len(list) == 0 {
+				fmt.Fprintln(a.stderr, "no sandboxes here; start one with: rowmill sandbox start")
+				return nil
+			}
+			w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
+			fmt.Fprintln(w, "NAME\tSTATE\tKIND\tVERSION\tPID\tMEMORY\tDISK\tUPTIME\tSOCKET")
+			for _, in := range list {
+				d := describeSandbox(in, now)
+				pid, uptime := "-", "-"
+				if d.PID != 0 {
+					pid = fmt.Sprint(d.PID)
+				}
+				if d.Uptime > 0 {
+					uptime = time.Duration(d.Uptime * float64(time.Second)).Round(time.Second).String()
+				}
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.Name, d.State, d.Kind, cmp.Or(d.Version, "-"), pid,
+					sandbox.FormatSize(d.Memory), roundSize(d.Disk), uptime, cmp.Or(d.Socket, "-"))
+			}
+			return w.Flush()
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print as JSON (default false)")
+	return c
+}
+
+func (a *app) sandboxStopCommand() *cobra.Command {
+	var all, yes, keepData bool
+	c := &cobra.Command{
+		Use:   "stop NAME | stop --all",
+		Short: "Stop private servers and remove their data",
+		Long: "Shut private servers down and remove their directories, with all data in them.\n\n" +
+			"Shows what it would remove and asks, unless --yes is given. With --keep-data nothing\n" +
+			"is removed, and 'rowmill sandbox start NAME' goes on with the data.",
+		Example: "  rowmill sandbox stop small --keep-data\n" +
+			"  rowmill sandbox stop --all --yes",
+		Args: func(_ *cobra.Command, args []string) error {
+			if (len(args) == 1) == all || len(args) > 1 {
+				return usagef("rowmill sandbox stop NAME, or rowmill sandbox stop --all", "stop takes one name, or --all")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			list, err := sandbox.List("")
+			if err != nil {
+				return err
+			}
+			if !all {
+				names := []string{}
+				for _, in := range list {
+					names = append(names, in.Name)
+				}
+				list = slices.DeleteFunc(list, func(in sandbox.Instance) bool { return in.Name != args[0] })
+				if len(list) == 0 {
+					there := "there are " + strings.Join(names, ", ")
+					if len(names) == 0 {
+						there = "there is none here"
+					}
+					return engine.Hinted(fmt.Errorf("stop sandbox %s: unknown, %s", args[0], there), "rowmill sandbox list")
+				}
+			}
+			return a.stopSandboxes(c.Context(), list, yes, keepData)
+		},
+	}
+	c.Flags().BoolVar(&all, "all", false, "stop each sandbox of this directory (default false)")
+	c.Flags().BoolVar(&yes, "yes", false, "don't ask (default false)")
+	c.Flags().BoolVar(&keepData, "keep-data", false, "keep the data, to start again with them (default false)")
+	return c
+}
+
+func (a *app) stopSandboxes(ctx context.Context, list []sandbox.Instance, yes, keepData bool) error {
+	if len(list) == 0 {
+		fmt.Fprintln(a.stderr, "no sandboxes here")
+		return nil
+	}
+	if !keepData {
+		for _, in := range list {
+			fmt.Fprintf(a.stderr, "removes %s: %s, %s %s with %s in %s\n",
+				in.Name, in.State, in.Kind, in.Version, roundSize(in.Bytes), in.Dir)
+		}
+		if !yes {
+			f, ok := a.stdin.(term.File)
+			if !ok || !term.IsTerminal(f.Fd()) {
+				return usagef("--yes to remove the data, or --keep-data to keep them", "standard input is no terminal to ask on")
+			}
+			sure, err := askYes(ctx, a.stdin, a.stderr, "Stop and remove the data?")
+			if err != nil {
+				return err
+			}
+			if !sure {
+				return errors.New("nothing stopped")
+			}
+		}
+	}
+	var errs []error
+	for _, in := range list {
+		if err := sandbox.StopNamed(ctx, "", in.Name, keepData); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if keepData {
+			fmt.Fprintf(a.stdout, "stopped %s, data kept in %s\n", in.Name, in.Dir)
+		} else {
+			fmt.Fprintf(a.stdout, "stopped and removed %s\n", in.Name)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// askYes asks a question and reports whether the answer is yes. No answer is
+// no.
+func askYes(ctx context.Context, in io.Reader, out io.Writer, question string) (bool, error) {
+	fmt.Fprintf(out, "%s [y/N] ", question)
+	// A read from a terminal can't be interrupted: when ctx ends first, the
+	// goroutine stays until the process ends, which it then does.
+	answer := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(in).ReadString('\n')
+		answer <- strings.ToLower(strings.TrimSpace(line))
+	}()
+	select {
+	case <-ctx.Done():
+		fmt.Fprintln(out)
+		return false, context.Cause(ctx)
+	case line := <-answer:
+		return line == "y" || line == "yes", nil
+	}
+}
+
+// sandboxesJSON is what list prints; sizes are in bytes.
+type sandboxesJSON struct {
+	Format    string        `json:"format"`
+	Sandboxes []sandboxJSON `json:"sandboxes"`
+}
+
+type sandboxJSON struct {
+	Name         string    `json:"name"`
+	State        string    `json:"state"`
+	Kind         string    `json:"kind"`
+	Version      string    `json:"version"`
+	PID          int       `json:"pid"`
+	Memory       int64     `json:"memory_bytes"`
+	Disk         int64     `json:"disk_bytes,omitempty"`
+	Uptime       float64   `json:"uptime_seconds"`
+	Started      time.Time `json:"started"`
+	DataDir      string    `json:"data_dir"`
+	Socket       string    `json:"socket"`
+	Port         int       `json:"port,omitempty"`
+	PasswordFile string    `json:"password_file,omitempty"`
+	Target       string    `json:"target"`
+	Sandbox      string    `json:"sandbox"`
+}
+
+func describeSandbox(in sandbox.Instance, now time.Time) sandboxJSON {
+	d := sandboxJSON{
+		Name: in.Name, State: in.State, Kind: in.Kind, Version: in.Version, PID: in.PID, Memory: in.Options.Memory,
+		Disk: in.Bytes, Started: in.Started, DataDir: in.DataDir, Port: in.Port, PasswordFile: in.PasswordFile,
+		Sandbox: in.Options.Target(),
+	}
+	if in.State == sandbox.Running {
+		d.Socket, d.Target, d.Uptime = in.Socket, in.Info.Target(), now.Sub(in.Started).Seconds()
+	}
+	return d
+}
+
+// roundSize writes a size in MiB, for people.
+func roundSize(n int64) string { return fmt.Sprintf("%d MiB", (n+1<<19)>>20) }
+
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// atMostOneName is for commands with an optional name.
+func atMostOneName(hint string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return usagef(hint, "%s takes at most one name, not %d", c.Name(), len(args))
+		}
+		return nil
+	}
+}

@@ -1,0 +1,309 @@
+package rowmill_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/rowmill/rowmill"
+
+// anything in the table stands for every package of the module.
+const anything = "anything"
+
+// mayImport is the import rule: what of this module each package may import
+// outside its tests. docs/architecture.md has the same table for people, and
+// TestTreeDocs compares the two.
+var mayImport = map[string][]string{
+	"":                  {},
+	"rolling":           {},
+	"result":            {},
+	"sandbox":           {},
+	"engine":            {"rolling"},
+	"engine/mysql":      {"engine", "rolling"},
+	"engine/postgres":   {"engine", "rolling"},
+	"engine/sqlite":     {"engine", "rolling"},
+	"engine/null":       {"engine", "rolling"},
+	"engine/enginetest": {"engine", "rolling"},
+	"bench":             {"engine", "rolling", "result"},
+	"workload":          {"bench", "engine", "rolling"},
+	"probe":             {"engine", "result"},
+	"ingest":            {"engine", "rolling"},
+	"maintain":          {"engine", "rolling"},
+	"query":             {"engine", "rolling"},
+	"query/mysqlfront":  {"query"},
+	"report":            {"result"},
+	"sizing":            {"rolling", "result"},
+	"internal/testdb": {"engine", "engine/mysql", "engine/null", "engine/postgres", "engine/sqlite",
+		"rolling", "sandbox"},
+	"cmd/rowmill": {anything},
+}
+
+// engines are the packages that only cmd, internal/testdb and tests may name.
+var engines = []string{"engine/mysql", "engine/postgres", "engine/sqlite", "engine/null"}
+
+// namesEngines are the packages outside tests that may.
+var namesEngines = []string{"cmd/rowmill", "internal/testdb"}
+
+// testsMayAlsoImport is what any package's tests may import besides.
+var testsMayAlsoImport = slices.Concat(engines, []string{"internal/testdb", "engine/enginetest"})
+
+// listed is what `go list -json` says of a package.
+type listed struct {
+	ImportPath                         string
+	Imports, TestImports, XTestImports []string
+}
+
+func goList(t *testing.T) []listed {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", "./...")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, stderr.String())
+	}
+	var pkgs []listed
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p listed
+		err := dec.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatalf("go list: %v", err)
+		}
+		pkgs = append(pkgs, p)
+	}
+	if len(pkgs) < 5 {
+		t.Fatalf("go list found %d packages: run the test in the module's root", len(pkgs))
+	}
+	return pkgs
+}
+
+// breaches returns what of a package's imports the table forbids.
+func breaches(p listed) []string {
+	name := local(p.ImportPath)
+	allowed, known := mayImport[name]
+	if !known {
+		return []string{"package " + name + " is unknown: add it to the table here and to docs/architecture.md"}
+	}
+	if slices.Contains(allowed, anything) {
+		return nil
+	}
+	var out []string
+	check := func(kind string, imports, allowed []string) {
+		for _, path := range imports {
+			if path != module && !strings.HasPrefix(path, module+"/") {
+				continue
+			}
+			if dep := local(path); dep != name && !slices.Contains(allowed, dep) {
+				out = append(out, "package "+name+kind+" imports "+dep+
+					", which the table forbids: let the shared need sink into engine or rolling")
+			}
+		}
+	}
+	inTests := slices.Concat(allowed, testsMayAlsoImport)
+	check("", p.Imports, allowed)
+	check(" in its tests", p.TestImports, inTests)
+	check(" in its tests", p.XTestImports, inTests)
+	return out
+}
+
+// local returns an import path within the module, "" for its root.
+func local(path string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(path, module), "/")
+}
+
+func TestTreeImports(t *testing.T) {
+	for _, p := range goList(t) {
+		for _, b := range breaches(p) {
+			t.Error(b)
+		}
+	}
+}
+
+// The rule must be able to fail.
+func TestTreeImportRuleCatches(t *testing.T) {
+	for name, c := range map[string]struct {
+		pkg  listed
+		want int
+	}{
+		"unknown package":           {listed{ImportPath: module + "/helpers"}, 1},
+		"two breaches":              {listed{ImportPath: module + "/report", Imports: []string{module + "/engine", module + "/bench", "fmt"}}, 2},
+		"engine named by bench":     {listed{ImportPath: module + "/bench", Imports: []string{module + "/engine/mysql"}}, 1},
+		"one engine by another":     {listed{ImportPath: module + "/engine/mysql", Imports: []string{module + "/engine/null"}}, 1},
+		"test database in code":     {listed{ImportPath: module + "/bench", Imports: []string{module + "/internal/testdb"}}, 1},
+		"root in code":              {listed{ImportPath: module + "/bench", Imports: []string{module}}, 1},
+		"test database in tests":    {listed{ImportPath: module + "/bench", XTestImports: []string{module + "/internal/testdb"}}, 0},
+		"neighbour in tests":        {listed{ImportPath: module + "/report", TestImports: []string{module + "/bench"}}, 1},
+		"a package's external test": {listed{ImportPath: module + "/rolling", XTestImports: []string{module + "/rolling"}}, 0},
+		"command":                   {listed{ImportPath: module + "/cmd/rowmill", Imports: []string{module + "/engine/null"}}, 0},
+		"allowed":                   {listed{ImportPath: module + "/sizing", Imports: []string{module + "/result", "golang.org/x/sys/unix"}}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := breaches(c.pkg); len(got) != c.want {
+				t.Errorf("got %d breaches, want %d: %q", len(got), c.want, got)
+			}
+		})
+	}
+}
+
+func TestTreeOnlySomeNameEngines(t *testing.T) {
+	for pkg, allowed := range mayImport {
+		for _, e := range engines {
+			if slices.Contains(allowed, e) && !slices.Contains(namesEngines, pkg) {
+				t.Errorf("the table lets %s name %s: only %s and tests may", pkg, e, strings.Join(namesEngines, ", "))
+			}
+		}
+	}
+}
+
+// The table in the docs is the table of this test.
+func TestTreeDocs(t *testing.T) {
+	text, err := os.ReadFile("docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	quoted := regexp.MustCompile("`([^`]+)`")
+	words := func(s string) (out []string) {
+		for _, m := range quoted.FindAllStringSubmatch(s, -1) {
+			out = append(out, m[1])
+		}
+		return out
+	}
+	docs := map[string][]string{"": {}}
+	_, table, found := strings.Cut(string(text), "| package | may import, of ours |\n|---|---|\n")
+	if !found {
+		t.Fatal("docs/architecture.md has no table of imports")
+	}
+	for line := range strings.Lines(table) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 4 {
+			break
+		}
+		to := words(cells[2])
+		if strings.TrimSpace(cells[2]) == anything {
+			to = []string{anything}
+		}
+		for _, from := range words(cells[1]) {
+			docs[from] = to
+		}
+	}
+	for _, pkg := range slices.Sorted(maps.Keys(mayImport)) {
+		want, got := slices.Sorted(slices.Values(mayImport[pkg])), slices.Sorted(slices.Values(docs[pkg]))
+		if _, ok := docs[pkg]; !ok {
+			t.Errorf("docs/architecture.md: no row for %s", pkg)
+		} else if !slices.Equal(got, want) {
+			t.Errorf("docs/architecture.md: %s may import %v, the test says %v", pkg, got, want)
+		}
+		delete(docs, pkg)
+	}
+	for pkg := range docs {
+		t.Errorf("docs/architecture.md: %s is not in the test's table", pkg)
+	}
+}
+
+// Limits on the lines of a Go file: one subject each.
+const (
+	linesWarn = 500
+	linesMax  = 600
+)
+
+// vagueNames say nothing about what a package is for.
+var vagueNames = []string{"util", "utils", "common", "base", "pkg", "helpers", "misc"}
+
+// goFiles calls fn for each Go file of the tree, also those for other systems.
+func goFiles(t *testing.T, fn func(path string, text []byte)) {
+	t.Helper()
+	n := 0
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata"):
+			return filepath.SkipDir
+		case d.IsDir() || filepath.Ext(path) != ".go":
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		n++
+		fn(path, text)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n < 10 {
+		t.Fatalf("found %d Go files: run the test in the module's root", n)
+	}
+}
+
+func TestTreeFiles(t *testing.T) {
+	fset := token.NewFileSet()
+	goFiles(t, func(path string, text []byte) {
+		switch n := bytes.Count(text, []byte("\n")); {
+		case n > linesMax:
+			t.Errorf("%s has %d lines, more than %d: split it by subject", path, n, linesMax)
+		case n > linesWarn:
+			t.Logf("%s has %d lines, more than %d", path, n, linesWarn)
+		}
+		file, err := parser.ParseFile(fset, path, text, parser.SkipObjectResolution)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for _, dir := range append(strings.Split(filepath.ToSlash(filepath.Dir(path)), "/"), file.Name.Name) {
+			if slices.Contains(vagueNames, strings.TrimSuffix(dir, "_test")) {
+				t.Errorf("%s: a package or folder named %s: name it after what it is for", path, dir)
+			}
+		}
+		if !strings.HasSuffix(path, "_test.go") && hasInit(file) {
+			t.Errorf("%s: func init: pass what is needed to a constructor instead", path)
+		}
+	})
+}
+
+func hasInit(file *ast.File) bool {
+	return slices.ContainsFunc(file.Decls, func(d ast.Decl) bool {
+		fn, ok := d.(*ast.FuncDecl)
+		return ok && fn.Recv == nil && fn.Name.Name == "init"
+	})
+}
+
+func TestTreeFindsInit(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		want bool
+	}{
+		"function": {"package p\nfunc init() {}", true},
+		"method":   {"package p\ntype t int\nfunc (t) init() {}", false},
+		"variable": {"package p\nvar x = func() int { return 1 }()", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file, err := parser.ParseFile(token.NewFileSet(), "p.go", c.text, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := hasInit(file); got != c.want {
+				t.Errorf("hasInit = %v, want %v", got, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Runs every fuzz target of the module, one after the other: go takes only one
+# target of one package at a time.
+#
+#   scripts/fuzz.sh [TIME]      TIME for each target, as go reads it (20s)
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+time=${1:-20s}
+
+found=0
+packages=$(go list ./...)
+for package in $packages; do
+  targets=$(go test -list '^Fuzz' "$package" | grep '^Fuzz' || true)
+  for target in $targets; do
+    printf '== %s of %s, %s\n' "$target" "$package" "$time"
+    go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" "$package"
+    found=$((found + 1))
+  done
+done
+if [ "$found" = 0 ]; then
+  echo "fuzz: no fuzz target found" >&2
+  exit 1
+fi

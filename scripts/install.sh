@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# Installs what rowmill's build, tests and comparisons need, and only what is
+# missing, with apt. Starts no service, and touches none that is there.
+#
+#   scripts/install.sh WHAT...      WHAT: gcc mariadb rocksdb sysbench chromium
+set -euo pipefail
+
+say() { printf 'install: %s\n' "$*"; }
+fail() {
+  printf 'install: %s\n' "$*" >&2
+  exit 1
+}
+
+# Each thing: what it is for, the Debian packages, and a probe of the thing
+# itself, so that one from elsewhere counts, too.
+declare -A why=(
+  [gcc]="a C compiler, for the embedded SQLite and for -race"
+  [mariadb]="the MariaDB server, for private throw-away servers"
+  [rocksdb]="MariaDB's RocksDB storage engine"
+  [sysbench]="sysbench, to compare with"
+  [chromium]="a browser, for the tests of the HTML report"
+)
+declare -A packages=(
+  [gcc]="gcc libc6-dev"
+  [mariadb]="mariadb-server"
+  [rocksdb]="mariadb-plugin-rocksdb"
+  [sysbench]="sysbench"
+  [chromium]="chromium"
+)
+PATH=$PATH:/usr/sbin:/sbin
+has() {
+  case $1 in
+    gcc) printf '#include <stdlib.h>\nint main(void) { return 0; }\n' | "${CC:-gcc}" -x c -S -o - - >/dev/null 2>&1 ;;
+    mariadb) command -v mariadbd >/dev/null && command -v mariadb-install-db >/dev/null ;;
+    rocksdb) compgen -G '/usr/lib*/mysql/plugin/ha_rocksdb.so' >/dev/null ;;
+    sysbench) command -v sysbench >/dev/null ;;
+    chromium) command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null ;;
+  esac
+}
+
+[ $# -gt 0 ] || fail "say what: ${!packages[*]}"
+missing=()
+wanted=()
+for what in "$@"; do
+  [ -n "${packages[$what]:-}" ] || fail "unknown: $what; known: ${!packages[*]}"
+  if ! has "$what"; then
+    missing+=("$what")
+    read -ra names <<<"${packages[$what]}"
+    wanted+=("${names[@]}")
+    say "$what is missing (${why[$what]}): takes ${packages[$what]}"
+  fi
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+command -v apt-get >/dev/null || fail "there is no apt-get here: install by hand what Debian calls: ${wanted[*]}"
+as_root=()
+if [ "$(id -u)" != 0 ]; then
+  command -v sudo >/dev/null || fail "needs root or sudo to install: ${wanted[*]}"
+  as_root=(sudo)
+fi
+
+# Debian starts a service as it installs it, unless this file says no. One that
+# is there already is the machine's own and stays as it is.
+policy=/usr/sbin/policy-rc.d
+new_server=
+wrote_policy=
+restore() {
+  if [ -n "$wrote_policy" ]; then
+    "${as_root[@]}" rm -f "$policy"
+  fi
+}
+trap restore EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+case " ${missing[*]} " in
+  *" mariadb "* | *" rocksdb "*)
+    has mariadb || new_server=1
+    if [ ! -e "$policy" ]; then
+      wrote_policy=1
+      printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null
+      "${as_root[@]}" chmod 755 "$policy"
+    fi
+    ;;
+esac
+
+apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y "$@"; }
+# Package lists are fetched only where they are missing or too old to be of use.
+if ! apt --no-install-recommends --print-uris install "${wanted[@]}" >/dev/null 2>&1; then
+  say "fetching the package lists"
+  apt update || fail "the package lists can't be fetched: is this machine offline? Needed: ${wanted[*]}"
+  updated=1
+fi
+say "installing ${wanted[*]}"
+if ! apt --no-install-recommends install "${wanted[@]}"; then
+  [ -z "${updated:-}" ] || fail "can't install ${wanted[*]}: see above; is this machine offline?"
+  say "fetching newer package lists"
+  apt update || fail "the package lists can't be fetched: is this machine offline? Needed: ${wanted[*]}"
+  apt --no-install-recommends install "${wanted[@]}" || fail "can't install ${wanted[*]}: see above"
+fi
+
+# A server that came with us shall not start with the machine, either.
+if [ -n "$new_server" ] && command -v systemctl >/dev/null; then
+  "${as_root[@]}" systemctl disable mariadb >/dev/null 2>&1 ||
+    say "note: could not keep mariadb from starting with the machine: systemctl disable mariadb"
+fi
+for what in "${missing[@]}"; do
+  has "$what" || fail "$what was installed and still can't be used: see above"
+done
+say "done: ${missing[*]}"
