@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -70,6 +71,8 @@ type Insert struct {
 
 	mu      sync.Mutex
 	clients []*client
+	// warnings counts batches by what the server said of them.
+	warnings map[string]int64
 }
 
 // A table is one table of the workload and what is known of its rows.
@@ -315,6 +318,33 @@ func (w *Insert) Drop(ctx context.Context) error {
 	return nil
 }
 
+// maxWarnings bounds how many different warnings of the server are kept.
+const maxWarnings = 20
+
+func (w *Insert) warn(texts []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.warnings == nil {
+		w.warnings = map[string]int64{}
+	}
+	for _, text := range texts {
+		if _, known := w.warnings[text]; known || len(w.warnings) < maxWarnings {
+			w.warnings[text]++
+		}
+	}
+}
+
+// Warnings returns what the server said of batches, and of how many.
+func (w *Insert) Warnings() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []string
+	for _, text := range slices.Sorted(maps.Keys(w.warnings)) {
+		out = append(out, fmt.Sprintf("the server warned of %d batches: %s", w.warnings[text], text))
+	}
+	return out
+}
+
 // Sizes returns the size of all tables together.
 func (w *Insert) Sizes(ctx context.Context) (engine.Sizes, error) {
 	var sum engine.Sizes
@@ -351,8 +381,6 @@ type client struct {
 	// pending is the first row made ready and not acknowledged, for the
 	// roller: no period at or after it may be dropped.
 	pending atomic.Int64
-	// warnings counts batches that the server warned of.
-	warnings []string
 }
 
 // idle is a client's pending when there is none.
@@ -405,6 +433,9 @@ func (c *client) Do(ctx context.Context) error {
 	}
 	if want := c.rows.to - c.rows.from; ack.Rows != want {
 		return fmt.Errorf("insert into %s: the server acknowledged %d rows of %d", c.table.Name, ack.Rows, want)
+	}
+	if len(ack.Warnings) > 0 {
+		c.w.warn(ack.Warnings)
 	}
 	c.acknowledged()
 	return nil

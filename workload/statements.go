@@ -20,7 +20,7 @@ const shownRows = 2
 // rendered by the code that runs them; inserts with their first rows. It asks
 // nothing of the database. Periods that aren't measured yet are shown at an
 // assumed length.
-func (w *Insert) Statements(verify bool) ([]Statement, error) {
+func (w *Insert) Statements(dropExisting, verify bool) ([]Statement, error) {
 	var out []Statement
 	add := func(purpose string, step engine.Step) error {
 		text, err := w.db.Dialect().Render(step)
@@ -56,6 +56,11 @@ func (w *Insert) Statements(verify bool) ([]Statement, error) {
 		create, err := w.createStep(t)
 		if err != nil {
 			return nil, err
+		}
+		if dropExisting {
+			if err := add("drop the table if it exists, with its periods", engine.DropTable{Table: &t.Table, Partitions: create.Partitions}); err != nil {
+				return nil, err
+			}
 		}
 		if err := add("create the table", create); err != nil {
 			return nil, err

@@ -5,16 +5,28 @@ import (
 	"fmt"
 
 	"github.com/rowmill/rowmill/engine"
-	"github.com/rowmill/rowmill/result"
 	"github.com/rowmill/rowmill/rolling"
 )
 
 // Proof is what Verify found.
 type Proof struct {
-	result.Verified
-	Periods     []result.Period
+	// Expected rows were acknowledged and not dropped since; Found are there.
+	Expected, Found int64
+	// Checksum is true when the rows found are the very rows that were sent.
+	Checksum bool
+	// Periods are the same by period, where a row's period is known beforehand.
+	Periods []PeriodProof
+	// DroppedRows went with periods that were dropped.
 	DroppedRows int64
 	Warnings    []string
+}
+
+// PeriodProof is what Verify found in one period.
+type PeriodProof struct {
+	// Name is TABLE.PARTITION, From and To its bounds as text.
+	Name, From, To  string
+	Expected, Found int64
+	Checksum        bool
 }
 
 // verifyChunk is how many rows are made again at a time.
@@ -26,7 +38,7 @@ const verifyChunk = 1000
 // that were dropped are not expected. progress, if set, is called with the
 // number of rows read so far.
 func (w *Insert) Verify(ctx context.Context, progress func(rows int64)) (Proof, error) {
-	proof := Proof{Verified: result.Verified{Checksum: true}}
+	proof := Proof{Checksum: true}
 	if progress == nil {
 		progress = func(int64) {}
 	}
@@ -63,9 +75,9 @@ func (w *Insert) verify(ctx context.Context, t *table, proof *Proof, progress fu
 		}
 		want, ok := expected.match(i, &found)
 		proof.add(want, found.Rows, ok)
-		proof.Periods = append(proof.Periods, result.Period{
+		proof.Periods = append(proof.Periods, PeriodProof{
 			Name: t.Name + "." + p.Name, From: t.Grid.Format(p.From), To: t.Grid.Format(p.To),
-			Expected: want, Found: found.Rows, Checksum: &ok,
+			Expected: want, Found: found.Rows, Checksum: ok,
 		})
 	}
 	proof.doubt(t, expected)

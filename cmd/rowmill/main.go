@@ -25,6 +25,8 @@ const (
 	exitDone   = 0
 	exitFailed = 1
 	exitUsage  = 2
+	// exitInterrupted is what shells give for a program ended by Ctrl-C.
+	exitInterrupted = 130
 )
 
 func main() {
@@ -60,8 +62,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintf(stderr, "Try: %s\n", hint)
 	}
 	var usage *usageError
-	if errors.As(err, &usage) {
+	switch {
+	case errors.As(err, &usage):
 		return exitUsage
+	case errors.Is(err, errInterrupted):
+		return exitInterrupted
 	}
 	return exitFailed
 }
@@ -108,6 +113,7 @@ it grows, and explains where it falls and why.`),
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usagef(c.CommandPath()+" --help", "%w", err)
 	})
+	root.AddCommand(a.benchCommand())
 	root.AddCommand(a.versionCommand())
 	root.AddCommand(a.sandboxCommand())
 	root.AddCommand(a.reportCommand())

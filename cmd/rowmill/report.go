@@ -52,28 +52,34 @@ func (a *app) reportCommand() *cobra.Command {
 	return c
 }
 
-// report writes what the flags ask for. The text goes to standard output
-// unless something else does.
-func (a *app) report(f reportFlags, paths []string) error {
-	outputs := []struct {
-		flag, path string
-		write      func(io.Writer, []result.Record) error
-	}{
+// An output is a file that the flags ask for.
+type output struct {
+	flag, path string
+	write      func(io.Writer, []result.Record) error
+}
+
+func (f reportFlags) outputs() []output {
+	return []output{
 		{"--html", f.html, report.HTML},
 		{"--png", f.png, func(w io.Writer, recs []result.Record) error {
 			return report.PNG(w, recs, report.PNGOptions{Title: f.title, Log: f.log})
 		}},
 		{"--md", f.md, report.Markdown},
 	}
+}
+
+// check refuses two outputs in one place. command is what to try instead,
+// before the flags.
+func (f reportFlags) check(command string) error {
 	taken := ""
 	if f.json {
 		taken = "--json"
 	}
 	files := map[string]string{}
-	for _, o := range outputs {
+	for _, o := range f.outputs() {
 		switch {
 		case o.path == "-" && taken != "":
-			return usagef("rowmill report "+paths[0]+" "+o.flag+" FILE", "%s and %s can't both be standard output", taken, o.flag)
+			return usagef(command+" "+o.flag+" FILE", "%s and %s can't both be standard output", taken, o.flag)
 		case o.path == "-":
 			taken = o.flag
 		case o.path != "":
@@ -84,14 +90,29 @@ func (a *app) report(f reportFlags, paths []string) error {
 			files[clean] = o.flag
 		}
 	}
+	return nil
+}
+
+func (a *app) report(f reportFlags, paths []string) error {
+	if err := f.check("rowmill report " + paths[0]); err != nil {
+		return err
+	}
 	recs, err := readRecords(paths)
 	if err != nil {
 		return err
 	}
-	for _, o := range outputs {
+	return a.writeReports(f, recs)
+}
+
+// writeReports writes what the flags ask for. The text goes to standard output
+// unless something else does.
+func (a *app) writeReports(f reportFlags, recs []result.Record) error {
+	taken := f.json
+	for _, o := range f.outputs() {
 		if o.path == "" {
 			continue
 		}
+		taken = taken || o.path == "-"
 		if err := a.writeOutput(o.path, func(w io.Writer) error { return o.write(w, recs) }); err != nil {
 			return err
 		}
@@ -99,7 +120,7 @@ func (a *app) report(f reportFlags, paths []string) error {
 	switch {
 	case f.json:
 		return report.JSON(a.stdout, recs)
-	case taken == "":
+	case !taken:
 		return report.Text(a.stdout, recs)
 	}
 	return nil

@@ -1,0 +1,308 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/rowmill/rowmill/bench"
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/result"
+	"github.com/rowmill/rowmill/workload"
+)
+
+// benchFlags are the flags of `rowmill bench insert`.
+type benchFlags struct {
+	target, preset, method string
+	layouts                []string
+	rows                   int64
+	maxTime, interval      time.Duration
+	writers, batch         int
+	indexes                int
+	rate                   float64
+	seed                   uint64
+	periodRows             int64
+	keepPeriods            int
+	tablePerWriter         bool
+	out                    string
+	reports                reportFlags
+	dropExisting           bool
+	noVerify               bool
+	printSQL               bool
+
+	// Flags whose default is the preset's are only used when given.
+	indexesGiven, tablePerWriterGiven bool
+}
+
+const (
+	defaultRows     = 1000000
+	defaultInterval = time.Second
+)
+
+func (a *app) benchCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "bench WORKLOAD",
+		Short: "Measure a database with a workload",
+		Long: "Measure a database with a workload: insert fills a table and shows how the\n" +
+			"insert rate goes as it grows.",
+		Example: "  rowmill bench insert --layout plain,rolling --html run.html\n" +
+			"  rowmill bench insert --help",
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("rowmill bench insert --help", "unknown workload %q: there is insert", args[0])
+			}
+			return c.Help()
+		},
+	}
+	c.AddCommand(a.benchInsertCommand())
+	return c
+}
+
+func (a *app) benchInsertCommand() *cobra.Command {
+	var f benchFlags
+	var presets strings.Builder
+	for _, p := range workload.Presets() {
+		fmt.Fprintf(&presets, "  %-11s %s\n", p[0], p[1])
+	}
+	c := &cobra.Command{
+		Use:   "insert",
+		Short: "Fill a table and show how the insert rate goes as it grows",
+		Long: "Fill a table, and show how the insert rate goes as it grows. Several layouts are\n" +
+			"measured one after the other: plain is one table, rolling the same table cut\n" +
+			"into periods of which two fit into memory.\n\n" +
+			"On the server it creates the preset's table, fills it, reads it back as a proof\n" +
+			"and leaves it there; where several layouts are measured, each one's table is\n" +
+			"dropped before the next. A table that exists already is refused, unless\n" +
+			"--drop-existing is given. Private servers and temporary files are removed.\n\n" +
+			"Ctrl-C ends the run and reports what was measured.\n\n" +
+			"Presets:\n" + strings.TrimRight(presets.String(), "\n"),
+		Example: "  rowmill bench insert --layout plain,rolling --html run.html\n" +
+			"  rowmill bench insert --target 'sandbox:mariadb?memory=64MB' --preset classic \\\n" +
+			"      --layout plain,rolling --rows 1.5M --writers 2 --batch 1000 --out run.jsonl",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("rowmill bench insert --help", "unexpected argument %q: everything is a flag", args[0])
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, _ []string) error {
+			f.indexesGiven = c.Flags().Changed("indexes")
+			f.tablePerWriterGiven = c.Flags().Changed("table-per-writer")
+			if !c.Flags().Changed("rows") && f.maxTime == 0 {
+				f.rows = defaultRows
+			}
+			return a.benchInsert(c.Context(), f)
+		},
+	}
+	f.define(c.Flags())
+	return c
+}
+
+func (f *benchFlags) define(flags *pflag.FlagSet) {
+	flags.SortFlags = false
+	flags.StringVar(&f.target, "target", "sqlite:", targetHelp+"\n`URL`")
+	flags.StringVar(&f.preset, "preset", "classic", "`name` of the table and its rows, see above")
+	flags.StringSliceVar(&f.layouts, "layout", []string{workload.Plain}, "layouts to measure, `list` of "+strings.Join(workload.Layouts(), ", "))
+	flags.Var(countValue{n: &f.rows}, "rows", "rows to insert, such as 1500000, 1_500_000 or 1.5M (default 1M, none with --max-time)")
+	flags.DurationVar(&f.maxTime, "max-time", 0, "end after this `time`, such as 90s or 2h (default none)")
+	flags.IntVar(&f.writers, "writers", 1, "clients that insert at once, each on a connection of its own; `N`")
+	flags.IntVar(&f.batch, "batch", 0, "rows in one transaction, `N` (default the preset's)")
+	flags.StringVar(&f.method, "method", "", "how to insert: `single`, multi, prepared or load (default the engine's fastest)")
+	flags.IntVar(&f.indexes, "indexes", 0, "secondary indexes, the preset's first `N` (default the preset's)")
+	flags.Var(rateValue{&f.rate}, "rate", "rows per second to offer, whether the database keeps up or not (default as fast as it goes)")
+	flags.Uint64Var(&f.seed, "seed", 1, "`number` that all rows derive from")
+	flags.DurationVar(&f.interval, "interval", defaultInterval, "`time` between two readings of all figures")
+	flags.Var(countValue{n: &f.periodRows, auto: true}, "period-rows", "rows of a rolling table's period; auto fits two periods into the database's cache")
+	flags.IntVar(&f.keepPeriods, "keep-periods", 0, "drop the oldest of more than `N` periods while inserts run (default keep all)")
+	flags.BoolVar(&f.tablePerWriter, "table-per-writer", false, "give each client a table of its own (default the preset's)")
+	flags.StringVar(&f.out, "out", "", "write the run record to this `file`, replacing it (default none)")
+	flags.StringVar(&f.reports.html, "html", "", "write an HTML page with charts to this `file` (default none)")
+	flags.StringVar(&f.reports.png, "png", "", "write a picture of the rate to this `file` (default none)")
+	flags.StringVar(&f.reports.md, "md", "", "write Markdown tables to this `file` (default none)")
+	flags.BoolVar(&f.reports.json, "json", false, "print the summaries as JSON instead of text (default false)")
+	flags.BoolVar(&f.dropExisting, "drop-existing", false, "drop tables of these names that exist, with all their rows (default false)")
+	flags.BoolVar(&f.noVerify, "no-verify", false, "don't read the table back at the end (default false)")
+	flags.BoolVar(&f.printSQL, "print-sql", false, "print every statement that the run would use, and run nothing (default false)")
+}
+
+// check refuses flags that make no sense, before anything is started.
+func (f *benchFlags) check() error {
+	const help = "rowmill bench insert --help"
+	if len(f.layouts) == 0 {
+		return usagef(help, "--layout: name at least one of %s", strings.Join(workload.Layouts(), ", "))
+	}
+	for i, l := range f.layouts {
+		if !slices.Contains(workload.Layouts(), l) {
+			return usagef(help, "--layout: unknown layout %q: there are %s", l, strings.Join(workload.Layouts(), ", "))
+		}
+		if slices.Contains(f.layouts[:i], l) {
+			return usagef(help, "--layout: %s is named twice", l)
+		}
+	}
+	if _, err := checkTarget(f.target); err != nil {
+		return usagef(hintOf(err), "--target: %w", err)
+	}
+	switch {
+	case f.rows == 0 && f.maxTime == 0:
+		return usagef("--rows 1M, or --max-time 60s", "--rows 0: a run needs an end")
+	case f.maxTime < 0:
+		return usagef(help, "--max-time %v is negative", f.maxTime)
+	case f.writers < 1:
+		return usagef(help, "--writers %d: want at least 1", f.writers)
+	case f.batch < 0:
+		return usagef(help, "--batch %d: want at least 1, or 0 for the preset's", f.batch)
+	case f.keepPeriods < 0:
+		return usagef(help, "--keep-periods %d: want at least 1, or 0 to keep all", f.keepPeriods)
+	case f.keepPeriods > 0 && !slices.Contains(f.layouts, workload.Rolling):
+		return usagef("--layout rolling", "--keep-periods: layout plain has no periods to drop")
+	case f.periodRows > 0 && !slices.Contains(f.layouts, workload.Rolling):
+		return usagef("--layout rolling", "--period-rows: layout plain has no periods")
+	}
+	for _, o := range append(f.reports.outputs(), output{flag: "--out", path: f.out}) {
+		if o.path == "" || o.path == "-" {
+			continue
+		}
+		if st, err := os.Stat(filepath.Dir(o.path)); err != nil || !st.IsDir() {
+			return usagef("mkdir -p "+filepath.Dir(o.path), "%s %s: there is no folder %s", o.flag, o.path, filepath.Dir(o.path))
+		}
+	}
+	if f.out == "-" {
+		return usagef("--out /dev/stdout", "--out -: the record can't share standard output with the summary")
+	}
+	for _, o := range f.reports.outputs() {
+		if f.out != "" && o.path != "" && filepath.Clean(f.out) == filepath.Clean(o.path) {
+			return usagef("give each its own file", "--out and %s can't both be %s", o.flag, o.path)
+		}
+	}
+	return f.reports.check("rowmill bench insert")
+}
+
+// insertOptions returns the workload's options for a layout.
+func (f *benchFlags) insertOptions(layout string) workload.InsertOptions {
+	o := workload.InsertOptions{
+		Preset: f.preset, Layout: layout, Seed: f.seed, Rows: f.rows, Writers: f.writers, Batch: f.batch,
+		Method: engine.Method(f.method), PeriodRows: f.periodRows, KeepPeriods: f.keepPeriods,
+	}
+	if f.indexesGiven {
+		o.Indexes = &f.indexes
+	}
+	if f.tablePerWriterGiven {
+		o.TablePerWriter = &f.tablePerWriter
+	}
+	return o
+}
+
+// config returns how to run the workload.
+func (f *benchFlags) config(o workload.InsertOptions) bench.Config {
+	return bench.Config{
+		Operation: "insert", Clients: o.Writers, Batch: o.Batch, Rows: f.rows, MaxTime: f.maxTime,
+		Rate: f.rate, Interval: f.interval,
+	}
+}
+
+// benchInsert runs the layouts one after the other, and reports what was
+// measured however far that went.
+func (a *app) benchInsert(ctx context.Context, f benchFlags) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	if err := f.tryOut(); err != nil {
+		return err
+	}
+	if f.printSQL {
+		return a.printSQL(f)
+	}
+	out, err := openRecord(f.out)
+	if err != nil {
+		return err
+	}
+	recs, err := a.runLayouts(ctx, f, out)
+	if len(recs) == 0 {
+		return errors.Join(err, out.close())
+	}
+	return errors.Join(err, out.close(), a.writeReports(f.reports, recs))
+}
+
+// tryOut completes the options of each layout on a database that can do
+// nothing, so that what they refuse is a usage error and known at once.
+func (f *benchFlags) tryOut() error {
+	for _, layout := range f.layouts {
+		db, err := dryTarget(f.target)
+		if err != nil {
+			return usagef(hintOf(err), "--target: %w", err)
+		}
+		w, err := workload.NewInsert(db, f.insertOptions(layout))
+		if err == nil {
+			cfg := f.config(w.Options())
+			err = cfg.Validate()
+		}
+		if err != nil {
+			hint := hintOf(err)
+			if hint == "" {
+				hint = "rowmill bench insert --help"
+			}
+			return usagef(hint, "%w", err)
+		}
+	}
+	return nil
+}
+
+// runLayouts measures the layouts in order and returns the records of those
+// that began. It ends at the first failure.
+func (a *app) runLayouts(ctx context.Context, f benchFlags, out *recordFile) (recs []result.Record, err error) {
+	ctx, interrupt := context.WithCancel(ctx)
+	defer interrupt()
+	show := a.newProgress(interrupt)
+	defer show.Close()
+	for i, layout := range f.layouts {
+		r := &insertRun{f: f, layout: layout, args: a.args, out: out, show: show, first: i == 0}
+		rec, err := r.run(ctx)
+		if rec != nil {
+			recs = append(recs, *rec)
+		}
+		if err == nil && ctx.Err() != nil {
+			err = errInterrupted
+		}
+		if err != nil {
+			return recs, fmt.Errorf("layout %s: %w", layout, err)
+		}
+	}
+	return recs, nil
+}
+
+// printSQL prints the statements of each layout, and does nothing.
+func (a *app) printSQL(f benchFlags) error {
+	for _, layout := range f.layouts {
+		db, err := dryTarget(f.target)
+		if err != nil {
+			return err
+		}
+		w, err := workload.NewInsert(db, f.insertOptions(layout))
+		if err != nil {
+			return err
+		}
+		all, err := w.Statements(f.dropExisting, !f.noVerify)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(a.stdout, "-- layout %s on %s\n", layout, db.Info().Engine)
+		purpose := ""
+		for _, s := range all {
+			if s.Purpose != purpose {
+				fmt.Fprintf(a.stdout, "\n-- %s\n", s.Purpose)
+				purpose = s.Purpose
+			}
+			fmt.Fprintf(a.stdout, "%s;\n", s.SQL)
+		}
+		fmt.Fprintln(a.stdout)
+	}
+	return nil
+}

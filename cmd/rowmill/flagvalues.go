@@ -1,0 +1,93 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// countUnits are what counts may end in: decimal, as rows are counted.
+var countUnits = map[byte]float64{'k': 1e3, 'K': 1e3, 'm': 1e6, 'M': 1e6, 'g': 1e9, 'G': 1e9}
+
+// parseCount reads a number of things: 1500000, 1_500_000, 1.5M, 10k, 1e6.
+func parseCount(s string) (float64, error) {
+	wrong := fmt.Errorf("%q is no number; write it like 1500000, 1_500_000, 1.5M or 10k", s)
+	number, unit := s, 1.0
+	if s != "" {
+		if u, ok := countUnits[s[len(s)-1]]; ok {
+			number, unit = s[:len(s)-1], u
+		}
+	}
+	if strings.ContainsAny(number, "xXpP+") {
+		return 0, wrong // strconv would take hexadecimal
+	}
+	v, err := strconv.ParseFloat(strings.ReplaceAll(number, "_", ""), 64)
+	v *= unit
+	switch {
+	case err != nil || math.IsNaN(v) || math.IsInf(v, 0):
+		return 0, wrong
+	case v < 0:
+		return 0, fmt.Errorf("%s is negative", s)
+	}
+	return v, nil
+}
+
+// A countValue is a flag that holds a whole number: see parseCount.
+type countValue struct {
+	n    *int64
+	auto bool // takes "auto", as 0
+}
+
+func (c countValue) Set(s string) error {
+	if c.auto && s == "auto" {
+		*c.n = 0
+		return nil
+	}
+	v, err := parseCount(s)
+	if err != nil {
+		return err
+	}
+	// Beyond 2^53 a float64 no longer holds every whole number.
+	if v != math.Trunc(v) || v > 1<<53 {
+		return fmt.Errorf("%s is no whole number up to 2^53", s)
+	}
+	if c.auto && v == 0 {
+		return fmt.Errorf("0 makes no sense; give a number, or auto")
+	}
+	*c.n = int64(v)
+	return nil
+}
+
+func (c countValue) String() string {
+	if c.auto && *c.n == 0 {
+		return "auto"
+	}
+	return strconv.FormatInt(*c.n, 10)
+}
+
+func (c countValue) Type() string { return "N" }
+
+// A rateValue is a flag that holds a rate per second: 20000, 20k, 0.5.
+type rateValue struct{ v *float64 }
+
+func (r rateValue) Set(s string) error {
+	v, err := parseCount(strings.TrimSuffix(s, "/s"))
+	if err != nil {
+		return err
+	}
+	if v == 0 {
+		return fmt.Errorf("0 rows/s never ends; leave the flag out for as fast as it goes")
+	}
+	*r.v = v
+	return nil
+}
+
+func (r rateValue) String() string {
+	if *r.v == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(*r.v, 'g', -1, 64)
+}
+
+func (r rateValue) Type() string { return "R/s" }

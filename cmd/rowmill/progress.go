@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/rowmill/rowmill/report"
+	"github.com/rowmill/rowmill/result"
+)
+
+// progress shows runs while they go. liveView draws them on a terminal, lines
+// prints them anywhere else.
+type progress interface {
+	Begin(result.Run)
+	Interval(result.Interval)
+	End(result.Summary)
+	Note(text string)
+	Close()
+}
+
+// newProgress returns the kind of progress that fits stderr. interrupt is
+// called when the user asks the live view to stop.
+func (a *app) newProgress(interrupt context.CancelFunc) progress {
+	if isTerminal(a.stderr) {
+		return newLiveView(a.stderr, a.stdin, interrupt)
+	}
+	return &lines{w: a.stderr}
+}
+
+// lines prints a line for each interval. Its methods may be called from
+// several goroutines.
+type lines struct {
+	mu    sync.Mutex
+	w     io.Writer
+	total int64
+}
+
+func (l *lines) print(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	fmt.Fprintln(l.w, text)
+}
+
+func (l *lines) Begin(run result.Run) {
+	l.total = run.Rows
+	l.print(run.Name + ", " + run.Target)
+	l.print(report.LineHeader())
+}
+
+func (l *lines) Interval(iv result.Interval) { l.print(report.Line(iv, l.total)) }
+
+func (l *lines) End(result.Summary) {}
+
+func (l *lines) Note(text string) { l.print(text) }
+
+func (l *lines) Close() {}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/engine/mysql"
+	"github.com/rowmill/rowmill/engine/null"
+	"github.com/rowmill/rowmill/engine/sqlite"
+	"github.com/rowmill/rowmill/sandbox"
+)
+
+// schemes lists the targets that there are, for messages.
+const schemes = "sqlite:PATH, mariadb://USER@HOST/DB, mysql://USER@HOST/DB, sandbox:mariadb?memory=64MB, null:"
+
+// targetHelp explains --target.
+const targetHelp = `database to use:
+sqlite:PATH (no PATH: a temporary file), null: (accepts and counts),
+mariadb://USER@HOST:PORT/DB, mysql://USER@HOST:PORT/DB,
+sandbox:mariadb?memory=64MB (a private server for this run)`
+
+// A target is an open database with what was started for it.
+type target struct {
+	engine.DB
+	// text is the target as it was given, for records.
+	text string
+	// server is the private server; nil for other targets.
+	server *sandbox.Server
+	// fresh tells that nothing of an earlier run can be there.
+	fresh bool
+	// clean removes what was made for it.
+	clean func() error
+}
+
+// checkTarget parses a target and refuses what no engine could open.
+func checkTarget(text string) (engine.Target, error) {
+	if text == "sandbox" || strings.HasPrefix(text, "sandbox:") {
+		o, err := sandbox.ParseTarget(text)
+		if err != nil {
+			return engine.Target{}, err
+		}
+		return engine.Target{Scheme: "sandbox", Path: o.Kind}, nil
+	}
+	t, err := engine.ParseTarget(text)
+	if err != nil {
+		return t, err
+	}
+	switch t.Scheme {
+	case "sqlite", "mysql", "mariadb", "null":
+		return t, nil
+	}
+	return t, engine.Hinted(fmt.Errorf("target %s: unknown scheme %q", t, t.Scheme), "%s", schemes)
+}
+
+// openTarget opens a target, starting a private server where it asks for one.
+// note gets lines about what takes long.
+func openTarget(ctx context.Context, text string, note func(string)) (_ *target, err error) {
+	t, err := checkTarget(text)
+	if err != nil {
+		return nil, err
+	}
+	out := &target{text: text, clean: func() error { return nil }}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, out.clean())
+		}
+	}()
+	switch t.Scheme {
+	case "null":
+		out.fresh = true
+		out.DB, err = opened(null.Open(t))
+	case "sqlite":
+		if t.Path == "" {
+			out.fresh = true
+			if t.Path, out.clean, err = tempFile(); err != nil {
+				return nil, err
+			}
+		}
+		out.DB, err = opened(sqlite.Open(ctx, t))
+	case "mysql", "mariadb":
+		out.DB, err = opened(mysql.Open(ctx, t))
+	case "sandbox":
+		err = out.startServer(ctx, note)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// opened makes a nil interface of a failed opening's nil pointer.
+func opened[T engine.DB](db T, err error) (engine.DB, error) {
+	if err != nil {
+		return nil, err
+	}
+	return db, nil
+}
+
+// dryTarget returns a database that renders statements and can do nothing
+// else. It starts and touches nothing.
+func dryTarget(text string) (engine.DB, error) {
+	t, err := checkTarget(text)
+	if err != nil {
+		return nil, err
+	}
+	switch t.Scheme {
+	case "null":
+		return opened(null.Open(t))
+	case "sqlite":
+		return sqlite.Dry(t)
+	case "sandbox":
+		o, err := sandbox.ParseTarget(text)
+		if err != nil {
+			return nil, err
+		}
+		t, err := engine.ParseTarget(o.Kind + "://" + sandbox.User + "@localhost/" + sandbox.Database + "?engine=" + o.Storage)
+		if err != nil {
+			return nil, err
+		}
+		return mysql.Dry(t)
+	default:
+		return mysql.Dry(t)
+	}
+}
+
+// startServer starts the private server and connects to it.
+func (t *target) startServer(ctx context.Context, note func(string)) error {
+	o, err := sandbox.ParseTarget(t.text)
+	if err != nil {
+		return err
+	}
+	note("starting a private " + o.Kind + " server")
+	t.server, err = sandbox.Start(ctx, o, func(format string, args ...any) { note(fmt.Sprintf(format, args...)) })
+	if err != nil {
+		if errors.Is(err, sandbox.ErrNotInstalled) {
+			return engine.Hinted(err, "apt-get install mariadb-server, or --target sqlite:")
+		}
+		return err
+	}
+	// A stop takes its own time, not the rest of an interrupted run's.
+	t.clean = func() error { return t.server.Stop(context.WithoutCancel(ctx)) }
+	t.fresh = o.Keep == ""
+	at, err := engine.ParseTarget(t.server.Target())
+	if err != nil {
+		return err
+	}
+	t.DB, err = opened(mysql.Open(ctx, at))
+	return err
+}
+
+// died returns what is closed when the private server ends, and why it did.
+func (t *target) died() (<-chan struct{}, func() error) {
+	if t.server == nil {
+		return nil, nil
+	}
+	return t.server.Done(), func() error {
+		if err := t.server.Err(); err != nil {
+			return err
+		}
+		return errors.New("the private server has ended")
+	}
+}
+
+// close closes the database and removes what was made for it.
+func (t *target) close() error { return errors.Join(t.DB.Close(), t.clean()) }
+
+// tempPrefix names temporary SQLite files, before the process that owns them.
+const tempPrefix = "sqlite-"
+
+// tempFile makes a place for a temporary SQLite file under the working
+// directory, as the private servers have theirs: /tmp is often memory, which
+// would make a benchmark of it meaningless. What killed processes left there
+// is removed.
+func tempFile() (path string, clean func() error, err error) {
+	root := sandbox.DefaultRoot
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		return "", nil, fmt.Errorf("make a temporary SQLite file: %w", err)
+	}
+	left, err := filepath.Glob(filepath.Join(root, tempPrefix+"*"))
+	if err != nil {
+		return "", nil, err
+	}
+	for _, dir := range left {
+		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), tempPrefix), "-")
+		n, err := strconv.Atoi(pid)
+		if err == nil && n > 0 && errors.Is(syscall.Kill(n, 0), syscall.ESRCH) {
+			_ = os.RemoveAll(dir) // it may be somebody else's; then it stays
+		}
+	}
+	dir, err := os.MkdirTemp(root, fmt.Sprintf("%s%d-", tempPrefix, os.Getpid()))
+	if err != nil {
+		return "", nil, fmt.Errorf("make a temporary SQLite file: %w", err)
+	}
+	return filepath.Join(dir, "rowmill.db"), func() error { return os.RemoveAll(dir) }, nil
+}
