@@ -5,7 +5,8 @@
 // is done. In an open loop operations have a schedule, so many a second, which
 // doesn't wait for anybody: an operation that finds all clients busy is begun
 // late, and its response time counts from when it was due, so that overload is
-// seen as what it is.
+// seen as what it is. Timers begin an operation up to a millisecond late; in a
+// response time, that is the client's share.
 //
 // Out come a result.Interval at each tick and, at the end, an Outcome. Only
 // acknowledged operations count. What a run can't go on without (its server,
@@ -28,7 +29,8 @@ type Workload interface {
 	Client(ctx context.Context, n int) (Client, error)
 	// Background does what goes on beside the clients, such as creating
 	// partitions ahead, until ctx ends. It reports what it did by event.
-	// Its error ends the run.
+	// Its error ends the run. Background is to return soon after ctx ended:
+	// the run waits for it, so that no event is lost.
 	Background(ctx context.Context, event func(what, object string, began time.Time)) error
 }
 
@@ -38,10 +40,11 @@ type Client interface {
 	// is the client's own work and not part of the operation's time.
 	Prepare(rows int)
 	// Do performs what Prepare made ready and returns once the database has
-	// acknowledged it.
+	// acknowledged it. It is to return soon after ctx ended.
 	Do(ctx context.Context) error
 	// Recover makes the client ready to Do the same operation again after an
-	// error that engine.Retryable reports.
+	// error that engine.Retryable reports. It is called again for the same
+	// error while what it returns is Retryable or ErrUnreachable.
 	Recover(ctx context.Context, failed error) error
 	// Close ends the client. An operation that was made ready and not
 	// acknowledged is then known to be in doubt.
@@ -66,13 +69,19 @@ type Config struct {
 	// Interval is how often figures are taken; 0 is a second.
 	Interval time.Duration
 	// Grace is how long operations under way may take once the run is to
-	// end, before they are broken off; 0 is 10 seconds.
+	// end, before they are broken off; 0 is 10 seconds. It is 2 seconds at
+	// most once the run has failed, and none once the server died.
 	Grace time.Duration
-	// Sample, if set, returns the figures of the interval that ends now.
+	// Sample, if set, returns the figures of the interval that ends now. ctx
+	// ends after an interval's time (at least 0.1, at most 2 seconds): a stuck
+	// server is not to hold up the run. Sample and Observe are never called
+	// at the same time.
 	Sample func(ctx context.Context, elapsed time.Duration) map[string]float64
-	// Observe gets each interval as it ends. Its error ends the run.
+	// Observe gets each interval as it ends. Its error ends the run. The last
+	// interval is observed however the run ended.
 	Observe func(result.Interval) error
-	// Died, if set, is closed when the server is gone; Death then says why.
+	// Died, if set, is closed when the server is gone; Death, if set, then
+	// says why.
 	Died  <-chan struct{}
 	Death func() error
 }
@@ -117,11 +126,18 @@ const (
 type Outcome struct {
 	// Stopped is one of the Stopped reasons.
 	Stopped string
-	// Err is what a failed run failed of.
+	// Err is what a failed run failed of: errors.Join of all failures that
+	// differ, the server's death first.
 	Err error
 	// Rows were acknowledged, in Elapsed.
 	Rows    int64
 	Elapsed time.Duration
+	// Backlog is how many operations of an open loop were due when the run
+	// stopped and are not acknowledged.
+	Backlog int64
+	// BrokenOff is how many operations were under way when the grace time was
+	// up. Whether the database has performed them is not known.
+	BrokenOff int64
 }
 
 // Run runs the workload until its rows or its time are up, ctx ends or

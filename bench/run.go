@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -22,22 +22,31 @@ type run struct {
 	marks    marks
 	start    time.Time
 
+	// stop is closed, once, when no further operation is to begin; failed,
+	// once, when that is or becomes a failure's doing.
+	stop     chan struct{}
+	failed   chan struct{}
+	stopping atomic.Bool
+
+	mu        sync.Mutex
+	stopped   string        // why
+	stoppedAt time.Duration // since the start
+	failures  []error
+	ofClients int  // how many of the failures are clients'
+	died      bool // the server; its death is the first of the failures
+	events    []result.Event
+
+	_    [64]byte     // what follows is written at each operation, the rest is read
 	next atomic.Int64 // the next operation to begin
 	rows atomic.Int64 // acknowledged
-
-	// stop is closed, once, when no further operation is to begin.
-	stop     chan struct{}
-	stopping atomic.Bool
-	mu       sync.Mutex
-	stopped  string // why
-	err      error  // the first failure
-	events   []result.Event
+	_    [64]byte
 }
 
 func newRun(cfg Config) *run {
-	r := &run{cfg: cfg, stop: make(chan struct{})}
-	if cfg.Rows > 0 {
-		r.ops = (cfg.Rows + int64(cfg.Batch) - 1) / int64(cfg.Batch)
+	r := &run{cfg: cfg, stop: make(chan struct{}), failed: make(chan struct{})}
+	r.ops = cfg.Rows / int64(cfg.Batch)
+	if cfg.Rows%int64(cfg.Batch) > 0 {
+		r.ops++
 	}
 	r.schedule = newSchedule(cfg.Rate, cfg.Batch, r.ops)
 	r.figures = newCollector(cfg.Clients, r.schedule.open())
@@ -50,19 +59,23 @@ func (r *run) open(ctx context.Context, w Workload) error {
 	for n := range r.cfg.Clients {
 		c, err := w.Client(ctx, n)
 		if err != nil {
-			return errors.Join(fmt.Errorf("client %d: %w", n+1, err), r.close())
+			return errors.Join(fmt.Errorf("client %d: %w", n+1, err), r.close(nil))
 		}
 		r.clients = append(r.clients, c)
 	}
 	return nil
 }
 
-func (r *run) close() error {
-	var err error
-	for _, c := range r.clients {
-		err = errors.Join(err, c.Close())
+// close closes the clients. One that was broken off has lost its connection
+// by that: what its Close says of it is no failure.
+func (r *run) close(brokenOff []bool) error {
+	var errs []error
+	for n, c := range r.clients {
+		if err := c.Close(); err != nil && (brokenOff == nil || !brokenOff[n]) {
+			errs = append(errs, fmt.Errorf("close client %d: %w", n+1, err))
+		}
 	}
-	return err
+	return errors.Join(errs...)
 }
 
 // execute runs the clients, the background work and the ticker to their end.
@@ -78,81 +91,175 @@ func (r *run) execute(ctx context.Context, w Workload) Outcome {
 	var helpers, clients sync.WaitGroup
 	helpers.Go(func() {
 		if err := w.Background(background, r.event); err != nil && background.Err() == nil {
-			r.end(StoppedFailed, err)
+			r.fail(err)
 		}
 	})
+	brokenOff := make([]bool, len(r.clients))
 	for n, c := range r.clients {
-		clients.Go(func() { r.client(opCtx, c, r.figures.recorders[n]) })
+		clients.Go(func() { brokenOff[n] = r.client(opCtx, c, r.figures.recorders[n]) })
 	}
 	done := make(chan struct{})
 	helpers.Go(func() { r.watch(ctx, done, breakOff) })
-	ticked := make(chan struct{})
-	helpers.Go(func() {
-		defer close(ticked)
-		r.tick(context.WithoutCancel(ctx), done)
-	})
+	t := ticker{r: r}
+	helpers.Go(func() { t.tick(context.WithoutCancel(ctx), done) })
+
 	clients.Wait()
-	r.end(StoppedRows, nil)
 	elapsed := time.Since(r.start)
+	r.end(StoppedRows)
 	close(done)
-	<-ticked
+	// The last interval is closed when nothing can add to it any more.
 	endBackground()
 	helpers.Wait()
-	if err := r.close(); err != nil {
-		r.end(StoppedFailed, err)
+	t.close(context.WithoutCancel(ctx), elapsed)
+	if err := r.close(brokenOff); err != nil {
+		r.fail(err)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return Outcome{Stopped: r.stopped, Err: r.err, Rows: r.rows.Load(), Elapsed: elapsed}
+	o := r.outcome()
+	o.Elapsed, o.Backlog = t.last, t.backlog
+	for _, b := range brokenOff {
+		if b {
+			o.BrokenOff++
+		}
+	}
+	return o
 }
 
-// end keeps further operations from beginning. The first reason counts, but a
-// failure is never lost behind another.
-func (r *run) end(why string, err error) {
+// outcome says how the run ended.
+func (r *run) outcome() Outcome {
+	select {
+	case <-r.cfg.Died:
+		r.die() // what the clients saw of it may have come first
+	default:
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err != nil && r.err == nil {
-		r.err, r.stopped = err, StoppedFailed
+	o := Outcome{Stopped: r.stopped, Rows: r.rows.Load()}
+	if len(r.failures) > 0 {
+		o.Stopped, o.Err = StoppedFailed, errors.Join(r.failures...)
 	}
-	if r.stopped == "" {
-		r.stopped = why
+	if len(r.failures) == 1 {
+		o.Err = r.failures[0] // as it is
 	}
-	if r.stopping.CompareAndSwap(false, true) {
-		close(r.stop)
+	return o
+}
+
+// end keeps further operations from beginning. The first reason counts, unless
+// the run fails before it is over.
+func (r *run) end(why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.endLocked(why)
+}
+
+func (r *run) endLocked(why string) {
+	if r.stopped != "" {
+		return
+	}
+	r.stopped, r.stoppedAt = why, time.Since(r.start)
+	r.stopping.Store(true)
+	close(r.stop)
+}
+
+// fail ends the run as failed. No failure is lost behind another.
+func (r *run) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failLocked(err, len(r.failures))
+}
+
+// failLocked puts a failure at a place among the others, unless it says the
+// same as one of them.
+func (r *run) failLocked(err error, at int) {
+	if len(r.failures) == 0 {
+		close(r.failed)
+	}
+	if !r.known(err) {
+		r.failures = slices.Insert(r.failures, at, err)
+	}
+	r.endLocked(StoppedFailed)
+}
+
+func (r *run) known(err error) bool {
+	return slices.ContainsFunc(r.failures, func(f error) bool { return f.Error() == err.Error() })
+}
+
+// maxClientFailures is how many different failures of clients are kept.
+// Hundreds of clients fail of the same cause within milliseconds, each naming
+// another row.
+const maxClientFailures = 3
+
+// clientFailed ends the run for what a client's operation failed of.
+func (r *run) clientFailed(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known(err) || r.ofClients == maxClientFailures {
+		return
+	}
+	r.ofClients++
+	r.failLocked(err, len(r.failures))
+}
+
+// die ends the run because the server is gone. That comes before what others
+// saw of it.
+func (r *run) die() {
+	err := errors.New("the server is gone")
+	if r.cfg.Death != nil {
+		if why := r.cfg.Death(); why != nil {
+			err = why
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.died {
+		r.died = true
+		r.failLocked(err, 0)
 	}
 }
+
+// failureGrace is how long operations may take once the run has failed. Those
+// on a healthy server need milliseconds; the others hang for the same reason
+// and would only delay the message.
+const failureGrace = 2 * time.Second
 
 // watch ends the run from outside: its time is up, ctx ended, the server died.
-// After the grace time it breaks off what is still under way.
+// After the grace time it breaks off what is still under way; at once when
+// there is no server that it could be under way on.
 func (r *run) watch(ctx context.Context, done <-chan struct{}, breakOff func()) {
 	var timeUp <-chan time.Time
 	if r.cfg.MaxTime > 0 {
-		t := time.NewTimer(r.cfg.MaxTime)
+		t := time.NewTimer(r.cfg.MaxTime - time.Since(r.start))
 		defer t.Stop()
 		timeUp = t.C
 	}
-	grace := r.cfg.Grace
 	select {
 	case <-done:
 		return
 	case <-r.stop:
 	case <-timeUp:
-		r.end(StoppedTime, nil)
+		r.end(StoppedTime)
 	case <-ctx.Done():
-		r.end(StoppedInterrupted, nil)
+		r.end(StoppedInterrupted)
 	case <-r.cfg.Died:
-		r.end(StoppedFailed, r.cfg.Death())
-		grace = 0
+		r.die()
+		breakOff()
+		return
 	}
-	t := time.NewTimer(grace)
-	defer t.Stop()
-	select {
-	case <-done:
-	case <-r.cfg.Died:
-		r.end(StoppedFailed, r.cfg.Death())
+	failed, over := r.failed, time.After(r.cfg.Grace)
+	var soon <-chan time.Time
+	for {
+		select {
+		case <-done:
+			return
+		case <-failed:
+			failed, soon = nil, time.After(failureGrace)
+			continue
+		case <-r.cfg.Died:
+			r.die()
+		case <-soon:
+		case <-over:
+		}
 		breakOff()
-	case <-t.C:
-		breakOff()
+		return
 	}
 }
 
@@ -163,107 +270,4 @@ func (r *run) event(what, object string, began time.Time) {
 	defer r.mu.Unlock()
 	r.events = append(r.events, result.Event{
 		Elapsed: now.Sub(r.start).Seconds(), Seconds: now.Sub(began).Seconds(), What: what, Object: object})
-}
-
-// client does operations until there are no more, or the run is to end.
-func (r *run) client(ctx context.Context, c Client, rec *recorder) {
-	batch := r.cfg.Batch
-	last := time.Now()
-	for !r.stopping.Load() {
-		op := r.next.Add(1) - 1
-		if r.ops > 0 && op >= r.ops {
-			return
-		}
-		rows := batch
-		if r.ops > 0 && op == r.ops-1 {
-			rows = int(r.cfg.Rows - op*int64(batch))
-		}
-		c.Prepare(rows)
-		began := time.Now()
-		busy := began.Sub(last)
-		var response time.Duration // until the operation began
-		if r.schedule.open() {
-			due := r.start.Add(r.schedule.due(op))
-			if !r.wait(due.Sub(began)) {
-				return
-			}
-			began = time.Now()
-			response = began.Sub(due)
-		}
-		if err := r.do(ctx, c, rec); err != nil {
-			if ctx.Err() == nil {
-				r.end(StoppedFailed, err)
-			}
-			return
-		}
-		last = time.Now()
-		service := last.Sub(began)
-		rec.done(rows, busy, service, response+service, response > lateAfter)
-		r.marks.pass(r.rows.Add(int64(rows)), int64(rows), last.Sub(r.start))
-	}
-}
-
-// wait sleeps until an operation is due and reports whether it is to begin.
-func (r *run) wait(d time.Duration) bool {
-	if d <= 0 {
-		return true
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-r.stop:
-		return false
-	}
-}
-
-// Limits of trying an operation again. A deadlock ends at the first or second
-// try; a server that restarts takes seconds to be back.
-const (
-	maxRetries  = 100
-	retryFor    = 15 * time.Second
-	firstPause  = time.Millisecond
-	longestWait = time.Second
-)
-
-// do performs an operation, trying again what may be tried again. It returns
-// what failed last, and what kept it from being tried again.
-func (r *run) do(ctx context.Context, c Client, rec *recorder) error {
-	err := c.Do(ctx)
-	if err == nil {
-		return nil
-	}
-	rec.failed()
-	began, pause := time.Now(), firstPause
-	for try := 0; try < maxRetries && engine.Retryable(err) && time.Since(began) < retryFor; try++ {
-		if !sleep(ctx, pause) {
-			return ctx.Err()
-		}
-		pause = min(2*pause, longestWait)
-		if failed := c.Recover(ctx, err); failed != nil {
-			if engine.Retryable(failed) || errors.Is(failed, engine.ErrUnreachable) {
-				continue // the server may be on its way back
-			}
-			return fmt.Errorf("%w; and then: %w", err, failed)
-		}
-		rec.retried()
-		if err = c.Do(ctx); err == nil {
-			return nil
-		}
-		rec.failed()
-	}
-	return err
-}
-
-// sleep waits and reports false when ctx ended meanwhile.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"sync/atomic"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -12,114 +11,118 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// hundredths is how many marks a run with a known number of rows gets.
-const hundredths = 100
-
-// marks remember when each hundredth of the rows was reached, so that rates
-// over rows don't depend on where intervals happen to end.
-type marks struct {
-	every int64
-	at    []atomic.Int64 // nanoseconds since the start; 0 is not yet
-	told  int            // how many have been written to an interval
+// A ticker closes the intervals of a run, one goroutine at a time.
+type ticker struct {
+	r       *run
+	last    time.Duration // the end of the interval before
+	ops     int64         // acknowledged so far
+	rows    int64
+	backlog int64
+	told    bool // an interval has been observed
 }
 
-func newMarks(rows int64) marks {
-	if rows < hundredths {
-		return marks{}
+// tick closes an interval at each tick until done. It leaves the last one to
+// close.
+func (t *ticker) tick(ctx context.Context, done <-chan struct{}) {
+	clock := time.NewTicker(t.r.cfg.Interval)
+	defer clock.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-clock.C:
+		}
+		select {
+		case <-done: // as well: a slow sample held up the tick beyond the end
+			return
+		default:
+		}
+		t.interval(ctx, time.Since(t.r.start), false)
 	}
-	return marks{every: rows / hundredths, at: make([]atomic.Int64, hundredths)}
 }
 
-// pass notes that the number of rows grew by n to total.
-func (m *marks) pass(total, n int64, elapsed time.Duration) {
-	if m.every == 0 {
+// close closes the last interval, once nobody adds anything any more.
+func (t *ticker) close(ctx context.Context, elapsed time.Duration) {
+	t.interval(ctx, max(t.last, elapsed), true)
+}
+
+// A last interval of less than this part of a whole one, in which nothing
+// happened, is the moment it takes to stop. A longer one is a stall.
+const sliver = 0.5
+
+// interval closes the interval that ends now. What can't be recorded ends the
+// run, but costs no figures that can.
+func (t *ticker) interval(ctx context.Context, now time.Duration, final bool) {
+	r := t.r
+	sum := r.figures.collect()
+	t.ops += sum.ops
+	t.rows += sum.rows
+	iv := result.Interval{
+		Elapsed: seconds(now), Seconds: seconds(now - t.last),
+		Rows: t.rows, NewRows: sum.rows, Marks: r.marks.take(now),
+		Late: sum.late, Errors: sum.errors, Retries: sum.retries,
+		BusySeconds: seconds(sum.busy), WaitSeconds: seconds(sum.wait),
+	}
+	r.mu.Lock()
+	iv.Events, r.events = r.events, nil
+	due := now
+	if r.stopped != "" {
+		due = min(due, r.stoppedAt) // what is due later was never to be done
+	}
+	r.mu.Unlock()
+	iv.Backlog = max(0, r.schedule.passed(due)-t.ops)
+	nothing := !sum.any() && len(iv.Events)+len(iv.Marks) == 0 && iv.Backlog == t.backlog &&
+		now-t.last < time.Duration(sliver*float64(r.cfg.Interval))
+	t.last, t.backlog = now, iv.Backlog
+	if final && nothing && t.told {
 		return
 	}
-	for i := (total - n) / m.every; i < total/m.every && i < hundredths; i++ {
-		m.at[i].Store(int64(elapsed))
+	t.told = true
+
+	iv.Counters = r.sample(ctx, now)
+	if err := r.encode(&iv); err != nil {
+		r.fail(err)
+	}
+	if n := r.figures.overflow; n > 0 {
+		r.fail(fmt.Errorf("%d latencies are longer than a histogram holds, which is a day", n))
+	}
+	if r.cfg.Observe != nil {
+		if err := r.cfg.Observe(iv); err != nil {
+			r.fail(fmt.Errorf("record an interval: %w", err))
+		}
 	}
 }
 
-// take returns the marks reached up to a moment and not yet taken.
-func (m *marks) take(until time.Duration) [][2]float64 {
-	var out [][2]float64
-	for ; m.told < len(m.at); m.told++ {
-		at := time.Duration(m.at[m.told].Load())
-		if at == 0 || at > until {
-			break
-		}
-		out = append(out, [2]float64{float64(int64(m.told+1) * m.every), seconds(at)})
+// Limits of a sample: a server that is stuck must neither cost intervals nor
+// keep the run from ending.
+const (
+	shortestSample = 100 * time.Millisecond
+	longestSample  = 2 * time.Second
+)
+
+// sample asks for the counters of the interval that ended at elapsed.
+func (r *run) sample(ctx context.Context, elapsed time.Duration) map[string]float64 {
+	if r.cfg.Sample == nil {
+		return nil
 	}
-	return out
+	ctx, cancel := context.WithTimeout(ctx, min(max(r.cfg.Interval, shortestSample), longestSample))
+	defer cancel()
+	return r.cfg.Sample(ctx, elapsed)
+}
+
+// encode puts the distributions that were collected into an interval.
+func (r *run) encode(iv *result.Interval) error {
+	of := func(h *hdrhistogram.Histogram) (map[string]result.Histogram, error) {
+		e, err := result.EncodeHistogram(h)
+		return map[string]result.Histogram{r.cfg.Operation: e}, err
+	}
+	var err error
+	if iv.Latency, err = of(r.figures.service); err != nil || r.figures.response == nil {
+		return err
+	}
+	iv.Response, err = of(r.figures.response)
+	return err
 }
 
 // seconds cuts a duration to what a record needs: microseconds.
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1e6) / 1e6 }
-
-// tick closes an interval at each tick and at the end.
-func (r *run) tick(ctx context.Context, done <-chan struct{}) {
-	t := time.NewTicker(r.cfg.Interval)
-	defer t.Stop()
-	var rows int64
-	last := time.Duration(0)
-	for {
-		ended := false
-		select {
-		case <-t.C:
-		case <-done:
-			ended = true
-		}
-		now := time.Since(r.start)
-		iv, err := r.interval(ctx, last, now, &rows)
-		if err == nil && (!ended || iv.NewRows > 0 || len(iv.Events) > 0 || last == 0) && r.cfg.Observe != nil {
-			err = r.cfg.Observe(iv)
-		}
-		if err != nil {
-			r.end(StoppedFailed, fmt.Errorf("record an interval: %w", err))
-		}
-		if ended {
-			return
-		}
-		last = now
-	}
-}
-
-// interval closes the interval from last to now.
-func (r *run) interval(ctx context.Context, last, now time.Duration, rows *int64) (result.Interval, error) {
-	sum := r.figures.collect()
-	*rows += sum.rows
-	iv := result.Interval{
-		Elapsed: seconds(now), Seconds: seconds(now - last),
-		Rows: *rows, NewRows: sum.rows, Marks: r.marks.take(now),
-		Late: sum.late, Errors: sum.errors, Retries: sum.retries,
-		BusySeconds: seconds(sum.busy), WaitSeconds: seconds(sum.wait),
-	}
-	if r.schedule.open() {
-		finished := (*rows + int64(r.cfg.Batch) - 1) / int64(r.cfg.Batch)
-		iv.Backlog = max(0, r.schedule.passed(now)-finished)
-	}
-	r.mu.Lock()
-	iv.Events, r.events = r.events, nil
-	r.mu.Unlock()
-	if r.cfg.Sample != nil {
-		iv.Counters = r.cfg.Sample(ctx, now)
-	}
-	var err error
-	if iv.Latency, err = r.encode(r.figures.service); err != nil {
-		return iv, err
-	}
-	if r.figures.response != nil {
-		if iv.Response, err = r.encode(r.figures.response); err != nil {
-			return iv, err
-		}
-	}
-	if sum.overflow > 0 {
-		return iv, fmt.Errorf("%d operations took longer than a day", sum.overflow)
-	}
-	return iv, nil
-}
-
-func (r *run) encode(h *hdrhistogram.Histogram) (map[string]result.Histogram, error) {
-	e, err := result.EncodeHistogram(h)
-	return map[string]result.Histogram{r.cfg.Operation: e}, err
-}

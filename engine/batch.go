@@ -102,7 +102,12 @@ func (v *Vector) Value(i int) []byte {
 func (v *Vector) AppendText(dst []byte, i int) []byte {
 	switch v.Type {
 	case Float32:
-		return strconv.AppendFloat(dst, v.Floats[i], 'g', -1, 32)
+		// The shortest text of the largest float32 lies above it, and servers
+		// that read it as a double find it out of range.
+		if math.Abs(v.Floats[i]) < 3.4028234e38 {
+			return strconv.AppendFloat(dst, v.Floats[i], 'g', -1, 32)
+		}
+		return strconv.AppendFloat(dst, v.Floats[i], 'g', -1, 64)
 	case Float64:
 		return strconv.AppendFloat(dst, v.Floats[i], 'g', -1, 64)
 	case Time:

@@ -75,12 +75,20 @@ type Capabilities struct {
 	Rolling bool
 	// MaxPeriods is the largest number of periods of one table; 0 is no limit.
 	MaxPeriods int
+	// Gaps tells that the catalog keeps lower bounds: rows of a period that was
+	// dropped are refused from then on. Otherwise the period after it takes
+	// its range over, and rows before the first period go to that one.
+	Gaps bool
 	// Embedded engines run inside rowmill's process: its CPU time is theirs.
 	Embedded bool
 	// Stores tells that rows can be read back; the null engine only counts.
 	Stores bool
 	// SerialWrites engines have one writer at a time; further ones queue.
 	SerialWrites bool
+	// Blocks tells that a writer may keep the processor that Go's scheduler
+	// gave it while it waits for the server. A caller that runs many gives the
+	// runtime as many processors more (runtime.GOMAXPROCS).
+	Blocks bool
 }
 
 // A Method is a way to insert a batch of rows, committed together.

@@ -54,6 +54,11 @@ func (v *Vector) appendValue(val driver.Value) error {
 		v.AppendNull()
 		return nil
 	case []byte:
+		switch v.Type {
+		case Varchar, Char, Decimal:
+			v.AppendBytes(x)
+			return nil
+		}
 		return v.appendText(string(x))
 	case string:
 		return v.appendText(x)
@@ -67,17 +72,24 @@ func (v *Vector) appendValue(val driver.Value) error {
 			return nil
 		}
 	case float32:
-		v.Floats = append(v.Floats, float64(x))
-		return nil
-	case float64:
-		if v.Type == Float32 {
-			x = float64(float32(x))
+		if v.Type == Float32 || v.Type == Float64 {
+			v.Floats = append(v.Floats, float64(x))
+			return nil
 		}
-		v.Floats = append(v.Floats, x)
-		return nil
+	case float64:
+		switch v.Type {
+		case Float32:
+			v.Floats = append(v.Floats, float64(float32(x)))
+			return nil
+		case Float64:
+			v.Floats = append(v.Floats, x)
+			return nil
+		}
 	case time.Time:
-		v.Ints = append(v.Ints, x.UnixMicro())
-		return nil
+		if v.Type == Time {
+			v.Ints = append(v.Ints, x.UnixMicro())
+			return nil
+		}
 	}
 	return fmt.Errorf("a value of Go type %T came back", val)
 }

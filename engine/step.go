@@ -46,6 +46,8 @@ type (
 		Table     *Table
 		Partition *rolling.Partition
 	}
+	// Inspect reads what Catalog.Exists and then Catalog.Partitions report.
+	Inspect struct{ Table *Table }
 	// Measure reads what Catalog.Sizes reports.
 	Measure struct{ Table *Table }
 	// Sample reads what Counters reports.
@@ -59,5 +61,6 @@ func (CreatePartitions) step() {}
 func (DropPartition) step()    {}
 func (Insert) step()           {}
 func (Select) step()           {}
+func (Inspect) step()          {}
 func (Measure) step()          {}
 func (Sample) step()           {}

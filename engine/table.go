@@ -82,6 +82,14 @@ func (t *Table) Validate() error {
 	if len(t.Columns) == 0 || len(t.PrimaryKey) == 0 {
 		return fmt.Errorf("table %s: needs columns and a primary key", t.Name)
 	}
+	for _, c := range t.Columns {
+		if (c.Type == Varchar || c.Type == Char || c.Type == Decimal) && (c.Size < 1 || c.Scale < 0 || c.Scale > c.Size) {
+			return fmt.Errorf("table %s: column %s has size %d and scale %d", t.Name, c.Name, c.Size, c.Scale)
+		}
+		if c.Auto && c.Type != Int32 && c.Type != Int64 {
+			return fmt.Errorf("table %s: auto-increment column %s is no integer", t.Name, c.Name)
+		}
+	}
 	has := func(cols []string, what string) error {
 		for _, c := range cols {
 			if t.Column(c) < 0 {
@@ -109,8 +117,11 @@ func (t *Table) Validate() error {
 	if !slices.Contains(t.PrimaryKey, t.By) {
 		return fmt.Errorf("table %s: the primary key must contain %s, by which the table rolls", t.Name, t.By)
 	}
-	isTime := t.Columns[t.Column(t.By)].Type == Time
-	if isTime != (t.Grid.Axis() == rolling.Time) {
+	fits := []Type{Int32, Int64}
+	if t.Grid.Axis() == rolling.Time {
+		fits = []Type{Time}
+	}
+	if by := t.Columns[t.Column(t.By)]; by.Null || !slices.Contains(fits, by.Type) {
 		return fmt.Errorf("table %s: periods of %s don't fit the type of column %s", t.Name, t.Grid, t.By)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // A Target is a database as a URL: "sqlite:PATH?cache=16MB",
@@ -26,7 +27,7 @@ type Target struct {
 // lines are public on a machine.
 func ParseTarget(s string) (Target, error) {
 	scheme, rest, ok := strings.Cut(s, ":")
-	if !ok || scheme == "" {
+	if !ok || !validScheme(scheme) {
 		return Target{}, Hinted(fmt.Errorf("target %q: no scheme", s),
 			"sqlite:PATH, mariadb://USER@HOST/DB, mysql://USER@HOST/DB, sandbox:mariadb?memory=64MB or null:")
 	}
@@ -42,12 +43,20 @@ func ParseTarget(s string) (Target, error) {
 	}
 	u, err := url.Parse(s)
 	if err != nil {
-		// url.Error repeats the whole URL, which may hold a password.
+		// url.Error repeats the whole URL, and its cause a part of it: either
+		// may hold a password.
 		var ue *url.Error
-		if errors.As(err, &ue) {
-			err = ue.Err
+		if errors.As(err, &ue) && !strings.Contains(s, "@") {
+			return Target{}, fmt.Errorf("target of scheme %s: %w", t.Scheme, ue.Err)
 		}
-		return Target{}, fmt.Errorf("target of scheme %s: %w", t.Scheme, err)
+		return Target{}, Hinted(fmt.Errorf("target of scheme %s: it is no URL", t.Scheme), "%s://USER@HOST:PORT/DB?OPTION=VALUE", t.Scheme)
+	}
+	if u.Fragment != "" {
+		return Target{}, fmt.Errorf("target of scheme %s: write # as %%23", t.Scheme)
+	}
+	odd := func(r rune) bool { return r < '!' || r == 127 || strings.ContainsRune(`"'\/?#@<>^{|}`+"`", r) || r == utf8.RuneError }
+	if strings.ContainsFunc(u.Host, odd) {
+		return Target{}, fmt.Errorf("target of scheme %s: that is no host's name", t.Scheme)
 	}
 	if _, has := u.User.Password(); has {
 		return Target{}, Hinted(fmt.Errorf("target %s://...: a password on the command line can be read by everybody on the machine", t.Scheme),
@@ -60,25 +69,67 @@ func ParseTarget(s string) (Target, error) {
 	return t, nil
 }
 
-// String returns the target as it may be printed and recorded.
+func validScheme(s string) bool {
+	for i, c := range []byte(s) {
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+		if !letter && (i == 0 || strings.IndexByte("0123456789+-.", c) < 0) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// String returns the target as it may be printed and recorded, in a form that
+// ParseTarget reads. The value of an option that looks like a password is left
+// out: no engine takes one, but an error would print it.
 func (t Target) String() string {
 	var b strings.Builder
-	b.WriteString(t.Scheme + ":")
-	if t.Host != "" || t.User != "" {
-		b.WriteString("//")
+	if t.Host == "" && t.User == "" && !strings.HasPrefix(t.Path, "//") && !strings.ContainsRune(t.Path, '?') {
+		b.WriteString(t.Scheme + ":" + t.Path)
+	} else {
+		u := url.URL{Scheme: t.Scheme, Host: t.Host, Path: "/" + t.Path}
 		if t.User != "" {
-			b.WriteString(url.User(t.User).String() + "@")
+			u.User = url.User(t.User)
 		}
-		b.WriteString(t.Host + "/")
+		text := u.String()
+		if t.Host == "" && t.User == "" {
+			// Package url leaves the slashes of an empty host out, or not.
+			text = t.Scheme + "://" + u.EscapedPath()
+		}
+		b.WriteString(text)
 	}
-	b.WriteString(t.Path)
 	sep := "?"
 	for _, k := range slices.Sorted(maps.Keys(t.Query)) {
 		for _, v := range t.Query[k] {
-			// A path or a size reads better unescaped; & and # must not be.
-			v = strings.NewReplacer("%", "%25", "&", "%26", "#", "%23", " ", "%20", "+", "%2B").Replace(v)
-			b.WriteString(sep + url.QueryEscape(k) + "=" + v)
+			if secret(k) {
+				v = "..."
+			}
+			b.WriteString(sep + url.QueryEscape(k) + "=" + escapeValue(v))
 			sep = "&"
+		}
+	}
+	return b.String()
+}
+
+// secret reports whether an option's name is one that people give a password.
+func secret(option string) bool {
+	switch strings.ToLower(option) {
+	case "password", "passwd", "pass", "pwd", "secret", "token":
+		return true
+	}
+	return false
+}
+
+// escapeValue escapes an option's value, but not what a path or a size has:
+// it reads better as it is.
+func escapeValue(v string) string {
+	const hex = "0123456789ABCDEF"
+	var b strings.Builder
+	for _, c := range []byte(v) {
+		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-_.~/:,@=*()", c) >= 0 {
+			b.WriteByte(c)
+		} else {
+			b.Write([]byte{'%', hex[c>>4], hex[c&15]})
 		}
 	}
 	return b.String()
@@ -128,17 +179,22 @@ func (t Target) Bytes(name string, def int64) (int64, error) {
 // ParseBytes reads a size: a number with K, M, G or T, with or without B or
 // iB. All of them are powers of 1024, as in MySQL's settings.
 func ParseBytes(s string) (int64, error) {
-	text := strings.TrimSuffix(strings.ToUpper(strings.TrimSpace(s)), "B")
-	text = strings.TrimSuffix(text, "I")
+	text := strings.ToUpper(strings.TrimSpace(s))
 	shift := 0
-	if n := len(text); n > 0 {
-		if i := strings.IndexByte("KMGT", text[n-1]); i >= 0 {
-			shift, text = 10*(i+1), text[:n-1]
+	unit, hasUnit := strings.CutSuffix(text, "IB")
+	if !hasUnit {
+		unit = strings.TrimSuffix(text, "B")
+	}
+	if n := len(unit); n > 0 {
+		if i := strings.IndexByte("KMGT", unit[n-1]); i >= 0 {
+			shift, text = 10*(i+1), unit[:n-1]
+		} else if !hasUnit {
+			text = unit
 		}
 	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 0 || n > (1<<62)>>shift {
+	n, err := strconv.ParseUint(text, 10, 62)
+	if err != nil || n > (1<<62)>>shift {
 		return 0, fmt.Errorf("size %q: want a number with K, M, G or T, such as 64M", s)
 	}
-	return n << shift, nil
+	return int64(n << shift), nil
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"io"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/rowmill/rowmill/result"
@@ -31,6 +32,10 @@ type Pair struct {
 	Seconds Versus `json:"seconds"`
 	// RowsPerSecond is the mean rate up to Rows.
 	RowsPerSecond Versus `json:"rows_per_second"`
+	// Interval is where the ratio of the mean rates lies with 95% confidence,
+	// judged by how the rates vary within these two runs; null when they are
+	// too short to tell. It doesn't know how runs differ from day to day.
+	Interval *Bounds `json:"ratio_95"`
 	// Windows holds the mean rates over ten equal parts of Rows.
 	Windows []Window `json:"windows"`
 	// At holds the rates at round row counts that both reached: the mean over
@@ -116,13 +121,27 @@ func NewComparison(a, b []result.Record) (Comparison, error) {
 	return c, nil
 }
 
-// CompareJSON writes the comparison of two records, indented, for programs.
-func CompareJSON(w io.Writer, a, b []result.Record) error {
-	c, err := NewComparison(a, b)
-	if err != nil {
-		return err
+// JSON writes the comparison, indented, for programs.
+func (c Comparison) JSON(w io.Writer) error { return writeJSON(w, c) }
+
+// Slowest returns the pair in which B's rate fell back most against A's, and
+// its ratio: the lesser of that of the mean rates and that of the last tenth.
+// Nil when no pair has rates.
+func (c Comparison) Slowest() (*Pair, float64) {
+	var slowest *Pair
+	least := math.Inf(1)
+	for i := range c.Pairs {
+		p := &c.Pairs[i]
+		if len(p.Windows) == 0 {
+			continue
+		}
+		for _, r := range []*float64{p.RowsPerSecond.Ratio, p.Windows[len(p.Windows)-1].Ratio} {
+			if r != nil && *r < least {
+				slowest, least = p, *r
+			}
+		}
 	}
-	return writeJSON(w, c)
+	return slowest, least
 }
 
 // pairUp returns pairs of indexes into a and b, in the order of a, and the
@@ -177,10 +196,14 @@ const windows = 10
 // roundRows are the row counts at which benchmarks of inserts are quoted.
 var roundRows = []int64{1e6, 10e6, 100e6, 1e9, 10e9}
 
+// maxRows is the greatest number of rows that a float64 holds exactly; a record
+// with more is wrong.
+const maxRows = 1 << 53
+
 func comparePair(a, b *result.Record) Pair {
 	ca, cb := a.Curve(), b.Curve()
 	whole := [2]result.Summary{a.Summary(), b.Summary()}
-	rows := int64(min(ca.Rows(), cb.Rows()))
+	rows := int64(min(ca.Rows(), cb.Rows(), maxRows))
 	p := Pair{
 		A: side(a, whole[0]), B: side(b, whole[1]), Rows: rows,
 		Windows: []Window{}, At: []At{}, LatencyUS: []LatencyVersus{}, ResponseUS: []LatencyVersus{},
@@ -189,6 +212,7 @@ func comparePair(a, b *result.Record) Pair {
 	if rows > 0 {
 		p.Seconds = versus(ca.TimeAt(n), cb.TimeAt(n))
 		p.RowsPerSecond = versus(ca.RateBetween(0, n), cb.RateBetween(0, n))
+		p.Interval = ratioBounds(ca, cb, rows)
 		for i := range windows {
 			from, to := n*float64(i)/windows, n*float64(i+1)/windows
 			p.Windows = append(p.Windows, Window{int64(math.Round(from)), int64(math.Round(to)), versus(ca.RateBetween(from, to), cb.RateBetween(from, to))})
@@ -214,6 +238,59 @@ func comparePair(a, b *result.Record) Pair {
 
 func side(r *result.Record, s result.Summary) Side {
 	return Side{Name: r.Run.Name, Source: r.Source, Layout: r.Run.Layout, Rows: s.Rows}
+}
+
+// Bounds is an interval of a figure.
+type Bounds struct {
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+}
+
+// The block bootstrap: equal parts of the rows, drawn with replacement in
+// blocks of neighbours, because neighbouring rates depend on each other. A
+// block is longer than a checkpoint's stall, and there are enough of them to
+// draw from; a thousand rounds settle the second digit of a 95% interval.
+const (
+	bootParts  = 100
+	bootBlock  = 5
+	bootRounds = 1000
+)
+
+// ratioBounds returns the 95% interval of the ratio of two mean rates over the
+// same rows, after Künsch's moving block bootstrap (1989). Parts of the rows
+// are drawn for both runs together, so that a rate that falls in both in the
+// same way adds nothing to the width. Nil for runs with fewer points than
+// parts.
+func ratioBounds(a, b result.Curve, rows int64) *Bounds {
+	if len(a) <= bootParts || len(b) <= bootParts {
+		return nil
+	}
+	var ta, tb [bootParts]float64
+	for i := range bootParts {
+		from, to := float64(rows)*float64(i)/bootParts, float64(rows)*float64(i+1)/bootParts
+		ta[i], tb[i] = a.TimeAt(to)-a.TimeAt(from), b.TimeAt(to)-b.TimeAt(from)
+	}
+	// The same draws for the same records, so that reports are reproducible.
+	rng := rand.New(rand.NewPCG(1, 95))
+	ratios := make([]float64, 0, bootRounds)
+	for range bootRounds {
+		var sa, sb float64
+		for range bootParts / bootBlock {
+			at := rng.IntN(bootParts - bootBlock + 1)
+			for i := at; i < at+bootBlock; i++ {
+				sa += ta[i]
+				sb += tb[i]
+			}
+		}
+		if r := sa / sb; !math.IsNaN(r) && !math.IsInf(r, 0) {
+			ratios = append(ratios, r)
+		}
+	}
+	if len(ratios) < bootRounds {
+		return nil
+	}
+	slices.Sort(ratios)
+	return &Bounds{ratios[bootRounds*25/1000], ratios[bootRounds*975/1000-1]}
 }
 
 // upTo summarizes what a run did until it had the given rows, in whole

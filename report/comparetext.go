@@ -5,20 +5,15 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/rowmill/rowmill/result"
 )
 
-// Compare writes the comparison of two records for people to read: for each
-// pair of runs the flags first, then figures at equal row counts with the
-// ratio B/A.
-func Compare(w io.Writer, a, b []result.Record) error {
-	c, err := NewComparison(a, b)
-	if err != nil {
-		return err
-	}
+// Text writes the comparison for people to read: for each pair of runs what
+// makes them unequal first, then figures at equal row counts with the ratio
+// B/A.
+func (c Comparison) Text(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	for i := range c.Pairs {
 		if i > 0 {
@@ -26,10 +21,10 @@ func Compare(w io.Writer, a, b []result.Record) error {
 		}
 		c.Pairs[i].text(out)
 	}
-	if len(c.Pairs) == 0 {
-		fmt.Fprintln(out, "no runs of the two records belong together: neither layouts nor presets agree")
-	}
-	for _, name := range c.Unpaired {
+	for i, name := range c.Unpaired {
+		if i == 0 && len(c.Pairs) > 0 {
+			fmt.Fprintln(out)
+		}
 		wrapped(out, "left out: ", "  ", name+" (no counterpart)")
 	}
 	if err := out.Flush(); err != nil {
@@ -52,7 +47,7 @@ func (p *Pair) text(w io.Writer) {
 	if len(p.Flags) > 0 {
 		fmt.Fprintln(w)
 	}
-	if p.Rows == 0 {
+	if len(p.Windows) == 0 {
 		fmt.Fprintln(w, "  one of the two inserted no rows: there is nothing to compare")
 		return
 	}
@@ -97,13 +92,28 @@ func (p *Pair) verdict() string {
 	if math.Abs(r-1) < rateVerdict {
 		s = fmt.Sprintf("Over %s rows the mean rates differ by less than %s", short(float64(p.Rows)), percent(rateVerdict))
 	}
-	s += fmt.Sprintf("; in the last tenth at %s", ratio(last))
-	for _, f := range p.Flags {
-		if f.Kind == "durability" {
-			return s + ". Durability is unequal: this is no fair comparison."
+	if b := p.Interval; b != nil {
+		s += fmt.Sprintf(" (95%% interval within these runs: %s to %s)", ratio(b.Low), ratio(b.High))
+	}
+	s += fmt.Sprintf("; in the last tenth at %s.", ratio(last))
+	if kinds := p.unequal(); len(kinds) > 0 {
+		s += " Not like with like: unequal " + strings.Join(kinds, ", ") + "."
+	}
+	return s
+}
+
+// unequal names the kinds of flags that put the comparison itself in doubt.
+func (p *Pair) unequal() []string {
+	var out []string
+	for _, kind := range []string{"durability", "engine", "server", "cache", "machine", "schema"} {
+		if slices.ContainsFunc(p.Flags, func(f Flag) bool { return f.Kind == kind }) {
+			out = append(out, map[string]string{"server": "server version"}[kind])
+			if out[len(out)-1] == "" {
+				out[len(out)-1] = kind
+			}
 		}
 	}
-	return s + "."
+	return out
 }
 
 // columns writes rows of a name and three figures, aligned, the figures to

@@ -25,16 +25,10 @@ func (v *view) facts() []fact {
 		}
 	}
 	add("status", v.incomplete())
-	add("server", v.server())
-	add("target", v.rec.Run.Target)
-	add("machine", machine(v.rec.Run.Machine))
-	add("settings", v.settings())
-	add("workload", v.workload())
-	add("period", v.period())
-	add("rows", v.rows())
 	add("rate", v.rate())
 	add("knee", v.knee())
-	add("asked", v.openLoop())
+	add("rows", v.rows())
+	add("open loop", v.openLoop())
 	for _, op := range ops(v.sum.LatencyUS) {
 		add(op+" service", latency(v.sum.LatencyUS[op]))
 	}
@@ -47,6 +41,12 @@ func (v *view) facts() []fact {
 	add("size", v.size())
 	add("client", v.client())
 	add("server CPU", v.serverCPU())
+	add("server", v.server())
+	add("settings", v.settings())
+	add("workload", v.workload())
+	add("period", v.period())
+	add("machine", machine(v.rec.Run.Machine))
+	add("target", v.rec.Run.Target)
 	return out
 }
 
@@ -178,38 +178,30 @@ func (v *view) knee() string {
 	case v.sum.Knee != nil:
 		return fmt.Sprintf("at %s rows: %s", short(float64(v.sum.Knee.Rows)), v.sum.Knee.Why)
 	case v.sum.Rows > 0:
-		return "none: the rate never fell below half of the first tenth's for good"
+		return "none: no tenth of the rows came at less than half of the first tenth's rate"
 	}
 	return ""
 }
 
-// openLoop states what an open loop asked for and what it got: the statement
-// on overload, also when there was none.
+// openLoop states what an open loop asked for and what it got.
 func (v *view) openLoop() string {
-	asked := v.rec.Run.Rate
-	if asked <= 0 || len(v.rec.Intervals) == 0 {
+	o := v.loop
+	if o == nil {
 		return ""
 	}
-	var late, peak int64
-	for i := range v.rec.Intervals {
-		late += v.rec.Intervals[i].Late
-		peak = max(peak, v.rec.Intervals[i].Backlog)
-	}
-	end := v.rec.Intervals[len(v.rec.Intervals)-1].Backlog
 	verdict := "kept up"
-	if v.overloaded() {
+	if o.Overloaded {
 		verdict = "OVERLOADED"
 	}
-	return fmt.Sprintf("%s: %s asked for, %s acknowledged (%s); backlog %s at the end, %s at most; %s began late",
-		verdict, rowsRate(asked), rowsRate(v.sum.RowsPerSecond), percent(v.sum.RowsPerSecond/asked),
-		plural(end, "operation", "operations"), count(peak), count(late))
+	backlog := plural(o.Backlog, "operation", "operations") + " at the end"
+	if o.Growing {
+		backlog += " and growing"
+	}
+	return fmt.Sprintf("%s: offered %s, done %s (%s); backlog %s, %s at most; %s began late",
+		verdict, rowsRate(o.Asked), rowsRate(o.Done), percent(o.Done/o.Asked), backlog, count(o.Peak), plural(o.Late, "operation", "operations"))
 }
 
-// overloaded repeats the definition of the warning in package result: at the
-// end the backlog exceeds what the writers have in hand, and it still grows.
-func (v *view) overloaded() bool {
-	return slices.ContainsFunc(v.sum.Warnings, func(w string) bool { return strings.HasPrefix(w, "overload:") })
-}
+func (v *view) overloaded() bool { return v.loop != nil && v.loop.Overloaded }
 
 func ops(m map[string]result.Latency) []string { return slices.Sorted(maps.Keys(m)) }
 
@@ -262,6 +254,9 @@ func (v *view) client() string {
 	bound := "not the limit"
 	if v.sum.Client.Bound {
 		bound = "CLIENT-BOUND: the figures are rowmill's limit, not the database's"
+	}
+	if len(v.rec.Intervals) == 0 {
+		return ""
 	}
 	if v.rec.End == nil {
 		return bound

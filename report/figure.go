@@ -135,10 +135,13 @@ func percent(f float64) string {
 	return strconv.FormatFloat(p, 'g', 2, 64) + "%"
 }
 
-// ratio writes a quotient: 27x, 0.97x.
+// ratio writes a quotient: 26.3x, 0.97x, 1.00x.
 func ratio(f float64) string {
-	if math.IsNaN(f) || math.IsInf(f, 0) {
+	switch a := math.Abs(f); {
+	case math.IsNaN(f) || math.IsInf(f, 0):
 		return none
+	case a >= 0.01 && a < 10:
+		return strconv.FormatFloat(f, 'f', 2, 64) + "x"
 	}
 	return figure(f) + "x"
 }

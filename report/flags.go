@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/rowmill/rowmill/result"
 )
@@ -44,7 +45,8 @@ func flags(a, b *result.Record, sa, sb result.Summary) []Flag {
 	f.settings(x, y)
 	f.machines(x.Machine, y.Machine)
 	if !slices.Equal(x.Schema, y.Schema) {
-		f.add(Flag{"schema", "", fmt.Sprintf("%d statements", len(x.Schema)), fmt.Sprintf("%d statements", len(y.Schema)), "the tables were made by different statements"})
+		va, vb := firstDifference(x.Schema, y.Schema)
+		f.differ("schema", "", va, vb, "the tables were made by different statements")
 	}
 	f.workloads(x, y)
 	f.ends(a, b, sa, sb)
@@ -88,6 +90,25 @@ func (f *flagList) settings(x, y *result.Run) {
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		f.differ("settings", name, x.Settings[name], y.Settings[name], "setting "+name+" differs")
 	}
+}
+
+// firstDifference returns the first lines in which two schemas differ.
+func firstDifference(a, b []string) (x, y string) {
+	la, lb := strings.Split(strings.Join(a, "\n"), "\n"), strings.Split(strings.Join(b, "\n"), "\n")
+	for i := range max(len(la), len(lb)) {
+		x, y = "", ""
+		if i < len(la) {
+			x = strings.TrimSpace(la[i])
+		}
+		if i < len(lb) {
+			y = strings.TrimSpace(lb[i])
+		}
+		if x != y {
+			return x, y
+		}
+	}
+	// Equal lines in statements that are cut differently, or other spaces.
+	return fmt.Sprintf("%d statements", len(a)), fmt.Sprintf("%d statements, other spaces", len(b))
 }
 
 func (f *flagList) machines(x, y result.Machine) {

@@ -9,9 +9,6 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/rowmill/rowmill/result"
@@ -46,14 +43,17 @@ type page struct {
 	Data     template.JS
 	Title    string
 	Subtitle string
-	Verdict  string
+	Verdicts []string
 	Ratios   []string
+	// Serious problems are banners, the others a list of warnings.
 	Failures []pageNote
 	Warnings []pageNote
 	Runs     []pageRun
 	Knees    []pageKnee
+	Loops    []pageNote
 	Facts    [][]string
-	Tenths   [][]string
+	Tenths   []pageTable
+	Set      []pageSetting
 	// PerPoint is how many intervals a point of a chart covers at most.
 	PerPoint int
 	Footer   string
@@ -65,31 +65,6 @@ type pageKnee struct {
 	Index          int
 	Label, At, Why string
 }
-
-type pageFact struct {
-	Name, Value string
-	Bad         bool
-}
-
-type pageRun struct {
-	Index                 int
-	Label, Dash           string
-	HasRows               bool
-	First, Last, Flatness string
-	Tiles                 []pageFact
-	About, Settings       []pageFact
-	Deviations, Schema    []string
-	Periods               []pagePeriod
-	Events                []pageEvent
-	MoreEvents            int
-}
-
-type pagePeriod struct {
-	Name, From, To, Expected, Found, Checksum string
-	Bad                                       bool
-}
-
-type pageEvent struct{ At, Took, What string }
 
 // HTML writes one page that needs nothing else: charts that can be read,
 // zoomed and printed, the summary, and everything needed to repeat the runs.
@@ -118,8 +93,6 @@ func HTML(w io.Writer, recs []result.Record) error {
 }
 
 func newPage(vs []view) (*page, error) {
-	// json.Marshal writes <, > and & as escapes, so no text in the data can
-	// end the script element that holds it.
 	data, err := json.Marshal(newPageData(vs))
 	if err != nil {
 		return nil, fmt.Errorf("encode the page's data: %w", err)
@@ -130,24 +103,33 @@ func newPage(vs []view) (*page, error) {
 		CSP: fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; img-src data:; base-uri 'none'; form-action 'none'",
 			hashSource(script), hashSource(css)),
 		CSS: template.CSS(css), Script: template.JS(script), Data: template.JS(data),
-		Verdict: verdict(vs), Ratios: ratios(vs), Facts: factTable(vs), Tenths: tenthsTable(vs), PerPoint: 1,
+		Facts: factTable(vs), Set: settingsTable(vs), PerPoint: 1,
 	}
 	pic := picture{vs: vs}
 	p.Title, p.Subtitle = pic.title(), pic.subtitle()
+	for _, line := range ratios(vs) {
+		p.Ratios = append(p.Ratios, sentence(line))
+	}
 	st := styles(vs)
 	for i := range vs {
 		v := &vs[i]
+		p.Verdicts = append(p.Verdicts, sentence(v.verdict()))
 		_, size := buckets(v.rec.Intervals)
 		p.PerPoint = max(p.PerPoint, size)
-		if how := v.incomplete(); how != "" {
-			p.Failures = append(p.Failures, pageNote{v.label, how})
-		}
-		for _, warning := range v.sum.Warnings {
-			p.Warnings = append(p.Warnings, pageNote{v.label, warning})
+		for _, problem := range v.problems() {
+			if problem.serious {
+				p.Failures = append(p.Failures, pageNote{v.label, sentence(problem.text)})
+			} else {
+				p.Warnings = append(p.Warnings, pageNote{v.label, sentence(problem.text)})
+			}
 		}
 		if k := v.sum.Knee; k != nil {
 			p.Knees = append(p.Knees, pageKnee{i, v.label, count(k.Rows), sentence(k.Why)})
 		}
+		if v.loop != nil {
+			p.Loops = append(p.Loops, pageNote{v.label, sentence(v.openLoop())})
+		}
+		p.Tenths = append(p.Tenths, v.tenthsDetail())
 		p.Runs = append(p.Runs, v.pageRun(i, st[i]))
 	}
 	r := &vs[0].rec.Run
@@ -160,112 +142,4 @@ func newPage(vs []view) (*page, error) {
 func hashSource(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
-}
-
-// sentence begins a text with a capital and ends it with a stop.
-func sentence(s string) string {
-	if s == "" {
-		return ""
-	}
-	return strings.ToUpper(s[:1]) + s[1:] + "."
-}
-
-// The events listed in the page; the charts draw more, the record has all.
-const listedEvents = 500
-
-func (v *view) pageRun(i int, s style) pageRun {
-	r := &v.rec.Run
-	dash := make([]string, len(s.dash))
-	for j, d := range s.dash {
-		dash[j] = figure(d)
-	}
-	out := pageRun{
-		Index: i, Label: v.label, Dash: strings.Join(dash, " "), HasRows: v.sum.Rows > 0,
-		First: figure(v.sum.Rate.First), Last: figure(v.sum.Rate.Last), Flatness: percent(v.sum.Rate.Flatness),
-		Tiles: v.tiles(), Deviations: r.Deviations,
-	}
-	for _, s := range r.Schema {
-		out.Schema = append(out.Schema, strings.TrimRight(strings.TrimSpace(s), ";"))
-	}
-	about := func(name, value string) {
-		if value != "" {
-			out.About = append(out.About, pageFact{Name: name, Value: value})
-		}
-	}
-	about("name", r.Name)
-	about("record", v.rec.Source)
-	about("started", r.Started.UTC().Format(time.DateTime+" UTC"))
-	about("rowmill", r.Rowmill)
-	about("command", strings.TrimSpace("rowmill "+strings.Join(r.Command, " ")))
-	about("server", v.server())
-	about("target", r.Target)
-	about("machine", machine(r.Machine))
-	about("workload", v.workload())
-	about("period", v.period())
-	about("interval", figure(r.IntervalSeconds)+" s")
-	for _, name := range slices.Sorted(maps.Keys(r.Settings)) {
-		out.Settings = append(out.Settings, pageFact{Name: name, Value: r.Settings[name]})
-	}
-	if v.rec.End != nil {
-		for _, p := range v.rec.End.Periods {
-			checksum := none
-			if p.Checksum != nil {
-				checksum = map[bool]string{true: "equal", false: "differs"}[*p.Checksum]
-			}
-			out.Periods = append(out.Periods, pagePeriod{p.Name, p.From, p.To, count(p.Expected), count(p.Found), checksum,
-				p.Expected != p.Found || checksum == "differs"})
-		}
-	}
-	for j := range v.rec.Intervals {
-		for _, e := range v.rec.Intervals[j].Events {
-			if len(out.Events) == listedEvents {
-				out.MoreEvents++
-				continue
-			}
-			out.Events = append(out.Events, pageEvent{figure(e.Elapsed) + " s", micros(1e6 * e.Seconds), strings.TrimSpace(e.What + " " + e.Object)})
-		}
-	}
-	return out
-}
-
-// tiles are the figures on a run's card.
-func (v *view) tiles() []pageFact {
-	s := &v.sum
-	out := []pageFact{
-		{"rows", count(s.Rows), v.rec.Run.Rows > 0 && s.Rows < v.rec.Run.Rows && v.incomplete() != ""},
-		{"time", seconds(s.Seconds), false},
-		{"mean rate", rowsRate(s.RowsPerSecond), v.overloaded()},
-		{"slowest tenth", rowsRate(s.Rate.Min), false},
-	}
-	if s.Knee != nil {
-		out = append(out, pageFact{"knee", "at " + short(float64(s.Knee.Rows)) + " rows", true})
-	} else {
-		out = append(out, pageFact{"knee", "none", false})
-	}
-	for _, op := range ops(s.LatencyUS) {
-		out = append(out, pageFact{op + " p99 / max", micros(float64(s.LatencyUS[op].P99)) + " / " + micros(float64(s.LatencyUS[op].Max)), false})
-	}
-	for _, op := range ops(s.ResponseUS) {
-		out = append(out, pageFact{op + " response p99", micros(float64(s.ResponseUS[op].P99)), false})
-	}
-	out = append(out, pageFact{"stalled", figure(s.StallSeconds) + " s", false},
-		pageFact{"errors / retries", count(s.Errors) + " / " + count(s.Retries), s.Errors > 0})
-	switch c := s.Verified; {
-	case c == nil:
-		out = append(out, pageFact{"verified", "not checked", false})
-	case c.Found == c.Expected && c.Checksum:
-		out = append(out, pageFact{"verified", "all rows, checksum", false})
-	default:
-		out = append(out, pageFact{"verified", "FAILED", true})
-	}
-	if s.SizeBytes != nil {
-		out = append(out, pageFact{"size", fmt.Sprintf("%s, %s B/row", bytes(float64(s.SizeBytes.Data+s.SizeBytes.Index)), figure(s.SizeBytes.PerRow)), false})
-	}
-	if s.Server.CPUSeconds != nil && s.Rows > 0 {
-		out = append(out, pageFact{"server CPU", micros(1e6**s.Server.CPUSeconds/float64(s.Rows)) + "/row", false})
-	}
-	if s.Client.Bound {
-		out = append(out, pageFact{"client", "client-bound", true})
-	}
-	return out
 }

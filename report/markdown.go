@@ -17,10 +17,23 @@ func Markdown(w io.Writer, recs []result.Record) error {
 		return err
 	}
 	out := bufio.NewWriter(w)
-	fmt.Fprintf(out, "# Insert rate as the table grows\n\n%s\n\n", markdownText(verdict(vs)))
-	for _, line := range ratios(vs) {
-		fmt.Fprintf(out, "**%s**\n\n", markdownText(line))
+	fmt.Fprint(out, "# Insert rate as the table grows\n\n")
+	for i := range vs {
+		fmt.Fprintf(out, "%s\n\n", markdownText(sentence(vs[i].verdict())))
 	}
+	for _, line := range ratios(vs) {
+		fmt.Fprintf(out, "**%s**\n\n", markdownText(sentence(line)))
+	}
+	for i := range vs {
+		for _, p := range vs[i].problems() {
+			strong := ""
+			if p.serious {
+				strong = "**"
+			}
+			fmt.Fprintf(out, "- %s%s: %s%s\n", strong, markdownText(vs[i].label), markdownText(p.text), strong)
+		}
+	}
+	fmt.Fprintln(out)
 	header := []string{""}
 	for i := range vs {
 		header = append(header, vs[i].label)
@@ -28,15 +41,6 @@ func Markdown(w io.Writer, recs []result.Record) error {
 	markdownTable(out, header, factTable(vs))
 	fmt.Fprint(out, "\n## Rate over each tenth of the rows (rows/s)\n\n")
 	markdownTable(out, header, tenthsTable(vs))
-	for i := range vs {
-		if len(vs[i].sum.Warnings) == 0 {
-			continue
-		}
-		fmt.Fprintf(out, "\n## Warnings of %s\n\n", markdownText(vs[i].label))
-		for _, warning := range vs[i].sum.Warnings {
-			fmt.Fprintf(out, "- %s\n", markdownText(warning))
-		}
-	}
 	if err := out.Flush(); err != nil {
 		return fmt.Errorf("write Markdown report: %w", err)
 	}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -30,14 +31,30 @@ type runData struct {
 	// Latency and Response are in microseconds, by operation and percentile.
 	Latency  map[string]map[string]series `json:"latency"`
 	Response map[string]map[string]series `json:"response"`
-	Counters map[string]series            `json:"counters"`
+	Counters map[string]figureData        `json:"counters"`
 	Backlog  series                       `json:"backlog,omitempty"`
 	Errors   series                       `json:"errors,omitempty"`
 	Retries  series                       `json:"retries,omitempty"`
 	Events   []eventData                  `json:"events"`
+	Stalls   []stallData                  `json:"stalls"`
 	Knee     *markData                    `json:"knee"`
 	// Asked is the rate asked for in rows/s; 0 is a closed loop.
 	Asked float64 `json:"asked,omitempty"`
+}
+
+// A figureData is a figure over the points: its mean and, where points stand
+// for several intervals, the least and the greatest.
+type figureData struct {
+	Mean series `json:"mean"`
+	Lo   series `json:"lo,omitempty"`
+	Hi   series `json:"hi,omitempty"`
+}
+
+func (f *figureData) add(s spread, ranged bool) {
+	f.Mean = append(f.Mean, s.mean)
+	if ranged {
+		f.Lo, f.Hi = append(f.Lo, s.lo), append(f.Hi, s.hi)
+	}
 }
 
 // A rateData is the rate against either axis.
@@ -47,8 +64,8 @@ type rateData struct {
 }
 
 type rateOver struct {
-	At   axis   `json:"at"`
-	Rate series `json:"rate"`
+	At axis `json:"at"`
+	figureData
 }
 
 // A markData is a place on both axes.
@@ -61,6 +78,13 @@ type eventData struct {
 	markData
 	Seconds float64 `json:"seconds"`
 	What    string  `json:"what"`
+}
+
+type stallData struct {
+	From    markData `json:"from"`
+	To      markData `json:"to"`
+	Seconds float64  `json:"seconds"`
+	Why     string   `json:"why"`
 }
 
 // A counterData describes one chart of counters.
@@ -89,7 +113,8 @@ var perRow = []struct{ of, name, unit, help string }{
 	{"page_reads", "page_reads_per_row", "pages/row", "pages read from disk for each inserted row"},
 	{"page_writes", "page_writes_per_row", "pages/row", "pages written to disk for each inserted row"},
 	{"redo_written_bytes", "redo_written_bytes_per_row", "bytes/row", "redo or WAL written for each inserted row"},
-	{"os_disk_write_bytes", "os_disk_write_bytes_per_row", "bytes/row", "written to disk for each inserted row"},
+	{"server_io_write_bytes", "server_io_write_bytes_per_row", "bytes/row", "written by the server for each inserted row"},
+	{"disk_write_bytes", "disk_write_bytes_per_row", "bytes/row", "written to the disk for each inserted row"},
 }
 
 func newPageData(vs []view) pageData {
@@ -145,41 +170,27 @@ func pageCounters(vs []view) []counterData {
 }
 
 func (v *view) data(s style) runData {
-	bs, _ := buckets(v.rec.Intervals)
+	bs, size := buckets(v.rec.Intervals)
 	d := runData{
 		Label: oneLine(v.label), Light: s.light, Dark: s.dark, Dash: s.dash, Asked: v.rec.Run.Rate,
-		Rate: v.rateData(bs), Rows: axis{}, Time: axis{}, Events: []eventData{},
+		Rate: v.rateData(bs), Rows: axis{}, Time: axis{}, Events: []eventData{}, Stalls: []stallData{},
 		Latency:  percentiles(bs, func(iv *result.Interval) map[string]result.Histogram { return iv.Latency }),
 		Response: percentiles(bs, func(iv *result.Interval) map[string]result.Histogram { return iv.Response }),
-		Counters: map[string]series{},
+		Counters: map[string]figureData{},
 	}
 	names := map[string]bool{}
-	for i, b := range bs {
+	for _, b := range bs {
 		d.Rows, d.Time = d.Rows.add(float64(b.last().Rows)), d.Time.add(b.last().Elapsed)
+		var backlog, errs, retries int64
 		for j := range b {
 			for name := range b[j].Counters {
 				names[name] = true
 			}
+			backlog = max(backlog, b[j].Backlog)
+			errs += b[j].Errors
+			retries += b[j].Retries
 		}
-		for k, count := range []func(*result.Interval) int64{
-			func(iv *result.Interval) int64 { return iv.Backlog },
-			func(iv *result.Interval) int64 { return iv.Errors },
-			func(iv *result.Interval) int64 { return iv.Retries },
-		} {
-			var n int64
-			for j := range b {
-				if k == 0 {
-					n = max(n, count(&b[j]))
-				} else {
-					n += count(&b[j])
-				}
-			}
-			dst := []*series{&d.Backlog, &d.Errors, &d.Retries}[k]
-			if *dst == nil {
-				*dst = make(series, len(bs))
-			}
-			(*dst)[i] = float64(n)
-		}
+		d.Backlog, d.Errors, d.Retries = append(d.Backlog, float64(backlog)), append(d.Errors, float64(errs)), append(d.Retries, float64(retries))
 	}
 	for _, s := range []*series{&d.Backlog, &d.Errors, &d.Retries} {
 		if !slices.ContainsFunc(*s, func(f float64) bool { return f != 0 }) {
@@ -187,11 +198,11 @@ func (v *view) data(s style) runData {
 		}
 	}
 	for name := range names {
-		s := make(series, len(bs))
-		for i, b := range bs {
-			s[i] = b.counter(name)
+		var f figureData
+		for _, b := range bs {
+			f.add(b.counter(name), size > 1)
 		}
-		d.Counters[name] = s
+		d.Counters[name] = f
 	}
 	for _, p := range perRow {
 		if of, ok := d.Counters[p.of]; ok {
@@ -199,60 +210,113 @@ func (v *view) data(s style) runData {
 			for i, b := range bs {
 				s[i] = math.NaN()
 				if rate := b.rate(); rate > 0 {
-					s[i] = of[i] / rate
+					s[i] = of.Mean[i] / rate
 				}
 			}
-			d.Counters[p.name] = s
+			d.Counters[p.name] = figureData{Mean: s}
 		}
 	}
 	v.marks(&d)
 	return d
 }
 
-// maxEvents bounds the events drawn; the events beyond it are in the record.
-const maxEvents = 2000
+// The marks drawn at most; those beyond are in the record.
+const (
+	maxEvents = 2000
+	maxStalls = 300
+)
 
 func (v *view) marks(d *runData) {
 	for i := range v.rec.Intervals {
 		for _, e := range v.rec.Intervals[i].Events {
 			if len(d.Events) < maxEvents {
 				d.Events = append(d.Events, eventData{
-					markData{math.Round(rowsAt(v.curve, e.Elapsed)), e.Elapsed}, e.Seconds, oneLine(strings.TrimSpace(e.What + " " + e.Object))})
+					v.markAt(e.Elapsed), e.Seconds, oneLine(strings.TrimSpace(e.What + " " + e.Object))})
 			}
 		}
+	}
+	for _, s := range longest(v.stalled, maxStalls) {
+		d.Stalls = append(d.Stalls, stallData{v.markAt(s.From), v.markAt(s.To), s.Seconds(), oneLine(s.Why)})
 	}
 	if k := v.sum.Knee; k != nil {
 		at := v.curve.TimeAt(float64(k.Rows))
 		if math.IsNaN(at) {
 			at = v.sum.Seconds
 		}
-		d.Knee = &markData{float64(k.Rows), math.Round(at*1e3) / 1e3}
+		d.Knee = &markData{float64(k.Rows), thousandths(at)}
 	}
 }
 
-// fineWindows is how many points a rate gets at most from the course of the
-// run, whose marks stand at each hundredth of the rows beside the intervals.
-const fineWindows = 200
+// markAt returns a moment as a place on both axes.
+func (v *view) markAt(elapsed float64) markData {
+	return markData{math.Round(rowsAt(v.curve, elapsed)), thousandths(elapsed)}
+}
+
+// longest returns the n longest stalls, in order of time.
+func longest(stalls []result.Stall, n int) []result.Stall {
+	out := slices.SortedStableFunc(slices.Values(stalls), func(a, b result.Stall) int { return cmp.Compare(b.Seconds(), a.Seconds()) })
+	out = out[:min(n, len(out))]
+	slices.SortFunc(out, func(a, b result.Stall) int { return cmp.Compare(a.From, b.From) })
+	return out
+}
+
+// A rate over rows gets as many points as the course of the run has, whose
+// marks stand at each hundredth of the rows beside the intervals, but at most
+// fineWindows, and longWindows where a window still holds that many intervals.
+const (
+	fineWindows = 200
+	longWindows = 600
+	longEnough  = 20
+)
 
 // rateData returns the rate over equal parts of the rows, and over intervals;
 // for a run of few intervals both are the former, where its marks tell more.
 func (v *view) rateData(bs []bucket) rateData {
 	var d rateData
-	if n := min(fineWindows, len(v.curve)-1); n > 0 && v.curve.Rows() > 0 {
+	most := fineWindows
+	if len(v.rec.Intervals) >= longWindows*longEnough {
+		most = longWindows
+	}
+	if n := min(most, len(v.curve)-1); n > 0 && v.curve.Rows() > 0 {
 		total := v.curve.Rows()
-		for i, rate := range v.curve.Windows(n) {
+		for i, s := range v.rateSpreads(n) {
 			end := total * float64(i+1) / float64(n)
-			d.Rows.At, d.Rows.Rate = d.Rows.At.add(end), append(d.Rows.Rate, rate)
-			d.Time.At, d.Time.Rate = d.Time.At.add(v.curve.TimeAt(end)), append(d.Time.Rate, rate)
+			d.Rows.At, d.Time.At = d.Rows.At.add(end), d.Time.At.add(v.curve.TimeAt(end))
+			d.Rows.add(s, true)
+			d.Time.add(s, true)
 		}
 	}
 	if len(bs) >= len(d.Time.At) || len(bs) >= fineWindows/2 {
 		d.Time = rateOver{}
 		for _, b := range bs {
-			d.Time.At, d.Time.Rate = d.Time.At.add(b.last().Elapsed), append(d.Time.Rate, b.rate())
+			s := newSpread()
+			for i := range b {
+				s.span(b[i].Rate())
+			}
+			s.mean = b.rate()
+			d.Time.At = d.Time.At.add(b.last().Elapsed)
+			d.Time.add(s, len(b) > 1 || d.Time.Lo != nil)
 		}
 	}
 	return d
+}
+
+// rateSpreads returns the rate over n equal parts of the rows: the mean, and
+// the least and greatest of the intervals in it.
+func (v *view) rateSpreads(n int) []spread {
+	out := make([]spread, n)
+	for i, rate := range v.curve.Windows(n) {
+		out[i] = spread{rate, rate, rate}
+	}
+	total := v.curve.Rows()
+	for i := range v.rec.Intervals {
+		iv := &v.rec.Intervals[i]
+		begin := float64(iv.Rows-iv.NewRows) / total * float64(n)
+		if end := float64(iv.Rows) / total * float64(n); begin >= 0 && begin < float64(n) && end-begin <= 1 {
+			out[int(begin)].span(iv.Rate())
+		}
+	}
+	return out
 }
 
 // percentiles returns, by operation, the series p50, p95, p99 and max.
@@ -265,11 +329,12 @@ func percentiles(bs []bucket, of func(*result.Interval) map[string]result.Histog
 			}
 		}
 	}
+	var m result.Merger
 	out := map[string]map[string]series{}
 	for op := range names {
 		p50, p95, p99, worst := make(series, len(bs)), make(series, len(bs)), make(series, len(bs)), make(series, len(bs))
 		for i, b := range bs {
-			l, ok := b.latency(op, of)
+			l, ok := b.latency(&m, op, of)
 			p50[i], p95[i], p99[i], worst[i] = float64(l.P50), float64(l.P95), float64(l.P99), float64(l.Max)
 			if !ok {
 				p50[i], p95[i], p99[i], worst[i] = math.NaN(), math.NaN(), math.NaN(), math.NaN()

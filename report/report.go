@@ -26,6 +26,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 
 	"github.com/rowmill/rowmill/result"
 )
@@ -67,6 +68,9 @@ type view struct {
 	rec   *result.Record
 	sum   result.Summary
 	curve result.Curve
+	loop  *result.OpenLoop // nil for a closed loop
+	// stalled are the run's stalls, in order of time.
+	stalled []result.Stall
 	// label tells the run apart from the others of the same report.
 	label string
 }
@@ -78,7 +82,8 @@ func views(recs []result.Record) ([]view, error) {
 	out := make([]view, len(recs))
 	names := labels(recs)
 	for i := range recs {
-		out[i] = view{rec: &recs[i], sum: recs[i].Summary(), curve: recs[i].Curve(), label: names[i]}
+		r := &recs[i]
+		out[i] = view{rec: r, sum: r.Summary(), curve: r.Curve(), loop: r.OpenLoop(), stalled: r.Stalls(), label: names[i]}
 	}
 	return out, nil
 }
@@ -114,7 +119,7 @@ func (v *view) incomplete() string {
 	end := v.rec.End
 	switch {
 	case end == nil:
-		return "cut off: the record has no end"
+		return "cut off: its record has no end, the figures cover what was written"
 	case end.Failure != "":
 		return "failed: " + end.Failure
 	case end.Stopped == "failed":
@@ -123,4 +128,32 @@ func (v *view) incomplete() string {
 		return "interrupted"
 	}
 	return ""
+}
+
+// problems are what a reader must know before any figure, worst first: how the
+// run ended, whether its rows are proven, and the record's warnings.
+func (v *view) problems() []problem {
+	var out []problem
+	if how := v.incomplete(); how != "" {
+		out = append(out, problem{true, how})
+	}
+	switch c := v.sum.Verified; {
+	case c != nil && (c.Found != c.Expected || !c.Checksum):
+		out = append(out, problem{true, "verification " + v.verified()})
+	case c == nil && v.sum.Rows > 0:
+		out = append(out, problem{false, "not verified: nobody checked that every row is in the table"})
+	}
+	for _, w := range v.sum.Warnings {
+		// Of this the first problem tells already.
+		if v.rec.End != nil || !strings.HasPrefix(w, "the run was cut off") {
+			out = append(out, problem{v.overloaded() && strings.HasPrefix(w, "overload:"), w})
+		}
+	}
+	return out
+}
+
+// A problem is serious when the run's figures don't stand for themselves.
+type problem struct {
+	serious bool
+	text    string
 }

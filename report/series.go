@@ -3,16 +3,17 @@ package report
 import (
 	"math"
 	"slices"
+	"sort"
 	"strconv"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/rowmill/rowmill/result"
 )
 
 // maxPoints is how many points a series in a page has at most: a chart is
-// about 1,100 pixels wide, so more would only be drawn over each other.
-const maxPoints = 2000
+// about 1,100 pixels wide, so more would only be drawn over each other. Where
+// a point stands for several intervals, their least and greatest figures go
+// into the page beside the mean.
+const maxPoints = 1000
 
 // A series is figures for a chart, NaN where there is none. In JSON they have
 // five significant digits, which is finer than a pixel, and null for NaN.
@@ -45,9 +46,17 @@ func (a axis) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = strconv.AppendFloat(out, math.Round(f*1e3)/1e3, 'f', -1, 64)
+		out = strconv.AppendFloat(out, thousandths(f), 'f', -1, 64)
 	}
 	return append(out, ']'), nil
+}
+
+// thousandths rounds to three decimals what is small enough to have them.
+func thousandths(f float64) float64 {
+	if r := math.Round(f*1e3) / 1e3; !math.IsNaN(r) && !math.IsInf(r, 0) {
+		return r
+	}
+	return f
 }
 
 // add appends a position. An interval without rows ends at the row where it
@@ -94,10 +103,26 @@ func (b bucket) rate() float64 {
 	return float64(rows) / secs
 }
 
-// counter is the mean of a figure over the bucket, weighted by time; NaN where
-// no interval has it.
-func (b bucket) counter(name string) float64 {
+// A spread is the mean of a figure over a bucket, weighted by time, and the
+// least and the greatest value in it; all are NaN where no interval has it.
+type spread struct{ mean, lo, hi float64 }
+
+func newSpread() spread { return spread{math.NaN(), math.NaN(), math.NaN()} }
+
+// span widens the spread to a value.
+func (s *spread) span(v float64) {
+	if !(s.lo <= v) {
+		s.lo = v
+	}
+	if !(s.hi >= v) {
+		s.hi = v
+	}
+}
+
+// counter returns the spread of a figure over the bucket.
+func (b bucket) counter(name string) spread {
 	var sum, weight float64
+	out := newSpread()
 	for i := range b {
 		v, ok := b[i].Counters[name]
 		if !ok || math.IsNaN(v) || math.IsInf(v, 0) {
@@ -106,40 +131,37 @@ func (b bucket) counter(name string) float64 {
 		secs := max(b[i].Seconds, 1e-9)
 		sum += v * secs
 		weight += secs
+		out.span(v)
 	}
-	if weight == 0 {
-		return math.NaN()
+	if weight > 0 {
+		out.mean = sum / weight
 	}
-	return sum / weight
+	return out
 }
 
 // latency is the distribution of an operation over the bucket; ok is false
 // where nothing was measured. The maximum is always that of the whole bucket.
 // Percentiles are those of the merged histograms; where one can't be decoded,
 // the highest percentile stands, which never makes a server look better.
-func (b bucket) latency(op string, of func(*result.Interval) map[string]result.Histogram) (out result.Latency, ok bool) {
-	var merged *hdrhistogram.Histogram
+func (b bucket) latency(m *result.Merger, op string, of func(*result.Interval) map[string]result.Histogram) (out result.Latency, ok bool) {
+	m.Reset()
+	damaged := false
 	for i := range b {
 		h, has := of(&b[i])[op]
 		if !has || h.Count == 0 {
 			continue
 		}
-		if len(b) > 1 {
-			if d, err := h.Decode(); err == nil {
-				if merged == nil {
-					merged = result.NewHistogram()
-				}
-				merged.Merge(d)
-			}
+		if len(b) > 1 && m.Add(h) != nil {
+			damaged = true
 		}
 		ok = true
 		out.Count += h.Count
 		out.P50, out.P95, out.P99 = max(out.P50, h.P50), max(out.P95, h.P95), max(out.P99, h.P99)
 		out.P999, out.Max = max(out.P999, h.P999), max(out.Max, h.Max)
 	}
-	if merged != nil && merged.TotalCount() == out.Count {
+	if len(b) > 1 && !damaged && m.Count() > 0 {
 		worst := out.Max
-		out = result.LatencyOf(merged)
+		out = m.Latency()
 		out.Max = max(out.Max, worst)
 	}
 	return out, ok
@@ -147,9 +169,9 @@ func (b bucket) latency(op string, of func(*result.Interval) map[string]result.H
 
 // rowsAt returns how many rows a run had after the given seconds.
 func rowsAt(c result.Curve, elapsed float64) float64 {
-	i := slices.IndexFunc(c, func(p result.Point) bool { return p.Elapsed >= elapsed })
+	i := sort.Search(len(c), func(i int) bool { return c[i].Elapsed >= elapsed })
 	switch {
-	case i < 0:
+	case i == len(c):
 		return c.Rows()
 	case i == 0:
 		return 0

@@ -53,23 +53,23 @@ func rollingCourse() course {
 
 // openLoop asks for more than the server takes once the table has grown.
 func openLoop() course {
-	return course{name: "classic plain at 60k/s", layout: "plain", rows: 2e6, rate: falling, asked: 60e3, seed: 3}
+	return course{name: "classic plain at 60k/s", layout: "plain", rows: 100e6, rate: falling, asked: 60e3, stop: 120, seed: 3}
 }
 
 var counters = []result.Counter{
 	{Name: "os_cpu_user", Group: "os", Unit: "fraction", Help: "CPU time in programs, of all cores"},
 	{Name: "os_cpu_iowait", Group: "os", Unit: "fraction", Help: "CPU time idle while waiting for disks"},
-	{Name: "os_cpu_steal", Group: "os", Unit: "fraction", Help: "CPU time taken by the host"},
-	{Name: "os_disk_read_bytes", Group: "os", Unit: "bytes/s", Help: "read from the data's disk"},
-	{Name: "os_disk_write_bytes", Group: "os", Unit: "bytes/s", Help: "written to the data's disk"},
-	{Name: "client_cpu", Group: "client", Unit: "fraction", Help: "rowmill's own CPU time, of all cores"},
+	{Name: "os_cpu_steal", Group: "os", Unit: "fraction", Help: "CPU time that the host gave to others, of all cores"},
+	{Name: "disk_read_bytes", Group: "os", Unit: "bytes/s", Help: "read from the data's disk"},
+	{Name: "disk_write_bytes", Group: "os", Unit: "bytes/s", Help: "written to the data's disk"},
+	{Name: "client_cpu", Group: "client", Unit: "cores", Help: "CPU time of rowmill's process per second"},
 	{Name: "client_heap_bytes", Group: "client", Unit: "bytes", Help: "rowmill's heap"},
-	{Name: "cache_bytes", Group: "server", Unit: "bytes", Help: "size of the page cache"},
-	{Name: "cache_dirty_bytes", Group: "server", Unit: "bytes", Help: "pages that must be written back"},
-	{Name: "page_reads", Group: "server", Unit: "pages/s", Help: "pages read from disk"},
+	{Name: "cache_bytes", Group: "server", Unit: "bytes", Help: "buffer pool size"},
+	{Name: "cache_dirty_bytes", Group: "server", Unit: "bytes", Help: "buffer pool pages not yet written back"},
+	{Name: "page_reads", Group: "server", Unit: "pages/s", Help: "pages read from disk: requests the buffer pool missed"},
 	{Name: "page_writes", Group: "server", Unit: "pages/s", Help: "pages written to disk"},
-	{Name: "checkpoint_age_bytes", Group: "server", Unit: "bytes", Help: "redo not yet checkpointed"},
-	{Name: "checkpoint_max_bytes", Group: "server", Unit: "bytes", Help: "where that stalls writes"},
+	{Name: "checkpoint_age_bytes", Group: "server", Unit: "bytes", Help: "redo written since the last checkpoint"},
+	{Name: "checkpoint_max_bytes", Group: "server", Unit: "bytes", Help: "checkpoint age at which writes are held up"},
 	{Name: "table_data_bytes", Group: "server", Unit: "bytes", Help: "rows and primary key"},
 	{Name: "table_index_bytes", Group: "server", Unit: "bytes", Help: "secondary indexes"},
 	{Name: "row_lock_waits", Group: "server", Unit: "ops/s", Help: "waits for row locks"},
@@ -106,12 +106,14 @@ func synthetic(t testing.TB, c course) result.Record {
 	for rows < c.rows && (c.stop == 0 || len(rec.Intervals) < c.stop) {
 		// Every so often a checkpoint takes most of a second.
 		speed := c.rate(float64(rows)) * (0.94 + 0.12*rng.Float64())
-		if rng.IntN(45) == 0 {
+		checkpoint := rng.IntN(45) == 0
+		if checkpoint {
 			speed *= 0.35
 		}
 		able := speed
 		if c.asked > 0 {
 			able = min(speed, c.asked+float64(backlog*batch))
+			carry = min(carry, batch)
 		}
 		carry += able
 		n := int64(carry) / batch * batch
@@ -127,12 +129,14 @@ func synthetic(t testing.TB, c course) result.Record {
 		}
 		iv.Latency = map[string]result.Histogram{"insert": spread(t, rng, n/batch, 1e6*batch/speed, 0)}
 		if c.asked > 0 {
-			backlog = max(0, backlog+int64((c.asked-able)/batch))
+			due := int64(c.asked*(elapsed+span)) / batch
+			backlog = max(0, due-(rows+n)/batch)
 			iv.Backlog = backlog
 			if backlog > 1 {
 				iv.Late = n / batch
 			}
-			wait := 1e6 * float64(backlog) * batch / speed
+			// The last row to arrive was due when as many had been asked for.
+			wait := 1e6 * max(0, elapsed+span/2-float64(rows+n/2)/c.asked)
 			iv.Response = map[string]result.Histogram{"insert": spread(t, rng, n/batch, 1e6*batch/speed, wait)}
 		}
 		if rng.IntN(60) == 0 {
@@ -140,6 +144,9 @@ func synthetic(t testing.TB, c course) result.Record {
 		}
 		iv.BusySeconds, iv.WaitSeconds = round3(span*speed*1.1e-6), round3(span*(1-speed*1.1e-6))
 		iv.Counters = figures(rng, c, float64(rows+n), speed)
+		if checkpoint {
+			iv.Counters["checkpoint_age_bytes"] = 78 * mib
+		}
 		for ; c.period > 0 && made <= (rows+n)/c.period+1; made++ {
 			iv.Events = append(iv.Events, result.Event{
 				Elapsed: round3(elapsed + span/2), Seconds: 0.021, What: "create partitions", Object: fmt.Sprintf("p%04d", made)})
@@ -148,8 +155,12 @@ func synthetic(t testing.TB, c course) result.Record {
 		rec.Intervals = append(rec.Intervals, iv)
 	}
 	server := round3(elapsed * 0.9)
+	stopped := "rows"
+	if rows < c.rows {
+		stopped, rec.Run.MaxTimeSeconds = "max-time", elapsed
+	}
 	rec.End = &result.End{
-		Type: "summary", Stopped: "rows", ClientCPUSeconds: round3(float64(rows) * 1.1e-6), ServerCPUSeconds: &server,
+		Type: "summary", Stopped: stopped, ClientCPUSeconds: round3(float64(rows) * 1.1e-6), ServerCPUSeconds: &server,
 		Verified: &result.Verified{Expected: rows, Found: rows, Checksum: true},
 		Size:     &result.Size{Data: rows * 58, Index: rows * 96, PerRow: 154},
 	}
@@ -166,8 +177,8 @@ func figures(rng *rand.Rand, c course, rows, speed float64) map[string]float64 {
 	reads := speed * 3 * miss * 0.9 * (0.9 + 0.2*rng.Float64())
 	out := map[string]float64{
 		"os_cpu_user": 0.2 + 0.3*(1-miss), "os_cpu_iowait": 0.6 * miss, "os_cpu_steal": 0.01 * rng.Float64(),
-		"os_disk_read_bytes": reads * 16384, "os_disk_write_bytes": speed*300 + reads*9000,
-		"client_cpu": speed * 0.55e-6, "client_heap_bytes": (18 + 9*rng.Float64()) * mib,
+		"disk_read_bytes": reads * 16384, "disk_write_bytes": speed*300 + reads*9000,
+		"client_cpu": speed * 1.1e-6, "client_heap_bytes": (18 + 9*rng.Float64()) * mib,
 		"cache_bytes": 64 * mib, "cache_dirty_bytes": (20 + 25*rng.Float64()) * mib,
 		"page_reads": reads, "page_writes": reads*0.8 + speed*0.004,
 		"checkpoint_age_bytes": (30 + 40*rng.Float64()) * mib, "checkpoint_max_bytes": 81 * mib,

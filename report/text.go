@@ -14,8 +14,8 @@ import (
 // columns shows without breaking words itself.
 const textWidth = 118
 
-// Text writes a compact summary of each run for people to read, and with
-// several runs the ratio of their last rates.
+// Text writes a summary for people to read: how each run went in a sentence,
+// what to know before believing it, and then the figures of each run.
 func Text(w io.Writer, recs []result.Record) error {
 	vs, err := views(recs)
 	if err != nil {
@@ -23,16 +23,26 @@ func Text(w io.Writer, recs []result.Record) error {
 	}
 	out := bufio.NewWriter(w)
 	for i := range vs {
-		if i > 0 {
-			fmt.Fprintln(out)
-		}
-		vs[i].text(out)
+		wrapped(out, "", "  ", sentence(vs[i].verdict()))
 	}
-	if lines := ratios(vs); len(lines) > 0 {
-		fmt.Fprintln(out)
-		for _, line := range lines {
-			wrapped(out, "", "", line)
+	for _, line := range ratios(vs) {
+		wrapped(out, "", "  ", sentence(line))
+	}
+	for i := range vs {
+		for _, p := range vs[i].problems() {
+			mark := "! "
+			if p.serious {
+				mark = "!! "
+			}
+			if len(vs) > 1 {
+				mark += vs[i].label + ": "
+			}
+			wrapped(out, mark, "   ", p.text)
 		}
+	}
+	for i := range vs {
+		fmt.Fprintln(out)
+		vs[i].text(out)
 	}
 	if err := out.Flush(); err != nil {
 		return fmt.Errorf("write text report: %w", err)
@@ -47,22 +57,19 @@ func (v *view) text(w io.Writer) {
 	}
 	fmt.Fprintln(w, oneLine(title))
 	facts := v.facts()
-	for _, warning := range v.sum.Warnings {
-		facts = append(facts, fact{"warning", warning})
-	}
 	width := 0
 	for _, f := range facts {
 		width = max(width, utf8.RuneCountInString(f.name))
 	}
 	for _, f := range facts {
-		wrapped(w, fmt.Sprintf("  %-*s  ", width, f.name), strings.Repeat(" ", width+4), f.value)
+		wrapped(w, fmt.Sprintf("  %-*s  ", width, oneLine(f.name)), strings.Repeat(" ", width+4), f.value)
 	}
 }
 
 // wrapped writes text behind a first prefix, broken between words, further
 // lines behind rest.
 func wrapped(w io.Writer, first, rest, text string) {
-	line := first
+	line := oneLine(first)
 	empty := true
 	for _, word := range strings.Fields(oneLine(text)) {
 		if !empty && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > textWidth {

@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // From keptFlatness on a rate counts as kept, and above grownFlatness as
@@ -12,13 +14,17 @@ const (
 	grownFlatness = 1.1
 )
 
-// verdict says in one sentence how the runs went.
-func verdict(vs []view) string {
-	parts := make([]string, len(vs))
-	for i := range vs {
-		parts[i] = vs[i].verdict()
+// sentence begins a text with a capital and ends it with a stop.
+func sentence(s string) string {
+	if s == "" {
+		return ""
 	}
-	return strings.Join(parts, "; ") + "."
+	first, size := utf8.DecodeRuneInString(s)
+	s = string(unicode.ToUpper(first)) + s[size:]
+	if strings.HasSuffix(s, ".") {
+		return s
+	}
+	return s + "."
 }
 
 func (v *view) verdict() string {
@@ -29,6 +35,8 @@ func (v *view) verdict() string {
 		s += "inserted no rows"
 	case flat == 0:
 		s += fmt.Sprintf("inserted %s rows", short(float64(v.sum.Rows)))
+	case v.sum.Knee != nil && flat >= 0.5:
+		s += fmt.Sprintf("fell below half of its first rate at %s rows and came back to %s of it", short(float64(v.sum.Knee.Rows)), percent(flat))
 	case v.sum.Knee != nil:
 		s += fmt.Sprintf("fell to %s of its first rate, with the knee at %s rows", percent(flat), short(float64(v.sum.Knee.Rows)))
 	case flat > grownFlatness:
@@ -39,11 +47,11 @@ func (v *view) verdict() string {
 		s += fmt.Sprintf("fell to %s of its first rate over %s rows", percent(flat), short(float64(v.sum.Rows)))
 	}
 	if v.overloaded() {
-		s += fmt.Sprintf(", and took only %s of the %s asked for", percent(v.sum.RowsPerSecond/v.rec.Run.Rate), rowsRate(v.rec.Run.Rate))
+		s += fmt.Sprintf(", and did only %s of the %s offered", percent(v.loop.Done/v.loop.Asked), rowsRate(v.loop.Asked))
 	}
 	if how := v.incomplete(); how != "" {
 		how, _, _ = strings.Cut(how, ":")
-		s += " before it " + map[string]string{"failed": "failed", "interrupted": "was interrupted", "cut off": "was cut off"}[how]
+		s += ", before it " + map[string]string{"failed": "failed", "interrupted": "was interrupted", "cut off": "was cut off"}[how]
 	}
 	return s
 }
@@ -67,7 +75,7 @@ func ratios(vs []view) []string {
 		if r.sum.Rows != p.sum.Rows {
 			line += fmt.Sprintf(", after %s and %s rows", count(r.sum.Rows), count(p.sum.Rows))
 		}
-		out = append(out, line+".")
+		out = append(out, line)
 	}
 	return out
 }

@@ -95,46 +95,38 @@ func (c Curve) rate() Rate {
 const kneeWindows = 50
 
 // kneeRows returns how many rows there were when the rate fell below half of
-// the first tenth's for good, and false where no tenth did. "For good" means
-// that the mean rate from there to the end is below half, too: a stall that
-// the run recovers from is no knee.
-func (c Curve) kneeRows() (float64, bool) {
+// the first tenth's; ok is false where no tenth of the rows did. lasting tells
+// that it stayed there: most of the rows from the knee on came at less than
+// half. Where the rate recovered, the knee is where the slow part began: the
+// first fiftieth that is slow itself and begins a tenth that is slow.
+func (c Curve) kneeRows() (rows float64, lasting, ok bool) {
 	r := c.rate()
 	half := r.First / 2
 	if r.First <= 0 || r.Min >= half {
-		return 0, false
+		return 0, false, false
 	}
+	const tenth = kneeWindows / tenths
 	total := c.Rows()
-	for i, rate := range c.Windows(kneeWindows) {
-		at := total * float64(i) / kneeWindows
-		if rate < half && c.RateBetween(at, total) < half {
-			return at, true
+	fiftieths := c.Windows(kneeWindows)
+	at := func(i int) float64 { return total * float64(i) / kneeWindows }
+	// A median, because a mean over rows is ruled by the few that take longest.
+	for i, rate := range fiftieths[:kneeWindows-tenth+1] {
+		if rate < half && median(fiftieths[i:]) < half {
+			return at(i), true, true
 		}
 	}
-	return 0, false
+	for i, rate := range fiftieths {
+		end := min(i+tenth, kneeWindows)
+		if rate < half && c.RateBetween(at(i), at(end)) < half {
+			return at(i), end == kneeWindows, true
+		}
+	}
+	// No window holds the slow part for itself: it is in the slowest tenth.
+	return total * float64(slices.Index(c.Windows(tenths), r.Min)) / tenths, false, true
 }
 
-// stallWindow is how many intervals on each side an interval is compared with.
-const stallWindow = 10
-
-// stallSeconds adds up the intervals whose rate is below half the median rate
-// of those around them. The median is local, so that a rate which falls over
-// the whole run is no stall.
-func stallSeconds(ivs []Interval) float64 {
-	var sum float64
-	for i := range ivs {
-		lo, hi := max(0, i-stallWindow), min(len(ivs), i+stallWindow+1)
-		if hi-lo < 3 {
-			continue
-		}
-		rates := make([]float64, 0, hi-lo)
-		for j := lo; j < hi; j++ {
-			rates = append(rates, ivs[j].Rate())
-		}
-		slices.Sort(rates)
-		if ivs[i].Rate() < rates[len(rates)/2]/2 {
-			sum += ivs[i].Seconds
-		}
-	}
-	return sum
+// median returns the middle of values, the upper one of two.
+func median(values []float64) float64 {
+	v := slices.Sorted(slices.Values(values))
+	return v[len(v)/2]
 }

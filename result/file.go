@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"math"
 	"os"
 )
 
@@ -26,9 +28,18 @@ func (w *Writer) Run(r Run) error {
 	return w.line(r)
 }
 
-// Interval writes an interval. It fills in Type.
+// Interval writes an interval. It fills in Type. Counters that are no number,
+// as a division by a time of nothing makes them, are left out: JSON can't hold
+// them, and a run must not end for one.
 func (w *Writer) Interval(iv Interval) error {
 	iv.Type = "interval"
+	for _, v := range iv.Counters {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			iv.Counters = maps.Clone(iv.Counters)
+			maps.DeleteFunc(iv.Counters, func(_ string, v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
+			break
+		}
+	}
 	return w.line(iv)
 }
 

@@ -20,21 +20,30 @@ const (
 	figSteal         = "os_cpu_steal"
 )
 
-// knee locates the knee of the run and says what moved there; nil where the
-// rate never fell below half.
+// knee locates the knee of the run and says what moved there; nil where no
+// tenth fell below half of the first.
 func (r *Record) knee(c Curve) *Knee {
-	rows, ok := c.kneeRows()
+	rows, lasting, ok := c.kneeRows()
 	if !ok {
 		return nil
 	}
-	return &Knee{Rows: int64(math.Round(rows)), Why: r.why(c, rows)}
+	why := r.why(c, rows, lasting)
+	if !lasting {
+		why += fmt.Sprintf("; the rate recovered, to %s rows/s in the last tenth", grouped(c.rate().Last))
+	}
+	return &Knee{Rows: int64(math.Round(rows)), Why: why}
 }
 
-// why compares the run's first tenth with its course from the knee on.
-func (r *Record) why(c Curve, rows float64) string {
+// why compares the run's first tenth with its course from the knee on: to the
+// end, or over a tenth where the rate recovered.
+func (r *Record) why(c Curve, rows float64, lasting bool) string {
 	total := c.Rows()
 	before := r.means(0, max(total/tenths, 1))
-	after := r.means(rows, total)
+	end := total
+	if !lasting {
+		end = min(rows+total/tenths, total)
+	}
+	after := r.means(rows, end)
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 
@@ -93,23 +102,13 @@ func (f figures) perRow(name string) float64 {
 // means returns the figures over the intervals that begin at or after `from`
 // rows and before `to` rows.
 func (r *Record) means(from, to float64) figures {
-	out, weight := figures{}, map[string]float64{}
+	var part []Interval
 	for _, iv := range r.Intervals {
-		begin := float64(iv.Rows - iv.NewRows)
-		if begin < from || begin >= to || iv.Seconds <= 0 {
-			continue
+		if begin := float64(iv.Rows - iv.NewRows); begin >= from && begin < to {
+			part = append(part, iv)
 		}
-		for name, v := range iv.Counters {
-			out[name] += v * iv.Seconds
-			weight[name] += iv.Seconds
-		}
-		out[rowsRate] += float64(iv.NewRows)
-		weight[rowsRate] += iv.Seconds
 	}
-	for name := range out {
-		out[name] /= weight[name]
-	}
-	return out
+	return mean(part)
 }
 
 // sizeAt returns a size of the table when it had the given rows: in
@@ -137,18 +136,4 @@ func (r *Record) sizeAt(rows float64, name string) float64 {
 		}
 	}
 	return best
-}
-
-// Bytes writes a size as people read it: 64 MiB, 1.2 GiB.
-func Bytes(n float64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
-	i := 0
-	for math.Abs(n) >= 1024 && i < len(units)-1 {
-		n /= 1024
-		i++
-	}
-	if i == 0 || math.Abs(n) >= 100 {
-		return fmt.Sprintf("%.0f %s", n, units[i])
-	}
-	return strings.TrimSuffix(fmt.Sprintf("%.1f", n), ".0") + " " + units[i]
 }

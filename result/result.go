@@ -186,8 +186,9 @@ type Rate struct {
 	Flatness float64 `json:"flatness"`
 }
 
-// Knee is where the rate fell below half of the first tenth's for good, and
-// what moved there.
+// Knee is where the rate fell below half of the first tenth's, and what moved
+// there; Why also says when the rate recovered. There is one when, and only
+// when, Min is below half of First.
 type Knee struct {
 	Rows int64  `json:"rows"`
 	Why  string `json:"why"`

@@ -4,15 +4,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // Summary derives the summary of a run from its record, also when the run was
 // cut off: then it covers what was written.
 func (r *Record) Summary() Summary {
 	c := r.Curve()
-	last := c[len(c)-1]
 	s := Summary{
 		Name:          r.Run.Name,
 		Workload:      r.Run.Workload,
@@ -30,7 +27,7 @@ func (r *Record) Summary() Summary {
 		s.Rows = r.Intervals[n-1].Rows
 		s.Seconds = r.Intervals[n-1].Elapsed
 	}
-	if last.Elapsed > 0 {
+	if s.Seconds > 0 {
 		s.RowsPerSecond = float64(s.Rows) / s.Seconds
 	}
 	var busy, wait float64
@@ -48,7 +45,9 @@ func (r *Record) Summary() Summary {
 		if s.ResponseUS, err = r.merged(func(iv *Interval) map[string]Histogram { return iv.Response }); err != nil {
 			s.Warnings = append(s.Warnings, err.Error())
 		}
-		s.Warnings = append(s.Warnings, r.overload(s)...)
+		if text := r.OpenLoop().overload(&s); text != "" {
+			s.Warnings = append(s.Warnings, text)
+		}
 	}
 	// A client that spends more than half of its time on its own work, and not
 	// waiting for the database, is what limits a closed loop.
@@ -67,77 +66,70 @@ func (r *Record) Summary() Summary {
 	return s
 }
 
-// overload says in words what an open loop's backlog did.
-func (r *Record) overload(s Summary) []string {
-	n := len(r.Intervals)
-	if n == 0 || r.Run.Rate <= 0 {
-		return nil
-	}
-	var late int64
-	for _, iv := range r.Intervals {
-		late += iv.Late
-	}
-	end, mid := r.Intervals[n-1].Backlog, r.Intervals[(n-1)/2].Backlog
-	if end <= int64(r.Run.Writers) || end <= mid {
-		return nil
-	}
-	rows := int64(max(r.Run.Batch, 1))
-	return []string{fmt.Sprintf(
-		"overload: %.0f rows/s were asked for and %.0f acknowledged (%.0f%%); the backlog grew to %d operations (%d rows), %d began late; response times include that wait",
-		r.Run.Rate, s.RowsPerSecond, 100*s.RowsPerSecond/r.Run.Rate, end, end*rows, late)}
-}
-
-// merged adds up a distribution over all intervals, by operation.
+// merged adds up a distribution over all intervals, by operation. Damaged ones
+// are left out and counted in the error.
 func (r *Record) merged(of func(*Interval) map[string]Histogram) (map[string]Latency, error) {
-	sums := map[string]*hdrhistogram.Histogram{}
-	var failed error
+	sums := map[string]*Merger{}
+	var first error
+	damaged := 0
 	for i := range r.Intervals {
 		for op, h := range of(&r.Intervals[i]) {
 			if h.Count == 0 {
 				continue
 			}
-			d, err := h.Decode()
-			if err != nil {
-				failed = fmt.Errorf("interval %d: latency of %s left out: %w", i+1, op, err)
-				continue
-			}
 			if sums[op] == nil {
-				sums[op] = NewHistogram()
+				sums[op] = &Merger{}
 			}
-			sums[op].Merge(d)
+			if err := sums[op].Add(h); err != nil {
+				damaged++
+				if first == nil {
+					first = fmt.Errorf("latency of %s in interval %d: %w", op, i+1, err)
+				}
+			}
 		}
 	}
 	out := map[string]Latency{}
-	for op, h := range sums {
-		out[op] = LatencyOf(h)
+	for op, m := range sums {
+		if m.Count() > 0 {
+			out[op] = m.Latency()
+		}
 	}
-	return out, failed
+	if first != nil {
+		first = fmt.Errorf("%d latency distributions are damaged and were left out: %w", damaged, first)
+	}
+	return out, first
 }
 
-// round cuts figures to what they can carry, for readers of the JSON.
+// round cuts figures to what they can carry, for readers of the JSON, which
+// has no way to write what is no number: that becomes 0.
 func round(s *Summary) {
-	sig := func(p *float64, digits int) {
-		if *p == 0 || math.IsNaN(*p) || math.IsInf(*p, 0) {
-			if math.IsNaN(*p) || math.IsInf(*p, 0) {
-				*p = 0
-			}
+	cut := func(p *float64, digits int) {
+		if math.IsNaN(*p) || math.IsInf(*p, 0) {
+			*p = 0
 			return
 		}
 		scale := math.Pow(10, float64(digits))
-		*p = math.Round(*p*scale) / scale
+		if r := math.Round(*p*scale) / scale; !math.IsInf(r, 0) {
+			*p = r
+		}
 	}
-	sig(&s.Seconds, 3)
-	sig(&s.RowsPerSecond, 1)
-	sig(&s.Rate.First, 1)
-	sig(&s.Rate.Last, 1)
-	sig(&s.Rate.Min, 1)
-	sig(&s.Rate.Flatness, 3)
-	sig(&s.StallSeconds, 3)
-	sig(&s.Client.CPUSeconds, 3)
+	cut(&s.Seconds, 3)
+	cut(&s.RowsPerSecond, 1)
+	cut(&s.Rate.First, 1)
+	cut(&s.Rate.Last, 1)
+	cut(&s.Rate.Min, 1)
+	cut(&s.Rate.Flatness, 3)
+	cut(&s.StallSeconds, 3)
+	cut(&s.Client.CPUSeconds, 3)
 	if s.Server.CPUSeconds != nil {
 		v := *s.Server.CPUSeconds
-		sig(&v, 3)
+		cut(&v, 3)
 		s.Server.CPUSeconds = &v
+	}
+	if s.SizeBytes != nil {
+		v := *s.SizeBytes
+		cut(&v.PerRow, 1)
+		s.SizeBytes = &v
 	}
 	slices.Sort(s.Warnings)
 	s.Warnings = slices.Compact(s.Warnings)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/rowmill/rowmill/bench"
@@ -124,6 +125,7 @@ func (r *insertRun) measure(ctx context.Context) error {
 		r.show.Interval(iv)
 		return r.out.Interval(iv)
 	}
+	defer r.prepareRuntime(cfg.Clients)()
 	r.probe.Start(ctx)
 	done, err := bench.Run(ctx, r.w, cfg)
 	if err != nil {
@@ -149,6 +151,25 @@ func (r *insertRun) measure(ctx context.Context) error {
 	end.Summary = &summary
 	r.show.End(summary)
 	return errors.Join(err, r.out.End(end))
+}
+
+// headroom is memory that is never touched, and so never given by the system.
+// The garbage collector counts it, and runs once for each so many bytes of
+// garbage instead of once for each few MiB: collecting takes time from the
+// clients, and its pauses wait for those that are waiting for the server.
+const headroom = 128 << 20
+
+// prepareRuntime fits Go's runtime to a run. The returned function undoes it.
+func (r *insertRun) prepareRuntime(clients int) (restore func()) {
+	procs := runtime.GOMAXPROCS(0)
+	if r.db.Capabilities().Blocks {
+		runtime.GOMAXPROCS(procs + clients)
+	}
+	untouched := make([]byte, headroom)
+	return func() {
+		runtime.KeepAlive(untouched)
+		runtime.GOMAXPROCS(procs)
+	}
 }
 
 // afterwards bounds what is read from the server once an interrupted run is

@@ -3,7 +3,10 @@ package mysql
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
+	"fmt"
 	"net"
+	"sync"
 	"time"
 	"unsafe"
 
@@ -14,12 +17,20 @@ import (
 // owns it, and a statement costs two system calls and two small allocations.
 //
 // Calls go to the driver with a context that can't be cancelled, because the
-// driver wakes a goroutine for every statement of one that can. Instead,
-// interruptOn closes the network connection under a running statement.
+// driver wakes a goroutine for every statement of one that can. Instead, the
+// end of the context that begin got closes the network connection under
+// whatever runs until end.
 type conn struct {
 	conn driver.Conn
-	net  net.Conn
+	net  *socket
 	exec driver.ExecerContext
+	id   int64 // the server's number of it, for KILL
+
+	mu          sync.Mutex
+	ctx         context.Context // watched now; callers pass the same one again and again
+	unwatch     func() bool
+	busy        bool
+	interrupted bool
 }
 
 // dial opens a connection for inserting.
@@ -29,17 +40,26 @@ func (db *DB) dial(ctx context.Context) (*conn, error) {
 	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		d := net.Dialer{Timeout: connectTimeout}
 		nc, err := d.DialContext(ctx, network, addr)
-		c.net = nc
-		return nc, err
+		if err != nil {
+			return nil, err
+		}
+		c.net = &socket{Conn: nc}
+		return c.net, nil
 	}
 	connector, err := mysql.NewConnector(cfg)
 	if err != nil {
 		return nil, err
 	}
 	if c.conn, err = connector.Connect(ctx); err != nil {
+		if ctx.Err() != nil {
+			err = ctx.Err() // the driver may say only that the connection is bad
+		}
 		return nil, db.unreachable(err)
 	}
 	c.exec = c.conn.(driver.ExecerContext)
+	if c.id, err = c.number("SELECT CONNECTION_ID()"); err != nil {
+		return nil, errors.Join(db.unreachable(err), c.Close())
+	}
 	return c, nil
 }
 
@@ -53,15 +73,100 @@ func (c *conn) runBytes(q []byte) (driver.Result, error) {
 	return c.run(unsafe.String(unsafe.SliceData(q), len(q)))
 }
 
-// interruptOn makes the end of ctx break off whatever runs on the connection,
-// which is lost with it. The returned function ends the watch.
-func (c *conn) interruptOn(ctx context.Context) (stop func()) {
-	end := context.AfterFunc(ctx, func() {
+// number returns the one integer that a query gives.
+func (c *conn) number(q string) (int64, error) {
+	rows, err := c.conn.(driver.QueryerContext).QueryContext(context.Background(), q, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer rows.Close()
+	v := make([]driver.Value, 1)
+	if err := rows.Next(v); err != nil {
+		return 0, err
+	}
+	switch n := v[0].(type) {
+	case int64:
+		return n, nil
+	case uint64:
+		return int64(n), nil
+	}
+	return 0, fmt.Errorf("%s: got %T, want an integer", q, v[0])
+}
+
+// begin makes the end of ctx break off what runs on the connection from now
+// on, until end. It returns the error of a context that has ended already.
+func (c *conn) begin(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ctx != ctx {
+		c.forget()
+		c.ctx = ctx
+		c.unwatch = context.AfterFunc(ctx, func() { c.interrupt(ctx) })
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	c.busy = true
+	return nil
+}
+
+// end tells whether what ran since begin was broken off, or was to be.
+func (c *conn) end() (interrupted bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	interrupted = c.interrupted
+	c.busy, c.interrupted = false, false
+	if interrupted {
+		// It may have ended well all the same; then the connection is good.
+		_ = c.net.SetDeadline(time.Time{})
+	}
+	return interrupted
+}
+
+func (c *conn) interrupt(ctx context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.busy && c.ctx == ctx {
+		c.interrupted = true
 		// A past deadline fails the reads and writes that wait now.
 		_ = c.net.SetDeadline(time.Unix(1, 0))
-	})
-	return func() { end() }
+	}
+}
+
+// forget ends the watch; c.mu is held.
+func (c *conn) forget() {
+	if c.unwatch != nil {
+		c.unwatch()
+	}
+	c.ctx, c.unwatch = nil, nil
 }
 
 // Close closes the connection.
-func (c *conn) Close() error { return c.conn.Close() }
+func (c *conn) Close() error {
+	c.mu.Lock()
+	c.forget()
+	c.mu.Unlock()
+	return c.conn.Close()
+}
+
+// killWait bounds the wait for a connection that was killed.
+const killWait = 5 * time.Second
+
+// kill ends a connection on the server and waits until it is gone. A server
+// does not notice that a client went away while a statement runs or waits for
+// a lock: it would finish, and commit, at any later time.
+func (db *DB) kill(ctx context.Context, id int64) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killWait)
+	defer cancel()
+	if _, err := db.pool.ExecContext(ctx, fmt.Sprintf("KILL %d", id)); err != nil {
+		return // gone already, or the server is
+	}
+	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		var n int
+		err := db.pool.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = %d", id)).Scan(&n)
+		if err != nil || n == 0 {
+			return
+		}
+		time.Sleep(pause)
+	}
+}

@@ -3,6 +3,7 @@ package mysql
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -53,7 +54,7 @@ var rocksSources = []source{
 }
 
 func (d dialect) statusSources() []source {
-	if strings.EqualFold(d.storage, "rocksdb") {
+	if d.rocksdb() {
 		return rocksSources
 	}
 	return statusSources
@@ -91,17 +92,43 @@ func (db *DB) Counters(ctx context.Context, t *engine.Table) (engine.Counters, e
 	if err != nil {
 		return nil, db.unreachable(err)
 	}
-	c := &counters{conn: conn, sources: db.dialect.statusSources(), queries: db.dialect.sample(t), index: map[string][]int{}}
-	for i, s := range c.sources {
-		c.index[strings.ToLower(s.status)] = append(c.index[strings.ToLower(s.status)], i)
-		if s.metric != "" {
-			c.index[s.metric] = append(c.index[s.metric], i)
-		}
-	}
+	c := &counters{conn: conn, queries: db.dialect.sample(t)}
+	c.setSources(db.dialect.statusSources())
 	if err := conn.QueryRowContext(ctx, "SELECT @@innodb_page_size").Scan(&c.pageSize); err != nil {
 		c.pageSize = math.NaN() // a server without InnoDB has none of its figures either
 	}
+	if err := c.prune(ctx); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
 	return c, nil
+}
+
+// prune leaves out figures that the server doesn't have: MariaDB dropped
+// Innodb_rows_inserted in 10.9, for example.
+func (c *counters) prune(ctx context.Context) error {
+	got := make([]float64, len(c.sources)+2)
+	if err := c.Sample(ctx, got); err != nil {
+		return err
+	}
+	var kept []source
+	for i, s := range c.sources {
+		if !math.IsNaN(got[i]) {
+			kept = append(kept, s)
+		}
+	}
+	c.setSources(kept)
+	return nil
+}
+
+func (c *counters) setSources(sources []source) {
+	c.sources, c.index = sources, map[string][]int{}
+	for i, s := range sources {
+		for _, name := range []string{strings.ToLower(s.status), s.metric} {
+			if name != "" {
+				c.index[name] = append(c.index[name], i)
+			}
+		}
+	}
 }
 
 // Describe implements engine.Counters.

@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,6 +15,12 @@ type dialect struct {
 	mariadb bool
 	storage string
 }
+
+func (d dialect) rocksdb() bool { return strings.EqualFold(d.storage, "rocksdb") }
+
+// flushRocksDB writes what MyRocks has in memory to its files: it counts
+// only those.
+const flushRocksDB = "SET GLOBAL rocksdb_force_flush_memtable_now = ON"
 
 // lockWait is how long, in seconds, a statement of maintenance waits for a
 // table's metadata lock. Everything that comes after it waits as long.
@@ -71,11 +78,14 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 			q += fmt.Sprintf(" PARTITION (%s)", d.Quote(s.Partition.Name))
 		}
 		return []string{q}, nil
+	case engine.Inspect:
+		return []string{d.exists(s.Table), d.parts(s.Table)}, nil
 	case engine.Measure:
-		return []string{
-			"ANALYZE TABLE " + d.Quote(s.Table.Name),
-			d.sizes(s.Table),
-		}, nil
+		out := []string{"ANALYZE TABLE " + d.Quote(s.Table.Name), d.sizes(s.Table)}
+		if d.rocksdb() {
+			out = slices.Insert(out, 0, flushRocksDB)
+		}
+		return out, nil
 	case engine.Sample:
 		return d.sample(s.Table), nil
 	}

@@ -60,7 +60,8 @@ func (e *encoder) appendRow(dst []byte, b *engine.Batch, row int) []byte {
 		switch {
 		case v.Null(row):
 			dst = append(dst, "NULL"...)
-		case v.Type == engine.Varchar || v.Type == engine.Char:
+		case v.Type == engine.Varchar || v.Type == engine.Char || v.Type == engine.Decimal:
+			// A decimal is quoted, too: its text may come from a file.
 			dst = appendQuoted(dst, v.Value(row))
 		case v.Type == engine.Time:
 			dst = append(dst, '\'')
@@ -118,7 +119,7 @@ func (e *encoder) appendLine(dst []byte, b *engine.Batch, row int) []byte {
 		switch {
 		case v.Null(row):
 			dst = append(dst, '\\', 'N')
-		case v.Type == engine.Varchar || v.Type == engine.Char:
+		case v.Type == engine.Varchar || v.Type == engine.Char || v.Type == engine.Decimal:
 			for _, ch := range v.Value(row) {
 				switch ch {
 				case '\t':

@@ -45,11 +45,11 @@ type DB struct {
 // Open connects to the target and asks the server what it is. The error for a
 // server that doesn't answer is engine.ErrUnreachable and says what was tried.
 func Open(ctx context.Context, t engine.Target) (*DB, error) {
-	if err := t.Options("socket", "tls", "engine", "password-file"); err != nil {
-		return nil, err
-	}
 	cfg, err := configOf(t)
 	if err != nil {
+		return nil, err
+	}
+	if err := authenticate(cfg, t); err != nil {
 		return nil, err
 	}
 	connector, err := mysql.NewConnector(cfg)
@@ -63,22 +63,41 @@ func Open(ctx context.Context, t engine.Target) (*DB, error) {
 	return db, nil
 }
 
-// configOf turns a target into a driver's configuration.
+// Dry checks the target as Open does and returns a DB that renders the same
+// statements, but touches neither a server nor a file. It takes the target's
+// word for what the server is: its scheme, and InnoDB where no engine is named.
+func Dry(t engine.Target) (engine.DB, error) {
+	if _, err := configOf(t); err != nil {
+		return nil, err
+	}
+	// As information_schema.ENGINES spells them, so that a dry run shows what
+	// a run sends.
+	storage := t.Query.Get("engine")
+	switch strings.ToLower(storage) {
+	case "", "innodb":
+		storage = "InnoDB"
+	case "rocksdb":
+		storage = "ROCKSDB"
+	}
+	d := dialect{mariadb: t.Scheme == "mariadb", storage: storage}
+	info := engine.Info{Engine: "mysql", Storage: storage, Target: t.String()}
+	if d.mariadb {
+		info.Engine = "mariadb"
+	}
+	return engine.Dry(info, capabilities(), d), nil
+}
+
+// configOf turns a target into a driver's configuration, without a password.
 func configOf(t engine.Target) (*mysql.Config, error) {
+	if err := t.Options("socket", "tls", "engine", "password-file"); err != nil {
+		return nil, err
+	}
 	cfg := mysql.NewConfig()
 	cfg.User, cfg.DBName = t.User, t.Path
 	if t.Path == "" || strings.Contains(t.Path, "/") {
 		return nil, engine.Hinted(fmt.Errorf("target %s: it needs the name of one database", t),
 			"%s://USER@HOST:3306/DATABASE", t.Scheme)
 	}
-	option, err := clientOptions(t)
-	if err != nil {
-		return nil, err
-	}
-	if cfg.User == "" {
-		cfg.User = option.user
-	}
-	cfg.Passwd = option.password
 	switch socket := t.Query.Get("socket"); {
 	case socket != "":
 		cfg.Net, cfg.Addr = "unix", socket
@@ -102,6 +121,19 @@ func configOf(t engine.Target) (*mysql.Config, error) {
 	cfg.Logger = discard{}
 	cfg.Params = map[string]string{"sql_mode": sqlMode, "time_zone": timeZone}
 	return cfg, nil
+}
+
+// authenticate adds the user and the password that the target leaves out.
+func authenticate(cfg *mysql.Config, t engine.Target) error {
+	option, err := clientOptions(t)
+	if err != nil {
+		return err
+	}
+	if cfg.User == "" {
+		cfg.User = option.user
+	}
+	cfg.Passwd = option.password
+	return nil
 }
 
 // discard keeps the driver from printing: errors are returned.
@@ -133,7 +165,7 @@ func (db *DB) connect(ctx context.Context) error {
 	}
 	db.info.Durability = durability(settings, db.info.Storage)
 	size := "innodb_buffer_pool_size"
-	if strings.EqualFold(db.info.Storage, "rocksdb") {
+	if db.dialect.rocksdb() {
 		size = "rocksdb_block_cache_size"
 	}
 	db.info.CacheBytes, _ = strconv.ParseInt(settings[size], 10, 64)
@@ -217,12 +249,15 @@ func (db *DB) unreachable(err error) error {
 func (db *DB) Info() engine.Info { return db.info }
 
 // Capabilities implements engine.DB.
-func (db *DB) Capabilities() engine.Capabilities {
+func (db *DB) Capabilities() engine.Capabilities { return capabilities() }
+
+func capabilities() engine.Capabilities {
 	return engine.Capabilities{
 		Methods:    []engine.Method{engine.Multi, engine.Single, engine.Prepared, engine.Load},
 		Rolling:    true,
 		MaxPeriods: 8192, // of one table, in MySQL and MariaDB
 		Stores:     true,
+		Blocks:     true,
 	}
 }
 
@@ -318,26 +353,38 @@ func (db *DB) Scan(ctx context.Context, t *engine.Table, part *rolling.Partition
 		return err
 	}
 	defer c.Close()
-	defer c.interruptOn(ctx)()
-	if err := scanRows(c.conn, statements[0], t.Columns, fn); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
+	if err := c.begin(ctx); err != nil {
+		return err
+	}
+	defer c.end()
+	var own error // fn's, which is returned as it is
+	err = c.scan(statements[0], t.Columns, func(b *engine.Batch) error {
+		own = fn(b)
+		return own
+	})
+	switch {
+	case own != nil:
+		return own
+	case err != nil && ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
 		return fmt.Errorf("read table %s: %w", t.Name, classify(err))
 	}
 	return nil
 }
 
-func scanRows(conn driver.Conn, query string, cols []engine.Column, fn func(*engine.Batch) error) (err error) {
-	stmt, err := conn.Prepare(query)
+func (c *conn) scan(query string, cols []engine.Column, fn func(*engine.Batch) error) error {
+	stmt, err := c.conn.Prepare(query)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, stmt.Close()) }()
 	rows, err := stmt.(driver.StmtQueryContext).QueryContext(context.Background(), nil)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	return engine.ScanDriverRows(rows, cols, fn)
+	if err := engine.ScanDriverRows(rows, cols, fn); err != nil {
+		// Closing the rows in good order would read all that are left.
+		return errors.Join(err, c.net.Close())
+	}
+	return errors.Join(rows.Close(), stmt.Close())
 }

@@ -19,22 +19,21 @@ const maxPlaceholders = 65535
 
 // A writer inserts batches on one connection.
 type writer struct {
-	db      *DB
-	table   *engine.Table
-	method  engine.Method
-	conn    *conn
-	enc     encoder
-	buf     []byte
-	limit   int   // of a statement, in bytes
-	ends    []int // where each statement of a batch ends in buf
-	ctx     context.Context
-	unwatch func()
+	db     *DB
+	table  *engine.Table
+	method engine.Method
+	conn   *conn
+	enc    encoder
+	buf    []byte
+	limit  int   // of a statement, in bytes
+	ends   []int // where each statement of a batch ends in buf
 
 	// of prepared
-	stmts map[int]driver.Stmt // by rows
-	args  []driver.NamedValue
+	stmts  map[int]driver.Stmt // by rows
+	binder binder
 	// of load
 	source string
+	load   string // the statement
 	stream stream
 }
 
@@ -53,6 +52,7 @@ func (db *DB) Writer(ctx context.Context, t *engine.Table, m engine.Method) (eng
 	case engine.Single, engine.Multi, engine.Prepared:
 	case engine.Load:
 		w.source = fmt.Sprintf("rowmill-%d", sources.Add(1))
+		w.load = w.enc.load(w.source)
 		mysql.RegisterReaderHandler(w.source, func() io.Reader { return &w.stream })
 	default:
 		return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("mysql: no insert method %q", m))
@@ -73,7 +73,12 @@ func (w *writer) dial(ctx context.Context) error {
 // Reset implements engine.Writer: it rolls back, or dials again.
 func (w *writer) Reset(ctx context.Context) error {
 	if w.conn != nil {
-		if _, err := w.conn.run("ROLLBACK"); err == nil {
+		if err := w.conn.begin(ctx); err != nil {
+			return err
+		}
+		_, err := w.conn.run("ROLLBACK")
+		w.conn.end()
+		if err == nil {
 			return nil
 		}
 		w.drop()
@@ -83,7 +88,6 @@ func (w *writer) Reset(ctx context.Context) error {
 
 // drop lets go of the connection, which may be broken.
 func (w *writer) drop() {
-	w.watch(nil)
 	if w.conn != nil {
 		_ = w.conn.Close()
 		w.conn = nil
@@ -99,45 +103,64 @@ func (w *writer) Close() error {
 	return nil
 }
 
-// watch makes the end of ctx interrupt the connection. Callers pass the same
-// context for a whole run, so the watch is set up once and not at each batch.
-func (w *writer) watch(ctx context.Context) {
-	if ctx == w.ctx {
-		return
-	}
-	if w.unwatch != nil {
-		w.unwatch()
-		w.unwatch = nil
-	}
-	w.ctx = ctx
-	if ctx != nil && w.conn != nil {
-		w.unwatch = w.conn.interruptOn(ctx)
-	}
-}
-
 // Write implements engine.Writer.
 func (w *writer) Write(ctx context.Context, b *engine.Batch) (engine.Ack, error) {
 	if w.conn == nil {
-		return engine.Ack{}, engine.Classed(engine.ErrConnectionLost, errors.New("insert: the connection is closed"))
+		return engine.Ack{}, engine.Classed(engine.ErrConnectionLost, fmt.Errorf("insert into %s: the connection is lost", w.table.Name))
 	}
-	w.watch(ctx)
-	var ack engine.Ack
-	var err error
-	switch w.method {
-	case engine.Prepared:
-		ack, err = w.writePrepared(b)
-	case engine.Load:
-		ack, err = w.writeLoad(b)
-	default:
-		ack, err = w.writeText(b)
+	if err := w.conn.begin(ctx); err != nil {
+		return engine.Ack{}, err
 	}
-	if err == nil {
-		return ack, nil
+	ack, err := w.write(b)
+	if err != nil {
+		err = w.undo(ctx, err)
+	} else {
+		w.conn.end()
 	}
-	if ctx.Err() != nil {
-		return engine.Ack{}, ctx.Err()
+	return ack, err
+}
+
+// smallBatch is up to how many rows of a batch it costs the client as much to
+// wait for the answer as to make the statement: see socket.
+const smallBatch = 20
+
+func (w *writer) write(b *engine.Batch) (engine.Ack, error) {
+	if b.Rows() <= smallBatch {
+		if err := w.conn.net.block(); err != nil {
+			return engine.Ack{}, err
+		}
 	}
-	return engine.Ack{}, fmt.Errorf("insert into %s: %w", w.table.Name, classify(err))
+	switch {
+	case b.Rows() == 0:
+		return engine.Ack{}, nil
+	case w.method == engine.Prepared:
+		return w.writePrepared(b)
+	case w.method == engine.Load:
+		return w.writeLoad(b)
+	}
+	return w.writeText(b)
+}
+
+// undo leaves nothing of a batch that failed: what the server refused is
+// rolled back, and a connection that is lost or was interrupted is dropped.
+func (w *writer) undo(ctx context.Context, err error) error {
+	var server *mysql.MySQLError
+	refused := errors.As(err, &server) || errors.Is(err, mysql.ErrPktTooLarge)
+	err = fmt.Errorf("insert into %s: %w", w.table.Name, classify(err))
+	lost := errors.Is(err, engine.ErrConnectionLost)
+	if refused && !lost {
+		_, rollback := w.conn.run("ROLLBACK")
+		lost = rollback != nil
+	}
+	interrupted := w.conn.end()
+	if interrupted {
+		w.db.kill(ctx, w.conn.id)
+		err = ctx.Err()
+	}
+	if interrupted || lost || !refused {
+		w.drop()
+	}
+	return err
 }
 
 // writeText sends the batch as INSERT statements of text: one for each row, or
@@ -195,7 +218,7 @@ func (w *writer) inTransaction(n int, run func(i int) (driver.Result, error)) (e
 // writePrepared sends the batch as bound values.
 func (w *writer) writePrepared(b *engine.Batch) (engine.Ack, error) {
 	rows := b.Rows()
-	per := min(rows, maxPlaceholders/w.enc.columns)
+	per := min(rows, max(1, maxPlaceholders/w.enc.columns))
 	n := (rows + per - 1) / per
 	return w.inTransaction(n, func(i int) (driver.Result, error) {
 		from, to := i*per, min((i+1)*per, rows)
@@ -203,13 +226,8 @@ func (w *writer) writePrepared(b *engine.Batch) (engine.Ack, error) {
 		if err != nil {
 			return nil, err
 		}
-		w.args = w.args[:0]
-		for row := from; row < to; row++ {
-			for c := range b.Columns {
-				w.args = append(w.args, driver.NamedValue{Ordinal: len(w.args) + 1, Value: bound(&b.Columns[c], row)})
-			}
-		}
-		return stmt.(driver.StmtExecContext).ExecContext(context.Background(), w.args)
+		// Exec takes the values as they are; ExecContext copies them all first.
+		return stmt.Exec(w.binder.bind(b, from, to)) //nolint:staticcheck
 	})
 }
 
@@ -238,21 +256,6 @@ func (w *writer) statement(rows int) (driver.Stmt, error) {
 	return s, nil
 }
 
-// bound returns a value as the driver binds it.
-func bound(v *engine.Vector, row int) driver.Value {
-	switch {
-	case v.Null(row):
-		return nil
-	case v.Type == engine.Float32 || v.Type == engine.Float64:
-		return v.Floats[row]
-	case v.Type == engine.Varchar || v.Type == engine.Char || v.Type == engine.Decimal:
-		return v.Value(row)
-	case v.Type == engine.Time:
-		return string(engine.AppendTime(nil, v.Ints[row]))
-	}
-	return v.Ints[row]
-}
-
 // writeLoad streams the batch. LOAD DATA LOCAL implies IGNORE: the server
 // drops rows that it can't take, with a warning, and bends bad values. So the
 // batch is committed only when it took every row without any warning.
@@ -261,7 +264,7 @@ func (w *writer) writeLoad(b *engine.Batch) (engine.Ack, error) {
 		return engine.Ack{}, err
 	}
 	w.stream = stream{enc: &w.enc, batch: b, buf: w.stream.buf[:0]}
-	res, err := w.conn.run(w.enc.load(w.source))
+	res, err := w.conn.run(w.load)
 	if err != nil {
 		return engine.Ack{}, err
 	}
@@ -274,9 +277,7 @@ func (w *writer) writeLoad(b *engine.Batch) (engine.Ack, error) {
 		return engine.Ack{}, err
 	}
 	if affected != int64(b.Rows()) || len(warnings) > 0 {
-		err := refused(affected, b.Rows(), warnings)
-		_, rollback := w.conn.run("ROLLBACK")
-		return engine.Ack{}, errors.Join(err, rollback)
+		return engine.Ack{}, refused(affected, b.Rows(), warnings)
 	}
 	if _, err := w.conn.run("COMMIT"); err != nil {
 		return engine.Ack{}, err
@@ -309,7 +310,9 @@ func (w *writer) warnings() ([]mysql.MySQLError, error) {
 func refused(took int64, sent int, warnings []mysql.MySQLError) error {
 	err := fmt.Errorf("load data: the server took %d of %d rows", took, sent)
 	if len(warnings) == 0 {
-		return err
+		// Number 0 is no error of the server's, but makes this one of a
+		// connection that is in order.
+		warnings = []mysql.MySQLError{{Message: "none"}}
 	}
 	// The warning's number gives the error its class.
 	return fmt.Errorf("%w; its first warning: %w", err, &warnings[0])

@@ -5,6 +5,7 @@ package null
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -42,6 +43,7 @@ func (db *DB) Capabilities() engine.Capabilities {
 	return engine.Capabilities{
 		Methods:  []engine.Method{engine.Multi, engine.Single, engine.Prepared, engine.Load},
 		Rolling:  true,
+		Gaps:     true,
 		Embedded: true,
 	}
 }
@@ -65,6 +67,9 @@ func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
 			if err := s.Table.Validate(); err != nil {
 				return err
 			}
+			if s.Table.Rolling() && len(s.Partitions) == 0 {
+				return fmt.Errorf("create table %s: a rolling table needs a first partition", s.Table.Name)
+			}
 			if _, ok := db.parts[s.Table.Name]; ok {
 				return engine.Classed(engine.ErrTableExists, fmt.Errorf("create table %s: it exists", s.Table.Name))
 			}
@@ -72,9 +77,15 @@ func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
 		case engine.DropTable:
 			delete(db.parts, s.Table.Name)
 		case engine.CreatePartitions:
+			if _, ok := db.parts[s.Table.Name]; !ok {
+				return engine.Classed(engine.ErrNoTable, fmt.Errorf("create partitions of %s: no such table", s.Table.Name))
+			}
 			db.parts[s.Table.Name] = append(db.parts[s.Table.Name], s.New...)
 		case engine.DropPartition:
 			kept := []rolling.Partition{}
+			if len(db.parts[s.Table.Name]) == 1 {
+				return fmt.Errorf("drop partition %s of %s: it is the only one", s.Drop.Name, s.Table.Name)
+			}
 			for _, p := range db.parts[s.Table.Name] {
 				if p.Name != s.Drop.Name {
 					kept = append(kept, p)
@@ -87,8 +98,14 @@ func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
 }
 
 // Writer implements engine.DB.
-func (db *DB) Writer(_ context.Context, t *engine.Table, _ engine.Method) (engine.Writer, error) {
+func (db *DB) Writer(ctx context.Context, t *engine.Table, m engine.Method) (engine.Writer, error) {
 	if err := t.Validate(); err != nil {
+		return nil, err
+	}
+	if !slices.Contains(db.Capabilities().Methods, m) {
+		return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("null: no insert method %q", m))
+	}
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	return &writer{rows: &db.rows}, nil
@@ -109,7 +126,10 @@ func (db *DB) Close() error { return nil }
 
 type writer struct{ rows *atomic.Int64 }
 
-func (w *writer) Write(_ context.Context, b *engine.Batch) (engine.Ack, error) {
+func (w *writer) Write(ctx context.Context, b *engine.Batch) (engine.Ack, error) {
+	if err := ctx.Err(); err != nil {
+		return engine.Ack{}, err
+	}
 	n := int64(b.Rows())
 	w.rows.Add(n)
 	return engine.Ack{Rows: n}, nil

@@ -48,12 +48,19 @@ func each(conn *sqlite3.SQLiteConn, q string, args []driver.Value, fn func(row [
 	}
 }
 
+// inspect runs one of the two queries of Inspect.
+func (c catalog) inspect(ctx context.Context, t *engine.Table, query int, fn func(row []driver.Value) error) error {
+	statements, err := dialect{}.Render(engine.Inspect{Table: t})
+	if err != nil {
+		return err
+	}
+	return c.query(ctx, statements[query], nil, fn)
+}
+
 // Exists implements engine.Catalog.
 func (c catalog) Exists(ctx context.Context, t *engine.Table) (bool, error) {
 	found := false
-	err := c.query(ctx, "SELECT 1 FROM sqlite_schema WHERE name = ? AND type IN ('table', 'view')", []driver.Value{t.Name},
-		func([]driver.Value) error { found = true; return nil })
-	if err != nil {
+	if err := c.inspect(ctx, t, 0, func([]driver.Value) error { found = true; return nil }); err != nil {
 		return false, fmt.Errorf("look for table %s: %w", t.Name, err)
 	}
 	if found {
@@ -66,19 +73,18 @@ func (c catalog) Exists(ctx context.Context, t *engine.Table) (bool, error) {
 // periods returns the table's periods as rowmill_periods has them.
 func (c catalog) periods(ctx context.Context, t *engine.Table) ([]rolling.Partition, error) {
 	var parts []rolling.Partition
-	err := c.query(ctx, "SELECT name, lower, upper FROM rowmill_periods WHERE table_name = ? ORDER BY lower", []driver.Value{t.Name},
-		func(row []driver.Value) error {
-			p := rolling.Partition{}
-			var okName, okFrom, okTo bool
-			p.Name, okName = row[0].(string)
-			p.From, okFrom = row[1].(int64)
-			p.To, okTo = row[2].(int64)
-			if !okName || !okFrom || !okTo {
-				return fmt.Errorf("rowmill_periods: row %v has other types than rowmill writes", row)
-			}
-			parts = append(parts, p)
-			return nil
-		})
+	err := c.inspect(ctx, t, 1, func(row []driver.Value) error {
+		p := rolling.Partition{}
+		var okName, okFrom, okTo bool
+		p.Name, okName = row[0].(string)
+		p.From, okFrom = row[1].(int64)
+		p.To, okTo = row[2].(int64)
+		if !okName || !okFrom || !okTo {
+			return fmt.Errorf("rowmill_periods: row %v has other types than rowmill writes", row)
+		}
+		parts = append(parts, p)
+		return nil
+	})
 	if errors.Is(err, engine.ErrNoTable) {
 		return nil, nil // no rolling table was ever made in this file
 	}

@@ -2,52 +2,20 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
-	"reflect"
-	"unsafe"
-
-	sqlite3 "github.com/mattn/go-sqlite3"
+	"time"
 
 	"github.com/rowmill/rowmill/engine"
 )
-
-/*
-// The driver has SQLite's code but no call for this function. It is found when
-// the program is linked, not when this package is.
-#cgo LDFLAGS: -Wl,--unresolved-symbols=ignore-in-object-files
-int sqlite3_db_status(void *db, int op, int *current, int *highest, int reset);
-*/
-import "C"
-
-// Figures of sqlite3_db_status, by SQLite's numbers (sqlite3.h, SQLITE_DBSTATUS_*).
-const (
-	statusCacheUsed  = 1
-	statusCacheHit   = 7
-	statusCacheMiss  = 8
-	statusCacheWrite = 9
-	statusCacheSpill = 12
-)
-
-// status returns a figure of a connection; NaN where SQLite doesn't have it.
-func status(conn *sqlite3.SQLiteConn, op int) float64 {
-	handle := reflect.ValueOf(conn).Elem().FieldByName("db")
-	if !handle.IsValid() || handle.Kind() != reflect.Pointer || handle.IsNil() {
-		return math.NaN()
-	}
-	var current, highest C.int
-	if rc := C.sqlite3_db_status(unsafe.Pointer(handle.UnsafePointer()), C.int(op), &current, &highest, 0); rc != 0 {
-		return math.NaN()
-	}
-	return float64(current)
-}
 
 // counters samples the write connection and the files.
 type counters struct {
 	db *DB
 	// The library counts in 32 bits: wraps are added up here.
-	last, sum [3]float64
+	last, sum [4]float64
 }
 
 // Counters implements engine.DB.
@@ -69,29 +37,44 @@ func (c *counters) Describe() []engine.Counter {
 	}
 }
 
-// Sample implements engine.Counters.
+// sampleWait bounds the wait for the write connection, whose own mutex SQLite
+// holds as long as a statement runs: a sample is not worth a hole in the record.
+const sampleWait = 250 * time.Millisecond
+
+// Sample implements engine.Counters. While a transaction takes longer than a
+// quarter of a second, the figures of the write connection are NaN.
 func (c *counters) Sample(ctx context.Context, dst []float64) error {
-	if err := c.db.lock(ctx); err != nil {
+	for i := range dst {
+		dst[i] = math.NaN()
+	}
+	dst[4] = float64(c.db.info.CacheBytes)
+	dst[6] = size(c.db.path)
+	if dst[7] = size(c.db.path + "-wal"); math.IsNaN(dst[7]) {
+		dst[7] = 0 // there is none before the first write
+	}
+	wait, cancel := context.WithTimeout(ctx, sampleWait)
+	defer cancel()
+	if err := c.db.lock(wait); err != nil {
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			return nil
+		}
 		return fmt.Errorf("sample sqlite: %w", err)
 	}
-	hit, miss := status(c.db.write, statusCacheHit), status(c.db.write, statusCacheMiss)
-	write, spill := status(c.db.write, statusCacheWrite), status(c.db.write, statusCacheSpill)
-	used := status(c.db.write, statusCacheUsed)
-	c.db.unlock()
-	misses := c.grow(1, miss)
-	dst[0] = c.grow(0, hit) + misses
+	defer c.db.unlock()
+	misses := c.grow(1, c.db.handle.status(statusCacheMiss))
+	dst[0] = c.grow(0, c.db.handle.status(statusCacheHit)) + misses
 	dst[1] = misses
-	dst[2] = c.grow(2, write)
-	dst[3] = spill
-	dst[4] = float64(c.db.info.CacheBytes)
-	dst[5] = used
-	dst[6] = size(c.db.path)
-	dst[7] = size(c.db.path + "-wal")
+	dst[2] = c.grow(2, c.db.handle.status(statusCacheWrite))
+	dst[3] = c.grow(3, c.db.handle.status(statusCacheSpill))
+	dst[5] = c.db.handle.status(statusCacheUsed)
 	return nil
 }
 
-// grow turns a counter that wraps at 2^31 or 2^32 into one that only grows.
+// grow turns a counter that wraps at 2^32 into one that only grows.
 func (c *counters) grow(i int, v float64) float64 {
+	if math.IsNaN(v) {
+		return v
+	}
 	d := v - c.last[i]
 	if d < 0 {
 		d += 1 << 32

@@ -52,14 +52,23 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 		if !s.Table.Rolling() {
 			return transaction(d.createStore(s.Table, s.Table.Name)...), nil
 		}
+		if len(s.Partitions) == 0 {
+			return nil, fmt.Errorf("create table %s: a rolling table needs a first partition", s.Table.Name)
+		}
 		out := append([]string{createPeriods}, d.createStores(s.Table, s.Partitions)...)
 		return transaction(append(out, d.view(s.Table, s.Partitions))...), nil
 	case engine.CreatePartitions:
+		if len(s.New) == 0 {
+			return nil, nil
+		}
 		out := d.createStores(s.Table, s.New)
 		out = append(out, "DROP VIEW "+d.Quote(s.Table.Name), d.view(s.Table, slices.Concat(s.Have, s.New)))
 		return transaction(out...), nil
 	case engine.DropPartition:
 		left := slices.DeleteFunc(slices.Clone(s.Have), func(p rolling.Partition) bool { return p.Name == s.Drop.Name })
+		if len(left) == 0 {
+			return nil, fmt.Errorf("drop partition %s of %s: it is the only one", s.Drop.Name, s.Table.Name)
+		}
 		out := []string{"DROP VIEW " + d.Quote(s.Table.Name)}
 		out = append(out, d.dropStores(s.Table, []rolling.Partition{s.Drop})...)
 		return transaction(append(out, d.view(s.Table, left))...), nil
@@ -77,11 +86,19 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 			from = store(s.Table, *s.Partition)
 		}
 		return []string{fmt.Sprintf("SELECT %s FROM %s", d.readable(s.Table), d.Quote(from))}, nil
+	case engine.Inspect:
+		return []string{
+			fmt.Sprintf("SELECT 1 FROM sqlite_schema WHERE name = %s AND type IN ('table', 'view')", quoteText(s.Table.Name)),
+			fmt.Sprintf("SELECT name, lower, upper FROM rowmill_periods WHERE table_name = %s ORDER BY lower", quoteText(s.Table.Name)),
+		}, nil
 	case engine.Measure:
+		of := "= " + quoteText(s.Table.Name)
+		if s.Table.Rolling() {
+			of = fmt.Sprintf("IN (SELECT table_name || '_' || name FROM rowmill_periods WHERE table_name %s)", of)
+		}
 		return []string{
 			"PRAGMA wal_checkpoint(PASSIVE)",
-			fmt.Sprintf("SELECT type, name, tbl_name, rootpage FROM sqlite_schema WHERE rootpage > 0 AND (tbl_name = %s OR tbl_name IN "+
-				"(SELECT table_name || '_' || name FROM rowmill_periods WHERE table_name = %[1]s))", quoteText(s.Table.Name)),
+			"SELECT type, name, tbl_name, rootpage FROM sqlite_schema WHERE rootpage > 0 AND tbl_name " + of,
 		}, nil
 	case engine.Sample:
 		return []string{"PRAGMA page_count", "PRAGMA freelist_count"}, nil
@@ -192,22 +209,31 @@ func columnType(c engine.Column) string {
 // insert renders what a writer sends for a batch.
 func (d dialect) insert(s engine.Insert) ([]string, error) {
 	t, rows := s.Table, s.Batch.Rows()
+	if rows == 0 {
+		return nil, nil
+	}
 	name := t.Name
 	if t.Rolling() {
 		name += "_PERIOD" // each row goes to the table of its period
 	}
 	e := newEncoder(d, t, name)
+	var out []string
 	switch s.Method {
 	case engine.Prepared:
-		return []string{"BEGIN IMMEDIATE", e.placeholders(min(rows, rowsPerStatement(len(t.Columns)))), "COMMIT"}, nil
+		out = []string{e.placeholders(min(rows, rowsPerStatement))}
 	case engine.Multi:
-		return []string{"BEGIN IMMEDIATE", string(e.appendInsert(nil, s.Batch, 0, rows, 1)), "COMMIT"}, nil
+		for i := 0; i < rows; i += rowsPerText {
+			out = append(out, string(e.appendInsert(nil, s.Batch, i, min(i+rowsPerText, rows), int64(i)+1)))
+		}
 	case engine.Single:
-		out := []string{"BEGIN IMMEDIATE"}
 		for i := range rows {
 			out = append(out, string(e.appendInsert(nil, s.Batch, i, i+1, int64(i)+1)))
 		}
-		return append(out, "COMMIT"), nil
+	default:
+		return nil, fmt.Errorf("sqlite: no insert method %q", s.Method)
 	}
-	return nil, fmt.Errorf("sqlite: no insert method %q", s.Method)
+	if len(out) > 1 || s.Method == engine.Prepared && rows > rowsPerStatement || t.Rolling() && rows > 1 {
+		out = transaction(out...)
+	}
+	return out, nil
 }

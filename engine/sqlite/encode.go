@@ -1,7 +1,11 @@
 package sqlite
 
 import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -58,19 +62,60 @@ func appendLiteral(dst []byte, v *engine.Vector, row int) []byte {
 	case v.Null(row):
 		return append(dst, "NULL"...)
 	case v.Type == engine.Varchar || v.Type == engine.Char || v.Type == engine.Decimal:
-		dst = append(dst, '\'')
-		for _, c := range v.Value(row) {
-			if c == '\'' {
-				dst = append(dst, '\'')
-			}
-			dst = append(dst, c)
-		}
-		return append(dst, '\'')
+		return appendQuoted(dst, v.Value(row))
+	case v.Type == engine.Float32:
+		// As a double: every method stores the same value.
+		return strconv.AppendFloat(dst, v.Floats[row], 'g', -1, 64)
 	case v.Type == engine.Time:
 		dst = append(dst, '\'')
 		return append(engine.AppendTime(dst, v.Ints[row]), '\'')
 	}
 	return v.AppendText(dst, row)
+}
+
+// appendQuoted appends p as a text literal. One with a NUL is written in hex,
+// because a statement ends at a NUL.
+func appendQuoted(dst, p []byte) []byte {
+	if bytes.IndexByte(p, 0) >= 0 {
+		return append(hex.AppendEncode(append(dst, "CAST(X'"...), p), "' AS TEXT)"...)
+	}
+	dst = append(dst, '\'')
+	for {
+		i := bytes.IndexByte(p, '\'')
+		if i < 0 {
+			return append(append(dst, p...), '\'')
+		}
+		dst = append(append(dst, p[:i+1]...), '\'')
+		p = p[i+1:]
+	}
+}
+
+// appendBound appends the row's values as step reads them: a letter for the
+// type, then 8 bytes of a number, or the length and the bytes of a text.
+func (e *encoder) appendBound(dst []byte, b *engine.Batch, row int, key int64) []byte {
+	if e.key {
+		dst = binary.NativeEndian.AppendUint64(append(dst, 'i'), uint64(key))
+	}
+	for c := range b.Columns {
+		v := &b.Columns[c]
+		switch {
+		case v.Null(row):
+			dst = append(dst, 'n')
+		case v.Type == engine.Float32 || v.Type == engine.Float64:
+			dst = binary.NativeEndian.AppendUint64(append(dst, 'f'), math.Float64bits(v.Floats[row]))
+		case v.Type == engine.Varchar || v.Type == engine.Char || v.Type == engine.Decimal:
+			p := v.Value(row)
+			dst = binary.NativeEndian.AppendUint32(append(dst, 't'), uint32(len(p)))
+			dst = append(dst, p...)
+		case v.Type == engine.Time:
+			at := len(dst)
+			dst = engine.AppendTime(append(dst, 't', 0, 0, 0, 0), v.Ints[row])
+			binary.NativeEndian.PutUint32(dst[at+1:], uint32(len(dst)-at-5))
+		default:
+			dst = binary.NativeEndian.AppendUint64(append(dst, 'i'), uint64(v.Ints[row]))
+		}
+	}
+	return dst
 }
 
 // placeholders returns an INSERT of n rows with a ? for each value.

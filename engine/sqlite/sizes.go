@@ -25,12 +25,6 @@ func (c catalog) Sizes(ctx context.Context, t *engine.Table) (engine.Sizes, erro
 	if err != nil {
 		return s, err
 	}
-	if !t.Rolling() {
-		// A plain table's file may have no rowmill_periods.
-		if _, err := c.db.write.Exec(createPeriods, nil); err != nil {
-			return s, fmt.Errorf("measure table %s: %w", t.Name, classify(err))
-		}
-	}
 	// What is still in the write-ahead log goes to the file first.
 	if err := each(c.db.write, statements[0], nil, func([]driver.Value) error { return nil }); err != nil {
 		return s, fmt.Errorf("measure table %s: %w", t.Name, err)

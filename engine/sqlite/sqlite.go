@@ -24,6 +24,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	sqlite3 "github.com/mattn/go-sqlite3"
 
@@ -40,12 +41,13 @@ type DB struct {
 
 	// write is the connection that changes the file; turn is a lock on it that
 	// can be waited for with a context.
-	write *sqlite3.SQLiteConn
-	turn  chan struct{}
+	write  *sqlite3.SQLiteConn
+	handle handle // of write
+	turn   chan struct{}
 	// Under turn: the next server-assigned key by table, statements of every
 	// batch, and how often the schema has changed.
 	nextKey map[string]int64
-	stmts   map[string]driver.Stmt
+	stmts   map[string]stmt
 	epoch   int64
 }
 
@@ -58,28 +60,11 @@ const busyTimeout = 10000
 
 // Open opens or creates the file of the target.
 func Open(ctx context.Context, t engine.Target) (_ *DB, err error) {
-	if t.Host != "" || t.User != "" {
-		return nil, engine.Hinted(fmt.Errorf("target %s: SQLite is a file, not a host", t), "sqlite:PATH, or sqlite:/PATH for an absolute one")
-	}
-	if err := t.Options("cache", "durability", "journal"); err != nil {
-		return nil, err
-	}
-	cache, err := t.Bytes("cache", defaultCache)
+	info, pragmas, err := optionsOf(t)
 	if err != nil {
 		return nil, err
 	}
-	durability, err := t.Choice("durability", "full", "relaxed", "none")
-	if err != nil {
-		return nil, err
-	}
-	journal, err := t.Choice("journal", "wal", "delete", "truncate", "persist", "memory", "off")
-	if err != nil {
-		return nil, err
-	}
-	if cache < 64<<10 {
-		return nil, fmt.Errorf("target %s: cache=%s is less than the 64K that SQLite can work with", t, t.Query.Get("cache"))
-	}
-	db := &DB{path: t.Path, turn: make(chan struct{}, 1), nextKey: map[string]int64{}, stmts: map[string]driver.Stmt{}}
+	db := &DB{path: t.Path, info: info, pragmas: pragmas, turn: make(chan struct{}, 1), nextKey: map[string]int64{}, stmts: map[string]stmt{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, db.Close())
@@ -91,22 +76,62 @@ func Open(ctx context.Context, t engine.Target) (_ *DB, err error) {
 		}
 		db.path = filepath.Join(db.tempDir, "rowmill.db")
 	}
-	synchronous := map[string]string{"full": "FULL", "relaxed": "NORMAL", "none": "OFF"}[durability]
-	db.pragmas = []string{
-		fmt.Sprintf("PRAGMA busy_timeout = %d", busyTimeout),
-		"PRAGMA journal_mode = " + strings.ToUpper(journal),
-		"PRAGMA synchronous = " + synchronous,
-		fmt.Sprintf("PRAGMA cache_size = -%d", cache>>10),
-	}
-	version, _, _ := sqlite3.Version()
-	db.info = engine.Info{
-		Engine: "sqlite", Version: version, Target: t.String(), CacheBytes: cache,
-		Durability: durability, DataDir: filepath.Dir(db.path),
-	}
+	db.info.DataDir = filepath.Dir(db.path)
 	if db.write, err = db.connect(ctx, db.pragmas); err != nil {
 		return nil, err
 	}
+	if db.handle, err = handleOf(db.write); err != nil {
+		return nil, fmt.Errorf("open %s: %w", db.path, err)
+	}
 	return db, nil
+}
+
+// Dry checks the target as Open does and returns a DB that renders the same
+// statements, but opens no file.
+func Dry(t engine.Target) (engine.DB, error) {
+	info, pragmas, err := optionsOf(t)
+	if err != nil {
+		return nil, err
+	}
+	return engine.Dry(info, capabilities(), dialect{pragmas: pragmas}), nil
+}
+
+// optionsOf returns what a target says: of the DB, and to each connection that
+// writes.
+func optionsOf(t engine.Target) (info engine.Info, pragmas []string, err error) {
+	if t.Host != "" || t.User != "" {
+		return info, nil, engine.Hinted(fmt.Errorf("target %s: SQLite is a file, not a host", t), "sqlite:PATH, or sqlite:/PATH for an absolute one")
+	}
+	if t.Path == ":memory:" {
+		return info, nil, engine.Hinted(fmt.Errorf("target %s: a database in memory belongs to one connection, and there are several", t),
+			"sqlite: for a temporary file, or a path in /dev/shm")
+	}
+	if err := t.Options("cache", "durability", "journal"); err != nil {
+		return info, nil, err
+	}
+	cache, err := t.Bytes("cache", defaultCache)
+	if err != nil {
+		return info, nil, err
+	}
+	if cache < 64<<10 {
+		return info, nil, fmt.Errorf("target %s: cache=%s is less than the 64K that SQLite can work with", t, t.Query.Get("cache"))
+	}
+	durability, err := t.Choice("durability", "full", "relaxed", "none")
+	if err != nil {
+		return info, nil, err
+	}
+	journal, err := t.Choice("journal", "wal", "delete", "truncate", "persist", "memory", "off")
+	if err != nil {
+		return info, nil, err
+	}
+	version, _, _ := sqlite3.Version()
+	info = engine.Info{Engine: "sqlite", Version: version, Target: t.String(), CacheBytes: cache, Durability: durability}
+	return info, []string{
+		fmt.Sprintf("PRAGMA busy_timeout = %d", busyTimeout),
+		"PRAGMA journal_mode = " + strings.ToUpper(journal),
+		"PRAGMA synchronous = " + map[string]string{"full": "FULL", "relaxed": "NORMAL", "none": "OFF"}[durability],
+		fmt.Sprintf("PRAGMA cache_size = -%d", cache>>10),
+	}, nil
 }
 
 // connect opens a connection and runs statements on it.
@@ -116,9 +141,9 @@ func (db *DB) connect(ctx context.Context, pragmas []string) (*sqlite3.SQLiteCon
 	}
 	dir := filepath.Dir(db.path)
 	if st, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return nil, engine.Hinted(fmt.Errorf("open %s: there is no folder %s", db.path, dir), "mkdir -p %s", dir)
+		return nil, engine.Hinted(engine.Classed(engine.ErrUnreachable, fmt.Errorf("open %s: there is no folder %s", db.path, dir)), "mkdir -p %s", dir)
 	} else if err == nil && !st.IsDir() {
-		return nil, fmt.Errorf("open %s: %s is not a folder", db.path, dir)
+		return nil, engine.Classed(engine.ErrUnreachable, fmt.Errorf("open %s: %s is not a folder", db.path, dir))
 	}
 	u := url.URL{Scheme: "file", Opaque: (&url.URL{Path: db.path}).EscapedPath()}
 	c, err := (&sqlite3.SQLiteDriver{}).Open(u.String())
@@ -141,8 +166,15 @@ func (db *DB) reader(ctx context.Context) (*sqlite3.SQLiteConn, error) {
 
 // lock takes the turn on the write connection.
 func (db *DB) lock(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	select {
 	case db.turn <- struct{}{}:
+		if db.write == nil {
+			db.unlock()
+			return fmt.Errorf("%s is closed", db.path)
+		}
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -155,10 +187,13 @@ func (db *DB) unlock() { <-db.turn }
 func (db *DB) Info() engine.Info { return db.info }
 
 // Capabilities implements engine.DB.
-func (db *DB) Capabilities() engine.Capabilities {
+func (db *DB) Capabilities() engine.Capabilities { return capabilities() }
+
+func capabilities() engine.Capabilities {
 	return engine.Capabilities{
 		Methods:      []engine.Method{engine.Prepared, engine.Multi, engine.Single},
 		Rolling:      true,
+		Gaps:         true,
 		MaxPeriods:   500, // terms of a compound SELECT: SQLITE_MAX_COMPOUND_SELECT
 		Embedded:     true,
 		Stores:       true,
@@ -176,13 +211,21 @@ func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
 	}
 	defer db.unlock()
 	db.epoch++
-	clear(db.nextKey)
 	for _, s := range steps {
+		switch s := s.(type) { // the keys of a table that goes, or of an old one, don't count
+		case engine.CreateTable:
+			delete(db.nextKey, s.Table.Name)
+		case engine.DropTable:
+			delete(db.nextKey, s.Table.Name)
+		}
 		statements, err := db.Dialect().Render(s)
 		if err != nil {
 			return err
 		}
 		for _, q := range statements {
+			if err := ctx.Err(); err != nil {
+				return errors.Join(err, db.rollback())
+			}
 			if _, err := db.write.Exec(q, nil); err != nil {
 				err = fmt.Errorf("%s: %w", firstLine(q), classify(err))
 				return errors.Join(err, db.rollback())
@@ -209,9 +252,11 @@ func firstLine(q string) string {
 
 // Close implements engine.DB.
 func (db *DB) Close() error {
+	db.turn <- struct{}{}
+	defer db.unlock()
 	var err error
 	for _, s := range db.stmts {
-		err = errors.Join(err, s.Close())
+		s.close()
 	}
 	clear(db.stmts)
 	if db.write != nil {
@@ -240,12 +285,16 @@ func (db *DB) Scan(ctx context.Context, t *engine.Table, part *rolling.Partition
 		return fmt.Errorf("read table %s: %w", t.Name, classify(err))
 	}
 	defer rows.Close()
+	var own error // fn's or the context's, which is returned as it is
 	err = engine.ScanDriverRows(rows, t.Columns, func(b *engine.Batch) error {
-		if err := ctx.Err(); err != nil {
-			return err
+		if own = ctx.Err(); own == nil {
+			own = fn(b)
 		}
-		return fn(b)
+		return own
 	})
+	if own != nil {
+		return own
+	}
 	if err != nil {
 		return fmt.Errorf("read table %s: %w", t.Name, classify(err))
 	}
@@ -267,9 +316,13 @@ func classify(err error) error {
 		return engine.Classed(engine.ErrDuplicateKey, err)
 	case e.Code == sqlite3.ErrFull:
 		return engine.Classed(engine.ErrDiskFull, err)
+	case e.Code == sqlite3.ErrCantOpen, e.Code == sqlite3.ErrNotADB:
+		return engine.Classed(engine.ErrUnreachable, err)
 	case e.Code == sqlite3.ErrBusy, e.Code == sqlite3.ErrLocked:
 		return engine.Classed(engine.ErrLockTimeout, err)
-	case strings.Contains(err.Error(), "no such table"):
+	case e.Code == sqlite3.ErrIoErr && e.SystemErrno == syscall.ENOSPC:
+		return engine.Classed(engine.ErrDiskFull, err)
+	case strings.Contains(err.Error(), "no such table"), strings.Contains(err.Error(), "no such view"):
 		return engine.Classed(engine.ErrNoTable, err)
 	case strings.Contains(err.Error(), "already exists"):
 		return engine.Classed(engine.ErrTableExists, err)

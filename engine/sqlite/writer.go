@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"unsafe"
 
 	sqlite3 "github.com/mattn/go-sqlite3"
 
@@ -15,26 +14,32 @@ import (
 )
 
 // rowsPerStatement is how many rows a prepared INSERT binds. SQLite allows
-// 32766 values; past a few dozen rows a longer statement gains nothing.
-func rowsPerStatement(columns int) int { return max(1, min(64, 32766/columns)) }
+// 32766 values; longer statements gain nothing.
+const rowsPerStatement = 1
+
+// rowsPerCall is how many rows go to SQLite at a time. A context's end is seen
+// between two such calls.
+const rowsPerCall = 256
 
 // A writer inserts batches. All writers of a DB share its write connection.
 type writer struct {
 	db     *DB
 	table  *engine.Table
 	method engine.Method
+	per    int // rows of a prepared statement
 	by     int // the column of a batch by which the table rolls
-	stores map[string]*rows
+	name   string
+	rows   *rows // of the table called name
 	parts  []rolling.Partition
+	stores []string // the names of the tables of parts
 	epoch  int64
 	buf    []byte
-	args   []driver.NamedValue
 }
 
 // rows is where rows of one period, or of a plain table, go.
 type rows struct {
 	enc   encoder
-	stmts map[int]driver.Stmt // by number of rows
+	stmts map[int]stmt // by number of rows
 }
 
 // Writer implements engine.DB.
@@ -45,7 +50,7 @@ func (db *DB) Writer(ctx context.Context, t *engine.Table, m engine.Method) (eng
 	if !slices.Contains(db.Capabilities().Methods, m) {
 		return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("sqlite: no insert method %q; it has %v", m, db.Capabilities().Methods))
 	}
-	w := &writer{db: db, table: t, method: m, stores: map[string]*rows{}, epoch: -1}
+	w := &writer{db: db, table: t, method: m, per: max(1, min(rowsPerStatement, 32766/len(t.Columns))), epoch: -1}
 	w.by = slices.IndexFunc(t.Inserted(), func(c engine.Column) bool { return c.Name == t.By })
 	if err := db.lock(ctx); err != nil {
 		return nil, err
@@ -60,11 +65,14 @@ func (w *writer) refresh(ctx context.Context) error {
 		return nil
 	}
 	w.forget()
-	w.stores = map[string]*rows{}
 	if w.table.Rolling() {
-		var err error
-		if w.parts, err = w.db.Catalog().Partitions(ctx, w.table); err != nil {
+		parts, err := w.db.Catalog().Partitions(ctx, w.table)
+		if err != nil {
 			return err
+		}
+		w.parts, w.stores = parts, w.stores[:0]
+		for _, p := range parts {
+			w.stores = append(w.stores, store(w.table, p))
 		}
 	}
 	w.epoch = w.db.epoch
@@ -73,12 +81,12 @@ func (w *writer) refresh(ctx context.Context) error {
 
 // forget closes the prepared statements.
 func (w *writer) forget() {
-	for _, r := range w.stores {
-		for _, s := range r.stmts {
-			_ = s.Close()
+	if w.rows != nil {
+		for _, s := range w.rows.stmts {
+			s.close()
 		}
 	}
-	w.stores = nil
+	w.name, w.rows = "", nil
 }
 
 // Reset implements engine.Writer.
@@ -93,7 +101,7 @@ func (w *writer) Reset(ctx context.Context) error {
 
 // Close implements engine.Writer.
 func (w *writer) Close() error {
-	w.db.turn <- struct{}{}
+	w.db.turn <- struct{}{} // not for the connection, which may be closed
 	defer w.db.unlock()
 	w.forget()
 	return nil
@@ -108,39 +116,63 @@ func (w *writer) Write(ctx context.Context, b *engine.Batch) (engine.Ack, error)
 	if err := w.refresh(ctx); err != nil {
 		return engine.Ack{}, err
 	}
-	if err := w.write(b); err != nil {
-		err = fmt.Errorf("insert into %s: %w", w.table.Name, classify(err))
+	if err := w.write(ctx, b); err != nil {
+		if ctx.Err() == nil {
+			err = fmt.Errorf("insert into %s: %w", w.table.Name, classify(err))
+		}
 		delete(w.db.nextKey, w.table.Name)
 		return engine.Ack{}, errors.Join(err, w.db.rollback())
 	}
 	return engine.Ack{Rows: int64(b.Rows())}, nil
 }
 
-func (w *writer) write(b *engine.Batch) error {
-	key, err := w.db.key(w.table)
+func (w *writer) write(ctx context.Context, b *engine.Batch) error {
+	if b.Rows() == 0 {
+		return nil
+	}
+	key, err := w.key()
 	if err != nil {
 		return err
 	}
-	if err := w.db.run(beginStatement); err != nil {
-		return err
+	one := w.oneStatement(b.Rows()) // which is a transaction by itself
+	if !one {
+		if err := w.db.run(beginStatement); err != nil {
+			return err
+		}
 	}
 	for from := 0; from < b.Rows(); {
 		name, to, err := w.route(b, from, key)
 		if err != nil {
 			return err
 		}
-		if err := w.insert(name, b, from, to, key+int64(from)); err != nil {
+		if err := w.insert(ctx, name, b, from, to, key+int64(from)); err != nil {
 			return err
 		}
 		from = to
 	}
-	if err := w.db.run(commitStatement); err != nil {
-		return err
+	if !one {
+		if err := w.db.run(commitStatement); err != nil {
+			return err
+		}
 	}
 	if w.table.ServerKey != "" {
 		w.db.nextKey[w.table.Name] = key + int64(b.Rows())
 	}
 	return nil
+}
+
+// oneStatement reports whether a batch of n rows is one statement, whatever
+// the periods of its rows.
+func (w *writer) oneStatement(n int) bool {
+	switch {
+	case n == 1:
+		return true
+	case w.table.Rolling():
+		return false
+	case w.method == engine.Multi:
+		return n <= rowsPerText
+	}
+	return w.method == engine.Prepared && n <= w.per
 }
 
 // route returns the table that row `from` belongs to, and where the run of
@@ -164,86 +196,75 @@ func (w *writer) route(b *engine.Batch, from int, key int64) (string, int, error
 	for to < b.Rows() && w.parts[i].Contains(position(to)) {
 		to++
 	}
-	return store(w.table, w.parts[i]), to, nil
+	return w.stores[i], to, nil
 }
 
-func (w *writer) insert(name string, b *engine.Batch, from, to int, key int64) error {
-	r := w.stores[name]
-	if r == nil {
-		// Statements of older periods would only pile up.
-		w.forget()
-		r = &rows{enc: newEncoder(dialect{}, w.table, name), stmts: map[int]driver.Stmt{}}
-		w.stores = map[string]*rows{name: r}
+func (w *writer) insert(ctx context.Context, name string, b *engine.Batch, from, to int, key int64) error {
+	if w.rows == nil || w.name != name {
+		w.forget() // statements of older periods would only pile up
+		w.name, w.rows = name, &rows{enc: newEncoder(dialect{}, w.table, name), stmts: map[int]stmt{}}
 	}
+	for i := from; i < to; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		end := min(i+rowsPerCall, to)
+		if w.method == engine.Multi {
+			end = min(i+rowsPerText, to)
+		}
+		if err := w.call(b, i, end, key+int64(i-from)); err != nil {
+			return err
+		}
+		i = end
+	}
+	return nil
+}
+
+// rowsPerText is how many rows an INSERT of text has: SQLite limits the length
+// of a statement to 1 GB and the memory to parse it by what there is.
+const rowsPerText = 1000
+
+// call inserts rows [from, to).
+func (w *writer) call(b *engine.Batch, from, to int, key int64) error {
+	e := &w.rows.enc
 	switch w.method {
 	case engine.Multi:
-		w.buf = r.enc.appendInsert(w.buf[:0], b, from, to, key)
-		return w.text()
+		w.buf = e.appendInsert(w.buf[:0], b, from, to, key)
+		return w.db.handle.exec(w.buf)
 	case engine.Single:
 		for i := from; i < to; i++ {
-			w.buf = r.enc.appendInsert(w.buf[:0], b, i, i+1, key+int64(i-from))
-			if err := w.text(); err != nil {
+			w.buf = e.appendInsert(w.buf[:0], b, i, i+1, key+int64(i-from))
+			if err := w.db.handle.exec(w.buf); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	per := rowsPerStatement(r.enc.columns)
-	for i := from; i < to; i += per {
-		end := min(i+per, to)
-		if err := w.bound(r, b, i, end, key+int64(i-from)); err != nil {
-			return err
-		}
+	whole := from + (to-from)/w.per*w.per
+	if err := w.bound(b, from, whole, w.per, key); err != nil {
+		return err
 	}
-	return nil
+	return w.bound(b, whole, to, to-whole, key+int64(whole-from))
 }
 
-// text executes the statement in w.buf.
-func (w *writer) text() error {
-	_, err := w.db.write.Exec(unsafe.String(unsafe.SliceData(w.buf), len(w.buf)), nil)
-	return err
-}
-
-// bound executes a prepared INSERT of rows [from, to).
-func (w *writer) bound(r *rows, b *engine.Batch, from, to int, key int64) error {
-	n := to - from
-	stmt, ok := r.stmts[n]
+// bound inserts rows [from, to), n with each statement.
+func (w *writer) bound(b *engine.Batch, from, to, n int, key int64) error {
+	if from == to {
+		return nil
+	}
+	s, ok := w.rows.stmts[n]
 	if !ok {
 		var err error
-		if stmt, err = w.db.write.Prepare(r.enc.placeholders(n)); err != nil {
+		if s, err = w.db.handle.prepare(w.rows.enc.placeholders(n)); err != nil {
 			return err
 		}
-		r.stmts[n] = stmt
+		w.rows.stmts[n] = s
 	}
-	w.args = w.args[:0]
-	add := func(v driver.Value) {
-		w.args = append(w.args, driver.NamedValue{Ordinal: len(w.args) + 1, Value: v})
+	w.buf = w.buf[:0]
+	for i := from; i < to; i++ {
+		w.buf = w.rows.enc.appendBound(w.buf, b, i, key+int64(i-from))
 	}
-	for row := from; row < to; row++ {
-		if r.enc.key {
-			add(key + int64(row-from))
-		}
-		for c := range b.Columns {
-			add(value(&b.Columns[c], row))
-		}
-	}
-	_, err := stmt.(driver.StmtExecContext).ExecContext(context.Background(), w.args)
-	return err
-}
-
-// value returns a value as the driver binds it.
-func value(v *engine.Vector, row int) driver.Value {
-	switch {
-	case v.Null(row):
-		return nil
-	case v.Type == engine.Float32 || v.Type == engine.Float64:
-		return v.Floats[row]
-	case v.Type == engine.Varchar || v.Type == engine.Char || v.Type == engine.Decimal:
-		return string(v.Value(row))
-	case v.Type == engine.Time:
-		return string(engine.AppendTime(nil, v.Ints[row]))
-	}
-	return v.Ints[row]
+	return s.step(w.buf, n*w.rows.enc.columns, (to-from)/n)
 }
 
 // Statements that every batch needs; they are prepared once.
@@ -254,34 +275,43 @@ const (
 
 // run executes a statement of every batch on the write connection.
 func (db *DB) run(q string) error {
-	stmt, ok := db.stmts[q]
+	s, ok := db.stmts[q]
 	if !ok {
 		var err error
-		if stmt, err = db.write.Prepare(q); err != nil {
+		if s, err = db.handle.prepare(q); err != nil {
 			return err
 		}
-		db.stmts[q] = stmt
+		db.stmts[q] = s
 	}
-	_, err := stmt.(driver.StmtExecContext).ExecContext(context.Background(), nil)
-	return err
+	return s.step(nil, 0, 1)
 }
 
 // key returns the first key for a batch of a table whose keys the engine
 // assigns: one after the largest there is.
-func (db *DB) key(t *engine.Table) (int64, error) {
+func (w *writer) key() (int64, error) {
+	t := w.table
 	if t.ServerKey == "" {
 		return 0, nil
 	}
-	if k, ok := db.nextKey[t.Name]; ok {
+	if k, ok := w.db.nextKey[t.Name]; ok {
 		return k, nil
 	}
-	d := dialect{}
-	v, err := queryInt(db.write, fmt.Sprintf("SELECT COALESCE(MAX(%s), 0) FROM %s", d.Quote(t.ServerKey), d.Quote(t.Name)))
-	if err != nil {
-		return 0, err
+	// SQLite finds the maximum in each table's index, but not in the view.
+	stores := []string{t.Name}
+	if t.Rolling() {
+		stores = w.stores
 	}
-	db.nextKey[t.Name] = v + 1
-	return v + 1, nil
+	d := dialect{}
+	largest := int64(0)
+	for _, name := range stores {
+		n, err := queryInt(w.db.write, fmt.Sprintf("SELECT COALESCE(MAX(%s), 0) FROM %s", d.Quote(t.ServerKey), d.Quote(name)))
+		if err != nil {
+			return 0, err
+		}
+		largest = max(largest, n)
+	}
+	w.db.nextKey[t.Name] = largest + 1
+	return largest + 1, nil
 }
 
 // queryInt returns the one integer that a query gives.

@@ -5,6 +5,7 @@
 var state = { x: "rows", scale: "linear", range: null };
 var theme = {};
 var charts = [];
+var position = document.getElementById("position");
 
 function make(tag, cls, text) {
   var el = document.createElement(tag);
@@ -22,9 +23,12 @@ function swatch(line) {
   return svg;
 }
 
-// A Chart is made of spec: title, note, unit, height, log, lines, marks,
-// fixedX (an axis of its own, apart from the others), max (of y).
-// A line is: label, colour(), width, dash, values, on(axis) -> [positions, values].
+// A Chart is made of spec: title, note, name (of the figure in the record),
+// unit, height, log, lines, events (with labels), fixedX (an axis of its own,
+// apart from the others), extent (of a logarithmic y).
+// A line is: label, colour(), width, dash, values, on(axis) -> [positions,
+// values], and where points stand for several intervals band(axis) -> [least,
+// greatest].
 function Chart(parent, spec) {
   var c = this;
   c.spec = spec;
@@ -34,13 +38,17 @@ function Chart(parent, spec) {
   c.el.setAttribute("role", "group");
   var h = make("h3", "", spec.title);
   if (spec.note) h.appendChild(make("small", "", spec.note));
-  c.at = make("span", "at");
-  h.appendChild(c.at);
+  if (spec.name) h.appendChild(make("code", "", spec.name));
   c.el.appendChild(h);
   c.legend = make("div", "legend");
   c.el.appendChild(c.legend);
   c.plot = make("div", "plot");
-  c.el.appendChild(c.plot);
+  c.table = make("div", "scroll figures");
+  c.table.hidden = true;
+  var body = make("div");
+  body.appendChild(c.plot);
+  body.appendChild(c.table);
+  c.el.appendChild(body);
   parent.appendChild(c.el);
   c.describe();
   c.build();
@@ -87,7 +95,9 @@ Chart.prototype.build = function () {
     b.addEventListener("click", function () {
       c.hidden[i] = !c.hidden[i];
       b.setAttribute("aria-pressed", String(!c.hidden[i]));
-      c.u.setSeries(i + 1, { show: !c.hidden[i] });
+      c.build();
+      b = c.legend.querySelectorAll("button")[i];
+      b.focus();
     });
     c.legend.appendChild(b);
     return out;
@@ -95,15 +105,27 @@ Chart.prototype.build = function () {
   c.event = make("span", "event");
   if (spec.events) c.legend.appendChild(c.event);
 
+  function drawable(values) { return log ? values.map(function (v) { return v > 0 ? v : null; }) : values; }
   var tables = spec.lines.map(function (line) {
     var t = line.on(axis);
-    return log ? [t[0], t[1].map(function (v) { return v > 0 ? v : null; })] : t;
+    return [t[0], drawable(t[1])];
+  });
+  // The least and the greatest stand behind the lines as two series each.
+  var bands = [], edges = [];
+  spec.lines.forEach(function (line, i) {
+    var b = line.band && line.band(axis);
+    if (!b || c.hidden[i]) return;
+    [b[1], b[0]].forEach(function (values) {
+      tables.push([line.on(axis)[0], drawable(values)]);
+      edges.push({ label: "", width: 0, points: { show: false } });
+    });
+    bands.push({ series: [tables.length, tables.length - 1].reverse(), fill: function () { return line.colour().slice(0, 7) + "30"; } });
   });
   var joined = tables.length > 1 ? uPlot.join(tables) : tables[0];
   var range = spec.fixedX ? full(axis) : state.range || full(axis);
   var unit = spec.unit, write = onAxis(unit);
   var opts = {
-    width: c.width(), height: c.height(), legend: { show: false }, padding: [10, 14, 0, 0],
+    width: c.width(), height: c.height(), legend: { show: false }, padding: [10, 14, 0, 0], bands: bands,
     scales: {
       x: { time: false, auto: false, min: range[0], max: range[1] },
       y: log ? { distr: 3, range: function (u, lo, hi) { return c.logRange(lo, hi); } }
@@ -112,7 +134,9 @@ Chart.prototype.build = function () {
     axes: [
       { stroke: function () { return theme.muted; }, font: "12px system-ui, sans-serif", size: 30, gap: 4, space: 70, incrs: steps(axis === "time" ? "clock" : ""),
         grid: { stroke: function () { return theme.grid; }, width: 1 }, ticks: { show: false },
-        values: function (u, vals) { return vals.map(axis === "time" ? clock : short); } },
+        label: spec.events ? (axis === "time" ? "time since the start" + (range[1] >= 120 ? ", h:mm:ss" : "") : "rows inserted") : undefined,
+        labelFont: "12px system-ui, sans-serif", labelSize: 22, labelGap: 2,
+        values: function (u, vals) { return vals.map(axis !== "time" ? short : u.scales.x.max >= 120 ? hours : clock); } },
       { stroke: function () { return theme.muted; }, font: "12px system-ui, sans-serif", size: 66, gap: 6, space: log ? 22 : 34,
         grid: { stroke: function () { return theme.grid; }, width: 1 }, ticks: { show: false },
         values: function (u, vals) { return vals.map(function (v) { return v === null || v === undefined ? "" : write(v); }); } },
@@ -120,10 +144,10 @@ Chart.prototype.build = function () {
     series: [{}].concat(spec.lines.map(function (line, i) {
       return { label: line.label, show: !c.hidden[i], stroke: line.colour, width: line.width, dash: line.dash, spanGaps: false,
         points: { size: 5, stroke: line.colour, fill: line.colour, show: function (u, si, i0, i1) { return few(line.on(axis)[1]); } } };
-    })),
+    }), edges),
     cursor: {
       y: false, drag: { x: true, y: false, setScale: true },
-      points: { size: 8 },
+      points: { size: function (u, si) { return si > spec.lines.length ? 0 : 8; } },
       dataIdx: function (u, si, idx) { return si === 0 ? idx : nearest(u, si, idx); },
       bind: { dblclick: function () { return function () { if (spec.fixedX) c.zoom(full(axis)); else zoomAll(null); return null; }; } },
     },
@@ -144,13 +168,56 @@ Chart.prototype.build = function () {
       filters: { pub: function (type) { return type === "mousemove" || type === "mouseleave"; } } };
   }
   c.u = new uPlot(opts, joined, c.plot);
+  c.tabulate();
 };
 
+// tabulated is how many moments a table of a chart has.
+var tabulated = 20;
+
+// tabulate shows the figures of the chart as a table, for those who want them
+// so: the figures next to positions at equal distances.
+Chart.prototype.tabulate = function () {
+  var c = this, axis = c.axis(), write = forUnit(c.spec.unit), range = c.spec.fixedX ? full(axis) : state.range || full(axis);
+  c.table.hidden = !state.tables;
+  c.table.textContent = "";
+  if (!state.tables) return;
+  var table = make("table", "numbers"), head = make("tr"), body = make("tbody"), i;
+  [axis === "time" ? "time" : "rows"].concat(c.spec.lines.map(function (l) { return l.label; })).forEach(function (text) {
+    var th = make("th", "", text);
+    th.scope = "col";
+    head.appendChild(th);
+  });
+  table.appendChild(make("caption", "", c.spec.title));
+  table.appendChild(make("thead")).appendChild(head);
+  for (i = 1; i <= tabulated; i++) {
+    var x = range[0] + (range[1] - range[0]) * i / tabulated, row = make("tr"), th = make("th", "", axis !== "time" ? whole(x) : range[1] < 120 ? clock(x) : hours(x));
+    th.scope = "row";
+    row.appendChild(th);
+    c.spec.lines.forEach(function (l) {
+      var t = l.on(axis), at = before(t[0], x), v = at < 0 ? null : t[1][at];
+      row.appendChild(make("td", "", v === null ? "\u2013" : write(v)));
+    });
+    body.appendChild(row);
+  }
+  table.appendChild(body);
+  c.table.appendChild(table);
+};
+
+// before finds the first position at or after x, -1 past the last one.
+function before(xs, x) {
+  var lo = 0, hi = xs.length;
+  while (lo < hi) {
+    var mid = (lo + hi) >> 1;
+    if (xs[mid] < x - 0.5e-6 * x) lo = mid + 1; else hi = mid;
+  }
+  return lo < xs.length ? lo : -1;
+}
+
 // decades returns the ticks of a logarithmic axis: powers of ten, and where
-// these are few, twice and five times them.
+// these are few, multiples of them.
 function decades(lo, hi) {
-  var out = [], e, from = Math.floor(Math.log10(lo)), to = Math.ceil(Math.log10(hi));
-  var parts = Math.log10(hi / lo) > 3 ? [1] : Math.log10(hi / lo) > 1.5 ? [1, 3] : [1, 2, 5];
+  var out = [], e, from = Math.floor(Math.log10(lo)), to = Math.ceil(Math.log10(hi)), wide = Math.log10(hi / lo);
+  var parts = wide > 3 ? [1] : wide > 1.5 ? [1, 3] : wide > 0.8 ? [1, 2, 5] : [1, 1.5, 2, 3, 4, 5, 6, 8];
   for (e = from; e <= to; e++) parts.forEach(function (m) { var v = +(m + "e" + e); if (v >= lo && v <= hi) out.push(v); });
   return out;
 }
@@ -169,7 +236,7 @@ function nearest(u, si, idx) {
   return xs[idx] - xs[l] <= xs[r] - xs[idx] ? l : r;
 }
 
-Chart.prototype.width = function () { return Math.max(200, state.printing ? (this.spec.small ? 320 : 660) : this.plot.clientWidth); };
+Chart.prototype.width = function () { return Math.max(200, state.printing ? (this.spec.small || this.spec.medium ? 320 : 660) : this.plot.clientWidth); };
 Chart.prototype.height = function () { return Math.round(this.spec.height * (this.width() < 420 && !this.spec.small ? 0.8 : 1)); };
 Chart.prototype.resize = function () {
   var w = this.width(), h = this.height();
@@ -178,30 +245,36 @@ Chart.prototype.resize = function () {
 
 Chart.prototype.range = function (lo, hi) {
   if (lo === null || hi === null || lo === undefined || !isFinite(lo) || !isFinite(hi)) return [0, 1];
-  if (lo >= 0) return [0, hi > 0 ? hi * 1.06 : 1];
+  // Room above for the names of the knees, where there are any.
+  if (lo >= 0) return [0, hi > 0 ? hi * (this.spec.events ? 1.14 : 1.06) : 1];
   return [lo * 1.06, Math.max(0, hi * 1.06)];
 };
 
 Chart.prototype.logRange = function (lo, hi) {
   if (this.spec.extent) { lo = this.spec.extent[0]; hi = this.spec.extent[1]; }
   if (!(lo > 0) || !(hi > 0) || !isFinite(hi)) return [1, 10];
-  return [lo / 1.25, hi * 1.25];
+  return [lo / 1.25, hi * (this.spec.events ? 1.6 : 1.25)];
 };
 
 // read shows the figures under the cursor in the legend.
 Chart.prototype.read = function (u) {
   var c = this, idx = u.cursor.idx, axis = c.axis(), write = forUnit(c.spec.unit);
   if (idx === null || idx === undefined) {
-    c.at.textContent = "";
+    position.textContent = "";
     c.event.textContent = "";
     c.outputs.forEach(function (o) { o.textContent = ""; });
     return;
   }
   var x = u.posToVal(u.cursor.left, "x");
-  c.at.textContent = axis === "time" ? "at " + clock(x) : "at " + whole(x) + " rows";
+  if (c.el.matches(":hover, :focus")) position.textContent = axis === "time" ? "at " + clock(x) : "at " + whole(x) + " rows";
   c.outputs.forEach(function (o, i) {
     var at = u.cursor.idxs[i + 1], v = at === null || at === undefined ? null : u.data[i + 1][at];
-    o.textContent = v === null || v === undefined ? "\u2013" : write(v);
+    var text = v === null || v === undefined ? "\u2013" : write(v), band = c.spec.events && c.spec.lines[i].band && c.spec.lines[i].band(axis);
+    if (band && v) {
+      at = c.spec.lines[i].on(axis)[0].indexOf(u.data[0][at]);
+      if (at >= 0 && band[0][at] !== band[1][at]) text += " (" + short(band[0][at]) + " to " + short(band[1][at]) + ")";
+    }
+    o.textContent = text;
   });
   if (c.spec.events) c.event.textContent = eventNear(u, axis);
 };
@@ -213,13 +286,16 @@ function eventNear(u, axis) {
     r.events.forEach(function (e) {
       if (Math.abs(u.valToPos(e[axis], "x") - u.cursor.left) <= 5) found.push(r.label + ": " + e.what + " in " + micros(e.seconds * 1e6));
     });
+    r.stalls.forEach(function (s) {
+      if (u.cursor.left >= u.valToPos(s.from[axis], "x") - 5 && u.cursor.left <= u.valToPos(s.to[axis], "x") + 5) found.push(r.label + ": stall of " + clock(s.seconds) + (s.why ? ", " + s.why : ""));
+    });
     if (r.knee && Math.abs(u.valToPos(r.knee[axis], "x") - u.cursor.left) <= 5) found.push("knee of " + r.label);
   });
   return found.slice(0, 3).join(" \u00b7 ") + (found.length > 3 ? " and " + (found.length - 3) + " more" : "");
 }
 
 // drawMarks draws the knees as upright lines, the partition events as short
-// strokes on the lower edge.
+// strokes on the lower edge, the stalls as blocks on the upper edge.
 function drawMarks(u, c) {
   var ctx = u.ctx, box = u.bbox, axis = c.axis(), dpr = window.devicePixelRatio || 1;
   ctx.save();
@@ -238,6 +314,15 @@ function drawMarks(u, c) {
       });
       ctx.stroke();
     }
+    ctx.fillStyle = colourOf(r);
+    r.stalls.forEach(function (s) {
+      var from = u.valToPos(s.from[axis], "x", true), to = u.valToPos(s.to[axis], "x", true);
+      ctx.fillRect(from, box.top, Math.max(to - from, 2 * dpr), 4 * dpr);
+      if (!c.spec.events) return;
+      ctx.globalAlpha = 0.1;
+      ctx.fillRect(from, box.top, Math.max(to - from, 2 * dpr), box.height);
+      ctx.globalAlpha = 1;
+    });
     if (!r.knee) return;
     var x = Math.round(u.valToPos(r.knee[axis], "x", true)) + 0.5;
     ctx.setLineDash([3 * dpr, 3 * dpr]);
@@ -253,7 +338,7 @@ function drawMarks(u, c) {
     ctx.fillStyle = colourOf(r);
     ctx.textAlign = right ? "right" : "left";
     ctx.textBaseline = "top";
-    ctx.fillText(text, x + (right ? -6 : 6) * dpr, box.top + 3 * dpr);
+    ctx.fillText(text, x + (right ? -6 : 6) * dpr, box.top + 8 * dpr);
   });
   ctx.restore();
 }
@@ -275,6 +360,7 @@ function zoomAll(range) {
   var whole = full(state.x);
   state.range = range && !same(range, whole) ? range : null;
   charts.forEach(function (c) { if (!c.spec.fixedX) c.zoom(state.range || whole); });
+  charts.forEach(function (c) { if (state.tables) c.tabulate(); });
   document.getElementById("reset").disabled = !state.range;
 }
 

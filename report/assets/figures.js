@@ -34,6 +34,11 @@ function two(n) { return (n < 10 ? "0" : "") + n; }
 // clock writes a moment of the run, given in seconds: 42 s, 5:12, 3:02:10.
 function clock(v) {
   if (v < 120) return digits(v) + " s";
+  return hours(v);
+}
+
+// hours writes it always as minutes and seconds: 0:42, 5:12, 3:02:10.
+function hours(v) {
   var n = Math.round(v), h = Math.floor(n / 3600), m = Math.floor(n / 60) % 60, s = n % 60;
   return h ? h + ":" + two(m) + ":" + two(s) : m + ":" + two(s);
 }
@@ -45,7 +50,8 @@ function forUnit(unit) {
   case "bytes/s": return function (v) { return bytes(v) + "/s"; };
   case "bytes/row": return function (v) { return bytes(v) + "/row"; };
   case "fraction": return function (v) { return digits(100 * v) + "%"; };
-  case "us": return micros;
+  case "us": case "microseconds": return micros;
+  case "pages/row": return function (v) { return short(v) + "/row"; };
   case "seconds": return function (v) { return v !== 0 && Math.abs(v) < 1 ? micros(v * 1e6) : digits(v) + " s"; };
   case "": return short;
   default: return function (v) { return short(v) + " " + unit; };
@@ -55,7 +61,7 @@ function forUnit(unit) {
 // onAxis is forUnit without what the chart's title says already.
 function onAxis(unit) {
   if (unit.indexOf("bytes") === 0) return bytes;
-  if (unit === "fraction" || unit === "us" || unit === "seconds") return forUnit(unit);
+  if (unit === "fraction" || unit === "us" || unit === "microseconds" || unit === "seconds") return forUnit(unit);
   return short;
 }
 

@@ -21,7 +21,7 @@ function some(values) { return values && values.some(function (v) { return v !==
 // rateLine is a run's rate; its points differ from axis to axis.
 function rateLine(run, label, value, more) {
   var l = line(run, label, null, more);
-  l.on = function (axis) { return [run.rate[axis].at, run.rate[axis].rate.map(value)]; };
+  l.on = function (axis) { return [run.rate[axis].at, run.rate[axis].mean.map(value)]; };
   l.values = l.on("rows")[1];
   return l;
 }
@@ -31,19 +31,21 @@ function rateCharts() {
   var drawn = data.runs.filter(function (r) { return r.rate.time.at.length; });
   if (!drawn.length) { parent.appendChild(make("p", "empty", "No interval was recorded, so there is nothing to draw.")); return; }
   function lines() {
-    var out = drawn.map(function (r) { return rateLine(r, r.label, function (v) { return v; }, { width: 2.5 }); });
+    var out = drawn.map(function (r) {
+      return rateLine(r, r.label, function (v) { return v; }, { width: 2.5, band: function (axis) { return r.rate[axis].lo ? [r.rate[axis].lo, r.rate[axis].hi] : null; } });
+    });
     drawn.forEach(function (r) {
-      if (r.asked) out.push(rateLine(r, r.label + " asked", function () { return r.asked; }, { width: 1, dash: [2, 4] }));
+      if (r.asked) out.push(rateLine(r, r.label + ", offered", function () { return r.asked; }, { width: 1, dash: [2, 4] }));
     });
     return out;
   }
   function log() { return state.scale === "log"; }
-  var main = new Chart(parent, { title: "Rate", note: "rows/s", unit: "rows/s", height: 360, log: log, lines: lines(), events: true });
-  var other = new Chart(parent, { title: "Rate", note: "rows/s", unit: "rows/s", height: 220, log: log, lines: lines(), events: true,
+  var main = new Chart(parent, { title: "Rate", note: "rows/s", unit: "rows/s", height: 380, log: log, lines: lines(), events: true });
+  var other = new Chart(parent, { title: "Rate", note: "rows/s", unit: "rows/s", height: 250, log: log, lines: lines(), events: true,
     fixedX: function () { return state.x === "rows" ? "time" : "rows"; } });
   function name() {
-    main.el.querySelector("small").textContent = "rows/s against " + (state.x === "rows" ? "rows inserted" : "seconds since the start");
-    other.el.querySelector("small").textContent = "rows/s against " + (state.x === "rows" ? "seconds since the start" : "rows inserted") + "; zooms on its own";
+    main.el.querySelector("small").textContent = "rows/s against " + (state.x === "rows" ? "rows" : "time");
+    other.el.querySelector("small").textContent = "rows/s against " + (state.x === "rows" ? "time" : "rows") + "; zooms on its own";
   }
   name();
   renamed.push(name);
@@ -82,13 +84,41 @@ function latencyCharts() {
     var grid = section(parent, "grid wide");
     specs.forEach(function (s) { new Chart(grid, s); });
   });
-  // What an open loop is behind, and what went wrong, where there is any.
   var grid = section(parent, "grid");
-  [["backlog", "Backlog", "operations due but not finished"], ["errors", "Errors", "in each interval"], ["retries", "Retries", "in each interval"]].forEach(function (k) {
+  [["errors", "Errors"], ["retries", "Retries"]].forEach(function (k) {
     var runs = data.runs.filter(function (r) { return r[k[0]]; });
-    if (runs.length) new Chart(grid, { title: k[1], note: k[2], unit: "", height: 170, small: true, lines: runs.map(function (r) { return line(r, r.label, r[k[0]], { width: 1.5 }); }) });
+    if (runs.length) new Chart(grid, { title: k[1], note: "in each interval", unit: "", height: 170, small: true, lines: runs.map(function (r) { return line(r, r.label, r[k[0]], thin); }) });
   });
   if (!count) parent.insertBefore(make("p", "empty", "No latency was recorded."), grid);
+}
+
+// loopCharts shows what the users of an overloaded database wait for: the
+// response time counts from when an operation was due, the service time only
+// from when a client was free to send it.
+function loopCharts() {
+  var parent = document.getElementById("loop-charts");
+  if (!parent) return;
+  var runs = data.runs.filter(function (r) { return r.asked; }), grid = section(parent, "grid wide");
+  runs.forEach(function (r) {
+    Object.keys(r.response).sort().forEach(function (op) {
+      if (!r.latency[op] || !some(r.response[op].p99)) return;
+      new Chart(grid, { title: r.label + ": response and service, p99", note: op + ", logarithmic", unit: "us", height: 230, medium: true, log: function () { return true; },
+        lines: [line(r, "response p99", r.response[op].p99, { width: 2.5, dash: [] }), line(r, "service p99", r.latency[op].p99, { width: 1.5, dash: [2, 3] })] });
+    });
+  });
+  var behind = runs.filter(function (r) { return r.backlog; });
+  if (behind.length) new Chart(grid, { title: "Backlog", note: "operations due but not finished", unit: "", height: 230, medium: true, lines: behind.map(function (r) { return line(r, r.label, r.backlog); }) });
+}
+
+// Small charts have solid lines: dashes turn noisy figures into a pattern.
+var thin = { width: 1.25, dash: [] };
+
+// titled makes a title and a note of a counter's description: "time with a
+// request under way; a device that serves many at once is not full at 1".
+function titled(c) {
+  var m = /^([^;:(]+)[;:]?\s*(.*)$/.exec(c.help || ""), title = m ? m[1].trim() : "";
+  if (!title) return { title: c.name, note: "" };
+  return { title: title[0].toUpperCase() + title.slice(1), note: m[2] };
 }
 
 var groups = [["server", "Server"], ["os", "Operating system"], ["client", "Client"]];
@@ -106,19 +136,24 @@ function counterCharts() {
     box.appendChild(make("h2", "", g[1]));
     var grid = section(box, "grid");
     mine.forEach(function (c) {
-      var runs = data.runs.filter(function (r) { return some(r.counters[c.name]); });
+      var runs = data.runs.filter(function (r) { return has(r, c.name); });
       if (!runs.length) return;
       var level = constant(runs, c.name);
       if (level !== null) {
         if (still.childNodes.length) still.appendChild(document.createTextNode(", "));
-        still.appendChild(document.createTextNode(c.name + " "));
+        still.appendChild(document.createTextNode(titled(c).title.replace(/^./, function (a) { return a.toLowerCase(); }) + " "));
         still.appendChild(make("b", "", forUnit(c.unit)(level)));
         return;
       }
-      var lines = runs.map(function (r) { return line(r, r.label, r.counters[c.name], { width: 1.5 }); });
-      var bound = c.limit && runs.filter(function (r) { return some(r.counters[c.limit]); })[0];
-      if (bound) lines.push(line(bound, c.limit, bound.counters[c.limit], { width: 1, dash: [2, 4], colour: function () { return theme.muted; } }));
-      new Chart(grid, { title: c.name, note: c.help + (c.unit && c.unit !== "fraction" ? " (" + c.unit + ")" : ""), unit: c.unit, height: 170, small: true, lines: lines });
+      var lines = runs.map(function (r) {
+        var f = r.counters[c.name], l = line(r, r.label, f.mean, thin);
+        if (f.lo) l.band = function () { return [f.lo, f.hi]; };
+        return l;
+      });
+      var bound = c.limit && runs.filter(function (r) { return has(r, c.limit); })[0];
+      if (bound) lines.push(line(bound, limitNames[c.limit] || c.limit, bound.counters[c.limit].mean, { width: 1.5, dash: [2, 3], colour: function () { return theme.muted; } }));
+      var words = titled(c), unit = c.unit && c.unit !== "fraction" ? c.unit : "";
+      new Chart(grid, { title: words.title, note: [unit, words.note].filter(Boolean).join("; "), name: c.name, unit: c.unit, height: 170, small: true, lines: lines });
     });
     if (still.childNodes.length) {
       still.insertBefore(document.createTextNode("The same throughout: "), still.firstChild);
@@ -127,11 +162,15 @@ function counterCharts() {
   });
 }
 
+var limitNames = { cache_bytes: "cache", checkpoint_max_bytes: "limit" };
+
+function has(r, name) { return Object.prototype.hasOwnProperty.call(r.counters, name) && some(r.counters[name].mean); }
+
 // constant returns the value that a counter kept in all runs, else null.
 function constant(runs, name) {
   var level = null, moved = false;
   runs.forEach(function (r) {
-    r.counters[name].forEach(function (v) {
+    [].concat(r.counters[name].mean, r.counters[name].lo || [], r.counters[name].hi || []).forEach(function (v) {
       if (v === null) return;
       if (level === null) level = v;
       if (v !== level) moved = true;
@@ -181,6 +220,11 @@ function bind() {
   document.querySelectorAll("[data-theme-set]").forEach(function (b) {
     b.addEventListener("click", function () { chosen = b.getAttribute("data-theme-set"); dress(); });
   });
+  document.getElementById("tables").addEventListener("click", function (e) {
+    state.tables = !state.tables;
+    e.currentTarget.setAttribute("aria-pressed", String(state.tables));
+    charts.forEach(function (c) { c.tabulate(); });
+  });
   document.getElementById("reset").addEventListener("click", function () { zoomAll(null); });
   darkMedia.addEventListener("change", dress);
 }
@@ -203,6 +247,7 @@ function print(on) {
 
 dress();
 rateCharts();
+loopCharts();
 latencyCharts();
 counterCharts();
 dress();

@@ -1,0 +1,139 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+)
+
+// client does operations until there are no more, or the run is to end. It
+// reports whether its last operation was broken off.
+//
+// Reading the clock is the dearest thing here, so each moment is read once:
+// the end of an operation is where the client's own time begins.
+func (r *run) client(ctx context.Context, c Client, rec *recorder) (brokenOff bool) {
+	batch, ops := r.cfg.Batch, r.ops
+	var due time.Duration
+	var nextMark int64
+	var timer *time.Timer
+	if r.schedule.open() {
+		timer = time.NewTimer(0)
+		defer timer.Stop()
+	}
+	ended := time.Since(r.start)
+	for !r.stopping.Load() {
+		op := r.next.Add(1) - 1
+		if ops > 0 && op >= ops {
+			return false
+		}
+		rows := batch
+		if ops > 0 && op == ops-1 {
+			rows = int(r.cfg.Rows - op*int64(batch))
+		}
+		c.Prepare(rows)
+		began := time.Since(r.start)
+		busy := began - ended
+		if timer != nil {
+			due = r.schedule.due(op)
+			if due > began {
+				if !r.wait(timer, due-began) {
+					rec.gaveUp(busy, 0)
+					return false
+				}
+				began = time.Since(r.start)
+			}
+			if began-due > lateAfter {
+				rec.late()
+			}
+		}
+		err := c.Do(ctx)
+		if err != nil {
+			err = r.retry(ctx, c, rec, err)
+		}
+		ended = time.Since(r.start)
+		if err != nil {
+			rec.gaveUp(busy, ended-began)
+			if ctx.Err() != nil {
+				return true
+			}
+			r.clientFailed(err)
+			return false
+		}
+		rec.done(rows, busy, ended-began, ended-due)
+		if total := r.rows.Add(int64(rows)); total >= nextMark {
+			nextMark = r.marks.pass(total-int64(rows), total, ended)
+		}
+	}
+	return false
+}
+
+// wait sleeps until an operation is due and reports whether it is to begin.
+func (r *run) wait(t *time.Timer, d time.Duration) bool {
+	t.Reset(d)
+	select {
+	case <-t.C:
+		return true
+	case <-r.stop:
+		return false
+	}
+}
+
+// Limits of trying an operation again. A deadlock ends at the first or second
+// try; a server that restarts takes seconds to be back.
+const (
+	maxRetries  = 100
+	retryFor    = 15 * time.Second
+	firstPause  = time.Millisecond
+	longestWait = time.Second
+)
+
+// retry tries an operation that failed again, while it may be tried again. It
+// returns what failed last, and what kept it from being tried again. A try
+// that was broken off is no error of the database and is not counted as one.
+func (r *run) retry(ctx context.Context, c Client, rec *recorder, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	rec.failed()
+	var unrecovered error // why the last try couldn't even begin
+	began, pause := time.Now(), firstPause
+	for try := 0; try < maxRetries && engine.Retryable(err) && time.Since(began) < retryFor; try++ {
+		if !sleep(ctx, pause) {
+			break
+		}
+		pause = min(2*pause, longestWait)
+		if unrecovered = c.Recover(ctx, err); unrecovered != nil {
+			if engine.Retryable(unrecovered) || errors.Is(unrecovered, engine.ErrUnreachable) {
+				continue // the server may be on its way back
+			}
+			break
+		}
+		rec.retried()
+		if err = c.Do(ctx); err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+		rec.failed()
+	}
+	if unrecovered != nil {
+		return fmt.Errorf("%w; and then: %w", err, unrecovered)
+	}
+	return err
+}
+
+// sleep waits and reports false when ctx ended meanwhile.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,66 @@
+package bench
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/result"
+)
+
+// What clients record is what is collected, in few operations or in many, and
+// nothing of an interval is left in the next one.
+func TestCollect(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	c := newCollector(3, true)
+	for _, ops := range []int{10, 0, 1, firstLatencies, firstLatencies + 1, 5000, 3, 5000, 0} {
+		service, response := result.NewHistogram(), result.NewHistogram()
+		var overflow int64
+		var busy, wait time.Duration
+		for i, r := range c.recorders {
+			for n := range ops * i {
+				d := time.Duration(rng.ExpFloat64() * float64(time.Second))
+				if n%2000 == 1 {
+					d = 100 * time.Hour
+				}
+				r.done(2, d/3, d, 2*d)
+				busy, wait = busy+d/3, wait+d
+				for h, us := range map[interface{ RecordValue(int64) error }]int64{service: micros(d), response: micros(2 * d)} {
+					if h.RecordValue(us) != nil {
+						overflow++
+					}
+				}
+			}
+			r.failed()
+			r.retried()
+			r.late()
+			r.gaveUp(1, 2)
+		}
+		want := tallies{ops: int64(3 * ops), rows: int64(6 * ops), errors: 3, retries: 3, late: 3, busy: busy + 3, wait: wait + 6}
+		if got := c.collect(); got != want || c.overflow != overflow {
+			t.Errorf("%d operations: got %+v, overflow %d; want %+v, %d", ops, got, c.overflow, want, overflow)
+		}
+		if !c.service.Equals(service) || !c.response.Equals(response) {
+			t.Errorf("%d operations: the distributions differ", ops)
+		}
+	}
+}
+
+func TestMicros(t *testing.T) {
+	for name, c := range map[string]struct {
+		d    time.Duration
+		want int64
+	}{
+		"nothing":    {0, 1},
+		"1 ns":       {1, 1},
+		"1 us":       {time.Microsecond, 1},
+		"and a bit":  {time.Microsecond + 1, 2},
+		"a backward": {-time.Second, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := micros(c.d); got != c.want {
+				t.Errorf("got %d, want %d", got, c.want)
+			}
+		})
+	}
+}

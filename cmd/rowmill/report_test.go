@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rowmill/rowmill/result"
+)
+
+// record writes a run record of a steady run and returns its path.
+func record(t *testing.T, dir, name string, rate int64) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := result.NewWriter(f)
+	err = w.Run(result.Run{Name: "classic plain", Workload: "insert", Preset: "classic", Layout: "plain", Engine: "mariadb", Durability: "full", Writers: 1, Batch: 100})
+	for i := range int64(20) {
+		err = errors.Join(err, w.Interval(result.Interval{Elapsed: float64(i + 1), Seconds: 1, Rows: (i + 1) * rate, NewRows: rate}))
+	}
+	err = errors.Join(err, w.End(result.End{Stopped: "rows", Verified: &result.Verified{Expected: 20 * rate, Found: 20 * rate, Checksum: true}}), f.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// rowmill runs a command line in the process.
+func rowmill(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(context.Background(), args, strings.NewReader(""), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func TestReportCommand(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	record(t, dir, "run.jsonl", 1000)
+	if err := os.WriteFile("other.txt", []byte("hello\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name   string
+		args   []string
+		code   int
+		stdout string
+		stderr string
+	}{
+		{"text", []string{"run.jsonl"}, 0, "Plain kept 100% of its first rate over 20k rows.", ""},
+		{"json", []string{"run.jsonl", "--json"}, 0, `"format": "rowmill.summary/1"`, ""},
+		{"markdown on standard output", []string{"run.jsonl", "--md", "-"}, 0, "# Insert rate as the table grows", ""},
+		{"no record", nil, 2, "", "Try: rowmill report run.jsonl"},
+		{"an unknown flag", []string{"run.jsonl", "--pdf", "x"}, 2, "", "Try: rowmill report --help"},
+		{"two on standard output", []string{"run.jsonl", "--json", "--md", "-"}, 2, "", "--json and --md can't both be standard output"},
+		{"two in one file", []string{"run.jsonl", "--html", "x", "--md", "./x"}, 2, "", "--html and --md can't both be ./x"},
+		{"a missing file", []string{"none.jsonl"}, 1, "", "none.jsonl: no such file"},
+		{"no run record", []string{"other.txt"}, 1, "", "other.txt:1: not a line of a run record"},
+		{"a directory to write to", []string{"run.jsonl", "--html", "."}, 1, "", "write .: is a directory"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, stdout, stderr := rowmill(t, append([]string{"report"}, c.args...)...)
+			if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) {
+				t.Errorf("exit %d, want %d\nstdout: %s\nstderr: %s", code, c.code, stdout, stderr)
+			}
+			if code != 0 && stdout != "" {
+				t.Errorf("a failure prints a result: %s", stdout)
+			}
+		})
+	}
+}
+
+func TestReportWritesFiles(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	record(t, dir, "run.jsonl", 1000)
+	if code, stdout, stderr := rowmill(t, "report", "run.jsonl", "--html", "run.html", "--png", "run.png", "--md", "run.md", "--json"); code != 0 || !json.Valid([]byte(stdout)) {
+		t.Fatalf("exit %d: %s%s", code, stdout, stderr)
+	}
+	for name, begin := range map[string]string{"run.html": "<!doctype html>", "run.png": "\x89PNG", "run.md": "# "} {
+		p, err := os.ReadFile(name)
+		if err != nil || !strings.HasPrefix(string(p), begin) {
+			t.Errorf("%s begins with %.20q: %v", name, p, err)
+		}
+	}
+	files, err := os.ReadDir(".")
+	if err != nil || len(files) != 4 {
+		t.Errorf("%v in the directory: %v", files, err)
+	}
+}
+
+func TestCompareCommand(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	record(t, dir, "before.jsonl", 1000)
+	record(t, dir, "after.jsonl", 900)
+	for _, c := range []struct {
+		name   string
+		args   []string
+		code   int
+		stdout string
+		stderr string
+	}{
+		{"text", []string{"before.jsonl", "after.jsonl"}, 0, "Over 18k rows B runs at 0.90x the rate of A", ""},
+		{"json", []string{"before.jsonl", "after.jsonl", "--json"}, 0, `"format": "rowmill.comparison/1"`, ""},
+		{"a regression", []string{"before.jsonl", "after.jsonl", "--fail-below", "0.95"}, 1, "0.90x", "inserts at 0.900 of the rate of classic plain (before.jsonl), below 0.95"},
+		{"no regression", []string{"before.jsonl", "after.jsonl", "--fail-below", "0.85"}, 0, "0.90x", ""},
+		{"one record", []string{"before.jsonl"}, 2, "", "compare takes two run records, not 1"},
+		{"three records", []string{"a", "b", "c"}, 2, "", "Try: rowmill compare before.jsonl after.jsonl"},
+		{"a negative ratio", []string{"before.jsonl", "after.jsonl", "--fail-below", "-1"}, 2, "", "--fail-below is a ratio of rates"},
+		{"a missing file", []string{"before.jsonl", "none.jsonl"}, 1, "", "none.jsonl: no such file"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, stdout, stderr := rowmill(t, append([]string{"compare"}, c.args...)...)
+			if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) {
+				t.Errorf("exit %d, want %d\nstdout: %s\nstderr: %s", code, c.code, stdout, stderr)
+			}
+		})
+	}
+}

@@ -1,0 +1,62 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// Dry returns a DB that is not connected to anything: it says what it is and
+// renders steps, which is all that showing a run's statements takes. Every
+// method that would need the database returns ErrUnsupported. Engines make
+// theirs from a target, without touching a server or a file.
+func Dry(info Info, caps Capabilities, d Dialect) DB { return &dry{info, caps, d} }
+
+type dry struct {
+	info    Info
+	caps    Capabilities
+	dialect Dialect
+}
+
+func (d *dry) refuse(what string) error {
+	return Classed(ErrUnsupported, fmt.Errorf("%s: %s was not opened: only its statements can be shown", what, d.info.Target))
+}
+
+func (d *dry) Info() Info                 { return d.info }
+func (d *dry) Capabilities() Capabilities { return d.caps }
+func (d *dry) Dialect() Dialect           { return d.dialect }
+func (d *dry) Catalog() Catalog           { return dryCatalog{d} }
+func (d *dry) Close() error               { return nil }
+
+func (d *dry) Apply(context.Context, ...Step) error { return d.refuse("apply") }
+
+func (d *dry) Writer(context.Context, *Table, Method) (Writer, error) {
+	return nil, d.refuse("insert")
+}
+
+func (d *dry) Scan(context.Context, *Table, *rolling.Partition, func(*Batch) error) error {
+	return d.refuse("scan")
+}
+
+func (d *dry) Counters(context.Context, *Table) (Counters, error) {
+	return nil, d.refuse("sample counters")
+}
+
+type dryCatalog struct{ db *dry }
+
+func (c dryCatalog) Exists(context.Context, *Table) (bool, error) {
+	return false, c.db.refuse("look for a table")
+}
+
+func (c dryCatalog) Partitions(context.Context, *Table) ([]rolling.Partition, error) {
+	return nil, c.db.refuse("read partitions")
+}
+
+func (c dryCatalog) Sizes(context.Context, *Table) (Sizes, error) {
+	return Sizes{}, c.db.refuse("measure a table")
+}
+
+func (c dryCatalog) Settings(context.Context) (map[string]string, error) {
+	return nil, c.db.refuse("read settings")
+}

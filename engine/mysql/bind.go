@@ -1,0 +1,77 @@
+package mysql
+
+import (
+	"database/sql/driver"
+	"unsafe"
+
+	"github.com/rowmill/rowmill/engine"
+)
+
+// A binder turns rows into the driver's values without an allocation for each.
+// An interface that holds an int64 refers to memory of its own; the binder
+// gives it memory that is used again for the next batch. So values are valid
+// until bind is called again, and the driver keeps none.
+type binder struct {
+	values []driver.Value
+	ints   []int64
+	floats []float64
+	bytes  [][]byte
+	text   []byte // times
+}
+
+// eface is how the compiler lays out an empty interface: see runtime2.go of
+// Go's runtime. TestBinder fails should that change.
+type eface struct{ typ, data unsafe.Pointer }
+
+// box returns an interface of sample's type that refers to data.
+func box(sample driver.Value, data unsafe.Pointer) driver.Value {
+	(*eface)(unsafe.Pointer(&sample)).data = data
+	return sample
+}
+
+// Samples of the types that the driver takes.
+var (
+	intSample   driver.Value = int64(0)
+	floatSample driver.Value = float64(0)
+	bytesSample driver.Value = []byte{}
+)
+
+// bind returns the values of rows [from, to), row by row.
+func (n *binder) bind(b *engine.Batch, from, to int) []driver.Value {
+	n.values, n.ints, n.floats, n.bytes, n.text = n.values[:0], n.ints[:0], n.floats[:0], n.bytes[:0], n.text[:0]
+	for row := from; row < to; row++ {
+		for c := range b.Columns {
+			n.values = append(n.values, n.value(&b.Columns[c], row))
+		}
+	}
+	return n.values
+}
+
+// value binds one value. Where a slice grows, values bound before keep
+// referring to the old one.
+func (n *binder) value(v *engine.Vector, row int) driver.Value {
+	if v.Null(row) {
+		return nil
+	}
+	switch v.Type {
+	case engine.Float32, engine.Float64:
+		n.floats = append(n.floats, v.Floats[row])
+		return box(floatSample, unsafe.Pointer(&n.floats[len(n.floats)-1]))
+	case engine.Varchar, engine.Char, engine.Decimal:
+		return n.textValue(v.Value(row))
+	case engine.Time:
+		start := len(n.text)
+		n.text = engine.AppendTime(n.text, v.Ints[row])
+		return n.textValue(n.text[start:])
+	}
+	n.ints = append(n.ints, v.Ints[row])
+	return box(intSample, unsafe.Pointer(&n.ints[len(n.ints)-1]))
+}
+
+func (n *binder) textValue(p []byte) driver.Value {
+	if p == nil {
+		p = []byte{} // to the driver, no slice is NULL
+	}
+	n.bytes = append(n.bytes, p)
+	return box(bytesSample, unsafe.Pointer(&n.bytes[len(n.bytes)-1]))
+}

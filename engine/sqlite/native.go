@@ -1,0 +1,171 @@
+package sqlite
+
+import (
+	"errors"
+	"math"
+	"reflect"
+	"syscall"
+	"unsafe"
+
+	sqlite3 "github.com/mattn/go-sqlite3"
+)
+
+/*
+// The driver has SQLite's code, but binds each value with a call from Go to C
+// and an allocation, which takes longer than the insert. So inserts call
+// SQLite themselves, once for many rows. Its functions are found when the
+// program is linked, not when this package is.
+#cgo linux LDFLAGS: -Wl,--unresolved-symbols=ignore-in-object-files
+#cgo darwin LDFLAGS: -Wl,-undefined,dynamic_lookup
+#cgo noescape rowmill_step
+#cgo noescape rowmill_exec
+#include <stdint.h>
+#include <string.h>
+
+int sqlite3_db_status(void *db, int op, int *current, int *highest, int reset);
+int sqlite3_prepare_v2(void *db, const char *sql, int bytes, void **stmt, const char **tail);
+int sqlite3_step(void *stmt);
+int sqlite3_reset(void *stmt);
+int sqlite3_finalize(void *stmt);
+int sqlite3_clear_bindings(void *stmt);
+int sqlite3_bind_null(void *stmt, int i);
+int sqlite3_bind_int64(void *stmt, int i, long long v);
+int sqlite3_bind_double(void *stmt, int i, double v);
+int sqlite3_bind_text(void *stmt, int i, const char *p, int bytes, void (*free)(void *));
+int sqlite3_extended_errcode(void *db);
+int sqlite3_system_errno(void *db);
+const char *sqlite3_errmsg(void *db);
+
+enum { DONE = 101, ROW = 100 };
+
+// rowmill_step runs the statement `times` times, each time with the next
+// `values` values at p, as appendBound wrote them.
+static int rowmill_step(void *stmt, const unsigned char *p, int values, int times) {
+	int rc = DONE;
+	while (times-- > 0 && rc == DONE) {
+		for (int i = 1; i <= values; i++) {
+			int64_t n; double f; uint32_t len;
+			switch (*p++) {
+			case 'i': memcpy(&n, p, 8); p += 8; rc = sqlite3_bind_int64(stmt, i, n); break;
+			case 'f': memcpy(&f, p, 8); p += 8; rc = sqlite3_bind_double(stmt, i, f); break;
+			// SQLite doesn't copy the text: it stays where it is until the end.
+			case 't': memcpy(&len, p, 4); p += 4; rc = sqlite3_bind_text(stmt, i, (const char *)p, len, 0); p += len; break;
+			default: rc = sqlite3_bind_null(stmt, i);
+			}
+			if (rc) goto out;
+		}
+		rc = sqlite3_step(stmt);
+		int again = sqlite3_reset(stmt);
+		if (rc == ROW) rc = DONE;
+		if (rc != DONE && again) rc = again; // the more exact one
+	}
+out:
+	sqlite3_clear_bindings(stmt);
+	return rc == DONE ? 0 : rc;
+}
+
+// rowmill_exec runs one statement of text.
+static int rowmill_exec(void *db, const char *sql, int bytes) {
+	void *stmt = 0;
+	int rc = sqlite3_prepare_v2(db, sql, bytes, &stmt, 0);
+	if (rc || !stmt) return rc;
+	sqlite3_step(stmt);
+	return sqlite3_finalize(stmt); // which returns step's error
+}
+
+static void *rowmill_prepare(void *db, const char *sql, int bytes, int *rc) {
+	void *stmt = 0;
+	*rc = sqlite3_prepare_v2(db, sql, bytes, &stmt, 0);
+	return stmt;
+}
+*/
+import "C"
+
+// A handle is SQLite's own pointer to a connection.
+type handle struct{ p unsafe.Pointer }
+
+// handleOf returns the handle that a driver's connection holds.
+func handleOf(conn *sqlite3.SQLiteConn) (handle, error) {
+	f := reflect.ValueOf(conn).Elem().FieldByName("db")
+	if !f.IsValid() || f.Kind() != reflect.Pointer || f.IsNil() {
+		return handle{}, errors.New("this version of the SQLite driver keeps its connection elsewhere")
+	}
+	return handle{f.UnsafePointer()}, nil
+}
+
+// A stmt is a prepared statement.
+type stmt struct {
+	db handle
+	p  unsafe.Pointer
+}
+
+func (h handle) prepare(sql string) (stmt, error) {
+	var rc C.int
+	p := C.rowmill_prepare(h.p, (*C.char)(unsafe.Pointer(unsafe.StringData(sql))), C.int(len(sql)), &rc)
+	if rc != 0 {
+		return stmt{}, h.failure(rc)
+	}
+	return stmt{h, p}, nil
+}
+
+// step runs the statement several times, with the next of the bound values
+// each time.
+func (s stmt) step(bound []byte, values, times int) error {
+	if rc := C.rowmill_step(s.p, (*C.uchar)(unsafe.SliceData(bound)), C.int(values), C.int(times)); rc != 0 {
+		return s.db.failure(rc)
+	}
+	return nil
+}
+
+// close frees the statement. It may be called after its connection was closed.
+func (s stmt) close() { C.sqlite3_finalize(s.p) }
+
+// exec runs one statement of text, which must hold no NUL.
+func (h handle) exec(sql []byte) error {
+	if len(sql) > math.MaxInt32 {
+		return errors.New("a statement of more than 2 GB")
+	}
+	if rc := C.rowmill_exec(h.p, (*C.char)(unsafe.Pointer(unsafe.SliceData(sql))), C.int(len(sql))); rc != 0 {
+		return h.failure(rc)
+	}
+	return nil
+}
+
+// A failure is an error of SQLite's, with the text that the driver's own error
+// type gives no way to set.
+type failure struct {
+	codes sqlite3.Error
+	text  string
+}
+
+func (f *failure) Error() string { return f.text }
+func (f *failure) Unwrap() error { return f.codes }
+
+// failure returns the error of the connection's last call, which gave rc.
+func (h handle) failure(rc C.int) error {
+	ext := C.sqlite3_extended_errcode(h.p)
+	if ext&0xff != rc&0xff {
+		ext = rc
+	}
+	return &failure{sqlite3.Error{
+		Code: sqlite3.ErrNo(ext & 0xff), ExtendedCode: sqlite3.ErrNoExtended(ext), SystemErrno: syscall.Errno(C.sqlite3_system_errno(h.p)),
+	}, C.GoString(C.sqlite3_errmsg(h.p))}
+}
+
+// Figures of sqlite3_db_status, by SQLite's numbers (sqlite3.h, SQLITE_DBSTATUS_*).
+const (
+	statusCacheUsed  = 1
+	statusCacheHit   = 7
+	statusCacheMiss  = 8
+	statusCacheWrite = 9
+	statusCacheSpill = 12
+)
+
+// status returns a figure of a connection; NaN where SQLite doesn't have it.
+func (h handle) status(op int) float64 {
+	var current, highest C.int
+	if rc := C.sqlite3_db_status(h.p, C.int(op), &current, &highest, 0); rc != 0 {
+		return math.NaN()
+	}
+	return float64(current)
+}

@@ -1,0 +1,73 @@
+package testdb
+
+import (
+	"context"
+	"net/url"
+	"path/filepath"
+	"testing"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/engine/mysql"
+	"github.com/rowmill/rowmill/engine/null"
+	"github.com/rowmill/rowmill/engine/sqlite"
+	"github.com/rowmill/rowmill/sandbox"
+)
+
+// Open opens a private database of a kind, "mariadb", "mariadb-rocksdb",
+// "sqlite" or "null", and closes and removes it when the test ends.
+func Open(t testing.TB, kind string) engine.DB {
+	t.Helper()
+	target := Target(t, kind)
+	db, err := open(target)
+	if err != nil {
+		t.Fatalf("open %s: %v", target, err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Errorf("close %s: %v", target, err)
+		}
+	})
+	return db
+}
+
+// Target returns the target of a private database, as Open opens it, which is
+// removed when the test ends.
+func Target(t testing.TB, kind string) engine.Target {
+	t.Helper()
+	switch kind {
+	case "null":
+		return engine.Target{Scheme: "null"}
+	case "sqlite":
+		return engine.Target{
+			Scheme: "sqlite", Path: filepath.Join(t.TempDir(), "test.db"),
+			Query: url.Values{"durability": {"none"}},
+		}
+	case "mariadb":
+		return onServer(t, "mariadb", "")
+	case "mariadb-rocksdb":
+		return onServer(t, "mariadb?engine=rocksdb", "rocksdb")
+	}
+	t.Fatalf("no database of kind %q", kind)
+	return engine.Target{}
+}
+
+func onServer(t testing.TB, kind, storage string) engine.Target {
+	t.Helper()
+	socket, name := Database(t, kind)
+	target := engine.Target{Scheme: "mariadb", User: sandbox.User, Path: name, Query: url.Values{"socket": {socket}}}
+	if storage != "" {
+		target.Query.Set("engine", storage)
+	}
+	return target
+}
+
+// open opens a target of any of the kinds.
+func open(t engine.Target) (engine.DB, error) {
+	switch t.Scheme {
+	case "null":
+		return null.Open(t)
+	case "sqlite":
+		return sqlite.Open(context.Background(), t)
+	}
+	return mysql.Open(context.Background(), t)
+}

@@ -1,0 +1,233 @@
+package result
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+)
+
+// A Stall is a time in which far fewer rows arrived than around it.
+type Stall struct {
+	// From and To are seconds since the run's start.
+	From, To float64
+	// Rows is how many rows there were when it began.
+	Rows int64
+	// Rate is the mean rate in it, Around the median rate of the intervals
+	// about it, both in rows/s.
+	Rate, Around float64
+	// Why says what moved with it; empty when no recorded figure did.
+	Why string
+}
+
+// Seconds is how long the stall lasted.
+func (s *Stall) Seconds() float64 { return s.To - s.From }
+
+// stallWindow is how many intervals on each side an interval is compared with.
+const stallWindow = 10
+
+// slow returns, for each interval, the median rate of those around it where
+// its own is below half of that, else 0. The median is local, so that a rate
+// which falls over the whole run is no stall.
+func slow(ivs []Interval) []float64 {
+	out := make([]float64, len(ivs))
+	rates := make([]float64, 0, 2*stallWindow+1)
+	for i := range ivs {
+		lo, hi := max(0, i-stallWindow), min(len(ivs), i+stallWindow+1)
+		if hi-lo < 3 {
+			continue
+		}
+		rates = rates[:0]
+		for j := lo; j < hi; j++ {
+			rates = append(rates, ivs[j].Rate())
+		}
+		slices.Sort(rates)
+		if median := rates[len(rates)/2]; ivs[i].Rate() < median/2 {
+			out[i] = median
+		}
+	}
+	return out
+}
+
+// stallSeconds adds up the intervals in which the run stalled.
+func stallSeconds(ivs []Interval) float64 {
+	var sum float64
+	for i, median := range slow(ivs) {
+		if median > 0 {
+			sum += ivs[i].Seconds
+		}
+	}
+	return sum
+}
+
+// Stalls returns the run's stalls in order: stalled intervals that follow each
+// other are one. Each is explained by the events in it and by the figures that
+// differ most from those around it.
+func (r *Record) Stalls() []Stall {
+	medians := slow(r.Intervals)
+	var out []Stall
+	for i := 0; i < len(medians); i++ {
+		if medians[i] == 0 {
+			continue
+		}
+		end := i
+		for end < len(medians) && medians[end] > 0 {
+			end++
+		}
+		part := r.Intervals[i:end]
+		s := Stall{From: part[0].Elapsed - part[0].Seconds, To: part[len(part)-1].Elapsed,
+			Rows: part[0].Rows - part[0].NewRows, Around: slices.Max(medians[i:end])}
+		var rows int64
+		var secs float64
+		for j := range part {
+			rows += part[j].NewRows
+			secs += part[j].Seconds
+		}
+		if secs > 0 {
+			s.Rate = float64(rows) / secs
+		}
+		s.Why = r.stallWhy(i, end, medians)
+		out = append(out, s)
+		i = end
+	}
+	return out
+}
+
+// The figures named for a stall: at most this many, and only those that at
+// least doubled or halved.
+const (
+	stallFigures = 3
+	stallChange  = 2
+)
+
+// stallWhy says what differs in the intervals i to end from the others about
+// them.
+func (r *Record) stallWhy(i, end int, medians []float64) string {
+	var parts []string
+	var errs, retries int64
+	for j := i; j < end; j++ {
+		for _, e := range r.Intervals[j].Events {
+			parts = append(parts, strings.TrimSpace(e.What+" "+e.Object)+fmt.Sprintf(" took %s", microseconds(int64(math.Round(min(e.Seconds, 1e9)*1e6)))))
+		}
+		errs += r.Intervals[j].Errors
+		retries += r.Intervals[j].Retries
+	}
+	if len(parts) > stallFigures {
+		parts = append(parts[:stallFigures], fmt.Sprintf("%d more events", len(parts)-stallFigures))
+	}
+	if errs+retries > 0 {
+		parts = append(parts, fmt.Sprintf("%d errors and %d retries", errs, retries))
+	}
+	inside := mean(r.Intervals[i:end])
+	var about []Interval
+	for j := max(0, i-stallWindow); j < min(len(r.Intervals), end+stallWindow); j++ {
+		if medians[j] == 0 {
+			about = append(about, r.Intervals[j])
+		}
+	}
+	outside := mean(about)
+	if age, limit := inside[figCheckpointAge], inside[figCheckpointMax]; limit > 0 && age > 0.75*limit {
+		parts = append(parts, fmt.Sprintf("checkpoint age at %.0f%% of its limit", 100*age/limit))
+	}
+	return strings.Join(append(parts, r.moved(inside, outside)...), "; ")
+}
+
+// moved names the figures that differ most between two means, by their ratio.
+func (r *Record) moved(inside, outside figures) []string {
+	type change struct {
+		c        Counter
+		in, out  float64
+		strength float64
+	}
+	known := map[string]Counter{}
+	for _, c := range r.Run.Counters {
+		known[c.Name] = c
+	}
+	var found []change
+	for _, name := range slices.Sorted(maps.Keys(inside)) {
+		c, ok := known[name]
+		in, out := inside[name], outside[name]
+		if _, both := outside[name]; !ok || !both || follows[name] {
+			continue
+		}
+		// A little on top keeps a figure next to nothing from winning with
+		// twice as little.
+		floor := floors[c.Unit]
+		strength := math.Abs(math.Log((math.Abs(in) + floor) / (math.Abs(out) + floor)))
+		if strength >= math.Log(stallChange) {
+			found = append(found, change{c, in, out, strength})
+		}
+	}
+	slices.SortStableFunc(found, func(a, b change) int {
+		switch {
+		case a.strength > b.strength:
+			return -1
+		case a.strength < b.strength:
+			return 1
+		}
+		return 0
+	})
+	var out []string
+	for _, f := range found[:min(len(found), stallFigures)] {
+		verb := "rose"
+		if f.in < f.out {
+			verb = "fell"
+		}
+		out = append(out, fmt.Sprintf("%s %s from %s to %s", f.c.Name, verb, inUnit(f.out, f.c.Unit), inUnit(f.in, f.c.Unit)))
+	}
+	return out
+}
+
+// follows are figures that fall because fewer rows arrive; they explain
+// nothing. Time on one of them is the client's own.
+var follows = map[string]bool{
+	"rows_inserted": true, "page_requests": true, "redo_written_bytes": true, "client_cpu": true, "client_goroutines": true,
+	figTableData: true, figTableIndex: true, figCheckpointMax: true, figCache: true,
+}
+
+// floors are amounts that are next to nothing, by unit.
+var floors = map[string]float64{
+	"fraction": 0.05, "cores": 0.05, "bytes": 1 << 20, "bytes/s": 1 << 20, "pages/s": 100, "ops/s": 20,
+	"seconds": 0.01, "seconds/s": 0.01, "microseconds": 500, "": 10,
+}
+
+// inUnit writes a figure in its unit.
+func inUnit(v float64, unit string) string {
+	switch unit {
+	case "bytes":
+		return Bytes(v)
+	case "bytes/s":
+		return Bytes(v) + "/s"
+	case "fraction":
+		return fmt.Sprintf("%.0f%%", 100*v)
+	case "microseconds":
+		return microseconds(int64(math.Round(v)))
+	}
+	s := grouped(v)
+	if math.Abs(v) < 10 {
+		s = fmt.Sprintf("%.2g", v)
+	}
+	return strings.TrimSpace(s + " " + unit)
+}
+
+// mean returns the figures over intervals, weighted by time.
+func mean(ivs []Interval) figures {
+	out, weight := figures{}, map[string]float64{}
+	for i := range ivs {
+		iv := &ivs[i]
+		if iv.Seconds <= 0 {
+			continue
+		}
+		for name, v := range iv.Counters {
+			out[name] += v * iv.Seconds
+			weight[name] += iv.Seconds
+		}
+		out[rowsRate] += float64(iv.NewRows)
+		weight[rowsRate] += iv.Seconds
+	}
+	for name := range out {
+		out[name] /= weight[name]
+	}
+	return out
+}
