@@ -54,7 +54,9 @@ func ParseTarget(s string) (Target, error) {
 	if u.Fragment != "" {
 		return Target{}, fmt.Errorf("target of scheme %s: write # as %%23", t.Scheme)
 	}
-	odd := func(r rune) bool { return r < '!' || r == 127 || strings.ContainsRune(`"'\/?#@<>^{|}`+"`", r) || r == utf8.RuneError }
+	odd := func(r rune) bool {
+		return r < '!' || r == 127 || strings.ContainsRune(`"'\/?#@<>^{|}`+"`", r) || r == utf8.RuneError
+	}
 	if strings.ContainsFunc(u.Host, odd) {
 		return Target{}, fmt.Errorf("target of scheme %s: that is no host's name", t.Scheme)
 	}

@@ -277,6 +277,12 @@ func TestPageInBrowser(t *testing.T) {
 			t.Errorf("the cursor is said to be %q, want a number of rows", at)
 		}
 		b.shot("hover")
+		// A click on a run's name in the legend takes its line away.
+		b.run(click(".legend button"))
+		b.settle()
+		if before, after := b.drawn(plainLight), eval[string](b, `document.querySelector(".legend button").getAttribute("aria-pressed")`); after != "false" || before[0] > 400 || before[1] < 400 {
+			t.Errorf("the hidden line is pressed %s and drawn in %v pixels", after, before[:2])
+		}
 	})
 
 	t.Run("zoom", func(t *testing.T) {
@@ -356,6 +362,7 @@ func TestPageInBrowser(t *testing.T) {
 		if n := shown("tr.differs"); n != differing {
 			t.Errorf("%d settings that differ are shown, want %d", n, differing)
 		}
+		b.shot("differing")
 	})
 
 	t.Run("keyboard", func(t *testing.T) {

@@ -61,7 +61,9 @@ func TestDayKeepsItsExtremes(t *testing.T) {
 	var data struct {
 		Runs []struct {
 			Rows []float64
-			Rate struct{ Rows, Time struct{ Mean, Lo, Hi []*float64 } }
+			Rate struct {
+				Rows, Time struct{ Mean, Lo, Hi []*float64 }
+			}
 			// By operation and percentile.
 			Latency  map[string]map[string][]*float64
 			Counters map[string]struct{ Mean, Lo, Hi []*float64 }

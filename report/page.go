@@ -117,6 +117,13 @@ var perRow = []struct{ of, name, unit, help string }{
 	{"disk_write_bytes", "disk_write_bytes_per_row", "bytes/row", "written to the disk for each inserted row"},
 }
 
+// telling are the counters that explain most falls of a rate, in the order in
+// which a reader should look at them; the others follow as they were recorded.
+var telling = []string{
+	"page_reads_per_row", "table_index_bytes", "checkpoint_age_bytes", "page_reads", "table_data_bytes", "cache_used_bytes",
+	"page_writes_per_row", "page_writes", "cache_dirty_bytes", "redo_written_bytes_per_row", "redo_written_bytes",
+}
+
 func newPageData(vs []view) pageData {
 	st := styles(vs)
 	var d pageData
@@ -166,6 +173,13 @@ func pageCounters(vs []view) []counterData {
 			add(counterData{name, group, "", "", limits[name]})
 		}
 	}
+	rank := func(c counterData) int {
+		if i := slices.Index(telling, c.Name); i >= 0 {
+			return i
+		}
+		return len(telling)
+	}
+	slices.SortStableFunc(out, func(a, b counterData) int { return cmp.Compare(rank(a), rank(b)) })
 	return out
 }
 

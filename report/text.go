@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -40,9 +41,16 @@ func Text(w io.Writer, recs []result.Record) error {
 			wrapped(out, mark, "   ", p.text)
 		}
 	}
+	shared := sharedFacts(vs)
 	for i := range vs {
-		fmt.Fprintln(out)
-		vs[i].text(out)
+		title := vs[i].rec.Run.Name
+		if title == "" {
+			title = vs[i].label
+		}
+		writeFacts(out, title, slices.DeleteFunc(vs[i].facts(), func(f fact) bool { return slices.Contains(shared, f) }))
+	}
+	if len(shared) > 0 {
+		writeFacts(out, "all runs", shared)
 	}
 	if err := out.Flush(); err != nil {
 		return fmt.Errorf("write text report: %w", err)
@@ -50,13 +58,24 @@ func Text(w io.Writer, recs []result.Record) error {
 	return nil
 }
 
-func (v *view) text(w io.Writer) {
-	title := v.rec.Run.Name
-	if title == "" {
-		title = v.label
+// sharedFacts returns what is the same for all of several runs, of the facts
+// that say what ran where.
+func sharedFacts(vs []view) []fact {
+	if len(vs) < 2 {
+		return nil
 	}
-	fmt.Fprintln(w, oneLine(title))
-	facts := v.facts()
+	var shared []fact
+	for _, f := range vs[0].facts() {
+		where := slices.Contains([]string{"server", "settings", "machine", "target"}, f.name)
+		if where && !slices.ContainsFunc(vs[1:], func(v view) bool { return !slices.Contains(v.facts(), f) }) {
+			shared = append(shared, f)
+		}
+	}
+	return shared
+}
+
+func writeFacts(w io.Writer, title string, facts []fact) {
+	fmt.Fprintf(w, "\n%s\n", oneLine(title))
 	width := 0
 	for _, f := range facts {
 		width = max(width, utf8.RuneCountInString(f.name))

@@ -148,7 +148,9 @@ func (r *Record) moved(inside, outside figures) []string {
 	for _, name := range slices.Sorted(maps.Keys(inside)) {
 		c, ok := known[name]
 		in, out := inside[name], outside[name]
-		if _, both := outside[name]; !ok || !both || follows[name] {
+		_, both := outside[name]
+		// Work that is done for each row falls with the rate.
+		if !ok || !both || follows[name] || in < out && strings.HasSuffix(c.Unit, "/s") {
 			continue
 		}
 		// A little on top keeps a figure next to nothing from winning with
@@ -179,8 +181,8 @@ func (r *Record) moved(inside, outside figures) []string {
 	return out
 }
 
-// follows are figures that fall because fewer rows arrive; they explain
-// nothing. Time on one of them is the client's own.
+// follows are figures that come with the rows, or stay what they are: they
+// explain nothing.
 var follows = map[string]bool{
 	"rows_inserted": true, "page_requests": true, "redo_written_bytes": true, "client_cpu": true, "client_goroutines": true,
 	figTableData: true, figTableIndex: true, figCheckpointMax: true, figCache: true,

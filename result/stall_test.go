@@ -116,6 +116,7 @@ func TestOpenLoop(t *testing.T) {
 		{"growing slowly", loop(1000, 980, 1, 2, 4, 8, 10, 12, 14, 17), true, "and growing"},
 		// A run that is limited by rows stops offering; what is left drains.
 		{"drained at the end", loop(60_000, 20_000, 40, 80, 120, 90, 60, 40, 20, 0), true, "overload: offered 60,000 rows/s, done 20,000 rows/s (33%), backlog up to 120 operations"},
+		{"a tenth not done, and no backlog left", loop(1000, 900, 4, 8, 12, 9, 6, 3, 1, 0), true, "done 900 rows/s (90%), backlog up to 12 operations"},
 		{"closed loop", loop(0, 500, 0, 0, 0, 0), false, ""},
 		{"no intervals", loop(1000, 0), false, ""},
 	} {

@@ -55,12 +55,8 @@ func (a *app) benchCommand() *cobra.Command {
 			"insert rate goes as it grows.",
 		Example: "  rowmill bench insert --layout plain,rolling --html run.html\n" +
 			"  rowmill bench insert --help",
-		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("rowmill bench insert --help", "unknown workload %q: there is insert", args[0])
-			}
-			return c.Help()
-		},
+		Args: cobra.ArbitraryArgs,
+		RunE: group,
 	}
 	c.AddCommand(a.benchInsertCommand())
 	return c

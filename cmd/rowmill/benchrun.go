@@ -132,6 +132,9 @@ func (r *insertRun) measure(ctx context.Context) error {
 		done = bench.Outcome{Stopped: bench.StoppedFailed, Err: err}
 	}
 	end.Stopped = done.Stopped
+	if done.BrokenOff > 0 {
+		end.Warnings = append(end.Warnings, fmt.Sprintf("%d operations were broken off as the run ended: the database may have performed them", done.BrokenOff))
+	}
 	end.ClientCPUSeconds = r.probe.ClientCPUSeconds()
 	if cpu, ok := r.probe.ServerCPUSeconds(); ok {
 		end.ServerCPUSeconds = &cpu

@@ -108,7 +108,8 @@ rowmill fills a table, plain and cut into periods, records the insert rate as
 it grows, and explains where it falls and why.`),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Args:          cobra.ArbitraryArgs,
+		RunE:          group,
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usagef(c.CommandPath()+" --help", "%w", err)
@@ -119,4 +120,19 @@ it grows, and explains where it falls and why.`),
 	root.AddCommand(a.reportCommand())
 	root.AddCommand(a.compareCommand())
 	return root
+}
+
+// group runs a command that only has others below it: it prints its help, and
+// refuses a name that none of them has.
+func group(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return c.Help()
+	}
+	var names []string
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	return usagef(c.CommandPath()+" --help", "%s: unknown command %q: there are %s", c.CommandPath(), args[0], strings.Join(names, ", "))
 }

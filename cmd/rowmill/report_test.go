@@ -13,8 +13,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// record writes a run record of a steady run and returns its path.
-func record(t *testing.T, dir, name string, rate int64) string {
+// writeRecord writes a run record of a steady run and returns its path.
+func writeRecord(t *testing.T, dir, name string, rate int64) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
 	f, err := os.Create(path)
@@ -33,8 +33,8 @@ func record(t *testing.T, dir, name string, rate int64) string {
 	return path
 }
 
-// rowmill runs a command line in the process.
-func rowmill(t *testing.T, args ...string) (code int, stdout, stderr string) {
+// reportVerb runs a command line in the process.
+func reportVerb(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	code = run(context.Background(), args, strings.NewReader(""), &out, &errs)
@@ -44,7 +44,7 @@ func rowmill(t *testing.T, args ...string) (code int, stdout, stderr string) {
 func TestReportCommand(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
-	record(t, dir, "run.jsonl", 1000)
+	writeRecord(t, dir, "run.jsonl", 1000)
 	if err := os.WriteFile("other.txt", []byte("hello\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestReportCommand(t *testing.T) {
 		{"a directory to write to", []string{"run.jsonl", "--html", "."}, 1, "", "write .: is a directory"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			code, stdout, stderr := rowmill(t, append([]string{"report"}, c.args...)...)
+			code, stdout, stderr := reportVerb(t, append([]string{"report"}, c.args...)...)
 			if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) {
 				t.Errorf("exit %d, want %d\nstdout: %s\nstderr: %s", code, c.code, stdout, stderr)
 			}
@@ -81,8 +81,8 @@ func TestReportCommand(t *testing.T) {
 func TestReportWritesFiles(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
-	record(t, dir, "run.jsonl", 1000)
-	if code, stdout, stderr := rowmill(t, "report", "run.jsonl", "--html", "run.html", "--png", "run.png", "--md", "run.md", "--json"); code != 0 || !json.Valid([]byte(stdout)) {
+	writeRecord(t, dir, "run.jsonl", 1000)
+	if code, stdout, stderr := reportVerb(t, "report", "run.jsonl", "--html", "run.html", "--png", "run.png", "--md", "run.md", "--json"); code != 0 || !json.Valid([]byte(stdout)) {
 		t.Fatalf("exit %d: %s%s", code, stdout, stderr)
 	}
 	for name, begin := range map[string]string{"run.html": "<!doctype html>", "run.png": "\x89PNG", "run.md": "# "} {
@@ -100,8 +100,8 @@ func TestReportWritesFiles(t *testing.T) {
 func TestCompareCommand(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
-	record(t, dir, "before.jsonl", 1000)
-	record(t, dir, "after.jsonl", 900)
+	writeRecord(t, dir, "before.jsonl", 1000)
+	writeRecord(t, dir, "after.jsonl", 900)
 	for _, c := range []struct {
 		name   string
 		args   []string
@@ -119,7 +119,7 @@ func TestCompareCommand(t *testing.T) {
 		{"a missing file", []string{"before.jsonl", "none.jsonl"}, 1, "", "none.jsonl: no such file"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			code, stdout, stderr := rowmill(t, append([]string{"compare"}, c.args...)...)
+			code, stdout, stderr := reportVerb(t, append([]string{"compare"}, c.args...)...)
 			if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) {
 				t.Errorf("exit %d, want %d\nstdout: %s\nstderr: %s", code, c.code, stdout, stderr)
 			}

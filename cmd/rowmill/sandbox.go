@@ -39,12 +39,7 @@ sandbox:mariadb instead.`),
 		Example: "  rowmill sandbox start --target 'sandbox:mariadb?memory=64MB'\n" +
 			"  rowmill sandbox stop --all",
 		Args: cobra.ArbitraryArgs,
-		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("rowmill sandbox --help", "unknown command %q: allowed are start, list, stop", args[0])
-			}
-			return c.Help()
-		},
+		RunE: group,
 	}
 	c.AddCommand(a.sandboxStartCommand(), a.sandboxListCommand(), a.sandboxStopCommand())
 	return c

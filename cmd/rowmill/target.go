@@ -136,7 +136,6 @@ func (t *target) startServer(ctx context.Context, note func(string)) error {
 	if err != nil {
 		return err
 	}
-	note("starting a private " + o.Kind + " server")
 	t.server, err = sandbox.Start(ctx, o, func(format string, args ...any) { note(fmt.Sprintf(format, args...)) })
 	if err != nil {
 		if errors.Is(err, sandbox.ErrNotInstalled) {

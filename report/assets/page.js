@@ -116,7 +116,7 @@ var thin = { width: 1.25, dash: [] };
 // titled makes a title and a note of a counter's description: "time with a
 // request under way; a device that serves many at once is not full at 1".
 function titled(c) {
-  var m = /^([^;:(]+)[;:]?\s*(.*)$/.exec(c.help || ""), title = m ? m[1].trim() : "";
+  var m = /^([^;:,(]+)[;:,]?\s*(.*)$/.exec(c.help || ""), title = m ? m[1].trim() : "";
   if (!title) return { title: c.name, note: "" };
   return { title: title[0].toUpperCase() + title.slice(1), note: m[2] };
 }

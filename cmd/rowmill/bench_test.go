@@ -1,0 +1,382 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/report"
+	"github.com/rowmill/rowmill/result"
+	"github.com/rowmill/rowmill/sandbox"
+)
+
+// summaries reads what a command printed with --json.
+func summaries(t *testing.T, s session) []result.Summary {
+	t.Helper()
+	var out report.Summaries
+	if err := json.Unmarshal([]byte(s.stdout), &out); err != nil {
+		t.Fatalf("stdout is no summary: %v\nexit %d, stdout: %s\nstderr: %s", err, s.code, s.stdout, s.stderr)
+	}
+	return out.Runs
+}
+
+// records reads a record back.
+func records(t *testing.T, path string) []result.Record {
+	t.Helper()
+	recs, err := result.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return recs
+}
+
+func mustPass(t *testing.T, s session) {
+	t.Helper()
+	if s.code != exitDone {
+		t.Fatalf("exit %d\nstdout: %s\nstderr: %s", s.code, s.stdout, s.stderr)
+	}
+}
+
+// mariadb returns a target of a private database for the test.
+func mariadb(t *testing.T) string {
+	t.Helper()
+	return testdb.Target(t, "mariadb").String()
+}
+
+// nothingLeft checks that a command has cleaned up after itself.
+func nothingLeft(t *testing.T) {
+	t.Helper()
+	left, err := os.ReadDir(sandbox.DefaultRoot)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	for _, e := range left {
+		if e.IsDir() {
+			t.Errorf("%s was left behind", e.Name())
+		}
+	}
+}
+
+// TestBenchInsert runs every preset in both layouts on real databases, and
+// checks the proof and the record.
+func TestBenchInsert(t *testing.T) {
+	t.Chdir(t.TempDir())
+	server := mariadb(t)
+	for _, target := range []string{"sqlite:?cache=1MB&durability=none", server} {
+		for _, preset := range []string{"classic", "ibench", "timeseries", "sbtest"} {
+			scheme, _, _ := strings.Cut(target, ":")
+			t.Run(scheme+"/"+preset, func(t *testing.T) {
+				s := rowmill(t.Context(), "bench", "insert", "--target", target, "--preset", preset, "--layout", "plain,rolling",
+					"--rows", "20k", "--batch", "100", "--writers", "2", "--period-rows", "6k", "--interval", "50ms",
+					"--out", "run.jsonl", "--html", "run.html", "--png", "run.png", "--md", "run.md", "--json", "--drop-existing")
+				mustPass(t, s)
+				runs := summaries(t, s)
+				if len(runs) != 2 || runs[0].Layout != "plain" || runs[1].Layout != "rolling" {
+					t.Fatalf("runs: %+v", runs)
+				}
+				for _, r := range runs {
+					if v := r.Verified; v == nil || v.Expected != 20000 || v.Found != 20000 || !v.Checksum {
+						t.Errorf("%s: verified %+v", r.Layout, v)
+					}
+					if r.Rows != 20000 || r.LatencyUS["insert"].Count != 200 || r.Errors != 0 || r.Failure != "" {
+						t.Errorf("%s: %+v", r.Layout, r)
+					}
+					if r.SizeBytes == nil || r.SizeBytes.PerRow < 20 || r.SizeBytes.PerRow > 1000 {
+						t.Errorf("%s: size %+v", r.Layout, r.SizeBytes)
+					}
+				}
+				recs := records(t, "run.jsonl")
+				if len(recs) != 2 || recs[1].Run.Period == "" || recs[0].Run.Period != "" || len(recs[1].Run.Settings) == 0 || len(recs[1].Run.Schema) == 0 {
+					t.Errorf("records: %+v", recs)
+				}
+				for _, name := range []string{"run.html", "run.png", "run.md"} {
+					if st, err := os.Stat(name); err != nil || st.Size() < 500 {
+						t.Errorf("%s: %v, %v", name, st, err)
+					}
+				}
+			})
+		}
+	}
+	nothingLeft(t)
+}
+
+func TestKeepPeriods(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, target := range []string{"sqlite:?durability=none", mariadb(t)} {
+		s := rowmill(t.Context(), "bench", "insert", "--target", target, "--layout", "rolling", "--rows", "30k", "--batch", "100",
+			"--writers", "3", "--period-rows", "5k", "--keep-periods", "2", "--out", "run.jsonl", "--json")
+		mustPass(t, s)
+		rec := records(t, "run.jsonl")[0]
+		v := rec.End.Verified
+		if v == nil || !v.Checksum || v.Found != v.Expected || v.Found+rec.End.DroppedRows != 30000 || rec.End.DroppedRows < 10000 {
+			t.Errorf("%s: verified %+v, dropped %d", target, v, rec.End.DroppedRows)
+		}
+	}
+}
+
+// TestTableExists: a table that is there is refused and untouched, unless
+// --drop-existing is given.
+func TestTableExists(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, target := range []string{"sqlite:here.db?durability=none", mariadb(t)} {
+		for _, layouts := range [][2]string{{"plain", "rolling"}, {"rolling", "plain"}} {
+			bench := func(layout, rows string, more ...string) session {
+				args := []string{"bench", "insert", "--target", target, "--layout", layout, "--rows", rows, "--batch", "100",
+					"--json", "--out", "run.jsonl"}
+				if layout == "rolling" {
+					args = append(args, "--period-rows", "1k")
+				}
+				return rowmill(t.Context(), append(args, more...)...)
+			}
+			mustPass(t, bench(layouts[0], "3k", "--drop-existing"))
+			s := bench(layouts[1], "2k")
+			if s.code != exitFailed || !strings.Contains(s.stderr, "exists") || !strings.Contains(s.stderr, "--drop-existing") {
+				t.Errorf("%s: exit %d, stderr: %s", target, s.code, s.stderr)
+			}
+			if recs := records(t, "run.jsonl"); len(recs) != 1 || recs[0].Run.Layout != layouts[0] {
+				t.Errorf("%s: the refused run replaced the record before it", target)
+			}
+			mustPass(t, bench(layouts[1], "2k", "--drop-existing"))
+		}
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	t.Chdir(t.TempDir())
+	s := rowmill(t.Context(), "bench", "insert", "--target", "mariadb://root@127.0.0.1:9/db", "--rows", "10", "--out", "run.jsonl")
+	if s.code != exitFailed || !strings.Contains(s.stderr, "127.0.0.1:9") || !strings.Contains(s.stderr, "Try: ") {
+		t.Errorf("exit %d, stderr: %s", s.code, s.stderr)
+	}
+	if _, err := os.Stat("run.jsonl"); !os.IsNotExist(err) {
+		t.Errorf("an empty record was left behind: %v", err)
+	}
+}
+
+// TestInterrupt: what was measured is reported, the record is complete, and
+// the private file is gone.
+func TestInterrupt(t *testing.T) {
+	t.Chdir(t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stderr := &watched{find: regexp.MustCompile(`(?m)^ +\d+\.\ds `), found: func([]string) { cancel() }}
+	var stdout bytes.Buffer
+	code := run(ctx, []string{"bench", "insert", "--layout", "plain,rolling", "--max-time", "5m", "--interval", "100ms", "--batch", "10", "--out", "run.jsonl", "--json"},
+		strings.NewReader(""), &stdout, stderr)
+	if code != exitInterrupted || !strings.Contains(stderr.String(), "interrupted") {
+		t.Errorf("exit %d, stderr: %s", code, stderr.String())
+	}
+	runs := summaries(t, session{code, stdout.String(), stderr.String()})
+	recs := records(t, "run.jsonl")
+	if len(runs) != 1 || runs[0].Rows == 0 || runs[0].Verified != nil {
+		t.Errorf("runs %+v", runs)
+	}
+	if len(recs) != 1 || recs[0].End == nil || recs[0].End.Stopped != "interrupted" {
+		t.Errorf("record: %+v", recs)
+	}
+	nothingLeft(t)
+}
+
+// TestServerKilled: kill -9 of the server in the middle of a run ends it with
+// exit 1 and a readable record that names the failure.
+func TestServerKilled(t *testing.T) {
+	testdb.Require(t, "mariadb", sandbox.Installed(t.Context(), "mariadb"))
+	t.Chdir(t.TempDir())
+	var pid int
+	var once sync.Once
+	stderr := &watched{find: regexp.MustCompile(`process (\d+)(?s:.*)\n +2\.\ds `), found: func(m []string) {
+		once.Do(func() {
+			pid, _ = strconv.Atoi(m[1])
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Errorf("kill %d: %v", pid, err)
+			}
+		})
+	}}
+	var stdout bytes.Buffer
+	began := time.Now()
+	code := run(t.Context(), []string{"bench", "insert", "--target", "sandbox:mariadb?memory=64MB", "--max-time", "2m",
+		"--writers", "4", "--batch", "100", "--out", "run.jsonl", "--json"}, strings.NewReader(""), &stdout, stderr)
+	if pid == 0 {
+		t.Fatalf("the server's process was never seen: %s", stderr.String())
+	}
+	if code != exitFailed || time.Since(began) > time.Minute {
+		t.Errorf("exit %d after %v", code, time.Since(began))
+	}
+	recs := records(t, "run.jsonl")
+	if len(recs) != 1 || recs[0].End == nil || recs[0].End.Stopped != "failed" {
+		t.Fatalf("record: %+v", recs)
+	}
+	for _, text := range []string{recs[0].End.Failure, stderr.String()} {
+		if !strings.Contains(text, "SIGKILL") && !strings.Contains(text, "killed") {
+			t.Errorf("nothing says that the server was killed: %s", text)
+		}
+	}
+	if runs := summaries(t, session{code, stdout.String(), stderr.String()}); runs[0].Rows == 0 || runs[0].Failure == "" {
+		t.Errorf("summary: %+v", runs[0])
+	}
+	s := rowmill(t.Context(), "report", "run.jsonl", "--html", "run.html")
+	mustPass(t, s)
+	if text := rowmill(t.Context(), "report", "run.jsonl"); !strings.Contains(text.stdout, "killed") && !strings.Contains(text.stdout, "SIGKILL") {
+		t.Errorf("the report doesn't name the failure:\n%s", text.stdout)
+	}
+	nothingLeft(t)
+}
+
+// TestFullDisk: a record that can't be written ends the run, and says so.
+func TestFullDisk(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip(err)
+	}
+	t.Chdir(t.TempDir())
+	s := rowmill(t.Context(), "bench", "insert", "--target", "null:", "--max-time", "1m", "--out", "/dev/full")
+	if s.code != exitFailed || !strings.Contains(s.stderr, "no space left on device") {
+		t.Errorf("exit %d, stderr: %s", s.code, s.stderr)
+	}
+}
+
+// TestDatabaseFull: a database without room ends the run with what was
+// measured.
+func TestDatabaseFull(t *testing.T) {
+	t.Chdir(t.TempDir())
+	defer limitFileSize(t, 4<<20)()
+	s := rowmill(t.Context(), "bench", "insert", "--target", "sqlite:full.db?durability=none", "--rows", "1M", "--batch", "100",
+		"--interval", "20ms", "--out", "run.jsonl", "--json")
+	if s.code != exitFailed {
+		t.Fatalf("exit %d, stderr: %s", s.code, s.stderr)
+	}
+	rec := records(t, "run.jsonl")[0]
+	if rec.End == nil || rec.End.Stopped != "failed" || rec.End.Failure == "" || rec.Summary().Rows == 0 {
+		t.Errorf("record: %+v", rec)
+	}
+	t.Log(rec.End.Failure)
+}
+
+// limitFileSize keeps this process from making files larger than n bytes. It
+// is how a full disk can be had without filling one.
+func limitFileSize(t *testing.T, n uint64) (restore func()) {
+	t.Helper()
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: n, Max: before.Max}); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestOverload: a rate that the database can't take is survived and told.
+func TestOverload(t *testing.T) {
+	t.Chdir(t.TempDir())
+	s := rowmill(t.Context(), "bench", "insert", "--target", "sqlite:", "--rate", "10M", "--batch", "100", "--max-time", "2s",
+		"--interval", "200ms", "--out", "run.jsonl", "--json")
+	mustPass(t, s)
+	r := summaries(t, s)[0]
+	service, response := r.LatencyUS["insert"], r.ResponseUS["insert"]
+	if response.P50 < 10*service.P50 || response.Count != service.Count {
+		t.Errorf("service %+v, response %+v", service, response)
+	}
+	ivs := records(t, "run.jsonl")[0].Intervals
+	if a, b := ivs[1].Backlog, ivs[len(ivs)-1].Backlog; a <= 0 || b <= a {
+		t.Errorf("backlog went from %d to %d", a, b)
+	}
+	if text := rowmill(t.Context(), "report", "run.jsonl"); !strings.Contains(text.stdout, "backlog") {
+		t.Errorf("the report says nothing of it:\n%s", text.stdout)
+	}
+}
+
+// TestNoVerify: the record says that nothing was checked.
+func TestNoVerify(t *testing.T) {
+	t.Chdir(t.TempDir())
+	s := rowmill(t.Context(), "bench", "insert", "--rows", "1k", "--no-verify", "--json")
+	mustPass(t, s)
+	r := summaries(t, s)[0]
+	if r.Verified != nil || !strings.Contains(strings.Join(r.Warnings, "\n"), "--no-verify") {
+		t.Errorf("verified %+v, warnings %q", r.Verified, r.Warnings)
+	}
+}
+
+// TestPrintSQL: the statements are printed, and nothing is touched: neither
+// the file nor the server exist.
+func TestPrintSQL(t *testing.T) {
+	dir := here(t)
+	t.Chdir(t.TempDir())
+	for name, args := range map[string]string{
+		"print-sqlite.sql":  "--target sqlite:nosuch/file.db --layout plain,rolling --keep-periods 3",
+		"print-mariadb.sql": "--target mariadb://root@192.0.2.1/db --layout plain,rolling --drop-existing",
+		"print-rocksdb.sql": "--target sandbox:mariadb?engine=rocksdb --preset timeseries --layout rolling --period-rows 50k --no-verify",
+		"print-sbtest.sql":  "--target sandbox:mariadb --preset sbtest --batch 1 --method single",
+		"print-load.sql":    "--target mysql://root@192.0.2.1/db --preset ibench --method load --writers 2 --rows 10k",
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := rowmill(t.Context(), append([]string{"bench", "insert", "--print-sql"}, strings.Fields(args)...)...)
+			mustPass(t, s)
+			if s.stderr != "" {
+				t.Errorf("stderr: %s", s.stderr)
+			}
+			golden(t, dir, name, s.stdout)
+		})
+	}
+	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// TestSandboxRun: a private server is started for each layout and removed.
+func TestSandboxRun(t *testing.T) {
+	testdb.Require(t, "mariadb", sandbox.Installed(t.Context(), "mariadb"))
+	t.Chdir(t.TempDir())
+	s := rowmill(t.Context(), "bench", "insert", "--target", "sandbox:mariadb?memory=8MB&durability=none&redo=16MB", "--layout", "plain,rolling",
+		"--rows", "20k", "--batch", "500", "--out", "run.jsonl", "--json")
+	mustPass(t, s)
+	for _, rec := range records(t, "run.jsonl") {
+		if v := rec.End.Verified; v == nil || !v.Checksum {
+			t.Errorf("verified: %+v", v)
+		}
+		if rec.Run.Target != "sandbox:mariadb?memory=8MB&durability=none&redo=16MB" || rec.Run.Durability != "none" || rec.Run.CacheBytes != 8<<20 {
+			t.Errorf("record: target %s, durability %s, cache %d", rec.Run.Target, rec.Run.Durability, rec.Run.CacheBytes)
+		}
+		if rec.End.ServerCPUSeconds == nil || *rec.End.ServerCPUSeconds <= 0 {
+			t.Errorf("server CPU %v", rec.End.ServerCPUSeconds)
+		}
+	}
+	nothingLeft(t)
+}
+
+// watched is standard error: what is written to it is looked at for a pattern
+// after each line, and a match is reported.
+type watched struct {
+	mu    sync.Mutex
+	text  strings.Builder
+	find  *regexp.Regexp
+	found func(match []string)
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	w.text.Write(p)
+	match := w.find.FindStringSubmatch(w.text.String())
+	w.mu.Unlock()
+	if match != nil {
+		w.found(match)
+	}
+	return len(p), nil
+}
+
+func (w *watched) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.String()
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rowmill/rowmill/internal/testdb"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+func TestMain(m *testing.M) { testdb.Main(m) }
+
+// A session is what a command line gave.
+type session struct {
+	code           int
+	stdout, stderr string
+}
+
+// rowmill runs a command line in the working directory.
+func rowmill(ctx context.Context, args ...string) session {
+	var stdout, stderr bytes.Buffer
+	code := run(ctx, args, strings.NewReader(""), &stdout, &stderr)
+	return session{code, stdout.String(), stderr.String()}
+}
+
+// golden compares text with testdata/name, or rewrites that with -update.
+func golden(t *testing.T, dir, name, got string) {
+	t.Helper()
+	path := filepath.Join(dir, "testdata", name)
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v; -update writes it", err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s differs (-want +got), -update rewrites it:\n%s", name, diff)
+	}
+}
+
+// here is the package's folder, before a test changes the working directory.
+func here(t *testing.T) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestHelp(t *testing.T) {
+	for _, verb := range []string{"", "bench", "bench insert", "report", "compare", "sandbox", "sandbox start", "sandbox stop", "sandbox list", "version"} {
+		name := "help-" + strings.ReplaceAll(verb, " ", "-") + ".txt"
+		if verb == "" {
+			name = "help.txt"
+		}
+		t.Run(name, func(t *testing.T) {
+			s := rowmill(t.Context(), append(strings.Fields(verb), "--help")...)
+			if s.code != exitDone || s.stderr != "" {
+				t.Fatalf("exit %d, stderr %q", s.code, s.stderr)
+			}
+			golden(t, here(t), name, s.stdout)
+		})
+	}
+}
+
+// TestBadInput: each line that makes no sense is refused as usage, before
+// anything is started or written, by a message that says what can be.
+func TestBadInput(t *testing.T) {
+	taken := filepath.Join(t.TempDir(), "x")
+	cases := []struct {
+		args string
+		says []string
+	}{
+		{"bench inser", []string{`unknown command "inser"`, "there are insert"}},
+		{"bench insert now", []string{`unexpected argument "now"`}},
+		{"bench insert --preset clasic", []string{`unknown preset "clasic"`, "classic, ibench, timeseries, sbtest"}},
+		{"bench insert --layout heap", []string{`unknown layout "heap"`, "plain, rolling"}},
+		{"bench insert --layout plain,plain", []string{"plain is named twice"}},
+		{"bench insert --method fast", []string{`unknown insert method "fast"`, "single", "sqlite has"}},
+		{"bench insert --method load", []string{`unknown insert method "load"`, "sqlite has"}},
+		{"bench insert --rows many", []string{`"many" is no number`, "1.5M"}},
+		{"bench insert --rows -5", []string{"--rows", "negative"}},
+		{"bench insert --rows 1.5", []string{"no whole number"}},
+		{"bench insert --rows 0", []string{"needs an end", "Try: --rows"}},
+		{"bench insert --rows 1e300", []string{"--rows", "2^53"}},
+		{"bench insert --rate 0", []string{"--rate", "leave the flag out"}},
+		{"bench insert --rate fast", []string{"--rate", "is no number"}},
+		{"bench insert --writers 0", []string{"--writers 0", "at least 1"}},
+		{"bench insert --batch -1", []string{"--batch -1"}},
+		{"bench insert --indexes 4", []string{"4 secondary indexes", "0 to 3"}},
+		{"bench insert --interval 1ms", []string{"interval 1ms", "at least"}},
+		{"bench insert --interval 1", []string{"--interval", "missing unit"}},
+		{"bench insert --max-time -1s", []string{"--max-time -1s is negative"}},
+		{"bench insert --period-rows 0 --layout rolling", []string{"--period-rows", "auto"}},
+		{"bench insert --period-rows 10", []string{"layout plain has no periods", "Try: --layout rolling"}},
+		{"bench insert --keep-periods 3", []string{"layout plain has no periods"}},
+		{"bench insert --target mysqld", []string{"no scheme", "Try: sqlite:PATH"}},
+		{"bench insert --target oracle://x/y", []string{`unknown scheme "oracle"`, "mariadb://"}},
+		{"bench insert --target mysql://u:secret@h/db", []string{"password on the command line", "MYSQL_PWD"}},
+		{"bench insert --target sqlite:x?cash=1", []string{`no option "cash"`, "cache"}},
+		{"bench insert --target sqlite:x?cache=much", []string{"cache", "much"}},
+		{"bench insert --target sqlite:x?durability=some", []string{"durability=some", "full, relaxed, none"}},
+		{"bench insert --target mysql://u@h", []string{"name of one database"}},
+		{"bench insert --target sandbox:oracle", []string{"oracle", "mariadb"}},
+		{"bench insert --target sandbox:mariadb?memory=1KB", []string{"memory"}},
+		{"bench insert --out no/such/folder/run.jsonl", []string{"no folder no/such/folder", "mkdir -p"}},
+		{"bench insert --html " + taken + " --png " + taken, []string{"can't both be"}},
+		{"bench insert --out " + taken + " --html " + taken, []string{"can't both be"}},
+		{"bench insert --json --html -", []string{"can't both be standard output"}},
+		{"bench insert --nosuch", []string{"unknown flag: --nosuch", "Try: rowmill bench insert --help"}},
+		{"report", []string{"which run records?"}},
+		{"explode", []string{`unknown command "explode"`, "there are bench, "}},
+	}
+	t.Chdir(t.TempDir())
+	for _, c := range cases {
+		t.Run(c.args, func(t *testing.T) {
+			s := rowmill(t.Context(), strings.Fields(c.args)...)
+			if s.code != exitUsage {
+				t.Errorf("exit %d, want %d", s.code, exitUsage)
+			}
+			for _, want := range append(c.says, "rowmill: ") {
+				if !strings.Contains(s.stderr, want) {
+					t.Errorf("stderr lacks %q:\n%s", want, s.stderr)
+				}
+			}
+			if strings.Contains(s.stderr, "secret") {
+				t.Errorf("stderr repeats the password:\n%s", s.stderr)
+			}
+			if s.stdout != "" {
+				t.Errorf("stdout: %s", s.stdout)
+			}
+		})
+	}
+	left, err := os.ReadDir(".")
+	if err != nil || len(left) > 0 {
+		t.Errorf("the refused commands left %v behind, %v", left, err)
+	}
+}
+
+func TestParseCount(t *testing.T) {
+	cases := []struct {
+		in   string
+		want float64 // -1: refused
+	}{
+		{"0", 0}, {"1500000", 1500000}, {"1_500_000", 1500000}, {"1.5M", 1500000}, {"10k", 10000}, {"2G", 2e9}, {"1e6", 1e6},
+		{"", -1}, {"M", -1}, {"-1", -1}, {"0x10", -1}, {"NaN", -1}, {"Inf", -1}, {"1.5MB", -1}, {"1e400", -1}, {"1 000", -1},
+	}
+	for _, c := range cases {
+		got, err := parseCount(c.in)
+		if (err != nil) != (c.want < 0) || err == nil && got != c.want {
+			t.Errorf("parseCount(%q) = %v, %v; want %v", c.in, got, err, c.want)
+		}
+	}
+}
+
+func FuzzParseCount(f *testing.F) {
+	for _, s := range []string{"1.5M", "1_0", "0x1p-2", "1e9k", "∞"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if v, err := parseCount(s); err == nil && (math.IsNaN(v) || math.IsInf(v, 0) || v < 0) {
+			t.Errorf("parseCount(%q) = %v", s, v)
+		}
+	})
+}

@@ -1,0 +1,70 @@
+-- layout plain on mysql
+
+-- each connection
+SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00';
+
+-- the connection that changes tables
+SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00';
+SET SESSION lock_wait_timeout = 2;
+SET SESSION old_alter_table = OFF;
+
+-- create the table
+CREATE TABLE `purchases_1` (
+  `transactionid` BIGINT NOT NULL AUTO_INCREMENT,
+  `dateandtime` DATETIME NOT NULL,
+  `cashregisterid` INT NOT NULL,
+  `customerid` INT NOT NULL,
+  `productid` INT NOT NULL,
+  `price` INT NOT NULL,
+  `data` VARCHAR(4000) NOT NULL,
+  PRIMARY KEY (`transactionid`),
+  KEY `marketsegment` (`productid`, `customerid`, `price`),
+  KEY `registersegment` (`cashregisterid`, `customerid`, `price`),
+  KEY `pdc` (`price`, `dateandtime`, `customerid`)
+) ENGINE=`InnoDB` DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
+-- insert a batch of 100 rows in one transaction; its first 2 are shown
+LOAD DATA LOCAL INFILE 'Reader::rowmill' INTO TABLE `purchases_1` CHARACTER SET utf8mb4 FIELDS TERMINATED BY '\t' ESCAPED BY '\\' LINES TERMINATED BY '\n' (`transactionid`, `dateandtime`, `cashregisterid`, `customerid`, `productid`, `price`, `data`);
+
+-- sample the server, every interval
+SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_rows_inserted', 'Innodb_buffer_pool_pages_total', 'Innodb_buffer_pool_pages_data', 'Innodb_buffer_pool_pages_dirty', 'Innodb_buffer_pool_reads', 'Innodb_buffer_pool_read_requests', 'Innodb_pages_written', 'Innodb_buffer_pool_wait_free', 'Innodb_checkpoint_age', 'Innodb_checkpoint_max_age', 'Innodb_os_log_written', 'Innodb_log_waits', 'Innodb_data_fsyncs', 'Innodb_history_list_length', 'Innodb_row_lock_waits', 'Threads_running');
+SELECT NAME, `COUNT` FROM information_schema.INNODB_METRICS WHERE NAME IN ('log_lsn_checkpoint_age', 'log_max_modified_age_sync', 'trx_rseg_history_len');
+SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'purchases_1';
+
+-- verify every row at the end
+SELECT `transactionid`, `dateandtime`, `cashregisterid`, `customerid`, `productid`, `price`, `data` FROM `purchases_1`;
+
+-- measure the table at the end
+ANALYZE TABLE `purchases_1`;
+SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'purchases_1';
+
+-- create the table
+CREATE TABLE `purchases_2` (
+  `transactionid` BIGINT NOT NULL AUTO_INCREMENT,
+  `dateandtime` DATETIME NOT NULL,
+  `cashregisterid` INT NOT NULL,
+  `customerid` INT NOT NULL,
+  `productid` INT NOT NULL,
+  `price` INT NOT NULL,
+  `data` VARCHAR(4000) NOT NULL,
+  PRIMARY KEY (`transactionid`),
+  KEY `marketsegment` (`productid`, `customerid`, `price`),
+  KEY `registersegment` (`cashregisterid`, `customerid`, `price`),
+  KEY `pdc` (`price`, `dateandtime`, `customerid`)
+) ENGINE=`InnoDB` DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
+-- insert a batch of 100 rows in one transaction; its first 2 are shown
+LOAD DATA LOCAL INFILE 'Reader::rowmill' INTO TABLE `purchases_2` CHARACTER SET utf8mb4 FIELDS TERMINATED BY '\t' ESCAPED BY '\\' LINES TERMINATED BY '\n' (`transactionid`, `dateandtime`, `cashregisterid`, `customerid`, `productid`, `price`, `data`);
+
+-- sample the server, every interval
+SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_rows_inserted', 'Innodb_buffer_pool_pages_total', 'Innodb_buffer_pool_pages_data', 'Innodb_buffer_pool_pages_dirty', 'Innodb_buffer_pool_reads', 'Innodb_buffer_pool_read_requests', 'Innodb_pages_written', 'Innodb_buffer_pool_wait_free', 'Innodb_checkpoint_age', 'Innodb_checkpoint_max_age', 'Innodb_os_log_written', 'Innodb_log_waits', 'Innodb_data_fsyncs', 'Innodb_history_list_length', 'Innodb_row_lock_waits', 'Threads_running');
+SELECT NAME, `COUNT` FROM information_schema.INNODB_METRICS WHERE NAME IN ('log_lsn_checkpoint_age', 'log_max_modified_age_sync', 'trx_rseg_history_len');
+SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'purchases_2';
+
+-- verify every row at the end
+SELECT `transactionid`, `dateandtime`, `cashregisterid`, `customerid`, `productid`, `price`, `data` FROM `purchases_2`;
+
+-- measure the table at the end
+ANALYZE TABLE `purchases_2`;
+SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'purchases_2';
+

@@ -1,0 +1,41 @@
+-- layout rolling on mariadb
+
+-- each connection
+SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00';
+
+-- the connection that changes tables
+SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00';
+SET SESSION lock_wait_timeout = 2;
+SET SESSION alter_algorithm = 'DEFAULT';
+
+-- create the table
+CREATE TABLE `readings` (
+  `id` INT NOT NULL,
+  `ts` DATETIME NOT NULL,
+  `value` DOUBLE NOT NULL,
+  PRIMARY KEY (`id`, `ts`),
+  KEY `ts` (`ts`)
+) ENGINE=`ROCKSDB` DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
+PARTITION BY RANGE COLUMNS (`ts`) (
+  PARTITION `p20260101_000000` VALUES LESS THAN ('2026-01-01 00:00:50'),
+  PARTITION `p20260101_000050` VALUES LESS THAN ('2026-01-01 00:01:40'),
+  PARTITION `p20260101_000140` VALUES LESS THAN ('2026-01-01 00:02:30')
+);
+
+-- insert a batch of 1000 rows in one transaction; its first 2 are shown
+INSERT INTO `readings` (`id`, `ts`, `value`) VALUES (122565, '2026-01-01 00:00:00', 978.3134671063731),(526186, '2026-01-01 00:00:00', 94.11291770108865);
+
+-- create periods ahead, while inserts run
+ALTER TABLE `readings` ADD PARTITION (
+  PARTITION `p20260101_000230` VALUES LESS THAN ('2026-01-01 00:03:20')
+);
+
+-- sample the server, every interval
+SHOW GLOBAL STATUS WHERE Variable_name IN ('Rocksdb_rows_inserted', 'Rocksdb_block_cache_miss', 'Rocksdb_wal_bytes', 'Rocksdb_wal_synced', 'Rocksdb_compact_read_bytes', 'Rocksdb_compact_write_bytes', 'Rocksdb_flush_write_bytes', 'Rocksdb_stall_micros', 'Threads_running');
+SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'readings';
+
+-- measure the table at the end
+SET GLOBAL rocksdb_force_flush_memtable_now = ON;
+ANALYZE TABLE `readings`;
+SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'readings';
+

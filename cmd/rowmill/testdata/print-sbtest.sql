@@ -1,0 +1,34 @@
+-- layout plain on mariadb
+
+-- each connection
+SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00';
+
+-- the connection that changes tables
+SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00';
+SET SESSION lock_wait_timeout = 2;
+SET SESSION alter_algorithm = 'DEFAULT';
+
+-- create the table
+CREATE TABLE `sbtest1` (
+  `id` INT NOT NULL AUTO_INCREMENT,
+  `k` INT DEFAULT '0' NOT NULL,
+  `c` CHAR(120) DEFAULT '' NOT NULL,
+  `pad` CHAR(60) DEFAULT '' NOT NULL,
+  PRIMARY KEY (`id`),
+  KEY `k_1` (`k`)
+) ENGINE=`InnoDB` DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
+-- insert a batch of 1 row
+INSERT INTO `sbtest1` (`id`, `k`, `c`, `pad`) VALUES (0, 9784, '78331551146-72206335100-85458191077-00736331577-49055310508-16839841268-79371433037-74868321720-28885912244-22164349931', '65199641137-29843522443-06705181294-76883979652-19890470255');
+
+-- sample the server, every interval
+SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_rows_inserted', 'Innodb_buffer_pool_pages_total', 'Innodb_buffer_pool_pages_data', 'Innodb_buffer_pool_pages_dirty', 'Innodb_buffer_pool_reads', 'Innodb_buffer_pool_read_requests', 'Innodb_pages_written', 'Innodb_buffer_pool_wait_free', 'Innodb_checkpoint_age', 'Innodb_checkpoint_max_age', 'Innodb_os_log_written', 'Innodb_log_waits', 'Innodb_data_fsyncs', 'Innodb_history_list_length', 'Innodb_row_lock_waits', 'Threads_running');
+SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'sbtest1';
+
+-- verify every row at the end
+SELECT `id`, `k`, `c`, `pad` FROM `sbtest1`;
+
+-- measure the table at the end
+ANALYZE TABLE `sbtest1`;
+SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'sbtest1';
+

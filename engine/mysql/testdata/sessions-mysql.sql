@@ -1,0 +1,6 @@
+-- engine.Session
+SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00';
+-- engine.Session
+SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00';
+SET SESSION lock_wait_timeout = 2;
+SET SESSION old_alter_table = OFF;

@@ -1,0 +1,72 @@
+package report
+
+import (
+	"math"
+	"testing"
+
+	"github.com/rowmill/rowmill/result"
+)
+
+func TestFigures(t *testing.T) {
+	for _, c := range []struct{ name, got, want string }{
+		{"count", count(-1234567), "-1,234,567"},
+		{"count of three digits", count(999), "999"},
+		{"figure", figure(1234.5), "1,235"},
+		{"small figure", figure(0.0421), "0.04"},
+		{"figure of nothing", figure(math.NaN()), "-"},
+		{"huge figure", figure(1e300), "1e+300"},
+		{"short", short(1_250_000), "1.25M"},
+		{"short below a unit", short(999_499), "999k"},
+		{"short above a unit", short(999_500), "1M"},
+		{"short of billions", short(3e9), "3G"},
+		{"microseconds", micros(999.4), "999 µs"},
+		{"milliseconds", micros(12_500), "12.5 ms"},
+		{"seconds of a latency", micros(3_200_000), "3.2 s"},
+		{"seconds", seconds(12.34), "12.3 s"},
+		{"minutes", seconds(312), "312 s (5m12s)"},
+		{"hours", clock(10_920), "3h02m"},
+		{"days", clock(400_000), "4d15h"},
+		{"percent", percent(0.0331), "3.3%"},
+		{"a hundred percent", percent(1), "100%"},
+		{"next to no percent", percent(0.000_04), "0.004%"},
+		{"ratio", ratio(26.34), "26.3x"},
+		{"ratio of one", ratio(1), "1.00x"},
+		{"no ratio", ratio(math.Inf(1)), "-"},
+		{"one", plural(1, "retry", "retries"), "1 retry"},
+		{"many", plural(1200, "retry", "retries"), "1,200 retries"},
+		{"sentence", sentence("éclair fell"), "Éclair fell."},
+		{"sentence that ends", sentence("Done."), "Done."},
+		{"no sentence", sentence(""), ""},
+		{"control characters", oneLine("a\x1b[31mb\nc"), "a [31mb c"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s is %q, want %q", c.name, c.got, c.want)
+		}
+	}
+}
+
+func TestLine(t *testing.T) {
+	iv := result.Interval{Elapsed: 12, Seconds: 1, Rows: 250_000, NewRows: 25_000,
+		Latency: map[string]result.Histogram{"insert": {Latency: result.Latency{Count: 25, P99: 42_000, Max: 90_000}}}}
+	for _, c := range []struct {
+		name  string
+		edit  func(iv *result.Interval)
+		total int64
+		want  string
+	}{
+		{"rows limited", func(*result.Interval) {}, 1e6, "    12.0s         250,000    25%       25,000      42 ms      90 ms       30s"},
+		{"no limit of rows", func(*result.Interval) {}, 0, "    12.0s         250,000      -       25,000      42 ms      90 ms         -"},
+		{"nothing done", func(iv *result.Interval) { iv.NewRows, iv.Latency = 0, nil }, 1e6, "    12.0s         250,000    25%            0          -          -         -"},
+		{"trouble", func(iv *result.Interval) { iv.Backlog, iv.Errors, iv.Retries = 1200, 1, 2 }, 0,
+			"    12.0s         250,000      -       25,000      42 ms      90 ms         -  backlog 1,200, 1 error, 2 retries"},
+	} {
+		edited := iv
+		c.edit(&edited)
+		if got := Line(edited, c.total); got != c.want {
+			t.Errorf("%s:\n%q, want\n%q", c.name, got, c.want)
+		}
+	}
+	if h, l := LineHeader(), Line(iv, 1e6); len(h) != len(l) {
+		t.Errorf("the heading has %d columns, a line %d", len(h), len(l))
+	}
+}
