@@ -184,22 +184,31 @@ func columnType(c engine.Column) string {
 }
 
 // insert renders what a writer sends for a batch. Writers use the same
-// encoder, so that a dry run shows the very text.
+// encoder, so that a dry run shows the very text; only what is longer than the
+// server's limit, which a dry run doesn't know, they send in parts.
 func (d dialect) insert(s engine.Insert) ([]string, error) {
-	e := newEncoder(d, s.Table)
-	switch s.Method {
-	case engine.Multi:
-		return []string{string(e.appendInsert(nil, s.Batch, 0, s.Batch.Rows()))}, nil
-	case engine.Single:
-		out := make([]string, 0, s.Batch.Rows())
-		for i := range s.Batch.Rows() {
+	e, rows := newEncoder(d, s.Table), s.Batch.Rows()
+	var out []string
+	switch {
+	case rows == 0:
+	case s.Method == engine.Multi:
+		out = []string{string(e.appendInsert(nil, s.Batch, 0, rows))}
+	case s.Method == engine.Single:
+		for i := range rows {
 			out = append(out, string(e.appendInsert(nil, s.Batch, i, i+1)))
 		}
-		return out, nil
-	case engine.Prepared:
-		return []string{e.placeholders(s.Batch.Rows())}, nil
-	case engine.Load:
-		return []string{e.load("rowmill")}, nil
+	case s.Method == engine.Prepared:
+		per := e.perStatement()
+		for i := 0; i < rows; i += per {
+			out = append(out, e.placeholders(min(per, rows-i)))
+		}
+	case s.Method == engine.Load:
+		return []string{beginStatement, e.load("rowmill"), warningsQuery, commitStatement}, nil
+	default:
+		return nil, fmt.Errorf("mysql: no insert method %q", s.Method)
 	}
-	return nil, fmt.Errorf("mysql: no insert method %q", s.Method)
+	if len(out) > 1 {
+		out = append(slices.Insert(out, 0, beginStatement), commitStatement)
+	}
+	return out, nil
 }

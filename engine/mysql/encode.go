@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rowmill/rowmill/engine"
@@ -94,12 +95,20 @@ func appendQuoted(dst, p []byte) []byte {
 	return append(append(dst, p[start:]...), '\'')
 }
 
+// maxPlaceholders is how many values a prepared statement can bind: their
+// number is 16 bits wide in the protocol.
+const maxPlaceholders = 65535
+
+// perStatement is how many rows a prepared statement can bind.
+func (e *encoder) perStatement() int { return max(1, maxPlaceholders/max(1, e.columns)) }
+
 // placeholders returns an INSERT of n rows with a ? for each value.
 func (e *encoder) placeholders(n int) string {
-	row := "(" + strings.Repeat("?, ", e.columns-1) + "?)"
+	values := slices.Repeat([]string{"?"}, e.columns)
 	if e.serverKey {
-		row = "(0, " + row[1:]
+		values = append([]string{"0"}, values...)
 	}
+	row := "(" + strings.Join(values, ", ") + ")"
 	return e.prefix + strings.Repeat(row+",", n-1) + row
 }
 

@@ -40,6 +40,7 @@ type DB struct {
 	info      engine.Info
 	dialect   dialect
 	maxPacket int
+	lockTries int // lockTries, but in tests
 }
 
 // Open connects to the target and asks the server what it is. The error for a
@@ -56,7 +57,7 @@ func Open(ctx context.Context, t engine.Target) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("target %s: %w", t, err)
 	}
-	db := &DB{target: t, config: cfg, pool: sql.OpenDB(connector)}
+	db := &DB{target: t, config: cfg, pool: sql.OpenDB(connector), lockTries: lockTries}
 	if err := db.connect(ctx); err != nil {
 		return nil, errors.Join(err, db.pool.Close())
 	}
@@ -283,7 +284,7 @@ func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
 			return err
 		}
 		for _, q := range statements {
-			if err := execRetrying(ctx, conn, q); err != nil {
+			if err := db.execRetrying(ctx, conn, q); err != nil {
 				return fmt.Errorf("%s: %w", firstWords(q), err)
 			}
 		}
@@ -291,14 +292,14 @@ func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
 	return nil
 }
 
-func execRetrying(ctx context.Context, conn *sql.Conn, q string) error {
+func (db *DB) execRetrying(ctx context.Context, conn *sql.Conn, q string) error {
 	for try := 1; ; try++ {
 		_, err := conn.ExecContext(ctx, q)
 		if err == nil {
 			return nil
 		}
 		err = classify(err)
-		if try == lockTries || !errors.Is(err, engine.ErrLockTimeout) {
+		if try >= db.lockTries || !errors.Is(err, engine.ErrLockTimeout) {
 			return err
 		}
 		select { // let the statements that queued behind the lock pass

@@ -13,9 +13,12 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// maxPlaceholders is how many values a prepared statement can bind: their
-// number is 16 bits wide in the protocol.
-const maxPlaceholders = 65535
+// Statements around those that insert.
+const (
+	beginStatement  = "BEGIN"
+	commitStatement = "COMMIT"
+	warningsQuery   = "SHOW WARNINGS LIMIT 5"
+)
 
 // A writer inserts batches on one connection.
 type writer struct {
@@ -191,7 +194,7 @@ func (w *writer) writeText(b *engine.Batch) (engine.Ack, error) {
 // affected. A single statement commits by itself.
 func (w *writer) inTransaction(n int, run func(i int) (driver.Result, error)) (engine.Ack, error) {
 	if n > 1 {
-		if _, err := w.conn.run("BEGIN"); err != nil {
+		if _, err := w.conn.run(beginStatement); err != nil {
 			return engine.Ack{}, err
 		}
 	}
@@ -208,7 +211,7 @@ func (w *writer) inTransaction(n int, run func(i int) (driver.Result, error)) (e
 		ack.Rows += affected
 	}
 	if n > 1 {
-		if _, err := w.conn.run("COMMIT"); err != nil {
+		if _, err := w.conn.run(commitStatement); err != nil {
 			return engine.Ack{}, err
 		}
 	}
@@ -218,7 +221,7 @@ func (w *writer) inTransaction(n int, run func(i int) (driver.Result, error)) (e
 // writePrepared sends the batch as bound values.
 func (w *writer) writePrepared(b *engine.Batch) (engine.Ack, error) {
 	rows := b.Rows()
-	per := min(rows, max(1, maxPlaceholders/w.enc.columns))
+	per := min(rows, w.enc.perStatement())
 	n := (rows + per - 1) / per
 	return w.inTransaction(n, func(i int) (driver.Result, error) {
 		from, to := i*per, min((i+1)*per, rows)
@@ -260,7 +263,7 @@ func (w *writer) statement(rows int) (driver.Stmt, error) {
 // drops rows that it can't take, with a warning, and bends bad values. So the
 // batch is committed only when it took every row without any warning.
 func (w *writer) writeLoad(b *engine.Batch) (engine.Ack, error) {
-	if _, err := w.conn.run("BEGIN"); err != nil {
+	if _, err := w.conn.run(beginStatement); err != nil {
 		return engine.Ack{}, err
 	}
 	w.stream = stream{enc: &w.enc, batch: b, buf: w.stream.buf[:0]}
@@ -279,7 +282,7 @@ func (w *writer) writeLoad(b *engine.Batch) (engine.Ack, error) {
 	if affected != int64(b.Rows()) || len(warnings) > 0 {
 		return engine.Ack{}, refused(affected, b.Rows(), warnings)
 	}
-	if _, err := w.conn.run("COMMIT"); err != nil {
+	if _, err := w.conn.run(commitStatement); err != nil {
 		return engine.Ack{}, err
 	}
 	return engine.Ack{Rows: affected}, nil
@@ -287,7 +290,7 @@ func (w *writer) writeLoad(b *engine.Batch) (engine.Ack, error) {
 
 // warnings returns the first few warnings of the last statement.
 func (w *writer) warnings() ([]mysql.MySQLError, error) {
-	rows, err := w.conn.conn.(driver.QueryerContext).QueryContext(context.Background(), "SHOW WARNINGS LIMIT 5", nil)
+	rows, err := w.conn.conn.(driver.QueryerContext).QueryContext(context.Background(), warningsQuery, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,8 @@ import (
 )
 
 // Open opens a private database of a kind, "mariadb", "mariadb-rocksdb",
-// "sqlite" or "null", and closes and removes it when the test ends.
+// "sqlite", "null" or one that Server takes, and closes and removes it when the
+// test ends.
 func Open(t testing.TB, kind string) engine.DB {
 	t.Helper()
 	target := Target(t, kind)
@@ -42,13 +43,10 @@ func Target(t testing.TB, kind string) engine.Target {
 			Scheme: "sqlite", Path: filepath.Join(t.TempDir(), "test.db"),
 			Query: url.Values{"durability": {"none"}},
 		}
-	case "mariadb":
-		return onServer(t, "mariadb", "")
 	case "mariadb-rocksdb":
 		return onServer(t, "mariadb?engine=rocksdb", "rocksdb")
 	}
-	t.Fatalf("no database of kind %q", kind)
-	return engine.Target{}
+	return onServer(t, kind, "")
 }
 
 func onServer(t testing.TB, kind, storage string) engine.Target {

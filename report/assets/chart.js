@@ -303,6 +303,9 @@ function drawMarks(u, c) {
   ctx.rect(box.left, box.top, box.width, box.height);
   ctx.clip();
   data.runs.forEach(function (r) {
+    // The marks of a run whose lines were taken away go with them.
+    var mine = c.spec.lines.filter(function (l) { return l.run === r; });
+    if (mine.length && mine.every(function (l) { return c.hidden[c.spec.lines.indexOf(l)]; })) return;
     ctx.strokeStyle = colourOf(r);
     ctx.lineWidth = dpr;
     if (r.events.length) {

@@ -9,7 +9,7 @@ function dark() { return !state.printing && (chosen || (darkMedia.matches ? "dar
 function colourOf(run) { return dark() ? run.dark : run.light; }
 
 function line(run, label, values, more) {
-  var l = { label: label, values: values, width: 2, dash: run.dash || [], colour: function () { return colourOf(run); },
+  var l = { run: run, label: label, values: values, width: 2, dash: run.dash || [], colour: function () { return colourOf(run); },
     on: function (axis) { return [run[axis], values]; } };
   for (var k in more || {}) l[k] = more[k];
   return l;

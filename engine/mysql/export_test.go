@@ -1,0 +1,41 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/rowmill/rowmill/engine"
+)
+
+// What tests from outside, which may use package testdb, need from inside.
+
+const (
+	LockTries = lockTries
+	SQLMode   = sqlMode
+	TimeZone  = timeZone
+)
+
+func (db *DB) Pool() *sql.DB                      { return db.pool }
+func (db *DB) Target() engine.Target              { return db.target }
+func (db *DB) SetLockTries(n int)                 { db.lockTries = n }
+func (db *DB) Kill(ctx context.Context, id int64) { db.kill(ctx, id) }
+
+// ConnectionID returns the server's number of a writer's connection.
+func ConnectionID(w engine.Writer) int64 { return w.(*writer).conn.id }
+
+// Number asks on a writer's connection for a number.
+func Number(w engine.Writer, query string) (int64, error) { return w.(*writer).conn.number(query) }
+
+// Run runs a statement on a writer's connection.
+func Run(w engine.Writer, q string) error {
+	_, err := w.(*writer).conn.run(q)
+	return err
+}
+
+func QuoteText(s string) string { return quoteText(s) }
+
+// ReadMyCnf returns the user and password of an option file.
+func ReadMyCnf(path string) (user, password string, err error) {
+	o, err := readMyCnf(path)
+	return o.user, o.password, err
+}
