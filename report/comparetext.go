@@ -56,7 +56,7 @@ func (p *Pair) text(w io.Writer) {
 		if v.A == nil && v.B == nil {
 			return
 		}
-		rows = append(rows, [4]string{name, format(deref(v.A)), format(deref(v.B)), ratio(deref(v.Ratio))})
+		rows = append(rows, [4]string{oneLine(name), format(deref(v.A)), format(deref(v.B)), ratio(deref(v.Ratio))})
 	}
 	add("seconds to "+count(p.Rows)+" rows", p.Seconds, seconds)
 	add("mean rate", p.RowsPerSecond, rowsRate)

@@ -21,7 +21,7 @@ func oddRecords(t *testing.T) map[string][]result.Record {
 		bare.Intervals[i].Counters, bare.Intervals[i].Latency, bare.Intervals[i].Marks = nil, nil, nil
 	}
 	bare.Intervals[3].Counters = map[string]float64{"os_load": math.NaN(), "unknown": 3}
-	const script = `</script><script>window.hacked=1</script><img src=x onerror="window.hacked=1">`
+	const script = `</script><script>window.hacked=1</script><img src=x onerror="window.hacked=1">` + "\x1b]0;hacked\a"
 	hostile.Run.Layout, hostile.Run.Name, hostile.Run.Preset = script, script, script
 	hostile.Run.ServerVersion, hostile.Run.Machine.CPU = script, "javascript:window.hacked=1"
 	hostile.Run.Settings = map[string]string{script: script}
@@ -31,15 +31,16 @@ func oddRecords(t *testing.T) map[string][]result.Record {
 	hostile.Intervals = slices.Clone(base.Intervals)
 	for i := range hostile.Intervals {
 		hostile.Intervals[i].Counters = map[string]float64{"__proto__": float64(i), "x": float64(i)}
+		hostile.Intervals[i].Latency = map[string]result.Histogram{script: base.Intervals[i].Latency["insert"]}
 		hostile.Intervals[i].Events = []result.Event{{Elapsed: float64(i), What: script, Object: script}}
 	}
 	hostile = failed(hostile)
 	hostile.End.Failure = script
 	long.Intervals = nil
-	for i := range 12_000 {
+	for i := range 3_000 {
 		iv := base.Intervals[i%30]
 		iv.Marks, iv.NewRows, iv.Rows, iv.Elapsed = nil, 1000, int64(i+1)*1000, float64(i+1)
-		if i%700 == 0 {
+		if i%500 == 0 {
 			iv.NewRows = 0 // a stall
 		}
 		if i > 0 {

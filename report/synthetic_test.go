@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -75,8 +76,27 @@ var counters = []result.Counter{
 	{Name: "row_lock_waits", Group: "server", Unit: "ops/s", Help: "waits for row locks"},
 }
 
-// synthetic makes the record of a course.
+// made holds the records made so far, by course. Two courses that differ in
+// their rate alone need another name or seed.
+var made = map[string]result.Record{}
+
+// synthetic returns the record of a course, which the caller may change.
 func synthetic(t testing.TB, c course) result.Record {
+	t.Helper()
+	key := fmt.Sprint(c.name, c.layout, c.rows, c.asked, c.period, c.stop, c.seed)
+	rec, ok := made[key]
+	if !ok {
+		rec = c.record(t)
+		made[key] = rec
+	}
+	rec.Intervals = slices.Clone(rec.Intervals)
+	rec.Run.Settings = maps.Clone(rec.Run.Settings)
+	end := *rec.End
+	rec.End = &end
+	return rec
+}
+
+func (c course) record(t testing.TB) result.Record {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(c.seed, 7))
 	rec := result.Record{Source: "run.jsonl", Run: result.Run{

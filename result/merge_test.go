@@ -30,7 +30,7 @@ func TestMergerAgreesWithTheLibrary(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var m Merger
 	want := NewHistogram()
-	for range 200 {
+	for range 50 {
 		var values []int64
 		for range rng.IntN(300) {
 			values = append(values, 1+int64(rng.ExpFloat64()*float64(int64(1)<<rng.IntN(34))))

@@ -23,7 +23,8 @@ const (
 	Crashed = "crashed"
 )
 
-// ErrRunning: a sandbox of that name runs already, or is just being started.
+// ErrRunning means that a sandbox of that name runs already, or is just being
+// started.
 var ErrRunning = errors.New("it is running already")
 
 // An Instance is a sandbox with a name, which outlives the process that started

@@ -71,7 +71,7 @@ const (
 	RocksDB = "rocksdb"
 )
 
-// PortAuto, as Options.Port, asks for a free port of the loopback interface.
+// PortAuto is the Options.Port that asks for a free port of 127.0.0.1.
 const PortAuto = "auto"
 
 // User and Database are what every sandbox has: an administrator who needs no

@@ -73,7 +73,7 @@ func (a *app) compare(f compareFlags, pathA, pathB string) error {
 		case p == nil:
 			return fmt.Errorf("compare %s with %s: no rates to compare", pathA, pathB)
 		case ratio < f.failBelow:
-			return fmt.Errorf("%s (%s) inserts at %.3f of the rate of %s (%s), below %v", p.B.Name, p.B.Source, ratio, p.A.Name, p.A.Source, f.failBelow)
+			return fmt.Errorf("%q of %s inserts at %.3f of the rate of %q of %s, below %v", p.B.Name, p.B.Source, ratio, p.A.Name, p.A.Source, f.failBelow)
 		}
 	}
 	return nil

@@ -111,7 +111,7 @@ func TestCompareCommand(t *testing.T) {
 	}{
 		{"text", []string{"before.jsonl", "after.jsonl"}, 0, "Over 18k rows B runs at 0.90x the rate of A", ""},
 		{"json", []string{"before.jsonl", "after.jsonl", "--json"}, 0, `"format": "rowmill.comparison/1"`, ""},
-		{"a regression", []string{"before.jsonl", "after.jsonl", "--fail-below", "0.95"}, 1, "0.90x", "inserts at 0.900 of the rate of classic plain (before.jsonl), below 0.95"},
+		{"a regression", []string{"before.jsonl", "after.jsonl", "--fail-below", "0.95"}, 1, "0.90x", "inserts at 0.900 of the rate of \"classic plain\" of before.jsonl, below 0.95"},
 		{"no regression", []string{"before.jsonl", "after.jsonl", "--fail-below", "0.85"}, 0, "0.90x", ""},
 		{"one record", []string{"before.jsonl"}, 2, "", "compare takes two run records, not 1"},
 		{"three records", []string{"a", "b", "c"}, 2, "", "Try: rowmill compare before.jsonl after.jsonl"},
