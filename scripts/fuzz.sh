@@ -13,7 +13,7 @@ for package in $packages; do
   targets=$(go test -list '^Fuzz' "$package" | grep '^Fuzz' || true)
   for target in $targets; do
     printf '== %s of %s, %s\n' "$target" "$package" "$time"
-    go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" "$package"
+    go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" -fuzzminimizetime 5x "$package"
     found=$((found + 1))
   done
 done

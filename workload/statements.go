@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -18,110 +19,108 @@ const shownRows = 2
 
 // Statements returns every statement that a run would use, in order and
 // rendered by the code that runs them; inserts with their first rows. It asks
-// nothing of the database. Periods that aren't measured yet are shown at an
-// assumed length.
+// nothing of the database, and changes nothing of the workload. Periods that
+// aren't measured yet are shown at an assumed length. Not shown is what the
+// engine's connections say of themselves: transactions around batches of
+// several statements, their own number, the server's settings for the record.
 func (w *Insert) Statements(dropExisting, verify bool) ([]Statement, error) {
-	var out []Statement
-	add := func(purpose string, step engine.Step) error {
-		text, err := w.db.Dialect().Render(step)
-		for _, q := range text {
-			out = append(out, Statement{purpose, q})
-		}
-		return err
-	}
-	steps := []struct {
-		purpose string
-		step    engine.Step
-	}{{"each connection", engine.Session{}}, {"the connection that changes tables", engine.Session{Maintenance: true}}}
+	l := listing{w: w, dialect: w.db.Dialect()}
+	l.add("each connection", engine.Session{})
+	l.add("the connection that changes tables", engine.Session{Maintenance: true})
 	if w.opt.Layout == Rolling && !w.tables[0].Rolling() {
-		scratch := w.tables[0].Table
-		scratch.Name = "rowmill_sample_" + scratch.Name
-		for _, s := range []engine.Step{engine.CreateTable{Table: &scratch}, engine.Measure{Table: &scratch}, engine.DropTable{Table: &scratch}} {
-			steps = append(steps, struct {
-				purpose string
-				step    engine.Step
-			}{"measure bytes per row on a sample, to find the period", s})
-		}
-		rows := int64(assumedPeriodRows)
-		if err := w.roll(rows, fmt.Sprintf("assumed %d rows; a run measures it", rows)); err != nil {
+		l.sample()
+		// On a copy: Measure has yet to find the period of this one.
+		l.w = newInsert(w.db, w.opt, w.preset)
+		if err := l.w.roll(assumedPeriodRows, fmt.Sprintf("assumed %d rows; a run measures it", assumedPeriodRows)); err != nil {
 			return nil, err
 		}
 	}
+	for _, t := range l.w.tables {
+		l.add("look for the table and its periods", engine.Inspect{Table: &t.Table})
+	}
+	for _, t := range l.w.tables {
+		l.table(t, dropExisting, verify)
+	}
+	return l.out, l.err
+}
+
+// A listing collects statements until the first error.
+type listing struct {
+	w       *Insert
+	dialect engine.Dialect
+	out     []Statement
+	err     error
+}
+
+func (l *listing) add(purpose string, steps ...engine.Step) {
 	for _, s := range steps {
-		if err := add(s.purpose, s.step); err != nil {
-			return nil, err
+		if l.err != nil {
+			return
+		}
+		var text []string
+		text, l.err = l.dialect.Render(s)
+		for _, q := range text {
+			l.out = append(l.out, Statement{purpose, strings.TrimSpace(q)})
 		}
 	}
-	for _, t := range w.tables {
-		create, err := w.createStep(t)
+}
+
+// sample adds what Measure does.
+func (l *listing) sample() {
+	scratch := l.w.scratch()
+	l.add("measure bytes per row on a sample, to find the period", engine.DropTable{Table: scratch}, engine.CreateTable{Table: scratch})
+	l.insert("load the sample", scratch, l.w.tables[0].stream, max(l.w.opt.Batch, minPeriodRows))
+	l.add("measure bytes per row on a sample, to find the period", engine.Measure{Table: scratch}, engine.DropTable{Table: scratch})
+}
+
+// table adds what is done to a table, from its creation on.
+func (l *listing) table(t *table, dropExisting, verify bool) {
+	create, err := l.w.createStep(t)
+	if err != nil {
+		l.err = errors.Join(l.err, err)
+		return
+	}
+	if dropExisting {
+		l.add("drop the table if it exists, with its periods", engine.DropTable{Table: &t.Table, Partitions: create.Partitions})
+	}
+	l.add("create the table", create)
+	purpose := fmt.Sprintf("insert a batch of %d row", l.w.opt.Batch)
+	if l.w.opt.Batch > 1 {
+		purpose += "s in one transaction"
+	}
+	l.insert(purpose, &t.Table, t.stream, l.w.opt.Batch)
+	if t.Rolling() {
+		s, err := t.roller.policy(0).Steps(create.Partitions, create.Partitions[0].To)
 		if err != nil {
-			return nil, err
+			l.err = errors.Join(l.err, err)
+			return
 		}
-		if dropExisting {
-			if err := add("drop the table if it exists, with its periods", engine.DropTable{Table: &t.Table, Partitions: create.Partitions}); err != nil {
-				return nil, err
-			}
-		}
-		if err := add("create the table", create); err != nil {
-			return nil, err
-		}
-		if err := w.addInserts(t, &out); err != nil {
-			return nil, err
-		}
-		if t.Rolling() {
-			s, err := t.roller.policy.Steps(create.Partitions, create.Partitions[0].To)
-			if err != nil {
-				return nil, err
-			}
-			if err := add("create periods ahead, while inserts run", engine.CreatePartitions{Table: &t.Table, Have: create.Partitions, New: s.Create}); err != nil {
-				return nil, err
-			}
-			if w.opt.KeepPeriods > 0 {
-				if err := add("drop the oldest period, while inserts run", engine.DropPartition{Table: &t.Table, Have: create.Partitions, Drop: create.Partitions[0]}); err != nil {
-					return nil, err
-				}
-			}
-		}
-		if err := add("sample the server, every interval", engine.Sample{Table: &t.Table}); err != nil {
-			return nil, err
-		}
-		if verify && w.db.Capabilities().Stores {
-			sel := engine.Select{Table: &t.Table}
-			if t.Rolling() && t.ServerKey == "" {
-				sel.Partition = &create.Partitions[0]
-			}
-			if err := add("verify every row at the end", sel); err != nil {
-				return nil, err
-			}
-		}
-		if err := add("measure the table at the end", engine.Measure{Table: &t.Table}); err != nil {
-			return nil, err
+		l.add("create periods ahead, while inserts run", engine.CreatePartitions{Table: &t.Table, Have: create.Partitions, New: s.Create})
+		if l.w.opt.KeepPeriods > 0 {
+			l.add("drop the oldest period, while inserts run", engine.DropPartition{Table: &t.Table, Have: create.Partitions, Drop: create.Partitions[0]})
 		}
 	}
-	return out, nil
+	l.add("sample the server, every interval", engine.Sample{Table: &t.Table})
+	if verify && l.w.db.Capabilities().Stores {
+		sel := engine.Select{Table: &t.Table}
+		if t.Rolling() {
+			sel.Partition = &create.Partitions[0]
+		}
+		l.add("verify every row at the end", sel)
+	}
+	l.add("measure the table at the end", engine.Measure{Table: &t.Table})
 }
 
 // assumedPeriodRows stands for a period's length before it is measured.
 const assumedPeriodRows = 100000
 
-// addInserts appends what is sent for the table's first batch.
-func (w *Insert) addInserts(t *table, out *[]Statement) error {
+// insert adds what is sent for a table's first batch of n rows.
+func (l *listing) insert(purpose string, t *engine.Table, from stream, n int) {
 	b := engine.NewBatch(t.Inserted())
-	n := min(w.opt.Batch, shownRows)
-	w.preset.fill(b, t.stream, 0, n)
-	text, err := w.db.Dialect().Render(engine.Insert{Table: &t.Table, Method: w.opt.Method, Batch: b})
-	if err != nil {
-		return err
+	shown := min(n, shownRows)
+	l.w.preset.fill(b, from, 0, shown)
+	if n > shown {
+		purpose += fmt.Sprintf("; its first %d are shown", shown)
 	}
-	purpose := fmt.Sprintf("insert a batch of %d row", w.opt.Batch)
-	if w.opt.Batch > 1 {
-		purpose += "s in one transaction"
-	}
-	if w.opt.Batch > n {
-		purpose += fmt.Sprintf("; its first %d are shown", n)
-	}
-	for _, q := range text {
-		*out = append(*out, Statement{purpose, strings.TrimSpace(q)})
-	}
-	return nil
+	l.add(purpose, engine.Insert{Table: t, Method: l.w.opt.Method, Batch: b})
 }

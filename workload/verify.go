@@ -3,6 +3,8 @@ package workload
 import (
 	"context"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/rolling"
@@ -11,6 +13,7 @@ import (
 // Proof is what Verify found.
 type Proof struct {
 	// Expected rows were acknowledged and not dropped since; Found are there.
+	// Both have the rows of batches in doubt that turned out to be there.
 	Expected, Found int64
 	// Checksum is true when the rows found are the very rows that were sent.
 	Checksum bool
@@ -35,189 +38,410 @@ const verifyChunk = 1000
 // Verify reads the tables and compares them with the rows that the seed gives:
 // their number, and a checksum of each period. Rows whose acknowledgement was
 // lost may be there or not, but whole batches of them only. Rows of periods
-// that were dropped are not expected. progress, if set, is called with the
-// number of rows read so far.
+// that the workload dropped are not expected; where the server assigned the
+// keys it isn't known which those are, so that their number alone is checked,
+// and a few dozen bytes are kept for each row that is left. progress, if set,
+// is called with the number of rows read so far.
+//
+// Verify is for the time after a run: no client may be at work.
 func (w *Insert) Verify(ctx context.Context, progress func(rows int64)) (Proof, error) {
 	proof := Proof{Checksum: true}
 	if progress == nil {
 		progress = func(int64) {}
 	}
 	for _, t := range w.tables {
-		if err := w.verify(ctx, t, &proof, progress); err != nil {
+		before := proof.Found
+		c := &check{w: w, t: t, proof: &proof, progress: func(rows int64) { progress(before + rows) }}
+		if err := c.run(ctx); err != nil {
 			return proof, fmt.Errorf("verify table %s: %w", t.Name, err)
 		}
 	}
 	return proof, nil
 }
 
-func (w *Insert) verify(ctx context.Context, t *table, proof *Proof, progress func(int64)) error {
-	if t.ServerKey != "" || !t.Rolling() {
-		// Where the server assigns the keys, a row's period isn't known
-		// beforehand: the table is checked as a whole.
-		return w.verifyWhole(ctx, t, proof, progress)
+// A check compares one table with the rows that were sent.
+type check struct {
+	w        *Insert
+	t        *table
+	proof    *Proof
+	progress func(rows int64)
+
+	periods []rolling.Partition // of a rolling table
+	// sorted tells that each row's period is known beforehand. Otherwise the
+	// table counts as one part.
+	sorted bool
+	skip   []bool // of the columns read: the key that the server assigned
+
+	read  int64        // rows so far
+	must  []engine.Sum // acknowledged rows, by part
+	found []engine.Sum // rows in the table but those in doubt, by part
+	// missing are acknowledged rows that no period holds and no drop explains,
+	// dropped those that one does, strayed rows with another period's key.
+	missing, dropped, strayed int64
+
+	doubts  []*doubtful
+	suspect map[uint64]place // rows in doubt, by hash
+}
+
+// A doubtful batch was sent and not acknowledged.
+type doubtful struct {
+	rows, found int64 // rows but those of dropped periods
+	parts       []doubtfulPart
+}
+
+// A doubtfulPart is what of such a batch lies in one part.
+type doubtfulPart struct {
+	part        int
+	rows, found int64
+}
+
+// A place is where a row in doubt belongs.
+type place struct {
+	batch *doubtful
+	part  int // of batch.parts
+}
+
+func (c *check) run(ctx context.Context) error {
+	t := c.t
+	if t.ServerKey != "" {
+		c.skip = make([]bool, len(t.Columns))
+		c.skip[t.Column(t.ServerKey)] = true
 	}
-	parts, err := w.db.Catalog().Partitions(ctx, &t.Table)
-	if err != nil {
+	parts := 1
+	if t.Rolling() {
+		var err error
+		if c.periods, err = c.w.db.Catalog().Partitions(ctx, &t.Table); err != nil {
+			return err
+		}
+		if c.sorted = t.ServerKey == ""; c.sorted {
+			parts = len(c.periods)
+		} else if t.roller.dropping.Load() > 0 {
+			return c.runLeft(ctx)
+		}
+	}
+	c.must, c.found = make([]engine.Sum, parts), make([]engine.Sum, parts)
+	acked, doubt := t.sent()
+	if err := c.suspects(ctx, doubt); err != nil {
 		return err
 	}
-	expected, err := w.expect(ctx, t, func(seq int64) int { return rolling.Find(parts, w.position(seq)) }, len(parts))
-	if err != nil {
+	if err := c.compare(ctx, acked); err != nil {
 		return err
 	}
-	t.mu.Lock()
-	t.dropped = expected.elsewhere
-	t.mu.Unlock()
-	proof.DroppedRows += expected.elsewhere
-	for i, p := range parts {
-		found, err := w.read(ctx, t, &p, progress, proof.Found)
+	c.conclude()
+	return nil
+}
+
+// compare makes the acknowledged rows again while it reads those in the table.
+func (c *check) compare(ctx context.Context, acked []span) error {
+	making, cancel := context.WithCancel(ctx)
+	defer cancel()
+	made := make(chan error, 1)
+	go func() { made <- c.expect(making, acked) }()
+	err := c.readAll(ctx, c.add)
+	if err != nil {
+		cancel()
+		<-made
+		return err
+	}
+	return <-made
+}
+
+// expect adds up the rows that must be there.
+func (c *check) expect(ctx context.Context, acked []span) error {
+	dropped := int64(0)
+	if c.t.roller != nil {
+		dropped = c.w.firstAt(c.t.roller.dropping.Load())
+	}
+	for _, s := range acked {
+		err := c.each(ctx, s, func(part int, s span, b *engine.Batch) {
+			switch {
+			case part >= 0:
+				c.must[part].Add(b, nil)
+			default:
+				gone := max(0, min(s.to, dropped)-s.from)
+				c.dropped += gone
+				c.missing += s.rows() - gone
+			}
+		})
 		if err != nil {
 			return err
 		}
-		want, ok := expected.match(i, &found)
-		proof.add(want, found.Rows, ok)
-		proof.Periods = append(proof.Periods, PeriodProof{
-			Name: t.Name + "." + p.Name, From: t.Grid.Format(p.From), To: t.Grid.Format(p.To),
-			Expected: want, Found: found.Rows, Checksum: ok,
-		})
-	}
-	proof.doubt(t, expected)
-	return nil
-}
-
-func (w *Insert) verifyWhole(ctx context.Context, t *table, proof *Proof, progress func(int64)) error {
-	expected, err := w.expect(ctx, t, func(int64) int { return 0 }, 1)
-	if err != nil {
-		return err
-	}
-	found, err := w.read(ctx, t, nil, progress, proof.Found)
-	if err != nil {
-		return err
-	}
-	want, ok := expected.match(0, &found)
-	proof.add(want, found.Rows, ok)
-	proof.doubt(t, expected)
-	if t.Rolling() && w.opt.KeepPeriods > 0 {
-		proof.Checksum = false
-		proof.Warnings = append(proof.Warnings, fmt.Sprintf(
-			"table %s: the server assigned the keys and periods were dropped, so what must be left isn't known; the checksum says nothing", t.Name))
 	}
 	return nil
 }
 
-func (p *Proof) add(expected, found int64, ok bool) {
-	p.Expected += expected
-	p.Found += found
-	p.Checksum = p.Checksum && ok
-}
-
-func (p *Proof) doubt(t *table, e *expectation) {
-	if e.doubtRows > 0 {
-		p.Warnings = append(p.Warnings, fmt.Sprintf("table %s: %d rows were sent and not acknowledged; %d of them are in the table",
-			t.Name, e.doubtRows, e.doubtFound))
-	}
-}
-
-// An expectation is what each part of a table must hold.
-type expectation struct {
-	sums  []engine.Sum
-	doubt [][]engine.Sum // of each batch in doubt, by part
-	// elsewhere counts acknowledged rows that lie in no part.
-	elsewhere             int64
-	doubtRows, doubtFound int64
-}
-
-// expect makes the table's rows again and adds them up by part; part says in
-// which one a row lies, -1 in none.
-func (w *Insert) expect(ctx context.Context, t *table, part func(seq int64) int, parts int) (*expectation, error) {
-	e := &expectation{sums: make([]engine.Sum, parts)}
-	b := engine.NewBatch(t.Inserted())
-	add := func(s span, into []engine.Sum, elsewhere *int64) error {
-		for at := s.from; at < s.to; at += verifyChunk {
-			if err := ctx.Err(); err != nil {
-				return err
+// suspects takes down the rows of batches in doubt.
+func (c *check) suspects(ctx context.Context, doubt []span) error {
+	c.suspect = map[uint64]place{}
+	var scratch engine.Sum
+	for _, s := range doubt {
+		d := &doubtful{}
+		err := c.each(ctx, s, func(part int, s span, b *engine.Batch) {
+			if part < 0 {
+				return
 			}
+			if n := len(d.parts); n == 0 || d.parts[n-1].part != part {
+				d.parts = append(d.parts, doubtfulPart{part: part})
+			}
+			n := len(d.parts) - 1
+			d.parts[n].rows += s.rows()
+			d.rows += s.rows()
+			for i := range b.Rows() {
+				c.suspect[hash(&scratch, b, i, nil)] = place{d, n}
+			}
+		})
+		if err != nil {
+			return err
+		}
+		c.doubts = append(c.doubts, d)
+	}
+	return nil
+}
+
+// hash adds a row to a sum and returns the row's own hash.
+func hash(sum *engine.Sum, b *engine.Batch, row int, skip []bool) uint64 {
+	before := sum.Hash
+	sum.AddRow(b, row, skip)
+	return sum.Hash - before
+}
+
+// each makes the rows of a span again and hands them over in chunks, each of
+// one part; rows of no part, which are -1, without making them.
+func (c *check) each(ctx context.Context, s span, fn func(part int, s span, b *engine.Batch)) error {
+	b := engine.NewBatch(c.t.Inserted())
+	for at := s.from; at < s.to; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		part, until := c.part(at)
+		to := min(s.to, until)
+		if part >= 0 {
+			to = min(to, at+verifyChunk)
 			b.Reset()
-			n := min(verifyChunk, s.to-at)
-			w.preset.fill(b, t.stream, at, int(n))
-			for i := range n {
-				if p := part(at + i); p >= 0 {
-					into[p].AddRow(b, int(i), nil)
-				} else {
-					*elsewhere++
+			c.w.preset.fill(b, c.t.stream, at, int(to-at))
+		}
+		fn(part, span{at, to}, b)
+		at = to
+	}
+	return nil
+}
+
+// part returns which part a row belongs to, -1 for none, and the first row
+// after it that may belong to another.
+func (c *check) part(seq int64) (part int, until int64) {
+	if !c.sorted {
+		return 0, math.MaxInt64
+	}
+	pos := c.w.position(seq)
+	// Rolling by the sequence, parts are in the order of the rows.
+	i, _ := slices.BinarySearchFunc(c.periods, pos, func(p rolling.Partition, pos int64) int {
+		if p.To <= pos {
+			return -1
+		}
+		return 1
+	})
+	switch {
+	case i == len(c.periods):
+		return -1, math.MaxInt64
+	case pos < c.periods[i].From:
+		return -1, c.w.firstAt(c.periods[i].From)
+	}
+	return i, c.w.firstAt(c.periods[i].To)
+}
+
+// readAll reads the table, part by part, and hands over its rows.
+func (c *check) readAll(ctx context.Context, fn func(part int, b *engine.Batch)) error {
+	if !c.t.Rolling() {
+		return c.readPart(ctx, nil, 0, fn)
+	}
+	for i, p := range c.periods {
+		part := i
+		if !c.sorted {
+			part = 0
+			if i == 0 && !c.w.db.Capabilities().Gaps {
+				p.From = math.MinInt64 // it has taken over those that were dropped
+			}
+		}
+		if err := c.readPart(ctx, &p, part, fn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *check) readPart(ctx context.Context, p *rolling.Partition, part int, fn func(part int, b *engine.Batch)) error {
+	// Sums of rows can't tell that a row lies in another period than its key
+	// says, where keys aren't part of them.
+	key := -1
+	if p != nil && !c.sorted {
+		key = c.t.Column(c.t.ServerKey)
+	}
+	return c.w.db.Scan(ctx, &c.t.Table, p, func(b *engine.Batch) error {
+		if key >= 0 {
+			for _, k := range b.Columns[key].Ints {
+				if !p.Contains(k) {
+					c.strayed++
 				}
 			}
 		}
-		return nil
-	}
-	t.mu.Lock()
-	doubt := append([]span(nil), t.doubt...)
-	t.mu.Unlock()
-	if err := add(span{0, t.next.Load()}, e.sums, &e.elsewhere); err != nil {
-		return nil, err
-	}
-	for _, s := range doubt {
-		sums := make([]engine.Sum, parts)
-		var elsewhere int64
-		if err := add(s, sums, &elsewhere); err != nil {
-			return nil, err
-		}
-		e.doubtRows += s.to - s.from
-		e.elsewhere -= elsewhere
-		for i := range sums {
-			e.sums[i].Rows -= sums[i].Rows
-			e.sums[i].Hash -= sums[i].Hash
-		}
-		e.doubt = append(e.doubt, sums)
-	}
-	return e, nil
+		fn(part, b)
+		c.read += int64(b.Rows())
+		c.progress(c.read)
+		return ctx.Err()
+	})
 }
 
-// maxDoubt is how many batches in doubt are tried in all combinations: 2^16
-// additions take a millisecond.
-const maxDoubt = 16
+// add adds up rows that are in the table, those in doubt by themselves.
+func (c *check) add(part int, b *engine.Batch) {
+	sum := &c.found[part]
+	if len(c.suspect) == 0 {
+		sum.Add(b, c.skip)
+		return
+	}
+	for i := range b.Rows() {
+		h := hash(sum, b, i, c.skip)
+		p, ok := c.suspect[h]
+		if !ok || p.batch.parts[p.part].part != part {
+			continue
+		}
+		sum.Rows--
+		sum.Hash -= h
+		p.batch.found++
+		p.batch.parts[p.part].found++
+	}
+}
 
-// match compares what was found in part i with what must be there, with or
-// without each batch in doubt. It returns how many rows were expected then.
-func (e *expectation) match(i int, found *engine.Sum) (want int64, ok bool) {
-	var open []engine.Sum
-	for _, sums := range e.doubt {
-		if sums[i].Rows > 0 {
-			open = append(open, sums[i])
+// conclude adds what was found to the proof.
+func (c *check) conclude() {
+	parts := make([]PeriodProof, len(c.must))
+	for i := range c.must {
+		parts[i] = PeriodProof{Expected: c.must[i].Rows, Found: c.found[i].Rows, Checksum: c.must[i].Equal(&c.found[i])}
+	}
+	var rows, found, torn int64
+	for _, d := range c.doubts {
+		rows, found = rows+d.rows, found+d.found
+		whole := d.found == d.rows
+		if !whole && d.found > 0 {
+			torn++
+		}
+		for _, p := range d.parts {
+			part := &parts[p.part]
+			part.Found += p.found
+			if whole {
+				part.Expected += p.rows
+			}
+			part.Checksum = part.Checksum && (whole || d.found == 0)
 		}
 	}
-	must := e.sums[i]
-	if len(open) > maxDoubt {
-		open = open[:maxDoubt]
+	for i, p := range parts {
+		c.proof.Expected += p.Expected
+		c.proof.Found += p.Found
+		c.proof.Checksum = c.proof.Checksum && p.Checksum
+		if c.sorted {
+			at := c.periods[i]
+			p.Name, p.From, p.To = c.t.Name+"."+at.Name, c.t.Grid.Format(at.From), c.t.Grid.Format(at.To)
+			c.proof.Periods = append(c.proof.Periods, p)
+		}
 	}
-	for set := range 1 << len(open) {
-		sum := engine.Sum{Rows: must.Rows, Hash: must.Hash}
-		for j := range open {
-			if set>>j&1 == 1 {
-				sum.Rows += open[j].Rows
-				sum.Hash += open[j].Hash
+	c.proof.Expected += c.missing
+	c.setDropped(c.dropped)
+	if rows > 0 {
+		c.warn("%d rows were sent and not acknowledged; %d of them are in the table", rows, found)
+	}
+	c.wrong(torn, "%d batches that were not acknowledged are in the table in part")
+	c.wrong(c.missing, "%d rows were acknowledged and lie in no period, though theirs was never dropped")
+	c.wrong(c.strayed, "%d rows lie in another period than their keys say")
+}
+
+func (c *check) warn(format string, args ...any) {
+	c.proof.Warnings = append(c.proof.Warnings, fmt.Sprintf("table %s: "+format, append([]any{c.t.Name}, args...)...))
+}
+
+// wrong says of a number of rows or batches that they aren't what was sent.
+func (c *check) wrong(n int64, format string) {
+	if n > 0 {
+		c.proof.Checksum = false
+		c.warn(format, n)
+	}
+}
+
+func (c *check) setDropped(n int64) {
+	c.proof.DroppedRows += n
+	if c.t.roller != nil {
+		c.t.mu.Lock()
+		c.t.dropped = n
+		c.t.mu.Unlock()
+	}
+}
+
+// runLeft checks a table whose keys the server assigned and that lost periods.
+// Which rows those held can't be computed, so each row that is left is looked
+// up among those that were sent, and those that are not found must be no more
+// than the keys of the periods dropped.
+func (c *check) runLeft(ctx context.Context) error {
+	left := map[uint64]struct{}{}
+	var sum engine.Sum
+	var twice int64
+	err := c.readAll(ctx, func(_ int, b *engine.Batch) {
+		for i := range b.Rows() {
+			h := hash(&sum, b, i, c.skip)
+			if _, known := left[h]; known {
+				twice++
+			}
+			left[h] = struct{}{}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	// match takes the rows of spans out of those that are left.
+	match := func(spans []span) (rows, found int64, err error) {
+		for _, s := range spans {
+			err := c.each(ctx, s, func(_ int, s span, b *engine.Batch) {
+				rows += s.rows()
+				for i := range b.Rows() {
+					h := hash(&sum, b, i, nil)
+					if _, ok := left[h]; ok {
+						delete(left, h)
+						found++
+					}
+				}
+			})
+			if err != nil {
+				return rows, found, err
 			}
 		}
-		if sum.Equal(found) {
-			e.doubtFound += sum.Rows - must.Rows
-			return sum.Rows, true
-		}
+		return rows, found, nil
 	}
-	return must.Rows, false
-}
-
-// read adds up what a part of the table holds. The key that the server
-// assigned is left out: it isn't ours.
-func (w *Insert) read(ctx context.Context, t *table, part *rolling.Partition, progress func(int64), before int64) (engine.Sum, error) {
-	var sum engine.Sum
-	var skip []bool
-	if t.ServerKey != "" {
-		skip = make([]bool, len(t.Columns))
-		skip[t.Column(t.ServerKey)] = true
+	acked, doubt := c.t.sent()
+	sent, found, err := match(acked)
+	if err != nil {
+		return err
 	}
-	err := w.db.Scan(ctx, &t.Table, part, func(b *engine.Batch) error {
-		sum.Add(b, skip)
-		progress(before + sum.Rows)
-		return nil
-	})
-	return sum, err
+	doubted, doubtFound, err := match(doubt)
+	if err != nil {
+		return err
+	}
+	// Keys begin at 1, so that the keys below the first period are as many as
+	// it begins at, less one.
+	keys := int64(0)
+	if len(c.periods) > 0 && c.t.roller.dropping.Load() > 0 {
+		keys = max(0, min(c.periods[0].From, c.t.roller.dropping.Load())-1)
+	}
+	gone := sent - found
+	lost := max(0, gone-keys)
+	c.proof.Found += c.read
+	c.proof.Expected += found + doubtFound + lost
+	c.setDropped(gone - lost)
+	if doubted > 0 {
+		c.warn("%d rows were sent and not acknowledged; %d of them are in the table", doubted, doubtFound)
+	}
+	c.wrong(lost, "%d rows were acknowledged and are missing")
+	c.wrong(twice, "%d rows are in the table twice")
+	c.wrong(int64(len(left)), "%d rows in the table are none that were sent")
+	c.wrong(c.strayed, "%d rows lie in another period than their keys say")
+	if spare := keys - gone; spare > 0 {
+		c.warn("the server left keys out, so that of the rows in dropped periods only the largest number is known: up to %d rows could be missing unnoticed", spare)
+	}
+	return nil
 }

@@ -94,6 +94,9 @@ func (s suite) batchSizes(t *testing.T) {
 
 // largeBatch: a batch beyond any server's packet is still one transaction.
 func (s suite) largeBatch(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it moves 40 MB by each method")
+	}
 	s.eachMethod(t, func(t *testing.T, db engine.DB, m engine.Method) {
 		table := &engine.Table{
 			Name: "large", PrimaryKey: []string{"id"},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 	"time"
 	"unsafe"
@@ -91,6 +92,16 @@ func (c *conn) number(q string) (int64, error) {
 		return int64(n), nil
 	}
 	return 0, fmt.Errorf("%s: got %T, want an integer", q, v[0])
+}
+
+// block lets the connection wait without Go's poller, from now on: see socket.
+func (c *conn) block() error {
+	c.mu.Lock() // not while interrupt sets the deadline of what it was before
+	defer c.mu.Unlock()
+	if c.interrupted {
+		return os.ErrDeadlineExceeded
+	}
+	return c.net.block()
 }
 
 // begin makes the end of ctx break off what runs on the connection from now

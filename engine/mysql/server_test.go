@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -85,12 +86,14 @@ func smallWriter(t *testing.T, db *mysql.DB, m engine.Method) engine.Writer {
 	return w
 }
 
-// blocked waits until a statement of the writer waits for a row lock.
-func blocked(t *testing.T, db *mysql.DB, w engine.Writer) {
+// blocked waits until a statement of a connection waits for a row lock.
+func blocked(t *testing.T, db *mysql.DB, connection int64) {
 	t.Helper()
-	for ctx := within(t); ; time.Sleep(2 * time.Millisecond) {
+	// The view is a copy that the server makes anew only when nobody has read
+	// it for 100 ms.
+	for ctx := within(t); ; time.Sleep(120 * time.Millisecond) {
 		var n int
-		err := db.Pool().QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_mysql_thread_id = %d AND trx_state = 'LOCK WAIT'", mysql.ConnectionID(w))).Scan(&n)
+		err := db.Pool().QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_mysql_thread_id = %d AND trx_state = 'LOCK WAIT'", connection)).Scan(&n)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,12 +116,12 @@ func TestDeadlock(t *testing.T) {
 	w, other := smallWriter(t, db, engine.Single), session(t, db)
 	// The server rolls back whoever has changed less.
 	exec(t, other, "BEGIN", "INSERT INTO small SELECT seq + 1000, 1 FROM seq_1_to_1000", "INSERT INTO small VALUES (2, 1)")
-	result := make(chan error, 1)
+	result, id := make(chan error, 1), mysql.ConnectionID(w)
 	go func() {
 		_, err := w.Write(t.Context(), rowsOf(1, 2))
 		result <- err
 	}()
-	blocked(t, db, w) // has 1, waits for 2
+	blocked(t, db, id) // has 1, waits for 2
 	exec(t, other, "INSERT INTO small VALUES (1, 1)", "ROLLBACK")
 	err := <-result
 	if !errors.Is(err, engine.ErrDeadlock) || !engine.Retryable(err) {
@@ -166,12 +169,12 @@ func TestCancelWhileBlocked(t *testing.T) {
 		w, other := smallWriter(t, db, m), session(t, db)
 		exec(t, other, "BEGIN", "INSERT INTO small VALUES (2, 1)")
 		ctx, cancel := context.WithCancel(t.Context())
-		result := make(chan error, 1)
+		result, id := make(chan error, 1), mysql.ConnectionID(w)
 		go func() {
 			_, err := w.Write(ctx, rowsOf(1, 2))
 			result <- err
 		}()
-		blocked(t, db, w)
+		blocked(t, db, id)
 		cancel()
 		if err := <-result; !errors.Is(err, context.Canceled) {
 			t.Fatalf("%s: got %v", m, err)
@@ -213,6 +216,30 @@ func TestConnectionKilled(t *testing.T) {
 		if n := count(t, db); n != 3 {
 			t.Errorf("%s: %d rows, want 3", m, n)
 		}
+	}
+}
+
+// The same in the middle of a statement.
+func TestConnectionKilledWhileBlocked(t *testing.T) {
+	db := open(t)
+	w, other := smallWriter(t, db, engine.Multi), session(t, db)
+	exec(t, other, "BEGIN", "INSERT INTO small VALUES (2, 1)")
+	result, id := make(chan error, 1), mysql.ConnectionID(w)
+	go func() {
+		_, err := w.Write(t.Context(), rowsOf(1, 2))
+		result <- err
+	}()
+	blocked(t, db, id)
+	db.Kill(t.Context(), id)
+	if err := <-result; !errors.Is(err, engine.ErrConnectionLost) {
+		t.Errorf("got %v", err)
+	}
+	if err := w.Reset(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, other, "ROLLBACK")
+	if _, err := w.Write(within(t), rowsOf(1, 2)); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -387,5 +414,55 @@ func TestOpenRefuses(t *testing.T) {
 				t.Errorf("got %q, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// TestBlockedWriterStopsNothing: a writer that waits for the server keeps its
+// thread, but holds up neither the garbage collector nor other goroutines.
+func TestBlockedWriterStopsNothing(t *testing.T) {
+	db := open(t)
+	other := session(t, db)
+	var writers []engine.Writer
+	for i := range runtime.GOMAXPROCS(0) + 2 {
+		table := small()
+		table.Name = fmt.Sprintf("small%d", i)
+		if err := db.Apply(within(t), engine.CreateTable{Table: table}); err != nil {
+			t.Fatal(err)
+		}
+		w, err := db.Writer(within(t), table, engine.Multi)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { w.Close() })
+		writers = append(writers, w)
+		if i == 0 {
+			exec(t, other, "BEGIN")
+		}
+		exec(t, other, "INSERT INTO "+table.Name+" VALUES (1, 1)")
+	}
+	results := make(chan error, len(writers))
+	ids := make([]int64, len(writers))
+	for i, w := range writers {
+		ids[i] = mysql.ConnectionID(w)
+		go func() {
+			_, err := w.Write(t.Context(), rowsOf(1))
+			results <- err
+		}()
+	}
+	for _, id := range ids {
+		blocked(t, db, id)
+	}
+	began := time.Now()
+	for range 5 {
+		runtime.GC()
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("5 garbage collections took %v", took)
+	}
+	exec(t, other, "ROLLBACK")
+	for range writers {
+		if err := <-results; err != nil {
+			t.Error(err)
+		}
 	}
 }

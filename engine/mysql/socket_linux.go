@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -24,12 +25,13 @@ const patience = 10 * time.Millisecond
 // For single rows that is two thirds of a client's CPU time: an ordinary
 // connection tries to read, finds nothing, parks its goroutine, waits for the
 // poller, wakes a thread and reads again, while the runtime's monitor is woken
-// to watch all this. Here a statement is one write and one read. The price is
+// to watch all this. Here a statement is a write, a wait and a read. The price is
 // that the thread keeps its processor (a P of GOMAXPROCS) while it waits, so
 // whoever runs N blocking writers gives the runtime N more of them; engine
 // capabilities say so.
 //
-// One goroutine reads, writes and closes; SetDeadline is for any.
+// One goroutine reads, writes, blocks and closes. SetDeadline is for any, but
+// not at the same time as block.
 type socket struct {
 	net.Conn // until block
 
@@ -74,10 +76,8 @@ func (s *socket) block() error {
 
 func (s *socket) take() error {
 	wait := syscall.NsecToTimeval(int64(patience))
-	for _, option := range []int{syscall.SO_RCVTIMEO, syscall.SO_SNDTIMEO} {
-		if err := syscall.SetsockoptTimeval(s.fd, syscall.SOL_SOCKET, option, &wait); err != nil {
-			return err
-		}
+	if err := syscall.SetsockoptTimeval(s.fd, syscall.SOL_SOCKET, syscall.SO_SNDTIMEO, &wait); err != nil {
+		return err
 	}
 	// Closing the original takes it off the poller; the duplicate stays open.
 	if err := s.Conn.Close(); err != nil {
@@ -89,6 +89,9 @@ func (s *socket) take() error {
 func (s *socket) Read(p []byte) (int, error) {
 	if !s.blocks {
 		return s.Conn.Read(p)
+	}
+	if err := s.await(); err != nil {
+		return 0, err
 	}
 	n, err := s.call("read", syscall.SYS_READ, p)
 	if n == 0 && err == nil && len(p) > 0 {
@@ -112,6 +115,35 @@ func (s *socket) Write(p []byte) (int, error) {
 	return done, nil
 }
 
+// A pollfd is struct pollfd of poll(2), and pollIn its POLLIN.
+type pollfd struct {
+	fd              int32
+	events, revents int16
+}
+
+const pollIn = 1
+
+// await waits until there is something to read. A read could wait by itself,
+// but on a Unix socket it would be woken a second time for each statement, when
+// the server takes the statement out of the socket's buffer.
+func (s *socket) await() error {
+	fd := pollfd{fd: int32(s.fd), events: pollIn}
+	for {
+		wait := syscall.NsecToTimespec(int64(patience)) // the call changes it
+		n, _, errno := syscall.RawSyscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&fd)), 1, uintptr(unsafe.Pointer(&wait)), 0, 0, 0)
+		switch {
+		case errno == 0 && n > 0:
+			return nil // also for an error or an end: read tells
+		case errno == 0 || errno == syscall.EINTR:
+			if err := s.pause(); err != nil {
+				return err
+			}
+		default:
+			return os.NewSyscallError("ppoll", errno)
+		}
+	}
+}
+
 // call makes a system call until it does something. It is a raw one: the
 // scheduler isn't told, so nothing is handed over and nothing woken.
 func (s *socket) call(name string, trap uintptr, p []byte) (int, error) {
@@ -121,13 +153,24 @@ func (s *socket) call(name string, trap uintptr, p []byte) (int, error) {
 		case 0:
 			return int(n), nil
 		case syscall.EINTR, syscall.EAGAIN:
-			if d := s.deadline.Load(); d != 0 && time.Now().UnixNano() >= d {
-				return 0, os.ErrDeadlineExceeded
+			if err := s.pause(); err != nil {
+				return 0, err
 			}
 		default:
 			return 0, os.NewSyscallError(name, errno)
 		}
 	}
+}
+
+// pause is called when a wait was in vain: it ends one whose deadline is past.
+func (s *socket) pause() error {
+	if d := s.deadline.Load(); d != 0 && time.Now().UnixNano() >= d {
+		return os.ErrDeadlineExceeded
+	}
+	// The runtime interrupts a call when it wants the processor or has the
+	// world to stop. Nothing else in these loops lets it.
+	runtime.Gosched()
+	return nil
 }
 
 // SetDeadline lets a read or write that waits fail once the moment is past, up

@@ -124,12 +124,13 @@ func (w *writer) Write(ctx context.Context, b *engine.Batch) (engine.Ack, error)
 }
 
 // smallBatch is up to how many rows of a batch it costs the client as much to
-// wait for the answer as to make the statement: see socket.
+// wait for the answer as to make the statement: see socket. The single method
+// waits for each row, however many there are.
 const smallBatch = 20
 
 func (w *writer) write(b *engine.Batch) (engine.Ack, error) {
-	if b.Rows() <= smallBatch {
-		if err := w.conn.net.block(); err != nil {
+	if b.Rows() <= smallBatch || w.method == engine.Single {
+		if err := w.conn.block(); err != nil {
 			return engine.Ack{}, err
 		}
 	}
@@ -229,8 +230,8 @@ func (w *writer) writePrepared(b *engine.Batch) (engine.Ack, error) {
 		if err != nil {
 			return nil, err
 		}
-		// Exec takes the values as they are; ExecContext copies them all first.
-		return stmt.Exec(w.binder.bind(b, from, to)) //nolint:staticcheck
+		//lint:ignore SA1019 ExecContext copies all the values first
+		return stmt.Exec(w.binder.bind(b, from, to))
 	})
 }
 

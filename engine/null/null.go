@@ -25,7 +25,7 @@ type DB struct {
 // Open returns the null engine. The target takes no path and no options.
 func Open(t engine.Target) (*DB, error) {
 	if t.Path != "" || t.Host != "" {
-		return nil, fmt.Errorf("target %s: the null engine has nothing to open; write null:", t)
+		return nil, fmt.Errorf("target %s: the null engine takes no path and no host", t)
 	}
 	if err := t.Options(); err != nil {
 		return nil, err

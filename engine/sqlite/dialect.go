@@ -101,7 +101,7 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 			"SELECT type, name, tbl_name, rootpage FROM sqlite_schema WHERE rootpage > 0 AND tbl_name " + of,
 		}, nil
 	case engine.Sample:
-		return []string{"PRAGMA page_count", "PRAGMA freelist_count"}, nil
+		return nil, nil // counters come from SQLite's functions, without SQL
 	}
 	return nil, fmt.Errorf("sqlite: no rendering of %T", s)
 }

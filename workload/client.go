@@ -1,0 +1,206 @@
+package workload
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync/atomic"
+
+	"github.com/rowmill/rowmill/bench"
+	"github.com/rowmill/rowmill/engine"
+)
+
+// A span is the rows [from, to) of a table's sequence.
+type span struct{ from, to int64 }
+
+func (s span) rows() int64 { return s.to - s.from }
+
+// A client inserts into one table.
+type client struct {
+	w      *Insert
+	table  *table
+	batch  *engine.Batch
+	writer engine.Writer
+	rows   span // made ready and not acknowledged
+	sent   bool // the writer got them
+	lost   bool // the last try may have been committed
+	// again is how many rows are to be made ready as soon as the writer can
+	// be used again, in the place of as many that are in doubt.
+	again int
+	// pending is the first row made ready and not acknowledged, for the
+	// roller: no period at or after it may be dropped.
+	pending atomic.Int64
+}
+
+// idle is a client's pending when there is none.
+const idle = math.MaxInt64
+
+// Client implements bench.Workload.
+func (w *Insert) Client(ctx context.Context, n int) (bench.Client, error) {
+	t := w.tables[n%len(w.tables)]
+	writer, err := w.db.Writer(ctx, &t.Table, w.opt.Method)
+	if err != nil {
+		return nil, err
+	}
+	c := &client{w: w, table: t, batch: engine.NewBatch(t.Inserted()), writer: writer}
+	c.pending.Store(idle)
+	w.mu.Lock()
+	w.clients = append(w.clients, c)
+	w.mu.Unlock()
+	return c, nil
+}
+
+// Prepare implements bench.Client.
+func (c *client) Prepare(rows int) {
+	if c.table.roller != nil {
+		// Announced before the rows are taken, so that the roller never sees
+		// them taken and not pending.
+		c.pending.Store(c.table.next.Load())
+	}
+	from := c.table.next.Add(int64(rows)) - int64(rows)
+	c.rows, c.sent, c.lost, c.again = span{from, from + int64(rows)}, false, false, 0
+	c.batch.Reset()
+	c.w.preset.fill(c.batch, c.table.stream, from, rows)
+}
+
+// Do implements bench.Client.
+func (c *client) Do(ctx context.Context) error {
+	if r := c.table.roller; r != nil {
+		if err := r.await(ctx, c.w.position(c.rows.to-1)); err != nil {
+			return err
+		}
+	}
+	c.sent = true
+	ack, err := c.write(ctx)
+	if err != nil {
+		if c.lost && c.table.ServerKey == "" && errors.Is(err, engine.ErrDuplicateKey) {
+			// The try before was committed after all: a batch is one
+			// transaction, and nobody else sends these keys.
+			c.acknowledged()
+			return nil
+		}
+		return err
+	}
+	if want := c.rows.rows(); ack.Rows != want {
+		return fmt.Errorf("insert into %s: the server acknowledged %d rows of %d", c.table.Name, ack.Rows, want)
+	}
+	if len(ack.Warnings) > 0 {
+		c.w.warn(ack.Warnings)
+	}
+	c.acknowledged()
+	return nil
+}
+
+// maxCatchUp is how often a batch is sent again because the server's keys have
+// run past all periods. Each time twice as much room is made.
+const maxCatchUp = 10
+
+// write sends the batch. Keys that the server assigns may be ahead of the
+// sequence: it skips some for statements that failed, and may count in steps.
+func (c *client) write(ctx context.Context) (engine.Ack, error) {
+	r := c.table.roller
+	for try := 0; ; try++ {
+		ack, err := c.writer.Write(ctx, c.batch)
+		if err == nil || r == nil || c.table.ServerKey == "" || try == maxCatchUp || !errors.Is(err, engine.ErrNoPartition) {
+			return ack, err
+		}
+		if failed := c.writer.Reset(ctx); failed != nil {
+			return ack, errors.Join(err, failed)
+		}
+		if failed := r.catchUp(ctx, c.rows.rows()<<(try+1)); failed != nil {
+			return ack, errors.Join(err, failed)
+		}
+	}
+}
+
+func (c *client) acknowledged() {
+	c.rows = span{}
+	c.pending.Store(idle)
+}
+
+// Recover implements bench.Client.
+func (c *client) Recover(ctx context.Context, failed error) error {
+	if errors.Is(failed, engine.ErrConnectionLost) {
+		if c.table.ServerKey == "" {
+			c.lost = true
+		} else if n := c.rows.rows(); n > 0 {
+			// Without keys of our own a committed batch can't be told from a
+			// lost one: it stays in doubt, and is sent again as new rows.
+			c.again = int(n)
+			c.letGo()
+		}
+	}
+	if err := c.writer.Reset(ctx); err != nil {
+		return err
+	}
+	if c.again > 0 {
+		c.Prepare(c.again)
+	}
+	return nil
+}
+
+// letGo notes what is known of rows that this client won't hear of any more.
+// They stay pending.
+func (c *client) letGo() {
+	if c.rows.rows() == 0 {
+		return
+	}
+	t := c.table
+	t.mu.Lock()
+	if c.sent {
+		t.doubt = append(t.doubt, c.rows)
+	} else {
+		t.unsent = append(t.unsent, c.rows)
+	}
+	t.mu.Unlock()
+	c.rows = span{}
+}
+
+// Close implements bench.Client.
+func (c *client) Close() error {
+	c.letGo()
+	c.w.mu.Lock()
+	c.w.clients = slices.DeleteFunc(c.w.clients, func(o *client) bool { return o == c })
+	c.w.mu.Unlock()
+	return c.writer.Close()
+}
+
+// reset begins the table's sequence anew.
+func (t *table) reset() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.next.Store(0)
+	t.doubt, t.unsent, t.dropped = nil, nil, -1
+}
+
+// sent returns the rows that were acknowledged, in order, and the batches in
+// doubt. Rows that a client has in hand count as acknowledged.
+func (t *table) sent() (acked, doubt []span) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	doubt = slices.Clone(t.doubt)
+	not := slices.Concat(t.doubt, t.unsent)
+	slices.SortFunc(not, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	at := int64(0)
+	for _, s := range append(not, span{from: t.next.Load()}) {
+		if at < s.from {
+			acked = append(acked, span{at, s.from})
+		}
+		at = s.to
+	}
+	return acked, doubt
+}
+
+// doubtRows returns how many rows are in doubt.
+func (t *table) doubtRows() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var n int64
+	for _, s := range t.doubt {
+		n += s.rows()
+	}
+	return n
+}
