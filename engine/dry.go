@@ -39,7 +39,7 @@ func (d *dry) Scan(context.Context, *Table, *rolling.Partition, func(*Batch) err
 	return d.refuse("scan")
 }
 
-func (d *dry) Counters(context.Context, *Table) (Counters, error) {
+func (d *dry) Counters(context.Context, ...*Table) (Counters, error) {
 	return nil, d.refuse("sample counters")
 }
 

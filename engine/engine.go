@@ -38,9 +38,9 @@ type DB interface {
 	// nil, in no particular order, and hands them to fn in batches that it
 	// reuses. It stops at fn's first error and returns it.
 	Scan(ctx context.Context, t *Table, part *rolling.Partition, fn func(*Batch) error) error
-	// Counters opens the sampling of the server's figures for t (which may
-	// not exist yet), on a connection of its own.
-	Counters(ctx context.Context, t *Table) (Counters, error)
+	// Counters opens the sampling of the server's figures, with the sizes
+	// of tables (which may not exist yet) added up, on a connection of its own.
+	Counters(ctx context.Context, tables ...*Table) (Counters, error)
 	Close() error
 }
 

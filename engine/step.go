@@ -51,7 +51,7 @@ type (
 	// Measure reads what Catalog.Sizes reports.
 	Measure struct{ Table *Table }
 	// Sample reads what Counters reports.
-	Sample struct{ Table *Table }
+	Sample struct{ Tables []*Table }
 )
 
 func (Session) step()          {}

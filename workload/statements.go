@@ -100,7 +100,9 @@ func (l *listing) table(t *table, dropExisting, verify bool) {
 			l.add("drop the oldest period, while inserts run", engine.DropPartition{Table: &t.Table, Have: create.Partitions, Drop: create.Partitions[0]})
 		}
 	}
-	l.add("sample the server, every interval", engine.Sample{Table: &t.Table})
+	if t == l.w.tables[0] { // of all tables at once
+		l.add("sample the server, every interval", engine.Sample{Tables: l.w.Tables()})
+	}
 	if verify && l.w.db.Capabilities().Stores {
 		sel := engine.Select{Table: &t.Table}
 		if t.Rolling() {

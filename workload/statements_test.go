@@ -82,7 +82,7 @@ func TestStatementsAreWhatRuns(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			counters, err := db.Counters(ctx, w.Tables()[0])
+			counters, err := db.Counters(ctx, w.Tables()...)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -74,7 +74,7 @@ func (r *insertRun) openProbe(ctx context.Context) (err error) {
 	info, caps := r.db.Info(), r.db.Capabilities()
 	cfg := probe.Config{Embedded: caps.Embedded, ServerPID: info.PID, DataDir: info.DataDir, Interval: r.f.interval}
 	if caps.Stores {
-		cfg.DB, err = r.db.Counters(ctx, r.w.Tables()[0])
+		cfg.DB, err = r.db.Counters(ctx, r.w.Tables()...)
 		if err != nil {
 			return fmt.Errorf("open the server's counters: %w", err)
 		}

@@ -109,9 +109,13 @@ func parseBound(t *engine.Table, s string) (int64, error) {
 
 // sizes is the query for a table's size. DATA_LENGTH and INDEX_LENGTH come
 // from the engine's statistics, which ANALYZE brings up to date.
-func (d dialect) sizes(t *engine.Table) string {
+func (d dialect) sizes(tables ...*engine.Table) string {
+	names := make([]string, len(tables))
+	for i, t := range tables {
+		names[i] = quoteText(t.Name)
+	}
 	return "SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES " +
-		"WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = " + quoteText(t.Name)
+		"WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN (" + strings.Join(names, ", ") + ")"
 }
 
 // Sizes implements engine.Catalog.

@@ -61,8 +61,8 @@ func (d dialect) statusSources() []source {
 }
 
 // sample renders the queries that Counters sends: status, metrics where the
-// server keeps some figures only there, and the table's sizes.
-func (d dialect) sample(t *engine.Table) []string {
+// server keeps some figures only there, and the tables' sizes.
+func (d dialect) sample(tables []*engine.Table) []string {
 	var status, metrics []string
 	for _, s := range d.statusSources() {
 		status = append(status, quoteText(s.status))
@@ -74,7 +74,7 @@ func (d dialect) sample(t *engine.Table) []string {
 	if !d.mariadb && len(metrics) > 0 {
 		out = append(out, "SELECT NAME, `COUNT` FROM information_schema.INNODB_METRICS WHERE NAME IN ("+strings.Join(metrics, ", ")+")")
 	}
-	return append(out, d.sizes(t))
+	return append(out, d.sizes(tables...))
 }
 
 // counters samples on one connection.
@@ -87,12 +87,12 @@ type counters struct {
 }
 
 // Counters implements engine.DB.
-func (db *DB) Counters(ctx context.Context, t *engine.Table) (engine.Counters, error) {
+func (db *DB) Counters(ctx context.Context, tables ...*engine.Table) (engine.Counters, error) {
 	conn, err := db.pool.Conn(ctx)
 	if err != nil {
 		return nil, db.unreachable(err)
 	}
-	c := &counters{conn: conn, queries: db.dialect.sample(t)}
+	c := &counters{conn: conn, queries: db.dialect.sample(tables)}
 	c.setSources(db.dialect.statusSources())
 	if err := conn.QueryRowContext(ctx, "SELECT @@innodb_page_size").Scan(&c.pageSize); err != nil {
 		c.pageSize = math.NaN() // a server without InnoDB has none of its figures either

@@ -87,7 +87,7 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 		}
 		return out, nil
 	case engine.Sample:
-		return d.sample(s.Table), nil
+		return d.sample(s.Tables), nil
 	}
 	return nil, fmt.Errorf("mysql: no rendering of %T", s)
 }

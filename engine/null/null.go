@@ -117,7 +117,7 @@ func (db *DB) Scan(context.Context, *engine.Table, *rolling.Partition, func(*eng
 }
 
 // Counters implements engine.DB.
-func (db *DB) Counters(context.Context, *engine.Table) (engine.Counters, error) {
+func (db *DB) Counters(context.Context, ...*engine.Table) (engine.Counters, error) {
 	return counters{db}, nil
 }
 

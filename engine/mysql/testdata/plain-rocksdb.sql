@@ -15,7 +15,7 @@ CREATE TABLE `purchases` (
 -- engine.Measure
 SET GLOBAL rocksdb_force_flush_memtable_now = ON;
 ANALYZE TABLE `purchases`;
-SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'purchases';
+SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ('purchases');
 -- engine.Sample
 SHOW GLOBAL STATUS WHERE Variable_name IN ('Rocksdb_rows_inserted', 'Rocksdb_block_cache_miss', 'Rocksdb_wal_bytes', 'Rocksdb_wal_synced', 'Rocksdb_compact_read_bytes', 'Rocksdb_compact_write_bytes', 'Rocksdb_flush_write_bytes', 'Rocksdb_stall_micros', 'Threads_running');
-SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'purchases';
+SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ('purchases');
