@@ -26,6 +26,10 @@ type conn struct {
 	net  *socket
 	exec driver.ExecerContext
 	id   int64 // the server's number of it, for KILL
+	// wrapped tells that what goes over net is encrypted by the driver.
+	wrapped bool
+	largest int // packet that goes without the driver, in bytes
+	answer  answer
 
 	mu          sync.Mutex
 	ctx         context.Context // watched now; callers pass the same one again and again
@@ -36,7 +40,7 @@ type conn struct {
 
 // dial opens a connection for inserting.
 func (db *DB) dial(ctx context.Context) (*conn, error) {
-	c := &conn{}
+	c := &conn{wrapped: db.config.TLSConfig != "false", largest: min(db.maxPacket, maxPacket-1)}
 	cfg := db.config.Clone()
 	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		d := net.Dialer{Timeout: connectTimeout}

@@ -172,8 +172,10 @@ func (w *writer) undo(ctx context.Context, err error) error {
 func (w *writer) writeText(b *engine.Batch) (engine.Ack, error) {
 	w.buf, w.ends = w.buf[:0], w.ends[:0]
 	rows := b.Rows()
+	var head [packetHead]byte
 	for i := 0; i < rows; {
 		start := len(w.buf)
+		w.buf = append(w.buf, head[:]...)
 		w.buf = append(w.buf, w.enc.prefix...)
 		w.buf = w.enc.appendRow(w.buf, b, i)
 		for i++; i < rows && w.method == engine.Multi && len(w.buf)-start < w.limit; i++ {
@@ -182,18 +184,18 @@ func (w *writer) writeText(b *engine.Batch) (engine.Ack, error) {
 		}
 		w.ends = append(w.ends, len(w.buf))
 	}
-	return w.inTransaction(len(w.ends), func(i int) (driver.Result, error) {
+	return w.inTransaction(len(w.ends), func(i int) (int64, error) {
 		from := 0
 		if i > 0 {
 			from = w.ends[i-1]
 		}
-		return w.conn.runBytes(w.buf[from:w.ends[i]])
+		return w.conn.send(w.buf[from:w.ends[i]])
 	})
 }
 
 // inTransaction runs n statements as one transaction and adds up the rows they
 // affected. A single statement commits by itself.
-func (w *writer) inTransaction(n int, run func(i int) (driver.Result, error)) (engine.Ack, error) {
+func (w *writer) inTransaction(n int, run func(i int) (affected int64, err error)) (engine.Ack, error) {
 	if n > 1 {
 		if _, err := w.conn.run(beginStatement); err != nil {
 			return engine.Ack{}, err
@@ -201,11 +203,7 @@ func (w *writer) inTransaction(n int, run func(i int) (driver.Result, error)) (e
 	}
 	var ack engine.Ack
 	for i := range n {
-		res, err := run(i)
-		if err != nil {
-			return engine.Ack{}, err
-		}
-		affected, err := res.RowsAffected()
+		affected, err := run(i)
 		if err != nil {
 			return engine.Ack{}, err
 		}
@@ -224,14 +222,18 @@ func (w *writer) writePrepared(b *engine.Batch) (engine.Ack, error) {
 	rows := b.Rows()
 	per := min(rows, w.enc.perStatement())
 	n := (rows + per - 1) / per
-	return w.inTransaction(n, func(i int) (driver.Result, error) {
+	return w.inTransaction(n, func(i int) (int64, error) {
 		from, to := i*per, min((i+1)*per, rows)
 		stmt, err := w.statement(to - from)
 		if err != nil {
-			return nil, err
+			return 0, err
 		}
 		//lint:ignore SA1019 ExecContext copies all the values first
-		return stmt.Exec(w.binder.bind(b, from, to))
+		res, err := stmt.Exec(w.binder.bind(b, from, to))
+		if err != nil {
+			return 0, err
+		}
+		return res.RowsAffected()
 	})
 }
 

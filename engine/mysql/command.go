@@ -1,0 +1,132 @@
+package mysql
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// The client's side of one command of MariaDB's and MySQL's protocol: a
+// statement of text, answered by OK or an error. Single rows spend as much of
+// a client's own time in the driver as in making the row: it copies the
+// statement and makes three objects for the answer. Here a statement is sent
+// from where it was written and its answer read in place. Everything else goes
+// through the driver. The packets are those of
+// https://mariadb.com/kb/en/com_query/ and .../ok_packet/, .../err_packet/.
+
+const (
+	// packetHead is the room before a statement for its packet's head: three
+	// bytes of length, the packet's number, the command.
+	packetHead = 5
+	comQuery   = 3
+	// maxPacket is where the protocol would cut a packet in two.
+	maxPacket = 1<<24 - 1
+)
+
+// An answer is a buffer that answers are read into.
+type answer struct{ buf [1024]byte }
+
+// send sends a statement, which begins at packetHead of packet, and returns how
+// many rows it affected.
+func (c *conn) send(packet []byte) (affected int64, err error) {
+	body := len(packet) - (packetHead - 1)
+	if c.wrapped || body > c.largest {
+		res, err := c.runBytes(packet[packetHead:])
+		if err != nil {
+			return 0, err
+		}
+		return res.RowsAffected()
+	}
+	packet[0], packet[1], packet[2], packet[3], packet[4] = byte(body), byte(body>>8), byte(body>>16), 0, comQuery
+	if _, err := c.net.Write(packet); err != nil {
+		return 0, fmt.Errorf("%w: %w", mysql.ErrInvalidConn, err)
+	}
+	reply, err := c.answer.read(c.net)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", mysql.ErrInvalidConn, err)
+	}
+	return parseAnswer(reply)
+}
+
+// errMalformed is about an answer that isn't what the protocol says.
+var errMalformed = errors.New("malformed answer of the server")
+
+// read reads one packet and returns its body. One longer than the buffer is
+// cut: only an error's text can be that long.
+func (a *answer) read(r io.Reader) ([]byte, error) {
+	n, err := io.ReadAtLeast(r, a.buf[:], 4)
+	if err != nil {
+		return nil, err
+	}
+	size := int(a.buf[0]) | int(a.buf[1])<<8 | int(a.buf[2])<<16
+	if a.buf[3] != 1 || size == 0 || n > 4+size {
+		return nil, errMalformed
+	}
+	whole := min(4+size, len(a.buf))
+	if n < whole {
+		if _, err := io.ReadFull(r, a.buf[n:whole]); err != nil {
+			return nil, err
+		}
+	}
+	if rest := int64(4 + size - whole); rest > 0 {
+		if _, err := io.CopyN(io.Discard, r, rest); err != nil {
+			return nil, err
+		}
+	}
+	return a.buf[4:whole], nil
+}
+
+// parseAnswer returns the affected rows of an OK packet, or the error of an
+// error packet.
+func parseAnswer(p []byte) (affected int64, err error) {
+	if len(p) == 0 {
+		return 0, fmt.Errorf("%w: %w", mysql.ErrInvalidConn, errMalformed)
+	}
+	switch {
+	case p[0] == 0:
+		if n, ok := lengthEncoded(p[1:]); ok {
+			return n, nil
+		}
+	case p[0] == 0xff && len(p) >= 3:
+		e := &mysql.MySQLError{Number: binary.LittleEndian.Uint16(p[1:])}
+		p = p[3:]
+		if len(p) >= 6 && p[0] == '#' {
+			copy(e.SQLState[:], p[1:6])
+			p = p[6:]
+		}
+		e.Message = string(p)
+		return 0, e
+	}
+	return 0, fmt.Errorf("%w: %w", mysql.ErrInvalidConn, errMalformed)
+}
+
+// lengthEncoded reads an integer of 1, 3, 4 or 9 bytes.
+func lengthEncoded(p []byte) (n int64, ok bool) {
+	if len(p) == 0 {
+		return 0, false
+	}
+	size := 0
+	switch p[0] {
+	case 0xfb, 0xff:
+		return 0, false // NULL, and no integer
+	case 0xfc:
+		size = 2
+	case 0xfd:
+		size = 3
+	case 0xfe:
+		size = 8
+	default:
+		return int64(p[0]), true
+	}
+	if len(p) < 1+size {
+		return 0, false
+	}
+	var v uint64
+	for i := size; i > 0; i-- {
+		v = v<<8 | uint64(p[i])
+	}
+	return int64(v), v < 1<<63
+}
