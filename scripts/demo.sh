@@ -17,8 +17,8 @@ rm -f demo/run.jsonl demo/report.html
 # A cache of 16 MB stands for a server's memory: a million rows with three
 # secondary indexes are several times as large. Nothing is synced (durability
 # none), so that the picture is that of the layouts and not of this disk.
-./rowmill bench insert --target 'sqlite:demo/demo.db?cache=16MB&durability=none' --preset classic --indexes 3 \
-  --layout plain,rolling --rows 1000000 --batch 1000 --drop-existing \
+./rowmill bench insert --target 'sqlite:?cache=16MB&durability=none' --preset classic --indexes 3 \
+  --layout plain,rolling --rows 1000000 --batch 1000 \
   --out demo/run.jsonl --html demo/report.html
 
 echo

@@ -39,7 +39,11 @@ func (w *Insert) Statements(dropExisting, verify bool) ([]Statement, error) {
 		l.add("look for the table and its periods", engine.Inspect{Table: &t.Table})
 	}
 	for _, t := range l.w.tables {
-		l.table(t, dropExisting, verify)
+		l.table(t, dropExisting)
+	}
+	l.add("sample the server, every interval", engine.Sample{Tables: l.w.Tables()})
+	for _, t := range l.w.tables {
+		l.end(t, verify)
 	}
 	return l.out, l.err
 }
@@ -73,8 +77,8 @@ func (l *listing) sample() {
 	l.add("measure bytes per row on a sample, to find the period", engine.Measure{Table: scratch}, engine.DropTable{Table: scratch})
 }
 
-// table adds what is done to a table, from its creation on.
-func (l *listing) table(t *table, dropExisting, verify bool) {
+// table adds what is done to a table from its creation to the last row.
+func (l *listing) table(t *table, dropExisting bool) {
 	create, err := l.w.createStep(t)
 	if err != nil {
 		l.err = errors.Join(l.err, err)
@@ -101,11 +105,16 @@ func (l *listing) table(t *table, dropExisting, verify bool) {
 		}
 	}
 	if t == l.w.tables[0] { // of all tables at once
-		l.add("sample the server, every interval", engine.Sample{Tables: l.w.Tables()})
 	}
+}
+
+// end adds what is done with a table that is filled.
+func (l *listing) end(t *table, verify bool) {
 	if verify && l.w.db.Capabilities().Stores {
 		sel := engine.Select{Table: &t.Table}
-		if t.Rolling() {
+		if create, err := l.w.createStep(t); err != nil {
+			l.err = errors.Join(l.err, err)
+		} else if t.Rolling() {
 			sel.Partition = &create.Partitions[0]
 		}
 		l.add("verify every row at the end", sel)

@@ -340,7 +340,13 @@ func firstWords(q string) string {
 }
 
 // Close implements engine.DB.
-func (db *DB) Close() error { return db.pool.Close() }
+func (db *DB) Close() error {
+	// A connection that the server has ended, idle in the pool, is closed.
+	if err := db.pool.Close(); err != nil && !errors.Is(classify(err), engine.ErrConnectionLost) {
+		return err
+	}
+	return nil
+}
 
 // Scan implements engine.DB. It reads with the binary protocol, because a
 // FLOAT printed as text loses digits.

@@ -8,6 +8,12 @@ SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '
 SET SESSION lock_wait_timeout = 2;
 SET SESSION old_alter_table = OFF;
 
+-- look for the table and its periods
+SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'purchases_1';
+SELECT PARTITION_NAME, PARTITION_DESCRIPTION FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'purchases_1' ORDER BY PARTITION_ORDINAL_POSITION;
+SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'purchases_2';
+SELECT PARTITION_NAME, PARTITION_DESCRIPTION FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'purchases_2' ORDER BY PARTITION_ORDINAL_POSITION;
+
 -- create the table
 CREATE TABLE `purchases_1` (
   `transactionid` BIGINT NOT NULL AUTO_INCREMENT,
@@ -24,19 +30,10 @@ CREATE TABLE `purchases_1` (
 ) ENGINE=`InnoDB` DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
 -- insert a batch of 100 rows in one transaction; its first 2 are shown
+BEGIN;
 LOAD DATA LOCAL INFILE 'Reader::rowmill' INTO TABLE `purchases_1` CHARACTER SET utf8mb4 FIELDS TERMINATED BY '\t' ESCAPED BY '\\' LINES TERMINATED BY '\n' (`transactionid`, `dateandtime`, `cashregisterid`, `customerid`, `productid`, `price`, `data`);
-
--- sample the server, every interval
-SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_rows_inserted', 'Innodb_buffer_pool_pages_total', 'Innodb_buffer_pool_pages_data', 'Innodb_buffer_pool_pages_dirty', 'Innodb_buffer_pool_reads', 'Innodb_buffer_pool_read_requests', 'Innodb_pages_written', 'Innodb_buffer_pool_wait_free', 'Innodb_checkpoint_age', 'Innodb_checkpoint_max_age', 'Innodb_os_log_written', 'Innodb_log_waits', 'Innodb_data_fsyncs', 'Innodb_history_list_length', 'Innodb_row_lock_waits', 'Threads_running');
-SELECT NAME, `COUNT` FROM information_schema.INNODB_METRICS WHERE NAME IN ('log_lsn_checkpoint_age', 'log_max_modified_age_sync', 'trx_rseg_history_len');
-SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'purchases_1';
-
--- verify every row at the end
-SELECT `transactionid`, `dateandtime`, `cashregisterid`, `customerid`, `productid`, `price`, `data` FROM `purchases_1`;
-
--- measure the table at the end
-ANALYZE TABLE `purchases_1`;
-SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'purchases_1';
+SHOW WARNINGS LIMIT 5;
+COMMIT;
 
 -- create the table
 CREATE TABLE `purchases_2` (
@@ -54,17 +51,27 @@ CREATE TABLE `purchases_2` (
 ) ENGINE=`InnoDB` DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
 -- insert a batch of 100 rows in one transaction; its first 2 are shown
+BEGIN;
 LOAD DATA LOCAL INFILE 'Reader::rowmill' INTO TABLE `purchases_2` CHARACTER SET utf8mb4 FIELDS TERMINATED BY '\t' ESCAPED BY '\\' LINES TERMINATED BY '\n' (`transactionid`, `dateandtime`, `cashregisterid`, `customerid`, `productid`, `price`, `data`);
+SHOW WARNINGS LIMIT 5;
+COMMIT;
 
 -- sample the server, every interval
 SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_rows_inserted', 'Innodb_buffer_pool_pages_total', 'Innodb_buffer_pool_pages_data', 'Innodb_buffer_pool_pages_dirty', 'Innodb_buffer_pool_reads', 'Innodb_buffer_pool_read_requests', 'Innodb_pages_written', 'Innodb_buffer_pool_wait_free', 'Innodb_checkpoint_age', 'Innodb_checkpoint_max_age', 'Innodb_os_log_written', 'Innodb_log_waits', 'Innodb_data_fsyncs', 'Innodb_history_list_length', 'Innodb_row_lock_waits', 'Threads_running');
 SELECT NAME, `COUNT` FROM information_schema.INNODB_METRICS WHERE NAME IN ('log_lsn_checkpoint_age', 'log_max_modified_age_sync', 'trx_rseg_history_len');
-SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'purchases_2';
+SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ('purchases_1', 'purchases_2');
+
+-- verify every row at the end
+SELECT `transactionid`, `dateandtime`, `cashregisterid`, `customerid`, `productid`, `price`, `data` FROM `purchases_1`;
+
+-- measure the table at the end
+ANALYZE TABLE `purchases_1`;
+SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ('purchases_1');
 
 -- verify every row at the end
 SELECT `transactionid`, `dateandtime`, `cashregisterid`, `customerid`, `productid`, `price`, `data` FROM `purchases_2`;
 
 -- measure the table at the end
 ANALYZE TABLE `purchases_2`;
-SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'purchases_2';
+SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ('purchases_2');
 

@@ -8,6 +8,10 @@ SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '
 SET SESSION lock_wait_timeout = 2;
 SET SESSION alter_algorithm = 'DEFAULT';
 
+-- look for the table and its periods
+SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'purchases';
+SELECT PARTITION_NAME, PARTITION_DESCRIPTION FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'purchases' ORDER BY PARTITION_ORDINAL_POSITION;
+
 -- drop the table if it exists, with its periods
 DROP TABLE IF EXISTS `purchases`;
 
@@ -30,14 +34,14 @@ INSERT INTO `purchases` (`transactionid`, `dateandtime`, `cashregisterid`, `cust
 
 -- sample the server, every interval
 SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_rows_inserted', 'Innodb_buffer_pool_pages_total', 'Innodb_buffer_pool_pages_data', 'Innodb_buffer_pool_pages_dirty', 'Innodb_buffer_pool_reads', 'Innodb_buffer_pool_read_requests', 'Innodb_pages_written', 'Innodb_buffer_pool_wait_free', 'Innodb_checkpoint_age', 'Innodb_checkpoint_max_age', 'Innodb_os_log_written', 'Innodb_log_waits', 'Innodb_data_fsyncs', 'Innodb_history_list_length', 'Innodb_row_lock_waits', 'Threads_running');
-SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'purchases';
+SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ('purchases');
 
 -- verify every row at the end
 SELECT `transactionid`, `dateandtime`, `cashregisterid`, `customerid`, `productid`, `price` FROM `purchases`;
 
 -- measure the table at the end
 ANALYZE TABLE `purchases`;
-SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'purchases';
+SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ('purchases');
 
 -- layout rolling on mariadb
 
@@ -50,6 +54,7 @@ SET SESSION lock_wait_timeout = 2;
 SET SESSION alter_algorithm = 'DEFAULT';
 
 -- measure bytes per row on a sample, to find the period
+DROP TABLE IF EXISTS `rowmill_sample_purchases`;
 CREATE TABLE `rowmill_sample_purchases` (
   `transactionid` INT NOT NULL AUTO_INCREMENT,
   `dateandtime` DATETIME NOT NULL,
@@ -62,9 +67,18 @@ CREATE TABLE `rowmill_sample_purchases` (
   KEY `registersegment` (`cashregisterid`, `price`, `customerid`),
   KEY `pdc` (`price`, `dateandtime`, `customerid`)
 ) ENGINE=`InnoDB` DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
+-- load the sample; its first 2 are shown
+INSERT INTO `rowmill_sample_purchases` (`transactionid`, `dateandtime`, `cashregisterid`, `customerid`, `productid`, `price`) VALUES (1, '2026-01-01 00:00:00', 783, 97831, 7220, 982.5829),(2, '2026-01-01 00:00:00', 950, 9411, 3231, 94.574066);
+
+-- measure bytes per row on a sample, to find the period
 ANALYZE TABLE `rowmill_sample_purchases`;
-SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'rowmill_sample_purchases';
+SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ('rowmill_sample_purchases');
 DROP TABLE IF EXISTS `rowmill_sample_purchases`;
+
+-- look for the table and its periods
+SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'purchases';
+SELECT PARTITION_NAME, PARTITION_DESCRIPTION FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'purchases' ORDER BY PARTITION_ORDINAL_POSITION;
 
 -- drop the table if it exists, with its periods
 DROP TABLE IF EXISTS `purchases`;
@@ -98,12 +112,12 @@ ALTER TABLE `purchases` ADD PARTITION (
 
 -- sample the server, every interval
 SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_rows_inserted', 'Innodb_buffer_pool_pages_total', 'Innodb_buffer_pool_pages_data', 'Innodb_buffer_pool_pages_dirty', 'Innodb_buffer_pool_reads', 'Innodb_buffer_pool_read_requests', 'Innodb_pages_written', 'Innodb_buffer_pool_wait_free', 'Innodb_checkpoint_age', 'Innodb_checkpoint_max_age', 'Innodb_os_log_written', 'Innodb_log_waits', 'Innodb_data_fsyncs', 'Innodb_history_list_length', 'Innodb_row_lock_waits', 'Threads_running');
-SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'purchases';
+SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ('purchases');
 
 -- verify every row at the end
 SELECT `transactionid`, `dateandtime`, `cashregisterid`, `customerid`, `productid`, `price` FROM `purchases` PARTITION (`p0000000000000000000`);
 
 -- measure the table at the end
 ANALYZE TABLE `purchases`;
-SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'purchases';
+SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ('purchases');
 

@@ -8,6 +8,10 @@ SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '
 SET SESSION lock_wait_timeout = 2;
 SET SESSION alter_algorithm = 'DEFAULT';
 
+-- look for the table and its periods
+SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'readings';
+SELECT PARTITION_NAME, PARTITION_DESCRIPTION FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'readings' ORDER BY PARTITION_ORDINAL_POSITION;
+
 -- create the table
 CREATE TABLE `readings` (
   `id` INT NOT NULL,
@@ -32,10 +36,10 @@ ALTER TABLE `readings` ADD PARTITION (
 
 -- sample the server, every interval
 SHOW GLOBAL STATUS WHERE Variable_name IN ('Rocksdb_rows_inserted', 'Rocksdb_block_cache_miss', 'Rocksdb_wal_bytes', 'Rocksdb_wal_synced', 'Rocksdb_compact_read_bytes', 'Rocksdb_compact_write_bytes', 'Rocksdb_flush_write_bytes', 'Rocksdb_stall_micros', 'Threads_running');
-SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'readings';
+SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ('readings');
 
 -- measure the table at the end
 SET GLOBAL rocksdb_force_flush_memtable_now = ON;
 ANALYZE TABLE `readings`;
-SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'readings';
+SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ('readings');
 

@@ -12,6 +12,10 @@ PRAGMA journal_mode = WAL;
 PRAGMA synchronous = FULL;
 PRAGMA cache_size = -2000;
 
+-- look for the table and its periods
+SELECT 1 FROM sqlite_schema WHERE name = 'purchases' AND type IN ('table', 'view');
+SELECT name, lower, upper FROM rowmill_periods WHERE table_name = 'purchases' ORDER BY lower;
+
 -- create the table
 BEGIN IMMEDIATE;
 CREATE TABLE "purchases" (
@@ -31,10 +35,6 @@ COMMIT;
 BEGIN IMMEDIATE;
 INSERT INTO "purchases" ("transactionid", "dateandtime", "cashregisterid", "customerid", "productid", "price") VALUES (?, ?, ?, ?, ?, ?);
 COMMIT;
-
--- sample the server, every interval
-PRAGMA page_count;
-PRAGMA freelist_count;
 
 -- verify every row at the end
 SELECT "transactionid", CAST("dateandtime" AS TEXT), "cashregisterid", "customerid", "productid", "price" FROM "purchases";
@@ -58,6 +58,7 @@ PRAGMA synchronous = FULL;
 PRAGMA cache_size = -2000;
 
 -- measure bytes per row on a sample, to find the period
+DROP TABLE IF EXISTS "rowmill_sample_purchases";
 BEGIN IMMEDIATE;
 CREATE TABLE "rowmill_sample_purchases" (
   "transactionid" INTEGER PRIMARY KEY,
@@ -71,9 +72,20 @@ CREATE INDEX "rowmill_sample_purchases_marketsegment" ON "rowmill_sample_purchas
 CREATE INDEX "rowmill_sample_purchases_registersegment" ON "rowmill_sample_purchases" ("cashregisterid", "price", "customerid");
 CREATE INDEX "rowmill_sample_purchases_pdc" ON "rowmill_sample_purchases" ("price", "dateandtime", "customerid");
 COMMIT;
+
+-- load the sample; its first 2 are shown
+BEGIN IMMEDIATE;
+INSERT INTO "rowmill_sample_purchases" ("transactionid", "dateandtime", "cashregisterid", "customerid", "productid", "price") VALUES (?, ?, ?, ?, ?, ?);
+COMMIT;
+
+-- measure bytes per row on a sample, to find the period
 PRAGMA wal_checkpoint(PASSIVE);
 SELECT type, name, tbl_name, rootpage FROM sqlite_schema WHERE rootpage > 0 AND tbl_name = 'rowmill_sample_purchases';
 DROP TABLE IF EXISTS "rowmill_sample_purchases";
+
+-- look for the table and its periods
+SELECT 1 FROM sqlite_schema WHERE name = 'purchases' AND type IN ('table', 'view');
+SELECT name, lower, upper FROM rowmill_periods WHERE table_name = 'purchases' ORDER BY lower;
 
 -- create the table
 BEGIN IMMEDIATE;
@@ -162,10 +174,6 @@ CREATE VIEW "purchases" AS
 SELECT "transactionid", "dateandtime", "cashregisterid", "customerid", "productid", "price" FROM "purchases_p0000000000000100000"
 UNION ALL SELECT "transactionid", "dateandtime", "cashregisterid", "customerid", "productid", "price" FROM "purchases_p0000000000000200000";
 COMMIT;
-
--- sample the server, every interval
-PRAGMA page_count;
-PRAGMA freelist_count;
 
 -- verify every row at the end
 SELECT "transactionid", CAST("dateandtime" AS TEXT), "cashregisterid", "customerid", "productid", "price" FROM "purchases_p0000000000000000000";
