@@ -104,8 +104,6 @@ func (l *listing) table(t *table, dropExisting bool) {
 			l.add("drop the oldest period, while inserts run", engine.DropPartition{Table: &t.Table, Have: create.Partitions, Drop: create.Partitions[0]})
 		}
 	}
-	if t == l.w.tables[0] { // of all tables at once
-	}
 }
 
 // end adds what is done with a table that is filled.
