@@ -27,7 +27,8 @@ demo: ## install what is missing, build, and compare two layouts on the embedded
 check: gofmt vet staticcheck imports race ## lint, import rule, and the suite under -race without asking for servers
 
 test: ## install the servers and the browser that are missing, and run the whole suite
-	@scripts/install.sh gcc mariadb rocksdb chromium
+	@scripts/install.sh gcc mariadb rocksdb postgres chromium
+	@scripts/install.sh mysql || echo 'the tests of MySQL are skipped'
 	$(GO) test -timeout $(TEST_TIMEOUT) ./...
 
 gofmt:

@@ -46,7 +46,8 @@ type DB interface {
 
 // Info says what server a DB is, for the record of a run.
 type Info struct {
-	// Engine is the server's own name: "mariadb", "mysql", "sqlite", "null".
+	// Engine is the server's own name: "mariadb", "mysql", "postgres", "sqlite",
+	// "null".
 	Engine string
 	// Version is the server's version, as it prints it.
 	Version string
@@ -85,6 +86,9 @@ type Capabilities struct {
 	Stores bool
 	// SerialWrites engines have one writer at a time; further ones queue.
 	SerialWrites bool
+	// NoZeroBytes tells that text can't hold a zero byte: a batch with one is
+	// refused.
+	NoZeroBytes bool
 	// Blocks tells that a writer may keep the processor that Go's scheduler
 	// gave it while it waits for the server. A caller that runs many gives the
 	// runtime as many processors more (runtime.GOMAXPROCS).
@@ -103,7 +107,11 @@ const (
 	Multi Method = "multi"
 	// Prepared sends the rows as bound values of a prepared INSERT.
 	Prepared Method = "prepared"
-	// Load streams the rows on the engine's bulk path: LOAD DATA LOCAL INFILE.
+	// Pipeline sends each row as bound values of a prepared INSERT of one row,
+	// without waiting for the answers to those before it.
+	Pipeline Method = "pipeline"
+	// Load streams the rows on the engine's bulk path: LOAD DATA LOCAL INFILE,
+	// COPY.
 	Load Method = "load"
 )
 

@@ -29,7 +29,7 @@ func ParseTarget(s string) (Target, error) {
 	scheme, rest, ok := strings.Cut(s, ":")
 	if !ok || !validScheme(scheme) {
 		return Target{}, Hinted(fmt.Errorf("target %q: no scheme", s),
-			"sqlite:PATH, mariadb://USER@HOST/DB, mysql://USER@HOST/DB, sandbox:mariadb?memory=64MB or null:")
+			"sqlite:PATH, mariadb://USER@HOST/DB, mysql://USER@HOST/DB, postgres://USER@HOST/DB, sandbox:mariadb?memory=64MB or null:")
 	}
 	t := Target{Scheme: strings.ToLower(scheme)}
 	if !strings.HasPrefix(rest, "//") {
@@ -62,7 +62,7 @@ func ParseTarget(s string) (Target, error) {
 	}
 	if _, has := u.User.Password(); has {
 		return Target{}, Hinted(fmt.Errorf("target %s://...: a password on the command line can be read by everybody on the machine", t.Scheme),
-			"MYSQL_PWD, ~/.my.cnf, or ?password-file=FILE")
+			"?password-file=FILE, or MYSQL_PWD and ~/.my.cnf, PGPASSWORD and ~/.pgpass")
 	}
 	t.User, t.Host, t.Path = u.User.Username(), u.Host, strings.TrimPrefix(u.Path, "/")
 	if t.Query, err = url.ParseQuery(u.RawQuery); err != nil {

@@ -1,9 +1,9 @@
 package report
 
 import (
+	"fmt"
 	"io"
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/rowmill/rowmill/result"
@@ -16,26 +16,37 @@ const ComparisonFormat = "rowmill.comparison/1"
 type Comparison struct {
 	Format string `json:"format"` // ComparisonFormat
 	Pairs  []Pair `json:"pairs"`
-	// Unpaired names the runs that have no counterpart.
+	// Unpaired names what is left out, and says why.
 	Unpaired []string `json:"unpaired"`
 }
 
-// A Pair is two runs compared at equal row counts: figures of the run that
-// got further leave out what it did after the other's end, except for sizes
-// and CPU time, which are known for whole runs only and are given per row.
+// A Pair is two configurations compared at equal row counts, each by one run
+// or by several repeats: figures of a run that got further leave out what it
+// did after that, except for sizes and CPU time, which are known for whole
+// runs only and are given per row. With repeats, figures are medians over the
+// runs of a side, and ratios the geometric means of those of the pairs.
 type Pair struct {
 	A Side `json:"a"`
 	B Side `json:"b"`
-	// Rows is the row count up to which the two are compared.
+	// Rows is the row count up to which all runs are compared.
 	Rows int64 `json:"rows"`
+	// Repeats are the mean rates up to Rows, run by run: the i-th run of A was
+	// made in turn with the i-th of B.
+	Repeats []Versus `json:"repeats"`
 	// Seconds is how long each took to reach Rows.
 	Seconds Versus `json:"seconds"`
 	// RowsPerSecond is the mean rate up to Rows.
 	RowsPerSecond Versus `json:"rows_per_second"`
 	// Interval is where the ratio of the mean rates lies with 95% confidence,
-	// judged by how the rates vary within these two runs; null when they are
-	// too short to tell. It doesn't know how runs differ from day to day.
-	Interval *Bounds `json:"ratio_95"`
+	// and LastTenth that of the rates over the last tenth of Rows; null when
+	// there is too little to tell from. IntervalFrom says what they were judged
+	// by: "within runs", with one run on each side, doesn't know how runs
+	// differ; "between runs" does.
+	Interval     *Bounds `json:"ratio_95"`
+	LastTenth    *Bounds `json:"last_tenth_ratio_95"`
+	IntervalFrom string  `json:"interval_from"`
+	// Verdict is NoDifference, Faster, Slower or Unknown: B against A.
+	Verdict string `json:"verdict"`
 	// Windows holds the mean rates over ten equal parts of Rows.
 	Windows []Window `json:"windows"`
 	// At holds the rates at round row counts that both reached: the mean over
@@ -55,12 +66,14 @@ type Pair struct {
 	Flags []Flag `json:"flags"`
 }
 
-// A Side identifies one run of a pair.
+// A Side identifies the runs of one side of a pair. Rows is how far the run
+// that got least far came.
 type Side struct {
 	Name   string `json:"name"`
 	Source string `json:"source"`
 	Layout string `json:"layout"`
 	Rows   int64  `json:"rows"`
+	Runs   int    `json:"runs"`
 }
 
 // Versus is one figure of both runs; null where a run doesn't have it. Ratio
@@ -105,49 +118,66 @@ func versus(a, b float64) Versus {
 	return v
 }
 
-// NewComparison pairs the runs of two records and compares each pair. Runs
-// are paired when layout and preset agree, or only layout, in order; with one
-// run on each side they are a pair whatever they are.
+// NewComparison groups the runs of two records by configuration, pairs the
+// groups and compares each pair. Groups are paired when layout, preset and
+// engine agree, or layout and preset, or only layout, in order; with one group
+// on each side they are a pair whatever they are.
 func NewComparison(a, b []result.Record) (Comparison, error) {
 	c := Comparison{Format: ComparisonFormat, Pairs: []Pair{}, Unpaired: []string{}}
 	if len(a) == 0 || len(b) == 0 {
 		return c, errNoRuns
 	}
-	pairs, left := pairUp(a, b)
-	for _, p := range pairs {
-		c.Pairs = append(c.Pairs, comparePair(&a[p[0]], &b[p[1]]))
+	ga, gb := runsOf(a), runsOf(b)
+	partner, left := pairUp(ga, gb)
+	for i, j := range partner {
+		if j < 0 {
+			continue
+		}
+		pairs, over := matched(ga[i], gb[j])
+		c.Pairs = append(c.Pairs, comparePairs(ga[i], gb[j], pairs))
+		c.Unpaired = append(c.Unpaired, over...)
 	}
 	c.Unpaired = append(c.Unpaired, left...)
 	return c, nil
 }
 
+// runsOf returns the runs of each configuration.
+func runsOf(recs []result.Record) [][]*result.Record {
+	var out [][]*result.Record
+	for _, group := range grouped(recs) {
+		var runs []*result.Record
+		for _, i := range group {
+			runs = append(runs, &recs[i])
+		}
+		out = append(out, runs)
+	}
+	return out
+}
+
 // JSON writes the comparison, indented, for programs.
 func (c Comparison) JSON(w io.Writer) error { return writeJSON(w, c) }
 
-// Slowest returns the pair in which B's rate fell back most against A's, and
-// its ratio: the lesser of that of the mean rates and that of the last tenth.
-// Nil when no pair has rates.
-func (c Comparison) Slowest() (*Pair, float64) {
-	var slowest *Pair
-	least := math.Inf(1)
+// Regressions returns the pairs in which a regression beyond the threshold, a
+// fraction, is shown: the interval of the ratio lies below 1, so that it isn't
+// chance, and the ratio itself below 1-threshold, so that it matters. untold
+// are the pairs that have no interval to tell from.
+func (c Comparison) Regressions(threshold float64) (shown, untold []*Pair) {
 	for i := range c.Pairs {
 		p := &c.Pairs[i]
-		if len(p.Windows) == 0 {
-			continue
-		}
-		for _, r := range []*float64{p.RowsPerSecond.Ratio, p.Windows[len(p.Windows)-1].Ratio} {
-			if r != nil && *r < least {
-				slowest, least = p, *r
-			}
+		switch {
+		case p.Verdict == Unknown:
+			untold = append(untold, p)
+		case p.Verdict == Slower && deref(p.RowsPerSecond.Ratio) < 1-threshold:
+			shown = append(shown, p)
 		}
 	}
-	return slowest, least
+	return shown, untold
 }
 
-// pairUp returns pairs of indexes into a and b, in the order of a, and the
-// names of the runs that are left over.
-func pairUp(a, b []result.Record) (pairs [][2]int, left []string) {
-	partner := make([]int, len(a))
+// pairUp returns for each group of a the index of its partner in b, -1 for
+// none, and the names of the groups that are left over.
+func pairUp(a, b [][]*result.Record) (partner []int, left []string) {
+	partner = make([]int, len(a))
 	for i := range partner {
 		partner[i] = -1
 	}
@@ -158,13 +188,13 @@ func pairUp(a, b []result.Record) (pairs [][2]int, left []string) {
 		},
 		func(x, y *result.Run) bool { return x.Layout == y.Layout && x.Preset == y.Preset },
 		func(x, y *result.Run) bool { return x.Layout == y.Layout },
-		// What is left is paired only when it is one run on each side: two
-		// records of one run each are compared whatever they are.
+		// What is left is paired only when it is one group on each side: two
+		// configurations are compared whatever they are.
 		func(x, y *result.Run) bool { return len(a) == 1 && len(b) == 1 },
 	} {
 		for i := range a {
 			for j := range b {
-				if partner[i] < 0 && !taken[j] && same(&a[i].Run, &b[j].Run) {
+				if partner[i] < 0 && !taken[j] && same(&a[i][0].Run, &b[j][0].Run) {
 					partner[i], taken[j] = j, true
 				}
 			}
@@ -175,19 +205,24 @@ func pairUp(a, b []result.Record) (pairs [][2]int, left []string) {
 			partner[i], taken[i] = i, true
 		}
 	}
+	name := func(side string, runs []*result.Record) string {
+		s := side + ": " + groupName(runs)
+		if len(runs) > 1 {
+			s += ", " + plural(int64(len(runs)), "run", "runs")
+		}
+		return s + " (no counterpart)"
+	}
 	for i, j := range partner {
-		if j >= 0 {
-			pairs = append(pairs, [2]int{i, j})
-		} else {
-			left = append(left, "A: "+a[i].Run.Name)
+		if j < 0 {
+			left = append(left, name("A", a[i]))
 		}
 	}
 	for j := range b {
 		if !taken[j] {
-			left = append(left, "B: "+b[j].Run.Name)
+			left = append(left, name("B", b[j]))
 		}
 	}
-	return pairs, left
+	return partner, left
 }
 
 // windows is how many parts the common rows are compared in.
@@ -200,97 +235,121 @@ var roundRows = []int64{1e6, 10e6, 100e6, 1e9, 10e9}
 // with more is wrong.
 const maxRows = 1 << 53
 
-func comparePair(a, b *result.Record) Pair {
-	ca, cb := a.Curve(), b.Curve()
-	whole := [2]result.Summary{a.Summary(), b.Summary()}
-	rows := int64(min(ca.Rows(), cb.Rows(), maxRows))
+// A twin is one pair of runs with what is derived from each.
+type twin struct {
+	rec   [2]*result.Record
+	curve [2]result.Curve
+	whole [2]result.Summary
+	part  [2]result.Summary // up to the common rows
+}
+
+func newTwins(pairs [][2]*result.Record) (twins []twin, rows int64) {
+	twins = make([]twin, len(pairs))
+	rows = maxRows
+	for i, p := range pairs {
+		for k, r := range p {
+			twins[i].rec[k], twins[i].curve[k], twins[i].whole[k] = r, r.Curve(), r.Summary()
+			rows = int64(min(twins[i].curve[k].Rows(), float64(rows)))
+		}
+	}
+	for i := range twins {
+		for k, r := range twins[i].rec {
+			twins[i].part[k] = upTo(r, rows)
+		}
+	}
+	return twins, rows
+}
+
+// comparePairs compares two groups of runs by the pairs that they form.
+func comparePairs(a, b []*result.Record, pairs [][2]*result.Record) Pair {
+	twins, rows := newTwins(pairs)
+	// each sums up a figure of every run.
+	each := func(f func(t *twin, k int) float64) Versus {
+		values := make([][2]float64, len(twins))
+		for i := range twins {
+			values[i] = [2]float64{f(&twins[i], 0), f(&twins[i], 1)}
+		}
+		return over(values)
+	}
+	between := func(from, to float64) Versus {
+		return each(func(t *twin, k int) float64 { return t.curve[k].RateBetween(from, to) })
+	}
 	p := Pair{
-		A: side(a, whole[0]), B: side(b, whole[1]), Rows: rows,
-		Windows: []Window{}, At: []At{}, LatencyUS: []LatencyVersus{}, ResponseUS: []LatencyVersus{},
+		A: side(groupName(a), twins, 0), B: side(groupName(b), twins, 1), Rows: rows,
+		Windows: []Window{}, At: []At{}, Repeats: []Versus{}, Verdict: Unknown,
 	}
 	n := float64(rows)
 	if rows > 0 {
-		p.Seconds = versus(ca.TimeAt(n), cb.TimeAt(n))
-		p.RowsPerSecond = versus(ca.RateBetween(0, n), cb.RateBetween(0, n))
-		p.Interval = ratioBounds(ca, cb, rows)
+		p.Seconds = each(func(t *twin, k int) float64 { return t.curve[k].TimeAt(n) })
+		p.RowsPerSecond = between(0, n)
+		for i := range twins {
+			p.Repeats = append(p.Repeats, versus(twins[i].curve[0].RateBetween(0, n), twins[i].curve[1].RateBetween(0, n)))
+		}
+		p.bounds(twins)
 		for i := range windows {
 			from, to := n*float64(i)/windows, n*float64(i+1)/windows
-			p.Windows = append(p.Windows, Window{int64(math.Round(from)), int64(math.Round(to)), versus(ca.RateBetween(from, to), cb.RateBetween(from, to))})
+			p.Windows = append(p.Windows, Window{int64(math.Round(from)), int64(math.Round(to)), between(from, to)})
 		}
 	}
 	for _, at := range roundRows {
 		if at <= rows {
-			from, to := 0.9*float64(at), float64(at)
-			p.At = append(p.At, At{at, versus(ca.RateBetween(from, to), cb.RateBetween(from, to))})
+			p.At = append(p.At, At{at, between(0.9*float64(at), float64(at))})
 		}
 	}
-	sa, sb := upTo(a, rows), upTo(b, rows)
-	p.LatencyUS = latencies(sa.LatencyUS, sb.LatencyUS)
-	p.ResponseUS = latencies(sa.ResponseUS, sb.ResponseUS)
-	p.StallSeconds = versus(sa.StallSeconds, sb.StallSeconds)
-	p.Errors = versus(float64(sa.Errors), float64(sb.Errors))
-	p.BytesPerRow = versus(bytesPerRow(whole[0]), bytesPerRow(whole[1]))
-	p.ClientCPU = versus(clientPerRow(a, whole[0]), clientPerRow(b, whole[1]))
-	p.ServerCPU = versus(serverPerRow(whole[0]), serverPerRow(whole[1]))
-	p.Flags = flags(a, b, whole[0], whole[1])
+	p.LatencyUS = latencies(twins, func(s *result.Summary) map[string]result.Latency { return s.LatencyUS })
+	p.ResponseUS = latencies(twins, func(s *result.Summary) map[string]result.Latency { return s.ResponseUS })
+	p.StallSeconds = each(func(t *twin, k int) float64 { return t.part[k].StallSeconds })
+	p.Errors = each(func(t *twin, k int) float64 { return float64(t.part[k].Errors) })
+	p.BytesPerRow = each(func(t *twin, k int) float64 { return bytesPerRow(t.whole[k]) })
+	p.ClientCPU = each(func(t *twin, k int) float64 { return clientPerRow(t.rec[k], t.whole[k]) })
+	p.ServerCPU = each(func(t *twin, k int) float64 { return serverPerRow(t.whole[k]) })
+	p.Flags = allFlags(pairs, twins)
 	return p
 }
 
-func side(r *result.Record, s result.Summary) Side {
-	return Side{Name: r.Run.Name, Source: r.Source, Layout: r.Run.Layout, Rows: s.Rows}
+// bounds sets the intervals and the verdict.
+func (p *Pair) bounds(twins []twin) {
+	var whole, last []float64
+	var splits []split
+	n := float64(p.Rows)
+	for i := range twins {
+		a, b := twins[i].curve[0], twins[i].curve[1]
+		whole = append(whole, math.Log(b.RateBetween(0, n)/a.RateBetween(0, n)))
+		last = append(last, math.Log(b.RateBetween(0.9*n, n)/a.RateBetween(0.9*n, n)))
+		if s, ok := newSplit(a, b, p.Rows); ok {
+			splits = append(splits, s)
+		}
+	}
+	p.Interval, p.IntervalFrom = ratioBounds(whole, splits)
+	// A tenth is too short to draw blocks from.
+	p.LastTenth, _ = ratioBounds(last, nil)
+	p.Verdict = verdictOf(p.Interval)
 }
 
-// Bounds is an interval of a figure.
-type Bounds struct {
-	Low  float64 `json:"low"`
-	High float64 `json:"high"`
-}
-
-// The block bootstrap: equal parts of the rows, drawn with replacement in
-// blocks of neighbours, because neighbouring rates depend on each other. A
-// block is longer than a checkpoint's stall, and there are enough of them to
-// draw from; a thousand rounds settle the second digit of a 95% interval.
-const (
-	bootParts  = 100
-	bootBlock  = 5
-	bootRounds = 1000
-)
-
-// ratioBounds returns the 95% interval of the ratio of two mean rates over the
-// same rows, after Künsch's moving block bootstrap (1989). Parts of the rows
-// are drawn for both runs together, so that a rate that falls in both in the
-// same way adds nothing to the width. Nil for runs with fewer points than
-// parts.
-func ratioBounds(a, b result.Curve, rows int64) *Bounds {
-	if len(a) <= bootParts || len(b) <= bootParts {
-		return nil
+// allFlags collects the flags of all pairs of runs, each but once.
+func allFlags(pairs [][2]*result.Record, twins []twin) []Flag {
+	all := []Flag{}
+	if first, second := separate(pairs); first != "" {
+		all = append(all, Flag{"order", "", first, second, fmt.Sprintf(
+			"not made in turn: all runs of %s were made before those of %s, so whatever else changed in between looks like a difference", first, second)})
 	}
-	var ta, tb [bootParts]float64
-	for i := range bootParts {
-		from, to := float64(rows)*float64(i)/bootParts, float64(rows)*float64(i+1)/bootParts
-		ta[i], tb[i] = a.TimeAt(to)-a.TimeAt(from), b.TimeAt(to)-b.TimeAt(from)
-	}
-	// The same draws for the same records, so that reports are reproducible.
-	rng := rand.New(rand.NewPCG(1, 95))
-	ratios := make([]float64, 0, bootRounds)
-	for range bootRounds {
-		var sa, sb float64
-		for range bootParts / bootBlock {
-			at := rng.IntN(bootParts - bootBlock + 1)
-			for i := at; i < at+bootBlock; i++ {
-				sa += ta[i]
-				sb += tb[i]
+	for i := range twins {
+		t := &twins[i]
+		for _, f := range flags(t.rec[0], t.rec[1], t.whole[0], t.whole[1]) {
+			if !slices.Contains(all, f) {
+				all = append(all, f)
 			}
 		}
-		if r := sa / sb; !math.IsNaN(r) && !math.IsInf(r, 0) {
-			ratios = append(ratios, r)
-		}
 	}
-	if len(ratios) < bootRounds {
-		return nil
+	return all
+}
+
+func side(name string, twins []twin, k int) Side {
+	s := Side{Name: name, Source: twins[0].rec[k].Source, Layout: twins[0].rec[k].Run.Layout, Rows: maxRows, Runs: len(twins)}
+	for i := range twins {
+		s.Rows = min(s.Rows, twins[i].whole[k].Rows)
 	}
-	slices.Sort(ratios)
-	return &Bounds{ratios[bootRounds*25/1000], ratios[bootRounds*975/1000-1]}
+	return s
 }
 
 // upTo summarizes what a run did until it had the given rows, in whole
@@ -305,19 +364,32 @@ func upTo(r *result.Record, rows int64) result.Summary {
 	return part.Summary()
 }
 
-func latencies(a, b map[string]result.Latency) []LatencyVersus {
+// latencies compares the percentiles of the operations that all runs have.
+func latencies(twins []twin, of func(*result.Summary) map[string]result.Latency) []LatencyVersus {
 	out := []LatencyVersus{}
-	for _, op := range ops(a) {
-		x := a[op]
-		y, ok := b[op]
-		if !ok {
-			continue
-		}
+	for _, op := range ops(of(&twins[0].part[0])) {
 		for _, q := range []struct {
 			name string
-			a, b int64
-		}{{"p50", x.P50, y.P50}, {"p95", x.P95, y.P95}, {"p99", x.P99, y.P99}, {"p99.9", x.P999, y.P999}, {"max", x.Max, y.Max}} {
-			out = append(out, LatencyVersus{op, q.name, versus(float64(q.a), float64(q.b))})
+			of   func(result.Latency) int64
+		}{
+			{"p50", func(l result.Latency) int64 { return l.P50 }},
+			{"p95", func(l result.Latency) int64 { return l.P95 }},
+			{"p99", func(l result.Latency) int64 { return l.P99 }},
+			{"p99.9", func(l result.Latency) int64 { return l.P999 }},
+			{"max", func(l result.Latency) int64 { return l.Max }},
+		} {
+			values := make([][2]float64, len(twins))
+			complete := true
+			for i := range twins {
+				for k := range values[i] {
+					l, ok := of(&twins[i].part[k])[op]
+					complete = complete && ok
+					values[i][k] = float64(q.of(l))
+				}
+			}
+			if complete {
+				out = append(out, LatencyVersus{op, q.name, over(values)})
+			}
 		}
 	}
 	return out

@@ -25,7 +25,7 @@ func (c Comparison) Text(w io.Writer) error {
 		if i == 0 && len(c.Pairs) > 0 {
 			fmt.Fprintln(out)
 		}
-		wrapped(out, "left out: ", "  ", name+" (no counterpart)")
+		wrapped(out, "left out: ", "  ", name)
 	}
 	if err := out.Flush(); err != nil {
 		return fmt.Errorf("write comparison: %w", err)
@@ -33,13 +33,9 @@ func (c Comparison) Text(w io.Writer) error {
 	return nil
 }
 
-// rateVerdict is how far the ratio of two rates must be from 1 to be called a
-// difference: the spread of repeated runs on a quiet machine stays below it.
-const rateVerdict = 0.05
-
 func (p *Pair) text(w io.Writer) {
-	wrapped(w, "A  ", "   ", p.A.Name+" ("+p.A.Source+")")
-	wrapped(w, "B  ", "   ", p.B.Name+" ("+p.B.Source+")")
+	wrapped(w, "A  ", "   ", p.A.text())
+	wrapped(w, "B  ", "   ", p.B.text())
 	fmt.Fprintln(w)
 	for _, f := range p.Flags {
 		wrapped(w, "  ! ", "    ", f.Text)
@@ -52,6 +48,9 @@ func (p *Pair) text(w io.Writer) {
 		return
 	}
 	rows := [][4]string{{"at equal rows", "A", "B", "B/A"}}
+	if len(p.Repeats) > 1 {
+		rows[0][0] += ", medians of " + plural(int64(len(p.Repeats)), "pair", "pairs")
+	}
 	add := func(name string, v Versus, format func(float64) string) {
 		if v.A == nil && v.B == nil {
 			return
@@ -60,6 +59,11 @@ func (p *Pair) text(w io.Writer) {
 	}
 	add("seconds to "+count(p.Rows)+" rows", p.Seconds, seconds)
 	add("mean rate", p.RowsPerSecond, rowsRate)
+	if len(p.Repeats) > 1 {
+		for i, v := range p.Repeats {
+			add(fmt.Sprintf("  of pair %d", i+1), v, rowsRate)
+		}
+	}
 	for _, win := range p.Windows {
 		add(fmt.Sprintf("rate from %s to %s rows", short(float64(win.FromRows)), short(float64(win.ToRows))), win.Versus, rowsRate)
 	}
@@ -82,20 +86,44 @@ func (p *Pair) text(w io.Writer) {
 	wrapped(w, "  ", "  ", p.verdict())
 }
 
-// verdict states the outcome in one sentence.
+func (s *Side) text() string {
+	out := s.Name + " (" + s.Source + ")"
+	if s.Runs > 1 {
+		out += ", " + plural(int64(s.Runs), "run", "runs")
+	}
+	return out
+}
+
+// verdict states the outcome, and what it is worth.
 func (p *Pair) verdict() string {
 	r, last := deref(p.RowsPerSecond.Ratio), deref(p.Windows[len(p.Windows)-1].Ratio)
 	if math.IsNaN(r) || math.IsNaN(last) {
 		return "The rates can't be compared."
 	}
-	s := fmt.Sprintf("Over %s rows B runs at %s the rate of A", short(float64(p.Rows)), ratio(r))
-	if math.Abs(r-1) < rateVerdict {
-		s = fmt.Sprintf("Over %s rows the mean rates differ by less than %s", short(float64(p.Rows)), percent(rateVerdict))
+	rows := short(float64(p.Rows)) + " rows"
+	var s string
+	switch b := p.Interval; p.Verdict {
+	case Unknown:
+		s = fmt.Sprintf("Over %s B runs at %s the rate of A; the runs are too short to tell how sure that is.", rows, ratio(r))
+	case NoDifference:
+		s = fmt.Sprintf("No difference shown over %s: B runs at %s the rate of A, and the 95%% interval, %s..%s, holds 1.",
+			rows, ratio(r), ratio(b.Low), ratio(b.High))
+	case Slower:
+		s = fmt.Sprintf("B is slower by %s (95%% interval %s..%s) over %s.", percent(1-r), percent(1-b.High), percent(1-b.Low), rows)
+	case Faster:
+		s = fmt.Sprintf("B is faster by %s (95%% interval %s..%s) over %s.", percent(r-1), percent(b.Low-1), percent(b.High-1), rows)
 	}
-	if b := p.Interval; b != nil {
-		s += fmt.Sprintf(" (95%% interval within these runs: %s to %s)", ratio(b.Low), ratio(b.High))
+	switch p.IntervalFrom {
+	case withinRuns:
+		s += " The interval knows how the rate varies within these two runs, not how runs differ from each other: for that, repeat them."
+	case betweenRuns:
+		s += fmt.Sprintf(" The interval is judged by how %s of runs differ.", plural(int64(len(p.Repeats)), "pair", "pairs"))
 	}
-	s += fmt.Sprintf("; in the last tenth at %s.", ratio(last))
+	s += fmt.Sprintf(" In the last tenth of the rows B runs at %s", ratio(last))
+	if b := p.LastTenth; b != nil {
+		s += fmt.Sprintf(" (%s..%s)", ratio(b.Low), ratio(b.High))
+	}
+	s += "."
 	if kinds := p.unequal(); len(kinds) > 0 {
 		s += " Not like with like: unequal " + strings.Join(kinds, ", ") + "."
 	}

@@ -14,8 +14,8 @@ import (
 // a reader must know before believing their comparison.
 type Flag struct {
 	// Kind is "durability", "engine", "server", "settings", "cache",
-	// "machine", "schema", "workload", "verified", "client-bound" or
-	// "incomplete".
+	// "machine", "schema", "workload", "verified", "client-bound",
+	// "incomplete" or "order".
 	Kind string `json:"kind"`
 	// What differs, "innodb_flush_log_at_trx_commit" or "cores"; empty when
 	// Kind says it.

@@ -3,6 +3,7 @@ package report_test
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -54,7 +55,16 @@ func goldenRecords(t *testing.T) map[string][]result.Record {
 	}
 	empty := synthetic(t, short)
 	empty.Intervals, empty.End = nil, nil
+	var repeated []result.Record
+	for i, c := range []course{plainCourse(), rollingCourse(), rollingCourse(), plainCourse(), plainCourse(), rollingCourse()} {
+		c.seed = uint64(20 + i)
+		r := synthetic(t, c)
+		r.Run.Repeat = 1 + i/2
+		r.Run.Name = fmt.Sprintf("%s #%d", r.Run.Name, r.Run.Repeat)
+		repeated = append(repeated, r)
+	}
 	return map[string][]result.Record{
+		"repeated":   repeated,
 		"pair":       {synthetic(t, plainCourse()), synthetic(t, rollingCourse())},
 		"overloaded": {synthetic(t, openLoop())},
 		"failed":     {failed(synthetic(t, short))},

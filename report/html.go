@@ -110,19 +110,22 @@ func newPage(vs []view) (*page, error) {
 	for _, line := range ratios(vs) {
 		p.Ratios = append(p.Ratios, sentence(line))
 	}
+	for _, line := range verdicts(vs) {
+		p.Verdicts = append(p.Verdicts, sentence(line))
+	}
+	for _, problem := range allProblems(vs) {
+		note := pageNote{problem.label, sentence(problem.text)}
+		if problem.serious {
+			p.Failures = append(p.Failures, note)
+		} else {
+			p.Warnings = append(p.Warnings, note)
+		}
+	}
 	st := styles(vs)
 	for i := range vs {
 		v := &vs[i]
-		p.Verdicts = append(p.Verdicts, sentence(v.verdict()))
 		_, size := buckets(v.rec.Intervals)
 		p.PerPoint = max(p.PerPoint, size)
-		for _, problem := range v.problems() {
-			if problem.serious {
-				p.Failures = append(p.Failures, pageNote{v.label, sentence(problem.text)})
-			} else {
-				p.Warnings = append(p.Warnings, pageNote{v.label, sentence(problem.text)})
-			}
-		}
 		if k := v.sum.Knee; k != nil {
 			p.Knees = append(p.Knees, pageKnee{i, v.label, count(k.Rows), sentence(k.Why)})
 		}

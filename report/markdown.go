@@ -18,20 +18,18 @@ func Markdown(w io.Writer, recs []result.Record) error {
 	}
 	out := bufio.NewWriter(w)
 	fmt.Fprint(out, "# Insert rate as the table grows\n\n")
-	for i := range vs {
-		fmt.Fprintf(out, "%s\n\n", markdownText(sentence(vs[i].verdict())))
+	for _, line := range verdicts(vs) {
+		fmt.Fprintf(out, "%s\n\n", markdownText(sentence(line)))
 	}
 	for _, line := range ratios(vs) {
 		fmt.Fprintf(out, "**%s**\n\n", markdownText(sentence(line)))
 	}
-	for i := range vs {
-		for _, p := range vs[i].problems() {
-			strong := ""
-			if p.serious {
-				strong = "**"
-			}
-			fmt.Fprintf(out, "- %s%s: %s%s\n", strong, markdownText(vs[i].label), markdownText(p.text), strong)
+	for _, p := range allProblems(vs) {
+		strong := ""
+		if p.serious {
+			strong = "**"
 		}
+		fmt.Fprintf(out, "- %s%s: %s%s\n", strong, markdownText(p.label), markdownText(p.text), strong)
 	}
 	fmt.Fprintln(out)
 	header := []string{""}

@@ -252,7 +252,8 @@ func (v *view) marks(d *runData) {
 	for _, s := range longest(v.stalled, maxStalls) {
 		d.Stalls = append(d.Stalls, stallData{v.markAt(s.From), v.markAt(s.To), s.Seconds(), oneLine(s.Why)})
 	}
-	if k := v.sum.Knee; k != nil {
+	// Of repeats one line is enough: their knees lie next to each other.
+	if k := v.sum.Knee; k != nil && !v.minor {
 		at := v.curve.TimeAt(float64(k.Rows))
 		if math.IsNaN(at) {
 			at = v.sum.Seconds

@@ -234,6 +234,9 @@ func (p *picture) line(pl *plot.Plot, i int) error {
 
 func (p *picture) lineStyle(i int) draw.LineStyle {
 	s := draw.LineStyle{Color: rgb(p.styles[i].light), Width: px(3)}
+	if p.vs[i].minor {
+		s.Width = px(1)
+	}
 	for _, d := range p.styles[i].dash {
 		s.Dashes = append(s.Dashes, px(1.6*d))
 	}
@@ -258,8 +261,8 @@ func (p *picture) heading(dc draw.Canvas) {
 		scale = ", logarithmic"
 	}
 	dc.FillText(textStyle(14, mutedColour, false), vg.Point{X: left, Y: top - px(116)}, "rows inserted per second (rows/s)"+scale)
-	for i := range p.vs {
-		name := p.vs[i].label
+	for _, i := range leaders(p.vs) {
+		name := p.vs[i].bundleLabel()
 		if x+px(50)+style.Width(name) > dc.Max.X {
 			break
 		}
@@ -313,7 +316,7 @@ func (p *picture) knees(data draw.Canvas, pl *plot.Plot) {
 	tx, ty := pl.Transforms(&data)
 	for i := range p.vs {
 		v := &p.vs[i]
-		if v.sum.Knee == nil {
+		if v.sum.Knee == nil || v.minor {
 			continue
 		}
 		at := float64(v.sum.Knee.Rows)
@@ -360,7 +363,7 @@ func (p *picture) ends(data draw.Canvas, pl *plot.Plot) {
 	var labels []label
 	for i := range p.vs {
 		pts := p.vs[i].course()
-		if len(pts) == 0 {
+		if len(pts) == 0 || p.vs[i].minor {
 			continue
 		}
 		last := pts[len(pts)-1]

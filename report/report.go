@@ -73,6 +73,11 @@ type view struct {
 	stalled []result.Stall
 	// label tells the run apart from the others of the same report.
 	label string
+	// repeats are the runs of the same configuration, by their places in the
+	// report; nil where there is one. minor tells that another of them, the one
+	// of median rate, stands for all where one must.
+	repeats []int
+	minor   bool
 }
 
 func views(recs []result.Record) ([]view, error) {
@@ -85,6 +90,7 @@ func views(recs []result.Record) ([]view, error) {
 		r := &recs[i]
 		out[i] = view{rec: r, sum: r.Summary(), curve: r.Curve(), loop: r.OpenLoop(), stalled: r.Stalls(), label: names[i]}
 	}
+	bundles(out, recs)
 	return out, nil
 }
 
@@ -94,6 +100,12 @@ func labels(recs []result.Record) []string {
 	number := 0
 	for _, name := range []func(r *result.Record) string{
 		func(r *result.Record) string { return r.Run.Layout },
+		func(r *result.Record) string {
+			if r.Run.Repeat == 0 {
+				return ""
+			}
+			return strings.TrimSpace(fmt.Sprintf("%s %s #%d", r.Run.Side, r.Run.Layout, r.Run.Repeat))
+		},
 		func(r *result.Record) string { return r.Run.Name },
 		func(r *result.Record) string { return r.Run.Layout + " (" + filepath.Base(r.Source) + ")" },
 		func(r *result.Record) string { return r.Run.Name + " (" + filepath.Base(r.Source) + ")" },

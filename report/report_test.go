@@ -236,8 +236,11 @@ func TestCompareAtEqualRows(t *testing.T) {
 	if b := p.Interval; b == nil || math.Abs(b.Low-0.8) > 1e-9 || math.Abs(b.High-0.8) > 1e-9 {
 		t.Errorf("interval %+v of two steady runs", b)
 	}
-	if slowest, r := c.Slowest(); slowest == nil || math.Abs(r-0.8) > 1e-9 {
-		t.Errorf("the slowest ratio is %v", r)
+	if shown, _ := c.Regressions(0.19); p.Verdict != report.Slower || len(shown) != 1 {
+		t.Errorf("%s, %d regressions beyond 19%%", p.Verdict, len(shown))
+	}
+	if shown, untold := c.Regressions(0.21); len(shown)+len(untold) != 0 {
+		t.Errorf("%d regressions beyond 21%%, %d untold", len(shown), len(untold))
 	}
 	if len(p.Flags) != 0 {
 		t.Errorf("flags of equal runs: %+v", p.Flags)
@@ -330,8 +333,8 @@ func TestCompareTextOfOppositeEnds(t *testing.T) {
 	if !strings.Contains(text.String(), "one of the two inserted no rows") {
 		t.Errorf("%s", text.String())
 	}
-	if p, _ := c.Slowest(); p != nil {
-		t.Errorf("a slowest pair without rates: %+v", p)
+	if shown, untold := c.Regressions(0); len(shown) != 0 || len(untold) != 1 {
+		t.Errorf("without rates %d regressions are shown and %d can't be told, want 0 and 1", len(shown), len(untold))
 	}
 }
 

@@ -46,6 +46,9 @@ func styles(vs []view) []style {
 	first := map[string]int{"rolling": rollingColour, "plain": plainColour}
 	var rest []int
 	for i := range vs {
+		if r := vs[i].repeats; r != nil && r[0] != i {
+			continue // takes the style of the first of them, below
+		}
 		if colour, ok := first[vs[i].rec.Run.Layout]; ok && !used[colour] {
 			pick(i, colour)
 			continue
@@ -58,6 +61,11 @@ func styles(vs []view) []style {
 			next++
 		}
 		pick(i, next)
+	}
+	for i := range vs {
+		if r := vs[i].repeats; r != nil {
+			out[i] = out[r[0]]
+		}
 	}
 	return out
 }

@@ -23,29 +23,31 @@ func Text(w io.Writer, recs []result.Record) error {
 		return err
 	}
 	out := bufio.NewWriter(w)
-	for i := range vs {
-		wrapped(out, "", "  ", sentence(vs[i].verdict()))
+	for _, line := range verdicts(vs) {
+		wrapped(out, "", "  ", sentence(line))
 	}
 	for _, line := range ratios(vs) {
 		wrapped(out, "", "  ", sentence(line))
 	}
-	for i := range vs {
-		for _, p := range vs[i].problems() {
-			mark := "! "
-			if p.serious {
-				mark = "!! "
-			}
-			if len(vs) > 1 {
-				mark += vs[i].label + ": "
-			}
-			wrapped(out, mark, "   ", p.text)
+	for _, p := range allProblems(vs) {
+		mark := "! "
+		if p.serious {
+			mark = "!! "
 		}
+		if len(vs) > 1 {
+			mark += p.label + ": "
+		}
+		wrapped(out, mark, "   ", p.text)
 	}
+	writeRepeats(out, vs)
 	shared := sharedFacts(vs)
-	for i := range vs {
+	for _, i := range leaders(vs) {
 		title := vs[i].rec.Run.Name
 		if title == "" {
 			title = vs[i].label
+		}
+		if n := len(vs[i].repeats); n > 0 {
+			title += fmt.Sprintf(", the median of %d", n)
 		}
 		writeFacts(out, title, slices.DeleteFunc(vs[i].facts(), func(f fact) bool { return slices.Contains(shared, f) }))
 	}

@@ -58,16 +58,22 @@ func (v *view) verdict() string {
 
 // ratios states, for each rolling run, the ratio of its last rate to that of
 // the plain run beside it: the same engine and preset, from the same file
-// where there is one.
+// where there is one. Repeats are taken together.
 func ratios(vs []view) []string {
 	var out []string
 	for i := range vs {
 		r := &vs[i]
-		if r.rec.Run.Layout != "rolling" || r.sum.Rate.Last <= 0 {
+		if r.rec.Run.Layout != "rolling" || r.sum.Rate.Last <= 0 || r.minor {
 			continue
 		}
 		p := plainBeside(vs, r)
 		if p == nil || p.sum.Rate.Last <= 0 {
+			continue
+		}
+		if r.repeats != nil && p.repeats != nil {
+			if line := ratioOfRepeats(vs, p, r); line != "" {
+				out = append(out, line)
+			}
 			continue
 		}
 		line := fmt.Sprintf("%s ends at %s the rate of %s: %s against %s in the last tenth",
@@ -84,7 +90,7 @@ func plainBeside(vs []view, r *view) *view {
 	var found *view
 	for i := range vs {
 		p := &vs[i]
-		if p.rec.Run.Layout != "plain" || p.rec.Run.Engine != r.rec.Run.Engine || p.rec.Run.Preset != r.rec.Run.Preset {
+		if p.minor || p.rec.Run.Layout != "plain" || p.rec.Run.Side != r.rec.Run.Side || p.rec.Run.Engine != r.rec.Run.Engine || p.rec.Run.Preset != r.rec.Run.Preset {
 			continue
 		}
 		if p.rec.Source == r.rec.Source {

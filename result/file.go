@@ -19,7 +19,8 @@ type Writer struct {
 }
 
 // NewWriter returns a Writer to w. Each line is one Write to it, so that a
-// file never holds half a line unless the machine itself goes down.
+// file never holds half a line unless the machine itself goes down: what a full
+// disk took of one is removed again.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
 // Run writes a header. It fills in Type and Format.
@@ -54,10 +55,30 @@ func (w *Writer) line(v any) error {
 	if err := json.NewEncoder(&w.buf).Encode(v); err != nil {
 		return fmt.Errorf("write record: %w", err)
 	}
-	if _, err := w.w.Write(w.buf.Bytes()); err != nil {
-		return fmt.Errorf("write record: %w", err)
+	n, err := w.w.Write(w.buf.Bytes())
+	if err == nil {
+		return nil
 	}
-	return nil
+	if n > 0 {
+		w.takeBack(n)
+	}
+	return fmt.Errorf("write record: %w", err)
+}
+
+// takeBack removes the n bytes of a line that a full disk took, so that a line
+// for which there is room later doesn't go on in the middle of this one.
+func (w *Writer) takeBack(n int) {
+	f, ok := w.w.(interface {
+		io.Seeker
+		Truncate(size int64) error
+	})
+	if !ok {
+		return
+	}
+	// It fails for pipes and devices, where nothing can be done.
+	if at, err := f.Seek(int64(-n), io.SeekCurrent); err == nil {
+		_ = f.Truncate(at)
+	}
 }
 
 // maxLine bounds a line of a record: 64 MiB is a thousand times the largest

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -227,4 +229,46 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A tightFile is a file on a disk with room for so many bytes.
+type tightFile struct {
+	*os.File
+	room int
+}
+
+func (f *tightFile) Write(p []byte) (int, error) {
+	n, err := f.File.Write(p[:min(len(p), f.room)])
+	f.room -= n
+	if err == nil && n < len(p) {
+		err = errors.New("no space left on device")
+	}
+	return n, err
+}
+
+// TestFullDisk: what a full disk takes of a line is removed, so that the end of
+// the run, which fits, leaves a readable record.
+func TestFullDisk(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run.jsonl")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk := &tightFile{f, 1 << 20}
+	w, r := NewWriter(disk), full(t)
+	if err := errors.Join(w.Run(r.Run), w.Interval(r.Intervals[0])); err != nil {
+		t.Fatal(err)
+	}
+	disk.room = 100
+	if err := w.Interval(r.Intervals[1]); err == nil || !strings.Contains(err.Error(), "no space left") {
+		t.Fatalf("error %v", err)
+	}
+	disk.room = 1 << 20
+	if err := errors.Join(w.End(*r.End), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	recs, err := ReadFile(path)
+	if err != nil || len(recs) != 1 || len(recs[0].Intervals) != 1 || recs[0].End == nil || len(recs[0].Warnings) > 0 {
+		t.Errorf("records %+v, %v", recs, err)
+	}
 }

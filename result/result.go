@@ -33,7 +33,12 @@ type Run struct {
 	Workload string `json:"workload"`
 	Preset   string `json:"preset"`
 	Layout   string `json:"layout"` // "plain" or "rolling"
-	Seed     uint64 `json:"seed"`
+	// Repeat counts the runs of one configuration that were made in turn with
+	// others, from 1; 0 where nothing was repeated. Side is "A" or "B" where
+	// they were made to be compared with each other.
+	Repeat int    `json:"repeat,omitempty"`
+	Side   string `json:"side,omitempty"`
+	Seed   uint64 `json:"seed"`
 	// Rows is the number of rows asked for; 0 when only time limits the run.
 	Rows           int64   `json:"rows"`
 	MaxTimeSeconds float64 `json:"max_time_seconds,omitempty"`

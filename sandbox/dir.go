@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -31,7 +32,7 @@ const (
 // directory, in the order in which they are removed: what proves that the
 // directory is a sandbox goes last.
 var ourFiles = []string{
-	dataName, dataName + ".new", tmpName, socketName, socketName + ".lock", pidFile, logFile, initFile, settingsFile,
+	dataName, dataName + ".new", tmpName, socketName, socketName + ".lock", pidFile, logFile, initFile,
 	passwordFile, stateFile + ".new", stateFile, lockFile,
 }
 
@@ -324,7 +325,9 @@ func removeSandbox(dir, socketDir string) error {
 	if socketDir != "" {
 		errs = append(errs, removeSocketDir(socketDir))
 	}
-	for _, name := range ourFiles {
+	sockets, err := postgresSockets(dir)
+	errs = append(errs, err, removeSharedMemory(filepath.Join(dir, dataName)))
+	for _, name := range slices.Concat(sockets, ourFiles) {
 		// The lock goes only when all else is gone, so that a removal that
 		// was interrupted is taken up by the next sweep.
 		if name == lockFile && errors.Join(errs...) != nil {
@@ -348,8 +351,8 @@ var socketDirName = regexp.MustCompile(`^rowmill-[0-9a-f]{16}$`)
 // socketPlace returns where the socket of a sandbox goes: into its directory,
 // or, where that path would be too long, into a directory of its own, not yet
 // made, in a temporary directory.
-func socketPlace(dir, id string) (socket, socketDir string, err error) {
-	if socket = filepath.Join(dir, socketName); len(socket) <= maxSocketPath {
+func socketPlace(dir, id, name string) (socket, socketDir string, err error) {
+	if socket = filepath.Join(dir, name); len(socket) <= maxSocketPath {
 		return socket, "", nil
 	}
 	for _, tmp := range []string{os.Getenv("XDG_RUNTIME_DIR"), os.TempDir(), "/tmp"} {
@@ -360,7 +363,7 @@ func socketPlace(dir, id string) (socket, socketDir string, err error) {
 		if fi, err := os.Stat(tmp); err != nil || !fi.IsDir() {
 			continue
 		}
-		if socket = filepath.Join(socketDir, socketName); len(socket) <= maxSocketPath {
+		if socket = filepath.Join(socketDir, name); len(socket) <= maxSocketPath {
 			return socket, socketDir, nil
 		}
 	}
@@ -376,7 +379,11 @@ func removeSocketDir(dir string) error {
 		}
 		return err
 	}
-	for _, name := range []string{socketName, socketName + ".lock"} {
+	sockets, err := postgresSockets(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range append(sockets, socketName, socketName+".lock") {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

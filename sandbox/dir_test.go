@@ -190,7 +190,7 @@ func TestSocketPlace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("TMPDIR", test.tmp)
-			socket, dir, err := socketPlace(test.dir, "0123456789abcdef")
+			socket, dir, err := socketPlace(test.dir, "0123456789abcdef", socketName)
 			if err != nil {
 				t.Fatal(err)
 			}

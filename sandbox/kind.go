@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // A kind is what one make of server needs that others don't. Adding one is a
@@ -47,6 +48,42 @@ type kind struct {
 	explain func(log string) error
 	// client is the command line of the interactive client.
 	client func(socket string) string
+
+	// The rest may be left out.
+
+	// account is whom the server and its tools run as; nil is the caller.
+	account func() (*account, error)
+	// children tells that the server is several processes, of which the others
+	// can outlive the first by a moment. Their working directory is the data
+	// directory.
+	children bool
+	// stopSignal asks the server to end; 0 is SIGTERM.
+	stopSignal syscall.Signal
+	// socketName is the name that its socket must have.
+	socketName string
+	// socketQuery is the option of its targets that names the socket.
+	socketQuery func(socket string) string
+}
+
+func (k *kind) serverAccount() (*account, error) {
+	if k.account == nil {
+		return nil, nil
+	}
+	return k.account()
+}
+
+func (k *kind) socketFile() string {
+	if k.socketName == "" {
+		return socketName
+	}
+	return k.socketName
+}
+
+func (k *kind) signal() syscall.Signal {
+	if k.stopSignal == 0 {
+		return syscall.SIGTERM
+	}
+	return k.stopSignal
 }
 
 // binaries are the programs of an installed server.
@@ -72,7 +109,7 @@ type launch struct {
 
 // kinds returns the makes of servers, the default first.
 func kinds() []*kind {
-	return []*kind{mariadb()}
+	return []*kind{mariadb(), mysql(), postgres()}
 }
 
 // Kinds returns the makes of server that there are, the default first.

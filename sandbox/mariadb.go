@@ -1,16 +1,8 @@
 package sandbox
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"fmt"
-	"io"
-	"maps"
-	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,25 +10,6 @@ import (
 
 // mariadb is MariaDB 10.4 and later, tested with 10.11.
 func mariadb() *kind {
-	const inside = "the sandbox chooses it"
-	reserved := map[string]string{
-		"innodb_buffer_pool_size":         "use memory=",
-		"innodb_buffer_pool_chunk_size":   "use memory=",
-		"rocksdb_block_cache_size":        "use memory=",
-		"innodb_log_file_size":            "use redo=",
-		"innodb_flush_log_at_trx_commit":  "use durability=",
-		"rocksdb_flush_log_at_trx_commit": "use durability=",
-		"default_storage_engine":          "use engine=",
-		"port":                            "use port=auto",
-	}
-	for _, name := range []string{
-		"datadir", "socket", "pid_file", "user", "tmpdir", "init_file", "skip_networking", "bind_address",
-		"skip_grant_tables", "no_defaults", "defaults_file", "defaults_extra_file", "bootstrap", "chroot",
-		"innodb_data_home_dir", "innodb_log_group_home_dir", "innodb_undo_directory", "innodb_tmpdir",
-		"aria_log_dir_path", "rocksdb_datadir", "rocksdb_wal_dir", "rocksdb_tmpdir", "log_error", "secure_file_priv",
-	} {
-		reserved[name] = inside
-	}
 	return &kind{
 		name:     "mariadb",
 		scheme:   "mariadb",
@@ -45,7 +18,7 @@ func mariadb() *kind {
 		// and less than 4 MiB of redo log.
 		minMemory:  6 << 20,
 		minRedo:    4 << 20,
-		reserved:   reserved,
+		reserved:   reservedMySQL(),
 		programs:   []string{"mariadbd", "mysqld"},
 		find:       findMariaDB,
 		install:    installMariaDB,
@@ -72,16 +45,11 @@ func findMariaDB(ctx context.Context) (binaries, error) {
 	if err != nil {
 		return binaries{}, fmt.Errorf("%w; %s", err, installHint)
 	}
-	out, err := exec.CommandContext(ctx, server, "--no-defaults", "--version").Output()
+	version, _, err := versionMySQL(ctx, server)
 	if err != nil {
-		return binaries{}, fmt.Errorf("ask %s for its version: %w", server, err)
+		return binaries{}, err
 	}
-	_, version, ok := strings.Cut(string(out), " Ver ")
-	fields := strings.Fields(version)
-	if !ok || len(fields) == 0 {
-		return binaries{}, fmt.Errorf("ask %s for its version: unexpected answer %q", server, out)
-	}
-	return binaries{server: server, installer: installer, version: fields[0]}, nil
+	return binaries{server: server, installer: installer, version: version}, nil
 }
 
 // installMariaDB creates the system tables. Accounts are left for the socket
@@ -103,20 +71,6 @@ func installMariaDB(ctx context.Context, bin binaries, dir string) error {
 	return nil
 }
 
-// userArg is what the server needs to run as root, which it refuses otherwise.
-func userArg() []string {
-	if os.Geteuid() == 0 {
-		return []string{"--user=root"}
-	}
-	return nil
-}
-
-// Files that the server reads and writes as it starts, in the sandbox.
-const (
-	initFile     = "init.sql"
-	settingsFile = "settings.tsv"
-)
-
 // reported are the variables whose effective values are recorded.
 var reported = []string{
 	"version", "version_comment", "innodb_buffer_pool_size", "innodb_log_file_size", "innodb_flush_log_at_trx_commit",
@@ -126,59 +80,16 @@ var reported = []string{
 	"rocksdb_use_direct_io_for_flush_and_compaction",
 }
 
-// prepareMariaDB writes the statements that the server executes before it
-// accepts connections. Each must be one line.
 func prepareMariaDB(l *launch) error {
-	names := slices.Concat(reported, slices.Collect(maps.Keys(l.Set)))
-	slices.Sort(names)
-	var in []string
-	for _, name := range slices.Compact(names) {
-		in = append(in, sqlString(name))
-	}
-	out := filepath.Join(l.dir, settingsFile)
-	if err := os.Remove(out); err != nil && !os.IsNotExist(err) {
-		return err
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "CREATE DATABASE IF NOT EXISTS %s;\n", Database)
+	var account string
 	if l.port != 0 {
-		account := sqlString(User) + "@'127.0.0.1'"
-		fmt.Fprintf(&b, "CREATE OR REPLACE USER %s IDENTIFIED BY %s;\n", account, sqlString(l.password))
-		fmt.Fprintf(&b, "GRANT ALL ON *.* TO %s WITH GRANT OPTION;\n", account)
+		account = fmt.Sprintf("CREATE OR REPLACE USER %s IDENTIFIED BY %s;\n", portAccount, sqlString(l.password))
 	}
-	fmt.Fprintf(&b, "SELECT LOWER(VARIABLE_NAME), VARIABLE_VALUE FROM information_schema.GLOBAL_VARIABLES "+
-		"WHERE VARIABLE_NAME IN (%s) INTO OUTFILE %s;\n", strings.Join(in, ", "), sqlString(out))
-	return os.WriteFile(filepath.Join(l.dir, initFile), []byte(b.String()), 0o600)
+	return writeInitFile(l, account, "information_schema.GLOBAL_VARIABLES", reported)
 }
 
 func argsMariaDB(l *launch) []string {
-	flush := map[string]string{Full: "1", Relaxed: "2", None: "0"}[l.Durability]
-	args := []string{"--no-defaults", "--datadir=" + l.dataDir}
-	args = append(args, userArg()...)
-	args = append(args,
-		"--socket="+l.socket,
-		"--pid-file="+filepath.Join(l.dir, "pid"),
-		"--tmpdir="+l.tmpDir,
-		"--init-file="+filepath.Join(l.dir, initFile),
-		"--skip-name-resolve",
-		"--skip-log-bin",
-		"--local-infile=1",
-		"--performance-schema=OFF",
-		"--max-connections=1000",
-		"--character-set-server=utf8mb4",
-		"--default-time-zone=+00:00",
-		"--innodb-flush-method=O_DIRECT",
-		"--innodb-log-file-size="+strconv.FormatInt(l.Redo, 10),
-		"--innodb-flush-log-at-trx-commit="+flush,
-		// A kept server starts as cold as a new one.
-		"--innodb-buffer-pool-dump-at-shutdown=OFF",
-		"--innodb-buffer-pool-load-at-startup=OFF",
-	)
-	if l.port == 0 {
-		args = append(args, "--skip-networking")
-	} else {
-		args = append(args, "--bind-address=127.0.0.1", "--port="+strconv.Itoa(l.port))
-	}
+	args := append(argsCommon(l), "--innodb-log-file-size="+strconv.FormatInt(l.Redo, 10))
 	pool := l.Memory
 	if l.Storage == RocksDB {
 		// InnoDB then only holds the server's own tables.
@@ -187,7 +98,7 @@ func argsMariaDB(l *launch) []string {
 			"--plugin-load-add=ha_rocksdb",
 			"--default-storage-engine=rocksdb",
 			"--rocksdb-block-cache-size="+strconv.FormatInt(l.Memory, 10),
-			"--rocksdb-flush-log-at-trx-commit="+flush,
+			"--rocksdb-flush-log-at-trx-commit="+flushAtCommit[l.Durability],
 			// As O_DIRECT for InnoDB: otherwise the kernel's page cache holds
 			// what the block cache does not, and memory is no limit.
 			"--rocksdb-use-direct-reads=ON",
@@ -203,29 +114,14 @@ func argsMariaDB(l *launch) []string {
 	args = append(args,
 		"--innodb-buffer-pool-size="+strconv.FormatInt(pool, 10),
 		"--loose-innodb-buffer-pool-chunk-size="+strconv.FormatInt(gcd(pool, 128<<20), 10))
-	for _, name := range slices.Sorted(maps.Keys(l.Set)) {
-		args = append(args, "--"+name+"="+l.Set[name])
-	}
-	return args
-}
-
-func gcd(a, b int64) int64 {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
+	return append(args, argsSet(l)...)
 }
 
 // settingsMariaDB reads what the server wrote before it accepted connections.
 func settingsMariaDB(l *launch) (map[string]string, error) {
-	data, err := os.ReadFile(filepath.Join(l.dir, settingsFile))
+	settings, err := readSettings(l)
 	if err != nil {
-		return nil, fmt.Errorf("read the server's settings: %w", err)
-	}
-	settings := map[string]string{}
-	for line := range strings.Lines(string(data)) {
-		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
-		settings[name] = value
+		return nil, err
 	}
 	variable := "innodb_buffer_pool_size"
 	if l.Storage == RocksDB {
@@ -242,45 +138,4 @@ func explainMariaDB(log string) error {
 		return fmt.Errorf("the RocksDB plugin is %w; install it, on Debian and Ubuntu with: apt install mariadb-plugin-rocksdb", ErrNotInstalled)
 	}
 	return nil
-}
-
-// greetMySQL reads the packet with which a server of the MySQL protocol greets
-// a client: 3 bytes of length, a sequence number, the protocol's version 10, and
-// the server's version, ended by a zero byte.
-// See https://mariadb.com/kb/en/connection/#initial-handshake-packet.
-func greetMySQL(ctx context.Context, socket string) (string, error) {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unix", socket)
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	header := make([]byte, 4)
-	if _, err := io.ReadFull(conn, header); err != nil {
-		return "", err
-	}
-	size := binary.LittleEndian.Uint32(append(header[:3:3], 0))
-	// A greeting is about 100 bytes.
-	if size == 0 || size > 4096 {
-		return "", fmt.Errorf("greeting of %d bytes", size)
-	}
-	packet := make([]byte, size)
-	if _, err := io.ReadFull(conn, packet); err != nil {
-		return "", err
-	}
-	if packet[0] != 10 {
-		return "", fmt.Errorf("the server refuses the connection: %q", packet)
-	}
-	version, _, ok := bytes.Cut(packet[1:], []byte{0})
-	if !ok {
-		return "", fmt.Errorf("greeting without a version: %q", packet)
-	}
-	// MariaDB puts this in front of its version for old replicas.
-	return strings.TrimPrefix(string(version), "5.5.5-"), nil
-}
-
-// sqlString writes a string constant.
-func sqlString(s string) string {
-	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `''`, "\n", `\n`, "\r", `\r`, "\x00", `\0`).Replace(s) + "'"
 }

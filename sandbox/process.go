@@ -17,15 +17,24 @@ import (
 // A process is a server's process that this one has started.
 type process struct {
 	cmd  *exec.Cmd
+	ask  os.Signal     // that asks it to end
 	done chan struct{} // closed once it has ended and err is set
 	err  error
+	// endOthers ends what the server's other processes leave running when the
+	// first is gone; nil where there are none.
+	endOthers func() error
 }
 
 // startProcess starts cmd. Unless it is detached, the kernel kills it when this
 // process ends, in whatever way. A detached one is a session of its own.
-func startProcess(cmd *exec.Cmd, detached bool) (*process, error) {
+func startProcess(cmd *exec.Cmd, k *kind, detached bool) (*process, error) {
+	as, err := k.serverAccount()
+	if err != nil {
+		return nil, err
+	}
 	cmd.SysProcAttr = serverAttr(detached)
-	p := &process{cmd: cmd, done: make(chan struct{})}
+	as.apply(cmd)
+	p := &process{cmd: cmd, ask: k.signal(), done: make(chan struct{})}
 	started := make(chan error)
 	go func() {
 		if !detached {
@@ -54,11 +63,12 @@ func startProcess(cmd *exec.Cmd, detached bool) (*process, error) {
 // done, and waits until it has ended. It reports whether it had to kill.
 func (p *process) stop(ctx context.Context, grace time.Duration) (killed bool) {
 	// Signal fails only where the process has ended already.
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	_ = p.cmd.Process.Signal(p.ask)
 	t := time.NewTimer(grace)
 	defer t.Stop()
 	select {
 	case <-p.done:
+		p.ended()
 		return false
 	case <-ctx.Done():
 	case <-t.C:
@@ -71,6 +81,15 @@ func (p *process) stop(ctx context.Context, grace time.Duration) (killed bool) {
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.done
+	p.ended()
+}
+
+// ended ends the server's other processes. What could not be ended shows when
+// its files are removed.
+func (p *process) ended() {
+	if p.endOthers != nil {
+		_ = p.endOthers()
+	}
 }
 
 // commandInGroup is a command that is killed with all its children when ctx is
@@ -101,6 +120,10 @@ func serverEnv() []string {
 // endServers ends the processes that are provably the server of the sandbox dir
 // with state s: asks them to end, and kills them when grace has passed.
 func endServers(ctx context.Context, dir string, s state, grace time.Duration) error {
+	k, err := kindOf(s.Kind)
+	if err != nil {
+		return err
+	}
 	deadline := time.Now().Add(grace)
 	sent := map[int]syscall.Signal{}
 	for {
@@ -108,7 +131,7 @@ func endServers(ctx context.Context, dir string, s state, grace time.Duration) e
 		if err != nil || len(pids) == 0 {
 			return err
 		}
-		sig := syscall.SIGTERM
+		sig := k.signal()
 		if time.Now().After(deadline) || ctx.Err() != nil {
 			sig = syscall.SIGKILL
 		}
@@ -174,6 +197,17 @@ func matches(argv []string, dir string, s state) bool {
 		}
 	}
 	return false
+}
+
+// lives reports whether a process, by its working directory and its program, is
+// one of the several of the server of the sandbox dir. They have command lines
+// of their own, which don't name the data directory.
+func lives(workingDir, program, dir string, s state) bool {
+	k, err := kindOf(s.Kind)
+	// What was removed while it runs has this suffix.
+	const removed = " (deleted)"
+	return err == nil && k.children && slices.Contains(k.programs, filepath.Base(strings.TrimSuffix(program, removed))) &&
+		strings.TrimSuffix(workingDir, removed) == filepath.Join(dir, dataName)
 }
 
 // tailSize is how much of a log is read for an error, in bytes; tailLines is how

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // inheritLock tells whether a server that ends with its owner holds the lock
@@ -23,6 +25,11 @@ func serverAttr(detached bool) *syscall.SysProcAttr {
 	}
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
+
+// passDirectories lets a program that does not run as root pass, and write to,
+// directories that are root's. Unlike most rights, containers leave root this
+// one (CAP_DAC_OVERRIDE).
+func passDirectories(attr *syscall.SysProcAttr) { attr.AmbientCaps = []uintptr{unix.CAP_DAC_OVERRIDE} }
 
 // serversOf returns the processes that are provably servers of a sandbox.
 func serversOf(dir string, s state) ([]int, error) {
@@ -60,14 +67,39 @@ func isServerOf(pid int, dir string, s state) (bool, error) {
 	if err != nil {
 		return false, ended(err)
 	}
-	if st, ok := fi.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() {
+	if st, ok := fi.Sys().(*syscall.Stat_t); !ok || !runsServers(st.Uid, s) {
 		return false, nil
 	}
 	data, err := os.ReadFile(path + "/cmdline")
 	if err != nil {
 		return false, ended(err)
 	}
-	return matches(strings.Split(strings.TrimSuffix(string(data), "\x00"), "\x00"), dir, s), nil
+	if matches(strings.Split(strings.TrimSuffix(string(data), "\x00"), "\x00"), dir, s) {
+		return true, nil
+	}
+	workingDir, err := os.Readlink(path + "/cwd")
+	if err != nil {
+		return false, ended(err)
+	}
+	// Not a shell in that directory: what runs is the server's program.
+	program, err := os.Readlink(path + "/exe")
+	if err != nil {
+		return false, ended(err)
+	}
+	return lives(workingDir, program, dir, s), nil
+}
+
+// runsServers reports whether the servers of a sandbox run as a user.
+func runsServers(uid uint32, s state) bool {
+	if int(uid) == os.Geteuid() {
+		return true
+	}
+	k, err := kindOf(s.Kind)
+	if err != nil {
+		return false
+	}
+	as, err := k.serverAccount()
+	return err == nil && as != nil && as.uid == uid
 }
 
 // ended drops the errors that a process gives which ends while one looks at it.

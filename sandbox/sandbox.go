@@ -69,6 +69,7 @@ const (
 const (
 	InnoDB  = "innodb"
 	RocksDB = "rocksdb"
+	Heap    = "heap" // PostgreSQL's own
 )
 
 // PortAuto is the Options.Port that asks for a free port of 127.0.0.1.
@@ -84,14 +85,15 @@ const (
 // Options say what server to start. The zero value is a MariaDB server with
 // the documented defaults.
 type Options struct {
-	// Kind is the make of server: "mariadb", the default.
+	// Kind is the make of server: one of Kinds; "mariadb" is the default.
 	Kind string
 	// Memory is the cache of table and index pages, in bytes: InnoDB's buffer
-	// pool, or RocksDB's block cache (RocksDB's write buffers, 64 MiB each,
-	// come on top). 0 is DefaultMemory.
+	// pool, RocksDB's block cache (RocksDB's write buffers, 64 MiB each, come
+	// on top), or PostgreSQL's shared_buffers (beside which the kernel caches
+	// its files, without a limit). 0 is DefaultMemory.
 	Memory int64
 	// Redo is the size of InnoDB's redo log, in bytes, which the server
-	// allocates on disk. 0 is DefaultRedo.
+	// allocates on disk, or PostgreSQL's max_wal_size. 0 is DefaultRedo.
 	Redo int64
 	// Durability is Full (the default), Relaxed or None.
 	Durability string
@@ -165,7 +167,7 @@ func (o Options) Validate() error {
 		if !variableName.MatchString(name) {
 			return fmt.Errorf("server variable %q: a name is letters, digits and _, in lower case", name)
 		}
-		if instead, ok := k.reserved[name]; ok {
+		if instead, ok := k.reserved[plainName(name)]; ok {
 			return fmt.Errorf("server variable %s can't be set in a sandbox: %s", name, instead)
 		}
 		if strings.ContainsAny(o.Set[name], "\x00\r\n") {
@@ -178,6 +180,17 @@ func (o Options) Validate() error {
 		}
 	}
 	return nil
+}
+
+// plainName returns what MariaDB's and MySQL's servers take a variable's name for:
+// these may stand before any.
+func plainName(name string) string {
+	for _, prefix := range []string{"loose_", "enable_", "disable_", "maximum_"} {
+		if rest, ok := strings.CutPrefix(name, prefix); ok {
+			return plainName(rest)
+		}
+	}
+	return name
 }
 
 // oneOf returns an error that lists what is allowed, unless value is in it.

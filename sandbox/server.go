@@ -49,11 +49,14 @@ type Info struct {
 
 // Target is the server as a target of rowmill, through its socket.
 func (i Info) Target() string {
-	scheme := i.Kind
+	scheme, query := i.Kind, "socket="+escape(i.Socket)
 	if k, err := kindOf(i.Kind); err == nil {
 		scheme = k.scheme
+		if k.socketQuery != nil {
+			query = k.socketQuery(i.Socket)
+		}
 	}
-	return fmt.Sprintf("%s://%s@localhost/%s?socket=%s", scheme, i.User, i.Database, escape(i.Socket))
+	return fmt.Sprintf("%s://%s@localhost/%s?%s", scheme, i.User, i.Database, query)
 }
 
 // TCPTarget is the server as a target through its port, or "" without one.

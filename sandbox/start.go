@@ -42,7 +42,7 @@ func start(ctx context.Context, o Options, name string, logf func(string, ...any
 		return nil, err
 	}
 	o.Root = root
-	p, err := takePlace(ctx, o, name, logf)
+	p, err := takePlace(ctx, k, o, name, logf)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (s *Server) abandon(ctx context.Context, p place) error {
 }
 
 // takePlace makes and locks the directory of a server, and its state.
-func takePlace(ctx context.Context, o Options, name string, logf func(string, ...any)) (place, error) {
+func takePlace(ctx context.Context, k *kind, o Options, name string, logf func(string, ...any)) (place, error) {
 	random := make([]byte, 8)
 	rand.Read(random) // Never fails.
 	id := hex.EncodeToString(random)
@@ -90,7 +90,7 @@ func takePlace(ctx context.Context, o Options, name string, logf func(string, ..
 	default:
 		p.dir = filepath.Join(o.Root, "sandbox-"+id)
 	}
-	if p.socket, p.socketDir, err = socketPlace(p.dir, id); err != nil {
+	if p.socket, p.socketDir, err = socketPlace(p.dir, id, k.socketFile()); err != nil {
 		return place{}, err
 	}
 	if err := p.claim(ctx, o.Root, logf); err != nil {
@@ -217,10 +217,14 @@ func (s *Server) launch(ctx context.Context, k *kind, bin binaries, p place, det
 	}
 	s.logf("starting %s %s with %s of memory in %s", k.name, bin.version, FormatSize(l.Memory), p.dir)
 	begin := time.Now()
-	if s.proc, err = startProcess(cmd, detached); err != nil {
+	if s.proc, err = startProcess(cmd, k, detached); err != nil {
 		return fmt.Errorf("run %s: %w", bin.server, err)
 	}
 	s.PID = cmd.Process.Pid
+	if k.children {
+		st := state{Kind: k.name, DataDir: s.DataDir}
+		s.proc.endOthers = func() error { return endServers(context.Background(), p.dir, st, 0) }
+	}
 	if s.Version, err = s.await(ctx, k); err != nil {
 		return err
 	}

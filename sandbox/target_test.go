@@ -23,6 +23,8 @@ func TestParseTarget(t *testing.T) {
 		{"sandbox:mariadb?keep=../a+b/c%20d%26", Options{Kind: "mariadb", Keep: "../a+b/c d&"}},
 		{"sandbox:mariadb?set=innodb_io_capacity=200,sql-mode=ANSI%2CTRADITIONAL&set=Init_connect=",
 			Options{Kind: "mariadb", Set: map[string]string{"innodb_io_capacity": "200", "sql_mode": "ANSI,TRADITIONAL", "init_connect": ""}}},
+		{"sandbox:mysql?memory=64MB&engine=innodb&redo=8MB",
+			Options{Kind: "mysql", Memory: 64 << 20, Storage: "innodb", Redo: 8 << 20}},
 		{"sandbox:mariadb?set=optimizer_switch=mrr=on",
 			Options{Kind: "mariadb", Set: map[string]string{"optimizer_switch": "mrr=on"}}},
 	} {
@@ -73,6 +75,13 @@ func TestParseTargetRefuses(t *testing.T) {
 		{"sandbox:mariadb?set=a=%0A", "control character"},
 		{"sandbox:mariadb?set=innodb-buffer-pool-size=1", "innodb_buffer_pool_size can't be set in a sandbox: use memory="},
 		{"sandbox:mariadb?set=datadir=/var/lib/mysql", "datadir can't be set in a sandbox"},
+		{"sandbox:mariadb?set=loose-datadir=/var/lib/mysql", "loose_datadir can't be set in a sandbox"},
+		{"sandbox:mysql?memory=4MB", "memory 4 MiB is too small: the server needs 5 MiB"},
+		{"sandbox:mysql?redo=7MB", "redo 7 MiB is too small: the server needs 8 MiB"},
+		{"sandbox:mysql?engine=rocksdb", `unknown engine "rocksdb": allowed are innodb`},
+		{"sandbox:mysql?set=innodb_redo_log_capacity=1", "innodb_redo_log_capacity can't be set in a sandbox: use redo="},
+		{"sandbox:mysql?set=innodb_log_file_size=1", "innodb_log_file_size can't be set in a sandbox: use redo="},
+		{"sandbox:mysql?set=loose_enable_mysqlx=1", "loose_enable_mysqlx can't be set in a sandbox"},
 	} {
 		t.Run(test.target, func(t *testing.T) {
 			o, err := ParseTarget(test.target)

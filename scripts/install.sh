@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs what rowmill's build, tests and comparisons need, and only what is
-# missing, with apt. Starts no service, and touches none that is there.
+# missing, with apt. MySQL comes from Maven Central, into the user's cache
+# directory. Starts no service, and touches none that is there.
 #
-#   scripts/install.sh WHAT...      WHAT: gcc mariadb rocksdb sysbench chromium
+#   scripts/install.sh WHAT...      WHAT: gcc mariadb rocksdb mysql postgres sysbench chromium
 set -euo pipefail
 
 say() { printf 'install: %s\n' "$*"; }
@@ -17,6 +18,8 @@ declare -A why=(
   [gcc]="a C compiler, for the embedded SQLite and for -race"
   [mariadb]="the MariaDB server, for private throw-away servers"
   [rocksdb]="MariaDB's RocksDB storage engine"
+  [mysql]="the MySQL 8.0 server, for private throw-away servers"
+  [postgres]="the PostgreSQL server, for private throw-away servers"
   [sysbench]="sysbench, to compare with"
   [chromium]="a browser, for the tests of the HTML report"
 )
@@ -24,6 +27,8 @@ declare -A packages=(
   [gcc]="gcc libc6-dev"
   [mariadb]="mariadb-server"
   [rocksdb]="mariadb-plugin-rocksdb"
+  [mysql]="" # what the fetched one lacks: see lacks_mysql
+  [postgres]="postgresql"
   [sysbench]="sysbench"
   [chromium]="chromium"
 )
@@ -33,17 +38,28 @@ has() {
     gcc) printf '#include <stdlib.h>\nint main(void) { return 0; }\n' | "${CC:-gcc}" -x c -S -o - - >/dev/null 2>&1 ;;
     mariadb) command -v mariadbd >/dev/null && command -v mariadb-install-db >/dev/null ;;
     rocksdb) compgen -G '/usr/lib*/mysql/plugin/ha_rocksdb.so' >/dev/null ;;
+    mysql) has_mysql ;;
+    postgres) command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null ;;
     sysbench) command -v sysbench >/dev/null ;;
     chromium) command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null ;;
   esac
 }
 
+# shellcheck source=scripts/mysql.sh
+. "$(dirname "${BASH_SOURCE[0]}")/mysql.sh"
+
 [ $# -gt 0 ] || fail "say what: ${!packages[*]}"
 missing=()
 wanted=()
 for what in "$@"; do
-  [ -n "${packages[$what]:-}" ] || fail "unknown: $what; known: ${!packages[*]}"
+  [ -n "${why[$what]:-}" ] || fail "unknown: $what; known: ${!packages[*]}"
   if ! has "$what"; then
+    if [ "$what" = mysql ]; then
+      say "mysql is missing (${why[mysql]})"
+      fetch_mysql
+      has mysql && continue
+      packages[mysql]=$(lacks_mysql)
+    fi
     missing+=("$what")
     read -ra names <<<"${packages[$what]}"
     wanted+=("${names[@]}")
@@ -62,7 +78,7 @@ fi
 # Debian starts a service as it installs it, unless this file says no. One that
 # is there already is the machine's own and stays as it is.
 policy=/usr/sbin/policy-rc.d
-new_server=
+new_services=()
 wrote_policy=
 restore() {
   if [ -n "$wrote_policy" ]; then
@@ -73,8 +89,9 @@ trap restore EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 case " ${missing[*]} " in
-  *" mariadb "* | *" rocksdb "*)
-    has mariadb || new_server=1
+  *" mariadb "* | *" rocksdb "* | *" postgres "*)
+    case " ${missing[*]} " in *" mariadb "* | *" rocksdb "*) has mariadb || new_services+=(mariadb) ;; esac
+    case " ${missing[*]} " in *" postgres "*) new_services+=(postgresql) ;; esac
     if [ ! -e "$policy" ]; then
       wrote_policy=1
       printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null
@@ -99,11 +116,14 @@ if ! apt --no-install-recommends install "${wanted[@]}"; then
 fi
 
 # A server that came with us shall not start with the machine, either.
-if [ -n "$new_server" ] && command -v systemctl >/dev/null; then
-  "${as_root[@]}" systemctl disable mariadb >/dev/null 2>&1 ||
-    say "note: could not keep mariadb from starting with the machine: systemctl disable mariadb"
+if command -v systemctl >/dev/null; then
+  for service in "${new_services[@]}"; do
+    "${as_root[@]}" systemctl disable "$service" >/dev/null 2>&1 ||
+      say "note: could not keep $service from starting with the machine: systemctl disable $service"
+  done
 fi
 for what in "${missing[@]}"; do
+  [ "$what" != mysql ] || rename_libaio
   has "$what" || fail "$what was installed and still can't be used: see above"
 done
 say "done: ${missing[*]}"

@@ -23,6 +23,7 @@ import (
 type benchFlags struct {
 	target, preset, method string
 	layouts                []string
+	repeat                 int
 	rows                   int64
 	maxTime, interval      time.Duration
 	writers, batch         int
@@ -45,6 +46,9 @@ type benchFlags struct {
 const (
 	defaultRows     = 1000000
 	defaultInterval = time.Second
+	// maxWriters keeps rowmill below the 10,000 threads at which Go's runtime
+	// gives up: a writer that waits for its server holds one.
+	maxWriters = 5000
 )
 
 func (a *app) benchCommand() *cobra.Command {
@@ -73,9 +77,11 @@ func (a *app) benchInsertCommand() *cobra.Command {
 		Short: "Fill a table and show how the insert rate goes as it grows",
 		Long: "Fill a table, and show how the insert rate goes as it grows. Several layouts are\n" +
 			"measured one after the other: plain is one table, rolling the same table cut\n" +
-			"into periods of which two fit into memory.\n\n" +
+			"into periods of which two fit into memory. With --repeat they are measured again\n" +
+			"and again, in turn and in alternating order, so that what changes on the machine\n" +
+			"meanwhile doesn't fall on one of them alone.\n\n" +
 			"On the server it creates the preset's table, fills it, reads it back as a proof\n" +
-			"and leaves it there; where several layouts are measured, each one's table is\n" +
+			"and leaves it there; where several runs are made, each one's table is\n" +
 			"dropped before the next. A table that exists already is refused, unless\n" +
 			"--drop-existing is given. Private servers and temporary files are removed.\n\n" +
 			"Ctrl-C ends the run and reports what was measured.\n\n" +
@@ -90,11 +96,7 @@ func (a *app) benchInsertCommand() *cobra.Command {
 			return nil
 		},
 		RunE: func(c *cobra.Command, _ []string) error {
-			f.indexesGiven = c.Flags().Changed("indexes")
-			f.tablePerWriterGiven = c.Flags().Changed("table-per-writer")
-			if !c.Flags().Changed("rows") && f.maxTime == 0 {
-				f.rows = defaultRows
-			}
+			f.complete(c.Flags())
 			return a.benchInsert(c.Context(), f)
 		},
 	}
@@ -102,11 +104,21 @@ func (a *app) benchInsertCommand() *cobra.Command {
 	return c
 }
 
+// complete fills in what depends on which flags were given.
+func (f *benchFlags) complete(flags *pflag.FlagSet) {
+	f.indexesGiven = flags.Changed("indexes")
+	f.tablePerWriterGiven = flags.Changed("table-per-writer")
+	if !flags.Changed("rows") && f.maxTime == 0 {
+		f.rows = defaultRows
+	}
+}
+
 func (f *benchFlags) define(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.StringVar(&f.target, "target", "sqlite:", targetHelp+"\n`URL`")
 	flags.StringVar(&f.preset, "preset", "classic", "`name` of the table and its rows, see above")
 	flags.StringSliceVar(&f.layouts, "layout", []string{workload.Plain}, "layouts to measure, `list` of "+strings.Join(workload.Layouts(), ", "))
+	flags.IntVar(&f.repeat, "repeat", 1, "measure each layout `N` times, in turn, in one record")
 	flags.Var(countValue{n: &f.rows}, "rows", "rows to insert, such as 1500000, 1_500_000 or 1.5M (default 1M, none with --max-time)")
 	flags.DurationVar(&f.maxTime, "max-time", 0, "end after this `time`, such as 90s or 2h (default none)")
 	flags.IntVar(&f.writers, "writers", 1, "clients that insert at once, each on a connection of its own; `N`")
@@ -151,8 +163,14 @@ func (f *benchFlags) check() error {
 		return usagef("--rows 1M, or --max-time 60s", "--rows 0: a run needs an end")
 	case f.maxTime < 0:
 		return usagef(help, "--max-time %v is negative", f.maxTime)
+	case f.repeat < 1:
+		return usagef(help, "--repeat %d: want at least 1", f.repeat)
 	case f.writers < 1:
 		return usagef(help, "--writers %d: want at least 1", f.writers)
+	case f.writers > maxWriters:
+		return usagef(help, "--writers %d: want at most %d", f.writers, maxWriters)
+	case f.interval == 0:
+		return usagef(help, "--interval 0: want at least 10ms")
 	case f.batch < 0:
 		return usagef(help, "--batch %d: want at least 1, or 0 for the preset's", f.batch)
 	case f.keepPeriods < 0:
@@ -251,27 +269,44 @@ func (f *benchFlags) tryOut() error {
 	return nil
 }
 
-// runLayouts measures the layouts in order and returns the records of those
-// that began. It ends at the first failure.
+// runLayouts measures the layouts in order, as often as asked for, and returns
+// the records of those that began. It ends at the first failure.
 func (a *app) runLayouts(ctx context.Context, f benchFlags, out *recordFile) (recs []result.Record, err error) {
 	ctx, interrupt := context.WithCancel(ctx)
 	defer interrupt()
 	show := a.newProgress(interrupt)
 	defer show.Close()
-	for i, layout := range f.layouts {
-		r := &insertRun{f: f, layout: layout, args: a.args, out: out, show: show, first: i == 0}
-		rec, err := r.run(ctx)
-		if rec != nil {
-			recs = append(recs, *rec)
-		}
-		if err == nil && ctx.Err() != nil {
-			err = errInterrupted
-		}
-		if err != nil {
-			return recs, fmt.Errorf("layout %s: %w", layout, err)
+	for round := range f.repeat {
+		for _, layout := range inTurn(f.layouts, round) {
+			r := &insertRun{f: f, layout: layout, args: a.args, out: out, show: show, first: len(recs) == 0}
+			what := "layout " + layout
+			if f.repeat > 1 {
+				r.repeat, r.repeats = round+1, f.repeat
+				what += fmt.Sprintf(", repeat %d", r.repeat)
+			}
+			rec, err := r.run(ctx)
+			if rec != nil {
+				recs = append(recs, *rec)
+			}
+			if err == nil && ctx.Err() != nil {
+				err = errInterrupted
+			}
+			if err != nil {
+				return recs, fmt.Errorf("%s: %w", what, err)
+			}
 		}
 	}
 	return recs, nil
+}
+
+// inTurn returns what to run in a round, from 0: in every other one in reverse,
+// so that neither always comes first, nor always after the other.
+func inTurn[T any](what []T, round int) []T {
+	what = slices.Clone(what)
+	if round%2 == 1 {
+		slices.Reverse(what)
+	}
+	return what
 }
 
 // printSQL prints the statements of each layout, and does nothing.

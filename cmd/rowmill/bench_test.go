@@ -314,11 +314,13 @@ func TestPrintSQL(t *testing.T) {
 	dir := here(t)
 	t.Chdir(t.TempDir())
 	for name, args := range map[string]string{
-		"print-sqlite.sql":  "--target sqlite:nosuch/file.db --layout plain,rolling --keep-periods 3",
-		"print-mariadb.sql": "--target mariadb://root@192.0.2.1/db --layout plain,rolling --drop-existing",
-		"print-rocksdb.sql": "--target sandbox:mariadb?engine=rocksdb --preset timeseries --layout rolling --period-rows 50k --no-verify",
-		"print-sbtest.sql":  "--target sandbox:mariadb --preset sbtest --batch 1 --method single",
-		"print-load.sql":    "--target mysql://root@192.0.2.1/db --preset ibench --method load --writers 2 --rows 10k",
+		"print-sqlite.sql":   "--target sqlite:nosuch/file.db --layout plain,rolling --keep-periods 3",
+		"print-mariadb.sql":  "--target mariadb://root@192.0.2.1/db --layout plain,rolling --drop-existing",
+		"print-mysql.sql":    "--target sandbox:mysql --layout plain,rolling --drop-existing",
+		"print-postgres.sql": "--target sandbox:postgres --preset ibench --layout rolling --period-rows 50k --no-verify",
+		"print-rocksdb.sql":  "--target sandbox:mariadb?engine=rocksdb --preset timeseries --layout rolling --period-rows 50k --no-verify",
+		"print-sbtest.sql":   "--target sandbox:mariadb --preset sbtest --batch 1 --method single",
+		"print-load.sql":     "--target mysql://root@192.0.2.1/db --preset ibench --method load --writers 2 --rows 10k",
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := rowmill(t.Context(), append([]string{"bench", "insert", "--print-sql"}, strings.Fields(args)...)...)

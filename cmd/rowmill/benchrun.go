@@ -18,6 +18,9 @@ import (
 // errInterrupted ends a command that was asked to stop.
 var errInterrupted = errors.New("interrupted; what was measured is reported")
 
+// errInterruptedEarly ends a run that was asked to stop while it was prepared.
+var errInterruptedEarly = errors.New("interrupted before anything was measured")
+
 // An insertRun measures one layout.
 type insertRun struct {
 	f      benchFlags
@@ -25,17 +28,28 @@ type insertRun struct {
 	args   []string
 	out    *recordFile
 	show   progress
-	first  bool // of the layouts
+	first  bool // of all runs
+	// repeat counts the runs of this layout from 1 to repeats; both are 0 where
+	// there is one. side is which of two that are compared it belongs to.
+	repeat, repeats int
+	side            string
 
 	db    *target
 	w     *workload.Insert
 	probe *probe.Probe
-	rec   *result.Record
+	// counters are the probe's; nil where the engine has none.
+	counters engine.Counters
+	rec      *result.Record
 }
 
 // run opens the target, measures and verifies. The record is nil when the
 // measurement never began.
 func (r *insertRun) run(ctx context.Context) (_ *result.Record, err error) {
+	defer func() {
+		if r.rec == nil && err != nil && ctx.Err() != nil {
+			err = fmt.Errorf("%w: %w", errInterruptedEarly, err)
+		}
+	}()
 	if r.db, err = openTarget(ctx, r.f.target, r.show.Note); err != nil {
 		return nil, err
 	}
@@ -48,7 +62,7 @@ func (r *insertRun) run(ctx context.Context) (_ *result.Record, err error) {
 		return nil, err
 	}
 	// Closed explicitly below, for its warnings; this is for early returns.
-	defer func() { err = errors.Join(err, r.probe.Close()) }()
+	defer func() { err = errors.Join(err, r.closeProbe()) }()
 	if err := r.header(ctx, schema); err != nil {
 		return nil, err
 	}
@@ -66,7 +80,7 @@ func (r *insertRun) setup(ctx context.Context) (schema []string, err error) {
 	if err := r.w.Measure(ctx); err != nil {
 		return nil, err
 	}
-	// From the second layout on, a table that is there is the one before.
+	// From the second run on, a table that is there is the one before.
 	return r.w.Setup(ctx, r.f.dropExisting || !r.first)
 }
 
@@ -74,14 +88,27 @@ func (r *insertRun) openProbe(ctx context.Context) (err error) {
 	info, caps := r.db.Info(), r.db.Capabilities()
 	cfg := probe.Config{Embedded: caps.Embedded, ServerPID: info.PID, DataDir: info.DataDir, Interval: r.f.interval}
 	if caps.Stores {
-		cfg.DB, err = r.db.Counters(ctx, r.w.Tables()...)
+		r.counters, err = r.db.Counters(ctx, r.w.Tables()...)
 		if err != nil {
 			return fmt.Errorf("open the server's counters: %w", err)
 		}
+		cfg.DB = r.counters
 	}
-	if r.probe, err = probe.New(ctx, cfg); err != nil && cfg.DB != nil {
-		err = errors.Join(err, cfg.DB.Close())
+	if r.probe, err = probe.New(ctx, cfg); err != nil {
+		err = errors.Join(err, r.closeCounters())
 	}
+	return err
+}
+
+// closeProbe closes the probe and then its counters. Further calls do nothing.
+func (r *insertRun) closeProbe() error { return errors.Join(r.probe.Close(), r.closeCounters()) }
+
+func (r *insertRun) closeCounters() error {
+	if r.counters == nil {
+		return nil
+	}
+	err := r.counters.Close()
+	r.counters = nil
 	return err
 }
 
@@ -94,7 +121,7 @@ func (r *insertRun) header(ctx context.Context, schema []string) error {
 	}
 	period, why := r.w.Period()
 	run := result.Run{
-		Name:    fmt.Sprintf("%s %s on %s", o.Preset, r.layout, info.Engine),
+		Name: fmt.Sprintf("%s %s on %s", o.Preset, r.layout, info.Engine), Repeat: r.repeat, Side: r.side,
 		Started: time.Now().UTC(), Rowmill: versionString(), Command: r.args,
 		Workload: "insert", Preset: o.Preset, Layout: r.layout, Seed: o.Seed,
 		Rows: r.f.rows, MaxTimeSeconds: r.f.maxTime.Seconds(), Writers: o.Writers, Batch: o.Batch,
@@ -104,11 +131,19 @@ func (r *insertRun) header(ctx context.Context, schema []string) error {
 		Durability: info.Durability, CacheBytes: info.CacheBytes, Embedded: caps.Embedded, Settings: settings,
 		Schema: schema, Machine: probe.Machine(info.DataDir), Counters: r.probe.Describe(), Warnings: r.probe.Warnings(),
 	}
+	shown := run
+	if r.repeats > 0 {
+		run.Name += fmt.Sprintf(" #%d", r.repeat)
+		shown.Name = fmt.Sprintf("%s of %d", run.Name, r.repeats)
+		if r.side != "" {
+			shown.Name = r.side + ": " + shown.Name
+		}
+	}
 	if err := r.out.run(run); err != nil {
 		return err
 	}
-	r.rec = &result.Record{Run: run, Source: r.f.out}
-	r.show.Begin(run)
+	r.rec = &result.Record{Run: run, Source: r.out.path}
+	r.show.Begin(shown)
 	return nil
 }
 
@@ -130,6 +165,9 @@ func (r *insertRun) measure(ctx context.Context) error {
 	done, err := bench.Run(ctx, r.w, cfg)
 	if err != nil {
 		done = bench.Outcome{Stopped: bench.StoppedFailed, Err: err}
+		if ctx.Err() != nil { // while the clients connected
+			done = bench.Outcome{Stopped: bench.StoppedInterrupted}
+		}
 	}
 	end.Stopped = done.Stopped
 	if done.BrokenOff > 0 {
@@ -139,7 +177,7 @@ func (r *insertRun) measure(ctx context.Context) error {
 	if cpu, ok := r.probe.ServerCPUSeconds(); ok {
 		end.ServerCPUSeconds = &cpu
 	}
-	err = errors.Join(done.Err, r.probe.Close())
+	err = errors.Join(done.Err, r.closeProbe())
 	// The header has those from before the run.
 	if all := r.probe.Warnings(); len(all) > len(r.rec.Run.Warnings) {
 		end.Warnings = append(end.Warnings, all[len(r.rec.Run.Warnings):]...)
@@ -244,10 +282,7 @@ func (r *insertRun) verify(ctx context.Context, end *result.End) error {
 			end.Warnings = append(end.Warnings, "not verified: interrupted meanwhile")
 			return nil
 		}
-		if r.db.server != nil && r.db.server.Err() != nil {
-			err = errors.Join(err, r.db.server.Err())
-		}
-		return err
+		return errors.Join(r.death(err), err)
 	}
 	end.Verified = &result.Verified{Expected: proof.Expected, Found: proof.Found, Checksum: proof.Checksum}
 	end.DroppedRows = proof.DroppedRows
@@ -260,6 +295,23 @@ func (r *insertRun) verify(ctx context.Context, end *result.End) error {
 			proof.Expected, proof.Found), "the record's periods, to see where")
 	}
 	return nil
+}
+
+// deathNews is how long the end of the server's process is waited for after a
+// connection was lost: it is known a moment later.
+const deathNews = time.Second
+
+// death returns why the private server ended, where that is what an error comes
+// from.
+func (r *insertRun) death(err error) error {
+	if r.db.server == nil || !errors.Is(err, engine.ErrConnectionLost) && !errors.Is(err, engine.ErrUnreachable) {
+		return nil
+	}
+	select {
+	case <-r.db.server.Done():
+	case <-time.After(deathNews):
+	}
+	return r.db.server.Err()
 }
 
 // A recordFile is the file of --out, or nothing.

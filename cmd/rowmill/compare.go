@@ -1,57 +1,123 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rowmill/rowmill/report"
+	"github.com/rowmill/rowmill/result"
 )
 
 // compareFlags are the flags of `rowmill compare`.
 type compareFlags struct {
 	json bool
-	// failBelow is the ratio B/A of rates below which the command fails.
-	failBelow float64
+	// a and b say which runs are which side.
+	a, b selection
+	// threshold is the slowdown, a fraction, from which on a regression fails
+	// the command; negative is never.
+	threshold float64
+	// repeat is how often both are run again; 0 compares what is recorded.
+	repeat int
+	out    string
+	yes    bool
 }
 
+// compareTry is what to try instead of a command line that makes no sense.
+const compareTry = "rowmill compare before.jsonl after.jsonl"
+
+// noThreshold stands where --threshold isn't given.
+const noThreshold = -1
+
 func (a *app) compareCommand() *cobra.Command {
-	var f compareFlags
+	f := compareFlags{threshold: noThreshold}
 	c := &cobra.Command{
-		Use:   "compare A.jsonl B.jsonl",
-		Short: "Compare two run records at equal row counts",
+		Use:   "compare A.jsonl [B.jsonl]",
+		Short: "Compare two run records at equal row counts, or run both again",
 		Long: "Compare the runs of two run records at equal row counts: the time to the same number\n" +
 			"of rows, rates over tenths of them, latencies, stalls, bytes and CPU time per row,\n" +
-			"each with the ratio B/A. Runs are paired by layout, preset and engine.\n\n" +
+			"each with the ratio B/A, and the interval in which the ratio of the mean rates lies\n" +
+			"with 95% confidence: B is faster, B is slower, or no difference is shown.\n\n" +
+			"Several runs of one configuration, as --repeat makes them, are repeats and compared\n" +
+			"together, the first with the first. Configurations are paired by layout, preset and\n" +
+			"engine. One record is compared with itself when it holds two sides, or two\n" +
+			"configurations, such as two layouts; --a and --b choose among more.\n\n" +
 			"What makes two runs unequal is flagged before the figures: durability, versions,\n" +
 			"settings, machines, schemas, workloads, and rows that were not verified.\n\n" +
-			"Touches no server: it only reads the files.",
-		Example: "  rowmill compare before.jsonl after.jsonl\n" +
-			"  rowmill compare before.jsonl after.jsonl --fail-below 0.95",
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return usagef("rowmill compare before.jsonl after.jsonl", "compare takes two run records, not %d", len(args))
-			}
-			if f.failBelow < 0 {
-				return usagef("rowmill compare before.jsonl after.jsonl --fail-below 0.95", "--fail-below is a ratio of rates, such as 0.95, not %v", f.failBelow)
-			}
-			return nil
-		},
-		RunE: func(_ *cobra.Command, args []string) error { return a.compare(f, args[0], args[1]) },
+			"Touches no server: it only reads the files. With --repeat it runs the commands of\n" +
+			"both records again, in turn (A B B A ...): it says what it will run and which tables\n" +
+			"it drops, and asks. Only runs made in turn tell a difference from a change of the\n" +
+			"machine between them.\n\n" +
+			"Exit codes: 0 compared, 1 failed, 2 usage, 3 a regression beyond --threshold is shown.",
+		Example: "  rowmill compare before.jsonl after.jsonl --threshold 5%\n" +
+			"  rowmill compare run.jsonl --a layout=plain --b layout=rolling\n" +
+			"  rowmill compare before.jsonl after.jsonl --repeat 5 --out both.jsonl",
+		Args: func(_ *cobra.Command, args []string) error { return f.check(args) },
+		RunE: func(c *cobra.Command, args []string) error { return a.compare(c.Context(), f, args) },
 	}
-	c.Flags().BoolVar(&f.json, "json", false, "print as JSON (default false)")
-	c.Flags().Float64Var(&f.failBelow, "fail-below", 0, "exit with 1 when B inserts at less than this `ratio` of A's rate, on average or in the last tenth of the rows (default 0: never)")
+	flags := c.Flags()
+	flags.SortFlags = false
+	flags.Var(&f.a, "a", "which runs are side A, `FIELD=VALUE` of their header, such as layout=plain or batch=1000, several with commas (default all of A.jsonl)")
+	flags.Var(&f.b, "b", "which runs are side B, `FIELD=VALUE` likewise (default all of B.jsonl)")
+	flags.Var(fractionValue{&f.threshold}, "threshold", "exit with 3 when B is shown to be slower than A by more than this `share`, such as 5%: its mean rate is, and the interval lies below 1 (default never)")
+	flags.IntVar(&f.repeat, "repeat", 0, "run both sides again `N` times each, in turn, and compare those runs (default 0: compare what is recorded)")
+	flags.StringVar(&f.out, "out", "", "write the records of --repeat to this `file`, replacing it (default none)")
+	flags.BoolVar(&f.yes, "yes", false, "don't ask before --repeat drops and fills tables (default false)")
+	flags.BoolVar(&f.json, "json", false, "print as JSON (default false)")
 	return c
 }
 
-func (a *app) compare(f compareFlags, pathA, pathB string) error {
-	before, err := readRecords([]string{pathA})
+// check refuses what makes no sense before anything is read.
+func (f *compareFlags) check(args []string) error {
+	switch {
+	case len(args) < 1 || len(args) > 2:
+		return usagef(compareTry, "compare takes two run records, or one that holds both sides, not %d", len(args))
+	case f.repeat < 0:
+		return usagef(compareTry+" --repeat 5", "--repeat %d: want at least 1", f.repeat)
+	case f.repeat == 0 && f.out != "":
+		return usagef(compareTry+" --repeat 5 --out "+f.out, "--out takes the records of --repeat")
+	case f.repeat == 0 && f.yes:
+		return usagef(compareTry, "--yes answers what only --repeat asks")
+	case f.out == "-":
+		return usagef("--out /dev/stdout", "--out -: the records can't share standard output with the comparison")
+	case len(args) == 1 && (f.a == nil) != (f.b == nil):
+		return usagef("rowmill compare "+args[0]+" --a layout=plain --b layout=rolling", "of one record, --a and --b say together what is compared")
+	}
+	for _, path := range args {
+		if path == f.out {
+			return usagef("give it a file of its own", "--out would replace %s, which is compared", path)
+		}
+	}
+	return nil
+}
+
+// A regressionError is a regression beyond the threshold; exit code 3.
+type regressionError struct{ text string }
+
+func (e *regressionError) Error() string { return e.text }
+
+func (a *app) compare(ctx context.Context, f compareFlags, paths []string) error {
+	before, after, err := f.sides(paths)
 	if err != nil {
 		return err
 	}
-	after, err := readRecords([]string{pathB})
-	if err != nil {
-		return err
+	var stopped error // what ended --repeat before its end
+	if f.repeat > 0 {
+		again, err := newRerun(f, before, after)
+		if err != nil {
+			return err
+		}
+		if err := a.confirm(again.plan(), f.yes); err != nil {
+			return err
+		}
+		before, after, stopped = a.rerun(ctx, again)
+		if stopped != nil && (len(before) == 0 || len(after) == 0) {
+			return stopped
+		}
 	}
 	c, err := report.NewComparison(before, after)
 	if err != nil {
@@ -62,19 +128,113 @@ func (a *app) compare(f compareFlags, pathA, pathB string) error {
 		write = c.JSON
 	}
 	if err := write(a.stdout); err != nil {
-		return err
+		return errors.Join(stopped, err)
+	}
+	if stopped != nil {
+		return stopped
 	}
 	if len(c.Pairs) == 0 {
-		return fmt.Errorf("compare %s with %s: no run of one has the layout of a run of the other", pathA, pathB)
+		return fmt.Errorf("compare %s: no run of one side has the layout of a run of the other", strings.Join(paths, " with "))
 	}
-	if f.failBelow > 0 {
-		p, ratio := c.Slowest()
-		switch {
-		case p == nil:
-			return fmt.Errorf("compare %s with %s: no rates to compare", pathA, pathB)
-		case ratio < f.failBelow:
-			return fmt.Errorf("%q of %s inserts at %.3f of the rate of %q of %s, below %v", p.B.Name, p.B.Source, ratio, p.A.Name, p.A.Source, f.failBelow)
+	return f.judge(c)
+}
+
+// judge applies the threshold.
+func (f *compareFlags) judge(c report.Comparison) error {
+	if f.threshold < 0 {
+		return nil
+	}
+	shown, untold := c.Regressions(f.threshold)
+	if len(shown) > 0 {
+		p := shown[0]
+		text := fmt.Sprintf("%q of %s inserts at %.3f of the rate of %q of %s, more than %s slower", p.B.Name, p.B.Source,
+			*p.RowsPerSecond.Ratio, p.A.Name, p.A.Source, fractionValue{&f.threshold})
+		if len(p.Repeats) == 1 {
+			text += "; with one run on each side that may be how runs differ: --repeat tells"
 		}
+		if len(shown) > 1 {
+			text += fmt.Sprintf(", and %d more", len(shown)-1)
+		}
+		return &regressionError{text}
+	}
+	if len(untold) > 0 {
+		return fmt.Errorf("--threshold: %q can't be judged: its runs are too short for an interval, and there is one on each side", untold[0].B.Name)
 	}
 	return nil
 }
+
+// sides reads the records and splits them into the two sides.
+func (f *compareFlags) sides(paths []string) (before, after []result.Record, err error) {
+	before, err = readRecords(paths[:1])
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(paths) == 1 {
+		return f.split(before, paths[0])
+	}
+	if after, err = readRecords(paths[1:]); err != nil {
+		return nil, nil, err
+	}
+	if before, err = f.a.of(before, "--a", paths[0]); err != nil {
+		return nil, nil, err
+	}
+	after, err = f.b.of(after, "--b", paths[1])
+	return before, after, err
+}
+
+// split makes two sides of one record: those that the flags choose, those that
+// were made to be compared, or the only two configurations in it.
+func (f *compareFlags) split(recs []result.Record, path string) (before, after []result.Record, err error) {
+	a, b := f.a, f.b
+	if a == nil && b == nil {
+		groups := report.Repeats(recs)
+		var sided selection = []condition{{"side", "A"}}
+		if _, err := sided.of(recs, "", path); err != nil {
+			if len(groups) == 2 {
+				return groups[0], groups[1], nil
+			}
+			var names []string
+			for _, g := range groups {
+				names = append(names, g[0].Run.Name)
+			}
+			return nil, nil, usagef("rowmill compare "+path+" --a layout=plain --b layout=rolling", "%s holds %d configurations (%s), not two: say which to compare",
+				path, len(groups), strings.Join(names, "; "))
+		}
+		a, b = sided, []condition{{"side", "B"}}
+	}
+	for i := range recs {
+		if a.match(&recs[i].Run) && b.match(&recs[i].Run) {
+			return nil, nil, usagef(compareTry, "--a %s and --b %s: %q of %s would be on both sides", &a, &b, recs[i].Run.Name, path)
+		}
+	}
+	if before, err = a.of(recs, "--a", path); err != nil {
+		return nil, nil, err
+	}
+	after, err = b.of(recs, "--b", path)
+	return before, after, err
+}
+
+// A fractionValue is a flag that holds a share: 5%, 0.05.
+type fractionValue struct{ v *float64 }
+
+func (f fractionValue) Set(s string) error {
+	number, percent := strings.CutSuffix(s, "%")
+	v, err := strconv.ParseFloat(number, 64)
+	if percent {
+		v /= 100
+	}
+	if err != nil || !(v >= 0 && v < 1) {
+		return fmt.Errorf("%q is no share below 1; write it like 5%% or 0.05", s)
+	}
+	*f.v = v
+	return nil
+}
+
+func (f fractionValue) String() string {
+	if f.v == nil || *f.v < 0 {
+		return ""
+	}
+	return strconv.FormatFloat(100**f.v, 'g', 4, 64) + "%"
+}
+
+func (f fractionValue) Type() string { return "share" }

@@ -25,6 +25,8 @@ const (
 	exitDone   = 0
 	exitFailed = 1
 	exitUsage  = 2
+	// exitRegression is when `rowmill compare --threshold` finds one.
+	exitRegression = 3
 	// exitInterrupted is what shells give for a program ended by Ctrl-C.
 	exitInterrupted = 130
 )
@@ -34,7 +36,20 @@ func main() {
 	// one has its default effect and kills.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	ctx, stop = untilHangUp(ctx)
+	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// untilHangUp returns a context that also ends when the terminal is closed. The
+// shell and the kernel may both say so, so that another SIGHUP does nothing.
+// Under nohup it is ignored and stays so.
+func untilHangUp(ctx context.Context) (context.Context, context.CancelFunc) {
+	if signal.Ignored(syscall.SIGHUP) {
+		return context.WithCancel(ctx)
+	}
+	return signal.NotifyContext(ctx, syscall.SIGHUP)
 }
 
 // An app is what a verb needs of the outside world.
@@ -62,10 +77,13 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintf(stderr, "Try: %s\n", hint)
 	}
 	var usage *usageError
+	var regression *regressionError
 	switch {
+	case errors.As(err, &regression):
+		return exitRegression
 	case errors.As(err, &usage):
 		return exitUsage
-	case errors.Is(err, errInterrupted):
+	case errors.Is(err, errInterrupted), errors.Is(err, errInterruptedEarly):
 		return exitInterrupted
 	}
 	return exitFailed

@@ -96,33 +96,3 @@ func TestReportWritesFiles(t *testing.T) {
 		t.Errorf("%v in the directory: %v", files, err)
 	}
 }
-
-func TestCompareCommand(t *testing.T) {
-	dir := t.TempDir()
-	t.Chdir(dir)
-	writeRecord(t, dir, "before.jsonl", 1000)
-	writeRecord(t, dir, "after.jsonl", 900)
-	for _, c := range []struct {
-		name   string
-		args   []string
-		code   int
-		stdout string
-		stderr string
-	}{
-		{"text", []string{"before.jsonl", "after.jsonl"}, 0, "Over 18k rows B runs at 0.90x the rate of A", ""},
-		{"json", []string{"before.jsonl", "after.jsonl", "--json"}, 0, `"format": "rowmill.comparison/1"`, ""},
-		{"a regression", []string{"before.jsonl", "after.jsonl", "--fail-below", "0.95"}, 1, "0.90x", "inserts at 0.900 of the rate of \"classic plain\" of before.jsonl, below 0.95"},
-		{"no regression", []string{"before.jsonl", "after.jsonl", "--fail-below", "0.85"}, 0, "0.90x", ""},
-		{"one record", []string{"before.jsonl"}, 2, "", "compare takes two run records, not 1"},
-		{"three records", []string{"a", "b", "c"}, 2, "", "Try: rowmill compare before.jsonl after.jsonl"},
-		{"a negative ratio", []string{"before.jsonl", "after.jsonl", "--fail-below", "-1"}, 2, "", "--fail-below is a ratio of rates"},
-		{"a missing file", []string{"before.jsonl", "none.jsonl"}, 1, "", "none.jsonl: no such file"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			code, stdout, stderr := reportVerb(t, append([]string{"compare"}, c.args...)...)
-			if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) {
-				t.Errorf("exit %d, want %d\nstdout: %s\nstderr: %s", code, c.code, stdout, stderr)
-			}
-		})
-	}
-}

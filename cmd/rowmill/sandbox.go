@@ -57,15 +57,26 @@ Start a private database server in the background, and print how to connect.
 It gets its memory, redo log and durability from the target:
 
   sandbox:mariadb?memory=64MB&redo=512MB&durability=full&engine=rocksdb&port=auto&set=name=value,...
+  sandbox:mysql?memory=64MB&redo=512MB&durability=full&port=auto&set=name=value,...
+  sandbox:postgres?memory=64MB&redo=512MB&durability=full&port=auto&set=name=value,...
 
-  memory      buffer pool, or RocksDB's block cache (128MB; M is 1048576 bytes)
-  redo        InnoDB's redo log, allocated on disk (512MB)
+  memory      buffer pool, RocksDB's block cache, or PostgreSQL's shared_buffers,
+              beside which the kernel caches its files, too: it has no direct I/O
+              (128MB; M is 1048576 bytes)
+  redo        InnoDB's redo log, allocated on disk, or PostgreSQL's max_wal_size,
+              by which it begins a checkpoint (512MB)
   durability  full: sync at each commit; relaxed: write at each commit, sync
-              once a second; none: write and sync once a second (full)
-  engine      innodb or rocksdb (innodb)
+              once a second; none: write and sync once a second; PostgreSQL has
+              synchronous_commit off for relaxed, and fsync off, too, for none (full)
+  engine      innodb, or rocksdb with MariaDB (innodb)
   port        auto: also listen on a free port of 127.0.0.1, with a password
               in a file (only the socket)
   set         further server variables (none); a comma in a value is %2C
+
+MariaDB is found where packages put it. MySQL is the first mysqld on PATH that
+is not MariaDB, or the one that ROWMILL_MYSQLD=/path/to/mysqld names. PostgreSQL is the one on PATH, or else the newest that packages have
+installed; as it refuses to run as root, root has it run as the account postgres
+or nobody.
 
 NAME is "default" unless given. A sandbox that was stopped with --keep-data, or
 whose server has crashed, is started again with its data, and with its earlier

@@ -13,18 +13,21 @@ import (
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/engine/mysql"
 	"github.com/rowmill/rowmill/engine/null"
+	"github.com/rowmill/rowmill/engine/postgres"
 	"github.com/rowmill/rowmill/engine/sqlite"
 	"github.com/rowmill/rowmill/sandbox"
 )
 
 // schemes lists the targets that there are, for messages.
-const schemes = "sqlite:PATH, mariadb://USER@HOST/DB, mysql://USER@HOST/DB, sandbox:mariadb?memory=64MB, null:"
+const schemes = "sqlite:PATH, mariadb://USER@HOST/DB, mysql://USER@HOST/DB, postgres://USER@HOST/DB, sandbox:mariadb?memory=64MB, sandbox:mysql, sandbox:postgres, null:"
 
 // targetHelp explains --target.
 const targetHelp = `database to use:
 sqlite:PATH (no PATH: a temporary file), null: (accepts and counts),
 mariadb://USER@HOST:PORT/DB, mysql://USER@HOST:PORT/DB,
-sandbox:mariadb?memory=64MB (a private server for this run)`
+postgres://USER@HOST:PORT/DB (as libpq: ?host=DIR for a socket),
+sandbox:mariadb?memory=64MB, sandbox:mysql?..., sandbox:postgres?...
+(a private server for this run)`
 
 // A target is an open database with what was started for it.
 type target struct {
@@ -53,7 +56,7 @@ func checkTarget(text string) (engine.Target, error) {
 		return t, err
 	}
 	switch t.Scheme {
-	case "sqlite", "mysql", "mariadb", "null":
+	case "sqlite", "mysql", "mariadb", "postgres", "postgresql", "null":
 		return t, nil
 	}
 	return t, engine.Hinted(fmt.Errorf("target %s: unknown scheme %q", t, t.Scheme), "%s", schemes)
@@ -79,13 +82,15 @@ func openTarget(ctx context.Context, text string, note func(string)) (_ *target,
 	case "sqlite":
 		if t.Path == "" {
 			out.fresh = true
-			if t.Path, out.clean, err = tempFile(); err != nil {
+			path, clean, err := tempFile()
+			if err != nil {
 				return nil, err
 			}
+			t.Path, out.clean = path, clean
 		}
 		out.DB, err = opened(sqlite.Open(ctx, t))
-	case "mysql", "mariadb":
-		out.DB, err = opened(mysql.Open(ctx, t))
+	case "mysql", "mariadb", "postgres", "postgresql":
+		out.DB, err = openServer(ctx, t)
 	case "sandbox":
 		err = out.startServer(ctx, note)
 	}
@@ -93,6 +98,34 @@ func openTarget(ctx context.Context, text string, note func(string)) (_ *target,
 		return nil, err
 	}
 	return out, nil
+}
+
+// openServer opens a database on a server.
+func openServer(ctx context.Context, t engine.Target) (engine.DB, error) {
+	if strings.HasPrefix(t.Scheme, "postgres") {
+		return opened(postgres.Open(ctx, t))
+	}
+	return opened(mysql.Open(ctx, t))
+}
+
+// drySandbox returns what renders for a private server that is not started.
+func drySandbox(o sandbox.Options) (engine.DB, error) {
+	text := o.Kind + "://" + sandbox.User + "@localhost/" + sandbox.Database
+	if o.Kind != "postgres" {
+		text += "?engine=" + o.Storage
+	}
+	t, err := engine.ParseTarget(text)
+	if err != nil {
+		return nil, err
+	}
+	return dryServer(t)
+}
+
+func dryServer(t engine.Target) (engine.DB, error) {
+	if strings.HasPrefix(t.Scheme, "postgres") {
+		return postgres.Dry(t)
+	}
+	return mysql.Dry(t)
 }
 
 // opened makes a nil interface of a failed opening's nil pointer.
@@ -120,13 +153,9 @@ func dryTarget(text string) (engine.DB, error) {
 		if err != nil {
 			return nil, err
 		}
-		t, err := engine.ParseTarget(o.Kind + "://" + sandbox.User + "@localhost/" + sandbox.Database + "?engine=" + o.Storage)
-		if err != nil {
-			return nil, err
-		}
-		return mysql.Dry(t)
+		return drySandbox(o)
 	default:
-		return mysql.Dry(t)
+		return dryServer(t)
 	}
 }
 
@@ -139,7 +168,7 @@ func (t *target) startServer(ctx context.Context, note func(string)) error {
 	t.server, err = sandbox.Start(ctx, o, func(format string, args ...any) { note(fmt.Sprintf(format, args...)) })
 	if err != nil {
 		if errors.Is(err, sandbox.ErrNotInstalled) {
-			return engine.Hinted(err, "apt-get install mariadb-server, or --target sqlite:")
+			return notInstalled(err, o.Kind)
 		}
 		return err
 	}
@@ -150,8 +179,17 @@ func (t *target) startServer(ctx context.Context, note func(string)) error {
 	if err != nil {
 		return err
 	}
-	t.DB, err = opened(mysql.Open(ctx, at))
+	t.DB, err = openServer(ctx, at)
 	return err
+}
+
+// notInstalled says how to get a server of the kind.
+func notInstalled(err error, kind string) error {
+	packages := map[string]string{"mariadb": "mariadb-server", "postgres": "postgresql"}
+	if name, ok := packages[kind]; ok {
+		return engine.Hinted(err, "apt-get install --no-install-recommends %s, or --target sqlite:", name)
+	}
+	return engine.Hinted(err, "--target sqlite:")
 }
 
 // died returns what is closed when the private server ends, and why it did.
@@ -179,9 +217,6 @@ const tempPrefix = "sqlite-"
 // is removed.
 func tempFile() (path string, clean func() error, err error) {
 	root := sandbox.DefaultRoot
-	if err := os.MkdirAll(root, 0o755); err != nil {
-		return "", nil, fmt.Errorf("make a temporary SQLite file: %w", err)
-	}
 	left, err := filepath.Glob(filepath.Join(root, tempPrefix+"*"))
 	if err != nil {
 		return "", nil, err
@@ -193,9 +228,28 @@ func tempFile() (path string, clean func() error, err error) {
 			_ = os.RemoveAll(dir) // it may be somebody else's; then it stays
 		}
 	}
-	dir, err := os.MkdirTemp(root, fmt.Sprintf("%s%d-", tempPrefix, os.Getpid()))
+	dir, err := tempDir(root)
 	if err != nil {
 		return "", nil, fmt.Errorf("make a temporary SQLite file: %w", err)
 	}
-	return filepath.Join(dir, "rowmill.db"), func() error { return os.RemoveAll(dir) }, nil
+	return filepath.Join(dir, "rowmill.db"), func() error {
+		err := os.RemoveAll(dir)
+		_ = os.Remove(root) // fails while anything else is in it
+		return err
+	}, nil
+}
+
+// tempDir makes a directory of this process under root. Another process may
+// remove a root that is empty in between; then both are made again.
+func tempDir(root string) (dir string, err error) {
+	for range 100 {
+		if err := os.MkdirAll(root, 0o755); err != nil {
+			return "", err
+		}
+		dir, err = os.MkdirTemp(root, fmt.Sprintf("%s%d-", tempPrefix, os.Getpid()))
+		if !errors.Is(err, os.ErrNotExist) {
+			break
+		}
+	}
+	return dir, err
 }

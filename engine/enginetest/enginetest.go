@@ -36,6 +36,7 @@ func Run(t *testing.T, open func(testing.TB) engine.DB) {
 		{"Identifiers", s.identifiers},
 		{"Refusals", s.refusals},
 		{"RoundTrip", s.roundTrip},
+		{"ZeroBytes", s.zeroBytes},
 		{"ServerKey", s.serverKey},
 		{"BatchSizes", s.batchSizes},
 		{"LargeBatch", s.largeBatch},

@@ -47,10 +47,12 @@ func everyType(name string) *engine.Table {
 type rowFiller struct {
 	cols []engine.Column
 	rnd  *rand.Rand
+	// noZero leaves zero bytes out of text.
+	noZero bool
 }
 
 func newFiller(cols []engine.Column) *rowFiller {
-	return &rowFiller{cols, rand.New(rand.NewPCG(1, 2))}
+	return &rowFiller{cols: cols, rnd: rand.New(rand.NewPCG(1, 2))}
 }
 
 const microsecond, second, day = int64(1), int64(1e6), int64(86400e6)
@@ -108,14 +110,22 @@ func (f *rowFiller) appendEdge(v *engine.Vector, col engine.Column, i int) {
 	case engine.Decimal:
 		v.AppendBytes([]byte(edgeDecimal[i%len(edgeDecimal)]))
 	case engine.Char:
-		v.AppendBytes([]byte(strings.TrimRight(edgeText[i%len(edgeText)], " ")))
+		v.AppendBytes([]byte(strings.TrimRight(f.edgeText(i), " ")))
 	case engine.Varchar:
-		text := edgeText[i%len(edgeText)]
+		text := f.edgeText(i)
 		if i == len(edgeText) && col.Size == maxText {
 			text = strings.Repeat("😀", maxText)
 		}
 		v.AppendBytes([]byte(text))
 	}
+}
+
+func (f *rowFiller) edgeText(i int) string {
+	text := edgeText[i%len(edgeText)]
+	if f.noZero {
+		text = strings.ReplaceAll(text, "\x00", "0")
+	}
+	return text
 }
 
 // fill appends n random rows with ids from first on.

@@ -25,10 +25,45 @@ func (s suite) roundTrip(t *testing.T) {
 		table := everyType("every type")
 		apply(t, db, engine.CreateTable{Table: table})
 		f, b := newFiller(table.Columns), engine.NewBatch(table.Columns)
+		f.noZero = db.Capabilities().NoZeroBytes
 		f.fillEdges(b, 0)
 		f.fill(b, int64(edges), 500)
 		write(t, writer(t, db, table, m), b)
 		wantRows(t, db, table, b)
+	})
+}
+
+// zeroBytes: where text can't hold them, a batch with one is refused whole, and
+// the writer goes on.
+func (s suite) zeroBytes(t *testing.T) {
+	s.eachMethod(t, func(t *testing.T, db engine.DB, m engine.Method) {
+		if !db.Capabilities().NoZeroBytes {
+			t.Skip("text may hold zero bytes, which RoundTrip shows")
+		}
+		for _, column := range []string{"varchars", "chars_null", "dec"} {
+			table := everyType("zero in " + column)
+			apply(t, db, engine.CreateTable{Table: table})
+			w, f := writer(t, db, table, m), newFiller(table.Columns)
+			b, all := engine.NewBatch(table.Columns), engine.NewBatch(table.Columns)
+			f.fill(b, 0, 1000)
+			text := &b.Columns[table.Column(column)]
+			last := text.Bytes[:text.Ends[len(text.Ends)-2]]
+			text.Bytes = append(last, "1\x001"...)
+			text.Ends[len(text.Ends)-1] = len(text.Bytes)
+			if column == "chars_null" && text.Null(999) {
+				t.Fatal("the last row's text is NULL: fill another number of rows")
+			}
+			if ack, err := w.Write(within(t), b); err == nil || ack.Rows != 0 {
+				t.Errorf("%s: %d rows acknowledged, error %v", column, ack.Rows, err)
+			}
+			if err := w.Reset(within(t)); err != nil {
+				t.Fatal(err)
+			}
+			wantRows(t, db, table, all)
+			f.fill(all, 0, 10)
+			write(t, w, all)
+			wantRows(t, db, table, all)
+		}
 	})
 }
 

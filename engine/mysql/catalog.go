@@ -107,6 +107,18 @@ func parseBound(t *engine.Table, s string) (int64, error) {
 	return n, nil
 }
 
+// statsExpiry is for how many seconds a MySQL remembers sizes.
+const statsExpiry = "information_schema_stats_expiry"
+
+// fresh is what a session that asks for sizes begins with. MySQL 8.0 answers for
+// a day with figures that it has looked up once; MariaDB always looks.
+func (d dialect) fresh() []string {
+	if !d.remembers {
+		return nil
+	}
+	return []string{"SET SESSION " + statsExpiry + " = 0"}
+}
+
 // sizes is the query for a table's size. DATA_LENGTH and INDEX_LENGTH come
 // from the engine's statistics, which ANALYZE brings up to date.
 func (d dialect) sizes(tables ...*engine.Table) string {
@@ -124,9 +136,14 @@ func (c catalog) Sizes(ctx context.Context, t *engine.Table) (engine.Sizes, erro
 	if err != nil {
 		return engine.Sizes{}, err
 	}
+	conn, err := c.db.pool.Conn(ctx)
+	if err != nil {
+		return engine.Sizes{}, c.db.unreachable(err)
+	}
+	defer conn.Close()
 	last := len(statements) - 1
 	for _, q := range statements[:last] {
-		_, err := c.db.pool.ExecContext(ctx, q)
+		_, err := conn.ExecContext(ctx, q)
 		var server *mysql.MySQLError
 		if q == flushRocksDB && errors.As(err, &server) {
 			continue // without the privilege the figure lags behind
@@ -136,7 +153,7 @@ func (c catalog) Sizes(ctx context.Context, t *engine.Table) (engine.Sizes, erro
 		}
 	}
 	var s engine.Sizes
-	if err := c.db.pool.QueryRowContext(ctx, statements[last]).Scan(&s.Data, &s.Index); err != nil {
+	if err := conn.QueryRowContext(ctx, statements[last]).Scan(&s.Data, &s.Index); err != nil {
 		return engine.Sizes{}, fmt.Errorf("measure table %s: %w", t.Name, classify(err))
 	}
 	return s, nil
@@ -147,7 +164,7 @@ func (c catalog) Sizes(ctx context.Context, t *engine.Table) (engine.Sizes, erro
 // leave it out.
 var settings = []string{
 	"version", "version_comment", "autocommit", "binlog_format", "binlog_row_image", "sync_binlog", "log_bin",
-	"innodb_adaptive_flushing", "innodb_adaptive_hash_index", "innodb_autoinc_lock_mode", "innodb_buffer_pool_chunk_size",
+	statsExpiry, "innodb_adaptive_flushing", "innodb_adaptive_hash_index", "innodb_autoinc_lock_mode", "innodb_buffer_pool_chunk_size",
 	"innodb_buffer_pool_instances", "innodb_buffer_pool_size", "innodb_change_buffering", "innodb_checksum_algorithm",
 	"innodb_compression_default", "innodb_doublewrite", "innodb_file_per_table", "innodb_flush_log_at_timeout",
 	"innodb_flush_log_at_trx_commit", "innodb_flush_method", "innodb_flush_neighbors", "innodb_flushing_avg_loops",

@@ -6,14 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/go-sql-driver/mysql"
 
 	"github.com/rowmill/rowmill/engine"
 )
 
 // A source is one figure of SHOW GLOBAL STATUS, or of INNODB_METRICS where a
-// MySQL has it only there.
+// MySQL has it only there: provided that it is enabled, by innodb_monitor_enable,
+// and that the user has the PROCESS privilege.
 type source struct {
 	engine.Counter
 	status string
@@ -72,13 +76,18 @@ func (d dialect) sample(tables []*engine.Table) []string {
 	}
 	out := []string{"SHOW GLOBAL STATUS WHERE Variable_name IN (" + strings.Join(status, ", ") + ")"}
 	if !d.mariadb && len(metrics) > 0 {
-		out = append(out, "SELECT NAME, `COUNT` FROM information_schema.INNODB_METRICS WHERE NAME IN ("+strings.Join(metrics, ", ")+")")
+		out = append(out, "SELECT NAME, `COUNT` FROM information_schema.INNODB_METRICS "+
+			"WHERE STATUS = 'enabled' AND NAME IN ("+strings.Join(metrics, ", ")+")")
 	}
 	return append(out, d.sizes(tables...))
 }
 
+// errPrivilege is ER_SPECIFIC_ACCESS_DENIED_ERROR: a privilege is missing.
+const errPrivilege = 1227
+
 // counters samples on one connection.
 type counters struct {
+	db       *DB
 	conn     *sql.Conn
 	sources  []source
 	queries  []string
@@ -88,12 +97,13 @@ type counters struct {
 
 // Counters implements engine.DB.
 func (db *DB) Counters(ctx context.Context, tables ...*engine.Table) (engine.Counters, error) {
-	conn, err := db.pool.Conn(ctx)
-	if err != nil {
-		return nil, db.unreachable(err)
-	}
-	c := &counters{conn: conn, queries: db.dialect.sample(tables)}
+	c := &counters{db: db, queries: db.dialect.sample(tables)}
 	c.setSources(db.dialect.statusSources())
+	conn, err := c.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.conn = conn
 	if err := conn.QueryRowContext(ctx, "SELECT @@innodb_page_size").Scan(&c.pageSize); err != nil {
 		c.pageSize = math.NaN() // a server without InnoDB has none of its figures either
 	}
@@ -103,11 +113,31 @@ func (db *DB) Counters(ctx context.Context, tables ...*engine.Table) (engine.Cou
 	return c, nil
 }
 
-// prune leaves out figures that the server doesn't have: MariaDB dropped
-// Innodb_rows_inserted in 10.9, for example.
+// connect takes a connection to sample on.
+func (c *counters) connect(ctx context.Context) (*sql.Conn, error) {
+	conn, err := c.db.pool.Conn(ctx)
+	if err != nil {
+		return nil, c.db.unreachable(err)
+	}
+	for _, q := range c.db.dialect.fresh() {
+		if _, err := conn.ExecContext(ctx, q); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", firstWords(q), classify(err)), conn.Close())
+		}
+	}
+	return conn, nil
+}
+
+// prune leaves out figures that the server doesn't have, or not for this user:
+// MariaDB dropped Innodb_rows_inserted in 10.9, for example.
 func (c *counters) prune(ctx context.Context) error {
 	got := make([]float64, len(c.sources)+2)
-	if err := c.Sample(ctx, got); err != nil {
+	err := c.Sample(ctx, got)
+	var server *mysql.MySQLError
+	if errors.As(err, &server) && server.Number == errPrivilege && len(c.queries) > 2 {
+		c.queries = slices.Delete(c.queries, 1, 2) // INNODB_METRICS
+		err = c.Sample(ctx, got)
+	}
+	if err != nil {
 		return err
 	}
 	var kept []source
@@ -142,8 +172,20 @@ func (c *counters) Describe() []engine.Counter {
 		engine.Counter{Name: engine.CounterTableIndex, Unit: "bytes", Help: "secondary indexes, by the server's statistics, which lag behind"})
 }
 
-// Sample implements engine.Counters.
+// Sample implements engine.Counters. After a lost connection the next one asks
+// on a new one.
 func (c *counters) Sample(ctx context.Context, dst []float64) error {
+	err := c.sample(ctx, dst)
+	if errors.Is(err, engine.ErrConnectionLost) {
+		if conn, failed := c.connect(ctx); failed == nil {
+			_ = c.conn.Close() // lost as it is
+			c.conn = conn
+		}
+	}
+	return err
+}
+
+func (c *counters) sample(ctx context.Context, dst []float64) error {
 	for i := range dst {
 		dst[i] = math.NaN()
 	}
@@ -189,4 +231,4 @@ func (c *counters) read(ctx context.Context, q string, dst []float64) error {
 }
 
 // Close implements engine.Counters.
-func (c *counters) Close() error { return c.conn.Close() }
+func (c *counters) Close() error { return unlessLost(c.conn.Close()) }

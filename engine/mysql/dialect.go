@@ -14,6 +14,8 @@ import (
 type dialect struct {
 	mariadb bool
 	storage string
+	// remembers tells that the server answers with sizes of the past: see fresh.
+	remembers bool
 }
 
 func (d dialect) rocksdb() bool { return strings.EqualFold(d.storage, "rocksdb") }
@@ -81,13 +83,13 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 	case engine.Inspect:
 		return []string{d.exists(s.Table), d.parts(s.Table)}, nil
 	case engine.Measure:
-		out := []string{"ANALYZE TABLE " + d.Quote(s.Table.Name), d.sizes(s.Table)}
+		out := d.fresh()
 		if d.rocksdb() {
-			out = slices.Insert(out, 0, flushRocksDB)
+			out = append(out, flushRocksDB)
 		}
-		return out, nil
+		return append(out, "ANALYZE TABLE "+d.Quote(s.Table.Name), d.sizes(s.Table)), nil
 	case engine.Sample:
-		return d.sample(s.Tables), nil
+		return append(d.fresh(), d.sample(s.Tables)...), nil
 	}
 	return nil, fmt.Errorf("mysql: no rendering of %T", s)
 }

@@ -75,7 +75,7 @@ func periods(t *testing.T, g rolling.Grid, pos int64) (out []rolling.Partition) 
 }
 
 func TestRender(t *testing.T) {
-	mariadb, mysql8 := dialect{mariadb: true, storage: "InnoDB"}, dialect{storage: "InnoDB"}
+	mariadb, mysql8 := dialect{mariadb: true, storage: "InnoDB"}, dialect{storage: "InnoDB", remembers: true}
 	rocks := dialect{mariadb: true, storage: "ROCKSDB"}
 	plain := purchases()
 	byRows, byTime := roll(t, purchases(), "1000 rows", "id"), roll(t, purchases(), "2h", "at")
@@ -94,10 +94,15 @@ func TestRender(t *testing.T) {
 		{"plain", mariadb, []engine.Step{engine.CreateTable{Table: plain}, engine.Inspect{Table: plain}, engine.Select{Table: plain},
 			engine.Measure{Table: plain}, engine.Sample{Tables: []*engine.Table{plain}}, engine.DropTable{Table: plain}}},
 		{"plain-rocksdb", rocks, []engine.Step{engine.CreateTable{Table: plain}, engine.Measure{Table: plain}, engine.Sample{Tables: []*engine.Table{plain}}}},
-		{"plain-mysql", mysql8, []engine.Step{engine.CreateTable{Table: plain}, engine.Sample{Tables: []*engine.Table{plain}}}},
+		{"plain-mysql", mysql8, []engine.Step{engine.CreateTable{Table: plain}, engine.Inspect{Table: plain}, engine.Select{Table: plain},
+			engine.Measure{Table: plain}, engine.Sample{Tables: []*engine.Table{plain}}, engine.DropTable{Table: plain}}},
 		{"rolling-rows", mariadb, []engine.Step{engine.CreateTable{Table: byRows, Partitions: rows[:2]}, engine.CreatePartitions{Table: byRows, Have: rows[:2], New: rows[2:]},
 			engine.DropPartition{Table: byRows, Have: rows, Drop: rows[0]}, engine.Select{Table: byRows, Partition: &rows[1]}, engine.DropTable{Table: byRows, Partitions: rows}}},
+		{"rolling-rows-mysql", mysql8, []engine.Step{engine.CreateTable{Table: byRows, Partitions: rows[:2]}, engine.CreatePartitions{Table: byRows, Have: rows[:2], New: rows[2:]},
+			engine.DropPartition{Table: byRows, Have: rows, Drop: rows[0]}, engine.Select{Table: byRows, Partition: &rows[1]}, engine.DropTable{Table: byRows, Partitions: rows}}},
 		{"rolling-time", mariadb, []engine.Step{engine.CreateTable{Table: byTime, Partitions: times[:1]}, engine.CreatePartitions{Table: byTime, Have: times[:1], New: times[1:]},
+			engine.DropPartition{Table: byTime, Have: times, Drop: times[0]}}},
+		{"rolling-time-mysql", mysql8, []engine.Step{engine.CreateTable{Table: byTime, Partitions: times[:1]}, engine.CreatePartitions{Table: byTime, Have: times[:1], New: times[1:]},
 			engine.DropPartition{Table: byTime, Have: times, Drop: times[0]}}},
 		{"insert", mariadb, []engine.Step{engine.Insert{Table: plain, Method: engine.Multi, Batch: batch()}, engine.Insert{Table: plain, Method: engine.Single, Batch: batch()},
 			engine.Insert{Table: plain, Method: engine.Prepared, Batch: batch()}, engine.Insert{Table: plain, Method: engine.Load, Batch: batch()},

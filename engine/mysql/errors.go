@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"io"
@@ -33,7 +34,14 @@ var classes = map[uint16]error{
 	1161: engine.ErrConnectionLost,
 	1040: engine.ErrUnreachable, // too many connections
 	1286: engine.ErrUnsupported, // unknown storage engine
+	1148: engine.ErrUnsupported, // not allowed: LOAD DATA LOCAL
+	3948: engine.ErrUnsupported, // the same in MySQL 8.0
+	4166: engine.ErrUnsupported, // the same in MariaDB
 }
+
+// badConnection is the text of an error that the driver keeps to itself, and
+// gives to who closes a connection that was lost.
+const badConnection = "bad connection"
 
 // classify marks an error with its class.
 func classify(err error) error {
@@ -55,7 +63,8 @@ func classify(err error) error {
 	}
 	var network net.Error
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, mysql.ErrInvalidConn) || errors.Is(err, io.EOF) ||
-		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.As(err, &network) {
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, sql.ErrConnDone) ||
+		errors.As(err, &network) || err.Error() == badConnection {
 		return engine.Classed(engine.ErrConnectionLost, err)
 	}
 	return err

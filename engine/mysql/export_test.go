@@ -23,6 +23,12 @@ func (db *DB) Kill(ctx context.Context, id int64) { db.kill(ctx, id) }
 // ConnectionID returns the server's number of a writer's connection.
 func ConnectionID(w engine.Writer) int64 { return w.(*writer).conn.id }
 
+// CountersConnectionID returns that of counters, 0 when it is lost.
+func CountersConnectionID(ctx context.Context, c engine.Counters) (id int64) {
+	_ = c.(*counters).conn.QueryRowContext(ctx, "SELECT CONNECTION_ID()").Scan(&id)
+	return id
+}
+
 // Number asks on a writer's connection for a number.
 func Number(w engine.Writer, query string) (int64, error) { return w.(*writer).conn.number(query) }
 

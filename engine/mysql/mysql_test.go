@@ -19,3 +19,7 @@ func TestMariaDB(t *testing.T) {
 func TestRocksDB(t *testing.T) {
 	enginetest.Run(t, func(t testing.TB) engine.DB { return testdb.Open(t, "mariadb-rocksdb") })
 }
+
+func TestMySQL(t *testing.T) {
+	enginetest.Run(t, func(t testing.TB) engine.DB { return testdb.Open(t, "mysql") })
+}

@@ -19,9 +19,14 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-func open(t *testing.T) *mysql.DB {
-	t.Helper()
-	return testdb.Open(t, "mariadb").(*mysql.DB)
+// servers are the kinds that the tests of this file run on.
+var servers = []string{"mariadb", "mysql"}
+
+// onEach runs a test on a database of each kind.
+func onEach(t *testing.T, test func(*testing.T, *mysql.DB)) {
+	for _, kind := range servers {
+		t.Run(kind, func(t *testing.T) { test(t, testdb.Open(t, kind).(*mysql.DB)) })
+	}
 }
 
 func within(t *testing.T) context.Context {
@@ -111,11 +116,12 @@ func count(t *testing.T, db *mysql.DB) (n int) {
 	return n
 }
 
-func TestDeadlock(t *testing.T) {
-	db := open(t)
+func TestDeadlock(t *testing.T) { onEach(t, testDeadlock) }
+
+func testDeadlock(t *testing.T, db *mysql.DB) {
 	w, other := smallWriter(t, db, engine.Single), session(t, db)
 	// The server rolls back whoever has changed less.
-	exec(t, other, "BEGIN", "INSERT INTO small SELECT seq + 1000, 1 FROM seq_1_to_1000", "INSERT INTO small VALUES (2, 1)")
+	exec(t, other, "BEGIN", "INSERT INTO small WITH RECURSIVE seq (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM seq WHERE n < 1000) SELECT n + 1000, 1 FROM seq", "INSERT INTO small VALUES (2, 1)")
 	result, id := make(chan error, 1), mysql.ConnectionID(w)
 	go func() {
 		_, err := w.Write(t.Context(), rowsOf(1, 2))
@@ -138,11 +144,12 @@ func TestDeadlock(t *testing.T) {
 	}
 }
 
-func TestLockWaitTimeout(t *testing.T) {
-	db := open(t)
+func TestLockWaitTimeout(t *testing.T) { onEach(t, testLockWaitTimeout) }
+
+func testLockWaitTimeout(t *testing.T, db *mysql.DB) {
 	for _, m := range db.Capabilities().Methods {
 		w, other := smallWriter(t, db, m), session(t, db)
-		if err := mysql.Run(w, "SET SESSION innodb_lock_wait_timeout = 0"); err != nil {
+		if err := mysql.Run(w, "SET SESSION innodb_lock_wait_timeout = 1"); err != nil {
 			t.Fatal(err)
 		}
 		exec(t, other, "BEGIN", "INSERT INTO small VALUES (2, 1)")
@@ -163,8 +170,9 @@ func TestLockWaitTimeout(t *testing.T) {
 
 // A Write that waits for a lock ends with its context, and what it sent is
 // executed neither then nor later.
-func TestCancelWhileBlocked(t *testing.T) {
-	db := open(t)
+func TestCancelWhileBlocked(t *testing.T) { onEach(t, testCancelWhileBlocked) }
+
+func testCancelWhileBlocked(t *testing.T, db *mysql.DB) {
 	for _, m := range db.Capabilities().Methods {
 		w, other := smallWriter(t, db, m), session(t, db)
 		exec(t, other, "BEGIN", "INSERT INTO small VALUES (2, 1)")
@@ -195,8 +203,9 @@ func TestCancelWhileBlocked(t *testing.T) {
 	}
 }
 
-func TestConnectionKilled(t *testing.T) {
-	db := open(t)
+func TestConnectionKilled(t *testing.T) { onEach(t, testConnectionKilled) }
+
+func testConnectionKilled(t *testing.T, db *mysql.DB) {
 	for _, m := range db.Capabilities().Methods {
 		w := smallWriter(t, db, m)
 		if _, err := w.Write(within(t), rowsOf(1)); err != nil {
@@ -220,8 +229,9 @@ func TestConnectionKilled(t *testing.T) {
 }
 
 // The same in the middle of a statement.
-func TestConnectionKilledWhileBlocked(t *testing.T) {
-	db := open(t)
+func TestConnectionKilledWhileBlocked(t *testing.T) { onEach(t, testConnectionKilledWhileBlocked) }
+
+func testConnectionKilledWhileBlocked(t *testing.T, db *mysql.DB) {
 	w, other := smallWriter(t, db, engine.Multi), session(t, db)
 	exec(t, other, "BEGIN", "INSERT INTO small VALUES (2, 1)")
 	result, id := make(chan error, 1), mysql.ConnectionID(w)
@@ -245,8 +255,9 @@ func TestConnectionKilledWhileBlocked(t *testing.T) {
 
 // DDL waits for transactions that use the table, but not for ever, and lets
 // the statements that queue behind it pass.
-func TestApplyWaitsForLock(t *testing.T) {
-	db := open(t)
+func TestApplyWaitsForLock(t *testing.T) { onEach(t, testApplyWaitsForLock) }
+
+func testApplyWaitsForLock(t *testing.T, db *mysql.DB) {
 	w, other := smallWriter(t, db, engine.Multi), session(t, db)
 	if _, err := w.Write(within(t), rowsOf(1)); err != nil {
 		t.Fatal(err)
@@ -268,7 +279,13 @@ func TestApplyWaitsForLock(t *testing.T) {
 
 // TestApplyRunsWhatRenderShows compares the server's own log.
 func TestApplyRunsWhatRenderShows(t *testing.T) {
-	target := testdb.Target(t, "mariadb?set=general_log=1,log_output=TABLE")
+	for _, kind := range servers {
+		t.Run(kind, func(t *testing.T) { testApplyRunsWhatRenderShows(t, kind) })
+	}
+}
+
+func testApplyRunsWhatRenderShows(t *testing.T, kind string) {
+	target := testdb.Target(t, kind+"?set=general_log=1,log_output=TABLE")
 	db, err := mysql.Open(within(t), target)
 	if err != nil {
 		t.Fatal(err)
@@ -332,8 +349,9 @@ ORDER BY event_time`)
 	}
 }
 
-func TestSessionOfEachConnection(t *testing.T) {
-	db := open(t)
+func TestSessionOfEachConnection(t *testing.T) { onEach(t, testSessionOfEachConnection) }
+
+func testSessionOfEachConnection(t *testing.T, db *mysql.DB) {
 	w := smallWriter(t, db, engine.Multi)
 	for name, want := range map[string]string{"sql_mode": strings.Trim(mysql.SQLMode, "'"), "time_zone": strings.Trim(mysql.TimeZone, "'")} {
 		for who, ask := range map[string]func() (string, error){
@@ -383,8 +401,13 @@ func TestUnreachable(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
+	for _, kind := range servers {
+		t.Run(kind, func(t *testing.T) { testOpenRefuses(t, testdb.Target(t, kind)) })
+	}
+}
+
+func testOpenRefuses(t *testing.T, good engine.Target) {
 	t.Setenv("HOME", t.TempDir())
-	good := testdb.Target(t, "mariadb")
 	socket := "?socket=" + good.Query.Get("socket")
 	for name, c := range map[string]struct {
 		target, want string
@@ -419,8 +442,9 @@ func TestOpenRefuses(t *testing.T) {
 
 // TestBlockedWriterStopsNothing: a writer that waits for the server keeps its
 // thread, but holds up neither the garbage collector nor other goroutines.
-func TestBlockedWriterStopsNothing(t *testing.T) {
-	db := open(t)
+func TestBlockedWriterStopsNothing(t *testing.T) { onEach(t, testBlockedWriterStopsNothing) }
+
+func testBlockedWriterStopsNothing(t *testing.T, db *mysql.DB) {
 	other := session(t, db)
 	var writers []engine.Writer
 	for i := range runtime.GOMAXPROCS(0) + 2 {
@@ -464,5 +488,34 @@ func TestBlockedWriterStopsNothing(t *testing.T) {
 		if err := <-results; err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+func TestCountersConnectionKilled(t *testing.T) { onEach(t, testCountersConnectionKilled) }
+
+// Counters go on after their connection was lost, and closing what is lost is
+// no error.
+func testCountersConnectionKilled(t *testing.T, db *mysql.DB) {
+	c, err := db.Counters(within(t), small())
+	if err != nil {
+		t.Fatal(err)
+	}
+	figures := make([]float64, len(c.Describe()))
+	for range 2 {
+		if err := c.Sample(within(t), figures); err != nil {
+			t.Fatal(err)
+		}
+		id := mysql.CountersConnectionID(t.Context(), c)
+		db.Kill(t.Context(), id)
+		if err := c.Sample(within(t), figures); !errors.Is(err, engine.ErrConnectionLost) {
+			t.Errorf("on a killed connection: %v", err)
+		}
+	}
+	if err := c.Sample(within(t), figures); err != nil {
+		t.Error(err)
+	}
+	db.Kill(t.Context(), mysql.CountersConnectionID(t.Context(), c))
+	if err := c.Close(); err != nil {
+		t.Error(err)
 	}
 }

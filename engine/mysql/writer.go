@@ -271,6 +271,9 @@ func (w *writer) writeLoad(b *engine.Batch) (engine.Ack, error) {
 	}
 	w.stream = stream{enc: &w.enc, batch: b, buf: w.stream.buf[:0]}
 	res, err := w.conn.run(w.load)
+	if errors.Is(classify(err), engine.ErrUnsupported) {
+		return engine.Ack{}, engine.Hinted(err, "SET GLOBAL local_infile = ON on the server, or another insert method")
+	}
 	if err != nil {
 		return engine.Ack{}, err
 	}

@@ -4,18 +4,20 @@ import (
 	"context"
 	"net/url"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/engine/mysql"
 	"github.com/rowmill/rowmill/engine/null"
+	"github.com/rowmill/rowmill/engine/postgres"
 	"github.com/rowmill/rowmill/engine/sqlite"
 	"github.com/rowmill/rowmill/sandbox"
 )
 
 // Open opens a private database of a kind, "mariadb", "mariadb-rocksdb",
-// "sqlite", "null" or one that Server takes, and closes and removes it when the
-// test ends.
+// "mysql", "postgres", "sqlite", "null" or one that Server takes, and closes and
+// removes it when the test ends.
 func Open(t testing.TB, kind string) engine.DB {
 	t.Helper()
 	target := Target(t, kind)
@@ -52,9 +54,13 @@ func Target(t testing.TB, kind string) engine.Target {
 func onServer(t testing.TB, kind, storage string) engine.Target {
 	t.Helper()
 	socket, name := Database(t, kind)
-	target := engine.Target{Scheme: "mariadb", User: sandbox.User, Path: name, Query: url.Values{"socket": {socket}}}
+	scheme, _, _ := strings.Cut(kind, "?")
+	target := engine.Target{Scheme: scheme, User: sandbox.User, Path: name, Query: url.Values{"socket": {socket}}}
 	if storage != "" {
 		target.Query.Set("engine", storage)
+	}
+	if scheme == "postgres" {
+		target.Query = url.Values{"host": {filepath.Dir(socket)}, "port": {"5432"}}
 	}
 	return target
 }
@@ -66,6 +72,8 @@ func open(t engine.Target) (engine.DB, error) {
 		return null.Open(t)
 	case "sqlite":
 		return sqlite.Open(context.Background(), t)
+	case "postgres":
+		return postgres.Open(context.Background(), t)
 	}
 	return mysql.Open(context.Background(), t)
 }

@@ -15,6 +15,8 @@ func TestOpen(t *testing.T) {
 		"sqlite":          {Engine: "sqlite", Durability: "none"},
 		"mariadb":         {Engine: "mariadb", Storage: "InnoDB", Durability: "none"},
 		"mariadb-rocksdb": {Engine: "mariadb", Storage: "ROCKSDB", Durability: "none"},
+		"mysql":           {Engine: "mysql", Storage: "InnoDB", Durability: "none"},
+		"postgres":        {Engine: "postgres", Storage: "heap", Durability: "none"},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			table := &engine.Table{Name: "t", Columns: []engine.Column{{Name: "id", Type: engine.Int64}}, PrimaryKey: []string{"id"}}

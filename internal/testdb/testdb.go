@@ -35,6 +35,7 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/rowmill/rowmill/sandbox"
 )
@@ -200,14 +201,18 @@ func Database(t testing.TB, kind string) (socket, name string) {
 	t.Helper()
 	s := Server(t, kind)
 	name = databaseName(t.Name(), databases.Add(1))
-	if err := execute(s, "CREATE DATABASE `"+name+"`"); err != nil {
+	create, drop := "CREATE DATABASE `"+name+"`", "DROP DATABASE IF EXISTS `"+name+"`"
+	if s.Kind == "postgres" {
+		create, drop = `CREATE DATABASE "`+name+`"`, `DROP DATABASE IF EXISTS "`+name+`" WITH (FORCE)`
+	}
+	if err := execute(s, create); err != nil {
 		t.Fatalf("create test database: %v", err)
 	}
 	t.Cleanup(func() {
 		if s.Err() != nil {
 			return // Gone with the server, which fails the next test.
 		}
-		if err := execute(s, "DROP DATABASE IF EXISTS `"+name+"`"); err != nil {
+		if err := execute(s, drop); err != nil {
 			t.Errorf("drop test database: %v", err)
 		}
 	})
@@ -232,6 +237,17 @@ func databaseName(test string, n int64) string {
 // execute runs one statement on a connection of its own, so that no pool of
 // connections outlives it.
 func execute(s *sandbox.Server, statement string) error {
+	// Dropping a large table takes a while on a busy disk.
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if s.Kind == "postgres" {
+		c, err := pgconn.Connect(ctx, s.Target())
+		if err != nil {
+			return err
+		}
+		_, err = c.Exec(ctx, statement).ReadAll()
+		return errors.Join(err, c.Close(ctx))
+	}
 	c := mysql.NewConfig()
 	c.User, c.Net, c.Addr = s.User, "unix", s.Socket
 	connector, err := mysql.NewConnector(c)
@@ -239,9 +255,6 @@ func execute(s *sandbox.Server, statement string) error {
 		return err
 	}
 	db := sql.OpenDB(connector)
-	// Dropping a large table takes a while on a busy disk.
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
 	_, err = db.ExecContext(ctx, statement)
 	return errors.Join(err, db.Close())
 }

@@ -57,14 +57,16 @@ SHOW WARNINGS LIMIT 5;
 COMMIT;
 
 -- sample the server, every interval
+SET SESSION information_schema_stats_expiry = 0;
 SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_rows_inserted', 'Innodb_buffer_pool_pages_total', 'Innodb_buffer_pool_pages_data', 'Innodb_buffer_pool_pages_dirty', 'Innodb_buffer_pool_reads', 'Innodb_buffer_pool_read_requests', 'Innodb_pages_written', 'Innodb_buffer_pool_wait_free', 'Innodb_checkpoint_age', 'Innodb_checkpoint_max_age', 'Innodb_os_log_written', 'Innodb_log_waits', 'Innodb_data_fsyncs', 'Innodb_history_list_length', 'Innodb_row_lock_waits', 'Threads_running');
-SELECT NAME, `COUNT` FROM information_schema.INNODB_METRICS WHERE NAME IN ('log_lsn_checkpoint_age', 'log_max_modified_age_sync', 'trx_rseg_history_len');
+SELECT NAME, `COUNT` FROM information_schema.INNODB_METRICS WHERE STATUS = 'enabled' AND NAME IN ('log_lsn_checkpoint_age', 'log_max_modified_age_sync', 'trx_rseg_history_len');
 SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ('purchases_1', 'purchases_2');
 
 -- verify every row at the end
 SELECT `transactionid`, `dateandtime`, `cashregisterid`, `customerid`, `productid`, `price`, `data` FROM `purchases_1`;
 
 -- measure the table at the end
+SET SESSION information_schema_stats_expiry = 0;
 ANALYZE TABLE `purchases_1`;
 SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ('purchases_1');
 
@@ -72,6 +74,7 @@ SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM inform
 SELECT `transactionid`, `dateandtime`, `cashregisterid`, `customerid`, `productid`, `price`, `data` FROM `purchases_2`;
 
 -- measure the table at the end
+SET SESSION information_schema_stats_expiry = 0;
 ANALYZE TABLE `purchases_2`;
 SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ('purchases_2');
 

@@ -12,7 +12,19 @@ CREATE TABLE `purchases` (
   KEY `market` (`price`, `register`),
   KEY `a``b` (`note's ``name```)
 ) ENGINE=`InnoDB` DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
--- engine.Sample
-SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_rows_inserted', 'Innodb_buffer_pool_pages_total', 'Innodb_buffer_pool_pages_data', 'Innodb_buffer_pool_pages_dirty', 'Innodb_buffer_pool_reads', 'Innodb_buffer_pool_read_requests', 'Innodb_pages_written', 'Innodb_buffer_pool_wait_free', 'Innodb_checkpoint_age', 'Innodb_checkpoint_max_age', 'Innodb_os_log_written', 'Innodb_log_waits', 'Innodb_data_fsyncs', 'Innodb_history_list_length', 'Innodb_row_lock_waits', 'Threads_running');
-SELECT NAME, `COUNT` FROM information_schema.INNODB_METRICS WHERE NAME IN ('log_lsn_checkpoint_age', 'log_max_modified_age_sync', 'trx_rseg_history_len');
+-- engine.Inspect
+SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'purchases';
+SELECT PARTITION_NAME, PARTITION_DESCRIPTION FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'purchases' ORDER BY PARTITION_ORDINAL_POSITION;
+-- engine.Select
+SELECT `id`, `at`, `register`, `price`, `weight`, `note's ``name```, `code`, `total` FROM `purchases`;
+-- engine.Measure
+SET SESSION information_schema_stats_expiry = 0;
+ANALYZE TABLE `purchases`;
 SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ('purchases');
+-- engine.Sample
+SET SESSION information_schema_stats_expiry = 0;
+SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_rows_inserted', 'Innodb_buffer_pool_pages_total', 'Innodb_buffer_pool_pages_data', 'Innodb_buffer_pool_pages_dirty', 'Innodb_buffer_pool_reads', 'Innodb_buffer_pool_read_requests', 'Innodb_pages_written', 'Innodb_buffer_pool_wait_free', 'Innodb_checkpoint_age', 'Innodb_checkpoint_max_age', 'Innodb_os_log_written', 'Innodb_log_waits', 'Innodb_data_fsyncs', 'Innodb_history_list_length', 'Innodb_row_lock_waits', 'Threads_running');
+SELECT NAME, `COUNT` FROM information_schema.INNODB_METRICS WHERE STATUS = 'enabled' AND NAME IN ('log_lsn_checkpoint_age', 'log_max_modified_age_sync', 'trx_rseg_history_len');
+SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ('purchases');
+-- engine.DropTable
+DROP TABLE IF EXISTS `purchases`;

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rowmill/rowmill/result"
+)
+
+// writeRuns writes one record of several runs, each at its rate over 20k rows
+// but for a ripple, with the hundred marks that a run has. edit may change the
+// header of the i-th.
+func writeRuns(t *testing.T, path string, rates []float64, edit func(i int, r *result.Run)) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := result.NewWriter(f)
+	for i, rate := range rates {
+		run := result.Run{Name: "classic plain", Workload: "insert", Preset: "classic", Layout: "plain", Engine: "mariadb", Durability: "full", Writers: 1, Batch: 100}
+		if edit != nil {
+			edit(i, &run)
+		}
+		iv := result.Interval{Rows: 20_000, NewRows: 20_000}
+		for m := range 100 {
+			iv.Elapsed += 200 / rate * (1 + 0.2*math.Sin(float64(m+17*i)))
+			iv.Marks = append(iv.Marks, [2]float64{float64(200 * (m + 1)), iv.Elapsed})
+		}
+		iv.Seconds = iv.Elapsed
+		err = errors.Join(err, w.Run(run), w.Interval(iv),
+			w.End(result.End{Stopped: "rows", Verified: &result.Verified{Expected: 20_000, Found: 20_000, Checksum: true}}))
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestCompareCommand(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	writeRecord(t, dir, "short.jsonl", 1000)
+	writeRecord(t, dir, "shorter.jsonl", 900)
+	writeRuns(t, "before.jsonl", []float64{1000}, nil)
+	writeRuns(t, "after.jsonl", []float64{900}, nil)
+	// Repeats whose pairs differ by 2% about the same ratio.
+	writeRuns(t, "before5.jsonl", []float64{1000, 1100, 900, 1000, 1050}, nil)
+	writeRuns(t, "after5.jsonl", []float64{910, 970, 820, 890, 950}, nil)
+	writeRuns(t, "same5.jsonl", []float64{1010, 1080, 920, 990, 1060}, nil)
+	writeRuns(t, "two.jsonl", []float64{1000, 2000, 2100, 1000}, func(i int, r *result.Run) {
+		r.Layout, r.Repeat = []string{"plain", "rolling", "rolling", "plain"}[i], []int{1, 1, 2, 2}[i]
+		r.Name = "classic " + r.Layout
+	})
+	writeRuns(t, "sides.jsonl", []float64{1000, 900}, func(i int, r *result.Run) { r.Side, r.Batch = []string{"B", "A"}[i], 10 })
+	writeRuns(t, "batches.jsonl", []float64{1000, 900, 800}, func(i int, r *result.Run) { r.Batch = []int{1, 10, 100}[i] })
+	for _, c := range []struct {
+		name   string
+		args   string
+		code   int
+		stdout string
+		stderr string
+	}{
+		{"text", "before.jsonl after.jsonl", 0, "B is slower by 10%", ""},
+		{"too short for an interval", "short.jsonl shorter.jsonl", 0, "Over 18k rows B runs at 0.90x the rate of A; the runs are too short", ""},
+		{"one run on each side says so", "before.jsonl after.jsonl", 0, "not how runs differ from each other", ""},
+		{"json", "before.jsonl after.jsonl --json", 0, `"format": "rowmill.comparison/1"`, ""},
+		{"repeats", "before5.jsonl after5.jsonl", 0, "The interval is judged by how 5 pairs of runs differ", ""},
+		{"repeats that differ", "before5.jsonl after5.jsonl", 0, "B is slower by 10%", ""},
+		{"repeats that don't", "before5.jsonl same5.jsonl", 0, "No difference shown over 20k rows", ""},
+		{"more repeats on one side", "before.jsonl after5.jsonl", 0, "left out: B: classic plain (no counterpart)", ""},
+		{"layouts of one record", "two.jsonl", 0, "B is faster by 105%", ""},
+		{"layouts of one record, by name", "two.jsonl --a layout=rolling --b layout=plain", 0, "B is slower by 51%", ""},
+		{"sides of one record", "sides.jsonl", 0, "B is faster by 11%", ""},
+		{"batches of one record", "batches.jsonl --a batch=1,layout=plain --b batch=100", 0, "B is slower by 20%", ""},
+		{"three in one record", "batches.jsonl", 2, "", "holds 3 configurations"},
+		{"both sides", "batches.jsonl --a batch=1 --b layout=plain", 2, "", "would be on both sides"},
+		{"none chosen", "batches.jsonl --a batch=1 --b batch=7", 2, "", "--b batch=7: batches.jsonl holds no such run"},
+		{"one side of one record", "batches.jsonl --a batch=1", 2, "", "--a and --b say together"},
+		{"an unknown field", "batches.jsonl --a colour=red --b batch=1", 2, "", `no field "colour": there are batch, `},
+		{"no field", "batches.jsonl --a red --b batch=1", 2, "", "not of the form FIELD=VALUE"},
+		{"a regression", "before5.jsonl after5.jsonl --threshold 5%", 3, "B is slower", `inserts at 0.899 of the rate of "classic plain" of before5.jsonl, more than 5% slower`},
+		{"a regression within the threshold", "before5.jsonl after5.jsonl --threshold 0.15", 0, "B is slower", ""},
+		{"no regression", "before5.jsonl same5.jsonl --threshold 0", 0, "No difference shown", ""},
+		{"faster", "after5.jsonl before5.jsonl --threshold 0", 0, "B is faster", ""},
+		{"too short to judge", "short.jsonl shorter.jsonl --threshold 5%", 1, "too short", "can't be judged"},
+		{"no share", "before.jsonl after.jsonl --threshold 500%", 2, "", "no share below 1"},
+		{"no record", "", 2, "", "compare takes two run records"},
+		{"three records", "a b c", 2, "", "Try: rowmill compare before.jsonl after.jsonl"},
+		{"a missing file", "before.jsonl none.jsonl", 1, "", "none.jsonl: no such file"},
+		{"out without repeat", "before.jsonl after.jsonl --out x", 2, "", "--out takes the records of --repeat"},
+		{"out over what is compared", "before.jsonl after.jsonl --repeat 2 --out after.jsonl", 2, "", "--out would replace after.jsonl"},
+		{"a negative repeat", "before.jsonl after.jsonl --repeat -1", 2, "", "--repeat -1"},
+		{"no command to repeat", "before.jsonl after.jsonl --repeat 2 --yes", 2, "", `its command, "", is no rowmill bench insert`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, stdout, stderr := reportVerb(t, append([]string{"compare"}, strings.Fields(c.args)...)...)
+			if code != c.code || !strings.Contains(strings.Join(strings.Fields(stdout), " "), c.stdout) || !strings.Contains(stderr, c.stderr) {
+				t.Errorf("exit %d, want %d\nstdout: %s\nstderr: %s", code, c.code, stdout, stderr)
+			}
+		})
+	}
+}
+
+// TestBenchRepeat: layouts are measured in turn, in alternating order, and one
+// record holds them all.
+func TestBenchRepeat(t *testing.T) {
+	t.Chdir(t.TempDir())
+	s := rowmill(t.Context(), strings.Fields("bench insert --rows 2k --layout plain,rolling --period-rows 500 --repeat 3 --out run.jsonl --html run.html --png run.png --md run.md")...)
+	if s.code != exitDone {
+		t.Fatalf("exit %d: %s", s.code, s.stderr)
+	}
+	var order []string
+	for _, r := range records(t, "run.jsonl") {
+		order = append(order, r.Run.Name)
+		if r.End == nil || r.End.Verified == nil || !r.End.Verified.Checksum {
+			t.Errorf("%s is not proven", r.Run.Name)
+		}
+	}
+	want := []string{"classic plain on sqlite #1", "classic rolling on sqlite #1", "classic rolling on sqlite #2",
+		"classic plain on sqlite #2", "classic plain on sqlite #3", "classic rolling on sqlite #3"}
+	if !slices.Equal(order, want) {
+		t.Errorf("order %q", order)
+	}
+	for _, want := range []string{"Plain, the median of 3 runs,", "plain, 3 runs", "rolling #2", "from 3 pairs"} {
+		if !strings.Contains(strings.ToLower(s.stdout), strings.ToLower(want)) {
+			t.Errorf("the report lacks %q:\n%s", want, s.stdout)
+		}
+	}
+	if !strings.Contains(s.stderr, "#2 of 3") {
+		t.Errorf("progress doesn't say which repeat:\n%s", s.stderr)
+	}
+	c := rowmill(t.Context(), "compare", "run.jsonl")
+	if c.code != exitDone || !strings.Contains(c.stdout, "3 pairs") {
+		t.Errorf("exit %d\n%s%s", c.code, c.stdout, c.stderr)
+	}
+}
+
+// TestCompareRepeat: both commands are run again in turn, once the plan is
+// confirmed, and the records kept can be compared and repeated again.
+func TestCompareRepeat(t *testing.T) {
+	t.Chdir(t.TempDir())
+	mustPass(t, rowmill(t.Context(), strings.Fields("bench insert --target sqlite:t.db --rows 2k --batch 100 --layout plain,rolling --period-rows 500 --out a.jsonl")...))
+	mustPass(t, rowmill(t.Context(), strings.Fields("bench insert --rows 2k --batch 20 --out b.jsonl --json")...))
+	line := strings.Fields("compare a.jsonl b.jsonl --a layout=plain --repeat 3 --out both.jsonl")
+	answered := func(answer string, args ...string) session {
+		var out, errs bytes.Buffer
+		code := run(context.Background(), args, strings.NewReader(answer), &out, &errs)
+		return session{code, out.String(), errs.String()}
+	}
+	for _, no := range []string{"", "\n", "n\n", "maybe\n"} {
+		s := answered(no, line...)
+		if s.code != exitUsage || !strings.Contains(s.stderr, "nothing was done") || !strings.Contains(s.stderr, "--yes") {
+			t.Errorf("answer %q: exit %d: %s", no, s.code, s.stderr)
+		}
+		if _, err := os.Stat("both.jsonl"); err == nil {
+			t.Fatalf("answer %q: something was run", no)
+		}
+	}
+	s := answered("y\n", line...)
+	mustPass(t, s)
+	for _, want := range []string{"Runs 6 benchmarks, 3 of each", "DROPS there, with all rows, and makes anew for each run: purchases",
+		"on sqlite:t.db", "made for each run and removed afterwards", "B: classic plain on sqlite #2 of 3"} {
+		if !strings.Contains(s.stderr, want) {
+			t.Errorf("stderr lacks %q:\n%s", want, s.stderr)
+		}
+	}
+	if !strings.Contains(s.stdout, "3 pairs") || !strings.Contains(s.stdout, "different batch: 100 against 20") {
+		t.Errorf("%s", s.stdout)
+	}
+	var order []string
+	for _, r := range records(t, "both.jsonl") {
+		order = append(order, r.Run.Side)
+		if r.Run.Layout != "plain" || r.End == nil || !r.End.Verified.Checksum {
+			t.Errorf("%s: layout %s, end %+v", r.Run.Name, r.Run.Layout, r.End)
+		}
+	}
+	if got := strings.Join(order, ""); got != "ABBAAB" {
+		t.Errorf("order %s", got)
+	}
+	again := rowmill(t.Context(), "compare", "both.jsonl", "--json")
+	if again.code != exitDone || !strings.Contains(again.stdout, `"interval_from": "between runs"`) {
+		t.Errorf("exit %d\n%s%s", again.code, again.stdout, again.stderr)
+	}
+	twice := rowmill(t.Context(), "compare", "both.jsonl", "--repeat", "1", "--yes")
+	if twice.code != exitDone || !strings.Contains(twice.stderr, "records of these runs are not kept") {
+		t.Errorf("exit %d\n%s", twice.code, twice.stderr)
+	}
+	same := rowmill(t.Context(), "compare", "b.jsonl", "b.jsonl", "--repeat", "2")
+	if !strings.Contains(same.stderr, "compares a configuration with itself") {
+		t.Errorf("%s", same.stderr)
+	}
+}
+
+// TestCompareUnrepeatable: what can't be run again is refused before anything
+// is asked or touched.
+func TestCompareUnrepeatable(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for i, c := range []struct {
+		command []string
+		says    string
+	}{
+		{[]string{"bench", "other", "--rows", "1k"}, "is no rowmill bench insert"},
+		{[]string{"bench", "insert", "--warp", "9"}, "doesn't fit this version of rowmill"},
+		{[]string{"bench", "insert", "more"}, "unexpected argument"},
+		{[]string{"bench", "insert", "--layout", "rolling"}, "doesn't make its layout"},
+		{[]string{"bench", "insert", "--target", "oracle:x"}, "unknown scheme"},
+		{[]string{"bench", "insert", "--preset", "gone"}, "unknown preset"},
+	} {
+		path := filepath.Join(dir, "r.jsonl")
+		writeRuns(t, path, []float64{1000}, func(_ int, r *result.Run) { r.Command = c.command })
+		s := rowmill(t.Context(), "compare", path, path, "--repeat", "2", "--yes")
+		if s.code != exitUsage || !strings.Contains(s.stderr, c.says) || strings.Contains(s.stderr, "Runs 2") {
+			t.Errorf("%d: exit %d, want %q:\n%s", i, s.code, c.says, s.stderr)
+		}
+	}
+}
+
+// TestCompareRepeatInterrupted: the pairs that were made are compared, the
+// records are kept, and the exit code says that it didn't come to its end.
+func TestCompareRepeatInterrupted(t *testing.T) {
+	t.Chdir(t.TempDir())
+	mustPass(t, rowmill(t.Context(), strings.Fields("bench insert --max-time 300ms --interval 100ms --batch 10 --out a.jsonl")...))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stderr := &watched{find: regexp.MustCompile(`B: [^\n]* #2 of 50`), found: func([]string) { cancel() }}
+	var stdout bytes.Buffer
+	code := run(ctx, strings.Fields("compare a.jsonl a.jsonl --repeat 50 --yes --out both.jsonl --threshold 0"), strings.NewReader(""), &stdout, stderr)
+	if code != exitInterrupted || !strings.Contains(stderr.String(), "interrupted") {
+		t.Errorf("exit %d, stderr: %s", code, stderr.String())
+	}
+	if recs := records(t, "both.jsonl"); len(recs) != 3 || !strings.Contains(stdout.String(), "seconds to") {
+		t.Errorf("%d records\n%s", len(recs), stdout.String())
+	}
+	nothingLeft(t)
+}

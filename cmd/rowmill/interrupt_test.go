@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/signal"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/sandbox"
+)
+
+// TestInterruptEarly: an interrupt before a run has begun has the exit code of
+// an interrupt and leaves nothing behind.
+func TestInterruptEarly(t *testing.T) {
+	testdb.Require(t, "mariadb", sandbox.Installed(t.Context(), "mariadb"))
+	for _, at := range []string{"starting mariadb", "is up after", "measuring bytes per row"} {
+		t.Run(at, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			stderr := &watched{find: regexp.MustCompile(at), found: func([]string) { cancel() }}
+			code := run(ctx, []string{"bench", "insert", "--target", "sandbox:mariadb?memory=32MB", "--layout", "rolling",
+				"--rows", "1M", "--out", "run.jsonl"}, strings.NewReader(""), &bytes.Buffer{}, stderr)
+			if code != exitInterrupted || !strings.Contains(stderr.String(), errInterruptedEarly.Error()) {
+				t.Errorf("exit %d, stderr: %s", code, stderr.String())
+			}
+			if _, err := os.Stat("run.jsonl"); !os.IsNotExist(err) {
+				t.Errorf("an empty record was left behind: %v", err)
+			}
+			nothingLeft(t)
+		})
+	}
+}
+
+// TestHangUp: a closed terminal ends the work cleanly, however often it is
+// said.
+func TestHangUp(t *testing.T) {
+	// Another listener keeps this process alive, and tells when each arrived.
+	arrived := make(chan os.Signal, 1)
+	signal.Notify(arrived, syscall.SIGHUP)
+	defer signal.Stop(arrived)
+	ctx, stop := untilHangUp(t.Context())
+	defer stop()
+	for range 3 {
+		if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-arrived:
+		case <-time.After(10 * time.Second):
+			t.Fatal("SIGHUP didn't arrive")
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(10 * time.Second):
+			t.Fatal("SIGHUP didn't end the context")
+		}
+	}
+}
+
+// TestNoPlaceForFile: a temporary file that can't be made is an error.
+func TestNoPlaceForFile(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile(sandbox.DefaultRoot, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := rowmill(t.Context(), "bench", "insert", "--rows", "10")
+	if s.code != exitFailed || !strings.Contains(s.stderr, "make a temporary SQLite file") {
+		t.Errorf("exit %d, stderr: %s", s.code, s.stderr)
+	}
+}
+
+// TestNothingLeft: not even the directory that held the temporary file.
+func TestNothingLeft(t *testing.T) {
+	t.Chdir(t.TempDir())
+	mustPass(t, rowmill(t.Context(), "bench", "insert", "--target", "sqlite:?durability=none", "--rows", "10"))
+	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}

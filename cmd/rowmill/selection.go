@@ -1,0 +1,95 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/result"
+)
+
+// A selection chooses runs by fields of their headers, all of which must
+// agree: "layout=plain,batch=1000". Nil chooses all.
+type selection []condition
+
+type condition struct{ field, value string }
+
+// Set implements pflag.Value.
+func (s *selection) Set(text string) error {
+	fields := headerFields(&result.Run{})
+	for part := range strings.SplitSeq(text, ",") {
+		field, value, ok := strings.Cut(part, "=")
+		if field = strings.TrimSpace(field); !ok || field == "" {
+			return fmt.Errorf("%q is not of the form FIELD=VALUE, such as layout=plain", part)
+		}
+		if _, ok := fields[field]; !ok {
+			return fmt.Errorf("a run's header has no field %q: there are %s", field, strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
+		}
+		*s = append(*s, condition{field, strings.TrimSpace(value)})
+	}
+	return nil
+}
+
+// String implements pflag.Value.
+func (s *selection) String() string {
+	var parts []string
+	for _, t := range *s {
+		parts = append(parts, t.field+"="+t.value)
+	}
+	return strings.Join(parts, ",")
+}
+
+// Type implements pflag.Value.
+func (s *selection) Type() string { return "FIELD=VALUE" }
+
+func (s selection) match(r *result.Run) bool {
+	fields := headerFields(r)
+	for _, t := range s {
+		if fields[t.field] != t.value {
+			return false
+		}
+	}
+	return true
+}
+
+// of returns the runs that are chosen, and an error when none is.
+func (s selection) of(recs []result.Record, flag, path string) ([]result.Record, error) {
+	if s == nil {
+		return recs, nil
+	}
+	var out []result.Record
+	for i := range recs {
+		if s.match(&recs[i].Run) {
+			out = append(out, recs[i])
+		}
+	}
+	if len(out) == 0 {
+		return nil, usagef("rowmill report "+path, "%s %s: %s holds no such run", flag, &s, path)
+	}
+	return out, nil
+}
+
+// headerFields returns the fields of a header that hold one value, by their
+// names in the record, as text. Every field is there, also an empty one.
+func headerFields(r *result.Run) map[string]string {
+	return map[string]string{
+		"name": r.Name, "repeat": fmt.Sprint(r.Repeat), "side": r.Side,
+		"workload": r.Workload, "preset": r.Preset, "layout": r.Layout, "method": r.Method,
+		"rows": fmt.Sprint(r.Rows), "writers": fmt.Sprint(r.Writers), "batch": fmt.Sprint(r.Batch),
+		"indexes": fmt.Sprint(r.Indexes), "rate": number(r.Rate), "seed": fmt.Sprint(r.Seed),
+		"period": r.Period, "keep_periods": fmt.Sprint(r.KeepPeriods),
+		"target": r.Target, "engine": r.Engine, "server_version": r.ServerVersion, "storage": r.Storage,
+		"durability": r.Durability, "cache_bytes": fmt.Sprint(r.CacheBytes), "rowmill": r.Rowmill,
+	}
+}
+
+// number writes a float as the record does.
+func number(f float64) string {
+	p, err := json.Marshal(f)
+	if err != nil {
+		return fmt.Sprint(f)
+	}
+	return string(p)
+}

@@ -1,0 +1,200 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+type catalog struct{ db *DB }
+
+// Catalog implements engine.DB.
+func (db *DB) Catalog() engine.Catalog { return catalog{db} }
+
+// regclass is the table's object identifier, or NULL where it isn't there.
+func (d dialect) regclass(t *engine.Table) string {
+	return "to_regclass(" + quoteText(d.Quote(t.Name)) + ")"
+}
+
+// exists is the query for Exists.
+func (d dialect) exists(t *engine.Table) string {
+	return "SELECT COUNT(*) FROM pg_class WHERE relkind IN ('r', 'p') AND oid = " + d.regclass(t)
+}
+
+// parts is the query for Partitions: a row for the table without partitions,
+// and one for each that it has.
+func (d dialect) parts(t *engine.Table) string {
+	return "SELECT c.relname, pg_get_expr(c.relpartbound, c.oid) FROM pg_class p " +
+		"LEFT JOIN pg_inherits i ON i.inhparent = p.oid LEFT JOIN pg_class c ON c.oid = i.inhrelid AND c.relispartition " +
+		"WHERE p.relkind IN ('r', 'p') AND p.oid = " + d.regclass(t)
+}
+
+// pending is the query for the partitions whose detach was broken off.
+func (d dialect) pending(t *engine.Table) string {
+	return "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid " +
+		"WHERE i.inhdetachpending AND i.inhparent = " + d.regclass(t)
+}
+
+// Exists implements engine.Catalog.
+func (c catalog) Exists(ctx context.Context, t *engine.Table) (bool, error) {
+	rows, err := c.db.query(ctx, c.db.dialect.exists(t))
+	if err != nil {
+		return false, fmt.Errorf("look for table %s: %w", t.Name, err)
+	}
+	return string(rows[0][0]) != "0", nil
+}
+
+// Partitions implements engine.Catalog. A partition whose detach was broken
+// off is still one: DropPartition finishes it.
+func (c catalog) Partitions(ctx context.Context, t *engine.Table) ([]rolling.Partition, error) {
+	rows, err := c.db.query(ctx, c.db.dialect.parts(t))
+	if err != nil {
+		return nil, fmt.Errorf("partitions of %s: %w", t.Name, err)
+	}
+	if len(rows) == 0 {
+		return nil, engine.Classed(engine.ErrNoTable, fmt.Errorf("partitions of %s: no such table", t.Name))
+	}
+	var parts []rolling.Partition
+	for _, row := range rows {
+		if row[0] == nil {
+			continue // a table without any
+		}
+		p := rolling.Partition{Name: partitionName(t, string(row[0]))}
+		if p.From, p.To, err = parseBounds(t, string(row[1])); err != nil {
+			return nil, fmt.Errorf("partition %s of %s: %w", p.Name, t.Name, err)
+		}
+		parts = append(parts, p)
+	}
+	slices.SortFunc(parts, func(a, b rolling.Partition) int { return cmp.Compare(a.From, b.From) })
+	return parts, nil
+}
+
+// parseBounds reads what pg_get_expr says of a range partition,
+// FOR VALUES FROM ('0') TO ('1000').
+func parseBounds(t *engine.Table, s string) (from, to int64, err error) {
+	text, ok := strings.CutPrefix(s, "FOR VALUES FROM (")
+	first, second, between := strings.Cut(text, ") TO (")
+	second, end := strings.CutSuffix(second, ")")
+	if !ok || !between || !end {
+		return 0, 0, fmt.Errorf("bounds %s are no range", s)
+	}
+	if from, err = parseBound(t, first); err != nil {
+		return 0, 0, err
+	}
+	to, err = parseBound(t, second)
+	return from, to, err
+}
+
+// parseBound reads one end: a number or a time, in quotes or not, or MINVALUE
+// or MAXVALUE, which tables from elsewhere may have.
+func parseBound(t *engine.Table, s string) (int64, error) {
+	switch s {
+	case "MINVALUE":
+		return t.Grid.Bounds().From, nil
+	case "MAXVALUE":
+		return t.Grid.Bounds().To, nil
+	}
+	text := strings.Trim(s, "'")
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n, nil
+	}
+	for _, layout := range []string{engine.TimeLayout, time.DateOnly} {
+		if at, err := time.Parse(layout, text); err == nil { // it reads fractions, too
+			return rolling.Position(at), nil
+		}
+	}
+	return 0, fmt.Errorf("bound %s is neither a number nor a time", s)
+}
+
+// relations is a query for the object identifiers of tables and of their
+// partitions.
+func (d dialect) relations(tables ...*engine.Table) string {
+	names := make([]string, len(tables))
+	for i, t := range tables {
+		names[i] = d.regclass(t)
+	}
+	return "SELECT c.oid FROM pg_class c WHERE c.relkind = 'r' AND (c.oid IN (" + strings.Join(names, ", ") + ") " +
+		"OR c.oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent IN (" + strings.Join(names, ", ") + ")))"
+}
+
+// sizes is the query for what tables take: their rows, with what lies out of
+// line (TOAST) and the maps of free space and visibility, and the primary key;
+// and all other indexes.
+func (d dialect) sizes(tables ...*engine.Table) string {
+	return "SELECT " + sizeColumns + " FROM (" + d.relations(tables...) + ") r"
+}
+
+// sizeColumns are the two sizes of the relations r.
+const sizeColumns = "COALESCE(sum(pg_table_size(r.oid) + " +
+	"COALESCE((SELECT sum(pg_relation_size(i.indexrelid)) FROM pg_index i WHERE i.indrelid = r.oid AND i.indisprimary), 0)), 0) AS data, " +
+	"COALESCE(sum((SELECT sum(pg_relation_size(i.indexrelid)) FROM pg_index i WHERE i.indrelid = r.oid AND NOT i.indisprimary)), 0) AS index"
+
+// Sizes implements engine.Catalog.
+func (c catalog) Sizes(ctx context.Context, t *engine.Table) (engine.Sizes, error) {
+	rows, err := c.db.query(ctx, c.db.dialect.sizes(t))
+	if err != nil {
+		return engine.Sizes{}, fmt.Errorf("measure table %s: %w", t.Name, err)
+	}
+	var s engine.Sizes
+	for i, to := range []*int64{&s.Data, &s.Index} {
+		if *to, err = strconv.ParseInt(string(rows[0][i]), 10, 64); err != nil {
+			return engine.Sizes{}, fmt.Errorf("measure table %s: %w", t.Name, err)
+		}
+	}
+	return s, nil
+}
+
+// settings are the parameters worth keeping in a record: what bears on
+// durability, memory, writing, logging, vacuum and locking. Servers that lack
+// one leave it out.
+var settings = []string{
+	"autovacuum", "autovacuum_max_workers", "autovacuum_naptime", "autovacuum_vacuum_cost_delay", "autovacuum_vacuum_cost_limit",
+	"autovacuum_vacuum_insert_scale_factor", "autovacuum_vacuum_insert_threshold", "autovacuum_vacuum_scale_factor",
+	"backend_flush_after", "bgwriter_delay", "bgwriter_flush_after", "bgwriter_lru_maxpages", "bgwriter_lru_multiplier", "block_size",
+	"checkpoint_completion_target", "checkpoint_flush_after", "checkpoint_timeout", "commit_delay", "commit_siblings",
+	"data_checksums", "debug_io_direct", "deadlock_timeout", "default_table_access_method", "default_toast_compression",
+	"default_transaction_isolation", "effective_cache_size", "effective_io_concurrency", "fsync", "full_page_writes", "huge_pages",
+	"io_method", "io_workers", "jit", "lock_timeout", "log_statement", "maintenance_work_mem", "max_connections",
+	"max_wal_senders", "max_wal_size", "min_wal_size", "random_page_cost", "server_encoding", "server_version", "shared_buffers",
+	"shared_preload_libraries", "statement_timeout", "synchronous_commit", "synchronous_standby_names", "temp_buffers",
+	"track_io_timing", "track_wal_io_timing", "wal_buffers", "wal_compression", "wal_init_zero", "wal_level", "wal_recycle",
+	"wal_segment_size", "wal_sync_method", "wal_writer_delay", "wal_writer_flush_after", "work_mem",
+}
+
+// Settings implements engine.Catalog.
+func (c catalog) Settings(ctx context.Context) (map[string]string, error) {
+	quoted := make([]string, len(settings))
+	for i, s := range settings {
+		quoted[i] = quoteText(s)
+	}
+	rows, err := c.db.query(ctx, "SELECT name, current_setting(name) FROM pg_settings WHERE name IN ("+strings.Join(quoted, ", ")+")")
+	if err != nil {
+		return nil, fmt.Errorf("read settings: %w", err)
+	}
+	out := map[string]string{}
+	for _, row := range rows {
+		out[string(row[0])] = string(row[1])
+	}
+	return out, nil
+}
+
+// durability says what a commit survives under the settings. With
+// synchronous_commit off the server writes what was committed up to three
+// times wal_writer_delay later, 0.6 s by default, so that its own crash loses
+// that much as well.
+func durability(settings map[string]string) string {
+	switch {
+	case settings["fsync"] == "off":
+		return "none"
+	case settings["synchronous_commit"] == "off":
+		return "relaxed"
+	}
+	return "full"
+}

@@ -1,0 +1,315 @@
+package postgres
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// dialect renders steps for PostgreSQL.
+type dialect struct {
+	// concurrent tells that the server has DETACH CONCURRENTLY, as from 14.
+	concurrent bool
+	// views are the views of statistics that it has.
+	views []string
+}
+
+// newDialect is that of a server of version 15.
+func newDialect() dialect {
+	return dialect{concurrent: true, views: []string{"pg_stat_database", "pg_stat_bgwriter", "pg_stat_wal"}}
+}
+
+// Statements around those of a transaction.
+const (
+	beginStatement  = "BEGIN"
+	commitStatement = "COMMIT"
+)
+
+func transaction(statements ...string) []string {
+	return slices.Concat([]string{beginStatement}, statements, []string{commitStatement})
+}
+
+// lockWait is how long a statement of maintenance waits for a lock. Everything
+// that comes after it waits as long.
+const lockWait = "2s"
+
+// maxName is the longest name of a relation, in bytes: the server cuts what is
+// longer, in silence.
+const maxName = 63
+
+// Quote implements engine.Dialect.
+func (dialect) Quote(ident string) string {
+	return `"` + strings.ReplaceAll(ident, `"`, `""`) + `"`
+}
+
+func (d dialect) list(names []string) string {
+	quoted := make([]string, len(names))
+	for i, n := range names {
+		quoted[i] = d.Quote(n)
+	}
+	return strings.Join(quoted, ", ")
+}
+
+// quoteText returns a string literal, for a session that Session has prepared.
+func quoteText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+
+// childName is the name of the table that holds a partition.
+func childName(t *engine.Table, p rolling.Partition) string { return t.Name + "_" + p.Name }
+
+// partitionName is what is called by the name of a partition's table: the
+// reverse of childName. Tables that others have attached keep their names.
+func partitionName(t *engine.Table, child string) string {
+	if name, ok := strings.CutPrefix(child, t.Name+"_"); ok && name != "" {
+		return name
+	}
+	return child
+}
+
+// indexName is the name of an index. One that would be too long ends with a
+// hash instead: nobody asks for an index by its name.
+func indexName(t *engine.Table, ix engine.Index) string {
+	name := t.Name + "_" + ix.Name + "_idx"
+	if len(name) <= maxName {
+		return name
+	}
+	h := fnv.New32a()
+	h.Write([]byte(name))
+	cut := maxName - 9
+	for !utf8.RuneStart(name[cut]) {
+		cut--
+	}
+	return fmt.Sprintf("%s_%08x", name[:cut], h.Sum32())
+}
+
+// Render implements engine.Dialect.
+func (d dialect) Render(s engine.Step) ([]string, error) {
+	switch s := s.(type) {
+	case engine.Session:
+		return d.session(s), nil
+	case engine.CreateTable:
+		return d.createTable(s)
+	case engine.DropTable:
+		return []string{"DROP TABLE IF EXISTS " + d.Quote(s.Table.Name)}, nil
+	case engine.CreatePartitions:
+		return d.createPartitions(s)
+	case engine.DropPartition:
+		return d.dropPartition(s)
+	case engine.Insert:
+		return d.insert(s)
+	case engine.Select:
+		names := make([]string, len(s.Table.Columns))
+		for i, c := range s.Table.Columns {
+			names[i] = c.Name
+		}
+		from := s.Table.Name
+		if s.Partition != nil {
+			from = childName(s.Table, *s.Partition)
+		}
+		return []string{fmt.Sprintf("SELECT %s FROM %s", d.list(names), d.Quote(from))}, nil
+	case engine.Inspect:
+		return []string{d.exists(s.Table), d.parts(s.Table)}, nil
+	case engine.Measure:
+		return []string{d.sizes(s.Table)}, nil
+	case engine.Sample:
+		return d.sample(s.Tables), nil
+	}
+	return nil, fmt.Errorf("postgres: no rendering of %T", s)
+}
+
+func (d dialect) session(s engine.Session) []string {
+	out := []string{
+		// What the encoding of inserts and the reading of bounds rely on.
+		"SET client_encoding = 'UTF8'", "SET standard_conforming_strings = on", "SET DateStyle = 'ISO, YMD'", "SET TimeZone = 'UTC'",
+	}
+	if s.Maintenance {
+		out = append(out, "SET lock_timeout = '"+lockWait+"'")
+	}
+	return out
+}
+
+func (d dialect) createTable(s engine.CreateTable) ([]string, error) {
+	t := s.Table
+	if err := t.Validate(); err != nil {
+		return nil, err
+	}
+	if len(t.Name) > maxName {
+		return nil, fmt.Errorf("create table %s: its name is longer than %d bytes", t.Name, maxName)
+	}
+	var lines []string
+	for _, c := range t.Columns {
+		lines = append(lines, d.Quote(c.Name)+" "+columnType(t, c))
+	}
+	lines = append(lines, fmt.Sprintf("PRIMARY KEY (%s)", d.list(t.PrimaryKey)))
+	q := fmt.Sprintf("CREATE TABLE %s (\n  %s\n)", d.Quote(t.Name), strings.Join(lines, ",\n  "))
+	if t.Rolling() {
+		if len(s.Partitions) == 0 {
+			return nil, fmt.Errorf("create table %s: a rolling table needs a first partition", t.Name)
+		}
+		// There is no DEFAULT partition: rows outside every period must fail,
+		// not hide, and with one no partition can be detached concurrently.
+		q += fmt.Sprintf(" PARTITION BY RANGE (%s)", d.Quote(t.By))
+	}
+	out := []string{q}
+	for _, ix := range t.Indexes {
+		out = append(out, fmt.Sprintf("CREATE INDEX %s ON %s (%s)", d.Quote(indexName(t, ix)), d.Quote(t.Name), d.list(ix.Columns)))
+	}
+	if !t.Rolling() {
+		s.Partitions = nil
+	}
+	for _, p := range s.Partitions {
+		if err := fits(t, p); err != nil {
+			return nil, err
+		}
+		// Nobody waits for the lock: the table is not visible yet.
+		out = append(out, fmt.Sprintf("CREATE TABLE %s PARTITION OF %s %s", d.Quote(childName(t, p)), d.Quote(t.Name), bounds(t, p)))
+	}
+	if len(out) == 1 {
+		return out, nil
+	}
+	return transaction(out...), nil
+}
+
+func fits(t *engine.Table, p rolling.Partition) error {
+	if name := childName(t, p); len(name) > maxName {
+		return fmt.Errorf("partition %s of %s: its table would be %s, which is longer than %d bytes", p.Name, t.Name, name, maxName)
+	}
+	return nil
+}
+
+// createPartitions makes each partition a table of its own and attaches it.
+// CREATE TABLE ... PARTITION OF would be one statement, but locks the table
+// against everything (ACCESS EXCLUSIVE); ATTACH takes SHARE UPDATE EXCLUSIVE,
+// under which inserts and queries go on. The new table is empty, so that
+// nothing is scanned, and gets the table's indexes as it is attached. One
+// transaction for each, so that no lock is held longer than one takes.
+func (d dialect) createPartitions(s engine.CreatePartitions) ([]string, error) {
+	var out []string
+	for _, p := range s.New {
+		if err := fits(s.Table, p); err != nil {
+			return nil, err
+		}
+		child, parent := d.Quote(childName(s.Table, p)), d.Quote(s.Table.Name)
+		out = append(out, transaction(
+			fmt.Sprintf("CREATE TABLE %s (LIKE %s INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING STORAGE)", child, parent),
+			fmt.Sprintf("ALTER TABLE %s ATTACH PARTITION %s %s", parent, child, bounds(s.Table, p)))...)
+	}
+	return out, nil
+}
+
+// dropPartition detaches the partition first: dropping it while it is attached
+// locks the whole table against everything, and for as long as it takes.
+// DETACH CONCURRENTLY waits for the transactions that use the table without
+// holding up new ones. It can't be part of a transaction.
+func (d dialect) dropPartition(s engine.DropPartition) ([]string, error) {
+	if len(s.Have) == 1 {
+		return nil, fmt.Errorf("drop partition %s of %s: it is the only one", s.Drop.Name, s.Table.Name)
+	}
+	child := childName(s.Table, s.Drop)
+	detach := d.detach(s.Table, child)
+	if d.concurrent {
+		detach += " CONCURRENTLY"
+	}
+	return []string{detach, "DROP TABLE " + d.Quote(child)}, nil
+}
+
+func (d dialect) detach(t *engine.Table, child string) string {
+	return fmt.Sprintf("ALTER TABLE %s DETACH PARTITION %s", d.Quote(t.Name), d.Quote(child))
+}
+
+// bounds renders a partition's range: from its start up to but without its end.
+func bounds(t *engine.Table, p rolling.Partition) string {
+	pos := func(n int64) string {
+		if t.Grid.Axis() == rolling.Time {
+			return quoteText(string(engine.AppendTime(nil, n)))
+		}
+		return strconv.FormatInt(n, 10)
+	}
+	return fmt.Sprintf("FOR VALUES FROM (%s) TO (%s)", pos(p.From), pos(p.To))
+}
+
+// sequenceCache is how many keys a connection takes from a table's sequence at
+// a time, as the reference insert benchmark has it.
+const sequenceCache = 1000
+
+func columnType(t *engine.Table, c engine.Column) string {
+	var s string
+	switch c.Type {
+	case engine.Int32:
+		s = "INTEGER"
+	case engine.Int64:
+		s = "BIGINT"
+	case engine.Float32:
+		s = "REAL"
+	case engine.Float64:
+		s = "DOUBLE PRECISION"
+	case engine.Time:
+		s = "TIMESTAMP"
+	case engine.Varchar:
+		s = fmt.Sprintf("VARCHAR(%d)", c.Size)
+	case engine.Char:
+		s = fmt.Sprintf("CHAR(%d)", c.Size)
+	case engine.Decimal:
+		s = fmt.Sprintf("NUMERIC(%d,%d)", c.Size, c.Scale)
+	}
+	if c.Default != "" {
+		s += " DEFAULT " + c.Default
+	}
+	if !c.Null {
+		s += " NOT NULL"
+	}
+	if c.Auto {
+		s += " GENERATED BY DEFAULT AS IDENTITY"
+		// A table that rolls by the key must not have it jump ahead of the
+		// partitions with each new connection.
+		if t.ServerKey == c.Name && !(t.Rolling() && t.By == c.Name) {
+			s += fmt.Sprintf(" (CACHE %d)", sequenceCache)
+		}
+	}
+	return s
+}
+
+// insert renders what a writer sends for a batch. Writers use the same
+// encoder, so that a dry run shows the very text.
+func (d dialect) insert(s engine.Insert) ([]string, error) {
+	e, rows := newEncoder(d, s.Table), s.Batch.Rows()
+	var out []string
+	switch {
+	case rows == 0:
+	case s.Method == engine.Multi:
+		for i := 0; i < rows; {
+			var q []byte
+			q, i = e.appendInsert(nil, s.Batch, i)
+			out = append(out, string(q))
+		}
+	case s.Method == engine.Single:
+		for i := range rows {
+			q := e.appendRow([]byte(e.prefix), s.Batch, i)
+			out = append(out, string(q))
+		}
+	case s.Method == engine.Prepared:
+		per := e.perStatement()
+		for i := 0; i < rows; i += per {
+			out = append(out, e.placeholders(min(per, rows-i)))
+		}
+		return out, e.err // with or without more than one, no transaction is begun: see writer
+	case s.Method == engine.Pipeline:
+		return []string{e.placeholders(1)}, nil
+	case s.Method == engine.Load:
+		return []string{e.copyStatement()}, nil
+	default:
+		return nil, fmt.Errorf("postgres: no insert method %q", s.Method)
+	}
+	if e.err != nil {
+		return nil, e.err
+	}
+	if len(out) > 1 {
+		out = transaction(out...)
+	}
+	return out, nil
+}

@@ -1,0 +1,66 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/rowmill/rowmill/engine"
+)
+
+// classes maps SQLSTATE codes to the contract's classes:
+// https://www.postgresql.org/docs/current/errcodes-appendix.html.
+var classes = map[string]error{
+	"23505": engine.ErrDuplicateKey,
+	"40P01": engine.ErrDeadlock,
+	"40001": engine.ErrDeadlock, // serialization_failure: to be tried again like one
+	"55P03": engine.ErrLockTimeout,
+	"57014": engine.ErrLockTimeout, // statement_timeout, or somebody's cancel
+	"53100": engine.ErrDiskFull,
+	"42P07": engine.ErrTableExists,
+	"42P01": engine.ErrNoTable,
+	"57P01": engine.ErrConnectionLost, // admin_shutdown
+	"57P02": engine.ErrConnectionLost, // crash_shutdown
+	"57P05": engine.ErrConnectionLost, // idle_session_timeout
+	"25P03": engine.ErrConnectionLost, // idle_in_transaction_session_timeout
+	"57P03": engine.ErrUnreachable,    // cannot_connect_now
+	"53300": engine.ErrUnreachable,    // too_many_connections
+	"0A000": engine.ErrUnsupported,
+}
+
+// classify marks an error with its class.
+func classify(err error) error {
+	if err == nil {
+		return nil
+	}
+	var server *pgconn.PgError
+	if errors.As(err, &server) {
+		switch class, ok := classes[server.Code]; {
+		case ok:
+			return engine.Classed(class, err)
+		case strings.HasPrefix(server.Code, "08"): // connection_exception
+			return engine.Classed(engine.ErrConnectionLost, err)
+		case server.Code == "23514" && server.ConstraintName == "":
+			// check_violation of no constraint: the one of a partition's bounds.
+			return engine.Classed(engine.ErrNoPartition, err)
+		}
+		return err
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	var network net.Error
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
+		errors.As(err, &network) || errors.Is(err, errProtocol) {
+		return engine.Classed(engine.ErrConnectionLost, err)
+	}
+	// What pgconn says of a connection that it has closed has no type.
+	if strings.Contains(err.Error(), "conn closed") {
+		return engine.Classed(engine.ErrConnectionLost, err)
+	}
+	return err
+}

@@ -1,0 +1,32 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/rowmill/rowmill/engine"
+)
+
+// What tests from outside, which may use package testdb, need from inside.
+
+const LockTries = lockTries
+
+func (db *DB) Target() engine.Target                                   { return db.target }
+func (db *DB) SetLockTries(n int)                                      { db.lockTries = n }
+func (db *DB) Kill(ctx context.Context, pid uint32)                    { db.kill(ctx, pid) }
+func (db *DB) Dial(ctx context.Context) (*pgconn.PgConn, error)        { return db.dial(ctx) }
+func (db *DB) Password() string                                        { return db.config.Password }
+func (db *DB) Query(ctx context.Context, q string) ([][][]byte, error) { return db.query(ctx, q) }
+
+// PID returns the server's process for a writer's connection.
+func PID(w engine.Writer) uint32 { return w.(*writer).conn.pid }
+
+// Run runs a statement on a writer's connection.
+func Run(w engine.Writer, q string) error {
+	r, err := w.(*writer).conn.run(q)
+	if err == nil && r.err != nil {
+		err = r.err
+	}
+	return err
+}

@@ -1,0 +1,274 @@
+// Package postgres is the engine for PostgreSQL 12 and later: declarative
+// range partitions, and five insert methods, COPY among them.
+//
+// A target is postgres://USER@HOST:PORT/DB or postgresql://..., with libpq's
+// conventions: ?host=DIR is the directory of a Unix socket, sslmode,
+// sslrootcert, sslcert and sslkey are as there, and what the target leaves out
+// comes from PGHOST, PGUSER and their like. The password comes from
+// ?password-file=FILE, PGPASSWORD or ~/.pgpass, never from the target.
+//
+// Times are columns of type timestamp without time zone, in UTC. Text can't
+// hold a zero byte: no server of this make stores one.
+//
+// A partition is a table of its own, in the same namespace as all others, so
+// that it is called after its table and its period, PURCHASES_P0; an index
+// likewise PURCHASES_MARKET_IDX.
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// connectTimeout bounds the making of a connection: a server that takes longer
+// is down for the purpose of a benchmark.
+const connectTimeout = 10 * time.Second
+
+// DB is an open PostgreSQL server.
+type DB struct {
+	target    engine.Target
+	config    *pgconn.Config // of every connection; never printed
+	info      engine.Info
+	dialect   dialect
+	lockTries int // lockTries, but in tests
+
+	mu     sync.Mutex
+	idle   []*pgconn.PgConn
+	closed bool
+}
+
+// Open connects to the target and asks the server what it is. The error for a
+// server that doesn't answer is engine.ErrUnreachable and says what was tried.
+func Open(ctx context.Context, t engine.Target) (*DB, error) {
+	cfg, err := configOf(t)
+	if err != nil {
+		return nil, err
+	}
+	db := &DB{target: t, config: cfg, lockTries: lockTries}
+	if err := db.connect(ctx); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+// Dry checks the target as Open does and returns a DB that renders the same
+// statements, but touches neither a server nor a file. It renders for a server
+// of version 15.
+func Dry(t engine.Target) (engine.DB, error) {
+	if err := checkOptions(t); err != nil {
+		return nil, err
+	}
+	return engine.Dry(engine.Info{Engine: "postgres", Storage: "heap", Target: t.String()}, capabilities(), newDialect()), nil
+}
+
+// options are those of a target that libpq has, too.
+var options = []string{"host", "port", "sslmode", "sslrootcert", "sslcert", "sslkey", "target_session_attrs"}
+
+func checkOptions(t engine.Target) error {
+	if err := t.Options(append([]string{"password-file"}, options...)...); err != nil {
+		return err
+	}
+	if t.Path == "" || strings.Contains(t.Path, "/") {
+		return engine.Hinted(fmt.Errorf("target %s: it needs the name of one database", t),
+			"%s://USER@HOST:5432/DATABASE", t.Scheme)
+	}
+	_, err := t.Choice("sslmode", "prefer", "disable", "allow", "require", "verify-ca", "verify-full")
+	return err
+}
+
+// configOf turns a target into a driver's configuration, and completes it from
+// the environment and ~/.pgpass.
+func configOf(t engine.Target) (*pgconn.Config, error) {
+	if err := checkOptions(t); err != nil {
+		return nil, err
+	}
+	settings := map[string]string{"dbname": t.Path, "user": t.User}
+	if t.Host != "" {
+		settings["host"] = strings.Trim(t.Host, "[]")
+		if host, port, err := net.SplitHostPort(t.Host); err == nil {
+			settings["host"], settings["port"] = host, port
+		}
+	}
+	for _, o := range options {
+		if v := t.Query.Get(o); v != "" {
+			settings[o] = v
+		}
+	}
+	var text strings.Builder
+	for name, v := range settings {
+		if v != "" {
+			fmt.Fprintf(&text, "%s='%s' ", name, strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(v))
+		}
+	}
+	cfg, err := pgconn.ParseConfig(text.String())
+	if err != nil {
+		// Around its cause it repeats the settings.
+		if cause := errors.Unwrap(err); cause != nil {
+			err = cause
+		}
+		return nil, fmt.Errorf("target %s: %w", t, err)
+	}
+	if file := t.Query.Get("password-file"); file != "" {
+		p, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("target %s: password file: %w", t, err)
+		}
+		cfg.Password = strings.TrimRight(string(p), "\r\n")
+	}
+	cfg.ConnectTimeout = connectTimeout
+	if cfg.RuntimeParams["application_name"] == "" {
+		cfg.RuntimeParams["application_name"] = "rowmill"
+	}
+	return cfg, nil
+}
+
+// connect fills in what the server says of itself.
+func (db *DB) connect(ctx context.Context) error {
+	db.dialect = newDialect()
+	rows, err := db.query(ctx, probe(statViews))
+	if err != nil {
+		return err
+	}
+	get := func(i int) string { return string(rows[0][i]) }
+	db.info = engine.Info{Engine: "postgres", Storage: get(1), Target: db.target.String()}
+	db.info.Version, _, _ = strings.Cut(get(0), " ")
+	db.info.CacheBytes, _ = strconv.ParseInt(get(2), 10, 64)
+	version, _ := strconv.Atoi(get(3))
+	db.dialect.concurrent = version >= 140000
+	have := rows[0][5:]
+	db.dialect.views = nil
+	for i, v := range statViews {
+		if string(have[i]) == "t" {
+			db.dialect.views = append(db.dialect.views, v)
+		}
+	}
+	settings, err := db.Catalog().Settings(ctx)
+	if err != nil {
+		return err
+	}
+	db.info.Durability = durability(settings)
+	db.local(get(4))
+	return nil
+}
+
+// probe asks what the server is, and which of the views it has.
+func probe(views []string) string {
+	q := `SELECT current_setting('server_version'), current_setting('default_table_access_method'), ` +
+		`pg_size_bytes(current_setting('shared_buffers')), current_setting('server_version_num'), ` +
+		`(SELECT setting FROM pg_settings WHERE name = 'data_directory')`
+	for _, v := range views {
+		q += `, to_regclass('pg_catalog.` + v + `') IS NOT NULL`
+	}
+	return q
+}
+
+// local fills in where the server runs, when that is this machine.
+func (db *DB) local(dataDir string) {
+	if network, _ := pgconn.NetworkAddress(db.config.Host, db.config.Port); network == "tcp" {
+		ip := net.ParseIP(db.config.Host)
+		if db.config.Host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return
+		}
+	}
+	if dataDir == "" { // which only some accounts are told
+		return
+	}
+	if st, err := os.Stat(dataDir); err == nil && st.IsDir() {
+		db.info.DataDir = dataDir
+	}
+	if p, err := os.ReadFile(filepath.Join(dataDir, "postmaster.pid")); err == nil {
+		first, _, _ := strings.Cut(string(p), "\n")
+		db.info.PID, _ = strconv.Atoi(strings.TrimSpace(first))
+	}
+}
+
+// Info implements engine.DB.
+func (db *DB) Info() engine.Info { return db.info }
+
+// Capabilities implements engine.DB.
+func (db *DB) Capabilities() engine.Capabilities { return capabilities() }
+
+func capabilities() engine.Capabilities {
+	return engine.Capabilities{
+		Methods:     []engine.Method{engine.Multi, engine.Single, engine.Prepared, engine.Pipeline, engine.Load},
+		Rolling:     true,
+		Gaps:        true,
+		Stores:      true,
+		NoZeroBytes: true,
+	}
+}
+
+// Dialect implements engine.DB.
+func (db *DB) Dialect() engine.Dialect { return db.dialect }
+
+// Scan implements engine.DB. Numbers and times come in binary, so that none
+// loses a digit.
+func (db *DB) Scan(ctx context.Context, t *engine.Table, part *rolling.Partition, fn func(*engine.Batch) error) error {
+	statements, err := db.dialect.Render(engine.Select{Table: t, Partition: part})
+	if err != nil {
+		return err
+	}
+	c, err := db.dial(ctx)
+	if err != nil {
+		return err
+	}
+	// In the middle of the rows, too: the server notices.
+	defer discard(c)
+	formats := make([]int16, len(t.Columns))
+	for i, col := range t.Columns {
+		formats[i] = resultFormat(col.Type)
+	}
+	rows := c.ExecParams(ctx, statements[0], nil, nil, nil, formats)
+	b := engine.NewBatch(t.Columns)
+	for rows.NextRow() {
+		for i, p := range rows.Values() {
+			if err := appendResult(&b.Columns[i], p); err != nil {
+				return fmt.Errorf("read table %s: column %s: %w", t.Name, t.Columns[i].Name, err)
+			}
+		}
+		if b.EndRow(); b.Rows() == scanBatch {
+			if err := fn(b); err != nil {
+				return err
+			}
+			b.Reset()
+		}
+	}
+	if _, err := rows.Close(); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fmt.Errorf("read table %s: %w", t.Name, classify(err))
+	}
+	if b.Rows() > 0 {
+		return fn(b)
+	}
+	return nil
+}
+
+// scanBatch is how many rows Scan hands over at a time.
+const scanBatch = 1000
+
+// Close implements engine.DB.
+func (db *DB) Close() error {
+	db.mu.Lock()
+	idle := db.idle
+	db.idle, db.closed = nil, true
+	db.mu.Unlock()
+	for _, c := range idle {
+		discard(c)
+	}
+	return nil
+}

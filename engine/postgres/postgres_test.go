@@ -1,0 +1,17 @@
+package postgres_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/engine/enginetest"
+	"github.com/rowmill/rowmill/internal/testdb"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(testdb.Runner{M: m}) }
+
+func TestPostgres(t *testing.T) {
+	enginetest.Run(t, func(t testing.TB) engine.DB { return testdb.Open(t, "postgres") })
+}

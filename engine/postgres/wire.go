@@ -1,0 +1,277 @@
+package postgres
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+)
+
+// A wire is a writer's connection: the client's side of the few messages of
+// PostgreSQL's protocol that inserting takes, sent from where they were
+// written and read in place, without an allocation. The connection is made,
+// encrypted and authenticated by pgconn. Messages are those of
+// https://www.postgresql.org/docs/current/protocol-message-formats.html.
+//
+// The end of the context that begin got closes the network connection under
+// whatever runs until end.
+type wire struct {
+	net net.Conn
+	pid uint32 // the server's process for it
+	in  []byte // what was read
+	// at and have are the part of in not yet looked at.
+	at, have int
+
+	mu          sync.Mutex
+	ctx         context.Context // watched now; callers pass the same one again and again
+	unwatch     func() bool
+	busy        bool
+	interrupted bool
+}
+
+// errProtocol is about an answer that isn't what the protocol says.
+var errProtocol = errors.New("malformed answer of the server")
+
+// dialWire opens a connection for inserting.
+func (db *DB) dialWire(ctx context.Context) (*wire, error) {
+	c, err := db.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	h, err := c.Hijack()
+	if err != nil {
+		discard(c)
+		return nil, fmt.Errorf("take over the connection: %w", err)
+	}
+	return &wire{net: h.Conn, pid: h.PID, in: make([]byte, 8<<10)}, nil
+}
+
+// A reply is what a server said to a batch.
+type reply struct {
+	rows     int64 // affected
+	done     int   // statements completed
+	err      *pgconn.PgError
+	warnings []string
+	tx       byte // 'I' idle, 'T' in a transaction, 'E' in one that failed
+}
+
+// mostWarnings is how many warnings of a batch are kept.
+const mostWarnings = 5
+
+// finish reads until the server is ready for the next query.
+func (c *wire) finish(r *reply) error {
+	for {
+		kind, body, err := c.message()
+		if err != nil {
+			return err
+		}
+		if err := r.take(kind, body); err != nil {
+			return err
+		}
+		if kind == 'Z' {
+			return nil
+		}
+	}
+}
+
+// await reads until that many statements are completed, or one has failed.
+func (c *wire) await(r *reply, statements int) error {
+	for r.done < statements && r.err == nil {
+		kind, body, err := c.message()
+		if err != nil {
+			return err
+		}
+		if err := r.take(kind, body); err != nil {
+			return err
+		}
+		if kind == 'Z' {
+			return errProtocol
+		}
+	}
+	return nil
+}
+
+func (r *reply) take(kind byte, body []byte) error {
+	switch kind {
+	case 'C': // CommandComplete
+		r.done++
+		r.rows += affected(body)
+	case 'Z': // ReadyForQuery
+		if len(body) != 1 {
+			return errProtocol
+		}
+		r.tx = body[0]
+	case 'E': // ErrorResponse
+		var m pgproto3.ErrorResponse
+		if err := m.Decode(body); err != nil {
+			return fmt.Errorf("%w: %w", errProtocol, err)
+		}
+		if r.err == nil {
+			r.err = pgconn.ErrorResponseToPgError(&m)
+		}
+	case 'N': // NoticeResponse
+		var m pgproto3.NoticeResponse
+		if err := m.Decode(body); err != nil {
+			return fmt.Errorf("%w: %w", errProtocol, err)
+		}
+		if m.SeverityUnlocalized == "WARNING" && len(r.warnings) < mostWarnings {
+			r.warnings = append(r.warnings, m.Message)
+		}
+	}
+	// The rest says that a step was done, which is known by what comes after.
+	return nil
+}
+
+// affected is the number at the end of a command's tag, "INSERT 0 12".
+func affected(tag []byte) (n int64) {
+	end := len(tag) - 1 // a zero byte
+	i := end
+	for i > 0 && tag[i-1] >= '0' && tag[i-1] <= '9' {
+		i--
+	}
+	for ; i < end; i++ {
+		n = n*10 + int64(tag[i]-'0')
+	}
+	return n
+}
+
+// maxMessage is the longest message that is believed, in bytes: none of those
+// that come here is longer than an error's text.
+const maxMessage = 64 << 20
+
+// message reads one message; its body is valid until the next.
+func (c *wire) message() (kind byte, body []byte, err error) {
+	if err := c.fill(5); err != nil {
+		return 0, nil, err
+	}
+	kind = c.in[c.at]
+	size := int(binary.BigEndian.Uint32(c.in[c.at+1:]))
+	if size < 4 || size > maxMessage {
+		return 0, nil, errProtocol
+	}
+	if err := c.fill(1 + size); err != nil {
+		return 0, nil, err
+	}
+	body = c.in[c.at+5 : c.at+1+size]
+	c.at += 1 + size
+	return kind, body, nil
+}
+
+// fill reads until there are n bytes at c.at.
+func (c *wire) fill(n int) error {
+	if c.have-c.at >= n {
+		return nil
+	}
+	if c.at+n > len(c.in) {
+		if n > len(c.in) {
+			c.in = append(make([]byte, 0, 2*n), c.in[c.at:c.have]...)[:2*n]
+		} else {
+			copy(c.in, c.in[c.at:c.have])
+		}
+		c.at, c.have = 0, c.have-c.at
+	}
+	for c.have-c.at < n {
+		got, err := c.net.Read(c.in[c.have:])
+		c.have += got
+		if err != nil && c.have-c.at < n {
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// send writes messages.
+func (c *wire) send(p []byte) error {
+	_, err := c.net.Write(p)
+	return err
+}
+
+// run executes a statement of text.
+func (c *wire) run(q string) (*reply, error) {
+	r := &reply{}
+	p, start := beginMessage(nil, 'Q')
+	p = append(append(p, q...), 0)
+	endMessage(p, start)
+	if err := c.send(p); err != nil {
+		return r, err
+	}
+	return r, c.finish(r)
+}
+
+// beginMessage appends a message's head; endMessage fills in its length.
+func beginMessage(dst []byte, kind byte) (_ []byte, start int) {
+	return append(dst, kind, 0, 0, 0, 0), len(dst)
+}
+
+func endMessage(p []byte, start int) {
+	binary.BigEndian.PutUint32(p[start+1:], uint32(len(p)-start-1))
+}
+
+// begin makes the end of ctx break off what runs on the connection from now
+// on, until end. It returns the error of a context that has ended already.
+func (c *wire) begin(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ctx != ctx {
+		c.forget()
+		c.ctx = ctx
+		c.unwatch = context.AfterFunc(ctx, func() { c.interrupt(ctx) })
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	c.busy = true
+	return nil
+}
+
+// end tells whether what ran since begin was broken off, or was to be.
+func (c *wire) end() (interrupted bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	interrupted = c.interrupted
+	c.busy, c.interrupted = false, false
+	if interrupted {
+		// It may have ended well all the same; then the connection is good.
+		_ = c.net.SetDeadline(time.Time{})
+	}
+	return interrupted
+}
+
+func (c *wire) interrupt(ctx context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.busy && c.ctx == ctx {
+		c.interrupted = true
+		// A past deadline fails the reads and writes that wait now.
+		_ = c.net.SetDeadline(time.Unix(1, 0))
+	}
+}
+
+// forget ends the watch; c.mu is held.
+func (c *wire) forget() {
+	if c.unwatch != nil {
+		c.unwatch()
+	}
+	c.ctx, c.unwatch = nil, nil
+}
+
+// close closes the connection, in good order where the server waits for a
+// query.
+func (c *wire) close() {
+	c.mu.Lock()
+	c.forget()
+	c.mu.Unlock()
+	_ = c.net.SetDeadline(time.Now().Add(time.Second))
+	_ = c.send([]byte{'X', 0, 0, 0, 4}) // Terminate; the server may be gone
+	_ = c.net.Close()
+}

@@ -1,0 +1,346 @@
+package postgres
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/rowmill/rowmill/engine"
+)
+
+// A writer inserts batches on one connection.
+type writer struct {
+	db     *DB
+	table  *engine.Table
+	method engine.Method
+	conn   *wire
+	enc    encoder
+	buf    []byte
+	ends   []int  // where each statement of a batch of text ends in buf
+	copy   string // the statement of load
+	// stmts are the prepared statements that the connection has, by rows.
+	stmts map[int]bool
+}
+
+// Writer implements engine.DB.
+func (db *DB) Writer(ctx context.Context, t *engine.Table, m engine.Method) (engine.Writer, error) {
+	if err := t.Validate(); err != nil {
+		return nil, err
+	}
+	switch m {
+	case engine.Single, engine.Multi, engine.Prepared, engine.Pipeline, engine.Load:
+	default:
+		return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("postgres: no insert method %q", m))
+	}
+	w := &writer{db: db, table: t, method: m, enc: newEncoder(db.dialect, t)}
+	w.copy = w.enc.copyStatement()
+	if err := w.dial(ctx); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *writer) dial(ctx context.Context) error {
+	var err error
+	w.stmts = map[int]bool{}
+	w.conn, err = w.db.dialWire(ctx)
+	return err
+}
+
+// Reset implements engine.Writer: it rolls back, or dials again.
+func (w *writer) Reset(ctx context.Context) error {
+	if w.conn != nil {
+		if err := w.conn.begin(ctx); err != nil {
+			return err
+		}
+		r, err := w.conn.run("ROLLBACK")
+		w.conn.end()
+		if err == nil && r.err == nil {
+			return nil
+		}
+		w.drop()
+	}
+	return w.dial(ctx)
+}
+
+// drop lets go of the connection, which may be broken.
+func (w *writer) drop() {
+	if w.conn != nil {
+		w.conn.close()
+		w.conn = nil
+	}
+}
+
+// Close implements engine.Writer.
+func (w *writer) Close() error {
+	w.drop()
+	return nil
+}
+
+// Write implements engine.Writer.
+func (w *writer) Write(ctx context.Context, b *engine.Batch) (engine.Ack, error) {
+	if w.conn == nil {
+		return engine.Ack{}, engine.Classed(engine.ErrConnectionLost, fmt.Errorf("insert into %s: the connection is lost", w.table.Name))
+	}
+	if err := w.conn.begin(ctx); err != nil {
+		return engine.Ack{}, err
+	}
+	var r reply
+	err := w.write(b, &r)
+	if err == nil && r.err == nil {
+		w.conn.end()
+		return engine.Ack{Rows: r.rows, Warnings: r.warnings}, nil
+	}
+	return engine.Ack{}, w.undo(ctx, err, &r)
+}
+
+// write returns the error of a connection or of an encoding; what the server
+// said, an error of its own as well, is in r.
+func (w *writer) write(b *engine.Batch, r *reply) error {
+	w.buf, w.enc.err = w.buf[:0], nil
+	switch {
+	case b.Rows() == 0:
+		return nil
+	case w.method == engine.Prepared:
+		return w.writeBound(b, r, min(b.Rows(), w.enc.perStatement()))
+	case w.method == engine.Pipeline:
+		return w.writeBound(b, r, 1)
+	case w.method == engine.Load:
+		return w.writeCopy(b, r)
+	}
+	return w.writeText(b, r)
+}
+
+// errUnsent marks the error of a batch of which nothing was sent.
+var errUnsent = errors.New("not sent")
+
+// undo leaves nothing of a batch that failed: what the server refused is
+// rolled back, and a connection that is lost, was interrupted, or waits for
+// the rest of a batch is dropped.
+func (w *writer) undo(ctx context.Context, err error, r *reply) error {
+	unsent := errors.Is(err, errUnsent)
+	good := unsent || err == nil && r.tx != 0
+	if r.err != nil {
+		err = r.err
+	}
+	err = fmt.Errorf("insert into %s: %w", w.table.Name, classify(err))
+	good = good && !errors.Is(err, engine.ErrConnectionLost)
+	if good && !unsent && r.tx != 'I' {
+		rollback, broken := w.conn.run("ROLLBACK")
+		good = broken == nil && rollback.err == nil
+	}
+	if w.conn.end() {
+		w.db.kill(ctx, w.conn.pid)
+		err, good = ctx.Err(), false
+	}
+	if !good {
+		w.drop()
+	}
+	return err
+}
+
+// writeText sends the batch as INSERT statements of text: one for each row, or
+// as few as the limit of a statement's length allows.
+func (w *writer) writeText(b *engine.Batch, r *reply) error {
+	w.ends = w.ends[:0]
+	for row := 0; row < b.Rows(); {
+		var start int
+		w.buf, start = beginMessage(w.buf, 'Q')
+		if w.method == engine.Multi {
+			w.buf, row = w.enc.appendInsert(w.buf, b, row)
+		} else {
+			w.buf = w.enc.appendRow(append(w.buf, w.enc.prefix...), b, row)
+			row++
+		}
+		w.buf = append(w.buf, 0)
+		endMessage(w.buf, start)
+		w.ends = append(w.ends, len(w.buf))
+	}
+	if w.enc.err != nil {
+		return fmt.Errorf("%w: %w", errUnsent, w.enc.err)
+	}
+	if len(w.ends) == 1 {
+		return w.exchange(w.buf, r)
+	}
+	begun, err := w.conn.run(beginStatement)
+	if err != nil || begun.err != nil {
+		r.err, r.tx = begun.err, begun.tx
+		return err
+	}
+	from := 0
+	for _, end := range w.ends {
+		if err := w.exchange(w.buf[from:end], r); err != nil || r.err != nil {
+			return err
+		}
+		from = end
+	}
+	done, err := w.conn.run(commitStatement)
+	r.err, r.tx = done.err, done.tx
+	return err
+}
+
+func (w *writer) exchange(p []byte, r *reply) error {
+	if err := w.conn.send(p); err != nil {
+		return err
+	}
+	return w.conn.finish(r)
+}
+
+// maxStatements is how many prepared statements a connection keeps, by their
+// number of rows: the usual one, that of a short end, and few more.
+const maxStatements = 4
+
+// window is how many bytes of a batch are sent before the answers to those
+// before them are read. The server answers each row of a pipeline with 21
+// bytes, and stops reading where nobody reads them: 64 KiB of rows of at least
+// 30 bytes, twice over, answer with less than any socket's buffer holds.
+const window = 64 << 10
+
+// writeBound sends the batch as bound values of prepared statements of per
+// rows each. All up to the Sync at the end is one transaction, without
+// statements to begin and end it.
+func (w *writer) writeBound(b *engine.Batch, r *reply, per int) error {
+	var prepared [2]int // of this batch: at most the usual size and the short end
+	news := prepared[:0]
+	sent, before := 0, 0 // statements sent, and those of them a window ago
+	for row := 0; row < b.Rows(); {
+		n := min(per, b.Rows()-row)
+		if !w.stmts[n] && !(len(news) > 0 && news[len(news)-1] == n) {
+			w.forgetStatement()
+			w.buf = w.appendParse(w.buf, n)
+			news = append(news, n)
+		}
+		w.buf = w.appendBind(w.buf, b, row, row+n)
+		if w.enc.err != nil {
+			return w.enc.err // what was sent ends with the connection
+		}
+		row += n
+		sent++
+		if len(w.buf) < window || row == b.Rows() {
+			continue
+		}
+		w.buf = append(w.buf, 'H', 0, 0, 0, 4) // Flush: answer what there is
+		if err := w.conn.send(w.buf); err != nil {
+			return err
+		}
+		w.buf = w.buf[:0]
+		if err := w.conn.await(r, before); err != nil {
+			return err
+		}
+		if r.err != nil {
+			break
+		}
+		before = sent
+	}
+	w.buf = append(w.buf, 'S', 0, 0, 0, 4) // Sync
+	if err := w.exchange(w.buf, r); err != nil || r.err != nil {
+		return err
+	}
+	for _, n := range news {
+		w.stmts[n] = true
+	}
+	return nil
+}
+
+// forgetStatement makes room for another prepared statement.
+func (w *writer) forgetStatement() {
+	if len(w.stmts) < maxStatements {
+		return
+	}
+	for n := range w.stmts {
+		w.buf = appendClose(w.buf, n)
+		delete(w.stmts, n)
+		return
+	}
+}
+
+// appendStatementName appends the name of the prepared statement of n rows.
+func appendStatementName(dst []byte, n int) []byte {
+	dst = append(dst, 'r')
+	return append(appendInt(dst, n), 0)
+}
+
+func appendInt(dst []byte, n int) []byte {
+	if n >= 10 {
+		dst = appendInt(dst, n/10)
+	}
+	return append(dst, byte('0'+n%10))
+}
+
+func appendClose(dst []byte, n int) []byte {
+	dst, start := beginMessage(dst, 'C')
+	dst = appendStatementName(append(dst, 'S'), n)
+	endMessage(dst, start)
+	return dst
+}
+
+// appendParse prepares the statement of n rows. One of that name may be left
+// of a batch that failed; to close one that isn't there is no error.
+func (w *writer) appendParse(dst []byte, n int) []byte {
+	dst = appendClose(dst, n)
+	dst, start := beginMessage(dst, 'P')
+	dst = appendStatementName(dst, n)
+	dst = append(append(dst, w.enc.placeholders(n)...), 0)
+	dst = binary.BigEndian.AppendUint16(dst, uint16(n*len(w.enc.columns)))
+	for range n {
+		for _, c := range w.enc.columns {
+			dst = binary.BigEndian.AppendUint32(dst, oid(c.Type))
+		}
+	}
+	endMessage(dst, start)
+	return dst
+}
+
+// appendBind binds rows [from, to) and executes the statement.
+func (w *writer) appendBind(dst []byte, b *engine.Batch, from, to int) []byte {
+	dst, start := beginMessage(dst, 'B')
+	dst = append(dst, 0) // the unnamed portal
+	dst = appendStatementName(dst, to-from)
+	dst = append(dst, 0, 1, 0, 1) // one format for all values: binary
+	dst = binary.BigEndian.AppendUint16(dst, uint16((to-from)*len(w.enc.columns)))
+	for row := from; row < to; row++ {
+		dst = w.enc.appendBinary(dst, b, row)
+	}
+	dst = append(dst, 0, 0) // no results
+	endMessage(dst, start)
+	// Execute the unnamed portal, for all of its rows.
+	return append(dst, 'E', 0, 0, 0, 9, 0, 0, 0, 0, 0)
+}
+
+// copyHeader begins a stream of COPY in its binary format: a signature, no
+// flags, no extension.
+const copyHeader = "PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+
+// copyChunk is how much of a stream goes into a message, in bytes.
+const copyChunk = 64 << 10
+
+// writeCopy streams the batch, without waiting for the server to ask for it: a
+// stream that comes after an error is passed over. A COPY is a transaction.
+func (w *writer) writeCopy(b *engine.Batch, r *reply) error {
+	var start int
+	w.buf, start = beginMessage(w.buf, 'Q')
+	w.buf = append(append(w.buf, w.copy...), 0)
+	endMessage(w.buf, start)
+	w.buf, start = beginMessage(w.buf, 'd')
+	w.buf = append(w.buf, copyHeader...)
+	for row := range b.Rows() {
+		w.buf = binary.BigEndian.AppendUint16(w.buf, uint16(len(b.Columns)))
+		w.buf = w.enc.appendBinary(w.buf, b, row)
+		if w.enc.err != nil {
+			return w.enc.err // what was sent ends with the connection
+		}
+		if len(w.buf) < copyChunk {
+			continue
+		}
+		endMessage(w.buf, start)
+		if err := w.conn.send(w.buf); err != nil {
+			return err
+		}
+		w.buf, start = beginMessage(w.buf[:0], 'd')
+	}
+	w.buf = append(w.buf, 0xff, 0xff) // no more rows
+	endMessage(w.buf, start)
+	w.buf = append(w.buf, 'c', 0, 0, 0, 4) // CopyDone
+	return w.exchange(w.buf, r)
+}

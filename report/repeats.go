@@ -1,0 +1,201 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/result"
+)
+
+// Repeats groups runs of one configuration, in the order of the first of each:
+// the same workload, table, layout and flags on the same database.
+func Repeats(recs []result.Record) [][]result.Record {
+	var out [][]result.Record
+	for _, group := range grouped(recs) {
+		var runs []result.Record
+		for _, i := range group {
+			runs = append(runs, recs[i])
+		}
+		out = append(out, runs)
+	}
+	return out
+}
+
+// grouped returns the indexes of the runs of each configuration.
+func grouped(recs []result.Record) [][]int {
+	at := map[configuration]int{}
+	var out [][]int
+	for i := range recs {
+		key := configurationOf(&recs[i].Run)
+		j, ok := at[key]
+		if !ok {
+			j = len(out)
+			at[key] = j
+			out = append(out, nil)
+		}
+		out[j] = append(out[j], i)
+	}
+	return out
+}
+
+// A configuration is what the repeats of a run have in common. The length of a
+// rolling table's period is not part of it: where it is fitted to the cache it
+// may differ a little from run to run. Nor is the seed: other rows of the same
+// kind are a repeat too.
+type configuration struct {
+	workload, preset, layout, method, side string
+	engine, version, storage, durability   string
+	cache, rows                            int64
+	writers, batch, indexes, keep          int
+	rate, maxTime                          float64
+}
+
+func configurationOf(r *result.Run) configuration {
+	return configuration{
+		workload: r.Workload, preset: r.Preset, layout: r.Layout, method: r.Method, side: r.Side,
+		engine: r.Engine, version: r.ServerVersion, storage: r.Storage, durability: r.Durability,
+		cache: r.CacheBytes, rows: r.Rows,
+		writers: r.Writers, batch: r.Batch, indexes: r.Indexes, keep: r.KeepPeriods,
+		rate: r.Rate, maxTime: r.MaxTimeSeconds,
+	}
+}
+
+// groupName names the runs of a configuration: the first one's name, without
+// the number of the repeat.
+func groupName(runs []*result.Record) string {
+	r := &runs[0].Run
+	name := r.Name
+	if r.Repeat > 0 {
+		name = strings.TrimSuffix(name, fmt.Sprintf(" #%d", r.Repeat))
+	}
+	return name
+}
+
+// matched pairs the runs of two groups: those of the same repeat where every
+// run has a number of its own, the i-th with the i-th otherwise. With several
+// pairs, those in which a run did not come to its end are left out. left says
+// what is left over and why.
+func matched(a, b []*result.Record) (pairs [][2]*result.Record, left []string) {
+	partner := func(i int) int {
+		if i < len(b) {
+			return i
+		}
+		return -1
+	}
+	if numbered(a) && numbered(b) {
+		partner = func(i int) int {
+			return slices.IndexFunc(b, func(r *result.Record) bool { return r.Run.Repeat == a[i].Run.Repeat })
+		}
+	}
+	taken := make([]bool, len(b))
+	for i := range a {
+		if j := partner(i); j >= 0 {
+			pairs, taken[j] = append(pairs, [2]*result.Record{a[i], b[j]}), true
+		} else {
+			left = append(left, "A: "+a[i].Run.Name+" (no counterpart)")
+		}
+	}
+	for j := range b {
+		if !taken[j] {
+			left = append(left, "B: "+b[j].Run.Name+" (no counterpart)")
+		}
+	}
+	if len(pairs) < 2 {
+		return pairs, left
+	}
+	var whole [][2]*result.Record
+	var broken []string
+	for i, p := range pairs {
+		if why := unfinished(p); why != "" {
+			broken = append(broken, fmt.Sprintf("pair %d: %s", i+1, why))
+			continue
+		}
+		whole = append(whole, p)
+	}
+	if len(whole) == 0 {
+		return pairs[:1], append(left, broken[1:]...)
+	}
+	return whole, append(left, broken...)
+}
+
+// numbered tells whether each run has a number of its own.
+func numbered(runs []*result.Record) bool {
+	seen := map[int]bool{0: true}
+	for _, r := range runs {
+		if seen[r.Run.Repeat] {
+			return false
+		}
+		seen[r.Run.Repeat] = true
+	}
+	return true
+}
+
+// unfinished says which run of a pair did not come to its end, and how; empty
+// when both did.
+func unfinished(p [2]*result.Record) string {
+	for i, r := range p {
+		v := view{rec: r}
+		if how := v.incomplete(); how != "" {
+			return fmt.Sprintf("%s of %s was not finished (%s)", r.Run.Name, []string{"A", "B"}[i], how)
+		}
+	}
+	return ""
+}
+
+// separate says which side's runs were all made before the other's; empty when
+// they were made in turn, and when it isn't known.
+func separate(pairs [][2]*result.Record) (first, second string) {
+	if len(pairs) < 2 {
+		return "", ""
+	}
+	aFirst, bFirst := true, true
+	for _, p := range pairs {
+		for _, q := range pairs {
+			a, b := p[0].Run.Started, q[1].Run.Started
+			if a.IsZero() || b.IsZero() {
+				return "", ""
+			}
+			aFirst, bFirst = aFirst && a.Before(b), bFirst && b.Before(a)
+		}
+	}
+	switch {
+	case aFirst:
+		return "A", "B"
+	case bFirst:
+		return "B", "A"
+	}
+	return "", ""
+}
+
+// over sums up a figure of both runs of several pairs: the medians, and as
+// ratio the geometric mean of the pairs' ratios, or where that can't be had,
+// as for a figure of 0, the ratio of the medians.
+func over(values [][2]float64) Versus {
+	var a, b []float64
+	var logs float64
+	for _, v := range values {
+		if !math.IsNaN(v[0]) {
+			a = append(a, v[0])
+		}
+		if !math.IsNaN(v[1]) {
+			b = append(b, v[1])
+		}
+		logs += math.Log(v[1]/v[0]) / float64(len(values))
+	}
+	v := versus(middle(a), middle(b))
+	if r := math.Exp(logs); len(values) > 1 && v.Ratio != nil && !math.IsNaN(r) && !math.IsInf(r, 0) && r > 0 {
+		v.Ratio = &r
+	}
+	return v
+}
+
+// middle returns the median, NaN of nothing.
+func middle(values []float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	v := slices.Sorted(slices.Values(values))
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+}

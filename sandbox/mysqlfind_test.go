@@ -1,0 +1,152 @@
+package sandbox
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// program writes a program that answers --version, and returns its path.
+func program(t *testing.T, dir, name, answer string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+answer+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+const (
+	saysMySQL   = "echo '/x/mysqld  Ver 8.0.15 for linux-glibc2.12 on x86_64 (MySQL Community Server - GPL)'"
+	saysPercona = "echo '/x/mysqld  Ver 8.0.36-28 for Linux on x86_64 (Percona Server (GPL), Release 28)'"
+	saysMariaDB = "echo 'mysqld  Ver 10.11.19-MariaDB-0+deb12u1 for debian-linux-gnu on x86_64 (Debian 12)'"
+	lacksParts  = "echo 'mysqld: error while loading shared libraries: libaio.so.1: cannot open shared object file' >&2; exit 127"
+)
+
+func TestFindMySQL(t *testing.T) {
+	for name, test := range map[string]struct {
+		// what mysqld of two directories on PATH say, and of one of scripts/install.sh
+		first, second, fetched string
+		// named is what the one of MySQLVariable says, under the name namedAs
+		named, namedAs string
+		want           string // the directory of the one that is found
+		version        string
+		wantErr        string
+	}{
+		"on PATH":                  {first: saysMySQL, want: "first", version: "8.0.15"},
+		"MariaDB before it":        {first: saysMariaDB, second: saysPercona, want: "second", version: "8.0.36-28"},
+		"fetched":                  {first: saysMariaDB, fetched: saysMySQL, want: "cache", version: "8.0.15"},
+		"PATH before what was":     {second: saysMySQL, fetched: saysPercona, want: "second", version: "8.0.15"},
+		"named":                    {first: saysPercona, named: saysMySQL, namedAs: "mysqld", want: "named", version: "8.0.15"},
+		"a MariaDB is named":       {first: saysMySQL, named: saysMariaDB, namedAs: "mysqld", wantErr: "is no MySQL"},
+		"named and not there":      {first: saysMySQL, namedAs: "mysqld", wantErr: "no such file"},
+		"named otherwise":          {first: saysMySQL, named: saysMySQL, namedAs: "mysqld-8.0", wantErr: "symbolic link"},
+		"broken":                   {first: lacksParts, second: saysMySQL, wantErr: "apt install libaio1 libnuma1"},
+		"broken in an unknown way": {first: "echo hello", wantErr: "unexpected answer \"hello\""},
+		"broken without an answer": {first: "exit 3", wantErr: "exit status 3"},
+		"broken and of many words": {first: "echo; echo ' Ver '", wantErr: "unexpected answer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			t.Setenv("PATH", filepath.Join(dir, "first")+":"+filepath.Join(dir, "second")+":relative:/usr/bin:/bin")
+			t.Setenv("HOME", dir)
+			t.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
+			t.Setenv(MySQLVariable, "")
+			for where, answer := range map[string]string{
+				"first": test.first, "second": test.second, "cache/rowmill/mysql-8.0.15/bin": test.fetched,
+			} {
+				if answer != "" {
+					program(t, filepath.Join(dir, where), "mysqld", answer)
+				}
+			}
+			if test.namedAs != "" {
+				t.Setenv(MySQLVariable, filepath.Join(dir, "named", test.namedAs))
+				if test.named != "" {
+					program(t, filepath.Join(dir, "named"), test.namedAs, test.named)
+				}
+			}
+			bin, err := findMySQL(t.Context())
+			if test.wantErr != "" {
+				if err == nil || errors.Is(err, ErrNotInstalled) || !strings.Contains(err.Error(), test.wantErr) {
+					t.Fatalf("error %v, want %q", err, test.wantErr)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasPrefix(bin.server, filepath.Join(dir, test.want)) || bin.version != test.version {
+				t.Errorf("found %+v", bin)
+			}
+		})
+	}
+}
+
+// TestMySQLNotInstalled: a MariaDB that is named mysqld is none.
+func TestMySQLNotInstalled(t *testing.T) {
+	for _, dir := range []string{"/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/usr/local/mysql/bin"} {
+		if _, foreign, err := askMySQL(t.Context(), filepath.Join(dir, mysqldName)); err == nil && foreign == "" {
+			t.Skipf("there is a MySQL in %s", dir)
+		}
+	}
+	dir := t.TempDir()
+	real := program(t, filepath.Join(dir, "there"), "mariadbd", saysMariaDB)
+	if err := os.Symlink(real, filepath.Join(dir, "there", mysqldName)); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", filepath.Join(dir, "there")+":/bin")
+	t.Setenv("XDG_CACHE_HOME", dir)
+	t.Setenv(MySQLVariable, "")
+	err := Installed(t.Context(), "mysql")
+	if !errors.Is(err, ErrNotInstalled) {
+		t.Fatalf("error %v", err)
+	}
+	for _, want := range []string{filepath.Join(dir, "there", mysqldName), "passed over as MariaDB", "PATH", MySQLVariable} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("error %q lacks %q", err, want)
+		}
+	}
+}
+
+func TestSettingsMySQL(t *testing.T) {
+	for name, test := range map[string]struct{ file, wantErr string }{
+		"two files":       {"innodb_buffer_pool_size\t67108864\ninnodb_log_file_size\t4194304\ninnodb_log_files_in_group\t2\n", ""},
+		"capacity":        {"innodb_buffer_pool_size\t67108864\ninnodb_log_file_size\t50331648\ninnodb_log_files_in_group\t2\ninnodb_redo_log_capacity\t8388608\n", ""},
+		"rounded pool":    {"innodb_buffer_pool_size\t134217728\ninnodb_redo_log_capacity\t8388608\n", "ask for memory=134217728"},
+		"rounded redo":    {"innodb_buffer_pool_size\t67108864\ninnodb_log_file_size\t3145728\ninnodb_log_files_in_group\t2\n", "ask for redo=6291456"},
+		"nothing of redo": {"innodb_buffer_pool_size\t67108864\n", "size of the redo log"},
+		"nothing":         {"", "innodb_buffer_pool_size"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &launch{Options: Options{Memory: 64 << 20, Redo: 8 << 20}, tmpDir: t.TempDir()}
+			if err := os.WriteFile(settingsPath(l), []byte(test.file), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			settings, err := settingsMySQL(l)
+			if test.wantErr == "" && (err != nil || settings["innodb_buffer_pool_size"] != "67108864") {
+				t.Errorf("settings %v, %v", settings, err)
+			}
+			if test.wantErr != "" && (err == nil || !strings.Contains(err.Error(), test.wantErr)) {
+				t.Errorf("error %v, want %q", err, test.wantErr)
+			}
+		})
+	}
+}
+
+// TestPoolArgsMySQL: the pool is a whole number of chunks in each instance.
+func TestPoolArgsMySQL(t *testing.T) {
+	for memory, want := range map[int64]string{
+		5 << 20: "1048576", 64 << 20: "67108864", 100 << 20: "4194304", 1 << 30: "134217728", 1536 << 20: "67108864", 1032 << 20: "1048576",
+	} {
+		args := argsMySQL(&launch{Options: Options{Memory: memory, Redo: 8 << 20}})
+		if !slices.Contains(args, "--innodb-buffer-pool-chunk-size="+want) {
+			t.Errorf("%s: want chunks of %s in %q", FormatSize(memory), want, args)
+		}
+	}
+}

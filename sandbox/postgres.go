@@ -1,0 +1,331 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// postgres is PostgreSQL 12 and later, tested with 15. Its memory is
+// shared_buffers; the kernel's page cache holds pages besides, because no
+// version up to 17 reads tables past it (debug_io_direct of 16 is for its
+// developers). So a table outgrows this memory gradually, where InnoDB's with
+// O_DIRECT does so at once.
+func postgres() *kind {
+	const inside = "the sandbox chooses it"
+	reserved := map[string]string{
+		"shared_buffers":              "use memory=",
+		"max_wal_size":                "use redo=",
+		"fsync":                       "use durability=",
+		"synchronous_commit":          "use durability=",
+		"default_table_access_method": "use engine=",
+		"port":                        "use port=auto",
+		"listen_addresses":            "use port=auto",
+		"dynamic_shared_memory_type":  inside,
+		"unix_socket_directories":     inside,
+		"unix_socket_permissions":     inside,
+		"unix_socket_group":           inside,
+		"logging_collector":           inside,
+		"log_destination":             inside,
+		"log_directory":               inside,
+	}
+	for _, name := range []string{"data_directory", "config_file", "hba_file", "ident_file", "external_pid_file"} {
+		reserved[name] = inside
+	}
+	return &kind{
+		name:     "postgres",
+		scheme:   "postgres",
+		storages: []string{Heap},
+		// A thousand connections that each hold a few of the pages of 8 KiB;
+		// two WAL segments of 16 MiB.
+		minMemory:   8 << 20,
+		minRedo:     32 << 20,
+		reserved:    reserved,
+		programs:    []string{"postgres", "postmaster"},
+		find:        findPostgres,
+		install:     installPostgres,
+		prepare:     preparePostgres,
+		args:        argsPostgres,
+		dataDirArg:  func(dataDir string) string { return "-D" + dataDir },
+		greet:       greetPostgres,
+		settings:    settingsPostgres,
+		explain:     func(string) error { return nil },
+		account:     postgresAccount,
+		children:    true,
+		stopSignal:  syscall.SIGINT, // SIGTERM waits for the clients to go
+		socketName:  postgresSocket,
+		// Not the port that PGPORT may name.
+		socketQuery: func(socket string) string { return "host=" + escape(filepath.Dir(socket)) + "&port=5432" },
+		client: func(socket string) string {
+			return "psql --host=" + shellQuote(filepath.Dir(socket)) + " --port=5432 --username=" + User + " " + Database
+		},
+	}
+}
+
+// postgresSocket is the socket's name that clients look for in a directory,
+// unless told another port.
+const (
+	postgresSocket       = postgresSocketPrefix + "5432"
+	postgresSocketPrefix = ".s.PGSQL."
+)
+
+const postgresHint = "install it, on Debian and Ubuntu with: apt install postgresql"
+
+func findPostgres(ctx context.Context) (binaries, error) {
+	// Debian keeps each major version apart, and out of PATH.
+	var dirs []string
+	for _, pattern := range []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql@*/bin"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			return binaries{}, err
+		}
+		dirs = append(dirs, found...)
+	}
+	slices.SortFunc(dirs, func(a, b string) int { return versionIn(b) - versionIn(a) })
+	dirs = append(dirs, "/usr/local/pgsql/bin", "/usr/local/bin", "/usr/bin")
+	server, err := lookPath(dirs, "postgres")
+	if err != nil {
+		return binaries{}, fmt.Errorf("%w; %s", err, postgresHint)
+	}
+	// The two must be of one version.
+	installer := filepath.Join(filepath.Dir(server), "initdb")
+	if _, err := os.Stat(installer); err != nil {
+		if installer, err = lookPath(dirs, "initdb"); err != nil {
+			return binaries{}, fmt.Errorf("%w; %s", err, postgresHint)
+		}
+	}
+	out, err := exec.CommandContext(ctx, server, "--version").Output()
+	if err != nil {
+		return binaries{}, fmt.Errorf("ask %s for its version: %w", server, err)
+	}
+	_, version, ok := strings.Cut(string(out), "(PostgreSQL) ")
+	fields := strings.Fields(version)
+	if !ok || len(fields) == 0 {
+		return binaries{}, fmt.Errorf("ask %s for its version: unexpected answer %q", server, out)
+	}
+	return binaries{server: server, installer: installer, version: fields[0]}, nil
+}
+
+// versionIn returns the first number in a path, or 0.
+func versionIn(path string) int {
+	start := strings.IndexAny(path, "0123456789")
+	if start < 0 {
+		return 0
+	}
+	digits := path[start:]
+	if end := strings.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' }); end >= 0 {
+		digits = digits[:end]
+	}
+	n, _ := strconv.Atoi(digits)
+	return n
+}
+
+// postgresAccount is whom the server runs as where it would run as root, which
+// it refuses: the account that its packages make, or nobody.
+func postgresAccount() (*account, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, err1 := strconv.ParseUint(u.Uid, 10, 32)
+		gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, fmt.Errorf("account %s: %w", name, err)
+		}
+		if uid != 0 {
+			return &account{uid: uint32(uid), gid: uint32(gid)}, nil
+		}
+	}
+	return nil, errors.New("PostgreSQL refuses to run as root, and there is neither an account postgres nor nobody to run it as")
+}
+
+// postgresCommand is a command that runs as the server does.
+func postgresCommand(ctx context.Context, name string, args ...string) (*exec.Cmd, error) {
+	as, err := postgresAccount()
+	if err != nil {
+		return nil, err
+	}
+	cmd := commandInGroup(ctx, name, args...)
+	as.apply(cmd)
+	return cmd, nil
+}
+
+// installPostgres makes a cluster whose only account is User, with the empty
+// database Database. Nobody needs a password on the socket, and everybody one
+// elsewhere. Sorting by bytes in UTF-8 is what the other kinds have, too.
+func installPostgres(ctx context.Context, bin binaries, dir string) error {
+	if err := giveToPostgres(dir); err != nil {
+		return err
+	}
+	install, err := postgresCommand(ctx, bin.installer, "--pgdata="+dir, "--username="+User, "--encoding=UTF8", "--locale=C",
+		"--auth-local=trust", "--auth-host=scram-sha-256", "--no-sync", "--no-instructions")
+	if err != nil {
+		return err
+	}
+	if out, err := install.CombinedOutput(); err != nil {
+		return fmt.Errorf("run %s: %w%s", bin.installer, causeOr(ctx, err), indentTail(string(out)))
+	}
+	return postgresAlone(ctx, bin, dir, "CREATE DATABASE "+Database)
+}
+
+// postgresAlone executes a statement on a cluster whose server does not run.
+func postgresAlone(ctx context.Context, bin binaries, dataDir, statement string) error {
+	cmd, err := postgresCommand(ctx, bin.server, "--single", "-D"+dataDir, "-F", "-j", "postgres")
+	if err != nil {
+		return err
+	}
+	// With -j, a statement ends with a semicolon and an empty line.
+	cmd.Stdin = strings.NewReader(statement + ";\n\n")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("run %s --single: %w%s", bin.server, causeOr(ctx, err), indentTail(string(out)))
+	}
+	// It goes on after an error.
+	if strings.Contains(string(out), "ERROR:") {
+		return fmt.Errorf("run %s --single%s", bin.server, indentTail(string(out)))
+	}
+	return nil
+}
+
+// giveToPostgres makes the server's account the owner of its files, as it
+// demands. Only the sandbox's owner can get to them all the same.
+func giveToPostgres(dataDir string) error {
+	as, err := postgresAccount()
+	if err != nil || as == nil {
+		return err
+	}
+	return filepath.WalkDir(dataDir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(path, int(as.uid), int(as.gid))
+	})
+}
+
+// alterTimeout is far above the half second that the server needs to start
+// and end alone; after a crash it recovers first.
+const alterTimeout = startTimeout
+
+func preparePostgres(l *launch) error {
+	if err := giveToPostgres(l.dataDir); err != nil {
+		return err
+	}
+	if err := removeSharedMemory(l.dataDir); err != nil {
+		return err
+	}
+	// No server has the directory, so that these can only be of one that was
+	// killed. The next would believe in them should another process have got
+	// its number.
+	stale := []string{filepath.Join(l.dataDir, "postmaster.pid")}
+	for _, dir := range []string{l.dir, filepath.Dir(l.socket)} {
+		names, err := postgresSockets(dir)
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			stale = append(stale, filepath.Join(dir, name))
+		}
+	}
+	for _, path := range stale {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if l.port == 0 {
+		return nil
+	}
+	// The port is part of the socket's name, too; clients look for the usual.
+	if err := os.Symlink(postgresSocketPrefix+strconv.Itoa(l.port), l.socket); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), alterTimeout)
+	defer cancel()
+	return postgresAlone(ctx, l.bin, l.dataDir, "ALTER ROLE "+User+" PASSWORD '"+l.password+"'")
+}
+
+// postgresSockets returns the names of the server's sockets in a directory,
+// and of their lock files.
+func postgresSockets(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), postgresSocketPrefix) {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+func argsPostgres(l *launch) []string {
+	settings := map[string]string{
+		"shared_buffers": strconv.FormatInt(l.Memory>>20, 10) + "MB",
+		// The size between checkpoints at which they begin. WAL segments are
+		// made as they are needed, not ahead.
+		"max_wal_size":                strconv.FormatInt(l.Redo>>20, 10) + "MB",
+		"fsync":                       map[string]string{Full: "on", Relaxed: "on", None: "off"}[l.Durability],
+		"synchronous_commit":          map[string]string{Full: "on", Relaxed: "off", None: "off"}[l.Durability],
+		"default_table_access_method": l.Storage,
+		"max_connections":             "1000",
+		"unix_socket_directories":     filepath.Dir(l.socket),
+		"unix_socket_permissions":     "0700",
+		"listen_addresses":            "",
+		"port":                        "5432",
+		"timezone":                    "UTC",
+		"log_timezone":                "UTC",
+		"lc_messages":                 "C",
+		"logging_collector":           "off",
+		"log_destination":             "stderr",
+		// In the data directory, so that a server that is killed leaves
+		// nothing in the system's shared memory.
+		"dynamic_shared_memory_type": "mmap",
+	}
+	if l.port != 0 {
+		settings["listen_addresses"], settings["port"] = "127.0.0.1", strconv.Itoa(l.port)
+	}
+	maps.Copy(settings, l.Set)
+	args := []string{"-D" + l.dataDir}
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		args = append(args, "-c", name+"="+settings[name])
+	}
+	return args
+}
+
+// reportedPostgres are the settings whose effective values are recorded.
+var reportedPostgres = []string{
+	"server_version", "shared_buffers", "max_wal_size", "min_wal_size", "wal_buffers", "wal_level", "wal_compression", "wal_segment_size",
+	"fsync", "synchronous_commit", "full_page_writes", "commit_delay", "checkpoint_timeout", "checkpoint_completion_target",
+	"autovacuum", "default_table_access_method", "data_checksums", "max_connections", "effective_cache_size", "work_mem",
+	"maintenance_work_mem", "bgwriter_delay", "huge_pages", "server_encoding",
+}
+
+func settingsPostgres(l *launch) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	settings, err := askPostgres(ctx, l.socket, slices.Concat(reportedPostgres, slices.Collect(maps.Keys(l.Set))))
+	if err != nil {
+		return nil, fmt.Errorf("read the server's settings: %w", err)
+	}
+	got, err := ParseSize(settings["shared_buffers"])
+	if err != nil || got != l.Memory {
+		return nil, fmt.Errorf("the server has made shared_buffers %s instead of the %s asked for", settings["shared_buffers"], FormatSize(l.Memory))
+	}
+	return settings, nil
+}

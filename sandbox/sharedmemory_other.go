@@ -1,0 +1,5 @@
+//go:build unix && !linux
+
+package sandbox
+
+func removeSharedMemory(string) error { return nil }
