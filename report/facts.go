@@ -53,8 +53,8 @@ func (v *view) facts() []fact {
 // mainSettings are the server settings that a reader must know to judge an
 // insert rate, beside those of durability; a report in text shows only these.
 var mainSettings = []string{
-	"innodb_buffer_pool_size", "innodb_log_file_size", "innodb_redo_log_capacity", "innodb_page_size",
-	"innodb_io_capacity", "innodb_change_buffering", "innodb_flush_neighbors", "unique_checks",
+	"innodb_buffer_pool_size", "innodb_log_file_size", "innodb_log_files_in_group", "innodb_redo_log_capacity",
+	"innodb_page_size", "innodb_io_capacity", "innodb_change_buffering", "innodb_flush_neighbors", "unique_checks",
 	"shared_buffers", "max_wal_size", "checkpoint_timeout", "wal_compression",
 	"cache_size", "page_size", "mmap_size", "wal_autocheckpoint",
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/rowmill/rowmill/result"
@@ -62,11 +63,16 @@ func TestLine(t *testing.T) {
 	} {
 		edited := iv
 		c.edit(&edited)
-		if got := Line(edited, c.total); got != c.want {
+		if got := Line(edited, &result.Run{Rows: c.total}); got != c.want {
 			t.Errorf("%s:\n%q, want\n%q", c.name, got, c.want)
 		}
 	}
-	if h, l := LineHeader(), Line(iv, 1e6); len(h) != len(l) {
+	brief := iv
+	brief.Seconds, brief.NewRows = 0.1, 1234567
+	if got := Line(brief, &result.Run{Rows: 1e6, IntervalSeconds: 1}); strings.Contains(got, figure(brief.Rate())) {
+		t.Errorf("a tenth of an interval gives a rate: %q", got)
+	}
+	if h, l := LineHeader(), Line(iv, &result.Run{Rows: 1e6}); len(h) != len(l) {
 		t.Errorf("the heading has %d columns, a line %d", len(h), len(l))
 	}
 }

@@ -13,13 +13,17 @@ func LineHeader() string {
 	return fmt.Sprintf("%9s %15s %6s %12s %10s %10s %9s", "elapsed", "rows", "done", "rows/s", "p99", "max", "left")
 }
 
-// Line returns one line of progress for an interval, without an end of line:
-// elapsed time, rows so far, their share of the total that was asked for (0
-// when unknown), the interval's rate in rows/s, its 99th percentile and
-// maximum of service time over all operations, the time left at that rate, and
-// backlog, errors and retries when there are any.
-func Line(iv result.Interval, total int64) string {
-	done, left := none, none
+// Line returns one line of progress for an interval of a run, without an end
+// of line: elapsed time, rows so far, their share of those that were asked for,
+// the interval's rate in rows/s (not of one too short for that), its 99th
+// percentile and maximum of service time over all operations, the time left at
+// that rate, and backlog, errors and retries when there are any.
+func Line(iv result.Interval, run *result.Run) string {
+	total := run.Rows
+	done, left, pace := none, none, none
+	if !run.Brief(&iv) {
+		pace = figure(iv.Rate())
+	}
 	if total > 0 {
 		done = fmt.Sprintf("%.0f%%", 100*float64(iv.Rows)/float64(total))
 		if rate := iv.Rate(); rate > 0 {
@@ -38,7 +42,7 @@ func Line(iv result.Interval, total int64) string {
 		p99, worst = micros(float64(l.P99)), micros(float64(l.Max))
 	}
 	line := fmt.Sprintf("%9s %15s %6s %12s %10s %10s %9s",
-		fmt.Sprintf("%.1fs", iv.Elapsed), count(iv.Rows), done, figure(iv.Rate()), p99, worst, left)
+		fmt.Sprintf("%.1fs", iv.Elapsed), count(iv.Rows), done, pace, p99, worst, left)
 	var extra []string
 	if iv.Backlog > 0 {
 		extra = append(extra, "backlog "+count(iv.Backlog))

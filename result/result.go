@@ -141,6 +141,15 @@ func (iv *Interval) Rate() float64 {
 	return float64(iv.NewRows) / iv.Seconds
 }
 
+// briefShare is the part of the interval asked for below which a last one, cut
+// short by the run's end, is too short for a rate: a single acknowledgement in
+// it can make a hundred times the true one.
+const briefShare = 0.2
+
+// Brief reports whether an interval of the run is too short for its rate to
+// say anything.
+func (r *Run) Brief(iv *Interval) bool { return iv.Seconds < briefShare*r.IntervalSeconds }
+
 // An Event is something done to the table during the run.
 type Event struct {
 	// Elapsed is when it ended, Seconds how long it took.

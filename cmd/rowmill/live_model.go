@@ -71,7 +71,12 @@ func (r *liveRun) add(iv result.Interval, at time.Time) {
 	r.errors += iv.Errors
 	r.retries += iv.Retries
 	p := livePoint{iv.Rows, iv.NewRows, iv.Seconds}
-	r.curve = append(r.curve, p)
+	if n := len(r.curve); n > 0 && r.run.Brief(&iv) {
+		q := &r.curve[n-1]
+		q.rows, q.newRows, q.seconds = p.rows, q.newRows+p.newRows, q.seconds+p.seconds
+	} else {
+		r.curve = append(r.curve, p)
+	}
 	if len(r.curve) > livePoints {
 		merged := r.curve[:0]
 		for i := 0; i < len(r.curve); i += 2 {

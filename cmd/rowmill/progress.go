@@ -32,9 +32,9 @@ func (a *app) newProgress(interrupt context.CancelFunc) progress {
 // lines prints a line for each interval. Its methods may be called from
 // several goroutines.
 type lines struct {
-	mu    sync.Mutex
-	w     io.Writer
-	total int64
+	mu  sync.Mutex
+	w   io.Writer
+	run result.Run
 }
 
 func (l *lines) print(text string) {
@@ -44,12 +44,12 @@ func (l *lines) print(text string) {
 }
 
 func (l *lines) Begin(run result.Run) {
-	l.total = run.Rows
+	l.run = run
 	l.print(run.Name + ", " + run.Target)
 	l.print(report.LineHeader())
 }
 
-func (l *lines) Interval(iv result.Interval) { l.print(report.Line(iv, l.total)) }
+func (l *lines) Interval(iv result.Interval) { l.print(report.Line(iv, &l.run)) }
 
 func (l *lines) End(result.Summary) {}
 
