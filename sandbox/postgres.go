@@ -49,22 +49,22 @@ func postgres() *kind {
 		storages: []string{Heap},
 		// A thousand connections that each hold a few of the pages of 8 KiB;
 		// two WAL segments of 16 MiB.
-		minMemory:   8 << 20,
-		minRedo:     32 << 20,
-		reserved:    reserved,
-		programs:    []string{"postgres", "postmaster"},
-		find:        findPostgres,
-		install:     installPostgres,
-		prepare:     preparePostgres,
-		args:        argsPostgres,
-		dataDirArg:  func(dataDir string) string { return "-D" + dataDir },
-		greet:       greetPostgres,
-		settings:    settingsPostgres,
-		explain:     func(string) error { return nil },
-		account:     postgresAccount,
-		children:    true,
-		stopSignal:  syscall.SIGINT, // SIGTERM waits for the clients to go
-		socketName:  postgresSocket,
+		minMemory:  8 << 20,
+		minRedo:    32 << 20,
+		reserved:   reserved,
+		programs:   []string{"postgres", "postmaster"},
+		find:       findPostgres,
+		install:    installPostgres,
+		prepare:    preparePostgres,
+		args:       argsPostgres,
+		dataDirArg: func(dataDir string) string { return "-D" + dataDir },
+		greet:      greetPostgres,
+		settings:   settingsPostgres,
+		explain:    func(string) error { return nil },
+		account:    postgresAccount,
+		children:   true,
+		stopSignal: syscall.SIGINT, // SIGTERM waits for the clients to go
+		socketName: postgresSocket,
 		// Not the port that PGPORT may name.
 		socketQuery: func(socket string) string { return "host=" + escape(filepath.Dir(socket)) + "&port=5432" },
 		client: func(socket string) string {

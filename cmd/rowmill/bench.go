@@ -123,7 +123,7 @@ func (f *benchFlags) define(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.maxTime, "max-time", 0, "end after this `time`, such as 90s or 2h (default none)")
 	flags.IntVar(&f.writers, "writers", 1, "clients that insert at once, each on a connection of its own; `N`")
 	flags.IntVar(&f.batch, "batch", 0, "rows in one transaction, `N` (default the preset's)")
-	flags.StringVar(&f.method, "method", "", "how to insert: `single`, multi, prepared or load (default the engine's fastest)")
+	flags.StringVar(&f.method, "method", "", "how to insert: `single`, multi, prepared, pipeline (PostgreSQL) or load (default multi; on SQLite prepared)")
 	flags.IntVar(&f.indexes, "indexes", 0, "secondary indexes, the preset's first `N` (default the preset's)")
 	flags.Var(rateValue{&f.rate}, "rate", "rows per second to offer, whether the database keeps up or not (default as fast as it goes)")
 	flags.Uint64Var(&f.seed, "seed", 1, "`number` that all rows derive from")

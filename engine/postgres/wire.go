@@ -104,7 +104,7 @@ func (r *reply) take(kind byte, body []byte) error {
 		r.done++
 		r.rows += affected(body)
 	case 'Z': // ReadyForQuery
-		if len(body) != 1 {
+		if len(body) != 1 || body[0] != 'I' && body[0] != 'T' && body[0] != 'E' {
 			return errProtocol
 		}
 		r.tx = body[0]
