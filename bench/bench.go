@@ -1,7 +1,8 @@
 // Package bench runs a workload with a number of clients and measures it.
 //
 // A Workload hands out Clients; each of them does operations one after the
-// other. In a closed loop a client begins the next operation when the last one
+// other. Beside this main load others may run, of other operations, each with
+// clients and a pace of its own. In a closed loop a client begins the next operation when the last one
 // is done. In an open loop operations have a schedule, so many a second, which
 // doesn't wait for anybody: an operation that finds all clients busy is begun
 // late, and its response time counts from when it was due, so that overload is
@@ -17,7 +18,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/rowmill/rowmill/result"
@@ -66,6 +66,9 @@ type Config struct {
 	// Rate asks for an open loop of so many rows per second; 0 is a closed
 	// loop.
 	Rate float64
+	// Beside are loads that run beside the main one, which is described above,
+	// and end with it.
+	Beside []Load
 	// Interval is how often figures are taken; 0 is a second.
 	Interval time.Duration
 	// Grace is how long operations under way may take once the run is to
@@ -97,17 +100,29 @@ const minInterval = 10 * time.Millisecond
 
 // Validate says what of a Config makes no sense.
 func (c *Config) Validate() error {
+	main := Load{Clients: c.Clients, Batch: c.Batch, Rows: c.Rows, Rate: c.Rate}
+	if err := main.validate(); err != nil {
+		return err
+	}
+	names := map[string]bool{c.Operation: true}
+	for i := range c.Beside {
+		l := &c.Beside[i]
+		if l.Operation == "" || names[l.Operation] {
+			return fmt.Errorf("load %q: each load of a run needs a name of its own", l.Operation)
+		}
+		names[l.Operation] = true
+		if l.Client == nil {
+			return fmt.Errorf("load %s has no clients", l.Operation)
+		}
+		if err := l.validate(); err != nil {
+			return fmt.Errorf("load %s: %w", l.Operation, err)
+		}
+	}
 	switch {
-	case c.Clients < 1:
-		return fmt.Errorf("%d clients: want at least 1", c.Clients)
-	case c.Batch < 1:
-		return fmt.Errorf("%d rows per operation: want at least 1", c.Batch)
-	case c.Rows < 0, c.MaxTime < 0, c.Grace < 0:
-		return errors.New("rows, times and grace can't be negative")
+	case c.MaxTime < 0, c.Grace < 0:
+		return errors.New("times and grace can't be negative")
 	case c.Rows == 0 && c.MaxTime == 0:
 		return errors.New("a run needs an end: rows or a time")
-	case c.Rate < 0 || math.IsNaN(c.Rate) || math.IsInf(c.Rate, 0):
-		return fmt.Errorf("rate %v: want rows per second, or 0 for as fast as it goes", c.Rate)
 	case c.Interval != 0 && c.Interval < minInterval:
 		return fmt.Errorf("interval %v: want at least %v", c.Interval, minInterval)
 	}
@@ -129,7 +144,7 @@ type Outcome struct {
 	// Err is what a failed run failed of: errors.Join of all failures that
 	// differ, the server's death first.
 	Err error
-	// Rows were acknowledged, in Elapsed.
+	// Rows were acknowledged, in Elapsed, of the main load.
 	Rows    int64
 	Elapsed time.Duration
 	// Backlog is how many operations of an open loop were due when the run
@@ -153,8 +168,9 @@ func Run(ctx context.Context, w Workload, cfg Config) (Outcome, error) {
 	if cfg.Grace == 0 {
 		cfg.Grace = defaultGrace
 	}
-	r := newRun(cfg)
-	if err := r.open(ctx, w); err != nil {
+	r := newRun(ctx, w, cfg)
+	defer r.endWait()
+	if err := r.open(ctx); err != nil {
 		return Outcome{}, err
 	}
 	return r.execute(ctx, w), nil

@@ -14,30 +14,31 @@ import (
 //
 // Reading the clock is the dearest thing here, so each moment is read once:
 // the end of an operation is where the client's own time begins.
-func (r *run) client(ctx context.Context, c Client, rec *recorder) (brokenOff bool) {
-	batch, ops := r.cfg.Batch, r.ops
+func (r *run) client(ctx context.Context, l *load, c Client, rec *recorder) (brokenOff bool) {
+	batch, ops := l.Batch, l.ops
+	waiter, _ := c.(Waiter)
 	var due time.Duration
 	var nextMark int64
 	var timer *time.Timer
-	if r.schedule.open() {
+	if l.schedule.open() {
 		timer = time.NewTimer(0)
 		defer timer.Stop()
 	}
 	ended := time.Since(r.start)
 	for !r.stopping.Load() {
-		op := r.next.Add(1) - 1
+		op := l.next.Add(1) - 1
 		if ops > 0 && op >= ops {
 			return false
 		}
 		rows := batch
 		if ops > 0 && op == ops-1 {
-			rows = int(r.cfg.Rows - op*int64(batch))
+			rows = int(l.Rows - op*int64(batch))
 		}
 		c.Prepare(rows)
 		began := time.Since(r.start)
 		busy := began - ended
 		if timer != nil {
-			due = r.schedule.due(op)
+			due = l.schedule.due(op)
 			if due > began {
 				if !r.wait(timer, due-began) {
 					rec.gaveUp(busy, 0)
@@ -48,6 +49,16 @@ func (r *run) client(ctx context.Context, c Client, rec *recorder) (brokenOff bo
 			if began-due > lateAfter {
 				rec.late()
 			}
+		}
+		if waiter != nil {
+			if err := waiter.Await(r.waiting); err != nil {
+				rec.gaveUp(busy, 0)
+				if r.waiting.Err() == nil {
+					r.clientFailed(err)
+				}
+				return false
+			}
+			began = time.Since(r.start)
 		}
 		err := c.Do(ctx)
 		if err != nil {
@@ -63,8 +74,8 @@ func (r *run) client(ctx context.Context, c Client, rec *recorder) (brokenOff bo
 			return false
 		}
 		rec.done(rows, busy, ended-began, ended-due)
-		if total := r.rows.Add(int64(rows)); total >= nextMark {
-			nextMark = r.marks.pass(total-int64(rows), total, ended)
+		if total := l.rows.Add(int64(rows)); total >= nextMark {
+			nextMark = l.marks.pass(total-int64(rows), total, ended)
 		}
 	}
 	return false

@@ -155,7 +155,7 @@ func TestFailures(t *testing.T) {
 		"closing": {func(s *script, c *Config) {
 			c.MaxTime, c.Grace = time.Second, time.Second
 			s.close = func(*actor) error { return full }
-		}, 2 * time.Second, []error{full}, "close client 2: disk full\nclose client 3: disk full"},
+		}, 2 * time.Second, []error{full}, "close insert client 2: disk full\nclose insert client 3: disk full"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -14,17 +13,15 @@ import (
 
 // A run is one execution of a workload.
 type run struct {
-	cfg      Config
-	ops      int64 // how many operations there are; 0 is no limit
-	schedule schedule
-	clients  []Client
-	figures  *collector
-	marks    marks
-	start    time.Time
+	cfg   Config
+	loads []*load // the main one first
+	start time.Time
 
-	// stop is closed, once, when no further operation is to begin; failed,
-	// once, when that is or becomes a failure's doing.
+	// stop is closed, once, when no further operation is to begin, and waiting
+	// ends with it; failed, once, when that is or becomes a failure's doing.
 	stop     chan struct{}
+	waiting  context.Context
+	endWait  context.CancelFunc
 	failed   chan struct{}
 	stopping atomic.Bool
 
@@ -35,47 +32,31 @@ type run struct {
 	ofClients int  // how many of the failures are clients'
 	died      bool // the server; its death is the first of the failures
 	events    []result.Event
-
-	_    [64]byte     // what follows is written at each operation, the rest is read
-	next atomic.Int64 // the next operation to begin
-	rows atomic.Int64 // acknowledged
-	_    [64]byte
 }
 
-func newRun(cfg Config) *run {
+func newRun(ctx context.Context, w Workload, cfg Config) *run {
 	r := &run{cfg: cfg, stop: make(chan struct{}), failed: make(chan struct{})}
-	r.ops = cfg.Rows / int64(cfg.Batch)
-	if cfg.Rows%int64(cfg.Batch) > 0 {
-		r.ops++
+	r.waiting, r.endWait = context.WithCancel(context.WithoutCancel(ctx))
+	main := newLoad(Load{Operation: cfg.Operation, Clients: cfg.Clients, Batch: cfg.Batch, Rows: cfg.Rows, Rate: cfg.Rate, Client: w.Client})
+	main.marks = newMarks(cfg.Rows)
+	r.loads = []*load{main}
+	for _, beside := range cfg.Beside {
+		r.loads = append(r.loads, newLoad(beside))
 	}
-	r.schedule = newSchedule(cfg.Rate, cfg.Batch, r.ops)
-	r.figures = newCollector(cfg.Clients, r.schedule.open())
-	r.marks = newMarks(cfg.Rows)
 	return r
 }
 
 // open makes the clients.
-func (r *run) open(ctx context.Context, w Workload) error {
-	for n := range r.cfg.Clients {
-		c, err := w.Client(ctx, n)
-		if err != nil {
-			return errors.Join(fmt.Errorf("client %d: %w", n+1, err), r.close(nil))
+func (r *run) open(ctx context.Context) error {
+	for _, l := range r.loads {
+		if err := l.open(ctx); err != nil {
+			for _, opened := range r.loads {
+				err = errors.Join(err, opened.close(nil))
+			}
+			return err
 		}
-		r.clients = append(r.clients, c)
 	}
 	return nil
-}
-
-// close closes the clients. One that was broken off has lost its connection
-// by that: what its Close says of it is no failure.
-func (r *run) close(brokenOff []bool) error {
-	var errs []error
-	for n, c := range r.clients {
-		if err := c.Close(); err != nil && (brokenOff == nil || !brokenOff[n]) {
-			errs = append(errs, fmt.Errorf("close client %d: %w", n+1, err))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // execute runs the clients, the background work and the ticker to their end.
@@ -88,35 +69,44 @@ func (r *run) execute(ctx context.Context, w Workload) Outcome {
 	defer endBackground()
 
 	r.start = time.Now()
-	var helpers, clients sync.WaitGroup
+	var helpers sync.WaitGroup
 	helpers.Go(func() {
 		if err := w.Background(background, r.event); err != nil && background.Err() == nil {
 			r.fail(err)
 		}
 	})
-	brokenOff := make([]bool, len(r.clients))
-	for n, c := range r.clients {
-		clients.Go(func() { brokenOff[n] = r.client(opCtx, c, r.figures.recorders[n]) })
+	brokenOff := make([][]bool, len(r.loads))
+	clients := make([]sync.WaitGroup, len(r.loads))
+	for i, l := range r.loads {
+		brokenOff[i] = make([]bool, len(l.clients))
+		for n, c := range l.clients {
+			clients[i].Go(func() { brokenOff[i][n] = r.client(opCtx, l, c, l.figures.recorders[n]) })
+		}
 	}
 	done := make(chan struct{})
 	helpers.Go(func() { r.watch(ctx, done, breakOff) })
 	t := ticker{r: r}
 	helpers.Go(func() { t.tick(context.WithoutCancel(ctx), done) })
 
-	clients.Wait()
-	elapsed := time.Since(r.start)
+	clients[0].Wait()
 	r.end(StoppedRows)
+	for i := range clients {
+		clients[i].Wait()
+	}
+	elapsed := time.Since(r.start)
 	close(done)
 	// The last interval is closed when nothing can add to it any more.
 	endBackground()
 	helpers.Wait()
 	t.close(context.WithoutCancel(ctx), elapsed)
-	if err := r.close(brokenOff); err != nil {
-		r.fail(err)
+	for i, l := range r.loads {
+		if err := l.close(brokenOff[i]); err != nil {
+			r.fail(err)
+		}
 	}
 	o := r.outcome()
-	o.Elapsed, o.Backlog = t.last, t.backlog
-	for _, b := range brokenOff {
+	o.Elapsed, o.Backlog = t.last, r.loads[0].backlog
+	for _, b := range slices.Concat(brokenOff...) {
 		if b {
 			o.BrokenOff++
 		}
@@ -133,7 +123,7 @@ func (r *run) outcome() Outcome {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	o := Outcome{Stopped: r.stopped, Rows: r.rows.Load()}
+	o := Outcome{Stopped: r.stopped, Rows: r.loads[0].rows.Load()}
 	if len(r.failures) > 0 {
 		o.Stopped, o.Err = StoppedFailed, errors.Join(r.failures...)
 	}
@@ -158,6 +148,7 @@ func (r *run) endLocked(why string) {
 	r.stopped, r.stoppedAt = why, time.Since(r.start)
 	r.stopping.Store(true)
 	close(r.stop)
+	r.endWait()
 }
 
 // fail ends the run as failed. No failure is lost behind another.

@@ -39,10 +39,11 @@ func BenchmarkClient(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
-			r := newRun(Config{Operation: "insert", Clients: c.clients, Batch: 1, Rows: int64(b.N), Rate: c.rate,
-				Interval: time.Second, Grace: time.Second})
 			w := &instant{}
-			if err := r.open(b.Context(), w); err != nil {
+			r := newRun(b.Context(), w, Config{Operation: "insert", Clients: c.clients, Batch: 1, Rows: int64(b.N), Rate: c.rate,
+				Interval: time.Second, Grace: time.Second})
+			defer r.endWait()
+			if err := r.open(b.Context()); err != nil {
 				b.Fatal(err)
 			}
 			b.ResetTimer()

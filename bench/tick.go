@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -13,12 +14,9 @@ import (
 
 // A ticker closes the intervals of a run, one goroutine at a time.
 type ticker struct {
-	r       *run
-	last    time.Duration // the end of the interval before
-	ops     int64         // acknowledged so far
-	rows    int64
-	backlog int64
-	told    bool // an interval has been observed
+	r    *run
+	last time.Duration // the end of the interval before
+	told bool          // an interval has been observed
 }
 
 // tick closes an interval at each tick until done. It leaves the last one to
@@ -54,26 +52,36 @@ const sliver = 0.5
 // run, but costs no figures that can.
 func (t *ticker) interval(ctx context.Context, now time.Duration, final bool) {
 	r := t.r
-	sum := r.figures.collect()
-	t.ops += sum.ops
-	t.rows += sum.rows
-	iv := result.Interval{
-		Elapsed: seconds(now), Seconds: seconds(now - t.last),
-		Rows: t.rows, NewRows: sum.rows, Marks: r.marks.take(now),
-		Late: sum.late, Errors: sum.errors, Retries: sum.retries,
-		BusySeconds: seconds(sum.busy), WaitSeconds: seconds(sum.wait),
-	}
 	r.mu.Lock()
-	iv.Events, r.events = r.events, nil
+	events := r.events
+	r.events = nil
 	due := now
 	if r.stopped != "" {
 		due = min(due, r.stoppedAt) // what is due later was never to be done
 	}
 	r.mu.Unlock()
-	iv.Backlog = max(0, r.schedule.passed(due)-t.ops)
-	nothing := !sum.any() && len(iv.Events)+len(iv.Marks) == 0 && iv.Backlog == t.backlog &&
+
+	main := r.loads[0]
+	sum, backlog := main.tick(due)
+	iv := result.Interval{
+		Elapsed: seconds(now), Seconds: seconds(now - t.last),
+		Rows: main.rowsDone, NewRows: sum.rows, Marks: main.marks.take(now), Events: events,
+		Backlog: backlog, Late: sum.late, Errors: sum.errors, Retries: sum.retries,
+		BusySeconds: seconds(sum.busy), WaitSeconds: seconds(sum.wait),
+	}
+	nothing := !sum.any() && len(iv.Events)+len(iv.Marks) == 0 && backlog == main.backlog &&
 		now-t.last < time.Duration(sliver*float64(r.cfg.Interval))
-	t.last, t.backlog = now, iv.Backlog
+	main.backlog = backlog
+	for _, l := range r.loads[1:] {
+		sum, backlog := l.tick(due)
+		nothing = nothing && !sum.any() && backlog == l.backlog
+		l.backlog = backlog
+		if iv.Beside == nil {
+			iv.Beside = map[string]result.Tally{}
+		}
+		iv.Beside[l.Operation] = result.Tally{Rows: sum.rows, Backlog: backlog, Late: sum.late, Errors: sum.errors, Retries: sum.retries}
+	}
+	t.last = now
 	if final && nothing && t.told {
 		return
 	}
@@ -83,8 +91,10 @@ func (t *ticker) interval(ctx context.Context, now time.Duration, final bool) {
 	if err := r.encode(&iv); err != nil {
 		r.fail(err)
 	}
-	if n := r.figures.overflow; n > 0 {
-		r.fail(fmt.Errorf("%d latencies are longer than a histogram holds, which is a day", n))
+	for _, l := range r.loads {
+		if n := l.figures.overflow; n > 0 {
+			r.fail(fmt.Errorf("%d latencies are longer than a histogram holds, which is a day", n))
+		}
 	}
 	if r.cfg.Observe != nil {
 		if err := r.cfg.Observe(iv); err != nil {
@@ -112,16 +122,22 @@ func (r *run) sample(ctx context.Context, elapsed time.Duration) map[string]floa
 
 // encode puts the distributions that were collected into an interval.
 func (r *run) encode(iv *result.Interval) error {
-	of := func(h *hdrhistogram.Histogram) (map[string]result.Histogram, error) {
+	put := func(m *map[string]result.Histogram, operation string, h *hdrhistogram.Histogram) error {
+		if h == nil { // of a closed loop
+			return nil
+		}
 		e, err := result.EncodeHistogram(h)
-		return map[string]result.Histogram{r.cfg.Operation: e}, err
-	}
-	var err error
-	if iv.Latency, err = of(r.figures.service); err != nil || r.figures.response == nil {
+		if *m == nil {
+			*m = map[string]result.Histogram{}
+		}
+		(*m)[operation] = e
 		return err
 	}
-	iv.Response, err = of(r.figures.response)
-	return err
+	var errs []error
+	for _, l := range r.loads {
+		errs = append(errs, put(&iv.Latency, l.Operation, l.figures.service), put(&iv.Response, l.Operation, l.figures.response))
+	}
+	return errors.Join(errs...)
 }
 
 // seconds cuts a duration to what a record needs: microseconds.

@@ -102,12 +102,13 @@ func TestLastInterval(t *testing.T) {
 // A tick between an operation's end and its mark: the mark is not lost.
 func TestLateMark(t *testing.T) {
 	var ivs []result.Interval
-	r := newRun(Config{Clients: 1, Batch: 100, Rows: 100, Interval: time.Second,
+	r := newRun(t.Context(), &instant{}, Config{Clients: 1, Batch: 100, Rows: 100, Interval: time.Second,
 		Observe: func(iv result.Interval) error { ivs = append(ivs, iv); return nil }})
 	tk := ticker{r: r}
-	r.figures.recorders[0].done(100, 0, ms, 0)
+	defer r.endWait()
+	r.loads[0].figures.recorders[0].done(100, 0, ms, 0)
 	tk.interval(t.Context(), time.Second, false)
-	r.marks.pass(0, 100, time.Second)
+	r.loads[0].marks.pass(0, 100, time.Second)
 	tk.close(t.Context(), time.Second+ms)
 	if len(ivs) != 2 || len(ivs[1].Marks) != 100 {
 		t.Errorf("%d intervals, %d marks", len(ivs), len(sums(ivs).Marks))

@@ -123,6 +123,9 @@ type Interval struct {
 	Late    int64 `json:"late,omitempty"`
 	Errors  int64 `json:"errors"`
 	Retries int64 `json:"retries"`
+	// Beside are the loads that ran beside the main one, by operation; their
+	// latencies are with the others.
+	Beside map[string]Tally `json:"beside,omitempty"`
 	// BusySeconds is the clients' time spent making rows and waiting for
 	// nobody; WaitSeconds their time waiting for the database.
 	BusySeconds float64 `json:"busy_seconds"`
@@ -131,6 +134,16 @@ type Interval struct {
 	Counters map[string]float64 `json:"counters,omitempty"`
 	// Events are things that were done to the table: partitions made, dropped.
 	Events []Event `json:"events,omitempty"`
+}
+
+// A Tally is what a load beside the main one did in an interval.
+type Tally struct {
+	// Rows are those of acknowledged operations; one for each query.
+	Rows    int64 `json:"rows"`
+	Backlog int64 `json:"backlog,omitempty"`
+	Late    int64 `json:"late,omitempty"`
+	Errors  int64 `json:"errors,omitempty"`
+	Retries int64 `json:"retries,omitempty"`
 }
 
 // Rate returns the interval's rate in rows per second.
@@ -175,11 +188,14 @@ type Summary struct {
 	Knee          *Knee   `json:"knee"`
 	// LatencyUS is the service time; ResponseUS, from the intended start, is
 	// null without a rate.
-	LatencyUS    map[string]Latency `json:"latency_us"`
-	ResponseUS   map[string]Latency `json:"response_us"`
-	StallSeconds float64            `json:"stall_seconds"`
-	Errors       int64              `json:"errors"`
-	Retries      int64              `json:"retries"`
+	LatencyUS  map[string]Latency `json:"latency_us"`
+	ResponseUS map[string]Latency `json:"response_us"`
+	// Beside are the loads that ran beside the main one, by operation.
+	Beside       map[string]Done `json:"beside,omitempty"`
+	StallSeconds float64         `json:"stall_seconds"`
+	// Errors and Retries are of all loads.
+	Errors  int64 `json:"errors"`
+	Retries int64 `json:"retries"`
 	// Verified is null when the table was not checked.
 	Verified  *Verified `json:"verified"`
 	SizeBytes *Size     `json:"size_bytes"`
@@ -188,6 +204,17 @@ type Summary struct {
 	Warnings  []string  `json:"warnings"`
 	// Failure says what ended the run early; empty when nothing did.
 	Failure string `json:"failure,omitempty"`
+}
+
+// Done is what a load beside the main one did in the whole run.
+type Done struct {
+	Operations    int64   `json:"operations"`
+	Rows          int64   `json:"rows"`
+	PerSecond     float64 `json:"operations_per_second"`
+	RowsPerSecond float64 `json:"rows_per_second"`
+	Backlog       int64   `json:"backlog,omitempty"` // at the end
+	Errors        int64   `json:"errors,omitempty"`
+	Retries       int64   `json:"retries,omitempty"`
 }
 
 // Rate is how the insert rate went, in rows per second. First and Last are

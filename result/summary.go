@@ -37,6 +37,7 @@ func (r *Record) Summary() Summary {
 		busy += iv.BusySeconds
 		wait += iv.WaitSeconds
 	}
+	r.beside(&s)
 	var err error
 	if s.LatencyUS, err = r.merged(func(iv *Interval) map[string]Histogram { return iv.Latency }); err != nil {
 		s.Warnings = append(s.Warnings, err.Error())
@@ -64,6 +65,32 @@ func (r *Record) Summary() Summary {
 	}
 	round(&s)
 	return s
+}
+
+// beside adds up the loads that ran beside the main one.
+func (r *Record) beside(s *Summary) {
+	for _, iv := range r.Intervals {
+		for op, t := range iv.Beside {
+			if s.Beside == nil {
+				s.Beside = map[string]Done{}
+			}
+			d := s.Beside[op]
+			d.Operations += iv.Latency[op].Count
+			d.Rows += t.Rows
+			d.Backlog = t.Backlog
+			d.Errors += t.Errors
+			d.Retries += t.Retries
+			s.Beside[op] = d
+			s.Errors += t.Errors
+			s.Retries += t.Retries
+		}
+	}
+	for op, d := range s.Beside {
+		if s.Seconds > 0 {
+			d.PerSecond, d.RowsPerSecond = float64(d.Operations)/s.Seconds, float64(d.Rows)/s.Seconds
+		}
+		s.Beside[op] = d
+	}
 }
 
 // merged adds up a distribution over all intervals, by operation. Damaged ones
@@ -121,6 +148,11 @@ func round(s *Summary) {
 	cut(&s.Rate.Flatness, 3)
 	cut(&s.StallSeconds, 3)
 	cut(&s.Client.CPUSeconds, 3)
+	for op, d := range s.Beside {
+		cut(&d.PerSecond, 1)
+		cut(&d.RowsPerSecond, 1)
+		s.Beside[op] = d
+	}
 	if s.Server.CPUSeconds != nil {
 		v := *s.Server.CPUSeconds
 		cut(&v, 3)

@@ -1,0 +1,143 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rowmill/rowmill/result"
+)
+
+// A waiting client does operations of 1 ms, each once permitted.
+type waiting struct {
+	actor
+	await func(ctx context.Context) error
+}
+
+func (w *waiting) Await(ctx context.Context) error { return w.await(ctx) }
+
+func besideOf(ivs []result.Interval, op string) (ops int64, sum result.Tally) {
+	for _, iv := range ivs {
+		t := iv.Beside[op]
+		ops += iv.Latency[op].Count
+		sum.Rows += t.Rows
+		sum.Errors += t.Errors
+		sum.Retries += t.Retries
+		sum.Late += t.Late
+		sum.Backlog = t.Backlog
+	}
+	return ops, sum
+}
+
+// Loads beside the main one have figures of their own and end with it.
+func TestBeside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queries, paced := &script{}, &script{}
+		var ivs []result.Interval
+		o, err := Run(t.Context(), &script{}, Config{
+			Operation: "insert", Clients: 2, Batch: 10, Rows: 20000, Interval: 100 * time.Millisecond,
+			Observe: func(iv result.Interval) error { ivs = append(ivs, iv); return nil },
+			Beside: []Load{
+				{Operation: "query", Clients: 3, Batch: 1, Client: queries.Client},
+				{Operation: "delete", Clients: 1, Batch: 5, Rate: 500, Client: paced.Client},
+				{Operation: "short", Clients: 1, Batch: 4, Rows: 10, Client: (&script{}).Client},
+			},
+		})
+		if err != nil || o.Stopped != StoppedRows || o.Rows != 20000 || o.BrokenOff != 0 {
+			t.Fatalf("%+v, %v", o, err)
+		}
+		// 1000 operations of 1 ms by each main client: one second.
+		if ops, sum := besideOf(ivs, "query"); ops < 2990 || ops > 3010 || sum.Rows != ops || ops != queries.ops.Load() {
+			t.Errorf("%d queries, %+v; %d were done", ops, sum, queries.ops.Load())
+		}
+		if ops, sum := besideOf(ivs, "delete"); ops < 99 || ops > 101 || sum.Rows != 5*ops || sum.Backlog != 0 {
+			t.Errorf("%d deletes, %+v", ops, sum)
+		}
+		if ops, sum := besideOf(ivs, "short"); ops != 3 || sum.Rows != 10 {
+			t.Errorf("%d operations, %+v, want 3 of 10 rows", ops, sum)
+		}
+		for _, iv := range ivs {
+			if _, ok := iv.Response["delete"]; !ok || len(iv.Response) != 1 {
+				t.Fatalf("response of %d operations, want of delete alone", len(iv.Response))
+			}
+		}
+		rec := result.Record{Run: result.Run{Rows: 20000}, Intervals: ivs}
+		if d := rec.Summary().Beside["query"]; d.Operations != queries.ops.Load() || d.PerSecond < 2900 || d.PerSecond > 3100 {
+			t.Errorf("summary %+v", d)
+		}
+	})
+}
+
+// What a load beside fails of ends the run.
+func TestBesideFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bad := &script{do: func(context.Context, *actor) error { return errors.New("no such index") }}
+		o, err := Run(t.Context(), &script{}, Config{Operation: "insert", Clients: 1, Batch: 1, MaxTime: time.Hour,
+			Beside: []Load{{Operation: "query", Clients: 2, Batch: 1, Client: bad.Client}}})
+		if err != nil || o.Stopped != StoppedFailed || o.Err == nil || o.Err.Error() != "no such index" || o.Elapsed > time.Second {
+			t.Errorf("%+v, %v", o, err)
+		}
+	})
+}
+
+// Waiting is nobody's service time, ends with the run, and its error is one.
+func TestWaiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var awaited atomic.Int64
+		slow := func(context.Context, int) (Client, error) {
+			return &waiting{actor: actor{s: &script{}}, await: func(ctx context.Context) error {
+				awaited.Add(1)
+				if !sleep(ctx, 100*time.Millisecond) {
+					return ctx.Err()
+				}
+				return nil
+			}}, nil
+		}
+		var ivs []result.Interval
+		o, err := Run(t.Context(), &script{}, Config{Operation: "insert", Clients: 1, Batch: 1, MaxTime: 950 * time.Millisecond,
+			Observe: func(iv result.Interval) error { ivs = append(ivs, iv); return nil },
+			Beside:  []Load{{Operation: "delete", Clients: 1, Batch: 1, Client: slow}}})
+		if err != nil || o.Stopped != StoppedTime || o.Err != nil || o.Elapsed > time.Second {
+			t.Fatalf("%+v, %v", o, err)
+		}
+		rec := result.Record{Intervals: ivs}
+		if s := rec.Summary(); s.LatencyUS["delete"].Max > 2000 || s.Beside["delete"].Operations != 9 || awaited.Load() != 10 {
+			t.Errorf("%+v after %d waits, want 9 of 1 ms after 10", s.LatencyUS["delete"], awaited.Load())
+		}
+
+		broken := func(context.Context, int) (Client, error) {
+			return &waiting{actor: actor{s: &script{}}, await: func(context.Context) error { return errors.New("out of luck") }}, nil
+		}
+		o, err = Run(t.Context(), &script{}, Config{Operation: "insert", Clients: 1, Batch: 1, MaxTime: time.Hour,
+			Beside: []Load{{Operation: "delete", Clients: 1, Batch: 1, Client: broken}}})
+		if err != nil || o.Stopped != StoppedFailed || o.Err == nil || o.Err.Error() != "out of luck" {
+			t.Errorf("%+v, %v", o, err)
+		}
+	})
+}
+
+func TestLoadRefused(t *testing.T) {
+	client := (&script{}).Client
+	for name, c := range map[string]struct {
+		load Load
+		want string
+	}{
+		"same name":  {Load{Operation: "insert", Clients: 1, Batch: 1, Client: client}, "a name of its own"},
+		"no name":    {Load{Clients: 1, Batch: 1, Client: client}, "a name of its own"},
+		"no clients": {Load{Operation: "query", Batch: 1, Client: client}, "load query: 0 clients"},
+		"no rows":    {Load{Operation: "query", Clients: 1, Client: client}, "load query: 0 rows per operation"},
+		"nobody":     {Load{Operation: "query", Clients: 1, Batch: 1}, "load query has no clients"},
+		"rate":       {Load{Operation: "query", Clients: 1, Batch: 1, Rate: -1, Client: client}, "load query: rate -1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := Config{Operation: "insert", Clients: 1, Batch: 1, Rows: 1, Beside: []Load{c.load}}
+			if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
