@@ -29,6 +29,9 @@ func (v *view) facts() []fact {
 	add("knee", v.knee())
 	add("rows", v.rows())
 	add("open loop", v.openLoop())
+	for _, op := range slices.Sorted(maps.Keys(v.sum.Beside)) {
+		add(op, beside(v.sum.Beside[op]))
+	}
 	for _, op := range ops(v.sum.LatencyUS) {
 		add(op+" service", latency(v.sum.LatencyUS[op]))
 	}
@@ -199,6 +202,18 @@ func (v *view) openLoop() string {
 	}
 	return fmt.Sprintf("%s: offered %s, done %s (%s); backlog %s, %s at most; %s began late",
 		verdict, rowsRate(o.Asked), rowsRate(o.Done), percent(o.Done/o.Asked), backlog, count(o.Peak), plural(o.Late, "operation", "operations"))
+}
+
+// beside says what a load beside the main one did.
+func beside(d result.Done) string {
+	text := fmt.Sprintf("%s, %s operations/s", plural(d.Operations, "operation", "operations"), figure(d.PerSecond))
+	if d.Rows != d.Operations {
+		text += fmt.Sprintf(", %s", rowsRate(d.RowsPerSecond))
+	}
+	if d.Backlog > 0 {
+		text += ", backlog " + count(d.Backlog) + " at the end"
+	}
+	return text
 }
 
 func (v *view) overloaded() bool { return v.loop != nil && v.loop.Overloaded }

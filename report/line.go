@@ -2,6 +2,8 @@ package report
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/rowmill/rowmill/result"
@@ -31,14 +33,7 @@ func Line(iv result.Interval, run *result.Run) string {
 		}
 	}
 	p99, worst := none, none
-	var l result.Latency
-	for _, h := range iv.Latency {
-		if h.Count > 0 {
-			l.Count += h.Count
-			l.P99, l.Max = max(l.P99, h.P99), max(l.Max, h.Max)
-		}
-	}
-	if l.Count > 0 {
+	if l := iv.Latency[iv.Operation()]; l.Count > 0 {
 		p99, worst = micros(float64(l.P99)), micros(float64(l.Max))
 	}
 	line := fmt.Sprintf("%9s %15s %6s %12s %10s %10s %9s",
@@ -53,8 +48,31 @@ func Line(iv result.Interval, run *result.Run) string {
 	if iv.Retries > 0 {
 		extra = append(extra, plural(iv.Retries, "retry", "retries"))
 	}
+	for _, op := range slices.Sorted(maps.Keys(iv.Beside)) {
+		extra = append(extra, besideText(op, &iv))
+	}
 	if len(extra) > 0 {
 		line += "  " + strings.Join(extra, ", ")
 	}
 	return line
+}
+
+// besideText is what a load beside the main one did in an interval.
+func besideText(op string, iv *result.Interval) string {
+	t, text := iv.Beside[op], op
+	if iv.Seconds > 0 {
+		text += " " + figure(float64(t.Rows)/iv.Seconds) + "/s"
+	}
+	if l := iv.Latency[op]; l.Count > 0 {
+		text += " p99 " + micros(float64(l.P99))
+	}
+	for _, n := range []struct {
+		count int64
+		what  string
+	}{{t.Backlog, "backlog"}, {t.Errors, "errors"}, {t.Retries, "retries"}} {
+		if n.count > 0 {
+			text += " " + n.what + " " + count(n.count)
+		}
+	}
+	return text
 }

@@ -159,6 +159,17 @@ func (iv *Interval) Rate() float64 {
 // it can make a hundred times the true one.
 const briefShare = 0.2
 
+// Operation returns the name of the main load's operation; empty where the
+// interval has no latencies.
+func (iv *Interval) Operation() string {
+	for op := range iv.Latency {
+		if _, beside := iv.Beside[op]; !beside {
+			return op
+		}
+	}
+	return ""
+}
+
 // Brief reports whether an interval of the run is too short for its rate to
 // say anything.
 func (r *Run) Brief(iv *Interval) bool { return iv.Seconds < briefShare*r.IntervalSeconds }

@@ -278,7 +278,8 @@ func (a *app) runLayouts(ctx context.Context, f benchFlags, out *recordFile) (re
 	defer show.Close()
 	for round := range f.repeat {
 		for _, layout := range inTurn(f.layouts, round) {
-			r := &insertRun{f: f, layout: layout, args: a.args, out: out, show: show, first: len(recs) == 0}
+			r := &insertRun{f: f, layout: layout, args: a.args, first: len(recs) == 0,
+				measurement: measurement{out: out, show: show, interval: f.interval}}
 			what := "layout " + layout
 			if f.repeat > 1 {
 				r.repeat, r.repeats = round+1, f.repeat

@@ -203,7 +203,7 @@ func (a *app) rerun(ctx context.Context, r *rerun) (before, after []result.Recor
 	defer show.Close()
 	for round := range r.f.repeat {
 		for _, c := range inTurn(r.round(), round) {
-			one := &insertRun{f: c.f, layout: c.run.Layout, args: c.command, out: out, show: show,
+			one := &insertRun{f: c.f, layout: c.run.Layout, args: c.command, measurement: measurement{out: out, show: show, interval: c.f.interval},
 				repeat: round + 1, repeats: r.f.repeat, side: c.side}
 			rec, err := one.run(ctx)
 			if rec != nil {

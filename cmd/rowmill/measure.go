@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/rowmill/rowmill/bench"
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/probe"
+	"github.com/rowmill/rowmill/result"
+)
+
+// A measurement is one run of any workload on an open target: its counters and
+// its record, from the header to the end. begin and measure are called in
+// this order.
+type measurement struct {
+	db       *target
+	out      *recordFile
+	show     progress
+	interval time.Duration
+
+	probe *probe.Probe
+	// counters are the probe's; nil where the engine has none.
+	counters engine.Counters
+	rec      *result.Record
+}
+
+// begin opens the counters and writes the record's first line: run completed
+// with what is known of the server and the machine. shown is its name for
+// people.
+func (m *measurement) begin(ctx context.Context, tables []*engine.Table, run result.Run, shown string) error {
+	if err := m.openProbe(ctx, tables); err != nil {
+		return err
+	}
+	info, caps := m.db.Info(), m.db.Capabilities()
+	settings, err := m.db.Catalog().Settings(ctx)
+	if err != nil {
+		return errors.Join(fmt.Errorf("read the server's settings: %w", err), m.close())
+	}
+	run.Started, run.Rowmill, run.IntervalSeconds = time.Now().UTC(), versionString(), m.interval.Seconds()
+	run.Target, run.Engine, run.ServerVersion, run.Storage = m.db.text, info.Engine, info.Version, info.Storage
+	run.Durability, run.CacheBytes, run.Embedded, run.Settings = info.Durability, info.CacheBytes, caps.Embedded, settings
+	run.Machine, run.Counters = probe.Machine(info.DataDir), m.probe.Describe()
+	run.Warnings = append(run.Warnings, m.probe.Warnings()...)
+	if err := m.out.run(run); err != nil {
+		return errors.Join(err, m.close())
+	}
+	m.rec = &result.Record{Run: run, Source: m.out.path}
+	run.Name = shown
+	m.show.Begin(run)
+	return nil
+}
+
+func (m *measurement) openProbe(ctx context.Context, tables []*engine.Table) (err error) {
+	info, caps := m.db.Info(), m.db.Capabilities()
+	cfg := probe.Config{Embedded: caps.Embedded, ServerPID: info.PID, DataDir: info.DataDir, Interval: m.interval}
+	if caps.Stores {
+		m.counters, err = m.db.Counters(ctx, tables...)
+		if err != nil {
+			return fmt.Errorf("open the server's counters: %w", err)
+		}
+		cfg.DB = m.counters
+	}
+	if m.probe, err = probe.New(ctx, cfg); err != nil {
+		err = errors.Join(err, m.close())
+	}
+	return err
+}
+
+// close closes the probe and then its counters. Further calls do nothing.
+func (m *measurement) close() error {
+	var errs []error
+	if m.probe != nil {
+		errs = append(errs, m.probe.Close())
+	}
+	if m.counters != nil {
+		errs = append(errs, m.counters.Close())
+		m.counters = nil
+	}
+	return errors.Join(errs...)
+}
+
+// measure runs the workload and writes the rest of the record. prove, if set, looks
+// at what the run left in the database, however it ended, and adds to the
+// record's end; what it returns fails the run.
+func (m *measurement) measure(ctx context.Context, w bench.Workload, cfg bench.Config, prove func(ctx context.Context, end *result.End) error) error {
+	end := result.End{}
+	cfg.Interval = m.interval
+	cfg.Died, cfg.Death = m.db.died()
+	cfg.Sample = func(ctx context.Context, elapsed time.Duration) map[string]float64 {
+		return m.probe.Sample(ctx, elapsed).Counters
+	}
+	cfg.Observe = func(iv result.Interval) error {
+		m.rec.Intervals = append(m.rec.Intervals, iv)
+		m.show.Interval(iv)
+		return m.out.Interval(iv)
+	}
+	clients := cfg.Clients
+	for _, l := range cfg.Beside {
+		clients += l.Clients
+	}
+	restore := prepareRuntime(m.db.Capabilities(), clients)
+	defer restore()
+	m.probe.Start(ctx)
+	done, err := bench.Run(ctx, w, cfg)
+	if err != nil {
+		done = bench.Outcome{Stopped: bench.StoppedFailed, Err: err}
+		if ctx.Err() != nil { // while the clients connected
+			done = bench.Outcome{Stopped: bench.StoppedInterrupted}
+		}
+	}
+	end.Stopped = done.Stopped
+	if done.BrokenOff > 0 {
+		end.Warnings = append(end.Warnings, fmt.Sprintf("%d operations were broken off as the run ended: the database may have performed them", done.BrokenOff))
+	}
+	end.ClientCPUSeconds = m.probe.ClientCPUSeconds()
+	if cpu, ok := m.probe.ServerCPUSeconds(); ok {
+		end.ServerCPUSeconds = &cpu
+	}
+	err = errors.Join(done.Err, m.close())
+	// The header has those from before the run.
+	known := len(m.rec.Run.Warnings)
+	if all := m.probe.Warnings(); len(all) > known {
+		end.Warnings = append(end.Warnings, all[known:]...)
+	}
+	if prove != nil {
+		err = errors.Join(err, prove(ctx, &end))
+	}
+	if err != nil {
+		end.Stopped, end.Failure = bench.StoppedFailed, err.Error()
+	}
+	m.rec.End = &end
+	summary := m.rec.Summary()
+	end.Summary = &summary
+	m.show.End(summary)
+	return errors.Join(err, m.out.End(end))
+}
+
+// rows returns how many rows were acknowledged.
+func (m *measurement) rows() int64 {
+	if n := len(m.rec.Intervals); n > 0 {
+		return m.rec.Intervals[n-1].Rows
+	}
+	return 0
+}
+
+// headroom is memory that is never touched, and so never given by the system.
+// The garbage collector counts it, and runs once for each so many bytes of
+// garbage instead of once for each few MiB: collecting takes time from the
+// clients, and its pauses wait for those that are waiting for the server.
+const headroom = 128 << 20
+
+// prepareRuntime fits Go's runtime to a run. The returned function undoes it.
+func prepareRuntime(caps engine.Capabilities, clients int) (restore func()) {
+	procs := runtime.GOMAXPROCS(0)
+	if caps.Blocks {
+		runtime.GOMAXPROCS(procs + clients)
+	}
+	untouched := make([]byte, headroom)
+	return func() {
+		runtime.KeepAlive(untouched)
+		runtime.GOMAXPROCS(procs)
+	}
+}
+
+// deathNews is how long the end of the server's process is waited for after a
+// connection was lost: it is known a moment later.
+const deathNews = time.Second
+
+// death returns why the private server ended, where that is what an error comes
+// from.
+func (m *measurement) death(err error) error {
+	if m.db.server == nil || !errors.Is(err, engine.ErrConnectionLost) && !errors.Is(err, engine.ErrUnreachable) {
+		return nil
+	}
+	select {
+	case <-m.db.server.Done():
+	case <-time.After(deathNews):
+	}
+	return m.db.server.Err()
+}

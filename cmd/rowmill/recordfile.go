@@ -1,0 +1,64 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/rowmill/rowmill/result"
+)
+
+// A recordFile is the file of --out, or nothing.
+type recordFile struct {
+	*result.Writer
+	f       *os.File
+	path    string
+	created bool // by us
+	written bool
+}
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+// openRecord opens the file for a record, so that a path that can't be written
+// is known before anything is measured. What the file held is replaced only
+// once there is something to replace it with.
+func openRecord(path string) (*recordFile, error) {
+	if path == "" {
+		return &recordFile{Writer: result.NewWriter(discard{}), written: true}, nil
+	}
+	_, err := os.Stat(path)
+	created := errors.Is(err, os.ErrNotExist)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("--out: %w", err)
+	}
+	return &recordFile{Writer: result.NewWriter(f), f: f, path: path, created: created}, nil
+}
+
+// run writes a header; the first one replaces what the file held.
+func (o *recordFile) run(run result.Run) error {
+	if !o.written {
+		if st, err := o.f.Stat(); err != nil {
+			return fmt.Errorf("--out: %w", err)
+		} else if st.Mode().IsRegular() {
+			if err := o.f.Truncate(0); err != nil {
+				return fmt.Errorf("--out: %w", err)
+			}
+		}
+		o.written = true
+	}
+	return o.Run(run)
+}
+
+func (o *recordFile) close() error {
+	if o.f == nil {
+		return nil
+	}
+	err := o.f.Close()
+	if o.created && !o.written {
+		err = errors.Join(err, os.Remove(o.path))
+	}
+	return err
+}
