@@ -27,6 +27,8 @@ const (
 	exitUsage  = 2
 	// exitRegression is when `rowmill compare --threshold` finds one.
 	exitRegression = 3
+	// exitPipe is what shells give for a program ended by SIGPIPE.
+	exitPipe = 141
 	// exitInterrupted is what shells give for a program ended by Ctrl-C.
 	exitInterrupted = 130
 )
@@ -37,6 +39,9 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	ctx, stop = untilHangUp(ctx)
+	// Somebody who reads no more of the progress is not to end the run: with
+	// SIGPIPE taken, writing fails, and only a lost result ends in an error.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
@@ -71,6 +76,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitDone
+	}
+	if errors.Is(err, syscall.EPIPE) {
+		return exitPipe
 	}
 	fmt.Fprintf(stderr, "rowmill: %v\n", err)
 	if hint := hintOf(err); hint != "" {
