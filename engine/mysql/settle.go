@@ -35,14 +35,15 @@ const settleStall = 20 * time.Second
 // settlePause is the time between two looks at it.
 const settlePause = 100 * time.Millisecond
 
-// debts are the figures that Settle waits for, each with its query, with what of
-// it doesn't matter, and with what holds it up.
+// A debt is a figure that Settle waits for: its query, what of it doesn't
+// matter, and what may hold it up.
 type debt struct {
 	what, query string
 	few         int64
 	hint        string
 }
 
+// debts are the server's: of InnoDB old rows first, whose purging dirties pages.
 func (d dialect) debts() []debt {
 	if d.rocksdb() {
 		return []debt{{
@@ -64,8 +65,9 @@ func (d dialect) debts() []debt {
 // oldDirty asks for the settings that settle changes.
 const oldDirty = "SELECT @@GLOBAL." + dirtyMax + ", @@GLOBAL." + dirtyLow
 
-// changeDirty sets them. The lower one first on the way down, and last on the
-// way up: it must not be above the other.
+// lowerDirty sets them to nothing, and restoreDirty back. The one to begin at
+// goes first on the way down and last on the way up: it must not be above the
+// other.
 func lowerDirty() []string {
 	return []string{"SET GLOBAL " + dirtyLow + " = 0", "SET GLOBAL " + dirtyMax + " = 0"}
 }
@@ -108,6 +110,7 @@ func (db *DB) Settle(ctx context.Context, s engine.Settle) (warnings []string, e
 			return nil, err
 		}
 	}
+	debts := db.dialect.debts()
 	if db.dialect.rocksdb() {
 		if _, err := db.pool.ExecContext(ctx, flushRocksDB); err != nil {
 			if warnings, err = db.denied(warnings, "memtables are written later", flushRocksDB, err); err != nil {
@@ -115,16 +118,17 @@ func (db *DB) Settle(ctx context.Context, s engine.Settle) (warnings []string, e
 			}
 		}
 	} else {
-		restore, err := db.writeDirty(ctx)
+		restore, failed := db.writeDirty(ctx)
 		// Whatever happens, also where one of two was changed.
-		defer func() { err0 := restore(ctx); err = errors.Join(err, err0) }()
-		if err != nil {
-			if warnings, err = db.denied(warnings, "dirty pages are written later", lowerDirty()[0], err); err != nil {
+		defer func() { err = errors.Join(err, restore(ctx)) }()
+		if failed != nil {
+			if warnings, err = db.denied(warnings, "dirty pages are written later", lowerDirty()[0], failed); err != nil {
 				return warnings, err
 			}
+			debts = debts[:1] // nobody hurries to write them
 		}
 	}
-	for _, w := range db.dialect.debts() {
+	for _, w := range debts {
 		note, err := db.await(ctx, w)
 		if note != "" {
 			warnings = append(warnings, note)

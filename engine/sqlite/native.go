@@ -81,9 +81,9 @@ out:
 	return rc == DONE ? 0 : rc;
 }
 
-// rowmill_rows runs a query with the values at p and counts its rows, each of
-// which is made whole.
-static int rowmill_rows(void *stmt, const unsigned char *p, int values, long long *rows) {
+// rowmill_rows runs a query with the values at p and returns how many rows it
+// gives, each of which is made whole, or an error's number, negative.
+static long long rowmill_rows(void *stmt, const unsigned char *p, int values) {
 	long long n = 0;
 	int rc = rowmill_bind(stmt, &p, values);
 	if (!rc) {
@@ -92,8 +92,7 @@ static int rowmill_rows(void *stmt, const unsigned char *p, int values, long lon
 		if (rc != DONE && again) rc = again; // the more exact one
 	}
 	sqlite3_clear_bindings(stmt);
-	*rows = n;
-	return rc == DONE ? 0 : rc;
+	return rc == DONE ? n : -rc;
 }
 
 // rowmill_stop is called in the middle of statements: what isn't 0 ends them.
@@ -162,9 +161,9 @@ func (s stmt) step(bound []byte, values, times int) error {
 
 // rows runs a query with bound values and returns how many rows it gives.
 func (s stmt) rows(bound []byte, values int) (int, error) {
-	var n C.longlong
-	if rc := C.rowmill_rows(s.p, (*C.uchar)(unsafe.SliceData(bound)), C.int(values), &n); rc != 0 {
-		return 0, s.db.failure(rc)
+	n := C.rowmill_rows(s.p, (*C.uchar)(unsafe.SliceData(bound)), C.int(values))
+	if n < 0 {
+		return 0, s.db.failure(C.int(-n))
 	}
 	return int(n), nil
 }
