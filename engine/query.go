@@ -185,8 +185,9 @@ type Wording struct {
 func (f *Find) Select(from string, w Wording) string {
 	columns := f.Columns
 	if len(columns) == 0 {
-		for _, c := range f.Table.Columns {
-			columns = append(columns, c.Name)
+		columns = make([]string, len(f.Table.Columns))
+		for i, c := range f.Table.Columns {
+			columns[i] = c.Name
 		}
 	}
 	q := "SELECT " + quoteList(columns, w.Quote) + " FROM " + from + " WHERE " + f.where(w)

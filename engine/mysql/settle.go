@@ -174,7 +174,8 @@ func (db *DB) denied(warnings []string, what, q string, err error) ([]string, er
 	return warnings, fmt.Errorf("settle: %s: %w", q, classify(err))
 }
 
-// restoreWait bounds the restoring of settings once the caller has gone.
+// restoreWait bounds the changing of settings, and their restoring once the
+// caller has gone.
 const restoreWait = 10 * time.Second
 
 // writeDirty has InnoDB write back every dirty page, and returns what restores
@@ -197,10 +198,12 @@ func (db *DB) writeDirty(ctx context.Context) (restore func(context.Context) err
 		}
 		return failed
 	}
+	// Not cut off by the end of ctx: then it would be unknown whether a setting
+	// has changed, and the server might change it later.
+	setting, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreWait)
+	defer cancel()
 	for i, q := range lowerDirty() {
-		// Not cut off by the end of ctx: then it would be unknown whether
-		// the setting has changed, and the server might change it later.
-		if _, err := db.pool.ExecContext(context.WithoutCancel(ctx), q); err != nil {
+		if _, err := db.pool.ExecContext(setting, q); err != nil {
 			var server *mysql.MySQLError
 			if i == 0 && errors.As(err, &server) {
 				restore = none // nothing was changed
