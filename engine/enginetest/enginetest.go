@@ -47,6 +47,7 @@ func Run(t *testing.T, open func(testing.TB) engine.DB) {
 		{"CancelOther", s.cancelOther},
 		{"Scan", s.scan},
 		{"Find", s.find},
+		{"FindAllocations", s.findAllocations},
 		{"FindRefusals", s.findRefusals},
 		{"Delete", s.deletes},
 		{"CreateIndexes", s.createIndexes},
