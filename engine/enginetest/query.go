@@ -201,6 +201,16 @@ func (s suite) find(t *testing.T) {
 			return
 		}
 		key := &engine.Find{Table: table, On: []string{"id"}, How: engine.Equal}
+		after := &engine.Find{Table: table, On: []string{"id"}}
+		for range 3 { // in no partition at all, and then in some
+			for _, f := range []*engine.Find{key, after} {
+				for id, want := range map[int64]int{1 << 40: 0, saleRows - 1: 1} {
+					if rows, err := q.Find(within(t), f, []engine.Value{{Int: id}}); rows != want || err != nil {
+						t.Fatalf("row %d: %d rows, %v, want %d", id, rows, err, want)
+					}
+				}
+			}
+		}
 		for i := range int64(saleRows) {
 			if rows, err := q.Find(within(t), key, []engine.Value{{Int: i}}); rows != 1 || err != nil {
 				t.Fatalf("row %d: %d rows, %v", i, rows, err)
