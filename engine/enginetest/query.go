@@ -294,7 +294,8 @@ func (s suite) findRefusals(t *testing.T) {
 		"many values":     {engine.Find{On: []string{"id"}}, make([]engine.Value, 2), "2 values"},
 	} {
 		c.find.Table = table
-		if _, err := q.Find(within(t), &c.find, c.values); err == nil || !strings.Contains(err.Error(), c.want) || engine.Retryable(err) {
+		if _, err := q.Find(within(t), &c.find, c.values); err == nil || !strings.Contains(err.Error(), c.want) ||
+			strings.Count(err.Error(), "refused") != 1 || engine.Retryable(err) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
 		if !strings.Contains(name, "values") {
@@ -307,6 +308,12 @@ func (s suite) findRefusals(t *testing.T) {
 		if _, err := q.Delete(within(t), &engine.Delete{Table: table, By: by}, 0, 1); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("delete by %s: %v", by, err)
 		}
+	}
+	if _, err := q.Find(within(t), &engine.Find{}, nil); err == nil || !strings.Contains(err.Error(), "no table") {
+		t.Errorf("a find in no table: %v", err)
+	}
+	if _, err := q.Delete(within(t), &engine.Delete{}, 0, 1); err == nil || !strings.Contains(err.Error(), "no table") {
+		t.Errorf("a delete from no table: %v", err)
 	}
 	if _, err := q.Find(within(t), &engine.Find{Table: table, On: []string{"id"}}, one); err != nil {
 		t.Errorf("after the refusals, without Reset: %v", err)

@@ -114,13 +114,14 @@ func (q *querier) Delete(ctx context.Context, d *engine.Delete, from, to int64) 
 
 // about says of an error what it happened to.
 func about(ctx context.Context, what string, t *engine.Table, err error) error {
-	if t == nil || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+	if t == nil || errors.Is(err, errUnsent) || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return err
 	}
 	return fmt.Errorf("%s %s: %w", what, t.Name, classify(err))
 }
 
-// errUnsent marks the error of a call of which nothing was sent.
+// errUnsent marks the error of a call of which nothing was sent; it says by
+// itself what it is about.
 var errUnsent = errors.New("not sent")
 
 // run runs a call on the connection while ctx lasts.
@@ -158,7 +159,7 @@ func (q *querier) find(f *engine.Find, values []engine.Value) (int64, error) {
 		q.finds[f] = s
 	}
 	if err := f.Check(values); err != nil {
-		return 0, fmt.Errorf("%w: %w", errUnsent, err)
+		return 0, engine.Classed(errUnsent, err)
 	}
 	if q.conn.wrapped || s.id == 0 {
 		return q.findByDriver(s, values)
@@ -180,7 +181,7 @@ func (q *querier) delete(d *engine.Delete, from, to int64) (int64, error) {
 	s, ok := q.deletes[d]
 	if !ok {
 		if err := d.Validate(); err != nil {
-			return 0, fmt.Errorf("%w: %w", errUnsent, err)
+			return 0, engine.Classed(errUnsent, err)
 		}
 		s = q.db.dialect.deletion(d)
 		q.deletes[d] = s
@@ -200,7 +201,7 @@ func (q *querier) prepare(f *engine.Find) (*statement, error) {
 	s := &statement{short: f.Limit > 0 || f.How == engine.Equal || f.How == engine.In}
 	text, takes, err := q.db.dialect.find(*f)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errUnsent, err)
+		return nil, engine.Classed(errUnsent, err)
 	}
 	for _, i := range takes {
 		s.takes, s.types = append(s.takes, i), append(s.types, f.Type(i))

@@ -95,8 +95,8 @@ func (q *querier) Delete(ctx context.Context, d *engine.Delete, from, to int64) 
 
 // wrapQuery says of an error what it happened to.
 func wrapQuery(ctx context.Context, what string, t *engine.Table, err error) error {
-	if t == nil || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return err
+	if t == nil || errors.Is(err, errUnsent) || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return err // it says by itself what it is about
 	}
 	return fmt.Errorf("%s %s: %w", what, t.Name, classify(err))
 }
@@ -136,11 +136,13 @@ func (q *querier) exchange(of any, values []engine.Value, r *reply) (sent bool, 
 	q.buf = q.buf[:0]
 	if !ok {
 		if s, err = q.parse(of); err != nil {
-			return false, err
+			return false, engine.Classed(errUnsent, err)
 		}
 	}
-	if len(values) != len(s.types) {
-		return false, fmt.Errorf("%d values for the %d that it takes", len(values), len(s.types))
+	if f, ok := of.(*engine.Find); ok {
+		if err := f.Check(values); err != nil {
+			return false, engine.Classed(errUnsent, err)
+		}
 	}
 	if q.buf, err = s.appendBind(q.buf, values); err != nil {
 		return false, err

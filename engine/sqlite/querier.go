@@ -112,17 +112,11 @@ func (q *querier) Find(ctx context.Context, f *engine.Find, values []engine.Valu
 	if q.watch.End() && err != nil {
 		return 0, ctx.Err()
 	}
-	if err != nil {
-		return 0, about("find in", f.Table, err)
-	}
-	return rows, nil
+	return rows, err
 }
 
 // about says of an error what it happened to.
 func about(what string, t *engine.Table, err error) error {
-	if t == nil {
-		return err
-	}
 	return fmt.Errorf("%s %s: %w", what, t.Name, classify(err))
 }
 
@@ -135,7 +129,7 @@ func (q *querier) find(f *engine.Find, values []engine.Value) (int, error) {
 		}
 		s = &finder{}
 		if s.stmt, err = q.handle.prepare(text); err != nil {
-			return 0, err
+			return 0, about("find in", f.Table, err)
 		}
 		for i := range f.Values() {
 			s.types = append(s.types, f.Type(i))
@@ -149,7 +143,11 @@ func (q *querier) find(f *engine.Find, values []engine.Value) (int, error) {
 	for i, v := range values {
 		q.buf = appendValue(q.buf, s.types[i], v)
 	}
-	return s.stmt.rows(q.buf, len(values))
+	rows, err := s.stmt.rows(q.buf, len(values))
+	if err != nil {
+		return 0, about("find in", f.Table, err)
+	}
+	return rows, nil
 }
 
 // appendValue appends a value as rows reads it: see encoder.appendBound.
@@ -178,7 +176,7 @@ func (q *querier) Delete(ctx context.Context, d *engine.Delete, from, to int64) 
 	// Before its statement could be broken off.
 	of, err := q.deletion(ctx, d)
 	if err != nil {
-		return 0, about("delete from", d.Table, err)
+		return 0, err
 	}
 	if err := q.watch.Begin(ctx); err != nil {
 		return 0, err
@@ -245,7 +243,7 @@ func (q *querier) deletion(ctx context.Context, d *engine.Delete) (*deletion, er
 			for _, s := range of.stmts {
 				s.close()
 			}
-			return nil, err
+			return nil, about("delete from", d.Table, err)
 		}
 		of.stmts = append(of.stmts, s)
 	}
