@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -20,6 +21,10 @@ var settingName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z
 // number is a value that goes into the statement as it is.
 var number = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
 
+// tuneTimeout bounds the change of a setting: some, such as the size of a
+// buffer pool, have the server move memory first.
+const tuneTimeout = 30 * time.Second
+
 // Numbers of the server's errors about variables.
 const (
 	errUnknownVariable  = 1193
@@ -30,6 +35,9 @@ const (
 
 // Tune implements engine.Tuner with SET GLOBAL.
 func (db *DB) Tune(ctx context.Context, name, value string) (engine.Tuning, error) {
+	if err := ctx.Err(); err != nil {
+		return engine.Tuning{}, err
+	}
 	name = strings.ReplaceAll(strings.ToLower(name), "-", "_")
 	fail := func(err error) (engine.Tuning, error) {
 		return engine.Tuning{}, fmt.Errorf("set %s=%s: %w", name, value, err)
@@ -37,11 +45,11 @@ func (db *DB) Tune(ctx context.Context, name, value string) (engine.Tuning, erro
 	if !settingName.MatchString(name) {
 		return fail(errors.New("that is no name of a system variable"))
 	}
+	// A statement that is broken off may have been carried out.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tuneTimeout)
+	defer cancel()
 	before, err := db.setting(ctx, name)
 	if err != nil {
-		return fail(err)
-	}
-	if err := db.setGlobal(ctx, name, value); err != nil {
 		return fail(err)
 	}
 	undo := func(ctx context.Context) error {
@@ -50,7 +58,15 @@ func (db *DB) Tune(ctx context.Context, name, value string) (engine.Tuning, erro
 		}
 		return nil
 	}
-	now, err := db.setting(ctx, name)
+	err = db.setGlobal(ctx, name, value)
+	var refused *mysql.MySQLError
+	if errors.As(err, &refused) {
+		return fail(err)
+	}
+	var now string
+	if err == nil {
+		now, err = db.setting(ctx, name)
+	}
 	if err != nil {
 		return fail(errors.Join(err, undo(context.WithoutCancel(ctx))))
 	}

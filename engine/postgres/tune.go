@@ -23,6 +23,12 @@ func (db *DB) Tune(ctx context.Context, name, value string) (engine.Tuning, erro
 	unsupported := func(format string, args ...any) (engine.Tuning, error) {
 		return fail(engine.Classed(engine.ErrUnsupported, fmt.Errorf(format, args...)))
 	}
+	if err := ctx.Err(); err != nil {
+		return engine.Tuning{}, err
+	}
+	// A statement that is broken off may have been carried out.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tuneTimeout)
+	defer cancel()
 	rows, err := db.query(ctx, "SELECT name, current_setting(name), context, source FROM pg_settings WHERE name = lower("+quoteText(name)+")")
 	if err != nil {
 		return fail(err)
@@ -73,6 +79,9 @@ func (db *DB) Tune(ctx context.Context, name, value string) (engine.Tuning, erro
 	}
 	return engine.Tuning{Before: before, Now: now, Undo: undo}, nil
 }
+
+// tuneTimeout bounds the change of a setting.
+const tuneTimeout = 30 * time.Second
 
 // reloadWait is how long a reload is waited for: the server's main process
 // does it within milliseconds, unless the machine is very busy.
