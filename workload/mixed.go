@@ -83,43 +83,58 @@ type lookup struct {
 // MixedPresets lists the presets that a Mixed works on.
 func MixedPresets() []string { return []string{"sbtest", "classic"} }
 
-// NewMixed checks the options. It asks nothing of the database.
-func NewMixed(db engine.DB, opt MixedOptions) (*Mixed, error) {
+// CheckMixed says what NewMixed would refuse, and makes nothing.
+func CheckMixed(db engine.DB, opt MixedOptions) error {
+	_, _, _, err := checkMixed(db, opt)
+	return err
+}
+
+func checkMixed(db engine.DB, opt MixedOptions) (_ MixedOptions, p preset, l lookup, err error) {
+	fail := func(format string, args ...any) (MixedOptions, preset, lookup, error) {
+		return opt, p, l, fmt.Errorf(format, args...)
+	}
 	if opt.Rows < 1 || opt.Rows > MaxMixedRows {
-		return nil, fmt.Errorf("%d rows to fill the table with: from 1 to %d will do", opt.Rows, MaxMixedRows)
+		return fail("%d rows to fill the table with: from 1 to %d will do", opt.Rows, MaxMixedRows)
 	}
 	if opt.Points < 0 || opt.Points > MaxPoints {
-		return nil, fmt.Errorf("%d points: from 1 to %d will do", opt.Points, MaxPoints)
+		return fail("%d points: from 1 to %d will do", opt.Points, MaxPoints)
 	}
 	// Two thirds of the keys have a row, and a select asks for different ones.
 	if int64(opt.Points)*2 > opt.Rows {
-		return nil, fmt.Errorf("%d points of %d rows: fill the table with at least twice as many rows", opt.Points, opt.Rows)
+		return fail("%d points of %d rows: fill the table with at least twice as many rows", opt.Points, opt.Rows)
 	}
 	opt.Batch = max(opt.Batch, 1)
-	var p preset
-	var l lookup
 	switch opt.Preset {
 	case "sbtest":
 		p, l = keyedSbtest(opt.Rows)
 	case "classic":
 		p, l = classic(), classicLookup(opt.Rows)
 	default:
-		return nil, fmt.Errorf("unknown preset %q; there are %s", opt.Preset, strings.Join(MixedPresets(), ", "))
+		return fail("unknown preset %q; there are %s", opt.Preset, strings.Join(MixedPresets(), ", "))
 	}
 	if opt.Points > 0 && len(l.on) != 1 {
-		return nil, fmt.Errorf("points of preset %s: its index is of several columns", opt.Preset)
+		return fail("points of preset %s: its index is of several columns", opt.Preset)
 	}
 	caps := db.Capabilities()
 	if opt.Method == "" {
 		opt.Method = caps.Methods[0]
 	}
 	if !slices.Contains(caps.Methods, opt.Method) {
-		return nil, fmt.Errorf("unknown insert method %q; %s has %s", opt.Method, db.Info().Engine, joinMethods(caps.Methods))
+		return fail("unknown insert method %q; %s has %s", opt.Method, db.Info().Engine, joinMethods(caps.Methods))
+	}
+	return opt, p, l, nil
+}
+
+// NewMixed checks the options. It asks nothing of the database.
+func NewMixed(db engine.DB, opt MixedOptions) (*Mixed, error) {
+	opt, p, l, err := checkMixed(db, opt)
+	if err != nil {
+		return nil, err
 	}
 	if 2*opt.Rows > 1<<31 {
 		widen(&p.table)
 	}
-	m := &Mixed{opt: opt, lookup: l, stores: caps.Stores, sent: make([]atomic.Int32, l.slots), acked: make([]atomic.Int32, l.slots)}
+	m := &Mixed{opt: opt, lookup: l, stores: db.Capabilities().Stores, sent: make([]atomic.Int32, l.slots), acked: make([]atomic.Int32, l.slots)}
 	m.insert = newInsert(db, InsertOptions{Preset: opt.Preset, Layout: Plain, Seed: opt.Seed, Writers: 1, Batch: opt.Batch, Method: opt.Method}, p)
 	t := &m.insert.tables[0].Table
 	m.finds = map[string]*engine.Find{

@@ -46,7 +46,7 @@ func TestTune(t *testing.T) {
 				name, value string
 				unsupported bool
 			}{
-				{"innodb_read_io_threads", "8", true},
+				{"port", "1", true},
 				{"innodb_page_size", "4096", true},
 				{"no_such_setting", "1", true},
 				{"innodb_adaptive_hash_index", "perhaps", false},
