@@ -7,8 +7,8 @@ import "context"
 type Tuner interface {
 	// Tune changes a setting of the whole server, which connections made
 	// afterwards have; whoever else uses the server has it too. A setting that
-	// the server doesn't know or has only at its start is ErrUnsupported. On an
-	// error nothing is changed.
+	// the server takes only at its start is ErrUnsupported. On an error nothing
+	// is changed.
 	Tune(ctx context.Context, name, value string) (Tuning, error)
 }
 

@@ -442,10 +442,10 @@ func (t *SpeedTest) flags(recs []result.Record, of []int) {
 			switch {
 			case !slices.Contains(serverFlags, f.Kind), !same && f.Kind == "server", !same && f.What != "" && f.Kind != "machine":
 				continue // settings of other engines have other names
-			case t.Contenders[n].Setting != "" && (strings.HasPrefix(t.Contenders[n].Setting, f.What+"=") || strings.HasPrefix(t.Contenders[0].Setting, f.What+"=")) && f.What != "":
-				continue // that is what is compared
 			case t.Contenders[n].SettingHow == result.SettingRunning:
 				continue // one server
+			case t.compared(n, f):
+				continue
 			}
 			t.Flags = append(t.Flags, fmt.Sprintf("%s against %s: %s", t.Contenders[0].Label, t.Contenders[n].Label, f.Text))
 		}
@@ -453,6 +453,18 @@ func (t *SpeedTest) flags(recs []result.Record, of []int) {
 			t.Flags = append(t.Flags, fmt.Sprintf("%s against %s: different tables, rows or durations", t.Contenders[0].Label, t.Contenders[n].Label))
 		}
 	}
+}
+
+// compared tells that a flag is about the very setting that is compared: its
+// server's name for it may begin with that of the target's option.
+func (t *SpeedTest) compared(n int, f Flag) bool {
+	for _, c := range []Contender{t.Contenders[0], t.Contenders[n]} {
+		name, _, ok := strings.Cut(c.Setting, "=")
+		if ok && (strings.HasPrefix(f.What, name) || f.Kind == name) {
+			return true
+		}
+	}
+	return false
 }
 
 // warnings gathers what the records say, each text once with the cells that it

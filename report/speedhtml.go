@@ -112,7 +112,7 @@ func (t *SpeedTest) page() speedPage {
 		p.Verdicts = append(p.Verdicts, pageNote{o.name(), sentence(o.Verdict)})
 		rate, latency := o.panels()
 		p.Operations = append(p.Operations, speedSection{o.name(),
-			[]speedChart{rate.chart(t), latency.chart(t)}, o.header(t.Contenders[0].Label), o.table()})
+			[]speedChart{rate.chart(t), latency.chart(t)}, o.header(), o.table()})
 	}
 	return p
 }

@@ -30,12 +30,16 @@ func (o *SpeedOperation) panels() (rate, latency panel) {
 	rate.title = o.name() + ", " + o.Counts + "/s"
 	latency.title, latency.log = "p99, ms", true
 	if o.Counts == countsOperations {
-		latency.title = "p99 of inserts, ms"
+		rate.title, latency.title = o.name()+", rows/s inserted", "p99 of inserts, ms"
 	}
 	for i := range o.Courses {
 		var r, l panelLine
 		for _, c := range o.Courses[i].Cells {
-			r.clients, r.values = append(r.clients, c.Clients), append(r.values, c.Rate)
+			v := c.Rate
+			if c.InsertedRows != nil {
+				v = *c.InsertedRows // selects are in the table
+			}
+			r.clients, r.values = append(r.clients, c.Clients), append(r.values, v)
 			for _, op := range []string{"insert", o.Operation} {
 				if lat, ok := c.LatencyUS[op]; ok && lat.P99 > 0 {
 					l.clients, l.values = append(l.clients, c.Clients), append(l.values, lat.P99/1e3)

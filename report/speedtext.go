@@ -35,11 +35,13 @@ func (t *SpeedTest) subtitle() string {
 	if n := t.runs(); n > 1 {
 		parts = append(parts, fmt.Sprintf("medians of %d runs", n))
 	}
-	if c := t.Contenders[0]; c.CacheBytes > 0 {
-		parts = append(parts, bytes(float64(c.CacheBytes))+" cache")
+	first := t.Contenders[0]
+	differ := func(f func(c Contender) bool) bool { return slices.ContainsFunc(t.Contenders, f) }
+	if first.CacheBytes > 0 && !differ(func(c Contender) bool { return c.CacheBytes != first.CacheBytes }) {
+		parts = append(parts, bytes(float64(first.CacheBytes))+" cache")
 	}
-	if c := t.Contenders[0]; c.Durability != "" {
-		parts = append(parts, "durability "+c.Durability)
+	if first.Durability != "" && !differ(func(c Contender) bool { return c.Durability != first.Durability }) {
+		parts = append(parts, "durability "+first.Durability)
 	}
 	if t.Machine.Cores > 0 {
 		parts = append(parts, plural(int64(t.Machine.Cores), "core", "cores"))
@@ -74,6 +76,9 @@ func (o *SpeedOperation) verdict(t *SpeedTest) string {
 	if len(t.Contenders) == 2 && t.Contenders[0].Setting != "" {
 		return o.settingVerdict()
 	}
+	if o.Counts == countsOperations {
+		return o.mixedVerdict()
+	}
 	best, second := -1, -1
 	for i := range o.Courses {
 		switch {
@@ -104,6 +109,20 @@ func (o *SpeedOperation) verdict(t *SpeedTest) string {
 		s += "; " + strings.Join(ends, ", ")
 	}
 	return s
+}
+
+// mixedVerdict gives both parts of the rate, at the most clients: their sum is
+// whatever the quicker operation makes of it, and names no winner.
+func (o *SpeedOperation) mixedVerdict() string {
+	numbers := o.clients()
+	n := numbers[len(numbers)-1]
+	var parts []string
+	for i := range o.Courses {
+		if c := o.cell(i, n); c != nil {
+			parts = append(parts, fmt.Sprintf("%s inserts %s rows/s beside %s selects/s", o.Courses[i].Contender, figure(deref(c.InsertedRows)), figure(deref(c.Selects))))
+		}
+	}
+	return fmt.Sprintf("at %s %s", plural(int64(n), "client", "clients"), strings.Join(parts, ", "))
 }
 
 // growth says where more clients bring no more.
@@ -137,21 +156,21 @@ func (o *SpeedOperation) settingVerdict() string {
 	if len(parts) == 0 {
 		return "the settings can't be compared: no cell was measured with both"
 	}
-	return fmt.Sprintf("%s against %s: %s", o.Courses[1].Contender, o.Courses[0].Contender, strings.Join(parts, "; "))
+	return fmt.Sprintf("with %s against %s: %s", o.Courses[1].Contender, o.Courses[0].Contender, strings.Join(parts, "; "))
 }
 
 // rate writes a rate with what it counts.
 func (o *SpeedOperation) rate(f float64) string { return figure(f) + " " + o.Counts + "/s" }
 
 // header names the columns of table.
-func (o *SpeedOperation) header(first string) []string {
-	h := []string{"clients", "", o.Counts + "/s", "to " + first}
+func (o *SpeedOperation) header() []string {
+	h := []string{"clients", "", o.Counts + "/s", "ratio"}
 	if o.Counts == countsOperations {
 		h = append(h, "rows/s inserted", "selects/s", "insert p50", "p99", "select p50", "p99")
 	} else {
 		h = append(h, "p50", "p99", "max")
 	}
-	return append(h, "server CPU/op", "client CPU/op", "client", "")
+	return append(h, "server CPU/op", "client CPU/op", "client busy", "")
 }
 
 // table is the operation's part of the matrix: a row for each number of clients
@@ -279,7 +298,7 @@ func (t *SpeedTest) text(w io.Writer) error {
 	for i := range t.Operations {
 		o := &t.Operations[i]
 		fmt.Fprintf(out, "\n%s\n", o.name())
-		aligned(out, append([][]string{o.header(t.Contenders[0].Label)}, o.table()...))
+		aligned(out, append([][]string{o.header()}, o.table()...))
 	}
 	var facts []fact
 	for i := range t.Contenders {
@@ -340,7 +359,7 @@ func (t *SpeedTest) markdown(w io.Writer) error {
 	for i := range t.Operations {
 		o := &t.Operations[i]
 		fmt.Fprintf(out, "\n## %s\n\n", o.name())
-		markdownTable(out, o.header(t.Contenders[0].Label), o.table())
+		markdownTable(out, o.header(), o.table())
 	}
 	fmt.Fprint(out, "\n## Measured\n\n")
 	var rows [][]string

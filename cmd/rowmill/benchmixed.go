@@ -36,7 +36,7 @@ func (a *app) benchMixedCommand() *cobra.Command {
 		Example: "  rowmill bench mixed --target 'sandbox:mariadb?memory=256MB' \\\n" +
 			"      --target 'sandbox:postgres?memory=256MB' --png speed.png --out speed.jsonl\n" +
 			"  rowmill bench mixed --target sqlite: --ops select-pk --clients 1,2 --seconds 5",
-		Args: cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error { return f.noArguments(args) },
 		RunE: func(c *cobra.Command, _ []string) error { return a.benchMixed(c.Context(), f, targets) },
 	}
 	flags := c.Flags()

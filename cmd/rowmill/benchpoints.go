@@ -37,7 +37,7 @@ func (a *app) benchPointsCommand() *cobra.Command {
 		Example: "  rowmill bench points --target 'sandbox:mariadb?memory=256MB' \\\n" +
 			"      --set innodb_adaptive_hash_index=OFF,innodb_adaptive_hash_index=ON\n" +
 			"  rowmill bench points --set cache=100KB,cache=64MB --seconds 5",
-		Args: cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error { return f.noArguments(args) },
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !c.Flags().Changed("repeat") && len(set) > 0 {
 				f.repeat = defaultSetRepeats
@@ -98,7 +98,11 @@ func (a *app) benchPoints(ctx context.Context, f cellFlags, target string, set [
 	case t.Scheme == "sqlite":
 		for _, setting := range settings {
 			if _, err := withSetting(target, setting); err != nil {
-				return usagef(hintOf(err), "--set: %w", err)
+				hint := hintOf(err)
+				if hint == "" {
+					hint = "--set cache=1MB,cache=64MB"
+				}
+				return usagef(hint, "--set: %w", err)
 			}
 		}
 		return a.speedTest(ctx, s, func(ctx context.Context) error { return s.openStarted(ctx, target, settings) })

@@ -63,15 +63,25 @@ func (f *cellFlags) defineOutputs(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.noVerify, "no-verify", false, "don't read the table back after cells that insert (default false)")
 }
 
+func (f *cellFlags) noArguments(args []string) error {
+	if len(args) > 0 {
+		return usagef(f.command+" --help", "unexpected argument %q: everything is a flag", args[0])
+	}
+	return nil
+}
+
 // check refuses what makes no sense, before anything is started.
 func (f *cellFlags) check(targets []string) error {
 	help := f.command + " --help"
 	if len(targets) == 0 {
 		return usagef(f.command+" --target sqlite:", "--target: name at least one")
 	}
-	for _, t := range targets {
+	for i, t := range targets {
 		if _, err := checkTarget(t); err != nil {
 			return usagef(hintOf(err), "--target: %w", err)
+		}
+		if slices.Contains(targets[:i], t) {
+			return usagef(help, "--target %s is given twice", t)
 		}
 	}
 	if len(f.clients) == 0 {
@@ -92,7 +102,7 @@ func (f *cellFlags) check(targets []string) error {
 		return usagef(help, "--repeat %d: want at least 1", f.repeat)
 	case f.batch < 1:
 		return usagef(help, "--batch %d: want at least 1", f.batch)
-	case slices.Contains(f.ops, workload.OpMixed) && !slices.ContainsFunc(f.clients, func(n int) bool { return n > 1 }):
+	case slices.Equal(f.ops, []string{workload.OpMixed}) && !slices.ContainsFunc(f.clients, func(n int) bool { return n > 1 }):
 		return usagef("--clients 2,4,8", "--ops mixed: one client can't insert and select at once")
 	}
 	return f.checkOutputs()

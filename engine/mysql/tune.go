@@ -27,7 +27,6 @@ const tuneTimeout = 30 * time.Second
 
 // Numbers of the server's errors about variables.
 const (
-	errUnknownVariable  = 1193
 	errVariableType     = 1232
 	errVariableReadOnly = 1238
 	errSessionVariable  = 1228 // a session's alone
@@ -105,7 +104,7 @@ func settingError(err error) error {
 	var server *mysql.MySQLError
 	if errors.As(err, &server) {
 		switch server.Number {
-		case errUnknownVariable, errVariableReadOnly, errSessionVariable:
+		case errVariableReadOnly, errSessionVariable:
 			return engine.Classed(engine.ErrUnsupported, err)
 		}
 	}

@@ -34,7 +34,7 @@ func (db *DB) Tune(ctx context.Context, name, value string) (engine.Tuning, erro
 		return fail(err)
 	}
 	if len(rows) == 0 {
-		return unsupported("the server has no such setting")
+		return fail(errors.New("the server has no such setting"))
 	}
 	name = string(rows[0][0])
 	before, scope, source := string(rows[0][1]), string(rows[0][2]), string(rows[0][3])
