@@ -66,10 +66,10 @@ type speedDot struct{ X, Y, Title string }
 
 // The field of a chart, in the units of its SVG, which the template has too.
 const (
-	chartLeft, chartRight  = 60, 510
-	chartTop, chartBottom  = 10, 212
-	chartInset             = 16 // beside the first and the last number of clients
-	chartHead, chartFactor = 1.1, 1.4
+	chartLeft, chartRight = 60, 510
+	chartTop, chartBottom = 10, 212
+	chartInset            = 16 // beside the first and the last number of clients
+	chartHead             = 1.1
 )
 
 // html writes the matrix as one page that loads nothing.
@@ -154,7 +154,7 @@ func (p *panel) chart(t *SpeedTest) speedChart {
 	scale := func(v float64) float64 { return v }
 	ticks := niceTicks
 	if p.log {
-		bottom, head, scale, ticks = low/chartFactor, top*chartFactor, math.Log, decadeTicks
+		bottom, head, scale, ticks = low/logMargin, top*logMargin, math.Log, decadeTicks
 	}
 	y := func(v float64) string {
 		return place(chartBottom - (scale(v)-scale(bottom))/(scale(head)-scale(bottom))*(chartBottom-chartTop))

@@ -81,6 +81,10 @@ func (p *panel) clients() []int {
 	return out
 }
 
+// logMargin is the room below and above the values of a logarithmic axis: with
+// a factor of 2 on both sides at least two ticks are on it.
+const logMargin = 2
+
 // clientsAxis is where a number of clients lies: doublings are equally far
 // apart, as they are what is measured.
 func clientsAxis(n int) float64 { return math.Log2(float64(n)) }
@@ -178,7 +182,7 @@ func (p *panel) draw(dc draw.Canvas, named bool) error {
 	}
 	pl.Y.Min, pl.Y.Max = 0, top*1.1
 	if p.log {
-		pl.Y.Min, pl.Y.Max = low*0.7, top*1.4
+		pl.Y.Min, pl.Y.Max = low/logMargin, top*logMargin
 		pl.Y.Scale, pl.Y.Tick.Marker = plot.LogScale{}, plot.TickerFunc(decadeTicks)
 	}
 	// A little room beside the first and the last number of clients.
