@@ -36,8 +36,7 @@ type SpeedTest struct {
 	Failures []string `json:"failures"`
 	Warnings []string `json:"warnings"`
 
-	interval, started string
-	rowmill           string
+	started, rowmill string // of the first run
 }
 
 // A Contender is what is compared: a database, or one with a setting.
@@ -103,6 +102,9 @@ type SpeedCell struct {
 	ClientShare float64 `json:"client_share"`
 	ClientBound bool    `json:"client_bound"`
 	ClientHeavy bool    `json:"client_heavy"`
+	// OthersShare is the part of all cores that other programs of this machine,
+	// and its host, had during the cell; null where that isn't known.
+	OthersShare *float64 `json:"others_share"`
 	// Incomplete tells that no run of the cell came to its end.
 	Incomplete bool `json:"incomplete,omitempty"`
 
@@ -227,7 +229,7 @@ type speedRun struct {
 	inserted, selects   float64
 	latency             map[string]result.Latency
 	client, server      float64 // CPU microseconds for each operation; NaN
-	share               float64
+	share, others       float64 // others is NaN where it isn't known
 	bound, heavy, mixed bool
 }
 
@@ -237,7 +239,7 @@ func newSpeedRun(rec *result.Record) speedRun {
 	v := view{rec: rec}
 	cell := rec.Run.Cell
 	out := speedRun{repeat: rec.Run.Repeat, complete: v.incomplete() == "", rate: s.RowsPerSecond, latency: s.LatencyUS,
-		client: math.NaN(), server: math.NaN(), bound: s.Client.Bound, mixed: cell.Readers > 0 && cell.Readers < cell.Clients}
+		client: math.NaN(), server: math.NaN(), others: othersShare(rec, s), bound: s.Client.Bound, mixed: cell.Readers > 0 && cell.Readers < cell.Clients}
 	var ops int64
 	for _, l := range s.LatencyUS {
 		ops += l.Count
@@ -384,6 +386,7 @@ func (c *SpeedCell) finish(first *SpeedCell, isFirst bool) {
 	c.ClientCPU = known(median(func(r speedRun) float64 { return r.client }))
 	c.ServerCPU = known(median(func(r speedRun) float64 { return r.server }))
 	c.ClientShare = median(func(r speedRun) float64 { return r.share })
+	c.OthersShare = known(median(func(r speedRun) float64 { return r.others }))
 	c.LatencyUS = map[string]SpeedLatency{}
 	for _, op := range ops(runs[0].latency) {
 		c.LatencyUS[op] = SpeedLatency{

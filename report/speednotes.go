@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -34,6 +35,36 @@ func (t *SpeedTest) flags(recs []result.Record, of []int) {
 			t.Flags = append(t.Flags, fmt.Sprintf("%s against %s: different tables, rows or durations", t.Contenders[0].Label, t.Contenders[n].Label))
 		}
 	}
+}
+
+// crowded is the share of all cores from which on other programs are said to
+// have disturbed a cell: below, it is what a machine does when it does nothing.
+const crowded = 0.1
+
+// othersShare returns the part of all cores that neither rowmill nor the server
+// had, and that wasn't idle: other programs' and the host's. NaN where the
+// server's part isn't known.
+func othersShare(rec *result.Record, s result.Summary) float64 {
+	own := s.Client.CPUSeconds
+	switch {
+	case rec.End == nil:
+		return math.NaN()
+	case s.Server.CPUSeconds != nil:
+		own += *s.Server.CPUSeconds
+	case !rec.Run.Embedded:
+		return math.NaN()
+	}
+	var used, seconds float64
+	for _, iv := range rec.Intervals {
+		if user, ok := iv.Counters["os_cpu_user"]; ok {
+			used += iv.Seconds * (user + iv.Counters["os_cpu_system"] + iv.Counters["os_cpu_steal"])
+			seconds += iv.Seconds
+		}
+	}
+	if seconds == 0 || s.Seconds == 0 || rec.Run.Machine.Cores == 0 {
+		return math.NaN()
+	}
+	return max(0, used/seconds-own/s.Seconds/float64(rec.Run.Machine.Cores))
 }
 
 // compared tells that a flag is about the very setting that is compared: its

@@ -224,8 +224,14 @@ func (c *SpeedCell) columns(o *SpeedOperation) []string {
 			notes = append(notes, n.text)
 		}
 	}
+	if c.crowded() {
+		notes = append(notes, "others "+percent(*c.OthersShare))
+	}
 	return append(out, micros(deref(c.ServerCPU)), micros(deref(c.ClientCPU)), percent(c.ClientShare), strings.Join(notes, ", "))
 }
+
+// crowded tells that others disturbed the cell.
+func (c *SpeedCell) crowded() bool { return c.OthersShare != nil && *c.OthersShare > crowded }
 
 // notes says what to know before believing the figures.
 func (t *SpeedTest) notes() []problem {
@@ -233,7 +239,7 @@ func (t *SpeedTest) notes() []problem {
 	for _, f := range t.Failures {
 		out = append(out, problem{true, f})
 	}
-	var bound, heavy int
+	var bound, heavy, disturbed int
 	for _, o := range t.Operations {
 		for _, s := range o.Courses {
 			for _, c := range s.Cells {
@@ -243,11 +249,18 @@ func (t *SpeedTest) notes() []problem {
 				if c.ClientHeavy {
 					heavy++
 				}
+				if c.crowded() {
+					disturbed++
+				}
 			}
 		}
 	}
 	if bound > 0 {
 		out = append(out, problem{true, fmt.Sprintf("client-bound in %s: their clients spent most of their time on their own work, so the database could take more", plural(int64(bound), "cell", "cells"))})
+	}
+	if disturbed > 0 {
+		out = append(out, problem{true, fmt.Sprintf("disturbed in %s: other programs or the host took more than %s of this machine's cores meanwhile, so these rates are too low; measure on a machine that does nothing else",
+			plural(int64(disturbed), "cell", "cells"), percent(crowded))})
 	}
 	for _, f := range t.Flags {
 		out = append(out, problem{false, f})
