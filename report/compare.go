@@ -1,6 +1,7 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -126,6 +127,9 @@ func NewComparison(a, b []result.Record) (Comparison, error) {
 	c := Comparison{Format: ComparisonFormat, Pairs: []Pair{}, Unpaired: []string{}}
 	if len(a) == 0 || len(b) == 0 {
 		return c, errNoRuns
+	}
+	if slices.ContainsFunc(slices.Concat(a, b), func(r result.Record) bool { return r.Run.Cell != nil }) {
+		return c, errors.New("cells of a speed test can't be compared by rows; report shows several records of them side by side")
 	}
 	ga, gb := runsOf(a), runsOf(b)
 	partner, left := pairUp(ga, gb)

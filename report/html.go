@@ -70,6 +70,12 @@ type pageKnee struct {
 // zoomed and printed, the summary, and everything needed to repeat the runs.
 // The page forbids itself any network access.
 func HTML(w io.Writer, recs []result.Record) error {
+	if t, err := speedTest(recs); t != nil || err != nil {
+		if err != nil {
+			return err
+		}
+		return t.html(w)
+	}
 	vs, err := views(recs)
 	if err != nil {
 		return err

@@ -64,9 +64,15 @@ func PNG(w io.Writer, recs []result.Record, opts PNGOptions) error {
 	if err := opts.Validate(); err != nil {
 		return err
 	}
-	vs, err := views(recs)
+	speed, err := speedTest(recs)
 	if err != nil {
 		return err
+	}
+	var vs []view
+	if speed == nil {
+		if vs, err = views(recs); err != nil {
+			return err
+		}
 	}
 	if opts.Width == 0 {
 		opts.Width = 1200
@@ -74,9 +80,14 @@ func PNG(w io.Writer, recs []result.Record, opts PNGOptions) error {
 	if opts.Height == 0 {
 		opts.Height = 675
 	}
-	p := picture{vs: vs, styles: styles(vs), opts: opts}
 	canvas := vgimg.NewWith(vgimg.UseWH(px(float64(opts.Width)), px(float64(opts.Height))), vgimg.UseDPI(dpi), vgimg.UseBackgroundColor(color.White))
-	if err := p.draw(draw.New(canvas)); err != nil {
+	if speed != nil {
+		err = speed.draw(draw.New(canvas), opts)
+	} else {
+		p := picture{vs: vs, styles: styles(vs), opts: opts}
+		err = p.draw(draw.New(canvas))
+	}
+	if err != nil {
 		return fmt.Errorf("draw picture: %w", err)
 	}
 	if _, err := (vgimg.PngCanvas{Canvas: canvas}).WriteTo(w); err != nil {

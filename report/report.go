@@ -42,6 +42,12 @@ type Summaries struct {
 
 // JSON writes the runs' summaries, indented, for programs.
 func JSON(w io.Writer, recs []result.Record) error {
+	if t, err := speedTest(recs); t != nil || err != nil {
+		if err != nil {
+			return err
+		}
+		return t.JSON(w)
+	}
 	if len(recs) == 0 {
 		return errNoRuns
 	}

@@ -18,6 +18,12 @@ const textWidth = 118
 // Text writes a summary for people to read: how each run went in a sentence,
 // what to know before believing it, and then the figures of each run.
 func Text(w io.Writer, recs []result.Record) error {
+	if t, err := speedTest(recs); t != nil || err != nil {
+		if err != nil {
+			return err
+		}
+		return t.text(w)
+	}
 	vs, err := views(recs)
 	if err != nil {
 		return err

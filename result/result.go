@@ -33,6 +33,9 @@ type Run struct {
 	Workload string `json:"workload"`
 	Preset   string `json:"preset"`
 	Layout   string `json:"layout"` // "plain" or "rolling"
+	// Cell is set where the run is one of a matrix: of `bench mixed` or `bench
+	// points`. What it counts may then be queries.
+	Cell *Cell `json:"cell,omitempty"`
 	// Repeat counts the runs of one configuration that were made in turn with
 	// others, from 1; 0 where nothing was repeated. Side is "A" or "B" where
 	// they were made to be compared with each other.
@@ -190,6 +193,7 @@ type Summary struct {
 	Workload      string  `json:"workload"`
 	Preset        string  `json:"preset"`
 	Layout        string  `json:"layout"`
+	Cell          *Cell   `json:"cell,omitempty"`
 	Engine        string  `json:"engine"`
 	ServerVersion string  `json:"server_version"`
 	Rows          int64   `json:"rows"`

@@ -265,10 +265,15 @@ const (
 )
 
 func fillSbtest(b *engine.Batch, s stream, first int64, n int) {
+	fillSbtestKeys(b, s, first, n, sbtestKeys)
+}
+
+// fillSbtestKeys fills in rows whose k is uniform in 1..keys.
+func fillSbtestKeys(b *engine.Batch, s stream, first int64, n int, keys uint64) {
 	c := b.Columns
 	for seq := first; seq < first+int64(n); seq++ {
 		d := s.row(seq)
-		c[0].Ints = append(c[0].Ints, 1+d.below(sbtestKeys))
+		c[0].Ints = append(c[0].Ints, 1+d.below(keys))
 		c[1].Bytes = appendGroups(c[1].Bytes, &d, cGroups)
 		c[1].EndBytes()
 		c[2].Bytes = appendGroups(c[2].Bytes, &d, padGroups)

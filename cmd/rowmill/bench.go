@@ -63,6 +63,8 @@ func (a *app) benchCommand() *cobra.Command {
 		RunE: group,
 	}
 	c.AddCommand(a.benchInsertCommand())
+	c.AddCommand(a.benchMixedCommand())
+	c.AddCommand(a.benchPointsCommand())
 	return c
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/rowmill/rowmill/report"
 	"github.com/rowmill/rowmill/result"
-	"github.com/rowmill/rowmill/sandbox"
 	"github.com/rowmill/rowmill/workload"
 )
 
@@ -100,22 +99,7 @@ func newRerunConfig(rec *result.Record) (c rerunConfig, err error) {
 
 // private tells that the target is made for each run and removed afterwards,
 // so that nobody's table can be in it.
-func (c *rerunConfig) private() bool {
-	t, err := checkTarget(c.f.target)
-	if err != nil {
-		return false
-	}
-	switch t.Scheme {
-	case "null":
-		return true
-	case "sqlite":
-		return t.Path == ""
-	case "sandbox":
-		o, err := sandbox.ParseTarget(c.f.target)
-		return err == nil && o.Keep == ""
-	}
-	return false
-}
+func (c *rerunConfig) private() bool { return privateTarget(c.f.target) }
 
 // same tells whether two configurations are one command.
 func (c *rerunConfig) same(d *rerunConfig) bool {

@@ -1,0 +1,261 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rowmill/rowmill/bench"
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/sandbox"
+	"github.com/rowmill/rowmill/workload"
+)
+
+// cellFlags are those that `bench mixed` and `bench points` have in common.
+type cellFlags struct {
+	command string // "rowmill bench mixed", for messages
+	preset  string
+	ops     []string
+	clients []int
+	rows    int64
+	seconds float64
+	repeat  int
+	batch   int
+	mix     float64 // share of the clients that select, of OpMixed
+	points  int
+	seed    uint64
+
+	out          string
+	reports      reportFlags
+	dropExisting bool
+	noVerify     bool
+}
+
+// defaultCellRows fit into any cache that servers are given, so that the matrix
+// shows what operations cost without the disk.
+const (
+	defaultCellRows    = 100_000
+	defaultCellSeconds = 10
+	minCellSeconds     = 0.2
+)
+
+func (f *cellFlags) define(flags *pflag.FlagSet) {
+	flags.IntSliceVar(&f.clients, "clients", []int{1, 2, 4, 8, 16}, "numbers of concurrent clients to measure with, `list`")
+	f.rows = defaultCellRows
+	flags.Var(countValue{n: &f.rows}, "rows", "rows that the table is filled with first, such as 100k or 10M")
+	flags.Float64Var(&f.seconds, "seconds", defaultCellSeconds, "how long each cell is measured, in `seconds`")
+}
+
+func (f *cellFlags) defineOutputs(flags *pflag.FlagSet) {
+	flags.Uint64Var(&f.seed, "seed", 1, "`number` that all rows and all selects derive from")
+	flags.StringVar(&f.out, "out", "", "write the run records, one for each cell, to this `file`, replacing it (default none)")
+	flags.StringVar(&f.reports.html, "html", "", "write an HTML page with charts to this `file` (default none)")
+	flags.StringVar(&f.reports.png, "png", "", "write a picture of rates and latencies to this `file` (default none)")
+	flags.StringVar(&f.reports.md, "md", "", "write Markdown tables to this `file` (default none)")
+	flags.BoolVar(&f.reports.json, "json", false, "print the matrix as JSON instead of text (default false)")
+	flags.BoolVar(&f.dropExisting, "drop-existing", false, "drop a table of this name that exists, with all its rows (default false)")
+	flags.BoolVar(&f.noVerify, "no-verify", false, "don't read the table back after cells that insert (default false)")
+}
+
+func (f *cellFlags) noArguments(args []string) error {
+	if len(args) > 0 {
+		return usagef(f.command+" --help", "unexpected argument %q: everything is a flag", args[0])
+	}
+	return nil
+}
+
+// check refuses what makes no sense, before anything is started.
+func (f *cellFlags) check(targets []string) error {
+	help := f.command + " --help"
+	if len(targets) == 0 {
+		return usagef(f.command+" --target sqlite:", "--target: name at least one")
+	}
+	for i, t := range targets {
+		if _, err := checkTarget(t); err != nil {
+			return usagef(hintOf(err), "--target: %w", err)
+		}
+		if slices.Contains(targets[:i], t) {
+			return usagef(help, "--target %s is given twice", t)
+		}
+	}
+	if len(f.clients) == 0 {
+		return usagef("--clients 1,2,4,8", "--clients: name at least one number")
+	}
+	for i, n := range f.clients {
+		switch {
+		case n < 1 || n > maxWriters:
+			return usagef(help, "--clients %d: want 1 to %d", n, maxWriters)
+		case slices.Contains(f.clients[:i], n):
+			return usagef(help, "--clients: %d is named twice", n)
+		}
+	}
+	switch {
+	case !(f.seconds >= minCellSeconds && f.seconds <= 86400):
+		return usagef("--seconds 10", "--seconds %v: want %v to 86400", f.seconds, minCellSeconds)
+	case f.repeat < 1:
+		return usagef(help, "--repeat %d: want at least 1", f.repeat)
+	case f.batch < 1:
+		return usagef(help, "--batch %d: want at least 1", f.batch)
+	case slices.Equal(f.ops, []string{workload.OpMixed}) && !slices.ContainsFunc(f.clients, func(n int) bool { return n > 1 }):
+		return usagef("--clients 2,4,8", "--ops mixed: one client can't insert and select at once")
+	}
+	return f.checkOutputs()
+}
+
+func (f *cellFlags) checkOutputs() error {
+	for _, o := range append(f.reports.outputs(), output{flag: "--out", path: f.out}) {
+		if o.path == "" || o.path == "-" {
+			continue
+		}
+		if st, err := os.Stat(filepath.Dir(o.path)); err != nil || !st.IsDir() {
+			return usagef("mkdir -p "+filepath.Dir(o.path), "%s %s: there is no folder %s", o.flag, o.path, filepath.Dir(o.path))
+		}
+		if o.flag != "--out" && f.out != "" && filepath.Clean(f.out) == filepath.Clean(o.path) {
+			return usagef("give each its own file", "--out and %s can't both be %s", o.flag, o.path)
+		}
+	}
+	if f.out == "-" {
+		return usagef("--out /dev/stdout", "--out -: the record can't share standard output with the matrix")
+	}
+	return f.reports.check(f.command)
+}
+
+// options are those of the workload on a target.
+func (f *cellFlags) options() workload.MixedOptions {
+	return workload.MixedOptions{Preset: f.preset, Seed: f.seed, Rows: f.rows, Batch: f.batch, Points: f.points}
+}
+
+// tryOut has the workload refuse what it refuses before anything is started.
+func (f *cellFlags) tryOut(targets []string) error {
+	for _, t := range targets {
+		db, err := dryTarget(t)
+		if err != nil {
+			return usagef(hintOf(err), "--target: %w", err)
+		}
+		opt := f.options()
+		opt.Rows = min(opt.Rows, workload.MaxMixedRows+1)
+		if err := workload.CheckMixed(db, opt); err != nil {
+			return usagef(f.command+" --help", "%w", err)
+		}
+	}
+	return nil
+}
+
+// interval is how often the figures of a cell are taken: ten times, once a
+// second in a long one.
+func (f *cellFlags) interval() time.Duration {
+	d := time.Duration(f.seconds * float64(time.Second))
+	return min(max(d/10, 50*time.Millisecond), time.Second)
+}
+
+// readers returns how many of the clients of a mixed operation select: at
+// least one does, and at least one inserts.
+func (f *cellFlags) readers(clients int) int {
+	return min(max(int(math.Round(f.mix/100*float64(clients))), 1), clients-1)
+}
+
+// config returns how to run an operation on a workload.
+func (f *cellFlags) config(m *workload.Mixed, op string, clients, turn int) (bench.Workload, bench.Config, error) {
+	cfg := bench.Config{Operation: op, Clients: clients, Batch: 1, MaxTime: time.Duration(f.seconds * float64(time.Second))}
+	if op == workload.OpInsert || op == workload.OpMixed {
+		cfg.Operation, cfg.Batch = workload.OpInsert, f.batch
+	}
+	w, err := m.Clients(cfg.Operation, turn)
+	if err != nil {
+		return nil, cfg, err
+	}
+	if op == workload.OpMixed {
+		read, err := m.Clients(workload.OpSelectPK, turn)
+		if err != nil {
+			return nil, cfg, err
+		}
+		n := f.readers(clients)
+		cfg.Clients = clients - n
+		cfg.Beside = []bench.Load{{Operation: workload.OpSelectPK, Clients: n, Batch: 1, Client: read}}
+	}
+	return w, cfg, nil
+}
+
+// privateTarget tells that a target is made for the run and removed
+// afterwards, so that nobody else uses it.
+func privateTarget(text string) bool {
+	t, err := checkTarget(text)
+	if err != nil {
+		return false
+	}
+	switch t.Scheme {
+	case "null":
+		return true
+	case "sqlite":
+		return t.Path == ""
+	case "sandbox":
+		o, err := sandbox.ParseTarget(text)
+		return err == nil && o.Keep == ""
+	}
+	return false
+}
+
+// A serverSetting is NAME=VALUE of --set.
+type serverSetting struct{ name, value string }
+
+func (s serverSetting) String() string { return s.name + "=" + s.value }
+
+// parseSettings reads the two settings of --set: one value of the flag with a
+// comma between them, or two.
+func parseSettings(given []string) ([]serverSetting, error) {
+	const try = "--set innodb_adaptive_hash_index=OFF,innodb_adaptive_hash_index=ON"
+	if len(given) == 1 {
+		given = strings.Split(given[0], ",")
+	}
+	if len(given) != 2 {
+		return nil, usagef(try, "--set takes two settings to compare, not %d; where a value has a comma, give --set twice", len(given))
+	}
+	var out []serverSetting
+	for _, text := range given {
+		name, value, ok := strings.Cut(text, "=")
+		if name = strings.TrimSpace(name); !ok || name == "" {
+			return nil, usagef(try, "--set: %q is not NAME=VALUE", text)
+		}
+		out = append(out, serverSetting{name, value})
+	}
+	if out[0] == out[1] {
+		return nil, usagef(try, "--set: both settings are %s", out[0])
+	}
+	return out, nil
+}
+
+// withSetting returns a target that has a setting from its start: a private
+// server's variable, or an option of SQLite's target.
+func withSetting(text string, s serverSetting) (string, error) {
+	if strings.HasPrefix(text, "sandbox") {
+		o, err := sandbox.ParseTarget(text)
+		if err != nil {
+			return "", err
+		}
+		if o.Keep != "" {
+			return "", engine.Hinted(fmt.Errorf("--set %s: it needs a server for each value, and keep=%s can hold one", s, o.Keep), "a target without keep=")
+		}
+		name := strings.ReplaceAll(strings.ToLower(s.name), "-", "_")
+		if o.Set == nil {
+			o.Set = map[string]string{}
+		}
+		o.Set[name] = s.value
+		return o.Target(), o.Validate()
+	}
+	base, query, _ := strings.Cut(text, "?")
+	var kept []string
+	for part := range strings.SplitSeq(query, "&") {
+		if key, _, _ := strings.Cut(part, "="); part != "" && key != s.name {
+			kept = append(kept, part)
+		}
+	}
+	text = base + "?" + strings.Join(append(kept, s.String()), "&")
+	_, err := dryTarget(text)
+	return text, err
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/rowmill/rowmill/report"
+	"github.com/rowmill/rowmill/result"
+)
+
+// A cellProgress shows a matrix while it is measured: a line for each cell, with
+// the time that is left. It is a progress.
+type cellProgress struct {
+	mu            sync.Mutex
+	w             io.Writer
+	cells, done   int
+	began         time.Time
+	run           result.Run
+	leastDuration time.Duration
+}
+
+func newCellProgress(w io.Writer) *cellProgress { return &cellProgress{w: w} }
+
+// expect says how many cells will be measured, of so many seconds each.
+func (p *cellProgress) expect(cells int, seconds float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cells, p.began = cells, time.Now()
+	p.leastDuration = time.Duration(seconds * float64(cells) * float64(time.Second))
+	fmt.Fprintf(p.w, "measuring %d cells of %v s each: at least %v\n", cells, seconds, p.leastDuration.Round(time.Second))
+}
+
+func (p *cellProgress) Begin(run result.Run) { p.run = run }
+
+func (p *cellProgress) Interval(result.Interval) {}
+
+func (p *cellProgress) End(s result.Summary) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done++
+	left := ""
+	if p.done < p.cells {
+		each := time.Since(p.began) / time.Duration(p.done)
+		left = fmt.Sprintf(", about %v left", (each * time.Duration(p.cells-p.done)).Round(time.Second))
+	}
+	fmt.Fprintf(p.w, "%d/%d  %s: %s%s\n", p.done, p.cells, p.run.Name, report.CellLine(s), left)
+}
+
+func (p *cellProgress) Note(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	fmt.Fprintln(p.w, text)
+}
+
+func (p *cellProgress) Close() {}

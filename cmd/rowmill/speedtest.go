@@ -1,0 +1,376 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rowmill/rowmill/bench"
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/probe"
+	"github.com/rowmill/rowmill/result"
+	"github.com/rowmill/rowmill/workload"
+)
+
+// A speedTest measures operations at several numbers of clients on several
+// contenders, cell by cell in turn, so that what changes on the machine
+// meanwhile doesn't fall on one of them.
+type speedTest struct {
+	f    cellFlags
+	name string // of the workload: "mixed" or "points"
+	args []string
+	out  *recordFile
+	show *cellProgress
+
+	databases  []*database
+	contenders []contender
+}
+
+// A database is an open target with its table.
+type database struct {
+	*target
+	w      *workload.Mixed
+	schema []string
+	// warnings are what filling the table left undone.
+	warnings []string
+}
+
+// A contender is what a line of the matrix stands for: a database, or one with
+// a setting.
+type contender struct {
+	db *database
+	// side is "A" or "B" of two settings, setting which it is and how it is made.
+	side    string
+	setting serverSetting
+	how     string
+}
+
+// open opens a target, with its workload.
+func (s *speedTest) open(ctx context.Context, text string) (*database, error) {
+	t, err := openTarget(ctx, text, s.show.Note)
+	if err != nil {
+		return nil, err
+	}
+	db := &database{target: t}
+	s.databases = append(s.databases, db)
+	db.w, err = workload.NewMixed(t, s.f.options())
+	for _, other := range s.databases[:len(s.databases)-1] {
+		if err == nil && other.Info().Target == t.Info().Target && other.Info().Engine != "null" {
+			err = usagef("one database for each --target", "--target %s is the same database as %s: both would use one table", text, other.text)
+		}
+	}
+	return db, err
+}
+
+// close closes all databases.
+func (s *speedTest) close() error {
+	var errs []error
+	for _, db := range s.databases {
+		errs = append(errs, db.close())
+	}
+	s.databases = nil
+	return errors.Join(errs...)
+}
+
+// fillNote is how often filling says how far it is.
+const fillNote = 5 * time.Second
+
+// fill makes the table of a database anew.
+func (s *speedTest) fill(ctx context.Context, db *database, dropExisting bool) error {
+	s.show.Note(fmt.Sprintf("%s: filling the table with %d rows", db.Info().Engine, s.f.rows))
+	said := time.Now()
+	var err error
+	db.schema, db.warnings, err = db.w.Fill(ctx, dropExisting, func(rows int64) {
+		if time.Since(said) > fillNote {
+			said = time.Now()
+			s.show.Note(fmt.Sprintf("%s: filled %d of %d rows", db.Info().Engine, rows, s.f.rows))
+		}
+	})
+	return err
+}
+
+// run fills the tables and measures all cells. It returns the records of those
+// that began, and ends at the first failure.
+func (s *speedTest) run(ctx context.Context) (recs []result.Record, err error) {
+	for _, db := range s.databases {
+		if err := s.fill(ctx, db, s.f.dropExisting); err != nil {
+			return nil, s.early(ctx, err)
+		}
+	}
+	turns := s.turns()
+	s.show.expect(s.f.repeat*len(turns)*len(s.contenders), s.f.seconds)
+	for round := range s.f.repeat {
+		for i, t := range turns {
+			for _, c := range inTurn(s.contenders, round+i) {
+				rec, err := s.cell(ctx, c, t, round, round*len(turns)+i)
+				if rec != nil {
+					recs = append(recs, *rec)
+				} else {
+					err = s.early(ctx, err)
+				}
+				if err == nil && ctx.Err() != nil {
+					err = errInterrupted
+				}
+				if err != nil {
+					return recs, fmt.Errorf("%s with %d clients on %s: %w", t.op, t.clients, c.db.text, err)
+				}
+			}
+		}
+	}
+	return recs, nil
+}
+
+// early marks an error of what was interrupted before it was measured.
+func (s *speedTest) early(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", errInterruptedEarly, err)
+	}
+	return err
+}
+
+// A turn is a cell that each contender gets.
+type turn struct {
+	op      string
+	clients int
+}
+
+func (s *speedTest) turns() []turn {
+	var out []turn
+	for _, op := range s.f.ops {
+		for _, n := range s.f.clients {
+			if op == workload.OpMixed && n < 2 {
+				continue // one client can't do both at once
+			}
+			out = append(out, turn{op, n})
+		}
+	}
+	return out
+}
+
+// maxGrowth is by how much of its rows a table may have grown before it is made
+// anew, so that all cells measure the same table.
+const maxGrowth = 0.1
+
+// cell measures one cell. The record is nil when the measurement never began.
+func (s *speedTest) cell(ctx context.Context, c contender, t turn, round, number int) (_ *result.Record, err error) {
+	db := c.db
+	if grown := db.w.Rows() - s.f.rows; float64(grown) > maxGrowth*float64(s.f.rows) {
+		if err := s.fill(ctx, db, true); err != nil {
+			return nil, err
+		}
+	}
+	idle, err := watchIdle(ctx, s.databases, db)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, idle.close()) }()
+	run := result.Run{
+		Name: s.cellName(c, t), Side: c.side, Command: s.args,
+		Workload: s.name, Preset: s.f.preset, Layout: workload.Plain, Seed: s.f.seed,
+		MaxTimeSeconds: s.f.seconds, Writers: t.clients, Batch: 1, Indexes: db.w.Indexes(),
+		Deviations: db.w.Deviations(), Schema: db.schema, Warnings: append(idle.settle(ctx), db.warnings...),
+		Cell: &result.Cell{Operation: t.op, Clients: t.clients, Readers: t.clients, Counts: result.CountsQueries,
+			Points: s.f.points, TableRows: db.w.Rows(), Filled: s.f.rows},
+	}
+	if s.f.repeat > 1 {
+		run.Repeat = round + 1
+		run.Name += fmt.Sprintf(" #%d", run.Repeat)
+	}
+	writes := t.op == workload.OpInsert || t.op == workload.OpMixed
+	if writes {
+		run.Batch, run.Method = s.f.batch, string(db.w.Options().Method)
+		run.Cell.Counts, run.Cell.Readers = result.CountsRows, 0
+		if t.op == workload.OpMixed {
+			run.Cell.Readers = s.f.readers(t.clients)
+		}
+	}
+	if c.side != "" {
+		undo, err := c.apply(ctx, run.Cell)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, undo()) }()
+	}
+	w, cfg, err := s.f.config(db.w, t.op, t.clients, number)
+	if err != nil {
+		return nil, err
+	}
+	m := measurement{db: db.target, out: s.out, show: s.show, interval: s.f.interval()}
+	if err := m.begin(ctx, db.w.Tables(), run, run.Name); err != nil {
+		return nil, err
+	}
+	idle.start(ctx)
+	err = m.measure(ctx, w, cfg, func(ctx context.Context, end *result.End) error {
+		end.Warnings = append(end.Warnings, idle.stop(ctx)...)
+		if !writes || end.Stopped == bench.StoppedFailed || ctx.Err() != nil || !db.Capabilities().Stores {
+			return nil
+		}
+		return s.prove(ctx, &m, db, end)
+	})
+	m.rec.Source = s.out.path
+	return m.rec, err
+}
+
+// prove settles a table that was inserted into, and compares it with what was
+// sent.
+func (s *speedTest) prove(ctx context.Context, m *measurement, db *database, end *result.End) error {
+	end.Warnings = append(end.Warnings, db.w.Warnings()...)
+	if s.f.noVerify {
+		end.Warnings = append(end.Warnings, "not verified: --no-verify was given")
+	} else {
+		proof, err := db.w.Verify(ctx, func(int64) {})
+		end.Warnings = append(end.Warnings, proof.Warnings...)
+		if err != nil {
+			if ctx.Err() != nil {
+				end.Warnings = append(end.Warnings, "not verified: interrupted meanwhile")
+				return nil
+			}
+			return errors.Join(m.death(err), err)
+		}
+		end.Verified = &result.Verified{Expected: proof.Expected, Found: proof.Found, Checksum: proof.Checksum}
+		if !proof.Checksum {
+			return fmt.Errorf("verification failed: of %d rows expected %d were found, and they are not all the rows that were sent",
+				proof.Expected, proof.Found)
+		}
+	}
+	// What is left to write back isn't to fall on the next cell.
+	warnings, err := db.w.Settle(ctx)
+	end.Warnings = append(end.Warnings, warnings...)
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+func (s *speedTest) cellName(c contender, t turn) string {
+	name := t.op
+	if t.op == workload.OpPoints {
+		name = fmt.Sprintf("%d points", s.f.points)
+	}
+	many := "s"
+	if t.clients == 1 {
+		many = ""
+	}
+	name += fmt.Sprintf(", %d client%s on %s", t.clients, many, c.db.Info().Engine)
+	if c.side != "" {
+		name += " with " + c.setting.String()
+	}
+	return name
+}
+
+// undoWait bounds how long a setting is set back, also after an interrupt.
+const undoWait = 30 * time.Second
+
+// apply gives the server the contender's setting for a cell, and says so in its
+// header. undo sets it back.
+func (c *contender) apply(ctx context.Context, cell *result.Cell) (undo func() error, err error) {
+	cell.Setting, cell.SettingHow = c.setting.String(), c.how
+	if c.how == result.SettingStarted {
+		return func() error { return nil }, nil
+	}
+	tuner, ok := c.db.DB.(engine.Tuner)
+	if !ok {
+		return nil, fmt.Errorf("--set %s: %s has no settings to change while it runs", c.setting, c.db.Info().Engine)
+	}
+	tuning, err := tuner.Tune(ctx, c.setting.name, c.setting.value)
+	if err != nil {
+		return nil, fmt.Errorf("--set: %w", err)
+	}
+	cell.SettingValue = tuning.Now
+	return func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWait)
+		defer cancel()
+		return tuning.Undo(ctx)
+	}, nil
+}
+
+// An idleWatch watches the servers beside the one that is measured: they are to
+// do nothing meanwhile.
+type idleWatch struct {
+	names  []string
+	probes []*probe.Probe
+	began  time.Time
+}
+
+// Limits of what counts as idle, as a share of one core, and how long it is
+// waited for. A server's timers take a hundredth of a core.
+const (
+	idleShare  = 0.05
+	idleWindow = 200 * time.Millisecond
+	idleWait   = 10 * time.Second
+)
+
+func watchIdle(ctx context.Context, all []*database, measured *database) (*idleWatch, error) {
+	w := &idleWatch{}
+	for _, db := range all {
+		pid := db.Info().PID
+		if db == measured || pid == 0 {
+			continue
+		}
+		p, err := probe.New(ctx, probe.Config{ServerPID: pid})
+		if err != nil {
+			return nil, errors.Join(err, w.close())
+		}
+		w.names, w.probes = append(w.names, db.Info().Engine), append(w.probes, p)
+	}
+	w.start(ctx)
+	return w, nil
+}
+
+func (w *idleWatch) close() error {
+	var errs []error
+	for _, p := range w.probes {
+		errs = append(errs, p.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func (w *idleWatch) start(ctx context.Context) {
+	for _, p := range w.probes {
+		p.Start(ctx)
+	}
+	w.began = time.Now()
+}
+
+// busy says which servers used more than the idle share since the start.
+func (w *idleWatch) busy(ctx context.Context) []string {
+	var out []string
+	seconds := time.Since(w.began).Seconds()
+	for i, p := range w.probes {
+		p.Sample(ctx, 0)
+		if cpu, ok := p.ServerCPUSeconds(); ok && seconds > 0 && cpu/seconds > idleShare {
+			out = append(out, fmt.Sprintf("%s, which was not measured, used %.0f%% of a core", w.names[i], 100*cpu/seconds))
+		}
+	}
+	return out
+}
+
+// settle waits until the other servers do nothing, and says which still did
+// something when that took too long.
+func (w *idleWatch) settle(ctx context.Context) (warnings []string) {
+	for end := time.Now().Add(idleWait); len(w.probes) > 0 && time.Now().Before(end); {
+		select {
+		case <-time.After(idleWindow):
+		case <-ctx.Done():
+			return nil
+		}
+		if warnings = w.busy(ctx); len(warnings) == 0 {
+			return nil
+		}
+		w.start(ctx)
+	}
+	for i := range warnings {
+		warnings[i] += " before the cell, and didn't settle"
+	}
+	return warnings
+}
+
+// stop says which servers did something during the cell.
+func (w *idleWatch) stop(ctx context.Context) []string {
+	out := w.busy(ctx)
+	for i := range out {
+		out[i] += " during the cell"
+	}
+	return out
+}

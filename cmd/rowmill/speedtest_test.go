@@ -1,0 +1,344 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	_ "github.com/mattn/go-sqlite3"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/report"
+	"github.com/rowmill/rowmill/result"
+)
+
+// speed reads what a command printed with --json.
+func speed(t *testing.T, s session) report.SpeedTest {
+	t.Helper()
+	mustPass(t, s)
+	var out report.SpeedTest
+	if err := json.Unmarshal([]byte(s.stdout), &out); err != nil {
+		t.Fatalf("stdout is no matrix: %v\n%s", err, s.stdout)
+	}
+	return out
+}
+
+// TestBenchMixed: every operation on several databases side by side, each cell
+// in the record, and the same matrix from the record alone.
+func TestBenchMixed(t *testing.T) {
+	maria, postgres := mariadb(t), testdb.Target(t, "postgres").String()
+	t.Chdir(t.TempDir())
+	s := rowmill(t.Context(), "bench", "mixed", "--target", "sqlite:?durability=none", "--target", maria, "--target", postgres,
+		"--rows", "3k", "--clients", "1,2", "--seconds", "0.2", "--mix", "60", "--json", "--out", "run.jsonl",
+		"--html", "run.html", "--png", "run.png", "--md", "run.md")
+	got := speed(t, s)
+	if len(got.Contenders) != 3 || len(got.Operations) != 4 || got.Rows != 3000 || len(got.Failures) > 0 {
+		t.Fatalf("%+v", got)
+	}
+	for _, o := range got.Operations {
+		for i, course := range o.Courses {
+			clients := []int{}
+			for _, c := range course.Cells {
+				clients = append(clients, c.Clients)
+				if c.Rate <= 0 || len(c.LatencyUS) == 0 || c.ClientCPU == nil || (c.ServerCPU == nil) != (i == 0) || (c.Ratio == nil) != (i == 0) {
+					t.Errorf("%s on %s: %+v", o.Operation, course.Contender, c)
+				}
+				if o.Operation == "mixed" && (*c.InsertedRows <= 0 || *c.Selects <= 0) {
+					t.Errorf("mixed on %s: %v rows inserted, %v selects", course.Contender, *c.InsertedRows, *c.Selects)
+				}
+			}
+			want := []int{1, 2}
+			if o.Operation == "mixed" {
+				want = want[1:]
+			}
+			if !slices.Equal(clients, want) {
+				t.Errorf("%s on %s was measured with %v clients, want %v", o.Operation, course.Contender, clients, want)
+			}
+		}
+	}
+	recs := records(t, "run.jsonl")
+	if len(recs) != 3*7 {
+		t.Fatalf("%d runs are recorded, want 21", len(recs))
+	}
+	for i, rec := range recs {
+		c, v := rec.Run.Cell, rec.End.Verified
+		writes := c.Operation == "insert" || c.Operation == "mixed"
+		if (c.Counts == result.CountsRows) != writes || writes != (v != nil) || writes && (!v.Checksum || v.Found != v.Expected || v.Found < 3000) {
+			t.Errorf("%s: counts %s, verified %+v", rec.Run.Name, c.Counts, v)
+		}
+		// The order of the targets alternates from cell to cell.
+		if turn, place := i/3, i%3; strings.HasPrefix(rec.Run.Target, "sqlite:") != (place == 0 && turn%2 == 0 || place == 2 && turn%2 == 1) {
+			t.Errorf("run %d is on %s", i, rec.Run.Target)
+		}
+		if c.TableRows > 3300 {
+			t.Errorf("%s began with %d rows in its table", rec.Run.Name, c.TableRows)
+		}
+	}
+	again := rowmill(t.Context(), "report", "run.jsonl", "--json")
+	if again.stdout != s.stdout {
+		t.Errorf("report shows another matrix:\n%s\nthan the run:\n%s", again.stdout, s.stdout)
+	}
+	text := rowmill(t.Context(), "report", "run.jsonl")
+	for _, want := range []string{"Speed of inserts and selects: SQLite, MariaDB and PostgreSQL", "insert: ", "queries/s", "server CPU/op"} {
+		if !strings.Contains(text.stdout, want) {
+			t.Errorf("the report lacks %q:\n%s", want, text.stdout)
+		}
+	}
+	for _, name := range []string{"run.html", "run.png", "run.md"} {
+		if st, err := os.Stat(name); err != nil || st.Size() < 1000 {
+			t.Errorf("%s: %v, %v", name, st, err)
+		}
+	}
+	if s := rowmill(t.Context(), "compare", "run.jsonl", "run.jsonl"); s.code != exitFailed || !strings.Contains(s.stderr, "can't be compared by rows") {
+		t.Errorf("compare: exit %d, %s", s.code, s.stderr)
+	}
+	// The tables are still there, and not taken for somebody's to drop.
+	if s := rowmill(t.Context(), "bench", "mixed", "--target", maria, "--clients", "1", "--rows", "100", "--seconds", "0.2"); s.code != exitFailed || !strings.Contains(s.stderr, "table sbtest1 exists") {
+		t.Errorf("exit %d, %s", s.code, s.stderr)
+	}
+	nothingLeft(t)
+}
+
+// TestBenchMixedRowGone: when a row is gone, a select that should find it fails
+// the run, and the record says so.
+func TestBenchMixedRowGone(t *testing.T) {
+	t.Chdir(t.TempDir())
+	stderr := &watched{find: regexp.MustCompile(`1/2 `), found: func([]string) {
+		db, err := sql.Open("sqlite3", "file:x.db?_busy_timeout=10000")
+		if err == nil {
+			_, err = db.Exec("DELETE FROM sbtest1 WHERE id > 50")
+			err = errors.Join(err, db.Close())
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}}
+	var stdout bytes.Buffer
+	code := run(t.Context(), []string{"bench", "mixed", "--target", "sqlite:x.db", "--ops", "select-pk", "--clients", "1,2", "--rows", "500",
+		"--seconds", "0.2", "--out", "run.jsonl"}, strings.NewReader(""), &stdout, stderr)
+	if code != exitFailed || !strings.Contains(stderr.String(), "select-pk in sbtest1: 0 rows came for [id] = [") {
+		t.Errorf("exit %d, %s", code, stderr.String())
+	}
+	if recs := records(t, "run.jsonl"); len(recs) != 2 || recs[1].End.Stopped != "failed" || !strings.Contains(stdout.String(), "!! select-pk with 2 clients on SQLite failed") {
+		t.Errorf("%d records, report: %s", len(recs), stdout.String())
+	}
+}
+
+// TestBenchPointsSet: two settings, on each kind of server and on SQLite, in
+// turn and compared; the settings are as before afterwards.
+func TestBenchPointsSet(t *testing.T) {
+	for _, c := range []struct {
+		kind, set string
+		how       string
+		values    [2]string
+	}{
+		{"sqlite", "cache=100KB,cache=8MB", result.SettingStarted, [2]string{"", ""}},
+		{"mariadb", "innodb_adaptive_hash_index=OFF,innodb_lru_scan_depth=1501", result.SettingRunning, [2]string{"0", "1501"}},
+		{"postgres", "enable_bitmapscan=off,enable_bitmapscan=on", result.SettingRunning, [2]string{"off", "on"}},
+	} {
+		t.Run(c.kind, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			target, before := "sqlite:?durability=none", map[string]string{}
+			if c.kind != "sqlite" {
+				target = testdb.Target(t, c.kind).String()
+				before = tuned(t, target, c.set)
+			}
+			s := rowmill(t.Context(), "bench", "points", "--target", target, "--points", "5", "--set", c.set, "--repeat", "2",
+				"--rows", "2k", "--clients", "2", "--seconds", "0.2", "--out", "run.jsonl", "--json", "--yes")
+			got := speed(t, s)
+			if len(got.Contenders) != 2 || len(got.Operations) != 1 || got.Operations[0].Points != 5 {
+				t.Fatalf("%+v", got)
+			}
+			cell := got.Operations[0].Courses[1].Cells[0]
+			if cell.Runs != 2 || cell.Ratio == nil || cell.Interval == nil || cell.Verdict == "" || !strings.HasPrefix(got.Operations[0].Verdict, "with ") {
+				t.Errorf("%+v, %s", cell, got.Operations[0].Verdict)
+			}
+			var order string
+			for _, rec := range records(t, "run.jsonl") {
+				order += rec.Run.Side
+				if i := strings.Index("AB", rec.Run.Side); rec.Run.Cell.SettingHow != c.how || rec.Run.Cell.SettingValue != c.values[i] {
+					t.Errorf("%s: %+v", rec.Run.Name, rec.Run.Cell)
+				}
+			}
+			if order != "ABBA" {
+				t.Errorf("measured in the order %s", order)
+			}
+			if c.kind != "sqlite" {
+				if after := tuned(t, target, c.set); fmt.Sprint(after) != fmt.Sprint(before) {
+					t.Errorf("before %v, afterwards %v", before, after)
+				}
+				if !strings.Contains(s.stderr, "Changes settings of the whole server") {
+					t.Errorf("no plan was shown: %s", s.stderr)
+				}
+			}
+			nothingLeft(t)
+		})
+	}
+}
+
+// tuned returns the values that the settings of --set have on a server.
+func tuned(t *testing.T, target, set string) map[string]string {
+	t.Helper()
+	settings, err := parseSettings([]string{set})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := openTarget(t.Context(), target, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.close()
+	out := map[string]string{}
+	for _, s := range settings {
+		got, err := db.DB.(engine.Tuner).Tune(t.Context(), s.name, s.value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := got.Undo(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, known := out[s.name]; !known {
+			out[s.name] = got.Before
+		}
+	}
+	return out
+}
+
+// TestBenchPointsInterrupted: SIGINT in the middle of a measurement sets the
+// server's setting back.
+func TestBenchPointsInterrupted(t *testing.T) {
+	for _, c := range []struct{ kind, name, value, other string }{
+		{"mariadb", "innodb_lru_scan_depth", "1234", "1235"},
+		{"postgres", "checkpoint_timeout", "11min", "12min"},
+	} {
+		t.Run(c.kind, func(t *testing.T) {
+			target := testdb.Target(t, c.kind).String()
+			t.Chdir(t.TempDir())
+			set := c.name + "=" + c.value
+			before := settingNow(t, c.kind, target, c.name)
+			ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt)
+			defer stop()
+			done := make(chan session, 1)
+			var stdout, stderr bytes.Buffer
+			go func() {
+				code := run(ctx, []string{"bench", "points", "--target", target, "--set", set + "," + c.name + "=" + c.other, "--rows", "2k", "--clients", "1",
+					"--seconds", "60", "--out", "run.jsonl", "--yes"}, strings.NewReader(""), &stdout, &stderr)
+				done <- session{code, stdout.String(), stderr.String()}
+			}()
+			// The first interval is written in the middle of the measurement.
+			for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+				text, _ := os.ReadFile("run.jsonl")
+				if bytes.Contains(text, []byte(`"type":"interval"`)) {
+					break
+				}
+				select {
+				case s := <-done:
+					t.Fatalf("ended with exit %d: %s", s.code, s.stderr)
+				default:
+				}
+				if time.Now().After(end) {
+					t.Fatal("nothing is measured")
+				}
+			}
+			if during := settingNow(t, c.kind, target, c.name); during != c.value {
+				t.Errorf("during the measurement %s is %s", c.name, during)
+			}
+			if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
+				t.Fatal(err)
+			}
+			var s session
+			select {
+			case s = <-done:
+			case <-time.After(30 * time.Second):
+				t.Fatal("it goes on")
+			}
+			if s.code != exitInterrupted || !strings.Contains(s.stdout, "interrupted") {
+				t.Errorf("exit %d\n%s\n%s", s.code, s.stdout, s.stderr)
+			}
+			if after := settingNow(t, c.kind, target, c.name); after != before {
+				t.Errorf("%s is %s afterwards, was %s", c.name, after, before)
+			}
+		})
+	}
+}
+
+// settingNow reads a setting beside rowmill.
+func settingNow(t *testing.T, kind, target, name string) string {
+	t.Helper()
+	db, err := openTarget(context.WithoutCancel(t.Context()), target, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.close()
+	settings, err := db.Catalog().Settings(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, ok := settings[name]
+	if !ok {
+		t.Fatalf("%s doesn't tell %s", kind, name)
+	}
+	return v
+}
+
+func TestSpeedBadInput(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, c := range []struct {
+		args string
+		says []string
+	}{
+		{"bench mixed now", []string{`unexpected argument "now"`}},
+		{"bench mixed --ops update", []string{`unknown operation "update"`, "insert, select-pk"}},
+		{"bench mixed --ops insert,insert", []string{"insert is named twice"}},
+		{"bench mixed --clients 0", []string{"--clients 0", "1 to 5000"}},
+		{"bench mixed --clients 2,2", []string{"2 is named twice"}},
+		{"bench mixed --clients 1 --ops mixed", []string{"one client can't", "--clients 2,4,8"}},
+		{"bench mixed --mix 100", []string{"--mix 100"}},
+		{"bench mixed --seconds 0", []string{"--seconds 0"}},
+		{"bench mixed --seconds NaN", []string{"--seconds NaN"}},
+		{"bench mixed --rows 0", []string{"0 rows to fill"}},
+		{"bench mixed --rows 1G", []string{"100000000"}},
+		{"bench mixed --preset ibench", []string{`unknown preset "ibench"`, "sbtest, classic"}},
+		{"bench mixed --target sqlite: --target oracle:x", []string{`unknown scheme "oracle"`}},
+		{"bench mixed --target sqlite: --target sqlite:", []string{"given twice"}},
+		{"bench mixed --batch 0", []string{"--batch 0"}},
+		{"bench mixed --out nowhere/x.jsonl", []string{"no folder nowhere"}},
+		{"bench points --points 0", []string{"--points 0"}},
+		{"bench points --points 1001", []string{"1001 points"}},
+		{"bench points --points 10 --rows 10", []string{"twice as many rows"}},
+		{"bench points --set cache=1MB", []string{"two settings", "not 1"}},
+		{"bench points --set cache,x=1", []string{`"cache" is not NAME=VALUE`}},
+		{"bench points --set cache=1MB,cache=1MB", []string{"both settings are cache=1MB"}},
+		{"bench points --set cash=1MB,cache=2MB", []string{`no option "cash"`}},
+		{"bench points --target sqlite:x.db --set cache=1MB,cache=2MB", []string{"temporary file of its own"}},
+		{"bench points --target null: --set a=1,a=2", []string{"no settings"}},
+		{"bench points --target mariadb://u@h/d --set a=1,a=2", []string{"not confirmed; nothing was done", "--yes"}},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			s := rowmill(t.Context(), strings.Fields(c.args)...)
+			if s.code != exitUsage {
+				t.Errorf("exit %d, want %d", s.code, exitUsage)
+			}
+			for _, want := range append(c.says, "Try: ") {
+				if !strings.Contains(s.stderr, want) {
+					t.Errorf("stderr lacks %q:\n%s", want, s.stderr)
+				}
+			}
+		})
+	}
+	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}

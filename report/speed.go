@@ -1,0 +1,431 @@
+package report
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/result"
+)
+
+// SpeedFormat names the format of what JSON writes of a speed test.
+const SpeedFormat = "rowmill.speed/1"
+
+// A SpeedTest is a matrix: operations, by concurrent clients, by contender. It
+// is made of the records of `bench mixed` and `bench points`, of which each is
+// one measurement of one cell.
+type SpeedTest struct {
+	Format string `json:"format"` // SpeedFormat
+	// Workload is "mixed" or "points".
+	Workload string `json:"workload"`
+	Preset   string `json:"preset"`
+	// Rows is what the table was filled with, Seconds how long a cell took.
+	Rows       int64            `json:"rows"`
+	Seconds    float64          `json:"seconds"`
+	Machine    result.Machine   `json:"machine"`
+	Contenders []Contender      `json:"contenders"`
+	Operations []SpeedOperation `json:"operations"`
+	// Flags says what makes contenders hard to compare with the first.
+	Flags []string `json:"flags"`
+	// Failures are cells that failed, Warnings what else the records say.
+	Failures []string `json:"failures"`
+	Warnings []string `json:"warnings"`
+
+	started, rowmill string // of the first run
+}
+
+// A Contender is what is compared: a database, or one with a setting.
+type Contender struct {
+	Label         string `json:"label"`
+	Engine        string `json:"engine"`
+	ServerVersion string `json:"server_version"`
+	Storage       string `json:"storage,omitempty"`
+	Target        string `json:"target"`
+	Durability    string `json:"durability,omitempty"`
+	CacheBytes    int64  `json:"cache_bytes,omitempty"`
+	// Setting is NAME=VALUE, SettingValue what the server said it then was.
+	Setting      string `json:"setting,omitempty"`
+	SettingValue string `json:"setting_value,omitempty"`
+	SettingHow   string `json:"setting_how,omitempty"`
+	Source       string `json:"source,omitempty"`
+}
+
+// A SpeedOperation is one operation of all contenders, in their order.
+type SpeedOperation struct {
+	Operation string `json:"operation"`
+	// Counts is what rates count: "rows", "queries" or, of mixed ones,
+	// "operations": transactions and queries together.
+	Counts string `json:"counts"`
+	Points int    `json:"points,omitempty"`
+	// Verdict says who is fastest, or what the settings' difference is.
+	Verdict string        `json:"verdict"`
+	Courses []SpeedCourse `json:"courses"`
+}
+
+// A SpeedCourse is one contender's cells of an operation, by clients.
+type SpeedCourse struct {
+	Contender string      `json:"contender"`
+	Cells     []SpeedCell `json:"cells"`
+	// Peak is the highest rate. Saturation is the fewest clients that reach
+	// nine tenths of it; null where the most clients measured are needed for
+	// that, so that more may bring more.
+	Peak       float64 `json:"peak"`
+	Saturation *int    `json:"saturation_clients"`
+}
+
+// A SpeedCell holds medians over its runs.
+type SpeedCell struct {
+	Clients int     `json:"clients"`
+	Runs    int     `json:"runs"`
+	Rate    float64 `json:"per_second"`
+	// InsertedRows and Selects are the parts of a mixed rate.
+	InsertedRows *float64 `json:"inserted_rows_per_second,omitempty"`
+	Selects      *float64 `json:"selects_per_second,omitempty"`
+	// Ratio is to the first contender's rate, and Interval where it lies with
+	// 95% confidence, judged by how runs differ: null with one run of each.
+	Ratio    *float64 `json:"ratio"`
+	Interval *Bounds  `json:"ratio_95"`
+	Verdict  string   `json:"verdict,omitempty"`
+	// LatencyUS is in microseconds, by operation.
+	LatencyUS map[string]SpeedLatency `json:"latency_us"`
+	// ClientCPU and ServerCPU are microseconds for each operation.
+	ClientCPU *float64 `json:"client_cpu_us_per_operation"`
+	ServerCPU *float64 `json:"server_cpu_us_per_operation"`
+	// ClientShare is the part of the clients' time that was their own work and
+	// no waiting. ClientBound tells that it was more than half, ClientHeavy that
+	// client and server filled this machine and the client took more of it.
+	ClientShare float64 `json:"client_share"`
+	ClientBound bool    `json:"client_bound"`
+	ClientHeavy bool    `json:"client_heavy"`
+	// OthersShare is the part of all cores that other programs of this machine,
+	// and its host, had during the cell; null where that isn't known.
+	OthersShare *float64 `json:"others_share"`
+	// Incomplete tells that no run of the cell came to its end.
+	Incomplete bool `json:"incomplete,omitempty"`
+
+	runs []speedRun
+}
+
+// SpeedLatency is one operation's, of the median run.
+type SpeedLatency struct {
+	P50 float64 `json:"p50"`
+	P99 float64 `json:"p99"`
+	Max float64 `json:"max"`
+}
+
+// countsOperations is what mixed rates count.
+const countsOperations = "operations"
+
+// saturated is the part of the peak from which on more clients count as
+// bringing no more: repeated cells differ by less than a tenth.
+const saturated = 0.9
+
+// machineFull is the share of all cores from which on they count as full.
+const machineFull = 0.8
+
+// speedTest returns the matrix that the records are cells of, nil when none of
+// them is.
+func speedTest(recs []result.Record) (*SpeedTest, error) {
+	cells := 0
+	for i := range recs {
+		if recs[i].Run.Cell != nil {
+			cells++
+		}
+	}
+	switch {
+	case cells == 0:
+		return nil, nil
+	case cells < len(recs):
+		return nil, errors.New("report: some of these runs are cells of a speed test and others are not; report them apart")
+	}
+	return newSpeedTest(recs), nil
+}
+
+func newSpeedTest(recs []result.Record) *SpeedTest {
+	first := &recs[0].Run
+	t := &SpeedTest{Format: SpeedFormat, Workload: first.Workload, Preset: first.Preset, Rows: first.Cell.Filled,
+		Seconds: first.MaxTimeSeconds, Machine: first.Machine,
+		Flags: []string{}, Failures: []string{}, Warnings: []string{},
+		started: first.Started.UTC().Format("2006-01-02 15:04:05 UTC"), rowmill: first.Rowmill}
+	of := t.contenders(recs)
+	for i := range recs {
+		t.add(&recs[i], of[i])
+	}
+	for i := range t.Operations {
+		t.Operations[i].finish(t)
+	}
+	t.flags(recs, of)
+	t.warnings(recs, of)
+	return t
+}
+
+// contenders finds them, and returns whose each record is.
+func (t *SpeedTest) contenders(recs []result.Record) []int {
+	type identity struct{ source, target, setting, side string }
+	at := map[identity]int{}
+	var of []int
+	sources := map[string]bool{}
+	for i := range recs {
+		r := &recs[i].Run
+		key := identity{recs[i].Source, r.Target, r.Cell.Setting, r.Side}
+		sources[recs[i].Source] = true
+		n, ok := at[key]
+		if !ok {
+			n = len(t.Contenders)
+			at[key] = n
+			t.Contenders = append(t.Contenders, Contender{Engine: r.Engine, ServerVersion: r.ServerVersion, Storage: r.Storage,
+				Target: r.Target, Durability: r.Durability, CacheBytes: r.CacheBytes,
+				Setting: r.Cell.Setting, SettingValue: r.Cell.SettingValue, SettingHow: r.Cell.SettingHow, Source: recs[i].Source})
+		}
+		of = append(of, n)
+	}
+	t.label(len(sources) > 1)
+	return of
+}
+
+// label gives the contenders the shortest names that tell them apart.
+func (t *SpeedTest) label(files bool) {
+	for _, name := range []func(i int, c *Contender) string{
+		func(_ int, c *Contender) string {
+			if c.Setting != "" {
+				return c.Setting
+			}
+			return engineName(c.Engine)
+		},
+		func(_ int, c *Contender) string { return engineName(c.Engine) + " " + c.ServerVersion },
+		func(_ int, c *Contender) string { return engineName(c.Engine) + " " + c.Storage },
+		func(_ int, c *Contender) string { return c.Target },
+		func(i int, c *Contender) string {
+			return fmt.Sprintf("%s #%d", strings.TrimSpace(engineName(c.Engine)+" "+c.Setting), i+1)
+		},
+	} {
+		seen := map[string]bool{"": true}
+		distinct := true
+		for i := range t.Contenders {
+			c := &t.Contenders[i]
+			c.Label = oneLine(name(i, c))
+			if files {
+				c.Label += " (" + filepath.Base(c.Source) + ")"
+			}
+			distinct = distinct && !seen[c.Label]
+			seen[c.Label] = true
+		}
+		if distinct {
+			return
+		}
+	}
+}
+
+// A speedRun is one run with the figures that a cell takes from it.
+type speedRun struct {
+	repeat              int
+	complete            bool
+	rate                float64
+	inserted, selects   float64
+	latency             map[string]result.Latency
+	client, server      float64 // CPU microseconds for each operation; NaN
+	share, others       float64 // others is NaN where it isn't known
+	bound, heavy, mixed bool
+}
+
+// newSpeedRun derives the figures of a run.
+func newSpeedRun(rec *result.Record) speedRun {
+	s := rec.Summary()
+	v := view{rec: rec}
+	cell := rec.Run.Cell
+	out := speedRun{repeat: rec.Run.Repeat, complete: v.incomplete() == "", rate: s.RowsPerSecond, latency: s.LatencyUS,
+		client: math.NaN(), server: math.NaN(), others: othersShare(rec, s), bound: s.Client.Bound, mixed: cell.Readers > 0 && cell.Readers < cell.Clients}
+	var ops int64
+	for _, l := range s.LatencyUS {
+		ops += l.Count
+	}
+	if out.mixed && s.Seconds > 0 {
+		out.inserted, out.rate = s.RowsPerSecond, float64(ops)/s.Seconds
+		for _, d := range s.Beside {
+			out.selects += d.PerSecond
+		}
+	}
+	var busy, wait float64
+	for i := range rec.Intervals {
+		busy, wait = busy+rec.Intervals[i].BusySeconds, wait+rec.Intervals[i].WaitSeconds
+	}
+	if busy+wait > 0 {
+		out.share = busy / (busy + wait)
+	}
+	if rec.End != nil && ops > 0 {
+		out.client = 1e6 * s.Client.CPUSeconds / float64(ops)
+		if cpu := s.Server.CPUSeconds; cpu != nil {
+			out.server = 1e6 * *cpu / float64(ops)
+			out.heavy = s.Client.CPUSeconds > *cpu && s.Client.CPUSeconds+*cpu > machineFull*s.Seconds*float64(rec.Run.Machine.Cores)
+		}
+	}
+	return out
+}
+
+// CellLine says in a few words what a cell came to.
+func CellLine(s result.Summary) string {
+	unit := "rows"
+	if s.Cell != nil {
+		unit = s.Cell.Counts
+	}
+	out := figure(s.RowsPerSecond) + " " + unit + "/s"
+	for _, op := range ops(s.LatencyUS) {
+		if d, ok := s.Beside[op]; ok {
+			out += fmt.Sprintf(", %s %s queries/s p99 %s", op, figure(d.PerSecond), micros(float64(s.LatencyUS[op].P99)))
+			continue
+		}
+		out += ", p99 " + micros(float64(s.LatencyUS[op].P99))
+	}
+	if s.Client.Bound {
+		out += ", client-bound"
+	}
+	if s.Failure != "" {
+		out += ", FAILED"
+	}
+	return out
+}
+
+// add puts a run into its cell.
+func (t *SpeedTest) add(rec *result.Record, contender int) {
+	c := rec.Run.Cell
+	i := slices.IndexFunc(t.Operations, func(o SpeedOperation) bool { return o.Operation == c.Operation && o.Points == c.Points })
+	if i < 0 {
+		o := SpeedOperation{Operation: c.Operation, Points: c.Points, Counts: c.Counts}
+		if c.Readers > 0 && c.Readers < c.Clients {
+			o.Counts = countsOperations
+		}
+		for _, who := range t.Contenders {
+			o.Courses = append(o.Courses, SpeedCourse{Contender: who.Label, Cells: []SpeedCell{}})
+		}
+		i = len(t.Operations)
+		t.Operations = append(t.Operations, o)
+	}
+	course := &t.Operations[i].Courses[contender]
+	j, found := slices.BinarySearchFunc(course.Cells, c.Clients, func(cell SpeedCell, n int) int { return cmp.Compare(cell.Clients, n) })
+	if !found {
+		course.Cells = slices.Insert(course.Cells, j, SpeedCell{Clients: c.Clients})
+	}
+	course.Cells[j].runs = append(course.Cells[j].runs, newSpeedRun(rec))
+}
+
+// cell returns a contender's cell with so many clients, nil for none.
+func (o *SpeedOperation) cell(contender, clients int) *SpeedCell {
+	for i := range o.Courses[contender].Cells {
+		if c := &o.Courses[contender].Cells[i]; c.Clients == clients {
+			return c
+		}
+	}
+	return nil
+}
+
+// clients returns all numbers of clients that any contender was measured with.
+func (o *SpeedOperation) clients() []int {
+	var out []int
+	for i := range o.Courses {
+		for _, c := range o.Courses[i].Cells {
+			out = append(out, c.Clients)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// finish derives the cells' figures from their runs, and what they say.
+func (o *SpeedOperation) finish(t *SpeedTest) {
+	for i := range o.Courses {
+		course := &o.Courses[i]
+		for j := range course.Cells {
+			course.Cells[j].finish(o.cell(0, course.Cells[j].Clients), i == 0)
+		}
+		course.saturation()
+	}
+	o.Verdict = o.verdict(t)
+}
+
+func (s *SpeedCourse) saturation() {
+	for _, c := range s.Cells {
+		s.Peak = max(s.Peak, c.Rate)
+	}
+	for _, c := range s.Cells {
+		if c.Rate >= saturated*s.Peak {
+			if most := s.Cells[len(s.Cells)-1].Clients; c.Clients < most {
+				s.Saturation = &c.Clients
+			}
+			return
+		}
+	}
+}
+
+// finish sums up the runs that came to their end, or the others where none did.
+func (c *SpeedCell) finish(first *SpeedCell, isFirst bool) {
+	runs := slices.DeleteFunc(slices.Clone(c.runs), func(r speedRun) bool { return !r.complete })
+	if len(runs) == 0 {
+		runs, c.Incomplete = c.runs, true
+	}
+	c.Runs = len(runs)
+	median := func(f func(r speedRun) float64) float64 {
+		var v []float64
+		for _, r := range runs {
+			if x := f(r); !math.IsNaN(x) {
+				v = append(v, x)
+			}
+		}
+		return middle(v)
+	}
+	known := func(f float64) *float64 { return versus(f, f).A }
+	c.Rate = median(func(r speedRun) float64 { return r.rate })
+	if runs[0].mixed {
+		c.InsertedRows = known(median(func(r speedRun) float64 { return r.inserted }))
+		c.Selects = known(median(func(r speedRun) float64 { return r.selects }))
+	}
+	c.ClientCPU = known(median(func(r speedRun) float64 { return r.client }))
+	c.ServerCPU = known(median(func(r speedRun) float64 { return r.server }))
+	c.ClientShare = median(func(r speedRun) float64 { return r.share })
+	c.OthersShare = known(median(func(r speedRun) float64 { return r.others }))
+	c.LatencyUS = map[string]SpeedLatency{}
+	for _, op := range ops(runs[0].latency) {
+		c.LatencyUS[op] = SpeedLatency{
+			P50: median(func(r speedRun) float64 { return float64(r.latency[op].P50) }),
+			P99: median(func(r speedRun) float64 { return float64(r.latency[op].P99) }),
+			Max: median(func(r speedRun) float64 { return float64(r.latency[op].Max) }),
+		}
+	}
+	for _, r := range runs {
+		c.ClientBound, c.ClientHeavy = c.ClientBound || r.bound, c.ClientHeavy || r.heavy
+	}
+	if first == nil || isFirst {
+		return
+	}
+	c.against(first)
+}
+
+// against sets the ratio to the first contender's cell, over the runs of the
+// same repeat.
+func (c *SpeedCell) against(first *SpeedCell) {
+	var pairs [][2]float64
+	var logs []float64
+	for _, a := range first.runs {
+		i := slices.IndexFunc(c.runs, func(b speedRun) bool { return b.repeat == a.repeat })
+		if i >= 0 && a.complete && c.runs[i].complete && a.rate > 0 && c.runs[i].rate > 0 {
+			pairs = append(pairs, [2]float64{a.rate, c.runs[i].rate})
+			logs = append(logs, math.Log(c.runs[i].rate/a.rate))
+		}
+	}
+	if len(pairs) == 0 {
+		return
+	}
+	c.Ratio = over(pairs).Ratio
+	c.Verdict = Unknown
+	if len(logs) > 1 {
+		c.Interval, _ = ratioBounds(logs, nil)
+		c.Verdict = verdictOf(c.Interval)
+	}
+}
+
+// JSON writes the matrix, indented, for programs.
+func (t *SpeedTest) JSON(w io.Writer) error { return writeJSON(w, t) }

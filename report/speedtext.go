@@ -1,0 +1,387 @@
+package report
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// title says what was measured.
+func (t *SpeedTest) title() string {
+	var names []string
+	for _, c := range t.Contenders {
+		names = append(names, c.Label)
+	}
+	what := "Speed of inserts and selects"
+	if t.Workload == "points" {
+		what = "Speed of selects of points"
+	}
+	if t.Contenders[0].Setting != "" {
+		what += " on " + engineName(t.Contenders[0].Engine)
+	}
+	if len(names) == 1 {
+		return what + ": " + names[0]
+	}
+	return what + ": " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}
+
+// subtitle says of what.
+func (t *SpeedTest) subtitle() string {
+	parts := []string{t.Preset + " table of " + short(float64(t.Rows)) + " rows", seconds(t.Seconds) + " a cell"}
+	if n := t.runs(); n > 1 {
+		parts = append(parts, fmt.Sprintf("medians of %d runs", n))
+	}
+	first := t.Contenders[0]
+	differ := func(f func(c Contender) bool) bool { return slices.ContainsFunc(t.Contenders, f) }
+	if first.CacheBytes > 0 && !differ(func(c Contender) bool { return c.CacheBytes != first.CacheBytes }) {
+		parts = append(parts, bytes(float64(first.CacheBytes))+" cache")
+	}
+	if first.Durability != "" && !differ(func(c Contender) bool { return c.Durability != first.Durability }) {
+		parts = append(parts, "durability "+first.Durability)
+	}
+	if t.Machine.Cores > 0 {
+		parts = append(parts, plural(int64(t.Machine.Cores), "core", "cores"))
+	}
+	return strings.Join(parts, " · ")
+}
+
+// runs is how many runs a cell has at most.
+func (t *SpeedTest) runs() int {
+	n := 0
+	for _, o := range t.Operations {
+		for _, s := range o.Courses {
+			for _, c := range s.Cells {
+				n = max(n, c.Runs)
+			}
+		}
+	}
+	return n
+}
+
+// name is the operation's, with how many points.
+func (o *SpeedOperation) name() string {
+	if o.Points > 0 {
+		return fmt.Sprintf("select of %s", plural(int64(o.Points), "point", "points"))
+	}
+	return o.Operation
+}
+
+// verdict says who is fastest, and where growth ends, or what the difference
+// between two settings is.
+func (o *SpeedOperation) verdict(t *SpeedTest) string {
+	if len(t.Contenders) == 2 && t.Contenders[0].Setting != "" {
+		return o.settingVerdict()
+	}
+	if o.Counts == countsOperations {
+		return o.mixedVerdict()
+	}
+	best, second := -1, -1
+	for i := range o.Courses {
+		switch {
+		case o.Courses[i].Peak == 0:
+		case best < 0 || o.Courses[i].Peak > o.Courses[best].Peak:
+			best, second = i, best
+		case second < 0 || o.Courses[i].Peak > o.Courses[second].Peak:
+			second = i
+		}
+	}
+	if best < 0 {
+		return "nothing was measured"
+	}
+	b := &o.Courses[best]
+	at := b.Cells[slices.IndexFunc(b.Cells, func(c SpeedCell) bool { return c.Rate == b.Peak })]
+	s := fmt.Sprintf("%s reaches %s at %s", b.Contender, o.rate(b.Peak), plural(int64(at.Clients), "client", "clients"))
+	if second >= 0 {
+		s = fmt.Sprintf("%s is fastest, %s at %s, %s the best of %s", b.Contender, o.rate(b.Peak), plural(int64(at.Clients), "client", "clients"),
+			ratio(b.Peak/o.Courses[second].Peak), o.Courses[second].Contender)
+	}
+	var ends []string
+	for i := range o.Courses {
+		if c := &o.Courses[i]; len(c.Cells) > 1 && c.Peak > 0 {
+			ends = append(ends, c.Contender+" "+c.growth())
+		}
+	}
+	if len(ends) > 0 {
+		s += "; " + strings.Join(ends, ", ")
+	}
+	return s
+}
+
+// mixedVerdict gives both parts of the rate, at the most clients: their sum is
+// whatever the quicker operation makes of it, and names no winner.
+func (o *SpeedOperation) mixedVerdict() string {
+	numbers := o.clients()
+	n := numbers[len(numbers)-1]
+	var parts []string
+	for i := range o.Courses {
+		if c := o.cell(i, n); c != nil {
+			parts = append(parts, fmt.Sprintf("%s inserts %s rows/s beside %s selects/s", o.Courses[i].Contender, figure(deref(c.InsertedRows)), figure(deref(c.Selects))))
+		}
+	}
+	return fmt.Sprintf("at %s %s", plural(int64(n), "client", "clients"), strings.Join(parts, ", "))
+}
+
+// growth says where more clients bring no more.
+func (s *SpeedCourse) growth() string {
+	if s.Saturation == nil {
+		return fmt.Sprintf("still grows at %d clients", s.Cells[len(s.Cells)-1].Clients)
+	}
+	return fmt.Sprintf("stops growing at %s", plural(int64(*s.Saturation), "client", "clients"))
+}
+
+// settingVerdict compares the second setting with the first, at each number of
+// clients.
+func (o *SpeedOperation) settingVerdict() string {
+	var parts []string
+	for _, c := range o.Courses[1].Cells {
+		at := "at " + plural(int64(c.Clients), "client", "clients")
+		if c.Ratio == nil {
+			continue
+		}
+		switch b := c.Interval; c.Verdict {
+		case NoDifference:
+			parts = append(parts, fmt.Sprintf("%s no difference shown (%s, 95%% interval %s..%s)", at, ratio(*c.Ratio), ratio(b.Low), ratio(b.High)))
+		case Faster:
+			parts = append(parts, fmt.Sprintf("%s faster by %s (%s..%s)", at, percent(*c.Ratio-1), percent(b.Low-1), percent(b.High-1)))
+		case Slower:
+			parts = append(parts, fmt.Sprintf("%s slower by %s (%s..%s)", at, percent(1-*c.Ratio), percent(1-b.High), percent(1-b.Low)))
+		default:
+			parts = append(parts, fmt.Sprintf("%s %s the rate, from one run of each: --repeat tells how sure that is", at, ratio(*c.Ratio)))
+		}
+	}
+	if len(parts) == 0 {
+		return "the settings can't be compared: no cell was measured with both"
+	}
+	return fmt.Sprintf("with %s against %s: %s", o.Courses[1].Contender, o.Courses[0].Contender, strings.Join(parts, "; "))
+}
+
+// rate writes a rate with what it counts.
+func (o *SpeedOperation) rate(f float64) string { return figure(f) + " " + o.Counts + "/s" }
+
+// header names the columns of table.
+func (o *SpeedOperation) header() []string {
+	h := []string{"clients", "", o.Counts + "/s", "ratio"}
+	if o.Counts == countsOperations {
+		h = append(h, "rows/s inserted", "selects/s", "insert p50", "p99", "select p50", "p99")
+	} else {
+		h = append(h, "p50", "p99", "max")
+	}
+	return append(h, "server CPU/op", "client CPU/op", "client busy", "")
+}
+
+// table is the operation's part of the matrix: a row for each number of clients
+// and contender.
+func (o *SpeedOperation) table() [][]string {
+	var rows [][]string
+	for _, n := range o.clients() {
+		for i := range o.Courses {
+			c := o.cell(i, n)
+			if c == nil {
+				continue
+			}
+			rows = append(rows, append([]string{count(int64(n)), o.Courses[i].Contender}, c.columns(o)...))
+		}
+	}
+	return rows
+}
+
+func (c *SpeedCell) columns(o *SpeedOperation) []string {
+	to := none
+	if c.Ratio != nil {
+		to = ratio(*c.Ratio)
+		if b := c.Interval; b != nil {
+			to += fmt.Sprintf(" (%s..%s)", ratio(b.Low), ratio(b.High))
+		}
+	}
+	out := []string{figure(c.Rate), to}
+	if o.Counts == countsOperations {
+		out = append(out, figure(deref(c.InsertedRows)), figure(deref(c.Selects)))
+		for _, op := range []string{"insert", "select-pk"} {
+			l, ok := c.LatencyUS[op]
+			if !ok {
+				l = SpeedLatency{math.NaN(), math.NaN(), math.NaN()}
+			}
+			out = append(out, micros(l.P50), micros(l.P99))
+		}
+	} else {
+		for _, l := range c.LatencyUS {
+			out = append(out, micros(l.P50), micros(l.P99), micros(l.Max))
+		}
+		if len(c.LatencyUS) == 0 {
+			out = append(out, none, none, none)
+		}
+	}
+	notes := []string{}
+	for _, n := range []struct {
+		is   bool
+		text string
+	}{{c.ClientBound, "CLIENT-BOUND"}, {c.ClientHeavy, "client-heavy"}, {c.Incomplete, "incomplete"}} {
+		if n.is {
+			notes = append(notes, n.text)
+		}
+	}
+	if c.crowded() {
+		notes = append(notes, "others "+percent(*c.OthersShare))
+	}
+	return append(out, micros(deref(c.ServerCPU)), micros(deref(c.ClientCPU)), percent(c.ClientShare), strings.Join(notes, ", "))
+}
+
+// crowded tells that others disturbed the cell.
+func (c *SpeedCell) crowded() bool { return c.OthersShare != nil && *c.OthersShare > crowded }
+
+// notes says what to know before believing the figures.
+func (t *SpeedTest) notes() []problem {
+	var out []problem
+	for _, f := range t.Failures {
+		out = append(out, problem{true, f})
+	}
+	var bound, heavy, disturbed int
+	for _, o := range t.Operations {
+		for _, s := range o.Courses {
+			for _, c := range s.Cells {
+				if c.ClientBound {
+					bound++
+				}
+				if c.ClientHeavy {
+					heavy++
+				}
+				if c.crowded() {
+					disturbed++
+				}
+			}
+		}
+	}
+	if bound > 0 {
+		out = append(out, problem{true, fmt.Sprintf("client-bound in %s: their clients spent most of their time on their own work, so the database could take more", plural(int64(bound), "cell", "cells"))})
+	}
+	if disturbed > 0 {
+		out = append(out, problem{true, fmt.Sprintf("disturbed in %s: other programs or the host took more than %s of this machine's cores meanwhile, so these rates are too low; measure on a machine that does nothing else",
+			plural(int64(disturbed), "cell", "cells"), percent(crowded))})
+	}
+	for _, f := range t.Flags {
+		out = append(out, problem{false, f})
+	}
+	if heavy > 0 {
+		out = append(out, problem{false, fmt.Sprintf("client-heavy in %s: client and server filled this machine's cores, and the client took more of them; from another machine the server may be faster", plural(int64(heavy), "cell", "cells"))})
+	}
+	for _, w := range t.Warnings {
+		out = append(out, problem{false, w})
+	}
+	return out
+}
+
+// describe says of a contender what it is.
+func (c *Contender) describe() string {
+	parts := []string{strings.TrimSpace(c.Engine + " " + c.ServerVersion)}
+	if c.Storage != "" {
+		parts = append(parts, "storage "+c.Storage)
+	}
+	if c.CacheBytes > 0 {
+		parts = append(parts, "cache "+bytes(float64(c.CacheBytes)))
+	}
+	if c.Durability != "" {
+		parts = append(parts, "durability "+c.Durability)
+	}
+	if c.SettingValue != "" {
+		parts = append(parts, "where the server then said "+c.SettingValue)
+	}
+	return strings.Join(append(parts, c.Target), ", ")
+}
+
+// text writes the matrix for people to read.
+func (t *SpeedTest) text(w io.Writer) error {
+	out := bufio.NewWriter(w)
+	wrapped(out, "", "  ", t.title())
+	wrapped(out, "", "  ", t.subtitle())
+	fmt.Fprintln(out)
+	for i := range t.Operations {
+		wrapped(out, t.Operations[i].name()+": ", "  ", sentence(t.Operations[i].Verdict))
+	}
+	for _, p := range t.notes() {
+		mark := "! "
+		if p.serious {
+			mark = "!! "
+		}
+		wrapped(out, mark, "   ", p.text)
+	}
+	for i := range t.Operations {
+		o := &t.Operations[i]
+		fmt.Fprintf(out, "\n%s\n", o.name())
+		aligned(out, append([][]string{o.header()}, o.table()...))
+	}
+	var facts []fact
+	for i := range t.Contenders {
+		facts = append(facts, fact{t.Contenders[i].Label, t.Contenders[i].describe()})
+	}
+	writeFacts(out, "measured", append(facts, fact{"machine", machine(t.Machine)}))
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("write text report: %w", err)
+	}
+	return nil
+}
+
+// aligned writes columns, the second and the last to the left, the others to
+// the right. With one contender the columns of ratios are empty and left out.
+func aligned(w io.Writer, rows [][]string) {
+	width := make([]int, len(rows[0]))
+	used := make([]bool, len(rows[0]))
+	for n, r := range rows {
+		for i, cell := range r {
+			width[i] = max(width[i], utf8.RuneCountInString(cell))
+			used[i] = used[i] || n > 0 && cell != "" && cell != none
+		}
+	}
+	for _, r := range rows {
+		line := " "
+		for i, cell := range r {
+			if !used[i] {
+				continue
+			}
+			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell))
+			if i == 1 || i == len(r)-1 {
+				line += "  " + cell + pad
+			} else {
+				line += "  " + pad + cell
+			}
+		}
+		fmt.Fprintln(w, strings.TrimRight(line, " "))
+	}
+}
+
+// markdown writes the matrix as tables.
+func (t *SpeedTest) markdown(w io.Writer) error {
+	out := bufio.NewWriter(w)
+	fmt.Fprintf(out, "# %s\n\n%s\n\n", markdownText(t.title()), markdownText(t.subtitle()))
+	for i := range t.Operations {
+		fmt.Fprintf(out, "- %s: %s\n", t.Operations[i].name(), markdownText(sentence(t.Operations[i].Verdict)))
+	}
+	if notes := t.notes(); len(notes) > 0 {
+		fmt.Fprintln(out)
+		for _, p := range notes {
+			strong := ""
+			if p.serious {
+				strong = "**"
+			}
+			fmt.Fprintf(out, "- %s%s%s\n", strong, markdownText(p.text), strong)
+		}
+	}
+	for i := range t.Operations {
+		o := &t.Operations[i]
+		fmt.Fprintf(out, "\n## %s\n\n", o.name())
+		markdownTable(out, o.header(), o.table())
+	}
+	fmt.Fprint(out, "\n## Measured\n\n")
+	var rows [][]string
+	for i := range t.Contenders {
+		rows = append(rows, []string{t.Contenders[i].Label, t.Contenders[i].describe()})
+	}
+	markdownTable(out, []string{"", ""}, append(rows, []string{"machine", machine(t.Machine)}))
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("write Markdown report: %w", err)
+	}
+	return nil
+}
