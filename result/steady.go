@@ -57,8 +57,8 @@ type Steadiness struct {
 	// empty, and Unjudged says why, where there is too little to judge by.
 	Causes   []Cause `json:"causes"`
 	Unjudged string  `json:"unjudged,omitempty"`
-	// Unexplained is the share of the time below target that went with no
-	// cause shown.
+	// Unexplained is the share of the time below target that the causes shown
+	// do not explain together.
 	Unexplained float64 `json:"unexplained_share"`
 	// Missing are candidates that this machine or server has no figures of.
 	Missing []string `json:"missing,omitempty"`

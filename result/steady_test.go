@@ -110,6 +110,14 @@ func TestStealExplains(t *testing.T) {
 				slowed(t, iv)
 			}
 		}, 0, 0.05, false},
+		{"all, on a machine where much is stolen always", func(i int, iv *Interval, rng *rand.Rand) {
+			iv.Counters[figSteal] = 0.4 * rng.Float64()
+			if troubled(i) {
+				slowed(t, iv)
+				iv.Counters[figSteal] = 0.35 + 0.1*rng.Float64()
+				iv.Counters[figWork] = 0.008
+			}
+		}, 0.99, 1, true},
 		{"nothing: it comes and goes by itself", func(i int, iv *Interval, rng *rand.Rand) {
 			if troubled(i) {
 				slowed(t, iv)
@@ -140,7 +148,7 @@ func TestStealExplains(t *testing.T) {
 				t.Errorf("steal explains %v (%v), shown %v, in %d episodes; want %v to %v, %v",
 					steal.Explained, steal.ExplainedIn95, steal.Shown, steal.Episodes, c.lo, c.hi, c.shown)
 			}
-			if b := steal.ExplainedIn95; b == nil || b[0] > steal.Explained || b[1] < steal.Explained {
+			if b := steal.ExplainedIn95; b == nil || b[0] > steal.Explained || max(0, b[1]) < steal.Explained {
 				t.Errorf("interval %v of %v", b, steal.Explained)
 			}
 			if !within(steal.Attributed+s.Unexplained, 0.999, 1.001) {
@@ -195,10 +203,10 @@ func TestOnce(t *testing.T) {
 	if steal.Episodes != 1 || steal.Shown || steal.Explained < 0.6 || steal.Attributed != 0 {
 		t.Errorf("%+v", steal)
 	}
-	if !lost.Shown || math.Abs(lost.Attributed-1.0/3) > 1e-9 || lost.InBelow != lost.Attributed {
+	if !lost.Shown || math.Abs(lost.Attributed-1.0/3) > 0.01 || math.Abs(lost.InBelow-1.0/3) > 1e-9 {
 		t.Errorf("%+v", lost)
 	}
-	if math.Abs(s.Unexplained-2.0/3) > 1e-9 {
+	if math.Abs(s.Unexplained-2.0/3) > 0.01 {
 		t.Errorf("unexplained %v", s.Unexplained)
 	}
 }

@@ -232,7 +232,8 @@ func (a *app) runSteady(ctx context.Context, f steadyFlags, out *recordFile) (*r
 	r := &steadyRun{f: f, insertRun: insertRun{f: f.benchFlags, layout: f.layouts[0], args: a.args, first: true,
 		measurement: measurement{out: out, show: show, interval: f.interval}}}
 	if !f.noWork {
-		r.workEvery = min(steadyWork, f.interval)
+		// Two in an interval, or some have none.
+		r.workEvery = min(steadyWork, f.interval/2)
 	}
 	rec, err := r.run(ctx)
 	if err == nil && ctx.Err() != nil {
