@@ -154,12 +154,15 @@ func shareRange(b *[2]float64) string {
 }
 
 // causeHeader and causes are the table of what went with the time below target.
-var causeHeader = []string{"went with it", "below target", "on target", "explains", "95% interval", "attributed", "rank corr. with p99", "means"}
+var causeHeader = []string{"went with it", "below target", "on target", "explains", "95% interval", "attributed", "rank corr. with p99", "what it is"}
 
 func (v *steadyView) causes() [][]string {
 	var out [][]string
 	for i := range v.s.Causes {
 		c := &v.s.Causes[i]
+		if c.InBelow+c.InOn == 0 {
+			continue // which absent says
+		}
 		attributed := percent(c.Attributed)
 		if c.Witness {
 			attributed = none
@@ -323,6 +326,20 @@ func (v *steadyView) worst() string {
 // zoneText states by which clock hours are counted.
 func (v *steadyView) zoneText() string {
 	return v.rec.Run.Started.In(v.zone).Format("MST (UTC-07:00)") + ", as at the start"
+}
+
+// absent says what was looked for and never there.
+func (v *steadyView) absent() string {
+	var names []string
+	for i := range v.s.Causes {
+		if c := &v.s.Causes[i]; c.InBelow+c.InOn == 0 {
+			names = append(names, c.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "recorded, and never there: " + strings.Join(names, ", ")
 }
 
 // missing says what the machine had no figures of.

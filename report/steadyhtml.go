@@ -37,7 +37,7 @@ type steadyPage struct {
 	Verdicts           []string
 	Failures, Warnings []pageNote
 	Heat               template.HTML
-	HeatLegend, Clock  string
+	Clock              string
 	PerPoint           int
 	Tables             []pageTable
 	Set                []pageSetting
@@ -98,7 +98,7 @@ func newSteadyPage(vs []view, ss []steadyView, opts HTMLOptions) (*steadyPage, e
 			hashSource(script), hashSource(css)),
 		CSS: template.CSS(css), Script: template.JS(script), Data: template.JS(data),
 		Title: "A constant load of " + ss[0].target(), Subtitle: (&picture{vs: vs}).subtitle(),
-		Heat: pic.heatSVG(), HeatLegend: strings.Join(heatLegend, ", "), PerPoint: 1, Set: settingsTable(vs),
+		Heat: pic.heatSVG(), PerPoint: 1, Set: settingsTable(vs),
 	}
 	zones := map[string]bool{}
 	for i := range ss {
@@ -150,7 +150,7 @@ func (p *steadyPicture) heatSVG() template.HTML {
 	const cell, row, left, top = 44, 22, 150, 20
 	strips := p.strips()
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg role="img" aria-label="Share of the time below target, by hour" width="100%%" viewBox="0 0 %d %d">`, left+24*cell, top+row*len(strips))
+	fmt.Fprintf(&b, `<svg role="img" aria-label="Share of the time below target, by hour" width="100%%" viewBox="0 0 %d %d">`, left+24*cell, top+row*(len(strips)+1)+6)
 	for h := range 24 {
 		fmt.Fprintf(&b, `<text x="%d" y="14" font-size="12" text-anchor="middle" fill="currentColor">%02d</text>`, left+h*cell+cell/2, h)
 	}
@@ -167,6 +167,11 @@ func (p *steadyPicture) heatSVG() template.HTML {
 			fmt.Fprintf(&b, `<rect x="%d" y="%d" width="%d" height="%d" fill="%s"><title>%s</title></rect>`, x, y+1, cell-1, row-3, heatColours[heat(c.h.BelowShare())],
 				template.HTMLEscapeString(heatTitle(&p.vs[s.run], c.h)))
 		}
+	}
+	for i, what := range heatLegend {
+		x, y := left+i*2*cell, top+row*len(strips)+8
+		fmt.Fprintf(&b, `<rect x="%d" y="%d" width="14" height="14" fill="%s"/><text x="%d" y="%d" font-size="12" fill="currentColor">%s</text>`,
+			x, y, heatColours[i], x+19, y+12, what)
 	}
 	b.WriteString("</svg>")
 	return template.HTML(b.String())

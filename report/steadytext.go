@@ -37,8 +37,10 @@ func steadyText(w io.Writer, vs []view, ss []steadyView) error {
 		if rows := v.causes(); rows != nil {
 			writeTable(out, causeHeader, rows, true)
 		}
-		if text := v.missing(); text != "" {
-			wrapped(out, "  ", "  ", text)
+		for _, text := range []string{v.absent(), v.missing()} {
+			if text != "" {
+				wrapped(out, "  ", "  ", text)
+			}
 		}
 		fmt.Fprintf(out, "\n  by hour of the day, %s; the worst was %s\n", v.zoneText(), v.worst())
 		writeTable(out, hourHeader, v.hours(), true)
@@ -100,8 +102,10 @@ func steadyMarkdown(w io.Writer, vs []view, ss []steadyView) error {
 			fmt.Fprintf(out, "\n## What went with the time below target: %s\n\n", markdownText(v.label))
 			markdownTable(out, causeHeader, rows)
 		}
-		if text := v.missing(); text != "" {
-			fmt.Fprintf(out, "\n%s\n", markdownText(sentence(text)))
+		for _, text := range []string{v.absent(), v.missing()} {
+			if text != "" {
+				fmt.Fprintf(out, "\n%s\n", markdownText(sentence(text)))
+			}
 		}
 		fmt.Fprintf(out, "\n## By hour of the day, %s: %s\n\n", markdownText(v.zoneText()), markdownText(v.label))
 		markdownTable(out, hourHeader, v.hours())

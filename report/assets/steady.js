@@ -35,6 +35,15 @@ function whole() {
   return to > from ? [from, to] : [0, 1];
 }
 
+function swatch(colour, dashed) {
+  var ns = "http://www.w3.org/2000/svg", svg = document.createElementNS(ns, "svg"), l = document.createElementNS(ns, "line");
+  svg.setAttribute("width", 22); svg.setAttribute("height", 8); svg.setAttribute("aria-hidden", "true");
+  [["x1", 1], ["y1", 4], ["x2", 21], ["y2", 4], ["stroke-width", 2], ["stroke", colour]].forEach(function (a) { l.setAttribute(a[0], a[1]); });
+  if (dashed) l.setAttribute("stroke-dasharray", "4 3");
+  svg.appendChild(l);
+  return svg;
+}
+
 function pale(colour) { return colour + "40"; }
 
 function build(panel) {
@@ -58,7 +67,9 @@ function build(panel) {
     var colour = data.runs[l.run][colours.dark ? "dark" : "light"], t = at(l.run);
     tables.push([t, l.mean]);
     series.push({ label: l.label, stroke: colour, width: 1.6, dash: l.second ? [4, 3] : undefined, points: { show: t.length < 3 }, spanGaps: false });
-    var name = make("span", "", l.label + (l.second ? " (dashed) " : " ")), out = make("output", "", "");
+    var name = make("span"), out = make("output", "", "");
+    name.appendChild(swatch(colour, l.second));
+    name.appendChild(document.createTextNode(" " + l.label + " "));
     name.appendChild(out);
     legend.appendChild(name);
     outputs.push({ out: out, line: l, series: series.length - 1 });
