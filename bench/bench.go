@@ -75,6 +75,10 @@ type Config struct {
 	// end, before they are broken off; 0 is 10 seconds. It is 2 seconds at
 	// most once the run has failed, and none once the server died.
 	Grace time.Duration
+	// RetryFor is how long an operation that failed is tried again, while it
+	// may be; 0 is 15 seconds. A run of a day lasts longer than a server's
+	// restart does.
+	RetryFor time.Duration
 	// Sample, if set, returns the figures of the interval that ends now. ctx
 	// ends after an interval's time (at least 0.1, at most 2 seconds): a stuck
 	// server is not to hold up the run. Sample and Observe are never called
@@ -119,7 +123,7 @@ func (c *Config) Validate() error {
 		}
 	}
 	switch {
-	case c.MaxTime < 0, c.Grace < 0:
+	case c.MaxTime < 0, c.Grace < 0, c.RetryFor < 0:
 		return errors.New("times and grace can't be negative")
 	case c.Rows == 0 && c.MaxTime == 0:
 		return errors.New("a run needs an end: rows or a time")
@@ -167,6 +171,9 @@ func Run(ctx context.Context, w Workload, cfg Config) (Outcome, error) {
 	}
 	if cfg.Grace == 0 {
 		cfg.Grace = defaultGrace
+	}
+	if cfg.RetryFor == 0 {
+		cfg.RetryFor = defaultRetryFor
 	}
 	r := newRun(ctx, w, cfg)
 	defer r.endWait()

@@ -93,12 +93,14 @@ func (r *run) wait(t *time.Timer, d time.Duration) bool {
 }
 
 // Limits of trying an operation again. A deadlock ends at the first or second
-// try; a server that restarts takes seconds to be back.
+// try; a server that restarts takes seconds to be back. Where that is waited
+// for longer, there is one more try for each pause.
 const (
-	maxRetries  = 100
-	retryFor    = 15 * time.Second
-	firstPause  = time.Millisecond
-	longestWait = time.Second
+	maxRetries      = 100
+	defaultRetryFor = 15 * time.Second
+	firstPause      = time.Millisecond
+	longestWait     = time.Second
+	firstPauses     = 10 // of less than longestWait
 )
 
 // retry tries an operation that failed again, while it may be tried again. It
@@ -111,7 +113,8 @@ func (r *run) retry(ctx context.Context, c Client, rec *recorder, err error) err
 	rec.failed()
 	var unrecovered error // why the last try couldn't even begin
 	began, pause := time.Now(), firstPause
-	for try := 0; try < maxRetries && engine.Retryable(err) && time.Since(began) < retryFor; try++ {
+	tries := max(maxRetries, firstPauses+int(r.cfg.RetryFor/longestWait))
+	for try := 0; try < tries && engine.Retryable(err) && time.Since(began) < r.cfg.RetryFor; try++ {
 		if !sleep(ctx, pause) {
 			break
 		}

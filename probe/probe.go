@@ -11,8 +11,9 @@
 //
 //   - Group "os" is the machine that rowmill runs on: CPU time by kind, the
 //     device that holds the data, memory, swapping, pressure (the time that
-//     tasks lost waiting). It is the server's machine only where that is the
-//     same one.
+//     tasks lost waiting), the processors' frequency, throttling by control
+//     groups. It is the server's machine only where that is the same one. A
+//     fixed piece of computing can be timed beside (Config.WorkEvery).
 //   - Group "client" is rowmill's process: CPU, garbage collection, how long
 //     goroutines wait for a processor. With an embedded engine the engine's
 //     work is in it.
@@ -84,6 +85,8 @@ type Config struct {
 	Embedded bool
 	// Interval is how often Sample will be called; 0 is 1 s.
 	Interval time.Duration
+	// WorkEvery is how often a fixed piece of computing is timed; 0 is never.
+	WorkEvery time.Duration
 	// Wait is the longest that Sample waits for the server's counters; 0 is a
 	// quarter of Interval.
 	Wait time.Duration
@@ -97,6 +100,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("probe: server process %d is no process id", c.ServerPID)
 	case c.Embedded && c.ServerPID != 0:
 		return fmt.Errorf("probe: an embedded engine has no process of its own, but %d was given", c.ServerPID)
+	case c.WorkEvery < 0:
+		return fmt.Errorf("probe: work every %v must not be negative", c.WorkEvery)
 	case c.Interval < 0 || c.Wait < 0:
 		return fmt.Errorf("probe: interval %v and wait %v must not be negative", c.Interval, c.Wait)
 	case c.Wait >= c.Interval:
@@ -190,6 +195,13 @@ func New(ctx context.Context, cfg Config) (*Probe, error) {
 	}
 	p := &Probe{cfg: cfg.withDefaults(), serverGap: gap{what: "server counters"}}
 	p.openSystem(hostSystem())
+	if p.cfg.WorkEvery > 0 {
+		stolen, err := hostSystem().openSteal()
+		if err != nil {
+			stolen = nil // which the CPU times' own warning says
+		}
+		p.add("the fixed work", newWorkSource(context.WithoutCancel(ctx), p.cfg.WorkEvery, stolen))
+	}
 	if cfg.DB == nil {
 		if !cfg.Embedded {
 			p.warn("server counters left out: the target has none")

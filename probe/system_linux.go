@@ -64,6 +64,16 @@ func (sys system) open(dataDir string, warn func(string)) []namedSource {
 	}
 	cpu, err := openCPU(sys)
 	add("cpu figures", cpu, err)
+	load, err := openLoad(sys)
+	add("load figures", load, err)
+	// Most virtual machines show no frequency, and most processes have no
+	// quota: that is no fault of a run.
+	if frequency, err := openFrequency(sys); !errors.Is(err, errNotShown) {
+		add("cpu frequency", frequency, err)
+	}
+	if throttle, err := openThrottle(sys); !errors.Is(err, errNotShown) {
+		add("throttling figures", throttle, err)
+	}
 	memory, err := openMemory(sys)
 	add("memory figures", memory, err)
 	swap, err := openSwap(sys)

@@ -24,6 +24,7 @@ func newTree(t *testing.T) *tree {
 	tr := &tree{t: t, root: t.TempDir(), devices: map[string][2]devNumber{}}
 	tr.write("proc/stat", "cpu  100 0 100 700 100 0 0 0 0 0\ncpu0 1 2 3\nintr 7\n")
 	tr.write("proc/meminfo", "MemTotal: 1000 kB\nMemAvailable: 600 kB\nCached: 300 kB\nSwapCached: 5 kB\nDirty: 20 kB\n")
+	tr.write("proc/loadavg", "0.77 0.48 0.84 3/95 29647\n")
 	tr.write("proc/vmstat", "nr_free_pages 1\npswpin 10\npswpout 20\n")
 	for _, r := range []string{"cpu", "io", "memory"} {
 		tr.write("proc/pressure/"+r, "some avg10=9.99 avg60=9.99 avg300=9.99 total=1000000\nfull avg10=9.99 avg60=9.99 avg300=9.99 total=500000\n")
@@ -274,6 +275,7 @@ func TestMissingFiles(t *testing.T) {
 	}
 	tr.write("proc/stat", "cpu  1 2 3 4\n") // a kernel before 2.6.11
 	tr.write("proc/meminfo", "MemTotal: 5 kB\n")
+	tr.write("proc/loadavg", "\n")
 	var warnings []string
 	var names []string
 	for _, s := range tr.system().open("/nowhere", func(text string) { warnings = append(warnings, text) }) {
@@ -285,6 +287,7 @@ func TestMissingFiles(t *testing.T) {
 	}
 	for _, part := range []string{
 		"cpu figures left out: ", "not a line of cpu times",
+		"load figures left out: ", "not a line of load averages",
 		"memory figures left out: ", "has no MemAvailable:",
 		"cpu pressure figures left out: open ", "io pressure figures left out: open ", "no such file",
 		"disk figures left out: stat /nowhere: ", "disk space left out: statfs /nowhere: no such file",
@@ -347,6 +350,8 @@ func TestLongKernelFile(t *testing.T) {
 func FuzzParsers(f *testing.F) {
 	f.Add([]byte("cpu  1 2 3 4 5 6 7 8 9 10\n"))
 	f.Add([]byte("12 (a) b) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 -20 17 18 19 20 21\n"))
+	f.Add([]byte("0.77 0.48 0.84 1/95 29647\n"))
+	f.Add([]byte("3:cpu,cpuacct:/a/../../b\n0::/\n::\n"))
 	f.Add([]byte("some avg10=0.00 total=5\nfull total="))
 	f.Add([]byte("read_bytes: 18446744073709551616\nwrite_bytes:"))
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -354,6 +359,8 @@ func FuzzParsers(f *testing.F) {
 		parseProcessStat(text)
 		pressureTotal(text, "some ")
 		lineNumber(text, "read_bytes: ")
+		parseLoad(text)
+		cpuGroups(string(text))
 		var dst [4]uint64
 		if n := numbers(text, dst[:]); n > len(dst) {
 			t.Errorf("%d numbers in room for %d", n, len(dst))

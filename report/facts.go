@@ -29,6 +29,7 @@ func (v *view) facts() []fact {
 	add("knee", v.knee())
 	add("rows", v.rows())
 	add("open loop", v.openLoop())
+	add("steadiness", v.steadiness())
 	for _, op := range slices.Sorted(maps.Keys(v.sum.Beside)) {
 		add(op, beside(v.sum.Beside[op]))
 	}

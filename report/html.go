@@ -69,7 +69,10 @@ type pageKnee struct {
 // HTML writes one page that needs nothing else: charts that can be read,
 // zoomed and printed, the summary, and everything needed to repeat the runs.
 // The page forbids itself any network access.
-func HTML(w io.Writer, recs []result.Record) error {
+func HTML(w io.Writer, recs []result.Record) error { return HTMLWith(w, recs, HTMLOptions{}) }
+
+// HTMLWith is HTML with options.
+func HTMLWith(w io.Writer, recs []result.Record, opts HTMLOptions) error {
 	if t, err := speedTest(recs); t != nil || err != nil {
 		if err != nil {
 			return err
@@ -79,6 +82,9 @@ func HTML(w io.Writer, recs []result.Record) error {
 	vs, err := views(recs)
 	if err != nil {
 		return err
+	}
+	if ss := steadies(vs); ss != nil {
+		return steadyHTML(w, vs, ss, opts)
 	}
 	tmpl, err := template.New("report").Parse(pageTemplate)
 	if err != nil {

@@ -22,6 +22,9 @@ func Markdown(w io.Writer, recs []result.Record) error {
 	if err != nil {
 		return err
 	}
+	if ss := steadies(vs); ss != nil {
+		return steadyMarkdown(w, vs, ss)
+	}
 	out := bufio.NewWriter(w)
 	fmt.Fprint(out, "# Insert rate as the table grows\n\n")
 	for _, line := range verdicts(vs) {

@@ -23,12 +23,16 @@ import (
 
 // PNGOptions says how PNG draws. The zero value is the documented default.
 type PNGOptions struct {
-	// Width and Height are in pixels; 0 is 1200 by 675.
+	// Width and Height are in pixels; 0 is 1200 by 675, and
+	// by 1000 for constant loads.
 	Width, Height int
 	// Title replaces the title made from the first run's header.
 	Title string
 	// Log draws the rate on a logarithmic axis.
 	Log bool
+	// Elapsed lays constant loads over each other by the time since their
+	// start, not by the time of day.
+	Elapsed bool
 }
 
 // The least and the greatest side of a picture in pixels: below, its text does
@@ -59,7 +63,11 @@ var (
 	gridColour  = color.NRGBA{0xe6, 0xe9, 0xee, 0xff}
 )
 
-// PNG writes a picture of the rate against rows, the runs on top of each other.
+// steadyHeight is the default height of a picture of constant loads in pixels.
+const steadyHeight = 1000
+
+// PNG writes a picture of the rate against rows, the runs on top of each other;
+// of runs of bench steady, rate, latency and the machine's figures against time.
 func PNG(w io.Writer, recs []result.Record, opts PNGOptions) error {
 	if err := opts.Validate(); err != nil {
 		return err
@@ -77,17 +85,22 @@ func PNG(w io.Writer, recs []result.Record, opts PNGOptions) error {
 	if opts.Width == 0 {
 		opts.Width = 1200
 	}
+	ss := steadies(vs)
 	if opts.Height == 0 {
 		opts.Height = 675
+		if ss != nil {
+			opts.Height = steadyHeight
+		}
 	}
 	canvas := vgimg.NewWith(vgimg.UseWH(px(float64(opts.Width)), px(float64(opts.Height))), vgimg.UseDPI(dpi), vgimg.UseBackgroundColor(color.White))
-	if speed != nil {
-		err = speed.draw(draw.New(canvas), opts)
-	} else {
-		p := picture{vs: vs, styles: styles(vs), opts: opts}
-		err = p.draw(draw.New(canvas))
+	drawing := (&picture{vs: vs, styles: styles(vs), opts: opts}).draw
+	switch {
+	case speed != nil:
+		drawing = func(c draw.Canvas) error { return speed.draw(c, opts) }
+	case ss != nil:
+		drawing = newSteadyPicture(vs, ss, opts).draw
 	}
-	if err != nil {
+	if err := drawing(draw.New(canvas)); err != nil {
 		return fmt.Errorf("draw picture: %w", err)
 	}
 	if _, err := (vgimg.PngCanvas{Canvas: canvas}).WriteTo(w); err != nil {

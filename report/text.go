@@ -28,6 +28,9 @@ func Text(w io.Writer, recs []result.Record) error {
 	if err != nil {
 		return err
 	}
+	if ss := steadies(vs); ss != nil {
+		return steadyText(w, vs, ss)
+	}
 	out := bufio.NewWriter(w)
 	for _, line := range verdicts(vs) {
 		wrapped(out, "", "  ", sentence(line))

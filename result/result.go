@@ -57,6 +57,8 @@ type Run struct {
 	Period      string `json:"period,omitempty"`
 	PeriodWhy   string `json:"period_why,omitempty"`
 	KeepPeriods int    `json:"keep_periods,omitempty"`
+	// Steady is what a run of bench steady was to hold.
+	Steady *SteadyGoal `json:"steady,omitempty"`
 	// Deviations says where the preset departs from its published definition.
 	Deviations []string `json:"deviations,omitempty"`
 
@@ -211,6 +213,8 @@ type Summary struct {
 	// Errors and Retries are of all loads.
 	Errors  int64 `json:"errors"`
 	Retries int64 `json:"retries"`
+	// Steadiness is null but for runs of bench steady.
+	Steadiness *Steadiness `json:"steadiness,omitempty"`
 	// Verified is null when the table was not checked.
 	Verified  *Verified `json:"verified"`
 	SizeBytes *Size     `json:"size_bytes"`

@@ -39,6 +39,7 @@ func (r *Record) Summary() Summary {
 		wait += iv.WaitSeconds
 	}
 	r.beside(&s)
+	s.Steadiness = r.Steadiness()
 	var err error
 	if s.LatencyUS, err = r.merged(func(iv *Interval) map[string]Histogram { return iv.Latency }); err != nil {
 		s.Warnings = append(s.Warnings, err.Error())

@@ -66,6 +66,9 @@ type InsertOptions struct {
 	PeriodRows int64
 	// KeepPeriods is how many periods are kept, the newest included; 0 is all.
 	KeepPeriods int
+	// Patience is how long periods are tried to be created or dropped again
+	// after a step failed of a lock or of the connection; 0 is 30 seconds.
+	Patience time.Duration
 }
 
 // An Insert is the insert workload on one database.
@@ -125,6 +128,9 @@ func NewInsert(db engine.DB, opt InsertOptions) (*Insert, error) {
 		opt.Batch = p.batch
 	}
 	opt.Writers = max(opt.Writers, 1)
+	if opt.Patience == 0 {
+		opt.Patience = rollPatience
+	}
 	if opt.Batch < 0 || opt.Rows < 0 || opt.PeriodRows < 0 || opt.KeepPeriods < 0 {
 		return nil, errors.New("rows, batch, period rows and periods to keep can't be negative")
 	}

@@ -17,9 +17,9 @@ const (
 	// rollEvery is how often the roller looks how far the inserts have come.
 	// Clients that have to wait for a period wake it at once.
 	rollEvery = 20 * time.Millisecond
-	// rollPatience is how long a step is tried again that failed of a lock or
-	// of the connection: twice as long as clients try a batch. An engine has
-	// waited for a lock several times by then.
+	// rollPatience is how long a step is tried again, by default, that failed
+	// of a lock or of the connection: twice as long as clients try a batch. An
+	// engine has waited for a lock several times by then.
 	rollPatience = 30 * time.Second
 	rollPause    = 200 * time.Millisecond // between two such tries
 	// rollLinger is how long a step that has begun may take after the run has
@@ -170,7 +170,7 @@ func (w *Insert) roller(ctx context.Context, task func(*roller, context.Context,
 			if !known {
 				now.since = time.Now()
 			}
-			if !now.passing && !was.passing || time.Since(now.since) > rollPatience {
+			if !now.passing && !was.passing || time.Since(now.since) > w.opt.Patience {
 				return err
 			}
 			failing[t] = now

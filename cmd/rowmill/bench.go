@@ -56,7 +56,8 @@ func (a *app) benchCommand() *cobra.Command {
 		Use:   "bench WORKLOAD",
 		Short: "Measure a database with a workload",
 		Long: "Measure a database with a workload: insert fills a table and shows how the\n" +
-			"insert rate goes as it grows.",
+			"insert rate goes as it grows; steady holds a small constant load for a day and\n" +
+			"shows when the machine or the server didn't keep up.",
 		Example: "  rowmill bench insert --layout plain,rolling --html run.html\n" +
 			"  rowmill bench insert --help",
 		Args: cobra.ArbitraryArgs,
@@ -65,6 +66,7 @@ func (a *app) benchCommand() *cobra.Command {
 	c.AddCommand(a.benchInsertCommand())
 	c.AddCommand(a.benchMixedCommand())
 	c.AddCommand(a.benchPointsCommand())
+	c.AddCommand(a.benchSteadyCommand())
 	return c
 }
 
@@ -182,6 +184,12 @@ func (f *benchFlags) check() error {
 	case f.periodRows > 0 && !slices.Contains(f.layouts, workload.Rolling):
 		return usagef("--layout rolling", "--period-rows: layout plain has no periods")
 	}
+	return f.checkFiles("rowmill bench insert")
+}
+
+// checkFiles refuses outputs that can't be written, or would overwrite each
+// other. command is what to try instead, before the flags.
+func (f *benchFlags) checkFiles(command string) error {
 	for _, o := range append(f.reports.outputs(), output{flag: "--out", path: f.out}) {
 		if o.path == "" || o.path == "-" {
 			continue
@@ -198,7 +206,7 @@ func (f *benchFlags) check() error {
 			return usagef("give each its own file", "--out and %s can't both be %s", o.flag, o.path)
 		}
 	}
-	return f.reports.check("rowmill bench insert")
+	return f.reports.check(command)
 }
 
 // insertOptions returns the workload's options for a layout.

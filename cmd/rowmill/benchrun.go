@@ -72,16 +72,23 @@ func (r *insertRun) setup(ctx context.Context) (schema []string, err error) {
 
 // header begins the measurement with all that the workload knows.
 func (r *insertRun) header(ctx context.Context, schema []string) error {
+	run, shown := r.describe(schema)
+	return r.begin(ctx, r.w.Tables(), run, shown)
+}
+
+// describe returns the header as far as the workload knows it, and the run's
+// name for people.
+func (r *insertRun) describe(schema []string) (run result.Run, shown string) {
 	o := r.w.Options()
 	period, why := r.w.Period()
-	run := result.Run{
+	run = result.Run{
 		Name: fmt.Sprintf("%s %s on %s", o.Preset, r.layout, r.db.Info().Engine), Repeat: r.repeat, Side: r.side, Command: r.args,
 		Workload: "insert", Preset: o.Preset, Layout: r.layout, Seed: o.Seed,
 		Rows: r.f.rows, MaxTimeSeconds: r.f.maxTime.Seconds(), Writers: o.Writers, Batch: o.Batch,
 		Method: string(o.Method), Indexes: r.w.Indexes(), Rate: r.f.rate,
 		Period: period, PeriodWhy: why, KeepPeriods: o.KeepPeriods, Deviations: r.w.Deviations(), Schema: schema,
 	}
-	shown := run.Name
+	shown = run.Name
 	if r.repeats > 0 {
 		run.Name += fmt.Sprintf(" #%d", r.repeat)
 		shown = fmt.Sprintf("%s of %d", run.Name, r.repeats)
@@ -89,7 +96,7 @@ func (r *insertRun) header(ctx context.Context, schema []string) error {
 			shown = r.side + ": " + shown
 		}
 	}
-	return r.begin(ctx, r.w.Tables(), run, shown)
+	return run, shown
 }
 
 // afterwards bounds what is read from the server once an interrupted run is

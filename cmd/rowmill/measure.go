@@ -21,6 +21,8 @@ type measurement struct {
 	out      *recordFile
 	show     progress
 	interval time.Duration
+	// workEvery is how often a fixed piece of computing is timed; 0 is never.
+	workEvery time.Duration
 
 	probe *probe.Probe
 	// counters are the probe's; nil where the engine has none.
@@ -56,7 +58,7 @@ func (m *measurement) begin(ctx context.Context, tables []*engine.Table, run res
 
 func (m *measurement) openProbe(ctx context.Context, tables []*engine.Table) (err error) {
 	info, caps := m.db.Info(), m.db.Capabilities()
-	cfg := probe.Config{Embedded: caps.Embedded, ServerPID: info.PID, DataDir: info.DataDir, Interval: m.interval}
+	cfg := probe.Config{Embedded: caps.Embedded, ServerPID: info.PID, DataDir: info.DataDir, Interval: m.interval, WorkEvery: m.workEvery}
 	if caps.Stores {
 		m.counters, err = m.db.Counters(ctx, tables...)
 		if err != nil {

@@ -21,6 +21,8 @@ type reportFlags struct {
 	json          bool
 	title         string
 	log           bool
+	// elapsed is the axis on which constant loads are laid over each other.
+	elapsed bool
 }
 
 func (a *app) reportCommand() *cobra.Command {
@@ -49,6 +51,7 @@ func (a *app) reportCommand() *cobra.Command {
 	c.Flags().BoolVar(&f.json, "json", false, "print the summaries as JSON instead of text (default false)")
 	c.Flags().StringVar(&f.title, "title", "", "`title` of the picture (default made from the first run)")
 	c.Flags().BoolVar(&f.log, "log", false, "draw the picture's rate on a logarithmic axis (default false)")
+	c.Flags().BoolVar(&f.elapsed, "elapsed", false, "lay runs of bench steady over each other by the time since their start, not by the time of day (default false)")
 	return c
 }
 
@@ -60,9 +63,11 @@ type output struct {
 
 func (f reportFlags) outputs() []output {
 	return []output{
-		{"--html", f.html, report.HTML},
+		{"--html", f.html, func(w io.Writer, recs []result.Record) error {
+			return report.HTMLWith(w, recs, report.HTMLOptions{Elapsed: f.elapsed})
+		}},
 		{"--png", f.png, func(w io.Writer, recs []result.Record) error {
-			return report.PNG(w, recs, report.PNGOptions{Title: f.title, Log: f.log})
+			return report.PNG(w, recs, report.PNGOptions{Title: f.title, Log: f.log, Elapsed: f.elapsed})
 		}},
 		{"--md", f.md, report.Markdown},
 	}

@@ -1,0 +1,134 @@
+package probe
+
+import (
+	"context"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rowmill/rowmill/result"
+)
+
+// WorkSteps is how many steps a piece of work has: about 5 ms on a processor
+// of 2 to 4 GHz, long enough to be interrupted where time is stolen, and at
+// one a second half a percent of a core. It is the same everywhere, so that
+// machines compare by what a piece takes.
+const WorkSteps = 3_000_000
+
+// workSteps does a chain of steps that depend on each other, in registers: its
+// time depends on the processor alone, not on caches or memory.
+func workSteps(n int) uint64 {
+	x := uint64(0x9e3779b97f4a7c15)
+	for range n {
+		x ^= x << 13
+		x ^= x >> 7
+		x ^= x << 17
+	}
+	return x
+}
+
+// A workSource asks again and again how long the same work takes. What its
+// thread was given of that time tells apart why it took longer: it waited for
+// a processor, or the processor was slow. Time that a host steals is in one or
+// the other, by how the guest's kernel accounts it.
+type workSource struct {
+	end  context.CancelFunc
+	done sync.WaitGroup
+
+	mu     sync.Mutex
+	pieces []workPiece // since the last sample
+	steal  []float64   // fraction between two pieces
+}
+
+type workPiece struct {
+	wall, cpu float64 // seconds; cpu is NaN where the system can't say
+}
+
+// newWorkSource begins to work. stolen, if it isn't nil, is the source of CPU
+// times, read at each piece.
+func newWorkSource(ctx context.Context, every time.Duration, stolen source) *workSource {
+	ctx, end := context.WithCancel(ctx)
+	w := &workSource{end: end}
+	w.done.Go(func() { w.run(ctx, every, stolen) })
+	return w
+}
+
+func (w *workSource) run(ctx context.Context, every time.Duration, stolen source) {
+	// The thread's own CPU time is read, so this goroutine keeps its thread.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if stolen != nil {
+		defer stolen.close()
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	var sink uint64
+	defer func() { runtime.KeepAlive(sink) }()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		cpu, began := threadCPU(), time.Now()
+		sink += workSteps(WorkSteps)
+		p := workPiece{wall: time.Since(began).Seconds(), cpu: threadCPU() - cpu}
+		steal := figures{}
+		if stolen != nil {
+			if err := stolen.sample(time.Now(), steal); err != nil {
+				clear(steal) // the probe's own reading of the file reports it
+			}
+		}
+		w.mu.Lock()
+		w.pieces = append(w.pieces, p)
+		if v, ok := steal["os_cpu_steal"]; ok {
+			w.steal = append(w.steal, v)
+		}
+		w.mu.Unlock()
+	}
+}
+
+func (w *workSource) describe() []result.Counter {
+	return []result.Counter{
+		{Name: "work_seconds", Group: groupOS, Unit: "seconds", Help: "time that a fixed piece of computing took, mean of the interval's pieces"},
+		{Name: "work_worst_seconds", Group: groupOS, Unit: "seconds", Help: "time that the slowest piece took"},
+		{Name: "work_cpu_seconds", Group: groupOS, Unit: "seconds", Help: "CPU time that a piece was charged, mean"},
+		{Name: "work_wait", Group: groupOS, Unit: "fraction", Help: "part of the pieces' time in which they had no processor"},
+		{Name: "os_cpu_steal_peak", Group: groupOS, Unit: "fraction", Help: "CPU time that the host gave to others, in the worst part of the interval"},
+	}
+}
+
+func (w *workSource) sample(_ time.Time, out figures) error {
+	w.mu.Lock()
+	pieces, steal := w.pieces, w.steal
+	w.pieces, w.steal = nil, nil
+	w.mu.Unlock()
+	if len(steal) > 0 {
+		put(out, "os_cpu_steal_peak", slices.Max(steal))
+	}
+	if len(pieces) == 0 {
+		return nil
+	}
+	var wall, cpu, worst float64
+	for _, p := range pieces {
+		wall += p.wall
+		cpu += p.cpu
+		worst = max(worst, p.wall)
+	}
+	n := float64(len(pieces))
+	put(out, "work_seconds", wall/n)
+	put(out, "work_worst_seconds", worst)
+	if !math.IsNaN(cpu) && wall > 0 {
+		put(out, "work_cpu_seconds", cpu/n)
+		put(out, "work_wait", fraction(1-cpu/wall))
+	}
+	return nil
+}
+
+func (w *workSource) close() error {
+	w.end()
+	w.done.Wait()
+	return nil
+}

@@ -1,0 +1,360 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/result"
+)
+
+// A steadyView is a run of bench steady with what its reports derive from it.
+type steadyView struct {
+	*view
+	s    *result.Steadiness
+	zone *time.Location
+	// shift is what brings elapsed seconds onto the reports' common axis, on
+	// which 0 is midnight of the first run's first day.
+	shift float64
+}
+
+// steadies returns the views of records that are all of bench steady; nil
+// where one is of another workload, and the report that of any runs.
+func steadies(vs []view) []steadyView {
+	var out []steadyView
+	for i := range vs {
+		v := &vs[i]
+		if v.sum.Steadiness == nil {
+			return nil
+		}
+		out = append(out, steadyView{view: v, s: v.sum.Steadiness, zone: v.rec.Run.Steady.Location()})
+	}
+	// Machines are told apart by their names, where those differ.
+	names := map[string]bool{"": true}
+	for i := range out {
+		names[out[i].s.Host] = true
+	}
+	for i := range out {
+		switch {
+		case len(names) == len(out)+1:
+			out[i].label = out[i].s.Host
+		case len(out) == 1:
+			out[i].label = out[i].rec.Run.Name
+		}
+	}
+	align(out)
+	return out
+}
+
+const daySeconds = 86400
+
+// align lays the runs over each other by the time of day: each by the clock of
+// its own machine, moved by whole days to where it began nearest to the first.
+func align(vs []steadyView) {
+	var first float64
+	for i := range vs {
+		start := vs[i].rec.Run.Started.In(vs[i].zone)
+		_, offset := start.Zone()
+		at := float64(start.Unix()+int64(offset)) + float64(start.Nanosecond())/1e9
+		if i == 0 {
+			first = at
+		}
+		at -= daySeconds * math.Floor(first/daySeconds)
+		if i > 0 {
+			at -= daySeconds * math.Round((at-vs[0].shift)/daySeconds)
+		}
+		vs[i].shift = at
+	}
+}
+
+// clockAt writes a moment of the run, in seconds since its start, as its local
+// time, with the date where the run lasts longer than a day.
+func (v *steadyView) clockAt(elapsed float64) string {
+	layout := "15:04:05"
+	if v.sum.Seconds > daySeconds {
+		layout = "2 Jan 15:04"
+	}
+	return v.rec.Run.Started.In(v.zone).Add(time.Duration(elapsed * float64(time.Second))).Format(layout)
+}
+
+// target says what the run was to hold.
+func (v *steadyView) target() string {
+	s := rowsRate(v.s.Asked)
+	if v.s.P99LimitUS > 0 {
+		s += " at a p99 of no more than " + micros(float64(v.s.P99LimitUS))
+	}
+	return s
+}
+
+// below says for how long the load was not held.
+func (v *steadyView) below() string {
+	if v.s.Seconds == 0 {
+		return "too short to judge"
+	}
+	if v.s.BelowSeconds == 0 {
+		return "held all the time, " + clock(v.s.Seconds)
+	}
+	s := fmt.Sprintf("below target for %s of the time (%s of %s), in %s, the longest of %s from %s",
+		percent(v.s.BelowShare), clock(v.s.BelowSeconds), clock(v.s.Seconds), plural(int64(v.s.Stretches), "stretch", "stretches"),
+		clock(v.s.Longest.Seconds()), v.clockAt(v.s.Longest.From))
+	if v.s.P99LimitUS > 0 {
+		s += fmt.Sprintf("; too slow for %s, too late for %s", clock(v.s.SlowSeconds), clock(v.s.LateSeconds))
+	}
+	return s
+}
+
+// verdict says in a sentence or two how the run fared, and how much of its bad
+// times goes with steal.
+func (v *steadyView) verdicts(several bool) []string {
+	out := []string{fmt.Sprintf("On %s: %s, %s", v.label, v.target(), v.below())}
+	if !several {
+		out[0] = fmt.Sprintf("%s: %s", v.target(), v.below())
+	}
+	if v.s.BelowSeconds == 0 {
+		return out
+	}
+	if v.s.Unjudged != "" {
+		return append(out, "What goes with it can't be told: "+v.s.Unjudged)
+	}
+	if i := slices.IndexFunc(v.s.Causes, func(c result.Cause) bool { return c.Name == "steal" }); i >= 0 {
+		out = append(out, v.steal(&v.s.Causes[i]))
+	} else {
+		out = append(out, "Whether steal goes with it is unknown: there are no figures of it")
+	}
+	var parts []string
+	for i := range v.s.Causes {
+		if c := &v.s.Causes[i]; c.Attributed > 0 {
+			parts = append(parts, fmt.Sprintf("%s %s", c.Name, percent(c.Attributed)))
+		}
+	}
+	return append(out, "Of the time below target, by what went with it: "+strings.Join(append(parts, "unexplained "+percent(v.s.Unexplained)), ", ")+
+		". That is association, not proof of a cause")
+}
+
+func (v *steadyView) steal(c *result.Cause) string {
+	switch {
+	case c.Shown:
+		return fmt.Sprintf("Steal explains %s of it (95%% interval %s): it was above %s in %s of the intervals below target, and in %s of the others",
+			percent(c.Explained), shareRange(c.ExplainedIn95), percent(c.Threshold), percent(c.InBelow), percent(c.InOn))
+	case c.Episodes > 0 && c.ExplainedIn95 != nil && c.ExplainedIn95[0] > 0:
+		return fmt.Sprintf("Steal was there in %s of it, but in no more than %s: that may be a coincidence",
+			percent(c.InBelow), plural(int64(c.Episodes), "stretch", "stretches"))
+	}
+	return fmt.Sprintf("That steal goes with it is not shown: it was above %s in %s of the intervals below target, and in %s of the others",
+		percent(c.Threshold), percent(c.InBelow), percent(c.InOn))
+}
+
+func shareRange(b *[2]float64) string {
+	if b == nil {
+		return none
+	}
+	return percent(max(0, b[0])) + ".." + percent(max(0, b[1]))
+}
+
+// causeHeader and causes are the table of what went with the time below target.
+var causeHeader = []string{"went with it", "below target", "on target", "explains", "95% interval", "attributed", "rank corr. with p99", "what it is"}
+
+func (v *steadyView) causes() [][]string {
+	var out [][]string
+	for i := range v.s.Causes {
+		c := &v.s.Causes[i]
+		if c.InBelow+c.InOn == 0 {
+			continue // which absent says
+		}
+		attributed := percent(c.Attributed)
+		if c.Witness {
+			attributed = none
+		}
+		rho := none
+		if c.Rho != nil {
+			rho = fmt.Sprintf("%.2f", *c.Rho)
+			if b := c.RhoIn95; b != nil {
+				rho += fmt.Sprintf(" (%.2f..%.2f)", b[0], b[1])
+			}
+		}
+		what := c.What
+		switch {
+		case c.Figure != "" && c.Low:
+			what += ": below " + inUnit(c.Threshold, c.Unit)
+		case c.Unit != "":
+			what += ": above " + inUnit(c.Threshold, c.Unit)
+		}
+		if !c.Shown {
+			what += "; not shown"
+		}
+		out = append(out, []string{c.Name, percent(c.InBelow), percent(c.InOn), percent(c.Explained), shareRange(c.ExplainedIn95), attributed, rho, what})
+	}
+	if len(out) > 0 {
+		out = append(out, []string{"unexplained", "", "", "", "", percent(v.s.Unexplained), "", "none of those shown"})
+	}
+	return out
+}
+
+func inUnit(v float64, unit string) string {
+	switch unit {
+	case "fraction":
+		return percent(v)
+	case "seconds":
+		return micros(1e6 * v)
+	case "Hz":
+		return figure(v/1e9) + " GHz"
+	}
+	return strings.TrimSpace(figure(v) + " " + unit)
+}
+
+// An hourOfDay sums up the hours of several days.
+type hourOfDay struct {
+	hour                    int
+	seconds, below          float64
+	rows, steal, pressure   float64
+	stealOver, pressureOver float64
+	p99                     int64
+}
+
+// byHour returns the hours of the day that the run was in.
+func (v *steadyView) byHour() []hourOfDay {
+	var all [24]hourOfDay
+	for i := range v.s.Hours {
+		h := &v.s.Hours[i]
+		d := &all[h.Start.In(v.zone).Hour()]
+		d.seconds += h.Seconds
+		d.below += h.BelowSeconds
+		d.rows += h.Rate * h.Seconds
+		d.p99 = max(d.p99, h.P99US)
+		if h.Steal != nil {
+			d.steal += *h.Steal * h.Seconds
+			d.stealOver += h.Seconds
+		}
+		if h.CPUPressure != nil {
+			d.pressure += *h.CPUPressure * h.Seconds
+			d.pressureOver += h.Seconds
+		}
+	}
+	var out []hourOfDay
+	for i := range all {
+		if all[i].seconds > 0 {
+			all[i].hour = i
+			out = append(out, all[i])
+		}
+	}
+	return out
+}
+
+var hourHeader = []string{"hour", "measured", "below target", "rows/s", "p99 from due", "steal", "CPU pressure"}
+
+func (v *steadyView) hours() [][]string {
+	var out [][]string
+	for _, h := range v.byHour() {
+		out = append(out, []string{fmt.Sprintf("%02d:00", h.hour), clock(h.seconds), percent(h.below / h.seconds), figure(h.rows / h.seconds),
+			micros(float64(h.p99)), percent(h.steal / h.stealOver), percent(h.pressure / h.pressureOver)})
+	}
+	return out
+}
+
+// sideBySide is the table of several machines.
+func sideBySide(vs []steadyView) (header []string, rows [][]string) {
+	header = []string{""}
+	row := func(name string, of func(v *steadyView) string) {
+		cells := []string{name}
+		for i := range vs {
+			cells = append(cells, of(&vs[i]))
+		}
+		rows = append(rows, cells)
+	}
+	for i := range vs {
+		header = append(header, vs[i].label)
+	}
+	median := func(name, unit string) func(v *steadyView) string {
+		return func(v *steadyView) string {
+			m, ok := v.s.Medians[name]
+			if !ok {
+				return none
+			}
+			return inUnit(m, unit)
+		}
+	}
+	explained := func(name string) func(v *steadyView) string {
+		return func(v *steadyView) string {
+			for i := range v.s.Causes {
+				if c := &v.s.Causes[i]; c.Name == name && c.Shown {
+					return percent(c.Explained) + " (" + shareRange(c.ExplainedIn95) + ")"
+				}
+			}
+			return "not shown"
+		}
+	}
+	row("target", (*steadyView).target)
+	row("began", func(v *steadyView) string { return v.rec.Run.Started.In(v.zone).Format("2006-01-02 15:04 MST") })
+	row("measured", func(v *steadyView) string { return clock(v.s.Seconds) })
+	row("share below target", func(v *steadyView) string { return percent(v.s.BelowShare) })
+	row("longest stretch below", func(v *steadyView) string {
+		if v.s.Longest == nil {
+			return none
+		}
+		return clock(v.s.Longest.Seconds()) + " from " + v.clockAt(v.s.Longest.From)
+	})
+	row("p50 from due", func(v *steadyView) string { return micros(float64(v.s.ResponseUS.P50)) })
+	row("p99 from due", func(v *steadyView) string { return micros(float64(v.s.ResponseUS.P99)) })
+	row("longest from due", func(v *steadyView) string { return micros(float64(v.s.ResponseUS.Max)) })
+	row("median steal", median("os_cpu_steal", "fraction"))
+	row("median CPU pressure", median("pressure_cpu_some", "fraction"))
+	row("median I/O pressure", median("pressure_io_some", "fraction"))
+	row("median frequency", median("cpu_frequency", "Hz"))
+	row("fixed piece of computing", median("work_seconds", "seconds"))
+	row("worst hour", (*steadyView).worst)
+	row("explained by steal", explained("steal"))
+	row("explained by CPU pressure", explained("CPU pressure"))
+	row("unexplained", func(v *steadyView) string {
+		if v.s.BelowSeconds == 0 {
+			return none
+		}
+		return percent(v.s.Unexplained)
+	})
+	return header, rows
+}
+
+func (v *steadyView) worst() string {
+	w := v.s.Worst
+	if w == nil {
+		return none
+	}
+	return fmt.Sprintf("%s: %s below, p99 %s", w.Start.In(v.zone).Format("2 Jan 15:04"), percent(w.BelowShare()), micros(float64(w.P99US)))
+}
+
+// zoneText states by which clock hours are counted.
+func (v *steadyView) zoneText() string {
+	return v.rec.Run.Started.In(v.zone).Format("MST (UTC-07:00)") + ", as at the start"
+}
+
+// absent says what was looked for and never there.
+func (v *steadyView) absent() string {
+	var names []string
+	for i := range v.s.Causes {
+		if c := &v.s.Causes[i]; c.InBelow+c.InOn == 0 {
+			names = append(names, c.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "recorded, and never there: " + strings.Join(names, ", ")
+}
+
+// missing says what the machine had no figures of.
+func (v *steadyView) missing() string {
+	if len(v.s.Missing) == 0 {
+		return ""
+	}
+	return "not recorded here, so that nothing can be said of it: " + strings.Join(v.s.Missing, ", ")
+}
+
+// steadiness is a run's fact in a report of runs of several kinds.
+func (v *view) steadiness() string {
+	if v.sum.Steadiness == nil {
+		return ""
+	}
+	s := steadyView{view: v, s: v.sum.Steadiness, zone: v.rec.Run.Steady.Location()}
+	return s.below()
+}

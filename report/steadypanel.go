@@ -1,0 +1,162 @@
+package report
+
+import (
+	"math"
+
+	"github.com/rowmill/rowmill/result"
+)
+
+// A steadyPanel is one of the charts that stand above each other, all on the
+// same axis of time.
+type steadyPanel struct {
+	Title string      `json:"title"`
+	Unit  string      `json:"unit"`
+	Lines []stripLine `json:"lines"`
+	// Target is a level to draw; 0 is none.
+	Target float64 `json:"target,omitempty"`
+	// Least is how far the axis goes at least.
+	Least float64 `json:"least"`
+}
+
+// A stripLine is a figure of one run: its mean over each point, and the
+// extremes in it.
+type stripLine struct {
+	Run   int    `json:"run"`
+	Label string `json:"label"`
+	// Second lines are drawn dashed.
+	Second bool `json:"second,omitempty"`
+	figureData
+}
+
+// steadyAxis is where the points of a run lie: elapsed seconds at their middle.
+func (v *steadyView) axis(bs []bucket) axis {
+	at := axis{}
+	for _, b := range bs {
+		first := &b[0]
+		at = at.add((first.Elapsed - first.Seconds + b.last().Elapsed) / 2)
+	}
+	return at
+}
+
+// steadyPanels returns the panels that any of the runs has figures for.
+func steadyPanels(vs []steadyView, bs [][]bucket) []steadyPanel {
+	rate := steadyPanel{Title: "rate", Unit: "rows/s", Target: vs[0].s.Asked, Least: vs[0].s.Asked * 1.2}
+	late := steadyPanel{Title: "latency from when inserts were due", Unit: "microseconds", Target: float64(vs[0].s.P99LimitUS)}
+	for i := range vs {
+		// Runs with different targets have none in common.
+		if vs[i].s.Asked != vs[0].s.Asked {
+			rate.Target = 0
+		}
+		if vs[i].s.P99LimitUS != vs[0].s.P99LimitUS {
+			late.Target = 0
+		}
+		line := stripLine{Run: i, Label: label(vs, i, "rate")}
+		p50 := stripLine{Run: i, Label: label(vs, i, "p50"), Second: true}
+		p99 := stripLine{Run: i, Label: label(vs, i, "p99")}
+		var m result.Merger
+		for _, b := range bs[i] {
+			s := newSpread()
+			for k := range b {
+				s.span(b[k].Rate())
+			}
+			s.mean = b.rate()
+			line.add(s, true)
+			l, ok := b.latency(&m, b[0].Operation(), func(iv *result.Interval) map[string]result.Histogram { return iv.Response })
+			low, high := float64(l.P50), float64(l.P99)
+			if !ok {
+				low, high = math.NaN(), math.NaN()
+			}
+			p50.add(spread{low, low, low}, false)
+			p99.add(spread{high, high, high}, false)
+		}
+		rate.Lines = append(rate.Lines, line)
+		late.Lines = append(late.Lines, p99, p50)
+	}
+	out := []steadyPanel{rate, late}
+	for _, p := range []struct {
+		title, unit string
+		least       float64
+		figures     [2][2]string // name in the record, label
+		peak        string       // a figure of the greatest values
+	}{
+		{"CPU time stolen by the host", "fraction", 0.02, [2][2]string{{"os_cpu_steal", "steal"}}, "os_cpu_steal_peak"},
+		{"pressure: time in which tasks waited", "fraction", 0.1, [2][2]string{{"pressure_cpu_some", "CPU"}, {"pressure_io_some", "I/O"}}, ""},
+		{"throttled by the control group's quota", "seconds/s", 0.02, [2][2]string{{"cgroup_throttled", "throttled"}}, ""},
+		{"frequency of the processors", "Hz", 0, [2][2]string{{"cpu_frequency", "frequency"}}, ""},
+		{"a fixed piece of computing", "seconds", 0, [2][2]string{{"work_seconds", "time taken"}}, "work_worst_seconds"},
+	} {
+		panel := steadyPanel{Title: p.title, Unit: p.unit, Least: p.least}
+		any := false
+		for i := range vs {
+			for n, f := range p.figures {
+				if f[0] == "" {
+					continue
+				}
+				line := stripLine{Run: i, Label: label(vs, i, f[1]), Second: n == 1}
+				known := false
+				for _, b := range bs[i] {
+					s := b.counter(f[0])
+					if peak := b.counter(p.peak); p.peak != "" && n == 0 && peak.hi > s.hi {
+						s.hi = peak.hi
+					}
+					known = known || !math.IsNaN(s.mean)
+					any = any || s.hi > 0
+					line.add(s, true)
+				}
+				if known {
+					panel.Lines = append(panel.Lines, line)
+				}
+			}
+		}
+		// A quota that never bound is no panel; steal that is 0 says much.
+		if len(panel.Lines) > 0 && (any || p.figures[0][0] != "cgroup_throttled") {
+			out = append(out, panel)
+		}
+	}
+	return out
+}
+
+func label(vs []steadyView, i int, what string) string {
+	if len(vs) == 1 {
+		return what
+	}
+	return oneLine(vs[i].label) + " " + what
+}
+
+// A heatCell is an hour of the clock of one run.
+type heatCell struct {
+	day, hour int // day from the first of all runs
+	h         *result.SteadyHour
+}
+
+// cells places the run's hours on the common axis.
+func (v *steadyView) cells() []heatCell {
+	out := make([]heatCell, 0, len(v.s.Hours))
+	start := v.rec.Run.Started
+	for i := range v.s.Hours {
+		h := &v.s.Hours[i]
+		// In the middle of the hour, so that no rounding puts it elsewhere.
+		at := v.shift + h.Start.Sub(start).Seconds() + 1800
+		day := int(math.Floor(at / daySeconds))
+		out = append(out, heatCell{day, int(math.Floor((at - float64(day)*daySeconds) / 3600)), h})
+	}
+	return out
+}
+
+// heat returns how dark a share of time below target is, 0 to 5: 0 is none,
+// then up to 1, 5, 20 and 50%, and above.
+func heat(share float64) int {
+	for i, limit := range []float64{0, 0.01, 0.05, 0.2, 0.5} {
+		if share <= limit {
+			return i
+		}
+	}
+	return 5
+}
+
+// heatColours are those of the shares, light to dark; also the greys of a
+// printer tell them apart.
+var heatColours = []string{"#d7ecd9", "#fdf0b5", "#fdc776", "#f08a4b", "#cc3d33", "#7a0f22"}
+
+// heatLegend says what they mean.
+var heatLegend = []string{"none", "to 1%", "to 5%", "to 20%", "to 50%", "above"}

@@ -1,0 +1,323 @@
+package result
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+)
+
+// A Cause is a candidate for why a constant load fell below target: something
+// that an interval either had or had not. Shares are of intervals.
+type Cause struct {
+	Name string `json:"name"`
+	What string `json:"what"`
+	// Figure is the record's; empty for what is no figure. An interval has the
+	// cause when the figure lies beyond Threshold: above it, or with Low below.
+	Figure    string  `json:"figure,omitempty"`
+	Unit      string  `json:"unit,omitempty"`
+	Threshold float64 `json:"threshold"`
+	Low       bool    `json:"low,omitempty"`
+	// Direct causes are known to stop inserts, so that no association needs to
+	// be shown. A Witness takes no time to its account: it tells that the
+	// processor was short, whatever the reason.
+	Direct  bool `json:"direct,omitempty"`
+	Witness bool `json:"witness,omitempty"`
+	// InBelow and InOn are the shares of the intervals below and on target that
+	// had it.
+	InBelow float64 `json:"in_below"`
+	InOn    float64 `json:"in_on"`
+	// MedianBelow and MedianOn are the figure's.
+	MedianBelow float64 `json:"median_below"`
+	MedianOn    float64 `json:"median_on"`
+	// Explained is the population attributable fraction of the time below
+	// target; null bounds are those that can't be had.
+	Explained     float64     `json:"explained"`
+	ExplainedIn95 *[2]float64 `json:"explained_in_95"`
+	// Rho is Spearman's rank correlation of the figure with the interval's p99.
+	Rho     *float64    `json:"rho"`
+	RhoIn95 *[2]float64 `json:"rho_in_95"`
+	// Episodes is how many separate stretches below target had it.
+	Episodes int `json:"episodes"`
+	// Shown tells that the association is there beyond chance, and was seen
+	// often enough.
+	Shown bool `json:"shown"`
+	// Attributed is what it adds to what the shown causes before it explain
+	// together.
+	Attributed float64 `json:"attributed"`
+}
+
+// A candidate is a cause to look for. In is its value in an interval, false
+// where that isn't known.
+type candidate struct {
+	name, what, figure, unit string
+	low, direct, witness     bool
+	// floor is how far the value must go at least, to be worth naming;
+	// relative is the same as a multiple of the median on target.
+	floor, relative float64
+	in              func(ivs []judged, i int) (float64, bool)
+	// instead names a candidate that, where it is known, makes this one
+	// superfluous.
+	instead string
+}
+
+const (
+	figCPUPressure = "pressure_cpu_some"
+	figIOPressure  = "pressure_io_some"
+	figFrequency   = "cpu_frequency"
+	figWork        = "work_seconds"
+)
+
+// candidates are in the order in which time is attributed: what certainly stops
+// inserts, what the run does itself, what comes from outside of the machine,
+// what other processes on it do, and at last what several of the former bring
+// about. Time stolen lengthens the run queue, so steal comes before pressure;
+// a checkpoint writes, so it comes before waiting for the disk.
+var candidates = []candidate{
+	{name: "lost connection", what: "the connection was lost, or operations were tried again", direct: true, in: disturbed},
+	{name: "steal", what: "the host gave CPU time to others", figure: figSteal, unit: "fraction", floor: 0.01},
+	{name: "throttling", what: "the control group's CPU quota was used up", figure: "cgroup_throttled", unit: "seconds/s", floor: 0.01},
+	{name: "frequency", what: "the processors ran slower", figure: figFrequency, unit: "Hz", low: true, relative: 0.95},
+	{name: "CPU pressure", what: "other processes of this machine wanted the processors", figure: figCPUPressure, unit: "fraction", floor: 0.05},
+	{name: "memory pressure", what: "tasks waited for memory", figure: "pressure_memory_some", unit: "fraction", floor: 0.01},
+	{name: "partitions", what: "a period was created or dropped", in: func(ivs []judged, i int) (float64, bool) { return float64(len(ivs[i].Events)), true }},
+	{name: "checkpoint", what: "InnoDB's checkpoint age was near its limit", unit: "fraction", floor: 0.75, in: checkpointAge},
+	{name: "checkpoint", what: "PostgreSQL's checkpointer wrote and synced", unit: "fraction", floor: 0.05, in: checkpointWrites},
+	{name: "I/O pressure", what: "tasks waited for the disk", figure: figIOPressure, unit: "fraction", floor: 0.05},
+	{name: "iowait", what: "processors were idle while a task waited for the disk", figure: "os_cpu_iowait", unit: "fraction", floor: 0.05, instead: "I/O pressure"},
+	{name: "fixed work", what: "a fixed piece of computing took longer, too", figure: figWork, unit: "seconds", relative: 1.2, witness: true},
+}
+
+// disturbed tells of errors and retries, and of the time without any rows
+// after them: trying to connect again counts no further error.
+func disturbed(ivs []judged, i int) (float64, bool) {
+	for ; i >= 0; i-- {
+		if ivs[i].Errors+ivs[i].Retries > 0 {
+			return 1, true
+		}
+		if ivs[i].NewRows > 0 {
+			break
+		}
+	}
+	return 0, true
+}
+
+// checkpointAge is InnoDB's, as a part of its limit.
+func checkpointAge(ivs []judged, i int) (float64, bool) {
+	c := ivs[i].Counters
+	limit := c[figCheckpointMax]
+	return c[figCheckpointAge] / limit, limit > 0
+}
+
+// checkpointWrites is the time that PostgreSQL's checkpointer took, per second.
+func checkpointWrites(ivs []judged, i int) (float64, bool) {
+	c := ivs[i].Counters
+	write, ok := c["checkpoint_write_us"]
+	return (write + c["checkpoint_sync_us"]) / 1e6, ok
+}
+
+// What it takes to judge: quantiles of the intervals on target need twenty, a
+// bootstrap needs blocks to draw; what happened in one or two stretches may be
+// a coincidence.
+//
+// A figure counts as high above the upper quartile of the intervals on target.
+// A stricter limit would be blind on a machine that is under pressure most of
+// the time, where intervals on target have the most of it, too. What intervals
+// have by chance costs no accuracy: the attributable fraction subtracts it.
+const (
+	leastOn       = 20
+	leastJudged   = 40
+	leastEpisodes = 3
+	highQuantile  = 0.75
+)
+
+// explain fills in what went with the time below target.
+func (s *Steadiness) explain(ivs []judged) {
+	var values [][]float64 // of each candidate; nil is unknown
+	known := map[string]bool{}
+	for i := range candidates {
+		c := &candidates[i]
+		v := c.values(ivs)
+		if v != nil && c.figure != "" {
+			s.Medians[c.figure] = quantile(present(v), 0.5)
+		}
+		if c.instead != "" && known[c.instead] {
+			v = nil
+		}
+		known[c.name] = known[c.name] || v != nil
+		values = append(values, v)
+	}
+	for i := range candidates {
+		if c := &candidates[i]; !known[c.name] && c.instead == "" && !slices.Contains(s.Missing, c.name) {
+			s.Missing = append(s.Missing, c.name)
+		}
+	}
+	below := 0
+	for i := range ivs {
+		if ivs[i].below() {
+			below++
+		}
+	}
+	switch {
+	case below == 0:
+		return
+	case len(ivs) < leastJudged || len(ivs)-below < leastOn:
+		s.Unjudged = fmt.Sprintf("%d intervals, %d of them on target, are too few to tell what goes with the others: it takes %d, and %d on target",
+			len(ivs), len(ivs)-below, leastJudged, leastOn)
+		s.Unexplained = 1
+		return
+	}
+	late := make([]float64, len(ivs))
+	for i := range ivs {
+		late[i] = ivs[i].lateness
+	}
+	lateRanks := ranks(late)
+	// Sequential attributable fractions (Eide and Gefeller 1995): what the
+	// causes explain together, as one after the other joins.
+	any, together := make([]bool, len(ivs)), 0.0
+	for i := range candidates {
+		if values[i] == nil {
+			continue
+		}
+		c, has, ok := candidates[i].judge(ivs, values[i], lateRanks)
+		if !ok {
+			continue
+		}
+		if c.Shown && !c.Witness {
+			for k := range ivs {
+				any[k] = any[k] || has[k]
+			}
+			now := max(together, tables(ivs, any).sum(0, len(ivs)).explained())
+			c.Attributed, together = now-together, now
+		}
+		s.Causes = append(s.Causes, c)
+	}
+	s.Unexplained = 1 - together
+}
+
+// values returns the candidate's value in each interval, NaN where it isn't
+// known; nil where most are not.
+func (c *candidate) values(ivs []judged) []float64 {
+	in := c.in
+	if in == nil {
+		in = func(ivs []judged, i int) (float64, bool) {
+			v, ok := ivs[i].Counters[c.figure]
+			return v, ok
+		}
+	}
+	out := make([]float64, len(ivs))
+	n := 0
+	for i := range ivs {
+		v, ok := in(ivs, i)
+		if !ok || math.IsNaN(v) || math.IsInf(v, 0) {
+			v = math.NaN()
+		} else {
+			n++
+		}
+		out[i] = v
+	}
+	if 2*n <= len(ivs) {
+		return nil
+	}
+	return out
+}
+
+// judge says how a candidate goes with the time below target, and which
+// intervals have it; false where too few on target have a figure.
+func (c *candidate) judge(ivs []judged, values, lateRanks []float64) (out Cause, has []bool, ok bool) {
+	out = Cause{Name: c.name, What: c.what, Figure: c.figure, Unit: c.unit, Low: c.low, Direct: c.direct, Witness: c.witness}
+	sign := 1.0
+	if c.low {
+		sign = -1 // so that more is always worse
+	}
+	var on, below []float64
+	for i, v := range values {
+		switch {
+		case math.IsNaN(v):
+		case ivs[i].below():
+			below = append(below, sign*v)
+		default:
+			on = append(on, sign*v)
+		}
+	}
+	if len(on) < leastOn {
+		return out, nil, false
+	}
+	threshold := max(quantile(on, highQuantile), sign*c.floor)
+	if c.relative > 0 {
+		threshold = max(threshold, c.relative*quantile(on, 0.5))
+	}
+	if c.in != nil && c.unit == "" { // a count of what happened: one is enough
+		threshold = 0
+	}
+	out.Threshold, out.MedianBelow, out.MedianOn = sign*threshold, sign*quantile(below, 0.5), sign*quantile(on, 0.5)
+	if math.IsNaN(out.MedianBelow) {
+		out.MedianBelow = 0
+	}
+	has = make([]bool, len(ivs))
+	for i, v := range values {
+		has[i] = sign*v > threshold
+	}
+	for i := range ivs {
+		if !ivs[i].below() || i > 0 && ivs[i-1].below() {
+			continue
+		}
+		for k := i; k < len(ivs) && ivs[k].below(); k++ {
+			if has[k] {
+				out.Episodes++
+				break
+			}
+		}
+	}
+	t := tables(ivs, has)
+	all := t.sum(0, len(ivs))
+	out.InBelow, out.InOn = all.shares()
+	out.Explained = max(0, all.explained())
+	out.ExplainedIn95 = t.explainedIn95()
+	out.Rho, out.RhoIn95 = spearman(values, lateRanks, sign)
+	out.Shown = out.Episodes >= leastEpisodes && out.ExplainedIn95 != nil && out.ExplainedIn95[0] > 0
+	if c.direct {
+		out.Shown = out.Episodes > 0
+	}
+	return out, has, true
+}
+
+// present returns the values that are numbers.
+func present(values []float64) []float64 {
+	return slices.DeleteFunc(slices.Clone(values), math.IsNaN)
+}
+
+// quantile returns the nearest-rank quantile, NaN of nothing.
+func quantile(values []float64, q float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	v := slices.Sorted(slices.Values(values))
+	return v[max(0, int(math.Ceil(q*float64(len(v))))-1)]
+}
+
+// ranks returns the rank of each value, from 1, the mean rank for equal ones;
+// NaN for what is none.
+func ranks(values []float64) []float64 {
+	at := make([]int, 0, len(values))
+	out := make([]float64, len(values))
+	for i, v := range values {
+		if math.IsNaN(v) {
+			out[i] = v
+			continue
+		}
+		at = append(at, i)
+	}
+	sort.Slice(at, func(a, b int) bool { return values[at[a]] < values[at[b]] })
+	for i := 0; i < len(at); {
+		end := i
+		for end < len(at) && values[at[end]] == values[at[i]] {
+			end++
+		}
+		for k := i; k < end; k++ {
+			out[at[k]] = float64(i+1+end) / 2
+		}
+		i = end
+	}
+	return out
+}

@@ -1,0 +1,248 @@
+package result
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// A SteadyGoal is what a run of bench steady was to hold, beside the rate, and
+// where and by which clock it ran.
+type SteadyGoal struct {
+	// P99LimitUS is the limit of each interval's p99 in microseconds, counted
+	// from when an operation was due; 0 is none.
+	P99LimitUS int64 `json:"p99_limit_us,omitempty"`
+	// Host is the machine's name.
+	Host string `json:"host,omitempty"`
+	// Zone and UTCOffsetSeconds are the local time's at the run's start. Hours
+	// of the day keep to them, also past a change to or from summer time.
+	Zone             string `json:"zone,omitempty"`
+	UTCOffsetSeconds int    `json:"utc_offset_seconds"`
+}
+
+// Location is the run's local time.
+func (g *SteadyGoal) Location() *time.Location { return time.FixedZone(g.Zone, g.UTCOffsetSeconds) }
+
+// Steadiness is how a constant load fared over time: when it was below target,
+// and what went with that. An interval is below target when fewer rows were
+// acknowledged than keptShare of those that fell due in it, less one batch for
+// where the interval's ends fall, or when its p99 was above the limit.
+//
+// What goes with it is an association, not a proof of cause; the definitions
+// and their sources are in docs/statistics.md.
+type Steadiness struct {
+	Host       string  `json:"host,omitempty"`
+	Zone       string  `json:"zone,omitempty"`
+	Asked      float64 `json:"asked_rows_per_second"`
+	P99LimitUS int64   `json:"p99_limit_us,omitempty"`
+	// Seconds is the time judged: all intervals long enough to be. The others
+	// are parts of it, and may overlap.
+	Seconds      float64 `json:"seconds"`
+	BelowSeconds float64 `json:"below_seconds"`
+	SlowSeconds  float64 `json:"slow_seconds"` // for the rate
+	LateSeconds  float64 `json:"late_seconds"` // for the p99
+	BelowShare   float64 `json:"below_share"`
+	// Stretches is how many times it fell below, Longest the longest of them.
+	Stretches int      `json:"stretches"`
+	Longest   *Stretch `json:"longest"`
+	// ResponseUS is the insert's, from when it was due.
+	ResponseUS Latency `json:"response_us"`
+	// Medians are those of the figures looked at over the intervals, by name.
+	Medians map[string]float64 `json:"medians"`
+	// Hours are the hours of the clock that the run touched, in order; Worst is
+	// the one with the greatest share below target.
+	Hours []SteadyHour `json:"hours"`
+	Worst *SteadyHour  `json:"worst_hour"`
+	// Causes are candidates, in the order in which time is attributed; it is
+	// empty, and Unjudged says why, where there is too little to judge by.
+	Causes   []Cause `json:"causes"`
+	Unjudged string  `json:"unjudged,omitempty"`
+	// Unexplained is the share of the time below target that the causes shown
+	// do not explain together.
+	Unexplained float64 `json:"unexplained_share"`
+	// Missing are candidates that this machine or server has no figures of.
+	Missing []string `json:"missing,omitempty"`
+}
+
+// A Stretch is a time below target, in seconds since the run's start.
+type Stretch struct {
+	From float64 `json:"from"`
+	To   float64 `json:"to"`
+}
+
+// Seconds is how long it lasted.
+func (s Stretch) Seconds() float64 { return s.To - s.From }
+
+// A SteadyHour is what of a run lay in one hour of the clock.
+type SteadyHour struct {
+	Start        time.Time `json:"start"`
+	Seconds      float64   `json:"seconds"`
+	BelowSeconds float64   `json:"below_seconds"`
+	Rate         float64   `json:"rows_per_second"`
+	P99US        int64     `json:"p99_us"`
+	// Steal and CPUPressure are means, null where there is no figure.
+	Steal       *float64 `json:"steal"`
+	CPUPressure *float64 `json:"cpu_pressure"`
+}
+
+// BelowShare is the share of the hour's time below target.
+func (h *SteadyHour) BelowShare() float64 {
+	if h.Seconds <= 0 {
+		return 0
+	}
+	return h.BelowSeconds / h.Seconds
+}
+
+// A judged interval with the verdict on it.
+type judged struct {
+	*Interval
+	slow, late bool
+	// lateness orders intervals by how late operations were: the p99, or
+	// infinite where none came to its end.
+	lateness float64
+	response Histogram
+}
+
+func (j *judged) below() bool { return j.slow || j.late }
+
+// Steadiness judges a run of bench steady; nil for another.
+func (r *Record) Steadiness() *Steadiness {
+	goal := r.Run.Steady
+	if goal == nil || r.Run.Rate <= 0 {
+		return nil
+	}
+	s := &Steadiness{Host: goal.Host, Zone: goal.Zone, Asked: r.Run.Rate, P99LimitUS: goal.P99LimitUS, Medians: map[string]float64{}, Hours: []SteadyHour{}, Causes: []Cause{}}
+	ivs := r.judge()
+	var merged Merger
+	for i := range ivs {
+		j := &ivs[i]
+		s.Seconds += j.Seconds
+		if j.slow {
+			s.SlowSeconds += j.Seconds
+		}
+		if j.late {
+			s.LateSeconds += j.Seconds
+		}
+		if j.response.Count > 0 {
+			_ = merged.Add(j.response) // damaged ones are in the summary's warnings
+		}
+		if !j.below() {
+			continue
+		}
+		s.BelowSeconds += j.Seconds
+		from := j.Elapsed - j.Seconds
+		if i > 0 && ivs[i-1].below() {
+			continue
+		}
+		s.Stretches++
+		to := j.Elapsed
+		for k := i + 1; k < len(ivs) && ivs[k].below(); k++ {
+			to = ivs[k].Elapsed
+		}
+		if s.Longest == nil || to-from > s.Longest.Seconds() {
+			s.Longest = &Stretch{thousandth(from), thousandth(to)}
+		}
+	}
+	if s.Seconds > 0 {
+		s.BelowShare = s.BelowSeconds / s.Seconds
+	}
+	if merged.Count() > 0 {
+		s.ResponseUS = merged.Latency()
+	}
+	s.hours(r, ivs)
+	s.explain(ivs)
+	for _, v := range []*float64{&s.Seconds, &s.BelowSeconds, &s.SlowSeconds, &s.LateSeconds} {
+		*v = thousandth(*v)
+	}
+	return s
+}
+
+func thousandth(v float64) float64 { return math.Round(v*1e3) / 1e3 }
+
+// judge returns the intervals that are long enough for a verdict.
+func (r *Record) judge() []judged {
+	var out []judged
+	for i := range r.Intervals {
+		iv := &r.Intervals[i]
+		if r.Run.Brief(iv) || iv.Seconds <= 0 {
+			continue
+		}
+		j := judged{Interval: iv, response: iv.Response[iv.Operation()], lateness: math.Inf(1)}
+		j.slow = float64(iv.NewRows+int64(r.Run.Batch)) < keptShare*r.Run.Rate*iv.Seconds
+		if j.response.Count > 0 {
+			j.lateness = float64(j.response.P99)
+		}
+		// An interval in which nothing came to its end, though it was due, is
+		// late as well: there is only no figure for it.
+		limit := r.Run.Steady.P99LimitUS
+		j.late = limit > 0 && j.lateness > float64(limit) && (j.response.Count > 0 || j.slow)
+		out = append(out, j)
+	}
+	return out
+}
+
+// hours cuts the run at the full hours of its clock.
+func (s *Steadiness) hours(r *Record, ivs []judged) {
+	zone := r.Run.Steady.Location()
+	_, offset := r.Run.Started.In(zone).Zone()
+	shift := time.Duration(offset) * time.Second
+	hourOf := func(j *judged) time.Time {
+		at := r.Run.Started.Add(time.Duration((j.Elapsed - j.Seconds) * float64(time.Second)))
+		// Truncate goes by absolute time, and zones may be off by half an hour.
+		return at.Add(shift).Truncate(time.Hour).Add(-shift).In(zone)
+	}
+	for i := 0; i < len(ivs); {
+		h := SteadyHour{Start: hourOf(&ivs[i])}
+		var rows int64
+		var merged Merger
+		var counted []Interval
+		for ; i < len(ivs) && hourOf(&ivs[i]).Equal(h.Start); i++ {
+			j := &ivs[i]
+			h.Seconds += j.Seconds
+			rows += j.NewRows
+			if j.below() {
+				h.BelowSeconds += j.Seconds
+			}
+			if j.response.Count > 0 {
+				_ = merged.Add(j.response)
+			}
+			counted = append(counted, *j.Interval)
+		}
+		if merged.Count() > 0 {
+			h.P99US = merged.Latency().P99
+		}
+		h.Rate = float64(rows) / h.Seconds
+		means := mean(counted)
+		for name, to := range map[string]**float64{figSteal: &h.Steal, figCPUPressure: &h.CPUPressure} {
+			if v, ok := means[name]; ok {
+				*to = &v
+			}
+		}
+		h.Seconds, h.BelowSeconds = thousandth(h.Seconds), thousandth(h.BelowSeconds)
+		s.Hours = append(s.Hours, h)
+	}
+	s.Worst = worstHour(s.Hours)
+}
+
+// wholeEnough is the part of an hour that the run must have been in for the
+// hour to be called the worst, where there are longer ones.
+const wholeEnough = 900
+
+func worstHour(hours []SteadyHour) *SteadyHour {
+	long := slices.ContainsFunc(hours, func(h SteadyHour) bool { return h.Seconds >= wholeEnough })
+	var worst *SteadyHour
+	for i := range hours {
+		h := &hours[i]
+		if long && h.Seconds < wholeEnough {
+			continue
+		}
+		if worst == nil || h.BelowShare() > worst.BelowShare() || h.BelowShare() == worst.BelowShare() && h.P99US > worst.P99US {
+			worst = h
+		}
+	}
+	if worst == nil {
+		return nil
+	}
+	h := *worst
+	return &h
+}
