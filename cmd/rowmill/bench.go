@@ -38,6 +38,7 @@ type benchFlags struct {
 	dropExisting           bool
 	noVerify               bool
 	printSQL               bool
+	find                   findFlags
 
 	// Flags whose default is the preset's are only used when given.
 	indexesGiven, tablePerWriterGiven bool
@@ -108,7 +109,8 @@ func (a *app) benchInsertCommand() *cobra.Command {
 func (f *benchFlags) complete(flags *pflag.FlagSet) {
 	f.indexesGiven = flags.Changed("indexes")
 	f.tablePerWriterGiven = flags.Changed("table-per-writer")
-	if !flags.Changed("rows") && f.maxTime == 0 {
+	f.find.complete(flags)
+	if !flags.Changed("rows") && (f.maxTime == 0 || f.find.on) {
 		f.rows = defaultRows
 	}
 }
@@ -131,6 +133,7 @@ func (f *benchFlags) define(flags *pflag.FlagSet) {
 	flags.Var(countValue{n: &f.periodRows, auto: true}, "period-rows", "rows of a rolling table's period; auto fits two periods into the database's cache")
 	flags.IntVar(&f.keepPeriods, "keep-periods", 0, "drop the oldest of more than `N` periods while inserts run (default keep all)")
 	flags.BoolVar(&f.tablePerWriter, "table-per-writer", false, "give each client a table of its own (default the preset's)")
+	f.find.define(flags)
 	flags.StringVar(&f.out, "out", "", "write the run record to this `file`, replacing it (default none)")
 	flags.StringVar(&f.reports.html, "html", "", "write an HTML page with charts to this `file` (default none)")
 	flags.StringVar(&f.reports.png, "png", "", "write a picture of the rate to this `file` (default none)")
@@ -179,6 +182,9 @@ func (f *benchFlags) check() error {
 		return usagef("--layout rolling", "--keep-periods: layout plain has no periods to drop")
 	case f.periodRows > 0 && !slices.Contains(f.layouts, workload.Rolling):
 		return usagef("--layout rolling", "--period-rows: layout plain has no periods")
+	}
+	if err := f.checkFind(); err != nil {
+		return err
 	}
 	for _, o := range append(f.reports.outputs(), output{flag: "--out", path: f.out}) {
 		if o.path == "" || o.path == "-" {
@@ -285,10 +291,8 @@ func (a *app) runLayouts(ctx context.Context, f benchFlags, out *recordFile) (re
 				r.repeat, r.repeats = round+1, f.repeat
 				what += fmt.Sprintf(", repeat %d", r.repeat)
 			}
-			rec, err := r.run(ctx)
-			if rec != nil {
-				recs = append(recs, *rec)
-			}
+			made, err := r.runs(ctx)
+			recs = append(recs, made...)
 			if err == nil && ctx.Err() != nil {
 				err = errInterrupted
 			}
