@@ -127,7 +127,7 @@ func NewComparison(a, b []result.Record) (Comparison, error) {
 	if len(a) == 0 || len(b) == 0 {
 		return c, errNoRuns
 	}
-	ga, gb := runsOf(a), runsOf(b)
+	ga, gb := runsOf(charted(a)), runsOf(charted(b))
 	partner, left := pairUp(ga, gb)
 	for i, j := range partner {
 		if j < 0 {
