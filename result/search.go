@@ -351,7 +351,7 @@ const (
 // warn says what makes the result doubtful, and what to do about it.
 func (c *Capacity) warn(runs []*Record) {
 	say := func(format string, args ...any) { c.Warnings = append(c.Warnings, fmt.Sprintf(format, args...)) }
-	batch, writers := max(runs[0].Run.Batch, 1), runs[0].Run.Writers
+	batch, writers := max(runs[len(runs)-1].Run.Batch, 1), runs[0].Run.Writers
 	var queued, late []string
 	few := int64(math.MaxInt64)
 	for i := range c.Trials {
@@ -385,6 +385,10 @@ func (c *Capacity) warn(runs []*Record) {
 	}
 	switch c.State {
 	case "none":
+		if n := len(c.Trials); n > 0 && c.Trials[n-1].ServiceP99US > c.P99LimitUS {
+			say("too slow for the limit: the database's own time, without waiting, has a p99 of %s for %d rows; fewer rows in a --batch, or a higher --p99",
+				microseconds(c.Trials[n-1].ServiceP99US), batch)
+		}
 		say("no rate found: not even %s rows/s held the limit; a trial of less would have fewer than 100 operations, of which a p99 says nothing", grouped(c.High))
 	case "gave up":
 		say("gave up after %d trials: their verdicts contradict each other, so something else than the rate decides them; a longer --trial, a quieter machine, or another limit", len(c.Trials))

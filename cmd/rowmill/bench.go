@@ -110,6 +110,12 @@ func (f *benchFlags) complete(flags *pflag.FlagSet) {
 	f.indexesGiven = flags.Changed("indexes")
 	f.tablePerWriterGiven = flags.Changed("table-per-writer")
 	f.find.complete(flags)
+	if f.find.on && !f.find.batchGiven {
+		f.batch = findBatch
+	}
+	if f.find.on && !f.find.writersGiven {
+		f.writers = findWriters
+	}
 	if !flags.Changed("rows") && (f.maxTime == 0 || f.find.on) {
 		f.rows = defaultRows
 	}
@@ -123,8 +129,8 @@ func (f *benchFlags) define(flags *pflag.FlagSet) {
 	flags.IntVar(&f.repeat, "repeat", 1, "measure each layout `N` times, in turn, in one record")
 	flags.Var(countValue{n: &f.rows}, "rows", "rows to insert, such as 1500000, 1_500_000 or 1.5M (default 1M, none with --max-time)")
 	flags.DurationVar(&f.maxTime, "max-time", 0, "end after this `time`, such as 90s or 2h (default none)")
-	flags.IntVar(&f.writers, "writers", 1, "clients that insert at once, each on a connection of its own; `N`")
-	flags.IntVar(&f.batch, "batch", 0, "rows in one transaction, `N` (default the preset's)")
+	flags.IntVar(&f.writers, "writers", 1, "clients that insert at once, each on a connection of its own; `N` (with --find-rate 16)")
+	flags.IntVar(&f.batch, "batch", 0, "rows in one transaction, `N` (default the preset's, with --find-rate 10)")
 	flags.StringVar(&f.method, "method", "", "how to insert: `single`, multi, prepared, pipeline (PostgreSQL) or load (default multi; on SQLite prepared)")
 	flags.IntVar(&f.indexes, "indexes", 0, "secondary indexes, the preset's first `N` (default the preset's)")
 	flags.Var(rateValue{&f.rate}, "rate", "rows per second to offer, whether the database keeps up or not (default as fast as it goes)")

@@ -32,6 +32,8 @@ type insertRun struct {
 	// searching says behind a trial's name what it tries.
 	search    *result.Search
 	searching string
+	// fillBatch are the rows of a batch where they aren't the workload's; else 0.
+	fillBatch int
 	// before is how many rows runs before this one inserted into its table.
 	before int64
 
@@ -101,6 +103,9 @@ func (r *insertRun) header(ctx context.Context, schema []string) error {
 		Period: period, PeriodWhy: why, KeepPeriods: o.KeepPeriods, Deviations: r.w.Deviations(), Schema: schema,
 	}
 	run.Search = r.search
+	if r.fillBatch > 0 {
+		run.Batch = r.fillBatch
+	}
 	shown := run.Name
 	if r.repeats > 0 {
 		run.Name += fmt.Sprintf(" #%d", r.repeat)

@@ -21,6 +21,8 @@ type findFlags struct {
 	resume     string
 
 	p99Given, trialGiven bool
+	// batchGiven and writersGiven tell that those flags were.
+	batchGiven, writersGiven bool
 }
 
 const (
@@ -32,6 +34,11 @@ const (
 	// trialIntervals is how many intervals a trial has at least: the backlog is
 	// judged by quarters of them.
 	trialIntervals = 10
+	// findBatch and findWriters are the defaults of --batch and --writers in a
+	// search. A response time is that of a user's transaction, and those are
+	// small; and there must be more writers than operations under way, or these
+	// wait for writers: 16 can do 800 a second of 20 ms.
+	findBatch, findWriters = 10, 16
 	// rampShare of a trial is not judged: connections are opened, statements
 	// prepared, and the server goes over from one rate to another.
 	rampShare = 0.2
@@ -52,6 +59,7 @@ func (f *findFlags) define(flags *pflag.FlagSet) {
 
 func (f *findFlags) complete(flags *pflag.FlagSet) {
 	f.p99Given, f.trialGiven = flags.Changed("p99"), flags.Changed("trial")
+	f.batchGiven, f.writersGiven = flags.Changed("batch"), flags.Changed("writers")
 }
 
 // check refuses flags that make no sense together with a search.
@@ -129,10 +137,17 @@ func (s *rateSearch) run(ctx context.Context) (_ []result.Record, err error) {
 	}
 	s.w = r.w
 	r.search = s.header(0, "")
+	// The table is filled as fast as it goes: with the preset's own batches,
+	// where those of the trials are smaller.
+	if r.fillBatch, err = presetBatch(r); err != nil {
+		return nil, err
+	}
 	if err := r.header(ctx, schema); err != nil {
 		return nil, err
 	}
-	err = r.measure(ctx, r.w, r.f.config(r.w.Options()), func(ctx context.Context, end *result.End) error {
+	cfg := r.f.config(r.w.Options())
+	cfg.Batch = r.fillBatch
+	err = r.measure(ctx, r.w, cfg, func(ctx context.Context, end *result.End) error {
 		s.inserted = r.rows()
 		if end.Stopped != bench.StoppedRows {
 			end.Warnings = append(end.Warnings, "the search for a rate never began: the table was not filled")
@@ -149,6 +164,18 @@ func (s *rateSearch) run(ctx context.Context) (_ []result.Record, err error) {
 		return s.recs, err
 	}
 	return s.goOn(ctx)
+}
+
+// presetBatch returns the larger of the preset's and the trials' batches.
+func presetBatch(r *insertRun) (int, error) {
+	o := r.f.insertOptions(r.layout)
+	batch := o.Batch
+	o.Batch = 0
+	w, err := workload.NewInsert(r.db, o)
+	if err != nil {
+		return 0, err
+	}
+	return max(batch, w.Options().Batch), nil
 }
 
 // start makes the search from how the filling went.
@@ -218,6 +245,7 @@ func (s *rateSearch) trial(ctx context.Context, rate float64, purpose string) er
 	r := *s.fill
 	r.measurement = measurement{db: s.db, out: s.fill.out, show: s.fill.show, interval: s.fill.interval}
 	r.f.rate, r.f.rows, r.f.maxTime = rate, 0, r.f.find.trial
+	r.fillBatch = 0
 	r.w, r.search, r.searching, r.before = s.w, head, s.shown(), s.inserted
 	if err := r.header(ctx, nil); err != nil {
 		return err
@@ -278,7 +306,8 @@ const calmIntervals = 2
 // isn't left idle, or it would begin the trial with all of that empty and take
 // a while a rate that it can't sustain; at half the rate to come it has room to
 // catch up and stays as busy as servers are. That ends once two intervals in
-// a row are within the limit, or after the time of a trial.
+// a row have no backlog and, in the middle, keep to the limit, or after the
+// time of a trial.
 func (s *rateSearch) settle(ctx context.Context, rate float64, head *result.Search) (calm bool, err error) {
 	r := s.fill
 	r.show.Note(fmt.Sprintf("letting the server settle at %s rows/s", thousands(rate)))
@@ -289,7 +318,7 @@ func (s *rateSearch) settle(ctx context.Context, rate float64, head *result.Sear
 		MaxTime: r.f.find.trial, Interval: r.f.interval}
 	cfg.Died, cfg.Death = s.db.died()
 	cfg.Observe = func(iv result.Interval) error {
-		if iv.Backlog <= int64(cfg.Clients) && iv.Response["insert"].P99 <= head.LimitUS {
+		if iv.Backlog <= int64(cfg.Clients) && iv.Response["insert"].P50 <= head.LimitUS {
 			row++
 		} else {
 			row = 0
