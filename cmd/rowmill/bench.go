@@ -97,6 +97,12 @@ func (a *app) benchInsertCommand() *cobra.Command {
 			return nil
 		},
 		RunE: func(c *cobra.Command, _ []string) error {
+			if f.find.resume != "" {
+				if err := checkResume(c.Flags()); err != nil {
+					return err
+				}
+				return a.benchResume(c.Context(), f.find.resume, f.reports)
+			}
 			f.complete(c.Flags())
 			return a.benchInsert(c.Context(), f)
 		},

@@ -155,7 +155,7 @@ func (s *rateSearch) run(ctx context.Context) (_ []result.Record, err error) {
 			return nil
 		}
 		sum := r.rec.Summary()
-		s.start(&sum)
+		s.search = newSearch(r.search, r.w.Options().Batch, &sum)
 		end.Search = s.state()
 		return s.size(ctx, end)
 	})
@@ -178,11 +178,9 @@ func presetBatch(r *insertRun) (int, error) {
 	return max(batch, w.Options().Batch), nil
 }
 
-// start makes the search from how the filling went.
-func (s *rateSearch) start(filled *result.Summary) {
-	f := &s.fill.f
-	judged := f.find.trial.Seconds() * (1 - rampShare)
-	s.search = bench.NewSearch(guess*filled.Rate.Last, leastOperations*float64(s.w.Options().Batch)/judged)
+// newSearch makes a search from how the filling went.
+func newSearch(head *result.Search, batch int, filled *result.Summary) *bench.Search {
+	return bench.NewSearch(guess*filled.Rate.Last, leastOperations*float64(batch)/(head.TrialSeconds-head.RampSeconds))
 }
 
 // goOn makes trials until the search has ended, or its time is up.
