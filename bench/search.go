@@ -21,6 +21,7 @@ type Search struct {
 	stage  string
 	rate   float64 // to try next
 	step   float64 // while one end of the bracket is unknown
+	done   float64 // of the last trial that failed; 0 is unknown
 	passed int     // at this rate
 	failed int
 	low    float64 // the highest rate known to pass; 0 is none
@@ -85,8 +86,9 @@ func (s *Search) State() string {
 func (s *Search) Bracket() (low, high float64) { return s.low, s.high }
 
 // Tell says how the trial of the rate that Next returned went. close tells that
-// it could have gone otherwise.
-func (s *Search) Tell(pass, close bool) {
+// it could have gone otherwise. done is the rate that was done, 0 for unknown:
+// what an overloaded database did is a better guess than the next step down.
+func (s *Search) Tell(pass, close bool, done float64) {
 	if _, _, ok := s.Next(); !ok {
 		return
 	}
@@ -95,6 +97,7 @@ func (s *Search) Tell(pass, close bool) {
 		s.passed++
 	} else {
 		s.failed++
+		s.done = done
 	}
 	if s.decided(close) {
 		pass = s.passed > s.failed
@@ -154,7 +157,11 @@ func (s *Search) choose() {
 	case s.low == 0 && s.high <= s.least:
 		s.stage = SearchNone
 	case s.low == 0:
-		s.rate = max(s.least, s.high/s.stride())
+		s.rate = s.high / s.stride()
+		if s.done > 0 {
+			s.rate = min(s.rate, s.done)
+		}
+		s.rate = max(s.least, s.rate)
 	case math.IsInf(s.high, 1):
 		s.rate = s.low * s.stride()
 	case s.high <= s.low*searchWidth:

@@ -29,7 +29,7 @@ func course(s *bench.Search, trial func(rate float64) (pass, close bool)) []stri
 			sign += "?"
 		}
 		out = append(out, fmt.Sprintf("%.0f %s %s", rate, purpose, sign))
-		s.Tell(pass, near)
+		s.Tell(pass, near, 0)
 	}
 }
 
@@ -61,7 +61,7 @@ func TestSearchCourse(t *testing.T) {
 			if s.State() != c.state || s.Left() != 0 {
 				t.Errorf("state %q, %d left", s.State(), s.Left())
 			}
-			s.Tell(true, false) // after the end it changes nothing
+			s.Tell(true, false, 0) // after the end it changes nothing
 			if s.State() != c.state {
 				t.Errorf("state after the end %q", s.State())
 			}
@@ -91,13 +91,25 @@ func TestSearchRepeats(t *testing.T) {
 				if rate, purpose, ok := s.Next(); rate != 1000 || purpose != bench.SearchBracket || !ok {
 					t.Fatalf("trial %d is of %v for %s", i+1, rate, purpose)
 				}
-				s.Tell(v.pass, v.close)
+				s.Tell(v.pass, v.close, 0)
 			}
 			low, high := s.Bracket()
 			if c.pass && (low != 1000 || !math.IsInf(high, 1)) || !c.pass && (low != 0 || high != 1000) {
 				t.Errorf("bracket %v to %v", low, high)
 			}
 		})
+	}
+}
+
+// TestSearchDone: what an overloaded database did is where the search goes on,
+// when that is less than its next step.
+func TestSearchDone(t *testing.T) {
+	for done, want := range map[float64]float64{0: 1000 / 1.3, 900: 1000 / 1.3, 300: 300, 5: 10} {
+		s := bench.NewSearch(1000, 10)
+		s.Tell(false, false, done)
+		if rate, _, _ := s.Next(); math.Abs(rate-want) > 0.001 {
+			t.Errorf("after %v done of 1000: %v, want %v", done, rate, want)
+		}
 	}
 }
 
@@ -152,8 +164,9 @@ func TestSearchEnds(t *testing.T) {
 				t.Fatalf("rate %v, %d left", rate, s.Left())
 			}
 			pass, near := rapid.Bool().Draw(t, "pass"), rapid.Bool().Draw(t, "close")
-			s.Tell(pass, near)
-			again.Tell(pass, near)
+			done := rate * rapid.Float64Range(0, 1.01).Draw(t, "done")
+			s.Tell(pass, near, done)
+			again.Tell(pass, near, done)
 			if *s != *again {
 				t.Fatalf("%+v, rebuilt %+v", s, again)
 			}

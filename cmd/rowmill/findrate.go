@@ -231,12 +231,12 @@ func (s *rateSearch) trial(ctx context.Context, rate float64, purpose string) er
 	head := s.header(s.trials, purpose)
 	var warnings []string
 	if s.unsettled {
-		calm, err := s.settle(ctx, rate/2, head)
+		calm, err := s.settle(ctx, rate*settleShare, head)
 		if err != nil || ctx.Err() != nil {
 			return err
 		}
 		if !calm {
-			warnings = append(warnings, fmt.Sprintf("before trial %d the server had not calmed down after %.0f s of %.0f rows/s", s.trials, head.SettleSeconds, rate/2))
+			warnings = append(warnings, fmt.Sprintf("before trial %d the server had not calmed down after %.0f s of %.0f rows/s", s.trials, head.SettleSeconds, head.SettleRate))
 		}
 	}
 	head.TableRows = s.inserted - s.w.DroppedRows()
@@ -270,7 +270,7 @@ func (s *rateSearch) trial(ctx context.Context, rate float64, purpose string) er
 			return nil
 		}
 		s.unsettled = !t.Pass
-		s.search.Tell(t.Pass, t.Close)
+		s.search.Tell(t.Pass, t.Close, t.Done)
 		r.show.Note(verdictNote(t, r.search.LimitUS) + "; " + s.known())
 		if s.search.State() == bench.SearchOngoing && !s.timeUp() {
 			end.Search = s.state()
@@ -296,15 +296,19 @@ func (s *rateSearch) size(ctx context.Context, end *result.End) error {
 	return nil
 }
 
-// calmIntervals in a row must be calm.
-const calmIntervals = 2
+const (
+	// settleShare of the rate to be tried is what settling offers.
+	settleShare = 0.25
+	// calmIntervals in a row must be calm.
+	calmIntervals = 2
+)
 
 // settle lets the server work off what a load that was too much for it has
 // left: dirty pages, redo to the next checkpoint, segments to be merged. It
 // isn't left idle, or it would begin the trial with all of that empty and take
-// a while a rate that it can't sustain; at half the rate to come it has room to
-// catch up and stays as busy as servers are. That ends once two intervals in
-// a row have no backlog and, in the middle, keep to the limit, or after the
+// a while a rate that it can't sustain; at a quarter of the rate to come it has
+// room to catch up and yet is at work. That ends once two intervals in a row
+// have no backlog and, in the middle, keep to the limit, or after the
 // time of a trial.
 func (s *rateSearch) settle(ctx context.Context, rate float64, head *result.Search) (calm bool, err error) {
 	r := s.fill

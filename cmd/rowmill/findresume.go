@@ -196,7 +196,7 @@ func resumedSearch(f benchFlags, args []string, at place, runs []*result.Record)
 		if !ok || purpose != t.Purpose || math.Abs(rate-t.Rate) > 1e-6*rate {
 			return nil, fmt.Errorf("its trial %d, of %.0f rows/s, is not the one that this version of rowmill would have made there, of %.0f", t.Number, t.Rate, rate)
 		}
-		s.search.Tell(t.Pass, t.Close)
+		s.search.Tell(t.Pass, t.Close, t.Done)
 	}
 	return s, nil
 }
