@@ -185,7 +185,9 @@ func writeCapacities(w io.Writer, cs []capacity) {
 		c := &cs[i]
 		fmt.Fprintf(w, "\ncapacity of %s\n", oneLine(c.label))
 		wrapped(w, "  ", "  ", c.rule())
-		table(w, append([][]string{trialHeader}, c.trialTable()...))
+		if len(c.Trials) > 0 {
+			table(w, append([][]string{trialHeader}, c.trialTable()...))
+		}
 		wrapped(w, "  verified  ", "            ", c.verified())
 		if z := c.SizeBytes; z != nil {
 			wrapped(w, "  size      ", "            ", fmt.Sprintf("rows %s, indexes %s", bytes(float64(z.Data)), bytes(float64(z.Index))))
