@@ -81,6 +81,10 @@ func (a *app) benchInsertCommand() *cobra.Command {
 			"into periods of which two fit into memory. With --repeat they are measured again\n" +
 			"and again, in turn and in alternating order, so that what changes on the machine\n" +
 			"meanwhile doesn't fall on one of them alone.\n\n" +
+			"With --find-rate the filled table then takes one rate after the other, each for\n" +
+			"the time of --trial, until the highest is found at which the backlog stays bounded\n" +
+			"and 99 of 100 operations keep to --p99. The table goes on growing meanwhile.\n" +
+			"--max-time begins no further trial.\n\n" +
 			"On the server it creates the preset's table, fills it, reads it back as a proof\n" +
 			"and leaves it there; where several runs are made, each one's table is\n" +
 			"dropped before the next. A table that exists already is refused, unless\n" +
@@ -119,8 +123,8 @@ func (f *benchFlags) complete(flags *pflag.FlagSet) {
 	if f.find.on && !f.find.batchGiven {
 		f.batch = findBatch
 	}
-	if f.find.on && !f.find.writersGiven {
-		f.writers = findWriters
+	if f.find.on && !f.find.writersGiven && !strings.HasPrefix(f.target, "sqlite:") {
+		f.writers = findWriters // SQLite has one at a time
 	}
 	if !flags.Changed("rows") && (f.maxTime == 0 || f.find.on) {
 		f.rows = defaultRows
@@ -135,7 +139,7 @@ func (f *benchFlags) define(flags *pflag.FlagSet) {
 	flags.IntVar(&f.repeat, "repeat", 1, "measure each layout `N` times, in turn, in one record")
 	flags.Var(countValue{n: &f.rows}, "rows", "rows to insert, such as 1500000, 1_500_000 or 1.5M (default 1M, none with --max-time)")
 	flags.DurationVar(&f.maxTime, "max-time", 0, "end after this `time`, such as 90s or 2h (default none)")
-	flags.IntVar(&f.writers, "writers", 1, "clients that insert at once, each on a connection of its own; `N` (with --find-rate 16)")
+	flags.IntVar(&f.writers, "writers", 1, "clients that insert at once, each on a connection of its own; `N` (with --find-rate 16, but on SQLite 1)")
 	flags.IntVar(&f.batch, "batch", 0, "rows in one transaction, `N` (default the preset's, with --find-rate 10)")
 	flags.StringVar(&f.method, "method", "", "how to insert: `single`, multi, prepared, pipeline (PostgreSQL) or load (default multi; on SQLite prepared)")
 	flags.IntVar(&f.indexes, "indexes", 0, "secondary indexes, the preset's first `N` (default the preset's)")
@@ -222,6 +226,9 @@ func (f *benchFlags) insertOptions(layout string) workload.InsertOptions {
 	o := workload.InsertOptions{
 		Preset: f.preset, Layout: layout, Seed: f.seed, Rows: f.rows, Writers: f.writers, Batch: f.batch,
 		Method: engine.Method(f.method), PeriodRows: f.periodRows, KeepPeriods: f.keepPeriods,
+	}
+	if f.find.on && f.rows > wideRows {
+		o.Rows = 0 // unknown: it is for the trials to say
 	}
 	if f.indexesGiven {
 		o.Indexes = &f.indexes

@@ -45,6 +45,9 @@ const (
 	// guess is which part of the closed loop's last rate is tried first: a
 	// database that is offered all that it can do answers late.
 	guess = 0.7
+	// wideRows in the table before the trials leave them as many again in keys of
+	// 32 bits; with more, the keys have 64.
+	wideRows = 1 << 30
 	// leastOperations are judged in a trial of the least rate: with fewer, a
 	// percentile of 99 is the slowest one.
 	leastOperations = 100
