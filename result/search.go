@@ -383,7 +383,7 @@ func (c *Capacity) warn(runs []*Record) {
 			edge.Number, writers)
 	}
 	if len(late) > 0 {
-		say("client-bound: in trial %s rowmill began operations late though writers were free: it couldn't offer the rate; run it on a machine of its own, or add --writers",
+		say("client-bound: in trial %s rowmill began operations late though writers were free: it, or what else runs on this machine, left it too little CPU time to offer the rate; run it on a machine of its own",
 			strings.Join(late, ", "))
 	}
 	if few < fewOperations {
@@ -400,6 +400,9 @@ func (c *Capacity) warn(runs []*Record) {
 		say("gave up after %d trials: their verdicts contradict each other, so something else than the rate decides them; a longer --trial, a quieter machine, or another limit", len(c.Trials))
 	}
 	for _, r := range runs {
+		if !r.IsTrial() {
+			continue // the filling is reported by itself
+		}
 		for _, w := range r.Run.Warnings {
 			if !slices.Contains(c.Warnings, w) {
 				c.Warnings = append(c.Warnings, w)

@@ -119,15 +119,23 @@ func TestFindRateFlags(t *testing.T) {
 // TestFindRateResume: a search that was interrupted, or killed in the middle of
 // a line, goes on with the trials and on the table that are there.
 func TestFindRateResume(t *testing.T) {
-	for _, layout := range []string{"plain", "rolling"} {
+	for _, kind := range []string{"sqlite", "mariadb"} {
 		for _, killed := range []bool{false, true} {
-			t.Run(layout+map[bool]string{false: "/interrupted", true: "/killed"}[killed], func(t *testing.T) {
+			layout := "plain"
+			if killed == (kind == "sqlite") {
+				layout = "rolling"
+			}
+			t.Run(kind+"/"+layout+map[bool]string{false: "/interrupted", true: "/killed"}[killed], func(t *testing.T) {
 				t.Chdir(t.TempDir())
+				target := "sqlite:here.db?durability=none"
+				if kind != "sqlite" {
+					target = testdb.Target(t, kind).String()
+				}
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				stderr := &watched{find: regexp.MustCompile(`(?s)trial 2: .*\n +0\.\ds .*\n +0\.\ds `), found: func([]string) { cancel() }}
 				var stdout bytes.Buffer
-				args := findArgs("sqlite:here.db?durability=none", "--layout", layout, "--max-time", "3s")
+				args := findArgs(target, "--layout", layout, "--max-time", "2s")
 				if layout == "rolling" {
 					args = append(args, "--period-rows", "3k")
 				}
