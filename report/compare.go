@@ -131,7 +131,7 @@ func NewComparison(a, b []result.Record) (Comparison, error) {
 	if slices.ContainsFunc(slices.Concat(a, b), func(r result.Record) bool { return r.Run.Cell != nil }) {
 		return c, errors.New("cells of a speed test can't be compared by rows; report shows several records of them side by side")
 	}
-	ga, gb := runsOf(a), runsOf(b)
+	ga, gb := runsOf(charted(a)), runsOf(charted(b))
 	partner, left := pairUp(ga, gb)
 	for i, j := range partner {
 		if j < 0 {

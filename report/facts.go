@@ -240,6 +240,9 @@ func (v *view) stalls() string {
 
 func (v *view) verified() string {
 	c := v.sum.Verified
+	if c == nil && v.rec.Run.Search != nil {
+		return "with the capacity: the table is checked after the last trial"
+	}
 	if c == nil {
 		return "no: the table was not checked"
 	}

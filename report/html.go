@@ -51,6 +51,7 @@ type page struct {
 	Runs     []pageRun
 	Knees    []pageKnee
 	Loops    []pageNote
+	Searches []pageCapacity
 	Facts    [][]string
 	Tenths   []pageTable
 	Set      []pageSetting
@@ -90,7 +91,7 @@ func HTMLWith(w io.Writer, recs []result.Record, opts HTMLOptions) error {
 	if err != nil {
 		return fmt.Errorf("parse the page's template: %w", err)
 	}
-	p, err := newPage(vs)
+	p, err := newPage(vs, capacities(recs))
 	if err != nil {
 		return err
 	}
@@ -104,7 +105,7 @@ func HTMLWith(w io.Writer, recs []result.Record, opts HTMLOptions) error {
 	return nil
 }
 
-func newPage(vs []view) (*page, error) {
+func newPage(vs []view, searches []capacity) (*page, error) {
 	data, err := json.Marshal(newPageData(vs))
 	if err != nil {
 		return nil, fmt.Errorf("encode the page's data: %w", err)
@@ -119,6 +120,20 @@ func newPage(vs []view) (*page, error) {
 	}
 	pic := picture{vs: vs}
 	p.Title, p.Subtitle = pic.title(), pic.subtitle()
+	p.Searches = pageCapacities(searches)
+	for _, line := range findings(searches) {
+		p.Ratios = append(p.Ratios, sentence(line))
+	}
+	for i := range searches {
+		for _, problem := range searches[i].problems() {
+			note := pageNote{"capacity of " + searches[i].label, sentence(problem.text)}
+			if problem.serious {
+				p.Failures = append(p.Failures, note)
+			} else {
+				p.Warnings = append(p.Warnings, note)
+			}
+		}
+	}
 	for _, line := range ratios(vs) {
 		p.Ratios = append(p.Ratios, sentence(line))
 	}

@@ -27,6 +27,10 @@ func Markdown(w io.Writer, recs []result.Record) error {
 	}
 	out := bufio.NewWriter(w)
 	fmt.Fprint(out, "# Insert rate as the table grows\n\n")
+	searches := capacities(recs)
+	for _, line := range findings(searches) {
+		fmt.Fprintf(out, "**%s**\n\n", markdownText(sentence(line)))
+	}
 	for _, line := range verdicts(vs) {
 		fmt.Fprintf(out, "%s\n\n", markdownText(sentence(line)))
 	}
@@ -40,6 +44,12 @@ func Markdown(w io.Writer, recs []result.Record) error {
 		}
 		fmt.Fprintf(out, "- %s%s: %s%s\n", strong, markdownText(p.label), markdownText(p.text), strong)
 	}
+	for i := range searches {
+		for _, p := range searches[i].problems() {
+			fmt.Fprintf(out, "- capacity of %s: %s\n", markdownText(searches[i].label), markdownText(p.text))
+		}
+	}
+	markdownCapacities(out, searches)
 	fmt.Fprintln(out)
 	header := []string{""}
 	for i := range vs {

@@ -32,6 +32,10 @@ func Text(w io.Writer, recs []result.Record) error {
 		return steadyText(w, vs, ss)
 	}
 	out := bufio.NewWriter(w)
+	searches := capacities(recs)
+	for _, line := range findings(searches) {
+		wrapped(out, "", "  ", sentence(line))
+	}
 	for _, line := range verdicts(vs) {
 		wrapped(out, "", "  ", sentence(line))
 	}
@@ -48,6 +52,16 @@ func Text(w io.Writer, recs []result.Record) error {
 		}
 		wrapped(out, mark, "   ", p.text)
 	}
+	for i := range searches {
+		for _, p := range searches[i].problems() {
+			mark := "! "
+			if p.serious {
+				mark = "!! "
+			}
+			wrapped(out, mark+"capacity of "+searches[i].label+": ", "   ", p.text)
+		}
+	}
+	writeCapacities(out, searches)
 	writeRepeats(out, vs)
 	shared := sharedFacts(vs)
 	for _, i := range leaders(vs) {

@@ -50,7 +50,9 @@ type Run struct {
 	Method         string  `json:"method"`
 	Indexes        int     `json:"indexes"`
 	// Rate is the rate asked for in rows per second; 0 is as fast as it goes.
-	Rate            float64 `json:"rate,omitempty"`
+	Rate float64 `json:"rate,omitempty"`
+	// Search is set in the runs of a search for a rate.
+	Search          *Search `json:"search,omitempty"`
 	IntervalSeconds float64 `json:"interval_seconds"`
 	// Period says how a rolling table is cut ("125000 rows"), and PeriodWhy
 	// where that comes from. KeepPeriods is how many are kept; 0 is all.
@@ -308,7 +310,7 @@ type Period struct {
 type End struct {
 	Type string `json:"type"` // "summary"
 	// Stopped says what ended the run: "rows", "max-time", "interrupted",
-	// "failed".
+	// "failed"; "decided" of a trial whose verdict was clear before its end.
 	Stopped string `json:"stopped"`
 	// Failure is the error of a failed run.
 	Failure string `json:"failure,omitempty"`
@@ -322,6 +324,8 @@ type End struct {
 	ClientCPUSeconds float64  `json:"client_cpu_seconds"`
 	ServerCPUSeconds *float64 `json:"server_cpu_seconds"`
 	Warnings         []string `json:"warnings,omitempty"`
+	// Search is what is known after a run of a search for a rate.
+	Search *Searched `json:"search,omitempty"`
 	// Summary is derived from the lines before and from this one; it is here
 	// for readers without rowmill.
 	Summary *Summary `json:"summary,omitempty"`

@@ -28,6 +28,14 @@ type insertRun struct {
 	// there is one. side is which of two that are compared it belongs to.
 	repeat, repeats int
 	side            string
+	// search is the run's place in a search for a rate; nil outside of one.
+	// searching says behind a trial's name what it tries.
+	search    *result.Search
+	searching string
+	// fillBatch are the rows of a batch where they aren't the workload's; else 0.
+	fillBatch int
+	// before is how many rows runs before this one inserted into its table.
+	before int64
 
 	measurement
 	w *workload.Insert
@@ -53,6 +61,19 @@ func (r *insertRun) run(ctx context.Context) (_ *result.Record, err error) {
 		return nil, err
 	}
 	return r.rec, r.measure(ctx, r.w, r.f.config(r.w.Options()), r.prove)
+}
+
+// runs makes the run, or with --find-rate all of a search, and returns the
+// records of those that began.
+func (r *insertRun) runs(ctx context.Context) ([]result.Record, error) {
+	if r.f.find.on {
+		return newRateSearch(r).run(ctx)
+	}
+	rec, err := r.run(ctx)
+	if rec == nil {
+		return nil, err
+	}
+	return []result.Record{*rec}, err
 }
 
 // setup creates the tables and returns the statements that did.
@@ -88,6 +109,10 @@ func (r *insertRun) describe(schema []string) (run result.Run, shown string) {
 		Method: string(o.Method), Indexes: r.w.Indexes(), Rate: r.f.rate,
 		Period: period, PeriodWhy: why, KeepPeriods: o.KeepPeriods, Deviations: r.w.Deviations(), Schema: schema,
 	}
+	run.Search = r.search
+	if r.fillBatch > 0 {
+		run.Batch = r.fillBatch
+	}
 	shown = run.Name
 	if r.repeats > 0 {
 		run.Name += fmt.Sprintf(" #%d", r.repeat)
@@ -95,6 +120,11 @@ func (r *insertRun) describe(schema []string) (run result.Run, shown string) {
 		if r.side != "" {
 			shown = r.side + ": " + shown
 		}
+	}
+	if r.search != nil && r.search.Trial > 0 {
+		trial := fmt.Sprintf(", trial %d", r.search.Trial)
+		run.Name += trial
+		shown += trial + r.searching
 	}
 	return run, shown
 }
@@ -135,7 +165,7 @@ func (r *insertRun) prove(ctx context.Context, end *result.End) error {
 		return nil
 	}
 	end.Size = &result.Size{Data: size.Data, Index: size.Index}
-	rows := r.rows() - r.w.DroppedRows()
+	rows := r.before + r.rows() - r.w.DroppedRows()
 	if rows > 0 {
 		end.Size.PerRow = float64(size.Data+size.Index) / float64(rows)
 	}
@@ -152,7 +182,7 @@ func (r *insertRun) verify(ctx context.Context, end *result.End) error {
 	proof, err := r.w.Verify(ctx, func(rows int64) {
 		if time.Since(said) > verifyNote {
 			said = time.Now()
-			r.show.Note(fmt.Sprintf("verifying the table: %d of %d rows", rows, r.rows()))
+			r.show.Note(fmt.Sprintf("verifying the table: %d of %d rows", rows, r.before+r.rows()))
 		}
 	})
 	end.Warnings = append(end.Warnings, proof.Warnings...)

@@ -27,7 +27,9 @@ type measurement struct {
 	probe *probe.Probe
 	// counters are the probe's; nil where the engine has none.
 	counters engine.Counters
-	rec      *result.Record
+	// watch, if set, is called after each interval with the record so far.
+	watch func(*result.Record)
+	rec   *result.Record
 }
 
 // begin opens the counters and writes the record's first line: run completed
@@ -98,6 +100,9 @@ func (m *measurement) measure(ctx context.Context, w bench.Workload, cfg bench.C
 	cfg.Observe = func(iv result.Interval) error {
 		m.rec.Intervals = append(m.rec.Intervals, iv)
 		m.show.Interval(iv)
+		if m.watch != nil {
+			m.watch(m.rec)
+		}
 		return m.out.Interval(iv)
 	}
 	clients := cfg.Clients

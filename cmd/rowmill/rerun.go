@@ -71,6 +71,9 @@ func newRerunConfig(rec *result.Record) (c rerunConfig, err error) {
 		return c, fmt.Errorf("its command has an unexpected argument, %q", flags.Arg(0))
 	}
 	c.f.complete(flags)
+	if c.f.find.on {
+		return c, errors.New("it is a search for a rate; --repeat of rowmill bench insert makes several")
+	}
 	if !slices.Contains(c.f.layouts, rec.Run.Layout) {
 		return c, fmt.Errorf("its command doesn't make its layout, %q", rec.Run.Layout)
 	}

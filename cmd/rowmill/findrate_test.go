@@ -1,0 +1,208 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/rowmill/rowmill/bench"
+	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/report"
+	"github.com/rowmill/rowmill/result"
+)
+
+// capacities reads what a command printed with --json.
+func capacities(t *testing.T, s session) []result.Capacity {
+	t.Helper()
+	var out report.Summaries
+	if err := json.Unmarshal([]byte(s.stdout), &out); err != nil {
+		t.Fatalf("stdout is no summary: %v\nexit %d, stdout: %s\nstderr: %s", err, s.code, s.stdout, s.stderr)
+	}
+	return out.Capacity
+}
+
+// findArgs is a search of a few seconds: short trials, and a limit that a busy
+// machine holds at some rate.
+func findArgs(target string, more ...string) []string {
+	return append([]string{"bench", "insert", "--find-rate", "--target", target, "--p99", "100ms", "--trial", "300ms", "--interval", "25ms",
+		"--rows", "5k", "--writers", "2", "--batch", "10", "--out", "run.jsonl", "--json"}, more...)
+}
+
+// TestFindRate: on real databases the search comes to an end, each trial is
+// recorded, and the whole table is proven.
+func TestFindRate(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, kind := range []string{"sqlite", "mariadb", "postgres"} {
+		t.Run(kind, func(t *testing.T) {
+			target := "sqlite:?durability=none"
+			if kind != "sqlite" {
+				target = testdb.Target(t, kind).String()
+			}
+			s := rowmill(t.Context(), findArgs(target, "--layout", "plain,rolling", "--period-rows", "20k", "--drop-existing",
+				"--html", "run.html", "--md", "run.md", "--max-time", "2s")...)
+			mustPass(t, s)
+			found := capacities(t, s)
+			if len(found) != 2 || found[0].Layout != "plain" || found[1].Layout != "rolling" {
+				t.Fatalf("capacities: %+v", found)
+			}
+			for _, c := range found {
+				checkCapacity(t, &c)
+			}
+			recs := records(t, "run.jsonl")
+			if n := 2 + len(found[0].Trials) + len(found[1].Trials); len(recs) != n {
+				t.Errorf("%d runs in the record, want %d", len(recs), n)
+			}
+			if s := rowmill(t.Context(), "report", "run.jsonl"); !strings.Contains(s.stdout, "capacity of plain") || !strings.Contains(s.stdout, "capacity of rolling") {
+				t.Errorf("the report has no capacities:\n%s", s.stdout)
+			}
+		})
+	}
+	nothingLeft(t)
+}
+
+func checkCapacity(t *testing.T, c *result.Capacity) {
+	t.Helper()
+	if v := c.Verified; v == nil || v.Found != v.Expected || !v.Checksum {
+		t.Errorf("%s: verified %+v", c.Layout, v)
+	}
+	if len(c.Trials) == 0 || c.P99LimitUS != 100000 || c.FilledRows != 5000 {
+		t.Fatalf("%s: %+v", c.Layout, c)
+	}
+	rows := c.FilledRows
+	for i, trial := range c.Trials {
+		if trial.Number != i+1 || trial.Rate <= 0 || trial.Verdict == result.VerdictNone || trial.TableRows[0] < rows || trial.TableRows[1] < trial.TableRows[0] {
+			t.Errorf("%s: trial %+v after %d rows", c.Layout, trial, rows)
+		}
+		rows = trial.TableRows[1]
+	}
+	if c.Verified != nil && c.Verified.Found != rows {
+		t.Errorf("%s: %d rows in the table, the last trial says %d; warnings %q", c.Layout, c.Verified.Found, rows, c.Warnings)
+	}
+	switch c.State {
+	case bench.SearchFound:
+		if c.RowsPerSecond <= 0 || c.P99US > c.P99LimitUS || c.Above == nil || c.Above.Rate < 1.19*c.RowsPerSecond {
+			t.Errorf("%s: found %+v", c.Layout, c)
+		}
+	case bench.SearchNone, bench.SearchGaveUp, "interrupted":
+		t.Logf("%s: %s", c.Layout, c.State)
+	default:
+		t.Errorf("%s: state %q", c.Layout, c.State)
+	}
+}
+
+func TestFindRateFlags(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for args, want := range map[string]string{
+		"--p99 5ms":                             "--p99 is for --find-rate",
+		"--trial 5s":                            "--trial is for --find-rate",
+		"--find-rate --rate 100":                "--rate can't give it",
+		"--find-rate --rows 0 --max-time 1m":    "--find-rate needs the size",
+		"--find-rate --target null:":            "stores nothing",
+		"--find-rate --p99 10us":                "want at least 1ms",
+		"--find-rate --trial 5s":                "10 times --interval 1s",
+		"--find-rate --p99 10s":                 "too short to see whether --p99",
+		"--resume run.jsonl --rows 5":           "--rows can't be given",
+		"--resume nosuch.jsonl":                 "nosuch.jsonl",
+		"--find-rate --layout plain --trial 0s": "10 times --interval",
+	} {
+		s := rowmill(t.Context(), append([]string{"bench", "insert"}, strings.Fields(args)...)...)
+		if s.code == exitDone || !strings.Contains(s.stderr, want) {
+			t.Errorf("%s: exit %d, stderr: %s", args, s.code, s.stderr)
+		}
+	}
+}
+
+// TestFindRateResume: a search that was interrupted, or killed in the middle of
+// a line, goes on with the trials and on the table that are there.
+func TestFindRateResume(t *testing.T) {
+	for _, kind := range []string{"sqlite", "mariadb"} {
+		for _, killed := range []bool{false, true} {
+			layout := "plain"
+			if killed == (kind == "sqlite") {
+				layout = "rolling"
+			}
+			t.Run(kind+"/"+layout+map[bool]string{false: "/interrupted", true: "/killed"}[killed], func(t *testing.T) {
+				t.Chdir(t.TempDir())
+				target := "sqlite:here.db?durability=none"
+				if kind != "sqlite" {
+					target = testdb.Target(t, kind).String()
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				stderr := &watched{find: regexp.MustCompile(`(?s)trial 2: .*\n +0\.\ds .*\n +0\.\ds `), found: func([]string) { cancel() }}
+				var stdout bytes.Buffer
+				args := findArgs(target, "--layout", layout, "--max-time", "2s")
+				if layout == "rolling" {
+					args = append(args, "--period-rows", "3k")
+				}
+				if code := run(ctx, args, strings.NewReader(""), &stdout, stderr); code != exitInterrupted {
+					t.Fatalf("exit %d, stderr: %s", code, stderr.String())
+				}
+				before := records(t, "run.jsonl")
+				if killed {
+					cutLastRun(t, "run.jsonl", len(before))
+				}
+				s := rowmill(t.Context(), "bench", "insert", "--resume", "run.jsonl", "--json")
+				mustPass(t, s)
+				found := capacities(t, s)
+				if len(found) != 1 || len(found[0].Trials) < len(before)-1 {
+					t.Fatalf("capacities: %+v", found)
+				}
+				if v := found[0].Verified; v == nil || v.Found != v.Expected || !v.Checksum {
+					t.Errorf("verified %+v, warnings %q", v, found[0].Warnings)
+				}
+				again := rowmill(t.Context(), "bench", "insert", "--resume", "run.jsonl")
+				if found[0].State != "interrupted" && (again.code != exitUsage || !strings.Contains(again.stderr, "come to its end")) {
+					t.Errorf("exit %d, stderr: %s", again.code, again.stderr)
+				}
+			})
+		}
+	}
+}
+
+// cutLastRun leaves of the last run its header, an interval and a torn line, as
+// a kill does.
+func cutLastRun(t *testing.T, path string, runs int) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept []byte
+	headers, after := 0, 0
+	for line := range bytes.Lines(text) {
+		if bytes.HasPrefix(line, []byte(`{"type":"run"`)) {
+			headers++
+		}
+		if headers == runs {
+			after++
+		}
+		if after == 3 {
+			kept = append(kept, line[:len(line)/2]...)
+			break
+		}
+		kept = append(kept, line...)
+	}
+	if err := os.WriteFile(path, kept, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFindRateLost: a table that lost rows is not gone on with.
+func TestFindRateLost(t *testing.T) {
+	t.Chdir(t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stderr := &watched{find: regexp.MustCompile(`(?s)trial 1: .*\n +0\.\ds .*\n +0\.\ds `), found: func([]string) { cancel() }}
+	var stdout bytes.Buffer
+	run(ctx, findArgs("sqlite:here.db?durability=none"), strings.NewReader(""), &stdout, stderr)
+	mustPass(t, rowmill(t.Context(), "bench", "insert", "--target", "sqlite:here.db", "--rows", "100", "--drop-existing"))
+	s := rowmill(t.Context(), "bench", "insert", "--resume", "run.jsonl")
+	if s.code != exitFailed || !strings.Contains(s.stderr, "it holds 100 rows") || !strings.Contains(s.stderr, "Try: ") {
+		t.Errorf("exit %d, stderr: %s", s.code, s.stderr)
+	}
+}

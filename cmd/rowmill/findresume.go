@@ -1,0 +1,296 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rowmill/rowmill/bench"
+	"github.com/rowmill/rowmill/result"
+	"github.com/rowmill/rowmill/workload"
+)
+
+// resumeFlags are the flags that may stand beside --resume: the others are
+// those of the record.
+var resumeFlags = []string{"resume", "html", "png", "md", "json"}
+
+// checkResume refuses flags that the record's would contradict.
+func checkResume(flags *pflag.FlagSet) error {
+	var err error
+	flags.Visit(func(f *pflag.Flag) {
+		if err == nil && !slices.Contains(resumeFlags, f.Name) {
+			err = usagef("rowmill bench insert --resume RUN.jsonl", "--resume takes its flags from the record, so --%s can't be given; only --%s can", f.Name, strings.Join(resumeFlags[1:], ", --"))
+		}
+	})
+	return err
+}
+
+// benchResume goes on with what a record's file holds the beginning of.
+func (a *app) benchResume(ctx context.Context, path string, reports reportFlags) error {
+	if err := reports.check("rowmill bench insert --resume " + path); err != nil {
+		return err
+	}
+	recs, err := readRecords([]string{path})
+	if err != nil {
+		return err
+	}
+	if recs[0].Run.Search == nil {
+		return usagef("rowmill bench insert --find-rate --out RUN.jsonl", "--resume %s: it holds no search for a rate", path)
+	}
+	recs, err = a.resumeSearch(ctx, path, recs)
+	return errors.Join(err, a.writeReports(reports, recs))
+}
+
+// resumeSearch continues the searches of a record: the one that was broken off
+// on the table that it left, then those that were not begun. It returns the
+// records that were there and the new ones.
+func (a *app) resumeSearch(ctx context.Context, path string, recs []result.Record) (_ []result.Record, err error) {
+	f, args, err := searchFlags(&recs[0].Run)
+	if err != nil {
+		return recs, usagef("rowmill bench insert --find-rate --out RUN.jsonl", "--resume %s: %w", path, err)
+	}
+	all := f.searches()
+	searches := result.Searches(recs)
+	last := searches[len(searches)-1]
+	done := ended(last)
+	if done && len(searches) >= len(all) {
+		return recs, usagef("rowmill report "+path, "--resume %s: its search has come to its end", path)
+	}
+	var going *rateSearch
+	if !done {
+		at := all[min(len(searches), len(all))-1]
+		if going, err = resumedSearch(f, args, at, last); err != nil {
+			return recs, usagef("rowmill bench insert --find-rate --out RUN.jsonl", "--resume %s: %w", path, err)
+		}
+	}
+	out, err := appendRecord(path)
+	if err != nil {
+		return recs, err
+	}
+	defer func() { err = errors.Join(err, out.close()) }()
+	ctx, interrupt := context.WithCancel(ctx)
+	defer interrupt()
+	show := a.newProgress(interrupt)
+	defer show.Close()
+	step := func(what string, run func() ([]result.Record, error)) error {
+		made, err := run()
+		recs = append(recs, made...)
+		if err == nil && ctx.Err() != nil {
+			err = errInterrupted
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		return nil
+	}
+	if going != nil {
+		going.fill.out, going.fill.show = out, show
+		if err := step("layout "+going.fill.layout, func() ([]result.Record, error) { return going.resume(ctx, last) }); err != nil {
+			return recs, err
+		}
+	}
+	for _, at := range all[len(searches):] {
+		r := at.insertRun(f, args)
+		r.out, r.show = out, show
+		if err := step("layout "+at.layout, func() ([]result.Record, error) { return newRateSearch(r).run(ctx) }); err != nil {
+			return recs, err
+		}
+	}
+	return recs, nil
+}
+
+// searchFlags reads the flags out of the command that a record holds.
+func searchFlags(run *result.Run) (f benchFlags, args []string, err error) {
+	args = run.Command
+	if len(args) < 2 || args[0] != "bench" || args[1] != "insert" {
+		return f, nil, fmt.Errorf("its command, %q, is no rowmill bench insert", strings.Join(args, " "))
+	}
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.define(flags)
+	if err := flags.Parse(args[2:]); err != nil {
+		return f, nil, fmt.Errorf("its command doesn't fit this version of rowmill: %w", err)
+	}
+	f.complete(flags)
+	f.out, f.reports = "", reportFlags{}
+	return f, args, errors.Join(f.check(), f.tryOut())
+}
+
+// A place is one of the searches that a command makes.
+type place struct {
+	layout          string
+	repeat, repeats int
+}
+
+// searches lists them in order.
+func (f *benchFlags) searches() []place {
+	var out []place
+	for round := range f.repeat {
+		for _, layout := range inTurn(f.layouts, round) {
+			p := place{layout: layout}
+			if f.repeat > 1 {
+				p.repeat, p.repeats = round+1, f.repeat
+			}
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func (p place) insertRun(f benchFlags, args []string) *insertRun {
+	return &insertRun{f: f, layout: p.layout, args: args, repeat: p.repeat, repeats: p.repeats, measurement: measurement{interval: f.interval}}
+}
+
+// ended tells that a search needs no further trial.
+func ended(runs []*result.Record) bool {
+	for _, r := range runs {
+		if r.End != nil && r.End.Search != nil && r.End.Search.State != bench.SearchOngoing {
+			return true
+		}
+	}
+	return false
+}
+
+// resumedSearch rebuilds a search that was broken off from its trials. It
+// touches no database.
+func resumedSearch(f benchFlags, args []string, at place, runs []*result.Record) (*rateSearch, error) {
+	fill := runs[0]
+	if fill.Run.Layout != at.layout {
+		return nil, fmt.Errorf("its last search is of layout %s, its command makes %s there", fill.Run.Layout, at.layout)
+	}
+	if fill.End == nil || fill.End.Stopped != bench.StoppedRows || fill.End.Search == nil {
+		return nil, errors.New("the table was not yet filled, so there is nothing to go on from")
+	}
+	if t, err := checkTarget(f.target); err == nil && (&rerunConfig{f: f}).private() {
+		return nil, fmt.Errorf("its table was in a private %s that is gone; only one of a server, of sqlite:PATH or of a sandbox with keep=DIR is still there", t.Scheme)
+	}
+	if f.keepPeriods > 0 {
+		return nil, errors.New("a table whose oldest periods are dropped can't be taken over")
+	}
+	db, err := dryTarget(f.target)
+	if err != nil {
+		return nil, err
+	}
+	w, err := workload.NewInsert(db, f.insertOptions(at.layout))
+	if err != nil {
+		return nil, err
+	}
+	s := newRateSearch(at.insertRun(f, args))
+	sum := fill.Summary()
+	s.search = newSearch(fill.Run.Search, w.Options().Batch, &sum)
+	for _, r := range runs[1:] {
+		t := r.Trial()
+		s.trials = max(s.trials, t.Number)
+		if t.Verdict == result.VerdictNone || r.End.Search == nil {
+			continue
+		}
+		rate, purpose, ok := s.search.Next()
+		if !ok || purpose != t.Purpose || math.Abs(rate-t.Rate) > 1e-6*rate {
+			return nil, fmt.Errorf("its trial %d, of %.0f rows/s, is not the one that this version of rowmill would have made there, of %.0f", t.Number, t.Rate, rate)
+		}
+		s.search.Tell(t.Pass, t.Close, t.Done)
+	}
+	return s, nil
+}
+
+// resume takes the table over and goes on.
+func (s *rateSearch) resume(ctx context.Context, runs []*result.Record) (_ []result.Record, err error) {
+	r := s.fill
+	if s.db, err = openTarget(ctx, r.f.target, r.show.Note); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.db.close()) }()
+	r.db = s.db
+	// What is known last was written by the last run that came to its end.
+	var known *result.Searched
+	clean := true
+	for _, run := range runs {
+		if clean = run.End != nil && run.End.Search != nil; clean {
+			known = run.End.Search
+		}
+	}
+	o := r.f.insertOptions(r.layout)
+	o.PeriodRows = known.PeriodRows
+	if s.w, err = workload.NewInsert(s.db, o); err != nil {
+		return nil, err
+	}
+	r.w = s.w
+	var at []workload.Sequence
+	for _, t := range known.Tables {
+		at = append(at, workload.Sequence{Table: t.Table, Next: t.Next, Doubt: t.Doubt, Unsent: t.Unsent})
+	}
+	r.show.Note("counting the table's rows")
+	said := time.Now()
+	found, err := s.w.Resume(ctx, at, strays(s.w.Options().Writers), func(rows int64) {
+		if time.Since(said) > verifyNote {
+			said = time.Now()
+			r.show.Note(fmt.Sprintf("counting the table's rows: %d of about %d", rows, known.Inserted))
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.inserted = found
+	r.show.Note(fmt.Sprintf("going on after trial %d with %s rows; %s", s.trials, thousands(float64(found)), s.known()))
+	return s.goOn(ctx)
+}
+
+// strays is how many batches a process can have made ready and not sent since
+// it last noted how far it was: one for each writer of a settling and of a trial,
+// and of those of a process that resumed and ended in the same way.
+func strays(writers int) int64 { return 4 * int64(writers) }
+
+// appendRecord opens a record to add to it. A last line that was cut off, as a
+// kill leaves it, is removed.
+func appendRecord(path string) (_ *recordFile, err error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, fmt.Errorf("--resume: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("--resume %s: %w", path, err), f.Close())
+		}
+	}()
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil, err
+	}
+	whole, err := lastLine(f, end)
+	if err != nil {
+		return nil, err
+	}
+	if whole < end {
+		if err := f.Truncate(whole); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := f.Seek(whole, io.SeekStart); err != nil {
+		return nil, err
+	}
+	return &recordFile{Writer: result.NewWriter(f), f: f, path: path, written: true}, nil
+}
+
+// lastLine returns where the last whole line of a file ends.
+func lastLine(f io.ReaderAt, end int64) (int64, error) {
+	buf := make([]byte, 1<<16)
+	for end > 0 {
+		n := min(end, int64(len(buf)))
+		if _, err := f.ReadAt(buf[:n], end-n); err != nil {
+			return 0, err
+		}
+		if i := bytes.LastIndexByte(buf[:n], '\n'); i >= 0 {
+			return end - n + int64(i) + 1, nil
+		}
+		end -= n
+	}
+	return 0, nil
+}

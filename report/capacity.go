@@ -1,0 +1,327 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/rowmill/rowmill/result"
+)
+
+// charted returns the runs that are shown one by one: all but the trials of
+// searches, which are shown together. Where there is nothing else, it is they.
+func charted(recs []result.Record) []result.Record {
+	out := slices.DeleteFunc(slices.Clone(recs), func(r result.Record) bool { return r.IsTrial() })
+	if len(out) == 0 {
+		return recs
+	}
+	return out
+}
+
+// A capacity is what a search found, with what tells it apart from others.
+type capacity struct {
+	result.Capacity
+	label string
+}
+
+func capacities(recs []result.Record) []capacity {
+	var out []capacity
+	files, engines := map[string]bool{}, map[string]bool{}
+	for _, c := range result.Capacities(recs) {
+		out = append(out, capacity{Capacity: c})
+		files[c.Source], engines[c.Engine] = true, true
+	}
+	for i := range out {
+		c := &out[i]
+		c.label = c.Layout
+		if len(engines) > 1 {
+			c.label += " on " + c.Engine
+		}
+		if c.Repeat > 0 {
+			c.label += fmt.Sprintf(" #%d", c.Repeat)
+		}
+		if len(files) > 1 {
+			c.label += " (" + filepath.Base(c.Source) + ")"
+		}
+	}
+	return out
+}
+
+// finding says in a sentence what was found.
+func (c *capacity) finding() string {
+	limit := "p99 <= " + micros(float64(c.P99LimitUS))
+	if c.State == "found" {
+		s := fmt.Sprintf("%s: %s sustained at %s rows with %s (%s); ", c.label, rowsRate(c.RowsPerSecond), short(float64(c.Rows)), limit, micros(float64(c.P99US)))
+		if a := c.Above; a != nil {
+			s += fmt.Sprintf("at %s, %s, p99 was %s", ratio(a.Rate/c.RowsPerSecond), rowsRate(a.Rate), micros(float64(a.P99US)))
+			if a.Overloaded {
+				s += fmt.Sprintf(" with a backlog of %s", plural(a.Backlog, "operation", "operations"))
+			}
+		}
+		return s
+	}
+	s := c.label + ": "
+	switch c.State {
+	case "none":
+		s += "no rate was found that holds " + limit
+	case "interrupted":
+		s += "the search for the rate that holds " + limit + " was broken off"
+	default:
+		s += "the search for the rate that holds " + limit + " ended without a result (" + c.State + ")"
+	}
+	switch {
+	case c.Low > 0 && c.High > 0:
+		s += fmt.Sprintf("; %s held, %s broke", rowsRate(c.Low), rowsRate(c.High))
+	case c.Low > 0:
+		s += fmt.Sprintf("; %s held, nothing broke yet", rowsRate(c.Low))
+	case c.High > 0:
+		s += fmt.Sprintf("; %s broke, nothing held", rowsRate(c.High))
+	}
+	return s
+}
+
+// findings says what each search found, and how they compare.
+func findings(cs []capacity) []string {
+	var out []string
+	for i := range cs {
+		out = append(out, cs[i].finding())
+	}
+	return append(out, layoutsSideBySide(cs)...)
+}
+
+// layoutsSideBySide puts the capacities of a rolling and a plain table, and those of
+// repeats, beside each other: of repeats the medians.
+func layoutsSideBySide(cs []capacity) []string {
+	var out []string
+	rates := map[string][]float64{}
+	for i := range cs {
+		if c := &cs[i]; c.State == "found" {
+			rates[c.Layout] = append(rates[c.Layout], c.RowsPerSecond)
+		}
+	}
+	for _, layout := range []string{"plain", "rolling"} {
+		if r := rates[layout]; len(r) > 1 {
+			out = append(out, fmt.Sprintf("%s, %d searches: %s to %s, the highest %s above the lowest", layout, len(r),
+				figure(slices.Min(r)), rowsRate(slices.Max(r)), percent(slices.Max(r)/slices.Min(r)-1)))
+		}
+	}
+	if p, r := rates["plain"], rates["rolling"]; len(p) > 0 && len(r) > 0 {
+		out = append(out, fmt.Sprintf("rolling sustains %s the rate of plain: %s against %s", ratio(middle(r)/middle(p)), rowsRate(middle(r)), rowsRate(middle(p))))
+	}
+	return out
+}
+
+// problems are what a reader must know before believing the result.
+func (c *capacity) problems() []problem {
+	var out []problem
+	switch v := c.Verified; {
+	case v != nil && (v.Found != v.Expected || !v.Checksum):
+		out = append(out, problem{true, "verification FAILED: " + c.verified()})
+	case v == nil:
+		out = append(out, problem{false, "not verified: nobody checked that every row is in the table"})
+	}
+	for _, w := range c.Warnings {
+		out = append(out, problem{strings.HasPrefix(w, "failed:"), w})
+	}
+	return out
+}
+
+func (c *capacity) verified() string {
+	v := c.Verified
+	if v == nil {
+		return "no: the table was not checked"
+	}
+	sum := "checksum equal"
+	if !v.Checksum {
+		sum = "CHECKSUM DIFFERS"
+	}
+	return fmt.Sprintf("%s rows found of %s expected, %s", count(v.Found), count(v.Expected), sum)
+}
+
+// rule says how a trial is judged.
+func (c *capacity) rule() string {
+	return fmt.Sprintf("A trial of %s holds when the backlog is bounded and 99 of 100 operations were done %s after they were due; its first %s don't count. "+
+		"The table was filled with %s in a closed loop before the first.",
+		seconds(c.TrialSeconds), micros(float64(c.P99LimitUS)), seconds(c.RampSeconds), plural(c.FilledRows, "row", "rows"))
+}
+
+var trialHeader = []string{"trial", "for", "offered, rows/s", "done, rows/s", "p99", "over the limit", "service p99", "backlog", "rows in the table", "verdict"}
+
+var purposes = map[string]string{"bracket": "bracket", "halve": "halving", "confirm": "confirming", "above": "more must break"}
+
+// trialTable lists the trials in order.
+func (c *capacity) trialTable() [][]string {
+	var out [][]string
+	for i := range c.Trials {
+		t := &c.Trials[i]
+		verdict := t.Verdict
+		if t.Verdict != result.VerdictNone && t.Close {
+			verdict += ", close"
+		}
+		if t.Overloaded {
+			verdict += ", overloaded"
+		}
+		purpose := t.Purpose
+		if p, ok := purposes[purpose]; ok {
+			purpose = p
+		}
+		p99, over, service := none, none, none
+		if t.Operations > 0 {
+			p99, over, service = micros(float64(t.P99US)), percent(t.Over), micros(float64(t.ServiceP99US))
+		}
+		out = append(out, []string{fmt.Sprint(t.Number), oneLine(purpose), figure(t.Rate), figure(t.Done), p99, over, service, count(t.Backlog),
+			count(t.TableRows[1]), oneLine(verdict)})
+	}
+	return out
+}
+
+// writeCapacities writes the searches as text.
+func writeCapacities(w io.Writer, cs []capacity) {
+	for i := range cs {
+		c := &cs[i]
+		fmt.Fprintf(w, "\ncapacity of %s\n", oneLine(c.label))
+		wrapped(w, "  ", "  ", c.rule())
+		if len(c.Trials) > 0 {
+			table(w, append([][]string{trialHeader}, c.trialTable()...))
+		}
+		wrapped(w, "  verified  ", "            ", c.verified())
+		if z := c.SizeBytes; z != nil {
+			wrapped(w, "  size      ", "            ", fmt.Sprintf("rows %s, indexes %s", bytes(float64(z.Data)), bytes(float64(z.Index))))
+		}
+	}
+}
+
+// table writes columns, figures to the right and words to the left.
+func table(w io.Writer, rows [][]string) {
+	width := make([]int, len(rows[0]))
+	for _, r := range rows {
+		for i, cell := range r {
+			width[i] = max(width[i], utf8.RuneCountInString(cell))
+		}
+	}
+	words := func(i int) bool { return i == 1 || i == len(width)-1 }
+	for _, r := range rows {
+		line := ""
+		for i, cell := range r {
+			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell))
+			if words(i) {
+				cell += pad
+			} else {
+				cell = pad + cell
+			}
+			line += "  " + cell
+		}
+		fmt.Fprintln(w, strings.TrimRight(line, " "))
+	}
+}
+
+// markdownCapacities writes the searches as Markdown.
+func markdownCapacities(w io.Writer, cs []capacity) {
+	for i := range cs {
+		c := &cs[i]
+		fmt.Fprintf(w, "\n## Capacity of %s\n\n%s\n\n", markdownText(c.label), markdownText(c.rule()))
+		markdownTable(w, trialHeader, c.trialTable())
+		fmt.Fprintf(w, "\nVerified: %s.\n", markdownText(c.verified()))
+	}
+}
+
+// pageCapacity is a search on the page.
+type pageCapacity struct {
+	Label, Finding, Rule, Verified string
+	Header                         []string
+	Rows                           []pageTrial
+	Chart                          *trialChart
+}
+
+type pageTrial struct {
+	Cells []string
+	Bad   bool
+}
+
+// A trialChart is p99 over the rate, both logarithmic, a point for each trial,
+// in units of the drawing.
+type trialChart struct {
+	Width, Height            float64
+	Left, Right, Top, Bottom float64
+	LimitY                   float64
+	Limit, Text              string
+	X, Y                     []chartTick
+	Points                   []chartPoint
+}
+
+type chartTick struct {
+	At    float64
+	Label string
+}
+
+type chartPoint struct {
+	X, Y  float64
+	Held  bool
+	Title string
+}
+
+func pageCapacities(cs []capacity) []pageCapacity {
+	var out []pageCapacity
+	for i := range cs {
+		c := &cs[i]
+		p := pageCapacity{Label: c.label, Finding: sentence(c.finding()), Rule: c.rule(), Verified: c.verified(), Header: trialHeader, Chart: c.chart()}
+		for j, row := range c.trialTable() {
+			p.Rows = append(p.Rows, pageTrial{row, c.Trials[j].Verdict == result.VerdictBroke})
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// chart draws the trials that have a verdict; nil when there are none.
+func (c *capacity) chart() *trialChart {
+	ch := &trialChart{Width: 760, Height: 300, Left: 62, Right: 740, Top: 16, Bottom: 262, Limit: "limit " + micros(float64(c.P99LimitUS))}
+	lowX, highX := math.Inf(1), 0.0
+	lowY, highY := float64(c.P99LimitUS), float64(c.P99LimitUS)
+	var told []*result.Trial
+	held := 0
+	for i := range c.Trials {
+		t := &c.Trials[i]
+		if t.Verdict == result.VerdictNone || t.Rate <= 0 || t.P99US <= 0 {
+			continue
+		}
+		told = append(told, t)
+		if t.Verdict == result.VerdictHeld {
+			held++
+		}
+		lowX, highX = min(lowX, t.Rate), max(highX, t.Rate)
+		lowY, highY = min(lowY, float64(t.P99US)), max(highY, float64(t.P99US))
+	}
+	if len(told) == 0 {
+		return nil
+	}
+	lowX, highX, lowY, highY = lowX/1.1, highX*1.1, lowY/1.5, highY*1.5
+	x := func(v float64) float64 {
+		return round1(ch.Left + (ch.Right-ch.Left)*math.Log(v/lowX)/math.Log(highX/lowX))
+	}
+	y := func(v float64) float64 {
+		return round1(ch.Bottom - (ch.Bottom-ch.Top)*math.Log(v/lowY)/math.Log(highY/lowY))
+	}
+	ch.LimitY = y(float64(c.P99LimitUS))
+	for _, t := range decadeTicks(lowX, highX) {
+		ch.X = append(ch.X, chartTick{x(t.Value), t.Label})
+	}
+	if len(ch.X) < 2 {
+		ch.X = []chartTick{{x(lowX * 1.1), short(lowX * 1.1)}, {x(highX / 1.1), short(highX / 1.1)}}
+	}
+	for _, t := range decadeTicks(lowY, highY) {
+		ch.Y = append(ch.Y, chartTick{y(t.Value), micros(t.Value)})
+	}
+	for _, t := range told {
+		ch.Points = append(ch.Points, chartPoint{x(t.Rate), y(float64(t.P99US)), t.Verdict == result.VerdictHeld,
+			fmt.Sprintf("trial %d: %s, p99 %s, %s", t.Number, rowsRate(t.Rate), micros(float64(t.P99US)), t.Verdict)})
+	}
+	ch.Text = fmt.Sprintf("p99 over the offered rate of %d trials, both logarithmic: %d held, %d broke; the table below has the figures", len(told), held, len(told)-held)
+	return ch
+}
+
+func round1(f float64) float64 { return math.Round(10*f) / 10 }
