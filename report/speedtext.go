@@ -46,6 +46,9 @@ func (t *SpeedTest) subtitle() string {
 	if t.Machine.Cores > 0 {
 		parts = append(parts, plural(int64(t.Machine.Cores), "core", "cores"))
 	}
+	if t.cells((*SpeedCell).crowded) > 0 {
+		parts = append(parts, "DISTURBED by other programs")
+	}
 	return strings.Join(parts, " · ")
 }
 
@@ -233,28 +236,28 @@ func (c *SpeedCell) columns(o *SpeedOperation) []string {
 // crowded tells that others disturbed the cell.
 func (c *SpeedCell) crowded() bool { return c.OthersShare != nil && *c.OthersShare > crowded }
 
+// cells counts those of which something is true.
+func (t *SpeedTest) cells(is func(c *SpeedCell) bool) (n int) {
+	for _, o := range t.Operations {
+		for _, s := range o.Courses {
+			for i := range s.Cells {
+				if is(&s.Cells[i]) {
+					n++
+				}
+			}
+		}
+	}
+	return n
+}
+
 // notes says what to know before believing the figures.
 func (t *SpeedTest) notes() []problem {
 	var out []problem
 	for _, f := range t.Failures {
 		out = append(out, problem{true, f})
 	}
-	var bound, heavy, disturbed int
-	for _, o := range t.Operations {
-		for _, s := range o.Courses {
-			for _, c := range s.Cells {
-				if c.ClientBound {
-					bound++
-				}
-				if c.ClientHeavy {
-					heavy++
-				}
-				if c.crowded() {
-					disturbed++
-				}
-			}
-		}
-	}
+	bound := t.cells(func(c *SpeedCell) bool { return c.ClientBound })
+	heavy, disturbed := t.cells(func(c *SpeedCell) bool { return c.ClientHeavy }), t.cells((*SpeedCell).crowded)
 	if bound > 0 {
 		out = append(out, problem{true, fmt.Sprintf("client-bound in %s: their clients spent most of their time on their own work, so the database could take more", plural(int64(bound), "cell", "cells"))})
 	}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/testdb"
+)
+
+// elsewhere is a database whose server is another process.
+type elsewhere struct {
+	engine.DB
+	pid int
+}
+
+func (e elsewhere) Info() engine.Info {
+	info := e.DB.Info()
+	info.PID = e.pid
+	return info
+}
+
+// TestIdleWatch: a server that works while another is measured is named, one
+// that sleeps is not.
+func TestIdleWatch(t *testing.T) {
+	for name, c := range map[string]struct {
+		command string
+		warned  bool
+	}{
+		"busy": {"while :; do :; done", true},
+		"idle": {"exec sleep 60", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := exec.Command("sh", "-c", c.command)
+			if err := server.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				_ = server.Process.Kill()
+				_ = server.Wait() // it was killed
+			}()
+			db := testdb.Open(t, "null")
+			measured := &database{target: &target{DB: db}}
+			other := &database{target: &target{DB: elsewhere{db, server.Process.Pid}}}
+			w, err := watchIdle(t.Context(), []*database{measured, other}, measured)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				if err := w.close(); err != nil {
+					t.Error(err)
+				}
+			}()
+			if len(w.probes) != 1 {
+				t.Fatalf("%d servers are watched, want the other one", len(w.probes))
+			}
+			w.start(t.Context())
+			time.Sleep(500 * time.Millisecond)
+			got := strings.Join(w.stop(t.Context()), "; ")
+			if c.warned != strings.Contains(got, "null, which was not measured, used ") {
+				t.Errorf("says %q", got)
+			}
+		})
+	}
+}
