@@ -42,9 +42,9 @@ const (
 	steadyRetry = 10 * time.Minute
 	// steadyWork is how often the fixed piece of computing is timed.
 	steadyWork = time.Second
-	// leastOperations is how many an interval needs, so that the one that falls
+	// leastPerInterval is how many an interval needs, so that the one that falls
 	// on its end is no more than the 5% by which it may be short.
-	leastOperations = 20
+	leastPerInterval = 20
 )
 
 func (a *app) benchSteadyCommand() *cobra.Command {
@@ -132,10 +132,10 @@ func (f *steadyFlags) complete(now time.Time) error {
 	case f.retryFor <= 0:
 		return usagef("--retry-for 1m", "--retry-for %v: want a time", f.retryFor)
 	}
-	if n := f.rate * f.interval.Seconds() / float64(f.batch); n < leastOperations {
-		return usagef(fmt.Sprintf("--interval %v", time.Duration(float64(f.interval)*leastOperations/n).Round(time.Second)+time.Second),
+	if n := f.rate * f.interval.Seconds() / float64(f.batch); n < leastPerInterval {
+		return usagef(fmt.Sprintf("--interval %v", time.Duration(float64(f.interval)*leastPerInterval/n).Round(time.Second)+time.Second),
 			"--rate %g in batches of %d makes %.3g operations in an interval of %v: want at least %d, or the one that falls on its end decides whether the rate was kept",
-			f.rate, f.batch, n, f.interval, leastOperations)
+			f.rate, f.batch, n, f.interval, leastPerInterval)
 	}
 	if f.periodRows == 0 {
 		f.periodRows = max(int64(f.batch), int64(f.rate*steadyPeriod.Seconds()))
