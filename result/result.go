@@ -38,7 +38,9 @@ type Run struct {
 	// they were made to be compared with each other.
 	Repeat int    `json:"repeat,omitempty"`
 	Side   string `json:"side,omitempty"`
-	Seed   uint64 `json:"seed"`
+	// Cell is where the run stands in an insert-method matrix; nil elsewhere.
+	Cell *Cell  `json:"cell,omitempty"`
+	Seed uint64 `json:"seed"`
 	// Rows is the number of rows asked for; 0 when only time limits the run.
 	Rows           int64   `json:"rows"`
 	MaxTimeSeconds float64 `json:"max_time_seconds,omitempty"`
