@@ -120,7 +120,8 @@ func versus(a, b float64) Versus {
 
 // NewComparison groups the runs of two records by configuration, pairs the
 // groups and compares each pair. Groups are paired when layout, preset and
-// engine agree, or layout and preset, or only layout, in order; with one group
+// engine agree, those alike in method, batch, writers, indexes and durability
+// first, or layout and preset, or only layout, in order; with one group
 // on each side they are a pair whatever they are.
 func NewComparison(a, b []result.Record) (Comparison, error) {
 	c := Comparison{Format: ComparisonFormat, Pairs: []Pair{}, Unpaired: []string{}}
@@ -183,6 +184,10 @@ func pairUp(a, b [][]*result.Record) (partner []int, left []string) {
 	}
 	taken := make([]bool, len(b))
 	for _, same := range []func(x, y *result.Run) bool{
+		func(x, y *result.Run) bool {
+			return x.Layout == y.Layout && x.Preset == y.Preset && x.Engine == y.Engine &&
+				x.Method == y.Method && x.Batch == y.Batch && x.Writers == y.Writers && x.Indexes == y.Indexes && x.Durability == y.Durability
+		},
 		func(x, y *result.Run) bool {
 			return x.Layout == y.Layout && x.Preset == y.Preset && x.Engine == y.Engine
 		},

@@ -70,6 +70,9 @@ type pageKnee struct {
 // zoomed and printed, the summary, and everything needed to repeat the runs.
 // The page forbids itself any network access.
 func HTML(w io.Writer, recs []result.Record) error {
+	if IsMatrix(recs) {
+		return ofMatrix(recs, func(m *Matrix) error { return m.HTML(w) })
+	}
 	vs, err := views(recs)
 	if err != nil {
 		return err

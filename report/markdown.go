@@ -12,6 +12,9 @@ import (
 
 // Markdown writes what Text writes as tables, one column for each run.
 func Markdown(w io.Writer, recs []result.Record) error {
+	if IsMatrix(recs) {
+		return ofMatrix(recs, func(m *Matrix) error { return m.Markdown(w) })
+	}
 	vs, err := views(recs)
 	if err != nil {
 		return err

@@ -64,6 +64,9 @@ func PNG(w io.Writer, recs []result.Record, opts PNGOptions) error {
 	if err := opts.Validate(); err != nil {
 		return err
 	}
+	if IsMatrix(recs) {
+		return ofMatrix(recs, func(m *Matrix) error { return m.PNG(w, opts) })
+	}
 	vs, err := views(recs)
 	if err != nil {
 		return err

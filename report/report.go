@@ -45,6 +45,9 @@ func JSON(w io.Writer, recs []result.Record) error {
 	if len(recs) == 0 {
 		return errNoRuns
 	}
+	if IsMatrix(recs) {
+		return ofMatrix(recs, func(m *Matrix) error { return m.JSON(w) })
+	}
 	out := Summaries{Format: result.SummaryFormat, Runs: make([]result.Summary, len(recs))}
 	for i := range recs {
 		out.Runs[i] = recs[i].Summary()

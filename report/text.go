@@ -17,7 +17,13 @@ const textWidth = 118
 
 // Text writes a summary for people to read: how each run went in a sentence,
 // what to know before believing it, and then the figures of each run.
+//
+// The runs of an insert-method matrix are reported together, as Matrix is, here
+// and in every other form.
 func Text(w io.Writer, recs []result.Record) error {
+	if IsMatrix(recs) {
+		return ofMatrix(recs, func(m *Matrix) error { return m.Text(w) })
+	}
 	vs, err := views(recs)
 	if err != nil {
 		return err
