@@ -28,6 +28,8 @@ type insertRun struct {
 	// there is one. side is which of two that are compared it belongs to.
 	repeat, repeats int
 	side            string
+	// cell is which cell of a matrix it is; nil for other runs.
+	cell *result.Cell
 
 	measurement
 	w *workload.Insert
@@ -75,14 +77,17 @@ func (r *insertRun) header(ctx context.Context, schema []string) error {
 	o := r.w.Options()
 	period, why := r.w.Period()
 	run := result.Run{
-		Name: fmt.Sprintf("%s %s on %s", o.Preset, r.layout, r.db.Info().Engine), Repeat: r.repeat, Side: r.side, Command: r.args,
+		Name: fmt.Sprintf("%s %s on %s", o.Preset, r.layout, r.db.Info().Engine), Repeat: r.repeat, Side: r.side, Cell: r.cell, Command: r.args,
 		Workload: "insert", Preset: o.Preset, Layout: r.layout, Seed: o.Seed,
 		Rows: r.f.rows, MaxTimeSeconds: r.f.maxTime.Seconds(), Writers: o.Writers, Batch: o.Batch,
 		Method: string(o.Method), Indexes: r.w.Indexes(), Rate: r.f.rate,
 		Period: period, PeriodWhy: why, KeepPeriods: o.KeepPeriods, Deviations: r.w.Deviations(), Schema: schema,
 	}
 	shown := run.Name
-	if r.repeats > 0 {
+	if r.cell != nil {
+		run.Name = r.cell.Name()
+		shown = fmt.Sprintf("%s (%d of %d)", run.Name, r.cell.Order, r.cell.Runs)
+	} else if r.repeats > 0 {
 		run.Name += fmt.Sprintf(" #%d", r.repeat)
 		shown = fmt.Sprintf("%s of %d", run.Name, r.repeats)
 		if r.side != "" {
