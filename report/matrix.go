@@ -276,7 +276,7 @@ func (m *Matrix) warn(recs []result.Record) {
 		}
 	}
 	if left := m.Asked - m.Done - failed; left > 0 {
-		add("incomplete: %s of %s not done; rowmill bench matrix --resume %s goes on", count(left), plural(int64(m.Asked), "run is", "runs are"), m.Source)
+		add("incomplete: %s of %s not done; rowmill bench matrix --resume %s goes on", plural(int64(left), "run", "runs"), count(m.Asked)+map[bool]string{true: " is", false: " are"}[left == 1], m.Source)
 	}
 	if failed > 0 {
 		add("%s failed and %s not in the analysis", plural(int64(failed), "run", "runs"), map[bool]string{true: "is", false: "are"}[failed == 1])

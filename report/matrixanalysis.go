@@ -122,19 +122,19 @@ func (m *Matrix) shares(v *variance) {
 	}
 	if v.noise.df > 0 {
 		if more := (sumOfSquares{max(0, v.rest.ss-v.noise.ss), v.rest.df - v.noise.df}); more.df > 0 {
-			remain("three choices and more together", more)
+			remain("three choices or more", more)
 		}
 		remain("noise: repeats differ", v.noise)
 	} else if v.rest.df > 0 {
-		what := "interactions of three choices and more, and noise"
+		what := "more than two choices, and noise"
 		if !v.pairs {
-			what = "interactions, and noise"
+			what = "two choices, and noise"
 		}
 		remain(what, v.rest)
 	}
 	// With equal numbers in all cells nothing is left here but rounding.
 	if rest -= v.rest.ss; math.Abs(rest) > 1e-6*v.total.ss {
-		remain("shared: cells are missing, so choices can't be told apart", sumOfSquares{rest, 0})
+		remain("shared: cells are missing", sumOfSquares{rest, 0})
 	}
 }
 

@@ -70,7 +70,7 @@ func (m *Matrix) HTML(w io.Writer) error {
 	for i, s := range m.Shares {
 		kind := map[int]string{1: "one", 2: "two", 0: "rest"}[len(s.Of)]
 		width := max(1, int(math.Round(barRoom*min(1, math.Abs(s.Share)))))
-		text := percent(s.Share)
+		text := shareText(s.Share)
 		if s.P != nil {
 			text += ", p " + chanceText(s.P)
 		}

@@ -27,14 +27,14 @@ func (m *Matrix) verdicts() []string {
 	var mains, pairs []string
 	noise := ""
 	for _, s := range m.Shares {
-		part := fmt.Sprintf("%s %s", s.Name, percent(s.Share))
+		part := fmt.Sprintf("%s %s", s.Name, shareText(s.Share))
 		switch {
 		case len(s.Of) == 1:
 			mains = append(mains, part)
 		case len(s.Of) == 2 && s.Share >= 0.02 && len(pairs) < 3:
 			pairs = append(pairs, part)
 		case strings.Contains(s.Name, "noise"):
-			noise = percent(s.Share)
+			noise = shareText(s.Share)
 		}
 	}
 	if len(mains) > 0 {
@@ -104,14 +104,18 @@ func (r *Recommendation) text(several bool) string {
 	}
 	s += fmt.Sprintf(": %s, %s.", r.Cell, rowsRate(r.Rate))
 	if r.Gain != nil {
-		s += fmt.Sprintf(" Durability %s would make it %s as fast", r.Weaker, ratio(*r.Gain))
-		if r.CheapestGain != nil && r.Cheapest != r.Cell {
+		s += fmt.Sprintf(" With durability %s the same runs at %s of that", r.Weaker, ratio(*r.Gain))
+		if r.CheapestGain != nil && *r.CheapestGain < cheaper**r.Gain {
 			s += fmt.Sprintf("; full durability costs least (%s) with %s", ratio(*r.CheapestGain), r.Cheapest)
 		}
 		s += "."
 	}
 	return s
 }
+
+// cheaper is the ratio of two gains from which on they are told apart in the text:
+// a tenth is what runs differ by.
+const cheaper = 0.9
 
 func indexesText(n string) string {
 	if n == "1" {
@@ -120,12 +124,21 @@ func indexesText(n string) string {
 	return n + " indexes"
 }
 
+// shareText writes a share of the variance; below a thousandth its digits mean
+// nothing.
+func shareText(f float64) string {
+	if f >= 0 && f < 0.001 {
+		return "<0.1%"
+	}
+	return percent(f)
+}
+
 // tables are those of the report, in order.
 func (m *Matrix) tables() []matrixTable {
 	var out []matrixTable
 	if len(m.Shares) > 0 {
 		t := matrixTable{Title: "Which choices matter", Header: []string{"choice", "share of variance", "degrees of freedom", "F", "p"},
-			Note: "Sums of squares of the logarithm of the rate (type II) over their total: eta squared. p is the chance of such a share without a cause, against the noise of repeats, or without them against what is left."}
+			Note: "Sums of squares of the logarithm of the rate (type II) over their total: eta squared. p is the chance of such a share without a cause, against the noise of repeats, or without them against what is left. What is shared, where cells are missing, can't be told apart."}
 		for _, s := range m.Shares {
 			df, f := none, none
 			if s.DF > 0 {
@@ -134,7 +147,7 @@ func (m *Matrix) tables() []matrixTable {
 			if s.F != nil {
 				f = figure(*s.F)
 			}
-			t.Rows = append(t.Rows, []string{s.Name, percent(s.Share), df, f, chanceText(s.P)})
+			t.Rows = append(t.Rows, []string{s.Name, shareText(s.Share), df, f, chanceText(s.P)})
 		}
 		out = append(out, t)
 	}
