@@ -120,9 +120,9 @@ func versus(a, b float64) Versus {
 
 // NewComparison groups the runs of two records by configuration, pairs the
 // groups and compares each pair. Groups are paired when layout, preset and
-// engine agree, those alike in method, batch, writers, indexes and durability
-// first, or layout and preset, or only layout, in order; with one group
-// on each side they are a pair whatever they are.
+// engine agree, or layout and preset, or only layout, in order; with one group
+// on each side they are a pair whatever they are. Cells of a matrix are paired with
+// the same cells, whatever each side has but one level of.
 func NewComparison(a, b []result.Record) (Comparison, error) {
 	c := Comparison{Format: ComparisonFormat, Pairs: []Pair{}, Unpaired: []string{}}
 	if len(a) == 0 || len(b) == 0 {
@@ -183,11 +183,8 @@ func pairUp(a, b [][]*result.Record) (partner []int, left []string) {
 		partner[i] = -1
 	}
 	taken := make([]bool, len(b))
-	for _, same := range []func(x, y *result.Run) bool{
-		func(x, y *result.Run) bool {
-			return x.Layout == y.Layout && x.Preset == y.Preset && x.Engine == y.Engine &&
-				x.Method == y.Method && x.Batch == y.Batch && x.Writers == y.Writers && x.Indexes == y.Indexes && x.Durability == y.Durability
-		},
+	for step, same := range []func(x, y *result.Run) bool{
+		sameCell(a, b),
 		func(x, y *result.Run) bool {
 			return x.Layout == y.Layout && x.Preset == y.Preset && x.Engine == y.Engine
 		},
@@ -199,13 +196,17 @@ func pairUp(a, b [][]*result.Record) (partner []int, left []string) {
 	} {
 		for i := range a {
 			for j := range b {
-				if partner[i] < 0 && !taken[j] && same(&a[i][0].Run, &b[j][0].Run) {
+				x, y := &a[i][0].Run, &b[j][0].Run
+				if cells := x.Cell != nil && y.Cell != nil; cells && step > 0 {
+					continue // of a matrix, only the same cells have to do with each other
+				}
+				if partner[i] < 0 && !taken[j] && same(x, y) {
 					partner[i], taken[j] = j, true
 				}
 			}
 		}
 	}
-	if !slices.ContainsFunc(partner, func(j int) bool { return j >= 0 }) && len(a) == len(b) {
+	if !slices.ContainsFunc(partner, func(j int) bool { return j >= 0 }) && len(a) == len(b) && a[0][0].Run.Cell == nil {
 		for i := range a {
 			partner[i], taken[i] = i, true
 		}

@@ -283,7 +283,7 @@ func (c *MatrixComparison) verdict() []string {
 
 // header and rows are the table of the cells.
 func (c *MatrixComparison) header() []string {
-	return []string{"cell", "A, rows/s", "B, rows/s", "B/A", "p", "p of " + fmt.Sprint(len(c.Cells)), "verdict"}
+	return []string{"cell", "A, rows/s", "B, rows/s", "B/A", "p", "p, corrected", "verdict"}
 }
 
 func (c *MatrixComparison) rows() [][]string {
@@ -304,4 +304,42 @@ func chanceText(p *float64) string {
 		return "<0.001"
 	}
 	return fmt.Sprintf("%.3f", *p)
+}
+
+// sameCell tells of cells whether they are the same in all that varies on
+// either side.
+func sameCell(a, b [][]*result.Record) func(x, y *result.Run) bool {
+	seen := [2]map[string]map[string]bool{{}, {}}
+	for side, groups := range [][][]*result.Record{a, b} {
+		for _, g := range groups {
+			c := g[0].Run.Cell
+			if c == nil || !c.Valid() {
+				continue
+			}
+			for i, f := range c.Factors {
+				if seen[side][f.Name] == nil {
+					seen[side][f.Name] = map[string]bool{}
+				}
+				seen[side][f.Name][c.Levels[i]] = true
+			}
+		}
+	}
+	level := func(r *result.Run, name string) string {
+		i := slices.IndexFunc(r.Cell.Factors, func(f result.Factor) bool { return f.Name == name })
+		if i < 0 {
+			return ""
+		}
+		return r.Cell.Levels[i]
+	}
+	return func(x, y *result.Run) bool {
+		if x.Cell == nil || y.Cell == nil || !x.Cell.Valid() || !y.Cell.Valid() || x.Preset != y.Preset {
+			return false
+		}
+		for _, f := range x.Cell.Factors {
+			if (len(seen[0][f.Name]) > 1 || len(seen[1][f.Name]) > 1) && level(x, f.Name) != level(y, f.Name) {
+				return false
+			}
+		}
+		return true
+	}
 }

@@ -47,6 +47,9 @@ func (m *Matrix) verdicts() []string {
 		}
 		out = append(out, text+".")
 	}
+	if names := m.unshown(); len(names) > 0 {
+		out = append(out, "No effect beyond noise is shown of "+strings.Join(names, ", ")+".")
+	}
 	if e := m.strongest(); e != nil {
 		out = append(out, e.text())
 	}
@@ -58,6 +61,17 @@ func (m *Matrix) verdicts() []string {
 	}
 	if m.NoiseRatio != nil {
 		out = append(out, fmt.Sprintf("Repeats of a cell differ by %s (standard deviation over all cells).", percent(*m.NoiseRatio-1)))
+	}
+	return out
+}
+
+// unshown returns the choices whose share repeats can explain.
+func (m *Matrix) unshown() []string {
+	var out []string
+	for _, s := range m.Shares {
+		if len(s.Of) == 1 && s.Against == "noise" && s.P != nil && *s.P >= significant {
+			out = append(out, s.Name)
+		}
 	}
 	return out
 }

@@ -213,6 +213,8 @@ func (f *matrixFlags) check() error {
 		return usagef(matrixHelp, "--repeat %d: want at least 1", f.repeat)
 	case slices.Contains(f.batches, 0):
 		return usagef(matrixHelp, "--batch 0: want at least 1")
+	case f.rows > 0 && slices.Max(f.batches) > f.rows:
+		return usagef("--rows "+strconv.FormatInt(10*slices.Max(f.batches), 10), "--batch %d is more than the %d rows of a run", slices.Max(f.batches), f.rows)
 	case f.baseline == "" && f.threshold >= 0:
 		return usagef("--baseline OLD.jsonl", "--threshold judges against a --baseline, which is missing")
 	case f.retryFailed && f.resume == "":
@@ -430,6 +432,30 @@ func (a *app) reportMatrix(f *matrixFlags, recs []result.Record, ended error) er
 		return engine.Hinted(fmt.Errorf("%d of %d runs failed; the others are reported", failed, m.Asked), "--resume %s --retry-failed", cmp.Or(f.resume, f.out, "RUN.jsonl"))
 	}
 	return nil
+}
+
+// compareMatrices compares each cell of two matrices.
+func (a *app) compareMatrices(f compareFlags, before, after []result.Record) error {
+	old, err := report.NewMatrix(before)
+	if err != nil {
+		return err
+	}
+	m, err := report.NewMatrix(after)
+	if err != nil {
+		return err
+	}
+	c, err := m.Against(old)
+	if err != nil {
+		return err
+	}
+	write := c.Text
+	if f.json {
+		write = c.JSON
+	}
+	if err := write(a.stdout); err != nil {
+		return err
+	}
+	return judgeMatrix(c, f.threshold)
 }
 
 // judgeMatrix applies the threshold.
