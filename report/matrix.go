@@ -110,6 +110,9 @@ type Recommendation struct {
 	Indexes string  `json:"indexes"`
 	Cell    string  `json:"cell"`
 	Rate    float64 `json:"rows_per_second"`
+	// Alike is how many other cells of such indexes and durability are slower by no
+	// more than noise: Student's t at 95% of the noise of all repeats. 0 without repeats.
+	Alike int `json:"alike"`
 	// Weaker is the weakest durability measured, and Gain how much faster the
 	// same cell is with it; null with one durability.
 	Weaker string   `json:"weaker,omitempty"`

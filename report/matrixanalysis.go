@@ -174,13 +174,17 @@ func (m *Matrix) recommend() {
 	}
 	for _, level := range m.Factors[indexes].Levels {
 		var out *Recommendation
+		var best *MatrixCell
 		for i := range m.Cells { // the fastest first
 			c := &m.Cells[i]
 			if c.Rate == nil || c.Levels[indexes] != level || strong != "" && c.Levels[durability] != strong {
 				continue
 			}
 			if out == nil {
+				best = c
 				out = &Recommendation{Indexes: level, Cell: c.Name, Rate: *c.Rate}
+			} else if m.alike(best, c) {
+				out.Alike++
 			}
 			if strong == weak || *c.Rate < out.Rate/2 {
 				continue
@@ -197,4 +201,13 @@ func (m *Matrix) recommend() {
 			m.Recommended = append(m.Recommended, *out)
 		}
 	}
+}
+
+// alike tells whether noise explains the difference of two cells.
+func (m *Matrix) alike(a, b *MatrixCell) bool {
+	if m.noise.df == 0 {
+		return false
+	}
+	n := 1/float64(len(a.Rates)) + 1/float64(len(b.Rates))
+	return math.Abs(math.Log(*a.Rate / *b.Rate)) < student975(m.noise.df)*math.Sqrt(m.noise.ss/float64(m.noise.df)*n)
 }

@@ -125,10 +125,15 @@ func (p *matrixPicture) dots(at vg.Rectangle) {
 		dc.StrokeLine2(draw.LineStyle{Color: gridColour, Width: px(1)}, body.Min.X, y, body.Max.X, y)
 		dc.FillText(tick, vg.Point{X: body.Min.X - px(6), Y: y}, t.Label)
 	}
-	width := (body.Max.X - body.Min.X) / vg.Length(len(p.m.varied))
-	for i, f := range p.m.varied {
-		x := body.Min.X + width*vg.Length(i)
+	levels := 0
+	for _, f := range p.m.varied {
+		levels += len(p.m.Factors[f].Levels)
+	}
+	x := body.Min.X
+	for _, f := range p.m.varied {
+		width := (body.Max.X - body.Min.X) * vg.Length(len(p.m.Factors[f].Levels)) / vg.Length(levels)
 		p.panel(f, x+px(6), x+width-px(6), body, ty)
+		x += width
 	}
 }
 

@@ -117,6 +117,9 @@ func (r *Recommendation) text(several bool) string {
 		s += " with " + indexesText(r.Indexes)
 	}
 	s += fmt.Sprintf(": %s, %s.", r.Cell, rowsRate(r.Rate))
+	if r.Alike > 0 {
+		s += fmt.Sprintf(" %s slower by no more than noise.", plural(int64(r.Alike), "other cell is", "other cells are"))
+	}
 	if r.Gain != nil {
 		s += fmt.Sprintf(" With durability %s the same runs at %s of that", r.Weaker, ratio(*r.Gain))
 		if r.CheapestGain != nil && *r.CheapestGain < cheaper**r.Gain {
