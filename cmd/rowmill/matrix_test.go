@@ -136,12 +136,15 @@ func TestMatrixRegression(t *testing.T) {
 	}
 }
 
-// TestMatrixChild is no test: TestMatrixKilled runs it in a process of its own, to
-// kill it.
+// TestMatrixChild is no test: others run it in a process of its own, to kill it or
+// to limit the size of its files.
 func TestMatrixChild(t *testing.T) {
 	args := os.Getenv("ROWMILL_TEST_MATRIX")
 	if args == "" {
 		t.Skip("runs in a process of its own")
+	}
+	if os.Getenv("ROWMILL_TEST_LIMIT") != "" {
+		limitFileSize(t, 1<<20)
 	}
 	os.Exit(run(context.Background(), strings.Split(args, "\n"), strings.NewReader(""), os.Stdout, os.Stderr))
 }
@@ -277,10 +280,15 @@ func TestMatrixInterrupted(t *testing.T) {
 // SQLite, many rows in a small file size limit fail where few do not.
 func TestMatrixFails(t *testing.T) {
 	t.Chdir(t.TempDir())
-	restore := limitFileSize(t, 1<<20)
-	s := rowmill(t.Context(), "bench", "matrix", "--target", "sqlite:?durability=none", "--method", "multi", "--batch", "500", "--writers", "1",
-		"--indexes", "0,3", "--rows", "14k", "--interval", "50ms", "--out", "m.jsonl")
-	restore()
+	// In a process of its own: the limit would also be that of the test's log.
+	c := exec.Command(os.Args[0], "-test.run=^TestMatrixChild$")
+	args := []string{"bench", "matrix", "--target", "sqlite:?durability=none", "--method", "multi", "--batch", "500", "--writers", "1",
+		"--indexes", "0,3", "--rows", "14k", "--interval", "50ms", "--out", "m.jsonl"}
+	c.Env = append(os.Environ(), "ROWMILL_TEST_MATRIX="+strings.Join(args, "\n"), "ROWMILL_TEST_LIMIT=1")
+	var stdout, stderr bytes.Buffer
+	c.Stdout, c.Stderr = &stdout, &stderr
+	_ = c.Run() // its exit code tells
+	s := session{c.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 	if s.code != exitFailed || !strings.Contains(s.stdout, "1 run failed and is not in the analysis") || !strings.Contains(s.stderr, "--retry-failed") {
 		t.Fatalf("exit %d\n%s%s", s.code, s.stdout, s.stderr)
 	}
