@@ -122,13 +122,14 @@ func versus(a, b float64) Versus {
 // NewComparison groups the runs of two records by configuration, pairs the
 // groups and compares each pair. Groups are paired when layout, preset and
 // engine agree, or layout and preset, or only layout, in order; with one group
-// on each side they are a pair whatever they are.
+// on each side they are a pair whatever they are. Cells of a matrix are paired with
+// the same cells, whatever each side has but one level of.
 func NewComparison(a, b []result.Record) (Comparison, error) {
 	c := Comparison{Format: ComparisonFormat, Pairs: []Pair{}, Unpaired: []string{}}
 	if len(a) == 0 || len(b) == 0 {
 		return c, errNoRuns
 	}
-	if slices.ContainsFunc(slices.Concat(a, b), func(r result.Record) bool { return r.Run.Cell != nil }) {
+	if slices.ContainsFunc(slices.Concat(a, b), func(r result.Record) bool { return r.Run.Speed != nil }) {
 		return c, errors.New("cells of a speed test can't be compared by rows; report shows several records of them side by side")
 	}
 	ga, gb := runsOf(charted(a)), runsOf(charted(b))
@@ -186,7 +187,8 @@ func pairUp(a, b [][]*result.Record) (partner []int, left []string) {
 		partner[i] = -1
 	}
 	taken := make([]bool, len(b))
-	for _, same := range []func(x, y *result.Run) bool{
+	for step, same := range []func(x, y *result.Run) bool{
+		sameCell(a, b),
 		func(x, y *result.Run) bool {
 			return x.Layout == y.Layout && x.Preset == y.Preset && x.Engine == y.Engine
 		},
@@ -198,13 +200,17 @@ func pairUp(a, b [][]*result.Record) (partner []int, left []string) {
 	} {
 		for i := range a {
 			for j := range b {
-				if partner[i] < 0 && !taken[j] && same(&a[i][0].Run, &b[j][0].Run) {
+				x, y := &a[i][0].Run, &b[j][0].Run
+				if cells := x.Cell != nil && y.Cell != nil; cells && step > 0 {
+					continue // of a matrix, only the same cells have to do with each other
+				}
+				if partner[i] < 0 && !taken[j] && same(x, y) {
 					partner[i], taken[j] = j, true
 				}
 			}
 		}
 	}
-	if !slices.ContainsFunc(partner, func(j int) bool { return j >= 0 }) && len(a) == len(b) {
+	if !slices.ContainsFunc(partner, func(j int) bool { return j >= 0 }) && len(a) == len(b) && a[0][0].Run.Cell == nil {
 		for i := range a {
 			partner[i], taken[i] = i, true
 		}

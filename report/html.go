@@ -74,11 +74,11 @@ func HTML(w io.Writer, recs []result.Record) error { return HTMLWith(w, recs, HT
 
 // HTMLWith is HTML with options.
 func HTMLWith(w io.Writer, recs []result.Record, opts HTMLOptions) error {
-	if t, err := speedTest(recs); t != nil || err != nil {
+	if all, err := wholeOf(recs); all != nil || err != nil {
 		if err != nil {
 			return err
 		}
-		return t.html(w)
+		return all.HTML(w)
 	}
 	vs, err := views(recs)
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 
 // Markdown writes what Text writes as tables, one column for each run.
 func Markdown(w io.Writer, recs []result.Record) error {
-	if t, err := speedTest(recs); t != nil || err != nil {
+	if all, err := wholeOf(recs); all != nil || err != nil {
 		if err != nil {
 			return err
 		}
-		return t.markdown(w)
+		return all.Markdown(w)
 	}
 	vs, err := views(recs)
 	if err != nil {

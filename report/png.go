@@ -72,34 +72,44 @@ func PNG(w io.Writer, recs []result.Record, opts PNGOptions) error {
 	if err := opts.Validate(); err != nil {
 		return err
 	}
-	speed, err := speedTest(recs)
+	if all, err := wholeOf(recs); all != nil || err != nil {
+		if err != nil {
+			return err
+		}
+		return all.PNG(w, opts)
+	}
+	vs, err := views(recs)
 	if err != nil {
 		return err
 	}
-	var vs []view
-	if speed == nil {
-		if vs, err = views(recs); err != nil {
-			return err
-		}
+	if ss := steadies(vs); ss != nil {
+		opts = opts.sized(steadyHeight)
+		return writePicture(w, opts, newSteadyPicture(vs, ss, opts).draw)
 	}
-	if opts.Width == 0 {
-		opts.Width = 1200
+	opts = opts.sized(defaultHeight)
+	return writePicture(w, opts, (&picture{vs: vs, styles: styles(vs), opts: opts}).draw)
+}
+
+// Default sizes of a picture in pixels.
+const (
+	defaultWidth  = 1200
+	defaultHeight = 675
+)
+
+// sized fills in the size where none was asked for.
+func (o PNGOptions) sized(height int) PNGOptions {
+	if o.Width == 0 {
+		o.Width = defaultWidth
 	}
-	ss := steadies(vs)
-	if opts.Height == 0 {
-		opts.Height = 675
-		if ss != nil {
-			opts.Height = steadyHeight
-		}
+	if o.Height == 0 {
+		o.Height = height
 	}
+	return o
+}
+
+// writePicture draws a picture of the size that the options have and writes it.
+func writePicture(w io.Writer, opts PNGOptions, drawing func(draw.Canvas) error) error {
 	canvas := vgimg.NewWith(vgimg.UseWH(px(float64(opts.Width)), px(float64(opts.Height))), vgimg.UseDPI(dpi), vgimg.UseBackgroundColor(color.White))
-	drawing := (&picture{vs: vs, styles: styles(vs), opts: opts}).draw
-	switch {
-	case speed != nil:
-		drawing = func(c draw.Canvas) error { return speed.draw(c, opts) }
-	case ss != nil:
-		drawing = newSteadyPicture(vs, ss, opts).draw
-	}
 	if err := drawing(draw.New(canvas)); err != nil {
 		return fmt.Errorf("draw picture: %w", err)
 	}

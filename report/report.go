@@ -44,11 +44,11 @@ type Summaries struct {
 
 // JSON writes the runs' summaries, indented, for programs.
 func JSON(w io.Writer, recs []result.Record) error {
-	if t, err := speedTest(recs); t != nil || err != nil {
+	if all, err := wholeOf(recs); all != nil || err != nil {
 		if err != nil {
 			return err
 		}
-		return t.JSON(w)
+		return all.JSON(w)
 	}
 	if len(recs) == 0 {
 		return errNoRuns

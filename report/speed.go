@@ -133,7 +133,7 @@ const machineFull = 0.8
 func speedTest(recs []result.Record) (*SpeedTest, error) {
 	cells := 0
 	for i := range recs {
-		if recs[i].Run.Cell != nil {
+		if recs[i].Run.Speed != nil {
 			cells++
 		}
 	}
@@ -148,7 +148,7 @@ func speedTest(recs []result.Record) (*SpeedTest, error) {
 
 func newSpeedTest(recs []result.Record) *SpeedTest {
 	first := &recs[0].Run
-	t := &SpeedTest{Format: SpeedFormat, Workload: first.Workload, Preset: first.Preset, Rows: first.Cell.Filled,
+	t := &SpeedTest{Format: SpeedFormat, Workload: first.Workload, Preset: first.Preset, Rows: first.Speed.Filled,
 		Seconds: first.MaxTimeSeconds, Machine: first.Machine,
 		Flags: []string{}, Failures: []string{}, Warnings: []string{},
 		started: first.Started.UTC().Format("2006-01-02 15:04:05 UTC"), rowmill: first.Rowmill}
@@ -172,7 +172,7 @@ func (t *SpeedTest) contenders(recs []result.Record) []int {
 	sources := map[string]bool{}
 	for i := range recs {
 		r := &recs[i].Run
-		key := identity{recs[i].Source, r.Target, r.Cell.Setting, r.Side}
+		key := identity{recs[i].Source, r.Target, r.Speed.Setting, r.Side}
 		sources[recs[i].Source] = true
 		n, ok := at[key]
 		if !ok {
@@ -180,7 +180,7 @@ func (t *SpeedTest) contenders(recs []result.Record) []int {
 			at[key] = n
 			t.Contenders = append(t.Contenders, Contender{Engine: r.Engine, ServerVersion: r.ServerVersion, Storage: r.Storage,
 				Target: r.Target, Durability: r.Durability, CacheBytes: r.CacheBytes,
-				Setting: r.Cell.Setting, SettingValue: r.Cell.SettingValue, SettingHow: r.Cell.SettingHow, Source: recs[i].Source})
+				Setting: r.Speed.Setting, SettingValue: r.Speed.SettingValue, SettingHow: r.Speed.SettingHow, Source: recs[i].Source})
 		}
 		of = append(of, n)
 	}
@@ -237,7 +237,7 @@ type speedRun struct {
 func newSpeedRun(rec *result.Record) speedRun {
 	s := rec.Summary()
 	v := view{rec: rec}
-	cell := rec.Run.Cell
+	cell := rec.Run.Speed
 	out := speedRun{repeat: rec.Run.Repeat, complete: v.incomplete() == "", rate: s.RowsPerSecond, latency: s.LatencyUS,
 		client: math.NaN(), server: math.NaN(), others: othersShare(rec, s), bound: s.Client.Bound, mixed: cell.Readers > 0 && cell.Readers < cell.Clients}
 	var ops int64
@@ -270,8 +270,8 @@ func newSpeedRun(rec *result.Record) speedRun {
 // CellLine says in a few words what a cell came to.
 func CellLine(s result.Summary) string {
 	unit := "rows"
-	if s.Cell != nil {
-		unit = s.Cell.Counts
+	if s.Speed != nil {
+		unit = s.Speed.Counts
 	}
 	out := figure(s.RowsPerSecond) + " " + unit + "/s"
 	for _, op := range ops(s.LatencyUS) {
@@ -292,7 +292,7 @@ func CellLine(s result.Summary) string {
 
 // add puts a run into its cell.
 func (t *SpeedTest) add(rec *result.Record, contender int) {
-	c := rec.Run.Cell
+	c := rec.Run.Speed
 	i := slices.IndexFunc(t.Operations, func(o SpeedOperation) bool { return o.Operation == c.Operation && o.Points == c.Points })
 	if i < 0 {
 		o := SpeedOperation{Operation: c.Operation, Points: c.Points, Counts: c.Counts}

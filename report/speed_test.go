@@ -44,19 +44,19 @@ func (m madeCell) record(t *testing.T) result.Record {
 		MaxTimeSeconds: cellSeconds, IntervalSeconds: 1, Writers: m.clients, Batch: 1, Target: "sandbox:" + m.engine, Engine: m.engine,
 		ServerVersion: "15.4", Durability: "full", CacheBytes: 256 * mib, Side: m.side, Repeat: m.repeat,
 		Machine: result.Machine{Cores: 2, CPU: "AMD EPYC", MemoryBytes: 8 << 30},
-		Cell:    &result.Cell{Operation: m.operation, Clients: m.clients, Counts: counts, TableRows: 1e5, Filled: 1e5},
+		Speed:   &result.Speed{Operation: m.operation, Clients: m.clients, Counts: counts, TableRows: 1e5, Filled: 1e5},
 	}
 	if m.engine == "mariadb" {
 		run.Durability, run.ServerVersion = "relaxed", "10.11.4"
 	}
 	if m.setting != "" {
-		run.Workload, run.Cell.Points = "points", 10
-		run.Cell.Setting, run.Cell.SettingHow, run.Cell.SettingValue = m.setting, result.SettingRunning, strings.ToLower(m.setting[len(m.setting)-1:])
+		run.Workload, run.Speed.Points = "points", 10
+		run.Speed.Setting, run.Speed.SettingHow, run.Speed.SettingValue = m.setting, result.SettingRunning, strings.ToLower(m.setting[len(m.setting)-1:])
 	}
 	if m.operation == "mixed" {
 		readers = m.clients / 2
 	}
-	run.Cell.Readers = readers
+	run.Speed.Readers = readers
 	rec := result.Record{Run: run, Source: "speed.jsonl"}
 	var rows int64
 	for i := range cellSeconds {

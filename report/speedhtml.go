@@ -72,8 +72,8 @@ const (
 	chartHead             = 1.1
 )
 
-// html writes the matrix as one page that loads nothing.
-func (t *SpeedTest) html(w io.Writer) error {
+// HTML writes the matrix as one page that loads nothing.
+func (t *SpeedTest) HTML(w io.Writer) error {
 	tmpl, err := template.New("speed").Parse(speedTemplate)
 	if err != nil {
 		return fmt.Errorf("parse the page's template: %w", err)

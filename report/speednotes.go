@@ -31,7 +31,7 @@ func (t *SpeedTest) flags(recs []result.Record, of []int) {
 			}
 			t.Flags = append(t.Flags, fmt.Sprintf("%s against %s: %s", t.Contenders[0].Label, t.Contenders[n].Label, f.Text))
 		}
-		if x.Run.Cell.Filled != y.Run.Cell.Filled || x.Run.Preset != y.Run.Preset || x.Run.MaxTimeSeconds != y.Run.MaxTimeSeconds {
+		if x.Run.Speed.Filled != y.Run.Speed.Filled || x.Run.Preset != y.Run.Preset || x.Run.MaxTimeSeconds != y.Run.MaxTimeSeconds {
 			t.Flags = append(t.Flags, fmt.Sprintf("%s against %s: different tables, rows or durations", t.Contenders[0].Label, t.Contenders[n].Label))
 		}
 	}
@@ -86,7 +86,7 @@ func (t *SpeedTest) warnings(recs []result.Record, of []int) {
 	var texts []string
 	for i := range recs {
 		rec := &recs[i]
-		cell := fmt.Sprintf("%s with %s on %s", rec.Run.Cell.Operation, plural(int64(rec.Run.Cell.Clients), "client", "clients"), t.Contenders[of[i]].Label)
+		cell := fmt.Sprintf("%s with %s on %s", rec.Run.Speed.Operation, plural(int64(rec.Run.Speed.Clients), "client", "clients"), t.Contenders[of[i]].Label)
 		v := view{rec: rec}
 		if how := v.incomplete(); how != "" {
 			t.Failures = append(t.Failures, cell+" "+how)

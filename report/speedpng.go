@@ -2,6 +2,7 @@ package report
 
 import (
 	"image/color"
+	"io"
 	"math"
 	"strconv"
 
@@ -213,4 +214,10 @@ func (l *panelLine) add(pl *plot.Plot, i int) error {
 	dots.GlyphStyle = draw.GlyphStyle{Color: line.Color, Radius: px(4), Shape: draw.CircleGlyph{}}
 	pl.Add(line, dots)
 	return nil
+}
+
+// PNG writes the panels as a picture.
+func (t *SpeedTest) PNG(w io.Writer, opts PNGOptions) error {
+	opts = opts.sized(defaultHeight)
+	return writePicture(w, opts, func(dc draw.Canvas) error { return t.draw(dc, opts) })
 }

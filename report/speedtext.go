@@ -295,8 +295,8 @@ func (c *Contender) describe() string {
 	return strings.Join(append(parts, c.Target), ", ")
 }
 
-// text writes the matrix for people to read.
-func (t *SpeedTest) text(w io.Writer) error {
+// Text writes the matrix for people to read.
+func (t *SpeedTest) Text(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	wrapped(out, "", "  ", t.title())
 	wrapped(out, "", "  ", t.subtitle())
@@ -314,7 +314,7 @@ func (t *SpeedTest) text(w io.Writer) error {
 	for i := range t.Operations {
 		o := &t.Operations[i]
 		fmt.Fprintf(out, "\n%s\n", o.name())
-		aligned(out, append([][]string{o.header()}, o.table()...))
+		alignedRows(out, append([][]string{o.header()}, o.table()...))
 	}
 	var facts []fact
 	for i := range t.Contenders {
@@ -327,9 +327,9 @@ func (t *SpeedTest) text(w io.Writer) error {
 	return nil
 }
 
-// aligned writes columns, the second and the last to the left, the others to
+// alignedRows writes columns, the second and the last to the left, the others to
 // the right. With one contender the columns of ratios are empty and left out.
-func aligned(w io.Writer, rows [][]string) {
+func alignedRows(w io.Writer, rows [][]string) {
 	width := make([]int, len(rows[0]))
 	used := make([]bool, len(rows[0]))
 	for n, r := range rows {
@@ -355,8 +355,8 @@ func aligned(w io.Writer, rows [][]string) {
 	}
 }
 
-// markdown writes the matrix as tables.
-func (t *SpeedTest) markdown(w io.Writer) error {
+// Markdown writes the matrix as tables.
+func (t *SpeedTest) Markdown(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "# %s\n\n%s\n\n", markdownText(t.title()), markdownText(t.subtitle()))
 	for i := range t.Operations {

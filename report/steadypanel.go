@@ -123,22 +123,22 @@ func label(vs []steadyView, i int, what string) string {
 	return oneLine(vs[i].label) + " " + what
 }
 
-// A heatCell is an hour of the clock of one run.
-type heatCell struct {
+// A hourCell is an hour of the clock of one run.
+type hourCell struct {
 	day, hour int // day from the first of all runs
 	h         *result.SteadyHour
 }
 
 // cells places the run's hours on the common axis.
-func (v *steadyView) cells() []heatCell {
-	out := make([]heatCell, 0, len(v.s.Hours))
+func (v *steadyView) cells() []hourCell {
+	out := make([]hourCell, 0, len(v.s.Hours))
 	start := v.rec.Run.Started
 	for i := range v.s.Hours {
 		h := &v.s.Hours[i]
 		// In the middle of the hour, so that no rounding puts it elsewhere.
 		at := v.shift + h.Start.Sub(start).Seconds() + 1800
 		day := int(math.Floor(at / daySeconds))
-		out = append(out, heatCell{day, int(math.Floor((at - float64(day)*daySeconds) / 3600)), h})
+		out = append(out, hourCell{day, int(math.Floor((at - float64(day)*daySeconds) / 3600)), h})
 	}
 	return out
 }

@@ -277,7 +277,7 @@ func (p *steadyPicture) timeLabel(at, step float64) string {
 // A strip is the hours of one run on one day.
 type strip struct {
 	run, day int
-	cells    [24]*heatCell
+	cells    [24]*hourCell
 }
 
 // strips returns a strip for each run and day, days first.

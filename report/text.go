@@ -17,12 +17,15 @@ const textWidth = 118
 
 // Text writes a summary for people to read: how each run went in a sentence,
 // what to know before believing it, and then the figures of each run.
+//
+// The runs of an insert-method matrix are reported together, as Matrix is, here
+// and in every other form.
 func Text(w io.Writer, recs []result.Record) error {
-	if t, err := speedTest(recs); t != nil || err != nil {
+	if all, err := wholeOf(recs); all != nil || err != nil {
 		if err != nil {
 			return err
 		}
-		return t.text(w)
+		return all.Text(w)
 	}
 	vs, err := views(recs)
 	if err != nil {

@@ -1,39 +1,77 @@
 package result
 
-// A Cell says which measurement of a matrix a run is: one operation, with so
-// many clients, on one target.
+import "strings"
+
+// A Cell says which cell of an insert-method matrix a run is, and what the
+// whole matrix is: each run carries the design, so that any part of a record
+// tells what is missing from it.
 type Cell struct {
-	// Operation is "insert", "select-pk", "select-index", "mixed" or "points".
-	// Of a mixed one the main load inserts, and the selects are beside it.
-	Operation string `json:"operation"`
-	// Clients is how many ran at once, Readers how many of them selected.
-	Clients int `json:"clients"`
-	Readers int `json:"readers,omitempty"`
-	// Counts is what the run's rows and rates count: "rows" or "queries".
-	Counts string `json:"counts"`
-	// Points is how many values one select asked for.
-	Points int `json:"points,omitempty"`
-	// TableRows is how many rows the table had as the cell began, Filled how
-	// many it was filled with: selects ask for these.
-	TableRows int64 `json:"table_rows"`
-	Filled    int64 `json:"filled"`
-	// Setting is what was changed on the server for this run, as NAME=VALUE,
-	// SettingValue what the server then said, and SettingHow "running" where
-	// the one server was changed for each run, "started" where each value has a
-	// server of its own; all empty where nothing was.
-	Setting      string `json:"setting,omitempty"`
-	SettingValue string `json:"setting_value,omitempty"`
-	SettingHow   string `json:"setting_how,omitempty"`
+	// Factors are what is varied, and also what has but one level.
+	Factors []Factor `json:"factors"`
+	// LeftOut are levels that were asked for and that the engine can't do.
+	LeftOut []LeftOut `json:"left_out,omitempty"`
+	// Repeats is how often each cell is run, Runs how many runs that makes.
+	Repeats int `json:"repeats"`
+	Runs    int `json:"runs"`
+	// Levels holds the level of each factor that this run has, in order.
+	Levels []string `json:"levels"`
+	// Order is the run's place in the random order of all runs, from 1.
+	Order int `json:"order"`
 }
 
-// What a cell's rates count.
-const (
-	CountsRows    = "rows"
-	CountsQueries = "queries"
-)
+// A Factor is one thing that a matrix varies.
+type Factor struct {
+	Name   string   `json:"name"`
+	Levels []string `json:"levels"`
+}
 
-// How a cell's setting was changed.
-const (
-	SettingRunning = "running"
-	SettingStarted = "started"
-)
+// LeftOut is a level that no cell has, and why.
+type LeftOut struct {
+	Factor string `json:"factor"`
+	Level  string `json:"level"`
+	Why    string `json:"why"`
+}
+
+// Valid tells whether the levels are such as the factors have.
+func (c *Cell) Valid() bool {
+	if len(c.Levels) != len(c.Factors) {
+		return false
+	}
+	for i := range c.Factors {
+		if c.Index(i) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Index returns the place of the run's level among those of a factor, -1 where
+// it has none of them.
+func (c *Cell) Index(factor int) int {
+	for i, l := range c.Factors[factor].Levels {
+		if l == c.Levels[factor] {
+			return i
+		}
+	}
+	return -1
+}
+
+// Key identifies the cell within its matrix.
+func (c *Cell) Key() string { return strings.Join(c.Levels, "\x00") }
+
+// Name names the cell by the factors that have several levels: "method=load
+// batch=1000"; by all of them where none has.
+func (c *Cell) Name() string {
+	var some, all []string
+	for i, f := range c.Factors {
+		part := f.Name + "=" + c.Levels[i]
+		all = append(all, part)
+		if len(f.Levels) > 1 {
+			some = append(some, part)
+		}
+	}
+	if len(some) == 0 {
+		some = all
+	}
+	return strings.Join(some, " ")
+}

@@ -14,9 +14,13 @@ import (
 
 // A Writer writes runs to a record, each line flushed as it is written.
 type Writer struct {
-	w   io.Writer
-	buf bytes.Buffer
+	w      io.Writer
+	buf    bytes.Buffer
+	failed bool
 }
+
+// Failed tells that a line could not be written.
+func (w *Writer) Failed() bool { return w.failed }
 
 // NewWriter returns a Writer to w. Each line is one Write to it, so that a
 // file never holds half a line unless the machine itself goes down: what a full
@@ -59,6 +63,7 @@ func (w *Writer) line(v any) error {
 	if err == nil {
 		return nil
 	}
+	w.failed = true
 	if n > 0 {
 		w.takeBack(n)
 	}

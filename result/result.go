@@ -33,15 +33,17 @@ type Run struct {
 	Workload string `json:"workload"`
 	Preset   string `json:"preset"`
 	Layout   string `json:"layout"` // "plain" or "rolling"
-	// Cell is set where the run is one of a matrix: of `bench mixed` or `bench
-	// points`. What it counts may then be queries.
-	Cell *Cell `json:"cell,omitempty"`
+	// Speed is set where the run is a cell of `bench mixed` or `bench points`.
+	// What it counts may then be queries.
+	Speed *Speed `json:"speed,omitempty"`
 	// Repeat counts the runs of one configuration that were made in turn with
 	// others, from 1; 0 where nothing was repeated. Side is "A" or "B" where
 	// they were made to be compared with each other.
 	Repeat int    `json:"repeat,omitempty"`
 	Side   string `json:"side,omitempty"`
-	Seed   uint64 `json:"seed"`
+	// Cell is where the run stands in an insert-method matrix; nil elsewhere.
+	Cell *Cell  `json:"cell,omitempty"`
+	Seed uint64 `json:"seed"`
 	// Rows is the number of rows asked for; 0 when only time limits the run.
 	Rows           int64   `json:"rows"`
 	MaxTimeSeconds float64 `json:"max_time_seconds,omitempty"`
@@ -197,7 +199,7 @@ type Summary struct {
 	Workload      string  `json:"workload"`
 	Preset        string  `json:"preset"`
 	Layout        string  `json:"layout"`
-	Cell          *Cell   `json:"cell,omitempty"`
+	Speed         *Speed  `json:"speed,omitempty"`
 	Engine        string  `json:"engine"`
 	ServerVersion string  `json:"server_version"`
 	Rows          int64   `json:"rows"`

@@ -15,7 +15,7 @@ func (r *Record) Summary() Summary {
 		Workload:      r.Run.Workload,
 		Preset:        r.Run.Preset,
 		Layout:        r.Run.Layout,
-		Cell:          r.Run.Cell,
+		Speed:         r.Run.Speed,
 		Engine:        r.Run.Engine,
 		ServerVersion: r.Run.ServerVersion,
 		Rate:          c.rate(),

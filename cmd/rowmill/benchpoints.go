@@ -135,7 +135,7 @@ func (s *speedTest) openTuned(ctx context.Context, target string, settings []ser
 	s.contenders = nil
 	for i, setting := range settings {
 		c := contender{db: db, side: sides[i], setting: setting, how: result.SettingRunning}
-		undo, err := c.apply(ctx, &result.Cell{})
+		undo, err := c.apply(ctx, &result.Speed{})
 		if err == nil {
 			err = undo()
 		}

@@ -36,6 +36,8 @@ type insertRun struct {
 	fillBatch int
 	// before is how many rows runs before this one inserted into its table.
 	before int64
+	// cell is which cell of a matrix it is; nil for other runs.
+	cell *result.Cell
 
 	measurement
 	w *workload.Insert
@@ -103,7 +105,7 @@ func (r *insertRun) describe(schema []string) (run result.Run, shown string) {
 	o := r.w.Options()
 	period, why := r.w.Period()
 	run = result.Run{
-		Name: fmt.Sprintf("%s %s on %s", o.Preset, r.layout, r.db.Info().Engine), Repeat: r.repeat, Side: r.side, Command: r.args,
+		Name: fmt.Sprintf("%s %s on %s", o.Preset, r.layout, r.db.Info().Engine), Repeat: r.repeat, Side: r.side, Cell: r.cell, Command: r.args,
 		Workload: "insert", Preset: o.Preset, Layout: r.layout, Seed: o.Seed,
 		Rows: r.f.rows, MaxTimeSeconds: r.f.maxTime.Seconds(), Writers: o.Writers, Batch: o.Batch,
 		Method: string(o.Method), Indexes: r.w.Indexes(), Rate: r.f.rate,
@@ -114,7 +116,10 @@ func (r *insertRun) describe(schema []string) (run result.Run, shown string) {
 		run.Batch = r.fillBatch
 	}
 	shown = run.Name
-	if r.repeats > 0 {
+	if r.cell != nil {
+		run.Name = r.cell.Name()
+		shown = fmt.Sprintf("%s (%d of %d)", run.Name, r.cell.Order, r.cell.Runs)
+	} else if r.repeats > 0 {
 		run.Name += fmt.Sprintf(" #%d", r.repeat)
 		shown = fmt.Sprintf("%s of %d", run.Name, r.repeats)
 		if r.side != "" {

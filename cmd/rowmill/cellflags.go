@@ -37,17 +37,17 @@ type cellFlags struct {
 	noVerify     bool
 }
 
-// defaultCellRows fit into any cache that servers are given, so that the matrix
+// defaultSpeedRows fit into any cache that servers are given, so that the matrix
 // shows what operations cost without the disk.
 const (
-	defaultCellRows    = 100_000
+	defaultSpeedRows    = 100_000
 	defaultCellSeconds = 10
 	minCellSeconds     = 0.2
 )
 
 func (f *cellFlags) define(flags *pflag.FlagSet) {
 	flags.IntSliceVar(&f.clients, "clients", []int{1, 2, 4, 8, 16}, "numbers of concurrent clients to measure with, `list`")
-	f.rows = defaultCellRows
+	f.rows = defaultSpeedRows
 	flags.Var(countValue{n: &f.rows}, "rows", "rows that the table is filled with first, such as 100k or 10M")
 	flags.Float64Var(&f.seconds, "seconds", defaultCellSeconds, "how long each cell is measured, in `seconds`")
 }

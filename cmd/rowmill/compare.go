@@ -48,6 +48,7 @@ func (a *app) compareCommand() *cobra.Command {
 			"configurations, such as two layouts; --a and --b choose among more.\n\n" +
 			"What makes two runs unequal is flagged before the figures: durability, versions,\n" +
 			"settings, machines, schemas, workloads, and rows that were not verified.\n\n" +
+			"Two records of rowmill bench matrix are compared cell by cell in one table.\n\n" +
 			"Touches no server: it only reads the files. With --repeat it runs the commands of\n" +
 			"both records again, in turn (A B B A ...): it says what it will run and which tables\n" +
 			"it drops, and asks. Only runs made in turn tell a difference from a change of the\n" +
@@ -104,6 +105,9 @@ func (a *app) compare(ctx context.Context, f compareFlags, paths []string) error
 	before, after, err := f.sides(paths)
 	if err != nil {
 		return err
+	}
+	if f.repeat == 0 && f.a == nil && f.b == nil && report.IsMatrix(before) && report.IsMatrix(after) {
+		return a.compareMatrices(f, before, after)
 	}
 	var stopped error // what ended --repeat before its end
 	if f.repeat > 0 {

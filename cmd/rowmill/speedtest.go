@@ -170,7 +170,7 @@ func (s *speedTest) cell(ctx context.Context, c contender, t turn, round, number
 		Workload: s.name, Preset: s.f.preset, Layout: workload.Plain, Seed: s.f.seed,
 		MaxTimeSeconds: s.f.seconds, Writers: t.clients, Batch: 1, Indexes: db.w.Indexes(),
 		Deviations: db.w.Deviations(), Schema: db.schema, Warnings: append(idle.settle(ctx), db.warnings...),
-		Cell: &result.Cell{Operation: t.op, Clients: t.clients, Readers: t.clients, Counts: result.CountsQueries,
+		Speed: &result.Speed{Operation: t.op, Clients: t.clients, Readers: t.clients, Counts: result.CountsQueries,
 			Points: s.f.points, TableRows: db.w.Rows(), Filled: s.f.rows},
 	}
 	if s.f.repeat > 1 {
@@ -180,13 +180,13 @@ func (s *speedTest) cell(ctx context.Context, c contender, t turn, round, number
 	writes := t.op == workload.OpInsert || t.op == workload.OpMixed
 	if writes {
 		run.Batch, run.Method = s.f.batch, string(db.w.Options().Method)
-		run.Cell.Counts, run.Cell.Readers = result.CountsRows, 0
+		run.Speed.Counts, run.Speed.Readers = result.CountsRows, 0
 		if t.op == workload.OpMixed {
-			run.Cell.Readers = s.f.readers(t.clients)
+			run.Speed.Readers = s.f.readers(t.clients)
 		}
 	}
 	if c.side != "" {
-		undo, err := c.apply(ctx, run.Cell)
+		undo, err := c.apply(ctx, run.Speed)
 		if err != nil {
 			return nil, err
 		}
@@ -264,7 +264,7 @@ const undoWait = 30 * time.Second
 
 // apply gives the server the contender's setting for a cell, and says so in its
 // header. undo sets it back.
-func (c *contender) apply(ctx context.Context, cell *result.Cell) (undo func() error, err error) {
+func (c *contender) apply(ctx context.Context, cell *result.Speed) (undo func() error, err error) {
 	cell.Setting, cell.SettingHow = c.setting.String(), c.how
 	if c.how == result.SettingStarted {
 		return func() error { return nil }, nil

@@ -73,7 +73,7 @@ func TestBenchMixed(t *testing.T) {
 		t.Fatalf("%d runs are recorded, want 21", len(recs))
 	}
 	for i, rec := range recs {
-		c, v := rec.Run.Cell, rec.End.Verified
+		c, v := rec.Run.Speed, rec.End.Verified
 		writes := c.Operation == "insert" || c.Operation == "mixed"
 		if (c.Counts == result.CountsRows) != writes || writes != (v != nil) || writes && (!v.Checksum || v.Found != v.Expected || v.Found < 3000) {
 			t.Errorf("%s: counts %s, verified %+v", rec.Run.Name, c.Counts, v)
@@ -168,8 +168,8 @@ func TestBenchPointsSet(t *testing.T) {
 			var order string
 			for _, rec := range records(t, "run.jsonl") {
 				order += rec.Run.Side
-				if i := strings.Index("AB", rec.Run.Side); rec.Run.Cell.SettingHow != c.how || rec.Run.Cell.SettingValue != c.values[i] {
-					t.Errorf("%s: %+v", rec.Run.Name, rec.Run.Cell)
+				if i := strings.Index("AB", rec.Run.Side); rec.Run.Speed.SettingHow != c.how || rec.Run.Speed.SettingValue != c.values[i] {
+					t.Errorf("%s: %+v", rec.Run.Name, rec.Run.Speed)
 				}
 			}
 			if order != "ABBA" {

@@ -1,0 +1,391 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/report"
+	"github.com/rowmill/rowmill/result"
+)
+
+// tiny is a matrix that takes a second or two.
+var tiny = []string{"bench", "matrix", "--target", "sqlite:", "--method", "multi,prepared", "--batch", "10,100", "--layout", "plain,rolling",
+	"--writers", "1", "--durability", "none,relaxed", "--rows", "300", "--period-rows", "100", "--repeat", "2", "--interval", "20ms"}
+
+func withArgs(args []string, more ...string) []string {
+	return append(append([]string{}, args...), more...)
+}
+
+func matrixJSON(t *testing.T, s session) report.Matrix {
+	t.Helper()
+	var m report.Matrix
+	if err := json.Unmarshal([]byte(s.stdout), &m); err != nil {
+		t.Fatalf("%v: %s%s", err, s.stdout, s.stderr)
+	}
+	return m
+}
+
+// TestMatrix runs a small one whole, reports it, goes on when nothing is left,
+// and compares it with itself.
+func TestMatrix(t *testing.T) {
+	t.Chdir(t.TempDir())
+	s := rowmill(t.Context(), withArgs(tiny, "--out", "m.jsonl", "--html", "m.html", "--png", "m.png", "--md", "m.md", "--json")...)
+	mustPass(t, s)
+	m := matrixJSON(t, s)
+	if m.Asked != 32 || m.Done != 32 || len(m.Cells) != 16 || m.NoiseRatio == nil || len(m.Effects) != 4 {
+		t.Errorf("%d of %d runs, %d cells, effects %+v", m.Done, m.Asked, len(m.Cells), m.Effects)
+	}
+	nothingLeft(t)
+	recs := records(t, "m.jsonl")
+	if len(recs) != 32 {
+		t.Fatalf("%d runs", len(recs))
+	}
+	seen := map[string]int{}
+	sorted := true
+	for i, r := range recs {
+		c := r.Run.Cell
+		if c.Order != i+1 || r.Run.Repeat != 1+i/16 || r.Run.Method != c.Levels[0] || r.Run.Layout != c.Levels[4] || r.Run.Durability != c.Levels[5] ||
+			r.Run.Name != c.Name() || r.End.Verified == nil || !r.End.Verified.Checksum || r.Run.Command[1] != "matrix" {
+			t.Errorf("run %d: %+v", i, r.Run)
+		}
+		if r.Run.Period == "" == (r.Run.Layout == "rolling") {
+			t.Errorf("layout %s, period %q", r.Run.Layout, r.Run.Period)
+		}
+		seen[c.Key()]++
+		sorted = sorted && (i == 0 || recs[i-1].Run.Method <= r.Run.Method)
+	}
+	if len(seen) != 16 || sorted {
+		t.Errorf("%d cells, in order: %v", len(seen), sorted)
+	}
+
+	text := rowmill(t.Context(), "report", "m.jsonl")
+	if !strings.Contains(text.stdout, "Which choices matter") {
+		t.Errorf("report: %s%s", text.stdout, text.stderr)
+	}
+	before, _ := os.ReadFile("m.jsonl")
+	again := rowmill(t.Context(), "bench", "matrix", "--resume", "m.jsonl")
+	mustPass(t, again)
+	if after, _ := os.ReadFile("m.jsonl"); !bytes.Equal(before, after) || !strings.Contains(again.stdout, "Which choices matter") {
+		t.Errorf("a complete record was gone on with: %s", again.stderr)
+	}
+	for _, args := range []string{"compare m.jsonl m.jsonl --threshold 5%", "compare m.jsonl m.jsonl --json", "bench matrix --resume m.jsonl --baseline old.jsonl --threshold 5%"} {
+		if err := os.WriteFile("old.jsonl", before, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		s := rowmill(t.Context(), strings.Fields(args)...)
+		mustPass(t, s)
+		want := "runs at 1.00x the rate of"
+		if strings.HasSuffix(args, "--json") {
+			want = report.MatrixComparisonFormat
+		}
+		if !strings.Contains(s.stdout, want) {
+			t.Errorf("%s: %s", args, s.stdout)
+		}
+	}
+}
+
+// TestMatrixRegression: a baseline that was faster ends with 3.
+func TestMatrixRegression(t *testing.T) {
+	t.Chdir(t.TempDir())
+	mustPass(t, rowmill(t.Context(), withArgs(tiny, "--out", "m.jsonl")...))
+	recs := records(t, "m.jsonl")
+	f, err := os.Create("old.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := result.NewWriter(f)
+	for _, r := range recs {
+		for i := range r.Intervals {
+			r.Intervals[i].Elapsed /= 100
+			r.Intervals[i].Seconds /= 100
+			for j := range r.Intervals[i].Marks {
+				r.Intervals[i].Marks[j][1] /= 100
+			}
+		}
+		err = w.Run(r.Run)
+		for _, iv := range r.Intervals {
+			if err == nil {
+				err = w.Interval(iv)
+			}
+		}
+		if err == nil {
+			err = w.End(*r.End)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range []string{"compare old.jsonl m.jsonl --threshold 10%", "bench matrix --resume m.jsonl --baseline old.jsonl --threshold 10%"} {
+		if s := rowmill(t.Context(), strings.Fields(args)...); s.code != exitRegression || !strings.Contains(s.stderr, "more than 10% slower") {
+			t.Errorf("%s: exit %d, %s", args, s.code, s.stderr)
+		}
+	}
+	if s := rowmill(t.Context(), "compare", "m.jsonl", "old.jsonl", "--threshold", "10%"); s.code != exitDone {
+		t.Errorf("the other way: exit %d, %s", s.code, s.stderr)
+	}
+}
+
+// TestMatrixChild is no test: others run it in a process of its own, to kill it or
+// to limit the size of its files.
+func TestMatrixChild(t *testing.T) {
+	args := os.Getenv("ROWMILL_TEST_MATRIX")
+	if args == "" {
+		t.Skip("runs in a process of its own")
+	}
+	if os.Getenv("ROWMILL_TEST_LIMIT") != "" {
+		limitFileSize(t, 1<<20)
+	}
+	os.Exit(run(context.Background(), strings.Split(args, "\n"), strings.NewReader(""), os.Stdout, os.Stderr))
+}
+
+// TestMatrixKilled: however often it is killed, --resume ends with the whole
+// matrix, each cell complete just once.
+func TestMatrixKilled(t *testing.T) {
+	t.Chdir(t.TempDir())
+	args := withArgs(tiny, "--out", "m.jsonl", "--target", "sqlite:m.db", "--rows", "2k")
+	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
+	kills := 0
+	for tries := 0; ; tries++ {
+		if tries == 60 {
+			t.Fatal("it never came to its end")
+		}
+		c := exec.Command(os.Args[0], "-test.run=^TestMatrixChild$")
+		c.Env = append(os.Environ(), "ROWMILL_TEST_MATRIX="+strings.Join(args, "\n"))
+		var stderr bytes.Buffer
+		c.Stderr = &stderr
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- c.Wait() }()
+		var timer <-chan time.Time
+		if kills < 6 {
+			timer = time.After(time.Duration(100+rng.IntN(500)) * time.Millisecond)
+		}
+		var err error
+		select {
+		case err = <-ended:
+		case <-timer:
+			kills++
+			if err := c.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			err = <-ended
+		}
+		if err == nil {
+			break
+		}
+		if state := c.ProcessState; state.Exited() {
+			t.Fatalf("exit %d: %s", state.ExitCode(), stderr.String())
+		}
+		st, err := os.Stat("m.jsonl")
+		if err != nil || st.Size() == 0 {
+			// Killed before the first run was recorded: begun anew, with the table
+			// that may be there.
+			args = withArgs(tiny, "--out", "m.jsonl", "--target", "sqlite:m.db", "--rows", "2k", "--drop-existing")
+			continue
+		}
+		args = []string{"bench", "matrix", "--resume", "m.jsonl"}
+		if kills%2 == 0 { // as a machine that goes down leaves it
+			f, err := os.OpenFile("m.jsonl", os.O_APPEND|os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.WriteString(`{"type":"interval","elap`); err != nil {
+				t.Fatal(err)
+			}
+			f.Close()
+		}
+	}
+	t.Logf("killed %d times", kills)
+	if kills < 2 {
+		t.Errorf("killed %d times only: the matrix is too short for this test", kills)
+	}
+	complete := map[string]int{}
+	for _, r := range records(t, "m.jsonl") {
+		if ok, failed := report.CellComplete(&r); ok && !failed {
+			complete[r.Run.Cell.Key()+r.Run.Name+string(rune('0'+r.Run.Repeat))]++
+		}
+	}
+	for name, n := range complete {
+		if n != 1 {
+			t.Errorf("%s was run %d times to its end", name, n)
+		}
+	}
+	s := rowmill(t.Context(), "report", "m.jsonl", "--json")
+	if m := matrixJSON(t, s); len(complete) != 32 || m.Done != 32 || m.Asked != 32 {
+		t.Errorf("%d complete, %d of %d", len(complete), m.Done, m.Asked)
+	}
+}
+
+// TestMatrixInterrupted: Ctrl-C reports what there is, and --resume goes on;
+// flags that contradict the record are refused.
+func TestMatrixInterrupted(t *testing.T) {
+	t.Chdir(t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stderr := &watched{find: regexp.MustCompile(`run 5 of 32`), found: func([]string) { cancel() }}
+	var stdout bytes.Buffer
+	code := run(ctx, withArgs(tiny, "--out", "m.jsonl"), strings.NewReader(""), &stdout, stderr)
+	if code != exitInterrupted || !strings.Contains(stdout.String(), "incomplete: ") {
+		t.Fatalf("exit %d: %s%s", code, stdout.String(), stderr.String())
+	}
+	for args, says := range map[string]string{
+		"--rows 500":                     "--rows 500 contradicts the record, which has 300",
+		"--batch 10":                     "--batch 10 contradicts",
+		"--seed 2":                       "--seed 2 contradicts",
+		"--out other.jsonl":              "--out and --resume",
+		"--baseline m.jsonl":             "can't both be m.jsonl",
+		"--baseline m.jsonl --target x:": "contradicts",
+	} {
+		s := rowmill(t.Context(), append([]string{"bench", "matrix", "--resume", "m.jsonl"}, strings.Fields(args)...)...)
+		if s.code != exitUsage || !strings.Contains(s.stderr, says) {
+			t.Errorf("%s: exit %d, %s", args, s.code, s.stderr)
+		}
+	}
+	plan := rowmill(t.Context(), "bench", "matrix", "--resume", "m.jsonl", "--plan")
+	if !regexp.MustCompile(`32 runs .*, 2[78] of them left: about`).MatchString(plan.stdout) {
+		t.Errorf("plan: %s%s", plan.stdout, plan.stderr)
+	}
+	// Another rowmill is writing it.
+	held, err := appendRecord("m.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := rowmill(t.Context(), "bench", "matrix", "--resume", "m.jsonl"); s.code != exitFailed || !strings.Contains(s.stderr, "another rowmill is writing m.jsonl") {
+		t.Errorf("exit %d, %s", s.code, s.stderr)
+	}
+	if err := held.close(); err != nil {
+		t.Fatal(err)
+	}
+	s := rowmill(t.Context(), "bench", "matrix", "--resume", "m.jsonl", "--rows", "300", "--json")
+	mustPass(t, s)
+	if m := matrixJSON(t, s); m.Done != 32 {
+		t.Errorf("%d of 32", m.Done)
+	}
+}
+
+// TestMatrixFails: a cell that fails is recorded, and the others are run. On
+// SQLite, many rows in a small file size limit fail where few do not.
+func TestMatrixFails(t *testing.T) {
+	t.Chdir(t.TempDir())
+	// In a process of its own: the limit would also be that of the test's log.
+	c := exec.Command(os.Args[0], "-test.run=^TestMatrixChild$")
+	args := []string{"bench", "matrix", "--target", "sqlite:?durability=none", "--method", "multi", "--batch", "500", "--writers", "1",
+		"--indexes", "0,3", "--rows", "14k", "--interval", "50ms", "--out", "m.jsonl"}
+	c.Env = append(os.Environ(), "ROWMILL_TEST_MATRIX="+strings.Join(args, "\n"), "ROWMILL_TEST_LIMIT=1")
+	var stdout, stderr bytes.Buffer
+	c.Stdout, c.Stderr = &stdout, &stderr
+	_ = c.Run() // its exit code tells
+	s := session{c.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+	if s.code != exitFailed || !strings.Contains(s.stdout, "1 run failed and is not in the analysis") || !strings.Contains(s.stderr, "--retry-failed") {
+		t.Fatalf("exit %d\n%s%s", s.code, s.stdout, s.stderr)
+	}
+	if s := rowmill(t.Context(), "bench", "matrix", "--resume", "m.jsonl"); s.code != exitFailed || len(records(t, "m.jsonl")) != 2 {
+		t.Errorf("exit %d: what failed was run again unasked", s.code)
+	}
+	s = rowmill(t.Context(), "bench", "matrix", "--resume", "m.jsonl", "--retry-failed", "--json")
+	mustPass(t, s)
+	if m := matrixJSON(t, s); m.Done != 2 {
+		t.Errorf("%d of 2", m.Done)
+	}
+}
+
+// TestMatrixTables: a table that is there is refused, and tables of a database
+// that stays are dropped afterwards.
+func TestMatrixTables(t *testing.T) {
+	t.Chdir(t.TempDir())
+	mustPass(t, rowmill(t.Context(), "bench", "insert", "--target", "sqlite:x.db", "--rows", "10"))
+	args := withArgs(tiny, "--target", "sqlite:x.db", "--repeat", "1", "--out", "m.jsonl")
+	if s := rowmill(t.Context(), args...); s.code != exitFailed || !strings.Contains(s.stderr, "--drop-existing") {
+		t.Errorf("exit %d, %s", s.code, s.stderr)
+	}
+	if _, err := os.Stat("m.jsonl"); !os.IsNotExist(err) {
+		t.Errorf("an empty record was left behind: %v", err)
+	}
+	mustPass(t, rowmill(t.Context(), withArgs(args, "--drop-existing")...))
+	mustPass(t, rowmill(t.Context(), "bench", "insert", "--target", "sqlite:x.db", "--rows", "10"))
+}
+
+// TestMatrixPlan: what the engine can't do is left out and named, and nothing is
+// touched.
+func TestMatrixPlan(t *testing.T) {
+	dir := here(t)
+	t.Chdir(t.TempDir())
+	s := rowmill(t.Context(), strings.Fields("bench matrix --plan --target sandbox:postgres --method prepared,load,pipeline --batch 1,10k --layout plain,rolling --durability full,none --repeat 2 --max-time 5s")...)
+	mustPass(t, s)
+	golden(t, dir, "plan-postgres.txt", s.stdout)
+	s = rowmill(t.Context(), strings.Fields("bench matrix --plan --target sqlite: --method load,multi --max-time 0 --writers 1 --html x.html")...)
+	mustPass(t, s)
+	golden(t, dir, "plan-sqlite.txt", s.stdout)
+	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestMatrixBadInput(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("not.jsonl", []byte(`{"type":"run","format":"rowmill.run/1"}`+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for args, says := range map[string]string{
+		"now":                              "unexpected argument",
+		"--method fast":                    `unknown method "fast"`,
+		"--method load":                    "sqlite has prepared",
+		"--method multi,multi":             "multi is named twice",
+		"--method=":                        "--method: the list is empty",
+		"--batch 1,1k,1000":                "--batch: 1000 is named twice",
+		"--batch 0,10":                     "--batch 0",
+		"--batch 1,,2":                     "is no number",
+		"--batch ten":                      "is no number",
+		"--batch 10,200k":                  "more than the 100000 rows of a run",
+		"--writers 0":                      "--writers 0",
+		"--writers 100k":                   "want at most",
+		"--indexes 0,4":                    "4 secondary indexes: preset classic has 0 to 3",
+		"--layout heap":                    `unknown layout "heap"`,
+		"--durability some":                `unknown durability "some"`,
+		"--durability full --target null:": "only sandboxes and SQLite",
+		"--durability full --target mysql://u@h/db":                  "only sandboxes and SQLite",
+		"--durability full --target sqlite:?durability=none":         "says it, too",
+		"--durability full --target sandbox:mariadb?durability=none": "says it, too",
+		"--preset clasic":       `unknown preset "clasic"`,
+		"--rows 0 --max-time 0": "needs an end",
+		"--repeat 0":            "--repeat 0",
+		"--threshold 5%":        "which is missing",
+		"--retry-failed":        "goes with --resume",
+		"--resume not.jsonl":    "not those of one rowmill bench matrix",
+		"--baseline not.jsonl":  "it holds no matrix",
+		"--out x/y.jsonl":       "no folder x",
+		"--out a --html a":      "can't both be",
+		"--json --md -":         "can't both be standard output",
+		"--repeat 30":           "not confirmed",
+		"--repeat 30000":        "more than 100000 runs",
+	} {
+		t.Run(args, func(t *testing.T) {
+			s := rowmill(t.Context(), append([]string{"bench", "matrix"}, strings.Fields(args)...)...)
+			if s.code != exitUsage || !strings.Contains(s.stderr, says) || !strings.Contains(s.stderr, "Try: ") || s.stdout != "" {
+				t.Errorf("exit %d, stdout %q, stderr lacks %q:\n%s", s.code, s.stdout, says, s.stderr)
+			}
+			if strings.Contains(s.stderr, "insert --help") {
+				t.Errorf("the hint is another verb's: %s", s.stderr)
+			}
+		})
+	}
+	if left, err := os.ReadDir("."); err != nil || len(left) != 1 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	if s := rowmill(t.Context(), "bench", "matrix", "--resume", "none.jsonl"); s.code != exitFailed || !strings.Contains(s.stderr, "none.jsonl") {
+		t.Errorf("exit %d, %s", s.code, s.stderr)
+	}
+}

@@ -1,0 +1,341 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/report"
+	"github.com/rowmill/rowmill/result"
+	"github.com/rowmill/rowmill/workload"
+)
+
+// A matrixDesign is what a matrix runs, and in which order.
+type matrixDesign struct {
+	f       *matrixFlags
+	factors []result.Factor
+	leftOut []result.LeftOut
+	// runs are all, in the order in which they are made.
+	runs []cellRun
+}
+
+// A cellRun is one run of a cell.
+type cellRun struct {
+	f      benchFlags
+	layout string
+	repeat int
+	cell   *result.Cell
+}
+
+// newMatrixDesign combines the lists, leaves out what the engine can't do and
+// refuses what makes no sense.
+func newMatrixDesign(f *matrixFlags) (*matrixDesign, error) {
+	d := &matrixDesign{f: f}
+	db, err := dryTarget(f.target)
+	if err != nil {
+		return nil, usagef(hintOf(err), "--target: %w", err)
+	}
+	caps, name := db.Capabilities(), db.Info().Engine
+	var methods []string
+	for _, m := range caps.Methods {
+		methods = append(methods, string(m))
+	}
+	for _, l := range f.lists() {
+		if len(l.levels) == 0 {
+			continue // --durability isn't varied
+		}
+		factor := result.Factor{Name: l.name}
+		for _, level := range l.levels {
+			why := ""
+			switch {
+			case l.name == "method" && !slices.Contains(methods, level):
+				why = fmt.Sprintf("%s has %s", name, strings.Join(methods, ", "))
+			case l.name == "layout" && level == workload.Rolling && !caps.Rolling:
+				why = name + " can't cut a table into periods"
+			}
+			switch {
+			case why == "":
+				factor.Levels = append(factor.Levels, level)
+			case l.name != "method" || !f.defaultMethods:
+				d.leftOut = append(d.leftOut, result.LeftOut{Factor: l.name, Level: level, Why: why})
+			}
+		}
+		if len(factor.Levels) == 0 {
+			return nil, usagef(matrixHelp, "%s %s: nothing is left: %s", l.flag, strings.Join(l.levels, ","), d.leftOut[len(d.leftOut)-1].Why)
+		}
+		d.factors = append(d.factors, factor)
+	}
+	cells, err := d.cells()
+	if err != nil {
+		return nil, err
+	}
+	d.order(cells)
+	return d, nil
+}
+
+// cells returns each combination, checked.
+func (d *matrixDesign) cells() ([]cellRun, error) {
+	all := [][]string{{}}
+	for _, factor := range d.factors {
+		var next [][]string
+		for _, levels := range all {
+			for _, l := range factor.Levels {
+				next = append(next, append(slices.Clone(levels), l))
+			}
+		}
+		all = next
+	}
+	var out []cellRun
+	for _, levels := range all {
+		c := cellRun{cell: &result.Cell{Levels: levels}}
+		if err := c.take(d.f, d.factors); err != nil {
+			return nil, err
+		}
+		checked := c.f
+		checked.out, checked.reports = d.f.out, d.f.reports
+		err := checked.check()
+		if err == nil {
+			err = checked.tryOut()
+		}
+		if err != nil {
+			var u *usageError
+			if errors.As(err, &u) && u.hint == "rowmill bench insert --help" {
+				err = usagef(matrixHelp, "%w", u.err)
+			}
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// take makes the flags of a run out of the cell's levels.
+func (c *cellRun) take(f *matrixFlags, factors []result.Factor) error {
+	c.f = benchFlags{
+		target: f.target, preset: f.preset, rows: f.rows, maxTime: f.maxTime, interval: f.interval, repeat: 1, seed: f.seed,
+		indexesGiven: true, dropExisting: f.dropExisting, noVerify: f.noVerify,
+	}
+	for i, factor := range factors {
+		level := c.cell.Levels[i]
+		var n int
+		var err error
+		switch factor.Name {
+		case "batch", "writers", "indexes":
+			if n, err = strconv.Atoi(level); err != nil {
+				return usagef(matrixHelp, "--%s %s: too large", factor.Name, level)
+			}
+		}
+		switch factor.Name {
+		case "method":
+			c.f.method = level
+		case "batch":
+			c.f.batch = n
+		case "writers":
+			c.f.writers = n
+		case "indexes":
+			c.f.indexes = n
+		case "layout":
+			c.layout, c.f.layouts = level, []string{level}
+		case "durability":
+			c.f.target = f.at(level)
+		}
+	}
+	if c.layout == workload.Rolling {
+		c.f.periodRows = f.periodRows
+	}
+	return nil
+}
+
+// orderStream is the second number of the generator that orders the cells; the
+// rows have the seed alone.
+const orderStream = 0x6d6174726978 // "matrix"
+
+// order puts the runs in order: each round has every cell once, shuffled.
+func (d *matrixDesign) order(cells []cellRun) {
+	rng := rand.New(rand.NewPCG(d.f.seed, orderStream))
+	for repeat := 1; repeat <= d.f.repeat; repeat++ {
+		for _, i := range rng.Perm(len(cells)) {
+			c := cells[i]
+			if d.f.repeat > 1 {
+				c.repeat = repeat
+			}
+			c.cell = &result.Cell{
+				Factors: d.factors, LeftOut: d.leftOut, Levels: c.cell.Levels,
+				Repeats: d.f.repeat, Runs: len(cells) * d.f.repeat, Order: len(d.runs) + 1,
+			}
+			d.runs = append(d.runs, c)
+		}
+	}
+}
+
+// same tells whether a recorded cell is of this design.
+func (d *matrixDesign) same(c *result.Cell) bool {
+	return c.Runs == len(d.runs) && slices.EqualFunc(c.Factors, d.factors, func(x, y result.Factor) bool {
+		return x.Name == y.Name && slices.Equal(x.Levels, y.Levels)
+	})
+}
+
+// left returns the runs that are not complete in the record.
+func (d *matrixDesign) left(done []result.Record, retryFailed bool) []cellRun {
+	type place struct {
+		key    string
+		repeat int
+	}
+	over := map[place]bool{}
+	for i := range done {
+		r := &done[i]
+		complete, failed := report.CellComplete(r)
+		at := place{r.Run.Cell.Key(), r.Run.Repeat}
+		switch {
+		case complete && !failed:
+			over[at] = true
+		case failed && !retryFailed:
+			over[at] = true
+		}
+	}
+	var out []cellRun
+	for _, c := range d.runs {
+		if !over[place{c.cell.Key(), c.repeat}] {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// An estimate is how long runs take.
+type estimate struct {
+	time time.Duration
+	// from says what it is judged by; empty when nothing is known.
+	from string
+	// bound tells that it is the most it can be, but for preparing and
+	// verifying.
+	bound bool
+}
+
+// perRun is what a run takes besides inserting: starting a private server,
+// making and dropping tables, verifying a small one. On two cores MariaDB and
+// PostgreSQL start within two seconds.
+const perRun = 3 * time.Second
+
+// estimate judges by earlier runs of the same cells, in this record or in the
+// baseline; a cell without one takes what the mean of them takes, or where there
+// are none --max-time.
+func (d *matrixDesign) estimate(left []cellRun, records ...[]result.Record) estimate {
+	known := map[string][]float64{}
+	var sum float64
+	n := 0
+	for _, recs := range records {
+		for i := range recs {
+			r := &recs[i]
+			if complete, failed := report.CellComplete(r); !complete || failed || r.Run.Cell == nil {
+				continue
+			}
+			s := r.Summary()
+			seconds := s.Seconds
+			if d.f.rows > 0 && s.RowsPerSecond > 0 {
+				seconds = float64(d.f.rows) / s.RowsPerSecond
+			}
+			if d.f.maxTime > 0 {
+				seconds = min(seconds, d.f.maxTime.Seconds())
+			}
+			known[r.Run.Cell.Name()] = append(known[r.Run.Cell.Name()], seconds)
+			sum, n = sum+seconds, n+1
+		}
+	}
+	var e estimate
+	switch {
+	case n > 0:
+		e.from = "by the runs that are recorded"
+	case d.f.maxTime > 0:
+		e.from, e.bound = fmt.Sprintf("by --max-time %v for each", d.f.maxTime), true
+	default:
+		return e
+	}
+	for _, c := range left {
+		seconds := d.f.maxTime.Seconds()
+		if n > 0 {
+			seconds = sum / float64(n)
+		}
+		if k := known[c.cell.Name()]; len(k) > 0 {
+			seconds = 0
+			for _, s := range k {
+				seconds += s / float64(len(k))
+			}
+		}
+		e.time += time.Duration(seconds*float64(time.Second)) + perRun
+	}
+	return e
+}
+
+func (e estimate) String() string {
+	if e.from == "" {
+		return "how long it takes isn't known without --max-time"
+	}
+	about := "about"
+	if e.bound {
+		about = "at most about"
+	}
+	return fmt.Sprintf("%s %s, %s", about, e.time.Round(time.Second), e.from)
+}
+
+// summary says what will be run.
+func (d *matrixDesign) summary(left int, took estimate) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d runs on %s, preset %s", len(d.runs), d.f.target, d.f.preset)
+	if left < len(d.runs) {
+		fmt.Fprintf(&b, ", %d of them left", left)
+	}
+	fmt.Fprintf(&b, ": %s.\n", took)
+	for _, factor := range d.factors {
+		fmt.Fprintf(&b, "  %-10s  %s\n", factor.Name, strings.Join(factor.Levels, ", "))
+	}
+	fmt.Fprintf(&b, "  %-10s  %d\n", "repeats", d.f.repeat)
+	for _, l := range d.leftOut {
+		fmt.Fprintf(&b, "  left out: %s=%s: %s\n", l.Factor, l.Level, l.Why)
+	}
+	return b.String()
+}
+
+// print writes the plan.
+func (d *matrixDesign) print(w io.Writer, left []cellRun, took estimate) error {
+	var b strings.Builder
+	b.WriteString(d.summary(len(left), took))
+	b.WriteString("\n")
+	for _, c := range left {
+		fmt.Fprintf(&b, "%5d  %s", c.cell.Order, c.cell.Name())
+		if c.repeat > 0 {
+			fmt.Fprintf(&b, "  repeat %d", c.repeat)
+		}
+		b.WriteString("\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// private tells that the target is made for each run and removed afterwards.
+func (d *matrixDesign) private() bool {
+	c := rerunConfig{f: benchFlags{target: d.f.target}}
+	return c.private()
+}
+
+// failedRun is the header of a run that failed before its measurement began.
+func (d *matrixDesign) failedRun(c *cellRun, command []string) result.Run {
+	db, err := dryTarget(c.f.target)
+	run := result.Run{
+		Name: c.cell.Name(), Cell: c.cell, Repeat: c.repeat, Command: command, Started: time.Now().UTC(), Rowmill: versionString(),
+		Workload: "insert", Preset: c.f.preset, Layout: c.layout, Seed: c.f.seed, Rows: c.f.rows, MaxTimeSeconds: c.f.maxTime.Seconds(),
+		Writers: c.f.writers, Batch: c.f.batch, Method: cmp.Or(c.f.method, string(engine.Multi)), Indexes: c.f.indexes, Target: c.f.target,
+		IntervalSeconds: c.f.interval.Seconds(),
+	}
+	if err == nil {
+		run.Engine = db.Info().Engine
+	}
+	return run
+}

@@ -1,0 +1,345 @@
+package report
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/result"
+)
+
+// MatrixComparisonFormat names the format of what MatrixComparison.JSON writes.
+const MatrixComparisonFormat = "rowmill.matrix-comparison/1"
+
+// A MatrixComparison sets each cell of a matrix beside the same cell of an older
+// one.
+//
+// A cell's runs are compared at equal row counts, as those of any comparison. Whether
+// a change is more than noise is Student's t of its mean log ratio, against the
+// standard deviation of repeats: that pooled over all cells of both matrices, which
+// many repeats know well, or the cell's own where that is greater. As many cells are
+// tested at once, the p-values are Holm's (1979): if nothing changed, the chance
+// that any cell is said to have is at most 5%.
+type MatrixComparison struct {
+	Format string `json:"format"` // MatrixComparisonFormat
+	A      string `json:"a"`      // the files
+	B      string `json:"b"`
+	// Cells are those of both, the one that lost most first.
+	Cells []CellChange `json:"cells"`
+	// Overall is the geometric mean of the cells' ratios, Interval where it lies with
+	// 95% confidence, judged by how the cells' ratios differ.
+	Overall  *float64 `json:"ratio"`
+	Interval *Bounds  `json:"ratio_95"`
+	Verdict  string   `json:"verdict"`
+	// NoiseRatio is e to the power of the pooled standard deviation of repeats,
+	// Freedom its degrees of freedom; null and 0 without repeats, and then
+	// single cells can't be judged.
+	NoiseRatio *float64 `json:"noise_ratio"`
+	Freedom    int      `json:"degrees_of_freedom"`
+	// Flags are those of all cells, each but once.
+	Flags []Flag `json:"flags"`
+	// Unpaired are the cells and runs that are left out, and why.
+	Unpaired []string `json:"unpaired"`
+}
+
+// A CellChange is one cell in both matrices.
+type CellChange struct {
+	Name string `json:"name"`
+	// Runs is how many pairs of runs were compared, Rows up to which row count.
+	Runs int   `json:"runs"`
+	Rows int64 `json:"rows"`
+	// RowsPerSecond are medians, the ratio B/A the geometric mean of the pairs'.
+	RowsPerSecond Versus `json:"rows_per_second"`
+	// P is the chance of such a change without a cause, Adjusted Holm's; null
+	// when the noise isn't known.
+	P        *float64 `json:"p"`
+	Adjusted *float64 `json:"p_adjusted"`
+	// Verdict is Faster or Slower when Adjusted is below 5%.
+	Verdict string `json:"verdict"`
+}
+
+// significant is the chance of a false alarm that is accepted, over all cells.
+const significant = 0.05
+
+// Against compares the matrix with an older one.
+func (m *Matrix) Against(old *Matrix) (*MatrixComparison, error) {
+	if old.run.Preset != m.run.Preset {
+		return nil, fmt.Errorf("report: %s fills the table of preset %s, %s that of %s: their cells have nothing in common", old.Source, old.run.Preset, m.Source, m.run.Preset)
+	}
+	c := &MatrixComparison{Format: MatrixComparisonFormat, A: old.Source, B: m.Source, Cells: []CellChange{}, Flags: []Flag{}, Unpaired: []string{}, Verdict: Unknown}
+	ka, kb := cellKeys(old, m)
+	pooled := sumOfSquares{old.noise.ss + m.noise.ss, old.noise.df + m.noise.df}
+	if c.Freedom = pooled.df; pooled.df > 0 {
+		c.NoiseRatio = number(math.Exp(math.Sqrt(pooled.ss / float64(pooled.df))))
+	}
+	var logs, p []float64
+	seen := map[string]int{}
+	for key, a := range ka.all {
+		b, ok := kb.at[a]
+		if !ok {
+			c.Unpaired = append(c.Unpaired, "A: "+ka.name[key]+" (no counterpart)")
+			continue
+		}
+		pairs, over := matched(old.runsOf(ka.key[key]), m.runsOf(kb.key[b]))
+		c.Unpaired = append(c.Unpaired, over...)
+		if len(pairs) == 0 {
+			c.Unpaired = append(c.Unpaired, kb.name[b]+" (no repeat of the same number in both)")
+			continue
+		}
+		one := comparePairs(column(pairs, 0), column(pairs, 1), pairs)
+		if one.RowsPerSecond.Ratio == nil {
+			c.Unpaired = append(c.Unpaired, kb.name[b]+" (the rates can't be compared)")
+			continue
+		}
+		c.addFlags(one.Flags, seen)
+		c.Cells = append(c.Cells, CellChange{Name: kb.name[b], Runs: len(pairs), Rows: one.Rows, RowsPerSecond: one.RowsPerSecond, Verdict: Unknown})
+		log := math.Log(*one.RowsPerSecond.Ratio)
+		logs = append(logs, log)
+		p = append(p, chance(log, pairs, one.Repeats, pooled))
+	}
+	for j, b := range kb.all {
+		if _, ok := ka.at[b]; !ok {
+			c.Unpaired = append(c.Unpaired, "B: "+kb.name[j]+" (no counterpart)")
+		}
+	}
+	if len(c.Cells) == 0 {
+		return c, errors.New("report: the matrices have no complete cell in common")
+	}
+	c.countFlags(seen)
+	c.judge(logs, p)
+	return c, nil
+}
+
+// chance returns the p-value of a cell's mean log ratio.
+func chance(log float64, pairs [][2]*result.Record, repeats []Versus, pooled sumOfSquares) float64 {
+	if pooled.df == 0 {
+		return math.NaN()
+	}
+	s2 := pooled.ss / float64(pooled.df)
+	if len(pairs) > 1 {
+		var a, b []float64
+		for _, r := range repeats {
+			a, b = append(a, math.Log(deref(r.A))), append(b, math.Log(deref(r.B)))
+		}
+		_, va := meanVariance(a)
+		_, vb := meanVariance(b)
+		s2 = max(s2, (va+vb)/2)
+	}
+	return tailT(log/math.Sqrt(2*s2/float64(len(pairs))), pooled.df)
+}
+
+// judge sets the verdicts and sorts the cells.
+func (c *MatrixComparison) judge(logs, p []float64) {
+	adjusted := holm(p)
+	for i := range c.Cells {
+		cell := &c.Cells[i]
+		cell.P, cell.Adjusted = number(p[i]), number(adjusted[i])
+		switch {
+		case cell.Adjusted == nil:
+		case *cell.Adjusted >= significant:
+			cell.Verdict = NoDifference
+		case logs[i] < 0:
+			cell.Verdict = Slower
+		default:
+			cell.Verdict = Faster
+		}
+	}
+	mean, variance := meanVariance(logs)
+	c.Overall = number(math.Exp(mean))
+	if n := len(logs); n > 1 {
+		half := student975(n-1) * math.Sqrt(variance/float64(n))
+		c.Interval = &Bounds{math.Exp(mean - half), math.Exp(mean + half)}
+	}
+	c.Verdict = verdictOf(c.Interval)
+	slices.SortStableFunc(c.Cells, func(a, b CellChange) int {
+		return cmp.Compare(*a.RowsPerSecond.Ratio, *b.RowsPerSecond.Ratio)
+	})
+}
+
+// addFlags takes the flags of one cell; seen counts the cells of each.
+func (c *MatrixComparison) addFlags(flags []Flag, seen map[string]int) {
+	for _, f := range flags {
+		if f.Kind == "order" {
+			continue // it is so for every baseline; the text says so once
+		}
+		if seen[f.Text]++; seen[f.Text] == 1 {
+			c.Flags = append(c.Flags, f)
+		}
+	}
+}
+
+// countFlags says of flags that are not those of all cells of how many.
+func (c *MatrixComparison) countFlags(seen map[string]int) {
+	for i := range c.Flags {
+		if n := seen[c.Flags[i].Text]; n < len(c.Cells) {
+			c.Flags[i].Text += fmt.Sprintf(" (in %s of %d)", plural(int64(n), "cell", "cells"), len(c.Cells))
+		}
+	}
+}
+
+// cells are those of a matrix with a complete run, by what identifies them in
+// both of two matrices.
+type cells struct {
+	all  []string // what identifies each
+	at   map[string]int
+	key  []string // by which the matrix knows it
+	name []string
+}
+
+// cellKeys identifies the cells of two matrices by what their runs did. Their
+// durability counts when either varies it: otherwise it is the target's, and a
+// different one is flagged.
+func cellKeys(a, b *Matrix) (ka, kb cells) {
+	varies := func(m *Matrix) bool {
+		return slices.ContainsFunc(m.Factors, func(f result.Factor) bool { return f.Name == "durability" && len(f.Levels) > 1 })
+	}
+	durable := varies(a) || varies(b)
+	of := func(m *Matrix) cells {
+		out := cells{at: map[string]int{}}
+		for _, c := range m.Cells {
+			runs := m.byKey[c.key]
+			if len(runs) == 0 {
+				continue
+			}
+			r := &m.recs[runs[0]].Run
+			id := fmt.Sprintf("%s %d %d %d %s", r.Method, r.Batch, r.Writers, r.Indexes, r.Layout)
+			if durable {
+				id += " " + r.Durability
+			}
+			if _, twice := out.at[id]; twice {
+				continue
+			}
+			out.at[id] = len(out.all)
+			out.all, out.key, out.name = append(out.all, id), append(out.key, c.key), append(out.name, c.Name)
+		}
+		return out
+	}
+	return of(a), of(b)
+}
+
+// runsOf returns the complete runs of a cell.
+func (m *Matrix) runsOf(key string) []*result.Record {
+	var out []*result.Record
+	for _, i := range m.byKey[key] {
+		out = append(out, m.recs[i])
+	}
+	return out
+}
+
+func column(pairs [][2]*result.Record, k int) []*result.Record {
+	var out []*result.Record
+	for _, p := range pairs {
+		out = append(out, p[k])
+	}
+	return out
+}
+
+// Regressions returns the cells that are shown to be slower by more than the
+// threshold, a fraction, and whether all cells together are. told is false when
+// the noise isn't known, so that no cell can be judged.
+func (c *MatrixComparison) Regressions(threshold float64) (slower []CellChange, overall, told bool) {
+	for _, cell := range c.Cells {
+		if cell.Verdict == Slower && *cell.RowsPerSecond.Ratio < 1-threshold {
+			slower = append(slower, cell)
+		}
+	}
+	return slower, c.Verdict == Slower && deref(c.Overall) < 1-threshold, c.NoiseRatio != nil
+}
+
+// verdict states the outcome in sentences.
+func (c *MatrixComparison) verdict() []string {
+	n := plural(int64(len(c.Cells)), "cell", "cells")
+	all := fmt.Sprintf("Over %s, %s runs at %s the rate of %s (geometric mean", n, c.B, ratio(deref(c.Overall)), c.A)
+	if b := c.Interval; b != nil {
+		all += fmt.Sprintf(", 95%% interval %s..%s, judged by how the cells differ", ratio(b.Low), ratio(b.High))
+	}
+	all += "): " + map[string]string{Unknown: "too little to tell a difference", NoDifference: NoDifference, Faster: "faster", Slower: "slower"}[c.Verdict] + "."
+	out := []string{all}
+	if c.NoiseRatio == nil {
+		out = append(out, "Single cells can't be judged: no cell of either was run twice, so the noise isn't known; --repeat 3 tells.")
+	} else {
+		var up, down int
+		for _, cell := range c.Cells {
+			switch cell.Verdict {
+			case Faster:
+				up++
+			case Slower:
+				down++
+			}
+		}
+		out = append(out, fmt.Sprintf("Beyond noise, %s faster and %d slower. Repeats differ by %s; Student's t for each cell, with Holm's correction for testing %d: "+
+			"if nothing had changed, the chance that any cell is listed as changed would be at most 5%%.",
+			map[bool]string{true: "1 cell is", false: fmt.Sprintf("%d cells are", up)}[up == 1], down, percent(deref(c.NoiseRatio)-1), len(c.Cells)))
+	}
+	out = append(out, "The two were not made in turn: whatever else changed on the machine between them looks like a difference.")
+	if kinds := (&Pair{Flags: c.Flags}).unequal(); len(kinds) > 0 {
+		out = append(out, "Not like with like: unequal "+strings.Join(kinds, ", ")+".")
+	}
+	return out
+}
+
+// header and rows are the table of the cells.
+func (c *MatrixComparison) header() []string {
+	return []string{"cell", "A, rows/s", "B, rows/s", "B/A", "p", "p, corrected", "verdict"}
+}
+
+func (c *MatrixComparison) rows() [][]string {
+	var out [][]string
+	for _, cell := range c.Cells {
+		out = append(out, []string{cell.Name, figure(deref(cell.RowsPerSecond.A)), figure(deref(cell.RowsPerSecond.B)), ratio(deref(cell.RowsPerSecond.Ratio)),
+			chanceText(cell.P), chanceText(cell.Adjusted), cell.Verdict})
+	}
+	return out
+}
+
+// chanceText writes a p-value.
+func chanceText(p *float64) string {
+	switch {
+	case p == nil:
+		return none
+	case *p < 0.001:
+		return "<0.001"
+	}
+	return fmt.Sprintf("%.3f", *p)
+}
+
+// sameCell tells of cells whether they are the same in all that varies on
+// either side.
+func sameCell(a, b [][]*result.Record) func(x, y *result.Run) bool {
+	seen := [2]map[string]map[string]bool{{}, {}}
+	for side, groups := range [][][]*result.Record{a, b} {
+		for _, g := range groups {
+			c := g[0].Run.Cell
+			if c == nil || !c.Valid() {
+				continue
+			}
+			for i, f := range c.Factors {
+				if seen[side][f.Name] == nil {
+					seen[side][f.Name] = map[string]bool{}
+				}
+				seen[side][f.Name][c.Levels[i]] = true
+			}
+		}
+	}
+	level := func(r *result.Run, name string) string {
+		i := slices.IndexFunc(r.Cell.Factors, func(f result.Factor) bool { return f.Name == name })
+		if i < 0 {
+			return ""
+		}
+		return r.Cell.Levels[i]
+	}
+	return func(x, y *result.Run) bool {
+		if x.Cell == nil || y.Cell == nil || !x.Cell.Valid() || !y.Cell.Valid() || x.Preset != y.Preset {
+			return false
+		}
+		for _, f := range x.Cell.Factors {
+			if (len(seen[0][f.Name]) > 1 || len(seen[1][f.Name]) > 1) && level(x, f.Name) != level(y, f.Name) {
+				return false
+			}
+		}
+		return true
+	}
+}

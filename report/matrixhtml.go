@@ -1,0 +1,98 @@
+package report
+
+import (
+	"bufio"
+	_ "embed" // the page's parts
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+)
+
+var (
+	//go:embed assets/matrix.html.tmpl
+	matrixTemplate string
+	//go:embed assets/matrix.css
+	matrixCSS string
+	//go:embed assets/matrix.js
+	matrixJS string
+)
+
+// matrixPage is what the template shows.
+type matrixPage struct {
+	CSP             string
+	CSS             template.CSS
+	Script          template.JS
+	Title, Subtitle string
+	Verdicts        []string
+	Problems        []string
+	Heat            *heatMap
+	Bars            []matrixBar
+	BarsHeight      int
+	Effects         []matrixTable // of each choice
+	Cells           matrixTable
+	Baseline        *matrixTable
+	BaselineText    []string
+	BaselineFlags   []string
+	BaselineLeft    []string
+	Footer          string
+}
+
+// A matrixBar is one bar of the shares, in pixels.
+type matrixBar struct {
+	Name, Text   string
+	Y, Width, At int
+	Kind         string // "one", "two" or "rest"
+}
+
+// Sizes of the bars in pixels.
+const (
+	barRow, barRoom = 26, 560
+)
+
+// HTML writes one page that needs nothing else: which choices matter as bars,
+// the rates as a heat map, and all figures. The page forbids itself any network access.
+func (m *Matrix) HTML(w io.Writer) error {
+	tmpl, err := template.New("matrix").Parse(matrixTemplate)
+	if err != nil {
+		return fmt.Errorf("parse the page's template: %w", err)
+	}
+	css, script := pageCSS+"\n"+matrixCSS, "(function () {\n\"use strict\";\n"+matrixJS+"})();\n"
+	p := &matrixPage{
+		CSP: fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; img-src data:; base-uri 'none'; form-action 'none'",
+			hashSource(script), hashSource(css)),
+		CSS: template.CSS(css), Script: template.JS(script),
+		Title: m.title(), Subtitle: m.subtitle(), Verdicts: m.verdicts(), Heat: m.heat(), Footer: m.footer(),
+	}
+	for _, text := range m.problems() {
+		p.Problems = append(p.Problems, sentence(text))
+	}
+	for i, s := range m.Shares {
+		kind := map[int]string{1: "one", 2: "two", 0: "rest"}[len(s.Of)]
+		width := max(1, int(math.Round(barRoom*min(1, math.Abs(s.Share)))))
+		text := shareText(s.Share)
+		if s.P != nil {
+			text += ", p " + chanceText(s.P)
+		}
+		p.Bars = append(p.Bars, matrixBar{s.Name, text, i * barRow, width, width + 8, kind})
+	}
+	p.BarsHeight = barRow * len(m.Shares)
+	tables := m.tables()
+	p.Cells = tables[len(tables)-1]
+	p.Effects = tables[:len(tables)-1]
+	if c := m.Baseline; c != nil {
+		p.Baseline = &matrixTable{Title: "Against " + c.A, Header: c.header(), Rows: c.rows()}
+		p.BaselineText, p.BaselineLeft = c.verdict(), c.Unpaired
+		for _, f := range c.Flags {
+			p.BaselineFlags = append(p.BaselineFlags, sentence(f.Text))
+		}
+	}
+	out := bufio.NewWriter(w)
+	if err := tmpl.Execute(out, p); err != nil {
+		return fmt.Errorf("write HTML report: %w", err)
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("write HTML report: %w", err)
+	}
+	return nil
+}
