@@ -32,6 +32,7 @@ int sqlite3_bind_null(void *stmt, int i);
 int sqlite3_bind_int64(void *stmt, int i, long long v);
 int sqlite3_bind_double(void *stmt, int i, double v);
 int sqlite3_bind_text(void *stmt, int i, const char *p, int bytes, void (*free)(void *));
+int sqlite3_total_changes(void *db);
 int sqlite3_extended_errcode(void *db);
 int sqlite3_system_errno(void *db);
 const char *sqlite3_errmsg(void *db);
@@ -130,6 +131,10 @@ func (h handle) exec(sql []byte) error {
 	}
 	return nil
 }
+
+// changes returns how many rows the connection has changed since it was opened,
+// modulo 2^32.
+func (h handle) changes() uint32 { return uint32(C.sqlite3_total_changes(h.p)) }
 
 // A failure is an error of SQLite's, with the text that the driver's own error
 // type gives no way to set.
