@@ -28,6 +28,8 @@ type insertRun struct {
 	// there is one. side is which of two that are compared it belongs to.
 	repeat, repeats int
 	side            string
+	// scenario is the experiment that the run is part of; nil for others.
+	scenario *result.Scenario
 
 	measurement
 	w *workload.Insert
@@ -79,7 +81,13 @@ func (r *insertRun) header(ctx context.Context, schema []string) error {
 		Workload: "insert", Preset: o.Preset, Layout: r.layout, Seed: o.Seed,
 		Rows: r.f.rows, MaxTimeSeconds: r.f.maxTime.Seconds(), Writers: o.Writers, Batch: o.Batch,
 		Method: string(o.Method), Indexes: r.w.Indexes(), Rate: r.f.rate,
-		Period: period, PeriodWhy: why, KeepPeriods: o.KeepPeriods, Deviations: r.w.Deviations(), Schema: schema,
+		Period: period, PeriodWhy: why, Scenario: r.scenario, KeepPeriods: o.KeepPeriods, Deviations: r.w.Deviations(), Schema: schema,
+	}
+	if period != "" {
+		run.PeriodRows = o.PeriodRows
+	}
+	if r.scenario != nil {
+		run.Name = r.scenario.Run + ": " + run.Name
 	}
 	shown := run.Name
 	if r.repeats > 0 {
@@ -100,6 +108,7 @@ const afterwards = 20 * time.Second
 // measures its size.
 func (r *insertRun) prove(ctx context.Context, end *result.End) error {
 	defer func() { end.Warnings = append(end.Warnings, r.w.Warnings()...) }()
+	end.SkippedRows = r.w.SkippedRows()
 	skip := ""
 	switch {
 	case r.f.noVerify:
@@ -128,7 +137,7 @@ func (r *insertRun) prove(ctx context.Context, end *result.End) error {
 		return nil
 	}
 	end.Size = &result.Size{Data: size.Data, Index: size.Index}
-	rows := r.rows() - r.w.DroppedRows()
+	rows := r.rows() - end.SkippedRows - r.w.DroppedRows()
 	if rows > 0 {
 		end.Size.PerRow = float64(size.Data+size.Index) / float64(rows)
 	}

@@ -89,7 +89,7 @@ func TestBadInput(t *testing.T) {
 	}{
 		{"bench inser", []string{`unknown command "inser"`, "there are insert"}},
 		{"bench insert now", []string{`unexpected argument "now"`}},
-		{"bench insert --preset clasic", []string{`unknown preset "clasic"`, "classic, ibench, timeseries, sbtest"}},
+		{"bench insert --preset clasic", []string{`unknown preset "clasic"`, "classic, ibench, timeseries, daily, sbtest"}},
 		{"bench insert --layout heap", []string{`unknown layout "heap"`, "plain, rolling"}},
 		{"bench insert --layout plain,plain", []string{"plain is named twice"}},
 		{"bench insert --method fast", []string{`unknown insert method "fast"`, "single", "sqlite has"}},
