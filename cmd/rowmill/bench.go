@@ -56,13 +56,15 @@ func (a *app) benchCommand() *cobra.Command {
 		Use:   "bench WORKLOAD",
 		Short: "Measure a database with a workload",
 		Long: "Measure a database with a workload: insert fills a table and shows how the\n" +
-			"insert rate goes as it grows.",
+			"insert rate goes as it grows; scenario runs a whole experiment by name, beside the\n" +
+			"figures published of it.",
 		Example: "  rowmill bench insert --layout plain,rolling --html run.html\n" +
 			"  rowmill bench insert --help",
 		Args: cobra.ArbitraryArgs,
 		RunE: group,
 	}
 	c.AddCommand(a.benchInsertCommand())
+	c.AddCommand(a.benchScenarioCommand())
 	return c
 }
 

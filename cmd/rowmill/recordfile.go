@@ -62,3 +62,13 @@ func (o *recordFile) close() error {
 	}
 	return err
 }
+
+// appendRecord opens a record to write more runs to its end. A last line that
+// was cut off is ended first, so that it stays the only damaged one.
+func appendRecord(path string) (*recordFile, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("--resume: %w", err)
+	}
+	return &recordFile{Writer: result.NewWriter(f), f: f, path: path, written: true}, nil
+}
