@@ -18,6 +18,7 @@ func Markdown(w io.Writer, recs []result.Record) error {
 	}
 	out := bufio.NewWriter(w)
 	fmt.Fprint(out, "# Insert rate as the table grows\n\n")
+	markdownScenarios(out, recs)
 	for _, line := range verdicts(vs) {
 		fmt.Fprintf(out, "%s\n\n", markdownText(sentence(line)))
 	}

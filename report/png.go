@@ -279,6 +279,11 @@ func (p *picture) title() string {
 		rows = max(rows, p.vs[i].sum.Rows)
 	}
 	r := &best.rec.Run
+	if s := r.Scenario; s != nil && !slices.ContainsFunc(p.vs, func(v view) bool {
+		return v.rec.Run.Scenario == nil || v.rec.Run.Scenario.Name != s.Name
+	}) {
+		return s.Title + ": " + engineName(r.Engine)
+	}
 	return fmt.Sprintf("Insert rate of %s as a table grows to %s rows", engineName(r.Engine), short(float64(rows)))
 }
 

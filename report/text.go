@@ -23,6 +23,7 @@ func Text(w io.Writer, recs []result.Record) error {
 		return err
 	}
 	out := bufio.NewWriter(w)
+	writeScenarios(out, recs)
 	for _, line := range verdicts(vs) {
 		wrapped(out, "", "  ", sentence(line))
 	}

@@ -22,7 +22,7 @@ type experiment struct {
 	scale float64
 	rows  int64 // of each run
 	runs  []experimentRun
-	// target is the database before its memory is known.
+	// target is the database, from size on with its memory.
 	target string
 	// finalBytes is the size that memory is a share of; 0 where the memory
 	// isn't the scenario's to set.
@@ -210,13 +210,8 @@ func (e *experiment) size(ctx context.Context, note func(string)) (err error) {
 			e.scale, e.memoryWords(), result.Bytes(e.d.MemoryShare*float64(e.finalBytes)), e.target, sandbox.FormatSize(least))
 	}
 	note(fmt.Sprintf("%s: %.0f bytes per row, %s in the end, memory %s", e.d.MemoryOf, perRow, result.Bytes(float64(e.finalBytes)), result.Bytes(float64(memory))))
-	if e.target, err = withMemory(e.target, memory); err != nil {
-		return err
-	}
-	for i := range e.runs {
-		e.runs[i].f.target = e.target
-	}
-	return nil
+	e.target, err = withMemory(e.target, memory)
+	return err
 }
 
 func (e *experiment) memoryWords() string {

@@ -275,6 +275,7 @@ func (a *app) runExperiment(ctx context.Context, e *experiment, todo []experimen
 	}
 	seen := map[string]bool{}
 	for i, r := range todo {
+		r.f.target = e.target // with its memory
 		show.Note(fmt.Sprintf("run %d of %d: %s", i+1, len(todo), r.name))
 		one := &insertRun{f: r.f, layout: r.f.layouts[0], args: a.args, first: !seen[r.f.preset], scenario: e.record(r.name),
 			measurement: measurement{out: out, show: show, interval: r.f.interval}}
