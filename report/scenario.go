@@ -279,7 +279,8 @@ func writeScenarios(w io.Writer, recs []result.Record) {
 			wrapped(w, "  ", "  ", besideHint)
 		}
 		if len(s.Checks) > 0 {
-			wrapped(w, "\nshape: ", "  ", s.tally())
+			fmt.Fprintln(w)
+			wrapped(w, "shape: ", "  ", s.tally())
 			for _, c := range s.Checks {
 				wrapped(w, fmt.Sprintf("  %-12s  ", c.Verdict), strings.Repeat(" ", 16), c.Claim+": "+c.Why)
 			}

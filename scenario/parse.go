@@ -94,7 +94,7 @@ func Parse(source string, text []byte) (*Declaration, error) {
 	dec := toml.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&f); err != nil {
-		return nil, syntax(source, err)
+		return nil, syntax(source, text, err)
 	}
 	at, err := positionsOf(text)
 	if err != nil {
@@ -110,28 +110,52 @@ func Parse(source string, text []byte) (*Declaration, error) {
 }
 
 // syntax gives an error of the TOML reader its place.
-func syntax(source string, err error) error {
+func syntax(source string, text []byte, err error) error {
 	var unknown *toml.StrictMissingError
 	if errors.As(err, &unknown) && len(unknown.Errors) > 0 {
 		first := &unknown.Errors[0]
 		line, column := first.Position()
 		key := strings.Join(first.Key(), ".")
-		return &Error{source, line, column, fmt.Sprintf("unknown key %q", key), knownKeys(first.Key())}
+		// The reader leaves out the name of a table written inline.
+		if at, err := positionsOf(text); err == nil {
+			for full, p := range at {
+				if p == (position{line, column}) {
+					key = elements.ReplaceAllString(full, "")
+				}
+			}
+		}
+		return &Error{source, line, column, fmt.Sprintf("unknown key %q", key), knownKeys(key)}
 	}
 	var bad *toml.DecodeError
 	if errors.As(err, &bad) {
 		line, column := bad.Position()
-		return &Error{source, line, column, strings.TrimPrefix(bad.Error(), "toml: "), "compare it with a scenario that is built in: rowmill bench scenario ec2-2012 --print"}
+		said := strings.TrimPrefix(bad.Error(), "toml: ")
+		if m := wrongType.FindStringSubmatch(said); m != nil {
+			said = fmt.Sprintf("%s is wanted here, not a %s", cmp.Or(typeNames[m[2]], "a table of keys"), m[1])
+		}
+		return &Error{source, line, column, said, "compare it with a scenario that is built in: rowmill bench scenario ec2-2012 --print"}
 	}
 	return fmt.Errorf("%s: %w", source, err)
 }
 
+// elements are the numbers of tables in the keys of positions.
+var elements = regexp.MustCompile(`\[[0-9]+\]`)
+
+// wrongType is how the reader speaks of a value that the type of a Go field
+// can't hold.
+var wrongType = regexp.MustCompile(`^cannot decode TOML (.+) into .*of type (\S+)$`)
+
+var typeNames = map[string]string{
+	"string": "a text in quotes", "int": "a whole number", "int64": "a whole number", "float64": "a number",
+	"*string": "a text in quotes", "*int": "a whole number", "*float64": "a number", "[]float64": "a list of numbers",
+}
+
 // knownKeys lists what could stand in the place of a key.
-func knownKeys(key []string) string {
+func knownKeys(key string) string {
 	const settings = "preset, layout, method, writers, batch, indexes, period, keep-periods, rate, max-time"
-	table := ""
-	if len(key) > 1 {
-		table = key[0]
+	table, _, nested := strings.Cut(key, ".")
+	if !nested {
+		table = ""
 	}
 	keys, ok := map[string]string{
 		"":          "name, title, story, rows, takes, target, durability, and the tables memory, defaults, run, published, check",
