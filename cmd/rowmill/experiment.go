@@ -92,9 +92,27 @@ func (e *experiment) flags(r *scenario.Run, f scenarioFlags) (out benchFlags, er
 		}
 	}
 	if err := errors.Join(out.check(), out.tryOut()); err != nil {
-		return out, usagef(hintOf(err), "%s: run %s: %w", e.d.At(r.Name, "preset"), r.Name, err)
+		hint := "another --target, or a copy of the scenario: --print"
+		if h := hintOf(err); h != "" && h != benchInsertHelp {
+			hint = h
+		}
+		return out, usagef(hint, "%s: run %s: %w", e.d.At(r.Name, keyOf(err)), r.Name, err)
 	}
 	return out, nil
+}
+
+// benchInsertHelp is the hint of errors that have no better one.
+const benchInsertHelp = "rowmill bench insert --help"
+
+// keyOf returns the key of a run that an error is about, as far as its words
+// tell; otherwise the run's name.
+func keyOf(err error) string {
+	for _, key := range []string{"method", "indexes", "keep-periods", "period", "batch", "rate", "layout", "preset"} {
+		if strings.Contains(err.Error(), key) {
+			return key
+		}
+	}
+	return "name"
 }
 
 // withDurability adds a durability to a target that can have one and doesn't
