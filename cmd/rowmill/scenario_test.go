@@ -74,7 +74,7 @@ func TestScenarios(t *testing.T) {
 		name, target, scale string
 		runs                int
 	}{
-		{"ec2-2012", "sqlite:?durability=none", "0.007", 2},
+		{"ec2-2012", "sqlite:?durability=none", "0.01", 2},
 		{"time-partitions-2012", mariadb(t), "0.01", 2},
 		{"daily-2009", "sqlite:?durability=none", "0.025", 10},
 	} {
