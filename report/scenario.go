@@ -73,6 +73,7 @@ func Scenarios(recs []result.Record) []Scenario {
 	}
 	var order []key
 	runs := map[key]map[string]*result.Record{}
+	declared := map[key]*result.Scenario{}
 	for i := range recs {
 		s := recs[i].Run.Scenario
 		if s == nil {
@@ -83,13 +84,17 @@ func Scenarios(recs []result.Record) []Scenario {
 			runs[k] = map[string]*result.Record{}
 			order = append(order, k)
 		}
+		// Records of two files may be of two versions of a declaration.
+		if was := declared[k]; was == nil || len(s.Runs) > len(was.Runs) {
+			declared[k] = s
+		}
 		if was := runs[k][s.Run]; was == nil || whole(&recs[i]) || !whole(was) {
 			runs[k][s.Run] = &recs[i]
 		}
 	}
 	var out []Scenario
 	for _, k := range order {
-		out = append(out, newScenario(runs[k]))
+		out = append(out, newScenario(declared[k], runs[k]))
 	}
 	return out
 }
@@ -99,13 +104,7 @@ func whole(r *result.Record) bool {
 	return r.End != nil && r.End.Failure == "" && (r.End.Stopped == "rows" || r.End.Stopped == byLimits)
 }
 
-func newScenario(runs map[string]*result.Record) Scenario {
-	var s *result.Scenario
-	for _, r := range runs {
-		if s = r.Run.Scenario; s.Runs[0] == s.Run {
-			break
-		}
-	}
+func newScenario(s *result.Scenario, runs map[string]*result.Record) Scenario {
 	out := Scenario{Name: s.Name, Title: s.Title, Story: s.Story, Scale: s.Scale, Notes: []string{}, Beside: []Beside{}, Checks: []CheckVerdict{}}
 	for _, name := range s.Runs {
 		if runs[name] == nil {
@@ -159,8 +158,8 @@ func notes(s *result.Scenario, runs map[string]*result.Record, missing []string)
 		note := fmt.Sprintf("memory is %s, %.2f of what %s takes for all its rows", bytes(float64(of.Run.CacheBytes)), float64(of.Run.CacheBytes)/final, s.MemoryOf)
 		out = append(out, note+fmt.Sprintf("; asked for was %v", s.MemoryShare))
 	} else if s.MemoryShare == 0 {
-		for _, r := range runs {
-			if r.Run.CacheBytes > 0 {
+		for _, name := range s.Runs {
+			if r := runs[name]; r != nil && r.Run.CacheBytes > 0 {
 				out = append(out, fmt.Sprintf("memory is the target's, %s, and not the scenario's to set", bytes(float64(r.Run.CacheBytes))))
 				break
 			}

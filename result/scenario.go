@@ -59,7 +59,9 @@ type FigureKind struct {
 	Name, Unit, Help string
 }
 
-// Figures lists the figures of a run that scenarios can refer to.
+// Figures lists the figures of a run that scenarios can refer to. Where a tenth
+// of the rows is less than four batches, larger parts stand for tenths; a run
+// of less than eight batches has no such figures.
 func Figures() []FigureKind {
 	return []FigureKind{
 		{"mean", "rows/s", "mean rate of the run"},
@@ -84,15 +86,15 @@ func (r *Record) Figure(name string) float64 {
 			return c[n].Rows / c[n].Elapsed
 		}
 	case "first", "last", "min", "max":
-		w := c.Windows(tenths)
-		if w == nil {
+		w := c.Windows(r.parts(c))
+		if len(w) < 2 {
 			break
 		}
 		switch name {
 		case "first":
 			return w[0]
 		case "last":
-			return w[tenths-1]
+			return w[len(w)-1]
 		case "min":
 			return slices.Min(w)
 		}
@@ -111,6 +113,18 @@ func (r *Record) Figure(name string) float64 {
 		}
 	}
 	return math.NaN()
+}
+
+// partBatches is how many batches of each client a part of the rows has at
+// least, so that its rate is wrong by no more than a quarter: rows come a whole
+// batch at a time.
+const partBatches = 4
+
+// parts returns into how many equal parts the run's rows are cut: tenths, or
+// fewer where those would be too few batches.
+func (r *Record) parts(c Curve) int {
+	batch := max(1, r.Run.Batch) * max(1, r.Run.Writers)
+	return min(tenths, int(c.Rows())/(partBatches*batch))
 }
 
 // periodShare is the part of a period that its start and its end are: small

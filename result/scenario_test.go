@@ -44,6 +44,15 @@ func TestFigure(t *testing.T) {
 			t.Errorf("%s of nothing is %v", k.Name, got)
 		}
 	}
+	r.Run.Batch = 500 // ten batches: halves
+	if first, last := r.Figure("first"), r.Figure("last"); math.Abs(first-2500/37.5) > 7 || math.Abs(last-2500/37.5) > 7 {
+		t.Errorf("the halves of ten batches have rates %v and %v", first, last)
+	}
+	r.Run.Batch = 1000
+	if got := r.Figure("max"); !math.IsNaN(got) {
+		t.Errorf("five batches have a fastest tenth, %v", got)
+	}
+	r.Run.Batch = 0
 	one := sawtooth(1)
 	if got := one.Figure("period-end"); !math.IsNaN(got) {
 		t.Errorf("period-end of one period is %v", got)

@@ -294,8 +294,8 @@ func (e *experiment) plan(todo []experimentRun) []string {
 		}
 	}
 	for _, r := range todo {
-		if int64(r.f.batch)*10 > e.rows {
-			lines = append(lines, fmt.Sprintf("! run %s: a batch of %s rows is more than a tenth of the rows, so that rates over tenths say little", r.name, grouped(int64(r.f.batch))))
+		if int64(r.f.batch)*8 > e.rows {
+			lines = append(lines, fmt.Sprintf("! run %s: %s rows are less than 8 batches, so that there is no first or last rate of them", r.name, grouped(e.rows)))
 		}
 	}
 	return lines

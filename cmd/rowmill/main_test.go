@@ -143,7 +143,7 @@ func TestBadInput(t *testing.T) {
 		{"bench scenario ec2-2012 --target mysqld", []string{"--target", "no scheme"}},
 		{"bench scenario ec2-2012 --out no/such/run.jsonl", []string{"no folder no/such"}},
 		{"bench scenario ec2-2012 --out " + taken + " --html " + taken, []string{"can't both be"}},
-		{"bench scenario time-partitions-2012 --target sqlite:", []string{"time-partitions-2012.toml:20:1: run plain", `insert method "load"`, "Try: another --target"}},
+		{"bench scenario time-partitions-2012 --target sqlite:", []string{"time-partitions-2012.toml:19:1: run plain", `insert method "load"`, "Try: another --target"}},
 		{"bench scenario daily-2009 --target sandbox:postgres?memory=1KB", []string{"--target", "memory"}},
 		{"report", []string{"which run records?"}},
 		{"explode", []string{`unknown command "explode"`, "there are bench, "}},
