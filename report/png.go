@@ -296,8 +296,19 @@ func engineName(name string) string {
 	return name
 }
 
+// subtitle says what all runs have in common.
 func (p *picture) subtitle() string {
-	r := &p.vs[0].rec.Run
+	common := p.vs[0].circumstances()
+	for i := range p.vs[1:] {
+		other := p.vs[i+1].circumstances()
+		common = slices.DeleteFunc(common, func(s string) bool { return !slices.Contains(other, s) })
+	}
+	return strings.Join(common, " · ")
+}
+
+// circumstances are those of a run, a few words each.
+func (v *view) circumstances() []string {
+	r := &v.rec.Run
 	parts := []string{strings.TrimSpace(engineName(r.Engine) + " " + r.ServerVersion)}
 	if r.CacheBytes > 0 {
 		parts = append(parts, bytes(float64(r.CacheBytes))+" cache")
@@ -313,7 +324,7 @@ func (p *picture) subtitle() string {
 	if r.Machine.Cores > 0 {
 		parts = append(parts, plural(int64(r.Machine.Cores), "core", "cores"))
 	}
-	return strings.Join(parts, " · ")
+	return parts
 }
 
 // knees marks where a run fell, on its line.

@@ -35,7 +35,7 @@ func TestScenarioPrint(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = rowmill(t.Context(), "bench", "scenario", "mine.toml")
-	if s.code != exitUsage || !strings.Contains(s.stderr, "mine.toml:20:1: run plain-1") || !strings.Contains(s.stderr, `unknown preset "dayly"`) {
+	if s.code != exitUsage || !strings.Contains(s.stderr, "mine.toml:22:1: run plain-1") || !strings.Contains(s.stderr, `unknown preset "dayly"`) {
 		t.Errorf("exit %d, %s", s.code, s.stderr)
 	}
 	if err := os.WriteFile("mine.toml", []byte("name = 'x'\nnaem = 'y'\n"), 0o644); err != nil {
