@@ -174,6 +174,17 @@ func TestScenarioResume(t *testing.T) {
 	if err := os.Remove("mine.toml"); err != nil { // the record has it
 		t.Fatal(err)
 	}
+	// As if it had been killed while it wrote a line.
+	f, err := os.OpenFile("run.jsonl", os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString(`{"type":"interv` + strings.Repeat("x", 100_000)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
 	if s := rowmill(t.Context(), "bench", "scenario", "--resume", "run.jsonl", "--scale", "2"); s.code != exitUsage || !strings.Contains(s.stderr, "--scale is the one") {
 		t.Errorf("another scale: exit %d, %s", s.code, s.stderr)
 	}
