@@ -76,7 +76,7 @@ func TestScenarios(t *testing.T) {
 	}{
 		{"ec2-2012", "sqlite:?durability=none", "0.01", 2},
 		{"time-partitions-2012", mariadb(t), "0.01", 2},
-		{"daily-2009", "sqlite:?durability=none", "0.025", 10},
+		{"daily-2009", "sqlite:?durability=none", "0.0125", 10},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := rowmill(t.Context(), "bench", "scenario", c.name, "--target", c.target, "--scale", c.scale, "--interval", "50ms",
