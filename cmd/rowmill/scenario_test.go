@@ -75,7 +75,7 @@ func TestScenarios(t *testing.T) {
 		runs                int
 	}{
 		{"ec2-2012", "sqlite:?durability=none", "0.01", 2},
-		{"time-partitions-2012", mariadb(t), "0.01", 2},
+		{"time-partitions-2012", mariadb(t), "0.03", 2},
 		{"daily-2009", "sqlite:?durability=none", "0.0125", 10},
 	} {
 		t.Run(c.name, func(t *testing.T) {
