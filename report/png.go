@@ -185,11 +185,21 @@ func (p *picture) lowest() float64 {
 // stalls visible at 1200 pixels without turning the line into a brush.
 const pictureWindows = 150
 
+// partBatches is how many batches of each client a window has at least: rows
+// come a whole batch at a time, and a window that ends within one has any rate.
+const partBatches = 4
+
+// steady returns into how many windows, n at most, the run's rows can be cut.
+func (v *view) steady(n int) int {
+	batch := max(1, v.rec.Run.Batch) * max(1, v.rec.Run.Writers)
+	return max(1, min(n, int(v.curve.Rows())/(partBatches*batch)))
+}
+
 // course returns the run's rate over rows, each point the mean over an equal
 // part of the rows, in the middle of that part.
 func (v *view) course() plotter.XYs {
 	total := v.curve.Rows()
-	n := min(pictureWindows, len(v.curve)-1)
+	n := min(v.steady(pictureWindows), len(v.curve)-1)
 	if total <= 0 || n < 1 {
 		return nil
 	}
@@ -327,12 +337,16 @@ func (v *view) circumstances() []string {
 	return parts
 }
 
+// mostKnees is of how many runs at most the knees are marked: the texts of more
+// cover each other and the lines.
+const mostKnees = 4
+
 // knees marks where a run fell, on its line.
 func (p *picture) knees(data draw.Canvas, pl *plot.Plot) {
 	tx, ty := pl.Transforms(&data)
 	for i := range p.vs {
 		v := &p.vs[i]
-		if v.sum.Knee == nil || v.minor {
+		if v.sum.Knee == nil || v.minor || len(leaders(p.vs)) > mostKnees {
 			continue
 		}
 		at := float64(v.sum.Knee.Rows)
