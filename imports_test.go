@@ -46,6 +46,7 @@ var mayImport = map[string][]string{
 	"query":             {"engine", "rolling"},
 	"query/mysqlfront":  {"query"},
 	"report":            {"result"},
+	"scenario":          {"result"},
 	"sizing":            {"rolling", "result"},
 	"internal/testdb": {"engine", "engine/mysql", "engine/null", "engine/postgres", "engine/sqlite",
 		"rolling", "sandbox"},

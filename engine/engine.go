@@ -81,6 +81,9 @@ type Info struct {
 type Capabilities struct {
 	// Methods are the insert methods it has, the default first.
 	Methods []Method
+	// NoIgnore are those of them that can't skip rows whose key is there:
+	// Writer refuses them for such a table (Table.Ignore), as ErrUnsupported.
+	NoIgnore []Method
 	// Rolling tells that tables can be cut into periods.
 	Rolling bool
 	// MaxPeriods is the largest number of periods of one table; 0 is no limit.
@@ -170,6 +173,9 @@ type Writer interface {
 type Ack struct {
 	// Rows is the number of rows it acknowledged as inserted.
 	Rows int64
+	// Skipped is the number of rows it left out because their key was there
+	// already; 0 but for a table that ignores those (Table.Ignore).
+	Skipped int64
 	// Warnings are the server's own, at most a few, as text.
 	Warnings []string
 }

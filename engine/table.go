@@ -53,6 +53,11 @@ type Table struct {
 	// which must be part of the primary key. The zero Grid is a plain table.
 	Grid rolling.Grid
 	By   string
+	// Ignore makes inserts skip rows whose primary key is there already, in the
+	// table or earlier in the same batch: MySQL's INSERT IGNORE, elsewhere ON
+	// CONFLICT DO NOTHING. Whatever else a server may pass over on the way,
+	// such as a row without a partition, is an error all the same.
+	Ignore bool
 	// ServerKey names the Auto column whose values the server assigns: batches
 	// don't carry it. Empty: every column comes from the batch.
 	ServerKey string
@@ -109,6 +114,9 @@ func (t *Table) Validate() error {
 	if t.ServerKey != "" {
 		if i := t.Column(t.ServerKey); i < 0 || !t.Columns[i].Auto {
 			return fmt.Errorf("table %s: server key %s is no auto-increment column of it", t.Name, t.ServerKey)
+		}
+		if t.Ignore {
+			return fmt.Errorf("table %s: keys that the server assigns are never there already, so that no row can be skipped for its key", t.Name)
 		}
 	}
 	if !t.Rolling() {

@@ -162,6 +162,9 @@ func (v *view) rows() string {
 		s += fmt.Sprintf(" of %s asked for (%s)", count(asked), percent(float64(v.sum.Rows)/float64(asked)))
 	}
 	s += " in " + seconds(v.sum.Seconds) + ", " + rowsRate(v.sum.RowsPerSecond)
+	if end := v.rec.End; end != nil && end.SkippedRows > 0 {
+		s += fmt.Sprintf(", %s skipped because their key was there", plural(end.SkippedRows, "row", "rows"))
+	}
 	if end := v.rec.End; end != nil && end.Stopped == "max-time" {
 		s += ", ended by the time limit of " + seconds(v.rec.Run.MaxTimeSeconds)
 	}

@@ -45,6 +45,8 @@ type page struct {
 	Subtitle string
 	Verdicts []string
 	Ratios   []string
+	// Scenarios are the experiments that the runs are part of.
+	Scenarios []pageScenario
 	// Serious problems are banners, the others a list of warnings.
 	Failures []pageNote
 	Warnings []pageNote
@@ -118,6 +120,7 @@ func newPage(vs []view, searches []capacity) (*page, error) {
 		CSS: template.CSS(css), Script: template.JS(script), Data: template.JS(data),
 		Facts: factTable(vs), Set: settingsTable(vs), PerPoint: 1,
 	}
+	p.Scenarios = pageScenarios(recordsOf(vs))
 	pic := picture{vs: vs}
 	p.Title, p.Subtitle = pic.title(), pic.subtitle()
 	p.Searches = pageCapacities(searches)

@@ -31,6 +31,7 @@ func Markdown(w io.Writer, recs []result.Record) error {
 	for _, line := range findings(searches) {
 		fmt.Fprintf(out, "**%s**\n\n", markdownText(sentence(line)))
 	}
+	markdownScenarios(out, recs)
 	for _, line := range verdicts(vs) {
 		fmt.Fprintf(out, "%s\n\n", markdownText(sentence(line)))
 	}

@@ -292,7 +292,7 @@ func (v *view) rateData(bs []bucket) rateData {
 	if len(v.rec.Intervals) >= longWindows*longEnough {
 		most = longWindows
 	}
-	if n := min(most, len(v.curve)-1); n > 0 && v.curve.Rows() > 0 {
+	if n := min(v.steady(most), len(v.curve)-1); n > 0 && v.curve.Rows() > 0 {
 		total := v.curve.Rows()
 		for i, s := range v.rateSpreads(n) {
 			end := total * float64(i+1) / float64(n)

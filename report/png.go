@@ -219,11 +219,21 @@ func (p *picture) lowest() float64 {
 // stalls visible at 1200 pixels without turning the line into a brush.
 const pictureWindows = 150
 
+// partBatches is how many batches of each client a window has at least: rows
+// come a whole batch at a time, and a window that ends within one has any rate.
+const partBatches = 4
+
+// steady returns into how many windows, n at most, the run's rows can be cut.
+func (v *view) steady(n int) int {
+	batch := max(1, v.rec.Run.Batch) * max(1, v.rec.Run.Writers)
+	return max(1, min(n, int(v.curve.Rows())/(partBatches*batch)))
+}
+
 // course returns the run's rate over rows, each point the mean over an equal
 // part of the rows, in the middle of that part.
 func (v *view) course() plotter.XYs {
 	total := v.curve.Rows()
-	n := min(pictureWindows, len(v.curve)-1)
+	n := min(v.steady(pictureWindows), len(v.curve)-1)
 	if total <= 0 || n < 1 {
 		return nil
 	}
@@ -313,6 +323,11 @@ func (p *picture) title() string {
 		rows = max(rows, p.vs[i].sum.Rows)
 	}
 	r := &best.rec.Run
+	if s := r.Scenario; s != nil && !slices.ContainsFunc(p.vs, func(v view) bool {
+		return v.rec.Run.Scenario == nil || v.rec.Run.Scenario.Name != s.Name
+	}) {
+		return s.Title + ": " + engineName(r.Engine)
+	}
 	return fmt.Sprintf("Insert rate of %s as a table grows to %s rows", engineName(r.Engine), short(float64(rows)))
 }
 
@@ -325,8 +340,19 @@ func engineName(name string) string {
 	return name
 }
 
+// subtitle says what all runs have in common.
 func (p *picture) subtitle() string {
-	r := &p.vs[0].rec.Run
+	common := p.vs[0].circumstances()
+	for i := range p.vs[1:] {
+		other := p.vs[i+1].circumstances()
+		common = slices.DeleteFunc(common, func(s string) bool { return !slices.Contains(other, s) })
+	}
+	return strings.Join(common, " · ")
+}
+
+// circumstances are those of a run, a few words each.
+func (v *view) circumstances() []string {
+	r := &v.rec.Run
 	parts := []string{strings.TrimSpace(engineName(r.Engine) + " " + r.ServerVersion)}
 	if r.CacheBytes > 0 {
 		parts = append(parts, bytes(float64(r.CacheBytes))+" cache")
@@ -342,15 +368,19 @@ func (p *picture) subtitle() string {
 	if r.Machine.Cores > 0 {
 		parts = append(parts, plural(int64(r.Machine.Cores), "core", "cores"))
 	}
-	return strings.Join(parts, " · ")
+	return parts
 }
+
+// mostKnees is of how many runs at most the knees are marked: the texts of more
+// cover each other and the lines.
+const mostKnees = 4
 
 // knees marks where a run fell, on its line.
 func (p *picture) knees(data draw.Canvas, pl *plot.Plot) {
 	tx, ty := pl.Transforms(&data)
 	for i := range p.vs {
 		v := &p.vs[i]
-		if v.sum.Knee == nil || v.minor {
+		if v.sum.Knee == nil || v.minor || len(leaders(p.vs)) > mostKnees {
 			continue
 		}
 		at := float64(v.sum.Knee.Rows)

@@ -40,6 +40,8 @@ type Summaries struct {
 	Runs   []result.Summary `json:"runs"`
 	// Capacity is what searches for a rate found, each over several of the runs.
 	Capacity []result.Capacity `json:"capacity,omitempty"`
+	// Scenarios are the experiments that runs are part of.
+	Scenarios []Scenario `json:"scenarios,omitempty"`
 }
 
 // JSON writes the runs' summaries, indented, for programs.
@@ -57,6 +59,7 @@ func JSON(w io.Writer, recs []result.Record) error {
 	for i := range recs {
 		out.Runs[i] = recs[i].Summary()
 	}
+	out.Scenarios = Scenarios(recs)
 	return writeJSON(w, out)
 }
 
@@ -103,11 +106,17 @@ func views(recs []result.Record) ([]view, error) {
 	return out, nil
 }
 
-// labels returns the shortest names that tell the runs apart: the layout,
+// labels returns the shortest names that tell the runs apart: the scenario's, the layout,
 // the run's name, the name with its file, or those with a number.
 func labels(recs []result.Record) []string {
 	number := 0
 	for _, name := range []func(r *result.Record) string{
+		func(r *result.Record) string {
+			if r.Run.Scenario == nil {
+				return ""
+			}
+			return r.Run.Scenario.Run
+		},
 		func(r *result.Record) string { return r.Run.Layout },
 		func(r *result.Record) string {
 			if r.Run.Repeat == 0 {

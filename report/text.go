@@ -39,6 +39,7 @@ func Text(w io.Writer, recs []result.Record) error {
 	for _, line := range findings(searches) {
 		wrapped(out, "", "  ", sentence(line))
 	}
+	writeScenarios(out, recs)
 	for _, line := range verdicts(vs) {
 		wrapped(out, "", "  ", sentence(line))
 	}

@@ -93,6 +93,9 @@ func plainBeside(vs []view, r *view) *view {
 		if p.minor || p.rec.Run.Layout != "plain" || p.rec.Run.Side != r.rec.Run.Side || p.rec.Run.Engine != r.rec.Run.Engine || p.rec.Run.Preset != r.rec.Run.Preset {
 			continue
 		}
+		if a, b := &p.rec.Run, &r.rec.Run; a.Scenario != nil && (a.Batch != b.Batch || a.Indexes != b.Indexes || a.Writers != b.Writers) {
+			continue // of a scenario's runs, those that differ in the layout alone
+		}
 		if p.rec.Source == r.rec.Source {
 			return p
 		}

@@ -63,6 +63,10 @@ type Run struct {
 	KeepPeriods int    `json:"keep_periods,omitempty"`
 	// Steady is what a run of bench steady was to hold.
 	Steady *SteadyGoal `json:"steady,omitempty"`
+	// PeriodRows is how many rows a period holds; 0 for a plain table.
+	PeriodRows int64 `json:"period_rows,omitempty"`
+	// Scenario is the experiment that the run is part of; nil for others.
+	Scenario *Scenario `json:"scenario,omitempty"`
 	// Deviations says where the preset departs from its published definition.
 	Deviations []string `json:"deviations,omitempty"`
 
@@ -321,7 +325,9 @@ type End struct {
 	Verified    *Verified `json:"verified"`
 	Periods     []Period  `json:"periods,omitempty"`
 	DroppedRows int64     `json:"dropped_rows,omitempty"`
-	Size        *Size     `json:"size_bytes"`
+	// SkippedRows were acknowledged and left out: their key was there already.
+	SkippedRows int64 `json:"skipped_rows,omitempty"`
+	Size        *Size `json:"size_bytes"`
 	// CPU seconds of client and server over the run.
 	ClientCPUSeconds float64  `json:"client_cpu_seconds"`
 	ServerCPUSeconds *float64 `json:"server_cpu_seconds"`

@@ -157,3 +157,13 @@ func lookPath(dirs []string, names ...string) (string, error) {
 	}
 	return "", fmt.Errorf("find %s in PATH and %s: %w", strings.Join(names, " or "), strings.Join(dirs, ", "), ErrNotInstalled)
 }
+
+// MinMemory returns the smallest memory that a server of a kind starts with, in
+// bytes; 0 for an unknown kind.
+func MinMemory(kind string) int64 {
+	k, err := kindOf(kind)
+	if err != nil {
+		return 0
+	}
+	return k.minMemory
+}

@@ -84,8 +84,11 @@ func (c *client) Do(ctx context.Context) error {
 		}
 		return err
 	}
-	if want := c.rows.rows(); ack.Rows != want {
-		return fmt.Errorf("insert into %s: the server acknowledged %d rows of %d", c.table.Name, ack.Rows, want)
+	if want := c.rows.rows(); ack.Rows+ack.Skipped != want {
+		return fmt.Errorf("insert into %s: the server acknowledged %d rows of %d", c.table.Name, ack.Rows+ack.Skipped, want)
+	}
+	if !c.lost { // a try before it may have put them there itself
+		c.table.skipped.Add(ack.Skipped)
 	}
 	if len(ack.Warnings) > 0 {
 		c.w.warn(ack.Warnings)
@@ -173,6 +176,7 @@ func (t *table) reset() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.next.Store(0)
+	t.skipped.Store(0)
 	t.doubt, t.unsent, t.dropped = nil, nil, -1
 }
 

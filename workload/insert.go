@@ -94,7 +94,9 @@ type table struct {
 	engine.Table
 	stream stream
 	next   atomic.Int64 // the next row's sequence number
-	roller *roller      // nil for a plain table
+	// skipped counts rows that the server left out: their key was there.
+	skipped atomic.Int64
+	roller  *roller // nil for a plain table
 
 	mu     sync.Mutex
 	doubt  []span // sent and not acknowledged: they may be there or not
@@ -123,6 +125,10 @@ func NewInsert(db engine.DB, opt InsertOptions) (*Insert, error) {
 	}
 	if !slices.Contains(caps.Methods, opt.Method) {
 		return nil, fmt.Errorf("unknown insert method %q; %s has %s", opt.Method, db.Info().Engine, joinMethods(caps.Methods))
+	}
+	if p.table.Ignore && slices.Contains(caps.NoIgnore, opt.Method) {
+		return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("insert method %s of %s can't skip rows whose key is there, which preset %s needs",
+			opt.Method, db.Info().Engine, p.name))
 	}
 	if opt.Batch == 0 {
 		opt.Batch = p.batch
@@ -450,6 +456,16 @@ func (w *Insert) Sizes(ctx context.Context) (engine.Sizes, error) {
 	return sum, nil
 }
 
+// SkippedRows returns how many of the acknowledged rows the server left out,
+// because rows with their keys were there.
+func (w *Insert) SkippedRows() int64 {
+	var n int64
+	for _, t := range w.tables {
+		n += t.skipped.Load()
+	}
+	return n
+}
+
 // DroppedRows returns how many rows went with dropped periods. Where the server
 // assigns the keys, that is an estimate until Verify has counted.
 func (w *Insert) DroppedRows() int64 {
@@ -473,7 +489,7 @@ func (w *Insert) droppedRows(t *table) int64 {
 	}
 	var n int64
 	for _, s := range acked {
-		n += max(0, min(s.to, below)-s.from)
+		n += w.distinct(t, acked, span{s.from, max(s.from, min(s.to, below))})
 	}
 	return n
 }

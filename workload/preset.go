@@ -24,6 +24,10 @@ type preset struct {
 	// fill appends rows [first, first+n) of a writer's stream to an empty
 	// batch of the columns that the table inserts.
 	fill func(b *engine.Batch, s stream, first int64, n int)
+	// twin returns the number of the row that has the same values as a row,
+	// where there is one, and whether the row is the later of the two. Both lie
+	// in one second of the clock, so in one period. nil: no row comes twice.
+	twin func(s stream, seq int64) (other int64, repeat, ok bool)
 	// deviations say where this departs from the published definition.
 	deviations []string
 }
@@ -47,7 +51,7 @@ const clockDeviation = "dateandtime is a simulated clock, %d rows to the second 
 const keyDeviation = "transactionid is sent by the client, ascending, so that a batch repeated after a lost connection isn't inserted twice; published: left to the server's auto-increment"
 
 func presets() []preset {
-	return []preset{classic(), ibench(), timeseries(), sbtest()}
+	return []preset{classic(), ibench(), timeseries(), daily(), sbtest()}
 }
 
 // Presets returns the names of the presets with a line of help each.

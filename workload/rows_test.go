@@ -74,6 +74,7 @@ func TestRowsStay(t *testing.T) {
 		"classic":    "451d422ef769a4a4 100000|2026-01-01 00:00:09|796|85614|3565|856.4391|",
 		"ibench":     "a9105d8580a8ea68 100000|2026-01-01 00:00:09|856|79607|3565|29|aaaaaaaaaaaavVmyiJY|",
 		"timeseries": "c2b410280796d8a7 1476|2026-01-01 00:01:39|856.144495902865|",
+		"daily":      "93b456bb196b8105 783|661|2026-01-01 00:01:39|805077155|77988657|805078|77989|3ILWewZm68JvouApzQdL98vKNRgpnbtmwHNEWwPFURWl5NcG6tl0jhnziS|",
 		"sbtest": "c731831d2c109822 8562|79607871380-35655667462-05981580051-85327590837-03226537461-" +
 			"98470355385-53873530313-01900307957-55983755672-39414088105|" +
 			"91033190378-60113461711-33844878126-48198365981-22801859332|",
@@ -292,7 +293,7 @@ func TestGroups(t *testing.T) {
 
 // firstAt is the inverse of position.
 func TestFirstAt(t *testing.T) {
-	for _, name := range []string{"classic", "timeseries"} {
+	for _, name := range []string{"classic", "timeseries", "daily"} {
 		w := newTestInsert(t, testdb.Open(t, "null"), InsertOptions{Preset: name, Layout: Plain})
 		rapid.Check(t, func(t *rapid.T) {
 			pos := w.position(rapid.Int64Range(0, 1<<40).Draw(t, "seq")) + rapid.Int64Range(-2e6, 2e6).Draw(t, "off")

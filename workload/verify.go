@@ -72,6 +72,8 @@ type check struct {
 	sorted bool
 	skip   []bool // of the columns read: the key that the server assigned
 
+	acked, doubt []span // what was sent: see table.sent
+
 	read  int64        // rows so far
 	must  []engine.Sum // acknowledged rows, by part
 	found []engine.Sum // rows in the table but those in doubt, by part
@@ -120,11 +122,11 @@ func (c *check) run(ctx context.Context) error {
 		}
 	}
 	c.must, c.found = make([]engine.Sum, parts), make([]engine.Sum, parts)
-	acked, doubt := t.sent()
-	if err := c.suspects(ctx, doubt); err != nil {
+	c.acked, c.doubt = t.sent()
+	if err := c.suspects(ctx); err != nil {
 		return err
 	}
-	if err := c.compare(ctx, acked); err != nil {
+	if err := c.compare(ctx); err != nil {
 		return err
 	}
 	c.conclude()
@@ -132,11 +134,11 @@ func (c *check) run(ctx context.Context) error {
 }
 
 // compare makes the acknowledged rows again while it reads those in the table.
-func (c *check) compare(ctx context.Context, acked []span) error {
+func (c *check) compare(ctx context.Context) error {
 	making, cancel := context.WithCancel(ctx)
 	defer cancel()
 	made := make(chan error, 1)
-	go func() { made <- c.expect(making, acked) }()
+	go func() { made <- c.expect(making) }()
 	err := c.readAll(ctx, c.add)
 	if err != nil {
 		cancel()
@@ -147,21 +149,20 @@ func (c *check) compare(ctx context.Context, acked []span) error {
 }
 
 // expect adds up the rows that must be there.
-func (c *check) expect(ctx context.Context, acked []span) error {
+func (c *check) expect(ctx context.Context) error {
 	dropped := int64(0)
 	if c.t.roller != nil {
 		dropped = c.w.firstAt(c.t.roller.dropping.Load())
 	}
-	for _, s := range acked {
+	for _, s := range c.acked {
 		err := c.each(ctx, s, func(part int, s span, b *engine.Batch) {
-			switch {
-			case part >= 0:
-				c.must[part].Add(b, nil)
-			default:
-				gone := max(0, min(s.to, dropped)-s.from)
-				c.dropped += gone
-				c.missing += s.rows() - gone
+			if part >= 0 {
+				c.mustHold(&c.must[part], s, b)
+				return
 			}
+			gone := c.w.distinct(c.t, c.acked, span{s.from, max(s.from, min(s.to, dropped))})
+			c.dropped += gone
+			c.missing += c.w.distinct(c.t, c.acked, s) - gone
 		})
 		if err != nil {
 			return err
@@ -171,23 +172,31 @@ func (c *check) expect(ctx context.Context, acked []span) error {
 }
 
 // suspects takes down the rows of batches in doubt.
-func (c *check) suspects(ctx context.Context, doubt []span) error {
+func (c *check) suspects(ctx context.Context) error {
 	c.suspect = map[uint64]place{}
 	var scratch engine.Sum
-	for _, s := range doubt {
+	for _, batch := range c.doubt {
 		d := &doubtful{}
-		err := c.each(ctx, s, func(part int, s span, b *engine.Batch) {
+		err := c.each(ctx, batch, func(part int, s span, b *engine.Batch) {
 			if part < 0 {
 				return
 			}
-			if n := len(d.parts); n == 0 || d.parts[n-1].part != part {
-				d.parts = append(d.parts, doubtfulPart{part: part})
-			}
-			n := len(d.parts) - 1
-			d.parts[n].rows += s.rows()
-			d.rows += s.rows()
 			for i := range b.Rows() {
-				c.suspect[hash(&scratch, b, i, nil)] = place{d, n}
+				of := d
+				switch c.claim(batch, s.from+int64(i)) {
+				case claimNone:
+					continue
+				case claimShared:
+					of = &doubtful{}
+					c.doubts = append(c.doubts, of)
+				}
+				if n := len(of.parts); n == 0 || of.parts[n-1].part != part {
+					of.parts = append(of.parts, doubtfulPart{part: part})
+				}
+				n := len(of.parts) - 1
+				of.parts[n].rows++
+				of.rows++
+				c.suspect[hash(&scratch, b, i, nil)] = place{of, n}
 			}
 		})
 		if err != nil {

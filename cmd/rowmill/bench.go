@@ -58,9 +58,10 @@ func (a *app) benchCommand() *cobra.Command {
 		Short: "Measure a database with a workload",
 		Long: "Measure a database with a workload: insert fills a table and shows how the\n" +
 			"insert rate goes as it grows; matrix does so for every combination of insert\n" +
-			"method, batch, writers and so on, and says which of them matter; steady holds a\n" +
-			"small constant load for a day and shows when the machine or the server didn't\n" +
-			"keep up.",
+			"method, batch, writers and so on, and says which of them matter; scenario runs a\n" +
+			"whole experiment by name, beside the figures published of it; mixed and points\n" +
+			"measure selects; steady holds a small constant load for a day and shows when the\n" +
+			"machine or the server didn't keep up.",
 		Example: "  rowmill bench insert --layout plain,rolling --html run.html\n" +
 			"  rowmill bench insert --help",
 		Args: cobra.ArbitraryArgs,
@@ -71,6 +72,7 @@ func (a *app) benchCommand() *cobra.Command {
 	c.AddCommand(a.benchPointsCommand())
 	c.AddCommand(a.benchSteadyCommand())
 	c.AddCommand(a.benchMatrixCommand())
+	c.AddCommand(a.benchScenarioCommand())
 	return c
 }
 

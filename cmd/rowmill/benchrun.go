@@ -38,6 +38,8 @@ type insertRun struct {
 	before int64
 	// cell is which cell of a matrix it is; nil for other runs.
 	cell *result.Cell
+	// scenario is the experiment that the run is part of; nil for others.
+	scenario *result.Scenario
 
 	measurement
 	w *workload.Insert
@@ -109,7 +111,13 @@ func (r *insertRun) describe(schema []string) (run result.Run, shown string) {
 		Workload: "insert", Preset: o.Preset, Layout: r.layout, Seed: o.Seed,
 		Rows: r.f.rows, MaxTimeSeconds: r.f.maxTime.Seconds(), Writers: o.Writers, Batch: o.Batch,
 		Method: string(o.Method), Indexes: r.w.Indexes(), Rate: r.f.rate,
-		Period: period, PeriodWhy: why, KeepPeriods: o.KeepPeriods, Deviations: r.w.Deviations(), Schema: schema,
+		Period: period, PeriodWhy: why, Scenario: r.scenario, KeepPeriods: o.KeepPeriods, Deviations: r.w.Deviations(), Schema: schema,
+	}
+	if period != "" {
+		run.PeriodRows = o.PeriodRows
+	}
+	if r.scenario != nil {
+		run.Name = r.scenario.Run + ": " + run.Name
 	}
 	run.Search = r.search
 	if r.fillBatch > 0 {
@@ -142,6 +150,7 @@ const afterwards = 20 * time.Second
 // measures its size.
 func (r *insertRun) prove(ctx context.Context, end *result.End) error {
 	defer func() { end.Warnings = append(end.Warnings, r.w.Warnings()...) }()
+	end.SkippedRows = r.w.SkippedRows()
 	skip := ""
 	switch {
 	case r.f.noVerify:
@@ -170,7 +179,7 @@ func (r *insertRun) prove(ctx context.Context, end *result.End) error {
 		return nil
 	}
 	end.Size = &result.Size{Data: size.Data, Index: size.Index}
-	rows := r.before + r.rows() - r.w.DroppedRows()
+	rows := r.before + r.rows() - end.SkippedRows - r.w.DroppedRows()
 	if rows > 0 {
 		end.Size.PerRow = float64(size.Data+size.Index) / float64(rows)
 	}

@@ -40,7 +40,7 @@ type cellFlags struct {
 // defaultSpeedRows fit into any cache that servers are given, so that the matrix
 // shows what operations cost without the disk.
 const (
-	defaultSpeedRows    = 100_000
+	defaultSpeedRows   = 100_000
 	defaultCellSeconds = 10
 	minCellSeconds     = 0.2
 )

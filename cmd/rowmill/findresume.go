@@ -1,13 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -247,50 +244,3 @@ func (s *rateSearch) resume(ctx context.Context, runs []*result.Record) (_ []res
 // it last noted how far it was: one for each writer of a settling and of a trial,
 // and of those of a process that resumed and ended in the same way.
 func strays(writers int) int64 { return 4 * int64(writers) }
-
-// appendRecord opens a record to add to it. A last line that was cut off, as a
-// kill leaves it, is removed.
-func appendRecord(path string) (_ *recordFile, err error) {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return nil, fmt.Errorf("--resume: %w", err)
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(fmt.Errorf("--resume %s: %w", path, err), f.Close())
-		}
-	}()
-	end, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return nil, err
-	}
-	whole, err := lastLine(f, end)
-	if err != nil {
-		return nil, err
-	}
-	if whole < end {
-		if err := f.Truncate(whole); err != nil {
-			return nil, err
-		}
-	}
-	if _, err := f.Seek(whole, io.SeekStart); err != nil {
-		return nil, err
-	}
-	return &recordFile{Writer: result.NewWriter(f), f: f, path: path, written: true}, nil
-}
-
-// lastLine returns where the last whole line of a file ends.
-func lastLine(f io.ReaderAt, end int64) (int64, error) {
-	buf := make([]byte, 1<<16)
-	for end > 0 {
-		n := min(end, int64(len(buf)))
-		if _, err := f.ReadAt(buf[:n], end-n); err != nil {
-			return 0, err
-		}
-		if i := bytes.LastIndexByte(buf[:n], '\n'); i >= 0 {
-			return end - n + int64(i) + 1, nil
-		}
-		end -= n
-	}
-	return 0, nil
-}

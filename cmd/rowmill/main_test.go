@@ -64,7 +64,7 @@ func here(t *testing.T) string {
 }
 
 func TestHelp(t *testing.T) {
-	for _, verb := range []string{"", "bench", "bench insert", "bench matrix", "bench mixed", "bench points", "bench steady", "report", "compare", "sandbox", "sandbox start", "sandbox stop", "sandbox list", "version"} {
+	for _, verb := range []string{"", "bench", "bench insert", "bench matrix", "bench mixed", "bench points", "bench scenario", "bench steady", "report", "compare", "sandbox", "sandbox start", "sandbox stop", "sandbox list", "version"} {
 		name := "help-" + strings.ReplaceAll(verb, " ", "-") + ".txt"
 		if verb == "" {
 			name = "help.txt"
@@ -89,7 +89,7 @@ func TestBadInput(t *testing.T) {
 	}{
 		{"bench inser", []string{`unknown command "inser"`, "there are insert"}},
 		{"bench insert now", []string{`unexpected argument "now"`}},
-		{"bench insert --preset clasic", []string{`unknown preset "clasic"`, "classic, ibench, timeseries, sbtest"}},
+		{"bench insert --preset clasic", []string{`unknown preset "clasic"`, "classic, ibench, timeseries, daily, sbtest"}},
 		{"bench insert --layout heap", []string{`unknown layout "heap"`, "plain, rolling"}},
 		{"bench insert --layout plain,plain", []string{"plain is named twice"}},
 		{"bench insert --method fast", []string{`unknown insert method "fast"`, "single", "sqlite has"}},
@@ -127,6 +127,24 @@ func TestBadInput(t *testing.T) {
 		{"bench insert --out " + taken + " --html " + taken, []string{"can't both be"}},
 		{"bench insert --json --html -", []string{"can't both be standard output"}},
 		{"bench insert --nosuch", []string{"unknown flag: --nosuch", "Try: rowmill bench insert --help"}},
+		{"bench scenario", []string{"which scenario?", "ec2-2012", "Try: rowmill bench scenario --list"}},
+		{"bench scenario ec2-1812", []string{`no scenario "ec2-1812"`, "daily-2009, ec2-2012", "Try: rowmill bench scenario --list"}},
+		{"bench scenario mine.toml", []string{`no scenario "mine.toml"`, "Try: rowmill bench scenario --list"}},
+		{"bench scenario ec2-2012 daily-2009", []string{`unexpected argument "daily-2009"`, "one at a time"}},
+		{"bench scenario ec2-2012 --list", []string{"--list takes no scenario"}},
+		{"bench scenario ec2-2012 --resume x", []string{"--resume takes no scenario"}},
+		{"bench scenario ec2-2012 --scale 0", []string{"--scale", "leaves no rows"}},
+		{"bench scenario ec2-2012 --scale big", []string{"--scale", "is no number"}},
+		{"bench scenario ec2-2012 --scale 0.0001", []string{"200 rows a run are too few", "Try: --scale 0.0005"}},
+		{"bench scenario ec2-2012 --scale 0.001", []string{"periods of run no-index would have 200 rows", "Try: --scale 0.005"}},
+		{"bench scenario ec2-2012 --max-time -1s", []string{"--max-time -1s is negative"}},
+		{"bench scenario ec2-2012 --interval 0", []string{"--interval 0"}},
+		{"bench scenario ec2-2012 --interval 1ms", []string{"interval 1ms", "ec2-2012.toml:"}},
+		{"bench scenario ec2-2012 --target mysqld", []string{"--target", "no scheme"}},
+		{"bench scenario ec2-2012 --out no/such/run.jsonl", []string{"no folder no/such"}},
+		{"bench scenario ec2-2012 --out " + taken + " --html " + taken, []string{"can't both be"}},
+		{"bench scenario time-partitions-2012 --target sqlite:", []string{"time-partitions-2012.toml:19:1: run plain", `insert method "load"`, "Try: another --target"}},
+		{"bench scenario daily-2009 --target sandbox:postgres?memory=1KB", []string{"--target", "memory"}},
 		{"report", []string{"which run records?"}},
 		{"explode", []string{`unknown command "explode"`, "there are bench, "}},
 	}

@@ -51,7 +51,7 @@ const (
 	// defaultMatrixRows is enough for a few seconds a cell; a matrix compares
 	// methods, and is not for tables that outgrow memory unless asked to be.
 	defaultMatrixRows = 100000
-	defaultCellTime = 20 * time.Second
+	defaultCellTime   = 20 * time.Second
 	// manyRuns and longMatrix are from where on a matrix asks before it begins.
 	manyRuns   = 200
 	longMatrix = 2 * time.Hour

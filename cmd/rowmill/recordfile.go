@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/rowmill/rowmill/result"
@@ -61,4 +63,52 @@ func (o *recordFile) close() error {
 		err = errors.Join(err, os.Remove(o.path))
 	}
 	return err
+}
+
+// appendRecord opens a record to write more runs to its end. A last line that
+// was cut off, as a kill may leave it, is removed: what follows it would be
+// part of it.
+func appendRecord(path string) (_ *recordFile, err error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, fmt.Errorf("--resume: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("--resume: %w", err), f.Close())
+		}
+	}()
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil, err
+	}
+	whole, err := wholeLines(f, end)
+	if err != nil {
+		return nil, err
+	}
+	if whole < end {
+		if err := f.Truncate(whole); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := f.Seek(whole, io.SeekStart); err != nil {
+		return nil, err
+	}
+	return &recordFile{Writer: result.NewWriter(f), f: f, path: path, written: true}, nil
+}
+
+// wholeLines returns where the last line of a file's first size bytes ends.
+func wholeLines(f io.ReaderAt, size int64) (int64, error) {
+	buf := make([]byte, 64<<10)
+	for at := size; at > 0; {
+		n := min(at, int64(len(buf)))
+		if _, err := f.ReadAt(buf[:n], at-n); err != nil {
+			return 0, err
+		}
+		if i := bytes.LastIndexByte(buf[:n], '\n'); i >= 0 {
+			return at - n + int64(i) + 1, nil
+		}
+		at -= n
+	}
+	return 0, nil
 }

@@ -7,9 +7,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rowmill/rowmill/bench"
 	"github.com/rowmill/rowmill/report"
 	"github.com/rowmill/rowmill/result"
 )
@@ -139,9 +141,27 @@ func readRecords(paths []string) ([]result.Record, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read run record: %w", err)
 		}
-		recs = append(recs, more...)
+		recs = append(recs, withoutSuperseded(more)...)
 	}
 	return recs, nil
+}
+
+// withoutSuperseded leaves out runs of a scenario that were broken off and made
+// again later in the same file.
+func withoutSuperseded(recs []result.Record) []result.Record {
+	var out []result.Record
+	for i := range recs {
+		s := recs[i].Run.Scenario
+		again := s != nil && (recs[i].End == nil || recs[i].End.Failure != "" || recs[i].End.Stopped == bench.StoppedInterrupted) &&
+			slices.ContainsFunc(recs[i+1:], func(r result.Record) bool {
+				o := r.Run.Scenario
+				return o != nil && o.Name == s.Name && o.Scale == s.Scale && o.Run == s.Run
+			})
+		if !again {
+			out = append(out, recs[i])
+		}
+	}
+	return out
 }
 
 // writeOutput writes a file as a whole or not at all: to a temporary file

@@ -41,6 +41,7 @@ func Run(t *testing.T, open func(testing.TB) engine.DB) {
 		{"BatchSizes", s.batchSizes},
 		{"LargeBatch", s.largeBatch},
 		{"Duplicate", s.duplicate},
+		{"Ignore", s.ignore},
 		{"OutsidePartitions", s.outside},
 		{"MissingTable", s.missingTable},
 		{"Cancel", s.cancel},

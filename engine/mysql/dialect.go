@@ -226,11 +226,22 @@ func (d dialect) insert(s engine.Insert) ([]string, error) {
 			out = append(out, e.placeholders(min(per, rows-i)))
 		}
 	case s.Method == engine.Load:
-		return []string{beginStatement, e.load("rowmill"), warningsQuery, commitStatement}, nil
+		query := warningsQuery
+		if e.ignore {
+			query = allWarningQuery
+		}
+		return []string{beginStatement, e.load("rowmill"), query, commitStatement}, nil
 	default:
 		return nil, fmt.Errorf("mysql: no insert method %q", s.Method)
 	}
-	if len(out) > 1 {
+	if e.ignore {
+		// After each statement, it is read which rows it has left out and why;
+		// after one of a single row, where that was left out.
+		for i := len(out); i > 0; i-- {
+			out = slices.Insert(out, i, allWarningQuery)
+		}
+	}
+	if len(out) > 1 && rows > 1 {
 		out = append(slices.Insert(out, 0, beginStatement), commitStatement)
 	}
 	return out, nil

@@ -17,6 +17,8 @@ type encoder struct {
 	// which asks the server for the next AUTO_INCREMENT value.
 	serverKey bool
 	columns   int // of a batch
+	// ignore makes rows whose key is there be skipped.
+	ignore bool
 }
 
 func newEncoder(d dialect, t *engine.Table) encoder {
@@ -25,13 +27,17 @@ func newEncoder(d dialect, t *engine.Table) encoder {
 	for _, c := range cols {
 		all = append(all, c.Name)
 	}
-	e := encoder{table: d.Quote(t.Name), names: d.list(all), columns: len(cols)}
+	e := encoder{table: d.Quote(t.Name), names: d.list(all), columns: len(cols), ignore: t.Ignore}
 	names := e.names
 	if t.ServerKey != "" {
 		e.serverKey = true
 		names = d.Quote(t.ServerKey) + ", " + names
 	}
-	e.prefix = fmt.Sprintf("INSERT INTO %s (%s) VALUES ", e.table, names)
+	verb := "INSERT"
+	if t.Ignore {
+		verb = "INSERT IGNORE"
+	}
+	e.prefix = fmt.Sprintf("%s INTO %s (%s) VALUES ", verb, e.table, names)
 	return e
 }
 
@@ -100,7 +106,9 @@ func appendQuoted(dst, p []byte) []byte {
 const maxPlaceholders = 65535
 
 // perStatement is how many rows a prepared statement can bind.
-func (e *encoder) perStatement() int { return max(1, maxPlaceholders/max(1, e.columns)) }
+func (e *encoder) perStatement() int {
+	return max(1, min(e.rowLimit(), maxPlaceholders/max(1, e.columns)))
+}
 
 // placeholders returns an INSERT of n rows with a ? for each value.
 func (e *encoder) placeholders(n int) string {
@@ -114,8 +122,12 @@ func (e *encoder) placeholders(n int) string {
 
 // load returns the statement that asks for a stream of the given name.
 func (e *encoder) load(name string) string {
-	return fmt.Sprintf(`LOAD DATA LOCAL INFILE 'Reader::%s' INTO TABLE %s CHARACTER SET utf8mb4 `+
-		`FIELDS TERMINATED BY '\t' ESCAPED BY '\\' LINES TERMINATED BY '\n' (%s)`, name, e.table, e.names)
+	ignore := ""
+	if e.ignore {
+		ignore = "IGNORE " // LOCAL implies it; said, it is meant
+	}
+	return fmt.Sprintf(`LOAD DATA LOCAL INFILE 'Reader::%s' %sINTO TABLE %s CHARACTER SET utf8mb4 `+
+		`FIELDS TERMINATED BY '\t' ESCAPED BY '\\' LINES TERMINATED BY '\n' (%s)`, name, ignore, e.table, e.names)
 }
 
 // appendLine appends the row in the format that load declares.

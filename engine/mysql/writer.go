@@ -30,6 +30,7 @@ type writer struct {
 	buf    []byte
 	limit  int   // of a statement, in bytes
 	ends   []int // where each statement of a batch ends in buf
+	upTo   []int // the first row that it doesn't have
 
 	// of prepared
 	stmts  map[int]driver.Stmt // by rows
@@ -69,7 +70,18 @@ func (db *DB) Writer(ctx context.Context, t *engine.Table, m engine.Method) (eng
 func (w *writer) dial(ctx context.Context) error {
 	var err error
 	w.stmts = map[int]driver.Stmt{}
-	w.conn, err = w.db.dial(ctx)
+	if w.conn, err = w.db.dial(ctx); err != nil || !w.enc.ignore {
+		return err
+	}
+	if err = w.conn.watch.Begin(ctx); err == nil {
+		_, err = w.conn.run(allWarnings)
+		if w.conn.watch.End() {
+			err = ctx.Err()
+		}
+	}
+	if err != nil {
+		w.drop()
+	}
 	return err
 }
 
@@ -170,7 +182,7 @@ func (w *writer) undo(ctx context.Context, err error) error {
 // writeText sends the batch as INSERT statements of text: one for each row, or
 // as few as the server's limit of a statement's length allows.
 func (w *writer) writeText(b *engine.Batch) (engine.Ack, error) {
-	w.buf, w.ends = w.buf[:0], w.ends[:0]
+	w.buf, w.ends, w.upTo = w.buf[:0], w.ends[:0], w.upTo[:0]
 	rows := b.Rows()
 	var head [packetHead]byte
 	for i := 0; i < rows; {
@@ -178,13 +190,14 @@ func (w *writer) writeText(b *engine.Batch) (engine.Ack, error) {
 		w.buf = append(w.buf, head[:]...)
 		w.buf = append(w.buf, w.enc.prefix...)
 		w.buf = w.enc.appendRow(w.buf, b, i)
-		for i++; i < rows && w.method == engine.Multi && len(w.buf)-start < w.limit; i++ {
+		end := min(rows, i+w.enc.rowLimit())
+		for i++; i < end && w.method == engine.Multi && len(w.buf)-start < w.limit; i++ {
 			w.buf = append(w.buf, ',')
 			w.buf = w.enc.appendRow(w.buf, b, i)
 		}
-		w.ends = append(w.ends, len(w.buf))
+		w.ends, w.upTo = append(w.ends, len(w.buf)), append(w.upTo, i)
 	}
-	return w.inTransaction(len(w.ends), func(i int) (int64, error) {
+	return w.inTransaction(w.upTo, func(i int) (int64, error) {
 		from := 0
 		if i > 0 {
 			from = w.ends[i-1]
@@ -193,23 +206,36 @@ func (w *writer) writeText(b *engine.Batch) (engine.Ack, error) {
 	})
 }
 
-// inTransaction runs n statements as one transaction and adds up the rows they
-// affected. A single statement commits by itself.
-func (w *writer) inTransaction(n int, run func(i int) (affected int64, err error)) (engine.Ack, error) {
-	if n > 1 {
+// inTransaction runs a batch's statements as one transaction and adds up the
+// rows they affected. upTo has for each statement the first row after its own.
+// A single statement commits by itself, unless it may have to be taken back:
+// see skipped.
+func (w *writer) inTransaction(upTo []int, run func(i int) (affected int64, err error)) (engine.Ack, error) {
+	rows := upTo[len(upTo)-1]
+	transaction := len(upTo) > 1 || w.enc.ignore && rows > 1
+	if transaction {
 		if _, err := w.conn.run(beginStatement); err != nil {
 			return engine.Ack{}, err
 		}
 	}
 	var ack engine.Ack
-	for i := range n {
+	from := 0
+	for i, to := range upTo {
 		affected, err := run(i)
 		if err != nil {
 			return engine.Ack{}, err
 		}
 		ack.Rows += affected
+		if w.enc.ignore {
+			skipped, err := w.skipped(to-from, affected)
+			if err != nil {
+				return engine.Ack{}, err
+			}
+			ack.Skipped += skipped
+		}
+		from = to
 	}
-	if n > 1 {
+	if transaction {
 		if _, err := w.conn.run(commitStatement); err != nil {
 			return engine.Ack{}, err
 		}
@@ -221,9 +247,13 @@ func (w *writer) inTransaction(n int, run func(i int) (affected int64, err error
 func (w *writer) writePrepared(b *engine.Batch) (engine.Ack, error) {
 	rows := b.Rows()
 	per := min(rows, w.enc.perStatement())
-	n := (rows + per - 1) / per
-	return w.inTransaction(n, func(i int) (int64, error) {
-		from, to := i*per, min((i+1)*per, rows)
+	w.upTo = w.upTo[:0]
+	for row := 0; row < rows; {
+		row = min(row+per, rows)
+		w.upTo = append(w.upTo, row)
+	}
+	return w.inTransaction(w.upTo, func(i int) (int64, error) {
+		from, to := i*per, w.upTo[i]
 		stmt, err := w.statement(to - from)
 		if err != nil {
 			return 0, err
@@ -281,22 +311,29 @@ func (w *writer) writeLoad(b *engine.Batch) (engine.Ack, error) {
 	if err != nil {
 		return engine.Ack{}, err
 	}
-	warnings, err := w.warnings()
-	if err != nil {
-		return engine.Ack{}, err
-	}
-	if affected != int64(b.Rows()) || len(warnings) > 0 {
-		return engine.Ack{}, refused(affected, b.Rows(), warnings)
+	ack := engine.Ack{Rows: affected}
+	if w.enc.ignore {
+		if ack.Skipped, err = w.skipped(b.Rows(), affected); err != nil {
+			return engine.Ack{}, err
+		}
+	} else {
+		warnings, err := w.warnings(warningsQuery)
+		if err != nil {
+			return engine.Ack{}, err
+		}
+		if affected != int64(b.Rows()) || len(warnings) > 0 {
+			return engine.Ack{}, refused("load data", affected, b.Rows(), warnings)
+		}
 	}
 	if _, err := w.conn.run(commitStatement); err != nil {
 		return engine.Ack{}, err
 	}
-	return engine.Ack{Rows: affected}, nil
+	return ack, nil
 }
 
-// warnings returns the first few warnings of the last statement.
-func (w *writer) warnings() ([]mysql.MySQLError, error) {
-	rows, err := w.conn.conn.(driver.QueryerContext).QueryContext(context.Background(), warningsQuery, nil)
+// warnings returns warnings of the last statement.
+func (w *writer) warnings(query string) ([]mysql.MySQLError, error) {
+	rows, err := w.conn.conn.(driver.QueryerContext).QueryContext(context.Background(), query, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -315,9 +352,9 @@ func (w *writer) warnings() ([]mysql.MySQLError, error) {
 	}
 }
 
-// refused is the error for a batch that LOAD DATA did not take whole.
-func refused(took int64, sent int, warnings []mysql.MySQLError) error {
-	err := fmt.Errorf("load data: the server took %d of %d rows", took, sent)
+// refused is the error for rows that a server did not take whole.
+func refused(what string, took int64, sent int, warnings []mysql.MySQLError) error {
+	err := fmt.Errorf("%s: the server took %d of %d rows", what, took, sent)
 	if len(warnings) == 0 {
 		// Number 0 is no error of the server's, but makes this one of a
 		// connection that is in order.

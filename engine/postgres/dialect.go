@@ -324,7 +324,7 @@ func (d dialect) insert(s engine.Insert) ([]string, error) {
 	case s.Method == engine.Single:
 		for i := range rows {
 			q := e.appendRow([]byte(e.prefix), s.Batch, i)
-			out = append(out, string(q))
+			out = append(out, string(append(q, e.suffix...)))
 		}
 	case s.Method == engine.Prepared:
 		per := e.perStatement()

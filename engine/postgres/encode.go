@@ -15,6 +15,7 @@ import (
 // a statement, or values in its binary format. Nothing is allocated for a row.
 type encoder struct {
 	prefix  string // of an INSERT, up to and with "VALUES "
+	suffix  string // of an INSERT, after its rows
 	table   string // quoted, as names are
 	names   string
 	columns []engine.Column
@@ -35,6 +36,9 @@ func newEncoder(d dialect, t *engine.Table) encoder {
 	}
 	e := encoder{table: d.Quote(t.Name), names: d.list(names), columns: cols, limit: statementLimit}
 	e.prefix = fmt.Sprintf("INSERT INTO %s (%s) VALUES ", e.table, e.names)
+	if t.Ignore {
+		e.suffix = " ON CONFLICT DO NOTHING"
+	}
 	return e
 }
 
@@ -61,7 +65,7 @@ func (e *encoder) appendInsert(dst []byte, b *engine.Batch, row int) ([]byte, in
 		dst = append(dst, ',')
 		dst = e.appendRow(dst, b, row)
 	}
-	return dst, row
+	return append(dst, e.suffix...), row
 }
 
 // appendRow appends the row as a parenthesised list of literals.
@@ -136,6 +140,7 @@ func (e *encoder) placeholders(n int) string {
 		}
 		q.WriteByte(')')
 	}
+	q.WriteString(e.suffix)
 	return q.String()
 }
 

@@ -204,6 +204,7 @@ func (db *DB) Capabilities() engine.Capabilities { return capabilities() }
 func capabilities() engine.Capabilities {
 	return engine.Capabilities{
 		Methods:     []engine.Method{engine.Multi, engine.Single, engine.Prepared, engine.Pipeline, engine.Load},
+		NoIgnore:    []engine.Method{engine.Load},
 		Rolling:     true,
 		Gaps:        true,
 		Stores:      true,

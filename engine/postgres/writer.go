@@ -33,6 +33,9 @@ func (db *DB) Writer(ctx context.Context, t *engine.Table, m engine.Method) (eng
 	default:
 		return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("postgres: no insert method %q", m))
 	}
+	if t.Ignore && m == engine.Load {
+		return nil, engine.Classed(engine.ErrUnsupported, errors.New("postgres: COPY can't skip rows whose key is there"))
+	}
 	w := &writer{db: db, table: t, method: m, enc: newEncoder(db.dialect, t)}
 	w.copy = w.enc.copyStatement()
 	if err := w.dial(ctx); err != nil {
@@ -90,7 +93,11 @@ func (w *writer) Write(ctx context.Context, b *engine.Batch) (engine.Ack, error)
 	err := w.write(b, &r)
 	if err == nil && r.err == nil {
 		w.conn.watch.End()
-		return engine.Ack{Rows: r.rows, Warnings: r.warnings}, nil
+		ack := engine.Ack{Rows: r.rows, Warnings: r.warnings}
+		if w.table.Ignore {
+			ack.Skipped = int64(b.Rows()) - r.rows
+		}
+		return ack, nil
 	}
 	return engine.Ack{}, w.undo(ctx, err, &r)
 }
@@ -150,7 +157,7 @@ func (w *writer) writeText(b *engine.Batch, r *reply) error {
 		if w.method == engine.Multi {
 			w.buf, row = w.enc.appendInsert(w.buf, b, row)
 		} else {
-			w.buf = w.enc.appendRow(append(w.buf, w.enc.prefix...), b, row)
+			w.buf = append(w.enc.appendRow(append(w.buf, w.enc.prefix...), b, row), w.enc.suffix...)
 			row++
 		}
 		w.buf = append(w.buf, 0)

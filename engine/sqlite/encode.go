@@ -15,6 +15,7 @@ import (
 // An encoder turns batches into statements for one table of rows.
 type encoder struct {
 	prefix  string // INSERT INTO t (...) VALUES
+	suffix  string // after the rows
 	key     bool   // the first column is the key that the engine assigns
 	columns int    // of the table
 }
@@ -27,7 +28,13 @@ func newEncoder(d dialect, t *engine.Table, name string) encoder {
 	for _, c := range t.Inserted() {
 		names = append(names, c.Name)
 	}
+	suffix := ""
+	if t.Ignore {
+		// INSERT OR IGNORE would also pass over values that the table refuses.
+		suffix = " ON CONFLICT DO NOTHING"
+	}
 	return encoder{
+		suffix:  suffix,
 		prefix:  fmt.Sprintf("INSERT INTO %s (%s) VALUES ", d.Quote(name), d.list(names)),
 		key:     t.ServerKey != "",
 		columns: len(names),
@@ -54,7 +61,7 @@ func (e *encoder) appendInsert(dst []byte, b *engine.Batch, from, to int, key in
 		}
 		dst = append(dst, ')')
 	}
-	return dst
+	return append(dst, e.suffix...)
 }
 
 func appendLiteral(dst []byte, v *engine.Vector, row int) []byte {
@@ -127,5 +134,5 @@ func appendTime(dst []byte, us int64) []byte {
 // placeholders returns an INSERT of n rows with a ? for each value.
 func (e *encoder) placeholders(n int) string {
 	row := "(" + strings.Repeat("?, ", e.columns-1) + "?)"
-	return e.prefix + strings.Repeat(row+",", n-1) + row
+	return e.prefix + strings.Repeat(row+",", n-1) + row + e.suffix
 }

@@ -38,6 +38,7 @@ int sqlite3_bind_double(void *stmt, int i, double v);
 int sqlite3_bind_text(void *stmt, int i, const char *p, int bytes, void (*free)(void *));
 void sqlite3_progress_handler(void *db, int ops, int (*f)(void *), void *arg);
 long long sqlite3_changes64(void *db);
+int sqlite3_total_changes(void *db);
 int sqlite3_extended_errcode(void *db);
 int sqlite3_system_errno(void *db);
 const char *sqlite3_errmsg(void *db);
@@ -207,6 +208,10 @@ func (h handle) exec(sql []byte) error {
 	}
 	return nil
 }
+
+// totalChanges returns how many rows the connection has changed since it was
+// opened, modulo 2^32.
+func (h handle) totalChanges() uint32 { return uint32(C.sqlite3_total_changes(h.p)) }
 
 // A failure is an error of SQLite's, with the text that the driver's own error
 // type gives no way to set.

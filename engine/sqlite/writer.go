@@ -116,6 +116,7 @@ func (w *writer) Write(ctx context.Context, b *engine.Batch) (engine.Ack, error)
 	if err := w.refresh(ctx); err != nil {
 		return engine.Ack{}, err
 	}
+	before := w.db.handle.totalChanges()
 	if err := w.write(ctx, b); err != nil {
 		if ctx.Err() == nil {
 			err = fmt.Errorf("insert into %s: %w", w.table.Name, classify(err))
@@ -123,7 +124,12 @@ func (w *writer) Write(ctx context.Context, b *engine.Batch) (engine.Ack, error)
 		delete(w.db.nextKey, w.table.Name)
 		return engine.Ack{}, errors.Join(err, w.db.rollback())
 	}
-	return engine.Ack{Rows: int64(b.Rows())}, nil
+	ack := engine.Ack{Rows: int64(b.Rows())}
+	if w.table.Ignore {
+		ack.Rows = int64(w.db.handle.totalChanges() - before)
+		ack.Skipped = int64(b.Rows()) - ack.Rows
+	}
+	return ack, nil
 }
 
 func (w *writer) write(ctx context.Context, b *engine.Batch) error {

@@ -1,0 +1,302 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/result"
+	"github.com/rowmill/rowmill/sandbox"
+	"github.com/rowmill/rowmill/scenario"
+	"github.com/rowmill/rowmill/workload"
+)
+
+// An experiment is a scenario at a scale, on a target.
+type experiment struct {
+	d     *scenario.Declaration
+	scale float64
+	rows  int64 // of each run
+	runs  []experimentRun
+	// target is the database, from size on with its memory.
+	target string
+	// finalBytes is the size that memory is a share of; 0 where the memory
+	// isn't the scenario's to set.
+	finalBytes int64
+}
+
+// An experimentRun is one run, as flags of `bench insert`.
+type experimentRun struct {
+	name string
+	f    benchFlags
+}
+
+// newExperiment works out what to run, and refuses what can't be. It opens no
+// database.
+func newExperiment(d *scenario.Declaration, f scenarioFlags) (*experiment, error) {
+	e := &experiment{d: d, scale: f.scale, rows: int64(math.Round(float64(d.Rows) * f.scale)), target: d.Target}
+	if f.target != "" {
+		e.target = f.target
+	}
+	if _, err := checkTarget(e.target); err != nil {
+		if f.target != "" {
+			return nil, usagef(hintOf(err), "--target: %w", err)
+		}
+		return nil, usagef(hintOf(err), "%s: target: %w", d.Source, err)
+	}
+	var err error
+	if e.target, err = withDurability(e.target, d.Durability); err != nil {
+		return nil, err
+	}
+	for i := range d.Runs {
+		r := &d.Runs[i]
+		one, err := e.flags(r, f)
+		if err != nil {
+			return nil, err
+		}
+		e.runs = append(e.runs, experimentRun{r.Name, one})
+	}
+	return e, nil
+}
+
+// minScenarioRows is the least number of rows, of a run or of a period: below,
+// what is measured is the start of a server.
+const minScenarioRows = 1000
+
+// flags returns a run as flags of `bench insert`, which are checked.
+func (e *experiment) flags(r *scenario.Run, f scenarioFlags) (out benchFlags, err error) {
+	if e.rows < minScenarioRows {
+		return out, usagef(fmt.Sprintf("--scale %.2g", math.Ceil(1e4*minScenarioRows/float64(e.d.Rows))/1e4),
+			"--scale %v: %d rows a run are too few to measure", e.scale, e.rows)
+	}
+	out = benchFlags{
+		target: e.target, preset: r.Preset, method: r.Method, layouts: []string{r.Layout}, repeat: 1,
+		rows: e.rows, maxTime: r.MaxTime, interval: f.interval, writers: r.Writers, batch: r.Batch, rate: r.Rate,
+		seed: f.seed, keepPeriods: r.KeepPeriods, dropExisting: f.dropExisting, noVerify: f.noVerify,
+	}
+	if f.maxTimeGiven {
+		out.maxTime = f.maxTime
+	}
+	if r.Indexes != nil {
+		out.indexes, out.indexesGiven = *r.Indexes, true
+	}
+	if r.PeriodShare > 0 {
+		out.periodRows = int64(math.Round(r.PeriodShare * float64(e.rows)))
+		if out.periodRows < minScenarioRows {
+			return out, usagef(fmt.Sprintf("--scale %.2g", math.Ceil(1e4*minScenarioRows/r.PeriodShare/float64(e.d.Rows))/1e4),
+				"--scale %v: periods of run %s would have %d rows: want at least %d", e.scale, r.Name, out.periodRows, minScenarioRows)
+		}
+	}
+	if err := errors.Join(out.check(), out.tryOut()); err != nil {
+		hint := "another --target, or a copy of the scenario: --print"
+		if h := hintOf(err); h != "" && h != benchInsertHelp {
+			hint = h
+		}
+		return out, usagef(hint, "%s: run %s: %w", e.d.At(r.Name, keyOf(err)), r.Name, err)
+	}
+	return out, nil
+}
+
+// benchInsertHelp is the hint of errors that have no better one.
+const benchInsertHelp = "rowmill bench insert --help"
+
+// keyOf returns the key of a run that an error is about, as far as its words
+// tell; otherwise the run's name.
+func keyOf(err error) string {
+	for _, key := range []string{"method", "indexes", "keep-periods", "period", "batch", "rate", "layout", "preset"} {
+		if strings.Contains(err.Error(), key) {
+			return key
+		}
+	}
+	return "name"
+}
+
+// withDurability adds a durability to a target that can have one and doesn't
+// say its own.
+func withDurability(text, durability string) (string, error) {
+	if durability == "" {
+		return text, nil
+	}
+	return withParameter(text, "durability", durability, func(o *sandbox.Options) bool {
+		if o.Durability != "" {
+			return false
+		}
+		o.Durability = durability
+		return true
+	})
+}
+
+// withMemory adds memory, in bytes, to a target that can have some and doesn't
+// say how much.
+func withMemory(text string, bytes int64) (string, error) {
+	return withParameter(text, "cache", fmt.Sprint(bytes), func(o *sandbox.Options) bool {
+		if o.Memory != 0 {
+			return false
+		}
+		o.Memory = bytes
+		return true
+	})
+}
+
+// withParameter sets what a sandbox's options or an SQLite target's query
+// don't have yet. Other targets stay as they are.
+func withParameter(text, key, value string, set func(*sandbox.Options) bool) (string, error) {
+	t, err := checkTarget(text)
+	if err != nil {
+		return text, err
+	}
+	switch t.Scheme {
+	case "sandbox":
+		o, err := sandbox.ParseTarget(text)
+		if err != nil || !set(&o) {
+			return text, err
+		}
+		return o.Target(), nil
+	case "sqlite":
+		if t.Query.Has(key) {
+			return text, nil
+		}
+		base, query, _ := strings.Cut(text, "?")
+		if query != "" {
+			query += "&"
+		}
+		return base + "?" + query + key + "=" + url.QueryEscape(value), nil
+	}
+	return text, nil
+}
+
+// memoryFloor is the least memory that a target can be given, and the unit in
+// which it is given, in bytes; ok is false where it can't be given any.
+func memoryFloor(text string) (least, unit int64, ok bool) {
+	t, err := checkTarget(text)
+	if err != nil {
+		return 0, 0, false
+	}
+	switch t.Scheme {
+	case "sandbox":
+		o, err := sandbox.ParseTarget(text)
+		if err != nil || o.Memory != 0 {
+			return 0, 0, false
+		}
+		return sandbox.MinMemory(o.Kind), 1 << 20, true
+	case "sqlite":
+		return 64 << 10, 1 << 10, !t.Query.Has("cache")
+	}
+	return 0, 0, false
+}
+
+// scenarioSample is how many rows the sample has at most, and as a share of the
+// rows: enough that the first extents of the table and of its indexes don't
+// dominate, and that pages have been split as they are later on.
+const (
+	scenarioSample      = 200_000
+	scenarioSampleShare = 0.1
+	minScenarioSample   = 20_000
+)
+
+// size measures bytes per row on a sample, and gives the runs their memory.
+func (e *experiment) size(ctx context.Context, note func(string)) (err error) {
+	if e.d.MemoryShare == 0 {
+		return nil
+	}
+	least, unit, ok := memoryFloor(e.target)
+	if !ok {
+		note("memory stays as the target has it: the scenario's is " + e.memoryWords())
+		return nil
+	}
+	var f *benchFlags
+	for i := range e.runs {
+		if e.runs[i].name == e.d.MemoryOf {
+			f = &e.runs[i].f
+		}
+	}
+	rows := max(minScenarioSample, min(scenarioSample, int64(scenarioSampleShare*float64(e.rows))))
+	note(fmt.Sprintf("measuring bytes per row of %s on a sample of %s rows, for %s", e.d.MemoryOf, grouped(rows), e.memoryWords()))
+	perRow, err := bytesPerRow(ctx, *f, rows, note)
+	if err != nil {
+		return err
+	}
+	e.finalBytes = int64(perRow * float64(e.rows))
+	memory := int64(math.Round(e.d.MemoryShare*float64(e.finalBytes)/float64(unit))) * unit
+	if memory < least {
+		return usagef(fmt.Sprintf("--scale %.2g", math.Ceil(100*e.scale*float64(least)/(e.d.MemoryShare*float64(e.finalBytes)))/100),
+			"--scale %v: %s are %s, and %s takes at least %s: the shape would be another one",
+			e.scale, e.memoryWords(), result.Bytes(e.d.MemoryShare*float64(e.finalBytes)), e.target, sandbox.FormatSize(least))
+	}
+	note(fmt.Sprintf("%s: %.0f bytes per row, %s in the end, memory %s", e.d.MemoryOf, perRow, result.Bytes(float64(e.finalBytes)), result.Bytes(float64(memory))))
+	e.target, err = withMemory(e.target, memory)
+	return err
+}
+
+func (e *experiment) memoryWords() string {
+	return fmt.Sprintf("%v of the final size of %s", e.d.MemoryShare, e.d.MemoryOf)
+}
+
+// bytesPerRow measures a run's table on a sample, on its target.
+func bytesPerRow(ctx context.Context, f benchFlags, rows int64, note func(string)) (perRow float64, err error) {
+	db, err := openTarget(ctx, f.target, note)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, db.close()) }()
+	w, err := workload.NewInsert(db, sampleOptions(f))
+	if err != nil {
+		return 0, err
+	}
+	return w.BytesPerRow(ctx, rows)
+}
+
+// sampleOptions are those of a plain table, loaded as fast as it goes: the
+// method makes no difference to its size.
+func sampleOptions(f benchFlags) workload.InsertOptions {
+	f.periodRows, f.keepPeriods, f.method, f.batch = 0, 0, "", 0
+	o := f.insertOptions(workload.Plain)
+	o.Method = engine.Method(f.method)
+	return o
+}
+
+// record returns what a run's record holds of the experiment.
+func (e *experiment) record(run string) *result.Scenario {
+	s := e.d.Record(run, e.scale, e.finalBytes)
+	if e.finalBytes == 0 {
+		s.MemoryShare, s.MemoryOf = 0, ""
+	}
+	return s
+}
+
+// plan says what will be run, and about how long it takes.
+func (e *experiment) plan(todo []experimentRun) []string {
+	lines := []string{fmt.Sprintf("%s: %s", e.d.Name, e.d.Title),
+		fmt.Sprintf("%d runs of %s rows on %s", len(todo), grouped(e.rows), e.target)}
+	share := float64(len(todo)) / float64(len(e.runs))
+	took := time.Duration(float64(e.d.Takes) * e.scale * share)
+	var most time.Duration
+	for _, r := range todo {
+		if r.f.maxTime == 0 {
+			most = 0
+			break
+		}
+		most += r.f.maxTime
+	}
+	switch {
+	case e.d.Takes == 0 && most > 0:
+		lines = append(lines, fmt.Sprintf("at most %s of inserting, by the runs' limits of time", brief(most)))
+	case e.d.Takes > 0 && most > 0 && took > most:
+		lines = append(lines, fmt.Sprintf("about %s, where the runs' limits of time end them; then their curves are cut", brief(most)))
+	case e.d.Takes > 0:
+		lines = append(lines, fmt.Sprintf("about %s on 2 cores", brief(max(took, time.Second))))
+		if most > 0 {
+			lines[len(lines)-1] += fmt.Sprintf(", at most %s of inserting by the runs' limits of time", brief(most))
+		}
+	}
+	for _, r := range todo {
+		if int64(r.f.batch)*8 > e.rows {
+			lines = append(lines, fmt.Sprintf("! run %s: %s rows are less than 8 batches, so that there is no first or last rate of them", r.name, grouped(e.rows)))
+		}
+	}
+	return lines
+}

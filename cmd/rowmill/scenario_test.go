@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/report"
+	"github.com/rowmill/rowmill/result"
+)
+
+func TestScenarioList(t *testing.T) {
+	s := rowmill(t.Context(), "bench", "scenario", "--list")
+	mustPass(t, s)
+	golden(t, here(t), "scenario-list.txt", s.stdout)
+}
+
+// A scenario that is printed is one that can be run as a file.
+func TestScenarioPrint(t *testing.T) {
+	t.Chdir(t.TempDir())
+	s := rowmill(t.Context(), "bench", "scenario", "daily-2009", "--print")
+	mustPass(t, s)
+	if err := os.WriteFile("mine.toml", []byte(s.stdout), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	again := rowmill(t.Context(), "bench", "scenario", "mine.toml", "--print")
+	mustPass(t, again)
+	if again.stdout != s.stdout {
+		t.Error("a file prints otherwise than what it was printed from")
+	}
+	if err := os.WriteFile("mine.toml", []byte(strings.Replace(s.stdout, `"daily"`, `"dayly"`, 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s = rowmill(t.Context(), "bench", "scenario", "mine.toml")
+	if s.code != exitUsage || !strings.Contains(s.stderr, "mine.toml:22:1: run plain-1") || !strings.Contains(s.stderr, `unknown preset "dayly"`) {
+		t.Errorf("exit %d, %s", s.code, s.stderr)
+	}
+	if err := os.WriteFile("mine.toml", []byte("name = 'x'\nnaem = 'y'\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s = rowmill(t.Context(), "bench", "scenario", "mine.toml")
+	if s.code != exitUsage || !strings.Contains(s.stderr, `mine.toml:2:1: unknown key "naem"`) || !strings.Contains(s.stderr, "Try: one of the keys name, ") {
+		t.Errorf("exit %d, %s", s.code, s.stderr)
+	}
+}
+
+// scenarioOf reads what --json printed.
+func scenarioOf(t *testing.T, s session) report.Scenario {
+	t.Helper()
+	mustPass(t, s)
+	var out report.Summaries
+	if err := json.Unmarshal([]byte(s.stdout), &out); err != nil {
+		t.Fatal(err)
+	}
+	if len(out.Scenarios) != 1 {
+		t.Fatalf("%d scenarios in %s", len(out.Scenarios), s.stdout)
+	}
+	for _, r := range out.Runs {
+		if r.Verified == nil || !r.Verified.Checksum || r.Verified.Expected != r.Verified.Found {
+			t.Errorf("%s: verified %+v", r.Name, r.Verified)
+		}
+	}
+	return out.Scenarios[0]
+}
+
+// Each scenario that is built in runs, small, and every figure that it refers
+// to is there. What the figures are says nothing at this size.
+func TestScenarios(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, c := range []struct {
+		name, target, scale string
+		runs                int
+	}{
+		{"ec2-2012", "sqlite:?durability=none", "0.01", 2},
+		{"time-partitions-2012", mariadb(t), "0.03", 2},
+		{"daily-2009", "sqlite:?durability=none", "0.0125", 10},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := rowmill(t.Context(), "bench", "scenario", c.name, "--target", c.target, "--scale", c.scale, "--interval", "50ms",
+				"--max-time", "2s", "--out", "run.jsonl", "--html", "run.html", "--md", "run.md", "--png", "run.png", "--json")
+			sc := scenarioOf(t, s)
+			if sc.Name != c.name || len(sc.Missing) > 0 || len(sc.Beside) == 0 || len(sc.Checks) == 0 {
+				t.Errorf("%+v", sc)
+			}
+			for _, b := range sc.Beside {
+				// At this size the largest batches are too few for tenths.
+				if b.Ours == nil != (c.name == "daily-2009" && strings.HasPrefix(b.Run, "plain-") && b.Run != "plain-1") {
+					t.Errorf("%+v", b)
+				}
+			}
+			for _, v := range sc.Checks {
+				if c.name != "daily-2009" && (v.Ours == nil || v.Verdict == report.NotMeasured) {
+					t.Errorf("%+v", v)
+				}
+			}
+			recs := records(t, "run.jsonl")
+			if len(recs) != c.runs {
+				t.Fatalf("%d runs, want %d", len(recs), c.runs)
+			}
+			for _, r := range recs {
+				x := r.Run.Scenario
+				if x == nil || x.Run == "" || x.Declaration == "" || r.Run.Layout == "rolling" && r.Run.PeriodRows == 0 {
+					t.Errorf("%+v", r.Run)
+				}
+				if share := float64(r.Run.CacheBytes) / float64(max(x.FinalBytes, 1)); strings.HasPrefix(c.target, "sqlite") && (share < x.MemoryShare*0.9 || share > x.MemoryShare*1.1) {
+					t.Errorf("%s: a cache of %d bytes is %.3f of %d, want %v", x.Run, r.Run.CacheBytes, share, x.FinalBytes, x.MemoryShare)
+				}
+			}
+			page, err := os.ReadFile("run.html")
+			if err != nil || !strings.Contains(string(page), "Beside the published figures") {
+				t.Errorf("the page doesn't have the published figures, %v", err)
+			}
+			md, err := os.ReadFile("run.md")
+			if err != nil || !strings.Contains(string(md), "published to the first") {
+				t.Errorf("the Markdown doesn't have the published figures, %v", err)
+			}
+			s = rowmill(t.Context(), "report", "run.jsonl")
+			mustPass(t, s)
+			if !strings.Contains(s.stdout, "beside the published figures") || !strings.Contains(s.stdout, "checks of its shape agree") {
+				t.Errorf("the report of the record:\n%s", s.stdout)
+			}
+		})
+	}
+}
+
+// mine is a scenario of two runs, the first of which takes some seconds.
+const mine = `name   = "mine"
+title  = "two runs"
+rows   = 20_000
+target = "sqlite:"
+durability = "none"
+memory = { share = 0.5, of = "slow" }
+
+[defaults]
+preset  = "timeseries"
+batch   = 100
+
+[[run]]
+name = "fast"
+
+[[run]]
+name = "slow"
+rate = 10_000
+
+[[check]]
+claim  = "as fast as it may"
+figure = "slow.mean"
+above  = 5_000
+`
+
+// A scenario that was interrupted goes on with the runs that it lacks.
+func TestScenarioResume(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("mine.toml", []byte(mine), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	go func() { // once the second run has begun
+		for ctx.Err() == nil {
+			if recs, err := result.ReadFile("run.jsonl"); err == nil && len(recs) == 2 && len(recs[1].Intervals) > 0 {
+				interrupt()
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
+	s := rowmill(ctx, "bench", "scenario", "mine.toml", "--interval", "50ms", "--out", "run.jsonl", "--seed", "7")
+	if s.code != exitInterrupted || !strings.Contains(s.stdout, "slow didn't come to its end") {
+		t.Fatalf("exit %d\n%s\n%s", s.code, s.stdout, s.stderr)
+	}
+	if err := os.Remove("mine.toml"); err != nil { // the record has it
+		t.Fatal(err)
+	}
+	// As if it had been killed while it wrote a line.
+	f, err := os.OpenFile("run.jsonl", os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString(`{"type":"interv` + strings.Repeat("x", 100_000)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s := rowmill(t.Context(), "bench", "scenario", "--resume", "run.jsonl", "--scale", "2"); s.code != exitUsage || !strings.Contains(s.stderr, "--scale is the one") {
+		t.Errorf("another scale: exit %d, %s", s.code, s.stderr)
+	}
+	sc := scenarioOf(t, rowmill(t.Context(), "bench", "scenario", "--resume", "run.jsonl", "--json"))
+	if len(sc.Missing) > 0 || sc.Checks[0].Verdict != report.Agrees {
+		t.Errorf("%+v", sc)
+	}
+	recs := records(t, "run.jsonl")
+	if len(recs) != 3 || recs[2].Run.Seed != 7 || recs[2].Run.Scenario.Run != "slow" || recs[2].Run.IntervalSeconds != 0.05 || recs[2].Run.CacheBytes != recs[1].Run.CacheBytes {
+		t.Fatalf("%d records: %+v", len(recs), recs[len(recs)-1].Run)
+	}
+	s = rowmill(t.Context(), "report", "run.jsonl", "--json")
+	mustPass(t, s)
+	if runs := summaries(t, s); len(runs) != 2 || runs[1].Rows != 20000 {
+		t.Errorf("the run that was interrupted is reported beside the one made for it: %+v", runs)
+	}
+	// Nothing is left to do.
+	mustPass(t, rowmill(t.Context(), "bench", "scenario", "--resume", "run.jsonl"))
+	if n := len(records(t, "run.jsonl")); n != 3 {
+		t.Errorf("%d records after nothing was left to do", n)
+	}
+}
+
+// Memory that no server can be so small is refused, not changed.
+func TestScenarioMemoryFloor(t *testing.T) {
+	t.Chdir(t.TempDir())
+	text := strings.Replace(mine, "share = 0.5", "share = 0.01", 1)
+	if err := os.WriteFile("mine.toml", []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s := rowmill(t.Context(), "bench", "scenario", "mine.toml")
+	if s.code != exitUsage || !strings.Contains(s.stderr, "takes at least 64 KiB") || !strings.Contains(s.stderr, "Try: --scale") {
+		t.Errorf("exit %d, %s", s.code, s.stderr)
+	}
+	// A target with memory of its own keeps that.
+	s = rowmill(t.Context(), "bench", "scenario", "mine.toml", "--target", "sqlite:?cache=1MB", "--scale", "0.2")
+	mustPass(t, s)
+	if !strings.Contains(s.stdout, "memory is the target's, 1.0 MiB") && !strings.Contains(s.stdout, "memory is the target's, 1 MiB") {
+		t.Errorf("%s", s.stdout)
+	}
+}

@@ -1,0 +1,379 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/rowmill/rowmill/result"
+)
+
+// A Scenario is an experiment of several runs beside what was published of it.
+type Scenario struct {
+	Name  string  `json:"name"`
+	Title string  `json:"title"`
+	Story string  `json:"story,omitempty"`
+	Scale float64 `json:"scale"`
+	// Missing are the runs that there is no record of.
+	Missing []string `json:"missing,omitempty"`
+	// Notes are what a reader must know of the comparison.
+	Notes  []string       `json:"notes"`
+	Beside []Beside       `json:"beside"`
+	Checks []CheckVerdict `json:"checks"`
+}
+
+// Beside is a figure beside the published one.
+type Beside struct {
+	Run    string `json:"run"`
+	Figure string `json:"figure"`
+	What   string `json:"what,omitempty"`
+	Unit   string `json:"unit"`
+	// Ours is null where the run or its figure is missing.
+	Ours      *float64 `json:"ours"`
+	Published float64  `json:"published"`
+	Low       float64  `json:"low,omitempty"`
+	High      float64  `json:"high,omitempty"`
+	// OursToFirst and PublishedToFirst are the ratios to the first figure of
+	// the same unit: machines differ, shapes compare.
+	OursToFirst      *float64 `json:"ours_to_first"`
+	PublishedToFirst float64  `json:"published_to_first"`
+	Source           string   `json:"source"`
+}
+
+// Verdicts on a check.
+const (
+	Agrees      = "agrees"
+	Differs     = "differs"
+	NotMeasured = "not measured"
+	byLimits    = "max-time"
+)
+
+// CheckVerdict is what became of a claim about the shape.
+type CheckVerdict struct {
+	Verdict string `json:"verdict"`
+	Claim   string `json:"claim"`
+	// Ours is the figure, or the ratio of two; null where one is missing.
+	Ours  *float64 `json:"ours"`
+	Above *float64 `json:"above,omitempty"`
+	Below *float64 `json:"below,omitempty"`
+	// Why says what was computed, in words.
+	Why string `json:"why"`
+}
+
+// Scenarios puts the runs of each experiment among the records beside what was
+// published of it. Of a run that was made again the last record counts that
+// came to its end.
+func Scenarios(recs []result.Record) []Scenario {
+	type key struct {
+		name  string
+		scale float64
+	}
+	var order []key
+	runs := map[key]map[string]*result.Record{}
+	declared := map[key]*result.Scenario{}
+	for i := range recs {
+		s := recs[i].Run.Scenario
+		if s == nil {
+			continue
+		}
+		k := key{s.Name, s.Scale}
+		if runs[k] == nil {
+			runs[k] = map[string]*result.Record{}
+			order = append(order, k)
+		}
+		// Records of two files may be of two versions of a declaration.
+		if was := declared[k]; was == nil || len(s.Runs) > len(was.Runs) {
+			declared[k] = s
+		}
+		if was := runs[k][s.Run]; was == nil || finished(&recs[i]) || !finished(was) {
+			runs[k][s.Run] = &recs[i]
+		}
+	}
+	var out []Scenario
+	for _, k := range order {
+		out = append(out, newScenario(declared[k], runs[k]))
+	}
+	return out
+}
+
+// finished tells that a run came to its end, by its rows or its limit of time.
+func finished(r *result.Record) bool {
+	return r.End != nil && r.End.Failure == "" && (r.End.Stopped == "rows" || r.End.Stopped == byLimits)
+}
+
+func newScenario(s *result.Scenario, runs map[string]*result.Record) Scenario {
+	out := Scenario{Name: s.Name, Title: s.Title, Story: s.Story, Scale: s.Scale, Notes: []string{}, Beside: []Beside{}, Checks: []CheckVerdict{}}
+	for _, name := range s.Runs {
+		if runs[name] == nil {
+			out.Missing = append(out.Missing, name)
+		}
+	}
+	out.Notes = notes(s, runs, out.Missing)
+	first := map[string][2]float64{}
+	for _, p := range s.Published {
+		b := Beside{Run: p.Run, Figure: p.Figure, What: p.What, Unit: unitOf(p.Figure), Published: p.Value, Low: p.Low, High: p.High, Source: p.Source}
+		ours := math.NaN()
+		if r := runs[p.Run]; r != nil {
+			ours = r.Figure(p.Figure)
+		}
+		base, ok := first[b.Unit]
+		if !ok {
+			base = [2]float64{ours, p.Value}
+			first[b.Unit] = base
+		}
+		b.Ours, b.OursToFirst, b.PublishedToFirst = known(ours), known(ours/base[0]), p.Value/base[1]
+		out.Beside = append(out.Beside, b)
+	}
+	for _, c := range s.Checks {
+		out.Checks = append(out.Checks, judge(c, runs))
+	}
+	return out
+}
+
+// known returns a figure that is one.
+func known(f float64) *float64 {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return nil
+	}
+	return &f
+}
+
+func unitOf(figure string) string {
+	for _, k := range result.Figures() {
+		if k.Name == figure {
+			return k.Unit
+		}
+	}
+	return ""
+}
+
+// notes say how far the runs are what the scenario asks for.
+func notes(s *result.Scenario, runs map[string]*result.Record, missing []string) []string {
+	out := []string{}
+	if of := runs[s.MemoryOf]; s.MemoryShare > 0 && of != nil && of.End != nil && of.End.Size != nil && of.Run.CacheBytes > 0 && of.Run.Rows > 0 {
+		final := of.End.Size.PerRow * float64(of.Run.Rows)
+		note := fmt.Sprintf("memory is %s, %.2f of what %s takes for all its rows", bytes(float64(of.Run.CacheBytes)), float64(of.Run.CacheBytes)/final, s.MemoryOf)
+		out = append(out, note+fmt.Sprintf("; asked for was %v", s.MemoryShare))
+	} else if s.MemoryShare == 0 {
+		for _, name := range s.Runs {
+			if r := runs[name]; r != nil && r.Run.CacheBytes > 0 {
+				out = append(out, fmt.Sprintf("memory is the target's, %s, and not the scenario's to set", bytes(float64(r.Run.CacheBytes))))
+				break
+			}
+		}
+	}
+	for _, name := range s.Runs {
+		r := runs[name]
+		switch {
+		case r == nil:
+		case r.End != nil && r.End.Stopped == byLimits:
+			sum := r.Summary()
+			out = append(out, fmt.Sprintf("%s was ended by its limit of %s at %s of %s rows: its last tenth is that of the rows it came to",
+				name, seconds(r.Run.MaxTimeSeconds), count(sum.Rows), count(r.Run.Rows)))
+		case !finished(r):
+			out = append(out, name+" didn't come to its end: its figures cover what was written")
+		}
+	}
+	if len(missing) > 0 {
+		out = append(out, "no record of "+strings.Join(missing, ", "))
+	}
+	return out
+}
+
+func judge(c result.Check, runs map[string]*result.Record) CheckVerdict {
+	out := CheckVerdict{Verdict: NotMeasured, Claim: c.Claim, Above: c.Above, Below: c.Below}
+	figureOf := func(ref string) float64 {
+		run, name, _ := strings.Cut(ref, ".")
+		if r := runs[run]; r != nil {
+			return r.Figure(name)
+		}
+		return math.NaN()
+	}
+	what, ours := c.Figure, figureOf(c.Figure)
+	if c.Over != "" {
+		what, ours = c.Figure+" / "+c.Over, ours/figureOf(c.Over)
+	}
+	out.Ours = known(ours)
+	if out.Ours == nil {
+		out.Why = what + " can't be had from the records; expected " + bounds(c)
+		return out
+	}
+	out.Verdict = Agrees
+	if c.Above != nil && ours < *c.Above || c.Below != nil && ours > *c.Below {
+		out.Verdict = Differs
+	}
+	out.Why = fmt.Sprintf("%s is %s, expected %s", what, figure(ours), bounds(c))
+	return out
+}
+
+func bounds(c result.Check) string {
+	switch {
+	case c.Above == nil:
+		return "at most " + figure(*c.Below)
+	case c.Below == nil:
+		return "at least " + figure(*c.Above)
+	}
+	return figure(*c.Above) + " to " + figure(*c.Below)
+}
+
+// besideHeader are the columns of besideRows.
+var besideHeader = []string{"run", "what", "ours", "published", "unit", "ours to the first", "published to the first"}
+
+// besideRows writes the figures of a scenario as cells.
+func (s *Scenario) besideRows() [][]string {
+	optional := func(f *float64, write func(float64) string) string {
+		if f == nil {
+			return none
+		}
+		return write(*f)
+	}
+	var rows [][]string
+	for _, b := range s.Beside {
+		published := figure(b.Published)
+		if b.High > 0 {
+			published = figure(b.Low) + " to " + figure(b.High)
+		}
+		what := b.What
+		if what == "" {
+			what = b.Figure
+		}
+		rows = append(rows, []string{b.Run, what, optional(b.Ours, figure), published, b.Unit,
+			optional(b.OursToFirst, figure), figure(b.PublishedToFirst)})
+	}
+	return rows
+}
+
+// besideHint says how to read the figures.
+const besideHint = "Other machines, versions and sizes: rates don't compare, their ratios to the first one do."
+
+// tally counts the verdicts in words.
+func (s *Scenario) tally() string {
+	n := map[string]int64{}
+	for _, c := range s.Checks {
+		n[c.Verdict]++
+	}
+	parts := []string{fmt.Sprintf("%d of %s of its shape agree", n[Agrees], plural(int64(len(s.Checks)), "check", "checks"))}
+	if n[Differs] > 0 {
+		parts = append(parts, plural(n[Differs], "differs", "differ"))
+	}
+	if n[NotMeasured] > 0 {
+		parts = append(parts, fmt.Sprintf("%d not measured", n[NotMeasured]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// writeScenarios writes the scenarios as text.
+func writeScenarios(w io.Writer, recs []result.Record) {
+	for _, s := range Scenarios(recs) {
+		wrapped(w, "", "  ", fmt.Sprintf("%s, at scale %v: %s", s.Name, s.Scale, s.Title))
+		for _, n := range s.Notes {
+			wrapped(w, "  ", "  ", n)
+		}
+		if len(s.Beside) > 0 {
+			fmt.Fprint(w, "\nbeside the published figures\n")
+			alignedTable(w, besideHeader, s.besideRows(), []int{2, 3, 5, 6})
+			wrapped(w, "  ", "  ", besideHint)
+		}
+		if len(s.Checks) > 0 {
+			fmt.Fprintln(w)
+			wrapped(w, "shape: ", "  ", s.tally())
+			for _, c := range s.Checks {
+				wrapped(w, fmt.Sprintf("  %-12s  ", c.Verdict), strings.Repeat(" ", 16), c.Claim+": "+c.Why)
+			}
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+// alignedTable writes columns side by side, those that are numbers to the
+// right.
+func alignedTable(w io.Writer, header []string, rows [][]string, numbers []int) {
+	width := make([]int, len(header))
+	rows = slices.Concat([][]string{header}, rows)
+	for _, r := range rows {
+		for i, cell := range r {
+			width[i] = max(width[i], utf8.RuneCountInString(oneLine(cell)))
+		}
+	}
+	for _, r := range rows {
+		line := ""
+		for i, cell := range r {
+			cell = oneLine(cell)
+			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell))
+			if slices.Contains(numbers, i) {
+				cell, pad = pad+cell, ""
+			}
+			line += "  " + cell + pad
+		}
+		fmt.Fprintln(w, strings.TrimRight(line, " "))
+	}
+}
+
+// markdownScenarios writes the scenarios as Markdown.
+func markdownScenarios(w io.Writer, recs []result.Record) {
+	for _, s := range Scenarios(recs) {
+		fmt.Fprintf(w, "## %s: %s\n\n%s\n\n", markdownText(s.Name), markdownText(s.Title), markdownText(sentence(fmt.Sprintf("at scale %v, %s", s.Scale, s.tally()))))
+		for _, n := range s.Notes {
+			fmt.Fprintf(w, "- %s\n", markdownText(n))
+		}
+		if len(s.Beside) > 0 {
+			fmt.Fprintf(w, "\n%s\n\n", besideHint)
+			markdownTable(w, besideHeader, s.besideRows())
+		}
+		if len(s.Checks) > 0 {
+			fmt.Fprintln(w)
+			markdownTable(w, []string{"verdict", "claim", "why"}, s.checkRows())
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+func (s *Scenario) checkRows() [][]string {
+	var rows [][]string
+	for _, c := range s.Checks {
+		rows = append(rows, []string{c.Verdict, c.Claim, c.Why})
+	}
+	return rows
+}
+
+// pageScenario is a scenario as the page shows it.
+type pageScenario struct {
+	Name, Title, Tally, Hint string
+	Story, Notes             []string
+	Header                   []string
+	Rows                     [][]string
+	Checks                   []CheckVerdict
+}
+
+func pageScenarios(recs []result.Record) []pageScenario {
+	var out []pageScenario
+	for _, s := range Scenarios(recs) {
+		p := pageScenario{Name: s.Name, Title: s.Title, Tally: sentence(fmt.Sprintf("at scale %v, %s", s.Scale, s.tally())), Hint: besideHint}
+		for part := range strings.SplitSeq(s.Story, "\n\n") {
+			if part = strings.TrimSpace(part); part != "" {
+				p.Story = append(p.Story, part)
+			}
+		}
+		for _, n := range s.Notes {
+			p.Notes = append(p.Notes, sentence(n))
+		}
+		if len(s.Beside) > 0 {
+			p.Header, p.Rows = besideHeader, s.besideRows()
+		}
+		p.Checks = s.Checks
+		out = append(out, p)
+	}
+	return out
+}
+
+// recordsOf returns the records that views are of.
+func recordsOf(vs []view) []result.Record {
+	out := make([]result.Record, len(vs))
+	for i := range vs {
+		out[i] = *vs[i].rec
+	}
+	return out
+}

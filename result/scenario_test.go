@@ -1,0 +1,64 @@
+package result
+
+import (
+	"math"
+	"testing"
+)
+
+// sawtooth is a run of so many periods of 1000 rows: in each, 100 rows/s over
+// the first half and 50 rows/s over the second.
+func sawtooth(periods int) *Record {
+	r := &Record{Run: Run{PeriodRows: 1000}}
+	var rows int64
+	var at float64
+	for range 2 * periods {
+		rate := 100.0
+		if rows%1000 != 0 {
+			rate = 50
+		}
+		for range 5 {
+			rows += 100
+			at += 100 / rate
+			r.Intervals = append(r.Intervals, Interval{Rows: rows, NewRows: 100, Elapsed: at, Seconds: 100 / rate})
+		}
+	}
+	return r
+}
+
+func TestFigure(t *testing.T) {
+	r := sawtooth(5)
+	r.End = &End{Size: &Size{PerRow: 123}}
+	for name, want := range map[string]float64{
+		"mean": 5000.0 / 75, "first": 100, "last": 50, "min": 50, "max": 100,
+		"period-start": 100, "period-end": 50, "rows": 5000, "bytes-per-row": 123, "nosuch": math.NaN(),
+	} {
+		if got := r.Figure(name); math.Abs(got-want) > 1e-9 || math.IsNaN(got) != math.IsNaN(want) {
+			t.Errorf("%s = %v, want %v", name, got, want)
+		}
+	}
+	for _, k := range Figures() {
+		if math.IsNaN(r.Figure(k.Name)) {
+			t.Errorf("%s is no figure of a whole record", k.Name)
+		}
+		if got := (&Record{}).Figure(k.Name); !math.IsNaN(got) && got != 0 {
+			t.Errorf("%s of nothing is %v", k.Name, got)
+		}
+	}
+	r.Run.Batch = 500 // ten batches: halves
+	if first, last := r.Figure("first"), r.Figure("last"); math.Abs(first-2500/37.5) > 7 || math.Abs(last-2500/37.5) > 7 {
+		t.Errorf("the halves of ten batches have rates %v and %v", first, last)
+	}
+	r.Run.Batch = 1000
+	if got := r.Figure("max"); !math.IsNaN(got) {
+		t.Errorf("five batches have a fastest tenth, %v", got)
+	}
+	r.Run.Batch = 0
+	one := sawtooth(1)
+	if got := one.Figure("period-end"); !math.IsNaN(got) {
+		t.Errorf("period-end of one period is %v", got)
+	}
+	r.Run.PeriodRows = 0
+	if got := r.Figure("period-start"); !math.IsNaN(got) {
+		t.Errorf("period-start of a plain table is %v", got)
+	}
+}

@@ -1,0 +1,208 @@
+package scenario
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// small is a declaration that is right.
+const small = `name  = "small"
+title = "two runs"
+story = "none"
+rows  = 1_000
+takes = "2s"
+target = "sqlite:"
+durability = "none"
+memory = { share = 0.5, of = "rolls" }
+
+[defaults]
+preset  = "classic"
+period  = 0.1
+writers = 2
+max-time = "1m"
+
+[[run]]
+name = "plain"
+indexes = 0
+
+[[run]]
+name   = "rolls"
+layout = "rolling"
+max-time = "90s"
+
+[[published]]
+run = "plain"
+figure = "mean"
+range = [10, 20]
+source = "nobody"
+
+[[check]]
+claim  = "it is flat"
+figure = "rolls.last"
+over   = "rolls.first"
+above  = 0.5
+`
+
+func TestParse(t *testing.T) {
+	d, err := Parse("small.toml", []byte(small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	zero := 0
+	want := []Run{
+		{Name: "plain", Preset: "classic", Layout: "plain", Writers: 2, Indexes: &zero, MaxTime: time.Minute},
+		{Name: "rolls", Preset: "classic", Layout: "rolling", Writers: 2, PeriodShare: 0.1, MaxTime: 90 * time.Second},
+	}
+	if diff := cmp.Diff(want, d.Runs); diff != "" {
+		t.Error(diff)
+	}
+	if d.Rows != 1000 || d.Takes != 2*time.Second || d.MemoryShare != 0.5 || d.MemoryOf != "rolls" || d.Durability != "none" {
+		t.Errorf("%+v", d)
+	}
+	if p := d.Published[0]; p.Low != 10 || p.High != 20 || p.Value != 15 {
+		t.Errorf("%+v", p)
+	}
+	for _, c := range []struct{ run, key, want string }{
+		{"plain", "indexes", "small.toml:18:1"}, {"plain", "preset", "small.toml:11:1"}, {"rolls", "nosuch", "small.toml:20:3"}, {"nobody", "x", "small.toml"},
+	} {
+		if got := d.At(c.run, c.key); got != c.want {
+			t.Errorf("%s of %s is at %s, want %s", c.key, c.run, got, c.want)
+		}
+	}
+	rec := d.Record("rolls", 2, 77)
+	again, err := Parse("again.toml", []byte(rec.Declaration))
+	if err != nil || rec.Run != "rolls" || !slices.Equal(rec.Runs, []string{"plain", "rolls"}) || len(again.Runs) != 2 {
+		t.Errorf("%+v, %v", rec, err)
+	}
+}
+
+// Each mistake is refused where it stands, with what to do instead.
+func TestErrors(t *testing.T) {
+	var out strings.Builder
+	for _, c := range [][3]string{
+		{"key", `title = "two runs"`, `titel = "two runs"`},
+		{"key of a run", "indexes = 0", "index = 0"},
+		{"key of memory", "share = 0.5", "shares = 0.5"},
+		{"table", "[[check]]", "[[checks]]"},
+		{"type", "rows  = 1_000", `rows  = "many"`},
+		{"syntax", "rows  = 1_000", "rows  = "},
+		{"twice", "rows  = 1_000", "rows  = 1_000\nrows = 2"},
+		{"no name", `name  = "small"`, ""},
+		{"name", `name  = "small"`, `name  = "Small one"`},
+		{"rows", "rows  = 1_000", "rows  = 0"},
+		{"takes", `"2s"`, `"two"`},
+		{"durability", `durability = "none"`, `durability = "some"`},
+		{"memory", "share = 0.5", "share = 0"},
+		{"memory of", `of = "rolls"`, `of = "rolling"`},
+		{"preset", `preset  = "classic"`, ""},
+		{"period", "period  = 0.1", "period  = 2"},
+		{"writers", "writers = 2", "writers = 0"},
+		{"max-time", `"90s"`, `"-90s"`},
+		{"layout", `layout = "rolling"`, `layout = "rolled"`},
+		{"period of a plain run", "indexes = 0", "period = 0.5"},
+		{"run twice", `name   = "rolls"`, `name   = "plain"`},
+		{"published run", `run = "plain"`, `run = "none"`},
+		{"published figure", `figure = "mean"`, `figure = "average"`},
+		{"published period", `figure = "mean"`, `figure = "period-end"`},
+		{"published range", "range = [10, 20]", "range = [20, 10]"},
+		{"published value", "range = [10, 20]", ""},
+		{"published source", `source = "nobody"`, ""},
+		{"check figure", `"rolls.last"`, `"last"`},
+		{"check run", `"rolls.first"`, `"roll.first"`},
+		{"check claim", `claim  = "it is flat"`, ""},
+		{"check bounds", "above  = 0.5", ""},
+		{"check order", "above  = 0.5", "above  = 0.5\nbelow = 0.4"},
+		{"no run", small[strings.Index(small, "[[run]]"):], ""},
+	} {
+		text := strings.Replace(small, c[1], c[2], 1)
+		if text == small {
+			t.Fatalf("%s: nothing to change", c[0])
+		}
+		_, err := Parse("my.toml", []byte(text))
+		if err == nil {
+			t.Errorf("%s: it was taken", c[0])
+			continue
+		}
+		var at *Error
+		if !errors.As(err, &at) {
+			t.Errorf("%s: %v has no place", c[0], err)
+			continue
+		}
+		fmt.Fprintf(&out, "%s\n  %v\n  Try: %s\n", c[0], err, at.Hint)
+	}
+	path := filepath.Join("testdata", "errors.txt")
+	if *update {
+		if err := os.WriteFile(path, []byte(out.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v; -update writes it", err)
+	}
+	if diff := cmp.Diff(string(want), out.String()); diff != "" {
+		t.Errorf("errors.txt differs (-want +got), -update rewrites it:\n%s", diff)
+	}
+}
+
+func TestBuiltin(t *testing.T) {
+	if want := []string{"daily-2009", "ec2-2012", "time-partitions-2012"}; !slices.Equal(Names(), want) {
+		t.Errorf("built in are %v, want %v", Names(), want)
+	}
+	for _, name := range Names() {
+		d, err := Load(name)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if d.Name != name || d.Story == "" || d.Takes == 0 || len(d.Published) == 0 || len(d.Checks) == 0 || d.MemoryShare == 0 {
+			t.Errorf("%s: %+v", name, d)
+		}
+		for _, r := range d.Runs {
+			if r.Title == "" || r.MaxTime == 0 {
+				t.Errorf("%s: run %+v", name, r)
+			}
+		}
+	}
+}
+
+func TestLoad(t *testing.T) {
+	var unknown *UnknownError
+	for _, name := range []string{"nosuch", "no/such.toml", ""} {
+		if _, err := Load(name); !errors.As(err, &unknown) || !strings.Contains(err.Error(), "ec2-2012") {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "mine.toml")
+	if err := os.WriteFile(path, []byte(small), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := Load(path); err != nil || d.Name != "small" || d.Source != path {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+// No text makes the reader panic, and what it takes has runs.
+func FuzzParse(f *testing.F) {
+	f.Add(small)
+	for _, s := range []string{"", "a.b = {c = {d = 1}}", "[[run]]\n[run.x]\n", "run = [{name = 'a'}]", "\"\" = 1", "[defaults]\nindexes = -1"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		d, err := Parse("fuzz.toml", []byte(text))
+		if err == nil && (len(d.Runs) == 0 || d.Rows < 1) {
+			t.Errorf("%q was taken: %+v", text, d)
+		}
+	})
+}
