@@ -49,6 +49,9 @@ type Run struct {
 	// Rate is the rate asked for in rows per second; 0 is as fast as it goes.
 	Rate            float64 `json:"rate,omitempty"`
 	IntervalSeconds float64 `json:"interval_seconds"`
+	// KillServerSeconds is how often the server was killed and restarted during
+	// the run; 0 is never.
+	KillServerSeconds float64 `json:"kill_server_seconds,omitempty"`
 	// Period says how a rolling table is cut ("125000 rows"), and PeriodWhy
 	// where that comes from. KeepPeriods is how many are kept; 0 is all.
 	Period      string `json:"period,omitempty"`
@@ -179,7 +182,8 @@ type Event struct {
 	// Elapsed is when it ended, Seconds how long it took.
 	Elapsed float64 `json:"elapsed"`
 	Seconds float64 `json:"seconds"`
-	// What it was: "create partitions", "drop partition", and of what.
+	// What it was: "create partitions", "drop partition", "kill server", "server
+	// back" (Seconds since the kill), and of what.
 	What   string `json:"what"`
 	Object string `json:"object"`
 }
@@ -260,9 +264,17 @@ type Latency struct {
 type Verified struct {
 	Expected int64 `json:"expected"`
 	Found    int64 `json:"found"`
-	// Checksum is true when the rows are the very rows that were sent.
+	// Lost are expected rows that are missing and may be: the server was killed
+	// so shortly after it had acknowledged them that its settings allow it to
+	// lose them. In a sound table Found and Lost add up to Expected.
+	Lost int64 `json:"lost,omitempty"`
+	// Checksum is true when the rows are the very rows that were sent, but for
+	// those lost.
 	Checksum bool `json:"checksum"`
 }
+
+// Sound reports whether each row that must be there is, and no other.
+func (v *Verified) Sound() bool { return v.Checksum && v.Found+v.Lost == v.Expected }
 
 // Size is the table's, at the end of the run.
 type Size struct {
@@ -291,6 +303,8 @@ type Period struct {
 	To       string `json:"to"`
 	Expected int64  `json:"expected"`
 	Found    int64  `json:"found"`
+	// Lost are of Expected: see Verified.
+	Lost int64 `json:"lost,omitempty"`
 	// Checksum is true when the rows are those that were sent; null where the
 	// server assigns the keys, so that only the whole table can be checked.
 	Checksum *bool `json:"checksum"`
@@ -309,7 +323,11 @@ type End struct {
 	Verified    *Verified `json:"verified"`
 	Periods     []Period  `json:"periods,omitempty"`
 	DroppedRows int64     `json:"dropped_rows,omitempty"`
-	Size        *Size     `json:"size_bytes"`
+	// LostRows is Verified.Lost: rows acknowledged and lost in crashes, as the
+	// server's settings allow. Kills is how often the server was killed.
+	LostRows int64 `json:"lost_rows,omitempty"`
+	Kills    int   `json:"kills,omitempty"`
+	Size     *Size `json:"size_bytes"`
 	// CPU seconds of client and server over the run.
 	ClientCPUSeconds float64  `json:"client_cpu_seconds"`
 	ServerCPUSeconds *float64 `json:"server_cpu_seconds"`

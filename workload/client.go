@@ -24,9 +24,10 @@ type client struct {
 	table  *table
 	batch  *engine.Batch
 	writer engine.Writer
-	rows   span // made ready and not acknowledged
-	sent   bool // the writer got them
-	lost   bool // the last try may have been committed
+	rows   span  // made ready and not acknowledged
+	sent   bool  // the writer got them
+	lost   bool  // the last try may have been committed
+	epoch  int64 // of the last try: see recent
 	// again is how many rows are to be made ready as soon as the writer can
 	// be used again, in the place of as many that are in doubt.
 	again int
@@ -73,7 +74,7 @@ func (c *client) Do(ctx context.Context) error {
 			return err
 		}
 	}
-	c.sent = true
+	c.sent, c.epoch = true, c.table.recent.epoch.Load()
 	ack, err := c.write(ctx)
 	if err != nil {
 		if c.lost && c.table.ServerKey == "" && errors.Is(err, engine.ErrDuplicateKey) {
@@ -117,6 +118,7 @@ func (c *client) write(ctx context.Context) (engine.Ack, error) {
 }
 
 func (c *client) acknowledged() {
+	c.table.recent.note(c.rows, c.epoch)
 	c.rows = span{}
 	c.pending.Store(idle)
 }
@@ -174,6 +176,7 @@ func (t *table) reset() {
 	defer t.mu.Unlock()
 	t.next.Store(0)
 	t.doubt, t.unsent, t.dropped = nil, nil, -1
+	t.recent.reset()
 }
 
 // sent returns the rows that were acknowledged, in order, and the batches in

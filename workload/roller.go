@@ -165,6 +165,9 @@ func (w *Insert) roller(ctx context.Context, task func(*roller, context.Context,
 			if ctx.Err() != nil {
 				return nil
 			}
+			if waited := w.awaitServer(ctx); waited {
+				delete(failing, t) // patience is for a server that is up
+			}
 			was, known := failing[t]
 			now := trouble{since: was.since, passing: engine.Retryable(err) || errors.Is(err, engine.ErrUnreachable)}
 			if !known {

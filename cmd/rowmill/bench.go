@@ -38,6 +38,7 @@ type benchFlags struct {
 	dropExisting           bool
 	noVerify               bool
 	printSQL               bool
+	killEvery              time.Duration
 
 	// Flags whose default is the preset's are only used when given.
 	indexesGiven, tablePerWriterGiven bool
@@ -131,6 +132,7 @@ func (f *benchFlags) define(flags *pflag.FlagSet) {
 	flags.Var(countValue{n: &f.periodRows, auto: true}, "period-rows", "rows of a rolling table's period; auto fits two periods into the database's cache")
 	flags.IntVar(&f.keepPeriods, "keep-periods", 0, "drop the oldest of more than `N` periods while inserts run (default keep all)")
 	flags.BoolVar(&f.tablePerWriter, "table-per-writer", false, "give each client a table of its own (default the preset's)")
+	flags.DurationVar(&f.killEvery, "kill-server-every", 0, "kill -9 the private server every `time`, restart it, and prove what it kept\n(sandbox targets only; default never)")
 	flags.StringVar(&f.out, "out", "", "write the run record to this `file`, replacing it (default none)")
 	flags.StringVar(&f.reports.html, "html", "", "write an HTML page with charts to this `file` (default none)")
 	flags.StringVar(&f.reports.png, "png", "", "write a picture of the rate to this `file` (default none)")
@@ -179,6 +181,9 @@ func (f *benchFlags) check() error {
 		return usagef("--layout rolling", "--keep-periods: layout plain has no periods to drop")
 	case f.periodRows > 0 && !slices.Contains(f.layouts, workload.Rolling):
 		return usagef("--layout rolling", "--period-rows: layout plain has no periods")
+	}
+	if err := f.checkKills(); err != nil {
+		return err
 	}
 	for _, o := range append(f.reports.outputs(), output{flag: "--out", path: f.out}) {
 		if o.path == "" || o.path == "-" {
@@ -257,6 +262,9 @@ func (f *benchFlags) tryOut() error {
 		if err == nil {
 			cfg := f.config(w.Options())
 			err = cfg.Validate()
+		}
+		if err == nil && f.killEvery > 0 {
+			err = w.ExpectCrashes(func() <-chan struct{} { return nil })
 		}
 		if err != nil {
 			hint := hintOf(err)

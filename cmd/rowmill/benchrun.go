@@ -52,7 +52,14 @@ func (r *insertRun) run(ctx context.Context) (_ *result.Record, err error) {
 	if err := r.header(ctx, schema); err != nil {
 		return nil, err
 	}
-	return r.rec, r.measure(ctx, r.w, r.f.config(r.w.Options()), r.prove)
+	if r.f.killEvery == 0 {
+		return r.rec, r.measure(ctx, r.w, r.f.config(r.w.Options()), r.prove)
+	}
+	if r.kill, err = newKiller(r.db.server, r.f.killEvery, r.w, r.show.Note); err != nil {
+		return nil, errors.Join(err, r.close())
+	}
+	r.kill.follow = r.probe.Follow
+	return r.rec, r.measure(ctx, r.kill.workload(ctx), r.f.config(r.w.Options()), r.prove)
 }
 
 // setup creates the tables and returns the statements that did.
@@ -79,7 +86,8 @@ func (r *insertRun) header(ctx context.Context, schema []string) error {
 		Workload: "insert", Preset: o.Preset, Layout: r.layout, Seed: o.Seed,
 		Rows: r.f.rows, MaxTimeSeconds: r.f.maxTime.Seconds(), Writers: o.Writers, Batch: o.Batch,
 		Method: string(o.Method), Indexes: r.w.Indexes(), Rate: r.f.rate,
-		Period: period, PeriodWhy: why, KeepPeriods: o.KeepPeriods, Deviations: r.w.Deviations(), Schema: schema,
+		KillServerSeconds: r.f.killEvery.Seconds(),
+		Period:            period, PeriodWhy: why, KeepPeriods: o.KeepPeriods, Deviations: r.w.Deviations(), Schema: schema,
 	}
 	shown := run.Name
 	if r.repeats > 0 {
@@ -156,11 +164,11 @@ func (r *insertRun) verify(ctx context.Context, end *result.End) error {
 		}
 		return errors.Join(r.death(err), err)
 	}
-	end.Verified = &result.Verified{Expected: proof.Expected, Found: proof.Found, Checksum: proof.Checksum}
-	end.DroppedRows = proof.DroppedRows
+	end.Verified = &result.Verified{Expected: proof.Expected, Found: proof.Found, Lost: proof.Lost, Checksum: proof.Checksum}
+	end.DroppedRows, end.LostRows = proof.DroppedRows, proof.Lost
 	for _, p := range proof.Periods {
 		end.Periods = append(end.Periods, result.Period{
-			Name: p.Name, From: p.From, To: p.To, Expected: p.Expected, Found: p.Found, Checksum: &p.Checksum})
+			Name: p.Name, From: p.From, To: p.To, Expected: p.Expected, Found: p.Found, Lost: p.Lost, Checksum: &p.Checksum})
 	}
 	if !proof.Checksum {
 		return engine.Hinted(fmt.Errorf("verification failed: of %d rows expected %d were found, and they are not all the rows that were sent",

@@ -26,6 +26,8 @@ type measurement struct {
 	// counters are the probe's; nil where the engine has none.
 	counters engine.Counters
 	rec      *result.Record
+	// kill kills the server during the run; nil where nobody does.
+	kill *killer
 }
 
 // begin opens the counters and writes the record's first line: run completed
@@ -90,6 +92,9 @@ func (m *measurement) measure(ctx context.Context, w bench.Workload, cfg bench.C
 	end := result.End{}
 	cfg.Interval = m.interval
 	cfg.Died, cfg.Death = m.db.died()
+	if m.kill != nil {
+		cfg.Died, cfg.Outage = m.kill.died, m.kill.outage
+	}
 	cfg.Sample = func(ctx context.Context, elapsed time.Duration) map[string]float64 {
 		return m.probe.Sample(ctx, elapsed).Counters
 	}
@@ -113,6 +118,9 @@ func (m *measurement) measure(ctx context.Context, w bench.Workload, cfg bench.C
 		}
 	}
 	end.Stopped = done.Stopped
+	if m.kill != nil {
+		end.Kills = m.kill.kills
+	}
 	if done.BrokenOff > 0 {
 		end.Warnings = append(end.Warnings, fmt.Sprintf("%d operations were broken off as the run ended: the database may have performed them", done.BrokenOff))
 	}
