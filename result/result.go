@@ -59,6 +59,11 @@ type Run struct {
 	KeepPeriods int    `json:"keep_periods,omitempty"`
 	// Deviations says where the preset departs from its published definition.
 	Deviations []string `json:"deviations,omitempty"`
+	// PeriodRows is how many rows a period of a rolling table takes.
+	PeriodRows int64 `json:"period_rows,omitempty"`
+	// Resumes says of a run that goes on with the one before it in the file what
+	// it goes on from; nil for a run of its own.
+	Resumes *Resumes `json:"resumes,omitempty"`
 
 	Target        string            `json:"target"`
 	Engine        string            `json:"engine"`
@@ -345,6 +350,11 @@ type Record struct {
 	End *End
 	// Source is the file it was read from.
 	Source string
+	// Pieces are the headers of a run that was broken off and resumed, the first
+	// included; nil for one that was not.
+	Pieces []Run
 	// Warnings are about the record itself: a torn line, a missing end.
 	Warnings []string
+
+	earlier used // by the pieces before the last
 }

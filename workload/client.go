@@ -77,9 +77,10 @@ func (c *client) Do(ctx context.Context) error {
 	c.sent, c.epoch = true, c.table.recent.epoch.Load()
 	ack, err := c.write(ctx)
 	if err != nil {
-		if c.lost && c.table.ServerKey == "" && errors.Is(err, engine.ErrDuplicateKey) {
-			// The try before was committed after all: a batch is one
-			// transaction, and nobody else sends these keys.
+		if (c.lost || c.rows.from < c.table.late) && c.table.ServerKey == "" && errors.Is(err, engine.ErrDuplicateKey) {
+			// The try before was committed after all, or that of the process
+			// that filled the table before: a batch is one transaction, and
+			// nobody else sends these keys.
 			c.acknowledged()
 			return nil
 		}
@@ -175,7 +176,7 @@ func (t *table) reset() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.next.Store(0)
-	t.doubt, t.unsent, t.dropped = nil, nil, -1
+	t.doubt, t.unsent, t.dropped, t.late = nil, nil, -1, 0
 	t.recent.reset()
 }
 

@@ -100,6 +100,10 @@ type table struct {
 	doubt  []span // sent and not acknowledged: they may be there or not
 	unsent []span // made ready and never sent: they are not there
 	recent recent // batches that a crash may take
+	// resumed tells that an earlier process filled the table; batches before row
+	// late may still arrive from it.
+	resumed bool
+	late    int64
 	// dropped is how many rows went with dropped periods, once Verify has
 	// found out what arithmetic can't tell; -1 before.
 	dropped int64

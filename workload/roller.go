@@ -149,6 +149,11 @@ func (w *Insert) roller(ctx context.Context, task func(*roller, context.Context,
 	tick := time.NewTicker(rollEvery)
 	defer tick.Stop()
 	failing := map[*table]trouble{}
+	for _, t := range w.tables {
+		if t.resumed { // a step of the process before it may still be under way
+			failing[t] = trouble{since: time.Now(), passing: true}
+		}
+	}
 	for {
 		select {
 		case <-ctx.Done():

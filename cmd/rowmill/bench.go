@@ -39,6 +39,7 @@ type benchFlags struct {
 	noVerify               bool
 	printSQL               bool
 	killEvery              time.Duration
+	resume                 string
 
 	// Flags whose default is the preset's are only used when given.
 	indexesGiven, tablePerWriterGiven bool
@@ -97,6 +98,9 @@ func (a *app) benchInsertCommand() *cobra.Command {
 			return nil
 		},
 		RunE: func(c *cobra.Command, _ []string) error {
+			if f.resume != "" {
+				return a.resumeInsert(c.Context(), f, c.Flags())
+			}
 			f.complete(c.Flags())
 			return a.benchInsert(c.Context(), f)
 		},
@@ -133,6 +137,7 @@ func (f *benchFlags) define(flags *pflag.FlagSet) {
 	flags.IntVar(&f.keepPeriods, "keep-periods", 0, "drop the oldest of more than `N` periods while inserts run (default keep all)")
 	flags.BoolVar(&f.tablePerWriter, "table-per-writer", false, "give each client a table of its own (default the preset's)")
 	flags.DurationVar(&f.killEvery, "kill-server-every", 0, "kill -9 the private server every `time`, restart it, and prove what it kept\n(sandbox targets only; default never)")
+	flags.StringVar(&f.resume, "resume", "", "go on with the run that this record's `file` holds in part; the flags come from it")
 	flags.StringVar(&f.out, "out", "", "write the run record to this `file`, replacing it (default none)")
 	flags.StringVar(&f.reports.html, "html", "", "write an HTML page with charts to this `file` (default none)")
 	flags.StringVar(&f.reports.png, "png", "", "write a picture of the rate to this `file` (default none)")

@@ -31,6 +31,8 @@ type insertRun struct {
 
 	measurement
 	w *workload.Insert
+	// resumes is the run that this one goes on with; nil for one of its own.
+	resumes *result.Record
 }
 
 // run opens the target, measures and verifies. The record is nil when the
@@ -45,7 +47,13 @@ func (r *insertRun) run(ctx context.Context) (_ *result.Record, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.db.close()) }()
-	schema, err := r.setup(ctx)
+	var schema []string
+	if r.resumes != nil {
+		err = r.resume(ctx)
+		schema = r.resumes.Run.Schema
+	} else {
+		schema, err = r.setup(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +95,7 @@ func (r *insertRun) header(ctx context.Context, schema []string) error {
 		Rows: r.f.rows, MaxTimeSeconds: r.f.maxTime.Seconds(), Writers: o.Writers, Batch: o.Batch,
 		Method: string(o.Method), Indexes: r.w.Indexes(), Rate: r.f.rate,
 		KillServerSeconds: r.f.killEvery.Seconds(),
-		Period:            period, PeriodWhy: why, KeepPeriods: o.KeepPeriods, Deviations: r.w.Deviations(), Schema: schema,
+		Period:            period, PeriodWhy: why, PeriodRows: o.PeriodRows, KeepPeriods: o.KeepPeriods, Deviations: r.w.Deviations(), Schema: schema,
 	}
 	shown := run.Name
 	if r.repeats > 0 {

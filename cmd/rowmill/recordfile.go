@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"syscall"
 
 	"github.com/rowmill/rowmill/result"
 )
@@ -34,7 +35,41 @@ func openRecord(path string) (*recordFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--out: %w", err)
 	}
+	if err := lockRecord(f); err != nil {
+		return nil, errors.Join(fmt.Errorf("--out %s: %w", path, err), f.Close())
+	}
 	return &recordFile{Writer: result.NewWriter(f), f: f, path: path, created: created}, nil
+}
+
+// appendRecord opens the file of a record to add runs to it. A last line that
+// was cut off is removed.
+func appendRecord(path string) (*recordFile, error) {
+	fail := func(err error) (*recordFile, error) { return nil, fmt.Errorf("--resume %s: %w", path, err) }
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return fail(err)
+	}
+	if err := lockRecord(f); err != nil {
+		return fail(errors.Join(err, f.Close()))
+	}
+	if err := result.Mend(f); err != nil {
+		return fail(errors.Join(err, f.Close()))
+	}
+	return &recordFile{Writer: result.NewWriter(f), f: f, path: path, written: true}, nil
+}
+
+// lockRecord keeps two processes from writing one record: the one that goes on
+// with a run must know that the other has ended. The lock goes with the process.
+func lockRecord(f *os.File) error {
+	st, err := f.Stat()
+	if err != nil || !st.Mode().IsRegular() {
+		return err
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return errors.New("another rowmill is just writing it")
+	}
+	return nil // a file system without locks is no reason not to measure
 }
 
 // run writes a header; the first one replaces what the file held.
