@@ -21,13 +21,13 @@ func TestKillServer(t *testing.T) {
 		args         string
 	}{
 		{"mariadb", "sandbox:mariadb?memory=64MB&redo=64MB", true, "--layout plain --writers 3"},
-		{"mariadb", "sandbox:mariadb?memory=64MB&redo=64MB&durability=relaxed", true, "--layout rolling --period-rows 4k --keep-periods 3 --writers 2"},
+		{"mariadb", "sandbox:mariadb?memory=64MB&redo=64MB&durability=relaxed", true, "--layout rolling --period-rows 1k --keep-periods 3 --writers 2"},
 		{"mariadb", "sandbox:mariadb?memory=64MB&redo=64MB&durability=none", false, "--layout rolling --period-rows 20k --writers 2 --preset timeseries"},
 		{"mariadb", "sandbox:mariadb?memory=64MB&redo=64MB&durability=none", false, "--preset sbtest --batch 50"},
 		{"rocksdb", "sandbox:mariadb?memory=64MB&redo=64MB&engine=rocksdb", true, "--layout rolling --period-rows 20k --writers 2"},
 		{"rocksdb", "sandbox:mariadb?memory=64MB&redo=64MB&engine=rocksdb&durability=relaxed", false, "--writers 2"},
 		{"mysql", "sandbox:mysql?memory=64MB&redo=64MB", true, "--preset ibench --writers 2"},
-		{"postgres", "sandbox:postgres?memory=64MB", true, "--layout rolling --period-rows 10k --keep-periods 3 --writers 2"},
+		{"postgres", "sandbox:postgres?memory=64MB", true, "--layout rolling --period-rows 2k --keep-periods 3 --writers 2"},
 		{"postgres", "sandbox:postgres?memory=64MB&durability=none", false, "--method load --writers 2"},
 	} {
 		t.Run(c.target[len("sandbox:"):], func(t *testing.T) {
