@@ -356,5 +356,6 @@ type Record struct {
 	// Warnings are about the record itself: a torn line, a missing end.
 	Warnings []string
 
-	earlier used // by the pieces before the last
+	// Earlier is what the pieces before the last used.
+	Earlier Used
 }

@@ -33,10 +33,10 @@ type Resumes struct {
 // StoppedKilled is the Resumes.Stopped of a run without an end.
 const StoppedKilled = "killed"
 
-// used is what pieces of a run used.
-type used struct {
-	client, server float64
-	serverKnown    bool
+// Used is CPU time, in seconds. ServerKnown tells that the server's was seen.
+type Used struct {
+	Client, Server float64
+	ServerKnown    bool
 }
 
 // Broken reports whether a run has not come to its end: it was killed,
@@ -101,7 +101,7 @@ func (r *Record) Resume(piece Run) {
 	}
 	from := piece.Resumes
 	rows, seconds := r.Done()
-	r.earlier.add(r)
+	r.Earlier.add(r)
 	r.Pieces = append(r.Pieces, piece)
 	if from.Rows > rows && from.Seconds > seconds {
 		r.Intervals = append(r.Intervals, Interval{
@@ -132,11 +132,11 @@ func (r *Record) Resume(piece Run) {
 
 // add adds what the last piece of a record used: by its end, or by the counters
 // of its intervals where it has none.
-func (u *used) add(r *Record) {
+func (u *Used) add(r *Record) {
 	if e := r.End; e != nil {
-		u.client += e.ClientCPUSeconds
+		u.Client += e.ClientCPUSeconds
 		if e.ServerCPUSeconds != nil {
-			u.server, u.serverKnown = u.server+*e.ServerCPUSeconds, true
+			u.Server, u.ServerKnown = u.Server+*e.ServerCPUSeconds, true
 		}
 		return
 	}
@@ -148,9 +148,9 @@ func (u *used) add(r *Record) {
 		if iv.Elapsed <= from {
 			continue
 		}
-		u.client += iv.Counters["client_cpu"] * iv.Seconds
+		u.Client += iv.Counters["client_cpu"] * iv.Seconds
 		if cores, ok := iv.Counters["server_cpu"]; ok {
-			u.server, u.serverKnown = u.server+cores*iv.Seconds, true
+			u.Server, u.ServerKnown = u.Server+cores*iv.Seconds, true
 		}
 	}
 }
