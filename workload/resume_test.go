@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/internal/testdb"
@@ -69,6 +70,11 @@ func TestResume(t *testing.T) {
 					}
 					// A batch of the process before, which the server has only
 					// now come to.
+					if r := again.tables[0].roller; r != nil {
+						if err := r.create(t.Context(), func(string, string, time.Time) {}); err != nil {
+							t.Fatal(err)
+						}
+					}
 					if err := again.refill(t.Context(), again.tables[0], late, new(int64)); err != nil {
 						t.Fatal(err)
 					}
