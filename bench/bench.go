@@ -91,6 +91,11 @@ type Config struct {
 	// says why.
 	Died  <-chan struct{}
 	Death func() error
+	// Outage, if set, returns nil while the server is up, and while it is known
+	// to be down and on its way back what is closed when it takes connections
+	// again. Operations that fail meanwhile wait for that before they are
+	// retried, however long it takes.
+	Outage func() (back <-chan struct{})
 }
 
 // Defaults of a Config.

@@ -118,6 +118,11 @@ func (r *run) retry(ctx context.Context, c Client, rec *recorder, err error) err
 		if !sleep(ctx, pause) {
 			break
 		}
+		if waited, ok := r.awaitServer(ctx); !ok {
+			break
+		} else if waited {
+			began, pause, try = time.Now(), firstPause, 0 // the limits are for a server that is up
+		}
 		pause = min(2*pause, longestWait)
 		if unrecovered = c.Recover(ctx, err); unrecovered != nil {
 			if engine.Retryable(unrecovered) || errors.Is(unrecovered, engine.ErrUnreachable) {
@@ -138,6 +143,26 @@ func (r *run) retry(ctx context.Context, c Client, rec *recorder, err error) err
 		return fmt.Errorf("%w; and then: %w", err, unrecovered)
 	}
 	return err
+}
+
+// awaitServer waits until a server that is known to be down is back. It reports
+// whether there was something to wait for, and false when ctx ended meanwhile.
+func (r *run) awaitServer(ctx context.Context) (waited, ok bool) {
+	if r.cfg.Outage == nil {
+		return false, true
+	}
+	for {
+		back := r.cfg.Outage()
+		if back == nil {
+			return waited, true
+		}
+		waited = true
+		select {
+		case <-back:
+		case <-ctx.Done():
+			return waited, false
+		}
+	}
 }
 
 // sleep waits and reports false when ctx ended meanwhile.

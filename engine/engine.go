@@ -17,6 +17,7 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -70,6 +71,10 @@ type Info struct {
 	// Durability is what a commit survives: "full" (power loss), "relaxed"
 	// (the server's own crash), "none", or "" where it is unknown.
 	Durability string
+	// CrashLoss is for how long an acknowledged commit may be lost when the
+	// server's process is killed, by the server's own documentation; 0 is
+	// never. What power loss costs is not in it.
+	CrashLoss time.Duration
 	// DataDir is where the data lies, when it lies on this machine.
 	DataDir string
 	// PID is the server's process, when it runs on this machine; 0 otherwise,

@@ -51,6 +51,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync/atomic"
 	"time"
 
 	"github.com/rowmill/rowmill/engine"
@@ -146,13 +147,18 @@ type Probe struct {
 	sources  []*watched
 	// client and process are those of the sources that know CPU time; process
 	// is nil where the server's can't be seen. server is nil without counters.
-	client, process cpuSource
-	server          *poller
-	serverGap       gap
-	lastSample      time.Time
-	startClient     cpuTime
-	startServer     cpuTime
-	closed          bool
+	client  cpuSource
+	process serverProcess
+	// following is the server's process that is watched, newPID the one that
+	// Follow has named.
+	following   *watched
+	newPID      atomic.Int64
+	server      *poller
+	serverGap   gap
+	lastSample  time.Time
+	startClient cpuTime
+	startServer cpuTime
+	closed      bool
 }
 
 // A source reads some figures that are always read together.
@@ -170,6 +176,15 @@ type cpuSource interface {
 	source
 	// cpu is the CPU time that sample has seen used since its first call.
 	cpu() cpuTime
+}
+
+// A serverProcess is the source that watches the server's process.
+type serverProcess interface {
+	cpuSource
+	// goOn makes a source that has not been sampled count from its process's
+	// start, on top of what another one has seen, as if it had been there at a
+	// moment with nothing used.
+	goOn(before cpuSource, at time.Time)
 }
 
 // cpuTime is CPU time used, as of a number of successful readings: when the
@@ -238,6 +253,33 @@ func (p *Probe) openSystem(sys system) {
 		}
 		p.process = process
 		p.add("server process figures", process)
+		p.following = p.sources[len(p.sources)-1]
+		p.newPID.Store(int64(p.cfg.ServerPID))
+	}
+}
+
+// Follow tells that the server was restarted, as another process: from the next
+// Sample on that one is watched, from its start on, and CPU time goes on
+// counting. It may be called while Sample runs. What the process before used
+// after the last Sample is not known, nor is a server followed whose first
+// process could not be seen.
+func (p *Probe) Follow(pid int) { p.newPID.Store(int64(pid)) }
+
+// follow changes to the process that Follow named.
+func (p *Probe) follow() {
+	pid := int(p.newPID.Load())
+	if p.following == nil || pid == p.cfg.ServerPID {
+		return
+	}
+	source, err := hostSystem().openProcess(pid, func(string) {}) // the same as of the first
+	if err != nil {
+		return // it has ended again, and the next will be named
+	}
+	source.goOn(p.process, p.lastSample)
+	_ = p.following.close() // it is gone
+	p.cfg.ServerPID, p.process, p.following.source = pid, source, source
+	if p.server != nil {
+		p.server.restarted()
 	}
 }
 
@@ -290,6 +332,7 @@ func (p *Probe) read(ctx context.Context, elapsed, wait time.Duration) Sample {
 	if p.closed {
 		return s
 	}
+	p.follow()
 	asked := p.server != nil && p.server.ask()
 	client := p.client.cpu()
 	var process cpuTime

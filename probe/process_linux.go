@@ -36,7 +36,7 @@ type processSource struct {
 }
 
 // openProcess opens the server's process.
-func (sys system) openProcess(pid int, warn func(string)) (cpuSource, error) {
+func (sys system) openProcess(pid int, warn func(string)) (serverProcess, error) {
 	dir := filepath.Join(sys.proc, strconv.Itoa(pid))
 	p := &processSource{sys: sys, pid: pid}
 	var err error
@@ -222,6 +222,12 @@ func (u *processUse) addFiles(statm, io *kernelFile) error {
 }
 
 func (p *processSource) cpu() cpuTime { return p.used }
+
+func (p *processSource) goOn(before cpuSource, at time.Time) {
+	p.used = before.cpu()
+	zero := meter{at: at}
+	p.cpuMeter, p.reads, p.writes = zero, zero, zero
+}
 
 func (p *processSource) close() error {
 	var errs []error

@@ -204,6 +204,14 @@ func (p *poller) take(a answer, out figures) {
 	}
 }
 
+// restarted forgets what the counters were: those of a server that is back count
+// from new zeros, also where they have grown past their old values.
+func (p *poller) restarted() {
+	for i := range p.figures {
+		p.figures[i].meter = meter{}
+	}
+}
+
 // close ends the goroutine and waits for it.
 func (p *poller) close() error {
 	p.stop()

@@ -19,7 +19,7 @@ func (system) open(_ string, warn func(string)) []namedSource {
 	return nil
 }
 
-func (system) openProcess(int, func(string)) (cpuSource, error) {
+func (system) openProcess(int, func(string)) (serverProcess, error) {
 	return nil, errors.New("they are read on Linux only, not on " + runtime.GOOS)
 }
 

@@ -41,6 +41,7 @@ func (v *view) facts() []fact {
 	}
 	add("stalls", v.stalls())
 	add("errors", plural(v.sum.Errors, "error", "errors")+", "+plural(v.sum.Retries, "retry", "retries"))
+	add("kills", v.kills())
 	add("verified", v.verified())
 	add("size", v.size())
 	add("client", v.client())
@@ -241,6 +242,30 @@ func (v *view) stalls() string {
 	return s
 }
 
+// kills says how often the server was killed, and how long it took to be back.
+func (v *view) kills() string {
+	var kills int64
+	var back []float64
+	for i := range v.rec.Intervals {
+		for _, e := range v.rec.Intervals[i].Events {
+			switch e.What {
+			case "kill server":
+				kills++
+			case "server back":
+				back = append(back, e.Seconds)
+			}
+		}
+	}
+	if kills == 0 {
+		return ""
+	}
+	s := "the server was killed " + plural(kills, "time", "times")
+	if len(back) > 0 {
+		s += fmt.Sprintf(", and took connections again after %s to %s", seconds(slices.Min(back)), seconds(slices.Max(back)))
+	}
+	return s
+}
+
 func (v *view) verified() string {
 	c := v.sum.Verified
 	if c == nil && v.rec.Run.Search != nil {
@@ -253,10 +278,13 @@ func (v *view) verified() string {
 	if !c.Checksum {
 		sum = "CHECKSUM DIFFERS"
 	}
-	if c.Found != c.Expected || !c.Checksum {
+	if !c.Sound() {
 		verdict = "FAILED"
 	}
 	s := fmt.Sprintf("%s: %s rows found of %s expected, %s", verdict, count(c.Found), count(c.Expected), sum)
+	if c.Lost > 0 {
+		s += fmt.Sprintf("; %s lost when the server was killed, as its settings allow", plural(c.Lost, "row", "rows"))
+	}
 	if end := v.rec.End; end != nil && end.DroppedRows > 0 {
 		s += fmt.Sprintf("; %s dropped with their periods", plural(end.DroppedRows, "row", "rows"))
 	}

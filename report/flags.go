@@ -145,6 +145,7 @@ func (f *flagList) workloads(x, y *result.Run) {
 		{"writers", number(x.Writers), number(y.Writers)},
 		{"indexes", number(x.Indexes), number(y.Indexes)},
 		{"rate asked for", rate(x.Rate), rate(y.Rate)},
+		{"seconds between kills of the server", figure(x.KillServerSeconds), figure(y.KillServerSeconds)},
 		{"seed", strconv.FormatUint(x.Seed, 10), strconv.FormatUint(y.Seed, 10)},
 	} {
 		f.differ("workload", c.what, c.a, c.b, "different "+c.what)
@@ -157,7 +158,7 @@ func (f *flagList) ends(a, b *result.Record, sa, sb result.Summary) {
 		switch v := s.Verified; {
 		case v == nil:
 			return "not verified"
-		case v.Found != v.Expected || !v.Checksum:
+		case !v.Sound():
 			return "verification failed"
 		}
 		return "verified"

@@ -63,7 +63,7 @@ func (v *view) pageRun(i int, s style) pageRun {
 				checksum = map[bool]string{true: "equal", false: "differs"}[*p.Checksum]
 			}
 			out.Periods = append(out.Periods, pagePeriod{p.Name, p.From, p.To, count(p.Expected), count(p.Found), checksum,
-				p.Expected != p.Found || checksum == "differs"})
+				p.Expected != p.Found+p.Lost || checksum == "differs"})
 		}
 	}
 	for j := range v.rec.Intervals {
@@ -266,7 +266,9 @@ func (v *view) tiles() []pageFact {
 	switch c := s.Verified; {
 	case c == nil:
 		out = append(out, pageFact{"verified", "not checked", false})
-	case c.Found == c.Expected && c.Checksum:
+	case c.Sound() && c.Lost > 0:
+		out = append(out, pageFact{"verified", count(c.Lost) + " rows lost, as the settings allow; checksum", true})
+	case c.Sound():
 		out = append(out, pageFact{"verified", "all rows, checksum", false})
 	default:
 		out = append(out, pageFact{"verified", "FAILED", true})

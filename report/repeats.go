@@ -49,7 +49,7 @@ type configuration struct {
 	engine, version, storage, durability   string
 	cache, rows                            int64
 	writers, batch, indexes, keep          int
-	rate, maxTime                          float64
+	rate, maxTime, kill                    float64
 }
 
 func configurationOf(r *result.Run) configuration {
@@ -58,7 +58,7 @@ func configurationOf(r *result.Run) configuration {
 		engine: r.Engine, version: r.ServerVersion, storage: r.Storage, durability: r.Durability,
 		cache: r.CacheBytes, rows: r.Rows,
 		writers: r.Writers, batch: r.Batch, indexes: r.Indexes, keep: r.KeepPeriods,
-		rate: r.Rate, maxTime: r.MaxTimeSeconds,
+		rate: r.Rate, maxTime: r.MaxTimeSeconds, kill: r.KillServerSeconds,
 	}
 }
 

@@ -168,7 +168,7 @@ func (v *view) problems() []problem {
 		out = append(out, problem{true, how})
 	}
 	switch c := v.sum.Verified; {
-	case c != nil && (c.Found != c.Expected || !c.Checksum):
+	case c != nil && !c.Sound():
 		out = append(out, problem{true, "verification " + v.verified()})
 	case c == nil && v.sum.Rows > 0 && v.rec.Run.Search == nil:
 		out = append(out, problem{false, "not verified: nobody checked that every row is in the table"})

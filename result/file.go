@@ -173,6 +173,10 @@ func addLine(recs *[]Record, line []byte, source string) error {
 		if err := json.Unmarshal(line, &rec.Run); err != nil {
 			return fmt.Errorf("header: %w", err)
 		}
+		if n := len(*recs); n > 0 && rec.Run.Resumes != nil {
+			(*recs)[n-1].Resume(rec.Run)
+			return nil
+		}
 		*recs = append(*recs, rec)
 		return nil
 	}

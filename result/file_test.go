@@ -36,7 +36,7 @@ func full(t testing.TB) Record {
 		},
 	}
 	s := r.Summary()
-	r.End = &End{Type: "summary", Stopped: "rows", Failure: "none", Verified: &Verified{2000, 2000, true}, Periods: []Period{{"p1", "0", "1000", 1000, 1000, &checksum}},
+	r.End = &End{Type: "summary", Stopped: "rows", Failure: "none", Verified: &Verified{Expected: 2000, Found: 2000, Checksum: true}, Periods: []Period{{Name: "p1", From: "0", To: "1000", Expected: 1000, Found: 1000, Checksum: &checksum}},
 		DroppedRows: 5, Size: &Size{100, 200, 0.15}, ClientCPUSeconds: 1.5, ServerCPUSeconds: &cpu, Warnings: []string{"the end"}, Summary: &s}
 	return r
 }

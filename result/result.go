@@ -56,6 +56,9 @@ type Run struct {
 	// Search is set in the runs of a search for a rate.
 	Search          *Search `json:"search,omitempty"`
 	IntervalSeconds float64 `json:"interval_seconds"`
+	// KillServerSeconds is how often the server was killed and restarted during
+	// the run; 0 is never.
+	KillServerSeconds float64 `json:"kill_server_seconds,omitempty"`
 	// Period says how a rolling table is cut ("125000 rows"), and PeriodWhy
 	// where that comes from. KeepPeriods is how many are kept; 0 is all.
 	Period      string `json:"period,omitempty"`
@@ -69,6 +72,9 @@ type Run struct {
 	Scenario *Scenario `json:"scenario,omitempty"`
 	// Deviations says where the preset departs from its published definition.
 	Deviations []string `json:"deviations,omitempty"`
+	// Resumes says of a run that goes on with the one before it in the file what
+	// it goes on from; nil for a run of its own.
+	Resumes *Resumes `json:"resumes,omitempty"`
 
 	Target        string            `json:"target"`
 	Engine        string            `json:"engine"`
@@ -192,7 +198,8 @@ type Event struct {
 	// Elapsed is when it ended, Seconds how long it took.
 	Elapsed float64 `json:"elapsed"`
 	Seconds float64 `json:"seconds"`
-	// What it was: "create partitions", "drop partition", and of what.
+	// What it was: "create partitions", "drop partition", "kill server", "server
+	// back" (Seconds since the kill), and of what.
 	What   string `json:"what"`
 	Object string `json:"object"`
 }
@@ -276,9 +283,17 @@ type Latency struct {
 type Verified struct {
 	Expected int64 `json:"expected"`
 	Found    int64 `json:"found"`
-	// Checksum is true when the rows are the very rows that were sent.
+	// Lost are expected rows that are missing and may be: the server was killed
+	// so shortly after it had acknowledged them that its settings allow it to
+	// lose them. In a sound table Found and Lost add up to Expected.
+	Lost int64 `json:"lost,omitempty"`
+	// Checksum is true when the rows are the very rows that were sent, but for
+	// those lost.
 	Checksum bool `json:"checksum"`
 }
+
+// Sound reports whether each row that must be there is, and no other.
+func (v *Verified) Sound() bool { return v.Checksum && v.Found+v.Lost == v.Expected }
 
 // Size is the table's, at the end of the run.
 type Size struct {
@@ -307,6 +322,8 @@ type Period struct {
 	To       string `json:"to"`
 	Expected int64  `json:"expected"`
 	Found    int64  `json:"found"`
+	// Lost are of Expected: see Verified.
+	Lost int64 `json:"lost,omitempty"`
 	// Checksum is true when the rows are those that were sent; null where the
 	// server assigns the keys, so that only the whole table can be checked.
 	Checksum *bool `json:"checksum"`
@@ -327,7 +344,11 @@ type End struct {
 	DroppedRows int64     `json:"dropped_rows,omitempty"`
 	// SkippedRows were acknowledged and left out: their key was there already.
 	SkippedRows int64 `json:"skipped_rows,omitempty"`
-	Size        *Size `json:"size_bytes"`
+	// LostRows is Verified.Lost: rows acknowledged and lost in crashes, as the
+	// server's settings allow. Kills is how often the server was killed.
+	LostRows int64 `json:"lost_rows,omitempty"`
+	Kills    int   `json:"kills,omitempty"`
+	Size     *Size `json:"size_bytes"`
 	// CPU seconds of client and server over the run.
 	ClientCPUSeconds float64  `json:"client_cpu_seconds"`
 	ServerCPUSeconds *float64 `json:"server_cpu_seconds"`
@@ -347,6 +368,12 @@ type Record struct {
 	End *End
 	// Source is the file it was read from.
 	Source string
+	// Pieces are the headers of a run that was broken off and resumed, the first
+	// included; nil for one that was not.
+	Pieces []Run
 	// Warnings are about the record itself: a torn line, a missing end.
 	Warnings []string
+
+	// Earlier is what the pieces before the last used.
+	Earlier Used
 }

@@ -42,23 +42,8 @@ type Searched struct {
 	// rows/s; 0 is none.
 	Low  float64 `json:"low,omitempty"`
 	High float64 `json:"high,omitempty"`
-	// Inserted is how many rows were inserted since the table was made, and
-	// Tables where its sequences stand: what is needed to go on.
+	// Inserted is how many rows were inserted since the table was made.
 	Inserted int64 `json:"inserted"`
-	// PeriodRows is how many rows a period of a rolling table holds.
-	PeriodRows int64           `json:"period_rows,omitempty"`
-	Tables     []SequenceState `json:"tables,omitempty"`
-}
-
-// A SequenceState is how far the rows of one table have come in the sequence
-// that they derive from. Ranges are [from, to).
-type SequenceState struct {
-	Table string `json:"table"`
-	Next  int64  `json:"next"`
-	// Doubt holds rows that were sent and not acknowledged, Unsent those that
-	// were made ready and never sent.
-	Doubt  [][2]int64 `json:"doubt,omitempty"`
-	Unsent [][2]int64 `json:"unsent,omitempty"`
 }
 
 // A Trial is what the run of one rate gave.

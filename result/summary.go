@@ -57,7 +57,11 @@ func (r *Record) Summary() Summary {
 	s.Client.Bound = r.Run.Rate == 0 && busy > wait
 	if e := r.End; e != nil {
 		s.Verified, s.SizeBytes, s.Failure = e.Verified, e.Size, e.Failure
-		s.Client.CPUSeconds, s.Server.CPUSeconds = e.ClientCPUSeconds, e.ServerCPUSeconds
+		s.Client.CPUSeconds, s.Server.CPUSeconds = e.ClientCPUSeconds+r.Earlier.Client, e.ServerCPUSeconds
+		if r.Earlier.ServerKnown && s.Server.CPUSeconds != nil {
+			both := *s.Server.CPUSeconds + r.Earlier.Server
+			s.Server.CPUSeconds = &both
+		}
 		s.Warnings = append(s.Warnings, e.Warnings...)
 	}
 	s.Warnings = append(s.Warnings, r.Warnings...)

@@ -34,6 +34,8 @@ import (
 const (
 	childVariable = "SANDBOX_TEST_CHILD"
 	nameVariable  = "SANDBOX_TEST_NAME"
+	// With restartVariable it kills and restarts its server, again and again.
+	restartVariable = "SANDBOX_TEST_RESTART"
 )
 
 func TestMain(m *testing.M) {
@@ -58,6 +60,10 @@ func ownServer(options string) int {
 		var s *sandbox.Server
 		if s, err = sandbox.Start(ctx, o, nil); err == nil {
 			err = json.NewEncoder(os.Stdout).Encode(s.Info)
+			for os.Getenv(restartVariable) != "" && err == nil && ctx.Err() == nil {
+				s.Kill()
+				err = s.Restart(ctx)
+			}
 			<-ctx.Done()
 			err = errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
 		}

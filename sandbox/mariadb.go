@@ -103,6 +103,10 @@ func argsMariaDB(l *launch) []string {
 			// what the block cache does not, and memory is no limit.
 			"--rocksdb-use-direct-reads=ON",
 			"--rocksdb-use-direct-io-for-flush-and-compaction=ON",
+			// By default a server that was killed in the middle of a write to its
+			// log refuses to start. This is recovery up to there: what was
+			// synced before is complete.
+			"--rocksdb-wal-recovery-mode=2",
 			// Lets a table have an index on text in a collation that RocksDB
 			// can't restore from the index, as InnoDB does.
 			"--rocksdb-strict-collation-check=OFF",

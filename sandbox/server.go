@@ -77,15 +77,23 @@ func (i Info) ClientCommand() string {
 	return k.client(i.Socket)
 }
 
-// A Server is a running private server. Its owner must call Stop.
+// A Server is a running private server. Its owner must call Stop. Its Info is
+// that of the first start; after a Restart its process is another one: see
+// Process.
 type Server struct {
 	Info
-	proc      *process
+	plan      *launch
+	detached  bool
 	params    map[string]string
 	lock      *os.File
 	socketDir string
 	root      string
 	logf      func(string, ...any)
+
+	// life is held while the server is restarted or stopped.
+	life sync.Mutex
+	mu   sync.Mutex
+	proc *process // the latest; under mu
 
 	stopOnce sync.Once
 	stopping chan struct{} // closed once Stop was called, and died is set
@@ -109,11 +117,31 @@ func Start(ctx context.Context, o Options, logf func(format string, args ...any)
 	return s, nil
 }
 
-// Done is closed when the server has ended, whether or not it was stopped.
-func (s *Server) Done() <-chan struct{} { return s.proc.done }
+// follow makes proc the server's process.
+func (s *Server) follow(proc *process) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.proc = proc
+}
+
+// process returns the latest process, or nil before the first.
+func (s *Server) process() *process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.proc
+}
+
+// Process returns the id of the latest process of the server, whether or not it
+// still runs.
+func (s *Server) Process() int { return s.process().cmd.Process.Pid }
+
+// Done is closed when the server has ended, whether or not it was stopped or
+// killed. It is the channel of the latest process: after a Restart, Done returns
+// another one.
+func (s *Server) Done() <-chan struct{} { return s.process().done }
 
 // Err says why the server has ended, with the end of its log. It is nil while
-// the server runs, and where Stop has ended it.
+// the latest process runs, and where Stop has ended it.
 func (s *Server) Err() error {
 	select {
 	case <-s.stopping:
@@ -125,16 +153,17 @@ func (s *Server) Err() error {
 
 // deathBefore describes how the server has ended, or returns nil while it runs.
 func (s *Server) deathBefore() error {
+	proc := s.process()
 	select {
-	case <-s.proc.done:
+	case <-proc.done:
 	default:
 		return nil
 	}
 	how := "it ended by itself"
-	if s.proc.err != nil {
-		how = s.proc.err.Error()
+	if proc.err != nil {
+		how = proc.err.Error()
 	}
-	return fmt.Errorf("%s server, process %d, is gone: %s%s", s.Kind, s.PID, how, indentTail(s.LogTail()))
+	return fmt.Errorf("%s server, process %d, is gone: %s%s", s.Kind, proc.cmd.Process.Pid, how, indentTail(s.LogTail()))
 }
 
 // LogTail returns the end of the server's log, at most 16 KiB of it.
@@ -146,8 +175,63 @@ func (s *Server) LogTail() string { return readTail(filepath.Join(s.Dir, logFile
 func (s *Server) Params() map[string]string { return maps.Clone(s.params) }
 
 // Kill kills the server at once, as a crash would, and waits until it is gone.
-// Its directory stays until Stop.
-func (s *Server) Kill() { s.proc.kill() }
+// Its directory stays until Stop, and Restart starts it again.
+func (s *Server) Kill() { s.process().kill() }
+
+// errStopped is why a stopped server can't be restarted.
+var errStopped = errors.New("it was stopped")
+
+// Restart starts a server that was killed, or has ended by itself, with the
+// same options on the same data directory, socket and port, so that its targets
+// stay valid. It returns once the server has recovered and takes connections.
+// When ctx ends before that, or Stop is called, no process is left; it can be
+// tried again. A server that runs is refused.
+func (s *Server) Restart(ctx context.Context) error {
+	s.life.Lock()
+	defer s.life.Unlock()
+	if err := s.restart(ctx); err != nil {
+		return fmt.Errorf("restart %s server: %w", s.Kind, err)
+	}
+	return nil
+}
+
+func (s *Server) restart(ctx context.Context) error {
+	select {
+	case <-s.stopping:
+		return errStopped
+	default:
+	}
+	old := s.process()
+	select {
+	case <-old.done:
+		// Of a server that ended by itself, others may still be there.
+		old.ended()
+	default:
+		return fmt.Errorf("process %d still runs", old.cmd.Process.Pid)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	ended := make(chan struct{})
+	defer close(ended)
+	go func() {
+		select {
+		case <-s.stopping:
+			cancel(errStopped)
+		case <-ended:
+		}
+	}()
+	// Those of the start before are older, and removed as the server reads them.
+	if err := s.plan.kind.prepare(s.plan); err != nil {
+		return err
+	}
+	if _, err := s.boot(ctx, 0); err != nil {
+		if proc := s.process(); proc != old {
+			proc.kill()
+		}
+		return err
+	}
+	return nil
+}
 
 // Stop shuts the server down, kills it when that takes too long or ctx is
 // done, and removes its directory unless Keep is set. Further calls return what
@@ -156,6 +240,8 @@ func (s *Server) Stop(ctx context.Context) error {
 	s.stopOnce.Do(func() {
 		s.died = s.deathBefore()
 		close(s.stopping)
+		s.life.Lock()
+		defer s.life.Unlock()
 		s.stopErr = s.stop(ctx)
 	})
 	return s.stopErr
@@ -167,7 +253,7 @@ func (s *Server) stop(ctx context.Context) error {
 		grace = keepGrace
 	}
 	var errs []error
-	if s.proc.stop(ctx, grace) && s.Options.Keep != "" {
+	if s.process().stop(ctx, grace) && s.Options.Keep != "" {
 		errs = append(errs, errors.New("killed before it had shut down; it will recover when it is started again"))
 	}
 	if s.Options.Keep != "" {

@@ -60,8 +60,8 @@ func start(ctx context.Context, o Options, name string, logf func(string, ...any
 // abandon undoes a start that has failed. Data of an earlier run stay.
 func (s *Server) abandon(ctx context.Context, p place) error {
 	var errs []error
-	if s.proc != nil {
-		s.proc.kill()
+	if proc := s.process(); proc != nil {
+		proc.kill()
 	}
 	if p.fresh {
 		errs = append(errs, removeSandbox(p.dir, p.socketDir))
@@ -199,51 +199,74 @@ func (s *Server) launch(ctx context.Context, k *kind, bin binaries, p place, det
 	if err := l.fill(ctx, s.root, s.logf); err != nil {
 		return err
 	}
-	s.Port = l.port
+	s.Port, s.plan, s.detached = l.port, l, detached
 	if l.port != 0 {
 		s.PasswordFile = filepath.Join(p.dir, passwordFile)
 	}
-	log, err := os.OpenFile(filepath.Join(p.dir, logFile), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	cmd := exec.Command(bin.server, k.args(l)...)
-	cmd.Dir = p.dir
-	cmd.Env = serverEnv()
-	cmd.Stdout, cmd.Stderr = log, log
-	if detached || inheritLock {
-		cmd.ExtraFiles = []*os.File{p.lock}
-	}
 	s.logf("starting %s %s with %s of memory in %s", k.name, bin.version, FormatSize(l.Memory), p.dir)
 	begin := time.Now()
-	if s.proc, err = startProcess(cmd, k, detached); err != nil {
-		return fmt.Errorf("run %s: %w", bin.server, err)
-	}
-	s.PID = cmd.Process.Pid
-	if k.children {
-		st := state{Kind: k.name, DataDir: s.DataDir}
-		s.proc.endOthers = func() error { return endServers(context.Background(), p.dir, st, 0) }
-	}
-	if s.Version, err = s.await(ctx, k); err != nil {
-		return err
-	}
-	s.Started = time.Now()
-	if s.params, err = k.settings(l); err != nil {
-		return err
-	}
-	s.params["command"] = strings.Join(cmd.Args, " ")
-	// It may hold the password of the port.
-	if err := os.Remove(filepath.Join(p.dir, initFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	s.logf("%s %s is up after %v, process %d", k.name, s.Version, time.Since(begin).Round(time.Millisecond), s.PID)
-	st, err := readState(p.dir)
+	up, err := s.boot(ctx, os.O_TRUNC)
 	if err != nil {
 		return err
 	}
-	st.PID, st.Version, st.Port, st.Started = s.PID, s.Version, s.Port, s.Started.UTC()
-	return writeState(p.dir, st)
+	s.PID, s.Version, s.Started, s.params = up.pid, up.version, up.at, up.params
+	s.logf("%s %s is up after %v, process %d", k.name, s.Version, time.Since(begin).Round(time.Millisecond), s.PID)
+	return nil
+}
+
+// A booted server is one that takes connections.
+type booted struct {
+	pid     int
+	version string
+	at      time.Time
+	params  map[string]string
+}
+
+// boot starts the process of a server whose files are in place, waits until it
+// takes connections, and notes it in the sandbox's state. logMode is os.O_TRUNC
+// for a log that begins anew, 0 for one that goes on.
+func (s *Server) boot(ctx context.Context, logMode int) (up booted, err error) {
+	l := s.plan
+	log, err := os.OpenFile(filepath.Join(l.dir, logFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND|logMode, 0o600)
+	if err != nil {
+		return up, err
+	}
+	defer log.Close()
+	cmd := exec.Command(l.bin.server, l.kind.args(l)...)
+	cmd.Dir = l.dir
+	cmd.Env = serverEnv()
+	cmd.Stdout, cmd.Stderr = log, log
+	if s.detached || inheritLock {
+		cmd.ExtraFiles = []*os.File{s.lock}
+	}
+	proc, err := startProcess(cmd, l.kind, s.detached)
+	if err != nil {
+		return up, fmt.Errorf("run %s: %w", l.bin.server, err)
+	}
+	if l.kind.children {
+		st := state{Kind: l.kind.name, DataDir: s.DataDir}
+		proc.endOthers = func() error { return endServers(context.Background(), l.dir, st, 0) }
+	}
+	s.follow(proc)
+	up.pid = cmd.Process.Pid
+	if up.version, err = s.await(ctx, proc, l.kind); err != nil {
+		return up, err
+	}
+	up.at = time.Now()
+	if up.params, err = l.kind.settings(l); err != nil {
+		return up, err
+	}
+	up.params["command"] = strings.Join(cmd.Args, " ")
+	// It may hold the password of the port.
+	if err := os.Remove(filepath.Join(l.dir, initFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return up, err
+	}
+	st, err := readState(l.dir)
+	if err != nil {
+		return up, err
+	}
+	st.PID, st.Version, st.Port, st.Started = up.pid, up.version, l.port, up.at.UTC()
+	return up, writeState(l.dir, st)
 }
 
 // fill makes the files that a server needs before it starts.
@@ -285,7 +308,7 @@ func freePort() (int, error) {
 }
 
 // await returns the version of the server once it answers, or why it won't.
-func (s *Server) await(ctx context.Context, k *kind) (string, error) {
+func (s *Server) await(ctx context.Context, proc *process, k *kind) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not up within %v", startTimeout))
 	defer cancel()
 	tick := time.NewTicker(startPoll)
@@ -296,14 +319,14 @@ func (s *Server) await(ctx context.Context, k *kind) (string, error) {
 		select {
 		case <-ctx.Done():
 			return "", fmt.Errorf("wait for the server: %w%s", context.Cause(ctx), indentTail(s.LogTail()))
-		case <-s.proc.done:
+		case <-proc.done:
 			log := s.LogTail()
 			if err := k.explain(log); err != nil {
 				return "", err
 			}
 			how := "it ended"
-			if s.proc.err != nil {
-				how = s.proc.err.Error()
+			if proc.err != nil {
+				how = proc.err.Error()
 			}
 			return "", fmt.Errorf("the server did not come up: %s%s", how, indentTail(log))
 		case <-news.C:

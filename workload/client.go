@@ -24,9 +24,10 @@ type client struct {
 	table  *table
 	batch  *engine.Batch
 	writer engine.Writer
-	rows   span // made ready and not acknowledged
-	sent   bool // the writer got them
-	lost   bool // the last try may have been committed
+	rows   span  // made ready and not acknowledged
+	sent   bool  // the writer got them
+	lost   bool  // the last try may have been committed
+	epoch  int64 // of the last try: see recent
 	// again is how many rows are to be made ready as soon as the writer can
 	// be used again, in the place of as many that are in doubt.
 	again int
@@ -73,12 +74,13 @@ func (c *client) Do(ctx context.Context) error {
 			return err
 		}
 	}
-	c.sent = true
+	c.sent, c.epoch = true, c.table.recent.epoch.Load()
 	ack, err := c.write(ctx)
 	if err != nil {
-		if c.lost && c.table.ServerKey == "" && errors.Is(err, engine.ErrDuplicateKey) {
-			// The try before was committed after all: a batch is one
-			// transaction, and nobody else sends these keys.
+		if (c.lost || c.rows.from < c.table.late) && c.table.ServerKey == "" && errors.Is(err, engine.ErrDuplicateKey) {
+			// The try before was committed after all, or that of the process
+			// that filled the table before: a batch is one transaction, and
+			// nobody else sends these keys.
 			c.acknowledged()
 			return nil
 		}
@@ -120,6 +122,7 @@ func (c *client) write(ctx context.Context) (engine.Ack, error) {
 }
 
 func (c *client) acknowledged() {
+	c.table.recent.note(c.rows, c.epoch)
 	c.rows = span{}
 	c.pending.Store(idle)
 }
@@ -177,7 +180,8 @@ func (t *table) reset() {
 	defer t.mu.Unlock()
 	t.next.Store(0)
 	t.skipped.Store(0)
-	t.doubt, t.unsent, t.dropped = nil, nil, -1
+	t.doubt, t.unsent, t.dropped, t.late = nil, nil, -1, 0
+	t.recent.reset()
 }
 
 // sent returns the rows that were acknowledged, in order, and the batches in

@@ -85,6 +85,9 @@ type Insert struct {
 
 	mu      sync.Mutex
 	clients []*client
+	outage  func() <-chan struct{} // see ExpectCrashes
+	// crashes is how often the server crashed under the workload.
+	crashes int
 	// warnings counts batches by what the server said of them.
 	warnings map[string]int64
 }
@@ -101,6 +104,11 @@ type table struct {
 	mu     sync.Mutex
 	doubt  []span // sent and not acknowledged: they may be there or not
 	unsent []span // made ready and never sent: they are not there
+	recent recent // batches that a crash may take
+	// resumed tells that an earlier process filled the table; batches before row
+	// late may still arrive from it.
+	resumed bool
+	late    int64
 	// dropped is how many rows went with dropped periods, once Verify has
 	// found out what arithmetic can't tell; -1 before.
 	dropped int64

@@ -28,6 +28,9 @@ type preset struct {
 	// where there is one, and whether the row is the later of the two. Both lie
 	// in one second of the clock, so in one period. nil: no row comes twice.
 	twin func(s stream, seq int64) (other int64, repeat, ok bool)
+	// sequence returns which row of a writer's stream a row of the table says
+	// it is, -1 for none; nil where rows don't tell.
+	sequence func(b *engine.Batch, row int, s stream) int64
 	// deviations say where this departs from the published definition.
 	deviations []string
 }
@@ -98,7 +101,7 @@ func classic() preset {
 		},
 		by: "transactionid", axis: rolling.Sequence,
 		indexes: 3, batch: 1000,
-		fill: fillClassic,
+		fill: fillClassic, sequence: keySequence,
 		deviations: []string{
 			fmt.Sprintf(clockDeviation, purchasesPerSecond), keyDeviation,
 		},
@@ -146,7 +149,7 @@ func ibench() preset {
 		},
 		by: "transactionid", axis: rolling.Sequence,
 		indexes: 3, batch: 100, tablePerWriter: true,
-		fill: fillIbench,
+		fill: fillIbench, sequence: keySequence,
 		deviations: []string{
 			fmt.Sprintf(clockDeviation, purchasesPerSecond), keyDeviation,
 			"the insert side alone: all indexes exist before the load, no deletes, no queries",
@@ -205,7 +208,7 @@ func timeseries() preset {
 		},
 		by: "ts", axis: rolling.Time,
 		indexes: 1, batch: 1000,
-		fill: fillTimeseries,
+		fill: fillTimeseries, sequence: readingsSequence,
 		deviations: []string{
 			fmt.Sprintf("ts is a simulated clock, %d rows to the second from 2026-01-01; within a second no id comes twice, or the key would", readingsPerSecond),
 		},
@@ -215,6 +218,12 @@ func timeseries() preset {
 // sensors is the number of ids: a prime, so that a*i+b visits every one.
 const sensors = 1000003
 
+// permutation returns the coefficients of a second's ids.
+func permutation(s stream, second int64) (scale, shift int64) {
+	d := s.row(-1 - second)
+	return 1 + d.below(sensors-1), d.below(sensors)
+}
+
 func fillTimeseries(b *engine.Batch, s stream, first int64, n int) {
 	c := b.Columns
 	var scale, shift, second int64 = 0, 0, -1
@@ -223,8 +232,7 @@ func fillTimeseries(b *engine.Batch, s stream, first int64, n int) {
 		// coefficients of that second: uniform, and none twice.
 		if seq/readingsPerSecond != second {
 			second = seq / readingsPerSecond
-			d := s.row(-1 - second)
-			scale, shift = 1+d.below(sensors-1), d.below(sensors)
+			scale, shift = permutation(s, second)
 		}
 		d := s.row(seq)
 		c[0].Ints = append(c[0].Ints, (scale*(seq%readingsPerSecond)+shift)%sensors)

@@ -1,136 +1,337 @@
 package workload
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"time"
 
 	"github.com/rowmill/rowmill/engine"
 )
 
-// A Sequence is how far the rows of one table have come: what is needed, beside
-// the options, to insert into a table of an earlier run and to prove its rows.
-// Ranges are [from, to).
-type Sequence struct {
-	Table string
-	// Next is the first row that was never made ready.
-	Next int64
-	// Doubt holds rows that were sent and not acknowledged, Unsent those that
-	// were made ready and never sent.
-	Doubt, Unsent [][2]int64
+// Going on with a load that was broken off, perhaps by a kill of rowmill itself
+// or of the server. Nothing is believed of what was done: the tables are read.
+// Every row is a function of its place in the sequence, so that each row found
+// tells which it is, and whether it is one of the load's at all.
+
+// Resumed is what a table holds that is filled further.
+type Resumed struct {
+	// Rows are done: in the tables, or dropped with their periods.
+	Rows int64
+	// Found were in the tables, Dropped went with periods.
+	Found, Dropped int64
+	// Refilled were missing among those, and were inserted: batches that were
+	// on their way when the load broke off, or that a crash took.
+	Refilled int64
 }
 
-// Sequences returns where the tables stand. No client may be at work.
-func (w *Insert) Sequences() []Sequence {
-	var out []Sequence
-	for _, t := range w.tables {
-		t.mu.Lock()
-		s := Sequence{Table: t.Name, Next: t.next.Load(), Doubt: ranges(t.doubt), Unsent: ranges(t.unsent)}
-		t.mu.Unlock()
-		out = append(out, s)
+// CanResume refuses a workload that can't go on.
+func (w *Insert) CanResume() error {
+	if w.preset.sequence == nil {
+		return engine.Hinted(fmt.Errorf("preset %s leaves its keys to the server, so that a row doesn't tell its place in the sequence", w.preset.name),
+			"the command of the record once more, with --drop-existing")
 	}
-	return out
+	return nil
 }
 
-// ranges returns spans in order. They are not joined: a batch in doubt is there
-// as a whole or not at all.
-func ranges(spans []span) [][2]int64 {
-	sorted := slices.Clone(spans)
-	slices.SortFunc(sorted, func(a, b span) int { return cmp.Compare(a.from, b.from) })
-	var out [][2]int64
-	for _, s := range sorted {
-		out = append(out, [2]int64{s.from, s.to})
-	}
-	return out
-}
+// refillTries is how often the tables are read anew because rows turned up that
+// were missing before: the server went on with a batch whose client was killed.
+const refillTries = 10
 
-// Resume takes over the tables of an earlier run with the same options, in the
-// place of Setup. It counts their rows, and fails when they are fewer than the
-// sequences say. More are the rows of a process that ended before it could note
-// how far it had come: those are in doubt from then on, and the sequence goes
-// on after them. strays is how many batches such a process can have made ready
-// and not sent. Periods that were dropped meanwhile can't be taken over.
-// progress is as Verify has it.
-func (w *Insert) Resume(ctx context.Context, at []Sequence, strays int64, progress func(rows int64)) (rows int64, err error) {
-	if w.opt.Layout == Rolling && !w.tables[0].Rolling() {
-		return 0, errors.New("resume rolling tables: the period isn't known")
-	}
-	if w.opt.KeepPeriods > 0 {
-		return 0, engine.Classed(engine.ErrUnsupported, errors.New("resume: tables whose oldest periods are dropped can't be taken over"))
-	}
-	if len(at) != len(w.tables) {
-		return 0, fmt.Errorf("resume: the record has %d tables, the workload %d", len(at), len(w.tables))
+// Resume takes the place of Setup: it finds out what the tables hold, inserts
+// the rows that are missing below the highest, and lets the clients go on from
+// there. most is how many rows the load was to insert at most, 0 where that was
+// not limited. progress, if set, is called with the number of rows read so far.
+// It refuses tables that are not there, and rows that the load didn't insert.
+func (w *Insert) Resume(ctx context.Context, most int64, progress func(rows int64)) (Resumed, error) {
+	if err := w.CanResume(); err != nil {
+		return Resumed{}, err
 	}
 	if progress == nil {
 		progress = func(int64) {}
 	}
-	for i, t := range w.tables {
-		n, err := w.resume(ctx, t, at[i], strays, func(n int64) { progress(rows + n) })
-		if err != nil {
-			return rows, fmt.Errorf("resume table %s: %w", t.Name, err)
+	for _, t := range w.tables {
+		exists, err := w.db.Catalog().Exists(ctx, &t.Table)
+		if err == nil && !exists {
+			err = engine.Hinted(engine.Classed(engine.ErrNoTable, fmt.Errorf("table %s is not there any more in %s", t.Name, w.db.Info().Target)),
+				"the command of the record once more: there is nothing to go on with")
 		}
-		rows += n
+		if err != nil {
+			return Resumed{}, err
+		}
 	}
-	return rows, nil
+	var out Resumed
+	for _, t := range w.tables {
+		for try := 1; ; try++ {
+			r, err := w.resume(ctx, t, most, func(rows int64) { progress(out.Found + rows) })
+			if errors.Is(err, engine.ErrDuplicateKey) && try < refillTries {
+				out.Refilled += r.Refilled
+				continue
+			}
+			if err != nil {
+				return out, fmt.Errorf("resume table %s: %w", t.Name, err)
+			}
+			out.Rows, out.Found = out.Rows+r.Rows, out.Found+r.Found
+			out.Dropped, out.Refilled = out.Dropped+r.Dropped, out.Refilled+r.Refilled
+			break
+		}
+	}
+	if most > 0 && out.Rows > most {
+		return out, fmt.Errorf("the tables hold %d rows, and the load was to insert %d", out.Rows, most)
+	}
+	return out, nil
 }
 
-func (w *Insert) resume(ctx context.Context, t *table, at Sequence, strays int64, progress func(rows int64)) (int64, error) {
-	if at.Table != t.Name {
-		return 0, fmt.Errorf("the record has table %s in its place", at.Table)
+// resume reads a table, fills its holes, and continues its sequence.
+func (w *Insert) resume(ctx context.Context, t *table, most int64, progress func(rows int64)) (out Resumed, err error) {
+	t.reset()
+	low, err := w.resumePeriods(ctx, t)
+	if err != nil {
+		return out, err
 	}
-	exists, err := w.db.Catalog().Exists(ctx, &t.Table)
+	there, err := w.survey(ctx, t, most, progress)
+	if err != nil {
+		return out, err
+	}
+	next := max(there.end(), low)
+	if t.roller != nil && next > 0 && w.position(next-1) >= t.roller.ready.Load() {
+		return out, errors.New("it holds rows that no period has room for")
+	}
+	out = Resumed{Rows: next, Found: there.count, Dropped: low}
+	for _, s := range there.holes(low, next) {
+		if err := w.refill(ctx, t, s, &out.Refilled); err != nil {
+			return out, err
+		}
+	}
+	t.next.Store(next)
+	// The server may still be at work on batches of the process that is gone:
+	// one for each of its writers, after the last that is there.
+	t.late = next + int64(w.opt.Batch)*int64(w.opt.Writers)
+	return out, nil
+}
+
+// resumePeriods takes up a rolling table's periods, and returns the first row
+// that was not dropped with one.
+func (w *Insert) resumePeriods(ctx context.Context, t *table) (low int64, err error) {
+	if t.roller == nil {
+		return 0, nil
+	}
+	parts, err := w.db.Catalog().Partitions(ctx, &t.Table)
 	if err != nil {
 		return 0, err
 	}
-	if !exists {
-		return 0, engine.Hinted(engine.Classed(engine.ErrNoTable, fmt.Errorf("it isn't in %s any more", w.db.Info().Target)), "begin anew, without --resume")
+	if len(parts) == 0 {
+		return 0, errors.New("it has no periods, and the load's had")
 	}
-	t.reset()
-	if t.Rolling() {
-		parts, err := w.db.Catalog().Partitions(ctx, &t.Table)
-		if err != nil {
-			return 0, err
-		}
-		if len(parts) == 0 {
-			return 0, errors.New("it has no periods: it is another table")
-		}
-		t.roller.reset(parts)
-	}
-	c := &check{w: w, t: t, progress: progress, sorted: t.Rolling() && t.ServerKey == ""}
-	if t.Rolling() {
-		c.periods = t.roller.parts
-	}
-	found := int64(0)
-	if err := c.readAll(ctx, func(_ int, b *engine.Batch) { found += int64(b.Rows()) }); err != nil {
+	first, err := t.Grid.At(w.position(0))
+	if err != nil {
 		return 0, err
 	}
-	sum := func(rs [][2]int64) (n int64) {
-		for _, r := range rs {
-			n += r[1] - r[0]
+	t.roller.reset(parts)
+	// A step of the process that is gone may end at any moment.
+	t.roller.ddl.Lock()
+	t.roller.stale = true
+	t.roller.ddl.Unlock()
+	t.resumed = true
+	if parts[0].From <= first.From {
+		return 0, nil
+	}
+	if w.opt.KeepPeriods == 0 {
+		return 0, fmt.Errorf("its periods before %s are gone, and the load was to drop none", t.Grid.Format(parts[0].From))
+	}
+	t.roller.dropping.Store(parts[0].From)
+	t.roller.dropped.Store(parts[0].From)
+	return w.firstAt(parts[0].From), nil
+}
+
+// errForeign marks the error for a row that the load did not insert.
+var errForeign = errors.New("it holds a row that this load did not insert")
+
+// survey reads a table and returns which rows of the sequence it holds.
+func (w *Insert) survey(ctx context.Context, t *table, most int64, progress func(rows int64)) (*rowSet, error) {
+	there := &rowSet{}
+	want := engine.NewBatch(t.Columns)
+	check := func(b *engine.Batch) error {
+		if err := ctx.Err(); err != nil {
+			return err
 		}
-		return n
+		for i := 0; i < b.Rows(); {
+			first := w.preset.sequence(b, i, t.stream)
+			n := 1
+			for i+n < b.Rows() && w.preset.sequence(b, i+n, t.stream) == first+int64(n) {
+				n++
+			}
+			if first < 0 || most > 0 && first+int64(n) > most {
+				return errForeign
+			}
+			want.Reset()
+			w.preset.fill(want, t.stream, first, n)
+			var found, made engine.Sum
+			for j := range n {
+				found.AddRow(b, i+j, nil)
+			}
+			made.Add(want, nil)
+			if !found.Equal(&made) || !there.add(span{first, first + int64(n)}) {
+				return errForeign
+			}
+			i += n
+		}
+		progress(there.count)
+		return nil
 	}
-	most := at.Next - sum(at.Unsent)
-	least := most - sum(at.Doubt)
-	if found < least {
-		return 0, engine.Hinted(fmt.Errorf("it holds %d rows, %d were acknowledged: it is another table, or rows were lost", found, least), "begin anew, without --resume")
+	if !t.Rolling() {
+		return there, hinted(w.db.Scan(ctx, &t.Table, nil, check))
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, r := range at.Doubt {
-		t.doubt = append(t.doubt, span{r[0], r[1]})
+	t.roller.ddl.Lock()
+	parts := t.roller.parts
+	t.roller.ddl.Unlock()
+	for _, p := range parts {
+		if err := w.db.Scan(ctx, &t.Table, &p, func(b *engine.Batch) error { return check(b) }); err != nil {
+			return nil, hinted(err)
+		}
 	}
-	for _, r := range at.Unsent {
-		t.unsent = append(t.unsent, span{r[0], r[1]})
+	return there, nil
+}
+
+func hinted(err error) error {
+	if errors.Is(err, errForeign) {
+		return engine.Hinted(err, "the command of the record once more, with --drop-existing to drop the table")
 	}
-	next := at.Next
-	batch := int64(w.opt.Batch)
-	for range (max(0, found-least)+batch-1)/batch + strays {
-		t.doubt = append(t.doubt, span{next, next + batch})
-		next += batch
+	return err
+}
+
+// refillFor is how long a batch that is missing is tried again while a lock or
+// the connection keeps it from being inserted.
+const refillFor = 30 * time.Second
+
+// refill inserts rows that are missing, in batches no larger than the load's.
+func (w *Insert) refill(ctx context.Context, t *table, hole span, refilled *int64) (err error) {
+	writer, err := w.db.Writer(ctx, &t.Table, w.opt.Method)
+	if err != nil {
+		return err
 	}
-	t.next.Store(next)
-	return found, nil
+	defer func() { err = errors.Join(err, writer.Close()) }()
+	b := engine.NewBatch(t.Inserted())
+	for at := hole.from; at < hole.to; {
+		n := min(hole.to-at, int64(w.opt.Batch))
+		b.Reset()
+		w.preset.fill(b, t.stream, at, int(n))
+		began := time.Now()
+		for {
+			ack, err := writer.Write(ctx, b)
+			if err == nil && ack.Rows != n {
+				err = fmt.Errorf("the server acknowledged %d rows of %d", ack.Rows, n)
+			}
+			if err == nil {
+				break
+			}
+			if !engine.Retryable(err) || time.Since(began) > refillFor {
+				return err
+			}
+			select {
+			case <-time.After(rollPause):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			if err := writer.Reset(ctx); err != nil {
+				return err
+			}
+		}
+		*refilled += n
+		at += n
+	}
+	return nil
+}
+
+// A rowSet is a set of rows of a sequence, with a bit for each.
+type rowSet struct {
+	bits  []uint64
+	count int64
+}
+
+const wordBits = 64
+
+// add adds rows, and reports false when one of them is there already.
+func (r *rowSet) add(s span) bool {
+	if need := int((s.to + wordBits - 1) / wordBits); need > len(r.bits) {
+		grown := make([]uint64, max(need, 2*len(r.bits)))
+		copy(grown, r.bits)
+		r.bits = grown
+	}
+	for at := s.from; at < s.to; at++ {
+		bit := uint64(1) << (at % wordBits)
+		if r.bits[at/wordBits]&bit != 0 {
+			return false
+		}
+		r.bits[at/wordBits] |= bit
+	}
+	r.count += s.rows()
+	return true
+}
+
+func (r *rowSet) has(row int64) bool {
+	return row/wordBits < int64(len(r.bits)) && r.bits[row/wordBits]&(1<<(row%wordBits)) != 0
+}
+
+// end returns the row after the highest.
+func (r *rowSet) end() int64 {
+	for at := int64(len(r.bits)) * wordBits; at > 0; at-- {
+		if r.has(at - 1) {
+			return at
+		}
+	}
+	return 0
+}
+
+// holes returns the rows between two that are not in the set.
+func (r *rowSet) holes(from, to int64) []span {
+	var out []span
+	for at := from; at < to; at++ {
+		if at%wordBits == 0 && at+wordBits <= to && r.bits[at/wordBits] == ^uint64(0) {
+			at += wordBits - 1
+			continue
+		}
+		if r.has(at) {
+			continue
+		}
+		if n := len(out); n > 0 && out[n-1].to == at {
+			out[n-1].to++
+		} else {
+			out = append(out, span{at, at + 1})
+		}
+	}
+	return out
+}
+
+// keySequence is a preset's sequence where its first column is the row's place,
+// from 1.
+func keySequence(b *engine.Batch, row int, _ stream) int64 { return b.Columns[0].Ints[row] - 1 }
+
+// readingsSequence undoes fillTimeseries: it finds the place within the second
+// by the inverse of the permutation that made the id.
+func readingsSequence(b *engine.Batch, row int, s stream) int64 {
+	id, since := b.Columns[0].Ints[row], b.Columns[1].Ints[row]-virtualStart
+	if since < 0 || since%1e6 != 0 || id < 0 || id >= sensors {
+		return -1
+	}
+	second := since / 1e6
+	scale, shift := permutation(s, second)
+	place := (id - shift + sensors) % sensors * inverse(scale) % sensors
+	if place >= readingsPerSecond {
+		return -1
+	}
+	return second*readingsPerSecond + place
+}
+
+// inverse returns the inverse of n among the sensors, a prime number of them:
+// n^(sensors-2), by Fermat.
+func inverse(n int64) int64 {
+	out := int64(1)
+	for e := sensors - 2; e > 0; e >>= 1 {
+		if e&1 == 1 {
+			out = out * n % sensors
+		}
+		n = n * n % sensors
+	}
+	return out
 }

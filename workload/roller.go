@@ -149,6 +149,11 @@ func (w *Insert) roller(ctx context.Context, task func(*roller, context.Context,
 	tick := time.NewTicker(rollEvery)
 	defer tick.Stop()
 	failing := map[*table]trouble{}
+	for _, t := range w.tables {
+		if t.resumed { // a step of the process before it may still be under way
+			failing[t] = trouble{since: time.Now(), passing: true}
+		}
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -164,6 +169,9 @@ func (w *Insert) roller(ctx context.Context, task func(*roller, context.Context,
 			}
 			if ctx.Err() != nil {
 				return nil
+			}
+			if waited := w.awaitServer(ctx); waited {
+				delete(failing, t) // patience is for a server that is up
 			}
 			was, known := failing[t]
 			now := trouble{since: was.since, passing: engine.Retryable(err) || errors.Is(err, engine.ErrUnreachable)}

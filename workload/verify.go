@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -15,7 +16,12 @@ type Proof struct {
 	// Expected rows were acknowledged and not dropped since; Found are there.
 	// Both have the rows of batches in doubt that turned out to be there.
 	Expected, Found int64
-	// Checksum is true when the rows found are the very rows that were sent.
+	// Lost are rows of Expected that are not there and needn't be: they were
+	// acknowledged so shortly before the server was killed that its settings
+	// allow it to lose them. A sound table has Expected = Found + Lost.
+	Lost int64
+	// Checksum is true when the rows found are the very rows that were sent,
+	// and no others are missing than those lost.
 	Checksum bool
 	// Periods are the same by period, where a row's period is known beforehand.
 	Periods []PeriodProof
@@ -29,6 +35,7 @@ type PeriodProof struct {
 	// Name is TABLE.PARTITION, From and To its bounds as text.
 	Name, From, To  string
 	Expected, Found int64
+	Lost            int64
 	Checksum        bool
 }
 
@@ -37,7 +44,9 @@ const verifyChunk = 1000
 
 // Verify reads the tables and compares them with the rows that the seed gives:
 // their number, and a checksum of each period. Rows whose acknowledgement was
-// lost may be there or not, but whole batches of them only. Rows of periods
+// lost, and rows acknowledged so shortly before a crash that it may have lost
+// them, may be there or not, but whole batches of them only; some 50 bytes are
+// kept for each. Rows of periods
 // that the workload dropped are not expected; where the server assigned the
 // keys it isn't known which those are, so that their number alone is checked,
 // and a few dozen bytes are kept for each row that is left. progress, if set,
@@ -85,8 +94,10 @@ type check struct {
 	suspect map[uint64]place // rows in doubt, by hash
 }
 
-// A doubtful batch was sent and not acknowledged.
+// A doubtful batch was sent and not acknowledged or, with atRisk, acknowledged
+// so shortly before a crash that it may be lost.
 type doubtful struct {
+	atRisk      bool
 	rows, found int64 // rows but those of dropped periods
 	parts       []doubtfulPart
 }
@@ -123,9 +134,12 @@ func (c *check) run(ctx context.Context) error {
 	}
 	c.must, c.found = make([]engine.Sum, parts), make([]engine.Sum, parts)
 	c.acked, c.doubt = t.sent()
-	if err := c.suspects(ctx); err != nil {
+	c.suspect = map[uint64]place{}
+	risk := t.recent.risk()
+	if err := errors.Join(c.suspects(ctx, c.doubt, false), c.suspects(ctx, risk, true)); err != nil {
 		return err
 	}
+	c.acked = without(c.acked, risk)
 	if err := c.compare(ctx); err != nil {
 		return err
 	}
@@ -150,19 +164,13 @@ func (c *check) compare(ctx context.Context) error {
 
 // expect adds up the rows that must be there.
 func (c *check) expect(ctx context.Context) error {
-	dropped := int64(0)
-	if c.t.roller != nil {
-		dropped = c.w.firstAt(c.t.roller.dropping.Load())
-	}
 	for _, s := range c.acked {
 		err := c.each(ctx, s, func(part int, s span, b *engine.Batch) {
 			if part >= 0 {
 				c.mustHold(&c.must[part], s, b)
-				return
+			} else {
+				c.outside(s)
 			}
-			gone := c.w.distinct(c.t, c.acked, span{s.from, max(s.from, min(s.to, dropped))})
-			c.dropped += gone
-			c.missing += c.w.distinct(c.t, c.acked, s) - gone
 		})
 		if err != nil {
 			return err
@@ -171,14 +179,28 @@ func (c *check) expect(ctx context.Context) error {
 	return nil
 }
 
-// suspects takes down the rows of batches in doubt.
-func (c *check) suspects(ctx context.Context) error {
-	c.suspect = map[uint64]place{}
+// outside counts acknowledged rows that no period holds: a drop explains them
+// or not.
+func (c *check) outside(s span) {
+	dropped := int64(0)
+	if c.t.roller != nil {
+		dropped = c.w.firstAt(c.t.roller.dropping.Load())
+	}
+	gone := c.w.distinct(c.t, c.acked, span{s.from, max(s.from, min(s.to, dropped))})
+	c.dropped += gone
+	c.missing += c.w.distinct(c.t, c.acked, s) - gone
+}
+
+// suspects takes down the rows of batches that may be there or not.
+func (c *check) suspects(ctx context.Context, batches []span, atRisk bool) error {
 	var scratch engine.Sum
-	for _, batch := range c.doubt {
-		d := &doubtful{}
+	for _, batch := range batches {
+		d := &doubtful{atRisk: atRisk}
 		err := c.each(ctx, batch, func(part int, s span, b *engine.Batch) {
 			if part < 0 {
+				if atRisk {
+					c.outside(s)
+				}
 				return
 			}
 			for i := range b.Rows() {
@@ -326,18 +348,29 @@ func (c *check) conclude() {
 	for i := range c.must {
 		parts[i] = PeriodProof{Expected: c.must[i].Rows, Found: c.found[i].Rows, Checksum: c.must[i].Equal(&c.found[i])}
 	}
-	var rows, found, torn int64
+	var rows, found, torn, risk, lost, cut int64
 	for _, d := range c.doubts {
-		rows, found = rows+d.rows, found+d.found
+		if d.atRisk {
+			risk, lost = risk+d.rows, lost+d.rows-d.found
+		} else {
+			rows, found = rows+d.rows, found+d.found
+		}
 		whole := d.found == d.rows
-		if !whole && d.found > 0 {
+		switch {
+		case whole || d.found == 0:
+		case d.atRisk:
+			cut++
+		default:
 			torn++
 		}
 		for _, p := range d.parts {
 			part := &parts[p.part]
 			part.Found += p.found
-			if whole {
+			if whole || d.atRisk {
 				part.Expected += p.rows
+			}
+			if d.atRisk {
+				part.Lost += p.rows - p.found
 			}
 			part.Checksum = part.Checksum && (whole || d.found == 0)
 		}
@@ -345,6 +378,7 @@ func (c *check) conclude() {
 	for i, p := range parts {
 		c.proof.Expected += p.Expected
 		c.proof.Found += p.Found
+		c.proof.Lost += p.Lost
 		c.proof.Checksum = c.proof.Checksum && p.Checksum
 		if c.sorted {
 			at := c.periods[i]
@@ -357,7 +391,12 @@ func (c *check) conclude() {
 	if rows > 0 {
 		c.warn("%d rows were sent and not acknowledged; %d of them are in the table", rows, found)
 	}
+	if lost > 0 {
+		c.warn("%d rows were acknowledged and lost: of the %d acknowledged in the %v before each of %d kills of the server, which its settings allow it to lose; all others are there",
+			lost, risk, c.w.lossWindow(), c.w.crashes)
+	}
 	c.wrong(torn, "%d batches that were not acknowledged are in the table in part")
+	c.wrong(cut, "%d batches that were acknowledged shortly before a crash are in the table in part")
 	c.wrong(c.missing, "%d rows were acknowledged and lie in no period, though theirs was never dropped")
 	c.wrong(c.strayed, "%d rows lie in another period than their keys say")
 }

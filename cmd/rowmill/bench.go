@@ -39,6 +39,8 @@ type benchFlags struct {
 	noVerify               bool
 	printSQL               bool
 	find                   findFlags
+	killEvery              time.Duration
+	resume                 string
 
 	// Flags whose default is the preset's are only used when given.
 	indexesGiven, tablePerWriterGiven bool
@@ -110,11 +112,8 @@ func (a *app) benchInsertCommand() *cobra.Command {
 			return nil
 		},
 		RunE: func(c *cobra.Command, _ []string) error {
-			if f.find.resume != "" {
-				if err := checkResume(c.Flags()); err != nil {
-					return err
-				}
-				return a.benchResume(c.Context(), f.find.resume, f.reports)
+			if f.resume != "" {
+				return a.resumeInsert(c.Context(), f, c.Flags())
 			}
 			f.complete(c.Flags())
 			return a.benchInsert(c.Context(), f)
@@ -159,6 +158,8 @@ func (f *benchFlags) define(flags *pflag.FlagSet) {
 	flags.IntVar(&f.keepPeriods, "keep-periods", 0, "drop the oldest of more than `N` periods while inserts run (default keep all)")
 	flags.BoolVar(&f.tablePerWriter, "table-per-writer", false, "give each client a table of its own (default the preset's)")
 	f.find.define(flags)
+	flags.DurationVar(&f.killEvery, "kill-server-every", 0, "kill -9 the private server every `time`, restart it, and prove what it kept\n(sandbox targets only; default never)")
+	flags.StringVar(&f.resume, "resume", "", "go on with the run that this record's `file` holds in part; the flags come from it")
 	flags.StringVar(&f.out, "out", "", "write the run record to this `file`, replacing it (default none)")
 	flags.StringVar(&f.reports.html, "html", "", "write an HTML page with charts to this `file` (default none)")
 	flags.StringVar(&f.reports.png, "png", "", "write a picture of the rate to this `file` (default none)")
@@ -209,6 +210,9 @@ func (f *benchFlags) check() error {
 		return usagef("--layout rolling", "--period-rows: layout plain has no periods")
 	}
 	if err := f.checkFind(); err != nil {
+		return err
+	}
+	if err := f.checkKills(); err != nil {
 		return err
 	}
 	return f.checkFiles("rowmill bench insert")
@@ -297,6 +301,9 @@ func (f *benchFlags) tryOut() error {
 		if err == nil {
 			cfg := f.config(w.Options())
 			err = cfg.Validate()
+		}
+		if err == nil && f.killEvery > 0 {
+			err = w.ExpectCrashes(func() <-chan struct{} { return nil })
 		}
 		if err != nil {
 			hint := hintOf(err)

@@ -43,6 +43,8 @@ type insertRun struct {
 
 	measurement
 	w *workload.Insert
+	// resumes is the run that this one goes on with; nil for one of its own.
+	resumes *result.Record
 }
 
 // run opens the target, measures and verifies. The record is nil when the
@@ -57,14 +59,27 @@ func (r *insertRun) run(ctx context.Context) (_ *result.Record, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.db.close()) }()
-	schema, err := r.setup(ctx)
+	var schema []string
+	if r.resumes != nil {
+		err = r.resume(ctx)
+		schema = r.resumes.Run.Schema
+	} else {
+		schema, err = r.setup(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
 	if err := r.header(ctx, schema); err != nil {
 		return nil, err
 	}
-	return r.rec, r.measure(ctx, r.w, r.f.config(r.w.Options()), r.prove)
+	if r.f.killEvery == 0 {
+		return r.rec, r.measure(ctx, r.w, r.f.config(r.w.Options()), r.prove)
+	}
+	if r.kill, err = newKiller(r.db.server, r.f.killEvery, r.w, r.show.Note); err != nil {
+		return nil, errors.Join(err, r.close())
+	}
+	r.kill.follow = r.probe.Follow
+	return r.rec, r.measure(ctx, r.kill.workload(ctx), r.f.config(r.w.Options()), r.prove)
 }
 
 // runs makes the run, or with --find-rate all of a search, and returns the
@@ -111,7 +126,8 @@ func (r *insertRun) describe(schema []string) (run result.Run, shown string) {
 		Workload: "insert", Preset: o.Preset, Layout: r.layout, Seed: o.Seed,
 		Rows: r.f.rows, MaxTimeSeconds: r.f.maxTime.Seconds(), Writers: o.Writers, Batch: o.Batch,
 		Method: string(o.Method), Indexes: r.w.Indexes(), Rate: r.f.rate,
-		Period: period, PeriodWhy: why, Scenario: r.scenario, KeepPeriods: o.KeepPeriods, Deviations: r.w.Deviations(), Schema: schema,
+		KillServerSeconds: r.f.killEvery.Seconds(),
+		Period:            period, PeriodWhy: why, Scenario: r.scenario, KeepPeriods: o.KeepPeriods, Deviations: r.w.Deviations(), Schema: schema,
 	}
 	if period != "" {
 		run.PeriodRows = o.PeriodRows
@@ -207,11 +223,11 @@ func (r *insertRun) verify(ctx context.Context, end *result.End) error {
 		}
 		return errors.Join(r.death(err), err)
 	}
-	end.Verified = &result.Verified{Expected: proof.Expected, Found: proof.Found, Checksum: proof.Checksum}
-	end.DroppedRows = proof.DroppedRows
+	end.Verified = &result.Verified{Expected: proof.Expected, Found: proof.Found, Lost: proof.Lost, Checksum: proof.Checksum}
+	end.DroppedRows, end.LostRows = proof.DroppedRows, proof.Lost
 	for _, p := range proof.Periods {
 		end.Periods = append(end.Periods, result.Period{
-			Name: p.Name, From: p.From, To: p.To, Expected: p.Expected, Found: p.Found, Checksum: &p.Checksum})
+			Name: p.Name, From: p.From, To: p.To, Expected: p.Expected, Found: p.Found, Lost: p.Lost, Checksum: &p.Checksum})
 	}
 	if !proof.Checksum {
 		return engine.Hinted(fmt.Errorf("verification failed: of %d rows expected %d were found, and they are not all the rows that were sent",

@@ -18,7 +18,6 @@ import (
 type findFlags struct {
 	on         bool
 	p99, trial time.Duration
-	resume     string
 
 	p99Given, trialGiven bool
 	// batchGiven and writersGiven tell that those flags were.
@@ -57,7 +56,6 @@ func (f *findFlags) define(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.on, "find-rate", false, "fill the table to --rows, then find the highest rate that it takes with the response time below --p99 (default false)")
 	flags.DurationVar(&f.p99, "p99", defaultP99, "`time` that 99 of 100 operations of --find-rate are to keep to, from when they were due")
 	flags.DurationVar(&f.trial, "trial", defaultTrial, "`time` for which --find-rate tries a rate")
-	flags.StringVar(&f.resume, "resume", "", "go on with the interrupted --find-rate of this record `file`, with its flags, and add to it (default none)")
 }
 
 func (f *findFlags) complete(flags *pflag.FlagSet) {
@@ -214,16 +212,13 @@ func (s *rateSearch) header(trial int, purpose string) *result.Search {
 
 // state is what is known now, for the record.
 func (s *rateSearch) state() *result.Searched {
-	out := &result.Searched{State: bench.SearchOngoing, Inserted: s.inserted, PeriodRows: s.w.Options().PeriodRows}
+	out := &result.Searched{State: bench.SearchOngoing, Inserted: s.inserted}
 	if s.search != nil {
 		out.State = s.search.State()
 		low, high := s.search.Bracket()
 		if out.Low = low; !math.IsInf(high, 1) {
 			out.High = high
 		}
-	}
-	for _, q := range s.w.Sequences() {
-		out.Tables = append(out.Tables, result.SequenceState{Table: q.Table, Next: q.Next, Doubt: q.Doubt, Unsent: q.Unsent})
 	}
 	return out
 }

@@ -12,45 +12,35 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rowmill/rowmill/bench"
+	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/result"
 	"github.com/rowmill/rowmill/workload"
 )
 
-// resumeFlags are the flags that may stand beside --resume: the others are
-// those of the record.
-var resumeFlags = []string{"resume", "html", "png", "md", "json"}
-
-// checkResume refuses flags that the record's would contradict.
-func checkResume(flags *pflag.FlagSet) error {
-	var err error
-	flags.Visit(func(f *pflag.Flag) {
-		if err == nil && !slices.Contains(resumeFlags, f.Name) {
-			err = usagef("rowmill bench insert --resume RUN.jsonl", "--resume takes its flags from the record, so --%s can't be given; only --%s can", f.Name, strings.Join(resumeFlags[1:], ", --"))
-		}
-	})
-	return err
-}
-
-// benchResume goes on with what a record's file holds the beginning of.
-func (a *app) benchResume(ctx context.Context, path string, reports reportFlags) error {
-	if err := reports.check("rowmill bench insert --resume " + path); err != nil {
+// resumeSearch continues the searches of a record, and reports all of them.
+// given are the flags of the command itself.
+func (a *app) resumeSearch(ctx context.Context, f benchFlags, given *pflag.FlagSet, recs []result.Record) error {
+	if err := f.reports.check("rowmill bench insert --resume " + f.resume); err != nil {
 		return err
 	}
-	recs, err := readRecords([]string{path})
+	var err error
+	given.Visit(func(g *pflag.Flag) {
+		if err == nil && !slices.Contains(ownFlags, g.Name) {
+			err = usagef("rowmill bench insert --resume RUN.jsonl", "--resume takes the flags of a search from its record, so --%s can't be given; only --%s can",
+				g.Name, strings.Join(ownFlags[1:], ", --"))
+		}
+	})
 	if err != nil {
 		return err
 	}
-	if recs[0].Run.Search == nil {
-		return usagef("rowmill bench insert --find-rate --out RUN.jsonl", "--resume %s: it holds no search for a rate", path)
-	}
-	recs, err = a.resumeSearch(ctx, path, recs)
-	return errors.Join(err, a.writeReports(reports, recs))
+	recs, err = a.continueSearches(ctx, f.resume, recs)
+	return errors.Join(err, a.writeReports(f.reports, recs))
 }
 
-// resumeSearch continues the searches of a record: the one that was broken off
+// continueSearches continues the searches of a record: the one that was broken off
 // on the table that it left, then those that were not begun. It returns the
 // records that were there and the new ones.
-func (a *app) resumeSearch(ctx context.Context, path string, recs []result.Record) (_ []result.Record, err error) {
+func (a *app) continueSearches(ctx context.Context, path string, recs []result.Record) (_ []result.Record, err error) {
 	f, args, err := searchFlags(&recs[0].Run)
 	if err != nil {
 		return recs, usagef("rowmill bench insert --find-rate --out RUN.jsonl", "--resume %s: %w", path, err)
@@ -208,39 +198,33 @@ func (s *rateSearch) resume(ctx context.Context, runs []*result.Record) (_ []res
 	r.db = s.db
 	// What is known last was written by the last run that came to its end.
 	var known *result.Searched
-	clean := true
 	for _, run := range runs {
-		if clean = run.End != nil && run.End.Search != nil; clean {
+		if run.End != nil && run.End.Search != nil {
 			known = run.End.Search
 		}
 	}
 	o := r.f.insertOptions(r.layout)
-	o.PeriodRows = known.PeriodRows
+	o.PeriodRows = runs[0].Run.PeriodRows
 	if s.w, err = workload.NewInsert(s.db, o); err != nil {
 		return nil, err
 	}
 	r.w = s.w
-	var at []workload.Sequence
-	for _, t := range known.Tables {
-		at = append(at, workload.Sequence{Table: t.Table, Next: t.Next, Doubt: t.Doubt, Unsent: t.Unsent})
-	}
-	r.show.Note("counting the table's rows")
+	r.show.Note("reading what the table holds, to go on from there")
 	said := time.Now()
-	found, err := s.w.Resume(ctx, at, strays(s.w.Options().Writers), func(rows int64) {
+	got, err := s.w.Resume(ctx, 0, func(rows int64) {
 		if time.Since(said) > verifyNote {
 			said = time.Now()
-			r.show.Note(fmt.Sprintf("counting the table's rows: %d of about %d", rows, known.Inserted))
+			r.show.Note(fmt.Sprintf("reading the table: %d of about %d rows", rows, known.Inserted))
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
+	if was := got.Rows - got.Refilled; was < known.Inserted {
+		return nil, engine.Hinted(fmt.Errorf("the table held %d rows, %d were acknowledged: it is another table, or rows were lost", was, known.Inserted), "begin anew, without --resume")
+	}
+	found := got.Rows
 	s.inserted = found
 	r.show.Note(fmt.Sprintf("going on after trial %d with %s rows; %s", s.trials, thousands(float64(found)), s.known()))
 	return s.goOn(ctx)
 }
-
-// strays is how many batches a process can have made ready and not sent since
-// it last noted how far it was: one for each writer of a settling and of a trial,
-// and of those of a process that resumed and ended in the same way.
-func strays(writers int) int64 { return 4 * int64(writers) }

@@ -17,7 +17,12 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-func TestMain(m *testing.M) { testdb.Main(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(processVariable) != "" {
+		os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	testdb.Main(m)
+}
 
 // A session is what a command line gave.
 type session struct {
@@ -126,6 +131,10 @@ func TestBadInput(t *testing.T) {
 		{"bench insert --html " + taken + " --png " + taken, []string{"can't both be"}},
 		{"bench insert --out " + taken + " --html " + taken, []string{"can't both be"}},
 		{"bench insert --json --html -", []string{"can't both be standard output"}},
+		{"bench insert --kill-server-every 2s", []string{"no private server", "Try: --target 'sandbox:"}},
+		{"bench insert --kill-server-every 1ms --target sandbox:mariadb", []string{"at least 100ms"}},
+		{"bench insert --kill-server-every 2s --target sandbox:mariadb --preset sbtest --layout rolling", []string{"keys to the server", "--layout plain"}},
+		{"bench insert --resume no/such.jsonl", []string{"--resume no/such.jsonl", "no such file"}},
 		{"bench insert --nosuch", []string{"unknown flag: --nosuch", "Try: rowmill bench insert --help"}},
 		{"bench scenario", []string{"which scenario?", "ec2-2012", "Try: rowmill bench scenario --list"}},
 		{"bench scenario ec2-1812", []string{`no scenario "ec2-1812"`, "daily-2009, ec2-2012", "Try: rowmill bench scenario --list"}},

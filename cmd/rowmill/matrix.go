@@ -355,9 +355,6 @@ func (a *app) benchMatrix(ctx context.Context, f *matrixFlags) error {
 	case len(left) > 0:
 		out, err = appendRecord(f.resume)
 	}
-	if err == nil && out != nil {
-		err = out.lock()
-	}
 	if err != nil {
 		return err
 	}

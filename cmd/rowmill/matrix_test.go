@@ -263,7 +263,7 @@ func TestMatrixInterrupted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := rowmill(t.Context(), "bench", "matrix", "--resume", "m.jsonl"); s.code != exitFailed || !strings.Contains(s.stderr, "another rowmill is writing m.jsonl") {
+	if s := rowmill(t.Context(), "bench", "matrix", "--resume", "m.jsonl"); s.code != exitFailed || !strings.Contains(s.stderr, "m.jsonl: another rowmill is writing it") {
 		t.Errorf("exit %d, %s", s.code, s.stderr)
 	}
 	if err := held.close(); err != nil {

@@ -30,6 +30,13 @@ type measurement struct {
 	// watch, if set, is called after each interval with the record so far.
 	watch func(*result.Record)
 	rec   *result.Record
+	// kill kills the server during the run; nil where nobody does.
+	kill *killer
+	// earlier is what this run goes on with, from where; nil for a run of its
+	// own.
+	earlier *result.Record
+	from    result.Resumes
+	known   int // warnings in the header
 }
 
 // begin opens the counters and writes the record's first line: run completed
@@ -49,10 +56,18 @@ func (m *measurement) begin(ctx context.Context, tables []*engine.Table, run res
 	run.Durability, run.CacheBytes, run.Embedded, run.Settings = info.Durability, info.CacheBytes, caps.Embedded, settings
 	run.Machine, run.Counters = probe.Machine(info.DataDir), m.probe.Describe()
 	run.Warnings = append(run.Warnings, m.probe.Warnings()...)
+	m.known = len(m.probe.Warnings())
+	if m.earlier != nil {
+		run.Resumes = &m.from
+	}
 	if err := m.out.run(run); err != nil {
 		return errors.Join(err, m.close())
 	}
 	m.rec = &result.Record{Run: run, Source: m.out.path}
+	if m.earlier != nil {
+		m.rec = m.earlier
+		m.rec.Resume(run)
+	}
 	run.Name = shown
 	m.show.Begin(run)
 	return nil
@@ -94,10 +109,15 @@ func (m *measurement) measure(ctx context.Context, w bench.Workload, cfg bench.C
 	end := result.End{}
 	cfg.Interval = m.interval
 	cfg.Died, cfg.Death = m.db.died()
+	if m.kill != nil {
+		cfg.Died, cfg.Outage = m.kill.died, m.kill.outage
+	}
 	cfg.Sample = func(ctx context.Context, elapsed time.Duration) map[string]float64 {
 		return m.probe.Sample(ctx, elapsed).Counters
 	}
+	over := m.goOn(&cfg)
 	cfg.Observe = func(iv result.Interval) error {
+		m.shift(&iv)
 		m.rec.Intervals = append(m.rec.Intervals, iv)
 		m.show.Interval(iv)
 		if m.watch != nil {
@@ -112,7 +132,13 @@ func (m *measurement) measure(ctx context.Context, w bench.Workload, cfg bench.C
 	restore := prepareRuntime(m.db.Capabilities(), clients)
 	defer restore()
 	m.probe.Start(ctx)
-	done, err := bench.Run(ctx, w, cfg)
+	var done bench.Outcome
+	var err error
+	if over != "" {
+		done.Stopped = over
+	} else {
+		done, err = bench.Run(ctx, w, cfg)
+	}
 	if err != nil {
 		done = bench.Outcome{Stopped: bench.StoppedFailed, Err: err}
 		if ctx.Err() != nil { // while the clients connected
@@ -120,6 +146,9 @@ func (m *measurement) measure(ctx context.Context, w bench.Workload, cfg bench.C
 		}
 	}
 	end.Stopped = done.Stopped
+	if m.kill != nil {
+		end.Kills = m.kill.kills
+	}
 	if done.BrokenOff > 0 {
 		end.Warnings = append(end.Warnings, fmt.Sprintf("%d operations were broken off as the run ended: the database may have performed them", done.BrokenOff))
 	}
@@ -129,9 +158,8 @@ func (m *measurement) measure(ctx context.Context, w bench.Workload, cfg bench.C
 	}
 	err = errors.Join(done.Err, m.close())
 	// The header has those from before the run.
-	known := len(m.rec.Run.Warnings)
-	if all := m.probe.Warnings(); len(all) > known {
-		end.Warnings = append(end.Warnings, all[known:]...)
+	if all := m.probe.Warnings(); len(all) > m.known {
+		end.Warnings = append(end.Warnings, all[m.known:]...)
 	}
 	if prove != nil {
 		err = errors.Join(err, prove(ctx, &end))
@@ -144,6 +172,41 @@ func (m *measurement) measure(ctx context.Context, w bench.Workload, cfg bench.C
 	end.Summary = &summary
 	m.show.End(summary)
 	return errors.Join(err, m.out.End(end))
+}
+
+// goOn cuts a run that goes on with another down to what is left. It returns why
+// it has ended where nothing is.
+func (m *measurement) goOn(cfg *bench.Config) (over string) {
+	if m.earlier == nil {
+		return ""
+	}
+	if cfg.Rows > 0 {
+		if cfg.Rows -= m.from.Rows; cfg.Rows <= 0 {
+			return bench.StoppedRows
+		}
+	}
+	if cfg.MaxTime > 0 {
+		if cfg.MaxTime -= time.Duration(m.from.Seconds * float64(time.Second)); cfg.MaxTime <= 0 {
+			return bench.StoppedTime
+		}
+	}
+	return ""
+}
+
+// shift makes an interval count on from where the run before ended.
+func (m *measurement) shift(iv *result.Interval) {
+	if m.earlier == nil {
+		return
+	}
+	iv.Rows += m.from.Rows
+	iv.Elapsed += m.from.Seconds
+	for i := range iv.Marks {
+		iv.Marks[i][0] += float64(m.from.Rows)
+		iv.Marks[i][1] += m.from.Seconds
+	}
+	for i := range iv.Events {
+		iv.Events[i].Elapsed += m.from.Seconds
+	}
 }
 
 // rows returns how many rows were acknowledged.

@@ -1,12 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
+	"syscall"
 
+	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -36,7 +36,41 @@ func openRecord(path string) (*recordFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--out: %w", err)
 	}
+	if err := lockRecord(f); err != nil {
+		return nil, errors.Join(fmt.Errorf("--out %s: %w", path, err), f.Close())
+	}
 	return &recordFile{Writer: result.NewWriter(f), f: f, path: path, created: created}, nil
+}
+
+// appendRecord opens the file of a record to add runs to it. A last line that
+// was cut off is removed.
+func appendRecord(path string) (*recordFile, error) {
+	fail := func(err error) (*recordFile, error) { return nil, fmt.Errorf("--resume %s: %w", path, err) }
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return fail(err)
+	}
+	if err := lockRecord(f); err != nil {
+		return fail(errors.Join(err, f.Close()))
+	}
+	if err := result.Mend(f); err != nil {
+		return fail(errors.Join(err, f.Close()))
+	}
+	return &recordFile{Writer: result.NewWriter(f), f: f, path: path, written: true}, nil
+}
+
+// lockRecord keeps two processes from writing one record: the one that goes on
+// with a run must know that the other has ended. The lock goes with the process.
+func lockRecord(f *os.File) error {
+	st, err := f.Stat()
+	if err != nil || !st.Mode().IsRegular() {
+		return err
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return engine.Hinted(errors.New("another rowmill is writing it"), "wait until it has ended")
+	}
+	return nil // a file system without locks is no reason not to measure
 }
 
 // run writes a header; the first one replaces what the file held.
@@ -65,50 +99,5 @@ func (o *recordFile) close() error {
 	return err
 }
 
-// appendRecord opens a record to write more runs to its end. A last line that
-// was cut off, as a kill may leave it, is removed: what follows it would be
-// part of it.
-func appendRecord(path string) (_ *recordFile, err error) {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return nil, fmt.Errorf("--resume: %w", err)
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(fmt.Errorf("--resume: %w", err), f.Close())
-		}
-	}()
-	end, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return nil, err
-	}
-	whole, err := wholeLines(f, end)
-	if err != nil {
-		return nil, err
-	}
-	if whole < end {
-		if err := f.Truncate(whole); err != nil {
-			return nil, err
-		}
-	}
-	if _, err := f.Seek(whole, io.SeekStart); err != nil {
-		return nil, err
-	}
-	return &recordFile{Writer: result.NewWriter(f), f: f, path: path, written: true}, nil
-}
-
-// wholeLines returns where the last line of a file's first size bytes ends.
-func wholeLines(f io.ReaderAt, size int64) (int64, error) {
-	buf := make([]byte, 64<<10)
-	for at := size; at > 0; {
-		n := min(at, int64(len(buf)))
-		if _, err := f.ReadAt(buf[:n], at-n); err != nil {
-			return 0, err
-		}
-		if i := bytes.LastIndexByte(buf[:n], '\n'); i >= 0 {
-			return at - n + int64(i) + 1, nil
-		}
-		at -= n
-	}
-	return 0, nil
-}
+// failed tells that the last write to the record did not succeed.
+func (o *recordFile) failed() bool { return o.f != nil && o.Writer.Failed() }

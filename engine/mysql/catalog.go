@@ -228,3 +228,24 @@ func durability(settings map[string]string, storage string) string {
 	}
 	return ""
 }
+
+// crashLoss says for how long commits may be lost when the server's process is
+// killed. InnoDB with innodb_flush_log_at_trx_commit 0, and MyRocks with
+// rocksdb_flush_log_at_trx_commit 0 or 2, keep their log in the process's own
+// memory until a thread writes it, once in innodb_flush_log_at_timeout and once
+// a second. With InnoDB's 2 the log is with the operating system at the commit,
+// which a kill doesn't touch.
+func crashLoss(settings map[string]string, storage string) time.Duration {
+	switch strings.ToLower(storage) {
+	case "innodb":
+		if settings["innodb_flush_log_at_trx_commit"] == "0" {
+			n, _ := strconv.Atoi(settings["innodb_flush_log_at_timeout"])
+			return time.Duration(max(n, 1)) * time.Second
+		}
+	case "rocksdb":
+		if v := settings["rocksdb_flush_log_at_trx_commit"]; v == "0" || v == "2" {
+			return time.Second
+		}
+	}
+	return 0
+}

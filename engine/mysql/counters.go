@@ -172,14 +172,15 @@ func (c *counters) Describe() []engine.Counter {
 		engine.Counter{Name: engine.CounterTableIndex, Unit: "bytes", Help: "secondary indexes, by the server's statistics, which lag behind"})
 }
 
-// Sample implements engine.Counters. After a lost connection the next one asks
-// on a new one.
+// Sample implements engine.Counters. Where the connection was lost it asks on a
+// new one.
 func (c *counters) Sample(ctx context.Context, dst []float64) error {
 	err := c.sample(ctx, dst)
 	if errors.Is(err, engine.ErrConnectionLost) {
 		if conn, failed := c.connect(ctx); failed == nil {
 			_ = c.conn.Close() // lost as it is
 			c.conn = conn
+			return c.sample(ctx, dst)
 		}
 	}
 	return err

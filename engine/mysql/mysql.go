@@ -166,7 +166,7 @@ func (db *DB) connect(ctx context.Context) error {
 		return err
 	}
 	_, db.dialect.remembers = settings[statsExpiry]
-	db.info.Durability = durability(settings, db.info.Storage)
+	db.info.Durability, db.info.CrashLoss = durability(settings, db.info.Storage), crashLoss(settings, db.info.Storage)
 	size := "innodb_buffer_pool_size"
 	if db.dialect.rocksdb() {
 		size = "rocksdb_block_cache_size"

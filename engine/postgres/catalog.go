@@ -198,3 +198,20 @@ func durability(settings map[string]string) string {
 	}
 	return "full"
 }
+
+// walWriterRounds is how many rounds of the WAL writer pass, at most, until an
+// asynchronous commit is written: https://www.postgresql.org/docs/current/wal-async-commit.html.
+const walWriterRounds = 3
+
+// crashLoss says for how long commits may be lost when the server's processes
+// are killed. fsync off loses nothing then: the WAL is with the operating system.
+func crashLoss(settings map[string]string) time.Duration {
+	if settings["synchronous_commit"] != "off" {
+		return 0
+	}
+	delay, err := time.ParseDuration(strings.Replace(settings["wal_writer_delay"], "min", "m", 1))
+	if err != nil {
+		delay = 200 * time.Millisecond // the default
+	}
+	return walWriterRounds * delay
+}

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -103,6 +104,7 @@ func (d dialect) sample(tables []*engine.Table) []string {
 
 // counters samples on one connection.
 type counters struct {
+	db      *DB
 	conn    *pgconn.PgConn
 	sources []source
 	query   string
@@ -115,7 +117,7 @@ func (db *DB) Counters(ctx context.Context, tables ...*engine.Table) (engine.Cou
 	if err != nil {
 		return nil, err
 	}
-	c := &counters{conn: conn, sources: sources, query: strings.Join(db.dialect.sample(tables), "; "), values: map[string]float64{}}
+	c := &counters{db: db, conn: conn, sources: sources, query: strings.Join(db.dialect.sample(tables), "; "), values: map[string]float64{}}
 	// What this server doesn't have is left out.
 	first := make([]float64, len(sources))
 	if err := c.Sample(ctx, first); err != nil {
@@ -140,8 +142,21 @@ func (c *counters) Describe() []engine.Counter {
 	return out
 }
 
-// Sample implements engine.Counters.
+// Sample implements engine.Counters. Where the connection was lost it asks on a
+// new one.
 func (c *counters) Sample(ctx context.Context, dst []float64) error {
+	err := c.sample(ctx, dst)
+	if errors.Is(err, engine.ErrConnectionLost) || c.conn.IsClosed() {
+		if conn, failed := c.db.dial(ctx); failed == nil {
+			discard(c.conn)
+			c.conn = conn
+			return c.sample(ctx, dst)
+		}
+	}
+	return err
+}
+
+func (c *counters) sample(ctx context.Context, dst []float64) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

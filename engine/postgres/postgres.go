@@ -159,7 +159,7 @@ func (db *DB) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	db.info.Durability = durability(settings)
+	db.info.Durability, db.info.CrashLoss = durability(settings), crashLoss(settings)
 	db.local(get(4))
 	return nil
 }

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/sandbox"
+	"github.com/rowmill/rowmill/workload"
+)
+
+// shortestKill keeps a server from spending all of its time on coming back.
+const shortestKill = 100 * time.Millisecond
+
+// checkKills refuses a --kill-server-every that can't be.
+func (f *benchFlags) checkKills() error {
+	switch {
+	case f.killEvery == 0:
+		return nil
+	case f.killEvery < shortestKill:
+		return usagef("--kill-server-every 10s", "--kill-server-every %v: want at least %v", f.killEvery, shortestKill)
+	case !strings.HasPrefix(f.target, "sandbox"):
+		return usagef("--target 'sandbox:mariadb?memory=64MB'",
+			"--kill-server-every: %s is no private server: rowmill kills only servers that it has started for the run", f.target)
+	}
+	return nil
+}
+
+// A killer kills the private server every so often, and starts it again.
+type killer struct {
+	server *sandbox.Server
+	every  time.Duration
+	w      *workload.Insert
+	note   func(text string)
+	// follow is told the process of a server that is back.
+	follow func(pid int)
+
+	// died is closed when the server has ended by itself.
+	died  chan struct{}
+	mu    sync.Mutex
+	back  chan struct{} // nil while the server is up
+	kills int
+}
+
+func newKiller(server *sandbox.Server, every time.Duration, w *workload.Insert, note func(string)) (*killer, error) {
+	k := &killer{server: server, every: every, w: w, note: note, died: make(chan struct{})}
+	return k, w.ExpectCrashes(k.outage)
+}
+
+// outage returns nil while the server is up, and otherwise what is closed when
+// it is back.
+func (k *killer) outage() <-chan struct{} {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.back
+}
+
+func (k *killer) down() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.back = make(chan struct{})
+	k.kills++
+}
+
+func (k *killer) up() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	close(k.back)
+	k.back = nil
+}
+
+// A killedInsert is the insert workload on a server that is killed meanwhile.
+type killedInsert struct {
+	*workload.Insert
+	background func(ctx context.Context, event func(what, object string, began time.Time)) error
+}
+
+// Background implements bench.Workload.
+func (w *killedInsert) Background(ctx context.Context, event func(what, object string, began time.Time)) error {
+	return w.background(ctx, event)
+}
+
+// workload returns the workload with the killing beside it. A restart under way
+// is broken off by the end of user alone: a run that is over waits for it, so
+// that its table can be read.
+func (k *killer) workload(user context.Context) *killedInsert {
+	return &killedInsert{k.w, func(ctx context.Context, event func(what, object string, began time.Time)) error {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		var rolled, killed error
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if rolled = k.w.Background(ctx, event); rolled != nil {
+				cancel()
+			}
+		})
+		wg.Go(func() {
+			if killed = k.run(ctx, user, event); killed != nil {
+				cancel()
+			}
+		})
+		wg.Wait()
+		return errors.Join(rolled, killed)
+	}}
+}
+
+// run kills and restarts until ctx ends. Moments at which the server is not yet
+// back are passed over.
+func (k *killer) run(ctx, user context.Context, event func(what, object string, began time.Time)) error {
+	began := time.Now()
+	for {
+		past := time.Since(began)
+		next := time.NewTimer(past.Truncate(k.every) + k.every - past)
+		select {
+		case <-ctx.Done():
+			next.Stop()
+			return nil
+		case <-k.server.Done():
+			next.Stop()
+			close(k.died)
+			return nil
+		case <-next.C:
+		}
+		if err := k.once(user, event); err != nil {
+			if user.Err() != nil {
+				return nil // the run is over as interrupted
+			}
+			return engine.Hinted(err, "the server's log, with &keep=DIR in the target")
+		}
+	}
+}
+
+// once kills the server and starts it again.
+func (k *killer) once(user context.Context, event func(what, object string, began time.Time)) error {
+	k.down()
+	killed := time.Now()
+	pid := k.server.Process()
+	k.server.Kill()
+	k.w.Crashed(killed)
+	event("kill server", fmt.Sprintf("process %d", pid), killed)
+	if err := k.server.Restart(user); err != nil {
+		return err
+	}
+	k.follow(k.server.Process())
+	event("server back", fmt.Sprintf("process %d", k.server.Process()), killed)
+	k.note(fmt.Sprintf("killed the server; it took connections again after %.2f s", time.Since(killed).Seconds()))
+	k.up()
+	return nil
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/sandbox"
+)
+
+// TestKillServer: a server that is killed again and again has every row that it
+// has acknowledged, or only lost those that its settings allow it to lose.
+func TestKillServer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts each kind of server, several times")
+	}
+	for _, c := range []struct {
+		name, target string
+		full         bool // nothing may be lost
+		args         string
+	}{
+		{"mariadb", "sandbox:mariadb?memory=64MB&redo=64MB", true, "--layout plain --writers 3"},
+		{"mariadb", "sandbox:mariadb?memory=64MB&redo=64MB&durability=relaxed", true, "--layout rolling --period-rows 1k --keep-periods 3 --writers 2"},
+		{"mariadb", "sandbox:mariadb?memory=64MB&redo=64MB&durability=none", false, "--layout rolling --period-rows 20k --writers 2 --preset timeseries"},
+		{"mariadb", "sandbox:mariadb?memory=64MB&redo=64MB&durability=none", false, "--preset sbtest --batch 50"},
+		{"rocksdb", "sandbox:mariadb?memory=64MB&redo=64MB&engine=rocksdb", true, "--layout rolling --period-rows 20k --writers 2"},
+		{"rocksdb", "sandbox:mariadb?memory=64MB&redo=64MB&engine=rocksdb&durability=relaxed", false, "--writers 2"},
+		{"mysql", "sandbox:mysql?memory=64MB&redo=64MB", true, "--preset ibench --writers 2"},
+		{"postgres", "sandbox:postgres?memory=64MB", true, "--layout rolling --period-rows 2k --keep-periods 3 --writers 2"},
+		{"postgres", "sandbox:postgres?memory=64MB&durability=none", false, "--method load --writers 2"},
+	} {
+		t.Run(c.target[len("sandbox:"):], func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			args := append(strings.Fields(c.args), "--target", c.target, "--max-time", "4s", "--kill-server-every", "1500ms",
+				"--interval", "250ms", "--out", "run.jsonl", "--json")
+			if !strings.Contains(c.args, "--batch") {
+				args = append(args, "--batch", "100")
+			}
+			s := rowmill(t.Context(), append([]string{"bench", "insert"}, args...)...)
+			if s.code != exitDone && strings.Contains(s.stderr, sandbox.ErrNotInstalled.Error()) {
+				testdb.Require(t, c.name, errors.New(s.stderr))
+			}
+			mustPass(t, s)
+			rec, sum := records(t, "run.jsonl")[0], summaries(t, s)[0]
+			v := sum.Verified
+			if v == nil || !v.Sound() || c.full && v.Lost != 0 || v.Expected == 0 || v.Expected+rec.End.DroppedRows < sum.Rows {
+				t.Fatalf("verified %+v, %d rows, %d dropped", v, sum.Rows, rec.End.DroppedRows)
+			}
+			if v.Lost != rec.End.LostRows || (v.Lost > 0) != strings.Contains(strings.Join(sum.Warnings, "\n"), "acknowledged and lost") {
+				t.Errorf("%d rows lost, %d in the end, warnings %q", v.Lost, rec.End.LostRows, sum.Warnings)
+			}
+			events := map[string]int{}
+			for _, iv := range rec.Intervals {
+				for _, e := range iv.Events {
+					events[e.What]++
+				}
+				for name, value := range iv.Counters {
+					if value < 0 && !strings.Contains(name, "age") {
+						t.Errorf("at %.2f s %s is %v", iv.Elapsed, name, value)
+					}
+				}
+			}
+			if n := events["kill server"]; n == 0 || n != events["server back"] || n != rec.End.Kills || rec.Run.KillServerSeconds != 1.5 {
+				t.Errorf("events %v, %d kills every %v s", events, rec.End.Kills, rec.Run.KillServerSeconds)
+			}
+			if sum.Server.CPUSeconds == nil || *sum.Server.CPUSeconds <= 0 {
+				t.Errorf("server CPU %v", sum.Server.CPUSeconds)
+			}
+			if text := rowmill(t.Context(), "report", "run.jsonl"); !strings.Contains(text.stdout, "the server was killed") {
+				t.Errorf("the report doesn't tell of it:\n%s", text.stdout)
+			}
+			t.Logf("%d kills, verified %+v, dropped %d", rec.End.Kills, *v, rec.End.DroppedRows)
+			nothingLeft(t)
+		})
+	}
+}

@@ -1,0 +1,290 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rowmill/rowmill/result"
+	"github.com/rowmill/rowmill/sandbox"
+	"github.com/rowmill/rowmill/workload"
+)
+
+// A resumption is what is left to do of the command of a record.
+type resumption struct {
+	f       benchFlags
+	command []string
+	// recs are the record's runs; the last one is gone on with where it is
+	// broken.
+	recs []result.Record
+	left []plannedRun
+}
+
+// A plannedRun is one of the runs that a command makes.
+type plannedRun struct {
+	layout string
+	repeat int // from 1, 0 where there is one
+}
+
+// planned returns the runs that the flags make, in order.
+func (f *benchFlags) planned() []plannedRun {
+	var out []plannedRun
+	for round := range f.repeat {
+		for _, layout := range inTurn(f.layouts, round) {
+			p := plannedRun{layout: layout}
+			if f.repeat > 1 {
+				p.repeat = round + 1
+			}
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// ownFlags are those that a resumption takes from its own command line.
+var ownFlags = []string{"resume", "html", "png", "md", "json"}
+
+// newResumption works out what is left of the command that a record holds.
+// given are the flags of the resumption itself.
+func newResumption(given *pflag.FlagSet, f benchFlags) (*resumption, error) {
+	path := f.resume
+	refuse := func(hint, format string, args ...any) error {
+		return usagef(hint, "--resume %s: %w", path, fmt.Errorf(format, args...))
+	}
+	recs, err := result.ReadFile(path)
+	if err != nil {
+		return nil, refuse("the command that was to write it, once more", "%w", err)
+	}
+	r := &resumption{recs: recs, command: recs[0].Run.Command}
+	if len(r.command) < 2 || r.command[0] != "bench" || r.command[1] != "insert" {
+		return nil, refuse("a record of rowmill bench insert", "its command, %q, is no rowmill bench insert", strings.Join(r.command, " "))
+	}
+	for i := range recs {
+		if !slices.Equal(recs[i].Run.Command, r.command) {
+			return nil, refuse("a record of one command", "it holds runs of several commands")
+		}
+	}
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	r.f.define(flags)
+	if err := flags.Parse(r.command[2:]); err != nil {
+		return nil, refuse("the rowmill that wrote it, version "+recs[0].Run.Rowmill, "its command doesn't fit this version of rowmill: %w", err)
+	}
+	r.f.complete(flags)
+	var clash error
+	given.Visit(func(g *pflag.Flag) {
+		was := flags.Lookup(g.Name)
+		switch {
+		case clash != nil || slices.Contains(ownFlags, g.Name):
+			if slices.Contains(ownFlags[1:], g.Name) && clash == nil {
+				clash = flags.Set(g.Name, g.Value.String())
+			}
+		case was == nil || was.Value.String() != g.Value.String():
+			clash = refuse("the flag left out, or a run of its own with another --out",
+				"--%s %s: the flags come from the record, where it is %s", g.Name, g.Value, orNone(was))
+		}
+	})
+	if clash != nil {
+		return nil, clash
+	}
+	r.f.out = path
+	if err := r.f.check(); err != nil {
+		return nil, err
+	}
+	if err := r.plan(path); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func orNone(f *pflag.Flag) string {
+	if f == nil || f.Value.String() == "" {
+		return "not given"
+	}
+	return f.Value.String()
+}
+
+// plan finds out which runs are left, and whether they can be made.
+func (r *resumption) plan(path string) error {
+	all := r.f.planned()
+	if len(r.recs) > len(all) {
+		return usagef("a record of one command", "--resume %s: it holds %d runs, and its command makes %d", path, len(r.recs), len(all))
+	}
+	for i := range r.recs {
+		run := &r.recs[i].Run
+		if run.Layout != all[i].layout || run.Repeat != all[i].repeat {
+			return usagef("a record that nobody has edited", "--resume %s: its run %d, %q, is not the one that its command makes", path, i+1, run.Name)
+		}
+		if r.recs[i].Broken() && i < len(r.recs)-1 {
+			return usagef("the command of the record once more", "--resume %s: its run %d, %q, is not the last and did not come to its end", path, i+1, run.Name)
+		}
+	}
+	r.left = all[len(r.recs):]
+	broken := r.broken()
+	if broken == nil {
+		return nil
+	}
+	if err := r.mustBeThere(path); err != nil {
+		return err
+	}
+	db, err := dryTarget(r.f.target)
+	if err != nil {
+		return usagef(hintOf(err), "--target: %w", err)
+	}
+	w, err := workload.NewInsert(db, r.f.insertOptions(broken.Run.Layout))
+	if err == nil {
+		err = w.CanResume()
+	}
+	if err != nil {
+		return usagef(hintOf(err), "--resume %s: %w", path, err)
+	}
+	return nil
+}
+
+// broken returns the run that is gone on with; nil where all that began came to
+// their end.
+func (r *resumption) broken() *result.Record {
+	if last := &r.recs[len(r.recs)-1]; last.Broken() {
+		return last
+	}
+	return nil
+}
+
+// mustBeThere refuses a target that is gone with its run.
+func (r *resumption) mustBeThere(path string) error {
+	c := rerunConfig{f: r.f}
+	if c.private() {
+		return usagef("next time a target that stays: sqlite:PATH, or &keep=DIR for a sandbox",
+			"--resume %s: its target, %s, was made for the run and is gone with it", path, r.f.target)
+	}
+	t, err := checkTarget(r.f.target)
+	if err != nil {
+		return usagef(hintOf(err), "--target: %w", err)
+	}
+	file := ""
+	switch t.Scheme {
+	case "sqlite":
+		file = t.Path
+	case "sandbox":
+		o, err := sandbox.ParseTarget(r.f.target)
+		if err != nil {
+			return err
+		}
+		file = o.Keep
+	}
+	if file == "" {
+		return nil
+	}
+	if _, err := os.Stat(file); err != nil {
+		return usagef("the working directory of the run, or the command of the record once more",
+			"--resume %s: the database is not there any more: %w", path, err)
+	}
+	return nil
+}
+
+// resumeInsert goes on with what a record has begun, and makes the runs that it
+// hasn't.
+func (a *app) resumeInsert(ctx context.Context, f benchFlags, given *pflag.FlagSet) error {
+	if recs, err := result.ReadFile(f.resume); err == nil && recs[0].Run.Search != nil {
+		return a.resumeSearch(ctx, f, given, recs)
+	}
+	r, err := newResumption(given, f)
+	if err != nil {
+		return err
+	}
+	broken := r.broken()
+	if broken == nil && len(r.left) == 0 {
+		fmt.Fprintf(a.stderr, "--resume %s: all of its runs came to their end: there is nothing to do\n", f.resume)
+		return nil
+	}
+	out, err := appendRecord(f.resume)
+	if err != nil {
+		return err
+	}
+	recs := r.recs
+	if broken != nil {
+		recs = recs[:len(recs)-1]
+	}
+	ctx, interrupt := context.WithCancel(ctx)
+	defer interrupt()
+	show := a.newProgress(interrupt)
+	one := func(p plannedRun, resumes *result.Record) error {
+		run := &insertRun{f: r.f, layout: p.layout, args: r.command, resumes: resumes,
+			measurement: measurement{out: out, show: show, interval: r.f.interval}}
+		what := "layout " + p.layout
+		if p.repeat > 0 {
+			run.repeat, run.repeats = p.repeat, r.f.repeat
+			what += fmt.Sprintf(", repeat %d", p.repeat)
+		}
+		rec, err := run.run(ctx)
+		if rec != nil {
+			recs = append(recs, *rec)
+		}
+		if err == nil && ctx.Err() != nil {
+			err = errInterrupted
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		return nil
+	}
+	if broken != nil {
+		err = one(plannedRun{broken.Run.Layout, broken.Run.Repeat}, broken)
+	}
+	for _, p := range r.left {
+		if err == nil {
+			err = one(p, nil)
+		}
+	}
+	show.Close()
+	if len(recs) == 0 {
+		return errors.Join(err, out.close())
+	}
+	return errors.Join(err, out.close(), a.writeReports(r.f.reports, recs))
+}
+
+// resume takes up the tables, and notes in the measurement where it goes on.
+func (r *insertRun) resume(ctx context.Context) error {
+	was := r.resumes
+	o := r.f.insertOptions(r.layout)
+	if r.layout == workload.Rolling {
+		o.PeriodRows = was.Run.PeriodRows
+	}
+	var err error
+	if r.w, err = workload.NewInsert(r.db, o); err != nil {
+		return err
+	}
+	if err := r.w.Measure(ctx); err != nil {
+		return err
+	}
+	r.show.Note("reading what the table holds, to go on from there")
+	said := time.Now()
+	got, err := r.w.Resume(ctx, r.f.rows, func(rows int64) {
+		if time.Since(said) > verifyNote {
+			said = time.Now()
+			r.show.Note(fmt.Sprintf("reading the table: %d rows", rows))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	rows, seconds := was.Done()
+	tail := was.Unrecorded(got.Rows - rows)
+	from := result.Resumes{
+		Rows: got.Rows, Seconds: seconds + tail, Stopped: was.Stopped(),
+		PausedSeconds: max(0, time.Since(was.Last()).Seconds()-tail), Refilled: got.Refilled,
+		Missing: max(0, rows-(got.Found+got.Dropped)),
+	}
+	r.earlier, r.from = was, from
+	text := fmt.Sprintf("going on at %d rows", got.Rows)
+	if got.Refilled > 0 {
+		text += fmt.Sprintf(", after %d missing ones were inserted", got.Refilled)
+	}
+	r.show.Note(text)
+	return nil
+}
