@@ -35,6 +35,14 @@ func (d *dry) Writer(context.Context, *Table, Method) (Writer, error) {
 	return nil, d.refuse("insert")
 }
 
+func (d *dry) Querier(context.Context) (Querier, error) {
+	return nil, d.refuse("query")
+}
+
+func (d *dry) Settle(context.Context, Settle) ([]string, error) {
+	return nil, d.refuse("settle")
+}
+
 func (d *dry) Scan(context.Context, *Table, *rolling.Partition, func(*Batch) error) error {
 	return d.refuse("scan")
 }

@@ -2,9 +2,10 @@
 //
 // Opening a target gives a DB, which hands out small roles: a Dialect (pure:
 // steps to SQL text), a Catalog (what exists, how large, how configured),
-// Writers (one insert method on one connection), a Reader for proofs, and
-// Counters (one sample of the server's own figures). What an engine cannot do
-// is said by its Capabilities, as data, never by special cases in callers.
+// Writers (one insert method on one connection), Queriers (reading and deleting
+// on one), a Scan for proofs, and Counters (one sample of the server's own
+// figures). What an engine cannot do is said by its Capabilities, as data, never
+// by special cases in callers.
 //
 // Rows travel as a Batch of column vectors in both directions. Everything that
 // rowmill says to a server is a Step, rendered by the Dialect, so that a dry
@@ -21,7 +22,7 @@ import (
 )
 
 // A DB is an open target. Its methods may be called from several goroutines;
-// the Writers it hands out may not.
+// the Writers and Queriers it hands out may not.
 type DB interface {
 	// Info says what was opened.
 	Info() Info
@@ -34,6 +35,14 @@ type DB interface {
 	Apply(ctx context.Context, steps ...Step) error
 	// Writer opens a connection of its own that inserts into t.
 	Writer(ctx context.Context, t *Table, m Method) (Writer, error)
+	// Querier opens a connection of its own that reads and deletes.
+	Querier(ctx context.Context) (Querier, error)
+	// Settle has the server finish what writes have left it to do: dirty pages,
+	// old versions of rows, compactions, the statistics of the tables. What it
+	// can't do, for want of a privilege or of an end in sight, is returned as
+	// warnings. Settings of the server that it changes are as before when it
+	// returns, also when ctx has ended.
+	Settle(ctx context.Context, s Settle) (warnings []string, err error)
 	// Scan reads the rows of one partition of t, or all rows when part is
 	// nil, in no particular order, and hands them to fn in batches that it
 	// reuses. It stops at fn's first error and returns it.
@@ -89,8 +98,8 @@ type Capabilities struct {
 	// NoZeroBytes tells that text can't hold a zero byte: a batch with one is
 	// refused.
 	NoZeroBytes bool
-	// Blocks tells that a writer may keep the processor that Go's scheduler
-	// gave it while it waits for the server. A caller that runs many gives the
+	// Blocks tells that a writer or a querier may keep the processor that Go's
+	// scheduler gave it while it waits for the server. A caller that runs many gives the
 	// runtime as many processors more (runtime.GOMAXPROCS).
 	Blocks bool
 }

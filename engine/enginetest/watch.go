@@ -180,6 +180,15 @@ func (s suite) close(t *testing.T) {
 				t.Error(err)
 			}
 		}
+		q := querier(t, db)
+		find := &engine.Find{Table: table, On: []string{"id"}}
+		for range 2 {
+			ctx, cancel := context.WithCancel(t.Context())
+			if _, err := q.Find(ctx, find, []engine.Value{{}}); err != nil {
+				t.Error(err)
+			}
+			cancel()
+		}
 		c, err := db.Counters(within(t), table)
 		if err != nil {
 			t.Fatal(err)

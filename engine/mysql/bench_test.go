@@ -4,10 +4,12 @@ package mysql_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"syscall"
 	"testing"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/engine/mysql"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
@@ -21,9 +23,9 @@ func BenchmarkInsert(b *testing.B) {
 	}
 }
 
-func benchmarkInsert(b *testing.B, m engine.Method, batch int) {
-	db := testdb.Open(b, "mariadb")
-	table := &engine.Table{
+// purchases is the table of the benchmarks.
+func purchases() *engine.Table {
+	return &engine.Table{
 		Name: "purchases",
 		Columns: []engine.Column{
 			{Name: "id", Type: engine.Int64}, {Name: "at", Type: engine.Time}, {Name: "register", Type: engine.Int32},
@@ -31,6 +33,23 @@ func benchmarkInsert(b *testing.B, m engine.Method, batch int) {
 		},
 		PrimaryKey: []string{"id"},
 	}
+}
+
+// fillPurchases appends n rows with keys from first on.
+func fillPurchases(b *engine.Batch, first int64, n int) {
+	for i := first; i < first+int64(n); i++ {
+		b.Columns[0].Ints = append(b.Columns[0].Ints, i)
+		b.Columns[1].Ints = append(b.Columns[1].Ints, 1795197600e6+i*1e6)
+		b.Columns[2].Ints = append(b.Columns[2].Ints, i%1000)
+		b.Columns[3].Floats = append(b.Columns[3].Floats, float64(float32(i)/7))
+		b.Columns[4].AppendBytes([]byte("aaaaaaaaaa01234"))
+		b.EndRow()
+	}
+}
+
+func benchmarkInsert(b *testing.B, m engine.Method, batch int) {
+	db := testdb.Open(b, "mariadb")
+	table := purchases()
 	if err := db.Apply(b.Context(), engine.CreateTable{Table: table}); err != nil {
 		b.Fatal(err)
 	}
@@ -42,15 +61,8 @@ func benchmarkInsert(b *testing.B, m engine.Method, batch int) {
 	rows, next := engine.NewBatch(table.Columns), int64(0)
 	insert := func() {
 		rows.Reset()
-		for range batch {
-			next++
-			rows.Columns[0].Ints = append(rows.Columns[0].Ints, next)
-			rows.Columns[1].Ints = append(rows.Columns[1].Ints, 1795197600e6+next*1e6)
-			rows.Columns[2].Ints = append(rows.Columns[2].Ints, next%1000)
-			rows.Columns[3].Floats = append(rows.Columns[3].Floats, float64(float32(next)/7))
-			rows.Columns[4].AppendBytes([]byte("aaaaaaaaaa01234"))
-			rows.EndRow()
-		}
+		fillPurchases(rows, next, batch)
+		next += int64(batch)
 		if _, err := w.Write(b.Context(), rows); err != nil {
 			b.Fatal(err)
 		}
@@ -63,6 +75,61 @@ func benchmarkInsert(b *testing.B, m engine.Method, batch int) {
 	}
 	b.ReportMetric(float64(batch*b.N)/b.Elapsed().Seconds(), "rows/s")
 	b.ReportMetric((cpu(b)-began)/float64(batch*b.N), "client-us/row")
+}
+
+// BenchmarkFind reads by the primary key from a real server: one row, or ten by
+// a list, and so through the driver.
+func BenchmarkFind(b *testing.B) {
+	for _, points := range []int{1, 10} {
+		b.Run(fmt.Sprintf("rows=%d", points), func(b *testing.B) { benchmarkFind(b, points, false) })
+		b.Run(fmt.Sprintf("rows=%d/driver", points), func(b *testing.B) { benchmarkFind(b, points, true) })
+	}
+}
+
+func benchmarkFind(b *testing.B, points int, driver bool) {
+	db := testdb.Open(b, "mariadb")
+	table, rows := purchases(), engine.NewBatch(purchases().Columns)
+	if err := db.Apply(b.Context(), engine.CreateTable{Table: table}); err != nil {
+		b.Fatal(err)
+	}
+	w, err := db.Writer(b.Context(), table, engine.Multi)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer w.Close()
+	const there = 20000
+	fillPurchases(rows, 0, there)
+	if _, err := w.Write(b.Context(), rows); err != nil {
+		b.Fatal(err)
+	}
+	q, err := db.Querier(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer q.Close()
+	if driver {
+		mysql.UseDriver(q)
+	}
+	find := &engine.Find{Table: table, On: []string{"id"}, How: engine.Equal}
+	if points > 1 {
+		find.How, find.Points = engine.In, points
+	}
+	values, rnd := make([]engine.Value, points), rand.New(rand.NewPCG(1, 2))
+	ask := func() {
+		for i := range values {
+			values[i].Int = rnd.Int64N(there)
+		}
+		if n, err := q.Find(b.Context(), find, values); n < 1 || err != nil {
+			b.Fatalf("%d rows, %v", n, err)
+		}
+	}
+	ask()
+	began := cpu(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		ask()
+	}
+	b.ReportMetric((cpu(b)-began)/float64(b.N), "client-us/op")
 }
 
 // cpu returns the CPU time of this process in microseconds.

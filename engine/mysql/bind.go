@@ -38,13 +38,33 @@ var (
 
 // bind returns the values of rows [from, to), row by row.
 func (n *binder) bind(b *engine.Batch, from, to int) []driver.Value {
-	n.values, n.ints, n.floats, n.bytes, n.text = n.values[:0], n.ints[:0], n.floats[:0], n.bytes[:0], n.text[:0]
+	n.reset()
 	for row := from; row < to; row++ {
 		for c := range b.Columns {
 			n.values = append(n.values, n.value(&b.Columns[c], row))
 		}
 	}
 	return n.values
+}
+
+func (n *binder) reset() {
+	n.values, n.ints, n.floats, n.bytes, n.text = n.values[:0], n.ints[:0], n.floats[:0], n.bytes[:0], n.text[:0]
+}
+
+// add binds one value for a column of a type.
+func (n *binder) add(t engine.Type, v engine.Value) {
+	var bound driver.Value
+	switch t {
+	case engine.Float32:
+		bound = n.float(float64(float32(v.Float)))
+	case engine.Float64:
+		bound = n.float(v.Float)
+	case engine.Time:
+		bound = n.time(v.Int)
+	default:
+		bound = n.int(v.Int)
+	}
+	n.values = append(n.values, bound)
 }
 
 // value binds one value. Where a slice grows, values bound before keep
@@ -55,17 +75,29 @@ func (n *binder) value(v *engine.Vector, row int) driver.Value {
 	}
 	switch v.Type {
 	case engine.Float32, engine.Float64:
-		n.floats = append(n.floats, v.Floats[row])
-		return box(floatSample, unsafe.Pointer(&n.floats[len(n.floats)-1]))
+		return n.float(v.Floats[row])
 	case engine.Varchar, engine.Char, engine.Decimal:
 		return n.textValue(v.Value(row))
 	case engine.Time:
-		start := len(n.text)
-		n.text = engine.AppendTime(n.text, v.Ints[row])
-		return n.textValue(n.text[start:])
+		return n.time(v.Ints[row])
 	}
-	n.ints = append(n.ints, v.Ints[row])
+	return n.int(v.Ints[row])
+}
+
+func (n *binder) int(i int64) driver.Value {
+	n.ints = append(n.ints, i)
 	return box(intSample, unsafe.Pointer(&n.ints[len(n.ints)-1]))
+}
+
+func (n *binder) float(f float64) driver.Value {
+	n.floats = append(n.floats, f)
+	return box(floatSample, unsafe.Pointer(&n.floats[len(n.floats)-1]))
+}
+
+func (n *binder) time(us int64) driver.Value {
+	start := len(n.text)
+	n.text = engine.AppendTime(n.text, us)
+	return n.textValue(n.text[start:])
 }
 
 func (n *binder) textValue(p []byte) driver.Value {

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"sync"
 	"time"
 	"unsafe"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/rowmill/rowmill/engine"
 )
 
 // A conn is a driver's connection used without database/sql: one goroutine
@@ -19,8 +19,8 @@ import (
 //
 // Calls go to the driver with a context that can't be cancelled, because the
 // driver wakes a goroutine for every statement of one that can. Instead, the
-// end of the context that begin got closes the network connection under
-// whatever runs until end.
+// end of the context that the connection's watch began with fails whatever
+// runs on the network until the watch ends.
 type conn struct {
 	conn driver.Conn
 	net  *socket
@@ -30,15 +30,10 @@ type conn struct {
 	wrapped bool
 	largest int // packet that goes without the driver, in bytes
 	answer  answer
-
-	mu          sync.Mutex
-	ctx         context.Context // watched now; callers pass the same one again and again
-	unwatch     func() bool
-	busy        bool
-	interrupted bool
+	watch   *engine.Watch
 }
 
-// dial opens a connection for inserting.
+// dial opens a connection for inserting and querying.
 func (db *DB) dial(ctx context.Context) (*conn, error) {
 	c := &conn{wrapped: db.config.TLSConfig != "false", largest: min(db.maxPacket, maxPacket-1)}
 	cfg := db.config.Clone()
@@ -49,6 +44,7 @@ func (db *DB) dial(ctx context.Context) (*conn, error) {
 			return nil, err
 		}
 		c.net = &socket{Conn: nc}
+		c.watch = engine.NewWatch(c.net)
 		return c.net, nil
 	}
 	connector, err := mysql.NewConnector(cfg)
@@ -99,68 +95,11 @@ func (c *conn) number(q string) (int64, error) {
 }
 
 // block lets the connection wait without Go's poller, from now on: see socket.
-func (c *conn) block() error {
-	c.mu.Lock() // not while interrupt sets the deadline of what it was before
-	defer c.mu.Unlock()
-	if c.interrupted {
-		return os.ErrDeadlineExceeded
-	}
-	return c.net.block()
-}
-
-// begin makes the end of ctx break off what runs on the connection from now
-// on, until end. It returns the error of a context that has ended already.
-func (c *conn) begin(ctx context.Context) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ctx != ctx {
-		c.forget()
-		c.ctx = ctx
-		c.unwatch = context.AfterFunc(ctx, func() { c.interrupt(ctx) })
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	c.busy = true
-	return nil
-}
-
-// end tells whether what ran since begin was broken off, or was to be.
-func (c *conn) end() (interrupted bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	interrupted = c.interrupted
-	c.busy, c.interrupted = false, false
-	if interrupted {
-		// It may have ended well all the same; then the connection is good.
-		_ = c.net.SetDeadline(time.Time{})
-	}
-	return interrupted
-}
-
-func (c *conn) interrupt(ctx context.Context) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.busy && c.ctx == ctx {
-		c.interrupted = true
-		// A past deadline fails the reads and writes that wait now.
-		_ = c.net.SetDeadline(time.Unix(1, 0))
-	}
-}
-
-// forget ends the watch; c.mu is held.
-func (c *conn) forget() {
-	if c.unwatch != nil {
-		c.unwatch()
-	}
-	c.ctx, c.unwatch = nil, nil
-}
+func (c *conn) block() error { return c.watch.Hold(c.net.block) }
 
 // Close closes the connection.
 func (c *conn) Close() error {
-	c.mu.Lock()
-	c.forget()
-	c.mu.Unlock()
+	c.watch.Close()
 	return c.conn.Close()
 }
 

@@ -82,6 +82,15 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 		return []string{q}, nil
 	case engine.Inspect:
 		return []string{d.exists(s.Table), d.parts(s.Table)}, nil
+	case engine.Find:
+		q, _, err := d.find(s)
+		return one(q, err)
+	case engine.Delete:
+		return one(d.delete(s))
+	case engine.CreateIndexes:
+		return one(d.createIndexes(s))
+	case engine.Settle:
+		return d.settle(s), nil
 	case engine.Measure:
 		out := d.fresh()
 		if d.rocksdb() {
@@ -92,6 +101,14 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 		return append(d.fresh(), d.sample(s.Tables)...), nil
 	}
 	return nil, fmt.Errorf("mysql: no rendering of %T", s)
+}
+
+// one is the rendering of a step that is one statement.
+func one(q string, err error) ([]string, error) {
+	if err != nil {
+		return nil, err
+	}
+	return []string{q}, nil
 }
 
 func (d dialect) session(s engine.Session) []string {
@@ -118,7 +135,7 @@ func (d dialect) createTable(s engine.CreateTable) ([]string, error) {
 	}
 	lines = append(lines, fmt.Sprintf("PRIMARY KEY (%s)", d.list(t.PrimaryKey)))
 	for _, ix := range t.Indexes {
-		lines = append(lines, fmt.Sprintf("KEY %s (%s)", d.Quote(ix.Name), d.list(ix.Columns)))
+		lines = append(lines, d.key(ix))
 	}
 	q := fmt.Sprintf("CREATE TABLE %s (\n  %s\n)", d.Quote(t.Name), strings.Join(lines, ",\n  "))
 	if d.storage != "" {
@@ -137,6 +154,10 @@ func (d dialect) createTable(s engine.CreateTable) ([]string, error) {
 		q += fmt.Sprintf("\nPARTITION BY %s (%s)", by, d.partitions(t, s.Partitions))
 	}
 	return []string{q}, nil
+}
+
+func (d dialect) key(ix engine.Index) string {
+	return fmt.Sprintf("KEY %s (%s)", d.Quote(ix.Name), d.list(ix.Columns))
 }
 
 // partitions renders partition definitions. There is no MAXVALUE tail: rows

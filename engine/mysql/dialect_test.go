@@ -74,6 +74,23 @@ func periods(t *testing.T, g rolling.Grid, pos int64) (out []rolling.Partition) 
 	return out
 }
 
+// queries has a Find of each condition on a table, and what goes with them.
+func queries(t *engine.Table) []engine.Step {
+	market := []string{"price", "register"}
+	return []engine.Step{
+		engine.Find{Table: t, On: []string{"id"}, How: engine.Equal},
+		engine.Find{Table: t, On: []string{"id"}, How: engine.In, Points: 3},
+		engine.Find{Table: t, Columns: []string{"id", "price"}, On: []string{"id"}, Order: []string{"id"}, Limit: 10},
+		engine.Find{Table: t, Index: "market", On: market[:1], How: engine.Above, Order: market, Limit: 10},
+		engine.Find{Table: t, Index: "market", On: market, How: engine.Equal},
+		engine.Find{Table: t, Index: "market", On: market[:1], How: engine.Keyset},
+		engine.Find{Table: t, Index: "market", Columns: market, On: market, How: engine.Keyset, Order: market, Limit: 10},
+		engine.Find{Table: t, Columns: market, On: []string{"price", "at", "register"}, How: engine.Keyset},
+		engine.Delete{Table: t, By: "id"},
+		engine.CreateIndexes{Table: t, Indexes: t.Indexes},
+	}
+}
+
 func TestRender(t *testing.T) {
 	mariadb, mysql8 := dialect{mariadb: true, storage: "InnoDB"}, dialect{storage: "InnoDB", remembers: true}
 	rocks := dialect{mariadb: true, storage: "ROCKSDB"}
@@ -82,6 +99,9 @@ func TestRender(t *testing.T) {
 	rows, times := periods(t, byRows.Grid, 0), periods(t, byTime.Grid, 1795197600e6)
 	keyed := purchases()
 	keyed.ServerKey = "id"
+	finds := queries(plain)
+	finds = append(finds, engine.Find{Table: byRows, Index: "market", On: []string{"price"}, Limit: 5}, engine.Delete{Table: byTime, By: "at"},
+		engine.CreateIndexes{Table: byRows, Indexes: byRows.Indexes, Partitions: rows}, engine.Settle{Tables: []*engine.Table{plain, byRows}})
 	withoutKey := batch()
 	withoutKey.Columns = withoutKey.Columns[1:]
 	for _, c := range []struct {
@@ -104,6 +124,9 @@ func TestRender(t *testing.T) {
 			engine.DropPartition{Table: byTime, Have: times, Drop: times[0]}}},
 		{"rolling-time-mysql", mysql8, []engine.Step{engine.CreateTable{Table: byTime, Partitions: times[:1]}, engine.CreatePartitions{Table: byTime, Have: times[:1], New: times[1:]},
 			engine.DropPartition{Table: byTime, Have: times, Drop: times[0]}}},
+		{"queries", mariadb, finds},
+		{"settle-mysql", mysql8, finds[len(finds)-1:]},
+		{"settle-rocksdb", rocks, finds[len(finds)-1:]},
 		{"insert", mariadb, []engine.Step{engine.Insert{Table: plain, Method: engine.Multi, Batch: batch()}, engine.Insert{Table: plain, Method: engine.Single, Batch: batch()},
 			engine.Insert{Table: plain, Method: engine.Prepared, Batch: batch()}, engine.Insert{Table: plain, Method: engine.Load, Batch: batch()},
 			engine.Insert{Table: keyed, Method: engine.Multi, Batch: withoutKey}, engine.Insert{Table: keyed, Method: engine.Prepared, Batch: withoutKey},
@@ -127,6 +150,9 @@ func TestRender(t *testing.T) {
 	for name, s := range map[string]engine.Step{
 		"no partitions":  engine.CreateTable{Table: byRows},
 		"invalid table":  engine.CreateTable{Table: &engine.Table{Name: "x"}},
+		"unknown index":  engine.Find{Table: plain, Index: "nix", On: []string{"id"}},
+		"unknown column": engine.Delete{Table: plain, By: "nix"},
+		"no index":       engine.CreateIndexes{Table: plain},
 		"unknown method": engine.Insert{Table: plain, Method: "pigeon", Batch: batch()},
 	} {
 		if got, err := mariadb.Render(s); err == nil {

@@ -45,3 +45,15 @@ func ReadMyCnf(path string) (user, password string, err error) {
 	o, err := readMyCnf(path)
 	return o.user, o.password, err
 }
+
+// QuerierConnectionID returns the server's number of a querier's connection.
+func QuerierConnectionID(q engine.Querier) int64 { return q.(*querier).conn.id }
+
+// UseDriver has a querier execute by the driver, as it does inside TLS.
+func UseDriver(q engine.Querier) { q.(*querier).conn.wrapped = true }
+
+// RunQuerier runs a statement on a querier's connection.
+func RunQuerier(q engine.Querier, s string) error {
+	_, err := q.(*querier).conn.run(s)
+	return err
+}

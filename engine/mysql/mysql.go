@@ -367,10 +367,10 @@ func (db *DB) Scan(ctx context.Context, t *engine.Table, part *rolling.Partition
 		return err
 	}
 	defer c.Close()
-	if err := c.begin(ctx); err != nil {
+	if err := c.watch.Begin(ctx); err != nil {
 		return err
 	}
-	defer c.end()
+	defer c.watch.End()
 	var own error // fn's, which is returned as it is
 	err = c.scan(statements[0], t.Columns, func(b *engine.Batch) error {
 		own = fn(b)

@@ -76,11 +76,11 @@ func (w *writer) dial(ctx context.Context) error {
 // Reset implements engine.Writer: it rolls back, or dials again.
 func (w *writer) Reset(ctx context.Context) error {
 	if w.conn != nil {
-		if err := w.conn.begin(ctx); err != nil {
+		if err := w.conn.watch.Begin(ctx); err != nil {
 			return err
 		}
 		_, err := w.conn.run("ROLLBACK")
-		w.conn.end()
+		w.conn.watch.End()
 		if err == nil {
 			return nil
 		}
@@ -111,14 +111,14 @@ func (w *writer) Write(ctx context.Context, b *engine.Batch) (engine.Ack, error)
 	if w.conn == nil {
 		return engine.Ack{}, engine.Classed(engine.ErrConnectionLost, fmt.Errorf("insert into %s: the connection is lost", w.table.Name))
 	}
-	if err := w.conn.begin(ctx); err != nil {
+	if err := w.conn.watch.Begin(ctx); err != nil {
 		return engine.Ack{}, err
 	}
 	ack, err := w.write(b)
 	if err != nil {
 		err = w.undo(ctx, err)
 	} else {
-		w.conn.end()
+		w.conn.watch.End()
 	}
 	return ack, err
 }
@@ -156,7 +156,7 @@ func (w *writer) undo(ctx context.Context, err error) error {
 		_, rollback := w.conn.run("ROLLBACK")
 		lost = rollback != nil
 	}
-	interrupted := w.conn.end()
+	interrupted := w.conn.watch.End()
 	if interrupted {
 		w.db.kill(ctx, w.conn.id)
 		err = ctx.Err()

@@ -74,6 +74,13 @@ func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
 				return engine.Classed(engine.ErrTableExists, fmt.Errorf("create table %s: it exists", s.Table.Name))
 			}
 			db.parts[s.Table.Name] = append([]rolling.Partition{}, s.Partitions...)
+		case engine.CreateIndexes:
+			if err := s.Validate(); err != nil {
+				return err
+			}
+			if _, ok := db.parts[s.Table.Name]; !ok {
+				return engine.Classed(engine.ErrNoTable, fmt.Errorf("create indexes of %s: no such table", s.Table.Name))
+			}
 		case engine.DropTable:
 			delete(db.parts, s.Table.Name)
 		case engine.CreatePartitions:
@@ -111,6 +118,14 @@ func (db *DB) Writer(ctx context.Context, t *engine.Table, m engine.Method) (eng
 	return &writer{rows: &db.rows}, nil
 }
 
+// Querier implements engine.DB.
+func (db *DB) Querier(ctx context.Context) (engine.Querier, error) {
+	return &querier{valid: map[any]bool{}}, ctx.Err()
+}
+
+// Settle implements engine.DB; nothing is left to do.
+func (db *DB) Settle(ctx context.Context, _ engine.Settle) ([]string, error) { return nil, ctx.Err() }
+
 // Scan implements engine.DB; there is nothing to read back.
 func (db *DB) Scan(context.Context, *engine.Table, *rolling.Partition, func(*engine.Batch) error) error {
 	return engine.Classed(engine.ErrUnsupported, fmt.Errorf("scan: the null engine stores nothing"))
@@ -137,6 +152,39 @@ func (w *writer) Write(ctx context.Context, b *engine.Batch) (engine.Ack, error)
 
 func (w *writer) Reset(context.Context) error { return nil }
 func (w *writer) Close() error                { return nil }
+
+// A querier finds nothing and removes nothing.
+type querier struct{ valid map[any]bool }
+
+// check validates a Find or a Delete once, as engines do that prepare it.
+func (q *querier) check(s interface{ Validate() error }) error {
+	if q.valid[s] {
+		return nil
+	}
+	err := s.Validate()
+	q.valid[s] = err == nil
+	return err
+}
+
+func (q *querier) Find(ctx context.Context, f *engine.Find, values []engine.Value) (int, error) {
+	if err := q.check(f); err != nil {
+		return 0, err
+	}
+	if err := f.Check(values); err != nil {
+		return 0, err
+	}
+	return 0, ctx.Err()
+}
+
+func (q *querier) Delete(ctx context.Context, d *engine.Delete, _, _ int64) (int64, error) {
+	if err := q.check(d); err != nil {
+		return 0, err
+	}
+	return 0, ctx.Err()
+}
+
+func (q *querier) Reset(context.Context) error { return nil }
+func (q *querier) Close() error                { return nil }
 
 type counters struct{ db *DB }
 
@@ -191,6 +239,16 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 		return []string{"-- count rows of " + d.Quote(s.Table.Name)}, s.Table.Validate()
 	case engine.Insert:
 		return []string{fmt.Sprintf("-- count %d rows of %s", s.Batch.Rows(), d.Quote(s.Table.Name))}, nil
+	case engine.Find:
+		if err := s.Validate(); err != nil {
+			return nil, err
+		}
+		return []string{"-- find no rows of " + d.Quote(s.Table.Name)}, nil
+	case engine.Delete:
+		if err := s.Validate(); err != nil {
+			return nil, err
+		}
+		return []string{"-- delete no rows of " + d.Quote(s.Table.Name)}, nil
 	}
 	return nil, nil
 }

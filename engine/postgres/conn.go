@@ -18,11 +18,15 @@ func (db *DB) dial(ctx context.Context) (*pgconn.PgConn, error) {
 }
 
 func (db *DB) dialSession(ctx context.Context, s engine.Session) (*pgconn.PgConn, error) {
+	return db.connectAs(ctx, db.config, s)
+}
+
+func (db *DB) connectAs(ctx context.Context, cfg *pgconn.Config, s engine.Session) (*pgconn.PgConn, error) {
 	statements, err := db.dialect.Render(s)
 	if err != nil {
 		return nil, err
 	}
-	c, err := pgconn.ConnectConfig(ctx, db.config)
+	c, err := pgconn.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return nil, db.unreachable(ctx, err)
 	}

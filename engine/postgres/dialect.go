@@ -114,12 +114,28 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 		return []string{fmt.Sprintf("SELECT %s FROM %s", d.list(names), d.Quote(from))}, nil
 	case engine.Inspect:
 		return []string{d.exists(s.Table), d.parts(s.Table)}, nil
+	case engine.Find:
+		return one(d.find(s))
+	case engine.Delete:
+		return one(d.delete(s))
+	case engine.CreateIndexes:
+		return d.createIndexes(s)
+	case engine.Settle:
+		return d.settle(s), nil
 	case engine.Measure:
 		return []string{d.sizes(s.Table)}, nil
 	case engine.Sample:
 		return d.sample(s.Tables), nil
 	}
 	return nil, fmt.Errorf("postgres: no rendering of %T", s)
+}
+
+// one is the rendering of a step that is one statement.
+func one(q string, err error) ([]string, error) {
+	if err != nil {
+		return nil, err
+	}
+	return []string{q}, nil
 }
 
 func (d dialect) session(s engine.Session) []string {
@@ -157,7 +173,7 @@ func (d dialect) createTable(s engine.CreateTable) ([]string, error) {
 	}
 	out := []string{q}
 	for _, ix := range t.Indexes {
-		out = append(out, fmt.Sprintf("CREATE INDEX %s ON %s (%s)", d.Quote(indexName(t, ix)), d.Quote(t.Name), d.list(ix.Columns)))
+		out = append(out, d.createIndex(t, ix))
 	}
 	if !t.Rolling() {
 		s.Partitions = nil
@@ -173,6 +189,24 @@ func (d dialect) createTable(s engine.CreateTable) ([]string, error) {
 		return out, nil
 	}
 	return transaction(out...), nil
+}
+
+func (d dialect) createIndex(t *engine.Table, ix engine.Index) string {
+	return fmt.Sprintf("CREATE INDEX %s ON %s (%s)", d.Quote(indexName(t, ix)), d.Quote(t.Name), d.list(ix.Columns))
+}
+
+// createIndexes builds one index after the other: the server has no statement
+// for several, but sorts each with parallel workers. One of a rolling table is
+// built in every partition.
+func (d dialect) createIndexes(s engine.CreateIndexes) ([]string, error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, ix := range s.Indexes {
+		out = append(out, d.createIndex(s.Table, ix))
+	}
+	return out, nil
 }
 
 func fits(t *engine.Table, p rolling.Partition) error {

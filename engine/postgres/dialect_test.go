@@ -74,6 +74,23 @@ func periods(t *testing.T, g rolling.Grid, pos int64) (out []rolling.Partition) 
 	return out
 }
 
+// queries has a Find of each condition on a table, and what goes with them.
+func queries(t *engine.Table) []engine.Step {
+	market := []string{"price", "register"}
+	return []engine.Step{
+		engine.Find{Table: t, On: []string{"id"}, How: engine.Equal},
+		engine.Find{Table: t, On: []string{"id"}, How: engine.In, Points: 3},
+		engine.Find{Table: t, Columns: []string{"id", "price"}, On: []string{"id"}, Order: []string{"id"}, Limit: 10},
+		engine.Find{Table: t, Index: "market", On: market[:1], How: engine.Above, Order: market, Limit: 10},
+		engine.Find{Table: t, Index: "market", On: market, How: engine.Equal},
+		engine.Find{Table: t, Index: "market", On: market[:1], How: engine.Keyset},
+		engine.Find{Table: t, Index: "market", Columns: market, On: market, How: engine.Keyset, Order: market, Limit: 10},
+		engine.Find{Table: t, Columns: market, On: []string{"price", "at", "register"}, How: engine.Keyset},
+		engine.Delete{Table: t, By: "id"},
+		engine.CreateIndexes{Table: t, Indexes: t.Indexes},
+	}
+}
+
 func TestRender(t *testing.T) {
 	d, old := newDialect(), dialect{views: []string{"pg_stat_bgwriter"}}
 	plain := purchases()
@@ -81,6 +98,9 @@ func TestRender(t *testing.T) {
 	rows, times := periods(t, byRows.Grid, 0), periods(t, byTime.Grid, 1795197600e6)
 	keyed, keyedRolling := purchases(), roll(t, purchases(), "1000 rows", "id")
 	keyed.ServerKey, keyedRolling.ServerKey = "id", "id"
+	finds := queries(plain)
+	finds = append(finds, engine.Find{Table: byRows, Index: "market", On: []string{"price"}, Limit: 5}, engine.Delete{Table: byTime, By: "at"},
+		engine.CreateIndexes{Table: byRows, Indexes: byRows.Indexes, Partitions: rows}, engine.Settle{Tables: []*engine.Table{plain, byRows}})
 	withoutKey := batch()
 	withoutKey.Columns = withoutKey.Columns[1:]
 	for _, c := range []struct {
@@ -97,6 +117,7 @@ func TestRender(t *testing.T) {
 			engine.DropPartition{Table: byTime, Have: times, Drop: times[0]}}},
 		{"version-13", old, []engine.Step{engine.DropPartition{Table: byTime, Have: times, Drop: times[0]}, engine.Sample{}}},
 		{"server-key", d, []engine.Step{engine.CreateTable{Table: keyed}, engine.CreateTable{Table: keyedRolling, Partitions: rows[:1]}}},
+		{"queries", d, finds},
 		{"insert", d, []engine.Step{engine.Insert{Table: plain, Method: engine.Multi, Batch: batch()}, engine.Insert{Table: plain, Method: engine.Single, Batch: batch()},
 			engine.Insert{Table: plain, Method: engine.Prepared, Batch: batch()}, engine.Insert{Table: plain, Method: engine.Pipeline, Batch: batch()},
 			engine.Insert{Table: plain, Method: engine.Load, Batch: batch()},
@@ -128,6 +149,9 @@ func TestRender(t *testing.T) {
 		"long name":           engine.CreateTable{Table: long, Partitions: rows},
 		"long name, later":    engine.CreatePartitions{Table: long, Have: rows[:1], New: rows[1:]},
 		"the only partition":  engine.DropPartition{Table: byRows, Have: rows[:1], Drop: rows[0]},
+		"unknown index":       engine.Find{Table: plain, Index: "nix", On: []string{"id"}},
+		"unknown column":      engine.Delete{Table: plain, By: "nix"},
+		"no index":            engine.CreateIndexes{Table: plain},
 		"unknown method":      engine.Insert{Table: plain, Method: "pigeon", Batch: batch()},
 		"zero byte in a text": engine.Insert{Table: plain, Method: engine.Multi, Batch: zero},
 	} {

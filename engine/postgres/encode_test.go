@@ -156,8 +156,9 @@ func TestWritersAllocateNothing(t *testing.T) {
 	} {
 		t.Run(string(m), func(t *testing.T) {
 			table, b := filled(rows)
+			server := &sink{answer: []byte(answer)}
 			w := &writer{table: table, method: m, enc: newEncoder(newDialect(), table), stmts: map[int]bool{rows: true, 1: true},
-				conn: &wire{net: &sink{answer: []byte(answer)}, in: make([]byte, 8<<10)}}
+				conn: &wire{net: server, in: make([]byte, 8<<10), watch: engine.NewWatch(server)}}
 			w.copy = w.enc.copyStatement()
 			ctx := t.Context()
 			write := func() {

@@ -30,3 +30,15 @@ func Run(w engine.Writer, q string) error {
 	}
 	return err
 }
+
+// QuerierPID returns the server's process for a querier's connection.
+func QuerierPID(q engine.Querier) uint32 { return q.(*querier).conn.pid }
+
+// RunQuerier runs a statement on a querier's connection.
+func RunQuerier(q engine.Querier, s string) error {
+	r, err := q.(*querier).conn.run(s)
+	if err == nil && r.err != nil {
+		err = r.err
+	}
+	return err
+}

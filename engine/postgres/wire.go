@@ -7,39 +7,35 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/rowmill/rowmill/engine"
 )
 
-// A wire is a writer's connection: the client's side of the few messages of
-// PostgreSQL's protocol that inserting takes, sent from where they were
+// A wire is a writer's or a querier's connection: the client's side of the few
+// messages of PostgreSQL's protocol that they take, sent from where they were
 // written and read in place, without an allocation. The connection is made,
 // encrypted and authenticated by pgconn. Messages are those of
 // https://www.postgresql.org/docs/current/protocol-message-formats.html.
 //
-// The end of the context that begin got closes the network connection under
-// whatever runs until end.
+// The end of the context that its watch began with fails whatever runs until
+// the watch ends.
 type wire struct {
 	net net.Conn
 	pid uint32 // the server's process for it
 	in  []byte // what was read
 	// at and have are the part of in not yet looked at.
 	at, have int
-
-	mu          sync.Mutex
-	ctx         context.Context // watched now; callers pass the same one again and again
-	unwatch     func() bool
-	busy        bool
-	interrupted bool
+	watch    *engine.Watch
 }
 
 // errProtocol is about an answer that isn't what the protocol says.
 var errProtocol = errors.New("malformed answer of the server")
 
-// dialWire opens a connection for inserting.
+// dialWire opens a connection for inserting and querying.
 func (db *DB) dialWire(ctx context.Context) (*wire, error) {
 	c, err := db.dial(ctx)
 	if err != nil {
@@ -50,12 +46,13 @@ func (db *DB) dialWire(ctx context.Context) (*wire, error) {
 		discard(c)
 		return nil, fmt.Errorf("take over the connection: %w", err)
 	}
-	return &wire{net: h.Conn, pid: h.PID, in: make([]byte, 8<<10)}, nil
+	return &wire{net: h.Conn, pid: h.PID, in: make([]byte, 8<<10), watch: engine.NewWatch(h.Conn)}, nil
 }
 
 // A reply is what a server said to a batch.
 type reply struct {
-	rows     int64 // affected
+	rows     int64 // affected, or found
+	came     int   // rows that were received
 	done     int   // statements completed
 	err      *pgconn.PgError
 	warnings []string
@@ -100,6 +97,8 @@ func (c *wire) await(r *reply, statements int) error {
 
 func (r *reply) take(kind byte, body []byte) error {
 	switch kind {
+	case 'D': // DataRow
+		r.came++
 	case 'C': // CommandComplete
 		r.done++
 		r.rows += affected(body)
@@ -217,60 +216,10 @@ func endMessage(p []byte, start int) {
 	binary.BigEndian.PutUint32(p[start+1:], uint32(len(p)-start-1))
 }
 
-// begin makes the end of ctx break off what runs on the connection from now
-// on, until end. It returns the error of a context that has ended already.
-func (c *wire) begin(ctx context.Context) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ctx != ctx {
-		c.forget()
-		c.ctx = ctx
-		c.unwatch = context.AfterFunc(ctx, func() { c.interrupt(ctx) })
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	c.busy = true
-	return nil
-}
-
-// end tells whether what ran since begin was broken off, or was to be.
-func (c *wire) end() (interrupted bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	interrupted = c.interrupted
-	c.busy, c.interrupted = false, false
-	if interrupted {
-		// It may have ended well all the same; then the connection is good.
-		_ = c.net.SetDeadline(time.Time{})
-	}
-	return interrupted
-}
-
-func (c *wire) interrupt(ctx context.Context) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.busy && c.ctx == ctx {
-		c.interrupted = true
-		// A past deadline fails the reads and writes that wait now.
-		_ = c.net.SetDeadline(time.Unix(1, 0))
-	}
-}
-
-// forget ends the watch; c.mu is held.
-func (c *wire) forget() {
-	if c.unwatch != nil {
-		c.unwatch()
-	}
-	c.ctx, c.unwatch = nil, nil
-}
-
 // close closes the connection, in good order where the server waits for a
 // query.
 func (c *wire) close() {
-	c.mu.Lock()
-	c.forget()
-	c.mu.Unlock()
+	c.watch.Close()
 	_ = c.net.SetDeadline(time.Now().Add(time.Second))
 	_ = c.send([]byte{'X', 0, 0, 0, 4}) // Terminate; the server may be gone
 	_ = c.net.Close()

@@ -51,11 +51,11 @@ func (w *writer) dial(ctx context.Context) error {
 // Reset implements engine.Writer: it rolls back, or dials again.
 func (w *writer) Reset(ctx context.Context) error {
 	if w.conn != nil {
-		if err := w.conn.begin(ctx); err != nil {
+		if err := w.conn.watch.Begin(ctx); err != nil {
 			return err
 		}
 		r, err := w.conn.run("ROLLBACK")
-		w.conn.end()
+		w.conn.watch.End()
 		if err == nil && r.err == nil {
 			return nil
 		}
@@ -83,13 +83,13 @@ func (w *writer) Write(ctx context.Context, b *engine.Batch) (engine.Ack, error)
 	if w.conn == nil {
 		return engine.Ack{}, engine.Classed(engine.ErrConnectionLost, fmt.Errorf("insert into %s: the connection is lost", w.table.Name))
 	}
-	if err := w.conn.begin(ctx); err != nil {
+	if err := w.conn.watch.Begin(ctx); err != nil {
 		return engine.Ack{}, err
 	}
 	var r reply
 	err := w.write(b, &r)
 	if err == nil && r.err == nil {
-		w.conn.end()
+		w.conn.watch.End()
 		return engine.Ack{Rows: r.rows, Warnings: r.warnings}, nil
 	}
 	return engine.Ack{}, w.undo(ctx, err, &r)
@@ -130,7 +130,7 @@ func (w *writer) undo(ctx context.Context, err error, r *reply) error {
 		rollback, broken := w.conn.run("ROLLBACK")
 		good = broken == nil && rollback.err == nil
 	}
-	if w.conn.end() {
+	if w.conn.watch.End() {
 		w.db.kill(ctx, w.conn.pid)
 		err, good = ctx.Err(), false
 	}

@@ -153,6 +153,45 @@ func benchmarkDriver(b *testing.B, batch int) {
 	b.ReportMetric(float64(batch/per*per*b.N)/b.Elapsed().Seconds(), "rows/s")
 }
 
+// BenchmarkFind reads by the primary key: one row, or ten by a list.
+func BenchmarkFind(b *testing.B) {
+	for _, points := range []int{1, 10} {
+		b.Run(fmt.Sprintf("rows=%d", points), func(b *testing.B) {
+			db, rnd := openBench(b), rand.New(rand.NewPCG(1, 2))
+			w, err := db.Writer(b.Context(), purchases(), engine.Prepared)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer w.Close()
+			const there = 20000
+			rows := engine.NewBatch(purchases().Columns)
+			fillPurchases(rows, rnd, 0, there)
+			if _, err := w.Write(b.Context(), rows); err != nil {
+				b.Fatal(err)
+			}
+			q, err := db.Querier(b.Context())
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer q.Close()
+			find := &engine.Find{Table: purchases(), On: []string{"transactionid"}, How: engine.Equal}
+			if points > 1 {
+				find.How, find.Points = engine.In, points
+			}
+			values := make([]engine.Value, points)
+			b.ReportAllocs()
+			for b.Loop() {
+				for i := range values {
+					values[i].Int = rnd.Int64N(there)
+				}
+				if n, err := q.Find(b.Context(), find, values); n < 1 || err != nil {
+					b.Fatalf("%d rows, %v", n, err)
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkEncode is the client's part of an insert: none of it may allocate.
 func BenchmarkEncode(b *testing.B) {
 	const batch = 1000

@@ -91,6 +91,18 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 			fmt.Sprintf("SELECT 1 FROM sqlite_schema WHERE name = %s AND type IN ('table', 'view')", quoteText(s.Table.Name)),
 			fmt.Sprintf("SELECT name, lower, upper FROM rowmill_periods WHERE table_name = %s ORDER BY lower", quoteText(s.Table.Name)),
 		}, nil
+	case engine.Find:
+		q, err := d.find(s)
+		if err != nil {
+			return nil, err
+		}
+		return []string{q}, nil
+	case engine.Delete:
+		return d.delete(s)
+	case engine.CreateIndexes:
+		return d.createIndexes(s)
+	case engine.Settle:
+		return []string{checkpoint}, nil
 	case engine.Measure:
 		of := "= " + quoteText(s.Table.Name)
 		if s.Table.Rolling() {
@@ -139,9 +151,13 @@ func (d dialect) createStore(t *engine.Table, name string) []string {
 	}
 	out := []string{fmt.Sprintf("CREATE TABLE %s (\n  %s%s", d.Quote(name), strings.Join(lines, ",\n  "), end)}
 	for _, ix := range t.Indexes {
-		out = append(out, fmt.Sprintf("CREATE INDEX %s ON %s (%s)", d.Quote(name+"_"+ix.Name), d.Quote(name), d.list(ix.Columns)))
+		out = append(out, d.createIndex(name, ix))
 	}
 	return out
+}
+
+func (d dialect) createIndex(name string, ix engine.Index) string {
+	return fmt.Sprintf("CREATE INDEX %s ON %s (%s)", d.Quote(name+"_"+ix.Name), d.Quote(name), d.list(ix.Columns))
 }
 
 func (d dialect) createStores(t *engine.Table, parts []rolling.Partition) []string {

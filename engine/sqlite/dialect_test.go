@@ -76,6 +76,7 @@ func TestRender(t *testing.T) {
 	d := dialect{pragmas: []string{"PRAGMA x = 1"}}
 	plain, roll := orders(t, ""), orders(t, "2h")
 	parts := periods(t, roll.Grid, 1795197600e6)
+	market := []string{"price", "n"}
 	var out strings.Builder
 	for _, s := range []engine.Step{
 		engine.Session{}, engine.CreateTable{Table: plain}, engine.Inspect{Table: plain}, engine.Select{Table: plain}, engine.Measure{Table: plain},
@@ -85,6 +86,14 @@ func TestRender(t *testing.T) {
 		engine.Select{Table: roll, Partition: &parts[1]}, engine.Measure{Table: roll}, engine.DropTable{Table: roll, Partitions: parts},
 		engine.Insert{Table: plain, Method: engine.Prepared, Batch: batch()}, engine.Insert{Table: plain, Method: engine.Multi, Batch: batch()},
 		engine.Insert{Table: plain, Method: engine.Single, Batch: batch()}, engine.Insert{Table: roll, Method: engine.Multi, Batch: batch()},
+		engine.Find{Table: plain, On: []string{"id"}, How: engine.Equal}, engine.Find{Table: plain, On: []string{"id"}, How: engine.In, Points: 3},
+		engine.Find{Table: plain, Columns: []string{"id", "price"}, On: []string{"id"}, Order: []string{"id"}, Limit: 10},
+		engine.Find{Table: plain, Index: "by price", On: market[:1], How: engine.Above, Order: market, Limit: 10},
+		engine.Find{Table: plain, Index: "by price", Columns: market, On: market, How: engine.Keyset, Order: market, Limit: 10},
+		engine.Find{Table: plain, Columns: market, On: []string{"price", "at", "n"}, How: engine.Keyset},
+		engine.Find{Table: roll, Index: "by price", On: market[:1]}, engine.Delete{Table: plain, By: "id"}, engine.Delete{Table: roll, By: "at"},
+		engine.CreateIndexes{Table: plain, Indexes: plain.Indexes}, engine.CreateIndexes{Table: roll, Indexes: roll.Indexes, Partitions: parts},
+		engine.Settle{Tables: []*engine.Table{plain}},
 	} {
 		statements, err := d.Render(s)
 		if err != nil {
@@ -114,6 +123,9 @@ func TestRender(t *testing.T) {
 	for name, s := range map[string]engine.Step{
 		"no partitions":      engine.CreateTable{Table: roll},
 		"the only partition": engine.DropPartition{Table: roll, Have: parts[:1], Drop: parts[0]},
+		"unknown index":      engine.Find{Table: plain, Index: "nix", On: []string{"id"}},
+		"unknown column":     engine.Delete{Table: plain, By: "nix"},
+		"no periods":         engine.CreateIndexes{Table: roll, Indexes: roll.Indexes},
 		"unknown method":     engine.Insert{Table: plain, Method: engine.Load, Batch: batch()},
 	} {
 		if got, err := d.Render(s); err == nil {

@@ -108,13 +108,19 @@ func (e *encoder) appendBound(dst []byte, b *engine.Batch, row int, key int64) [
 			dst = binary.NativeEndian.AppendUint32(append(dst, 't'), uint32(len(p)))
 			dst = append(dst, p...)
 		case v.Type == engine.Time:
-			at := len(dst)
-			dst = engine.AppendTime(append(dst, 't', 0, 0, 0, 0), v.Ints[row])
-			binary.NativeEndian.PutUint32(dst[at+1:], uint32(len(dst)-at-5))
+			dst = appendTime(dst, v.Ints[row])
 		default:
 			dst = binary.NativeEndian.AppendUint64(append(dst, 'i'), uint64(v.Ints[row]))
 		}
 	}
+	return dst
+}
+
+// appendTime appends a time as step reads it.
+func appendTime(dst []byte, us int64) []byte {
+	at := len(dst)
+	dst = engine.AppendTime(append(dst, 't', 0, 0, 0, 0), us)
+	binary.NativeEndian.PutUint32(dst[at+1:], uint32(len(dst)-at-5))
 	return dst
 }
 

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"math"
 	"reflect"
+	"sync/atomic"
 	"syscall"
+	"time"
 	"unsafe"
 
 	sqlite3 "github.com/mattn/go-sqlite3"
@@ -19,7 +21,9 @@ import (
 #cgo darwin LDFLAGS: -Wl,-undefined,dynamic_lookup
 #cgo noescape rowmill_step
 #cgo noescape rowmill_exec
+#cgo noescape rowmill_rows
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 int sqlite3_db_status(void *db, int op, int *current, int *highest, int reset);
@@ -32,28 +36,41 @@ int sqlite3_bind_null(void *stmt, int i);
 int sqlite3_bind_int64(void *stmt, int i, long long v);
 int sqlite3_bind_double(void *stmt, int i, double v);
 int sqlite3_bind_text(void *stmt, int i, const char *p, int bytes, void (*free)(void *));
+void sqlite3_progress_handler(void *db, int ops, int (*f)(void *), void *arg);
+long long sqlite3_changes64(void *db);
 int sqlite3_extended_errcode(void *db);
 int sqlite3_system_errno(void *db);
 const char *sqlite3_errmsg(void *db);
 
 enum { DONE = 101, ROW = 100 };
 
+// rowmill_bind binds the `values` values at *at, as appendBound wrote them,
+// and moves *at behind them.
+static int rowmill_bind(void *stmt, const unsigned char **at, int values) {
+	const unsigned char *p = *at;
+	for (int i = 1; i <= values; i++) {
+		int64_t n; double f; uint32_t len;
+		int rc;
+		switch (*p++) {
+		case 'i': memcpy(&n, p, 8); p += 8; rc = sqlite3_bind_int64(stmt, i, n); break;
+		case 'f': memcpy(&f, p, 8); p += 8; rc = sqlite3_bind_double(stmt, i, f); break;
+		// SQLite doesn't copy the text: it stays where it is until the end.
+		case 't': memcpy(&len, p, 4); p += 4; rc = sqlite3_bind_text(stmt, i, (const char *)p, len, 0); p += len; break;
+		default: rc = sqlite3_bind_null(stmt, i);
+		}
+		if (rc) return rc;
+	}
+	*at = p;
+	return 0;
+}
+
 // rowmill_step runs the statement `times` times, each time with the next
-// `values` values at p, as appendBound wrote them.
+// `values` values at p.
 static int rowmill_step(void *stmt, const unsigned char *p, int values, int times) {
 	int rc = DONE;
 	while (times-- > 0 && rc == DONE) {
-		for (int i = 1; i <= values; i++) {
-			int64_t n; double f; uint32_t len;
-			switch (*p++) {
-			case 'i': memcpy(&n, p, 8); p += 8; rc = sqlite3_bind_int64(stmt, i, n); break;
-			case 'f': memcpy(&f, p, 8); p += 8; rc = sqlite3_bind_double(stmt, i, f); break;
-			// SQLite doesn't copy the text: it stays where it is until the end.
-			case 't': memcpy(&len, p, 4); p += 4; rc = sqlite3_bind_text(stmt, i, (const char *)p, len, 0); p += len; break;
-			default: rc = sqlite3_bind_null(stmt, i);
-			}
-			if (rc) goto out;
-		}
+		rc = rowmill_bind(stmt, &p, values);
+		if (rc) goto out;
 		rc = sqlite3_step(stmt);
 		int again = sqlite3_reset(stmt);
 		if (rc == ROW) rc = DONE;
@@ -62,6 +79,31 @@ static int rowmill_step(void *stmt, const unsigned char *p, int values, int time
 out:
 	sqlite3_clear_bindings(stmt);
 	return rc == DONE ? 0 : rc;
+}
+
+// rowmill_rows runs a query with the values at p and returns how many rows it
+// gives, each of which is made whole, or an error's number, negative.
+static long long rowmill_rows(void *stmt, const unsigned char *p, int values) {
+	long long n = 0;
+	int rc = rowmill_bind(stmt, &p, values);
+	if (!rc) {
+		while ((rc = sqlite3_step(stmt)) == ROW) n++;
+		int again = sqlite3_reset(stmt);
+		if (rc != DONE && again) rc = again; // the more exact one
+	}
+	sqlite3_clear_bindings(stmt);
+	return rc == DONE ? n : -rc;
+}
+
+// rowmill_stop is called in the middle of statements: what isn't 0 ends them.
+static int rowmill_stop(void *flag) { return __atomic_load_n((int *)flag, __ATOMIC_RELAXED); }
+
+// STOP_OPS is how many operations of SQLite's machine, of some 10 ns each, pass
+// between two calls.
+enum { STOP_OPS = 1000 };
+
+static void rowmill_attach(void *db, int *flag) {
+	sqlite3_progress_handler(db, flag ? STOP_OPS : 0, flag ? rowmill_stop : 0, flag);
 }
 
 // rowmill_exec runs one statement of text.
@@ -116,6 +158,41 @@ func (s stmt) step(bound []byte, values, times int) error {
 	}
 	return nil
 }
+
+// rows runs a query with bound values and returns how many rows it gives.
+func (s stmt) rows(bound []byte, values int) (int, error) {
+	n := C.rowmill_rows(s.p, (*C.uchar)(unsafe.SliceData(bound)), C.int(values))
+	if n < 0 {
+		return 0, s.db.failure(C.int(-n))
+	}
+	return int(n), nil
+}
+
+// changes returns how many rows the last statement has changed.
+func (h handle) changes() int64 { return int64(C.sqlite3_changes64(h.p)) }
+
+// A stopper breaks off statements of the connections that it is attached to.
+// Its flag is C's memory, because SQLite keeps the pointer.
+type stopper struct{ flag *C.int }
+
+func newStopper() *stopper { return &stopper{(*C.int)(C.calloc(1, C.sizeof_int))} }
+
+// SetDeadline sets the flag, or clears it where t is no time.
+func (s *stopper) SetDeadline(t time.Time) error {
+	var v int32
+	if !t.IsZero() {
+		v = 1
+	}
+	atomic.StoreInt32((*int32)(s.flag), v)
+	return nil
+}
+
+func (s *stopper) attach(h handle) { C.rowmill_attach(h.p, s.flag) }
+
+func detach(h handle) { C.rowmill_attach(h.p, nil) }
+
+// free frees the flag, once no connection has it.
+func (s *stopper) free() { C.free(unsafe.Pointer(s.flag)) }
 
 // close frees the statement. It may be called after its connection was closed.
 func (s stmt) close() { C.sqlite3_finalize(s.p) }

@@ -131,3 +131,37 @@ COMMIT;
 BEGIN IMMEDIATE;
 INSERT INTO "ord""ers_PERIOD" ("id", "at", "n", "price", "weight", "it's", "code", "total") VALUES (1, '2026-11-20 18:00:00', NULL, 0.10000000149011612, 1e+21, 'it''s \ 😀', CAST(X'610062' AS TEXT), '12.50'),(2, '2026-11-20 18:00:00', 7, 0.10000000149011612, 1e+21, NULL, CAST(X'610062' AS TEXT), '12.50');
 COMMIT;
+-- engine.Find
+SELECT "id", "at", "n", "price", "weight", "it's", "code", "total" FROM "ord""ers" WHERE "id" = ?1;
+-- engine.Find
+SELECT "id", "at", "n", "price", "weight", "it's", "code", "total" FROM "ord""ers" WHERE "id" IN (?1, ?2, ?3);
+-- engine.Find
+SELECT "id", "price" FROM "ord""ers" WHERE "id" >= ?1 ORDER BY "id" LIMIT 10;
+-- engine.Find
+SELECT "id", "at", "n", "price", "weight", "it's", "code", "total" FROM "ord""ers" INDEXED BY "ord""ers_by price" WHERE "price" > ?1 ORDER BY "price", "n" LIMIT 10;
+-- engine.Find
+SELECT "price", "n" FROM "ord""ers" INDEXED BY "ord""ers_by price" WHERE "price" >= ?1 AND (("price" = ?1 AND "n" >= ?2) OR "price" > ?1) ORDER BY "price", "n" LIMIT 10;
+-- engine.Find
+SELECT "price", "n" FROM "ord""ers" WHERE "price" >= ?1 AND (("price" = ?1 AND "at" = ?2 AND "n" >= ?3) OR ("price" = ?1 AND "at" > ?2) OR "price" > ?1);
+-- engine.Find
+SELECT "id", "at", "n", "price", "weight", "it's", "code", "total" FROM "ord""ers" WHERE "price" >= ?1;
+-- engine.Delete
+BEGIN IMMEDIATE;
+DELETE FROM "ord""ers" WHERE "id" >= ?1 AND "id" < ?2;
+COMMIT;
+-- engine.Delete
+BEGIN IMMEDIATE;
+DELETE FROM "ord""ers_PERIOD" WHERE "at" >= ?1 AND "at" < ?2;
+COMMIT;
+-- engine.CreateIndexes
+BEGIN IMMEDIATE;
+CREATE INDEX "ord""ers_by price" ON "ord""ers" ("price", "n");
+COMMIT;
+-- engine.CreateIndexes
+BEGIN IMMEDIATE;
+CREATE INDEX "ord""ers_p20261120_18_by price" ON "ord""ers_p20261120_18" ("price", "n");
+CREATE INDEX "ord""ers_p20261120_20_by price" ON "ord""ers_p20261120_20" ("price", "n");
+CREATE INDEX "ord""ers_p20261120_22_by price" ON "ord""ers_p20261120_22" ("price", "n");
+COMMIT;
+-- engine.Settle
+PRAGMA wal_checkpoint(TRUNCATE);

@@ -1,0 +1,5 @@
+-- engine.Settle
+ANALYZE TABLE `purchases`;
+ANALYZE TABLE `purchases`;
+SET GLOBAL rocksdb_force_flush_memtable_now = ON;
+SELECT COALESCE(SUM(VALUE), 0) FROM information_schema.ROCKSDB_CFSTATS WHERE STAT_TYPE IN ('NUM_IMMUTABLE_MEM_TABLE', 'MEM_TABLE_FLUSH_PENDING', 'COMPACTION_PENDING');

@@ -1,0 +1,289 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rowmill/rowmill/rolling"
+)
+
+type (
+	// Find reads rows by an index, rendered with placeholders for its values.
+	// A Querier prepares it once, by its pointer: keep one for each shape of
+	// query, and don't change it.
+	Find struct {
+		Table   *Table
+		Columns []string // to read; empty is all
+		// Index is the secondary index to use, "" the primary key. MySQL and
+		// MariaDB are told so by FORCE INDEX, SQLite by INDEXED BY on a plain
+		// table; a rolling one it reads through a view, where its planner
+		// chooses. PostgreSQL has no such hint: the plan is always its
+		// planner's.
+		Index  string
+		On     []string  // columns of the condition, in order; numbers or times
+		How    Condition // what holds of them
+		Points int       // of In: how many values
+		Order  []string  // ORDER BY, ascending
+		Limit  int       // 0 is none
+	}
+	// Delete removes the rows whose By column, an integer or a time, lies in a
+	// range: from its first value up to but without its second.
+	Delete struct {
+		Table *Table
+		By    string
+	}
+	// CreateIndexes builds secondary indexes on a table that may have rows.
+	// Whoever writes to the table meanwhile may have to wait. Partitions are
+	// those that a rolling table has: in SQLite each is a table of its own.
+	CreateIndexes struct {
+		Table      *Table
+		Indexes    []Index
+		Partitions []rolling.Partition
+	}
+	// Settle has the server do now what writes have left to do later: see
+	// DB.Settle, which runs it. Statements whose values come from the server's
+	// answers are rendered with placeholders.
+	Settle struct{ Tables []*Table }
+)
+
+func (Find) step()          {}
+func (Delete) step()        {}
+func (CreateIndexes) step() {}
+func (Settle) step()        {}
+
+// A Condition says which rows a Find wants, by the columns it is On.
+type Condition int
+
+// Conditions.
+const (
+	// AtLeast is a >= ?, of one column.
+	AtLeast Condition = iota
+	// Above is a > ?, of one column.
+	Above
+	// Equal is a = ? AND b = ? AND ...
+	Equal
+	// Keyset is every row at or after a point of an index on the columns:
+	// (a = ? AND b >= ?) OR a > ?. PostgreSQL and SQLite make no range of an
+	// index out of that, and would read the index from its start, so they get
+	// a >= ? AND in front of it, which changes no result.
+	Keyset
+	// In is a IN (?, ...), of one column and as many Points.
+	In
+)
+
+// MaxPoints is how many values a Find may look for: SQLite binds no more than
+// 32766 to a statement.
+const MaxPoints = 32766
+
+// A Value is one value bound to a column, whose type says which field counts:
+// Int for integers and for times (microseconds since the epoch, UTC, whole
+// seconds), Float for floats. A Float32 column gets it rounded to a float32, so
+// that it finds the rows it was stored in.
+type Value struct {
+	Int   int64
+	Float float64
+}
+
+// A Querier reads and deletes on one connection of its own. It is not for
+// several goroutines at once. Each call is a transaction of its own.
+type Querier interface {
+	// Find runs f with its values, as many as f.Values says, and returns how
+	// many rows came. All of them are received, and none is decoded.
+	Find(ctx context.Context, f *Find, values []Value) (rows int, err error)
+	// Delete removes the rows whose By column lies in [from, to) and returns
+	// how many the server says it removed. On an error none counts as removed.
+	Delete(ctx context.Context, d *Delete, from, to int64) (rows int64, err error)
+	// Reset makes the querier usable after an error, on a new connection if
+	// the old one is lost.
+	Reset(ctx context.Context) error
+	Close() error
+}
+
+// Values returns how many values a Find takes.
+func (f *Find) Values() int {
+	if f.How == In {
+		return f.Points
+	}
+	return len(f.On)
+}
+
+// Type returns the type of the column that value i is bound to.
+func (f *Find) Type(i int) Type {
+	if f.How == In {
+		i = 0
+	}
+	return f.Table.Columns[f.Table.Column(f.On[i])].Type
+}
+
+// Check returns an error unless the values are as many as the Find takes.
+func (f *Find) Check(values []Value) error {
+	if len(values) != f.Values() {
+		return fmt.Errorf("find in %s: %d values for the %d that it takes", f.Table.Name, len(values), f.Values())
+	}
+	return nil
+}
+
+// Validate returns what makes the Find impossible on any engine.
+func (f *Find) Validate() error {
+	if f.Table == nil {
+		return errors.New("find: it names no table")
+	}
+	if err := f.Table.Validate(); err != nil {
+		return err
+	}
+	fail := func(format string, args ...any) error {
+		return fmt.Errorf("find in %s: %s", f.Table.Name, fmt.Sprintf(format, args...))
+	}
+	for _, c := range slices.Concat(f.Columns, f.On, f.Order) {
+		if f.Table.Column(c) < 0 {
+			return fail("it names column %s, which the table doesn't have", c)
+		}
+	}
+	if f.Index != "" && !slices.ContainsFunc(f.Table.Indexes, func(ix Index) bool { return ix.Name == f.Index }) {
+		return fail("it names index %s, which the table doesn't have", f.Index)
+	}
+	for _, c := range f.On {
+		switch f.Table.Columns[f.Table.Column(c)].Type {
+		case Int32, Int64, Float32, Float64, Time:
+		default:
+			return fail("column %s is neither a number nor a time", c)
+		}
+	}
+	switch {
+	case f.How < AtLeast || f.How > In:
+		return fail("condition %d is unknown", f.How)
+	case len(f.On) == 0:
+		return fail("its condition is on no column")
+	case len(f.On) > 1 && f.How != Equal && f.How != Keyset:
+		return fail("its condition is on %d columns and can be on one", len(f.On))
+	case f.How == In && (f.Points < 1 || f.Points > MaxPoints):
+		return fail("it looks for %d values; from 1 to %d will do", f.Points, MaxPoints)
+	case f.How != In && f.Points != 0:
+		return fail("only a list of values has Points")
+	case f.Limit < 0:
+		return fail("limit %d", f.Limit)
+	}
+	return nil
+}
+
+// Wording is how an engine writes what differs in the SQL of a Find.
+type Wording struct {
+	Quote func(ident string) string
+	// Value returns the placeholder of value i. It is called in the order in
+	// which they stand, and for a Keyset several times for one value.
+	Value func(i int) string
+	// Leading puts a >= ? AND in front of a Keyset: see there.
+	Leading bool
+}
+
+// Select returns the statement for a Find, which is valid, from a table as the
+// engine writes it, with a hint where it has any.
+func (f *Find) Select(from string, w Wording) string {
+	columns := f.Columns
+	if len(columns) == 0 {
+		columns = make([]string, len(f.Table.Columns))
+		for i, c := range f.Table.Columns {
+			columns[i] = c.Name
+		}
+	}
+	q := "SELECT " + quoteList(columns, w.Quote) + " FROM " + from + " WHERE " + f.where(w)
+	if len(f.Order) > 0 {
+		q += " ORDER BY " + quoteList(f.Order, w.Quote)
+	}
+	if f.Limit > 0 {
+		q += " LIMIT " + strconv.Itoa(f.Limit)
+	}
+	return q
+}
+
+func quoteList(names []string, quote func(string) string) string {
+	quoted := make([]string, len(names))
+	for i, n := range names {
+		quoted[i] = quote(n)
+	}
+	return strings.Join(quoted, ", ")
+}
+
+func (f *Find) where(w Wording) string {
+	is := func(i int, operator string) string { return w.Quote(f.On[i]) + " " + operator + " " + w.Value(i) }
+	// equal is the first n columns at their values, and last what follows.
+	equal := func(n int, last string) string {
+		var terms []string
+		for i := range n {
+			terms = append(terms, is(i, "="))
+		}
+		return strings.Join(append(terms, is(n, last)), " AND ")
+	}
+	n := len(f.On)
+	switch f.How {
+	case Above:
+		return is(0, ">")
+	case Equal:
+		return equal(n-1, "=")
+	case In:
+		points := make([]string, f.Points)
+		for i := range points {
+			points[i] = w.Value(i)
+		}
+		return w.Quote(f.On[0]) + " IN (" + strings.Join(points, ", ") + ")"
+	case Keyset:
+		if n == 1 {
+			break
+		}
+		lead := ""
+		if w.Leading {
+			lead = is(0, ">=") + " AND ("
+		}
+		terms := []string{"(" + equal(n-1, ">=") + ")"}
+		for i := n - 2; i > 0; i-- {
+			terms = append(terms, "("+equal(i, ">")+")")
+		}
+		q := lead + strings.Join(append(terms, is(0, ">")), " OR ")
+		if w.Leading {
+			q += ")"
+		}
+		return q
+	}
+	return is(0, ">=")
+}
+
+// Validate returns what makes the Delete impossible on any engine.
+func (d *Delete) Validate() error {
+	if d.Table == nil {
+		return errors.New("delete: it names no table")
+	}
+	if err := d.Table.Validate(); err != nil {
+		return err
+	}
+	i := d.Table.Column(d.By)
+	if i < 0 {
+		return fmt.Errorf("delete from %s: it goes by column %s, which the table doesn't have", d.Table.Name, d.By)
+	}
+	switch d.Table.Columns[i].Type {
+	case Int32, Int64, Time:
+		return nil
+	}
+	return fmt.Errorf("delete from %s: column %s is neither an integer nor a time", d.Table.Name, d.By)
+}
+
+// Validate returns what makes the indexes impossible on any engine.
+func (c *CreateIndexes) Validate() error {
+	if c.Table == nil {
+		return errors.New("create indexes: of no table")
+	}
+	if len(c.Indexes) == 0 {
+		return fmt.Errorf("create indexes of %s: none is named", c.Table.Name)
+	}
+	t := *c.Table
+	t.Indexes = c.Indexes
+	for _, ix := range c.Indexes {
+		if ix.Name == "" || len(ix.Columns) == 0 {
+			return fmt.Errorf("create indexes of %s: index %q has no name or no columns", c.Table.Name, ix.Name)
+		}
+	}
+	return t.Validate()
+}
