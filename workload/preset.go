@@ -24,6 +24,9 @@ type preset struct {
 	// fill appends rows [first, first+n) of a writer's stream to an empty
 	// batch of the columns that the table inserts.
 	fill func(b *engine.Batch, s stream, first int64, n int)
+	// queries returns what readers ask of a table; nil where the publication
+	// has none.
+	queries func(*table) []query
 	// deviations say where this departs from the published definition.
 	deviations []string
 }
@@ -94,7 +97,7 @@ func classic() preset {
 		},
 		by: "transactionid", axis: rolling.Sequence,
 		indexes: 3, batch: 1000,
-		fill: fillClassic,
+		fill: fillClassic, queries: classicQueries,
 		deviations: []string{
 			fmt.Sprintf(clockDeviation, purchasesPerSecond), keyDeviation,
 		},
@@ -142,10 +145,10 @@ func ibench() preset {
 		},
 		by: "transactionid", axis: rolling.Sequence,
 		indexes: 3, batch: 100, tablePerWriter: true,
-		fill: fillIbench,
+		fill: fillIbench, queries: ibenchRanges,
 		deviations: []string{
 			fmt.Sprintf(clockDeviation, purchasesPerSecond), keyDeviation,
-			"the insert side alone: all indexes exist before the load, no deletes, no queries",
+			"one step of it, the inserts: all indexes exist before the load; `rowmill bench ibench` runs the whole",
 		},
 	}
 }

@@ -19,9 +19,9 @@ type Proof struct {
 	Checksum bool
 	// Periods are the same by period, where a row's period is known beforehand.
 	Periods []PeriodProof
-	// DroppedRows went with periods that were dropped.
-	DroppedRows int64
-	Warnings    []string
+	// DroppedRows went with periods that were dropped, DeletedRows one by one.
+	DroppedRows, DeletedRows int64
+	Warnings                 []string
 }
 
 // PeriodProof is what Verify found in one period.
@@ -83,8 +83,10 @@ type check struct {
 	suspect map[uint64]place // rows in doubt, by hash
 }
 
-// A doubtful batch was sent and not acknowledged.
+// A doubtful batch was sent and not acknowledged, to be inserted or, leaving,
+// to be deleted.
 type doubtful struct {
+	leaving     bool
 	rows, found int64 // rows but those of dropped periods
 	parts       []doubtfulPart
 }
@@ -124,6 +126,14 @@ func (c *check) run(ctx context.Context) error {
 	if err := c.suspects(ctx, doubt); err != nil {
 		return err
 	}
+	inserts := len(c.doubts)
+	if err := c.suspects(ctx, t.leaving()); err != nil {
+		return err
+	}
+	for _, d := range c.doubts[inserts:] {
+		d.leaving = true
+	}
+	c.proof.DeletedRows += t.tail.removed.Load()
 	if err := c.compare(ctx, acked); err != nil {
 		return err
 	}
@@ -172,7 +182,9 @@ func (c *check) expect(ctx context.Context, acked []span) error {
 
 // suspects takes down the rows of batches in doubt.
 func (c *check) suspects(ctx context.Context, doubt []span) error {
-	c.suspect = map[uint64]place{}
+	if c.suspect == nil {
+		c.suspect = map[uint64]place{}
+	}
 	var scratch engine.Sum
 	for _, s := range doubt {
 		d := &doubtful{}
@@ -317,9 +329,13 @@ func (c *check) conclude() {
 	for i := range c.must {
 		parts[i] = PeriodProof{Expected: c.must[i].Rows, Found: c.found[i].Rows, Checksum: c.must[i].Equal(&c.found[i])}
 	}
-	var rows, found, torn int64
+	var rows, found, leaving, left, torn int64
 	for _, d := range c.doubts {
-		rows, found = rows+d.rows, found+d.found
+		if d.leaving {
+			leaving, left = leaving+d.rows, left+d.found
+		} else {
+			rows, found = rows+d.rows, found+d.found
+		}
 		whole := d.found == d.rows
 		if !whole && d.found > 0 {
 			torn++
@@ -347,6 +363,9 @@ func (c *check) conclude() {
 	c.setDropped(c.dropped)
 	if rows > 0 {
 		c.warn("%d rows were sent and not acknowledged; %d of them are in the table", rows, found)
+	}
+	if leaving > 0 {
+		c.warn("a delete of %d rows was not acknowledged; %d of them are in the table", leaving, left)
 	}
 	c.wrong(torn, "%d batches that were not acknowledged are in the table in part")
 	c.wrong(c.missing, "%d rows were acknowledged and lie in no period, though theirs was never dropped")
