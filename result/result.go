@@ -54,6 +54,16 @@ type Run struct {
 	Period      string `json:"period,omitempty"`
 	PeriodWhy   string `json:"period_why,omitempty"`
 	KeepPeriods int    `json:"keep_periods,omitempty"`
+	// PeriodRows is the rows of one period. KeepRows is how many rows the tables
+	// are kept at; HeldRows between how many that lets them hold. 0 is all.
+	PeriodRows int64    `json:"period_rows,omitempty"`
+	KeepRows   int64    `json:"keep_rows,omitempty"`
+	HeldRows   [2]int64 `json:"held_rows,omitzero"`
+	// Readers ask queries beside the inserts, once ReadAfter rows are there.
+	Readers   int   `json:"readers,omitempty"`
+	ReadAfter int64 `json:"read_after,omitempty"`
+	// Step is set where the run is one step of a longer benchmark.
+	Step *Step `json:"step,omitempty"`
 	// Deviations says where the preset departs from its published definition.
 	Deviations []string `json:"deviations,omitempty"`
 
@@ -202,8 +212,10 @@ type Summary struct {
 	LatencyUS  map[string]Latency `json:"latency_us"`
 	ResponseUS map[string]Latency `json:"response_us"`
 	// Beside are the loads that ran beside the main one, by operation.
-	Beside       map[string]Done `json:"beside,omitempty"`
-	StallSeconds float64         `json:"stall_seconds"`
+	Beside map[string]Done `json:"beside,omitempty"`
+	// Step is what a step of a longer benchmark comes to.
+	Step         *StepSummary `json:"step,omitempty"`
+	StallSeconds float64      `json:"stall_seconds"`
 	// Errors and Retries are of all loads.
 	Errors  int64 `json:"errors"`
 	Retries int64 `json:"retries"`
@@ -309,7 +321,9 @@ type End struct {
 	Verified    *Verified `json:"verified"`
 	Periods     []Period  `json:"periods,omitempty"`
 	DroppedRows int64     `json:"dropped_rows,omitempty"`
-	Size        *Size     `json:"size_bytes"`
+	// DeletedRows were deleted one by one.
+	DeletedRows int64 `json:"deleted_rows,omitempty"`
+	Size        *Size `json:"size_bytes"`
 	// CPU seconds of client and server over the run.
 	ClientCPUSeconds float64  `json:"client_cpu_seconds"`
 	ServerCPUSeconds *float64 `json:"server_cpu_seconds"`
