@@ -50,6 +50,9 @@ type configuration struct {
 	cache, rows                            int64
 	writers, batch, indexes, keep          int
 	rate, maxTime                          float64
+	keepRows                               int64
+	readers                                int
+	step                                   string
 }
 
 func configurationOf(r *result.Run) configuration {
@@ -59,7 +62,15 @@ func configurationOf(r *result.Run) configuration {
 		cache: r.CacheBytes, rows: r.Rows,
 		writers: r.Writers, batch: r.Batch, indexes: r.Indexes, keep: r.KeepPeriods,
 		rate: r.Rate, maxTime: r.MaxTimeSeconds,
+		keepRows: r.KeepRows, readers: r.Readers, step: stepName(r),
 	}
+}
+
+func stepName(r *result.Run) string {
+	if r.Step == nil {
+		return ""
+	}
+	return r.Step.Name
 }
 
 // groupName names the runs of a configuration: the first one's name, without

@@ -120,6 +120,9 @@ type Interval struct {
 	// Rows were acknowledged since the run's start, NewRows in the interval.
 	Rows    int64 `json:"rows"`
 	NewRows int64 `json:"new_rows"`
+	// HeldRows is how many rows tables of constant size hold at its end, those
+	// on their way included.
+	HeldRows int64 `json:"held_rows,omitempty"`
 	// Marks are moments within the interval, as [rows so far, elapsed
 	// seconds]: when each further hundredth of the rows asked for was reached.
 	Marks [][2]float64 `json:"marks,omitempty"`

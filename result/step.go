@@ -37,8 +37,7 @@ func BucketMicros() []int64 {
 // StepSummary is what a step of a benchmark comes to.
 type StepSummary struct {
 	Step
-	// EndRows is how many rows the tables held at its end, by what was
-	// acknowledged.
+	// EndRows is how many rows the tables held at its end.
 	EndRows int64 `json:"end_rows"`
 	// Inserts and deletes are rows per second, queries are queries.
 	InsertsPerSecond float64 `json:"inserts_per_second"`
@@ -90,31 +89,35 @@ type Cost struct {
 	ServerMicros *float64 `json:"server_cpu_us"`
 }
 
-// HeldRows returns how many rows the tables held at the end of each interval of
-// a step, by what was acknowledged until then.
-func (r *Record) HeldRows() []int64 {
-	var out []int64
-	var start, gone int64
+// Held returns how many rows the tables held at the ends of the intervals from
+// the one on in which they first held as many as they are kept at; nil where
+// they never did, or where nothing keeps their size.
+func (r *Record) Held() *Held {
+	keep := r.Run.KeepRows
 	if r.Run.Step != nil {
-		start = r.Run.Step.StartRows
+		keep = r.Run.Step.KeepRows
 	}
-	for i := range r.Intervals {
-		iv := &r.Intervals[i]
-		gone += iv.Beside["delete"].Rows
-		out = append(out, start+iv.Rows-gone)
-	}
-	return out
-}
-
-// heldOf sums up how many rows were held, from their numbers.
-func heldOf(rows []int64, keep int64) *Held {
-	if len(rows) == 0 || keep <= 0 {
+	if keep <= 0 {
 		return nil
 	}
-	h := &Held{Least: slices.Min(rows), Most: slices.Max(rows)}
-	h.Off = max(math.Abs(float64(h.Least-keep)), math.Abs(float64(h.Most-keep))) / float64(keep)
+	var h *Held
+	for i := range r.Intervals {
+		n := r.Intervals[i].HeldRows
+		switch {
+		case h != nil:
+			h.Least, h.Most = min(h.Least, n), max(h.Most, n)
+		case n >= keep:
+			h = &Held{Least: n, Most: n}
+		}
+	}
+	if h != nil {
+		h.Off = round3(max(math.Abs(float64(h.Least-keep)), math.Abs(float64(h.Most-keep))) / float64(keep))
+	}
 	return h
 }
+
+// round3 cuts a figure to thousandths, for readers of JSON.
+func round3(f float64) float64 { return math.Round(f*1e3) / 1e3 }
 
 // step returns what a step comes to; nil for other runs.
 func (r *Record) step(s *Summary) *StepSummary {
@@ -127,7 +130,7 @@ func (r *Record) step(s *Summary) *StepSummary {
 		out.Did = map[string]float64{}
 		for i := range r.Intervals {
 			for _, e := range r.Intervals[i].Events {
-				out.Did[strings.TrimSpace(e.What+" "+e.Object)] = math.Round(e.Seconds*1e3) / 1e3
+				out.Did[strings.TrimSpace(e.What+" "+e.Object)] = round3(e.Seconds)
 			}
 		}
 		out.DirtyBytes = r.edges("cache_dirty_bytes")
@@ -136,13 +139,13 @@ func (r *Record) step(s *Summary) *StepSummary {
 	out.InsertsPerSecond = s.RowsPerSecond
 	out.DeletesPerSecond = s.Beside["delete"].RowsPerSecond
 	out.QueriesPerSecond = s.Beside["query"].PerSecond
-	if held := r.HeldRows(); len(held) > 0 {
-		out.EndRows = held[len(held)-1]
-		out.Held = heldOf(held, r.Run.Step.KeepRows)
+	if n := len(r.Intervals); n > 0 {
+		out.EndRows = r.Intervals[n-1].HeldRows
 	}
+	out.Held = r.Held()
 	if r.Run.Rate > 0 && s.Seconds > 0 {
-		out.SLA = &SLA{Asked: r.Run.Rate, Share: s.RowsPerSecond / r.Run.Rate}
-		out.SLA.Failed = out.SLA.Share < keptShare
+		out.SLA = &SLA{Asked: r.Run.Rate, Share: round3(s.RowsPerSecond / r.Run.Rate)}
+		out.SLA.Failed = s.RowsPerSecond < keptShare*r.Run.Rate
 	}
 	out.Cost = r.cost(s)
 	return out
@@ -161,6 +164,7 @@ func (r *Record) cost(s *Summary) *Cost {
 		if v /= n; !known || math.IsNaN(v) || math.IsInf(v, 0) {
 			return nil
 		}
+		v = round3(v)
 		return &v
 	}
 	c.ReadBytes = per(r.total("disk_read_bytes", "server_io_read_bytes"))

@@ -63,8 +63,8 @@ func (r *Record) Summary() Summary {
 		s.Warnings = append(s.Warnings, fmt.Sprintf(
 			"client-bound: the clients spent %.0f%% of their time making rows, so the database could take more; add writers or another machine", 100*busy/(busy+wait)))
 	}
-	s.Step = r.step(&s)
 	round(&s)
+	s.Step = r.step(&s)
 	return s
 }
 

@@ -73,7 +73,9 @@ func (c *Chores) Background(ctx context.Context, event func(what, object string,
 }
 
 // Client implements bench.Workload.
-func (c *Chores) Client(context.Context, int) (bench.Client, error) { return &choreClient{chores: c}, nil }
+func (c *Chores) Client(context.Context, int) (bench.Client, error) {
+	return &choreClient{chores: c}, nil
+}
 
 type choreClient struct {
 	chores *Chores
@@ -122,7 +124,7 @@ func (b *Ibench) settle() *Chores {
 		c.warnings = append(c.warnings, warnings...)
 		c.mu.Unlock()
 		if err == nil {
-			event("settle", b.tables[0].Name, began)
+			event("settle", "", began)
 		}
 		return err
 	})

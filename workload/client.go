@@ -120,6 +120,9 @@ func (c *client) write(ctx context.Context) (engine.Ack, error) {
 }
 
 func (c *client) acknowledged() {
+	if c.table.tail.followed {
+		c.table.tail.inserted.Add(c.rows.rows())
+	}
 	c.rows = span{}
 	c.pending.Store(idle)
 	if c.table.tail.followed {
@@ -183,6 +186,7 @@ func (t *table) reset() {
 	t.doubt, t.unsent, t.dropped = nil, nil, -1
 	t.tail.gone.Store(0)
 	t.tail.going.Store(0)
+	t.tail.inserted.Store(0)
 	t.tail.removed.Store(0)
 }
 

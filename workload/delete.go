@@ -58,6 +58,8 @@ func (w *Insert) deleter(ctx context.Context, n int) (bench.Client, error) {
 		if _, err := q.Delete(ctx, d.del, w.position(from), w.position(to)); err != nil {
 			return nil, errors.Join(fmt.Errorf("delete from %s what a run before may have left: %w", t.Name, err), q.Close())
 		}
+		least, _ := t.there(span{from, to})
+		t.tail.removed.Add(least)
 		t.tail.gone.Store(to)
 	}
 	return d, nil
@@ -71,8 +73,10 @@ func (d *deleter) Prepare(rows int) {
 
 // Await implements bench.Waiter: only rows beyond those to keep are deleted.
 func (d *deleter) Await(ctx context.Context) error {
-	t := &d.table.tail
-	return t.moved.await(ctx, func() bool { return d.w.acknowledgedBelow(d.table)-t.keep >= d.rows.to })
+	t := d.table
+	return t.tail.moved.await(ctx, func() bool {
+		return t.held()-d.rows.rows() >= t.tail.keep && d.w.acknowledgedBelow(t) >= d.rows.to
+	})
 }
 
 // Do implements bench.Client.

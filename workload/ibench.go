@@ -29,6 +29,10 @@ const (
 	batchQuery = 50
 )
 
+// leastClient is how many rows a client has at least: clients deal the rows out
+// among themselves, and with few of them a table might stay empty.
+const leastClient = 5000
+
 // The published rows of the steps are 30 million, 40 million and 10 million.
 const (
 	partsI0 = 30
@@ -103,9 +107,9 @@ func NewIbench(db engine.DB, opt IbenchOptions) (*Ibench, error) {
 	if opt.RowsI2 == 0 {
 		opt.RowsI2 = opt.Rows * partsI2 / partsI0
 	}
-	if least := int64(opt.Clients * batchI0); opt.Rows < least || opt.RowsI1 < 1 || opt.RowsI2 < 1 {
-		return nil, fmt.Errorf("%d rows, then %d and %d: want at least %d for %d clients in transactions of %d rows, and some in each step",
-			opt.Rows, opt.RowsI1, opt.RowsI2, least, opt.Clients, batchI0)
+	if least := int64(opt.Clients * leastClient); opt.Rows < least || opt.RowsI1 < 1 || opt.RowsI2 < 1 {
+		return nil, fmt.Errorf("%d rows, then %d and %d: want at least %d for %d clients, and some in each step",
+			opt.Rows, opt.RowsI1, opt.RowsI2, least, opt.Clients)
 	}
 	last := -1
 	for _, name := range opt.Steps {
@@ -164,9 +168,6 @@ func (b *Ibench) Creates() bool { return slices.Contains(b.opt.Steps, "l.i0") }
 // IbenchOptions returns the options with all defaults filled in.
 func (b *Ibench) IbenchOptions() IbenchOptions { return b.opt }
 
-// HeldRows returns how many rows all tables hold, by what was acknowledged.
-func (b *Ibench) HeldRows() int64 { return b.heldRows() }
-
 // Deviations says where the benchmark departs from its publication.
 func (b *Ibench) Deviations() []string {
 	out := slices.Clone(b.preset.deviations[:2]) // of the clock and the keys
@@ -178,6 +179,9 @@ func (b *Ibench) Deviations() []string {
 	}
 	return out
 }
+
+// IndexesNow returns how many secondary indexes each table has.
+func (b *Ibench) IndexesNow() int { return len(b.tables[0].Indexes) }
 
 // Steps returns the steps to run.
 func (b *Ibench) Steps() []Step {
@@ -207,13 +211,13 @@ func (b *Ibench) Steps() []Step {
 
 // Begin prepares the tables for a step: deletes keep those rows that the first
 // of their steps finds. It returns what runs the step, and how.
-func (b *Ibench) Begin(s Step) (bench.Workload, bench.Config) {
+func (b *Ibench) Begin(s Step) (bench.Workload, bench.Config, error) {
 	b.Insert.opt.Batch = s.Batch
 	switch s.Name {
 	case "l.x":
-		return b.buildIndexes(), bench.Config{Operation: "index", Clients: len(b.tables), Batch: 1, Rows: int64(len(b.tables)), Grace: choreGrace}
+		return b.buildIndexes(), bench.Config{Operation: "index", Clients: len(b.tables), Batch: 1, Rows: int64(len(b.tables)), Grace: choreGrace}, nil
 	case "settle":
-		return b.settle(), bench.Config{Operation: "settle", Clients: 1, Batch: 1, Rows: 1, Grace: choreGrace}
+		return b.settle(), bench.Config{Operation: "settle", Clients: 1, Batch: 1, Rows: 1, Grace: choreGrace}, nil
 	}
 	cfg := bench.Config{Operation: "insert", Clients: b.opt.Clients, Batch: s.Batch, Rows: s.Rows, MaxTime: s.Time, Rate: s.Rate}
 	if s.Deletes && b.keep == nil {
@@ -222,9 +226,12 @@ func (b *Ibench) Begin(s Step) (bench.Workload, bench.Config) {
 		}
 	}
 	for i, t := range b.tables {
-		t.tail.keep, t.tail.slack = 0, 0
+		t.trim()
+		t.tail.keep = 0
 		if s.Deletes {
-			t.keepRows(b.keep[i], s.Batch, (b.opt.Clients+len(b.tables)-1)/len(b.tables))
+			if err := t.keepRows(b.keep[i], s.Batch, b.perTable()); err != nil {
+				return nil, cfg, err
+			}
 		}
 	}
 	if s.Deletes {
@@ -240,7 +247,7 @@ func (b *Ibench) Begin(s Step) (bench.Workload, bench.Config) {
 				return b.newReader(ctx, n, s.number, queries, false)
 			}})
 	}
-	return b.Insert, cfg
+	return b.Insert, cfg, nil
 }
 
 // End notes what a step has done, once its run is over.
@@ -336,6 +343,7 @@ func (b *Ibench) goOn(ctx context.Context, q engine.Querier, t *table) error {
 		return engine.Hinted(fmt.Errorf("its row %d is not what seed %d gives", end-1, b.opt.Seed), "the --seed and --clients that it was filled with")
 	}
 	t.next.Store(end - 1)
+	t.tail.inserted.Store(end - begin)
 	t.tail.gone.Store(begin - 1)
 	t.tail.going.Store(begin - 1)
 	return nil

@@ -26,7 +26,7 @@ type preset struct {
 	fill func(b *engine.Batch, s stream, first int64, n int)
 	// queries returns what readers ask of a table; nil where the publication
 	// has none.
-	queries func(*table) []query
+	queries func(*engine.Table) []query
 	// deviations say where this departs from the published definition.
 	deviations []string
 }

@@ -43,13 +43,13 @@ const points = 10
 
 // newReader opens the n-th reader of a run. Runs of different numbers draw
 // other values.
-func (w *Insert) newReader(ctx context.Context, n, run int, queries func(*table) []query, turns bool) (*reader, error) {
+func (w *Insert) newReader(ctx context.Context, n, run int, queries func(*engine.Table) []query, turns bool) (*reader, error) {
 	t := w.tables[n%len(w.tables)]
 	q, err := w.db.Querier(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{w: w, table: t, querier: q, queries: queries(t), turns: turns,
+	r := &reader{w: w, table: t, querier: q, queries: queries(&t.Table), turns: turns,
 		stream: newStream(w.opt.Seed, queryStreams+run<<20+n)}
 	for _, q := range r.queries {
 		r.values = append(r.values, make([]engine.Value, max(0, q.find.Values()-len(r.values)))...)
@@ -113,13 +113,13 @@ func below(n uint64) func(*draws, span, []engine.Value) {
 
 // byIndex finds the first rows of an index at or above one value of its first
 // column.
-func byIndex(t *table, index int, how engine.Condition) *engine.Find {
+func byIndex(t *engine.Table, index int, how engine.Condition) *engine.Find {
 	ix := t.Indexes[index]
-	return &engine.Find{Table: &t.Table, Columns: ix.Columns, Index: ix.Name, On: ix.Columns[:1], How: how, Order: ix.Columns, Limit: limit}
+	return &engine.Find{Table: t, Columns: ix.Columns, Index: ix.Name, On: ix.Columns[:1], How: how, Order: ix.Columns, Limit: limit}
 }
 
 // ibenchRanges are the modern benchmark's queries by its indexes.
-func ibenchRanges(t *table) []query {
+func ibenchRanges(t *engine.Table) []query {
 	all := []query{}
 	for i, how := range []engine.Condition{engine.AtLeast, engine.Above, engine.AtLeast}[:len(t.Indexes)] {
 		all = append(all, query{byIndex(t, i, how), below([]uint64{10000, 1000, 500}[i])})
@@ -128,10 +128,10 @@ func ibenchRanges(t *table) []query {
 }
 
 // ibenchPoints is the modern benchmark's query by primary keys.
-func ibenchPoints(t *table) []query {
+func ibenchPoints(t *engine.Table) []query {
 	key := t.PrimaryKey[0]
 	return []query{{
-		find: &engine.Find{Table: &t.Table, On: []string{key}, How: engine.In, Points: points},
+		find: &engine.Find{Table: t, On: []string{key}, How: engine.In, Points: points},
 		values: func(d *draws, live span, out []engine.Value) {
 			for i := range out {
 				out[i].Int = 1 + live.from + d.below(uint64(live.rows()))
@@ -142,16 +142,16 @@ func ibenchPoints(t *table) []query {
 
 // classicQueries are those of iiBench: by the primary key and, of each index,
 // from a point on.
-func classicQueries(t *table) []query {
+func classicQueries(t *engine.Table) []query {
 	key := t.PrimaryKey[0]
 	all := []query{{
-		find: &engine.Find{Table: &t.Table, On: []string{key}, How: engine.AtLeast, Order: []string{key}, Limit: limit},
+		find: &engine.Find{Table: t, On: []string{key}, How: engine.AtLeast, Order: []string{key}, Limit: limit},
 		values: func(d *draws, live span, out []engine.Value) {
 			out[0].Int = 1 + live.from + d.below(uint64(live.rows()))
 		},
 	}}
 	for _, ix := range t.Indexes {
-		find := &engine.Find{Table: &t.Table, Columns: ix.Columns, Index: ix.Name, On: ix.Columns, How: engine.Keyset, Order: ix.Columns, Limit: limit}
+		find := &engine.Find{Table: t, Columns: ix.Columns, Index: ix.Name, On: ix.Columns, How: engine.Keyset, Order: ix.Columns, Limit: limit}
 		all = append(all, query{find, func(d *draws, live span, out []engine.Value) {
 			// Like a row of the table: price follows customerid.
 			customer := d.below(100000)
@@ -206,7 +206,7 @@ func (w *Insert) follow() error {
 		return engine.Hinted(fmt.Errorf("preset %s has no queries", w.preset.name), "--preset classic, or ibench")
 	}
 	for _, t := range w.tables {
-		t.tail.followed = w.opt.Readers > 0
+		t.tail.followed = w.opt.Readers > 0 || w.opt.KeepRows > 0
 	}
 	if w.opt.KeepRows == 0 {
 		return nil
@@ -223,10 +223,15 @@ func (w *Insert) follow() error {
 		return err
 	}
 	for _, t := range w.tables {
-		t.keepRows(w.opt.KeepRows/tables, w.opt.Batch, (w.opt.Writers+len(w.tables)-1)/len(w.tables))
+		if err := t.keepRows(w.opt.KeepRows/tables, w.opt.Batch, w.perTable()); err != nil {
+			return err
+		}
 	}
 	return nil
 }
+
+// perTable returns how many clients insert into one table, at most.
+func (w *Insert) perTable() int { return (w.opt.Writers + len(w.tables) - 1) / len(w.tables) }
 
 // Sizes of periods where --keep-rows asks for a number of rows: at least
 // keptParts of them, so that a table holds at most a tenth more.
@@ -269,17 +274,18 @@ func (w *Insert) HeldRows() (least, most int64) {
 		if t.Rolling() {
 			most += int64(w.opt.KeepPeriods) * w.opt.PeriodRows
 		} else {
-			most += t.tail.keep + t.tail.slack
+			most += t.tail.most
 		}
 	}
 	return least, most
 }
 
-// heldRows returns how many rows all tables hold, by what was acknowledged.
-func (w *Insert) heldRows() int64 {
+// RowsNow returns how many rows all tables hold, by what was acknowledged, where
+// the options ask for readers or for rows to keep.
+func (w *Insert) RowsNow() int64 {
 	var n int64
 	for _, t := range w.tables {
-		n += t.held()
+		n += t.held() - w.droppedRows(t)
 	}
 	return n
 }

@@ -1,7 +1,10 @@
 package workload
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -9,16 +12,20 @@ import (
 // A tail is the old end of a table: how far deletes have come, and who waits
 // for whom. The zero value is a table that nothing is deleted from.
 type tail struct {
-	// keep is how many rows deletes leave, and slack how many more there may
-	// be before inserts wait for the deletes. Both are fixed while a run goes.
-	keep, slack int64
+	// keep is how many rows deletes leave, lead how many more there may be
+	// before inserts wait for the deletes, and most how many there may be at
+	// all. They are fixed while a run goes.
+	keep, lead, most int64
 	// Rows below gone were deleted. Those from there to going are being
 	// deleted: whether they are there isn't known.
 	gone, going atomic.Int64
-	removed     atomic.Int64 // rows that deletes removed
+	// inserted and removed count rows that were acknowledged; the former begins
+	// with those of an earlier run.
+	inserted, removed atomic.Int64
 	// moved wakes who waits for rows to be acknowledged, or deleted.
 	moved gate
-	// followed tells the clients that insert to announce their rows.
+	// followed tells the clients that insert to announce and to count their
+	// rows.
 	followed bool
 }
 
@@ -83,15 +90,19 @@ func (w *Insert) acknowledgedBelow(t *table) int64 {
 
 // held returns how many rows the table holds, by what was acknowledged.
 func (t *table) held() int64 {
+	return t.tail.inserted.Load() - t.tail.removed.Load()
+}
+
+// trim gives back the end of the sequence that no client has sent, so that it
+// leaves no gap. No client may be at work.
+func (t *table) trim() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	n := t.next.Load() - t.tail.gone.Load()
-	for _, list := range [][]span{t.doubt, t.unsent} {
-		for _, s := range list {
-			n -= s.since(t.tail.gone.Load()).rows()
-		}
+	slices.SortFunc(t.unsent, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	for n := len(t.unsent) - 1; n >= 0 && t.unsent[n].to == t.next.Load(); n-- {
+		t.next.Store(t.unsent[n].from)
+		t.unsent = t.unsent[:n]
 	}
-	return n
 }
 
 // since returns the part of a span that is not below a row.
@@ -106,18 +117,27 @@ type heldClient struct{ *client }
 
 // Await implements bench.Waiter.
 func (c heldClient) Await(ctx context.Context) error {
-	t := &c.table.tail
-	return t.moved.await(ctx, func() bool { return c.rows.to-t.gone.Load() <= t.keep+t.slack })
+	t := c.table
+	return t.tail.moved.await(ctx, func() bool { return t.held() <= t.tail.keep+t.tail.lead })
 }
 
 // slackShare is how much larger than asked for a table may be while deletes
 // follow inserts: the insert benchmark's tables are to stay within 1%.
 const slackShare = 100
 
+// leastKept is how many batches a table must hold that deletes are to keep at
+// its size.
+const leastKept = 10
+
 // keepRows has deletes leave n rows of the table, in batches as large as those
-// of so many clients that insert. With less room than two batches of each, all
-// might wait for each other.
-func (t *table) keepRows(n int64, batch, clients int) {
-	t.tail.followed = true
-	t.tail.keep, t.tail.slack = n, max(n/slackShare, 2*int64(batch)*int64(clients))
+// of so many clients that insert. Whatever these have on their way comes on top
+// of the rows at which they wait, and a batch is needed for a delete to begin.
+func (t *table) keepRows(n int64, batch, clients int) error {
+	if least := leastKept * int64(batch); n < least {
+		return fmt.Errorf("keep %d rows of table %s: want at least %d batches of %d rows", n, t.Name, leastKept, batch)
+	}
+	way := int64(batch) * int64(clients)
+	t.tail.keep, t.tail.lead = n, max(n/slackShare-way, int64(batch))
+	t.tail.most = n + t.tail.lead + way
+	return nil
 }

@@ -21,6 +21,8 @@ type measurement struct {
 	out      *recordFile
 	show     progress
 	interval time.Duration
+	// note, if set, completes an interval before it is recorded.
+	note func(*result.Interval)
 
 	probe *probe.Probe
 	// counters are the probe's; nil where the engine has none.
@@ -94,6 +96,9 @@ func (m *measurement) measure(ctx context.Context, w bench.Workload, cfg bench.C
 		return m.probe.Sample(ctx, elapsed).Counters
 	}
 	cfg.Observe = func(iv result.Interval) error {
+		if m.note != nil {
+			m.note(&iv)
+		}
 		m.rec.Intervals = append(m.rec.Intervals, iv)
 		m.show.Interval(iv)
 		return m.out.Interval(iv)

@@ -124,6 +124,7 @@ func (c *rerunConfig) same(d *rerunConfig) bool {
 		x.target == y.target && x.preset == y.preset && x.method == y.method && x.rows == y.rows && x.maxTime == y.maxTime &&
 		x.interval == y.interval && x.writers == y.writers && x.batch == y.batch && x.indexes == y.indexes && x.indexesGiven == y.indexesGiven &&
 		x.rate == y.rate && x.seed == y.seed && x.periodRows == y.periodRows && x.keepPeriods == y.keepPeriods &&
+		x.keepRows == y.keepRows && x.readers == y.readers && x.readAfter == y.readAfter &&
 		x.tablePerWriter == y.tablePerWriter && x.tablePerWriterGiven == y.tablePerWriterGiven && x.noVerify == y.noVerify
 }
 
