@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/rowmill/rowmill/result"
@@ -54,9 +55,18 @@ type page struct {
 	Facts    [][]string
 	Tenths   []pageTable
 	Set      []pageSetting
+	// Grids are the tables of a benchmark's steps, or of constant size; Of
+	// names whose they are.
+	Grids []pageGrid
 	// PerPoint is how many intervals a point of a chart covers at most.
 	PerPoint int
 	Footer   string
+}
+
+// A pageGrid is a grid under the name of what it is of.
+type pageGrid struct {
+	Of string
+	grid
 }
 
 type pageNote struct{ Label, Text string }
@@ -78,10 +88,11 @@ func HTML(w io.Writer, recs []result.Record) error {
 	if err != nil {
 		return fmt.Errorf("parse the page's template: %w", err)
 	}
-	p, err := newPage(vs)
+	p, err := newPage(loading(vs))
 	if err != nil {
 		return err
 	}
+	p.addGrids(vs, recs)
 	out := bufio.NewWriter(w)
 	if err := tmpl.Execute(out, p); err != nil {
 		return fmt.Errorf("write HTML report: %w", err)
@@ -139,6 +150,53 @@ func newPage(vs []view) (*page, error) {
 	p.Footer = fmt.Sprintf("Measured by rowmill %s, started %s. This page is one file: it loads nothing and sends nothing.",
 		r.Rowmill, r.Started.UTC().Format(time.DateTime+" UTC"))
 	return p, nil
+}
+
+// loading returns the runs that charts are made of: those that insert. Where
+// there is none, it is all of them.
+func loading(vs []view) []view {
+	out := slices.DeleteFunc(slices.Clone(vs), func(v view) bool { return !v.rec.Run.Loads() })
+	if len(out) == 0 {
+		return vs
+	}
+	return out
+}
+
+// addGrids adds the tables of what was run, and says of benchmarks as wholes
+// how they went.
+func (p *page) addGrids(vs []view, recs []result.Record) {
+	others, benchmarks := splitSteps(recs)
+	at := 0
+	if len(benchmarks) > 0 {
+		p.Verdicts = nil
+	}
+	for _, steps := range benchmarks {
+		var b benchmark
+		for ; len(b) < len(steps); at++ {
+			if vs[at].rec.Run.Step != nil {
+				b = append(b, vs[at])
+			}
+		}
+		for _, line := range b.verdicts() {
+			p.Verdicts = append(p.Verdicts, sentence(line))
+		}
+		of := ""
+		if len(benchmarks) > 1 {
+			of = b.title()
+		}
+		for _, g := range b.grids() {
+			p.Grids = append(p.Grids, pageGrid{of, g})
+		}
+	}
+	if len(others) > 0 {
+		if len(benchmarks) > 0 {
+			for _, line := range verdicts(slices.DeleteFunc(slices.Clone(vs), func(v view) bool { return v.rec.Run.Step != nil })) {
+				p.Verdicts = append(p.Verdicts, sentence(line))
+			}
+		} else if g := constantSize(vs); g != nil {
+			p.Grids = append(p.Grids, pageGrid{"", *g})
+		}
+	}
 }
 
 // hashSource names an inline script or style in a content security policy.

@@ -12,11 +12,36 @@ import (
 
 // Markdown writes what Text writes as tables, one column for each run.
 func Markdown(w io.Writer, recs []result.Record) error {
+	recs, benchmarks := splitSteps(recs)
+	out := bufio.NewWriter(w)
+	for i, steps := range benchmarks {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		if err := benchmarkMarkdown(out, steps); err != nil {
+			return err
+		}
+	}
+	if len(benchmarks) > 0 && len(recs) > 0 {
+		fmt.Fprintln(out)
+	}
+	if len(recs) > 0 || len(benchmarks) == 0 {
+		if err := runsMarkdown(out, recs); err != nil {
+			return err
+		}
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("write Markdown report: %w", err)
+	}
+	return nil
+}
+
+// runsMarkdown writes the report of runs that are no steps.
+func runsMarkdown(out io.Writer, recs []result.Record) error {
 	vs, err := views(recs)
 	if err != nil {
 		return err
 	}
-	out := bufio.NewWriter(w)
 	fmt.Fprint(out, "# Insert rate as the table grows\n\n")
 	for _, line := range verdicts(vs) {
 		fmt.Fprintf(out, "%s\n\n", markdownText(sentence(line)))
@@ -39,8 +64,8 @@ func Markdown(w io.Writer, recs []result.Record) error {
 	markdownTable(out, header, factTable(vs))
 	fmt.Fprint(out, "\n## Rate over each tenth of the rows (rows/s)\n\n")
 	markdownTable(out, header, tenthsTable(vs))
-	if err := out.Flush(); err != nil {
-		return fmt.Errorf("write Markdown report: %w", err)
+	if g := constantSize(vs); g != nil {
+		g.markdown(out)
 	}
 	return nil
 }

@@ -66,13 +66,6 @@ func configurationOf(r *result.Run) configuration {
 	}
 }
 
-func stepName(r *result.Run) string {
-	if r.Step == nil {
-		return ""
-	}
-	return r.Step.Name
-}
-
 // groupName names the runs of a configuration: the first one's name, without
 // the number of the repeat.
 func groupName(runs []*result.Record) string {

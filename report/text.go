@@ -18,11 +18,36 @@ const textWidth = 118
 // Text writes a summary for people to read: how each run went in a sentence,
 // what to know before believing it, and then the figures of each run.
 func Text(w io.Writer, recs []result.Record) error {
+	recs, benchmarks := splitSteps(recs)
+	out := bufio.NewWriter(w)
+	for i, steps := range benchmarks {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		if err := benchmarkText(out, steps); err != nil {
+			return err
+		}
+	}
+	if len(benchmarks) > 0 && len(recs) > 0 {
+		fmt.Fprintln(out)
+	}
+	if len(recs) > 0 || len(benchmarks) == 0 {
+		if err := runsText(out, recs); err != nil {
+			return err
+		}
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("write text report: %w", err)
+	}
+	return nil
+}
+
+// runsText writes the report of runs that are no steps.
+func runsText(out io.Writer, recs []result.Record) error {
 	vs, err := views(recs)
 	if err != nil {
 		return err
 	}
-	out := bufio.NewWriter(w)
 	for _, line := range verdicts(vs) {
 		wrapped(out, "", "  ", sentence(line))
 	}
@@ -39,6 +64,9 @@ func Text(w io.Writer, recs []result.Record) error {
 		}
 		wrapped(out, mark, "   ", p.text)
 	}
+	if g := constantSize(vs); g != nil {
+		g.write(out)
+	}
 	writeRepeats(out, vs)
 	shared := sharedFacts(vs)
 	for _, i := range leaders(vs) {
@@ -53,9 +81,6 @@ func Text(w io.Writer, recs []result.Record) error {
 	}
 	if len(shared) > 0 {
 		writeFacts(out, "all runs", shared)
-	}
-	if err := out.Flush(); err != nil {
-		return fmt.Errorf("write text report: %w", err)
 	}
 	return nil
 }

@@ -21,6 +21,9 @@ type Step struct {
 	// how many deletes leave in them; 0 where none run.
 	StartRows int64 `json:"start_rows"`
 	KeepRows  int64 `json:"keep_rows,omitempty"`
+	// DirtyBytes are pages that were not written back when it began, where that
+	// is known.
+	DirtyBytes *float64 `json:"dirty_bytes_before,omitempty"`
 	// Query names the queries that ran beside the inserts.
 	Query string `json:"query,omitempty"`
 }
@@ -133,7 +136,11 @@ func (r *Record) step(s *Summary) *StepSummary {
 				out.Did[strings.TrimSpace(e.What+" "+e.Object)] = round3(e.Seconds)
 			}
 		}
-		out.DirtyBytes = r.edges("cache_dirty_bytes")
+		if n := len(r.Intervals); n > 0 && out.Step.DirtyBytes != nil {
+			if after, ok := r.Intervals[n-1].Counters["cache_dirty_bytes"]; ok {
+				out.DirtyBytes = []float64{*out.Step.DirtyBytes, after}
+			}
+		}
 		return out
 	}
 	out.InsertsPerSecond = s.RowsPerSecond
@@ -206,20 +213,6 @@ func (r *Record) most(names ...string) (most float64) {
 		}
 	}
 	return most
-}
-
-// edges returns a figure's first and last value; nil without any.
-func (r *Record) edges(name string) []float64 {
-	var out []float64
-	for i := range r.Intervals {
-		if v, ok := r.Intervals[i].Counters[name]; ok {
-			out = append(out[:min(len(out), 1)], v)
-		}
-	}
-	if len(out) == 1 {
-		out = append(out, out[0])
-	}
-	return out
 }
 
 // Buckets counts the run's operations by response time, by operation: from the

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/bench"
+	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/result"
 	"github.com/rowmill/rowmill/workload"
 )
@@ -51,6 +52,9 @@ func (r *ibenchRun) run(ctx context.Context) (err error) {
 		}
 		one := &ibenchStep{measurement: measurement{db: r.db, out: r.out, show: r.show, interval: r.f.interval},
 			f: r.f, w: r.w, step: s, number: i + 1, of: len(steps)}
+		if len(r.recs) > 0 {
+			one.before = &r.recs[len(r.recs)-1]
+		}
 		err := one.run(ctx, r.args, schema)
 		schema = nil
 		if one.rec != nil {
@@ -73,6 +77,7 @@ type ibenchStep struct {
 	w          *workload.Ibench
 	step       workload.Step
 	number, of int
+	before     *result.Record   // the step before; nil for the first
 	chores     *workload.Chores // of l.x and settle
 }
 
@@ -97,6 +102,13 @@ func (s *ibenchStep) run(ctx context.Context, args, schema []string) error {
 	}
 	if s.step.Deletes {
 		run.Step.KeepRows = w.KeepRows()
+	}
+	if s.before != nil {
+		if n := len(s.before.Intervals); n > 0 {
+			if dirty, ok := s.before.Intervals[n-1].Counters[engine.CounterCacheDirty]; ok {
+				run.Step.DirtyBytes = &dirty
+			}
+		}
 	}
 	if s.number == 1 {
 		run.Warnings = s.sizeWarnings(start)
