@@ -12,7 +12,7 @@ import (
 // where no run kept any.
 func constantSize(vs []view) *grid {
 	g := &grid{Title: "Constant size", Header: []string{""},
-		Note: "Rates are from when the tables had their size. Bloat is the tables' bytes on disk for each row held at the end, against those when the size was reached."}
+		Note: "Bounds are without the rows that come in while a drop is awaited. Rates are from when the tables had their size. Bloat is the tables' bytes on disk for each row held at the end, against those when the size was reached."}
 	var cells [][]string
 	for i := range vs {
 		v := &vs[i]

@@ -80,7 +80,7 @@ type pageKnee struct {
 // zoomed and printed, the summary, and everything needed to repeat the runs.
 // The page forbids itself any network access.
 func HTML(w io.Writer, recs []result.Record) error {
-	vs, err := views(recs)
+	vs, err := views(loading(recs))
 	if err != nil {
 		return err
 	}
@@ -88,11 +88,13 @@ func HTML(w io.Writer, recs []result.Record) error {
 	if err != nil {
 		return fmt.Errorf("parse the page's template: %w", err)
 	}
-	p, err := newPage(loading(vs))
+	p, err := newPage(vs)
 	if err != nil {
 		return err
 	}
-	p.addGrids(vs, recs)
+	if err := p.addGrids(recs); err != nil {
+		return err
+	}
 	out := bufio.NewWriter(w)
 	if err := tmpl.Execute(out, p); err != nil {
 		return fmt.Errorf("write HTML report: %w", err)
@@ -154,33 +156,30 @@ func newPage(vs []view) (*page, error) {
 
 // loading returns the runs that charts are made of: those that insert. Where
 // there is none, it is all of them.
-func loading(vs []view) []view {
-	out := slices.DeleteFunc(slices.Clone(vs), func(v view) bool { return !v.rec.Run.Loads() })
+func loading(recs []result.Record) []result.Record {
+	out := slices.DeleteFunc(slices.Clone(recs), func(r result.Record) bool { return !r.Run.Loads() })
 	if len(out) == 0 {
-		return vs
+		return recs
 	}
 	return out
 }
 
 // addGrids adds the tables of what was run, and says of benchmarks as wholes
 // how they went.
-func (p *page) addGrids(vs []view, recs []result.Record) {
+func (p *page) addGrids(recs []result.Record) error {
 	others, benchmarks := splitSteps(recs)
-	at := 0
 	if len(benchmarks) > 0 {
 		p.Verdicts = nil
 	}
 	for _, steps := range benchmarks {
-		var b benchmark
-		for ; len(b) < len(steps); at++ {
-			if vs[at].rec.Run.Step != nil {
-				b = append(b, vs[at])
-			}
+		vs, err := views(steps)
+		if err != nil {
+			return err
 		}
+		b, of := benchmark(vs), ""
 		for _, line := range b.verdicts() {
 			p.Verdicts = append(p.Verdicts, sentence(line))
 		}
-		of := ""
 		if len(benchmarks) > 1 {
 			of = b.title()
 		}
@@ -188,15 +187,22 @@ func (p *page) addGrids(vs []view, recs []result.Record) {
 			p.Grids = append(p.Grids, pageGrid{of, g})
 		}
 	}
-	if len(others) > 0 {
-		if len(benchmarks) > 0 {
-			for _, line := range verdicts(slices.DeleteFunc(slices.Clone(vs), func(v view) bool { return v.rec.Run.Step != nil })) {
-				p.Verdicts = append(p.Verdicts, sentence(line))
-			}
-		} else if g := constantSize(vs); g != nil {
-			p.Grids = append(p.Grids, pageGrid{"", *g})
+	if len(others) == 0 {
+		return nil
+	}
+	vs, err := views(others)
+	if err != nil {
+		return err
+	}
+	if len(benchmarks) > 0 {
+		for _, line := range verdicts(vs) {
+			p.Verdicts = append(p.Verdicts, sentence(line))
 		}
 	}
+	if g := constantSize(vs); g != nil {
+		p.Grids = append(p.Grids, pageGrid{"", *g})
+	}
+	return nil
 }
 
 // hashSource names an inline script or style in a content security policy.

@@ -64,7 +64,7 @@ func PNG(w io.Writer, recs []result.Record, opts PNGOptions) error {
 	if err := opts.Validate(); err != nil {
 		return err
 	}
-	vs, err := views(recs)
+	vs, err := views(loading(recs))
 	if err != nil {
 		return err
 	}
@@ -279,6 +279,9 @@ func (p *picture) title() string {
 		rows = max(rows, p.vs[i].sum.Rows)
 	}
 	r := &best.rec.Run
+	if r.Step != nil {
+		return fmt.Sprintf("Insert rate of %s in the steps of %s, up to %s rows each", engineName(r.Engine), r.Step.Benchmark, short(float64(rows)))
+	}
 	return fmt.Sprintf("Insert rate of %s as a table grows to %s rows", engineName(r.Engine), short(float64(rows)))
 }
 

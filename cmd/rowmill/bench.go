@@ -142,7 +142,7 @@ func (f *benchFlags) define(flags *pflag.FlagSet) {
 	flags.IntVar(&f.keepPeriods, "keep-periods", 0, "drop the oldest of more than `N` periods while inserts run (default keep all)")
 	flags.Var(countValue{n: &f.keepRows}, "keep-rows", "keep the table at `N` rows: of a plain one delete the oldest rows, of a rolling one drop\nthe oldest periods, while inserts run (default keep all)")
 	flags.IntVar(&f.readers, "readers", 0, "clients that ask the preset's queries beside the inserts, `N`: classic and ibench have some")
-	flags.Var(countValue{n: &f.readAfter}, "read-after", "rows in the table before the first query")
+	flags.Var(countValue{n: &f.readAfter}, "read-after", "rows in the table before the first query (default 1M, where --readers asks for some)")
 	flags.BoolVar(&f.tablePerWriter, "table-per-writer", false, "give each client a table of its own (default the preset's)")
 	flags.StringVar(&f.out, "out", "", "write the run record to this `file`, replacing it (default none)")
 	flags.StringVar(&f.reports.html, "html", "", "write an HTML page with charts to this `file` (default none)")

@@ -49,7 +49,7 @@ func (a *app) reportCommand() *cobra.Command {
 	c.Flags().StringVar(&f.png, "png", "", "write a picture of 1200 x 675 pixels to this `file`, \"-\" for standard output (default none)")
 	c.Flags().StringVar(&f.md, "md", "", "write Markdown tables to this `file`, \"-\" for standard output (default none)")
 	c.Flags().BoolVar(&f.json, "json", false, "print the summaries as JSON instead of text (default false)")
-	c.Flags().Var(&f.format, "interval-format", "print a line for each interval instead: rowmill `FORMAT` (for people), or ibench (the insert\nbenchmark's 17 columns) (default none)")
+	c.Flags().Var(&f.format, "interval-format", "print a line for each interval instead, in this `format`: rowmill (for people) or\nibench (the insert benchmark's 17 columns) (default none)")
 	c.Flags().StringVar(&f.title, "title", "", "`title` of the picture (default made from the first run)")
 	c.Flags().BoolVar(&f.log, "log", false, "draw the picture's rate on a logarithmic axis (default false)")
 	return c
