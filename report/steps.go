@@ -204,7 +204,7 @@ func (b benchmark) buckets() grid {
 
 func (b benchmark) costs() grid {
 	g := grid{Title: "Cost of an operation", Header: []string{"step", "per", "disk read", "disk written", "client CPU", "server CPU", "tables", "server's memory"},
-		Note: "An insert is a row, with its delete where deletes run. The disk's figures are of the whole device where that is known, else of the server's process. Memory is the most so far."}
+		Note: "An insert is a row, with its delete where deletes run. The disk's figures are of the whole device where that is known, else of the server's process. Memory is the most that was seen, of some servers since they started."}
 	for i := range b {
 		s := b[i].sum.Step
 		size, memory := none, none
