@@ -154,16 +154,6 @@ func newPage(vs []view) (*page, error) {
 	return p, nil
 }
 
-// loading returns the runs that charts are made of: those that insert. Where
-// there is none, it is all of them.
-func loading(recs []result.Record) []result.Record {
-	out := slices.DeleteFunc(slices.Clone(recs), func(r result.Record) bool { return !r.Run.Loads() })
-	if len(out) == 0 {
-		return recs
-	}
-	return out
-}
-
 // addGrids adds the tables of what was run, and says of benchmarks as wholes
 // how they went.
 func (p *page) addGrids(recs []result.Record) error {

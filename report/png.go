@@ -64,7 +64,7 @@ func PNG(w io.Writer, recs []result.Record, opts PNGOptions) error {
 	if err := opts.Validate(); err != nil {
 		return err
 	}
-	vs, err := views(loading(recs))
+	vs, err := views(loads(recs))
 	if err != nil {
 		return err
 	}
@@ -299,6 +299,13 @@ func (p *picture) subtitle() string {
 	parts := []string{strings.TrimSpace(engineName(r.Engine) + " " + r.ServerVersion)}
 	if r.CacheBytes > 0 {
 		parts = append(parts, bytes(float64(r.CacheBytes))+" cache")
+	}
+	if r.Step != nil {
+		parts = append(parts, plural(int64(r.Writers), "client", "clients"), plural(int64(r.Step.Tables), "table", "tables"))
+		if r.Durability != "" {
+			parts = append(parts, "durability "+r.Durability)
+		}
+		return strings.Join(parts, " · ")
 	}
 	parts = append(parts, plural(int64(r.Indexes), "secondary index", "secondary indexes"))
 	if r.Preset != "" {

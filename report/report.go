@@ -89,6 +89,9 @@ func views(recs []result.Record) ([]view, error) {
 	for i := range recs {
 		r := &recs[i]
 		out[i] = view{rec: r, sum: r.Summary(), curve: r.Curve(), loop: r.OpenLoop(), stalled: r.Stalls(), label: names[i]}
+		if r.Run.Step != nil && r.Run.Rate > 0 {
+			out[i].sum.Knee = nil // a step at a rate is too short for one to mean anything
+		}
 	}
 	bundles(out, recs)
 	return out, nil

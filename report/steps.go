@@ -48,6 +48,27 @@ func splitSteps(recs []result.Record) (others []result.Record, steps [][]result.
 	return others, steps
 }
 
+// loading returns the runs that charts are made of: those that insert. Where
+// there is none, it is all of them.
+func loading(recs []result.Record) []result.Record {
+	return only(recs, func(r *result.Run) bool { return r.Loads() })
+}
+
+// loads returns those of them that a picture shows on top of each other: the
+// steps that insert as fast as they can, which tells more than a rate kept.
+func loads(recs []result.Record) []result.Record {
+	return only(loading(recs), func(r *result.Run) bool { return r.Step == nil || r.Rate == 0 })
+}
+
+// only returns the runs of which something holds, or all where it holds of none.
+func only(recs []result.Record, is func(*result.Run) bool) []result.Record {
+	out := slices.DeleteFunc(slices.Clone(recs), func(r result.Record) bool { return !is(&r.Run) })
+	if len(out) == 0 {
+		return recs
+	}
+	return out
+}
+
 // stepName names the step a run is, "" for others.
 func stepName(r *result.Run) string {
 	if r.Step == nil {

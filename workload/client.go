@@ -50,6 +50,7 @@ func (w *Insert) Client(ctx context.Context, n int) (bench.Client, error) {
 	w.mu.Lock()
 	w.clients = append(w.clients, c)
 	w.mu.Unlock()
+	t.tail.join(c)
 	if t.tail.keep > 0 {
 		return heldClient{c}, nil
 	}
@@ -174,7 +175,7 @@ func (c *client) Close() error {
 	c.w.mu.Lock()
 	c.w.clients = slices.DeleteFunc(c.w.clients, func(o *client) bool { return o == c })
 	c.w.mu.Unlock()
-	c.table.tail.moved.signal()
+	c.table.tail.leave(c)
 	return c.writer.Close()
 }
 

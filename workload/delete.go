@@ -75,7 +75,7 @@ func (d *deleter) Prepare(rows int) {
 func (d *deleter) Await(ctx context.Context) error {
 	t := d.table
 	return t.tail.moved.await(ctx, func() bool {
-		return t.held()-d.rows.rows() >= t.tail.keep && d.w.acknowledgedBelow(t) >= d.rows.to
+		return t.held()-d.rows.rows() >= t.tail.keep && t.acknowledgedBelow() >= d.rows.to
 	})
 }
 

@@ -26,6 +26,7 @@ type reader struct {
 	turns  bool
 	stream stream
 	asked  int64
+	below  int64 // rows below were acknowledged when last looked
 	after  int64 // the table's rows before the first one
 	values []engine.Value
 	next   int // of the queries
@@ -66,15 +67,23 @@ func (r *reader) Prepare(int) {
 	}
 	r.asked++
 	q := r.queries[r.next]
-	q.values(&d, r.w.live(r.table), r.values[:q.find.Values()])
+	q.values(&d, r.live(), r.values[:q.find.Values()])
 }
 
-// live returns the rows of a table that are there for certain, as far as rows
+// refreshEvery is how many queries a reader asks before it looks again how many
+// rows were inserted: that costs more than drawing the values.
+const refreshEvery = 32
+
+// live returns the rows of the table that are there for certain, as far as rows
 // in doubt are not among them; never none.
-func (w *Insert) live(t *table) span {
-	s := span{max(t.tail.gone.Load(), t.tail.going.Load()), w.acknowledgedBelow(t)}
+func (r *reader) live() span {
+	t := r.table
+	if r.asked%refreshEvery == 1 {
+		r.below = t.acknowledgedBelow()
+	}
+	s := span{max(t.tail.gone.Load(), t.tail.going.Load()), r.below}
 	if t.roller != nil {
-		s.from = max(s.from, w.firstAt(t.roller.dropping.Load()))
+		s.from = max(s.from, r.w.firstAt(t.roller.dropping.Load()))
 	}
 	s.to = max(s.to, s.from+1)
 	return s
@@ -86,7 +95,7 @@ func (r *reader) Await(ctx context.Context) error {
 	if r.after == 0 {
 		return nil
 	}
-	err := r.table.tail.moved.await(ctx, func() bool { return r.w.acknowledgedBelow(r.table) >= r.after })
+	err := r.table.tail.moved.await(ctx, func() bool { return r.table.acknowledgedBelow() >= r.after })
 	if err == nil {
 		r.after = 0
 	}

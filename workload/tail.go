@@ -23,7 +23,9 @@ type tail struct {
 	// with those of an earlier run.
 	inserted, removed atomic.Int64
 	// moved wakes who waits for rows to be acknowledged, or deleted.
-	moved gate
+	moved   gate
+	mu      sync.Mutex
+	clients []*client // those that insert into the table
 	// followed tells the clients that insert to announce and to count their
 	// rows.
 	followed bool
@@ -75,17 +77,29 @@ func (g *gate) signal() {
 
 // acknowledgedBelow returns the row below which none is on its way: each was
 // acknowledged, is in doubt or was never sent.
-func (w *Insert) acknowledgedBelow(t *table) int64 {
+func (t *table) acknowledgedBelow() int64 {
 	// Read before the clients are: rows taken from now on are not older.
 	below := t.next.Load()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, c := range w.clients {
-		if c.table == t {
-			below = min(below, c.pending.Load())
-		}
+	t.tail.mu.Lock()
+	defer t.tail.mu.Unlock()
+	for _, c := range t.tail.clients {
+		below = min(below, c.pending.Load())
 	}
 	return below
+}
+
+// join and leave say which clients insert into the table.
+func (t *tail) join(c *client) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.clients = append(t.clients, c)
+}
+
+func (t *tail) leave(c *client) {
+	t.mu.Lock()
+	t.clients = slices.DeleteFunc(t.clients, func(o *client) bool { return o == c })
+	t.mu.Unlock()
+	t.moved.signal()
 }
 
 // held returns how many rows the table holds, by what was acknowledged.

@@ -40,6 +40,15 @@ function rateCharts() {
     return out;
   }
   function log() { return state.scale === "log"; }
+  if (data.apart) {
+    var grid = section(parent, "grid wide");
+    drawn.forEach(function (r) {
+      var own = [rateLine(r, "rate", function (v) { return v; }, { width: 2.5, dash: [], band: function (axis) { return r.rate[axis].lo ? [r.rate[axis].lo, r.rate[axis].hi] : null; } })];
+      if (r.asked) own.push(rateLine(r, "offered", function () { return r.asked; }, { width: 1, dash: [2, 4] }));
+      new Chart(grid, { title: r.label, note: "rows/s", unit: "rows/s", height: 230, medium: true, log: log, lines: own, events: true });
+    });
+    return;
+  }
   var main = new Chart(parent, { title: "Rate", note: "rows/s", unit: "rows/s", height: 380, log: log, lines: lines(), events: true });
   var other = new Chart(parent, { title: "Rate", note: "rows/s", unit: "rows/s", height: 250, log: log, lines: lines(), events: true,
     fixedX: function () { return state.x === "rows" ? "time" : "rows"; } });
