@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/rowmill/rowmill/result"
