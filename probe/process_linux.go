@@ -27,6 +27,7 @@ type processSource struct {
 	started  uint64 // ticks after boot: tells it from another with its number
 	stat     *kernelFile
 	statm    *kernelFile
+	status   *kernelFile // nil when it has no peak of memory
 	io       *kernelFile // nil when it may not be read
 	children *kernelFile // nil when the kernel doesn't list them
 	cpuMeter meter
@@ -51,6 +52,12 @@ func (sys system) openProcess(pid int, warn func(string)) (serverProcess, error)
 		return nil, errors.Join(err, p.close())
 	}
 	p.started = s.started
+	if p.status, err = openKernelFile(filepath.Join(dir, "status")); err == nil {
+		if _, err = p.peak(); err != nil {
+			p.status.close()
+			p.status = nil
+		}
+	}
 	if p.io, err = openKernelFile(filepath.Join(dir, "io")); err == nil {
 		if _, _, err = readProcessIO(p.io); err != nil {
 			err = errors.Join(err, p.io.close())
@@ -72,6 +79,9 @@ func (p *processSource) describe() []result.Counter {
 	out := []result.Counter{
 		{Name: "server_cpu", Group: groupServer, Unit: "cores", Help: "CPU time of the server's processes per second"},
 		{Name: "server_rss_bytes", Group: groupServer, Unit: "bytes", Help: "memory of the server's processes: what each has of its own, and the largest share of one in what they share"},
+	}
+	if p.status != nil {
+		out = append(out, result.Counter{Name: "server_peak_bytes", Group: groupServer, Unit: "bytes", Help: "most memory that the server's first process has had since it started"})
 	}
 	if p.io != nil {
 		out = append(out,
@@ -100,11 +110,29 @@ func (p *processSource) sample(now time.Time, out figures) error {
 		p.used.readings++
 	}
 	put(out, "server_rss_bytes", float64(use.private+use.shared)*float64(os.Getpagesize()))
+	if p.status != nil {
+		if bytes, err := p.peak(); err == nil {
+			put(out, "server_peak_bytes", float64(bytes))
+		}
+	}
 	if p.io != nil {
 		p.reads.rate(float64(use.reads), now, 1, "server_io_read_bytes", out)
 		p.writes.rate(float64(use.wrote), now, 1, "server_io_write_bytes", out)
 	}
 	return nil
+}
+
+// peak returns the most memory that the first process has had (VmHWM), in bytes.
+func (p *processSource) peak() (uint64, error) {
+	text, err := p.status.read()
+	if err != nil {
+		return 0, err
+	}
+	kb, ok := lineNumber(text, "VmHWM:\t")
+	if !ok {
+		return 0, fmt.Errorf("%s has no VmHWM", p.status.f.Name())
+	}
+	return kb << 10, nil
 }
 
 // errForking means that the sum over the processes would be wrong.
@@ -231,7 +259,7 @@ func (p *processSource) goOn(before cpuSource, at time.Time) {
 
 func (p *processSource) close() error {
 	var errs []error
-	for _, f := range []*kernelFile{p.stat, p.statm, p.io, p.children} {
+	for _, f := range []*kernelFile{p.stat, p.statm, p.status, p.io, p.children} {
 		if f != nil {
 			errs = append(errs, f.close())
 		}

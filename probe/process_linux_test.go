@@ -171,3 +171,25 @@ func TestParseProcessStatRefuses(t *testing.T) {
 		})
 	}
 }
+
+// The peak of memory is the kernel's own, where it has one.
+func TestProcessPeak(t *testing.T) {
+	tr := newTree(t)
+	tr.process(40, "server", 100, 0, 0, 777)
+	tr.memory(40, 30, 10)
+	tr.io(40, 0, 0)
+	tr.children(40, "")
+	tr.write("proc/40/status", "Name:\tserver\nVmPeak:\t   99999 kB\nVmHWM:\t    1234 kB\nVmRSS:\t     120 kB\n")
+	p, err := tr.system().openProcess(40, noWarning(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	out := figures{}
+	if err := p.sample(time.Now(), out); err != nil {
+		t.Fatal(err)
+	}
+	if got := out["server_peak_bytes"]; got != 1234<<10 {
+		t.Errorf("peak of %v bytes", got)
+	}
+}

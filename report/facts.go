@@ -288,6 +288,9 @@ func (v *view) verified() string {
 	if end := v.rec.End; end != nil && end.DroppedRows > 0 {
 		s += fmt.Sprintf("; %s dropped with their periods", plural(end.DroppedRows, "row", "rows"))
 	}
+	if end := v.rec.End; end != nil && end.DeletedRows > 0 {
+		s += fmt.Sprintf("; %s deleted", plural(end.DeletedRows, "row", "rows"))
+	}
 	return s
 }
 

@@ -57,9 +57,18 @@ type page struct {
 	Facts    [][]string
 	Tenths   []pageTable
 	Set      []pageSetting
+	// Grids are the tables of a benchmark's steps, or of constant size; Of
+	// names whose they are.
+	Grids []pageGrid
 	// PerPoint is how many intervals a point of a chart covers at most.
 	PerPoint int
 	Footer   string
+}
+
+// A pageGrid is a grid under the name of what it is of.
+type pageGrid struct {
+	Of string
+	grid
 }
 
 type pageNote struct{ Label, Text string }
@@ -82,7 +91,7 @@ func HTMLWith(w io.Writer, recs []result.Record, opts HTMLOptions) error {
 		}
 		return all.HTML(w)
 	}
-	vs, err := views(recs)
+	vs, err := views(loading(recs))
 	if err != nil {
 		return err
 	}
@@ -95,6 +104,9 @@ func HTMLWith(w io.Writer, recs []result.Record, opts HTMLOptions) error {
 	}
 	p, err := newPage(vs, capacities(recs))
 	if err != nil {
+		return err
+	}
+	if err := p.addGrids(recs); err != nil {
 		return err
 	}
 	out := bufio.NewWriter(w)
@@ -169,6 +181,47 @@ func newPage(vs []view, searches []capacity) (*page, error) {
 	p.Footer = fmt.Sprintf("Measured by rowmill %s, started %s. This page is one file: it loads nothing and sends nothing.",
 		r.Rowmill, r.Started.UTC().Format(time.DateTime+" UTC"))
 	return p, nil
+}
+
+// addGrids adds the tables of what was run, and says of benchmarks as wholes
+// how they went.
+func (p *page) addGrids(recs []result.Record) error {
+	others, benchmarks := splitSteps(recs)
+	if len(benchmarks) > 0 {
+		p.Verdicts = nil
+	}
+	for _, steps := range benchmarks {
+		vs, err := views(steps)
+		if err != nil {
+			return err
+		}
+		b, of := benchmark(vs), ""
+		for _, line := range b.verdicts() {
+			p.Verdicts = append(p.Verdicts, sentence(line))
+		}
+		if len(benchmarks) > 1 {
+			of = b.title()
+		}
+		for _, g := range b.grids() {
+			p.Grids = append(p.Grids, pageGrid{of, g})
+		}
+	}
+	if len(others) == 0 {
+		return nil
+	}
+	vs, err := views(others)
+	if err != nil {
+		return err
+	}
+	if len(benchmarks) > 0 {
+		for _, line := range verdicts(vs) {
+			p.Verdicts = append(p.Verdicts, sentence(line))
+		}
+	}
+	if g := constantSize(vs); g != nil {
+		p.Grids = append(p.Grids, pageGrid{"", *g})
+	}
+	return nil
 }
 
 // hashSource names an inline script or style in a content security policy.

@@ -18,14 +18,39 @@ func Markdown(w io.Writer, recs []result.Record) error {
 		}
 		return all.Markdown(w)
 	}
+	recs, benchmarks := splitSteps(recs)
+	out := bufio.NewWriter(w)
+	for i, steps := range benchmarks {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		if err := benchmarkMarkdown(out, steps); err != nil {
+			return err
+		}
+	}
+	if len(benchmarks) > 0 && len(recs) > 0 {
+		fmt.Fprintln(out)
+	}
+	if len(recs) > 0 || len(benchmarks) == 0 {
+		if err := runsMarkdown(out, recs); err != nil {
+			return err
+		}
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("write Markdown report: %w", err)
+	}
+	return nil
+}
+
+// runsMarkdown writes the report of runs that are no steps.
+func runsMarkdown(out io.Writer, recs []result.Record) error {
 	vs, err := views(recs)
 	if err != nil {
 		return err
 	}
 	if ss := steadies(vs); ss != nil {
-		return steadyMarkdown(w, vs, ss)
+		return steadyMarkdown(out, vs, ss)
 	}
-	out := bufio.NewWriter(w)
 	fmt.Fprint(out, "# Insert rate as the table grows\n\n")
 	searches := capacities(recs)
 	for _, line := range findings(searches) {
@@ -59,8 +84,8 @@ func Markdown(w io.Writer, recs []result.Record) error {
 	markdownTable(out, header, factTable(vs))
 	fmt.Fprint(out, "\n## Rate over each tenth of the rows (rows/s)\n\n")
 	markdownTable(out, header, tenthsTable(vs))
-	if err := out.Flush(); err != nil {
-		return fmt.Errorf("write Markdown report: %w", err)
+	if g := constantSize(vs); g != nil {
+		g.markdown(out)
 	}
 	return nil
 }

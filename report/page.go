@@ -14,6 +14,9 @@ import (
 type pageData struct {
 	Runs     []runData     `json:"runs"`
 	Counters []counterData `json:"counters"`
+	// Apart gives each run a chart of its rate to itself: steps of a benchmark
+	// differ too much to share one.
+	Apart bool `json:"apart,omitempty"`
 }
 
 // A runData is the series of one run. Rows and Time are the ends of the
@@ -131,6 +134,7 @@ func newPageData(vs []view) pageData {
 		d.Runs = append(d.Runs, vs[i].data(st[i]))
 	}
 	d.Counters = pageCounters(vs)
+	d.Apart = len(vs) > 1 && !slices.ContainsFunc(vs, func(v view) bool { return v.rec.Run.Step == nil })
 	return d
 }
 

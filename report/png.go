@@ -78,7 +78,7 @@ func PNG(w io.Writer, recs []result.Record, opts PNGOptions) error {
 		}
 		return all.PNG(w, opts)
 	}
-	vs, err := views(recs)
+	vs, err := views(loads(recs))
 	if err != nil {
 		return err
 	}
@@ -328,6 +328,9 @@ func (p *picture) title() string {
 	}) {
 		return s.Title + ": " + engineName(r.Engine)
 	}
+	if r.Step != nil {
+		return fmt.Sprintf("Insert rate of %s in the steps of %s, up to %s rows each", engineName(r.Engine), r.Step.Benchmark, short(float64(rows)))
+	}
 	return fmt.Sprintf("Insert rate of %s as a table grows to %s rows", engineName(r.Engine), short(float64(rows)))
 }
 
@@ -356,6 +359,13 @@ func (v *view) circumstances() []string {
 	parts := []string{strings.TrimSpace(engineName(r.Engine) + " " + r.ServerVersion)}
 	if r.CacheBytes > 0 {
 		parts = append(parts, bytes(float64(r.CacheBytes))+" cache")
+	}
+	if r.Step != nil {
+		parts = append(parts, plural(int64(r.Writers), "client", "clients"), plural(int64(r.Step.Tables), "table", "tables"))
+		if r.Durability != "" {
+			parts = append(parts, "durability "+r.Durability)
+		}
+		return parts
 	}
 	parts = append(parts, plural(int64(r.Indexes), "secondary index", "secondary indexes"))
 	if r.Preset != "" {

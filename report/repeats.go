@@ -50,6 +50,9 @@ type configuration struct {
 	cache, rows                            int64
 	writers, batch, indexes, keep          int
 	rate, maxTime, kill                    float64
+	keepRows                               int64
+	readers                                int
+	step                                   string
 }
 
 func configurationOf(r *result.Run) configuration {
@@ -59,6 +62,7 @@ func configurationOf(r *result.Run) configuration {
 		cache: r.CacheBytes, rows: r.Rows,
 		writers: r.Writers, batch: r.Batch, indexes: r.Indexes, keep: r.KeepPeriods,
 		rate: r.Rate, maxTime: r.MaxTimeSeconds, kill: r.KillServerSeconds,
+		keepRows: r.KeepRows, readers: r.Readers, step: stepName(r),
 	}
 }
 

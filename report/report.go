@@ -101,6 +101,9 @@ func views(recs []result.Record) ([]view, error) {
 	for i := range recs {
 		r := &recs[i]
 		out[i] = view{rec: r, sum: r.Summary(), curve: r.Curve(), loop: r.OpenLoop(), stalled: r.Stalls(), label: names[i]}
+		if r.Run.Step != nil && r.Run.Rate > 0 {
+			out[i].sum.Knee = nil // a step at a rate is too short for one to mean anything
+		}
 	}
 	bundles(out, recs)
 	return out, nil
@@ -117,6 +120,7 @@ func labels(recs []result.Record) []string {
 			}
 			return r.Run.Scenario.Run
 		},
+		func(r *result.Record) string { return stepName(&r.Run) },
 		func(r *result.Record) string { return r.Run.Layout },
 		func(r *result.Record) string {
 			if r.Run.Repeat == 0 {
@@ -170,7 +174,7 @@ func (v *view) problems() []problem {
 	switch c := v.sum.Verified; {
 	case c != nil && !c.Sound():
 		out = append(out, problem{true, "verification " + v.verified()})
-	case c == nil && v.sum.Rows > 0 && v.rec.Run.Search == nil:
+	case c == nil && v.sum.Rows > 0 && v.rec.Run.Search == nil && !v.midway():
 		out = append(out, problem{false, "not verified: nobody checked that every row is in the table"})
 	}
 	for _, w := range v.sum.Warnings {
@@ -180,6 +184,13 @@ func (v *view) problems() []problem {
 		}
 	}
 	return out
+}
+
+// midway tells that the run is a step that others follow, which is not the time
+// to verify.
+func (v *view) midway() bool {
+	s := v.rec.Run.Step
+	return s != nil && s.Number < s.Of
 }
 
 // A problem is serious when the run's figures don't stand for themselves.

@@ -27,14 +27,39 @@ func Text(w io.Writer, recs []result.Record) error {
 		}
 		return all.Text(w)
 	}
+	recs, benchmarks := splitSteps(recs)
+	out := bufio.NewWriter(w)
+	for i, steps := range benchmarks {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		if err := benchmarkText(out, steps); err != nil {
+			return err
+		}
+	}
+	if len(benchmarks) > 0 && len(recs) > 0 {
+		fmt.Fprintln(out)
+	}
+	if len(recs) > 0 || len(benchmarks) == 0 {
+		if err := runsText(out, recs); err != nil {
+			return err
+		}
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("write text report: %w", err)
+	}
+	return nil
+}
+
+// runsText writes the report of runs that are no steps.
+func runsText(out io.Writer, recs []result.Record) error {
 	vs, err := views(recs)
 	if err != nil {
 		return err
 	}
 	if ss := steadies(vs); ss != nil {
-		return steadyText(w, vs, ss)
+		return steadyText(out, vs, ss)
 	}
-	out := bufio.NewWriter(w)
 	searches := capacities(recs)
 	for _, line := range findings(searches) {
 		wrapped(out, "", "  ", sentence(line))
@@ -66,6 +91,9 @@ func Text(w io.Writer, recs []result.Record) error {
 		}
 	}
 	writeCapacities(out, searches)
+	if g := constantSize(vs); g != nil {
+		g.write(out)
+	}
 	writeRepeats(out, vs)
 	shared := sharedFacts(vs)
 	for _, i := range leaders(vs) {
@@ -80,9 +108,6 @@ func Text(w io.Writer, recs []result.Record) error {
 	}
 	if len(shared) > 0 {
 		writeFacts(out, "all runs", shared)
-	}
-	if err := out.Flush(); err != nil {
-		return fmt.Errorf("write text report: %w", err)
 	}
 	return nil
 }

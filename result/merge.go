@@ -180,10 +180,7 @@ func (m *Merger) Latency() Latency {
 	if m.total == 0 {
 		return Latency{}
 	}
-	l := LatencyOf(hdrhistogram.Import(&hdrhistogram.Snapshot{
-		LowestTrackableValue: histogramMin, HighestTrackableValue: histogramMax, SignificantFigures: histogramFigures,
-		Counts: m.counts,
-	}))
+	l := LatencyOf(m.histogram())
 	l.Max = max(l.Max, m.highest)
 	return l
 }

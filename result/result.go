@@ -70,6 +70,15 @@ type Run struct {
 	PeriodRows int64 `json:"period_rows,omitempty"`
 	// Scenario is the experiment that the run is part of; nil for others.
 	Scenario *Scenario `json:"scenario,omitempty"`
+	// KeepRows is how many rows the tables are kept at, HeldRows between how many
+	// that lets them hold. 0 is all.
+	KeepRows int64    `json:"keep_rows,omitempty"`
+	HeldRows [2]int64 `json:"held_rows,omitzero"`
+	// Readers ask queries beside the inserts, once ReadAfter rows are there.
+	Readers   int   `json:"readers,omitempty"`
+	ReadAfter int64 `json:"read_after,omitempty"`
+	// Step is set where the run is one step of a longer benchmark.
+	Step *Step `json:"step,omitempty"`
 	// Deviations says where the preset departs from its published definition.
 	Deviations []string `json:"deviations,omitempty"`
 	// Resumes says of a run that goes on with the one before it in the file what
@@ -129,6 +138,9 @@ type Interval struct {
 	// Rows were acknowledged since the run's start, NewRows in the interval.
 	Rows    int64 `json:"rows"`
 	NewRows int64 `json:"new_rows"`
+	// HeldRows is how many rows tables of constant size hold at its end, those
+	// on their way included.
+	HeldRows int64 `json:"held_rows,omitempty"`
 	// Marks are moments within the interval, as [rows so far, elapsed
 	// seconds]: when each further hundredth of the rows asked for was reached.
 	Marks [][2]float64 `json:"marks,omitempty"`
@@ -223,8 +235,10 @@ type Summary struct {
 	LatencyUS  map[string]Latency `json:"latency_us"`
 	ResponseUS map[string]Latency `json:"response_us"`
 	// Beside are the loads that ran beside the main one, by operation.
-	Beside       map[string]Done `json:"beside,omitempty"`
-	StallSeconds float64         `json:"stall_seconds"`
+	Beside map[string]Done `json:"beside,omitempty"`
+	// Step is what a step of a longer benchmark comes to.
+	Step         *StepSummary `json:"step,omitempty"`
+	StallSeconds float64      `json:"stall_seconds"`
 	// Errors and Retries are of all loads.
 	Errors  int64 `json:"errors"`
 	Retries int64 `json:"retries"`
@@ -348,7 +362,9 @@ type End struct {
 	// server's settings allow. Kills is how often the server was killed.
 	LostRows int64 `json:"lost_rows,omitempty"`
 	Kills    int   `json:"kills,omitempty"`
-	Size     *Size `json:"size_bytes"`
+	// DeletedRows were deleted one by one.
+	DeletedRows int64 `json:"deleted_rows,omitempty"`
+	Size        *Size `json:"size_bytes"`
 	// CPU seconds of client and server over the run.
 	ClientCPUSeconds float64  `json:"client_cpu_seconds"`
 	ServerCPUSeconds *float64 `json:"server_cpu_seconds"`

@@ -70,6 +70,7 @@ func (r *Record) Summary() Summary {
 			"client-bound: the clients spent %.0f%% of their time making rows, so the database could take more; add writers or another machine", 100*busy/(busy+wait)))
 	}
 	round(&s)
+	s.Step = r.step(&s)
 	return s
 }
 

@@ -51,14 +51,18 @@ func (w *Insert) Client(ctx context.Context, n int) (bench.Client, error) {
 	w.mu.Lock()
 	w.clients = append(w.clients, c)
 	w.mu.Unlock()
+	t.tail.join(c)
+	if t.tail.keep > 0 {
+		return heldClient{c}, nil
+	}
 	return c, nil
 }
 
 // Prepare implements bench.Client.
 func (c *client) Prepare(rows int) {
-	if c.table.roller != nil {
-		// Announced before the rows are taken, so that the roller never sees
-		// them taken and not pending.
+	if c.table.roller != nil || c.table.tail.followed {
+		// Announced before the rows are taken, so that whoever follows never
+		// sees them taken and not pending.
 		c.pending.Store(c.table.next.Load())
 	}
 	from := c.table.next.Add(int64(rows)) - int64(rows)
@@ -123,8 +127,14 @@ func (c *client) write(ctx context.Context) (engine.Ack, error) {
 
 func (c *client) acknowledged() {
 	c.table.recent.note(c.rows, c.epoch)
+	if c.table.tail.followed {
+		c.table.tail.inserted.Add(c.rows.rows())
+	}
 	c.rows = span{}
 	c.pending.Store(idle)
+	if c.table.tail.followed {
+		c.table.tail.moved.signal()
+	}
 }
 
 // Recover implements bench.Client.
@@ -171,6 +181,7 @@ func (c *client) Close() error {
 	c.w.mu.Lock()
 	c.w.clients = slices.DeleteFunc(c.w.clients, func(o *client) bool { return o == c })
 	c.w.mu.Unlock()
+	c.table.tail.leave(c)
 	return c.writer.Close()
 }
 
@@ -182,22 +193,56 @@ func (t *table) reset() {
 	t.skipped.Store(0)
 	t.doubt, t.unsent, t.dropped, t.late = nil, nil, -1, 0
 	t.recent.reset()
+	t.tail.gone.Store(0)
+	t.tail.going.Store(0)
+	t.tail.inserted.Store(0)
+	t.tail.removed.Store(0)
 }
 
-// sent returns the rows that were acknowledged, in order, and the batches in
-// doubt. Rows that a client has in hand count as acknowledged.
+// sent returns the rows that were acknowledged and not deleted, in order, and
+// the batches in doubt. Rows that a client has in hand count as acknowledged.
 func (t *table) sent() (acked, doubt []span) {
+	kept := t.tail.going.Load()
+	all, doubt := t.known()
+	for _, s := range all {
+		if s = s.since(kept); s.rows() > 0 {
+			acked = append(acked, s)
+		}
+	}
+	return acked, doubt
+}
+
+// leaving returns the acknowledged rows that a delete was sent for and not
+// acknowledged: all of them are there or none.
+func (t *table) leaving() []span {
+	var out []span
+	all, _ := t.known()
+	for _, s := range all {
+		if s = s.below(t.tail.going.Load()); s.rows() > 0 {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// known returns the same without regard to deletes that are in doubt.
+func (t *table) known() (acked, doubt []span) {
+	gone := t.tail.gone.Load()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	doubt = slices.Clone(t.doubt)
+	for _, s := range t.doubt {
+		if s = s.since(gone); s.rows() > 0 {
+			doubt = append(doubt, s)
+		}
+	}
 	not := slices.Concat(t.doubt, t.unsent)
 	slices.SortFunc(not, func(a, b span) int { return cmp.Compare(a.from, b.from) })
-	at := int64(0)
+	at := gone
 	for _, s := range append(not, span{from: t.next.Load()}) {
 		if at < s.from {
 			acked = append(acked, span{at, s.from})
 		}
-		at = s.to
+		at = max(at, s.to)
 	}
 	return acked, doubt
 }

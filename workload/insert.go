@@ -69,6 +69,14 @@ type InsertOptions struct {
 	// Patience is how long periods are tried to be created or dropped again
 	// after a step failed of a lock or of the connection; 0 is 30 seconds.
 	Patience time.Duration
+	// KeepRows is how many rows the tables are kept at, all together, once they
+	// hold them: of a plain table the oldest rows are deleted beside the
+	// inserts, of a rolling one the oldest periods are dropped. 0 is all.
+	KeepRows int64
+	// Readers is how many clients ask the preset's queries beside the inserts,
+	// once the tables hold ReadAfter rows.
+	Readers   int
+	ReadAfter int64
 }
 
 // An Insert is the insert workload on one database.
@@ -100,6 +108,7 @@ type table struct {
 	// skipped counts rows that the server left out: their key was there.
 	skipped atomic.Int64
 	roller  *roller // nil for a plain table
+	tail    tail
 
 	mu     sync.Mutex
 	doubt  []span // sent and not acknowledged: they may be there or not
@@ -145,8 +154,11 @@ func NewInsert(db engine.DB, opt InsertOptions) (*Insert, error) {
 	if opt.Patience == 0 {
 		opt.Patience = rollPatience
 	}
-	if opt.Batch < 0 || opt.Rows < 0 || opt.PeriodRows < 0 || opt.KeepPeriods < 0 {
-		return nil, errors.New("rows, batch, period rows and periods to keep can't be negative")
+	if opt.Batch < 0 || opt.Rows < 0 || opt.PeriodRows < 0 || opt.KeepPeriods < 0 || opt.KeepRows < 0 || opt.Readers < 0 || opt.ReadAfter < 0 {
+		return nil, errors.New("rows, batch, period rows, readers and what to keep can't be negative")
+	}
+	if opt.KeepRows > 0 && opt.KeepPeriods > 0 {
+		return nil, errors.New("rows to keep and periods to keep: the one follows from the other")
 	}
 	n := p.indexes
 	if opt.Indexes != nil {
@@ -166,6 +178,9 @@ func NewInsert(db engine.DB, opt InsertOptions) (*Insert, error) {
 		opt.KeepPeriods = 0 // a plain table has none; layouts share their flags
 	}
 	w := newInsert(db, opt, p)
+	if err := w.follow(); err != nil {
+		return nil, err
+	}
 	if opt.Layout == Rolling && opt.PeriodRows > 0 {
 		return w, w.roll(opt.PeriodRows, "as asked for")
 	}
@@ -217,6 +232,16 @@ func (w *Insert) addTables() {
 func (w *Insert) roll(rows int64, why string) error {
 	var grid rolling.Grid
 	var err error
+	if w.opt.KeepRows > 0 {
+		length, err := w.keepPeriods(rows, w.opt.PeriodRows == 0)
+		if err != nil {
+			return err
+		}
+		if length != rows {
+			why += fmt.Sprintf("; shortened from %d rows to divide those to keep", rows)
+			rows = length
+		}
+	}
 	if w.preset.axis == rolling.Time {
 		secs := max(1, rows/readingsPerSecond)
 		if secs > maxPeriodSeconds {

@@ -31,6 +31,10 @@ func (w *Insert) CanResume() error {
 		return engine.Hinted(fmt.Errorf("preset %s leaves its keys to the server, so that a row doesn't tell its place in the sequence", w.preset.name),
 			"the command of the record once more, with --drop-existing")
 	}
+	if w.opt.KeepRows > 0 {
+		return engine.Hinted(errors.New("rows of a table that is kept at its size are gone from below, so that a row that is missing doesn't tell whether it was deleted"),
+			"the command of the record once more, with --drop-existing")
+	}
 	return nil
 }
 

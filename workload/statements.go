@@ -103,6 +103,11 @@ func (l *listing) table(t *table, dropExisting bool) {
 		if l.w.opt.KeepPeriods > 0 {
 			l.add("drop the oldest period, while inserts run", engine.DropPartition{Table: &t.Table, Have: create.Partitions, Drop: create.Partitions[0]})
 		}
+	} else if l.w.opt.KeepRows > 0 {
+		l.deletes("", t, l.w.opt.Batch)
+	}
+	if l.w.opt.Readers > 0 {
+		l.queries("", l.w.preset.queries(&t.Table))
 	}
 }
 

@@ -25,9 +25,9 @@ type Proof struct {
 	Checksum bool
 	// Periods are the same by period, where a row's period is known beforehand.
 	Periods []PeriodProof
-	// DroppedRows went with periods that were dropped.
-	DroppedRows int64
-	Warnings    []string
+	// DroppedRows went with periods that were dropped, DeletedRows one by one.
+	DroppedRows, DeletedRows int64
+	Warnings                 []string
 }
 
 // PeriodProof is what Verify found in one period.
@@ -94,12 +94,13 @@ type check struct {
 	suspect map[uint64]place // rows in doubt, by hash
 }
 
-// A doubtful batch was sent and not acknowledged or, with atRisk, acknowledged
-// so shortly before a crash that it may be lost.
+// A doubtful batch was sent and not acknowledged, to be inserted or, leaving,
+// to be deleted; or, with atRisk, it was acknowledged so shortly before a crash
+// that it may be lost.
 type doubtful struct {
-	atRisk      bool
-	rows, found int64 // rows but those of dropped periods
-	parts       []doubtfulPart
+	atRisk, leaving bool
+	rows, found     int64 // rows but those of dropped periods
+	parts           []doubtfulPart
 }
 
 // A doubtfulPart is what of such a batch lies in one part.
@@ -136,9 +137,13 @@ func (c *check) run(ctx context.Context) error {
 	c.acked, c.doubt = t.sent()
 	c.suspect = map[uint64]place{}
 	risk := t.recent.risk()
-	if err := errors.Join(c.suspects(ctx, c.doubt, false), c.suspects(ctx, risk, true)); err != nil {
+	if err := errors.Join(c.suspects(ctx, c.doubt, doubtful{}), c.suspects(ctx, risk, doubtful{atRisk: true})); err != nil {
 		return err
 	}
+	if err := c.suspects(ctx, t.leaving(), doubtful{leaving: true}); err != nil {
+		return err
+	}
+	c.proof.DeletedRows += t.tail.removed.Load()
 	c.acked = without(c.acked, risk)
 	if err := c.compare(ctx); err != nil {
 		return err
@@ -191,14 +196,15 @@ func (c *check) outside(s span) {
 	c.missing += c.w.distinct(c.t, c.acked, s) - gone
 }
 
-// suspects takes down the rows of batches that may be there or not.
-func (c *check) suspects(ctx context.Context, batches []span, atRisk bool) error {
+// suspects takes down the rows of batches that may be there or not, each like
+// kind.
+func (c *check) suspects(ctx context.Context, batches []span, kind doubtful) error {
 	var scratch engine.Sum
 	for _, batch := range batches {
-		d := &doubtful{atRisk: atRisk}
+		d := &doubtful{atRisk: kind.atRisk, leaving: kind.leaving}
 		err := c.each(ctx, batch, func(part int, s span, b *engine.Batch) {
 			if part < 0 {
-				if atRisk {
+				if kind.atRisk {
 					c.outside(s)
 				}
 				return
@@ -348,9 +354,11 @@ func (c *check) conclude() {
 	for i := range c.must {
 		parts[i] = PeriodProof{Expected: c.must[i].Rows, Found: c.found[i].Rows, Checksum: c.must[i].Equal(&c.found[i])}
 	}
-	var rows, found, torn, risk, lost, cut int64
+	var rows, found, torn, risk, lost, cut, leaving, left int64
 	for _, d := range c.doubts {
-		if d.atRisk {
+		if d.leaving {
+			leaving, left = leaving+d.rows, left+d.found
+		} else if d.atRisk {
 			risk, lost = risk+d.rows, lost+d.rows-d.found
 		} else {
 			rows, found = rows+d.rows, found+d.found
@@ -394,6 +402,9 @@ func (c *check) conclude() {
 	if lost > 0 {
 		c.warn("%d rows were acknowledged and lost: of the %d acknowledged in the %v before each of %d kills of the server, which its settings allow it to lose; all others are there",
 			lost, risk, c.w.lossWindow(), c.w.crashes)
+	}
+	if leaving > 0 {
+		c.warn("a delete of %d rows was not acknowledged; %d of them are in the table", leaving, left)
 	}
 	c.wrong(torn, "%d batches that were not acknowledged are in the table in part")
 	c.wrong(cut, "%d batches that were acknowledged shortly before a crash are in the table in part")

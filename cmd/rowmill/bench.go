@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -32,6 +33,9 @@ type benchFlags struct {
 	seed                   uint64
 	periodRows             int64
 	keepPeriods            int
+	keepRows               int64
+	readers                int
+	readAfter              int64
 	tablePerWriter         bool
 	out                    string
 	reports                reportFlags
@@ -49,6 +53,8 @@ type benchFlags struct {
 const (
 	defaultRows     = 1000000
 	defaultInterval = time.Second
+	// defaultReadAfter is when iiBench's queries begin.
+	defaultReadAfter = 1000000
 	// maxWriters keeps rowmill below the 10,000 threads at which Go's runtime
 	// gives up: a writer that waits for its server holds one.
 	maxWriters = 5000
@@ -59,11 +65,11 @@ func (a *app) benchCommand() *cobra.Command {
 		Use:   "bench WORKLOAD",
 		Short: "Measure a database with a workload",
 		Long: "Measure a database with a workload: insert fills a table and shows how the\n" +
-			"insert rate goes as it grows; matrix does so for every combination of insert\n" +
-			"method, batch, writers and so on, and says which of them matter; scenario runs a\n" +
-			"whole experiment by name, beside the figures published of it; mixed and points\n" +
-			"measure selects; steady holds a small constant load for a day and shows when the\n" +
-			"machine or the server didn't keep up.",
+			"insert rate goes as it grows; ibench is the modern insert benchmark whole; matrix\n" +
+			"inserts by every combination of method, batch, writers and so on, and says which\n" +
+			"of them matter; scenario runs a whole experiment by name, beside the figures\n" +
+			"published of it; mixed and points measure selects; steady holds a small constant\n" +
+			"load for a day and shows when the machine or the server didn't keep up.",
 		Example: "  rowmill bench insert --layout plain,rolling --html run.html\n" +
 			"  rowmill bench insert --help",
 		Args: cobra.ArbitraryArgs,
@@ -75,6 +81,7 @@ func (a *app) benchCommand() *cobra.Command {
 	c.AddCommand(a.benchSteadyCommand())
 	c.AddCommand(a.benchMatrixCommand())
 	c.AddCommand(a.benchScenarioCommand())
+	c.AddCommand(a.benchIbenchCommand())
 	return c
 }
 
@@ -127,6 +134,9 @@ func (a *app) benchInsertCommand() *cobra.Command {
 func (f *benchFlags) complete(flags *pflag.FlagSet) {
 	f.indexesGiven = flags.Changed("indexes")
 	f.tablePerWriterGiven = flags.Changed("table-per-writer")
+	if f.readers > 0 && !flags.Changed("read-after") {
+		f.readAfter = defaultReadAfter
+	}
 	f.find.complete(flags)
 	if f.find.on && !f.find.batchGiven {
 		f.batch = findBatch
@@ -156,6 +166,9 @@ func (f *benchFlags) define(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.interval, "interval", defaultInterval, "`time` between two readings of all figures")
 	flags.Var(countValue{n: &f.periodRows, auto: true}, "period-rows", "rows of a rolling table's period; auto fits two periods into the database's cache")
 	flags.IntVar(&f.keepPeriods, "keep-periods", 0, "drop the oldest of more than `N` periods while inserts run (default keep all)")
+	flags.Var(countValue{n: &f.keepRows}, "keep-rows", "keep the table at `N` rows: of a plain one delete the oldest rows, of a rolling one drop\nthe oldest periods, while inserts run (default keep all)")
+	flags.IntVar(&f.readers, "readers", 0, "clients that ask the preset's queries beside the inserts, `N`: classic and ibench have some")
+	flags.Var(countValue{n: &f.readAfter}, "read-after", "rows in the table before the first query (default 1M, where --readers asks for some)")
 	flags.BoolVar(&f.tablePerWriter, "table-per-writer", false, "give each client a table of its own (default the preset's)")
 	f.find.define(flags)
 	flags.DurationVar(&f.killEvery, "kill-server-every", 0, "kill -9 the private server every `time`, restart it, and prove what it kept\n(sandbox targets only; default never)")
@@ -204,6 +217,14 @@ func (f *benchFlags) check() error {
 		return usagef(help, "--batch %d: want at least 1, or 0 for the preset's", f.batch)
 	case f.keepPeriods < 0:
 		return usagef(help, "--keep-periods %d: want at least 1, or 0 to keep all", f.keepPeriods)
+	case f.keepRows > 0 && f.keepPeriods > 0:
+		return usagef("--keep-rows alone", "--keep-rows and --keep-periods: the one follows from the other")
+	case f.keepRows > 0 && f.rows > 0 && f.rows <= f.keepRows:
+		return usagef("--rows "+strconv.FormatInt(3*f.keepRows, 10), "--keep-rows %d: with --rows %d nothing is ever removed", f.keepRows, f.rows)
+	case f.readers < 0:
+		return usagef(help, "--readers %d: want at least 1, or 0 for none", f.readers)
+	case f.readers > maxWriters:
+		return usagef(help, "--readers %d: want at most %d", f.readers, maxWriters)
 	case f.keepPeriods > 0 && !slices.Contains(f.layouts, workload.Rolling):
 		return usagef("--layout rolling", "--keep-periods: layout plain has no periods to drop")
 	case f.periodRows > 0 && !slices.Contains(f.layouts, workload.Rolling):
@@ -245,6 +266,7 @@ func (f *benchFlags) insertOptions(layout string) workload.InsertOptions {
 	o := workload.InsertOptions{
 		Preset: f.preset, Layout: layout, Seed: f.seed, Rows: f.rows, Writers: f.writers, Batch: f.batch,
 		Method: engine.Method(f.method), PeriodRows: f.periodRows, KeepPeriods: f.keepPeriods,
+		KeepRows: f.keepRows, Readers: f.readers, ReadAfter: f.readAfter,
 	}
 	if f.find.on && f.rows > wideRows {
 		o.Rows = 0 // unknown: it is for the trials to say
@@ -370,16 +392,21 @@ func (a *app) printSQL(f benchFlags) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(a.stdout, "-- layout %s on %s\n", layout, db.Info().Engine)
-		purpose := ""
-		for _, s := range all {
-			if s.Purpose != purpose {
-				fmt.Fprintf(a.stdout, "\n-- %s\n", s.Purpose)
-				purpose = s.Purpose
-			}
-			fmt.Fprintf(a.stdout, "%s;\n", s.SQL)
-		}
-		fmt.Fprintln(a.stdout)
+		a.printStatements("layout "+layout, db.Info().Engine, all)
 	}
 	return nil
+}
+
+// printStatements prints statements, each after what it is for.
+func (a *app) printStatements(what, engineName string, all []workload.Statement) {
+	fmt.Fprintf(a.stdout, "-- %s on %s\n", what, engineName)
+	purpose := ""
+	for _, s := range all {
+		if s.Purpose != purpose {
+			fmt.Fprintf(a.stdout, "\n-- %s\n", s.Purpose)
+			purpose = s.Purpose
+		}
+		fmt.Fprintf(a.stdout, "%s;\n", s.SQL)
+	}
+	fmt.Fprintln(a.stdout)
 }

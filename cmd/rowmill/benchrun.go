@@ -72,14 +72,19 @@ func (r *insertRun) run(ctx context.Context) (_ *result.Record, err error) {
 	if err := r.header(ctx, schema); err != nil {
 		return nil, err
 	}
+	cfg := r.f.config(r.w.Options())
+	cfg.Beside = append(cfg.Beside, r.w.Beside()...)
+	if r.f.keepRows > 0 {
+		r.note = func(iv *result.Interval) { iv.HeldRows = r.w.RowsNow() }
+	}
 	if r.f.killEvery == 0 {
-		return r.rec, r.measure(ctx, r.w, r.f.config(r.w.Options()), r.prove)
+		return r.rec, r.measure(ctx, r.w, cfg, r.prove)
 	}
 	if r.kill, err = newKiller(r.db.server, r.f.killEvery, r.w, r.show.Note); err != nil {
 		return nil, errors.Join(err, r.close())
 	}
 	r.kill.follow = r.probe.Follow
-	return r.rec, r.measure(ctx, r.kill.workload(ctx), r.f.config(r.w.Options()), r.prove)
+	return r.rec, r.measure(ctx, r.kill.workload(ctx), cfg, r.prove)
 }
 
 // runs makes the run, or with --find-rate all of a search, and returns the
@@ -127,8 +132,10 @@ func (r *insertRun) describe(schema []string) (run result.Run, shown string) {
 		Rows: r.f.rows, MaxTimeSeconds: r.f.maxTime.Seconds(), Writers: o.Writers, Batch: o.Batch,
 		Method: string(o.Method), Indexes: r.w.Indexes(), Rate: r.f.rate,
 		KillServerSeconds: r.f.killEvery.Seconds(),
-		Period:            period, PeriodWhy: why, Scenario: r.scenario, KeepPeriods: o.KeepPeriods, Deviations: r.w.Deviations(), Schema: schema,
+		Period:            period, PeriodWhy: why, Scenario: r.scenario, KeepPeriods: o.KeepPeriods, KeepRows: o.KeepRows,
+		Readers: o.Readers, ReadAfter: o.ReadAfter, Deviations: r.w.Deviations(), Schema: schema,
 	}
+	run.HeldRows[0], run.HeldRows[1] = r.w.HeldRows()
 	if period != "" {
 		run.PeriodRows = o.PeriodRows
 	}
@@ -167,23 +174,7 @@ const afterwards = 20 * time.Second
 func (r *insertRun) prove(ctx context.Context, end *result.End) error {
 	defer func() { end.Warnings = append(end.Warnings, r.w.Warnings()...) }()
 	end.SkippedRows = r.w.SkippedRows()
-	skip := ""
-	switch {
-	case r.f.noVerify:
-		skip = "--no-verify was given"
-	case !r.db.Capabilities().Stores:
-		skip = "the " + r.db.Info().Engine + " engine stores nothing"
-	case end.Stopped == bench.StoppedFailed:
-		skip = "the run failed"
-	case end.Stopped == bench.StoppedInterrupted:
-		skip = "the run was interrupted"
-	}
-	var failed error
-	if skip != "" {
-		end.Warnings = append(end.Warnings, "not verified: "+skip)
-	} else {
-		failed = r.verify(ctx, end)
-	}
+	failed := r.verifyUnless(ctx, r.f.noVerify, r.w, r.before+r.rows(), end)
 	if end.Stopped == bench.StoppedFailed || failed != nil {
 		return failed
 	}
@@ -196,23 +187,47 @@ func (r *insertRun) prove(ctx context.Context, end *result.End) error {
 	}
 	end.Size = &result.Size{Data: size.Data, Index: size.Index}
 	rows := r.before + r.rows() - end.SkippedRows - r.w.DroppedRows()
+	if r.f.keepRows > 0 {
+		rows = r.w.RowsNow()
+	}
 	if rows > 0 {
 		end.Size.PerRow = float64(size.Data+size.Index) / float64(rows)
 	}
 	return nil
 }
 
+// verifyUnless compares the tables, which hold about so many rows, with what the
+// seed gives, unless the user or the run's end rule it out.
+func (m *measurement) verifyUnless(ctx context.Context, noVerify bool, w *workload.Insert, rows int64, end *result.End) error {
+	skip := ""
+	switch {
+	case noVerify:
+		skip = "--no-verify was given"
+	case !m.db.Capabilities().Stores:
+		skip = "the " + m.db.Info().Engine + " engine stores nothing"
+	case end.Stopped == bench.StoppedFailed:
+		skip = "the run failed"
+	case end.Stopped == bench.StoppedInterrupted:
+		skip = "the run was interrupted"
+	}
+	if skip != "" {
+		end.Warnings = append(end.Warnings, "not verified: "+skip)
+		return nil
+	}
+	return m.verify(ctx, w, rows, end)
+}
+
 // verifyNote is how often verifying says how far it is.
 const verifyNote = 5 * time.Second
 
 // verify compares the tables with what the seed gives.
-func (r *insertRun) verify(ctx context.Context, end *result.End) error {
-	r.show.Note("verifying the table")
+func (m *measurement) verify(ctx context.Context, w *workload.Insert, expected int64, end *result.End) error {
+	m.show.Note("verifying the table")
 	said := time.Now()
-	proof, err := r.w.Verify(ctx, func(rows int64) {
+	proof, err := w.Verify(ctx, func(rows int64) {
 		if time.Since(said) > verifyNote {
 			said = time.Now()
-			r.show.Note(fmt.Sprintf("verifying the table: %d of %d rows", rows, r.before+r.rows()))
+			m.show.Note(fmt.Sprintf("verifying the table: %d of %d rows", rows, expected))
 		}
 	})
 	end.Warnings = append(end.Warnings, proof.Warnings...)
@@ -221,10 +236,10 @@ func (r *insertRun) verify(ctx context.Context, end *result.End) error {
 			end.Warnings = append(end.Warnings, "not verified: interrupted meanwhile")
 			return nil
 		}
-		return errors.Join(r.death(err), err)
+		return errors.Join(m.death(err), err)
 	}
 	end.Verified = &result.Verified{Expected: proof.Expected, Found: proof.Found, Lost: proof.Lost, Checksum: proof.Checksum}
-	end.DroppedRows, end.LostRows = proof.DroppedRows, proof.Lost
+	end.DroppedRows, end.LostRows, end.DeletedRows = proof.DroppedRows, proof.Lost, proof.DeletedRows
 	for _, p := range proof.Periods {
 		end.Periods = append(end.Periods, result.Period{
 			Name: p.Name, From: p.From, To: p.To, Expected: p.Expected, Found: p.Found, Lost: p.Lost, Checksum: &p.Checksum})

@@ -82,6 +82,8 @@ func (f *benchFlags) checkFind() error {
 		return usagef(hintOf(err), "--target: %w", err)
 	case t.Scheme == "null":
 		return usagef("--target sqlite:", "--find-rate: null: stores nothing, so there is no rate that it doesn't take")
+	case f.keepRows > 0 || f.readers > 0 || f.killEvery > 0:
+		return usagef("--find-rate without them", "--find-rate measures inserts alone: it goes without --keep-rows, --readers and --kill-server-every")
 	case f.rate > 0:
 		return usagef("--find-rate without --rate", "--find-rate looks for the rate, so --rate can't give it")
 	case f.rows == 0:

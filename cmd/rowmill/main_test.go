@@ -69,7 +69,7 @@ func here(t *testing.T) string {
 }
 
 func TestHelp(t *testing.T) {
-	for _, verb := range []string{"", "bench", "bench insert", "bench matrix", "bench mixed", "bench points", "bench scenario", "bench steady", "report", "compare", "sandbox", "sandbox start", "sandbox stop", "sandbox list", "version"} {
+	for _, verb := range []string{"", "bench", "bench ibench", "bench insert", "bench matrix", "bench mixed", "bench points", "bench scenario", "bench steady", "report", "compare", "sandbox", "sandbox start", "sandbox stop", "sandbox list", "version"} {
 		name := "help-" + strings.ReplaceAll(verb, " ", "-") + ".txt"
 		if verb == "" {
 			name = "help.txt"
@@ -92,7 +92,7 @@ func TestBadInput(t *testing.T) {
 		args string
 		says []string
 	}{
-		{"bench inser", []string{`unknown command "inser"`, "there are insert"}},
+		{"bench inser", []string{`unknown command "inser"`, "there are ibench, insert"}},
 		{"bench insert now", []string{`unexpected argument "now"`}},
 		{"bench insert --preset clasic", []string{`unknown preset "clasic"`, "classic, ibench, timeseries, daily, sbtest"}},
 		{"bench insert --layout heap", []string{`unknown layout "heap"`, "plain, rolling"}},

@@ -23,6 +23,8 @@ type measurement struct {
 	interval time.Duration
 	// workEvery is how often a fixed piece of computing is timed; 0 is never.
 	workEvery time.Duration
+	// note, if set, completes an interval before it is recorded.
+	note func(*result.Interval)
 
 	probe *probe.Probe
 	// counters are the probe's; nil where the engine has none.
@@ -118,6 +120,9 @@ func (m *measurement) measure(ctx context.Context, w bench.Workload, cfg bench.C
 	over := m.goOn(&cfg)
 	cfg.Observe = func(iv result.Interval) error {
 		m.shift(&iv)
+		if m.note != nil {
+			m.note(&iv)
+		}
 		m.rec.Intervals = append(m.rec.Intervals, iv)
 		m.show.Interval(iv)
 		if m.watch != nil {

@@ -25,6 +25,8 @@ type reportFlags struct {
 	log           bool
 	// elapsed is the axis on which constant loads are laid over each other.
 	elapsed bool
+	// format, if set, has the lines of the intervals printed instead of the text.
+	format intervalFormat
 }
 
 func (a *app) reportCommand() *cobra.Command {
@@ -51,6 +53,7 @@ func (a *app) reportCommand() *cobra.Command {
 	c.Flags().StringVar(&f.png, "png", "", "write a picture of 1200 x 675 pixels to this `file`, \"-\" for standard output (default none)")
 	c.Flags().StringVar(&f.md, "md", "", "write Markdown tables to this `file`, \"-\" for standard output (default none)")
 	c.Flags().BoolVar(&f.json, "json", false, "print the summaries as JSON instead of text (default false)")
+	c.Flags().Var(&f.format, "interval-format", "print a line for each interval instead, in this `format`: rowmill (for people) or\nibench (the insert benchmark's 17 columns) (default none)")
 	c.Flags().StringVar(&f.title, "title", "", "`title` of the picture (default made from the first run)")
 	c.Flags().BoolVar(&f.log, "log", false, "draw the picture's rate on a logarithmic axis (default false)")
 	c.Flags().BoolVar(&f.elapsed, "elapsed", false, "lay runs of bench steady over each other by the time since their start, not by the time of day (default false)")
@@ -81,6 +84,12 @@ func (f reportFlags) check(command string) error {
 	taken := ""
 	if f.json {
 		taken = "--json"
+	}
+	if f.format != "" {
+		if taken != "" {
+			return usagef(command+" --interval-format "+f.format.String(), "--json and --interval-format can't both be standard output")
+		}
+		taken = "--interval-format"
 	}
 	files := map[string]string{}
 	for _, o := range f.outputs() {
@@ -127,6 +136,10 @@ func (a *app) writeReports(f reportFlags, recs []result.Record) error {
 	switch {
 	case f.json:
 		return report.JSON(a.stdout, recs)
+	case f.format == formatIbench:
+		return report.Ibench(a.stdout, recs)
+	case f.format == formatRowmill:
+		return report.Intervals(a.stdout, recs)
 	case !taken:
 		return report.Text(a.stdout, recs)
 	}

@@ -112,7 +112,7 @@ func (c *rerunConfig) same(d *rerunConfig) bool {
 		x.interval == y.interval && x.writers == y.writers && x.batch == y.batch && x.indexes == y.indexes && x.indexesGiven == y.indexesGiven &&
 		x.rate == y.rate && x.seed == y.seed && x.periodRows == y.periodRows && x.keepPeriods == y.keepPeriods &&
 		x.tablePerWriter == y.tablePerWriter && x.tablePerWriterGiven == y.tablePerWriterGiven && x.noVerify == y.noVerify &&
-		x.killEvery == y.killEvery
+		x.killEvery == y.killEvery && x.keepRows == y.keepRows && x.readers == y.readers && x.readAfter == y.readAfter
 }
 
 // plan says what will be run, where, and what is dropped there.

@@ -25,7 +25,7 @@ function swatch(line) {
 
 // A Chart is made of spec: title, note, name (of the figure in the record),
 // unit, height, log, lines, events (with labels), fixedX (an axis of its own,
-// apart from the others), extent (of a logarithmic y).
+// apart from the others), run (the only one whose marks it shows), extent (of a logarithmic y).
 // A line is: label, colour(), width, dash, values, on(axis) -> [positions,
 // values], and where points stand for several intervals band(axis) -> [least,
 // greatest].
@@ -72,10 +72,10 @@ Chart.prototype.describe = function () {
 };
 
 // full returns the whole horizontal range of all runs on an axis, the same for
-// every chart.
-function full(axis) {
+// every chart but those of one run alone.
+function full(axis, run) {
   var end = 0;
-  data.runs.forEach(function (r) {
+  (run ? [run] : data.runs).forEach(function (r) {
     [r[axis], r.rate[axis].at].forEach(function (p) { if (p.length) end = Math.max(end, p[p.length - 1]); });
   });
   return [0, end || 1];
@@ -122,7 +122,7 @@ Chart.prototype.build = function () {
     bands.push({ series: [tables.length, tables.length - 1].reverse(), fill: function () { return line.colour().slice(0, 7) + "30"; } });
   });
   var joined = tables.length > 1 ? uPlot.join(tables) : tables[0];
-  var range = spec.fixedX ? full(axis) : state.range || full(axis);
+  var range = spec.fixedX ? full(axis, spec.run) : state.range || full(axis);
   var unit = spec.unit, write = onAxis(unit);
   var opts = {
     width: c.width(), height: c.height(), legend: { show: false }, padding: [10, 14, 0, 0], bands: bands,
@@ -149,7 +149,7 @@ Chart.prototype.build = function () {
       y: false, drag: { x: true, y: false, setScale: true },
       points: { size: function (u, si) { return si > spec.lines.length ? 0 : 8; } },
       dataIdx: function (u, si, idx) { return si === 0 ? idx : nearest(u, si, idx); },
-      bind: { dblclick: function () { return function () { if (spec.fixedX) c.zoom(full(axis)); else zoomAll(null); return null; }; } },
+      bind: { dblclick: function () { return function () { if (spec.fixedX) c.zoom(full(axis, spec.run)); else zoomAll(null); return null; }; } },
     },
     hooks: {
       setCursor: [function (u) { c.read(u); }],
@@ -177,7 +177,7 @@ var tabulated = 20;
 // tabulate shows the figures of the chart as a table, for those who want them
 // so: the figures next to positions at equal distances.
 Chart.prototype.tabulate = function () {
-  var c = this, axis = c.axis(), write = forUnit(c.spec.unit), range = c.spec.fixedX ? full(axis) : state.range || full(axis);
+  var c = this, axis = c.axis(), write = forUnit(c.spec.unit), range = c.spec.fixedX ? full(axis, c.spec.run) : state.range || full(axis);
   c.table.hidden = !state.tables;
   c.table.textContent = "";
   if (!state.tables) return;
@@ -276,13 +276,13 @@ Chart.prototype.read = function (u) {
     }
     o.textContent = text;
   });
-  if (c.spec.events) c.event.textContent = eventNear(u, axis);
+  if (c.spec.events) c.event.textContent = eventNear(u, axis, c.spec.run);
 };
 
 // eventNear describes the partition events within a few pixels of the cursor.
-function eventNear(u, axis) {
+function eventNear(u, axis, run) {
   var found = [];
-  data.runs.forEach(function (r) {
+  (run ? [run] : data.runs).forEach(function (r) {
     r.events.forEach(function (e) {
       if (Math.abs(u.valToPos(e[axis], "x") - u.cursor.left) <= 5) found.push(r.label + ": " + e.what + " in " + micros(e.seconds * 1e6));
     });
@@ -302,7 +302,7 @@ function drawMarks(u, c) {
   ctx.beginPath();
   ctx.rect(box.left, box.top, box.width, box.height);
   ctx.clip();
-  data.runs.forEach(function (r) {
+  (c.spec.run ? [c.spec.run] : data.runs).forEach(function (r) {
     // The marks of a run whose lines were taken away go with them.
     var mine = c.spec.lines.filter(function (l) { return l.run === r; });
     if (mine.length && mine.every(function (l) { return c.hidden[c.spec.lines.indexOf(l)]; })) return;
@@ -381,11 +381,11 @@ Chart.prototype.key = function (e) {
   case "+": case "=": case "-":
     mid = u.cursor.left >= 0 ? u.posToVal(u.cursor.left, "x") : x.min + span / 2;
     span *= e.key === "-" ? 2 : 0.5;
-    r = [Math.max(0, mid - span / 2), Math.min(full(this.axis())[1], mid + span / 2)];
+    r = [Math.max(0, mid - span / 2), Math.min(full(this.axis(), this.spec.run)[1], mid + span / 2)];
     if (this.spec.fixedX) this.zoom(r); else zoomAll(r);
     break;
   case "Escape":
-    if (this.spec.fixedX) this.zoom(full(this.axis())); else zoomAll(null);
+    if (this.spec.fixedX) this.zoom(full(this.axis(), this.spec.run)); else zoomAll(null);
     u.setCursor({ left: -10, top: -10 }, true, true);
     break;
   default:

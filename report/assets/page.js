@@ -40,6 +40,16 @@ function rateCharts() {
     return out;
   }
   function log() { return state.scale === "log"; }
+  if (data.apart) {
+    var grid = section(parent, "grid wide");
+    drawn.forEach(function (r) {
+      var own = [rateLine(r, "rate", function (v) { return v; }, { width: 2.5, dash: [], band: function (axis) { return r.rate[axis].lo ? [r.rate[axis].lo, r.rate[axis].hi] : null; } })];
+      if (r.asked) own.push(rateLine(r, "offered", function () { return r.asked; }, { width: 1, dash: [2, 4] }));
+      new Chart(grid, { title: r.label, note: "rows/s", unit: "rows/s", height: 230, medium: true, log: log, lines: own, events: true,
+        run: r, fixedX: function () { return state.x; } });
+    });
+    return;
+  }
   var main = new Chart(parent, { title: "Rate", note: "rows/s", unit: "rows/s", height: 380, log: log, lines: lines(), events: true });
   var other = new Chart(parent, { title: "Rate", note: "rows/s", unit: "rows/s", height: 250, log: log, lines: lines(), events: true,
     fixedX: function () { return state.x === "rows" ? "time" : "rows"; } });
@@ -74,6 +84,7 @@ function latencyCharts() {
           set[p.key].forEach(function (v) { if (v !== null && v > 0) { extent[0] = Math.min(extent[0], v); extent[1] = Math.max(extent[1], v); } });
         });
         specs.push({ title: r.label, note: op + ", " + kind[1] + ", \u00b5s to s, logarithmic", unit: "us", height: 230, log: function () { return true; }, extent: extent, medium: true,
+          run: data.apart && r, fixedX: data.apart && function () { return state.x; },
           lines: percentiles.map(function (p) {
             return line(r, p.key, set[p.key], { width: p.width, dash: p.dash, colour: function () { return colourOf(r) + p.alpha; } });
           }).reverse() });

@@ -1,0 +1,334 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/report"
+	"github.com/rowmill/rowmill/result"
+	"github.com/rowmill/rowmill/sandbox"
+	"github.com/rowmill/rowmill/workload"
+)
+
+// ibenchTable reads interval lines: the rows of figures after each comment that
+// names a step.
+func ibenchTable(t *testing.T, text string) map[string][]map[string]float64 {
+	t.Helper()
+	names := strings.Split(report.IbenchHeader(), "\t")
+	if len(names) != 17 {
+		t.Fatalf("%d columns", len(names))
+	}
+	step := regexp.MustCompile(`^# ibench (\S+) on `)
+	out, at := map[string][]map[string]float64{}, ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if m := step.FindStringSubmatch(line); m != nil {
+			at = m[1]
+			continue
+		}
+		if strings.HasPrefix(line, "#") || line == report.IbenchHeader() {
+			continue
+		}
+		cells := strings.Split(line, "\t")
+		if len(cells) != len(names) {
+			t.Fatalf("%d columns in %q", len(cells), line)
+		}
+		row := map[string]float64{}
+		for i, cell := range cells {
+			v, err := strconv.ParseFloat(cell, 64)
+			if err != nil || v < 0 {
+				t.Fatalf("%s in %q: %v", names[i], line, err)
+			}
+			row[names[i]] = v
+		}
+		out[at] = append(out[at], row)
+	}
+	return out
+}
+
+// addsUp checks that the intervals of a step come to its totals.
+func addsUp(t *testing.T, step string, rows []map[string]float64) {
+	t.Helper()
+	last := rows[len(rows)-1]
+	for _, c := range []struct{ rate, total, mean string }{{"i_ips", "t_ins", "t_ips"}, {"i_dps", "t_del", "t_dps"}, {"i_qps", "t_query", "t_qps"}} {
+		sum, before, room := 0.0, 0.0, 1.0
+		for _, row := range rows {
+			sum += row[c.rate] * row["i_sec"]
+			// A rate is rounded to one, a time to a thousandth.
+			room += 0.5*row["i_sec"] + 0.001*row[c.rate]
+			if row[c.total] < before {
+				t.Errorf("%s: %s falls from %v to %v", step, c.total, before, row[c.total])
+			}
+			before = row[c.total]
+		}
+		if math.Abs(sum-last[c.total]) > room {
+			t.Errorf("%s: %s adds up to %.0f, %s is %.0f", step, c.rate, sum, c.total, last[c.total])
+		}
+		if mean := last[c.total] / last["t_sec"]; math.Abs(mean-last[c.mean]) > 0.5+0.001*mean/last["t_sec"] {
+			t.Errorf("%s: %s is %v, want %v", step, c.mean, last[c.mean], mean)
+		}
+	}
+}
+
+// TestIbench: every step on every server, with the proof at the end, the size
+// kept within 1%, and interval lines that add up.
+func TestIbench(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts each kind of server")
+	}
+	for _, c := range []struct{ name, target string }{
+		{"sqlite", "sqlite:?durability=none&cache=16MB"},
+		{"mariadb", "sandbox:mariadb?memory=64MB&redo=64MB&durability=none"},
+		{"rocksdb", "sandbox:mariadb?memory=64MB&engine=rocksdb&redo=64MB&durability=none"},
+		{"mysql", "sandbox:mysql?memory=64MB&redo=64MB&durability=none"},
+		{"postgres", "sandbox:postgres?memory=64MB&durability=none"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			s := rowmill(t.Context(), "bench", "ibench", "--target", c.target, "--rows", "20k", "--query-time", "400ms",
+				"--interval", "100ms", "--interval-format", "ibench", "--out", "run.jsonl", "--html", "run.html", "--md", "run.md", "--json")
+			if s.code != exitDone && strings.Contains(s.stderr, sandbox.ErrNotInstalled.Error()) {
+				testdb.Require(t, c.name, errors.New(s.stderr))
+			}
+			mustPass(t, s)
+			runs, lines := summaries(t, s), ibenchTable(t, s.stderr)
+			if len(runs) != len(workload.IbenchSteps()) {
+				t.Fatalf("%d steps", len(runs))
+			}
+			held := int64(0)
+			for i, name := range workload.IbenchSteps() {
+				checkStep(t, name, &runs[i], held)
+				held = runs[i].Step.EndRows
+				if name == "l.x" || name == "settle" {
+					continue
+				}
+				addsUp(t, name, lines[name])
+				last := lines[name][len(lines[name])-1]
+				if int64(last["t_ins"]) != runs[i].Rows || int64(last["t_del"]) != runs[i].Beside["delete"].Rows || int64(last["t_query"]) != runs[i].Beside["query"].Operations {
+					t.Errorf("%s: last line %v, summary %d rows, beside %+v", name, last, runs[i].Rows, runs[i].Beside)
+				}
+			}
+			if v := runs[len(runs)-1].Verified; v == nil || !v.Checksum || v.Expected != held || v.Found != held {
+				t.Errorf("verified %+v, want %d rows", v, held)
+			}
+			again := rowmill(t.Context(), "report", "run.jsonl", "--interval-format", "ibench")
+			mustPass(t, again)
+			for name, rows := range ibenchTable(t, again.stdout) {
+				if len(rows) != len(lines[name]) || !slices.EqualFunc(rows, lines[name], func(a, b map[string]float64) bool { return fmt.Sprint(a) == fmt.Sprint(b) }) {
+					t.Errorf("%s: the record's lines differ from those of the run", name)
+				}
+			}
+			text := rowmill(t.Context(), "report", "run.jsonl")
+			mustPass(t, text)
+			for _, want := range []string{"11 of 11 steps", "Operations by response time", "qp1000 query", "create index purchases.pdc", "deletes kept the tables within"} {
+				if !strings.Contains(strings.ToLower(text.stdout), strings.ToLower(want)) {
+					t.Errorf("the report doesn't say %q:\n%s", want, text.stdout)
+				}
+			}
+			nothingLeft(t)
+		})
+	}
+}
+
+// checkStep checks a step that began with so many rows in the tables.
+func checkStep(t *testing.T, name string, r *result.Summary, start int64) {
+	t.Helper()
+	s := r.Step
+	if s == nil || s.Name != name || s.StartRows != start || r.Errors > 0 && r.Failure != "" {
+		t.Fatalf("%s: %+v", name, r)
+	}
+	deletes, queries := strings.HasPrefix(name, "q") || name == "l.i1" || name == "l.i2", strings.HasPrefix(name, "q")
+	if got := r.Beside["delete"].Rows; deletes != (got > 0) {
+		t.Errorf("%s deleted %d rows", name, got)
+	}
+	if got := r.Beside["query"].Operations; queries != (got > 0) {
+		t.Errorf("%s asked %d queries", name, got)
+	}
+	if deletes && (s.Held == nil || s.Held.Off > 0.01 || s.Held.Least < s.KeepRows || s.EndRows != start+r.Rows-r.Beside["delete"].Rows) {
+		t.Errorf("%s held %+v of %d rows, %d at the end", name, s.Held, s.KeepRows, s.EndRows)
+	}
+	if queries != (s.SLA != nil) {
+		t.Errorf("%s: SLA %+v", name, s.SLA)
+	}
+	for op, counts := range s.Buckets {
+		var n int64
+		for _, c := range counts {
+			n += c
+		}
+		if n != r.LatencyUS[op].Count {
+			t.Errorf("%s: %d operations %s in buckets, %d in all", name, n, op, r.LatencyUS[op].Count)
+		}
+	}
+	if name == "l.x" && len(s.Did) != 3 {
+		t.Errorf("l.x did %v", s.Did)
+	}
+}
+
+// TestIbenchGoesOn: later steps go on with tables that are there, and only with
+// those that the same seed has filled.
+func TestIbenchGoesOn(t *testing.T) {
+	t.Chdir(t.TempDir())
+	bench := func(more ...string) session {
+		return rowmill(t.Context(), append([]string{"bench", "ibench", "--target", "sqlite:here.db?durability=none", "--rows", "20k",
+			"--query-time", "200ms", "--interval", "50ms", "--clients", "2", "--json", "--out", "run.jsonl"}, more...)...)
+	}
+	if s := bench("--steps", "qp100"); s.code != exitFailed || !strings.Contains(s.stderr, "not there to go on with") {
+		t.Errorf("without tables: exit %d, %s", s.code, s.stderr)
+	}
+	mustPass(t, bench("--steps", "l.i0"))
+	if s := bench("--steps", "qr100"); s.code != exitFailed || !strings.Contains(s.stderr, "no secondary indexes") {
+		t.Errorf("without indexes: exit %d, %s", s.code, s.stderr)
+	}
+	if s := bench("--steps", "l.i0"); s.code != exitFailed || !strings.Contains(s.stderr, "--drop-existing") {
+		t.Errorf("with tables: exit %d, %s", s.code, s.stderr)
+	}
+	if s := bench("--steps", "l.x", "--seed", "2"); s.code != exitFailed || !strings.Contains(s.stderr, "not what seed 2 gives") {
+		t.Errorf("with another seed: exit %d, %s", s.code, s.stderr)
+	}
+	mustPass(t, bench("--steps", "l.x,l.i1"))
+	for range 2 {
+		s := bench("--steps", "l.i2,qr100,qp500")
+		mustPass(t, s)
+		runs := summaries(t, s)
+		if v := runs[2].Verified; len(runs) != 3 || v == nil || !v.Checksum || v.Expected != runs[2].Step.EndRows {
+			t.Errorf("%d steps, verified %+v", len(runs), v)
+		}
+	}
+}
+
+// TestIbenchInterrupted: an interrupt ends the step, and what was measured
+// stays.
+func TestIbenchInterrupted(t *testing.T) {
+	t.Chdir(t.TempDir())
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	stderr := &watched{find: regexp.MustCompile(`ibench qr100 on.*\n.*\n.*\n`), found: func([]string) { interrupt() }}
+	var stdout bytes.Buffer
+	code := run(ctx, []string{"bench", "ibench", "--target", "sqlite:?durability=none", "--rows", "5k", "--query-time", "1m",
+		"--interval", "50ms", "--out", "run.jsonl"}, strings.NewReader(""), &stdout, stderr)
+	recs := records(t, "run.jsonl")
+	last := recs[len(recs)-1]
+	if code != exitInterrupted || len(recs) != 6 || last.Run.Step.Name != "qr100" || last.End == nil || last.End.Stopped != "interrupted" {
+		t.Errorf("exit %d, %d steps, the last ended %+v", code, len(recs), last.End)
+	}
+	if !strings.Contains(stdout.String(), "6 of 11 steps") || !strings.Contains(stdout.String(), "interrupted") {
+		t.Errorf("the report says: %s", stdout.String())
+	}
+	// A record whose end is missing, as kill -9 leaves it, is read as well.
+	text, err := os.ReadFile("run.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("cut.jsonl", text[:len(text)-len(text)/20], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := rowmill(t.Context(), "report", "cut.jsonl", "--html", "cut.html")
+	mustPass(t, s)
+	if s := rowmill(t.Context(), "report", "cut.jsonl"); !strings.Contains(s.stdout, "cut off") {
+		t.Errorf("the report doesn't say that the record is cut off: %s", s.stdout)
+	}
+	nothingLeft(t)
+}
+
+// TestIbenchBadInput: what makes no sense is refused as usage.
+func TestIbenchBadInput(t *testing.T) {
+	for args, want := range map[string]string{
+		"now":                           "everything is a flag",
+		"--rows 10":                     "want at least 5000 for 1 clients",
+		"--rows many":                   "is no number",
+		"--clients 0":                   "at least 1",
+		"--clients 100000":              "at most",
+		"--steps l.i3":                  `unknown step "l.i3"`,
+		"--steps l.x,l.i0":              "the order is",
+		"--steps l.i0,qr100":            "--steps with l.x",
+		"--steps qr100 --query-time 0":  "want some time",
+		"--target null:":                "stores nothing",
+		"--target oracle:":              "unknown scheme",
+		"--interval 0":                  "at least",
+		"--interval 1ms":                "at least",
+		"--interval-format csv":         "there are rowmill, ibench",
+		"--method fast":                 "unknown insert method",
+		"--out no/such/run.jsonl":       "no folder",
+		"--out x --html x":              "can't both be",
+		"--out -":                       "standard output",
+		"--steps qr100 --drop-existing": "without l.i0",
+	} {
+		s := rowmill(t.Context(), append([]string{"bench", "ibench"}, strings.Fields(args)...)...)
+		if s.code != exitUsage || !strings.Contains(s.stderr, want) || !strings.Contains(s.stderr, "Try: ") {
+			t.Errorf("%s: exit %d, stderr %q, want %q", args, s.code, s.stderr, want)
+		}
+	}
+}
+
+// TestIbenchPrintSQL: the statements of all steps are printed, and nothing is
+// touched.
+func TestIbenchPrintSQL(t *testing.T) {
+	dir := here(t)
+	t.Chdir(t.TempDir())
+	for name, args := range map[string]string{
+		"ibench-mariadb.sql":  "--target mariadb://root@192.0.2.1/db --drop-existing",
+		"ibench-postgres.sql": "--target sandbox:postgres --steps qr100,qp100 --no-verify",
+	} {
+		s := rowmill(t.Context(), append([]string{"bench", "ibench", "--print-sql"}, strings.Fields(args)...)...)
+		mustPass(t, s)
+		golden(t, dir, name, s.stdout)
+	}
+	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// TestKeepRows: deletes of a plain table and drops of a rolling one keep the
+// same rows, beside readers, and the report puts them side by side.
+func TestKeepRows(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, target := range []string{"sqlite:?durability=none&cache=16MB", mariadb(t)} {
+		s := rowmill(t.Context(), "bench", "insert", "--target", target, "--layout", "plain,rolling", "--rows", "60k", "--keep-rows", "20k",
+			"--batch", "100", "--writers", "2", "--readers", "2", "--read-after", "10k", "--interval", "50ms", "--out", "run.jsonl", "--md", "run.md")
+		mustPass(t, s)
+		for i, rec := range records(t, "run.jsonl") {
+			v, held, queries := rec.End.Verified, rec.Held(), rec.Summary().Beside["query"]
+			gone := rec.End.DeletedRows + rec.End.DroppedRows
+			if v == nil || !v.Checksum || v.Found+gone != 60000 || (rec.End.DeletedRows > 0) != (i == 0) {
+				t.Errorf("%s, %s: verified %+v, %d rows gone", target, rec.Run.Layout, v, gone)
+			}
+			if held == nil || held.Least < 20000 || i == 0 && held.Most > rec.Run.HeldRows[1] {
+				t.Errorf("%s, %s: held %+v, bounds %v", target, rec.Run.Layout, held, rec.Run.HeldRows)
+			}
+			if queries.Operations == 0 {
+				t.Errorf("%s, %s: no queries", target, rec.Run.Layout)
+			}
+		}
+		for _, want := range []string{"Constant size", "drops of periods", "deletes", "20,000 to 20,300", "bloat"} {
+			if !strings.Contains(s.stdout, want) {
+				t.Errorf("%s: the report doesn't say %q:\n%s", target, want, s.stdout)
+			}
+		}
+	}
+	for args, want := range map[string]string{
+		"--keep-rows 10k --rows 5k":                         "nothing is ever removed",
+		"--keep-rows 10k --keep-periods 3":                  "the one follows from the other",
+		"--keep-rows 10k --period-rows 3k --layout rolling": "don't divide",
+		"--keep-rows 10k --preset sbtest":                   "the server assigns the keys",
+		"--keep-rows 100k --preset timeseries --batch 100":  "whole seconds",
+		"--keep-rows 50 --batch 100":                        "at least 10 batches",
+		"--readers -1":                                      "--readers -1",
+		"--readers 2 --preset timeseries":                   "has no queries",
+		"--keep-rows 10001 --table-per-writer --writers 2":  "can't be shared",
+	} {
+		s := rowmill(t.Context(), append([]string{"bench", "insert"}, strings.Fields(args)...)...)
+		if s.code != exitUsage || !strings.Contains(s.stderr, want) || !strings.Contains(s.stderr, "Try: ") {
+			t.Errorf("%s: exit %d, stderr %q, want %q", args, s.code, s.stderr, want)
+		}
+	}
+}

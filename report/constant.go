@@ -1,0 +1,138 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rowmill/rowmill/result"
+)
+
+// constantSize puts the runs whose tables were kept at a number of rows side by
+// side: what it took to remove the oldest, and what was left of them. It is nil
+// where no run kept any.
+func constantSize(vs []view) *grid {
+	g := &grid{Title: "Constant size", Header: []string{""},
+		Note: "Bounds are without the rows that come in while a drop is awaited. Rates are from when the tables had their size. Bloat is the tables' bytes on disk for each row held at the end, against those when the size was reached."}
+	var cells [][]string
+	for i := range vs {
+		v := &vs[i]
+		if v.rec.Run.KeepRows == 0 {
+			continue
+		}
+		g.Header = append(g.Header, v.label)
+		cells = append(cells, v.constant())
+	}
+	if len(cells) == 0 {
+		return nil
+	}
+	for i, name := range constantNames {
+		row := []string{name}
+		for _, c := range cells {
+			row = append(row, c[i])
+		}
+		g.add(row...)
+	}
+	return g
+}
+
+// constantNames are the rows of that table.
+var constantNames = []string{
+	"rows to keep", "bounds", "rows held", "removed by", "removals", "rows removed", "removal p50", "removal p99", "removal max",
+	"inserts/s at that size", "insert p50", "insert p99", "insert max", "size at the end", "bytes for each row", "bloat", "purge lag at most", "stalls",
+}
+
+// constant returns the run's figures, in that order.
+func (v *view) constant() []string {
+	r := v.rec
+	keep := float64(r.Run.KeepRows)
+	held, reached := none, reachedAt(r)
+	if h := r.Held(); h != nil {
+		held = fmt.Sprintf("%s to %s", count(h.Least), count(h.Most))
+	}
+	by, removals, rows, p50, p99, worst := v.removals()
+	rate := none
+	if v.curve.Rows() > keep {
+		rate = figure(v.curve.RateBetween(keep, v.curve.Rows()))
+	}
+	insert := v.sum.LatencyUS["insert"]
+	size, perRow, bloat := none, none, none
+	if z := v.sum.SizeBytes; z != nil {
+		size, perRow = bytes(float64(z.Data+z.Index)), figure(z.PerRow)
+	}
+	if first, last := perHeldRow(r, reached), perHeldRow(r, len(r.Intervals)-1); first > 0 && last > 0 {
+		bloat = ratio(last / first)
+	}
+	return []string{
+		count(r.Run.KeepRows), fmt.Sprintf("%s to %s", count(r.Run.HeldRows[0]), count(r.Run.HeldRows[1])), held,
+		by, removals, rows, p50, p99, worst,
+		rate, micros(float64(insert.P50)), micros(float64(insert.P99)), micros(float64(insert.Max)),
+		size, perRow, bloat, v.lag(), v.stalls(),
+	}
+}
+
+// removals says what removed the oldest rows, and how long that took.
+func (v *view) removals() (by, n, rows, p50, p99, worst string) {
+	if d, ok := v.sum.Beside["delete"]; ok {
+		l := v.sum.LatencyUS["delete"]
+		return "deletes", count(d.Operations), count(d.Rows), micros(float64(l.P50)), micros(float64(l.P99)), micros(float64(l.Max))
+	}
+	h := result.NewHistogram()
+	for i := range v.rec.Intervals {
+		for _, e := range v.rec.Intervals[i].Events {
+			if strings.HasPrefix(e.What, "drop partition") {
+				_ = h.RecordValue(max(1, int64(1e6*e.Seconds))) // a day at most
+			}
+		}
+	}
+	if h.TotalCount() == 0 {
+		return "drops of periods", "0", "0", none, none, none
+	}
+	gone := none
+	if v.rec.End != nil {
+		gone = count(v.rec.End.DroppedRows)
+	}
+	l := result.LatencyOf(h)
+	return "drops of periods", count(l.Count), gone, micros(float64(l.P50)), micros(float64(l.P99)), micros(float64(l.Max))
+}
+
+// perHeldRow returns the tables' bytes for each row at the end of an interval,
+// 0 where that isn't known.
+func perHeldRow(r *result.Record, i int) float64 {
+	if i < 0 || i >= len(r.Intervals) || r.Intervals[i].HeldRows <= 0 {
+		return 0
+	}
+	c := r.Intervals[i].Counters
+	return (c["table_data_bytes"] + c["table_index_bytes"]) / float64(r.Intervals[i].HeldRows)
+}
+
+// reachedAt returns the first interval at whose end the tables held the rows to
+// keep; -1 without any.
+func reachedAt(r *result.Record) int {
+	for i := range r.Intervals {
+		if r.Intervals[i].HeldRows >= r.Run.KeepRows {
+			return i
+		}
+	}
+	return -1
+}
+
+// lags are figures of what removed rows leave to do, by what they count.
+var lags = []struct{ name, of string }{
+	{"purge_lag_transactions", "transactions not purged"},
+	{"dead_tuples", "dead rows"},
+}
+
+func (v *view) lag() string {
+	for _, l := range lags {
+		most, known := 0.0, false
+		for i := range v.rec.Intervals {
+			if n, ok := v.rec.Intervals[i].Counters[l.name]; ok {
+				most, known = max(most, n), true
+			}
+		}
+		if known {
+			return figure(most) + " " + l.of
+		}
+	}
+	return none
+}

@@ -1,0 +1,98 @@
+package report
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/rowmill/rowmill/result"
+)
+
+// ibenchColumns are those of the insert benchmark's interval lines.
+var ibenchColumns = []string{
+	"i_sec", "t_sec", "i_ips", "t_ips", "i_dps", "t_dps", "i_qps", "t_qps", "max_i", "max_d", "max_q",
+	"t_ins", "t_del", "t_query", "retry_i", "retry_d", "retry_q",
+}
+
+// IbenchHeader is the line above them.
+func IbenchHeader() string { return strings.Join(ibenchColumns, "\t") }
+
+// IbenchLines makes the insert benchmark's interval lines of one run: 17
+// columns apart by tabs, for all clients together. i_ is of the interval and t_
+// of the run so far: seconds, inserted and deleted rows and queries per second;
+// max_ are the longest response times in the interval in microseconds, from the
+// intended start where a rate was asked for; t_ins, t_del, t_query and retry_
+// are totals so far. The zero value is ready.
+type IbenchLines struct {
+	deleted, queries, retries, retriedDeletes, retriedQueries int64
+}
+
+// Line returns the line of the next interval, without an end of line.
+func (l *IbenchLines) Line(iv *result.Interval) string {
+	deletes, queries := iv.Beside["delete"], iv.Beside["query"]
+	asked := iv.Latency["query"].Count
+	l.deleted += deletes.Rows
+	l.queries += asked
+	l.retries += iv.Retries
+	l.retriedDeletes += deletes.Retries
+	l.retriedQueries += queries.Retries
+	longest := func(op string) int64 {
+		if h, ok := iv.Response[op]; ok {
+			return h.Max
+		}
+		return iv.Latency[op].Max
+	}
+	per := func(n int64, seconds float64) float64 {
+		if seconds <= 0 {
+			return 0
+		}
+		return float64(n) / seconds
+	}
+	return fmt.Sprintf("%.3f\t%.3f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d",
+		iv.Seconds, iv.Elapsed, per(iv.NewRows, iv.Seconds), per(iv.Rows, iv.Elapsed),
+		per(deletes.Rows, iv.Seconds), per(l.deleted, iv.Elapsed), per(asked, iv.Seconds), per(l.queries, iv.Elapsed),
+		longest(iv.Operation()), longest("delete"), longest("query"), iv.Rows, l.deleted, l.queries,
+		l.retries, l.retriedDeletes, l.retriedQueries)
+}
+
+// Ibench writes the interval lines of the runs that insert, each after a
+// comment that names it.
+func Ibench(w io.Writer, recs []result.Record) error {
+	return intervalLines(w, recs, func(out io.Writer, r *result.Record) {
+		fmt.Fprintln(out, IbenchHeader())
+		var l IbenchLines
+		for i := range r.Intervals {
+			fmt.Fprintln(out, l.Line(&r.Intervals[i]))
+		}
+	})
+}
+
+// Intervals writes a line of progress for each interval of the runs, as they
+// were printed while they went.
+func Intervals(w io.Writer, recs []result.Record) error {
+	return intervalLines(w, recs, func(out io.Writer, r *result.Record) {
+		fmt.Fprintln(out, LineHeader())
+		for i := range r.Intervals {
+			fmt.Fprintln(out, Line(r.Intervals[i], &r.Run))
+		}
+	})
+}
+
+func intervalLines(w io.Writer, recs []result.Record, write func(io.Writer, *result.Record)) error {
+	if len(recs) == 0 {
+		return errNoRuns
+	}
+	out := bufio.NewWriter(w)
+	for i := range recs {
+		if !recs[i].Run.Loads() {
+			continue
+		}
+		fmt.Fprintf(out, "# %s\n", oneLine(recs[i].Run.Name))
+		write(out, &recs[i])
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("write interval lines: %w", err)
+	}
+	return nil
+}
