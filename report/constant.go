@@ -45,7 +45,7 @@ var constantNames = []string{
 func (v *view) constant() []string {
 	r := v.rec
 	keep := float64(r.Run.KeepRows)
-	held, reached := none, reachedAt(r)
+	held := none
 	if h := r.Held(); h != nil {
 		held = fmt.Sprintf("%s to %s", count(h.Least), count(h.Most))
 	}
@@ -59,8 +59,8 @@ func (v *view) constant() []string {
 	if z := v.sum.SizeBytes; z != nil {
 		size, perRow = bytes(float64(z.Data+z.Index)), figure(z.PerRow)
 	}
-	if first, last := perHeldRow(r, reached), perHeldRow(r, len(r.Intervals)-1); first > 0 && last > 0 {
-		bloat = ratio(last / first)
+	if z := v.sum.SizeBytes; z != nil && r.End.SizeReached != nil && r.End.SizeReached.PerRow > 0 {
+		bloat = ratio(z.PerRow / r.End.SizeReached.PerRow)
 	}
 	return []string{
 		count(r.Run.KeepRows), fmt.Sprintf("%s to %s", count(r.Run.HeldRows[0]), count(r.Run.HeldRows[1])), held,
@@ -93,27 +93,6 @@ func (v *view) removals() (by, n, rows, p50, p99, worst string) {
 	}
 	l := result.LatencyOf(h)
 	return "drops of periods", count(l.Count), gone, micros(float64(l.P50)), micros(float64(l.P99)), micros(float64(l.Max))
-}
-
-// perHeldRow returns the tables' bytes for each row at the end of an interval,
-// 0 where that isn't known.
-func perHeldRow(r *result.Record, i int) float64 {
-	if i < 0 || i >= len(r.Intervals) || r.Intervals[i].HeldRows <= 0 {
-		return 0
-	}
-	c := r.Intervals[i].Counters
-	return (c["table_data_bytes"] + c["table_index_bytes"]) / float64(r.Intervals[i].HeldRows)
-}
-
-// reachedAt returns the first interval at whose end the tables held the rows to
-// keep; -1 without any.
-func reachedAt(r *result.Record) int {
-	for i := range r.Intervals {
-		if r.Intervals[i].HeldRows >= r.Run.KeepRows {
-			return i
-		}
-	}
-	return -1
 }
 
 // lags are figures of what removed rows leave to do, by what they count.

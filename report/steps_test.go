@@ -132,6 +132,7 @@ func constant(t testing.TB) []result.Record {
 		}
 		iv.HeldRows = iv.Rows - dropped
 	}
+	plain.End.SizeReached, rolling.End.SizeReached = &result.Size{PerRow: 110}, &result.Size{PerRow: 152}
 	plain.End.DeletedRows, rolling.End.DroppedRows = 3_500_000, dropped
 	return []result.Record{plain, rolling}
 }

@@ -365,6 +365,8 @@ type End struct {
 	// DeletedRows were deleted one by one.
 	DeletedRows int64 `json:"deleted_rows,omitempty"`
 	Size        *Size `json:"size_bytes"`
+	// SizeReached is what tables of constant size took when they first had it.
+	SizeReached *Size `json:"size_reached_bytes,omitempty"`
 	// CPU seconds of client and server over the run.
 	ClientCPUSeconds float64  `json:"client_cpu_seconds"`
 	ServerCPUSeconds *float64 `json:"server_cpu_seconds"`

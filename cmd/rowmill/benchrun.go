@@ -45,6 +45,10 @@ type insertRun struct {
 	w *workload.Insert
 	// resumes is the run that this one goes on with; nil for one of its own.
 	resumes *result.Record
+	// reached gets the tables' size when they first hold the rows to keep;
+	// measuring tells that somebody is about to send it.
+	reached   chan *result.Size
+	measuring bool
 }
 
 // run opens the target, measures and verifies. The record is nil when the
@@ -75,7 +79,8 @@ func (r *insertRun) run(ctx context.Context) (_ *result.Record, err error) {
 	cfg := r.f.config(r.w.Options())
 	cfg.Beside = append(cfg.Beside, r.w.Beside()...)
 	if r.f.keepRows > 0 {
-		r.note = func(iv *result.Interval) { iv.HeldRows = r.w.RowsNow() }
+		r.reached = make(chan *result.Size, 1)
+		r.note = func(iv *result.Interval) { r.noteHeld(ctx, iv) }
 	}
 	if r.f.killEvery == 0 {
 		return r.rec, r.measure(ctx, r.w, cfg, r.prove)
@@ -165,6 +170,27 @@ func (r *insertRun) describe(schema []string) (run result.Run, shown string) {
 	return run, shown
 }
 
+// noteHeld notes how many rows the tables hold, and has their size measured
+// once they hold those to keep.
+func (r *insertRun) noteHeld(ctx context.Context, iv *result.Interval) {
+	iv.HeldRows = r.w.RowsNow()
+	if r.measuring || iv.HeldRows < r.f.keepRows {
+		return
+	}
+	r.measuring = true
+	rows := float64(iv.HeldRows)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
+		defer cancel()
+		size, err := r.w.Sizes(ctx)
+		if err != nil {
+			r.reached <- nil // the report leaves out what follows from it
+			return
+		}
+		r.reached <- &result.Size{Data: size.Data, Index: size.Index, PerRow: float64(size.Data+size.Index) / rows}
+	}()
+}
+
 // afterwards bounds what is read from the server once an interrupted run is
 // over.
 const afterwards = 20 * time.Second
@@ -173,6 +199,9 @@ const afterwards = 20 * time.Second
 // measures its size.
 func (r *insertRun) prove(ctx context.Context, end *result.End) error {
 	defer func() { end.Warnings = append(end.Warnings, r.w.Warnings()...) }()
+	if r.measuring {
+		end.SizeReached = <-r.reached
+	}
 	end.SkippedRows = r.w.SkippedRows()
 	failed := r.verifyUnless(ctx, r.f.noVerify, r.w, r.before+r.rows(), end)
 	if end.Stopped == bench.StoppedFailed || failed != nil {
