@@ -10,9 +10,11 @@ import "math"
 // From its start it goes up while trials pass and down while they fail, in
 // growing steps, until one rate passed and a higher one failed; then it halves
 // that bracket (in proportion: the middle is the geometric mean) until it is
-// narrow. What it has then was in part found when the table was smaller. So
-// the rate found is tried again, and so is one a fifth higher: the first must
-// pass, the second must fail. If either doesn't, the search goes on from there.
+// narrow. What it has then was in part found when the table was smaller, or
+// behind an overload that was not yet worked off. So the upper end is tried
+// again where it failed on the way down, then the rate found, and then one a
+// fifth higher: the second must pass, the third must fail. Where one of them
+// goes otherwise, the search goes on from there.
 //
 // A trial that was a close thing is repeated, and the best of three counts.
 type Search struct {
@@ -26,6 +28,7 @@ type Search struct {
 	failed int
 	low    float64 // the highest rate known to pass; 0 is none
 	high   float64 // the lowest rate known to fail; +Inf is none
+	stale  bool    // high failed on the way down, behind an overload
 	trials int
 }
 
@@ -142,9 +145,14 @@ func (s *Search) advance(pass bool) {
 	case s.stage == SearchAbove:
 		// What failed at lower rates was chance, or has passed.
 		s.low, s.high, s.step = s.rate, math.Inf(1), searchNear
+	case pass && s.rate >= s.high:
+		s.low, s.high, s.step, s.stale = s.rate, math.Inf(1), searchNear, false
 	case pass:
 		s.low = s.rate
 	default:
+		// On the way down each trial begins on what the overload before it has
+		// left undone, and the first to fail may have failed of that.
+		s.stale = s.low == 0
 		s.high = s.rate
 	}
 	s.choose()
@@ -164,6 +172,8 @@ func (s *Search) choose() {
 		s.rate = max(s.least, s.rate)
 	case math.IsInf(s.high, 1):
 		s.rate = s.low * s.stride()
+	case s.high <= s.low*searchWidth && s.stale:
+		s.stage, s.rate = SearchHalve, s.high
 	case s.high <= s.low*searchWidth:
 		s.stage, s.rate = SearchConfirm, s.low
 	default:

@@ -222,3 +222,20 @@ func TestSearchNoise(t *testing.T) {
 		t.Errorf("%d of %d pairs agree, %d of %d searches came to an end", agree, tries, found, 2*tries)
 	}
 }
+
+// What failed on the way down, behind an overload, is tried again before it
+// bounds the result.
+func TestSearchBehindOverload(t *testing.T) {
+	trials := 0
+	got := course(bench.NewSearch(8000, 1), func(rate float64) (bool, bool) {
+		trials++
+		if trials <= 4 { // the overload is not worked off
+			return rate <= 2500, false
+		}
+		return rate <= 4300, false
+	})
+	last := got[len(got)-2:]
+	if want := []string{"4247 confirm +", "5097 above -"}; strings.Join(last, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got\n%s", strings.Join(got, "\n"))
+	}
+}
