@@ -45,9 +45,9 @@ func (a *app) benchMixedCommand() *cobra.Command {
 	flags.StringVar(&f.preset, "preset", "sbtest", "`name` of the table: "+strings.Join(workload.MixedPresets(), ", "))
 	flags.StringSliceVar(&f.ops, "ops", workload.MixedOperations(), "operations to measure, `list`")
 	f.define(flags)
-	flags.IntVar(&f.batch, "batch", 1, "rows in one inserting transaction, `N`")
+	intVar(flags, &f.batch, "batch", 1, "rows in one inserting transaction, `N`")
 	flags.Float64Var(&f.mix, "mix", 50, "`percent` of the clients of mixed that select")
-	flags.IntVar(&f.repeat, "repeat", 1, "measure the matrix `N` times, and say how sure ratios are")
+	intVar(flags, &f.repeat, "repeat", 1, "measure the matrix `N` times, and say how sure ratios are")
 	f.defineOutputs(flags)
 	return c
 }

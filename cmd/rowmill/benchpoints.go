@@ -48,10 +48,10 @@ func (a *app) benchPointsCommand() *cobra.Command {
 	flags := c.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&target, "target", "sqlite:", targetHelp+"\n`URL`")
-	flags.IntVar(&f.points, "points", 10, "values that one select asks for, `N`")
+	intVar(flags, &f.points, "points", 10, "values that one select asks for, `N`")
 	flags.StringArrayVar(&set, "set", nil, "compare two settings of the server, `NAME=VALUE,NAME=VALUE` (default none)")
 	f.define(flags)
-	flags.IntVar(&f.repeat, "repeat", 1, fmt.Sprintf("measure each cell `N` times, in turn; with --set %d by default", defaultSetRepeats))
+	intVar(flags, &f.repeat, "repeat", 1, fmt.Sprintf("measure each cell `N` times, in turn; with --set %d by default", defaultSetRepeats))
 	flags.BoolVar(&yes, "yes", false, "don't ask before settings of a server that isn't private are changed (default false)")
 	f.defineOutputs(flags)
 	return c

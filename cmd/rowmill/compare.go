@@ -65,7 +65,7 @@ func (a *app) compareCommand() *cobra.Command {
 	flags.Var(&f.a, "a", "which runs are side A, `FIELD=VALUE` of their header, such as layout=plain or batch=1000, several with commas (default all of A.jsonl)")
 	flags.Var(&f.b, "b", "which runs are side B, `FIELD=VALUE` likewise (default all of B.jsonl)")
 	flags.Var(fractionValue{&f.threshold}, "threshold", "exit with 3 when B is shown to be slower than A by more than this `share`, such as 5%: its mean rate is, and the interval lies below 1 (default never)")
-	flags.IntVar(&f.repeat, "repeat", 0, "run both sides again `N` times each, in turn, and compare those runs (default 0: compare what is recorded)")
+	intVar(flags, &f.repeat, "repeat", 0, "run both sides again `N` times each, in turn, and compare those runs (default 0: compare what is recorded)")
 	flags.StringVar(&f.out, "out", "", "write the records of --repeat to this `file`, replacing it (default none)")
 	flags.BoolVar(&f.yes, "yes", false, "don't ask before --repeat drops and fills tables (default false)")
 	flags.BoolVar(&f.json, "json", false, "print as JSON (default false)")

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/spf13/pflag"
 )
 
 // countUnits are what counts may end in: decimal, as rows are counted.
@@ -91,3 +93,33 @@ func (r rateValue) String() string {
 }
 
 func (r rateValue) Type() string { return "R/s" }
+
+// An intValue is a flag that holds a small whole number, also written as 10k. A
+// negative one is for whoever checks the flags to refuse.
+type intValue struct{ n *int }
+
+// intVar defines one with its default.
+func intVar(flags *pflag.FlagSet, n *int, name string, value int, usage string) {
+	*n = value
+	flags.Var(intValue{n}, name, usage)
+}
+
+func (i intValue) Set(s string) error {
+	if n, err := strconv.Atoi(s); err == nil {
+		*i.n = n
+		return nil
+	}
+	var n int64
+	if err := (countValue{n: &n}).Set(s); err != nil {
+		return err
+	}
+	if n > math.MaxInt32 {
+		return fmt.Errorf("%s is more than %d", s, math.MaxInt32)
+	}
+	*i.n = int(n)
+	return nil
+}
+
+func (i intValue) String() string { return strconv.Itoa(*i.n) }
+
+func (i intValue) Type() string { return "N" }

@@ -85,7 +85,7 @@ func (f *ibenchFlags) define(flags *pflag.FlagSet) {
 	flags.Var(countValue{n: &f.rows}, "rows", "rows of l.i0, of all clients together")
 	flags.Var(countValue{n: &f.rowsI1, auto: true}, "rows-i1", "rows of l.i1; auto is 4/3 of --rows, as published")
 	flags.Var(countValue{n: &f.rowsI2, auto: true}, "rows-i2", "rows of l.i2; auto is 1/3 of --rows, as published")
-	flags.IntVar(&f.clients, "clients", 1, "clients that insert; `N` tables, one for each")
+	intVar(flags, &f.clients, "clients", 1, "clients that insert; `N` tables, one for each")
 	flags.BoolVar(&f.sharedTable, "shared-table", false, "have all clients share one table (default one for each)")
 	flags.StringSliceVar(&f.steps, "steps", workload.IbenchSteps(), "steps to run, `list` in their order; without l.i0, on the tables that an earlier run has left")
 	flags.DurationVar(&f.queryTime, "query-time", defaultQueryTime, "`time` of each query step; 30m as published")

@@ -114,7 +114,7 @@ func (f *matrixFlags) define(flags *pflag.FlagSet) {
 	flags.Var(&countList{n: &f.indexes}, "indexes", "secondary indexes, the preset's first, `list` (default the preset's)")
 	flags.StringSliceVar(&f.layouts, "layout", []string{workload.Plain}, "layouts, `list` of "+strings.Join(workload.Layouts(), ", "))
 	flags.StringSliceVar(&f.durabilities, "durability", nil, "what a commit survives, `list` of full, relaxed, none; for private servers and SQLite (default the target's)")
-	flags.IntVar(&f.repeat, "repeat", 1, "run each cell `N` times; 2 and more tell noise from what matters")
+	intVar(flags, &f.repeat, "repeat", 1, "run each cell `N` times; 2 and more tell noise from what matters")
 	flags.Uint64Var(&f.seed, "seed", 1, "`number` that all rows and the order of the cells derive from")
 	flags.DurationVar(&f.interval, "interval", defaultInterval, "`time` between two readings of all figures")
 	flags.Var(countValue{n: &f.periodRows, auto: true}, "period-rows", "rows of a rolling table's period; auto fits two periods into the database's cache")
