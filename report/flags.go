@@ -145,6 +145,9 @@ func (f *flagList) workloads(x, y *result.Run) {
 		{"writers", number(x.Writers), number(y.Writers)},
 		{"indexes", number(x.Indexes), number(y.Indexes)},
 		{"rate asked for", rate(x.Rate), rate(y.Rate)},
+		{"rows to keep", count(x.KeepRows), count(y.KeepRows)},
+		{"readers", number(x.Readers), number(y.Readers)},
+		{"rows before the first query", count(x.ReadAfter), count(y.ReadAfter)},
 		{"seconds between kills of the server", figure(x.KillServerSeconds), figure(y.KillServerSeconds)},
 		{"seed", strconv.FormatUint(x.Seed, 10), strconv.FormatUint(y.Seed, 10)},
 	} {

@@ -50,19 +50,23 @@ type configuration struct {
 	cache, rows                            int64
 	writers, batch, indexes, keep          int
 	rate, maxTime, kill                    float64
-	keepRows                               int64
+	keepRows, readAfter                    int64
 	readers                                int
 	step                                   string
 }
 
 func configurationOf(r *result.Run) configuration {
+	keep := r.KeepPeriods
+	if r.KeepRows > 0 {
+		keep = 0 // it follows from a period that is measured anew for each repeat
+	}
 	return configuration{
 		workload: r.Workload, preset: r.Preset, layout: r.Layout, method: r.Method, side: r.Side,
 		engine: r.Engine, version: r.ServerVersion, storage: r.Storage, durability: r.Durability,
 		cache: r.CacheBytes, rows: r.Rows,
-		writers: r.Writers, batch: r.Batch, indexes: r.Indexes, keep: r.KeepPeriods,
+		writers: r.Writers, batch: r.Batch, indexes: r.Indexes, keep: keep,
 		rate: r.Rate, maxTime: r.MaxTimeSeconds, kill: r.KillServerSeconds,
-		keepRows: r.KeepRows, readers: r.Readers, step: stepName(r),
+		keepRows: r.KeepRows, readers: r.Readers, readAfter: r.ReadAfter, step: stepName(r),
 	}
 }
 

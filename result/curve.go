@@ -28,9 +28,15 @@ func (r *Record) Curve() Curve {
 	sort.SliceStable(pts, func(i, j int) bool { return pts[i].Elapsed < pts[j].Elapsed })
 	c := Curve{{}}
 	for _, p := range pts {
-		last := c[len(c)-1]
-		if p.Elapsed > last.Elapsed && p.Rows >= last.Rows && !math.IsInf(p.Rows+p.Elapsed, 0) {
+		last := &c[len(c)-1]
+		switch {
+		case math.IsInf(p.Rows+p.Elapsed, 0) || p.Rows < last.Rows:
+		case p.Elapsed > last.Elapsed:
 			c = append(c, p)
+		case p.Elapsed == last.Elapsed && p.Elapsed > 0:
+			// A large batch passes several marks at once: its rows came in the
+			// time since the batch before, and not in none.
+			last.Rows = p.Rows
 		}
 	}
 	return c

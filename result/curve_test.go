@@ -173,3 +173,17 @@ func TestKneeIsExplained(t *testing.T) {
 		t.Errorf("without counters explained by %q", why)
 	}
 }
+
+// A batch that passes several marks at once took its time, not none.
+func TestCurveOfLargeBatches(t *testing.T) {
+	rec := Record{Intervals: []Interval{
+		{Elapsed: 1, Rows: 0},
+		{Elapsed: 2.5, Rows: 80, Marks: [][2]float64{{20, 2}, {40, 2}, {60, 2}, {80, 2}}},
+		{Elapsed: 4.00001, Rows: 160, Marks: [][2]float64{{100, 4}, {120, 4}, {140, 4}, {160, 4}}},
+	}}
+	for _, rate := range rec.Curve().Windows(10) {
+		if rate < 10 || rate > 90 {
+			t.Errorf("%.0f rows/s, of batches of 80 rows in 1.5 and 2 s: %v", rate, rec.Curve())
+		}
+	}
+}

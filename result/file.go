@@ -86,6 +86,9 @@ func (w *Writer) takeBack(n int) {
 	}
 }
 
+// withoutEnd is the warning of a record that a kill left without its last line.
+const withoutEnd = "the run was cut off: its record has no end, the figures cover what was written"
+
 // maxLine bounds a line of a record: 64 MiB is a thousand times the largest
 // seen, and keeps a wrong file from filling memory.
 const maxLine = 64 << 20
@@ -131,7 +134,7 @@ func Read(r io.Reader, source string) ([]Record, error) {
 	}
 	for i := range recs {
 		if recs[i].End == nil {
-			recs[i].Warnings = append(recs[i].Warnings, "the run was cut off: its record has no end, the figures cover what was written")
+			recs[i].Warnings = append(recs[i].Warnings, withoutEnd)
 		}
 	}
 	return recs, nil

@@ -121,7 +121,7 @@ func (r *Record) Resume(piece Run) {
 	if from.Rows > rows && len(r.Intervals) > 0 {
 		text += fmt.Sprintf("; the time of the last %s rows before that is estimated", grouped(float64(from.Rows-rows)))
 	}
-	r.Warnings = append(r.Warnings, text)
+	r.Warnings = append(slices.DeleteFunc(r.Warnings, func(w string) bool { return w == withoutEnd }), text)
 	if from.Missing > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf(
 			"at least %s rows that had been acknowledged before the run was %s were not in the table when it was resumed, and were inserted again",

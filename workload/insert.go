@@ -157,6 +157,12 @@ func NewInsert(db engine.DB, opt InsertOptions) (*Insert, error) {
 	if opt.Batch < 0 || opt.Rows < 0 || opt.PeriodRows < 0 || opt.KeepPeriods < 0 || opt.KeepRows < 0 || opt.Readers < 0 || opt.ReadAfter < 0 {
 		return nil, errors.New("rows, batch, period rows, readers and what to keep can't be negative")
 	}
+	if opt.KeepRows > 0 && p.twin != nil {
+		return nil, engine.Hinted(fmt.Errorf("rows to keep: preset %s sends some rows twice, so that how many the table holds isn't known", p.name), "--keep-periods, or --preset timeseries")
+	}
+	if opt.KeepRows > 0 && !caps.Stores {
+		return nil, engine.Hinted(fmt.Errorf("rows to keep: %s stores none", db.Info().Engine), "--target sqlite:")
+	}
 	if opt.KeepRows > 0 && opt.KeepPeriods > 0 {
 		return nil, errors.New("rows to keep and periods to keep: the one follows from the other")
 	}
@@ -523,6 +529,16 @@ func (w *Insert) droppedRows(t *table) int64 {
 	var n int64
 	for _, s := range acked {
 		n += w.distinct(t, acked, span{s.from, max(s.from, min(s.to, below))})
+	}
+	return n
+}
+
+// DeletedRows returns how many rows were deleted to keep the tables' size, as
+// far as that was acknowledged.
+func (w *Insert) DeletedRows() int64 {
+	var n int64
+	for _, t := range w.tables {
+		n += t.tail.removed.Load()
 	}
 	return n
 }

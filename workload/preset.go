@@ -69,6 +69,12 @@ func Presets() [][2]string {
 	return out
 }
 
+// SkipsKnownKeys tells that a preset's inserts skip rows whose key is there.
+func SkipsKnownKeys(name string) bool {
+	p, err := findPreset(name)
+	return err == nil && p.table.Ignore
+}
+
 func findPreset(name string) (preset, error) {
 	var names []string
 	for _, p := range presets() {

@@ -256,6 +256,10 @@ func (w *Insert) keepPeriods(period int64, measured bool) (int64, error) {
 			"--keep-rows %d", (w.opt.KeepRows/readingsPerSecond+1)*readingsPerSecond)
 	}
 	if !measured {
+		if w.preset.axis == rolling.Time && period%readingsPerSecond != 0 {
+			return 0, engine.Hinted(fmt.Errorf("periods of %d rows: preset %s has whole seconds, which hold %d rows", period, w.preset.name, readingsPerSecond),
+				"--period-rows %d", (period/readingsPerSecond+1)*readingsPerSecond)
+		}
 		if keep%period != 0 {
 			return 0, engine.Hinted(fmt.Errorf("periods of %d rows don't divide the %d rows to keep", period, keep),
 				"--period-rows %d, or auto", max(1, keep/max(1, (keep+period/2)/period)))

@@ -28,7 +28,7 @@ type Resumed struct {
 // CanResume refuses a workload that can't go on.
 func (w *Insert) CanResume() error {
 	if w.preset.sequence == nil {
-		return engine.Hinted(fmt.Errorf("preset %s leaves its keys to the server, so that a row doesn't tell its place in the sequence", w.preset.name),
+		return engine.Hinted(fmt.Errorf("preset %s: a row doesn't tell its place in the sequence", w.preset.name),
 			"the command of the record once more, with --drop-existing")
 	}
 	if w.opt.KeepRows > 0 {

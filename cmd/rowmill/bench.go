@@ -223,6 +223,8 @@ func (f *benchFlags) check() error {
 		return usagef("--rows "+strconv.FormatInt(3*f.keepRows, 10), "--keep-rows %d: with --rows %d nothing is ever removed", f.keepRows, f.rows)
 	case f.readers < 0:
 		return usagef(help, "--readers %d: want at least 1, or 0 for none", f.readers)
+	case f.readers == 0 && f.readAfter > 0:
+		return usagef("--readers 1", "--read-after is for --readers")
 	case f.readers > maxWriters:
 		return usagef(help, "--readers %d: want at most %d", f.readers, maxWriters)
 	case f.keepPeriods > 0 && !slices.Contains(f.layouts, workload.Rolling):
@@ -323,6 +325,10 @@ func (f *benchFlags) tryOut() error {
 		if err == nil {
 			cfg := f.config(w.Options())
 			err = cfg.Validate()
+		}
+		if err == nil && f.readers > 0 && f.rows > 0 && f.readAfter >= f.rows {
+			err = engine.Hinted(fmt.Errorf("--readers: queries begin after %d rows (--read-after), and --rows %d end the run before", f.readAfter, f.rows),
+				"--read-after %d", f.rows/10)
 		}
 		if err == nil && f.killEvery > 0 {
 			err = w.ExpectCrashes(func() <-chan struct{} { return nil })

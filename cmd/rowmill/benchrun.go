@@ -202,7 +202,7 @@ func (r *insertRun) prove(ctx context.Context, end *result.End) error {
 	if r.measuring {
 		end.SizeReached = <-r.reached
 	}
-	end.SkippedRows = r.w.SkippedRows()
+	end.SkippedRows, end.DroppedRows, end.DeletedRows = r.w.SkippedRows(), r.w.DroppedRows(), r.w.DeletedRows()
 	failed := r.verifyUnless(ctx, r.f.noVerify, r.w, r.before+r.rows(), end)
 	if end.Stopped == bench.StoppedFailed || failed != nil {
 		return failed

@@ -20,7 +20,8 @@ import (
 // resumeSearch continues the searches of a record, and reports all of them.
 // given are the flags of the command itself.
 func (a *app) resumeSearch(ctx context.Context, f benchFlags, given *pflag.FlagSet, recs []result.Record) error {
-	if err := f.reports.check("rowmill bench insert --resume " + f.resume); err != nil {
+	f.out = f.resume
+	if err := f.checkFiles("rowmill bench insert --resume " + f.resume); err != nil {
 		return err
 	}
 	var err error

@@ -57,6 +57,8 @@ func newMatrixDesign(f *matrixFlags) (*matrixDesign, error) {
 			switch {
 			case l.name == "method" && !slices.Contains(methods, level):
 				why = fmt.Sprintf("%s has %s", name, strings.Join(methods, ", "))
+			case l.name == "method" && workload.SkipsKnownKeys(f.preset) && slices.Contains(caps.NoIgnore, engine.Method(level)):
+				why = fmt.Sprintf("%s can't skip rows whose key is there with it, as preset %s asks for", name, f.preset)
 			case l.name == "layout" && level == workload.Rolling && !caps.Rolling:
 				why = name + " can't cut a table into periods"
 			}

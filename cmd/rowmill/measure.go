@@ -153,6 +153,9 @@ func (m *measurement) measure(ctx context.Context, w bench.Workload, cfg bench.C
 	end.Stopped = done.Stopped
 	if m.kill != nil {
 		end.Kills = m.kill.kills
+		if m.earlier != nil && m.earlier.End != nil {
+			end.Kills += m.earlier.End.Kills
+		}
 	}
 	if done.BrokenOff > 0 {
 		end.Warnings = append(end.Warnings, fmt.Sprintf("%d operations were broken off as the run ended: the database may have performed them", done.BrokenOff))

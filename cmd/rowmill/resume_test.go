@@ -181,7 +181,7 @@ func TestResumeRefused(t *testing.T) {
 	interrupted(t, "--rows", "1M", "--rate", "10k")
 	resume(exitUsage, "is gone with it", "sqlite:PATH", "keep=DIR")
 	interrupted(t, "--target", "sqlite:s.db?durability=none", "--preset", "sbtest", "--rows", "1M", "--rate", "10k")
-	resume(exitUsage, "sbtest leaves its keys to the server")
+	resume(exitUsage, "preset sbtest: a row doesn't tell its place")
 	interrupted(t, "--target", "sqlite:b.db?durability=none", "--rows", "1M", "--rate", "10k", "--batch", "100")
 	db, err := sql.Open("sqlite3", "b.db")
 	if err != nil {
