@@ -13,12 +13,11 @@ import (
 // A cellProgress shows a matrix while it is measured: a line for each cell, with
 // the time that is left. It is a progress.
 type cellProgress struct {
-	mu            sync.Mutex
-	w             io.Writer
-	cells, done   int
-	began         time.Time
-	run           result.Run
-	leastDuration time.Duration
+	mu          sync.Mutex
+	w           io.Writer
+	cells, done int
+	began       time.Time
+	run         result.Run
 }
 
 func newCellProgress(w io.Writer) *cellProgress { return &cellProgress{w: w} }
@@ -28,8 +27,8 @@ func (p *cellProgress) expect(cells int, seconds float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cells, p.began = cells, time.Now()
-	p.leastDuration = time.Duration(seconds * float64(cells) * float64(time.Second))
-	fmt.Fprintf(p.w, "measuring %d cells of %v s each: at least %v\n", cells, seconds, p.leastDuration.Round(time.Second))
+	least := time.Duration(seconds * float64(cells) * float64(time.Second))
+	fmt.Fprintf(p.w, "measuring %d cells of %v s each: at least %v\n", cells, seconds, least.Round(time.Second))
 }
 
 func (p *cellProgress) Begin(run result.Run) { p.run = run }
