@@ -103,6 +103,10 @@ const (
 	StoppedDecided = "decided"
 )
 
+// flatShare of the rate found at flatShare of the limit or more says that the
+// response time is not made by the rate.
+const flatShare = 0.75
+
 // IsTrial tells that the run is a trial of a rate.
 func (r *Record) IsTrial() bool { return r.Run.Search != nil && r.Run.Search.Trial > 0 }
 
@@ -346,6 +350,13 @@ const (
 // warn says what makes the result doubtful, and what to do about it.
 func (c *Capacity) warn(runs []*Record) {
 	say := func(format string, args ...any) { c.Warnings = append(c.Warnings, fmt.Sprintf(format, args...)) }
+	for i := range c.Trials {
+		if t := &c.Trials[i]; t.Verdict != VerdictNone && t.Rate <= flatShare*c.RowsPerSecond && float64(t.P99US) >= flatShare*float64(c.P99LimitUS) {
+			say("p99 depends little on the rate here: it was %s at %s rows/s already, so that chance decides what holds, and another search may find another rate; "+
+				"a higher --p99 or a longer --trial gives a rate that can be found again", microseconds(t.P99US), grouped(t.Rate))
+			break
+		}
+	}
 	batch, writers := max(runs[len(runs)-1].Run.Batch, 1), runs[0].Run.Writers
 	var late []string
 	var edge *Trial // of the lowest rate that broke

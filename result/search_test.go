@@ -1,6 +1,8 @@
 package result
 
 import (
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -119,6 +121,25 @@ func TestTrialDecided(t *testing.T) {
 	} {
 		if got := c.r.Decided(); got != c.want {
 			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// A response time that was near the limit at lower rates, too, is not made by
+// the rate, and the result says so.
+func TestCapacityOfFlatResponse(t *testing.T) {
+	for name, c := range map[string]struct {
+		p99  int64
+		want bool
+	}{"flat": {16000, true}, "steep": {9000, false}} {
+		got := Capacity{P99LimitUS: 20000, RowsPerSecond: 3000, Trials: []Trial{
+			{Number: 1, Rate: 2000, P99US: c.p99, Verdict: VerdictHeld},
+			{Number: 2, Rate: 3000, P99US: 19000, Verdict: VerdictHeld},
+		}}
+		got.warn([]*Record{{}})
+		said := slices.ContainsFunc(got.Warnings, func(w string) bool { return strings.Contains(w, "depends little on the rate") })
+		if said != c.want {
+			t.Errorf("%s: warnings %q", name, got.Warnings)
 		}
 	}
 }
