@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"os/exec"
 	"os/signal"
 	"regexp"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/result"
 	"github.com/rowmill/rowmill/sandbox"
 )
 
@@ -82,5 +84,43 @@ func TestNothingLeft(t *testing.T) {
 	mustPass(t, rowmill(t.Context(), "bench", "insert", "--target", "sqlite:?durability=none", "--rows", "10"))
 	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// TestPipeChild is rowmill in a process of its own, for TestPipe.
+func TestPipeChild(t *testing.T) {
+	args := os.Getenv("ROWMILL_TEST_PIPE")
+	if args == "" {
+		t.Skip("runs in a process of its own")
+	}
+	os.Args = append(os.Args[:1], strings.Split(args, "\n")...)
+	main()
+}
+
+// TestPipe: somebody who reads no more of the progress doesn't end the run.
+func TestPipe(t *testing.T) {
+	t.Chdir(t.TempDir())
+	c := exec.Command(os.Args[0], "-test.run=^TestPipeChild$")
+	c.Env = append(os.Environ(), "ROWMILL_TEST_PIPE="+strings.Join([]string{"bench", "insert", "--target", "null:",
+		"--max-time", "1s", "--interval", "100ms", "--out", "run.jsonl"}, "\n"))
+	progress, err := c.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := progress.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := progress.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err != nil {
+		t.Errorf("rowmill: %v", err)
+	}
+	recs, err := result.ReadFile("run.jsonl")
+	if err != nil || recs[0].End == nil || recs[0].End.Stopped != "max-time" {
+		t.Errorf("%+v, %v", recs, err)
 	}
 }
