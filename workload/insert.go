@@ -19,7 +19,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -452,93 +451,4 @@ func (w *Insert) Drop(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// maxWarnings bounds how many different warnings of the server are kept.
-const maxWarnings = 20
-
-func (w *Insert) warn(texts []string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.warnings == nil {
-		w.warnings = map[string]int64{}
-	}
-	for _, text := range texts {
-		if _, known := w.warnings[text]; known || len(w.warnings) < maxWarnings {
-			w.warnings[text]++
-		}
-	}
-}
-
-// Warnings returns what the server said of batches, and of how many.
-func (w *Insert) Warnings() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var out []string
-	for _, text := range slices.Sorted(maps.Keys(w.warnings)) {
-		out = append(out, fmt.Sprintf("the server warned of %d batches: %s", w.warnings[text], text))
-	}
-	return out
-}
-
-// Sizes returns the size of all tables together.
-func (w *Insert) Sizes(ctx context.Context) (engine.Sizes, error) {
-	var sum engine.Sizes
-	for _, t := range w.tables {
-		s, err := w.db.Catalog().Sizes(ctx, &t.Table)
-		if err != nil {
-			return sum, err
-		}
-		sum.Data += s.Data
-		sum.Index += s.Index
-	}
-	return sum, nil
-}
-
-// SkippedRows returns how many of the acknowledged rows the server left out,
-// because rows with their keys were there.
-func (w *Insert) SkippedRows() int64 {
-	var n int64
-	for _, t := range w.tables {
-		n += t.skipped.Load()
-	}
-	return n
-}
-
-// DroppedRows returns how many rows went with dropped periods. Where the server
-// assigns the keys, that is an estimate until Verify has counted.
-func (w *Insert) DroppedRows() int64 {
-	var n int64
-	for _, t := range w.tables {
-		n += w.droppedRows(t)
-	}
-	return n
-}
-
-func (w *Insert) droppedRows(t *table) int64 {
-	if t.roller == nil {
-		return 0
-	}
-	below := w.firstAt(t.roller.dropped.Load())
-	acked, _ := t.sent()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.dropped >= 0 {
-		return t.dropped
-	}
-	var n int64
-	for _, s := range acked {
-		n += w.distinct(t, acked, span{s.from, max(s.from, min(s.to, below))})
-	}
-	return n
-}
-
-// DeletedRows returns how many rows were deleted to keep the tables' size, as
-// far as that was acknowledged.
-func (w *Insert) DeletedRows() int64 {
-	var n int64
-	for _, t := range w.tables {
-		n += t.tail.removed.Load()
-	}
-	return n
 }
