@@ -85,10 +85,9 @@ func HTML(w io.Writer, recs []result.Record) error { return HTMLWith(w, recs, HT
 
 // HTMLWith is HTML with options.
 func HTMLWith(w io.Writer, recs []result.Record, opts HTMLOptions) error {
-	if all, err := wholeOf(recs); all != nil || err != nil {
-		if err != nil {
-			return err
-		}
+	if all, err := wholeOf(recs); err != nil {
+		return err
+	} else if all != nil {
 		return all.HTML(w)
 	}
 	vs, err := views(loading(recs))

@@ -12,10 +12,9 @@ import (
 
 // Markdown writes what Text writes as tables, one column for each run.
 func Markdown(w io.Writer, recs []result.Record) error {
-	if all, err := wholeOf(recs); all != nil || err != nil {
-		if err != nil {
-			return err
-		}
+	if all, err := wholeOf(recs); err != nil {
+		return err
+	} else if all != nil {
 		return all.Markdown(w)
 	}
 	recs, benchmarks := splitSteps(recs)

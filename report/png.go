@@ -72,10 +72,9 @@ func PNG(w io.Writer, recs []result.Record, opts PNGOptions) error {
 	if err := opts.Validate(); err != nil {
 		return err
 	}
-	if all, err := wholeOf(recs); all != nil || err != nil {
-		if err != nil {
-			return err
-		}
+	if all, err := wholeOf(recs); err != nil {
+		return err
+	} else if all != nil {
 		return all.PNG(w, opts)
 	}
 	vs, err := views(loads(recs))

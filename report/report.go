@@ -46,10 +46,9 @@ type Summaries struct {
 
 // JSON writes the runs' summaries, indented, for programs.
 func JSON(w io.Writer, recs []result.Record) error {
-	if all, err := wholeOf(recs); all != nil || err != nil {
-		if err != nil {
-			return err
-		}
+	if all, err := wholeOf(recs); err != nil {
+		return err
+	} else if all != nil {
 		return all.JSON(w)
 	}
 	if len(recs) == 0 {

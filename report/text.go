@@ -21,10 +21,9 @@ const textWidth = 118
 // The runs of an insert-method matrix are reported together, as Matrix is, here
 // and in every other form.
 func Text(w io.Writer, recs []result.Record) error {
-	if all, err := wholeOf(recs); all != nil || err != nil {
-		if err != nil {
-			return err
-		}
+	if all, err := wholeOf(recs); err != nil {
+		return err
+	} else if all != nil {
 		return all.Text(w)
 	}
 	recs, benchmarks := splitSteps(recs)

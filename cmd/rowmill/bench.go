@@ -351,23 +351,16 @@ func (a *app) runLayouts(ctx context.Context, f benchFlags, out *recordFile) (re
 	defer interrupt()
 	show := a.newProgress(interrupt)
 	defer show.Close()
-	for round := range f.repeat {
-		for _, layout := range inTurn(f.layouts, round) {
-			r := &insertRun{f: f, layout: layout, args: a.args, first: len(recs) == 0,
-				measurement: measurement{out: out, show: show, interval: f.interval}}
-			what := "layout " + layout
-			if f.repeat > 1 {
-				r.repeat, r.repeats = round+1, f.repeat
-				what += fmt.Sprintf(", repeat %d", r.repeat)
-			}
-			made, err := r.runs(ctx)
-			recs = append(recs, made...)
-			if err == nil && ctx.Err() != nil {
-				err = errInterrupted
-			}
-			if err != nil {
-				return recs, fmt.Errorf("%s: %w", what, err)
-			}
+	for _, p := range f.planned() {
+		r := p.insertRun(f, a.args, out, show)
+		r.first = len(recs) == 0
+		made, err := r.runs(ctx)
+		recs = append(recs, made...)
+		if err == nil && ctx.Err() != nil {
+			err = errInterrupted
+		}
+		if err != nil {
+			return recs, fmt.Errorf("%s: %w", p, err)
 		}
 	}
 	return recs, nil

@@ -42,11 +42,16 @@ func (a *app) resumeSearch(ctx context.Context, f benchFlags, given *pflag.FlagS
 // on the table that it left, then those that were not begun. It returns the
 // records that were there and the new ones.
 func (a *app) continueSearches(ctx context.Context, path string, recs []result.Record) (_ []result.Record, err error) {
-	f, args, err := searchFlags(&recs[0].Run)
+	var f benchFlags
+	args := recs[0].Run.Command
+	if _, err = f.takeRecorded(args); err == nil {
+		f.out, f.reports = "", reportFlags{}
+		err = errors.Join(f.check(), f.tryOut())
+	}
 	if err != nil {
 		return recs, usagef("rowmill bench insert --find-rate --out RUN.jsonl", "--resume %s: %w", path, err)
 	}
-	all := f.searches()
+	all := f.planned()
 	searches := result.Searches(recs)
 	last := searches[len(searches)-1]
 	done := ended(last)
@@ -54,8 +59,8 @@ func (a *app) continueSearches(ctx context.Context, path string, recs []result.R
 		return recs, usagef("rowmill report "+path, "--resume %s: its search has come to its end", path)
 	}
 	var going *rateSearch
+	at := all[min(len(searches), len(all))-1]
 	if !done {
-		at := all[min(len(searches), len(all))-1]
 		if going, err = resumedSearch(f, args, at, last); err != nil {
 			return recs, usagef("rowmill bench insert --find-rate --out RUN.jsonl", "--resume %s: %w", path, err)
 		}
@@ -69,7 +74,7 @@ func (a *app) continueSearches(ctx context.Context, path string, recs []result.R
 	defer interrupt()
 	show := a.newProgress(interrupt)
 	defer show.Close()
-	step := func(what string, run func() ([]result.Record, error)) error {
+	step := func(what plannedRun, run func() ([]result.Record, error)) error {
 		made, err := run()
 		recs = append(recs, made...)
 		if err == nil && ctx.Err() != nil {
@@ -82,59 +87,17 @@ func (a *app) continueSearches(ctx context.Context, path string, recs []result.R
 	}
 	if going != nil {
 		going.fill.out, going.fill.show = out, show
-		if err := step("layout "+going.fill.layout, func() ([]result.Record, error) { return going.resume(ctx, last) }); err != nil {
+		if err := step(at, func() ([]result.Record, error) { return going.resume(ctx, last) }); err != nil {
 			return recs, err
 		}
 	}
 	for _, at := range all[len(searches):] {
-		r := at.insertRun(f, args)
-		r.out, r.show = out, show
-		if err := step("layout "+at.layout, func() ([]result.Record, error) { return newRateSearch(r).run(ctx) }); err != nil {
+		r := at.insertRun(f, args, out, show)
+		if err := step(at, func() ([]result.Record, error) { return newRateSearch(r).run(ctx) }); err != nil {
 			return recs, err
 		}
 	}
 	return recs, nil
-}
-
-// searchFlags reads the flags out of the command that a record holds.
-func searchFlags(run *result.Run) (f benchFlags, args []string, err error) {
-	args = run.Command
-	if len(args) < 2 || args[0] != "bench" || args[1] != "insert" {
-		return f, nil, fmt.Errorf("its command, %q, is no rowmill bench insert", strings.Join(args, " "))
-	}
-	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.define(flags)
-	if err := flags.Parse(args[2:]); err != nil {
-		return f, nil, fmt.Errorf("its command doesn't fit this version of rowmill: %w", err)
-	}
-	f.complete(flags)
-	f.out, f.reports = "", reportFlags{}
-	return f, args, errors.Join(f.check(), f.tryOut())
-}
-
-// A place is one of the searches that a command makes.
-type place struct {
-	layout          string
-	repeat, repeats int
-}
-
-// searches lists them in order.
-func (f *benchFlags) searches() []place {
-	var out []place
-	for round := range f.repeat {
-		for _, layout := range inTurn(f.layouts, round) {
-			p := place{layout: layout}
-			if f.repeat > 1 {
-				p.repeat, p.repeats = round+1, f.repeat
-			}
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
-func (p place) insertRun(f benchFlags, args []string) *insertRun {
-	return &insertRun{f: f, layout: p.layout, args: args, repeat: p.repeat, repeats: p.repeats, measurement: measurement{interval: f.interval}}
 }
 
 // ended tells that a search needs no further trial.
@@ -149,7 +112,7 @@ func ended(runs []*result.Record) bool {
 
 // resumedSearch rebuilds a search that was broken off from its trials. It
 // touches no database.
-func resumedSearch(f benchFlags, args []string, at place, runs []*result.Record) (*rateSearch, error) {
+func resumedSearch(f benchFlags, args []string, at plannedRun, runs []*result.Record) (*rateSearch, error) {
 	fill := runs[0]
 	if fill.Run.Layout != at.layout {
 		return nil, fmt.Errorf("its last search is of layout %s, its command makes %s there", fill.Run.Layout, at.layout)
@@ -157,7 +120,7 @@ func resumedSearch(f benchFlags, args []string, at place, runs []*result.Record)
 	if fill.End == nil || fill.End.Stopped != bench.StoppedRows || fill.End.Search == nil {
 		return nil, errors.New("the table was not yet filled, so there is nothing to go on from")
 	}
-	if t, err := checkTarget(f.target); err == nil && (&rerunConfig{f: f}).private() {
+	if t, err := checkTarget(f.target); err == nil && privateTarget(f.target) {
 		return nil, fmt.Errorf("its table was in a private %s that is gone; only one of a server, of sqlite:PATH or of a sandbox with keep=DIR is still there", t.Scheme)
 	}
 	if f.keepPeriods > 0 {
@@ -171,7 +134,7 @@ func resumedSearch(f benchFlags, args []string, at place, runs []*result.Record)
 	if err != nil {
 		return nil, err
 	}
-	s := newRateSearch(at.insertRun(f, args))
+	s := newRateSearch(at.insertRun(f, args, nil, nil))
 	sum := fill.Summary()
 	s.search = newSearch(fill.Run.Search, w.Options().Batch, &sum)
 	for _, r := range runs[1:] {

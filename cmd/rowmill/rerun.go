@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/pflag"
-
 	"github.com/rowmill/rowmill/report"
 	"github.com/rowmill/rowmill/result"
 	"github.com/rowmill/rowmill/workload"
@@ -59,18 +57,9 @@ func newRerun(f compareFlags, before, after []result.Record) (*rerun, error) {
 // newRerunConfig reads the flags out of the command that a record holds.
 func newRerunConfig(rec *result.Record) (c rerunConfig, err error) {
 	c.command, c.run = rec.Run.Command, rec.Run
-	if len(c.command) < 2 || c.command[0] != "bench" || c.command[1] != "insert" {
-		return c, fmt.Errorf("its command, %q, is no rowmill bench insert", strings.Join(c.command, " "))
+	if _, err := c.f.takeRecorded(c.command); err != nil {
+		return c, err
 	}
-	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	c.f.define(flags)
-	if err := flags.Parse(c.command[2:]); err != nil {
-		return c, fmt.Errorf("its command doesn't fit this version of rowmill: %w", err)
-	}
-	if flags.NArg() > 0 {
-		return c, fmt.Errorf("its command has an unexpected argument, %q", flags.Arg(0))
-	}
-	c.f.complete(flags)
 	if c.f.find.on {
 		return c, errors.New("it is a search for a rate; --repeat of rowmill bench insert makes several")
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -22,29 +21,9 @@ type resumption struct {
 	command []string
 	// recs are the record's runs; the last one is gone on with where it is
 	// broken.
-	recs []result.Record
-	left []plannedRun
-}
-
-// A plannedRun is one of the runs that a command makes.
-type plannedRun struct {
-	layout string
-	repeat int // from 1, 0 where there is one
-}
-
-// planned returns the runs that the flags make, in order.
-func (f *benchFlags) planned() []plannedRun {
-	var out []plannedRun
-	for round := range f.repeat {
-		for _, layout := range inTurn(f.layouts, round) {
-			p := plannedRun{layout: layout}
-			if f.repeat > 1 {
-				p.repeat = round + 1
-			}
-			out = append(out, p)
-		}
-	}
-	return out
+	recs  []result.Record
+	going plannedRun // which run the last one is
+	left  []plannedRun
 }
 
 // ownFlags are those that a resumption takes from its own command line.
@@ -62,20 +41,15 @@ func newResumption(given *pflag.FlagSet, f benchFlags) (*resumption, error) {
 		return nil, refuse("the command that was to write it, once more", "%w", err)
 	}
 	r := &resumption{recs: recs, command: recs[0].Run.Command}
-	if len(r.command) < 2 || r.command[0] != "bench" || r.command[1] != "insert" {
-		return nil, refuse("a record of rowmill bench insert", "its command, %q, is no rowmill bench insert", strings.Join(r.command, " "))
+	flags, err := r.f.takeRecorded(r.command)
+	if err != nil {
+		return nil, refuse("a record of rowmill bench insert, and the rowmill that wrote it, version "+recs[0].Run.Rowmill, "%w", err)
 	}
 	for i := range recs {
 		if !slices.Equal(recs[i].Run.Command, r.command) {
 			return nil, refuse("a record of one command", "it holds runs of several commands")
 		}
 	}
-	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	r.f.define(flags)
-	if err := flags.Parse(r.command[2:]); err != nil {
-		return nil, refuse("the rowmill that wrote it, version "+recs[0].Run.Rowmill, "its command doesn't fit this version of rowmill: %w", err)
-	}
-	r.f.complete(flags)
 	var clash error
 	given.Visit(func(g *pflag.Flag) {
 		was := flags.Lookup(g.Name)
@@ -124,7 +98,7 @@ func (r *resumption) plan(path string) error {
 			return usagef("the command of the record once more", "--resume %s: its run %d, %q, is not the last and did not come to its end", path, i+1, run.Name)
 		}
 	}
-	r.left = all[len(r.recs):]
+	r.going, r.left = all[len(r.recs)-1], all[len(r.recs):]
 	broken := r.broken()
 	if broken == nil {
 		return nil
@@ -214,13 +188,8 @@ func (a *app) resumeInsert(ctx context.Context, f benchFlags, given *pflag.FlagS
 	defer interrupt()
 	show := a.newProgress(interrupt)
 	one := func(p plannedRun, resumes *result.Record) error {
-		run := &insertRun{f: r.f, layout: p.layout, args: r.command, resumes: resumes,
-			measurement: measurement{out: out, show: show, interval: r.f.interval}}
-		what := "layout " + p.layout
-		if p.repeat > 0 {
-			run.repeat, run.repeats = p.repeat, r.f.repeat
-			what += fmt.Sprintf(", repeat %d", p.repeat)
-		}
+		run := p.insertRun(r.f, r.command, out, show)
+		run.resumes = resumes
 		rec, err := run.run(ctx)
 		if rec != nil {
 			recs = append(recs, *rec)
@@ -229,12 +198,12 @@ func (a *app) resumeInsert(ctx context.Context, f benchFlags, given *pflag.FlagS
 			err = errInterrupted
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", what, err)
+			return fmt.Errorf("%s: %w", p, err)
 		}
 		return nil
 	}
 	if broken != nil {
-		err = one(plannedRun{broken.Run.Layout, broken.Run.Repeat}, broken)
+		err = one(r.going, broken)
 	}
 	for _, p := range r.left {
 		if err == nil {
