@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -53,6 +54,12 @@ type Table struct {
 	// which must be part of the primary key. The zero Grid is a plain table.
 	Grid rolling.Grid
 	By   string
+	// Epoch is set where By is an integer on an axis of time: what it counts
+	// since 1970, time.Second, time.Millisecond or time.Microsecond.
+	Epoch time.Duration
+	// Definition is set for a table that people have declared: it is created
+	// from that text, and Columns, PrimaryKey and Indexes may be empty.
+	Definition *rolling.Definition
 	// Ignore makes inserts skip rows whose primary key is there already, in the
 	// table or earlier in the same batch: MySQL's INSERT IGNORE, elsewhere ON
 	// CONFLICT DO NOTHING. Whatever else a server may pass over on the way,

@@ -1,0 +1,86 @@
+package state
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// States of a period. One that the store doesn't know is open.
+const (
+	// Sealed periods take no more inserts; rows and checksum are known.
+	Sealed = "sealed"
+	// Archived periods are sealed, and their file has been read back.
+	Archived = "archived"
+	// Dropped periods are gone from the table; what is known of them stays.
+	Dropped = "dropped"
+	// Restored periods are back from their archive, and are not dropped again
+	// until their owner says so.
+	Restored = "restored"
+)
+
+// A Period is what is known of one beyond the catalog.
+type Period struct {
+	Table string
+	rolling.Partition
+	State string
+	// Rows and Checksum are those of its rows when it was sealed; Bytes its
+	// size on disk then.
+	Rows     int64
+	Checksum string
+	Bytes    int64
+	// Rebuilt tells that it lies sorted, and compressed where that was asked.
+	Rebuilt bool
+	// Archive is the file's path, ArchiveSum its checksum.
+	Archive, ArchiveSum string
+	Updated             time.Time
+}
+
+// Periods returns what is known of a table's periods, dropped ones included,
+// in order.
+func (s *Store) Periods(ctx context.Context, table string) ([]Period, error) {
+	var out []Period
+	err := s.query(ctx, s.DB(), func(r *sql.Rows) error {
+		p := Period{Table: table}
+		var rebuilt, updated int64
+		err := r.Scan(&p.From, &p.To, &p.Name, &p.State, &p.Rows, &p.Checksum, &p.Bytes, &rebuilt, &p.Archive, &p.ArchiveSum, &updated)
+		p.Rebuilt, p.Updated = rebuilt != 0, time.UnixMicro(updated)
+		out = append(out, p)
+		return err
+	}, "SELECT lower_pos, upper_pos, name, state, row_count, checksum, bytes, rebuilt, archive, archive_sum, updated_us "+
+		"FROM rowmill_states WHERE table_name = ? ORDER BY lower_pos", table)
+	if err != nil {
+		return nil, fmt.Errorf("periods of %s: %w", table, err)
+	}
+	return out, nil
+}
+
+// Put writes down what is known of a period, instead of what was known of all
+// that lie within its bounds, in the transaction of x.
+func (s *Store) Put(ctx context.Context, x Exec, p Period) error {
+	if err := s.Forget(ctx, x, p.Table, p.Period); err != nil {
+		return err
+	}
+	var rebuilt int64
+	if p.Rebuilt {
+		rebuilt = 1
+	}
+	_, err := s.exec(ctx, x, "INSERT INTO rowmill_states (table_name, lower_pos, upper_pos, name, state, row_count, checksum, bytes, rebuilt, archive, archive_sum, updated_us) "+
+		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", p.Table, p.From, p.To, p.Name, p.State, p.Rows, p.Checksum, p.Bytes, rebuilt, p.Archive, p.ArchiveSum, time.Now().UnixMicro())
+	if err != nil {
+		return fmt.Errorf("period %s of %s: %w", p.Name, p.Table, err)
+	}
+	return nil
+}
+
+// Forget removes what is known of periods within the bounds: they are open.
+func (s *Store) Forget(ctx context.Context, x Exec, table string, within rolling.Period) error {
+	_, err := s.exec(ctx, x, "DELETE FROM rowmill_states WHERE table_name = ? AND lower_pos >= ? AND upper_pos <= ?", table, within.From, within.To)
+	if err != nil {
+		return fmt.Errorf("periods of %s: %w", table, err)
+	}
+	return nil
+}

@@ -1,0 +1,103 @@
+// Package state keeps what rowmill knows of rolling tables in their own
+// database, in tables rowmill_*, so that any host may keep them: declarations,
+// periods that are sealed and archived, changes under way, what was done, the
+// ledger of batches and the buckets whose roll-up is stale.
+//
+// Times in these tables are microseconds since 1970 in UTC, and positions are
+// those of package rolling. Rows of a table whose name a method takes are
+// found by that name.
+package state
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"github.com/rowmill/rowmill/engine"
+)
+
+// A Store is the tables rowmill_* of one database.
+type Store struct{ db engine.Keeper }
+
+// New returns the store of a database. Ensure creates its tables.
+func New(db engine.Keeper) *Store { return &Store{db} }
+
+// An Exec runs statements: a *sql.DB, *sql.Conn or *sql.Tx of the database, so
+// that a note commits with what it is about.
+type Exec interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// DB returns what runs statements outside of any transaction.
+func (s *Store) DB() Exec { return s.db.SQL() }
+
+// schema is the tables. Every name has at most 191 characters, so that a key of
+// two fits InnoDB's 3072 bytes.
+func schema(text string) []string {
+	const name = "VARCHAR(191) NOT NULL"
+	return []string{
+		// What was applied: one row for each rolling table.
+		"CREATE TABLE IF NOT EXISTS rowmill_tables (name " + name + ", declaration " + text + " NOT NULL, period VARCHAR(40) NOT NULL, " +
+			"revision BIGINT NOT NULL, created_us BIGINT NOT NULL, updated_us BIGINT NOT NULL, PRIMARY KEY (name))",
+		// Periods of which more is known than the catalog says.
+		"CREATE TABLE IF NOT EXISTS rowmill_states (table_name " + name + ", lower_pos BIGINT NOT NULL, upper_pos BIGINT NOT NULL, " +
+			"name " + name + ", state VARCHAR(20) NOT NULL, row_count BIGINT NOT NULL, checksum VARCHAR(80) NOT NULL, bytes BIGINT NOT NULL, " +
+			"rebuilt BIGINT NOT NULL, archive " + text + " NOT NULL, archive_sum VARCHAR(80) NOT NULL, updated_us BIGINT NOT NULL, " +
+			"PRIMARY KEY (table_name, lower_pos))",
+		// Changes of several steps that are under way.
+		"CREATE TABLE IF NOT EXISTS rowmill_journal (table_name " + name + ", id " + name + ", kind VARCHAR(40) NOT NULL, step VARCHAR(40) NOT NULL, " +
+			"data " + text + " NOT NULL, started_us BIGINT NOT NULL, updated_us BIGINT NOT NULL, tries BIGINT NOT NULL, error " + text + " NOT NULL, " +
+			"PRIMARY KEY (table_name, id))",
+		// What was done, and what failed: a log for people.
+		"CREATE TABLE IF NOT EXISTS rowmill_actions (table_name " + name + ", at_us BIGINT NOT NULL, serial BIGINT NOT NULL, action VARCHAR(40) NOT NULL, " +
+			"detail " + text + " NOT NULL, took_us BIGINT NOT NULL, error " + text + " NOT NULL, by_whom VARCHAR(191) NOT NULL, " +
+			"PRIMARY KEY (table_name, at_us, serial))",
+		// Batches that were loaded, each written in the transaction of its rows.
+		"CREATE TABLE IF NOT EXISTS rowmill_ledger (table_name " + name + ", batch " + name + ", lower_pos BIGINT NOT NULL, upper_pos BIGINT NOT NULL, " +
+			"sent BIGINT NOT NULL, inserted BIGINT NOT NULL, duplicate BIGINT NOT NULL, rejected BIGINT NOT NULL, at_us BIGINT NOT NULL, " +
+			"stale BIGINT NOT NULL, PRIMARY KEY (table_name, batch))",
+		// How far each roll-up is.
+		"CREATE TABLE IF NOT EXISTS rowmill_rollups (name " + name + ", table_name " + name + ", source " + name + ", watermark BIGINT NOT NULL, " +
+			"sealed_to BIGINT NOT NULL, checked_us BIGINT NOT NULL, updated_us BIGINT NOT NULL, PRIMARY KEY (name))",
+		// Buckets below the watermark that must be computed again.
+		"CREATE TABLE IF NOT EXISTS rowmill_stale (rollup_name " + name + ", bucket BIGINT NOT NULL, PRIMARY KEY (rollup_name, bucket))",
+	}
+}
+
+// Ensure creates the tables that are missing.
+func (s *Store) Ensure(ctx context.Context) error {
+	for _, q := range schema(s.db.Words().Text()) {
+		if _, err := s.db.SQL().ExecContext(ctx, q); err != nil {
+			return fmt.Errorf("create rowmill's own tables: %s: %w", strings.SplitN(q, " (", 2)[0], s.db.Classify(err))
+		}
+	}
+	return nil
+}
+
+// Statements returns what Ensure would run, for a dry run.
+func (s *Store) Statements() []string { return schema(s.db.Words().Text()) }
+
+func (s *Store) exec(ctx context.Context, x Exec, q string, args ...any) (int64, error) {
+	r, err := x.ExecContext(ctx, s.db.Bind(q), args...)
+	if err != nil {
+		return 0, s.db.Classify(err)
+	}
+	return r.RowsAffected()
+}
+
+func (s *Store) query(ctx context.Context, x Exec, scan func(*sql.Rows) error, q string, args ...any) error {
+	rows, err := x.QueryContext(ctx, s.db.Bind(q), args...)
+	if err != nil {
+		return s.db.Classify(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return s.db.Classify(rows.Err())
+}

@@ -1,0 +1,107 @@
+package state
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+// A Declared is a table as it was applied last.
+type Declared struct {
+	Name string
+	// Text is the declaration's, as TOML.
+	Text string
+	// Period is the one in force, as rolling.Parse reads it: what "auto" came
+	// to.
+	Period           string
+	Revision         int64
+	Created, Updated time.Time
+}
+
+// Declared returns what was applied for the table, or nil.
+func (s *Store) Declared(ctx context.Context, table string) (*Declared, error) {
+	d := Declared{Name: table}
+	var created, updated int64
+	err := s.DB().QueryRowContext(ctx, s.db.Bind("SELECT declaration, period, revision, created_us, updated_us FROM rowmill_tables WHERE name = ?"), table).
+		Scan(&d.Text, &d.Period, &d.Revision, &created, &updated)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("what was applied for %s: %w", table, s.db.Classify(err))
+	}
+	d.Created, d.Updated = time.UnixMicro(created), time.UnixMicro(updated)
+	return &d, nil
+}
+
+// Declare writes down what is applied, as the next revision.
+func (s *Store) Declare(ctx context.Context, x Exec, table, text, period string) error {
+	now := time.Now().UnixMicro()
+	n, err := s.exec(ctx, x, "UPDATE rowmill_tables SET declaration = ?, period = ?, revision = revision + 1, updated_us = ? WHERE name = ?", text, period, now, table)
+	if err == nil && n == 0 {
+		_, err = s.exec(ctx, x, "INSERT INTO rowmill_tables (name, declaration, period, revision, created_us, updated_us) VALUES (?, ?, ?, 1, ?, ?)", table, text, period, now, now)
+	}
+	if err != nil {
+		return fmt.Errorf("note what is applied for %s: %w", table, err)
+	}
+	return nil
+}
+
+// An Action is something that was done, or failed.
+type Action struct {
+	At     time.Time
+	Table  string
+	Action string // create, rollup, seal, rebuild, archive, drop, ...
+	Detail string
+	Took   time.Duration
+	Error  string
+	By     string // host and process
+}
+
+// keepActions is how many actions of a table are kept.
+const keepActions = 1000
+
+// Log writes an action down. The log is for people: nothing depends on it.
+func (s *Store) Log(ctx context.Context, a Action) error {
+	if a.By == "" {
+		host, _ := os.Hostname()
+		a.By = fmt.Sprintf("%s:%d", host, os.Getpid())
+	}
+	at := a.At.UnixMicro()
+	_, err := s.exec(ctx, s.DB(), "INSERT INTO rowmill_actions (table_name, at_us, serial, action, detail, took_us, error, by_whom) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+		a.Table, at, time.Now().UnixNano()%1e9*10000+int64(os.Getpid()%10000), a.Action, a.Detail, a.Took.Microseconds(), a.Error, a.By)
+	if err != nil {
+		return fmt.Errorf("log of %s: %w", a.Table, err)
+	}
+	return nil
+}
+
+// Actions returns the last n actions of a table, newest first.
+func (s *Store) Actions(ctx context.Context, table string, n int) ([]Action, error) {
+	var out []Action
+	err := s.query(ctx, s.DB(), func(r *sql.Rows) error {
+		a := Action{Table: table}
+		var at, took int64
+		err := r.Scan(&at, &a.Action, &a.Detail, &took, &a.Error, &a.By)
+		a.At, a.Took = time.UnixMicro(at), time.Duration(took)*time.Microsecond
+		out = append(out, a)
+		return err
+	}, fmt.Sprintf("SELECT at_us, action, detail, took_us, error, by_whom FROM rowmill_actions WHERE table_name = ? ORDER BY at_us DESC, serial DESC LIMIT %d", n), table)
+	if err != nil {
+		return nil, fmt.Errorf("log of %s: %w", table, err)
+	}
+	return out, nil
+}
+
+// TrimActions removes all but the newest actions of a table.
+func (s *Store) TrimActions(ctx context.Context, table string) error {
+	newest, err := s.Actions(ctx, table, keepActions)
+	if err != nil || len(newest) < keepActions {
+		return err
+	}
+	_, err = s.exec(ctx, s.DB(), "DELETE FROM rowmill_actions WHERE table_name = ? AND at_us < ?", table, newest[len(newest)-1].At.UnixMicro())
+	return err
+}
