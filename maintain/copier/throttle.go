@@ -1,0 +1,66 @@
+package copier
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+)
+
+// A Throttle holds up work that can wait while the server is busier than its
+// limits. The zero Limits hold up nothing.
+type Throttle struct {
+	DB     engine.Keeper
+	Limits Limits
+	// Paused is told why the work waits, and "" when it goes on.
+	Paused func(why string)
+
+	looked time.Time
+}
+
+const (
+	// lookEvery is how often the server's load is asked for: asking costs it
+	// something.
+	lookEvery = time.Second
+	// pauseFor is how long a pause is at least.
+	pauseFor = 500 * time.Millisecond
+)
+
+// Wait returns when the server is within the limits, or ctx has ended.
+func (t *Throttle) Wait(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if t.Limits == (Limits{}) || time.Since(t.looked) < lookEvery {
+		return nil
+	}
+	for paused := false; ; paused = true {
+		load, err := t.DB.Load(ctx)
+		if err != nil {
+			return fmt.Errorf("ask for the server's load: %w", err)
+		}
+		why := t.Limits.exceeded(load)
+		if t.Paused != nil && (why != "" || paused) {
+			t.Paused(why)
+		}
+		if why == "" {
+			t.looked = time.Now()
+			return nil
+		}
+		if err := sleep(ctx, pauseFor+jitter(1)); err != nil {
+			return err
+		}
+	}
+}
+
+// exceeded says what of the limits the load is beyond, or "".
+func (l Limits) exceeded(load engine.ServerLoad) string {
+	switch {
+	case l.Running > 0 && load.Running > l.Running:
+		return fmt.Sprintf("%d statements run, more than %d", load.Running, l.Running)
+	case l.ReplicaLag > 0 && load.ReplicaLag > l.ReplicaLag:
+		return fmt.Sprintf("a replica is %v behind, more than %v", load.ReplicaLag.Round(time.Millisecond), l.ReplicaLag)
+	}
+	return ""
+}
