@@ -1,0 +1,235 @@
+package rolling
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// sqlMode is how text is cut into tokens: where servers disagree.
+type sqlMode int
+
+const (
+	// mysqlText: backslashes escape in '...' and "...", # begins a comment,
+	// the text of /*! ... */ counts, KEY and INDEX begin keys.
+	mysqlText sqlMode = iota
+	// postgresText: comments nest, $tag$...$tag$ are strings, E'...' escapes,
+	// [ ] are of arrays, names without quotes are lower case.
+	postgresText
+	// sqliteText: [ ] quote names.
+	sqliteText
+)
+
+type sqlKind byte
+
+const (
+	sqlWord   sqlKind = iota // a name or a keyword without quotes
+	sqlQuoted                // a name in quotes; in MySQL "..." may be a string
+	sqlString
+	sqlNumber
+	sqlPunct // one byte
+	sqlEnd
+)
+
+// A sqlToken is one token of a statement.
+type sqlToken struct {
+	kind sqlKind
+	// text is the token's, of quoted ones what is between the quotes.
+	text     string
+	from, to int
+}
+
+// is reports whether the token is the keyword or the punctuation.
+func (t sqlToken) is(word string) bool {
+	return (t.kind == sqlWord || t.kind == sqlPunct) && strings.EqualFold(t.text, word)
+}
+
+// isAny reports whether the token is one of the keywords.
+func (t sqlToken) isAny(words ...string) bool {
+	for _, w := range words {
+		if t.is(w) {
+			return true
+		}
+	}
+	return false
+}
+
+// isName reports whether the token can name something.
+func (t sqlToken) isName() bool { return (t.kind == sqlWord || t.kind == sqlQuoted) && t.text != "" }
+
+func (t sqlToken) String() string {
+	switch t.kind {
+	case sqlEnd:
+		return "the end"
+	case sqlString:
+		return "a text"
+	}
+	if len(t.text) > 40 {
+		return fmt.Sprintf("%.40q...", t.text)
+	}
+	return fmt.Sprintf("%q", t.text)
+}
+
+// A sqlError is about a place of a text.
+type sqlError struct {
+	at         int // the offset
+	text, hint string
+}
+
+func (e *sqlError) Error() string { return e.text }
+
+// sqlTokens cuts a text into tokens, without white space and comments.
+func sqlTokens(text string, mode sqlMode) ([]sqlToken, *sqlError) {
+	l := sqlLexer{text: text, mode: mode}
+	for l.pos < len(text) {
+		if err := l.next(); err != nil {
+			return nil, err
+		}
+	}
+	if l.inline > 0 {
+		return nil, &sqlError{l.inline - 1, "a comment that begins with /*! doesn't end", "*/"}
+	}
+	return l.out, nil
+}
+
+type sqlLexer struct {
+	text string
+	mode sqlMode
+	pos  int
+	out  []sqlToken
+	// inline is the offset, plus one, of a /*! whose text counts.
+	inline int
+}
+
+// executable is how a comment begins that MySQL and MariaDB execute.
+var executable = regexp.MustCompile(`^/\*M?![0-9]*`)
+
+// next reads one token, or skips what isn't one.
+func (l *sqlLexer) next() *sqlError {
+	c, rest := l.text[l.pos], l.text[l.pos:]
+	switch {
+	case c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v':
+		l.pos++
+	case l.inline > 0 && strings.HasPrefix(rest, "*/"):
+		// The end of the last token is that of the comment, so that who cuts
+		// the text there doesn't leave it open.
+		l.inline = 0
+		l.pos += 2
+		if n := len(l.out); n > 0 {
+			l.out[n-1].to = l.pos
+		}
+	case strings.HasPrefix(rest, "*/"):
+		return &sqlError{l.pos, "a comment ends that never began", ""}
+	case strings.HasPrefix(rest, "/*"):
+		return l.comment(rest)
+	case strings.HasPrefix(rest, "--"), c == '#' && l.mode == mysqlText:
+		// MySQL wants a blank after --; what it has without one, 5--3, is in no
+		// definition.
+		n := strings.IndexByte(rest, '\n')
+		if n < 0 {
+			n = len(rest)
+		}
+		l.pos += n
+	case c == '\'':
+		return l.quoted(sqlString, '\'', l.mode == mysqlText || l.escapes())
+	case c == '"':
+		return l.quoted(sqlQuoted, '"', l.mode == mysqlText)
+	case c == '`' && l.mode != postgresText:
+		return l.quoted(sqlQuoted, '`', false)
+	case c == '[' && l.mode == sqliteText:
+		n := strings.IndexByte(rest, ']')
+		if n < 0 {
+			return &sqlError{l.pos, "a name in [ ] doesn't end", ""}
+		}
+		l.add(sqlQuoted, rest[1:n], n+1)
+	case c == '$' && l.mode == postgresText && dollar.MatchString(rest):
+		tag := dollar.FindString(rest)
+		n := strings.Index(rest[len(tag):], tag)
+		if n < 0 {
+			return &sqlError{l.pos, "a text that begins with " + tag + " doesn't end", ""}
+		}
+		l.add(sqlString, rest[len(tag):len(tag)+n], n+2*len(tag))
+	case wordByte(c):
+		n := 1
+		for n < len(rest) && wordByte(rest[n]) {
+			n++
+		}
+		kind := sqlWord
+		if number.MatchString(rest[:n]) {
+			kind = sqlNumber
+		}
+		l.add(kind, rest[:n], n)
+	case c < ' ' || c == 127 || c == '\\':
+		return &sqlError{l.pos, fmt.Sprintf("unexpected character %q", c), ""}
+	default:
+		l.add(sqlPunct, rest[:1], 1)
+	}
+	return nil
+}
+
+var (
+	dollar = regexp.MustCompile(`^\$([A-Za-z_\x80-\xff][A-Za-z0-9_\x80-\xff]*)?\$`)
+	number = regexp.MustCompile(`^([0-9]+([eE][0-9]+)?|0[xX][0-9a-fA-F]+)$`)
+)
+
+func wordByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '$' || c >= 0x80
+}
+
+func (l *sqlLexer) add(kind sqlKind, text string, n int) {
+	l.out = append(l.out, sqlToken{kind, text, l.pos, l.pos + n})
+	l.pos += n
+}
+
+// escapes reports whether the quote at the present position follows an E.
+func (l *sqlLexer) escapes() bool {
+	n := len(l.out)
+	return l.mode == postgresText && n > 0 && l.out[n-1].to == l.pos && l.out[n-1].is("e")
+}
+
+// comment skips one, or only its beginning where its text counts.
+func (l *sqlLexer) comment(rest string) *sqlError {
+	if m := executable.FindString(rest); m != "" && l.mode == mysqlText && l.inline == 0 {
+		l.inline = l.pos + 1
+		l.pos += len(m)
+		return nil
+	}
+	for depth, i := 1, 2; i < len(rest); {
+		switch {
+		case strings.HasPrefix(rest[i:], "*/"):
+			i += 2
+			if depth--; depth == 0 {
+				l.pos += i
+				return nil
+			}
+		case l.mode == postgresText && strings.HasPrefix(rest[i:], "/*"):
+			depth++
+			i += 2
+		default:
+			i++
+		}
+	}
+	return &sqlError{l.pos, "a comment doesn't end", "*/"}
+}
+
+// quoted reads a token in quotes, which are doubled within.
+func (l *sqlLexer) quoted(kind sqlKind, quote byte, escapes bool) *sqlError {
+	rest := l.text[l.pos:]
+	for i := 1; i < len(rest); i++ {
+		switch {
+		case rest[i] == '\\' && escapes:
+			i++
+		case rest[i] == quote && i+1 < len(rest) && rest[i+1] == quote:
+			i++
+		case rest[i] == quote:
+			q := string(quote)
+			l.add(kind, strings.ReplaceAll(rest[1:i], q+q, q), i+1)
+			return nil
+		}
+	}
+	what := "a name"
+	if kind == sqlString {
+		what = "a text"
+	}
+	return &sqlError{l.pos, fmt.Sprintf("%s in %c doesn't end", what, quote), fmt.Sprintf("another %c", quote)}
+}
