@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -46,7 +47,7 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 	case engine.Session:
 		return d.pragmas, nil
 	case engine.CreateTable:
-		if err := s.Table.Validate(); err != nil {
+		if err := validate(s.Table); err != nil {
 			return nil, err
 		}
 		if !s.Table.Rolling() {
@@ -56,14 +57,13 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 			return nil, fmt.Errorf("create table %s: a rolling table needs a first partition", s.Table.Name)
 		}
 		out := append([]string{createPeriods}, d.createStores(s.Table, s.Partitions)...)
-		return transaction(append(out, d.view(s.Table, s.Partitions))...), nil
+		return transaction(append(out, d.layout(s.Table, s.Partitions)...)...), nil
 	case engine.CreatePartitions:
 		if len(s.New) == 0 {
 			return nil, nil
 		}
-		out := d.createStores(s.Table, s.New)
-		out = append(out, "DROP VIEW "+d.Quote(s.Table.Name), d.view(s.Table, slices.Concat(s.Have, s.New)))
-		return transaction(out...), nil
+		out := append(d.createStores(s.Table, s.New), "DROP VIEW "+d.Quote(s.Table.Name))
+		return transaction(append(out, d.layout(s.Table, slices.Concat(s.Have, s.New))...)...), nil
 	case engine.DropPartition:
 		left := slices.DeleteFunc(slices.Clone(s.Have), func(p rolling.Partition) bool { return p.Name == s.Drop.Name })
 		if len(left) == 0 {
@@ -71,7 +71,7 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 		}
 		out := []string{"DROP VIEW " + d.Quote(s.Table.Name)}
 		out = append(out, d.dropStores(s.Table, []rolling.Partition{s.Drop})...)
-		return transaction(append(out, d.view(s.Table, left))...), nil
+		return transaction(append(out, d.layout(s.Table, left)...)...), nil
 	case engine.DropTable:
 		if !s.Table.Rolling() && len(s.Partitions) == 0 {
 			return []string{"DROP TABLE IF EXISTS " + d.Quote(s.Table.Name)}, nil
@@ -115,7 +115,19 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 	case engine.Sample:
 		return nil, nil // counters come from SQLite's functions, without SQL
 	}
-	return nil, fmt.Errorf("sqlite: no rendering of %T", s)
+	return d.keep(s)
+}
+
+// validate returns what makes the table impossible. A definition has been read
+// by who declared it, and SQLite says what is wrong with it.
+func validate(t *engine.Table) error {
+	if t.Definition == nil {
+		return t.Validate()
+	}
+	if t.Name == "" || strings.ContainsRune(t.Name, 0) {
+		return errors.New("table without a usable name")
+	}
+	return nil
 }
 
 func transaction(statements ...string) []string {
@@ -125,6 +137,9 @@ func transaction(statements ...string) []string {
 // createStore renders a table of t's columns and indexes under a name.
 // Index names share one space with all tables, so they carry the table's name.
 func (d dialect) createStore(t *engine.Table, name string) []string {
+	if t.Definition != nil {
+		return d.createIndexesOf(t, name, t.Definition.As(d.Quote(name)))
+	}
 	var lines []string
 	rowid := len(t.PrimaryKey) == 1
 	for _, c := range t.Columns {
@@ -149,7 +164,11 @@ func (d dialect) createStore(t *engine.Table, name string) []string {
 		lines = append(lines, fmt.Sprintf("PRIMARY KEY (%s)", d.list(t.PrimaryKey)))
 		end = "\n) WITHOUT ROWID" // rows lie in key order, as in InnoDB
 	}
-	out := []string{fmt.Sprintf("CREATE TABLE %s (\n  %s%s", d.Quote(name), strings.Join(lines, ",\n  "), end)}
+	return d.createIndexesOf(t, name, fmt.Sprintf("CREATE TABLE %s (\n  %s%s", d.Quote(name), strings.Join(lines, ",\n  "), end))
+}
+
+func (d dialect) createIndexesOf(t *engine.Table, name, create string) []string {
+	out := []string{create}
 	for _, ix := range t.Indexes {
 		out = append(out, d.createIndex(name, ix))
 	}
@@ -164,8 +183,7 @@ func (d dialect) createStores(t *engine.Table, parts []rolling.Partition) []stri
 	var out []string
 	for _, p := range parts {
 		out = append(out, d.createStore(t, store(t, p))...)
-		out = append(out, fmt.Sprintf("INSERT INTO rowmill_periods (table_name, name, lower, upper) VALUES (%s, %s, %d, %d)",
-			quoteText(t.Name), quoteText(p.Name), p.From, p.To))
+		out = append(out, d.note(t, p))
 	}
 	return out
 }
@@ -174,23 +192,22 @@ func (d dialect) dropStores(t *engine.Table, parts []rolling.Partition) []string
 	var out []string
 	for _, p := range parts {
 		out = append(out,
-			"DROP TABLE IF EXISTS "+d.Quote(store(t, p)),
-			fmt.Sprintf("DELETE FROM rowmill_periods WHERE table_name = %s AND name = %s", quoteText(t.Name), quoteText(p.Name)))
+			"DROP TABLE IF EXISTS "+d.Quote(store(t, p)), d.forget(t, p))
 	}
 	return out
 }
 
 // view renders the view under the table's own name.
-func (d dialect) view(t *engine.Table, parts []rolling.Partition) string {
-	names := make([]string, len(t.Columns))
-	for i, c := range t.Columns {
-		names[i] = c.Name
-	}
+func (d dialect) view(t *engine.Table, names []string, parts []rolling.Partition) string {
 	terms := make([]string, len(parts))
 	for i, p := range parts {
 		terms[i] = fmt.Sprintf("SELECT %s FROM %s", d.list(names), d.Quote(store(t, p)))
 	}
-	return fmt.Sprintf("CREATE VIEW %s AS\n%s", d.Quote(t.Name), strings.Join(terms, "\nUNION ALL "))
+	comment := ""
+	if t.Definition != nil {
+		comment = " " + viewComment + strings.ReplaceAll(d.Quote(t.By), "*/", "* /") + " */"
+	}
+	return fmt.Sprintf("CREATE VIEW %s AS%s\n%s", d.Quote(t.Name), comment, strings.Join(terms, "\nUNION ALL "))
 }
 
 // readable lists t's columns for reading. Times are cast, because the driver

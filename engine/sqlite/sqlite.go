@@ -16,6 +16,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -49,6 +50,8 @@ type DB struct {
 	nextKey map[string]int64
 	stmts   map[string]stmt
 	epoch   int64
+
+	pool *sql.DB // of SQL
 }
 
 // defaultCache is SQLite's own default page cache: 2000 KiB.
@@ -83,6 +86,7 @@ func Open(ctx context.Context, t engine.Target) (_ *DB, err error) {
 	if db.handle, err = handleOf(db.write); err != nil {
 		return nil, fmt.Errorf("open %s: %w", db.path, err)
 	}
+	db.openPool()
 	return db, nil
 }
 
@@ -136,6 +140,12 @@ func optionsOf(t engine.Target) (info engine.Info, pragmas []string, err error) 
 
 // connect opens a connection and runs statements on it.
 func (db *DB) connect(ctx context.Context, pragmas []string) (*sqlite3.SQLiteConn, error) {
+	return db.connectWith(ctx, "", pragmas)
+}
+
+// connectWith is connect with options of the driver, as it reads them behind
+// the file's name.
+func (db *DB) connectWith(ctx context.Context, options string, pragmas []string) (*sqlite3.SQLiteConn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -146,7 +156,7 @@ func (db *DB) connect(ctx context.Context, pragmas []string) (*sqlite3.SQLiteCon
 		return nil, engine.Classed(engine.ErrUnreachable, fmt.Errorf("open %s: %s is not a folder", db.path, dir))
 	}
 	u := url.URL{Scheme: "file", Opaque: (&url.URL{Path: db.path}).EscapedPath()}
-	c, err := (&sqlite3.SQLiteDriver{}).Open(u.String())
+	c, err := (&sqlite3.SQLiteDriver{}).Open(u.String() + options)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", db.path, classify(err))
 	}
@@ -210,6 +220,11 @@ func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
 		return err
 	}
 	defer db.unlock()
+	return db.apply(ctx, steps...)
+}
+
+// apply is Apply under turn.
+func (db *DB) apply(ctx context.Context, steps ...engine.Step) error {
 	db.epoch++
 	for _, s := range steps {
 		switch s := s.(type) { // the keys of a table that goes, or of an old one, don't count
@@ -252,9 +267,12 @@ func firstLine(q string) string {
 
 // Close implements engine.DB.
 func (db *DB) Close() error {
+	var err error
+	if db.pool != nil {
+		err = classify(db.pool.Close())
+	}
 	db.turn <- struct{}{}
 	defer db.unlock()
-	var err error
 	for _, s := range db.stmts {
 		s.close()
 	}
@@ -314,6 +332,8 @@ func classify(err error) error {
 	case e.ExtendedCode == sqlite3.ErrConstraintPrimaryKey, e.ExtendedCode == sqlite3.ErrConstraintUnique,
 		e.ExtendedCode == sqlite3.ErrConstraintRowID:
 		return engine.Classed(engine.ErrDuplicateKey, err)
+	case strings.Contains(err.Error(), outsideText):
+		return engine.Classed(engine.ErrNoPartition, err)
 	case e.Code == sqlite3.ErrFull:
 		return engine.Classed(engine.ErrDiskFull, err)
 	case e.Code == sqlite3.ErrCantOpen, e.Code == sqlite3.ErrNotADB:

@@ -1,0 +1,137 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"slices"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// tryTimeout is how long, in milliseconds, Try waits for another process that
+// writes.
+const tryTimeout = 2000
+
+// Try implements engine.Keeper. Every step is one transaction, so that a crash
+// leaves it done or not begun.
+func (db *DB) Try(ctx context.Context, steps ...engine.Step) error {
+	if err := db.lock(ctx); err != nil {
+		return err
+	}
+	defer db.unlock()
+	if _, err := db.write.Exec(fmt.Sprintf("PRAGMA busy_timeout = %d", tryTimeout), nil); err != nil {
+		return classify(err)
+	}
+	defer db.write.Exec(db.pragmas[0], nil)
+	for _, s := range steps {
+		done, err := db.done(s)
+		if err != nil {
+			return err
+		}
+		if done {
+			continue
+		}
+		if err := db.apply(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// done reports whether a step has been taken already.
+func (db *DB) done(s engine.Step) (bool, error) {
+	switch s := s.(type) {
+	case engine.Detach:
+		have, err := db.have(s.Table, s.Part)
+		if err != nil || have {
+			return false, err
+		}
+		return db.tables(s.Into)
+	case engine.Attach:
+		have, err := db.have(s.Table, s.Part)
+		if err != nil || !have {
+			return false, err
+		}
+		from, err := db.tables(s.From)
+		return !from, err
+	case engine.Replace:
+		have, err := db.have(s.Table, s.New)
+		if err != nil || !have {
+			return false, err
+		}
+		if !slices.Contains(s.Out, s.With) {
+			if with, err := db.tables(s.With); err != nil || with {
+				return false, err
+			}
+		}
+		return db.tables(s.Out...)
+	case engine.AddColumn:
+		return db.haveColumn(s)
+	}
+	return false, nil
+}
+
+// have reports whether the table has that very period.
+func (db *DB) have(t *engine.Table, p rolling.Partition) (bool, error) {
+	found := false
+	err := each(db.write, "SELECT 1 FROM rowmill_periods WHERE table_name = ? AND name = ? AND lower = ? AND upper = ?",
+		[]driver.Value{t.Name, p.Name, p.From, p.To}, func([]driver.Value) error { found = true; return nil })
+	if err != nil {
+		return false, fmt.Errorf("periods of %s: %w", t.Name, err)
+	}
+	return found, nil
+}
+
+// tables reports whether all these tables are there.
+func (db *DB) tables(names ...string) (bool, error) {
+	for _, name := range names {
+		found := false
+		err := each(db.write, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", []driver.Value{name},
+			func([]driver.Value) error { found = true; return nil })
+		if err != nil || !found {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// haveColumn reports whether the table, and so each of its periods, has the
+// column of an AddColumn.
+func (db *DB) haveColumn(s engine.AddColumn) (bool, error) {
+	found := false
+	err := each(db.write, "SELECT 1 FROM pragma_table_xinfo(?) WHERE lower(name) = lower(?)", []driver.Value{s.Table.Name, s.Name},
+		func([]driver.Value) error { found = true; return nil })
+	return found, err
+}
+
+// PeriodSizes implements engine.Keeper.
+func (db *DB) PeriodSizes(ctx context.Context, t *engine.Table) (map[string]engine.PeriodSize, error) {
+	parts, err := db.Catalog().Partitions(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]engine.PeriodSize, len(parts))
+	for _, p := range parts {
+		one := &engine.Table{Name: store(t, p)}
+		size, err := db.Catalog().Sizes(ctx, one)
+		if err != nil {
+			return nil, err
+		}
+		var rows int64
+		if err := db.pool.QueryRowContext(ctx, "SELECT count(*) FROM "+dialect{}.Quote(one.Name)).Scan(&rows); err != nil {
+			return nil, fmt.Errorf("count rows of %s: %w", one.Name, classify(err))
+		}
+		out[p.Name] = engine.PeriodSize{Rows: rows, Data: size.Data, Index: size.Index}
+	}
+	return out, nil
+}
+
+// Blockers implements engine.Keeper: SQLite doesn't say who has the file locked.
+func (db *DB) Blockers(context.Context, *engine.Table) ([]engine.Blocker, error) { return nil, nil }
+
+// Load implements engine.Keeper. There is no server that could be busy.
+func (db *DB) Load(context.Context) (engine.ServerLoad, error) {
+	return engine.ServerLoad{ReplicaLag: -1}, nil
+}

@@ -1,0 +1,132 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"database/sql/driver"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"strconv"
+
+	sqlite3 "github.com/mattn/go-sqlite3"
+
+	"github.com/rowmill/rowmill/engine"
+)
+
+// poolSize bounds the connections of SQL. There is one writer at a time, and
+// each connection has a page cache of the size that the target asks for.
+const poolSize = 8
+
+// A connector opens the connections of SQL: on the file that the DB writes, with
+// the same pragmas, and the functions that Words needs. Its transactions begin
+// as BEGIN IMMEDIATE: one that begins by reading and writes later would fail
+// with SQLITE_BUSY, without a wait, when another has written in between.
+type connector struct{ db *DB }
+
+// Connect implements driver.Connector.
+func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.db.connectWith(ctx, "?_txlock=immediate", c.db.pragmas)
+	if err != nil {
+		return nil, err
+	}
+	if err := registerFunctions(conn); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", c.db.path, err), conn.Close())
+	}
+	return conn, nil
+}
+
+// Driver implements driver.Connector.
+func (c connector) Driver() driver.Driver { return &sqlite3.SQLiteDriver{} }
+
+// SQL implements engine.Keeper.
+func (db *DB) SQL() *sql.DB { return db.pool }
+
+func (db *DB) openPool() {
+	db.pool = sql.OpenDB(connector{db})
+	db.pool.SetMaxOpenConns(poolSize)
+	db.pool.SetMaxIdleConns(2)
+}
+
+// Bind implements engine.Keeper: SQLite's placeholders are question marks.
+func (db *DB) Bind(query string) string { return query }
+
+// Classify implements engine.Keeper.
+func (db *DB) Classify(err error) error { return classify(err) }
+
+// registerFunctions adds the functions that AsText and RowHash use.
+func registerFunctions(conn *sqlite3.SQLiteConn) error {
+	return errors.Join(
+		conn.RegisterFunc("rowmill_text", textOf, true),
+		conn.RegisterFunc("rowmill_row", func(values ...any) []byte { return appendRow(nil, values) }, true),
+		conn.RegisterAggregator("rowmill_hash", func() *rowHash { return &rowHash{} }, true),
+	)
+}
+
+// textOf returns a value as the text that SQLite reads back as the same value,
+// in a column of the same affinity. SQLite's own conversion keeps 15 digits of a
+// real.
+func textOf(v any) any {
+	switch v := v.(type) {
+	case float64:
+		switch {
+		case math.IsInf(v, 1):
+			return "9e999"
+		case math.IsInf(v, -1):
+			return "-9e999"
+		}
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	case int64:
+		return strconv.FormatInt(v, 10)
+	}
+	return v
+}
+
+// A rowHash is an aggregate: the sum modulo 2^128 of a hash of each row, which
+// doesn't depend on their order.
+type rowHash struct {
+	high, low uint64
+	buf       []byte
+}
+
+// Step adds a row.
+func (h *rowHash) Step(values ...any) {
+	h.buf = appendRow(h.buf[:0], values)
+	sum := sha256.Sum256(h.buf)
+	var carry uint64
+	h.low, carry = bits.Add64(h.low, binary.BigEndian.Uint64(sum[8:]), 0)
+	h.high, _ = bits.Add64(h.high, binary.BigEndian.Uint64(sum[:]), carry)
+}
+
+// Done returns the sum in hexadecimal digits; "0" for no rows.
+func (h *rowHash) Done() string {
+	if h.high == 0 {
+		return strconv.FormatUint(h.low, 16)
+	}
+	return fmt.Sprintf("%x%016x", h.high, h.low)
+}
+
+// appendRow appends values so that no two rows look alike: a letter for the
+// type, then 8 bytes of a number, or the length and the bytes of a text.
+func appendRow(dst []byte, values []any) []byte {
+	for _, v := range values {
+		switch v := v.(type) {
+		case int64:
+			dst = binary.BigEndian.AppendUint64(append(dst, 'i'), uint64(v))
+		case float64:
+			dst = binary.BigEndian.AppendUint64(append(dst, 'f'), math.Float64bits(v))
+		case string:
+			dst = append(binary.BigEndian.AppendUint64(append(dst, 't'), uint64(len(v))), v...)
+		case []byte:
+			dst = append(binary.BigEndian.AppendUint64(append(dst, 'b'), uint64(len(v))), v...)
+		default:
+			dst = append(dst, 'n')
+		}
+	}
+	return dst
+}
+
+var _ engine.Keeper = (*DB)(nil)

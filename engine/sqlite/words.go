@@ -1,0 +1,176 @@
+package sqlite
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// words are SQLite's. Position, FromPosition and Literal use nothing but
+// SQLite's own functions, so that a view made of them can be read by any client;
+// AsText and RowHash use functions that only connections of DB.SQL have.
+type words struct{ dialect }
+
+// Words implements engine.Keeper.
+func (db *DB) Words() engine.Words { return words{dialect{pragmas: db.pragmas}} }
+
+// epochOf returns how many of a position's units one unit of t's By column is
+// worth when that is an integer, and 0 when it is text of a time.
+func epochOf(t *engine.Table) int64 {
+	switch {
+	case t.Grid.Valid() && t.Grid.Axis() == rolling.Sequence:
+		return 1
+	case t.Epoch > 0:
+		return max(int64(t.Epoch/time.Microsecond), 1)
+	case t.Grid.Valid():
+		return 0
+	}
+	if i := t.Column(t.By); i >= 0 && (t.Columns[i].Type == engine.Int32 || t.Columns[i].Type == engine.Int64) {
+		return 1
+	}
+	if t.Definition != nil {
+		for _, c := range t.Definition.Columns {
+			if strings.EqualFold(c.Name, t.By) && kindOf(c.Type) == engine.KindInt {
+				return 1
+			}
+		}
+	}
+	return 0
+}
+
+// From implements engine.Words.
+func (w words) From(t *engine.Table, p rolling.Partition) string {
+	if !t.Rolling() {
+		return w.Quote(t.Name)
+	}
+	return w.Quote(store(t, p))
+}
+
+// endOfTime sorts after every time of four digits of years: the year 10000
+// itself would sort before the year 2000.
+const endOfTime = "'9999-12-31 24:00:00'"
+
+// Literal implements engine.Words. Times are text, as SQLite's own functions
+// write it, with microseconds where there are any.
+func (words) Literal(t *engine.Table, pos int64) string {
+	if unit := epochOf(t); unit > 0 {
+		return fmt.Sprint(floorDiv(pos, unit))
+	}
+	if pos >= rolling.MaxTime {
+		return endOfTime
+	}
+	at := rolling.Instant(pos)
+	if at.Nanosecond() == 0 {
+		return at.Format("'2006-01-02 15:04:05'")
+	}
+	return at.Format("'2006-01-02 15:04:05.000000'")
+}
+
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}
+
+// Position implements engine.Words. The fraction is added apart: strftime
+// rounds to milliseconds.
+func (words) Position(t *engine.Table, expr string) string {
+	switch unit := epochOf(t); unit {
+	case 0:
+		return fmt.Sprintf("(strftime('%%s', substr(%s, 1, 19)) * 1000000 + CAST(substr(substr(%s, 21) || '000000', 1, 6) AS INTEGER))", expr, expr)
+	case 1:
+		return "(" + expr + ")"
+	default:
+		return fmt.Sprintf("((%s) * %d)", expr, unit)
+	}
+}
+
+// FromPosition implements engine.Words.
+func (words) FromPosition(t *engine.Table, expr string) string {
+	// SQLite divides towards zero, and gives remainders the dividend's sign.
+	floor := func(unit int64) string {
+		return fmt.Sprintf("((%s) / %d - ((%s) %% %d < 0))", expr, unit, expr, unit)
+	}
+	switch unit := epochOf(t); unit {
+	case 0:
+		return fmt.Sprintf("(strftime('%%Y-%%m-%%d %%H:%%M:%%S', %s, 'unixepoch') || CASE WHEN (%s) %% 1000000 = 0 THEN '' ELSE printf('.%%06d', ((%s) %% 1000000 + 1000000) %% 1000000) END)",
+			floor(1000000), expr, expr)
+	case 1:
+		return "(" + expr + ")"
+	default:
+		return floor(unit)
+	}
+}
+
+// AsText implements engine.Words. Bytes stay what they are.
+func (w words) AsText(c engine.SchemaColumn) string { return "rowmill_text(" + w.Quote(c.Name) + ")" }
+
+// hashColumns is how many columns one call of a function takes here: SQLite
+// allows 1000 of them, and older builds 127.
+const hashColumns = 100
+
+// RowHash implements engine.Words.
+func (w words) RowHash(cols []engine.SchemaColumn) string {
+	var names, rows []string
+	for _, c := range cols {
+		// Unary plus: the driver makes times of columns declared as times.
+		names = append(names, "+"+w.Quote(c.Name))
+	}
+	for len(names) > hashColumns {
+		rows = append(rows, "rowmill_row("+strings.Join(names[:hashColumns], ", ")+")")
+		names = names[hashColumns:]
+	}
+	return "rowmill_hash(" + strings.Join(append(rows, names...), ", ") + ")"
+}
+
+// CreateTemplate implements engine.Words.
+func (w words) CreateTemplate(t *engine.Table, name string, _ engine.Storage) []string {
+	if t.Definition == nil && len(t.Columns) == 0 {
+		// Without either, its keys can't be told. It fails, and says so.
+		return []string{fmt.Sprintf("CREATE TABLE %s (the columns of %s are not known)", w.Quote(name), w.Quote(t.Name))}
+	}
+	return w.createStore(t, name)
+}
+
+// Text implements engine.Words.
+func (words) Text() string { return "TEXT" }
+
+// Blob implements engine.Words.
+func (words) Blob() string { return "BLOB" }
+
+// kindOf returns the kind of a declared type, by SQLite's rules of affinity
+// ("Datatypes In SQLite", section 3.1, at sqlite.org), and by the names that
+// people give to times.
+func kindOf(native string) engine.Kind {
+	s := strings.ToUpper(native)
+	has := func(parts ...string) bool {
+		for _, p := range parts {
+			if strings.Contains(s, p) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case has("INT"):
+		return engine.KindInt
+	case has("CHAR", "CLOB", "TEXT"):
+		return engine.KindText
+	case has("BLOB"):
+		return engine.KindBytes
+	case s == "" || s == "ANY":
+		return engine.KindOther
+	case has("REAL", "FLOA", "DOUB"):
+		return engine.KindFloat
+	case has("DATETIME", "TIMESTAMP"):
+		return engine.KindTime
+	case has("DEC", "NUMERIC"):
+		return engine.KindDecimal
+	}
+	return engine.KindOther
+}
