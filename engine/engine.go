@@ -93,6 +93,10 @@ type Capabilities struct {
 	Rolling bool
 	// MaxPeriods is the largest number of periods of one table; 0 is no limit.
 	MaxPeriods int
+	// SwapRows is the number of rows that Replace can put in the place of others
+	// without holding the table's lock for longer than about 200 ms, where the
+	// server reads them meanwhile; 0 is no limit.
+	SwapRows int64
 	// Gaps tells that the catalog keeps lower bounds: rows of a period that was
 	// dropped are refused from then on. Otherwise the period after it takes
 	// its range over, and rows before the first period go to that one.

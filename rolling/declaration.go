@@ -1,6 +1,9 @@
 package rolling
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // A Declaration is what a team says of a rolling table, as ParseDeclaration
 // reads it from TOML. It has been checked as far as that goes without a server.
@@ -116,4 +119,23 @@ func (s Span) add(pos, sign int64) int64 {
 		pos = Position(Instant(pos).AddDate(0, int(sign*s.Months), 0))
 	}
 	return min(max(pos+sign*s.Micros, MinTime), MaxTime)
+}
+
+// String returns the span as a declaration has it, "30d", "2y" or
+// "500000 rows"; "" for the zero Span.
+func (s Span) String() string {
+	switch {
+	case s.Rows > 0:
+		return strconv.FormatInt(s.Rows, 10) + " rows"
+	case s.Months > 0 && s.Months%12 == 0:
+		return strconv.FormatInt(s.Months/12, 10) + "y"
+	case s.Months > 0:
+		return strconv.FormatInt(s.Months, 10) + "mo"
+	}
+	for _, u := range units {
+		if s.Micros > 0 && s.Micros%u.us == 0 {
+			return strconv.FormatInt(s.Micros/u.us, 10) + u.name
+		}
+	}
+	return ""
 }
