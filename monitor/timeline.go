@@ -1,0 +1,228 @@
+package monitor
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/maintain"
+)
+
+// Sizes of drawings, in units that the browser stretches to the page's width.
+const (
+	wide       = 1000.0
+	tall       = 90.0
+	leastTall  = 6.0 // of a period that holds next to nothing
+	leastWide  = 0.6
+	gapBetween = 0.8
+	// drawn is how many pieces a timeline has at most: more can't be told apart,
+	// and make the page slow.
+	drawn = 500
+	// around is how many periods before the present the second timeline shows.
+	around = 12
+)
+
+// A bar is a period in a timeline, or a run of periods of one state.
+type bar struct {
+	X, W, Y, H float64
+	State, Tip string
+}
+
+// A timeline is periods along their axis.
+type timeline struct {
+	Bars       []bar
+	From, To   string
+	Now        float64 // negative where the present isn't in it
+	Wide, Tall float64
+}
+
+// A span is a period on the axis.
+type span struct {
+	from, to float64
+	maintain.PeriodStatus
+}
+
+// timelines returns one of all periods, and one of those around the present.
+func timelines(s *maintain.Status) (whole, near timeline) {
+	var spans []span
+	axisOfTime := false
+	for i, p := range s.Periods {
+		from, isTime, ok := position(p.From)
+		to, _, ok2 := position(p.To)
+		if !ok || !ok2 || to <= from {
+			// Better in order, each as wide as the next, than not at all.
+			from, to, isTime = float64(i), float64(i+1), false
+		}
+		axisOfTime = axisOfTime || isTime
+		spans = append(spans, span{from, to, p})
+	}
+	now := math.NaN()
+	if axisOfTime {
+		now = float64(s.At.UnixMilli()) / 1000
+	}
+	slices.SortStableFunc(spans, func(a, b span) int { return compare(a.from, b.from) })
+	whole = draw(spans, now)
+	current := slices.IndexFunc(spans, func(p span) bool {
+		if axisOfTime {
+			return p.to > now
+		}
+		return p.State == "ahead"
+	})
+	if current < 0 {
+		current = len(spans)
+	}
+	if from := current - around; from > 0 {
+		near = draw(spans[from:], now)
+	}
+	return whole, near
+}
+
+func compare(a, b float64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// draw lays periods out, in order along the axis.
+func draw(spans []span, now float64) timeline {
+	t := timeline{Now: -1, Wide: wide, Tall: tall}
+	if len(spans) == 0 {
+		return t
+	}
+	first, last := spans[0].from, spans[0].to
+	for _, p := range spans {
+		last = max(last, p.to)
+	}
+	if now < last && now > last-1e12 && !math.IsNaN(now) {
+		first = min(first, now) // a table that begins in the future
+	}
+	t.From, t.To = spans[0].From, spans[len(spans)-1].To
+	scale := wide / (last - first)
+	if !math.IsNaN(now) && now >= first && now <= last {
+		t.Now = round((now - first) * scale)
+	}
+	// Heights are bytes per length, so that a merged day compares with an hour.
+	dense := func(run []span) (d float64) {
+		for _, p := range run {
+			d = max(d, float64(p.Bytes)/(p.to-p.from))
+		}
+		return d
+	}
+	top := dense(spans)
+	for _, run := range runs(spans, (last-first)/drawn) {
+		a, z := run[0], run[len(run)-1]
+		b := bar{State: a.State, Tip: tip(run)}
+		b.X = round((a.from - first) * scale)
+		b.W = round(max((z.to-a.from)*scale-gapBetween, leastWide))
+		b.H = leastTall
+		if top > 0 {
+			b.H = round(leastTall + dense(run)/top*(tall-leastTall))
+		}
+		b.Y = round(tall - b.H)
+		t.Bars = append(t.Bars, b)
+	}
+	return t
+}
+
+// runs puts adjacent periods of one state together until they are as long as
+// least, where there are too many to draw each.
+func runs(spans []span, least float64) [][]span {
+	var out [][]span
+	for i, p := range spans {
+		if i > 0 && len(spans) > drawn {
+			last := out[len(out)-1]
+			if last[0].State == p.State && p.to-last[0].from <= least {
+				out[len(out)-1] = append(last, p)
+				continue
+			}
+		}
+		out = append(out, spans[i:i+1:i+1])
+	}
+	return out
+}
+
+// tip is what is shown of periods under the pointer.
+func tip(run []span) string {
+	a, z := run[0], run[len(run)-1]
+	var rows, bytes int64
+	for _, p := range run {
+		rows += p.Rows
+		bytes += p.Bytes
+	}
+	about := "about "
+	if takesInserts(a.State) && rows == 0 || a.State == "sealed" || a.State == "archived" {
+		about = ""
+	}
+	lines := []string{a.Name + " · " + a.State}
+	if len(run) > 1 {
+		lines[0] = fmt.Sprintf("%s to %s · %d periods, %s", a.Name, z.Name, len(run), a.State)
+	}
+	lines = append(lines, a.From+" to "+z.To, about+Count(rows)+" rows, "+Bytes(bytes))
+	if len(run) == 1 && a.Rebuilt {
+		lines = append(lines, "rebuilt")
+	}
+	if len(run) == 1 && a.Archive != "" {
+		lines = append(lines, "archive "+a.Archive)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// round leaves as many digits as a screen can show.
+func round(v float64) float64 { return math.Round(v*100) / 100 }
+
+// A chart is the rate of inserts over the last minutes.
+type chart struct {
+	Points  string // of the line
+	Area    string
+	Columns []column
+	Top     float64 // rows per second at the upper edge
+	Now     float64
+	Over    string // the length of time
+	Wide    float64
+	Tall    float64
+}
+
+// A column is where the pointer finds a sample.
+type column struct {
+	X, W float64
+	Tip  string
+}
+
+func rateChart(samples []sample) chart {
+	c := chart{Wide: wide, Tall: tall}
+	if len(samples) == 0 {
+		return c
+	}
+	last := samples[len(samples)-1]
+	c.Now = last.Rate
+	for _, s := range samples {
+		c.Top = max(c.Top, s.Rate)
+	}
+	over := last.At.Sub(samples[0].At).Seconds()
+	c.Over = Duration(over)
+	if over <= 0 {
+		return c
+	}
+	var b strings.Builder
+	before := 0.0
+	for i, s := range samples {
+		x := round(s.At.Sub(samples[0].At).Seconds() / over * wide)
+		y := tall - 2
+		if c.Top > 0 {
+			y = round(2 + (1-s.Rate/c.Top)*(tall-4))
+		}
+		fmt.Fprintf(&b, "%g,%g ", x, y)
+		if i > 0 {
+			c.Columns = append(c.Columns, column{before, round(x - before), at(s.At)[11:] + " UTC\nabout " + short(s.Rate) + " rows/s"})
+		}
+		before = x
+	}
+	c.Points = strings.TrimSpace(b.String())
+	c.Area = fmt.Sprintf("0,%g %s %g,%g", tall, c.Points, wide, tall)
+	return c
+}
