@@ -1,9 +1,6 @@
 package rolling
 
-import (
-	"strconv"
-	"time"
-)
+import "time"
 
 // A Declaration is what a team says of a rolling table, as ParseDeclaration
 // reads it from TOML. It has been checked as far as that goes without a server.
@@ -36,6 +33,9 @@ type Declaration struct {
 	// Rollups are in the order of the file; each comes after the one it
 	// is From.
 	Rollups []Rollup
+	// Warnings are what is allowed, but will hardly be what was meant, each
+	// with its place.
+	Warnings []string
 }
 
 // Late is what becomes of rows that arrive after their period is sealed.
@@ -93,49 +93,4 @@ type Aggregate struct {
 	Column string
 	// Percent is that of a percentile, above 0 and below 100.
 	Percent float64
-}
-
-// A Span is a length along an axis: of time, of calendar months, or of key
-// values. The zero Span is unlimited.
-type Span struct {
-	Micros, Months, Rows int64
-}
-
-// IsZero reports whether the span is unlimited.
-func (s Span) IsZero() bool { return s == Span{} }
-
-// Before returns the position that lies the span before pos, After the one
-// after it; both stay within the axis.
-func (s Span) Before(pos int64) int64 { return s.add(pos, -1) }
-
-// After is described at Before.
-func (s Span) After(pos int64) int64 { return s.add(pos, 1) }
-
-func (s Span) add(pos, sign int64) int64 {
-	if s.Rows > 0 {
-		return min(max(pos+sign*s.Rows, MinSequence), MaxSequence)
-	}
-	if s.Months > 0 {
-		pos = Position(Instant(pos).AddDate(0, int(sign*s.Months), 0))
-	}
-	return min(max(pos+sign*s.Micros, MinTime), MaxTime)
-}
-
-// String returns the span as a declaration has it, "30d", "2y" or
-// "500000 rows"; "" for the zero Span.
-func (s Span) String() string {
-	switch {
-	case s.Rows > 0:
-		return strconv.FormatInt(s.Rows, 10) + " rows"
-	case s.Months > 0 && s.Months%12 == 0:
-		return strconv.FormatInt(s.Months/12, 10) + "y"
-	case s.Months > 0:
-		return strconv.FormatInt(s.Months, 10) + "mo"
-	}
-	for _, u := range units {
-		if s.Micros > 0 && s.Micros%u.us == 0 {
-			return strconv.FormatInt(s.Micros/u.us, 10) + u.name
-		}
-	}
-	return ""
 }
