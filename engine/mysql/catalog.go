@@ -85,28 +85,6 @@ func (c catalog) Partitions(ctx context.Context, t *engine.Table) ([]rolling.Par
 	return parts, nil
 }
 
-// parseBound reads an upper bound: a number, a time or a date in quotes, or
-// MAXVALUE, which tables from elsewhere may have.
-func parseBound(t *engine.Table, s string) (int64, error) {
-	if s == "MAXVALUE" {
-		return t.Grid.Bounds().To, nil
-	}
-	if text, quoted := strings.CutPrefix(s, "'"); quoted {
-		text = strings.TrimSuffix(text, "'")
-		for _, layout := range []string{engine.TimeLayout, time.DateOnly} {
-			if at, err := time.Parse(layout, text); err == nil { // it reads fractions, too
-				return rolling.Position(at), nil
-			}
-		}
-		return 0, fmt.Errorf("bound %s is no time", s)
-	}
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("bound %s is no number", s)
-	}
-	return n, nil
-}
-
 // statsExpiry is for how many seconds a MySQL remembers sizes.
 const statsExpiry = "information_schema_stats_expiry"
 

@@ -3,7 +3,6 @@ package mysql
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/rowmill/rowmill/engine"
@@ -16,6 +15,8 @@ type dialect struct {
 	storage string
 	// remembers tells that the server answers with sizes of the past: see fresh.
 	remembers bool
+	// statements tells that the server's binary log keeps statements only.
+	statements bool
 }
 
 func (d dialect) rocksdb() bool { return strings.EqualFold(d.storage, "rocksdb") }
@@ -25,8 +26,16 @@ func (d dialect) rocksdb() bool { return strings.EqualFold(d.storage, "rocksdb")
 const flushRocksDB = "SET GLOBAL rocksdb_force_flush_memtable_now = ON"
 
 // lockWait is how long, in seconds, a statement of maintenance waits for a
-// table's metadata lock. Everything that comes after it waits as long.
-const lockWait = 2
+// table's metadata lock. Every new statement on the table queues behind the
+// one that waits, so this is also by how much an insert can be held up; a second
+// is the least that every server takes, and much longer than the transactions
+// of a table that takes inserts should last.
+const lockWait = 1
+
+// rowLockWait is how long, in seconds, such a statement waits for a row: the
+// servers' 50 would keep maintenance, which can always try again, from its
+// other tables.
+const rowLockWait = 5
 
 // Every connection gets a known sql_mode: strict, so that no value is bent, and
 // with backslash escapes, which the literals of inserts rely on. Times are UTC.
@@ -65,7 +74,8 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 		if len(s.New) == 0 {
 			return nil, nil
 		}
-		return []string{fmt.Sprintf("ALTER TABLE %s ADD PARTITION (%s)", d.Quote(s.Table.Name), d.partitions(s.Table, s.New))}, nil
+		defs, err := d.partitions(s.Table, s.New)
+		return one(fmt.Sprintf("ALTER TABLE %s ADD PARTITION (%s)", d.Quote(s.Table.Name), defs), err)
 	case engine.DropPartition:
 		return []string{fmt.Sprintf("ALTER TABLE %s DROP PARTITION %s", d.Quote(s.Table.Name), d.Quote(s.Drop.Name))}, nil
 	case engine.Insert:
@@ -116,7 +126,13 @@ func (d dialect) session(s engine.Session) []string {
 	if !s.Maintenance {
 		return out
 	}
-	out = append(out, fmt.Sprintf("SET SESSION lock_wait_timeout = %d", lockWait))
+	out = append(out, fmt.Sprintf("SET SESSION lock_wait_timeout = %d, innodb_lock_wait_timeout = %d", lockWait, rowLockWait))
+	// INSERT ... SELECT, by which roll-ups and rebuilds read, would lock the rows
+	// it reads, and the gaps between them, against inserts. A binary log of
+	// statements can't have it otherwise.
+	if !d.statements {
+		out = append(out, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+	}
 	// Forced table copies make DROP PARTITION move rows instead of dropping.
 	if d.mariadb {
 		return append(out, "SET SESSION alter_algorithm = 'DEFAULT'")
@@ -147,11 +163,11 @@ func (d dialect) createTable(s engine.CreateTable) ([]string, error) {
 		if len(s.Partitions) == 0 {
 			return nil, fmt.Errorf("create table %s: a rolling table needs a first partition", t.Name)
 		}
-		by := "RANGE (" + d.Quote(t.By) + ")"
-		if t.Grid.Axis() == rolling.Time {
-			by = "RANGE COLUMNS (" + d.Quote(t.By) + ")"
+		defs, err := d.partitions(t, s.Partitions)
+		if err != nil {
+			return nil, fmt.Errorf("create table %s: %w", t.Name, err)
 		}
-		q += fmt.Sprintf("\nPARTITION BY %s (%s)", by, d.partitions(t, s.Partitions))
+		q += fmt.Sprintf("\nPARTITION BY %s (%s)", d.partitionBy(t), defs)
 	}
 	return []string{q}, nil
 }
@@ -162,16 +178,16 @@ func (d dialect) key(ix engine.Index) string {
 
 // partitions renders partition definitions. There is no MAXVALUE tail: rows
 // outside every period must fail, not hide.
-func (d dialect) partitions(t *engine.Table, parts []rolling.Partition) string {
+func (d dialect) partitions(t *engine.Table, parts []rolling.Partition) (string, error) {
 	defs := make([]string, len(parts))
 	for i, p := range parts {
-		bound := strconv.FormatInt(p.To, 10)
-		if t.Grid.Axis() == rolling.Time {
-			bound = quoteText(string(engine.AppendTime(nil, p.To)))
+		to, err := bound(t, p.To)
+		if err != nil {
+			return "", fmt.Errorf("partition %s: %w", p.Name, err)
 		}
-		defs[i] = fmt.Sprintf("PARTITION %s VALUES LESS THAN (%s)", d.Quote(p.Name), bound)
+		defs[i] = fmt.Sprintf("PARTITION %s VALUES LESS THAN (%s)", d.Quote(p.Name), to)
 	}
-	return "\n  " + strings.Join(defs, ",\n  ") + "\n"
+	return "\n  " + strings.Join(defs, ",\n  ") + "\n", nil
 }
 
 func columnType(c engine.Column) string {

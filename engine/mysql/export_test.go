@@ -57,3 +57,9 @@ func RunQuerier(q engine.Querier, s string) error {
 	_, err := q.(*querier).conn.run(s)
 	return err
 }
+
+// LeaseConnectionID returns the server's number of a lease's connection.
+func LeaseConnectionID(l engine.Lease) (id int64) {
+	_ = l.(*lease).conn.QueryRowContext(context.Background(), "SELECT CONNECTION_ID()").Scan(&id)
+	return id
+}

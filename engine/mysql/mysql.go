@@ -36,7 +36,8 @@ const connectTimeout = 10 * time.Second
 type DB struct {
 	target    engine.Target
 	config    *mysql.Config // of every connection; never printed
-	pool      *sql.DB       // for the catalog, counters and DDL
+	pool      *sql.DB       // for the catalog and counters
+	keep      *sql.DB       // for maintenance: Session{Maintenance: true}
 	info      engine.Info
 	dialect   dialect
 	maxPacket int
@@ -58,8 +59,10 @@ func Open(ctx context.Context, t engine.Target) (*DB, error) {
 		return nil, fmt.Errorf("target %s: %w", t, err)
 	}
 	db := &DB{target: t, config: cfg, pool: sql.OpenDB(connector), lockTries: lockTries}
+	db.keep = sql.OpenDB(&maintenance{connector, db})
+	db.keep.SetConnMaxIdleTime(maxIdle)
 	if err := db.connect(ctx); err != nil {
-		return nil, errors.Join(err, db.pool.Close())
+		return nil, errors.Join(err, db.Close())
 	}
 	return db, nil
 }
@@ -166,6 +169,7 @@ func (db *DB) connect(ctx context.Context) error {
 		return err
 	}
 	_, db.dialect.remembers = settings[statsExpiry]
+	db.dialect.statements = settings["log_bin"] == "ON" && settings["binlog_format"] == "STATEMENT"
 	db.info.Durability, db.info.CrashLoss = durability(settings, db.info.Storage), crashLoss(settings, db.info.Storage)
 	size := "innodb_buffer_pool_size"
 	if db.dialect.rocksdb() {
@@ -270,14 +274,18 @@ func (db *DB) Dialect() engine.Dialect { return db.dialect }
 // lockTries is how often a step that didn't get its lock is tried again. Each
 // try waits lockWait seconds, so a blocked step fails after about half a
 // minute, and new statements are never queued behind it for longer than one.
-const lockTries = 15
+const lockTries = 20
 
 // Apply implements engine.DB. DDL runs on a connection of its own with a short
 // lock wait: a waiting ALTER holds up every new statement on its table.
 func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
-	conn, err := db.session(ctx, engine.Session{Maintenance: true})
+	return db.apply(ctx, db.lockTries, steps)
+}
+
+func (db *DB) apply(ctx context.Context, tries int, steps []engine.Step) error {
+	conn, err := db.keep.Conn(ctx)
 	if err != nil {
-		return err
+		return db.unreachable(err)
 	}
 	defer conn.Close()
 	for _, s := range steps {
@@ -286,7 +294,11 @@ func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
 			return err
 		}
 		for _, q := range statements {
-			if err := db.execRetrying(ctx, conn, q); err != nil {
+			err := db.retry(ctx, tries, func() error {
+				_, err := conn.ExecContext(ctx, q)
+				return classify(err)
+			})
+			if err != nil {
 				return fmt.Errorf("%s: %w", firstWords(q), err)
 			}
 		}
@@ -294,14 +306,12 @@ func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
 	return nil
 }
 
-func (db *DB) execRetrying(ctx context.Context, conn *sql.Conn, q string) error {
+// retry runs a statement up to a number of times, for as long as it doesn't get
+// its lock.
+func (db *DB) retry(ctx context.Context, tries int, run func() error) error {
 	for try := 1; ; try++ {
-		_, err := conn.ExecContext(ctx, q)
-		if err == nil {
-			return nil
-		}
-		err = classify(err)
-		if try >= db.lockTries || !errors.Is(err, engine.ErrLockTimeout) {
+		err := run()
+		if try >= tries || !errors.Is(err, engine.ErrLockTimeout) {
 			return err
 		}
 		select { // let the statements that queued behind the lock pass
@@ -310,25 +320,6 @@ func (db *DB) execRetrying(ctx context.Context, conn *sql.Conn, q string) error 
 			return ctx.Err()
 		}
 	}
-}
-
-// session takes a connection from the pool and prepares it. Its settings stay
-// with it, so only connections of one kind come from this pool.
-func (db *DB) session(ctx context.Context, s engine.Session) (*sql.Conn, error) {
-	conn, err := db.pool.Conn(ctx)
-	if err != nil {
-		return nil, db.unreachable(err)
-	}
-	statements, err := db.dialect.Render(s)
-	if err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
-	for _, q := range statements[1:] { // the first one comes with the connection
-		if _, err := conn.ExecContext(ctx, q); err != nil {
-			return nil, errors.Join(fmt.Errorf("%s: %w", firstWords(q), classify(err)), conn.Close())
-		}
-	}
-	return conn, nil
 }
 
 // firstWords shortens a statement for an error message.
@@ -343,7 +334,7 @@ func firstWords(q string) string {
 
 // Close implements engine.DB.
 func (db *DB) Close() error {
-	return unlessLost(db.pool.Close())
+	return errors.Join(unlessLost(db.keep.Close()), unlessLost(db.pool.Close()))
 }
 
 // unlessLost drops what closing a connection says that the server has ended:

@@ -1,0 +1,73 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+)
+
+var _ engine.Keeper = (*DB)(nil)
+
+// maxIdle is for how long an unused connection of maintenance is kept: well
+// below any server's wait_timeout, and long enough for one round of work.
+const maxIdle = time.Minute
+
+// maintenance opens connections that are prepared for maintenance.
+type maintenance struct {
+	driver.Connector
+	db *DB
+}
+
+// Connect implements driver.Connector.
+func (m *maintenance) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := m.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	statements, err := m.db.dialect.Render(engine.Session{Maintenance: true})
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	for _, q := range statements[1:] { // the first one comes with the connection
+		if _, err := conn.(driver.ExecerContext).ExecContext(ctx, q, nil); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", firstWords(q), err), conn.Close())
+		}
+	}
+	return conn, nil
+}
+
+// SQL implements engine.Keeper.
+func (db *DB) SQL() *sql.DB { return db.keep }
+
+// Bind implements engine.Keeper.
+func (db *DB) Bind(query string) string { return query }
+
+// Classify implements engine.Keeper.
+func (db *DB) Classify(err error) error { return classify(err) }
+
+// Try implements engine.Keeper.
+func (db *DB) Try(ctx context.Context, steps ...engine.Step) error {
+	return db.apply(ctx, 1, steps)
+}
+
+// Load implements engine.Keeper. The lag of replicas is not known to the server
+// they follow.
+func (db *DB) Load(ctx context.Context) (engine.ServerLoad, error) {
+	var name string
+	l := engine.ServerLoad{ReplicaLag: -1}
+	if err := db.pool.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Threads_running'").Scan(&name, &l.Running); err != nil {
+		return l, fmt.Errorf("load of the server: %w", classify(err))
+	}
+	l.Running = max(l.Running-1, 0) // this statement
+	return l, nil
+}
+
+// Blockers implements engine.Keeper.
+func (db *DB) Blockers(ctx context.Context, t *engine.Table) ([]engine.Blocker, error) {
+	return nil, nil
+}

@@ -1,0 +1,133 @@
+package mysql
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// Words implements engine.Keeper.
+func (db *DB) Words() engine.Words { return db.dialect }
+
+// From implements engine.Words.
+func (d dialect) From(t *engine.Table, p rolling.Partition) string {
+	return d.Quote(t.Name) + " PARTITION (" + d.Quote(p.Name) + ")"
+}
+
+// Literal implements engine.Words. A position between two values of the column
+// is the later one where the column holds numbers, so that a condition on a
+// half-open range holds of the same rows.
+func (d dialect) Literal(t *engine.Table, pos int64) string {
+	switch kindOf(t) {
+	case bySequence:
+		return strconv.FormatInt(pos, 10)
+	case byEpoch:
+		unit := epochUnit(t)
+		n := pos / unit
+		if pos%unit > 0 {
+			n++
+		}
+		return strconv.FormatInt(n, 10)
+	case byDate:
+		if text, err := bound(t, pos); err == nil {
+			return text
+		}
+	}
+	return datetimeText(pos)
+}
+
+// zeroTime is the instant at position 0.
+const zeroTime = "TIMESTAMP'1970-01-01 00:00:00'"
+
+// Position implements engine.Words. Sessions are in UTC.
+func (d dialect) Position(t *engine.Table, expr string) string {
+	switch kindOf(t) {
+	case bySequence:
+		return "CAST(" + expr + " AS SIGNED)"
+	case byEpoch:
+		return "CAST(" + expr + " AS SIGNED) * " + strconv.FormatInt(epochUnit(t), 10)
+	}
+	return "TIMESTAMPDIFF(MICROSECOND, " + zeroTime + ", " + expr + ")"
+}
+
+// FromPosition implements engine.Words.
+func (d dialect) FromPosition(t *engine.Table, expr string) string {
+	switch kindOf(t) {
+	case bySequence:
+		return "(" + expr + ")"
+	case byEpoch:
+		// Division as such is of decimals, and rounds.
+		return "((" + expr + ") DIV " + strconv.FormatInt(epochUnit(t), 10) + ")"
+	}
+	at := "TIMESTAMPADD(MICROSECOND, " + expr + ", " + zeroTime + ")"
+	if kindOf(t) == byDate {
+		return "DATE(" + at + ")"
+	}
+	return at
+}
+
+// AsText implements engine.Words.
+func (d dialect) AsText(c engine.SchemaColumn) string {
+	name := d.Quote(c.Name)
+	switch c.Kind {
+	case engine.KindText, engine.KindBytes:
+		return name
+	case engine.KindFloat:
+		// A FLOAT as text has six digits. As a DOUBLE, which has the very same
+		// value, it has as many as it takes.
+		return "CONCAT(" + name + " * 1e0)"
+	}
+	return "CAST(" + name + " AS CHAR)"
+}
+
+// RowHash implements engine.Words: the sum of the first 64 bits of each row's
+// MD5. Every value is preceded by its length, and NULL has none, so that
+// different rows are different texts.
+func (d dialect) RowHash(cols []engine.SchemaColumn) string {
+	values := make([]string, len(cols))
+	for i, c := range cols {
+		v := d.Quote(c.Name)
+		switch {
+		case c.Kind == engine.KindFloat:
+			v = "CONCAT(" + v + " + 0e0)" // which makes one of both zeros
+		case c.Kind == engine.KindDecimal || c.Kind == engine.KindOther || typeName(c.Native) == "JSON":
+			v = "CAST(" + v + " AS CHAR)"
+		}
+		v = "CAST(" + v + " AS BINARY)"
+		if long(c.Native) {
+			v = "MD5(" + v + ")" // several of them may be more than one text can be
+		}
+		values[i] = "COALESCE(CONCAT(LENGTH(" + v + "), ':', " + v + "), 'n')"
+	}
+	row := "''"
+	if len(values) > 0 {
+		row = "CONCAT(" + strings.Join(values, ", ") + ")"
+	}
+	return "CAST(COALESCE(SUM(CAST(CONV(LEFT(MD5(" + row + "), 16), 16, 10) AS UNSIGNED)), 0) AS CHAR)"
+}
+
+// long tells of types whose values can be large.
+func long(native string) bool {
+	name := typeName(native)
+	return strings.HasSuffix(name, "TEXT") || strings.HasSuffix(name, "BLOB") || name == "JSON"
+}
+
+// CreateTemplate implements engine.Words.
+func (d dialect) CreateTemplate(t *engine.Table, name string, o engine.Storage) []string {
+	out := []string{"CREATE TABLE " + d.Quote(name) + " LIKE " + d.Quote(t.Name)}
+	if t.Rolling() {
+		out = append(out, "ALTER TABLE "+d.Quote(name)+" REMOVE PARTITIONING")
+	}
+	if o.Compress && !d.mariadb && !d.rocksdb() {
+		out = append(out, "ALTER TABLE "+d.Quote(name)+" COMPRESSION = 'zlib'")
+	}
+	return out
+}
+
+// Text implements engine.Words.
+func (dialect) Text() string { return "LONGTEXT" }
+
+// Blob implements engine.Words.
+func (dialect) Blob() string { return "LONGBLOB" }
