@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/maintain/copier"
+	"github.com/rowmill/rowmill/maintain/rollup"
 	"github.com/rowmill/rowmill/maintain/state"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -26,6 +28,32 @@ type Table struct {
 	// Now is the position of the present: the clock, or for a sequence
 	// the highest key.
 	Now func(ctx context.Context) (int64, error)
+	// Rollups are its levels; nil without any.
+	Rollups *rollup.Set
+	// Limits are how busy the server may be while rows are copied.
+	Limits copier.Limits
+	// Reached, unless nil, is told each point of each change of several steps:
+	// tests end the process there.
+	Reached func(point string)
+	// Say, unless nil, is told what is done, and what keeps it from being done.
+	Say func(Event)
+}
+
+// An Event is something that happened while a table is kept.
+type Event struct {
+	At     time.Time
+	Action string
+	Detail string
+	Took   time.Duration
+	Err    error
+	// Waiting tells that it will be tried again by itself.
+	Waiting bool
+}
+
+func (t *Table) say(e Event) {
+	if t.Say != nil {
+		t.Say(e)
+	}
 }
 
 // Clock returns the present as the positions of a time axis.

@@ -55,6 +55,9 @@ func schema(text string) []string {
 		"CREATE TABLE IF NOT EXISTS rowmill_actions (table_name " + name + ", at_us BIGINT NOT NULL, serial BIGINT NOT NULL, action VARCHAR(40) NOT NULL, " +
 			"detail " + text + " NOT NULL, took_us BIGINT NOT NULL, error " + text + " NOT NULL, by_whom VARCHAR(191) NOT NULL, " +
 			"PRIMARY KEY (table_name, at_us, serial))",
+		// Who keeps a table.
+		"CREATE TABLE IF NOT EXISTS rowmill_leaders (table_name " + name + ", lane VARCHAR(20) NOT NULL, by_whom VARCHAR(191) NOT NULL, " +
+			"at_us BIGINT NOT NULL, PRIMARY KEY (table_name, lane))",
 		// Batches that were loaded, each written in the transaction of its rows.
 		"CREATE TABLE IF NOT EXISTS rowmill_ledger (table_name " + name + ", batch " + name + ", lower_pos BIGINT NOT NULL, upper_pos BIGINT NOT NULL, " +
 			"sent BIGINT NOT NULL, inserted BIGINT NOT NULL, duplicate BIGINT NOT NULL, rejected BIGINT NOT NULL, at_us BIGINT NOT NULL, " +

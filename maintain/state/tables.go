@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"github.com/rowmill/rowmill/engine"
 )
 
 // A Declared is a table as it was applied last.
@@ -67,8 +69,7 @@ const keepActions = 1000
 // Log writes an action down. The log is for people: nothing depends on it.
 func (s *Store) Log(ctx context.Context, a Action) error {
 	if a.By == "" {
-		host, _ := os.Hostname()
-		a.By = fmt.Sprintf("%s:%d", host, os.Getpid())
+		a.By = Me()
 	}
 	at := a.At.UnixMicro()
 	_, err := s.exec(ctx, s.DB(), "INSERT INTO rowmill_actions (table_name, at_us, serial, action, detail, took_us, error, by_whom) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -104,4 +105,52 @@ func (s *Store) TrimActions(ctx context.Context, table string) error {
 	}
 	_, err = s.exec(ctx, s.DB(), "DELETE FROM rowmill_actions WHERE table_name = ? AND at_us < ?", table, newest[len(newest)-1].At.UnixMicro())
 	return err
+}
+
+// A Leader is who keeps a table, or was the last to do so.
+type Leader struct {
+	Lane, By string
+	At       time.Time
+}
+
+// Beat notes that this process keeps a table.
+func (s *Store) Beat(ctx context.Context, table, lane string) error {
+	now := time.Now().UnixMicro()
+	n, err := s.exec(ctx, s.DB(), "UPDATE rowmill_leaders SET by_whom = ?, at_us = ? WHERE table_name = ? AND lane = ?", Me(), now, table, lane)
+	if err == nil && n == 0 {
+		_, err = s.exec(ctx, s.DB(), "INSERT INTO rowmill_leaders (table_name, lane, by_whom, at_us) VALUES (?, ?, ?, ?)", table, lane, Me(), now)
+		if errors.Is(err, engine.ErrDuplicateKey) { // the same microsecond, as it seems to a server that counts changed rows
+			err = nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("note who keeps %s: %w", table, err)
+	}
+	return nil
+}
+
+// Leaders returns who keeps a table, newest first.
+func (s *Store) Leaders(ctx context.Context, table string) ([]Leader, error) {
+	var out []Leader
+	err := s.query(ctx, s.DB(), func(r *sql.Rows) error {
+		var l Leader
+		var at int64
+		err := r.Scan(&l.Lane, &l.By, &at)
+		l.At = time.UnixMicro(at)
+		out = append(out, l)
+		return err
+	}, "SELECT lane, by_whom, at_us FROM rowmill_leaders WHERE table_name = ? ORDER BY at_us DESC", table)
+	if err != nil {
+		return nil, fmt.Errorf("who keeps %s: %w", table, err)
+	}
+	return out, nil
+}
+
+// Me names this process in logs: host and process id.
+func Me() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }

@@ -1,0 +1,163 @@
+package maintain
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/maintain/archive"
+	"github.com/rowmill/rowmill/maintain/state"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// archive writes a sealed period to its file, reads the file back, and notes
+// the proof.
+func (t *Table) archive(ctx context.Context, p rolling.Partition, k *state.Period) (string, error) {
+	if same, err := t.unchanged(ctx, p, k); err != nil || !same {
+		return p.Name + ": rows have come since it was sealed", err
+	}
+	f, err := archive.Write(ctx, t.DB, t.Table, t.Schema, p, t.Declared.Seal.Archive, nil)
+	if err != nil {
+		return "", err
+	}
+	t.reach("archive written")
+	read, err := archive.Verify(ctx, f.Path, nil)
+	if err != nil {
+		return "", err
+	}
+	if read.Rows != k.Rows || read.Sum != f.Sum {
+		return "", fmt.Errorf("archive %s: the file reads back as %d rows with checksum %s, and %d with %s were to be written", f.Path, read.Rows, read.Sum, k.Rows, f.Sum)
+	}
+	// A row that came while the file was written may be in it or not.
+	if same, err := t.unchanged(ctx, p, k); err != nil || !same {
+		return p.Name + ": rows have come while it was archived", err
+	}
+	done := *k
+	done.State, done.Archive, done.ArchiveSum = state.Archived, f.Path, f.Sum
+	err = t.inTx(ctx, func(tx *sql.Tx) error { return t.State.Put(ctx, tx, done) })
+	t.reach("archived")
+	return fmt.Sprintf("%s: %d rows in %s", p.Name, f.Rows, f.Path), err
+}
+
+// A dropping is what the steps of a drop know.
+type dropping struct {
+	Part  rolling.Partition
+	Table string // the table that the partition becomes
+	Known state.Period
+}
+
+// Steps of a drop.
+const (
+	stepDetach = "detach"
+	stepCheck  = "check"
+	stepRemove = "remove"
+)
+
+// drop removes a period: it must be sealed, in the roll-ups, and where that is
+// declared in an archive that is whole. It is detached first, so that the
+// table's lock is held for moments, and compared once more when nobody can add
+// to it.
+func (t *Table) drop(ctx context.Context, p rolling.Partition, k *state.Period) (string, error) {
+	c := &state.Change{Table: t.Table.Name, ID: fmt.Sprintf("drop %d", p.From), Kind: string(Drop), Step: stepDetach}
+	if err := t.rolledUp(ctx, p); err != nil {
+		return "", err
+	}
+	if same, err := t.unchanged(ctx, p, k); err != nil || !same {
+		return p.Name + ": rows have come since it was sealed", err
+	}
+	if t.Declared.Seal.Archive != "" {
+		read, err := archive.Verify(ctx, k.Archive, nil)
+		if err != nil {
+			return "", err
+		}
+		if read.Rows != k.Rows || read.Sum != k.ArchiveSum {
+			return "", fmt.Errorf("archive %s has changed since it was written: %s is not dropped", k.Archive, p.Name)
+		}
+	}
+	if _, err := t.State.Begin(ctx, c, dropping{p, standalone(t.Table.Name, "drop", p), *k}); err != nil {
+		return "", err
+	}
+	t.reach("drop begun")
+	return t.goOnDropping(ctx, c)
+}
+
+// goOnDropping takes a drop to its end, from whatever step it is at.
+func (t *Table) goOnDropping(ctx context.Context, c *state.Change) (string, error) {
+	var d dropping
+	if err := c.Load(&d); err != nil {
+		return "", err
+	}
+	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
+	if err != nil {
+		return "", err
+	}
+	if c.Step == stepDetach {
+		if err := t.DB.Try(ctx, engine.Detach{Table: t.Table, Have: have, Part: d.Part, Into: d.Table}); err != nil {
+			return "", err
+		}
+		t.reach("detached")
+		if err := t.State.Advance(ctx, t.State.DB(), c, stepCheck, nil); err != nil {
+			return "", err
+		}
+	}
+	if c.Step == stepCheck {
+		s, err := t.sumOf(ctx, t.State.DB(), t.DB.Dialect().Quote(d.Table), nil)
+		if err != nil {
+			return "", err
+		}
+		if s.Rows != d.Known.Rows || s.Hash != d.Known.Checksum {
+			return t.putBack(ctx, c, d, have)
+		}
+		t.reach("drop checked")
+		// From here on the rows may go; the levels keep what they say of them.
+		err = t.inTx(ctx, func(tx *sql.Tx) error {
+			if t.Rollups != nil {
+				if err := t.Rollups.Seal(ctx, tx, d.Part.To); err != nil {
+					return err
+				}
+			}
+			gone := d.Known
+			gone.State = state.Dropped
+			if err := t.State.Put(ctx, tx, gone); err != nil {
+				return err
+			}
+			return t.State.Advance(ctx, tx, c, stepRemove, nil)
+		})
+		if err != nil {
+			return "", err
+		}
+		t.reach("drop noted")
+	}
+	if err := t.DB.Try(ctx, engine.DropTables{Names: []string{d.Table}}); err != nil {
+		return "", err
+	}
+	t.reach("dropped")
+	return fmt.Sprintf("%s: %d rows", d.Part.Name, d.Known.Rows), t.State.End(ctx, t.State.DB(), c)
+}
+
+// putBack attaches a detached period again, because rows had come to it at the
+// last moment, and breaks its seal.
+func (t *Table) putBack(ctx context.Context, c *state.Change, d dropping, have []rolling.Partition) (string, error) {
+	if err := t.DB.Try(ctx, engine.Attach{Table: t.Table, Have: have, Part: d.Part, From: d.Table}); err != nil {
+		return "", err
+	}
+	t.reach("put back")
+	err := t.inTx(ctx, func(tx *sql.Tx) error {
+		if err := t.State.Forget(ctx, tx, t.Table.Name, d.Part.Period); err != nil {
+			return err
+		}
+		return t.State.End(ctx, tx, c)
+	})
+	return d.Part.Name + ": rows came at the last moment; it was put back", err
+}
+
+// standalone is the name of a table that holds a period's rows for a while. It
+// fits the 63 bytes that PostgreSQL has for names when the table's own has at
+// most 30.
+func standalone(table, what string, p rolling.Partition) string {
+	if len(table) > 24 {
+		table = table[:24]
+	}
+	return fmt.Sprintf("rowmill_%s_%s_%d", what, table, p.From)
+}

@@ -1,0 +1,281 @@
+package maintain
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/maintain/state"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// How long something may be amiss before a person is asked.
+const (
+	// gone is for how long a leader may be silent.
+	gone = 3 * beat
+	// recent is how far back failed actions count as present.
+	recent = 5 * time.Minute
+	// stuck is how often a change may fail before a person is asked.
+	stuck = 5
+	// maxNext is how many of the next things a status lists.
+	maxNext = 8
+	// maxActions is how many of the last ones.
+	maxActions = 20
+)
+
+// Status looks at the table and tells how it stands. Nothing is changed.
+func (t *Table) Status(ctx context.Context) (*Status, error) {
+	d := t.Declared
+	s := &Status{Format: "rowmill.status/1", Table: d.Name, Target: t.DB.Info().Target, Engine: t.DB.Info().Engine, At: time.Now().UTC(),
+		Every: t.Table.Grid.String(), Ahead: d.Ahead.String(), Keep: d.Keep.String()}
+	if d.Keep.IsZero() {
+		s.Keep = ""
+	}
+	v, err := t.View(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sizes, err := t.DB.PeriodSizes(ctx, t.Table)
+	if err != nil {
+		return nil, err
+	}
+	t.periods(s, v, sizes)
+	t.headroom(s, v)
+	if err := t.levels(ctx, s, v); err != nil {
+		return nil, err
+	}
+	if err := t.doings(ctx, s); err != nil {
+		return nil, err
+	}
+	tasks, err := Plan(d, v)
+	if err != nil {
+		s.problem("failed", "the plan of the next steps: "+err.Error(), "")
+	}
+	t.next(s, v, tasks)
+	return s, t.problems(ctx, s, v, tasks)
+}
+
+func (s *Status) problem(code, text, try string) {
+	s.Problems = append(s.Problems, Problem{Code: code, Text: text, Try: try})
+}
+
+func (t *Table) periods(s *Status, v View, sizes map[string]engine.PeriodSize) {
+	format := t.Table.Grid.Format
+	for _, p := range v.Parts {
+		size := sizes[p.Name]
+		ps := PeriodStatus{Name: p.Name, From: format(p.From), To: format(p.To), Rows: size.Rows, Bytes: size.Data + size.Index}
+		switch k := v.known(p); {
+		case k != nil:
+			ps.State, ps.Rows, ps.Rebuilt, ps.Archive = k.State, k.Rows, k.Rebuilt, k.Archive
+		case p.From > v.Now:
+			ps.State = "ahead"
+		case p.To <= v.Now:
+			ps.State = "closing"
+		default:
+			ps.State = "open"
+		}
+		s.Rows += ps.Rows
+		s.Bytes += ps.Bytes
+		s.Periods = append(s.Periods, ps)
+	}
+}
+
+func (t *Table) headroom(s *Status, v View) {
+	end := v.Now
+	for _, p := range v.Parts { // up to the first gap
+		if p.From <= end && p.To > end {
+			end = p.To
+		}
+	}
+	left := end - v.Now
+	if t.Table.Grid.Axis() == rolling.Sequence {
+		s.HeadroomRows = &left
+		return
+	}
+	seconds := float64(left) / 1e6
+	s.Headroom = &seconds
+	wanted := float64(t.wanted(v)-v.Now) / 1e6
+	s.HeadroomWanted = &wanted
+}
+
+// wanted is up to where periods should exist now.
+func (t *Table) wanted(v View) int64 {
+	if !t.Declared.Ahead.IsZero() {
+		return t.Declared.Ahead.After(v.Now)
+	}
+	present, err := t.Table.Grid.At(v.Now)
+	if err != nil {
+		return v.Now
+	}
+	return present.To
+}
+
+func (t *Table) levels(ctx context.Context, s *Status, v View) error {
+	if t.Rollups == nil {
+		return nil
+	}
+	levels, err := t.Rollups.Status(ctx, v.Now)
+	if err != nil {
+		return err
+	}
+	for _, l := range levels {
+		lag := max(0, l.Due-l.Watermark)
+		s.Rollups = append(s.Rollups, RollupStatus{Name: l.Name, Every: l.Every.String(), To: t.Table.Grid.Format(l.Watermark),
+			Lag: float64(lag) / 1e6, Stale: l.Stale, Rows: l.Rows})
+	}
+	return nil
+}
+
+// doings fills in who keeps the table, what is under way and what was done.
+func (t *Table) doings(ctx context.Context, s *Status) error {
+	leaders, err := t.State.Leaders(ctx, s.Table)
+	if err != nil {
+		return err
+	}
+	if len(leaders) > 0 && time.Since(leaders[0].At) < gone {
+		s.Leader = leaders[0].By
+	}
+	changes, err := t.State.Changes(ctx, s.Table)
+	if err != nil {
+		return err
+	}
+	for _, c := range changes {
+		s.Changes = append(s.Changes, ChangeStatus{What: c.ID, Step: c.Step, Since: c.Started.UTC(), Tries: c.Tries, Error: c.Error})
+	}
+	actions, err := t.State.Actions(ctx, s.Table, maxActions)
+	if err != nil {
+		return err
+	}
+	for _, a := range actions {
+		s.Actions = append(s.Actions, ActionStatus{At: a.At.UTC(), Action: a.Action, Detail: a.Detail, Seconds: a.Took.Seconds(), Error: a.Error, By: a.By})
+	}
+	return nil
+}
+
+func (t *Table) next(s *Status, v View, tasks []Task) {
+	for _, task := range tasks {
+		if len(s.Next) == maxNext {
+			return
+		}
+		n := NextStatus{Action: string(task.Kind), What: label(task), Why: task.Waits}
+		if t.Table.Grid.Axis() == rolling.Time {
+			at := rolling.Instant(max(task.Due, v.Now))
+			n.At = &at
+		}
+		s.Next = append(s.Next, n)
+	}
+}
+
+// problems lists what needs a person.
+func (t *Table) problems(ctx context.Context, s *Status, v View, tasks []Task) error {
+	if s.Headroom != nil {
+		left := time.Duration(*s.Headroom * float64(time.Second)).Round(time.Second)
+		switch {
+		case *s.Headroom <= 0:
+			s.problem("headroom", "no period holds the present: inserts fail", "rowmill run FILE --once, and see what it says")
+		case *s.Headroom < *s.HeadroomWanted/2:
+			s.problem("headroom", fmt.Sprintf("inserts have periods for %s more; %s is declared", left, t.Declared.Ahead), "rowmill run FILE --once, and see what it says")
+		}
+	}
+	if err := t.held(ctx, s, v, tasks); err != nil {
+		return err
+	}
+	if steps, err := (rolling.Policy{Grid: t.Table.Grid}).Steps(v.Parts, v.Now); err == nil {
+		for _, g := range steps.Gaps {
+			s.problem("gap", fmt.Sprintf("no period from %s to %s: inserts with these times fail", t.Table.Grid.Format(g.From), t.Table.Grid.Format(g.To)),
+				"rowmill restore, or leave it if no such rows are to come")
+		}
+	}
+	due := slices.ContainsFunc(tasks, func(task Task) bool { return task.Kind != Rollup && task.Due <= v.Now && task.Waits == "" })
+	if s.Leader == "" && due {
+		s.problem("stopped", "nobody keeps the table, and something is due", "rowmill run FILE")
+	}
+	for _, l := range s.Rollups {
+		if l.Lag > max(600, 3*t.wantedLag(l.Name)) {
+			s.problem("rollup", fmt.Sprintf("%s is %s behind", l.Name, time.Duration(l.Lag*float64(time.Second)).Round(time.Second)), "see the errors of its last refreshes")
+		}
+	}
+	for _, c := range s.Changes {
+		if c.Tries >= stuck && !strings.Contains(c.Error, "lock") {
+			s.problem("failed", fmt.Sprintf("%s has failed %d times at its step %s: %s", c.What, c.Tries, c.Step, c.Error), "")
+		}
+	}
+	t.failures(s)
+	for _, task := range tasks {
+		if task.Kind == Create && task.Waits != "" {
+			s.problem("failed", task.Waits, "")
+		}
+	}
+	return nil
+}
+
+// wantedLag is a level's bucket, in seconds.
+func (t *Table) wantedLag(level string) float64 {
+	for _, r := range t.Declared.Rollups {
+		if r.Name == level {
+			if p, err := r.Every.At(0); err == nil {
+				return float64(p.To-p.From) / 1e6
+			}
+		}
+	}
+	return 0
+}
+
+// held lists who holds a lock that something due has asked for in vain.
+func (t *Table) held(ctx context.Context, s *Status, v View, tasks []Task) error {
+	waits := ""
+	seen := map[string]bool{}
+	for _, a := range s.Actions { // newest first: the last try of each action counts
+		if seen[a.Action] {
+			continue
+		}
+		seen[a.Action] = true
+		if a.Error != "" && strings.Contains(a.Error, "lock") && time.Since(a.At) < recent {
+			waits = a.Action + " " + a.Detail
+		}
+	}
+	for _, c := range s.Changes {
+		if strings.Contains(c.Error, "lock") {
+			waits = c.What
+		}
+	}
+	if waits == "" {
+		return nil
+	}
+	who, err := t.DB.Blockers(ctx, t.Table)
+	if err != nil {
+		return err
+	}
+	for _, b := range who {
+		s.Blockers = append(s.Blockers, BlockerStatus{ID: b.ID, User: b.User, Host: b.Host, Age: b.Age.Seconds(), Statement: b.Statement})
+	}
+	text := waits + " waits for a lock on the table"
+	if len(who) > 0 {
+		text += fmt.Sprintf(", held by connection %d of %s@%s in a transaction of %s", who[0].ID, who[0].User, who[0].Host, who[0].Age.Round(time.Second))
+	}
+	if s.Headroom != nil {
+		text += fmt.Sprintf("; inserts have periods for %s more", time.Duration(*s.Headroom*float64(time.Second)).Round(time.Second))
+	}
+	s.problem("blocked", text, "end that transaction, or wait for it: what is due is tried again by itself")
+	return nil
+}
+
+// failures lists actions whose last try has failed, for other reasons than a
+// lock.
+func (t *Table) failures(s *Status) {
+	seen := map[string]bool{}
+	for _, a := range s.Actions {
+		if seen[a.Action] {
+			continue
+		}
+		seen[a.Action] = true
+		if a.Error != "" && !strings.Contains(a.Error, "lock") && time.Since(a.At) < recent {
+			s.problem("failed", fmt.Sprintf("%s %s: %s", a.Action, a.Detail, a.Error), "")
+		}
+	}
+}
+
+var _ = state.Sealed

@@ -1,0 +1,85 @@
+package maintain
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/maintain/state"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// A sum is what a set of rows comes to: their number and a checksum that does
+// not depend on their order.
+type sum struct {
+	Rows int64
+	Hash string
+}
+
+// sumOf returns the sum of what a FROM names, of the rows within a period where
+// one is given.
+func (t *Table) sumOf(ctx context.Context, x state.Exec, from string, within *rolling.Period) (sum, error) {
+	q := "SELECT COUNT(*), " + t.DB.Words().RowHash(t.columns()) + " FROM " + from
+	if within != nil {
+		q += " WHERE " + t.within(*within)
+	}
+	var s sum
+	if err := x.QueryRowContext(ctx, q).Scan(&s.Rows, &s.Hash); err != nil {
+		return s, fmt.Errorf("sum up %s: %w", from, t.DB.Classify(err))
+	}
+	return s, nil
+}
+
+// within is the condition that a row's position lies in the period.
+func (t *Table) within(p rolling.Period) string {
+	w, by := t.DB.Words(), t.DB.Dialect().Quote(t.Table.By)
+	return fmt.Sprintf("%s >= %s AND %s < %s", by, w.Literal(t.Table, p.From), by, w.Literal(t.Table, p.To))
+}
+
+// columns are those of the table that can be written to.
+func (t *Table) columns() []engine.SchemaColumn {
+	var out []engine.SchemaColumn
+	for _, c := range t.Schema.Columns {
+		if !c.Generated {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// key are the columns of the primary key.
+func (t *Table) key() []engine.SchemaColumn {
+	var out []engine.SchemaColumn
+	for _, name := range t.Schema.PrimaryKey {
+		out = append(out, *t.Schema.Column(name))
+	}
+	return out
+}
+
+// quoted lists columns, each after a prefix such as "o.".
+func (t *Table) quoted(prefix string, cols []engine.SchemaColumn) string {
+	names := make([]string, len(cols))
+	for i, c := range cols {
+		names[i] = prefix + t.DB.Dialect().Quote(c.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// sameKey is the condition that rows of two tables have the same primary key.
+func (t *Table) sameKey(a, b string) string {
+	var terms []string
+	for _, c := range t.key() {
+		q := t.DB.Dialect().Quote(c.Name)
+		terms = append(terms, a+q+" = "+b+q)
+	}
+	return strings.Join(terms, " AND ")
+}
+
+// reach tells tests, and nobody else, that a step is about to be done or is
+// done: they may end the process there.
+func (t *Table) reach(point string) {
+	if t.Reached != nil {
+		t.Reached(point)
+	}
+}

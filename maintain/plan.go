@@ -1,0 +1,318 @@
+package maintain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/rowmill/rowmill/maintain/state"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// A Kind is a kind of task.
+type Kind string
+
+// Kinds of tasks, in the order in which they are done.
+const (
+	Create  Kind = "create"  // periods ahead
+	Rollup  Kind = "rollup"  // refresh the levels
+	Seal    Kind = "seal"    // count and sum up a period that takes no more rows
+	Archive Kind = "archive" // write a sealed period to a file
+	Drop    Kind = "drop"    // remove a period that has passed retention
+	Rebuild Kind = "rebuild" // lay a sealed period's rows sorted and compressed
+	Merge   Kind = "merge"   // the same, of several periods into one
+)
+
+// A Task is one thing to do to a table.
+type Task struct {
+	Kind Kind
+	// Parts are the partitions it is about: those to create, or the one to
+	// seal, archive, drop or rebuild, or those to merge.
+	Parts []rolling.Partition
+	// New is what a merge or a rebuild makes of them.
+	New rolling.Partition
+	// Due is the position from which on it is to be done.
+	Due int64
+	// Waits says why it can't be done yet although it is due, "" if it can.
+	Waits string
+}
+
+// ID names the task among those of its table.
+func (t Task) ID() string {
+	if len(t.Parts) == 0 {
+		return string(t.Kind)
+	}
+	return fmt.Sprintf("%s %d-%d", t.Kind, t.Parts[0].From, t.Parts[len(t.Parts)-1].To)
+}
+
+// A View is what a plan goes by: what there is.
+type View struct {
+	Now int64
+	// Parts are the table's partitions in order, Known what else is known.
+	Parts []rolling.Partition
+	Known []state.Period
+	// Busy are the bounds of changes under way, which end first.
+	Busy []rolling.Period
+	// MaxPeriods and SwapRows are the engine's limits; 0 is none.
+	MaxPeriods int
+	SwapRows   int64
+}
+
+// known returns what is known of a partition, or nil. Bounds tell, not names:
+// an engine may keep another name.
+func (v View) known(p rolling.Partition) *state.Period {
+	i, found := slices.BinarySearchFunc(v.Known, p.From, func(k state.Period, from int64) int { return cmp.Compare(k.From, from) })
+	if !found || v.Known[i].To != p.To || v.Known[i].State == state.Dropped {
+		return nil
+	}
+	return &v.Known[i]
+}
+
+// maxFan is the most partitions that become one at a time: each costs some
+// milliseconds under the table's lock. More are merged in several rounds.
+const maxFan = 12
+
+// Plan returns what is to be done to a table, what is due now and what will be
+// due next, in the order in which it should be done. It decides by positions
+// alone; proofs are made when a task is carried out.
+func Plan(d *rolling.Declaration, v View) ([]Task, error) {
+	create, err := planCreate(d, v)
+	if err != nil {
+		return nil, err
+	}
+	out := create
+	if len(d.Rollups) > 0 {
+		out = append(out, Task{Kind: Rollup, Due: v.Now})
+	}
+	out = append(out, planSeals(d, v)...)
+	out = append(out, planArchives(d, v)...)
+	out = append(out, planDrops(d, v)...)
+	out = append(out, planRebuilds(d, v)...)
+	for i := range out {
+		if out[i].Kind != Create && v.busy(out[i].Parts) {
+			out[i].Waits = "a change of it is under way"
+		}
+	}
+	return out, nil
+}
+
+// busy tells whether a change under way is about one of the partitions.
+func (v View) busy(parts []rolling.Partition) bool {
+	return slices.ContainsFunc(parts, func(p rolling.Partition) bool {
+		return slices.ContainsFunc(v.Busy, p.Overlaps)
+	})
+}
+
+// planCreate returns the partitions to create so that inserts have where to
+// go for as long as the declaration asks, and when the next one is due.
+func planCreate(d *rolling.Declaration, v View) ([]Task, error) {
+	present, err := d.Period.At(v.Now)
+	if err != nil {
+		return nil, err
+	}
+	n := 1
+	if !d.Ahead.IsZero() {
+		ahead, err := d.Period.Cover(rolling.Period{From: present.To, To: max(d.Ahead.After(v.Now), present.To+1)}, 8192)
+		if err != nil {
+			return nil, fmt.Errorf("create ahead: %w", err)
+		}
+		n = len(ahead)
+	}
+	steps, err := rolling.Policy{Grid: d.Period, Ahead: n}.Steps(v.Parts, v.Now)
+	if err != nil {
+		return nil, err
+	}
+	if len(steps.Create) == 0 {
+		last := v.Parts[len(v.Parts)-1]
+		next, err := d.Period.At(last.To)
+		if err != nil {
+			return nil, nil // the end of the axis
+		}
+		due := present.To
+		if !d.Ahead.IsZero() {
+			due = max(d.Ahead.Before(last.To), present.From)
+		}
+		return []Task{{Kind: Create, Parts: []rolling.Partition{d.Period.Named(next)}, Due: max(due, v.Now+1)}}, nil
+	}
+	t := Task{Kind: Create, Parts: steps.Create, Due: v.Now}
+	if have := len(v.Parts) + len(steps.Create); v.MaxPeriods > 0 && have > v.MaxPeriods {
+		t.Waits = fmt.Sprintf("the table would have %d periods and the server allows %d: merge or drop some, or take a longer period", have, v.MaxPeriods)
+	}
+	return []Task{t}, nil
+}
+
+// sealDue is the position from which on a period is sealed.
+func sealDue(d *rolling.Declaration, p rolling.Partition) int64 { return d.Seal.After.After(p.To) }
+
+// planSeals returns the periods that are over and not sealed, and the next one
+// that will be.
+func planSeals(d *rolling.Declaration, v View) []Task {
+	var out []Task
+	for _, p := range v.Parts {
+		if v.known(p) != nil {
+			continue
+		}
+		due := sealDue(d, p)
+		out = append(out, Task{Kind: Seal, Parts: []rolling.Partition{p}, Due: due})
+		if due > v.Now {
+			break
+		}
+	}
+	return out
+}
+
+// dropDue is the position from which on a period is dropped, or false where
+// all are kept.
+func dropDue(d *rolling.Declaration, p rolling.Partition) (int64, bool) {
+	if d.Keep.IsZero() {
+		return 0, false
+	}
+	return max(d.Keep.After(p.To), sealDue(d, p)), true
+}
+
+// planArchives returns the sealed periods that have no file yet, and won't
+// become part of a longer one before they go.
+func planArchives(d *rolling.Declaration, v View) []Task {
+	if d.Seal.Archive == "" {
+		return nil
+	}
+	waiting := map[int64]bool{} // those about to be rebuilt
+	for _, t := range planRebuilds(d, v) {
+		for _, p := range t.Parts {
+			waiting[p.From] = true
+		}
+	}
+	var out []Task
+	for _, p := range v.Parts {
+		k := v.known(p)
+		if k == nil || k.State != state.Sealed {
+			continue
+		}
+		due, drops := dropDue(d, p)
+		if waiting[p.From] && !(drops && due <= v.Now) {
+			continue
+		}
+		out = append(out, Task{Kind: Archive, Parts: []rolling.Partition{p}, Due: v.Now})
+	}
+	return out
+}
+
+// planDrops returns the periods that have passed retention, oldest first, and
+// the next one that will. One that isn't sealed and, where that is declared,
+// archived, waits. The last partition stays: a table has one.
+func planDrops(d *rolling.Declaration, v View) []Task {
+	var out []Task
+	for i, p := range v.Parts {
+		due, drops := dropDue(d, p)
+		if !drops || i == len(v.Parts)-1 {
+			break
+		}
+		k := v.known(p)
+		if k != nil && k.State == state.Restored {
+			continue
+		}
+		t := Task{Kind: Drop, Parts: []rolling.Partition{p}, Due: due}
+		switch {
+		case due > v.Now:
+		case k == nil:
+			t.Waits = "not sealed"
+		case d.Seal.Archive != "" && k.State != state.Archived:
+			t.Waits = "not archived"
+		}
+		out = append(out, t)
+		if due > v.Now {
+			break
+		}
+	}
+	return out
+}
+
+// planRebuilds returns the sealed periods to merge or to rebuild that are not
+// about to be dropped.
+func planRebuilds(d *rolling.Declaration, v View) []Task {
+	if !d.Seal.Compress && !d.Seal.Merge.Valid() {
+		return nil
+	}
+	var out []Task
+	for i := 0; i < len(v.Parts); {
+		n := 1
+		if d.Seal.Merge.Valid() {
+			n = v.group(d, i)
+		}
+		group := v.Parts[i : i+max(n, 1)]
+		i += len(group)
+		if n == 0 {
+			continue
+		}
+		if due, drops := dropDue(d, group[0]); drops && due <= v.Now {
+			continue
+		}
+		out = append(out, v.rebuild(d, group)...)
+	}
+	return out
+}
+
+// group returns how many partitions, from the i-th on, lie in one longer
+// period that is over; 0 where the i-th one must wait for that.
+func (v View) group(d *rolling.Declaration, i int) int {
+	long, err := d.Seal.Merge.At(v.Parts[i].From)
+	if err != nil || d.Seal.After.After(long.To) > v.Now {
+		return 0
+	}
+	n := 0
+	for i+n < len(v.Parts) && v.Parts[i+n].To <= long.To {
+		n++
+	}
+	return n
+}
+
+// rebuild returns the tasks for partitions that belong together: runs of
+// adjacent sealed ones of a size that can be swapped in within bounds.
+func (v View) rebuild(d *rolling.Declaration, group []rolling.Partition) []Task {
+	var out []Task
+	for i := 0; i < len(group); {
+		run, rows := 0, int64(0)
+		for i+run < len(group) && run < maxFan {
+			k := v.known(group[i+run])
+			if k == nil || k.State != state.Sealed {
+				break
+			}
+			if v.SwapRows > 0 && rows+k.Rows > v.SwapRows {
+				break
+			}
+			if run > 0 && group[i+run].From != group[i+run-1].To {
+				break
+			}
+			rows += k.Rows
+			run++
+		}
+		if run == 0 {
+			i++
+			continue
+		}
+		parts := group[i : i+run]
+		i += run
+		t := Task{Kind: Merge, Parts: parts, Due: v.Now}
+		if run == 1 {
+			if !d.Seal.Compress || v.known(parts[0]).Rebuilt {
+				continue
+			}
+			t.Kind = Rebuild
+		}
+		t.New = merged(d, parts)
+		out = append(out, t)
+	}
+	return out
+}
+
+// merged is the partition that others become.
+func merged(d *rolling.Declaration, parts []rolling.Partition) rolling.Partition {
+	p := rolling.Period{From: parts[0].From, To: parts[len(parts)-1].To}
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	if long, err := d.Seal.Merge.At(p.From); err == nil && long == p {
+		return d.Seal.Merge.Named(p)
+	}
+	return d.Period.Named(p)
+}

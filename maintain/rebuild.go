@@ -1,0 +1,273 @@
+package maintain
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/maintain/copier"
+	"github.com/rowmill/rowmill/maintain/state"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// A rebuilding is what the steps of a rebuild or a merge know.
+type rebuilding struct {
+	Old  []rolling.Partition
+	New  rolling.Partition
+	With string
+	Out  []string
+	// Part and After are how far the copy is: the partition and the last key.
+	Part  int
+	After []string
+	// Sums are those of each old partition when the copy was found equal.
+	Sums []sum
+	// Kept are those of Out that a person must look at.
+	Kept []string `json:",omitempty"`
+}
+
+// Steps of a rebuild.
+const (
+	stepPrepare   = "prepare"
+	stepCopy      = "copy"
+	stepCompare   = "compare"
+	stepSwap      = "swap"
+	stepReconcile = "reconcile"
+	stepClean     = "clean"
+)
+
+// rebuild lays the rows of one or more sealed periods anew, sorted and, where
+// that is declared, compressed, and puts the result in their place. Rows that
+// come to the old ones meanwhile are carried over.
+func (t *Table) rebuild(ctx context.Context, task Task) (string, error) {
+	r := rebuilding{Old: task.Parts, New: task.New, With: standalone(t.Table.Name, "new", task.New)}
+	for _, p := range task.Parts {
+		r.Out = append(r.Out, standalone(t.Table.Name, "old", p))
+	}
+	c := &state.Change{Table: t.Table.Name, ID: fmt.Sprintf("rebuild %d", task.New.From), Kind: string(Rebuild), Step: stepPrepare}
+	if _, err := t.State.Begin(ctx, c, r); err != nil {
+		return "", err
+	}
+	t.reach("rebuild begun")
+	return t.goOnRebuilding(ctx, c)
+}
+
+// goOnRebuilding takes a rebuild to its end, from whatever step it is at.
+func (t *Table) goOnRebuilding(ctx context.Context, c *state.Change) (string, error) {
+	var r rebuilding
+	if err := c.Load(&r); err != nil {
+		return "", err
+	}
+	for {
+		t.reach("rebuild " + c.Step)
+		next, err := "", error(nil)
+		switch c.Step {
+		case stepPrepare:
+			next, err = stepCopy, t.prepare(ctx, &r)
+		case stepCopy:
+			next, err = stepCompare, t.copyRows(ctx, c, &r)
+		case stepCompare:
+			var same bool
+			if same, err = t.compare(ctx, &r); err == nil && !same {
+				return t.giveUp(ctx, c, &r)
+			}
+			next = stepSwap
+		case stepSwap:
+			if next, err = stepReconcile, t.swap(ctx, &r); errors.Is(err, engine.ErrLockTimeout) {
+				// Rows may come while the lock is waited for: compare again.
+				err = errors.Join(err, t.State.Advance(ctx, t.State.DB(), c, stepCompare, r))
+			}
+		case stepReconcile:
+			next, err = stepClean, t.reconcile(ctx, &r)
+		case stepClean:
+			return t.clean(ctx, c, &r)
+		default:
+			return "", fmt.Errorf("journal of %s: %s is at step %q, which this version doesn't know", c.Table, c.ID, c.Step)
+		}
+		if err != nil {
+			return "", err
+		}
+		t.reach("rebuild " + c.Step + " done")
+		if err := t.State.Advance(ctx, t.State.DB(), c, next, r); err != nil {
+			return "", err
+		}
+	}
+}
+
+// prepare creates the empty table that the rows go to.
+func (t *Table) prepare(ctx context.Context, r *rebuilding) error {
+	if err := t.DB.Try(ctx, engine.DropTables{Names: []string{r.With}}); err != nil {
+		return err
+	}
+	for _, q := range t.DB.Words().CreateTemplate(t.Table, r.With, engine.Storage{Compress: t.Declared.Seal.Compress}) {
+		if _, err := t.DB.SQL().ExecContext(ctx, q); err != nil {
+			return fmt.Errorf("create table %s: %w", r.With, t.DB.Classify(err))
+		}
+	}
+	return nil
+}
+
+// copyRows fills it, one partition after the other.
+func (t *Table) copyRows(ctx context.Context, c *state.Change, r *rebuilding) error {
+	for r.Part < len(r.Old) {
+		cp := copier.Copy{
+			DB: t.DB, From: t.DB.Words().From(t.Table, r.Old[r.Part]), Into: t.DB.Dialect().Quote(r.With),
+			Columns: t.columns(), Key: t.key(), After: r.After, Limits: t.Limits,
+			Done: func(ctx context.Context, tx state.Exec, last []string, _ int64) error {
+				r.After = last
+				return t.State.Advance(ctx, tx, c, stepCopy, r)
+			},
+		}
+		if _, err := cp.Run(ctx); err != nil {
+			return fmt.Errorf("rebuild %s: %w", r.New.Name, err)
+		}
+		r.Part, r.After = r.Part+1, nil
+		if err := t.State.Advance(ctx, t.State.DB(), c, stepCopy, r); err != nil {
+			return err
+		}
+		t.reach("rebuild copied a part")
+	}
+	return nil
+}
+
+// compare sums up each old partition and what was copied of it.
+func (t *Table) compare(ctx context.Context, r *rebuilding) (bool, error) {
+	r.Sums = nil
+	for _, p := range r.Old {
+		old, err := t.sumOf(ctx, t.State.DB(), t.DB.Words().From(t.Table, p), nil)
+		if err != nil {
+			return false, err
+		}
+		copied, err := t.sumOf(ctx, t.State.DB(), t.DB.Dialect().Quote(r.With), &p.Period)
+		if err != nil {
+			return false, err
+		}
+		if old != copied {
+			return false, nil
+		}
+		r.Sums = append(r.Sums, old)
+	}
+	return true, nil
+}
+
+// giveUp removes a copy that isn't equal, because rows came while it was made,
+// and breaks the seals, so that it starts again later.
+func (t *Table) giveUp(ctx context.Context, c *state.Change, r *rebuilding) (string, error) {
+	if err := t.DB.Try(ctx, engine.DropTables{Names: []string{r.With}}); err != nil {
+		return "", err
+	}
+	err := t.inTx(ctx, func(tx *sql.Tx) error {
+		for _, p := range r.Old {
+			if err := t.State.Forget(ctx, tx, t.Table.Name, p.Period); err != nil {
+				return err
+			}
+		}
+		return t.State.End(ctx, tx, c)
+	})
+	return r.New.Name + ": rows came while it was rebuilt; it will be sealed again first", err
+}
+
+// swap puts the new table in the place of the old partitions.
+func (t *Table) swap(ctx context.Context, r *rebuilding) error {
+	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
+	if err != nil {
+		return err
+	}
+	return t.DB.Try(ctx, engine.Replace{Table: t.Table, Have: have, Old: r.Old, New: r.New, With: r.With, Out: r.Out})
+}
+
+// reconcile carries over what came to the old partitions between the comparison
+// and the swap. What they hold now doesn't change any more.
+func (t *Table) reconcile(ctx context.Context, r *rebuilding) error {
+	quote := t.DB.Dialect().Quote
+	into := quote(t.Table.Name)
+	for i, out := range r.Out {
+		now, err := t.sumOf(ctx, t.State.DB(), quote(out), nil)
+		if errors.Is(err, engine.ErrNoTable) {
+			continue // cleaned up before a crash
+		}
+		if err != nil {
+			return err
+		}
+		if now == r.Sums[i] {
+			continue
+		}
+		part, err := t.find(ctx, r.New.Period)
+		if err != nil {
+			return err
+		}
+		from := t.DB.Words().From(t.Table, part)
+		cols := t.quoted("", t.columns())
+		missing := fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s o WHERE NOT EXISTS (SELECT 1 FROM %s n WHERE %s)",
+			into, cols, t.quoted("o.", t.columns()), quote(out), from, t.sameKey("o.", "n."))
+		res, err := t.DB.SQL().ExecContext(ctx, missing)
+		if err != nil {
+			return fmt.Errorf("carry over late rows to %s: %w", part.Name, t.DB.Classify(err))
+		}
+		n, _ := res.RowsAffected()
+		detail := fmt.Sprintf("%s: %d rows came while it was swapped in", part.Name, n)
+		if now.Rows != r.Sums[i].Rows+n {
+			// Which of two rows of one key is the newer can't be told: the old
+			// ones are kept for a person to look at.
+			r.Kept = append(r.Kept, out)
+			detail += fmt.Sprintf("; others were changed or deleted at that moment: as they were last is in table %s", out)
+			t.log(ctx, "rebuild", detail, 0, errors.New("rows of a sealed period were changed while it was swapped"))
+			continue
+		}
+		t.log(ctx, "rebuild", detail, 0, nil)
+	}
+	return nil
+}
+
+// clean drops the old rows and notes the new period.
+func (t *Table) clean(ctx context.Context, c *state.Change, r *rebuilding) (string, error) {
+	part, err := t.find(ctx, r.New.Period)
+	if err != nil {
+		return "", err
+	}
+	s, err := t.sumOf(ctx, t.State.DB(), t.DB.Words().From(t.Table, part), nil)
+	if err != nil {
+		return "", err
+	}
+	var want int64
+	for _, old := range r.Sums {
+		want += old.Rows
+	}
+	out := slices.DeleteFunc(slices.Clone(r.Out), func(name string) bool { return slices.Contains(r.Kept, name) })
+	if err := t.DB.Try(ctx, engine.DropTables{Names: out}); err != nil {
+		return "", err
+	}
+	t.reach("rebuild cleaned")
+	size, err := t.DB.PeriodSizes(ctx, t.Table)
+	if err != nil {
+		return "", err
+	}
+	k := state.Period{Table: t.Table.Name, Partition: part, State: state.Sealed, Rows: s.Rows, Checksum: s.Hash,
+		Bytes: size[part.Name].Data + size[part.Name].Index, Rebuilt: true}
+	err = t.inTx(ctx, func(tx *sql.Tx) error {
+		if err := t.State.Forget(ctx, tx, t.Table.Name, part.Period); err != nil {
+			return err
+		}
+		if s.Rows == want { // otherwise it is sealed again, with the levels
+			if err := t.State.Put(ctx, tx, k); err != nil {
+				return err
+			}
+		}
+		return t.State.End(ctx, tx, c)
+	})
+	return fmt.Sprintf("%s: %d rows of %d periods", part.Name, s.Rows, len(r.Old)), err
+}
+
+// find returns the partition of those bounds, whatever its name.
+func (t *Table) find(ctx context.Context, p rolling.Period) (rolling.Partition, error) {
+	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
+	if err != nil {
+		return rolling.Partition{}, err
+	}
+	if i := rolling.Find(have, p.From); i >= 0 && have[i].Period == p {
+		return have[i], nil
+	}
+	return rolling.Partition{}, fmt.Errorf("table %s has no period from %s to %s", t.Table.Name, t.Table.Grid.Format(p.From), t.Table.Grid.Format(p.To))
+}

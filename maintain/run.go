@@ -1,0 +1,185 @@
+package maintain
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// Timing of the daemon. Each has a reason to be as it is.
+const (
+	// takeover is how often one that doesn't lead tries to: a leader that
+	// dies is followed within about as long.
+	takeover = time.Second
+	// beat is how often a leader notes that it is there; status calls one gone
+	// after three times that.
+	beat = 5 * time.Second
+	// firstRetry and lastRetry bound the pause after a failure, which doubles.
+	// Inserts that queued behind a lock that wasn't to be had must pass first.
+	firstRetry = 500 * time.Millisecond
+	lastRetry  = time.Minute
+)
+
+// A Daemon keeps a table for as long as it runs.
+type Daemon struct {
+	Table *Table
+	// Poll is how often it looks without being due to do anything; 0 is 10 s.
+	// Rows that came late are found that soon.
+	Poll time.Duration
+	// Open opens the table once more, for a lane of its own.
+	Leads func(lane Lane, leads bool)
+}
+
+// Run keeps the table until ctx ends, all lanes at the same time, each under a
+// lock of its own, and waits for what is being done to reach a point where it
+// can be left. Errors are said, and end nothing.
+func (d *Daemon) Run(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, lane := range Lanes {
+		if lane == Summing && d.Table.Rollups == nil {
+			continue
+		}
+		all.Go(func() { d.lead(ctx, lane) })
+	}
+	all.Wait()
+}
+
+// Once does in every lane what is due now, and returns what failed. It returns
+// engine.ErrLockTimeout where another process keeps the table.
+func (d *Daemon) Once(ctx context.Context) error {
+	var failed []error
+	// What one lane does another may wait for: a period is dropped in the pass
+	// after the one that seals it.
+	for range 3 {
+		failed = nil
+		for _, lane := range Lanes {
+			if lane == Summing && d.Table.Rollups == nil {
+				continue
+			}
+			err := d.once(ctx, lane)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func (d *Daemon) once(ctx context.Context, lane Lane) error {
+	lease, err := d.Table.DB.Lead(ctx, d.Table.Table.Name+"/"+string(lane))
+	if err != nil {
+		return err
+	}
+	_, _, err = d.pass(ctx, lease, lane)
+	return errors.Join(err, lease.Release())
+}
+
+// pass is one pass of a lane, which ends when the lock is lost.
+func (d *Daemon) pass(ctx context.Context, lease engine.Lease, lane Lane) (int64, bool, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-lease.Lost():
+			cancel()
+		case <-stop:
+		}
+	})
+	next, more, err := d.Table.Pass(ctx, lane)
+	close(stop)
+	watch.Wait()
+	return next, more, err
+}
+
+// lead takes a lane's lock, works, and tries again when it is lost.
+func (d *Daemon) lead(ctx context.Context, lane Lane) {
+	said := false
+	for ctx.Err() == nil {
+		lease, err := d.Table.DB.Lead(ctx, d.Table.Table.Name+"/"+string(lane))
+		if err != nil {
+			if !errors.Is(err, engine.ErrLockTimeout) && ctx.Err() == nil && !said {
+				d.Table.say(Event{At: time.Now(), Action: "lead", Detail: string(lane), Err: err, Waiting: true})
+				said = true
+			}
+			sleep(ctx, jitter(takeover))
+			continue
+		}
+		said = false
+		if d.Leads != nil {
+			d.Leads(lane, true)
+		}
+		d.work(ctx, lease, lane)
+		if d.Leads != nil {
+			d.Leads(lane, false)
+		}
+		if err := lease.Release(); err != nil {
+			d.Table.say(Event{At: time.Now(), Action: "lead", Detail: string(lane), Err: err})
+		}
+	}
+}
+
+// work makes one pass after the other while the lock is held.
+func (d *Daemon) work(ctx context.Context, lease engine.Lease, lane Lane) {
+	poll := d.Poll
+	if poll <= 0 {
+		poll = 10 * time.Second
+	}
+	var beats sync.WaitGroup
+	ctx, cancel := context.WithCancel(ctx)
+	defer beats.Wait()
+	defer cancel()
+	beats.Go(func() {
+		for ctx.Err() == nil {
+			if err := d.Table.State.Beat(ctx, d.Table.Table.Name, string(lane)); err != nil && ctx.Err() == nil {
+				d.Table.say(Event{At: time.Now(), Action: "lead", Detail: string(lane), Err: err})
+			}
+			select {
+			case <-lease.Lost():
+				cancel()
+			case <-ctx.Done():
+			case <-time.After(beat):
+			}
+		}
+	})
+	retry := firstRetry
+	for ctx.Err() == nil {
+		next, more, err := d.pass(ctx, lease, lane)
+		pause := poll
+		switch {
+		case err != nil:
+			pause = min(jitter(retry), poll)
+			retry = min(2*retry, lastRetry)
+		default:
+			retry = firstRetry
+			if now, err := d.Table.Now(ctx); err == nil && more && d.Table.Table.Grid.Axis() == rolling.Time {
+				pause = min(pause, max(time.Duration(next-now)*time.Microsecond, 10*time.Millisecond))
+			}
+		}
+		if err != nil && errors.Is(err, engine.ErrLockTimeout) && lane == Creating {
+			// A period that is needed soon is worth asking for more often.
+			pause = min(pause, jitter(2*time.Second))
+		}
+		sleep(ctx, pause)
+	}
+}
+
+func jitter(d time.Duration) time.Duration {
+	return d/2 + rand.N(d)
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}

@@ -1,0 +1,101 @@
+package maintain
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/rowmill/rowmill/maintain/state"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// seal rolls a period up to its end, counts its rows and notes the sum. From
+// then on whoever is about to rely on the sum (a file, a drop) compares it with
+// the rows: a row that came late breaks the seal.
+func (t *Table) seal(ctx context.Context, p rolling.Partition) (detail string, err error) {
+	if err := t.rolledUp(ctx, p); err != nil {
+		return "", err
+	}
+	size, err := t.DB.PeriodSizes(ctx, t.Table)
+	if err != nil {
+		return "", err
+	}
+	s, err := t.sumOf(ctx, t.State.DB(), t.DB.Words().From(t.Table, p), nil)
+	if err != nil {
+		return "", err
+	}
+	t.reach("seal summed")
+	k := state.Period{Table: t.Table.Name, Partition: p, State: state.Sealed, Rows: s.Rows, Checksum: s.Hash,
+		Bytes: size[p.Name].Data + size[p.Name].Index}
+	err = t.inTx(ctx, func(tx *sql.Tx) error { return t.State.Put(ctx, tx, k) })
+	t.reach("sealed")
+	return fmt.Sprintf("%s: %d rows", p.Name, s.Rows), err
+}
+
+// rolledUp brings the levels up to a period's end and proves that they hold
+// all of its rows.
+func (t *Table) rolledUp(ctx context.Context, p rolling.Partition) error {
+	if t.Rollups == nil {
+		return nil
+	}
+	if _, err := t.Rollups.Check(ctx, p.Period); err != nil {
+		return err
+	}
+	now, err := t.Now(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := t.Rollups.Refresh(ctx, now); err != nil {
+		return err
+	}
+	_, why, err := t.Rollups.Proof(ctx, p.Period)
+	if err != nil {
+		return err
+	}
+	if why != "" {
+		return &waitError{"the roll-ups of " + p.Name + " are not done: " + why}
+	}
+	return nil
+}
+
+// unseal forgets what was known of a period: rows have come since, and it is
+// to be sealed again.
+func (t *Table) unseal(ctx context.Context, p rolling.Partition, why string) error {
+	err := t.inTx(ctx, func(tx *sql.Tx) error { return t.State.Forget(ctx, tx, t.Table.Name, p.Period) })
+	if err != nil {
+		return err
+	}
+	t.log(ctx, "unseal", p.Name+": "+why, 0, nil)
+	return nil
+}
+
+// unchanged compares a sealed period's rows with its seal, and breaks the seal
+// where they differ.
+func (t *Table) unchanged(ctx context.Context, p rolling.Partition, k *state.Period) (bool, error) {
+	now, err := t.sumOf(ctx, t.State.DB(), t.DB.Words().From(t.Table, p), nil)
+	if err != nil {
+		return false, err
+	}
+	if now.Rows == k.Rows && now.Hash == k.Checksum {
+		return true, nil
+	}
+	return false, t.unseal(ctx, p, fmt.Sprintf("it had %d rows when it was sealed and has %d", k.Rows, now.Rows))
+}
+
+// A waitError says why a task can't be done now, without being a failure.
+type waitError struct{ why string }
+
+func (e *waitError) Error() string { return e.why }
+
+// inTx runs fn in a transaction.
+func (t *Table) inTx(ctx context.Context, fn func(*sql.Tx) error) error {
+	tx, err := t.DB.SQL().BeginTx(ctx, nil)
+	if err != nil {
+		return t.DB.Classify(err)
+	}
+	if err := fn(tx); err != nil {
+		_ = tx.Rollback() // of no consequence: it ends with its connection, too
+		return err
+	}
+	return t.DB.Classify(tx.Commit())
+}

@@ -1,0 +1,275 @@
+package maintain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/maintain/state"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// A Lane is work that is done one thing after the other. Lanes don't wait for
+// each other: creation is never held up by anything else.
+type Lane string
+
+// Lanes.
+const (
+	Creating   Lane = "create"  // periods ahead
+	Summing    Lane = "rollup"  // levels
+	Keeping    Lane = "keep"    // seal, archive, drop
+	Rebuilding Lane = "rebuild" // rebuild and merge
+)
+
+// Lanes are all of them.
+var Lanes = []Lane{Creating, Summing, Keeping, Rebuilding}
+
+// lane returns the one that does a kind of task.
+func (k Kind) lane() Lane {
+	switch k {
+	case Create:
+		return Creating
+	case Rollup:
+		return Summing
+	case Rebuild, Merge:
+		return Rebuilding
+	}
+	return Keeping
+}
+
+// View looks at the table: its partitions, what is known of them, their sizes.
+func (t *Table) View(ctx context.Context) (View, error) {
+	v := View{MaxPeriods: t.DB.Capabilities().MaxPeriods, SwapRows: t.DB.Capabilities().SwapRows}
+	var err error
+	if v.Now, err = t.Now(ctx); err != nil {
+		return v, err
+	}
+	if v.Parts, err = t.DB.Catalog().Partitions(ctx, t.Table); err != nil {
+		return v, err
+	}
+	if v.Known, err = t.State.Periods(ctx, t.Table.Name); err != nil {
+		return v, err
+	}
+	changes, err := t.State.Changes(ctx, t.Table.Name)
+	if err != nil {
+		return v, err
+	}
+	for _, c := range changes {
+		if p, ok := bounds(&c); ok {
+			v.Busy = append(v.Busy, p)
+		}
+	}
+	return v, nil
+}
+
+// bounds returns what a change under way is about.
+func bounds(c *state.Change) (rolling.Period, bool) {
+	switch Kind(c.Kind) {
+	case Drop:
+		var d dropping
+		err := c.Load(&d)
+		return d.Part.Period, err == nil
+	case Rebuild:
+		var r rebuilding
+		err := c.Load(&r)
+		return r.New.Period, err == nil
+	}
+	return rolling.Period{}, false
+}
+
+// Pass does everything in a lane that is due, in order, and returns when the
+// next thing will be due: a position, or false where nothing is in sight. What
+// fails is said and logged, and doesn't keep the rest from being done; the
+// errors are returned together.
+func (t *Table) Pass(ctx context.Context, lane Lane) (next int64, more bool, err error) {
+	var failed []error
+	if err := t.finish(ctx, lane); err != nil {
+		failed = append(failed, err)
+	}
+	done := map[string]bool{}
+	for {
+		if ctx.Err() != nil {
+			return 0, false, errors.Join(append(failed, ctx.Err())...)
+		}
+		v, err := t.View(ctx)
+		if err != nil {
+			return 0, false, errors.Join(append(failed, err)...)
+		}
+		tasks, err := Plan(t.Declared, v)
+		if err != nil {
+			return 0, false, errors.Join(append(failed, err)...)
+		}
+		var task *Task
+		for i := range tasks {
+			c := &tasks[i]
+			switch {
+			case c.Kind.lane() != lane:
+			case c.Due > v.Now:
+				if !more || c.Due < next {
+					next, more = c.Due, true
+				}
+			case c.Waits != "" || done[c.ID()]:
+			case task == nil:
+				task = c
+			}
+		}
+		if task == nil {
+			return next, more, errors.Join(failed...)
+		}
+		// Each is done once in a pass: what is still due afterwards failed, or
+		// waits for what another lane does.
+		done[task.ID()] = true
+		if err := t.Do(ctx, *task, v); err != nil {
+			failed = append(failed, err)
+		}
+	}
+}
+
+// Do carries out one task, says so and logs it.
+func (t *Table) Do(ctx context.Context, task Task, v View) error {
+	began := time.Now()
+	detail, err := t.do(ctx, task, v)
+	var wait *waitError
+	switch {
+	case errors.As(err, &wait):
+		t.say(Event{At: began, Action: string(task.Kind), Detail: wait.why, Waiting: true})
+		return nil
+	case err != nil && ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		if detail = label(task); errors.Is(err, engine.ErrLockTimeout) {
+			err = t.blocked(ctx, err)
+		}
+		t.log(ctx, string(task.Kind), detail, time.Since(began), err)
+		return fmt.Errorf("%s %s: %w", task.Kind, detail, err)
+	case detail != "":
+		t.log(ctx, string(task.Kind), detail, time.Since(began), nil)
+	}
+	return nil
+}
+
+// label is what a task is about, for people.
+func label(task Task) string {
+	names := make([]string, len(task.Parts))
+	for i, p := range task.Parts {
+		names[i] = p.Name
+	}
+	if len(names) > 4 {
+		return fmt.Sprintf("%s to %s (%d periods)", names[0], names[len(names)-1], len(names))
+	}
+	return strings.Join(names, ", ")
+}
+
+func (t *Table) do(ctx context.Context, task Task, v View) (string, error) {
+	switch task.Kind {
+	case Create:
+		return t.create(ctx, task, v)
+	case Rollup:
+		n, err := t.Rollups.Refresh(ctx, v.Now)
+		if err == nil {
+			err = t.Rollups.Expire(ctx, v.Now)
+		}
+		if n == 0 {
+			return "", err
+		}
+		return fmt.Sprintf("%d buckets", n), err
+	case Seal:
+		return t.seal(ctx, task.Parts[0])
+	case Archive:
+		return t.archive(ctx, task.Parts[0], v.known(task.Parts[0]))
+	case Drop:
+		return t.drop(ctx, task.Parts[0], v.known(task.Parts[0]))
+	case Rebuild, Merge:
+		return t.rebuild(ctx, task)
+	}
+	return "", fmt.Errorf("no such task: %s", task.Kind)
+}
+
+// create adds the partitions one at a time, so that one that is blocked costs
+// no other.
+func (t *Table) create(ctx context.Context, task Task, v View) (string, error) {
+	have := v.Parts
+	for i, p := range task.Parts {
+		err := t.DB.Try(ctx, engine.CreatePartitions{Table: t.Table, Have: have, New: []rolling.Partition{p}})
+		if err != nil {
+			if i > 0 {
+				t.log(ctx, string(Create), label(Task{Parts: task.Parts[:i]}), 0, nil)
+			}
+			return "", err
+		}
+		t.reach("created")
+		have = append(have[:len(have):len(have)], p)
+	}
+	if t.Rollups != nil {
+		// Where triggers belong to periods, the new ones get theirs.
+		if err := t.Rollups.Create(ctx); err != nil {
+			return "", err
+		}
+	}
+	return label(task), nil
+}
+
+// finish ends the changes of a lane that were begun by somebody who is gone.
+func (t *Table) finish(ctx context.Context, lane Lane) error {
+	changes, err := t.State.Changes(ctx, t.Table.Name)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for i := range changes {
+		c := &changes[i]
+		if Kind(c.Kind).lane() != lane {
+			continue
+		}
+		var detail string
+		began := time.Now()
+		switch Kind(c.Kind) {
+		case Drop:
+			detail, err = t.goOnDropping(ctx, c)
+		case Rebuild:
+			detail, err = t.goOnRebuilding(ctx, c)
+		default:
+			continue
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if errors.Is(err, engine.ErrLockTimeout) {
+			err = t.blocked(ctx, err)
+		}
+		if err != nil {
+			detail = c.ID
+			failed = append(failed, fmt.Errorf("%s: %w", c.ID, err), t.State.Failed(context.WithoutCancel(ctx), c, err))
+		}
+		t.log(ctx, c.Kind, detail, time.Since(began), err)
+	}
+	return errors.Join(failed...)
+}
+
+// blocked adds to an error of a lock who is in the way.
+func (t *Table) blocked(ctx context.Context, err error) error {
+	who, lookErr := t.DB.Blockers(ctx, t.Table)
+	if lookErr != nil || len(who) == 0 {
+		return err
+	}
+	b := who[0]
+	return engine.Hinted(fmt.Errorf("%w: in the way is connection %d of %s@%s, in a transaction for %s: %s",
+		err, b.ID, b.User, b.Host, b.Age.Round(time.Second), b.Statement), "end that transaction; it is tried again by itself")
+}
+
+// log says and writes down what was done. That the log can't be written is said.
+func (t *Table) log(ctx context.Context, action, detail string, took time.Duration, err error) {
+	a := state.Action{At: time.Now(), Table: t.Table.Name, Action: action, Detail: detail, Took: took}
+	if err != nil {
+		a.Error = err.Error()
+	}
+	t.say(Event{At: a.At, Action: action, Detail: detail, Took: took, Err: err, Waiting: errors.Is(err, engine.ErrLockTimeout)})
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := t.State.Log(ctx, a); err != nil {
+		t.say(Event{At: time.Now(), Action: "log", Err: err})
+	}
+}
