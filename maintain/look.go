@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/rowmill/rowmill/engine"
-	"github.com/rowmill/rowmill/maintain/state"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -150,7 +148,7 @@ func (t *Table) doings(ctx context.Context, s *Status) error {
 		return err
 	}
 	for _, a := range actions {
-		s.Actions = append(s.Actions, ActionStatus{At: a.At.UTC(), Action: a.Action, Detail: a.Detail, Seconds: a.Took.Seconds(), Error: a.Error, By: a.By})
+		s.Actions = append(s.Actions, ActionStatus{At: a.At.UTC(), Action: a.Action, Detail: a.Detail, Seconds: a.Took.Seconds(), Error: a.Error, Locked: a.Locked, By: a.By})
 	}
 	return nil
 }
@@ -199,7 +197,7 @@ func (t *Table) problems(ctx context.Context, s *Status, v View, tasks []Task) e
 		}
 	}
 	for _, c := range s.Changes {
-		if c.Tries >= stuck && !strings.Contains(c.Error, "lock") {
+		if c.Tries >= stuck && !slices.ContainsFunc(lastTries(s.Actions), func(a ActionStatus) bool { return a.Locked }) {
 			s.problem("failed", fmt.Sprintf("%s has failed %d times at its step %s: %s", c.What, c.Tries, c.Step, c.Error), "")
 		}
 	}
@@ -227,19 +225,9 @@ func (t *Table) wantedLag(level string) float64 {
 // held lists who holds a lock that something due has asked for in vain.
 func (t *Table) held(ctx context.Context, s *Status, v View, tasks []Task) error {
 	waits := ""
-	seen := map[string]bool{}
-	for _, a := range s.Actions { // newest first: the last try of each action counts
-		if seen[a.Action] {
-			continue
-		}
-		seen[a.Action] = true
-		if a.Error != "" && strings.Contains(a.Error, "lock") && time.Since(a.At) < recent {
+	for _, a := range lastTries(s.Actions) {
+		if a.Locked {
 			waits = a.Action + " " + a.Detail
-		}
-	}
-	for _, c := range s.Changes {
-		if strings.Contains(c.Error, "lock") {
-			waits = c.What
 		}
 	}
 	if waits == "" {
@@ -266,16 +254,22 @@ func (t *Table) held(ctx context.Context, s *Status, v View, tasks []Task) error
 // failures lists actions whose last try has failed, for other reasons than a
 // lock.
 func (t *Table) failures(s *Status) {
-	seen := map[string]bool{}
-	for _, a := range s.Actions {
-		if seen[a.Action] {
-			continue
-		}
-		seen[a.Action] = true
-		if a.Error != "" && !strings.Contains(a.Error, "lock") && time.Since(a.At) < recent {
+	for _, a := range lastTries(s.Actions) {
+		if a.Error != "" && !a.Locked {
 			s.problem("failed", fmt.Sprintf("%s %s: %s", a.Action, a.Detail, a.Error), "")
 		}
 	}
 }
 
-var _ = state.Sealed
+// lastTries returns the last try of each kind of action, if that was of late.
+func lastTries(newestFirst []ActionStatus) []ActionStatus {
+	var out []ActionStatus
+	seen := map[string]bool{}
+	for _, a := range newestFirst {
+		if !seen[a.Action] && time.Since(a.At) < recent {
+			out = append(out, a)
+		}
+		seen[a.Action] = true
+	}
+	return out
+}

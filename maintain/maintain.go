@@ -5,6 +5,7 @@ package maintain
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"time"
@@ -61,11 +62,31 @@ func Clock(now func() time.Time) func(context.Context) (int64, error) {
 	return func(context.Context) (int64, error) { return rolling.Position(now()), nil }
 }
 
-// Open looks for the declared table on its database.
+// Open looks for the declared table on its database, and reads its schema
+// where it is there.
 func Open(ctx context.Context, db engine.Keeper, d *rolling.Declaration, now func() time.Time) (*Table, error) {
 	t := &Table{DB: db, Declared: d, State: state.New(db), Now: Clock(now)}
-	t.Table = &engine.Table{Name: d.Name, Grid: d.Period, By: d.Time, Epoch: d.Epoch, Definition: d.Definition, PrimaryKey: d.Definition.PrimaryKey}
-	return t, t.look(ctx)
+	if d.Auto && !d.Period.Valid() {
+		was, err := t.State.Declared(ctx, d.Name)
+		if err != nil && !isNoTable(err) {
+			return nil, err
+		}
+		if was != nil {
+			found := *d
+			if found.Period, err = rolling.Parse(was.Period); err != nil {
+				return nil, fmt.Errorf("period in force of %s: %w", d.Name, err)
+			}
+			t.Declared = &found
+		}
+	}
+	t.Table = &engine.Table{Name: d.Name, Grid: t.Declared.Period, By: d.Time, Epoch: d.Epoch, Definition: d.Definition, PrimaryKey: d.Definition.PrimaryKey}
+	if d.Period.Axis() == rolling.Sequence && d.Period.Valid() {
+		t.Now = t.highest
+	}
+	if err := t.look(ctx); err != nil {
+		return nil, err
+	}
+	return t, t.openLevels()
 }
 
 // look reads the table's schema, if it is there.
@@ -79,6 +100,33 @@ func (t *Table) look(ctx context.Context) error {
 	}
 	t.Schema = s
 	return nil
+}
+
+// openLevels makes the set of roll-ups once the table's columns are known.
+func (t *Table) openLevels() error {
+	if t.Schema == nil || len(t.Declared.Rollups) == 0 {
+		return nil
+	}
+	set, err := rollup.New(t.DB, t.State, t.Table, t.Schema, t.Declared)
+	if err != nil {
+		return err
+	}
+	t.Rollups = set
+	return nil
+}
+
+// highest is the present of a sequence: its highest key.
+func (t *Table) highest(ctx context.Context) (int64, error) {
+	if t.Schema == nil {
+		return 0, nil
+	}
+	quote := t.DB.Dialect().Quote
+	var max sql.NullInt64
+	err := t.DB.SQL().QueryRowContext(ctx, "SELECT MAX("+quote(t.Table.By)+") FROM "+quote(t.Table.Name)).Scan(&max)
+	if err != nil {
+		return 0, fmt.Errorf("highest %s of %s: %w", t.Table.By, t.Table.Name, t.DB.Classify(err))
+	}
+	return max.Int64, nil
 }
 
 func isNoTable(err error) bool { return errors.Is(err, engine.ErrNoTable) }

@@ -87,7 +87,9 @@ type ActionStatus struct {
 	Detail  string    `json:"detail"`
 	Seconds float64   `json:"seconds"`
 	Error   string    `json:"error,omitempty"`
-	By      string    `json:"by"`
+	// Locked tells that it failed for a lock that was not to be had.
+	Locked bool   `json:"locked,omitempty"`
+	By     string `json:"by"`
 }
 
 // NextStatus is something to do.

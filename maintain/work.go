@@ -264,7 +264,7 @@ func (t *Table) blocked(ctx context.Context, err error) error {
 func (t *Table) log(ctx context.Context, action, detail string, took time.Duration, err error) {
 	a := state.Action{At: time.Now(), Table: t.Table.Name, Action: action, Detail: detail, Took: took}
 	if err != nil {
-		a.Error = err.Error()
+		a.Error, a.Locked = err.Error(), errors.Is(err, engine.ErrLockTimeout)
 	}
 	t.say(Event{At: a.At, Action: action, Detail: detail, Took: took, Err: err, Waiting: errors.Is(err, engine.ErrLockTimeout)})
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

@@ -11,6 +11,7 @@ package state
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -53,7 +54,7 @@ func schema(text string) []string {
 			"PRIMARY KEY (table_name, id))",
 		// What was done, and what failed: a log for people.
 		"CREATE TABLE IF NOT EXISTS rowmill_actions (table_name " + name + ", at_us BIGINT NOT NULL, serial BIGINT NOT NULL, action VARCHAR(40) NOT NULL, " +
-			"detail " + text + " NOT NULL, took_us BIGINT NOT NULL, error " + text + " NOT NULL, by_whom VARCHAR(191) NOT NULL, " +
+			"detail " + text + " NOT NULL, took_us BIGINT NOT NULL, error " + text + " NOT NULL, locked BIGINT NOT NULL, by_whom VARCHAR(191) NOT NULL, " +
 			"PRIMARY KEY (table_name, at_us, serial))",
 		// Who keeps a table.
 		"CREATE TABLE IF NOT EXISTS rowmill_leaders (table_name " + name + ", lane VARCHAR(20) NOT NULL, by_whom VARCHAR(191) NOT NULL, " +
@@ -103,4 +104,19 @@ func (s *Store) query(ctx context.Context, x Exec, scan func(*sql.Rows) error, q
 		}
 	}
 	return s.db.Classify(rows.Err())
+}
+
+// Ready reports whether all of the tables are there.
+func (s *Store) Ready(ctx context.Context) (bool, error) {
+	for _, q := range schema("") {
+		name, _, _ := strings.Cut(strings.TrimPrefix(q, "CREATE TABLE IF NOT EXISTS "), " ")
+		_, err := s.db.Describe(ctx, name)
+		if errors.Is(err, engine.ErrNoTable) {
+			return false, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("look for table %s: %w", name, err)
+		}
+	}
+	return true, nil
 }

@@ -60,6 +60,8 @@ type Action struct {
 	Detail string
 	Took   time.Duration
 	Error  string
+	// Locked tells that it failed for a lock that was not to be had.
+	Locked bool
 	By     string // host and process
 }
 
@@ -72,8 +74,12 @@ func (s *Store) Log(ctx context.Context, a Action) error {
 		a.By = Me()
 	}
 	at := a.At.UnixMicro()
-	_, err := s.exec(ctx, s.DB(), "INSERT INTO rowmill_actions (table_name, at_us, serial, action, detail, took_us, error, by_whom) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-		a.Table, at, time.Now().UnixNano()%1e9*10000+int64(os.Getpid()%10000), a.Action, a.Detail, a.Took.Microseconds(), a.Error, a.By)
+	locked := 0
+	if a.Locked {
+		locked = 1
+	}
+	_, err := s.exec(ctx, s.DB(), "INSERT INTO rowmill_actions (table_name, at_us, serial, action, detail, took_us, error, locked, by_whom) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		a.Table, at, time.Now().UnixNano()%1e9*10000+int64(os.Getpid()%10000), a.Action, a.Detail, a.Took.Microseconds(), a.Error, locked, a.By)
 	if err != nil {
 		return fmt.Errorf("log of %s: %w", a.Table, err)
 	}
@@ -85,12 +91,13 @@ func (s *Store) Actions(ctx context.Context, table string, n int) ([]Action, err
 	var out []Action
 	err := s.query(ctx, s.DB(), func(r *sql.Rows) error {
 		a := Action{Table: table}
-		var at, took int64
-		err := r.Scan(&at, &a.Action, &a.Detail, &took, &a.Error, &a.By)
+		var at, took, locked int64
+		err := r.Scan(&at, &a.Action, &a.Detail, &took, &a.Error, &locked, &a.By)
+		a.Locked = locked != 0
 		a.At, a.Took = time.UnixMicro(at), time.Duration(took)*time.Microsecond
 		out = append(out, a)
 		return err
-	}, fmt.Sprintf("SELECT at_us, action, detail, took_us, error, by_whom FROM rowmill_actions WHERE table_name = ? ORDER BY at_us DESC, serial DESC LIMIT %d", n), table)
+	}, fmt.Sprintf("SELECT at_us, action, detail, took_us, error, locked, by_whom FROM rowmill_actions WHERE table_name = ? ORDER BY at_us DESC, serial DESC LIMIT %d", n), table)
 	if err != nil {
 		return nil, fmt.Errorf("log of %s: %w", table, err)
 	}

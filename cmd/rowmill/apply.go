@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rowmill/rowmill/maintain"
+)
+
+// applyFlags are those of `rowmill apply`.
+type applyFlags struct {
+	kept         keptFlags
+	yes, dry     bool
+	finish, undo bool
+	memory, rate string
+}
+
+func (a *app) applyCommand() *cobra.Command {
+	var f applyFlags
+	c := &cobra.Command{
+		Use:   "apply FILE.toml",
+		Short: "Make a table what its declaration says",
+		Long: "Make a table what its declaration says. One that isn't there is created with the\n" +
+			"periods it needs now; a rolling one gets what the declaration has and it lacks:\n" +
+			"columns, roll-ups, another period or retention from now on. A plain table with\n" +
+			"rows becomes a rolling one while it is written to: its rows are copied in chunks\n" +
+			"and its changes repeated by triggers, then the two change names. The old one\n" +
+			"stays as it is until --finish; --undo is the way back.\n\n" +
+			"The plan is shown first, and asked about. What is known of the table is kept\n" +
+			"beside it, in tables rowmill_*. Ctrl-C is safe at any time: apply again goes on.",
+		Example: "  rowmill apply readings.toml --dry-run\n" +
+			"  rowmill apply readings.toml --yes",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error { return a.apply(c.Context(), args[0], f) },
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	f.kept.define(flags)
+	flags.BoolVar(&f.dry, "dry-run", false, "print the SQL that would run, and change nothing (default false)")
+	flags.BoolVarP(&f.yes, "yes", "y", false, "don't ask (default false)")
+	flags.BoolVar(&f.finish, "finish", false, "drop what an adopted table was before (default false)")
+	flags.BoolVar(&f.undo, "undo", false, "take the adoption of a plain table back (default false)")
+	flags.StringVar(&f.memory, "memory", "", "memory for every = \"auto\", a `SIZE` such as 8GB (the server's cache)")
+	flags.StringVar(&f.rate, "rate", "", "inserts to expect for every = \"auto\", as `N/s` (measured from the table)")
+	return c
+}
+
+func (a *app) apply(ctx context.Context, file string, f applyFlags) (err error) {
+	if f.finish && f.undo {
+		return usagef("one of them", "--finish and --undo are opposites")
+	}
+	k, err := a.openKept(ctx, file, f.kept)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, k.Close()) }()
+	k.Say = a.sayEvent
+	if f.finish || f.undo {
+		return a.endAdoption(ctx, k, f)
+	}
+	if err := a.findPeriod(ctx, k, f); err != nil {
+		return err
+	}
+	plan, err := k.PlanApply(ctx)
+	if err != nil {
+		return err
+	}
+	if plan.Adopt {
+		return a.adopt(ctx, k, plan, f)
+	}
+	if f.dry {
+		return printStatements(a.stdout, plan)
+	}
+	for _, n := range plan.Notes {
+		fmt.Fprintln(a.stderr, "note:", n)
+	}
+	if plan.Empty() {
+		fmt.Fprintf(a.stdout, "%s is as %s says: nothing to do\n", k.Declared.Name, file)
+		return nil
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "On %s:\n", k.DB.Info().Target)
+	for i, s := range plan.Steps {
+		fmt.Fprintf(&b, "%3d. %s\n", i+1, s.What)
+	}
+	if err := a.confirm(b.String(), f.yes); err != nil {
+		return err
+	}
+	if err := plan.Run(ctx, func(s maintain.ApplyStep) { fmt.Fprintln(a.stderr, s.What) }); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stdout, "%s is applied: rowmill run %s keeps it\n", k.Declared.Name, file)
+	return nil
+}
+
+// printStatements prints a plan as SQL, which runs as it stands.
+func printStatements(w io.Writer, plan *maintain.Application) error {
+	for _, n := range plan.Notes {
+		fmt.Fprintf(w, "-- note: %s\n", n)
+	}
+	for _, s := range plan.Steps {
+		fmt.Fprintf(w, "-- %s\n", s.What)
+		for _, q := range s.SQL {
+			fmt.Fprintf(w, "%s;\n", q)
+		}
+	}
+	return nil
+}

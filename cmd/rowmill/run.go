@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/maintain"
+)
+
+// runFlags are those of `rowmill run`.
+type runFlags struct {
+	kept     keptFlags
+	once     bool
+	listen   string
+	interval time.Duration
+	running  int
+	lag      time.Duration
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use:   "run FILE.toml...",
+		Short: "Keep rolling tables: periods, roll-ups, archive, retention",
+		Long: "Keep rolling tables for as long as it runs. Periods are created ahead of the\n" +
+			"inserts; rows are rolled up; periods that are over are sealed, rebuilt sorted and\n" +
+			"compressed, merged and archived; those that have passed retention are dropped,\n" +
+			"and only when they are sealed, rolled up and archived, which is proven first.\n\n" +
+			"Every lock is waited for a second at most, and asked for again later: inserts\n" +
+			"don't queue up behind it. Any number of rowmill run may keep a table: one leads,\n" +
+			"by a lock in the database, and another takes over within seconds when it ends.\n" +
+			"SIGTERM ends it cleanly; what a kill leaves undone the next one finishes.",
+		Example: "  rowmill run readings.toml --listen :9187\n" +
+			"  rowmill run readings.toml --once",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error { return a.keep(c.Context(), args, f) },
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	f.kept.define(flags)
+	flags.BoolVar(&f.once, "once", false, "do what is due and end, for cron (default false)")
+	flags.StringVar(&f.listen, "listen", "", "serve /metrics, /healthz and a page at `ADDRESS`, such as :9187 (nowhere)")
+	flags.DurationVar(&f.interval, "interval", 10*time.Second, "how often to look for late rows and what else isn't planned")
+	flags.IntVar(&f.running, "max-running", 0, "rows are copied only while fewer statements run on the server; 0 is any number (default 0)")
+	flags.DurationVar(&f.lag, "max-lag", 0, "rows are copied only while no replica is further behind; 0s is any lag (default 0s)")
+	return c
+}
+
+func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) {
+	if f.interval <= 0 {
+		return usagef("--interval 10s", "--interval %s: want more than nothing", f.interval)
+	}
+	var tables []*kept
+	defer func() {
+		for _, k := range tables {
+			err = errors.Join(err, k.Close())
+		}
+	}()
+	for _, file := range files {
+		k, err := a.openApplied(ctx, file, f.kept)
+		if err != nil {
+			return err
+		}
+		tables = append(tables, k)
+		k.Say = a.sayEvent
+		k.Limits.Running, k.Limits.ReplicaLag = f.running, f.lag
+		k.Reached = crashPoint()
+	}
+	if f.once {
+		return a.keepOnce(ctx, tables)
+	}
+	stopServing, err := a.serveStatus(ctx, f.listen, tables)
+	if err != nil {
+		return err
+	}
+	var all sync.WaitGroup
+	for _, k := range tables {
+		fmt.Fprintf(a.stderr, "%s keep %s on %s: periods of %s\n", stamp(time.Now()), k.Declared.Name, k.DB.Info().Target, k.Table.Table.Grid)
+		d := &maintain.Daemon{Table: k.Table, Poll: f.interval, Leads: func(lane maintain.Lane, leads bool) { a.sayLeads(k, lane, leads) }}
+		all.Go(func() { d.Run(ctx) })
+	}
+	all.Wait()
+	fmt.Fprintf(a.stderr, "%s ended cleanly\n", stamp(time.Now()))
+	return stopServing()
+}
+
+// keepOnce does what is due and says where something is left.
+func (a *app) keepOnce(ctx context.Context, tables []*kept) error {
+	var failed []error
+	for _, k := range tables {
+		err := (&maintain.Daemon{Table: k.Table}).Once(ctx)
+		if errors.Is(err, engine.ErrLockTimeout) {
+			fmt.Fprintf(a.stderr, "%s: another rowmill run keeps it, or a lock was not to be had\n", k.Declared.Name)
+		}
+		failed = append(failed, err)
+	}
+	return errors.Join(failed...)
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// sayEvent writes what a keeper does as a line of a log.
+func (a *app) sayEvent(e maintain.Event) {
+	line := fmt.Sprintf("%s %s", stamp(e.At), e.Action)
+	if e.Detail != "" {
+		line += " " + e.Detail
+	}
+	if e.Took > 0 {
+		line += fmt.Sprintf(" (%s)", e.Took.Round(time.Millisecond))
+	}
+	switch {
+	case e.Err != nil && e.Waiting:
+		line += fmt.Sprintf(": will be tried again: %v", e.Err)
+	case e.Err != nil:
+		line += fmt.Sprintf(": failed: %v", e.Err)
+	case e.Waiting:
+		line += ": waits"
+	}
+	fmt.Fprintln(a.stderr, line)
+}
+
+func (a *app) sayLeads(k *kept, lane maintain.Lane, leads bool) {
+	word := "leads"
+	if !leads {
+		word = "leads no more"
+	}
+	fmt.Fprintf(a.stderr, "%s %s %s: %s\n", stamp(time.Now()), word, k.Declared.Name, lane)
+}

@@ -1,0 +1,271 @@
+package maintain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/maintain/adopt"
+	"github.com/rowmill/rowmill/maintain/rollup"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// An ApplyStep is one step of applying a declaration.
+type ApplyStep struct {
+	// What it does, as a sentence for people.
+	What string
+	// SQL is what runs, in order.
+	SQL []string
+	run func(ctx context.Context) error
+}
+
+// An Application is what applying a declaration comes to.
+type Application struct {
+	Steps []ApplyStep
+	// Notes are what its owner should know: what is left alone, what takes
+	// effect later.
+	Notes []string
+	// Adopt tells that the table is a plain one with rows, which package
+	// adopt turns into a rolling one; Steps are what comes afterwards.
+	Adopt bool
+}
+
+// Empty reports whether there is nothing to do.
+func (a *Application) Empty() bool { return len(a.Steps) == 0 && !a.Adopt }
+
+// PlanApply compares the declaration with what is there.
+func (t *Table) PlanApply(ctx context.Context) (*Application, error) {
+	a := &Application{}
+	if err := t.planState(ctx, a); err != nil {
+		return nil, err
+	}
+	applied, err := t.Applied(ctx)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case t.Schema == nil:
+		if err := t.planTable(ctx, a); err != nil {
+			return nil, err
+		}
+	case !t.Schema.Partitioned:
+		a.Adopt = true
+	default:
+		if err := t.planChange(a, applied); err != nil {
+			return nil, err
+		}
+	}
+	if err := t.planLevels(ctx, a, applied); err != nil {
+		return nil, err
+	}
+	if applied == nil || !sameDeclaration(applied, t.Declared) || len(a.Steps) > 0 || a.Adopt {
+		a.Steps = append(a.Steps, ApplyStep{What: "note the declaration in rowmill_tables", run: func(ctx context.Context) error {
+			return t.State.Declare(ctx, t.State.DB(), t.Table.Name, t.Declared.Text, t.Table.Grid.String())
+		}})
+	}
+	if len(a.Steps) == 1 && applied != nil && sameDeclaration(applied, t.Declared) {
+		a.Steps = nil
+	}
+	return a, nil
+}
+
+// planState creates rowmill's own tables where one of them is missing.
+func (t *Table) planState(ctx context.Context, a *Application) error {
+	ready, err := t.State.Ready(ctx)
+	if err != nil || ready {
+		return err
+	}
+	a.Steps = append(a.Steps, ApplyStep{What: "create rowmill's own tables", SQL: t.State.Statements(), run: t.State.Ensure})
+	return nil
+}
+
+// Applied returns the declaration that was applied last, or nil.
+func (t *Table) Applied(ctx context.Context) (*rolling.Declaration, error) {
+	d, err := t.State.Declared(ctx, t.Table.Name)
+	if isNoTable(err) || d == nil && err == nil {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	applied, err := rolling.ParseDeclaration("what was applied for "+t.Table.Name, []byte(d.Text))
+	if err != nil {
+		return nil, err
+	}
+	if applied.Auto {
+		if applied.Period, err = rolling.Parse(d.Period); err != nil {
+			return nil, fmt.Errorf("period in force of %s: %w", t.Table.Name, err)
+		}
+	}
+	return applied, nil
+}
+
+// sameDeclaration compares what two declarations say, not how they are written.
+func sameDeclaration(a, b *rolling.Declaration) bool {
+	strip := func(d *rolling.Declaration) rolling.Declaration {
+		c := *d
+		c.Source, c.Text, c.Target = "", "", ""
+		c.Rollups = append([]rolling.Rollup(nil), d.Rollups...)
+		for i := range c.Rollups {
+			c.Rollups[i].Line = 0
+		}
+		c.Definition = nil
+		return c
+	}
+	return reflect.DeepEqual(strip(a), strip(b)) && strings.Join(strings.Fields(a.Definition.Text), " ") == strings.Join(strings.Fields(b.Definition.Text), " ")
+}
+
+// planTable creates a table that isn't there, with the periods that the present
+// and what is ahead of it need.
+func (t *Table) planTable(ctx context.Context, a *Application) error {
+	now, err := t.Now(ctx)
+	if err != nil {
+		return err
+	}
+	tasks, err := planCreate(t.Declared, View{Now: now, MaxPeriods: t.DB.Capabilities().MaxPeriods})
+	if err != nil {
+		return err
+	}
+	if tasks[0].Waits != "" {
+		return errors.New(tasks[0].Waits)
+	}
+	step := engine.CreateTable{Table: t.Table, Partitions: tasks[0].Parts}
+	sql, err := t.DB.Dialect().Render(step)
+	if err != nil {
+		return err
+	}
+	a.Steps = append(a.Steps, ApplyStep{What: fmt.Sprintf("create table %s with %d periods of %s", t.Table.Name, len(step.Partitions), t.Table.Grid), SQL: sql,
+		run: func(ctx context.Context) error {
+			if err := t.DB.Try(ctx, step); err != nil {
+				return err
+			}
+			return t.look(ctx)
+		}})
+	return nil
+}
+
+// planChange compares a rolling table with its declaration.
+func (t *Table) planChange(a *Application, applied *rolling.Declaration) error {
+	if t.Schema.By != "" && t.Schema.By != t.Table.By {
+		return engine.Hinted(fmt.Errorf("table %s is cut by column %s, and %s is declared", t.Table.Name, t.Schema.By, t.Table.By),
+			"declare time = %q, or a new table", t.Schema.By)
+	}
+	columns, err := adopt.AddedColumns(t.Schema, t.Declared.Definition)
+	if err != nil {
+		return err
+	}
+	for _, c := range columns {
+		c.Table = t.Table
+		sql, err := t.DB.Dialect().Render(c)
+		if err != nil {
+			return err
+		}
+		a.Steps = append(a.Steps, ApplyStep{What: fmt.Sprintf("add column %s", c.Name), SQL: sql, run: func(ctx context.Context) error {
+			have, err := t.DB.Catalog().Partitions(ctx, t.Table)
+			if err != nil {
+				return err
+			}
+			c.Have = have
+			if err := t.DB.Try(ctx, c); err != nil {
+				return t.blocked(ctx, err)
+			}
+			return t.look(ctx)
+		}})
+	}
+	if applied == nil {
+		a.Notes = append(a.Notes, fmt.Sprintf("%s is a rolling table already: it is kept from now on as it is", t.Table.Name))
+		return nil
+	}
+	changed := func(what, before, now, when string) {
+		if before != now {
+			a.Notes = append(a.Notes, fmt.Sprintf("%s: %s -> %s; %s", what, before, now, when))
+		}
+	}
+	changed("period", applied.Period.String(), t.Table.Grid.String(), "periods that exist stay as they are, the next ones get the new length")
+	changed("ahead", applied.Ahead.String(), t.Declared.Ahead.String(), "by the next look of rowmill run")
+	changed("keep", applied.Keep.String(), t.Declared.Keep.String(), "what has passed it is dropped by rowmill run, once sealed")
+	return nil
+}
+
+// planLevels creates the roll-ups that are missing.
+func (t *Table) planLevels(ctx context.Context, a *Application, applied *rolling.Declaration) error {
+	if applied != nil {
+		for _, was := range applied.Rollups {
+			if !hasLevel(t.Declared, was.Name) {
+				a.Notes = append(a.Notes, fmt.Sprintf("roll-up %s is declared no more: its table is left alone, and no longer refreshed", was.Name))
+			}
+		}
+	}
+	if len(t.Declared.Rollups) == 0 {
+		return nil
+	}
+	if applied != nil && reflect.DeepEqual(namesOf(applied), namesOf(t.Declared)) && sameDeclaration(applied, t.Declared) {
+		return nil
+	}
+	var sql []string
+	if t.Schema != nil {
+		set, err := rollup.New(t.DB, t.State, t.Table, t.Schema, t.Declared)
+		if err != nil {
+			return err
+		}
+		if sql, err = set.Statements(); err != nil {
+			return err
+		}
+	} else {
+		a.Notes = append(a.Notes, "the statements of roll-ups follow from the table's columns: --dry-run shows them once it is there")
+	}
+	a.Steps = append(a.Steps, ApplyStep{What: fmt.Sprintf("create roll-ups %s", strings.Join(namesOf(t.Declared), ", ")), SQL: sql, run: func(ctx context.Context) error {
+		if err := t.openLevels(); err != nil {
+			return err
+		}
+		return t.Rollups.Create(ctx)
+	}})
+	return nil
+}
+
+func namesOf(d *rolling.Declaration) []string {
+	var out []string
+	for _, r := range d.Rollups {
+		out = append(out, r.Name)
+	}
+	return out
+}
+
+func hasLevel(d *rolling.Declaration, name string) bool {
+	for _, r := range d.Rollups {
+		if r.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// Run takes the steps, in order; note is told of each before it. It may be run
+// again after a failure: every step looks first what is there.
+func (a *Application) Run(ctx context.Context, note func(ApplyStep)) error {
+	for _, s := range a.Steps {
+		note(s)
+		if err := s.run(ctx); err != nil {
+			return fmt.Errorf("%s: %w", s.What, err)
+		}
+	}
+	return nil
+}
+
+// CheckApplied returns an error unless the table is there, and what was applied
+// is what the declaration says.
+func (t *Table) CheckApplied(ctx context.Context) error {
+	applied, err := t.Applied(ctx)
+	switch {
+	case err != nil:
+		return err
+	case applied == nil || t.Schema == nil:
+		return fmt.Errorf("table %s has not been applied on %s", t.Declared.Name, t.DB.Info().Target)
+	case !sameDeclaration(applied, t.Declared):
+		return fmt.Errorf("%s says something else than what was applied for table %s", t.Declared.Source, t.Declared.Name)
+	}
+	return nil
+}
