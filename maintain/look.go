@@ -120,7 +120,11 @@ func (t *Table) levels(ctx context.Context, s *Status, v View) error {
 		return err
 	}
 	for _, l := range levels {
-		lag := max(0, l.Due-l.Watermark)
+		whole, err := l.Every.At(v.Now) // the bucket that isn't over yet
+		if err != nil {
+			return err
+		}
+		lag := max(0, whole.From-l.Watermark)
 		s.Rollups = append(s.Rollups, RollupStatus{Name: l.Name, Every: l.Every.String(), To: t.Table.Grid.Format(l.Watermark),
 			Lag: float64(lag) / 1e6, Stale: l.Stale, Rows: l.Rows})
 	}

@@ -1,0 +1,158 @@
+package maintain
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// servers are those that every test of keeping runs on.
+var servers = []string{"sqlite", "mariadb", "mysql", "postgres"}
+
+// onServers runs a test on each.
+func onServers(t *testing.T, test func(t *testing.T, db engine.Keeper)) {
+	for _, name := range servers {
+		t.Run(name, func(t *testing.T) {
+			db, ok := testdb.Open(t, name).(engine.Keeper)
+			if !ok {
+				t.Fatalf("%s keeps no tables", name)
+			}
+			test(t, db)
+		})
+	}
+}
+
+// create is the table of the tests as each server writes it.
+func create(db engine.Keeper) string {
+	time := "DATETIME"
+	if db.Info().Engine == "postgres" {
+		time = "TIMESTAMP"
+	}
+	return "CREATE TABLE readings (sensor INT NOT NULL, ts " + time + " NOT NULL, value INT, PRIMARY KEY (sensor, ts))"
+}
+
+// declare returns a declaration of it.
+func declare(t *testing.T, db engine.Keeper, change func(*rolling.Declaration)) *rolling.Declaration {
+	t.Helper()
+	def, err := rolling.ReadDefinition(create(db))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &rolling.Declaration{Name: "readings", Definition: def, Time: "ts", Period: grid(t, "1h"), Ahead: span(3 * time.Hour)}
+	if change != nil {
+		change(d)
+	}
+	d.Text = "readings"
+	return d
+}
+
+// A world is a table under test with a clock of its own.
+type world struct {
+	*Table
+	t   testing.TB
+	now int64
+}
+
+// applied opens the declared table and creates it.
+func applied(t *testing.T, db engine.Keeper, d *rolling.Declaration, now int64) *world {
+	t.Helper()
+	w := &world{t: t, now: now}
+	table, err := Open(t.Context(), db, d, func() time.Time { return rolling.Instant(w.now) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Table = table
+	table.Say = func(e Event) { t.Logf("%s %s %s %v", rolling.Instant(w.now).Format(time.DateTime), e.Action, e.Detail, e.Err) }
+	plan, err := table.PlanApply(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := plan.Run(t.Context(), func(ApplyStep) {}); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// insert inserts rows of some sensors at a position.
+func (w *world) insert(pos int64, sensors ...int) {
+	w.t.Helper()
+	for _, s := range sensors {
+		q := fmt.Sprintf("INSERT INTO %s (sensor, ts, value) VALUES (%d, %s, %d)", w.DB.Dialect().Quote("readings"), s, w.DB.Words().Literal(w.Table.Table, pos), s*7)
+		if _, err := w.DB.SQL().ExecContext(w.t.Context(), q); err != nil {
+			w.t.Fatalf("insert at %s: %v", rolling.Instant(pos), err)
+		}
+	}
+}
+
+// keep does what is due in all lanes, twice, so that one sees what another did.
+func (w *world) keep() {
+	w.t.Helper()
+	if err := (&Daemon{Table: w.Table}).Once(w.t.Context()); err != nil {
+		w.t.Fatalf("keep: %v", err)
+	}
+}
+
+// parts lists the partitions as FROM-TO hours of the test's day.
+func (w *world) parts() string {
+	w.t.Helper()
+	have, err := w.DB.Catalog().Partitions(w.t.Context(), w.Table.Table)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var out []string
+	for _, p := range have {
+		out = append(out, fmt.Sprintf("%d-%d", (p.From-at(0))/3600e6, (p.To-at(0))/3600e6))
+	}
+	return strings.Join(out, " ")
+}
+
+func (w *world) count() (n int64) {
+	w.t.Helper()
+	if err := w.DB.SQL().QueryRowContext(context.Background(), "SELECT COUNT(*) FROM "+w.DB.Dialect().Quote("readings")).Scan(&n); err != nil {
+		w.t.Fatal(err)
+	}
+	return n
+}
+
+func TestKeep(t *testing.T) {
+	onServers(t, func(t *testing.T, db engine.Keeper) {
+		d := declare(t, db, func(d *rolling.Declaration) {
+			d.Keep = span(6 * time.Hour)
+			d.Seal.After = span(30 * time.Minute)
+			d.Seal.Merge = grid(t, "3h")
+			d.Seal.Compress = true
+		})
+		w := applied(t, db, d, at(0.2))
+		if got, want := w.parts(), "0-1 1-2 2-3 3-4"; got != want {
+			t.Fatalf("created %s, want %s", got, want)
+		}
+		for hour := range 12 {
+			w.now = at(float64(hour) + 0.6)
+			w.keep()
+			for i := range 10 {
+				w.insert(w.now+int64(i)*1e6, 1, 2, 3)
+			}
+			if hour == 4 {
+				w.insert(at(2.2), 77) // late, into what is sealed and merged
+			}
+		}
+		w.now = at(12.6)
+		w.keep()
+		if got, want := w.parts(), "6-9 9-12 12-13 13-14 14-15 15-16"; got != want {
+			t.Errorf("after twelve hours there is %s, want %s", got, want)
+		}
+		if got, want := w.count(), int64(6*30); got != want {
+			t.Errorf("it holds %d rows, want %d", got, want)
+		}
+		changes, err := w.State.Changes(t.Context(), "readings")
+		if err != nil || len(changes) > 0 {
+			t.Errorf("left under way: %v, %v", changes, err)
+		}
+	})
+}

@@ -1,0 +1,9 @@
+package maintain
+
+import (
+	"testing"
+
+	"github.com/rowmill/rowmill/internal/testdb"
+)
+
+func TestMain(m *testing.M) { testdb.Main(m) }
