@@ -68,7 +68,9 @@ func applied(t *testing.T, db engine.Keeper, d *rolling.Declaration, now int64) 
 		t.Fatal(err)
 	}
 	w.Table = table
-	table.Say = func(e Event) { t.Logf("%s %s %s %v", rolling.Instant(w.now).Format(time.DateTime), e.Action, e.Detail, e.Err) }
+	table.Say = func(e Event) {
+		t.Logf("%s %s %s %v", rolling.Instant(w.now).Format(time.DateTime), e.Action, e.Detail, e.Err)
+	}
 	plan, err := table.PlanApply(t.Context())
 	if err != nil {
 		t.Fatal(err)

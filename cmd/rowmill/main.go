@@ -131,7 +131,9 @@ func (a *app) rootCommand() *cobra.Command {
 Measure, and keep, the insert rate of SQL tables that outgrow memory.
 
 rowmill fills a table, plain and cut into periods, records the insert rate as
-it grows, and explains where it falls and why.`),
+it grows, and explains where it falls and why (bench, report, compare). Tables
+that are declared in a file it keeps cut into periods by time, for years, so that
+inserts touch only what is in memory (plan, apply, run, status).`),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
@@ -141,6 +143,9 @@ it grows, and explains where it falls and why.`),
 		return usagef(c.CommandPath()+" --help", "%w", err)
 	})
 	root.AddCommand(a.benchCommand())
+	root.AddCommand(a.applyCommand())
+	root.AddCommand(a.runCommand())
+	root.AddCommand(a.statusCommand())
 	root.AddCommand(a.versionCommand())
 	root.AddCommand(a.sandboxCommand())
 	root.AddCommand(a.reportCommand())

@@ -56,6 +56,9 @@ func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) 
 	if f.interval <= 0 {
 		return usagef("--interval 10s", "--interval %s: want more than nothing", f.interval)
 	}
+	if f.listen != "" && len(files) > 1 {
+		return usagef("one rowmill run for each table", "--listen serves one table, and %d are given", len(files))
+	}
 	var tables []*kept
 	defer func() {
 		for _, k := range tables {
@@ -75,19 +78,23 @@ func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) 
 	if f.once {
 		return a.keepOnce(ctx, tables)
 	}
-	stopServing, err := a.serveStatus(ctx, f.listen, tables)
+	var leads leadership
+	served, err := a.serveStatus(ctx, f.listen, tables[0], &leads)
 	if err != nil {
 		return err
 	}
 	var all sync.WaitGroup
 	for _, k := range tables {
 		fmt.Fprintf(a.stderr, "%s keep %s on %s: periods of %s\n", stamp(time.Now()), k.Declared.Name, k.DB.Info().Target, k.Table.Table.Grid)
-		d := &maintain.Daemon{Table: k.Table, Poll: f.interval, Leads: func(lane maintain.Lane, leads bool) { a.sayLeads(k, lane, leads) }}
+		d := &maintain.Daemon{Table: k.Table, Poll: f.interval, Leads: func(lane maintain.Lane, is bool) {
+			leads.set(lane, is)
+			a.sayLeads(k, lane, is)
+		}}
 		all.Go(func() { d.Run(ctx) })
 	}
 	all.Wait()
 	fmt.Fprintf(a.stderr, "%s ended cleanly\n", stamp(time.Now()))
-	return stopServing()
+	return served()
 }
 
 // keepOnce does what is due and says where something is left.
