@@ -1,0 +1,102 @@
+package archive
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+const (
+	extension = ".parquet"
+	// maxName leaves room in the 255 bytes of a file's name for what else goes
+	// into it.
+	maxName = 180
+)
+
+// Path returns the file of a period: DIR/TABLE/PERIOD.parquet, with what
+// is special in a file's name escaped as in a URL.
+func Path(dir, table, period string) string {
+	return filepath.Join(dir, escape(table), escape(period)+extension)
+}
+
+// escape makes any name one of a file, and different names different ones.
+func escape(name string) string {
+	var b strings.Builder
+	for i := range len(name) {
+		c := name[i]
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_', c == '-' && i > 0, c == '.' && i > 0:
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	out := b.String()
+	if len(out) > maxName {
+		return fmt.Sprintf("%s%%%016X", out[:maxName-20], xxhash.Sum64String(name))
+	}
+	if out == "" {
+		return "%"
+	}
+	return out
+}
+
+// tempPattern is that of os.CreateTemp for the file under way.
+func tempPattern(path string) string {
+	return "." + filepath.Base(path) + ".*.part"
+}
+
+// removeLeft removes what a crash left of earlier writes of the same file.
+func removeLeft(path string) error {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "."+filepath.Base(path)+".") && strings.HasSuffix(e.Name(), ".part") {
+			if err := ignoreMissing(os.Remove(filepath.Join(filepath.Dir(path), e.Name()))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// makeFolder makes a folder, and writes down in those above that it is there.
+func makeFolder(path string) error {
+	if st, err := os.Stat(path); err == nil {
+		if !st.IsDir() {
+			return fmt.Errorf("%s is no directory", path)
+		}
+		return nil
+	}
+	if parent := filepath.Dir(path); parent != path {
+		if err := makeFolder(parent); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(path, 0o750); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+// syncFolder has the names in a folder survive power loss.
+func syncFolder(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,203 @@
+package archive
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/parquet-go/parquet-go"
+)
+
+// Verify reads a whole file back: first its bytes against its seal, then every
+// value, whose number and checksum are to be those that it was written with.
+// note, which may be nil, is told the number of rows so far.
+func Verify(ctx context.Context, path string, note func(rows int64)) (File, error) {
+	i, err := verify(ctx, path, note)
+	if err != nil {
+		return File{}, err
+	}
+	return File{Path: path, Rows: i.Rows, Sum: i.Sum, Bytes: i.Bytes}, nil
+}
+
+func verify(ctx context.Context, path string, note func(rows int64)) (*Info, error) {
+	var total sum
+	i, err := read(ctx, path, func(_ *Info, row parquet.Row) error {
+		total.add(row)
+		if note != nil && total.rows%10_000 == 0 {
+			note(total.rows)
+		}
+		return nil
+	})
+	if err == nil {
+		err = i.compare(&total)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("verify archive %s: %w", path, err)
+	}
+	if note != nil {
+		note(total.rows)
+	}
+	return i, nil
+}
+
+// compare holds what was read against what was written.
+func (i *Info) compare(got *sum) error {
+	if got.rows != i.Rows {
+		return damaged("it holds %d rows, and had %d", got.rows, i.Rows)
+	}
+	if got.String() != i.Sum {
+		return damaged("the checksum of its values is %s, and was %s", got, i.Sum)
+	}
+	return nil
+}
+
+// Look returns what a file says of itself. Nothing of its rows is read.
+func Look(path string) (Info, error) {
+	i := Info{Path: path}
+	f, err := os.Open(path)
+	if err == nil {
+		_, err = i.open(f)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		return i, fmt.Errorf("read archive %s: %w", path, err)
+	}
+	return i, nil
+}
+
+// List returns what a directory holds of a table, by position. A file that can't
+// be read is listed with its Problem.
+func List(dir, table string) ([]Info, error) {
+	folder := filepath.Join(dir, escape(table))
+	entries, err := os.ReadDir(folder)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list archives of %s: %w", table, err)
+	}
+	var out []Info
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") || filepath.Ext(e.Name()) != extension {
+			continue
+		}
+		i, err := Look(filepath.Join(folder, e.Name()))
+		if err != nil {
+			i.Problem = err.Error()
+		} else if i.Table != table {
+			i.Problem = fmt.Sprintf("it is of table %s", i.Table)
+		}
+		out = append(out, i)
+	}
+	slices.SortStableFunc(out, func(a, b Info) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), strings.Compare(a.Path, b.Path))
+	})
+	return out, nil
+}
+
+// open reads a file's footer.
+func (i *Info) open(f *os.File) (_ *parquet.File, err error) {
+	defer recovered(&err)
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	i.Bytes = st.Size()
+	if _, _, err := readTail(f); err != nil {
+		return nil, err
+	}
+	p, err := parquet.OpenFile(f, st.Size(), &parquet.FileConfig{SkipPageIndex: true, SkipBloomFilters: true})
+	if err != nil {
+		return nil, damaged("%v", err)
+	}
+	if err := i.readMetadata(p.Lookup); err != nil {
+		return nil, err
+	}
+	fields := p.Root().Columns()
+	if len(fields) != len(i.columns) {
+		return nil, damaged("it has %d columns, and its metadata %d", len(fields), len(i.columns))
+	}
+	for n, c := range fields {
+		want := i.columns[n].node()
+		if c.Name() != i.columns[n].Name || !c.Leaf() || c.Type().Kind() != want.Type().Kind() || c.Optional() != i.columns[n].Null {
+			return nil, damaged("its column %d is not the %s that its metadata says", n+1, i.columns[n].Name)
+		}
+	}
+	return p, nil
+}
+
+// recovered makes an error of a panic: the Parquet library may panic over files
+// that somebody has made up, since their seal fits.
+func recovered(err *error) {
+	if r := recover(); r != nil {
+		*err = errors.Join(damaged("%v", r), *err)
+	}
+}
+
+// read checks a file's seal and hands its rows, valid until fn returns, to fn.
+func read(ctx context.Context, path string, fn func(i *Info, row parquet.Row) error) (_ *Info, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := checkSeal(f, func(int64) error { return ctx.Err() }); err != nil {
+		return nil, err
+	}
+	i := &Info{Path: path}
+	p, err := i.open(f)
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range p.RowGroups() {
+		if err := readGroup(ctx, i, g, fn); err != nil {
+			return nil, err
+		}
+	}
+	return i, nil
+}
+
+func readGroup(ctx context.Context, i *Info, g parquet.RowGroup, fn func(*Info, parquet.Row) error) (err error) {
+	var inside error // fn's own, which a panic of the library is not to hide
+	defer func() {
+		if inside != nil {
+			err = inside
+		}
+	}()
+	defer recovered(&err)
+	rows := g.Rows()
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	buf := make([]parquet.Row, batchRows)
+	for {
+		n, err := rows.ReadRows(buf)
+		for _, row := range buf[:n] {
+			if len(row) != len(i.columns) {
+				return damaged("a row has %d values of %d", len(row), len(i.columns))
+			}
+			if inside = fn(i, row); inside != nil {
+				return inside
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return damaged("%v", err)
+		}
+		if n == 0 {
+			return damaged("it gives no rows, and no end")
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+}
+
+// Damaged tells whether an error says that a file is not what was written.
+func Damaged(err error) bool { return errors.Is(err, errDamaged) }

@@ -1,0 +1,187 @@
+package archive
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// A file is sealed: its footer's last metadata, keySeal, is the SHA-256 of the
+// whole file with the seal's own digits as zeros. So each byte of the file is
+// checked before any of it is decoded, also those that only other readers use,
+// such as minima and maxima.
+
+const (
+	magic    = "PAR1"
+	tailSize = 8 // the footer's length and the magic bytes
+	// maxFooter is far above what a file of 100,000-row groups has.
+	maxFooter = 256 << 20
+)
+
+var noSeal = strings.Repeat("0", sha256.Size*2)
+
+var errDamaged = errors.New("damaged")
+
+// damaged says that a file is not what was written.
+func damaged(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", errDamaged, fmt.Sprintf(format, args...))
+}
+
+// readTail returns a file's footer and where it begins.
+func readTail(f *os.File) (footer []byte, at int64, err error) {
+	st, err := f.Stat()
+	if err != nil {
+		return nil, 0, err
+	}
+	if st.Size() < int64(len(magic))+tailSize {
+		return nil, 0, damaged("%d bytes are too few", st.Size())
+	}
+	var tail [tailSize]byte
+	if _, err := f.ReadAt(tail[:], st.Size()-tailSize); err != nil {
+		return nil, 0, err
+	}
+	if string(tail[4:]) != magic {
+		return nil, 0, damaged("it doesn't end as a Parquet file does: it may be cut off")
+	}
+	n := int64(binary.LittleEndian.Uint32(tail[:4]))
+	at = st.Size() - tailSize - n
+	if n > maxFooter || at < int64(len(magic)) {
+		return nil, 0, damaged("its footer would have %d bytes of %d", n, st.Size())
+	}
+	footer = make([]byte, n)
+	_, err = f.ReadAt(footer, at)
+	return footer, at, err
+}
+
+// sealFile replaces the footer that the Parquet writer wrote by one with the
+// rest of the metadata, without statistics that readers would be misled by, and
+// with the seal.
+func sealFile(f *os.File, metadata [][2]string, columns []column) error {
+	footer, at, err := readTail(f)
+	if err != nil {
+		return err
+	}
+	var meta format.FileMetaData
+	if err := thrift.Unmarshal(new(thrift.CompactProtocol), footer, &meta); err != nil {
+		return fmt.Errorf("read the footer back: %w", err)
+	}
+	for i := range meta.RowGroups {
+		for j := range meta.RowGroups[i].Columns {
+			c := &meta.RowGroups[i].Columns[j]
+			if j >= len(columns) || !columns[j].bounds || columns[j].nan {
+				c.MetaData.Statistics.Min, c.MetaData.Statistics.Max = nil, nil
+				c.MetaData.Statistics.MinValue, c.MetaData.Statistics.MaxValue = nil, nil
+				c.ColumnIndexOffset, c.ColumnIndexLength = 0, 0
+			}
+		}
+	}
+	with := func(seal string) ([]byte, error) {
+		meta.KeyValueMetadata = meta.KeyValueMetadata[:0]
+		for _, kv := range append(slices.Clone(metadata), [2]string{keySeal, seal}) {
+			meta.KeyValueMetadata = append(meta.KeyValueMetadata, format.KeyValue{Key: kv[0], Value: kv[1]})
+		}
+		b, err := thrift.Marshal(new(thrift.CompactProtocol), &meta)
+		b = binary.LittleEndian.AppendUint32(b, uint32(len(b)))
+		return append(b, magic...), err
+	}
+	unsealed, err := with(noSeal)
+	if err != nil {
+		return err
+	}
+	h := sha256.New()
+	if _, err := io.Copy(h, io.NewSectionReader(f, 0, at)); err != nil {
+		return err
+	}
+	h.Write(unsealed)
+	sealed, err := with(hex.EncodeToString(h.Sum(nil)))
+	if err != nil {
+		return err
+	}
+	if len(sealed) != len(unsealed) || len(sealed) > maxFooter {
+		return fmt.Errorf("a footer of %d bytes can't be sealed", len(sealed))
+	}
+	if err := f.Truncate(at); err != nil {
+		return err
+	}
+	_, err = f.WriteAt(sealed, at)
+	return err
+}
+
+// checkSeal reads the whole file and compares it with its seal.
+func checkSeal(f *os.File, progress func(bytes int64) error) error {
+	footer, at, err := readTail(f)
+	if err != nil {
+		return err
+	}
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	body := sha256.New()
+	buf := make([]byte, 1<<20)
+	for r := io.NewSectionReader(f, 0, at); ; {
+		n, err := r.Read(buf)
+		body.Write(buf[:n])
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if err := progress(int64(n)); err != nil {
+			return err
+		}
+	}
+	tail := make([]byte, tailSize)
+	if _, err := f.ReadAt(tail, st.Size()-tailSize); err != nil {
+		return err
+	}
+	footer = append(footer, tail...)
+	// In Thrift's compact protocol a pair of strings is the key, 0x18, the
+	// value's length, the value. What looks so in another value is tried too.
+	sign := append([]byte(keySeal), 0x18, byte(len(noSeal)))
+	found := false
+	for from, tries := 0, 0; tries < 100; tries++ {
+		i := bytes.Index(footer[from:], sign)
+		if i < 0 || from+i+len(sign)+len(noSeal) > len(footer) {
+			break
+		}
+		i += from + len(sign)
+		from = i
+		found = true
+		if sealFits(body, footer, i) {
+			return nil
+		}
+	}
+	if !found {
+		return damaged("it has no seal")
+	}
+	return damaged("its bytes are not those that were sealed")
+}
+
+// sealFits tells whether the seal at footer[i:] is that of the file.
+func sealFits(body hash.Hash, footer []byte, i int) bool {
+	c, ok := body.(hash.Cloner)
+	if !ok {
+		return false
+	}
+	h, err := c.Clone()
+	if err != nil {
+		return false
+	}
+	h.Write(footer[:i])
+	io.WriteString(h, noSeal)
+	h.Write(footer[i+len(noSeal):])
+	return hex.EncodeToString(h.Sum(nil)) == string(footer[i:i+len(noSeal)])
+}
