@@ -20,6 +20,11 @@ const lockTries = 15
 // Apply implements engine.DB. DDL runs on a connection of its own with a short
 // lock wait: a waiting ALTER holds up every new statement on its table.
 func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
+	return db.apply(ctx, db.lockTries, steps)
+}
+
+// apply tries each step a number of times.
+func (db *DB) apply(ctx context.Context, tries int, steps []engine.Step) error {
 	c, err := db.dialSession(ctx, engine.Session{Maintenance: true})
 	if err != nil {
 		return err
@@ -32,7 +37,7 @@ func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
 		}
 		for len(statements) > 0 {
 			n := transactionLength(statements)
-			if err := db.retrying(ctx, c, s, statements[:n]); err != nil {
+			if err := db.retrying(ctx, c, tries, s, statements[:n]); err != nil {
 				return err
 			}
 			statements = statements[n:]
@@ -56,7 +61,7 @@ func transactionLength(statements []string) int {
 }
 
 // retrying runs a transaction, again and again where it doesn't get a lock.
-func (db *DB) retrying(ctx context.Context, c *pgconn.PgConn, s engine.Step, statements []string) error {
+func (db *DB) retrying(ctx context.Context, c *pgconn.PgConn, tries int, s engine.Step, statements []string) error {
 	for try := 1; ; try++ {
 		err := db.transact(ctx, c, statements)
 		var server *pgconn.PgError
@@ -68,7 +73,7 @@ func (db *DB) retrying(ctx context.Context, c *pgconn.PgConn, s engine.Step, sta
 		} else if err == nil {
 			return nil
 		}
-		if err != nil && !errors.Is(err, engine.ErrLockTimeout) || try >= db.lockTries {
+		if err != nil && !errors.Is(err, engine.ErrLockTimeout) || try >= tries {
 			return err
 		}
 		select { // let the statements that queued behind the lock pass

@@ -76,43 +76,6 @@ func (c catalog) Partitions(ctx context.Context, t *engine.Table) ([]rolling.Par
 	return parts, nil
 }
 
-// parseBounds reads what pg_get_expr says of a range partition,
-// FOR VALUES FROM ('0') TO ('1000').
-func parseBounds(t *engine.Table, s string) (from, to int64, err error) {
-	text, ok := strings.CutPrefix(s, "FOR VALUES FROM (")
-	first, second, between := strings.Cut(text, ") TO (")
-	second, end := strings.CutSuffix(second, ")")
-	if !ok || !between || !end {
-		return 0, 0, fmt.Errorf("bounds %s are no range", s)
-	}
-	if from, err = parseBound(t, first); err != nil {
-		return 0, 0, err
-	}
-	to, err = parseBound(t, second)
-	return from, to, err
-}
-
-// parseBound reads one end: a number or a time, in quotes or not, or MINVALUE
-// or MAXVALUE, which tables from elsewhere may have.
-func parseBound(t *engine.Table, s string) (int64, error) {
-	switch s {
-	case "MINVALUE":
-		return t.Grid.Bounds().From, nil
-	case "MAXVALUE":
-		return t.Grid.Bounds().To, nil
-	}
-	text := strings.Trim(s, "'")
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return n, nil
-	}
-	for _, layout := range []string{engine.TimeLayout, time.DateOnly} {
-		if at, err := time.Parse(layout, text); err == nil { // it reads fractions, too
-			return rolling.Position(at), nil
-		}
-	}
-	return 0, fmt.Errorf("bound %s is neither a number nor a time", s)
-}
-
 // relations is a query for the object identifiers of tables and of their
 // partitions.
 func (d dialect) relations(tables ...*engine.Table) string {

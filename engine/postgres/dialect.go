@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -16,13 +15,15 @@ import (
 type dialect struct {
 	// concurrent tells that the server has DETACH CONCURRENTLY, as from 14.
 	concurrent bool
+	// lz4 tells that the server compresses by LZ4.
+	lz4 bool
 	// views are the views of statistics that it has.
 	views []string
 }
 
 // newDialect is that of a server of version 15.
 func newDialect() dialect {
-	return dialect{concurrent: true, views: []string{"pg_stat_database", "pg_stat_bgwriter", "pg_stat_wal"}}
+	return dialect{concurrent: true, lz4: true, views: []string{"pg_stat_database", "pg_stat_bgwriter", "pg_stat_wal"}}
 }
 
 // Statements around those of a transaction.
@@ -60,15 +61,21 @@ func (d dialect) list(names []string) string {
 func quoteText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
 // childName is the name of the table that holds a partition.
-func childName(t *engine.Table, p rolling.Partition) string { return t.Name + "_" + p.Name }
+func childName(t *engine.Table, p rolling.Partition) string {
+	if name, ok := strings.CutPrefix(p.Name, `"`); ok {
+		return strings.ReplaceAll(strings.TrimSuffix(name, `"`), `""`, `"`)
+	}
+	return t.Name + "_" + p.Name
+}
 
 // partitionName is what is called by the name of a partition's table: the
-// reverse of childName. Tables that others have attached keep their names.
+// reverse of childName. Tables that others have attached keep their names, which
+// are then quoted.
 func partitionName(t *engine.Table, child string) string {
-	if name, ok := strings.CutPrefix(child, t.Name+"_"); ok && name != "" {
+	if name, ok := strings.CutPrefix(child, t.Name+"_"); ok && name != "" && name[0] != '"' {
 		return name
 	}
-	return child
+	return dialect{}.Quote(child)
 }
 
 // indexName is the name of an index. One that would be too long ends with a
@@ -144,6 +151,9 @@ func (d dialect) session(s engine.Session) []string {
 		"SET client_encoding = 'UTF8'", "SET standard_conforming_strings = on", "SET DateStyle = 'ISO, YMD'", "SET TimeZone = 'UTC'",
 	}
 	if s.Maintenance {
+		// Values as text that read back exactly, also where an account has
+		// settings of its own.
+		out = append(out, "SET extra_float_digits = 1", "SET bytea_output = 'hex'", "SET IntervalStyle = 'postgres'")
 		out = append(out, "SET lock_timeout = '"+lockWait+"'")
 	}
 	return out
@@ -151,27 +161,35 @@ func (d dialect) session(s engine.Session) []string {
 
 func (d dialect) createTable(s engine.CreateTable) ([]string, error) {
 	t := s.Table
-	if err := t.Validate(); err != nil {
-		return nil, err
-	}
 	if len(t.Name) > maxName {
 		return nil, fmt.Errorf("create table %s: its name is longer than %d bytes", t.Name, maxName)
 	}
-	var lines []string
-	for _, c := range t.Columns {
-		lines = append(lines, d.Quote(c.Name)+" "+columnType(t, c))
+	if t.Rolling() && len(s.Partitions) == 0 {
+		return nil, fmt.Errorf("create table %s: a rolling table needs a first partition", t.Name)
 	}
-	lines = append(lines, fmt.Sprintf("PRIMARY KEY (%s)", d.list(t.PrimaryKey)))
-	q := fmt.Sprintf("CREATE TABLE %s (\n  %s\n)", d.Quote(t.Name), strings.Join(lines, ",\n  "))
-	if t.Rolling() {
-		if len(s.Partitions) == 0 {
-			return nil, fmt.Errorf("create table %s: a rolling table needs a first partition", t.Name)
+	q, rest := "", ""
+	if t.Definition != nil {
+		var err error
+		if q, rest, err = splitDefinition(t.Definition.As(d.Quote(t.Name))); err != nil {
+			return nil, fmt.Errorf("create table %s: %w", t.Name, err)
 		}
+	} else {
+		if err := t.Validate(); err != nil {
+			return nil, err
+		}
+		var lines []string
+		for _, c := range t.Columns {
+			lines = append(lines, d.Quote(c.Name)+" "+columnType(t, c))
+		}
+		lines = append(lines, fmt.Sprintf("PRIMARY KEY (%s)", d.list(t.PrimaryKey)))
+		q = fmt.Sprintf("CREATE TABLE %s (\n  %s\n)", d.Quote(t.Name), strings.Join(lines, ",\n  "))
+	}
+	if t.Rolling() {
 		// There is no DEFAULT partition: rows outside every period must fail,
 		// not hide, and with one no partition can be detached concurrently.
 		q += fmt.Sprintf(" PARTITION BY RANGE (%s)", d.Quote(t.By))
 	}
-	out := []string{q}
+	out := []string{q + rest}
 	for _, ix := range t.Indexes {
 		out = append(out, d.createIndex(t, ix))
 	}
@@ -213,7 +231,7 @@ func fits(t *engine.Table, p rolling.Partition) error {
 	if name := childName(t, p); len(name) > maxName {
 		return fmt.Errorf("partition %s of %s: its table would be %s, which is longer than %d bytes", p.Name, t.Name, name, maxName)
 	}
-	return nil
+	return checkBounds(t, p)
 }
 
 // createPartitions makes each partition a table of its own and attaches it.
@@ -254,17 +272,6 @@ func (d dialect) dropPartition(s engine.DropPartition) ([]string, error) {
 
 func (d dialect) detach(t *engine.Table, child string) string {
 	return fmt.Sprintf("ALTER TABLE %s DETACH PARTITION %s", d.Quote(t.Name), d.Quote(child))
-}
-
-// bounds renders a partition's range: from its start up to but without its end.
-func bounds(t *engine.Table, p rolling.Partition) string {
-	pos := func(n int64) string {
-		if t.Grid.Axis() == rolling.Time {
-			return quoteText(string(engine.AppendTime(nil, n)))
-		}
-		return strconv.FormatInt(n, 10)
-	}
-	return fmt.Sprintf("FOR VALUES FROM (%s) TO (%s)", pos(p.From), pos(p.To))
 }
 
 // sequenceCache is how many keys a connection takes from a table's sequence at

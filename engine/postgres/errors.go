@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"io"
 	"net"
@@ -49,6 +51,13 @@ func classify(err error) error {
 			return engine.Classed(engine.ErrNoPartition, err)
 		}
 		return err
+	}
+	var connect *pgconn.ConnectError
+	if errors.As(err, &connect) {
+		return engine.Classed(engine.ErrUnreachable, err)
+	}
+	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
+		return engine.Classed(engine.ErrConnectionLost, err)
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err

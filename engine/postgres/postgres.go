@@ -17,11 +17,14 @@ package postgres
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -45,8 +48,11 @@ type DB struct {
 	dialect   dialect
 	lockTries int // lockTries, but in tests
 
+	pool *sql.DB
+
 	mu     sync.Mutex
 	idle   []*pgconn.PgConn
+	leases map[*lease]bool
 	closed bool
 }
 
@@ -57,7 +63,7 @@ func Open(ctx context.Context, t engine.Target) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{target: t, config: cfg, lockTries: lockTries}
+	db := &DB{target: t, config: cfg, lockTries: lockTries, leases: map[*lease]bool{}}
 	if err := db.connect(ctx); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -148,7 +154,8 @@ func (db *DB) connect(ctx context.Context) error {
 	db.info.CacheBytes, _ = strconv.ParseInt(get(2), 10, 64)
 	version, _ := strconv.Atoi(get(3))
 	db.dialect.concurrent = version >= 140000
-	have := rows[0][5:]
+	db.dialect.lz4 = get(5) == "t"
+	have := rows[0][6:]
 	db.dialect.views = nil
 	for i, v := range statViews {
 		if string(have[i]) == "t" {
@@ -161,14 +168,15 @@ func (db *DB) connect(ctx context.Context) error {
 	}
 	db.info.Durability, db.info.CrashLoss = durability(settings), crashLoss(settings)
 	db.local(get(4))
-	return nil
+	return db.openPool()
 }
 
 // probe asks what the server is, and which of the views it has.
 func probe(views []string) string {
 	q := `SELECT current_setting('server_version'), current_setting('default_table_access_method'), ` +
 		`pg_size_bytes(current_setting('shared_buffers')), current_setting('server_version_num'), ` +
-		`(SELECT setting FROM pg_settings WHERE name = 'data_directory')`
+		`(SELECT setting FROM pg_settings WHERE name = 'data_directory'), ` +
+		`EXISTS (SELECT FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals))`
 	for _, v := range views {
 		q += `, to_regclass('pg_catalog.` + v + `') IS NOT NULL`
 	}
@@ -267,9 +275,17 @@ func (db *DB) Close() error {
 	db.mu.Lock()
 	idle := db.idle
 	db.idle, db.closed = nil, true
+	leases := slices.Collect(maps.Keys(db.leases))
 	db.mu.Unlock()
 	for _, c := range idle {
 		discard(c)
 	}
-	return nil
+	var errs []error
+	for _, l := range leases {
+		errs = append(errs, l.Release())
+	}
+	if db.pool != nil {
+		errs = append(errs, db.pool.Close())
+	}
+	return errors.Join(errs...)
 }

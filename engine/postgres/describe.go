@@ -1,0 +1,221 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/rowmill/rowmill/engine"
+)
+
+// kinds are those of the types, by their names in pg_type. What is missing
+// is carried as text.
+var kinds = map[string]engine.Kind{
+	"int2": engine.KindInt, "int4": engine.KindInt, "int8": engine.KindInt,
+	"float4": engine.KindFloat, "float8": engine.KindFloat,
+	"numeric":   engine.KindDecimal,
+	"timestamp": engine.KindTime, "timestamptz": engine.KindTime, "date": engine.KindTime,
+	"text": engine.KindText, "varchar": engine.KindText, "bpchar": engine.KindText, "name": engine.KindText,
+	"bytea": engine.KindBytes,
+}
+
+// describeTable reads what pg_class says; $1 is the quoted name.
+const describeTable = `SELECT c.oid, c.relkind::text, c.relpersistence::text, COALESCE(a.amname, ''), COALESCE(array_to_string(c.reloptions, ','), ''),
+	COALESCE(s.spcname, ''),
+	COALESCE((SELECT k.attname FROM pg_partitioned_table p JOIN pg_attribute k ON k.attrelid = p.partrelid AND k.attnum = p.partattrs[0]
+		JOIN pg_type ty ON ty.oid = k.atttypid
+		WHERE p.partrelid = c.oid AND p.partstrat = 'r' AND p.partnatts = 1
+		AND ty.typname IN ('int2', 'int4', 'int8', 'timestamp', 'timestamptz', 'date')), ''),
+	COALESCE((SELECT p.partdefid::regclass::text FROM pg_partitioned_table p WHERE p.partrelid = c.oid AND p.partdefid <> 0), ''),
+	CASE WHEN c.relkind = 'p' THEN '' ELSE COALESCE((SELECT string_agg(i.inhrelid::regclass::text, ', ') FROM pg_inherits i WHERE i.inhparent = c.oid), '') END,
+	COALESCE((SELECT string_agg(i.inhparent::regclass::text, ', ') FROM pg_inherits i WHERE i.inhrelid = c.oid), '')
+FROM pg_class c LEFT JOIN pg_am a ON a.oid = c.relam LEFT JOIN pg_tablespace s ON s.oid = c.reltablespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.oid = to_regclass($1::text)`
+
+const describeColumns = `SELECT a.attname, format_type(a.atttypid, a.atttypmod), NOT a.attnotnull, COALESCE(b.typname, t.typname), a.attgenerated <> '',
+	a.attidentity::text, COALESCE(pg_get_expr(d.adbin, d.adrelid), '')
+FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_type b ON t.typtype = 'd' AND b.oid = t.typbasetype
+LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`
+
+// describeIndexes has a row for each column of each index. Columns that are
+// only included (INCLUDE) are not part of its key.
+const describeIndexes = `SELECT c.relname, i.indisprimary, i.indisunique, i.indpred IS NOT NULL, pg_get_indexdef(i.indexrelid, k, true),
+	COALESCE(a.attname, '')
+FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid CROSS JOIN LATERAL generate_series(1, i.indnkeyatts) k
+LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[k - 1] AND a.attnum <> 0
+WHERE i.indrelid = $1::oid ORDER BY c.relname, k`
+
+const describeForeignKeys = `SELECT conname FROM pg_constraint WHERE contype = 'f' AND conparentid = 0 AND (conrelid = $1::oid OR confrelid = $1::oid) ORDER BY conname`
+
+const describeTriggers = `SELECT tgname FROM pg_trigger WHERE tgrelid = $1::oid AND NOT tgisinternal ORDER BY tgname`
+
+// Describe implements engine.Keeper. Options are, as far as they apply:
+// access_method, persistence (unlogged, temporary), reloptions, tablespace,
+// kind (foreign table, materialized view), identity (always: those of the
+// identity columns that take no value but by OVERRIDING SYSTEM VALUE),
+// default_partition, parent, and children by inheritance.
+func (db *DB) Describe(ctx context.Context, name string) (*engine.Schema, error) {
+	s, err := db.describe(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("describe table %s: %w", name, classify(err))
+	}
+	return s, nil
+}
+
+func (db *DB) describe(ctx context.Context, name string) (*engine.Schema, error) {
+	// One transaction, so that all is of one moment.
+	tx, err := db.pool.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	defer tx.Rollback()
+	s := &engine.Schema{Name: name, Options: map[string]string{}}
+	var oid int64
+	var kind, persistence, method, options, space, fallback, children, parent string
+	err = tx.QueryRowContext(ctx, describeTable, db.dialect.Quote(name)).
+		Scan(&oid, &kind, &persistence, &method, &options, &space, &s.By, &fallback, &children, &parent)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, engine.Classed(engine.ErrNoTable, errors.New("no such table"))
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.Partitioned, s.View = kind == "p", kind == "v" || kind == "m"
+	for option, v := range map[string]string{
+		"access_method": method, "reloptions": options, "tablespace": space, "default_partition": fallback, "children": children, "parent": parent,
+		"persistence": map[string]string{"u": "unlogged", "t": "temporary"}[persistence],
+		"kind":        map[string]string{"f": "foreign table", "m": "materialized view"}[kind],
+	} {
+		if v != "" {
+			s.Options[option] = v
+		}
+	}
+	if err := readColumns(ctx, tx, oid, s); err != nil {
+		return nil, err
+	}
+	if err := readIndexes(ctx, tx, oid, s); err != nil {
+		return nil, err
+	}
+	for q, to := range map[string]*[]string{describeForeignKeys: &s.ForeignKeys, describeTriggers: &s.Triggers} {
+		err := each(ctx, tx, q, oid, func(rows *sql.Rows) error {
+			var name string
+			err := rows.Scan(&name)
+			*to = append(*to, name)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return s, tx.Commit()
+}
+
+// each hands the rows of a query with one value to fn.
+func each(ctx context.Context, tx *sql.Tx, q string, value any, fn func(*sql.Rows) error) error {
+	rows, err := tx.QueryContext(ctx, q, value)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := fn(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func readColumns(ctx context.Context, tx *sql.Tx, oid int64, s *engine.Schema) error {
+	var always []string
+	err := each(ctx, tx, describeColumns, oid, func(rows *sql.Rows) error {
+		var c engine.SchemaColumn
+		var kind, identity string
+		if err := rows.Scan(&c.Name, &c.Native, &c.Null, &kind, &c.Generated, &identity, &c.Default); err != nil {
+			return err
+		}
+		c.Kind = kinds[kind]
+		c.Auto = identity != "" || strings.HasPrefix(c.Default, "nextval(")
+		if identity == "a" {
+			always = append(always, c.Name)
+		}
+		if c.Generated {
+			c.Default = "" // what it is generated from
+		}
+		s.Columns = append(s.Columns, c)
+		return nil
+	})
+	if len(always) > 0 {
+		s.Options["identity"] = "always: " + strings.Join(always, ", ")
+	}
+	return err
+}
+
+func readIndexes(ctx context.Context, tx *sql.Tx, oid int64, s *engine.Schema) error {
+	last := ""
+	return each(ctx, tx, describeIndexes, oid, func(rows *sql.Rows) error {
+		var name, expr, column string
+		var primary, unique, partial bool
+		if err := rows.Scan(&name, &primary, &unique, &partial, &expr, &column); err != nil {
+			return err
+		}
+		if column == "" { // an expression
+			column = expr
+		}
+		unique = unique && !partial // a partial one makes unique only some rows
+		first := name != last
+		last = name
+		switch {
+		case primary:
+			s.PrimaryKey = append(s.PrimaryKey, column)
+			return nil
+		case first:
+			s.Indexes = append(s.Indexes, engine.Index{Name: name})
+			if unique {
+				s.Unique = append(s.Unique, nil)
+			}
+		}
+		ix := &s.Indexes[len(s.Indexes)-1]
+		ix.Columns = append(ix.Columns, column)
+		if unique {
+			s.Unique[len(s.Unique)-1] = ix.Columns
+		}
+		return nil
+	})
+}
+
+// periodSizes has a row for each partition, with what lies below it.
+// Its rows are those that the server has counted as they came, or where it has
+// lost count, in a crash, those of the last ANALYZE.
+const periodSizes = `SELECT p.relname, sum(GREATEST(COALESCE(NULLIF(s.n_live_tup, 0), c.reltuples), 0))::bigint,
+	COALESCE(sum(z.data), 0)::bigint, COALESCE(sum(z.index), 0)::bigint
+FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhrelid CROSS JOIN LATERAL pg_partition_tree(p.oid) l JOIN pg_class c ON c.oid = l.relid
+LEFT JOIN pg_stat_all_tables s ON s.relid = c.oid CROSS JOIN LATERAL (SELECT ` + sizeColumns + ` FROM (SELECT c.oid) r) z
+WHERE i.inhparent = to_regclass($1::text) AND l.isleaf GROUP BY p.oid, p.relname`
+
+// PeriodSizes implements engine.Keeper.
+func (db *DB) PeriodSizes(ctx context.Context, t *engine.Table) (map[string]engine.PeriodSize, error) {
+	fail := func(err error) (map[string]engine.PeriodSize, error) {
+		return nil, fmt.Errorf("measure the periods of %s: %w", t.Name, classify(err))
+	}
+	rows, err := db.pool.QueryContext(ctx, periodSizes, db.dialect.Quote(t.Name))
+	if err != nil {
+		return fail(err)
+	}
+	defer rows.Close()
+	out := map[string]engine.PeriodSize{}
+	for rows.Next() {
+		var child string
+		var s engine.PeriodSize
+		if err := rows.Scan(&child, &s.Rows, &s.Data, &s.Index); err != nil {
+			return fail(err)
+		}
+		out[partitionName(t, child)] = s
+	}
+	if err := rows.Err(); err != nil {
+		return fail(err)
+	}
+	return out, nil
+}

@@ -1,0 +1,123 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/rowmill/rowmill/engine"
+)
+
+// A leader asks its connection for a sign of life each leadPing, and gives up
+// when none has come for leadWait. The server gives up a client that doesn't
+// answer after leadKeepalive at the earliest, which is later: there are never
+// two leaders.
+const (
+	leadPing = time.Second
+	leadWait = 3 * time.Second
+)
+
+// leadSession has the server find out about a client that is gone within some
+// 11 s, instead of two hours, and end no connection for being idle. What a
+// server doesn't have, over a Unix socket or before version 14, it refuses.
+var leadSession = []string{
+	"SET tcp_keepalives_idle = 5", "SET tcp_keepalives_interval = 2", "SET tcp_keepalives_count = 3", "SET tcp_user_timeout = 11000",
+	"SET idle_session_timeout = 0",
+}
+
+// A lease is an advisory lock of a session, which the server gives up with its
+// connection.
+type lease struct {
+	db   *DB
+	conn *pgconn.PgConn
+	lost chan struct{}
+	stop context.CancelFunc
+	done chan struct{} // closed when watch has returned
+	once sync.Once
+}
+
+// leadKey is the number of the lock of a name. Advisory locks are those of one
+// database.
+func leadKey(name string) int64 {
+	h := fnv.New64a()
+	h.Write([]byte("rowmill " + name))
+	return int64(h.Sum64())
+}
+
+// Lead implements engine.Keeper. A connection pooler between the two must be
+// one that keeps sessions.
+func (db *DB) Lead(ctx context.Context, name string) (engine.Lease, error) {
+	c, err := db.connectAs(ctx, db.maintenanceConfig(), engine.Session{Maintenance: true})
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range leadSession {
+		if _, err := c.Exec(ctx, q).ReadAll(); err != nil && c.IsClosed() {
+			discard(c)
+			return nil, fmt.Errorf("lead %s: %w", name, classifyIn(ctx, err))
+		}
+	}
+	results, err := c.Exec(ctx, fmt.Sprintf("SELECT pg_try_advisory_lock(%d)", leadKey(name))).ReadAll()
+	if err != nil {
+		discard(c)
+		return nil, fmt.Errorf("lead %s: %w", name, classifyIn(ctx, err))
+	}
+	if string(results[0].Rows[0][0]) != "t" {
+		discard(c)
+		return nil, engine.Classed(engine.ErrLockTimeout, fmt.Errorf("lead %s: somebody else does", name))
+	}
+	watched, stop := context.WithCancel(context.Background())
+	l := &lease{db: db, conn: c, lost: make(chan struct{}), stop: stop, done: make(chan struct{})}
+	db.mu.Lock()
+	closed := db.closed
+	if !closed {
+		db.leases[l] = true
+	}
+	db.mu.Unlock()
+	go l.watch(watched)
+	if closed {
+		return nil, fmt.Errorf("lead %s: the database is closed: %w", name, l.Release())
+	}
+	return l, nil
+}
+
+// watch asks for signs of life until one fails to come, or stop is called.
+func (l *lease) watch(ctx context.Context) {
+	defer close(l.done)
+	defer discard(l.conn)
+	defer close(l.lost)
+	tick := time.NewTicker(leadPing)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		ping, cancel := context.WithTimeout(ctx, leadWait)
+		err := l.conn.Ping(ping)
+		cancel()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// Lost implements engine.Lease. It is closed by Release, too.
+func (l *lease) Lost() <-chan struct{} { return l.lost }
+
+// Release implements engine.Lease: it closes the connection.
+func (l *lease) Release() error {
+	l.once.Do(func() {
+		l.db.mu.Lock()
+		delete(l.db.leases, l)
+		l.db.mu.Unlock()
+		l.stop()
+	})
+	<-l.done
+	return nil
+}
