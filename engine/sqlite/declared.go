@@ -132,47 +132,11 @@ func columnNames(t *engine.Table) (all, into []string) {
 	}
 	for _, c := range t.Definition.Columns {
 		all = append(all, c.Name)
-		if !generated(c.Text) {
+		if !c.Generated {
 			into = append(into, c.Name)
 		}
 	}
 	return all, into
-}
-
-// generated reports whether a column's definition says AS (...), which no
-// other clause of a column does, outside of quotes and parentheses.
-func generated(text string) bool {
-	depth, word := 0, ""
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '\'' || c == '"' || c == '`' || c == '[':
-			end := c
-			if c == '[' {
-				end = ']'
-			}
-			if j := strings.IndexByte(text[i+1:], end); j >= 0 {
-				i += j + 1
-			}
-			word = ""
-		case c == '(':
-			if depth == 0 && strings.EqualFold(word, "as") {
-				return true
-			}
-			depth++
-			word = ""
-		case c == ')':
-			depth--
-			word = ""
-		case c == ' ' || c == '\t' || c == '\n' || c == '\r':
-			// The word before a parenthesis may stand apart from it.
-			if j := strings.IndexFunc(text[i:], func(r rune) bool { return !strings.ContainsRune(" \t\n\r", r) }); j > 0 && text[i+j] != '(' {
-				word = ""
-			}
-		default:
-			word += string(c)
-		}
-	}
-	return false
 }
 
 // viewComment begins the view of a declared table, and says by which column it
@@ -209,7 +173,7 @@ func ownTrigger(table, name string) bool { return name == table+"_rowmill_insert
 // than its position is: text where an integer is meant, or a time in another
 // form than the bounds have.
 func (d dialect) insertTrigger(t *engine.Table, into []string, parts []rolling.Partition) string {
-	w := words{d}
+	w := words{dialect: d}
 	by := "NEW." + d.Quote(t.By)
 	within := func(p rolling.Period) string {
 		return fmt.Sprintf("%s >= %s AND %s < %s", by, w.Literal(t, p.From), by, w.Literal(t, p.To))

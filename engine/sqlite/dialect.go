@@ -137,8 +137,28 @@ func transaction(statements ...string) []string {
 // createStore renders a table of t's columns and indexes under a name.
 // Index names share one space with all tables, so they carry the table's name.
 func (d dialect) createStore(t *engine.Table, name string) []string {
+	return d.createFree(t, name, func(index string) string { return index })
+}
+
+// createFree is createStore with names of indexes that free makes of the usual
+// ones.
+func (d dialect) createFree(t *engine.Table, name string, free func(index string) string) []string {
+	out := []string{d.createTable(t, name)}
 	if t.Definition != nil {
-		return d.createIndexesOf(t, name, t.Definition.As(d.Quote(name)))
+		for _, ix := range t.Definition.Indexes {
+			out = append(out, ix.As(d.Quote(free(name+"_"+ix.Name)), d.Quote(name)))
+		}
+	}
+	for _, ix := range t.Indexes {
+		index := free(name + "_" + ix.Name)
+		out = append(out, fmt.Sprintf("CREATE INDEX %s ON %s (%s)", d.Quote(index), d.Quote(name), d.list(ix.Columns)))
+	}
+	return out
+}
+
+func (d dialect) createTable(t *engine.Table, name string) string {
+	if t.Definition != nil {
+		return t.Definition.As(d.Quote(name))
 	}
 	var lines []string
 	rowid := len(t.PrimaryKey) == 1
@@ -164,15 +184,7 @@ func (d dialect) createStore(t *engine.Table, name string) []string {
 		lines = append(lines, fmt.Sprintf("PRIMARY KEY (%s)", d.list(t.PrimaryKey)))
 		end = "\n) WITHOUT ROWID" // rows lie in key order, as in InnoDB
 	}
-	return d.createIndexesOf(t, name, fmt.Sprintf("CREATE TABLE %s (\n  %s%s", d.Quote(name), strings.Join(lines, ",\n  "), end))
-}
-
-func (d dialect) createIndexesOf(t *engine.Table, name, create string) []string {
-	out := []string{create}
-	for _, ix := range t.Indexes {
-		out = append(out, d.createIndex(name, ix))
-	}
-	return out
+	return fmt.Sprintf("CREATE TABLE %s (\n  %s%s", d.Quote(name), strings.Join(lines, ",\n  "), end)
 }
 
 func (d dialect) createIndex(name string, ix engine.Index) string {

@@ -135,3 +135,11 @@ func (db *DB) Blockers(context.Context, *engine.Table) ([]engine.Blocker, error)
 func (db *DB) Load(context.Context) (engine.ServerLoad, error) {
 	return engine.ServerLoad{ReplicaLag: -1}, nil
 }
+
+// hasIndex reports whether there is an index of that name. On an error it
+// isn't known to be there: who creates it will see.
+func (db *DB) hasIndex(name string) bool {
+	var n int
+	err := db.pool.QueryRow("SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND lower(name) = lower(?)", name).Scan(&n)
+	return err == nil && n > 0
+}

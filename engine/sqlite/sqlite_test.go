@@ -15,3 +15,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(testdb.Runner{M: m}) }
 func TestEngine(t *testing.T) {
 	enginetest.Run(t, func(t testing.TB) engine.DB { return testdb.Open(t, "sqlite") })
 }
+
+func TestKeeper(t *testing.T) {
+	enginetest.RunKeeper(t, func(t testing.TB) engine.Keeper { return testdb.Open(t, "sqlite").(engine.Keeper) })
+}

@@ -12,10 +12,14 @@ import (
 // words are SQLite's. Position, FromPosition and Literal use nothing but
 // SQLite's own functions, so that a view made of them can be read by any client;
 // AsText and RowHash use functions that only connections of DB.SQL have.
-type words struct{ dialect }
+type words struct {
+	dialect
+	// taken reports whether an index has that name; nil knows of none.
+	taken func(index string) bool
+}
 
 // Words implements engine.Keeper.
-func (db *DB) Words() engine.Words { return words{dialect{pragmas: db.pragmas}} }
+func (db *DB) Words() engine.Words { return words{dialect{pragmas: db.pragmas}, db.hasIndex} }
 
 // epochOf returns how many of a position's units one unit of t's By column is
 // worth when that is an integer, and 0 when it is text of a time.
@@ -128,13 +132,21 @@ func (w words) RowHash(cols []engine.SchemaColumn) string {
 	return "rowmill_hash(" + strings.Join(append(rows, names...), ", ") + ")"
 }
 
-// CreateTemplate implements engine.Words.
+// CreateTemplate implements engine.Words. Indexes keep their names when their
+// table gets another one, so a template of the same name as an earlier one, whose
+// rows have become a period, can't have indexes of the same names.
 func (w words) CreateTemplate(t *engine.Table, name string, _ engine.Storage) []string {
 	if t.Definition == nil && len(t.Columns) == 0 {
 		// Without either, its keys can't be told. It fails, and says so.
 		return []string{fmt.Sprintf("CREATE TABLE %s (the columns of %s are not known)", w.Quote(name), w.Quote(t.Name))}
 	}
-	return w.createStore(t, name)
+	return w.createFree(t, name, func(index string) string {
+		free := index
+		for i := 2; w.taken != nil && w.taken(free); i++ {
+			free = fmt.Sprintf("%s_%d", index, i)
+		}
+		return free
+	})
 }
 
 // Text implements engine.Words.
