@@ -125,27 +125,6 @@ func (s keepers) replace(t *testing.T) {
 			})
 		}
 	}
-	// With may be the table where the old rows end up.
-	t.Run("exchange", func(t *testing.T) {
-		db := s.open(t)
-		k := created(t, db, "readings", "time", 3)
-		k.insert(t, k.parts, 0, 30)
-		whole := k.whole(t)
-		old := k.part(t, k.parts[1])
-		k.fill(t, "rebuilt", k.parts[1:2])
-		k.exec(t, db.SQL(), "UPDATE rebuilt SET n = 1")
-		r := k.merge(t, 1, 1, k.parts[1].Name, "rebuilt")
-		r.Out = []string{"rebuilt"}
-		if err := db.Try(within(t), r); err != nil {
-			t.Fatal(err)
-		}
-		k.wantParts(t, k.parts)
-		want(t, "the old rows", k.of(t, "rebuilt"), old)
-		want(t, "rows", k.whole(t).Rows, whole.Rows)
-		if k.whole(t) == whole {
-			t.Error("the old rows are still there")
-		}
-	})
 }
 
 // readers: who reads while periods are rebuilt and merged sees each row once.

@@ -48,12 +48,14 @@ func (d dialect) keep(s engine.Step) ([]string, error) {
 	return nil, fmt.Errorf("sqlite: no rendering of %T", s)
 }
 
-// replace renders Replace. An old store may go where the new rows came from, or
-// the new one have the name of an old one: so the old ones first get names that
-// nothing else has.
+// replace renders Replace. Old stores go first: the new one may have the name of
+// one of them.
 func (d dialect) replace(s engine.Replace) ([]string, error) {
 	if len(s.Old) == 0 || len(s.Out) != len(s.Old) {
 		return nil, fmt.Errorf("replace partitions of %s: %d old ones, and %d tables for their rows", s.Table.Name, len(s.Old), len(s.Out))
+	}
+	if slices.Contains(s.Out, s.With) {
+		return nil, fmt.Errorf("replace partitions of %s: table %s can't hold both the new rows and the old ones", s.Table.Name, s.With)
 	}
 	left := []rolling.Partition{s.New}
 	for _, p := range s.Have {
@@ -61,15 +63,11 @@ func (d dialect) replace(s engine.Replace) ([]string, error) {
 			left = append(left, p)
 		}
 	}
-	aside := func(i int) string { return fmt.Sprintf("rowmill_aside_%d_%s", i, s.Out[i]) }
 	var out []string
 	for i, p := range s.Old {
-		out = append(out, d.rename(store(s.Table, p), aside(i)), d.forget(s.Table, p))
+		out = append(out, d.rename(store(s.Table, p), s.Out[i]), d.forget(s.Table, p))
 	}
 	out = append(out, d.rename(s.With, store(s.Table, s.New)), d.note(s.Table, s.New))
-	for i := range s.Old {
-		out = append(out, d.rename(aside(i), s.Out[i]))
-	}
 	return d.relayout(s.Table, inOrder(left), out...), nil
 }
 
@@ -143,25 +141,20 @@ func columnNames(t *engine.Table) (all, into []string) {
 // rolls: nothing else in the file does.
 const viewComment = "/* rowmill: rolls by "
 
+// inComment has what a comment can't hold, and unComment undoes it.
+var (
+	inComment = strings.NewReplacer("%", "%25", "*", "%2A", "\n", "%0A")
+	unComment = strings.NewReplacer("%25", "%", "%2A", "*", "%0A", "\n")
+)
+
 // rollsBy returns the column that a view's comment names.
 func rollsBy(view string) string {
-	_, rest, ok := strings.Cut(view, viewComment+`"`)
-	if !ok {
+	_, rest, ok := strings.Cut(view, viewComment)
+	by, _, end := strings.Cut(rest, " */\n")
+	if !ok || !end {
 		return ""
 	}
-	var by strings.Builder
-	for {
-		name, after, ok := strings.Cut(rest, `"`)
-		if !ok {
-			return ""
-		}
-		by.WriteString(name)
-		if !strings.HasPrefix(after, `"`) {
-			return by.String()
-		}
-		by.WriteByte('"')
-		rest = after[1:]
-	}
+	return unComment.Replace(by)
 }
 
 // ownTrigger reports whether the trigger is the one that takes inserts.

@@ -217,7 +217,7 @@ func (d dialect) view(t *engine.Table, names []string, parts []rolling.Partition
 	}
 	comment := ""
 	if t.Definition != nil {
-		comment = " " + viewComment + strings.ReplaceAll(d.Quote(t.By), "*/", "* /") + " */"
+		comment = " " + viewComment + inComment.Replace(t.By) + " */"
 	}
 	return fmt.Sprintf("CREATE VIEW %s AS%s\n%s", d.Quote(t.Name), comment, strings.Join(terms, "\nUNION ALL "))
 }

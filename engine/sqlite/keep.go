@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql/driver"
 	"fmt"
-	"slices"
 
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/rolling"
@@ -58,13 +57,11 @@ func (db *DB) done(s engine.Step) (bool, error) {
 		return !from, err
 	case engine.Replace:
 		have, err := db.have(s.Table, s.New)
-		if err != nil || !have {
+		if err != nil || !have || len(s.Out) == 0 {
 			return false, err
 		}
-		if !slices.Contains(s.Out, s.With) {
-			if with, err := db.tables(s.With); err != nil || with {
-				return false, err
-			}
+		if with, err := db.tables(s.With); err != nil || with {
+			return false, err
 		}
 		return db.tables(s.Out...)
 	case engine.AddColumn:
