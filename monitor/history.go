@@ -72,7 +72,7 @@ func (h *history) add(at time.Time, s *maintain.Status) {
 	}
 }
 
-// samples returns the rate at each point but the first.
+// samples returns the rate at each point; that of the first is the one after.
 func (h *history) samples() []sample {
 	var out []sample
 	from := 0
@@ -85,7 +85,11 @@ func (h *history) samples() []sample {
 			continue
 		}
 		// Estimates may fall when the server counts anew.
-		out = append(out, sample{h.points[i].at, max(float64(h.points[i].rows-h.points[from].rows)/d, 0)})
+		rate := max(float64(h.points[i].rows-h.points[from].rows)/d, 0)
+		if len(out) == 0 {
+			out = append(out, sample{h.points[0].at, rate})
+		}
+		out = append(out, sample{h.points[i].at, rate})
 	}
 	return out
 }

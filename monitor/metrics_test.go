@@ -166,7 +166,7 @@ func TestHistory(t *testing.T) {
 	for _, s := range h.samples() {
 		got = append(got, s.Rate)
 	}
-	if d := cmp.Diff([]float64{100, 100, 100, 50}, got); d != "" {
+	if d := cmp.Diff([]float64{100, 100, 100, 100, 50}, got); d != "" {
 		t.Error(d)
 	}
 	for i := range 1000 {

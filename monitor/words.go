@@ -17,6 +17,9 @@ func Duration(seconds float64) string {
 	if seconds < 0 {
 		return "-" + Duration(-seconds)
 	}
+	if seconds == 0 {
+		return "0s"
+	}
 	if seconds < 0.9995 {
 		return fmt.Sprintf("%.0fms", seconds*1000)
 	}
@@ -44,7 +47,7 @@ func Duration(seconds float64) string {
 		}
 		return out
 	}
-	return "0s"
+	return "10s" // seconds is above 9.95
 }
 
 // Bytes writes a size as people read it: 64 MiB, 1.2 GiB.
