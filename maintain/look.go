@@ -36,6 +36,7 @@ func (t *Table) Status(ctx context.Context) (*Status, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.Now = t.Table.Grid.Format(v.Now)
 	sizes, err := t.DB.PeriodSizes(ctx, t.Table)
 	if err != nil {
 		return nil, err

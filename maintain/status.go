@@ -12,6 +12,9 @@ type Status struct {
 	Target string    `json:"target"`
 	Engine string    `json:"engine"`
 	At     time.Time `json:"at"`
+	// Now is the present on the table's axis: At, or a clock's time, or for a
+	// sequence the highest key.
+	Now string `json:"now"`
 	// Every, Ahead and Keep are those of the declaration, in its words.
 	Every string `json:"every"`
 	Ahead string `json:"ahead"`

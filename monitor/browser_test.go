@@ -387,7 +387,7 @@ func oddStatuses() map[string]*maintain.Status {
 		}
 		many.Periods = append(many.Periods, maintain.PeriodStatus{Name: fmt.Sprint("p", i), From: from.Format(time.RFC3339), To: from.Add(time.Hour).Format(time.RFC3339), State: state, Rows: 1e12, Bytes: 1 << 50})
 	}
-	sequence := &maintain.Status{Table: "orders", HeadroomRows: new(int64(250_000)), Ahead: "500000 rows", Periods: []maintain.PeriodStatus{
+	sequence := &maintain.Status{Now: "750000", Table: "orders", HeadroomRows: new(int64(250_000)), Ahead: "500000 rows", Periods: []maintain.PeriodStatus{
 		{Name: "p1", From: "0", To: "500000", State: "sealed", Rows: 500_000, Bytes: 1 << 20},
 		{Name: "p2", From: "500000", To: "1000000", State: "open", Rows: 250_000, Bytes: 1 << 19}}}
 	return map[string]*maintain.Status{"hostile": hostile, "many periods": many, "sequence": sequence, "empty": {}}

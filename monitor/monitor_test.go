@@ -30,7 +30,7 @@ const self = "db1:4711"
 // days ahead; something of everything is in it.
 func status() *maintain.Status {
 	s := &maintain.Status{
-		Format: "rowmill.status/1", Table: "readings", Target: "mysql://ingest@db1:3306/metrics", Engine: "mariadb", At: noon,
+		Format: "rowmill.status/1", Table: "readings", Target: "mysql://ingest@db1:3306/metrics", Engine: "mariadb", At: noon, Now: "2026-11-20 12:30:00",
 		Every: "1h", Ahead: "2d", Keep: "30d", Leader: self,
 		Headroom: new(47.5 * 3600), HeadroomWanted: new(48.0 * 3600),
 		Rollups: []maintain.RollupStatus{{Name: "readings_1h", Every: "1h", To: "2026-11-20 12:00:00", Lag: 0, Stale: 3, Rows: 5000},

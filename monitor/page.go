@@ -28,7 +28,7 @@ var pageJS string
 // routes returns what answers all requests.
 func (m *Monitor) routes() http.Handler {
 	page := template.Must(template.New("page").Funcs(template.FuncMap{
-		"duration": Duration, "bytes": Bytes, "count": countAny, "short": short, "at": at, "zone": zone, "percent": func(p *float64) string { return fmt.Sprintf("%.0f%%", *p) },
+		"duration": Duration, "bytes": Bytes, "count": countAny, "short": short, "at": at, "zone": zone, "due": due, "percent": func(p *float64) string { return fmt.Sprintf("%.0f%%", *p) },
 	}).Parse(pageText))
 	m.hosts = ownNames(m.o.Hosts)
 	mux := http.NewServeMux()
@@ -238,4 +238,12 @@ func countAny(n any) string {
 		return Count(n)
 	}
 	return fmt.Sprint(n)
+}
+
+// due says when something is due: the past is now.
+func due(t *time.Time, now string) string {
+	if t == nil || at(*t) <= now {
+		return "now"
+	}
+	return at(*t)
 }

@@ -57,17 +57,11 @@ func timelines(s *maintain.Status) (whole, near timeline) {
 		axisOfTime = axisOfTime || isTime
 		spans = append(spans, span{from, to, p})
 	}
-	now := math.NaN()
-	if axisOfTime {
-		now = float64(s.At.UnixMilli()) / 1000
-	}
+	now := present(s, axisOfTime)
 	slices.SortStableFunc(spans, func(a, b span) int { return compare(a.from, b.from) })
 	whole = draw(spans, now)
 	current := slices.IndexFunc(spans, func(p span) bool {
-		if axisOfTime {
-			return p.to > now
-		}
-		return p.State == "ahead"
+		return p.to > now || math.IsNaN(now) && p.State == "ahead"
 	})
 	if current < 0 {
 		current = len(spans)
@@ -76,6 +70,17 @@ func timelines(s *maintain.Status) (whole, near timeline) {
 		near = draw(spans[from:], now)
 	}
 	return whole, near
+}
+
+// present is the present on the axis, NaN where it isn't known.
+func present(s *maintain.Status, axisOfTime bool) float64 {
+	if now, isTime, ok := position(s.Now); ok && isTime == axisOfTime {
+		return now
+	}
+	if axisOfTime {
+		return float64(s.At.UnixMilli()) / 1000
+	}
+	return math.NaN()
 }
 
 func compare(a, b float64) int {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"github.com/rowmill/rowmill/maintain"
-	"io"
 )
 
 func (a *app) adopt(ctx context.Context, k *kept, plan *maintain.Application, f applyFlags) error {
@@ -14,4 +13,3 @@ func (a *app) endAdoption(ctx context.Context, k *kept, f applyFlags) error {
 	return errors.New("todo")
 }
 func (a *app) findPeriod(ctx context.Context, k *kept, f applyFlags) error { return nil }
-func writeStatus(w io.Writer, s *maintain.Status) error                    { return nil }

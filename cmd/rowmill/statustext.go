@@ -1,0 +1,293 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/term"
+	"github.com/mattn/go-runewidth"
+
+	"github.com/rowmill/rowmill/maintain"
+	"github.com/rowmill/rowmill/monitor"
+)
+
+// Limits of the text of a status.
+const (
+	// alike is how many adjacent periods of one state become one line.
+	alike = 4
+	// lastActions is how many of the last actions are listed.
+	lastActions = 6
+	// narrowest is the least width that text is cut to: below it nothing is
+	// left to read.
+	narrowest = 40
+)
+
+// writeStatus writes a status for people, as wide as the terminal where w is
+// one, and uncut elsewhere.
+func writeStatus(w io.Writer, s *maintain.Status) error {
+	width := 0
+	if f, ok := w.(*os.File); ok {
+		if columns, _, err := term.GetSize(f.Fd()); err == nil {
+			width = columns
+		}
+	}
+	return writeStatusWide(w, s, width)
+}
+
+// writeStatusWide writes a status in lines of at most width columns; 0 cuts
+// nothing. What needs a person comes last: a terminal shows the end.
+func writeStatusWide(w io.Writer, s *maintain.Status, width int) error {
+	t := &statusText{width: width}
+	if width > 0 {
+		t.width = max(width, narrowest)
+	}
+	t.head(s)
+	t.periods(s)
+	t.rollups(s)
+	t.doings(s)
+	t.problems(s)
+	_, err := io.WriteString(w, t.b.String())
+	return err
+}
+
+type statusText struct {
+	b     strings.Builder
+	width int
+}
+
+// line writes a line, cut to the width. It holds no control characters.
+func (t *statusText) line(text string) {
+	text = strings.TrimRight(text, " ")
+	if t.width > 0 {
+		text = runewidth.Truncate(text, t.width, "…")
+	}
+	t.b.WriteString(text + "\n")
+}
+
+// wrapped writes text in as many lines as it needs, the first after lead, later
+// ones after indent.
+func (t *statusText) wrapped(lead, text, indent string) {
+	line, empty := lead, true
+	for _, word := range strings.Fields(plainText(text)) {
+		if !empty && t.width > 0 && runewidth.StringWidth(line)+1+runewidth.StringWidth(word) > t.width {
+			t.line(line)
+			line, empty = indent, true
+		}
+		if !empty {
+			line += " "
+		}
+		line += word
+		empty = false
+	}
+	t.line(line)
+}
+
+// A cells is a table; right says which columns are set to the right.
+type cells struct {
+	head  []string
+	right string
+	rows  [][]string
+}
+
+func (c *cells) add(row ...string) { c.rows = append(c.rows, row) }
+
+// width is that of the table without its last column.
+func (c *cells) width() int {
+	sum := 0
+	for i := range c.head[:len(c.head)-1] {
+		widest := runewidth.StringWidth(c.head[i])
+		for _, row := range c.rows {
+			widest = max(widest, runewidth.StringWidth(plainText(row[i])))
+		}
+		sum += widest + 2
+	}
+	return sum
+}
+
+// table writes a table below an empty line. Columns without any text are left
+// out.
+func (t *statusText) table(c cells) {
+	if len(c.rows) == 0 {
+		return
+	}
+	widths, used := make([]int, len(c.head)), make([]bool, len(c.head))
+	for i, h := range c.head {
+		widths[i] = runewidth.StringWidth(h)
+		for _, row := range c.rows {
+			widths[i] = max(widths[i], runewidth.StringWidth(plainText(row[i])))
+			used[i] = used[i] || row[i] != ""
+		}
+	}
+	t.line("")
+	for _, row := range append([][]string{c.head}, c.rows...) {
+		line := ""
+		for i, text := range row {
+			if !used[i] {
+				continue
+			}
+			if line != "" {
+				line += "  "
+			}
+			text = plainText(text)
+			pad := strings.Repeat(" ", widths[i]-runewidth.StringWidth(text))
+			if i < len(c.right) && c.right[i] == 'r' {
+				line += pad + text
+			} else {
+				line += text + pad
+			}
+		}
+		t.line(line)
+	}
+}
+
+func (t *statusText) head(s *maintain.Status) {
+	kept := "kept for good"
+	if s.Keep != "" {
+		kept = "kept " + s.Keep
+	}
+	by := "kept by nobody"
+	if s.Leader != "" {
+		by = "kept by " + s.Leader
+	}
+	t.wrapped("", fmt.Sprintf("%s on %s (%s): a period every %s, %s ahead, %s", s.Table, s.Target, s.Engine, s.Every, s.Ahead, kept), "  ")
+	t.line(plainText(fmt.Sprintf("%s, at %s UTC", by, when(s.At))))
+	t.line("")
+	switch {
+	case s.Headroom != nil && s.HeadroomWanted != nil:
+		t.line(fmt.Sprintf("headroom  %s of %s", monitor.Duration(max(*s.Headroom, 0)), monitor.Duration(*s.HeadroomWanted)))
+	case s.Headroom != nil:
+		t.line("headroom  " + monitor.Duration(max(*s.Headroom, 0)))
+	case s.HeadroomRows != nil:
+		t.line(fmt.Sprintf("headroom  %s rows of %s", monitor.Count(*s.HeadroomRows), plainText(s.Ahead)))
+	}
+	t.line(fmt.Sprintf("size      %s, about %s rows in %d periods", monitor.Bytes(s.Bytes), monitor.Count(s.Rows), len(s.Periods)))
+}
+
+// periods writes the periods, oldest first; long runs that are alike become one
+// line. Where the lines are too long for the width, the end of each period is
+// left out: it is the beginning of the next.
+func (t *statusText) periods(s *maintain.Status) {
+	c := cells{head: []string{"PERIOD", "FROM", "TO", "STATE", "ROWS", "SIZE", "ARCHIVE"}, right: "llllrrl"}
+	cut := timeTail(s.Periods)
+	for i := 0; i < len(s.Periods); {
+		p := s.Periods[i]
+		n := 1
+		for i+n < len(s.Periods) && isLike(p, s.Periods[i+n]) {
+			n++
+		}
+		if n < alike {
+			n = 1
+		}
+		run := s.Periods[i : i+n]
+		i += n
+		name, state, archive := p.Name, p.State, p.Archive
+		if n > 1 {
+			name = fmt.Sprintf("%s +%d", p.Name, n-1)
+			if archive != "" {
+				archive += " …"
+			}
+		}
+		if p.Rebuilt {
+			state += ", rebuilt"
+		}
+		var rows, bytes int64
+		for _, q := range run {
+			rows += q.Rows
+			bytes += q.Bytes
+		}
+		c.add(name, strings.TrimSuffix(p.From, cut), strings.TrimSuffix(run[n-1].To, cut), state, monitor.Count(rows), monitor.Bytes(bytes), archive)
+	}
+	if t.width > 0 && c.width() > t.width {
+		for _, row := range c.rows {
+			row[2] = ""
+		}
+	}
+	t.table(c)
+}
+
+// isLike tells whether two adjacent periods may share a line.
+func isLike(p, q maintain.PeriodStatus) bool {
+	return p.State == q.State && p.Rebuilt == q.Rebuilt && (p.Archive == "") == (q.Archive == "") && p.To == q.From
+}
+
+// timeTail returns what all bounds end in and can be left out: the time of day
+// where all are midnight, or the seconds.
+func timeTail(periods []maintain.PeriodStatus) string {
+	for _, tail := range []string{" 00:00:00", ":00"} {
+		if !slices.ContainsFunc(periods, func(p maintain.PeriodStatus) bool {
+			return !strings.HasSuffix(p.From, tail) || !strings.HasSuffix(p.To, tail)
+		}) {
+			return tail
+		}
+	}
+	return ""
+}
+
+func (t *statusText) rollups(s *maintain.Status) {
+	c := cells{head: []string{"ROLL-UP", "EVERY", "COMPUTED TO", "BEHIND", "STALE", "ROWS"}, right: "lllrrr"}
+	for _, r := range s.Rollups {
+		c.add(r.Name, r.Every, r.To, monitor.Duration(r.Lag), monitor.Count(r.Stale), monitor.Count(r.Rows))
+	}
+	t.table(c)
+}
+
+// doings writes what is under way, was done, is next, and is in the way.
+func (t *statusText) doings(s *maintain.Status) {
+	c := cells{head: []string{"UNDER WAY", "STEP", "SINCE", "DONE", "FAILED TRIES", "ERROR"}, right: "lllrrl"}
+	for _, x := range s.Changes {
+		done := ""
+		if x.Percent != nil {
+			done = fmt.Sprintf("%.0f%%", *x.Percent)
+		}
+		c.add(x.What, x.Step, when(x.Since), done, some(x.Tries), x.Error)
+	}
+	t.table(c)
+	c = cells{head: []string{"LAST", "OF", "AT", "TOOK", "ERROR"}, right: "lllrl"}
+	for _, x := range s.Actions[:min(len(s.Actions), lastActions)] {
+		c.add(x.Action, x.Detail, when(x.At), monitor.Duration(x.Seconds), x.Error)
+	}
+	t.table(c)
+	c = cells{head: []string{"NEXT", "OF", "DUE", "WHY"}}
+	for _, x := range s.Next {
+		due := "now"
+		if x.At != nil && when(*x.At) > s.Now {
+			due = when(*x.At)
+		}
+		c.add(x.Action, x.What, due, x.Why)
+	}
+	t.table(c)
+	c = cells{head: []string{"IN THE WAY", "USER", "HOST", "OPEN FOR", "STATEMENT"}, right: "rllrl"}
+	for _, x := range s.Blockers {
+		c.add(fmt.Sprint(x.ID), x.User, x.Host, monitor.Duration(x.Age), x.Statement)
+	}
+	t.table(c)
+}
+
+// when is an instant in UTC, as positions are written.
+func when(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
+
+// some is a number, and nothing for none.
+func some(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
+
+func (t *statusText) problems(s *maintain.Status) {
+	t.line("")
+	if len(s.Problems) == 0 {
+		t.line("Nothing needs a person.")
+		return
+	}
+	for _, p := range s.Problems {
+		t.wrapped("! ", p.Code+": "+p.Text, "  ")
+		if p.Try != "" {
+			t.wrapped("  Try: ", p.Try, "       ")
+		}
+	}
+}
