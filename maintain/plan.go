@@ -17,6 +17,7 @@ const (
 	Create  Kind = "create"  // periods ahead
 	Rollup  Kind = "rollup"  // refresh the levels
 	Seal    Kind = "seal"    // count and sum up a period that takes no more rows
+	Check   Kind = "check"   // look whether rows have come to a sealed period
 	Archive Kind = "archive" // write a sealed period to a file
 	Drop    Kind = "drop"    // remove a period that has passed retention
 	Rebuild Kind = "rebuild" // lay a sealed period's rows sorted and compressed
@@ -85,6 +86,7 @@ func Plan(d *rolling.Declaration, v View) ([]Task, error) {
 		out = append(out, Task{Kind: Rollup, Due: v.Now})
 	}
 	out = append(out, planSeals(d, v)...)
+	out = append(out, planChecks(v)...)
 	out = append(out, planArchives(d, v)...)
 	out = append(out, planDrops(d, v)...)
 	out = append(out, planRebuilds(d, v)...)
@@ -156,6 +158,24 @@ func planSeals(d *rolling.Declaration, v View) []Task {
 		out = append(out, Task{Kind: Seal, Parts: []rolling.Partition{p}, Due: due})
 		if due > v.Now {
 			break
+		}
+	}
+	return out
+}
+
+// planChecks returns the sealed periods to look at again, for rows of writers
+// that don't say what they do. The older a period, the rarer that is: each is
+// looked at when its age has doubled since it was looked at last, and before it
+// is dropped. So a table of n periods is read about log n times in all.
+func planChecks(v View) []Task {
+	var out []Task
+	for _, p := range v.Parts {
+		k := v.known(p)
+		if k == nil || k.State == state.Restored {
+			continue
+		}
+		if due := k.Checked + max(k.Checked-k.To, k.To-k.From); due <= v.Now {
+			out = append(out, Task{Kind: Check, Parts: []rolling.Partition{p}, Due: due})
 		}
 	}
 	return out

@@ -45,7 +45,7 @@ func hourly(t *testing.T, from, to int) []rolling.Partition {
 func known(st string, rows int64, parts ...rolling.Partition) []state.Period {
 	var out []state.Period
 	for _, p := range parts {
-		out = append(out, state.Period{Partition: p, State: st, Rows: rows})
+		out = append(out, state.Period{Partition: p, State: st, Rows: rows, Checked: at(100)})
 	}
 	return out
 }
@@ -125,6 +125,9 @@ func TestPlan(t *testing.T) {
 			Busy: []rolling.Period{{From: at(0), To: at(1)}}},
 			"create p20260328_09 at 2026-03-28 07:00:00\nseal p20260328_05 at 2026-03-28 07:00:00\n" +
 				"drop p20260328_00 (a change of it is under way)\ndrop p20260328_01\ndrop p20260328_02 at 2026-03-28 07:00:00\n"},
+		{"looked at again when its age has doubled", with(func(d *rolling.Declaration) {}), View{Now: at(2.5), Parts: hourly(t, 0, 6), Known: []state.Period{
+			{Partition: hourly(t, 0, 1)[0], State: state.Sealed, Checked: at(1.5)}, {Partition: hourly(t, 1, 2)[0], State: state.Sealed, Checked: at(2)}}},
+			"create p20260328_06 at 2026-03-28 04:00:00\nseal p20260328_02 at 2026-03-28 03:00:00\ncheck p20260328_00\n"},
 		{"no more than the server allows", &base, View{Now: at(0.5), MaxPeriods: 2},
 			"create p20260328_00, p20260328_01, p20260328_02 (the table would have 3 periods and the server allows 2: merge or drop some, or take a longer period)\n"},
 	} {

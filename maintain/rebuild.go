@@ -244,7 +244,11 @@ func (t *Table) clean(ctx context.Context, c *state.Change, r *rebuilding) (stri
 	if err != nil {
 		return "", err
 	}
-	k := state.Period{Table: t.Table.Name, Partition: part, State: state.Sealed, Rows: s.Rows, Checksum: s.Hash,
+	now, err := t.Now(ctx)
+	if err != nil {
+		return "", err
+	}
+	k := state.Period{Table: t.Table.Name, Partition: part, State: state.Sealed, Rows: s.Rows, Checksum: s.Hash, Checked: now,
 		Bytes: size[part.Name].Data + size[part.Name].Index, Rebuilt: true}
 	err = t.inTx(ctx, func(tx *sql.Tx) error {
 		if err := t.State.Forget(ctx, tx, t.Table.Name, part.Period); err != nil {

@@ -25,7 +25,11 @@ func (t *Table) seal(ctx context.Context, p rolling.Partition) (detail string, e
 		return "", err
 	}
 	t.reach("seal summed")
-	k := state.Period{Table: t.Table.Name, Partition: p, State: state.Sealed, Rows: s.Rows, Checksum: s.Hash,
+	now, err := t.Now(ctx)
+	if err != nil {
+		return "", err
+	}
+	k := state.Period{Table: t.Table.Name, Partition: p, State: state.Sealed, Rows: s.Rows, Checksum: s.Hash, Checked: now,
 		Bytes: size[p.Name].Data + size[p.Name].Index}
 	err = t.inTx(ctx, func(tx *sql.Tx) error { return t.State.Put(ctx, tx, k) })
 	t.reach("sealed")
@@ -80,6 +84,17 @@ func (t *Table) unchanged(ctx context.Context, p rolling.Partition, k *state.Per
 		return true, nil
 	}
 	return false, t.unseal(ctx, p, fmt.Sprintf("it had %d rows when it was sealed and has %d", k.Rows, now.Rows))
+}
+
+// check looks whether a sealed period still has the rows that it had.
+func (t *Table) check(ctx context.Context, p rolling.Partition, k *state.Period, now int64) (string, error) {
+	same, err := t.unchanged(ctx, p, k)
+	if err != nil || !same {
+		return "", err
+	}
+	done := *k
+	done.Checked = now
+	return "", t.inTx(ctx, func(tx *sql.Tx) error { return t.State.Put(ctx, tx, done) })
 }
 
 // A waitError says why a task can't be done now, without being a failure.

@@ -178,6 +178,8 @@ func (t *Table) do(ctx context.Context, task Task, v View) (string, error) {
 		return fmt.Sprintf("%d buckets", n), err
 	case Seal:
 		return t.seal(ctx, task.Parts[0])
+	case Check:
+		return t.check(ctx, task.Parts[0], v.known(task.Parts[0]), v.Now)
 	case Archive:
 		return t.archive(ctx, task.Parts[0], v.known(task.Parts[0]))
 	case Drop:
