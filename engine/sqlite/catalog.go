@@ -74,16 +74,9 @@ func (c catalog) Exists(ctx context.Context, t *engine.Table) (bool, error) {
 func (c catalog) periods(ctx context.Context, t *engine.Table) ([]rolling.Partition, error) {
 	var parts []rolling.Partition
 	err := c.inspect(ctx, t, 1, func(row []driver.Value) error {
-		p := rolling.Partition{}
-		var okName, okFrom, okTo bool
-		p.Name, okName = row[0].(string)
-		p.From, okFrom = row[1].(int64)
-		p.To, okTo = row[2].(int64)
-		if !okName || !okFrom || !okTo {
-			return fmt.Errorf("rowmill_periods: row %v has other types than rowmill writes", row)
-		}
+		p, err := periodOf(row)
 		parts = append(parts, p)
-		return nil
+		return err
 	})
 	if errors.Is(err, engine.ErrNoTable) {
 		return nil, nil // no rolling table was ever made in this file
@@ -92,6 +85,18 @@ func (c catalog) periods(ctx context.Context, t *engine.Table) ([]rolling.Partit
 		return nil, fmt.Errorf("periods of %s: %w", t.Name, err)
 	}
 	return parts, nil
+}
+
+// periodOf reads a row of rowmill_periods: name and bounds.
+func periodOf(row []driver.Value) (p rolling.Partition, err error) {
+	var okName, okFrom, okTo bool
+	p.Name, okName = row[0].(string)
+	p.From, okFrom = row[1].(int64)
+	p.To, okTo = row[2].(int64)
+	if !okName || !okFrom || !okTo {
+		return p, fmt.Errorf("rowmill_periods: row %v has other types than rowmill writes", row)
+	}
+	return p, nil
 }
 
 // Partitions implements engine.Catalog.

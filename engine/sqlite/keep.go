@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 
 	"github.com/rowmill/rowmill/engine"
@@ -25,18 +26,91 @@ func (db *DB) Try(ctx context.Context, steps ...engine.Step) error {
 	}
 	defer db.write.Exec(db.pragmas[0], nil)
 	for _, s := range steps {
-		done, err := db.done(s)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if _, err := db.write.Exec(beginStatement, nil); err != nil {
+			return fmt.Errorf("%s: %w", beginStatement, classify(err))
+		}
+		err := db.try(s)
+		if err == nil {
+			_, err = db.write.Exec(commitStatement, nil)
+			err = classify(err)
+		}
 		if err != nil {
-			return err
-		}
-		if done {
-			continue
-		}
-		if err := db.apply(ctx, s); err != nil {
-			return err
+			return errors.Join(err, db.rollback())
 		}
 	}
 	return nil
+}
+
+// try takes a step within a transaction. What periods there are it sees for
+// itself: another process may have changed them since the caller looked, and
+// the view is written anew from them.
+func (db *DB) try(s engine.Step) error {
+	done, err := db.done(s)
+	if err != nil || done {
+		return err
+	}
+	if s, err = db.fresh(s); err != nil {
+		return err
+	}
+	db.epoch++
+	statements, err := db.Dialect().Render(s)
+	if err != nil {
+		return err
+	}
+	for _, q := range statements {
+		if q == beginStatement || q == commitStatement {
+			continue
+		}
+		if _, err := db.write.Exec(q, nil); err != nil {
+			return fmt.Errorf("%s: %w", firstLine(q), classify(err))
+		}
+	}
+	return nil
+}
+
+// fresh returns a step with the periods that there are now.
+func (db *DB) fresh(s engine.Step) (engine.Step, error) {
+	var err error
+	switch s := s.(type) {
+	case engine.CreatePartitions:
+		s.Have, err = db.present(s.Table)
+		return s, err
+	case engine.DropPartition:
+		s.Have, err = db.present(s.Table)
+		return s, err
+	case engine.Detach:
+		s.Have, err = db.present(s.Table)
+		return s, err
+	case engine.Attach:
+		s.Have, err = db.present(s.Table)
+		return s, err
+	case engine.Replace:
+		s.Have, err = db.present(s.Table)
+		return s, err
+	case engine.AddColumn:
+		s.Have, err = db.present(s.Table)
+		return s, err
+	}
+	return s, nil
+}
+
+// present returns a table's periods in order, as the transaction that is open
+// on the write connection sees them.
+func (db *DB) present(t *engine.Table) ([]rolling.Partition, error) {
+	var out []rolling.Partition
+	err := each(db.write, "SELECT name, lower, upper FROM rowmill_periods WHERE table_name = ? ORDER BY lower", []driver.Value{t.Name},
+		func(row []driver.Value) error {
+			p, err := periodOf(row)
+			out = append(out, p)
+			return err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("periods of %s: %w", t.Name, err)
+	}
+	return out, nil
 }
 
 // done reports whether a step has been taken already.
