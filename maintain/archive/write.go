@@ -104,6 +104,12 @@ func (w *writing) write(ctx context.Context, db engine.Keeper, t *engine.Table, 
 		// SQLite's REAL and FLOAT have 64 bits; elsewhere they have 32.
 		info.columns = append(info.columns, columnOf(c, dbInfo.Engine == "sqlite"))
 	}
+	r := &reader{db: db, from: db.Words().From(t, p), columns: from, key: key, chunk: w.chunk}
+	if dbInfo.Engine == "sqlite" {
+		if err := checkClasses(ctx, r); err != nil {
+			return fail(err)
+		}
+	}
 	f, err := os.CreateTemp(folder, tempPattern(path))
 	if err != nil {
 		return fail(err)
@@ -117,7 +123,6 @@ func (w *writing) write(ctx context.Context, db engine.Keeper, t *engine.Table, 
 			err = errors.Join(err, ignoreMissing(os.Remove(temp)))
 		}
 	}()
-	r := &reader{db: db, from: db.Words().From(t, p), columns: from, key: key, chunk: w.chunk}
 	// Each round ends with a file, or with a column that has to be wider: there
 	// are few forms.
 	var wide *unfitError
