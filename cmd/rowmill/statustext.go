@@ -176,7 +176,7 @@ func (t *statusText) periods(s *maintain.Status) {
 	for i := 0; i < len(s.Periods); {
 		p := s.Periods[i]
 		n := 1
-		for i+n < len(s.Periods) && isLike(p, s.Periods[i+n]) {
+		for i+n < len(s.Periods) && isLike(s.Periods[i+n-1], s.Periods[i+n]) {
 			n++
 		}
 		if n < alike {
