@@ -1,0 +1,441 @@
+package rolling
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2/unstable"
+)
+
+// A level is a roll-up with where its keys stand.
+type level struct {
+	Rollup
+	at, nameAt, everyAt, keepAt, selectAt *fileValue
+}
+
+// rollups reads [[rollup]], each of which may be made of one before it.
+func (r *declarationReader) rollups(list *fileValue) {
+	if list == nil {
+		return
+	}
+	if list.kind != unstable.ArrayTable {
+		r.fail(list, "[[rollup]]", "rollup is %s; each level is a table of a list", list.what())
+		return
+	}
+	if r.d.Period.Axis() == Sequence {
+		r.fail(list.in[0], "leave it out, or roll by a column of time", "a table that rolls by rows has no roll-ups: a bucket is a length of time")
+		return
+	}
+	var levels []level
+	for _, v := range list.in {
+		r.known("rollup", v)
+		l := level{Rollup: Rollup{Line: v.line}, at: v}
+		l.Name, l.nameAt = r.must(v, "[[rollup]]", "name", "readings_1h")
+		r.levelEvery(&l)
+		r.levelFrom(&l, levels, list)
+		var source *level
+		for i := range levels {
+			if levels[i].Name == l.From && l.From != "" {
+				source = &levels[i]
+			}
+		}
+		r.levelBy(&l, source)
+		r.levelSelect(&l, source)
+		r.levelKeep(&l, source)
+		levels = append(levels, l)
+		r.d.Rollups = append(r.d.Rollups, l.Rollup)
+	}
+}
+
+func (r *declarationReader) levelEvery(l *level) {
+	text, v := r.must(l.at, "[[rollup]]", "every", "1h")
+	if v == nil {
+		return
+	}
+	l.everyAt = v
+	g, err := Parse(text)
+	if err != nil || g.Axis() == Sequence {
+		r.fail(v, lengthForms, "every = %q is no length of a bucket", text)
+		return
+	}
+	if r.d.WholeDays() && !dayGrid.Divides(g) {
+		r.fail(v, `every = "1d" or longer`, "every = %q is shorter than what column %s tells apart: whole days", g, r.d.Time)
+	}
+	l.Every = g
+}
+
+func (r *declarationReader) levelFrom(l *level, before []level, list *fileValue) {
+	text, v := r.text(l.at, "from", "readings_1h")
+	if v == nil {
+		return
+	}
+	l.From = text
+	var names []string
+	for _, o := range before {
+		names = append(names, o.Name)
+		if o.Name != text {
+			continue
+		}
+		switch {
+		case !l.Every.Valid() || !o.Every.Valid():
+		case l.Every == o.Every:
+			r.fail(l.everyAt, "every = "+strconv.Quote(multiple(o.Every)), "every = %q is that of its source %s: nothing is left to sum up", l.Every, text)
+		case !o.Every.Divides(l.Every):
+			r.fail(l.everyAt, "a multiple, such as "+multiple(o.Every), "a bucket of %s isn't made of whole buckets of %s, those of its source %s", l.Every, o.Every, text)
+		}
+		return
+	}
+	for _, o := range list.in {
+		if name := o.find("name"); name != nil && name.kind == unstable.String && name.text == text && text != l.Name {
+			r.fail(v, "move it above this one", "from = %q is a level that stands below", text)
+			return
+		}
+	}
+	switch {
+	case text == l.Name:
+		r.fail(v, "leave from out to sum up the table itself", "level %s is made from itself", text)
+	case text == r.d.Name:
+		r.fail(v, "leave from out: a level without it is made from the table", "from = %q is the table", text)
+	case len(names) == 0:
+		r.fail(v, "leave it out: there is no level above", "from = %q is no level", text)
+	default:
+		r.fail(v, didYouMean(text, names), "from = %q is no level", text)
+	}
+}
+
+// texts returns a key's list of texts; nil and false where it is missing.
+func (r *declarationReader) texts(table *fileValue, key string) ([]string, bool) {
+	v := table.find(key)
+	if v == nil {
+		return nil, false
+	}
+	if v.kind != unstable.Array || slices.ContainsFunc(v.in, func(e *fileValue) bool { return e.kind != unstable.String }) {
+		r.fail(v, key+` = ["sensor"]`, "%s is %s; want a list of texts in quotes", key, v.what())
+		return nil, false
+	}
+	out := []string{}
+	for _, e := range v.in {
+		out = append(out, e.text)
+	}
+	return out, true
+}
+
+func (r *declarationReader) levelBy(l *level, source *level) {
+	by, given := r.texts(l.at, "by")
+	if source != nil && !given {
+		l.By = slices.Clone(source.By)
+		return
+	}
+	v := l.at.find("by")
+	known, where := r.columns, r.d.Name
+	if source != nil {
+		known, where = source.By, "by of "+source.Name
+	}
+	for _, name := range by {
+		found := r.column(name, known)
+		switch {
+		case len(known) == 0 && source == nil: // the definition can't be read
+		case found == "":
+			hint := didYouMean(name, known)
+			if len(known) == 0 {
+				hint = "leave it out"
+			}
+			r.fail(v, hint, "by names %q, which isn't in %s", name, where)
+			continue
+		case sameName(found, r.d.Time, r.mode()):
+			r.fail(v, "leave it out", "by names %s: each bucket has its time anyway", found)
+		case slices.Contains(l.By, found):
+			r.fail(v, "leave one out", "by names %s twice", found)
+		default:
+			if source == nil {
+				r.groupable(v, found)
+			}
+			name = found
+		}
+		l.By = append(l.By, name)
+	}
+}
+
+// groupable refuses columns whose values a roll-up can't have in its key.
+func (r *declarationReader) groupable(at *fileValue, name string) {
+	c := r.d.Definition.Column(name)
+	first := firstWord(c.Type)
+	long := strings.Contains(first, "text") || strings.Contains(first, "blob") || first == "json"
+	switch {
+	case reservedColumn(name):
+		r.fail(at, "another name for the table's column", "by names %s, which is a column that each roll-up has for itself", name)
+	case !c.NotNull:
+		r.fail(at, fmt.Sprintf("NOT NULL in create, or by a generated column such as COALESCE(%s, ...)", name), "by names %s, which can be NULL and can't be part of a key then", name)
+	case slices.Contains([]string{"float", "double", "real", "float4", "float8"}, first):
+		r.fail(at, "a column of integers or decimals", "by names %s of type %q: equal binary fractions are a matter of luck", name, c.Type)
+	case r.family == mysqlFamily && long:
+		r.fail(at, "a VARCHAR", "by names %s of type %q, which can't be part of a key", name, c.Type)
+	}
+}
+
+// reservedColumn reports whether a roll-up has, or may have, a column of that
+// name for itself.
+func reservedColumn(name string) bool {
+	name = strings.ToLower(name)
+	return name == "bucket" || name == "raw_rows" || partOfAggregate.MatchString(name)
+}
+
+// partOfAggregate are the columns that hold what an aggregate is merged from.
+var partOfAggregate = regexp.MustCompile(`__(n|sum|mean|m2|at|hll|dd)$`)
+
+func firstWord(native string) string {
+	words := strings.FieldsFunc(strings.ToLower(native), func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') })
+	if len(words) == 0 {
+		return ""
+	}
+	return words[0]
+}
+
+// column returns a name as it is among known ones, or "".
+func (r *declarationReader) column(name string, known []string) string {
+	if slices.Contains(known, name) {
+		return name
+	}
+	for _, k := range known {
+		if sameName(k, name, r.mode()) {
+			return k
+		}
+	}
+	return ""
+}
+
+func (r *declarationReader) levelSelect(l *level, source *level) {
+	v := l.at.find("select")
+	l.selectAt = v
+	const example = `select = { n = "count(*)", mean = "avg(value)" }`
+	switch {
+	case v == nil && l.From != "":
+		if source != nil {
+			l.Select = slices.Clone(source.Select)
+		}
+		return
+	case v == nil:
+		r.fail(l.at, example, "[[rollup]] has no select")
+		return
+	case v.kind != unstable.Table:
+		r.fail(v, example, "select is %s; want a table of names and aggregates", v.what())
+		return
+	case len(v.in) == 0:
+		r.fail(v, example, "select is empty")
+		return
+	}
+	var names []string
+	for _, c := range v.in {
+		if c.kind != unstable.String {
+			r.fail(c, c.key+` = "avg(value)"`, "%s is %s; want an aggregate in quotes", c.key, c.what())
+			continue
+		}
+		a, hint, err := parseAggregate(c.text)
+		if err != nil {
+			r.fail(c, hint, "%s = %q: %v", c.key, c.text, err)
+			continue
+		}
+		a.Name = c.key
+		if why := badName(a.Name, maxColumnName); why != "" {
+			r.fail(c, "letters, digits and _", "%q can't be a column: %s", a.Name, why)
+			continue
+		}
+		if slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, a.Name) }) {
+			r.fail(c, "another name", "there are two columns %s, as case doesn't count", a.Name)
+			continue
+		}
+		if slices.ContainsFunc(l.By, func(b string) bool { return strings.EqualFold(b, a.Name) }) {
+			r.fail(c, "another name, such as "+a.Name+"_"+a.Func, "there is a column %s already, from by", a.Name)
+			continue
+		}
+		if reservedColumn(a.Name) {
+			r.fail(c, "another name", "column %s is one that each roll-up has for itself, or the end of its name is", a.Name)
+			continue
+		}
+		names = append(names, a.Name)
+		if r.aggregateOf(c, &a) && (source == nil || r.sameAs(c, a, source)) {
+			l.Select = append(l.Select, a)
+		}
+	}
+}
+
+// aggregateOf checks the column of an aggregate.
+func (r *declarationReader) aggregateOf(at *fileValue, a *Aggregate) bool {
+	if a.Column == "" || len(r.columns) == 0 {
+		return true
+	}
+	found := r.column(a.Column, r.columns)
+	if found == "" {
+		r.fail(at, didYouMean(a.Column, r.columns), "%s = %q: %s has no column %s", at.key, at.text, r.d.Name, a.Column)
+		return false
+	}
+	a.Column = found
+	numeric := slices.Contains([]string{"sum", "avg", "stddev", "variance", "percentile"}, a.Func)
+	native := r.d.Definition.Column(found).Type
+	if numeric && slices.Contains(textTypes, firstWord(native)) {
+		r.fail(at, "a column of numbers; count, min, max, first, last and distinct take any", "%s = %q: column %s of type %q holds no numbers", at.key, at.text, found, native)
+		return false
+	}
+	return true
+}
+
+// textTypes hold no numbers on any server.
+var textTypes = []string{
+	"char", "varchar", "character", "text", "tinytext", "mediumtext", "longtext", "nchar", "nvarchar", "clob", "enum", "set",
+	"blob", "tinyblob", "mediumblob", "longblob", "binary", "varbinary", "bytea", "json", "jsonb", "uuid", "date", "datetime",
+	"timestamp", "timestamptz", "time", "inet", "inet4", "inet6", "cidr", "boolean", "bool",
+}
+
+// sameAs checks that a level's source has an aggregate, or what it is made
+// from: the mean and the squares serve stddev and variance, a sketch serves
+// every percentile, and rows are always counted.
+func (r *declarationReader) sameAs(at *fileValue, a Aggregate, source *level) bool {
+	parts := func(fn string) string {
+		if fn == "variance" {
+			return "stddev"
+		}
+		return fn
+	}
+	if a.Func == "count" && a.Column == "" {
+		return true
+	}
+	var have []string
+	for _, s := range source.Select {
+		if parts(s.Func) == parts(a.Func) && s.Column == a.Column {
+			return true
+		}
+		have = append(have, fmt.Sprintf("%s = %q", s.Name, s))
+	}
+	r.fail(at, "select it there too, or leave select out to have "+strings.Join(have, ", "), "%s = %q can't be made from %s, which doesn't have it", a.Name, a, source.Name)
+	return false
+}
+
+func (r *declarationReader) levelKeep(l *level, source *level) {
+	g, v := r.length(l.at, "keep")
+	l.keepAt = v
+	if v != nil {
+		l.Keep = g.Span()
+		if l.Every.Valid() && l.Keep.Length() < l.Every.Span().Length() {
+			r.fail(v, fmt.Sprintf("keep = %q or longer", l.Every), "keep = %q is shorter than a bucket of %s", l.Keep, l.Every)
+		}
+	}
+	if !l.Every.Valid() {
+		return
+	}
+	from, keep := r.d.Name, r.d.Keep
+	if source != nil {
+		from, keep = source.Name, source.Keep
+	}
+	if !keep.IsZero() && keep.Length() < l.Every.Span().Length() {
+		r.fail(l.everyAt, fmt.Sprintf("a shorter bucket, or keep = %q or longer for %s", l.Every, from), "a bucket of %s never has all its rows: %s keeps %s", l.Every, from, keep)
+	}
+}
+
+// aggregates are those that can be declared.
+var aggregates = []string{"count", "sum", "avg", "min", "max", "stddev", "variance", "first", "last", "distinct", "percentile"}
+
+// undecomposable are aggregates that can't be made of those of parts, and what
+// to use instead.
+var undecomposable = map[string]string{
+	"median":        "percentile(%s, 50)",
+	"mode":          "distinct(%s) says how many values there are; keep counts by adding the column to by",
+	"array_agg":     "first(%s), last(%s)",
+	"group_concat":  "first(%s), last(%s)",
+	"string_agg":    "first(%s), last(%s)",
+	"listagg":       "first(%s), last(%s)",
+	"corr":          "avg and stddev of each column",
+	"percent_rank":  "percentile(%s, 99)",
+	"top":           "max(%s)",
+	"histogram":     "percentile(%s, 99), which is made of one",
+	"count_exact":   "distinct(%s)",
+	"exact":         "distinct(%s)",
+	"countdistinct": "distinct(%s)",
+}
+
+// synonyms are what aggregates are called elsewhere.
+var synonyms = map[string]string{
+	"mean": "avg", "average": "avg", "std": "stddev", "stddev_samp": "stddev", "stddev_pop": "stddev", "var": "variance", "var_samp": "variance",
+	"var_pop": "variance", "minimum": "min", "maximum": "max", "total": "sum", "approx_count_distinct": "distinct", "uniq": "distinct",
+	"count_distinct": "distinct", "quantile": "percentile", "percentile_cont": "percentile", "first_value": "first", "last_value": "last", "n": "count",
+}
+
+var (
+	aggregateForm = regexp.MustCompile(`^\s*([A-Za-z_][A-Za-z0-9_]*)\s*\((.*)\)\s*$`)
+	distinctForm  = regexp.MustCompile(`(?i)^\s*distinct\s+(.+)$`)
+	shortForm     = regexp.MustCompile(`^p([1-9][0-9]?)$`)
+)
+
+// parseAggregate reads count(*), avg(value), percentile(value, 99).
+func parseAggregate(text string) (a Aggregate, hint string, err error) {
+	m := aggregateForm.FindStringSubmatch(text)
+	if m == nil {
+		return a, "count(*), avg(value), percentile(value, 99)", fmt.Errorf("this is no aggregate")
+	}
+	a.Func = strings.ToLower(m[1])
+	args := m[2]
+	if d := distinctForm.FindStringSubmatch(args); d != nil {
+		if a.Func == "count" {
+			return a, "distinct(" + strings.TrimSpace(d[1]) + "), which estimates it within some 1%", fmt.Errorf("exact counts of distinct values of two buckets don't add up to that of both")
+		}
+		return a, "leave DISTINCT out", fmt.Errorf("%s of distinct values can't be made of those of parts", a.Func)
+	}
+	column, percent, two := args, "", false
+	if i := strings.LastIndexByte(args, ','); i >= 0 {
+		column, percent, two = args[:i], strings.TrimSpace(args[i+1:]), true
+	}
+	column = unquoteName(strings.TrimSpace(column))
+	if instead, no := undecomposable[a.Func]; no {
+		return a, strings.ReplaceAll(instead, "%s", column), fmt.Errorf("the %s of a whole can't be made of those of its parts, so that a level could not be made from another", a.Func)
+	}
+	if s, ok := synonyms[a.Func]; ok {
+		return a, fmt.Sprintf("%s(%s)", s, args), fmt.Errorf("it is called %s here", s)
+	}
+	if s := shortForm.FindStringSubmatch(a.Func); s != nil {
+		return a, fmt.Sprintf("percentile(%s, %s)", column, s[1]), fmt.Errorf("it is called percentile here")
+	}
+	if !slices.Contains(aggregates, a.Func) {
+		return a, didYouMean(a.Func, aggregates), fmt.Errorf("there is no aggregate %s", a.Func)
+	}
+	switch {
+	case a.Func == "percentile":
+		a.Percent, err = strconv.ParseFloat(percent, 64)
+		if !two || err != nil || !(a.Percent > 0 && a.Percent < 100) {
+			return a, fmt.Sprintf("percentile(%s, 99)", column), fmt.Errorf("want which percentile, above 0 and below 100")
+		}
+	case two:
+		return a, fmt.Sprintf("%s(%s)", a.Func, column), fmt.Errorf("%s takes one column", a.Func)
+	case column == "*" && a.Func == "count":
+		return a, "", nil
+	case column == "*":
+		return a, a.Func + "(value)", fmt.Errorf("%s takes a column", a.Func)
+	}
+	if column == "" || strings.ContainsAny(column, "()+*/'\";") {
+		return a, "a column that the table has, or a generated one", fmt.Errorf("want the name of a column, not %q", column)
+	}
+	a.Column = column
+	return a, "", nil
+}
+
+// unquoteName takes the quotes off a name.
+func unquoteName(s string) string {
+	for _, q := range []string{`"`, "`"} {
+		if len(s) > 2 && strings.HasPrefix(s, q) && strings.HasSuffix(s, q) {
+			return strings.ReplaceAll(s[1:len(s)-1], q+q, q)
+		}
+	}
+	return s
+}
+
+// String returns the aggregate as a declaration has it, "percentile(value, 99)".
+func (a Aggregate) String() string {
+	switch {
+	case a.Column == "":
+		return a.Func + "(*)"
+	case a.Func == "percentile":
+		return fmt.Sprintf("percentile(%s, %s)", a.Column, strconv.FormatFloat(a.Percent, 'f', -1, 64))
+	}
+	return fmt.Sprintf("%s(%s)", a.Func, a.Column)
+}

@@ -1,0 +1,250 @@
+package rolling
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// table reads [table], after the period.
+func (r *declarationReader) table(table *fileValue) {
+	d := r.d
+	d.Name, r.name = r.must(table, "[table]", "name", "readings")
+	d.Exact, _ = r.truth(table, "exact")
+	if text, v := r.text(table, "epoch", "s"); v != nil {
+		switch d.Epoch = epochs[text]; {
+		case d.Epoch == 0:
+			r.fail(v, `"s", "ms" or "us"`, "epoch = %q is no unit", text)
+		case d.Period.Axis() == Sequence:
+			r.fail(v, "leave it out", "epoch is for an integer on an axis of time, and the table rolls by rows")
+		}
+	}
+	d.Time, r.timeKey = r.must(table, "[table]", "time", "ts")
+	text, create := r.must(table, "[table]", "create", "CREATE TABLE ...")
+	if create == nil {
+		return
+	}
+	r.create = create
+	modes := []sqlMode{mysqlText, postgresText, sqliteText}
+	switch r.family {
+	case mysqlFamily:
+		modes = modes[:1]
+	case postgresFamily:
+		modes = modes[1:2]
+	case sqliteFamily:
+		modes = modes[2:]
+	}
+	def, err := readDefinition(text, modes...)
+	if err != nil {
+		r.errs = append(r.errs, r.inDefinition(definitionError(text, err)))
+		return
+	}
+	d.Definition = def
+	for _, c := range def.Columns {
+		r.columns = append(r.columns, c.Name)
+	}
+	r.definition(def)
+	r.timeColumn(def)
+}
+
+// definition checks what a table that rolls can't have.
+func (r *declarationReader) definition(def *Definition) {
+	if r.name != nil {
+		fold := r.family != postgresFamily
+		if same := def.Name == r.d.Name || fold && strings.EqualFold(def.Name, r.d.Name); !same {
+			line, column := place(def.Text, def.nameFrom)
+			r.failDefinition(r.shift(def)+line-1, column, fmt.Sprintf("name = %q", def.Name), "create makes a table %s, and name is %q", def.Name, r.d.Name)
+		}
+		r.d.Name = def.Name
+	}
+	if def.Schema != "" {
+		line, column := place(def.Text, def.nameFrom)
+		r.failDefinition(r.shift(def)+line-1, column, "CREATE TABLE "+def.Name+"; the target says where", "the name of the table has a schema, %s", def.Schema)
+	}
+	if def.Partitioned {
+		r.failDefinition(def.partitionLine, 0, "leave PARTITION BY out: rowmill makes the partitions", "create cuts the table itself")
+	}
+	if def.ForeignKey > 0 {
+		r.failDefinition(def.ForeignKey, 0, "leave it out, and have the application or a report check it", "a table that rolls can't have a foreign key: its periods come and go as tables")
+	}
+	if r.family == mysqlFamily {
+		for _, k := range def.Indexes {
+			r.failDefinition(k.Line, 0, fmt.Sprintf("KEY %s (%s) within CREATE TABLE", k.Name, strings.Join(k.Columns, ", ")), "%s take indexes within CREATE TABLE, so that each period has them from the start", r.family)
+		}
+		for _, k := range def.Keys {
+			if word := strings.ToUpper(k.Text[:min(len(k.Text), 8)]); word == "FULLTEXT" || strings.HasPrefix(word, "SPATIAL") {
+				r.failDefinition(k.Line, 0, "leave it out, or keep a table of its own for it", "a partitioned table of %s can't have a %s index", r.family, strings.TrimSpace(word))
+			}
+		}
+	}
+}
+
+// shift returns the line of the text of create at which the statement begins.
+func (r *declarationReader) shift(def *Definition) int {
+	i := strings.Index(r.create.text, def.Text)
+	line, _ := place(r.create.text, i)
+	return line
+}
+
+// timeColumn checks the column that the table rolls by, and that each key has it.
+func (r *declarationReader) timeColumn(def *Definition) {
+	if r.timeKey == nil {
+		return
+	}
+	c := def.Column(r.d.Time)
+	if c == nil || c.Name != r.d.Time && r.family == postgresFamily {
+		r.fail(r.timeKey, didYouMean(r.d.Time, r.columns), "time = %q is no column of %s", r.d.Time, def.Name)
+		return
+	}
+	r.d.Time = c.Name
+	if !c.NotNull || r.family == sqliteFamily && !c.saysNotNull && !strings.EqualFold(c.Type, "INTEGER") {
+		// SQLite lets NULL into a primary key, unless it is the rowid.
+		r.failDefinition(c.Line, 0, c.Text+" NOT NULL", "column %s can be NULL, and such a row has no period", c.Name)
+	}
+	if c.Generated {
+		r.failDefinition(c.Line, 0, "a column that is written with each row", "column %s is computed by the server; partitions need a column that rows bring", c.Name)
+	}
+	r.timeType(c)
+	r.keysHave(def, c.Name)
+}
+
+// keysHave checks that every unique key contains the column.
+func (r *declarationReader) keysHave(def *Definition, by string) {
+	has := func(columns []string) bool {
+		return slices.ContainsFunc(columns, func(c string) bool { return sameName(c, by, r.mode()) })
+	}
+	const why = "each period checks its own rows only, so that a key is unique only together with the column that tells the period"
+	switch {
+	case def.PrimaryKey == nil:
+		r.fail(r.create, fmt.Sprintf("PRIMARY KEY (..., %s)", by), "the table has no primary key: late and repeated rows could not be told apart")
+	case !has(def.PrimaryKey):
+		r.failDefinition(def.primaryLine, 0, fmt.Sprintf("PRIMARY KEY (%s, %s)", strings.Join(def.PrimaryKey, ", "), by), "the primary key doesn't contain %s; %s", by, why)
+	}
+	for _, k := range append(slices.Clone(def.Keys), def.Indexes...) {
+		if k.Unique && !has(k.Columns) {
+			r.failDefinition(k.Line, 0, fmt.Sprintf("UNIQUE (%s, %s), or no unique key", strings.Join(k.Columns, ", "), by), "the unique key on %s doesn't contain %s; %s", strings.Join(k.Columns, ", "), by, why)
+		}
+	}
+	if r.family != mysqlFamily || r.d.Period.Axis() == Sequence {
+		return
+	}
+	for _, name := range def.PrimaryKey {
+		if c := def.Column(name); c != nil && c.Auto {
+			r.warnDefinition(c.Line, "column %s counts up on the server: a row that is sent twice is stored twice, as it gets another key; a key of what the row is about (such as sensor, %s) lets loads be repeated", c.Name, by)
+		}
+	}
+}
+
+func (r *declarationReader) warnDefinition(line int, format string, args ...any) {
+	at := r.inDefinition(&Error{Line: line})
+	r.warn(&fileValue{line: at.Line}, format, args...)
+}
+
+func (r *declarationReader) mode() sqlMode {
+	switch r.family {
+	case postgresFamily:
+		return postgresText
+	case sqliteFamily:
+		return sqliteText
+	}
+	return mysqlText
+}
+
+// A timeClass is how a type holds what a table rolls by.
+type timeClass int
+
+const (
+	noTime timeClass = iota
+	timeOfDate
+	timeOfSeconds32
+	timeOfInteger
+	timeOfTime
+)
+
+// classOf returns the class of a type.
+func (r *declarationReader) classOf(native string) timeClass {
+	words := strings.FieldsFunc(strings.ToLower(native), func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' })
+	if len(words) == 0 {
+		return noTime
+	}
+	if r.family == sqliteFamily {
+		switch {
+		case strings.Contains(strings.ToUpper(native), "INT"):
+			return timeOfInteger
+		case slices.Contains([]string{"text", "datetime", "timestamp", "varchar", "char"}, words[0]):
+			return timeOfTime
+		}
+		return noTime
+	}
+	switch words[0] {
+	case "bigint", "int8", "bigserial", "serial8":
+		return timeOfInteger
+	case "serial":
+		if r.family == mysqlFamily {
+			return timeOfInteger // BIGINT UNSIGNED
+		}
+		return timeOfSeconds32
+	case "int", "integer", "int4", "serial4", "mediumint", "smallint", "int2", "smallserial", "tinyint":
+		return timeOfSeconds32
+	case "date":
+		return timeOfDate
+	case "timestamp":
+		return timeOfTime
+	case "datetime":
+		if r.family == mysqlFamily {
+			return timeOfTime
+		}
+	case "timestamptz":
+		if r.family == postgresFamily {
+			return timeOfTime
+		}
+	}
+	return noTime
+}
+
+// timeType checks that a column of that type can be rolled by.
+func (r *declarationReader) timeType(c *DefinedColumn) {
+	class := r.classOf(c.Type)
+	small := class == timeOfSeconds32 && !slices.Contains([]string{"int", "integer", "int4", "serial", "serial4"}, strings.ToLower(strings.FieldsFunc(c.Type, func(c rune) bool { return c == ' ' || c == '(' })[0]))
+	types := map[family]string{
+		mysqlFamily:    "DATETIME(6) NOT NULL in UTC, or a BIGINT that counts since 1970 and epoch = \"s\"",
+		postgresFamily: "timestamptz NOT NULL, or a bigint that counts since 1970 and epoch = \"s\"",
+		sqliteFamily:   "TEXT NOT NULL ('2026-11-20 18:30:00' in UTC), or an INTEGER that counts since 1970 and epoch = \"s\"",
+	}[r.family]
+	bad := func(hint, format string, args ...any) { r.failDefinition(c.Line, 0, hint, format, args...) }
+	switch d := r.d; {
+	case r.family == "": // the target can't be read
+	case d.Period.Axis() == Sequence:
+		if class != timeOfInteger && class != timeOfSeconds32 {
+			bad(c.Name+" BIGINT NOT NULL", "column %s of type %q is no integer, and the table rolls by rows", c.Name, c.Type)
+		}
+	case d.Epoch > 0:
+		switch {
+		case class != timeOfInteger && class != timeOfSeconds32:
+			bad("leave epoch out, or "+c.Name+" BIGINT NOT NULL", "column %s of type %q is no integer, and epoch says that it counts", c.Name, c.Type)
+		case small || class == timeOfSeconds32 && d.Epoch < 1e9:
+			bad(c.Name+" BIGINT NOT NULL", "column %s of type %q is too small for the present time", c.Name, c.Type)
+		case class == timeOfSeconds32:
+			r.warnDefinition(c.Line, "column %s of type %q can't hold times after 2038-01-19: take BIGINT", c.Name, c.Type)
+		}
+	case class == timeOfInteger || class == timeOfSeconds32:
+		bad(`epoch = "s", "ms" or "us" under [table]; or rows = 500000 under [period] for a key that counts up`, "column %s of type %q is an integer: what does it count?", c.Name, c.Type)
+	case class == noTime:
+		bad(types, "a table can't roll by column %s of type %q", c.Name, c.Type)
+	case class == timeOfDate && d.Period.Valid() && !dayGrid.Divides(d.Period):
+		r.fail(r.every, `every = "1d", or a column with the time of day`, "column %s holds whole days, and a period is %s", c.Name, d.Period)
+	}
+}
+
+// dayGrid cuts at midnight, UTC.
+var dayGrid = Grid{step: day}
+
+// WholeDays reports whether the table rolls by a column that holds dates, so
+// that a period is whole days.
+func (d *Declaration) WholeDays() bool {
+	if d.Definition == nil || d.Epoch > 0 || d.Period.Axis() == Sequence {
+		return false
+	}
+	c := d.Definition.Column(d.Time)
+	return c != nil && strings.EqualFold(strings.TrimSpace(c.Type), "date")
+}
