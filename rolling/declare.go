@@ -42,11 +42,18 @@ func (es Errors) Unwrap() []error {
 // docs/declaration.md describes it; source names it in errors. The error is an
 // Errors with all that is wrong.
 func ParseDeclaration(source string, text []byte) (*Declaration, error) {
+	return ParseDeclarationFor(source, text, "")
+}
+
+// ParseDeclarationFor is ParseDeclaration for another target than the file's,
+// or for the one that the file leaves out. Without any, what depends on the
+// kind of server isn't checked.
+func ParseDeclarationFor(source string, text []byte, target string) (*Declaration, error) {
 	root, bad := readFile(source, text)
 	if bad != nil {
 		return nil, Errors{bad}
 	}
-	r := declarationReader{source: source, d: &Declaration{Source: source, Text: string(text)}}
+	r := declarationReader{source: source, instead: target, d: &Declaration{Source: source, Text: string(text)}}
 	r.file(root)
 	if len(r.errs) > 0 {
 		slices.SortStableFunc(r.errs, func(a, b *Error) int {
@@ -63,6 +70,8 @@ type declarationReader struct {
 	errs   Errors
 	d      *Declaration
 	family family
+	// instead is a target to take instead of the file's.
+	instead string
 	// create is the key of the definition.
 	create *fileValue
 	// columns are the names of the table's columns.
@@ -254,7 +263,10 @@ func (r *declarationReader) file(root *fileValue) {
 }
 
 func (r *declarationReader) target(table *fileValue) {
-	text, v := r.must(table, "[table]", "target", "mysql://ingest@db1:3306/metrics")
+	text, v := r.text(table, "target", "mysql://ingest@db1:3306/metrics")
+	if r.instead != "" {
+		text, v = r.instead, table
+	}
 	if v == nil {
 		return
 	}

@@ -54,13 +54,14 @@ type kept struct {
 // Close closes the database.
 func (k *kept) Close() error { return k.target.close() }
 
-// readDeclaration reads and checks a declaration.
-func readDeclaration(file string) (*rolling.Declaration, error) {
+// readDeclaration reads and checks a declaration, for another target than its
+// own if one is given.
+func readDeclaration(file, target string) (*rolling.Declaration, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, engine.Hinted(fmt.Errorf("read the declaration: %w", err), "a file such as docs/declaration.md shows")
 	}
-	d, err := rolling.ParseDeclaration(file, text)
+	d, err := rolling.ParseDeclarationFor(file, text, target)
 	if err != nil {
 		return nil, &usageError{err, ""}
 	}
@@ -69,12 +70,9 @@ func readDeclaration(file string) (*rolling.Declaration, error) {
 
 // openKept reads a declaration and opens its table, which need not be there.
 func (a *app) openKept(ctx context.Context, file string, f keptFlags) (_ *kept, err error) {
-	d, err := readDeclaration(file)
+	d, err := readDeclaration(file, f.target)
 	if err != nil {
 		return nil, err
-	}
-	if f.target != "" {
-		d.Target = f.target
 	}
 	if d.Target == "" {
 		return nil, usagef("target = \"mysql://USER@HOST/DB\" below [table], or --target URL", "%s: no target", file)

@@ -1,7 +1,0 @@
-package rolling
-
-import "errors"
-
-func ParseDeclaration(source string, text []byte) (*Declaration, error) {
-	return nil, errors.New("todo")
-}
