@@ -38,6 +38,8 @@ type Table struct {
 	Reached func(point string)
 	// Say, unless nil, is told what is done, and what keeps it from being done.
 	Say func(Event)
+
+	failed failures
 }
 
 // An Event is something that happened while a table is kept.

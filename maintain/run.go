@@ -155,13 +155,13 @@ func (d *Daemon) work(ctx context.Context, lease engine.Lease, lane Lane) {
 		pause := poll
 		switch {
 		case err != nil:
-			pause = min(jitter(retry), poll)
+			pause = jitter(retry)
 			retry = min(2*retry, lastRetry)
 		default:
 			retry = firstRetry
-			if now, err := d.Table.Now(ctx); err == nil && more && d.Table.Table.Grid.Axis() == rolling.Time {
-				pause = min(pause, max(time.Duration(next-now)*time.Microsecond, 10*time.Millisecond))
-			}
+		}
+		if now, err := d.Table.Now(ctx); err == nil && more && d.Table.Table.Grid.Axis() == rolling.Time {
+			pause = min(pause, max(time.Duration(next-now)*time.Microsecond, 10*time.Millisecond))
 		}
 		if err != nil && errors.Is(err, engine.ErrLockTimeout) && lane == Creating {
 			// A period that is needed soon is worth asking for more often.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rowmill/rowmill/engine"
@@ -262,8 +263,35 @@ func (t *Table) blocked(ctx context.Context, err error) error {
 		err, b.ID, b.User, b.Host, b.Age.Round(time.Second), b.Statement), "end that transaction; it is tried again by itself")
 }
 
+// again is how long the same failure is not logged again: what is tried every
+// second for hours would fill the log with nothing else.
+const again = 30 * time.Second
+
+// A failures is what has failed of late, and when that was logged.
+type failures struct {
+	mu   sync.Mutex
+	last map[string]time.Time
+}
+
+// repeated tells that the same has failed, and was logged, a moment ago.
+func (f *failures) repeated(what string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if time.Since(f.last[what]) < again {
+		return true
+	}
+	if f.last == nil || len(f.last) > 1000 {
+		f.last = map[string]time.Time{}
+	}
+	f.last[what] = time.Now()
+	return false
+}
+
 // log says and writes down what was done. That the log can't be written is said.
 func (t *Table) log(ctx context.Context, action, detail string, took time.Duration, err error) {
+	if err != nil && t.failed.repeated(action+" "+detail) {
+		return
+	}
 	a := state.Action{At: time.Now(), Table: t.Table.Name, Action: action, Detail: detail, Took: took}
 	if err != nil {
 		a.Error, a.Locked = err.Error(), errors.Is(err, engine.ErrLockTimeout)
