@@ -1,11 +1,32 @@
 // Package rollup keeps the roll-ups of a rolling table: tables of one row for
 // each bucket of time and group, computed from the raw rows, or from a finer
-// roll-up, and right again after late rows.
+// roll-up.
+//
+// A bucket is always computed whole and put in the place of what was there, so
+// that computing it twice is the same as once. What has changed is known from
+// notes that loaders (state.Note), or triggers, write in the transactions of
+// their rows; from comparing counts; and from people. A refresh turns notes into
+// stale buckets, computes those, goes on from the watermark, and does so level
+// by level: each step is one transaction, so that a crash loses nothing. Once
+// raw rows go, their buckets are sealed, and stay as they are.
+//
+// Each level has a view, NAME_live, that is right at any moment: it takes
+// from raw rows what the roll-up doesn't have yet or has no longer.
+//
+// It refuses groups that may be NULL, aggregates of types that have none, and
+// names that clash.
 package rollup
 
 import (
 	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/rowmill/rowmill/engine"
@@ -13,88 +34,395 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A Set is the roll-ups of one rolling table.
+// A Set is the roll-ups of one rolling table. Its methods may be called by one
+// goroutine at a time; several Sets, in several processes, get along.
 type Set struct {
 	db       engine.Keeper
+	sums     engine.SumWords
 	st       *state.Store
 	table    *engine.Table
 	schema   *engine.Schema
 	declared *rolling.Declaration
+	levels   []*level
 }
-
-// A Level is how one roll-up stands.
-type Level struct {
-	Name  string
-	Every rolling.Grid
-	// Watermark is the position up to which buckets are computed; Begun is false
-	// while none is.
-	Watermark int64
-	Begun     bool
-	// SealedTo is the position below which buckets are never computed again.
-	SealedTo int64
-	// Stale is the number of buckets below the watermark to be computed again.
-	Stale int64
-	// Rows is the number of rows of its table.
-	Rows int64
-	// Updated is when it was last refreshed.
-	Updated time.Time
-}
-
-var errTodo = errors.New("roll-ups: not written yet")
 
 // New checks the declaration's roll-ups against the table's schema.
-func New(db engine.Keeper, st *state.Store, t *engine.Table, s *engine.Schema, d *rolling.Declaration) (*Set, error) {
-	return &Set{db, st, t, s, d}, nil
+func New(db engine.Keeper, st *state.Store, t *engine.Table, schema *engine.Schema, d *rolling.Declaration) (*Set, error) {
+	s := &Set{db: db, st: st, table: t, schema: schema, declared: d}
+	if len(d.Rollups) == 0 {
+		return s, nil
+	}
+	var ok bool
+	if s.sums, ok = db.Words().(engine.SumWords); !ok {
+		return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("roll-ups on %s are not supported", db.Info().Engine))
+	}
+	if c := schema.Column(d.Time); c == nil {
+		return nil, fmt.Errorf("roll-ups of %s: table %s has no column %s", t.Name, schema.Name, d.Time)
+	}
+	if err := usable(t.Name, ""); err != nil {
+		return nil, fmt.Errorf("roll-ups: %w", err)
+	}
+	var err error
+	if s.levels, err = newLevels(schema, d); err != nil {
+		return nil, err
+	}
+	for _, l := range s.levels {
+		if err := usable(l.Name, "_live"); err != nil {
+			return nil, fmt.Errorf("roll-up: %w", err)
+		}
+	}
+	return s, nil
 }
 
-// Statements returns what Create would run on a database that has none of it.
-func (s *Set) Statements() ([]string, error) { return nil, nil }
+// usable refuses names that can't be part of a literal everywhere, or that are
+// too long for PostgreSQL, which would cut them.
+func usable(name, suffix string) error {
+	if strings.ContainsAny(name, "'\"`\\?$\x00") {
+		return fmt.Errorf("the name %q has characters that roll-ups don't take", name)
+	}
+	if len(name+suffix) > 63 {
+		return fmt.Errorf("the name %s is longer than %d bytes", name, 63-len(suffix))
+	}
+	return nil
+}
+
+// triggerName is what the names of triggers begin with.
+const triggerName = "rowmill_touch"
+
+// note is what triggers write.
+func (s *Set) note() engine.NoteRow {
+	finest := s.levels[0]
+	for _, l := range s.levels {
+		if l.from == nil && s.shorter(l, finest) {
+			finest = l
+		}
+	}
+	return engine.NoteRow{
+		Name: triggerName,
+		Into: "rowmill_touched (table_name, lower_pos, upper_pos, writer)",
+		Values: func(by string) []string {
+			b := s.bucketOf(finest, s.db.Words().Position(s.table, by))
+			return []string{quoteText(s.table.Name), b, s.endOf(finest, b) + " - 1"}
+		},
+		Watermark: fmt.Sprintf("(SELECT MAX(watermark) FROM rowmill_rollups WHERE table_name = %s)", quoteText(s.table.Name)),
+	}
+}
+
+func (s *Set) shorter(a, b *level) bool {
+	x, y := a.Every.Bucketing(), b.Every.Bucketing()
+	if (x.Months > 0) != (y.Months > 0) {
+		return y.Months > 0
+	}
+	return x.Months < y.Months || x.Step < y.Step
+}
+
+// Statements returns what Create would run on a database that has none of it,
+// without terminators.
+func (s *Set) Statements() ([]string, error) {
+	var out []string
+	for _, l := range s.levels {
+		out = append(out, s.createTable(l))
+		out = append(out, s.sums.ReplaceView(l.view(), s.viewQuery(l))...)
+	}
+	if s.declared.Exact && len(s.levels) > 0 {
+		periods, err := s.periods(context.Background())
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range s.sums.Triggers(s.table, periods, s.note()) {
+			out = append(out, t.Statements...)
+		}
+	}
+	return out, nil
+}
+
+// periods returns the names of the tables that hold the rows of the periods,
+// where they are tables of their own.
+func (s *Set) periods(ctx context.Context) ([]string, error) {
+	if !s.schema.View {
+		return nil, nil
+	}
+	parts, err := s.db.Catalog().Partitions(ctx, s.table)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, p := range parts {
+		out = append(out, s.table.Name+"_"+p.Name)
+	}
+	return out, nil
+}
+
+// A spec is how a level's rows are made, and its view, as it is written down.
+type spec struct {
+	Every   string            `json:"every"`
+	By      []string          `json:"by"`
+	From    string            `json:"from"`
+	Columns map[string]string `json:"columns"`
+	View    string            `json:"view"`
+}
+
+func (s *Set) specOf(l *level) spec {
+	sp := spec{Every: l.Every.String(), By: slices.Clone(l.By), From: l.Rollup.From, Columns: map[string]string{}}
+	for _, a := range l.aggs {
+		text := a.Func + "(" + a.Column
+		if a.Func == "percentile" {
+			text += fmt.Sprintf(", %v", a.Percent)
+		}
+		sp.Columns[a.Name] = text + ")"
+	}
+	sp.View = fmt.Sprintf("%x", sha256.Sum256([]byte(s.viewQuery(l))))
+	return sp
+}
 
 // Create makes what is missing of the roll-ups' tables, views and triggers. It
-// is to be called again after periods were created, replaced or dropped.
+// is to be called again after periods were created, replaced or attached, and
+// after the declaration has changed: where a level or an aggregate is new, all
+// buckets whose raw rows are there will be computed anew.
 func (s *Set) Create(ctx context.Context) error {
-	if len(s.declared.Rollups) == 0 {
+	for _, l := range s.levels {
+		if err := s.createLevel(ctx, l); err != nil {
+			return fmt.Errorf("create roll-up %s: %w", l.Name, err)
+		}
+	}
+	if len(s.levels) == 0 {
 		return nil
 	}
-	return errTodo
-}
-
-// Refresh computes what is stale and all whole buckets that end at or before
-// upTo, and returns how many buckets it computed.
-func (s *Set) Refresh(ctx context.Context, upTo int64) (int, error) {
-	if len(s.declared.Rollups) == 0 {
-		return 0, nil
+	if err := s.createTriggers(ctx); err != nil {
+		return fmt.Errorf("create triggers of %s: %w", s.table.Name, err)
 	}
-	return 0, errTodo
+	return nil
 }
 
-// Check compares the rows of each bucket in p with what the roll-ups have
-// counted, and marks buckets that differ stale.
-func (s *Set) Check(ctx context.Context, p rolling.Period) (stale int, err error) { return 0, nil }
-
-// Proof returns the number of raw rows of a period, and why they must not be
-// dropped yet, or "".
-func (s *Set) Proof(ctx context.Context, p rolling.Period) (rows int64, why string, err error) {
-	return 0, "roll-ups are not written yet", nil
+func (s *Set) createLevel(ctx context.Context, l *level) error {
+	want := s.specOf(l)
+	have, err := s.spec(ctx, l)
+	if err != nil {
+		return err
+	}
+	if err := fits(have, want); err != nil {
+		return err
+	}
+	if err := s.createColumns(ctx, l); err != nil {
+		return err
+	}
+	unset := l.Every.Bounds().From
+	if have == nil {
+		begin, end := s.sums.InsertNew()
+		_, err := s.exec(ctx, s.db.SQL(), begin+" INTO rowmill_rollups (table_name, name, source, watermark, sealed_to, checked_us, updated_us, spec) VALUES (?, ?, ?, ?, ?, 0, ?, '{}')"+end,
+			s.table.Name, l.Name, l.Rollup.From, unset, unset, time.Now().UnixMicro())
+		if err != nil {
+			return err
+		}
+		have = &spec{}
+	}
+	if !maps.Equal(have.Columns, want.Columns) {
+		text, err := json.Marshal(spec{want.Every, want.By, want.From, want.Columns, have.View})
+		if err != nil {
+			return err
+		}
+		if err := s.startAgain(ctx, l, string(text), added(have, want)); err != nil {
+			return err
+		}
+	}
+	if there, err := s.exists(ctx, l.view()); err != nil || there && have.View == want.View {
+		return err
+	}
+	if err := s.run(ctx, s.sums.ReplaceView(l.view(), s.viewQuery(l))); err != nil {
+		return err
+	}
+	text, err := json.Marshal(want)
+	if err != nil {
+		return err
+	}
+	_, err = s.exec(ctx, s.db.SQL(), "UPDATE rowmill_rollups SET spec = ? WHERE table_name = ? AND name = ?", string(text), s.table.Name, l.Name)
+	return err
 }
 
-// Seal notes, in the transaction of x, that raw rows below upTo are going:
-// buckets with any of them are never computed again.
-func (s *Set) Seal(ctx context.Context, x state.Exec, upTo int64) error { return nil }
+// added reports whether there is an aggregate that have hasn't.
+func added(have *spec, want spec) bool {
+	for name := range want.Columns {
+		if _, ok := have.Columns[name]; !ok {
+			return true
+		}
+	}
+	return false
+}
 
-// Unseal notes, in the transaction of x, that raw rows from a position on are
-// there, all of them: those buckets may be computed again.
-func (s *Set) Unseal(ctx context.Context, x state.Exec, from int64) error { return nil }
+// fits refuses changes that would give a table rows of two kinds.
+func fits(have *spec, want spec) error {
+	if have == nil || have.Every == "" {
+		return nil
+	}
+	changed := func(what, from, to string) error {
+		return engine.Hinted(fmt.Errorf("its %s is %s, and its rows can't be made again as %s", what, from, to), "declare another roll-up, under another name")
+	}
+	if have.Every != want.Every {
+		return changed("bucket", have.Every, want.Every)
+	}
+	if !slices.Equal(have.By, want.By) {
+		return changed("grouping", strings.Join(have.By, ", "), strings.Join(want.By, ", "))
+	}
+	if have.From != want.From {
+		return changed("source", cmpOr(have.From, "raw rows"), cmpOr(want.From, "raw rows"))
+	}
+	for name, fn := range want.Columns {
+		if old, ok := have.Columns[name]; ok && old != fn {
+			return engine.Hinted(fmt.Errorf("column %s is %s, and its rows can't be made again as %s", name, old, fn), "give the aggregate another name")
+		}
+	}
+	return nil
+}
 
-// RefreshRange computes all buckets in a range anew.
-func (s *Set) RefreshRange(ctx context.Context, from, to int64) (int, error) { return 0, errTodo }
+func cmpOr(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
 
-// Expire removes the rows of levels that have passed their retention.
-func (s *Set) Expire(ctx context.Context, now int64) error { return nil }
+// spec returns what was written down of a level, or nil.
+func (s *Set) spec(ctx context.Context, l *level) (*spec, error) {
+	var text string
+	err := s.db.SQL().QueryRowContext(ctx, s.db.Bind("SELECT spec FROM rowmill_rollups WHERE table_name = ? AND name = ?"), s.table.Name, l.Name).Scan(&text)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, s.db.Classify(err)
+	}
+	var sp spec
+	if err := json.Unmarshal([]byte(text), &sp); err != nil {
+		return nil, fmt.Errorf("what is written down of it: %w", err)
+	}
+	return &sp, nil
+}
 
-// Status returns how the levels stand, in the declaration's order.
-func (s *Set) Status(ctx context.Context, now int64) ([]Level, error) { return nil, nil }
+// createColumns makes the level's table, or those columns that it lacks.
+func (s *Set) createColumns(ctx context.Context, l *level) error {
+	there, err := s.db.Describe(ctx, l.Name)
+	if errors.Is(err, engine.ErrNoTable) {
+		return s.run(ctx, []string{s.createTable(l)})
+	}
+	if err != nil {
+		return err
+	}
+	if there.View || !slices.Equal(there.PrimaryKey, l.key()) || there.Column(RawRows) == nil {
+		return engine.Hinted(errors.New("there is a table of that name that is no such roll-up"), "give the roll-up another name")
+	}
+	for i := range l.aggs {
+		for _, c := range s.columns(&l.aggs[i]) {
+			if there.Column(c.name) == nil {
+				if err := s.run(ctx, []string{fmt.Sprintf("ALTER TABLE %s ADD COLUMN %s %s NULL", s.quote(l.Name), s.quote(c.name), c.typ)}); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
 
-// Undeclared returns the roll-ups of the table that are no longer declared:
-// they are left alone.
-func (s *Set) Undeclared(ctx context.Context) ([]string, error) { return nil, nil }
+// startAgain writes down a level's new spec, and has all of its buckets computed
+// anew whose raw rows are there: the live view takes them from the raw rows
+// until then.
+func (s *Set) startAgain(ctx context.Context, l *level, text string, again bool) error {
+	tx, err := s.db.SQL().BeginTx(ctx, nil)
+	if err != nil {
+		return s.db.Classify(err)
+	}
+	defer tx.Rollback()
+	if _, err := s.exec(ctx, tx, "UPDATE rowmill_rollups SET spec = ? WHERE table_name = ? AND name = ?", text, s.table.Name, l.Name); err != nil {
+		return err
+	}
+	if again {
+		to := l.Every.Bounds().From
+		read := func(of *level, column string) (pos int64, err error) {
+			err = tx.QueryRowContext(ctx, s.db.Bind("SELECT "+column+" FROM rowmill_rollups WHERE table_name = ? AND name = ?"), s.table.Name, of.Name).Scan(&pos)
+			return pos, s.db.Classify(err)
+		}
+		sealed, err := read(l, "sealed_to")
+		if err != nil {
+			return err
+		}
+		to = max(to, sealed)
+		if l.from != nil {
+			// Below, the finer level's rows don't have it either.
+			if sealed, err = read(l.from, "sealed_to"); err != nil {
+				return err
+			}
+			to = max(to, l.Every.Ceil(sealed))
+		}
+		if _, err := s.exec(ctx, tx, "UPDATE rowmill_rollups SET watermark = ? WHERE table_name = ? AND name = ? AND watermark > ?", to, s.table.Name, l.Name, to); err != nil {
+			return err
+		}
+		if _, err := s.exec(ctx, tx, "DELETE FROM rowmill_stale WHERE rollup_name = ? AND bucket >= ?", l.Name, to); err != nil {
+			return err
+		}
+	}
+	return s.db.Classify(tx.Commit())
+}
+
+// createTriggers makes the triggers that are declared and missing, and removes
+// those that aren't declared.
+func (s *Set) createTriggers(ctx context.Context) error {
+	periods, err := s.periods(ctx)
+	if err != nil {
+		return err
+	}
+	on := map[string]string{}
+	err = s.each(ctx, s.db.SQL(), func(r *sql.Rows) error {
+		var name, table string
+		err := r.Scan(&name, &table)
+		on[name] = table
+		return err
+	}, s.sums.HaveTriggers())
+	if err != nil {
+		return err
+	}
+	var statements []string
+	for _, t := range s.sums.Triggers(s.table, periods, s.note()) {
+		table, there := on[t.Name]
+		if there && s.declared.Exact && table == t.Table {
+			continue
+		}
+		if there { // on a table that was a period of this name, or not declared
+			statements = append(statements, t.Drop...)
+		}
+		if s.declared.Exact {
+			statements = append(statements, t.Statements...)
+		}
+	}
+	if len(statements) == 0 {
+		return nil
+	}
+	return s.run(ctx, statements)
+}
+
+// exists reports whether a table or view can be read.
+func (s *Set) exists(ctx context.Context, name string) (bool, error) {
+	rows, err := s.db.SQL().QueryContext(ctx, "SELECT 1 FROM "+s.quote(name)+" WHERE 1 = 0")
+	if err != nil {
+		if err = s.db.Classify(err); errors.Is(err, engine.ErrNoTable) {
+			return false, nil
+		}
+		return false, err
+	}
+	return true, s.db.Classify(rows.Close())
+}
+
+// run executes statements in one transaction, where the server has that for
+// changes of the schema.
+func (s *Set) run(ctx context.Context, statements []string) error {
+	tx, err := s.db.SQL().BeginTx(ctx, nil)
+	if err != nil {
+		return s.db.Classify(err)
+	}
+	defer tx.Rollback()
+	for _, q := range statements {
+		if _, err := tx.ExecContext(ctx, q); err != nil {
+			first, _, _ := strings.Cut(q, "\n")
+			return fmt.Errorf("%s: %w", first, s.db.Classify(err))
+		}
+	}
+	return s.db.Classify(tx.Commit())
+}

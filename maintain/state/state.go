@@ -59,13 +59,19 @@ func schema(text string) []string {
 		// Who keeps a table.
 		"CREATE TABLE IF NOT EXISTS rowmill_leaders (table_name " + name + ", lane VARCHAR(20) NOT NULL, by_whom VARCHAR(191) NOT NULL, " +
 			"at_us BIGINT NOT NULL, PRIMARY KEY (table_name, lane))",
-		// Batches that were loaded, each written in the transaction of its rows.
+		// Batches that were loaded, each written in the transaction of its rows:
+		// what has been loaded isn't loaded again.
 		"CREATE TABLE IF NOT EXISTS rowmill_ledger (table_name " + name + ", batch " + name + ", lower_pos BIGINT NOT NULL, upper_pos BIGINT NOT NULL, " +
 			"sent BIGINT NOT NULL, inserted BIGINT NOT NULL, duplicate BIGINT NOT NULL, rejected BIGINT NOT NULL, at_us BIGINT NOT NULL, " +
-			"stale BIGINT NOT NULL, PRIMARY KEY (table_name, batch))",
-		// How far each roll-up is.
-		"CREATE TABLE IF NOT EXISTS rowmill_rollups (name " + name + ", table_name " + name + ", source " + name + ", watermark BIGINT NOT NULL, " +
-			"sealed_to BIGINT NOT NULL, checked_us BIGINT NOT NULL, updated_us BIGINT NOT NULL, PRIMARY KEY (name))",
+			"PRIMARY KEY (table_name, batch))",
+		// Ranges of positions, both ends included, where rows have changed since
+		// the roll-ups last looked. They are consumed by being deleted.
+		"CREATE TABLE IF NOT EXISTS rowmill_touched (table_name " + name + ", lower_pos BIGINT NOT NULL, upper_pos BIGINT NOT NULL, " +
+			"writer " + name + ", PRIMARY KEY (table_name, lower_pos, upper_pos, writer))",
+		// How far each roll-up is. Its spec is how its rows and its view are
+		// made, as JSON.
+		"CREATE TABLE IF NOT EXISTS rowmill_rollups (table_name " + name + ", name " + name + ", source " + name + ", watermark BIGINT NOT NULL, " +
+			"sealed_to BIGINT NOT NULL, checked_us BIGINT NOT NULL, updated_us BIGINT NOT NULL, spec " + text + " NOT NULL, PRIMARY KEY (table_name, name))",
 		// Buckets below the watermark that must be computed again.
 		"CREATE TABLE IF NOT EXISTS rowmill_stale (rollup_name " + name + ", bucket BIGINT NOT NULL, PRIMARY KEY (rollup_name, bucket))",
 	}

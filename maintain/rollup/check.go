@@ -1,0 +1,223 @@
+package rollup
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// checkBuckets is how many buckets are compared at a time.
+const checkBuckets = 20000
+
+// Check compares the number of rows in each bucket of p with what each level has
+// counted, and marks buckets that differ stale: that finds writers who leave
+// no notes. It can't find rows that were changed but neither came nor went.
+func (s *Set) Check(ctx context.Context, p rolling.Period) (stale int, err error) {
+	for _, l := range s.levels {
+		marks, err := s.marks(ctx)
+		if err != nil {
+			return stale, err
+		}
+		m := marks[l.Name]
+		within := rolling.Period{From: max(l.Every.Floor(p.From), m.sealedTo), To: min(l.Every.Ceil(p.To), m.watermark)}
+		differ, err := s.differing(ctx, l, within)
+		if err == nil && len(differ) > 0 {
+			err = s.tx(ctx, func(tx *transaction) error {
+				for _, b := range differ {
+					if err := s.markTree(ctx, tx, l, b); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		if err == nil {
+			_, err = s.exec(ctx, s.db.SQL(), "UPDATE rowmill_rollups SET checked_us = ? WHERE table_name = ? AND name = ?", time.Now().UnixMicro(), s.table.Name, l.Name)
+		}
+		if err != nil {
+			return stale, fmt.Errorf("check roll-up %s: %w", l.Name, err)
+		}
+		stale += len(differ)
+	}
+	return stale, nil
+}
+
+// marks returns how far each level is.
+func (s *Set) marks(ctx context.Context) (map[string]mark, error) {
+	out := map[string]mark{}
+	err := s.each(ctx, s.db.SQL(), func(r *sql.Rows) error {
+		var name string
+		var m mark
+		err := r.Scan(&name, &m.watermark, &m.sealedTo)
+		out[name] = m
+		return err
+	}, "SELECT name, watermark, sealed_to FROM rowmill_rollups WHERE table_name = ?", s.table.Name)
+	if err != nil {
+		return nil, fmt.Errorf("roll-ups of %s: %w", s.table.Name, err)
+	}
+	return out, nil
+}
+
+// differing returns the buckets in a range whose counts differ from those of
+// what they are made of.
+func (s *Set) differing(ctx context.Context, l *level, p rolling.Period) ([]rolling.Period, error) {
+	if p.From >= p.To {
+		return nil, nil
+	}
+	// The axis is long: begin where there is something.
+	first, err := s.firstOf(ctx, l, p)
+	if err != nil {
+		return nil, err
+	}
+	p.From = max(p.From, first)
+	var out []rolling.Period
+	for p.From < p.To {
+		part := rolling.Period{From: p.From, To: p.From}
+		for i := 0; i < checkBuckets && part.To < p.To; i++ {
+			b, err := l.Every.At(part.To)
+			if err != nil {
+				return nil, err
+			}
+			part.To = b.To
+		}
+		some, err := s.compare(ctx, l, part)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, some...)
+		p.From = part.To
+	}
+	return out, nil
+}
+
+// firstOf returns the start of the first bucket in p for which there is a row,
+// in the level or in what it is made of.
+func (s *Set) firstOf(ctx context.Context, l *level, p rolling.Period) (int64, error) {
+	first, err := s.first(ctx, l, p.To)
+	if err != nil {
+		return 0, err
+	}
+	w := s.db.Words()
+	var pos sql.NullInt64
+	column := s.sourceTime(l)
+	q := fmt.Sprintf("SELECT %s FROM (SELECT MIN(%s) AS t FROM %s WHERE %s) q", w.Position(s.table, "q.t"), column, s.source(l), s.between(column, p.From, p.To))
+	if err := s.db.SQL().QueryRowContext(ctx, q).Scan(&pos); err != nil {
+		return 0, s.db.Classify(err)
+	}
+	if pos.Valid {
+		first = min(first, l.Every.Floor(pos.Int64))
+	}
+	return first, nil
+}
+
+func (s *Set) compare(ctx context.Context, l *level, p rolling.Period) ([]rolling.Period, error) {
+	w := s.db.Words()
+	column, rows := s.sourceTime(l), "COUNT(*)"
+	if l.from != nil {
+		rows = "SUM(" + s.quote(RawRows) + ")"
+	}
+	counts := map[int64]int64{}
+	read := func(sign int64, b, rows, from, column string) error {
+		return s.each(ctx, s.db.SQL(), func(r *sql.Rows) error {
+			var bucket, n int64
+			err := r.Scan(&bucket, &n)
+			counts[bucket] += sign * n
+			return err
+		}, fmt.Sprintf("SELECT q.b, SUM(q.n) FROM (SELECT %s AS b, %s AS n FROM %s WHERE %s GROUP BY %s) q GROUP BY q.b", b, rows, from, s.between(column, p.From, p.To), column))
+	}
+	// By the time first: where rows come many to an instant, there is less
+	// to convert; the server keeps the groups it has met, not rows.
+	if err := read(1, s.bucketOf(l, w.Position(s.table, column)), rows, s.source(l), column); err != nil {
+		return nil, fmt.Errorf("count rows of %s: %w", s.source(l), err)
+	}
+	if err := read(-1, w.Position(s.table, s.quote(Bucket)), "SUM("+s.quote(RawRows)+")", s.quote(l.Name), s.quote(Bucket)); err != nil {
+		return nil, fmt.Errorf("count rows of %s: %w", l.Name, err)
+	}
+	var out []rolling.Period
+	for bucket, n := range counts {
+		if n != 0 {
+			b, err := l.Every.At(bucket)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, b)
+		}
+	}
+	return out, nil
+}
+
+// Proof returns the number of raw rows of a period, and why they must not be
+// dropped yet: "" says that every level has them, counted again now.
+func (s *Set) Proof(ctx context.Context, p rolling.Period) (rows int64, why string, err error) {
+	q := fmt.Sprintf("SELECT COUNT(*) FROM %s WHERE %s", s.quote(s.table.Name), s.between(s.quote(s.declared.Time), p.From, p.To))
+	if err := s.db.SQL().QueryRowContext(ctx, q).Scan(&rows); err != nil {
+		return 0, "", fmt.Errorf("count rows of %s: %w", s.table.Name, s.db.Classify(err))
+	}
+	if len(s.levels) == 0 {
+		return rows, "", nil
+	}
+	marks, err := s.marks(ctx)
+	if err != nil {
+		return rows, "", err
+	}
+	for _, l := range s.levels {
+		m, ok := marks[l.Name]
+		if !ok {
+			return rows, "roll-up " + l.Name + " isn't there yet", nil
+		}
+		if why, err = s.lacking(ctx, l, m, p, rows); why != "" || err != nil {
+			return rows, why, err
+		}
+	}
+	return rows, "", nil
+}
+
+// lacking says what a level lacks of a period, or "".
+func (s *Set) lacking(ctx context.Context, l *level, m mark, p rolling.Period, rows int64) (string, error) {
+	whole := rolling.Period{From: max(l.Every.Floor(p.From), m.sealedTo), To: l.Every.Ceil(p.To)}
+	if l.from != nil {
+		// It is made from rows that stay. What it has computed must be of all
+		// of these rows, and the live view needs them up to its watermark.
+		whole.To = l.Every.Floor(p.To)
+	}
+	if whole.From >= whole.To {
+		return "", nil
+	}
+	if m.watermark < whole.To {
+		if rows == 0 && m.watermark <= l.Every.Bounds().From {
+			if first, err := s.firstOf(ctx, l, whole); err != nil || first >= whole.To {
+				return "", err
+			}
+		}
+		return fmt.Sprintf("roll-up %s is computed up to %s only, not %s", l.Name, l.Every.Format(m.watermark), l.Every.Format(whole.To)), nil
+	}
+	count := func(q string, args ...any) (n int64, err error) {
+		err = s.db.SQL().QueryRowContext(ctx, s.db.Bind(q), args...).Scan(&n)
+		return n, s.db.Classify(err)
+	}
+	n, err := count("SELECT COUNT(*) FROM rowmill_stale WHERE rollup_name = ? AND bucket >= ? AND bucket < ?", l.Name, whole.From, whole.To)
+	if err != nil {
+		return "", err
+	}
+	if n > 0 {
+		return fmt.Sprintf("%d stale buckets of roll-up %s are to be computed again", n, l.Name), nil
+	}
+	n, err = count("SELECT COUNT(*) FROM rowmill_touched WHERE table_name = ? AND lower_pos < ? AND upper_pos >= ?", s.table.Name, whole.To, whole.From)
+	if err != nil {
+		return "", err
+	}
+	if n > 0 {
+		return fmt.Sprintf("rows changed that roll-up %s has not seen yet", l.Name), nil
+	}
+	differ, err := s.differing(ctx, l, whole)
+	if err != nil {
+		return "", err
+	}
+	if len(differ) > 0 {
+		return fmt.Sprintf("%d buckets of roll-up %s, %s among them, have not counted the rows there are", len(differ), l.Name, l.Every.Format(differ[0].From)), nil
+	}
+	return "", nil
+}

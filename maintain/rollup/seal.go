@@ -1,0 +1,261 @@
+package rollup
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/maintain/state"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// Seal notes, in the transaction of x, that raw rows below upTo are going:
+// buckets with any of them are never computed again. It refuses where one of
+// them isn't computed yet. See Proof, which is to be asked before.
+func (s *Set) Seal(ctx context.Context, x state.Exec, upTo int64) error {
+	for _, l := range s.levels {
+		if l.from != nil {
+			continue // made from rows that stay
+		}
+		to := l.Every.Ceil(upTo)
+		// The lock that refreshers take: none computes meanwhile.
+		if _, err := s.exec(ctx, x, "UPDATE rowmill_rollups SET updated_us = ? WHERE table_name = ?", time.Now().UnixMicro(), s.table.Name); err != nil {
+			return fmt.Errorf("seal roll-up %s: %w", l.Name, err)
+		}
+		var m mark
+		err := x.QueryRowContext(ctx, s.db.Bind("SELECT watermark, sealed_to FROM rowmill_rollups WHERE table_name = ? AND name = ?"), s.table.Name, l.Name).Scan(&m.watermark, &m.sealedTo)
+		if err != nil {
+			return fmt.Errorf("seal roll-up %s: %w", l.Name, s.db.Classify(err))
+		}
+		if m.watermark < to && m.watermark > l.Every.Bounds().From {
+			return fmt.Errorf("seal roll-up %s up to %s: it is computed up to %s only", l.Name, l.Every.Format(to), l.Every.Format(m.watermark))
+		}
+		if m.sealedTo >= to {
+			continue
+		}
+		if err := s.seal(ctx, x, l, to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Set) seal(ctx context.Context, x execer, l *level, to int64) error {
+	if _, err := s.exec(ctx, x, "UPDATE rowmill_rollups SET sealed_to = ? WHERE table_name = ? AND name = ? AND sealed_to < ?", to, s.table.Name, l.Name, to); err != nil {
+		return fmt.Errorf("seal roll-up %s: %w", l.Name, err)
+	}
+	if _, err := s.exec(ctx, x, "DELETE FROM rowmill_stale WHERE rollup_name = ? AND bucket < ?", l.Name, to); err != nil {
+		return fmt.Errorf("seal roll-up %s: %w", l.Name, err)
+	}
+	return nil
+}
+
+// Unseal notes, in the transaction of x, that raw rows from a position on are
+// there, all of them: buckets that begin at it or later may be computed again.
+func (s *Set) Unseal(ctx context.Context, x state.Exec, from int64) error {
+	for _, l := range s.levels {
+		if l.from != nil {
+			continue
+		}
+		to := l.Every.Ceil(from)
+		if _, err := s.exec(ctx, x, "UPDATE rowmill_rollups SET sealed_to = ? WHERE table_name = ? AND name = ? AND sealed_to > ?", to, s.table.Name, l.Name, to); err != nil {
+			return fmt.Errorf("unseal roll-up %s: %w", l.Name, err)
+		}
+	}
+	return nil
+}
+
+// RefreshRange computes all buckets that overlap a range anew, also those that
+// nobody knows to be stale, and then whole buckets up to its end that haven't been
+// computed at all. It refuses a range of which raw rows are gone.
+func (s *Set) RefreshRange(ctx context.Context, from, to int64) (int, error) {
+	if from >= to {
+		return 0, fmt.Errorf("refresh roll-ups of %s: the range ends before it begins", s.table.Name)
+	}
+	if len(s.levels) == 0 {
+		return 0, fmt.Errorf("refresh roll-ups of %s: it has none", s.table.Name)
+	}
+	err := s.tx(ctx, func(tx *transaction) error {
+		for _, l := range s.levels {
+			p := rolling.Period{From: l.Every.Floor(from), To: l.Every.Ceil(to)}
+			if sealed := tx.marks[l.Name].sealedTo; p.From < sealed {
+				return engine.Hinted(fmt.Errorf("buckets of %s below %s are sealed, since the rows they were computed from are gone", l.Name, l.Every.Format(sealed)),
+					"--from %q, or bring the rows back first: rowmill restore", l.Every.Format(sealed))
+			}
+			if err := s.markTree(ctx, tx, l, p); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("refresh roll-ups of %s: %w", s.table.Name, err)
+	}
+	return s.Refresh(ctx, to)
+}
+
+// markTree marks the buckets of a level, and of those made from it, that
+// overlap a range.
+func (s *Set) markTree(ctx context.Context, tx *transaction, l *level, p rolling.Period) error {
+	if err := s.markLevel(ctx, tx, l, p); err != nil {
+		return err
+	}
+	for _, c := range l.children {
+		if err := s.markTree(ctx, tx, c, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// expireBuckets is how many buckets one statement of Expire removes at least.
+const expireBuckets = 64
+
+// Expire removes the rows of levels that have passed their retention, a part at
+// a time. Rows that a coarser level is still to be made from stay.
+func (s *Set) Expire(ctx context.Context, now int64) error {
+	for _, l := range slices.Backward(s.levels) {
+		if l.Keep.IsZero() {
+			continue
+		}
+		if err := s.expire(ctx, l, l.Every.Floor(l.Keep.Before(now))); err != nil {
+			return fmt.Errorf("expire roll-up %s: %w", l.Name, err)
+		}
+	}
+	return nil
+}
+
+func (s *Set) expire(ctx context.Context, l *level, cut int64) error {
+	first, err := s.first(ctx, l, cut)
+	if err != nil || first >= cut {
+		return err
+	}
+	err = s.tx(ctx, func(tx *transaction) error {
+		cut = min(cut, tx.marks[l.Name].watermark)
+		for _, c := range l.children {
+			cut = min(cut, l.Every.Floor(tx.marks[c.Name].watermark))
+			stale, err := s.stale(ctx, tx, c, rolling.Period{From: tx.marks[c.Name].sealedTo, To: c.Every.Ceil(cut)})
+			if err != nil {
+				return err
+			}
+			if len(stale) > 0 {
+				cut = min(cut, l.Every.Floor(stale[0]))
+			}
+		}
+		if err := s.seal(ctx, tx, l, cut); err != nil {
+			return err
+		}
+		for _, c := range l.children {
+			if err := s.seal(ctx, tx, c, min(c.Every.Ceil(cut), tx.marks[c.Name].watermark)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for n := expireBuckets; err == nil && first < cut; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		to := first
+		for range n {
+			p, err := l.Every.At(to)
+			if err != nil {
+				return err
+			}
+			if to = p.To; to >= cut {
+				to = cut
+				break
+			}
+		}
+		began := time.Now()
+		if _, err := s.exec(ctx, s.db.SQL(), fmt.Sprintf("DELETE FROM %s WHERE %s", s.quote(l.Name), s.between(s.quote(Bucket), first, to))); err != nil {
+			return err
+		}
+		if took := time.Since(began); took < goalTime/2 {
+			n = min(n*2, maxBuckets)
+		} else if took > goalTime {
+			n = max(n/2, 1)
+		}
+		first, err = s.first(ctx, l, cut)
+	}
+	return err
+}
+
+// first returns the level's first bucket below a position, or that position.
+func (s *Set) first(ctx context.Context, l *level, below int64) (int64, error) {
+	w := s.db.Words()
+	var pos sql.NullInt64
+	q := fmt.Sprintf("SELECT %s FROM (SELECT MIN(%s) AS t FROM %s WHERE %s < %s) q", w.Position(s.table, "q.t"), s.quote(Bucket), s.quote(l.Name), s.quote(Bucket), w.Literal(s.table, below))
+	if err := s.db.SQL().QueryRowContext(ctx, q).Scan(&pos); err != nil {
+		return 0, s.db.Classify(err)
+	}
+	if !pos.Valid {
+		return below, nil
+	}
+	return pos.Int64, nil
+}
+
+// A Level is how one roll-up stands.
+type Level struct {
+	Name  string
+	Every rolling.Grid
+	// Watermark is the position up to which buckets are computed. Begun is false
+	// while none is, and the watermark is the axis' begin.
+	Watermark int64
+	Begun     bool
+	// SealedTo is the position below which buckets are never computed again.
+	SealedTo int64
+	// Stale is the number of buckets below the watermark to be computed again.
+	Stale int64
+	// Rows is the number of rows of its table.
+	Rows int64
+	// Updated is when it was last refreshed.
+	Updated time.Time
+}
+
+// Status returns how the levels stand, in the declaration's order. Levels that
+// aren't created yet are left out.
+func (s *Set) Status(ctx context.Context, _ int64) ([]Level, error) {
+	var out []Level
+	for _, l := range s.levels {
+		st := Level{Name: l.Name, Every: l.Every}
+		found := false
+		err := s.each(ctx, s.db.SQL(), func(r *sql.Rows) error {
+			var updated int64
+			found = true
+			err := r.Scan(&st.Watermark, &st.SealedTo, &updated, &st.Stale)
+			st.Updated = time.UnixMicro(updated)
+			return err
+		}, "SELECT watermark, sealed_to, updated_us, (SELECT COUNT(*) FROM rowmill_stale s WHERE s.rollup_name = r.name) FROM rowmill_rollups r WHERE table_name = ? AND name = ?", s.table.Name, l.Name)
+		if err == nil && found {
+			st.Begun = st.Watermark > l.Every.Bounds().From
+			err = s.db.Classify(s.db.SQL().QueryRowContext(ctx, "SELECT COUNT(*) FROM "+s.quote(l.Name)).Scan(&st.Rows))
+			out = append(out, st)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("status of roll-up %s: %w", l.Name, err)
+		}
+	}
+	return out, nil
+}
+
+// Undeclared returns the roll-ups of the table that are no longer declared: they
+// are left alone.
+func (s *Set) Undeclared(ctx context.Context) ([]string, error) {
+	var out []string
+	err := s.each(ctx, s.db.SQL(), func(r *sql.Rows) error {
+		var name string
+		err := r.Scan(&name)
+		if !slices.ContainsFunc(s.levels, func(l *level) bool { return l.Name == name }) {
+			out = append(out, name)
+		}
+		return err
+	}, "SELECT name FROM rowmill_rollups WHERE table_name = ? ORDER BY name", s.table.Name)
+	if err != nil {
+		return nil, fmt.Errorf("roll-ups of %s: %w", s.table.Name, err)
+	}
+	return out, nil
+}
