@@ -78,7 +78,8 @@ is not MariaDB, or the one that ROWMILL_MYSQLD=/path/to/mysqld names. PostgreSQL
 installed; as it refuses to run as root, root has it run as the account postgres
 or nobody.
 
-NAME is "default" unless given. A sandbox that was stopped with --keep-data, or
+NAME is "default" unless given; one called mysql or postgres is of that kind
+where no target is given. A sandbox that was stopped with --keep-data, or
 whose server has crashed, is started again with its data, and with its earlier
 options unless a target is given.`),
 		Example: "  rowmill sandbox start\n" +
@@ -91,6 +92,9 @@ options unless a target is given.`),
 			}
 			if err := sandbox.ValidName(name); err != nil {
 				return usagef("rowmill sandbox start small", "%w", err)
+			}
+			if !c.Flags().Changed("target") && slices.Contains(sandbox.Kinds(), name) {
+				target = "sandbox:" + name
 			}
 			o, err := sandbox.ParseTarget(target)
 			if err != nil {
