@@ -77,6 +77,10 @@ func bounds(c *state.Change) (rolling.Period, bool) {
 		var r rebuilding
 		err := c.Load(&r)
 		return r.New.Period, err == nil
+	case Restore:
+		var r restoring
+		err := c.Load(&r)
+		return r.Part.Period, err == nil && r.Into == ""
 	}
 	return rolling.Period{}, false
 }

@@ -146,6 +146,7 @@ inserts touch only what is in memory (plan, apply, run, status).`),
 	root.AddCommand(a.applyCommand())
 	root.AddCommand(a.runCommand())
 	root.AddCommand(a.statusCommand())
+	root.AddCommand(a.restoreCommand())
 	root.AddCommand(a.versionCommand())
 	root.AddCommand(a.sandboxCommand())
 	root.AddCommand(a.reportCommand())

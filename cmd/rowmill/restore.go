@@ -1,0 +1,246 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rowmill/rowmill/maintain"
+	"github.com/rowmill/rowmill/maintain/archive"
+	"github.com/rowmill/rowmill/result"
+)
+
+// restoreFlags are those of `rowmill restore`.
+type restoreFlags struct {
+	kept          keptFlags
+	file, into    string
+	list, verify  bool
+	release       bool
+	yes, withJSON bool
+}
+
+func (a *app) restoreCommand() *cobra.Command {
+	var f restoreFlags
+	c := &cobra.Command{
+		Use:   "restore FILE.toml [PERIOD]",
+		Short: "Bring an archived period back",
+		Long: "Bring an archived period back: its rows are read from the Parquet file into a\n" +
+			"table of their own, counted and summed up, and compared with the file and with\n" +
+			"what the period had when it was sealed. Then that table becomes a period of the\n" +
+			"rolling table again, under a short lock, or, with --into, stays one of its own.\n\n" +
+			"A restored period isn't dropped again, however old it is, until --release hands\n" +
+			"it back to retention. Inserts go on meanwhile, and rowmill run may run. After a\n" +
+			"crash the same command goes on where it stopped.\n\n" +
+			"--list shows the archives there are; --list --verify reads each of them back.",
+		Example: "  rowmill restore readings.toml --list\n" +
+			"  rowmill restore readings.toml p20261120\n" +
+			"  rowmill restore readings.toml p20261120 --into readings_20261120 --yes\n" +
+			"  rowmill restore readings.toml p20261120 --release",
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.restore(c.Context(), args[0], append(args[1:], "")[0], f)
+		},
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	f.kept.define(flags)
+	flags.StringVar(&f.file, "file", "", "read this `FILE` instead of the period's own (the table's archive)")
+	flags.StringVar(&f.into, "into", "", "make a `TABLE` of its own of it, which isn't there yet (a period of the table)")
+	flags.BoolVar(&f.list, "list", false, "list the archives, and change nothing (default false)")
+	flags.BoolVar(&f.verify, "verify", false, "with --list, read each file back whole (default false)")
+	flags.BoolVar(&f.release, "release", false, "let retention drop the restored period again (default false)")
+	flags.BoolVarP(&f.yes, "yes", "y", false, "don't ask (default false)")
+	flags.BoolVar(&f.withJSON, "json", false, "print JSON (default false)")
+	return c
+}
+
+// check returns what makes no sense about the flags.
+func (f *restoreFlags) check(period string) error {
+	const try = "rowmill restore FILE.toml PERIOD, or --list"
+	switch {
+	case f.list && (period != "" || f.file != "" || f.into != "" || f.release):
+		return usagef(try, "--list is about all archives of a table: it takes no period and no other flag but --verify")
+	case f.verify && !f.list:
+		return usagef("--list --verify", "--verify goes with --list; what is restored is verified anyway")
+	case f.release && (f.file != "" || f.into != ""):
+		return usagef("rowmill restore FILE.toml PERIOD --release", "--release takes a period, and neither --file nor --into")
+	case f.list:
+		return nil
+	case period == "" && f.file == "":
+		return usagef(try, "which period?")
+	case period != "" && f.file != "":
+		return usagef("one of them", "period %s and --file %s both say what to restore", period, f.file)
+	}
+	return nil
+}
+
+func (a *app) restore(ctx context.Context, file, period string, f restoreFlags) (err error) {
+	if err := f.check(period); err != nil {
+		return err
+	}
+	k, err := a.openApplied(ctx, file, f.kept)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, k.Close()) }()
+	k.Reached = crashPoint()
+	switch {
+	case f.list:
+		return a.listArchives(ctx, k, f)
+	case f.release:
+		plan := fmt.Sprintf("On %s:\n  1. let retention drop period %s of %s again, once its archive has been read back\n", k.DB.Info().Target, period, k.Declared.Name)
+		if err := a.confirm(plan, f.yes); err != nil {
+			return err
+		}
+		if err := k.Release(ctx, period); err != nil {
+			return err
+		}
+		if f.withJSON {
+			return a.printJSON(restored{Format: restoreFormat, Table: k.Declared.Name, Period: period, Released: true})
+		}
+		fmt.Fprintf(a.stdout, "%s of %s is retention's again\n", period, k.Declared.Name)
+		return nil
+	}
+	path := f.file
+	if path == "" {
+		if path, err = k.FindArchive(ctx, period); err != nil {
+			return err
+		}
+	}
+	r, err := k.PlanRestore(ctx, path, f.into)
+	if err != nil {
+		return err
+	}
+	if err := a.confirm(restorePlan(k, r), f.yes); err != nil {
+		return err
+	}
+	began, said := time.Now(), time.Now()
+	progress := func(rows int64) {
+		if rows == r.File.Rows || time.Since(said) >= time.Second {
+			said = time.Now()
+			fmt.Fprintf(a.stderr, "%s of %s rows, %.0f rows/s\n", thousands(float64(rows)), thousands(float64(r.File.Rows)), float64(rows)/max(time.Since(began).Seconds(), 1e-3))
+		}
+	}
+	if err := r.Run(ctx, progress, func(why error) { fmt.Fprintln(a.stderr, "waiting for the table's lock:", why) }); err != nil {
+		return err
+	}
+	if f.withJSON {
+		return a.printJSON(restored{Format: restoreFormat, Table: k.Declared.Name, Period: r.Part.Name, From: k.Table.Table.Grid.Format(r.Part.From), To: k.Table.Table.Grid.Format(r.Part.To),
+			Into: f.into, Rows: r.File.Rows, Sum: r.File.Sum, File: r.File.Path, Seconds: time.Since(began).Seconds()})
+	}
+	where := fmt.Sprintf("is period %s of %s again, until --release", r.Part.Name, k.Declared.Name)
+	if f.into != "" {
+		where = "is table " + f.into
+	}
+	fmt.Fprintf(a.stdout, "%s %s: %s rows\n", r.File.Path, where, thousands(float64(r.File.Rows)))
+	return nil
+}
+
+// restoreFormat is the version of what --json prints.
+const restoreFormat = "rowmill.restore/1"
+
+// restored is what --json prints of a restoration.
+type restored struct {
+	Format   string  `json:"format"`
+	Table    string  `json:"table"`
+	Period   string  `json:"period"`
+	From     string  `json:"from,omitempty"`
+	To       string  `json:"to,omitempty"`
+	Into     string  `json:"into,omitempty"`
+	Rows     int64   `json:"rows"`
+	Sum      string  `json:"sum,omitempty"`
+	File     string  `json:"file,omitempty"`
+	Released bool    `json:"released,omitempty"`
+	Seconds  float64 `json:"seconds,omitempty"`
+}
+
+func (a *app) printJSON(v any) error {
+	out := json.NewEncoder(a.stdout)
+	out.SetIndent("", "  ")
+	return out.Encode(v)
+}
+
+// restorePlan is what is about to be done, for people.
+func restorePlan(k *kept, r *maintain.Restoration) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n  holds period %s of %s: %s, %s rows in %s, written %s from %s %s\n", r.File.Path, r.File.Name, r.File.Table, r.File.Bounds,
+		thousands(float64(r.File.Rows)), result.Bytes(float64(r.File.Bytes)), r.File.Written.UTC().Format("2006-01-02 15:04"), r.File.Engine, r.File.Version)
+	for _, n := range r.Notes {
+		fmt.Fprintf(&b, "  note: %s\n", n)
+	}
+	if r.Begun {
+		fmt.Fprintf(&b, "It was begun before, and goes on at its step %q.\n", r.Step)
+	}
+	fmt.Fprintf(&b, "On %s:\n", k.DB.Info().Target)
+	steps := []string{"read the file into a new table, and compare number and checksum of its rows"}
+	if r.Into != "" {
+		steps = append(steps, "name that table "+r.Into)
+	} else {
+		steps = append(steps, fmt.Sprintf("note that %s is restored, so that retention leaves it alone", r.Part.Name),
+			fmt.Sprintf("attach it to %s as period %s", k.Declared.Name, r.Part.Name))
+	}
+	for i, s := range steps {
+		fmt.Fprintf(&b, "%3d. %s\n", i+1, s)
+	}
+	return b.String()
+}
+
+// listArchives prints the files there are; verified ones are read whole.
+func (a *app) listArchives(ctx context.Context, k *kept, f restoreFlags) error {
+	all, err := k.Archives(ctx)
+	if err != nil {
+		return err
+	}
+	bad := 0
+	for i := range all {
+		if all[i].Problem == "" && f.verify {
+			if _, err := archive.Verify(ctx, all[i].Path, nil); err != nil {
+				if ctx.Err() != nil {
+					return err
+				}
+				all[i].Problem = err.Error()
+			}
+		}
+		if all[i].Problem != "" {
+			bad++
+		}
+	}
+	if f.withJSON {
+		list := struct {
+			Format   string         `json:"format"`
+			Table    string         `json:"table"`
+			Archives []archive.Info `json:"archives"`
+		}{"rowmill.archives/1", k.Declared.Name, append([]archive.Info{}, all...)}
+		if err := a.printJSON(list); err != nil {
+			return err
+		}
+	} else {
+		w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "PERIOD\tBOUNDS\tROWS\tSIZE\tWRITTEN\tFILE")
+		for _, i := range all {
+			written := ""
+			if !i.Written.IsZero() {
+				written = i.Written.UTC().Format("2006-01-02 15:04")
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", i.Name, i.Bounds, thousands(float64(i.Rows)), result.Bytes(float64(i.Bytes)), written, i.Path)
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+		for _, i := range all {
+			if i.Problem != "" {
+				fmt.Fprintf(a.stdout, "%s can't be used: %s\n", i.Path, i.Problem)
+			}
+		}
+	}
+	if bad > 0 {
+		return fmt.Errorf("%d of %d archives can't be used", bad, len(all))
+	}
+	return nil
+}
