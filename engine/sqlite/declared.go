@@ -43,7 +43,7 @@ func (d dialect) keep(s engine.Step) ([]string, error) {
 			out = append(out, "ALTER TABLE "+d.Quote(store(t, p))+" ADD COLUMN "+s.Definition)
 		}
 		out = append(out, "DROP VIEW "+d.Quote(t.Name))
-		return transaction(append(out, d.layout(t, s.Have, s.Name)...)...), nil
+		return transaction(append(out, d.layout(t, s.Have, rolling.DefinedColumn{Name: s.Name, Text: s.Definition})...)...), nil
 	}
 	return nil, fmt.Errorf("sqlite: no rendering of %T", s)
 }
@@ -104,37 +104,38 @@ func (d dialect) forget(t *engine.Table, p rolling.Partition) string {
 }
 
 // layout renders what stands under the table's own name: the view of all
-// periods, and for a declared table the trigger that takes inserts. More are
+// periods, and for a declared table the triggers that take changes. More are
 // columns besides those of the table.
-func (d dialect) layout(t *engine.Table, parts []rolling.Partition, more ...string) []string {
-	all, into := columnNames(t)
-	for _, name := range more {
-		if !slices.ContainsFunc(all, func(c string) bool { return strings.EqualFold(c, name) }) {
-			all, into = append(all, name), append(into, name)
+func (d dialect) layout(t *engine.Table, parts []rolling.Partition, more ...rolling.DefinedColumn) []string {
+	names := columnNames(t)
+	var columns []rolling.DefinedColumn
+	if t.Definition != nil {
+		columns = t.Definition.Columns
+	}
+	for _, c := range more {
+		if !slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, c.Name) }) {
+			names, columns = append(names, c.Name), append(slices.Clone(columns), c)
 		}
 	}
-	out := []string{d.view(t, all, parts)}
+	out := []string{d.view(t, names, parts)}
 	if t.Definition != nil {
-		out = append(out, d.insertTrigger(t, into, parts))
+		out = append(out, d.triggers(t, columns, parts)...)
 	}
 	return out
 }
 
-// columnNames returns the columns of a table, and those that can be written to.
-func columnNames(t *engine.Table) (all, into []string) {
+// columnNames returns the columns of a table.
+func columnNames(t *engine.Table) (names []string) {
 	if t.Definition == nil {
 		for _, c := range t.Columns {
-			all = append(all, c.Name)
+			names = append(names, c.Name)
 		}
-		return all, slices.Clone(all)
+		return names
 	}
 	for _, c := range t.Definition.Columns {
-		all = append(all, c.Name)
-		if !c.Generated {
-			into = append(into, c.Name)
-		}
+		names = append(names, c.Name)
 	}
-	return all, into
+	return names
 }
 
 // viewComment begins the view of a declared table, and says by which column it
@@ -156,48 +157,6 @@ func rollsBy(view string) string {
 	}
 	return unComment.Replace(by)
 }
-
-// ownTrigger reports whether the trigger is the one that takes inserts.
-func ownTrigger(table, name string) bool { return name == table+"_rowmill_insert" }
-
-// insertTrigger renders what makes an insert into the view go to the store of
-// its row's period. A row outside every period is refused, also by INSERT OR
-// IGNORE, and so is a value of the column By that would be compared otherwise
-// than its position is: text where an integer is meant, or a time in another
-// form than the bounds have.
-func (d dialect) insertTrigger(t *engine.Table, into []string, parts []rolling.Partition) string {
-	w := words{dialect: d}
-	by := "NEW." + d.Quote(t.By)
-	within := func(p rolling.Period) string {
-		return fmt.Sprintf("%s >= %s AND %s < %s", by, w.Literal(t, p.From), by, w.Literal(t, p.To))
-	}
-	form, want := fmt.Sprintf("typeof(%s) = 'integer'", by), "an integer"
-	if epochOf(t) == 0 {
-		form = fmt.Sprintf("typeof(%s) = 'text' AND strftime('%%Y-%%m-%%d %%H:%%M:%%S', substr(%s, 1, 19)) = substr(%s, 1, 19)"+
-			" AND (length(%s) = 19 OR length(%s) <= 26 AND substr(%s, 20) GLOB '.[0-9]*' AND substr(%s, 21) NOT GLOB '*[^0-9]*')", by, by, by, by, by, by, by)
-		want = "YYYY-MM-DD hh:mm:ss, with up to 6 digits of a second"
-	}
-	var inside []string
-	for _, p := range merged(parts) {
-		inside = append(inside, "("+within(p)+")")
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "CREATE TRIGGER %s INSTEAD OF INSERT ON %s BEGIN\n", d.Quote(t.Name+"_rowmill_insert"), d.Quote(t.Name))
-	fmt.Fprintf(&b, "SELECT CASE WHEN (%s) IS NOT 1 THEN RAISE(ABORT, %s)\nWHEN NOT (%s) THEN RAISE(ABORT, %s) END;\n",
-		form, quoteText("rowmill: "+t.Name+"."+t.By+" must be "+want), strings.Join(inside, " OR "), quoteText(outsideText+" of "+t.Name))
-	values := make([]string, len(into))
-	for i, c := range into {
-		values[i] = "NEW." + d.Quote(c)
-	}
-	for _, p := range slices.Backward(parts) {
-		fmt.Fprintf(&b, "INSERT INTO %s (%s) SELECT %s WHERE %s;\n", d.Quote(store(t, p)), d.list(into), strings.Join(values, ", "), within(p.Period))
-	}
-	b.WriteString("END")
-	return b.String()
-}
-
-// outsideText is how the trigger says that a row lies outside every period.
-const outsideText = "rowmill: row outside every period"
 
 // merged returns the ranges that the partitions, which are in order, cover.
 func merged(parts []rolling.Partition) (out []rolling.Period) {
