@@ -22,6 +22,9 @@ func (d dialect) keep(s engine.Step) ([]string, error) {
 			d.forget(s.Table, s.Part)), nil
 	case engine.Attach:
 		have := slices.DeleteFunc(slices.Clone(s.Have), func(p rolling.Partition) bool { return p == s.Part })
+		if err := fits(s.Table, len(have)+1); err != nil {
+			return nil, err
+		}
 		return d.relayout(s.Table, inOrder(append(have, s.Part)),
 			d.rename(s.From, store(s.Table, s.Part)),
 			d.note(s.Table, s.Part)), nil

@@ -193,6 +193,9 @@ func (d describer) options(s *engine.Schema, of string) error {
 	return d.query("SELECT wr, strict FROM pragma_table_list WHERE schema = 'main' AND name = ?", []driver.Value{of}, func(row []driver.Value) error {
 		if row[0] == int64(1) {
 			s.Options["without rowid"] = "yes"
+			for _, name := range s.PrimaryKey {
+				s.Column(name).Null = false // there it is, for once
+			}
 		}
 		if row[1] == int64(1) {
 			s.Options["strict"] = "yes"

@@ -56,11 +56,17 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 		if len(s.Partitions) == 0 {
 			return nil, fmt.Errorf("create table %s: a rolling table needs a first partition", s.Table.Name)
 		}
+		if err := fits(s.Table, len(s.Partitions)); err != nil {
+			return nil, err
+		}
 		out := append([]string{createPeriods}, d.createStores(s.Table, s.Partitions)...)
 		return transaction(append(out, d.layout(s.Table, s.Partitions)...)...), nil
 	case engine.CreatePartitions:
 		if len(s.New) == 0 {
 			return nil, nil
+		}
+		if err := fits(s.Table, len(s.Have)+len(s.New)); err != nil {
+			return nil, err
 		}
 		out := append(d.createStores(s.Table, s.New), "DROP VIEW "+d.Quote(s.Table.Name))
 		return transaction(append(out, d.layout(s.Table, slices.Concat(s.Have, s.New))...)...), nil
@@ -116,6 +122,18 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 		return nil, nil // counters come from SQLite's functions, without SQL
 	}
 	return d.keep(s)
+}
+
+// maxPeriods is SQLite's limit of the terms of a compound SELECT, which the view
+// is (SQLITE_MAX_COMPOUND_SELECT; a build may lower it, and none raises it).
+const maxPeriods = 500
+
+func fits(t *engine.Table, periods int) error {
+	if periods > maxPeriods {
+		return engine.Hinted(engine.Classed(engine.ErrUnsupported, fmt.Errorf("table %s: %d periods, and a view of SQLite can have %d", t.Name, periods, maxPeriods)),
+			"a longer period, or merge sealed ones")
+	}
+	return nil
 }
 
 // validate returns what makes the table impossible. A definition has been read

@@ -5,19 +5,20 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// tryTimeout is how long, in milliseconds, Try waits for another process that
+// tryTimeout is how long, in milliseconds, Try waits for somebody else who
 // writes.
 const tryTimeout = 2000
 
 // Try implements engine.Keeper. Every step is one transaction, so that a crash
 // leaves it done or not begun.
 func (db *DB) Try(ctx context.Context, steps ...engine.Step) error {
-	if err := db.lock(ctx); err != nil {
+	if err := db.tryLock(ctx); err != nil {
 		return err
 	}
 	defer db.unlock()
@@ -42,6 +43,17 @@ func (db *DB) Try(ctx context.Context, steps ...engine.Step) error {
 		}
 	}
 	return nil
+}
+
+// tryLock takes the turn on the write connection as Try takes the file's lock.
+func (db *DB) tryLock(ctx context.Context) error {
+	bounded, cancel := context.WithTimeout(ctx, tryTimeout*time.Millisecond)
+	defer cancel()
+	err := db.lock(bounded)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return engine.Classed(engine.ErrLockTimeout, fmt.Errorf("%s: a writer of this process has not ended its batch", db.path))
+	}
+	return err
 }
 
 // try takes a step within a transaction. What periods there are it sees for
@@ -175,28 +187,6 @@ func (db *DB) haveColumn(s engine.AddColumn) (bool, error) {
 	err := each(db.write, "SELECT 1 FROM pragma_table_xinfo(?) WHERE lower(name) = lower(?)", []driver.Value{s.Table.Name, s.Name},
 		func([]driver.Value) error { found = true; return nil })
 	return found, err
-}
-
-// PeriodSizes implements engine.Keeper.
-func (db *DB) PeriodSizes(ctx context.Context, t *engine.Table) (map[string]engine.PeriodSize, error) {
-	parts, err := db.Catalog().Partitions(ctx, t)
-	if err != nil {
-		return nil, err
-	}
-	out := make(map[string]engine.PeriodSize, len(parts))
-	for _, p := range parts {
-		one := &engine.Table{Name: store(t, p)}
-		size, err := db.Catalog().Sizes(ctx, one)
-		if err != nil {
-			return nil, err
-		}
-		var rows int64
-		if err := db.pool.QueryRowContext(ctx, "SELECT count(*) FROM "+dialect{}.Quote(one.Name)).Scan(&rows); err != nil {
-			return nil, fmt.Errorf("count rows of %s: %w", one.Name, classify(err))
-		}
-		out[p.Name] = engine.PeriodSize{Rows: rows, Data: size.Data, Index: size.Index}
-	}
-	return out, nil
 }
 
 // Blockers implements engine.Keeper: SQLite doesn't say who has the file locked.

@@ -91,30 +91,40 @@ func openTree(path string) (*treeFile, error) {
 // pages counts the pages of the b-tree below a page, which is included.
 // Overflow pages of long values are not counted: generated rows have none.
 func (t *treeFile) pages(page int64, depth int) (int64, error) {
+	n := int64(0)
+	err := t.walk(page, depth, func(children []int64, leaves bool) {
+		if n++; leaves {
+			n += int64(len(children))
+		}
+	})
+	return max(n, 1), err
+}
+
+// walk calls fn for each interior page of the b-tree, with its children and
+// whether they are leaves. A tree of one page has none.
+func (t *treeFile) walk(page int64, depth int, fn func(children []int64, leaves bool)) error {
 	children, err := t.children(page)
 	if err != nil || len(children) == 0 {
-		return 1, err
+		return err
 	}
 	if depth == 0 {
-		return 0, fmt.Errorf("page %d: b-tree too deep", page)
+		return fmt.Errorf("page %d: b-tree too deep", page)
 	}
 	// All leaves of a b-tree are equally deep: one child tells of all.
 	below, err := t.children(children[0])
 	if err != nil {
-		return 0, err
+		return err
 	}
-	n := int64(1)
+	fn(children, len(below) == 0)
 	if len(below) == 0 {
-		return n + int64(len(children)), nil
+		return nil
 	}
 	for _, c := range children {
-		m, err := t.pages(c, depth-1)
-		if err != nil {
-			return 0, err
+		if err := t.walk(c, depth-1, fn); err != nil {
+			return err
 		}
-		n += m
 	}
-	return n, nil
+	return nil
 }
 
 // children returns the child pages of an interior page, none of a leaf.

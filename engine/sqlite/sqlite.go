@@ -204,7 +204,7 @@ func capabilities() engine.Capabilities {
 		Methods:      []engine.Method{engine.Prepared, engine.Multi, engine.Single},
 		Rolling:      true,
 		Gaps:         true,
-		MaxPeriods:   500, // terms of a compound SELECT: SQLITE_MAX_COMPOUND_SELECT
+		MaxPeriods:   maxPeriods,
 		Embedded:     true,
 		Stores:       true,
 		SerialWrites: true,

@@ -246,5 +246,13 @@ func defaultOf(text string) (def string) {
 		}
 		return false
 	})
+	switch {
+	case strings.HasPrefix(def, `"`), def != "" && isWord(def[0]) && (def[0] < '0' || def[0] > '9') && !constants[strings.ToUpper(def)]:
+		// SQLite takes a name for a text here, but not in an expression.
+		def = quoteText(strings.ReplaceAll(strings.Trim(def, `"`), `""`, `"`))
+	}
 	return def
 }
+
+// constants are the words that a default can be and that are no text.
+var constants = map[string]bool{"NULL": true, "TRUE": true, "FALSE": true, "CURRENT_TIME": true, "CURRENT_DATE": true, "CURRENT_TIMESTAMP": true}

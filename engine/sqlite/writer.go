@@ -191,7 +191,7 @@ func (w *writer) route(b *engine.Batch, from int, key int64) (string, int, error
 		if w.by < 0 { // the key that the engine assigns
 			return key + int64(i)
 		}
-		return b.Columns[w.by].Ints[i]
+		return b.Columns[w.by].Ints[i] * max(epochOf(w.table), 1)
 	}
 	i := rolling.Find(w.parts, position(from))
 	if i < 0 {
