@@ -125,7 +125,7 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 }
 
 // maxPeriods is SQLite's limit of the terms of a compound SELECT, which the view
-// is (SQLITE_MAX_COMPOUND_SELECT; a build may lower it, and none raises it).
+// is (SQLITE_MAX_COMPOUND_SELECT, as clients are built).
 const maxPeriods = 500
 
 func fits(t *engine.Table, periods int) error {
