@@ -122,6 +122,9 @@ type SchemaColumn struct {
 	Generated bool
 	// Auto columns get their values from the server where none is given.
 	Auto bool
+	// Collation is that of text, as SQL has it after COLLATE; "" is the
+	// type's or the server's own.
+	Collation string
 	// Default is the default as SQL text, "" without one.
 	Default string
 }

@@ -66,10 +66,11 @@ func (db *DB) describeColumns(ctx context.Context, s *engine.Schema) error {
 	return db.each(ctx, func(r *sql.Rows) error {
 		var c engine.SchemaColumn
 		var nullable, extra string
-		var value sql.NullString
-		if err := r.Scan(&c.Name, &c.Native, &nullable, &value, &extra); err != nil {
+		var value, collation sql.NullString
+		if err := r.Scan(&c.Name, &c.Native, &nullable, &value, &extra, &collation); err != nil {
 			return err
 		}
+		c.Collation = collation.String
 		extra = strings.ToLower(extra)
 		c.Null = nullable == "YES"
 		c.Kind = kindOfType(c.Native)
@@ -78,7 +79,7 @@ func (db *DB) describeColumns(ctx context.Context, s *engine.Schema) error {
 		c.Default = db.dialect.defaultText(c, value, strings.Contains(extra, "default_generated"))
 		s.Columns = append(s.Columns, c)
 		return nil
-	}, "SELECT COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, COLUMN_DEFAULT, EXTRA FROM information_schema.COLUMNS "+
+	}, "SELECT COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, COLUMN_DEFAULT, EXTRA, COLLATION_NAME FROM information_schema.COLUMNS "+
 		"WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION", s.Name)
 }
 

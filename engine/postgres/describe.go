@@ -35,7 +35,9 @@ FROM pg_class c LEFT JOIN pg_am a ON a.oid = c.relam LEFT JOIN pg_tablespace s O
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.oid = to_regclass($1::text)`
 
 const describeColumns = `SELECT a.attname, format_type(a.atttypid, a.atttypmod), NOT a.attnotnull, COALESCE(b.typname, t.typname), a.attgenerated <> '',
-	a.attidentity::text, COALESCE(pg_get_expr(d.adbin, d.adrelid), '')
+	a.attidentity::text, COALESCE(pg_get_expr(d.adbin, d.adrelid), ''),
+	COALESCE((SELECT quote_ident(n.nspname) || '.' || quote_ident(co.collname) FROM pg_collation co JOIN pg_namespace n ON n.oid = co.collnamespace
+		WHERE co.oid = a.attcollation AND a.attcollation <> t.typcollation), '')
 FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_type b ON t.typtype = 'd' AND b.oid = t.typbasetype
 LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`
@@ -133,7 +135,7 @@ func readColumns(ctx context.Context, tx *sql.Tx, oid int64, s *engine.Schema) e
 	err := each(ctx, tx, describeColumns, oid, func(rows *sql.Rows) error {
 		var c engine.SchemaColumn
 		var kind, identity string
-		if err := rows.Scan(&c.Name, &c.Native, &c.Null, &kind, &c.Generated, &identity, &c.Default); err != nil {
+		if err := rows.Scan(&c.Name, &c.Native, &c.Null, &kind, &c.Generated, &identity, &c.Default, &c.Collation); err != nil {
 			return err
 		}
 		c.Kind = kinds[kind]

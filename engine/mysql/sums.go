@@ -1,0 +1,105 @@
+package mysql
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/rowmill/rowmill/engine"
+)
+
+var _ engine.SumWords = dialect{}
+
+// digits are those of a decimal type.
+var digits = regexp.MustCompile(`\((\d+)(?:,\s*(\d+))?\)`)
+
+// SumType implements engine.SumWords. As in the server's own SUM, there are 22
+// digits more than a value has, up to the 65 of the longest decimal.
+func (dialect) SumType(c engine.SchemaColumn) string {
+	precision, scale := 20, 0
+	switch {
+	case c.Kind == engine.KindFloat:
+		return "DOUBLE"
+	case c.Kind == engine.KindDecimal && typeName(c.Native) == "DECIMAL":
+		precision = 10
+		if m := digits.FindStringSubmatch(c.Native); m != nil {
+			precision, _ = strconv.Atoi(m[1])
+			scale, _ = strconv.Atoi(m[2])
+		}
+	}
+	return fmt.Sprintf("DECIMAL(%d,%d)", min(precision+22, 65), scale)
+}
+
+// Double implements engine.SumWords.
+func (dialect) Double() string { return "DOUBLE" }
+
+// AsDouble implements engine.SumWords. MySQL casts to DOUBLE since 8.0.17 only.
+func (dialect) AsDouble(expr string) string { return "(" + expr + " + 0e0)" }
+
+// Variance implements engine.SumWords.
+func (dialect) Variance(expr string) string { return "VAR_POP(" + expr + ")" }
+
+// SquareRoot implements engine.SumWords.
+func (dialect) SquareRoot(expr string) string { return "SQRT(" + expr + ")" }
+
+// Month implements engine.SumWords.
+func (dialect) Month(pos string) string {
+	at := "TIMESTAMPADD(MICROSECOND, " + pos + ", " + zeroTime + ")"
+	return "(YEAR(" + at + ") * 12 + MONTH(" + at + ") - 1)"
+}
+
+// MonthStart implements engine.SumWords.
+func (dialect) MonthStart(month string) string {
+	return fmt.Sprintf("TIMESTAMPDIFF(MICROSECOND, %s, MAKEDATE((%s) DIV 12, 1) + INTERVAL ((%s) %% 12) MONTH)", zeroTime, month, month)
+}
+
+// SkipLocked implements engine.SumWords. MariaDB has it since 10.6.
+func (dialect) SkipLocked() string { return " FOR UPDATE SKIP LOCKED" }
+
+// InsertNew implements engine.SumWords. The tables it is for have no partitions
+// and nothing but integers and short names, so that nothing else is ignored.
+func (dialect) InsertNew() (begin, end string) { return "INSERT IGNORE", "" }
+
+// SumColumn implements engine.SumWords.
+func (d dialect) SumColumn(c engine.SchemaColumn) string {
+	if c.Collation == "" || typeName(c.Native) == "JSON" {
+		return c.Native
+	}
+	charset, _, _ := strings.Cut(c.Collation, "_")
+	return c.Native + " CHARACTER SET " + charset + " COLLATE " + c.Collation
+}
+
+// ReplaceView implements engine.SumWords.
+func (d dialect) ReplaceView(name, query string) []string {
+	return []string{"CREATE OR REPLACE VIEW " + d.Quote(name) + " AS\n" + query}
+}
+
+// Triggers implements engine.SumWords. Each row looks its note up, and the
+// first of a connection writes it. The lookup locks the note, so that whoever
+// consumes notes passes over those of transactions under way.
+func (d dialect) Triggers(t *engine.Table, _ []string, n engine.NoteRow) []engine.Trigger {
+	insert := func(row string) string {
+		return fmt.Sprintf("INSERT IGNORE INTO %s VALUES (%s, CONCAT('connection ', CONNECTION_ID()))",
+			n.Into, strings.Join(n.Values(row+"."+d.Quote(t.By)), ", "))
+	}
+	var out []engine.Trigger
+	for _, e := range []struct{ event, body string }{
+		{"INSERT", insert("NEW")},
+		{"UPDATE", "BEGIN " + insert("OLD") + "; " + insert("NEW") + "; END"},
+		{"DELETE", insert("OLD")},
+	} {
+		name := n.Name + "_" + strings.ToLower(e.event) + "_" + t.Name
+		out = append(out, engine.Trigger{
+			Name: name, Table: t.Name,
+			Statements: []string{fmt.Sprintf("CREATE TRIGGER %s AFTER %s ON %s FOR EACH ROW %s", d.Quote(name), e.event, d.Quote(t.Name), e.body)},
+			Drop:       []string{"DROP TRIGGER IF EXISTS " + d.Quote(name)},
+		})
+	}
+	return out
+}
+
+// HaveTriggers implements engine.SumWords.
+func (dialect) HaveTriggers() string {
+	return "SELECT TRIGGER_NAME, EVENT_OBJECT_TABLE FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE()"
+}

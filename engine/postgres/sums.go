@@ -1,0 +1,101 @@
+package postgres
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rowmill/rowmill/engine"
+)
+
+var _ engine.SumWords = words{}
+
+// SumType implements engine.SumWords.
+func (words) SumType(c engine.SchemaColumn) string {
+	if c.Kind == engine.KindFloat {
+		return "DOUBLE PRECISION"
+	}
+	return "NUMERIC"
+}
+
+// Double implements engine.SumWords.
+func (words) Double() string { return "DOUBLE PRECISION" }
+
+// AsDouble implements engine.SumWords.
+func (words) AsDouble(expr string) string { return "(" + expr + ")::double precision" }
+
+// Variance implements engine.SumWords.
+func (words) Variance(expr string) string { return "VAR_POP(" + expr + ")" }
+
+// SquareRoot implements engine.SumWords.
+func (words) SquareRoot(expr string) string { return "SQRT(" + expr + ")" }
+
+// Month implements engine.SumWords.
+func (words) Month(pos string) string {
+	at := fmt.Sprintf("(TIMESTAMP '1970-01-01 00:00:00' + (%s) / 1000000 * INTERVAL '1 second' + (%[1]s) %% 1000000 * INTERVAL '1 microsecond')", pos)
+	return fmt.Sprintf("(date_part('year', %s)::bigint * 12 + date_part('month', %[1]s)::bigint - 1)", at)
+}
+
+// MonthStart implements engine.SumWords.
+func (words) MonthStart(month string) string {
+	return fmt.Sprintf("((make_date(((%s) / 12)::integer, ((%[1]s) %% 12)::integer + 1, 1) - DATE '1970-01-01')::bigint * %d)", month, microsPerDay)
+}
+
+// SkipLocked implements engine.SumWords: the notes of a transaction under way
+// are not seen, and nobody else writes a note of the same key.
+func (words) SkipLocked() string { return "" }
+
+// InsertNew implements engine.SumWords.
+func (words) InsertNew() (begin, end string) { return "INSERT", " ON CONFLICT DO NOTHING" }
+
+// SumColumn implements engine.SumWords.
+func (words) SumColumn(c engine.SchemaColumn) string {
+	if c.Collation == "" {
+		return c.Native
+	}
+	return c.Native + " COLLATE " + c.Collation
+}
+
+// ReplaceView implements engine.SumWords. A view that keeps its columns is
+// replaced, with the rights that were granted on it; another one is made anew.
+func (w words) ReplaceView(name, query string) []string {
+	q := w.d.Quote(name)
+	return []string{fmt.Sprintf("DO $rowmill$ BEGIN\nCREATE OR REPLACE VIEW %s AS\n%s;\nEXCEPTION WHEN invalid_table_definition THEN\nDROP VIEW %s;\nCREATE VIEW %s AS\n%s;\nEND $rowmill$",
+		q, query, q, q, query)}
+}
+
+// Triggers implements engine.SumWords: one call for each statement, on the rows
+// that it changed. Each transaction has notes of its own, so that none waits for
+// another.
+func (w words) Triggers(t *engine.Table, _ []string, n engine.NoteRow) []engine.Trigger {
+	by := w.d.Quote(t.By)
+	var out []engine.Trigger
+	for _, e := range []struct{ event, transition, rows string }{
+		{"INSERT", "NEW TABLE AS rowmill_new", "SELECT " + by + " FROM rowmill_new"},
+		{"UPDATE", "OLD TABLE AS rowmill_old NEW TABLE AS rowmill_new", "SELECT " + by + " FROM rowmill_old UNION ALL SELECT " + by + " FROM rowmill_new"},
+		{"DELETE", "OLD TABLE AS rowmill_old", "SELECT " + by + " FROM rowmill_old"},
+	} {
+		name := n.Name + "_" + strings.ToLower(e.event)
+		function := w.d.Quote(name + "_" + t.Name)
+		out = append(out, engine.Trigger{
+			Name: name, Table: t.Name,
+			Statements: []string{
+				// Whoever may write rows may have them noted.
+				fmt.Sprintf("CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $rowmill$ BEGIN "+
+					"INSERT INTO %s SELECT DISTINCT %s, 'transaction ' || txid_current() FROM (%s) r ON CONFLICT DO NOTHING; RETURN NULL; END $rowmill$",
+					function, n.Into, strings.Join(n.Values("r."+by), ", "), e.rows),
+				fmt.Sprintf("CREATE TRIGGER %s AFTER %s ON %s REFERENCING %s FOR EACH STATEMENT EXECUTE FUNCTION %s()",
+					w.d.Quote(name), e.event, w.d.Quote(t.Name), e.transition, function),
+			},
+			Drop: []string{
+				fmt.Sprintf("DROP TRIGGER IF EXISTS %s ON %s", w.d.Quote(name), w.d.Quote(t.Name)),
+				fmt.Sprintf("DROP FUNCTION IF EXISTS %s()", function),
+			},
+		})
+	}
+	return out
+}
+
+// HaveTriggers implements engine.SumWords.
+func (words) HaveTriggers() string {
+	return "SELECT t.tgname, c.relname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid WHERE NOT t.tgisinternal AND pg_table_is_visible(c.oid)"
+}
