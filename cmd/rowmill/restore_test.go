@@ -1,0 +1,280 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// An archived is a table of which some periods are in files only.
+type archived struct {
+	*testing.T
+	db          engine.Keeper
+	table       *engine.Table
+	file, clock string
+}
+
+// newArchived keeps a table for half a day, until its first hours are gone.
+func newArchived(t *testing.T, server string) *archived {
+	t.Helper()
+	target := testdb.Target(t, server)
+	opened, err := openTarget(t.Context(), target.String(), func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := opened.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	dir := t.TempDir()
+	w := &archived{T: t, db: opened.DB.(engine.Keeper), file: filepath.Join(dir, "readings.toml"), clock: filepath.Join(dir, "clock")}
+	typ := "DATETIME"
+	if server == "postgres" {
+		typ = "TIMESTAMP"
+	}
+	text := fmt.Sprintf(crashDeclaration, target.String(), typ, filepath.Join(dir, "archive"))
+	if err := os.WriteFile(w.file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	d, err := rolling.ParseDeclaration(w.file, []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.table = &engine.Table{Name: d.Name, Grid: d.Period, By: d.Time, Definition: d.Definition, PrimaryKey: d.Definition.PrimaryKey}
+	start := time.Date(2026, 3, 29, 0, 40, 0, 0, time.UTC)
+	for hour := range 12 {
+		now := start.Add(time.Duration(hour) * time.Hour)
+		if err := os.WriteFile(w.clock, []byte(now.Format(time.RFC3339)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if hour == 0 {
+			mustPass(t, w.run("apply", "--yes"))
+		}
+		mustPass(t, w.run("run", "--once"))
+		var values []string
+		for i := range 20 {
+			values = append(values, fmt.Sprintf("(%d, %s, %d)", i%3, w.db.Words().Literal(w.table, rolling.Position(now)+int64(i)*1e6), hour*i))
+		}
+		if _, err := w.db.SQL().ExecContext(t.Context(), "INSERT INTO "+w.db.Dialect().Quote("readings")+" (sensor, ts, value) VALUES "+strings.Join(values, ", ")); err != nil {
+			t.Fatalf("hour %d: %v", hour, err)
+		}
+	}
+	return w
+}
+
+// run runs a verb on the table.
+func (w *archived) run(verb string, args ...string) session {
+	w.Helper()
+	return rowmill(w.Context(), append([]string{verb, w.file, "--clock", w.clock}, args...)...)
+}
+
+// state is how the table stands, with what a restoration may leave behind.
+func (w *archived) state() string {
+	w.Helper()
+	out := crashState(w.T, w.db, w.table)
+	for _, what := range []string{"back", "into"} {
+		for h := range int64(4) {
+			name := fmt.Sprintf("rowmill_%s_readings_%d", what, rolling.Position(time.Date(2026, 3, 29, 0, 0, 0, 0, time.UTC))+h*3600e6)
+			if _, err := w.db.Describe(w.Context(), name); err == nil {
+				out += "left behind: table " + name + "\n"
+			}
+		}
+	}
+	return out
+}
+
+// killed runs a verb so that it kills itself at the n-th point, and returns
+// whether it did.
+func (w *archived) killed(n int, verb string, args ...string) bool {
+	w.Helper()
+	c := exec.Command(os.Args[0], append([]string{verb, w.file, "--clock", w.clock}, args...)...)
+	c.Env = append(os.Environ(), processVariable+"=1", fmt.Sprintf("%s=%d", crashVariable, n))
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	err := c.Run()
+	if err == nil {
+		return false
+	}
+	if st, ok := c.ProcessState.Sys().(syscall.WaitStatus); !ok || !st.Signaled() {
+		w.Fatalf("it was to be killed at point %d: %v\n%s", n, err, stderr.String())
+	}
+	return true
+}
+
+// firstArchive is the oldest period that is in a file only.
+func (w *archived) firstArchive() (name string, rows int64) {
+	w.Helper()
+	s := w.run("restore", "--list", "--json")
+	mustPass(w.T, s)
+	var list struct {
+		Archives []struct {
+			Period string `json:"period"`
+			Rows   int64  `json:"rows"`
+		} `json:"archives"`
+	}
+	if err := json.Unmarshal([]byte(s.stdout), &list); err != nil {
+		w.Fatal(err)
+	}
+	if len(list.Archives) == 0 {
+		w.Fatal("nothing was archived")
+	}
+	return list.Archives[0].Period, list.Archives[0].Rows
+}
+
+// TestRestore: a dropped period comes back as it was, stays through retention
+// until it is released, and goes again then; or becomes a table of its own. A
+// kill at any point changes nothing of that.
+func TestRestore(t *testing.T) {
+	for _, server := range []string{"sqlite", "mariadb", "mysql", "postgres"} {
+		t.Run(server, func(t *testing.T) {
+			w := newArchived(t, server)
+			period, rows := w.firstArchive()
+			dropped := w.state()
+			if strings.Contains(dropped, "period "+period+" ") || !strings.Contains(dropped, " dropped ") {
+				t.Fatalf("period %s is still there:\n%s", period, dropped)
+			}
+			mustPass(t, w.run("restore", period, "--yes"))
+			restored := w.state()
+			if !strings.Contains(restored, fmt.Sprintf("period %s %d\n", period, rows)) || !strings.Contains(restored, " restored ") {
+				t.Fatalf("after restore:\n%s", restored)
+			}
+			mustPass(t, w.run("run", "--once"))
+			if got := w.state(); got != restored {
+				t.Fatalf("retention has changed what was restored:\n%s\nwas\n%s", got, restored)
+			}
+			if again := w.run("restore", period, "--yes"); again.code != exitFailed || !strings.Contains(again.stderr, "has that period") {
+				t.Errorf("restored twice: %+v", again)
+			}
+			points := 0
+			for n := 1; ; n++ {
+				mustPass(t, w.run("restore", period, "--release", "--yes"))
+				mustPass(t, w.run("run", "--once"))
+				if got := w.state(); got != dropped {
+					t.Fatalf("released and dropped:\n%s\nwas\n%s", got, dropped)
+				}
+				if !w.killed(n, "restore", period, "--yes") {
+					break
+				}
+				points++
+				if again := w.run("restore", period, "--yes"); again.code != exitDone && !strings.Contains(again.stderr, "has that period") {
+					t.Fatalf("killed at point %d: %+v", n, again)
+				}
+				if got := w.state(); got != restored {
+					t.Fatalf("killed at point %d it ends as\n%s\nwant\n%s", n, got, restored)
+				}
+			}
+			if points < 9 {
+				t.Errorf("it was killed at %d points only", points)
+			}
+			w.restoreInto(period, rows)
+		})
+	}
+}
+
+// restoreInto restores into a table of its own, killed at each point.
+func (w *archived) restoreInto(period string, rows int64) {
+	w.Helper()
+	before := w.state()
+	points := 0
+	for n := 1; ; n++ {
+		killed := w.killed(n, "restore", period, "--into", "old readings", "--yes")
+		if killed {
+			points++
+			again := w.run("restore", period, "--into", "old readings", "--yes")
+			if again.code != exitDone && !strings.Contains(again.stderr, "is there already") {
+				w.Fatalf("killed at point %d: %+v", n, again)
+			}
+		}
+		if got := count(w.T, w.db, w.db.Dialect().Quote("old readings")); got != rows {
+			w.Fatalf("killed at point %d: %d rows of %d", n, got, rows)
+		}
+		if got := w.state(); got != before {
+			w.Fatalf("killed at point %d, the rolling table is\n%s\nwas\n%s", n, got, before)
+		}
+		if again := w.run("restore", period, "--into", "old readings", "--yes"); again.code != exitFailed || !strings.Contains(again.stderr, "is there already") {
+			w.Fatalf("into a table that is there: %+v", again)
+		}
+		if err := w.db.Try(w.Context(), engine.DropTables{Names: []string{"old readings"}}); err != nil {
+			w.Fatal(err)
+		}
+		if !killed {
+			break
+		}
+	}
+	if points < 8 {
+		w.Errorf("it was killed at %d points only", points)
+	}
+}
+
+// TestRestoreRefuses: what can't be restored is refused with the reason, and
+// leaves nothing behind.
+func TestRestoreRefuses(t *testing.T) {
+	w := newArchived(t, "sqlite")
+	period, _ := w.firstArchive()
+	before := w.state()
+	path := filepath.Join(filepath.Dir(w.file), "archive", "readings", period+".parquet")
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		args []string
+		code int
+		says string
+	}{
+		{"no period", nil, exitUsage, "which period?"},
+		{"both", []string{period, "--file", path}, exitUsage, "both say what to restore"},
+		{"unknown", []string{"p2020"}, exitFailed, "no archive of that period"},
+		{"list of one", []string{period, "--list"}, exitUsage, "--list is about all"},
+		{"verify alone", []string{period, "--verify"}, exitUsage, "--verify goes with --list"},
+		{"released", []string{period, "--release", "--yes"}, exitFailed, "no restored period"},
+		{"not confirmed", []string{period}, exitUsage, "not confirmed"},
+		{"no file", []string{"--file", path + "x", "--yes"}, exitFailed, "no such file"},
+		{"into itself", []string{period, "--into", "readings", "--yes"}, exitFailed, "is there already"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := w.run("restore", c.args...)
+			if s.code != c.code || !strings.Contains(s.stderr, c.says) {
+				t.Errorf("exit %d, %s", s.code, s.stderr)
+			}
+		})
+	}
+	for _, at := range []int{4, len(whole) / 3, len(whole) - 20} {
+		bad := bytes.Clone(whole)
+		bad[at] ^= 4
+		if err := os.WriteFile(path, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if s := w.run("restore", period, "--yes"); s.code != exitFailed || !strings.Contains(s.stderr, "damaged") {
+			t.Errorf("file with byte %d changed: exit %d, %s", at, s.code, s.stderr)
+		}
+		if s := w.run("restore", "--list", "--verify"); s.code != exitFailed || !strings.Contains(s.stdout, "can't be used") {
+			t.Errorf("file with byte %d changed is listed: exit %d, %s", at, s.code, s.stdout)
+		}
+	}
+	if got := w.state(); got != before {
+		t.Errorf("left behind:\n%s\nwas\n%s", got, before)
+	}
+	if err := os.WriteFile(path, whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mustPass(t, w.run("restore", "--list", "--verify"))
+	s := w.run("restore", "--file", path, "--json", "--yes")
+	mustPass(t, s)
+	if !strings.Contains(s.stdout, `"format": "rowmill.restore/1"`) || !strings.Contains(s.stderr, "holds period "+period) {
+		t.Errorf("%s\n%s", s.stdout, s.stderr)
+	}
+}
