@@ -107,7 +107,7 @@ func (t *Table) Applied(ctx context.Context) (*rolling.Declaration, error) {
 func sameDeclaration(a, b *rolling.Declaration) bool {
 	strip := func(d *rolling.Declaration) rolling.Declaration {
 		c := *d
-		c.Source, c.Text, c.Target = "", "", ""
+		c.Source, c.Text, c.Target, c.Warnings = "", "", "", nil
 		c.Rollups = append([]rolling.Rollup(nil), d.Rollups...)
 		for i := range c.Rollups {
 			c.Rollups[i].Line = 0

@@ -115,6 +115,12 @@ func (t *Table) FindArchive(ctx context.Context, period string) (string, error) 
 			return i.Path, nil
 		}
 	}
+	if dir := t.Declared.Seal.Archive; dir != "" {
+		// A damaged file may not say what it is of, but has the period's name.
+		if path := archive.Path(dir, t.Table.Name, period); slices.ContainsFunc(all, func(i archive.Info) bool { return samePath(i.Path, path) }) {
+			return path, nil
+		}
+	}
 	var names []string
 	for _, i := range all {
 		if i.Name != "" {
