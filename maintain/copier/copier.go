@@ -269,7 +269,11 @@ func (c *Copy) Insert(where string) string {
 	} else if c.Lock && name != "sqlite" {
 		lock = " LOCK IN SHARE MODE"
 	}
-	q := fmt.Sprintf("%s%s (%s) SELECT %s FROM %s WHERE %s", verb, c.Into, list, list, c.From, where)
+	into := "(" + list + ")"
+	if name == "postgres" {
+		into += " OVERRIDING SYSTEM VALUE" // of identity columns
+	}
+	q := fmt.Sprintf("%s%s %s SELECT %s FROM %s WHERE %s", verb, c.Into, into, list, c.From, where)
 	order := make([]string, len(c.Key))
 	for i, k := range c.Key {
 		order[i] = quote(k.Name)

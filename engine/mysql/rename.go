@@ -1,0 +1,8 @@
+package mysql
+
+import "github.com/rowmill/rowmill/engine"
+
+// rename renders engine.Rename: partitions have names of their own.
+func (d dialect) rename(s engine.Rename) []string {
+	return []string{"RENAME TABLE " + d.Quote(s.Table.Name) + " TO " + d.Quote(s.To)}
+}

@@ -1,0 +1,227 @@
+package adopt
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// maxPeriods is the most periods that an adoption creates: each is a file, and
+// memory in every connection that opens the table.
+const maxPeriods = 4000
+
+// check finds out whether the table can be adopted, before anything is
+// changed, and what of it the steps need to know. All that stands in the way is
+// reported at once.
+func (j *job) check(ctx context.Context) (*data, error) {
+	s, t := j.Schema, j.Table
+	fail := func(err error) error { return fmt.Errorf("adopt %s: %w", t.Name, err) }
+	if s == nil {
+		return nil, fail(engine.Classed(engine.ErrNoTable, errors.New("no such table")))
+	}
+	if s.View || s.Partitioned {
+		return nil, fail(engine.Hinted(errors.New("it is no plain table"), "a table without partitions"))
+	}
+	errs := j.checkSchema()
+	if len(errs) > 0 {
+		return nil, fail(errors.Join(errs...))
+	}
+	d := &data{Columns: s.Columns, Key: pick(s, s.PrimaryKey), NewKey: pick(s, t.PrimaryKey)}
+	rows, err := j.checkRows(ctx)
+	if err != nil {
+		return nil, fail(err)
+	}
+	d.Of = rows.count
+	if _, err := j.periods(ctx, rows); err != nil {
+		return nil, fail(err)
+	}
+	if err := errors.Join(j.checkServer(ctx)...); err != nil {
+		return nil, fail(err)
+	}
+	return d, nil
+}
+
+// pick returns columns by their names.
+func pick(s *engine.Schema, names []string) []engine.SchemaColumn {
+	var out []engine.SchemaColumn
+	for _, n := range names {
+		if c := column(s, n); c != nil {
+			out = append(out, *c)
+		}
+	}
+	return out
+}
+
+// checkSchema compares what the table is with what it is to be.
+func (j *job) checkSchema() (errs []error) {
+	s, t, d := j.Schema, j.Table, j.Declared.Definition
+	add := func(hint, format string, args ...any) {
+		errs = append(errs, engine.Hinted(fmt.Errorf(format, args...), "%s", hint))
+	}
+	if n := len(newName(t.Name)) + len("_p20061231_235959"); n > 63 {
+		add("a table of a shorter name", "the names of what is made beside it would have %d characters, and servers allow 63", n)
+	}
+	if len(s.PrimaryKey) == 0 {
+		add("ALTER TABLE ... ADD PRIMARY KEY", "it has no primary key, along which it could be copied")
+	}
+	if len(s.ForeignKeys) > 0 {
+		add("drop them: a rolling table can have none", "it has foreign keys, or they point to it: %s", strings.Join(s.ForeignKeys, ", "))
+	}
+	if len(s.Triggers) > 0 {
+		add("drop them, and create them again on the rolling table", "it has triggers, which would stay with the old table: %s", strings.Join(s.Triggers, ", "))
+	}
+	if added, err := AddedColumns(s, d); err != nil {
+		errs = append(errs, err)
+	} else if len(added) > 0 {
+		add("adopt it with the columns that it has; rowmill apply adds others afterwards", "column %s is in the declaration only", added[0].Name)
+	}
+	for i := range d.Columns {
+		c, have := &d.Columns[i], column(s, d.Columns[i].Name)
+		switch {
+		case have == nil:
+		case c.Generated != have.Generated:
+			add("the same columns in both", "column %s is generated in one of both only", c.Name)
+		case have.Auto && !c.Auto && !strings.Contains(strings.ToLower(c.Text), "nextval") && j.DB.Info().Engine != "sqlite":
+			add(c.Text+" AUTO_INCREMENT, or what the server calls it", "column %s gets its values from the server in the table, and not in the declaration", c.Name)
+		}
+	}
+	if !slices.ContainsFunc(t.PrimaryKey, func(c string) bool { return strings.EqualFold(c, t.By) }) {
+		add("add it to the primary key", "the primary key of the declaration lacks %s, by which the table rolls", t.By)
+	}
+	// Rows that are different in the plain table must be so in the rolling one.
+	unique := append(slices.Clone(s.Unique), s.PrimaryKey)
+	for _, key := range append(slices.Clone(d.Unique), t.PrimaryKey) {
+		if !slices.ContainsFunc(unique, func(u []string) bool { return len(u) > 0 && within(u, key) }) {
+			add("add the columns of the present primary key to it", "key (%s) of the declaration: rows of the table may share it", strings.Join(key, ", "))
+		}
+	}
+	return errs
+}
+
+// within reports whether all of a are in b.
+func within(a, b []string) bool {
+	for _, x := range a {
+		if !slices.ContainsFunc(b, func(y string) bool { return strings.EqualFold(x, y) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// extent is what rows there are, along the axis.
+type extent struct {
+	count    int64
+	from, to int64 // of the first and the last row
+}
+
+// checkRows reports rows that no period could hold.
+func (j *job) checkRows(ctx context.Context) (extent, error) {
+	var e extent
+	q := j.DB.Dialect().Quote
+	t, by, from := j.Table, q(j.Table.By), q(j.Table.Name)
+	var nulls int64
+	b := t.Grid.Bounds()
+	outside := by + " < " + j.DB.Words().Literal(t, b.From)
+	switch name := j.DB.Info().Engine; {
+	case t.Grid.Axis() == rolling.Sequence:
+	case name == "postgres" && t.Epoch == 0:
+		outside += " OR " + by + " >= '9999-12-31 23:59:59.999999'" // infinity, and years beyond
+	case name == "sqlite" && t.Epoch == 0:
+		outside += fmt.Sprintf(" OR typeof(%s) <> 'text' OR strftime('%%Y-%%m-%%d %%H:%%M:%%S', substr(%s, 1, 19)) IS NOT substr(%s, 1, 19)", by, by, by)
+	}
+	if err := j.DB.SQL().QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*), COALESCE(SUM(CASE WHEN %s IS NULL THEN 1 ELSE 0 END), 0) FROM %s", by, from)).Scan(&e.count, &nulls); err != nil {
+		return e, fmt.Errorf("count rows: %w", j.DB.Classify(err))
+	}
+	if nulls > 0 {
+		return e, engine.Hinted(fmt.Errorf("%d rows have no %s, by which the table rolls", nulls, t.By), "UPDATE %s SET %s = ... WHERE %s IS NULL", t.Name, t.By, t.By)
+	}
+	var n int64
+	if err := j.DB.SQL().QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM %s WHERE %s", from, outside)).Scan(&n); err != nil {
+		return e, fmt.Errorf("look for rows outside of every period: %w", j.DB.Classify(err))
+	}
+	if n > 0 {
+		return e, engine.Hinted(fmt.Errorf("%d rows have a %s that no period can hold", n, t.By), "SELECT * FROM %s WHERE %s", t.Name, outside)
+	}
+	if e.count == 0 {
+		return e, nil
+	}
+	var lo, hi sql.NullInt64
+	err := j.DB.SQL().QueryRowContext(ctx, fmt.Sprintf("SELECT %s, %s FROM %s",
+		j.DB.Words().Position(t, "MIN("+by+")"), j.DB.Words().Position(t, "MAX("+by+")"), from)).Scan(&lo, &hi)
+	if err != nil {
+		return e, fmt.Errorf("find the first and the last row: %w", j.DB.Classify(err))
+	}
+	if !lo.Valid || !hi.Valid {
+		return e, fmt.Errorf("column %s holds what is no position of a period", t.By)
+	}
+	e.from, e.to = lo.Int64, hi.Int64
+	return e, nil
+}
+
+// now is the position of the present: the highest key of a sequence.
+func (j *job) now(ctx context.Context, rows extent) (int64, error) {
+	if j.Table.Grid.Axis() == rolling.Sequence {
+		return max(rows.to, 0), nil
+	}
+	if j.Now != nil {
+		return j.Now(ctx)
+	}
+	return clock(), nil
+}
+
+// periods returns those that the rolling table begins with: from the first row's
+// to as far ahead as is declared, and to the last row's.
+func (j *job) periods(ctx context.Context, rows extent) ([]rolling.Partition, error) {
+	t := j.Table
+	now, err := j.now(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
+	span := rolling.Period{From: now, To: now + 1}
+	if rows.count > 0 {
+		span = rolling.Period{From: min(now, rows.from), To: max(now, rows.to) + 1}
+	}
+	end, err := j.end(now)
+	if err != nil {
+		return nil, err
+	}
+	span.To = max(span.To, end)
+	limit := maxPeriods
+	if most := j.DB.Capabilities().MaxPeriods; most > 0 {
+		// Periods to come need room as well.
+		limit = min(limit, most*9/10)
+	}
+	cover, err := t.Grid.Cover(span, limit)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]rolling.Partition, len(cover))
+	for i, p := range cover {
+		out[i] = t.Grid.Named(p)
+	}
+	return out, nil
+}
+
+// end is where the last period is to end: it is the one after the present one,
+// or as far ahead as is declared.
+func (j *job) end(now int64) (int64, error) {
+	present, err := j.Table.Grid.At(now)
+	if err != nil {
+		return 0, err
+	}
+	next, err := j.Table.Grid.At(present.To)
+	if err != nil {
+		return 0, err
+	}
+	end := next.To
+	if a := j.Declared.Ahead; !a.IsZero() {
+		end = max(end, min(a.After(now), j.Table.Grid.Bounds().To))
+	}
+	return end, nil
+}

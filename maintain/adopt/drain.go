@@ -1,0 +1,306 @@
+package adopt
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/maintain/copier"
+	"github.com/rowmill/rowmill/maintain/state"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+const (
+	// drainRows is how many entries of the log are done at a time.
+	drainRows = 2000
+	// drainBatches is how many such batches come between two chunks at most:
+	// a log that grows faster than that must not keep the copy from its end.
+	drainBatches = 20
+	// lockedRows is how many entries may be left when the lock is taken, so
+	// that it is held for a moment only.
+	lockedRows = 2000
+)
+
+// drainAll copies the rows in the log until it is empty, or nearly so.
+func (m *mirror) drainAll(ctx context.Context) error {
+	for range drainBatches {
+		n, err := m.drainOnce(ctx)
+		if err != nil || n < drainRows/4 {
+			return err
+		}
+	}
+	return nil
+}
+
+// drainOnce does one batch in a transaction.
+func (m *mirror) drainOnce(ctx context.Context) (n int, err error) {
+	limit := drainRows
+	err = m.locked(ctx, m.src.name, "repeat changes", func() error {
+		n, err = m.drainTx(ctx, limit)
+		if errors.Is(m.DB.Classify(err), engine.ErrDuplicateKey) && limit < 1<<20 {
+			// A row has got a value that another one gave up, and only the first
+			// of them is in the batch.
+			limit *= 8
+			n, err = m.drainTx(ctx, limit)
+		}
+		return err
+	})
+	if err != nil {
+		return n, fmt.Errorf("repeat changes in %s: %w", m.dst.name, err)
+	}
+	return n, nil
+}
+
+func (m *mirror) drainTx(ctx context.Context, limit int) (int, error) {
+	tx, err := m.DB.SQL().BeginTx(ctx, m.committed())
+	if err != nil {
+		return 0, m.DB.Classify(err)
+	}
+	n, err := m.drain(ctx, tx, limit)
+	if err != nil {
+		_ = tx.Rollback() // the error says why
+		return 0, m.DB.Classify(err)
+	}
+	if err := tx.Commit(); err != nil {
+		return 0, m.DB.Classify(err)
+	}
+	return n, nil
+}
+
+// committed is a transaction whose statements each see what is committed by
+// then, and lock nothing that they only read.
+func (j *job) committed() *sql.TxOptions {
+	if j.sqlite() {
+		return nil
+	}
+	return &sql.TxOptions{Isolation: sql.LevelReadCommitted}
+}
+
+// drain does one batch of the log: the rows of its keys are removed from the
+// target, and copied as they are now. The entries are read before the rows: one
+// that is written after them is of a later change, and stays.
+func (m *mirror) drain(ctx context.Context, x state.Exec, limit int) (int, error) {
+	switch {
+	case m.postgres():
+		return m.drainPostgres(ctx, x, limit)
+	case m.sqlite():
+		return m.drainSQLite(ctx, x, limit)
+	}
+	return m.drainMySQL(ctx, x, limit)
+}
+
+// on is a condition that two tables have the same key.
+func (m *mirror) on(cols []engine.SchemaColumn, a, b string) string {
+	parts := make([]string, len(cols))
+	for i, c := range cols {
+		parts[i] = a + m.q(c.Name) + " = " + b + m.q(c.Name)
+	}
+	return strings.Join(parts, " AND ")
+}
+
+// reason is why a row lies in the table for late ones.
+const reason = "outside of every period, when the table was adopted"
+
+// mysqlDrain are the statements of a batch, for entries whose ids are listed.
+// They name tables once each, or by an alias, as LOCK TABLES needs it.
+func (m *mirror) mysqlDrain(ids string) []string {
+	src, dst, log, late := m.q(m.src.name), m.q(m.dst.name), m.q(logName(m.Table.Name)), m.q(lateName(m.Table.Name))
+	where := "rowmill_id IN (" + ids + ")"
+	from := fmt.Sprintf("FROM (SELECT DISTINCT %s FROM %s WHERE %s) AS l STRAIGHT_JOIN %s AS o ON %s", m.list(m.src.key, ""), log, where, src, m.on(m.src.key, "o.", "l."))
+	inside := m.inside("o.")
+	out := []string{fmt.Sprintf("DELETE n FROM %s AS l STRAIGHT_JOIN %s AS n ON %s WHERE l.%s", log, dst, m.on(m.dst.key, "n.", "l."), where)}
+	if m.dst.rolls {
+		out = append(out, fmt.Sprintf("DELETE n FROM %s AS l STRAIGHT_JOIN %s AS n ON %s WHERE l.%s", log, late, m.on(m.data.Key, "n.", "l."), where))
+	}
+	// REPLACE, because a row that is gone in the source may still be in the
+	// target with a value that must be unique there; its own key is in the log.
+	insert := fmt.Sprintf("REPLACE INTO %s (%s) SELECT %s %s", dst, m.list(m.columns, ""), m.list(m.columns, "o."), from)
+	if inside != "" {
+		insert += " WHERE " + inside
+	}
+	out = append(out, insert)
+	if inside != "" {
+		out = append(out, fmt.Sprintf("INSERT INTO %s (%s, rowmill_reason, rowmill_at_us) SELECT %s, %s, CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED) %s WHERE (%s) IS NOT TRUE",
+			late, m.list(m.columns, ""), m.list(m.columns, "o."), m.text(reason), from, inside))
+	}
+	return append(out, fmt.Sprintf("DELETE FROM %s WHERE %s", log, where))
+}
+
+func (m *mirror) drainMySQL(ctx context.Context, x state.Exec, limit int) (int, error) {
+	rows, err := x.QueryContext(ctx, fmt.Sprintf("SELECT rowmill_id FROM %s ORDER BY rowmill_id LIMIT %d", m.q(logName(m.Table.Name)), limit))
+	if err != nil {
+		return 0, err
+	}
+	defer rows.Close()
+	var ids []string
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return 0, err
+		}
+		ids = append(ids, fmt.Sprint(id))
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil || len(ids) == 0 {
+		return 0, err
+	}
+	for _, q := range m.mysqlDrain(strings.Join(ids, ", ")) {
+		if _, err := x.ExecContext(ctx, q); err != nil {
+			return 0, fmt.Errorf("%s: %w", firstWords(q), err)
+		}
+	}
+	return len(ids), nil
+}
+
+// postgresDrain returns the statement that takes a batch out of the log, and
+// those that use it: their parameters are arrays of text, one for each column
+// of the log.
+func (m *mirror) postgresDrain(limit string) (take string, use []string) {
+	cols := m.logged()
+	log, late := m.q(logName(m.Table.Name)), m.q(lateName(m.Table.Name))
+	texts, arrays, names, native := make([]string, len(cols)), make([]string, len(cols)), make([]string, len(cols)), make([]string, len(cols))
+	for i, c := range cols {
+		texts[i] = m.q(c.Name) + "::text"
+		arrays[i] = fmt.Sprintf("$%d::text[]", i+1)
+		names[i] = fmt.Sprintf("k%d", i+1)
+		native[i] = fmt.Sprintf("k%d::%s AS %s", i+1, c.Native, m.q(c.Name))
+	}
+	take = fmt.Sprintf("DELETE FROM %s WHERE ctid = ANY (ARRAY(SELECT ctid FROM %s LIMIT %s)) RETURNING %s", log, log, limit, strings.Join(texts, ", "))
+	// Once: a volatile function in the list would be run again for each use.
+	keys := fmt.Sprintf("(SELECT %s FROM unnest(%s) AS u(%s))", strings.Join(native, ", "), strings.Join(arrays, ", "), strings.Join(names, ", "))
+	distinct := fmt.Sprintf("(SELECT DISTINCT %s FROM %s AS a)", m.list(m.src.key, ""), keys)
+	use = append(use, fmt.Sprintf("DELETE FROM %s AS n USING %s AS l WHERE %s", m.q(m.dst.name), keys, m.on(m.dst.key, "n.", "l.")))
+	if m.dst.rolls {
+		use = append(use, fmt.Sprintf("DELETE FROM %s AS n USING %s AS l WHERE %s", late, keys, m.on(m.data.Key, "n.", "l.")))
+	}
+	from := fmt.Sprintf("FROM %s AS l JOIN %s AS o ON %s", distinct, m.q(m.src.name), m.on(m.src.key, "o.", "l."))
+	insert := fmt.Sprintf("INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s %s", m.q(m.dst.name), m.list(m.columns, ""), m.list(m.columns, "o."), from)
+	if inside := m.inside("o."); inside != "" {
+		use = append(use, insert+" WHERE "+inside,
+			fmt.Sprintf("INSERT INTO %s (%s, rowmill_reason, rowmill_at_us) SELECT %s, %s, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint %s WHERE (%s) IS NOT TRUE",
+				late, m.list(m.columns, ""), m.list(m.columns, "o."), m.text(reason), from, inside))
+	} else {
+		use = append(use, insert)
+	}
+	return take, use
+}
+
+func (m *mirror) drainPostgres(ctx context.Context, x state.Exec, limit int) (int, error) {
+	take, use := m.postgresDrain(fmt.Sprint(limit))
+	rows, err := x.QueryContext(ctx, take)
+	if err != nil {
+		return 0, err
+	}
+	defer rows.Close()
+	n := 0
+	keys := make([][]*string, len(m.logged()))
+	for rows.Next() {
+		row := make([]any, len(keys))
+		for i := range row {
+			var s *string
+			keys[i] = append(keys[i], s)
+			row[i] = &keys[i][n]
+		}
+		if err := rows.Scan(row...); err != nil {
+			return 0, err
+		}
+		n++
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil || n == 0 {
+		return 0, err
+	}
+	args := make([]any, len(keys))
+	for i := range keys {
+		args[i] = keys[i]
+	}
+	for _, q := range use {
+		// Each use names all arrays, so that all have their parameters.
+		if _, err := x.ExecContext(ctx, q, args...); err != nil {
+			return 0, fmt.Errorf("%s: %w", firstWords(q), err)
+		}
+	}
+	return n, nil
+}
+
+// sqliteDrain are the statements of a batch: entries up to an id, which is the
+// parameter of each. Nobody else writes meanwhile.
+func (m *mirror) sqliteDrain(parts []rolling.Partition) []string {
+	src, log, late := m.q(m.src.name), m.q(logName(m.Table.Name)), m.q(lateName(m.Table.Name))
+	batch := func(cols []engine.SchemaColumn) string {
+		return fmt.Sprintf("(%s) IN (SELECT %s FROM %s WHERE rowmill_id <= ?1)", m.list(cols, ""), m.list(cols, ""), log)
+	}
+	insert := func(into string, cond string) string {
+		return fmt.Sprintf("INSERT OR REPLACE INTO %s (%s) SELECT %s FROM %s WHERE %s", into, m.list(m.columns, ""), m.list(m.columns, ""), src, and(batch(m.src.key), cond))
+	}
+	var out []string
+	if !m.dst.rolls {
+		out = append(out, "DELETE FROM "+m.q(m.dst.name)+" WHERE "+batch(m.dst.key), insert(m.q(m.dst.name), ""))
+	} else {
+		for _, p := range parts {
+			store := m.DB.Words().From(m.table(m.dst), p)
+			out = append(out, "DELETE FROM "+store+" WHERE "+batch(m.dst.key), insert(store, m.in("", p.Period)))
+		}
+		out = append(out, "DELETE FROM "+late+" WHERE "+batch(m.data.Key),
+			fmt.Sprintf("INSERT INTO %s (%s, rowmill_reason, rowmill_at_us) SELECT %s, %s, CAST(strftime('%%s', 'now') AS INTEGER) * 1000000 FROM %s WHERE %s",
+				late, m.list(m.columns, ""), m.list(m.columns, ""), m.text(reason), src, and(batch(m.src.key), "("+m.inside("")+") IS NOT TRUE")))
+	}
+	return append(out, "DELETE FROM "+log+" WHERE rowmill_id <= ?1")
+}
+
+func (m *mirror) drainSQLite(ctx context.Context, x state.Exec, limit int) (int, error) {
+	log, by := m.q(logName(m.Table.Name)), m.q(m.Table.By)
+	var id, lo, hi sql.NullInt64
+	var n int
+	err := x.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*), MAX(rowmill_id), %s, %s FROM (SELECT * FROM %s ORDER BY rowmill_id LIMIT %d)",
+		m.DB.Words().Position(m.Table, "MIN("+by+")"), m.DB.Words().Position(m.Table, "MAX("+by+")"), log, limit)).Scan(&n, &id, &lo, &hi)
+	if err != nil || n == 0 {
+		return 0, err
+	}
+	var parts []rolling.Partition
+	for _, p := range m.parts {
+		// Odd values may sort anywhere: then all periods are looked at.
+		if !lo.Valid || !hi.Valid || lo.Int64 > hi.Int64 || p.Overlaps(rolling.Period{From: lo.Int64, To: hi.Int64 + 1}) {
+			parts = append(parts, p)
+		}
+	}
+	for _, q := range m.sqliteDrain(parts) {
+		if _, err := x.ExecContext(ctx, q, id.Int64); err != nil {
+			return 0, fmt.Errorf("%s: %w", firstWords(q), err)
+		}
+	}
+	return n, nil
+}
+
+// each returns the statements of a chunk for SQLite, whose periods are tables of
+// their own.
+func (m *mirror) each(c *copier.Copy) func(context.Context, state.Exec, string, []any) ([]copier.Statement, error) {
+	return func(ctx context.Context, x state.Exec, where string, args []any) ([]copier.Statement, error) {
+		by := m.q(m.Table.By)
+		var lo, hi sql.NullInt64
+		err := x.QueryRowContext(ctx, fmt.Sprintf("SELECT %s, %s FROM %s WHERE %s",
+			m.DB.Words().Position(m.Table, "MIN("+by+")"), m.DB.Words().Position(m.Table, "MAX("+by+")"), c.From, where), args...).Scan(&lo, &hi)
+		if err != nil || !lo.Valid || !hi.Valid {
+			return nil, err
+		}
+		var out []copier.Statement
+		for _, p := range m.parts {
+			if p.Overlaps(rolling.Period{From: lo.Int64, To: hi.Int64 + 1}) {
+				one := *c
+				one.Into = m.DB.Words().From(m.table(m.dst), p)
+				out = append(out, copier.Statement{Query: one.Insert(and(where, m.in("", p.Period))), Args: args})
+			}
+		}
+		return out, nil
+	}
+}
+
+// firstWords shortens a statement for an error message.
+func firstWords(q string) string {
+	const most = 80
+	if q = strings.Join(strings.Fields(q), " "); len(q) > most {
+		q = q[:most] + "..."
+	}
+	return q
+}

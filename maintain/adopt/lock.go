@@ -1,0 +1,86 @@
+package adopt
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+)
+
+// lockTries is how often something that doesn't get its lock is tried: with the
+// wait for each lock and the time between, at least half an hour.
+const lockTries = 400
+
+// locked tries something that takes a table's lock until it has got it. Each
+// try waits a bounded time, in which statements on the table queue up; between
+// tries they pass. Who has the lock is told.
+func (j *job) locked(ctx context.Context, table, what string, fn func() error) error {
+	for try := 1; ; try++ {
+		err := j.DB.Classify(fn())
+		if err == nil || !errors.Is(err, engine.ErrLockTimeout) && !errors.Is(err, engine.ErrDeadlock) || ctx.Err() != nil {
+			return err
+		}
+		blockers, blockersErr := j.DB.Blockers(ctx, &engine.Table{Name: table})
+		if blockersErr != nil {
+			return errors.Join(err, blockersErr)
+		}
+		if try == lockTries {
+			return fmt.Errorf("%s: %w%s", what, err, named(blockers))
+		}
+		j.progress(Progress{Paused: what + " waits for the lock of " + table + named(blockers), Blockers: blockers})
+		if err := pause(ctx, between(try)); err != nil {
+			return err
+		}
+	}
+}
+
+// named says who is in the way.
+func named(blockers []engine.Blocker) string {
+	if len(blockers) == 0 {
+		return ""
+	}
+	b := blockers[0]
+	s := fmt.Sprintf(", which connection %d of %s@%s has, for %v", b.ID, b.User, b.Host, b.Age.Round(time.Second))
+	if n := len(blockers) - 1; n > 0 {
+		s += fmt.Sprintf(", and %d more", n)
+	}
+	return s
+}
+
+// between is how long to let statements pass after a try.
+func between(try int) time.Duration {
+	most := min(200*time.Millisecond<<min(try, 5), 5*time.Second)
+	return most/2 + rand.N(most)
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// discard closes a connection for good: what it holds ends with it.
+func discard(c *sql.Conn) {
+	_ = c.Raw(func(any) error { return driver.ErrBadConn })
+	_ = c.Close()
+}
+
+// exec runs statements one after the other, each in a transaction of its own.
+func (j *job) exec(ctx context.Context, statements ...string) error {
+	for _, q := range statements {
+		if _, err := j.DB.SQL().ExecContext(ctx, q); err != nil {
+			return fmt.Errorf("%s: %w", firstWords(q), j.DB.Classify(err))
+		}
+	}
+	return nil
+}

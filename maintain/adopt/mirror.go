@@ -1,0 +1,232 @@
+package adopt
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/maintain/copier"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// A side is one of the two tables.
+type side struct {
+	name  string
+	key   []engine.SchemaColumn
+	rolls bool
+}
+
+// A mirror keeps one table like another one, by a log of the keys that change in
+// that.
+type mirror struct {
+	*job
+	src, dst side
+	// parts are the periods of dst, where it rolls.
+	parts []rolling.Partition
+}
+
+// there is the way from the plain table to the rolling one.
+func (j *job) there() *mirror {
+	return &mirror{job: j, src: side{j.Table.Name, j.data.Key, false}, dst: side{newName(j.Table.Name), j.data.NewKey, true}}
+}
+
+// back is the way from the rolling table to the plain one that it was.
+func (j *job) back() *mirror {
+	return &mirror{job: j, src: side{j.Table.Name, j.data.NewKey, true}, dst: side{oldName(j.Table.Name), j.data.Key, false}}
+}
+
+// table is a side as engines take it.
+func (m *mirror) table(s side) *engine.Table {
+	if !s.rolls {
+		return &engine.Table{Name: s.name}
+	}
+	t := *m.Table
+	t.Name = s.name
+	return &t
+}
+
+// logged are the columns that the log keeps: both keys.
+func (j *job) logged() []engine.SchemaColumn {
+	out := slices.Clone(j.data.Key)
+	for _, c := range j.data.NewKey {
+		if !slices.ContainsFunc(out, func(o engine.SchemaColumn) bool { return o.Name == c.Name }) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// names returns columns quoted, each after a prefix such as "NEW.".
+func (j *job) names(cols []engine.SchemaColumn, prefix string) []string {
+	out := make([]string, len(cols))
+	for i, c := range cols {
+		out[i] = prefix + j.q(c.Name)
+	}
+	return out
+}
+
+func (j *job) list(cols []engine.SchemaColumn, prefix string) string {
+	return strings.Join(j.names(cols, prefix), ", ")
+}
+
+// look reads the periods of the rolling side.
+func (m *mirror) look(ctx context.Context) error {
+	if !m.dst.rolls {
+		return nil
+	}
+	parts, err := m.DB.Catalog().Partitions(ctx, m.table(m.dst))
+	if err == nil && len(parts) == 0 {
+		err = fmt.Errorf("%s has no periods", m.dst.name)
+	}
+	m.parts = parts
+	return err
+}
+
+// inside is a condition on rows of the source, alias being "" or "o.", that the
+// target has a period for them; "" where every row has its place.
+func (m *mirror) inside(alias string) string {
+	if !m.dst.rolls || len(m.parts) == 0 {
+		return ""
+	}
+	return m.in(alias, rolling.Period{From: m.parts[0].From, To: m.parts[len(m.parts)-1].To})
+}
+
+func (m *mirror) in(alias string, p rolling.Period) string {
+	by, w := alias+m.q(m.Table.By), m.DB.Words()
+	return by + " >= " + w.Literal(m.Table, p.From) + " AND " + by + " < " + w.Literal(m.Table, p.To)
+}
+
+// and adds conditions to one.
+func and(cond string, more ...string) string {
+	for _, m := range more {
+		if m != "" {
+			cond = "(" + cond + ") AND (" + m + ")"
+		}
+	}
+	return cond
+}
+
+// logStatements create the log.
+func (m *mirror) logStatements(types []string) []string {
+	id := "rowmill_id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, "
+	switch {
+	case m.sqlite():
+		id = "rowmill_id INTEGER PRIMARY KEY, "
+	case m.postgres():
+		// Without a sequence: lastval() of who inserts is to be that of the
+		// table's own.
+		id = ""
+	}
+	return []string{"CREATE TABLE IF NOT EXISTS " + m.q(logName(m.Table.Name)) + " (" + id + strings.Join(types, ", ") + ")"}
+}
+
+// lateStatements create the table for rows that no period holds.
+func (j *job) lateStatements(types []string) []string {
+	name, index := lateName(j.Table.Name), lateName(j.Table.Name)+"__rowmill"
+	cols := "(" + strings.Join(types, ", ") + ", rowmill_reason VARCHAR(200), rowmill_at_us BIGINT"
+	if j.mysql() {
+		return []string{"CREATE TABLE IF NOT EXISTS " + j.q(name) + " " + cols + ", KEY " + j.q(index) + " (" + j.list(j.data.Key, "") + "))"}
+	}
+	return []string{
+		"CREATE TABLE IF NOT EXISTS " + j.q(name) + " " + cols + ")",
+		"CREATE INDEX IF NOT EXISTS " + j.q(index) + " ON " + j.q(name) + " (" + j.list(j.data.Key, "") + ")",
+	}
+}
+
+// triggerNames are those of the triggers on a table that is adopted.
+func (j *job) triggerNames() []string {
+	n := j.Table.Name + "__rowmill_"
+	if j.postgres() {
+		return []string{n + "log", n + "truncate"}
+	}
+	return []string{n + "insert", n + "update", n + "delete"}
+}
+
+// triggerStatements create the triggers on the source, by name. Each writes
+// keys into the log and does nothing else, so that no row makes it fail.
+func (m *mirror) triggerStatements(schema string) map[string][]string {
+	cols := m.logged()
+	log := m.q(logName(m.Table.Name))
+	insert := func(rows ...string) string {
+		out := "INSERT INTO " + log + " (" + m.list(cols, "") + ") VALUES "
+		for i, prefix := range rows {
+			if i > 0 {
+				out += ", "
+			}
+			out += "(" + m.list(cols, prefix) + ")"
+		}
+		return out
+	}
+	names, on := m.triggerNames(), m.q(m.src.name)
+	if m.postgres() {
+		// In the schema of the table, with the rights of its owner: who writes to
+		// the table need not know of the log.
+		log = m.q(schema) + "." + log
+		f, g := m.q(schema)+"."+m.q(names[0]), m.q(schema)+"."+m.q(names[1])
+		function := func(name, body string) string {
+			return "CREATE OR REPLACE FUNCTION " + name + "() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $rowmill$ BEGIN " + body + " RETURN NULL; END $rowmill$"
+		}
+		return map[string][]string{
+			names[0]: {
+				function(f, "IF TG_OP = 'DELETE' OR TG_OP = 'UPDATE' AND ROW("+m.list(cols, "OLD.")+") IS DISTINCT FROM ROW("+m.list(cols, "NEW.")+") THEN "+insert("OLD.")+"; END IF; "+
+					"IF TG_OP <> 'DELETE' THEN "+insert("NEW.")+"; END IF;"),
+				"CREATE TRIGGER " + m.q(names[0]) + " AFTER INSERT OR UPDATE OR DELETE ON " + on + " FOR EACH ROW EXECUTE FUNCTION " + f + "()",
+			},
+			names[1]: {
+				function(g, "RAISE EXCEPTION 'rowmill adopts this table: it can be truncated once that is done';"),
+				"CREATE TRIGGER " + m.q(names[1]) + " BEFORE TRUNCATE ON " + on + " FOR EACH STATEMENT EXECUTE FUNCTION " + g + "()",
+			},
+		}
+	}
+	trigger := func(name, event string, rows ...string) []string {
+		head, tail := "CREATE TRIGGER "+m.q(name)+" AFTER "+event+" ON "+on+" FOR EACH ROW ", ""
+		if m.sqlite() {
+			head, tail = "CREATE TRIGGER "+m.q(name)+" AFTER "+event+" ON "+on+" BEGIN ", "; END"
+		}
+		return []string{head + insert(rows...) + tail}
+	}
+	return map[string][]string{
+		names[0]: trigger(names[0], "INSERT", "NEW."),
+		names[1]: trigger(names[1], "UPDATE", "OLD.", "NEW."),
+		names[2]: trigger(names[2], "DELETE", "OLD."),
+	}
+}
+
+// dropTriggers remove the triggers from a table.
+func (j *job) dropTriggers(table string) []string {
+	var out []string
+	for _, n := range j.triggerNames() {
+		on := ""
+		if j.postgres() {
+			on = " ON " + j.q(table)
+		}
+		out = append(out, "DROP TRIGGER IF EXISTS "+j.q(n)+on)
+	}
+	return out
+}
+
+// dropFunctions remove what the triggers ran.
+func (j *job) dropFunctions() []string {
+	if !j.postgres() {
+		return nil
+	}
+	var out []string
+	for _, n := range j.triggerNames() {
+		out = append(out, "DROP FUNCTION IF EXISTS "+j.q(n)+"()")
+	}
+	return out
+}
+
+// copy copies the rows, and repeats changes between chunks.
+func (m *mirror) copier() *copier.Copy {
+	c := &copier.Copy{
+		DB: m.DB, From: m.q(m.src.name), Into: m.q(m.dst.name), Columns: m.columns, Key: m.src.key,
+		Where: m.inside(""), Skip: true, Chunk: m.Chunk, Limits: m.Limits,
+	}
+	if m.sqlite() && m.dst.rolls {
+		c.Each = m.each(c)
+	}
+	return c
+}

@@ -1,0 +1,335 @@
+package adopt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/maintain/state"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// there reports whether a table or view of that name exists.
+func (j *job) exists(ctx context.Context, name string) (*engine.Schema, error) {
+	s, err := j.DB.Describe(ctx, name)
+	if errors.Is(err, engine.ErrNoTable) {
+		return nil, nil
+	}
+	return s, err
+}
+
+// create makes what the copy needs beside the table.
+func (j *job) create(ctx context.Context) error {
+	m := j.there()
+	statements, err := j.beside(ctx, m)
+	if err != nil {
+		return err
+	}
+	if err := j.exec(ctx, statements...); err != nil {
+		return err
+	}
+	if err := j.point("create: log"); err != nil {
+		return err
+	}
+	have, err := j.exists(ctx, m.dst.name)
+	if err != nil {
+		return err
+	}
+	if have == nil {
+		rows, err := j.checkRows(ctx)
+		if err != nil {
+			return err
+		}
+		parts, err := j.periods(ctx, rows)
+		if err != nil {
+			return err
+		}
+		if err := j.DB.Try(ctx, engine.CreateTable{Table: m.table(m.dst), Partitions: parts}); err != nil {
+			return err
+		}
+		if err := j.point("create: table"); err != nil {
+			return err
+		}
+	}
+	if err := j.checkTwin(ctx); err != nil {
+		return err
+	}
+	grants, err := j.grants(ctx)
+	if err != nil {
+		return err
+	}
+	return j.exec(ctx, grants...)
+}
+
+// beside returns the statements for the log and the table for late rows.
+func (j *job) beside(ctx context.Context, m *mirror) ([]string, error) {
+	types, err := j.nativeTypes(ctx, m.logged())
+	if err != nil {
+		return nil, err
+	}
+	out := m.logStatements(types)
+	if m.dst.rolls {
+		if types, err = j.nativeTypes(ctx, j.columns); err != nil {
+			return nil, err
+		}
+		out = append(out, j.lateStatements(types)...)
+	}
+	return out, nil
+}
+
+// grants returns statements that give the rolling table the privileges of the
+// plain one. MySQL and MariaDB grant by name, SQLite not at all.
+func (j *job) grants(ctx context.Context) ([]string, error) {
+	if !j.postgres() {
+		return nil, nil
+	}
+	to := j.q(newName(j.Table.Name))
+	out, err := j.strings(ctx, "SELECT format('GRANT %s ON TABLE %s TO %s%s', a.privilege_type, ?::text, "+
+		"CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END, CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END) "+
+		"FROM pg_class AS c, aclexplode(c.relacl) AS a WHERE c.oid = to_regclass(?) AND a.grantee <> c.relowner ORDER BY 1", to, j.q(j.Table.Name))
+	if err != nil {
+		return nil, fmt.Errorf("read the table's privileges: %w", err)
+	}
+	owner, err := j.strings(ctx, "SELECT format('ALTER TABLE %s OWNER TO %s', ?::text, quote_ident(pg_get_userbyid(relowner))) FROM pg_class WHERE oid = to_regclass(?) AND pg_get_userbyid(relowner) <> current_user", to, j.q(j.Table.Name))
+	if err != nil {
+		return nil, fmt.Errorf("read the table's owner: %w", err)
+	}
+	return append(out, owner...), nil
+}
+
+// addTriggers creates the triggers that are missing. Each waits until no
+// transaction that has written to the table is open, so that none is left whose
+// changes would be in nobody's log.
+func (j *job) addTriggers(ctx context.Context, m *mirror) error {
+	schema := ""
+	if j.postgres() {
+		names, err := j.strings(ctx, "SELECT current_schema()::text")
+		if err != nil || len(names) != 1 {
+			return errors.Join(err, errors.New("ask for the schema"))
+		}
+		schema = names[0]
+	}
+	statements := m.triggerStatements(schema)
+	on, names, err := j.carriers(ctx, m, statements)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if slices.Contains(on, name) {
+			continue
+		}
+		err := j.locked(ctx, m.src.name, "create a trigger", func() error { return j.exec(ctx, statements[name]...) })
+		if err != nil {
+			return engine.Hinted(err, "the privilege TRIGGER; in MySQL with a binary log also log_bin_trust_function_creators = 1")
+		}
+		if err := j.point("trigger: " + name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// carriers returns the triggers that the source has, and those that it is to
+// have, in order.
+func (j *job) carriers(ctx context.Context, m *mirror, statements map[string][]string) (have, want []string, err error) {
+	for name := range statements {
+		want = append(want, name)
+	}
+	sort.Strings(want)
+	s, err := j.DB.Describe(ctx, m.src.name)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s.Triggers, want, nil
+}
+
+// copy copies all rows that are there.
+func (j *job) copy(ctx context.Context, m *mirror) error {
+	if err := m.look(ctx); err != nil {
+		return err
+	}
+	c := m.copier()
+	c.After = j.data.After
+	before := j.data.Rows
+	c.Paused = j.paused(&j.data.Rows)
+	c.Done = func(ctx context.Context, tx state.Exec, last []string, rows int64) error {
+		j.data.After, j.data.Rows = last, before+rows
+		return j.State.Advance(ctx, tx, j.change, stepCopy, j.data)
+	}
+	c.Between = func(ctx context.Context) error {
+		j.progress(Progress{Rows: j.data.Rows, Of: j.data.Of})
+		if err := j.point("copy: chunk"); err != nil {
+			return err
+		}
+		return j.follow(ctx, m)
+	}
+	if _, err := c.Run(ctx); err != nil {
+		return err
+	}
+	return m.drainAll(ctx)
+}
+
+// follow does what comes up while rows are copied and compared: changes, and
+// periods for rows to come.
+func (j *job) follow(ctx context.Context, m *mirror) error {
+	if err := j.extend(ctx, m); err != nil {
+		return err
+	}
+	return m.drainAll(ctx)
+}
+
+// extendEvery is how often periods are created ahead while rows are copied: far
+// more often than the shortest period that a server is well with ends.
+const extendEvery = 20 * time.Second
+
+// extend creates the periods of the rolling table that time has come to need. On
+// a sequence its highest key says where the present is.
+func (j *job) extend(ctx context.Context, m *mirror) error {
+	if !m.dst.rolls || time.Since(j.ahead) < extendEvery && j.Table.Grid.Axis() == rolling.Time {
+		return nil
+	}
+	j.ahead = time.Now()
+	var rows extent
+	if j.Table.Grid.Axis() == rolling.Sequence {
+		by := j.q(j.Table.By)
+		if err := j.DB.SQL().QueryRowContext(ctx, fmt.Sprintf("SELECT COALESCE(MAX(%s), 0) FROM %s", by, j.q(m.src.name))).Scan(&rows.to); err != nil {
+			return j.DB.Classify(err)
+		}
+	}
+	now, err := j.now(ctx, rows)
+	if err != nil {
+		return err
+	}
+	end, err := j.end(now)
+	if err != nil || len(m.parts) == 0 || m.parts[len(m.parts)-1].To >= end {
+		return err
+	}
+	last := m.parts[len(m.parts)-1].To
+	if end-last > 0 {
+		cover, err := j.Table.Grid.Cover(rolling.Period{From: last, To: end}, maxPeriods)
+		if err != nil {
+			return err
+		}
+		var more []rolling.Partition
+		for _, p := range cover {
+			p.From = max(p.From, last)
+			more = append(more, j.Table.Grid.Named(p))
+		}
+		err = j.locked(ctx, m.dst.name, "create periods", func() error {
+			return j.DB.Try(ctx, engine.CreatePartitions{Table: m.table(m.dst), Have: m.parts, New: more})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return m.look(ctx)
+}
+
+// clean removes what repeated the changes, from the table that is the source no
+// longer.
+func (j *job) clean(ctx context.Context, m *mirror) error {
+	// Names have changed: what was the source's is now that of the kept table,
+	// or of the rolling one that goes.
+	on := oldName(j.Table.Name)
+	if m.src.rolls {
+		on = newName(j.Table.Name)
+	}
+	return j.unhook(ctx, on)
+}
+
+// unhook drops the triggers on a table, and the log.
+func (j *job) unhook(ctx context.Context, on string) error {
+	err := j.locked(ctx, on, "drop the triggers", func() error { return j.exec(ctx, j.dropTriggers(on)...) })
+	if err != nil {
+		return err
+	}
+	if err := j.point("unhook: triggers"); err != nil {
+		return err
+	}
+	if err := j.exec(ctx, j.dropFunctions()...); err != nil {
+		return err
+	}
+	if err := j.exec(ctx, "DROP TABLE IF EXISTS "+j.q(logName(j.Table.Name))); err != nil {
+		return err
+	}
+	return j.dropEmptyLate(ctx)
+}
+
+// dropEmptyLate drops the table for late rows, if none has come.
+func (j *job) dropEmptyLate(ctx context.Context) error {
+	name := lateName(j.Table.Name)
+	s, err := j.exists(ctx, name)
+	if err != nil || s == nil || s.Column("rowmill_reason") == nil {
+		return err
+	}
+	var n int
+	if err := j.DB.SQL().QueryRowContext(ctx, "SELECT COUNT(*) FROM "+j.q(name)).Scan(&n); err != nil {
+		return j.DB.Classify(err)
+	}
+	if n > 0 {
+		return nil
+	}
+	return j.exec(ctx, "DROP TABLE IF EXISTS "+j.q(name))
+}
+
+// cancel removes all that was made before the change of names.
+func (j *job) cancel(ctx context.Context) error {
+	if err := j.unhook(ctx, j.Table.Name); err != nil {
+		return err
+	}
+	if err := j.dropSentry(ctx); err != nil {
+		return err
+	}
+	return j.dropNew(ctx)
+}
+
+// dropNew drops the rolling table, under the name that it has beside the plain
+// one.
+func (j *job) dropNew(ctx context.Context) error {
+	s, err := j.exists(ctx, newName(j.Table.Name))
+	if err != nil || s == nil {
+		return err
+	}
+	m := j.there()
+	if err := m.look(ctx); err != nil {
+		return err
+	}
+	return j.locked(ctx, m.dst.name, "drop the rolling table", func() error {
+		return j.DB.Try(ctx, engine.DropTable{Table: m.table(m.dst), Partitions: m.parts})
+	})
+}
+
+// dropOld drops the table that was.
+func (j *job) dropOld(ctx context.Context) error {
+	name := oldName(j.Table.Name)
+	return j.locked(ctx, name, "drop the old table", func() error { return j.DB.Try(ctx, engine.DropTables{Names: []string{name}}) })
+}
+
+// turnBack has the rolling table write its changes into a log, for the way
+// back.
+func (j *job) turnBack(ctx context.Context, m *mirror) error {
+	statements, err := j.beside(ctx, m)
+	if err != nil {
+		return err
+	}
+	if err := j.exec(ctx, statements...); err != nil {
+		return err
+	}
+	if j.sqlite() {
+		return nil // a view has no such triggers: all is done in the last step
+	}
+	return j.addTriggers(ctx, m)
+}
+
+// swapped reports whether the rolling table has the name of the plain one.
+func (j *job) swapped(ctx context.Context) (bool, error) {
+	s, err := j.DB.Describe(ctx, j.Table.Name)
+	if err != nil {
+		return false, err
+	}
+	return s.Partitioned, nil
+}

@@ -1,0 +1,469 @@
+package adopt
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/maintain/copier"
+	"github.com/rowmill/rowmill/maintain/state"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// errBusy tells that too much is left to do under the lock. It is tried again,
+// as a lock that wasn't to be had is.
+var errBusy = engine.Classed(engine.ErrLockTimeout, errors.New("too many changes are left to repeat"))
+
+// aside is the name that the source gets.
+func (m *mirror) aside() string {
+	if m.src.rolls {
+		return newName(m.Table.Name)
+	}
+	return oldName(m.Table.Name)
+}
+
+// turned reports whether the names have changed already.
+func (j *job) turned(ctx context.Context, m *mirror) (bool, error) {
+	rolls, err := j.swapped(ctx)
+	return rolls == m.dst.rolls, err
+}
+
+// swap changes the names: the source steps aside, and the target gets its name.
+// The lock is waited for a bounded time, and under it nothing is done but the
+// last changes and the names.
+func (j *job) swap(ctx context.Context, m *mirror, next string) error {
+	if done, err := j.turned(ctx, m); err != nil || done {
+		return err
+	}
+	if err := m.look(ctx); err != nil {
+		return err
+	}
+	return j.locked(ctx, m.src.name, "change the names", func() error {
+		if !j.sqlite() || !m.src.rolls {
+			if err := j.follow(ctx, m); err != nil {
+				return err
+			}
+		}
+		if err := j.emptied(ctx, m); err != nil {
+			return err
+		}
+		switch {
+		case j.postgres():
+			return j.swapPostgres(ctx, m, next)
+		case j.sqlite():
+			return j.swapSQLite(ctx, m, next)
+		}
+		return j.swapMySQL(ctx, m)
+	})
+}
+
+// emptied looks for what no trigger sees: a table that was truncated.
+func (j *job) emptied(ctx context.Context, m *mirror) error {
+	var src, dst int
+	one := func(name string, n *int) error {
+		return j.DB.Classify(j.DB.SQL().QueryRowContext(ctx, "SELECT COUNT(*) FROM (SELECT 1 AS x FROM "+j.q(name)+" LIMIT 1) AS t").Scan(n))
+	}
+	if err := errors.Join(one(m.src.name, &src), one(m.dst.name, &dst)); err != nil {
+		return err
+	}
+	if src == 0 && dst > 0 && !j.sqlite() {
+		// The entries of rows that are being deleted may be on their way.
+		keys, err := copier.NewKeys(j.DB, j.data.Key)
+		if err != nil {
+			return err
+		}
+		_, _, err = m.same(ctx, keys, nil, nil)
+		return err
+	}
+	return nil
+}
+
+// left returns how many entries the log has, up to more than are too many.
+func (m *mirror) left(ctx context.Context, x state.Exec) (n int, err error) {
+	err = x.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM (SELECT 1 AS x FROM %s LIMIT %d) AS t", m.q(logName(m.Table.Name)), lockedRows+1)).Scan(&n)
+	return n, err
+}
+
+// drainLocked does what is left, under the lock.
+func (m *mirror) drainLocked(ctx context.Context, x state.Exec) error {
+	n, err := m.left(ctx, x)
+	if err != nil {
+		return err
+	}
+	if n > lockedRows {
+		return errBusy
+	}
+	for n > 0 {
+		// All at once: so no value that must be unique is in between.
+		if n, err = m.drain(ctx, x, lockedRows*2); err != nil {
+			return fmt.Errorf("repeat the last changes: %w", err)
+		}
+	}
+	return nil
+}
+
+// counters returns statements that have the target count up from where the
+// source is.
+func (m *mirror) countersPostgres(ctx context.Context, x state.Exec) ([]string, error) {
+	var out []string
+	dst, err := m.DB.Describe(ctx, m.dst.name)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range m.data.Columns {
+		var from, to sql.NullString
+		err := x.QueryRowContext(ctx, "SELECT pg_get_serial_sequence($1, $2), pg_get_serial_sequence($3, $2)", m.q(m.src.name), c.Name, m.q(m.dst.name)).Scan(&from, &to)
+		if err != nil {
+			return nil, fmt.Errorf("ask for the sequence of column %s: %w", c.Name, err)
+		}
+		switch have := column(dst, c.Name); {
+		case !from.Valid || have == nil:
+		case to.Valid && to.String != from.String:
+			out = append(out, fmt.Sprintf("SELECT setval(%s, s.last_value, s.is_called) FROM %s AS s", m.text(to.String), from.String))
+		case !to.Valid && strings.Contains(have.Default, "nextval"):
+			// Both count by one sequence: it must outlive the old table.
+			out = append(out, fmt.Sprintf("ALTER SEQUENCE %s OWNED BY %s.%s", from.String, m.q(m.dst.name), m.q(c.Name)))
+		}
+	}
+	return out, nil
+}
+
+// lockPostgres is the lock under which the names change.
+func (m *mirror) lockPostgres() string {
+	return "LOCK TABLE " + m.q(m.src.name) + ", " + m.q(m.dst.name) + " IN ACCESS EXCLUSIVE MODE"
+}
+
+// namesPostgres change the names.
+func (m *mirror) namesPostgres() ([]string, error) {
+	out := m.dropTriggers(m.src.name)
+	for _, s := range []struct {
+		side side
+		to   string
+	}{{m.src, m.aside()}, {m.dst, m.Table.Name}} {
+		have := m.parts
+		if !s.side.rolls {
+			have = nil
+		}
+		names, err := m.DB.Dialect().Render(engine.Rename{Table: m.table(s.side), Have: have, To: s.to})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, names...)
+	}
+	return out, nil
+}
+
+// swapPostgres changes the names in one transaction. Sessions that wait for the
+// lock look the name up again, those with prepared statements as well.
+func (j *job) swapPostgres(ctx context.Context, m *mirror, next string) error {
+	if m.src.rolls {
+		parts, err := j.DB.Catalog().Partitions(ctx, m.table(m.src))
+		if err != nil {
+			return err
+		}
+		m.parts = parts
+		defer func() { m.parts = nil }()
+	}
+	names, err := m.namesPostgres()
+	if err != nil {
+		return err
+	}
+	tx, err := j.DB.SQL().BeginTx(ctx, j.committed())
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() // after a commit it does nothing
+	if _, err := tx.ExecContext(ctx, m.lockPostgres()); err != nil {
+		return err
+	}
+	if err := j.point("swap: locked"); err != nil {
+		return err
+	}
+	counters, err := m.countersPostgres(ctx, tx)
+	if err != nil {
+		return err
+	}
+	if m.src.rolls {
+		m.parts = nil // the target has none
+	}
+	if err := m.drainLocked(ctx, tx); err != nil {
+		return err
+	}
+	for _, q := range append(counters, names...) {
+		if _, err := tx.ExecContext(ctx, q); err != nil {
+			return fmt.Errorf("%s: %w", firstWords(q), err)
+		}
+	}
+	if err := j.point("swap: renamed"); err != nil {
+		return err
+	}
+	return j.commitAt(ctx, tx, next)
+}
+
+// commitAt commits the transaction with the note of the next step.
+func (j *job) commitAt(ctx context.Context, tx *sql.Tx, next string) error {
+	step := j.change.Step
+	if err := j.State.Advance(ctx, tx, j.change, next, j.data); err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		j.change.Step = step
+		return err
+	}
+	return nil
+}
+
+// swapSQLite changes the names in one transaction. In the way back, where no log
+// can be kept of a view's changes, the rows that differ are copied in it, too.
+func (j *job) swapSQLite(ctx context.Context, m *mirror, next string) error {
+	rolls := m.dst
+	if m.src.rolls {
+		rolls = m.src
+	}
+	parts, err := j.DB.Catalog().Partitions(ctx, m.table(rolls))
+	if err != nil {
+		return err
+	}
+	names, err := m.namesSQLite(parts)
+	if err != nil {
+		return err
+	}
+	conn, err := j.DB.SQL().Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	// Renaming looks at all views and triggers, one of which names what is away
+	// for a moment; it can't be set within a transaction's statements.
+	if _, err := conn.ExecContext(ctx, "PRAGMA legacy_alter_table = ON"); err != nil {
+		return err
+	}
+	defer conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA legacy_alter_table = OFF")
+	tx, err := conn.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() // after a commit it does nothing
+	if err := j.point("swap: locked"); err != nil {
+		return err
+	}
+	if m.src.rolls {
+		if err := m.catchUp(ctx, tx); err != nil {
+			return err
+		}
+	} else if err := m.drainLocked(ctx, tx); err != nil {
+		return err
+	}
+	for _, q := range names {
+		if _, err := tx.ExecContext(ctx, q); err != nil {
+			return fmt.Errorf("%s: %w", firstWords(q), err)
+		}
+	}
+	if err := j.point("swap: renamed"); err != nil {
+		return err
+	}
+	return j.commitAt(ctx, tx, next)
+}
+
+// namesSQLite change the names.
+func (m *mirror) namesSQLite(parts []rolling.Partition) ([]string, error) {
+	out := m.dropTriggers(m.src.name)
+	first, second := m.src, m.dst
+	for _, s := range []struct {
+		side side
+		to   string
+	}{{first, m.aside()}, {second, m.Table.Name}} {
+		var have []rolling.Partition
+		if s.side.rolls {
+			have = parts
+		}
+		names, err := m.DB.Dialect().Render(engine.Rename{Table: m.table(s.side), Have: have, To: s.to})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, names...)
+	}
+	return out, nil
+}
+
+// catchUp makes the plain table what the rolling one is, within a transaction.
+func (m *mirror) catchUp(ctx context.Context, tx *sql.Tx) error {
+	src, dst, cols := m.q(m.src.name), m.q(m.dst.name), m.list(m.columns, "")
+	for _, q := range []string{
+		fmt.Sprintf("DELETE FROM %s WHERE (%s) IN (SELECT %s FROM (SELECT %s FROM %s EXCEPT SELECT %s FROM %s))", dst, m.list(m.data.Key, ""), m.list(m.data.Key, ""), cols, dst, cols, src),
+		fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s EXCEPT SELECT %s FROM %s", dst, cols, cols, src, cols, dst),
+	} {
+		if _, err := tx.ExecContext(ctx, q); err != nil {
+			return fmt.Errorf("%s: %w", firstWords(q), err)
+		}
+	}
+	a, err := m.sum(ctx, tx, src, "1 = 1", nil)
+	if err != nil {
+		return err
+	}
+	b, err := m.sum(ctx, tx, dst, "1 = 1", nil)
+	if err == nil && a != b {
+		err = fmt.Errorf("%w: %d rows of the rolling table came to %d of the plain one", errDiffer, a.rows, b.rows)
+	}
+	return err
+}
+
+// sentryColumn is the column of the table that keeps a change of names from
+// being done too early.
+const sentryColumn = "rowmill_sentry"
+
+// dropSentry drops the sentry that a crash has left.
+func (j *job) dropSentry(ctx context.Context) error {
+	if !j.mysql() {
+		return nil
+	}
+	for _, name := range []string{oldName(j.Table.Name), newName(j.Table.Name)} {
+		s, err := j.exists(ctx, name)
+		if err != nil || s == nil || s.Column(sentryColumn) == nil {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if err := j.exec(ctx, "DROP TABLE IF EXISTS "+j.q(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mysqlNames are the statements of the change of names: the first session's,
+// that of the second, and again the first one's.
+func (m *mirror) mysqlNames() (sentry, lock, rename, unsentry string) {
+	src, dst, aside, log := m.q(m.src.name), m.q(m.dst.name), m.q(m.aside()), m.q(logName(m.Table.Name))
+	lock = fmt.Sprintf("LOCK TABLES %s WRITE, %s AS o WRITE, %s WRITE, %s AS n WRITE, %s WRITE, %s AS l WRITE, %s WRITE", src, src, dst, dst, log, log, aside)
+	if m.dst.rolls {
+		late := m.q(lateName(m.Table.Name))
+		lock += fmt.Sprintf(", %s WRITE, %s AS n WRITE", late, late)
+	}
+	return "CREATE TABLE " + aside + " (" + sentryColumn + " INT NOT NULL PRIMARY KEY)", lock,
+		"RENAME TABLE " + src + " TO " + aside + ", " + dst + " TO " + m.q(m.Table.Name), "DROP TABLE " + aside
+}
+
+// swapMySQL changes the names by one RENAME, which is atomic. LOCK TABLES holds
+// the writers up meanwhile, and MariaDB knows no RENAME under it: so a second
+// connection waits to rename, before all writers that wait, and goes first when
+// the locks are given back. Until then a table is in the place of the new name:
+// should the first connection be lost, the rename fails and nothing has changed.
+func (j *job) swapMySQL(ctx context.Context, m *mirror) (err error) {
+	if err := j.dropSentry(ctx); err != nil {
+		return err
+	}
+	sentry, lock, rename, unsentry := m.mysqlNames()
+	if err := j.exec(ctx, sentry); err != nil {
+		return err
+	}
+	holder, err := j.DB.SQL().Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer discard(holder) // with its locks, whatever happens
+	renamer, err := j.DB.SQL().Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer discard(renamer)
+	var id int64
+	if err := renamer.QueryRowContext(ctx, "SELECT CONNECTION_ID()").Scan(&id); err != nil {
+		return err
+	}
+	if _, err := holder.ExecContext(ctx, lock); err != nil {
+		return err
+	}
+	if err := j.point("swap: locked"); err != nil {
+		return err
+	}
+	if err := m.drainLocked(ctx, holder); err != nil {
+		return err
+	}
+	if err := m.countersMySQL(ctx, holder); err != nil {
+		return err
+	}
+	// Not bound by ctx: a rename of which nobody knows whether it was done is
+	// found out by looking, but a lock is not to be left behind.
+	renamed := make(chan error, 1)
+	go func() {
+		_, err := renamer.ExecContext(context.WithoutCancel(ctx), rename)
+		renamed <- err
+	}()
+	waits, err := j.waitsForLock(ctx, holder, id, renamed)
+	if err == nil && waits {
+		err = j.point("swap: renaming")
+	}
+	if err == nil && waits {
+		_, err = holder.ExecContext(ctx, unsentry)
+	}
+	if err == nil && waits {
+		err = j.point("swap: sentry gone")
+	}
+	if err != nil && errors.Is(err, errKilled) {
+		discard(holder)
+		return errors.Join(err, <-renamed)
+	}
+	if _, unlock := holder.ExecContext(context.WithoutCancel(ctx), "UNLOCK TABLES"); unlock != nil {
+		discard(holder) // which gives them back as well
+	}
+	return errors.Join(err, j.DB.Classify(<-renamed))
+}
+
+// waitFor is how long the second connection may take to come to its wait.
+const waitFor = 2 * time.Second
+
+// waitsForLock returns once the connection waits for a table's lock, or has
+// ended.
+func (j *job) waitsForLock(ctx context.Context, x state.Exec, id int64, ended chan error) (bool, error) {
+	for deadline := time.Now().Add(waitFor); time.Now().Before(deadline); {
+		var n int
+		err := x.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = ? AND STATE LIKE '%table metadata lock%'", id).Scan(&n)
+		if err != nil || n > 0 {
+			return n > 0, err
+		}
+		select {
+		case err := <-ended:
+			ended <- err
+			return false, nil
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+	return false, engine.Classed(engine.ErrLockTimeout, errors.New("the change of names didn't come to wait for its lock"))
+}
+
+// countersMySQL has the target count up from where the source is, where it is
+// further than the rows show.
+func (m *mirror) countersMySQL(ctx context.Context, x state.Exec) error {
+	auto := false
+	for _, c := range m.data.Columns {
+		auto = auto || c.Auto
+	}
+	if !auto {
+		return nil
+	}
+	if m.DB.Info().Engine == "mysql" {
+		// It remembers these figures for a day otherwise.
+		if _, err := x.ExecContext(ctx, "SET SESSION information_schema_stats_expiry = 0"); err != nil {
+			return err
+		}
+	}
+	next := func(name string) (n int64, err error) {
+		err = x.QueryRowContext(ctx, "SELECT COALESCE(AUTO_INCREMENT, 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?", name).Scan(&n)
+		return n, err
+	}
+	have, err := next(m.src.name)
+	if err != nil {
+		return err
+	}
+	if n, err := next(m.dst.name); err != nil || n >= have {
+		return err
+	}
+	_, err = x.ExecContext(ctx, fmt.Sprintf("ALTER TABLE %s AUTO_INCREMENT = %d", m.q(m.dst.name), have))
+	return err
+}
