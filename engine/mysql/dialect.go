@@ -101,6 +101,8 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 		return one(d.createIndexes(s))
 	case engine.Settle:
 		return d.settle(s), nil
+	case engine.Rename:
+		return d.rename(s), nil
 	case engine.Measure:
 		out := d.fresh()
 		if d.rocksdb() {

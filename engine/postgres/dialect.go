@@ -129,6 +129,8 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 		return d.createIndexes(s)
 	case engine.Settle:
 		return d.settle(s), nil
+	case engine.Rename:
+		return d.rename(s)
 	case engine.Measure:
 		return []string{d.sizes(s.Table)}, nil
 	case engine.Sample:

@@ -36,6 +36,8 @@ func (d dialect) keep(s engine.Step) ([]string, error) {
 			out = append(out, "DROP TABLE IF EXISTS "+d.Quote(name))
 		}
 		return out, nil
+	case engine.Rename:
+		return d.renameTable(s)
 	case engine.AddColumn:
 		t := s.Table
 		if !t.Rolling() {

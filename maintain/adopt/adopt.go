@@ -113,7 +113,11 @@ func lateName(table string) string { return table + "_late" }
 // UnderWay returns the adoption of a table, or nil. One whose table has become a
 // rolling one and whose old table is kept is under way, too: see Kept.
 func UnderWay(ctx context.Context, st *state.Store, table string) (*state.Change, error) {
-	return st.Change(ctx, table, kind)
+	c, err := st.Change(ctx, table, kind)
+	if errors.Is(err, engine.ErrNoTable) {
+		return nil, nil // nothing was ever kept in this database
+	}
+	return c, err
 }
 
 // Kept reports whether all that is left of an adoption is to drop the old table.

@@ -177,12 +177,15 @@ func (m *mirror) postgresDrain(limit string) (take string, use []string) {
 	}
 	from := fmt.Sprintf("FROM %s AS l JOIN %s AS o ON %s", distinct, m.q(m.src.name), m.on(m.src.key, "o.", "l."))
 	insert := fmt.Sprintf("INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s %s", m.q(m.dst.name), m.list(m.columns, ""), m.list(m.columns, "o."), from)
+	// Entries of one change may be in two batches, so that a row is there that
+	// this batch doesn't name.
+	upsert := fmt.Sprintf(" ON CONFLICT (%s) DO UPDATE SET (%s) = ROW(%s)", m.list(m.dst.key, ""), m.list(m.columns, ""), m.list(m.columns, "EXCLUDED."))
 	if inside := m.inside("o."); inside != "" {
-		use = append(use, insert+" WHERE "+inside,
+		use = append(use, insert+" WHERE "+inside+upsert,
 			fmt.Sprintf("INSERT INTO %s (%s, rowmill_reason, rowmill_at_us) SELECT %s, %s, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint %s WHERE (%s) IS NOT TRUE",
 				late, m.list(m.columns, ""), m.list(m.columns, "o."), m.text(reason), from, inside))
 	} else {
-		use = append(use, insert)
+		use = append(use, insert+upsert)
 	}
 	return take, use
 }

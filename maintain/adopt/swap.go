@@ -106,14 +106,10 @@ func (m *mirror) drainLocked(ctx context.Context, x state.Exec) error {
 	return nil
 }
 
-// counters returns statements that have the target count up from where the
+// countersPostgres returns statements that have the target count up from where the
 // source is.
-func (m *mirror) countersPostgres(ctx context.Context, x state.Exec) ([]string, error) {
+func (m *mirror) countersPostgres(ctx context.Context, x state.Exec, dst *engine.Schema) ([]string, error) {
 	var out []string
-	dst, err := m.DB.Describe(ctx, m.dst.name)
-	if err != nil {
-		return nil, err
-	}
 	for _, c := range m.data.Columns {
 		var from, to sql.NullString
 		err := x.QueryRowContext(ctx, "SELECT pg_get_serial_sequence($1, $2), pg_get_serial_sequence($3, $2)", m.q(m.src.name), c.Name, m.q(m.dst.name)).Scan(&from, &to)
@@ -172,6 +168,10 @@ func (j *job) swapPostgres(ctx context.Context, m *mirror, next string) error {
 	if err != nil {
 		return err
 	}
+	dst, err := j.DB.Describe(ctx, m.dst.name) // under the lock it would wait for it
+	if err != nil {
+		return err
+	}
 	tx, err := j.DB.SQL().BeginTx(ctx, j.committed())
 	if err != nil {
 		return err
@@ -183,7 +183,7 @@ func (j *job) swapPostgres(ctx context.Context, m *mirror, next string) error {
 	if err := j.point("swap: locked"); err != nil {
 		return err
 	}
-	counters, err := m.countersPostgres(ctx, tx)
+	counters, err := m.countersPostgres(ctx, tx, dst)
 	if err != nil {
 		return err
 	}

@@ -48,13 +48,16 @@ func (k *Keys) quote(name string) string { return k.db.Dialect().Quote(name) }
 // text in any character set can hold.
 func (k *Keys) hexed(c engine.SchemaColumn) bool { return c.Kind == engine.KindBytes && !k.postgres() }
 
-// Texts returns what to select for a key: one expression for each column.
+// Texts returns what to select for a key: one expression for each column, under
+// names that no column has. PostgreSQL calls "id"::text id, and ORDER BY "id"
+// would then sort the text.
 func (k *Keys) Texts() string {
 	out := make([]string, len(k.cols))
 	for i, c := range k.cols {
 		if out[i] = k.db.Words().AsText(c); k.hexed(c) {
 			out[i] = "HEX(" + k.quote(c.Name) + ")"
 		}
+		out[i] += fmt.Sprintf(" AS rowmill_key%d", i+1)
 	}
 	return strings.Join(out, ", ")
 }
