@@ -306,7 +306,7 @@ func (j *job) dropNew(ctx context.Context) error {
 // dropOld drops the table that was.
 func (j *job) dropOld(ctx context.Context) error {
 	name := oldName(j.Table.Name)
-	return j.locked(ctx, name, "drop the old table", func() error { return j.DB.Try(ctx, engine.DropTables{Names: []string{name}}) })
+	return j.locked(ctx, name, "drop the old table", func() error { return j.exec(ctx, "DROP TABLE IF EXISTS "+j.q(name)) })
 }
 
 // turnBack has the rolling table write its changes into a log, for the way
