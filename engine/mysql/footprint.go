@@ -1,0 +1,135 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"github.com/rowmill/rowmill/engine"
+)
+
+var _ engine.Sizer = (*DB)(nil)
+
+// Named implements engine.Sizer.
+func (db *DB) Named(ctx context.Context, prefix string) ([]string, error) {
+	rows, err := db.pool.QueryContext(ctx, "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND LEFT(TABLE_NAME, CHAR_LENGTH(?)) = ? ORDER BY TABLE_NAME", prefix, prefix)
+	if err != nil {
+		return nil, fmt.Errorf("list tables: %w", classify(err))
+	}
+	defer rows.Close()
+	var out []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, fmt.Errorf("list tables: %w", classify(err))
+		}
+		out = append(out, name)
+	}
+	return out, rows.Err()
+}
+
+// Footprint implements engine.Sizer. InnoDB's persistent statistics count the
+// leaf pages of each index that are in use; DATA_LENGTH and INDEX_LENGTH have
+// whole extents, which is megabytes for a small table. Where the statistics
+// can't be read, or the storage engine is another, those have to do.
+func (db *DB) Footprint(ctx context.Context, table string) (*engine.Footprint, error) {
+	schema, err := db.Describe(ctx, table)
+	if err != nil {
+		return nil, err
+	}
+	f := &engine.Footprint{Clustered: true, Saved: -1}
+	fail := func(err error) (*engine.Footprint, error) {
+		return nil, fmt.Errorf("measure table %s: %w", table, classify(err))
+	}
+	if _, err := db.pool.ExecContext(ctx, "ANALYZE TABLE "+db.dialect.Quote(table)); err != nil {
+		return fail(err)
+	}
+	pages, err := db.leafPages(ctx, table)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil || len(pages) == 0 || pages["PRIMARY"]+pages["GEN_CLUST_INDEX"] == 0 {
+		s, err := db.Catalog().Sizes(ctx, &engine.Table{Name: table})
+		if err != nil {
+			return nil, err
+		}
+		f.Heap, f.Rough = s.Data, true
+		if len(schema.Indexes) > 0 {
+			f.Indexes = []engine.IndexFootprint{{Name: "all indexes", Bytes: s.Index}}
+		}
+		return f, nil
+	}
+	f.Heap = pages["PRIMARY"] + pages["GEN_CLUST_INDEX"]
+	for _, ix := range schema.Indexes {
+		f.Indexes = append(f.Indexes, engine.IndexFootprint{Name: ix.Name, Columns: ix.Columns, Bytes: pages[ix.Name]})
+	}
+	if saved, err := db.saved(ctx, table); err == nil {
+		f.Saved = saved
+	}
+	return f, nil
+}
+
+// leafPages returns the bytes of the leaf pages of each index.
+func (db *DB) leafPages(ctx context.Context, table string) (map[string]int64, error) {
+	rows, err := db.pool.QueryContext(ctx, "SELECT index_name, stat_value * @@innodb_page_size FROM mysql.innodb_index_stats "+
+		"WHERE database_name = DATABASE() AND table_name = ? AND stat_name = 'n_leaf_pages'", table)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	out := map[string]int64{}
+	for rows.Next() {
+		var name string
+		var bytes int64
+		if err := rows.Scan(&name, &bytes); err != nil {
+			return nil, err
+		}
+		out[name] = bytes
+	}
+	return out, rows.Err()
+}
+
+// saved returns how much of the table's file is holes: what page compression
+// gives back. Dirty pages are written first, as only then there are any.
+func (db *DB) saved(ctx context.Context, table string) (int64, error) {
+	conn, err := db.pool.Conn(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	if _, err := conn.ExecContext(ctx, "FLUSH TABLES "+db.dialect.Quote(table)+" FOR EXPORT"); err != nil {
+		return 0, err
+	}
+	_, err = conn.ExecContext(context.WithoutCancel(ctx), "UNLOCK TABLES")
+	if err != nil {
+		return 0, err
+	}
+	for _, q := range db.dialect.fresh() {
+		if _, err := conn.ExecContext(ctx, q); err != nil {
+			return 0, err
+		}
+	}
+	view := "INNODB_TABLESPACES"
+	if db.dialect.mariadb {
+		view = "INNODB_SYS_TABLESPACES"
+	}
+	var file, allocated sql.NullInt64
+	err = conn.QueryRowContext(ctx, "SELECT FILE_SIZE, ALLOCATED_SIZE FROM information_schema."+view+" WHERE NAME = CONCAT(DATABASE(), '/', ?)", fileName(table)).
+		Scan(&file, &allocated)
+	if err != nil || !file.Valid || !allocated.Valid {
+		return 0, fmt.Errorf("size of the file of %s: %w", table, err)
+	}
+	return max(file.Int64-allocated.Int64, 0), nil
+}
+
+// fileName is a table's name as InnoDB has it in the names of its files, for
+// those of letters, digits and _ that need no encoding.
+func fileName(table string) string {
+	if i := strings.IndexFunc(table, func(r rune) bool {
+		return r != '_' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
+	}); i >= 0 {
+		return ""
+	}
+	return table
+}

@@ -1,0 +1,246 @@
+package sizing
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// ladder are the periods that a person would choose, shortest first. Each but
+// the last two divides a day.
+var ladder = []string{"1m", "2m", "5m", "10m", "15m", "30m", "1h", "2h", "3h", "4h", "6h", "8h", "12h", "1d", "1w"}
+
+// keepParts is how many periods retention has at least: it drops whole ones, so
+// that up to a quarter more is kept than was asked for.
+const keepParts = 4
+
+// FitRows is how many rows a period may have so that two of them fit.
+func FitRows(memory, perRow float64) int64 {
+	n := CacheShare * memory / perRow / Resident
+	return int64(min(max(n, 1), math.MaxInt64/4))
+}
+
+// ErrNoRate is returned where a period of time is to be found without a rate.
+var ErrNoRate = errors.New("the rate of inserts is not known")
+
+// Fit returns the longest period that fits, of those that a person would
+// choose, and whether it does: the shortest is returned where none fits.
+func Fit(in Input) (g rolling.Grid, fits bool, err error) {
+	rows := FitRows(in.Memory.Value, PerRow(in.Pieces))
+	if in.Axis == rolling.Sequence {
+		g, err = rolling.EveryRows(round(rows))
+		return g, true, err
+	}
+	if in.Rate.Value <= 0 {
+		return g, false, ErrNoRate
+	}
+	for _, name := range ladder {
+		next, err := rolling.Parse(name)
+		if err != nil {
+			return g, false, err
+		}
+		length := seconds(next.Span())
+		switch {
+		case in.WholeDays && length < 86400:
+			continue
+		case in.Merge.Valid() && (!next.Divides(in.Merge) || next == in.Merge):
+			continue
+		case !in.Keep.IsZero() && length > seconds(in.Keep)/keepParts && g.Valid():
+			continue
+		}
+		ok := length*in.Rate.Value <= float64(rows)
+		// One that doesn't fit is slow, but one that makes too many partitions
+		// is refused by the server.
+		if !ok && g.Valid() && !tooMany(in, g) {
+			break
+		}
+		g, fits = next, ok
+	}
+	if !g.Valid() {
+		return g, false, fmt.Errorf("no period divides %s, into which sealed ones are to be merged", in.Merge)
+	}
+	return g, fits, nil
+}
+
+// count returns how many partitions within retention there will be, and how
+// many in all; -1 where all rows are kept. Sealed ones may be merged.
+func count(in Input, g rolling.Grid) (kept, total int64) {
+	if in.Keep.IsZero() {
+		return -1, -1
+	}
+	one, recent, old := float64(g.Span().Length()), float64(in.Keep.Length()), 0.0
+	if in.Merge.Valid() {
+		long := float64(in.Merge.Span().Length())
+		if single := float64(in.After.Length()) + long; recent > single {
+			old, recent = math.Ceil((recent-single)/long), single
+		}
+	}
+	kept = int64(math.Ceil(recent/one) + old)
+	return kept, kept + 1 + ahead(in, g)
+}
+
+// ahead is how many partitions are made before they are needed.
+func ahead(in Input, g rolling.Grid) int64 {
+	return max(1, int64(math.Ceil(float64(in.Ahead.Length())/float64(g.Span().Length()))))
+}
+
+func tooMany(in Input, g rolling.Grid) bool {
+	_, total := count(in, g)
+	return in.MaxPeriods > 0 && total > int64(in.MaxPeriods)
+}
+
+// round cuts a number of rows to 1, 2 or 5 and zeros.
+func round(n int64) int64 {
+	unit := int64(1)
+	for n/unit >= 10 {
+		unit *= 10
+	}
+	for _, lead := range []int64{5, 2} {
+		if n/unit >= lead {
+			return lead * unit
+		}
+	}
+	return unit
+}
+
+// seconds is a span's length, of months their mean.
+func seconds(s rolling.Span) float64 { return float64(s.Length()) / 1e6 }
+
+// period decides on one.
+func (o *Output) period(in Input) error {
+	p := &o.Period
+	p.FitRows = FitRows(in.Memory.Value, o.PerRow.Value)
+	fit, fits, err := Fit(in)
+	switch {
+	case errors.Is(err, ErrNoRate) && in.Period.Valid():
+	case err != nil:
+		return fmt.Errorf("plan: %w", err)
+	default:
+		p.Fits = fit.String()
+	}
+	p.From = fmt.Sprintf("%d periods in %.0f%% of the memory, as bytes per row", Resident, 100*CacheShare)
+	o.grid, p.Declared = fit, in.Period.Valid()
+	if p.Declared {
+		o.grid = in.Period
+	}
+	p.Every = o.grid.String()
+	if in.Axis == rolling.Sequence {
+		p.Rows = float64(o.grid.Span().Rows)
+	} else {
+		p.Rows = in.Rate.Value * seconds(o.grid.Span())
+	}
+	p.Bytes = p.Rows * o.PerRow.Value
+	p.ResidentBytes = Resident * p.Bytes
+	switch {
+	case p.Rows > float64(p.FitRows) && !p.Declared && !fits:
+		o.warn("not even %s fits: two of them take %s, and %s of memory are for them; more memory, or fewer indexes on columns other than the time's", p.Every, bytes(p.ResidentBytes), bytes(CacheShare*in.Memory.Value))
+	case p.Rows > float64(p.FitRows):
+		o.warn("two periods of %s take %s, and %s of memory are for them: inserts will wait for the disk; take %s", p.Every, bytes(p.ResidentBytes), bytes(CacheShare*in.Memory.Value), p.Fits)
+	}
+	return nil
+}
+
+// bytes is a size for people.
+func bytes(n float64) string {
+	for _, u := range []struct {
+		name string
+		size float64
+	}{{"TB", 1 << 40}, {"GB", 1 << 30}, {"MB", 1 << 20}, {"kB", 1 << 10}} {
+		if n >= u.size {
+			v := n / u.size
+			if v < 10 {
+				return fmt.Sprintf("%.1f %s", v, u.name)
+			}
+			return fmt.Sprintf("%.0f %s", v, u.name)
+		}
+	}
+	return fmt.Sprintf("%.0f bytes", n)
+}
+
+// manyPeriods is from where on each costs: memory in every connection that has
+// the table open, time to plan a query.
+const manyPeriods = 1000
+
+// partitions counts them.
+func (o *Output) partitions(in Input) {
+	p := &o.Partitions
+	p.From = "the declaration's ahead and keep in periods of " + o.Period.Every
+	one := float64(o.grid.Span().Length())
+	if in.Axis == rolling.Time {
+		p.PerDay = 86400e6 / one
+	} else if in.Rate.Value > 0 {
+		p.PerDay = 86400 * in.Rate.Value / one
+	}
+	p.Open, p.Ahead = 1, ahead(in, o.grid)
+	if in.Merge.Valid() {
+		p.From += ", sealed ones merged into " + in.Merge.String()
+	}
+	kept, total := count(in, o.grid)
+	if kept < 0 {
+		return
+	}
+	p.Kept, p.Total = &kept, &total
+	limit := int64(in.MaxPeriods)
+	switch {
+	case limit > 0 && total > limit:
+		o.warn("%d partitions are more than the %d that a table may have: a longer period, a shorter keep, or sealed periods merged", total, limit)
+	case total > manyPeriods:
+		o.warn("%d partitions: each costs memory in every connection that has the table open; a longer period, or sealed ones merged", total)
+	}
+}
+
+// sizes says how large the table is after a day, a month and at full retention.
+func (o *Output) sizes(in Input) {
+	if in.Axis == rolling.Sequence {
+		if !in.Keep.IsZero() {
+			o.size(in, in.Keep.String()+" (full retention)", 0, float64(in.Keep.Rows)+o.Period.Rows, float64(in.After.Rows))
+		}
+		if in.Rate.Value == 0 {
+			return
+		}
+	}
+	if in.Rate.Value == 0 {
+		o.warn("the rate of inserts is not known, so that sizes in time are left out: give --rate")
+		return
+	}
+	keep, one := math.Inf(1), seconds(o.grid.Span())
+	if in.Axis == rolling.Time && !in.Keep.IsZero() {
+		// A period is dropped when all of it has passed retention.
+		keep = seconds(in.Keep) + one
+	}
+	open := seconds(in.After) * in.Rate.Value
+	if in.Axis == rolling.Sequence {
+		open = float64(in.After.Rows)
+		if !in.Keep.IsZero() {
+			keep = (float64(in.Keep.Rows) + o.Period.Rows) / in.Rate.Value
+		}
+	}
+	for _, t := range []struct {
+		name    string
+		seconds float64
+	}{{"1 day", 86400}, {"1 month", 30 * 86400}, {"1 year", 365 * 86400}} {
+		if t.name == "1 year" && !math.IsInf(keep, 1) {
+			continue
+		}
+		if t.seconds < keep {
+			o.size(in, t.name, t.seconds, in.Rate.Value*t.seconds, open)
+		}
+	}
+	if in.Axis == rolling.Time && !math.IsInf(keep, 1) {
+		o.size(in, "full retention ("+in.Keep.String()+")", keep, in.Rate.Value*keep, open)
+	}
+}
+
+// size adds the size of so many rows, of which the newest open ones, and those
+// of the open period, are not sealed yet.
+func (o *Output) size(in Input, name string, after, rows, open float64) {
+	s := SizePlan{After: name, Seconds: after, Rows: rows, Bytes: rows * o.PerRow.Value}
+	if in.Compressed.Value > 0 {
+		open = min(rows, open+o.Period.Rows)
+		c := open*o.PerRow.Value + (rows-open)*in.Compressed.Value
+		s.Compressed = &c
+	}
+	o.Sizes = append(o.Sizes, s)
+}

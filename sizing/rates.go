@@ -1,0 +1,106 @@
+package sizing
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rowmill/rowmill/result"
+)
+
+// plain says from how many rows on a plain table's inserts wait for the disk:
+// when the pieces into which they go everywhere have outgrown memory. It is
+// where bench insert finds the knee ("index bytes against the cache").
+func (o *Output) plain(in Input) {
+	touched, names := touched(in.Pieces)
+	if touched == 0 {
+		o.Plain.From = "everything is added to at its end, so that inserts stay fast in one table, too; a rolling table has its rows dropped, archived and compressed by period"
+		return
+	}
+	rows := CacheShare * in.Memory.Value / touched
+	o.Plain.KneeRows = &rows
+	o.Plain.From = fmt.Sprintf("%.0f%% of the memory over the %.0f bytes per row of what inserts touch everywhere: %s", 100*CacheShare, touched, strings.Join(names, ", "))
+	if in.Rate.Value > 0 {
+		s := rows / in.Rate.Value
+		o.Plain.Seconds = &s
+	}
+}
+
+// touched are the pieces into which inserts go everywhere.
+func touched(pieces []Piece) (perRow float64, names []string) {
+	for _, p := range pieces {
+		if !p.Ascending {
+			perRow += p.BytesPerRow
+			names = append(names, p.Name)
+		}
+	}
+	return perRow, names
+}
+
+// rates says what rate of inserts to expect in one table and in periods.
+func (o *Output) rates(in Input) {
+	o.Before, o.After = measured(in.Plain, in), measured(in.Rolling, in)
+	if !o.Before.Measured {
+		o.Before = estimated(in, o.full(in))
+	}
+	if !o.After.Measured {
+		o.After = RatePlan{From: "not known: no sample was loaded"}
+		if in.Sample.Value > 0 {
+			v := in.Sample.Value
+			o.After = RatePlan{First: &v, Last: &v, LastRows: o.full(in), From: "an estimate: " + in.Sample.From + "; it stays, as the newest periods stay in memory"}
+		}
+	}
+}
+
+// full is how many rows the table has in the end: at full retention, or a year
+// from now.
+func (o *Output) full(in Input) float64 {
+	if n := len(o.Sizes); n > 0 {
+		return o.Sizes[n-1].Rows
+	}
+	if o.Plain.KneeRows != nil {
+		return 10 * *o.Plain.KneeRows
+	}
+	return 0
+}
+
+// measured is a run's.
+func measured(s *result.Summary, in Input) RatePlan {
+	if s == nil {
+		return RatePlan{}
+	}
+	first, last := s.Rate.First, s.Rate.Last
+	return RatePlan{First: &first, Last: &last, LastRows: float64(s.Rows), Measured: true,
+		From: fmt.Sprintf("measured by %s: %s, %d rows on %s", in.RunsFrom, s.Name, s.Rows, s.Engine)}
+}
+
+// estimated is a plain table's rate: as long as what inserts touch is in
+// memory, that of the sample; then each row waits for one random read in each
+// piece, as often as its page isn't in memory.
+func estimated(in Input, rows float64) RatePlan {
+	perRow, names := touched(in.Pieces)
+	r := in.Sample.Value
+	switch {
+	case r <= 0:
+		return RatePlan{From: "not known: no sample was loaded"}
+	case perRow == 0:
+		return RatePlan{First: &r, Last: &r, LastRows: rows, From: "an estimate: " + in.Sample.From + "; no index is touched everywhere"}
+	case in.Reads.Value <= 0 || rows <= 0:
+		return RatePlan{First: &r, From: "an estimate: " + in.Sample.From}
+	}
+	missed := max(0, 1-CacheShare*in.Memory.Value/(rows*perRow))
+	last := 1 / (1/r + missed*float64(len(names))/in.Reads.Value)
+	return RatePlan{First: &r, Last: &last, LastRows: rows, From: fmt.Sprintf(
+		"an estimate: %s; at %s rows %.0f%% of the pages that inserts touch are not in memory, and a row touches %d (%s), at %.0f random reads a second (%s). What the server puts off and reads together makes it faster",
+		in.Sample.From, rowCount(rows), 100*missed, len(names), strings.Join(names, ", "), in.Reads.Value, in.Reads.From)}
+}
+
+// rowCount is a number of rows for people.
+func rowCount(n float64) string {
+	switch {
+	case n >= 1e9:
+		return fmt.Sprintf("%.1f billion", n/1e9)
+	case n >= 1e6:
+		return fmt.Sprintf("%.1f million", n/1e6)
+	}
+	return fmt.Sprintf("%.0f", n)
+}
