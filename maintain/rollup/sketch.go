@@ -96,16 +96,23 @@ func (p *percentile) result() (any, []byte, error) {
 	if n == 0 {
 		return nil, blob, nil
 	}
-	// The sketch's quantile q is in the bin of the value of rank q(n-1), from
-	// 0, rounded down. The nearest rank is k, from 1.
 	num, den := percentRatio(p.percent)
-	k := math.Ceil(n * float64(num) / float64(den))
-	q := 1.0
-	if k < n {
-		q = (max(k, 1) - 0.5) / (n - 1)
+	return p.ranked(max(math.Ceil(n*float64(num)/float64(den)), 1)), blob, nil
+}
+
+// ranked returns the value of a rank, from 1: the nearest rank, not the one
+// between two that the sketch's own quantiles are. KeyAtRank finds the first bin
+// at which the count of values exceeds its argument.
+func (p *percentile) ranked(k float64) float64 {
+	negative, zero := p.s.GetNegativeValueStore(), p.s.GetZeroCount()
+	below := negative.TotalCount()
+	switch {
+	case k <= below: // the greatest of them have the smallest keys
+		return -p.m.Value(negative.KeyAtRank(below - k + 0.5))
+	case k <= below+zero:
+		return 0
 	}
-	v, err := p.s.GetValueAtQuantile(q)
-	return v, blob, err
+	return p.m.Value(p.s.GetPositiveValueStore().KeyAtRank(k - below - zero - 0.5))
 }
 
 // A group is one row of a level: its bucket and the values of its groups.
