@@ -17,7 +17,7 @@ func (t *Table) archive(ctx context.Context, p rolling.Partition, k *state.Perio
 	if same, err := t.unchanged(ctx, p, k); err != nil || !same {
 		return p.Name + ": rows have come since it was sealed", err
 	}
-	f, err := archive.Write(ctx, t.DB, t.Table, t.Schema, p, t.Declared.Seal.Archive, nil)
+	f, err := archive.Write(ctx, t.DB, t.Table, t.Schema, p, t.archiveDir(), nil)
 	if err != nil {
 		return "", err
 	}
@@ -37,7 +37,17 @@ func (t *Table) archive(ctx context.Context, p rolling.Partition, k *state.Perio
 	done.State, done.Archive, done.ArchiveSum = state.Archived, f.Path, f.Sum
 	err = t.inTx(ctx, func(tx *sql.Tx) error { return t.State.Put(ctx, tx, done) })
 	t.reach("archived")
-	return fmt.Sprintf("%s: %d rows in %s", p.Name, f.Rows, f.Path), err
+	if err != nil {
+		return "", err
+	}
+	left, err := archive.Supersede(t.archiveDir(), t.Table.Name, p.Period, f)
+	if err != nil {
+		return "", err
+	}
+	for _, path := range left {
+		t.log(ctx, string(Archive), p.Name+": "+path+" is left: it has more rows than the period has now", 0, nil)
+	}
+	return fmt.Sprintf("%s: %d rows in %s", p.Name, f.Rows, f.Path), nil
 }
 
 // A dropping is what the steps of a drop know.

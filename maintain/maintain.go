@@ -8,6 +8,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/rowmill/rowmill/engine"
@@ -39,7 +40,19 @@ type Table struct {
 	// Say, unless nil, is told what is done, and what keeps it from being done.
 	Say func(Event)
 
+	// Dir is what a relative path of the archive starts from; "" is the working
+	// directory.
+	Dir string
+
 	failed failures
+}
+
+// archiveDir is where the archive lies.
+func (t *Table) archiveDir() string {
+	if filepath.IsAbs(t.Declared.Seal.Archive) {
+		return t.Declared.Seal.Archive
+	}
+	return filepath.Join(t.Dir, t.Declared.Seal.Archive)
 }
 
 // An Event is something that happened while a table is kept.

@@ -203,7 +203,10 @@ func planArchives(d *rolling.Declaration, v View) []Task {
 		}
 	}
 	var out []Task
-	for _, p := range v.Parts {
+	for i, p := range v.Parts {
+		if d.Seal.Merge.Valid() && v.group(d, i) == 0 {
+			waiting[p.From] = true
+		}
 		k := v.known(p)
 		if k == nil || k.State != state.Sealed {
 			continue

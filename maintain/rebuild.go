@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/maintain/copier"
@@ -42,9 +43,11 @@ const (
 // that is declared, compressed, and puts the result in their place. Rows that
 // come to the old ones meanwhile are carried over.
 func (t *Table) rebuild(ctx context.Context, task Task) (string, error) {
+	// Old tables may be kept for a person, so that their names are used once.
+	once := fmt.Sprintf("_%x", time.Now().UnixMilli()&0xffffff)
 	r := rebuilding{Old: task.Parts, New: task.New, With: standalone(t.Table.Name, "new", task.New)}
 	for _, p := range task.Parts {
-		r.Out = append(r.Out, standalone(t.Table.Name, "old", p))
+		r.Out = append(r.Out, standalone(t.Table.Name, "old", p)+once)
 	}
 	c := &state.Change{Table: t.Table.Name, ID: fmt.Sprintf("rebuild %d", task.New.From), Kind: string(Rebuild), Step: stepPrepare}
 	if _, err := t.State.Begin(ctx, c, r); err != nil {
@@ -208,10 +211,18 @@ func (t *Table) reconcile(ctx context.Context, r *rebuilding) error {
 		}
 		n, _ := res.RowsAffected()
 		detail := fmt.Sprintf("%s: %d rows came while it was swapped in", part.Name, n)
-		if now.Rows != r.Sums[i].Rows+n {
+		var carried sum
+		err = t.DB.SQL().QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*), %s FROM %s n WHERE EXISTS (SELECT 1 FROM %s o WHERE %s)",
+			t.DB.Words().RowHash(t.columns()), from, quote(out), t.sameKey("o.", "n."))).Scan(&carried.Rows, &carried.Hash)
+		if err != nil {
+			return fmt.Errorf("compare %s with %s: %w", out, part.Name, t.DB.Classify(err))
+		}
+		if now.Rows < r.Sums[i].Rows || carried != now {
 			// Which of two rows of one key is the newer can't be told: the old
 			// ones are kept for a person to look at.
-			r.Kept = append(r.Kept, out)
+			if !slices.Contains(r.Kept, out) {
+				r.Kept = append(r.Kept, out)
+			}
 			detail += fmt.Sprintf("; others were changed or deleted at that moment: as they were last is in table %s", out)
 			t.log(ctx, "rebuild", detail, 0, errors.New("rows of a sealed period were changed while it was swapped"))
 			continue
@@ -240,16 +251,11 @@ func (t *Table) clean(ctx context.Context, c *state.Change, r *rebuilding) (stri
 		return "", err
 	}
 	t.reach("rebuild cleaned")
-	size, err := t.DB.PeriodSizes(ctx, t.Table)
-	if err != nil {
-		return "", err
-	}
 	now, err := t.Now(ctx)
 	if err != nil {
 		return "", err
 	}
-	k := state.Period{Table: t.Table.Name, Partition: part, State: state.Sealed, Rows: s.Rows, Checksum: s.Hash, Checked: now,
-		Bytes: size[part.Name].Data + size[part.Name].Index, Rebuilt: true}
+	k := state.Period{Table: t.Table.Name, Partition: part, State: state.Sealed, Rows: s.Rows, Checksum: s.Hash, Checked: now, Rebuilt: true}
 	err = t.inTx(ctx, func(tx *sql.Tx) error {
 		if err := t.State.Forget(ctx, tx, t.Table.Name, part.Period); err != nil {
 			return err

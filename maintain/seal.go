@@ -16,10 +16,6 @@ func (t *Table) seal(ctx context.Context, p rolling.Partition) (detail string, e
 	if err := t.rolledUp(ctx, p); err != nil {
 		return "", err
 	}
-	size, err := t.DB.PeriodSizes(ctx, t.Table)
-	if err != nil {
-		return "", err
-	}
 	s, err := t.sumOf(ctx, t.State.DB(), t.DB.Words().From(t.Table, p), nil)
 	if err != nil {
 		return "", err
@@ -29,8 +25,7 @@ func (t *Table) seal(ctx context.Context, p rolling.Partition) (detail string, e
 	if err != nil {
 		return "", err
 	}
-	k := state.Period{Table: t.Table.Name, Partition: p, State: state.Sealed, Rows: s.Rows, Checksum: s.Hash, Checked: now,
-		Bytes: size[p.Name].Data + size[p.Name].Index}
+	k := state.Period{Table: t.Table.Name, Partition: p, State: state.Sealed, Rows: s.Rows, Checksum: s.Hash, Checked: now}
 	err = t.inTx(ctx, func(tx *sql.Tx) error { return t.State.Put(ctx, tx, k) })
 	t.reach("sealed")
 	return fmt.Sprintf("%s: %d rows", p.Name, s.Rows), err

@@ -76,6 +76,9 @@ func (a *app) apply(ctx context.Context, file string, f applyFlags) (err error) 
 	if f.dry {
 		return printStatements(a.stdout, plan)
 	}
+	for _, w := range k.Declared.Warnings {
+		fmt.Fprintln(a.stderr, "warning:", w)
+	}
 	for _, n := range plan.Notes {
 		fmt.Fprintln(a.stderr, "note:", n)
 	}

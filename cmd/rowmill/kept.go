@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -94,6 +95,7 @@ func (a *app) openKept(ctx context.Context, file string, f keptFlags) (_ *kept, 
 	if err != nil {
 		return nil, err
 	}
+	table.Dir = filepath.Dir(file)
 	return &kept{Table: table, target: t}, nil
 }
 

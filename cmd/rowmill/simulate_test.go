@@ -200,7 +200,13 @@ func (m *month) hour(hour int) {
 	}
 }
 
-// wait holds the clock until there are periods for the next hours: a real clock
+// mostPeriods bounds the periods that there may be: 12 days merged, the day
+// before and this one in periods of 2 hours, those ahead, and as many more as
+// two daemons that are killed again and again may leave undone.
+const mostPeriods = 12 + 12 + 12 + 4 + 10
+
+// wait holds the clock until there are periods for the next hours, and what is
+// due has been done: a real clock
 // would not run that fast.
 func (m *month) wait() {
 	m.t.Helper()
@@ -210,11 +216,11 @@ func (m *month) wait() {
 			m.t.Fatal(err)
 		}
 		m.maxPeriod = max(m.maxPeriod, len(have))
-		if have[len(have)-1].To > m.now+2*3600e6 {
+		if have[len(have)-1].To > m.now+2*3600e6 && len(have) < mostPeriods-4 {
 			return
 		}
 		if time.Now().After(end) {
-			m.t.Fatalf("no period was created in a minute; it is %s, and the last one ends %s", rolling.Instant(m.now), rolling.Instant(have[len(have)-1].To))
+			m.t.Fatalf("in a minute nobody has caught up; it is %s, and %d periods end %s", rolling.Instant(m.now), len(have), rolling.Instant(have[len(have)-1].To))
 		}
 		for i := range m.daemons {
 			if m.daemons[i] == nil {
@@ -299,10 +305,8 @@ func (m *month) finish() {
 	for level, length := range map[string]int64{"readings_1h": 3600e6, "readings_1d": 24 * 3600e6} {
 		m.compareLevel(level, length)
 	}
-	if limit := 12 + 12 + 4 + 12 + 6; m.maxPeriod > limit {
-		// 12 days merged, the day before and this one in periods of 2 hours, those ahead, and as many more
-		// as two killed daemons may leave undone.
-		t.Errorf("there were %d periods at a time, more than %d", m.maxPeriod, limit)
+	if m.maxPeriod > mostPeriods {
+		t.Errorf("there were %d periods at a time, more than %d", m.maxPeriod, mostPeriods)
 	}
 }
 
@@ -381,5 +385,6 @@ func (m *month) compareLevel(level string, length int64) {
 
 // note writes the ledger's row of a batch, in the transaction of its rows.
 func (m *month) note(ctx context.Context, x state.Exec, lower, upper int64, rows int) error {
-	return nil
+	return state.Note(ctx, state.New(m.db), x, state.Batch{Table: "readings", ID: fmt.Sprintf("batch %d", m.batches), Lower: lower, Upper: upper,
+		Sent: int64(rows), Inserted: int64(rows)})
 }

@@ -425,7 +425,8 @@ func (w *writing) publish(ctx context.Context, temp string, info *Info) (File, e
 }
 
 // compare tells whether the file that has the name already holds the same rows.
-// One of another table or period is an error; a damaged one is not the same.
+// One of another table, or of more than the period, is an error; one that is
+// damaged, or of a part of the period, is not the same.
 func (w *writing) compare(ctx context.Context, info *Info) (bool, error) {
 	old, err := verify(ctx, info.Path, nil)
 	if errors.Is(err, errDamaged) {
@@ -434,10 +435,10 @@ func (w *writing) compare(ctx context.Context, info *Info) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if old.Table != info.Table || old.From != info.From || old.To != info.To || old.Target != info.Target {
+	if old.Table != info.Table || old.From < info.From || old.To > info.To || old.Target != info.Target {
 		return false, engine.Hinted(
 			fmt.Errorf("%s holds %s of table %s of %s already", info.Path, old.Bounds, old.Table, old.Target),
 			"give each table of that name a directory of its own in [seal] archive, or move that file away")
 	}
-	return old.Rows == info.Rows && old.Sum == info.Sum && len(old.columns) == len(info.columns), nil
+	return old.From == info.From && old.To == info.To && old.Rows == info.Rows && old.Sum == info.Sum && len(old.columns) == len(info.columns), nil
 }

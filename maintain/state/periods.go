@@ -27,11 +27,9 @@ type Period struct {
 	Table string
 	rolling.Partition
 	State string
-	// Rows and Checksum are those of its rows when it was sealed; Bytes its
-	// size on disk then.
+	// Rows and Checksum are those of its rows when it was sealed.
 	Rows     int64
 	Checksum string
-	Bytes    int64
 	// Checked is the position at which they were compared with the rows last.
 	Checked int64
 	// Rebuilt tells that it lies sorted, and compressed where that was asked.
@@ -48,11 +46,11 @@ func (s *Store) Periods(ctx context.Context, table string) ([]Period, error) {
 	err := s.query(ctx, s.DB(), func(r *sql.Rows) error {
 		p := Period{Table: table}
 		var rebuilt, updated int64
-		err := r.Scan(&p.From, &p.To, &p.Name, &p.State, &p.Rows, &p.Checksum, &p.Bytes, &p.Checked, &rebuilt, &p.Archive, &p.ArchiveSum, &updated)
+		err := r.Scan(&p.From, &p.To, &p.Name, &p.State, &p.Rows, &p.Checksum, &p.Checked, &rebuilt, &p.Archive, &p.ArchiveSum, &updated)
 		p.Rebuilt, p.Updated = rebuilt != 0, time.UnixMicro(updated)
 		out = append(out, p)
 		return err
-	}, "SELECT lower_pos, upper_pos, name, state, row_count, checksum, bytes, checked_pos, rebuilt, archive, archive_sum, updated_us "+
+	}, "SELECT lower_pos, upper_pos, name, state, row_count, checksum, checked_pos, rebuilt, archive, archive_sum, updated_us "+
 		"FROM rowmill_states WHERE table_name = ? ORDER BY lower_pos", table)
 	if err != nil {
 		return nil, fmt.Errorf("periods of %s: %w", table, err)
@@ -70,8 +68,8 @@ func (s *Store) Put(ctx context.Context, x Exec, p Period) error {
 	if p.Rebuilt {
 		rebuilt = 1
 	}
-	_, err := s.exec(ctx, x, "INSERT INTO rowmill_states (table_name, lower_pos, upper_pos, name, state, row_count, checksum, bytes, checked_pos, rebuilt, archive, archive_sum, updated_us) "+
-		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", p.Table, p.From, p.To, p.Name, p.State, p.Rows, p.Checksum, p.Bytes, p.Checked, rebuilt, p.Archive, p.ArchiveSum, time.Now().UnixMicro())
+	_, err := s.exec(ctx, x, "INSERT INTO rowmill_states (table_name, lower_pos, upper_pos, name, state, row_count, checksum, checked_pos, rebuilt, archive, archive_sum, updated_us) "+
+		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", p.Table, p.From, p.To, p.Name, p.State, p.Rows, p.Checksum, p.Checked, rebuilt, p.Archive, p.ArchiveSum, time.Now().UnixMicro())
 	if err != nil {
 		return fmt.Errorf("period %s of %s: %w", p.Name, p.Table, err)
 	}

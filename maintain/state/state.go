@@ -45,7 +45,7 @@ func schema(text string) []string {
 			"revision BIGINT NOT NULL, created_us BIGINT NOT NULL, updated_us BIGINT NOT NULL, PRIMARY KEY (name))",
 		// Periods of which more is known than the catalog says.
 		"CREATE TABLE IF NOT EXISTS rowmill_states (table_name " + name + ", lower_pos BIGINT NOT NULL, upper_pos BIGINT NOT NULL, " +
-			"name " + name + ", state VARCHAR(20) NOT NULL, row_count BIGINT NOT NULL, checksum VARCHAR(80) NOT NULL, bytes BIGINT NOT NULL, checked_pos BIGINT NOT NULL, " +
+			"name " + name + ", state VARCHAR(20) NOT NULL, row_count BIGINT NOT NULL, checksum VARCHAR(80) NOT NULL, checked_pos BIGINT NOT NULL, " +
 			"rebuilt BIGINT NOT NULL, archive " + text + " NOT NULL, archive_sum VARCHAR(80) NOT NULL, updated_us BIGINT NOT NULL, " +
 			"PRIMARY KEY (table_name, lower_pos))",
 		// Changes of several steps that are under way.
