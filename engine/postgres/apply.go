@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -31,13 +30,29 @@ func (db *DB) apply(ctx context.Context, tries int, steps []engine.Step) error {
 	}
 	defer discard(c)
 	for _, s := range steps {
+		known := false
+		err := db.retrying(ctx, tries, func() (err error) {
+			known, err = db.change(ctx, c, s)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if known {
+			continue
+		}
 		statements, err := db.dialect.Render(s)
 		if err != nil {
 			return err
 		}
+		if drop, ok := s.(engine.DropTable); ok && drop.Table.Rolling() {
+			if err := db.retrying(ctx, tries, func() error { return db.dropOrphans(ctx, c, drop.Table) }); err != nil {
+				return err
+			}
+		}
 		for len(statements) > 0 {
 			n := transactionLength(statements)
-			if err := db.retrying(ctx, c, tries, s, statements[:n]); err != nil {
+			if err := db.retrying(ctx, tries, func() error { return db.transact(ctx, c, statements[:n]...) }); err != nil {
 				return err
 			}
 			statements = statements[n:]
@@ -60,20 +75,11 @@ func transactionLength(statements []string) int {
 	return len(statements)
 }
 
-// retrying runs a transaction, again and again where it doesn't get a lock.
-func (db *DB) retrying(ctx context.Context, c *pgconn.PgConn, tries int, s engine.Step, statements []string) error {
+// retrying runs fn again and again where it doesn't get a lock.
+func (db *DB) retrying(ctx context.Context, tries int, fn func() error) error {
 	for try := 1; ; try++ {
-		err := db.transact(ctx, c, statements)
-		var server *pgconn.PgError
-		if drop, ok := s.(engine.DropPartition); ok && errors.As(err, &server) && server.Code == pendingDetach {
-			var done bool
-			if done, err = db.finishDetach(ctx, c, drop); err == nil && done {
-				return nil
-			}
-		} else if err == nil {
-			return nil
-		}
-		if err != nil && !errors.Is(err, engine.ErrLockTimeout) || try >= tries {
+		err := fn()
+		if !errors.Is(err, engine.ErrLockTimeout) || try >= tries {
 			return err
 		}
 		select { // let the statements that queued behind the lock pass
@@ -84,43 +90,49 @@ func (db *DB) retrying(ctx context.Context, c *pgconn.PgConn, tries int, s engin
 	}
 }
 
-func (db *DB) transact(ctx context.Context, c *pgconn.PgConn, statements []string) error {
+// transact runs the statements of a transaction.
+func (db *DB) transact(ctx context.Context, c *pgconn.PgConn, statements ...string) error {
 	for _, q := range statements {
-		if _, err := c.Exec(ctx, q).ReadAll(); err != nil {
-			err = fmt.Errorf("%s: %w", firstWords(q), classifyIn(ctx, err))
-			if !c.IsClosed() && c.TxStatus() != 'I' {
-				_, rollback := c.Exec(ctx, "ROLLBACK").ReadAll()
-				err = errors.Join(err, rollback)
-			}
+		if err := db.exec(ctx, c, q); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// pendingDetach is the SQLSTATE object_not_in_prerequisite_state, which DETACH
-// gives where one that was broken off is not yet finished, of this partition
-// or of another of the table.
-const pendingDetach = "55000"
-
-// finishDetach finishes what detaches were broken off: a wait for a lock that
-// timed out leaves one, as a crash does. A partition that isn't the step's
-// stays, as a table of its own. It reports whether the step's was among them.
-func (db *DB) finishDetach(ctx context.Context, c *pgconn.PgConn, s engine.DropPartition) (done bool, err error) {
-	results, err := c.Exec(ctx, db.dialect.pending(s.Table)).ReadAll()
-	if err != nil {
-		return false, fmt.Errorf("look for detaches to finish: %w", classifyIn(ctx, err))
-	}
-	for _, row := range results[0].Rows {
-		child := string(row[0])
-		q := db.dialect.detach(s.Table, child) + " FINALIZE"
-		if err := db.transact(ctx, c, []string{q}); err != nil {
-			return false, err
-		}
-		done = done || child == childName(s.Table, s.Drop)
-	}
-	return done, nil
+// atOnce runs the statements of a transaction as one message: the server
+// doesn't wait for rowmill while it holds a lock that others wait for.
+func (db *DB) atOnce(ctx context.Context, c *pgconn.PgConn, statements []string) error {
+	return db.exec(ctx, c, statements...)
 }
+
+// exec sends statements as one message. A line ends each, which may end in a
+// comment.
+func (db *DB) exec(ctx context.Context, c *pgconn.PgConn, statements ...string) error {
+	if db.before != nil {
+		db.before(c, statements)
+	}
+	results, err := c.Exec(ctx, strings.Join(statements, "\n;")).ReadAll()
+	if err == nil {
+		return nil
+	}
+	failed := statements[min(len(results), len(statements)-1)]
+	err = &statementError{failed, classifyIn(ctx, err)}
+	if !c.IsClosed() && c.TxStatus() != 'I' {
+		_, rollback := c.Exec(ctx, "ROLLBACK").ReadAll()
+		err = errors.Join(err, rollback)
+	}
+	return err
+}
+
+// A statementError says which statement failed.
+type statementError struct {
+	statement string
+	err       error
+}
+
+func (e *statementError) Error() string { return firstWords(e.statement) + ": " + e.err.Error() }
+func (e *statementError) Unwrap() error { return e.err }
 
 // firstWords shortens a statement for an error message.
 func firstWords(q string) string {

@@ -187,37 +187,3 @@ func readIndexes(ctx context.Context, tx *sql.Tx, oid int64, s *engine.Schema) e
 		return nil
 	})
 }
-
-// periodSizes has a row for each partition, with what lies below it.
-// Its rows are those that the server has counted as they came, or where it has
-// lost count, in a crash, those of the last ANALYZE.
-const periodSizes = `SELECT p.relname, sum(GREATEST(COALESCE(NULLIF(s.n_live_tup, 0), c.reltuples), 0))::bigint,
-	COALESCE(sum(z.data), 0)::bigint, COALESCE(sum(z.index), 0)::bigint
-FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhrelid CROSS JOIN LATERAL pg_partition_tree(p.oid) l JOIN pg_class c ON c.oid = l.relid
-LEFT JOIN pg_stat_all_tables s ON s.relid = c.oid CROSS JOIN LATERAL (SELECT ` + sizeColumns + ` FROM (SELECT c.oid) r) z
-WHERE i.inhparent = to_regclass($1::text) AND l.isleaf GROUP BY p.oid, p.relname`
-
-// PeriodSizes implements engine.Keeper.
-func (db *DB) PeriodSizes(ctx context.Context, t *engine.Table) (map[string]engine.PeriodSize, error) {
-	fail := func(err error) (map[string]engine.PeriodSize, error) {
-		return nil, fmt.Errorf("measure the periods of %s: %w", t.Name, classify(err))
-	}
-	rows, err := db.pool.QueryContext(ctx, periodSizes, db.dialect.Quote(t.Name))
-	if err != nil {
-		return fail(err)
-	}
-	defer rows.Close()
-	out := map[string]engine.PeriodSize{}
-	for rows.Next() {
-		var child string
-		var s engine.PeriodSize
-		if err := rows.Scan(&child, &s.Rows, &s.Data, &s.Index); err != nil {
-			return fail(err)
-		}
-		out[partitionName(t, child)] = s
-	}
-	if err := rows.Err(); err != nil {
-		return fail(err)
-	}
-	return out, nil
-}

@@ -107,6 +107,16 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 		return d.createPartitions(s)
 	case engine.DropPartition:
 		return d.dropPartition(s)
+	case engine.Detach:
+		return d.changeDetach(s)
+	case engine.Attach:
+		return d.changeAttach(s)
+	case engine.Replace:
+		return d.changeReplace(s)
+	case engine.DropTables:
+		return d.changeDropTables(s), nil
+	case engine.AddColumn:
+		return d.changeAddColumn(s)
 	case engine.Insert:
 		return d.insert(s)
 	case engine.Select:
@@ -250,7 +260,7 @@ func (d dialect) createPartitions(s engine.CreatePartitions) ([]string, error) {
 		}
 		child, parent := d.Quote(childName(s.Table, p)), d.Quote(s.Table.Name)
 		out = append(out, transaction(
-			fmt.Sprintf("CREATE TABLE %s (LIKE %s INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING STORAGE)", child, parent),
+			fmt.Sprintf("CREATE TABLE %s (LIKE %s %s EXCLUDING INDEXES)", child, parent, likeTable),
 			fmt.Sprintf("ALTER TABLE %s ATTACH PARTITION %s %s", parent, child, bounds(s.Table, p)))...)
 	}
 	return out, nil
@@ -259,17 +269,19 @@ func (d dialect) createPartitions(s engine.CreatePartitions) ([]string, error) {
 // dropPartition detaches the partition first: dropping it while it is attached
 // locks the whole table against everything, and for as long as it takes.
 // DETACH CONCURRENTLY waits for the transactions that use the table without
-// holding up new ones. It can't be part of a transaction.
+// holding up new ones. It can't be part of a transaction. The comment says what
+// is to become of the table if it stays behind.
 func (d dialect) dropPartition(s engine.DropPartition) ([]string, error) {
 	if len(s.Have) == 1 {
 		return nil, fmt.Errorf("drop partition %s of %s: it is the only one", s.Drop.Name, s.Table.Name)
 	}
 	child := childName(s.Table, s.Drop)
-	detach := d.detach(s.Table, child)
+	detach, mark := d.detach(s.Table, child), d.comment(child, dropMark(s.Table))
+	drop := "DROP TABLE " + d.Quote(child)
 	if d.concurrent {
-		detach += " CONCURRENTLY"
+		return []string{mark, detach + " CONCURRENTLY", drop}, nil
 	}
-	return []string{detach, "DROP TABLE " + d.Quote(child)}, nil
+	return slices.Concat(d.exclusive(s.Table.Name, child), []string{detach, mark, commitStatement, drop}), nil
 }
 
 func (d dialect) detach(t *engine.Table, child string) string {

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -14,6 +15,8 @@ const LockTries = lockTries
 
 func (db *DB) Target() engine.Target                                   { return db.target }
 func (db *DB) SetLockTries(n int)                                      { db.lockTries = n }
+func (db *DB) SetQuietWait(d time.Duration)                            { db.quietWait = d }
+func (db *DB) SetNotice(fn pgconn.NoticeHandler)                       { db.config.OnNotice = fn }
 func (db *DB) Kill(ctx context.Context, pid uint32)                    { db.kill(ctx, pid) }
 func (db *DB) Dial(ctx context.Context) (*pgconn.PgConn, error)        { return db.dial(ctx) }
 func (db *DB) Password() string                                        { return db.config.Password }
@@ -42,3 +45,9 @@ func RunQuerier(q engine.Querier, s string) error {
 	}
 	return err
 }
+
+// SetBefore has fn called with the connection of a step before statements of it
+// are sent.
+func (db *DB) SetBefore(fn func(c *pgconn.PgConn, statements []string)) { db.before = fn }
+
+var Bind, SplitDefinition = bind, splitDefinition

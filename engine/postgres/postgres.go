@@ -48,7 +48,10 @@ type DB struct {
 	dialect   dialect
 	lockTries int // lockTries, but in tests
 
-	pool *sql.DB
+	quietWait time.Duration // quietWait, but in tests
+	pool      *sql.DB
+	// before is called in tests, before the statements of a step are sent.
+	before func(c *pgconn.PgConn, statements []string)
 
 	mu     sync.Mutex
 	idle   []*pgconn.PgConn
@@ -63,7 +66,7 @@ func Open(ctx context.Context, t engine.Target) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{target: t, config: cfg, lockTries: lockTries, leases: map[*lease]bool{}}
+	db := &DB{target: t, config: cfg, lockTries: lockTries, quietWait: quietWait, leases: map[*lease]bool{}}
 	if err := db.connect(ctx); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

@@ -15,3 +15,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(testdb.Runner{M: m}) }
 func TestPostgres(t *testing.T) {
 	enginetest.Run(t, func(t testing.TB) engine.DB { return testdb.Open(t, "postgres") })
 }
+
+func TestKeeper(t *testing.T) {
+	enginetest.RunKeeper(t, func(t testing.TB) engine.Keeper { return testdb.Open(t, "postgres").(engine.Keeper) })
+}

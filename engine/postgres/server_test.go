@@ -279,58 +279,6 @@ func TestApplyWaitsForLock(t *testing.T) {
 	}
 }
 
-// TestPartitionsBesideTransactions: a transaction that has used the table
-// holds up neither the creation of a partition nor, while one is detached,
-// other inserts; and a detach that it held up for too long is finished by the
-// next try, also of another process.
-func TestPartitionsBesideTransactions(t *testing.T) {
-	db := open(t)
-	table, parts := rollingTable(t, "rolls", 5)
-	if err := db.Apply(within(t), engine.CreateTable{Table: table, Partitions: parts[:3]}); err != nil {
-		t.Fatal(err)
-	}
-	busy := session(t, db)
-	exec(t, busy, "BEGIN", "INSERT INTO rolls VALUES (1, 1), (101, 1), (201, 1)")
-	db.SetLockTries(1)
-	if err := db.Apply(within(t), engine.CreatePartitions{Table: table, Have: parts[:3], New: parts[3:]}); err != nil {
-		t.Fatalf("create beside a transaction: %v", err)
-	}
-	drop := engine.DropPartition{Table: table, Have: parts, Drop: parts[0]}
-	if err := db.Apply(within(t), drop); !errors.Is(err, engine.ErrLockTimeout) {
-		t.Fatalf("drop beside a transaction that has rows there: %v", err)
-	}
-	if got := value(t, db, "SELECT count(*) FROM pg_inherits WHERE inhdetachpending"); got != "1" {
-		t.Fatalf("%s detaches are unfinished", got)
-	}
-	other := session(t, db)
-	exec(t, other, "SET lock_timeout = '1s'", "INSERT INTO rolls VALUES (102, 1), (302, 1)")
-	if got, err := db.Catalog().Partitions(within(t), table); err != nil || !slices.Equal(got, parts) {
-		t.Errorf("while a detach is unfinished: %v, %v", got, err)
-	}
-	// Another partition can't be detached before; that finishes the first.
-	again, err := postgres.Open(within(t), db.Target())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer again.Close()
-	result := make(chan error, 1)
-	go func() { result <- again.Apply(t.Context(), drop) }()
-	time.Sleep(100 * time.Millisecond)
-	exec(t, busy, "COMMIT")
-	if err := <-result; err != nil {
-		t.Fatalf("finish the detach: %v", err)
-	}
-	if got, err := db.Catalog().Partitions(within(t), table); err != nil || !slices.Equal(got, parts[1:]) {
-		t.Errorf("after the drop: %v, %v", got, err)
-	}
-	if got := value(t, db, "SELECT count(*) FROM pg_class WHERE relname LIKE 'rolls%' AND relkind = 'r'"); got != "4" {
-		t.Errorf("%s tables are left", got)
-	}
-	if err := again.Apply(within(t), engine.DropPartition{Table: table, Have: parts[1:], Drop: parts[1]}); err != nil {
-		t.Error(err)
-	}
-}
-
 // TestApplyRunsWhatRenderShows compares the server's own log.
 func TestApplyRunsWhatRenderShows(t *testing.T) {
 	const kind = "postgres?set=log_statement=all,log_line_prefix=%25p%20"

@@ -40,7 +40,7 @@ func (db *DB) Settle(ctx context.Context, s engine.Settle) (warnings []string, e
 	}
 	defer discard(c)
 	for _, q := range db.dialect.settle(s) {
-		err := db.retrying(ctx, c, db.lockTries, s, []string{q})
+		err := db.retrying(ctx, db.lockTries, func() error { return db.transact(ctx, c, q) })
 		var server *pgconn.PgError
 		if q == checkpoint && errors.As(err, &server) && server.Code == insufficientPrivilege {
 			warnings = append(warnings, fmt.Sprintf("settle: no checkpoint, dirty pages are written later: %s; GRANT pg_checkpoint lets an account do it from PostgreSQL 15 on", server.Message))

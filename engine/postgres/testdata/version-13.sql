@@ -1,5 +1,11 @@
 -- engine.DropPartition
+BEGIN;
+SET LOCAL lock_timeout = '1s';
+SET LOCAL statement_timeout = '1s';
+LOCK TABLE ONLY "purchases", ONLY "purchases_p20261120_18" IN ACCESS EXCLUSIVE MODE;
 ALTER TABLE "purchases" DETACH PARTITION "purchases_p20261120_18";
+COMMENT ON TABLE "purchases_p20261120_18" IS 'rowmill: to be dropped, was a partition of purchases';
+COMMIT;
 DROP TABLE "purchases_p20261120_18";
 -- engine.Sample
 SELECT 'pg_stat_bgwriter' AS source, * FROM pg_stat_bgwriter;

@@ -1,0 +1,237 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// A relation is what the catalog says of a name.
+type relation struct {
+	exists bool
+	// table tells that it is a table that holds rows, or is cut into
+	// partitions, and nothing else.
+	table bool
+	// of is the table that it is a partition of, "" where it is of none.
+	// ours tells that it is the one asked for.
+	of   string
+	ours bool
+	// pending tells that it is being detached: it was broken off.
+	pending bool
+	bounds  string // as pg_get_expr prints them
+	comment string
+}
+
+// apart tells that it is a table that is no partition.
+func (r relation) apart() bool { return r.exists && r.table && r.of == "" }
+
+// ask runs a query on the connection of a step. It is not among the
+// statements that Render shows, which change something.
+func ask(ctx context.Context, c *pgconn.PgConn, q string) ([][][]byte, error) {
+	r := c.ExecParams(ctx, q, nil, nil, nil, nil).Read()
+	if r.Err != nil {
+		return nil, classifyIn(ctx, r.Err)
+	}
+	return r.Rows, nil
+}
+
+// look reads what the names are to the table.
+func (db *DB) look(ctx context.Context, c *pgconn.PgConn, t *engine.Table, names ...string) (map[string]relation, error) {
+	pending := "false"
+	if db.dialect.concurrent {
+		pending = "COALESCE(i.inhdetachpending, false)"
+	}
+	list := make([]string, len(names))
+	for i, name := range names {
+		list[i] = fmt.Sprintf("(%d, %s)", i, quoteText(db.dialect.Quote(name)))
+	}
+	parent := "NULL"
+	if t != nil {
+		parent = db.dialect.regclass(t)
+	}
+	rows, err := ask(ctx, c, "SELECT n.i, c.relkind IN ('r', 'p'), COALESCE(i.inhparent::regclass::text, ''), COALESCE(i.inhparent = "+parent+", false), "+pending+", "+
+		"COALESCE(pg_get_expr(c.relpartbound, c.oid), ''), COALESCE(obj_description(c.oid, 'pg_class'), '') "+
+		"FROM (VALUES "+strings.Join(list, ", ")+") n(i, name) JOIN pg_class c ON c.oid = to_regclass(n.name) "+
+		"LEFT JOIN pg_inherits i ON i.inhrelid = c.oid AND c.relispartition")
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]relation{}
+	for _, row := range rows {
+		text := func(i int) string { return string(row[i]) }
+		var i int
+		if _, err := fmt.Sscan(text(0), &i); err != nil {
+			return nil, err
+		}
+		out[names[i]] = relation{exists: true, table: text(1) == "t", of: text(2), ours: text(3) == "t", pending: text(4) == "t", bounds: text(5), comment: text(6)}
+	}
+	return out, nil
+}
+
+// holds tells that the relation is the table's partition of those bounds.
+func (r relation) holds(t *engine.Table, p rolling.Period) bool {
+	if !r.ours || r.pending {
+		return false
+	}
+	from, to, err := parseBounds(t, r.bounds)
+	return err == nil && from == p.From && to == p.To
+}
+
+// missingIndexes is a query for the statements that give a table the indexes of
+// another one that it doesn't have yet. ATTACH takes what it finds and builds
+// the rest under its lock. Indexes are the same that have the same
+// definition, but for their names.
+func (d dialect) missingIndexes(t *engine.Table, name string) string {
+	definitions := func(table string) string {
+		return "SELECT COALESCE(o.contype::text, '') AS kind, i.indisunique, " +
+			"COALESCE(pg_get_constraintdef(o.oid), substring(pg_get_indexdef(i.indexrelid) FROM ' USING .*$')) AS def " +
+			"FROM pg_index i LEFT JOIN pg_constraint o ON o.conindid = i.indexrelid AND o.contype IN ('p', 'u', 'x') AND o.conrelid = i.indrelid " +
+			"WHERE i.indisvalid AND i.indrelid = " + table
+	}
+	quoted := d.Quote(name)
+	return "SELECT CASE WHEN kind = '' THEN 'CREATE ' || CASE WHEN indisunique THEN 'UNIQUE ' ELSE '' END || " + quoteText("INDEX ON "+quoted) + " || def " +
+		"ELSE " + quoteText("ALTER TABLE "+quoted+" ADD ") + " || def END FROM (" + definitions(d.regclass(t)) +
+		" EXCEPT ALL " + definitions("to_regclass("+quoteText(quoted)+")") + ") m ORDER BY kind <> 'p', 1"
+}
+
+// prepare makes a table that stands apart ready to be attached: with all
+// indexes, and the CHECK that proves its rows. What is done already, before a
+// crash or a wait for a lock that was too long, isn't done again.
+func (db *DB) prepare(ctx context.Context, c *pgconn.PgConn, t *engine.Table, name string, p rolling.Partition) error {
+	d := db.dialect
+	self := "to_regclass(" + quoteText(d.Quote(name)) + ")"
+	rows, err := ask(ctx, c, d.missingIndexes(t, name))
+	if err != nil {
+		return err
+	}
+	var statements []string
+	for _, row := range rows {
+		statements = append(statements, string(row[0]))
+	}
+	if rows, err = ask(ctx, c, "SELECT conname FROM pg_constraint WHERE contype = 'c' AND convalidated AND conname LIKE "+
+		quoteText(strings.ReplaceAll(boundsPrefix, "_", `\_`)+"%")+" AND conrelid = "+self); err != nil {
+		return err
+	}
+	checked := false
+	for _, row := range rows {
+		if string(row[0]) == boundsCheck(p.Period) {
+			checked = true
+		} else { // of bounds that it was to have once
+			statements = append(statements, d.dropCheck(name, string(row[0])))
+		}
+	}
+	if !checked {
+		if rows, err = ask(ctx, c, "SELECT EXISTS (SELECT FROM pg_class WHERE oid = "+self+" AND "+quoteText(compressedTarget)+" = ANY (reloptions))"); err != nil {
+			return err
+		}
+		if string(rows[0][0]) == "t" {
+			// Filled in the order of the primary key the others are left with
+			// pages two thirds full.
+			statements = append(statements, "REINDEX TABLE "+d.Quote(name))
+		}
+		statements = append(statements, d.addCheck(t, name, p))
+	}
+	for _, q := range statements {
+		if err := db.transact(ctx, c, q); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leftChecks returns the checks of a table apart that say the same as the one of
+// its bounds: DETACH CONCURRENTLY leaves one.
+func (db *DB) leftChecks(ctx context.Context, c *pgconn.PgConn, name string, p rolling.Partition) ([]string, error) {
+	of := "conrelid = to_regclass(" + quoteText(db.dialect.Quote(name)) + ") AND contype = 'c'"
+	bounds := quoteText(boundsCheck(p.Period))
+	rows, err := ask(ctx, c, "SELECT conname FROM pg_constraint WHERE "+of+" AND conname <> "+bounds+
+		" AND pg_get_constraintdef(oid) = (SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE "+of+" AND conname = "+bounds+")")
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, row := range rows {
+		out = append(out, string(row[0]))
+	}
+	return out, nil
+}
+
+// quietWait is how long a step waits for the transactions in its way, holding
+// nothing.
+const quietWait = 2 * time.Second
+
+// quietPause is the time between two looks at the transactions in the way.
+const quietPause = 20 * time.Millisecond
+
+// quiet waits, without a lock that others could queue behind, until the
+// transactions that hold locks on the tables now have ended, and returns
+// ErrLockTimeout with the oldest of them where that takes too long.
+// Autovacuum gives way by itself.
+func (db *DB) quiet(ctx context.Context, c *pgconn.PgConn, tables ...string) error {
+	list := make([]string, len(tables))
+	for i, name := range tables {
+		list[i] = "to_regclass(" + quoteText(db.dialect.Quote(name)) + ")"
+	}
+	held := "l.locktype = 'relation' AND l.granted AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) " +
+		"AND l.relation IN (" + strings.Join(list, ", ") + ")"
+	return db.await(ctx, c, "holds a lock", "SELECT l.virtualtransaction, COALESCE(a.pid, 0), COALESCE(a.usename, ''), COALESCE(a.xact_start, now()) "+
+		"FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid "+
+		"WHERE "+held+" AND l.pid IS DISTINCT FROM pg_backend_pid() AND a.backend_type IS DISTINCT FROM 'autovacuum worker'")
+}
+
+// seen waits until no transaction is left that reads from a snapshot that is
+// older than the CHECK of a table apart, and so than some of its rows: such a
+// transaction would see neither the old partition nor these rows. Statements
+// that are a transaction of their own hold their snapshot no longer than the
+// locks on all they read.
+func (db *DB) seen(ctx context.Context, c *pgconn.PgConn, name string, p rolling.Partition) error {
+	return db.await(ctx, c, "reads from a snapshot of before the new period", "SELECT a.pid || ' ' || a.xact_start, a.pid, COALESCE(a.usename, ''), a.xact_start "+
+		"FROM pg_stat_activity a, pg_constraint o WHERE o.conrelid = to_regclass("+quoteText(db.dialect.Quote(name))+") AND o.conname = "+quoteText(boundsCheck(p.Period))+
+		" AND a.datname = current_database() AND a.backend_type = 'client backend' AND a.pid <> pg_backend_pid() "+
+		"AND age(a.backend_xmin) >= age(o.xmin) AND NOT (a.state = 'active' AND a.xact_start = a.query_start)")
+}
+
+// await asks, until none is left of the transactions that the first answer
+// has. A row is what tells a transaction from others, its process, user and
+// begin.
+func (db *DB) await(ctx context.Context, c *pgconn.PgConn, why, q string) error {
+	q = "SELECT w.*, extract(epoch FROM clock_timestamp() - w.xact_start)::bigint FROM (" + q + ") w (id, pid, usename, xact_start) ORDER BY w.xact_start"
+	first := map[string]bool{}
+	deadline := time.Now().Add(db.quietWait)
+	for round := 0; ; round++ {
+		rows, err := ask(ctx, c, q)
+		if err != nil {
+			return err
+		}
+		var left [][]byte
+		for _, row := range rows {
+			if round == 0 {
+				first[string(row[0])] = true
+			}
+			if left == nil && first[string(row[0])] {
+				left = row
+			}
+		}
+		if left == nil {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			who := fmt.Sprintf("process %s of user %s", left[1], left[2])
+			if string(left[1]) == "0" {
+				who = "a prepared transaction"
+			}
+			return engine.Classed(engine.ErrLockTimeout, fmt.Errorf("%s %s, in a transaction open for %s s", who, why, left[4]))
+		}
+		select {
+		case <-time.After(quietPause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
