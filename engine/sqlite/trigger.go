@@ -53,13 +53,15 @@ func (d dialect) triggers(t *engine.Table, columns []rolling.DefinedColumn, part
 	if r.by == "" {
 		r.by = "NEW." + d.Quote(t.By)
 	}
-	out := r.checks(parts)
+	var out []string
 	i := 0
 	for group := range slices.Chunk(parts, periodsPerTrigger) {
 		i++
 		out = append(out, r.insert(i, group), r.update(i, group), r.delete(i, group))
 	}
-	return out
+	// SQLite runs the last trigger first. All depends on the order is which
+	// error a row gets that has several faults: one undoes the whole statement.
+	return append(out, r.checks(parts)...)
 }
 
 // A router renders the triggers of one table.
@@ -90,8 +92,8 @@ func (r *router) trigger(name, on, when string, body ...string) string {
 func (r *router) checks(parts []rolling.Partition) []string {
 	form, want := fmt.Sprintf("typeof(%s) = 'integer'", r.by), "an integer"
 	if epochOf(r.t) == 0 {
-		form = fmt.Sprintf("typeof(%s) = 'text' AND strftime('%%Y-%%m-%%d %%H:%%M:%%S', substr(%s, 1, 19)) = substr(%s, 1, 19)"+
-			" AND (length(%s) = 19 OR length(%s) BETWEEN 21 AND 26 AND substr(%s, 20, 1) = '.' AND substr(%s, 21) NOT GLOB '*[^0-9]*')", r.by, r.by, r.by, r.by, r.by, r.by, r.by)
+		form = fmt.Sprintf("typeof(%s) = 'text' AND strftime('%%Y-%%m-%%d %%H:%%M:%%S', substr(%s, 1, 19)) = substr(%s, 1, 19) AND substr(%s, 12, 2) < '24'"+
+			" AND (length(%s) = 19 OR length(%s) BETWEEN 21 AND 26 AND substr(%s, 20, 1) = '.' AND substr(%s, 21) NOT GLOB '*[^0-9]*')", r.by, r.by, r.by, r.by, r.by, r.by, r.by, r.by)
 		want = "YYYY-MM-DD hh:mm:ss, with up to 6 digits of a second"
 	}
 	var inside []string
@@ -195,6 +197,8 @@ func tokenLength(s string) int {
 			n = until(n+1, string(c))
 		}
 		return n
+	case (c == 'x' || c == 'X') && strings.HasPrefix(s[1:], "'"): // bytes
+		return until(2, "'")
 	case isWord(c) || c == '.':
 		n := 1
 		for n < len(s) && (isWord(s[n]) || s[n] == '.' || (s[n] == '+' || s[n] == '-') && '0' <= c && c <= '9' && (s[n-1] == 'e' || s[n-1] == 'E')) {
@@ -247,7 +251,7 @@ func defaultOf(text string) (def string) {
 		return false
 	})
 	switch {
-	case strings.HasPrefix(def, `"`), def != "" && isWord(def[0]) && (def[0] < '0' || def[0] > '9') && !constants[strings.ToUpper(def)]:
+	case strings.HasPrefix(def, `"`), def != "" && isWord(def[0]) && !strings.ContainsAny(def[:1], "0123456789") && !strings.Contains(def, "'") && !constants[strings.ToUpper(def)]:
 		// SQLite takes a name for a text here, but not in an expression.
 		def = quoteText(strings.ReplaceAll(strings.Trim(def, `"`), `""`, `"`))
 	}

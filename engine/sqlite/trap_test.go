@@ -1,0 +1,403 @@
+package sqlite
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// A view can have as many terms as a compound SELECT, and no more.
+func TestTrapCompoundSelectOf500Terms(t *testing.T) {
+	db := openTest(t, "")
+	table, parts := declared(t, "CREATE TABLE r (id INTEGER NOT NULL, PRIMARY KEY (id)) WITHOUT ROWID", "id", "10 rows", 0, 501)
+	if n := db.Capabilities().MaxPeriods; n != 500 {
+		t.Fatalf("MaxPeriods is %d", n)
+	}
+	if err := db.Try(t.Context(), engine.CreateTable{Table: table, Partitions: parts}); !errors.Is(err, engine.ErrUnsupported) {
+		t.Errorf("501 periods: %v", err)
+	}
+	mustTry(t, db, engine.CreateTable{Table: table, Partitions: parts[:499]})
+	mustTry(t, db, engine.CreatePartitions{Table: table, Have: parts[:499], New: parts[499:500]})
+	for _, s := range []engine.Step{
+		engine.CreatePartitions{Table: table, Have: parts[:500], New: parts[500:]},
+		engine.Attach{Table: table, Have: parts[:500], Part: parts[500], From: "x"},
+	} {
+		if err := db.Try(t.Context(), s); !errors.Is(err, engine.ErrUnsupported) {
+			t.Errorf("%T of the 501st period: %v", s, err)
+		}
+	}
+	mustExec(t, db, "INSERT INTO r VALUES (0), (4995)")
+	wantLines(t, db, "SELECT count(*), max(id) FROM r", "2|4995")
+	mustExec(t, db, "CREATE TABLE r_p0000000000000005000 (id INTEGER)")
+	_, err := db.SQL().Exec("CREATE VIEW too_many AS " + strings.TrimSuffix(strings.Repeat("SELECT id FROM r_p0000000000000005000 UNION ALL ", 501), "UNION ALL "))
+	if err == nil || !strings.Contains(err.Error(), "too many terms") {
+		t.Error("this SQLite has another limit")
+	}
+}
+
+// Pages of a dropped period are used again: the file doesn't grow with time.
+func TestTrapDroppedPeriodsFreeTheirPages(t *testing.T) {
+	db := openTest(t, "")
+	table, parts := declared(t, readingsText, "ts", "1d", firstDay, 60)
+	const keep = 4
+	mustTry(t, db, engine.CreateTable{Table: table, Partitions: parts[:1]})
+	fileSize := func() int64 {
+		t.Helper()
+		if _, err := db.Settle(t.Context(), engine.Settle{}); err != nil {
+			t.Fatal(err)
+		}
+		return int64(size(db.path))
+	}
+	var full int64
+	for i := range parts {
+		if i > 0 {
+			mustTry(t, db, engine.CreatePartitions{Table: table, New: parts[i : i+1]})
+		}
+		mustExec(t, db, fmt.Sprintf("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000) INSERT INTO readings (sensor, ts) SELECT i, %s FROM n",
+			db.Words().Literal(table, parts[i].From)))
+		if i >= keep {
+			// By way of a table of its own, as retention does.
+			mustTry(t, db, engine.Detach{Table: table, Part: parts[i-keep], Into: "gone"}, engine.DropTables{Names: []string{"gone"}})
+		}
+		if i == 2*keep {
+			full = fileSize()
+		}
+	}
+	if got := fileSize(); got > full+full/10 {
+		t.Errorf("after %d periods of which %d are kept the file has %d bytes, after %d it had %d", len(parts), keep, got, 2*keep, full)
+	}
+	wantLines(t, db, "SELECT count(*) FROM readings", fmt.Sprint(keep*3000))
+	wantLines(t, db, "SELECT count(*) FROM rowmill_periods", fmt.Sprint(keep))
+	wantLines(t, db, "PRAGMA integrity_check", "ok")
+}
+
+// INSERT OR IGNORE passes over what a table refuses; a row outside every period
+// is an error all the same, and nothing of its statement is left.
+func TestTrapInsertOrIgnoreOutsidePeriods(t *testing.T) {
+	db := openTest(t, "")
+	table, parts := declared(t, readingsText, "ts", "1d", firstDay, 20)
+	mustTry(t, db, engine.CreateTable{Table: table, Partitions: parts})
+	mustTry(t, db, engine.DropPartition{Table: table, Drop: parts[5]}) // a gap
+	for _, verb := range []string{"INSERT", "INSERT OR IGNORE", "INSERT OR REPLACE", "REPLACE", "INSERT OR FAIL"} {
+		for _, ts := range []string{"2026-11-19 23:59:59.999999", "2026-12-10 00:00:00", "2026-11-25 12:00:00", "9999-12-31 23:59:59"} {
+			_, err := db.SQL().Exec(verb+" INTO readings (sensor, ts) VALUES (1, '2026-11-20 00:00:00'), (2, ?)", ts)
+			if !errors.Is(db.Classify(err), engine.ErrNoPartition) {
+				t.Errorf("%s of %s: %v", verb, ts, err)
+			}
+			wantLines(t, db, "SELECT count(*) FROM readings", "0")
+		}
+	}
+	mustExec(t, db, "INSERT OR IGNORE INTO readings (sensor, ts) VALUES (1, '2026-11-20 00:00:00'), (1, '2026-11-20 00:00:00')")
+	wantLines(t, db, "SELECT count(*) FROM readings", "1")
+}
+
+// Times are compared as text, so that one in another form would lie in the
+// wrong period, where no query by time finds it.
+func TestTrapTimesInOtherForms(t *testing.T) {
+	db := openTest(t, "")
+	table, parts := declared(t, readingsText, "ts", "1d", firstDay, 3)
+	mustTry(t, db, engine.CreateTable{Table: table, Partitions: parts})
+	for _, ts := range []any{"2026-11-21", "2026-11-21T10:00:00", "2026-11-21 10:00", "2026-11-21 10:00:00Z", "2026-11-21 10:00:00+01:00", "2026-11-21 10:00:00.", "2026-11-21 10:00:00.1234567",
+		"2026-11-31 10:00:00", "2026-11-21 24:00:00", "2026-11-21 10:00:60", "2026-11-21 10:00:00.5Z", " 2026-11-21 10:00:00", "", "now", 1795219200, 2461000.5, nil, []byte("2026-11-21 10:00:00")} {
+		if _, err := db.SQL().Exec("INSERT INTO readings (sensor, ts) VALUES (1, ?)", ts); err == nil || !strings.Contains(err.Error(), "must be YYYY-MM-DD") {
+			t.Errorf("%v was taken: %v", ts, err)
+		}
+	}
+	wantLines(t, db, "SELECT count(*) FROM readings", "0")
+	for _, ts := range []string{"2026-11-21 00:00:00", "2026-11-21 10:00:00.1", "2026-11-21 10:00:00.123456", "2026-11-21 23:59:59.999999"} {
+		mustExec(t, db, "INSERT INTO readings (sensor, ts) VALUES (1, ?)", ts)
+	}
+	wantLines(t, db, "SELECT count(*) FROM "+db.Words().From(table, parts[1]), "4")
+}
+
+// A transaction that reads first and then writes fails at once, without a
+// wait, when another has written meanwhile. Those of SQL take the lock first.
+func TestTrapReadTransactionThatWrites(t *testing.T) {
+	db := openTest(t, "")
+	mustExec(t, db, "CREATE TABLE t (n INTEGER)")
+	mustExec(t, db, "INSERT INTO t VALUES (0)")
+	const each, writers = 25, 4
+	failed := make(chan error, writers)
+	for range writers {
+		go func() {
+			failed <- func() error {
+				for range each {
+					tx, err := db.SQL().BeginTx(context.Background(), nil)
+					if err != nil {
+						return err
+					}
+					var n int
+					if err = tx.QueryRow("SELECT n FROM t").Scan(&n); err == nil {
+						_, err = tx.Exec("UPDATE t SET n = ?", n+1)
+					}
+					if err != nil {
+						return errors.Join(err, tx.Rollback())
+					}
+					if err := tx.Commit(); err != nil {
+						return err
+					}
+				}
+				return nil
+			}()
+		}()
+	}
+	for range writers {
+		if err := <-failed; err != nil {
+			t.Error(err)
+		}
+	}
+	wantLines(t, db, "SELECT n FROM t", fmt.Sprint(each*writers))
+	// Without that, as plain BEGIN has it:
+	reader, err := db.reader(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	for _, q := range []string{"BEGIN", "SELECT n FROM t"} {
+		if _, err := reader.Exec(q, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustExec(t, db, "UPDATE t SET n = 0")
+	if _, err := reader.Exec("UPDATE t SET n = 1", nil); !errors.Is(classify(err), engine.ErrLockTimeout) {
+		t.Errorf("the trap isn't there: %v", err)
+	}
+}
+
+// childVariable makes a test of this binary the other process.
+const childVariable = "ROWMILL_TEST_SQLITE_CHILD"
+
+// child starts this test binary as another process that does what on the
+// database, and returns its output. It is killed when the test ends.
+func child(t *testing.T, what, path string) (*exec.Cmd, *bufio.Reader) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestChildProcess$", "-test.timeout=2m")
+	cmd.Env = append(os.Environ(), childVariable+"="+what+" "+path)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { kill(cmd) })
+	return cmd, bufio.NewReader(out)
+}
+
+func kill(cmd *exec.Cmd) {
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+}
+
+// TestChildProcess is the other process.
+func TestChildProcess(t *testing.T) {
+	what, path, ok := strings.Cut(os.Getenv(childVariable), " ")
+	if !ok {
+		t.Skip("it is run by other tests")
+	}
+	target := engine.Target{Scheme: "sqlite", Path: path}
+	db, err := Open(t.Context(), target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	switch what {
+	case "lead":
+		if _, err := db.Lead(t.Context(), "keep r"); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Println("leads")
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		time.Sleep(time.Minute)
+	case "keep":
+		table, parts := declared(t, readingsText, "ts", "1d", firstDay, 12)
+		fmt.Println("keeps")
+		for {
+			if err := changeAll(t.Context(), db, table, parts); err != nil {
+				t.Fatal(err)
+			}
+			fmt.Println("round")
+		}
+	}
+}
+
+// changeAll changes periods in every way, from whatever state an earlier
+// run has left: periods 2 and 3 are rebuilt and merged into one, and the last
+// one comes and goes.
+func changeAll(ctx context.Context, db *DB, table *engine.Table, parts []rolling.Partition) error {
+	last := parts[len(parts)-1]
+	rebuild := func(p rolling.Partition, old ...rolling.Partition) error {
+		have, err := db.Catalog().Partitions(ctx, table)
+		if err != nil {
+			return err
+		}
+		if i := rolling.Find(have, p.From); have[i].Period != old[0].Period {
+			return nil // an earlier run got further
+		}
+		statements := append([]string{`DROP TABLE IF EXISTS "rebuilt"`}, db.Words().CreateTemplate(table, "rebuilt", engine.Storage{})...)
+		for _, o := range old {
+			statements = append(statements, `INSERT INTO "rebuilt" (sensor, ts, value, unit, level) SELECT sensor, ts, value, unit, level FROM `+db.Words().From(table, o))
+		}
+		for _, q := range statements {
+			if _, err := db.SQL().ExecContext(ctx, q); err != nil {
+				return fmt.Errorf("%s: %w", q, err)
+			}
+		}
+		out := []string{"out_0", "out_1"}[:len(old)]
+		return db.Try(ctx, engine.DropTables{Names: out}, engine.Replace{Table: table, Have: have, Old: old, New: p, With: "rebuilt", Out: out}, engine.DropTables{Names: out})
+	}
+	both := rolling.Partition{Name: parts[2].Name, Period: rolling.Period{From: parts[2].From, To: parts[3].To}}
+	if err := rebuild(both, parts[2], parts[3]); err != nil {
+		return err
+	}
+	if err := rebuild(both, both); err != nil {
+		return err
+	}
+	have, err := db.Catalog().Partitions(ctx, table)
+	if err != nil {
+		return err
+	}
+	if have[len(have)-1] != last {
+		if err := db.Try(ctx, engine.DropTables{Names: []string{"gone"}}, engine.CreatePartitions{Table: table, New: []rolling.Partition{last}}); err != nil {
+			return err
+		}
+	}
+	return db.Try(ctx, engine.Detach{Table: table, Part: last, Into: "gone"},
+		engine.Attach{Table: table, Part: last, From: "gone"}, engine.DropPartition{Table: table, Drop: last})
+}
+
+// kill -9 at any point leaves every change of periods done or not begun, and no
+// row is lost, while this process goes on inserting: none of its inserts fails.
+func TestTrapKilledBetweenSteps(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kept.db")
+	db, err := Open(t.Context(), engine.Target{Scheme: "sqlite", Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	table, parts := declared(t, readingsText, "ts", "1d", firstDay, 12)
+	mustTry(t, db, engine.CreateTable{Table: table, Partitions: parts[:11]})
+	for i, p := range parts[:11] {
+		mustExec(t, db, fmt.Sprintf("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) INSERT INTO readings (sensor, ts, value) SELECT i, %s, %d FROM n",
+			db.Words().Literal(table, p.From), i))
+	}
+	cols, err := db.Describe(t.Context(), "readings")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// All but the last open period, where the inserts go, stay what they are.
+	proof := fmt.Sprintf("SELECT count(*), %s FROM readings WHERE ts < %s", db.Words().RowHash(cols.Columns), db.Words().Literal(table, parts[10].From))
+	before := lines(t, db, proof)[0]
+
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var inserted atomic.Int64
+	var longest time.Duration
+	writer := make(chan error, 1)
+	go func() {
+		writer <- func() error {
+			for ctx.Err() == nil {
+				began := time.Now()
+				n := inserted.Load()
+				if _, err := db.SQL().Exec("INSERT INTO readings (sensor, ts) VALUES (?, ?)", 100_000+n, strings.Trim(db.Words().Literal(table, parts[10].From+1), "'")); err != nil {
+					return fmt.Errorf("insert %d: %w", n, err)
+				}
+				longest = max(longest, time.Since(began))
+				inserted.Add(1)
+			}
+			return nil
+		}()
+	}()
+	kills := 25
+	if testing.Short() {
+		kills = 5
+	}
+	rnd := rand.New(rand.NewPCG(7, 7))
+	for range kills {
+		cmd, out := child(t, "keep", path)
+		if line, err := out.ReadString('\n'); err != nil || line != "keeps\n" {
+			t.Fatalf("the other process: %q, %v", line, err)
+		}
+		time.Sleep(time.Duration(rnd.IntN(120)) * time.Millisecond)
+		kill(cmd)
+		if after := lines(t, db, proof)[0]; after != before {
+			t.Fatalf("the rows are %s, and were %s", after, before)
+		}
+		// The view has exactly the periods that are noted, and each its table.
+		have, err := db.Catalog().Partitions(t.Context(), table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		view := lines(t, db, "SELECT sql FROM sqlite_schema WHERE name = 'readings'")[0]
+		for i, p := range have {
+			if !strings.Contains(view, `"`+store(table, p)+`"`) || i > 0 && have[i-1].To != p.From {
+				t.Fatalf("periods %v, and the view\n%s", have, view)
+			}
+		}
+		if strings.Count(view, "FROM") != len(have) {
+			t.Fatalf("periods %v, and the view\n%s", have, view)
+		}
+	}
+	stop()
+	if err := <-writer; err != nil {
+		t.Fatal(err)
+	}
+	if have, err := db.Catalog().Partitions(t.Context(), table); err != nil || have[2].To != parts[3].To {
+		t.Errorf("the other processes have changed nothing: %v, %v", have, err)
+	}
+	wantLines(t, db, "SELECT count(*) FROM readings WHERE sensor >= 100000", fmt.Sprint(inserted.Load()))
+	wantLines(t, db, "PRAGMA integrity_check", "ok")
+	t.Logf("%d kills, %d inserts, the longest took %v", kills, inserted.Load(), longest)
+}
+
+// The lock of a leader that is killed is free at once.
+func TestLeadOfKilledProcess(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kept.db")
+	db, err := Open(t.Context(), engine.Target{Scheme: "sqlite", Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	cmd, out := child(t, "lead", path)
+	if line, err := out.ReadString('\n'); err != nil || line != "leads\n" {
+		t.Fatalf("the other process: %q, %v", line, err)
+	}
+	if _, err := db.Lead(t.Context(), "keep r"); !errors.Is(err, engine.ErrLockTimeout) {
+		t.Fatalf("while another leads: %v", err)
+	}
+	kill(cmd)
+	l, err := db.Lead(t.Context(), "keep r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// By another way to the same file it is the same lock.
+	link := filepath.Join(t.TempDir(), "link.db")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Open(t.Context(), engine.Target{Scheme: "sqlite", Path: link})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if _, err := again.Lead(t.Context(), "keep r"); !errors.Is(err, engine.ErrLockTimeout) {
+		t.Errorf("by a link: %v", err)
+	}
+	if err := l.Release(); err != nil {
+		t.Error(err)
+	}
+}
