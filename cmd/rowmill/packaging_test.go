@@ -1,0 +1,72 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestUnits: systemd takes the units, and rowmill the command lines in them and
+// in the container file.
+func TestUnits(t *testing.T) {
+	packaging := filepath.Join(here(t), "..", "..", "packaging")
+	units, err := filepath.Glob(filepath.Join(packaging, "systemd", "rowmill*@.*"))
+	if err != nil || len(units) != 3 {
+		t.Fatalf("found %d units: %v", len(units), err)
+	}
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "rowmill")
+	if err := os.WriteFile(binary, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"verify", "--man=no"}
+	command := regexp.MustCompile(`(?m)^ExecStart=/usr/bin/rowmill (.*)$`)
+	for _, path := range units {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := command.FindStringSubmatch(string(text)); m != nil {
+			line := strings.NewReplacer("%i", "readings", "$ROWMILL_OPTIONS", "--listen 127.0.0.1:0").Replace(m[1])
+			takesCommand(t, strings.Fields(line))
+		}
+		name := strings.Replace(filepath.Base(path), "@.", "@readings.", 1)
+		unit := strings.ReplaceAll(string(text), "/usr/bin/rowmill", binary)
+		for _, as := range []string{name, filepath.Base(path)} {
+			if err := os.WriteFile(filepath.Join(dir, as), []byte(unit), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		args = append(args, filepath.Join(dir, name))
+	}
+	text, err := os.ReadFile(filepath.Join(packaging, "Containerfile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`(?m)^ *CMD \[(.*)\]$`).FindAllStringSubmatch(string(text), -1) {
+		line := strings.Split(strings.NewReplacer(`"`, "", " ", "").Replace(m[1]), ",")
+		if line[0] == "rowmill" { // the health check; the command comes after the entry point
+			line = line[1:]
+		}
+		takesCommand(t, line)
+	}
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skipf("the units are not verified: %v", err)
+	}
+	if out, err := exec.Command(analyze, args...).CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("systemd-analyze %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// takesCommand tells whether rowmill understands a command line: what stops it
+// is that the declaration isn't there.
+func takesCommand(t *testing.T, args []string) {
+	t.Helper()
+	if s := rowmill(t.Context(), args...); s.code != exitFailed || !strings.Contains(s.stderr, "read the declaration: open /etc/rowmill/") {
+		t.Errorf("rowmill %s: exit %d, %s", strings.Join(args, " "), s.code, s.stderr)
+	}
+}
