@@ -28,8 +28,6 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-func TestMain(m *testing.M) { testdb.Main(m) }
-
 var servers = []string{"sqlite", "mariadb", "mysql", "postgres"}
 
 func onServers(t *testing.T, test func(t *testing.T, w *world)) {
@@ -108,15 +106,16 @@ func openUsers(target engine.Target) (*sql.DB, error) {
 	return sql.OpenDB(connector), nil
 }
 
-func declare(t testing.TB, definition string) *rolling.Declaration {
-	t.Helper()
+// declareNow returns the declaration of a table. It panics on a definition that
+// can't be read.
+func declareNow(definition string) *rolling.Declaration {
 	def, err := rolling.ReadDefinition(definition)
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	g, err := rolling.Parse("1d")
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	return &rolling.Declaration{Name: "events", Definition: def, Time: "ts", Period: g, Ahead: rolling.Span{Micros: 2 * 86400e6}, Text: "events"}
 }
@@ -140,7 +139,7 @@ func newWorld(t testing.TB, kind string) *world {
 			t.Error(err)
 		}
 	})
-	w.d = declare(t, definition(kind, "(id, ts)"))
+	w.d = declareNow(definition(kind, "(id, ts)"))
 	for q := range strings.SplitSeq(definition(kind, "(id)"), "; ") {
 		w.exec(q)
 	}
@@ -160,6 +159,10 @@ func (w *world) options() Options {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	return w.optionsOf(s)
+}
+
+func (w *world) optionsOf(s *engine.Schema) Options {
 	d := w.d
 	return Options{
 		DB: w.db, State: state.New(w.db), Schema: s, Declared: d, Chunk: 300,

@@ -13,7 +13,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// there reports whether a table or view of that name exists.
+// exists returns a table or view of that name, or nil.
 func (j *job) exists(ctx context.Context, name string) (*engine.Schema, error) {
 	s, err := j.DB.Describe(ctx, name)
 	if errors.Is(err, engine.ErrNoTable) {
@@ -105,13 +105,9 @@ func (j *job) grants(ctx context.Context) ([]string, error) {
 // transaction that has written to the table is open, so that none is left whose
 // changes would be in nobody's log.
 func (j *job) addTriggers(ctx context.Context, m *mirror) error {
-	schema := ""
-	if j.postgres() {
-		names, err := j.strings(ctx, "SELECT current_schema()::text")
-		if err != nil || len(names) != 1 {
-			return errors.Join(err, errors.New("ask for the schema"))
-		}
-		schema = names[0]
+	schema, err := j.schema(ctx)
+	if err != nil {
+		return err
 	}
 	statements := m.triggerStatements(schema)
 	on, names, err := j.carriers(ctx, m, statements)
@@ -131,6 +127,21 @@ func (j *job) addTriggers(ctx context.Context, m *mirror) error {
 		}
 	}
 	return nil
+}
+
+// schema returns PostgreSQL's schema, which its triggers name.
+func (j *job) schema(ctx context.Context) (string, error) {
+	if !j.postgres() {
+		return "", nil
+	}
+	names, err := j.strings(ctx, "SELECT current_schema()::text")
+	if err == nil && len(names) != 1 {
+		err = errors.New("there is none")
+	}
+	if err != nil {
+		return "", fmt.Errorf("ask for the schema: %w", err)
+	}
+	return names[0], nil
 }
 
 // carriers returns the triggers that the source has, and those that it is to

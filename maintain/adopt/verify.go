@@ -156,8 +156,7 @@ func (m *mirror) compare(ctx context.Context, keys *copier.Keys, where string, a
 		return 0, m.DB.Classify(err)
 	}
 	defer tx.Rollback() // it has changed nothing
-	keyColumns := m.data.Key
-	pending, err := m.pending(ctx, tx, keys, keyColumns, where, args)
+	pending, err := m.pending(ctx, tx, keys, m.data.Key, where, args)
 	if err != nil {
 		return 0, err
 	}
@@ -183,7 +182,7 @@ func (m *mirror) compare(ctx context.Context, keys *copier.Keys, where string, a
 
 // pending returns the keys of the log within a range.
 func (m *mirror) pending(ctx context.Context, x state.Exec, keys *copier.Keys, cols []engine.SchemaColumn, where string, args []any) ([][]string, error) {
-	rows, err := x.QueryContext(ctx, m.DB.Bind(fmt.Sprintf("SELECT DISTINCT %s FROM %s WHERE %s LIMIT %d", keys.Texts(), m.q(logName(m.Table.Name)), where, mostPending+1)), args...)
+	rows, err := x.QueryContext(ctx, m.DB.Bind(m.pendingQuery(keys, where)), args...)
 	if err != nil {
 		return nil, m.DB.Classify(err)
 	}
@@ -209,9 +208,17 @@ func (m *mirror) pending(ctx context.Context, x state.Exec, keys *copier.Keys, c
 	return out, nil
 }
 
+func (m *mirror) pendingQuery(keys *copier.Keys, where string) string {
+	return fmt.Sprintf("SELECT DISTINCT %s FROM %s WHERE %s LIMIT %d", keys.Texts(), m.q(logName(m.Table.Name)), where, mostPending+1)
+}
+
+// sumQuery sums up the rows of a table, quoted, for which a condition holds.
+func (m *mirror) sumQuery(from, where string) string {
+	return "SELECT COUNT(*), " + m.DB.Words().RowHash(m.columns) + " FROM " + from + " WHERE " + where
+}
+
 func (m *mirror) sum(ctx context.Context, x state.Exec, from, where string, args []any) (s sum, err error) {
-	q := "SELECT COUNT(*), " + m.DB.Words().RowHash(m.columns) + " FROM " + from + " WHERE " + where
-	if err := x.QueryRowContext(ctx, m.DB.Bind(q), args...).Scan(&s.rows, &s.hash); err != nil {
+	if err := x.QueryRowContext(ctx, m.DB.Bind(m.sumQuery(from, where)), args...).Scan(&s.rows, &s.hash); err != nil {
 		return s, fmt.Errorf("sum up rows of %s: %w", from, m.DB.Classify(err))
 	}
 	return s, nil

@@ -1,0 +1,215 @@
+package adopt
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/maintain/copier"
+	"github.com/rowmill/rowmill/maintain/state"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// Plan checks whether the plain table t can be adopted, as Run does, and
+// returns the statements that Run would run, in order, and what its owner
+// should know. Statements that run once for each chunk, or again and again, are
+// there once, with placeholders for the values. Comments begin with "--".
+func Plan(ctx context.Context, db engine.Keeper, st *state.Store, t *engine.Table, schema *engine.Schema, d *rolling.Declaration) (statements, notes []string, err error) {
+	return plan(ctx, Options{DB: db, State: st, Table: t, Schema: schema, Declared: d})
+}
+
+func plan(ctx context.Context, o Options) (statements, notes []string, err error) {
+	j := &job{Options: o}
+	c, err := UnderWay(ctx, o.State, o.Table.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if c != nil {
+		return nil, nil, engine.Hinted(fmt.Errorf("adopt %s: it is under way already, at step %s", o.Table.Name, c.Step), "rowmill apply FILE, which goes on, or rowmill apply FILE --undo")
+	}
+	found, err := j.check(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	j.use(*found)
+	rows, err := j.checkRows(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	m := j.there()
+	if m.parts, err = j.periods(ctx, rows); err != nil {
+		return nil, nil, err
+	}
+	p := planner{job: j, mirror: m}
+	for _, part := range []func(context.Context) error{p.made, p.hooked, p.copied, p.compared, p.renamed, p.left} {
+		if err := part(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+	return p.out, p.notes(rows), nil
+}
+
+// A planner writes down what the steps would run, from what they run.
+type planner struct {
+	*job
+	mirror *mirror
+	out    []string
+}
+
+func (p *planner) say(comment string, statements ...string) {
+	p.out = append(p.out, "-- "+comment)
+	p.out = append(p.out, statements...)
+}
+
+func (p *planner) made(ctx context.Context) error {
+	p.say("rowmill's own tables, where they are missing", p.State.Statements()...)
+	beside, err := p.beside(ctx, p.mirror)
+	if err != nil {
+		return err
+	}
+	p.say("a log of keys that change, and a table for rows outside of every period", beside...)
+	create, err := p.DB.Dialect().Render(engine.CreateTable{Table: p.mirror.table(p.mirror.dst), Partitions: p.mirror.parts})
+	if err != nil {
+		return err
+	}
+	p.say(fmt.Sprintf("the rolling table, with %d periods", len(p.mirror.parts)), create...)
+	grants, err := p.grants(ctx)
+	if err != nil {
+		return err
+	}
+	if len(grants) > 0 {
+		p.say("its privileges", grants...)
+	}
+	return nil
+}
+
+func (p *planner) hooked(ctx context.Context) error {
+	schema, err := p.schema(ctx)
+	if err != nil {
+		return err
+	}
+	triggers := p.mirror.triggerStatements(schema)
+	var names []string
+	for name := range triggers {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	p.say("triggers, which need the lock of " + p.Table.Name + " for a moment")
+	for _, name := range names {
+		p.out = append(p.out, triggers[name]...)
+	}
+	return nil
+}
+
+// example is a key that stands for any in statements.
+func (p *planner) example() []string {
+	return slices.Repeat([]string{"00"}, len(p.data.Key))
+}
+
+func (p *planner) copied(context.Context) error {
+	keys, err := copier.NewKeys(p.DB, p.data.Key)
+	if err != nil {
+		return err
+	}
+	where, _, err := keys.Range(p.example(), p.example())
+	if err != nil {
+		return err
+	}
+	c := p.mirror.copier()
+	var inserts []string
+	if c.Each == nil {
+		inserts = []string{p.DB.Bind(c.Insert(and(where, c.Where)))}
+	} else {
+		for _, part := range p.mirror.parts {
+			one := *c
+			one.Into = p.DB.Words().From(p.mirror.table(p.mirror.dst), part)
+			inserts = append(inserts, p.DB.Bind(one.Insert(and(where, c.Where, p.mirror.in("", part.Period)))))
+		}
+	}
+	p.say("for each chunk of rows, after a key up to another one", inserts...)
+	var drain []string
+	switch {
+	case p.postgres():
+		take, use := p.mirror.postgresDrain("n")
+		drain = append([]string{take}, use...)
+	case p.sqlite():
+		drain = p.mirror.sqliteDrain(p.mirror.parts)
+	default:
+		drain = p.mirror.mysqlDrain("?")
+	}
+	p.say("between chunks, for the keys in the log", drain...)
+	return nil
+}
+
+func (p *planner) compared(context.Context) error {
+	keys, err := copier.NewKeys(p.DB, p.data.Key)
+	if err != nil {
+		return err
+	}
+	where, _, err := keys.Range(p.example(), p.example())
+	if err != nil {
+		return err
+	}
+	m := p.mirror
+	p.say("for each chunk, as of one moment: keys in the log, which are left out, and checksums of both tables",
+		p.DB.Bind(m.pendingQuery(keys, where)),
+		p.DB.Bind(m.sumQuery(p.q(m.src.name), and(where, m.inside("")))), p.DB.Bind(m.sumQuery(p.q(m.dst.name), where)))
+	return nil
+}
+
+func (p *planner) renamed(context.Context) error {
+	const what = "under the lock: what is left in the log as above, and the names"
+	m := p.mirror
+	switch {
+	case p.postgres():
+		names, err := m.namesPostgres()
+		if err != nil {
+			return err
+		}
+		p.say(what, slices.Concat([]string{"BEGIN", m.lockPostgres()}, names, []string{"COMMIT"})...)
+	case p.sqlite():
+		names, err := m.namesSQLite(m.parts)
+		if err != nil {
+			return err
+		}
+		p.say(what, slices.Concat([]string{"PRAGMA legacy_alter_table = ON", "BEGIN IMMEDIATE"}, names, []string{"COMMIT", "PRAGMA legacy_alter_table = OFF"})...)
+	default:
+		sentry, lock, rename, unsentry := m.mysqlNames()
+		p.say(what+"; a second connection waits with RENAME until the first gives its locks back", sentry, lock, rename, unsentry, "UNLOCK TABLES")
+	}
+	return nil
+}
+
+func (p *planner) left(context.Context) error {
+	log := "DROP TABLE IF EXISTS " + p.q(logName(p.Table.Name))
+	p.say("triggers and log", slices.Concat(p.dropTriggers(oldName(p.Table.Name)), p.dropFunctions(), []string{log})...)
+	p.say("rowmill apply FILE --finish then drops the old table: DROP TABLE " + p.q(oldName(p.Table.Name)))
+	return nil
+}
+
+// notes are what the owner should know.
+func (p *planner) notes(rows extent) []string {
+	t := p.Table
+	out := []string{fmt.Sprintf("%d rows are copied into %d periods while %s is written to; the old table stays as %s", rows.count, len(p.mirror.parts), t.Name, oldName(t.Name))}
+	if rows.count > 0 {
+		out = append(out, fmt.Sprintf("rows are from %s to %s", t.Grid.Format(rows.from), t.Grid.Format(rows.to)))
+	}
+	out = append(out, fmt.Sprintf("rows that come meanwhile and lie outside of every period go to %s", lateName(t.Name)))
+	if c := column(p.Schema, t.By); c != nil && c.Null {
+		out = append(out, fmt.Sprintf("column %s may be NULL now and may not afterwards: such inserts will fail", t.By))
+	}
+	if len(p.data.Key) > 0 && len(p.data.NewKey) > 0 && p.data.Key[0].Name != p.data.NewKey[0].Name {
+		out = append(out, fmt.Sprintf("the new primary key doesn't begin with %s, as the old one does: comparing and taking back read far more of the rolling table", p.data.Key[0].Name))
+	}
+	for _, c := range p.data.Columns {
+		if d := p.Declared.Definition.Column(c.Name); p.sqlite() && c.Auto && d != nil {
+			out = append(out, fmt.Sprintf("SQLite counts %s up only while it is the whole primary key: inserts must give it afterwards", c.Name))
+		}
+	}
+	if p.mysql() {
+		out = append(out, "TRUNCATE runs no trigger: don't while the table is adopted")
+	}
+	return out
+}
