@@ -69,7 +69,8 @@ func (a *app) benchCommand() *cobra.Command {
 			"inserts by every combination of method, batch, writers and so on, and says which\n" +
 			"of them matter; scenario runs a whole experiment by name, beside the figures\n" +
 			"published of it; mixed and points measure selects; steady holds a small constant\n" +
-			"load for a day and shows when the machine or the server didn't keep up.",
+			"load for a day and shows when the machine or the server didn't keep up; keep says\n" +
+			"what keeping a declared table costs its inserts.",
 		Example: "  rowmill bench insert --layout plain,rolling --html run.html\n" +
 			"  rowmill bench insert --help",
 		Args: cobra.ArbitraryArgs,
@@ -82,6 +83,7 @@ func (a *app) benchCommand() *cobra.Command {
 	c.AddCommand(a.benchMatrixCommand())
 	c.AddCommand(a.benchScenarioCommand())
 	c.AddCommand(a.benchIbenchCommand())
+	c.AddCommand(a.benchKeepCommand())
 	return c
 }
 

@@ -123,17 +123,11 @@ func (a *app) report(f reportFlags, paths []string) error {
 // writeReports writes what the flags ask for. The text goes to standard output
 // unless something else does.
 func (a *app) writeReports(f reportFlags, recs []result.Record) error {
-	taken := f.json
-	for _, o := range f.outputs() {
-		if o.path == "" {
-			continue
-		}
-		taken = taken || o.path == "-"
-		if err := a.writeOutput(o.path, func(w io.Writer) error { return o.write(w, recs) }); err != nil {
-			return err
-		}
-	}
+	taken, err := a.writeFiles(f, recs)
+	taken = taken || f.json
 	switch {
+	case err != nil:
+		return err
 	case f.json:
 		return report.JSON(a.stdout, recs)
 	case f.format == formatIbench:
@@ -144,6 +138,21 @@ func (a *app) writeReports(f reportFlags, recs []result.Record) error {
 		return report.Text(a.stdout, recs)
 	}
 	return nil
+}
+
+// writeFiles writes the reports that go to files, and reports whether one of
+// them is standard output.
+func (a *app) writeFiles(f reportFlags, recs []result.Record) (taken bool, err error) {
+	for _, o := range f.outputs() {
+		if o.path == "" {
+			continue
+		}
+		taken = taken || o.path == "-"
+		if err := a.writeOutput(o.path, func(w io.Writer) error { return o.write(w, recs) }); err != nil {
+			return taken, err
+		}
+	}
+	return taken, nil
 }
 
 // readRecords reads the runs of all files, in order.

@@ -1,0 +1,392 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rowmill/rowmill/bench"
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/maintain"
+	"github.com/rowmill/rowmill/result"
+	"github.com/rowmill/rowmill/rolling"
+	"github.com/rowmill/rowmill/workload"
+)
+
+// keepFlags are the flags of `rowmill bench keep`.
+type keepFlags struct {
+	target, clock, method, out string
+	rate, speed                float64
+	time, stall, interval      time.Duration
+	writers, batch             int
+	keys                       int64
+	seed                       uint64
+	withRun                    bool
+	reports                    reportFlags
+}
+
+func (a *app) benchKeepCommand() *cobra.Command {
+	var f keepFlags
+	c := &cobra.Command{
+		Use:   "keep FILE.toml",
+		Short: "Measure what keeping a declared table costs its inserts",
+		Long: "Insert into a declared table at a fixed rate while it is being kept, and list\n" +
+			"every insert that took longer than --stall beside what maintenance did at that\n" +
+			"moment: create, rollup, seal, rebuild, merge, archive, drop. Latency also counts\n" +
+			"from when an insert was due, so that those behind a stall are seen.\n\n" +
+			"Rows have the present as their time and keys all over a key space; other columns\n" +
+			"are filled by their type. They stay in the table, as inserts of an application do.\n" +
+			"An error of an insert fails the run, also where a second try worked.\n\n" +
+			"rowmill run keeps the table, elsewhere or with --with-run in this process. With\n" +
+			"--speed 60 the clock runs 60 times as fast, so that hours of periods pass in\n" +
+			"minutes: in this process with --with-run, else by way of the file of --clock,\n" +
+			"which this command writes and rowmill run --clock reads.\n\n" +
+			"The table must have been applied. On a private server, or a temporary file, it is\n" +
+			"applied here.",
+		Example: "  rowmill bench keep readings.toml --rate 5000/s --time 2m\n" +
+			"  rowmill bench keep readings.toml --target 'sandbox:mariadb?memory=64MB' \\\n" +
+			"      --rate 5000/s --time 5m --with-run --speed 120",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error { return a.benchKeep(c.Context(), args[0], f) },
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	f.rate = 1000
+	flags.StringVar(&f.target, "target", "", "database to use instead of the declaration's `URL`")
+	flags.Var(rateValue{&f.rate}, "rate", "rows per second to insert")
+	flags.DurationVar(&f.time, "time", time.Minute, "insert for this `time`")
+	intVar(flags, &f.writers, "writers", 2, "clients that insert, each on a connection of its own; `N`")
+	intVar(flags, &f.batch, "batch", 10, "rows in one transaction, `N`")
+	flags.StringVar(&f.method, "method", "", "how to insert: `single`, multi, prepared, pipeline (PostgreSQL) or load (default multi; on SQLite prepared)")
+	flags.Var(countValue{n: &f.keys}, "keys", "size of the key space (default 1M)")
+	flags.Uint64Var(&f.seed, "seed", 1, "`number` that all rows derive from")
+	flags.BoolVar(&f.withRun, "with-run", false, "keep the table in this process (default false: rowmill run does, elsewhere)")
+	flags.Float64Var(&f.speed, "speed", 1, "let the clock run so many times as fast, `N`")
+	flags.StringVar(&f.clock, "clock", "", "write the clock to this `FILE`, for rowmill run --clock (default none)")
+	flags.DurationVar(&f.stall, "stall", 100*time.Millisecond, "list inserts that take longer than this `time`")
+	flags.DurationVar(&f.interval, "interval", defaultInterval, "`time` between two readings of all figures")
+	flags.StringVar(&f.out, "out", "", "write the run record to this `file`, replacing it (default none)")
+	flags.StringVar(&f.reports.html, "html", "", "write an HTML page with charts to this `file` (default none)")
+	flags.StringVar(&f.reports.png, "png", "", "write a picture of the rate to this `file` (default none)")
+	flags.StringVar(&f.reports.md, "md", "", "write Markdown tables to this `file` (default none)")
+	flags.BoolVar(&f.reports.json, "json", false, "print the figures as JSON instead of text (default false)")
+	return c
+}
+
+func (f *keepFlags) check() error {
+	const help = "rowmill bench keep --help"
+	switch {
+	case f.rate <= 0:
+		return usagef("--rate 1000/s", "--rate: want more than nothing")
+	case f.time <= 0:
+		return usagef("--time 1m", "--time %v: want more than nothing", f.time)
+	case f.writers < 1, f.writers > maxWriters:
+		return usagef(help, "--writers %d: want 1 to %d", f.writers, maxWriters)
+	case f.batch < 1:
+		return usagef(help, "--batch %d: want at least 1", f.batch)
+	case !(f.speed >= 1 && f.speed <= 1e6):
+		return usagef("--speed 60", "--speed %v: want 1 to 1000000", f.speed)
+	case f.stall < time.Millisecond:
+		return usagef("--stall 100ms", "--stall %v: want at least 1ms", f.stall)
+	case f.interval < 10*time.Millisecond:
+		return usagef("--interval 1s", "--interval %v: want at least 10ms", f.interval)
+	case f.speed > 1 && !f.withRun && f.clock == "":
+		return usagef("--with-run, or --clock FILE here and for rowmill run", "--speed %v: whoever keeps the table must have the same clock", f.speed)
+	case f.withRun && f.clock != "":
+		return usagef("one of them", "--with-run has the clock already: --clock is for a rowmill run elsewhere")
+	case !f.withRun && privateTarget(f.target):
+		return usagef("--with-run", "--target %s is private: nobody else can keep its tables", f.target)
+	}
+	b := benchFlags{out: f.out, reports: f.reports}
+	return b.checkFiles("rowmill bench keep")
+}
+
+// benchKeep measures, and reports however far that went.
+func (a *app) benchKeep(ctx context.Context, file string, f keepFlags) (err error) {
+	if err := f.check(); err != nil {
+		return err
+	}
+	out, err := openRecord(f.out)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.close()) }()
+	k, err := a.openKept(ctx, file, keptFlags{target: f.target})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, k.Close()) }()
+	if k.Table.Table.Grid.Valid() && k.Schema == nil && privateTarget(k.target.text) {
+		err = a.applyPrivate(ctx, k)
+	} else if err = k.CheckApplied(ctx); err != nil {
+		err = engine.Hinted(err, "rowmill apply %s", file)
+	}
+	if err != nil {
+		return err
+	}
+	ctx, interrupt := context.WithCancel(ctx)
+	defer interrupt()
+	r := &keepRun{f: f, args: a.args, kept: k, measurement: measurement{db: k.target, out: out, show: a.newProgress(interrupt), interval: f.interval}}
+	err = r.run(ctx)
+	if err == nil && ctx.Err() != nil {
+		err = errInterrupted
+	}
+	r.show.Close()
+	if r.rec == nil || r.rec.End == nil {
+		return err
+	}
+	return errors.Join(err, r.report(a))
+}
+
+// applyPrivate makes the table on a server that nobody else has.
+func (a *app) applyPrivate(ctx context.Context, k *kept) error {
+	plan, err := k.PlanApply(ctx)
+	if err != nil {
+		return err
+	}
+	return plan.Run(ctx, func(maintain.ApplyStep) {})
+}
+
+// A keepRun measures one table.
+type keepRun struct {
+	measurement
+	f    keepFlags
+	args []string
+	kept *kept
+	w    *workload.Keep
+	done maintenanceLog
+	// before is how many rows there were, in the table and in dropped periods.
+	before rowCount
+	after  *rowCount // nil where they weren't counted
+}
+
+func (r *keepRun) run(ctx context.Context) (err error) {
+	k := r.kept
+	clock, err := r.clock(ctx)
+	if err != nil {
+		return err
+	}
+	r.w, err = workload.NewKeep(k.DB, k.Table.Table, k.Schema, workload.KeepOptions{Seed: r.f.seed, Keys: r.f.keys, Rate: r.f.rate,
+		Method: engine.Method(r.f.method), Stall: r.f.stall, Now: clock.now})
+	if err != nil {
+		return err
+	}
+	if k.Table.Table.Grid.Axis() == rolling.Sequence {
+		highest, err := k.Now(ctx)
+		if err != nil {
+			return err
+		}
+		r.w.StartAt(highest + 1)
+	} else {
+		k.Now = maintain.Clock(clock.now)
+	}
+	if r.before, err = countRows(ctx, k); err != nil {
+		return err
+	}
+	if r.f.clock != "" {
+		if err := clock.write(r.f.clock); err != nil {
+			return err
+		}
+		stop := clock.writeOn(r.f.clock)
+		defer stop()
+	}
+	r.w.Beside = r.watchKeeper
+	if r.f.withRun {
+		r.w.Beside = r.keepHere
+		if err := r.settle(ctx); err != nil {
+			return err
+		}
+	}
+	info := k.DB.Info()
+	if err := r.begin(ctx, []*engine.Table{r.w.Table()}, result.Run{
+		Name: fmt.Sprintf("keep %s on %s", k.Declared.Name, info.Engine), Command: r.args, Workload: "keep", Layout: workload.Rolling, Seed: r.f.seed,
+		MaxTimeSeconds: r.f.time.Seconds(), Writers: r.f.writers, Batch: r.f.batch, Method: string(r.w.Method()), Indexes: len(k.Schema.Indexes),
+		Rate: r.f.rate, Period: k.Table.Table.Grid.String(), PeriodWhy: "declared", Schema: []string{k.Declared.Definition.Text},
+	}, fmt.Sprintf("keep %s on %s", k.Declared.Name, info.Engine)); err != nil {
+		return err
+	}
+	return r.measure(ctx, r.w, bench.Config{Operation: "insert", Clients: r.f.writers, Batch: r.f.batch, MaxTime: r.f.time, Rate: r.f.rate}, r.prove)
+}
+
+// settle does what is due before the first row: the clock may be far from where
+// the table was left.
+func (r *keepRun) settle(ctx context.Context) error {
+	if err := (&maintain.Daemon{Table: r.kept.Table}).Once(ctx); err != nil {
+		return fmt.Errorf("keep %s before the first insert: %w", r.kept.Declared.Name, err)
+	}
+	return nil
+}
+
+// pollFor is how often a keeper looks for what isn't planned, on its clock.
+const pollFor = 10 * time.Second
+
+// keepHere keeps the table in this process.
+func (r *keepRun) keepHere(ctx context.Context, event func(what, object string, began time.Time)) error {
+	r.kept.Say = func(e maintain.Event) {
+		if r.done.add(e.Action, e.Detail, e.At, e.Took, e.Err) {
+			event(e.Action, e.Detail, e.At.Add(-e.Took))
+		}
+	}
+	poll := max(time.Duration(float64(pollFor)/r.f.speed), 200*time.Millisecond)
+	(&maintain.Daemon{Table: r.kept.Table, Poll: poll}).Run(ctx)
+	return nil
+}
+
+// watchEvery is how often the log of a keeper elsewhere is read: what it did is
+// then drawn that much too late at most.
+const watchEvery = 500 * time.Millisecond
+
+// watchKeeper follows what a keeper elsewhere notes in the database.
+func (r *keepRun) watchKeeper(ctx context.Context, event func(what, object string, began time.Time)) error {
+	since := time.Now()
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			// What ended just now is noted a moment later.
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+			defer cancel()
+			return r.follow(last, since, event)
+		case <-tick.C:
+			if err := r.follow(ctx, since, event); err != nil && ctx.Err() == nil && !engine.Retryable(err) {
+				return err
+			}
+		}
+	}
+}
+
+func (r *keepRun) follow(ctx context.Context, since time.Time, event func(what, object string, began time.Time)) error {
+	actions, err := r.kept.State.Actions(ctx, r.kept.Declared.Name, 100)
+	if err != nil {
+		return err
+	}
+	for i := len(actions) - 1; i >= 0; i-- {
+		x := actions[i]
+		var failed error
+		if x.Error != "" {
+			failed = errors.New(x.Error)
+		}
+		if x.At.After(since) && r.done.add(x.Action, x.Detail, x.At, x.Took, failed) {
+			event(x.Action, x.Detail, x.At.Add(-x.Took))
+		}
+	}
+	return nil
+}
+
+// prove counts the rows, those in dropped periods included.
+func (r *keepRun) prove(ctx context.Context, end *result.End) error {
+	end.Warnings = append(end.Warnings, r.w.Warnings()...)
+	if end.Stopped == bench.StoppedFailed {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	want := r.before.all() + r.rows()
+	for {
+		now, err := countRows(ctx, r.kept)
+		if err != nil {
+			end.Warnings = append(end.Warnings, fmt.Sprintf("not verified: %v", err))
+			return nil
+		}
+		r.after = &now
+		if now.all() == want || end.Stopped == bench.StoppedInterrupted {
+			return nil
+		}
+		// A period on its way out is neither here nor there for a moment.
+		changes, err := r.kept.State.Changes(ctx, r.kept.Declared.Name)
+		if err == nil && len(changes) > 0 && ctx.Err() == nil {
+			if r.f.withRun {
+				err = (&maintain.Daemon{Table: r.kept.Table}).Once(ctx)
+			} else {
+				time.Sleep(watchEvery)
+			}
+			if err == nil {
+				continue
+			}
+		}
+		return fmt.Errorf("verification failed: %d rows were acknowledged, and %d more are there than before", r.rows(), now.all()-r.before.all())
+	}
+}
+
+// A fastClock runs at a multiple of real time.
+type fastClock struct {
+	real, shown time.Time
+	speed       float64
+}
+
+// clock returns the clock of the run. One that differs from the real one begins
+// behind the last row, so that rows of an earlier run aren't made again.
+func (r *keepRun) clock(ctx context.Context) (*fastClock, error) {
+	now := time.Now()
+	c := &fastClock{now, now, r.f.speed}
+	t := r.kept.Table.Table
+	if t.Grid.Axis() != rolling.Time {
+		return c, nil
+	}
+	highest, any, err := highestPosition(ctx, r.kept)
+	if err != nil {
+		return nil, err
+	}
+	last := rolling.Instant(highest)
+	switch {
+	case !any, last.Before(now):
+	case r.f.withRun || r.f.clock != "":
+		c.shown = last.Add(time.Second)
+	default:
+		return nil, engine.Hinted(fmt.Errorf("%s holds rows up to %s, which is in the future", t.Name, t.Grid.Format(highest)), "--with-run, or --clock FILE here and for rowmill run")
+	}
+	return c, nil
+}
+
+// highestPosition returns the position of the last row; any is false without
+// one.
+func highestPosition(ctx context.Context, k *kept) (pos int64, any bool, err error) {
+	t, quote := k.Table.Table, k.DB.Dialect().Quote
+	var highest sql.NullInt64
+	err = k.DB.SQL().QueryRowContext(ctx, "SELECT "+k.DB.Words().Position(t, "MAX("+quote(t.By)+")")+" FROM "+quote(t.Name)).Scan(&highest)
+	if err != nil {
+		return 0, false, fmt.Errorf("highest %s of %s: %w", t.By, t.Name, k.DB.Classify(err))
+	}
+	return highest.Int64, highest.Valid, nil
+}
+
+func (c *fastClock) now() time.Time {
+	return c.shown.Add(time.Duration(float64(time.Since(c.real)) * c.speed))
+}
+
+// write puts the present into a file, whole at any moment.
+func (c *fastClock) write(file string) error {
+	next := file + ".next"
+	if err := os.WriteFile(next, []byte(c.now().UTC().Format(time.RFC3339Nano)+"\n"), 0o644); err != nil {
+		return fmt.Errorf("--clock: %w", err)
+	}
+	if err := os.Rename(next, file); err != nil {
+		return fmt.Errorf("--clock: %w", err)
+	}
+	return nil
+}
+
+// writeOn goes on writing until stop is called.
+func (c *fastClock) writeOn(file string) (stop func()) {
+	quit, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-quit:
+				return
+			case <-tick.C:
+				_ = c.write(file) // it worked before; the next one is soon
+			}
+		}
+	}()
+	return func() { close(quit); <-gone }
+}

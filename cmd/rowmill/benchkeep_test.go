@@ -1,0 +1,181 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rowmill/rowmill/result"
+	"github.com/rowmill/rowmill/workload"
+)
+
+// keepDeclaration is a table with a period every hour.
+const keepDeclaration = `
+[table]
+name   = "readings"
+target = "sqlite:kept.db"
+create = '''
+CREATE TABLE readings (sensor INT NOT NULL, ts DATETIME NOT NULL, value DOUBLE NOT NULL, PRIMARY KEY (sensor, ts))'''
+time   = "ts"
+
+[period]
+every = "1h"
+ahead = "6h"
+keep  = "3h"
+
+[seal]
+after = "1h"
+`
+
+// keepDir changes to a folder with a declaration.
+func keepDir(t *testing.T) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("readings.toml", []byte(keepDeclaration), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantDone(t *testing.T, s session) {
+	t.Helper()
+	if s.code != exitDone {
+		t.Fatalf("exit %d\n%s\n%s", s.code, s.stdout, s.stderr)
+	}
+}
+
+// Hours of periods pass in seconds while rows go in: none fails, none is lost,
+// and what maintenance did is listed.
+func TestBenchKeep(t *testing.T) {
+	keepDir(t)
+	if s := rowmill(t.Context(), "bench", "keep", "readings.toml", "--with-run"); s.code != exitFailed || !strings.Contains(s.stderr, "has not been applied") || !strings.Contains(s.stderr, "rowmill apply") {
+		t.Fatalf("a table that isn't there: %d %s", s.code, s.stderr)
+	}
+	wantDone(t, rowmill(t.Context(), "apply", "readings.toml", "--yes"))
+	args := []string{"bench", "keep", "readings.toml", "--with-run", "--speed", "7200", "--rate", "500/s", "--writers", "1", "--batch", "5", "--time", "6s", "--interval", "500ms"}
+	s := rowmill(t.Context(), append(args, "--json", "--out", "run.jsonl", "--html", "run.html")...)
+	wantDone(t, s)
+	var f keepFigures
+	if err := json.Unmarshal([]byte(s.stdout), &f); err != nil {
+		t.Fatalf("%v\n%s", err, s.stdout)
+	}
+	if f.Format != "rowmill.keep/1" || f.Rows < 1500 || f.Found == nil || *f.Found != f.Rows || f.Dropped == 0 || len(f.Errors) > 0 || f.Longest.Seconds <= 0 {
+		t.Errorf("%s", s.stdout)
+	}
+	for _, action := range []string{"create", "seal", "drop"} {
+		if f.Actions[action] < 2 {
+			t.Errorf("12 hours passed with %d times %s", f.Actions[action], action)
+		}
+	}
+	recs, err := result.ReadFile("run.jsonl")
+	if err != nil || len(recs) != 1 || recs[0].End == nil {
+		t.Fatalf("record: %v", err)
+	}
+	events := map[string]bool{}
+	for _, iv := range recs[0].Intervals {
+		for _, e := range iv.Events {
+			events[e.What] = true
+		}
+	}
+	if !events["drop"] || !events["create"] {
+		t.Errorf("the record's events are %v", events)
+	}
+	if page, err := os.ReadFile("run.html"); err != nil || len(page) < 10_000 {
+		t.Errorf("page of %d bytes: %v", len(page), err)
+	}
+	// Once more: the clock goes on behind the last row.
+	s = rowmill(t.Context(), append(args, "--stall", "1ms")...)
+	wantDone(t, s)
+	for _, want := range []string{"longest insert", "found, counting", "maintenance  create", "over 1 ms", "LONGEST  INSERTS  DURING"} {
+		if !strings.Contains(s.stdout, want) {
+			t.Errorf("no %q in:\n%s", want, s.stdout)
+		}
+	}
+	if s := rowmill(t.Context(), "bench", "keep", "readings.toml"); s.code != exitFailed || !strings.Contains(s.stderr, "in the future") {
+		t.Errorf("rows of the future: %d %s", s.code, s.stderr)
+	}
+}
+
+// Nobody keeps the table: inserts fail once its last period is over, and the
+// run says so and fails.
+func TestBenchKeepOfATableThatNobodyKeeps(t *testing.T) {
+	keepDir(t)
+	wantDone(t, rowmill(t.Context(), "apply", "readings.toml", "--yes"))
+	s := rowmill(t.Context(), "bench", "keep", "readings.toml", "--clock", "clock.txt", "--speed", "20000", "--rate", "200/s", "--writers", "1", "--time", "20s", "--interval", "500ms")
+	if s.code != exitFailed || !strings.Contains(s.stdout, "row outside every period") || !strings.Contains(s.stdout, "does rowmill run keep the table?") {
+		t.Errorf("exit %d\n%s\n%s", s.code, s.stdout, s.stderr)
+	}
+	text, err := os.ReadFile("clock.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at, err := time.Parse(time.RFC3339, strings.TrimSpace(string(text))); err != nil || at.Before(time.Now()) {
+		t.Errorf("the clock ended at %s: %v", text, err)
+	}
+}
+
+func TestBenchKeepRefuses(t *testing.T) {
+	keepDir(t)
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no file":          {nil, "accepts 1 arg"},
+		"missing file":     {[]string{"none.toml"}, "read the declaration"},
+		"no rate":          {[]string{"readings.toml", "--rate", "0"}, "--rate"},
+		"no time":          {[]string{"readings.toml", "--time", "0s"}, "--time"},
+		"no writers":       {[]string{"readings.toml", "--writers", "0"}, "--writers"},
+		"no batch":         {[]string{"readings.toml", "--batch", "0"}, "--batch"},
+		"slow clock":       {[]string{"readings.toml", "--speed", "0.5"}, "--speed"},
+		"nobody's clock":   {[]string{"readings.toml", "--speed", "60"}, "the same clock"},
+		"two clocks":       {[]string{"readings.toml", "--with-run", "--clock", "x"}, "--with-run has the clock"},
+		"private, unkept":  {[]string{"readings.toml", "--target", "sandbox:mariadb"}, "nobody else can keep"},
+		"short stall":      {[]string{"readings.toml", "--stall", "1us"}, "--stall"},
+		"output elsewhere": {[]string{"readings.toml", "--out", filepath.Join("none", "run.jsonl")}, "there is no folder"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := rowmill(t.Context(), append([]string{"bench", "keep"}, c.args...)...)
+			if s.code == exitDone || !strings.Contains(s.stderr, c.want) {
+				t.Errorf("exit %d: %s", s.code, s.stderr)
+			}
+		})
+	}
+}
+
+func TestStalls(t *testing.T) {
+	at := func(ms int) time.Time { return time.Date(2026, 11, 20, 12, 0, 0, ms*1e6, time.UTC) }
+	slow := func(from, took int) workload.SlowInsert {
+		return workload.SlowInsert{Began: at(from), Took: time.Duration(took) * time.Millisecond}
+	}
+	var l maintenanceLog
+	for _, d := range []struct {
+		action   string
+		from, to int
+		err      error
+		news     bool
+	}{
+		{"rebuild", 0, 900, nil, true}, {"drop", 150, 200, nil, true}, {"drop", 150, 200, nil, false}, {"seal", 500, 500, nil, false}, {"merge", 2000, 2100, errors.New("lock"), true},
+	} {
+		if got := l.add(d.action, "p1", at(d.to), time.Duration(d.to-d.from)*time.Millisecond, d.err); got != d.news {
+			t.Errorf("%s is news: %v", d.action, got)
+		}
+	}
+	got := l.stalls([]workload.SlowInsert{slow(300, 150), slow(100, 120), slow(120, 200), slow(2050, 110), slow(5000, 100)})
+	var lines []string
+	for _, s := range got {
+		lines = append(lines, s.At.Format("05.000")+" "+time.Duration(s.Seconds*1e9).String()+" "+strings.Repeat("x", s.Inserts)+" "+strings.Join(s.During, ", "))
+	}
+	if d := cmp.Diff([]string{"00.100 200ms xxx drop p1, rebuild p1", "02.050 110ms x merge p1", "05.000 100ms x "}, lines); d != "" {
+		t.Error(d)
+	}
+	for want, during := range map[string][]string{", while rowmill did nothing": nil, " during drop p1": {"drop p1"}, " during drop p1 and a, b": {"drop p1", "a", "b"}} {
+		if got := duringText(during); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

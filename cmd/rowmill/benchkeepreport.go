@@ -1,0 +1,293 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rowmill/rowmill/maintain/state"
+	"github.com/rowmill/rowmill/monitor"
+	"github.com/rowmill/rowmill/result"
+	"github.com/rowmill/rowmill/workload"
+)
+
+// A rowCount is how many rows a table has, and its dropped periods had.
+type rowCount struct{ table, dropped int64 }
+
+func (c rowCount) all() int64 { return c.table + c.dropped }
+
+func countRows(ctx context.Context, k *kept) (c rowCount, err error) {
+	periods, err := k.State.Periods(ctx, k.Declared.Name)
+	if err != nil {
+		return c, err
+	}
+	for _, p := range periods {
+		if p.State == state.Dropped {
+			c.dropped += p.Rows
+		}
+	}
+	err = k.DB.SQL().QueryRowContext(ctx, "SELECT COUNT(*) FROM "+k.DB.Dialect().Quote(k.Declared.Name)).Scan(&c.table)
+	if err != nil {
+		return c, fmt.Errorf("count the rows of %s: %w", k.Declared.Name, k.DB.Classify(err))
+	}
+	return c, nil
+}
+
+// A doing is something that maintenance did.
+type doing struct {
+	Action, Detail string
+	From, To       time.Time
+	Failed         string
+}
+
+func (d doing) String() string { return strings.TrimSpace(d.Action + " " + d.Detail) }
+
+// A maintenanceLog is what was done during a run. Its methods may be called
+// from several goroutines.
+type maintenanceLog struct {
+	mu   sync.Mutex
+	list []doing
+	seen map[doing]bool
+}
+
+// add notes something done, and reports whether it is news.
+func (l *maintenanceLog) add(action, detail string, end time.Time, took time.Duration, err error) bool {
+	d := doing{Action: action, Detail: detail, From: end.Add(-took), To: end}
+	if err != nil {
+		d.Failed = err.Error()
+	} else if took == 0 {
+		return false // waits, or was told of already
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.seen == nil {
+		l.seen = map[doing]bool{}
+	}
+	if l.seen[d] {
+		return false
+	}
+	l.seen[d] = true
+	l.list = append(l.list, d)
+	return true
+}
+
+// during returns what was going on at some time between from and to, the
+// shortest first: it says most.
+func (l *maintenanceLog) during(from, to time.Time) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var found []doing
+	for _, d := range l.list {
+		if d.From.Before(to) && d.To.After(from) {
+			found = append(found, d)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b doing) int { return cmp.Compare(a.To.Sub(a.From), b.To.Sub(b.From)) })
+	out := []string{}
+	for _, d := range found {
+		out = append(out, d.String())
+	}
+	return out
+}
+
+// A stall is a time during which inserts took long.
+type stall struct {
+	At      time.Time `json:"at"`
+	Seconds float64   `json:"seconds"` // of the longest insert in it
+	Inserts int       `json:"inserts"`
+	During  []string  `json:"during"`
+	to      time.Time
+}
+
+// stalls joins slow inserts that overlap, in order.
+func (l *maintenanceLog) stalls(slow []workload.SlowInsert) []stall {
+	slices.SortFunc(slow, func(a, b workload.SlowInsert) int { return a.Began.Compare(b.Began) })
+	out := []stall{}
+	for _, s := range slow {
+		end := s.Began.Add(s.Took)
+		if n := len(out); n > 0 && s.Began.Before(out[n-1].to) {
+			last := &out[n-1]
+			last.Inserts++
+			last.Seconds = max(last.Seconds, s.Took.Seconds())
+			if end.After(last.to) {
+				last.to = end
+			}
+			continue
+		}
+		out = append(out, stall{At: s.Began.UTC(), Seconds: s.Took.Seconds(), Inserts: 1, to: end})
+	}
+	for i := range out {
+		out[i].During = l.during(out[i].At, out[i].to)
+	}
+	return out
+}
+
+// keepFigures is what `rowmill bench keep --json` prints.
+type keepFigures struct {
+	Format  string           `json:"format"` // rowmill.keep/1
+	Summary result.Summary   `json:"summary"`
+	Longest stall            `json:"longest"`
+	StallMS float64          `json:"stall_ms"` // from which on inserts are listed
+	Stalls  []stall          `json:"stalls"`
+	Slow    int64            `json:"slow_inserts"`
+	Errors  map[string]int64 `json:"errors"`
+	Backlog int64            `json:"backlog"`
+	Rows    int64            `json:"rows"`
+	Found   *int64           `json:"found"` // more than before; null where they weren't counted
+	Dropped int64            `json:"dropped_rows"`
+	Actions map[string]int   `json:"actions"`
+	Failed  []string         `json:"failed_actions"`
+}
+
+func (r *keepRun) figures() keepFigures {
+	slow, n := r.w.Stalls()
+	longest := r.w.Longest()
+	f := keepFigures{Format: "rowmill.keep/1", Summary: *r.rec.End.Summary, StallMS: float64(r.f.stall) / 1e6, Stalls: r.done.stalls(slow), Slow: n,
+		Errors: r.w.Errors(), Rows: r.rows(), Actions: map[string]int{}, Failed: []string{}}
+	f.Longest = stall{At: longest.Began.UTC(), Seconds: longest.Took.Seconds(), Inserts: 1, During: r.done.during(longest.Began, longest.Began.Add(longest.Took))}
+	if n := len(r.rec.Intervals); n > 0 {
+		f.Backlog = r.rec.Intervals[n-1].Backlog
+	}
+	if r.after != nil {
+		found := r.after.all() - r.before.all()
+		f.Found, f.Dropped = &found, r.after.dropped-r.before.dropped
+	}
+	for _, d := range r.done.list {
+		if d.Failed != "" {
+			f.Failed = append(f.Failed, d.String()+": "+d.Failed)
+			continue
+		}
+		f.Actions[d.Action]++
+	}
+	return f
+}
+
+// errInsertsFailed is returned where an insert met an error.
+var errInsertsFailed = errors.New("inserts met errors")
+
+// report prints the figures, and writes what was asked for.
+func (r *keepRun) report(a *app) error {
+	f := r.figures()
+	taken, err := a.writeFiles(r.f.reports, []result.Record{*r.rec})
+	switch {
+	case r.f.reports.json:
+		out := json.NewEncoder(a.stdout)
+		out.SetIndent("", "  ")
+		err = errors.Join(err, out.Encode(f))
+	case !taken:
+		_, failed := a.stdout.Write([]byte(f.text()))
+		err = errors.Join(err, failed)
+	}
+	if len(f.Errors) > 0 && r.rec.End.Failure == "" {
+		err = errors.Join(err, errInsertsFailed)
+	}
+	return err
+}
+
+// mostStalls is how many are listed as text, the longest ones.
+const mostStalls = 40
+
+// text writes the figures for people.
+func (f *keepFigures) text() string {
+	var b strings.Builder
+	line := func(what, format string, args ...any) {
+		fmt.Fprintf(&b, "%-12s %s\n", what, plainText(fmt.Sprintf(format, args...)))
+	}
+	s := &f.Summary
+	line("inserted", "%s rows in %s, %s rows/s", monitor.Count(f.Rows), monitor.Duration(s.Seconds), monitor.Count(int64(s.RowsPerSecond+.5)))
+	if f.Backlog > 0 {
+		line("behind", "%s inserts were due and not done", monitor.Count(f.Backlog))
+	}
+	if l, ok := s.LatencyUS["insert"]; ok {
+		line("insert", "p50 %s, p99 %s, p99.9 %s", millis(l.P50), millis(l.P99), millis(l.P999))
+	}
+	if l, ok := s.ResponseUS["insert"]; ok {
+		line("from due", "p50 %s, p99 %s, p99.9 %s, longest %s", millis(l.P50), millis(l.P99), millis(l.P999), millis(l.Max))
+	}
+	line("longest", "longest insert %s%s", millis(int64(f.Longest.Seconds*1e6)), duringText(f.Longest.During))
+	line("maintenance", "%s", f.maintenance())
+	for _, text := range f.Failed {
+		line("", "%s", text)
+	}
+	line("rows", "%s", f.found())
+	total := int64(0)
+	for _, n := range f.Errors {
+		total += n
+	}
+	line("errors", "%s", monitor.Count(total))
+	for text, n := range f.Errors {
+		line("", "%dx %s", n, text)
+	}
+	if len(f.Stalls) == 0 {
+		line("stalls", "none over %s", millis(int64(f.StallMS*1000)))
+		return b.String()
+	}
+	line("stalls", "%d over %s, of %s inserts", len(f.Stalls), millis(int64(f.StallMS*1000)), monitor.Count(f.Slow))
+	listed := slices.SortedStableFunc(slices.Values(f.Stalls), func(a, b stall) int { return cmp.Compare(b.Seconds, a.Seconds) })
+	listed = listed[:min(len(listed), mostStalls)]
+	slices.SortFunc(listed, func(a, b stall) int { return a.At.Compare(b.At) })
+	t := &statusText{}
+	c := cells{head: []string{"AT (UTC)", "LONGEST", "INSERTS", "DURING"}, right: "lrrl"}
+	for _, s := range listed {
+		during := strings.Join(s.During, "; ")
+		if during == "" {
+			during = "nothing of rowmill's"
+		}
+		c.add(s.At.Format("15:04:05.000"), millis(int64(s.Seconds*1e6)), monitor.Count(int64(s.Inserts)), during)
+	}
+	t.table(c)
+	return b.String() + t.b.String()
+}
+
+// maintenance counts the actions.
+func (f *keepFigures) maintenance() string {
+	var parts []string
+	for _, action := range []string{"create", "rollup", "seal", "check", "rebuild", "merge", "archive", "drop"} {
+		if n := f.Actions[action]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", action, n))
+		}
+	}
+	if n := len(f.Failed); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d failed", n))
+	}
+	if len(parts) == 0 {
+		return "none: does rowmill run keep the table?"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (f *keepFigures) found() string {
+	if f.Found == nil {
+		return "not counted"
+	}
+	text := fmt.Sprintf("%s acknowledged, %s found", monitor.Count(f.Rows), monitor.Count(*f.Found))
+	if f.Dropped > 0 {
+		text += fmt.Sprintf(", counting %s in periods dropped since", monitor.Count(f.Dropped))
+	}
+	return text
+}
+
+func duringText(during []string) string {
+	switch len(during) {
+	case 0:
+		return ", while rowmill did nothing"
+	case 1:
+		return " during " + during[0]
+	}
+	return " during " + during[0] + " and " + strings.Join(during[1:], ", ")
+}
+
+// millis writes microseconds as milliseconds.
+func millis(us int64) string {
+	ms := float64(us) / 1000
+	if ms >= 100 {
+		return fmt.Sprintf("%.0f ms", ms)
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", ms), ".0") + " ms"
+}
