@@ -145,3 +145,12 @@ func (t *Table) highest(ctx context.Context) (int64, error) {
 }
 
 func isNoTable(err error) bool { return errors.Is(err, engine.ErrNoTable) }
+
+// Reload reads the table's schema again, after something else has changed it.
+func (t *Table) Reload(ctx context.Context) error {
+	t.Schema, t.Rollups = nil, nil
+	if err := t.look(ctx); err != nil {
+		return err
+	}
+	return t.openLevels()
+}

@@ -161,3 +161,14 @@ func Me() string {
 	}
 	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
+
+// Undeclare removes what was applied for a table, and all that is known of it
+// but the log of what was done.
+func (s *Store) Undeclare(ctx context.Context, x Exec, table string) error {
+	for _, q := range []string{"DELETE FROM rowmill_tables WHERE name = ?", "DELETE FROM rowmill_states WHERE table_name = ?", "DELETE FROM rowmill_leaders WHERE table_name = ?"} {
+		if _, err := s.exec(ctx, x, q, table); err != nil {
+			return fmt.Errorf("forget what was applied for %s: %w", table, err)
+		}
+	}
+	return nil
+}

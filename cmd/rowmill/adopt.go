@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/maintain"
+	"github.com/rowmill/rowmill/maintain/adopt"
+)
+
+// adoptOptions are those of an adoption of a table.
+func (a *app) adoptOptions(k *kept) adopt.Options {
+	return adopt.Options{DB: k.DB, State: k.State, Table: k.Table.Table, Schema: k.Schema, Declared: k.Declared, Now: k.Now, Limits: k.Limits, Progress: a.sayAdoption()}
+}
+
+// adopt makes a rolling table of a plain one while it is written to, and then
+// applies the rest of the declaration.
+func (a *app) adopt(ctx context.Context, k *kept, plan *maintain.Application, f applyFlags) error {
+	o := a.adoptOptions(k)
+	statements, notes, err := adopt.Plan(ctx, k.DB, k.State, k.Table.Table, k.Schema, k.Declared)
+	if err != nil {
+		return err
+	}
+	if f.dry {
+		for _, s := range plan.Steps[:len(plan.Steps)-1] {
+			fmt.Fprintf(a.stdout, "-- %s\n", s.What)
+			for _, q := range s.SQL {
+				fmt.Fprintf(a.stdout, "%s;\n", q)
+			}
+		}
+		for _, n := range notes {
+			fmt.Fprintf(a.stdout, "-- note: %s\n", n)
+		}
+		for _, q := range statements {
+			fmt.Fprintf(a.stdout, "%s;\n", q)
+		}
+		return nil
+	}
+	under, err := adopt.UnderWay(ctx, k.State, k.Declared.Name)
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "On %s, the plain table %s becomes a rolling one, with periods of %s:\n", k.DB.Info().Target, k.Declared.Name, k.Table.Table.Grid)
+	if under != nil {
+		fmt.Fprintf(&b, "  it goes on from where it stopped, at the step %q\n", under.Step)
+	}
+	for _, n := range notes {
+		fmt.Fprintf(&b, "  %s\n", n)
+	}
+	fmt.Fprintf(&b, "Its rows are copied while it is written to; then the two change names. The old table\nis kept until rowmill apply FILE --finish; --undo is the way back. It takes the room of both.\n")
+	if err := a.confirm(b.String(), f.yes); err != nil {
+		return err
+	}
+	if err := k.State.Ensure(ctx); err != nil {
+		return err
+	}
+	if err := adopt.Run(ctx, o); err != nil {
+		if errors.Is(err, context.Canceled) {
+			fmt.Fprintln(a.stderr, "what was done is kept: rowmill apply goes on, --undo takes it back")
+		}
+		return err
+	}
+	if err := k.Reload(ctx); err != nil {
+		return err
+	}
+	rest, err := k.PlanApply(ctx)
+	if err != nil {
+		return err
+	}
+	if err := rest.Run(ctx, func(s maintain.ApplyStep) { fmt.Fprintln(a.stderr, s.What) }); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stdout, "%s is a rolling table now; what it was is kept until rowmill apply --finish, and --undo goes back to it\n", k.Declared.Name)
+	return nil
+}
+
+// endAdoption drops the old table, or takes the adoption back.
+func (a *app) endAdoption(ctx context.Context, k *kept, f applyFlags) error {
+	under, err := adopt.UnderWay(ctx, k.State, k.Declared.Name)
+	if err != nil {
+		return err
+	}
+	if under == nil {
+		return usagef("rowmill status FILE", "table %s is not being adopted", k.Declared.Name)
+	}
+	o := a.adoptOptions(k)
+	if f.finish {
+		err := a.confirm(fmt.Sprintf("On %s, what %s was before it became a rolling table is dropped. There is no way back then.\n", k.DB.Info().Target, k.Declared.Name), f.yes)
+		if err != nil {
+			return err
+		}
+		if err := adopt.Finish(ctx, o); err != nil {
+			return err
+		}
+		fmt.Fprintf(a.stdout, "%s: the old table is dropped\n", k.Declared.Name)
+		return nil
+	}
+	err = a.confirm(fmt.Sprintf("On %s, %s becomes the plain table again that it was, with all that was changed since. Stop rowmill run first.\n", k.DB.Info().Target, k.Declared.Name), f.yes)
+	if err != nil {
+		return err
+	}
+	if err := adopt.Undo(ctx, o); err != nil {
+		return err
+	}
+	if err := k.State.Undeclare(ctx, k.State.DB(), k.Declared.Name); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stdout, "%s is the plain table that it was\n", k.Declared.Name)
+	return nil
+}
+
+// sayAdoption returns what writes the progress as lines, one a second at most
+// within a step.
+func (a *app) sayAdoption() func(adopt.Progress) {
+	var step, paused string
+	var last time.Time
+	return func(p adopt.Progress) {
+		if p.Step == step && p.Paused == paused && time.Since(last) < time.Second && len(p.Blockers) == 0 {
+			return
+		}
+		step, paused, last = p.Step, p.Paused, time.Now()
+		line := stamp(last) + " " + p.Step
+		if p.Of > 0 {
+			line += fmt.Sprintf(": %d of about %d rows", p.Rows, p.Of)
+			if p.PerSecond > 0 {
+				line += fmt.Sprintf(", %.0f rows/s", p.PerSecond)
+			}
+			if p.Left > 0 {
+				line += fmt.Sprintf(", %s left", p.Left.Round(time.Second))
+			}
+		}
+		if p.Paused != "" {
+			line += "; waits: " + p.Paused
+		}
+		if len(p.Blockers) > 0 {
+			b := p.Blockers[0]
+			line += fmt.Sprintf("; in the way is connection %d of %s@%s, in a transaction for %s: %s", b.ID, b.User, b.Host, b.Age.Round(time.Second), b.Statement)
+		}
+		fmt.Fprintln(a.stderr, line)
+	}
+}
