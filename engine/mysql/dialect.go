@@ -42,6 +42,9 @@ const rowLockWait = 5
 const (
 	sqlMode  = "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'"
 	timeZone = "'+00:00'"
+	// keepMode is for maintenance, which copies rows: a 0 in an AUTO_INCREMENT
+	// column is a value like any other.
+	keepMode = "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO'"
 )
 
 // Quote implements engine.Dialect.
@@ -124,10 +127,10 @@ func one(q string, err error) ([]string, error) {
 }
 
 func (d dialect) session(s engine.Session) []string {
-	out := []string{fmt.Sprintf("SET SESSION sql_mode = %s, time_zone = %s", sqlMode, timeZone)}
 	if !s.Maintenance {
-		return out
+		return []string{fmt.Sprintf("SET SESSION sql_mode = %s, time_zone = %s", sqlMode, timeZone)}
 	}
+	out := []string{fmt.Sprintf("SET SESSION sql_mode = %s, time_zone = %s", keepMode, timeZone)}
 	out = append(out, fmt.Sprintf("SET SESSION lock_wait_timeout = %d, innodb_lock_wait_timeout = %d", lockWait, rowLockWait))
 	// INSERT ... SELECT, by which roll-ups and rebuilds read, would lock the rows
 	// it reads, and the gaps between them, against inserts. A binary log of

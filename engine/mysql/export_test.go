@@ -12,6 +12,7 @@ import (
 const (
 	LockTries = lockTries
 	SQLMode   = sqlMode
+	KeepMode  = keepMode
 	TimeZone  = timeZone
 )
 

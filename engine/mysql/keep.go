@@ -33,7 +33,7 @@ func (m *maintenance) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	for _, q := range statements[1:] { // the first one comes with the connection
+	for _, q := range statements {
 		if _, err := conn.(driver.ExecerContext).ExecContext(ctx, q, nil); err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", firstWords(q), err), conn.Close())
 		}

@@ -17,7 +17,7 @@ var rich = map[string]struct {
 		"CREATE TABLE rich (id BIGINT UNSIGNED NOT NULL, ts DATETIME(6) NOT NULL, tiny TINYINT, flag BIT(9), big BIGINT, ub BIGINT UNSIGNED, " +
 			"f FLOAT, d DOUBLE, n DECIMAL(10,2), wide DECIMAL(38,10), huge DECIMAL(65,30), day DATE, at DATETIME, ms TIMESTAMP(3) NULL, clock TIME(6), y YEAR, " +
 			"c CHAR(5), v VARCHAR(100), tx LONGTEXT, bin BINARY(4), vb VARBINARY(40), bl LONGBLOB, e ENUM('b','a'), s SET('x','y'), j JSON, `od,d``name` INT, " +
-			"twice BIGINT AS (big * 2) VIRTUAL, PRIMARY KEY (id, ts))",
+			"twice BIGINT AS (tiny * 2) VIRTUAL, PRIMARY KEY (id, ts))",
 		[]string{
 			"(1, '2026-11-20 00:00:00', -128, b'101010101', -9223372036854775808, 18446744073709551615, 0.1, 0.1, -12345678.90, '-1234567890123456789012345678.0123456789', '12345678901234567890123456789012345.123456789012345678901234567891', '2026-02-28', '1000-01-01', '2026-03-29 01:30:00.123', '-838:59:59', 1901, 'a', 'grüße 🙂', '', x'00ff0001', x'', x'deadbeef', 'a', 'x,y', '{\"a\": [1, null, \"ü\"]}', 1, DEFAULT)",
 			"(18446744073709551615, '2026-11-20 23:59:59.999999', 127, b'0', 9223372036854775807, 0, -3.4028234e38, 1.7976931348623157e308, 0.00, '0.0000000001', 0, '9999-12-31', '9999-12-31 23:59:59', '1970-01-01 00:00:01', '838:59:59', 2155, '', '', 'x', x'00000000', x'00', '', 'b', '', 'null', -1, DEFAULT)",
@@ -155,7 +155,7 @@ func TestTrapKeysBeyondDoubles(t *testing.T) {
 		w := newWorld(t, db, "CREATE TABLE k (id "+id+" NOT NULL, name VARCHAR(20) NOT NULL, ts "+ts+" NOT NULL, PRIMARY KEY (id, name, ts))")
 		var rows []string
 		for i := range 40 {
-			for _, n := range []string{"a", "B", "b ", "ä", "'"} {
+			for _, n := range []string{"a", "B", "c d", "ö", "'"} {
 				rows = append(rows, fmt.Sprintf("(%d, '%s', '2026-11-20 00:00:%02d')", int64(1)<<53+int64(i), strings.ReplaceAll(n, "'", "''"), i))
 			}
 		}
