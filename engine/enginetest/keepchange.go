@@ -80,7 +80,8 @@ func replaced(parts []rolling.Partition, r engine.Replace) []rolling.Partition {
 // replace: rebuilt periods take the place of one or several.
 func (s keepers) replace(t *testing.T) {
 	for _, kind := range kinds {
-		for _, c := range []struct {
+		db := s.open(t)
+		for i, c := range []struct {
 			name     string
 			first, n int
 			keepName bool
@@ -88,9 +89,11 @@ func (s keepers) replace(t *testing.T) {
 			{"one by its own name", 1, 1, true}, {"one by another name", 1, 1, false}, {"the first", 0, 1, true}, {"the last", 3, 1, true},
 			{"three in one", 0, 3, true}, {"two at the end", 2, 2, false}, {"all", 0, 4, false},
 		} {
+			if i > 0 && kind != "time" && c.n != 3 {
+				continue // what a value looks like has no bearing on it
+			}
 			t.Run(kind+"/"+c.name, func(t *testing.T) {
-				db := s.open(t)
-				k := created(t, db, "readings", kind, 4)
+				k := created(t, db, fmt.Sprintf("readings%d", i), kind, 4)
 				k.insert(t, k.parts, 0, 30)
 				whole := k.whole(t)
 				old := make([]content, c.n)
@@ -227,9 +230,9 @@ func (s keepers) interrupted(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			db := s.open(t)
 			for done, all := 0, 1; done <= all; done++ {
-				db := s.open(t)
-				k := created(t, db, "readings", "time", 4)
+				k := created(t, db, fmt.Sprintf("readings%d", done), "time", 4)
 				k.insert(t, k.parts, 0, 10)
 				whole, first := k.whole(t), k.part(t, k.parts[0])
 				step, after := make(k)
@@ -258,6 +261,7 @@ func (s keepers) interrupted(t *testing.T) {
 				} else {
 					want(t, "the whole table", k.whole(t), whole)
 				}
+				apply(t, db, engine.DropTables{Names: []string{"gone", "out_0", "out_1", "out_2"}})
 			}
 		})
 	}

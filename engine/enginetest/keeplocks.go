@@ -156,9 +156,9 @@ func (s keepers) load(t *testing.T) {
 
 // oddNames: tables and columns by any name.
 func (s keepers) oddNames(t *testing.T) {
+	db := s.open(t)
 	for _, odd := range []string{"select", "a b", "a`b", `a"b`, "a'b", "100%s", "a.b", `a\b`, "ünï✓", "a;--b", "a?b", "$x", "Aa", "日本", "/*x*/"} {
 		t.Run(odd, func(t *testing.T) {
-			db := s.open(t)
 			k := keptNames(t, db, odd, "time", 3, func(column string) string { return column + " " + odd })
 			w := k.Words()
 			apply(t, db, engine.CreateTable{Table: k.Table, Partitions: k.parts})
