@@ -91,7 +91,7 @@ func (t *Table) Applied(ctx context.Context) (*rolling.Declaration, error) {
 	if err != nil {
 		return nil, err
 	}
-	applied, err := rolling.ParseDeclaration("what was applied for "+t.Table.Name, []byte(d.Text))
+	applied, err := rolling.ParseDeclarationFor("what was applied for "+t.Table.Name, []byte(d.Text), t.Declared.Target)
 	if err != nil {
 		return nil, err
 	}

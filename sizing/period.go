@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/rowmill/rowmill/result"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -135,28 +136,11 @@ func (o *Output) period(in Input) error {
 	p.ResidentBytes = Resident * p.Bytes
 	switch {
 	case p.Rows > float64(p.FitRows) && !p.Declared && !fits:
-		o.warn("not even %s fits: two of them take %s, and %s of memory are for them; more memory, or fewer indexes on columns other than the time's", p.Every, bytes(p.ResidentBytes), bytes(CacheShare*in.Memory.Value))
+		o.warn("not even %s fits: two of them take %s, and %s of memory are for them; more memory, or fewer indexes on columns other than the time's", p.Every, result.Bytes(p.ResidentBytes), result.Bytes(CacheShare*in.Memory.Value))
 	case p.Rows > float64(p.FitRows):
-		o.warn("two periods of %s take %s, and %s of memory are for them: inserts will wait for the disk; take %s", p.Every, bytes(p.ResidentBytes), bytes(CacheShare*in.Memory.Value), p.Fits)
+		o.warn("two periods of %s take %s, and %s of memory are for them: inserts will wait for the disk; take %s", p.Every, result.Bytes(p.ResidentBytes), result.Bytes(CacheShare*in.Memory.Value), p.Fits)
 	}
 	return nil
-}
-
-// bytes is a size for people.
-func bytes(n float64) string {
-	for _, u := range []struct {
-		name string
-		size float64
-	}{{"TB", 1 << 40}, {"GB", 1 << 30}, {"MB", 1 << 20}, {"kB", 1 << 10}} {
-		if n >= u.size {
-			v := n / u.size
-			if v < 10 {
-				return fmt.Sprintf("%.1f %s", v, u.name)
-			}
-			return fmt.Sprintf("%.0f %s", v, u.name)
-		}
-	}
-	return fmt.Sprintf("%.0f bytes", n)
 }
 
 // manyPeriods is from where on each costs: memory in every connection that has

@@ -143,6 +143,7 @@ inserts touch only what is in memory (plan, apply, run, status).`),
 		return usagef(c.CommandPath()+" --help", "%w", err)
 	})
 	root.AddCommand(a.benchCommand())
+	root.AddCommand(a.planCommand())
 	root.AddCommand(a.applyCommand())
 	root.AddCommand(a.runCommand())
 	root.AddCommand(a.statusCommand())

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/result"
+	"github.com/rowmill/rowmill/rolling"
+	"github.com/rowmill/rowmill/sizing"
+)
+
+// autoPeriod finds the period for every = "auto": the longest that fits into
+// memory (0: the server's own) at a rate (0: measured on the table).
+func (a *app) autoPeriod(ctx context.Context, k *kept, rate float64, memory int64) (rolling.Grid, string, error) {
+	in := sizing.Input{Rate: sizing.Figure{Value: rate, From: "--rate"}, Memory: sizing.Figure{Value: float64(memory), From: "--memory"}}
+	out, err := a.planKept(ctx, k, in, defaultSample)
+	if err != nil {
+		return rolling.Grid{}, "", fmt.Errorf("find the period: %w", err)
+	}
+	why := fmt.Sprintf("%s holds %s rows of %.0f bytes at %s rows/s; two of them fit into %.0f%% of %s", out.Grid(), countText(out.Period.Rows), out.PerRow.Value,
+		countText(out.Rate.Value), 100*sizing.CacheShare, result.Bytes(out.Memory.Value))
+	if len(out.Warnings) > 0 {
+		why += "; " + strings.Join(out.Warnings, "; ")
+	}
+	return out.Grid(), why, nil
+}
+
+// findPeriod fills in the period of a declaration that leaves it to be found,
+// unless one is in force already.
+func (a *app) findPeriod(ctx context.Context, k *kept, f applyFlags) error {
+	if !k.Declared.Auto || k.Declared.Period.Valid() {
+		return nil
+	}
+	var rate float64
+	if f.rate != "" {
+		if err := (rateValue{&rate}).Set(f.rate); err != nil {
+			return usagef("--rate 5000/s", "--rate: %v", err)
+		}
+	}
+	var memory int64
+	if f.memory != "" {
+		n, err := engine.ParseBytes(f.memory)
+		if err != nil || n <= 0 {
+			return usagef("--memory 8GB", "--memory %q is no size", f.memory)
+		}
+		memory = n
+	}
+	g, why, err := a.autoPeriod(ctx, k, rate, memory)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stderr, "every = \"auto\": %s\n", why)
+	return k.SetPeriod(g)
+}

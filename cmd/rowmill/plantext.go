@@ -1,0 +1,206 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/result"
+	"github.com/rowmill/rowmill/sizing"
+)
+
+// planWidth is how wide the text of a plan is.
+const planWidth = 100
+
+// writePlan writes a plan for people: figures first, where they are from below
+// them.
+func writePlan(w io.Writer, o *sizing.Output) error {
+	t := planText{}
+	where := o.Table
+	if o.Target != "" {
+		where += " on " + o.Target
+	}
+	if o.Engine != "" {
+		where += " (" + o.Engine + " " + o.Server + ")"
+	}
+	t.line("%s", where)
+	t.rowBytes(o)
+	t.period(o)
+	t.sizes(o)
+	t.rates(o)
+	for i, warning := range o.Warnings {
+		if i == 0 {
+			t.line("")
+		}
+		t.wrap("warning: ", warning)
+	}
+	_, err := io.WriteString(w, t.b.String())
+	return err
+}
+
+type planText struct{ b strings.Builder }
+
+func (t *planText) line(format string, args ...any) {
+	t.b.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " ") + "\n")
+}
+
+// wrap writes a text in lines of the plan's width, below each other.
+func (t *planText) wrap(lead, text string) {
+	indent := strings.Repeat(" ", len(lead))
+	line := lead
+	for _, word := range strings.Fields(text) {
+		if len(line)+1+len(word) > planWidth && strings.TrimSpace(line) != "" && line != lead {
+			t.line("%s", line)
+			line = indent
+		}
+		if line != lead && line != indent {
+			line += " "
+		}
+		line += word
+	}
+	t.line("%s", line)
+}
+
+func (t *planText) from(text string) { t.wrap("    ", text) }
+
+func (t *planText) rowBytes(o *sizing.Output) {
+	t.line("\nBytes per row %29.1f", o.PerRow.Value)
+	for _, p := range o.Pieces {
+		where := "inserts go everywhere"
+		if p.Ascending {
+			where = "inserts go to its end"
+		}
+		t.line("  %-32s %8.1f  %s", p.Name, p.BytesPerRow, where)
+	}
+	t.from(o.PerRow.From)
+	if c := o.Compressed; c != nil {
+		t.line("  %-32s %8.1f  %.0f%% of the above", "sealed and compressed", c.Value, 100*c.Value/o.PerRow.Value)
+		t.from(c.From)
+	}
+}
+
+func (t *planText) period(o *sizing.Output) {
+	t.line("\nMemory for pages %26s", result.Bytes(o.Memory.Value))
+	t.from(o.Memory.From)
+	if o.Rate.Value > 0 {
+		t.line("Rate of inserts %27s", countText(o.Rate.Value)+" rows/s")
+		t.from(o.Rate.From)
+	}
+	p := o.Period
+	if p.Declared {
+		t.line("\nPeriod declared %27s", p.Every)
+	} else {
+		t.line("\nPeriod %36s", p.Every)
+	}
+	if p.Declared && p.Fits != "" {
+		t.line("  the longest that fits %18s", p.Fits)
+	}
+	t.line("  rows that fit into one %17s", countText(float64(p.FitRows)))
+	if p.Rows > 0 {
+		t.line("  rows in a full one %21s", countText(p.Rows))
+		t.line("  a full one takes %23s", result.Bytes(p.Bytes))
+		t.line("  the two newest take %20s  %.0f%% of the memory", result.Bytes(p.ResidentBytes), 100*p.ResidentBytes/o.Memory.Value)
+	}
+	t.from(p.From)
+	q := o.Partitions
+	t.line("Partitions")
+	if q.PerDay > 0 {
+		t.line("  new ones a day %25s", countText(q.PerDay))
+	}
+	t.line("  open, and made ahead %19s", fmt.Sprintf("%d, %d", q.Open, q.Ahead))
+	if q.Total != nil {
+		t.line("  at full retention %22d", *q.Total)
+	} else {
+		t.line("  at full retention %22s", "no limit")
+	}
+	t.from(q.From)
+}
+
+func (t *planText) sizes(o *sizing.Output) {
+	if len(o.Sizes) == 0 {
+		return
+	}
+	packed := o.Compressed != nil
+	head := fmt.Sprintf("\n%-26s %16s %11s", "Size after", "rows", "bytes")
+	if packed {
+		head += fmt.Sprintf(" %12s", "compressed")
+	}
+	t.line("%s", head)
+	for _, s := range o.Sizes {
+		line := fmt.Sprintf("  %-24s %16s %11s", s.After, countText(s.Rows), result.Bytes(s.Bytes))
+		if packed && s.Compressed != nil {
+			line += fmt.Sprintf(" %12s", result.Bytes(*s.Compressed))
+		}
+		t.line("%s", line)
+	}
+	note := "the rate, for so long, by bytes per row"
+	if packed {
+		note += "; compressed are the sealed periods"
+	}
+	t.from(note)
+}
+
+func (t *planText) rates(o *sizing.Output) {
+	p := o.Plain
+	if p.KneeRows == nil {
+		t.line("\nIn one table inserts would not slow down")
+	} else {
+		line := fmt.Sprintf("\nIn one table inserts slow down from %s rows on", countText(*p.KneeRows))
+		if p.Seconds != nil {
+			line += ", after " + spanText(*p.Seconds)
+		}
+		t.line("%s", line)
+	}
+	t.from(p.From)
+	t.rate("Rate to expect in one table", o.Before)
+	t.rate("Rate to expect in periods", o.After)
+}
+
+func (t *planText) rate(what string, r sizing.RatePlan) {
+	text := "not known"
+	if r.First != nil {
+		text = countText(*r.First) + " rows/s"
+		if r.Last != nil && math.Abs(*r.Last-*r.First) > 0.01**r.First {
+			text += fmt.Sprintf(", at %s rows %s rows/s", countText(r.LastRows), countText(*r.Last))
+		}
+	}
+	kind := "estimated"
+	if r.Measured {
+		kind = "measured"
+	}
+	if r.First == nil {
+		kind = ""
+	}
+	t.line("%-28s %s  %s", what, text, kind)
+	t.from(r.From)
+}
+
+// countText is a number for people: three digits and what they count in.
+func countText(n float64) string {
+	switch {
+	case n >= 1e9:
+		return fmt.Sprintf("%.2f billion", n/1e9)
+	case n >= 1e6:
+		return fmt.Sprintf("%.2f million", n/1e6)
+	case n >= 1000:
+		return fmt.Sprintf("%d,%03d", int64(n)/1000, int64(n)%1000)
+	case n == math.Trunc(n) || n >= 100:
+		return fmt.Sprintf("%.0f", n)
+	}
+	return fmt.Sprintf("%.2g", n)
+}
+
+// spanText is a length of time for people, in one unit.
+func spanText(seconds float64) string {
+	for _, u := range []struct {
+		name string
+		size time.Duration
+	}{{"years", 365 * 24 * time.Hour}, {"days", 24 * time.Hour}, {"hours", time.Hour}, {"minutes", time.Minute}} {
+		if v := seconds / u.size.Seconds(); v >= 2 {
+			return fmt.Sprintf("%.1f %s", v, u.name)
+		}
+	}
+	return fmt.Sprintf("%.0f seconds", seconds)
+}

@@ -1,0 +1,14 @@
+package maintain
+
+import "github.com/rowmill/rowmill/rolling"
+
+// SetPeriod sets the period of a table whose declaration leaves it to be found,
+// before anything is planned.
+func (t *Table) SetPeriod(g rolling.Grid) error {
+	found := *t.Declared
+	found.Period = g
+	table := *t.Table
+	table.Grid = g
+	t.Declared, t.Table = &found, &table
+	return t.openLevels()
+}
