@@ -92,6 +92,21 @@ func tooMany(in Input, g rolling.Grid) bool {
 	return in.MaxPeriods > 0 && total > int64(in.MaxPeriods)
 }
 
+// tooManyIn reports whether some period has few enough rows, and all that have
+// make too many partitions.
+func tooManyIn(in Input, rows int64) bool {
+	found := false
+	for _, name := range ladder {
+		g, err := rolling.Parse(name)
+		if err == nil && seconds(g.Span())*in.Rate.Value <= float64(rows) {
+			if found = true; !tooMany(in, g) {
+				return false
+			}
+		}
+	}
+	return found
+}
+
 // round cuts a number of rows to 1, 2 or 5 and zeros.
 func round(n int64) int64 {
 	unit := int64(1)
@@ -135,6 +150,8 @@ func (o *Output) period(in Input) error {
 	p.Bytes = p.Rows * o.PerRow.Value
 	p.ResidentBytes = Resident * p.Bytes
 	switch {
+	case p.Rows > float64(p.FitRows) && !p.Declared && tooManyIn(in, p.FitRows):
+		o.warn("a period that fits makes more than the %d partitions that a table may have: let sealed ones be merged (merge = %q under [seal]), or keep less", in.MaxPeriods, "1d")
 	case p.Rows > float64(p.FitRows) && !p.Declared && !fits:
 		o.warn("not even %s fits: two of them take %s, and %s of memory are for them; more memory, or fewer indexes on columns other than the time's", p.Every, result.Bytes(p.ResidentBytes), result.Bytes(CacheShare*in.Memory.Value))
 	case p.Rows > float64(p.FitRows):

@@ -152,6 +152,9 @@ func (a *app) planKept(ctx context.Context, k *kept, in sizing.Input, rows int) 
 	}
 	s := &sample{db: db, declared: k.Declared, table: k.Table.Table, live: k.Schema, rows: rows, rate: in.Rate.Value, note: func(line string) { fmt.Fprintln(a.stderr, line) }}
 	if err := s.measure(ctx); err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("%w: %w", errInterruptedEarly, err)
+		}
 		return nil, err
 	}
 	s.fill(&in)

@@ -66,17 +66,25 @@ func (t *planText) wrap(lead, text string) {
 func (t *planText) from(text string) { t.wrap("    ", text) }
 
 func (t *planText) rowBytes(o *sizing.Output) {
-	t.line("\nBytes per row %29.1f", o.PerRow.Value)
+	names := []string{"Bytes per row", "sealed and compressed"}
+	for _, p := range o.Pieces {
+		names = append(names, p.Name)
+	}
+	width := 0
+	for _, n := range names {
+		width = max(width, len([]rune(n)))
+	}
+	t.line("\n%-*s %8.1f", width+2, names[0], o.PerRow.Value)
 	for _, p := range o.Pieces {
 		where := "inserts go everywhere"
 		if p.Ascending {
 			where = "inserts go to its end"
 		}
-		t.line("  %-32s %8.1f  %s", p.Name, p.BytesPerRow, where)
+		t.line("  %-*s %8.1f  %s", width, p.Name, p.BytesPerRow, where)
 	}
 	t.from(o.PerRow.From)
 	if c := o.Compressed; c != nil {
-		t.line("  %-32s %8.1f  %.0f%% of the above", "sealed and compressed", c.Value, 100*c.Value/o.PerRow.Value)
+		t.line("  %-*s %8.1f  %.0f%% of the above", width, names[1], c.Value, 100*c.Value/o.PerRow.Value)
 		t.from(c.From)
 	}
 }

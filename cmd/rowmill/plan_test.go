@@ -1,0 +1,339 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/rolling"
+	"github.com/rowmill/rowmill/sizing"
+)
+
+// planServers are all that a table can be planned on, with the words for a time.
+var planServers = []struct{ kind, time, text string }{
+	{"sqlite", "TEXT", "VARCHAR(40)"}, {"mariadb", "DATETIME", "VARCHAR(40)"}, {"mysql", "DATETIME", "VARCHAR(40)"}, {"postgres", "timestamptz", "varchar(40)"},
+}
+
+// planTable writes a declaration, and opens its database.
+func planTable(t *testing.T, kind, create, rest string) (file string, db engine.Sizer) {
+	t.Helper()
+	target := testdb.Target(t, kind)
+	opened, err := openTarget(t.Context(), target.String(), func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := opened.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	file = filepath.Join(t.TempDir(), "readings.toml")
+	text := fmt.Sprintf("[table]\nname = \"readings\"\ntarget = %q\ntime = \"ts\"\ncreate = '''\n%s'''\n%s", target.String(), create, rest)
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return file, opened.DB.(engine.Sizer)
+}
+
+func planned(t *testing.T, args ...string) *sizing.Output {
+	t.Helper()
+	s := rowmill(t.Context(), append([]string{"plan", "--json"}, args...)...)
+	if s.code != exitDone {
+		t.Fatalf("exit %d: %s", s.code, s.stderr)
+	}
+	var out sizing.Output
+	if err := json.Unmarshal([]byte(s.stdout), &out); err != nil {
+		t.Fatal(err)
+	}
+	return &out
+}
+
+// noScratch fails if a scratch table is there.
+func noScratch(t *testing.T, db engine.Sizer) {
+	t.Helper()
+	names, err := db.Named(t.Context(), scratchName)
+	if err != nil || len(names) > 0 {
+		t.Errorf("left: %v, %v", names, err)
+	}
+}
+
+func exec1(t *testing.T, db engine.Keeper, q string, args ...any) {
+	t.Helper()
+	if _, err := db.SQL().ExecContext(t.Context(), db.Bind(q), args...); err != nil {
+		t.Fatalf("%s: %v", q, err)
+	}
+}
+
+const planPeriod = "[period]\nevery = \"auto\"\nahead = \"1d\"\nkeep = \"30d\"\n[seal]\ncompress = true\n"
+
+func TestPlanOfATableToBe(t *testing.T) {
+	for _, server := range planServers {
+		t.Run(server.kind, func(t *testing.T) {
+			file, db := planTable(t, server.kind, fmt.Sprintf("CREATE TABLE readings (sensor BIGINT NOT NULL, ts %s NOT NULL, value NUMERIC(12,2), note %s, flag SMALLINT,\n CONSTRAINT readings_key PRIMARY KEY (sensor, ts), UNIQUE (note, ts))", server.time, server.text), planPeriod)
+			out := planned(t, file, "--rate", "50/s", "--memory", "256MB", "--sample-rows", "20000")
+			noScratch(t, db)
+			sum, ascending := 0.0, 0
+			for _, p := range out.Pieces {
+				sum += p.BytesPerRow
+				if p.Ascending {
+					ascending++
+				}
+				// 8 bytes of key, 8 of time and 20 of note at least, and nothing absurd.
+				if p.BytesPerRow < 20 || p.BytesPerRow > 400 {
+					t.Errorf("%+v", p)
+				}
+			}
+			if math.Abs(sum-out.PerRow.Value) > 1e-6 || len(out.Pieces) < 2 {
+				t.Errorf("%+v", out.Pieces)
+			}
+			// Only the rows of PostgreSQL, and of SQLite beside their index, go to an end.
+			if want := server.kind == "postgres" || server.kind == "sqlite"; (ascending == 1) != want {
+				t.Errorf("%d pieces ascend: %+v", ascending, out.Pieces)
+			}
+			if !strings.Contains(out.PerRow.From, "made-up") || out.Rate.From != "--rate" || out.Memory.From != "--memory" || out.Target == "" {
+				t.Errorf("%+v", out)
+			}
+			if p := out.Period; p.ResidentBytes > 0.8*256*(1<<20) || p.Rows > float64(p.FitRows) || p.Every != out.Period.Fits {
+				t.Errorf("%+v", p)
+			}
+			if out.Compressed == nil || out.Compressed.Value <= 0 || out.Compressed.Value > 1.05*out.PerRow.Value {
+				t.Errorf("compressed: %+v of %v; %v", out.Compressed, out.PerRow.Value, out.Warnings)
+			}
+			if out.Before.First == nil || out.Before.Measured || *out.Before.Last > *out.Before.First || out.Plain.KneeRows == nil {
+				t.Errorf("%+v, %+v", out.Before, out.Plain)
+			}
+		})
+	}
+}
+
+// What is measured is what so many rows take: twice the sample takes twice the
+// room, within what half-full pages make of it.
+func TestPlanMeasuresRows(t *testing.T) {
+	for _, server := range planServers {
+		t.Run(server.kind, func(t *testing.T) {
+			file, _ := planTable(t, server.kind, fmt.Sprintf("CREATE TABLE readings (sensor BIGINT NOT NULL, ts %s NOT NULL, value NUMERIC(12,2), PRIMARY KEY (sensor, ts))", server.time), planPeriod)
+			one := planned(t, file, "--rate", "50/s", "--memory", "1GB", "--sample-rows", "20000").PerRow.Value
+			two := planned(t, file, "--rate", "50/s", "--memory", "1GB", "--sample-rows", "40000").PerRow.Value
+			if r := two / one; r < 0.8 || r > 1.25 {
+				t.Errorf("%.1f and %.1f bytes per row", one, two)
+			}
+		})
+	}
+}
+
+// A table that is there gives the rate, and the rows of the sample.
+func TestPlanOfATableThatIs(t *testing.T) {
+	for _, server := range planServers {
+		t.Run(server.kind, func(t *testing.T) {
+			create := fmt.Sprintf("CREATE TABLE readings (sensor BIGINT NOT NULL, ts %s NOT NULL, note VARCHAR(400), PRIMARY KEY (sensor, ts))", server.time)
+			file, db := planTable(t, server.kind, create, planPeriod)
+			exec1(t, db, create)
+			long := strings.Repeat("long ", 60)
+			start := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+			for i := 0; i < 4000; i += 200 {
+				var q strings.Builder
+				q.WriteString("INSERT INTO readings VALUES ")
+				for j := i; j < i+200; j++ {
+					if j > i {
+						q.WriteString(", ")
+					}
+					fmt.Fprintf(&q, "(%d, '%s', '%s')", j%7, start.Add(time.Duration(j)*time.Second).Format(time.DateTime), long)
+				}
+				exec1(t, db, q.String())
+			}
+			out := planned(t, file, "--memory", "256MB")
+			noScratch(t, db)
+			if math.Abs(out.Rate.Value-1) > 0.01 || !strings.Contains(out.Rate.From, "the live table") {
+				t.Errorf("%+v", out.Rate)
+			}
+			if out.PerRow.Value < 300 || !strings.Contains(out.PerRow.From, "4000 rows of the live table") {
+				t.Errorf("%+v", out.PerRow)
+			}
+			var n int64
+			if err := db.SQL().QueryRowContext(t.Context(), "SELECT COUNT(*) FROM readings").Scan(&n); err != nil || n != 4000 {
+				t.Errorf("%d rows in the table, %v", n, err)
+			}
+		})
+	}
+}
+
+// What a killed plan left is dropped by the next one; what another one that
+// runs is using isn't.
+func TestPlanDropsLeftovers(t *testing.T) {
+	for _, server := range planServers {
+		t.Run(server.kind, func(t *testing.T) {
+			file, db := planTable(t, server.kind, fmt.Sprintf("CREATE TABLE readings (sensor BIGINT NOT NULL, ts %s NOT NULL, PRIMARY KEY (sensor, ts))", server.time), planPeriod)
+			dead := exec.Command("true")
+			if err := dead.Run(); err != nil {
+				t.Skip(err)
+			}
+			now := strconv.FormatInt(time.Now().Unix(), 36)
+			old := strconv.FormatInt(time.Now().Add(-48*time.Hour).Unix(), 36)
+			gone := []string{
+				fmt.Sprintf("%s%s_%d_%s", scratchName, hostMark(), dead.Process.Pid, now),
+				fmt.Sprintf("%s%s_%d_%s_c", scratchName, hostMark(), dead.Process.Pid, now),
+				fmt.Sprintf("%s%s_%d_%s", scratchName, "00000000", os.Getpid(), old),
+			}
+			stay := []string{
+				fmt.Sprintf("%s%s_%d_%s", scratchName, hostMark(), os.Getppid(), now),
+				fmt.Sprintf("%s%s_%d_%s", scratchName, "00000000", dead.Process.Pid, now),
+				scratchName + "mine",
+			}
+			for _, name := range append(append([]string{}, gone...), stay...) {
+				exec1(t, db, "CREATE TABLE "+name+" (a INT)")
+			}
+			planned(t, file, "--rate", "1/s", "--memory", "1GB", "--sample-rows", "1000")
+			left, err := db.Named(t.Context(), scratchName)
+			if err != nil || len(left) != len(stay) {
+				t.Errorf("%v, %v", left, err)
+			}
+			for _, name := range stay {
+				exec1(t, db, "DROP TABLE "+name)
+			}
+		})
+	}
+}
+
+// A plan that is interrupted drops its scratch table itself; one that is killed
+// has it dropped by the next.
+func TestPlanInterruptedAndKilled(t *testing.T) {
+	for _, server := range planServers {
+		t.Run(server.kind, func(t *testing.T) {
+			file, db := planTable(t, server.kind, fmt.Sprintf("CREATE TABLE readings (sensor BIGINT NOT NULL, ts %s NOT NULL, PRIMARY KEY (sensor, ts))", server.time), planPeriod)
+			args := []string{"plan", file, "--rate", "1/s", "--memory", "1GB", "--sample-rows", "5000000"}
+			appears := func() {
+				for {
+					names, err := db.Named(t.Context(), scratchName)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if len(names) > 0 {
+						return
+					}
+					time.Sleep(5 * time.Millisecond)
+				}
+			}
+			ctx, interrupt := context.WithCancel(t.Context())
+			go func() {
+				appears()
+				interrupt()
+			}()
+			if s := rowmill(ctx, args...); s.code != exitInterrupted {
+				t.Errorf("exit %d: %s", s.code, s.stderr)
+			}
+			noScratch(t, db)
+
+			c := exec.Command(os.Args[0], args...)
+			c.Env = append(os.Environ(), processVariable+"=1")
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			appears()
+			if err := c.Process.Kill(); err != nil {
+				t.Error(err)
+			}
+			_ = c.Wait()
+			if names, err := db.Named(t.Context(), scratchName); err != nil || len(names) == 0 {
+				t.Errorf("nothing is left by a killed plan: the test shows nothing (%v)", err)
+			}
+			planned(t, file, "--rate", "1/s", "--memory", "1GB", "--sample-rows", "1000")
+			noScratch(t, db)
+		})
+	}
+}
+
+func TestPlanWithoutAServer(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "field.toml")
+	text := "[table]\nname = \"field\"\ntarget = \"mariadb://db1/metrics\"\ntime = \"ts\"\ncreate = \"CREATE TABLE field (k BIGINT NOT NULL, ts DATETIME NOT NULL, PRIMARY KEY (k, ts))\"\n" + planPeriod
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s := rowmill(t.Context(), "plan", file, "--row-bytes", "102", "--rate", "509.26", "--memory", "2GB")
+	if s.code != exitDone {
+		t.Fatalf("exit %d: %s", s.code, s.stderr)
+	}
+	golden(t, here(t), "plan-field.txt", s.stdout)
+	for _, c := range []struct {
+		args string
+		says string
+	}{
+		{"--row-bytes 102 --memory 2GB", "--rate 5000/s"},
+		{"--row-bytes 102 --rate 1", "--memory 8GB"},
+		{"--row-bytes 102 --rate 1 --memory much", "is no size"},
+		{"--row-bytes 102 --rate 1 --record x.jsonl", "one of them"},
+		{"--row-bytes -1", "makes no sense"},
+		{"--sample-rows 3", "want 1000"},
+		{"--record " + file + " --row-bytes 100 --memory 1GB", ""},
+	} {
+		s := rowmill(t.Context(), append([]string{"plan", file}, strings.Fields(c.args)...)...)
+		if s.code == exitDone || !strings.Contains(s.stderr, c.says) {
+			t.Errorf("%s: exit %d, %s", c.args, s.code, s.stderr)
+		}
+	}
+}
+
+// A record of a benchmark gives the rates: of one table before, of periods
+// after.
+func TestPlanFromARecord(t *testing.T) {
+	dir := t.TempDir()
+	record := filepath.Join(dir, "run.jsonl")
+	s := rowmill(t.Context(), "bench", "insert", "--target", "null:", "--preset", "classic", "--layout", "plain,rolling", "--rows", "200000", "--out", record)
+	if s.code != exitDone {
+		t.Fatal(s.stderr)
+	}
+	file := filepath.Join(dir, "field.toml")
+	text := "[table]\nname = \"field\"\ntarget = \"mariadb://db1/metrics\"\ntime = \"ts\"\ncreate = \"CREATE TABLE field (k BIGINT NOT NULL, ts DATETIME NOT NULL, PRIMARY KEY (k, ts))\"\n" + planPeriod
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out := planned(t, file, "--row-bytes", "100", "--memory", "64GB", "--record", record)
+	if !out.Before.Measured || !out.After.Measured || !strings.Contains(out.Rate.From, "run.jsonl") || out.Rate.Value <= 0 || out.Before.LastRows != 200000 {
+		t.Errorf("%+v\n%+v\n%+v", out.Rate, out.Before, out.After)
+	}
+}
+
+// every = "auto" becomes the period that fits.
+func TestApplyFindsThePeriod(t *testing.T) {
+	for _, server := range planServers {
+		t.Run(server.kind, func(t *testing.T) {
+			file, db := planTable(t, server.kind, fmt.Sprintf("CREATE TABLE readings (sensor BIGINT NOT NULL, ts %s NOT NULL, PRIMARY KEY (sensor, ts))", server.time), planPeriod)
+			s := rowmill(t.Context(), "apply", file, "--yes")
+			if s.code != exitUsage || !strings.Contains(s.stderr, "--rate 5000/s") {
+				t.Fatalf("exit %d: %s", s.code, s.stderr)
+			}
+			if s = rowmill(t.Context(), "apply", file, "--yes", "--rate", "20/s", "--memory", "64MB"); s.code != exitDone {
+				t.Fatalf("exit %d: %s", s.code, s.stderr)
+			}
+			noScratch(t, db)
+			parts, err := db.Catalog().Partitions(t.Context(), &engine.Table{Name: "readings", By: "ts", Grid: mustGrid(t, "1d")})
+			if err != nil || len(parts) < 2 {
+				t.Fatalf("%v, %v", parts, err)
+			}
+			p := parts[len(parts)-1]
+			want := planned(t, file, "--rate", "20/s", "--memory", "64MB").Period.Fits
+			if g := mustGrid(t, want); p.To-p.From != g.Span().Micros {
+				t.Errorf("periods of %v, and %s fits", time.Duration(p.To-p.From)*time.Microsecond, want)
+			}
+		})
+	}
+}
+
+func mustGrid(t *testing.T, text string) rolling.Grid {
+	t.Helper()
+	g, err := rolling.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
