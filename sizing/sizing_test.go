@@ -219,6 +219,46 @@ func TestPlanRefuses(t *testing.T) {
 	}
 }
 
+// Two periods must fit, not one: the one before the newest takes stragglers and
+// is still being written back.
+func TestTrapRoomForTwoPeriods(t *testing.T) {
+	const perRow, rate = 100, 1000
+	for _, c := range []struct {
+		periods float64 // of an hour, that fit into the memory for them
+		want    string
+	}{{1, "30m"}, {1.99, "30m"}, {2.001, "1h"}, {3.9, "1h"}, {4.001, "2h"}} {
+		memory := c.periods * perRow * rate * 3600 / sizing.CacheShare
+		g, fits, err := sizing.Fit(sizing.Input{Pieces: []sizing.Piece{{Name: "rows", BytesPerRow: perRow}}, Memory: sizing.Figure{Value: memory}, Rate: sizing.Figure{Value: rate}})
+		if err != nil || !fits || g.String() != c.want {
+			t.Errorf("room for %v hours: %s, %v, %v; want %s", c.periods, g, fits, err, c.want)
+		}
+	}
+}
+
+// A period is chosen with the number of partitions in mind: those beyond the
+// server's limit are refused, and many are warned of.
+func TestTrapManyPartitionsCostMemory(t *testing.T) {
+	in := sizing.Input{Pieces: []sizing.Piece{{Name: "rows", BytesPerRow: 100}}, Memory: sizing.Figure{Value: 128 << 20}, Rate: sizing.Figure{Value: 5000}, Keep: span(t, "90d"), Ahead: span(t, "1d")}
+	for limit, want := range map[int]string{0: "1m", 8192: "30m", 500: "6h"} {
+		in.MaxPeriods = limit
+		out, err := sizing.Plan(in)
+		if err != nil || out.Period.Every != want {
+			t.Fatalf("limit %d: %s, %v; want %s", limit, out.Period.Every, err, want)
+		}
+		if limit > 0 && *out.Partitions.Total > int64(limit) {
+			t.Errorf("limit %d: %d partitions", limit, *out.Partitions.Total)
+		}
+		if all := strings.Join(out.Warnings, "\n"); !strings.Contains(all, "merge") {
+			t.Errorf("limit %d: %q", limit, all)
+		}
+	}
+	in.MaxPeriods, in.Merge, in.After = 8192, grid(t, "1d"), span(t, "1h")
+	out, err := sizing.Plan(in)
+	if err != nil || out.Period.Every != "1m" || *out.Partitions.Total > 8192 {
+		t.Errorf("merged: %+v, %v", out, err)
+	}
+}
+
 // Whatever goes in, a period that is found and said to fit does, and the plan
 // can be written as JSON.
 func TestPlanProperties(t *testing.T) {
