@@ -113,7 +113,7 @@ func (m *mirror) mysqlDrain(ids string) []string {
 	inside := m.inside("o.")
 	out := []string{fmt.Sprintf("DELETE n FROM %s AS l STRAIGHT_JOIN %s AS n ON %s WHERE l.%s", log, dst, m.on(m.dst.key, "n.", "l."), where)}
 	if m.dst.rolls {
-		out = append(out, fmt.Sprintf("DELETE n FROM %s AS l STRAIGHT_JOIN %s AS n ON %s WHERE l.%s", log, late, m.on(m.data.Key, "n.", "l."), where))
+		out = append(out, fmt.Sprintf("DELETE r FROM %s AS l STRAIGHT_JOIN %s AS r ON %s WHERE l.%s", log, late, m.on(m.data.Key, "r.", "l."), where))
 	}
 	// REPLACE, because a row that is gone in the source may still be in the
 	// target with a value that must be unique there; its own key is in the log.

@@ -175,6 +175,10 @@ func TestKilledThenUndone(t *testing.T) {
 			w := newWorld(t, kind)
 			w.fill(1500)
 			for _, p := range points(t, w, "run") {
+				// Those after which something else is there to be removed.
+				if !slices.Contains([]string{"begun", "create: table", "copy: chunk", "swap: locked", "swap: renaming", "swap: sentry gone", "swap: renamed", "swap: noted", "clean: done"}, p) && !strings.HasPrefix(p, "trigger:") {
+					continue
+				}
 				t.Run(p, func(t *testing.T) {
 					w := newWorld(t, kind)
 					w.fill(1500)

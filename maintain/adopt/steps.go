@@ -118,12 +118,39 @@ func (j *job) addTriggers(ctx context.Context, m *mirror) error {
 		if slices.Contains(on, name) {
 			continue
 		}
-		err := j.locked(ctx, m.src.name, "create a trigger", func() error { return j.exec(ctx, statements[name]...) })
+		err := j.locked(ctx, m.src.name, "create a trigger", func() error { return j.createTrigger(ctx, statements[name]) })
 		if err != nil {
 			return engine.Hinted(err, "the privilege TRIGGER; in MySQL with a binary log also log_bin_trust_function_creators = 1")
 		}
 		if err := j.point("trigger: " + name); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// triggerAhead is how far in the future, in seconds, a trigger of MariaDB says
+// that it was made: longer than its statement waits for the lock.
+const triggerAhead = 10
+
+// createTrigger runs the statements of one trigger. MariaDB sees whether a
+// prepared statement is older than a trigger of its table by the time at which
+// the statement that made the trigger began. One that was prepared while that
+// waited for its lock would run the trigger without the trigger's tables, and
+// fail: "Table ...__rowmill_log doesn't exist". So the trigger's time is set
+// ahead; all that it does is that statements are prepared again, once.
+func (j *job) createTrigger(ctx context.Context, statements []string) error {
+	if j.DB.Info().Engine != "mariadb" {
+		return j.exec(ctx, statements...)
+	}
+	conn, err := j.DB.SQL().Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer discard(conn) // with its time
+	for _, q := range append([]string{fmt.Sprintf("SET timestamp = UNIX_TIMESTAMP() + %d", triggerAhead)}, statements...) {
+		if _, err := conn.ExecContext(ctx, q); err != nil {
+			return fmt.Errorf("%s: %w", firstWords(q), j.DB.Classify(err))
 		}
 	}
 	return nil

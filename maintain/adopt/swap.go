@@ -343,7 +343,7 @@ func (m *mirror) mysqlNames() (sentry, lock, rename, unsentry string) {
 	lock = fmt.Sprintf("LOCK TABLES %s WRITE, %s AS o WRITE, %s WRITE, %s AS n WRITE, %s WRITE, %s AS l WRITE, %s WRITE", src, src, dst, dst, log, log, aside)
 	if m.dst.rolls {
 		late := m.q(lateName(m.Table.Name))
-		lock += fmt.Sprintf(", %s WRITE, %s AS n WRITE", late, late)
+		lock += fmt.Sprintf(", %s WRITE, %s AS r WRITE", late, late)
 	}
 	return "CREATE TABLE " + aside + " (" + sentryColumn + " INT NOT NULL PRIMARY KEY)", lock,
 		"RENAME TABLE " + src + " TO " + aside + ", " + dst + " TO " + m.q(m.Table.Name), "DROP TABLE " + aside
