@@ -61,6 +61,9 @@ func (t *Table) PlanApply(ctx context.Context) (*Application, error) {
 	if err := t.planLevels(ctx, a, applied); err != nil {
 		return nil, err
 	}
+	if err := t.planLate(ctx, a); err != nil {
+		return nil, err
+	}
 	if applied == nil || !sameDeclaration(applied, t.Declared) || len(a.Steps) > 0 || a.Adopt {
 		a.Steps = append(a.Steps, ApplyStep{What: "note the declaration in rowmill_tables", run: func(ctx context.Context) error {
 			return t.State.Declare(ctx, t.State.DB(), t.Table.Name, t.Declared.Text, t.Table.Grid.String())
@@ -223,6 +226,20 @@ func (t *Table) planLevels(ctx context.Context, a *Application, applied *rolling
 		}
 		return t.Rollups.Create(ctx)
 	}})
+	return nil
+}
+
+// planLate makes or removes the triggers that refuse late rows.
+func (t *Table) planLate(ctx context.Context, a *Application) error {
+	sql, err := t.lateStatements(ctx)
+	if err != nil || t.Schema != nil && len(sql) == 0 || t.Schema == nil && t.Declared.Late != rolling.LateReject {
+		return err
+	}
+	what := "refuse rows whose period is sealed"
+	if t.Declared.Late != rolling.LateReject {
+		what = "let rows in whose period is sealed"
+	}
+	a.Steps = append(a.Steps, ApplyStep{What: what, SQL: sql, run: t.refuseLate})
 	return nil
 }
 

@@ -44,11 +44,11 @@ func declare(t *testing.T, db engine.Keeper, change func(*rolling.Declaration)) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &rolling.Declaration{Name: "readings", Definition: def, Time: "ts", Period: grid(t, "1h"), Ahead: span(3 * time.Hour)}
+	d := &rolling.Declaration{Name: "readings", Target: db.Info().Target, Definition: def, Time: "ts", Period: grid(t, "1h"), Ahead: span(3 * time.Hour)}
 	if change != nil {
 		change(d)
 	}
-	d.Text = "readings"
+	d.Text = d.String()
 	return d
 }
 

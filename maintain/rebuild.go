@@ -206,6 +206,11 @@ func (t *Table) reconcile(ctx context.Context, r *rebuilding) error {
 		missing := fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s o WHERE NOT EXISTS (SELECT 1 FROM %s n WHERE %s)",
 			into, cols, t.quoted("o.", t.columns()), quote(out), from, t.sameKey("o.", "n."))
 		res, err := t.DB.SQL().ExecContext(ctx, missing)
+		if err != nil && t.Declared.Late == rolling.LateReject {
+			r.Kept = append(r.Kept, out)
+			t.log(ctx, "rebuild", fmt.Sprintf("%s: rows came while it was swapped in, and late rows are refused: they are in table %s", part.Name, out), 0, t.DB.Classify(err))
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("carry over late rows to %s: %w", part.Name, t.DB.Classify(err))
 		}
@@ -251,6 +256,9 @@ func (t *Table) clean(ctx context.Context, c *state.Change, r *rebuilding) (stri
 		return "", err
 	}
 	t.reach("rebuild cleaned")
+	if err := t.triggers(ctx); err != nil {
+		return "", err
+	}
 	now, err := t.Now(ctx)
 	if err != nil {
 		return "", err

@@ -26,6 +26,9 @@ func (t *Table) seal(ctx context.Context, p rolling.Partition) (detail string, e
 		return "", err
 	}
 	k := state.Period{Table: t.Table.Name, Partition: p, State: state.Sealed, Rows: s.Rows, Checksum: s.Hash, Checked: now}
+	if err := t.sealedTo(ctx, t.State.DB(), p); err != nil {
+		return "", err
+	}
 	err = t.inTx(ctx, func(tx *sql.Tx) error { return t.State.Put(ctx, tx, k) })
 	t.reach("sealed")
 	return fmt.Sprintf("%s: %d rows", p.Name, s.Rows), err

@@ -210,13 +210,23 @@ func (t *Table) create(ctx context.Context, task Task, v View) (string, error) {
 		t.reach("created")
 		have = append(have[:len(have):len(have)], p)
 	}
-	if t.Rollups != nil {
-		// Where triggers belong to periods, the new ones get theirs.
+	return label(task), t.triggers(ctx)
+}
+
+// triggers gives new periods theirs, where triggers belong to periods.
+func (t *Table) triggers(ctx context.Context) error {
+	if !t.Schema.View {
+		return nil
+	}
+	if t.Rollups != nil && t.Declared.Exact {
 		if err := t.Rollups.Create(ctx); err != nil {
-			return "", err
+			return err
 		}
 	}
-	return label(task), nil
+	if t.Declared.Late == rolling.LateReject {
+		return t.refuseLate(ctx)
+	}
+	return nil
 }
 
 // finish ends the changes of a lane that were begun by somebody who is gone.

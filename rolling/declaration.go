@@ -46,7 +46,7 @@ const (
 	// LateMerge lets them in; the period is unsealed, summed up anew and sealed
 	// again.
 	LateMerge Late = iota
-	// LateReject moves them to the table NAME_late with a reason.
+	// LateReject has a trigger fail their insert with a message that says why.
 	LateReject
 )
 

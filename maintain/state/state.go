@@ -42,7 +42,7 @@ func schema(text string) []string {
 	return []string{
 		// What was applied: one row for each rolling table.
 		"CREATE TABLE IF NOT EXISTS rowmill_tables (name " + name + ", declaration " + text + " NOT NULL, period VARCHAR(40) NOT NULL, " +
-			"revision BIGINT NOT NULL, created_us BIGINT NOT NULL, updated_us BIGINT NOT NULL, PRIMARY KEY (name))",
+			"revision BIGINT NOT NULL, sealed_to BIGINT NOT NULL, created_us BIGINT NOT NULL, updated_us BIGINT NOT NULL, PRIMARY KEY (name))",
 		// Periods of which more is known than the catalog says.
 		"CREATE TABLE IF NOT EXISTS rowmill_states (table_name " + name + ", lower_pos BIGINT NOT NULL, upper_pos BIGINT NOT NULL, " +
 			"name " + name + ", state VARCHAR(20) NOT NULL, row_count BIGINT NOT NULL, checksum VARCHAR(80) NOT NULL, checked_pos BIGINT NOT NULL, " +

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"time"
 
@@ -44,7 +45,7 @@ func (s *Store) Declare(ctx context.Context, x Exec, table, text, period string)
 	now := time.Now().UnixMicro()
 	n, err := s.exec(ctx, x, "UPDATE rowmill_tables SET declaration = ?, period = ?, revision = revision + 1, updated_us = ? WHERE name = ?", text, period, now, table)
 	if err == nil && n == 0 {
-		_, err = s.exec(ctx, x, "INSERT INTO rowmill_tables (name, declaration, period, revision, created_us, updated_us) VALUES (?, ?, ?, 1, ?, ?)", table, text, period, now, now)
+		_, err = s.exec(ctx, x, "INSERT INTO rowmill_tables (name, declaration, period, revision, sealed_to, created_us, updated_us) VALUES (?, ?, ?, 1, ?, ?, ?)", table, text, period, int64(math.MinInt64), now, now)
 	}
 	if err != nil {
 		return fmt.Errorf("note what is applied for %s: %w", table, err)
@@ -169,6 +170,15 @@ func (s *Store) Undeclare(ctx context.Context, x Exec, table string) error {
 		if _, err := s.exec(ctx, x, q, table); err != nil {
 			return fmt.Errorf("forget what was applied for %s: %w", table, err)
 		}
+	}
+	return nil
+}
+
+// SealedTo notes that all periods up to a position are sealed. It never goes
+// back.
+func (s *Store) SealedTo(ctx context.Context, x Exec, table string, to int64) error {
+	if _, err := s.exec(ctx, x, "UPDATE rowmill_tables SET sealed_to = ? WHERE name = ? AND sealed_to < ?", to, table, to); err != nil {
+		return fmt.Errorf("note up to where %s is sealed: %w", table, err)
 	}
 	return nil
 }
