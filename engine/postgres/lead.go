@@ -33,6 +33,7 @@ var leadSession = []string{
 // connection.
 type lease struct {
 	db   *DB
+	key  int64
 	conn *pgconn.PgConn
 	lost chan struct{}
 	stop context.CancelFunc
@@ -71,7 +72,7 @@ func (db *DB) Lead(ctx context.Context, name string) (engine.Lease, error) {
 		return nil, engine.Classed(engine.ErrLockTimeout, fmt.Errorf("lead %s: somebody else does", name))
 	}
 	watched, stop := context.WithCancel(context.Background())
-	l := &lease{db: db, conn: c, lost: make(chan struct{}), stop: stop, done: make(chan struct{})}
+	l := &lease{db: db, key: leadKey(name), conn: c, lost: make(chan struct{}), stop: stop, done: make(chan struct{})}
 	db.mu.Lock()
 	closed := db.closed
 	if !closed {
@@ -95,6 +96,7 @@ func (l *lease) watch(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
+			l.unlock()
 			return
 		case <-tick.C:
 		}
@@ -105,6 +107,14 @@ func (l *lease) watch(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// unlock gives the lock back before the connection is closed: the server gives
+// it up some time after that. Where it fails, that is what happens.
+func (l *lease) unlock() {
+	ctx, cancel := context.WithTimeout(context.Background(), leadWait)
+	defer cancel()
+	_, _ = l.conn.Exec(ctx, fmt.Sprintf("SELECT pg_advisory_unlock(%d)", l.key)).ReadAll()
 }
 
 // Lost implements engine.Lease. It is closed by Release, too.
