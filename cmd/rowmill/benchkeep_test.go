@@ -165,15 +165,15 @@ func TestStalls(t *testing.T) {
 			t.Errorf("%s is news: %v", d.action, got)
 		}
 	}
-	got := l.stalls([]workload.SlowInsert{slow(300, 150), slow(100, 120), slow(120, 200), slow(2050, 110), slow(5000, 100)})
+	got := l.stalls([]workload.SlowInsert{slow(300, 150), slow(100, 120), slow(120, 200), slow(2050, 110), slow(2400, 100), slow(5000, 100)})
 	var lines []string
 	for _, s := range got {
 		lines = append(lines, s.At.Format("05.000")+" "+time.Duration(s.Seconds*1e9).String()+" "+strings.Repeat("x", s.Inserts)+" "+strings.Join(s.During, ", "))
 	}
-	if d := cmp.Diff([]string{"00.100 200ms xxx drop p1, rebuild p1", "02.050 110ms x merge p1", "05.000 100ms x "}, lines); d != "" {
+	if d := cmp.Diff([]string{"00.100 200ms xxx drop p1, rebuild p1", "02.050 110ms x merge p1", "02.400 100ms x 300ms after merge p1", "05.000 100ms x "}, lines); d != "" {
 		t.Error(d)
 	}
-	for want, during := range map[string][]string{", while rowmill did nothing": nil, " during drop p1": {"drop p1"}, " during drop p1 and a, b": {"drop p1", "a", "b"}} {
+	for want, during := range map[string][]string{", while rowmill did nothing": nil, " during drop p1": {"drop p1"}, ", 1s after drop p1": {"1s after drop p1"}, " during drop p1 and a, b": {"drop p1", "a", "b"}} {
 		if got := duringText(during); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}

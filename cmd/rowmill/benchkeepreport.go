@@ -77,8 +77,13 @@ func (l *maintenanceLog) add(action, detail string, end time.Time, took time.Dur
 	return true
 }
 
+// justBefore is how long after its end something may still slow inserts down:
+// pages are written, files removed.
+const justBefore = time.Second
+
 // during returns what was going on at some time between from and to, the
-// shortest first: it says most.
+// shortest first: it says most. Where that is nothing, it returns what had
+// ended just before, if anything.
 func (l *maintenanceLog) during(from, to time.Time) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,6 +97,18 @@ func (l *maintenanceLog) during(from, to time.Time) []string {
 	out := []string{}
 	for _, d := range found {
 		out = append(out, d.String())
+	}
+	if len(out) > 0 {
+		return out
+	}
+	var last *doing
+	for i, d := range l.list {
+		if ago := from.Sub(d.To); ago >= 0 && ago < justBefore && (last == nil || d.To.After(last.To)) {
+			last = &l.list[i]
+		}
+	}
+	if last != nil {
+		out = append(out, fmt.Sprintf("%s after %s", monitor.Duration(from.Sub(last.To).Seconds()), last))
 	}
 	return out
 }
@@ -278,6 +295,9 @@ func duringText(during []string) string {
 	case 0:
 		return ", while rowmill did nothing"
 	case 1:
+		if strings.Contains(during[0], " after ") {
+			return ", " + during[0]
+		}
 		return " during " + during[0]
 	}
 	return " during " + during[0] + " and " + strings.Join(during[1:], ", ")
