@@ -146,7 +146,11 @@ func (t *Table) doings(ctx context.Context, s *Status) error {
 		return err
 	}
 	for _, c := range changes {
-		s.Changes = append(s.Changes, ChangeStatus{What: c.ID, Step: c.Step, Since: c.Started.UTC(), Tries: c.Tries, Error: c.Error})
+		what := c.ID
+		if p, ok := bounds(&c); ok {
+			what = c.Kind + " " + t.Table.Grid.Name(p)
+		}
+		s.Changes = append(s.Changes, ChangeStatus{What: what, Step: c.Step, Since: c.Started.UTC(), Tries: c.Tries, Error: c.Error})
 	}
 	actions, err := t.State.Actions(ctx, s.Table, maxActions)
 	if err != nil {
