@@ -97,6 +97,9 @@ type Capabilities struct {
 	// without holding the table's lock for longer than about 200 ms, where the
 	// server reads them meanwhile; 0 is no limit.
 	SwapRows int64
+	// LastName tells that Replace leaves the name of the last partition that it
+	// replaces, whatever New is called: partitions can't be renamed.
+	LastName bool
 	// Gaps tells that the catalog keeps lower bounds: rows of a period that was
 	// dropped are refused from then on. Otherwise the period after it takes
 	// its range over, and rows before the first period go to that one.

@@ -225,7 +225,7 @@ type (
 	// adjacent partitions, Old, which become the one partition New, of the same
 	// bounds. No reader sees rows twice or not at all. The rows of each old
 	// partition end up in the table of the same place in Out. With is gone, or
-	// is the last of Out.
+	// is the last of Out. See Capabilities.LastName for what New is called.
 	Replace struct {
 		Table *Table
 		Have  []rolling.Partition

@@ -60,6 +60,9 @@ type Table struct {
 	// Definition is set for a table that people have declared: it is created
 	// from that text, and Columns, PrimaryKey and Indexes may be empty.
 	Definition *rolling.Definition
+	// Compress tells that sealed periods are to be compressed, for engines where
+	// that is a property of the whole table.
+	Compress bool
 	// Ignore makes inserts skip rows whose primary key is there already, in the
 	// table or earlier in the same batch: MySQL's INSERT IGNORE, elsewhere ON
 	// CONFLICT DO NOTHING. Whatever else a server may pass over on the way,

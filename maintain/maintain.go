@@ -94,7 +94,7 @@ func Open(ctx context.Context, db engine.Keeper, d *rolling.Declaration, now fun
 			t.Declared = &found
 		}
 	}
-	t.Table = &engine.Table{Name: d.Name, Grid: t.Declared.Period, By: d.Time, Epoch: d.Epoch, Definition: d.Definition, PrimaryKey: d.Definition.PrimaryKey}
+	t.Table = &engine.Table{Name: d.Name, Grid: t.Declared.Period, By: d.Time, Epoch: d.Epoch, Definition: d.Definition, Compress: d.Seal.Compress, PrimaryKey: d.Definition.PrimaryKey}
 	if d.Period.Axis() == rolling.Sequence && d.Period.Valid() {
 		t.Now = t.highest
 	}

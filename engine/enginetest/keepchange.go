@@ -63,6 +63,9 @@ func (k *kept) fill(t testing.TB, name string, parts []rolling.Partition) {
 // that holds their rows.
 func (k *kept) merge(t testing.TB, i, n int, name, with string) engine.Replace {
 	old := k.parts[i : i+n]
+	if k.db.Capabilities().LastName {
+		name = old[n-1].Name
+	}
 	r := engine.Replace{Table: k.Table, Have: k.parts, Old: old, With: with,
 		New: rolling.Partition{Name: name, Period: rolling.Period{From: old[0].From, To: old[n-1].To}}}
 	for j := range old {

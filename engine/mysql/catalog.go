@@ -41,48 +41,52 @@ func (c catalog) Exists(ctx context.Context, t *engine.Table) (bool, error) {
 	return n > 0, nil
 }
 
-// Partitions implements engine.Catalog. The server stores only upper bounds:
-// a partition begins where the one before it ends, the first one where its
-// period does.
+// Partitions implements engine.Catalog. The floor is none of them.
 func (c catalog) Partitions(ctx context.Context, t *engine.Table) ([]rolling.Partition, error) {
-	rows, err := c.db.pool.QueryContext(ctx, c.db.dialect.parts(t))
+	l, err := c.db.layout(ctx, c.db.pool, t)
+	return l.parts, err
+}
+
+// A querent asks the server: a pool or a connection.
+type querent interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// layout reads how a table is cut.
+func (db *DB) layout(ctx context.Context, from querent, t *engine.Table) (layout, error) {
+	fail := func(err error) (layout, error) {
+		return layout{}, fmt.Errorf("partitions of %s: %w", t.Name, classify(err))
+	}
+	rows, err := from.QueryContext(ctx, db.dialect.parts(t))
 	if err != nil {
-		return nil, fmt.Errorf("partitions of %s: %w", t.Name, classify(err))
+		return fail(err)
 	}
 	defer rows.Close()
-	var parts []rolling.Partition
+	var have []bounded
 	found := false
 	for rows.Next() {
 		found = true
 		var name, bound sql.NullString
 		if err := rows.Scan(&name, &bound); err != nil {
-			return nil, fmt.Errorf("partitions of %s: %w", t.Name, classify(err))
+			return fail(err)
 		}
 		if !name.Valid {
 			continue // the one row of a plain table
 		}
-		p := rolling.Partition{Name: name.String}
-		if p.To, err = parseBound(t, bound.String); err != nil {
-			return nil, fmt.Errorf("partition %s of %s: %w", name.String, t.Name, err)
+		to, err := parseBound(t, bound.String)
+		if err != nil {
+			return layout{}, fmt.Errorf("partition %s of %s: %w", name.String, t.Name, err)
 		}
-		if n := len(parts); n > 0 {
-			p.From = parts[n-1].To
-		} else if t.Rolling() {
-			first, err := t.Grid.At(p.To - 1)
-			if err != nil {
-				return nil, fmt.Errorf("partition %s of %s: %w", name.String, t.Name, err)
-			}
-			p.From = first.From
-		}
-		parts = append(parts, p)
+		have = append(have, bounded{name.String, to})
 	}
 	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("partitions of %s: %w", t.Name, classify(err))
+		return fail(err)
 	}
 	if !found {
-		return nil, engine.Classed(engine.ErrNoTable, fmt.Errorf("partitions of %s: no such table", t.Name))
+		return fail(engine.Classed(engine.ErrNoTable, errors.New("no such table")))
 	}
-	return parts, nil
+	return layOut(t, have)
 }
 
 // statsExpiry is for how many seconds a MySQL remembers sizes.

@@ -185,7 +185,7 @@ func (db *DB) describeTriggers(ctx context.Context, s *engine.Schema) error {
 
 // rangeColumn is a partitioning expression that is a column, or the one
 // function of it that a TIMESTAMP can be cut by.
-var rangeColumn = regexp.MustCompile("(?i)^\\s*(?:unix_timestamp\\s*\\(\\s*)?`?([^`()]+)`?\\s*\\)?\\s*$")
+var rangeColumn = regexp.MustCompile("(?i)^\\s*(?:unix_timestamp\\s*\\(\\s*)?(?:`((?:[^`]|``)+)`|([^`(),]+?))\\s*\\)?\\s*$")
 
 func (db *DB) describePartitions(ctx context.Context, s *engine.Schema) error {
 	return db.each(ctx, func(r *sql.Rows) error {
@@ -197,9 +197,10 @@ func (db *DB) describePartitions(ctx context.Context, s *engine.Schema) error {
 		if !strings.HasPrefix(method.String, "RANGE") || sub.Valid {
 			return nil
 		}
-		if m := rangeColumn.FindStringSubmatch(expr.String); m != nil && !strings.Contains(m[1], ",") {
+		if m := rangeColumn.FindStringSubmatch(expr.String); m != nil {
+			name := strings.ReplaceAll(m[1], "``", "`") + m[2]
 			for _, c := range s.Columns {
-				if strings.EqualFold(c.Name, strings.TrimSpace(m[1])) {
+				if strings.EqualFold(c.Name, name) {
 					s.By = c.Name
 				}
 			}
@@ -207,40 +208,4 @@ func (db *DB) describePartitions(ctx context.Context, s *engine.Schema) error {
 		return nil
 	}, "SELECT PARTITION_METHOD, PARTITION_EXPRESSION, SUBPARTITION_METHOD FROM information_schema.PARTITIONS "+
 		"WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? LIMIT 1", s.Name)
-}
-
-// PeriodSizes implements engine.Keeper.
-func (db *DB) PeriodSizes(ctx context.Context, t *engine.Table) (map[string]engine.PeriodSize, error) {
-	conn, err := db.pool.Conn(ctx)
-	if err != nil {
-		return nil, db.unreachable(err)
-	}
-	defer conn.Close()
-	fail := func(err error) error { return fmt.Errorf("sizes of the periods of %s: %w", t.Name, classify(err)) }
-	for _, q := range db.dialect.fresh() {
-		if _, err := conn.ExecContext(ctx, q); err != nil {
-			return nil, fail(err)
-		}
-	}
-	rows, err := conn.QueryContext(ctx, "SELECT PARTITION_NAME, COALESCE(TABLE_ROWS, 0), COALESCE(DATA_LENGTH, 0), COALESCE(INDEX_LENGTH, 0) "+
-		"FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?", t.Name)
-	if err != nil {
-		return nil, fail(err)
-	}
-	defer rows.Close()
-	out := map[string]engine.PeriodSize{}
-	for rows.Next() {
-		var name sql.NullString
-		var p engine.PeriodSize
-		if err := rows.Scan(&name, &p.Rows, &p.Data, &p.Index); err != nil {
-			return nil, fail(err)
-		}
-		if name.Valid {
-			out[name.String] = p
-		}
-	}
-	if err := rows.Err(); err != nil {
-		return nil, fail(err)
-	}
-	return out, nil
 }

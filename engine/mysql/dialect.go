@@ -15,6 +15,9 @@ type dialect struct {
 	storage string
 	// remembers tells that the server answers with sizes of the past: see fresh.
 	remembers bool
+	// unchecked tells that EXCHANGE PARTITION can leave out the check that the
+	// rows belong there.
+	unchecked bool
 	// statements tells that the server's binary log keeps statements only.
 	statements bool
 }
@@ -77,10 +80,19 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 		if len(s.New) == 0 {
 			return nil, nil
 		}
-		defs, err := d.partitions(s.Table, s.New)
-		return one(fmt.Sprintf("ALTER TABLE %s ADD PARTITION (%s)", d.Quote(s.Table.Name), defs), err)
+		return one(d.add(s))
 	case engine.DropPartition:
-		return []string{fmt.Sprintf("ALTER TABLE %s DROP PARTITION %s", d.Quote(s.Table.Name), d.Quote(s.Drop.Name))}, nil
+		return d.dropPartition(s.Table, supposed(s.Table, s.Have), s.Drop)
+	case engine.Detach:
+		return d.detach(s)
+	case engine.Attach:
+		return d.attach(s)
+	case engine.Replace:
+		return d.replace(s)
+	case engine.DropTables:
+		return d.dropTables(s), nil
+	case engine.AddColumn:
+		return []string{d.addColumn(s, algorithms[0])}, nil
 	case engine.Insert:
 		return d.insert(s)
 	case engine.Select:
@@ -147,6 +159,9 @@ func (d dialect) session(s engine.Session) []string {
 
 func (d dialect) createTable(s engine.CreateTable) ([]string, error) {
 	t := s.Table
+	if t.Definition != nil {
+		return d.createDeclared(s)
+	}
 	if err := t.Validate(); err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"strings"
 
 	"github.com/rowmill/rowmill/engine"
 )
@@ -121,15 +120,4 @@ func (db *DB) saved(ctx context.Context, table string) (int64, error) {
 		return 0, fmt.Errorf("size of the file of %s: %w", table, err)
 	}
 	return max(file.Int64-allocated.Int64, 0), nil
-}
-
-// fileName is a table's name as InnoDB has it in the names of its files, for
-// those of letters, digits and _ that need no encoding.
-func fileName(table string) string {
-	if i := strings.IndexFunc(table, func(r rune) bool {
-		return r != '_' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
-	}); i >= 0 {
-		return ""
-	}
-	return table
 }

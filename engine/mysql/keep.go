@@ -66,8 +66,3 @@ func (db *DB) Load(ctx context.Context) (engine.ServerLoad, error) {
 	l.Running = max(l.Running-1, 0) // this statement
 	return l, nil
 }
-
-// Blockers implements engine.Keeper.
-func (db *DB) Blockers(ctx context.Context, t *engine.Table) ([]engine.Blocker, error) {
-	return nil, nil
-}

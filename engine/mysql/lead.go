@@ -76,6 +76,7 @@ func (db *DB) Lead(ctx context.Context, name string) (engine.Lease, error) {
 // ping watches the lock until it is lost or given back.
 func (l *lease) ping(ctx context.Context) {
 	defer close(l.pinging)
+	defer close(l.lost)
 	tick := time.NewTicker(leasePing)
 	defer tick.Stop()
 	for {
@@ -85,9 +86,6 @@ func (l *lease) ping(ctx context.Context) {
 		case <-tick.C:
 		}
 		if !l.held(ctx) {
-			if ctx.Err() == nil {
-				close(l.lost)
-			}
 			return
 		}
 	}

@@ -23,3 +23,15 @@ func TestRocksDB(t *testing.T) {
 func TestMySQL(t *testing.T) {
 	enginetest.Run(t, func(t testing.TB) engine.DB { return testdb.Open(t, "mysql") })
 }
+
+func TestKeeperMariaDB(t *testing.T) {
+	enginetest.RunKeeper(t, func(t testing.TB) engine.Keeper { return testdb.Open(t, "mariadb").(engine.Keeper) })
+}
+
+func TestKeeperRocksDB(t *testing.T) {
+	enginetest.RunKeeper(t, func(t testing.TB) engine.Keeper { return testdb.Open(t, "mariadb-rocksdb").(engine.Keeper) })
+}
+
+func TestKeeperMySQL(t *testing.T) {
+	enginetest.RunKeeper(t, func(t testing.TB) engine.Keeper { return testdb.Open(t, "mysql").(engine.Keeper) })
+}

@@ -9,7 +9,7 @@ import (
 )
 
 // Words implements engine.Keeper.
-func (db *DB) Words() engine.Words { return db.dialect }
+func (db *DB) Words() engine.Words { return speaker{db.dialect, db} }
 
 // From implements engine.Words.
 func (d dialect) From(t *engine.Table, p rolling.Partition) string {
@@ -120,10 +120,17 @@ func (d dialect) CreateTemplate(t *engine.Table, name string, o engine.Storage) 
 	if t.Rolling() {
 		out = append(out, "ALTER TABLE "+d.Quote(name)+" REMOVE PARTITIONING")
 	}
-	if o.Compress && !d.mariadb && !d.rocksdb() {
-		out = append(out, "ALTER TABLE "+d.Quote(name)+" COMPRESSION = 'zlib'")
+	return append(out, d.compress(name, o)...)
+}
+
+// compress renders what has an empty table of InnoDB hold its pages compressed.
+// In MariaDB such a table can't be exchanged with a partition, unless the whole
+// table was created so: see createDeclared.
+func (d dialect) compress(name string, o engine.Storage) []string {
+	if !o.Compress || d.mariadb || d.rocksdb() {
+		return nil
 	}
-	return out
+	return []string{"ALTER TABLE " + d.Quote(name) + " COMPRESSION = 'zlib'"}
 }
 
 // Text implements engine.Words.

@@ -1,0 +1,142 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+)
+
+// statementLength is how much of a blocker's statement is told.
+const statementLength = 200
+
+// Ages. What InnoDB says of a transaction's start is in the time zone of the
+// server's system, while sessions are in UTC.
+const (
+	trxAge     = "TIMESTAMPDIFF(SECOND, x.trx_started, CONVERT_TZ(NOW(), '+00:00', 'SYSTEM'))"
+	blockedRow = "SELECT p.ID, p.USER, p.HOST, COALESCE(" + trxAge + ", p.TIME, 0) AS age, "
+	joinTrx    = "LEFT JOIN information_schema.INNODB_TRX x ON x.trx_mysql_thread_id = p.ID "
+)
+
+// A blockerView is one way to ask who holds a table.
+type blockerView struct {
+	// when is a query that says 1 where the view is kept; "" asks nothing.
+	when string
+	// query takes the table's name as often as there are question marks.
+	query string
+	names int
+}
+
+// blockerViews are the ways to ask, the one that knows most first. The last ones
+// can only guess: they list the transactions of sessions in this database, and
+// for who may see no transactions, statements that name the table.
+func (d dialect) blockerViews() []blockerView {
+	last := fmt.Sprintf("COALESCE(x.trx_query, p.INFO, %%s) AS statement FROM ")
+	views := []blockerView{
+		{
+			when: "SELECT COUNT(*) FROM performance_schema.setup_instruments WHERE NAME = 'wait/lock/metadata/sql/mdl' AND ENABLED = 'YES' AND @@performance_schema = 1",
+			query: blockedRow + fmt.Sprintf(last, "e.SQL_TEXT") + "information_schema.PROCESSLIST p " +
+				"JOIN performance_schema.threads t ON t.PROCESSLIST_ID = p.ID JOIN performance_schema.metadata_locks m ON m.OWNER_THREAD_ID = t.THREAD_ID " +
+				"LEFT JOIN performance_schema.events_statements_current e ON e.THREAD_ID = t.THREAD_ID AND e.NESTING_EVENT_ID IS NULL " + joinTrx +
+				"WHERE m.OBJECT_TYPE = 'TABLE' AND m.OBJECT_SCHEMA = DATABASE() AND m.OBJECT_NAME = ? AND m.LOCK_STATUS = 'GRANTED' AND p.ID <> CONNECTION_ID()",
+			names: 1,
+		},
+		{
+			query: blockedRow + fmt.Sprintf(last, "''") + "information_schema.PROCESSLIST p JOIN information_schema.METADATA_LOCK_INFO m ON m.THREAD_ID = p.ID " + joinTrx +
+				"WHERE m.LOCK_TYPE = 'Table metadata lock' AND m.TABLE_SCHEMA = DATABASE() AND m.TABLE_NAME = ? AND p.ID <> CONNECTION_ID()",
+			names: 1,
+		},
+	}
+	if !d.mariadb {
+		views = views[:1]
+	}
+	if d.rocksdb() {
+		views = append(views, blockerView{query: "SELECT p.ID, p.USER, p.HOST, p.TIME AS age, COALESCE(p.INFO, '') AS statement FROM information_schema.PROCESSLIST p " +
+			"JOIN information_schema.ROCKSDB_TRX r ON r.THREAD_ID = p.ID WHERE p.DB = DATABASE() AND p.ID <> CONNECTION_ID()"})
+	}
+	running := "p.COMMAND IN ('Query', 'Execute') AND LOCATE(?, p.INFO) > 0"
+	return append(views,
+		blockerView{query: blockedRow + fmt.Sprintf(last, "''") + "information_schema.PROCESSLIST p " + joinTrx +
+			"WHERE (x.trx_id IS NOT NULL AND p.DB = DATABASE() OR " + running + ") AND p.ID <> CONNECTION_ID()", names: 1},
+		blockerView{query: "SELECT p.ID, p.USER, p.HOST, p.TIME AS age, p.INFO AS statement FROM information_schema.PROCESSLIST p " +
+			"WHERE p.DB = DATABASE() AND " + running + " AND p.ID <> CONNECTION_ID()", names: 1})
+}
+
+// trxCache is a little longer than for how long INNODB_TRX shows what it has
+// shown last.
+const trxCache = 120 * time.Millisecond
+
+// Blockers implements engine.Keeper. Who holds a table's metadata lock is told by
+// the performance schema, or by MariaDB's plugin METADATA_LOCK_INFO. Where
+// there is neither, it lists the transactions of sessions whose database this
+// is, also those on other tables.
+func (db *DB) Blockers(ctx context.Context, t *engine.Table) ([]engine.Blocker, error) {
+	select {
+	case <-time.After(trxCache):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	var out []engine.Blocker
+	for _, v := range db.dialect.blockerViews() {
+		if v.when != "" {
+			var kept bool
+			err := db.pool.QueryRowContext(ctx, v.when).Scan(&kept)
+			if missing(err) || err == nil && !kept {
+				continue
+			}
+			if err != nil {
+				return nil, fmt.Errorf("look who holds table %s: %w", t.Name, classify(err))
+			}
+		}
+		found, err := db.blockers(ctx, v, t.Name)
+		if missing(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("look who holds table %s: %w", t.Name, err)
+		}
+		out = found
+		if len(found) > 0 || v.when != "" || !db.dialect.rocksdb() {
+			break
+		}
+	}
+	return out, nil
+}
+
+// missing reports whether a view isn't there or can't be read.
+func missing(err error) bool {
+	return serverError(err, 1044, 1109, 1142, 1146, 1193, 1227)
+}
+
+func (db *DB) blockers(ctx context.Context, v blockerView, table string) ([]engine.Blocker, error) {
+	var args []any
+	for range v.names {
+		args = append(args, table)
+	}
+	var out []engine.Blocker
+	seen := map[int64]bool{}
+	err := db.each(ctx, func(r *sql.Rows) error {
+		var b engine.Blocker
+		var seconds int64
+		var user, host, statement sql.NullString
+		if err := r.Scan(&b.ID, &user, &host, &seconds, &statement); err != nil {
+			return err
+		}
+		if seen[b.ID] {
+			return nil
+		}
+		seen[b.ID] = true
+		b.User, b.Host, b.Statement = user.String, host.String, statement.String
+		if text := []rune(b.Statement); len(text) > statementLength {
+			b.Statement = string(text[:statementLength])
+		}
+		// The servers count in whole seconds; a transaction has lasted for some
+		// part of one.
+		b.Age = max(time.Duration(seconds)*time.Second, time.Millisecond)
+		out = append(out, b)
+		return nil
+	}, v.query+" ORDER BY age DESC, ID", args...)
+	return out, err
+}

@@ -1,0 +1,99 @@
+package mysql
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// Options of a table that rowmill leaves alone where a declaration has them.
+var (
+	storageOption  = regexp.MustCompile(`(?i)\bENGINE\b`)
+	compressOption = regexp.MustCompile(`(?i)\b(PAGE_COMPRESSED|ROW_FORMAT|KEY_BLOCK_SIZE|ENGINE)\b`)
+)
+
+// tableOptions is what stands after the parentheses of a CREATE TABLE statement,
+// without what is quoted.
+func tableOptions(text string) string {
+	var out strings.Builder
+	depth, closed := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; c {
+		case '\'', '"', '`':
+			for i++; i < len(text) && text[i] != c; i++ {
+				if text[i] == '\\' && c != '`' {
+					i++
+				}
+			}
+			out.WriteByte(' ')
+		case '(':
+			depth++
+		case ')':
+			if depth--; depth == 0 && !closed {
+				closed = true
+				out.Reset()
+			}
+		default:
+			out.WriteByte(c)
+		}
+	}
+	return out.String()
+}
+
+// createDeclared renders a table as its owner wrote it, cut into partitions.
+func (d dialect) createDeclared(s engine.CreateTable) ([]string, error) {
+	t := s.Table
+	fail := func(format string, args ...any) ([]string, error) {
+		return nil, fmt.Errorf("create table %s: "+format, append([]any{t.Name}, args...)...)
+	}
+	q := t.Definition.As(d.Quote(t.Name))
+	if options := tableOptions(q); d.storage != "" && !storageOption.MatchString(options) {
+		q += " ENGINE=" + d.Quote(d.storage)
+		if t.Compress && d.mariadb && !d.rocksdb() && !compressOption.MatchString(options) {
+			// Only a table like it can be exchanged with a partition, so that
+			// all of its periods are compressed or none.
+			q += " PAGE_COMPRESSED=1"
+		}
+	}
+	if t.Rolling() {
+		if len(s.Partitions) == 0 {
+			return fail("a rolling table needs a first partition")
+		}
+		if err := d.checkBy(t); err != nil {
+			return fail("%w", err)
+		}
+		if err := d.checkName(t.Name); err != nil {
+			return fail("%w", err)
+		}
+		floor := floorTo(s.Partitions[0].From)
+		defs, err := d.partitions(t, slices.Concat([]rolling.Partition{floor}, s.Partitions))
+		if err != nil {
+			return fail("%w", err)
+		}
+		q += fmt.Sprintf("\nPARTITION BY %s (%s)", d.partitionBy(t), defs)
+	}
+	out := []string{q}
+	for i := range t.Definition.Indexes {
+		ix := &t.Definition.Indexes[i]
+		out = append(out, ix.As(d.Quote(ix.Name), d.Quote(t.Name)))
+	}
+	return out, nil
+}
+
+// fraction is a number of digits of the second.
+var fraction = regexp.MustCompile(`\(\s*[1-6]\s*\)`)
+
+// checkBy refuses a column that the server can't cut a table by, with pruning.
+func (d dialect) checkBy(t *engine.Table) error {
+	c := t.Definition.Column(t.By)
+	if c == nil || kindOf(t) != byTimestamp || d.mariadb || !fraction.MatchString(c.Type) {
+		return nil
+	}
+	return engine.Hinted(engine.Classed(engine.ErrUnsupported,
+		fmt.Errorf("MySQL can't cut a table by column %s: UNIX_TIMESTAMP of a %s is no integer", t.By, c.Type)),
+		"%s as DATETIME(6) in UTC, or as TIMESTAMP without fractions", t.By)
+}

@@ -1,0 +1,55 @@
+package mysql
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+)
+
+// partitionClause is where SHOW CREATE TABLE begins to say how a table is cut,
+// which it says last. A line break in a comment or a default it writes as \n.
+var partitionClause = regexp.MustCompile(`\n(/\*!\d+)? ?PARTITION BY `)
+
+// likePeriod returns the statement for an empty table like a period of t.
+// CREATE TABLE ... LIKE would make all partitions of t first, which takes
+// seconds where there are hundreds.
+func (db *DB) likePeriod(ctx context.Context, from querent, t *engine.Table, name string) (string, error) {
+	var shown, text string
+	if err := from.QueryRowContext(ctx, "SHOW CREATE TABLE "+db.dialect.Quote(t.Name)).Scan(&shown, &text); err != nil {
+		return "", fmt.Errorf("create a table like %s: %w", t.Name, classify(err))
+	}
+	head := "CREATE TABLE " + db.dialect.Quote(shown)
+	rest, ok := strings.CutPrefix(text, head)
+	if !ok {
+		return "", fmt.Errorf("create a table like %s: the server shows it as %.60q", t.Name, text)
+	}
+	if at := partitionClause.FindStringIndex(rest); at != nil {
+		rest = rest[:at[0]]
+	}
+	return "CREATE TABLE " + db.dialect.Quote(name) + rest, nil
+}
+
+// A speaker is a dialect that can ask the server.
+type speaker struct {
+	dialect
+	db *DB
+}
+
+// likeTimeout bounds the question of CreateTemplate.
+const likeTimeout = 5 * time.Second
+
+// CreateTemplate implements engine.Words. It asks the server how the table is
+// defined; where there is no answer, the statements are those of a dry run.
+func (s speaker) CreateTemplate(t *engine.Table, name string, o engine.Storage) []string {
+	ctx, cancel := context.WithTimeout(context.Background(), likeTimeout)
+	defer cancel()
+	q, err := s.db.likePeriod(ctx, s.db.pool, t, name)
+	if err != nil {
+		return s.dialect.CreateTemplate(t, name, o)
+	}
+	return append([]string{q}, s.compress(name, o)...)
+}

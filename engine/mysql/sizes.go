@@ -1,0 +1,102 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/rowmill/rowmill/engine"
+)
+
+// PeriodSizes implements engine.Keeper. Where the files of InnoDB can be looked
+// at, the bytes are those that they take of the disk, divided between data and
+// indexes as the statistics have it, which may be a while behind.
+func (db *DB) PeriodSizes(ctx context.Context, t *engine.Table) (map[string]engine.PeriodSize, error) {
+	out, err := db.periodSizes(ctx, t)
+	if err != nil {
+		return nil, fmt.Errorf("sizes of the periods of %s: %w", t.Name, err)
+	}
+	return out, nil
+}
+
+func (db *DB) periodSizes(ctx context.Context, t *engine.Table) (map[string]engine.PeriodSize, error) {
+	conn, err := db.pool.Conn(ctx)
+	if err != nil {
+		return nil, db.unreachable(err)
+	}
+	defer conn.Close()
+	prepare := db.dialect.fresh()
+	if db.dialect.rocksdb() {
+		prepare = append(prepare, flushRocksDB)
+	}
+	for _, q := range prepare {
+		// Without the privilege to flush the figures lag behind.
+		if _, err := conn.ExecContext(ctx, q); err != nil && !missing(err) {
+			return nil, classify(err)
+		}
+	}
+	out, found := map[string]engine.PeriodSize{}, false
+	rows, err := conn.QueryContext(ctx, "SELECT PARTITION_NAME, COALESCE(TABLE_ROWS, 0), COALESCE(DATA_LENGTH, 0), COALESCE(INDEX_LENGTH, 0) "+
+		"FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?", t.Name)
+	if err != nil {
+		return nil, classify(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		found = true
+		var name sql.NullString
+		var p engine.PeriodSize
+		if err := rows.Scan(&name, &p.Rows, &p.Data, &p.Index); err != nil {
+			return nil, classify(err)
+		}
+		if name.Valid && !(floored(t) && isFloor(name.String)) {
+			out[name.String] = p
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, classify(err)
+	}
+	if !found {
+		return nil, engine.Classed(engine.ErrNoTable, errors.New("no such table"))
+	}
+	spaces, err := db.tablespaces(ctx, conn, t.Name)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string]tablespace{}
+	for _, s := range spaces {
+		files[strings.ToLower(s.partition)] = s
+	}
+	for name, p := range out {
+		f, ok := files[strings.ToLower(fileName(name))]
+		if !ok {
+			continue
+		}
+		bytes := f.file
+		if f.allocated > 0 {
+			bytes = min(bytes, f.allocated)
+		}
+		if both := p.Data + p.Index; both > 0 {
+			p.Index = int64(float64(bytes) * float64(p.Index) / float64(both))
+		}
+		p.Data = bytes - p.Index
+		out[name] = p
+	}
+	return out, nil
+}
+
+// Outside counts the rows of a declared table that lie before its first period,
+// and so outside every one. The servers keep no lower bounds: see floorName.
+func (db *DB) Outside(ctx context.Context, t *engine.Table) (int64, error) {
+	l, err := db.layout(ctx, db.pool, t)
+	if err != nil || !l.hasFloor {
+		return 0, err
+	}
+	var n int64
+	if err := db.pool.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+db.dialect.partition(t, floorName)).Scan(&n); err != nil {
+		return 0, fmt.Errorf("rows of %s before its first period: %w", t.Name, classify(err))
+	}
+	return n, nil
+}

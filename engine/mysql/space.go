@@ -1,0 +1,70 @@
+package mysql
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// A tablespace is a file of InnoDB.
+type tablespace struct {
+	id        int64
+	partition string // "" for that of a whole table
+	file      int64  // bytes
+	allocated int64  // bytes, without the holes of compressed pages
+}
+
+// fileName is an identifier as it is in the names of files, and of InnoDB:
+// what is neither a letter of ASCII, a digit nor an underscore is written in
+// hexadecimal. Letters beyond have names that depend on the server's tables;
+// a table with such a name is one whose tablespaces aren't found.
+func fileName(ident string) string {
+	var out strings.Builder
+	for _, r := range ident {
+		if r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			out.WriteRune(r)
+		} else {
+			fmt.Fprintf(&out, "@%04x", r)
+		}
+	}
+	return out.String()
+}
+
+// tablespaces returns the files of a table. It returns none where they can't be
+// read, which takes the privilege PROCESS, or where there are none, as with
+// another storage engine.
+func (db *DB) tablespaces(ctx context.Context, from querent, table string) ([]tablespace, error) {
+	view := "INNODB_TABLESPACES"
+	if db.dialect.mariadb {
+		view = "INNODB_SYS_TABLESPACES"
+	}
+	name := fileName(db.config.DBName) + "/" + fileName(table)
+	rows, err := from.QueryContext(ctx, "SELECT SPACE, NAME, FILE_SIZE, ALLOCATED_SIZE FROM information_schema."+view+
+		" WHERE NAME = "+quoteText(name)+" OR NAME LIKE "+quoteText(likeText(name)+"#p#%"))
+	const errNoAccess, errSpecificAccess, errUnknownTable = 1044, 1227, 1109
+	if serverError(err, errNoAccess, errSpecificAccess, errUnknownTable) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, classify(err)
+	}
+	defer rows.Close()
+	var out []tablespace
+	for rows.Next() {
+		var s tablespace
+		var full string
+		if err := rows.Scan(&s.id, &full, &s.file, &s.allocated); err != nil {
+			return nil, classify(err)
+		}
+		if len(full) > len(name) {
+			s.partition = full[len(name)+len("#p#"):]
+		}
+		out = append(out, s)
+	}
+	return out, classify(rows.Err())
+}
+
+// likeText quotes what LIKE takes for patterns.
+func likeText(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(s)
+}
