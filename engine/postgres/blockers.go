@@ -30,7 +30,8 @@ func (d dialect) blockers(t *engine.Table) string {
 		"FROM pg_stat_activity a WHERE a.pid <> pg_backend_pid() AND a.backend_type <> 'autovacuum worker' " +
 		"AND (a.pid IN (SELECT pid FROM held)" + older + ") " +
 		"UNION ALL SELECT 0, p.owner, '', (extract(epoch FROM clock_timestamp() - p.prepared) * 1000000)::bigint, left('PREPARE TRANSACTION ' || quote_literal(p.gid), " + mostStatement + ") " +
-		"FROM pg_prepared_xacts p WHERE p.database = current_database() AND '-1/' || p.transaction IN (SELECT virtualtransaction FROM held) " +
+		"FROM pg_prepared_xacts p WHERE p.database = current_database() AND p.transaction IN (SELECT x.transactionid FROM pg_locks x " +
+		"WHERE x.locktype = 'transactionid' AND x.pid IS NULL AND x.virtualtransaction IN (SELECT virtualtransaction FROM held WHERE pid IS NULL)) " +
 		"ORDER BY age DESC"
 }
 

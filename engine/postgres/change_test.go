@@ -124,46 +124,53 @@ func steps(table *engine.Table, parts []rolling.Partition) map[string]struct {
 func TestKilledBetweenStatements(t *testing.T) {
 	db := open(t)
 	for name := range steps(rollingTable(t, "rolls", 4)) {
-		t.Run(name, func(t *testing.T) {
-			for n := 0; ; n++ {
-				run(t, db, "DROP TABLE IF EXISTS rolls, apart, gone, out, out1, out2, out3")
-				table, parts := rolls(t, db, 4, 4)
-				apart(t, db, table, "apart")
-				c := steps(table, parts)[name]
-				sent := 0
-				db.SetBefore(func(c *pgconn.PgConn, _ []string) {
-					if sent == n {
-						value(t, db, fmt.Sprintf("SELECT pg_terminate_backend(%d, 5000)", c.PID()))
-					}
-					sent++
-				})
-				err := db.Try(within(t), c.step)
-				db.SetBefore(nil)
-				whole := sent <= n
-				if whole && err != nil || !whole && !errors.Is(err, engine.ErrConnectionLost) {
-					t.Fatalf("killed before message %d of %d: %v", n, sent, err)
-				}
-				step(t, db, c.step)
-				if got := partitions(t, db, table); !slices.Equal(got, c.parts) {
-					t.Errorf("killed before message %d: partitions %v, want %v", n, got, c.parts)
-				}
-				if got := tables(t, db); got != c.tables {
-					t.Errorf("killed before message %d: tables %s, want %s", n, got, c.tables)
-				}
-				if got := value(t, db, "SELECT count(*) FROM rolls"); got != fmt.Sprint(c.rows) {
-					t.Errorf("killed before message %d: %s rows, want %d", n, got, c.rows)
-				}
-				if got := value(t, db, "SELECT count(*) FROM pg_constraint c JOIN pg_class r ON r.oid = c.conrelid AND r.relispartition WHERE contype = 'c'"); got != "0" {
-					t.Errorf("killed before message %d: %s checks are left on partitions", n, got)
-				}
-				if whole {
-					if sent == 0 {
-						t.Error("nothing was sent")
-					}
-					return
-				}
+		t.Run(name, func(t *testing.T) { killedBetween(t, db, name) })
+	}
+	// As servers before version 14 have it.
+	db.SetConcurrent(false)
+	for _, name := range []string{"Detach", "Merge", "DropPartition"} {
+		t.Run(name+", not concurrently", func(t *testing.T) { killedBetween(t, db, name) })
+	}
+}
+
+func killedBetween(t *testing.T, db *postgres.DB, name string) {
+	for n := 0; ; n++ {
+		run(t, db, "DROP TABLE IF EXISTS rolls, apart, gone, out, out1, out2, out3")
+		table, parts := rolls(t, db, 4, 4)
+		apart(t, db, table, "apart")
+		c := steps(table, parts)[name]
+		sent := 0
+		db.SetBefore(func(c *pgconn.PgConn, _ []string) {
+			if sent == n {
+				value(t, db, fmt.Sprintf("SELECT pg_terminate_backend(%d, 5000)", c.PID()))
 			}
+			sent++
 		})
+		err := db.Try(within(t), c.step)
+		db.SetBefore(nil)
+		whole := sent <= n
+		if whole && err != nil || !whole && !errors.Is(err, engine.ErrConnectionLost) {
+			t.Fatalf("killed before message %d of %d: %v", n, sent, err)
+		}
+		step(t, db, c.step)
+		if got := partitions(t, db, table); !slices.Equal(got, c.parts) {
+			t.Errorf("killed before message %d: partitions %v, want %v", n, got, c.parts)
+		}
+		if got := tables(t, db); got != c.tables {
+			t.Errorf("killed before message %d: tables %s, want %s", n, got, c.tables)
+		}
+		if got := value(t, db, "SELECT count(*) FROM rolls"); got != fmt.Sprint(c.rows) {
+			t.Errorf("killed before message %d: %s rows, want %d", n, got, c.rows)
+		}
+		if got := value(t, db, "SELECT count(*) FROM pg_constraint c JOIN pg_class r ON r.oid = c.conrelid AND r.relispartition WHERE contype = 'c'"); got != "0" {
+			t.Errorf("killed before message %d: %s checks are left on partitions", n, got)
+		}
+		if whole {
+			if sent == 0 {
+				t.Error("nothing was sent")
+			}
+			return
+		}
 	}
 }
 
@@ -346,6 +353,12 @@ func TestOrphans(t *testing.T) {
 	if got, want := tables(t, db), "rolls rolls_"+parts[2].Name+" rolls_"+parts[3].Name; got != want {
 		t.Errorf("tables %s, want %s", got, want)
 	}
+	// One that is wanted after all isn't dropped.
+	before(db, "DETACH", func(c *pgconn.PgConn) { value(t, db, fmt.Sprintf("SELECT pg_terminate_backend(%d, 5000)", c.PID())) })
+	if err := db.Apply(within(t), engine.DropPartition{Table: table, Have: parts[2:], Drop: parts[3]}); !errors.Is(err, engine.ErrConnectionLost) {
+		t.Fatal(err)
+	}
+	step(t, db, engine.Detach{Table: table, Have: parts[2:], Part: parts[3], Into: "wanted"})
 	orphan(2)
 	// A table of that name that never was a partition stays.
 	run(t, db, "CREATE TABLE rolls_"+parts[1].Name+" (id BIGINT)")
@@ -357,7 +370,7 @@ func TestOrphans(t *testing.T) {
 	if err := db.Apply(within(t), engine.DropTable{Table: table, Partitions: parts}); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := tables(t, db), "rolls_"+parts[1].Name; got != want {
+	if got, want := tables(t, db), "rolls_"+parts[1].Name+" wanted"; got != want {
 		t.Errorf("tables %s, want %s", got, want)
 	}
 }

@@ -163,10 +163,14 @@ func (d dialect) session(s engine.Session) []string {
 		"SET client_encoding = 'UTF8'", "SET standard_conforming_strings = on", "SET DateStyle = 'ISO, YMD'", "SET TimeZone = 'UTC'",
 	}
 	if s.Maintenance {
-		// Values as text that read back exactly, also where an account has
-		// settings of its own.
-		out = append(out, "SET extra_float_digits = 1", "SET bytea_output = 'hex'", "SET IntervalStyle = 'postgres'")
-		out = append(out, "SET lock_timeout = '"+lockWait+"'")
+		out = append(out,
+			// Values as text that read back exactly, also where an account has
+			// settings of its own.
+			"SET extra_float_digits = 1", "SET bytea_output = 'hex'", "SET IntervalStyle = 'postgres'",
+			// What an account may have set for the application: a period is read
+			// for minutes, and each statement sees what is committed.
+			"SET statement_timeout = 0", "SET default_transaction_isolation = 'read committed'",
+			"SET lock_timeout = '"+lockWait+"'")
 	}
 	return out
 }

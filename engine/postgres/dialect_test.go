@@ -91,11 +91,41 @@ func queries(t *engine.Table) []engine.Step {
 	}
 }
 
+// declaredTable is one as its owner has written it.
+func declaredTable(t *testing.T) *engine.Table {
+	t.Helper()
+	d, err := rolling.ReadDefinition("CREATE TABLE readings ( -- (of sensors)\n  sensor INT NOT NULL,\n  \"at (UTC)\" TIMESTAMP WITH TIME ZONE NOT NULL,\n" +
+		"  note TEXT DEFAULT ')' CHECK (length(note) < 5),\n  PRIMARY KEY (sensor, \"at (UTC)\")\n) TABLESPACE pg_default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := rolling.Parse("1d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &engine.Table{Name: "readings", Grid: g, By: "at (UTC)", Definition: d, Indexes: []engine.Index{{Name: "at", Columns: []string{"at (UTC)"}}}}
+}
+
+// changes are the steps of a table that is kept, on three periods.
+func changes(t *engine.Table, p []rolling.Partition) []engine.Step {
+	whole := rolling.Partition{Name: "whole", Period: rolling.Period{From: p[0].From, To: p[2].To}}
+	return []engine.Step{
+		engine.Detach{Table: t, Have: p, Part: p[0], Into: "it's gone"},
+		engine.Attach{Table: t, Have: p[1:], Part: p[0], From: "it's gone"},
+		engine.Replace{Table: t, Have: p, Old: p[:1], New: p[0], With: "sorted", Out: []string{"old"}},
+		engine.Replace{Table: t, Have: p, Old: p, New: whole, With: "merged", Out: []string{"old1", "old2", "merged"}},
+		engine.DropTables{Names: []string{"old", `a"b`}},
+		engine.AddColumn{Table: t, Have: p, Name: "x", Definition: "x INT DEFAULT 0 -- why"},
+	}
+}
+
 func TestRender(t *testing.T) {
 	d, old := newDialect(), dialect{views: []string{"pg_stat_bgwriter"}}
 	plain := purchases()
 	byRows, byTime := roll(t, purchases(), "1000 rows", "id"), roll(t, purchases(), "2h", "at")
 	rows, times := periods(t, byRows.Grid, 0), periods(t, byTime.Grid, 1795197600e6)
+	declared := declaredTable(t)
+	days := periods(t, declared.Grid, 1795197600e6)
 	keyed, keyedRolling := purchases(), roll(t, purchases(), "1000 rows", "id")
 	keyed.ServerKey, keyedRolling.ServerKey = "id", "id"
 	finds := queries(plain)
@@ -115,7 +145,10 @@ func TestRender(t *testing.T) {
 			engine.DropPartition{Table: byRows, Have: rows, Drop: rows[0]}, engine.Select{Table: byRows, Partition: &rows[1]}, engine.DropTable{Table: byRows, Partitions: rows}}},
 		{"rolling-time", d, []engine.Step{engine.CreateTable{Table: byTime, Partitions: times[:1]}, engine.CreatePartitions{Table: byTime, Have: times[:1], New: times[1:]},
 			engine.DropPartition{Table: byTime, Have: times, Drop: times[0]}}},
-		{"version-13", old, []engine.Step{engine.DropPartition{Table: byTime, Have: times, Drop: times[0]}, engine.Sample{}}},
+		{"version-13", old, append([]engine.Step{engine.DropPartition{Table: byTime, Have: times, Drop: times[0]}, engine.Sample{}}, changes(byTime, times)[:1]...)},
+		{"changes-rows", d, changes(byRows, rows)},
+		{"changes-time", d, changes(byTime, times)},
+		{"declared", d, append([]engine.Step{engine.CreateTable{Table: declared, Partitions: days[:1]}}, changes(declared, days)...)},
 		{"server-key", d, []engine.Step{engine.CreateTable{Table: keyed}, engine.CreateTable{Table: keyedRolling, Partitions: rows[:1]}}},
 		{"queries", d, finds},
 		{"insert", d, []engine.Step{engine.Insert{Table: plain, Method: engine.Multi, Batch: batch()}, engine.Insert{Table: plain, Method: engine.Single, Batch: batch()},
@@ -145,6 +178,7 @@ func TestRender(t *testing.T) {
 	zero.Columns[6].Bytes[1] = 0
 	for name, s := range map[string]engine.Step{
 		"no partitions":       engine.CreateTable{Table: byRows},
+		"no list of columns":  engine.CreateTable{Table: &engine.Table{Name: "x", Definition: &rolling.Definition{Text: "CREATE TABLE x AS SELECT 1"}}},
 		"invalid table":       engine.CreateTable{Table: &engine.Table{Name: "x"}},
 		"long name":           engine.CreateTable{Table: long, Partitions: rows},
 		"long name, later":    engine.CreatePartitions{Table: long, Have: rows[:1], New: rows[1:]},

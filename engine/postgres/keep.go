@@ -85,8 +85,10 @@ func (db *DB) Load(ctx context.Context) (engine.ServerLoad, error) {
 	load := engine.ServerLoad{ReplicaLag: -1}
 	rows, err := db.query(ctx, "SELECT (SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND backend_type = 'client backend' "+
 		"AND pid <> pg_backend_pid() AND application_name <> "+quoteText(maintenanceName(db.config))+"), "+
-		// The lag is NULL of a standby that has replayed all there is.
-		"(SELECT (max(COALESCE(extract(epoch FROM replay_lag), 0)) * 1000000)::bigint FROM pg_stat_replication WHERE state IN ('streaming', 'catchup'))")
+		// The lag is NULL of a standby that has replayed all there is, and the
+		// position of what only receives, such as pg_receivewal.
+		"(SELECT (max(COALESCE(extract(epoch FROM replay_lag), 0)) * 1000000)::bigint FROM pg_stat_replication "+
+		"WHERE state IN ('streaming', 'catchup') AND replay_lsn IS NOT NULL)")
 	if err != nil {
 		return load, fmt.Errorf("load of the server: %w", err)
 	}

@@ -67,6 +67,9 @@ func (db *DB) detach(ctx context.Context, c *pgconn.PgConn, s engine.Detach) err
 	case r[child].ours && s.Into != child && r[s.Into].exists:
 		return taken(s.Into)
 	case r[child].ours:
+		if err := db.unmark(ctx, c, s.Table, child, r[child]); err != nil {
+			return err
+		}
 		if err := db.setFree(ctx, c, s.Table, child, statements); err != nil || !db.dialect.concurrent {
 			return err
 		}
@@ -75,6 +78,9 @@ func (db *DB) detach(ctx context.Context, c *pgconn.PgConn, s engine.Detach) err
 	case r[child].apart() && r[s.Into].exists:
 		return taken(s.Into)
 	case r[child].apart():
+		if err := db.unmark(ctx, c, s.Table, child, r[child]); err != nil {
+			return err
+		}
 	case r[s.Into].apart():
 		return nil
 	default:
@@ -84,6 +90,14 @@ func (db *DB) detach(ctx context.Context, c *pgconn.PgConn, s engine.Detach) err
 		return nil
 	}
 	return db.transact(ctx, c, db.dialect.renameTable(child, s.Into))
+}
+
+// unmark takes back that a table is to be dropped: somebody wants it.
+func (db *DB) unmark(ctx context.Context, c *pgconn.PgConn, t *engine.Table, name string, r relation) error {
+	if r.comment != dropMark(t) {
+		return nil
+	}
+	return db.transact(ctx, c, "COMMENT ON TABLE "+db.dialect.Quote(name)+" IS NULL")
 }
 
 func taken(name string) error {
@@ -151,6 +165,9 @@ func (db *DB) attach(ctx context.Context, c *pgconn.PgConn, s engine.Attach) err
 		return engine.Classed(engine.ErrNoTable, fmt.Errorf("there is neither this partition nor table %s", s.From))
 	case !r[s.From].apart():
 		return fmt.Errorf("%s is no table that stands apart", s.From)
+	}
+	if err := db.unmark(ctx, c, s.Table, s.From, r[s.From]); err != nil {
+		return err
 	}
 	if err := db.prepare(ctx, c, s.Table, s.From, s.Part); err != nil {
 		return err

@@ -1,0 +1,44 @@
+package postgres_test
+
+import (
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestLeadOfHungServer: a leader that gets no sign of life gives up before the
+// server could give the lock to somebody else.
+func TestLeadOfHungServer(t *testing.T) {
+	db := open(t)
+	l, err := db.Lead(within(t), "readings")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(value(t, db, "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Skipf("the server is somebody else's: %v", err)
+	}
+	defer func() {
+		if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+			t.Error(err)
+		}
+		// Gone before the database is dropped.
+		for value(t, db, "SELECT count(*) FROM pg_stat_activity WHERE pid = "+strconv.Itoa(pid)) != "0" {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
+	began := time.Now()
+	select {
+	case <-l.Lost():
+		t.Logf("lost %v after the server's process stopped", time.Since(began))
+	case <-time.After(8 * time.Second):
+		t.Error("not lost")
+	}
+	if err := l.Release(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,53 @@
+-- engine.Detach
+ALTER TABLE "purchases" DETACH PARTITION "purchases_p20261120_18" CONCURRENTLY;
+ALTER TABLE "purchases_p20261120_18" RENAME TO "it's gone";
+-- engine.Attach
+ALTER TABLE "it's gone" ADD CONSTRAINT "rowmill_bounds_1795197600000000_1795204800000000" CHECK ("at" IS NOT NULL AND "at" >= '2026-11-20 18:00:00' AND "at" < '2026-11-20 20:00:00');
+BEGIN;
+ALTER TABLE "it's gone" RENAME TO "purchases_p20261120_18";
+ALTER TABLE "purchases" ATTACH PARTITION "purchases_p20261120_18" FOR VALUES FROM ('2026-11-20 18:00:00') TO ('2026-11-20 20:00:00');
+ALTER TABLE "purchases_p20261120_18" DROP CONSTRAINT "rowmill_bounds_1795197600000000_1795204800000000";
+COMMIT;
+-- engine.Replace
+ALTER TABLE "sorted" ADD CONSTRAINT "rowmill_bounds_1795197600000000_1795204800000000" CHECK ("at" IS NOT NULL AND "at" >= '2026-11-20 18:00:00' AND "at" < '2026-11-20 20:00:00');
+BEGIN;
+SET LOCAL lock_timeout = '1s';
+SET LOCAL statement_timeout = '1s';
+LOCK TABLE ONLY "purchases", ONLY "sorted", ONLY "purchases_p20261120_18" IN ACCESS EXCLUSIVE MODE;
+ALTER TABLE "purchases" DETACH PARTITION "purchases_p20261120_18";
+ALTER TABLE "purchases_p20261120_18" RENAME TO "old";
+COMMENT ON TABLE "old" IS 'rowmill: replaced';
+ALTER TABLE "sorted" RENAME TO "purchases_p20261120_18";
+ALTER TABLE "purchases" ATTACH PARTITION "purchases_p20261120_18" FOR VALUES FROM ('2026-11-20 18:00:00') TO ('2026-11-20 20:00:00');
+ALTER TABLE "purchases_p20261120_18" DROP CONSTRAINT "rowmill_bounds_1795197600000000_1795204800000000";
+COMMIT;
+-- engine.Replace
+ALTER TABLE "merged" ADD CONSTRAINT "rowmill_bounds_1795197600000000_1795219200000000" CHECK ("at" IS NOT NULL AND "at" >= '2026-11-20 18:00:00' AND "at" < '2026-11-21 00:00:00');
+BEGIN;
+SET LOCAL lock_timeout = '1s';
+SET LOCAL statement_timeout = '1s';
+LOCK TABLE ONLY "purchases", ONLY "merged", ONLY "purchases_p20261120_18", ONLY "purchases_p20261120_20", ONLY "purchases_p20261120_22" IN ACCESS EXCLUSIVE MODE;
+ALTER TABLE "merged" RENAME TO "rowmill_swap_36d0e2dc56f197cf";
+ALTER TABLE "purchases" DETACH PARTITION "purchases_p20261120_18";
+ALTER TABLE "purchases_p20261120_18" RENAME TO "old1";
+COMMENT ON TABLE "old1" IS 'rowmill: replaced';
+ALTER TABLE "purchases" DETACH PARTITION "purchases_p20261120_20";
+ALTER TABLE "purchases_p20261120_20" RENAME TO "old2";
+COMMENT ON TABLE "old2" IS 'rowmill: replaced';
+ALTER TABLE "purchases" DETACH PARTITION "purchases_p20261120_22";
+ALTER TABLE "purchases_p20261120_22" RENAME TO "merged";
+COMMENT ON TABLE "merged" IS 'rowmill: replaced';
+ALTER TABLE "rowmill_swap_36d0e2dc56f197cf" RENAME TO "purchases_whole";
+ALTER TABLE "purchases" ATTACH PARTITION "purchases_whole" FOR VALUES FROM ('2026-11-20 18:00:00') TO ('2026-11-21 00:00:00');
+ALTER TABLE "purchases_whole" DROP CONSTRAINT "rowmill_bounds_1795197600000000_1795219200000000";
+COMMIT;
+-- engine.DropTables
+DROP TABLE IF EXISTS "old";
+DROP TABLE IF EXISTS "a""b";
+-- engine.AddColumn
+BEGIN;
+SET LOCAL lock_timeout = '1s';
+SET LOCAL statement_timeout = '1s';
+LOCK TABLE "purchases" IN ACCESS EXCLUSIVE MODE;
+ALTER TABLE "purchases" ADD COLUMN IF NOT EXISTS x INT DEFAULT 0 -- why;
+COMMIT;
