@@ -85,19 +85,22 @@ func (r relation) holds(t *engine.Table, p rolling.Period) bool {
 
 // missingIndexes is a query for the statements that give a table the indexes of
 // another one that it doesn't have yet. ATTACH takes what it finds and builds
-// the rest under its lock. Indexes are the same that have the same
-// definition, but for their names.
+// the rest under its lock. Indexes are the same that have the same definition,
+// but for their names and storage parameters.
 func (d dialect) missingIndexes(t *engine.Table, name string) string {
 	definitions := func(table string) string {
-		return "SELECT COALESCE(o.contype::text, '') AS kind, i.indisunique, " +
+		return "SELECT *, row_number() OVER (PARTITION BY kind, indisunique, plain) AS nth FROM (" +
+			"SELECT kind, indisunique, def, regexp_replace(def, ' WITH \\([^)]*\\)', '') AS plain FROM (" +
+			"SELECT COALESCE(o.contype::text, '') AS kind, i.indisunique, " +
 			"COALESCE(pg_get_constraintdef(o.oid), substring(pg_get_indexdef(i.indexrelid) FROM ' USING .*$')) AS def " +
 			"FROM pg_index i LEFT JOIN pg_constraint o ON o.conindid = i.indexrelid AND o.contype IN ('p', 'u', 'x') AND o.conrelid = i.indrelid " +
-			"WHERE i.indisvalid AND i.indrelid = " + table
+			"WHERE i.indisvalid AND i.indrelid = " + table + ") d) d"
 	}
 	quoted := d.Quote(name)
 	return "SELECT CASE WHEN kind = '' THEN 'CREATE ' || CASE WHEN indisunique THEN 'UNIQUE ' ELSE '' END || " + quoteText("INDEX ON "+quoted) + " || def " +
-		"ELSE " + quoteText("ALTER TABLE "+quoted+" ADD ") + " || def END FROM (" + definitions(d.regclass(t)) +
-		" EXCEPT ALL " + definitions("to_regclass("+quoteText(quoted)+")") + ") m ORDER BY kind <> 'p', 1"
+		"ELSE " + quoteText("ALTER TABLE "+quoted+" ADD ") + " || def END FROM (" + definitions(d.regclass(t)) + ") m WHERE NOT EXISTS (" +
+		"SELECT FROM (" + definitions("to_regclass("+quoteText(quoted)+")") + ") h WHERE h.kind = m.kind AND h.indisunique = m.indisunique AND h.plain = m.plain AND h.nth = m.nth) " +
+		"ORDER BY kind <> 'p', 1"
 }
 
 // prepare makes a table that stands apart ready to be attached: with all
@@ -131,9 +134,11 @@ func (db *DB) prepare(ctx context.Context, c *pgconn.PgConn, t *engine.Table, na
 			return err
 		}
 		if string(rows[0][0]) == "t" {
-			// Filled in the order of the primary key the others are left with
-			// pages two thirds full.
-			statements = append(statements, "REINDEX TABLE "+d.Quote(name))
+			q, err := db.compress(ctx, c, name)
+			if err != nil {
+				return err
+			}
+			statements = append(statements, q)
 		}
 		statements = append(statements, d.addCheck(t, name, p))
 	}

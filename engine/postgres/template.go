@@ -1,7 +1,11 @@
 package postgres
 
 import (
+	"context"
 	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/rowmill/rowmill/engine"
 )
@@ -40,4 +44,53 @@ func (d dialect) createTemplate(t *engine.Table, name string, o engine.Storage) 
 		"WHERE i.indrelid = " + quoteText(quoted) + "::regclass AND a.amname = 'btree' LOOP " +
 		"EXECUTE format('ALTER INDEX %s SET (fillfactor = 100)', r.name); END LOOP; END"
 	return append(out, "DO "+quoteText(body))
+}
+
+// recompressed is a query for the columns of a table whose values TOAST may
+// compress, with their full types and an expression for a value that isn't
+// compressed any more. Those of a table with generated columns can't be changed.
+const recompressed = `SELECT a.attname, format_type(a.atttypid, a.atttypmod) ||
+	CASE WHEN a.attcollation <> t.typcollation THEN ' COLLATE ' || quote_ident(n.nspname) || '.' || quote_ident(o.collname) ELSE '' END,
+	format_type(a.atttypid, a.atttypmod), CASE t.typname WHEN 'jsonb' THEN '%s::text' WHEN 'json' THEN '%s::text' WHEN 'bytea' THEN '%s || ''''::bytea' ELSE '%s || ''''' END
+FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+LEFT JOIN pg_collation o ON o.oid = a.attcollation LEFT JOIN pg_namespace n ON n.oid = o.collnamespace
+WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped AND a.attstorage = 'm' AND t.typname IN ('text', 'varchar', 'bytea', 'jsonb', 'json')
+AND NOT EXISTS (SELECT FROM pg_attribute g WHERE g.attrelid = a.attrelid AND g.attgenerated <> '') ORDER BY a.attnum`
+
+// compress returns the statement that makes a filled table, which is to be
+// compressed, as small as it gets.
+//
+// TOAST compresses no more of a row than brings it below 2 kB, and doesn't look
+// at the row again when it is copied. Where a value is compressed, all rows are
+// written anew from values that aren't, and then TOAST goes on to the target of
+// the table, which is much lower. That takes the space of the table once more
+// for as long as it takes. Otherwise only the indexes are built anew: filled in
+// the order of the primary key the others are left with pages two thirds full.
+func (db *DB) compress(ctx context.Context, c *pgconn.PgConn, name string) (string, error) {
+	d := db.dialect
+	reindex := "REINDEX TABLE " + d.Quote(name)
+	if !d.concurrent { // nor pg_column_compression
+		return reindex, nil
+	}
+	rows, err := ask(ctx, c, strings.ReplaceAll(recompressed, "$1", quoteText(d.Quote(name))))
+	if err != nil || len(rows) == 0 {
+		return reindex, err
+	}
+	var compressed, changes []string
+	for _, row := range rows {
+		column := d.Quote(string(row[0]))
+		compressed = append(compressed, "pg_column_compression("+column+") IS NOT NULL")
+		changes = append(changes, fmt.Sprintf("ALTER COLUMN %s TYPE %s USING (%s)::%s, ALTER COLUMN %[1]s SET STORAGE MAIN",
+			column, row[1], strings.ReplaceAll(string(row[3]), "%s", column), row[2]))
+		if d.lz4 {
+			changes[len(changes)-1] += ", ALTER COLUMN " + column + " SET COMPRESSION lz4"
+		}
+	}
+	if rows, err = ask(ctx, c, "SELECT EXISTS (SELECT FROM "+d.Quote(name)+" WHERE "+strings.Join(compressed, " OR ")+")"); err != nil {
+		return "", err
+	}
+	if string(rows[0][0]) != "t" {
+		return reindex, nil
+	}
+	return "ALTER TABLE " + d.Quote(name) + " " + strings.Join(changes, ", "), nil
 }

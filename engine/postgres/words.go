@@ -72,10 +72,11 @@ func (w words) RowHash(cols []engine.SchemaColumn) string {
 
 // CreateTemplate implements engine.Words.
 //
-// Compress has values that take part in TOAST compressed, by lz4 where the
-// server has it, and pages filled to the last. TOAST looks only at rows of
-// more than 2 kB: of shorter ones a rebuilt period holds just as many bytes, in
-// denser pages and indexes.
+// Compress is for rows of more than 2 kB, which are the ones that TOAST looks
+// at: each value of them that can be is compressed, by LZ4 where the server has
+// it, and stays in the row, once the table is attached. Of shorter rows
+// PostgreSQL compresses none; a rebuilt period is smaller by what its pages and
+// indexes are fuller.
 func (w words) CreateTemplate(t *engine.Table, name string, o engine.Storage) []string {
 	return w.d.createTemplate(t, name, o)
 }
