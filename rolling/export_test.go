@@ -13,3 +13,6 @@ var ReadDefinitionModes = func() (out []func(string) (*Definition, error)) {
 	}
 	return out
 }()
+
+// DeclarationKeys are the keys of each table of a declaration.
+var DeclarationKeys = declarationKeys
