@@ -167,6 +167,67 @@ func TestPlanOfATableThatIs(t *testing.T) {
 	}
 }
 
+// A rolling table gives the rate by its whole periods.
+func TestPlanOfARollingTable(t *testing.T) {
+	for _, server := range planServers {
+		t.Run(server.kind, func(t *testing.T) {
+			file, db := planTable(t, server.kind, fmt.Sprintf("CREATE TABLE readings (sensor BIGINT NOT NULL, ts %s NOT NULL, PRIMARY KEY (sensor, ts))", server.time),
+				"[period]\nevery = \"1h\"\nahead = \"12h\"\n")
+			clock := filepath.Join(t.TempDir(), "clock")
+			at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+			set := func(at time.Time) {
+				if err := os.WriteFile(clock, []byte(at.Format(time.RFC3339)), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			set(at)
+			if s := rowmill(t.Context(), "apply", file, "--yes", "--clock", clock); s.code != exitDone {
+				t.Fatalf("exit %d: %s", s.code, s.stderr)
+			}
+			// Two rows a second for three hours, and one in the hour that is open.
+			for h := range 3 {
+				var q strings.Builder
+				for i := range 7200 {
+					if i%900 == 0 {
+						q.Reset()
+						q.WriteString("INSERT INTO readings VALUES ")
+					} else {
+						q.WriteString(", ")
+					}
+					fmt.Fprintf(&q, "(%d, '%s')", i, at.Add(time.Duration(h)*time.Hour+time.Duration(i/2)*time.Second).Format(time.DateTime))
+					if i%900 == 899 {
+						exec1(t, db, strings.Replace(q.String(), "INTO readings", "INTO "+insertInto(server.kind, at.Add(time.Duration(h)*time.Hour)), 1))
+					}
+				}
+			}
+			exec1(t, db, "INSERT INTO "+insertInto(server.kind, at.Add(3*time.Hour))+" VALUES (1, '2026-11-20 15:00:01')")
+			switch server.kind {
+			case "postgres":
+				exec1(t, db, "ANALYZE readings")
+			case "mysql", "mariadb":
+				exec1(t, db, "ANALYZE TABLE readings")
+			}
+			set(at.Add(3*time.Hour + time.Minute))
+			out := planned(t, file, "--clock", clock, "--memory", "256MB", "--sample-rows", "5000")
+			if math.Abs(out.Rate.Value-2) > 0.2 || !strings.Contains(out.Rate.From, "p20261120_12 to p20261120_14") {
+				t.Errorf("%+v", out.Rate)
+			}
+			if !strings.Contains(out.PerRow.From, "5000 rows of the live table") || !out.Period.Declared || out.Period.Every != "1h" {
+				t.Errorf("%+v, %+v", out.PerRow, out.Period)
+			}
+			noScratch(t, db)
+		})
+	}
+}
+
+// insertInto is what takes rows of an hour: in SQLite the period's own table.
+func insertInto(kind string, at time.Time) string {
+	if kind == "sqlite" {
+		return "readings_" + at.Format("p20060102_15")
+	}
+	return "readings"
+}
+
 // What a killed plan left is dropped by the next one; what another one that
 // runs is using isn't.
 func TestPlanDropsLeftovers(t *testing.T) {

@@ -183,7 +183,12 @@ func (s *sample) load(ctx context.Context, name string) error {
 // measures it.
 func (s *sample) pack(ctx context.Context, from, into string) (*engine.Footprint, error) {
 	plain := &engine.Table{Name: from, By: s.table.By, Epoch: s.table.Epoch, Definition: s.declared.Definition, PrimaryKey: s.schema.PrimaryKey}
-	for _, q := range s.db.Words().CreateTemplate(plain, into, engine.Storage{Compress: true}) {
+	statements := s.db.Words().CreateTemplate(plain, into, engine.Storage{Compress: true})
+	if info := s.db.Info(); info.Engine == "mariadb" && strings.EqualFold(info.Storage, "innodb") {
+		// There a table is compressed from the start, or not at all.
+		statements = append(statements, "ALTER TABLE "+s.db.Dialect().Quote(into)+" PAGE_COMPRESSED=1")
+	}
+	for _, q := range statements {
 		if _, err := s.db.SQL().ExecContext(ctx, q); err != nil {
 			return nil, s.db.Classify(err)
 		}
