@@ -63,8 +63,10 @@ func (db *DB) Footprint(ctx context.Context, table string) (*engine.Footprint, e
 	for _, ix := range schema.Indexes {
 		f.Indexes = append(f.Indexes, engine.IndexFootprint{Name: ix.Name, Columns: ix.Columns, Bytes: pages[ix.Name]})
 	}
-	if saved, err := db.saved(ctx, table); err == nil {
-		f.Saved = saved
+	if allocated, err := db.allocated(ctx, table); err == nil {
+		// What the file has beyond the pages in use is made ahead, and is no cost
+		// of the rows.
+		f.Saved = max(f.Total()-allocated, 0)
 	}
 	return f, nil
 }
@@ -89,9 +91,10 @@ func (db *DB) leafPages(ctx context.Context, table string) (map[string]int64, er
 	return out, rows.Err()
 }
 
-// saved returns how much of the table's file is holes: what page compression
-// gives back. Dirty pages are written first, as only then there are any.
-func (db *DB) saved(ctx context.Context, table string) (int64, error) {
+// allocated returns what the table's file takes on disk, without the holes that
+// page compression leaves. Dirty pages are written first, as only then there are
+// any.
+func (db *DB) allocated(ctx context.Context, table string) (int64, error) {
 	conn, err := db.pool.Conn(ctx)
 	if err != nil {
 		return 0, err
@@ -113,11 +116,10 @@ func (db *DB) saved(ctx context.Context, table string) (int64, error) {
 	if db.dialect.mariadb {
 		view = "INNODB_SYS_TABLESPACES"
 	}
-	var file, allocated sql.NullInt64
-	err = conn.QueryRowContext(ctx, "SELECT FILE_SIZE, ALLOCATED_SIZE FROM information_schema."+view+" WHERE NAME = CONCAT(DATABASE(), '/', ?)", fileName(table)).
-		Scan(&file, &allocated)
-	if err != nil || !file.Valid || !allocated.Valid {
+	var size sql.NullInt64
+	err = conn.QueryRowContext(ctx, "SELECT ALLOCATED_SIZE FROM information_schema."+view+" WHERE NAME = CONCAT(DATABASE(), '/', ?)", fileName(table)).Scan(&size)
+	if err != nil || size.Int64 <= 0 {
 		return 0, fmt.Errorf("size of the file of %s: %w", table, err)
 	}
-	return max(file.Int64-allocated.Int64, 0), nil
+	return size.Int64, nil
 }
