@@ -114,6 +114,9 @@ func (s *Set) tryTx(ctx context.Context, fn func(*transaction) error) (err error
 	if err := fn(t); err != nil {
 		return err
 	}
+	if s.before != nil {
+		s.before(ctx, "COMMIT")
+	}
 	return s.db.Classify(tx.Commit())
 }
 
@@ -424,6 +427,9 @@ func (l *level) pace(took time.Duration, rows int64) {
 }
 
 func (s *Set) exec(ctx context.Context, x execer, q string, args ...any) (int64, error) {
+	if s.before != nil {
+		s.before(ctx, q)
+	}
 	if len(args) > 0 {
 		q = s.db.Bind(q)
 	}
@@ -435,6 +441,9 @@ func (s *Set) exec(ctx context.Context, x execer, q string, args ...any) (int64,
 }
 
 func (s *Set) each(ctx context.Context, x execer, scan func(*sql.Rows) error, q string, args ...any) error {
+	if s.before != nil {
+		s.before(ctx, q)
+	}
 	if len(args) > 0 {
 		q = s.db.Bind(q)
 	}

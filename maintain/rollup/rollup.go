@@ -44,6 +44,7 @@ type Set struct {
 	schema   *engine.Schema
 	declared *rolling.Declaration
 	levels   []*level
+	before   func(ctx context.Context, q string) // of a statement, in tests
 }
 
 // New checks the declaration's roll-ups against the table's schema.

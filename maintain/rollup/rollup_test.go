@@ -64,7 +64,11 @@ func definitionText(kind string) string {
 	if kind == "postgres" {
 		datetime, double = "TIMESTAMP", "DOUBLE PRECISION"
 	}
-	return fmt.Sprintf("CREATE TABLE readings (sensor INT NOT NULL, site VARCHAR(20) NOT NULL, ts %s NOT NULL, seq INT NOT NULL, value %s, n INT, note VARCHAR(40), PRIMARY KEY (sensor, ts, seq))", datetime, double)
+	key, index := ", KEY ts (ts)", ""
+	if kind == "postgres" || kind == "sqlite" {
+		key, index = "", "; CREATE INDEX readings_ts ON readings (ts)"
+	}
+	return fmt.Sprintf("CREATE TABLE readings (sensor INT NOT NULL, site VARCHAR(20) NOT NULL, ts %s NOT NULL, seq INT NOT NULL, value %s, n INT, note VARCHAR(40), PRIMARY KEY (sensor, ts, seq)%s)%s", datetime, double, key, index)
 }
 
 // all are all aggregates.
@@ -114,7 +118,16 @@ func openOn(t testing.TB, db engine.Keeper, kind string, exact bool, rollups []r
 		f.parts = append(f.parts, f.decl.Period.Named(p))
 	}
 	ctx := context.Background()
-	if err := db.Apply(ctx, engine.CreateTable{Table: f.table, Partitions: f.parts}); err != nil {
+	if kind == "mysql" || kind == "mariadb" { // TODO
+		q := def.Text + " PARTITION BY RANGE COLUMNS (ts) ("
+		for i, p := range f.parts {
+			if i > 0 {
+				q += ", "
+			}
+			q += "PARTITION " + p.Name + " VALUES LESS THAN ('" + rolling.Instant(p.To).Format("2006-01-02 15:04:05") + "')"
+		}
+		f.exec(q + ")")
+	} else if err := db.Apply(ctx, engine.CreateTable{Table: f.table, Partitions: f.parts}); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.st.Ensure(ctx); err != nil {
