@@ -22,10 +22,16 @@ func quoteText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") 
 func (s *Set) viewQuery(l *level) string {
 	w := s.db.Words()
 	table, name := quoteText(s.table.Name), quoteText(l.Name)
-	of := func(expr string) string {
-		return fmt.Sprintf("(SELECT %s FROM rowmill_rollups WHERE table_name = %s AND name = %s)", expr, table, name)
+	of := func(level, expr string) string {
+		return fmt.Sprintf("(SELECT %s FROM rowmill_rollups WHERE table_name = %s AND name = %s)", expr, table, level)
 	}
-	at := func(expr string) string { return of(w.FromPosition(s.table, expr)) }
+	at := func(column string) string { return of(name, w.FromPosition(s.table, column)) }
+	// The level that is computed from raw rows says which of those are gone.
+	root := l
+	for root.from != nil {
+		root = root.from
+	}
+	rootName := quoteText(root.Name)
 	noted := func(pos string) string {
 		return fmt.Sprintf("EXISTS (SELECT 1 FROM rowmill_touched n WHERE n.table_name = %s AND n.lower_pos < %s AND n.upper_pos >= %s)",
 			table, s.endOf(l, pos), pos)
@@ -39,8 +45,12 @@ func (s *Set) viewQuery(l *level) string {
 	}
 	bucket := "r." + s.quote(Bucket)
 	pos := w.Position(s.table, bucket)
-	rolled := fmt.Sprintf("SELECT %s FROM %s r WHERE %s < %s AND (%s < %s OR NOT (%s OR %s))",
-		s.quote(names...), s.quote(l.Name), bucket, at("watermark"), bucket, at("sealed_to"), stale(pos), noted(pos))
+	sealed := fmt.Sprintf("%s < %s", bucket, at("sealed_to"))
+	if root != l {
+		sealed += fmt.Sprintf(" OR %s < %s", bucket, of(rootName, w.FromPosition(s.table, "sealed_to")))
+	}
+	rolled := fmt.Sprintf("SELECT %s FROM %s r WHERE %s < %s AND (%s OR NOT (%s OR %s))",
+		s.quote(names...), s.quote(l.Name), bucket, at("watermark"), sealed, stale(pos), noted(pos))
 
 	raw := *l
 	raw.from = nil
@@ -50,6 +60,9 @@ func (s *Set) viewQuery(l *level) string {
 	// gone.
 	newer := s.selectRows(&raw, column+" >= "+at("watermark"), true)
 	below := fmt.Sprintf("%s < %s AND %s >= %s", column, at("watermark"), column, at("sealed_to"))
+	if root != l {
+		below += fmt.Sprintf(" AND %s >= %s AND %s >= %s", column, of(rootName, w.FromPosition(s.table, "sealed_to")), rawPos, of(rootName, "sealed_to"))
+	}
 	edge := func(fn, table, col, where string, map_ func(string) string) string {
 		return fmt.Sprintf("(SELECT %s FROM %s WHERE %s)", w.FromPosition(s.table, map_(fn+"("+col+")")), table, where)
 	}
