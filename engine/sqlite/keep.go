@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rowmill/rowmill/engine"
@@ -18,6 +19,16 @@ const tryTimeout = 2000
 // Try implements engine.Keeper. Every step is one transaction, so that a crash
 // leaves it done or not begun.
 func (db *DB) Try(ctx context.Context, steps ...engine.Step) error {
+	if err := db.tryAll(ctx, steps); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(steps, func(s engine.Step) bool { _, ok := s.(engine.DropTables); return ok }) {
+		return db.clearDoomed(ctx)
+	}
+	return nil
+}
+
+func (db *DB) tryAll(ctx context.Context, steps []engine.Step) error {
 	if err := db.tryLock(ctx); err != nil {
 		return err
 	}
@@ -68,6 +79,9 @@ func (db *DB) try(s engine.Step) error {
 		return err
 	}
 	db.epoch++
+	if s, ok := s.(engine.DropTables); ok {
+		return db.dropTables(s.Names)
+	}
 	statements, err := db.Dialect().Render(s)
 	if err != nil {
 		return err

@@ -36,7 +36,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err := registerFunctions(conn); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", c.db.path, err), conn.Close())
 	}
-	return conn, nil
+	return &pooled{conn, c.db}, nil
 }
 
 // Driver implements driver.Connector.

@@ -51,7 +51,9 @@ type DB struct {
 	stmts   map[string]stmt
 	epoch   int64
 
-	pool *sql.DB // of SQL
+	pool   *sql.DB       // of SQL
+	txTurn chan struct{} // of its transactions
+	pace   pace
 }
 
 // defaultCache is SQLite's own default page cache: 2000 KiB.
@@ -67,7 +69,7 @@ func Open(ctx context.Context, t engine.Target) (_ *DB, err error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{path: t.Path, info: info, pragmas: pragmas, turn: make(chan struct{}, 1), nextKey: map[string]int64{}, stmts: map[string]stmt{}}
+	db := &DB{path: t.Path, info: info, pragmas: pragmas, turn: make(chan struct{}, 1), txTurn: make(chan struct{}, 1), nextKey: map[string]int64{}, stmts: map[string]stmt{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, db.Close())

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"bufio"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -223,6 +224,28 @@ func TestChildProcess(t *testing.T) {
 		fmt.Println("leads")
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		time.Sleep(time.Minute)
+	case "copy", "greedy":
+		// Transactions of 100 ms each, one after the other.
+		mustExec(t, db, "CREATE TABLE IF NOT EXISTS copied (n INTEGER)")
+		fmt.Println("copies")
+		for {
+			db.pace.mu.Lock()
+			if what == "greedy" {
+				db.pace.next = time.Time{}
+			}
+			db.pace.mu.Unlock()
+			tx, err := db.SQL().BeginTx(t.Context(), nil)
+			if err != nil {
+				continue // the writer was first
+			}
+			if _, err := tx.Exec("INSERT INTO copied VALUES (1)"); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(100 * time.Millisecond)
+			if err := tx.Commit(); err != nil {
+				t.Fatal(err)
+			}
+		}
 	case "keep":
 		table, parts := declared(t, readingsText, "ts", "1d", firstDay, 12)
 		fmt.Println("keeps")
@@ -399,5 +422,152 @@ func TestLeadOfKilledProcess(t *testing.T) {
 	}
 	if err := l.Release(); err != nil {
 		t.Error(err)
+	}
+}
+
+// SQLite's lock has no queue: one transaction after the other keeps a writer in
+// another process waiting beyond its timeout. Those of SQL leave gaps.
+func TestTrapWriterStarves(t *testing.T) {
+	for _, what := range []string{"copy", "greedy"} {
+		t.Run(what, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "kept.db")
+			db, err := Open(t.Context(), engine.Target{Scheme: "sqlite", Path: path})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			mustExec(t, db, "CREATE TABLE r (n INTEGER)")
+			if _, err := db.write.Exec("PRAGMA busy_timeout = 3000", nil); err != nil {
+				t.Fatal(err)
+			}
+			_, out := child(t, what, path)
+			if line, err := out.ReadString('\n'); err != nil || line != "copies\n" {
+				t.Fatalf("the other process: %q, %v", line, err)
+			}
+			var longest, sum time.Duration
+			n := 0
+			for began := time.Now(); time.Since(began) < 4*time.Second; n++ {
+				one := time.Now()
+				if _, err := db.write.Exec("INSERT INTO r VALUES (1)", nil); err != nil {
+					if what == "greedy" {
+						t.Logf("insert %d: %v", n, err)
+						return // as it would without the gaps
+					}
+					t.Fatal(err)
+				}
+				longest, sum = max(longest, time.Since(one)), sum+time.Since(one)
+				time.Sleep(10 * time.Millisecond)
+			}
+			t.Logf("%s: %d inserts in 4 s, the longest took %v, on average %v", what, n, longest, sum/time.Duration(n))
+			// One of theirs, and the time between two looks at the lock.
+			if (longest > time.Second) != (what == "greedy") {
+				t.Errorf("an insert took %v", longest)
+			}
+			if copied, err := queryInt(db.write, "SELECT count(*) FROM copied"); err != nil || copied < 5 {
+				t.Errorf("the other process has written %d times, %v", copied, err)
+			}
+		})
+	}
+}
+
+// DROP TABLE of a large table keeps the file locked as long as it takes to read
+// it. It goes in parts, and others write in between.
+func TestTrapDropOfLargeTable(t *testing.T) {
+	for _, end := range []string{"", " WITHOUT ROWID"} {
+		db := openTest(t, "")
+		fill := func() {
+			t.Helper()
+			mustExec(t, db, "CREATE TABLE big (id INTEGER NOT NULL, ts DATETIME NOT NULL, v REAL, note TEXT, PRIMARY KEY (ts, id))"+end)
+			mustExec(t, db, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 120000) INSERT INTO big SELECT i, '2026-11-20 00:00:00', i, printf('%.*c', i % 90, 'x') FROM n")
+			mustExec(t, db, "CREATE INDEX big_v ON big (v)")
+			mustExec(t, db, "CREATE TRIGGER big_t AFTER DELETE ON big BEGIN SELECT RAISE(ABORT, 'no'); END")
+		}
+		fill()
+		mustExec(t, db, "CREATE TABLE other (n INTEGER)")
+		mustExec(t, db, "CREATE TABLE small (n INTEGER)")
+		ctx, stop := context.WithCancel(t.Context())
+		type result struct {
+			n       int
+			longest time.Duration
+			err     error
+		}
+		done := make(chan result)
+		conn, err := db.reader(ctx) // as another process
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			var r result
+			for ctx.Err() == nil && r.err == nil {
+				began := time.Now()
+				_, r.err = conn.Exec("INSERT INTO other VALUES (1)", nil)
+				r.n, r.longest = r.n+1, max(r.longest, time.Since(began))
+				time.Sleep(time.Millisecond)
+			}
+			done <- r
+		}()
+		began := time.Now()
+		if err := db.Try(t.Context(), engine.DropTables{Names: []string{"big", "nowhere", "small"}}); err != nil {
+			t.Fatal(err)
+		}
+		took := time.Since(began)
+		stop()
+		r := <-done
+		if err := errors.Join(r.err, conn.Close()); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("dropped in %v, %d inserts meanwhile, of which the longest took %v", took, r.n, r.longest)
+		if r.longest > took/2 && r.longest > 500*time.Millisecond {
+			t.Errorf("an insert took %v of %v", r.longest, took)
+		}
+		wantLines(t, db, "SELECT name FROM sqlite_schema ORDER BY name", "other")
+		wantLines(t, db, "PRAGMA integrity_check", "ok")
+		// What is left by a process that is killed, the next drop finds; and the
+		// name is free at once.
+		fill()
+		cut, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		err = db.Try(cut, engine.DropTables{Names: []string{"big"}})
+		cancel()
+		if err == nil {
+			t.Fatal("it was too quick to be broken off")
+		}
+		wantLines(t, db, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND (name = 'big' OR name LIKE 'rowmill_doomed_%')", "1")
+		mustTry(t, db, engine.DropTables{Names: []string{"big"}})
+		wantLines(t, db, "SELECT name FROM sqlite_schema ORDER BY name", "other")
+	}
+}
+
+// A transaction that only reads waits for nobody, and nobody for it.
+func TestReadOnlyTransaction(t *testing.T) {
+	db := openTest(t, "")
+	mustExec(t, db, "CREATE TABLE r (n INTEGER)")
+	mustExec(t, db, "INSERT INTO r VALUES (1)")
+	conn, err := db.SQL().Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for _, end := range []func(*sql.Tx) error{(*sql.Tx).Commit, (*sql.Tx).Rollback} {
+		tx, err := conn.BeginTx(t.Context(), &sql.TxOptions{ReadOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before, after int
+		if err := tx.QueryRow("SELECT sum(n) FROM r").Scan(&before); err != nil {
+			t.Fatal(err)
+		}
+		mustExec(t, db, "INSERT INTO r VALUES (1)")
+		if err := tx.QueryRow("SELECT sum(n) FROM r").Scan(&after); err != nil || after != before {
+			t.Errorf("it saw %d and then %d, %v", before, after, err)
+		}
+		if _, err := tx.Exec("INSERT INTO r VALUES (1)"); err == nil {
+			t.Error("it wrote")
+		}
+		if err := end(tx); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.ExecContext(t.Context(), "INSERT INTO r VALUES (1)"); err != nil {
+			t.Errorf("after its end: %v", err)
+		}
 	}
 }

@@ -1,0 +1,157 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	sqlite3 "github.com/mattn/go-sqlite3"
+
+	"github.com/rowmill/rowmill/engine"
+)
+
+// SQLite has no queue for its lock: who finds it taken looks again later, at
+// longest 100 ms later. Work that takes it for a while, again and again, leaves
+// gaps of microseconds, and a writer in another process would run into its busy
+// timeout without ever seeing one. So after each transaction that was long
+// there is a gap that nobody who waits can miss.
+const (
+	longTransaction = 20 * time.Millisecond
+	gap             = 120 * time.Millisecond
+)
+
+// A pace is the pause between long transactions of this process. The writers of
+// batches don't keep it: they are what others are to make way for.
+type pace struct {
+	mu   sync.Mutex
+	next time.Time
+}
+
+// held notes that the file's lock, held since began, is free.
+func (p *pace) held(began time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now := time.Now(); now.Sub(began) >= longTransaction {
+		p.next = now.Add(gap)
+	}
+}
+
+// wait waits for the end of a gap.
+func (p *pace) wait(ctx context.Context) error {
+	for {
+		p.mu.Lock()
+		left := time.Until(p.next)
+		p.mu.Unlock()
+		if left <= 0 {
+			return ctx.Err()
+		}
+		t := time.NewTimer(left)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+// A pooled connection is one of SQL. Its transactions take turns within this
+// process, and keep the pace.
+type pooled struct {
+	*sqlite3.SQLiteConn
+	db *DB
+}
+
+// BeginTx implements driver.ConnBeginTx. A transaction that only reads takes no
+// lock that anybody waits for, and sees what was committed when it first read.
+func (c *pooled) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
+	if o.ReadOnly {
+		return c.beginReadOnly(ctx)
+	}
+	bounded, cancel := context.WithTimeout(ctx, busyTimeout*time.Millisecond)
+	defer cancel()
+	select {
+	case c.db.txTurn <- struct{}{}:
+	case <-bounded.Done():
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		return nil, engine.Classed(engine.ErrLockTimeout, fmt.Errorf("%s: another transaction of this process is open", c.db.path))
+	}
+	tx, err := c.begin(ctx, o)
+	if err != nil {
+		<-c.db.txTurn
+	}
+	return tx, err
+}
+
+func (c *pooled) begin(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
+	if err := c.db.pace.wait(ctx); err != nil {
+		return nil, err
+	}
+	tx, err := c.SQLiteConn.BeginTx(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return &pooledTx{Tx: tx, db: c.db, began: time.Now()}, nil
+}
+
+func (c *pooled) beginReadOnly(ctx context.Context) (driver.Tx, error) {
+	for _, q := range []string{"PRAGMA query_only = ON", "BEGIN"} {
+		if _, err := c.ExecContext(ctx, q, nil); err != nil {
+			_, off := c.ExecContext(context.WithoutCancel(ctx), "PRAGMA query_only = OFF", nil)
+			return nil, errors.Join(err, off)
+		}
+	}
+	return readTx{c}, nil
+}
+
+// A readTx is a transaction that only reads.
+type readTx struct{ c *pooled }
+
+// Commit implements driver.Tx.
+func (t readTx) Commit() error { return t.end("COMMIT") }
+
+// Rollback implements driver.Tx.
+func (t readTx) Rollback() error { return t.end("ROLLBACK") }
+
+func (t readTx) end(q string) error {
+	var errs []error
+	for _, q := range []string{q, "PRAGMA query_only = OFF"} {
+		_, err := t.c.ExecContext(context.Background(), q, nil)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+type pooledTx struct {
+	driver.Tx
+	db    *DB
+	began time.Time
+	once  sync.Once
+}
+
+// Commit implements driver.Tx. One that fails has not ended: database/sql
+// doesn't roll it back, and the driver does.
+func (t *pooledTx) Commit() error { defer t.end(); return t.Tx.Commit() }
+
+// Rollback implements driver.Tx.
+func (t *pooledTx) Rollback() error { defer t.end(); return t.Tx.Rollback() }
+
+func (t *pooledTx) end() {
+	t.once.Do(func() {
+		t.db.pace.held(t.began)
+		<-t.db.txTurn
+	})
+}
+
+var _ interface {
+	driver.ConnBeginTx
+	driver.ExecerContext
+	driver.QueryerContext
+	driver.ConnPrepareContext
+	driver.Pinger
+} = (*pooled)(nil)
