@@ -197,6 +197,9 @@ func Undo(ctx context.Context, o Options) error {
 			return fmt.Errorf("take the adoption of %s back: the old table is being dropped", o.Table.Name)
 		}
 		if !Undoing(j.change) {
+			if err := j.settle(ctx); err != nil {
+				return err
+			}
 			swapped, err := j.swapped(ctx)
 			if err != nil {
 				return err

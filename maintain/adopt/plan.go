@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/maintain/copier"
@@ -15,7 +16,8 @@ import (
 // Plan checks whether the plain table t can be adopted, as Run does, and
 // returns the statements that Run would run, in order, and what its owner
 // should know. Statements that run once for each chunk, or again and again, are
-// there once, with placeholders for the values. Comments begin with "--".
+// there once, with placeholders for the values. Comments begin with "--". Of an
+// adoption that is under way only a note tells.
 func Plan(ctx context.Context, db engine.Keeper, st *state.Store, t *engine.Table, schema *engine.Schema, d *rolling.Declaration) (statements, notes []string, err error) {
 	return plan(ctx, Options{DB: db, State: st, Table: t, Schema: schema, Declared: d})
 }
@@ -27,7 +29,7 @@ func plan(ctx context.Context, o Options) (statements, notes []string, err error
 		return nil, nil, err
 	}
 	if c != nil {
-		return nil, nil, engine.Hinted(fmt.Errorf("adopt %s: it is under way already, at step %s", o.Table.Name, c.Step), "rowmill apply FILE, which goes on, or rowmill apply FILE --undo")
+		return nil, []string{fmt.Sprintf("the adoption of %s is under way, at step %s: it goes on from there", o.Table.Name, c.Step)}, nil
 	}
 	found, err := j.check(ctx)
 	if err != nil {
@@ -133,7 +135,7 @@ func (p *planner) copied(context.Context) error {
 	switch {
 	case p.postgres():
 		take, use := p.mirror.postgresDrain("n")
-		drain = append([]string{take}, use...)
+		drain = slices.Concat([]string{strings.Join(byIndex, "; "), take}, use)
 	case p.sqlite():
 		drain = p.mirror.sqliteDrain(p.mirror.parts)
 	default:

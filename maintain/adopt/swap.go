@@ -36,6 +36,9 @@ func (j *job) turned(ctx context.Context, m *mirror) (bool, error) {
 // The lock is waited for a bounded time, and under it nothing is done but the
 // last changes and the names.
 func (j *job) swap(ctx context.Context, m *mirror, next string) error {
+	if err := j.settle(ctx); err != nil {
+		return err
+	}
 	if done, err := j.turned(ctx, m); err != nil || done {
 		return err
 	}
@@ -43,6 +46,9 @@ func (j *job) swap(ctx context.Context, m *mirror, next string) error {
 		return err
 	}
 	return j.locked(ctx, m.src.name, "change the names", func() error {
+		if done, err := j.turned(ctx, m); err != nil || done {
+			return err
+		}
 		if !j.sqlite() || !m.src.rolls {
 			if err := j.follow(ctx, m); err != nil {
 				return err
@@ -316,21 +322,54 @@ func (m *mirror) catchUp(ctx context.Context, tx *sql.Tx) error {
 // being done too early.
 const sentryColumn = "rowmill_sentry"
 
-// dropSentry drops the sentry that a crash has left.
+// settle waits for the end of a change of names that a process has left to the
+// server as it was killed: MySQL goes on with what nobody waits for.
+func (j *job) settle(ctx context.Context) error {
+	if !j.mysql() {
+		return nil
+	}
+	for {
+		found, err := j.strings(ctx, "SELECT ID FROM information_schema.PROCESSLIST WHERE DB = DATABASE() AND LEFT(INFO, 200) LIKE ?",
+			strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace("RENAME TABLE "+j.q(j.Table.Name)+" TO ")+"%")
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		if err := pause(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// dropSentry drops the sentry that a crash has left. Whether it is the sentry is
+// seen under its lock, under which nothing else can get its name.
 func (j *job) dropSentry(ctx context.Context) error {
 	if !j.mysql() {
 		return nil
 	}
 	for _, name := range []string{oldName(j.Table.Name), newName(j.Table.Name)} {
 		s, err := j.exists(ctx, name)
-		if err != nil || s == nil || s.Column(sentryColumn) == nil {
-			if err != nil {
-				return err
-			}
+		if err != nil {
+			return err
+		}
+		if s == nil || s.Column(sentryColumn) == nil {
 			continue
 		}
-		if err := j.exec(ctx, "DROP TABLE IF EXISTS "+j.q(name)); err != nil {
-			return err
+		if err := j.dropLocked(ctx, name); err != nil {
+			return fmt.Errorf("drop what keeps the name %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (j *job) dropLocked(ctx context.Context, name string) error {
+	conn, err := j.DB.SQL().Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer discard(conn) // with its lock
+	for _, q := range []string{"LOCK TABLES " + j.q(name) + " WRITE", "DELETE FROM " + j.q(name) + " WHERE " + j.q(sentryColumn) + " = 0", "DROP TABLE " + j.q(name)} {
+		if _, err := conn.ExecContext(ctx, q); err != nil {
+			return j.DB.Classify(err)
 		}
 	}
 	return nil

@@ -156,6 +156,11 @@ func (m *mirror) compare(ctx context.Context, keys *copier.Keys, where string, a
 		return 0, m.DB.Classify(err)
 	}
 	defer tx.Rollback() // it has changed nothing
+	if m.postgres() {
+		if _, err := tx.ExecContext(ctx, "SET LOCAL jit = off"); err != nil {
+			return 0, m.DB.Classify(err)
+		}
+	}
 	pending, err := m.pending(ctx, tx, keys, m.data.Key, where, args)
 	if err != nil {
 		return 0, err

@@ -1,0 +1,79 @@
+package adopt
+
+import (
+	"os"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// rowsVariable sets the number of rows of TestShowAdoption: 2000000 are those
+// of docs/adopt.md.
+const rowsVariable = "ROWMILL_ADOPT_ROWS"
+
+// A large table is adopted while it is written to: the rows are the same, and
+// no statement fails.
+func TestShowAdoption(t *testing.T) {
+	rows := int64(20000)
+	if s := os.Getenv(rowsVariable); s != "" {
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows = n
+	} else if testing.Short() {
+		rows = 5000
+	}
+	onServers(t, func(t *testing.T, w *world) {
+		if w.kind == "sqlite" && rows > 100000 {
+			t.Skip("a file has one writer at a time")
+		}
+		w.fill(rows)
+		stop := w.load(4, rows)
+		time.Sleep(time.Second)
+		o := w.options()
+		o.Chunk = 0
+		steps := map[string]time.Duration{}
+		stalls := map[string]time.Duration{}
+		step, began := "", time.Now()
+		count := 0
+		o.Progress = func(p Progress) {
+			if p.Step == step {
+				return
+			}
+			w.mu.Lock()
+			steps[step], stalls[step] = time.Since(began), w.stall
+			step, began, w.stall = p.Step, time.Now(), 0
+			if p.Step == stepCopy {
+				count = w.count
+			}
+			w.mu.Unlock()
+		}
+		all := time.Now()
+		if err := Run(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		took := time.Since(all)
+		time.Sleep(time.Second)
+		stop()
+		stalls[stepClean] = max(stalls[stepClean], w.stall)
+		w.check("events")
+		c, err := UnderWay(t.Context(), o.State, "events")
+		if err != nil || c == nil {
+			t.Fatal(c, err)
+		}
+		var d data
+		if err := c.Load(&d); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%d rows in %v: copied in %v (%.0f rows/s), compared in %v (%.0f rows/s), %d chunks repaired; %d transactions of 4 writers meanwhile (%.0f/s)",
+			rows, took.Round(time.Millisecond), steps[stepCopy].Round(time.Millisecond), float64(rows)/steps[stepCopy].Seconds(), steps[stepVerify].Round(time.Millisecond), float64(rows)/steps[stepVerify].Seconds(),
+			d.Repaired, w.count-count, float64(w.count-count)/took.Seconds())
+		t.Logf("the longest transaction of a writer: %v before, %v while triggers were made, %v while rows were copied, %v compared, %v while the names changed, %v after",
+			stalls[""].Round(time.Millisecond), stalls[stepTriggers].Round(time.Millisecond), stalls[stepCopy].Round(time.Millisecond),
+			stalls[stepVerify].Round(time.Millisecond), stalls[stepSwap].Round(time.Millisecond), stalls[stepClean].Round(time.Millisecond))
+		if d.Repaired > 0 {
+			t.Errorf("%d chunks differed, though all that was written runs the triggers", d.Repaired)
+		}
+	})
+}
