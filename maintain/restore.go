@@ -326,6 +326,7 @@ func (r *Restoration) fill(ctx context.Context, d restoring, note func(int64)) e
 	// Noted before the period is there, so that no daemon ever sees it without:
 	// it would drop the period again.
 	k := state.Period{Table: t.Table.Name, Partition: d.Part, State: state.Restored, Rows: all.Rows, Checksum: all.Hash,
+		Rebuilt: true, // it was filled in the order of the key, and compressed
 		Archive: d.Path, ArchiveSum: f.Sum}
 	return t.inTx(ctx, func(tx *sql.Tx) error {
 		if err := t.State.Put(ctx, tx, k); err != nil {
