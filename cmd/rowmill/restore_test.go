@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -171,6 +173,8 @@ func TestRestore(t *testing.T) {
 					break
 				}
 				points++
+				// What is half restored is nobody else's to seal or to drop.
+				mustPass(t, w.run("run", "--once"))
 				if again := w.run("restore", period, "--yes"); again.code != exitDone && !strings.Contains(again.stderr, "has that period") {
 					t.Fatalf("killed at point %d: %+v", n, again)
 				}
@@ -280,4 +284,77 @@ func TestRestoreRefuses(t *testing.T) {
 	if !strings.Contains(s.stdout, `"format": "rowmill.restore/1"`) || !strings.Contains(s.stderr, "holds period "+period) {
 		t.Errorf("%s\n%s", s.stdout, s.stderr)
 	}
+}
+
+// TestRestoreWaits: while a transaction is open over the table, the restoration
+// waits for its lock a moment at a time, names who is in the way, and is done
+// once that ends.
+func TestRestoreWaits(t *testing.T) {
+	for _, server := range []string{"mariadb", "mysql"} { // elsewhere a reader holds up no attachment
+		t.Run(server, func(t *testing.T) {
+			w := newArchived(t, server)
+			period, rows := w.firstArchive()
+			tx, err := w.db.SQL().BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var n int64
+			if err := tx.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM readings").Scan(&n); err != nil {
+				t.Fatal(err)
+			}
+			stderr, waiting := &overheard{want: "waiting for the table's lock", seen: make(chan struct{})}, false
+			done := make(chan int)
+			go func() {
+				done <- run(t.Context(), []string{"restore", w.file, "--clock", w.clock, period, "--yes"}, strings.NewReader(""), io.Discard, stderr)
+			}()
+			select {
+			case <-stderr.seen:
+				waiting = true
+			case code := <-done:
+				t.Errorf("it ended with %d under an open transaction: %s", code, stderr.text())
+			case <-time.After(time.Minute):
+				t.Error("it neither waits nor ends")
+			}
+			if err := tx.Rollback(); err != nil {
+				t.Fatal(err)
+			}
+			if !waiting {
+				return
+			}
+			if code := <-done; code != exitDone {
+				t.Errorf("afterwards it ended with %d: %s", code, stderr.text())
+			}
+			if !strings.Contains(stderr.text(), "in the way is connection") {
+				t.Errorf("it doesn't say who is in the way: %s", stderr.text())
+			}
+			if got := count(t, w.db, "readings"); got != n+rows {
+				t.Errorf("%d rows, want %d", got, n+rows)
+			}
+		})
+	}
+}
+
+// An overheard writer tells when a text has been written.
+type overheard struct {
+	mu   sync.Mutex
+	buf  bytes.Buffer
+	want string
+	seen chan struct{}
+	once sync.Once
+}
+
+func (w *overheard) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.buf.Write(p)
+	if strings.Contains(w.buf.String(), w.want) {
+		w.once.Do(func() { close(w.seen) })
+	}
+	return len(p), nil
+}
+
+func (w *overheard) text() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.buf.String()
 }

@@ -27,8 +27,10 @@ const (
 	// is written and is the unit that readers read.
 	groupRows  = 100_000
 	groupBytes = 64 << 20
-	// batchRows go to the Parquet writer, and come from its reader, at a time.
-	batchRows = 128
+	// batchRows, of some batchBytes, go to the Parquet writer at a time, and
+	// batchRows come from its reader.
+	batchRows  = 128
+	batchBytes = 1 << 20
 	// dictionaryBytes is how large a dictionary of texts may grow in a row group
 	// before further ones are written out.
 	dictionaryBytes = 1 << 20
@@ -209,13 +211,14 @@ func (w *writing) fill(ctx context.Context, f *os.File, r *reader, info *Info, n
 		}
 		added := values[begin:len(values):len(values)]
 		total.add(added)
-		if batch = append(batch, added); len(batch) < batchRows && len(text) < groupBytes/4 {
+		full := inGroup >= groupBytes || total.rows-groupBegan >= rows
+		if batch = append(batch, added); len(batch) < batchRows && len(text) < batchBytes && !full {
 			return nil
 		}
 		if err := flush(); err != nil {
 			return err
 		}
-		if inGroup > groupBytes || total.rows-groupBegan >= rows {
+		if full {
 			inGroup, groupBegan = 0, total.rows
 			if err := out.Flush(); err != nil {
 				return err

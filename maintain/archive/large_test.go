@@ -1,0 +1,133 @@
+package archive
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+)
+
+// TestRowGroups: a period of several row groups, cut by rows or by bytes, reads
+// back whole, sorted, and in the groups it should have.
+func TestRowGroups(t *testing.T) {
+	w := newWorld(t, open(t, "sqlite"), "CREATE TABLE big (id INT NOT NULL, ts DATETIME NOT NULL, body TEXT, PRIMARY KEY (id, ts))")
+	w.exec("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 230000) INSERT INTO " +
+		w.db.Words().From(w.table, w.part()) + " SELECT i * 7919 % 1000003, '2026-11-20 00:00:01', 'row ' || i FROM n")
+	f := w.write()
+	if got := groupsOf(t, f.Path); fmt.Sprint(got) != "[100000 100000 30000]" {
+		t.Errorf("row groups of %v rows", got)
+	}
+	last := int64(-1)
+	_, err := read(t.Context(), f.Path, func(_ *Info, row parquet.Row) error {
+		if row[0].Int64() <= last {
+			return fmt.Errorf("key %d after %d", row[0].Int64(), last)
+		}
+		last = row[0].Int64()
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if back, err := Verify(t.Context(), f.Path, nil); err != nil || back.Rows != 230000 || back.Sum != f.Sum {
+		t.Errorf("%+v, %v", back, err)
+	}
+}
+
+func groupsOf(t *testing.T, path string) (rows []int64) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	i := Info{}
+	p, err := i.open(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range p.RowGroups() {
+		rows = append(rows, g.NumRows())
+	}
+	return rows
+}
+
+// TestMemory: a period many times the size of a row group is written, verified and
+// restored in memory that doesn't grow with it.
+func TestMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it writes 400 MB")
+	}
+	w := newWorld(t, open(t, "sqlite"), "CREATE TABLE big (id INT NOT NULL, ts DATETIME NOT NULL, body BLOB, PRIMARY KEY (id, ts))")
+	for range 4 {
+		w.exec("INSERT INTO " + w.db.Words().From(w.table, w.part()) +
+			" WITH RECURSIVE n(i) AS (SELECT (SELECT COUNT(*) FROM " + w.db.Words().From(w.table, w.part()) + ") UNION ALL SELECT i + 1 FROM n LIMIT 500)" +
+			" SELECT i, '2026-11-20 00:00:01', randomblob(200000) FROM n")
+	}
+	// What lives counts, not what the collector has yet to free.
+	defer debug.SetGCPercent(debug.SetGCPercent(20))
+	var peak atomic.Uint64
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			peak.Store(max(peak.Load(), m.HeapInuse))
+			select {
+			case <-stop:
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}()
+	f := w.roundTrip()
+	close(stop)
+	<-done
+	// A group of 64 MB, as it is compressed and as it was, and a fifth.
+	if limit := uint64(256 << 20); f.Bytes < 390<<20 || peak.Load() > limit {
+		t.Errorf("%d bytes were written with %d bytes of memory", f.Bytes, peak.Load())
+	}
+	if n := len(groupsOf(t, f.Path)); n < 5 {
+		t.Errorf("%d row groups", n)
+	}
+	t.Logf("%d MB in a file, %d MB of memory at most", f.Bytes>>20, peak.Load()>>20)
+}
+
+// TestNotANumber: NaN and infinities of a column of doubles come back, and the
+// file claims no bounds of it.
+func TestNotANumber(t *testing.T) {
+	w := newWorld(t, open(t, "postgres"), "CREATE TABLE odd (id INT NOT NULL, ts TIMESTAMP NOT NULL, d DOUBLE PRECISION, f REAL, big NUMERIC(30,2), PRIMARY KEY (id, ts))")
+	var rows []string
+	for i, v := range []string{"NaN", "Infinity", "-Infinity", "-0", "1e308", "1"} {
+		f := strings.Replace(v, "1e308", "1e38", 1)
+		rows = append(rows, fmt.Sprintf("(%d, '2026-11-20 00:00:01', '%s', '%s', %d.05)", i, v, f, i-3))
+	}
+	w.exec("INSERT INTO odd VALUES " + strings.Join(rows, ", "))
+	f := w.roundTrip()
+	if d, r, big := w.form(f, "d"), w.form(f, "f"), w.form(f, "big"); d != formDouble || r != formFloat || big != formDecimal {
+		t.Errorf("written as %s, %s and %s", d, r, big)
+	}
+	file, err := os.Open(f.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	i := Info{}
+	p, err := i.open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, c := range p.Metadata().RowGroups[0].Columns {
+		s, name := c.MetaData.Statistics, i.columns[n].Name
+		claims := len(s.MinValue) > 0 || len(s.MaxValue) > 0 || len(s.Min) > 0 || c.ColumnIndexLength > 0
+		if want := name == "id" || name == "ts"; claims != want {
+			t.Errorf("column %s claims bounds: %v, %+v", name, claims, s)
+		}
+	}
+}
