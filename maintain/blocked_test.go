@@ -49,7 +49,7 @@ func openTransaction(t *testing.T, db engine.Keeper) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer cancel()
-	all.Go(func() { (&Daemon{Table: w.Table, Poll: 100 * time.Millisecond}).Run(ctx) })
+	all.Go(func() { (&Daemon{Table: w.Table, Poll: 100 * time.Millisecond, LockPause: 3 * time.Second}).Run(ctx) })
 
 	var longest atomic.Int64
 	var inserted, failed atomic.Int64

@@ -57,6 +57,9 @@ type View struct {
 	// MaxPeriods and SwapRows are the engine's limits; 0 is none.
 	MaxPeriods int
 	SwapRows   int64
+	// Gaps tells that the engine keeps lower bounds: without them, a period
+	// whose elder is still there can't go, as the next would take its range.
+	Gaps bool
 }
 
 // known returns what is known of a partition, or nil. Bounds tell, not names:
@@ -237,6 +240,8 @@ func planDrops(d *rolling.Declaration, v View) []Task {
 		t := Task{Kind: Drop, Parts: []rolling.Partition{p}, Due: due}
 		switch {
 		case due > v.Now:
+		case i > 0 && !v.Gaps:
+			t.Waits = "an older period goes first"
 		case k == nil:
 			t.Waits = "not sealed"
 		case d.Seal.Archive != "" && k.State != state.Archived:

@@ -78,10 +78,7 @@ func (t *Table) goOnRebuilding(ctx context.Context, c *state.Change) (string, er
 			}
 			next = stepSwap
 		case stepSwap:
-			if next, err = stepReconcile, t.swap(ctx, &r); errors.Is(err, engine.ErrLockTimeout) {
-				// Rows may come while the lock is waited for: compare again.
-				err = errors.Join(err, t.State.Advance(ctx, t.State.DB(), c, stepCompare, r))
-			}
+			next, err = stepReconcile, t.swap(ctx, &r)
 		case stepReconcile:
 			next, err = stepClean, t.reconcile(ctx, &r)
 		case stepClean:

@@ -23,6 +23,9 @@ const (
 	// Inserts that queued behind a lock that wasn't to be had must pass first.
 	firstRetry = 500 * time.Millisecond
 	lastRetry  = time.Minute
+	// lockPause is the pause after a lock that was not to be had: each try costs
+	// inserts up to a second. Where periods are needed soon it is a fifth.
+	lockPause = 10 * time.Second
 )
 
 // A Daemon keeps a table for as long as it runs.
@@ -31,7 +34,9 @@ type Daemon struct {
 	// Poll is how often it looks without being due to do anything; 0 is 10 s.
 	// Rows that came late are found that soon.
 	Poll time.Duration
-	// Open opens the table once more, for a lane of its own.
+	// LockPause is the pause after a lock that was not to be had; 0 is 10 s.
+	LockPause time.Duration
+	// Leads, unless nil, is told where this process begins or ends to lead.
 	Leads func(lane Lane, leads bool)
 }
 
@@ -163,12 +168,31 @@ func (d *Daemon) work(ctx context.Context, lease engine.Lease, lane Lane) {
 		if now, err := d.Table.Now(ctx); err == nil && more && d.Table.Table.Grid.Axis() == rolling.Time {
 			pause = min(pause, max(time.Duration(next-now)*time.Microsecond, 10*time.Millisecond))
 		}
-		if err != nil && errors.Is(err, engine.ErrLockTimeout) && lane == Creating {
-			// A period that is needed soon is worth asking for more often.
-			pause = min(pause, jitter(2*time.Second))
+		if errors.Is(err, engine.ErrLockTimeout) {
+			pause = d.lockPause(ctx, lane)
 		}
 		sleep(ctx, pause)
 	}
+}
+
+// lockPause is how long to wait for a lock that wasn't to be had. New periods
+// are asked for more often when more than half of the headroom is gone.
+func (d *Daemon) lockPause(ctx context.Context, lane Lane) time.Duration {
+	pause := d.LockPause
+	if pause <= 0 {
+		pause = lockPause
+	}
+	if lane != Creating {
+		return jitter(pause)
+	}
+	v, err := d.Table.View(ctx)
+	if err != nil || len(v.Parts) == 0 {
+		return jitter(pause)
+	}
+	if left, wanted := v.Parts[len(v.Parts)-1].To-v.Now, d.Table.wanted(v)-v.Now; left < wanted/2 {
+		pause /= 5
+	}
+	return jitter(pause)
 }
 
 func jitter(d time.Duration) time.Duration {

@@ -43,7 +43,7 @@ func (k Kind) lane() Lane {
 
 // View looks at the table: its partitions, what is known of them, their sizes.
 func (t *Table) View(ctx context.Context) (View, error) {
-	v := View{MaxPeriods: t.DB.Capabilities().MaxPeriods, SwapRows: t.DB.Capabilities().SwapRows}
+	v := View{MaxPeriods: t.DB.Capabilities().MaxPeriods, SwapRows: t.DB.Capabilities().SwapRows, Gaps: t.DB.Capabilities().Gaps}
 	var err error
 	if v.Now, err = t.Now(ctx); err != nil {
 		return v, err
@@ -93,6 +93,9 @@ func (t *Table) Pass(ctx context.Context, lane Lane) (next int64, more bool, err
 	var failed []error
 	if err := t.finish(ctx, lane); err != nil {
 		failed = append(failed, err)
+		if errors.Is(err, engine.ErrLockTimeout) {
+			return 0, false, err
+		}
 	}
 	done := map[string]bool{}
 	for {
@@ -129,6 +132,11 @@ func (t *Table) Pass(ctx context.Context, lane Lane) (next int64, more bool, err
 		done[task.ID()] = true
 		if err := t.Do(ctx, *task, v); err != nil {
 			failed = append(failed, err)
+			if errors.Is(err, engine.ErrLockTimeout) {
+				// Whoever is in the way is in the way of the rest, too, and each
+				// try holds up inserts.
+				return next, more, errors.Join(failed...)
+			}
 		}
 	}
 }
@@ -262,6 +270,9 @@ func (t *Table) finish(ctx context.Context, lane Lane) error {
 			failed = append(failed, fmt.Errorf("%s: %w", c.ID, err), t.State.Failed(context.WithoutCancel(ctx), c, err))
 		}
 		t.log(ctx, c.Kind, detail, time.Since(began), err)
+		if errors.Is(err, engine.ErrLockTimeout) {
+			break
+		}
 	}
 	return errors.Join(failed...)
 }
