@@ -118,8 +118,8 @@ func simulateMonth(t *testing.T, server string, days int) {
 		m.start(i)
 	}
 	t.Cleanup(m.stop)
-	for hour := range 24 * days {
-		m.hour(hour)
+	for step := range 12 * days {
+		m.step(step)
 	}
 	m.stop()
 	t.Logf("%d rows in %d batches, %d kills, at most %d periods", len(m.sent), m.batches, m.kills, m.maxPeriod)
@@ -176,20 +176,20 @@ func (m *month) stop() {
 	}
 }
 
-// hour is one hour of the month: rows of the present, now and then late ones,
+// step is two hours of the month: rows of the present, now and then late ones,
 // and every so often a daemon dies or comes back.
-func (m *month) hour(hour int) {
+func (m *month) step(step int) {
 	m.t.Helper()
-	m.tick(m.now + 3600e6)
+	m.tick(m.now + 2*3600e6)
 	m.wait()
-	m.insert(m.now, m.now+3000e6, 6)
-	switch hour % 7 {
+	m.insert(m.now, m.now+6000e6, 12)
+	switch step % 7 {
 	case 2:
 		m.insert(m.now-30*3600e6, m.now-2*3600e6, 3)
 	case 5:
 		m.insert(m.now-8*24*3600e6, m.now-24*3600e6, 2)
 	}
-	if m.rng.IntN(6) == 0 {
+	if m.rng.IntN(4) == 0 {
 		i := m.rng.IntN(2)
 		m.kill(i)
 		if m.daemons[1-i] == nil {
