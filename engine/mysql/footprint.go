@@ -3,6 +3,7 @@ package mysql
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 
 	"github.com/rowmill/rowmill/engine"
@@ -63,10 +64,15 @@ func (db *DB) Footprint(ctx context.Context, table string) (*engine.Footprint, e
 	for _, ix := range schema.Indexes {
 		f.Indexes = append(f.Indexes, engine.IndexFootprint{Name: ix.Name, Columns: ix.Columns, Bytes: pages[ix.Name]})
 	}
-	if allocated, err := db.allocated(ctx, table); err == nil {
-		// What the file has beyond the pages in use is made ahead, and is no cost
-		// of the rows.
+	size, allocated, err := db.allocated(ctx, table)
+	switch {
+	case err != nil:
+	case db.dialect.mariadb:
+		// What the file is larger than its pages in use is a hole, too.
 		f.Saved = max(f.Total()-allocated, 0)
+	default:
+		// MySQL has it allocated. A page keeps a block at least, of its four.
+		f.Saved = min(max(size-allocated, 0), f.Total()*3/4)
 	}
 	return f, nil
 }
@@ -91,35 +97,37 @@ func (db *DB) leafPages(ctx context.Context, table string) (map[string]int64, er
 	return out, rows.Err()
 }
 
-// allocated returns what the table's file takes on disk, without the holes that
-// page compression leaves. Dirty pages are written first, as only then there are
+// allocated returns the size of the table's file, and what it takes on disk,
+// without the holes that page compression leaves. Dirty pages are written first, as only then there are
 // any.
-func (db *DB) allocated(ctx context.Context, table string) (int64, error) {
+func (db *DB) allocated(ctx context.Context, table string) (size, allocated int64, err error) {
 	conn, err := db.pool.Conn(ctx)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer conn.Close()
 	if _, err := conn.ExecContext(ctx, "FLUSH TABLES "+db.dialect.Quote(table)+" FOR EXPORT"); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	_, err = conn.ExecContext(context.WithoutCancel(ctx), "UNLOCK TABLES")
-	if err != nil {
-		return 0, err
+	if _, err := conn.ExecContext(context.WithoutCancel(ctx), "UNLOCK TABLES"); err != nil {
+		return 0, 0, err
 	}
 	for _, q := range db.dialect.fresh() {
 		if _, err := conn.ExecContext(ctx, q); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 	}
 	view := "INNODB_TABLESPACES"
 	if db.dialect.mariadb {
 		view = "INNODB_SYS_TABLESPACES"
 	}
-	var size sql.NullInt64
-	err = conn.QueryRowContext(ctx, "SELECT ALLOCATED_SIZE FROM information_schema."+view+" WHERE NAME = CONCAT(DATABASE(), '/', ?)", fileName(table)).Scan(&size)
-	if err != nil || size.Int64 <= 0 {
-		return 0, fmt.Errorf("size of the file of %s: %w", table, err)
+	var file, disk sql.NullInt64
+	err = conn.QueryRowContext(ctx, "SELECT FILE_SIZE, ALLOCATED_SIZE FROM information_schema."+view+" WHERE NAME = CONCAT(DATABASE(), '/', ?)", fileName(table)).Scan(&file, &disk)
+	if err == nil && (file.Int64 <= 0 || disk.Int64 <= 0) {
+		err = errors.New("the server doesn't say")
 	}
-	return size.Int64, nil
+	if err != nil {
+		return 0, 0, fmt.Errorf("size of the file of %s: %w", table, err)
+	}
+	return file.Int64, disk.Int64, nil
 }
