@@ -25,7 +25,7 @@ func (a *app) adopt(ctx context.Context, k *kept, plan *maintain.Application, f 
 		return err
 	}
 	if f.dry {
-		for _, s := range plan.Steps[:len(plan.Steps)-1] {
+		for _, s := range plan.Steps[:max(len(plan.Steps)-1, 0)] {
 			fmt.Fprintf(a.stdout, "-- %s\n", s.What)
 			for _, q := range s.SQL {
 				fmt.Fprintf(a.stdout, "%s;\n", q)

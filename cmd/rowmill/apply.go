@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowmill/rowmill/maintain"
+	"github.com/rowmill/rowmill/maintain/adopt"
 )
 
 // applyFlags are those of `rowmill apply`.
@@ -70,7 +71,11 @@ func (a *app) apply(ctx context.Context, file string, f applyFlags) (err error) 
 	if err != nil {
 		return err
 	}
-	if plan.Adopt {
+	under, err := adopt.UnderWay(ctx, k.State, k.Declared.Name)
+	if err != nil {
+		return err
+	}
+	if plan.Adopt || under != nil && !adopt.Kept(under) {
 		return a.adopt(ctx, k, plan, f)
 	}
 	if f.dry {

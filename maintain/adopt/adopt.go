@@ -165,6 +165,9 @@ func Run(ctx context.Context, o Options) error {
 				return err
 			}
 		}
+		if j.change.Step == stepDrop {
+			return j.steps(ctx, "") // what Finish had begun
+		}
 		return j.steps(ctx, stepKept)
 	})
 }
