@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/maintain"
+)
+
+// listenDeclaration is keepDeclaration on any server.
+const listenDeclaration = `
+[table]
+name   = "readings"
+target = %q
+create = '''
+CREATE TABLE readings (sensor INT NOT NULL, ts %s NOT NULL, value INT, PRIMARY KEY (sensor, ts))'''
+time   = "ts"
+
+[period]
+every = "1h"
+ahead = "6h"
+keep  = "3h"
+
+[seal]
+after = "1h"
+`
+
+// declareOn writes a declaration for a private database, and applies it.
+func declareOn(t *testing.T, kind string, flags ...string) {
+	t.Helper()
+	typ := "DATETIME"
+	if kind == "postgres" {
+		typ = "TIMESTAMP"
+	}
+	if err := os.WriteFile("readings.toml", fmt.Appendf(nil, listenDeclaration, testdb.Target(t, kind).String(), typ), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	wantDone(t, rowmill(t.Context(), append([]string{"apply", "readings.toml", "--yes"}, flags...)...))
+}
+
+// keepElsewhere runs rowmill run until the returned function is called, which
+// returns what came of it.
+func keepElsewhere(t *testing.T, flags ...string) (stop func() session) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan session, 1)
+	go func() { ended <- rowmill(ctx, append([]string{"run", "readings.toml"}, flags...)...) }()
+	return func() session { cancel(); return <-ended }
+}
+
+// freePort returns an address on which nobody listens.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// fetch returns what a page holds.
+func fetch(url string) (int, string, error) {
+	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
+	r, err := c.Get(url)
+	if err != nil {
+		return 0, "", err
+	}
+	defer r.Body.Close()
+	body, err := io.ReadAll(r.Body)
+	return r.StatusCode, string(body), err
+}
+
+// rowmill run shows on each server what is there: periods, that it leads, and
+// what it did.
+func TestRunListens(t *testing.T) {
+	for _, kind := range []string{"sqlite", "mariadb", "mysql", "postgres"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			declareOn(t, kind)
+			addr := freePort(t)
+			stop := keepElsewhere(t, "--listen", addr, "--interval", "100ms")
+			metrics := ""
+			leads := regexp.MustCompile(`(?m)^rowmill_leader\{table="readings"\} 1$`)
+			for end := time.Now().Add(20 * time.Second); !leads.MatchString(metrics); time.Sleep(200 * time.Millisecond) {
+				_, metrics, _ = fetch("http://" + addr + "/metrics")
+				if time.Now().After(end) {
+					t.Fatalf("nobody leads:\n%s\n%s", metrics, stop().stderr)
+				}
+			}
+			for _, want := range []string{`rowmill_up{table="readings"} 1`, `rowmill_periods{state="open",table="readings"} 1`, `rowmill_periods{state="ahead",table="readings"} 6`} {
+				if !strings.Contains(metrics, want) {
+					t.Errorf("no %s in:\n%s", want, metrics)
+				}
+			}
+			code, page, err := fetch("http://" + addr + "/")
+			if err != nil || code != http.StatusOK || strings.Count(page, `class="period ahead"`) < 6 || !strings.Contains(page, "this process") {
+				t.Errorf("page: %d %v\n%.3000s", code, err, page)
+			}
+			code, text, err := fetch("http://" + addr + "/status.json")
+			var s maintain.Status
+			if err != nil || code != http.StatusOK || json.Unmarshal([]byte(text), &s) != nil || len(s.Periods) != 7 || s.Now == "" {
+				t.Errorf("status: %d %v %s", code, err, text)
+			}
+			if code, text, err := fetch("http://" + addr + "/healthz"); err != nil || code != http.StatusOK {
+				t.Errorf("health: %d %v %s", code, err, text)
+			}
+			// A second one can't have the port, and says so before it keeps anything.
+			if s := rowmill(t.Context(), "run", "readings.toml", "--listen", addr); s.code != exitFailed || !strings.Contains(s.stderr, "the port is taken") {
+				t.Errorf("exit %d: %s", s.code, s.stderr)
+			}
+			wantDone(t, stop())
+			if _, _, err := fetch("http://" + addr + "/livez"); err == nil {
+				t.Error("somebody listens still")
+			}
+		})
+	}
+}
+
+// Inserts go on at their rate while a rowmill run elsewhere, on the clock that
+// the benchmark writes, creates, seals and drops periods: none fails, none is
+// lost.
+func TestInsertsGoOnWhileKeptElsewhere(t *testing.T) {
+	for _, kind := range []string{"sqlite", "mariadb", "mysql", "postgres"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			if err := os.WriteFile("clock", []byte(time.Now().UTC().Format(time.RFC3339)), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			declareOn(t, kind, "--clock", "clock")
+			stop := keepElsewhere(t, "--clock", "clock", "--interval", "200ms")
+			s := rowmill(t.Context(), "bench", "keep", "readings.toml", "--clock", "clock", "--speed", "3600", "--rate", "300/s", "--batch", "5", "--writers", "1", "--time", "10s", "--interval", "500ms", "--json")
+			kept := stop()
+			wantDone(t, kept)
+			if s.code != exitDone {
+				t.Fatalf("exit %d\n%s\n%s\nkept:\n%s", s.code, s.stdout, s.stderr, kept.stderr)
+			}
+			var f keepFigures
+			if err := json.Unmarshal([]byte(s.stdout), &f); err != nil {
+				t.Fatal(err)
+			}
+			if f.Rows < 1500 || f.Found == nil || *f.Found != f.Rows || len(f.Errors) > 0 || f.Actions["create"] < 2 || f.Actions["drop"] < 1 || f.Dropped == 0 {
+				t.Errorf("%s\nkept:\n%s", s.stdout, kept.stderr)
+			}
+			t.Logf("longest insert %.0f ms%s", f.Longest.Seconds*1000, duringText(f.Longest.During))
+		})
+	}
+}
