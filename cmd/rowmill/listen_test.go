@@ -105,7 +105,7 @@ func TestRunListens(t *testing.T) {
 			}
 			code, page, err := fetch("http://" + addr + "/")
 			if err != nil || code != http.StatusOK || strings.Count(page, `class="period ahead"`) < 6 || !strings.Contains(page, "this process") {
-				t.Errorf("page: %d %v\n%.3000s", code, err, page)
+				t.Errorf("page: %d %v\n%s", code, err, page[max(0, strings.Index(page, "<body>")):])
 			}
 			code, text, err := fetch("http://" + addr + "/status.json")
 			var s maintain.Status
