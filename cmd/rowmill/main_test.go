@@ -155,7 +155,7 @@ func TestBadInput(t *testing.T) {
 		{"bench scenario time-partitions-2012 --target sqlite:", []string{"time-partitions-2012.toml:19:1: run plain", `insert method "load"`, "Try: another --target"}},
 		{"bench scenario daily-2009 --target sandbox:postgres?memory=1KB", []string{"--target", "memory"}},
 		{"report", []string{"which run records?"}},
-		{"explode", []string{`unknown command "explode"`, "there are bench, "}},
+		{"explode", []string{`unknown command "explode"`, "there are apply, bench, "}},
 	}
 	t.Chdir(t.TempDir())
 	for _, c := range cases {
