@@ -136,7 +136,7 @@ func (o *Output) period(in Input) error {
 	default:
 		p.Fits = fit.String()
 	}
-	p.From = fmt.Sprintf("%d periods in %.0f%% of the memory, as bytes per row", Resident, 100*CacheShare)
+	p.From = fmt.Sprintf("the longest of which %d fit into %.0f%% of the memory: the one that fills and the one before it", Resident, 100*CacheShare)
 	o.grid, p.Declared = fit, in.Period.Valid()
 	if p.Declared {
 		o.grid = in.Period
