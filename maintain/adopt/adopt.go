@@ -83,6 +83,9 @@ type data struct {
 	// many there are.
 	After    []string
 	Rows, Of int64
+	// First and Last are the positions of the first and the last row, where
+	// there are any.
+	First, Last int64
 	// Checked is the last key compared, CheckedRows how many rows were, and
 	// Repaired how many chunks had to be copied again.
 	Checked     []string

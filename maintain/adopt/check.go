@@ -37,7 +37,7 @@ func (j *job) check(ctx context.Context) (*data, error) {
 	if err != nil {
 		return nil, fail(err)
 	}
-	d.Of = rows.count
+	d.Of, d.First, d.Last = rows.count, rows.from, rows.to
 	if _, err := j.periods(ctx, rows); err != nil {
 		return nil, fail(err)
 	}
@@ -135,27 +135,23 @@ func (j *job) checkRows(ctx context.Context) (extent, error) {
 	case name == "sqlite" && t.Epoch == 0:
 		outside += fmt.Sprintf(" OR typeof(%s) <> 'text' OR strftime('%%Y-%%m-%%d %%H:%%M:%%S', substr(%s, 1, 19)) IS NOT substr(%s, 1, 19)", by, by, by)
 	}
-	if err := j.DB.SQL().QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*), COALESCE(SUM(CASE WHEN %s IS NULL THEN 1 ELSE 0 END), 0) FROM %s", by, from)).Scan(&e.count, &nulls); err != nil {
-		return e, fmt.Errorf("count rows: %w", j.DB.Classify(err))
+	// All in one reading of the table: it may be large.
+	var n int64
+	var lo, hi sql.NullInt64
+	inside := "CASE WHEN " + outside + " THEN NULL ELSE " + by + " END"
+	err := j.DB.SQL().QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*), COALESCE(SUM(CASE WHEN %s IS NULL THEN 1 ELSE 0 END), 0), COALESCE(SUM(CASE WHEN %s THEN 1 ELSE 0 END), 0), %s, %s FROM %s",
+		by, outside, j.DB.Words().Position(t, "MIN("+inside+")"), j.DB.Words().Position(t, "MAX("+inside+")"), from)).Scan(&e.count, &nulls, &n, &lo, &hi)
+	if err != nil {
+		return e, fmt.Errorf("count rows, and those outside of every period: %w", j.DB.Classify(err))
 	}
 	if nulls > 0 {
 		return e, engine.Hinted(fmt.Errorf("%d rows have no %s, by which the table rolls", nulls, t.By), "UPDATE %s SET %s = ... WHERE %s IS NULL", t.Name, t.By, t.By)
-	}
-	var n int64
-	if err := j.DB.SQL().QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM %s WHERE %s", from, outside)).Scan(&n); err != nil {
-		return e, fmt.Errorf("look for rows outside of every period: %w", j.DB.Classify(err))
 	}
 	if n > 0 {
 		return e, engine.Hinted(fmt.Errorf("%d rows have a %s that no period can hold", n, t.By), "SELECT * FROM %s WHERE %s", t.Name, outside)
 	}
 	if e.count == 0 {
 		return e, nil
-	}
-	var lo, hi sql.NullInt64
-	err := j.DB.SQL().QueryRowContext(ctx, fmt.Sprintf("SELECT %s, %s FROM %s",
-		j.DB.Words().Position(t, "MIN("+by+")"), j.DB.Words().Position(t, "MAX("+by+")"), from)).Scan(&lo, &hi)
-	if err != nil {
-		return e, fmt.Errorf("find the first and the last row: %w", j.DB.Classify(err))
 	}
 	if !lo.Valid || !hi.Valid {
 		return e, fmt.Errorf("column %s holds what is no position of a period", t.By)

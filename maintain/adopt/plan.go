@@ -36,10 +36,7 @@ func plan(ctx context.Context, o Options) (statements, notes []string, err error
 		return nil, nil, err
 	}
 	j.use(*found)
-	rows, err := j.checkRows(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
+	rows := extent{j.data.Of, j.data.First, j.data.Last}
 	m := j.there()
 	if m.parts, err = j.periods(ctx, rows); err != nil {
 		return nil, nil, err

@@ -40,11 +40,7 @@ func (j *job) create(ctx context.Context) error {
 		return err
 	}
 	if have == nil {
-		rows, err := j.checkRows(ctx)
-		if err != nil {
-			return err
-		}
-		parts, err := j.periods(ctx, rows)
+		parts, err := j.periods(ctx, extent{j.data.Of, j.data.First, j.data.Last})
 		if err != nil {
 			return err
 		}
