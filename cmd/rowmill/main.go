@@ -148,6 +148,7 @@ inserts touch only what is in memory (plan, apply, run, status).`),
 	root.AddCommand(a.runCommand())
 	root.AddCommand(a.statusCommand())
 	root.AddCommand(a.restoreCommand())
+	root.AddCommand(a.rollupCommand())
 	root.AddCommand(a.versionCommand())
 	root.AddCommand(a.sandboxCommand())
 	root.AddCommand(a.reportCommand())

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rowmill/rowmill/rolling"
+)
+
+func (a *app) rollupCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "rollup",
+		Short: "Work on a table's roll-ups",
+		Long: "Work on a table's roll-ups. rowmill run refreshes them by itself; what it can't\n" +
+			"know of, rows that others changed without a note, is for people to say.",
+		Args: cobra.ArbitraryArgs,
+		RunE: group,
+	}
+	c.AddCommand(a.rollupRefreshCommand())
+	return c
+}
+
+// refreshFlags are those of `rowmill rollup refresh`.
+type refreshFlags struct {
+	kept     keptFlags
+	from, to string
+	yes      bool
+	asJSON   bool
+}
+
+func (a *app) rollupRefreshCommand() *cobra.Command {
+	var f refreshFlags
+	c := &cobra.Command{
+		Use:   "refresh FILE.toml",
+		Short: "Compute the roll-ups of a range anew",
+		Long: "Compute the roll-ups of a range anew: every bucket of every level that overlaps\n" +
+			"it is replaced by what the rows say now, level by level, in transactions of\n" +
+			"about half a second. Readers of the live views see no difference but right\n" +
+			"numbers; inserts don't wait. Ctrl-C is safe: what was computed stays, and rowmill\n" +
+			"run does the rest.\n\n" +
+			"A range whose rows have been dropped is refused: its buckets are sealed.",
+		Example: "  rowmill rollup refresh readings.toml --from 2026-11-20 --to 2026-11-21\n" +
+			"  rowmill rollup refresh readings.toml --from '2026-11-20 06:00' --to '2026-11-20 07:30' --yes",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error { return a.rollupRefresh(c.Context(), args[0], f) },
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	f.kept.define(flags)
+	flags.StringVar(&f.from, "from", "", "begin of the range, a `TIME` in UTC or a key (required)")
+	flags.StringVar(&f.to, "to", "", "end of the range, a `TIME` in UTC or a key, not part of it (required)")
+	flags.BoolVarP(&f.yes, "yes", "y", false, "don't ask (default false)")
+	flags.BoolVar(&f.asJSON, "json", false, "print JSON (default false)")
+	return c
+}
+
+func (a *app) rollupRefresh(ctx context.Context, file string, f refreshFlags) (err error) {
+	if f.from == "" || f.to == "" {
+		return usagef("--from 2026-11-20 --to 2026-11-21", "which range? --from and --to say")
+	}
+	k, err := a.openApplied(ctx, file, f.kept)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, k.Close()) }()
+	grid := k.Table.Table.Grid
+	from, err := positionOf(grid, "--from", f.from)
+	if err != nil {
+		return err
+	}
+	to, err := positionOf(grid, "--to", f.to)
+	if err != nil {
+		return err
+	}
+	if from >= to {
+		return usagef("--from before --to", "the range from %s to %s is empty", f.from, f.to)
+	}
+	if k.Rollups == nil || len(k.Declared.Rollups) == 0 {
+		return fmt.Errorf("%s declares no roll-ups", file)
+	}
+	now, err := k.Now(ctx)
+	if err != nil {
+		return err
+	}
+	if to > now { // a bucket that hasn't ended is no whole one
+		to = max(now, from+1)
+	}
+	var names []string
+	for _, r := range k.Declared.Rollups {
+		names = append(names, r.Name)
+	}
+	plan := fmt.Sprintf("On %s:\n  1. compute buckets of %s that overlap %s to %s anew\n", k.DB.Info().Target, strings.Join(names, ", "), grid.Format(from), grid.Format(to))
+	if err := a.confirm(plan, f.yes); err != nil {
+		return err
+	}
+	began := time.Now()
+	n, err := k.Rollups.RefreshRange(ctx, from, to)
+	if err != nil {
+		if ctx.Err() != nil {
+			return fmt.Errorf("stopped after %d buckets; the others are marked, and rowmill run computes them: %w", n, err)
+		}
+		return err
+	}
+	if f.asJSON {
+		return json.NewEncoder(a.stdout).Encode(map[string]any{"format": "rowmill.refresh/1", "table": k.Declared.Name, "buckets": n, "seconds": time.Since(began).Seconds()})
+	}
+	fmt.Fprintf(a.stdout, "%d buckets computed in %.1f s\n", n, time.Since(began).Seconds())
+	return nil
+}
+
+// positionOf reads a time in UTC, or a key where the table goes by one.
+func positionOf(g rolling.Grid, flag, text string) (int64, error) {
+	if g.Axis() == rolling.Sequence {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < 0 {
+			return 0, usagef(flag+" 500000", "%s %q is no key", flag, text)
+		}
+		return n, nil
+	}
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02", "2006-01-02 15:04", "2006-01-02 15:04:05.999999", "2006-01-02T15:04:05.999999"} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return rolling.Position(t), nil
+		}
+	}
+	return 0, usagef(flag+" '2026-11-20 06:00'", "%s %q is no time", flag, text)
+}

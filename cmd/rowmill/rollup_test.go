@@ -1,0 +1,134 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/testdb"
+)
+
+const refreshDeclaration = `
+[table]
+name   = "readings"
+target = "%s"
+create = '''
+CREATE TABLE readings (
+  sensor INT NOT NULL, ts %s NOT NULL, value INT NOT NULL,
+  PRIMARY KEY (sensor, ts))'''
+time   = "ts"
+
+[period]
+every = "1d"
+ahead = "2d"
+
+[[rollup]]
+name   = "readings_1h"
+every  = "1h"
+by     = ["sensor"]
+select = { n = "count(*)", total = "sum(value)", p90 = "percentile(value, 90)" }
+
+[[rollup]]
+name = "readings_1d"
+from = "readings_1h"
+every = "1d"
+`
+
+// TestRollupRefresh: rows that somebody changed behind rowmill's back are in the
+// roll-ups once a person asks for them.
+func TestRollupRefresh(t *testing.T) {
+	for _, kind := range []string{"sqlite", "postgres", "mariadb", "mysql"} {
+		t.Run(kind, func(t *testing.T) {
+			target := testdb.Target(t, kind)
+			opened, err := openTarget(t.Context(), target.String(), func(string) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := opened.close(); err != nil {
+					t.Error(err)
+				}
+			})
+			db := opened.DB.(engine.Keeper)
+			dir := t.TempDir()
+			file, clock := filepath.Join(dir, "readings.toml"), filepath.Join(dir, "clock")
+			typ := map[bool]string{true: "TIMESTAMP", false: "DATETIME"}[kind == "postgres"]
+			if err := os.WriteFile(file, fmt.Appendf(nil, refreshDeclaration, target.String(), typ), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			at := func(now string) {
+				if err := os.WriteFile(clock, []byte(now), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			sql := func(q string) {
+				t.Helper()
+				if _, err := db.SQL().ExecContext(t.Context(), q); err != nil {
+					t.Fatalf("%s: %v", q, err)
+				}
+			}
+			refresh := func(args ...string) session {
+				return rowmill(t.Context(), append([]string{"rollup", "refresh", file, "--clock", clock, "--yes"}, args...)...)
+			}
+			at("2026-11-20T00:30:00Z")
+			mustPass(t, rowmill(t.Context(), "apply", file, "--clock", clock, "--yes"))
+			sql("INSERT INTO readings (sensor, ts, value) VALUES (1, '2026-11-20 06:10:00', 1), (1, '2026-11-20 07:10:00', 2)")
+			at("2026-11-21T00:30:00Z")
+			mustPass(t, rowmill(t.Context(), "run", file, "--clock", clock, "--once"))
+			total := func(table string) (sum int) {
+				t.Helper()
+				if err := db.SQL().QueryRowContext(t.Context(), "SELECT SUM(total) FROM "+table).Scan(&sum); err != nil {
+					t.Fatal(err)
+				}
+				return sum
+			}
+			if got := total("readings_1d"); got != 3 {
+				t.Errorf("the day's total is %d", got)
+			}
+			stored := "readings"
+			if kind == "sqlite" {
+				stored = "readings_p20261120"
+			}
+			sql("UPDATE " + stored + " SET value = 10 WHERE value = 2")
+			s := refresh("--from", "2026-11-20 07:00", "--to", "2026-11-20T08:00:00Z")
+			mustPass(t, s)
+			if !strings.Contains(s.stdout, "2 buckets") {
+				t.Errorf("it said %q", s.stdout)
+			}
+			for _, table := range []string{"readings_1h", "readings_1d", "readings_1h_live", "readings_1d_live"} {
+				if got := total(table); got != 11 {
+					t.Errorf("the total of %s is %d, want 11", table, got)
+				}
+			}
+			s = refresh("--from", "2026-11-20", "--to", "2030-01-01", "--json")
+			mustPass(t, s)
+			if !strings.Contains(s.stdout, `"format":"rowmill.refresh/1"`) {
+				t.Errorf("it printed %q", s.stdout)
+			}
+		})
+	}
+}
+
+func TestRollupRefreshRefuses(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "readings.toml")
+	if err := os.WriteFile(file, fmt.Appendf(nil, refreshDeclaration, "sqlite:"+file+".db", "DATETIME"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	mustPass(t, rowmill(t.Context(), "apply", file, "--yes"))
+	for name, c := range map[string]struct {
+		args string
+		want string
+	}{
+		"no range":  {"", "--from and --to"},
+		"backwards": {"--from 2026-11-20 --to 2026-11-19", "is empty"},
+		"no time":   {"--from yesterday --to 2026-11-19", "is no time"},
+	} {
+		s := rowmill(t.Context(), append([]string{"rollup", "refresh", file, "--yes"}, strings.Fields(c.args)...)...)
+		if s.code != exitUsage || !strings.Contains(s.stderr, c.want) {
+			t.Errorf("%s: %d, %s", name, s.code, s.stderr)
+		}
+	}
+}

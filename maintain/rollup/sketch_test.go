@@ -1,0 +1,163 @@
+package rollup
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/rowmill/rowmill/rolling"
+)
+
+func sketchOf(t testing.TB, fn string, percent float64) sketch {
+	t.Helper()
+	s, err := newSketch(&aggregate{Aggregate: rolling.Aggregate{Func: fn, Percent: percent}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Parts that are merged, in any order, estimate what one sketch of all values
+// does; and that is within the error that is promised.
+func TestSketchesMerge(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	values := map[string]func() float64{
+		"normal":    rnd.NormFloat64,
+		"lognormal": func() float64 { return math.Exp(3 * rnd.NormFloat64()) },
+		"integers":  func() float64 { return float64(rnd.IntN(1000) - 500) },
+		"huge":      func() float64 { return rnd.NormFloat64() * 1e200 },
+	}
+	for name, next := range values {
+		for _, percent := range []float64{0.1, 50, 95, 99.9} {
+			whole := sketchOf(t, "percentile", percent)
+			parts := []sketch{sketchOf(t, "percentile", percent), sketchOf(t, "percentile", percent), sketchOf(t, "percentile", percent)}
+			var all []float64
+			for i := range 20000 {
+				x := next()
+				all = append(all, x)
+				text := []byte(strconv.FormatFloat(x, 'g', -1, 64))
+				if err := whole.add(text); err != nil {
+					t.Fatal(err)
+				}
+				if err := parts[i%3].add(text); err != nil {
+					t.Fatal(err)
+				}
+			}
+			merged := sketchOf(t, "percentile", percent)
+			for _, p := range []int{2, 0, 1} {
+				_, blob, err := parts[p].result()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := merged.merge(blob); err != nil {
+					t.Fatal(err)
+				}
+			}
+			a, _, err := whole.result()
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, _, err := merged.result()
+			if err != nil {
+				t.Fatal(err)
+			}
+			slices.Sort(all)
+			want := all[int(math.Ceil(float64(len(all))*percent/100))-1]
+			if a != b || math.Abs(a.(float64)-want) > Accuracy*1.0001*math.Abs(want) {
+				t.Errorf("%s %v: whole %v, merged %v, exact %v", name, percent, a, b, want)
+			}
+		}
+	}
+}
+
+func TestDistinctIsNear(t *testing.T) {
+	for _, n := range []int{0, 1, 100, 5000, 200000} {
+		whole, half := sketchOf(t, "distinct", 0), sketchOf(t, "distinct", 0)
+		for i := range n {
+			v := fmt.Appendf(nil, "value %d", i)
+			s := whole
+			if i%2 == 0 {
+				s = half
+			}
+			for range 2 { // what is there already doesn't count
+				if err := s.add(v); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		_, blob, err := half.result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := whole.merge(blob); err != nil {
+			t.Fatal(err)
+		}
+		got, _, err := whole.result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if off := math.Abs(float64(got.(int64) - int64(n))); off > 0.03*float64(n) {
+			t.Errorf("%d values are estimated as %d", n, got)
+		}
+	}
+}
+
+// What has no place on the scale neither stops a refresh nor moves the others.
+func TestPercentileOfOddValues(t *testing.T) {
+	s := sketchOf(t, "percentile", 50)
+	for _, v := range []string{"NaN", "1", "2", "3", "Infinity", "-Infinity", "1e400", "1e-320"} {
+		if err := s.add([]byte(v)); err != nil {
+			t.Errorf("%s: %v", v, err)
+		}
+	}
+	got, _, err := s.result() // of -inf, 0, 1, 2, 3, inf, inf
+	if v, ok := got.(float64); !ok || err != nil || math.Abs(v-2) > 0.02 {
+		t.Errorf("median %v, %v", got, err)
+	}
+	if err := s.add([]byte("seven")); err == nil {
+		t.Error("a word is no error")
+	}
+	if got, blob, err := sketchOf(t, "percentile", 50).result(); got != nil || blob == nil || err != nil {
+		t.Errorf("of nothing: %v, %v, %v", got, blob, err)
+	}
+}
+
+// A damaged blob is an error.
+func FuzzStoredSketches(f *testing.F) {
+	for _, fn := range []string{"distinct", "percentile"} {
+		s := sketchOf(f, fn, 50)
+		for i := range 50 {
+			if err := s.add([]byte(strconv.Itoa(i))); err != nil {
+				f.Fatal(err)
+			}
+		}
+		_, blob, err := s.result()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(blob)
+		f.Add(blob[:len(blob)/2])
+		f.Add([]byte{})
+	}
+	f.Fuzz(func(t *testing.T, blob []byte) {
+		for _, fn := range []string{"distinct", "percentile"} {
+			s := sketchOf(t, fn, 50)
+			if s.merge(blob) == nil {
+				if _, _, err := s.result(); err != nil {
+					t.Log(err)
+				}
+			}
+		}
+	})
+}
+
+func TestPercentRatio(t *testing.T) {
+	for percent, want := range map[float64][2]int64{50: {1, 2}, 99.9: {999, 1000}, 99.999: {99999, 100000}, 0.001: {1, 100000}} {
+		if num, den := percentRatio(percent); num != want[0] || den != want[1] {
+			t.Errorf("%v is %d/%d", percent, num, den)
+		}
+	}
+}
