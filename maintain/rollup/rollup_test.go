@@ -118,16 +118,7 @@ func openOn(t testing.TB, db engine.Keeper, kind string, exact bool, rollups []r
 		f.parts = append(f.parts, f.decl.Period.Named(p))
 	}
 	ctx := context.Background()
-	if kind == "mysql" || kind == "mariadb" { // TODO
-		q := def.Text + " PARTITION BY RANGE COLUMNS (ts) ("
-		for i, p := range f.parts {
-			if i > 0 {
-				q += ", "
-			}
-			q += "PARTITION " + p.Name + " VALUES LESS THAN ('" + rolling.Instant(p.To).Format("2006-01-02 15:04:05") + "')"
-		}
-		f.exec(q + ")")
-	} else if err := db.Apply(ctx, engine.CreateTable{Table: f.table, Partitions: f.parts}); err != nil {
+	if err := db.Apply(ctx, engine.CreateTable{Table: f.table, Partitions: f.parts}); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.st.Ensure(ctx); err != nil {
