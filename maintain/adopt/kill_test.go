@@ -135,17 +135,20 @@ func TestKilled(t *testing.T) {
 	for _, kind := range servers {
 		t.Run(kind, func(t *testing.T) {
 			w := newWorld(t, kind)
-			w.fill(1500)
+			w.fill(700)
 			all := points(t, w, "run")
 			t.Logf("points: %q", all)
 			if len(all) < 15 {
 				t.Errorf("only %d points", len(all))
 			}
-			for _, p := range all {
+			for i, p := range all {
+				if testing.Short() && i%4 != 0 {
+					continue
+				}
 				t.Run(p, func(t *testing.T) {
 					w := newWorld(t, kind)
-					w.fill(1500)
-					stop := w.load(2, 1500)
+					w.fill(700)
+					stop := w.load(2, 700)
 					n := 0
 					if strings.Contains(p, "chunk") {
 						n = 1
@@ -173,7 +176,7 @@ func TestKilledThenUndone(t *testing.T) {
 	for _, kind := range servers {
 		t.Run(kind, func(t *testing.T) {
 			w := newWorld(t, kind)
-			w.fill(1500)
+			w.fill(700)
 			for _, p := range points(t, w, "run") {
 				// Those after which something else is there to be removed.
 				if !slices.Contains([]string{"begun", "create: table", "copy: chunk", "swap: locked", "swap: renaming", "swap: sentry gone", "swap: renamed", "swap: noted", "clean: done"}, p) && !strings.HasPrefix(p, "trigger:") {
@@ -181,8 +184,8 @@ func TestKilledThenUndone(t *testing.T) {
 				}
 				t.Run(p, func(t *testing.T) {
 					w := newWorld(t, kind)
-					w.fill(1500)
-					stop := w.load(2, 1500)
+					w.fill(700)
+					stop := w.load(2, 700)
 					w.kill("run", p, 0)
 					w.again("undo")
 					stop()
@@ -201,16 +204,19 @@ func TestUndoKilled(t *testing.T) {
 	for _, kind := range servers {
 		t.Run(kind, func(t *testing.T) {
 			w := newWorld(t, kind)
-			w.fill(1500)
+			w.fill(700)
 			points(t, w, "run")
 			all := points(t, w, "undo")
 			t.Logf("points: %q", all)
-			for _, p := range all {
+			for i, p := range all {
+				if testing.Short() && i%4 != 0 {
+					continue
+				}
 				t.Run(p, func(t *testing.T) {
 					w := newWorld(t, kind)
-					w.fill(1500)
+					w.fill(700)
 					w.again("run")
-					stop := w.load(2, 1500)
+					stop := w.load(2, 700)
 					time.Sleep(100 * time.Millisecond)
 					killed := w.kill("undo", p, 0)
 					was := w.underWay()
