@@ -112,7 +112,7 @@ func (c *changer) attachPlan(ctx context.Context, s engine.Attach) (statements [
 		if err != nil {
 			return nil, false, err
 		}
-		statements = append([]string{"SET SESSION autocommit = 0"}, c.d.move(columns, p, c.d.Quote(s.From))...)
+		statements = c.d.moveAtOnce(columns, p, c.d.Quote(s.From))
 	}
 	if left {
 		statements = append(statements, c.d.exchange(c.t, l.parts[i].Name, s.From))
@@ -180,5 +180,5 @@ func (d dialect) attach(s engine.Attach) ([]string, error) {
 			[]string{"DROP TABLE " + d.Quote(s.From)}), nil
 	}
 	return append([]string{d.lockTables([]string{s.Table.Name, s.From}), q,
-		d.exchange(s.Table, s.Part.Name, s.From), "DROP TABLE " + d.Quote(s.From)}, unlock[:1]...), nil
+		d.exchange(s.Table, s.Part.Name, s.From), "DROP TABLE " + d.Quote(s.From)}, unlock...), nil
 }

@@ -128,8 +128,8 @@ func (c *changer) locked(ctx context.Context, tables []string, plan func() (stat
 	return nil
 }
 
-// unlock ends a change, with the transaction that it may have begun.
-var unlock = []string{"UNLOCK TABLES", "SET SESSION autocommit = 1"}
+// unlock ends a change.
+var unlock = []string{"UNLOCK TABLES"}
 
 // lockTables renders the lock of tables against everybody else.
 func (d dialect) lockTables(tables []string) string {
@@ -266,6 +266,13 @@ func (d dialect) move(columns, from, to string) []string {
 	}
 }
 
+// moveAtOnce renders the move of all rows as a transaction while the tables are
+// locked, which START TRANSACTION would end. It is over before MariaDB exchanges
+// anything, for which the locks of rows would be in the way.
+func (d dialect) moveAtOnce(columns, from, to string) []string {
+	return slices.Concat([]string{"SET SESSION autocommit = 0"}, d.move(columns, from, to), []string{"COMMIT", "SET SESSION autocommit = 1"})
+}
+
 // moveAll renders the move of all rows for a plan, which doesn't know the names
 // of the columns that can be written to.
 func (d dialect) moveAll(from, to string) []string {
@@ -274,7 +281,7 @@ func (d dialect) moveAll(from, to string) []string {
 
 // moveLocked renders statements as one transaction with the tables locked.
 func (d dialect) moveLocked(tables, statements []string) []string {
-	return slices.Concat([]string{"SET SESSION autocommit = 0", d.lockTables(tables)}, statements, []string{"COMMIT"}, unlock)
+	return slices.Concat([]string{"SET SESSION autocommit = 0", d.lockTables(tables)}, statements, []string{"COMMIT"}, unlock, []string{"SET SESSION autocommit = 1"})
 }
 
 // transaction renders statements as one transaction that locks what it reads,
@@ -395,7 +402,7 @@ func (c *changer) detachPlan(ctx context.Context, s engine.Detach) (statements [
 		if err != nil {
 			return nil, false, err
 		}
-		statements = append([]string{"SET SESSION autocommit = 0"}, c.d.move(columns, p, c.d.Quote(s.Into))...)
+		statements = c.d.moveAtOnce(columns, p, c.d.Quote(s.Into))
 	}
 	if i == 0 && l.hasFloor {
 		var n int
@@ -428,7 +435,7 @@ func (d dialect) detach(s engine.Detach) ([]string, error) {
 			d.moveLocked([]string{s.Table.Name, s.Into}, d.moveAll(d.partition(s.Table, l.parts[i].Name), d.Quote(s.Into))), []string{q}), err
 	}
 	return slices.Concat(d.CreateTemplate(s.Table, s.Into, engine.Storage{}),
-		[]string{d.lockTables([]string{s.Table.Name, s.Into}), d.exchange(s.Table, l.parts[i].Name, s.Into), q}, unlock[:1]), err
+		[]string{d.lockTables([]string{s.Table.Name, s.Into}), d.exchange(s.Table, l.parts[i].Name, s.Into), q}, unlock), err
 }
 
 // dropTables renders the drop of tables.
@@ -472,6 +479,18 @@ func (db *DB) tryChange(ctx context.Context, step engine.Step) (bool, error) {
 		}
 		t, what = s.Table, "drop partition "+s.Drop.Name
 		run = func(c *changer) error { return c.dropPartition(ctx, s.Drop) }
+	case engine.CreatePartitions:
+		if !floored(s.Table) || len(s.New) == 0 {
+			return false, nil
+		}
+		t, what = s.Table, "create partitions"
+		run = func(c *changer) error {
+			q, err := c.d.add(s)
+			if err != nil {
+				return err
+			}
+			return c.run(ctx, c.d.alone(s.Table, q)...)
+		}
 	default:
 		return false, nil
 	}
@@ -490,7 +509,7 @@ func (c *changer) dropPartition(ctx context.Context, p rolling.Partition) error 
 	if err != nil {
 		return err
 	}
-	return c.run(ctx, statements...)
+	return c.run(ctx, c.d.alone(c.t, statements...)...)
 }
 
 // addColumn adds a column by the first algorithm that the server has for it.

@@ -80,9 +80,11 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 		if len(s.New) == 0 {
 			return nil, nil
 		}
-		return one(d.add(s))
+		q, err := d.add(s)
+		return d.alone(s.Table, q), err
 	case engine.DropPartition:
-		return d.dropPartition(s.Table, supposed(s.Table, s.Have), s.Drop)
+		q, err := d.dropPartition(s.Table, supposed(s.Table, s.Have), s.Drop)
+		return d.alone(s.Table, q...), err
 	case engine.Detach:
 		return d.detach(s)
 	case engine.Attach:

@@ -64,3 +64,7 @@ func LeaseConnectionID(l engine.Lease) (id int64) {
 	_ = l.(*lease).conn.QueryRowContext(context.Background(), "SELECT CONNECTION_ID()").Scan(&id)
 	return id
 }
+
+// Interrupt has fn called before each statement of a change; its error breaks the
+// connection.
+func (db *DB) Interrupt(fn func(statement string) error) { db.interrupt = fn }

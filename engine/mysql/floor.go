@@ -135,3 +135,13 @@ func (d dialect) dropPartition(t *engine.Table, l layout, p rolling.Partition) (
 	q, err := d.removal(t, l, i)
 	return []string{fmt.Sprintf("ALTER TABLE %s TRUNCATE PARTITION %s", d.Quote(t.Name), d.Quote(p.Name)), q}, err
 }
+
+// alone renders changes of a declared table's partitions with the table locked:
+// the wait for the lock of an ALTER TABLE that isn't, MariaDB begins a second
+// time when it has failed.
+func (d dialect) alone(t *engine.Table, statements ...string) []string {
+	if !floored(t) {
+		return statements
+	}
+	return slices.Concat([]string{d.lockTables([]string{t.Name})}, statements, unlock)
+}

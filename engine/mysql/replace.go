@@ -18,6 +18,8 @@ const (
 	exchangeMark = "rowmill: in exchange"
 	// moveMark comes before its rows are moved: once it has none, they were.
 	moveMark = "rowmill: its rows move into partitions"
+	// emptyMark comes instead of it where there is nothing to be moved.
+	emptyMark = "rowmill: it has no rows to move into partitions"
 )
 
 func (d dialect) mark(table, text string) string {
@@ -63,7 +65,7 @@ func (c *changer) replace(ctx context.Context, s engine.Replace) error {
 	if err != nil {
 		return err
 	}
-	if with.comment == moveMark || !table.exchanges() {
+	if with.comment == moveMark || with.comment == emptyMark || !table.exchanges() {
 		return c.replaceRows(ctx, s)
 	}
 	done, err := c.exchanged(ctx, s, with.comment)
@@ -308,9 +310,7 @@ func (c *changer) lateRows(ctx context.Context, s engine.Replace, have []rolling
 			if err != nil {
 				return nil, err
 			}
-			statements = append(statements, "SET SESSION autocommit = 0")
-			statements = append(statements, c.d.move(columns, from, c.d.Quote(s.With))...)
-			statements = append(statements, "COMMIT")
+			statements = append(statements, c.d.moveAtOnce(columns, from, c.d.Quote(s.With))...)
 		}
 	}
 	return statements, nil
@@ -347,10 +347,12 @@ func (c *changer) replaceRows(ctx context.Context, s engine.Replace) error {
 			statements = append(statements, c.d.move(columns, c.d.partition(c.t, p.Name), c.d.Quote(s.Out[places[i]]))...)
 		}
 		statements = append(statements, c.d.move(columns, c.d.Quote(s.With), c.d.Quote(c.t.Name))...)
-		if left {
-			if err := c.run(ctx, c.d.mark(s.With, moveMark)); err != nil {
-				return err
-			}
+		mark := moveMark
+		if !left {
+			mark = emptyMark
+		}
+		if err := c.run(ctx, c.d.mark(s.With, mark)); err != nil {
+			return err
 		}
 		statements, err = c.transaction(ctx, append([]string{c.t.Name, s.With}, s.Out...), statements...)
 		if err != nil {
