@@ -224,8 +224,9 @@ type (
 	// Replace puts the rows of the table With in the place of one or more
 	// adjacent partitions, Old, which become the one partition New, of the same
 	// bounds. No reader sees rows twice or not at all. The rows of each old
-	// partition end up in the table of the same place in Out. With is gone, or
-	// is the last of Out. See Capabilities.LastName for what New is called.
+	// partition end up in the table of the same place in Out, which doesn't name
+	// With: whether tables have changed places can't be seen afterwards. See
+	// Capabilities.LastName for what New is called.
 	Replace struct {
 		Table *Table
 		Have  []rolling.Partition

@@ -201,6 +201,27 @@ func TestViewTakesChanges(t *testing.T) {
 	}
 }
 
+// What the documentation says of statements on the view.
+func TestViewIsNoTable(t *testing.T) {
+	db := openTest(t, "")
+	table, parts := declared(t, readingsText, "ts", "1d", firstDay, 2)
+	mustTry(t, db, engine.CreateTable{Table: table, Partitions: parts})
+	r, err := db.SQL().Exec("INSERT INTO readings (sensor, ts) VALUES (1, '2026-11-20 00:00:00'), (2, '2026-11-20 00:00:00')")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := r.RowsAffected(); n != 0 || err != nil {
+		t.Errorf("%d rows are counted, %v", n, err)
+	}
+	_, err = db.SQL().Exec("INSERT INTO readings (sensor, ts) VALUES (1, '2026-11-20 00:00:00') ON CONFLICT DO NOTHING")
+	if err == nil || !strings.Contains(err.Error(), "cannot UPSERT a view") {
+		t.Errorf("ON CONFLICT: %v", err)
+	}
+	mustExec(t, db, "INSERT OR REPLACE INTO readings (sensor, ts, value) VALUES (1, '2026-11-20 00:00:00', 8)")
+	mustExec(t, db, "INSERT OR IGNORE INTO readings (sensor, ts, value) VALUES (2, '2026-11-20 00:00:00', 9)")
+	wantLines(t, db, "SELECT sensor, value FROM readings ORDER BY sensor", "1|8", "2|NULL")
+}
+
 // A declared table with a sequence for a key, which is SQLite's rowid.
 func TestViewOfSequence(t *testing.T) {
 	db := openTest(t, "")
