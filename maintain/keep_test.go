@@ -158,3 +158,29 @@ func TestKeep(t *testing.T) {
 		}
 	})
 }
+
+// TestTriggersAndSwaps: a table whose triggers use other tables is merged and
+// dropped from as others are.
+func TestTriggersAndSwaps(t *testing.T) {
+	onServers(t, func(t *testing.T, db engine.Keeper) {
+		d := declare(t, db, func(d *rolling.Declaration) {
+			d.Keep = span(6 * time.Hour)
+			d.Late, d.Exact = rolling.LateReject, true
+			d.Seal.Merge = grid(t, "3h")
+			d.Rollups = []rolling.Rollup{{Name: "readings_1h", Every: grid(t, "1h"), By: []string{"sensor"},
+				Select: []rolling.Aggregate{{Name: "n", Func: "count"}}}}
+		})
+		w := applied(t, db, d, at(0.2))
+		for hour := range 12 {
+			w.now = at(float64(hour) + 0.6)
+			w.keep()
+			w.insert(w.now, 1, 2, 3)
+		}
+		if got, want := w.parts(), "3-6 6-9 9-10 10-11 11-12 12-13 13-14 14-15"; got != want {
+			t.Errorf("after twelve hours there is %s, want %s", got, want)
+		}
+		if got, want := w.count(), int64(9*3); got != want {
+			t.Errorf("it holds %d rows, want %d", got, want)
+		}
+	})
+}
