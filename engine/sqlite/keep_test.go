@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -479,26 +478,5 @@ func TestWriterByEpoch(t *testing.T) {
 	}
 	if _, err := db.SQL().Exec("INSERT INTO hits VALUES (1, ?)", firstDay/1e3); !errors.Is(db.Classify(err), engine.ErrNoPartition) {
 		t.Errorf("milliseconds for seconds: %v", err)
-	}
-}
-
-// Try waits for writers of this process as for others.
-func TestTryWaitsBounded(t *testing.T) {
-	db := openTest(t, "")
-	table, parts := declared(t, readingsText, "ts", "1d", firstDay, 2)
-	mustTry(t, db, engine.CreateTable{Table: table, Partitions: parts})
-	if err := db.lock(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	began := time.Now()
-	err := db.Try(t.Context(), engine.DropTables{Names: []string{"x"}})
-	db.unlock()
-	if !errors.Is(err, engine.ErrLockTimeout) || time.Since(began) > 3*tryTimeout*time.Millisecond {
-		t.Errorf("after %v: %v", time.Since(began), err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := db.Try(ctx, engine.DropTables{Names: []string{"x"}}); !errors.Is(err, context.Canceled) {
-		t.Errorf("after the end: %v", err)
 	}
 }
