@@ -48,6 +48,13 @@ type Keeper interface {
 	Words() Words
 }
 
+// An Outsider is a Keeper whose tables keep rows that are older than every
+// period, because its partitions have no lower bounds.
+type Outsider interface {
+	// Outside returns the number of such rows.
+	Outside(ctx context.Context, t *Table) (int64, error)
+}
+
 // A Lease is a lock that a leader holds.
 type Lease interface {
 	// Lost is closed once the lock may be somebody else's.

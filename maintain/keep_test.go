@@ -184,3 +184,27 @@ func TestTriggersAndSwaps(t *testing.T) {
 		}
 	})
 }
+
+// TestTrapRowsOlderThanEveryPeriod: where partitions have no lower bounds, a row
+// that is older than all of them is kept apart and raises an alarm; elsewhere it
+// is refused. Nowhere is it lost in silence.
+func TestTrapRowsOlderThanEveryPeriod(t *testing.T) {
+	onServers(t, func(t *testing.T, db engine.Keeper) {
+		w := applied(t, db, declare(t, db, nil), at(5.5))
+		q := fmt.Sprintf("INSERT INTO readings (sensor, ts, value) VALUES (9, %s, 1)", db.Words().Literal(w.Table.Table, at(1.7)))
+		_, err := db.SQL().ExecContext(t.Context(), q)
+		s, statusErr := w.Status(t.Context())
+		if statusErr != nil {
+			t.Fatal(statusErr)
+		}
+		if _, floor := db.(engine.Outsider); !floor {
+			if err == nil {
+				t.Error("it was taken")
+			}
+			return
+		}
+		if err != nil || w.count() != 1 || len(s.Problems) != 1 || s.Problems[0].Code != "outside" {
+			t.Errorf("insert: %v; %d rows; problems %+v", err, w.count(), s.Problems)
+		}
+	})
+}

@@ -196,6 +196,9 @@ func (t *Table) problems(ctx context.Context, s *Status, v View, tasks []Task) e
 				"rowmill restore, or leave it if no such rows are to come")
 		}
 	}
+	if err := t.outside(ctx, s); err != nil {
+		return err
+	}
 	due := slices.ContainsFunc(tasks, func(task Task) bool { return task.Kind != Rollup && task.Due <= v.Now && task.Waits == "" })
 	if s.Leader == "" && due {
 		s.problem("stopped", "nobody keeps the table, and something is due", "rowmill run FILE")
@@ -257,6 +260,23 @@ func (t *Table) held(ctx context.Context, s *Status, v View, tasks []Task) error
 		text += fmt.Sprintf("; inserts have periods for %s more", time.Duration(*s.Headroom*float64(time.Second)).Round(time.Second))
 	}
 	s.problem("blocked", text, "end that transaction, or wait for it: what is due is tried again by itself")
+	return nil
+}
+
+// outside counts rows that are older than every period.
+func (t *Table) outside(ctx context.Context, s *Status) error {
+	o, ok := t.DB.(engine.Outsider)
+	if !ok {
+		return nil
+	}
+	n, err := o.Outside(ctx, t.Table)
+	if err != nil {
+		return err
+	}
+	if n > 0 {
+		s.problem("outside", fmt.Sprintf("%d rows are older than every period: they are kept, and neither rolled up nor archived", n),
+			"look at them in the table's partition rowmill_floor; delete them, or restore their period")
+	}
 	return nil
 }
 
