@@ -112,7 +112,9 @@ func openTransaction(t *testing.T, db engine.Keeper) {
 	}
 	n := inserted.Load()
 	exec("ROLLBACK")
-	status(func(s *Status) bool { return len(s.Problems) == 0 && strings.HasSuffix(w.parts(), " 11-12") && strings.HasPrefix(w.parts(), "2-3") })
+	status(func(s *Status) bool {
+		return len(s.Problems) == 0 && strings.HasSuffix(w.parts(), " 11-12") && strings.HasPrefix(w.parts(), "2-3")
+	})
 	cancel()
 	all.Wait()
 	wait := time.Duration(longest.Load())

@@ -103,6 +103,14 @@ func (t *Table) goOnDropping(ctx context.Context, c *state.Change) (string, erro
 		return "", err
 	}
 	if c.Step == stepDetach {
+		// From here on no refresh computes its buckets: without the rows they
+		// would become empty.
+		if t.Rollups != nil {
+			if err := t.inTx(ctx, func(tx *sql.Tx) error { return t.Rollups.Seal(ctx, tx, d.Part.To) }); err != nil {
+				return "", err
+			}
+		}
+		t.reach("drop levels sealed")
 		if err := t.DB.Try(ctx, engine.Detach{Table: t.Table, Have: have, Part: d.Part, Into: d.Table}); err != nil {
 			return "", err
 		}
@@ -120,13 +128,8 @@ func (t *Table) goOnDropping(ctx context.Context, c *state.Change) (string, erro
 			return t.putBack(ctx, c, d, have)
 		}
 		t.reach("drop checked")
-		// From here on the rows may go; the levels keep what they say of them.
+		// From here on the rows may go.
 		err = t.inTx(ctx, func(tx *sql.Tx) error {
-			if t.Rollups != nil {
-				if err := t.Rollups.Seal(ctx, tx, d.Part.To); err != nil {
-					return err
-				}
-			}
 			gone := d.Known
 			gone.State = state.Dropped
 			if err := t.State.Put(ctx, tx, gone); err != nil {
@@ -156,6 +159,11 @@ func (t *Table) putBack(ctx context.Context, c *state.Change, d dropping, have [
 	err := t.inTx(ctx, func(tx *sql.Tx) error {
 		if err := t.State.Forget(ctx, tx, t.Table.Name, d.Part.Period); err != nil {
 			return err
+		}
+		if t.Rollups != nil {
+			if err := t.Rollups.Unseal(ctx, tx, d.Part.From); err != nil {
+				return err
+			}
 		}
 		return t.State.End(ctx, tx, c)
 	})
