@@ -55,6 +55,14 @@ type Outsider interface {
 	Outside(ctx context.Context, t *Table) (int64, error)
 }
 
+// CompactWords are those of an engine that can lay a filled table out more
+// densely than it became while it was filled.
+type CompactWords interface {
+	// Compact returns statements that do so with a standalone table: rows and
+	// every index sorted, pages full.
+	Compact(table string) []string
+}
+
 // A Lease is a lock that a leader holds.
 type Lease interface {
 	// Lost is closed once the lock may be somebody else's.

@@ -33,6 +33,7 @@ type rebuilding struct {
 const (
 	stepPrepare   = "prepare"
 	stepCopy      = "copy"
+	stepCompact   = "compact"
 	stepCompare   = "compare"
 	stepSwap      = "swap"
 	stepReconcile = "reconcile"
@@ -70,7 +71,9 @@ func (t *Table) goOnRebuilding(ctx context.Context, c *state.Change) (string, er
 		case stepPrepare:
 			next, err = stepCopy, t.prepare(ctx, &r)
 		case stepCopy:
-			next, err = stepCompare, t.copyRows(ctx, c, &r)
+			next, err = stepCompact, t.copyRows(ctx, c, &r)
+		case stepCompact:
+			next, err = stepCompare, t.compact(ctx, &r)
 		case stepCompare:
 			var same bool
 			if same, err = t.compare(ctx, &r); err == nil && !same {
@@ -128,6 +131,20 @@ func (t *Table) copyRows(ctx context.Context, c *state.Change, r *rebuilding) er
 			return err
 		}
 		t.reach("rebuild copied a part")
+	}
+	return nil
+}
+
+// compact has indexes that grew row by row sorted and packed.
+func (t *Table) compact(ctx context.Context, r *rebuilding) error {
+	words, ok := t.DB.Words().(engine.CompactWords)
+	if !ok {
+		return nil
+	}
+	for _, q := range words.Compact(r.With) {
+		if _, err := t.DB.SQL().ExecContext(ctx, q); err != nil {
+			return fmt.Errorf("compact table %s: %w", r.With, t.DB.Classify(err))
+		}
 	}
 	return nil
 }

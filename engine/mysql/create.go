@@ -13,7 +13,8 @@ import (
 // Options of a table that rowmill leaves alone where a declaration has them.
 var (
 	storageOption  = regexp.MustCompile(`(?i)\bENGINE\b`)
-	compressOption = regexp.MustCompile(`(?i)\b(PAGE_COMPRESSED|ROW_FORMAT|KEY_BLOCK_SIZE|ENGINE)\b`)
+	innodbOption   = regexp.MustCompile(`(?i)\bENGINE\s*=?\s*InnoDB\b`)
+	compressOption = regexp.MustCompile(`(?i)\b(PAGE_COMPRESSED|ROW_FORMAT|KEY_BLOCK_SIZE)\b`)
 )
 
 // tableOptions is what stands after the parentheses of a CREATE TABLE statement,
@@ -51,13 +52,16 @@ func (d dialect) createDeclared(s engine.CreateTable) ([]string, error) {
 		return nil, fmt.Errorf("create table %s: "+format, append([]any{t.Name}, args...)...)
 	}
 	q := t.Definition.As(d.Quote(t.Name))
-	if options := tableOptions(q); d.storage != "" && !storageOption.MatchString(options) {
+	options := tableOptions(q)
+	innodb := innodbOption.MatchString(options)
+	if d.storage != "" && !storageOption.MatchString(options) {
 		q += " ENGINE=" + d.Quote(d.storage)
-		if t.Compress && d.mariadb && !d.rocksdb() && !compressOption.MatchString(options) {
-			// Only a table like it can be exchanged with a partition, so that
-			// all of its periods are compressed or none.
-			q += " PAGE_COMPRESSED=1"
-		}
+		innodb = strings.EqualFold(d.storage, "innodb")
+	}
+	if t.Compress && d.mariadb && innodb && !compressOption.MatchString(options) {
+		// Only a table like it can be exchanged with a partition, so that
+		// all of its periods are compressed or none.
+		q += " PAGE_COMPRESSED=1"
 	}
 	if t.Rolling() {
 		if len(s.Partitions) == 0 {
