@@ -121,6 +121,10 @@ type Schema struct {
 	By          string
 	// View tells that the name is a view's: in SQLite, of a rolling table.
 	View bool
+	// Compacts tells that its storage engine sorts and compresses rows by
+	// itself, and can't swap tables for partitions: rebuilding a period is of no
+	// use, and merging some would move rows under the table's lock.
+	Compacts bool
 	// Options is the rest: storage engine, row format, access method.
 	Options map[string]string
 }

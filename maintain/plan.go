@@ -60,6 +60,9 @@ type View struct {
 	// Gaps tells that the engine keeps lower bounds: without them, a period
 	// whose elder is still there can't go, as the next would take its range.
 	Gaps bool
+	// Compacts tells that rows are sorted and compressed without being rebuilt,
+	// and that periods can't be merged by a swap.
+	Compacts bool
 }
 
 // known returns what is known of a partition, or nil. Bounds tell, not names:
@@ -207,7 +210,7 @@ func planArchives(d *rolling.Declaration, v View) []Task {
 	}
 	var out []Task
 	for i, p := range v.Parts {
-		if d.Seal.Merge.Valid() && v.group(d, i) == 0 {
+		if d.Seal.Merge.Valid() && !v.Compacts && v.group(d, i) == 0 {
 			waiting[p.From] = true
 		}
 		k := v.known(p)
@@ -258,7 +261,7 @@ func planDrops(d *rolling.Declaration, v View) []Task {
 // planRebuilds returns the sealed periods to merge or to rebuild that are not
 // about to be dropped.
 func planRebuilds(d *rolling.Declaration, v View) []Task {
-	if !d.Seal.Compress && !d.Seal.Merge.Valid() {
+	if v.Compacts || !d.Seal.Compress && !d.Seal.Merge.Valid() {
 		return nil
 	}
 	var out []Task

@@ -43,7 +43,7 @@ func (k Kind) lane() Lane {
 
 // View looks at the table: its partitions, what is known of them, their sizes.
 func (t *Table) View(ctx context.Context) (View, error) {
-	v := View{MaxPeriods: t.DB.Capabilities().MaxPeriods, SwapRows: t.DB.Capabilities().SwapRows, Gaps: t.DB.Capabilities().Gaps}
+	v := View{MaxPeriods: t.DB.Capabilities().MaxPeriods, SwapRows: t.DB.Capabilities().SwapRows, Gaps: t.DB.Capabilities().Gaps, Compacts: t.Schema != nil && t.Schema.Compacts}
 	var err error
 	if v.Now, err = t.Now(ctx); err != nil {
 		return v, err

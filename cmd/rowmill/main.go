@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -62,6 +63,8 @@ type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	args           []string
+	// logs is held while a line of a log is written to stderr.
+	logs sync.Mutex
 }
 
 // run executes one command line and returns its exit code. Results go to

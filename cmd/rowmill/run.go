@@ -85,7 +85,7 @@ func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) 
 	}
 	var all sync.WaitGroup
 	for _, k := range tables {
-		fmt.Fprintf(a.stderr, "%s keep %s on %s: periods of %s\n", stamp(time.Now()), k.Declared.Name, k.DB.Info().Target, k.Table.Table.Grid)
+		a.logLine(fmt.Sprintf("%s keep %s on %s: periods of %s", stamp(time.Now()), k.Declared.Name, k.DB.Info().Target, k.Table.Table.Grid))
 		d := &maintain.Daemon{Table: k.Table, Poll: f.interval, Leads: func(lane maintain.Lane, is bool) {
 			leads.set(lane, is)
 			a.sayLeads(k, lane, is)
@@ -129,6 +129,13 @@ func (a *app) sayEvent(e maintain.Event) {
 	case e.Waiting:
 		line += ": waits"
 	}
+	a.logLine(line)
+}
+
+// logLine writes a line of the log, from any goroutine.
+func (a *app) logLine(line string) {
+	a.logs.Lock()
+	defer a.logs.Unlock()
 	fmt.Fprintln(a.stderr, line)
 }
 
@@ -137,5 +144,5 @@ func (a *app) sayLeads(k *kept, lane maintain.Lane, leads bool) {
 	if !leads {
 		word = "leads no more"
 	}
-	fmt.Fprintf(a.stderr, "%s %s %s: %s\n", stamp(time.Now()), word, k.Declared.Name, lane)
+	a.logLine(fmt.Sprintf("%s %s %s: %s", stamp(time.Now()), word, k.Declared.Name, lane))
 }

@@ -34,8 +34,8 @@ CREATE TABLE readings (
 time   = "ts"
 
 [period]
-every = "2h"
-ahead = "8h"
+every = "4h"
+ahead = "16h"
 keep  = "12d"
 
 [seal]
@@ -118,7 +118,7 @@ func simulateMonth(t *testing.T, server string, days int) {
 		m.start(i)
 	}
 	t.Cleanup(m.stop)
-	for step := range 12 * days {
+	for step := range 6 * days {
 		m.step(step)
 	}
 	m.stop()
@@ -176,20 +176,20 @@ func (m *month) stop() {
 	}
 }
 
-// step is two hours of the month: rows of the present, now and then late ones,
+// step is four hours of the month: rows of the present, now and then late ones,
 // and every so often a daemon dies or comes back.
 func (m *month) step(step int) {
 	m.t.Helper()
-	m.tick(m.now + 2*3600e6)
+	m.tick(m.now + 4*3600e6)
 	m.wait()
-	m.insert(m.now, m.now+6000e6, 12)
+	m.insert(m.now, m.now+12000e6, 24)
 	switch step % 7 {
 	case 2:
-		m.insert(m.now-30*3600e6, m.now-2*3600e6, 3)
+		m.insert(m.now-30*3600e6, m.now-2*3600e6, 6)
 	case 5:
-		m.insert(m.now-8*24*3600e6, m.now-24*3600e6, 2)
+		m.insert(m.now-8*24*3600e6, m.now-24*3600e6, 4)
 	}
-	if m.rng.IntN(4) == 0 {
+	if m.rng.IntN(3) == 0 {
 		i := m.rng.IntN(2)
 		m.kill(i)
 		if m.daemons[1-i] == nil {
@@ -201,9 +201,9 @@ func (m *month) step(step int) {
 }
 
 // mostPeriods bounds the periods that there may be: 12 days merged, the day
-// before and this one in periods of 2 hours, those ahead, and as many more as
+// before and this one in periods of 4 hours, those ahead, and as many more as
 // two daemons that are killed again and again may leave undone.
-const mostPeriods = 12 + 12 + 12 + 4 + 10
+const mostPeriods = 12 + 6 + 6 + 4 + 10
 
 // wait holds the clock until there are periods for the next hours, and what is
 // due has been done: a real clock
@@ -216,7 +216,7 @@ func (m *month) wait() {
 			m.t.Fatal(err)
 		}
 		m.maxPeriod = max(m.maxPeriod, len(have))
-		if have[len(have)-1].To > m.now+2*3600e6 && len(have) < mostPeriods-4 {
+		if have[len(have)-1].To > m.now+4*3600e6 && len(have) < mostPeriods-4 {
 			return
 		}
 		if time.Now().After(end) {

@@ -49,6 +49,7 @@ func (db *DB) Describe(ctx context.Context, name string) (*engine.Schema, error)
 	if err == nil && !found {
 		err = engine.Classed(engine.ErrNoTable, fmt.Errorf("no such table"))
 	}
+	s.Compacts = strings.EqualFold(s.Options["engine"], "rocksdb")
 	for _, read := range []func(context.Context, *engine.Schema) error{
 		db.describeColumns, db.describeKeys, db.describeReferences, db.describeTriggers, db.describePartitions,
 	} {

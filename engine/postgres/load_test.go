@@ -117,7 +117,7 @@ func TestReplicaLag(t *testing.T) {
 		time.Sleep(600 * time.Millisecond)
 	}
 	far.says(t, value(t, db, "SELECT pg_current_wal_flush_lsn()"))
-	lag(500*time.Millisecond, 20*time.Second)
+	lag(200*time.Millisecond, 20*time.Second)
 	near.c.Close(within(t))
 	far.c.Close(within(t))
 	lag(-1, -1)

@@ -4,8 +4,9 @@
 SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00';
 
 -- the connection that changes tables
-SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00';
-SET SESSION lock_wait_timeout = 2;
+SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO', time_zone = '+00:00';
+SET SESSION lock_wait_timeout = 1, innodb_lock_wait_timeout = 5;
+SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;
 SET SESSION old_alter_table = OFF;
 
 -- look for the table and its periods
@@ -52,8 +53,9 @@ SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM inform
 SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00';
 
 -- the connection that changes tables
-SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00';
-SET SESSION lock_wait_timeout = 2;
+SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO', time_zone = '+00:00';
+SET SESSION lock_wait_timeout = 1, innodb_lock_wait_timeout = 5;
+SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;
 SET SESSION old_alter_table = OFF;
 
 -- measure bytes per row on a sample, to find the period

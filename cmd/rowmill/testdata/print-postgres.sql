@@ -11,6 +11,11 @@ SET client_encoding = 'UTF8';
 SET standard_conforming_strings = on;
 SET DateStyle = 'ISO, YMD';
 SET TimeZone = 'UTC';
+SET extra_float_digits = 1;
+SET bytea_output = 'hex';
+SET IntervalStyle = 'postgres';
+SET statement_timeout = 0;
+SET default_transaction_isolation = 'read committed';
 SET lock_timeout = '2s';
 
 -- look for the table and its periods
@@ -42,7 +47,7 @@ INSERT INTO "purchases" ("transactionid", "dateandtime", "cashregisterid", "cust
 
 -- create periods ahead, while inserts run
 BEGIN;
-CREATE TABLE "purchases_p0000000000000150000" (LIKE "purchases" INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING STORAGE);
+CREATE TABLE "purchases_p0000000000000150000" (LIKE "purchases" INCLUDING ALL EXCLUDING IDENTITY EXCLUDING COMMENTS EXCLUDING STATISTICS EXCLUDING INDEXES);
 ALTER TABLE "purchases" ATTACH PARTITION "purchases_p0000000000000150000" FOR VALUES FROM (150000) TO (200000);
 COMMIT;
 
