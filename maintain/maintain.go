@@ -47,12 +47,17 @@ type Table struct {
 	failed failures
 }
 
-// archiveDir is where the archive lies.
+// archiveDir is where the archive lies, as an absolute path: it is written down
+// for processes that run elsewhere.
 func (t *Table) archiveDir() string {
-	if filepath.IsAbs(t.Declared.Seal.Archive) {
-		return t.Declared.Seal.Archive
+	dir := t.Declared.Seal.Archive
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(t.Dir, dir)
 	}
-	return filepath.Join(t.Dir, t.Declared.Seal.Archive)
+	if abs, err := filepath.Abs(dir); err == nil {
+		return abs
+	}
+	return dir
 }
 
 // An Event is something that happened while a table is kept.

@@ -61,7 +61,8 @@ const (
 // their Problem.
 func (t *Table) Archives(ctx context.Context) ([]archive.Info, error) {
 	var out []archive.Info
-	if dir := t.Declared.Seal.Archive; dir != "" {
+	if t.Declared.Seal.Archive != "" {
+		dir := t.archiveDir()
 		var err error
 		if out, err = archive.List(dir, t.Table.Name); err != nil {
 			return nil, err
@@ -115,7 +116,8 @@ func (t *Table) FindArchive(ctx context.Context, period string) (string, error) 
 			return i.Path, nil
 		}
 	}
-	if dir := t.Declared.Seal.Archive; dir != "" {
+	if t.Declared.Seal.Archive != "" {
+		dir := t.archiveDir()
 		// A damaged file may not say what it is of, but has the period's name.
 		if path := archive.Path(dir, t.Table.Name, period); slices.ContainsFunc(all, func(i archive.Info) bool { return samePath(i.Path, path) }) {
 			return path, nil
