@@ -33,7 +33,12 @@ bytes() { # of the files whose names match, or of RocksDB's files
     sql "SELECT COALESCE(SUM(f.DATA_SIZE), 0) FROM (SELECT DISTINCT SST_NAME, DATA_SIZE FROM information_schema.ROCKSDB_INDEX_FILE_MAP) f"
   else
     sql "SET GLOBAL innodb_max_dirty_pages_pct_lwm = 0; SET GLOBAL innodb_max_dirty_pages_pct = 0"
-    sleep 8
+    # Pages are compressed as they are written.
+    for _ in $(seq 120); do
+      [ "$(sql "SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_pages_dirty'" | cut -f2)" -lt 20 ] && break
+      sleep 1
+    done
+    sleep 2
     find .rowmill -name "$1" -size +200k -printf '%b\n' | awk '{s += $1 * 512} END {print s}'
   fi
 }
@@ -55,13 +60,16 @@ for kind in "${@:-innodb}"; do
     declare_table $preset "$target" $engine >t.toml
     "$rowmill" apply t.toml --yes >/dev/null 2>apply.log || { cat apply.log; exit 1; }
     "$rowmill" apply t.toml --finish --yes >/dev/null 2>&1
-    open=$(bytes "$table#?#*.ibd")
     # The last period is open: rows far ahead of it have the others sealed.
     "$rowmill" run t.toml --once 2>run.log || { cat run.log; exit 1; }
-    sealed=$(bytes "$table#?#*.ibd")
-    count=$("$rowmill" status t.toml --json | awk '/"rebuilt": true/ {n++} /"state"/ {m++} END {printf "%d of %d periods rebuilt", n, m}')
-    awk -v k="$kind" -v p=$preset -v r="$rows" -v a="$plain" -v o="$open" -v s="$sealed" -v c="$count" \
-      'BEGIN {printf "%-8s %-11s plain %6.1f  rolling %6.1f  sealed %6.1f bytes/row (%.0f%%), %s\n", k, p, a/r, o/r, s/r, 100*s/a, c}'
+    total=$(bytes "$table#?#*.ibd")
+    if [ "$engine" = ROCKSDB ]; then # which compresses all by itself
+      sealed="$total $rows"
+    else
+      sealed=$("$rowmill" status t.toml --json | awk '/"rows"/ {gsub(/[^0-9]/, "", $2); r = $2} /"bytes"/ {gsub(/[^0-9]/, "", $2); b = $2} /"rebuilt": true/ {rows += r; bytes += b} END {print bytes, rows}')
+    fi
+    awk -v k="$kind" -v p=$preset -v r="$rows" -v a="$plain" -v s="$sealed" \
+      'BEGIN {split(s, x, " "); printf "%-8s %-11s plain %6.1f  sealed %6.1f bytes/row (%.0f%%), of %d rows\n", k, p, a/r, x[1]/x[2], 100*x[1]/x[2]/(a/r), x[2]}'
     "$rowmill" sandbox stop sizes --yes >/dev/null 2>&1
   done
 done
