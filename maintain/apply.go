@@ -152,9 +152,20 @@ func (t *Table) planTable(ctx context.Context, a *Application) error {
 
 // planChange compares a rolling table with its declaration.
 func (t *Table) planChange(a *Application, applied *rolling.Declaration) error {
-	if t.Schema.By != "" && t.Schema.By != t.Table.By {
+	if t.Schema.By == "" {
+		return engine.Hinted(fmt.Errorf("table %s is there, and cut in a way that rowmill can't keep: not by ranges of one column's own values", t.Table.Name),
+			"another name, or copy its rows into a plain table, which is adopted")
+	}
+	if t.Schema.By != t.Table.By {
 		return engine.Hinted(fmt.Errorf("table %s is cut by column %s, and %s is declared", t.Table.Name, t.Schema.By, t.Table.By),
 			"declare time = %q, or a new table", t.Schema.By)
+	}
+	if applied != nil {
+		was, now := applied.Definition, t.Declared.Definition
+		if !reflect.DeepEqual(was.PrimaryKey, now.PrimaryKey) || !reflect.DeepEqual(was.Unique, now.Unique) || !reflect.DeepEqual(keysOf(was), keysOf(now)) {
+			return engine.Hinted(fmt.Errorf("table %s: its keys or indexes have changed in the declaration, and periods that are there keep theirs", t.Table.Name),
+				"change them on the server first, or declare them as they were")
+		}
 	}
 	columns, err := adopt.AddedColumns(t.Schema, t.Declared.Definition)
 	if err != nil {
@@ -205,7 +216,7 @@ func (t *Table) planLevels(ctx context.Context, a *Application, applied *rolling
 	if len(t.Declared.Rollups) == 0 {
 		return nil
 	}
-	if applied != nil && reflect.DeepEqual(namesOf(applied), namesOf(t.Declared)) && sameDeclaration(applied, t.Declared) {
+	if applied != nil && sameDeclaration(applied, t.Declared) && t.haveLevels(ctx) {
 		return nil
 	}
 	var sql []string
@@ -241,6 +252,31 @@ func (t *Table) planLate(ctx context.Context, a *Application) error {
 	}
 	a.Steps = append(a.Steps, ApplyStep{What: what, SQL: sql, run: t.refuseLate})
 	return nil
+}
+
+// haveLevels tells whether all levels are there as far as they are known.
+func (t *Table) haveLevels(ctx context.Context) bool {
+	if t.Rollups == nil {
+		return false
+	}
+	now, err := t.Now(ctx)
+	if err != nil {
+		return false
+	}
+	levels, err := t.Rollups.Status(ctx, now)
+	return err == nil && len(levels) == len(t.Declared.Rollups)
+}
+
+// keysOf are the indexes of a definition by their names, as text.
+func keysOf(d *rolling.Definition) []string {
+	var out []string
+	for _, k := range d.Keys {
+		out = append(out, fmt.Sprintf("%+v", k))
+	}
+	for _, ix := range d.Indexes {
+		out = append(out, fmt.Sprintf("%s %v", ix.Name, ix.Columns))
+	}
+	return out
 }
 
 func namesOf(d *rolling.Declaration) []string {

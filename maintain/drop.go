@@ -3,6 +3,7 @@ package maintain
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 
 	"github.com/rowmill/rowmill/engine"
@@ -78,6 +79,13 @@ func (t *Table) drop(ctx context.Context, p rolling.Partition, k *state.Period) 
 	}
 	if t.Declared.Seal.Archive != "" {
 		read, err := archive.Verify(ctx, k.Archive, nil)
+		if err != nil && ctx.Err() == nil {
+			// The rows are there, and as they were sealed: it is written anew.
+			again := *k
+			again.State, again.Archive, again.ArchiveSum = state.Sealed, "", ""
+			put := t.inTx(ctx, func(tx *sql.Tx) error { return t.State.Put(ctx, tx, again) })
+			return "", errors.Join(fmt.Errorf("%w; it is written anew", err), put)
+		}
 		if err != nil {
 			return "", err
 		}

@@ -208,3 +208,52 @@ func TestTrapRowsOlderThanEveryPeriod(t *testing.T) {
 		}
 	})
 }
+
+// TestChangedValues: a sealed period whose values are changed, and not their
+// number, is summed up anew before it is dropped.
+func TestChangedValues(t *testing.T) {
+	onServers(t, func(t *testing.T, db engine.Keeper) {
+		d := declare(t, db, func(d *rolling.Declaration) {
+			d.Keep = span(4 * time.Hour)
+			d.Rollups = []rolling.Rollup{{Name: "readings_1h", Every: grid(t, "1h"), Select: []rolling.Aggregate{{Name: "total", Func: "sum", Column: "value"}}}}
+		})
+		w := applied(t, db, d, at(0.2))
+		for hour := range 6 {
+			w.now = at(float64(hour) + 0.6)
+			w.keep()
+			w.insert(w.now, 1, 2, 3)
+			if hour == 3 {
+				if _, err := db.SQL().ExecContext(t.Context(), "UPDATE readings SET value = value + 1000 WHERE ts < "+db.Words().Literal(w.Table.Table, at(1))); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		var total int64
+		q := "SELECT total FROM readings_1h WHERE bucket = " + db.Words().Literal(w.Table.Table, at(0))
+		if err := db.SQL().QueryRowContext(t.Context(), q).Scan(&total); err != nil {
+			t.Fatal(err)
+		}
+		if want := int64(3000 + 7*(1+2+3)); total != want || strings.HasPrefix(w.parts(), "0-1") {
+			t.Errorf("the bucket says %d, want %d; periods %s", total, want, w.parts())
+		}
+	})
+}
+
+// TestForeignPartitions: a table that is cut in another way than rowmill goes by
+// is not taken for a rolling one.
+func TestForeignPartitions(t *testing.T) {
+	for _, server := range []string{"mariadb", "mysql"} {
+		db := testdb.Open(t, server).(engine.Keeper)
+		_, err := db.SQL().ExecContext(t.Context(), create(db)+" PARTITION BY RANGE (TO_DAYS(ts)) (PARTITION a VALUES LESS THAN (TO_DAYS('2026-01-01')))")
+		if err != nil {
+			t.Fatal(err)
+		}
+		table, err := Open(t.Context(), db, declare(t, db, nil), time.Now)
+		if err == nil {
+			_, err = table.PlanApply(t.Context())
+		}
+		if err == nil || !strings.Contains(err.Error(), "cut in a way") {
+			t.Errorf("%s: %v", server, err)
+		}
+	}
+}

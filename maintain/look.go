@@ -126,6 +126,9 @@ func (t *Table) levels(ctx context.Context, s *Status, v View) error {
 			return err
 		}
 		lag := max(0, whole.From-l.Watermark)
+		if !l.Begun {
+			lag = 0 // no row has ever come
+		}
 		s.Rollups = append(s.Rollups, RollupStatus{Name: l.Name, Every: l.Every.String(), To: t.Table.Grid.Format(l.Watermark),
 			Lag: float64(lag) / 1e6, Stale: l.Stale, Rows: l.Rows})
 	}

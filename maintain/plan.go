@@ -60,6 +60,9 @@ type View struct {
 	// Gaps tells that the engine keeps lower bounds: without them, a period
 	// whose elder is still there can't go, as the next would take its range.
 	Gaps bool
+	// Adopting tells that the table was adopted and its old one is still there:
+	// what is dropped from the one, the way back would drop from the other.
+	Adopting bool
 	// Compacts tells that rows are sorted and compressed without being rebuilt,
 	// and that periods can't be merged by a swap.
 	Compacts bool
@@ -243,6 +246,8 @@ func planDrops(d *rolling.Declaration, v View) []Task {
 		t := Task{Kind: Drop, Parts: []rolling.Partition{p}, Due: due}
 		switch {
 		case due > v.Now:
+		case v.Adopting:
+			t.Waits = "the adoption of the table is not finished: rowmill apply FILE --finish, after which there is no way back"
 		case i > 0 && !v.Gaps:
 			t.Waits = "an older period goes first"
 		case k == nil:

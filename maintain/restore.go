@@ -275,12 +275,35 @@ func (r *Restoration) Run(ctx context.Context, note func(rows int64), waiting fu
 		return errors.Join(err, t.State.Failed(context.WithoutCancel(ctx), &r.c, err))
 	}
 	t.reach("restore placed")
+	if d.Into == "" {
+		if err := t.unsealLevels(ctx, d.Part.Period); err != nil {
+			return errors.Join(err, t.State.Failed(context.WithoutCancel(ctx), &r.c, err))
+		}
+	}
 	if err := t.State.End(ctx, t.State.DB(), &r.c); err != nil {
 		return err
 	}
 	t.reach("restored")
 	t.log(ctx, string(Restore), detail, time.Since(began), nil)
 	return nil
+}
+
+// unsealLevels lets the buckets of a restored period be computed again, unless
+// rows of a later one are still gone: those would be lost to the levels.
+func (t *Table) unsealLevels(ctx context.Context, p rolling.Period) error {
+	if t.Rollups == nil {
+		return nil
+	}
+	known, err := t.State.Periods(ctx, t.Table.Name)
+	if err != nil {
+		return err
+	}
+	for _, k := range known {
+		if k.State == state.Dropped && k.To > p.To {
+			return nil
+		}
+	}
+	return t.inTx(ctx, func(tx *sql.Tx) error { return t.Rollups.Unseal(ctx, tx, p.From) })
 }
 
 // fill makes a table of its own out of the file and compares its rows with the

@@ -54,8 +54,8 @@ func (d *Daemon) Run(ctx context.Context) {
 	all.Wait()
 }
 
-// Once does in every lane what is due now, and returns what failed. It returns
-// engine.ErrLockTimeout where another process keeps the table.
+// Once does in every lane what is due now, and returns what failed. A lane that
+// another process keeps is left to it.
 func (d *Daemon) Once(ctx context.Context) error {
 	var failed []error
 	// What one lane does another may wait for: a period is dropped in the pass
@@ -78,6 +78,10 @@ func (d *Daemon) Once(ctx context.Context) error {
 
 func (d *Daemon) once(ctx context.Context, lane Lane) error {
 	lease, err := d.Table.DB.Lead(ctx, d.Table.Table.Name+"/"+string(lane))
+	if errors.Is(err, engine.ErrLockTimeout) {
+		d.Table.say(Event{At: time.Now(), Action: "lead", Detail: string(lane) + ": another process does", Waiting: true})
+		return nil
+	}
 	if err != nil {
 		return err
 	}

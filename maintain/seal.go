@@ -63,7 +63,16 @@ func (t *Table) rolledUp(ctx context.Context, p rolling.Partition) error {
 // unseal forgets what was known of a period: rows have come since, and it is
 // to be sealed again.
 func (t *Table) unseal(ctx context.Context, p rolling.Partition, why string) error {
-	err := t.inTx(ctx, func(tx *sql.Tx) error { return t.State.Forget(ctx, tx, t.Table.Name, p.Period) })
+	err := t.inTx(ctx, func(tx *sql.Tx) error {
+		if t.Rollups != nil {
+			// Counts don't show that values have changed: all of its buckets are
+			// computed anew.
+			if err := t.State.Touch(ctx, tx, t.Table.Name, "unseal", p.Period); err != nil {
+				return err
+			}
+		}
+		return t.State.Forget(ctx, tx, t.Table.Name, p.Period)
+	})
 	if err != nil {
 		return err
 	}
@@ -81,7 +90,7 @@ func (t *Table) unchanged(ctx context.Context, p rolling.Partition, k *state.Per
 	if now.Rows == k.Rows && now.Hash == k.Checksum {
 		return true, nil
 	}
-	return false, t.unseal(ctx, p, fmt.Sprintf("it had %d rows when it was sealed and has %d", k.Rows, now.Rows))
+	return false, t.unseal(ctx, p, fmt.Sprintf("it had %d rows when it was sealed and has %d, with another checksum", k.Rows, now.Rows))
 }
 
 // check looks whether a sealed period still has the rows that it had.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/maintain/adopt"
 	"github.com/rowmill/rowmill/maintain/state"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -59,6 +60,7 @@ func (t *Table) View(ctx context.Context) (View, error) {
 		return v, err
 	}
 	for _, c := range changes {
+		v.Adopting = v.Adopting || c.Kind == adopt.Kind
 		if p, ok := bounds(&c); ok {
 			v.Busy = append(v.Busy, p)
 		}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -33,8 +34,11 @@ func (f *keptFlags) present() func() time.Time {
 	if f.clock == "" {
 		return time.Now
 	}
+	var mu sync.Mutex
 	var last time.Time
 	return func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
 		text, err := os.ReadFile(f.clock)
 		if err != nil {
 			return last

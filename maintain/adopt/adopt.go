@@ -12,9 +12,11 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// kind is what the journal calls an adoption, and its ID: a table has one at a
+// Kind is what the journal calls an adoption, and its ID: a table has one at a
 // time.
-const kind = "adopt"
+const Kind = "adopt"
+
+const kind = Kind
 
 // Steps of an adoption, in order. What is written down is the one to do next.
 const (
