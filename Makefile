@@ -5,7 +5,7 @@ GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 
 # How long one package's tests may take, and each fuzz target of `make fuzz`.
-TEST_TIMEOUT ?= 20m
+TEST_TIMEOUT ?= 40m
 FUZZ_TIME    ?= 20s
 # The packages whose speed bounds what rowmill can measure.
 BENCH_PACKAGES ?= ./rolling/... ./engine/... ./workload/... ./bench/... ./result/...
