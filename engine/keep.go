@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"time"
 
 	"github.com/rowmill/rowmill/rolling"
@@ -83,6 +84,12 @@ type Blocker struct {
 	// Statement is what it runs, or ran last, where the server says; cut to
 	// some 200 characters.
 	Statement string
+}
+
+// String names the connection, whose it is, for how long its transaction has
+// been open, and what it runs.
+func (b Blocker) String() string {
+	return fmt.Sprintf("connection %d of %s@%s, in a transaction for %s: %s", b.ID, b.User, b.Host, b.Age.Round(time.Second), b.Statement)
 }
 
 // ServerLoad is how busy a server is.

@@ -38,12 +38,6 @@ type SumWords interface {
 	HaveTriggers() string
 }
 
-// A Trigger is how to make one, and how to remove it.
-type Trigger struct {
-	Name, Table      string
-	Statements, Drop []string
-}
-
 // A NoteRow tells triggers what to do with rows that are inserted, updated
 // (before and after) and deleted: to insert into Into, unless the key is there,
 // what Values says, in a row WHERE Late holds.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/rowmill/rowmill/engine"
@@ -64,13 +65,10 @@ func (t *Table) PlanApply(ctx context.Context) (*Application, error) {
 	if err := t.planLate(ctx, a); err != nil {
 		return nil, err
 	}
-	if applied == nil || !sameDeclaration(applied, t.Declared) || len(a.Steps) > 0 || a.Adopt {
+	if len(a.Steps) > 0 || a.Adopt || applied == nil || !sameDeclaration(applied, t.Declared) {
 		a.Steps = append(a.Steps, ApplyStep{What: "note the declaration in rowmill_tables", run: func(ctx context.Context) error {
 			return t.State.Declare(ctx, t.State.DB(), t.Table.Name, t.Declared.Text, t.Table.Grid.String())
 		}})
-	}
-	if len(a.Steps) == 1 && applied != nil && sameDeclaration(applied, t.Declared) {
-		a.Steps = nil
 	}
 	return a, nil
 }
@@ -99,8 +97,8 @@ func (t *Table) Applied(ctx context.Context) (*rolling.Declaration, error) {
 		return nil, err
 	}
 	if applied.Auto {
-		if applied.Period, err = rolling.Parse(d.Period); err != nil {
-			return nil, fmt.Errorf("period in force of %s: %w", t.Table.Name, err)
+		if applied.Period, err = inForce(d); err != nil {
+			return nil, err
 		}
 	}
 	return applied, nil
@@ -208,7 +206,7 @@ func (t *Table) planChange(a *Application, applied *rolling.Declaration) error {
 func (t *Table) planLevels(ctx context.Context, a *Application, applied *rolling.Declaration) error {
 	if applied != nil {
 		for _, was := range applied.Rollups {
-			if !hasLevel(t.Declared, was.Name) {
+			if !slices.Contains(namesOf(t.Declared), was.Name) {
 				a.Notes = append(a.Notes, fmt.Sprintf("roll-up %s is declared no more: its table is left alone, and no longer refreshed", was.Name))
 			}
 		}
@@ -285,15 +283,6 @@ func namesOf(d *rolling.Declaration) []string {
 		out = append(out, r.Name)
 	}
 	return out
-}
-
-func hasLevel(d *rolling.Declaration, name string) bool {
-	for _, r := range d.Rollups {
-		if r.Name == name {
-			return true
-		}
-	}
-	return false
 }
 
 // Run takes the steps, in order; note is told of each before it. It may be run

@@ -64,7 +64,7 @@ func openTransaction(t *testing.T, db engine.Keeper) {
 				inserted.Add(1)
 			}
 			longest.Store(max(longest.Load(), int64(time.Since(began))))
-			sleep(ctx, 2*time.Millisecond)
+			_ = engine.Sleep(ctx, 2*time.Millisecond)
 		}
 	})
 

@@ -55,37 +55,7 @@ func (t *Table) lateStatements(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := t.DB.SQL().QueryContext(ctx, words.HaveTriggers())
-	if err != nil {
-		return nil, t.DB.Classify(err)
-	}
-	defer rows.Close()
-	on := map[string]string{}
-	for rows.Next() {
-		var name, table string
-		if err := rows.Scan(&name, &table); err != nil {
-			return nil, t.DB.Classify(err)
-		}
-		on[name] = table
-	}
-	if err := rows.Err(); err != nil {
-		return nil, t.DB.Classify(err)
-	}
-	var out []string
-	wanted := t.Declared.Late == rolling.LateReject
-	for _, trigger := range triggers {
-		table, there := on[trigger.Name]
-		if there && wanted && table == trigger.Table {
-			continue
-		}
-		if there {
-			out = append(out, trigger.Drop...)
-		}
-		if wanted {
-			out = append(out, trigger.Statements...)
-		}
-	}
-	return out, nil
+	return engine.ChangeTriggers(ctx, t.DB, words.HaveTriggers(), triggers, t.Declared.Late == rolling.LateReject)
 }
 
 // sealedTo notes up to where every period is sealed, which is where rows are

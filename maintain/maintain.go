@@ -93,8 +93,8 @@ func Open(ctx context.Context, db engine.Keeper, d *rolling.Declaration, now fun
 		}
 		if was != nil {
 			found := *d
-			if found.Period, err = rolling.Parse(was.Period); err != nil {
-				return nil, fmt.Errorf("period in force of %s: %w", d.Name, err)
+			if found.Period, err = inForce(was); err != nil {
+				return nil, err
 			}
 			t.Declared = &found
 		}
@@ -107,6 +107,15 @@ func Open(ctx context.Context, db engine.Keeper, d *rolling.Declaration, now fun
 		return nil, err
 	}
 	return t, t.openLevels()
+}
+
+// inForce is the period that "auto" came to when a declaration was applied.
+func inForce(d *state.Declared) (rolling.Grid, error) {
+	g, err := rolling.Parse(d.Period)
+	if err != nil {
+		return g, fmt.Errorf("period in force of %s: %w", d.Name, err)
+	}
+	return g, nil
 }
 
 // look reads the table's schema, if it is there.

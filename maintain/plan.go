@@ -96,9 +96,10 @@ func Plan(d *rolling.Declaration, v View) ([]Task, error) {
 	}
 	out = append(out, planSeals(d, v)...)
 	out = append(out, planChecks(v)...)
-	out = append(out, planArchives(d, v)...)
+	rebuilds := planRebuilds(d, v)
+	out = append(out, planArchives(d, v, rebuilds)...)
 	out = append(out, planDrops(d, v)...)
-	out = append(out, planRebuilds(d, v)...)
+	out = append(out, rebuilds...)
 	for i := range out {
 		if out[i].Kind != Create && v.busy(out[i].Parts) {
 			out[i].Waits = "a change of it is under way"
@@ -201,12 +202,12 @@ func dropDue(d *rolling.Declaration, p rolling.Partition) (int64, bool) {
 
 // planArchives returns the sealed periods that have no file yet, and won't
 // become part of a longer one before they go.
-func planArchives(d *rolling.Declaration, v View) []Task {
+func planArchives(d *rolling.Declaration, v View, rebuilds []Task) []Task {
 	if d.Seal.Archive == "" {
 		return nil
 	}
 	waiting := map[int64]bool{} // those about to be rebuilt
-	for _, t := range planRebuilds(d, v) {
+	for _, t := range rebuilds {
 		for _, p := range t.Parts {
 			waiting[p.From] = true
 		}

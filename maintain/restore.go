@@ -405,7 +405,7 @@ func (r *Restoration) attach(ctx context.Context, d restoring, waiting func(erro
 		if waiting != nil {
 			waiting(t.blocked(ctx, err))
 		}
-		if sleep(ctx, jitter(firstRetry)); ctx.Err() != nil {
+		if engine.Sleep(ctx, jitter(firstRetry)) != nil {
 			return errors.Join(err, ctx.Err())
 		}
 	}

@@ -45,10 +45,7 @@ type Daemon struct {
 // can be left. Errors are said, and end nothing.
 func (d *Daemon) Run(ctx context.Context) {
 	var all sync.WaitGroup
-	for _, lane := range Lanes {
-		if lane == Summing && d.Table.Rollups == nil {
-			continue
-		}
+	for _, lane := range d.Table.lanes() {
 		all.Go(func() { d.lead(ctx, lane) })
 	}
 	all.Wait()
@@ -62,10 +59,7 @@ func (d *Daemon) Once(ctx context.Context) error {
 	// after the one that seals it.
 	for range 3 {
 		failed = nil
-		for _, lane := range Lanes {
-			if lane == Summing && d.Table.Rollups == nil {
-				continue
-			}
+		for _, lane := range d.Table.lanes() {
 			err := d.once(ctx, lane)
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -118,7 +112,7 @@ func (d *Daemon) lead(ctx context.Context, lane Lane) {
 				d.Table.say(Event{At: time.Now(), Action: "lead", Detail: string(lane), Err: err, Waiting: true})
 				said = true
 			}
-			sleep(ctx, jitter(takeover))
+			_ = engine.Sleep(ctx, jitter(takeover))
 			continue
 		}
 		said = false
@@ -162,11 +156,10 @@ func (d *Daemon) work(ctx context.Context, lease engine.Lease, lane Lane) {
 	for ctx.Err() == nil {
 		next, more, err := d.pass(ctx, lease, lane)
 		pause := poll
-		switch {
-		case err != nil:
+		if err != nil {
 			pause = jitter(retry)
 			retry = min(2*retry, lastRetry)
-		default:
+		} else {
 			retry = firstRetry
 		}
 		if now, err := d.Table.Now(ctx); err == nil && more && d.Table.Table.Grid.Axis() == rolling.Time {
@@ -175,7 +168,7 @@ func (d *Daemon) work(ctx context.Context, lease engine.Lease, lane Lane) {
 		if errors.Is(err, engine.ErrLockTimeout) {
 			pause = d.lockPause(ctx, lane)
 		}
-		sleep(ctx, pause)
+		_ = engine.Sleep(ctx, pause) // the loop sees that ctx has ended
 	}
 }
 
@@ -201,13 +194,4 @@ func (d *Daemon) lockPause(ctx context.Context, lane Lane) time.Duration {
 
 func jitter(d time.Duration) time.Duration {
 	return d/2 + rand.N(d)
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -28,6 +29,14 @@ const (
 
 // Lanes are all of them.
 var Lanes = []Lane{Creating, Summing, Keeping, Rebuilding}
+
+// lanes are those that the table has work for.
+func (t *Table) lanes() []Lane {
+	if t.Rollups != nil {
+		return Lanes
+	}
+	return slices.DeleteFunc(slices.Clone(Lanes), func(l Lane) bool { return l == Summing })
+}
 
 // lane returns the one that does a kind of task.
 func (k Kind) lane() Lane {
@@ -285,9 +294,7 @@ func (t *Table) blocked(ctx context.Context, err error) error {
 	if lookErr != nil || len(who) == 0 {
 		return err
 	}
-	b := who[0]
-	return engine.Hinted(fmt.Errorf("%w: in the way is connection %d of %s@%s, in a transaction for %s: %s",
-		err, b.ID, b.User, b.Host, b.Age.Round(time.Second), b.Statement), "end that transaction; it is tried again by itself")
+	return engine.Hinted(fmt.Errorf("%w: in the way is %s", err, who[0]), "end that transaction; it is tried again by itself")
 }
 
 // again is how long the same failure is not logged again: what is tried every

@@ -137,8 +137,7 @@ func (a *app) sayAdoption() func(adopt.Progress) {
 			line += "; waits: " + p.Paused
 		}
 		if len(p.Blockers) > 0 {
-			b := p.Blockers[0]
-			line += fmt.Sprintf("; in the way is connection %d of %s@%s, in a transaction for %s: %s", b.ID, b.User, b.Host, b.Age.Round(time.Second), b.Statement)
+			line += "; in the way is " + p.Blockers[0].String()
 		}
 		fmt.Fprintln(a.stderr, line)
 	}

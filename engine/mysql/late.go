@@ -17,12 +17,3 @@ func (d dialect) Refuse(t *engine.Table, _ []string, boundary string) []engine.T
 		Drop: []string{"DROP TRIGGER IF EXISTS " + d.Quote(name)},
 	}}
 }
-
-// Compact implements engine.CompactWords: InnoDB builds a table anew in order,
-// and each of its indexes by sorting. MyRocks compacts by itself.
-func (d dialect) Compact(table string) []string {
-	if d.rocksdb() {
-		return nil
-	}
-	return []string{"ALTER TABLE " + d.Quote(table) + " FORCE"}
-}

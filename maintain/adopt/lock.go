@@ -33,7 +33,7 @@ func (j *job) locked(ctx context.Context, table, what string, fn func() error) e
 			return fmt.Errorf("%s: %w%s", what, err, named(blockers))
 		}
 		j.progress(Progress{Paused: what + " waits for the lock of " + table + named(blockers), Blockers: blockers})
-		if err := pause(ctx, between(try)); err != nil {
+		if err := engine.Sleep(ctx, between(try)); err != nil {
 			return err
 		}
 	}
@@ -56,17 +56,6 @@ func named(blockers []engine.Blocker) string {
 func between(try int) time.Duration {
 	most := min(200*time.Millisecond<<min(try, 5), 5*time.Second)
 	return most/2 + rand.N(most)
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // discard closes a connection for good: what it holds ends with it.

@@ -334,7 +334,7 @@ func (j *job) settle(ctx context.Context) error {
 		if err != nil || len(found) == 0 {
 			return err
 		}
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
+		if err := engine.Sleep(ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
 	}

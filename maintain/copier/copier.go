@@ -142,7 +142,7 @@ func (c *Copy) run(ctx context.Context) (int64, error) {
 				size = max(size/2, leastChunk)
 			}
 			c.paused("a chunk waits for locks: " + err.Error())
-			if err := sleep(ctx, jitter(tries)); err != nil {
+			if err := engine.Sleep(ctx, jitter(tries)); err != nil {
 				return total, err
 			}
 			c.paused("")
@@ -288,15 +288,4 @@ func equal(a, b []string) bool { return strings.Join(a, "\x00") == strings.Join(
 func jitter(try int) time.Duration {
 	most := min(50*time.Millisecond<<min(try, 6), 2*time.Second)
 	return most/4 + rand.N(most)
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -48,7 +48,7 @@ func (t *Throttle) Wait(ctx context.Context) error {
 			t.looked = time.Now()
 			return nil
 		}
-		if err := sleep(ctx, pauseFor+jitter(1)); err != nil {
+		if err := engine.Sleep(ctx, pauseFor+jitter(1)); err != nil {
 			return err
 		}
 	}

@@ -444,20 +444,7 @@ func (s *Set) each(ctx context.Context, x execer, scan func(*sql.Rows) error, q 
 	if s.before != nil {
 		s.before(ctx, q)
 	}
-	if len(args) > 0 {
-		q = s.db.Bind(q)
-	}
-	rows, err := x.QueryContext(ctx, q, args...)
-	if err != nil {
-		return s.db.Classify(err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := scan(rows); err != nil {
-			return err
-		}
-	}
-	return s.db.Classify(rows.Err())
+	return engine.Each(ctx, s.db, x, scan, q, args...)
 }
 
 type execer interface {

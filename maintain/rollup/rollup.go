@@ -370,28 +370,9 @@ func (s *Set) createTriggers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	on := map[string]string{}
-	err = s.each(ctx, s.db.SQL(), func(r *sql.Rows) error {
-		var name, table string
-		err := r.Scan(&name, &table)
-		on[name] = table
-		return err
-	}, s.sums.HaveTriggers())
+	statements, err := engine.ChangeTriggers(ctx, s.db, s.sums.HaveTriggers(), s.sums.Triggers(s.table, periods, s.note()), s.declared.Exact)
 	if err != nil {
 		return err
-	}
-	var statements []string
-	for _, t := range s.sums.Triggers(s.table, periods, s.note()) {
-		table, there := on[t.Name]
-		if there && s.declared.Exact && table == t.Table {
-			continue
-		}
-		if there { // on a table that was a period of this name, or not declared
-			statements = append(statements, t.Drop...)
-		}
-		if s.declared.Exact {
-			statements = append(statements, t.Statements...)
-		}
 	}
 	if len(statements) == 0 {
 		return nil

@@ -99,17 +99,7 @@ func (s *Store) exec(ctx context.Context, x Exec, q string, args ...any) (int64,
 }
 
 func (s *Store) query(ctx context.Context, x Exec, scan func(*sql.Rows) error, q string, args ...any) error {
-	rows, err := x.QueryContext(ctx, s.db.Bind(q), args...)
-	if err != nil {
-		return s.db.Classify(err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := scan(rows); err != nil {
-			return err
-		}
-	}
-	return s.db.Classify(rows.Err())
+	return engine.Each(ctx, s.db, x, scan, q, args...)
 }
 
 // Ready reports whether all of the tables are there.
