@@ -57,7 +57,8 @@ var mayImport = map[string][]string{
 	"sizing":           {"rolling", "result"},
 	"internal/testdb": {"engine", "engine/mysql", "engine/null", "engine/postgres", "engine/sqlite",
 		"rolling", "sandbox"},
-	"cmd/rowmill": {anything},
+	"internal/testbrowser": {"internal/testdb"},
+	"cmd/rowmill":          {anything},
 }
 
 // engines are the packages that only cmd, internal/testdb and tests may name.
@@ -67,7 +68,7 @@ var engines = []string{"engine/mysql", "engine/postgres", "engine/sqlite", "engi
 var namesEngines = []string{"cmd/rowmill", "internal/testdb"}
 
 // testsMayAlsoImport is what any package's tests may import besides.
-var testsMayAlsoImport = slices.Concat(engines, []string{"internal/testdb", "engine/enginetest"})
+var testsMayAlsoImport = slices.Concat(engines, []string{"internal/testdb", "internal/testbrowser", "engine/enginetest"})
 
 // listed is what `go list -json` says of a package.
 type listed struct {

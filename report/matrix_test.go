@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/testbrowser"
 	"github.com/rowmill/rowmill/report"
 	"github.com/rowmill/rowmill/result"
 )
@@ -312,40 +313,40 @@ func TestMatrixInBrowser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a browser")
 	}
-	open := browser(t)
+	open := opener(t)
 	for name, recs := range map[string][]result.Record{"matrix": wide().records(), "matrix-unlucky": unlucky()} {
 		t.Run(name, func(t *testing.T) {
 			b := open(t, 1280, 900, recs)
-			b.settle()
-			if n := eval[int](b, `document.querySelectorAll(".heat td[class^=h]").length`); n < 40 {
+			b.Settle()
+			if n := testbrowser.Eval[int](b.Tab, `document.querySelectorAll(".heat td[class^=h]").length`); n < 40 {
 				t.Errorf("%d places of the heat map have a colour", n)
 			}
-			colours := eval[int](b, `new Set(Array.from(document.querySelectorAll(".heat td"), c => getComputedStyle(c).backgroundColor)).size`)
+			colours := testbrowser.Eval[int](b.Tab, `new Set(Array.from(document.querySelectorAll(".heat td"), c => getComputedStyle(c).backgroundColor)).size`)
 			if colours < 6 {
 				t.Errorf("the heat map has %d colours", colours)
 			}
-			if w := eval[float64](b, `document.querySelector(".bars rect.one").getBoundingClientRect().width`); w < 200 {
+			if w := testbrowser.Eval[float64](b.Tab, `document.querySelector(".bars rect.one").getBoundingClientRect().width`); w < 200 {
 				t.Errorf("the longest bar is %v pixels", w)
 			}
-			if wide := eval[bool](b, `document.documentElement.scrollWidth > innerWidth`); wide {
+			if wide := testbrowser.Eval[bool](b.Tab, `document.documentElement.scrollWidth > innerWidth`); wide {
 				t.Error("the page is wider than the window")
 			}
-			b.shot(name)
-			b.run(click(`[data-theme-set="dark"]`))
-			b.settle()
-			if got := eval[string](b, `document.documentElement.dataset.theme`); got != "dark" {
+			b.Shot(name)
+			b.Run(click(`[data-theme-set="dark"]`))
+			b.Settle()
+			if got := testbrowser.Eval[string](b.Tab, `document.documentElement.dataset.theme`); got != "dark" {
 				t.Errorf("the theme is %s", got)
 			}
-			b.shot(name + "-dark")
+			b.Shot(name + "-dark")
 		})
 	}
 	t.Run("phone", func(t *testing.T) {
 		b := open(t, 390, 800, wide().records())
-		b.settle()
-		if wide := eval[bool](b, `document.documentElement.scrollWidth > innerWidth`); wide {
+		b.Settle()
+		if wide := testbrowser.Eval[bool](b.Tab, `document.documentElement.scrollWidth > innerWidth`); wide {
 			t.Error("the page is wider than the window")
 		}
-		b.shot("matrix-phone")
+		b.Shot("matrix-phone")
 	})
 }
 

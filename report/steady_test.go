@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/testbrowser"
 	"github.com/rowmill/rowmill/report"
 	"github.com/rowmill/rowmill/result"
 )
@@ -171,15 +172,15 @@ func TestSteadyJSON(t *testing.T) {
 // The page works in a browser, also with the axis changed, without an error
 // and without a request.
 func TestSteadyBrowser(t *testing.T) {
-	open := browser(t)
+	open := opener(t)
 	b := open(t, 1240, 2000, steadyPair(t))
 	for _, axis := range []string{"day", "elapsed"} {
-		eval[bool](b, `(document.querySelector('[data-axis="`+axis+`"]').click(), true)`)
-		b.settle()
-		if n := eval[int](b, `document.querySelectorAll("#panels canvas").length`); n != 5 {
+		testbrowser.Eval[bool](b.Tab, `(document.querySelector('[data-axis="`+axis+`"]').click(), true)`)
+		b.Settle()
+		if n := testbrowser.Eval[int](b.Tab, `document.querySelectorAll("#panels canvas").length`); n != 5 {
 			t.Errorf("%d panels drawn over %s", n, axis)
 		}
-		if pressed := eval[string](b, `document.querySelector('[aria-pressed="true"][data-axis]').getAttribute("data-axis")`); pressed != axis {
+		if pressed := testbrowser.Eval[string](b.Tab, `document.querySelector('[aria-pressed="true"][data-axis]').getAttribute("data-axis")`); pressed != axis {
 			t.Errorf("pressed %q, want %q", pressed, axis)
 		}
 	}
