@@ -104,7 +104,7 @@ func layOut(t *engine.Table, have []bounded) (layout, error) {
 func (d dialect) removal(t *engine.Table, l layout, i int) (string, error) {
 	p := l.parts[i]
 	if i > 0 || !floored(t) {
-		return fmt.Sprintf("ALTER TABLE %s DROP PARTITION %s", d.Quote(t.Name), d.Quote(p.Name)), nil
+		return d.drop(t, p), nil
 	}
 	old := []rolling.Partition{p}
 	if l.hasFloor {
@@ -130,7 +130,7 @@ func (d dialect) dropPartition(t *engine.Table, l layout, p rolling.Partition) (
 		i = l.find(p)
 	}
 	if i != 0 || !floored(t) {
-		return []string{fmt.Sprintf("ALTER TABLE %s DROP PARTITION %s", d.Quote(t.Name), d.Quote(p.Name))}, nil
+		return []string{d.drop(t, p)}, nil
 	}
 	q, err := d.removal(t, l, i)
 	return []string{fmt.Sprintf("ALTER TABLE %s TRUNCATE PARTITION %s", d.Quote(t.Name), d.Quote(p.Name)), q}, err

@@ -73,13 +73,16 @@ func (c *changer) replace(ctx context.Context, s engine.Replace) error {
 		return err
 	}
 	if done {
-		return c.run(ctx, c.d.lockTables([]string{c.t.Name, s.With}), c.d.renameOut(s), unlock[0])
+		return c.run(ctx, c.d.renameOut(s))
 	}
 	if err := c.prepareOut(ctx, s); err != nil {
 		return err
 	}
 	identity, err := c.identity(ctx, s.With, "")
 	if err != nil {
+		return err
+	}
+	if err := c.run(ctx, c.d.mark(s.With, exchangeMark+": "+identity)); err != nil {
 		return err
 	}
 	tables := []string{c.t.Name, s.With}
@@ -98,10 +101,14 @@ func (c *changer) replace(ctx context.Context, s engine.Replace) error {
 	if serverError(err, errExchangeOption, errSyntax) {
 		return c.replaceRows(ctx, s)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return c.run(ctx, c.d.renameOut(s))
 }
 
 // renameOut renders the last step: the table has the last partition's rows now.
+// It is nobody else's, and needs no lock of theirs.
 func (d dialect) renameOut(s engine.Replace) string {
 	return "ALTER TABLE " + d.Quote(s.With) + " RENAME TO " + d.Quote(s.Out[len(s.Out)-1]) + ", COMMENT = ''"
 }
@@ -262,28 +269,47 @@ func (c *changer) replacePlan(ctx context.Context, s engine.Replace, identity *s
 		if *identity, err = c.identity(ctx, s.With, ""); err != nil {
 			return fail(err)
 		}
+		statements = append(statements, c.d.mark(s.With, exchangeMark+": "+*identity))
 	}
-	for i, p := range have[:last] {
-		out, err := c.out(ctx, p, s.Out[places[i]])
-		if err != nil {
-			return fail(err)
-		}
-		statements = append(statements, out...)
+	out, err := c.takeOut(ctx, s, have[:last], places)
+	if err != nil {
+		return fail(err)
 	}
-	return append(statements, c.d.mark(s.With, exchangeMark+": "+*identity), c.d.exchange(c.t, have[last].Name, s.With), c.d.renameOut(s)), false, nil
+	statements = append(statements, out...)
+	return append(statements, c.d.exchange(c.t, have[last].Name, s.With)), false, nil
 }
 
-// out renders what makes a partition a table.
-func (c *changer) out(ctx context.Context, p rolling.Partition, table string) ([]string, error) {
-	if c.d.mariadb {
-		return []string{c.d.convert(c.t, p, table)}, nil
+// takeOut renders what makes tables of partitions, and leaves none of them. In
+// MySQL their rows are exchanged with empty tables first, and they are dropped
+// all at once: each statement holds up the others for as long as it takes to
+// write the catalog.
+func (c *changer) takeOut(ctx context.Context, s engine.Replace, have []rolling.Partition, places []int) (statements []string, err error) {
+	for i, p := range have {
+		if c.d.mariadb {
+			statements = append(statements, c.d.convert(c.t, p, s.Out[places[i]]))
+			continue
+		}
+		has, err := c.filled(ctx, c.d.partition(c.t, p.Name))
+		if err != nil {
+			return nil, err
+		}
+		if has {
+			statements = append(statements, c.d.exchange(c.t, p.Name, s.Out[places[i]]))
+		}
 	}
-	drop := fmt.Sprintf("ALTER TABLE %s DROP PARTITION %s", c.d.Quote(c.t.Name), c.d.Quote(p.Name))
-	has, err := c.filled(ctx, c.d.partition(c.t, p.Name))
-	if err != nil || !has {
-		return []string{drop}, err
+	if !c.d.mariadb && len(have) > 0 {
+		statements = append(statements, c.d.drop(c.t, have...))
 	}
-	return []string{c.d.exchange(c.t, p.Name, table), drop}, nil
+	return statements, nil
+}
+
+// drop renders the drop of partitions with their rows.
+func (d dialect) drop(t *engine.Table, parts ...rolling.Partition) string {
+	names := make([]string, len(parts))
+	for i, p := range parts {
+		names[i] = d.Quote(p.Name)
+	}
+	return "ALTER TABLE " + d.Quote(t.Name) + " DROP PARTITION " + strings.Join(names, ", ")
 }
 
 // convert renders what makes a partition a table in MariaDB, from 10.7 on.
@@ -412,8 +438,11 @@ func (d dialect) replace(s engine.Replace) ([]string, error) {
 		}
 		clones = append(clones, d.CreateTemplate(s.Table, s.Out[i], engine.Storage{})...)
 		locks = append(locks, s.Out[i])
-		outs = append(outs, d.exchange(s.Table, p.Name, s.Out[i]), fmt.Sprintf("ALTER TABLE %s DROP PARTITION %s", d.Quote(s.Table.Name), d.Quote(p.Name)))
+		outs = append(outs, d.exchange(s.Table, p.Name, s.Out[i]))
 	}
-	return slices.Concat(clones, []string{d.lockTables(locks)}, outs,
-		[]string{d.mark(s.With, exchangeMark), d.exchange(s.Table, s.Old[last].Name, s.With), d.renameOut(s), unlock[0]}), nil
+	if !d.mariadb && last > 0 {
+		outs = append(outs, d.drop(s.Table, s.Old[:last]...))
+	}
+	return slices.Concat(clones, []string{d.mark(s.With, exchangeMark), d.lockTables(locks)}, outs,
+		[]string{d.exchange(s.Table, s.Old[last].Name, s.With), unlock[0], d.renameOut(s)}), nil
 }
