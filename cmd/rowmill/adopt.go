@@ -124,7 +124,10 @@ func (a *app) sayAdoption() func(adopt.Progress) {
 		}
 		step, paused, last = p.Step, p.Paused, time.Now()
 		line := stamp(last) + " " + p.Step
-		if p.Of > 0 {
+		switch {
+		case p.Of == 0 && p.Rows > 0:
+			line += fmt.Sprintf(": %d rows", p.Rows)
+		case p.Of > 0:
 			line += fmt.Sprintf(": %d of about %d rows", p.Rows, p.Of)
 			if p.PerSecond > 0 {
 				line += fmt.Sprintf(", %.0f rows/s", p.PerSecond)

@@ -20,6 +20,8 @@ const kind = Kind
 
 // Steps of an adoption, in order. What is written down is the one to do next.
 const (
+	stepCheck = "check" // of all rows, before anything is changed or written down
+
 	stepCreate   = "create"   // the log, the table for late rows, the rolling table
 	stepTriggers = "triggers" // on the plain table
 	stepCopy     = "copy"     // the rows

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/maintain/copier"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -33,7 +35,7 @@ func (j *job) check(ctx context.Context) (*data, error) {
 		return nil, fail(errors.Join(errs...))
 	}
 	d := &data{Columns: s.Columns, Key: pick(s, s.PrimaryKey), NewKey: pick(s, t.PrimaryKey)}
-	rows, err := j.checkRows(ctx)
+	rows, err := j.checkRows(ctx, d.Key)
 	if err != nil {
 		return nil, fail(err)
 	}
@@ -120,12 +122,14 @@ type extent struct {
 	from, to int64 // of the first and the last row
 }
 
-// checkRows reports rows that no period could hold.
-func (j *job) checkRows(ctx context.Context) (extent, error) {
+// checkRows reports rows that no period could hold. It reads the table along its
+// primary key, chunk by chunk: for a long statement the server would keep the
+// old versions of all rows that are changed meanwhile, and where it reads an
+// index for it, MySQL looks each of them up.
+func (j *job) checkRows(ctx context.Context, key []engine.SchemaColumn) (extent, error) {
 	var e extent
 	q := j.DB.Dialect().Quote
 	t, by, from := j.Table, q(j.Table.By), q(j.Table.Name)
-	var nulls int64
 	b := t.Grid.Bounds()
 	outside := by + " < " + j.DB.Words().Literal(t, b.From)
 	switch name := j.DB.Info().Engine; {
@@ -135,14 +139,48 @@ func (j *job) checkRows(ctx context.Context) (extent, error) {
 	case name == "sqlite" && t.Epoch == 0:
 		outside += fmt.Sprintf(" OR typeof(%s) <> 'text' OR strftime('%%Y-%%m-%%d %%H:%%M:%%S', substr(%s, 1, 19)) IS NOT substr(%s, 1, 19)", by, by, by)
 	}
-	// All in one reading of the table: it may be large.
-	var n int64
-	var lo, hi sql.NullInt64
 	inside := "CASE WHEN " + outside + " THEN NULL ELSE " + by + " END"
-	err := j.DB.SQL().QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*), COALESCE(SUM(CASE WHEN %s IS NULL THEN 1 ELSE 0 END), 0), COALESCE(SUM(CASE WHEN %s THEN 1 ELSE 0 END), 0), %s, %s FROM %s",
-		by, outside, j.DB.Words().Position(t, "MIN("+inside+")"), j.DB.Words().Position(t, "MAX("+inside+")"), from)).Scan(&e.count, &nulls, &n, &lo, &hi)
+	look := fmt.Sprintf("SELECT COUNT(*), COALESCE(SUM(CASE WHEN %s IS NULL THEN 1 ELSE 0 END), 0), COALESCE(SUM(CASE WHEN %s THEN 1 ELSE 0 END), 0), %s, %s FROM %s WHERE ",
+		by, outside, j.DB.Words().Position(t, "MIN("+inside+")"), j.DB.Words().Position(t, "MAX("+inside+")"), from)
+	keys, err := copier.NewKeys(j.DB, key)
 	if err != nil {
-		return e, fmt.Errorf("count rows, and those outside of every period: %w", j.DB.Classify(err))
+		return e, err
+	}
+	until, err := keys.Last(ctx, j.DB.SQL(), from, "")
+	if err != nil {
+		return e, err
+	}
+	var nulls, n int64
+	var lo, hi sql.NullInt64
+	var last []string
+	for size := firstCheck; ; {
+		began, after := time.Now(), last
+		if last, err = keys.Nth(ctx, j.DB.SQL(), from, "", after, until, size); err != nil {
+			return e, err
+		}
+		if last == nil {
+			break
+		}
+		where, args, err := keys.Range(after, last)
+		if err != nil {
+			return e, err
+		}
+		var rows, noTime, beyond int64
+		var first, end sql.NullInt64
+		if err := j.DB.SQL().QueryRowContext(ctx, j.DB.Bind(look+where), args...).Scan(&rows, &noTime, &beyond, &first, &end); err != nil {
+			return e, fmt.Errorf("count rows, and those outside of every period: %w", j.DB.Classify(err))
+		}
+		e.count, nulls, n = e.count+rows, nulls+noTime, n+beyond
+		if first.Valid && (!lo.Valid || first.Int64 < lo.Int64) {
+			lo = first
+		}
+		if end.Valid && (!hi.Valid || end.Int64 > hi.Int64) {
+			hi = end
+		}
+		size = checkSize(size, time.Since(began))
+		if j.Progress != nil {
+			j.Progress(Progress{Step: stepCheck, Rows: e.count})
+		}
 	}
 	if nulls > 0 {
 		return e, engine.Hinted(fmt.Errorf("%d rows have no %s, by which the table rolls", nulls, t.By), "UPDATE %s SET %s = ... WHERE %s IS NULL", t.Name, t.By, t.By)

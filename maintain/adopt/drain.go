@@ -130,28 +130,49 @@ func (m *mirror) mysqlDrain(ids string) []string {
 }
 
 func (m *mirror) drainMySQL(ctx context.Context, x state.Exec, limit int) (int, error) {
-	rows, err := x.QueryContext(ctx, fmt.Sprintf("SELECT rowmill_id FROM %s ORDER BY rowmill_id LIMIT %d", m.q(logName(m.Table.Name)), limit))
+	log := m.q(logName(m.Table.Name))
+	rows, err := x.QueryContext(ctx, m.DB.Bind(fmt.Sprintf("SELECT rowmill_id, %s FROM %s ORDER BY rowmill_id LIMIT %d", m.comes(), log, limit)), m.coming.args...)
 	if err != nil {
 		return 0, err
 	}
 	defer rows.Close()
-	var ids []string
+	var ids, later []string
 	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
+		var id, comes int64
+		if err := rows.Scan(&id, &comes); err != nil {
 			return 0, err
 		}
-		ids = append(ids, fmt.Sprint(id))
+		if comes != 0 {
+			later = append(later, fmt.Sprint(id))
+		} else {
+			ids = append(ids, fmt.Sprint(id))
+		}
 	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil || len(ids) == 0 {
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 		return 0, err
 	}
-	for _, q := range m.mysqlDrain(strings.Join(ids, ", ")) {
+	var statements []string
+	if len(ids) > 0 {
+		statements = m.mysqlDrain(strings.Join(ids, ", "))
+	}
+	if len(later) > 0 {
+		statements = append(statements, fmt.Sprintf("DELETE FROM %s WHERE rowmill_id IN (%s)", log, strings.Join(later, ", ")))
+	}
+	for _, q := range statements {
 		if _, err := x.ExecContext(ctx, q); err != nil {
 			return 0, fmt.Errorf("%s: %w", firstWords(q), err)
 		}
 	}
-	return len(ids), nil
+	return len(ids) + len(later), nil
+}
+
+// comes is an expression over the log: 1 for entries whose row the copy will
+// come to, else 0.
+func (m *mirror) comes() string {
+	if m.coming.text == "" {
+		return "0"
+	}
+	return "CASE WHEN " + m.coming.text + " THEN 1 ELSE 0 END"
 }
 
 // postgresDrain returns the statement that takes a batch out of the log, and
@@ -167,7 +188,7 @@ func (m *mirror) postgresDrain(limit string) (take string, use []string) {
 		names[i] = fmt.Sprintf("k%d", i+1)
 		native[i] = fmt.Sprintf("k%d::%s AS %s", i+1, c.Native, m.q(c.Name))
 	}
-	take = fmt.Sprintf("DELETE FROM %s WHERE ctid = ANY (ARRAY(SELECT ctid FROM %s LIMIT %s)) RETURNING %s", log, log, limit, strings.Join(texts, ", "))
+	take = fmt.Sprintf("DELETE FROM %s WHERE ctid = ANY (ARRAY(SELECT ctid FROM %s LIMIT %s)) RETURNING %s, %s", log, log, limit, m.comes(), strings.Join(texts, ", "))
 	// Once: a volatile function in the list would be run again for each use.
 	keys := fmt.Sprintf("(SELECT %s FROM unnest(%s) AS u(%s))", strings.Join(native, ", "), strings.Join(arrays, ", "), strings.Join(names, ", "))
 	distinct := fmt.Sprintf("(SELECT DISTINCT %s FROM %s AS a)", m.list(m.src.key, ""), keys)
@@ -202,27 +223,34 @@ func (m *mirror) drainPostgres(ctx context.Context, x state.Exec, limit int) (in
 		return 0, err
 	}
 	take, use := m.postgresDrain(fmt.Sprint(limit))
-	rows, err := x.QueryContext(ctx, take)
+	rows, err := x.QueryContext(ctx, m.DB.Bind(take), m.coming.args...)
 	if err != nil {
 		return 0, err
 	}
 	defer rows.Close()
-	n := 0
+	n, done := 0, 0
 	keys := make([][]*string, len(m.logged()))
 	for rows.Next() {
-		row := make([]any, len(keys))
-		for i := range row {
-			var s *string
-			keys[i] = append(keys[i], s)
-			row[i] = &keys[i][n]
+		var comes int
+		key := make([]*string, len(keys))
+		into := []any{&comes}
+		for i := range key {
+			into = append(into, &key[i])
 		}
-		if err := rows.Scan(row...); err != nil {
+		if err := rows.Scan(into...); err != nil {
 			return 0, err
 		}
 		n++
+		if comes != 0 {
+			continue
+		}
+		done++
+		for i := range key {
+			keys[i] = append(keys[i], key[i])
+		}
 	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil || n == 0 {
-		return 0, err
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil || done == 0 {
+		return n, err
 	}
 	args := make([]any, len(keys))
 	for i := range keys {

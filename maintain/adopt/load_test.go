@@ -50,6 +50,9 @@ type world struct {
 	db     engine.Keeper
 	d      *rolling.Declaration
 	users  *sql.DB // connections as programs have them
+	// changing is the share of transactions that change and delete rows besides
+	// inserting one.
+	changing float64
 
 	mu    sync.Mutex
 	truth map[int64]row // by id
@@ -130,10 +133,11 @@ func newWorld(t testing.TB, kind string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, kind: kind, target: target, db: db.(engine.Keeper), truth: map[int64]row{}}
+	w := &world{t: t, kind: kind, target: target, db: db.(engine.Keeper), truth: map[int64]row{}, changing: 1}
 	if w.users, err = openUsers(target); err != nil {
 		t.Fatal(err)
 	}
+	w.users.SetMaxIdleConns(8) // programs don't connect anew for each statement
 	t.Cleanup(func() {
 		if err := errors.Join(w.users.Close(), db.Close()); err != nil {
 			t.Error(err)
@@ -262,7 +266,11 @@ func (w *world) write(k, workers, ids int64) {
 	if !run(id, &r, insertSQL+"(?, ?, ?, ?, ?, ?, ?)", values(id, 1, r.ts)...) {
 		return
 	}
-	for i := range 3 {
+	more := 0
+	if rand.Float64() < w.changing {
+		more = 3
+	}
+	for i := range more {
 		other := rand.Int64N(max(ids/workers, 1))*workers + k
 		w.mu.Lock()
 		old, ok := w.truth[other]

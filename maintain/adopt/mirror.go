@@ -25,6 +25,34 @@ type mirror struct {
 	src, dst side
 	// parts are the periods of dst, where it rolls.
 	parts []rolling.Partition
+	// coming holds for rows that the copy will come to.
+	coming condition
+}
+
+// A condition has question marks for its arguments. "" is none.
+type condition struct {
+	text string
+	args []any
+}
+
+// leave has the log's entries left to the copy whose rows it will come to: those
+// with keys after one, up to another, and for which a condition holds. It reads
+// them as they are then. A row that has left the condition meanwhile has another
+// entry, for which that doesn't hold.
+func (m *mirror) leave(after, until []string, where string) error {
+	if m.sqlite() {
+		return nil
+	}
+	keys, err := copier.NewKeys(m.DB, m.src.key)
+	if err != nil {
+		return err
+	}
+	text, args, err := keys.Range(after, until)
+	if err != nil {
+		return err
+	}
+	m.coming = condition{and(text, where), args}
+	return nil
 }
 
 // there is the way from the plain table to the rolling one.

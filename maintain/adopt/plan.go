@@ -138,7 +138,7 @@ func (p *planner) copied(context.Context) error {
 	default:
 		drain = p.mirror.mysqlDrain("?")
 	}
-	p.say("between chunks, for the keys in the log", drain...)
+	p.say("between chunks, for the keys in the log that the copy has passed", drain...)
 	return nil
 }
 

@@ -194,7 +194,11 @@ func (j *job) copy(ctx context.Context, m *mirror) error {
 		j.data.After, j.data.Rows = last, before+rows
 		return j.State.Advance(ctx, tx, j.change, stepCopy, j.data)
 	}
-	c.Between = func(ctx context.Context) error {
+	c.Again = rounds
+	c.Between = func(ctx context.Context, after, until []string) error {
+		if err := m.leave(after, until, c.Where); err != nil {
+			return err
+		}
 		j.progress(Progress{Rows: j.data.Rows, Of: j.data.Of})
 		if err := j.point("copy: chunk"); err != nil {
 			return err
@@ -204,6 +208,7 @@ func (j *job) copy(ctx context.Context, m *mirror) error {
 	if _, err := c.Run(ctx); err != nil {
 		return err
 	}
+	m.coming = condition{}
 	return m.drainAll(ctx)
 }
 

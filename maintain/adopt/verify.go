@@ -81,9 +81,7 @@ func (j *job) verify(ctx context.Context, m *mirror) error {
 		if err != nil {
 			return err
 		}
-		if took := time.Since(began); took > 0 {
-			size = min(max(int(float64(size)*min(2, float64(checkTime)/float64(took))), leastCheck), mostCheck)
-		}
+		size = checkSize(size, time.Since(began))
 		done = last == nil
 		if fixed {
 			j.data.Repaired++
@@ -102,6 +100,13 @@ func (j *job) verify(ctx context.Context, m *mirror) error {
 		}
 	}
 	return nil
+}
+
+// checkSize returns the rows of the next chunk to be read, when one took that
+// long.
+func checkSize(size int, took time.Duration) int {
+	next := float64(size) * min(2, float64(checkTime)/float64(max(took, time.Millisecond)))
+	return min(max(int(next), leastCheck), mostCheck)
 }
 
 // same compares the rows after a key, up to and with another (nil is no end),

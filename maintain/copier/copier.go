@@ -53,8 +53,13 @@ type Copy struct {
 	// Done notes, in the chunk's transaction, the last key and the number of
 	// rows copied so far by this call.
 	Done func(ctx context.Context, tx state.Exec, last []string, rows int64) error
-	// Between, unless nil, runs after each chunk, outside of any transaction.
-	Between func(ctx context.Context) error
+	// Again is how often the copy goes on, at its end, with the rows that were
+	// appended meanwhile.
+	Again int
+	// Between, unless nil, runs after each chunk, outside of any transaction. It
+	// is told what the copy will come to: the keys after one, up to another,
+	// where nil is no bound.
+	Between func(ctx context.Context, after, until []string) error
 	// Limits of the server's load; the zero value waits for nothing.
 	Limits Limits
 	// Paused is told why the copy waits, and "" when it goes on.
@@ -113,22 +118,31 @@ func (c *Copy) run(ctx context.Context) (int64, error) {
 		size = firstChunk
 	}
 	throttle := Throttle{DB: c.DB, Limits: c.Limits, Paused: c.Paused}
-	for {
+	for again := 0; ; {
 		if err := throttle.Wait(ctx); err != nil {
 			return total, err
 		}
 		began := time.Now()
 		last, n, err := c.chunk(ctx, conn, keys, after, until, size, total)
 		switch {
-		case err == nil && last == nil:
+		case err == nil && last == nil && again == c.Again:
 			return total, nil
+		case err == nil && last == nil:
+			again++
+			if until, err = keys.Last(ctx, c.DB.SQL(), c.From, c.Where); err != nil {
+				return total, err
+			}
 		case err == nil && len(after) > 0 && equal(last, after):
 			return total, fmt.Errorf("key %s doesn't read back as what it is: the copy can't go on after it", strings.Join(last, ", "))
 		case err == nil:
 			total, after, tries = total+n, last, 0
 			size = c.resize(size, time.Since(began))
 			if c.Between != nil {
-				if err := c.Between(ctx); err != nil {
+				bound := until
+				if again < c.Again {
+					bound = nil
+				}
+				if err := c.Between(ctx, after, bound); err != nil {
 					return total, err
 				}
 			}

@@ -97,7 +97,7 @@ func TestRun(t *testing.T) {
 		c := tables(t, db, 3000)
 		c.Chunk = 170
 		chunks := 0
-		c.Between = func(context.Context) error { chunks++; return nil }
+		c.Between = func(context.Context, []string, []string) error { chunks++; return nil }
 		n, err := c.Run(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -128,6 +128,40 @@ func TestRun(t *testing.T) {
 		}
 		exec(t, db, "DELETE FROM a WHERE NOT (n > -20)")
 		same(t, c)
+	})
+}
+
+// Rows that are appended while it copies are copied too, as often as is asked
+// for; what is said to be still to come does.
+func TestRunGoesOn(t *testing.T) {
+	onServers(t, func(t *testing.T, db engine.Keeper) {
+		for again, want := range []int{0: 9, 1: 10, 2: 11} {
+			for _, name := range []string{"g", "h"} {
+				exec(t, db, "DROP TABLE IF EXISTS "+name)
+				exec(t, db, "CREATE TABLE "+name+" (id INT NOT NULL PRIMARY KEY)")
+			}
+			for id := range 9 {
+				exec(t, db, "INSERT INTO g (id) VALUES (?)", id)
+			}
+			c := copyOf(t, db, "g", "h")
+			c.Chunk, c.Again = 3, again
+			last := 8
+			c.Between = func(_ context.Context, after, until []string) error {
+				// At the end of each round there is a row more.
+				if len(after) != 1 || after[0] != fmt.Sprint(last) {
+					return nil
+				}
+				if round := last - 8; (until == nil) != (round < again) {
+					t.Errorf("%d rounds: in round %d rows up to %v are still to come", again, round, until)
+				}
+				last++
+				exec(t, db, "INSERT INTO g (id) VALUES (?)", last)
+				return nil
+			}
+			if n, err := c.Run(t.Context()); err != nil || n != int64(want) {
+				t.Errorf("%d rounds: %d rows, %v; want %d", again, n, err, want)
+			}
+		}
 	})
 }
 
@@ -195,7 +229,7 @@ func TestRunResumes(t *testing.T) {
 				}
 				return nil
 			}
-			c.Between = func(context.Context) error {
+			c.Between = func(context.Context, []string, []string) error {
 				if chunks++; !before && chunks == 2 {
 					return lost
 				}
@@ -426,5 +460,53 @@ func TestNewKeysRefuses(t *testing.T) {
 	}
 	if _, _, err := k.Range([]string{"1", "2"}, nil); err == nil {
 		t.Error("a key of two values")
+	}
+}
+
+// A spy keeps the last query for one row.
+type spy struct {
+	state.Exec
+	query string
+	args  []any
+}
+
+func (s *spy) QueryRowContext(ctx context.Context, q string, args ...any) *sql.Row {
+	s.query, s.args = q, args
+	return s.Exec.QueryRowContext(ctx, q, args...)
+}
+
+// The end of a chunk is found along the key also in a table that the planner
+// knows nothing of: sorting what is left for each chunk would take time that
+// goes with the square of the rows.
+func TestTrapChunksWithoutStatistics(t *testing.T) {
+	ctx := t.Context()
+	db := testdb.Open(t, "postgres").(engine.Keeper)
+	exec(t, db, "CREATE TABLE a (id BIGINT NOT NULL PRIMARY KEY, note VARCHAR(80)) WITH (autovacuum_enabled = off)")
+	exec(t, db, "INSERT INTO a SELECT i, repeat('x', 80) FROM generate_series(1, 200000) i")
+	c := copyOf(t, db, "a", "b")
+	keys, err := NewKeys(db, c.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &spy{Exec: db.SQL()}
+	last, err := keys.Nth(ctx, s, c.From, "", []string{"1000"}, []string{"200000"}, 5000)
+	if err != nil || len(last) != 1 || last[0] != "6000" {
+		t.Fatal(last, err)
+	}
+	rows, err := db.SQL().QueryContext(ctx, "EXPLAIN "+s.query, s.args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var plan strings.Builder
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			t.Fatal(err)
+		}
+		plan.WriteString(line + "\n")
+	}
+	if text := plan.String(); rows.Err() != nil || strings.Contains(text, "Sort") || !strings.Contains(text, "a_pkey") {
+		t.Errorf("%s\n%s\n%v", s.query, text, rows.Err())
 	}
 }

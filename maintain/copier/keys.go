@@ -184,12 +184,12 @@ func (k *Keys) order(way string) string {
 	return " ORDER BY " + strings.Join(out, ", ")
 }
 
-// scan reads a key, or nil where there is no row.
-func (k *Keys) scan(row *sql.Row) ([]string, error) {
+// scan reads a key, or nil where there is no row, after what comes before it.
+func (k *Keys) scan(row *sql.Row, before ...any) ([]string, error) {
 	key := make([]string, len(k.cols))
-	into := make([]any, len(key))
+	into := before
 	for i := range key {
-		into[i] = &key[i]
+		into = append(into, &key[i])
 	}
 	err := row.Scan(into...)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -218,21 +218,36 @@ func (k *Keys) Last(ctx context.Context, x state.Exec, from, where string) ([]st
 // Nth returns the key of the row that is n rows after a key, but not beyond
 // another; where there are fewer rows, that of the last one; nil where there
 // is none.
+//
+// The other key is looked at once the row is found. Of a range between two,
+// PostgreSQL expects one row in 200 where it has no statistics, finds that these
+// are quickly sorted, and sorts all that are left of the table for each chunk.
 func (k *Keys) Nth(ctx context.Context, x state.Exec, from, where string, after, until []string, n int) ([]string, error) {
-	cond, args, err := k.Range(after, until)
+	fail := func(err error) error { return fmt.Errorf("find the end of a chunk of %s: %w", from, err) }
+	if where == "" {
+		where = "1 = 1"
+	}
+	upTo, bound, err := k.Range(nil, until)
 	if err != nil {
 		return nil, err
 	}
-	if where != "" {
-		cond = "(" + cond + ") AND (" + where + ")"
-	}
-	q := "SELECT " + k.Texts() + " FROM " + from + " WHERE " + cond
-	key, err := k.scan(x.QueryRowContext(ctx, k.db.Bind(q+k.order("")+fmt.Sprintf(" LIMIT 1 OFFSET %d", max(n, 1)-1)), args...))
-	if err == nil && key == nil {
-		key, err = k.scan(x.QueryRowContext(ctx, k.db.Bind(q+k.order(" DESC")+" LIMIT 1"), args...))
-	}
+	cond, args, err := k.Range(after, nil)
 	if err != nil {
-		return nil, fmt.Errorf("find the end of a chunk of %s: %w", from, err)
+		return nil, err
+	}
+	var within int
+	q := fmt.Sprintf("SELECT CASE WHEN %s THEN 1 ELSE 0 END, %s FROM %s WHERE (%s) AND (%s)%s LIMIT 1 OFFSET %d", upTo, k.Texts(), from, cond, where, k.order(""), max(n, 1)-1)
+	key, err := k.scan(x.QueryRowContext(ctx, k.db.Bind(q), slices.Concat(bound, args)...), &within)
+	if err != nil {
+		return nil, fail(err)
+	}
+	if key != nil && within == 1 {
+		return key, nil
+	}
+	q = fmt.Sprintf("SELECT %s FROM %s WHERE (%s) AND (%s) AND (%s)%s LIMIT 1", k.Texts(), from, upTo, cond, where, k.order(" DESC"))
+	key, err = k.scan(x.QueryRowContext(ctx, k.db.Bind(q), slices.Concat(bound, args)...))
+	if err != nil {
+		return nil, fail(err)
 	}
 	return key, nil
 }
