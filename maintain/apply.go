@@ -181,7 +181,7 @@ func (t *Table) planChange(a *Application, applied *rolling.Declaration) error {
 				return err
 			}
 			c.Have = have
-			if err := t.DB.Try(ctx, c); err != nil {
+			if err := t.tryLocked(ctx, c); err != nil {
 				return t.blocked(ctx, err)
 			}
 			return t.look(ctx)

@@ -119,7 +119,7 @@ func (t *Table) goOnDropping(ctx context.Context, c *state.Change) (string, erro
 			}
 		}
 		t.reach("drop levels sealed")
-		if err := t.DB.Try(ctx, engine.Detach{Table: t.Table, Have: have, Part: d.Part, Into: d.Table}); err != nil {
+		if err := t.tryLocked(ctx, engine.Detach{Table: t.Table, Have: have, Part: d.Part, Into: d.Table}); err != nil {
 			return "", err
 		}
 		t.reach("detached")
@@ -160,7 +160,7 @@ func (t *Table) goOnDropping(ctx context.Context, c *state.Change) (string, erro
 // putBack attaches a detached period again, because rows had come to it at the
 // last moment, and breaks its seal.
 func (t *Table) putBack(ctx context.Context, c *state.Change, d dropping, have []rolling.Partition) (string, error) {
-	if err := t.DB.Try(ctx, engine.Attach{Table: t.Table, Have: have, Part: d.Part, From: d.Table}); err != nil {
+	if err := t.tryLocked(ctx, engine.Attach{Table: t.Table, Have: have, Part: d.Part, From: d.Table}); err != nil {
 		return "", err
 	}
 	t.reach("put back")

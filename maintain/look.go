@@ -237,6 +237,10 @@ func (t *Table) wantedLag(level string) float64 {
 	return 0
 }
 
+// passing is how old a transaction that comes and goes by itself may be: beside
+// an older one it is in nobody's way.
+const passing = time.Second
+
 // held lists who holds a lock that something due has asked for in vain.
 func (t *Table) held(ctx context.Context, s *Status, v View, tasks []Task) error {
 	waits := ""
@@ -253,6 +257,9 @@ func (t *Table) held(ctx context.Context, s *Status, v View, tasks []Task) error
 		return err
 	}
 	for _, b := range who {
+		if b.Age < passing && who[0].Age >= passing {
+			continue
+		}
 		s.Blockers = append(s.Blockers, BlockerStatus{ID: b.ID, User: b.User, Host: b.Host, Age: b.Age.Seconds(), Statement: b.Statement})
 	}
 	text := waits + " waits for a lock on the table"

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/rowmill/rowmill/engine"
@@ -45,6 +46,7 @@ type Table struct {
 	Dir string
 
 	failed failures
+	turns  sync.Mutex
 }
 
 // archiveDir is where the archive lies, as an absolute path: it is written down

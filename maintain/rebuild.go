@@ -192,7 +192,7 @@ func (t *Table) swap(ctx context.Context, r *rebuilding) error {
 	if err != nil {
 		return err
 	}
-	return t.DB.Try(ctx, engine.Replace{Table: t.Table, Have: have, Old: r.Old, New: r.New, With: r.With, Out: r.Out})
+	return t.tryLocked(ctx, engine.Replace{Table: t.Table, Have: have, Old: r.Old, New: r.New, With: r.With, Out: r.Out})
 }
 
 // reconcile carries over what came to the old partitions between the comparison

@@ -398,7 +398,7 @@ func (r *Restoration) attach(ctx context.Context, d restoring, waiting func(erro
 		if err != nil {
 			return err
 		}
-		err = t.DB.Try(ctx, engine.Attach{Table: t.Table, Have: have, Part: d.Part, From: d.Table})
+		err = t.tryLocked(ctx, engine.Attach{Table: t.Table, Have: have, Part: d.Part, From: d.Table})
 		if !errors.Is(err, engine.ErrLockTimeout) {
 			return err
 		}

@@ -219,7 +219,7 @@ func (t *Table) do(ctx context.Context, task Task, v View) (string, error) {
 func (t *Table) create(ctx context.Context, task Task, v View) (string, error) {
 	have := v.Parts
 	for i, p := range task.Parts {
-		err := t.DB.Try(ctx, engine.CreatePartitions{Table: t.Table, Have: have, New: []rolling.Partition{p}})
+		err := t.tryLocked(ctx, engine.CreatePartitions{Table: t.Table, Have: have, New: []rolling.Partition{p}})
 		if err != nil {
 			if i > 0 {
 				t.log(ctx, string(Create), label(Task{Parts: task.Parts[:i]}), 0, nil)

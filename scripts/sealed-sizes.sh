@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Measures what a table takes on disk, plain as it was inserted, and sealed:
 # rebuilt, sorted and compressed. For each server a private one is started, filled
-# by bench insert, adopted by apply, and kept by run --once. ROWS is 1,000,000.
+# by bench insert, adopted by apply, and kept by run --once. ROWS is 1,000,000,
+# MEMORY of each server 256MB.
 #   scripts/sealed-sizes.sh [innodb] [rocksdb] [mysql]
 set -euo pipefail
-rows=${ROWS:-1000000}
+rows=${ROWS:-1000000} memory=${MEMORY:-256MB}
 rowmill=${ROWMILL:-./rowmill}
 dir=$(mktemp -d)
 stop() { (cd "$dir" && "$rowmill" sandbox stop sizes --yes >/dev/null 2>&1) || true; rm -rf "$dir"; }
@@ -46,9 +47,9 @@ sql() { "$client" --no-defaults --user=root --socket="$socket" rowmill -N -e "$1
 
 for kind in "${@:-innodb}"; do
   case $kind in
-  innodb) start='sandbox:mariadb?memory=256MB&durability=none' engine=InnoDB scheme=mariadb client=mariadb ;;
-  rocksdb) start='sandbox:mariadb?memory=256MB&durability=none&engine=rocksdb' engine=ROCKSDB scheme=mariadb client=mariadb ;;
-  mysql) start='sandbox:mysql?memory=256MB&durability=none' engine=InnoDB scheme=mysql client=mariadb ;;
+  innodb) start="sandbox:mariadb?memory=$memory&durability=none" engine=InnoDB scheme=mariadb client=mariadb ;;
+  rocksdb) start="sandbox:mariadb?memory=$memory&durability=none&engine=rocksdb" engine=ROCKSDB scheme=mariadb client=mariadb ;;
+  mysql) start="sandbox:mysql?memory=$memory&durability=none" engine=InnoDB scheme=mysql client=mariadb ;;
   esac
   for preset in classic timeseries; do
     "$rowmill" sandbox start sizes --target "$start" >/dev/null 2>&1
