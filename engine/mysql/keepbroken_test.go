@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rowmill/rowmill/engine"
@@ -253,5 +254,52 @@ func testFloor(t *testing.T, db *mysql.DB) {
 	k.try(engine.CreatePartitions{Table: k.Table, New: k.parts[2:]})
 	if got := k.have(); got != fmt.Sprint(k.parts[2:]) {
 		t.Errorf("partitions %s", got)
+	}
+}
+
+// A merge that is broken off, gets a late row, and is broken off again wherever
+// it may be, ends with all rows: also where tables are told apart by their rows.
+func TestTrapBrokenOffTwice(t *testing.T) {
+	db := few(t, testdb.Open(t, "mysql").(*mysql.DB))
+	for m, broken := 0, true; broken; m++ {
+		k := keep(t, db, "DATETIME", 0, 4)
+		for i := range k.parts {
+			k.insert(k.parts[i].From, i*100+1, 10)
+		}
+		k.fill("with_it", 0, 1)
+		step := k.replace(0, 2)
+		db.Interrupt(func(q string) error { // the rows of the first part are out, and the part is there
+			if strings.Contains(q, "DROP PARTITION") {
+				return errBroken
+			}
+			return nil
+		})
+		if err := db.Try(within(t), step); !errors.Is(err, errBroken) {
+			t.Fatal(err)
+		}
+		k.run("INSERT INTO readings (id, ts, v) VALUES (999, " + db.Words().Literal(k.Table, k.parts[0].From+3600e6) + ", 1)")
+		seen, at := 0, ""
+		db.Interrupt(func(q string) error {
+			if seen++; seen > m {
+				at = q
+				return errBroken
+			}
+			return nil
+		})
+		err := db.Try(within(t), step)
+		db.Interrupt(nil)
+		if broken = errors.Is(err, errBroken); !broken && err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := db.Try(within(t), step); err != nil {
+				t.Errorf("broken off before %q: %v", at, err)
+				break
+			}
+		}
+		if rows := k.ids("readings"); rows != "41 rows, 7219" || k.have() != fmt.Sprint([]any{step.New, k.parts[2], k.parts[3]}) {
+			t.Errorf("broken off before %q: %s, partitions %s", at, rows, k.have())
+		}
+		k.run("DROP TABLE IF EXISTS readings, with_it, out_0, out_1")
 	}
 }

@@ -261,8 +261,10 @@ func (c *changer) replacePlan(ctx context.Context, s engine.Replace, identity *s
 			return fail(err)
 		}
 		if len(late) > 0 {
-			*identity = "" // it changes
-			return late, true, nil
+			// It changes: the mark goes first, because one of rows that are no
+			// longer all would say that they have been exchanged.
+			*identity = ""
+			return append([]string{c.d.mark(s.With, "")}, late...), true, nil
 		}
 	}
 	if *identity == "" {
