@@ -2,6 +2,7 @@ package maintain
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/rowmill/rowmill/engine"
@@ -12,6 +13,9 @@ const (
 	// without: longer than anybody's turn should take.
 	turnWait = 5 * time.Second
 	turnPoll = 20 * time.Millisecond
+	// breath is how long nobody asks for the lock after somebody has waited for
+	// it in vain, so that all who queued behind that get through.
+	breath = 500 * time.Millisecond
 )
 
 // tryLocked tries a step that needs the table's lock, when no other one of this
@@ -19,7 +23,11 @@ const (
 // the other would hold up an insert behind both for twice the lock bound.
 func (t *Table) tryLocked(ctx context.Context, step engine.Step) error {
 	defer t.turn(ctx)()
-	return t.DB.Try(ctx, step)
+	err := t.DB.Try(ctx, step)
+	if errors.Is(err, engine.ErrLockTimeout) {
+		_ = engine.Sleep(ctx, breath) // the error below says more
+	}
+	return err
 }
 
 // turn waits for the turn, and returns what ends it.

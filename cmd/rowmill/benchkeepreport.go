@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -81,9 +82,13 @@ func (l *maintenanceLog) add(action, detail string, end time.Time, took time.Dur
 // pages are written, files removed.
 const justBefore = time.Second
 
+// retried is how long after something failed it is supposed to be tried again,
+// unless it has worked since: failures that repeat are noted every 30 seconds.
+const retried = time.Minute
+
 // during returns what was going on at some time between from and to, the
-// shortest first: it says most. Where that is nothing, it returns what had
-// ended just before, if anything.
+// shortest first: it says most. Where that is nothing, it returns what has
+// failed and is being tried again, or what had ended just before, if anything.
 func (l *maintenanceLog) during(from, to time.Time) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -97,6 +102,20 @@ func (l *maintenanceLog) during(from, to time.Time) []string {
 	out := []string{}
 	for _, d := range found {
 		out = append(out, d.String())
+	}
+	if len(out) > 0 {
+		return out
+	}
+	pending := map[string]doing{}
+	for _, d := range l.list {
+		if ago := from.Sub(d.To); d.Failed != "" && ago >= 0 && ago < retried {
+			pending[d.Action] = d
+		} else if d.Failed == "" && d.To.Before(from) {
+			delete(pending, d.Action)
+		}
+	}
+	for _, action := range slices.Sorted(maps.Keys(pending)) {
+		out = append(out, "another try of "+pending[action].String())
 	}
 	if len(out) > 0 {
 		return out
