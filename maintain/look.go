@@ -183,7 +183,10 @@ func (t *Table) next(s *Status, v View, tasks []Task) {
 func (t *Table) problems(ctx context.Context, s *Status, v View, tasks []Task) error {
 	if s.Headroom != nil {
 		left := time.Duration(*s.Headroom * float64(time.Second)).Round(time.Second)
-		switch {
+		switch ahead := t.aheadOfPresent(v); {
+		case *s.Headroom <= 0 && ahead != "":
+			s.problem("headroom", "no period holds the present: inserts fail. The last one ends at "+ahead+", by a clock that ran ahead, and rowmill run creates periods after the last one only",
+				"set the clock right, if it is wrong now; otherwise apply the declaration under another name, as docs/operations.md says")
 		case *s.Headroom <= 0:
 			s.problem("headroom", "no period holds the present: inserts fail", "rowmill run FILE --once, and see what it says")
 		case *s.Headroom < *s.HeadroomWanted/2:
@@ -223,6 +226,18 @@ func (t *Table) problems(ctx context.Context, s *Status, v View, tasks []Task) e
 		}
 	}
 	return nil
+}
+
+// aheadOfPresent returns when the last period ends where that is ahead of the
+// present and none holds it, "" otherwise.
+func (t *Table) aheadOfPresent(v View) string {
+	if len(v.Parts) == 0 || slices.ContainsFunc(v.Parts, func(p rolling.Partition) bool { return p.From <= v.Now && p.To > v.Now }) {
+		return ""
+	}
+	if last := v.Parts[len(v.Parts)-1]; last.To > v.Now {
+		return t.Table.Grid.Format(last.To)
+	}
+	return ""
 }
 
 // wantedLag is a level's bucket, in seconds.

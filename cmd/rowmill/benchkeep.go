@@ -45,7 +45,10 @@ func (a *app) benchKeepCommand() *cobra.Command {
 			"rowmill run keeps the table, elsewhere or with --with-run in this process. With\n" +
 			"--speed 60 the clock runs 60 times as fast, so that hours of periods pass in\n" +
 			"minutes: in this process with --with-run, else by way of the file of --clock,\n" +
-			"which this command writes and rowmill run --clock reads.\n\n" +
+			"which this command writes and rowmill run --clock reads. By such a clock rows of\n" +
+			"the present soon look old enough to drop, and periods end up ahead of the real\n" +
+			"present: it is refused but on a private server, or on a table without any rows,\n" +
+			"which is for this bench alone from then on.\n\n" +
 			"The table must have been applied. On a private server, or a temporary file, it is\n" +
 			"applied here.",
 		Example: "  rowmill bench keep readings.toml --rate 5000/s --time 2m\n" +
@@ -106,6 +109,34 @@ func (f *keepFlags) check() error {
 	return b.checkFiles("rowmill bench keep")
 }
 
+// checkClock refuses a clock that runs ahead on a table with rows, be it of its
+// roll-ups: by it they would pass retention, and be dropped.
+func (f *keepFlags) checkClock(ctx context.Context, k *kept) error {
+	if f.speed == 1 || privateTarget(k.target.text) {
+		return nil
+	}
+	name := k.Declared.Name
+	rows, err := countRows(ctx, k)
+	if err != nil {
+		return err
+	}
+	n := rows.all()
+	if k.Rollups != nil {
+		levels, err := k.Rollups.Status(ctx, 0)
+		if err != nil {
+			return err
+		}
+		for _, l := range levels {
+			n += l.Rows
+		}
+	}
+	if n > 0 {
+		return engine.Hinted(fmt.Errorf("--speed %v: table %s on %s has or had rows. By a clock that runs ahead they pass keep, and retention drops them", f.speed, name, k.DB.Info().Target),
+			"--speed 1, --target 'sandbox:mariadb?memory=64MB' (or mysql, postgres), or a declaration of another table, without rows")
+	}
+	return nil
+}
+
 // benchKeep measures, and reports however far that went.
 func (a *app) benchKeep(ctx context.Context, file string, f keepFlags) (err error) {
 	if err := f.check(); err != nil {
@@ -125,6 +156,9 @@ func (a *app) benchKeep(ctx context.Context, file string, f keepFlags) (err erro
 		err = a.applyPrivate(ctx, k)
 	} else if err = k.CheckApplied(ctx); err != nil {
 		err = engine.Hinted(err, "rowmill apply %s", file)
+	}
+	if err == nil {
+		err = f.checkClock(ctx, k)
 	}
 	if err != nil {
 		return err
@@ -213,8 +247,8 @@ func (r *keepRun) run(ctx context.Context) (err error) {
 	return r.measure(ctx, r.w, bench.Config{Operation: "insert", Clients: r.f.writers, Batch: r.f.batch, MaxTime: r.f.time, Rate: r.f.rate}, r.prove)
 }
 
-// settle does what is due before the first row: the clock may be far from where
-// the table was left.
+// settle does what is due before the first row: the table may have been left
+// long ago.
 func (r *keepRun) settle(ctx context.Context) error {
 	if err := (&maintain.Daemon{Table: r.kept.Table}).Once(ctx); err != nil {
 		return fmt.Errorf("keep %s before the first insert: %w", r.kept.Declared.Name, err)
@@ -316,15 +350,14 @@ func (r *keepRun) prove(ctx context.Context, end *result.End) error {
 
 // A fastClock runs at a multiple of real time.
 type fastClock struct {
-	real, shown time.Time
-	speed       float64
+	real  time.Time // when it began, by both
+	speed float64
 }
 
-// clock returns the clock of the run. One that differs from the real one begins
-// behind the last row, so that rows of an earlier run aren't made again.
+// clock returns the clock of the run, which begins at the present. A table with
+// rows of the future is refused: rows of the present would be made again.
 func (r *keepRun) clock(ctx context.Context) (*fastClock, error) {
-	now := time.Now()
-	c := &fastClock{now, now, r.f.speed}
+	c := &fastClock{time.Now(), r.f.speed}
 	t := r.kept.Table.Table
 	if t.Grid.Axis() != rolling.Time {
 		return c, nil
@@ -333,13 +366,8 @@ func (r *keepRun) clock(ctx context.Context) (*fastClock, error) {
 	if err != nil {
 		return nil, err
 	}
-	last := rolling.Instant(highest)
-	switch {
-	case !any, last.Before(now):
-	case r.f.withRun || r.f.clock != "":
-		c.shown = last.Add(time.Second)
-	default:
-		return nil, engine.Hinted(fmt.Errorf("%s holds rows up to %s, which is in the future", t.Name, t.Grid.Format(highest)), "--with-run, or --clock FILE here and for rowmill run")
+	if any && rolling.Instant(highest).After(c.real) {
+		return nil, engine.Hinted(fmt.Errorf("%s holds rows up to %s, which is in the future", t.Name, t.Grid.Format(highest)), "a declaration of another table without rows")
 	}
 	return c, nil
 }
@@ -357,7 +385,7 @@ func highestPosition(ctx context.Context, k *kept) (pos int64, any bool, err err
 }
 
 func (c *fastClock) now() time.Time {
-	return c.shown.Add(time.Duration(float64(time.Since(c.real)) * c.speed))
+	return c.real.Add(time.Duration(float64(time.Since(c.real)) * c.speed))
 }
 
 // write puts the present into a file, whole at any moment.

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -88,7 +89,11 @@ func TestBenchKeep(t *testing.T) {
 	if page, err := os.ReadFile("run.html"); err != nil || len(page) < 10_000 {
 		t.Errorf("page of %d bytes: %v", len(page), err)
 	}
-	// Once more: the clock goes on behind the last row.
+	if s := rowmill(t.Context(), "bench", "keep", "readings.toml"); s.code != exitFailed || !strings.Contains(s.stderr, "in the future") {
+		t.Errorf("rows of the future: %d %s", s.code, s.stderr)
+	}
+	keepDir(t)
+	wantDone(t, rowmill(t.Context(), "apply", "readings.toml", "--yes"))
 	s = rowmill(t.Context(), append(args, "--stall", "1ms")...)
 	wantDone(t, s)
 	for _, want := range []string{"longest insert", "found, counting", "maintenance  create", "over 1 ms", "LONGEST  INSERTS  DURING"} {
@@ -96,8 +101,31 @@ func TestBenchKeep(t *testing.T) {
 			t.Errorf("no %q in:\n%s", want, s.stdout)
 		}
 	}
-	if s := rowmill(t.Context(), "bench", "keep", "readings.toml"); s.code != exitFailed || !strings.Contains(s.stderr, "in the future") {
-		t.Errorf("rows of the future: %d %s", s.code, s.stderr)
+}
+
+// Rows of a table that is in use don't grow old by a bench's clock.
+func TestBenchKeepSparesRows(t *testing.T) {
+	keepDir(t)
+	wantDone(t, rowmill(t.Context(), "apply", "readings.toml", "--yes"))
+	wantDone(t, rowmill(t.Context(), "bench", "keep", "readings.toml", "--with-run", "--rate", "100/s", "--time", "1s"))
+	rows := func() string {
+		t.Helper()
+		s := rowmill(t.Context(), "status", "readings.toml", "--json")
+		var status struct{ Rows int64 }
+		if err := json.Unmarshal([]byte(s.stdout), &status); err != nil || status.Rows == 0 {
+			t.Fatalf("%v: %s %s", err, s.stdout, s.stderr)
+		}
+		return fmt.Sprint(status.Rows)
+	}
+	before := rows()
+	for _, how := range [][]string{{"--with-run"}, {"--clock", "clock.txt"}} {
+		s := rowmill(t.Context(), append([]string{"bench", "keep", "readings.toml", "--speed", "12000", "--time", "2s"}, how...)...)
+		if s.code != exitFailed || !strings.Contains(s.stderr, "retention drops them") || !strings.Contains(s.stderr, "sandbox:") {
+			t.Errorf("%v: exit %d: %s", how, s.code, s.stderr)
+		}
+	}
+	if after := rows(); after != before {
+		t.Errorf("%s rows of %s are left", after, before)
 	}
 }
 
