@@ -40,6 +40,9 @@ type selection struct {
 	l     *level
 	inner []string          // columns of the inner query
 	named map[string]string // their names, by expression
+	// rootOutside has roots drawn by a third query around the outer one: where
+	// a root is a query itself, old SQLite can't have an aggregate in it.
+	rootOutside bool
 }
 
 // in returns the name, in the outer query, of an expression over the rows.
@@ -96,7 +99,7 @@ func (s *Set) sourceTime(l *level) string {
 // set, which asks for the readable columns alone, distinct and percentile
 // computed exactly.
 func (s *Set) selectRows(l *level, where string, readable bool) string {
-	q := &selection{s: s, l: l, named: map[string]string{}}
+	q := &selection{s: s, l: l, named: map[string]string{}, rootOutside: s.sums.Variance("x") == ""}
 	b := q.in(q.bucket())
 	group := []string{b}
 	out := []string{s.db.Words().FromPosition(s.table, b) + " AS " + s.quote(Bucket)}
@@ -110,6 +113,11 @@ func (s *Set) selectRows(l *level, where string, readable bool) string {
 		rows = "SUM(" + q.in(s.quote(RawRows)) + ")"
 	}
 	out = append(out, rows+" AS "+s.quote(RawRows))
+	var around []string // columns of the query around it
+	for _, name := range append(l.key(), RawRows) {
+		around = append(around, s.quote(name))
+	}
+	roots := false
 	for i := range l.aggs {
 		a := &l.aggs[i]
 		var exprs []string
@@ -125,15 +133,25 @@ func (s *Set) selectRows(l *level, where string, readable bool) string {
 		}
 		for j, suffix := range a.suffixes() {
 			if j == 0 || !readable {
-				out = append(out, exprs[j]+" AS "+s.quote(a.Name+suffix))
+				name := s.quote(a.Name + suffix)
+				out = append(out, exprs[j]+" AS "+name)
+				if j == 0 && a.Func == "stddev" {
+					roots = true
+					name = s.sums.SquareRoot("v."+name) + " AS " + name
+				}
+				around = append(around, name)
 			}
 		}
 	}
 	if where != "" {
 		where = " WHERE " + where
 	}
-	return fmt.Sprintf("SELECT %s\nFROM (SELECT %s FROM %s%s) q\nGROUP BY %s",
+	grouped := fmt.Sprintf("SELECT %s\nFROM (SELECT %s FROM %s%s) q\nGROUP BY %s",
 		strings.Join(out, ", "), strings.Join(q.inner, ", "), s.source(l), where, strings.Join(group, ", "))
+	if q.rootOutside && roots {
+		return fmt.Sprintf("SELECT %s\nFROM (%s) v", strings.Join(around, ", "), grouped)
+	}
+	return grouped
 }
 
 // raw returns the columns of an aggregate over raw rows.
@@ -189,9 +207,10 @@ func (q *selection) order(fn, value, at string) string {
 	return fmt.Sprintf("CASE WHEN %s IS NULL THEN 1 ELSE 0 END, %s%s, %s%s", value, at, direction, value, direction)
 }
 
-// spread makes a variance what the aggregate asks for.
+// spread makes a variance what the aggregate asks for, unless its root is drawn
+// outside.
 func (q *selection) spread(a *aggregate, variance string) string {
-	if a.Func == "stddev" {
+	if a.Func == "stddev" && !q.rootOutside {
 		return q.s.sums.SquareRoot(variance)
 	}
 	return variance
