@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -34,9 +33,7 @@ func (a *app) adopt(ctx context.Context, k *kept, plan *maintain.Application, f 
 		for _, n := range notes {
 			fmt.Fprintf(a.stdout, "-- note: %s\n", n)
 		}
-		for _, q := range statements {
-			fmt.Fprintf(a.stdout, "%s;\n", q)
-		}
+		a.writePlanned(statements)
 		return nil
 	}
 	under, err := adopt.UnderWay(ctx, k.State, k.Declared.Name)
@@ -52,17 +49,14 @@ func (a *app) adopt(ctx context.Context, k *kept, plan *maintain.Application, f 
 		fmt.Fprintf(&b, "  %s\n", n)
 	}
 	fmt.Fprintf(&b, "Its rows are copied while it is written to; then the two change names. The old table\nis kept until rowmill apply FILE --finish; --undo is the way back. It takes the room of both.\n")
-	if err := a.confirm(b.String(), f.yes); err != nil {
+	if err := a.confirm(ctx, b.String(), f.yes); err != nil {
 		return err
 	}
 	if err := k.State.Ensure(ctx); err != nil {
 		return err
 	}
 	if err := adopt.Run(ctx, o); err != nil {
-		if errors.Is(err, context.Canceled) {
-			fmt.Fprintln(a.stderr, "what was done is kept: rowmill apply goes on, --undo takes it back")
-		}
-		return err
+		return stopped(ctx, err, "rowmill apply %s, which goes on where it stopped; --undo takes it back", f.file)
 	}
 	if err := k.Reload(ctx); err != nil {
 		return err
@@ -72,10 +66,20 @@ func (a *app) adopt(ctx context.Context, k *kept, plan *maintain.Application, f 
 		return err
 	}
 	if err := rest.Run(ctx, func(s maintain.ApplyStep) { fmt.Fprintln(a.stderr, s.What) }); err != nil {
-		return err
+		return stopped(ctx, err, "rowmill apply %s, which goes on where it stopped", f.file)
 	}
 	fmt.Fprintf(a.stdout, "%s is a rolling table now; what it was is kept until rowmill apply --finish, and --undo goes back to it\n", k.Declared.Name)
 	return nil
+}
+
+// writePlanned prints statements and the comments between them.
+func (a *app) writePlanned(statements []string) {
+	for _, q := range statements {
+		if !strings.HasPrefix(q, "-- ") {
+			q += ";"
+		}
+		fmt.Fprintln(a.stdout, q)
+	}
 }
 
 // endAdoption drops the old table, or takes the adoption back.
@@ -88,23 +92,35 @@ func (a *app) endAdoption(ctx context.Context, k *kept, f applyFlags) error {
 		return usagef("rowmill status FILE", "table %s is not being adopted", k.Declared.Name)
 	}
 	o := a.adoptOptions(k)
+	if f.dry {
+		plan := adopt.PlanUndo
+		if f.finish {
+			plan = adopt.PlanFinish
+		}
+		statements, err := plan(ctx, o)
+		if err != nil {
+			return err
+		}
+		a.writePlanned(statements)
+		return nil
+	}
 	if f.finish {
-		err := a.confirm(fmt.Sprintf("On %s, what %s was before it became a rolling table is dropped. There is no way back then.\n", k.DB.Info().Target, k.Declared.Name), f.yes)
+		err := a.confirm(ctx, fmt.Sprintf("On %s, what %s was before it became a rolling table is dropped. There is no way back then.\n", k.DB.Info().Target, k.Declared.Name), f.yes)
 		if err != nil {
 			return err
 		}
 		if err := adopt.Finish(ctx, o); err != nil {
-			return err
+			return stopped(ctx, err, "rowmill apply %s --finish, which goes on where it stopped", f.file)
 		}
 		fmt.Fprintf(a.stdout, "%s: the old table is dropped\n", k.Declared.Name)
 		return nil
 	}
-	err = a.confirm(fmt.Sprintf("On %s, %s becomes the plain table again that it was, with all that was changed since. Stop rowmill run first.\n", k.DB.Info().Target, k.Declared.Name), f.yes)
+	err = a.confirm(ctx, fmt.Sprintf("On %s, %s becomes the plain table again that it was, with all that was changed since. Stop rowmill run first.\n", k.DB.Info().Target, k.Declared.Name), f.yes)
 	if err != nil {
 		return err
 	}
 	if err := adopt.Undo(ctx, o); err != nil {
-		return err
+		return stopped(ctx, err, "rowmill apply %s --undo, which goes on where it stopped", f.file)
 	}
 	if err := k.State.Undeclare(ctx, k.State.DB(), k.Declared.Name); err != nil {
 		return err

@@ -18,6 +18,7 @@ type applyFlags struct {
 	kept         keptFlags
 	yes, dry     bool
 	finish, undo bool
+	file         string
 	memory, rate string
 }
 
@@ -55,6 +56,7 @@ func (a *app) apply(ctx context.Context, file string, f applyFlags) (err error) 
 	if f.finish && f.undo {
 		return usagef("one of them", "--finish and --undo are opposites")
 	}
+	f.file = file
 	k, err := a.openKept(ctx, file, f.kept)
 	if err != nil {
 		return err
@@ -96,11 +98,11 @@ func (a *app) apply(ctx context.Context, file string, f applyFlags) (err error) 
 	for i, s := range plan.Steps {
 		fmt.Fprintf(&b, "%3d. %s\n", i+1, s.What)
 	}
-	if err := a.confirm(b.String(), f.yes); err != nil {
+	if err := a.confirm(ctx, b.String(), f.yes); err != nil {
 		return err
 	}
 	if err := plan.Run(ctx, func(s maintain.ApplyStep) { fmt.Fprintln(a.stderr, s.What) }); err != nil {
-		return err
+		return stopped(ctx, err, "rowmill apply %s, which goes on where it stopped", file)
 	}
 	fmt.Fprintf(a.stdout, "%s is applied: rowmill run %s keeps it\n", k.Declared.Name, file)
 	return nil

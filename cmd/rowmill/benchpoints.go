@@ -107,7 +107,7 @@ func (a *app) benchPoints(ctx context.Context, f cellFlags, target string, set [
 		}
 		return a.speedTest(ctx, s, func(ctx context.Context) error { return s.openStarted(ctx, target, settings) })
 	case !privateTarget(target):
-		if err := a.confirm(setPlan(target, settings), yes); err != nil {
+		if err := a.confirm(ctx, setPlan(target, settings), yes); err != nil {
 			return err
 		}
 	}

@@ -115,7 +115,7 @@ func (a *app) compare(ctx context.Context, f compareFlags, paths []string) error
 		if err != nil {
 			return err
 		}
-		if err := a.confirm(again.plan(), f.yes); err != nil {
+		if err := a.confirm(ctx, again.plan(), f.yes); err != nil {
 			return err
 		}
 		before, after, stopped = a.rerun(ctx, again)

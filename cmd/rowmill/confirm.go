@@ -2,21 +2,42 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/rowmill/rowmill/engine"
 )
 
 // confirm shows on stderr what is about to be done, and asks on stdin unless
-// yes is given. Anything but y or yes is a no.
-func (a *app) confirm(plan string, yes bool) error {
+// yes is given. Anything but y or yes is a no. An interrupt ends it at once: the
+// read goes on then, until the process ends.
+func (a *app) confirm(ctx context.Context, plan string, yes bool) error {
 	fmt.Fprint(a.stderr, plan)
 	if yes {
 		return nil
 	}
 	fmt.Fprint(a.stderr, "Go on? [y/N] ")
-	answer, err := bufio.NewReader(a.stdin).ReadString('\n')
+	type line struct {
+		text string
+		err  error
+	}
+	lines := make(chan line, 1)
+	go func() {
+		text, err := bufio.NewReader(a.stdin).ReadString('\n')
+		lines <- line{text, err}
+	}()
+	var answer string
+	var err error
+	select {
+	case <-ctx.Done():
+		fmt.Fprintln(a.stderr)
+		return stopped(ctx, errors.New("nothing was done"), "")
+	case l := <-lines:
+		answer, err = l.text, l.err
+	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("read the answer: %w", err)
 	}
@@ -27,4 +48,23 @@ func (a *app) confirm(plan string, yes bool) error {
 		fmt.Fprintln(a.stderr)
 	}
 	return usagef("--yes, once the plan is what you want", "not confirmed; nothing was done")
+}
+
+// errStopped ends a command that was asked to stop, and whose work isn't a
+// measurement.
+var errStopped = errors.New("interrupted")
+
+// stopped makes the error of a command that an interrupt has ended say so, with
+// what to do next, "" being nothing; any other error stays as it is.
+func stopped(ctx context.Context, err error, format string, args ...any) error {
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	if !errors.Is(err, errStopped) {
+		err = fmt.Errorf("%w: %w", errStopped, err)
+	}
+	if format == "" {
+		return err
+	}
+	return engine.Hinted(err, format, args...)
 }

@@ -80,6 +80,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err == nil {
 		return exitDone
 	}
+	if errors.Is(err, context.Canceled) && !errors.Is(err, errInterrupted) && !errors.Is(err, errInterruptedEarly) {
+		err = stopped(ctx, err, "")
+	}
 	if errors.Is(err, syscall.EPIPE) {
 		return exitPipe
 	}
@@ -94,7 +97,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return exitRegression
 	case errors.As(err, &usage):
 		return exitUsage
-	case errors.Is(err, errInterrupted), errors.Is(err, errInterruptedEarly):
+	case errors.Is(err, errInterrupted), errors.Is(err, errInterruptedEarly), errors.Is(err, errStopped):
 		return exitInterrupted
 	}
 	return exitFailed

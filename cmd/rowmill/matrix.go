@@ -344,7 +344,7 @@ func (a *app) benchMatrix(ctx context.Context, f *matrixFlags) error {
 		return d.print(a.stdout, left, took)
 	}
 	if len(left) > manyRuns || took.time > longMatrix {
-		if err := a.confirm(d.summary(len(left), took)+"\n", f.yes); err != nil {
+		if err := a.confirm(ctx, d.summary(len(left), took)+"\n", f.yes); err != nil {
 			return err
 		}
 	}

@@ -95,7 +95,7 @@ func (a *app) restore(ctx context.Context, file, period string, f restoreFlags) 
 		return a.listArchives(ctx, k, f)
 	case f.release:
 		plan := fmt.Sprintf("On %s:\n  1. let retention drop period %s of %s again, once its archive has been read back\n", k.DB.Info().Target, period, k.Declared.Name)
-		if err := a.confirm(plan, f.yes); err != nil {
+		if err := a.confirm(ctx, plan, f.yes); err != nil {
 			return err
 		}
 		if err := k.Release(ctx, period); err != nil {
@@ -117,7 +117,7 @@ func (a *app) restore(ctx context.Context, file, period string, f restoreFlags) 
 	if err != nil {
 		return err
 	}
-	if err := a.confirm(restorePlan(k, r), f.yes); err != nil {
+	if err := a.confirm(ctx, restorePlan(k, r), f.yes); err != nil {
 		return err
 	}
 	began, said := time.Now(), time.Now()

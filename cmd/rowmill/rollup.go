@@ -97,7 +97,7 @@ func (a *app) rollupRefresh(ctx context.Context, file string, f refreshFlags) (e
 		names = append(names, r.Name)
 	}
 	plan := fmt.Sprintf("On %s:\n  1. compute buckets of %s that overlap %s to %s anew\n", k.DB.Info().Target, strings.Join(names, ", "), grid.Format(from), grid.Format(to))
-	if err := a.confirm(plan, f.yes); err != nil {
+	if err := a.confirm(ctx, plan, f.yes); err != nil {
 		return err
 	}
 	began := time.Now()

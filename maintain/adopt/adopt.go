@@ -182,29 +182,35 @@ func Run(ctx context.Context, o Options) error {
 // Finish drops what the table was before its adoption.
 func Finish(ctx context.Context, o Options) error {
 	return leading(ctx, o, func(ctx context.Context, j *job) error {
-		switch {
-		case j.change == nil:
-			return engine.Hinted(fmt.Errorf("finish the adoption of %s: there is none", o.Table.Name), "rowmill apply FILE, which begins one")
-		case j.change.Step == stepKept:
+		if err := j.mayFinish(); err != nil {
+			return err
+		}
+		if j.change.Step == stepKept {
 			if err := j.advance(ctx, stepDrop); err != nil {
 				return err
 			}
-		case j.change.Step != stepDrop:
-			return engine.Hinted(fmt.Errorf("finish the adoption of %s: it is at step %s", o.Table.Name, j.change.Step), "rowmill apply FILE first, until it is done")
 		}
 		return j.steps(ctx, "")
 	})
+}
+
+// mayFinish says why the adoption can't be finished.
+func (j *job) mayFinish() error {
+	switch {
+	case j.change == nil:
+		return engine.Hinted(fmt.Errorf("finish the adoption of %s: there is none", j.Table.Name), "rowmill apply FILE, which begins one")
+	case j.change.Step != stepKept && j.change.Step != stepDrop:
+		return engine.Hinted(fmt.Errorf("finish the adoption of %s: it is at step %s", j.Table.Name, j.change.Step), "rowmill apply FILE first, until it is done")
+	}
+	return nil
 }
 
 // Undo takes an adoption back: the table is what it was before, with all rows
 // that were inserted, changed and deleted since.
 func Undo(ctx context.Context, o Options) error {
 	return leading(ctx, o, func(ctx context.Context, j *job) error {
-		if j.change == nil {
-			return engine.Hinted(fmt.Errorf("take the adoption of %s back: there is none", o.Table.Name), "rowmill status FILE, which shows what is under way")
-		}
-		if j.change.Step == stepDrop {
-			return fmt.Errorf("take the adoption of %s back: the old table is being dropped", o.Table.Name)
+		if err := j.mayUndo(); err != nil {
+			return err
 		}
 		if !Undoing(j.change) {
 			if err := j.settle(ctx); err != nil {
@@ -229,6 +235,17 @@ func Undo(ctx context.Context, o Options) error {
 		}
 		return j.steps(ctx, "")
 	})
+}
+
+// mayUndo says why the adoption can't be taken back.
+func (j *job) mayUndo() error {
+	switch {
+	case j.change == nil:
+		return engine.Hinted(fmt.Errorf("take the adoption of %s back: there is none", j.Table.Name), "rowmill status FILE, which shows what is under way")
+	case j.change.Step == stepDrop:
+		return fmt.Errorf("take the adoption of %s back: the old table is being dropped", j.Table.Name)
+	}
+	return nil
 }
 
 // leading runs fn as the one process that adopts the table.

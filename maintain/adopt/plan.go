@@ -128,6 +128,12 @@ func (p *planner) copied(context.Context) error {
 		}
 	}
 	p.say("for each chunk of rows, after a key up to another one", inserts...)
+	p.drained()
+	return nil
+}
+
+// drained repeats what the log says.
+func (p *planner) drained() {
 	var drain []string
 	switch {
 	case p.postgres():
@@ -138,8 +144,7 @@ func (p *planner) copied(context.Context) error {
 	default:
 		drain = p.mirror.mysqlDrain("?")
 	}
-	p.say("between chunks, for the keys in the log that the copy has passed", drain...)
-	return nil
+	p.say("between chunks, for the keys in the log that the work has passed", drain...)
 }
 
 func (p *planner) compared(context.Context) error {
@@ -173,6 +178,9 @@ func (p *planner) renamed(context.Context) error {
 		if err != nil {
 			return err
 		}
+		if m.src.rolls {
+			names = slices.Concat(m.catchUpStatements(), names)
+		}
 		p.say(what, slices.Concat([]string{"PRAGMA legacy_alter_table = ON", "BEGIN IMMEDIATE"}, names, []string{"COMMIT", "PRAGMA legacy_alter_table = OFF"})...)
 	default:
 		sentry, lock, rename, unsentry := m.mysqlNames()
@@ -182,9 +190,8 @@ func (p *planner) renamed(context.Context) error {
 }
 
 func (p *planner) left(context.Context) error {
-	log := "DROP TABLE IF EXISTS " + p.q(logName(p.Table.Name))
-	p.say("triggers and log", slices.Concat(p.dropTriggers(oldName(p.Table.Name)), p.dropFunctions(), []string{log})...)
-	p.say("rowmill apply FILE --finish then drops the old table: DROP TABLE " + p.q(oldName(p.Table.Name)))
+	p.say("triggers and log", slices.Concat(p.dropTriggers(oldName(p.Table.Name)), p.dropFunctions(), []string{p.dropLog()})...)
+	p.say("rowmill apply FILE --finish then drops the old table: " + p.dropOldStatement())
 	return nil
 }
 

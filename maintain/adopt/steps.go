@@ -292,27 +292,34 @@ func (j *job) unhook(ctx context.Context, on string) error {
 	if err := j.exec(ctx, j.dropFunctions()...); err != nil {
 		return err
 	}
-	if err := j.exec(ctx, "DROP TABLE IF EXISTS "+j.q(logName(j.Table.Name))); err != nil {
+	if err := j.exec(ctx, j.dropLog()); err != nil {
 		return err
 	}
-	return j.dropEmptyLate(ctx)
+	drop, err := j.emptyLate(ctx)
+	if err != nil {
+		return err
+	}
+	return j.exec(ctx, drop...)
 }
 
-// dropEmptyLate drops the table for late rows, if none has come.
-func (j *job) dropEmptyLate(ctx context.Context) error {
+func (j *job) dropLog() string { return "DROP TABLE IF EXISTS " + j.q(logName(j.Table.Name)) }
+
+// emptyLate returns the statement that drops the table for late rows, if it is
+// there and none has come.
+func (j *job) emptyLate(ctx context.Context) ([]string, error) {
 	name := lateName(j.Table.Name)
 	s, err := j.exists(ctx, name)
 	if err != nil || s == nil || s.Column("rowmill_reason") == nil {
-		return err
+		return nil, err
 	}
 	var n int
 	if err := j.DB.SQL().QueryRowContext(ctx, "SELECT COUNT(*) FROM "+j.q(name)).Scan(&n); err != nil {
-		return j.DB.Classify(err)
+		return nil, j.DB.Classify(err)
 	}
 	if n > 0 {
-		return nil
+		return nil, nil
 	}
-	return j.exec(ctx, "DROP TABLE IF EXISTS "+j.q(name))
+	return []string{"DROP TABLE IF EXISTS " + j.q(name)}, nil
 }
 
 // cancel removes all that was made before the change of names.
@@ -344,8 +351,11 @@ func (j *job) dropNew(ctx context.Context) error {
 
 // dropOld drops the table that was.
 func (j *job) dropOld(ctx context.Context) error {
-	name := oldName(j.Table.Name)
-	return j.locked(ctx, name, "drop the old table", func() error { return j.exec(ctx, "DROP TABLE IF EXISTS "+j.q(name)) })
+	return j.locked(ctx, oldName(j.Table.Name), "drop the old table", func() error { return j.exec(ctx, j.dropOldStatement()) })
+}
+
+func (j *job) dropOldStatement() string {
+	return "DROP TABLE IF EXISTS " + j.q(oldName(j.Table.Name))
 }
 
 // turnBack has the rolling table write its changes into a log, for the way

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/testdb"
+)
+
+const plainDeclaration = `
+[table]
+name   = "readings"
+target = %q
+create = '''
+CREATE TABLE readings (sensor INT NOT NULL, ts %s NOT NULL, value INT, PRIMARY KEY (sensor, ts))'''
+time   = "ts"
+
+[period]
+every = "1d"
+ahead = "2d"
+`
+
+// plainTable makes a plain table of rows, and its declaration, whose path it
+// returns.
+func plainTable(t *testing.T, kind string, rows int) (file string, db engine.Keeper) {
+	t.Helper()
+	target, typ := testdb.Target(t, kind).String(), "DATETIME"
+	if kind == "postgres" {
+		typ = "TIMESTAMP"
+	}
+	opened, err := openTarget(t.Context(), target, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := opened.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	db = opened.DB.(engine.Keeper)
+	file = filepath.Join(t.TempDir(), "readings.toml")
+	if err := os.WriteFile(file, fmt.Appendf(nil, plainDeclaration, target, typ), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var values []string
+	now := time.Now().UTC()
+	for i := range rows {
+		values = append(values, fmt.Sprintf("(%d, '%s', 1)", i, now.Add(-time.Duration(i%1000)*time.Second).Format("2006-01-02 15:04:05")))
+	}
+	for _, q := range []string{"CREATE TABLE readings (sensor INT NOT NULL, ts " + typ + " NOT NULL, value INT, PRIMARY KEY (sensor, ts))",
+		"INSERT INTO readings VALUES " + strings.Join(values, ", ")} {
+		if _, err := db.SQL().ExecContext(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return file, db
+}
+
+// TestDryRunOfTheEnd: --dry-run of --finish and --undo prints and changes
+// nothing, with --yes and without.
+func TestDryRunOfTheEnd(t *testing.T) {
+	for _, kind := range []string{"sqlite", "mariadb", "mysql", "postgres"} {
+		t.Run(kind, func(t *testing.T) {
+			file, db := plainTable(t, kind, 100)
+			mustPass(t, rowmill(t.Context(), "apply", file, "--yes"))
+			for _, verb := range []string{"--finish", "--undo"} {
+				for _, yes := range []string{"--yes=true", "--yes=false"} {
+					s := rowmill(t.Context(), "apply", file, verb, "--dry-run", yes)
+					if s.code != exitDone || strings.Contains(s.stderr, "Go on?") || !regexp.MustCompile(`DROP TABLE IF EXISTS .readings__rowmill`).MatchString(s.stdout) {
+						t.Errorf("%s %s: exit %d, stdout: %s\nstderr: %s", verb, yes, s.code, s.stdout, s.stderr)
+					}
+					if regexp.MustCompile(`(?m)^-- .*;$`).MatchString(s.stdout) {
+						t.Errorf("%s: a comment ends like a statement: %s", verb, s.stdout)
+					}
+				}
+			}
+			for _, table := range []string{"readings", "readings__rowmill_old"} {
+				schema, err := db.Describe(t.Context(), table)
+				if err != nil || schema.Partitioned != (table == "readings") {
+					t.Errorf("%s afterwards: %+v, %v", table, schema, err)
+				}
+			}
+			mustPass(t, rowmill(t.Context(), "apply", file, "--undo", "--yes"))
+			if schema, err := db.Describe(t.Context(), "readings"); err != nil || schema.Partitioned {
+				t.Errorf("after --undo: %+v, %v", schema, err)
+			}
+		})
+	}
+}
+
+// TestInterruptAtQuestion: an interrupt at a question ends the command at once.
+func TestInterruptAtQuestion(t *testing.T) {
+	file, _ := plainTable(t, "sqlite", 10)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stdin, never := io.Pipe()
+	defer never.Close()
+	stderr := &watched{find: regexp.MustCompile(`Go on\? \[y/N\]`), found: func([]string) { cancel() }}
+	ended := make(chan int, 1)
+	go func() { ended <- run(ctx, []string{"apply", file}, stdin, &bytes.Buffer{}, stderr) }()
+	select {
+	case code := <-ended:
+		if code != exitInterrupted || !strings.Contains(stderr.String(), "nothing was done") {
+			t.Errorf("exit %d, stderr: %s", code, stderr.String())
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("it goes on waiting for an answer")
+	}
+}
+
+// TestInterruptAdoption: an interrupt in the middle of an adoption has its exit
+// code, and the command that goes on is named and does.
+func TestInterruptAdoption(t *testing.T) {
+	for _, kind := range []string{"sqlite", "mariadb", "mysql", "postgres"} {
+		t.Run(kind, func(t *testing.T) {
+			file, db := plainTable(t, kind, 3000)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			stderr := &watched{find: regexp.MustCompile(`Z (copy|verify)`), found: func([]string) { cancel() }}
+			code := run(ctx, []string{"apply", file, "--yes"}, strings.NewReader(""), &bytes.Buffer{}, stderr)
+			if text := stderr.String(); code != exitInterrupted || !strings.Contains(text, "rowmill: interrupted") || !strings.Contains(text, "Try: rowmill apply "+file) {
+				t.Errorf("exit %d, stderr: %s", code, text)
+			}
+			mustPass(t, rowmill(t.Context(), "apply", file, "--yes"))
+			if schema, err := db.Describe(t.Context(), "readings"); err != nil || !schema.Partitioned {
+				t.Errorf("afterwards: %+v, %v", schema, err)
+			}
+		})
+	}
+}

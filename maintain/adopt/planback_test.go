@@ -1,0 +1,89 @@
+package adopt
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What a plan of the way back or of the end prints is what is run then, and
+// printing it changes nothing.
+func TestPlanBack(t *testing.T) {
+	onServers(t, func(t *testing.T, w *world) {
+		w.fill(300)
+		if _, err := PlanFinish(t.Context(), w.options()); err == nil {
+			t.Error("there is nothing to finish")
+		}
+		o := w.options()
+		o.at = func(point string) error {
+			if point == "copy: noted" {
+				return errKilled
+			}
+			return nil
+		}
+		if err := Run(t.Context(), o); !errors.Is(err, errKilled) {
+			t.Fatal(err)
+		}
+		before := w.tables()
+		cancel := w.planned(PlanUndo(t.Context(), w.options()))
+		if !strings.Contains(cancel, "events__rowmill_new") || strings.Contains(cancel, "RENAME") {
+			t.Errorf("before the names change:\n%s", cancel)
+		}
+		if _, err := PlanFinish(t.Context(), w.options()); err == nil {
+			t.Error("it can't be finished yet")
+		}
+		if err := Run(t.Context(), w.options()); err != nil {
+			t.Fatal(err)
+		}
+		if slices.Equal(before, w.tables()) {
+			t.Fatal("the adoption has changed nothing")
+		}
+		before = w.tables()
+		finish := w.planned(PlanFinish(t.Context(), w.options()))
+		if got := strings.Count(finish, "DROP TABLE"); got != 1 || !strings.Contains(finish, "events__rowmill_old") {
+			t.Errorf("the end:\n%s", finish)
+		}
+		undo := w.planned(PlanUndo(t.Context(), w.options()))
+		for _, want := range []string{"RENAME", "events__rowmill_old", "events__rowmill_new"} {
+			if !strings.Contains(undo, want) {
+				t.Errorf("the way back has no %s:\n%s", want, undo)
+			}
+		}
+		if got := w.tables(); !slices.Equal(got, before) || !w.rolls() {
+			t.Errorf("planning made %v of %v", got, before)
+		}
+		c, err := UnderWay(t.Context(), w.options().State, "events")
+		if err != nil || !Kept(c) {
+			t.Errorf("the adoption is at %+v, %v", c, err)
+		}
+		w.check("events")
+		// In the middle of the way back, only the rest is planned.
+		o = w.options()
+		o.at = func(point string) error {
+			if point == "back-swap: noted" {
+				return errKilled
+			}
+			return nil
+		}
+		if err := Undo(t.Context(), o); !errors.Is(err, errKilled) {
+			t.Fatal(err)
+		}
+		rest := w.planned(PlanUndo(t.Context(), w.options()))
+		if strings.Contains(rest, "RENAME") || !strings.Contains(rest, "events__rowmill_new") {
+			t.Errorf("the rest of the way back:\n%s", rest)
+		}
+		if err := Undo(t.Context(), w.options()); err != nil {
+			t.Fatal(err)
+		}
+		w.check("events")
+	})
+}
+
+func (w *world) planned(statements []string, err error) string {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return strings.Join(statements, "\n")
+}
