@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rowmill/rowmill/engine"
@@ -40,7 +41,7 @@ func (m *mirror) drainOnce(ctx context.Context) (n int, err error) {
 	limit := drainRows
 	err = m.locked(ctx, m.src.name, "repeat changes", func() error {
 		n, err = m.drainTx(ctx, limit)
-		if errors.Is(m.DB.Classify(err), engine.ErrDuplicateKey) && limit < 1<<20 {
+		for errors.Is(m.DB.Classify(err), engine.ErrDuplicateKey) && limit < 1<<20 {
 			// A row has got a value that another one gave up, and only the first
 			// of them is in the batch.
 			limit *= 8
@@ -82,6 +83,12 @@ func (j *job) committed() *sql.TxOptions {
 // drain does one batch of the log: the rows of its keys are removed from the
 // target, and copied as they are now. The entries are read before the rows: one
 // that is written after them is of a later change, and stays.
+//
+// In the target an entry stands for the rows that have all of its values, those
+// of both keys, and for no others: so the order of entries doesn't matter, and
+// none brings a row that the copy is still to come to, of which later entries
+// are left to the copy. In the table for late rows it stands for the row of the
+// plain table's key.
 func (m *mirror) drain(ctx context.Context, x state.Exec, limit int) (int, error) {
 	switch {
 	case m.postgres():
@@ -101,6 +108,25 @@ func (m *mirror) on(cols []engine.SchemaColumn, a, b string) string {
 	return strings.Join(parts, " AND ")
 }
 
+// exactly is a condition that two tables have the same values of all columns
+// that the log keeps, to be found by those of a key. What else is compared is
+// written so that no index is looked for: one of the time may have as many rows
+// for a value as the table has.
+func (m *mirror) exactly(key []engine.SchemaColumn, a, b string) string {
+	cond := m.on(key, a, b)
+	if rest := m.beyond(key); len(rest) > 0 {
+		cond += " AND (" + m.on(rest, a, b) + ") IS TRUE"
+	}
+	return cond
+}
+
+// beyond are the columns that the log keeps besides those of a key.
+func (m *mirror) beyond(key []engine.SchemaColumn) []engine.SchemaColumn {
+	return slices.DeleteFunc(m.logged(), func(c engine.SchemaColumn) bool {
+		return slices.ContainsFunc(key, func(k engine.SchemaColumn) bool { return k.Name == c.Name })
+	})
+}
+
 // reason is why a row lies in the table for late ones.
 const reason = "outside of every period, when the table was adopted"
 
@@ -110,14 +136,15 @@ func (m *mirror) mysqlDrain(ids string) []string {
 	src, dst, log, late := m.q(m.src.name), m.q(m.dst.name), m.q(logName(m.Table.Name)), m.q(lateName(m.Table.Name))
 	where := "rowmill_id IN (" + ids + ")"
 	from := fmt.Sprintf("FROM (SELECT DISTINCT %s FROM %s WHERE %s) AS l STRAIGHT_JOIN %s AS o ON %s", m.list(m.src.key, ""), log, where, src, m.on(m.src.key, "o.", "l."))
+	exact := fmt.Sprintf("FROM (SELECT DISTINCT %s FROM %s WHERE %s) AS l STRAIGHT_JOIN %s AS o ON %s", m.list(m.logged(), ""), log, where, src, m.exactly(m.src.key, "o.", "l."))
 	inside := m.inside("o.")
-	out := []string{fmt.Sprintf("DELETE n FROM %s AS l STRAIGHT_JOIN %s AS n ON %s WHERE l.%s", log, dst, m.on(m.dst.key, "n.", "l."), where)}
+	out := []string{fmt.Sprintf("DELETE n FROM %s AS l STRAIGHT_JOIN %s AS n ON %s WHERE l.%s", log, dst, m.exactly(m.dst.key, "n.", "l."), where)}
 	if m.dst.rolls {
 		out = append(out, fmt.Sprintf("DELETE r FROM %s AS l STRAIGHT_JOIN %s AS r ON %s WHERE l.%s", log, late, m.on(m.data.Key, "r.", "l."), where))
 	}
 	// REPLACE, because a row that is gone in the source may still be in the
 	// target with a value that must be unique there; its own key is in the log.
-	insert := fmt.Sprintf("REPLACE INTO %s (%s) SELECT %s %s", dst, m.list(m.columns, ""), m.list(m.columns, "o."), from)
+	insert := fmt.Sprintf("REPLACE INTO %s (%s) SELECT %s %s", dst, m.list(m.columns, ""), m.list(m.columns, "o."), exact)
 	if inside != "" {
 		insert += " WHERE " + inside
 	}
@@ -188,23 +215,35 @@ func (m *mirror) postgresDrain(limit string) (take string, use []string) {
 		names[i] = fmt.Sprintf("k%d", i+1)
 		native[i] = fmt.Sprintf("k%d::%s AS %s", i+1, c.Native, m.q(c.Name))
 	}
-	take = fmt.Sprintf("DELETE FROM %s WHERE ctid = ANY (ARRAY(SELECT ctid FROM %s LIMIT %s)) RETURNING %s, %s", log, log, limit, m.comes(), strings.Join(texts, ", "))
+	// The log has no order. Only that matters: the entry of a row that the copy is
+	// to come to may be left to it once all others are done that were there
+	// before, or the row could find its value of a second unique key still taken
+	// by a row that has given it up.
+	first := ""
+	if m.coming.text != "" {
+		first = " ORDER BY " + m.comes()
+	}
+	take = fmt.Sprintf("DELETE FROM %s WHERE ctid = ANY (ARRAY(SELECT ctid FROM %s%s LIMIT %s)) RETURNING %s, %s", log, log, first, limit, m.comes(), strings.Join(texts, ", "))
 	// Once: a volatile function in the list would be run again for each use.
 	keys := fmt.Sprintf("(SELECT %s FROM unnest(%s) AS u(%s))", strings.Join(native, ", "), strings.Join(arrays, ", "), strings.Join(names, ", "))
-	distinct := fmt.Sprintf("(SELECT DISTINCT %s FROM %s AS a)", m.list(m.src.key, ""), keys)
-	use = append(use, fmt.Sprintf("DELETE FROM %s AS n USING %s AS l WHERE %s", m.q(m.dst.name), keys, m.on(m.dst.key, "n.", "l.")))
+	use = append(use, fmt.Sprintf("DELETE FROM %s AS n USING %s AS l WHERE %s", m.q(m.dst.name), keys, m.exactly(m.dst.key, "n.", "l.")))
 	if m.dst.rolls {
 		use = append(use, fmt.Sprintf("DELETE FROM %s AS n USING %s AS l WHERE %s", late, keys, m.on(m.data.Key, "n.", "l.")))
 	}
 	// OFFSET keeps other conditions on the source out of it: an index of the time
 	// could look better than the key to a planner with old statistics.
-	from := fmt.Sprintf("FROM %s AS l CROSS JOIN LATERAL (SELECT * FROM %s AS s WHERE %s OFFSET 0) AS o", distinct, m.q(m.src.name), m.on(m.src.key, "s.", "l."))
-	insert := fmt.Sprintf("INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s %s", m.q(m.dst.name), m.list(m.columns, ""), m.list(m.columns, "o."), from)
+	rows := func(of []engine.SchemaColumn) string {
+		return fmt.Sprintf("FROM (SELECT DISTINCT %s FROM %s AS a) AS l CROSS JOIN LATERAL (SELECT * FROM %s AS s WHERE %s OFFSET 0) AS o",
+			m.list(of, ""), keys, m.q(m.src.name), m.on(m.src.key, "s.", "l."))
+	}
+	from := rows(m.src.key)
+	insert := fmt.Sprintf("INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s %s WHERE %s",
+		m.q(m.dst.name), m.list(m.columns, ""), m.list(m.columns, "o."), rows(cols), m.exactly(m.src.key, "o.", "l."))
 	// Entries of one change may be in two batches, so that a row is there that
 	// this batch doesn't name.
 	upsert := fmt.Sprintf(" ON CONFLICT (%s) DO UPDATE SET (%s) = ROW(%s)", m.list(m.dst.key, ""), m.list(m.columns, ""), m.list(m.columns, "EXCLUDED."))
 	if inside := m.inside("o."); inside != "" {
-		use = append(use, insert+" WHERE "+inside+upsert,
+		use = append(use, insert+" AND "+inside+upsert,
 			fmt.Sprintf("INSERT INTO %s (%s, rowmill_reason, rowmill_at_us) SELECT %s, %s, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint %s WHERE (%s) IS NOT TRUE",
 				late, m.list(m.columns, ""), m.list(m.columns, "o."), m.text(reason), from, inside))
 	} else {
@@ -223,7 +262,7 @@ func (m *mirror) drainPostgres(ctx context.Context, x state.Exec, limit int) (in
 		return 0, err
 	}
 	take, use := m.postgresDrain(fmt.Sprint(limit))
-	rows, err := x.QueryContext(ctx, m.DB.Bind(take), m.coming.args...)
+	rows, err := x.QueryContext(ctx, m.DB.Bind(take), slices.Concat(m.coming.args, m.coming.args)...)
 	if err != nil {
 		return 0, err
 	}

@@ -27,6 +27,8 @@ type mirror struct {
 	parts []rolling.Partition
 	// coming holds for rows that the copy will come to.
 	coming condition
+	// past holds for rows beyond all that the target had when the copy began.
+	past condition
 }
 
 // A condition has question marks for its arguments. "" is none.
@@ -51,8 +53,29 @@ func (m *mirror) leave(after, until []string, where string) error {
 	if err != nil {
 		return err
 	}
-	m.coming = condition{and(text, where), args}
+	m.coming = condition{and(text, where, m.past.text), append(args, m.past.args...)}
 	return nil
+}
+
+// arrived looks up to where the target has rows, before the first chunk. What a
+// copy did that was ended behind its last chunk, the changes it repeated, lies
+// beyond the key that it noted. The copy leaves such rows as they are where it
+// comes to them: so their entries are not to be left to it.
+func (m *mirror) arrived(ctx context.Context) error {
+	m.past = condition{}
+	if m.sqlite() {
+		return nil
+	}
+	keys, err := copier.NewKeys(m.DB, m.src.key)
+	if err != nil {
+		return err
+	}
+	last, err := keys.Last(ctx, m.DB.SQL(), m.q(m.dst.name), "")
+	if err != nil || last == nil {
+		return err
+	}
+	m.past.text, m.past.args, err = keys.Range(last, nil)
+	return err
 }
 
 // there is the way from the plain table to the rolling one.

@@ -194,6 +194,9 @@ func (j *job) copy(ctx context.Context, m *mirror) error {
 		j.data.After, j.data.Rows = last, before+rows
 		return j.State.Advance(ctx, tx, j.change, stepCopy, j.data)
 	}
+	if err := m.arrived(ctx); err != nil {
+		return err
+	}
 	c.Again = rounds
 	c.Between = func(ctx context.Context, after, until []string) error {
 		if err := m.leave(after, until, c.Where); err != nil {
