@@ -41,12 +41,15 @@ func (t *Table) archive(ctx context.Context, p rolling.Partition, k *state.Perio
 	if err != nil {
 		return "", err
 	}
-	left, err := archive.Supersede(t.archiveDir(), t.Table.Name, p.Period, f)
+	kept, err := archive.Supersede(t.archiveDir(), t.Table.Name, p.Period, f)
 	if err != nil {
 		return "", err
 	}
-	for _, path := range left {
-		t.log(ctx, string(Archive), p.Name+": "+path+" is left: it has more rows than the period has now", 0, nil)
+	if f.Kept != "" {
+		kept = append(kept, f.Kept)
+	}
+	for _, path := range kept {
+		t.log(ctx, string(Archive), p.Name+": what was archived before had other rows, and is kept as "+path, 0, nil)
 	}
 	return fmt.Sprintf("%s: %d rows in %s", p.Name, f.Rows, f.Path), nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/maintain/archive"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -222,6 +223,41 @@ func (w *archived) restoreInto(period string, rows int64) {
 	}
 	if points < 8 {
 		w.Errorf("it was killed at %d points only", points)
+	}
+}
+
+// TestRestoredAndChanged: what a period held before somebody changed its values
+// stays in a file, when it is archived anew.
+func TestRestoredAndChanged(t *testing.T) {
+	for _, server := range []string{"sqlite", "postgres"} {
+		t.Run(server, func(t *testing.T) {
+			w := newArchived(t, server)
+			period, rows := w.firstArchive()
+			mustPass(t, w.run("restore", period, "--yes"))
+			folder := filepath.Join(filepath.Dir(w.file), "archive", "readings")
+			before, err := archive.Look(filepath.Join(folder, period+".parquet"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			from, to := w.db.Words().Literal(w.table, before.From), w.db.Words().Literal(w.table, before.To)
+			if _, err := w.db.SQL().ExecContext(t.Context(), "UPDATE readings SET value = value + 1 WHERE ts >= "+from+" AND ts < "+to); err != nil {
+				t.Fatal(err)
+			}
+			mustPass(t, w.run("restore", period, "--release", "--yes"))
+			mustPass(t, w.run("run", "--once"))
+			mustPass(t, w.run("run", "--once"))
+			after, err := archive.Verify(t.Context(), before.Path, nil)
+			if err != nil || after.Sum == before.Sum || after.Rows != rows {
+				t.Fatalf("archived anew: %+v, %v", after, err)
+			}
+			old, err := filepath.Glob(filepath.Join(folder, period+".*.old"))
+			if err != nil || len(old) != 1 {
+				t.Fatalf("kept %v, %v", old, err)
+			}
+			if kept, err := archive.Verify(t.Context(), old[0], nil); err != nil || kept.Sum != before.Sum || kept.Rows != rows {
+				t.Errorf("kept %+v, %v", kept, err)
+			}
+		})
 	}
 }
 

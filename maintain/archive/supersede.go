@@ -5,38 +5,104 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Supersede removes the files of a table that a newer one stands for: those of
-// periods within its bounds, which were merged since, and what it was before
-// late rows came. The new one must have been read back. A file with more rows
-// than the new one has is left, and returned: rows were deleted since, and
-// whether they are to be lost is for a person to say.
-func Supersede(dir, table string, p rolling.Period, f File) (left []string, err error) {
+// extensionAside is that of files that a newer one has taken the place of, and
+// that hold something else.
+const extensionAside = ".old"
+
+// asideName is where a file goes that another one takes the place of.
+func asideName(path string) string {
+	return fmt.Sprintf("%s.%s%s", strings.TrimSuffix(path, extension), time.Now().UTC().Format("20060102T150405.000000"), extensionAside)
+}
+
+// Supersede takes away the other files of the database's table within a period,
+// so that readers of all files count no row twice: a file of the same
+// rows, and those of parts that were merged since, where together they have the
+// very rows of the new one, are removed. The new one must have been read back.
+// Any other is kept as an .old, and returned; files that are one already are
+// left alone.
+func Supersede(dir, table string, p rolling.Period, f File) (kept []string, err error) {
 	folder := filepath.Join(dir, escape(table))
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return nil, fmt.Errorf("list archives of %s: %w", table, err)
 	}
+	whole, err := Look(f.Path)
+	if err != nil {
+		return nil, err
+	}
+	var parts []Info
 	for _, e := range entries {
 		path := filepath.Join(folder, e.Name())
-		if strings.HasPrefix(e.Name(), ".") || path == f.Path || filepath.Ext(e.Name()) != extension && filepath.Ext(e.Name()) != ".old" {
+		if strings.HasPrefix(e.Name(), ".") || e.Name() == filepath.Base(f.Path) || filepath.Ext(e.Name()) != extension {
 			continue
 		}
 		old, err := Look(path)
-		if err != nil || old.Table != table || old.From < p.From || old.To > p.To {
+		if err != nil || old.Table != table || old.Target != whole.Target || old.From < p.From || old.To > p.To {
 			continue
 		}
-		if old.Rows > f.Rows {
-			left = append(left, path)
-			continue
-		}
-		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return left, fmt.Errorf("remove an archive of what %s holds: %w", f.Path, err)
-		}
+		parts = append(parts, old)
 	}
-	return left, syncFolder(folder)
+	if len(parts) == 0 {
+		return nil, nil
+	}
+	together := makeUp(parts, whole)
+	for _, old := range parts {
+		if together || old.From == p.From && old.To == p.To && sameRows(old, whole) {
+			if err := ignoreMissing(os.Remove(old.Path)); err != nil {
+				return kept, fmt.Errorf("remove an archive of what %s holds: %w", f.Path, err)
+			}
+			continue
+		}
+		aside := asideName(old.Path)
+		if _, err := os.Lstat(aside); !errors.Is(err, os.ErrNotExist) {
+			return kept, errors.Join(fmt.Errorf("keep %s as %s: that name is taken", old.Path, aside), err)
+		}
+		if err := os.Rename(old.Path, aside); err != nil {
+			return kept, fmt.Errorf("keep an archive that %s is newer than: %w", f.Path, err)
+		}
+		kept = append(kept, aside)
+	}
+	return kept, syncFolder(folder)
+}
+
+func sameRows(a, b Info) bool {
+	return a.Rows == b.Rows && a.Sum == b.Sum && len(a.columns) == len(b.columns)
+}
+
+// makeUp tells whether files of parts of a period, none of which overlap, have
+// together the rows of a file of the whole: checksums of rows add up.
+func makeUp(parts []Info, whole Info) bool {
+	var rows int64
+	var a, b uint64
+	for i, p := range parts {
+		for _, q := range parts[:i] {
+			if p.From < q.To && q.From < p.To {
+				return false
+			}
+		}
+		x, y, ok := p.hashes()
+		if !ok || len(p.columns) != len(whole.columns) {
+			return false
+		}
+		rows, a, b = rows+p.Rows, a+x, b+y
+	}
+	x, y, ok := whole.hashes()
+	return ok && rows == whole.Rows && a == x && b == y
+}
+
+// hashes are the two numbers of the checksum of a file's rows.
+func (i *Info) hashes() (a, b uint64, ok bool) {
+	if len(i.Sum) != 32 {
+		return 0, 0, false
+	}
+	a, errA := strconv.ParseUint(i.Sum[:16], 16, 64)
+	b, errB := strconv.ParseUint(i.Sum[16:], 16, 64)
+	return a, b, errA == nil && errB == nil
 }

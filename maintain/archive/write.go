@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"strings"
 	"time"
 
 	"github.com/parquet-go/parquet-go"
@@ -403,8 +402,10 @@ func (w *writing) publish(ctx context.Context, temp string, info *Info) (File, e
 		}
 		// A second name for the old file before the first goes to the new one, so
 		// that there is a good one at any moment.
-		out.Kept = fmt.Sprintf("%s.%s.old", strings.TrimSuffix(info.Path, ".parquet"), time.Now().UTC().Format("20060102T150405.000000"))
-		if err := os.Link(info.Path, out.Kept); err != nil {
+		out.Kept = asideName(info.Path)
+		if err := os.Link(info.Path, out.Kept); errors.Is(err, os.ErrExist) {
+			return out, err
+		} else if err != nil {
 			if err := os.Rename(info.Path, out.Kept); err != nil {
 				return out, err
 			}
