@@ -345,7 +345,7 @@ func (r *declarationReader) period(period *fileValue) {
 		case "reject":
 			r.d.Late = LateReject
 		default:
-			r.fail(v, `"merge" lets late rows in, "reject" moves them to a table of their own`, "late = %q is no policy", text)
+			r.fail(v, `"merge" lets late rows in, "reject" has their INSERT fail`, "late = %q is no policy", text)
 		}
 	}
 	var g Grid

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/noask"
 )
 
 // Exit codes of rowmill.
@@ -35,6 +36,7 @@ const (
 )
 
 func main() {
+	noask.Restore()
 	// The first signal ends the work cleanly; once it has been seen, a second
 	// one has its default effect and kills.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

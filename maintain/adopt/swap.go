@@ -296,34 +296,6 @@ func (m *mirror) namesSQLite(parts []rolling.Partition) ([]string, error) {
 	return out, nil
 }
 
-// catchUp makes the plain table what the rolling one is, within a transaction.
-func (m *mirror) catchUp(ctx context.Context, tx *sql.Tx) error {
-	src, dst := m.q(m.src.name), m.q(m.dst.name)
-	for _, q := range m.catchUpStatements() {
-		if _, err := tx.ExecContext(ctx, q); err != nil {
-			return fmt.Errorf("%s: %w", firstWords(q), err)
-		}
-	}
-	a, err := m.sum(ctx, tx, src, "1 = 1", nil)
-	if err != nil {
-		return err
-	}
-	b, err := m.sum(ctx, tx, dst, "1 = 1", nil)
-	if err == nil && a != b {
-		err = fmt.Errorf("%w: %d rows of the rolling table came to %d of the plain one", errDiffer, a.rows, b.rows)
-	}
-	return err
-}
-
-// catchUpStatements remove what differs from the plain table, and copy it.
-func (m *mirror) catchUpStatements() []string {
-	src, dst, cols := m.q(m.src.name), m.q(m.dst.name), m.list(m.columns, "")
-	return []string{
-		fmt.Sprintf("DELETE FROM %s WHERE (%s) IN (SELECT %s FROM (SELECT %s FROM %s EXCEPT SELECT %s FROM %s))", dst, m.list(m.data.Key, ""), m.list(m.data.Key, ""), cols, dst, cols, src),
-		fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s EXCEPT SELECT %s FROM %s", dst, cols, cols, src, cols, dst),
-	}
-}
-
 // sentryColumn is the column of the table that keeps a change of names from
 // being done too early.
 const sentryColumn = "rowmill_sentry"
