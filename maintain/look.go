@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/maintain/state"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -196,7 +197,7 @@ func (t *Table) problems(ctx context.Context, s *Status, v View, tasks []Task) e
 	if err := t.held(ctx, s, v, tasks); err != nil {
 		return err
 	}
-	if steps, err := (rolling.Policy{Grid: t.Table.Grid}).Steps(v.Parts, v.Now); err == nil {
+	if steps, err := (rolling.Policy{Grid: t.Table.Grid}).Steps(t.kept(v), v.Now); err == nil {
 		for _, g := range steps.Gaps {
 			s.problem("gap", fmt.Sprintf("no period from %s to %s: inserts with these times fail", t.Table.Grid.Format(g.From), t.Table.Grid.Format(g.To)),
 				"rowmill restore, or leave it if no such rows are to come")
@@ -226,6 +227,20 @@ func (t *Table) problems(ctx context.Context, s *Status, v View, tasks []Task) e
 		}
 	}
 	return nil
+}
+
+// kept returns the partitions from the oldest one on that is to stay: those
+// before it are restored, or about to go, and what lies between them has gone.
+func (t *Table) kept(v View) []rolling.Partition {
+	i := slices.IndexFunc(v.Parts, func(p rolling.Partition) bool {
+		k := v.known(p)
+		due, drops := dropDue(t.Declared, p)
+		return (k == nil || k.State != state.Restored) && !(drops && due <= v.Now)
+	})
+	if i < 0 {
+		return nil
+	}
+	return v.Parts[i:]
 }
 
 // aheadOfPresent returns when the last period ends where that is ahead of the

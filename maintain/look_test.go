@@ -1,6 +1,8 @@
 package maintain
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -37,4 +39,96 @@ func TestClockThatRanAhead(t *testing.T) {
 	if got := w.problem("headroom"); !strings.Contains(got, "The last one ends at "+w.Table.Table.Grid.Format(at(43))) || strings.Contains(got, "--once") {
 		t.Errorf("%q; periods %s", got, w.parts())
 	}
+}
+
+// TestRestoredPeriod: a period that is back while those around it are gone is no
+// gap, and its roll-ups can be computed again, and no others.
+func TestRestoredPeriod(t *testing.T) {
+	onServers(t, func(t *testing.T, db engine.Keeper) {
+		d := declare(t, db, func(d *rolling.Declaration) {
+			d.Keep = span(4 * time.Hour)
+			d.Seal.Archive = t.TempDir()
+			d.Rollups = []rolling.Rollup{
+				{Name: "readings_1h", Every: grid(t, "1h"), Select: []rolling.Aggregate{{Name: "total", Func: "sum", Column: "value"}}},
+				{Name: "readings_6h", Every: grid(t, "6h"), From: "readings_1h"},
+			}
+		})
+		w := applied(t, db, d, at(0.2))
+		for hour := range 12 {
+			w.now = at(float64(hour) + 0.6)
+			w.keep()
+			w.insert(w.now, 1, 2, 3)
+		}
+		w.now = at(12.2)
+		w.keep()
+		sums := func() (hours, sixes string) {
+			t.Helper()
+			for name, out := range map[string]*string{"readings_1h": &hours, "readings_6h": &sixes} {
+				rows, err := db.SQL().QueryContext(t.Context(), "SELECT total FROM "+name+"_live ORDER BY bucket")
+				if err != nil {
+					t.Fatal(err)
+				}
+				for rows.Next() {
+					var n int64
+					if err := rows.Scan(&n); err != nil {
+						t.Fatal(err)
+					}
+					*out += fmt.Sprint(n, " ")
+				}
+				if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return hours, sixes
+		}
+		hours, _ := sums()
+		path, err := w.FindArchive(t.Context(), w.Table.Table.Grid.Named(rolling.Period{From: at(2), To: at(3)}).Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := w.PlanRestore(t.Context(), path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Run(t.Context(), nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		t.Log(w.parts())
+		if got := w.problem("gap"); got != "" {
+			t.Errorf("after a restoration: %s", got)
+		}
+		if _, err := db.SQL().ExecContext(t.Context(), "UPDATE readings SET value = value + 1000 WHERE ts < "+db.Words().Literal(w.Table.Table, at(3))); err != nil {
+			t.Fatal(err)
+		}
+		for _, around := range []rolling.Period{{From: at(1.5), To: at(2.5)}, {From: at(2), To: at(3.1)}, {From: at(0), To: at(12)}} {
+			if _, err := w.RefreshRange(t.Context(), around.From, around.To); err == nil || !strings.Contains(err.Error(), "are gone") {
+				t.Errorf("with rows that are gone: %v", err)
+			}
+		}
+		if got, _ := sums(); got != hours {
+			t.Errorf("refused, and the levels have %s, had %s", got, hours)
+		}
+		if _, err := w.RefreshRange(t.Context(), at(2), at(3)); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := sums(); got != strings.Repeat("42 ", 2)+"3042 "+strings.Repeat("42 ", 9) {
+			t.Errorf("the levels have %s, had %s", got, hours)
+		}
+		if _, got := sums(); !strings.HasPrefix(got, fmt.Sprint(6*42+3000, " ")) {
+			t.Errorf("six hours have %s", got)
+		}
+		if !db.Capabilities().Gaps {
+			return
+		}
+		have, err := db.Catalog().Partitions(t.Context(), w.Table.Table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Try(t.Context(), engine.DropPartition{Table: w.Table.Table, Have: have, Drop: have[3]}); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.problem("gap"); !strings.Contains(got, "no period from "+w.Table.Table.Grid.Format(at(10))) {
+			t.Errorf("with a period dropped by hand: %q; %s", got, w.parts())
+		}
+	})
 }

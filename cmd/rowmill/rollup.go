@@ -43,9 +43,10 @@ func (a *app) rollupRefreshCommand() *cobra.Command {
 		Long: "Compute the roll-ups of a range anew: every bucket of every level that overlaps\n" +
 			"it is replaced by what the rows say now, level by level, in transactions of\n" +
 			"about half a second. Readers of the live views see no difference but right\n" +
-			"numbers; inserts don't wait. Ctrl-C is safe: what was computed stays, and rowmill\n" +
-			"run does the rest.\n\n" +
-			"A range whose rows have been dropped is refused: its buckets are sealed.",
+			"numbers; inserts don't wait. Ctrl-C is safe: what was computed stays, and the same\n" +
+			"command does the rest.\n\n" +
+			"A range whose rows have been dropped is refused: its buckets are sealed. Once\n" +
+			"rowmill restore has brought back all rows of a bucket, it can be computed again.",
 		Example: "  rowmill rollup refresh readings.toml --from 2026-11-20 --to 2026-11-21\n" +
 			"  rowmill rollup refresh readings.toml --from '2026-11-20 06:00' --to '2026-11-20 07:30' --yes",
 		Args: cobra.ExactArgs(1),
@@ -101,10 +102,10 @@ func (a *app) rollupRefresh(ctx context.Context, file string, f refreshFlags) (e
 		return err
 	}
 	began := time.Now()
-	n, err := k.Rollups.RefreshRange(ctx, from, to)
+	n, err := k.RefreshRange(ctx, from, to)
 	if err != nil {
 		if ctx.Err() != nil {
-			return fmt.Errorf("stopped after %d buckets; the others are marked, and rowmill run computes them: %w", n, err)
+			return fmt.Errorf("stopped after %d buckets; run it again for the others: %w", n, err)
 		}
 		return err
 	}

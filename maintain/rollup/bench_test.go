@@ -40,7 +40,7 @@ func BenchmarkRefresh(b *testing.B) {
 				f.commit(tx)
 				b.ResetTimer()
 				for b.Loop() {
-					if _, err := f.set.RefreshRange(context.Background(), start, start+day); err != nil {
+					if _, err := f.set.RefreshRange(context.Background(), start, start+day, nil); err != nil {
 						b.Fatal(err)
 					}
 				}

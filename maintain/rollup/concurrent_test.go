@@ -239,7 +239,7 @@ func TestViewIsRightForConcurrentReader(t *testing.T) {
 		}()
 		for i := range 10 {
 			f.refresh(start + day)
-			if _, err := f.set.RefreshRange(context.Background(), start+hour+int64(i)*minute, start+2*hour); err != nil {
+			if _, err := f.set.RefreshRange(context.Background(), start+hour+int64(i)*minute, start+2*hour, nil); err != nil {
 				t.Fatal(err)
 			}
 		}

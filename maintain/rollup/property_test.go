@@ -122,7 +122,7 @@ func TestRollupsAgainstComputation(t *testing.T) {
 					i := rapid.IntRange(0, len(m)-1).Draw(rt, "row")
 					f.exec("UPDATE " + f.into(m[i].at) + " SET n = 5 WHERE " + f.where(m[i]))
 					m[i].n = 5
-					if _, err := f.set.RefreshRange(ctx, m[i].at, m[i].at+1); err != nil {
+					if _, err := f.set.RefreshRange(ctx, m[i].at, m[i].at+1, nil); err != nil {
 						rt.Fatal(err)
 					}
 				},

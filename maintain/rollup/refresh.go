@@ -394,10 +394,15 @@ func (s *Set) setWatermark(ctx context.Context, tx *transaction, l *level, to in
 // compute replaces the level's rows of some whole buckets, and marks those of the
 // levels made from it.
 func (s *Set) compute(ctx context.Context, tx *transaction, l *level, p rolling.Period) (rows int64, err error) {
-	began := time.Now()
 	if sealed := tx.marks[l.Name].sealedTo; p.From < sealed {
 		return 0, fmt.Errorf("bucket %s is sealed", l.Every.Format(p.From))
 	}
+	return s.replace(ctx, tx, l, p)
+}
+
+// replace is compute, also of sealed buckets.
+func (s *Set) replace(ctx context.Context, tx *transaction, l *level, p rolling.Period) (rows int64, err error) {
+	began := time.Now()
 	if _, err := s.exec(ctx, tx, fmt.Sprintf("DELETE FROM %s WHERE %s", s.quote(l.Name), s.between(s.quote(Bucket), p.From, p.To))); err != nil {
 		return 0, fmt.Errorf("replace buckets: %w", err)
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/maintain/state"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -66,35 +65,6 @@ func (s *Set) Unseal(ctx context.Context, x state.Exec, from int64) error {
 		}
 	}
 	return nil
-}
-
-// RefreshRange computes all buckets that overlap a range anew, also those that
-// nobody knows to be stale, and then whole buckets up to its end that haven't been
-// computed at all. It refuses a range of which raw rows are gone.
-func (s *Set) RefreshRange(ctx context.Context, from, to int64) (int, error) {
-	if from >= to {
-		return 0, fmt.Errorf("refresh roll-ups of %s: the range ends before it begins", s.table.Name)
-	}
-	if len(s.levels) == 0 {
-		return 0, fmt.Errorf("refresh roll-ups of %s: it has none", s.table.Name)
-	}
-	err := s.tx(ctx, func(tx *transaction) error {
-		for _, l := range s.levels {
-			p := rolling.Period{From: l.Every.Floor(from), To: l.Every.Ceil(to)}
-			if sealed := tx.marks[l.Name].sealedTo; p.From < sealed {
-				return engine.Hinted(fmt.Errorf("buckets of %s below %s are sealed, since the rows they were computed from are gone", l.Name, l.Every.Format(sealed)),
-					"--from %q, or bring the rows back first: rowmill restore", l.Every.Format(sealed))
-			}
-			if err := s.markTree(ctx, tx, l, p); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return 0, fmt.Errorf("refresh roll-ups of %s: %w", s.table.Name, err)
-	}
-	return s.Refresh(ctx, to)
 }
 
 // markTree marks the buckets of a level, and of those made from it, that

@@ -56,12 +56,12 @@ func TestTrapRefreshErasesNoSealedBucket(t *testing.T) {
 		if after := f.rows(f.decl.Rollups[0], "r10m"); !slices.Equal(before, after) {
 			t.Errorf("before %v\nafter  %v", before, after)
 		}
-		_, err := f.set.RefreshRange(ctx, start+hour, start+2*day)
+		_, err := f.set.RefreshRange(ctx, start+hour, start+2*day, nil)
 		var hint *engine.HintError
 		if err == nil || !strings.Contains(err.Error(), "sealed") || !errors.As(err, &hint) {
 			t.Errorf("RefreshRange over dropped rows: %v", err)
 		}
-		if n, err := f.set.RefreshRange(ctx, start+day, start+2*day); err != nil || n < 12 {
+		if n, err := f.set.RefreshRange(ctx, start+day, start+2*day, nil); err != nil || n < 12 {
 			t.Errorf("RefreshRange = %d, %v", n, err)
 		}
 		f.checkViews(m, "after all")
