@@ -223,6 +223,9 @@ func (t *Table) planLevels(ctx context.Context, a *Application, applied *rolling
 		if err != nil {
 			return err
 		}
+		if err := set.Fits(ctx); err != nil {
+			return err
+		}
 		if sql, err = set.Statements(); err != nil {
 			return err
 		}

@@ -126,11 +126,11 @@ func (t *Table) levels(ctx context.Context, s *Status, v View) error {
 		if err != nil {
 			return err
 		}
-		lag := max(0, whole.From-l.Watermark)
+		lag, to := max(0, whole.From-l.Watermark), t.Table.Grid.Format(l.Watermark)
 		if !l.Begun {
-			lag = 0 // no row has ever come
+			lag, to = 0, "" // no row has ever come
 		}
-		s.Rollups = append(s.Rollups, RollupStatus{Name: l.Name, Every: l.Every.String(), To: t.Table.Grid.Format(l.Watermark),
+		s.Rollups = append(s.Rollups, RollupStatus{Name: l.Name, Every: l.Every.String(), To: to,
 			Lag: float64(lag) / 1e6, Stale: l.Stale, Rows: l.Rows})
 	}
 	return nil

@@ -132,3 +132,48 @@ func TestRestoredPeriod(t *testing.T) {
 		}
 	})
 }
+
+// TestChangedRollup: what a level's table can't become is refused when the plan
+// is made, before anything is changed.
+func TestChangedRollup(t *testing.T) {
+	onServers(t, func(t *testing.T, db engine.Keeper) {
+		every := func(s string) *rolling.Declaration {
+			return declare(t, db, func(d *rolling.Declaration) {
+				d.Seal.After = span(time.Hour)
+				d.Rollups = []rolling.Rollup{{Name: "readings_1h", Every: grid(t, s), Select: []rolling.Aggregate{{Name: "n", Func: "count"}}}}
+			})
+		}
+		w := applied(t, db, every("1h"), at(0.2))
+		for period, want := range map[string]string{"1h": "", "2h": "its bucket is 1h, and its rows can't be made again as 2h"} {
+			table, err := Open(t.Context(), db, every(period), func() time.Time { return rolling.Instant(w.now) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = table.PlanApply(t.Context())
+			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v", period, err)
+			}
+		}
+	})
+}
+
+// TestOnceBesideAnother: a pass leaves to another process what that does, and
+// says so once, and not that it waits.
+func TestOnceBesideAnother(t *testing.T) {
+	db := testdb.Open(t, "sqlite").(engine.Keeper)
+	w := applied(t, db, declare(t, db, nil), at(0.2))
+	lease, err := db.Lead(t.Context(), "readings/"+string(Creating))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said []Event
+	w.Say = func(e Event) { said = append(said, e) }
+	w.keep()
+	if err := lease.Release(); err != nil {
+		t.Fatal(err)
+	}
+	said = slices.DeleteFunc(said, func(e Event) bool { return e.Action != "lead" })
+	if len(said) != 1 || said[0].Waiting || !strings.HasSuffix(said[0].Detail, "another process does it") {
+		t.Errorf("it said %+v", said)
+	}
+}

@@ -57,10 +57,10 @@ func (d *Daemon) Once(ctx context.Context) error {
 	var failed []error
 	// What one lane does another may wait for: a period is dropped in the pass
 	// after the one that seals it.
-	for range 3 {
+	for pass := range 3 {
 		failed = nil
 		for _, lane := range d.Table.lanes() {
-			err := d.once(ctx, lane)
+			err := d.once(ctx, lane, pass == 0)
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -70,10 +70,14 @@ func (d *Daemon) Once(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-func (d *Daemon) once(ctx context.Context, lane Lane) error {
+// once makes one pass of a lane. That another process does is said if say is
+// set.
+func (d *Daemon) once(ctx context.Context, lane Lane, say bool) error {
 	lease, err := d.Table.DB.Lead(ctx, d.Table.Table.Name+"/"+string(lane))
 	if errors.Is(err, engine.ErrLockTimeout) {
-		d.Table.say(Event{At: time.Now(), Action: "lead", Detail: string(lane) + ": another process does", Waiting: true})
+		if say {
+			d.Table.say(Event{At: time.Now(), Action: "lead", Detail: string(lane) + ": another process does it"})
+		}
 		return nil
 	}
 	if err != nil {

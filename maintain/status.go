@@ -65,8 +65,8 @@ type PeriodStatus struct {
 type RollupStatus struct {
 	Name  string `json:"name"`
 	Every string `json:"every"`
-	// To is up to where it is computed; Lag how far that is behind the end of
-	// the last whole bucket.
+	// To is up to where it is computed, "" while nothing is; Lag how far that
+	// is behind the end of the last whole bucket.
 	To    string  `json:"to"`
 	Lag   float64 `json:"lag_seconds"`
 	Stale int64   `json:"stale_buckets"`

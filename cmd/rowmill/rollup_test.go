@@ -132,3 +132,26 @@ func TestRollupRefreshRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestApplyOfAChangedRollup: a dry run fails as the run does. A level of which
+// nothing is computed says so.
+func TestApplyOfAChangedRollup(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile("readings.toml", []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := fmt.Sprintf(refreshDeclaration, "sqlite:kept.db", "DATETIME")
+	write(text)
+	wantDone(t, rowmill(t.Context(), "apply", "readings.toml", "--yes"))
+	if s := rowmill(t.Context(), "status", "readings.toml"); strings.Count(s.stdout, "nothing yet") != 2 || strings.Contains(s.stdout, "1000-01-01") {
+		t.Errorf("status of new roll-ups: %s", s.stdout)
+	}
+	write(strings.Replace(text, `every  = "1h"`, `every  = "2h"`, 1))
+	dry, real := rowmill(t.Context(), "apply", "readings.toml", "--dry-run"), rowmill(t.Context(), "apply", "readings.toml", "--yes")
+	if dry.code != exitFailed || dry.code != real.code || dry.stderr != real.stderr || !strings.Contains(dry.stderr, "its bucket is 1h") {
+		t.Errorf("dry run: exit %d: %s\nrun: exit %d: %s", dry.code, dry.stderr, real.code, real.stderr)
+	}
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -230,7 +231,7 @@ func timeTail(periods []maintain.PeriodStatus) string {
 func (t *statusText) rollups(s *maintain.Status) {
 	c := cells{head: []string{"ROLL-UP", "EVERY", "COMPUTED TO", "BEHIND", "STALE", "ROWS"}, right: "lllrrr"}
 	for _, r := range s.Rollups {
-		c.add(r.Name, r.Every, r.To, monitor.Duration(r.Lag), monitor.Count(r.Stale), monitor.Count(r.Rows))
+		c.add(r.Name, r.Every, cmp.Or(r.To, "nothing yet"), monitor.Duration(r.Lag), monitor.Count(r.Stale), monitor.Count(r.Rows))
 	}
 	t.table(c)
 }

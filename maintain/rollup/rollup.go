@@ -299,17 +299,50 @@ func (s *Set) spec(ctx context.Context, l *level) (*spec, error) {
 	return &sp, nil
 }
 
-// createColumns makes the level's table, or those columns that it lacks.
-func (s *Set) createColumns(ctx context.Context, l *level) error {
+// Fits refuses what Create would refuse: changes that would give a table rows
+// of two kinds, and tables that are no roll-ups. Nothing is changed.
+func (s *Set) Fits(ctx context.Context) error {
+	for _, l := range s.levels {
+		have, err := s.spec(ctx, l)
+		if errors.Is(err, engine.ErrNoTable) {
+			have, err = nil, nil
+		}
+		if err == nil {
+			err = fits(have, s.specOf(l))
+		}
+		if err == nil {
+			_, err = s.levelTable(ctx, l)
+		}
+		if err != nil {
+			return fmt.Errorf("create roll-up %s: %w", l.Name, err)
+		}
+	}
+	return nil
+}
+
+// levelTable returns the level's table, nil where there is none yet.
+func (s *Set) levelTable(ctx context.Context, l *level) (*engine.Schema, error) {
 	there, err := s.db.Describe(ctx, l.Name)
 	if errors.Is(err, engine.ErrNoTable) {
-		return s.run(ctx, []string{s.createTable(l)})
+		return nil, nil
 	}
+	if err != nil {
+		return nil, err
+	}
+	if there.View || !slices.Equal(there.PrimaryKey, l.key()) || there.Column(RawRows) == nil {
+		return nil, engine.Hinted(errors.New("there is a table of that name that is no such roll-up"), "give the roll-up another name")
+	}
+	return there, nil
+}
+
+// createColumns makes the level's table, or those columns that it lacks.
+func (s *Set) createColumns(ctx context.Context, l *level) error {
+	there, err := s.levelTable(ctx, l)
 	if err != nil {
 		return err
 	}
-	if there.View || !slices.Equal(there.PrimaryKey, l.key()) || there.Column(RawRows) == nil {
-		return engine.Hinted(errors.New("there is a table of that name that is no such roll-up"), "give the roll-up another name")
+	if there == nil {
+		return s.run(ctx, []string{s.createTable(l)})
 	}
 	for i := range l.aggs {
 		for _, c := range s.columns(&l.aggs[i]) {
