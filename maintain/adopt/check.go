@@ -11,6 +11,7 @@ import (
 
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/maintain/copier"
+	"github.com/rowmill/rowmill/maintain/state"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -35,6 +36,9 @@ func (j *job) check(ctx context.Context) (*data, error) {
 		return nil, fail(errors.Join(errs...))
 	}
 	d := &data{Columns: s.Columns, Key: pick(s, s.PrimaryKey), NewKey: pick(s, t.PrimaryKey)}
+	if err := j.checkKeys(ctx, j.DB.SQL(), d.Key, t.Name); err != nil {
+		return nil, fail(err)
+	}
 	rows, err := j.checkRows(ctx, d.Key)
 	if err != nil {
 		return nil, fail(err)
@@ -114,6 +118,30 @@ func within(a, b []string) bool {
 		}
 	}
 	return true
+}
+
+// checkKeys reports rows of a table that have no value in a column of the key,
+// which SQLite allows. No chunk would have them, and no change of them could be
+// repeated.
+func (j *job) checkKeys(ctx context.Context, x state.Exec, key []engine.SchemaColumn, table string) error {
+	var parts []string
+	for _, c := range key {
+		if c.Null {
+			parts = append(parts, j.q(c.Name)+" IS NULL")
+		}
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	where := strings.Join(parts, " OR ")
+	var n int64
+	if err := x.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+j.q(table)+" WHERE "+where).Scan(&n); err != nil {
+		return fmt.Errorf("look for rows without a key: %w", j.DB.Classify(err))
+	}
+	if n > 0 {
+		return engine.Hinted(fmt.Errorf("%d rows have NULL in a column of the primary key, by which none of them can be told from others", n), "SELECT rowid, * FROM %s WHERE %s", j.q(table), where)
+	}
+	return nil
 }
 
 // extent is what rows there are, along the axis.

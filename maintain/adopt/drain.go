@@ -353,6 +353,49 @@ func (m *mirror) drainSQLite(ctx context.Context, x state.Exec, limit int) (int,
 	return n, nil
 }
 
+// logOutside puts the keys of rows into the log that no period holds, of those
+// after a key up to another (nil is no bound), so that they come to the table for
+// late rows. Such rows came after the check and before the triggers, or they are
+// in the log already: to repeat them twice does no harm.
+func (m *mirror) logOutside(ctx context.Context, x state.Exec, inside string, after, until []string) error {
+	if inside == "" {
+		return nil
+	}
+	keys, err := copier.NewKeys(m.DB, m.src.key)
+	if err != nil {
+		return err
+	}
+	where, args, err := keys.Range(after, until)
+	if err != nil {
+		return err
+	}
+	if _, err := x.ExecContext(ctx, m.DB.Bind(m.outsideQuery(and(where, "("+inside+") IS NOT TRUE"))), args...); err != nil {
+		return fmt.Errorf("look for rows outside of every period: %w", m.DB.Classify(err))
+	}
+	return nil
+}
+
+func (m *mirror) outsideQuery(where string) string {
+	cols := m.list(m.logged(), "")
+	return fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s WHERE %s", m.q(logName(m.Table.Name)), cols, cols, m.q(m.src.name), where)
+}
+
+// logOutsideRest is logOutside for all rows after a key, in a transaction of its
+// own.
+func (m *mirror) logOutsideRest(ctx context.Context, inside string, after []string) error {
+	return m.locked(ctx, m.src.name, "look for rows outside of every period", func() error {
+		tx, err := m.DB.SQL().BeginTx(ctx, m.committed())
+		if err != nil {
+			return err
+		}
+		if err := m.logOutside(ctx, tx, inside, after, nil); err != nil {
+			_ = tx.Rollback() // the error says why
+			return err
+		}
+		return tx.Commit()
+	})
+}
+
 // each returns the statements of a chunk for SQLite, whose periods are tables of
 // their own.
 func (m *mirror) each(c *copier.Copy) func(context.Context, state.Exec, string, []any) ([]copier.Statement, error) {

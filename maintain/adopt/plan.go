@@ -127,6 +127,7 @@ func (p *planner) copied(context.Context) error {
 			inserts = append(inserts, p.DB.Bind(one.Insert(and(where, c.Where, p.mirror.in("", part.Period)))))
 		}
 	}
+	inserts = append(inserts, p.DB.Bind(p.mirror.outsideQuery(and(where, "("+c.Where+") IS NOT TRUE"))))
 	p.say("for each chunk of rows, after a key up to another one", inserts...)
 	p.drained()
 	return nil

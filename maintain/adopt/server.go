@@ -151,6 +151,9 @@ func (j *job) nativeTypes(ctx context.Context, cols []engine.SchemaColumn) ([]st
 	out := make([]string, len(cols))
 	for i, c := range cols {
 		out[i] = j.q(c.Name) + " " + c.Native + collation[c.Name]
+		if j.postgres() && c.Collation != "" {
+			out[i] += " COLLATE " + c.Collation // that the log compares as the table does
+		}
 		if j.mysql() {
 			out[i] += " NULL" // a TIMESTAMP is NOT NULL otherwise
 		}

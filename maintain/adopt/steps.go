@@ -188,9 +188,14 @@ func (j *job) copy(ctx context.Context, m *mirror) error {
 	}
 	c := m.copier()
 	c.After = j.data.After
-	before := j.data.Rows
+	before, from := j.data.Rows, j.data.After
 	c.Paused = j.paused(&j.data.Rows)
 	c.Done = func(ctx context.Context, tx state.Exec, last []string, rows int64) error {
+		// A chunk may be tried again: until it is committed, from stays where the
+		// one before it ended.
+		if err := m.logOutside(ctx, tx, c.Where, from, last); err != nil {
+			return err
+		}
 		j.data.After, j.data.Rows = last, before+rows
 		return j.State.Advance(ctx, tx, j.change, stepCopy, j.data)
 	}
@@ -199,6 +204,7 @@ func (j *job) copy(ctx context.Context, m *mirror) error {
 	}
 	c.Again = rounds
 	c.Between = func(ctx context.Context, after, until []string) error {
+		from = after
 		if err := m.leave(after, until, c.Where); err != nil {
 			return err
 		}
@@ -212,6 +218,9 @@ func (j *job) copy(ctx context.Context, m *mirror) error {
 		return err
 	}
 	m.coming = condition{}
+	if err := m.logOutsideRest(ctx, c.Where, from); err != nil {
+		return err
+	}
 	return m.drainAll(ctx)
 }
 

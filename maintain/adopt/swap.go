@@ -261,6 +261,8 @@ func (j *job) swapSQLite(ctx context.Context, m *mirror, next string) error {
 		if err := m.catchUp(ctx, tx); err != nil {
 			return err
 		}
+	} else if err := j.checkKeys(ctx, tx, m.src.key, m.src.name); err != nil {
+		return err // such rows have come since the check
 	} else if err := m.drainLocked(ctx, tx); err != nil {
 		return err
 	}

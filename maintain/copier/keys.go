@@ -217,12 +217,23 @@ func (k *Keys) Last(ctx context.Context, x state.Exec, from, where string) ([]st
 
 // Nth returns the key of the row that is n rows after a key, but not beyond
 // another; where there are fewer rows, that of the last one; nil where there
-// is none.
+// is none. A key after which the same one comes is an error: it doesn't read
+// back as what it is, as those of a binary fraction may not, and whoever goes
+// along would go on for ever.
 //
 // The other key is looked at once the row is found. Of a range between two,
 // PostgreSQL expects one row in 200 where it has no statistics, finds that these
 // are quickly sorted, and sorts all that are left of the table for each chunk.
 func (k *Keys) Nth(ctx context.Context, x state.Exec, from, where string, after, until []string, n int) ([]string, error) {
+	key, err := k.nth(ctx, x, from, where, after, until, n)
+	if err == nil && len(after) > 0 && slices.Equal(key, after) {
+		return nil, engine.Hinted(fmt.Errorf("key %s of %s doesn't read back as what it is: there is no going on after it", strings.Join(key, ", "), from),
+			"a primary key of integers, decimals, times or text")
+	}
+	return key, err
+}
+
+func (k *Keys) nth(ctx context.Context, x state.Exec, from, where string, after, until []string, n int) ([]string, error) {
 	fail := func(err error) error { return fmt.Errorf("find the end of a chunk of %s: %w", from, err) }
 	if where == "" {
 		where = "1 = 1"
