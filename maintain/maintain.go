@@ -129,6 +129,9 @@ func (t *Table) look(ctx context.Context) error {
 		}
 		return fmt.Errorf("look at table %s: %w", t.Table.Name, err)
 	}
+	if s.View && !s.Partitioned {
+		return engine.Hinted(fmt.Errorf("%s is a view, and rowmill keeps tables", t.Table.Name), "the name of the table that it reads, or one that is free")
+	}
 	t.Schema = s
 	return nil
 }

@@ -37,7 +37,7 @@ func (a *app) applyCommand() *cobra.Command {
 			"beside it, in tables rowmill_*. Ctrl-C is safe at any time: apply again goes on.",
 		Example: "  rowmill apply readings.toml --dry-run\n" +
 			"  rowmill apply readings.toml --yes",
-		Args: cobra.ExactArgs(1),
+		Args: wantArgs(1, 1),
 		RunE: func(c *cobra.Command, args []string) error { return a.apply(c.Context(), args[0], f) },
 	}
 	flags := c.Flags()
@@ -56,7 +56,10 @@ func (a *app) apply(ctx context.Context, file string, f applyFlags) (err error) 
 	if f.finish && f.undo {
 		return usagef("one of them", "--finish and --undo are opposites")
 	}
-	f.file = file
+	if _, _, err := f.given(); err != nil {
+		return err
+	}
+	f.file, f.kept.dry = file, f.dry
 	k, err := a.openKept(ctx, file, f.kept)
 	if err != nil {
 		return err

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/result"
 	"github.com/rowmill/rowmill/rolling"
 	"github.com/rowmill/rowmill/sizing"
@@ -27,25 +26,29 @@ func (a *app) autoPeriod(ctx context.Context, k *kept, rate float64, memory int6
 	return out.Grid(), why, nil
 }
 
+// given returns what the flags say of the rate, in rows per second, and of the
+// memory, in bytes; 0 is nothing.
+func (f *applyFlags) given() (rate float64, memory int64, err error) {
+	if f.rate != "" {
+		if err := (rateValue{v: &rate, without: "to have it measured on the table"}).Set(f.rate); err != nil {
+			return 0, 0, usagef("--rate 5000/s", "--rate: %v", err)
+		}
+	}
+	if f.memory != "" {
+		memory, err = parseMemory(f.memory)
+	}
+	return rate, memory, err
+}
+
 // findPeriod fills in the period of a declaration that leaves it to be found,
 // unless one is in force already.
 func (a *app) findPeriod(ctx context.Context, k *kept, f applyFlags) error {
 	if !k.Declared.Auto || k.Declared.Period.Valid() {
 		return nil
 	}
-	var rate float64
-	if f.rate != "" {
-		if err := (rateValue{&rate}).Set(f.rate); err != nil {
-			return usagef("--rate 5000/s", "--rate: %v", err)
-		}
-	}
-	var memory int64
-	if f.memory != "" {
-		n, err := engine.ParseBytes(f.memory)
-		if err != nil || n <= 0 {
-			return usagef("--memory 8GB", "--memory %q is no size", f.memory)
-		}
-		memory = n
+	rate, memory, err := f.given()
+	if err != nil {
+		return err
 	}
 	g, why, err := a.autoPeriod(ctx, k, rate, memory)
 	if err != nil {

@@ -163,7 +163,7 @@ func (f *benchFlags) define(flags *pflag.FlagSet) {
 	intVar(flags, &f.batch, "batch", 0, "rows in one transaction, `N` (default the preset's, with --find-rate 10)")
 	flags.StringVar(&f.method, "method", "", "how to insert: `single`, multi, prepared, pipeline (PostgreSQL) or load (default multi; on SQLite prepared)")
 	intVar(flags, &f.indexes, "indexes", 0, "secondary indexes, the preset's first `N` (default the preset's)")
-	flags.Var(rateValue{&f.rate}, "rate", "rows per second to offer, whether the database keeps up or not (default as fast as it goes)")
+	flags.Var(rateValue{v: &f.rate, without: "for as fast as it goes"}, "rate", "rows per second to offer, whether the database keeps up or not (default as fast as it goes)")
 	flags.Uint64Var(&f.seed, "seed", 1, "`number` that all rows derive from")
 	flags.DurationVar(&f.interval, "interval", defaultInterval, "`time` between two readings of all figures")
 	flags.Var(countValue{n: &f.periodRows, auto: true}, "period-rows", "rows of a rolling table's period; auto fits two periods into the database's cache")

@@ -54,14 +54,14 @@ func (a *app) benchKeepCommand() *cobra.Command {
 		Example: "  rowmill bench keep readings.toml --rate 5000/s --time 2m\n" +
 			"  rowmill bench keep readings.toml --target 'sandbox:mariadb?memory=64MB' \\\n" +
 			"      --rate 5000/s --time 5m --with-run --speed 120",
-		Args: cobra.ExactArgs(1),
+		Args: wantArgs(1, 1),
 		RunE: func(c *cobra.Command, args []string) error { return a.benchKeep(c.Context(), args[0], f) },
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
 	f.rate = 1000
 	flags.StringVar(&f.target, "target", "", "database to use instead of the declaration's `URL`")
-	flags.Var(rateValue{&f.rate}, "rate", "rows per second to insert")
+	flags.Var(rateValue{v: &f.rate}, "rate", "rows per second to insert")
 	flags.DurationVar(&f.time, "time", time.Minute, "insert for this `time`")
 	intVar(flags, &f.writers, "writers", 2, "clients that insert, each on a connection of its own; `N`")
 	intVar(flags, &f.batch, "batch", 10, "rows in one transaction, `N`")

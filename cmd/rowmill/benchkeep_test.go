@@ -153,7 +153,7 @@ func TestBenchKeepRefuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no file":          {nil, "accepts 1 arg"},
+		"no file":          {nil, "which? It takes FILE.toml"},
 		"missing file":     {[]string{"none.toml"}, "read the declaration"},
 		"no rate":          {[]string{"readings.toml", "--rate", "0"}, "--rate"},
 		"no time":          {[]string{"readings.toml", "--time", "0s"}, "--time"},

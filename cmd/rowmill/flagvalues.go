@@ -71,7 +71,11 @@ func (c countValue) String() string {
 func (c countValue) Type() string { return "N" }
 
 // A rateValue is a flag that holds a rate per second: 20000, 20k, 0.5.
-type rateValue struct{ v *float64 }
+type rateValue struct {
+	v *float64
+	// without is what the flag is left out for; "" is nothing.
+	without string
+}
 
 func (r rateValue) Set(s string) error {
 	v, err := parseCount(strings.TrimSuffix(s, "/s"))
@@ -79,7 +83,10 @@ func (r rateValue) Set(s string) error {
 		return err
 	}
 	if v == 0 {
-		return fmt.Errorf("0 rows/s never ends; leave the flag out for as fast as it goes")
+		if r.without != "" {
+			return fmt.Errorf("0 rows/s makes no sense; leave the flag out %s", r.without)
+		}
+		return fmt.Errorf("0 rows/s never ends")
 	}
 	*r.v = v
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,12 +22,41 @@ import (
 type keptFlags struct {
 	target string
 	clock  string
+	// dry verbs change nothing: a SQLite file that isn't there isn't made.
+	dry bool
+	// applied verbs are about tables that are there.
+	applied bool
 }
 
 func (f *keptFlags) define(flags *pflag.FlagSet) {
 	flags.StringVar(&f.target, "target", "", "database to use instead of the declaration's `URL`")
 	flags.StringVar(&f.clock, "clock", "", "take the present from this `FILE`, as 2026-03-29T01:00:00Z, at each look; for tests")
 	_ = flags.MarkHidden("clock") // it is defined the line before
+}
+
+// check returns what makes no sense about the flags.
+func (f *keptFlags) check() error {
+	if f.clock == "" {
+		return nil
+	}
+	_, err := f.read()
+	if err != nil {
+		return usagef("a file with a time such as 2026-03-29T01:00:00Z, before it is read first", "--clock: %w", err)
+	}
+	return nil
+}
+
+// read reads the present from the file.
+func (f *keptFlags) read() (time.Time, error) {
+	text, err := os.ReadFile(f.clock)
+	if err != nil {
+		return time.Time{}, err
+	}
+	at, err := time.Parse(time.RFC3339, strings.TrimSpace(string(text)))
+	if err != nil {
+		return at, fmt.Errorf("%s holds no time: %w", f.clock, err)
+	}
+	return at, nil
 }
 
 // present returns what tells the time.
@@ -39,11 +69,7 @@ func (f *keptFlags) present() func() time.Time {
 	return func() time.Time {
 		mu.Lock()
 		defer mu.Unlock()
-		text, err := os.ReadFile(f.clock)
-		if err != nil {
-			return last
-		}
-		if at, err := time.Parse(time.RFC3339, strings.TrimSpace(string(text))); err == nil {
+		if at, err := f.read(); err == nil { // it may be half written just now
 			last = at
 		}
 		return last
@@ -54,6 +80,8 @@ func (f *keptFlags) present() func() time.Time {
 type kept struct {
 	*maintain.Table
 	target *target
+	// named is the target that was asked for, which a temporary one stands for.
+	named string
 }
 
 // Close closes the database.
@@ -75,6 +103,9 @@ func readDeclaration(file, target string) (*rolling.Declaration, error) {
 
 // openKept reads a declaration and opens its table, which need not be there.
 func (a *app) openKept(ctx context.Context, file string, f keptFlags) (_ *kept, err error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
 	d, err := readDeclaration(file, f.target)
 	if err != nil {
 		return nil, err
@@ -82,9 +113,15 @@ func (a *app) openKept(ctx context.Context, file string, f keptFlags) (_ *kept, 
 	if d.Target == "" {
 		return nil, usagef("target = \"mysql://USER@HOST/DB\" below [table], or --target URL", "%s: no target", file)
 	}
-	t, err := openTarget(ctx, d.Target, func(line string) { fmt.Fprintln(a.stderr, line) })
+	target := d.Target
+	if missing := missingFile(target); missing != "" && f.applied {
+		return nil, engine.Hinted(fmt.Errorf("open %s: there is no such file", missing), "rowmill apply %s, which creates it", file)
+	} else if missing != "" && f.dry {
+		target = temporary(target)
+	}
+	t, err := openTarget(ctx, target, func(line string) { fmt.Fprintln(a.stderr, line) })
 	if err != nil {
-		return nil, err
+		return nil, unreached(err, d.Target, file)
 	}
 	defer func() {
 		if err != nil {
@@ -100,12 +137,17 @@ func (a *app) openKept(ctx context.Context, file string, f keptFlags) (_ *kept, 
 		return nil, err
 	}
 	table.Dir = filepath.Dir(file)
-	return &kept{Table: table, target: t}, nil
+	named := db.Info().Target
+	if target != d.Target {
+		named = d.Target
+	}
+	return &kept{Table: table, target: t, named: named}, nil
 }
 
 // openApplied opens a table that has been applied, by what was applied. A file
 // that says something else is refused.
 func (a *app) openApplied(ctx context.Context, file string, f keptFlags) (_ *kept, err error) {
+	f.applied = true
 	k, err := a.openKept(ctx, file, f)
 	if err != nil {
 		return nil, err
@@ -114,4 +156,44 @@ func (a *app) openApplied(ctx context.Context, file string, f keptFlags) (_ *kep
 		return nil, errors.Join(engine.Hinted(err, "rowmill apply %s", file), k.Close())
 	}
 	return k, nil
+}
+
+// missingFile returns the path of a SQLite target whose file isn't there, though
+// its folder is; else "".
+func missingFile(target string) string {
+	t, err := engine.ParseTarget(target)
+	if err != nil || t.Scheme != "sqlite" || t.Path == "" || t.Host != "" {
+		return ""
+	}
+	if _, err := os.Stat(t.Path); !errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	if _, err := os.Stat(filepath.Dir(t.Path)); err != nil {
+		return ""
+	}
+	return t.Path
+}
+
+// temporary returns a SQLite target with its options, of a file that goes when it
+// is closed.
+func temporary(target string) string {
+	if _, options, ok := strings.Cut(target, "?"); ok {
+		return "sqlite:?" + options
+	}
+	return "sqlite:"
+}
+
+// unreached says of a server that gives no answer what to look at: for a
+// declared table no other server will do.
+func unreached(err error, target, file string) error {
+	var hint *engine.HintError
+	t, parsed := engine.ParseTarget(target)
+	if parsed != nil || !errors.Is(err, engine.ErrUnreachable) || !errors.As(err, &hint) || t.Scheme == "sqlite" || t.Scheme == "sandbox" {
+		return err
+	}
+	where := t.Host
+	if where == "" {
+		where = "the target's socket"
+	}
+	return engine.Hinted(err, "see that the server runs and listens at %s, and that target in %s, or --target, names its host and port", where, file)
 }

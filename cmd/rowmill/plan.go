@@ -44,13 +44,13 @@ func (a *app) planCommand() *cobra.Command {
 			"a killed plan left is dropped by the next one. Nothing else is changed.",
 		Example: "  rowmill plan readings.toml --rate 5000/s\n" +
 			"  rowmill plan readings.toml --row-bytes 102 --rate 509/s --memory 2GB",
-		Args: cobra.ExactArgs(1),
+		Args: wantArgs(1, 1),
 		RunE: func(c *cobra.Command, args []string) error { return a.plan(c.Context(), args[0], f) },
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
 	f.kept.define(flags)
-	flags.Var(rateValue{&f.rate}, "rate", "rows inserted per second (from --record, or measured on the table)")
+	flags.Var(rateValue{v: &f.rate, without: "to have it measured on the table"}, "rate", "rows inserted per second (from --record, or measured on the table)")
 	flags.StringVar(&f.record, "record", "", "take rates from this `RUN.jsonl` of bench insert")
 	flags.StringVar(&f.memory, "memory", "", "memory for pages of tables and indexes, a `SIZE` such as 8GB (the server's cache)")
 	intVar(flags, &f.rows, "sample-rows", defaultSample, "rows of the sample")
@@ -83,9 +83,9 @@ func (a *app) plan(ctx context.Context, file string, f planFlags) error {
 		in.Reads.From = "assumed, as of a solid-state disk; --disk-reads says otherwise"
 	}
 	if f.memory != "" {
-		n, err := engine.ParseBytes(f.memory)
-		if err != nil || n <= 0 {
-			return usagef("--memory 8GB", "--memory %q is no size", f.memory)
+		n, err := parseMemory(f.memory)
+		if err != nil {
+			return err
 		}
 		in.Memory = sizing.Figure{Value: float64(n), From: "--memory"}
 	}
@@ -121,6 +121,7 @@ func (a *app) planned(ctx context.Context, file string, f planFlags, in sizing.I
 		out, err := sizing.Plan(in)
 		return out, planHint(err)
 	}
+	f.kept.dry = true
 	k, err := a.openKept(ctx, file, f.kept)
 	if err != nil {
 		return nil, err
@@ -162,7 +163,7 @@ func (a *app) planKept(ctx context.Context, k *kept, in sizing.Input, rows int) 
 	if err != nil {
 		return nil, planHint(err)
 	}
-	out.Engine, out.Server, out.Target = info.Engine, info.Version, info.Target
+	out.Engine, out.Server, out.Target = info.Engine, info.Version, k.named
 	out.Warnings = append(out.Warnings, s.warnings...)
 	return out, nil
 }

@@ -42,7 +42,7 @@ func (a *app) restoreCommand() *cobra.Command {
 			"  rowmill restore readings.toml p20261120\n" +
 			"  rowmill restore readings.toml p20261120 --into readings_20261120 --yes\n" +
 			"  rowmill restore readings.toml p20261120 --release",
-		Args: cobra.RangeArgs(1, 2),
+		Args: wantArgs(1, 2),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.restore(c.Context(), args[0], append(args[1:], "")[0], f)
 		},

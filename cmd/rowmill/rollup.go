@@ -49,7 +49,7 @@ func (a *app) rollupRefreshCommand() *cobra.Command {
 			"rowmill restore has brought back all rows of a bucket, it can be computed again.",
 		Example: "  rowmill rollup refresh readings.toml --from 2026-11-20 --to 2026-11-21\n" +
 			"  rowmill rollup refresh readings.toml --from '2026-11-20 06:00' --to '2026-11-20 07:30' --yes",
-		Args: cobra.ExactArgs(1),
+		Args: wantArgs(1, 1),
 		RunE: func(c *cobra.Command, args []string) error { return a.rollupRefresh(c.Context(), args[0], f) },
 	}
 	flags := c.Flags()

@@ -38,7 +38,7 @@ func (a *app) runCommand() *cobra.Command {
 			"SIGTERM ends it cleanly; what a kill leaves undone the next one finishes.",
 		Example: "  rowmill run readings.toml --listen :9187\n" +
 			"  rowmill run readings.toml --once",
-		Args: cobra.MinimumNArgs(1),
+		Args: wantArgs(1, -1),
 		RunE: func(c *cobra.Command, args []string) error { return a.keep(c.Context(), args, f) },
 	}
 	flags := c.Flags()
@@ -55,6 +55,15 @@ func (a *app) runCommand() *cobra.Command {
 func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) {
 	if f.interval <= 0 {
 		return usagef("--interval 10s", "--interval %s: want more than nothing", f.interval)
+	}
+	if f.running < 0 {
+		return usagef("--max-running 20", "--max-running %d: want 0, which is any number, or more", f.running)
+	}
+	if f.lag < 0 {
+		return usagef("--max-lag 10s", "--max-lag %s: want 0s, which is any lag, or more", f.lag)
+	}
+	if f.once && f.listen != "" {
+		return usagef("one of them", "--listen serves for as long as rowmill runs, and --once ends")
 	}
 	if f.listen != "" && len(files) > 1 {
 		return usagef("one rowmill run for each table", "--listen serves one table, and %d are given", len(files))

@@ -27,7 +27,7 @@ func (a *app) statusCommand() *cobra.Command {
 			"to try.",
 		Example: "  rowmill status readings.toml\n" +
 			"  rowmill status readings.toml --json",
-		Args: cobra.MinimumNArgs(1),
+		Args: wantArgs(1, -1),
 		RunE: func(c *cobra.Command, args []string) error { return a.status(c.Context(), args, f, asJSON) },
 	}
 	flags := c.Flags()

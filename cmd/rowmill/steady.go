@@ -88,7 +88,7 @@ func (f *steadyFlags) define(flags *pflag.FlagSet) {
 	f.rate = steadyRate
 	flags.StringVar(&f.target, "target", "sqlite:", targetHelp+"\n`URL`")
 	flags.DurationVar(&f.maxTime, "for", steadyFor, "hold the load for this `time`, such as 10m, 24h or 168h")
-	flags.Var(rateValue{&f.rate}, "rate", "rows per second to hold")
+	flags.Var(rateValue{v: &f.rate}, "rate", "rows per second to hold")
 	flags.DurationVar(&f.p99, "p99", 0, "an interval whose 99th percentile, from when inserts are due, is above this `time` is below target (default no limit)")
 	flags.StringVar(&f.preset, "preset", "classic", "`name` of the table and its rows, see rowmill bench insert --help")
 	intVar(flags, &f.batch, "batch", steadyBatch, "rows in one transaction, `N`")

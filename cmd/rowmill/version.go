@@ -32,7 +32,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Long:  "Print rowmill's version, the Go release it was built with, and its platform.\n\nTouches no server.",
 		Example: "  rowmill version\n" +
 			"  rowmill version --json",
-		Args: cobra.NoArgs,
+		Args: wantArgs(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
 				return json.NewEncoder(a.stdout).Encode(map[string]string{

@@ -56,7 +56,7 @@ func classify(err error) error {
 		if strings.Contains(server.Message, "No space left on device") {
 			return engine.Classed(engine.ErrDiskFull, err)
 		}
-		return err
+		return denied(server, err)
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err

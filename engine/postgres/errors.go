@@ -49,6 +49,8 @@ func classify(err error) error {
 		case server.Code == "23514" && server.ConstraintName == "":
 			// check_violation of no constraint: the one of a partition's bounds.
 			return engine.Classed(engine.ErrNoPartition, err)
+		case server.Code == "42501": // insufficient_privilege
+			return denied(server, err)
 		}
 		return err
 	}

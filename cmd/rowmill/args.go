@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rowmill/rowmill/engine"
+)
+
+// wantArgs refuses fewer arguments than least and more than most (-1: any
+// number), as usage. What they are is in the command's own usage line.
+func wantArgs(least, most int) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		use := c.CommandPath() + strings.TrimPrefix(c.Use, c.Name())
+		switch {
+		case len(args) < least:
+			return usagef(use, "%s: which? It takes %s", c.CommandPath(), strings.TrimSpace(strings.TrimPrefix(c.Use, c.Name())))
+		case most == 0 && len(args) > 0:
+			return usagef(use, "%s takes no arguments, and got %q", c.CommandPath(), args[0])
+		case most >= 0 && len(args) > most:
+			return usagef(use, "%s: unexpected argument %q", c.CommandPath(), args[most])
+		}
+		return nil
+	}
+}
+
+// helpCommand is cobra's, but for a topic that there isn't: that is refused.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command]",
+		Short: "Help about any command",
+		Long:  "Help about any command.\n\nTouches no server.",
+		RunE: func(c *cobra.Command, args []string) error {
+			about := c.Root()
+			for _, name := range args {
+				var below *cobra.Command
+				var names []string
+				for _, sub := range about.Commands() {
+					if sub.Name() == name || sub.HasAlias(name) {
+						below = sub
+					}
+					if sub.IsAvailableCommand() {
+						names = append(names, sub.Name())
+					}
+				}
+				switch {
+				case below == nil && len(names) == 0:
+					return usagef("rowmill help", "help: %s has no %q: there is nothing below it", about.CommandPath(), name)
+				case below == nil:
+					slices.Sort(names)
+					return usagef("rowmill help", "help: %s has no %q: there are %s", about.CommandPath(), name, strings.Join(names, ", "))
+				}
+				about = below
+			}
+			about.InitDefaultHelpFlag()
+			return about.Help()
+		},
+	}
+}
+
+// leastMemory is the smallest memory that a plan is made for, in bytes: less is
+// a size without its unit.
+const leastMemory = 1e6
+
+// parseMemory reads --memory.
+func parseMemory(text string) (int64, error) {
+	n, err := engine.ParseBytes(text)
+	if err != nil {
+		return 0, usagef("--memory 8GB", "--memory %q is no size", text)
+	}
+	if n < leastMemory {
+		return 0, usagef("--memory "+text+"GB", "--memory %s is %s, less than any server has: which unit?", text, fmt.Sprint(n, " bytes"))
+	}
+	return n, nil
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rowmill/rowmill/engine"
+)
+
+const fileDeclaration = `
+[table]
+name   = "readings"
+target = "sqlite:%s?durability=none"
+create = '''
+CREATE TABLE readings (sensor INT NOT NULL, ts DATETIME NOT NULL, value INT, PRIMARY KEY (sensor, ts))'''
+time   = "ts"
+
+[period]
+every = "1d"
+ahead = "2d"
+keep  = "100d"
+`
+
+// declareFile writes a declaration on a SQLite file into the working directory.
+func declareFile(t *testing.T, path string) {
+	t.Helper()
+	if err := os.WriteFile("readings.toml", []byte(strings.Replace(fileDeclaration, "%s", path, 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestBadKeeping: what makes no sense to the verbs of a declared table is
+// refused as usage, before anything is made.
+func TestBadKeeping(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		says []string
+	}{
+		{"apply", []string{"rowmill apply: which?", "Try: rowmill apply FILE.toml"}},
+		{"status", []string{"rowmill status: which?", "Try: rowmill status FILE.toml..."}},
+		{"run", []string{"rowmill run: which?"}},
+		{"plan", []string{"rowmill plan: which?"}},
+		{"restore", []string{"Try: rowmill restore FILE.toml [PERIOD]"}},
+		{"rollup refresh", []string{"rowmill rollup refresh: which?"}},
+		{"apply readings.toml other.toml", []string{`unexpected argument "other.toml"`}},
+		{"version now", []string{`got "now"`}},
+		{"help keep", []string{`no "keep"`, "there are apply, bench, ", "status"}},
+		{"help bench kep", []string{`rowmill bench has no "kep"`, "keep"}},
+		{"help version now", []string{`rowmill version has no "now"`}},
+		{"run readings.toml --max-running -1", []string{"--max-running -1"}},
+		{"run readings.toml --max-lag -1s", []string{"--max-lag -1s"}},
+		{"run readings.toml --once --listen nowhere:99999", []string{"--listen", "--once"}},
+		{"run readings.toml --clock nofile", []string{"--clock", "nofile", "Try: a file with a time"}},
+		{"run readings.toml --clock readings.toml", []string{"readings.toml holds no time"}},
+		{"plan readings.toml --rate 0/s", []string{"--rate", "measured on the table"}},
+		{"apply readings.toml --rate 0/s --dry-run", []string{"--rate: 0 rows/s", "measured on the table"}},
+		{"plan readings.toml --memory 2", []string{"--memory 2 is 2 bytes", "Try: --memory 2GB"}},
+		{"plan readings.toml --memory much", []string{`--memory "much" is no size`}},
+		{"apply readings.toml --memory 2 --dry-run", []string{"--memory 2 is 2 bytes"}},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			declareFile(t, "x.db")
+			s := rowmill(t.Context(), strings.Fields(c.args)...)
+			if s.code != exitUsage || s.stdout != "" {
+				t.Errorf("exit %d, want %d; stdout %q", s.code, exitUsage, s.stdout)
+			}
+			for _, want := range c.says {
+				if strings.Count(s.stderr, want) != 1 {
+					t.Errorf("stderr has %q not once:\n%s", want, s.stderr)
+				}
+			}
+			onlyDeclaration(t)
+		})
+	}
+	for _, topic := range []string{"help", "help bench", "help bench insert"} {
+		if s := rowmill(t.Context(), strings.Fields(topic)...); s.code != exitDone || !strings.Contains(s.stdout, "Usage:") || s.stderr != "" {
+			t.Errorf("%s: exit %d, stderr %q", topic, s.code, s.stderr)
+		}
+	}
+}
+
+// onlyDeclaration fails where anything but the declaration was left.
+func onlyDeclaration(t *testing.T) {
+	t.Helper()
+	left, err := os.ReadDir(".")
+	if err != nil || len(left) != 1 || left[0].Name() != "readings.toml" {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// TestNoFileMade: what changes nothing makes no SQLite file either.
+func TestNoFileMade(t *testing.T) {
+	t.Chdir(t.TempDir())
+	declareFile(t, "x.db")
+	for _, verb := range []string{"status", "run --once", "restore --list"} {
+		args := strings.Fields(verb)
+		s := rowmill(t.Context(), append([]string{args[0], "readings.toml"}, args[1:]...)...)
+		if s.code != exitFailed || !strings.Contains(s.stderr, "open x.db: there is no such file") || !strings.Contains(s.stderr, "Try: rowmill apply readings.toml, which creates it") {
+			t.Errorf("%s: exit %d, stderr: %s", verb, s.code, s.stderr)
+		}
+		onlyDeclaration(t)
+	}
+	s := rowmill(t.Context(), "apply", "readings.toml", "--dry-run")
+	if s.code != exitDone || !strings.Contains(s.stdout, "CREATE VIEW") {
+		t.Errorf("apply --dry-run: exit %d, stdout %s\nstderr %s", s.code, s.stdout, s.stderr)
+	}
+	onlyDeclaration(t)
+	s = rowmill(t.Context(), "plan", "readings.toml", "--rate", "10/s", "--sample-rows", "1000")
+	if s.code != exitDone || !strings.Contains(s.stdout, "on sqlite:x.db") {
+		t.Errorf("plan: exit %d, stdout %s\nstderr %s", s.code, s.stdout, s.stderr)
+	}
+	onlyDeclaration(t)
+	mustPass(t, rowmill(t.Context(), "apply", "readings.toml", "--yes"))
+	mustPass(t, rowmill(t.Context(), "status", "readings.toml"))
+}
+
+// TestView: a view has no periods, and is called what it is.
+func TestView(t *testing.T) {
+	for _, kind := range []string{"sqlite", "mariadb", "mysql", "postgres"} {
+		t.Run(kind, func(t *testing.T) {
+			file, db := plainTable(t, kind, 10)
+			for _, q := range []string{"ALTER TABLE readings RENAME TO base", "CREATE VIEW readings AS SELECT sensor, value FROM base"} {
+				if _, err := db.SQL().ExecContext(t.Context(), q); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s := rowmill(t.Context(), "apply", file, "--yes")
+			if s.code != exitFailed || !strings.Contains(s.stderr, "readings is a view") || !strings.Contains(s.stderr, "Try: ") {
+				t.Errorf("exit %d, stderr: %s", s.code, s.stderr)
+			}
+		})
+	}
+}
+
+// TestUnreached: a server that doesn't answer is named with what to look at, and
+// no other server is proposed for a declared table.
+func TestUnreached(t *testing.T) {
+	t.Chdir(t.TempDir())
+	declareFile(t, "x.db")
+	for verb, target := range map[string]string{"status": "mysql://u@127.0.0.1:1/db", "apply": "mariadb://u@127.0.0.1:1/db", "run": "mysql://u@127.0.0.1:1/db"} {
+		s := rowmill(t.Context(), verb, "readings.toml", "--target", target)
+		if s.code != exitFailed || strings.Contains(s.stderr, "sandbox") || !strings.Contains(s.stderr, "listens at 127.0.0.1:1") || !strings.Contains(s.stderr, "target in readings.toml") {
+			t.Errorf("%s: exit %d, stderr: %s", verb, s.code, s.stderr)
+		}
+	}
+	at, err := engine.ParseTarget("postgres:///db?host=/nowhere")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = unreached(engine.Hinted(engine.Classed(engine.ErrUnreachable, os.ErrClosed), "a sandbox"), at.String(), filepath.Join("x", "r.toml"))
+	if got := hintOf(err); !strings.Contains(got, "the target's socket") || !strings.Contains(got, "r.toml") {
+		t.Error(got)
+	}
+}

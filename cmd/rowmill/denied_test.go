@@ -1,0 +1,81 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestPrivileges: a user who may only read is told what to grant, and one with
+// the privileges of docs/operations.md adopts a table and keeps it.
+func TestPrivileges(t *testing.T) {
+	docs, err := os.ReadFile(filepath.Join(here(t), "../../docs/operations.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := regexp.MustCompile(`(?m)^GRANT (.*) ON db\.\* TO`).FindStringSubmatch(string(docs))
+	if listed == nil {
+		t.Fatal("docs/operations.md lists no privileges")
+	}
+	for _, kind := range []string{"mariadb", "mysql", "postgres"} {
+		t.Run(kind, func(t *testing.T) {
+			file, db := plainTable(t, kind, 100)
+			exec := func(statements ...string) {
+				t.Helper()
+				for _, q := range statements {
+					if _, err := db.SQL().ExecContext(t.Context(), q); err != nil {
+						t.Fatalf("%s: %v", q, err)
+					}
+				}
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			owner := regexp.MustCompile(`://(\w+)@`).FindStringSubmatch(string(text))
+			if owner == nil {
+				t.Fatalf("no user in %s", text)
+			}
+			const user = "rowmill_limited"
+			if err := os.WriteFile(file, []byte(strings.Replace(string(text), "://"+owner[1]+"@", "://"+user+"@", 1)), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if kind == "postgres" {
+				exec("CREATE ROLE "+user+" LOGIN", "REVOKE CREATE ON SCHEMA public FROM PUBLIC", "ALTER TABLE readings OWNER TO "+user)
+				t.Cleanup(func() {
+					for _, q := range []string{"DROP OWNED BY " + user + " CASCADE", "DROP ROLE " + user} {
+						if _, err := db.SQL().Exec(q); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			} else {
+				exec("CREATE USER "+user+"@localhost", "GRANT SELECT ON readings TO "+user+"@localhost")
+				t.Cleanup(func() {
+					if _, err := db.SQL().Exec("DROP USER " + user + "@localhost"); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			s := rowmill(t.Context(), "apply", file, "--yes")
+			if s.code != exitFailed || !strings.Contains(s.stderr, "docs/operations.md") || !regexp.MustCompile("Try: GRANT").MatchString(s.stderr) {
+				t.Errorf("may only read: exit %d, stderr: %s", s.code, s.stderr)
+			}
+			if kind == "postgres" {
+				exec("GRANT USAGE, CREATE ON SCHEMA public TO " + user)
+			} else {
+				var name string
+				if err := db.SQL().QueryRowContext(t.Context(), "SELECT DATABASE()").Scan(&name); err != nil {
+					t.Fatal(err)
+				}
+				exec("GRANT "+listed[1]+" ON `"+name+"`.* TO "+user+"@localhost", "GRANT PROCESS ON *.* TO "+user+"@localhost")
+			}
+			mustPass(t, rowmill(t.Context(), "apply", file, "--yes"))
+			mustPass(t, rowmill(t.Context(), "run", file, "--once"))
+			mustPass(t, rowmill(t.Context(), "apply", file, "--finish", "--yes"))
+			mustPass(t, rowmill(t.Context(), "status", file))
+		})
+	}
+}
