@@ -154,7 +154,11 @@ func (t *Table) doings(ctx context.Context, s *Status) error {
 		if p, ok := bounds(&c); ok {
 			what = c.Kind + " " + t.Table.Grid.Name(p)
 		}
-		s.Changes = append(s.Changes, ChangeStatus{What: what, Step: c.Step, Since: c.Started.UTC(), Tries: c.Tries, Error: c.Error})
+		cs, err := changeStatus(&c, what)
+		if err != nil {
+			return err
+		}
+		s.Changes = append(s.Changes, cs)
 	}
 	actions, err := t.State.Actions(ctx, s.Table, maxActions)
 	if err != nil {
@@ -290,7 +294,7 @@ func (t *Table) held(ctx context.Context, s *Status, v View, tasks []Task) error
 		if b.Age < passing && who[0].Age >= passing {
 			continue
 		}
-		s.Blockers = append(s.Blockers, BlockerStatus{ID: b.ID, User: b.User, Host: b.Host, Age: b.Age.Seconds(), Statement: b.Statement})
+		s.Blockers = append(s.Blockers, blockerStatus(b))
 	}
 	text := waits + " waits for a lock on the table"
 	if len(who) > 0 {

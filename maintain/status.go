@@ -32,6 +32,9 @@ type Status struct {
 	HeadroomRows   *int64   `json:"headroom_rows,omitempty"`
 
 	Rollups []RollupStatus `json:"rollups"`
+	// Adopting tells that the table is a plain one that becomes a rolling one,
+	// or goes back to that: periods are not known then.
+	Adopting bool `json:"adopting,omitempty"`
 	// Leader is who keeps the table now, as far as can be seen; "" is nobody.
 	Leader string `json:"leader"`
 	// Changes are those under way.
@@ -81,6 +84,12 @@ type ChangeStatus struct {
 	Tries   int       `json:"failed_tries"`
 	Error   string    `json:"error,omitempty"`
 	Percent *float64  `json:"percent,omitempty"`
+	// Rows are done of the step, of about Of; 0 where it counts none.
+	Rows int64 `json:"rows,omitempty"`
+	Of   int64 `json:"of_rows,omitempty"`
+	// Interrupted tells that it stopped before its end, and that nobody works
+	// at it.
+	Interrupted bool `json:"interrupted,omitempty"`
 }
 
 // ActionStatus is something done.

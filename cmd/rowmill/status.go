@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/maintain"
 )
 
@@ -22,7 +23,8 @@ func (a *app) statusCommand() *cobra.Command {
 		Short: "Show how rolling tables stand, and what needs a person",
 		Long: "Show how rolling tables stand: periods with state, rows and size, for how long\n" +
 			"inserts have periods, how far the roll-ups are, what is under way, what was done\n" +
-			"and what is next. Nothing on the server is changed.\n\n" +
+			"and what is next; while a table is adopted, how far that is. Nothing on the server\n" +
+			"is changed.\n\n" +
 			"Exit status 1 means that something needs a person; it is listed last, with what\n" +
 			"to try.",
 		Example: "  rowmill status readings.toml\n" +
@@ -67,10 +69,17 @@ func (a *app) status(ctx context.Context, files []string, f keptFlags, asJSON bo
 }
 
 func (a *app) statusOf(ctx context.Context, file string, f keptFlags) (_ *maintain.Status, err error) {
-	k, err := a.openApplied(ctx, file, f)
+	k, err := a.openKept(ctx, file, f)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, k.Close()) }()
+	// A table that is being adopted isn't applied yet.
+	if s, err := k.AdoptionStatus(ctx); err != nil || s != nil {
+		return s, err
+	}
+	if err := k.CheckApplied(ctx); err != nil {
+		return nil, engine.Hinted(err, "rowmill apply %s", file)
+	}
 	return k.Status(ctx)
 }

@@ -154,8 +154,17 @@ func (t *statusText) head(s *maintain.Status) {
 	if s.Leader != "" {
 		by = "kept by " + s.Leader
 	}
+	if s.Adopting {
+		by = "it is being adopted"
+		if len(s.Changes) > 0 && s.Changes[0].Interrupted {
+			by += ", and nobody works at it"
+		}
+	}
 	t.wrapped("", fmt.Sprintf("%s on %s (%s): a period every %s, %s ahead, %s", s.Table, s.Target, s.Engine, s.Every, s.Ahead, kept), "  ")
 	t.line(plainText(fmt.Sprintf("%s, at %s UTC", by, when(s.At))))
+	if s.Adopting {
+		return
+	}
 	t.line("")
 	switch {
 	case s.Headroom != nil && s.HeadroomWanted != nil:
@@ -238,13 +247,17 @@ func (t *statusText) rollups(s *maintain.Status) {
 
 // doings writes what is under way, was done, is next, and is in the way.
 func (t *statusText) doings(s *maintain.Status) {
-	c := cells{head: []string{"UNDER WAY", "STEP", "SINCE", "DONE", "FAILED TRIES", "ERROR"}, right: "lllrrl"}
+	c := cells{head: []string{"UNDER WAY", "STEP", "SINCE", "DONE", "ROWS", "FAILED TRIES", "ERROR"}, right: "lllrrrl"}
 	for _, x := range s.Changes {
 		done := ""
 		if x.Percent != nil {
 			done = fmt.Sprintf("%.0f%%", *x.Percent)
 		}
-		c.add(x.What, x.Step, when(x.Since), done, some(x.Tries), x.Error)
+		rows := ""
+		if x.Of > 0 {
+			rows = fmt.Sprintf("%s of about %s", monitor.Count(x.Rows), monitor.Count(x.Of))
+		}
+		c.add(x.What, x.Step, when(x.Since), done, rows, some(x.Tries), x.Error)
 	}
 	t.table(c)
 	c = cells{head: []string{"LAST", "OF", "AT", "TOOK", "ERROR"}, right: "lllrl"}

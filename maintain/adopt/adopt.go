@@ -248,9 +248,22 @@ func (j *job) mayUndo() error {
 	return nil
 }
 
+// How often the lock of the one process is asked for again, and after what pause.
+const (
+	leadTries = 3
+	leadPause = 100 * time.Millisecond
+)
+
 // leading runs fn as the one process that adopts the table.
 func leading(ctx context.Context, o Options, fn func(context.Context, *job) error) (err error) {
-	lease, err := o.DB.Lead(ctx, "adopt "+o.Table.Name)
+	lease, err := o.DB.Lead(ctx, lockName(o.Table.Name))
+	for try := 0; try < leadTries && errors.Is(err, engine.ErrLockTimeout); try++ {
+		// Who only asks whether somebody has the lock has it for a moment.
+		if err := engine.Sleep(ctx, leadPause); err != nil {
+			return err
+		}
+		lease, err = o.DB.Lead(ctx, lockName(o.Table.Name))
+	}
 	if errors.Is(err, engine.ErrLockTimeout) {
 		return engine.Hinted(fmt.Errorf("adopt %s: another process does: %w", o.Table.Name, err), "rowmill status FILE, which shows how far it is")
 	}
