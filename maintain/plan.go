@@ -235,6 +235,7 @@ func planArchives(d *rolling.Declaration, v View, rebuilds []Task) []Task {
 // archived, waits. The last partition stays: a table has one.
 func planDrops(d *rolling.Declaration, v View) []Task {
 	var out []Task
+	older := "an older period goes first"
 	for i, p := range v.Parts {
 		due, drops := dropDue(d, p)
 		if !drops || i == len(v.Parts)-1 {
@@ -242,6 +243,7 @@ func planDrops(d *rolling.Declaration, v View) []Task {
 		}
 		k := v.known(p)
 		if k != nil && k.State == state.Restored {
+			older = "restored period " + p.Name + " is older: give it back first, by rowmill restore --release"
 			continue
 		}
 		t := Task{Kind: Drop, Parts: []rolling.Partition{p}, Due: due}
@@ -250,7 +252,7 @@ func planDrops(d *rolling.Declaration, v View) []Task {
 		case v.Adopting:
 			t.Waits = "the adoption of the table is not finished: rowmill apply FILE --finish, after which there is no way back"
 		case i > 0 && !v.Gaps:
-			t.Waits = "an older period goes first"
+			t.Waits = older
 		case k == nil:
 			t.Waits = "not sealed"
 		case d.Seal.Archive != "" && k.State != state.Archived:
