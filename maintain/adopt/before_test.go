@@ -1,6 +1,7 @@
 package adopt
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -183,6 +184,51 @@ func TestTrapEntriesLeftTooEarly(t *testing.T) {
 			if err := Run(t.Context(), o); err != nil || !done {
 				t.Errorf("error %v, done %v", err, done)
 			}
+		})
+	}
+}
+
+// A row outside of every period may get one while the table is adopted, or once
+// that goes on: it is a row of the rolling table then, and no late one.
+func TestTrapPeriodForLateRow(t *testing.T) {
+	for _, point := range []string{"copy: chunk", "copy: noted"} {
+		t.Run(point, func(t *testing.T) {
+			onServers(t, func(t *testing.T, w *world) {
+				w.fill(700)
+				o := w.options()
+				chunks := 0
+				o.at = func(p string) error {
+					if p == "begun" {
+						w.exec("INSERT INTO events (id, ts, ver) VALUES (0, '2026-04-08 00:00:00', 1), (650, '2026-04-08 00:00:00', 1), (7777, '2026-04-08 00:00:00', 1), (7778, '" + inNone + "', 1)")
+					}
+					if p == "copy: chunk" {
+						chunks++
+					}
+					if p == point && (chunks == 2 || p == "copy: noted") {
+						return errKilled
+					}
+					return nil
+				}
+				w.exec("DELETE FROM events WHERE id = 650")
+				if err := Run(t.Context(), o); !errors.Is(err, errKilled) {
+					t.Fatal(err)
+				}
+				if n := w.number("SELECT COUNT(*) FROM events_late"); n == 0 {
+					t.Fatal("no row is late, so that nothing is tested")
+				}
+				o = w.options()
+				now := o.Now
+				o.Now = func(ctx context.Context) (int64, error) {
+					pos, err := now(ctx)
+					return pos + 6*86400e6, err
+				}
+				if err := Run(t.Context(), o); err != nil {
+					t.Fatal(err)
+				}
+				if n, late := w.number("SELECT COUNT(*) FROM events WHERE id IN (0, 650, 7777)"), w.number("SELECT COUNT(*) FROM events_late"); n != 3 || late != 1 || w.number("SELECT COUNT(*) FROM events_late WHERE id = 7778") != 1 {
+					t.Errorf("%d rows of the new period and %d late ones, want 3 and 1", n, late)
+				}
+			})
 		})
 	}
 }

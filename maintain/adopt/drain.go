@@ -396,6 +396,18 @@ func (m *mirror) logOutsideRest(ctx context.Context, inside string, after []stri
 	})
 }
 
+// logReturned puts the keys of late rows into the log that a period holds by now,
+// so that they come to that. It is not to be done where rows of these periods are
+// left to the copy.
+func (m *mirror) logReturned(ctx context.Context) error {
+	inside := m.inside("")
+	if inside == "" {
+		return nil
+	}
+	cols := m.list(m.logged(), "")
+	return m.exec(ctx, fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s WHERE %s", m.q(logName(m.Table.Name)), cols, cols, m.q(lateName(m.Table.Name)), inside))
+}
+
 // each returns the statements of a chunk for SQLite, whose periods are tables of
 // their own.
 func (m *mirror) each(c *copier.Copy) func(context.Context, state.Exec, string, []any) ([]copier.Statement, error) {

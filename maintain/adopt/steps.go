@@ -277,7 +277,10 @@ func (j *job) extend(ctx context.Context, m *mirror) error {
 			return err
 		}
 	}
-	return m.look(ctx)
+	if err := m.look(ctx); err != nil {
+		return err
+	}
+	return m.logReturned(ctx)
 }
 
 // clean removes what repeated the changes, from the table that is the source no

@@ -42,7 +42,7 @@ func (j *job) swap(ctx context.Context, m *mirror, next string) error {
 	if done, err := j.turned(ctx, m); err != nil || done {
 		return err
 	}
-	if err := m.look(ctx); err != nil {
+	if err := errors.Join(m.look(ctx), m.logReturned(ctx)); err != nil {
 		return err
 	}
 	return j.locked(ctx, m.src.name, "change the names", func() error {

@@ -47,6 +47,10 @@ func (j *job) verify(ctx context.Context, m *mirror) error {
 	if m.sqlite() && m.src.rolls {
 		return nil // there is no log: see swapSQLite
 	}
+	// A copy that went on may have brought rows that were late before.
+	if err := m.logReturned(ctx); err != nil {
+		return err
+	}
 	keys, err := copier.NewKeys(j.DB, j.data.Key)
 	if err != nil {
 		return err
