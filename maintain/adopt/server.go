@@ -1,6 +1,7 @@
 package adopt
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -109,6 +110,10 @@ func (j *job) checkTwin(ctx context.Context) error {
 		}
 		if c.Null && !have.Null && !within([]string{c.Name}, j.Table.PrimaryKey) {
 			return engine.Hinted(fmt.Errorf("column %s may be NULL in the table and not in the declaration", c.Name), "declare it as it is")
+		}
+		if j.postgres() && c.Collation != have.Collation {
+			collation := func(s string) string { return cmp.Or(s, "the default") }
+			return engine.Hinted(fmt.Errorf("the collation of column %s is %s in the table and %s in the declaration", c.Name, collation(c.Collation), collation(have.Collation)), "declare it as it is")
 		}
 	}
 	if !j.mysql() {
