@@ -60,6 +60,8 @@ type world struct {
 	stall time.Duration // the longest statement
 	count int
 	fails []error
+	// deadlocks that writers had among themselves in the rolling table
+	deadlocks int
 }
 
 // A row as the writers know it.
@@ -249,6 +251,9 @@ func (w *world) write(k, workers, ids int64) {
 			// The writers' own: by id alone, a statement locks the gaps around it
 			// in the rolling table, whose key goes on with the time.
 			if s, e := w.db.Describe(ctx, "events"); e == nil && s.Partitioned && errors.Is(w.db.Classify(err), engine.ErrDeadlock) {
+				w.mu.Lock()
+				w.deadlocks++
+				w.mu.Unlock()
 				return false
 			}
 			fail(fmt.Errorf("%s %v: %w", q, args[0], err))

@@ -67,9 +67,9 @@ func TestShowAdoption(t *testing.T) {
 		if err := c.Load(&d); err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%d rows in %v: copied in %v (%.0f rows/s), compared in %v (%.0f rows/s), %d chunks repaired; %d transactions of 4 writers meanwhile (%.0f/s)",
+		t.Logf("%d rows in %v: copied in %v (%.0f rows/s), compared in %v (%.0f rows/s), %d chunks repaired; %d transactions of 4 writers meanwhile (%.0f/s), %d deadlocks among them",
 			rows, took.Round(time.Millisecond), steps[stepCopy].Round(time.Millisecond), float64(rows)/steps[stepCopy].Seconds(), steps[stepVerify].Round(time.Millisecond), float64(rows)/steps[stepVerify].Seconds(),
-			d.Repaired, w.count-count, float64(w.count-count)/took.Seconds())
+			d.Repaired, w.count-count, float64(w.count-count)/took.Seconds(), w.deadlocks)
 		t.Logf("checked in %v, triggers made in %v, names changed in %v, cleaned up in %v", steps[stepCheck].Round(time.Millisecond),
 			steps[stepTriggers].Round(time.Millisecond), steps[stepSwap].Round(time.Millisecond), steps[stepClean].Round(time.Millisecond))
 		t.Logf("the longest transaction of a writer: %v before, %v while triggers were made, %v while rows were copied, %v compared, %v while the names changed, %v after",
