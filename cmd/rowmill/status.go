@@ -69,6 +69,7 @@ func (a *app) status(ctx context.Context, files []string, f keptFlags, asJSON bo
 }
 
 func (a *app) statusOf(ctx context.Context, file string, f keptFlags) (_ *maintain.Status, err error) {
+	f.applied = true
 	k, err := a.openKept(ctx, file, f)
 	if err != nil {
 		return nil, err
