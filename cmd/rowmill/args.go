@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -72,7 +71,7 @@ func parseMemory(text string) (int64, error) {
 		return 0, usagef("--memory 8GB", "--memory %q is no size", text)
 	}
 	if n < leastMemory {
-		return 0, usagef("--memory "+text+"GB", "--memory %s is %s, less than any server has: which unit?", text, fmt.Sprint(n, " bytes"))
+		return 0, usagef("--memory "+text+"GB", "--memory %s is %d bytes, less than any server has: which unit?", text, n)
 	}
 	return n, nil
 }

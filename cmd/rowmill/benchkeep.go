@@ -154,8 +154,8 @@ func (a *app) benchKeep(ctx context.Context, file string, f keepFlags) (err erro
 	defer func() { err = errors.Join(err, k.Close()) }()
 	if k.Table.Table.Grid.Valid() && k.Schema == nil && privateTarget(k.target.text) {
 		err = a.applyPrivate(ctx, k)
-	} else if err = k.CheckApplied(ctx); err != nil {
-		err = engine.Hinted(err, "rowmill apply %s", file)
+	} else {
+		err = k.wantApplied(ctx, file)
 	}
 	if err == nil {
 		err = f.checkClock(ctx, k)

@@ -152,10 +152,19 @@ func (a *app) openApplied(ctx context.Context, file string, f keptFlags) (_ *kep
 	if err != nil {
 		return nil, err
 	}
-	if err := k.CheckApplied(ctx); err != nil {
-		return nil, errors.Join(engine.Hinted(err, "rowmill apply %s", file), k.Close())
+	if err := k.wantApplied(ctx, file); err != nil {
+		return nil, errors.Join(err, k.Close())
 	}
 	return k, nil
+}
+
+// wantApplied refuses a table that has not been applied, or otherwise than the
+// file says.
+func (k *kept) wantApplied(ctx context.Context, file string) error {
+	if err := k.CheckApplied(ctx); err != nil {
+		return engine.Hinted(err, "rowmill apply %s", file)
+	}
+	return nil
 }
 
 // missingFile returns the path of a SQLite target whose file isn't there, though

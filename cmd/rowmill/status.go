@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/maintain"
 )
 
@@ -79,8 +78,8 @@ func (a *app) statusOf(ctx context.Context, file string, f keptFlags) (_ *mainta
 	if s, err := k.AdoptionStatus(ctx); err != nil || s != nil {
 		return s, err
 	}
-	if err := k.CheckApplied(ctx); err != nil {
-		return nil, engine.Hinted(err, "rowmill apply %s", file)
+	if err := k.wantApplied(ctx, file); err != nil {
+		return nil, err
 	}
 	return k.Status(ctx)
 }

@@ -16,8 +16,6 @@ import (
 // time.
 const Kind = "adopt"
 
-const kind = Kind
-
 // Steps of an adoption, in order. What is written down is the one to do next.
 const (
 	stepCheck = "check" // of all rows, before anything is changed or written down
@@ -120,7 +118,7 @@ func lateName(table string) string { return table + "_late" }
 // UnderWay returns the adoption of a table, or nil. One whose table has become a
 // rolling one and whose old table is kept is under way, too: see Kept.
 func UnderWay(ctx context.Context, st *state.Store, table string) (*state.Change, error) {
-	c, err := st.Change(ctx, table, kind)
+	c, err := st.Change(ctx, table, Kind)
 	if errors.Is(err, engine.ErrNoTable) {
 		return nil, nil // nothing was ever kept in this database
 	}
@@ -311,7 +309,7 @@ func (j *job) begin(ctx context.Context) error {
 		return err
 	}
 	j.use(*d)
-	j.change = &state.Change{Table: j.Table.Name, ID: kind, Kind: kind, Step: stepCreate}
+	j.change = &state.Change{Table: j.Table.Name, ID: Kind, Kind: Kind, Step: stepCreate}
 	if _, err := j.State.Begin(ctx, j.change, j.data); err != nil {
 		return err
 	}

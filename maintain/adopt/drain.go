@@ -135,8 +135,10 @@ const reason = "outside of every period, when the table was adopted"
 func (m *mirror) mysqlDrain(ids string) []string {
 	src, dst, log, late := m.q(m.src.name), m.q(m.dst.name), m.q(logName(m.Table.Name)), m.q(lateName(m.Table.Name))
 	where := "rowmill_id IN (" + ids + ")"
-	from := fmt.Sprintf("FROM (SELECT DISTINCT %s FROM %s WHERE %s) AS l STRAIGHT_JOIN %s AS o ON %s", m.list(m.src.key, ""), log, where, src, m.on(m.src.key, "o.", "l."))
-	exact := fmt.Sprintf("FROM (SELECT DISTINCT %s FROM %s WHERE %s) AS l STRAIGHT_JOIN %s AS o ON %s", m.list(m.logged(), ""), log, where, src, m.exactly(m.src.key, "o.", "l."))
+	rows := func(of []engine.SchemaColumn, on string) string {
+		return fmt.Sprintf("FROM (SELECT DISTINCT %s FROM %s WHERE %s) AS l STRAIGHT_JOIN %s AS o ON %s", m.list(of, ""), log, where, src, on)
+	}
+	from, exact := rows(m.src.key, m.on(m.src.key, "o.", "l.")), rows(m.logged(), m.exactly(m.src.key, "o.", "l."))
 	inside := m.inside("o.")
 	out := []string{fmt.Sprintf("DELETE n FROM %s AS l STRAIGHT_JOIN %s AS n ON %s WHERE l.%s", log, dst, m.exactly(m.dst.key, "n.", "l."), where)}
 	if m.dst.rolls {
@@ -369,15 +371,17 @@ func (m *mirror) logOutside(ctx context.Context, x state.Exec, inside string, af
 	if err != nil {
 		return err
 	}
-	if _, err := x.ExecContext(ctx, m.DB.Bind(m.outsideQuery(and(where, "("+inside+") IS NOT TRUE"))), args...); err != nil {
+	if _, err := x.ExecContext(ctx, m.DB.Bind(m.logFrom(m.src.name, and(where, "("+inside+") IS NOT TRUE"))), args...); err != nil {
 		return fmt.Errorf("look for rows outside of every period: %w", m.DB.Classify(err))
 	}
 	return nil
 }
 
-func (m *mirror) outsideQuery(where string) string {
+// logFrom renders what puts the keys of a table's rows into the log, for which a
+// condition holds.
+func (m *mirror) logFrom(table, where string) string {
 	cols := m.list(m.logged(), "")
-	return fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s WHERE %s", m.q(logName(m.Table.Name)), cols, cols, m.q(m.src.name), where)
+	return fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s WHERE %s", m.q(logName(m.Table.Name)), cols, cols, m.q(table), where)
 }
 
 // logOutsideRest is logOutside for all rows after a key, in a transaction of its
@@ -404,8 +408,7 @@ func (m *mirror) logReturned(ctx context.Context) error {
 	if inside == "" {
 		return nil
 	}
-	cols := m.list(m.logged(), "")
-	return m.exec(ctx, fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s WHERE %s", m.q(logName(m.Table.Name)), cols, cols, m.q(lateName(m.Table.Name)), inside))
+	return m.exec(ctx, m.logFrom(lateName(m.Table.Name), inside))
 }
 
 // each returns the statements of a chunk for SQLite, whose periods are tables of

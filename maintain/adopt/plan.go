@@ -102,17 +102,19 @@ func (p *planner) hooked(ctx context.Context) error {
 	return nil
 }
 
-// example is a key that stands for any in statements.
-func (p *planner) example() []string {
-	return slices.Repeat([]string{"00"}, len(p.data.Key))
+// chunk are the keys that rows are gone along by, and the condition of a chunk,
+// with a key that stands for any.
+func (p *planner) chunk() (keys *copier.Keys, where string, err error) {
+	if keys, err = copier.NewKeys(p.DB, p.data.Key); err != nil {
+		return nil, "", err
+	}
+	example := slices.Repeat([]string{"00"}, len(p.data.Key))
+	where, _, err = keys.Range(example, example)
+	return keys, where, err
 }
 
 func (p *planner) copied(context.Context) error {
-	keys, err := copier.NewKeys(p.DB, p.data.Key)
-	if err != nil {
-		return err
-	}
-	where, _, err := keys.Range(p.example(), p.example())
+	_, where, err := p.chunk()
 	if err != nil {
 		return err
 	}
@@ -127,7 +129,7 @@ func (p *planner) copied(context.Context) error {
 			inserts = append(inserts, p.DB.Bind(one.Insert(and(where, c.Where, p.mirror.in("", part.Period)))))
 		}
 	}
-	inserts = append(inserts, p.DB.Bind(p.mirror.outsideQuery(and(where, "("+c.Where+") IS NOT TRUE"))))
+	inserts = append(inserts, p.DB.Bind(p.mirror.logFrom(p.mirror.src.name, and(where, "("+c.Where+") IS NOT TRUE"))))
 	p.say("for each chunk of rows, after a key up to another one", inserts...)
 	p.drained()
 	return nil
@@ -149,11 +151,7 @@ func (p *planner) drained() {
 }
 
 func (p *planner) compared(context.Context) error {
-	keys, err := copier.NewKeys(p.DB, p.data.Key)
-	if err != nil {
-		return err
-	}
-	where, _, err := keys.Range(p.example(), p.example())
+	keys, where, err := p.chunk()
 	if err != nil {
 		return err
 	}

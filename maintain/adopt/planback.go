@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/rowmill/rowmill/engine"
-	"github.com/rowmill/rowmill/maintain/copier"
 )
 
 // PlanFinish returns the statements that Finish would run, as Plan does those of
@@ -111,11 +110,7 @@ func (p *planner) comparedBack(ctx context.Context) error {
 	if err := p.compared(ctx); err != nil {
 		return err
 	}
-	keys, err := copier.NewKeys(p.DB, p.data.Key)
-	if err != nil {
-		return err
-	}
-	where, _, err := keys.Range(p.example(), p.example())
+	_, where, err := p.chunk()
 	if err != nil {
 		return err
 	}
