@@ -22,7 +22,7 @@ type Vector struct {
 	Type   Type
 	Ints   []int64   // Int32, Int64, Time
 	Floats []float64 // Float32, Float64
-	Bytes  []byte    // Varchar, Char, Decimal: the values end to end
+	Bytes  []byte    // Varchar, Char, Decimal, Binary: the values end to end
 	Ends   []int     // where each value of Bytes ends
 	nulls  []uint64  // bitmap; empty when nothing is NULL
 }
@@ -69,7 +69,7 @@ func (v *Vector) AppendNull() {
 	switch v.Type {
 	case Float32, Float64:
 		row, v.Floats = len(v.Floats), append(v.Floats, 0)
-	case Varchar, Char, Decimal:
+	case Varchar, Char, Decimal, Binary:
 		row = len(v.Ends)
 		v.EndBytes()
 	default:
@@ -97,7 +97,7 @@ func (v *Vector) Value(i int) []byte {
 }
 
 // AppendText appends the text of row i, not NULL, to dst: numbers in the
-// shortest form that reads back exactly, times as YYYY-MM-DD hh:mm:ss in UTC,
+// shortest form that reads back exactly, times as AppendTime has them,
 // bytes as they are, unquoted.
 func (v *Vector) AppendText(dst []byte, i int) []byte {
 	switch v.Type {
@@ -112,7 +112,7 @@ func (v *Vector) AppendText(dst []byte, i int) []byte {
 		return strconv.AppendFloat(dst, v.Floats[i], 'g', -1, 64)
 	case Time:
 		return AppendTime(dst, v.Ints[i])
-	case Varchar, Char, Decimal:
+	case Varchar, Char, Decimal, Binary:
 		return append(dst, v.Value(i)...)
 	}
 	return strconv.AppendInt(dst, v.Ints[i], 10)
@@ -122,14 +122,18 @@ func (v *Vector) AppendText(dst []byte, i int) []byte {
 const TimeLayout = "2006-01-02 15:04:05"
 
 // AppendTime appends a time, given as microseconds since the epoch, in
-// TimeLayout. Four-digit years are written without package time, which takes
+// TimeLayout, with six digits of a second more where it has a fraction. Four-digit years are written without package time, which takes
 // most of the encoding of a row otherwise.
 func AppendTime(dst []byte, us int64) []byte {
 	secs := us / 1e6
 	days := secs / 86400
 	rest := secs % 86400
 	if us < 0 || days > 2932896 { // before 1970 or past 9999
-		return time.UnixMicro(us).UTC().AppendFormat(dst, TimeLayout)
+		at := time.UnixMicro(us).UTC()
+		if at.Nanosecond() == 0 {
+			return at.AppendFormat(dst, TimeLayout)
+		}
+		return at.AppendFormat(dst, TimeLayout+".000000")
 	}
 	// Civil date from days since the epoch: Howard Hinnant,
 	// "chrono-Compatible Low-Level Date Algorithms", civil_from_days.
@@ -154,7 +158,14 @@ func AppendTime(dst []byte, us int64) []byte {
 	h1, h2 := two(rest / 3600)
 	i1, i2 := two(rest % 3600 / 60)
 	s1, s2 := two(rest % 60)
-	return append(dst, y1, y2, y3, y4, '-', m1, m2, '-', d1, d2, ' ', h1, h2, ':', i1, i2, ':', s1, s2)
+	dst = append(dst, y1, y2, y3, y4, '-', m1, m2, '-', d1, d2, ' ', h1, h2, ':', i1, i2, ':', s1, s2)
+	if fraction := us % 1e6; fraction != 0 {
+		f1, f2 := two(fraction / 10000)
+		f3, f4 := two(fraction / 100 % 100)
+		f5, f6 := two(fraction % 100)
+		dst = append(dst, '.', f1, f2, f3, f4, f5, f6)
+	}
+	return dst
 }
 
 // A Sum is an order-independent checksum of a set of rows: the sum, modulo
@@ -187,7 +198,7 @@ func (s *Sum) AddRow(b *Batch, i int, skip []bool) {
 			buf = append(buf, 0xff)
 		case v.Type == Float32 || v.Type == Float64:
 			buf = binary.LittleEndian.AppendUint64(append(buf, 1), math.Float64bits(v.Floats[i]+0)) // +0: -0 equals 0
-		case v.Type == Varchar || v.Type == Char || v.Type == Decimal:
+		case v.Type == Varchar || v.Type == Char || v.Type == Decimal || v.Type == Binary:
 			p := v.Value(i)
 			buf = binary.AppendUvarint(append(buf, 2), uint64(len(p)))
 			buf = append(buf, p...)

@@ -27,6 +27,9 @@ var (
 	ErrTableExists = errors.New("table exists")
 	// ErrNoTable: the table is not there.
 	ErrNoTable = errors.New("no such table")
+	// ErrRefused: the server doesn't take rows as they are: a value, a key, a
+	// constraint, a trigger. Sending them again is of no use.
+	ErrRefused = errors.New("rows refused")
 	// ErrUnsupported: the engine, or this server's build of it, can't do it.
 	ErrUnsupported = errors.New("not supported")
 )

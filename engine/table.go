@@ -19,10 +19,11 @@ const (
 	Int64               // Ints
 	Float32             // Floats, each exactly a float32
 	Float64             // Floats
-	Time                // Ints: microseconds since the epoch, UTC, whole seconds
+	Time                // Ints: microseconds since the epoch, UTC
 	Varchar             // Bytes: at most Size characters
 	Char                // Bytes: at most Size characters, no trailing blanks
 	Decimal             // Bytes: decimal text, Size digits, Scale after the point
+	Binary              // Bytes: anything; only Loaders write it
 )
 
 // A Column of a table. Columns are NOT NULL unless Null is set.

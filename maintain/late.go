@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/engine"
-	"github.com/rowmill/rowmill/maintain/state"
 	"github.com/rowmill/rowmill/rolling"
+	"github.com/rowmill/rowmill/state"
 )
 
 // lateTriggers are those that refuse rows whose period is sealed; none where

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/engine"
-	"github.com/rowmill/rowmill/maintain/state"
 	"github.com/rowmill/rowmill/rolling"
+	"github.com/rowmill/rowmill/state"
 )
 
 // A sum is what a set of rows comes to: their number and a checksum that does

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/rowmill/rowmill/maintain/state"
 	"github.com/rowmill/rowmill/rolling"
+	"github.com/rowmill/rowmill/state"
 )
 
 // RefreshRange computes the roll-ups of a range anew; see rollup.RefreshRange.

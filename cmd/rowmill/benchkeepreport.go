@@ -12,9 +12,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rowmill/rowmill/maintain/state"
 	"github.com/rowmill/rowmill/monitor"
 	"github.com/rowmill/rowmill/result"
+	"github.com/rowmill/rowmill/state"
 	"github.com/rowmill/rowmill/workload"
 )
 

@@ -5,8 +5,8 @@ import (
 	"sync"
 
 	"github.com/rowmill/rowmill/maintain"
-	"github.com/rowmill/rowmill/maintain/state"
 	"github.com/rowmill/rowmill/monitor"
+	"github.com/rowmill/rowmill/state"
 )
 
 // A leadership is the lanes in which this process leads.

@@ -17,7 +17,7 @@ import (
 
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/internal/testdb"
-	"github.com/rowmill/rowmill/maintain/state"
+	"github.com/rowmill/rowmill/state"
 )
 
 // killVariable makes the test binary adopt a table and kill itself: "what

@@ -24,8 +24,8 @@ import (
 	"github.com/rowmill/rowmill/engine/postgres"
 	"github.com/rowmill/rowmill/engine/sqlite"
 	"github.com/rowmill/rowmill/internal/testdb"
-	"github.com/rowmill/rowmill/maintain/state"
 	"github.com/rowmill/rowmill/rolling"
+	"github.com/rowmill/rowmill/state"
 )
 
 var servers = []string{"sqlite", "mariadb", "mysql", "postgres"}

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/rowmill/rowmill/engine"
-	"github.com/rowmill/rowmill/maintain/state"
+	"github.com/rowmill/rowmill/state"
 )
 
 // lockName is that of the lock of the one process that adopts a table.

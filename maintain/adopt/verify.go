@@ -11,7 +11,7 @@ import (
 
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/maintain/copier"
-	"github.com/rowmill/rowmill/maintain/state"
+	"github.com/rowmill/rowmill/state"
 )
 
 const (

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/engine"
-	"github.com/rowmill/rowmill/maintain/state"
+	"github.com/rowmill/rowmill/state"
 )
 
 // A Copy says what to copy.

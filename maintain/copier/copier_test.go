@@ -12,7 +12,7 @@ import (
 
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/internal/testdb"
-	"github.com/rowmill/rowmill/maintain/state"
+	"github.com/rowmill/rowmill/state"
 )
 
 func TestMain(m *testing.M) { testdb.Main(m) }

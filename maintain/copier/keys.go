@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/engine"
-	"github.com/rowmill/rowmill/maintain/state"
+	"github.com/rowmill/rowmill/state"
 )
 
 // Keys are the values of some columns, in order, that rows are gone along by

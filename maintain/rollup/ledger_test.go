@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/rowmill/rowmill/engine"
-	"github.com/rowmill/rowmill/maintain/state"
+	"github.com/rowmill/rowmill/state"
 )
 
 // A batch is in the ledger only with its rows: what was broken off before its

@@ -30,8 +30,8 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/engine"
-	"github.com/rowmill/rowmill/maintain/state"
 	"github.com/rowmill/rowmill/rolling"
+	"github.com/rowmill/rowmill/state"
 )
 
 // A Set is the roll-ups of one rolling table. Its methods may be called by one

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rowmill/rowmill/maintain/state"
 	"github.com/rowmill/rowmill/rolling"
+	"github.com/rowmill/rowmill/state"
 )
 
 // Seal notes, in the transaction of x, that raw rows below upTo are going:

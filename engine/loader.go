@@ -1,0 +1,36 @@
+package engine
+
+import "context"
+
+// A Loader inserts rows of several tables in one transaction, on a connection
+// of its own, so that what is noted of rows commits with them. It is not for
+// several goroutines at once.
+//
+// Rows go as INSERT statements of text or of bound values, as few as the
+// server's limits allow. Values of Varchar, Char and Decimal are sent as text
+// that the server reads as values of whatever type its column has.
+type Loader interface {
+	// Begin begins a transaction. The session is strict and in UTC, and waits a
+	// bounded time for locks.
+	Begin(ctx context.Context) error
+	// Insert inserts the rows of b from from up to but without to. Of t it takes
+	// the name, the columns (those of b, in order), Ignore, and where the table
+	// rolls its periods; t may have fewer columns than the table on the server.
+	//
+	// After an error that is ErrRefused nothing of those rows is in the
+	// transaction, and it goes on with what was inserted before. After any
+	// other the transaction is over: see Retryable, and Reset.
+	Insert(ctx context.Context, t *Table, b *Batch, from, to int) (Ack, error)
+	// Commit commits. After ErrConnectionLost it may have been committed.
+	Commit(ctx context.Context) error
+	// Reset makes the loader usable after an error, on a new connection if the
+	// old one is lost: nothing of a transaction is left that wasn't committed.
+	Reset(ctx context.Context) error
+	Close() error
+}
+
+// Rows are rows of a batch for a table, to be inserted together with others.
+type Rows struct {
+	Table *Table
+	Batch *Batch
+}
