@@ -97,6 +97,9 @@ func TestAppendTime(t *testing.T) {
 	check := func(us int64) {
 		t.Helper()
 		want := time.UnixMicro(us).UTC().Format(engine.TimeLayout)
+		if us%1e6 != 0 {
+			want = time.UnixMicro(us).UTC().Format(engine.TimeLayout + ".000000")
+		}
 		if got := string(engine.AppendTime(nil, us)); got != want {
 			t.Errorf("AppendTime(%d) = %s, want %s", us, got, want)
 		}
