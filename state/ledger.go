@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
+	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -27,44 +29,102 @@ type Batch struct {
 	Touched []rolling.Period
 }
 
-// Note writes batches into the ledger, in the transaction of x: that of their
-// rows, so that either is there only with the other. It returns
-// engine.ErrDuplicateKey for one that is in the ledger already.
-//
-// Where the table has roll-ups it also notes for them where rows were written:
-// whether they have taken those rows in can't be known before the commit, so
-// every batch is noted, also one that isn't late. A note waits for nobody.
-func Note(ctx context.Context, s *Store, x Exec, batches ...Batch) error {
-	rolled := map[string]bool{}
-	for _, b := range batches {
-		_, err := s.exec(ctx, x, "INSERT INTO rowmill_ledger (table_name, batch, lower_pos, upper_pos, sent, inserted, duplicate, rejected, at_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-			b.Table, b.ID, b.Lower, b.Upper, b.Sent, b.Inserted, b.Duplicate, b.Rejected, time.Now().UnixMicro())
-		if err != nil {
+// Tables of notes, as their rows are inserted.
+var (
+	ledgerTable = &engine.Table{Name: "rowmill_ledger", Columns: []engine.Column{
+		{Name: "table_name", Type: engine.Varchar}, {Name: "batch", Type: engine.Varchar},
+		{Name: "lower_pos", Type: engine.Int64}, {Name: "upper_pos", Type: engine.Int64},
+		{Name: "sent", Type: engine.Int64}, {Name: "inserted", Type: engine.Int64}, {Name: "duplicate", Type: engine.Int64},
+		{Name: "rejected", Type: engine.Int64}, {Name: "at_us", Type: engine.Int64}}}
+	touchedTable = &engine.Table{Name: "rowmill_touched", Columns: []engine.Column{
+		{Name: "table_name", Type: engine.Varchar}, {Name: "lower_pos", Type: engine.Int64}, {Name: "upper_pos", Type: engine.Int64},
+		{Name: "writer", Type: engine.Varchar}}}
+)
+
+// Rows returns what is to be inserted in the transaction of the batch's rows,
+// so that either is there only with the other: its line of the ledger, which is
+// refused with engine.ErrDuplicateKey where the batch is in the ledger already,
+// and, where the table has roll-ups, which Rolled tells, what they must look at
+// again. Whether they have taken those rows in can't be known before the commit,
+// so every batch is noted, also one that isn't late. A note waits for nobody.
+func (b *Batch) Rows(rolled bool) []engine.Rows {
+	line := engine.Rows{Table: ledgerTable, Batch: engine.NewBatch(ledgerTable.Columns)}
+	fill(line.Batch, b.Table, b.ID, b.Lower, b.Upper, b.Sent, b.Inserted, b.Duplicate, b.Rejected, time.Now().UnixMicro())
+	out := []engine.Rows{line}
+	if !rolled || b.Inserted == 0 {
+		return out
+	}
+	ranges := b.Touched
+	if ranges == nil {
+		ranges = []rolling.Period{{From: b.Lower, To: b.Upper + 1}}
+	}
+	notes := engine.Rows{Table: touchedTable, Batch: engine.NewBatch(touchedTable.Columns)}
+	for _, r := range ranges {
+		fill(notes.Batch, b.Table, r.From, r.To-1, writerKey(b.ID))
+	}
+	return append(out, notes)
+}
+
+// fill appends a row of texts and integers.
+func fill(b *engine.Batch, values ...any) {
+	for i, v := range values {
+		switch v := v.(type) {
+		case string:
+			b.Columns[i].AppendBytes([]byte(v))
+		case int64:
+			b.Columns[i].Ints = append(b.Columns[i].Ints, v)
+		}
+	}
+	b.EndRow()
+}
+
+// writerKey makes a writer's name a key of its own: no transaction waits for
+// another that notes the same range.
+func writerKey(writer string) string { return fmt.Sprintf("%.150s#%016x", writer, rand.Uint64()) }
+
+// Rolled tells whether a table has roll-ups. It is asked outside of the
+// transaction of the rows: INSERT ... SELECT would lock what it reads.
+func (s *Store) Rolled(ctx context.Context, x Exec, table string) (bool, error) {
+	var n int64
+	err := x.QueryRowContext(ctx, s.db.Bind("SELECT COUNT(*) FROM rowmill_rollups WHERE table_name = ?"), table).Scan(&n)
+	if err != nil {
+		return false, fmt.Errorf("roll-ups of %s: %w", table, s.db.Classify(err))
+	}
+	return n > 0, nil
+}
+
+// Note writes a batch into the ledger, in the transaction of x, as Rows says.
+func Note(ctx context.Context, s *Store, x Exec, b Batch) error {
+	rolled, err := s.Rolled(ctx, x, b.Table)
+	if err != nil {
+		return err
+	}
+	for _, rows := range b.Rows(rolled) {
+		if err := s.insert(ctx, x, rows); err != nil {
 			return fmt.Errorf("note batch %s of %s: %w", b.ID, b.Table, err)
 		}
-		if b.Inserted == 0 {
-			continue
-		}
-		if _, known := rolled[b.Table]; !known {
-			// A statement of its own: INSERT ... SELECT would lock what it reads.
-			var n int64
-			err := x.QueryRowContext(ctx, s.db.Bind("SELECT COUNT(*) FROM rowmill_rollups WHERE table_name = ?"), b.Table).Scan(&n)
-			if err != nil {
-				return fmt.Errorf("note batch %s of %s: %w", b.ID, b.Table, s.db.Classify(err))
+	}
+	return nil
+}
+
+// insert inserts rows of texts and integers.
+func (s *Store) insert(ctx context.Context, x Exec, r engine.Rows) error {
+	names := make([]string, len(r.Table.Columns))
+	for i, c := range r.Table.Columns {
+		names[i] = c.Name
+	}
+	q := fmt.Sprintf("INSERT INTO %s (%s) VALUES (?%s)", r.Table.Name, strings.Join(names, ", "), strings.Repeat(", ?", len(names)-1))
+	args := make([]any, len(names))
+	for row := range r.Batch.Rows() {
+		for i := range args {
+			if v := &r.Batch.Columns[i]; v.Type == engine.Varchar {
+				args[i] = string(v.Value(row))
+			} else {
+				args[i] = v.Ints[row]
 			}
-			rolled[b.Table] = n > 0
 		}
-		if !rolled[b.Table] {
-			continue
-		}
-		ranges := b.Touched
-		if ranges == nil {
-			ranges = []rolling.Period{{From: b.Lower, To: b.Upper + 1}}
-		}
-		for _, r := range ranges {
-			if err := s.Touch(ctx, x, b.Table, b.ID, r); err != nil {
-				return err
-			}
+		if _, err := s.exec(ctx, x, q, args...); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -74,10 +134,9 @@ func Note(ctx context.Context, s *Store, x Exec, batches ...Batch) error {
 // the transaction of x, which is that of the change. The writer's name is for
 // people.
 func (s *Store) Touch(ctx context.Context, x Exec, table, writer string, r rolling.Period) error {
-	// A key of its own: no transaction waits for another that notes the same.
-	writer = fmt.Sprintf("%.150s#%016x", writer, rand.Uint64())
-	_, err := s.exec(ctx, x, "INSERT INTO rowmill_touched (table_name, lower_pos, upper_pos, writer) VALUES (?, ?, ?, ?)", table, r.From, r.To-1, writer)
-	if err != nil {
+	notes := engine.Rows{Table: touchedTable, Batch: engine.NewBatch(touchedTable.Columns)}
+	fill(notes.Batch, table, r.From, r.To-1, writerKey(writer))
+	if err := s.insert(ctx, x, notes); err != nil {
 		return fmt.Errorf("note changed rows of %s: %w", table, err)
 	}
 	return nil

@@ -1,0 +1,231 @@
+package state
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Kinds of sources.
+const (
+	FileSource   = "file"   // can be read again from its start
+	SpoolSource  = "spool"  // a stream whose bytes lie in a spool until they are loaded
+	StreamSource = "stream" // a stream that can't be read again
+)
+
+// A Source is a file or a stream whose rows are loaded into a table.
+type Source struct {
+	Table string
+	// Key names it among the table's sources, and begins the ids of its batches.
+	Key string
+	// Path is what people call it, Kind one of the kinds of sources.
+	Path, Kind string
+	// Loaded is up to which byte all of it is in the table, Lines how many lines
+	// that is, and Hash the hash of those bytes.
+	Loaded, Lines int64
+	Hash          string
+	// Head is how long its first batch is, HeadHash that batch's hash: another
+	// file of the same name is known by them.
+	Head     int64
+	HeadHash string
+	// Sent rows are those up to Loaded: inserted, left out because their key was
+	// there, and rejected.
+	Sent, Inserted, Duplicate, Rejected int64
+	// Finished tells that all that it had was loaded.
+	Finished         bool
+	Started, Updated time.Time
+}
+
+// A Cut is a batch of a file, by its bytes.
+type Cut struct {
+	From, To int64
+	// Line is the number of its first line, from 1; Lines how many it has.
+	Line, Lines int64
+	Hash        string
+}
+
+// ID is the batch's in the ledger: source, range of bytes, hash of what is there.
+func (c Cut) ID(source string) string {
+	return fmt.Sprintf("%s@%d-%d#%s", source, c.From, c.To, c.Hash)
+}
+
+const sourceColumns = "source, path, kind, loaded, loaded_lines, loaded_hash, head, head_hash, sent, inserted, duplicate, rejected, finished, started_us, updated_us"
+
+// Sources returns the sources of a table, of a kind and with a path unless these
+// are empty, the newest first.
+func (s *Store) Sources(ctx context.Context, table, kind, path string) ([]Source, error) {
+	var out []Source
+	err := s.query(ctx, s.DB(), func(r *sql.Rows) error {
+		f := Source{Table: table}
+		var finished, started, updated int64
+		err := r.Scan(&f.Key, &f.Path, &f.Kind, &f.Loaded, &f.Lines, &f.Hash, &f.Head, &f.HeadHash,
+			&f.Sent, &f.Inserted, &f.Duplicate, &f.Rejected, &finished, &started, &updated)
+		f.Finished, f.Started, f.Updated = finished != 0, time.UnixMicro(started), time.UnixMicro(updated)
+		// Paths are compared here: a server's collation may take two for one.
+		if (kind == "" || f.Kind == kind) && (path == "" || f.Path == path) {
+			out = append(out, f)
+		}
+		return err
+	}, "SELECT "+sourceColumns+" FROM rowmill_sources WHERE table_name = ? ORDER BY started_us DESC, source", table)
+	if err != nil {
+		return nil, fmt.Errorf("sources of %s: %w", table, err)
+	}
+	return out, nil
+}
+
+// PutSource writes down what is known of a source, in the transaction of x.
+func (s *Store) PutSource(ctx context.Context, x Exec, f *Source) error {
+	finished := 0
+	if f.Finished {
+		finished = 1
+	}
+	now := time.Now()
+	if f.Started.IsZero() {
+		f.Started = now
+	}
+	f.Updated = now
+	n, err := s.exec(ctx, x, "UPDATE rowmill_sources SET loaded = ?, loaded_lines = ?, loaded_hash = ?, head = ?, head_hash = ?, sent = ?, inserted = ?, "+
+		"duplicate = ?, rejected = ?, finished = ?, updated_us = ? WHERE table_name = ? AND source = ?",
+		f.Loaded, f.Lines, f.Hash, f.Head, f.HeadHash, f.Sent, f.Inserted, f.Duplicate, f.Rejected, finished, now.UnixMicro(), f.Table, f.Key)
+	if err == nil && n == 0 {
+		_, err = s.exec(ctx, x, "INSERT INTO rowmill_sources (table_name, "+sourceColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+			f.Table, f.Key, f.Path, f.Kind, f.Loaded, f.Lines, f.Hash, f.Head, f.HeadHash, f.Sent, f.Inserted, f.Duplicate, f.Rejected, finished,
+			f.Started.UnixMicro(), now.UnixMicro())
+	}
+	if err != nil {
+		return fmt.Errorf("note how far %s is loaded: %w", f.Path, err)
+	}
+	return nil
+}
+
+// Cuts returns where a file was cut, in order.
+func (s *Store) Cuts(ctx context.Context, table, source string) ([]Cut, error) {
+	var out []Cut
+	err := s.query(ctx, s.DB(), func(r *sql.Rows) error {
+		var c Cut
+		err := r.Scan(&c.From, &c.To, &c.Line, &c.Lines, &c.Hash)
+		out = append(out, c)
+		return err
+	}, "SELECT lower_byte, upper_byte, line, line_count, hash FROM rowmill_cuts WHERE table_name = ? AND source = ? ORDER BY lower_byte", table, source)
+	if err != nil {
+		return nil, fmt.Errorf("batches of %s: %w", table, err)
+	}
+	return out, nil
+}
+
+// PutCuts notes where a file is cut. It returns once that is committed.
+func (s *Store) PutCuts(ctx context.Context, table, source string, cuts []Cut) error {
+	if len(cuts) == 0 {
+		return nil
+	}
+	var args []any
+	for _, c := range cuts {
+		args = append(args, table, source, c.From, c.To, c.Line, c.Lines, c.Hash)
+	}
+	q := "INSERT INTO rowmill_cuts (table_name, source, lower_byte, upper_byte, line, line_count, hash) VALUES (?, ?, ?, ?, ?, ?, ?)" +
+		strings.Repeat(", (?, ?, ?, ?, ?, ?, ?)", len(cuts)-1)
+	if _, err := s.exec(ctx, s.DB(), q, args...); err != nil {
+		return fmt.Errorf("note where %s is cut: %w", table, err)
+	}
+	return nil
+}
+
+// notedAtATime is how many batches one query looks for.
+const notedAtATime = 500
+
+// NotedOf returns those of the batches that are in the ledger, by their ids.
+func (s *Store) NotedOf(ctx context.Context, table string, ids []string) (map[string]Batch, error) {
+	out := map[string]Batch{}
+	for from := 0; from < len(ids); from += notedAtATime {
+		part := ids[from:min(from+notedAtATime, len(ids))]
+		args := []any{table}
+		for _, id := range part {
+			args = append(args, id)
+		}
+		err := s.query(ctx, s.DB(), func(r *sql.Rows) error {
+			b := Batch{Table: table}
+			err := r.Scan(&b.ID, &b.Lower, &b.Upper, &b.Sent, &b.Inserted, &b.Duplicate, &b.Rejected)
+			out[b.ID] = b
+			return err
+		}, "SELECT batch, lower_pos, upper_pos, sent, inserted, duplicate, rejected FROM rowmill_ledger WHERE table_name = ? AND batch IN (?"+
+			strings.Repeat(", ?", len(part)-1)+")", args...)
+		if err != nil {
+			return nil, fmt.Errorf("ledger of %s: %w", table, err)
+		}
+	}
+	return out, nil
+}
+
+// Settle notes how far a source is loaded and forgets where it was cut up to
+// there, in one transaction. Its lines of the ledger stay: see Tidy.
+func (s *Store) Settle(ctx context.Context, f *Source) error {
+	return s.within(ctx, func(tx *sql.Tx) error {
+		if err := s.PutSource(ctx, tx, f); err != nil {
+			return err
+		}
+		_, err := s.exec(ctx, tx, "DELETE FROM rowmill_cuts WHERE table_name = ? AND source = ? AND upper_byte <= ?", f.Table, f.Key, f.Loaded)
+		return err
+	})
+}
+
+// Acknowledge notes how far a spool is loaded and removes the lines of those
+// batches from the ledger, in one transaction. Nobody sends them again: a spool
+// has one owner.
+func (s *Store) Acknowledge(ctx context.Context, f *Source, ids []string) error {
+	return s.within(ctx, func(tx *sql.Tx) error {
+		if err := s.PutSource(ctx, tx, f); err != nil {
+			return err
+		}
+		for from := 0; from < len(ids); from += notedAtATime {
+			part := ids[from:min(from+notedAtATime, len(ids))]
+			args := []any{f.Table}
+			for _, id := range part {
+				args = append(args, id)
+			}
+			if _, err := s.exec(ctx, tx, "DELETE FROM rowmill_ledger WHERE table_name = ? AND batch IN (?"+strings.Repeat(", ?", len(part)-1)+")", args...); err != nil {
+				return fmt.Errorf("ledger of %s: %w", f.Table, err)
+			}
+		}
+		return nil
+	})
+}
+
+// Tidy removes the ledger's lines of sources that were finished before a
+// moment. Until then they keep a batch that some server has been holding up
+// since the loader's death from being committed beside its repetition.
+func (s *Store) Tidy(ctx context.Context, table string, before time.Time) error {
+	all, err := s.Sources(ctx, table, "", "")
+	if err != nil {
+		return err
+	}
+	for _, f := range all {
+		if !f.Finished || !f.Updated.Before(before) {
+			continue
+		}
+		if _, err := s.exec(ctx, s.DB(), "DELETE FROM rowmill_ledger WHERE table_name = ? AND batch LIKE ?", table, f.Key+"@%"); err != nil {
+			return fmt.Errorf("ledger of %s: %w", table, err)
+		}
+		if f.Kind != StreamSource {
+			continue
+		}
+		if _, err := s.exec(ctx, s.DB(), "DELETE FROM rowmill_sources WHERE table_name = ? AND source = ?", table, f.Key); err != nil {
+			return fmt.Errorf("sources of %s: %w", table, err)
+		}
+	}
+	return nil
+}
+
+// within runs fn in a transaction.
+func (s *Store) within(ctx context.Context, fn func(*sql.Tx) error) error {
+	tx, err := s.db.SQL().BeginTx(ctx, nil)
+	if err != nil {
+		return s.db.Classify(err)
+	}
+	if err := fn(tx); err != nil {
+		_ = tx.Rollback() // the error is why
+		return err
+	}
+	return s.db.Classify(tx.Commit())
+}
