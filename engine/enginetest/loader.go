@@ -1,0 +1,621 @@
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// RunLoader runs the suite of engines that insert into several tables in one
+// transaction. open is as for RunKeeper.
+func RunLoader(t *testing.T, open func(testing.TB) engine.Keeper) {
+	s := loaders{keepers{open}}
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T)
+	}{
+		{"Together", s.together},
+		{"Transactions", s.transactions},
+		{"Refused", s.refused},
+		{"RefusedFirst", s.refusedFirst},
+		{"RefusedByTrigger", s.refusedByTrigger},
+		{"NotRefused", s.notRefused},
+		{"Ignore", s.ignoring},
+		{"IgnoreRefused", s.ignoreRefused},
+		{"RoundTrip", s.loadRoundTrip},
+		{"Text", s.loadText},
+		{"OddText", s.oddText},
+		{"ZeroBytes", s.loadZeroBytes},
+		{"Binary", s.loadBinary},
+		{"Fractions", s.fractions},
+		{"Subranges", s.subranges},
+		{"ManyRows", s.manyRows},
+		{"LongRows", s.longRows},
+		{"OddNames", s.loadOddNames},
+		{"Waits", s.waits},
+		{"LockTimeout", s.lockTimeout},
+		{"CancelWait", s.cancelWait},
+		{"CancelBetween", s.cancelBetween},
+		{"Killed", s.killed},
+		{"TwoAtOnce", s.twoAtOnce},
+		{"Closed", s.loaderClosed},
+	} {
+		t.Run(test.name, test.run)
+	}
+}
+
+type loaders struct{ keepers }
+
+// openLoader opens a loader that is closed when the test ends.
+func openLoader(t testing.TB, db engine.Keeper) engine.Loader {
+	t.Helper()
+	l, err := db.(interface {
+		Loader(ctx context.Context) (engine.Loader, error)
+	}).Loader(within(t))
+	if err != nil {
+		t.Fatalf("loader: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Errorf("close loader: %v", err)
+		}
+	})
+	return l
+}
+
+// A loading is a rolling table of two days called readings, with its key of id
+// and ts, and a plain table called notes, of a key, a number and a time, that a
+// loader fills.
+type loading struct {
+	testing.TB
+	*kept
+	l engine.Loader
+	// rolls and notes are what the loader inserts into.
+	rolls, notes *engine.Table
+}
+
+// keptColumns are the columns of a kept, as vectors carry them.
+func keptColumns() []engine.Column {
+	return []engine.Column{
+		{Name: "id", Type: engine.Int64}, {Name: "ts", Type: engine.Time}, {Name: "n", Type: engine.Int32, Null: true},
+		{Name: "price", Type: engine.Decimal, Size: 12, Scale: 4, Null: true}, {Name: "value", Type: engine.Float64, Null: true},
+		{Name: "note", Type: engine.Varchar, Size: 200, Null: true}, {Name: "raw", Type: engine.Binary, Null: true},
+	}
+}
+
+func (s loaders) loading(t testing.TB) *loading {
+	t.Helper()
+	db := s.open(t)
+	lo := &loading{TB: t, kept: created(t, db, "readings", "time", 2), l: openLoader(t, db)}
+	lo.rolls = &engine.Table{Name: "readings", Columns: keptColumns(), Grid: lo.Grid, By: lo.By}
+	lo.plain("notes", "k VARCHAR(20) NOT NULL PRIMARY KEY, n INT NOT NULL, at "+types[db.Info().Engine].time)
+	lo.notes = &engine.Table{Name: "notes", Columns: []engine.Column{{Name: "k", Type: engine.Varchar, Size: 20}, {Name: "n", Type: engine.Int32}}}
+	return lo
+}
+
+// plain creates a table that doesn't roll.
+func (lo *loading) plain(name, columns string) {
+	lo.Helper()
+	lo.exec(lo, lo.db.SQL(), "CREATE TABLE "+lo.quote(name)+" ("+columns+")")
+}
+
+// another is the same with a loader of its own.
+func (lo *loading) another() *loading {
+	lo.Helper()
+	o := *lo
+	o.l = openLoader(lo, lo.db)
+	return &o
+}
+
+// readings are rows of the first day, each at a second of its own; values that
+// may be are NULL.
+func (lo *loading) readings(ids ...int64) *engine.Batch {
+	b := engine.NewBatch(lo.rolls.Columns)
+	for _, id := range ids {
+		b.Columns[0].Ints = append(b.Columns[0].Ints, id)
+		b.Columns[1].Ints = append(b.Columns[1].Ints, lo.parts[0].From+id*second)
+		for c := 2; c < len(b.Columns); c++ {
+			b.Columns[c].AppendNull()
+		}
+		b.EndRow()
+	}
+	return b
+}
+
+// entries are rows of notes.
+func (lo *loading) entries(keys ...string) *engine.Batch {
+	b := engine.NewBatch(lo.notes.Columns)
+	for i, k := range keys {
+		b.Columns[0].AppendBytes([]byte(k))
+		b.Columns[1].Ints = append(b.Columns[1].Ints, int64(i))
+		b.EndRow()
+	}
+	return b
+}
+
+// texts is a batch of text, and the table that takes it: names of columns, and
+// then rows of them.
+func texts(table string, columns []string, rows ...[]string) (*engine.Table, *engine.Batch) {
+	t := &engine.Table{Name: table}
+	for _, c := range columns {
+		t.Columns = append(t.Columns, engine.Column{Name: c, Type: engine.Varchar, Size: 1000, Null: true})
+	}
+	b := engine.NewBatch(t.Columns)
+	for _, r := range rows {
+		for c := range r {
+			b.Columns[c].AppendBytes([]byte(r[c]))
+		}
+		b.EndRow()
+	}
+	return t, b
+}
+
+func (lo *loading) begin() {
+	lo.Helper()
+	if err := lo.l.Begin(within(lo)); err != nil {
+		lo.Fatalf("begin: %v", err)
+	}
+}
+
+func (lo *loading) commit() {
+	lo.Helper()
+	if err := lo.l.Commit(within(lo)); err != nil {
+		lo.Fatalf("commit: %v", err)
+	}
+}
+
+func (lo *loading) reset() {
+	lo.Helper()
+	if err := lo.l.Reset(within(lo)); err != nil {
+		lo.Fatalf("reset: %v", err)
+	}
+}
+
+// insert inserts all rows of a batch, none of which may be skipped.
+func (lo *loading) insert(t *engine.Table, b *engine.Batch) {
+	lo.Helper()
+	lo.insertSome(t, b, 0, b.Rows(), engine.Ack{Rows: int64(b.Rows())})
+}
+
+func (lo *loading) insertSome(t *engine.Table, b *engine.Batch, from, to int, want engine.Ack) {
+	lo.Helper()
+	ack, err := lo.l.Insert(within(lo), t, b, from, to)
+	if err != nil {
+		lo.Fatalf("insert into %s: %v", t.Name, err)
+	}
+	if ack.Rows != want.Rows || ack.Skipped != want.Skipped {
+		lo.Fatalf("insert into %s: acknowledged %d and skipped %d rows, want %d and %d", t.Name, ack.Rows, ack.Skipped, want.Rows, want.Skipped)
+	}
+}
+
+// refuse inserts rows that must be refused, as errors of more classes, too.
+func (lo *loading) refuse(t *engine.Table, b *engine.Batch, classes ...error) {
+	lo.Helper()
+	ack, err := lo.l.Insert(within(lo), t, b, 0, b.Rows())
+	for _, class := range append(classes, engine.ErrRefused) {
+		if !errors.Is(err, class) {
+			lo.Fatalf("insert into %s: acknowledged %d rows, error %v; want one of class %q", t.Name, ack.Rows, err, class)
+		}
+	}
+	if engine.Retryable(err) {
+		lo.Errorf("rows that are refused are called retryable: %v", err)
+	}
+	if ack.Rows != 0 || ack.Skipped != 0 {
+		lo.Errorf("acknowledged %+v of rows that were refused", ack)
+	}
+}
+
+// count is the number of rows that others see.
+func (lo *loading) count(from string) int {
+	lo.Helper()
+	var n int
+	q := "SELECT COUNT(*) FROM " + from
+	if err := lo.db.SQL().QueryRowContext(within(lo), q).Scan(&n); err != nil {
+		lo.Fatalf("%s: %v", q, lo.db.Classify(err))
+	}
+	return n
+}
+
+// rows compares how many rows there are in both tables.
+func (lo *loading) rows(readings, notes int) {
+	lo.Helper()
+	if r, n := lo.count("readings"), lo.count("notes"); r != readings || n != notes {
+		lo.Fatalf("there are %d readings and %d notes, want %d and %d", r, n, readings, notes)
+	}
+}
+
+// together: rows of two tables commit together, and neither without Commit.
+func (s loaders) together(t *testing.T) {
+	lo := s.loading(t)
+	fill := func(n int64) {
+		t.Helper()
+		lo.begin()
+		lo.insert(lo.notes, lo.entries(fmt.Sprint(n)))
+		lo.insert(lo.rolls, lo.readings(n*10, n*10+1))
+	}
+	fill(1)
+	lo.rows(0, 0)
+	lo.commit()
+	lo.rows(2, 1)
+	fill(2)
+	lo.reset()
+	lo.rows(2, 1)
+	fill(2)
+	lo.commit()
+	lo.rows(4, 2)
+	other := lo.another()
+	other.begin()
+	other.insert(lo.notes, lo.entries("gone"))
+	other.insert(lo.rolls, lo.readings(90))
+	if err := errors.Join(other.l.Close(), other.l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	fill(3)
+	lo.commit()
+	lo.rows(6, 3)
+	lo.begin()
+	lo.commit() // of nothing
+	lo.rows(6, 3)
+}
+
+// transactions: what is out of turn is an error, and commits nothing.
+func (s loaders) transactions(t *testing.T) {
+	lo := s.loading(t)
+	if _, err := lo.l.Insert(within(t), lo.notes, lo.entries("a"), 0, 1); err == nil || errors.Is(err, engine.ErrRefused) {
+		t.Errorf("an insert without a transaction: %v", err)
+	}
+	lo.reset()
+	if err := lo.l.Commit(within(t)); err == nil {
+		t.Error("committed without a transaction")
+	}
+	lo.reset()
+	lo.begin()
+	lo.insert(lo.notes, lo.entries("b"))
+	if err := lo.l.Begin(within(t)); err == nil {
+		t.Error("begun twice")
+	}
+	lo.reset()
+	lo.rows(0, 0)
+	lo.begin()
+	lo.insert(lo.notes, lo.entries("c"))
+	// Whatever ends a transaction, it isn't committed.
+	if _, err := lo.l.Insert(within(t), &engine.Table{Name: "nowhere", Columns: lo.notes.Columns}, lo.entries("d"), 0, 1); !errors.Is(err, engine.ErrNoTable) {
+		t.Errorf("an insert into no table: %v", err)
+	}
+	if err := lo.l.Commit(within(t)); err == nil {
+		t.Error("committed a transaction that is over")
+	}
+	if _, err := lo.l.Insert(within(t), lo.notes, lo.entries("e"), 0, 1); err == nil || errors.Is(err, engine.ErrRefused) {
+		t.Errorf("an insert after the transaction: %v", err)
+	}
+	lo.reset()
+	lo.rows(0, 0)
+	lo.begin()
+	lo.insert(lo.notes, lo.entries("f"))
+	lo.commit()
+	lo.rows(0, 1)
+}
+
+// A refusal is rows that a server doesn't take.
+type refusal struct {
+	name    string
+	table   *engine.Table
+	batch   *engine.Batch
+	classes []error
+}
+
+// strictTypes tells of engines that check a value by its column's type. Those
+// of SQLite take any.
+func (lo *loading) strictTypes() bool { return lo.db.Info().Engine != "sqlite" }
+
+// refusals are rows, the last of which is refused: the others are good.
+func (lo *loading) refusals() []refusal {
+	lo.Helper()
+	null := engine.NewBatch(lo.notes.Columns)
+	for i := range 3 {
+		null.Columns[0].AppendBytes(fmt.Appendf(nil, "null %d", i))
+		if i == 2 {
+			null.Columns[1].AppendNull()
+		} else {
+			null.Columns[1].Ints = append(null.Columns[1].Ints, 1)
+		}
+		null.EndRow()
+	}
+	outside := lo.readings(801, 802)
+	outside.Columns[1].Ints[1] = lo.parts[1].To + day
+	first := []string{"fresh 1", "1"}
+	out := []refusal{
+		{"a key that is there", lo.notes, lo.entries("fresh 2", "there"), []error{engine.ErrDuplicateKey}},
+		{"a key twice", lo.notes, lo.entries("fresh 3", "fresh 3"), []error{engine.ErrDuplicateKey}},
+		{"a key of a period that is there", lo.rolls, lo.readings(800, 7), []error{engine.ErrDuplicateKey}},
+		{"NULL where it can't be", lo.notes, null, nil},
+		{"outside every period", lo.rolls, outside, []error{engine.ErrNoPartition}},
+	}
+	if !lo.strictTypes() {
+		return out
+	}
+	for name, row := range map[string][]string{
+		"no number": {"x", "abc"}, "half a number": {"x", "12 apples"}, "empty text for a number": {"x", ""}, "a number that is too large": {"x", "3000000000"},
+		"text that is too long": {"a key of twenty-one c", "1"},
+	} {
+		table, b := texts("notes", []string{"k", "n"}, first, row)
+		out = append(out, refusal{name, table, b, nil})
+	}
+	for name, at := range map[string]string{"no time": "yesterdayish", "a day that never was": "2026-02-30 00:00:00"} {
+		table, b := texts("notes", []string{"k", "n", "at"}, []string{"fresh 4", "1", "2026-02-28 00:00:00"}, []string{"x", "1", at})
+		out = append(out, refusal{name, table, b, nil})
+	}
+	table, b := texts("readings", []string{"id", "ts", "price"}, []string{"803", "2026-11-20 00:00:00", "12345678.1234"}, []string{"804", "2026-11-20 00:00:00", "123456789.1234"})
+	table.Grid, table.By = lo.rolls.Grid, lo.rolls.By
+	return append(out, refusal{"a decimal that is too large", table, b, nil})
+}
+
+// refused: an Insert that is refused leaves those before it in the transaction,
+// and later ones and Commit work.
+func (s loaders) refused(t *testing.T) {
+	lo := s.loading(t)
+	lo.begin()
+	lo.insert(lo.notes, lo.entries("there"))
+	lo.insert(lo.rolls, lo.readings(7))
+	lo.commit()
+	notes, readings := 1, 1
+	for i, r := range lo.refusals() {
+		t.Run(r.name, func(t *testing.T) {
+			lo := *lo
+			lo.TB = t
+			lo.begin()
+			lo.insert(lo.notes, lo.entries(fmt.Sprint("before ", i)))
+			for range 2 {
+				lo.refuse(r.table, r.batch, r.classes...)
+			}
+			lo.insert(lo.rolls, lo.readings(int64(100+i)))
+			lo.refuse(r.table, r.batch, r.classes...)
+			lo.commit()
+			notes, readings = notes+1, readings+1
+			lo.rows(readings, notes)
+			// All of it may be taken back as ever.
+			lo.begin()
+			lo.insert(lo.notes, lo.entries(fmt.Sprint("after ", i)))
+			lo.refuse(r.table, r.batch, r.classes...)
+			lo.reset()
+			lo.rows(readings, notes)
+		})
+	}
+}
+
+// refusedFirst: the same where it is the first of the transaction.
+func (s loaders) refusedFirst(t *testing.T) {
+	lo := s.loading(t)
+	lo.begin()
+	lo.insert(lo.notes, lo.entries("there"))
+	lo.insert(lo.rolls, lo.readings(7))
+	lo.commit()
+	notes, readings := 1, 1
+	for i, r := range lo.refusals() {
+		t.Run(r.name, func(t *testing.T) {
+			lo := *lo
+			lo.TB = t
+			lo.begin()
+			lo.refuse(r.table, r.batch, r.classes...)
+			lo.refuse(r.table, r.batch, r.classes...)
+			lo.insert(lo.notes, lo.entries(fmt.Sprint("later ", i)))
+			lo.insert(lo.rolls, lo.readings(int64(100+i)))
+			lo.rows(readings, notes)
+			lo.commit()
+			notes, readings = notes+1, readings+1
+			lo.rows(readings, notes)
+			lo.begin()
+			lo.refuse(r.table, r.batch, r.classes...)
+			lo.commit()
+			lo.rows(readings, notes)
+		})
+	}
+}
+
+// refusedByTrigger: what refuses rows of a sealed period is a refusal, and an
+// Insert with one such row leaves nothing.
+func (s loaders) refusedByTrigger(t *testing.T) {
+	lo := s.loading(t)
+	words, ok := lo.Words().(engine.LateWords)
+	if !ok {
+		t.Fatal("the engine can't refuse late rows")
+	}
+	boundary := fmt.Sprint(lo.parts[0].From + 1000*second)
+	for _, trigger := range words.Refuse(lo.Table, lo.partNames(), boundary) {
+		for _, q := range trigger.Statements {
+			lo.exec(t, lo.db.SQL(), q)
+		}
+	}
+	for _, ignore := range []bool{false, true} {
+		table := *lo.rolls
+		table.Ignore = ignore
+		before := lo.count("readings")
+		lo.begin()
+		lo.refuse(&table, lo.readings(2000, 7))
+		lo.insert(&table, lo.readings(int64(2000+before)))
+		lo.refuse(&table, lo.readings(3000, 7))
+		lo.commit()
+		lo.rows(before+1, 0)
+	}
+}
+
+// partNames are the names of the periods.
+func (k *kept) partNames() []string {
+	return slices.Collect(func(yield func(string) bool) {
+		for _, p := range k.parts {
+			if !yield(p.Name) {
+				return
+			}
+		}
+	})
+}
+
+// notRefused: what isn't the rows' fault isn't called so.
+func (s loaders) notRefused(t *testing.T) {
+	lo := s.loading(t)
+	for name, columns := range map[string][]string{"no such column": {"k", "nowhere"}} {
+		t.Run(name, func(t *testing.T) {
+			table, b := texts("notes", columns, []string{"a", "1"})
+			lo.begin()
+			if _, err := lo.l.Insert(within(t), table, b, 0, 1); err == nil || errors.Is(err, engine.ErrRefused) || engine.Retryable(err) {
+				t.Errorf("got %v", err)
+			}
+			lo.reset()
+		})
+	}
+	lo.begin()
+	if _, err := lo.l.Insert(within(t), lo.notes, lo.readings(1), 0, 1); err == nil || errors.Is(err, engine.ErrRefused) {
+		t.Errorf("a batch of other columns: %v", err)
+	}
+	lo.reset()
+	for _, r := range [][2]int{{-1, 1}, {0, 2}, {1, 0}} {
+		lo.begin()
+		if _, err := lo.l.Insert(within(t), lo.notes, lo.entries("a"), r[0], r[1]); err == nil || errors.Is(err, engine.ErrRefused) {
+			t.Errorf("rows %d to %d of one: %v", r[0], r[1], err)
+		}
+		lo.reset()
+	}
+	lo.rows(0, 0)
+}
+
+// ignoring: rows whose key is there are counted exactly, those within the batch
+// included, and the first ones are kept.
+func (s loaders) ignoring(t *testing.T) {
+	lo := s.loading(t)
+	rolls, notes := *lo.rolls, *lo.notes
+	rolls.Ignore, notes.Ignore = true, true
+	lo.begin()
+	lo.insertSome(&notes, lo.entries("a", "b", "a", "c", "c", "c"), 0, 6, engine.Ack{Rows: 3, Skipped: 3})
+	lo.insertSome(&notes, lo.entries("a", "b", "d"), 0, 3, engine.Ack{Rows: 1, Skipped: 2})
+	lo.insertSome(&notes, lo.entries("a"), 0, 1, engine.Ack{Skipped: 1})
+	lo.insertSome(&rolls, lo.readings(1, 2, 2, 3), 0, 4, engine.Ack{Rows: 3, Skipped: 1})
+	lo.insertSome(&rolls, lo.readings(4), 0, 1, engine.Ack{Rows: 1})
+	lo.commit()
+	lo.rows(4, 4)
+	if n := lo.count("notes WHERE k = 'c' AND n = 3 OR k = 'a' AND n = 0"); n != 2 {
+		t.Errorf("%d rows as they were first, want 2", n)
+	}
+	lo.begin()
+	lo.insertSome(&rolls, lo.readings(1, 2, 3, 4), 0, 4, engine.Ack{Skipped: 4})
+	lo.insertSome(&rolls, lo.readings(4, 5, 1), 0, 3, engine.Ack{Rows: 1, Skipped: 2})
+	// Without Ignore it is an error all the same.
+	lo.refuse(lo.rolls, lo.readings(6, 1), engine.ErrDuplicateKey)
+	lo.commit()
+	lo.rows(5, 4)
+	ids := make([]int64, 3000)
+	for i := range ids {
+		ids[i] = int64(i%2000) + 4 // two are there, and 1000 are twice
+	}
+	lo.begin()
+	lo.insertSome(&rolls, lo.readings(ids...), 0, len(ids), engine.Ack{Rows: 1998, Skipped: 1002})
+	lo.commit()
+	lo.rows(2003, 4)
+}
+
+// ignoreRefused: Ignore passes over keys that are there and nothing else, among
+// rows that are skipped, too.
+func (s loaders) ignoreRefused(t *testing.T) {
+	lo := s.loading(t)
+	lo.begin()
+	lo.insert(lo.notes, lo.entries("there"))
+	lo.insert(lo.rolls, lo.readings(7))
+	lo.commit()
+	notes, readings := 1, 1
+	for i, r := range lo.refusals() {
+		if slices.Contains(r.classes, engine.ErrDuplicateKey) {
+			continue
+		}
+		t.Run(r.name, func(t *testing.T) {
+			lo := *lo
+			lo.TB = t
+			table := *r.table
+			table.Ignore = true
+			some, skips := *lo.notes, *lo.rolls
+			some.Ignore, skips.Ignore = true, true
+			lo.begin()
+			lo.refuse(&table, r.batch, r.classes...) // the first
+			lo.insertSome(&some, lo.entries("there", fmt.Sprint("x", i)), 0, 2, engine.Ack{Rows: 1, Skipped: 1})
+			lo.refuse(&table, r.batch, r.classes...)
+			lo.insertSome(&skips, lo.readings(7, int64(100+i)), 0, 2, engine.Ack{Rows: 1, Skipped: 1})
+			lo.refuse(&table, r.batch, r.classes...)
+			// The row alone.
+			alone := r.batch.Rows() - 1
+			if _, err := lo.l.Insert(within(t), &table, r.batch, alone, alone+1); !errors.Is(err, engine.ErrRefused) {
+				t.Fatalf("alone: %v", err)
+			}
+			lo.commit()
+			notes, readings = notes+1, readings+1
+			lo.rows(readings, notes)
+		})
+	}
+}
+
+// loadOddNames: tables and columns by any name.
+func (s loaders) loadOddNames(t *testing.T) {
+	db := s.open(t)
+	l := openLoader(t, db)
+	for _, odd := range []string{"select", "a`b", `a"b`, "a'b", "100%s", "a.b", "a;--b", "a?b", "$x", "日本"} {
+		k := keptNames(t, db, odd, "time", 1, func(column string) string { return column + " " + odd })
+		err := db.Apply(within(t), engine.CreateTable{Table: k.Table, Partitions: k.parts})
+		if errors.Is(err, engine.ErrUnsupported) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		lo := &loading{TB: t, kept: k, l: l, rolls: &engine.Table{Name: odd, Columns: keptColumns(), Grid: k.Grid, By: k.By}}
+		for i := range lo.rolls.Columns {
+			lo.rolls.Columns[i].Name += " " + odd
+		}
+		lo.begin()
+		lo.insert(lo.rolls, lo.readings(1))
+		ignores := *lo.rolls
+		ignores.Ignore = true
+		lo.insertSome(&ignores, lo.readings(1, 2), 0, 2, engine.Ack{Rows: 1, Skipped: 1})
+		lo.refuse(lo.rolls, lo.readings(1), engine.ErrDuplicateKey)
+		lo.commit()
+		want(t, "rows of "+odd, lo.count(lo.quote(odd)), 2)
+	}
+}
+
+// batch is rows from to to of a period, with the values that insert gives them.
+func (k *kept) batch(p rolling.Partition, from, to int) *engine.Batch {
+	b := engine.NewBatch(keptColumns())
+	if k.Epoch != 0 {
+		b.Columns[1].Type = engine.Int64
+	}
+	for i := from; i < to; i++ {
+		pos := k.at(p, i)
+		id, ts := pos/1000, pos
+		switch {
+		case k.Grid.Axis() == rolling.Sequence:
+			id, ts = pos, start
+		case k.Epoch != 0:
+			ts = pos / k.Epoch.Microseconds()
+		}
+		b.Columns[0].Ints = append(b.Columns[0].Ints, id)
+		b.Columns[1].Ints = append(b.Columns[1].Ints, ts)
+		for c, x := range values(i) {
+			v := &b.Columns[c+2]
+			switch x := x.(type) {
+			case nil:
+				v.AppendNull()
+			case int:
+				v.Ints = append(v.Ints, int64(x))
+			case float64:
+				v.Floats = append(v.Floats, x)
+			case string:
+				v.AppendBytes([]byte(x))
+			case []byte:
+				v.AppendBytes(x)
+			}
+		}
+		b.EndRow()
+	}
+	return b
+}
