@@ -1,6 +1,9 @@
 package engine
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // A Loader inserts rows of several tables in one transaction, on a connection
 // of its own, so that what is noted of rows commits with them. It is not for
@@ -33,4 +36,16 @@ type Loader interface {
 type Rows struct {
 	Table *Table
 	Batch *Batch
+}
+
+// CheckRows returns what makes rows from from up to but without to of b none
+// that a Loader can insert into t: a mistake of the caller's.
+func CheckRows(t *Table, b *Batch, from, to int) error {
+	if from < 0 || from > to || to > b.Rows() {
+		return fmt.Errorf("insert into %s: rows %d to %d of a batch of %d", t.Name, from, to, b.Rows())
+	}
+	if want := len(t.Inserted()); want != len(b.Columns) || want == 0 {
+		return fmt.Errorf("insert into %s: a batch of %d columns, want %d", t.Name, len(b.Columns), want)
+	}
+	return nil
 }

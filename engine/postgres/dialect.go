@@ -343,7 +343,7 @@ func (d dialect) insert(s engine.Insert) ([]string, error) {
 	case s.Method == engine.Multi:
 		for i := 0; i < rows; {
 			var q []byte
-			q, i = e.appendInsert(nil, s.Batch, i)
+			q, i = e.appendInsert(nil, s.Batch, i, s.Batch.Rows())
 			out = append(out, string(q))
 		}
 	case s.Method == engine.Single:

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -55,13 +56,14 @@ func (e *encoder) fail(c int, err error) {
 	}
 }
 
-// appendInsert appends an INSERT of as many rows of b from row on as the limit
-// allows, at least one, and returns the row after the last.
-func (e *encoder) appendInsert(dst []byte, b *engine.Batch, row int) ([]byte, int) {
+// appendInsert appends an INSERT of as many rows of b from row on, up to but
+// without to, as the limit allows, at least one, and returns the row after the
+// last.
+func (e *encoder) appendInsert(dst []byte, b *engine.Batch, row, to int) ([]byte, int) {
 	start := len(dst)
 	dst = append(dst, e.prefix...)
 	dst = e.appendRow(dst, b, row)
-	for row++; row < b.Rows() && len(dst)-start < e.limit; row++ {
+	for row++; row < to && len(dst)-start < e.limit; row++ {
 		dst = append(dst, ',')
 		dst = e.appendRow(dst, b, row)
 	}
@@ -87,6 +89,8 @@ func (e *encoder) appendRow(dst []byte, b *engine.Batch, row int) []byte {
 			}
 		case v.Type == engine.Int32 || v.Type == engine.Int64:
 			dst = strconv.AppendInt(dst, v.Ints[row], 10)
+		case v.Type == engine.Binary:
+			dst = append(hex.AppendEncode(append(dst, `'\x`...), v.Value(row)), '\'')
 		default:
 			// A number with a point would first be a numeric, which it takes
 			// the server longer to make.
@@ -168,6 +172,8 @@ func oid(t engine.Type) uint32 {
 		return 1042
 	case engine.Decimal:
 		return 1700
+	case engine.Binary:
+		return 17
 	}
 	return 20
 }
@@ -197,7 +203,7 @@ func (e *encoder) appendBinary(dst []byte, b *engine.Batch, row int) []byte {
 			dst = binary.BigEndian.AppendUint64(append(dst, 0, 0, 0, 8), math.Float64bits(v.Floats[row]))
 		case engine.Time:
 			dst = binary.BigEndian.AppendUint64(append(dst, 0, 0, 0, 8), uint64(v.Ints[row]-epoch))
-		case engine.Varchar, engine.Char:
+		case engine.Varchar, engine.Char, engine.Binary:
 			p := v.Value(row)
 			dst = append(binary.BigEndian.AppendUint32(dst, uint32(len(p))), p...)
 		case engine.Decimal:

@@ -188,6 +188,20 @@ func TestClassify(t *testing.T) {
 			t.Errorf("%s: got %v, want class %v", code, err, class)
 		}
 	}
+	for code, want := range map[string]bool{
+		"22001": true, "22003": true, "22P02": true, "23502": true, "23503": true, "23505": true, "23514": true, "23P01": true, "44000": true, "P0001": true, "54000": true,
+		"428C9": false, "42804": false, "54001": false, "42P01": false, "42703": false, "42501": false, "25006": false, "25P02": false, "40001": false, "40P01": false,
+		"53100": false, "55P03": false, "57014": false, "57P01": false, "58030": false, "XX001": false, "P0004": false, "0A000": false, "2": false, "": false,
+	} {
+		if err := classify(&pgconn.PgError{Code: code}); errors.Is(err, engine.ErrRefused) != want {
+			t.Errorf("%s: refused is %v", code, !want)
+		}
+	}
+	for _, err := range []error{errZeroByte, errNumber} {
+		if !errors.Is(classify(fmt.Errorf("column c: %w", err)), engine.ErrRefused) {
+			t.Errorf("%v is not refused", err)
+		}
+	}
 	check := classify(&pgconn.PgError{Code: "23514", ConstraintName: "price_check"})
 	if errors.Is(check, engine.ErrNoPartition) {
 		t.Error("a table's own CHECK is called a missing partition")

@@ -34,6 +34,21 @@ var classes = map[string]error{
 	"0A000": engine.ErrUnsupported,
 }
 
+// refused reports whether an error is about the values of rows: a value that
+// can't be read or is out of range (class 22), a constraint (23, 44), what a
+// trigger raises, a row too long for a page or an index.
+func refused(server *pgconn.PgError) bool {
+	switch server.Code {
+	case "P0001", "54000": // raise_exception, program_limit_exceeded
+		return true
+	}
+	switch server.Code[:min(2, len(server.Code))] {
+	case "22", "23", "44":
+		return true
+	}
+	return false
+}
+
 // classify marks an error with its class.
 func classify(err error) error {
 	if err == nil {
@@ -41,6 +56,9 @@ func classify(err error) error {
 	}
 	var server *pgconn.PgError
 	if errors.As(err, &server) {
+		if refused(server) {
+			err = engine.Classed(engine.ErrRefused, err)
+		}
 		switch class, ok := classes[server.Code]; {
 		case ok:
 			return engine.Classed(class, err)
@@ -53,6 +71,9 @@ func classify(err error) error {
 			return denied(server, err)
 		}
 		return err
+	}
+	if errors.Is(err, errZeroByte) || errors.Is(err, errNumber) {
+		return engine.Classed(engine.ErrRefused, err)
 	}
 	var connect *pgconn.ConnectError
 	if errors.As(err, &connect) {

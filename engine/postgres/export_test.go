@@ -48,6 +48,24 @@ func RunQuerier(q engine.Querier, s string) error {
 	return err
 }
 
+// LoaderPID returns the server's process for a loader's connection.
+func LoaderPID(l engine.Loader) uint32 { return l.(*loader).conn.pid }
+
+// RunLoader runs a statement on a loader's connection.
+func RunLoader(l engine.Loader, q string) error {
+	r, err := l.(*loader).conn.run(q)
+	if err == nil && r.err != nil {
+		err = r.err
+	}
+	return err
+}
+
+// SetLongest bounds a loader's statements, in bytes: where they are cut, and
+// what is refused.
+func SetLongest(l engine.Loader, t *engine.Table, cut, longest int) {
+	l.(*loader).encoder(t).limit, l.(*loader).longest = cut, longest
+}
+
 // SetBefore has fn called with the connection of a step before statements of it
 // are sent.
 func (db *DB) SetBefore(fn func(c *pgconn.PgConn, statements []string)) { db.before = fn }

@@ -155,7 +155,7 @@ func (w *writer) writeText(b *engine.Batch, r *reply) error {
 		var start int
 		w.buf, start = beginMessage(w.buf, 'Q')
 		if w.method == engine.Multi {
-			w.buf, row = w.enc.appendInsert(w.buf, b, row)
+			w.buf, row = w.enc.appendInsert(w.buf, b, row, b.Rows())
 		} else {
 			w.buf = append(w.enc.appendRow(append(w.buf, w.enc.prefix...), b, row), w.enc.suffix...)
 			row++
