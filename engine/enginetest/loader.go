@@ -425,8 +425,14 @@ func (s loaders) refusedByTrigger(t *testing.T) {
 	if !ok {
 		t.Fatal("the engine can't refuse late rows")
 	}
-	boundary := fmt.Sprint(lo.parts[0].From + 1000*second)
-	for _, trigger := range words.Refuse(lo.Table, lo.partNames(), boundary) {
+	boundary := fmt.Sprintf("(SELECT %d)", lo.parts[0].From+1000*second)
+	var periods []string
+	if lo.schema(t, lo.rolls.Name).View {
+		for _, p := range lo.parts {
+			periods = append(periods, lo.rolls.Name+"_"+p.Name)
+		}
+	}
+	for _, trigger := range words.Refuse(lo.Table, periods, boundary) {
 		for _, q := range trigger.Statements {
 			lo.exec(t, lo.db.SQL(), q)
 		}
@@ -442,17 +448,6 @@ func (s loaders) refusedByTrigger(t *testing.T) {
 		lo.commit()
 		lo.rows(before+1, 0)
 	}
-}
-
-// partNames are the names of the periods.
-func (k *kept) partNames() []string {
-	return slices.Collect(func(yield func(string) bool) {
-		for _, p := range k.parts {
-			if !yield(p.Name) {
-				return
-			}
-		}
-	})
 }
 
 // notRefused: what isn't the rows' fault isn't called so.

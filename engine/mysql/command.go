@@ -33,6 +33,7 @@ type answer struct{ buf [1024]byte }
 // many rows it affected.
 func (c *conn) send(packet []byte) (affected int64, err error) {
 	body := len(packet) - (packetHead - 1)
+	c.warned = -1
 	if c.wrapped || body > c.largest {
 		res, err := c.runBytes(packet[packetHead:])
 		if err != nil {
@@ -48,7 +49,36 @@ func (c *conn) send(packet []byte) (affected int64, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", mysql.ErrInvalidConn, err)
 	}
+	c.warned = warningsOf(reply)
 	return parseAnswer(reply)
+}
+
+// warningsOf returns how many warnings an OK packet counts, after the affected
+// rows, the last key and the status; -1 for one that doesn't say.
+func warningsOf(p []byte) int {
+	if len(p) == 0 || p[0] != headOK {
+		return -1
+	}
+	at := 1
+	for range 2 {
+		if at >= len(p) {
+			return -1
+		}
+		switch p[at] {
+		case 0xfc:
+			at += 3
+		case 0xfd:
+			at += 4
+		case 0xfe:
+			at += 9
+		default:
+			at++
+		}
+	}
+	if len(p) < at+4 {
+		return -1
+	}
+	return int(binary.LittleEndian.Uint16(p[at+2:]))
 }
 
 // errMalformed is about an answer that isn't what the protocol says.

@@ -30,6 +30,7 @@ type conn struct {
 	wrapped bool
 	largest int // packet that goes without the driver, in bytes
 	answer  answer
+	warned  int // how many warnings the last send's answer counts; -1 where it is unknown
 	watch   *engine.Watch
 }
 

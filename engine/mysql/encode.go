@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -73,6 +74,8 @@ func (e *encoder) appendRow(dst []byte, b *engine.Batch, row int) []byte {
 		case v.Type == engine.Time:
 			dst = append(dst, '\'')
 			dst = append(engine.AppendTime(dst, v.Ints[row]), '\'')
+		case v.Type == engine.Binary:
+			dst = append(hex.AppendEncode(append(dst, "X'"...), v.Value(row)), '\'')
 		default:
 			dst = v.AppendText(dst, row)
 		}

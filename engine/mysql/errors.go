@@ -39,6 +39,66 @@ var classes = map[uint16]error{
 	4166: engine.ErrUnsupported, // the same in MariaDB
 }
 
+// refusals are the numbers of what a server says to rows that it doesn't take:
+// errors, and the warnings that INSERT IGNORE makes of them, which come without
+// an SQLSTATE. A column without a default (1364) isn't among them: there the
+// table is what doesn't fit.
+var refusals = map[uint16]bool{
+	1022: true, // duplicate key
+	1048: true, // NULL
+	1062: true, // duplicate key
+	1118: true, // row too large
+	1153: true, // packet too large
+	1169: true, // unique constraint
+	1216: true, // foreign key
+	1217: true,
+	1263: true, // NULL
+	1264: true, // out of range
+	1265: true, // truncated
+	1292: true, // incorrect value
+	1300: true, // invalid character string
+	1365: true, // division by zero
+	1366: true, // incorrect value
+	1367: true, // illegal value
+	1406: true, // too long
+	1411: true, // incorrect value for a function
+	1416: true, // geometry
+	1441: true, // time out of range
+	1451: true, // foreign key
+	1452: true,
+	1525: true, // incorrect value
+	1526: true, // no partition
+	1557: true, // foreign key, duplicate
+	1586: true, // duplicate key
+	1591: true, // no partition
+	1644: true, // SIGNAL
+	1690: true, // out of range
+	1748: true, // not of the partition
+	1761: true, // foreign key, duplicate
+	1762: true,
+	1859: true, // duplicate key
+	1977: true, // MariaDB: characters that the column can't hold
+	3140: true, // JSON
+	3141: true,
+	3144: true,
+	3819: true, // MySQL: CHECK
+	3854: true, // MySQL: characters that the column can't hold
+	4025: true, // MariaDB: CHECK
+}
+
+// rowsRefused tells of an error that is the rows': of their values, keys,
+// constraints, or of a trigger.
+func rowsRefused(e *mysql.MySQLError) bool {
+	if refusals[e.Number] {
+		return true
+	}
+	if e.Number == 1052 { // an ambiguous column, which has the class of keys
+		return false
+	}
+	class := string(e.SQLState[:2])
+	return class == "22" || class == "23" || string(e.SQLState[:]) == "45000"
+}
+
 // badConnection is the text of an error that the driver keeps to itself, and
 // gives to who closes a connection that was lost.
 const badConnection = "bad connection"
@@ -50,13 +110,23 @@ func classify(err error) error {
 	}
 	var server *mysql.MySQLError
 	if errors.As(err, &server) {
-		if class, ok := classes[server.Number]; ok {
-			return engine.Classed(class, err)
+		class, ok := classes[server.Number]
+		if ok {
+			err = engine.Classed(class, err)
+		}
+		if rowsRefused(server) && (!ok || class == engine.ErrDuplicateKey || class == engine.ErrNoPartition) {
+			return engine.Classed(engine.ErrRefused, err)
+		}
+		if ok {
+			return err
 		}
 		if strings.Contains(server.Message, "No space left on device") {
 			return engine.Classed(engine.ErrDiskFull, err)
 		}
 		return denied(server, err)
+	}
+	if errors.Is(err, mysql.ErrPktTooLarge) { // it has not been sent
+		return engine.Classed(engine.ErrRefused, err)
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err

@@ -39,11 +39,21 @@ func (e *encoder) rowLimit() int {
 // excluded; then the batch must be rolled back. A single row is a transaction
 // by itself, of which nothing is left when it was left out.
 func (w *writer) skipped(sent int, affected int64) (int64, error) {
-	missing := int64(sent) - affected
-	if sent == 1 && missing == 0 {
+	if sent == 1 && affected == 1 {
 		return 0, nil
 	}
-	warnings, err := w.warnings(allWarningQuery)
+	return w.conn.skipped(sent, affected)
+}
+
+// skipped returns how many rows the last statement, of several that were sent,
+// has left out because their keys were there. It fails where a row was left out
+// or bent for another reason.
+func (c *conn) skipped(sent int, affected int64) (int64, error) {
+	missing := int64(sent) - affected
+	if missing == 0 && c.warned == 0 {
+		return 0, nil
+	}
+	warnings, err := c.warnings(allWarningQuery)
 	if err != nil {
 		return 0, err
 	}

@@ -35,3 +35,15 @@ func TestKeeperRocksDB(t *testing.T) {
 func TestKeeperMySQL(t *testing.T) {
 	enginetest.RunKeeper(t, func(t testing.TB) engine.Keeper { return testdb.Open(t, "mysql").(engine.Keeper) })
 }
+
+func TestLoaderMariaDB(t *testing.T) {
+	enginetest.RunLoader(t, func(t testing.TB) engine.Keeper { return testdb.Open(t, "mariadb").(engine.Keeper) })
+}
+
+func TestLoaderRocksDB(t *testing.T) {
+	enginetest.RunLoader(t, func(t testing.TB) engine.Keeper { return testdb.Open(t, "mariadb-rocksdb").(engine.Keeper) })
+}
+
+func TestLoaderMySQL(t *testing.T) {
+	enginetest.RunLoader(t, func(t testing.TB) engine.Keeper { return testdb.Open(t, "mysql").(engine.Keeper) })
+}

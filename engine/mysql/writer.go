@@ -317,7 +317,7 @@ func (w *writer) writeLoad(b *engine.Batch) (engine.Ack, error) {
 			return engine.Ack{}, err
 		}
 	} else {
-		warnings, err := w.warnings(warningsQuery)
+		warnings, err := w.conn.warnings(warningsQuery)
 		if err != nil {
 			return engine.Ack{}, err
 		}
@@ -332,8 +332,8 @@ func (w *writer) writeLoad(b *engine.Batch) (engine.Ack, error) {
 }
 
 // warnings returns warnings of the last statement.
-func (w *writer) warnings(query string) ([]mysql.MySQLError, error) {
-	rows, err := w.conn.conn.(driver.QueryerContext).QueryContext(context.Background(), query, nil)
+func (c *conn) warnings(query string) ([]mysql.MySQLError, error) {
+	rows, err := c.conn.(driver.QueryerContext).QueryContext(context.Background(), query, nil)
 	if err != nil {
 		return nil, err
 	}
