@@ -1,0 +1,223 @@
+package spool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// Append adds a record and returns when it is on disk. While there is no room
+// it waits, until Release makes some or ctx ends.
+//
+// After an error that is syscall.ENOSPC, as after any failed write, the spool is
+// as it was and goes on being usable. A failed sync is another matter: the
+// system may have forgotten what it couldn't write, so nothing more is
+// appended, and Append returns that error until the spool is opened again.
+// Whether the record is there then is open.
+func (s *Spool) Append(ctx context.Context, data []byte) (Record, error) {
+	rec, err := s.append(ctx, data)
+	return rec, s.wrap("append", err)
+}
+
+func (s *Spool) append(ctx context.Context, data []byte) (Record, error) {
+	size := int64(recordHead + len(data))
+	if len(data) > MaxRecord {
+		return Record{}, fmt.Errorf("a record of %d bytes: at most %d may have one", len(data), MaxRecord)
+	}
+	if segmentHead+size > s.o.Budget {
+		return Record{}, fmt.Errorf("a record of %d bytes is larger than the spool's budget of %d (with %d for heads)",
+			len(data), s.o.Budget, segmentHead+recordHead)
+	}
+	s.appending.Lock()
+	defer s.appending.Unlock()
+	roll, err := s.room(ctx, size)
+	if err != nil {
+		return Record{}, err
+	}
+	if roll {
+		if err := s.roll(); err != nil {
+			return Record{}, err
+		}
+	}
+	last := s.lastSegment()
+	at := place{last.end, int32(size)}
+	var head [recordHead]byte
+	putRecordHead(&head, s.id, at.from, data)
+	pos := at.from - last.base
+	_, err = s.tail.WriteAt(head[:], pos)
+	if err == nil {
+		_, err = s.tail.WriteAt(data, pos+recordHead)
+	}
+	if err != nil {
+		cut := s.tail.Truncate(pos)
+		if cut == nil {
+			cut = s.o.sync(s.tail, false)
+		}
+		if cut != nil {
+			return Record{}, errors.Join(err, s.fail(fmt.Errorf("cut the record off again: %w", cut)))
+		}
+		return Record{}, err
+	}
+	if err := s.o.sync(s.tail, false); err != nil {
+		return Record{}, s.fail(err)
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last.records = append(last.records, at)
+	last.end, last.disk = at.to(), last.disk+size
+	s.total += size
+	s.records++
+	s.bytes += size
+	s.notify()
+	return Record{From: at.from, To: at.to(), Data: data, Sum: xxhash.Sum64(data)}, nil
+}
+
+// fail makes an error that of all later Appends.
+func (s *Spool) fail(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.broken = fmt.Errorf("sync failed, nothing more can be appended until the spool is opened again: %w", err)
+	s.notify()
+	return s.broken
+}
+
+// room waits until a record of size bytes, with its head, fits into the budget.
+// It returns whether a new segment must begin.
+func (s *Spool) room(ctx context.Context, size int64) (roll bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer func() { s.full = time.Time{} }()
+	for {
+		switch {
+		case s.closed:
+			return false, ErrClosed
+		case s.broken != nil:
+			return false, s.broken
+		case s.finished:
+			return false, errors.New("it was said that no more records come")
+		case ctx.Err() != nil:
+			return false, ctx.Err()
+		}
+		last := s.last()
+		used := last.end > last.base+segmentHead
+		roll := s.tail == nil || used && last.disk+size > s.o.Segment
+		need := size
+		if roll {
+			need += segmentHead
+		}
+		if s.total+need <= s.o.Budget {
+			return roll, nil
+		}
+		// Segments in which nothing is left but damage are nobody's to release.
+		before := s.total
+		if err := s.reclaim(); err != nil {
+			return false, err
+		}
+		if s.total < before {
+			continue
+		}
+		// All is released: the last segment goes when a new one is there.
+		if s.records == 0 && (used || s.tail == nil) {
+			return true, nil
+		}
+		if s.full.IsZero() {
+			s.full = time.Now()
+		}
+		if err := s.wait(ctx); err != nil {
+			return false, err
+		}
+	}
+}
+
+// reclaim removes the segments at the front of which all is released, but not
+// the last one: its name holds the offset at which the spool goes on. The
+// caller holds mu.
+//
+// The removal isn't synced. A segment that comes back after a power loss is
+// released again.
+func (s *Spool) reclaim() error {
+	for len(s.segments) > 1 && s.segments[0].done == len(s.segments[0].records) {
+		first := s.segments[0]
+		if err := os.Remove(s.path(first.base)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		s.segments[0] = nil
+		s.segments = s.segments[1:]
+		s.total -= first.disk
+	}
+	return nil
+}
+
+// roll begins a new segment at the end of the last one.
+func (s *Spool) roll() error {
+	base := s.lastSegment().end
+	f, err := s.create(base)
+	if err != nil {
+		return err
+	}
+	if s.tail != nil {
+		err = s.tail.Close() // synced
+	}
+	s.tail = f
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.segments = append(s.segments, &segment{base: base, end: base + segmentHead, disk: segmentHead})
+	s.total += segmentHead
+	return errors.Join(err, s.reclaim())
+}
+
+// create makes an empty segment, whole at once: it gets its name when its head
+// is on disk.
+func (s *Spool) create(base int64) (*os.File, error) {
+	path := s.path(base)
+	f, err := os.OpenFile(path+".tmp", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	undo := func(err error) error { return errors.Join(err, f.Close(), os.Remove(path+".tmp")) }
+	if _, err := f.Write(putSegmentHead(s.id, base)); err != nil {
+		return nil, undo(err)
+	}
+	if err := s.o.sync(f, false); err != nil {
+		return nil, s.fail(undo(err))
+	}
+	if err := os.Rename(path+".tmp", path); err != nil {
+		return nil, undo(err)
+	}
+	if err := s.syncDir(s.o.Dir); err != nil {
+		return nil, s.fail(errors.Join(err, f.Close()))
+	}
+	return f, nil
+}
+
+// Release says that the database has all below an offset, which is a record's To.
+// Segments that lie wholly below are removed, but the last one.
+func (s *Spool) Release(upTo int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return s.wrap("release", ErrClosed)
+	}
+	if err := s.boundary(upTo); err != nil {
+		return s.wrap("release", err)
+	}
+	for _, g := range s.segments {
+		for g.done < len(g.records) && g.records[g.done].to() <= upTo {
+			s.records--
+			s.bytes -= int64(g.records[g.done].size)
+			g.done++
+		}
+		if g.done < len(g.records) {
+			break
+		}
+	}
+	s.released = max(s.released, upTo)
+	err := s.reclaim()
+	s.notify()
+	return s.wrap("release", err)
+}

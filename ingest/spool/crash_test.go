@@ -1,0 +1,367 @@
+package spool
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	// killedDir tells a copy of the test binary to append to the spool there
+	// until it is killed.
+	killedDir = "ROWMILL_SPOOL_KILLED_DIR"
+	// killedFrom is the number of the first record it appends.
+	killedFrom = "ROWMILL_SPOOL_KILLED_FROM"
+	killedMost = 20_000
+)
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(killedDir); dir != "" {
+		fmt.Fprintln(os.Stderr, appendUntilKilled(dir))
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+func appendUntilKilled(dir string) error {
+	n, err := strconv.Atoi(os.Getenv(killedFrom))
+	if err != nil {
+		return err
+	}
+	s, _, err := Open(Options{Dir: dir, Segment: 100_000})
+	if err != nil {
+		return err
+	}
+	for ; ; n++ {
+		if _, err := s.Append(context.Background(), numbered(n, killedMost)); err != nil {
+			return err
+		}
+		if _, err := fmt.Println(n); err != nil {
+			return err
+		}
+	}
+}
+
+// appendAndKill runs a process that appends, kills it after a time, and returns
+// the number of the last record whose Append had returned, or from-1.
+func appendAndKill(t *testing.T, dir string, from int, after time.Duration) int {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe)
+	cmd.Env = append(os.Environ(), killedDir+"="+dir, fmt.Sprintf("%s=%d", killedFrom, from))
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	last, killing := from-1, false
+	lines := bufio.NewReader(out)
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			break
+		}
+		if last, err = strconv.Atoi(strings.TrimSpace(line)); err != nil {
+			t.Error(err)
+		}
+		if !killing {
+			killing = true
+			time.AfterFunc(after, func() { cmd.Process.Kill() })
+		}
+	}
+	err = cmd.Wait()
+	var ended *exec.ExitError
+	if !errors.As(err, &ended) || ended.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Fatalf("it wasn't killed: %v\n%s", err, stderr.String())
+	}
+	return last
+}
+
+// checkNumbered opens a spool and reads the records 0, 1, 2, ...; it returns how
+// many there are.
+func checkNumbered(t *testing.T, dir string, most int) (int, Found) {
+	t.Helper()
+	s, found := open(t, Options{Dir: dir})
+	records := rest(t, s)
+	for i, r := range records {
+		if !bytes.Equal(r.Data, numbered(i, most)) {
+			t.Fatalf("record %d of %d isn't what was appended", i, len(records))
+		}
+	}
+	if len(found.Bad) != 0 || len(found.Missing) != 0 || found.TornFile != "" || found.Records != int64(len(records)) {
+		t.Fatalf("found %+v, read %d", found, len(records))
+	}
+	closeSpool(t, s)
+	return len(records), found
+}
+
+func TestTrapSpoolSyncsEachBatch(t *testing.T) {
+	t.Run("killed", func(t *testing.T) {
+		dir := t.TempDir()
+		have, torn := 0, 0
+		kills := 40
+		if testing.Short() {
+			kills = 8
+		}
+		for range kills {
+			last := appendAndKill(t, dir, have, time.Duration(rand.IntN(20_000))*time.Microsecond)
+			n, found := checkNumbered(t, dir, killedMost)
+			// The one after the last may be whole.
+			if n < last+1 || n > last+2 {
+				t.Fatalf("%d records, the last whose Append returned is %d", n, last)
+			}
+			if have = n; found.Torn > 0 {
+				torn++
+			}
+		}
+		t.Logf("%d kills, %d records, %d torn tails", kills, have, torn)
+	})
+	t.Run("power lost", func(t *testing.T) {
+		for _, rest := range []string{"gone", "zeros", "half"} {
+			t.Run(rest, func(t *testing.T) {
+				dir := t.TempDir()
+				d := &disk{dir: dir, sizes: map[uint64]int64{}}
+				s, _ := open(t, Options{Dir: dir, Segment: 10_000, sync: d.sync})
+				for n := range 60 {
+					add(t, s, numbered(n, 3000))
+					if n%5 != 0 && n < 55 {
+						continue
+					}
+					after := d.lose(t, rest)
+					if got, _ := checkNumbered(t, after, 3000); got != n+1 {
+						t.Fatalf("%d records after a power loss, %d Appends had returned", got, n+1)
+					}
+				}
+			})
+		}
+	})
+}
+
+// disk knows what of a directory was synced.
+type disk struct {
+	dir   string
+	names []string // of the directory, as they were synced
+	sizes map[uint64]int64
+}
+
+func inode(st os.FileInfo) uint64 { return st.Sys().(*syscall.Stat_t).Ino }
+
+func (d *disk) sync(f *os.File, dir bool) error {
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !dir {
+		d.sizes[inode(st)] = st.Size()
+		return nil
+	}
+	if f.Name() == d.dir {
+		d.names, err = f.Readdirnames(-1)
+	}
+	return err
+}
+
+// lose copies to a new directory what a power loss now would leave. What comes
+// of the bytes that weren't synced is said by rest.
+func (d *disk) lose(t *testing.T, rest string) string {
+	t.Helper()
+	to := t.TempDir()
+	for _, name := range d.names {
+		path := filepath.Join(d.dir, name)
+		st, err := os.Stat(path)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // removed since
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		synced := d.sizes[inode(st)]
+		switch rest {
+		case "gone":
+			p = p[:synced]
+		case "zeros":
+			clear(p[synced:])
+		case "half":
+			p = p[:synced+(int64(len(p))-synced)/2]
+		}
+		if err := os.WriteFile(filepath.Join(to, name), p, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return to
+}
+
+func TestSpoolSyncFails(t *testing.T) {
+	dir := t.TempDir()
+	cause := error(nil)
+	s, _ := open(t, Options{Dir: dir, sync: func(*os.File, bool) error { return cause }})
+	one := add(t, s, []byte("one"))
+	cause = syscall.EIO
+	_, err := s.Append(context.Background(), []byte("two"))
+	if !errors.Is(err, syscall.EIO) {
+		t.Fatalf("append: %v", err)
+	}
+	cause = nil // which means nothing
+	for range 2 {
+		if _, again := s.Append(context.Background(), []byte("three")); !errors.Is(again, syscall.EIO) {
+			t.Fatalf("append after a sync that failed: %v", again)
+		}
+	}
+	rec, err := s.Next(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameRecords(t, []Record{rec}, []Record{one})
+	if _, err := s.Next(context.Background()); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("read on: %v", err)
+	}
+	closeSpool(t, s)
+	s, _ = open(t, Options{Dir: dir})
+	add(t, s, []byte("three"))
+	got := rest(t, s)
+	if n := len(got); n < 2 || n > 3 || string(got[0].Data) != "one" || string(got[n-1].Data) != "three" {
+		t.Fatalf("%d records", n)
+	}
+}
+
+// smallDisk mounts a file system of that many bytes.
+func smallDisk(t *testing.T, size int) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := mountTmpfs(dir, size); err != nil {
+		t.Skipf("no file system of %d bytes can be mounted here: %v", size, err)
+	}
+	t.Cleanup(func() {
+		if err := unmount(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+func TestSpoolDiskFull(t *testing.T) {
+	const most = 10_000
+	for name, segment := range map[string]int64{"one segment": 10 << 20, "segments": 30_000} {
+		t.Run(name, func(t *testing.T) {
+			mount := smallDisk(t, 512<<10)
+			dir := filepath.Join(mount, "spool")
+			s, _ := open(t, Options{Dir: dir, Segment: segment})
+			other := filepath.Join(mount, "other")
+			if err := os.WriteFile(other, make([]byte, 100<<10), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			fill := func() {
+				t.Helper()
+				for ; ; n++ {
+					_, err := s.Append(context.Background(), numbered(n, most))
+					if errors.Is(err, syscall.ENOSPC) {
+						return
+					}
+					if err != nil || n > 1000 {
+						t.Fatalf("record %d: %v", n, err)
+					}
+				}
+			}
+			fill()
+			full := n
+			for range 3 {
+				if _, err := s.Append(context.Background(), numbered(n, most)); !errors.Is(err, syscall.ENOSPC) {
+					t.Fatalf("append to a full disk: %v", err)
+				}
+			}
+			// What is there is read, and there is nothing of the record that failed.
+			for i := range full {
+				rec, err := s.Next(context.Background())
+				if err != nil || !bytes.Equal(rec.Data, numbered(i, most)) {
+					t.Fatalf("record %d: %v", i, err)
+				}
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+			if _, err := s.Next(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("read more than was appended: %v", err)
+			}
+			cancel()
+			// It goes on where there is room, and after being opened again.
+			if err := os.Remove(other); err != nil {
+				t.Fatal(err)
+			}
+			fill()
+			if n <= full {
+				t.Fatalf("%d records, %d before there was room", n, full)
+			}
+			closeSpool(t, s)
+			if got, found := checkNumbered(t, dir, most); got != n || found.Torn != 0 {
+				t.Fatalf("%d records of %d, %+v", got, n, found)
+			}
+			// A full disk is no reason not to read and release.
+			s, _ = open(t, Options{Dir: dir, Segment: segment})
+			s.Finish()
+			for i := 0; ; i++ {
+				rec, err := s.Next(context.Background())
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				if err == nil {
+					err = s.Release(rec.To)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkSpool(b *testing.B) {
+	for _, size := range []int{100 << 10, 1 << 20, 4 << 20} {
+		for _, mode := range []string{"sync", "nosync"} {
+			b.Run(fmt.Sprintf("%dKB/%s", size>>10, mode), func(b *testing.B) {
+				o := Options{Dir: b.TempDir()}
+				if mode == "nosync" {
+					o = quick(o.Dir)
+				}
+				s, _ := open(b, o)
+				data := make([]byte, size)
+				for i := range data {
+					data[i] = byte(rand.Uint32())
+				}
+				b.SetBytes(int64(size))
+				b.ReportAllocs()
+				for b.Loop() {
+					add(b, s, data)
+					rec, err := s.Next(context.Background())
+					if err != nil {
+						b.Fatal(err)
+					}
+					if err := s.Release(rec.To); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package spool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"slices"
+	"sort"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// Next returns the record at which reading goes on: the first that isn't
+// released, or that of SeekTo, and then one after the other. It waits for Append,
+// and returns io.EOF when all is read and no more come.
+//
+// A record that has been damaged since Open is set aside, see Bad, and skipped.
+func (s *Spool) Next(ctx context.Context) (Record, error) {
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	for {
+		base, at, err := s.await(ctx)
+		if errors.Is(err, io.EOF) {
+			return Record{}, io.EOF
+		}
+		if err != nil {
+			return Record{}, s.wrap("read", err)
+		}
+		rec, reason, err := s.read(base, at)
+		if err == nil && reason == "" {
+			s.mu.Lock()
+			s.next = rec.To
+			s.mu.Unlock()
+			return rec, nil
+		}
+		if s.gone(at) {
+			continue // released and removed while it was read
+		}
+		if err == nil {
+			err = s.setAsideRecord(base, at, reason)
+		}
+		if err != nil {
+			return Record{}, s.wrap("read", fmt.Errorf("record at %d: %w", at.from, err))
+		}
+	}
+}
+
+// await returns the place of the next record and its segment's base.
+func (s *Spool) await(ctx context.Context) (base int64, at place, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		switch {
+		case s.closed:
+			return 0, place{}, ErrClosed
+		case ctx.Err() != nil:
+			return 0, place{}, ctx.Err()
+		}
+		if g, i := s.find(max(s.next, s.released)); g != nil {
+			return g.base, g.records[i], nil
+		}
+		switch {
+		case s.broken != nil:
+			return 0, place{}, s.broken
+		case s.finished:
+			return 0, place{}, io.EOF
+		}
+		if err := s.wait(ctx); err != nil {
+			return 0, place{}, err
+		}
+	}
+}
+
+// find returns the first record at or behind an offset. The caller holds mu.
+func (s *Spool) find(offset int64) (*segment, int) {
+	k := sort.Search(len(s.segments), func(k int) bool { return s.segments[k].end > offset })
+	for _, g := range s.segments[k:] {
+		i := sort.Search(len(g.records), func(i int) bool { return g.records[i].from >= offset })
+		if i < len(g.records) {
+			return g, i
+		}
+	}
+	return nil, 0
+}
+
+// gone tells whether a record was released.
+func (s *Spool) gone(at place) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return at.from < s.released
+}
+
+// read reads the record at a place. The reason says what is wrong with it.
+func (s *Spool) read(base int64, at place) (rec Record, reason string, err error) {
+	if s.reader == nil || s.readerBase != base {
+		if s.reader != nil {
+			err = s.reader.Close()
+			s.reader = nil
+		}
+		if err != nil {
+			return Record{}, "", err
+		}
+		if s.reader, err = os.Open(s.path(base)); err != nil {
+			s.reader = nil
+			return Record{}, "", err
+		}
+		s.readerBase = base
+	}
+	p := make([]byte, at.size)
+	n, err := s.reader.ReadAt(p, at.from-base)
+	if n < len(p) {
+		if err == nil || errors.Is(err, io.EOF) {
+			return Record{}, "the segment has become shorter", nil
+		}
+		return Record{}, "", err
+	}
+	length, sum, ok := getRecordHead(p, s.id, at.from)
+	data := p[recordHead:]
+	switch {
+	case !ok || length != int64(len(data)):
+		return Record{}, reasonHead, nil
+	case crc32.Checksum(data, castagnoli) != sum:
+		return Record{}, reasonData, nil
+	}
+	return Record{From: at.from, To: at.to(), Data: data, Sum: xxhash.Sum64(data)}, "", nil
+}
+
+// setAsideRecord sets aside a record that Open found whole.
+func (s *Spool) setAsideRecord(base int64, at place, reason string) error {
+	st, err := s.reader.Stat()
+	if err != nil {
+		return err
+	}
+	from := min(at.from-base, st.Size())
+	bad, err := s.setAside(s.reader, base, damage{from, min(from+int64(at.size), st.Size()), reason}, ".bad")
+	if err != nil {
+		return err
+	}
+	bad.Offset = at.from
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bad = append(s.bad, bad)
+	for _, g := range s.segments {
+		i := slices.Index(g.records, at)
+		if i < 0 {
+			continue
+		}
+		g.records = slices.Delete(g.records, i, i+1)
+		if i < g.done {
+			g.done--
+		} else {
+			s.records--
+			s.bytes -= int64(at.size)
+		}
+	}
+	s.notify()
+	return nil
+}
+
+// SeekTo makes Next go on at an offset, which is a record's To: that of the last
+// one that the database has. Below the first segment it goes on at that one. An
+// offset beyond the end is ErrBeyond.
+func (s *Spool) SeekTo(to int64) error {
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return s.wrap("seek", ErrClosed)
+	}
+	if err := s.boundary(to); err != nil {
+		return s.wrap("seek", err)
+	}
+	s.next = to
+	return nil
+}
+
+// boundary returns an error where an offset isn't one at which a record begins
+// or ends. The caller holds mu.
+func (s *Spool) boundary(offset int64) error {
+	if offset < 0 {
+		return fmt.Errorf("offset %d is negative", offset)
+	}
+	if end := s.last().end; offset > end {
+		return fmt.Errorf("offset %d is %w, which is %d", offset, ErrBeyond, end)
+	}
+	k := sort.Search(len(s.segments), func(k int) bool { return s.segments[k].end > offset })
+	if k == len(s.segments) {
+		return nil
+	}
+	g := s.segments[k]
+	if i := sort.Search(len(g.records), func(i int) bool { return g.records[i].from >= offset }); i > 0 {
+		if at := g.records[i-1]; offset < at.to() {
+			return fmt.Errorf("offset %d is within the record from %d to %d", offset, at.from, at.to())
+		}
+	}
+	return nil
+}
