@@ -70,6 +70,8 @@ func appendLiteral(dst []byte, v *engine.Vector, row int) []byte {
 		return append(dst, "NULL"...)
 	case v.Type == engine.Varchar || v.Type == engine.Char || v.Type == engine.Decimal:
 		return appendQuoted(dst, v.Value(row))
+	case v.Type == engine.Binary:
+		return append(hex.AppendEncode(append(dst, "X'"...), v.Value(row)), '\'')
 	case v.Type == engine.Float32:
 		// As a double: every method stores the same value.
 		return strconv.AppendFloat(dst, v.Floats[row], 'g', -1, 64)
@@ -98,7 +100,8 @@ func appendQuoted(dst, p []byte) []byte {
 }
 
 // appendBound appends the row's values as step reads them: a letter for the
-// type, then 8 bytes of a number, or the length and the bytes of a text.
+// type, then 8 bytes of a number, or the length and the bytes of a text or of
+// binary data.
 func (e *encoder) appendBound(dst []byte, b *engine.Batch, row int, key int64) []byte {
 	if e.key {
 		dst = binary.NativeEndian.AppendUint64(append(dst, 'i'), uint64(key))
@@ -111,9 +114,9 @@ func (e *encoder) appendBound(dst []byte, b *engine.Batch, row int, key int64) [
 		case v.Type == engine.Float32 || v.Type == engine.Float64:
 			dst = binary.NativeEndian.AppendUint64(append(dst, 'f'), math.Float64bits(v.Floats[row]))
 		case v.Type == engine.Varchar || v.Type == engine.Char || v.Type == engine.Decimal:
-			p := v.Value(row)
-			dst = binary.NativeEndian.AppendUint32(append(dst, 't'), uint32(len(p)))
-			dst = append(dst, p...)
+			dst = appendBytes(dst, 't', v.Value(row))
+		case v.Type == engine.Binary:
+			dst = appendBytes(dst, 'b', v.Value(row))
 		case v.Type == engine.Time:
 			dst = appendTime(dst, v.Ints[row])
 		default:
@@ -121,6 +124,10 @@ func (e *encoder) appendBound(dst []byte, b *engine.Batch, row int, key int64) [
 		}
 	}
 	return dst
+}
+
+func appendBytes(dst []byte, kind byte, p []byte) []byte {
+	return append(binary.NativeEndian.AppendUint32(append(dst, kind), uint32(len(p))), p...)
 }
 
 // appendTime appends a time as step reads it.

@@ -22,6 +22,7 @@ import (
 #cgo noescape rowmill_step
 #cgo noescape rowmill_exec
 #cgo noescape rowmill_rows
+#cgo noescape rowmill_insert
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,7 @@ int sqlite3_bind_null(void *stmt, int i);
 int sqlite3_bind_int64(void *stmt, int i, long long v);
 int sqlite3_bind_double(void *stmt, int i, double v);
 int sqlite3_bind_text(void *stmt, int i, const char *p, int bytes, void (*free)(void *));
+int sqlite3_bind_blob(void *stmt, int i, const void *p, int bytes, void (*free)(void *));
 void sqlite3_progress_handler(void *db, int ops, int (*f)(void *), void *arg);
 long long sqlite3_changes64(void *db);
 int sqlite3_total_changes(void *db);
@@ -57,6 +59,7 @@ static int rowmill_bind(void *stmt, const unsigned char **at, int values) {
 		case 'f': memcpy(&f, p, 8); p += 8; rc = sqlite3_bind_double(stmt, i, f); break;
 		// SQLite doesn't copy the text: it stays where it is until the end.
 		case 't': memcpy(&len, p, 4); p += 4; rc = sqlite3_bind_text(stmt, i, (const char *)p, len, 0); p += len; break;
+		case 'b': memcpy(&len, p, 4); p += 4; rc = sqlite3_bind_blob(stmt, i, p, len, 0); p += len; break;
 		default: rc = sqlite3_bind_null(stmt, i);
 		}
 		if (rc) return rc;
@@ -80,6 +83,27 @@ static int rowmill_step(void *stmt, const unsigned char *p, int values, int time
 out:
 	sqlite3_clear_bindings(stmt);
 	return rc == DONE ? 0 : rc;
+}
+
+// rowmill_insert is rowmill_step that returns how many rows the statement has
+// changed, those that its triggers change not counted, or an error's number,
+// negative.
+static long long rowmill_insert(void *db, void *stmt, const unsigned char *p, int values, int times) {
+	long long n = 0;
+	int rc = DONE;
+	while (times-- > 0) {
+		rc = rowmill_bind(stmt, &p, values);
+		if (rc) break;
+		rc = sqlite3_step(stmt);
+		int again = sqlite3_reset(stmt);
+		if (rc != DONE) {
+			if (again) rc = again; // the more exact one
+			break;
+		}
+		n += sqlite3_changes64(db);
+	}
+	sqlite3_clear_bindings(stmt);
+	return rc == DONE ? n : -rc;
 }
 
 // rowmill_rows runs a query with the values at p and returns how many rows it
@@ -158,6 +182,16 @@ func (s stmt) step(bound []byte, values, times int) error {
 		return s.db.failure(rc)
 	}
 	return nil
+}
+
+// insert runs the statement several times, as step does, and returns how many
+// rows it has changed.
+func (s stmt) insert(bound []byte, values, times int) (int64, error) {
+	n := C.rowmill_insert(s.db.p, s.p, (*C.uchar)(unsafe.SliceData(bound)), C.int(values), C.int(times))
+	if n < 0 {
+		return 0, s.db.failure(C.int(-n))
+	}
+	return int64(n), nil
 }
 
 // rows runs a query with bound values and returns how many rows it gives.

@@ -88,6 +88,28 @@ func TestChildProcess(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	case "load":
+		// A note and the rows that it counts, in each transaction.
+		l, notes, readings := loadingOf(t, db)
+		fmt.Println("loads")
+		for n := int64(0); ; n++ {
+			if err := l.Begin(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			b := notes.rows(n)
+			if _, err := l.Insert(t.Context(), notes.Table, b, 0, 1); err != nil {
+				t.Fatal(err)
+			}
+			for i := range int64(5) { // each with a savepoint
+				b := readings.rows(n*25+i*5, n*25+i*5+1, n*25+i*5+2, n*25+i*5+3, n*25+i*5+4)
+				if _, err := l.Insert(t.Context(), readings.Table, b, 0, b.Rows()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := l.Commit(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
 	case "keep":
 		table, parts := declared(t, readingsText, "ts", "1d", firstDay, 12)
 		fmt.Println("keeps")

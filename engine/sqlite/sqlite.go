@@ -330,6 +330,10 @@ func classify(err error) error {
 		}
 		return err
 	}
+	if e.Code == sqlite3.ErrConstraint || e.Code == sqlite3.ErrMismatch || e.Code == sqlite3.ErrTooBig {
+		// Constraints are also what triggers raise.
+		err = engine.Classed(engine.ErrRefused, err)
+	}
 	switch {
 	case e.ExtendedCode == sqlite3.ErrConstraintPrimaryKey, e.ExtendedCode == sqlite3.ErrConstraintUnique,
 		e.ExtendedCode == sqlite3.ErrConstraintRowID:

@@ -19,3 +19,7 @@ func TestEngine(t *testing.T) {
 func TestKeeper(t *testing.T) {
 	enginetest.RunKeeper(t, func(t testing.TB) engine.Keeper { return testdb.Open(t, "sqlite").(engine.Keeper) })
 }
+
+func TestLoader(t *testing.T) {
+	enginetest.RunLoader(t, func(t testing.TB) engine.Keeper { return testdb.Open(t, "sqlite").(engine.Keeper) })
+}

@@ -1,0 +1,390 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// A loader inserts rows of several tables in one transaction.
+//
+// All that write share the DB's connection and take turns on it: a transaction
+// has the turn from Begin until Commit, Reset, Close, or an error that ends it.
+// Until then whoever holds it must not wait for anything else that writes by
+// the same DB, such as a Writer, Try, or another loader: the one would wait
+// for the other. Writers and loaders wait without a bound other than their
+// context's end, but Begin.
+//
+// Rows of a rolling table go to the tables of their periods, whose own
+// triggers see them. What the view's triggers check is checked here: the
+// form of the values of column By, and that there is a period.
+type loader struct {
+	db     *DB
+	tables map[*engine.Table]*destination
+	schema int64 // PRAGMA schema_version of the tables, -1 before the first
+	buf    []byte
+
+	open     bool // a transaction, and with it the turn
+	inserted bool // something in it
+	closed   bool
+}
+
+const (
+	savepointStatement = "SAVEPOINT rowmill"
+	releaseStatement   = "RELEASE rowmill"
+	backStatement      = "ROLLBACK TO rowmill"
+
+	// bytesPerCall ends a call of less than rowsPerCall rows.
+	bytesPerCall = 1 << 20
+	// mostStatements bounds the prepared statements of one table, one for each
+	// period that rows have gone to, of some 10 KB.
+	mostStatements = 64
+	// mostTables bounds what is kept of tables.
+	mostTables = 100
+)
+
+// Loader implements engine.Keeper.
+func (db *DB) Loader(ctx context.Context) (engine.Loader, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return &loader{db: db, tables: map[*engine.Table]*destination{}, schema: -1}, nil
+}
+
+// Begin implements engine.Loader. It waits for the turn for as long as a
+// statement waits for another process, whose lock it waits for afterwards; the
+// end of ctx ends only the first of the waits.
+func (l *loader) Begin(ctx context.Context) error {
+	if err := l.begin(ctx); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fmt.Errorf("begin a transaction: %w", classify(err))
+	}
+	return nil
+}
+
+func (l *loader) begin(ctx context.Context) error {
+	switch {
+	case l.closed:
+		return errors.New("the loader is closed")
+	case l.open:
+		return errors.New("one is open already")
+	}
+	bounded, cancel := context.WithTimeout(ctx, busyTimeout*time.Millisecond)
+	defer cancel()
+	if err := l.db.lock(bounded); err != nil {
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			err = engine.Classed(engine.ErrLockTimeout, fmt.Errorf("%s: another transaction of this process is open", l.db.path))
+		}
+		return err
+	}
+	if err := l.db.run(beginStatement); err != nil {
+		l.db.unlock()
+		return err
+	}
+	l.open, l.inserted = true, false
+	version, err := queryInt(l.db.write, "PRAGMA schema_version")
+	if err == nil && version != l.schema {
+		l.forget() // periods may have come or gone, also by another process
+		l.schema = version
+	}
+	if err != nil {
+		return errors.Join(err, l.end())
+	}
+	return nil
+}
+
+// end rolls back what is open, if anything, and gives the turn back.
+func (l *loader) end() error {
+	if !l.open {
+		return nil
+	}
+	l.open, l.inserted = false, false
+	defer l.db.unlock()
+	return l.db.rollback()
+}
+
+// Commit implements engine.Loader.
+func (l *loader) Commit(ctx context.Context) error {
+	if !l.open {
+		return fmt.Errorf("commit: %w", errNoTransaction)
+	}
+	err := ctx.Err()
+	if err == nil {
+		if err = l.db.run(commitStatement); err != nil {
+			err = fmt.Errorf("commit: %w", classify(err))
+		}
+	}
+	return errors.Join(err, l.end())
+}
+
+var errNoTransaction = errors.New("no transaction is open")
+
+// Reset implements engine.Loader.
+func (l *loader) Reset(context.Context) error { return l.end() }
+
+// Close implements engine.Loader. It waits for nobody: SQLite locks a
+// connection while it frees statements of it.
+func (l *loader) Close() error {
+	l.closed = true
+	l.forget()
+	return l.end()
+}
+
+// forget closes the prepared statements and forgets the periods.
+func (l *loader) forget() {
+	for _, d := range l.tables {
+		d.forget()
+	}
+	clear(l.tables)
+}
+
+// A destination is where rows of a table go.
+type destination struct {
+	db    *DB
+	table engine.Table // as batches have it
+	// Of a table that rolls: the column of a batch by which it does, what one
+	// unit of it is worth, 0 where it carries times, the periods and the names
+	// of their tables.
+	by     int
+	unit   int64
+	parts  []rolling.Partition
+	stores []string
+
+	columns int
+	stmts   map[string]stmt // by the name of the table
+}
+
+func (d *destination) forget() {
+	for _, s := range d.stmts {
+		s.close()
+	}
+	clear(d.stmts)
+}
+
+// destination returns that of a table, within a transaction.
+func (l *loader) destination(t *engine.Table) (*destination, error) {
+	if d := l.tables[t]; d != nil {
+		return d, nil
+	}
+	d := &destination{db: l.db, table: *t, by: -1, stmts: map[string]stmt{}}
+	d.table.Columns, d.table.ServerKey = t.Inserted(), ""
+	if t.Rolling() {
+		d.unit = epochOf(t)
+		d.by = slices.IndexFunc(d.table.Columns, func(c engine.Column) bool { return strings.EqualFold(c.Name, t.By) })
+		if d.by < 0 {
+			return nil, fmt.Errorf("the rows have no column %s, by which the table rolls", t.By)
+		}
+		var err error
+		if d.parts, err = l.db.present(t); err != nil {
+			return nil, err
+		}
+		if len(d.parts) == 0 {
+			return nil, engine.Classed(engine.ErrNoTable, errors.New("no such table, or none that has periods"))
+		}
+		for _, p := range d.parts {
+			d.stores = append(d.stores, store(t, p))
+		}
+	}
+	if len(l.tables) >= mostTables {
+		l.forget()
+	}
+	l.tables[t] = d
+	return d, nil
+}
+
+// fits reports whether the vector of column By carries what the table rolls
+// by. Text that isn't a time in the form of the bounds would end up in a period
+// in which no query looks for it.
+func (d *destination) fits(b *engine.Batch) error {
+	if !d.table.Rolling() {
+		return nil
+	}
+	kind := b.Columns[d.by].Type
+	switch {
+	case d.unit == 0 && kind != engine.Time:
+		return fmt.Errorf("the table rolls by times in %s, and the rows have none", d.table.By)
+	case d.unit > 0 && kind != engine.Int32 && kind != engine.Int64:
+		return fmt.Errorf("the table rolls by integers in %s, and the rows have none", d.table.By)
+	}
+	return nil
+}
+
+// position returns where row i belongs, and false where it is nowhere.
+func (d *destination) position(b *engine.Batch, i int) (pos int64, ok bool) {
+	v := &b.Columns[d.by]
+	if v.Null(i) {
+		return 0, false
+	}
+	if d.unit <= 1 {
+		return v.Ints[i], true
+	}
+	n := v.Ints[i]
+	if high, low := bits.Mul64(uint64(max(n, -n)), uint64(d.unit)); high != 0 || low > math.MaxInt64 {
+		return 0, false
+	}
+	return n * d.unit, true
+}
+
+// route returns the table that row from belongs to, and where the run of rows
+// that go there with it ends.
+func (d *destination) route(b *engine.Batch, from, to int) (string, int, error) {
+	if !d.table.Rolling() {
+		return d.table.Name, to, nil
+	}
+	pos, ok := d.position(b, from)
+	i := -1
+	if ok {
+		i = rolling.Find(d.parts, pos)
+	}
+	if i < 0 {
+		value := "NULL"
+		if v := &b.Columns[d.by]; !v.Null(from) {
+			value = string(v.AppendText(nil, from))
+		}
+		return "", 0, engine.Classed(engine.ErrNoPartition, engine.Classed(engine.ErrRefused,
+			fmt.Errorf("row outside every period: %s = %s", d.table.By, value)))
+	}
+	end := from + 1
+	for ; end < to; end++ {
+		if pos, ok = d.position(b, end); !ok || !d.parts[i].Contains(pos) {
+			break
+		}
+	}
+	return d.stores[i], end, nil
+}
+
+// statement returns the INSERT of one row into a table.
+func (d *destination) statement(name string) (stmt, error) {
+	if s, ok := d.stmts[name]; ok {
+		return s, nil
+	}
+	if len(d.stmts) >= mostStatements {
+		for other, s := range d.stmts {
+			s.close()
+			delete(d.stmts, other)
+			break
+		}
+	}
+	e := newEncoder(dialect{}, &d.table, name)
+	s, err := d.db.handle.prepare(e.placeholders(1))
+	if err != nil {
+		return s, err
+	}
+	d.columns, d.stmts[name] = e.columns, s
+	return s, nil
+}
+
+// Insert implements engine.Loader.
+func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, from, to int) (engine.Ack, error) {
+	if !l.open {
+		return engine.Ack{}, fmt.Errorf("insert into %s: %w", t.Name, errNoTransaction)
+	}
+	n, err := l.insert(ctx, t, b, from, to)
+	if err == nil {
+		ack := engine.Ack{Rows: n}
+		if t.Ignore {
+			ack.Skipped = int64(to-from) - n
+		}
+		return ack, nil
+	}
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	} else {
+		err = fmt.Errorf("insert into %s: %w", t.Name, classify(err))
+	}
+	if !errors.Is(err, engine.ErrRefused) {
+		return engine.Ack{}, errors.Join(err, l.end())
+	}
+	if failed := l.back(); failed != nil {
+		return engine.Ack{}, errors.Join(fmt.Errorf("%w, of rows that were refused: %v", failed, err), l.end())
+	}
+	return engine.Ack{}, err
+}
+
+// back takes back what was inserted since the savepoint.
+func (l *loader) back() error {
+	if l.db.write.AutoCommit() {
+		// ON CONFLICT ROLLBACK, or a trigger with RAISE(ROLLBACK).
+		if l.inserted {
+			return errors.New("the table rolled the whole transaction back")
+		}
+		return classify(l.db.run(beginStatement))
+	}
+	if err := l.db.run(backStatement); err != nil {
+		return classify(err)
+	}
+	return classify(l.db.run(releaseStatement))
+}
+
+// insert returns how many rows were inserted.
+func (l *loader) insert(ctx context.Context, t *engine.Table, b *engine.Batch, from, to int) (int64, error) {
+	if err := errors.Join(ctx.Err(), engine.CheckRows(t, b, from, to)); err != nil || from == to {
+		return 0, err
+	}
+	d, err := l.destination(t)
+	if err != nil {
+		return 0, err
+	}
+	if err := d.fits(b); err != nil {
+		return 0, err
+	}
+	delete(l.db.nextKey, t.Name) // which a writer may have
+	if err := l.db.run(savepointStatement); err != nil {
+		return 0, err
+	}
+	var n int64
+	for from < to {
+		name, end, err := d.route(b, from, to)
+		if err != nil {
+			return 0, err
+		}
+		done, err := l.rows(ctx, d, name, b, from, end)
+		if err != nil {
+			return 0, err
+		}
+		n += done
+		from = end
+	}
+	if err := l.db.run(releaseStatement); err != nil {
+		return 0, err
+	}
+	l.inserted = true
+	return n, nil
+}
+
+// rows inserts rows from from to to, without to, into one table.
+func (l *loader) rows(ctx context.Context, d *destination, name string, b *engine.Batch, from, to int) (n int64, err error) {
+	s, err := d.statement(name)
+	if err != nil {
+		return 0, err
+	}
+	e := encoder{columns: d.columns}
+	for from < to {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		times := 0
+		l.buf = l.buf[:0]
+		for from < to && times < rowsPerCall && len(l.buf) < bytesPerCall {
+			l.buf = e.appendBound(l.buf, b, from, 0)
+			from++
+			times++
+		}
+		done, err := s.insert(l.buf, d.columns, times)
+		if err != nil {
+			return 0, err
+		}
+		n += done
+	}
+	return n, nil
+}

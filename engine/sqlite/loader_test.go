@@ -1,0 +1,578 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	sqlite3 "github.com/mattn/go-sqlite3"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// A loaded is a declared table of an integer column, which rows are given by,
+// and others.
+type loaded struct {
+	*engine.Table
+	parts []rolling.Partition
+}
+
+// rolls creates a table called name with a column id, by which it rolls in
+// periods from pos on, and a column note.
+func rolls(t testing.TB, db *DB, name, native, every string, epoch time.Duration, pos int64, n int) *loaded {
+	t.Helper()
+	table, parts := declared(t, fmt.Sprintf("CREATE TABLE %s (id %s NOT NULL, note TEXT DEFAULT 'none', PRIMARY KEY (id)) WITHOUT ROWID", name, native), "id", every, pos, n)
+	table.Epoch = epoch
+	have, err := db.Catalog().Exists(t.Context(), table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !have {
+		mustTry(t, db, engine.CreateTable{Table: table, Partitions: parts})
+	}
+	kind := engine.Int64
+	if native == "DATETIME" {
+		kind = engine.Time
+	}
+	return &loaded{&engine.Table{Name: name, Columns: []engine.Column{{Name: "ID", Type: kind}}, Grid: table.Grid, By: "id", Epoch: epoch, Definition: table.Definition}, parts}
+}
+
+// rows is a batch of ids.
+func (l *loaded) rows(ids ...int64) *engine.Batch {
+	b := engine.NewBatch(l.Columns)
+	b.Columns[0].Ints = append(b.Columns[0].Ints, ids...)
+	b.EndRows(len(ids))
+	return b
+}
+
+func openLoader(t testing.TB, db *DB) *loader {
+	t.Helper()
+	l, err := db.Loader(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l.(*loader)
+}
+
+// loadingOf opens a loader of two tables, a plain one and one that rolls by
+// sequence, which it creates where they are missing.
+func loadingOf(t testing.TB, db *DB) (l engine.Loader, notes, readings *loaded) {
+	t.Helper()
+	mustExec(t, db, "CREATE TABLE IF NOT EXISTS notes (ID INTEGER PRIMARY KEY, x BLOB)")
+	notes = &loaded{Table: &engine.Table{Name: "notes", Columns: []engine.Column{{Name: "ID", Type: engine.Int64}}}}
+	return openLoader(t, db), notes, rolls(t, db, "seq", "INTEGER", "100 rows", 0, 0, 100)
+}
+
+func mustBegin(t testing.TB, l engine.Loader) {
+	t.Helper()
+	if err := l.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustCommit(t testing.TB, l engine.Loader) {
+	t.Helper()
+	if err := l.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustInsert(t testing.TB, l engine.Loader, table *engine.Table, b *engine.Batch) {
+	t.Helper()
+	if ack, err := l.Insert(t.Context(), table, b, 0, b.Rows()); err != nil || ack.Rows != int64(b.Rows()) || ack.Skipped != 0 {
+		t.Fatalf("%+v, %v", ack, err)
+	}
+}
+
+func wantRefused(t testing.TB, l engine.Loader, table *engine.Table, b *engine.Batch, class error) {
+	t.Helper()
+	if _, err := l.Insert(t.Context(), table, b, 0, b.Rows()); !errors.Is(err, class) || !errors.Is(err, engine.ErrRefused) || engine.Retryable(err) {
+		t.Fatalf("got %v", err)
+	}
+}
+
+// freeTurn fails where somebody has the turn of the DB.
+func freeTurn(t testing.TB, db *DB) {
+	t.Helper()
+	if len(db.turn) != 0 {
+		t.Fatal("the turn isn't given back")
+	}
+}
+
+// Rows in any order go to the periods that hold them, by columns of all kinds,
+// and what is compared otherwise than a position is refused: no query would find
+// it where it ended up.
+func TestTrapLoaderRoutes(t *testing.T) {
+	db := openTest(t, "")
+	l := openLoader(t, db)
+	const day = int64(86400e6)
+	for name, c := range map[string]struct {
+		native, every string
+		epoch         time.Duration
+		pos, unit     int64
+	}{
+		"times":    {"DATETIME", "1d", 0, firstDay, 1},
+		"seconds":  {"INTEGER", "1d", time.Second, firstDay, 1e6},
+		"millis":   {"BIGINT", "1d", time.Millisecond, firstDay, 1e3},
+		"micros":   {"INTEGER", "1d", time.Microsecond, firstDay, 1},
+		"sequence": {"INTEGER", "1000 rows", 0, 0, 1},
+		"many":     {"INTEGER", "1000 rows", 0, 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer l.end()
+			n := 4
+			if name == "many" {
+				n = 3 * mostStatements
+			}
+			table := rolls(t, db, name, c.native, c.every, c.epoch, c.pos, n)
+			var ids []int64
+			for _, p := range table.parts {
+				step := (p.To - p.From) / 4 / c.unit * c.unit
+				for k := range int64(4) {
+					ids = append(ids, (p.From+k*step)/c.unit)
+				}
+				ids = append(ids, (p.To-c.unit)/c.unit)
+			}
+			rand.New(rand.NewPCG(3, 4)).Shuffle(len(ids), func(i, k int) { ids[i], ids[k] = ids[k], ids[i] })
+			mustBegin(t, l)
+			mustInsert(t, l, table.Table, table.rows(ids...))
+			ignores := *table.Table
+			ignores.Ignore = true
+			if ack, err := l.Insert(t.Context(), &ignores, table.rows(ids...), 1, len(ids)); err != nil || ack.Rows != 0 || ack.Skipped != int64(len(ids)-1) {
+				t.Errorf("%+v, %v", ack, err)
+			}
+			good := ids[0]
+			bads := []int64{c.pos/c.unit - 1, table.parts[n-1].To / c.unit, math.MinInt64, math.MaxInt64, math.MinInt64 / 2}
+			if power := c.unit & -c.unit; power > 1 { // that many times the unit is a good position again, modulo 2^64
+				bads = append(bads, good+(1<<62)/power*4)
+			}
+			for _, bad := range bads {
+				wantRefused(t, l, table.Table, table.rows(bad), engine.ErrNoPartition)
+			}
+			null := table.rows()
+			null.Columns[0].AppendNull()
+			null.EndRow()
+			wantRefused(t, l, table.Table, null, engine.ErrNoPartition)
+			mustCommit(t, l)
+			for _, p := range table.parts {
+				within := fmt.Sprintf("%s >= %d AND %s < %d", db.Words().Position(table.Table, "id"), p.From, db.Words().Position(table.Table, "id"), p.To)
+				wantLines(t, db, "SELECT count(*), sum("+within+"), min(note) FROM "+db.Words().From(table.Table, p), "5|5|none")
+			}
+			for _, kind := range []engine.Type{engine.Varchar, engine.Float64, engine.Time, engine.Int64, engine.Binary} {
+				if kind == table.Columns[0].Type {
+					continue
+				}
+				other := *table.Table
+				other.Columns = []engine.Column{{Name: "id", Type: kind}}
+				b := engine.NewBatch(other.Columns)
+				v := &b.Columns[0]
+				switch kind {
+				case engine.Varchar, engine.Binary:
+					v.AppendBytes([]byte("2026-11-20"))
+				case engine.Float64:
+					v.Floats = append(v.Floats, float64(good))
+				default:
+					v.Ints = append(v.Ints, good)
+				}
+				b.EndRow()
+				mustBegin(t, l)
+				if _, err := l.Insert(t.Context(), &other, b, 0, 1); err == nil || errors.Is(err, engine.ErrRefused) || engine.Retryable(err) {
+					t.Errorf("vector of type %d: %v", kind, err)
+				}
+				freeTurn(t, db)
+			}
+		})
+	}
+	for _, d := range l.tables {
+		if len(d.stmts) > mostStatements {
+			t.Errorf("%s: %d prepared statements", d.table.Name, len(d.stmts))
+		}
+	}
+	gone := rolls(t, db, "gone", "DATETIME", "1d", 0, firstDay, 1)
+	mustTry(t, db, engine.DropTable{Table: gone.Table, Partitions: gone.parts})
+	mustBegin(t, l)
+	if _, err := l.Insert(t.Context(), gone.Table, gone.rows(firstDay), 0, 1); !errors.Is(err, engine.ErrNoTable) {
+		t.Errorf("no table: %v", err)
+	}
+	freeTurn(t, db)
+}
+
+// Errors about rows are refusals and leave what was inserted before; others end
+// the transaction and give the turn back.
+func TestLoaderRefuses(t *testing.T) {
+	db := openTest(t, "")
+	if _, err := db.write.Exec("PRAGMA foreign_keys = ON", nil); err != nil {
+		t.Fatal(err)
+	}
+	l, notes, seq := loadingOf(t, db)
+	for _, q := range []string{
+		"CREATE TABLE log (x)",
+		"CREATE TABLE r (a INTEGER PRIMARY KEY, b TEXT NOT NULL DEFAULT 'b' CHECK (b <> 'no'), c TEXT UNIQUE, d TEXT REFERENCES parent (id))",
+		"CREATE TABLE parent (id TEXT PRIMARY KEY)",
+		"CREATE TRIGGER logs AFTER INSERT ON r BEGIN INSERT INTO log VALUES (1), (2), (3); END",
+		"CREATE TRIGGER raises BEFORE INSERT ON r BEGIN SELECT CASE NEW.c WHEN 'abort' THEN RAISE(ABORT, 'not this one') WHEN 'fail' THEN RAISE(FAIL, 'not this one') WHEN 'rollback' THEN RAISE(ROLLBACK, 'not this one') END; END",
+		"CREATE TABLE strictly (a INTEGER, b BLOB) STRICT",
+		"CREATE TABLE passes (a TEXT UNIQUE ON CONFLICT IGNORE)",
+		"INSERT INTO r VALUES (1, 'b', 'c', NULL)", "DELETE FROM log",
+	} {
+		mustExec(t, db, q)
+	}
+	sqliteLimit := db.write.SetLimit(sqlite3.SQLITE_LIMIT_LENGTH, 1e6)
+	defer db.write.SetLimit(sqlite3.SQLITE_LIMIT_LENGTH, sqliteLimit)
+	batch := func(table string, pairs ...string) (*engine.Table, *engine.Batch) {
+		to := &engine.Table{Name: table}
+		for i := 0; i < len(pairs); i += 2 {
+			to.Columns = append(to.Columns, engine.Column{Name: pairs[i], Type: engine.Varchar})
+		}
+		b := engine.NewBatch(to.Columns)
+		for i := 1; i < len(pairs); i += 2 {
+			if pairs[i] == "NULL" {
+				b.Columns[i/2].AppendNull()
+			} else {
+				b.Columns[i/2].AppendBytes([]byte(pairs[i]))
+			}
+		}
+		b.EndRow()
+		return to, b
+	}
+	id := int64(0)
+	for name, c := range map[string]struct {
+		table string
+		pairs []string
+		class error
+	}{
+		"key":        {"r", []string{"a", "1"}, engine.ErrDuplicateKey},
+		"unique":     {"r", []string{"c", "c"}, engine.ErrDuplicateKey},
+		"null":       {"r", []string{"b", "NULL"}, engine.ErrRefused},
+		"check":      {"r", []string{"b", "no"}, engine.ErrRefused},
+		"mismatch":   {"r", []string{"a", "one"}, engine.ErrRefused},
+		"parent":     {"r", []string{"d", "nobody"}, engine.ErrRefused},
+		"abort":      {"r", []string{"c", "abort"}, engine.ErrRefused},
+		"fail":       {"r", []string{"c", "fail"}, engine.ErrRefused},
+		"strict":     {"strictly", []string{"a", "one"}, engine.ErrRefused},
+		"too long":   {"r", []string{"c", strings.Repeat("x", 2e6)}, engine.ErrRefused},
+		"row length": {"r", []string{"b", strings.Repeat("x", 6e5), "c", strings.Repeat("x", 6e5)}, engine.ErrRefused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bad, b := batch(c.table, c.pairs...)
+			for _, first := range []bool{true, false} {
+				id += 10
+				mustBegin(t, l)
+				if !first {
+					mustInsert(t, l, notes.Table, notes.rows(id))
+				}
+				wantRefused(t, l, bad, b, c.class)
+				mustInsert(t, l, seq.Table, seq.rows(id, id+1))
+				wantRefused(t, l, bad, b, c.class)
+				mustCommit(t, l)
+				freeTurn(t, db)
+				wantLines(t, db, fmt.Sprintf("SELECT (SELECT count(*) FROM notes WHERE id = %d), (SELECT count(*) FROM seq WHERE id BETWEEN %d AND %d), (SELECT count(*) FROM r), (SELECT count(*) FROM log)", id, id, id+9),
+					fmt.Sprintf("%d|2|1|0", map[bool]int{false: 1}[first]))
+			}
+		})
+	}
+	t.Run("rollback", func(t *testing.T) {
+		bad, b := batch("r", "c", "rollback")
+		mustBegin(t, l)
+		wantRefused(t, l, bad, b, engine.ErrRefused)
+		mustInsert(t, l, notes.Table, notes.rows(9000))
+		if _, err := l.Insert(t.Context(), bad, b, 0, 1); err == nil || errors.Is(err, engine.ErrRefused) || !strings.Contains(err.Error(), "not this one") {
+			t.Errorf("got %v", err)
+		}
+		freeTurn(t, db)
+		wantLines(t, db, "SELECT count(*) FROM notes WHERE id = 9000", "0")
+	})
+	t.Run("acknowledged", func(t *testing.T) { // not the trigger's rows, nor those passed over
+		table, b := batch("r", "c", "new")
+		passes, p := batch("passes", "a", "x")
+		mustBegin(t, l)
+		mustInsert(t, l, table, b)
+		mustInsert(t, l, passes, p)
+		if ack, err := l.Insert(t.Context(), passes, p, 0, 1); err != nil || ack.Rows != 0 || ack.Skipped != 0 {
+			t.Errorf("%+v, %v", ack, err)
+		}
+		ignores := *table
+		ignores.Ignore = true
+		if ack, err := l.Insert(t.Context(), &ignores, b, 0, 1); err != nil || ack.Rows != 0 || ack.Skipped != 1 {
+			t.Errorf("%+v, %v", ack, err)
+		}
+		mustCommit(t, l)
+		wantLines(t, db, "SELECT count(*) FROM log", "3")
+	})
+	for name, c := range map[string]struct {
+		table  string
+		pairs  []string
+		before string
+		after  string
+		class  error
+	}{
+		"no table":  {"nowhere", []string{"a", "1"}, "", "", engine.ErrNoTable},
+		"no column": {"r", []string{"nowhere", "1"}, "", "", nil},
+		"read-only": {"r", []string{"c", "z"}, "PRAGMA query_only = ON", "PRAGMA query_only = OFF", nil},
+		"disk full": {"r", []string{"c", strings.Repeat("x", 9e5)}, "PRAGMA max_page_count = 1", "PRAGMA max_page_count = 1000000", engine.ErrDiskFull},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mustBegin(t, l)
+			mustInsert(t, l, notes.Table, notes.rows(9001))
+			if _, err := db.write.Exec(c.before, nil); err != nil {
+				t.Fatal(err)
+			}
+			table, b := batch(c.table, c.pairs...)
+			_, err := l.Insert(t.Context(), table, b, 0, 1)
+			if _, err := db.write.Exec(c.after, nil); err != nil {
+				t.Fatal(err)
+			}
+			if err == nil || errors.Is(err, engine.ErrRefused) || engine.Retryable(err) || c.class != nil && !errors.Is(err, c.class) {
+				t.Fatalf("got %v", err)
+			}
+			freeTurn(t, db)
+			if err := l.Commit(t.Context()); err == nil {
+				t.Error("a transaction that is over was committed")
+			}
+			wantLines(t, db, "SELECT count(*) FROM notes WHERE id = 9001", "0")
+		})
+	}
+}
+
+// The turn is given back exactly once, whatever happens.
+func TestLoaderTurn(t *testing.T) {
+	db := openTest(t, "")
+	l, notes, _ := loadingOf(t, db)
+	other, err := db.connect(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if _, err := db.write.Exec("PRAGMA busy_timeout = 20", nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Exec("BEGIN IMMEDIATE", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Begin(t.Context()); !errors.Is(err, engine.ErrLockTimeout) || !engine.Retryable(err) || errors.Is(err, engine.ErrRefused) {
+		t.Fatalf("the file is locked: %v", err)
+	}
+	freeTurn(t, db)
+	if err := l.Reset(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Exec("ROLLBACK", nil); err != nil {
+		t.Fatal(err)
+	}
+	mustBegin(t, l)
+	mustInsert(t, l, notes.Table, notes.rows(1))
+	if err := l.Begin(t.Context()); err == nil {
+		t.Error("begun twice")
+	}
+	if err := l.Reset(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	freeTurn(t, db)
+	if err := errors.Join(l.Reset(t.Context()), l.Reset(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	// Another one's turn stays its own.
+	second := openLoader(t, db)
+	mustBegin(t, second)
+	mustInsert(t, second, notes.Table, notes.rows(2))
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := l.Begin(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the turn is taken: %v", err)
+	}
+	if err := errors.Join(l.Reset(t.Context()), l.Close(), l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	mustCommit(t, second)
+	// Close in a transaction.
+	mustBegin(t, second)
+	mustInsert(t, second, notes.Table, notes.rows(3))
+	if err := second.Close(); err != nil {
+		t.Fatal(err)
+	}
+	freeTurn(t, db)
+	wantLines(t, db, "SELECT id FROM notes", "2")
+	if err := second.Begin(t.Context()); err == nil {
+		t.Error("begun after Close")
+	}
+	freeTurn(t, db)
+}
+
+// A context that ends in the middle of an Insert.
+func TestLoaderCanceled(t *testing.T) {
+	db := openTest(t, "")
+	l, notes, _ := loadingOf(t, db)
+	ids := make([]int64, 5000)
+	for i := range ids {
+		ids[i] = int64(i)
+	}
+	mustBegin(t, l)
+	b := notes.rows(ids...)
+	if _, err := l.Insert(&expiring{t.Context(), 3}, notes.Table, b, 0, b.Rows()); !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v", err)
+	}
+	freeTurn(t, db)
+	wantLines(t, db, "SELECT count(*) FROM notes", "0")
+	mustBegin(t, l)
+	mustInsert(t, l, notes.Table, b)
+	mustCommit(t, l)
+}
+
+// Another process makes and takes away periods between two transactions.
+func TestTrapLoaderSeesPeriodsOfOthers(t *testing.T) {
+	db := openTest(t, "")
+	second, err := Open(t.Context(), engine.Target{Scheme: "sqlite", Path: db.path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	table := rolls(t, db, "r", "DATETIME", "1d", 0, firstDay, 3)
+	whole, _ := declared(t, table.Definition.Text, "id", "1d", firstDay, 0)
+	l := openLoader(t, db)
+	load := func(at int64) error {
+		mustBegin(t, l)
+		_, err := l.Insert(t.Context(), table.Table, table.rows(at), 0, 1)
+		mustCommit(t, l)
+		return err
+	}
+	p := table.parts
+	next := rolling.Partition{Name: "p20261123", Period: rolling.Period{From: p[2].To, To: p[2].To + 86400e6}}
+	if err := load(next.From); !errors.Is(err, engine.ErrNoPartition) {
+		t.Fatalf("got %v", err)
+	}
+	mustTry(t, second, engine.CreatePartitions{Table: whole, Have: p, New: []rolling.Partition{next}})
+	if err := load(next.From); err != nil {
+		t.Fatal(err)
+	}
+	if err := load(p[0].From); err != nil {
+		t.Fatal(err)
+	}
+	mustTry(t, second, engine.Detach{Table: whole, Part: p[0], Into: "away"})
+	if err := load(p[0].From + 1); !errors.Is(err, engine.ErrNoPartition) {
+		t.Fatalf("got %v", err)
+	}
+	wantLines(t, db, "SELECT (SELECT count(*) FROM away), (SELECT count(*) FROM r)", "1|1")
+	mustTry(t, db, engine.Attach{Table: whole, Part: p[0], From: "away"})
+	if err := load(p[0].From + 1); err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, db, "SELECT count(*) FROM r", "3")
+}
+
+// A loader and a writer, of the same table whose keys the engine assigns.
+func TestLoaderBesideWriter(t *testing.T) {
+	db := openTest(t, "")
+	table := &engine.Table{Name: "w", Columns: []engine.Column{{Name: "id", Type: engine.Int64, Auto: true}, {Name: "n", Type: engine.Int64}}, PrimaryKey: []string{"id"}}
+	if err := db.Apply(t.Context(), engine.CreateTable{Table: table}); err != nil {
+		t.Fatal(err)
+	}
+	keyed := *table
+	keyed.ServerKey = "id"
+	w, err := db.Writer(t.Context(), &keyed, engine.Prepared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	const batches, each = 50, 40
+	written := make(chan error, 1)
+	go func() {
+		b := engine.NewBatch(keyed.Inserted())
+		for range each {
+			b.Columns[0].Ints = append(b.Columns[0].Ints, 1)
+		}
+		b.EndRows(each)
+		var err error
+		for range batches {
+			if _, failed := w.Write(context.Background(), b); failed != nil {
+				err = failed
+			}
+		}
+		written <- err
+	}()
+	l := openLoader(t, db)
+	b := engine.NewBatch(keyed.Inserted())
+	b.Columns[0].Ints = append(b.Columns[0].Ints, 2)
+	b.EndRow()
+	for range batches {
+		mustBegin(t, l)
+		mustInsert(t, l, &keyed, b) // the key is left to SQLite
+		mustInsert(t, l, &keyed, b)
+		mustCommit(t, l)
+	}
+	if err := <-written; err != nil {
+		t.Error(err)
+	}
+	wantLines(t, db, "SELECT n, count(*) FROM w GROUP BY n ORDER BY n", fmt.Sprintf("1|%d", batches*each), fmt.Sprintf("2|%d", 2*batches))
+}
+
+// kill -9 at any point leaves transactions whole.
+func TestTrapLoaderKilled(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "loaded.db")
+	rnd := rand.New(rand.NewPCG(5, 6))
+	for range 5 {
+		cmd, out := child(t, "load", path)
+		if line, err := out.ReadString('\n'); err != nil || line != "loads\n" {
+			t.Fatalf("the other process: %q, %v", line, err)
+		}
+		time.Sleep(time.Duration(20+rnd.IntN(60)) * time.Millisecond)
+		kill(cmd)
+		db, err := Open(t.Context(), engine.Target{Scheme: "sqlite", Path: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantLines(t, db, "SELECT (SELECT count(*) FROM seq) - 25 * count(*), count(*) > 0, max(id) + 1 - count(*) FROM notes", "0|1|0")
+		for _, q := range []string{"DELETE FROM seq", "DELETE FROM notes"} {
+			mustExec(t, db, q)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkLoader is a transaction of a note and 1000 rows of a rolling table, in
+// the order of its periods or shuffled over 20 of them.
+func BenchmarkLoader(b *testing.B) {
+	for _, shuffled := range []bool{false, true} {
+		b.Run(fmt.Sprintf("shuffled=%v", shuffled), func(b *testing.B) {
+			db := openTest(b, "&cache=64MB")
+			l, notes, _ := loadingOf(b, db)
+			const rows = 1000
+			table := rolls(b, db, "r", "INTEGER", "10000000 rows", 0, 0, 20)
+			batch, note := table.rows(make([]int64, rows)...), notes.rows(0)
+			n := int64(0)
+			load := func() {
+				for i := range batch.Columns[0].Ints {
+					n++
+					batch.Columns[0].Ints[i] = n
+					if shuffled {
+						batch.Columns[0].Ints[i] += n % 20 * 10_000_000
+					}
+				}
+				note.Columns[0].Ints[0] = n
+				mustBegin(b, l)
+				mustInsert(b, l, notes.Table, note)
+				mustInsert(b, l, table.Table, batch)
+				mustCommit(b, l)
+			}
+			load()
+			b.ReportAllocs()
+			for b.Loop() {
+				load()
+			}
+			b.ReportMetric(float64(rows*b.N)/b.Elapsed().Seconds(), "rows/s")
+		})
+	}
+}
