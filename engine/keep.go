@@ -25,6 +25,9 @@ type Keeper interface {
 	// Classify marks an error of SQL with its class. Nil stays nil.
 	Classify(err error) error
 
+	// Loader opens a connection of its own that inserts into any tables.
+	Loader(ctx context.Context) (Loader, error)
+
 	// Describe reads a table from the catalog: columns, keys, how it is
 	// partitioned. It returns ErrNoTable for one that is not there.
 	Describe(ctx context.Context, name string) (*Schema, error)

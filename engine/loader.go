@@ -42,10 +42,10 @@ type Rows struct {
 // that a Loader can insert into t: a mistake of the caller's.
 func CheckRows(t *Table, b *Batch, from, to int) error {
 	if from < 0 || from > to || to > b.Rows() {
-		return fmt.Errorf("insert into %s: rows %d to %d of a batch of %d", t.Name, from, to, b.Rows())
+		return fmt.Errorf("rows %d to %d of a batch of %d", from, to, b.Rows())
 	}
 	if want := len(t.Inserted()); want != len(b.Columns) || want == 0 {
-		return fmt.Errorf("insert into %s: a batch of %d columns, want %d", t.Name, len(b.Columns), want)
+		return fmt.Errorf("a batch of %d columns, want %d", len(b.Columns), want)
 	}
 	return nil
 }

@@ -25,6 +25,7 @@ type loader struct {
 	buf      []byte
 	ends     []int // where each message of an Insert ends in buf
 	longest  int   // statement, in bytes
+	closed   bool
 }
 
 const (
@@ -169,6 +170,9 @@ func (l *loader) Reset(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if l.closed {
+		return errors.New("the loader is closed")
+	}
 	if l.conn != nil && l.open {
 		l.rollback()
 	}
@@ -180,6 +184,7 @@ func (l *loader) Reset(ctx context.Context) error {
 
 // Close implements engine.Loader.
 func (l *loader) Close() error {
+	l.closed = true
 	l.drop()
 	return nil
 }
@@ -212,6 +217,7 @@ func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, f
 		l.conn.watch.End()
 		if err != nil {
 			l.rollback()
+			err = fmt.Errorf("%s: %w", what, err)
 		}
 		return engine.Ack{}, err
 	}

@@ -1,0 +1,186 @@
+package enginetest
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/rowmill/rowmill/engine"
+)
+
+// A refusal is rows that a server doesn't take.
+type refusal struct {
+	name    string
+	table   *engine.Table
+	batch   *engine.Batch
+	classes []error
+}
+
+// strictTypes tells of engines that check a value by its column's type. Those
+// of SQLite take any.
+func (lo *loading) strictTypes() bool { return lo.db.Info().Engine != "sqlite" }
+
+// refusals are rows, the last of which is refused: the others are good.
+func (lo *loading) refusals() []refusal {
+	lo.Helper()
+	null := engine.NewBatch(lo.notes.Columns)
+	for i := range 3 {
+		null.Columns[0].AppendBytes(fmt.Appendf(nil, "null %d", i))
+		if i == 2 {
+			null.Columns[1].AppendNull()
+		} else {
+			null.Columns[1].Ints = append(null.Columns[1].Ints, 1)
+		}
+		null.EndRow()
+	}
+	outside := lo.readings(801, 802)
+	outside.Columns[1].Ints[1] = lo.parts[1].To + day
+	first := []string{"fresh 1", "1"}
+	out := []refusal{
+		{"a key that is there", lo.notes, lo.entries("fresh 2", "there"), []error{engine.ErrDuplicateKey}},
+		{"a key twice", lo.notes, lo.entries("fresh 3", "fresh 3"), []error{engine.ErrDuplicateKey}},
+		{"a key of a period that is there", lo.rolls, lo.readings(800, 7), []error{engine.ErrDuplicateKey}},
+		{"NULL where it can't be", lo.notes, null, nil},
+		{"outside every period", lo.rolls, outside, []error{engine.ErrNoPartition}},
+	}
+	if !lo.strictTypes() {
+		return out
+	}
+	for name, row := range map[string][]string{
+		"no number": {"x", "abc"}, "half a number": {"x", "12 apples"}, "empty text for a number": {"x", ""}, "a number that is too large": {"x", "3000000000"},
+		"text that is too long": {"a key of twenty-one c", "1"},
+	} {
+		table, b := texts("notes", []string{"k", "n"}, first, row)
+		out = append(out, refusal{name, table, b, nil})
+	}
+	for name, at := range map[string]string{"no time": "yesterdayish", "a day that never was": "2026-02-30 00:00:00"} {
+		table, b := texts("notes", []string{"k", "n", "at"}, []string{"fresh 4", "1", "2026-02-28 00:00:00"}, []string{"x", "1", at})
+		out = append(out, refusal{name, table, b, nil})
+	}
+	table, b := texts("readings", []string{"id", "ts", "price"}, []string{"803", "2026-11-20 00:00:00", "12345678.1234"}, []string{"804", "2026-11-20 00:00:00", "123456789.1234"})
+	table.Grid, table.By = lo.rolls.Grid, lo.rolls.By
+	return append(out, refusal{"a decimal that is too large", table, b, nil})
+}
+
+// refused: an Insert that is refused leaves those before it in the transaction,
+// and later ones and Commit work.
+func (s loaders) refused(t *testing.T) {
+	lo := s.loading(t)
+	lo.begin()
+	lo.insert(lo.notes, lo.entries("there"))
+	lo.insert(lo.rolls, lo.readings(7))
+	lo.commit()
+	notes, readings := 1, 1
+	for i, r := range lo.refusals() {
+		t.Run(r.name, func(t *testing.T) {
+			lo := *lo
+			lo.TB = t
+			lo.begin()
+			lo.insert(lo.notes, lo.entries(fmt.Sprint("before ", i)))
+			for range 2 {
+				lo.refuse(r.table, r.batch, r.classes...)
+			}
+			lo.insert(lo.rolls, lo.readings(int64(100+i)))
+			lo.refuse(r.table, r.batch, r.classes...)
+			lo.commit()
+			notes, readings = notes+1, readings+1
+			lo.rows(readings, notes)
+			// All of it may be taken back as ever.
+			lo.begin()
+			lo.insert(lo.notes, lo.entries(fmt.Sprint("after ", i)))
+			lo.refuse(r.table, r.batch, r.classes...)
+			lo.reset()
+			lo.rows(readings, notes)
+		})
+	}
+}
+
+// refusedFirst: the same where it is the first of the transaction.
+func (s loaders) refusedFirst(t *testing.T) {
+	lo := s.loading(t)
+	lo.begin()
+	lo.insert(lo.notes, lo.entries("there"))
+	lo.insert(lo.rolls, lo.readings(7))
+	lo.commit()
+	notes, readings := 1, 1
+	for i, r := range lo.refusals() {
+		t.Run(r.name, func(t *testing.T) {
+			lo := *lo
+			lo.TB = t
+			lo.begin()
+			lo.refuse(r.table, r.batch, r.classes...)
+			lo.refuse(r.table, r.batch, r.classes...)
+			lo.insert(lo.notes, lo.entries(fmt.Sprint("later ", i)))
+			lo.insert(lo.rolls, lo.readings(int64(100+i)))
+			lo.rows(readings, notes)
+			lo.commit()
+			notes, readings = notes+1, readings+1
+			lo.rows(readings, notes)
+			lo.begin()
+			lo.refuse(r.table, r.batch, r.classes...)
+			lo.commit()
+			lo.rows(readings, notes)
+		})
+	}
+}
+
+// refusedByTrigger: what refuses rows of a sealed period is a refusal, and an
+// Insert with one such row leaves nothing.
+func (s loaders) refusedByTrigger(t *testing.T) {
+	lo := s.loading(t)
+	words, ok := lo.Words().(engine.LateWords)
+	if !ok {
+		t.Fatal("the engine can't refuse late rows")
+	}
+	boundary := fmt.Sprintf("(SELECT %d)", lo.parts[0].From+1000*second)
+	var periods []string
+	if lo.schema(t, lo.rolls.Name).View {
+		for _, p := range lo.parts {
+			periods = append(periods, lo.rolls.Name+"_"+p.Name)
+		}
+	}
+	for _, trigger := range words.Refuse(lo.Table, periods, boundary) {
+		for _, q := range trigger.Statements {
+			lo.exec(t, lo.db.SQL(), q)
+		}
+	}
+	for _, ignore := range []bool{false, true} {
+		table := *lo.rolls
+		table.Ignore = ignore
+		before := lo.count("readings")
+		lo.begin()
+		lo.refuse(&table, lo.readings(2000, 7))
+		lo.insert(&table, lo.readings(int64(2000+before)))
+		lo.refuse(&table, lo.readings(3000, 7))
+		lo.commit()
+		lo.rows(before+1, 0)
+	}
+}
+
+// notRefused: what isn't the rows' fault isn't called so.
+func (s loaders) notRefused(t *testing.T) {
+	lo := s.loading(t)
+	for name, columns := range map[string][]string{"no such column": {"k", "nowhere"}} {
+		t.Run(name, func(t *testing.T) {
+			table, b := texts("notes", columns, []string{"a", "1"})
+			lo.begin()
+			if _, err := lo.l.Insert(within(t), table, b, 0, 1); err == nil || errors.Is(err, engine.ErrRefused) || engine.Retryable(err) {
+				t.Errorf("got %v", err)
+			}
+			lo.reset()
+		})
+	}
+	lo.begin()
+	if _, err := lo.l.Insert(within(t), lo.notes, lo.readings(1), 0, 1); err == nil || errors.Is(err, engine.ErrRefused) {
+		t.Errorf("a batch of other columns: %v", err)
+	}
+	lo.reset()
+	for _, r := range [][2]int{{-1, 1}, {0, 2}, {1, 0}} {
+		lo.begin()
+		if _, err := lo.l.Insert(within(t), lo.notes, lo.entries("a"), r[0], r[1]); err == nil || errors.Is(err, engine.ErrRefused) {
+			t.Errorf("rows %d to %d of one: %v", r[0], r[1], err)
+		}
+		lo.reset()
+	}
+	lo.rows(0, 0)
+}
