@@ -92,3 +92,24 @@ func FuzzAnswer(f *testing.F) {
 		}
 	})
 }
+
+func TestWarningsOf(t *testing.T) {
+	for _, c := range []struct {
+		name, answer string
+		want         int
+	}{
+		{"none", "\x00\x01\x00\x02\x00\x00\x00", 0},
+		{"three", "\x00\x01\x00\x02\x00\x03\x00", 3},
+		{"65535 of many rows", "\x00\xfd\x70\x11\x01\xfc\x01\x02\x02\x00\xff\xff", 65535},
+		{"large key", "\x00\x01\xfe\x00\x00\x00\x00\x01\x00\x00\x00\x02\x00\x07\x00", 7},
+		{"text after it", "\x00\x01\x00\x02\x00\x02\x00Records: 2", 2},
+		{"cut off", "\x00\x01\x00\x02\x00", -1},
+		{"key cut off", "\x00\x01", -1},
+		{"an error", "\xff\x26\x04#23000", -1},
+		{"empty", "", -1},
+	} {
+		if got := warningsOf([]byte(c.answer)); got != c.want {
+			t.Errorf("%s: got %d, want %d", c.name, got, c.want)
+		}
+	}
+}

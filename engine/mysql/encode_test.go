@@ -184,6 +184,17 @@ func encodings() map[string]func() {
 	b, e := thousand(), newEncoder(dialect{}, purchases())
 	var text, line []byte
 	var n binder
+	kinds := &engine.Table{Name: "t", Columns: []engine.Column{{Name: "id", Type: engine.Int64}, {Name: "at", Type: engine.Time},
+		{Name: "note", Type: engine.Varchar}, {Name: "raw", Type: engine.Binary}}}
+	rows := engine.NewBatch(kinds.Columns)
+	for i := range int64(1000) {
+		rows.Columns[0].Ints = append(rows.Columns[0].Ints, i)
+		rows.Columns[1].Ints = append(rows.Columns[1].Ints, 1795197600e6+i*1001)
+		rows.Columns[2].AppendBytes([]byte("it's a note"))
+		rows.Columns[3].AppendBytes([]byte{0, '\'', 0xff, byte(i)})
+		rows.EndRow()
+	}
+	l := &loader{db: &DB{}, encoders: map[*engine.Table]*encoder{}, limit: 16 << 10}
 	return map[string]func(){
 		"text": func() { text = e.appendInsert(text[:0], b, 0, b.Rows()) },
 		"load": func() {
@@ -193,6 +204,58 @@ func encodings() map[string]func() {
 			}
 		},
 		"prepared": func() { n.bind(b, 0, b.Rows()) },
+		"loader": func() {
+			e := l.encoder(kinds)
+			for row := 0; row < rows.Rows(); {
+				row = l.encode(e, rows, row, rows.Rows())
+			}
+		},
+	}
+}
+
+// TestLoaderEncodes: statements of a loader have all rows, once and in order, as
+// many as fit, and at least one.
+func TestLoaderEncodes(t *testing.T) {
+	table := &engine.Table{Name: "t", Columns: []engine.Column{{Name: "id", Type: engine.Int32}, {Name: "raw", Type: engine.Binary}}}
+	b := engine.NewBatch(table.Columns)
+	for i, size := range []int{0, 1, 30, 100, 0, 0, 1000, 2} {
+		b.Columns[0].Ints = append(b.Columns[0].Ints, int64(i))
+		b.Columns[1].AppendBytes(bytes.Repeat([]byte{0xa5}, size))
+		b.EndRow()
+	}
+	for _, limit := range []int{1, 50, 100, 160, 250, 300, 2200, 1 << 20} {
+		for from := range b.Rows() {
+			for to := from + 1; to <= b.Rows(); to++ {
+				l := &loader{db: &DB{}, encoders: map[*engine.Table]*encoder{}, limit: limit}
+				e, got := l.encoder(table), ""
+				for row := from; row < to; {
+					next := l.encode(e, b, row, to)
+					if next <= row || next > to {
+						t.Fatalf("limit %d: rows %d to %d of %d", limit, row, next, to)
+					}
+					statement, ok := strings.CutPrefix(string(l.buf[packetHead:]), e.prefix)
+					if !ok {
+						t.Fatalf("limit %d: %.100q", limit, l.buf)
+					}
+					if next > row+1 && len(l.buf) > limit {
+						t.Errorf("limit %d: rows %d to %d are %d bytes", limit, row, next, len(l.buf))
+					}
+					if next < to && len(e.appendRow(append(l.buf, ','), b, next)) <= limit {
+						t.Errorf("limit %d: row %d fits, too", limit, next)
+					}
+					got += "," + statement
+					row = next
+				}
+				want := strings.TrimPrefix(string(e.appendInsert(nil, b, from, to)), e.prefix)
+				if got != ","+want {
+					t.Fatalf("limit %d: got %.200q, want %.200q", limit, got[1:], want)
+				}
+			}
+		}
+	}
+	e := newEncoder(dialect{}, table)
+	if got := string(e.appendRow(nil, b, 1)); got != "(1, X'a5')" {
+		t.Errorf("got %s", got)
 	}
 }
 

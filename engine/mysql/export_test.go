@@ -68,3 +68,15 @@ func LeaseConnectionID(l engine.Lease) (id int64) {
 // Interrupt has fn called before each statement of a change; its error breaks the
 // connection.
 func (db *DB) Interrupt(fn func(statement string) error) { db.interrupt = fn }
+
+// LoaderConnectionID returns the server's number of a loader's connection.
+func LoaderConnectionID(l engine.Loader) int64 { return l.(*loader).conn.id }
+
+// LoaderValue asks on a loader's connection for a number.
+func LoaderValue(l engine.Loader, query string) (int64, error) { return l.(*loader).conn.number(query) }
+
+// LimitLoader sets how long a loader's statements are.
+func LimitLoader(l engine.Loader, bytes int) { l.(*loader).limit = bytes }
+
+// LoadByDriver has a loader send by the driver, as it does inside TLS.
+func LoadByDriver(l engine.Loader) { l.(*loader).conn.wrapped = true }

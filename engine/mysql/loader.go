@@ -52,7 +52,7 @@ const (
 	rollback    = "ROLLBACK"
 )
 
-// Loader returns a loader.
+// Loader implements engine.Keeper.
 func (db *DB) Loader(ctx context.Context) (engine.Loader, error) {
 	l := &loader{db: db, encoders: map[*engine.Table]*encoder{}, journal: journal{on: db.dialect.rocksdb()}}
 	if err := l.dial(ctx); err != nil {
@@ -112,8 +112,8 @@ func (l *loader) prepare() error {
 		return err
 	}
 	l.conn.largest = min(int(packet), maxPacket-1)
-	// A row that is larger than half of what the server accepts goes alone.
-	l.limit = max(int(packet)/2, 1024)
+	// A row that is larger goes alone, up to what the server accepts.
+	l.limit = max(min(int(packet)/2, l.conn.largest), 1024)
 	return nil
 }
 

@@ -1,0 +1,386 @@
+package mysql_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/engine/enginetest"
+	"github.com/rowmill/rowmill/engine/mysql"
+	"github.com/rowmill/rowmill/internal/testdb"
+)
+
+// byDriver is a server whose loaders are as inside TLS.
+type byDriver struct{ *mysql.DB }
+
+func (d byDriver) Loader(ctx context.Context) (engine.Loader, error) {
+	l, err := d.DB.Loader(ctx)
+	if err == nil {
+		mysql.LoadByDriver(l)
+	}
+	return l, err
+}
+
+func TestLoaderByDriver(t *testing.T) {
+	enginetest.RunLoader(t, func(t testing.TB) engine.Keeper { return byDriver{testdb.Open(t, "mariadb").(*mysql.DB)} })
+}
+
+// smallStatements is a server whose loaders send few rows at a time.
+type smallStatements struct{ *mysql.DB }
+
+func (s smallStatements) Loader(ctx context.Context) (engine.Loader, error) {
+	l, err := s.DB.Loader(ctx)
+	if err == nil {
+		mysql.LimitLoader(l, 150)
+	}
+	return l, err
+}
+
+func TestLoaderSmallStatements(t *testing.T) {
+	for _, kind := range []string{"mysql", "mariadb-rocksdb"} {
+		t.Run(kind, func(t *testing.T) {
+			enginetest.RunLoader(t, func(t testing.TB) engine.Keeper { return smallStatements{testdb.Open(t, kind).(*mysql.DB)} })
+		})
+	}
+}
+
+func openLoader(t *testing.T, db *mysql.DB) engine.Loader {
+	t.Helper()
+	l, err := db.Loader(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+func begin(t *testing.T, l engine.Loader) {
+	t.Helper()
+	if err := l.Begin(within(t)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func insert(t *testing.T, l engine.Loader, table *engine.Table, ids ...int64) (engine.Ack, error) {
+	t.Helper()
+	return l.Insert(within(t), table, rowsOf(ids...), 0, len(ids))
+}
+
+func mustInsert(t *testing.T, l engine.Loader, table *engine.Table, ids ...int64) {
+	t.Helper()
+	if ack, err := insert(t, l, table, ids...); err != nil || ack.Rows != int64(len(ids)) {
+		t.Fatalf("insert %d: %+v, %v", ids, ack, err)
+	}
+}
+
+func commit(t *testing.T, l engine.Loader) {
+	t.Helper()
+	if err := l.Commit(within(t)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func createSmall(t *testing.T, db *mysql.DB) *engine.Table {
+	t.Helper()
+	table := small()
+	if err := db.Apply(within(t), engine.CreateTable{Table: table}); err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+func countSmall(t *testing.T, db *mysql.DB) (n int) {
+	t.Helper()
+	if err := db.SQL().QueryRowContext(within(t), "SELECT COUNT(*) FROM small").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestLoaderSession: strict, in UTC, bounded waits, without locks on gaps; after
+// Reset on another connection, too.
+func TestLoaderSession(t *testing.T) { onEach(t, testLoaderSession) }
+
+func testLoaderSession(t *testing.T, db *mysql.DB) {
+	l := openLoader(t, db)
+	isolation := "transaction_isolation"
+	if db.Info().Engine == "mariadb" {
+		isolation = "tx_isolation"
+	}
+	for range 2 {
+		for _, is := range []string{
+			"@@sql_mode LIKE '%STRICT_ALL_TABLES%'", "@@sql_mode LIKE '%NO_AUTO_VALUE_ON_ZERO%'", "@@sql_mode NOT LIKE '%NO_BACKSLASH%'",
+			"@@time_zone = '+00:00'", "@@lock_wait_timeout = 10", "@@innodb_lock_wait_timeout = 10", "@@sql_notes = 0", "@@max_error_count = 65535",
+			"@@" + isolation + " = 'READ-COMMITTED'", "@@character_set_client = 'utf8mb4'",
+		} {
+			if n, err := mysql.LoaderValue(l, "SELECT "+is); n != 1 || err != nil {
+				t.Errorf("not %s: %v", is, err)
+			}
+		}
+		db.Kill(within(t), mysql.LoaderConnectionID(l))
+		if err := l.Reset(within(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestTrapInsertIgnoreBendsValues: INSERT IGNORE takes a value that it has bent,
+// of a single row, too. A loader refuses it. What a strict INSERT takes with a
+// note, a decimal that is rounded, is taken in both ways.
+func TestTrapInsertIgnoreBendsValues(t *testing.T) { onEach(t, testTrapInsertIgnoreBendsValues) }
+
+func testTrapInsertIgnoreBendsValues(t *testing.T, db *mysql.DB) {
+	c := session(t, db)
+	exec(t, c, "CREATE TABLE bent (id INT NOT NULL PRIMARY KEY, n INT, price DECIMAL(8,2), note VARCHAR(5))")
+	// What the server does.
+	exec(t, c, "INSERT IGNORE INTO bent VALUES (1, '12 apples', 1, 'too long')")
+	var n, note string
+	if err := c.QueryRowContext(within(t), "SELECT n, note FROM bent").Scan(&n, &note); err != nil || n != "12" || note != "too l" {
+		t.Fatalf("the server has mended its ways: %s, %s, %v", n, note, err)
+	}
+	l := openLoader(t, db)
+	begin(t, l)
+	for id, row := range [][]string{{"12 apples", "1", "a"}, {"1", "1", "too long"}, {"3000000000", "1", "a"}, {"1", "x", "a"}, {"1", "1.005", "a"}, {"1", "2", "a    "}, {"", "1", "a"}} {
+		for _, ignore := range []bool{true, false} {
+			table := &engine.Table{Name: "bent", Ignore: ignore, Columns: []engine.Column{{Name: "id", Type: engine.Int32}, {Name: "n", Type: engine.Varchar, Size: 100},
+				{Name: "price", Type: engine.Decimal, Size: 20, Scale: 4}, {Name: "note", Type: engine.Varchar, Size: 100}}}
+			b := engine.NewBatch(table.Columns)
+			b.Columns[0].Ints = append(b.Columns[0].Ints, int64(10+2*id))
+			if ignore {
+				b.Columns[0].Ints[0]++
+			}
+			for i, x := range row {
+				b.Columns[i+1].AppendBytes([]byte(x))
+			}
+			b.EndRow()
+			ack, err := l.Insert(within(t), table, b, 0, 1)
+			switch fine := id == 4 || id == 5; {
+			case fine && (err != nil || ack.Rows != 1 || ack.Skipped != 0):
+				t.Errorf("%q, ignore %v: %+v, %v", row, ignore, ack, err)
+			case !fine && !errors.Is(err, engine.ErrRefused):
+				t.Errorf("%q, ignore %v: %+v, %v", row, ignore, ack, err)
+			}
+		}
+	}
+	commit(t, l)
+	if err := c.QueryRowContext(within(t), "SELECT COUNT(*) FROM bent").Scan(&n); err != nil || n != "5" {
+		t.Errorf("%s rows, %v, want 5", n, err)
+	}
+}
+
+// TestTrapBeginCommits: BEGIN commits a transaction that is open. A loader's
+// doesn't, nor does it after an error.
+func TestTrapBeginCommits(t *testing.T) { onEach(t, testTrapBeginCommits) }
+
+func testTrapBeginCommits(t *testing.T, db *mysql.DB) {
+	table := createSmall(t, db)
+	c := session(t, db)
+	exec(t, c, "BEGIN", "INSERT INTO small VALUES (1, 1)", "BEGIN", "ROLLBACK")
+	if countSmall(t, db) != 1 {
+		t.Fatal("the server has mended its ways")
+	}
+	l := openLoader(t, db)
+	begin(t, l)
+	mustInsert(t, l, table, 2)
+	if err := l.Begin(within(t)); err == nil {
+		t.Error("begun twice")
+	}
+	if err := l.Reset(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	begin(t, l)
+	mustInsert(t, l, table, 3)
+	if _, err := insert(t, l, &engine.Table{Name: "nowhere", Columns: table.Columns}, 4); !errors.Is(err, engine.ErrNoTable) {
+		t.Fatal(err)
+	}
+	if err := l.Begin(within(t)); err == nil {
+		commit(t, l)
+	}
+	if n := countSmall(t, db); n != 1 {
+		t.Errorf("%d rows, want 1", n)
+	}
+}
+
+// TestTrapDuplicateLocksGap: with REPEATABLE READ, a row that is refused for its
+// key locks the keys around it against others until the transaction ends.
+func TestTrapDuplicateLocksGap(t *testing.T) { onEach(t, testTrapDuplicateLocksGap) }
+
+func testTrapDuplicateLocksGap(t *testing.T, db *mysql.DB) {
+	table := createSmall(t, db)
+	a, b := openLoader(t, db), openLoader(t, db)
+	begin(t, a)
+	mustInsert(t, a, table, 10, 20, 30)
+	commit(t, a)
+	begin(t, a)
+	mustInsert(t, a, table, 1)
+	if _, err := insert(t, a, table, 20); !errors.Is(err, engine.ErrDuplicateKey) {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	begin(t, b)
+	mustInsert(t, b, table, 15, 25)
+	commit(t, b)
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it waited for %v", took)
+	}
+	commit(t, a)
+}
+
+// TestLoaderLongRows: rows up to what the server accepts are sent, each alone if
+// need be; a longer one is refused, and the transaction goes on.
+func TestLoaderLongRows(t *testing.T) {
+	for _, kind := range servers {
+		t.Run(kind, func(t *testing.T) { testLoaderLongRows(t, smallPackets(t, kind, 1<<20)) })
+	}
+}
+
+// smallPackets is a server of these tests' own, with a limit that it got after
+// it was opened.
+func smallPackets(t *testing.T, kind string, bytes int) *mysql.DB {
+	t.Helper()
+	db := testdb.Open(t, kind+"?memory=65MB").(*mysql.DB)
+	exec(t, session(t, db), fmt.Sprintf("SET GLOBAL max_allowed_packet = %d", bytes))
+	return db
+}
+
+func testLoaderLongRows(t *testing.T, db *mysql.DB) {
+	c := session(t, db)
+	exec(t, c, "CREATE TABLE longs (id INT NOT NULL PRIMARY KEY, x LONGTEXT)")
+	table := &engine.Table{Name: "longs", Columns: []engine.Column{{Name: "id", Type: engine.Int32}, {Name: "x", Type: engine.Varchar, Size: 1 << 28}}}
+	l := openLoader(t, db)
+	packet, err := mysql.LoaderValue(l, "SELECT @@max_allowed_packet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := strings.Repeat("x", int(packet)+1)
+	b := engine.NewBatch(table.Columns)
+	// The second and the third fit a packet each, but not together with others.
+	for i, size := range []int64{10, packet * 6 / 10, packet - 2000, 10, packet + 1} {
+		b.Columns[0].Ints = append(b.Columns[0].Ints, int64(i))
+		b.Columns[1].AppendBytes([]byte(x[:size]))
+		b.EndRow()
+	}
+	begin(t, l)
+	for range 2 {
+		if _, err := l.Insert(within(t), table, b, 0, 5); !errors.Is(err, engine.ErrRefused) {
+			t.Fatal(err)
+		}
+	}
+	if ack, err := l.Insert(within(t), table, b, 0, 4); err != nil || ack.Rows != 4 {
+		t.Fatalf("%+v, %v", ack, err)
+	}
+	if _, err := l.Insert(within(t), table, b, 4, 5); !errors.Is(err, engine.ErrRefused) {
+		t.Fatal(err)
+	}
+	commit(t, l)
+	var n, bytes int64
+	if err := c.QueryRowContext(within(t), "SELECT COUNT(*), SUM(LENGTH(x)) FROM longs").Scan(&n, &bytes); err != nil || n != 4 || bytes != 20+packet*6/10+packet-2000 {
+		t.Errorf("%d rows of %d bytes, %v", n, bytes, err)
+	}
+}
+
+// TestLoaderSmallerPacket: the server's limit is that of now.
+func TestLoaderSmallerPacket(t *testing.T) {
+	db := smallPackets(t, "mysql", 4096)
+	table := createSmall(t, db)
+	l := openLoader(t, db)
+	ids := make([]int64, 3000)
+	for i := range ids {
+		ids[i] = int64(i)
+	}
+	begin(t, l)
+	mustInsert(t, l, table, ids...)
+	commit(t, l)
+}
+
+// TestLoaderManyDuplicates: more rows are skipped than the server keeps warnings.
+func TestLoaderManyDuplicates(t *testing.T) { onEach(t, testLoaderManyDuplicates) }
+
+func testLoaderManyDuplicates(t *testing.T, db *mysql.DB) {
+	table := createSmall(t, db)
+	ignores := *table
+	ignores.Ignore = true
+	l := openLoader(t, db)
+	ids := make([]int64, 70_000)
+	for i := range ids {
+		ids[i] = int64(i)
+	}
+	begin(t, l)
+	mustInsert(t, l, table, ids...)
+	if ack, err := insert(t, l, &ignores, append(ids, 70_000)...); err != nil || ack.Rows != 1 || ack.Skipped != 70_000 {
+		t.Errorf("%+v, %v", ack, err)
+	}
+	commit(t, l)
+	if n := countSmall(t, db); n != 70_001 {
+		t.Errorf("%d rows", n)
+	}
+}
+
+// TestLoaderRepeats: MyRocks has no savepoints to go back to. What the
+// transaction had is sent again; where another one has taken a key in between,
+// all of it has to be tried again.
+func TestLoaderRepeats(t *testing.T) {
+	db := testdb.Open(t, "mariadb-rocksdb").(*mysql.DB)
+	table := createSmall(t, db)
+	c := session(t, db)
+	exec(t, c, "BEGIN", "INSERT INTO small VALUES (1000, 1)", "SAVEPOINT a", "INSERT INTO small VALUES (1001, 1)")
+	if _, err := c.ExecContext(within(t), "ROLLBACK TO SAVEPOINT a"); err == nil {
+		t.Fatal("the server has learnt it")
+	}
+	exec(t, c, "ROLLBACK")
+	ignores := *table
+	ignores.Ignore = true
+	l := openLoader(t, db)
+	mysql.LimitLoader(l, 60)
+	for i := range int64(3) {
+		begin(t, l)
+		mustInsert(t, l, table, i*100+1, i*100+2, i*100+3)
+		for range 3 {
+			if _, err := insert(t, l, table, i*100+4, i*100+5, i*100+1); !errors.Is(err, engine.ErrDuplicateKey) {
+				t.Fatal(err)
+			}
+			if ack, err := insert(t, l, &ignores, i*100+1, i*100+6); err != nil || ack.Rows+ack.Skipped != 2 {
+				t.Fatalf("%+v, %v", ack, err)
+			}
+		}
+		commit(t, l)
+		if n := countSmall(t, db); n != int(i+1)*4 {
+			t.Errorf("%d rows after %d transactions", n, i+1)
+		}
+	}
+	// A transaction that waits for a key gets it while the statements are sent
+	// again, or doesn't: either way no row is lost or there twice.
+	for round := range int64(10) {
+		key := 5000 + round
+		begin(t, l)
+		mustInsert(t, l, table, key)
+		done := make(chan error, 1)
+		go func() {
+			_, err := db.Pool().ExecContext(context.WithoutCancel(t.Context()), fmt.Sprintf("INSERT INTO small VALUES (%d, 7)", key))
+			done <- err
+		}()
+		time.Sleep(50 * time.Millisecond)
+		_, err := insert(t, l, table, 6000, 1)
+		switch {
+		case errors.Is(err, engine.ErrRefused):
+			commit(t, l)
+		case engine.Retryable(err):
+			if err := l.Reset(within(t)); err != nil {
+				t.Fatal(err)
+			}
+		default:
+			t.Fatal(err)
+		}
+		other := db.Classify(<-done)
+		if taken := other == nil; taken == errors.Is(err, engine.ErrRefused) || !taken && !errors.Is(other, engine.ErrDuplicateKey) {
+			t.Fatalf("the loader got %v, the other %v", err, other)
+		}
+	}
+	if n := countSmall(t, db); n != 12+10 {
+		t.Errorf("%d rows", n)
+	}
+}
