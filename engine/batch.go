@@ -48,6 +48,53 @@ func (b *Batch) Reset() {
 	}
 }
 
+// Truncate removes all rows from row n on, and what was appended for a row that
+// has not been ended.
+func (b *Batch) Truncate(n int) {
+	b.rows = min(b.rows, n)
+	for i := range b.Columns {
+		v := &b.Columns[i]
+		v.Ints, v.Floats = v.Ints[:min(n, len(v.Ints))], v.Floats[:min(n, len(v.Floats))]
+		if v.Ends = v.Ends[:min(n, len(v.Ends))]; len(v.Ends) > 0 {
+			v.Bytes = v.Bytes[:v.Ends[len(v.Ends)-1]]
+		} else {
+			v.Bytes = v.Bytes[:0]
+		}
+		if n/64 < len(v.nulls) {
+			v.nulls = v.nulls[:n/64+1]
+			v.nulls[n/64] &= 1<<(n%64) - 1
+		}
+	}
+}
+
+// Keep removes all rows but those given, in ascending order.
+func (b *Batch) Keep(rows []int) {
+	for i := range b.Columns {
+		v := &b.Columns[i]
+		for to, from := range rows {
+			switch v.Type {
+			case Float32, Float64:
+				v.Floats[to] = v.Floats[from]
+			case Varchar, Char, Decimal, Binary:
+				value, begin := v.Value(from), 0
+				if to > 0 {
+					begin = v.Ends[to-1]
+				}
+				v.Ends[to] = begin + copy(v.Bytes[begin:], value)
+			default:
+				v.Ints[to] = v.Ints[from]
+			}
+			if from/64 < len(v.nulls) {
+				null := v.nulls[from/64] >> (from % 64) & 1
+				v.nulls[to/64] = v.nulls[to/64]&^(1<<(to%64)) | null<<(to%64)
+			} else if to/64 < len(v.nulls) {
+				v.nulls[to/64] &^= 1 << (to % 64)
+			}
+		}
+	}
+	b.Truncate(len(rows))
+}
+
 // EndRow counts a row, once each column has got its value.
 func (b *Batch) EndRow() { b.rows++ }
 

@@ -182,3 +182,14 @@ func (s *Store) SealedTo(ctx context.Context, x Exec, table string, to int64) er
 	}
 	return nil
 }
+
+// SealedUpTo returns the position up to which all periods of a table that
+// refuses late rows are sealed; the lowest there is where none are.
+func (s *Store) SealedUpTo(ctx context.Context, table string) (int64, error) {
+	to := int64(math.MinInt64)
+	err := s.DB().QueryRowContext(ctx, s.db.Bind("SELECT sealed_to FROM rowmill_tables WHERE name = ?"), table).Scan(&to)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return 0, fmt.Errorf("up to where %s is sealed: %w", table, s.db.Classify(err))
+	}
+	return to, nil
+}

@@ -155,6 +155,7 @@ inserts touch only what is in memory (plan, apply, run, status).`),
 	root.AddCommand(a.planCommand())
 	root.AddCommand(a.applyCommand())
 	root.AddCommand(a.runCommand())
+	root.AddCommand(a.loadCommand())
 	root.AddCommand(a.statusCommand())
 	root.AddCommand(a.restoreCommand())
 	root.AddCommand(a.rollupCommand())

@@ -1,0 +1,293 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/ingest"
+	"github.com/rowmill/rowmill/result"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// loadFlags are those of `rowmill load`.
+type loadFlags struct {
+	file       string // of the declaration
+	kept       keptFlags
+	format     string
+	delimiter  string
+	header     bool
+	null       string
+	columns    []string
+	zone       string
+	truncate   bool
+	bytes      string
+	source     string
+	duplicates string
+	rows       int
+	writers    int
+	flush      time.Duration
+	retry      time.Duration
+	bad        string
+	maxBad     int
+	spool      string
+	spoolBytes string
+	dry        bool
+	withJSON   bool
+}
+
+func (a *app) loadCommand() *cobra.Command {
+	var f loadFlags
+	c := &cobra.Command{
+		Use:   "load FILE.toml [SOURCE...]",
+		Short: "Load files and streams into a rolling table, without loss or duplicates",
+		Long: "Load files and streams into a rolling table: CSV, TSV or JSON lines, also\n" +
+			"compressed (.gz, .zst), and - for stdin. Each batch is one transaction with its\n" +
+			"line of the ledger, so that the same command goes on where a crash stopped it,\n" +
+			"and a file that is loaded already changes nothing. A file that has grown is\n" +
+			"loaded from where it ended.\n\n" +
+			"Values and periods are checked first. Rows that can't be loaded go to a file of\n" +
+			"JSON lines, with line, reason and the row; all others are loaded, and the exit\n" +
+			"code is 1. Rows whose key is in the table are counted and passed over.\n\n" +
+			"stdin can't be read again: with --spool its rows are on disk first, and what a\n" +
+			"crash left there is loaded by the next rowmill load with that spool. When the\n" +
+			"spool is full the sender waits.",
+		Example: "  rowmill load readings.toml day1.csv day2.csv.gz\n" +
+			"  rowmill load readings.toml day1.csv --dry-run\n" +
+			"  producer | rowmill load readings.toml - --format jsonl --spool /var/spool/readings",
+		Args: wantArgs(1, -1),
+		RunE: func(c *cobra.Command, args []string) error {
+			f.file = args[0]
+			return a.load(c.Context(), args[1:], f)
+		},
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	f.kept.define(flags)
+	flags.StringVar(&f.format, "format", "", "`FORMAT` of the sources, csv, tsv or jsonl (by their names)")
+	flags.StringVar(&f.delimiter, "delimiter", "", "`CHARACTER` between fields (a comma in csv, a tab in tsv)")
+	flags.BoolVar(&f.header, "header", true, "the first line of csv and tsv has the columns' names")
+	flags.StringVar(&f.null, "null", "", "unquoted `TEXT` of NULL in csv and tsv, where csv takes an empty field for it too (\\N)")
+	flags.StringSliceVar(&f.columns, "columns", nil, "`NAMES` of the fields' columns, in order (the header's, or the table's)")
+	flags.StringVar(&f.zone, "time-zone", "UTC", "`ZONE` of times without an offset, such as Europe/Berlin")
+	flags.BoolVar(&f.truncate, "truncate-times", false, "cut off digits of a second that a column doesn't keep (default false)")
+	flags.StringVar(&f.bytes, "bytes", ingest.Hex, "how columns of bytes are written: `FORM` hex, base64 or raw")
+	flags.StringVar(&f.source, "source", "", "know the source by this `NAME`, wherever it lies (its path)")
+	flags.StringVar(&f.duplicates, "duplicates", ingest.SkipDuplicates, "`WAY` with rows whose key is in the table: skip, or reject, to the file of bad rows")
+	intVar(flags, &f.rows, "batch", ingest.DefaultRows, "rows of a batch")
+	intVar(flags, &f.writers, "writers", ingest.DefaultWriters, "batches sent at a time; SQLite takes one")
+	flags.DurationVar(&f.flush, "flush", ingest.DefaultFlush, "how long rows of a stream wait for others")
+	flags.DurationVar(&f.retry, "retry", 5*time.Minute, "how long to try again when the server can't be reached or a lock not be had; -1s is for ever")
+	flags.StringVar(&f.bad, "bad", "", "`PATH` of the file for rows that can't be loaded (SOURCE.bad.jsonl in the working directory)")
+	flags.IntVar(&f.maxBad, "max-bad", 1000, "stop before more than `N` of them; -1 is never")
+	flags.StringVar(&f.spool, "spool", "", "keep a stream's rows in `DIRECTORY` until they are loaded (nowhere)")
+	flags.StringVar(&f.spoolBytes, "spool-size", "1GiB", "`SIZE` at which the sender of a stream is made to wait")
+	flags.BoolVar(&f.dry, "dry-run", false, "read and check all, and send nothing (default false)")
+	flags.BoolVar(&f.withJSON, "json", false, "print JSON (default false)")
+	return c
+}
+
+// options checks the flags.
+func (f *loadFlags) options(sources []string) (ingest.Options, error) {
+	o := ingest.Options{Name: f.source, Duplicates: f.duplicates, Rows: f.rows, Writers: f.writers, Flush: f.flush, RetryFor: f.retry,
+		MaxBad: int64(f.maxBad), Spool: f.spool, Dry: f.dry}
+	o.Format = ingest.Format{Kind: ingest.Kind(f.format), NoHeader: !f.header, Null: f.null, Columns: f.columns}
+	o.Values = ingest.ValueOptions{TruncateTimes: f.truncate, Bytes: f.bytes}
+	streams := 0
+	for _, s := range sources {
+		if s == "-" {
+			streams++
+		}
+	}
+	switch {
+	case len(sources) == 0 && f.spool == "":
+		return o, usagef("rowmill load FILE.toml SOURCE..., or - for stdin", "load what?")
+	case streams > 1 || streams == 1 && len(sources) > 1:
+		return o, usagef("rowmill load FILE.toml - alone", "- is stdin, and goes with no other source")
+	case f.spool != "" && len(sources) > 0 && streams == 0:
+		return o, usagef("the file without --spool", "--spool is for stdin: a file can be read again")
+	case f.spool != "" && f.dry:
+		return o, usagef("--dry-run without --spool", "--spool keeps rows, and --dry-run sends none")
+	case f.source != "" && len(sources) > 1:
+		return o, usagef("one rowmill load for each", "--source names one source, and %d are given", len(sources))
+	case f.bad != "" && f.bad == "-":
+		return o, usagef("--bad FILE", "--bad - : bad rows go to a file")
+	case f.rows < 1:
+		return o, usagef("--batch 5000", "--batch %d: want 1 or more", f.rows)
+	case f.writers < 1 || f.writers > 64:
+		return o, usagef("--writers 2", "--writers %d: want 1 to 64", f.writers)
+	case f.flush <= 0:
+		return o, usagef("--flush 1s", "--flush %s: want more than nothing", f.flush)
+	case f.maxBad < -1:
+		return o, usagef("--max-bad 1000", "--max-bad %d: want 0 or more, or -1 for any number", f.maxBad)
+	case f.duplicates != ingest.SkipDuplicates && f.duplicates != ingest.RejectDuplicates:
+		return o, usagef("--duplicates skip", "--duplicates %q: want %s or %s", f.duplicates, ingest.SkipDuplicates, ingest.RejectDuplicates)
+	}
+	if f.delimiter != "" {
+		d := strings.ReplaceAll(f.delimiter, `\t`, "\t")
+		if len(d) != 1 {
+			return o, usagef("--delimiter ';'", "--delimiter %q: want one character of ASCII", f.delimiter)
+		}
+		o.Format.Delimiter = d[0]
+	}
+	if f.format != "" {
+		if err := o.Format.Validate(); err != nil {
+			return o, usagef("--format csv, tsv or jsonl", "--format, --delimiter: %w", err)
+		}
+	} else if streams > 0 {
+		return o, usagef("--format csv, tsv or jsonl", "the format of stdin isn't known")
+	} else if len(sources) == 0 {
+		o.Format.Kind = ingest.JSONL // of no row: those in the spool say theirs
+	}
+	for i, c := range f.columns {
+		if o.Format.Columns[i] = strings.TrimSpace(c); o.Format.Columns[i] == "" {
+			return o, usagef("--columns sensor,ts,value", "--columns: name %d is empty", i+1)
+		}
+	}
+	valid := false
+	for _, e := range ingest.Encodings() {
+		valid = valid || e == f.bytes
+	}
+	if !valid {
+		return o, usagef("--bytes hex", "--bytes %q: want %s", f.bytes, strings.Join(ingest.Encodings(), ", "))
+	}
+	var err error
+	if o.Values.Zone, err = time.LoadLocation(f.zone); err != nil || f.zone == "Local" {
+		return o, usagef("--time-zone Europe/Berlin, or UTC", "--time-zone %q: there is no such zone", f.zone)
+	}
+	if o.SpoolBytes, err = engine.ParseBytes(f.spoolBytes); err != nil || o.SpoolBytes < 1<<20 {
+		return o, usagef("--spool-size 1GiB", "--spool-size %q: want a size of 1MiB or more", f.spoolBytes)
+	}
+	return o, nil
+}
+
+func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err error) {
+	o, err := f.options(sources)
+	if err != nil {
+		return err
+	}
+	k, err := a.openApplied(ctx, f.file, f.kept)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, k.Close()) }()
+	o.DB, o.Table, o.Schema, o.Late = k.DB, k.Table.Table, k.Schema, k.Declared.Late == rolling.LateReject
+	o.Say = func(line string) { a.logLine(stamp(time.Now()) + " " + line) }
+	o.Reached = crashPoint()
+	if len(sources) == 0 {
+		sources = []string{""}
+	}
+	var failed error
+	results := []loaded{}
+	for _, s := range sources {
+		o.Progress = a.sayLoad(s)
+		o.Bad = f.badPath(s, k.Declared.Name)
+		r, err := a.loadOne(ctx, o, s)
+		one := newLoaded(k.Declared.Name, s, o, r, err)
+		results = append(results, one)
+		if !f.withJSON {
+			fmt.Fprintln(a.stdout, one.text(o.Dry))
+		}
+		if err != nil {
+			failed = errors.Join(failed, err)
+			break // the next one will hardly fare better
+		}
+		failed = errors.Join(failed, one.amiss())
+	}
+	if f.withJSON {
+		err := a.printJSON(struct {
+			Format  string   `json:"format"`
+			Sources []loaded `json:"sources"`
+		}{"rowmill.load/1", results})
+		failed = errors.Join(failed, err)
+	}
+	var many *ingest.TooManyError
+	if errors.As(failed, &many) {
+		return engine.Hinted(failed, "rowmill load with --dry-run, which lists them all with --max-bad -1; or --max-bad with a higher number")
+	}
+	return stopped(ctx, failed, "the same command, which goes on where it stopped")
+}
+
+// badPath is where the bad rows of a source go.
+func (f *loadFlags) badPath(source, table string) string {
+	switch {
+	case f.bad != "":
+		return f.bad
+	case source == "-" || source == "":
+		return table + ".bad.jsonl"
+	}
+	return filepath.Base(source) + ".bad.jsonl"
+}
+
+// loadOne loads a source: "" is what lies in the spool. What isn't a file on disk
+// is read as a stream.
+func (a *app) loadOne(ctx context.Context, o ingest.Options, source string) (ingest.Result, error) {
+	switch source {
+	case "":
+		return ingest.Stream(ctx, o, nil)
+	case "-":
+		return ingest.Stream(ctx, o, a.stdin)
+	}
+	info, err := os.Stat(source)
+	if err != nil {
+		return ingest.Result{}, engine.Hinted(err, "a file that is there, or - for stdin")
+	}
+	if info.Mode().IsRegular() || info.IsDir() {
+		return ingest.File(ctx, o, source)
+	}
+	in, err := os.Open(source)
+	if err != nil {
+		return ingest.Result{}, err
+	}
+	defer in.Close()
+	if o.Format.Kind == "" {
+		o.Format.Kind = ingest.KindOf(source)
+	}
+	if o.Name == "" {
+		o.Name = source
+	}
+	return ingest.Stream(ctx, o, io.Reader(in))
+}
+
+// sayLoad returns what writes the progress: each second to a terminal, else
+// every ten seconds.
+func (a *app) sayLoad(source string) func(ingest.Progress) {
+	every := 10
+	if isTerminal(a.stderr) {
+		every = 1
+	}
+	n := 0
+	return func(p ingest.Progress) {
+		if n++; n%every != 0 {
+			return
+		}
+		rate := float64(p.Rows) / max(p.Elapsed.Seconds(), 1e-3)
+		line := fmt.Sprintf("%s rows, %s rows/s", thousands(float64(p.Rows)), thousands(rate))
+		if p.Size > 0 {
+			share := float64(p.Bytes) / float64(p.Size)
+			line += fmt.Sprintf(", read %.0f%% of %s", 100*share, result.Bytes(float64(p.Size)))
+			if share > 0.01 && share < 1 {
+				left := time.Duration(float64(p.Elapsed) * (1 - share) / share)
+				line += fmt.Sprintf(", %s left", left.Round(time.Second))
+			}
+		}
+		if p.Waiting > 0 {
+			line += fmt.Sprintf(", %s in the spool", result.Bytes(float64(p.Waiting)))
+		}
+		if p.Full > time.Second {
+			line += fmt.Sprintf(", which is full: the sender has been waiting for %s", p.Full.Round(time.Second))
+		}
+		if source != "" && source != "-" {
+			line = filepath.Base(source) + ": " + line
+		}
+		a.logLine(line)
+	}
+}

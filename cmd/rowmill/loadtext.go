@@ -1,0 +1,97 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/rowmill/rowmill/ingest"
+)
+
+// loaded is what was loaded of a source, as --json prints it.
+type loaded struct {
+	Table  string `json:"table"`
+	Source string `json:"source"`
+	// Finished tells that the source was loaded to its end.
+	Finished bool `json:"finished"`
+	DryRun   bool `json:"dry_run,omitempty"`
+	// Sent rows are inserted, duplicate and rejected ones, of this load.
+	Sent      int64 `json:"sent"`
+	Inserted  int64 `json:"inserted"`
+	Duplicate int64 `json:"duplicate"`
+	Rejected  int64 `json:"rejected"`
+	// Before are the rows that earlier loads of the source sent.
+	Before         int64    `json:"before"`
+	BeforeRejected int64    `json:"before_rejected"`
+	Batches        int64    `json:"batches"`
+	Bytes          int64    `json:"bytes"`
+	Seconds        float64  `json:"seconds"`
+	Bad            string   `json:"bad,omitempty"`
+	Damaged        []string `json:"damaged,omitempty"`
+	// Unread is how many bytes of a row that wasn't whole were left.
+	Unread int    `json:"unread_bytes,omitempty"`
+	Error  string `json:"error,omitempty"`
+}
+
+func newLoaded(table, source string, o ingest.Options, r ingest.Result, err error) loaded {
+	out := loaded{Table: table, Source: r.Source, Finished: r.Finished, DryRun: o.Dry, Sent: r.Sent, Inserted: r.Inserted, Duplicate: r.Duplicate, Rejected: r.Rejected,
+		Before: r.Before, BeforeRejected: r.BeforeRejected, Batches: r.Batches, Bytes: r.Bytes, Seconds: r.Seconds, Damaged: r.Damaged, Unread: r.Unfinished}
+	if out.Source == "" {
+		out.Source = source
+	}
+	if r.Rejected > 0 {
+		out.Bad = o.Bad
+	}
+	if err != nil {
+		out.Error = err.Error()
+	}
+	return out
+}
+
+// text says it to people.
+func (l loaded) text(dry bool) string {
+	var b strings.Builder
+	rows := func(n int64) string { return thousands(float64(n)) }
+	fmt.Fprintf(&b, "%s: ", l.Source)
+	switch {
+	case dry:
+		fmt.Fprintf(&b, "%s rows checked, %s of them could be sent, %s could not", rows(l.Sent), rows(l.Inserted), rows(l.Rejected))
+	case l.Sent == 0 && l.Finished && l.Before > 0:
+		fmt.Fprintf(&b, "loaded already, %s rows; nothing to do", rows(l.Before))
+		if l.BeforeRejected > 0 {
+			fmt.Fprintf(&b, " (%s had been rejected)", rows(l.BeforeRejected))
+		}
+	default:
+		fmt.Fprintf(&b, "%s rows in %.1f s (%s rows/s): %s inserted, %s there already, %s rejected", rows(l.Sent), l.Seconds,
+			thousands(float64(l.Sent)/max(l.Seconds, 1e-3)), rows(l.Inserted), rows(l.Duplicate), rows(l.Rejected))
+		if l.Before > 0 {
+			fmt.Fprintf(&b, "; %s were loaded before", rows(l.Before))
+		}
+	}
+	if l.Bad != "" {
+		fmt.Fprintf(&b, "; see %s", l.Bad)
+	}
+	if !l.Finished {
+		b.WriteString("; not loaded to its end")
+	}
+	if l.Unread > 0 {
+		fmt.Fprintf(&b, "; %s bytes of a row that wasn't whole were left", thousands(float64(l.Unread)))
+	}
+	for _, d := range l.Damaged {
+		fmt.Fprintf(&b, "\ndamaged in the spool: %s", d)
+	}
+	return b.String()
+}
+
+// amiss is the error for a source that was loaded, but for some of it.
+func (l loaded) amiss() error {
+	var all []error
+	if l.Rejected > 0 {
+		all = append(all, fmt.Errorf("%s of %s rows of %s couldn't be loaded: see %s", thousands(float64(l.Rejected)), thousands(float64(l.Sent)), l.Source, l.Bad))
+	}
+	if len(l.Damaged) > 0 {
+		all = append(all, fmt.Errorf("%d parts of the spool are damaged, and weren't loaded", len(l.Damaged)))
+	}
+	return errors.Join(all...)
+}
+

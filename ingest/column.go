@@ -1,0 +1,283 @@
+package ingest
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+	"unsafe"
+
+	"github.com/rowmill/rowmill/engine"
+)
+
+// Encodings of bytes in a file.
+const (
+	Hex    = "hex"    // two digits a byte, with or without \x or 0x before them
+	Base64 = "base64" // RFC 4648, with or without padding
+	Raw    = "raw"    // as they are
+)
+
+// Encodings returns all of them.
+func Encodings() []string { return []string{Hex, Base64, Raw} }
+
+// ValueOptions say how values are written in a file.
+type ValueOptions struct {
+	// Zone is that of times without one; nil is UTC.
+	Zone *time.Location
+	// TruncateTimes cuts off digits of a second that a column doesn't keep. Such
+	// rows are refused otherwise.
+	TruncateTimes bool
+	// Bytes is how columns of bytes are written; "" is Hex.
+	Bytes string
+}
+
+// A column is where the values of a field go.
+type column struct {
+	engine.SchemaColumn
+	parse func(v *engine.Vector, text []byte) error
+	// json columns keep JSON: a string of an object goes there with its quotes.
+	json bool
+}
+
+// newColumn returns how values of a column are read, and as what they travel.
+func newColumn(c engine.SchemaColumn, db engine.Keeper, o *ValueOptions) (column, engine.Column, error) {
+	out, as := column{SchemaColumn: c}, engine.Column{Name: c.Name, Type: engine.Varchar, Size: math.MaxInt32, Null: c.Null}
+	name, digits := typeOf(c.Native)
+	out.json = name == "json" || name == "jsonb"
+	noZero := db.Capabilities().NoZeroBytes
+	switch c.Kind {
+	case engine.KindInt:
+		as.Type, out.parse = engine.Int64, parseInt
+	case engine.KindFloat:
+		as.Type, out.parse = engine.Float64, parseFloat
+		if db.Info().Engine == "postgres" {
+			// It has NaN and the infinities, which only its text can say.
+			as.Type, out.parse = engine.Varchar, parseFloatText
+		}
+	case engine.KindDecimal:
+		scale := -1
+		if len(digits) > 0 {
+			scale = 0
+		}
+		if len(digits) > 1 {
+			scale = digits[1]
+		}
+		out.parse = decimalOf(scale, db.Info().Engine == "postgres")
+	case engine.KindTime:
+		as.Type, out.parse = engine.Time, timeOf(name, digits, db.Info().Engine, o)
+	case engine.KindBytes:
+		as.Type = engine.Binary
+		switch o.Bytes {
+		case "", Hex:
+			out.parse = parseHex
+		case Base64:
+			out.parse = parseBase64
+		case Raw:
+			out.parse = func(v *engine.Vector, text []byte) error { v.AppendBytes(text); return nil }
+		default:
+			return out, as, fmt.Errorf("bytes as %q are unknown: there are %s", o.Bytes, strings.Join(Encodings(), ", "))
+		}
+	default:
+		out.parse = func(v *engine.Vector, text []byte) error { return appendText(v, text, noZero) }
+	}
+	return out, as, nil
+}
+
+// typeOf takes a type apart: "decimal(10,2) unsigned" is decimal, 10 and 2. The
+// digits of "timestamp(3) with time zone" are 3.
+func typeOf(native string) (name string, digits []int) {
+	name, rest, found := strings.Cut(strings.ToLower(native), "(")
+	if f := strings.Fields(name); len(f) > 0 {
+		name = f[0]
+	}
+	if !found {
+		return name, nil
+	}
+	inside, _, _ := strings.Cut(rest, ")")
+	for _, d := range strings.Split(inside, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(d))
+		if err != nil {
+			return name, nil
+		}
+		digits = append(digits, n)
+	}
+	return name, digits
+}
+
+// Errors of values.
+var (
+	errEmpty    = errors.New("it is empty")
+	errNull     = errors.New("it is NULL, which the column can't be")
+	errNoInt    = errors.New("it is no integer")
+	errIntRange = errors.New("it is no integer of 64 bits")
+	errNoNumber = errors.New("it is no number")
+	errRange    = errors.New("it is out of range")
+	errUTF8     = errors.New("it isn't UTF-8")
+	errZero     = errors.New("it has a zero byte, which text can't have here")
+	errHex      = errors.New("it isn't in hexadecimal digits")
+	errBase64   = errors.New("it isn't in base64")
+)
+
+func parseInt(v *engine.Vector, text []byte) error {
+	s := text
+	negative := false
+	if len(s) > 0 && (s[0] == '-' || s[0] == '+') {
+		negative = s[0] == '-'
+		s = s[1:]
+	}
+	if len(s) == 0 {
+		return errNoInt
+	}
+	var n uint64
+	for _, c := range s {
+		c -= '0'
+		if c > 9 {
+			return intWord(v, text)
+		}
+		if n > math.MaxInt64/10 {
+			return errIntRange
+		}
+		n = n*10 + uint64(c)
+	}
+	limit := uint64(math.MaxInt64)
+	if negative {
+		limit++
+	}
+	if n > limit {
+		return errIntRange
+	}
+	if negative {
+		n = -n
+	}
+	v.Ints = append(v.Ints, int64(n))
+	return nil
+}
+
+// intWord reads what else integers are written as.
+func intWord(v *engine.Vector, text []byte) error {
+	switch string(text) {
+	case "true", "TRUE":
+		v.Ints = append(v.Ints, 1)
+	case "false", "FALSE":
+		v.Ints = append(v.Ints, 0)
+	default:
+		return errNoInt
+	}
+	return nil
+}
+
+// unsafeString is text without a copy, for who doesn't keep it.
+func unsafeString(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
+
+func parseFloat(v *engine.Vector, text []byte) error {
+	f, err := strconv.ParseFloat(unsafeString(text), 64)
+	if err != nil {
+		if errors.Is(err, strconv.ErrRange) {
+			return errRange
+		}
+		return errNoNumber
+	}
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return errNoNumber
+	}
+	v.Floats = append(v.Floats, f)
+	return nil
+}
+
+// parseFloatText reads a number that travels as text.
+func parseFloatText(v *engine.Vector, text []byte) error {
+	_, err := strconv.ParseFloat(unsafeString(text), 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return errRange
+	case err != nil || strings.ContainsAny(unsafeString(text), "_xXpP"):
+		return errNoNumber
+	}
+	v.AppendBytes(text)
+	return nil
+}
+
+// decimalOf returns what reads decimals. A scale of -1 is any; digits beyond it
+// that aren't 0 would be rounded away in silence.
+func decimalOf(scale int, nan bool) func(v *engine.Vector, text []byte) error {
+	tooFine := fmt.Errorf("it has more than the %d digits after the point that the column keeps", scale)
+	return func(v *engine.Vector, text []byte) error {
+		if nan && string(text) == "NaN" {
+			v.AppendBytes(text)
+			return nil
+		}
+		i := 0
+		if i < len(text) && (text[i] == '-' || text[i] == '+') {
+			i++
+		}
+		whole, fraction, last := 0, 0, 0
+		for ; i < len(text) && text[i]-'0' <= 9; i++ {
+			whole++
+		}
+		if i < len(text) && text[i] == '.' {
+			for i++; i < len(text) && text[i]-'0' <= 9; i++ {
+				if fraction++; text[i] != '0' {
+					last = fraction
+				}
+			}
+		}
+		if whole+fraction == 0 {
+			return errNoNumber
+		}
+		if i < len(text) { // an exponent: the server counts the digits
+			if _, err := strconv.ParseFloat(unsafeString(text), 64); err != nil && !errors.Is(err, strconv.ErrRange) || text[i] != 'e' && text[i] != 'E' {
+				return errNoNumber
+			}
+		} else if scale >= 0 && last > scale {
+			return tooFine
+		}
+		v.AppendBytes(text)
+		return nil
+	}
+}
+
+func appendText(v *engine.Vector, text []byte, noZero bool) error {
+	if !utf8.Valid(text) {
+		return errUTF8
+	}
+	if noZero && strings.IndexByte(unsafeString(text), 0) >= 0 {
+		return errZero
+	}
+	v.AppendBytes(text)
+	return nil
+}
+
+func parseHex(v *engine.Vector, text []byte) error {
+	if len(text) >= 2 && (text[0] == '\\' || text[0] == '0') && (text[1] == 'x' || text[1] == 'X') {
+		text = text[2:]
+	}
+	from := len(v.Bytes)
+	out, err := hex.AppendDecode(v.Bytes, text)
+	if err != nil {
+		v.Bytes = v.Bytes[:from]
+		return errHex
+	}
+	v.Bytes = out
+	v.EndBytes()
+	return nil
+}
+
+func parseBase64(v *engine.Vector, text []byte) error {
+	for len(text) > 0 && text[len(text)-1] == '=' {
+		text = text[:len(text)-1]
+	}
+	from := len(v.Bytes)
+	out, err := base64.RawStdEncoding.Strict().AppendDecode(v.Bytes, text)
+	if err != nil {
+		v.Bytes = v.Bytes[:from]
+		return errBase64
+	}
+	v.Bytes = out
+	v.EndBytes()
+	return nil
+}

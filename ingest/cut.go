@@ -1,0 +1,254 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/rowmill/rowmill/state"
+)
+
+// A batch is a piece of a source, from the begin of a record to the end of one.
+type batch struct {
+	state.Cut
+	data []byte
+	// target is where its rows go, and what its fields are.
+	target *target
+	// first tells that it begins the file, with a header where there is one.
+	first bool
+	// rows that it has, as far as the cutter knows.
+	rows int
+}
+
+// hashOf is the hash of a batch's bytes, xxHash64 in 16 digits.
+func hashOf(data []byte) string { return fmt.Sprintf("%016x", xxhash.Sum64(data)) }
+
+// blockSize is how much is read at a time, in bytes.
+const blockSize = 256 << 10
+
+// A block is what one read gave.
+type block struct {
+	data []byte
+	err  error
+}
+
+// A cutter cuts a stream of bytes at the ends of records. It has read what it
+// is asked for and little more: what lies behind is read meanwhile by a
+// goroutine, which ends at the stream's end or, once ctx has ended, with the
+// read that it is in.
+type cutter struct {
+	format *Format
+	blocks chan block
+	free   chan []byte
+	ended  chan struct{} // closed once nobody reads any more
+	// Rows and bytes of a batch; flush is how long a stream's rows wait for
+	// others, 0 for ever.
+	rows, size int
+	flush      time.Duration
+
+	buf  []byte // read and not yet handed out
+	ends error  // of the stream, io.EOF in the end
+	at   int64  // the offset of buf
+	last byte   // the one before it
+	line int64  // its line, from 1
+	sum  *xxhash.Digest
+}
+
+func newCutter(ctx context.Context, r io.Reader, f *Format, rows, size int, flush time.Duration) *cutter {
+	c := &cutter{format: f, blocks: make(chan block, 4), free: make(chan []byte, 6), rows: rows, size: size, flush: flush, line: 1, sum: xxhash.New()}
+	c.ended = make(chan struct{})
+	go func() {
+		defer close(c.ended)
+		c.read(ctx, r)
+	}()
+	return c
+}
+
+// wait has the reader end. A read of a stream that nothing comes from lasts as
+// long as that: who can't close the stream doesn't wait.
+func (c *cutter) wait(stop context.CancelFunc) {
+	stop()
+	<-c.ended
+}
+
+func (c *cutter) read(ctx context.Context, r io.Reader) {
+	for {
+		var p []byte
+		select {
+		case p = <-c.free:
+		default:
+			p = make([]byte, blockSize)
+		}
+		n, err := r.Read(p)
+		select {
+		case c.blocks <- block{p[:n], err}:
+		case <-ctx.Done():
+			return
+		}
+		if err != nil {
+			return
+		}
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// errFlush is when rows have waited long enough for others.
+var errFlush = errors.New("time to send what there is")
+
+// fill reads more; after the end it returns nil, with c.ends set.
+func (c *cutter) fill(ctx context.Context, flush <-chan time.Time) error {
+	if c.ends != nil {
+		return nil
+	}
+	select {
+	case b := <-c.blocks:
+		c.buf = append(c.buf, b.data...)
+		c.ends = b.err
+		select {
+		case c.free <- b.data[:blockSize]:
+		default:
+		}
+		if c.ends != nil && !errors.Is(c.ends, io.EOF) {
+			return c.ends
+		}
+		return nil
+	case <-flush:
+		return errFlush
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// peek returns the first record, which stays where it is; nil where there is
+// none.
+func (c *cutter) peek(ctx context.Context) ([]byte, error) {
+	for {
+		n, err := c.format.end(c.buf, c.ends != nil)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", c.line, err)
+		}
+		if n > 0 || c.ends != nil {
+			return c.buf[:n], nil
+		}
+		if err := c.fill(ctx, nil); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// take hands out the next n bytes, more than none, which have been read.
+func (c *cutter) take(n, rows int) *batch {
+	b := &batch{data: bytes.Clone(c.buf[:n]), first: c.at == 0, rows: rows}
+	c.buf = c.buf[:copy(c.buf, c.buf[n:])]
+	b.From, b.To, b.Line, b.Hash = c.at, c.at+int64(n), c.line, hashOf(b.data)
+	b.Lines = int64(bytes.Count(b.data, []byte("\n")))
+	if b.data[n-1] != '\n' {
+		b.Lines++
+	}
+	_, _ = c.sum.Write(b.data) // which never fails
+	c.at, c.line, c.last = b.To, b.Line+b.Lines, b.data[n-1]
+	return b
+}
+
+// next returns the next batch, io.EOF after the last. When ctx ends it returns
+// its error, and what records were read stays for rest.
+func (c *cutter) next(ctx context.Context) (*batch, error) {
+	var flush <-chan time.Time
+	n, rows := 0, 0
+	if c.at == 0 && c.format.header() {
+		rows-- // the header is none
+	}
+	for rows < c.rows && n < c.size {
+		more, err := c.format.end(c.buf[n:], c.ends != nil)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", c.line+int64(bytes.Count(c.buf[:n], []byte("\n"))), err)
+		}
+		if more > 0 {
+			n += more
+			rows++
+			if c.flush > 0 && flush == nil && rows > 0 {
+				flush = time.After(c.flush)
+			}
+			continue
+		}
+		if c.ends != nil {
+			break
+		}
+		if err := c.fill(ctx, flush); errors.Is(err, errFlush) {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	if n == 0 {
+		return nil, io.EOF
+	}
+	return c.take(n, max(rows, 0)), nil
+}
+
+// rest returns what whole records have been read when a stream was broken off,
+// and how many bytes of a record that isn't whole; nil if there are none.
+func (c *cutter) rest() (*batch, int) {
+	n, rows := 0, 0
+	for n < len(c.buf) {
+		more, err := c.format.end(c.buf[n:], false)
+		if err != nil || more == 0 {
+			break
+		}
+		n += more
+		rows++
+	}
+	left := len(c.buf) - n
+	if n == 0 {
+		return nil, left
+	}
+	return c.take(n, rows), left
+}
+
+// again returns the bytes of a batch that was cut before. It returns io.EOF
+// where the stream ends before.
+func (c *cutter) again(ctx context.Context, cut state.Cut) (*batch, error) {
+	n := int(cut.To - cut.From)
+	for len(c.buf) < n && c.ends == nil {
+		if err := c.fill(ctx, nil); err != nil {
+			return nil, err
+		}
+	}
+	if len(c.buf) < n {
+		return nil, io.ErrUnexpectedEOF
+	}
+	return c.take(n, 0), nil
+}
+
+// skip passes over the bytes up to an offset and returns the hash of all up to
+// there. It returns io.ErrUnexpectedEOF where the stream ends before.
+func (c *cutter) skip(ctx context.Context, to, lines int64) (string, error) {
+	for c.at < to {
+		if len(c.buf) == 0 {
+			if c.ends != nil {
+				return "", io.ErrUnexpectedEOF
+			}
+			if err := c.fill(ctx, nil); err != nil {
+				return "", err
+			}
+			continue
+		}
+		n := int(min(int64(len(c.buf)), to-c.at))
+		c.last = c.buf[n-1]
+		_, _ = c.sum.Write(c.buf[:n])
+		c.buf = c.buf[:copy(c.buf, c.buf[n:])]
+		c.at += int64(n)
+	}
+	c.line = lines + 1
+	return c.total(), nil
+}
+
+// total is the hash of all that was handed out.
+func (c *cutter) total() string { return fmt.Sprintf("%016x", c.sum.Sum64()) }

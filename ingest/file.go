@@ -1,0 +1,82 @@
+package ingest
+
+import (
+	"bufio"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync/atomic"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// An input is an open file, decompressed as its name says.
+type input struct {
+	io.Reader
+	file  *os.File
+	size  int64        // of the file as it lies there; 0 is unknown
+	read  atomic.Int64 // of that
+	close func()
+}
+
+// counted counts what is read of a file.
+type counted struct {
+	file *os.File
+	n    *atomic.Int64
+}
+
+func (c counted) Read(p []byte) (int, error) {
+	n, err := c.file.Read(p)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+// openFile opens a file to be loaded. One that ends in .gz or .zst is
+// decompressed.
+func openFile(path string) (*input, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	in := &input{file: f, close: func() {}}
+	fail := func(err error) (*input, error) {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return fail(err)
+	}
+	if info.IsDir() {
+		return fail(errors.New("it is a directory"))
+	}
+	if info.Mode().IsRegular() {
+		in.size = info.Size()
+	}
+	raw := counted{f, &in.read}
+	switch name := strings.ToLower(path); {
+	case strings.HasSuffix(name, ".gz"):
+		z, err := gzip.NewReader(bufio.NewReaderSize(raw, blockSize))
+		if err != nil {
+			return fail(err)
+		}
+		in.Reader = z
+	case strings.HasSuffix(name, ".zst"):
+		z, err := zstd.NewReader(raw)
+		if err != nil {
+			return fail(err)
+		}
+		in.Reader, in.close = z, z.Close
+	default:
+		in.Reader = raw
+	}
+	return in, nil
+}
+
+// Close closes the file.
+func (in *input) Close() error {
+	in.close()
+	return in.file.Close()
+}

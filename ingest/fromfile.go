@@ -1,0 +1,407 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/state"
+)
+
+const (
+	// headBytes is how much of a file's begin is compared, to tell it from
+	// another file of the same name.
+	headBytes = 4096
+	// cutsAhead is how many cuts are noted at a time at most, before the first
+	// of their batches is sent.
+	cutsAhead = 32
+	// ledgerKept is for how long the ledger keeps the batches of finished
+	// sources. After a day no server still holds one up.
+	ledgerKept = 24 * time.Hour
+)
+
+// File loads a file, or what isn't loaded of it yet. One that is loaded already
+// changes nothing. A file that has grown is loaded from where it ended; one that
+// has changed otherwise is refused.
+//
+// The error of a load that ctx has ended is ctx's; what was committed stays, and
+// the next one goes on from there.
+func File(ctx context.Context, o Options, path string) (Result, error) {
+	l, err := newLoad(&o)
+	if err != nil {
+		return Result{}, err
+	}
+	name := o.Name
+	if name == "" {
+		if name, err = filepath.Abs(path); err != nil {
+			return Result{}, err
+		}
+	}
+	l.source = &state.Source{Table: o.Table.Name, Path: name, Kind: state.FileSource, Key: newKey()}
+	return l.finish(l.file(ctx, path))
+}
+
+func (l *load) file(ctx context.Context, path string) (err error) {
+	f := l.opt.Format
+	if f.Kind == "" {
+		if f.Kind = KindOf(path); f.Kind == "" {
+			return engine.Hinted(fmt.Errorf("%s: its name doesn't tell its format", path), "--format csv, tsv or jsonl")
+		}
+	}
+	if err := f.Validate(); err != nil {
+		return err
+	}
+	if !l.opt.Dry {
+		lease, err := l.db.Lead(ctx, l.opt.Table.Name+"/load/"+l.source.Path)
+		if errors.Is(err, engine.ErrLockTimeout) {
+			return engine.Hinted(fmt.Errorf("%s is being loaded into %s by another process: %w", l.source.Path, l.opt.Table.Name, err), "again when that has ended")
+		} else if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, lease.Release()) }()
+		var cancel context.CancelCauseFunc
+		ctx, cancel = context.WithCancelCause(ctx)
+		defer cancel(nil)
+		go func() {
+			select {
+			case <-lease.Lost():
+				cancel(errors.New("the lock on this source is lost"))
+			case <-ctx.Done():
+			}
+		}()
+		defer func() {
+			if err != nil && errors.Is(err, context.Canceled) {
+				err = errors.Join(context.Cause(ctx), err)
+			}
+		}()
+		if err := l.findSource(ctx, path); err != nil {
+			return err
+		}
+	}
+	if l.input, err = openFile(path); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.input.Close()) }()
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	c := newCutter(reading, l.input, &f, l.opt.Rows, l.opt.Bytes, 0)
+	defer c.wait(stop)
+	fail := func(err error) error {
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	t, err := l.targetOf(ctx, c, &f)
+	if err != nil {
+		return fail(err)
+	}
+	if t == nil {
+		l.say("%s is empty", path)
+		return nil
+	}
+	cuts, err := l.before(ctx, c)
+	if err != nil {
+		return fail(err)
+	}
+	sums := *l.source // of what is settled; done adds to the result
+	err = l.run(ctx, false, func(ctx context.Context, out chan<- *batch) error {
+		return fail(l.cut(ctx, c, t, cuts, out))
+	}, func(_ context.Context, b *batch, noted state.Batch) error {
+		l.count(noted, b.To-b.From, false)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	l.result.Finished = true
+	if l.opt.Dry {
+		return nil
+	}
+	return l.settle(ctx, c, sums)
+}
+
+// settle notes that all of a file is loaded.
+func (l *load) settle(ctx context.Context, c *cutter, sums state.Source) error {
+	r := &l.result
+	s := l.source
+	s.Loaded, s.Lines, s.Hash, s.Finished = c.at, c.line-1, c.total(), true
+	s.Sent, s.Rejected = r.Before+r.Sent, r.BeforeRejected+r.Rejected
+	s.Inserted, s.Duplicate = sums.Inserted+r.Inserted+l.earlier.Inserted, sums.Duplicate+r.Duplicate+l.earlier.Duplicate
+	if sums.Finished && sums.Loaded == c.at {
+		return nil // nothing has changed
+	}
+	return l.retry(ctx, func() error { return l.state.Settle(ctx, s) })
+}
+
+// findSource finds what is known of the file: the newest source of its name, if
+// the file begins as that one did.
+func (l *load) findSource(ctx context.Context, path string) error {
+	if err := l.tidy(ctx); err != nil {
+		return err
+	}
+	known, err := l.state.Sources(ctx, l.source.Table, state.FileSource, l.source.Path)
+	if err != nil || len(known) == 0 {
+		return err
+	}
+	was := known[0]
+	in, err := openFile(path)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	head := make([]byte, was.Head)
+	if _, err := io.ReadFull(in, head); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if hashOf(head) == was.HeadHash {
+		l.source = &was
+		return nil
+	}
+	if !was.Finished {
+		l.say("%s isn't the file that was being loaded on %s, which wasn't loaded to its end: it is loaded from its start",
+			l.source.Path, was.Started.UTC().Format("2006-01-02 15:04"))
+	}
+	return nil
+}
+
+// tidy creates the tables for sources, where a former version of rowmill has
+// applied the table, and removes what is no longer needed.
+func (l *load) tidy(ctx context.Context) error {
+	err := l.state.Tidy(ctx, l.source.Table, time.Now().Add(-ledgerKept))
+	if errors.Is(err, engine.ErrNoTable) {
+		err = l.state.Ensure(ctx)
+	}
+	return err
+}
+
+// targetOf finds where the fields go, by the options, the header or the first
+// row; nil where the source is empty.
+func (l *load) targetOf(ctx context.Context, c *cutter, f *Format) (*target, error) {
+	record, err := c.peek(ctx)
+	if err != nil || len(record) == 0 {
+		return nil, err
+	}
+	names := f.Columns
+	switch {
+	case names != nil:
+	case f.header():
+		if names, err = f.names(record); err != nil {
+			return nil, fmt.Errorf("line 1, the header: %w", err)
+		}
+	case f.Kind == JSONL:
+		first, err := f.names(record)
+		if err != nil {
+			return nil, fmt.Errorf("line 1: %w", err)
+		}
+		names = first
+		// Columns that may be NULL may come in later rows.
+		for _, col := range l.opt.Schema.Columns {
+			if find(first, col.Name) < 0 && col.Null && col.Default == "" && !col.Generated && !col.Auto {
+				names = append(names, col.Name)
+			}
+		}
+	default:
+		names = l.opt.Schema.Names()
+	}
+	t, err := newTarget(l.db, l.opt.Table, l.opt.Schema, f, names, l.opt)
+	if err != nil && f.header() && f.Columns == nil {
+		return nil, fmt.Errorf("line 1, the header: %w", err)
+	}
+	return t, err
+}
+
+// changed is the error for a file whose bytes are other ones.
+func (l *load) changed(from, to int64) error {
+	return engine.Hinted(fmt.Errorf("it has changed since it was loaded: bytes %d to %d are other ones than they were on %s", from, to,
+		l.source.Updated.UTC().Format("2006-01-02 15:04")),
+		"--source with another name if it is another file: all of it is loaded then, and rows whose key is in the table are passed over")
+}
+
+// before passes over what is loaded, once it has been compared, and returns
+// where the rest was cut.
+func (l *load) before(ctx context.Context, c *cutter) ([]state.Cut, error) {
+	s := l.source
+	if l.opt.Dry || s.Started.IsZero() {
+		return nil, nil
+	}
+	l.result.Before, l.result.BeforeRejected = s.Sent, s.Rejected
+	if s.Loaded > 0 {
+		hash, err := c.skip(ctx, s.Loaded, s.Lines)
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil, l.shorter(c.at, s.Loaded)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if hash != s.Hash {
+			return nil, l.changed(0, s.Loaded)
+		}
+		more, err := c.peek(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if len(more) > 0 && c.last != '\n' && !(len(more) == 1 && more[0] == '\n') {
+			return nil, engine.Hinted(fmt.Errorf("line %d, the last that was loaded, had no end, and has been added to since", s.Lines),
+				"loading only files whose last line is whole; that row may have to be mended by hand")
+		}
+	}
+	cuts, err := l.state.Cuts(ctx, s.Table, s.Key)
+	if err != nil {
+		return nil, err
+	}
+	at := s.Loaded
+	for _, cut := range cuts {
+		if cut.From != at {
+			return nil, fmt.Errorf("rowmill_cuts has a batch of %s from byte %d, and the one before ends at %d", s.Path, cut.From, at)
+		}
+		at = cut.To
+	}
+	return cuts, nil
+}
+
+func (l *load) shorter(is, was int64) error {
+	return engine.Hinted(fmt.Errorf("it is shorter than it was: %d bytes, of which %d had been loaded", is, was),
+		"the whole file; --source with another name if it is another file")
+}
+
+// cut gives the batches of a file: those that were cut before and aren't in the
+// ledger, then new ones, once it is noted where they are cut.
+func (l *load) cut(ctx context.Context, c *cutter, t *target, cuts []state.Cut, out chan<- *batch) error {
+	noted, err := l.noted(ctx, cuts)
+	if err != nil {
+		return err
+	}
+	for _, cut := range cuts {
+		b, err := c.again(ctx, cut)
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return l.shorter(c.at+int64(len(c.buf)), cut.To)
+		}
+		if err != nil {
+			return err
+		}
+		if b.Hash != cut.Hash {
+			return l.changed(cut.From, cut.To)
+		}
+		if done, there := noted[cut.ID(l.source.Key)]; there {
+			l.count(done, 0, true)
+			l.earlier.Inserted, l.earlier.Duplicate = l.earlier.Inserted+done.Inserted, l.earlier.Duplicate+done.Duplicate
+			continue
+		}
+		b.target = t
+		out <- b
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	news := make(chan *batch, cutsAhead)
+	var failed error
+	go func() {
+		defer close(news)
+		for {
+			b, err := c.next(ctx)
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				failed = err
+				return
+			}
+			b.target = t
+			news <- b
+		}
+	}()
+	err = l.note(ctx, news, out)
+	for range news { // the cutter ends
+	}
+	return errors.Join(failed, err)
+}
+
+// noted returns which of the cuts are in the ledger.
+func (l *load) noted(ctx context.Context, cuts []state.Cut) (map[string]state.Batch, error) {
+	if len(cuts) == 0 {
+		return nil, nil
+	}
+	ids := make([]string, len(cuts))
+	for i, cut := range cuts {
+		ids[i] = cut.ID(l.source.Key)
+	}
+	return l.state.NotedOf(ctx, l.source.Table, ids)
+}
+
+// note passes batches on once it is noted where they were cut: as many at a time
+// as there are.
+func (l *load) note(ctx context.Context, news <-chan *batch, out chan<- *batch) error {
+	for b := range news {
+		group := []*batch{b}
+	more:
+		for len(group) < cutsAhead {
+			select {
+			case next, ok := <-news:
+				if !ok {
+					break more
+				}
+				group = append(group, next)
+			default:
+				break more
+			}
+		}
+		if !l.opt.Dry {
+			if err := l.putCuts(ctx, group); err != nil {
+				return err
+			}
+			l.reached("cuts noted")
+		}
+		for _, b := range group {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			out <- b
+		}
+	}
+	return nil
+}
+
+// putCuts notes where batches were cut, and before the first of them what file
+// it is.
+func (l *load) putCuts(ctx context.Context, group []*batch) error {
+	s := l.source
+	cuts := make([]state.Cut, len(group))
+	for i, b := range group {
+		cuts[i] = b.Cut
+	}
+	if s.Head == 0 && cuts[0].From == 0 {
+		head := group[0].data[:min(headBytes, len(group[0].data))]
+		s.Head, s.HeadHash = int64(len(head)), hashOf(head)
+	}
+	if s.Started.IsZero() || s.Finished {
+		s.Finished = false
+		if err := l.retry(ctx, func() error { return l.state.PutSource(ctx, l.state.DB(), s) }); err != nil {
+			return err
+		}
+	}
+	tried := false
+	return l.retry(ctx, func() error {
+		err := l.state.PutCuts(ctx, s.Table, s.Key, cuts)
+		if tried && errors.Is(err, engine.ErrDuplicateKey) {
+			return nil // the connection broke behind the commit
+		}
+		tried = true
+		return err
+	})
+}
+
+// find returns the index of a name, whatever its case; -1 without it.
+func find(names []string, name string) int {
+	for i, n := range names {
+		if strings.EqualFold(n, name) {
+			return i
+		}
+	}
+	return -1
+}

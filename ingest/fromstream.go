@@ -1,0 +1,434 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/ingest/spool"
+	"github.com/rowmill/rowmill/state"
+)
+
+// Stream loads what can't be read again, until it ends or ctx does. Records
+// that were read whole are loaded, or lie in the spool where there is one, when
+// it returns. Without a spool, what a killed load had read and not committed is
+// lost.
+//
+// With a spool, what lies there is loaded first; r may be nil to load only that.
+func Stream(ctx context.Context, o Options, r io.Reader) (Result, error) {
+	l, err := newLoad(&o)
+	if err != nil {
+		return Result{}, err
+	}
+	if o.Format.Kind == "" {
+		return l.finish(engine.Hinted(errors.New("a stream has no name that would tell its format"), "--format csv, tsv or jsonl"))
+	}
+	if err := o.Format.Validate(); err != nil {
+		return l.finish(err)
+	}
+	if o.Spool != "" && !o.Dry {
+		return l.finish(l.throughSpool(ctx, r))
+	}
+	name := o.Name
+	if name == "" {
+		name = "stdin"
+	}
+	l.source = &state.Source{Table: o.Table.Name, Path: name, Kind: state.StreamSource, Key: newKey()}
+	return l.finish(l.stream(ctx, r))
+}
+
+// stream sends a stream as it comes.
+func (l *load) stream(ctx context.Context, r io.Reader) error {
+	if !l.opt.Dry {
+		if err := l.tidy(ctx); err != nil {
+			return err
+		}
+	}
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	c := newCutter(reading, r, &l.opt.Format, l.opt.Rows, l.opt.Bytes, l.opt.Flush)
+	t, err := l.targetOf(ctx, c, &l.opt.Format)
+	if err != nil || t == nil {
+		return err
+	}
+	if !l.opt.Dry {
+		if err := l.retry(ctx, func() error { return l.state.PutSource(ctx, l.state.DB(), l.source) }); err != nil {
+			return err
+		}
+	}
+	err = l.run(ctx, true, func(ctx context.Context, out chan<- *batch) error {
+		for {
+			b, err := c.next(ctx)
+			if ctx.Err() != nil && b == nil {
+				b, l.result.Unfinished = c.rest()
+			}
+			if b != nil {
+				b.target = t
+				out <- b
+			}
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}, func(_ context.Context, b *batch, noted state.Batch) error {
+		l.count(noted, b.To-b.From, false)
+		return nil
+	})
+	l.result.Finished = err == nil
+	if l.opt.Dry {
+		return err
+	}
+	// What is noted of it isn't needed any more, however it ended.
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWait)
+	defer cancel()
+	s := l.source
+	s.Finished = true
+	s.Loaded, s.Lines = c.at, c.line-1
+	s.Sent, s.Inserted, s.Duplicate, s.Rejected = l.result.Sent, l.result.Inserted, l.result.Duplicate, l.result.Rejected
+	return errors.Join(err, l.state.PutSource(last, l.state.DB(), s))
+}
+
+// A spooled is how the rows of a record of the spool are to be read: the first
+// line of the record, as JSON.
+type spooled struct {
+	Table   string   `json:"table"`
+	Columns []string `json:"columns"`
+	Kind    Kind     `json:"format"`
+	// Delimiter and Null are those of the format.
+	Delimiter byte   `json:"delimiter,omitempty"`
+	Null      string `json:"null,omitempty"`
+	// Line is the number of the first line since the stream began.
+	Line int64 `json:"line"`
+	// Lines is how many there are.
+	Lines int64 `json:"lines"`
+}
+
+// throughSpool writes the stream to a spool, and loads from there.
+func (l *load) throughSpool(ctx context.Context, r io.Reader) (err error) {
+	sp, found, err := spool.Open(spool.Options{Dir: l.opt.Spool, Budget: l.opt.SpoolBytes})
+	if err != nil {
+		return err
+	}
+	l.spool = sp
+	defer func() { err = errors.Join(err, sp.Close()) }()
+	l.sayFound(found)
+	dir, err := filepath.Abs(l.opt.Spool)
+	if err != nil {
+		return err
+	}
+	name := l.opt.Name
+	if name == "" {
+		name = dir
+	}
+	l.source = &state.Source{Table: l.opt.Table.Name, Path: name, Kind: state.SpoolSource, Key: sp.ID()}
+	if err := l.findSpool(ctx, sp); err != nil {
+		return err
+	}
+	// What is read is kept, also when the load is ended just now; but not for
+	// ever, where the spool is full.
+	reading, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	keeping, give := context.WithCancel(context.WithoutCancel(ctx))
+	defer give()
+	defer context.AfterFunc(reading, func() { time.AfterFunc(endWait, give) })()
+	var appender sync.WaitGroup
+	var readErr error
+	if r == nil {
+		sp.Finish()
+	} else {
+		appender.Go(func() {
+			readErr = l.spoolUp(reading, keeping, sp, r)
+			sp.Finish()
+		})
+	}
+	done := &settled{load: l, sp: sp, at: l.source.Loaded, done: map[int64]settledPart{}}
+	err = l.run(ctx, false, func(ctx context.Context, out chan<- *batch) error {
+		return l.fromSpool(ctx, sp, found.Records, done, out)
+	}, func(work context.Context, b *batch, noted state.Batch) error {
+		l.count(noted, b.To-b.From, false)
+		return done.add(work, b, noted)
+	})
+	stop(err)
+	appender.Wait()
+	if errors.Is(readErr, context.Canceled) && ctx.Err() != nil {
+		readErr = nil // err says so
+	}
+	for _, bad := range sp.Bad() {
+		l.damaged(bad)
+	}
+	l.result.Finished = err == nil && readErr == nil
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWait)
+	defer cancel()
+	return errors.Join(err, readErr, done.acknowledge(last))
+}
+
+// fromSpool gives the batches that lie in the spool and are still to come. Of as
+// many as were there when it was opened some may be in the ledger.
+func (l *load) fromSpool(ctx context.Context, sp *spool.Spool, old int64, done *settled, out chan<- *batch) error {
+	targets := map[string]*target{}
+	for n := int64(0); ; n++ {
+		rec, err := sp.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if n == 0 && rec.From > l.source.Loaded && l.source.Loaded > 0 {
+			l.say("spool %s has nothing between byte %d, up to where it is loaded, and %d: that was set aside as damaged, or loaded before this database's backup was taken back",
+				l.opt.Spool, l.source.Loaded, rec.From)
+		}
+		b, err := l.unspool(rec, targets)
+		if err != nil {
+			return fmt.Errorf("record %d-%d of spool %s: %w", rec.From, rec.To, l.opt.Spool, err)
+		}
+		done.expect(b)
+		if n < old {
+			var noted *state.Batch
+			err := l.retry(ctx, func() (err error) {
+				noted, err = l.state.Noted(ctx, l.state.DB(), l.source.Table, b.ID(l.source.Key))
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if noted != nil { // committed, and not acknowledged before the crash
+				l.count(*noted, 0, true)
+				if err := done.add(ctx, b, *noted); err != nil {
+					return err
+				}
+				continue
+			}
+		}
+		out <- b
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// findSpool reads up to where the database has the spool, and goes on there.
+func (l *load) findSpool(ctx context.Context, sp *spool.Spool) error {
+	if err := l.retry(ctx, func() error { return l.tidy(ctx) }); err != nil {
+		return err
+	}
+	known, err := l.state.Sources(ctx, l.source.Table, state.SpoolSource, "")
+	if err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(known, func(s state.Source) bool { return s.Key == sp.ID() }); i >= 0 {
+		path := l.source.Path
+		l.source = &known[i]
+		l.source.Path = path
+	}
+	if err := l.state.PutSource(ctx, l.state.DB(), l.source); err != nil {
+		return err
+	}
+	err = sp.SeekTo(l.source.Loaded)
+	if errors.Is(err, spool.ErrBeyond) {
+		return engine.Hinted(fmt.Errorf("the database has spool %s up to byte %d: %w", l.opt.Spool, l.source.Loaded, err),
+			"the spool's present files, not an older copy; or another --spool")
+	}
+	return err
+}
+
+// damaged notes what the spool has set aside.
+func (l *load) damaged(bad spool.Bad) {
+	l.result.Damaged = append(l.result.Damaged, fmt.Sprintf("%d bytes at %d: %s; they are in %s", bad.Bytes, bad.Offset, bad.Reason, bad.File))
+}
+
+// sayFound says what state the spool was in.
+func (l *load) sayFound(f spool.Found) {
+	if f.Torn > 0 {
+		l.say("spool %s: %d bytes of a record that was never whole were cut off", l.opt.Spool, f.Torn)
+	}
+	for _, gap := range f.Missing {
+		l.result.Damaged = append(l.result.Damaged, fmt.Sprintf("%d bytes at %d: their file isn't there", gap.To-gap.From, gap.From))
+	}
+	for _, bad := range f.Bad {
+		if !bad.Known {
+			l.damaged(bad)
+		}
+	}
+}
+
+// spoolUp writes the stream's records to the spool.
+func (l *load) spoolUp(ctx, keeping context.Context, sp *spool.Spool, r io.Reader) error {
+	f := l.opt.Format
+	c := newCutter(ctx, r, &f, l.opt.Rows, l.opt.Bytes, l.opt.Flush)
+	t, err := l.targetOf(ctx, c, &f)
+	if err != nil || t == nil {
+		return err
+	}
+	head := spooled{Table: l.opt.Table.Name, Kind: f.Kind, Delimiter: f.Delimiter, Null: f.Null}
+	for _, col := range t.columns {
+		head.Columns = append(head.Columns, col.Name)
+	}
+	put := func(b *batch) error {
+		data := b.data
+		if b.first && f.header() {
+			n, err := f.end(data, true)
+			if err != nil {
+				return err
+			}
+			head.Line, data = b.Line+int64(bytes.Count(data[:n], []byte("\n"))), data[n:]
+		} else {
+			head.Line = b.Line
+		}
+		if len(data) == 0 {
+			return nil
+		}
+		head.Lines = b.Line + b.Lines - head.Line
+		record, err := json.Marshal(head)
+		if err != nil {
+			return err
+		}
+		if b.first {
+			data = bytes.TrimPrefix(data, byteOrderMark)
+		}
+		if _, err = sp.Append(keeping, append(append(record, '\n'), data...)); err != nil {
+			return fmt.Errorf("%d lines from line %d on were read and not kept: %w", head.Lines, head.Line, err)
+		}
+		return nil
+	}
+	for {
+		b, err := c.next(ctx)
+		if ctx.Err() != nil && b == nil {
+			b, l.result.Unfinished = c.rest()
+		}
+		if b != nil {
+			if err := put(b); err != nil {
+				return err
+			}
+			l.reached("spooled")
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// unspool makes a batch of a record of the spool.
+func (l *load) unspool(rec spool.Record, targets map[string]*target) (*batch, error) {
+	first, data, _ := bytes.Cut(rec.Data, []byte("\n"))
+	var head spooled
+	if err := json.Unmarshal(first, &head); err != nil {
+		return nil, fmt.Errorf("it isn't one of rowmill load's: %w", err)
+	}
+	if head.Table != l.opt.Table.Name {
+		return nil, engine.Hinted(fmt.Errorf("its rows are for table %s, not for %s", head.Table, l.opt.Table.Name), "a spool of its own for each table")
+	}
+	shape := head
+	shape.Line, shape.Lines = 0, 0
+	key, err := json.Marshal(shape)
+	if err != nil {
+		return nil, err
+	}
+	t := targets[string(key)]
+	if t == nil {
+		f := &Format{Kind: head.Kind, Delimiter: head.Delimiter, Null: head.Null, NoHeader: true, Columns: head.Columns}
+		if err := f.Validate(); err != nil {
+			return nil, err
+		}
+		if t, err = newTarget(l.db, l.opt.Table, l.opt.Schema, f, head.Columns, l.opt); err != nil {
+			return nil, err
+		}
+		targets[string(key)] = t
+	}
+	b := &batch{data: data, target: t}
+	b.From, b.To, b.Line, b.Lines, b.Hash = rec.From, rec.To, head.Line, head.Lines, fmt.Sprintf("%016x", rec.Sum)
+	return b, nil
+}
+
+const (
+	// acknowledgeEach and acknowledgeAfter are how many batches, and for how
+	// long, a spool keeps that the database has.
+	acknowledgeEach  = 64
+	acknowledgeAfter = time.Second
+)
+
+// A settled tells the database up to where it has all of a spool, and the spool
+// to let go of that.
+type settled struct {
+	*load
+	sp *spool.Spool
+
+	mu   sync.Mutex
+	at   int64                 // all below is committed
+	next []int64               // where the batches above begin, in order
+	done map[int64]settledPart // which of them are committed
+	ids  []string              // below at, in the ledger
+	sums state.Batch           // of those
+	last time.Time
+}
+
+type settledPart struct {
+	to    int64
+	id    string
+	noted state.Batch
+}
+
+// expect notes a batch that comes after those before.
+func (s *settled) expect(b *batch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next = append(s.next, b.From)
+}
+
+// add notes that a batch is committed.
+func (s *settled) add(ctx context.Context, b *batch, noted state.Batch) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.done[b.From] = settledPart{b.To, b.ID(s.source.Key), noted}
+	for len(s.next) > 0 {
+		part, there := s.done[s.next[0]]
+		if !there {
+			break
+		}
+		delete(s.done, s.next[0])
+		s.next, s.at, s.ids = s.next[1:], part.to, append(s.ids, part.id)
+		n := part.noted
+		s.sums.Sent, s.sums.Inserted, s.sums.Duplicate, s.sums.Rejected = s.sums.Sent+n.Sent, s.sums.Inserted+n.Inserted, s.sums.Duplicate+n.Duplicate, s.sums.Rejected+n.Rejected
+	}
+	if len(s.ids) < acknowledgeEach && time.Since(s.last) < acknowledgeAfter {
+		return nil
+	}
+	return s.acknowledgeLocked(ctx)
+}
+
+func (s *settled) acknowledge(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.acknowledgeLocked(ctx)
+}
+
+func (s *settled) acknowledgeLocked(ctx context.Context) error {
+	s.last = time.Now()
+	if s.at == s.source.Loaded {
+		return nil
+	}
+	f := *s.source
+	f.Loaded = s.at
+	f.Sent, f.Inserted, f.Duplicate, f.Rejected = f.Sent+s.sums.Sent, f.Inserted+s.sums.Inserted, f.Duplicate+s.sums.Duplicate, f.Rejected+s.sums.Rejected
+	if err := s.retry(ctx, func() error { return s.state.Acknowledge(ctx, &f, s.ids) }); err != nil {
+		return err
+	}
+	s.source.Loaded, s.source.Sent, s.source.Inserted, s.source.Duplicate, s.source.Rejected = f.Loaded, f.Sent, f.Inserted, f.Duplicate, f.Rejected
+	s.ids, s.sums = s.ids[:0], state.Batch{}
+	s.reached("acknowledged")
+	return s.sp.Release(f.Loaded)
+}

@@ -1,0 +1,300 @@
+package ingest
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// A target is the table that rows go into, as a source's columns see it.
+type target struct {
+	format  *Format
+	table   *engine.Table
+	columns []column
+	byName  map[string]int
+	by      int   // the column that the table rolls by
+	unit    int64 // what one of an integer's is worth in positions
+}
+
+// newTarget returns how rows of these columns go into t, which the catalog
+// describes as s.
+func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, names []string, o *Options) (*target, error) {
+	out := &target{format: f, by: -1, unit: 1, byName: map[string]int{}}
+	table := *t
+	table.Columns, table.Ignore = nil, o.Duplicates != RejectDuplicates
+	for _, name := range names {
+		c := findColumn(s, name)
+		switch {
+		case c == nil:
+			return nil, engine.Hinted(fmt.Errorf("column %q isn't one of table %s, whose columns are %s", name, t.Name, strings.Join(s.Names(), ", ")),
+				"--columns with the names in the order of the fields; --header=false where the first line has values")
+		case c.Generated:
+			return nil, fmt.Errorf("column %s of table %s is computed by the server: it can't be loaded", c.Name, t.Name)
+		}
+		if _, twice := out.byName[c.Name]; twice {
+			return nil, fmt.Errorf("column %s is named twice", c.Name)
+		}
+		col, as, err := newColumn(*c, db, &o.Values)
+		if err != nil {
+			return nil, fmt.Errorf("column %s: %w", c.Name, err)
+		}
+		if c.Name == t.By || strings.EqualFold(c.Name, t.By) {
+			if out.by = len(out.columns); as.Type != engine.Time && as.Type != engine.Int64 {
+				return nil, fmt.Errorf("column %s, by which table %s rolls, is of type %s, which can't be loaded", c.Name, t.Name, c.Native)
+			}
+		}
+		out.byName[c.Name] = len(out.columns)
+		out.columns = append(out.columns, col)
+		table.Columns = append(table.Columns, as)
+	}
+	if out.by < 0 {
+		return nil, engine.Hinted(fmt.Errorf("there is no column %s, by which table %s rolls; there are %s", t.By, t.Name, strings.Join(names, ", ")),
+			"a source with %s, or --columns with the names in the order of the fields", t.By)
+	}
+	var missing []string
+	for _, c := range s.Columns {
+		if _, there := out.byName[c.Name]; !there && !c.Null && c.Default == "" && !c.Generated && !c.Auto {
+			missing = append(missing, c.Name)
+		}
+	}
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("table %s must have a value for %s, and the source has only %s", t.Name, strings.Join(missing, ", "), strings.Join(names, ", "))
+	}
+	if t.Grid.Axis() == rolling.Time && t.Epoch > 0 {
+		out.unit = max(int64(t.Epoch/time.Microsecond), 1)
+	}
+	out.table = &table
+	return out, nil
+}
+
+// findColumn finds a column as SQL does: whatever the case, if no other has the
+// very name.
+func findColumn(s *engine.Schema, name string) *engine.SchemaColumn {
+	if c := s.Column(name); c != nil {
+		return c
+	}
+	for i := range s.Columns {
+		if strings.EqualFold(s.Columns[i].Name, name) {
+			return &s.Columns[i]
+		}
+	}
+	return nil
+}
+
+// A Rejected row couldn't be loaded.
+type Rejected struct {
+	// Line is the number of its first line in the source, from 1; Offset where
+	// that begins, in bytes.
+	Line, Offset int64
+	// Column is the one whose value is at fault, "" if that isn't known.
+	Column string
+	Reason string
+	Row    []byte
+}
+
+// A place is where a row of a batch lies in its bytes.
+type place struct {
+	line     int64
+	from, to int // of the batch's bytes
+}
+
+// A parser fills batches. It is not for several goroutines at once.
+type parser struct {
+	*target
+	batch    *engine.Batch
+	places   []place // of the batch's rows
+	rejected []Rejected
+	rows     int64 // of the batch, those rejected included
+	kept     []int // of bounds.check
+
+	fields []field
+	buf    []byte
+	values []field // of an object, by column
+}
+
+func newParser(t *target) *parser { return &parser{target: t, batch: engine.NewBatch(t.table.Columns)} }
+
+// parse reads the rows of a batch's bytes. first tells that they are the begin
+// of the file.
+func (p *parser) parse(data []byte, line, offset int64, first bool) {
+	p.batch.Reset()
+	p.places, p.rejected, p.rows = p.places[:0], p.rejected[:0], 0
+	header := first && p.format.header()
+	for at := 0; at < len(data); {
+		// Records of a batch are whole: more than its bytes aren't needed to see
+		// where they end.
+		n, err := p.format.end(data[at:], true)
+		if err != nil || n == 0 {
+			n = len(data) - at
+		}
+		record := data[at : at+n]
+		where := place{line, at, at + n}
+		for _, c := range record {
+			if c == '\n' {
+				line++
+			}
+		}
+		at += n
+		if first && where.from == 0 && len(record) >= 3 && string(record[:3]) == string(byteOrderMark) {
+			record = record[3:]
+		}
+		record = trimBreak(record)
+		if header {
+			header = false
+			continue
+		}
+		if len(record) == 0 {
+			continue
+		}
+		p.rows++
+		if column, err := p.row(record); err != nil {
+			p.batch.Truncate(len(p.places))
+			p.reject(where, offset, data, column, err)
+			continue
+		}
+		p.batch.EndRow()
+		p.places = append(p.places, where)
+	}
+}
+
+// reject notes a row that can't be loaded.
+func (p *parser) reject(where place, offset int64, data []byte, column string, err error) {
+	p.rejected = append(p.rejected, Rejected{Line: where.line, Offset: offset + int64(where.from), Column: column,
+		Reason: err.Error(), Row: slices.Clone(trimBreak(data[where.from:where.to]))})
+}
+
+// row appends a record to the batch, or returns what is wrong and in which
+// column.
+func (p *parser) row(record []byte) (string, error) {
+	p.buf = p.buf[:0]
+	if p.format.Kind == JSONL {
+		if err := p.object(record); err != nil {
+			return "", err
+		}
+		return p.append(p.values)
+	}
+	var err error
+	if p.fields, p.buf, err = p.format.split(record, p.fields[:0], p.buf); err != nil {
+		return "", err
+	}
+	if len(p.fields) != len(p.columns) {
+		return "", fmt.Errorf("it has %d fields, and there are %d columns", len(p.fields), len(p.columns))
+	}
+	return p.append(p.fields)
+}
+
+func (p *parser) append(fields []field) (string, error) {
+	for i := range fields {
+		c, v, f := &p.columns[i], &p.batch.Columns[i], &fields[i]
+		isText := c.Kind == engine.KindText
+		switch {
+		case f.null || len(f.value) == 0 && !f.quoted && p.format.Kind == CSV && (c.Null || !isText):
+			// An empty field of CSV is NULL where it can be, as COPY has it.
+			if !c.Null {
+				if f.null {
+					return c.Name, errNull
+				}
+				return c.Name, errEmpty
+			}
+			v.AppendNull()
+			continue
+		case len(f.value) == 0 && !isText && c.Kind != engine.KindBytes && c.Kind != engine.KindOther:
+			return c.Name, errEmpty
+		}
+		if err := c.parse(v, f.value); err != nil {
+			return c.Name, quoteValue(f.value, err)
+		}
+	}
+	return "", nil
+}
+
+// quoteValue says of which value an error is.
+func quoteValue(value []byte, err error) error {
+	const most = 60
+	if len(value) > most {
+		return fmt.Errorf("%q...: %w", value[:most], err)
+	}
+	return fmt.Errorf("%q: %w", value, err)
+}
+
+// Errors of objects.
+var errNoObject = errors.New("it is no JSON object")
+
+// object takes a JSON object apart, into p.values.
+func (p *parser) object(record []byte) error {
+	if !gjson.ValidBytes(record) {
+		return errNoObject
+	}
+	o := gjson.ParseBytes(record)
+	if !o.IsObject() {
+		return errNoObject
+	}
+	p.values = slices.Grow(p.values[:0], len(p.columns))[:len(p.columns)]
+	for i := range p.values {
+		p.values[i] = field{null: true}
+	}
+	var err error
+	o.ForEach(func(key, value gjson.Result) bool {
+		i, known := p.byName[key.Str]
+		if !known {
+			if i, known = p.fold(key.Str); !known {
+				err = fmt.Errorf("key %q isn't one of the columns that are loaded, %s (see --columns)", key.Str, p.names())
+				return false
+			}
+		}
+		switch {
+		case value.Type == gjson.Null:
+			p.values[i] = field{null: true}
+		case value.Type == gjson.String && !p.columns[i].json:
+			p.values[i] = field{value: []byte(value.Str), quoted: true}
+		default: // a number, true, false, or JSON as it is
+			p.values[i] = field{value: []byte(value.Raw)}
+		}
+		return true
+	})
+	return err
+}
+
+// fold finds a column whatever the case of its name.
+func (p *parser) fold(name string) (int, bool) {
+	for i := range p.columns {
+		if strings.EqualFold(p.columns[i].Name, name) {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+func (t *target) names() string {
+	var out []string
+	for _, c := range t.columns {
+		out = append(out, c.Name)
+	}
+	return strings.Join(out, ", ")
+}
+
+// position is where row i of the batch lies on the table's axis.
+func (p *parser) position(i int) int64 {
+	n := p.batch.Columns[p.by].Ints[i]
+	if n > math.MaxInt64/p.unit || n < math.MinInt64/p.unit {
+		return math.MaxInt64 // which is outside every period
+	}
+	return n * p.unit
+}
+
+// keep removes all rows but those given from the batch.
+func (p *parser) keep(rows []int) {
+	p.batch.Keep(rows)
+	for to, from := range rows {
+		p.places[to] = p.places[from]
+	}
+	p.places = p.places[:len(rows)]
+}

@@ -1,0 +1,204 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/rolling"
+	"github.com/rowmill/rowmill/state"
+)
+
+// A sender commits batches, one after the other, on a connection of its own.
+type sender struct {
+	*load
+	loader engine.Loader
+	// parsers are those of the columns that its batches have, parser the one of
+	// the batch that is sent.
+	parsers map[*target]*parser
+	parser  *parser
+}
+
+func (s *sender) parserOf(t *target) *parser {
+	p := s.parsers[t]
+	if p == nil {
+		p = newParser(t)
+		s.parsers[t] = p
+	}
+	return p
+}
+
+// close closes the connection.
+func (s *sender) close() error {
+	if s.loader == nil {
+		return nil
+	}
+	return s.loader.Close()
+}
+
+// errDone is when the ledger has a batch already.
+var errDone = errors.New("the batch is in the ledger")
+
+// send commits a batch with its line of the ledger and returns that. It tries
+// again for as long as the options say where that may help.
+func (s *sender) send(ctx context.Context, b *batch) (state.Batch, error) {
+	out := state.Batch{Table: s.opt.Table.Name, ID: b.ID(s.source.Key)}
+	fail := func(err error) (state.Batch, error) {
+		return out, fmt.Errorf("%s, lines %d to %d: %w", s.source.Path, b.Line, b.Line+b.Lines-1, err)
+	}
+	began := time.Now()
+	for try := 0; ; try++ {
+		err := s.commit(ctx, b, &out)
+		switch {
+		case err == nil:
+			return out, nil
+		case errors.Is(err, errDone), errors.Is(err, engine.ErrConnectionLost):
+			// A connection may break behind the commit.
+			if noted, lookErr := s.state.Noted(ctx, s.state.DB(), out.Table, out.ID); lookErr == nil && noted != nil {
+				return *noted, s.reset(ctx)
+			} else if lookErr == nil && errors.Is(err, errDone) {
+				return fail(errors.Join(errors.New("its line of the ledger was refused, and isn't there"), err))
+			}
+		case !engine.Retryable(err) && !errors.Is(err, engine.ErrUnreachable):
+			return fail(errors.Join(err, s.reset(ctx)))
+		}
+		if ctx.Err() != nil {
+			return fail(ctx.Err())
+		}
+		if time.Since(began) >= s.opt.RetryFor && s.opt.RetryFor >= 0 {
+			return fail(err)
+		}
+		if try > 0 {
+			s.waiting(fmt.Errorf("lines %d to %d: %w", b.Line, b.Line+b.Lines-1, err))
+		}
+		if err := engine.Sleep(ctx, pause(try)); err != nil {
+			return fail(err)
+		}
+		// Where no connection can be had the next try says so.
+		_ = s.reset(ctx)
+	}
+}
+
+// pause is how long to wait before a try, so that those who lost the same race
+// don't meet again.
+func pause(try int) time.Duration {
+	most := min(20*time.Millisecond<<min(try, 8), 2*time.Second)
+	return most/4 + rand.N(most)
+}
+
+// reset makes the connection usable after an error.
+func (s *sender) reset(ctx context.Context) error {
+	if s.loader == nil {
+		return nil
+	}
+	return s.loader.Reset(ctx)
+}
+
+// commit tries once to commit a batch.
+func (s *sender) commit(ctx context.Context, b *batch, out *state.Batch) error {
+	p := s.parserOf(b.target)
+	s.parser = p
+	p.parse(b.data, b.Line, b.From, b.first)
+	ranges, err := s.bounds.check(ctx, p, b.data, b.From)
+	if err != nil {
+		return err
+	}
+	if err := s.enough(p.rejected); err != nil {
+		return err
+	}
+	rolled, err := s.state.Rolled(ctx, s.state.DB(), out.Table)
+	if err != nil {
+		return err
+	}
+	if s.loader == nil {
+		if s.loader, err = s.db.Loader(ctx); err != nil {
+			return err
+		}
+	}
+	if err := s.loader.Begin(ctx); err != nil {
+		return err
+	}
+	sent := int64(p.batch.Rows())
+	ack, err := s.insert(ctx, b, 0, p.batch.Rows())
+	if err != nil {
+		return err
+	}
+	rejected := int64(len(p.rejected))
+	if refused := rejected - (p.rows - sent); ack.Rows+ack.Skipped+refused != sent {
+		return fmt.Errorf("%d rows were sent; the server took %d, had %d and refused %d: these don't add up, and nothing was committed",
+			sent, ack.Rows, ack.Skipped, refused)
+	}
+	out.Sent, out.Inserted, out.Duplicate, out.Rejected = p.rows, ack.Rows, ack.Skipped, rejected
+	out.Touched = ranges
+	out.Lower, out.Upper = span(ranges)
+	for _, rows := range out.Rows(rolled) {
+		if _, err := s.loader.Insert(ctx, rows.Table, rows.Batch, 0, rows.Batch.Rows()); errors.Is(err, engine.ErrDuplicateKey) {
+			return fmt.Errorf("%w: %w", errDone, err)
+		} else if err != nil {
+			return fmt.Errorf("note the batch: %w", err)
+		}
+	}
+	if err := s.reject(p.rejected, b); err != nil {
+		return err
+	}
+	s.reached("before commit")
+	if err := s.loader.Commit(ctx); err != nil {
+		return err
+	}
+	s.reached("after commit")
+	return nil
+}
+
+// insert inserts rows of the parser's batch. Those that the server refuses are
+// bisected down to the rows themselves, which are rejected: the others are in
+// the transaction, each inserted once.
+func (s *sender) insert(ctx context.Context, b *batch, from, to int) (engine.Ack, error) {
+	if from == to {
+		return engine.Ack{}, nil
+	}
+	p := s.parser
+	ack, err := s.loader.Insert(ctx, p.table, p.batch, from, to)
+	if err == nil || !errors.Is(err, engine.ErrRefused) {
+		return ack, err
+	}
+	if to-from == 1 {
+		p.reject(p.places[from], b.From, b.data, "", err)
+		return engine.Ack{}, s.enough(p.rejected)
+	}
+	middle := from + (to-from)/2
+	first, err := s.insert(ctx, b, from, middle)
+	if err != nil {
+		return ack, err
+	}
+	second, err := s.insert(ctx, b, middle, to)
+	return engine.Ack{Rows: first.Rows + second.Rows, Skipped: first.Skipped + second.Skipped}, err
+}
+
+// span is the range of positions that ranges in order lie in, both ends
+// included.
+func span(ranges []rolling.Period) (lower, upper int64) {
+	if len(ranges) == 0 {
+		return 0, 0
+	}
+	return ranges[0].From, ranges[len(ranges)-1].To - 1
+}
+
+// A TooManyError is when more rows can't be loaded than the options allow.
+type TooManyError struct {
+	Most int64
+	// Path is the file that has them.
+	Path string
+	// First is one of them.
+	First Rejected
+}
+
+func (e *TooManyError) Error() string {
+	what := ""
+	if e.First.Column != "" {
+		what = "column " + e.First.Column + ": "
+	}
+	return fmt.Sprintf("more than %d rows can't be loaded; line %d: %s%s", e.Most, e.First.Line, what, e.First.Reason)
+}

@@ -1,0 +1,216 @@
+package ingest
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+)
+
+// Errors of times.
+var (
+	errNoTime   = errors.New("it is no time such as 2026-03-29 01:00:00 or 2026-03-29T01:00:00Z")
+	errNoSuch   = errors.New("there is no such time in its time zone: the clock was put forward")
+	errTwice    = errors.New("it is there twice in its time zone: the clock was put back; write it with its offset")
+	errNotWhole = errors.New("it has a time of day, and the column keeps days")
+)
+
+// timeOf returns what reads times for a column: RFC 3339, or the form of SQL,
+// with a blank or a T between day and time, with or without an offset; a day
+// alone is its midnight. name and digits are those of the column's type.
+func timeOf(name string, digits []int, engineName string, o *ValueOptions) func(v *engine.Vector, text []byte) error {
+	keeps := 6
+	if engineName == "mysql" || engineName == "mariadb" {
+		keeps = 0
+	}
+	if len(digits) > 0 {
+		keeps = min(digits[0], 6)
+	}
+	unit := int64(1)
+	for range 6 - keeps {
+		unit *= 10
+	}
+	if name == "date" {
+		unit = 24 * 3600e6
+	}
+	tooFine := fmt.Errorf("it has more than the %d digits of a second that the column keeps", keeps)
+	return func(v *engine.Vector, text []byte) error {
+		us, exact, err := parseTime(text, o.Zone)
+		if err != nil {
+			return err
+		}
+		rest := us % unit
+		if rest < 0 {
+			rest += unit
+		}
+		if (rest != 0 || !exact) && !o.TruncateTimes {
+			if name == "date" {
+				return errNotWhole
+			}
+			return tooFine
+		}
+		v.Ints = append(v.Ints, us-rest)
+		return nil
+	}
+}
+
+// number reads digits, all of p.
+func number(p []byte) (n int, ok bool) {
+	for _, c := range p {
+		c -= '0'
+		if c > 9 {
+			return 0, false
+		}
+		n = n*10 + int(c)
+	}
+	return n, len(p) > 0
+}
+
+// parseTime reads a time as microseconds since 1970 in UTC. exact tells that it
+// has no finer digits.
+func parseTime(p []byte, zone *time.Location) (us int64, exact bool, err error) {
+	exact = true
+	if len(p) < 10 || p[4] != '-' || p[7] != '-' {
+		return 0, false, errNoTime
+	}
+	year, ok1 := number(p[:4])
+	month, ok2 := number(p[5:7])
+	day, ok3 := number(p[8:10])
+	if !ok1 || !ok2 || !ok3 || month < 1 || month > 12 || day < 1 || day > daysIn(year, month) {
+		return 0, false, errNoTime
+	}
+	hour, minute, second, micros := 0, 0, 0, 0
+	rest := p[10:]
+	if len(rest) > 0 {
+		if len(rest) < 6 || rest[0] != ' ' && rest[0] != 'T' && rest[0] != 't' || rest[3] != ':' {
+			return 0, false, errNoTime
+		}
+		hour, ok1 = number(rest[1:3])
+		minute, ok2 = number(rest[4:6])
+		if rest = rest[6:]; len(rest) >= 3 && rest[0] == ':' {
+			second, ok3 = number(rest[1:3])
+			rest = rest[3:]
+		}
+		if !ok1 || !ok2 || !ok3 || hour > 23 || minute > 59 || second > 59 {
+			return 0, false, errNoTime
+		}
+		if len(rest) > 1 && rest[0] == '.' {
+			i := 1
+			for scale := 100000; i < len(rest) && rest[i]-'0' <= 9; i++ {
+				micros += int(rest[i]-'0') * scale
+				if scale == 0 && rest[i] != '0' {
+					exact = false
+				}
+				scale /= 10
+			}
+			rest = rest[i:]
+		}
+	}
+	us = (days(year, month, day)*86400+int64(hour*3600+minute*60+second))*1e6 + int64(micros)
+	if len(rest) == 0 {
+		if zone == nil || zone == time.UTC {
+			return us, exact, nil
+		}
+		us, err := local(us, zone)
+		return us, exact, err
+	}
+	offset, ok := offsetOf(rest)
+	if !ok {
+		return 0, false, errNoTime
+	}
+	return us - offset*1e6, exact, nil
+}
+
+// offsetOf reads Z, +02, +0200 or +02:00, after a blank or none, in seconds.
+func offsetOf(p []byte) (int64, bool) {
+	if len(p) > 1 && p[0] == ' ' {
+		p = p[1:]
+	}
+	if string(p) == "Z" || string(p) == "z" || string(p) == "UTC" {
+		return 0, true
+	}
+	if len(p) < 3 || p[0] != '+' && p[0] != '-' {
+		return 0, false
+	}
+	hours, ok := number(p[1:3])
+	minutes := 0
+	switch rest := p[3:]; {
+	case len(rest) == 3 && rest[0] == ':':
+		var more bool
+		minutes, more = number(rest[1:])
+		ok = ok && more
+	case len(rest) == 2:
+		var more bool
+		minutes, more = number(rest)
+		ok = ok && more
+	case len(rest) != 0:
+		ok = false
+	}
+	if !ok || hours > 18 || minutes > 59 {
+		return 0, false
+	}
+	seconds := int64(hours*3600 + minutes*60)
+	if p[0] == '-' {
+		seconds = -seconds
+	}
+	return seconds, true
+}
+
+// local returns the instant of a civil time, given as if it were UTC, in a
+// zone. It refuses times that the clock jumps over or passes twice.
+func local(civil int64, zone *time.Location) (int64, error) {
+	// Offsets change at most once in the two days around it.
+	before := offsetAt(civil-24*3600e6, zone)
+	after := offsetAt(civil+24*3600e6, zone)
+	first, second := civil-before, civil-after
+	is := func(us, offset int64) bool { return offsetAt(us, zone) == offset }
+	switch {
+	case before == after:
+		return first, nil
+	case is(first, before) && is(second, after):
+		return 0, errTwice
+	case is(first, before):
+		return first, nil
+	case is(second, after):
+		return second, nil
+	}
+	return 0, errNoSuch
+}
+
+// offsetAt returns a zone's offset at an instant, in microseconds.
+func offsetAt(us int64, zone *time.Location) int64 {
+	_, seconds := time.UnixMicro(us).In(zone).Zone()
+	return int64(seconds) * 1e6
+}
+
+func daysIn(year, month int) int {
+	switch month {
+	case 4, 6, 9, 11:
+		return 30
+	case 2:
+		if year%4 == 0 && (year%100 != 0 || year%400 == 0) {
+			return 29
+		}
+		return 28
+	}
+	return 31
+}
+
+// days returns the days from 1970-01-01 to a date of the Gregorian calendar:
+// Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms",
+// days_from_civil.
+func days(year, month, day int) int64 {
+	y, m := int64(year), int64(month)
+	if m <= 2 {
+		y--
+	}
+	era := y / 400
+	if y < 0 {
+		era = (y - 399) / 400
+	}
+	yoe := y - era*400
+	doy := (153*((m+9)%12)+2)/5 + int64(day) - 1
+	doe := yoe*365 + yoe/4 - yoe/100 + doy
+	return era*146097 + doe - 719468
+}
