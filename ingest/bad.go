@@ -88,14 +88,9 @@ func (b *badFile) note(load string, at int64) {
 	b.have[load][at] = true
 }
 
-// prune removes the rows of a source that stale tells of, by their bytes.
+// prune removes the rows of a source that stale tells of, by their bytes. The
+// caller holds mu.
 func (b *badFile) prune(load string, stale func(at int64) bool) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.pruneLocked(load, stale)
-}
-
-func (b *badFile) pruneLocked(load string, stale func(at int64) bool) error {
 	some := false
 	for at := range b.have[load] {
 		some = some || stale(at)
@@ -152,7 +147,7 @@ func replaceFile(path string, content []byte) error {
 func (b *badFile) add(source, load string, from, to int64, rows []Rejected) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if err := b.pruneLocked(load, func(at int64) bool { return at >= from && at < to }); err != nil {
+	if err := b.prune(load, func(at int64) bool { return at >= from && at < to }); err != nil {
 		return err
 	}
 	var out bytes.Buffer

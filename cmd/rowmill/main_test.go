@@ -71,7 +71,7 @@ func here(t *testing.T) string {
 }
 
 func TestHelp(t *testing.T) {
-	for _, verb := range []string{"", "bench", "bench ibench", "bench insert", "bench keep", "bench matrix", "bench mixed", "bench points", "bench scenario", "bench steady", "report", "compare", "plan", "apply", "run", "status", "restore", "sandbox", "sandbox start", "sandbox stop", "sandbox list", "version"} {
+	for _, verb := range []string{"", "bench", "bench ibench", "bench insert", "bench keep", "bench matrix", "bench mixed", "bench points", "bench scenario", "bench steady", "report", "compare", "plan", "apply", "run", "status", "load", "restore", "sandbox", "sandbox start", "sandbox stop", "sandbox list", "version"} {
 		name := "help-" + strings.ReplaceAll(verb, " ", "-") + ".txt"
 		if verb == "" {
 			name = "help.txt"
