@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -25,6 +26,8 @@ const (
 	// killedFrom is the number of the first record it appends.
 	killedFrom = "ROWMILL_SPOOL_KILLED_FROM"
 	killedMost = 20_000
+	// killedLeft is how many records it doesn't release.
+	killedLeft = 15
 )
 
 func TestMain(m *testing.M) {
@@ -44,6 +47,7 @@ func appendUntilKilled(dir string) error {
 	if err != nil {
 		return err
 	}
+	left, _ := s.Size()
 	for ; ; n++ {
 		if _, err := s.Append(context.Background(), numbered(n, killedMost)); err != nil {
 			return err
@@ -51,10 +55,20 @@ func appendUntilKilled(dir string) error {
 		if _, err := fmt.Println(n); err != nil {
 			return err
 		}
+		for left++; left > killedLeft; left-- {
+			rec, err := s.Next(context.Background())
+			if err == nil {
+				err = s.Release(rec.To)
+			}
+			if err != nil {
+				return err
+			}
+		}
 	}
 }
 
-// appendAndKill runs a process that appends, kills it after a time, and returns
+// appendAndKill runs a process that appends, kills it after a time, which may be
+// before it has opened the spool, and returns
 // the number of the last record whose Append had returned, or from-1.
 func appendAndKill(t *testing.T, dir string, from int, after time.Duration) int {
 	t.Helper()
@@ -73,7 +87,8 @@ func appendAndKill(t *testing.T, dir string, from int, after time.Duration) int 
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	last, killing := from-1, false
+	time.AfterFunc(after, func() { cmd.Process.Kill() })
+	last := from - 1
 	lines := bufio.NewReader(out)
 	for {
 		line, err := lines.ReadString('\n')
@@ -82,10 +97,6 @@ func appendAndKill(t *testing.T, dir string, from int, after time.Duration) int 
 		}
 		if last, err = strconv.Atoi(strings.TrimSpace(line)); err != nil {
 			t.Error(err)
-		}
-		if !killing {
-			killing = true
-			time.AfterFunc(after, func() { cmd.Process.Kill() })
 		}
 	}
 	err = cmd.Wait()
@@ -96,14 +107,17 @@ func appendAndKill(t *testing.T, dir string, from int, after time.Duration) int 
 	return last
 }
 
-// checkNumbered opens a spool and reads the records 0, 1, 2, ...; it returns how
-// many there are.
-func checkNumbered(t *testing.T, dir string, most int) (int, Found) {
+// checkNumbered opens a spool and reads its numbered records, of which none may
+// be missing. It returns the number of the first and that after the last.
+func checkNumbered(t *testing.T, dir string, most int) (from, to int, found Found) {
 	t.Helper()
-	s, found := open(t, Options{Dir: dir})
+	s, found := open(t, quick(dir))
 	records := rest(t, s)
 	for i, r := range records {
-		if !bytes.Equal(r.Data, numbered(i, most)) {
+		if i == 0 && len(r.Data) >= 8 {
+			from = int(binary.LittleEndian.Uint64(r.Data))
+		}
+		if !bytes.Equal(r.Data, numbered(from+i, most)) {
 			t.Fatalf("record %d of %d isn't what was appended", i, len(records))
 		}
 	}
@@ -111,29 +125,36 @@ func checkNumbered(t *testing.T, dir string, most int) (int, Found) {
 		t.Fatalf("found %+v, read %d", found, len(records))
 	}
 	closeSpool(t, s)
-	return len(records), found
+	return from, from + len(records), found
 }
 
 func TestTrapSpoolSyncsEachBatch(t *testing.T) {
 	t.Run("killed", func(t *testing.T) {
 		dir := t.TempDir()
-		have, torn := 0, 0
+		have, torn, released := 0, 0, 0
 		kills := 40
 		if testing.Short() {
 			kills = 8
 		}
-		for range kills {
-			last := appendAndKill(t, dir, have, time.Duration(rand.IntN(20_000))*time.Microsecond)
-			n, found := checkNumbered(t, dir, killedMost)
+		for n := 0; n < kills || released == 0 && n < 10*kills; n++ {
+			last := appendAndKill(t, dir, have, time.Duration(rand.IntN(60_000))*time.Microsecond)
+			from, n, found := checkNumbered(t, dir, killedMost)
 			// The one after the last may be whole.
 			if n < last+1 || n > last+2 {
-				t.Fatalf("%d records, the last whose Append returned is %d", n, last)
+				t.Fatalf("records before %d, the last whose Append returned is %d", n, last)
 			}
+			if from > max(0, n-killedLeft) {
+				t.Fatalf("records %d to %d: some are missing that weren't released", from, n)
+			}
+			released = max(released, from)
 			if have = n; found.Torn > 0 {
 				torn++
 			}
 		}
-		t.Logf("%d kills, %d records, %d torn tails", kills, have, torn)
+		if released == 0 {
+			t.Error("no segment was removed")
+		}
+		t.Logf("%d kills, %d records, %d removed, %d torn tails", kills, have, released, torn)
 	})
 	t.Run("power lost", func(t *testing.T) {
 		for _, rest := range []string{"gone", "zeros", "half"} {
@@ -141,15 +162,17 @@ func TestTrapSpoolSyncsEachBatch(t *testing.T) {
 				dir := t.TempDir()
 				d := &disk{dir: dir, sizes: map[uint64]int64{}}
 				s, _ := open(t, Options{Dir: dir, Segment: 10_000, sync: d.sync})
-				for n := range 60 {
-					add(t, s, numbered(n, 3000))
-					if n%5 != 0 && n < 55 {
-						continue
+				returned := 0
+				check := func(most int) {
+					t.Helper()
+					if from, got, _ := checkNumbered(t, d.lose(t, rest), 3000); from != 0 || got < returned || got > most {
+						t.Fatalf("%d records after a power loss, %d Appends had returned", got, returned)
 					}
-					after := d.lose(t, rest)
-					if got, _ := checkNumbered(t, after, 3000); got != n+1 {
-						t.Fatalf("%d records after a power loss, %d Appends had returned", got, n+1)
-					}
+				}
+				d.around = func() { check(returned + 1) }
+				for ; returned < 40; check(returned) {
+					add(t, s, numbered(returned, 3000))
+					returned++
 				}
 			})
 		}
@@ -161,11 +184,17 @@ type disk struct {
 	dir   string
 	names []string // of the directory, as they were synced
 	sizes map[uint64]int64
+	// around is called before and after each sync.
+	around func()
 }
 
 func inode(st os.FileInfo) uint64 { return st.Sys().(*syscall.Stat_t).Ino }
 
 func (d *disk) sync(f *os.File, dir bool) error {
+	if d.around != nil {
+		d.around()
+		defer d.around()
+	}
 	st, err := f.Stat()
 	if err != nil {
 		return err
@@ -314,7 +343,7 @@ func TestSpoolDiskFull(t *testing.T) {
 				t.Fatalf("%d records, %d before there was room", n, full)
 			}
 			closeSpool(t, s)
-			if got, found := checkNumbered(t, dir, most); got != n || found.Torn != 0 {
+			if from, got, found := checkNumbered(t, dir, most); from != 0 || got != n || found.Torn != 0 {
 				t.Fatalf("%d records of %d, %+v", got, n, found)
 			}
 			// A full disk is no reason not to read and release.

@@ -179,6 +179,19 @@ func TestTrapSpoolCorruptRecord(t *testing.T) {
 		}
 		checkBad(t, found, p, Range{r[1].From, r[1].To})
 	})
+	t.Run("a record of this spool within a record", func(t *testing.T) {
+		texts := []string{"one", "second" + string(segmentOf(0, "inner")[segmentHead:]), "third"}
+		w := written{files: map[string][]byte{first: segmentOf(0, texts...), "id": []byte(formatID(fuzzID))}}
+		s, _ := open(t, quick(w.copy(t, nil)))
+		r := rest(t, s)
+		if len(r) != 3 {
+			t.Fatalf("%d records", len(r))
+		}
+		flips(w.files[first], r[1].From, r[1].To, func(_ int64, p []byte) {
+			found := goesOn(t, w.copy(t, map[string][]byte{first: p}), []Record{r[0], r[2]})
+			checkBad(t, found, p, Range{r[1].From, r[1].To})
+		})
+	})
 	// Damage over several records, and a torn record behind a damaged one.
 	t.Run("two records", func(t *testing.T) {
 		w := write(t, Options{}, "one", "second", "third", "fourth")
