@@ -163,6 +163,9 @@ func TestTrapLoaderRoutes(t *testing.T) {
 			null.EndRow()
 			wantRefused(t, l, table.Table, null, engine.ErrNoPartition)
 			mustCommit(t, l)
+			if d := l.tables[table.Table]; len(d.stmts) != min(n, mostStatements) {
+				t.Errorf("%d prepared statements", len(d.stmts))
+			}
 			for _, p := range table.parts {
 				within := fmt.Sprintf("%s >= %d AND %s < %d", db.Words().Position(table.Table, "id"), p.From, db.Words().Position(table.Table, "id"), p.To)
 				wantLines(t, db, "SELECT count(*), sum("+within+"), min(note) FROM "+db.Words().From(table.Table, p), "5|5|none")
@@ -191,11 +194,6 @@ func TestTrapLoaderRoutes(t *testing.T) {
 				freeTurn(t, db)
 			}
 		})
-	}
-	for _, d := range l.tables {
-		if len(d.stmts) > mostStatements {
-			t.Errorf("%s: %d prepared statements", d.table.Name, len(d.stmts))
-		}
 	}
 	gone := rolls(t, db, "gone", "DATETIME", "1d", 0, firstDay, 1)
 	mustTry(t, db, engine.DropTable{Table: gone.Table, Partitions: gone.parts})
@@ -233,8 +231,8 @@ func TestLoaderTurn(t *testing.T) {
 	}
 	mustBegin(t, l)
 	mustInsert(t, l, notes.Table, notes.rows(1))
-	if err := l.Begin(t.Context()); err == nil {
-		t.Error("begun twice")
+	if err := l.Begin(t.Context()); err == nil || engine.Retryable(err) {
+		t.Errorf("begun twice: %v", err)
 	}
 	if err := l.Reset(t.Context()); err != nil {
 		t.Fatal(err)
@@ -346,25 +344,34 @@ func TestLoaderBesideWriter(t *testing.T) {
 	}
 	defer w.Close()
 	const batches, each = 50, 40
-	written := make(chan error, 1)
-	go func() {
-		b := engine.NewBatch(keyed.Inserted())
-		for range each {
-			b.Columns[0].Ints = append(b.Columns[0].Ints, 1)
-		}
-		b.EndRows(each)
-		var err error
-		for range batches {
-			if _, failed := w.Write(context.Background(), b); failed != nil {
-				err = failed
-			}
-		}
-		written <- err
-	}()
+	own := engine.NewBatch(keyed.Inserted())
+	for range each {
+		own.Columns[0].Ints = append(own.Columns[0].Ints, 1)
+	}
+	own.EndRows(each)
 	l := openLoader(t, db)
 	b := engine.NewBatch(keyed.Inserted())
 	b.Columns[0].Ints = append(b.Columns[0].Ints, 2)
 	b.EndRow()
+	// One after the other, and then at once.
+	if _, err := w.Write(t.Context(), own); err != nil {
+		t.Fatal(err)
+	}
+	mustBegin(t, l)
+	mustInsert(t, l, &keyed, b)
+	mustCommit(t, l)
+	if _, err := w.Write(t.Context(), own); err != nil {
+		t.Fatal(err)
+	}
+	written := make(chan error, 1)
+	go func() {
+		var errs []error
+		for range batches {
+			_, err := w.Write(context.Background(), own)
+			errs = append(errs, err)
+		}
+		written <- errors.Join(errs...)
+	}()
 	for range batches {
 		mustBegin(t, l)
 		mustInsert(t, l, &keyed, b) // the key is left to SQLite
@@ -374,7 +381,7 @@ func TestLoaderBesideWriter(t *testing.T) {
 	if err := <-written; err != nil {
 		t.Error(err)
 	}
-	wantLines(t, db, "SELECT n, count(*) FROM w GROUP BY n ORDER BY n", fmt.Sprintf("1|%d", batches*each), fmt.Sprintf("2|%d", 2*batches))
+	wantLines(t, db, "SELECT n, count(*) FROM w GROUP BY n ORDER BY n", fmt.Sprintf("1|%d", (batches+2)*each), fmt.Sprintf("2|%d", 2*batches+1))
 }
 
 // kill -9 at any point leaves transactions whole.
