@@ -122,6 +122,7 @@ func TestTrapLoaderRoutes(t *testing.T) {
 	}{
 		"times":    {"DATETIME", "1d", 0, firstDay, 1},
 		"seconds":  {"INTEGER", "1d", time.Second, firstDay, 1e6},
+		"early":    {"INTEGER", "1d", time.Second, -2 * day, 1e6},
 		"millis":   {"BIGINT", "1d", time.Millisecond, firstDay, 1e3},
 		"micros":   {"INTEGER", "1d", time.Microsecond, firstDay, 1},
 		"sequence": {"INTEGER", "1000 rows", 0, 0, 1},
@@ -407,6 +408,22 @@ func TestTrapLoaderKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// BenchmarkLoaderPurchases is BenchmarkInsert of batches of 1000 by a loader.
+func BenchmarkLoaderPurchases(b *testing.B) {
+	db := openBench(b)
+	l, table, rnd := openLoader(b, db), purchases(), rand.New(rand.NewPCG(1, 2))
+	rows, next := engine.NewBatch(table.Columns), int64(0)
+	b.ReportAllocs()
+	for b.Loop() {
+		fillPurchases(rows, rnd, next, 1000)
+		next += 1000
+		mustBegin(b, l)
+		mustInsert(b, l, table, rows)
+		mustCommit(b, l)
+	}
+	b.ReportMetric(float64(1000*b.N)/b.Elapsed().Seconds(), "rows/s")
 }
 
 // BenchmarkLoader is a transaction of a note and 1000 rows of a rolling table, in
