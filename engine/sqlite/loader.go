@@ -23,6 +23,10 @@ import (
 // for the other. Writers and loaders wait without a bound other than their
 // context's end, but Begin.
 //
+// Each Insert but the first of a transaction has a savepoint, for which SQLite
+// copies every page that is changed for the first time since: with three
+// secondary indexes rows then take up to twice as long.
+//
 // Rows of a rolling table go to the tables of their periods, whose own
 // triggers see them. What the view's triggers check is checked here: the
 // form of the values of column By, and that there is a period.
@@ -87,20 +91,24 @@ func (l *loader) begin(ctx context.Context) error {
 		}
 		return err
 	}
+	l.open, l.inserted = true, false
+	if err := l.start(); err != nil {
+		return errors.Join(err, l.end())
+	}
+	return nil
+}
+
+// start begins a transaction within the turn.
+func (l *loader) start() error {
 	if err := l.db.run(beginStatement); err != nil {
-		l.db.unlock()
 		return err
 	}
-	l.open, l.inserted = true, false
 	version, err := queryInt(l.db.write, "PRAGMA schema_version")
 	if err == nil && version != l.schema {
 		l.forget() // periods may have come or gone, also by another process
 		l.schema = version
 	}
-	if err != nil {
-		return errors.Join(err, l.end())
-	}
-	return nil
+	return err
 }
 
 // end rolls back what is open, if anything, and gives the turn back.
@@ -311,14 +319,17 @@ func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, f
 	return engine.Ack{}, err
 }
 
-// back takes back what was inserted since the savepoint.
+// back takes back what was inserted since the savepoint, or, where there is
+// none, all that was. Others may then write before the transaction begins again.
 func (l *loader) back() error {
-	if l.db.write.AutoCommit() {
-		// ON CONFLICT ROLLBACK, or a trigger with RAISE(ROLLBACK).
-		if l.inserted {
-			return errors.New("the table rolled the whole transaction back")
+	if !l.inserted {
+		if err := l.db.rollback(); err != nil {
+			return err
 		}
-		return classify(l.db.run(beginStatement))
+		return classify(l.start())
+	}
+	if l.db.write.AutoCommit() { // ON CONFLICT ROLLBACK, or a trigger with RAISE(ROLLBACK)
+		return errors.New("the table rolled the whole transaction back")
 	}
 	if err := l.db.run(backStatement); err != nil {
 		return classify(err)
@@ -339,8 +350,10 @@ func (l *loader) insert(ctx context.Context, t *engine.Table, b *engine.Batch, f
 		return 0, err
 	}
 	delete(l.db.nextKey, t.Name) // which a writer may have
-	if err := l.db.run(savepointStatement); err != nil {
-		return 0, err
+	if l.inserted {
+		if err := l.db.run(savepointStatement); err != nil {
+			return 0, err
+		}
 	}
 	var n int64
 	for from < to {
@@ -355,8 +368,10 @@ func (l *loader) insert(ctx context.Context, t *engine.Table, b *engine.Batch, f
 		n += done
 		from = end
 	}
-	if err := l.db.run(releaseStatement); err != nil {
-		return 0, err
+	if l.inserted {
+		if err := l.db.run(releaseStatement); err != nil {
+			return 0, err
+		}
 	}
 	l.inserted = true
 	return n, nil
