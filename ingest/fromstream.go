@@ -240,7 +240,10 @@ func (l *load) findSpool(ctx context.Context, sp *spool.Spool) error {
 		return engine.Hinted(fmt.Errorf("the database has spool %s up to byte %d: %w", l.opt.Spool, l.source.Loaded, err),
 			"the spool's present files, not an older copy; or another --spool")
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return sp.Release(l.source.Loaded)
 }
 
 // damaged notes what the spool has set aside.

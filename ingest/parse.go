@@ -18,6 +18,7 @@ import (
 type target struct {
 	format  *Format
 	table   *engine.Table
+	plain   *engine.Table // the same, which passes over no duplicates
 	columns []column
 	byName  map[string]int
 	by      int   // the column that the table rolls by
@@ -71,7 +72,9 @@ func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, n
 	if t.Grid.Axis() == rolling.Time && t.Epoch > 0 {
 		out.unit = max(int64(t.Epoch/time.Microsecond), 1)
 	}
-	out.table = &table
+	plain := table
+	plain.Ignore = false
+	out.table, out.plain = &table, &plain
 	return out, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/rowmill/rowmill/engine"
@@ -165,8 +166,7 @@ func (s *sender) insert(ctx context.Context, b *batch, from, to int) (engine.Ack
 		return ack, err
 	}
 	if to-from == 1 {
-		p.reject(p.places[from], b.From, b.data, "", err)
-		return engine.Ack{}, s.enough(p.rejected)
+		return s.one(ctx, b, from, err)
 	}
 	middle := from + (to-from)/2
 	first, err := s.insert(ctx, b, from, middle)
@@ -175,6 +175,26 @@ func (s *sender) insert(ctx context.Context, b *batch, from, to int) (engine.Ack
 	}
 	second, err := s.insert(ctx, b, middle, to)
 	return engine.Ack{Rows: first.Rows + second.Rows, Skipped: first.Skipped + second.Skipped}, err
+}
+
+// one rejects a row that the server has refused with err. An insert that passes
+// over duplicates takes for an error what another has as a note, and says as a
+// warning among others what another has as its error: so that one is asked.
+func (s *sender) one(ctx context.Context, b *batch, row int, err error) (engine.Ack, error) {
+	p := s.parser
+	if p.table.Ignore {
+		ack, plain := s.loader.Insert(ctx, p.plain, p.batch, row, row+1)
+		switch {
+		case plain == nil:
+			return ack, nil
+		case !errors.Is(plain, engine.ErrRefused):
+			return ack, plain
+		case !errors.Is(plain, engine.ErrDuplicateKey):
+			err = plain
+		}
+	}
+	p.reject(p.places[row], b.From, b.data, "", errors.New(strings.TrimPrefix(err.Error(), "insert into "+p.table.Name+": ")))
+	return engine.Ack{}, s.enough(p.rejected)
 }
 
 // span is the range of positions that ranges in order lie in, both ends
