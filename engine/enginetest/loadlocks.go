@@ -25,6 +25,17 @@ func (lo *loading) attempt(ctx context.Context, key string) <-chan error {
 	return done
 }
 
+// insertion is an attempt within a transaction.
+func (lo *loading) insertion(ctx context.Context, key string) <-chan error {
+	done := make(chan error, 1)
+	b := lo.entries(key)
+	go func() {
+		_, err := lo.l.Insert(ctx, lo.notes, b, 0, 1)
+		done <- err
+	}()
+	return done
+}
+
 // wait returns what an attempt came to.
 func wait(t testing.TB, done <-chan error) error {
 	t.Helper()
@@ -103,22 +114,37 @@ func (s loaders) lockTimeout(t *testing.T) {
 }
 
 // cancelWait: a context that ends while a lock is waited for ends the wait, and
-// nothing is left of the transaction.
+// nothing is left of the transaction: no row, and no lock either.
 func (s loaders) cancelWait(t *testing.T) {
 	lo := s.loading(t)
-	other := lo.another()
+	other, third := lo.another(), lo.another()
 	for i := range 2 {
-		key := fmt.Sprint("key ", i)
+		key, held := fmt.Sprint("key ", i), fmt.Sprint("held ", i)
 		lo.begin()
 		lo.insert(lo.notes, lo.entries(key))
 		ctx, cancel := context.WithCancel(within(t))
-		done := other.attempt(ctx, key)
+		var done <-chan error
+		if lo.db.Capabilities().SerialWrites {
+			done = other.attempt(ctx, key)
+		} else {
+			other.begin()
+			other.insert(lo.notes, lo.entries(held))
+			done = other.insertion(ctx, key)
+		}
 		stillWaits(t, done)
 		began := time.Now()
 		cancel()
 		err := wait(t, done)
 		if took := time.Since(began); !errors.Is(err, context.Canceled) || took > 7*time.Second {
 			t.Fatalf("after %v: %v", took, err)
+		}
+		if !lo.db.Capabilities().SerialWrites {
+			third.begin()
+			third.insert(lo.notes, lo.entries(held))
+			third.reset()
+			if took := time.Since(began); took > 7*time.Second {
+				t.Errorf("its locks were held for %v", took)
+			}
 		}
 		lo.reset() // nobody takes the key now
 		lo.rows(0, i)

@@ -76,6 +76,10 @@ func (e *encoder) appendRow(dst []byte, b *engine.Batch, row int) []byte {
 			dst = append(engine.AppendTime(dst, v.Ints[row]), '\'')
 		case v.Type == engine.Binary:
 			dst = append(hex.AppendEncode(append(dst, "X'"...), v.Value(row)), '\'')
+		case (v.Type == engine.Float64 || v.Type == engine.Float32) && v.Floats[row]-v.Floats[row] != 0:
+			// No number, or an infinite one: as text, which is refused as a value
+			// rather than as a name.
+			dst = append(v.AppendText(append(dst, '\''), row), '\'')
 		default:
 			dst = v.AppendText(dst, row)
 		}

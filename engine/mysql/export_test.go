@@ -80,3 +80,6 @@ func LimitLoader(l engine.Loader, bytes int) { l.(*loader).limit = bytes }
 
 // LoadByDriver has a loader send by the driver, as it does inside TLS.
 func LoadByDriver(l engine.Loader) { l.(*loader).conn.wrapped = true }
+
+// LoaderEncoders is how many tables a loader keeps.
+func LoaderEncoders(l engine.Loader) int { return len(l.(*loader).encoders) }

@@ -233,7 +233,10 @@ func (l *loader) encoder(t *engine.Table) *encoder {
 		if len(l.encoders) == mostEncoders {
 			clear(l.encoders)
 		}
-		made := newEncoder(l.db.dialect, t)
+		// A key that the server assigns is left out: a literal 0 is kept here.
+		without := *t
+		without.Columns, without.ServerKey = t.Inserted(), ""
+		made := newEncoder(l.db.dialect, &without)
 		e = &made
 		l.encoders[t] = e
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -381,6 +382,108 @@ func TestLoaderRepeats(t *testing.T) {
 		}
 	}
 	if n := countSmall(t, db); n != 12+10 {
+		t.Errorf("%d rows", n)
+	}
+}
+
+// TestLoaderOddValues: what is no value of SQL is refused as rows are.
+func TestLoaderOddValues(t *testing.T) { onEach(t, testLoaderOddValues) }
+
+func testLoaderOddValues(t *testing.T, db *mysql.DB) {
+	c := session(t, db)
+	exec(t, c, "CREATE TABLE odd (id INT NOT NULL PRIMARY KEY, x DOUBLE, s FLOAT, note VARCHAR(20) CHARACTER SET utf8mb4, old VARCHAR(20) CHARACTER SET latin1)")
+	l := openLoader(t, db)
+	begin(t, l)
+	id := int64(0)
+	for _, ignore := range []bool{false, true} {
+		table := &engine.Table{Name: "odd", Ignore: ignore, Columns: []engine.Column{{Name: "id", Type: engine.Int32}, {Name: "x", Type: engine.Float64},
+			{Name: "s", Type: engine.Float32}, {Name: "note", Type: engine.Varchar, Size: 20}, {Name: "old", Type: engine.Varchar, Size: 20}}}
+		put := func(x, s float64, note, old string) error {
+			b := engine.NewBatch(table.Columns)
+			id++
+			b.Columns[0].Ints = append(b.Columns[0].Ints, id)
+			b.Columns[1].Floats = append(b.Columns[1].Floats, x)
+			b.Columns[2].Floats = append(b.Columns[2].Floats, s)
+			b.Columns[3].AppendBytes([]byte(note))
+			b.Columns[4].AppendBytes([]byte(old))
+			b.EndRow()
+			_, err := l.Insert(within(t), table, b, 0, 1)
+			return err
+		}
+		inf := math.Inf(1)
+		for _, err := range []error{put(math.NaN(), 0, "", ""), put(inf, 0, "", ""), put(-inf, 0, "", ""), put(0, inf, "", ""), put(0, math.NaN(), "", ""),
+			put(0, 1e300, "", ""), put(0, 0, "\xff", ""), put(0, 0, "a\xe3'", ""), put(0, 0, "\xe3\\", ""), put(0, 0, "", "日本")} {
+			if !errors.Is(err, engine.ErrRefused) {
+				t.Errorf("ignore %v: %v", ignore, err)
+			}
+		}
+		if err := put(math.MaxFloat64, math.MaxFloat32, "日本", "é"); err != nil {
+			t.Error(err)
+		}
+	}
+	commit(t, l)
+	var n int
+	if err := c.QueryRowContext(within(t), "SELECT COUNT(*) FROM odd WHERE x > 1e308 AND s > 3e38").Scan(&n); err != nil || n != 2 {
+		t.Errorf("%d rows, %v, want 2", n, err)
+	}
+}
+
+// TestLoaderServerKey: keys that the server assigns, and a 0 that is one.
+func TestLoaderServerKey(t *testing.T) { onEach(t, testLoaderServerKey) }
+
+func testLoaderServerKey(t *testing.T, db *mysql.DB) {
+	c := session(t, db)
+	exec(t, c, "CREATE TABLE keyed (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, n INT)")
+	table := &engine.Table{Name: "keyed", Columns: []engine.Column{{Name: "id", Type: engine.Int32, Auto: true}, {Name: "n", Type: engine.Int32}}}
+	server := *table
+	server.ServerKey = "id"
+	l := openLoader(t, db)
+	begin(t, l)
+	zero := engine.NewBatch(table.Columns)
+	zero.Columns[0].Ints, zero.Columns[1].Ints = []int64{0}, []int64{7}
+	zero.EndRow()
+	if _, err := l.Insert(within(t), table, zero, 0, 1); err != nil {
+		t.Fatal(err)
+	}
+	b := engine.NewBatch(server.Inserted())
+	b.Columns[0].Ints = []int64{8, 8, 8}
+	b.EndRows(3)
+	if ack, err := l.Insert(within(t), &server, b, 0, 3); err != nil || ack.Rows != 3 {
+		t.Fatalf("%+v, %v", ack, err)
+	}
+	commit(t, l)
+	var keys string
+	if err := c.QueryRowContext(within(t), "SELECT GROUP_CONCAT(id ORDER BY id) FROM keyed WHERE id = 0 AND n = 7 OR id > 0 AND n = 8").Scan(&keys); err != nil || keys != "0,1,2,3" {
+		t.Errorf("keys %s, %v", keys, err)
+	}
+}
+
+// TestWriterRefusesBytes: they are for loaders.
+func TestWriterRefusesBytes(t *testing.T) {
+	db := testdb.Open(t, "mariadb")
+	table := small()
+	table.Columns = append(table.Columns, engine.Column{Name: "raw", Type: engine.Binary})
+	for _, m := range db.Capabilities().Methods {
+		if _, err := db.Writer(within(t), table, m); !errors.Is(err, engine.ErrUnsupported) {
+			t.Errorf("%s: %v", m, err)
+		}
+	}
+}
+
+// TestLoaderEncoders: tables that come anew don't pile up.
+func TestLoaderEncoders(t *testing.T) {
+	db := testdb.Open(t, "mariadb").(*mysql.DB)
+	createSmall(t, db)
+	l := openLoader(t, db)
+	begin(t, l)
+	for i := range int64(600) {
+		mustInsert(t, l, small(), i)
+	}
+	commit(t, l)
+	if n := mysql.LoaderEncoders(l); n > 256 {
+		t.Errorf("%d are kept", n)
+	}
+	if n := countSmall(t, db); n != 600 {
 		t.Errorf("%d rows", n)
 	}
 }
