@@ -36,8 +36,9 @@ type loader struct {
 	schema int64 // PRAGMA schema_version of the tables, -1 before the first
 	buf    []byte
 
-	open     bool // a transaction, and with it the turn
-	inserted bool // something in it
+	open     bool      // a transaction, and with it the turn
+	began    time.Time // when it got the file's lock
+	inserted bool      // something in it
 	closed   bool
 }
 
@@ -63,7 +64,8 @@ func (db *DB) Loader(ctx context.Context) (engine.Loader, error) {
 	return &loader{db: db, tables: map[*engine.Table]*destination{}, schema: -1}, nil
 }
 
-// Begin implements engine.Loader. It waits for the turn for as long as a
+// Begin implements engine.Loader. It leaves others the gap of pace.go, and
+// waits for the turn for as long as a
 // statement waits for another process, whose lock it waits for afterwards; the
 // end of ctx ends only the first of the waits.
 func (l *loader) Begin(ctx context.Context) error {
@@ -85,6 +87,9 @@ func (l *loader) begin(ctx context.Context) error {
 	}
 	bounded, cancel := context.WithTimeout(ctx, busyTimeout*time.Millisecond)
 	defer cancel()
+	if err := l.db.loads.wait(ctx); err != nil {
+		return err
+	}
 	if err := l.db.lock(bounded); err != nil {
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 			err = engine.Classed(engine.ErrLockTimeout, fmt.Errorf("%s: another transaction of this process is open", l.db.path))
@@ -103,6 +108,9 @@ func (l *loader) start() error {
 	if err := l.db.run(beginStatement); err != nil {
 		return err
 	}
+	if l.began.IsZero() {
+		l.began = time.Now()
+	}
 	version, err := queryInt(l.db.write, "PRAGMA schema_version")
 	if err == nil && version != l.schema {
 		l.forget() // periods may have come or gone, also by another process
@@ -118,7 +126,12 @@ func (l *loader) end() error {
 	}
 	l.open, l.inserted = false, false
 	defer l.db.unlock()
-	return l.db.rollback()
+	err := l.db.rollback()
+	if !l.began.IsZero() {
+		l.db.loads.loaded(l.began)
+		l.began = time.Time{}
+	}
+	return err
 }
 
 // Commit implements engine.Loader.

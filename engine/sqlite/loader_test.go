@@ -410,6 +410,45 @@ func TestTrapLoaderKilled(t *testing.T) {
 	}
 }
 
+// A writer of another process gets its turn beside a loader that fills a table
+// as fast as it can, and wouldn't without the gaps.
+func TestTrapWriterStarvesBesideLoader(t *testing.T) {
+	for _, what := range []string{"fill", "greedy fill"} {
+		t.Run(what, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "filled.db")
+			db, err := Open(t.Context(), engine.Target{Scheme: "sqlite", Path: path})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			mustExec(t, db, "CREATE TABLE r (n INTEGER)")
+			if _, err := db.write.Exec("PRAGMA busy_timeout = 3000", nil); err != nil {
+				t.Fatal(err)
+			}
+			_, out := child(t, what, path)
+			if line, err := out.ReadString('\n'); err != nil || line != "fills\n" {
+				t.Fatalf("the other process: %q, %v", line, err)
+			}
+			var longest time.Duration
+			for range 2 {
+				one := time.Now()
+				_, err := db.write.Exec("INSERT INTO r VALUES (1)", nil)
+				longest = max(longest, time.Since(one))
+				if err != nil && what == "fill" {
+					t.Fatal(err)
+				}
+			}
+			// The time between two gaps, and between two looks at the lock.
+			if (longest > 2*time.Second) != (what == "greedy fill") {
+				t.Errorf("an insert took %v", longest)
+			}
+			if filled, err := queryInt(db.write, "SELECT count(*) FROM notes"); err != nil || filled < 5 {
+				t.Errorf("the other process has written %d times, %v", filled, err)
+			}
+		})
+	}
+}
+
 // BenchmarkLoaderPurchases is BenchmarkInsert of batches of 1000 by a loader.
 func BenchmarkLoaderPurchases(b *testing.B) {
 	db := openBench(b)

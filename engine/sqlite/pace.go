@@ -18,16 +18,39 @@ import (
 // gaps of microseconds, and a writer in another process would run into its busy
 // timeout without ever seeing one. So after each transaction that was long
 // there is a gap that nobody who waits can miss.
+//
+// Loaders fill a table for hours, as fast as they can: they leave a gap once
+// they have held the lock for longLoad in all, which costs a tenth of the time.
 const (
 	longTransaction = 20 * time.Millisecond
+	longLoad        = time.Second
 	gap             = 120 * time.Millisecond
 )
 
-// A pace is the pause between long transactions of this process. The writers of
-// batches don't keep it: they are what others are to make way for.
+// A pace is the pause between long transactions of this process, or between
+// those of loaders. The writers of batches keep none: they are what others are
+// to make way for.
 type pace struct {
 	mu   sync.Mutex
 	next time.Time
+	// Of loaders: for how long they held the lock since the last gap, and when
+	// they last gave it back.
+	sum  time.Duration
+	last time.Time
+}
+
+// loaded notes that the file's lock, which a loader held since began, is free.
+func (p *pace) loaded(began time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if began.Sub(p.last) >= gap {
+		p.sum = 0
+	}
+	p.last = now
+	if p.sum += now.Sub(began); p.sum >= longLoad {
+		p.sum, p.next = 0, now.Add(gap)
+	}
 }
 
 // held notes that the file's lock, held since began, is free.

@@ -28,7 +28,7 @@ const childVariable = "ROWMILL_TEST_SQLITE_CHILD"
 func child(t *testing.T, what, path string) (*exec.Cmd, *bufio.Reader) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestChildProcess$", "-test.timeout=2m")
-	cmd.Env = append(os.Environ(), childVariable+"="+what+" "+path)
+	cmd.Env = append(os.Environ(), childVariable+"="+what+": "+path)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -48,7 +48,7 @@ func kill(cmd *exec.Cmd) {
 
 // TestChildProcess is the other process.
 func TestChildProcess(t *testing.T) {
-	what, path, ok := strings.Cut(os.Getenv(childVariable), " ")
+	what, path, ok := strings.Cut(os.Getenv(childVariable), ": ")
 	if !ok {
 		t.Skip("it is run by other tests")
 	}
@@ -85,6 +85,28 @@ func TestChildProcess(t *testing.T) {
 			}
 			time.Sleep(100 * time.Millisecond)
 			if err := tx.Commit(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	case "fill", "greedy fill":
+		// Transactions of a loader, of 50 ms each, one after the other.
+		l, notes, _ := loadingOf(t, db)
+		fmt.Println("fills")
+		for n := int64(0); ; n++ {
+			if what == "greedy fill" {
+				db.loads.mu.Lock()
+				db.loads.next = time.Time{}
+				db.loads.mu.Unlock()
+			}
+			if err := l.Begin(t.Context()); err != nil {
+				continue // the writer was first
+			}
+			b := notes.rows(n)
+			if _, err := l.Insert(t.Context(), notes.Table, b, 0, 1); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(50 * time.Millisecond)
+			if err := l.Commit(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}

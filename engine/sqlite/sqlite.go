@@ -54,6 +54,7 @@ type DB struct {
 	pool   *sql.DB       // of SQL
 	txTurn chan struct{} // of its transactions
 	pace   pace
+	loads  pace // of loaders
 }
 
 // defaultCache is SQLite's own default page cache: 2000 KiB.
