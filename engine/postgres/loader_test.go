@@ -156,9 +156,9 @@ func TestLoaderValues(t *testing.T) {
 	}
 }
 
-// TestLoaderRefuses: errors about rows leave the transaction as it was, whether
-// they are the first of it or not; those about anything else end it.
-func TestLoaderRefuses(t *testing.T) {
+// TestTrapRefusedRowEndsTransaction: errors about rows leave the transaction as it
+// was, whether they are the first of it or not; those about anything else end it.
+func TestTrapRefusedRowEndsTransaction(t *testing.T) {
 	db := open(t)
 	run(t, db, `CREATE TABLE plain (c1 text)`,
 		`CREATE TABLE r (c1 text NOT NULL PRIMARY KEY, c2 int CHECK (c2 <> 13), c3 varchar(5), c4 bytea, g int GENERATED ALWAYS AS (1) STORED, always bigint GENERATED ALWAYS AS IDENTITY)`,

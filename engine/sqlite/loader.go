@@ -20,8 +20,7 @@ import (
 // has the turn from Begin until Commit, Reset, Close, or an error that ends it.
 // Until then whoever holds it must not wait for anything else that writes by
 // the same DB, such as a Writer, Try, or another loader: the one would wait
-// for the other. Writers and loaders wait without a bound other than their
-// context's end, but Begin.
+// for the other. Begin waits a bounded time, a Writer until its context ends.
 //
 // Each Insert but the first of a transaction has a savepoint, for which SQLite
 // copies every page that is changed for the first time since: with three
