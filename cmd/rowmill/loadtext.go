@@ -94,4 +94,3 @@ func (l loaded) amiss() error {
 	}
 	return errors.Join(all...)
 }
-

@@ -1,0 +1,316 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/testdb"
+)
+
+// loadDeclaration is the table that tests load into. %s are its target, the type
+// of a time, and that of a float.
+const loadDeclaration = `
+[table]
+name   = "readings"
+target = "%s"
+create = '''
+CREATE TABLE readings (
+  sensor INT NOT NULL, ts %s NOT NULL, value %s, note VARCHAR(8) CHECK (length(note) <= 8),
+  PRIMARY KEY (sensor, ts))'''
+time   = "ts"
+
+[period]
+every = "1h"
+ahead = "6h"
+keep  = "7d"
+
+[[rollup]]
+name   = "readings_15m"
+every  = "15m"
+select = { n = "count(*)" }
+`
+
+// loadStart is the present of that table, whose periods are from 00:00 to 07:00.
+var loadStart = time.Date(2026, 3, 29, 0, 40, 0, 0, time.UTC)
+
+// keepers are the servers that keep tables.
+var keepers = []string{"sqlite", "mariadb", "mysql", "postgres"}
+
+// A loading is a table that is there, and a folder for files.
+type loading struct {
+	*testing.T
+	server string
+	db     engine.Keeper
+	dir    string
+	file   string
+	target string
+}
+
+func newLoading(t *testing.T, server string) *loading {
+	t.Helper()
+	target := testdb.Target(t, server)
+	opened, err := openTarget(t.Context(), target.String(), func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := opened.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	l := &loading{T: t, server: server, db: opened.DB.(engine.Keeper), dir: t.TempDir(), target: target.String()}
+	typ, float := "DATETIME", "DOUBLE"
+	if server == "postgres" {
+		typ, float = "TIMESTAMP(0)", "DOUBLE PRECISION"
+	}
+	clock := filepath.Join(l.dir, "clock")
+	l.file = filepath.Join(l.dir, "readings.toml")
+	l.write("readings.toml", fmt.Sprintf(loadDeclaration, l.target, typ, float))
+	l.write("clock", loadStart.Format(time.RFC3339))
+	mustPass(t, rowmill(t.Context(), "apply", l.file, "--clock", clock, "--yes"))
+	return l
+}
+
+// onKeepers runs a test on every server.
+func onKeepers(t *testing.T, fn func(l *loading)) {
+	for _, server := range keepers {
+		t.Run(server, func(t *testing.T) { fn(newLoading(t, server)) })
+	}
+}
+
+func (l *loading) write(name, text string) string {
+	l.Helper()
+	path := filepath.Join(l.dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		l.Fatal(err)
+	}
+	return path
+}
+
+// command is rowmill load in a process of its own, which kills itself at the n-th
+// point; 0 is never.
+func (l *loading) command(n int, args ...string) *exec.Cmd {
+	c := exec.Command(os.Args[0], append([]string{"load", l.file}, args...)...)
+	c.Dir = l.dir
+	c.Env = append(os.Environ(), processVariable+"=1", fmt.Sprintf("%s=%d", crashVariable, n))
+	return c
+}
+
+// load runs rowmill load, which ends with that code, and returns what it says.
+func (l *loading) load(code int, args ...string) (sources []loaded, stderr string) {
+	l.Helper()
+	c := l.command(0, append(args, "--json")...)
+	var stdout, errs bytes.Buffer
+	c.Stdout, c.Stderr = &stdout, &errs
+	err := c.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) || c.ProcessState.ExitCode() != code {
+		l.Fatalf("load %v: exit %d, want %d\n%s%s", args, c.ProcessState.ExitCode(), code, stdout.String(), errs.String())
+	}
+	var out struct{ Sources []loaded }
+	if stdout.Len() > 0 {
+		if err := json.Unmarshal(stdout.Bytes(), &out); err != nil {
+			l.Fatalf("%v\n%s", err, stdout.String())
+		}
+	}
+	return out.Sources, errs.String()
+}
+
+// killed runs rowmill load so that it kills itself at the n-th point, and
+// returns whether it has.
+func (l *loading) killed(n int, stdin string, args ...string) bool {
+	l.Helper()
+	c := l.command(n, args...)
+	var out bytes.Buffer
+	c.Stdout, c.Stderr, c.Stdin = &out, &out, strings.NewReader(stdin)
+	err := c.Run()
+	if st, ok := c.ProcessState.Sys().(syscall.WaitStatus); ok && st.Signaled() {
+		return true
+	}
+	var exit *exec.ExitError
+	if err != nil && !(errors.As(err, &exit) && exit.ExitCode() == exitFailed) {
+		l.Fatalf("load %v: %v\n%s", args, err, out.String())
+	}
+	return false
+}
+
+// rows returns the table's rows as sensor and time, in order.
+func (l *loading) rows() []string {
+	l.Helper()
+	q := l.db.Dialect().Quote
+	return l.strings(fmt.Sprintf("SELECT %s FROM %s AS r ORDER BY r.sensor, r.ts", strings.Join([]string{l.text("sensor"), l.text("ts"), l.text("note")}, ", "), q("readings")), 3)
+}
+
+func (l *loading) text(column string) string {
+	s, err := l.db.Describe(l.Context(), "readings")
+	if err != nil {
+		l.Fatal(err)
+	}
+	return l.db.Words().AsText(*s.Column(column))
+}
+
+// strings returns rows of that many texts, blanks between.
+func (l *loading) strings(query string, columns int) []string {
+	l.Helper()
+	rows, err := l.db.SQL().QueryContext(l.Context(), query)
+	if err != nil {
+		l.Fatal(err)
+	}
+	defer rows.Close()
+	var out []string
+	for rows.Next() {
+		values := make([]any, columns)
+		for i := range values {
+			values[i] = new(any)
+		}
+		if err := rows.Scan(values...); err != nil {
+			l.Fatal(err)
+		}
+		var line []string
+		for _, v := range values {
+			switch v := (*v.(*any)).(type) {
+			case []byte:
+				line = append(line, string(v))
+			default:
+				line = append(line, fmt.Sprint(v))
+			}
+		}
+		out = append(out, strings.Join(line, " "))
+	}
+	if err := rows.Err(); err != nil {
+		l.Fatal(err)
+	}
+	return out
+}
+
+// ledger is what the ledger adds up to: sent, inserted, duplicate, rejected.
+func (l *loading) ledger() string {
+	l.Helper()
+	return l.strings("SELECT COALESCE(SUM(sent), 0), COALESCE(SUM(inserted), 0), COALESCE(SUM(duplicate), 0), COALESCE(SUM(rejected), 0) FROM rowmill_ledger", 4)[0]
+}
+
+// A badLine is a line of the file of bad rows.
+type badLine struct {
+	Line                int64
+	Column, Reason, Row string
+}
+
+func (l *loading) bad(name string) []badLine {
+	l.Helper()
+	text, err := os.ReadFile(filepath.Join(l.dir, name))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		l.Fatal(err)
+	}
+	var out []badLine
+	for line := range strings.Lines(string(text)) {
+		var b badLine
+		if err := json.Unmarshal([]byte(line), &b); err != nil {
+			l.Fatalf("%v: %s", err, line)
+		}
+		out = append(out, b)
+	}
+	slices.SortFunc(out, func(a, b badLine) int { return int(a.Line - b.Line) })
+	return out
+}
+
+// A loadFile is the text of a file of rows, some of them bad, and what is to
+// come of it.
+type loadFile struct {
+	text string
+	want []string // of the rows that can be loaded
+	bad  []int64  // the lines that can't
+	sent int
+	dups int
+}
+
+// loadRows makes a file of n rows from sensor first on. With bad, some have a
+// value that is none, some one that only the server refuses, some lie outside
+// every period, and some are there twice.
+func loadRows(first, n int, bad bool) loadFile {
+	var b strings.Builder
+	f := loadFile{sent: n}
+	b.WriteString("sensor,ts,value,note\n")
+	line := int64(1)
+	for i := range n {
+		line++
+		sensor := first + i
+		at := loadStart.Add(time.Duration(i*7%3600) * time.Second)
+		value, note := fmt.Sprint(float64(i)/4), "ok"
+		is := true
+		switch {
+		case bad && i%97 == 96:
+			value, is = "none", false
+		case bad && i%131 == 130:
+			note, is = "too long a note", false
+		case bad && i%173 == 172:
+			at, is = at.AddDate(-1, 0, 0), false
+		case bad && i%211 == 210: // the row before, again
+			sensor, at = sensor-1, loadStart.Add(time.Duration((i-1)*7%3600)*time.Second)
+			f.dups++
+			fmt.Fprintf(&b, "%d,%s,%s,%s\n", sensor, at.Format(time.DateTime), value, note)
+			continue
+		case i%5 == 4:
+			note = "a\nb"
+		}
+		if !is {
+			f.bad = append(f.bad, line)
+		} else {
+			f.want = append(f.want, fmt.Sprintf("%d %s %s", sensor, at.Format(time.DateTime), note))
+		}
+		if note == "a\nb" {
+			note = "\"a\nb\""
+			line++
+		}
+		fmt.Fprintf(&b, "%d,%s,%s,%s\n", sensor, at.Format(time.DateTime), value, note)
+	}
+	f.text = b.String()
+	return f
+}
+
+// check compares the table, the file of bad rows and the ledger with what is to
+// be there.
+func (l *loading) check(when string, badFile string, files ...loadFile) {
+	l.Helper()
+	var want []string
+	var lines []int64
+	sent, dups := 0, 0
+	for _, f := range files {
+		want = append(want, f.want...)
+		lines = append(lines, f.bad...)
+		sent, dups = sent+f.sent, dups+f.dups
+	}
+	got := l.rows()
+	if len(got) != len(want) {
+		l.Errorf("%s: %d rows, want %d", when, len(got), len(want))
+	}
+	for i := range min(len(got), len(want)) {
+		if got[i] != want[i] {
+			l.Errorf("%s: row %d is %q, want %q", when, i, got[i], want[i])
+			break
+		}
+	}
+	var bad []int64
+	for _, b := range l.bad(badFile) {
+		bad = append(bad, b.Line)
+	}
+	if !slices.Equal(bad, lines) {
+		l.Errorf("%s: the bad rows are lines %v, want %v", when, bad, lines)
+	}
+	if got, want := l.ledger(), fmt.Sprintf("%d %d %d %d", sent, len(want), dups, len(lines)); got != want {
+		l.Errorf("%s: the ledger has (sent, inserted, duplicate, rejected) %s, want %s", when, got, want)
+	}
+}
