@@ -50,6 +50,10 @@ const (
 	savepoint   = "SAVEPOINT rowmill"
 	toSavepoint = "ROLLBACK TO SAVEPOINT rowmill"
 	rollback    = "ROLLBACK"
+
+	// errInterrupted is about a statement that somebody has ended. To a loader
+	// it is as a deadlock's end: the transaction may be tried again.
+	errInterrupted = 1317
 )
 
 // Loader implements engine.Keeper.
@@ -152,6 +156,9 @@ func (l *loader) fail(ctx context.Context, err error) error {
 	var server *mysql.MySQLError
 	err = classify(err)
 	good := errors.As(err, &server) && !errors.Is(err, engine.ErrConnectionLost)
+	if serverError(err, errInterrupted) { // KILL QUERY, or a server that shuts down
+		err = engine.Classed(engine.ErrDeadlock, err)
+	}
 	if good {
 		_, failed := l.conn.run(rollback)
 		good = failed == nil
