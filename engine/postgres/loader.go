@@ -162,6 +162,10 @@ func (l *loader) Commit(ctx context.Context) error {
 	}
 	err := l.say(ctx, what, commitStatement)
 	l.open, l.inserted = false, false
+	if l.conn == nil && !errors.Is(err, engine.ErrConnectionLost) {
+		// The end of ctx may have come too late to prevent it.
+		err = engine.Classed(engine.ErrConnectionLost, err)
+	}
 	return err
 }
 

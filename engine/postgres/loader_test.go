@@ -410,3 +410,38 @@ func TestLoaderBlocked(t *testing.T) {
 	}
 	wantValue(t, db, "SELECT count(*) FROM small", "0")
 }
+
+// TestLoaderCommitCanceled: who breaks off a COMMIT can't know whether it was
+// done; afterwards it is known.
+func TestLoaderCommitCanceled(t *testing.T) {
+	db := open(t)
+	run(t, db, "CREATE TABLE v (c1 text)",
+		"CREATE FUNCTION waits() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(7); RETURN NULL; END $$",
+		"CREATE CONSTRAINT TRIGGER waits AFTER INSERT ON v DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION waits()")
+	table, b := texts("v", []string{"1"})
+	l, other := loader(t, db), session(t, db)
+	begin(t, l)
+	if err := postgres.RunLoader(l, "SET CONSTRAINTS ALL DEFERRED"); err != nil {
+		t.Fatal(err)
+	}
+	insertAll(t, l, table, b)
+	exec(t, other, "SELECT pg_advisory_lock(7)")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	result := make(chan error, 1)
+	pid := postgres.LoaderPID(l)
+	go func() { result <- l.Commit(ctx) }()
+	blocked(t, db, pid)
+	cancel()
+	if err := <-result; !errors.Is(err, context.Canceled) || !errors.Is(err, engine.ErrConnectionLost) {
+		t.Errorf("got %v", err)
+	}
+	exec(t, other, "SELECT pg_advisory_unlock(7)")
+	wantValue(t, db, "SELECT count(*) FROM v", "0")
+	if err := errors.Join(l.Reset(within(t)), l.Close(), l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Reset(within(t)); err == nil {
+		t.Error("usable after Close")
+	}
+}
