@@ -22,6 +22,7 @@ type Loader interface {
 	// Insert inserts the rows of b from from up to but without to. Of t it takes
 	// the name, the columns (those of b, in order), Ignore, and where the table
 	// rolls its periods; t may have fewer columns than the table on the server.
+	// What is worked out from t is kept for its address: it must not change.
 	//
 	// After an error that is ErrRefused nothing of those rows is in the
 	// transaction, and it goes on with what was inserted before. After any
