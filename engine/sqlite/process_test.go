@@ -113,7 +113,6 @@ func TestChildProcess(t *testing.T) {
 	case "load":
 		// A note and the rows that it counts, in each transaction.
 		l, notes, readings := loadingOf(t, db)
-		fmt.Println("loads")
 		for n := int64(0); ; n++ {
 			if err := l.Begin(t.Context()); err != nil {
 				t.Fatal(err)
@@ -130,6 +129,9 @@ func TestChildProcess(t *testing.T) {
 			}
 			if err := l.Commit(t.Context()); err != nil {
 				t.Fatal(err)
+			}
+			if n == 0 {
+				fmt.Println("loads")
 			}
 		}
 	case "keep":
