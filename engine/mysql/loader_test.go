@@ -28,15 +28,24 @@ func TestLoaderByDriver(t *testing.T) {
 	enginetest.RunLoader(t, func(t testing.TB) engine.Keeper { return byDriver{testdb.Open(t, "mariadb").(*mysql.DB)} })
 }
 
-// smallStatements is a server whose loaders send few rows at a time.
+// smallStatements is a server whose loaders send each row of a few by itself,
+// and many some hundred at a time.
 type smallStatements struct{ *mysql.DB }
 
 func (s smallStatements) Loader(ctx context.Context) (engine.Loader, error) {
 	l, err := s.DB.Loader(ctx)
-	if err == nil {
-		mysql.LimitLoader(l, 150)
+	return smallStatementsLoader{l}, err
+}
+
+type smallStatementsLoader struct{ engine.Loader }
+
+func (l smallStatementsLoader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, from, to int) (engine.Ack, error) {
+	limit := 1
+	if to-from > 100 {
+		limit = 10_000
 	}
-	return l, err
+	mysql.LimitLoader(l.Loader, limit)
+	return l.Loader.Insert(ctx, t, b, from, to)
 }
 
 func TestLoaderSmallStatements(t *testing.T) {
