@@ -149,6 +149,9 @@ func (f *Format) quotedEnd(p []byte, line int, final bool) (int, error) {
 	q := p[:min(len(p), maxQuoted)]
 	delimiter := f.delimiter()
 	i, stray := 0, false
+	if bytes.HasPrefix(p, byteOrderMark) {
+		i = len(byteOrderMark)
+	}
 	for {
 		if i < len(q) && q[i] == '"' {
 			if i = closingQuote(q, i+1); i < 0 {
@@ -173,12 +176,12 @@ func (f *Format) quotedEnd(p []byte, line int, final bool) (int, error) {
 	switch {
 	case i == len(p) && final: // the last line has no break
 		return len(p), nil
-	case !stray && !final && len(p) < maxQuoted:
+	case !stray && !final && len(p) <= maxQuoted:
 		return 0, nil
+	case line > maxLine || line == 0 && len(p) > maxLine:
+		return 0, errLong
 	case line > 0:
 		return line, nil
-	case len(p) > maxLine:
-		return 0, errLong
 	case final:
 		return len(p), nil
 	}
