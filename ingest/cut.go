@@ -102,10 +102,20 @@ func (c *cutter) read(ctx context.Context, r io.Reader) {
 // errFlush is when rows have waited long enough for others.
 var errFlush = errors.New("time to send what there is")
 
-// fill reads more; after the end it returns nil, with c.ends set.
+// errEnds is when a source ends before what is asked for.
+var errEnds = errors.New("the source ends before")
+
+// final reports whether all of the stream has been read.
+func (c *cutter) final() bool { return errors.Is(c.ends, io.EOF) }
+
+// fill reads more. After the stream's end it returns nil, and after an error of
+// the stream that error, each time.
 func (c *cutter) fill(ctx context.Context, flush <-chan time.Time) error {
 	if c.ends != nil {
-		return nil
+		if c.final() {
+			return nil
+		}
+		return c.ends
 	}
 	select {
 	case b := <-c.blocks:
@@ -115,7 +125,7 @@ func (c *cutter) fill(ctx context.Context, flush <-chan time.Time) error {
 		case c.free <- b.data[:blockSize]:
 		default:
 		}
-		if c.ends != nil && !errors.Is(c.ends, io.EOF) {
+		if c.ends != nil && !c.final() {
 			return c.ends
 		}
 		return nil
@@ -130,14 +140,17 @@ func (c *cutter) fill(ctx context.Context, flush <-chan time.Time) error {
 // none.
 func (c *cutter) peek(ctx context.Context) ([]byte, error) {
 	for {
-		n, err := c.format.end(c.buf, c.ends != nil)
+		n, err := c.format.end(c.buf, c.final())
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", c.line, err)
 		}
-		if n > 0 || c.ends != nil {
+		switch {
+		case n > 0 || c.final():
 			return c.buf[:n], nil
+		case c.ends != nil:
+			return nil, c.ends
 		}
-		if err := c.fill(ctx, nil); err != nil {
+		if err := c.fill(ctx, nil); err != nil && c.ends == nil {
 			return nil, err
 		}
 	}
@@ -158,7 +171,8 @@ func (c *cutter) take(n, rows int) *batch {
 }
 
 // next returns the next batch, io.EOF after the last. When ctx ends it returns
-// its error, and what records were read stays for rest.
+// its error, and what records were read stays for rest. What was read before an
+// error of the stream, or before a record that is too long, comes first.
 func (c *cutter) next(ctx context.Context) (*batch, error) {
 	var flush <-chan time.Time
 	n, rows := 0, 0
@@ -166,9 +180,12 @@ func (c *cutter) next(ctx context.Context) (*batch, error) {
 		rows-- // the header is none
 	}
 	for rows < c.rows && n < c.size {
-		more, err := c.format.end(c.buf[n:], c.ends != nil)
+		more, err := c.format.end(c.buf[n:], c.final())
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", c.line+int64(bytes.Count(c.buf[:n], []byte("\n"))), err)
+			if n > 0 {
+				break
+			}
+			return nil, fmt.Errorf("line %d: %w", c.line, err)
 		}
 		if more > 0 {
 			n += more
@@ -178,12 +195,15 @@ func (c *cutter) next(ctx context.Context) (*batch, error) {
 			}
 			continue
 		}
-		if c.ends != nil {
+		if c.final() || c.ends != nil && n > 0 {
 			break
+		}
+		if c.ends != nil {
+			return nil, c.ends
 		}
 		if err := c.fill(ctx, flush); errors.Is(err, errFlush) {
 			break
-		} else if err != nil {
+		} else if err != nil && c.ends == nil {
 			return nil, err
 		}
 	}
@@ -212,28 +232,28 @@ func (c *cutter) rest() (*batch, int) {
 	return c.take(n, rows), left
 }
 
-// again returns the bytes of a batch that was cut before. It returns io.EOF
+// again returns the bytes of a batch that was cut before. It returns errEnds
 // where the stream ends before.
 func (c *cutter) again(ctx context.Context, cut state.Cut) (*batch, error) {
 	n := int(cut.To - cut.From)
-	for len(c.buf) < n && c.ends == nil {
+	for len(c.buf) < n && !c.final() {
 		if err := c.fill(ctx, nil); err != nil {
 			return nil, err
 		}
 	}
 	if len(c.buf) < n {
-		return nil, io.ErrUnexpectedEOF
+		return nil, errEnds
 	}
 	return c.take(n, 0), nil
 }
 
 // skip passes over the bytes up to an offset and returns the hash of all up to
-// there. It returns io.ErrUnexpectedEOF where the stream ends before.
+// there. It returns errEnds where the stream ends before.
 func (c *cutter) skip(ctx context.Context, to, lines int64) (string, error) {
 	for c.at < to {
 		if len(c.buf) == 0 {
-			if c.ends != nil {
-				return "", io.ErrUnexpectedEOF
+			if c.final() {
+				return "", errEnds
 			}
 			if err := c.fill(ctx, nil); err != nil {
 				return "", err

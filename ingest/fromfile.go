@@ -233,7 +233,7 @@ func (l *load) before(ctx context.Context, c *cutter) ([]state.Cut, error) {
 	l.result.Before, l.result.BeforeRejected = s.Sent, s.Rejected
 	if s.Loaded > 0 {
 		hash, err := c.skip(ctx, s.Loaded, s.Lines)
-		if errors.Is(err, io.ErrUnexpectedEOF) {
+		if errors.Is(err, errEnds) {
 			return nil, l.shorter(c.at, s.Loaded)
 		}
 		if err != nil {
@@ -279,7 +279,7 @@ func (l *load) cut(ctx context.Context, c *cutter, t *target, cuts []state.Cut, 
 	}
 	for _, cut := range cuts {
 		b, err := c.again(ctx, cut)
-		if errors.Is(err, io.ErrUnexpectedEOF) {
+		if errors.Is(err, errEnds) {
 			return l.shorter(c.at+int64(len(c.buf)), cut.To)
 		}
 		if err != nil {
