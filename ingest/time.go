@@ -27,16 +27,17 @@ func timeOf(name string, digits []int, engineName string, o *ValueOptions) func(
 	if len(digits) > 0 {
 		keeps = min(digits[0], 6)
 	}
-	unit := int64(1)
+	unit, zone := int64(1), o.Zone
 	for range 6 - keeps {
 		unit *= 10
 	}
 	if name == "date" {
 		unit = 24 * 3600e6
+		zone = nil // a day is the same day in each
 	}
 	tooFine := fmt.Errorf("it has more than the %d digits of a second that the column keeps", keeps)
 	return func(v *engine.Vector, text []byte) error {
-		us, exact, err := parseTime(text, o.Zone)
+		us, exact, err := parseTime(text, zone)
 		if err != nil {
 			return err
 		}
@@ -91,6 +92,8 @@ func parseTime(p []byte, zone *time.Location) (us int64, exact bool, err error) 
 		if rest = rest[6:]; len(rest) >= 3 && rest[0] == ':' {
 			second, ok3 = number(rest[1:3])
 			rest = rest[3:]
+		} else if len(rest) > 0 && rest[0] == '.' {
+			return 0, false, errNoTime // a fraction of a minute
 		}
 		if !ok1 || !ok2 || !ok3 || hour > 23 || minute > 59 || second > 59 {
 			return 0, false, errNoTime
@@ -103,6 +106,9 @@ func parseTime(p []byte, zone *time.Location) (us int64, exact bool, err error) 
 					exact = false
 				}
 				scale /= 10
+			}
+			if i == 1 {
+				return 0, false, errNoTime
 			}
 			rest = rest[i:]
 		}
