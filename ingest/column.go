@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -66,6 +67,9 @@ func newColumn(c engine.SchemaColumn, db engine.Keeper, o *ValueOptions) (column
 		}
 		if len(digits) > 1 {
 			scale = digits[1]
+		}
+		if name == "bigint" {
+			scale = 0
 		}
 		out.parse = decimalOf(scale, db.Info().Engine == "postgres")
 	case engine.KindTime:
@@ -175,12 +179,9 @@ func intWord(v *engine.Vector, text []byte) error {
 func unsafeString(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
 
 func parseFloat(v *engine.Vector, text []byte) error {
-	f, err := strconv.ParseFloat(unsafeString(text), 64)
+	f, err := float(text)
 	if err != nil {
-		if errors.Is(err, strconv.ErrRange) {
-			return errRange
-		}
-		return errNoNumber
+		return err
 	}
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return errNoNumber
@@ -191,15 +192,24 @@ func parseFloat(v *engine.Vector, text []byte) error {
 
 // parseFloatText reads a number that travels as text.
 func parseFloatText(v *engine.Vector, text []byte) error {
-	_, err := strconv.ParseFloat(unsafeString(text), 64)
-	switch {
-	case errors.Is(err, strconv.ErrRange):
-		return errRange
-	case err != nil || strings.ContainsAny(unsafeString(text), "_xXpP"):
-		return errNoNumber
+	if _, err := float(text); err != nil {
+		return err
 	}
 	v.AppendBytes(text)
 	return nil
+}
+
+// float reads a number, NaN and the infinities included, but not what only Go
+// takes for one.
+func float(text []byte) (float64, error) {
+	f, err := strconv.ParseFloat(unsafeString(text), 64)
+	switch {
+	case err != nil && !errors.Is(err, strconv.ErrRange), bytes.ContainsAny(text, "_xX"):
+		return 0, errNoNumber
+	case err != nil:
+		return 0, errRange
+	}
+	return f, nil
 }
 
 // decimalOf returns what reads decimals. A scale of -1 is any; digits beyond it
@@ -215,9 +225,15 @@ func decimalOf(scale int, nan bool) func(v *engine.Vector, text []byte) error {
 		if i < len(text) && (text[i] == '-' || text[i] == '+') {
 			i++
 		}
-		whole, fraction, last := 0, 0, 0
+		whole, fraction := 0, 0
+		last := math.MinInt // how far behind the point the last digit is that isn't 0
 		for ; i < len(text) && text[i]-'0' <= 9; i++ {
-			whole++
+			if whole++; text[i] != '0' {
+				last = whole
+			}
+		}
+		if last > 0 {
+			last -= whole
 		}
 		if i < len(text) && text[i] == '.' {
 			for i++; i < len(text) && text[i]-'0' <= 9; i++ {
@@ -229,17 +245,25 @@ func decimalOf(scale int, nan bool) func(v *engine.Vector, text []byte) error {
 		if whole+fraction == 0 {
 			return errNoNumber
 		}
-		if i < len(text) { // an exponent: the server counts the digits
-			if _, err := strconv.ParseFloat(unsafeString(text), 64); err != nil && !errors.Is(err, strconv.ErrRange) || text[i] != 'e' && text[i] != 'E' {
+		exponent := 0
+		if i < len(text) {
+			var err error
+			if exponent, err = strconv.Atoi(unsafeString(text[i+1:])); err != nil && !errors.Is(err, strconv.ErrRange) || text[i] != 'e' && text[i] != 'E' {
 				return errNoNumber
+			} else if err != nil || exponent > maxExponent || exponent < -maxExponent {
+				return errRange
 			}
-		} else if scale >= 0 && last > scale {
+		}
+		if scale >= 0 && last != math.MinInt && last-exponent > scale {
 			return tooFine
 		}
 		v.AppendBytes(text)
 		return nil
 	}
 }
+
+// maxExponent is more than that of any number that a server has.
+const maxExponent = 1 << 20
 
 func appendText(v *engine.Vector, text []byte, noZero bool) error {
 	if !utf8.Valid(text) {
@@ -268,8 +292,8 @@ func parseHex(v *engine.Vector, text []byte) error {
 }
 
 func parseBase64(v *engine.Vector, text []byte) error {
-	for len(text) > 0 && text[len(text)-1] == '=' {
-		text = text[:len(text)-1]
+	for range 2 {
+		text = bytes.TrimSuffix(text, []byte("="))
 	}
 	from := len(v.Bytes)
 	out, err := base64.RawStdEncoding.Strict().AppendDecode(v.Bytes, text)
