@@ -153,6 +153,10 @@ func (l *load) throughSpool(ctx context.Context, r io.Reader) (err error) {
 		})
 	}
 	done := &settled{load: l, sp: sp, at: l.source.Loaded, done: map[int64]settledPart{}}
+	// When all that is in the spool has been sent, nothing but time acknowledges
+	// the last of it: a sender may be waiting for that room.
+	var acknowledger sync.WaitGroup
+	acknowledger.Go(func() { done.each(keeping) })
 	err = l.run(ctx, false, func(ctx context.Context, out chan<- *batch) error {
 		return l.fromSpool(ctx, sp, found.Records, done, out)
 	}, func(work context.Context, b *batch, noted state.Batch) error {
@@ -161,6 +165,8 @@ func (l *load) throughSpool(ctx context.Context, r io.Reader) (err error) {
 	})
 	stop(err)
 	appender.Wait()
+	give()
+	acknowledger.Wait()
 	if errors.Is(readErr, context.Canceled) && ctx.Err() != nil {
 		readErr = nil // err says so
 	}
@@ -411,6 +417,14 @@ func (s *settled) add(ctx context.Context, b *batch, noted state.Batch) error {
 		return nil
 	}
 	return s.acknowledgeLocked(ctx)
+}
+
+// each acknowledges what is committed from time to time, until ctx ends. An
+// error comes again with the next batch, or in the end.
+func (s *settled) each(ctx context.Context) {
+	for engine.Sleep(ctx, acknowledgeAfter) == nil {
+		_ = s.acknowledge(ctx)
+	}
 }
 
 func (s *settled) acknowledge(ctx context.Context) error {

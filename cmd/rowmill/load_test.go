@@ -118,13 +118,20 @@ func (l *loading) load(code int, args ...string) (sources []loaded, stderr strin
 	if err != nil && !errors.As(err, &exit) || c.ProcessState.ExitCode() != code {
 		l.Fatalf("load %v: exit %d, want %d\n%s%s", args, c.ProcessState.ExitCode(), code, stdout.String(), errs.String())
 	}
-	var out struct{ Sources []loaded }
-	if stdout.Len() > 0 {
-		if err := json.Unmarshal(stdout.Bytes(), &out); err != nil {
-			l.Fatalf("%v\n%s", err, stdout.String())
-		}
+	return l.parse(stdout.Bytes()), errs.String()
+}
+
+// parse reads what --json prints.
+func (l *loading) parse(text []byte) []loaded {
+	l.Helper()
+	if len(text) == 0 {
+		return nil
 	}
-	return out.Sources, errs.String()
+	var out struct{ Sources []loaded }
+	if err := json.Unmarshal(text, &out); err != nil {
+		l.Fatalf("%v\n%s", err, text)
+	}
+	return out.Sources
 }
 
 // killed runs rowmill load so that it kills itself at the n-th point, and
@@ -245,11 +252,12 @@ func loadRows(first, n int, bad bool) loadFile {
 	f := loadFile{sent: n}
 	b.WriteString("sensor,ts,value,note\n")
 	line := int64(1)
+	before := false // whether the row before is one that can be loaded
 	for i := range n {
 		line++
 		sensor := first + i
 		at := loadStart.Add(time.Duration(i*7%3600) * time.Second)
-		value, note := fmt.Sprint(float64(i)/4), "ok"
+		value, note := "0.25", "ok"
 		is := true
 		switch {
 		case bad && i%97 == 96:
@@ -258,14 +266,16 @@ func loadRows(first, n int, bad bool) loadFile {
 			note, is = "too long a note", false
 		case bad && i%173 == 172:
 			at, is = at.AddDate(-1, 0, 0), false
-		case bad && i%211 == 210: // the row before, again
+		case bad && i%211 == 210 && before: // the row before, again
 			sensor, at = sensor-1, loadStart.Add(time.Duration((i-1)*7%3600)*time.Second)
 			f.dups++
+			before = false
 			fmt.Fprintf(&b, "%d,%s,%s,%s\n", sensor, at.Format(time.DateTime), value, note)
 			continue
 		case i%5 == 4:
 			note = "a\nb"
 		}
+		before = is && note == "ok"
 		if !is {
 			f.bad = append(f.bad, line)
 		} else {

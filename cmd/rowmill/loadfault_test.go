@@ -1,0 +1,376 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/ingest"
+	"github.com/rowmill/rowmill/maintain"
+	"github.com/rowmill/rowmill/rolling"
+	"github.com/rowmill/rowmill/state"
+)
+
+// A loader is killed at any time, not only between its steps.
+func TestTrapLoadKilledAnyTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts some dozens of processes")
+	}
+	onKeepers(t, func(l *loading) {
+		f := loadRows(0, 40_000, true)
+		path := l.write("day.csv", f.text)
+		rnd := rand.New(rand.NewPCG(1, 1))
+		kills := 0
+		for range 25 {
+			c := l.command(0, path, "--batch", fmt.Sprint(20+rnd.IntN(200)))
+			if err := c.Start(); err != nil {
+				l.Fatal(err)
+			}
+			time.Sleep(time.Duration(20+rnd.IntN(80)) * time.Millisecond)
+			if err := c.Process.Signal(syscall.SIGKILL); err == nil {
+				kills++
+			}
+			_ = c.Wait() // how it ended is what the table shows
+		}
+		l.Logf("killed %d times", kills)
+		l.loadAny(path)
+		l.check("in the end", "day.csv.bad.jsonl", f)
+	})
+}
+
+// options are those of a load in this process.
+func (l *loading) options(db engine.Keeper) ingest.Options {
+	l.Helper()
+	d, err := readDeclaration(l.file, "")
+	if err != nil {
+		l.Fatal(err)
+	}
+	table, err := maintain.Open(l.Context(), db, d, func() time.Time { return loadStart })
+	if err != nil {
+		l.Fatal(err)
+	}
+	return ingest.Options{DB: db, Table: table.Table, Schema: table.Schema, MaxBad: -1, RetryFor: time.Minute, Bad: filepath.Join(l.dir, "bad.jsonl")}
+}
+
+// An unsure database loses the connection at commits: every third is committed,
+// and nobody is told, and every fifth isn't.
+type unsure struct {
+	engine.Keeper
+	commits atomic.Int64
+}
+
+func (u *unsure) Loader(ctx context.Context) (engine.Loader, error) {
+	l, err := u.Keeper.Loader(ctx)
+	return &unsureLoader{l, u}, err
+}
+
+type unsureLoader struct {
+	engine.Loader
+	db *unsure
+}
+
+func (l *unsureLoader) Commit(ctx context.Context) error {
+	lost := engine.Classed(engine.ErrConnectionLost, errors.New("the connection broke at the commit"))
+	switch n := l.db.commits.Add(1); {
+	case n%3 == 0:
+		return errors.Join(l.Loader.Commit(ctx), lost)
+	case n%5 == 0:
+		return lost
+	}
+	return l.Loader.Commit(ctx)
+}
+
+// When a connection breaks at the commit, nobody knows whether it was committed:
+// the ledger does.
+func TestTrapCommitWithoutAnswer(t *testing.T) {
+	onKeepers(t, func(l *loading) {
+		f := loadRows(0, 1000, true)
+		path := l.write("day.csv", f.text)
+		db := &unsure{Keeper: l.db}
+		o := l.options(db)
+		o.Rows = 20
+		r, err := ingest.File(l.Context(), o, path)
+		if err != nil {
+			l.Fatal(err)
+		}
+		if r.Sent != 1000 || r.Duplicate != int64(f.dups) || r.Rejected != int64(len(f.bad)) {
+			l.Errorf("loaded: %+v", r)
+		}
+		if n := db.commits.Load(); n <= 50 {
+			l.Errorf("%d commits only", n)
+		}
+		l.check("in the end", "bad.jsonl", f)
+	})
+}
+
+// A server may hold up the last batch of a loader that is long dead, and commit
+// it beside its repetition.
+func TestTrapBatchOfADeadLoader(t *testing.T) {
+	onKeepers(t, func(l *loading) {
+		f := loadRows(0, 300, false)
+		path := l.write("day.csv", f.text)
+		if !l.killed(1, "", path, "--batch", "100", "--writers", "1") { // what it was about to send is noted
+			l.Fatal("it wasn't killed")
+		}
+		ctx := l.Context()
+		st := state.New(l.db)
+		sources, err := st.Sources(ctx, "readings", state.FileSource, path)
+		if err != nil || len(sources) != 1 {
+			l.Fatalf("sources: %v, %v", sources, err)
+		}
+		cuts, err := st.Cuts(ctx, "readings", sources[0].Key)
+		if err != nil || len(cuts) == 0 {
+			l.Fatalf("cuts: %v, %v", cuts, err)
+		}
+		// The dead loader's transaction: the first batch's rows and its line.
+		loader, err := l.db.Loader(ctx)
+		if err != nil {
+			l.Fatal(err)
+		}
+		defer loader.Close()
+		if err := loader.Begin(ctx); err != nil {
+			l.Fatal(err)
+		}
+		o := l.options(l.db)
+		table := *o.Table
+		table.Columns = []engine.Column{{Name: "sensor", Type: engine.Int64}, {Name: "ts", Type: engine.Time}, {Name: "note", Type: engine.Varchar, Size: 8}}
+		rows := engine.NewBatch(table.Columns)
+		for i := range 100 {
+			rows.Columns[0].Ints = append(rows.Columns[0].Ints, int64(i))
+			rows.Columns[1].Ints = append(rows.Columns[1].Ints, rolling.Position(loadStart.Add(time.Duration(i*7%3600)*time.Second)))
+			rows.Columns[2].AppendBytes([]byte(strings.SplitN(f.want[i], " ", 4)[3]))
+			rows.EndRow()
+		}
+		line := state.Batch{Table: "readings", ID: cuts[0].ID(sources[0].Key), Lower: rolling.Position(loadStart), Upper: rolling.Position(loadStart), Sent: 100, Inserted: 100}
+		for _, r := range append([]engine.Rows{{Table: &table, Batch: rows}}, line.Rows(false)...) {
+			if _, err := loader.Insert(ctx, r.Table, r.Batch, 0, r.Batch.Rows()); err != nil {
+				l.Fatal(err)
+			}
+		}
+		done := make(chan error, 1)
+		go func() {
+			c := l.command(0, path)
+			out, err := c.CombinedOutput()
+			if err != nil {
+				err = fmt.Errorf("%w\n%s", err, out)
+			}
+			done <- err
+		}()
+		select {
+		case err := <-done:
+			l.Fatalf("the load ended beside it: %v", err)
+		case <-time.After(700 * time.Millisecond):
+		}
+		if err := loader.Commit(ctx); err != nil {
+			l.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			l.Fatal(err)
+		}
+		l.check("in the end", "day.csv.bad.jsonl", f)
+	})
+}
+
+// Two loads of one file would each find it not loaded yet.
+func TestTrapTwoLoadsOfOneFile(t *testing.T) {
+	onKeepers(t, func(l *loading) {
+		f := loadRows(0, 200, false)
+		path := l.write("day.csv", f.text)
+		inside, end := make(chan bool), make(chan bool)
+		o := l.options(l.db)
+		first := true
+		o.Reached = func(string) {
+			if first {
+				first = false
+				close(inside)
+				<-end
+			}
+		}
+		done := make(chan error, 1)
+		go func() {
+			_, err := ingest.File(l.Context(), o, path)
+			done <- err
+		}()
+		<-inside
+		if _, stderr := l.load(exitFailed, path); !strings.Contains(stderr, "is being loaded into readings by another process") {
+			l.Errorf("a second load beside it: %s", stderr)
+		}
+		close(end)
+		if err := <-done; err != nil {
+			l.Fatal(err)
+		}
+		l.check("in the end", "bad.jsonl", f)
+	})
+}
+
+// A stream's rows are on disk before they are sent. Whatever kills the load, the
+// next one loads what lies there, each row once.
+func TestTrapStreamKilled(t *testing.T) {
+	onKeepers(t, func(l *loading) {
+		spool := filepath.Join(l.dir, "spool")
+		// The same spool takes a stream for each kill, of rows of its own.
+		var loadedRows []string
+		for n := 1; n <= 8; n++ {
+			f := loadRows(10_000*n, 600, true)
+			l.killed(n*3, f.text, "-", "--format", "csv", "--spool", spool, "--batch", "50")
+			got, _ := l.loadAny("--spool", spool)
+			if got[0].Duplicate > int64(f.dups) {
+				l.Errorf("killed at point %d: %d rows were sent twice", n*3, got[0].Duplicate)
+			}
+			// What was read from the pipe and not on disk is the sender's still: the
+			// rows that are there are the first ones.
+			rows := l.rows()
+			if !slices.Equal(rows[:len(loadedRows)], loadedRows) {
+				l.Fatalf("killed at point %d: rows of streams before have changed", n*3)
+			}
+			own := rows[len(loadedRows):]
+			if len(own) > len(f.want) || !slices.Equal(own, f.want[:len(own)]) {
+				l.Fatalf("killed at point %d: %d rows are there, which aren't the stream's first", n*3, len(own))
+			}
+			loadedRows = rows
+		}
+		if len(loadedRows) < 500 {
+			l.Errorf("%d rows of 8 streams only", len(loadedRows))
+		}
+		// A spool isn't sent again from its start.
+		if got, _ := l.load(exitDone, "--spool", spool); got[0].Sent != 0 || got[0].Before != 0 || len(l.rows()) != len(loadedRows) {
+			l.Errorf("once more: %+v", got[0])
+		}
+		if got, _ := l.loadAny("--spool", spool); got[0].Sent != 0 {
+			l.Errorf("once more: %+v", got[0])
+		}
+	})
+}
+
+// loadAny is load, whether or not some rows are bad.
+func (l *loading) loadAny(args ...string) ([]loaded, string) {
+	l.Helper()
+	c := l.command(0, append(args, "--json")...)
+	var stdout, stderr bytes.Buffer
+	c.Stdout, c.Stderr = &stdout, &stderr
+	if err := c.Run(); err != nil && c.ProcessState.ExitCode() != exitFailed {
+		l.Fatalf("load %v: %v\n%s", args, err, stderr.String())
+	}
+	return l.parse(stdout.Bytes()), stderr.String()
+}
+
+// When the database doesn't take rows and the spool is full, the sender waits:
+// nothing is dropped, and memory doesn't grow.
+func TestTrapSenderWaitsForFullSpool(t *testing.T) {
+	onKeepers(t, func(l *loading) {
+		f := loadRows(0, 100_000, false)
+		ctx := l.Context()
+		held, err := l.db.SQL().Conn(ctx)
+		if err != nil {
+			l.Fatal(err)
+		}
+		defer held.Close()
+		hold, free := "LOCK TABLES readings WRITE", "UNLOCK TABLES"
+		switch l.server {
+		case "sqlite":
+			hold, free = "BEGIN IMMEDIATE", "COMMIT"
+		case "postgres":
+			hold, free = "BEGIN; LOCK TABLE readings IN EXCLUSIVE MODE", "COMMIT"
+		}
+		c := l.command(0, "-", "--format", "csv", "--spool", filepath.Join(l.dir, "spool"), "--spool-size", "1MiB", "--retry", "-1s", "--batch", "1000", "--json")
+		in, err := c.StdinPipe()
+		if err != nil {
+			l.Fatal(err)
+		}
+		var stdout, stderr bytes.Buffer
+		c.Stdout, c.Stderr = &stdout, &stderr
+		if err := c.Start(); err != nil {
+			l.Fatal(err)
+		}
+		var sent atomic.Int64
+		done := make(chan error, 1)
+		text := f.text
+		// The first rows go through, so that the load has begun.
+		head := text[:strings.Index(text, "\n100,")+1]
+		if _, err := io.WriteString(in, head); err != nil {
+			l.Fatal(err)
+		}
+		for deadline := time.Now().Add(20 * time.Second); len(l.rows()) < 100; {
+			if time.Now().After(deadline) {
+				l.Fatalf("nothing is loaded: %s", stderr.String())
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		if _, err := held.ExecContext(ctx, hold); err != nil {
+			l.Fatal(err)
+		}
+		go func() {
+			for rest := text[len(head):]; len(rest) > 0; {
+				n, err := io.WriteString(in, rest[:min(len(rest), 4096)])
+				sent.Add(int64(n))
+				if err != nil {
+					done <- err
+					return
+				}
+				rest = rest[n:]
+			}
+			done <- in.Close()
+		}()
+		// It stops with the spool, a few blocks and batches full: far from all.
+		stood := int64(-1)
+		for stood != sent.Load() {
+			stood = sent.Load()
+			time.Sleep(500 * time.Millisecond)
+		}
+		if most := int64(3 << 20); stood > most || stood >= int64(len(text)) {
+			l.Errorf("%d bytes of %d were taken while the database took none; want at most %d", stood, len(text), most)
+		}
+		select {
+		case err := <-done:
+			l.Errorf("the sender didn't wait: %v", err)
+		default:
+		}
+		if files, size := dirSize(t, filepath.Join(l.dir, "spool")); size > 1<<20+64<<10 {
+			l.Errorf("the spool's %d files have %d bytes", files, size)
+		}
+		if _, err := held.ExecContext(ctx, free); err != nil {
+			l.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			l.Fatal(err)
+		}
+		if err := c.Wait(); err != nil {
+			l.Fatalf("%v\n%s", err, stderr.String())
+		}
+		if got := l.parse(stdout.Bytes()); got[0].Sent != int64(f.sent) || got[0].Duplicate != 0 {
+			l.Errorf("loaded: %+v", got[0])
+		}
+		if n := len(l.rows()); n != len(f.want) {
+			l.Errorf("%d rows, want %d", n, len(f.want))
+		}
+	})
+}
+
+func dirSize(t *testing.T, dir string) (files int, size int64) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			continue // released just now
+		}
+		files++
+		size += info.Size()
+	}
+	return files, size
+}
