@@ -8,7 +8,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 TEST_TIMEOUT ?= 40m
 FUZZ_TIME    ?= 20s
 # The packages whose speed bounds what rowmill can measure.
-BENCH_PACKAGES ?= ./rolling/... ./engine/... ./workload/... ./bench/... ./result/...
+BENCH_PACKAGES ?= ./rolling/... ./engine/... ./workload/... ./bench/... ./result/... ./ingest/...
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c

@@ -41,6 +41,7 @@ type loadFlags struct {
 	spool      string
 	spoolBytes string
 	dry        bool
+	list       bool
 	withJSON   bool
 }
 
@@ -91,6 +92,7 @@ func (a *app) loadCommand() *cobra.Command {
 	flags.StringVar(&f.spool, "spool", "", "keep a stream's rows in `DIRECTORY` until they are loaded (nowhere)")
 	flags.StringVar(&f.spoolBytes, "spool-size", "1GiB", "`SIZE` at which the sender of a stream is made to wait")
 	flags.BoolVar(&f.dry, "dry-run", false, "read and check all, and send nothing (default false)")
+	flags.BoolVar(&f.list, "list", false, "list what was loaded into the table, and how far, and change nothing (default false)")
 	flags.BoolVar(&f.withJSON, "json", false, "print JSON (default false)")
 	return c
 }
@@ -108,7 +110,9 @@ func (f *loadFlags) options(sources []string) (ingest.Options, error) {
 		}
 	}
 	switch {
-	case len(sources) == 0 && f.spool == "":
+	case f.list && (len(sources) > 0 || f.spool != "" || f.dry):
+		return o, usagef("rowmill load FILE.toml --list", "--list is about all that was loaded: it takes no source, and neither --spool nor --dry-run")
+	case len(sources) == 0 && f.spool == "" && !f.list:
 		return o, usagef("rowmill load FILE.toml SOURCE..., or - for stdin", "load what?")
 	case streams > 1 || streams == 1 && len(sources) > 1:
 		return o, usagef("rowmill load FILE.toml - alone", "- is stdin, and goes with no other source")
@@ -179,6 +183,9 @@ func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, k.Close()) }()
+	if f.list {
+		return a.listLoaded(ctx, k, f.withJSON)
+	}
 	o.DB, o.Table, o.Schema, o.Late = k.DB, k.Table.Table, k.Schema, k.Declared.Late == rolling.LateReject
 	o.Say = func(line string) { a.logLine(stamp(time.Now()) + " " + line) }
 	o.Reached = crashPoint()

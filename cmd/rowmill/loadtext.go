@@ -1,11 +1,16 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"text/tabwriter"
+	"time"
 
+	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/ingest"
+	"github.com/rowmill/rowmill/state"
 )
 
 // loaded is what was loaded of a source, as --json prints it.
@@ -93,4 +98,92 @@ func (l loaded) amiss() error {
 		all = append(all, fmt.Errorf("%d parts of the spool are damaged, and weren't loaded", len(l.Damaged)))
 	}
 	return errors.Join(all...)
+}
+
+// sourceKnown is a source that was loaded, or is being loaded, as --list --json
+// prints it.
+type sourceKnown struct {
+	Source string `json:"source"`
+	Kind   string `json:"kind"`
+	// Finished tells that it was loaded to the end that it had.
+	Finished bool `json:"finished"`
+	// Bytes are those of which all is in the table. Rows are theirs, and those
+	// of later batches that were committed.
+	Bytes     int64 `json:"bytes"`
+	Sent      int64 `json:"sent"`
+	Inserted  int64 `json:"inserted"`
+	Duplicate int64 `json:"duplicate"`
+	Rejected  int64 `json:"rejected"`
+	// Open is how many batches were cut and aren't committed.
+	Open    int       `json:"open_batches"`
+	Started time.Time `json:"started"`
+	Updated time.Time `json:"updated"`
+}
+
+// listLoaded prints what was loaded into a table, the newest first.
+func (a *app) listLoaded(ctx context.Context, k *kept, withJSON bool) error {
+	all, err := k.State.Sources(ctx, k.Declared.Name, "", "")
+	if errors.Is(err, engine.ErrNoTable) {
+		all, err = nil, nil // an older rowmill has applied it, and nothing was loaded
+	}
+	if err != nil {
+		return err
+	}
+	out := []sourceKnown{}
+	for _, s := range all {
+		one := sourceKnown{Source: s.Path, Kind: s.Kind, Finished: s.Finished, Bytes: s.Loaded, Sent: s.Sent, Inserted: s.Inserted, Duplicate: s.Duplicate, Rejected: s.Rejected,
+			Started: s.Started.UTC(), Updated: s.Updated.UTC()}
+		if err := addCuts(ctx, k.State, s, &one); err != nil {
+			return err
+		}
+		out = append(out, one)
+	}
+	if withJSON {
+		return a.printJSON(struct {
+			Format  string        `json:"format"`
+			Table   string        `json:"table"`
+			Sources []sourceKnown `json:"sources"`
+		}{"rowmill.sources/1", k.Declared.Name, out})
+	}
+	if len(out) == 0 {
+		fmt.Fprintf(a.stdout, "nothing has been loaded into %s\n", k.Declared.Name)
+		return nil
+	}
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "UPDATED (UTC)\tSTATE\tROWS\tINSERTED\tTHERE ALREADY\tREJECTED\tSOURCE")
+	rows := func(n int64) string { return thousands(float64(n)) }
+	for _, s := range out {
+		how := "loaded"
+		switch {
+		case s.Kind == state.SpoolSource:
+			how = "spool"
+		case !s.Finished && s.Kind == state.StreamSource:
+			how = "broken off"
+		case !s.Finished:
+			how = fmt.Sprintf("begun, %d batches to send", s.Open)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.Updated.Format("2006-01-02 15:04:05"), how, rows(s.Sent), rows(s.Inserted), rows(s.Duplicate), rows(s.Rejected), s.Source)
+	}
+	return w.Flush()
+}
+
+// addCuts adds what was committed of a file that isn't loaded to its end.
+func addCuts(ctx context.Context, st *state.Store, s state.Source, out *sourceKnown) error {
+	cuts, err := st.Cuts(ctx, s.Table, s.Key)
+	if err != nil || len(cuts) == 0 {
+		return err
+	}
+	ids := make([]string, len(cuts))
+	for i, c := range cuts {
+		ids[i] = c.ID(s.Key)
+	}
+	noted, err := st.NotedOf(ctx, s.Table, ids)
+	if err != nil {
+		return err
+	}
+	for _, b := range noted {
+		out.Sent, out.Inserted, out.Duplicate, out.Rejected = out.Sent+b.Sent, out.Inserted+b.Inserted, out.Duplicate+b.Duplicate, out.Rejected+b.Rejected
+	}
+	out.Open = len(cuts) - len(noted)
+	return nil
 }

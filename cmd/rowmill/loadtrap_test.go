@@ -94,6 +94,9 @@ func TestTrapFileChangedInTheMiddle(t *testing.T) {
 		if !l.killed(4, "", path, "--batch", "20", "--writers", "1") {
 			l.Fatal("it wasn't killed")
 		}
+		if out := rowmill(l.Context(), "load", l.file, "--list"); out.code != exitDone || !strings.Contains(out.stdout, "batches to send") || !strings.Contains(out.stdout, path) {
+			l.Errorf("list: exit %d\n%s%s", out.code, out.stdout, out.stderr)
+		}
 		l.write("day.csv", strings.Replace(f.text, "\n300,", "\n999,", 1))
 		_, stderr := l.load(exitFailed, path, "--writers", "1")
 		if !strings.Contains(stderr, "has changed since it was loaded") {
@@ -102,6 +105,9 @@ func TestTrapFileChangedInTheMiddle(t *testing.T) {
 		l.write("day.csv", f.text)
 		l.load(exitDone, path)
 		l.check("in the end", "day.csv.bad.jsonl", f)
+		if out := rowmill(l.Context(), "load", l.file, "--list"); !strings.Contains(out.stdout, "loaded  400   400       0              0         "+path) {
+			l.Errorf("list: exit %d\n%s%s", out.code, out.stdout, out.stderr)
+		}
 	})
 }
 
