@@ -9,7 +9,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
+	"syscall"
 	"unicode/utf8"
 )
 
@@ -28,19 +30,25 @@ type badRow struct {
 	Bytes []byte `json:"row_base64,omitempty"`
 }
 
+// badBegin is what each line of the file begins with.
+const badBegin = `{"source":`
+
 // A badFile takes the rows that can't be loaded, as JSON lines. They are on disk
 // before the batch that they are from is committed. Rows of a batch that was
-// broken off in between are removed, as the batch comes again.
+// broken off in between are removed, as the batch comes again. Other processes
+// may write to the same file: it is locked meanwhile.
 type badFile struct {
 	path string
 	mu   sync.Mutex
-	file *os.File // open for appending; nil until there is a row
 	// have are the rows that the file has: their bytes, by the source's key.
 	have map[string]map[int64]bool
 }
 
 // openBad reads which rows the file has, if it is there.
 func openBad(path string) (*badFile, error) {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target // which stays a link when the file is replaced
+	}
 	b := &badFile{path: path, have: map[string]map[int64]bool{}}
 	err := b.each(func(row *badRow, _ []byte) error {
 		b.note(row.Load, row.Byte)
@@ -62,8 +70,24 @@ func (b *badFile) each(fn func(row *badRow, line []byte) error) error {
 		return err
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err != nil {
+		return err
+	} else if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is no regular file", b.path)
+	}
 	r := bufio.NewReader(f)
 	for n := 1; ; n++ {
+		foreign := func() error {
+			return fmt.Errorf("%s: line %d isn't one of rowmill's: name another file", b.path, n)
+		}
+		begin, err := r.Peek(len(badBegin))
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		// A line that was torn by a crash may end with zeros.
+		if torn := bytes.TrimRight(begin, "\x00"); !strings.HasPrefix(badBegin, string(torn)) {
+			return foreign()
+		}
 		line, err := r.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -73,7 +97,7 @@ func (b *badFile) each(fn func(row *badRow, line []byte) error) error {
 		}
 		var row badRow
 		if err := json.Unmarshal(line, &row); err != nil || row.Load == "" || row.Reason == "" {
-			return fmt.Errorf("%s: line %d isn't one of rowmill's: name another file", b.path, n)
+			return foreign()
 		}
 		if err := fn(&row, line); err != nil {
 			return err
@@ -88,55 +112,67 @@ func (b *badFile) note(load string, at int64) {
 	b.have[load][at] = true
 }
 
-// prune removes the rows of a source that stale tells of, by their bytes. The
-// caller holds mu.
-func (b *badFile) prune(load string, stale func(at int64) bool) error {
-	some := false
+// stale reports whether the file has rows of a source from one byte to another.
+func (b *badFile) stale(load string, from, to int64) bool {
 	for at := range b.have[load] {
-		some = some || stale(at)
+		if at >= from && at < to {
+			return true
+		}
 	}
-	if !some {
-		return nil
-	}
+	return false
+}
+
+// prune removes those rows. The caller has the file locked.
+func (b *badFile) prune(load string, from, to int64) error {
 	var out bytes.Buffer
 	err := b.each(func(row *badRow, line []byte) error {
-		if row.Load == load && stale(row.Byte) {
-			delete(b.have[load], row.Byte)
-		} else {
+		if row.Load != load || row.Byte < from || row.Byte >= to {
 			out.Write(line)
 		}
 		return nil
 	})
-	if err == nil {
-		err = replaceFile(b.path, out.Bytes())
-	}
-	if b.file != nil { // it is another one's now
-		err = errors.Join(err, b.file.Close())
-		b.file = nil
-	}
 	if err != nil {
-		return fmt.Errorf("file of bad rows: %w", err)
+		return err
+	}
+	if err := replaceFile(b.path, out.Bytes()); err != nil {
+		return err
+	}
+	for at := range b.have[load] {
+		if at >= from && at < to {
+			delete(b.have[load], at)
+		}
 	}
 	return nil
 }
 
 // replaceFile puts a file's new content in its place: after a crash it has the
-// old one or the new one.
+// old one or the new one. What an earlier crash left of a new one is removed.
 func replaceFile(path string, content []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	next := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
+	if err := os.Remove(next); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(content)
 	if err == nil {
+		err = f.Chmod(info.Mode().Perm())
+	}
+	if err == nil {
 		err = f.Sync()
 	}
 	err = errors.Join(err, f.Close())
 	if err == nil {
-		err = os.Rename(f.Name(), path)
+		err = os.Rename(next, path)
 	}
 	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
+		return errors.Join(err, os.Remove(next))
 	}
 	return syncDir(filepath.Dir(path))
 }
@@ -147,9 +183,6 @@ func replaceFile(path string, content []byte) error {
 func (b *badFile) add(source, load string, from, to int64, rows []Rejected) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if err := b.prune(load, func(at int64) bool { return at >= from && at < to }); err != nil {
-		return err
-	}
 	var out bytes.Buffer
 	for _, r := range rows {
 		row := badRow{Source: source, Load: load, Line: r.Line, Byte: r.Offset, Column: r.Column, Reason: r.Reason}
@@ -164,10 +197,10 @@ func (b *badFile) add(source, load string, from, to int64, rows []Rejected) erro
 			return fmt.Errorf("file of bad rows %s: %w", b.path, err)
 		}
 	}
-	if out.Len() == 0 {
+	if out.Len() == 0 && !b.stale(load, from, to) {
 		return nil
 	}
-	if err := b.write(out.Bytes()); err != nil {
+	if err := b.replace(load, from, to, out.Bytes()); err != nil {
 		return fmt.Errorf("file of bad rows: %w", err)
 	}
 	for _, r := range rows {
@@ -176,44 +209,95 @@ func (b *badFile) add(source, load string, from, to int64, rows []Rejected) erro
 	return nil
 }
 
-func (b *badFile) write(p []byte) error {
-	if b.file == nil {
-		if err := b.open(); err != nil {
-			return err
-		}
-	}
-	end, err := b.file.Seek(0, io.SeekEnd)
+// replace writes lines in the place of those that the file has of a batch.
+func (b *badFile) replace(load string, from, to int64, lines []byte) error {
+	f, err := b.lock()
 	if err != nil {
 		return err
 	}
-	if _, err = b.file.Write(p); err == nil {
-		err = b.file.Sync()
+	if b.stale(load, from, to) {
+		// The file that is locked is another one's then.
+		if err := errors.Join(b.prune(load, from, to), f.Close()); err != nil {
+			return err
+		}
+		if f, err = b.lock(); err != nil {
+			return err
+		}
+	}
+	return errors.Join(b.write(f, lines), f.Close())
+}
+
+func (b *badFile) write(f *os.File, p []byte) error {
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	if _, err = f.Write(p); err == nil {
+		err = f.Sync()
 	}
 	if err != nil {
 		// What is half written is cut off again.
-		return errors.Join(err, b.file.Truncate(end))
+		return errors.Join(err, f.Truncate(end))
+	}
+	if end == 0 {
+		return syncDir(filepath.Dir(b.path))
 	}
 	return nil
 }
 
-// open opens the file for writing, behind its last whole line.
-func (b *badFile) open() error {
-	f, err := os.OpenFile(b.path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return err
+// lock opens the file for writing, cut behind its last whole line, and locks it
+// until it is closed, for other processes and for this one.
+func (b *badFile) lock() (*os.File, error) {
+	for {
+		f, err := os.OpenFile(b.path, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		for {
+			if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX); !errors.Is(err, syscall.EINTR) {
+				break
+			}
+		}
+		if errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENOLCK) || errors.Is(err, syscall.ENOSYS) {
+			err = nil // this file system has no locks
+		}
+		is, statErr := f.Stat()
+		if err = errors.Join(err, statErr); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		if at, err := os.Stat(b.path); err != nil || !os.SameFile(is, at) {
+			if err != nil && !errors.Is(err, os.ErrNotExist) {
+				return nil, errors.Join(err, f.Close())
+			}
+			if err := f.Close(); err != nil { // it was replaced meanwhile
+				return nil, err
+			}
+			continue
+		}
+		if err := cutTorn(f, is.Size()); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		return f, nil
 	}
-	all, err := io.ReadAll(f)
-	if err == nil {
-		err = f.Truncate(int64(bytes.LastIndexByte(all, '\n') + 1))
+}
+
+// cutTorn cuts a file of size bytes off behind its last whole line.
+func cutTorn(f *os.File, size int64) error {
+	p := make([]byte, 64<<10)
+	for end := size; ; {
+		from := max(end-int64(len(p)), 0)
+		part := p[:end-from]
+		if _, err := f.ReadAt(part, from); err != nil {
+			return err
+		}
+		if i := bytes.LastIndexByte(part, '\n'); i >= 0 || from == 0 {
+			if last := from + int64(i) + 1; last < size {
+				return f.Truncate(last)
+			}
+			return nil
+		}
+		end = from
 	}
-	if err == nil {
-		err = syncDir(filepath.Dir(b.path))
-	}
-	if err != nil {
-		return errors.Join(err, f.Close())
-	}
-	b.file = f
-	return nil
 }
 
 // syncDir makes the name of a new file last.
@@ -223,12 +307,4 @@ func syncDir(dir string) error {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
-}
-
-// Close closes the file.
-func (b *badFile) Close() error {
-	if b.file == nil {
-		return nil
-	}
-	return b.file.Close()
 }

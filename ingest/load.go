@@ -364,11 +364,11 @@ func (l *load) retry(ctx context.Context, fn func() error) error {
 	}
 }
 
-// finish fills in the rest of the result and closes what is open.
+// finish fills in the rest of the result.
 func (l *load) finish(err error) (Result, error) {
 	l.result.Seconds = time.Since(l.began).Seconds()
 	if l.source != nil {
 		l.result.Source, l.result.Key = l.source.Path, l.source.Key
 	}
-	return l.result, errors.Join(err, l.bad.Close())
+	return l.result, err
 }

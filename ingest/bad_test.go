@@ -1,0 +1,316 @@
+package ingest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+func newBad(t *testing.T, path string) *badFile {
+	t.Helper()
+	b, err := openBad(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// put adds rows of these offsets, of a batch of 100 bytes.
+func put(t *testing.T, b *badFile, load string, from int64, offsets ...int64) {
+	t.Helper()
+	var rows []Rejected
+	for _, at := range offsets {
+		rows = append(rows, Rejected{Line: at / 10, Offset: at, Column: "c", Reason: "it <is> bad", Row: fmt.Appendf(nil, "row %d", at)})
+	}
+	if err := b.add("source.csv", load, from, from+100, rows); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// badRows are the rows of the file as "load:byte".
+func badRows(t *testing.T, path string) []string {
+	t.Helper()
+	var out []string
+	for i, line := range strings.SplitAfter(readText(t, path), "\n") {
+		if line == "" {
+			continue
+		}
+		var row badRow
+		if err := json.Unmarshal([]byte(line), &row); err != nil {
+			t.Fatalf("line %d, %q: %v", i+1, line, err)
+		}
+		out = append(out, fmt.Sprintf("%s:%d", row.Load, row.Byte))
+	}
+	return out
+}
+
+func readText(t *testing.T, path string) string {
+	t.Helper()
+	p, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return string(p)
+}
+
+func writeText(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestBadRows(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bad.jsonl")
+	b := newBad(t, path)
+	put(t, b, "k1", 0)
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a batch without bad rows made a file: %v", err)
+	}
+	check := func(what string, want ...string) {
+		t.Helper()
+		if got := badRows(t, path); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	put(t, b, "k1", 0, 10, 20)
+	put(t, b, "k1", 100, 100, 199)
+	check("two batches", "k1:10", "k1:20", "k1:100", "k1:199")
+	put(t, b, "k1", 0, 20, 30)
+	check("a second try", "k1:100", "k1:199", "k1:20", "k1:30")
+	put(t, b, "k2", 0, 10, 20)
+	check("another source of the same name", "k1:100", "k1:199", "k1:20", "k1:30", "k2:10", "k2:20")
+	put(t, b, "k1", 100)
+	check("a second try without bad rows", "k1:20", "k1:30", "k2:10", "k2:20")
+	b = newBad(t, path)
+	put(t, b, "k2", 0, 20)
+	check("a second try of another process", "k1:20", "k1:30", "k2:20")
+	put(t, b, "k1", 0)
+	put(t, b, "k2", 0)
+	check("none is left")
+	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
+		t.Errorf("%d files are there, %v", len(left), err)
+	}
+	put(t, b, "k3", 0, 1)
+	check("one after all", "k3:1")
+}
+
+func TestBadRowsAsTheyWere(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bad.jsonl")
+	b := newBad(t, path)
+	rows := []Rejected{
+		{Line: 1, Offset: 0, Reason: "r", Row: []byte("a,\"b\r\nc\",<&>\u2028\x00\\")},
+		{Line: 3, Offset: 20, Reason: "r", Row: []byte("a,\xff\xfe")},
+		{Line: 4, Offset: 30, Reason: "r", Row: []byte("ä𝄞\ufffd")},
+		{Line: 5, Offset: 40, Reason: "r", Row: nil},
+		{Line: 6, Offset: 50, Column: "c\xff", Reason: "a reason\n\xff", Row: bytes.Repeat([]byte("x"), 1<<20)},
+	}
+	if err := b.add("a\nb.csv", "k", 0, 100, rows); err != nil {
+		t.Fatal(err)
+	}
+	i := 0
+	err := newBad(t, path).each(func(row *badRow, line []byte) error {
+		got := append(row.Bytes, row.Row...)
+		if !bytes.Equal(got, rows[i].Row) || row.Source != "a\nb.csv" || row.Line != rows[i].Line || bytes.Count(line, []byte("\n")) != 1 {
+			t.Errorf("row %d: %.80q, want %.80q", i, line, rows[i].Row)
+		}
+		if i == 1 && (row.Row != "" || row.Bytes == nil) {
+			t.Errorf("a row that isn't UTF-8 is text: %q", line)
+		}
+		i++
+		return nil
+	})
+	if err != nil || i != len(rows) {
+		t.Errorf("%d rows, %v", i, err)
+	}
+}
+
+// TestTornBadFile has a file whose last line was being written in a crash, cut
+// at each byte, with and without the zeros that some file systems leave.
+func TestTornBadFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bad.jsonl")
+	put(t, newBad(t, path), "k1", 0, 10, 20)
+	whole := readText(t, path)
+	first := strings.Index(whole, "\n") + 1
+	for cut := first; cut < len(whole); cut++ {
+		for _, zeros := range []string{"", "\x00\x00\x00"} {
+			writeText(t, path, whole[:cut]+zeros)
+			b := newBad(t, path)
+			put(t, b, "k2", 0, 5)
+			if got, want := badRows(t, path), []string{"k1:10", "k2:5"}; !slices.Equal(got, want) {
+				t.Fatalf("cut at byte %d: %v, want %v", cut, got, want)
+			}
+			// The batch of the torn line comes again.
+			put(t, b, "k1", 0, 10, 20)
+			if got, want := badRows(t, path), []string{"k2:5", "k1:10", "k1:20"}; !slices.Equal(got, want) {
+				t.Fatalf("cut at byte %d, and tried again: %v, want %v", cut, got, want)
+			}
+		}
+	}
+}
+
+// TestForeignBadFile names files that aren't rowmill's: they stay as they are.
+func TestForeignBadFile(t *testing.T) {
+	dir := t.TempDir()
+	good := filepath.Join(dir, "good")
+	put(t, newBad(t, good), "k", 0, 1)
+	for i, text := range []string{
+		"hello", "hello\n", "{", "{\"a\":1}", "{\"a\":1}\n", "\n", "id,ts\n1,2\n", "{\"source\":1}\n", "{\"source\":\"a\",\"load\":\"b\"}\n",
+		"\x1f\x8b\x08", "{\"sour\x00ce\"", readText(t, good) + "x", readText(t, good) + "{\"source\":\"a\"}\n" + readText(t, good), strings.Repeat("x", 1<<20),
+	} {
+		path := filepath.Join(dir, "foreign")
+		writeText(t, path, text)
+		b, err := openBad(path)
+		if text == "{" { // it may be the begin of a torn line
+			continue
+		}
+		if err == nil {
+			t.Errorf("%d: %.40q is taken", i, text)
+			put(t, b, "k", 0, 1)
+		} else if !strings.Contains(err.Error(), path) {
+			t.Errorf("the error doesn't name the file: %v", err)
+		}
+		if readText(t, path) != text {
+			t.Errorf("%d: %.40q was changed", i, text)
+		}
+	}
+	for _, path := range []string{dir, os.DevNull, "/dev/zero"} {
+		if _, err := openBad(path); err == nil {
+			t.Errorf("%s is taken", path)
+		}
+	}
+	b, err := openBad(filepath.Join(dir, "missing", "bad"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.add("s", "k", 0, 1, []Rejected{{Reason: "r"}}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("in a directory that isn't there: %v", err)
+	}
+}
+
+// TestReplacedBadFile checks what replacing leaves as it was: the file's mode, a
+// link to it, and what it has when the new one can't be written.
+func TestReplacedBadFile(t *testing.T) {
+	dir := t.TempDir()
+	path, link := filepath.Join(dir, "bad.jsonl"), filepath.Join(dir, "link")
+	put(t, newBad(t, path), "k", 0, 10, 20)
+	if err := errors.Join(os.Chmod(path, 0o640), os.Symlink(path, link)); err != nil {
+		t.Fatal(err)
+	}
+	// A crash left the begin of a new file.
+	writeText(t, filepath.Join(dir, ".bad.jsonl.new"), "{\"source\":\"torn")
+	put(t, newBad(t, link), "k", 0, 30)
+	if got := badRows(t, path); !slices.Equal(got, []string{"k:30"}) {
+		t.Errorf("%v, want one row", got)
+	}
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode() != 0o640 {
+		t.Errorf("its mode is %v, %v", info.Mode(), err)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		t.Errorf("the link is %v, %v", info, err)
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 2 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+	// Where the new one's name is taken nothing is changed.
+	if err := os.MkdirAll(filepath.Join(dir, ".bad.jsonl.new", "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	b := newBad(t, path)
+	if err := b.add("s", "k", 0, 100, nil); err == nil {
+		t.Error("it was replaced")
+	}
+	if got := badRows(t, path); !slices.Equal(got, []string{"k:30"}) || !b.stale("k", 0, 100) {
+		t.Errorf("after an error there is %v", got)
+	}
+}
+
+// TestBadFileOfSeveral has loads of several sources write to one file at a time.
+func TestBadFileOfSeveral(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bad.jsonl")
+	var all sync.WaitGroup
+	const loads, tries = 6, 12
+	for i := range loads {
+		b, load := newBad(t, path), fmt.Sprintf("k%d", i)
+		all.Go(func() {
+			for n := range int64(tries) {
+				for _, rows := range [][]Rejected{{{Offset: n * 10, Reason: "first try"}}, {{Offset: n*10 + 1, Reason: "second try"}}} {
+					if err := b.add(load, load, n*10, n*10+10, rows); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	got := badRows(t, path)
+	slices.Sort(got)
+	var want []string
+	for i := range loads {
+		for n := range tries {
+			want = append(want, fmt.Sprintf("k%d:%d", i, n*10+1))
+		}
+	}
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("%d rows: %v, want %d", len(got), got, len(want))
+	}
+}
+
+// TestBadFileOnAFullDisk fills a file system: what doesn't fit leaves no torn
+// line, and goes there once there is room.
+func TestBadFileOnAFullDisk(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("it mounts a tmpfs")
+	}
+	dir := t.TempDir()
+	if err := mountTmpfs(dir, 64<<10); errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) {
+		t.Skip("only root can mount a file system of a bounded size")
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unmount(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	path := filepath.Join(dir, "bad.jsonl")
+	b := newBad(t, path)
+	put(t, b, "k", 0, 10)
+	before := readText(t, path)
+	big := []Rejected{{Offset: 150, Reason: "r", Row: bytes.Repeat([]byte("x"), 100<<10)}}
+	if err := b.add("s", "k", 100, 200, big); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("%v, want no space left", err)
+	}
+	if got := readText(t, path); got != before || b.stale("k", 100, 200) {
+		t.Errorf("%d bytes are there, want %d", len(got), len(before))
+	}
+	// Replacing needs room for a second file.
+	put(t, b, "k", 200, 210)
+	writeText(t, filepath.Join(dir, "filler"), strings.Repeat("x", 60<<10))
+	if err := b.add("s", "k", 0, 100, nil); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("replace: %v, want no space left", err)
+	}
+	if got := badRows(t, path); !slices.Equal(got, []string{"k:10", "k:210"}) {
+		t.Errorf("%v are there", got)
+	}
+	if err := os.Remove(filepath.Join(dir, "filler")); err != nil {
+		t.Fatal(err)
+	}
+	put(t, b, "k", 0, 20)
+	if got := badRows(t, path); !slices.Equal(got, []string{"k:210", "k:20"}) {
+		t.Errorf("with room again: %v", got)
+	}
+}
