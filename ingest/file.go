@@ -34,6 +34,10 @@ func (c counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// errEmptyPacked is about a file that was cut off: without rows a compressed one
+// still has a head.
+var errEmptyPacked = errors.New("it is empty, which no compressed file is")
+
 // openFile opens a file to be loaded. One that ends in .gz or .zst is
 // decompressed.
 func openFile(path string) (*input, error) {
@@ -55,23 +59,29 @@ func openFile(path string) (*input, error) {
 	if info.Mode().IsRegular() {
 		in.size = info.Size()
 	}
-	raw := counted{f, &in.read}
-	switch name := strings.ToLower(path); {
-	case strings.HasSuffix(name, ".gz"):
-		z, err := gzip.NewReader(bufio.NewReaderSize(raw, blockSize))
+	in.Reader = counted{f, &in.read}
+	name := strings.ToLower(path)
+	gz, zst := strings.HasSuffix(name, ".gz"), strings.HasSuffix(name, ".zst")
+	if !gz && !zst {
+		return in, nil
+	}
+	packed := bufio.NewReaderSize(in.Reader, blockSize)
+	if _, err := packed.Peek(1); errors.Is(err, io.EOF) {
+		return fail(errEmptyPacked)
+	}
+	if gz {
+		z, err := gzip.NewReader(packed)
 		if err != nil {
 			return fail(err)
 		}
 		in.Reader = z
-	case strings.HasSuffix(name, ".zst"):
-		z, err := zstd.NewReader(raw)
-		if err != nil {
-			return fail(err)
-		}
-		in.Reader, in.close = z, z.Close
-	default:
-		in.Reader = raw
+		return in, nil
 	}
+	z, err := zstd.NewReader(packed)
+	if err != nil {
+		return fail(err)
+	}
+	in.Reader, in.close = z, z.Close
 	return in, nil
 }
 

@@ -155,8 +155,8 @@ func (l *load) findSource(ctx context.Context, path string) error {
 		return err
 	}
 	defer in.Close()
-	head := make([]byte, was.Head)
-	if _, err := io.ReadFull(in, head); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+	head, err := io.ReadAll(io.LimitReader(in, was.Head))
+	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	if hashOf(head) == was.HeadHash {

@@ -1,0 +1,126 @@
+package ingest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+func packGzip(t testing.TB, p []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, err := w.Write(p)
+	if err = errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func packZstd(t testing.TB, p []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w, err := zstd.NewWriter(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.Write(p)
+	if err = errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// readFile reads a file as a load does.
+func readFile(path string) ([]byte, error) {
+	in, err := openFile(path)
+	if err != nil {
+		return nil, err
+	}
+	p, err := io.ReadAll(in)
+	return p, errors.Join(err, in.Close())
+}
+
+func TestOpenFile(t *testing.T) {
+	dir := t.TempDir()
+	text := []byte(strings.Repeat("a,b\n1,2\n", 50000))
+	for name, content := range map[string][]byte{
+		"a.csv": text, "a.csv.gz": packGzip(t, text), "A.CSV.GZ": packGzip(t, text), "a.csv.zst": packZstd(t, text),
+		"two.csv.gz":  append(packGzip(t, text[:8000]), packGzip(t, text[8000:])...),
+		"two.csv.zst": append(packZstd(t, text[:8000]), packZstd(t, text[8000:])...),
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := readFile(path)
+		if err != nil || !bytes.Equal(got, text) {
+			t.Errorf("%s: %d bytes, %v; want %d", name, len(got), err, len(text))
+		}
+		in, err := openFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, in); err != nil || in.read.Load() != int64(len(content)) || in.size != int64(len(content)) {
+			t.Errorf("%s: %d of %d bytes were read, %v; want %d", name, in.read.Load(), in.size, err, len(content))
+		}
+		if err := in.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, name := range []string{"empty.csv", "empty.csv.gz", "empty.csv.zst"} {
+		path := filepath.Join(dir, name)
+		content := map[string][]byte{".csv": nil, ".gz": packGzip(t, nil), ".zst": packZstd(t, nil)}[filepath.Ext(name)]
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := readFile(path); err != nil || len(got) > 0 {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	if _, err := openFile(dir); err == nil || !strings.Contains(err.Error(), dir) {
+		t.Errorf("a directory: %v", err)
+	}
+	if _, err := openFile(filepath.Join(dir, "none.csv")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file that isn't there: %v", err)
+	}
+}
+
+// TestBrokenPackedFiles has compressed files cut at each byte, and with a byte
+// changed: none is read to an end without an error.
+func TestBrokenPackedFiles(t *testing.T) {
+	dir := t.TempDir()
+	text := []byte("a,b\n1,2\n3,4\n5,6\n")
+	for name, content := range map[string][]byte{"a.csv.gz": packGzip(t, text), "a.csv.zst": packZstd(t, text)} {
+		path := filepath.Join(dir, name)
+		check := func(what string, at int, broken []byte) {
+			t.Helper()
+			if err := os.WriteFile(path, broken, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			got, err := readFile(path)
+			if err == nil && !bytes.Equal(got, text) {
+				t.Errorf("%s, %s at byte %d of %d: %q without an error", name, what, at, len(content), got)
+			}
+			if errors.Is(err, io.EOF) {
+				t.Errorf("%s, %s at byte %d: %v, which is how a whole one ends", name, what, at, err)
+			}
+		}
+		for at := range content {
+			check("cut", at, content[:at])
+			broken := bytes.Clone(content)
+			broken[at] ^= 0x10
+			check("changed", at, broken)
+		}
+		check("not packed", 0, text)
+		check("with more", len(content), append(bytes.Clone(content), "x,y\n"...))
+	}
+}
