@@ -19,7 +19,7 @@ const (
 	headBytes = 4096
 	// cutsAhead is how many cuts are noted at a time at most, before the first
 	// of their batches is sent.
-	cutsAhead = 32
+	cutsAhead = 16
 	// ledgerKept is for how long the ledger keeps the batches of finished
 	// sources. After a day no server still holds one up.
 	ledgerKept = 24 * time.Hour

@@ -192,26 +192,36 @@ func (s *Store) Acknowledge(ctx context.Context, f *Source, ids []string) error 
 	})
 }
 
-// Tidy removes the ledger's lines of sources that were finished before a
-// moment. Until then they keep a batch that some server has been holding up
-// since the loader's death from being committed beside its repetition.
+// Tidy removes lines of the ledger that are older than a moment, of files that
+// are loaded and of streams. Until then they keep a batch that some server has
+// been holding up since the loader's death from being committed beside its
+// repetition.
 func (s *Store) Tidy(ctx context.Context, table string, before time.Time) error {
+	old := map[string]bool{}
+	err := s.query(ctx, s.DB(), func(r *sql.Rows) error {
+		var key string
+		err := r.Scan(&key)
+		old[key] = true
+		return err
+	}, "SELECT DISTINCT SUBSTR(batch, 1, 16) FROM rowmill_ledger WHERE table_name = ? AND at_us < ?", table, before.UnixMicro())
+	if err != nil {
+		return fmt.Errorf("ledger of %s: %w", table, err)
+	}
 	all, err := s.Sources(ctx, table, "", "")
 	if err != nil {
 		return err
 	}
 	for _, f := range all {
-		if !f.Finished || !f.Updated.Before(before) {
-			continue
+		past := f.Updated.Before(before)
+		if old[f.Key] && (f.Kind == StreamSource || f.Kind == FileSource && f.Finished && past) {
+			if _, err := s.exec(ctx, s.DB(), "DELETE FROM rowmill_ledger WHERE table_name = ? AND batch LIKE ? AND at_us < ?", table, f.Key+"@%", before.UnixMicro()); err != nil {
+				return fmt.Errorf("ledger of %s: %w", table, err)
+			}
 		}
-		if _, err := s.exec(ctx, s.DB(), "DELETE FROM rowmill_ledger WHERE table_name = ? AND batch LIKE ?", table, f.Key+"@%"); err != nil {
-			return fmt.Errorf("ledger of %s: %w", table, err)
-		}
-		if f.Kind != StreamSource {
-			continue
-		}
-		if _, err := s.exec(ctx, s.DB(), "DELETE FROM rowmill_sources WHERE table_name = ? AND source = ?", table, f.Key); err != nil {
-			return fmt.Errorf("sources of %s: %w", table, err)
+		if f.Kind == StreamSource && past {
+			if _, err := s.exec(ctx, s.DB(), "DELETE FROM rowmill_sources WHERE table_name = ? AND source = ?", table, f.Key); err != nil {
+				return fmt.Errorf("sources of %s: %w", table, err)
+			}
 		}
 	}
 	return nil
