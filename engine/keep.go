@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/rowmill/rowmill/rolling"
@@ -181,6 +182,20 @@ func (k Kind) String() string {
 func (s *Schema) Column(name string) *SchemaColumn {
 	for i := range s.Columns {
 		if s.Columns[i].Name == name {
+			return &s.Columns[i]
+		}
+	}
+	return nil
+}
+
+// Find returns a column as SQL finds it: whatever the case of its name, if no
+// other has that very name; nil without one.
+func (s *Schema) Find(name string) *SchemaColumn {
+	if c := s.Column(name); c != nil {
+		return c
+	}
+	for i := range s.Columns {
+		if strings.EqualFold(s.Columns[i].Name, name) {
 			return &s.Columns[i]
 		}
 	}

@@ -32,7 +32,7 @@ func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, n
 	table := *t
 	table.Columns, table.Ignore = nil, o.Duplicates != RejectDuplicates
 	for _, name := range names {
-		c := findColumn(s, name)
+		c := s.Find(name)
 		switch {
 		case c == nil:
 			return nil, engine.Hinted(fmt.Errorf("column %q isn't one of table %s, whose columns are %s", name, t.Name, strings.Join(s.Names(), ", ")),
@@ -76,20 +76,6 @@ func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, n
 	plain.Ignore = false
 	out.table, out.plain = &table, &plain
 	return out, nil
-}
-
-// findColumn finds a column as SQL does: whatever the case, if no other has the
-// very name.
-func findColumn(s *engine.Schema, name string) *engine.SchemaColumn {
-	if c := s.Column(name); c != nil {
-		return c
-	}
-	for i := range s.Columns {
-		if strings.EqualFold(s.Columns[i].Name, name) {
-			return &s.Columns[i]
-		}
-	}
-	return nil
 }
 
 // A Rejected row couldn't be loaded.

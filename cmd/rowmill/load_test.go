@@ -60,16 +60,8 @@ type loading struct {
 func newLoading(t *testing.T, server string) *loading {
 	t.Helper()
 	target := testdb.Target(t, server)
-	opened, err := openTarget(t.Context(), target.String(), func(string) {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := opened.close(); err != nil {
-			t.Error(err)
-		}
-	})
-	l := &loading{T: t, server: server, db: opened.DB.(engine.Keeper), dir: t.TempDir(), target: target.String()}
+	opened := openKeeper(t, target.String())
+	l := &loading{T: t, server: server, db: opened, dir: t.TempDir(), target: target.String()}
 	typ, float := "DATETIME", "DOUBLE"
 	if server == "postgres" {
 		typ, float = "TIMESTAMP(0)", "DOUBLE PRECISION"

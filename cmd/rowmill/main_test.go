@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/internal/noask"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
@@ -37,6 +38,21 @@ func rowmill(ctx context.Context, args ...string) session {
 	var stdout, stderr bytes.Buffer
 	code := run(ctx, args, strings.NewReader(""), &stdout, &stderr)
 	return session{code, stdout.String(), stderr.String()}
+}
+
+// openKeeper opens a target for the time of the test.
+func openKeeper(t *testing.T, target string) engine.Keeper {
+	t.Helper()
+	opened, err := openTarget(t.Context(), target, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := opened.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return opened.DB.(engine.Keeper)
 }
 
 // golden compares text with testdata/name, or rewrites that with -update.

@@ -28,21 +28,13 @@ var planServers = []struct{ kind, time, text string }{
 func planTable(t *testing.T, kind, create, rest string) (file string, db engine.Sizer) {
 	t.Helper()
 	target := testdb.Target(t, kind)
-	opened, err := openTarget(t.Context(), target.String(), func(string) {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := opened.close(); err != nil {
-			t.Error(err)
-		}
-	})
+	opened := openKeeper(t, target.String())
 	file = filepath.Join(t.TempDir(), "readings.toml")
 	text := fmt.Sprintf("[table]\nname = \"readings\"\ntarget = %q\ntime = \"ts\"\ncreate = '''\n%s'''\n%s", target.String(), create, rest)
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	return file, opened.DB.(engine.Sizer)
+	return file, opened.(engine.Sizer)
 }
 
 func planned(t *testing.T, args ...string) *sizing.Output {

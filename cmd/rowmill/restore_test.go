@@ -32,17 +32,9 @@ type archived struct {
 func newArchived(t *testing.T, server string) *archived {
 	t.Helper()
 	target := testdb.Target(t, server)
-	opened, err := openTarget(t.Context(), target.String(), func(string) {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := opened.close(); err != nil {
-			t.Error(err)
-		}
-	})
+	opened := openKeeper(t, target.String())
 	dir := t.TempDir()
-	w := &archived{T: t, db: opened.DB.(engine.Keeper), file: filepath.Join(dir, "readings.toml"), clock: filepath.Join(dir, "clock")}
+	w := &archived{T: t, db: opened, file: filepath.Join(dir, "readings.toml"), clock: filepath.Join(dir, "clock")}
 	typ := "DATETIME"
 	if server == "postgres" {
 		typ = "TIMESTAMP"

@@ -43,16 +43,7 @@ func TestRollupRefresh(t *testing.T) {
 	for _, kind := range []string{"sqlite", "postgres", "mariadb", "mysql"} {
 		t.Run(kind, func(t *testing.T) {
 			target := testdb.Target(t, kind)
-			opened, err := openTarget(t.Context(), target.String(), func(string) {})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() {
-				if err := opened.close(); err != nil {
-					t.Error(err)
-				}
-			})
-			db := opened.DB.(engine.Keeper)
+			db := openKeeper(t, target.String())
 			dir := t.TempDir()
 			file, clock := filepath.Join(dir, "readings.toml"), filepath.Join(dir, "clock")
 			typ := map[bool]string{true: "TIMESTAMP", false: "DATETIME"}[kind == "postgres"]

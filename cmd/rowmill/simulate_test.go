@@ -86,17 +86,9 @@ func TestSimulatedMonth(t *testing.T) {
 
 func simulateMonth(t *testing.T, server string, days int) {
 	target := testdb.Target(t, server)
-	opened, err := openTarget(t.Context(), target.String(), func(string) {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := opened.close(); err != nil {
-			t.Error(err)
-		}
-	})
+	opened := openKeeper(t, target.String())
 	dir := t.TempDir()
-	m := &month{t: t, db: opened.DB.(engine.Keeper), file: filepath.Join(dir, "readings.toml"), clock: filepath.Join(dir, "clock"),
+	m := &month{t: t, db: opened, file: filepath.Join(dir, "readings.toml"), clock: filepath.Join(dir, "clock"),
 		rng: rand.New(rand.NewPCG(4, uint64(days))), sent: map[string]int{}}
 	typ := "DATETIME"
 	if server == "postgres" {

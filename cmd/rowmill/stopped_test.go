@@ -37,16 +37,7 @@ func plainTable(t *testing.T, kind string, rows int) (file string, db engine.Kee
 	if kind == "postgres" {
 		typ = "TIMESTAMP"
 	}
-	opened, err := openTarget(t.Context(), target, func(string) {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := opened.close(); err != nil {
-			t.Error(err)
-		}
-	})
-	db = opened.DB.(engine.Keeper)
+	db = openKeeper(t, target)
 	file = filepath.Join(t.TempDir(), "readings.toml")
 	if err := os.WriteFile(file, fmt.Appendf(nil, plainDeclaration, target, typ), 0o644); err != nil {
 		t.Fatal(err)

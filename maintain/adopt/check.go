@@ -57,7 +57,7 @@ func (j *job) check(ctx context.Context) (*data, error) {
 func pick(s *engine.Schema, names []string) []engine.SchemaColumn {
 	var out []engine.SchemaColumn
 	for _, n := range names {
-		if c := column(s, n); c != nil {
+		if c := s.Find(n); c != nil {
 			out = append(out, *c)
 		}
 	}
@@ -88,7 +88,7 @@ func (j *job) checkSchema() (errs []error) {
 		add("adopt it with the columns that it has; rowmill apply adds others afterwards", "column %s is in the declaration only", added[0].Name)
 	}
 	for i := range d.Columns {
-		c, have := &d.Columns[i], column(s, d.Columns[i].Name)
+		c, have := &d.Columns[i], s.Find(d.Columns[i].Name)
 		switch {
 		case have == nil:
 		case c.Generated != have.Generated:

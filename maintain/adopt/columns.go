@@ -24,7 +24,7 @@ func AddedColumns(schema *engine.Schema, d *rolling.Definition) ([]engine.AddCol
 	var errs []error
 	for i := range d.Columns {
 		c := &d.Columns[i]
-		have := column(schema, c.Name)
+		have := schema.Find(c.Name)
 		switch {
 		case have == nil && c.Auto:
 			errs = append(errs, engine.Hinted(fmt.Errorf("column %s: a table with rows can't get a column whose values the server counts up", c.Name),
@@ -50,19 +50,6 @@ func AddedColumns(schema *engine.Schema, d *rolling.Definition) ([]engine.AddCol
 		return nil, errors.Join(errs...)
 	}
 	return out, nil
-}
-
-// column finds a column without regard to case.
-func column(s *engine.Schema, name string) *engine.SchemaColumn {
-	if c := s.Column(name); c != nil {
-		return c
-	}
-	for i := range s.Columns {
-		if strings.EqualFold(s.Columns[i].Name, name) {
-			return &s.Columns[i]
-		}
-	}
-	return nil
 }
 
 var defaultWord = regexp.MustCompile(`(?i)\bDEFAULT\b`)

@@ -202,7 +202,7 @@ func (p *planner) notes(rows extent) []string {
 		out = append(out, fmt.Sprintf("rows are from %s to %s", t.Grid.Format(rows.from), t.Grid.Format(rows.to)))
 	}
 	out = append(out, fmt.Sprintf("rows that come meanwhile and lie outside of every period go to %s", lateName(t.Name)))
-	if c := column(p.Schema, t.By); c != nil && c.Null {
+	if c := p.Schema.Find(t.By); c != nil && c.Null {
 		out = append(out, fmt.Sprintf("column %s may be NULL now and may not afterwards: such inserts will fail", t.By))
 	}
 	if len(p.data.Key) > 0 && len(p.data.NewKey) > 0 && p.data.Key[0].Name != p.data.NewKey[0].Name {

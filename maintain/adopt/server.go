@@ -97,7 +97,7 @@ func (j *job) checkTwin(ctx context.Context) error {
 		return err
 	}
 	for _, c := range j.data.Columns {
-		have := column(twin, c.Name)
+		have := twin.Find(c.Name)
 		if have == nil {
 			return fmt.Errorf("column %s is in the table only", c.Name)
 		}

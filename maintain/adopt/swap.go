@@ -122,7 +122,7 @@ func (m *mirror) countersPostgres(ctx context.Context, x state.Exec, dst *engine
 		if err != nil {
 			return nil, fmt.Errorf("ask for the sequence of column %s: %w", c.Name, err)
 		}
-		switch have := column(dst, c.Name); {
+		switch have := dst.Find(c.Name); {
 		case !from.Valid || have == nil:
 		case to.Valid && to.String != from.String:
 			out = append(out, fmt.Sprintf("SELECT setval(%s, s.last_value, s.is_called) FROM %s AS s", m.text(to.String), from.String))
