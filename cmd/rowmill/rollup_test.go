@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
