@@ -326,12 +326,12 @@ func (f *Format) names(record []byte) ([]string, error) {
 	record = trimBreak(bytes.TrimPrefix(record, byteOrderMark))
 	var out []string
 	if f.Kind == JSONL {
-		o := gjson.ParseBytes(record)
-		if !gjson.ValidBytes(record) || !o.IsObject() {
-			return nil, errors.New("it is no JSON object")
+		o, err := parseObject(record)
+		if err != nil {
+			return nil, err
 		}
 		o.ForEach(func(key, _ gjson.Result) bool {
-			out = append(out, key.String())
+			out = append(out, strings.Clone(key.Str))
 			return true
 		})
 		return out, nil

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -107,7 +108,10 @@ type parser struct {
 	fields []field
 	buf    []byte
 	values []field // of an object, by column
+	seen   []bool  // which of them it has
 }
+
+var lineBreak = []byte("\n")
 
 func newParser(t *target) *parser { return &parser{target: t, batch: engine.NewBatch(t.table.Columns)} }
 
@@ -126,11 +130,7 @@ func (p *parser) parse(data []byte, line, offset int64, first bool) {
 		}
 		record := data[at : at+n]
 		where := place{line, at, at + n}
-		for _, c := range record {
-			if c == '\n' {
-				line++
-			}
-		}
+		line += int64(bytes.Count(record, lineBreak))
 		at += n
 		if first && where.from == 0 && len(record) >= 3 && string(record[:3]) == string(byteOrderMark) {
 			record = record[3:]
@@ -215,22 +215,22 @@ func quoteValue(value []byte, err error) error {
 }
 
 // Errors of objects.
-var errNoObject = errors.New("it is no JSON object")
+var (
+	errNoObject  = errors.New("it is no JSON object")
+	errSurrogate = errors.New("it has half of a surrogate pair, which is no character")
+)
 
-// object takes a JSON object apart, into p.values.
+// object takes a JSON object apart, into p.values. They lie in the record.
 func (p *parser) object(record []byte) error {
-	if !gjson.ValidBytes(record) {
-		return errNoObject
-	}
-	o := gjson.ParseBytes(record)
-	if !o.IsObject() {
-		return errNoObject
+	o, err := parseObject(record)
+	if err != nil {
+		return err
 	}
 	p.values = slices.Grow(p.values[:0], len(p.columns))[:len(p.columns)]
+	p.seen = slices.Grow(p.seen[:0], len(p.columns))[:len(p.columns)]
 	for i := range p.values {
-		p.values[i] = field{null: true}
+		p.values[i], p.seen[i] = field{null: true}, false
 	}
-	var err error
 	o.ForEach(func(key, value gjson.Result) bool {
 		i, known := p.byName[key.Str]
 		if !known {
@@ -239,13 +239,22 @@ func (p *parser) object(record []byte) error {
 				return false
 			}
 		}
+		if p.seen[i] {
+			err = fmt.Errorf("it has key %q twice", key.Str)
+			return false
+		}
+		p.seen[i] = true
 		switch {
 		case value.Type == gjson.Null:
 			p.values[i] = field{null: true}
 		case value.Type == gjson.String && !p.columns[i].json:
-			p.values[i] = field{value: []byte(value.Str), quoted: true}
+			if strings.Contains(value.Str, "\ufffd") && halfSurrogate(value.Raw) {
+				err = fmt.Errorf("key %q: %w", key.Str, errSurrogate)
+				return false
+			}
+			p.values[i] = field{value: unsafeBytes(value.Str), quoted: true}
 		default: // a number, true, false, or JSON as it is
-			p.values[i] = field{value: []byte(value.Raw)}
+			p.values[i] = field{value: unsafeBytes(value.Raw)}
 		}
 		return true
 	})
