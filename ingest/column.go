@@ -203,8 +203,10 @@ func parseFloatText(v *engine.Vector, text []byte) error {
 // takes for one.
 func float(text []byte) (float64, error) {
 	f, err := strconv.ParseFloat(unsafeString(text), 64)
+	// The x of a hexadecimal one is behind a 0, which a sign may be before.
+	hexadecimal := len(text) > 2 && (text[1]|0x20 == 'x' || text[2]|0x20 == 'x')
 	switch {
-	case err != nil && !errors.Is(err, strconv.ErrRange), bytes.ContainsAny(text, "_xX"):
+	case err != nil && !errors.Is(err, strconv.ErrRange), hexadecimal, bytes.IndexByte(text, '_') >= 0:
 		return 0, errNoNumber
 	case err != nil:
 		return 0, errRange

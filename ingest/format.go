@@ -275,14 +275,18 @@ var escapes = [256]byte{'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', '
 func (f *Format) splitTSV(record []byte, fields []field, buf []byte) ([]field, []byte) {
 	delimiter, null := f.delimiter(), f.null()
 	for {
-		i := 0
+		i := bytes.IndexByte(record, delimiter)
+		if i < 0 {
+			i = len(record)
+		}
 		plain := true
-		for i < len(record) && record[i] != delimiter {
-			if record[i] == '\\' && i+1 < len(record) {
-				plain = false
-				i++
+		if first := bytes.IndexByte(record[:i], '\\'); first >= 0 { // which may escape the delimiter
+			for i = first; i < len(record) && record[i] != delimiter; i++ {
+				if record[i] == '\\' && i+1 < len(record) {
+					plain = false
+					i++
+				}
 			}
-			i++
 		}
 		value := record[:i]
 		is := string(value) == null

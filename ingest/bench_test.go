@@ -1,0 +1,101 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+)
+
+// benchRows are rows of sensor, ts, value and note; of the notes of CSV one in
+// four is quoted.
+func benchRows(kind Kind, n int) []byte {
+	var out []byte
+	for i := range n {
+		sensor, minute, second, micros, value := i%1000, i/60%60, i%60, i%1000000, float64(i)*0.37
+		note := []string{"ok", "battery low, see manual", "", "calibrated"}[i%4]
+		switch kind {
+		case CSV:
+			if i%4 == 1 {
+				note = `"` + note + `"`
+			}
+			out = fmt.Appendf(out, "%d,2026-03-29 01:%02d:%02d.%06d,%.2f,%s\n", sensor, minute, second, micros, value, note)
+		case TSV:
+			out = fmt.Appendf(out, "%d\t2026-03-29 01:%02d:%02d.%06d\t%.2f\t%s\n", sensor, minute, second, micros, value, note)
+		case JSONL:
+			out = fmt.Appendf(out, `{"sensor":%d,"ts":"2026-03-29 01:%02d:%02d.%06d","value":%.2f,"note":"%s"}`+"\n", sensor, minute, second, micros, value, note)
+		}
+	}
+	return out
+}
+
+// report gives the speed in rows and the allocations of a row.
+func report(b *testing.B, rows int) {
+	b.ReportMetric(float64(b.N)*float64(rows)/b.Elapsed().Seconds(), "rows/s")
+}
+
+func BenchmarkParse(b *testing.B) {
+	const rows = 5000
+	for _, kind := range Kinds() {
+		b.Run(string(kind), func(b *testing.B) {
+			data := benchRows(kind, rows)
+			p := parserOf(b, &Format{Kind: kind, NoHeader: true}, "sensor,ts,value,note")
+			p.parse(data, 1, 0, false)
+			if p.batch.Rows() != rows {
+				b.Fatalf("%d rows, and %v", p.batch.Rows(), p.rejected[0].Reason)
+			}
+			b.SetBytes(int64(len(data)))
+			b.ReportAllocs()
+			for b.Loop() {
+				p.parse(data, 1, 0, false)
+			}
+			report(b, rows)
+		})
+	}
+}
+
+func BenchmarkCutter(b *testing.B) {
+	const rows = 100000
+	for _, kind := range Kinds() {
+		b.Run(string(kind), func(b *testing.B) {
+			data := benchRows(kind, rows)
+			b.SetBytes(int64(len(data)))
+			b.ReportAllocs()
+			for b.Loop() {
+				ctx, stop := context.WithCancel(b.Context())
+				c := newCutter(ctx, bytes.NewReader(data), &Format{Kind: kind, NoHeader: true}, DefaultRows, DefaultBytes, 0)
+				n := 0
+				for {
+					batch, err := c.next(ctx)
+					if errors.Is(err, io.EOF) {
+						break
+					}
+					if err != nil {
+						b.Fatal(err)
+					}
+					n += batch.rows
+				}
+				c.wait(stop)
+				if n != rows {
+					b.Fatalf("%d rows, want %d", n, rows)
+				}
+			}
+			report(b, rows)
+		})
+	}
+}
+
+// TestParsingAllocatesNothing checks that rows of CSV and TSV cost no memory
+// once the parser's has grown.
+func TestParsingAllocatesNothing(t *testing.T) {
+	for _, kind := range Kinds() {
+		data := benchRows(kind, 2000)
+		p := parserOf(t, &Format{Kind: kind, NoHeader: true}, "sensor,ts,value,note")
+		p.parse(data, 1, 0, false)
+		if n := testing.AllocsPerRun(5, func() { p.parse(data, 1, 0, false) }); n > 20 {
+			t.Errorf("%s: %.0f allocations for 2000 rows", kind, n)
+		}
+	}
+}
