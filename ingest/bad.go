@@ -42,6 +42,8 @@ type badFile struct {
 	mu   sync.Mutex
 	// have are the rows that the file has: their bytes, by the source's key.
 	have map[string]map[int64]bool
+	// broken are the numbers of lines that can't be read, among others that can.
+	broken []int
 }
 
 // openBad reads which rows the file has, if it is there.
@@ -50,8 +52,13 @@ func openBad(path string) (*badFile, error) {
 		path = target // which stays a link when the file is replaced
 	}
 	b := &badFile{path: path, have: map[string]map[int64]bool{}}
+	n := 0
 	err := b.each(func(row *badRow, _ []byte) error {
-		b.note(row.Load, row.Byte)
+		if n++; row == nil {
+			b.broken = append(b.broken, n)
+		} else {
+			b.note(row.Load, row.Byte)
+		}
 		return nil
 	})
 	if err != nil {
@@ -60,7 +67,9 @@ func openBad(path string) (*badFile, error) {
 	return b, nil
 }
 
-// each hands out the file's rows, up to the last whole line.
+// each hands out the file's rows, up to the last whole line. Behind the first
+// line, which tells that the file is rowmill's, lines that can't be read come
+// without a row.
 func (b *badFile) each(fn func(row *badRow, line []byte) error) error {
 	f, err := os.Open(b.path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -85,21 +94,28 @@ func (b *badFile) each(fn func(row *badRow, line []byte) error) error {
 			return err
 		}
 		// A line that was torn by a crash may end with zeros.
-		if torn := bytes.TrimRight(begin, "\x00"); !strings.HasPrefix(badBegin, string(torn)) {
+		known := strings.HasPrefix(badBegin, string(bytes.TrimRight(begin, "\x00")))
+		if !known && n == 1 {
 			return foreign()
 		}
 		line, err := r.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
+			if !known {
+				return foreign()
+			}
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		var row badRow
-		if err := json.Unmarshal(line, &row); err != nil || row.Load == "" || row.Reason == "" {
-			return foreign()
+		row := &badRow{}
+		if err := json.Unmarshal(line, row); err != nil || row.Load == "" || row.Reason == "" {
+			if n == 1 {
+				return foreign()
+			}
+			row = nil
 		}
-		if err := fn(&row, line); err != nil {
+		if err := fn(row, line); err != nil {
 			return err
 		}
 	}
@@ -126,7 +142,7 @@ func (b *badFile) stale(load string, from, to int64) bool {
 func (b *badFile) prune(load string, from, to int64) error {
 	var out bytes.Buffer
 	err := b.each(func(row *badRow, line []byte) error {
-		if row.Load != load || row.Byte < from || row.Byte >= to {
+		if row == nil || row.Load != load || row.Byte < from || row.Byte >= to {
 			out.Write(line)
 		}
 		return nil

@@ -166,7 +166,7 @@ func TestForeignBadFile(t *testing.T) {
 	put(t, newBad(t, good), "k", 0, 1)
 	for i, text := range []string{
 		"hello", "hello\n", "{", "{\"a\":1}", "{\"a\":1}\n", "\n", "id,ts\n1,2\n", "{\"source\":1}\n", "{\"source\":\"a\",\"load\":\"b\"}\n",
-		"\x1f\x8b\x08", "{\"sour\x00ce\"", readText(t, good) + "x", readText(t, good) + "{\"source\":\"a\"}\n" + readText(t, good), strings.Repeat("x", 1<<20),
+		"\x1f\x8b\x08", "{\"sour\x00ce\"", readText(t, good) + "x", "{\"source\":\"a\"}\n" + readText(t, good), strings.Repeat("x", 1<<20),
 	} {
 		path := filepath.Join(dir, "foreign")
 		writeText(t, path, text)
@@ -195,6 +195,31 @@ func TestForeignBadFile(t *testing.T) {
 	}
 	if err := b.add("s", "k", 0, 1, []Rejected{{Reason: "r"}}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("in a directory that isn't there: %v", err)
+	}
+}
+
+// TestBrokenLineOfABadFile has lines among rowmill's that can't be read: they
+// are reported, stay, and stop nothing.
+func TestBrokenLineOfABadFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bad.jsonl")
+	put(t, newBad(t, path), "k", 0, 1)
+	put(t, newBad(t, path), "k", 100, 101)
+	lines := strings.SplitAfter(readText(t, path), "\n")
+	for _, broken := range []string{"{\"source\":\"a\"{\"source\":\n", "hello\n", "\n", "{\"source\":\"a\"}\n", strings.Repeat("\x00", 9) + "\n"} {
+		writeText(t, path, lines[0]+broken+lines[1])
+		b := newBad(t, path)
+		if !slices.Equal(b.broken, []int{2}) {
+			t.Errorf("%q: lines %v are broken, want 2", broken, b.broken)
+		}
+		put(t, b, "k", 0)
+		put(t, b, "other", 0, 5)
+		got := readText(t, path)
+		if want := broken + lines[1]; !strings.HasPrefix(got, want) || strings.Count(got, "\n") != 3 {
+			t.Errorf("%q: the file has %q, want %q and a line", broken, got, want)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

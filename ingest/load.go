@@ -185,7 +185,9 @@ func newLoad(o *Options) (*load, error) {
 		l.reached = func(string) {}
 	}
 	var err error
-	l.bad, err = openBad(o.Bad)
+	if l.bad, err = openBad(o.Bad); err == nil && len(l.bad.broken) > 0 {
+		l.say("file of bad rows %s: %d lines, the first of them %d, can't be read; they stay as they are", o.Bad, len(l.bad.broken), l.bad.broken[0])
+	}
 	return l, err
 }
 
