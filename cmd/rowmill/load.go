@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -74,11 +76,11 @@ func (a *app) loadCommand() *cobra.Command {
 	flags.SortFlags = false
 	f.kept.define(flags)
 	flags.StringVar(&f.format, "format", "", "`FORMAT` of the sources, csv, tsv or jsonl (by their names)")
-	flags.StringVar(&f.delimiter, "delimiter", "", "`CHARACTER` between fields (a comma in csv, a tab in tsv)")
+	flags.StringVar(&f.delimiter, "delimiter", "", "`CHARACTER` between fields, such as ';' or '\\t' (a comma in csv, a tab in tsv)")
 	flags.BoolVar(&f.header, "header", true, "the first line of csv and tsv has the columns' names")
 	flags.StringVar(&f.null, "null", "", "unquoted `TEXT` of NULL in csv and tsv, where csv takes an empty field for it too (\\N)")
 	flags.StringSliceVar(&f.columns, "columns", nil, "`NAMES` of the fields' columns, in order (the header's, or the table's)")
-	flags.StringVar(&f.zone, "time-zone", "UTC", "`ZONE` of times without an offset, such as Europe/Berlin")
+	flags.StringVar(&f.zone, "time-zone", "UTC", "`ZONE` of times without an offset, such as Europe/Berlin or +01:00")
 	flags.BoolVar(&f.truncate, "truncate-times", false, "cut off digits of a second that a column doesn't keep (default false)")
 	flags.StringVar(&f.bytes, "bytes", ingest.Hex, "how columns of bytes are written: `FORM` hex, base64 or raw")
 	flags.StringVar(&f.source, "source", "", "know the source by this `NAME`, wherever it lies (its path)")
@@ -101,7 +103,7 @@ func (a *app) loadCommand() *cobra.Command {
 func (f *loadFlags) options(sources []string) (ingest.Options, error) {
 	o := ingest.Options{Name: f.source, Duplicates: f.duplicates, Rows: f.rows, Writers: f.writers, Flush: f.flush, RetryFor: f.retry,
 		MaxBad: int64(f.maxBad), Spool: f.spool, Dry: f.dry}
-	o.Format = ingest.Format{Kind: ingest.Kind(f.format), NoHeader: !f.header, Null: f.null, Columns: f.columns}
+	o.Format = ingest.Format{Kind: ingest.Kind(strings.ToLower(f.format)), NoHeader: !f.header, Null: f.null, Columns: f.columns}
 	o.Values = ingest.ValueOptions{TruncateTimes: f.truncate, Bytes: f.bytes}
 	streams := 0
 	for _, s := range sources {
@@ -141,6 +143,10 @@ func (f *loadFlags) options(sources []string) (ingest.Options, error) {
 			return o, usagef("--delimiter ';'", "--delimiter %q: want one character of ASCII", f.delimiter)
 		}
 		o.Format.Delimiter = d[0]
+		any := ingest.Format{Kind: ingest.CSV, Delimiter: d[0]}
+		if err := any.Validate(); err != nil {
+			return o, usagef("--delimiter ';'", "--delimiter: %w", err)
+		}
 	}
 	if f.format != "" {
 		if err := o.Format.Validate(); err != nil {
@@ -164,8 +170,8 @@ func (f *loadFlags) options(sources []string) (ingest.Options, error) {
 		return o, usagef("--bytes hex", "--bytes %q: want %s", f.bytes, strings.Join(ingest.Encodings(), ", "))
 	}
 	var err error
-	if o.Values.Zone, err = time.LoadLocation(f.zone); err != nil || f.zone == "Local" {
-		return o, usagef("--time-zone Europe/Berlin, or UTC", "--time-zone %q: there is no such zone", f.zone)
+	if o.Values.Zone, err = parseZone(f.zone); err != nil {
+		return o, usagef("--time-zone Europe/Berlin, UTC or +01:00", "--time-zone %q: %w", f.zone, err)
 	}
 	if o.SpoolBytes, err = engine.ParseBytes(f.spoolBytes); err != nil || o.SpoolBytes < 1<<20 {
 		return o, usagef("--spool-size 1GiB", "--spool-size %q: want a size of 1MiB or more", f.spoolBytes)
@@ -173,9 +179,58 @@ func (f *loadFlags) options(sources []string) (ingest.Options, error) {
 	return o, nil
 }
 
+// offset is a zone as servers write one.
+var offset = regexp.MustCompile(`^([+-])(\d\d):?(\d\d)$`)
+
+// parseZone reads the name of a zone, or its offset from UTC.
+func parseZone(s string) (*time.Location, error) {
+	if m := offset.FindStringSubmatch(s); m != nil {
+		hours, _ := strconv.Atoi(m[2]) // digits, as is the next
+		minutes, _ := strconv.Atoi(m[3])
+		seconds := hours*3600 + minutes*60
+		if hours > 14 || minutes > 59 {
+			return nil, errors.New("there is no such offset")
+		}
+		if m[1] == "-" {
+			seconds = -seconds
+		}
+		return time.FixedZone(s, seconds), nil
+	}
+	if s == "" || s == "Local" {
+		return nil, errors.New("there is no such zone")
+	}
+	zone, err := time.LoadLocation(s)
+	if err != nil {
+		return nil, errors.New("there is no such zone")
+	}
+	return zone, nil
+}
+
+// lookAt returns an error for a source that isn't there, before any is loaded.
+func lookAt(sources []string) error {
+	for _, s := range sources {
+		if s == "-" {
+			continue
+		}
+		info, err := os.Stat(s)
+		switch {
+		case err != nil && (s == "true" || s == "false"):
+			return usagef("--header="+s, "source %s: there is no such file", s)
+		case err != nil:
+			return engine.Hinted(fmt.Errorf("source %w", err), "files that are there, or - for stdin; nothing has been loaded")
+		case info.IsDir():
+			return engine.Hinted(fmt.Errorf("source %s is a directory", s), "its files: %s", filepath.Join(s, "*"))
+		}
+	}
+	return nil
+}
+
 func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err error) {
 	o, err := f.options(sources)
 	if err != nil {
+		return err
+	}
+	if err := lookAt(sources); err != nil {
 		return err
 	}
 	k, err := a.openApplied(ctx, f.file, f.kept)
@@ -208,6 +263,9 @@ func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err erro
 			break // the next one will hardly fare better
 		}
 		failed = errors.Join(failed, one.amiss())
+	}
+	if rest := sources[len(results):]; len(rest) > 0 {
+		fmt.Fprintf(a.stderr, "not begun: %s\n", strings.Join(rest, ", "))
 	}
 	if f.withJSON {
 		err := a.printJSON(struct {

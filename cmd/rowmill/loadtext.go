@@ -21,6 +21,7 @@ type loaded struct {
 	Finished bool `json:"finished"`
 	DryRun   bool `json:"dry_run,omitempty"`
 	// Sent rows are inserted, duplicate and rejected ones, of this load.
+	// In a dry run sent ones were checked, and inserted ones could be sent.
 	Sent      int64 `json:"sent"`
 	Inserted  int64 `json:"inserted"`
 	Duplicate int64 `json:"duplicate"`
@@ -70,7 +71,7 @@ func (l loaded) text(dry bool) string {
 		fmt.Fprintf(&b, "%s rows in %.1f s (%s rows/s): %s inserted, %s there already, %s rejected", rows(l.Sent), l.Seconds,
 			thousands(float64(l.Sent)/max(l.Seconds, 1e-3)), rows(l.Inserted), rows(l.Duplicate), rows(l.Rejected))
 		if l.Before > 0 {
-			fmt.Fprintf(&b, "; %s were loaded before", rows(l.Before))
+			fmt.Fprintf(&b, "; %s rows were sent before", rows(l.Before))
 		}
 	}
 	if l.Bad != "" {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,4 +49,52 @@ func TestLedgerIsTidied(t *testing.T) {
 			l.Errorf("a file whose lines are gone: %+v", got[0])
 		}
 	})
+}
+
+// What makes no sense is refused before anything is loaded.
+func TestLoadBadInput(t *testing.T) {
+	l := newLoading(t, "sqlite")
+	good := l.write("good.csv", loadRows(0, 10, false).text)
+	for _, c := range []struct {
+		args []string
+		code int
+		says []string
+	}{
+		{[]string{}, exitUsage, []string{"load what?"}},
+		{[]string{good, l.dir + "/missing.csv"}, exitFailed, []string{"missing.csv: no such file", "nothing has been loaded"}},
+		{[]string{l.dir}, exitFailed, []string{"is a directory", "*"}},
+		{[]string{"--header", "false", good}, exitUsage, []string{"Try: --header=false"}},
+		{[]string{"-"}, exitUsage, []string{"format of stdin"}},
+		{[]string{"-", good, "--format", "csv"}, exitUsage, []string{"no other source"}},
+		{[]string{good, "--format", "xml"}, exitUsage, []string{`"xml" is unknown`, "csv tsv jsonl"}},
+		{[]string{good, "--spool", l.dir}, exitUsage, []string{"--spool is for stdin"}},
+		{[]string{good, good, "--source", "x"}, exitUsage, []string{"names one source"}},
+		{[]string{good, "--batch", "0"}, exitUsage, []string{"--batch 0"}},
+		{[]string{good, "--writers", "-1"}, exitUsage, []string{"--writers -1"}},
+		{[]string{good, "--time-zone", "Europe/Nowhere"}, exitUsage, []string{"no such zone", "Europe/Berlin"}},
+		{[]string{good, "--time-zone", "+25:00"}, exitUsage, []string{"no such offset"}},
+		{[]string{good, "--delimiter", "ab"}, exitUsage, []string{"one character"}},
+		{[]string{good, "--delimiter", "\""}, exitUsage, []string{"can't be a delimiter"}},
+		{[]string{good, "--bytes", "octal"}, exitUsage, []string{"hex, base64, raw"}},
+		{[]string{good, "--duplicates", "replace"}, exitUsage, []string{"skip or reject"}},
+		{[]string{good, "--list"}, exitUsage, []string{"--list is about all"}},
+		{[]string{good, "--columns", "sensor,,ts"}, exitUsage, []string{"--columns: name 2 is empty"}},
+		{[]string{good, "--columns", "sensor,when,value,note"}, exitFailed, []string{`column "when"`, "sensor, ts, value, note"}},
+	} {
+		s := rowmill(t.Context(), append([]string{"load", l.file}, c.args...)...)
+		if s.code != c.code {
+			t.Errorf("load %v: exit %d, want %d\n%s", c.args, s.code, c.code, s.stderr)
+		}
+		for _, want := range c.says {
+			if !strings.Contains(s.stderr, want) {
+				t.Errorf("load %v says\n%s\nwant %q", c.args, s.stderr, want)
+			}
+		}
+	}
+	if n := len(l.rows()); n != 0 {
+		t.Errorf("%d rows were loaded", n)
+	}
+	if s := rowmill(t.Context(), "load", l.file, good, "--time-zone", "-01:00", "--bad", l.dir+"/bad.jsonl"); s.code != exitDone {
+		t.Errorf("an offset: %s", s.stderr)
+	}
 }
