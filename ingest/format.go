@@ -36,6 +36,10 @@ type Format struct {
 	Delimiter byte
 	// NoHeader tells that the first line has values, not the columns' names.
 	NoHeader bool
+	// Header tells that the first line has names although Columns are given. A
+	// line that is a row of values is refused there otherwise, as it would be
+	// passed over.
+	Header bool
 	// Null is the unquoted text of NULL; "" is \N.
 	Null string
 	// Columns are those of the fields, in order; nil takes those of the header,

@@ -180,42 +180,6 @@ func (l *load) tidy(ctx context.Context) error {
 	return err
 }
 
-// targetOf finds where the fields go, by the options, the header or the first
-// row; nil where the source is empty.
-func (l *load) targetOf(ctx context.Context, c *cutter, f *Format) (*target, error) {
-	record, err := c.peek(ctx)
-	if err != nil || len(record) == 0 {
-		return nil, err
-	}
-	names := f.Columns
-	switch {
-	case names != nil:
-	case f.header():
-		if names, err = f.names(record); err != nil {
-			return nil, fmt.Errorf("line 1, the header: %w", err)
-		}
-	case f.Kind == JSONL:
-		first, err := f.names(record)
-		if err != nil {
-			return nil, fmt.Errorf("line 1: %w", err)
-		}
-		names = first
-		// Columns that may be NULL may come in later rows.
-		for _, col := range l.opt.Schema.Columns {
-			if find(first, col.Name) < 0 && col.Null && col.Default == "" && !col.Generated && !col.Auto {
-				names = append(names, col.Name)
-			}
-		}
-	default:
-		names = l.opt.Schema.Names()
-	}
-	t, err := newTarget(l.db, l.opt.Table, l.opt.Schema, f, names, l.opt)
-	if err != nil && f.header() && f.Columns == nil {
-		return nil, fmt.Errorf("line 1, the header: %w", err)
-	}
-	return t, err
-}
-
 // changed is the error for a file whose bytes are other ones.
 func (l *load) changed(from, to int64) error {
 	return engine.Hinted(fmt.Errorf("it has changed since it was loaded: bytes %d to %d are other ones than they were on %s", from, to,

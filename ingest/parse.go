@@ -7,77 +7,11 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/rowmill/rowmill/engine"
-	"github.com/rowmill/rowmill/rolling"
 )
-
-// A target is the table that rows go into, as a source's columns see it.
-type target struct {
-	format  *Format
-	table   *engine.Table
-	plain   *engine.Table // the same, which passes over no duplicates
-	columns []column
-	byName  map[string]int
-	by      int   // the column that the table rolls by
-	unit    int64 // what one of an integer's is worth in positions
-}
-
-// newTarget returns how rows of these columns go into t, which the catalog
-// describes as s.
-func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, names []string, o *Options) (*target, error) {
-	out := &target{format: f, by: -1, unit: 1, byName: map[string]int{}}
-	table := *t
-	table.Columns, table.Ignore = nil, o.Duplicates != RejectDuplicates
-	for _, name := range names {
-		c := s.Find(name)
-		switch {
-		case c == nil:
-			return nil, engine.Hinted(fmt.Errorf("column %q isn't one of table %s, whose columns are %s", name, t.Name, strings.Join(s.Names(), ", ")),
-				"--columns with the names in the order of the fields; --header=false where the first line has values")
-		case c.Generated:
-			return nil, fmt.Errorf("column %s of table %s is computed by the server: it can't be loaded", c.Name, t.Name)
-		}
-		if _, twice := out.byName[c.Name]; twice {
-			return nil, fmt.Errorf("column %s is named twice", c.Name)
-		}
-		col, as, err := newColumn(*c, db, &o.Values)
-		if err != nil {
-			return nil, fmt.Errorf("column %s: %w", c.Name, err)
-		}
-		if c.Name == t.By || strings.EqualFold(c.Name, t.By) {
-			if out.by = len(out.columns); as.Type != engine.Time && as.Type != engine.Int64 {
-				return nil, fmt.Errorf("column %s, by which table %s rolls, is of type %s, which can't be loaded", c.Name, t.Name, c.Native)
-			}
-		}
-		out.byName[c.Name] = len(out.columns)
-		out.columns = append(out.columns, col)
-		table.Columns = append(table.Columns, as)
-	}
-	if out.by < 0 {
-		return nil, engine.Hinted(fmt.Errorf("there is no column %s, by which table %s rolls; there are %s", t.By, t.Name, strings.Join(names, ", ")),
-			"a source with %s, or --columns with the names in the order of the fields", t.By)
-	}
-	var missing []string
-	for _, c := range s.Columns {
-		if _, there := out.byName[c.Name]; !there && !c.Null && c.Default == "" && !c.Generated && !c.Auto {
-			missing = append(missing, c.Name)
-		}
-	}
-	if len(missing) > 0 {
-		return nil, fmt.Errorf("table %s must have a value for %s, and the source has only %s", t.Name, strings.Join(missing, ", "), strings.Join(names, ", "))
-	}
-	if t.Grid.Axis() == rolling.Time && t.Epoch > 0 {
-		out.unit = max(int64(t.Epoch/time.Microsecond), 1)
-	}
-	plain := table
-	plain.Ignore = false
-	out.table, out.plain = &table, &plain
-	return out, nil
-}
 
 // A Rejected row couldn't be loaded.
 type Rejected struct {

@@ -27,6 +27,7 @@ type loadFlags struct {
 	format     string
 	delimiter  string
 	header     bool
+	headerSet  bool // which of the two was given
 	null       string
 	columns    []string
 	zone       string
@@ -68,7 +69,7 @@ func (a *app) loadCommand() *cobra.Command {
 			"  producer | rowmill load readings.toml - --format jsonl --spool /var/spool/readings",
 		Args: wantArgs(1, -1),
 		RunE: func(c *cobra.Command, args []string) error {
-			f.file = args[0]
+			f.file, f.headerSet = args[0], c.Flags().Changed("header")
 			return a.load(c.Context(), args[1:], f)
 		},
 	}
@@ -103,7 +104,7 @@ func (a *app) loadCommand() *cobra.Command {
 func (f *loadFlags) options(sources []string) (ingest.Options, error) {
 	o := ingest.Options{Name: f.source, Duplicates: f.duplicates, Rows: f.rows, Writers: f.writers, Flush: f.flush, RetryFor: f.retry,
 		MaxBad: int64(f.maxBad), Spool: f.spool, Dry: f.dry}
-	o.Format = ingest.Format{Kind: ingest.Kind(strings.ToLower(f.format)), NoHeader: !f.header, Null: f.null, Columns: f.columns}
+	o.Format = ingest.Format{Kind: ingest.Kind(strings.ToLower(f.format)), NoHeader: !f.header, Header: f.header && f.headerSet, Null: f.null, Columns: f.columns}
 	o.Values = ingest.ValueOptions{TruncateTimes: f.truncate, Bytes: f.bytes}
 	streams := 0
 	for _, s := range sources {
