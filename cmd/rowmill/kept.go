@@ -161,10 +161,11 @@ func (a *app) openApplied(ctx context.Context, file string, f keptFlags) (_ *kep
 // wantApplied refuses a table that has not been applied, or otherwise than the
 // file says.
 func (k *kept) wantApplied(ctx context.Context, file string) error {
-	if err := k.CheckApplied(ctx); err != nil {
-		return engine.Hinted(err, "rowmill apply %s", file)
+	err := k.CheckApplied(ctx)
+	if err == nil || hintOf(err) != "" { // one that says which privilege is missing
+		return err
 	}
-	return nil
+	return engine.Hinted(err, "rowmill apply %s", file)
 }
 
 // missingFile returns the path of a SQLite target whose file isn't there, though
