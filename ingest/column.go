@@ -33,6 +33,9 @@ type ValueOptions struct {
 	// TruncateTimes cuts off digits of a second that a column doesn't keep. Such
 	// rows are refused otherwise.
 	TruncateTimes bool
+	// Unix is what numbers in columns of times count since 1970: one of Units.
+	// With "" they are refused.
+	Unix string
 	// Bytes is how columns of bytes are written; "" is Hex.
 	Bytes string
 }
@@ -121,7 +124,7 @@ var (
 	errIntRange = errors.New("it is no integer of 64 bits")
 	errNoNumber = errors.New("it is no number")
 	errRange    = errors.New("it is out of range")
-	errUTF8     = errors.New("it isn't UTF-8")
+	errUTF8     = errors.New("it isn't UTF-8; iconv -f LATIN1 -t UTF-8 makes that of Latin-1")
 	errZero     = errors.New("it has a zero byte, which text can't have here")
 	errHex      = errors.New("it isn't in hexadecimal digits")
 	errBase64   = errors.New("it isn't in base64")
@@ -165,9 +168,9 @@ func parseInt(v *engine.Vector, text []byte) error {
 // intWord reads what else integers are written as.
 func intWord(v *engine.Vector, text []byte) error {
 	switch string(text) {
-	case "true", "TRUE":
+	case "true", "TRUE", "True", "t":
 		v.Ints = append(v.Ints, 1)
-	case "false", "FALSE":
+	case "false", "FALSE", "False", "f":
 		v.Ints = append(v.Ints, 0)
 	default:
 		return errNoInt

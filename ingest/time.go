@@ -1,8 +1,11 @@
 package ingest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/rowmill/rowmill/engine"
@@ -38,6 +41,9 @@ func timeOf(name string, digits []int, engineName string, o *ValueOptions) func(
 	tooFine := fmt.Errorf("it has more than the %d digits of a second that the column keeps", keeps)
 	return func(v *engine.Vector, text []byte) error {
 		us, exact, err := parseTime(text, zone)
+		if err != nil && o.Unix != "" {
+			us, exact, err = parseUnix(text, units[o.Unix])
+		}
 		if err != nil {
 			return err
 		}
@@ -54,6 +60,62 @@ func timeOf(name string, digits []int, engineName string, o *ValueOptions) func(
 		v.Ints = append(v.Ints, us-rest)
 		return nil
 	}
+}
+
+// units are how many decimal digits a microsecond is behind the units that
+// numbers may count: a second is 10^6 of them.
+var units = map[string]int{"s": 6, "ms": 3, "us": 0, "ns": -3}
+
+// Units returns what numbers in columns of times may count since 1970.
+func Units() []string { return []string{"s", "ms", "us", "ns"} }
+
+// parseUnix reads a number of units since 1970, with a fraction or without, as
+// microseconds. exact tells that it has no finer digits.
+func parseUnix(p []byte, digits int) (us int64, exact bool, err error) {
+	negative := len(p) > 0 && p[0] == '-'
+	if negative {
+		p = p[1:]
+	}
+	whole, fraction, _ := bytes.Cut(p, []byte("."))
+	if digits < 0 { // finer than a microsecond
+		n := max(len(whole)+digits, 0)
+		whole, fraction, digits = whole[:n], slices.Concat(whole[n:], fraction), 0
+		if n == 0 {
+			whole = []byte("0")
+		}
+	}
+	exact = true
+	n := int64(0)
+	for i := range len(whole) + max(digits, len(fraction)) {
+		c := byte('0')
+		switch {
+		case i < len(whole):
+			c = whole[i]
+		case i-len(whole) < len(fraction):
+			c = fraction[i-len(whole)]
+		}
+		if c -= '0'; c > 9 {
+			return 0, false, errNoTime
+		}
+		if i >= len(whole)+digits {
+			exact = exact && c == 0
+			continue
+		}
+		if n > math.MaxInt64/10-1 {
+			return 0, false, errNoTime
+		}
+		n = n*10 + int64(c)
+	}
+	if len(whole) == 0 {
+		return 0, false, errNoTime
+	}
+	if negative {
+		n = -n
+		if !exact {
+			n-- // towards the past, as a time before 1970 is cut
+		}
+	}
+	return n, exact, nil
 }
 
 // number reads digits, all of p.

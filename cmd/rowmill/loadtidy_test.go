@@ -76,6 +76,7 @@ func TestLoadBadInput(t *testing.T) {
 		{[]string{good, "--delimiter", "ab"}, exitUsage, []string{"one character"}},
 		{[]string{good, "--delimiter", "\""}, exitUsage, []string{"can't be a delimiter"}},
 		{[]string{good, "--bytes", "octal"}, exitUsage, []string{"hex, base64, raw"}},
+		{[]string{good, "--unix-times", "days"}, exitUsage, []string{"s, ms, us, ns"}},
 		{[]string{good, "--duplicates", "replace"}, exitUsage, []string{"skip or reject"}},
 		{[]string{good, "--list"}, exitUsage, []string{"--list is about all"}},
 		{[]string{good, "--columns", "sensor,,ts"}, exitUsage, []string{"--columns: name 2 is empty"}},
