@@ -58,7 +58,7 @@ func TestParseInt(t *testing.T) {
 		{"9223372036854775808", "", errIntRange}, {"-9223372036854775809", "", errIntRange},
 		{"18446744073709551615", "", errIntRange}, {"18446744073709551616", "", errIntRange}, {"-18446744073709551616", "", errIntRange},
 		{"92233720368547758070", "", errIntRange}, {strings.Repeat("9", 400), "", errIntRange},
-		{"true", "1", nil}, {"false", "0", nil}, {"TRUE", "1", nil}, {"FALSE", "0", nil}, {"-true", "", errNoInt}, {"", errNoInt},
+		{"true", "1", nil}, {"false", "0", nil}, {"TRUE", "1", nil}, {"FALSE", "0", nil}, {"-true", "", errNoInt}, {"True", "1", nil}, {"f", "0", nil}, {"tRUE", "", errNoInt},
 		{"", "", errNoInt}, {"-", "", errNoInt}, {"+", "", errNoInt}, {"--1", "", errNoInt}, {"+-1", "", errNoInt},
 		{" 1", "", errNoInt}, {"1 ", "", errNoInt}, {"1_000", "", errNoInt}, {"1,000", "", errNoInt}, {"0x10", "", errNoInt},
 		{"1.0", "", errNoInt}, {"1e3", "", errNoInt}, {"１", "", errNoInt}, {"1\x00", "", errNoInt}, {"NULL", "", errNoInt},
