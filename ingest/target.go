@@ -42,7 +42,11 @@ func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, n
 		if _, twice := out.byName[c.Name]; twice {
 			return nil, fmt.Errorf("column %s is named twice", c.Name)
 		}
-		col, as, err := newColumn(*c, db, &o.Values)
+		typed := *c
+		if strings.EqualFold(c.Name, t.By) && c.Kind == engine.KindText && t.Grid.Axis() == rolling.Time && t.Epoch == 0 {
+			typed.Kind = engine.KindTime // as SQLite, which has no type for them, keeps times
+		}
+		col, as, err := newColumn(typed, db, &o.Values)
 		if err != nil {
 			return nil, fmt.Errorf("column %s: %w", c.Name, err)
 		}
