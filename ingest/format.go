@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/tidwall/gjson"
 )
 
 // A Kind is how rows are written in a file.
@@ -213,6 +211,7 @@ type field struct {
 	value  []byte
 	quoted bool
 	null   bool
+	absent bool // its column gets the default
 }
 
 // Errors of lines.
@@ -328,22 +327,10 @@ func trimBreak(record []byte) []byte {
 // byteOrderMark begins the files of some programs.
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// names returns the columns that a file's first record names: a header's, or
-// the keys of an object.
+// names returns the columns that a file's first record, its header, names.
 func (f *Format) names(record []byte) ([]string, error) {
 	record = trimBreak(bytes.TrimPrefix(record, byteOrderMark))
 	var out []string
-	if f.Kind == JSONL {
-		o, err := parseObject(record)
-		if err != nil {
-			return nil, err
-		}
-		o.ForEach(func(key, _ gjson.Result) bool {
-			out = append(out, strings.Clone(key.Str))
-			return true
-		})
-		return out, nil
-	}
 	fields, _, err := f.split(record, nil, nil)
 	for _, v := range fields {
 		out = append(out, strings.TrimSpace(string(v.value)))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -43,6 +44,13 @@ type parser struct {
 	buf    []byte
 	values []field // of an object, by column
 	seen   []bool  // which of them it has
+
+	// absent are, as bits, the columns that get their default in a row, empty
+	// for none. rowShapes are the shapes of rows that have such ones, for each row
+	// of the batch; nil is all columns. Of formats with fields it is empty.
+	absent    []byte
+	shapes    map[string]*shape
+	rowShapes []*shape
 }
 
 var lineBreak = []byte("\n")
@@ -53,7 +61,7 @@ func newParser(t *target) *parser { return &parser{target: t, batch: engine.NewB
 // of the file.
 func (p *parser) parse(data []byte, line, offset int64, first bool) {
 	p.batch.Reset()
-	p.places, p.rejected, p.rows = p.places[:0], p.rejected[:0], 0
+	p.places, p.rejected, p.rows, p.rowShapes = p.places[:0], p.rejected[:0], 0, p.rowShapes[:0]
 	header := first && p.format.header()
 	for at := 0; at < len(data); {
 		// Records of a batch are whole: more than its bytes aren't needed to see
@@ -85,6 +93,13 @@ func (p *parser) parse(data []byte, line, offset int64, first bool) {
 		}
 		p.batch.EndRow()
 		p.places = append(p.places, where)
+		if p.format.Kind == JSONL {
+			var s *shape
+			if len(p.absent) > 0 {
+				s = p.shapeOf(p.absent)
+			}
+			p.rowShapes = append(p.rowShapes, s)
+		}
 	}
 }
 
@@ -99,8 +114,8 @@ func (p *parser) reject(where place, offset int64, data []byte, column string, e
 func (p *parser) row(record []byte) (string, error) {
 	p.buf = p.buf[:0]
 	if p.format.Kind == JSONL {
-		if err := p.object(record); err != nil {
-			return "", err
+		if column, err := p.object(record); err != nil {
+			return column, err
 		}
 		return p.append(p.values)
 	}
@@ -119,6 +134,9 @@ func (p *parser) append(fields []field) (string, error) {
 		c, v, f := &p.columns[i], &p.batch.Columns[i], &fields[i]
 		isText := c.Kind == engine.KindText
 		switch {
+		case f.absent:
+			v.AppendNull() // which isn't sent
+			continue
 		case f.null || len(f.value) == 0 && !f.quoted && p.format.Kind == CSV && (c.Null || !isText):
 			// An empty field of CSV is NULL where it can be, as COPY has it.
 			if !c.Null {
@@ -151,14 +169,17 @@ func quoteValue(value []byte, err error) error {
 // Errors of objects.
 var (
 	errNoObject  = errors.New("it is no JSON object")
+	errMissing   = errors.New("it is missing")
 	errSurrogate = errors.New("it has half of a surrogate pair, which is no character")
 )
 
-// object takes a JSON object apart, into p.values. They lie in the record.
-func (p *parser) object(record []byte) error {
+// object takes a JSON object apart, into p.values. They lie in the record or in
+// p.buf. What it lacks is NULL or, where the column has one, its default.
+func (p *parser) object(record []byte) (string, error) {
+	p.absent = p.absent[:0]
 	o, err := parseObject(record)
 	if err != nil {
-		return err
+		return "", err
 	}
 	p.values = slices.Grow(p.values[:0], len(p.columns))[:len(p.columns)]
 	p.seen = slices.Grow(p.seen[:0], len(p.columns))[:len(p.columns)]
@@ -187,12 +208,70 @@ func (p *parser) object(record []byte) error {
 				return false
 			}
 			p.values[i] = field{value: unsafeBytes(value.Str), quoted: true}
+		case value.Type == gjson.Number && p.columns[i].Kind == engine.KindInt:
+			p.values[i] = field{value: p.integral(unsafeBytes(value.Raw))}
 		default: // a number, true, false, or JSON as it is
 			p.values[i] = field{value: unsafeBytes(value.Raw)}
 		}
 		return true
 	})
-	return err
+	if err != nil {
+		return "", err
+	}
+	for i, seen := range p.seen {
+		c := &p.columns[i]
+		switch {
+		case seen:
+		case i != p.by && (c.Default != "" || c.Auto):
+			p.values[i] = field{absent: true}
+			p.absentIn(i)
+		case i == p.by || !c.Null:
+			return c.Name, errMissing
+		}
+	}
+	return "", nil
+}
+
+// integral returns a number of JSON without a point or an exponent, where it is
+// an integer of no more digits than any has that can be loaded.
+func (p *parser) integral(number []byte) []byte {
+	const most = 40
+	mantissa, tail := number, []byte(nil)
+	if i := bytes.IndexAny(number, "eE"); i >= 0 {
+		mantissa, tail = number[:i], number[i+1:]
+	}
+	whole, fraction, point := bytes.Cut(mantissa, []byte("."))
+	if !point && tail == nil {
+		return number
+	}
+	exponent := 0
+	if tail != nil {
+		var err error
+		if exponent, err = strconv.Atoi(unsafeString(tail)); err != nil || exponent > most || exponent < -maxExponent {
+			return number
+		}
+	}
+	from := len(p.buf)
+	p.buf = append(append(p.buf, whole...), fraction...)
+	for end := len(p.buf) - len(fraction) + exponent; end != len(p.buf); {
+		if end > len(p.buf) {
+			p.buf = append(p.buf, '0')
+			continue
+		}
+		last := len(p.buf) - 1
+		switch {
+		case last < from || p.buf[last] == '-':
+			p.buf = append(p.buf, '0') // of 0.0e-5 nothing else is left
+			return p.buf[from:len(p.buf):len(p.buf)]
+		case p.buf[last] != '0':
+			return number
+		}
+		p.buf = p.buf[:last]
+	}
+	if digits := bytes.TrimPrefix(p.buf[from:], []byte("-")); len(digits) == 0 {
+		p.buf = append(p.buf, '0')
+	}
+	return p.buf[from:len(p.buf):len(p.buf)]
 }
 
 // fold finds a column whatever the case of its name.
@@ -229,4 +308,10 @@ func (p *parser) keep(rows []int) {
 		p.places[to] = p.places[from]
 	}
 	p.places = p.places[:len(rows)]
+	if len(p.rowShapes) > 0 {
+		for to, from := range rows {
+			p.rowShapes[to] = p.rowShapes[from]
+		}
+		p.rowShapes = p.rowShapes[:len(rows)]
+	}
 }

@@ -123,9 +123,13 @@ func (s *sender) commit(ctx context.Context, b *batch, out *state.Batch) error {
 		return err
 	}
 	sent := int64(p.batch.Rows())
-	ack, err := s.insert(ctx, b, 0, p.batch.Rows())
-	if err != nil {
-		return err
+	var ack engine.Ack
+	for _, part := range p.parts() {
+		more, err := s.insert(ctx, b, part, 0, part.batch.Rows())
+		if err != nil {
+			return err
+		}
+		ack.Rows, ack.Skipped = ack.Rows+more.Rows, ack.Skipped+more.Skipped
 	}
 	rejected := int64(len(p.rejected))
 	if refused := rejected - (p.rows - sent); ack.Rows+ack.Skipped+refused != sent {
@@ -153,37 +157,36 @@ func (s *sender) commit(ctx context.Context, b *batch, out *state.Batch) error {
 	return nil
 }
 
-// insert inserts rows of the parser's batch. Those that the server refuses are
+// insert inserts rows of a part of the parser's batch. Those that the server refuses are
 // bisected down to the rows themselves, which are rejected: the others are in
 // the transaction, each inserted once.
-func (s *sender) insert(ctx context.Context, b *batch, from, to int) (engine.Ack, error) {
+func (s *sender) insert(ctx context.Context, b *batch, part *part, from, to int) (engine.Ack, error) {
 	if from == to {
 		return engine.Ack{}, nil
 	}
-	p := s.parser
-	ack, err := s.loader.Insert(ctx, p.table, p.batch, from, to)
+	ack, err := s.loader.Insert(ctx, part.table, part.batch, from, to)
 	if err == nil || !errors.Is(err, engine.ErrRefused) {
 		return ack, err
 	}
 	if to-from == 1 {
-		return s.one(ctx, b, from, err)
+		return s.one(ctx, b, part, from, err)
 	}
 	middle := from + (to-from)/2
-	first, err := s.insert(ctx, b, from, middle)
+	first, err := s.insert(ctx, b, part, from, middle)
 	if err != nil {
 		return ack, err
 	}
-	second, err := s.insert(ctx, b, middle, to)
+	second, err := s.insert(ctx, b, part, middle, to)
 	return engine.Ack{Rows: first.Rows + second.Rows, Skipped: first.Skipped + second.Skipped}, err
 }
 
 // one rejects a row that the server has refused with err. An insert that passes
 // over duplicates takes for an error what another has as a note, and says as a
 // warning among others what another has as its error: so that one is asked.
-func (s *sender) one(ctx context.Context, b *batch, row int, err error) (engine.Ack, error) {
+func (s *sender) one(ctx context.Context, b *batch, part *part, row int, err error) (engine.Ack, error) {
 	p := s.parser
-	if p.table.Ignore {
-		ack, plain := s.loader.Insert(ctx, p.plain, p.batch, row, row+1)
+	if part.table.Ignore {
+		ack, plain := s.loader.Insert(ctx, part.plain, part.batch, row, row+1)
 		switch {
 		case plain == nil:
 			return ack, nil
@@ -193,7 +196,7 @@ func (s *sender) one(ctx context.Context, b *batch, row int, err error) (engine.
 			err = plain
 		}
 	}
-	p.reject(p.places[row], b.From, b.data, "", errors.New(strings.TrimPrefix(err.Error(), "insert into "+p.table.Name+": ")))
+	p.reject(p.places[part.place(row)], b.From, b.data, "", errors.New(strings.TrimPrefix(err.Error(), "insert into "+p.table.Name+": ")))
 	return engine.Ack{}, s.enough(p.rejected)
 }
 

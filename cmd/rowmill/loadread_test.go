@@ -23,3 +23,53 @@ func TestLoadColumnsWithoutHeader(t *testing.T) {
 		t.Errorf("without one: %+v", got[0])
 	}
 }
+
+// TestLoadObjectsOfManyShapes loads objects of which each has other keys: what
+// one lacks gets its default, whatever the first one has. Some are refused by the
+// check or the server, and a first line that is broken is a row like any other.
+func TestLoadObjectsOfManyShapes(t *testing.T) {
+	for _, server := range keepers {
+		t.Run(server, func(t *testing.T) {
+			l := newLoadingWith(t, server, "n INT NOT NULL DEFAULT 7, kind VARCHAR(8) DEFAULT 'k', must INT NOT NULL CHECK (must < 100),")
+			const ts = `"ts":"2026-03-29 01:00:00"`
+			path := l.write("day.jsonl", strings.Join([]string{
+				`{"sensor":`, ``, `[1]`,
+				`{"sensor":1,` + ts + `,"must":1}`,
+				`{"sensor":2,` + ts + `,"must":2,"n":2.0,"note":"two"}`,
+				`{"sensor":3,` + ts + `,"must":3,"kind":null}`,
+				`{"sensor":4,` + ts + `,"must":4,"kind":"x","n":4,"value":1}`,
+				`{"sensor":5,` + ts + `}`,
+				`{"sensor":6,` + ts + `,"must":99999999999}`,
+				`{"sensor":7,` + ts + `,"must":99999999999,"n":1}`,
+				`{"sensor":8,` + ts + `,"must":8,"n":null}`,
+				`{"sensor":9,` + ts + `,"must":9,"colour":1}`,
+				`{"sensor":10,"must":10}`,
+				`{"sensor":1,` + ts + `,"must":11,"n":1,"kind":"dup"}`,
+				`{"n":12,"sensor":12,` + ts + `,"must":12}`,
+				`{"sensor":13,"sensor":14,` + ts + `,"must":13}`,
+			}, "\n")+"\n")
+			got, _ := l.load(exitFailed, path)
+			if g := got[0]; g.Sent != 15 || g.Inserted+g.Duplicate != 6 || g.Duplicate != 1 || g.Rejected != 9 {
+				t.Errorf("loaded: %+v", g)
+			}
+			rows := strings.Join(l.strings("SELECT sensor, n, COALESCE(kind, 'NULL'), must, COALESCE(note, 'NULL') FROM readings r WHERE sensor > 1 ORDER BY sensor", 5), "; ")
+			if want := "2 2 k 2 two; 3 7 NULL 3 NULL; 4 4 x 4 NULL; 12 12 k 12 NULL"; rows != want {
+				t.Errorf("rows %s, want %s", rows, want)
+			}
+			reasons := map[int64]string{}
+			for _, b := range l.bad("day.jsonl.bad.jsonl") {
+				reasons[b.Line] = b.Column + ": " + b.Reason
+			}
+			for line, want := range map[int64]string{1: "no JSON object", 3: "no JSON object", 8: "must: it is missing", 9: "", 10: "", 11: "n: it is NULL", 12: "colour", 13: "ts: it is missing", 16: "twice"} {
+				if got, there := reasons[line]; !there || !strings.Contains(got, want) {
+					t.Errorf("line %d: %q, want %q", line, got, want)
+				}
+			}
+			// Again, by name of the columns.
+			got, _ = l.load(exitFailed, path, "--columns=sensor,ts,must", "--source=again")
+			if g := got[0]; g.Inserted != 0 || g.Duplicate != 1 || g.Rejected != 14 {
+				t.Errorf("with --columns: %+v", g)
+			}
+		})
+	}
+}
