@@ -46,6 +46,7 @@ type cutter struct {
 	blocks chan block
 	free   chan []byte
 	ended  chan struct{} // closed once nobody reads any more
+	left   block         // what was read last and nobody took, once ended is closed
 	// Rows and bytes of a batch; flush is how long a stream's rows wait for
 	// others, 0 for ever.
 	rows, size int
@@ -77,7 +78,7 @@ func (c *cutter) wait(stop context.CancelFunc) {
 }
 
 func (c *cutter) read(ctx context.Context, r io.Reader) {
-	for {
+	for ready(ctx, r) {
 		var p []byte
 		select {
 		case p = <-c.free:
@@ -88,12 +89,10 @@ func (c *cutter) read(ctx context.Context, r io.Reader) {
 		select {
 		case c.blocks <- block{p[:n], err}:
 		case <-ctx.Done():
+			c.left = block{p[:n], err}
 			return
 		}
 		if err != nil {
-			return
-		}
-		if ctx.Err() != nil {
 			return
 		}
 	}
@@ -213,23 +212,84 @@ func (c *cutter) next(ctx context.Context) (*batch, error) {
 	return c.take(n, max(rows, 0)), nil
 }
 
-// rest returns what whole records have been read when a stream was broken off,
-// and how many bytes of a record that isn't whole; nil if there are none.
-func (c *cutter) rest() (*batch, int) {
-	n, rows := 0, 0
-	for n < len(c.buf) {
-		more, err := c.format.end(c.buf[n:], false)
-		if err != nil || more == 0 {
-			break
+// errBrokenOff is when all is handed out that was read of a stream before it was
+// broken off.
+var errBrokenOff = errors.New("the stream was broken off")
+
+// readWait is how long a read may still last that can't be broken off. What it
+// returns later is lost.
+const readWait = time.Second
+
+// breakOff has the reader end and takes all that it has read. next hands that
+// out, but for a record that isn't whole, and then returns errBrokenOff, or
+// io.EOF where all of the stream was read.
+func (c *cutter) breakOff(stop context.CancelFunc) {
+	stop()
+	late := time.After(readWait)
+	for reading := true; reading; {
+		select {
+		case b := <-c.blocks:
+			c.add(b)
+		case <-c.ended:
+			reading = false
+		case <-late:
+			reading = false
 		}
-		n += more
-		rows++
 	}
-	left := len(c.buf) - n
-	if n == 0 {
-		return nil, left
+	for len(c.blocks) > 0 {
+		c.add(<-c.blocks)
 	}
-	return c.take(n, rows), left
+	select {
+	case <-c.ended:
+		c.add(c.left)
+		c.left = block{}
+	default:
+	}
+	if c.ends == nil {
+		c.ends = errBrokenOff
+	}
+}
+
+// add takes what was read.
+func (c *cutter) add(b block) {
+	c.buf = append(c.buf, b.data...)
+	if b.err != nil {
+		c.ends = b.err
+	}
+}
+
+// each hands out the batches of a stream. When ctx ends, stop, which ends the
+// reader, is called, and what was read by then is handed out; ctx's error is
+// returned then.
+func (c *cutter) each(ctx context.Context, stop context.CancelFunc, fn func(*batch) error) error {
+	on := ctx
+	for {
+		b, err := c.next(on)
+		switch {
+		case b != nil:
+			if err := fn(b); err != nil {
+				return err
+			}
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, errBrokenOff):
+			return ctx.Err()
+		case ctx.Err() != nil && on == ctx:
+			c.breakOff(stop)
+			on = context.WithoutCancel(ctx)
+		default:
+			return err
+		}
+	}
+}
+
+// unfinished is how many bytes of a record were read that wasn't whole when the
+// stream was broken off.
+func (c *cutter) unfinished() int {
+	if errors.Is(c.ends, errBrokenOff) {
+		return len(c.buf)
+	}
+	return 0
 }
 
 // again returns the bytes of a batch that was cut before. It returns errEnds

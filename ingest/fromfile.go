@@ -57,11 +57,11 @@ func (l *load) file(ctx context.Context, path string) (err error) {
 		return err
 	}
 	if !l.opt.Dry {
-		lease, err := l.db.Lead(ctx, l.opt.Table.Name+"/load/"+l.source.Path)
-		if errors.Is(err, engine.ErrLockTimeout) {
-			return engine.Hinted(fmt.Errorf("%s is being loaded into %s by another process: %w", l.source.Path, l.opt.Table.Name, err), "again when that has ended")
-		} else if err != nil {
-			return err
+		lease, noLease := l.db.Lead(ctx, l.opt.Table.Name+"/load/"+l.source.Path)
+		if errors.Is(noLease, engine.ErrLockTimeout) {
+			return engine.Hinted(fmt.Errorf("%s is being loaded into %s by another process: %w", l.source.Path, l.opt.Table.Name, noLease), "again when that has ended")
+		} else if noLease != nil {
+			return noLease
 		}
 		defer func() { err = errors.Join(err, lease.Release()) }()
 		var cancel context.CancelCauseFunc

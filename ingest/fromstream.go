@@ -65,22 +65,12 @@ func (l *load) stream(ctx context.Context, r io.Reader) error {
 		}
 	}
 	err = l.run(ctx, true, func(ctx context.Context, out chan<- *batch) error {
-		for {
-			b, err := c.next(ctx)
-			if ctx.Err() != nil && b == nil {
-				b, l.result.Unfinished = c.rest()
-			}
-			if b != nil {
-				b.target = t
-				out <- b
-			}
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-		}
+		defer func() { l.result.Unfinished = c.unfinished() }()
+		return c.each(ctx, stop, func(b *batch) error {
+			b.target = t
+			out <- b
+			return nil
+		})
 	}, func(_ context.Context, b *batch, noted state.Batch) error {
 		l.count(noted, b.To-b.From, false)
 		return nil
@@ -275,7 +265,9 @@ func (l *load) sayFound(f spool.Found) {
 // spoolUp writes the stream's records to the spool.
 func (l *load) spoolUp(ctx, keeping context.Context, sp *spool.Spool, r io.Reader) error {
 	f := l.opt.Format
-	c := newCutter(ctx, r, &f, l.opt.Rows, l.opt.Bytes, l.opt.Flush)
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	c := newCutter(reading, r, &f, l.opt.Rows, l.opt.Bytes, l.opt.Flush)
 	t, err := l.targetOf(ctx, c, &f)
 	if err != nil || t == nil {
 		return err
@@ -311,24 +303,14 @@ func (l *load) spoolUp(ctx, keeping context.Context, sp *spool.Spool, r io.Reade
 		}
 		return nil
 	}
-	for {
-		b, err := c.next(ctx)
-		if ctx.Err() != nil && b == nil {
-			b, l.result.Unfinished = c.rest()
-		}
-		if b != nil {
-			if err := put(b); err != nil {
-				return err
-			}
-			l.reached("spooled")
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
+	defer func() { l.result.Unfinished = c.unfinished() }()
+	return c.each(ctx, stop, func(b *batch) error {
+		if err := put(b); err != nil {
 			return err
 		}
-	}
+		l.reached("spooled")
+		return nil
+	})
 }
 
 // unspool makes a batch of a record of the spool.

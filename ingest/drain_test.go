@@ -1,0 +1,118 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// numbered gives lines without end, as fast as they are read.
+type numbered struct{ n atomic.Int64 }
+
+func (r *numbered) Read(p []byte) (int, error) {
+	var b bytes.Buffer
+	for b.Len() < len(p)-20 {
+		fmt.Fprintf(&b, "%d\n", r.n.Add(1))
+	}
+	return copy(p, b.Bytes()), nil
+}
+
+// brokenOff cuts r until more than 50 batches were cut and more than lies in a
+// pipe was read, and returns the lines that were handed out.
+func brokenOff(t *testing.T, r io.Reader) (lines int64, unfinished int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	c := newCutter(reading, r, &Format{Kind: CSV, NoHeader: true}, 5000, 4<<20, time.Second)
+	batches := 0
+	err := c.each(ctx, stop, func(b *batch) error {
+		lines += b.Lines
+		if batches++; batches <= 50 {
+			time.Sleep(2 * time.Millisecond) // sending
+		}
+		if batches == 50 {
+			cancel()
+		}
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("broken off: %v", err)
+	}
+	select {
+	case <-c.ended:
+	default:
+		t.Error("somebody still reads")
+	}
+	return lines, c.unfinished()
+}
+
+// TestBrokenOff has all that was read of a stream handed out when it is broken
+// off: what lies between the reader and the cutter, and what a read returns just
+// then.
+func TestBrokenOff(t *testing.T) {
+	r := &numbered{}
+	if lines, left := brokenOff(t, r); lines != r.n.Load() || left != 0 {
+		t.Errorf("%d lines were read, %d handed out, and %d bytes left", r.n.Load(), lines, left)
+	}
+}
+
+// TestPipeBrokenOff has the reader of a pipe end, whether or not something comes:
+// what it hasn't taken is still in the pipe.
+func TestPipeBrokenOff(t *testing.T) {
+	in, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	text := make([]byte, 8<<20)
+	n, _ := (&numbered{}).Read(text) // which never fails
+	text = text[:n]
+	go func() {
+		defer out.Close()
+		if _, err := out.Write(text); err != nil {
+			t.Error(err)
+		}
+	}()
+	lines, left := brokenOff(t, in)
+	rest, err := io.ReadAll(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The line that was torn is whole with what is left in the pipe.
+	all := lines + int64(bytes.Count(rest, []byte("\n")))
+	if whole := int64(bytes.Count(text, []byte("\n"))); all != whole || len(rest) == 0 {
+		t.Errorf("%d lines of %d are there; %d bytes of a line, %d in the pipe", all, whole, left, len(rest))
+	}
+}
+
+// TestQuietPipeBrokenOff ends a reader that waits for what doesn't come.
+func TestQuietPipeBrokenOff(t *testing.T) {
+	in, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	defer out.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	c := newCutter(ctx, in, &Format{Kind: CSV, NoHeader: true}, 5000, 4<<20, time.Hour)
+	if _, err := out.WriteString("1\n2\n3"); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(50*time.Millisecond, cancel)
+	var got string
+	if err := c.each(ctx, cancel, func(b *batch) error { got += string(b.data); return nil }); !errors.Is(err, context.Canceled) {
+		t.Errorf("broken off: %v", err)
+	}
+	if got != "1\n2\n" || c.unfinished() != 1 {
+		t.Errorf("%q and %d bytes", got, c.unfinished())
+	}
+	<-c.ended
+}
