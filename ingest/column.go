@@ -92,6 +92,7 @@ func newColumn(c engine.SchemaColumn, db engine.Keeper, o *ValueOptions) (column
 	default:
 		out.parse = func(v *engine.Vector, text []byte) error { return appendText(v, text, noZero) }
 	}
+	out.parse = unbent(out.parse, c, name, digits, db.Info().Engine, o)
 	return out, as, nil
 }
 
@@ -217,13 +218,24 @@ func float(text []byte) (float64, error) {
 	return f, nil
 }
 
-// decimalOf returns what reads decimals. A scale of -1 is any; digits beyond it
-// that aren't 0 would be rounded away in silence.
+// decimalOf returns what reads decimals.
 func decimalOf(scale int, nan bool) func(v *engine.Vector, text []byte) error {
-	tooFine := fmt.Errorf("it has more than the %d digits after the point that the column keeps", scale)
+	check := scaleOf(scale, nan)
 	return func(v *engine.Vector, text []byte) error {
+		if err := check(text); err != nil {
+			return err
+		}
+		v.AppendBytes(text)
+		return nil
+	}
+}
+
+// scaleOf returns what checks decimals. A scale of -1 is any; digits beyond it
+// that aren't 0 would be rounded away in silence.
+func scaleOf(scale int, nan bool) func(text []byte) error {
+	tooFine := fmt.Errorf("it has more than the %d digits after the point that the column keeps", scale)
+	return func(text []byte) error {
 		if nan && string(text) == "NaN" {
-			v.AppendBytes(text)
 			return nil
 		}
 		i := 0
@@ -262,7 +274,6 @@ func decimalOf(scale int, nan bool) func(v *engine.Vector, text []byte) error {
 		if scale >= 0 && last != math.MinInt && last-exponent > scale {
 			return tooFine
 		}
-		v.AppendBytes(text)
 		return nil
 	}
 }

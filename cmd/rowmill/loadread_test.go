@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -69,6 +70,39 @@ func TestLoadObjectsOfManyShapes(t *testing.T) {
 			got, _ = l.load(exitFailed, path, "--columns=sensor,ts,must", "--source=again")
 			if g := got[0]; g.Inserted != 0 || g.Duplicate != 1 || g.Rejected != 14 {
 				t.Errorf("with --columns: %+v", g)
+			}
+		})
+	}
+}
+
+// TestLoadValuesThatServersBend has values that a server takes in silence for
+// others: they are bad rows, and what is loaded is as it was.
+func TestLoadValuesThatServersBend(t *testing.T) {
+	const my = "e ENUM('a','b','it''s'), s SET('x','y'), y YEAR, t TIME(1), f DOUBLE(8,2), c CHAR(3), v VARCHAR(3),"
+	for server, columns := range map[string]string{"mariadb": my, "mysql": my,
+		"postgres": "t TIME(1), i INTERVAL(1), c CHAR(3), v VARCHAR(3),"} {
+		t.Run(server, func(t *testing.T) {
+			l := newLoadingWith(t, server, columns)
+			good := map[string][]string{"e": {"A", "it's"}, "s": {"x,Y", "\"\""}, "y": {"2026"}, "t": {"01:02:03.5", "01:02:03.500"}, "f": {"1.25", "1.250", "125e-2"},
+				"c": {"äöü"}, "v": {"äöü", "ab "}, "i": {"1 day 01:02:03.5"}}
+			bad := map[string][]string{"e": {"2", "0", "\"\"", "c"}, "s": {"3", "z"}, "y": {"26", "0", "020"}, "t": {"01:02:03.55"}, "f": {"1.255", "1e-3"},
+				"c": {"abcd", "abc "}, "v": {"abcd", "abc "}, "i": {"01:02:03.55"}}
+			n := 0
+			for _, column := range strings.FieldsFunc(columns, func(r rune) bool { return r == ' ' || r == ',' }) {
+				if good[column] == nil {
+					continue
+				}
+				rows := "sensor,ts," + column + "\n"
+				for _, v := range append(append([]string{}, good[column]...), bad[column]...) {
+					if n++; strings.Contains(v, ",") {
+						v = `"` + v + `"`
+					}
+					rows += fmt.Sprintf("%d,2026-03-29 01:00:00,%s\n", n, v)
+				}
+				got, _ := l.load(exitFailed, l.write(column+".csv", rows))
+				if g := got[0]; g.Inserted != int64(len(good[column])) || g.Rejected != int64(len(bad[column])) {
+					t.Errorf("column %s: %+v\n%v", column, g, l.bad(column+".csv.bad.jsonl"))
+				}
 			}
 		})
 	}
