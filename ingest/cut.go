@@ -283,6 +283,20 @@ func (c *cutter) each(ctx context.Context, stop context.CancelFunc, fn func(*bat
 	}
 }
 
+// abandon has the reader end, and returns how many rows were read that nobody
+// was handed.
+func (c *cutter) abandon(stop context.CancelFunc) int64 {
+	c.breakOff(stop)
+	n := int64(0)
+	for {
+		b, err := c.next(context.Background())
+		if b == nil || err != nil {
+			return n
+		}
+		n += int64(b.rows)
+	}
+}
+
 // unfinished is how many bytes of a record were read that wasn't whole when the
 // stream was broken off.
 func (c *cutter) unfinished() int {

@@ -55,6 +55,7 @@ func (l *load) stream(ctx context.Context, r io.Reader) error {
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	c := newCutter(reading, r, &l.opt.Format, l.opt.Rows, l.opt.Bytes, l.opt.Flush)
+	defer func() { l.lost.Add(c.abandon(stop)) }()
 	t, err := l.targetOf(ctx, c, &l.opt.Format)
 	if err != nil || t == nil {
 		return err
@@ -268,6 +269,7 @@ func (l *load) spoolUp(ctx, keeping context.Context, sp *spool.Spool, r io.Reade
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	c := newCutter(reading, r, &f, l.opt.Rows, l.opt.Bytes, l.opt.Flush)
+	defer func() { l.lost.Add(c.abandon(stop)) }()
 	t, err := l.targetOf(ctx, c, &f)
 	if err != nil || t == nil {
 		return err
@@ -299,6 +301,7 @@ func (l *load) spoolUp(ctx, keeping context.Context, sp *spool.Spool, r io.Reade
 			data = bytes.TrimPrefix(data, byteOrderMark)
 		}
 		if _, err = sp.Append(keeping, append(append(record, '\n'), data...)); err != nil {
+			l.lost.Add(int64(b.rows))
 			return fmt.Errorf("%d lines from line %d on were read and not kept: %w", head.Lines, head.Line, err)
 		}
 		return nil

@@ -124,7 +124,10 @@ type Result struct {
 	// Unfinished is how many bytes of a stream's last record weren't loaded,
 	// because the load was ended in the middle of it.
 	Unfinished int
-	Seconds    float64
+	// Lost is how many rows of a stream were read and neither loaded nor kept in
+	// a spool, because the load failed or had to end.
+	Lost    int64
+	Seconds float64
 }
 
 // A load is one in progress.
@@ -142,6 +145,7 @@ type load struct {
 
 	rows     atomic.Int64
 	rejected atomic.Int64
+	lost     atomic.Int64 // see Result.Lost
 	mu       sync.Mutex
 	result   Result
 	said     time.Time
@@ -281,7 +285,8 @@ type produce func(ctx context.Context, out chan<- *batch) error
 
 // run sends what produce gives, several batches at a time, and hands what was
 // committed to done, in no particular order. When ctx ends, what is being sent is
-// finished; with drain also what was produced.
+// finished; with drain also what was produced, and what can't be is counted as
+// lost.
 func (l *load) run(ctx context.Context, drain bool, produce produce, done func(context.Context, *batch, state.Batch) error) error {
 	// Sending goes on for a while when ctx has ended.
 	work, fail := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -293,6 +298,11 @@ func (l *load) run(ctx context.Context, drain bool, produce produce, done func(c
 	source, end := context.WithCancel(ctx)
 	defer end()
 	batches := make(chan *batch, l.opt.Writers)
+	drop := func(b *batch) {
+		if drain {
+			l.lost.Add(int64(b.rows))
+		}
+	}
 	var all, ticking sync.WaitGroup
 	ticking.Go(func() { l.progress(source) })
 	for range l.opt.Writers {
@@ -300,6 +310,7 @@ func (l *load) run(ctx context.Context, drain bool, produce produce, done func(c
 			s := &sender{load: l, parsers: map[*target]*parser{}}
 			for b := range batches {
 				if work.Err() != nil || ctx.Err() != nil && !drain {
+					drop(b)
 					continue // so that nobody waits to hand out more
 				}
 				noted, err := s.sendOrCheck(work, b)
@@ -307,6 +318,7 @@ func (l *load) run(ctx context.Context, drain bool, produce produce, done func(c
 					err = done(work, b, noted)
 				}
 				if err != nil {
+					drop(b)
 					fail(err)
 					end()
 				}
@@ -368,6 +380,7 @@ func (l *load) retry(ctx context.Context, fn func() error) error {
 
 // finish fills in the rest of the result.
 func (l *load) finish(err error) (Result, error) {
+	l.result.Lost = l.lost.Load()
 	l.result.Seconds = time.Since(l.began).Seconds()
 	if l.source != nil {
 		l.result.Source, l.result.Key = l.source.Path, l.source.Key

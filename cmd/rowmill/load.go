@@ -257,6 +257,7 @@ func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err erro
 		o.Bad = f.badPath(s, k.Declared.Name)
 		r, err := a.loadOne(ctx, o, s)
 		one := newLoaded(k.Declared.Name, s, o, r, err)
+		one.stream = s == "-"
 		results = append(results, one)
 		if !f.withJSON {
 			fmt.Fprintln(a.stdout, one.text(o.Dry))
@@ -281,7 +282,19 @@ func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err erro
 	if errors.As(failed, &many) {
 		return engine.Hinted(failed, "rowmill load with --dry-run, which lists them all with --max-bad -1; or --max-bad with a higher number")
 	}
-	return stopped(ctx, failed, "the same command, which goes on where it stopped")
+	return stopped(ctx, failed, "%s", stoppedHint(results, f.spool))
+}
+
+// stoppedHint is what to do after a load that was stopped.
+func stoppedHint(results []loaded, spool string) string {
+	last := results[len(results)-1]
+	switch {
+	case last.Lost > 0:
+		return "the stream once more from its start: rows whose key is in the table are passed over. --spool, of a size that is enough, keeps what is read"
+	case last.stream && spool == "":
+		return "the rest of the stream, what was read of it is loaded"
+	}
+	return "the same command, which goes on where it stopped"
 }
 
 // badPath is where the bad rows of a source go.

@@ -3,10 +3,17 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"os"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/ingest"
 )
 
 // A stream that is ended by Ctrl-C has been read further than it was sent: what
@@ -64,4 +71,104 @@ func TestTrapStreamReadAhead(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A stuck database takes two batches, and then fails or, without an error, takes
+// no more.
+type stuck struct {
+	engine.Keeper
+	err     error
+	batches atomic.Int64
+	stands  chan bool
+}
+
+func (s *stuck) Loader(ctx context.Context) (engine.Loader, error) {
+	l, err := s.Keeper.Loader(ctx)
+	return &stuckLoader{l, s}, err
+}
+
+type stuckLoader struct {
+	engine.Loader
+	db *stuck
+}
+
+func (l *stuckLoader) Begin(ctx context.Context) error {
+	n := l.db.batches.Add(1)
+	if n <= 2 {
+		return l.Loader.Begin(ctx)
+	}
+	if l.db.err != nil {
+		return l.db.err
+	}
+	if n == 3 {
+		close(l.db.stands)
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// A tapped reader counts the lines that were read.
+type tapped struct {
+	io.Reader
+	lines atomic.Int64
+}
+
+func (r *tapped) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	r.lines.Add(int64(bytes.Count(p[:n], []byte("\n"))))
+	return n, err
+}
+
+// What was read of a stream and can't be sent is said.
+func TestStreamCountsWhatIsLost(t *testing.T) {
+	lost := func(l *loading, failure error) {
+		var b strings.Builder
+		for i := range 200_000 {
+			fmt.Fprintf(&b, "%d,2026-03-29 01:00:00,1,ok\n", i)
+		}
+		in := &tapped{Reader: strings.NewReader(b.String())}
+		db := &stuck{Keeper: l.db, err: failure, stands: make(chan bool)}
+		o := l.options(db)
+		o.Rows, o.RetryFor, o.Writers = 1000, 0, 1
+		o.Format = ingest.Format{Kind: ingest.CSV, NoHeader: true}
+		ctx, cancel := context.WithCancel(l.Context())
+		defer cancel()
+		if failure == nil {
+			go func() {
+				<-db.stands
+				cancel()
+			}()
+		}
+		r, err := ingest.Stream(ctx, o, in)
+		if err == nil || failure != nil && !errors.Is(err, failure) || failure == nil && !errors.Is(err, context.Canceled) {
+			l.Errorf("it ended with %v", err)
+		}
+		if r.Sent != 2000 || r.Lost == 0 || r.Sent+r.Lost != in.lines.Load() {
+			l.Errorf("%d lines were read, %d rows sent, and %d said to be lost", in.lines.Load(), r.Sent, r.Lost)
+		}
+	}
+	onKeepers(t, func(l *loading) { lost(l, errors.New("the disk is full")) })
+	if !testing.Short() {
+		t.Run("stands", func(t *testing.T) { lost(newLoading(t, "sqlite"), nil) })
+	}
+}
+
+// A stream that was stopped can't just be loaded again.
+func TestStoppedHint(t *testing.T) {
+	for _, test := range []struct {
+		loaded
+		spool, want string
+	}{
+		{loaded{}, "", "the same command"},
+		{loaded{stream: true}, "spool", "the same command"},
+		{loaded{stream: true}, "", "the rest of the stream"},
+		{loaded{stream: true, Lost: 3}, "spool", "once more from its start"},
+	} {
+		if got := stoppedHint([]loaded{test.loaded}, test.spool); !strings.Contains(got, test.want) {
+			t.Errorf("%+v: %s", test, got)
+		}
+	}
+	if got := (loaded{Lost: 1234}).text(false); !strings.Contains(got, "; 1,234 rows were read and not loaded") {
+		t.Error(got)
+	}
 }

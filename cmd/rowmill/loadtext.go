@@ -15,6 +15,7 @@ import (
 
 // loaded is what was loaded of a source, as --json prints it.
 type loaded struct {
+	stream bool   // which can't be read again
 	Table  string `json:"table"`
 	Source string `json:"source"`
 	// Finished tells that the source was loaded to its end.
@@ -35,13 +36,15 @@ type loaded struct {
 	Bad            string   `json:"bad,omitempty"`
 	Damaged        []string `json:"damaged,omitempty"`
 	// Unread is how many bytes of a row that wasn't whole were left.
-	Unread int    `json:"unread_bytes,omitempty"`
-	Error  string `json:"error,omitempty"`
+	Unread int `json:"unread_bytes,omitempty"`
+	// Lost are rows of a stream that were read and neither loaded nor kept.
+	Lost  int64  `json:"not_loaded,omitempty"`
+	Error string `json:"error,omitempty"`
 }
 
 func newLoaded(table, source string, o ingest.Options, r ingest.Result, err error) loaded {
 	out := loaded{Table: table, Source: r.Source, Finished: r.Finished, DryRun: o.Dry, Sent: r.Sent, Inserted: r.Inserted, Duplicate: r.Duplicate, Rejected: r.Rejected,
-		Before: r.Before, BeforeRejected: r.BeforeRejected, Batches: r.Batches, Bytes: r.Bytes, Seconds: r.Seconds, Damaged: r.Damaged, Unread: r.Unfinished}
+		Before: r.Before, BeforeRejected: r.BeforeRejected, Batches: r.Batches, Bytes: r.Bytes, Seconds: r.Seconds, Damaged: r.Damaged, Unread: r.Unfinished, Lost: r.Lost}
 	if out.Source == "" {
 		out.Source = source
 	}
@@ -79,6 +82,9 @@ func (l loaded) text(dry bool) string {
 	}
 	if !l.Finished {
 		b.WriteString("; not loaded to its end")
+	}
+	if l.Lost > 0 {
+		fmt.Fprintf(&b, "; %s rows were read and not loaded", rows(l.Lost))
 	}
 	if l.Unread > 0 {
 		fmt.Fprintf(&b, "; %s bytes of a row that wasn't whole were left", thousands(float64(l.Unread)))
