@@ -58,6 +58,7 @@ type cutter struct {
 	last byte   // the one before it
 	line int64  // its line, from 1
 	sum  *xxhash.Digest
+	open int // bytes of the record behind the last whole one that were searched for its end
 }
 
 func newCutter(ctx context.Context, r io.Reader, f *Format, rows, size int, flush time.Duration) *cutter {
@@ -139,7 +140,7 @@ func (c *cutter) fill(ctx context.Context, flush <-chan time.Time) error {
 // none.
 func (c *cutter) peek(ctx context.Context) ([]byte, error) {
 	for {
-		n, err := c.format.end(c.buf, c.final())
+		n, err := c.end(0)
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", c.line, err)
 		}
@@ -155,6 +156,21 @@ func (c *cutter) peek(ctx context.Context) ([]byte, error) {
 	}
 }
 
+// end returns where the record at n of buf ends, as Format.end. Of a long one
+// only what has come is searched.
+func (c *cutter) end(n int) (int, error) {
+	p := c.buf[n:]
+	if c.open > maxQuoted && c.open <= len(p) && len(p) <= maxRecord && !c.final() && bytes.IndexByte(p[c.open:], '\n') < 0 {
+		c.open = len(p)
+		return 0, nil
+	}
+	more, err := c.format.end(p, c.final())
+	if c.open = 0; more == 0 {
+		c.open = len(p)
+	}
+	return more, err
+}
+
 // take hands out the next n bytes, more than none, which have been read.
 func (c *cutter) take(n, rows int) *batch {
 	b := &batch{data: bytes.Clone(c.buf[:n]), first: c.at == 0, rows: rows}
@@ -165,13 +181,13 @@ func (c *cutter) take(n, rows int) *batch {
 		b.Lines++
 	}
 	_, _ = c.sum.Write(b.data) // which never fails
-	c.at, c.line, c.last = b.To, b.Line+b.Lines, b.data[n-1]
+	c.at, c.line, c.last, c.open = b.To, b.Line+b.Lines, b.data[n-1], 0
 	return b
 }
 
 // next returns the next batch, io.EOF after the last. When ctx ends it returns
 // its error, and what records were read stays for rest. What was read before an
-// error of the stream, or before a record that is too long, comes first.
+// error of the stream, or before a record that has no end, comes first.
 func (c *cutter) next(ctx context.Context) (*batch, error) {
 	var flush <-chan time.Time
 	n, rows := 0, 0
@@ -179,7 +195,7 @@ func (c *cutter) next(ctx context.Context) (*batch, error) {
 		rows-- // the header is none
 	}
 	for rows < c.rows && n < c.size {
-		more, err := c.format.end(c.buf[n:], c.final())
+		more, err := c.end(n)
 		if err != nil {
 			if n > 0 {
 				break
@@ -324,6 +340,7 @@ func (c *cutter) again(ctx context.Context, cut state.Cut) (*batch, error) {
 // skip passes over the bytes up to an offset and returns the hash of all up to
 // there. It returns errEnds where the stream ends before.
 func (c *cutter) skip(ctx context.Context, to, lines int64) (string, error) {
+	c.open = 0
 	for c.at < to {
 		if len(c.buf) == 0 {
 			if c.final() {

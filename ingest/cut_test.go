@@ -324,9 +324,9 @@ func TestReadErrorAfterRows(t *testing.T) {
 }
 
 func TestTooLongARecordAfterRows(t *testing.T) {
-	in := io.MultiReader(strings.NewReader("a,b\n1,2\n3,4\n"), strings.NewReader(strings.Repeat("x", maxLine+2)+"\n5,6\n"))
+	in := io.MultiReader(strings.NewReader("a,b\n1,2\n3,4\n"), strings.NewReader(strings.Repeat("x", maxRecord+2)+"\n5,6\n"))
 	batches, err := cutAll(t, &Format{Kind: CSV}, in, 100, 1<<30)
-	if !errors.Is(err, errLong) || !strings.Contains(err.Error(), "line 4: ") {
+	if !errors.Is(err, errEndless) || !strings.Contains(err.Error(), "line 4: ") {
 		t.Errorf("%v, want one about line 4", err)
 	}
 	if len(batches) != 1 || string(batches[0].data) != "a,b\n1,2\n3,4\n" {

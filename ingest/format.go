@@ -89,16 +89,24 @@ func (f *Format) null() string {
 func (f *Format) header() bool { return f.Kind != JSONL && !f.NoHeader }
 
 const (
-	// maxLine is the longest record, in bytes.
+	// maxLine is the longest record that is loaded, in bytes. A longer one is a
+	// bad row.
 	maxLine = 16 << 20
+	// maxRecord is the longest record of which the end is looked for: it is held
+	// in memory meanwhile. A longer one ends the load.
+	maxRecord = 128 << 20
 	// maxQuoted is how far the end of a record with quotes is looked for. Where
 	// a quote isn't closed by then it is taken to end with its line, so that one
 	// stray quote doesn't take the rest of a file with it.
 	maxQuoted = 1 << 20
 )
 
-// errLong is about a record longer than maxLine.
-var errLong = fmt.Errorf("it is longer than %d MiB", maxLine>>20)
+// errLong is about a record longer than maxLine, errEndless about one longer
+// than maxRecord.
+var (
+	errLong    = fmt.Errorf("it is longer than %d MiB", maxLine>>20)
+	errEndless = fmt.Errorf("it has no end within %d MiB", maxRecord>>20)
+)
 
 // end returns where the first record of p ends, behind its line break; 0 when
 // more is needed to tell. With final nothing comes after p.
@@ -124,8 +132,8 @@ func (f *Format) end(p []byte, final bool) (int, error) {
 		}
 	}
 	switch {
-	case i >= maxLine || i < 0 && len(p) > maxLine:
-		return 0, errLong
+	case i >= maxRecord || i < 0 && len(p) > maxRecord:
+		return 0, errEndless
 	case i >= 0:
 		return i + 1, nil
 	case final:
@@ -180,8 +188,8 @@ func (f *Format) quotedEnd(p []byte, line int, final bool) (int, error) {
 		return len(p), nil
 	case !stray && !final && len(p) <= maxQuoted:
 		return 0, nil
-	case line > maxLine || line == 0 && len(p) > maxLine:
-		return 0, errLong
+	case line > maxRecord || line == 0 && len(p) > maxRecord:
+		return 0, errEndless
 	case line > 0:
 		return line, nil
 	case final:

@@ -110,17 +110,17 @@ func TestEndLong(t *testing.T) {
 		want  int
 		fails bool
 	}{
-		{"longest line", csv, fill(maxLine-1) + "\nb\n", maxLine, false},
-		{"longest line without a break", csv, fill(maxLine), maxLine, false},
-		{"too long a line", csv, fill(maxLine) + "\nb\n", 0, true},
-		{"too long a line without a break", csv, fill(maxLine + 1), 0, true},
-		{"too long an object", jsonl, fill(maxLine) + "\n", 0, true},
-		{"too long a line of TSV", tsv, strings.Repeat("\\\n", maxLine/2) + "x\n", 0, true},
-		{"too long a line with a quote", csv, "\"" + fill(maxLine) + "\nb\n", 0, true},
-		{"too long a line in quotes", csv, "\"" + fill(maxLine) + "\"\nb\n", 0, true},
-		{"too long a line in quotes without a break", csv, "\"" + fill(maxLine) + "\"", 0, true},
+		{"longest line", csv, fill(maxRecord-1) + "\nb\n", maxRecord, false},
+		{"longest line without a break", csv, fill(maxRecord), maxRecord, false},
+		{"too long a line", csv, fill(maxRecord) + "\nb\n", 0, true},
+		{"too long a line without a break", csv, fill(maxRecord + 1), 0, true},
+		{"too long an object", jsonl, fill(maxRecord) + "\n", 0, true},
+		{"too long a line of TSV", tsv, "\\\n" + fill(maxRecord-2) + "x\n", 0, true},
+		{"too long a line with a quote", csv, "\"" + fill(maxRecord) + "\nb\n", 0, true},
+		{"too long a line in quotes", csv, "\"" + fill(maxRecord) + "\"\nb\n", 0, true},
+		{"too long a line in quotes without a break", csv, "\"" + fill(maxRecord) + "\"", 0, true},
 		{"long line in quotes", csv, "\"" + fill(maxQuoted) + "\"\nb\n", maxQuoted + 3, false},
-		{"longest line in quotes", csv, "\"" + fill(maxLine-3) + "\"\nb\n", maxLine, false},
+		{"longest line in quotes", csv, "\"" + fill(maxRecord-3) + "\"\nb\n", maxRecord, false},
 		{"quotes up to the limit", csv, quoted(maxQuoted-1, "\nb\n"), maxQuoted, false},
 		{"quotes up to the limit and one", csv, quoted(maxQuoted, "\nb\n"), 3, false},
 		{"quotes to the end at the limit", csv, quoted(maxQuoted, ""), maxQuoted, false},
@@ -137,7 +137,7 @@ func TestEndLong(t *testing.T) {
 				t.Fatalf("end: %d, %v; want %d, fails: %v", got, err, c.want, c.fails)
 			}
 			failed := false
-			for _, limit := range []int{1, 4, maxQuoted, maxLine, len(p)} {
+			for _, limit := range []int{1, 4, maxQuoted, maxRecord, len(p)} {
 				for k := limit - 3; k <= limit+3; k++ {
 					if k < 0 || k > len(p) {
 						continue
@@ -149,7 +149,7 @@ func TestEndLong(t *testing.T) {
 					}
 				}
 			}
-			if c.fails && !failed && len(p) > maxLine {
+			if c.fails && !failed && len(p) > maxRecord {
 				t.Error("no part of it was found too long")
 			}
 			if c.want > 0 {

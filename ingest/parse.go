@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
@@ -22,7 +23,8 @@ type Rejected struct {
 	// Column is the one whose value is at fault, "" if that isn't known.
 	Column string
 	Reason string
-	Row    []byte
+	// Row is the row as it was; of one that is too long to be loaded the begin.
+	Row []byte
 }
 
 // A place is where a row of a batch lies in its bytes.
@@ -86,6 +88,10 @@ func (p *parser) parse(data []byte, line, offset int64, first bool) {
 			continue
 		}
 		p.rows++
+		if len(record) > maxLine {
+			p.reject(where, offset, data, "", errLong)
+			continue
+		}
 		if column, err := p.row(record); err != nil {
 			p.batch.Truncate(len(p.places))
 			p.reject(where, offset, data, column, err)
@@ -106,7 +112,22 @@ func (p *parser) parse(data []byte, line, offset int64, first bool) {
 // reject notes a row that can't be loaded.
 func (p *parser) reject(where place, offset int64, data []byte, column string, err error) {
 	p.rejected = append(p.rejected, Rejected{Line: where.line, Offset: offset + int64(where.from), Column: column,
-		Reason: err.Error(), Row: slices.Clone(trimBreak(data[where.from:where.to]))})
+		Reason: err.Error(), Row: slices.Clone(beginOf(trimBreak(data[where.from:where.to])))})
+}
+
+// beginOf returns a row, or of a row that is too long its first KiB, whole
+// characters if it is text.
+func beginOf(row []byte) []byte {
+	if len(row) <= maxLine {
+		return row
+	}
+	const most = 1 << 10
+	for n := most; n > most-utf8.UTFMax; n-- {
+		if utf8.Valid(row[:n]) {
+			return row[:n]
+		}
+	}
+	return row[:most]
 }
 
 // row appends a record to the batch, or returns what is wrong and in which

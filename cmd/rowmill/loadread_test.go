@@ -107,3 +107,39 @@ func TestLoadValuesThatServersBend(t *testing.T) {
 		})
 	}
 }
+
+// TestLoadOverLongLine has a line that is longer than any that is loaded: it is
+// a bad row, of which the begin is kept, and the lines behind it are loaded.
+func TestLoadOverLongLine(t *testing.T) {
+	l := newLoading(t, "sqlite")
+	const before = "sensor,ts,value,note\n1,2026-03-29 01:00:00,1,a\n"
+	long := "2,2026-03-29 01:00:00,1," + strings.Repeat("ä", 10<<20)
+	path := l.write("day.csv", before+long+"\n3,2026-03-29 01:00:00,1,c\n"+long)
+	for _, args := range [][]string{{path, "--dry-run"}, {path}, {path, "--source=again", "--batch=1"}} {
+		got, _ := l.load(exitFailed, args...)
+		if g := got[0]; g.Sent != 4 || g.Rejected != 2 || !g.Finished {
+			t.Errorf("%v: %+v", args, g)
+		}
+		bad := l.bad("day.csv.bad.jsonl")
+		if len(bad) < 2 {
+			t.Fatalf("%d bad rows", len(bad))
+		}
+		for _, b := range bad {
+			if b.Line != 3 && b.Line != 5 || !strings.Contains(b.Reason, "longer than 16 MiB") || len(b.Row) < 1020 || len(b.Row) > 1024 || !strings.HasPrefix(long, b.Row) {
+				t.Errorf("%d, %s: %d bytes, %.30q", b.Line, b.Reason, len(b.Row), b.Row)
+			}
+		}
+	}
+	if n := len(l.rows()); n != 2 {
+		t.Errorf("%d rows, want 2", n)
+	}
+	if got, _ := l.load(0, path); got[0].Sent != 0 || got[0].Before != 4 {
+		t.Errorf("again: %+v", got[0])
+	}
+	// A stream through a spool.
+	c := l.command(0, "-", "--format=csv", "--spool=spool")
+	c.Stdin = strings.NewReader(strings.ReplaceAll(before, "1,2026", "7,2026") + long + "\n8,2026-03-29 01:00:00,1,c\n")
+	if out, err := c.CombinedOutput(); err == nil || len(l.rows()) != 4 {
+		t.Errorf("through a spool: %v, %d rows\n%s", err, len(l.rows()), out)
+	}
+}
