@@ -46,6 +46,12 @@ func takeLock(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	return lockOpened(f, path)
+}
+
+// lockOpened is takeLock for a file that was opened, which it closes unless it
+// returns it.
+func lockOpened(f *os.File, path string) (*os.File, error) {
 	held, err := lockFile(f)
 	if err == nil && held {
 		err = engine.Classed(engine.ErrLockTimeout, fmt.Errorf("somebody else has %s", path))

@@ -91,3 +91,29 @@ func TestLeadWhileFilesAreRemoved(t *testing.T) {
 		t.Errorf("with an ended context: %v", err)
 	}
 }
+
+// TestLockOfARemovedFile locks a file that was removed, or replaced, since it was
+// opened.
+func TestLockOfARemovedFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.lock")
+	for _, replaced := range []bool{false, true} {
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		if err == nil {
+			err = os.Remove(path)
+		}
+		if err == nil && replaced {
+			err = os.WriteFile(path, nil, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := lockOpened(f, path); got != nil || err != nil {
+			t.Errorf("replaced: %v: it is a lock, %v", replaced, err)
+		}
+		if got, err := takeLock(path); got == nil || err != nil {
+			t.Errorf("replaced: %v: none is taken, %v", replaced, err)
+		} else {
+			got.Close()
+		}
+	}
+}
