@@ -171,12 +171,19 @@ func (p *parser) append(fields []field) (string, error) {
 		case len(f.value) == 0 && !isText && c.Kind != engine.KindBytes && c.Kind != engine.KindOther:
 			return c.Name, errEmpty
 		}
+		if isText && c.Null && !f.quoted && p.format.Null == "" && string(f.value) == "NULL" {
+			return c.Name, errNullWord
+		}
 		if err := c.parse(v, f.value); err != nil {
 			return c.Name, quoteValue(f.value, err)
 		}
 	}
 	return "", nil
 }
+
+// errNullWord is about what mysql -B, among others, writes for NULL. Whether it
+// is that, or text, only its owner knows.
+var errNullWord = errors.New(`NULL may be text, or mean that there is no value: --null NULL takes it for that, --null '\N' for text`)
 
 // quoteValue says of which value an error is.
 func quoteValue(value []byte, err error) error {
@@ -211,6 +218,9 @@ func (p *parser) object(record []byte) (string, error) {
 		i, known := p.byName[key.Str]
 		if !known {
 			if i, known = p.fold(key.Str); !known {
+				if p.format.Columns != nil {
+					return true // those are wanted, and no others
+				}
 				err = fmt.Errorf("key %q isn't one of the columns that are loaded, %s (see --columns)", key.Str, p.names())
 				return false
 			}

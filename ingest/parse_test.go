@@ -75,9 +75,10 @@ func TestNewTarget(t *testing.T) {
 			t.Errorf("%s is %v", name, c)
 		}
 	}
-	table.By = "note"
-	if _, err := newTarget(db, table, schema, &Format{Kind: CSV}, []string{"sensor", "ts", "note"}, &Options{}); err == nil {
-		t.Error("a table rolls by text")
+	table.By = "doc"
+	schema.Columns = append(schema.Columns, engine.SchemaColumn{Name: "doc", Kind: engine.KindBytes})
+	if _, err := newTarget(db, table, schema, &Format{Kind: CSV}, []string{"sensor", "doc", "note"}, &Options{}); err == nil {
+		t.Error("a table rolls by bytes")
 	}
 }
 

@@ -39,3 +39,22 @@ keep  = "7d"
 		t.Errorf("times are %s, want %s", got, want)
 	}
 }
+
+// mysql -B writes NULL for what is NULL, and for that text: which it is has to be
+// said before such a row is loaded.
+func TestLoadWordNull(t *testing.T) {
+	l := newLoading(t, "sqlite")
+	path := l.write("dump.tsv", "sensor\tts\tvalue\tnote\n1\t2026-03-29 01:00:00\t1\tNULL\n2\t2026-03-29 01:00:00\tNULL\tx\n3\t2026-03-29 01:00:00\t1\t\\N\n")
+	if got, _ := l.load(exitFailed, path); got[0].Inserted != 1 || got[0].Rejected != 2 {
+		t.Errorf("without a word on it: %+v", got[0])
+	}
+	if bad := l.bad("dump.tsv.bad.jsonl"); len(bad) != 2 || !strings.Contains(bad[0].Reason, "--null NULL") {
+		t.Errorf("bad rows: %+v", bad)
+	}
+	if got, _ := l.load(exitDone, path, "--source", "again", "--null", "NULL"); got[0].Inserted != 2 || got[0].Duplicate != 1 {
+		t.Errorf("with --null NULL: %+v", got[0])
+	}
+	if got, want := fmt.Sprint(l.strings("SELECT sensor, typeof(value), typeof(note) FROM readings ORDER BY sensor", 3)), "[1 real null 2 null text 3 real null]"; got != want {
+		t.Errorf("loaded %s, want %s", got, want)
+	}
+}
