@@ -140,7 +140,9 @@ func (t *target) hasValues(record []byte) bool {
 // unknownColumn is the error for a field whose column isn't there.
 func unknownColumn(name string, t *engine.Table, s *engine.Schema, names []string, f *Format) error {
 	err := fmt.Errorf("column %q isn't one of table %s, whose columns are %s", name, t.Name, strings.Join(s.Names(), ", "))
-	switch {
+	switch d := otherDelimiter(names, s); {
+	case d != "":
+		return engine.Hinted(err, "--delimiter '%s'", d)
 	case !f.header() || f.Columns != nil:
 		return engine.Hinted(err, "--columns with the names in the order of the fields")
 	case slices.ContainsFunc(names, isValue):
@@ -148,6 +150,21 @@ func unknownColumn(name string, t *engine.Table, s *engine.Schema, names []strin
 			"--header=false where the first line has values, with --columns unless the fields are the table's columns in order")
 	}
 	return engine.Hinted(err, "--columns with the names in the order of the fields; --header=false where the first line has values")
+}
+
+// otherDelimiter returns what stands between the columns' names in what was
+// taken for one name; "" if nothing does.
+func otherDelimiter(names []string, s *engine.Schema) string {
+	if len(names) != 1 {
+		return ""
+	}
+	for _, d := range []string{";", "\t", "|", ",", ":"} {
+		parts := strings.Split(names[0], d)
+		if len(parts) > 1 && !slices.ContainsFunc(parts, func(p string) bool { return s.Find(strings.Trim(strings.TrimSpace(p), `"`)) == nil }) {
+			return strings.ReplaceAll(d, "\t", `\t`)
+		}
+	}
+	return ""
 }
 
 // isValue reports whether a text is a number or a time, which are hardly names.

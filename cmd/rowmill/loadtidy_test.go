@@ -78,6 +78,7 @@ func TestLoadBadInput(t *testing.T) {
 		{[]string{good, "--bytes", "octal"}, exitUsage, []string{"hex, base64, raw"}},
 		{[]string{good, "--unix-times", "days"}, exitUsage, []string{"s, ms, us, ns"}},
 		{[]string{good, "--duplicates", "replace"}, exitUsage, []string{"skip or reject"}},
+		{[]string{good, "--delimiter", ";"}, exitFailed, []string{"isn't one of table readings", "Try: --delimiter ','"}},
 		{[]string{good, "--list"}, exitUsage, []string{"--list is about all"}},
 		{[]string{good, "--columns", "sensor,,ts"}, exitUsage, []string{"--columns: name 2 is empty"}},
 		{[]string{good, "--columns", "sensor,when,value,note"}, exitFailed, []string{`column "when"`, "sensor, ts, value, note"}},
