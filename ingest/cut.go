@@ -203,6 +203,9 @@ func (c *cutter) next(ctx context.Context) (*batch, error) {
 			return nil, fmt.Errorf("line %d: %w", c.line, err)
 		}
 		if more > 0 {
+			if rows > 0 && n+more > c.size {
+				break
+			}
 			n += more
 			rows++
 			if c.flush > 0 && flush == nil && rows > 0 {

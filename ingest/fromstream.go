@@ -99,10 +99,39 @@ type spooled struct {
 	// Delimiter and Null are those of the format.
 	Delimiter byte   `json:"delimiter,omitempty"`
 	Null      string `json:"null,omitempty"`
+	// Zone, Offset, Unix, Bytes and Truncate are how values are read, Duplicates
+	// what becomes of rows whose key is in the table. Offset, in seconds, is that
+	// of a zone that has only that.
+	Zone       string `json:"zone"`
+	Offset     *int   `json:"offset,omitempty"`
+	Unix       string `json:"unix,omitempty"`
+	Bytes      string `json:"bytes,omitempty"`
+	Truncate   bool   `json:"truncate,omitempty"`
+	Duplicates string `json:"duplicates"`
 	// Line is the number of the first line since the stream began.
 	Line int64 `json:"line"`
 	// Lines is how many there are.
 	Lines int64 `json:"lines"`
+}
+
+// putZone notes a zone, nil for UTC.
+func (s *spooled) putZone(zone *time.Location) {
+	if zone == nil {
+		zone = time.UTC
+	}
+	s.Zone = zone.String()
+	if _, err := time.LoadLocation(s.Zone); err != nil {
+		_, offset := time.Unix(0, 0).In(zone).Zone()
+		s.Offset = &offset
+	}
+}
+
+// zone is the zone that was noted.
+func (s *spooled) zone() (*time.Location, error) {
+	if s.Offset != nil {
+		return time.FixedZone(s.Zone, *s.Offset), nil
+	}
+	return time.LoadLocation(s.Zone)
 }
 
 // throughSpool writes the stream to a spool, and loads from there.
@@ -263,18 +292,28 @@ func (l *load) sayFound(f spool.Found) {
 	}
 }
 
+// spoolShare is which part of a spool a record may take at most, unless it has a
+// single row.
+const spoolShare = 8
+
 // spoolUp writes the stream's records to the spool.
 func (l *load) spoolUp(ctx, keeping context.Context, sp *spool.Spool, r io.Reader) error {
 	f := l.opt.Format
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
-	c := newCutter(reading, r, &f, l.opt.Rows, l.opt.Bytes, l.opt.Flush)
+	size := l.opt.Bytes
+	if l.opt.SpoolBytes > 0 { // so that only a row can be too large for it
+		size = max(min(size, int(l.opt.SpoolBytes/spoolShare)), 1)
+	}
+	c := newCutter(reading, r, &f, l.opt.Rows, size, l.opt.Flush)
 	defer func() { l.lost.Add(c.abandon(stop)) }()
 	t, err := l.targetOf(ctx, c, &f)
 	if err != nil || t == nil {
 		return err
 	}
-	head := spooled{Table: l.opt.Table.Name, Kind: f.Kind, Delimiter: f.Delimiter, Null: f.Null}
+	head := spooled{Table: l.opt.Table.Name, Kind: f.Kind, Delimiter: f.Delimiter, Null: f.Null,
+		Unix: l.opt.Values.Unix, Bytes: l.opt.Values.Bytes, Truncate: l.opt.Values.TruncateTimes, Duplicates: l.opt.Duplicates}
+	head.putZone(l.opt.Values.Zone)
 	for _, col := range t.columns {
 		head.Columns = append(head.Columns, col.Name)
 	}
@@ -338,7 +377,12 @@ func (l *load) unspool(rec spool.Record, targets map[string]*target) (*batch, er
 		if err := f.Validate(); err != nil {
 			return nil, err
 		}
-		if t, err = newTarget(l.db, l.opt.Table, l.opt.Schema, f, head.Columns, l.opt); err != nil {
+		o := *l.opt
+		o.Duplicates, o.Values.Bytes, o.Values.TruncateTimes, o.Values.Unix = head.Duplicates, head.Bytes, head.Truncate, head.Unix
+		if o.Values.Zone, err = head.zone(); err != nil {
+			return nil, fmt.Errorf("its time zone: %w", err)
+		}
+		if t, err = newTarget(l.db, l.opt.Table, l.opt.Schema, f, head.Columns, &o); err != nil {
 			return nil, err
 		}
 		targets[string(key)] = t

@@ -172,3 +172,45 @@ func TestStoppedHint(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// What lies in a spool is read as the load that put it there was told, whatever
+// the next one is.
+func TestTrapSpoolForgetsHowToRead(t *testing.T) {
+	onKeepers(t, func(l *loading) {
+		l.load(exitDone, l.write("a.csv", "sensor,ts,value,note\n1,2026-03-29 03:00:00,1,ok\n"))
+		spool := l.dir + "/spool"
+		text := "sensor,ts,value,note\n1,2026-03-29 05:00:00,1,ok\n2,2026-03-29 06:00:00.75,1,ok\n"
+		if l.server == "sqlite" { // which keeps the digits
+			text = strings.Replace(text, ".75", "", 1)
+		}
+		for i, zone := range []string{"Europe/Berlin", "+02:00"} {
+			if !l.killed(1, text, "-", "--format", "csv", "--spool", spool, "--time-zone", zone, "--truncate-times", "--duplicates", "reject") {
+				l.Fatal("it wasn't killed")
+			}
+			l.loadAny("--spool", spool)
+			if bad := l.bad("readings.bad.jsonl"); len(bad) != i+1+i { // the second time both rows are there
+				l.Errorf("%s: bad rows: %+v", zone, bad)
+			}
+			got := l.rows()
+			if len(got) != 2 || !strings.HasPrefix(got[1], "2 2026-03-29 04:00:00") {
+				l.Errorf("%s: %q", zone, got)
+			}
+		}
+	})
+}
+
+// A spool that is small takes rows in smaller batches.
+func TestSmallSpool(t *testing.T) {
+	l := newLoading(t, "sqlite")
+	var b strings.Builder
+	long := strings.Repeat("9", 600)
+	for i := range 5000 {
+		fmt.Fprintf(&b, "%d,2026-03-29 01:00:00,1.%s,ok\n", i, long)
+	}
+	in := strings.NewReader(b.String())
+	var stdout, stderr bytes.Buffer
+	code := run(l.Context(), []string{"load", l.file, "-", "--format", "csv", "--header=false", "--spool", l.dir + "/spool", "--spool-size", "1MiB", "--bad", l.dir + "/bad.jsonl"}, in, &stdout, &stderr)
+	if n := len(l.rows()); code != exitDone || n != 5000 {
+		l.Errorf("exit %d, %d rows\n%s%s", code, n, stdout.String(), stderr.String())
+	}
+}
