@@ -172,7 +172,7 @@ func (l *load) throughSpool(ctx context.Context, r io.Reader) (err error) {
 			sp.Finish()
 		})
 	}
-	done := &settled{load: l, sp: sp, at: l.source.Loaded, done: map[int64]settledPart{}}
+	done := &settled{load: l, sp: sp, at: max(l.source.Loaded, l.gap), done: map[int64]settledPart{}}
 	// When all that is in the spool has been sent, nothing but time acknowledges
 	// the last of it: a sender may be waiting for that room.
 	var acknowledger sync.WaitGroup
@@ -211,10 +211,6 @@ func (l *load) fromSpool(ctx context.Context, sp *spool.Spool, old int64, done *
 		if err != nil {
 			return err
 		}
-		if n == 0 && rec.From > l.source.Loaded && l.source.Loaded > 0 {
-			l.say("spool %s has nothing between byte %d, up to where it is loaded, and %d: that was set aside as damaged, or loaded before this database's backup was taken back",
-				l.opt.Spool, l.source.Loaded, rec.From)
-		}
 		b, err := l.unspool(rec, targets)
 		if err != nil {
 			return fmt.Errorf("record %d-%d of spool %s: %w", rec.From, rec.To, l.opt.Spool, err)
@@ -244,6 +240,10 @@ func (l *load) fromSpool(ctx context.Context, sp *spool.Spool, old int64, done *
 	}
 }
 
+// emptySegments is the bytes of segments that had no record when they went: less
+// than any record has.
+const emptySegments = 64
+
 // findSpool reads up to where the database has the spool, and goes on there.
 func (l *load) findSpool(ctx context.Context, sp *spool.Spool) error {
 	if err := l.retry(ctx, func() error { return l.tidy(ctx) }); err != nil {
@@ -258,8 +258,21 @@ func (l *load) findSpool(ctx context.Context, sp *spool.Spool) error {
 		l.source = &known[i]
 		l.source.Path = path
 	}
-	if err := l.state.PutSource(ctx, l.state.DB(), l.source); err != nil {
-		return err
+	if l.source.Started.IsZero() {
+		if err := l.state.PutSource(ctx, l.state.DB(), l.source); err != nil {
+			return err
+		}
+	}
+	// What lies before the first byte is neither in the spool nor known to be in
+	// the database: that is said once, and then acknowledged.
+	if from, to := l.source.Loaded, sp.First(); from < to {
+		l.gap = to
+		if to-from <= emptySegments {
+			return sp.SeekTo(to)
+		}
+		l.result.Damaged = append(l.result.Damaged, fmt.Sprintf("%d bytes at %d aren't there, and the database has the spool up to byte %d: they were set aside, or are in another database, or in a newer state of this one",
+			to-from, from, from))
+		return sp.SeekTo(to)
 	}
 	err = sp.SeekTo(l.source.Loaded)
 	if errors.Is(err, spool.ErrBeyond) {

@@ -142,6 +142,7 @@ type load struct {
 	began   time.Time
 	input   *input
 	spool   *spool.Spool
+	gap     int64 // up to where the spool has nothing and the database isn't; 0 without
 
 	rows     atomic.Int64
 	rejected atomic.Int64

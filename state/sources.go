@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/rowmill/rowmill/engine"
 )
 
 // Kinds of sources.
@@ -172,11 +174,20 @@ func (s *Store) Settle(ctx context.Context, f *Source) error {
 
 // Acknowledge notes how far a spool is loaded and removes the lines of those
 // batches from the ledger, in one transaction. Nobody sends them again: a spool
-// has one owner.
+// has one owner. It refuses to go back: then a copy of the spool, as on a cloned
+// machine, is loaded, too.
 func (s *Store) Acknowledge(ctx context.Context, f *Source, ids []string) error {
+	f.Updated = time.Now()
 	return s.within(ctx, func(tx *sql.Tx) error {
-		if err := s.PutSource(ctx, tx, f); err != nil {
-			return err
+		n, err := s.exec(ctx, tx, "UPDATE rowmill_sources SET loaded = ?, sent = ?, inserted = ?, duplicate = ?, rejected = ?, updated_us = ? "+
+			"WHERE table_name = ? AND source = ? AND loaded <= ?",
+			f.Loaded, f.Sent, f.Inserted, f.Duplicate, f.Rejected, f.Updated.UnixMicro(), f.Table, f.Key, f.Loaded)
+		if err != nil {
+			return fmt.Errorf("note how far %s is loaded: %w", f.Path, err)
+		}
+		if n == 0 {
+			return engine.Hinted(fmt.Errorf("note that %s is loaded up to byte %d: the database has it further, or has forgotten it", f.Path, f.Loaded),
+				"one spool for each machine: a copy of another's has to be emptied first")
 		}
 		for from := 0; from < len(ids); from += notedAtATime {
 			part := ids[from:min(from+notedAtATime, len(ids))]

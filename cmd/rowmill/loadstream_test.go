@@ -14,6 +14,7 @@ import (
 
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/ingest"
+	"github.com/rowmill/rowmill/state"
 )
 
 // A stream that is ended by Ctrl-C has been read further than it was sent: what
@@ -213,4 +214,58 @@ func TestSmallSpool(t *testing.T) {
 	if n := len(l.rows()); code != exitDone || n != 5000 {
 		l.Errorf("exit %d, %d rows\n%s%s", code, n, stdout.String(), stderr.String())
 	}
+}
+
+// A spool whose first records are gone, and that a database knows nothing of or
+// less: that isn't all of the stream.
+func TestTrapSpoolBeginsBehindDatabase(t *testing.T) {
+	onKeepers(t, func(l *loading) {
+		spool := l.dir + "/spool"
+		f := loadRows(0, 40_000, false) // more than a spool of this size has
+		var stdout, stderr bytes.Buffer
+		args := []string{"load", l.file, "-", "--format", "csv", "--spool", spool, "--spool-size", "1MiB", "--batch", "1000", "--bad", l.dir + "/bad.jsonl"}
+		if code := run(l.Context(), args, strings.NewReader(f.text), &stdout, &stderr); code != exitDone {
+			l.Fatalf("exit %d\n%s%s", code, stdout.String(), stderr.String())
+		}
+		if got, _ := l.load(exitDone, "--spool", spool); len(got[0].Damaged) != 0 {
+			l.Errorf("nothing is amiss: %v", got[0].Damaged)
+		}
+		if _, err := l.db.SQL().ExecContext(l.Context(), "DELETE FROM rowmill_sources"); err != nil {
+			l.Fatal(err)
+		}
+		got, said := l.load(exitFailed, "--spool", spool)
+		if len(got[0].Damaged) != 1 || !strings.Contains(got[0].Damaged[0], "bytes at 0 aren't there") || !strings.Contains(said, "1 parts of the spool are damaged") {
+			l.Errorf("forgotten: %v\n%s", got[0].Damaged, said)
+		}
+		if got, _ := l.load(exitDone, "--spool", spool); len(got[0].Damaged) != 0 || got[0].Sent != 0 {
+			l.Errorf("it is said twice: %+v", got[0])
+		}
+	})
+}
+
+// How far a spool is loaded doesn't go back, as when a machine was cloned with its
+// spool.
+func TestTrapClonedSpool(t *testing.T) {
+	onKeepers(t, func(l *loading) {
+		ctx, st := l.Context(), state.New(l.db)
+		s := &state.Source{Table: "readings", Key: "00000000000000aa", Path: "/spool", Kind: state.SpoolSource, Loaded: 100}
+		if err := st.PutSource(ctx, st.DB(), s); err != nil {
+			l.Fatal(err)
+		}
+		for _, test := range []struct {
+			to, want int64
+			ok       bool
+		}{{50, 100, false}, {100, 100, true}, {150, 150, true}} {
+			clone := *s
+			clone.Loaded = test.to
+			err := st.Acknowledge(ctx, &clone, nil)
+			if test.ok != (err == nil) || err != nil && !strings.Contains(err.Error(), "the database has it further") {
+				l.Errorf("to %d: %v", test.to, err)
+			}
+			known, err := st.Sources(ctx, "readings", state.SpoolSource, "")
+			if err != nil || len(known) != 1 || known[0].Loaded != test.want {
+				l.Errorf("to %d: %+v, %v", test.to, known, err)
+			}
+		}
+	})
 }

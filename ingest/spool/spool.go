@@ -225,6 +225,13 @@ func (s *Spool) Size() (records, bytes int64) {
 	return s.records, s.bytes
 }
 
+// First returns the offset at which the first segment begins that is there.
+func (s *Spool) First() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.segments[0].base
+}
+
 // Full returns for how long an Append has been waiting for room, 0 if none is.
 func (s *Spool) Full() time.Duration {
 	s.mu.Lock()
