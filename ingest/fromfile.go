@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,33 +57,22 @@ func (l *load) file(ctx context.Context, path string) (err error) {
 	if err := f.Validate(); err != nil {
 		return err
 	}
-	if !l.opt.Dry {
-		lease, noLease := l.db.Lead(ctx, l.opt.Table.Name+"/load/"+l.source.Path)
-		if errors.Is(noLease, engine.ErrLockTimeout) {
-			return engine.Hinted(fmt.Errorf("%s is being loaded into %s by another process: %w", l.source.Path, l.opt.Table.Name, noLease), "again when that has ended")
-		} else if noLease != nil {
-			return noLease
-		}
-		defer func() { err = errors.Join(err, lease.Release()) }()
-		var cancel context.CancelCauseFunc
-		ctx, cancel = context.WithCancelCause(ctx)
-		defer cancel(nil)
-		go func() {
-			select {
-			case <-lease.Lost():
-				cancel(errors.New("the lock on this source is lost"))
-			case <-ctx.Done():
-			}
-		}()
-		defer func() {
-			if err != nil && errors.Is(err, context.Canceled) {
-				err = errors.Join(context.Cause(ctx), err)
-			}
-		}()
-		if err := l.findSource(ctx, path); err != nil {
+	if l.opt.Dry {
+		return l.once(ctx, path, f)
+	}
+	fresh := *l.source
+	for again := false; ; again = true {
+		s := fresh
+		l.source = &s
+		err := l.alone(ctx, path, f, again)
+		if !errors.Is(err, errLockLost) || ctx.Err() != nil || l.opt.RetryFor == 0 {
 			return err
 		}
+		l.say("%s: %v; it is taken again, and the load goes on", path, errLockLost)
 	}
+}
+
+func (l *load) once(ctx context.Context, path string, f Format) (err error) {
 	if l.input, err = openFile(path); err != nil {
 		return err
 	}
@@ -96,6 +86,11 @@ func (l *load) file(ctx context.Context, path string) (err error) {
 			return err
 		}
 		return fmt.Errorf("%s: %w", path, err)
+	}
+	if !l.opt.Dry {
+		if err := l.sameMeaning(&f); err != nil {
+			return fail(err)
+		}
 	}
 	t, err := l.targetOf(ctx, c, &f)
 	if err != nil {
@@ -113,7 +108,7 @@ func (l *load) file(ctx context.Context, path string) (err error) {
 	err = l.run(ctx, false, func(ctx context.Context, out chan<- *batch) error {
 		return fail(l.cut(ctx, c, t, cuts, out))
 	}, func(_ context.Context, b *batch, noted state.Batch) error {
-		l.count(noted, b.To-b.From, false)
+		l.countOwn(noted, b)
 		return nil
 	})
 	if err != nil {
@@ -132,42 +127,12 @@ func (l *load) settle(ctx context.Context, c *cutter, sums state.Source) error {
 	s := l.source
 	s.Loaded, s.Lines, s.Hash, s.Finished = c.at, c.line-1, c.total(), true
 	s.Sent, s.Rejected = r.Before+r.Sent, r.BeforeRejected+r.Rejected
-	s.Inserted, s.Duplicate = sums.Inserted+r.Inserted+l.earlier.Inserted, sums.Duplicate+r.Duplicate+l.earlier.Duplicate
+	s.Inserted = sums.Inserted + r.Inserted - l.own.Inserted + l.earlier.Inserted
+	s.Duplicate = sums.Duplicate + r.Duplicate - l.own.Duplicate + l.earlier.Duplicate
 	if sums.Finished && sums.Loaded == c.at {
 		return nil // nothing has changed
 	}
 	return l.retry(ctx, func() error { return l.state.Settle(ctx, s) })
-}
-
-// findSource finds what is known of the file: the newest source of its name, if
-// the file begins as that one did.
-func (l *load) findSource(ctx context.Context, path string) error {
-	if err := l.tidy(ctx); err != nil {
-		return err
-	}
-	known, err := l.state.Sources(ctx, l.source.Table, state.FileSource, l.source.Path)
-	if err != nil || len(known) == 0 {
-		return err
-	}
-	was := known[0]
-	in, err := openFile(path)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	head, err := io.ReadAll(io.LimitReader(in, was.Head))
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	if hashOf(head) == was.HeadHash {
-		l.source = &was
-		return nil
-	}
-	if !was.Finished {
-		l.say("%s isn't the file that was being loaded on %s, which wasn't loaded to its end: it is loaded from its start",
-			l.source.Path, was.Started.UTC().Format("2006-01-02 15:04"))
-	}
-	return nil
 }
 
 // tidy creates the tables for sources, where a former version of rowmill has
@@ -194,7 +159,7 @@ func (l *load) before(ctx context.Context, c *cutter) ([]state.Cut, error) {
 	if l.opt.Dry || s.Started.IsZero() {
 		return nil, nil
 	}
-	l.result.Before, l.result.BeforeRejected = s.Sent, s.Rejected
+	l.begin()
 	if s.Loaded > 0 {
 		hash, err := c.skip(ctx, s.Loaded, s.Lines)
 		if errors.Is(err, errEnds) {
@@ -215,7 +180,7 @@ func (l *load) before(ctx context.Context, c *cutter) ([]state.Cut, error) {
 				"loading only files whose last line is whole; that row may have to be mended by hand")
 		}
 	}
-	cuts, err := l.state.Cuts(ctx, s.Table, s.Key)
+	cuts, err := l.cuts(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -253,11 +218,11 @@ func (l *load) cut(ctx context.Context, c *cutter, t *target, cuts []state.Cut, 
 			return l.changed(cut.From, cut.To)
 		}
 		if done, there := noted[cut.ID(l.source.Key)]; there {
-			l.count(done, 0, true)
-			l.earlier.Inserted, l.earlier.Duplicate = l.earlier.Inserted+done.Inserted, l.earlier.Duplicate+done.Duplicate
+			l.countFound(done, b)
 			continue
 		}
 		b.target = t
+		l.handOut(b)
 		out <- b
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -295,7 +260,12 @@ func (l *load) noted(ctx context.Context, cuts []state.Cut) (map[string]state.Ba
 	for i, cut := range cuts {
 		ids[i] = cut.ID(l.source.Key)
 	}
-	return l.state.NotedOf(ctx, l.source.Table, ids)
+	var noted map[string]state.Batch
+	err := l.retry(ctx, func() (err error) {
+		noted, err = l.state.NotedOf(ctx, l.source.Table, ids)
+		return err
+	})
+	return noted, err
 }
 
 // note passes batches on once it is noted where they were cut: as many at a time
@@ -325,6 +295,7 @@ func (l *load) note(ctx context.Context, news <-chan *batch, out chan<- *batch) 
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
+			l.handOut(b)
 			out <- b
 		}
 	}
@@ -353,7 +324,16 @@ func (l *load) putCuts(ctx context.Context, group []*batch) error {
 	return l.retry(ctx, func() error {
 		err := l.state.PutCuts(ctx, s.Table, s.Key, cuts)
 		if tried && errors.Is(err, engine.ErrDuplicateKey) {
-			return nil // the connection broke behind the commit
+			// The connection may have broken behind the commit.
+			have, haveErr := l.state.Cuts(ctx, s.Table, s.Key)
+			if haveErr != nil {
+				return haveErr
+			}
+			i := slices.Index(have, cuts[0])
+			if i >= 0 && len(have) >= i+len(cuts) && slices.Equal(have[i:i+len(cuts)], cuts) {
+				return nil
+			}
+			return fmt.Errorf("batches of %s are noted, and not as they were cut: %w", s.Path, err)
 		}
 		tried = true
 		return err

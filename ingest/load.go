@@ -152,6 +152,12 @@ type load struct {
 	said     time.Time
 	// earlier are the batches that earlier loads committed and didn't settle.
 	earlier state.Batch
+	// out are the batches of a file that this load has sent, and whether they
+	// are counted; own is what it has sent that is in the source's sums already.
+	out map[string]bool
+	own state.Batch
+	// loaded is up to where the file was loaded when it was last looked at.
+	loaded int64
 }
 
 // newLoad checks the options and fills in what they leave out.

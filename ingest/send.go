@@ -59,7 +59,8 @@ func (s *sender) send(ctx context.Context, b *batch) (state.Batch, error) {
 		case errors.Is(err, errDone), errors.Is(err, engine.ErrConnectionLost):
 			// A connection may break behind the commit.
 			if noted, lookErr := s.state.Noted(ctx, s.state.DB(), out.Table, out.ID); lookErr == nil && noted != nil {
-				return *noted, s.reset(ctx)
+				_ = s.reset(ctx) // it is committed; the next batch says so if no connection can be had
+				return *noted, nil
 			} else if lookErr == nil && errors.Is(err, errDone) {
 				return fail(errors.Join(errors.New("its line of the ledger was refused, and isn't there"), err))
 			}

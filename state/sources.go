@@ -28,10 +28,15 @@ type Source struct {
 	// that is, and Hash the hash of those bytes.
 	Loaded, Lines int64
 	Hash          string
-	// Head is how long its first batch is, HeadHash that batch's hash: another
-	// file of the same name is known by them.
+	// Head is how many of its first bytes HeadHash is the hash of: another file
+	// of the same name is known by them.
 	Head     int64
 	HeadHash string
+	// Tail is how many of the bytes up to Loaded are a last row that had no end.
+	Tail int64
+	// Options are those that say what its bytes mean, as whoever loads it writes
+	// them down.
+	Options string
 	// Sent rows are those up to Loaded: inserted, left out because their key was
 	// there, and rejected.
 	Sent, Inserted, Duplicate, Rejected int64
@@ -53,7 +58,7 @@ func (c Cut) ID(source string) string {
 	return fmt.Sprintf("%s@%d-%d#%s", source, c.From, c.To, c.Hash)
 }
 
-const sourceColumns = "source, path, kind, loaded, loaded_lines, loaded_hash, head, head_hash, sent, inserted, duplicate, rejected, finished, started_us, updated_us"
+const sourceColumns = "source, path, kind, loaded, loaded_lines, loaded_hash, head, head_hash, tail, options, sent, inserted, duplicate, rejected, finished, started_us, updated_us"
 
 // Sources returns the sources of a table, of a kind and with a path unless these
 // are empty, the newest first.
@@ -62,7 +67,7 @@ func (s *Store) Sources(ctx context.Context, table, kind, path string) ([]Source
 	err := s.query(ctx, s.DB(), func(r *sql.Rows) error {
 		f := Source{Table: table}
 		var finished, started, updated int64
-		err := r.Scan(&f.Key, &f.Path, &f.Kind, &f.Loaded, &f.Lines, &f.Hash, &f.Head, &f.HeadHash,
+		err := r.Scan(&f.Key, &f.Path, &f.Kind, &f.Loaded, &f.Lines, &f.Hash, &f.Head, &f.HeadHash, &f.Tail, &f.Options,
 			&f.Sent, &f.Inserted, &f.Duplicate, &f.Rejected, &finished, &started, &updated)
 		f.Finished, f.Started, f.Updated = finished != 0, time.UnixMicro(started), time.UnixMicro(updated)
 		// Paths are compared here: a server's collation may take two for one.
@@ -88,12 +93,12 @@ func (s *Store) PutSource(ctx context.Context, x Exec, f *Source) error {
 		f.Started = now
 	}
 	f.Updated = now
-	n, err := s.exec(ctx, x, "UPDATE rowmill_sources SET loaded = ?, loaded_lines = ?, loaded_hash = ?, head = ?, head_hash = ?, sent = ?, inserted = ?, "+
+	n, err := s.exec(ctx, x, "UPDATE rowmill_sources SET loaded = ?, loaded_lines = ?, loaded_hash = ?, head = ?, head_hash = ?, tail = ?, options = ?, sent = ?, inserted = ?, "+
 		"duplicate = ?, rejected = ?, finished = ?, updated_us = ? WHERE table_name = ? AND source = ?",
-		f.Loaded, f.Lines, f.Hash, f.Head, f.HeadHash, f.Sent, f.Inserted, f.Duplicate, f.Rejected, finished, now.UnixMicro(), f.Table, f.Key)
+		f.Loaded, f.Lines, f.Hash, f.Head, f.HeadHash, f.Tail, f.Options, f.Sent, f.Inserted, f.Duplicate, f.Rejected, finished, now.UnixMicro(), f.Table, f.Key)
 	if err == nil && n == 0 {
-		_, err = s.exec(ctx, x, "INSERT INTO rowmill_sources (table_name, "+sourceColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-			f.Table, f.Key, f.Path, f.Kind, f.Loaded, f.Lines, f.Hash, f.Head, f.HeadHash, f.Sent, f.Inserted, f.Duplicate, f.Rejected, finished,
+		_, err = s.exec(ctx, x, "INSERT INTO rowmill_sources (table_name, "+sourceColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+			f.Table, f.Key, f.Path, f.Kind, f.Loaded, f.Lines, f.Hash, f.Head, f.HeadHash, f.Tail, f.Options, f.Sent, f.Inserted, f.Duplicate, f.Rejected, finished,
 			f.Started.UnixMicro(), now.UnixMicro())
 	}
 	if err != nil {
@@ -225,7 +230,12 @@ func (s *Store) Tidy(ctx context.Context, table string, before time.Time) error 
 	for _, f := range all {
 		past := f.Updated.Before(before)
 		if old[f.Key] && (f.Kind == StreamSource || f.Kind == FileSource && f.Finished && past) {
-			if _, err := s.exec(ctx, s.DB(), "DELETE FROM rowmill_ledger WHERE table_name = ? AND batch LIKE ? AND at_us < ?", table, f.Key+"@%", before.UnixMicro()); err != nil {
+			q, args := "DELETE FROM rowmill_ledger WHERE table_name = ? AND batch LIKE ? AND at_us < ?", []any{table, f.Key + "@%", before.UnixMicro()}
+			if f.Kind == FileSource { // another load may have taken it up meanwhile
+				q += " AND EXISTS (SELECT 1 FROM rowmill_sources AS s WHERE s.table_name = ? AND s.source = ? AND s.finished = 1 AND s.updated_us < ?)"
+				args = append(args, table, f.Key, before.UnixMicro())
+			}
+			if _, err := s.exec(ctx, s.DB(), q, args...); err != nil {
 				return fmt.Errorf("ledger of %s: %w", table, err)
 			}
 		}

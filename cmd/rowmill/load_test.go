@@ -65,6 +65,12 @@ func newLoading(t *testing.T, server string) *loading {
 // newLoadingWith has a table with more columns, each with a comma behind it.
 func newLoadingWith(t *testing.T, server, more string) *loading {
 	t.Helper()
+	return newLoadingOf(t, server, strings.Replace(loadDeclaration, "PRIMARY KEY", more+"PRIMARY KEY", 1))
+}
+
+// newLoadingOf is newLoading with a declaration of its own.
+func newLoadingOf(t *testing.T, server, declaration string) *loading {
+	t.Helper()
 	target := testdb.Target(t, server)
 	opened := openKeeper(t, target.String())
 	l := &loading{T: t, server: server, db: opened, dir: t.TempDir(), target: target.String()}
@@ -74,7 +80,7 @@ func newLoadingWith(t *testing.T, server, more string) *loading {
 	}
 	clock := filepath.Join(l.dir, "clock")
 	l.file = filepath.Join(l.dir, "readings.toml")
-	l.write("readings.toml", fmt.Sprintf(strings.Replace(loadDeclaration, "PRIMARY KEY", more+"PRIMARY KEY", 1), l.target, typ, float))
+	l.write("readings.toml", fmt.Sprintf(declaration, l.target, typ, float))
 	l.write("clock", loadStart.Format(time.RFC3339))
 	mustPass(t, rowmill(t.Context(), "apply", l.file, "--clock", clock, "--yes"))
 	return l

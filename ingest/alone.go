@@ -1,0 +1,146 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/state"
+)
+
+// errLockLost is when the connection that held a source's lock is gone, as when
+// the server is started again.
+var errLockLost = errors.New("the lock on this source is lost")
+
+// alone loads a file with the lock of its name and that of its source, so that
+// neither the file nor its bytes by another name are loaded by somebody else. It
+// returns errLockLost, with what came of it, when one of them is lost. again
+// tells that this load had the lock, whose connection the server may not have
+// missed yet.
+func (l *load) alone(ctx context.Context, path string, f Format, again bool) (err error) {
+	outer := ctx
+	ctx, cancel := context.WithCancelCause(outer)
+	defer cancel(nil)
+	take := func(name string) (engine.Lease, error) {
+		lease, err := l.lead(ctx, l.opt.Table.Name+"/load/"+name, again)
+		if err != nil {
+			return nil, err
+		}
+		go func() {
+			select {
+			case <-lease.Lost():
+				cancel(errLockLost)
+			case <-ctx.Done():
+			}
+		}()
+		return lease, nil
+	}
+	give := func(lease engine.Lease) {
+		lost := errors.Is(context.Cause(ctx), errLockLost)
+		cancel(nil)                                            // giving it back isn't losing it
+		if given := lease.Release(); !lost && !passes(given) { // a broken connection has given it back
+			err = errors.Join(err, given)
+		}
+	}
+	defer func() {
+		if err == nil || outer.Err() != nil || !errors.Is(context.Cause(ctx), errLockLost) {
+			return
+		}
+		if passes(err) || errors.Is(err, context.Canceled) {
+			err = fmt.Errorf("%w: %w", errLockLost, err)
+		}
+	}()
+	byPath, err := take(l.source.Path)
+	if err != nil {
+		return err
+	}
+	defer give(byPath)
+	if err := l.findSource(ctx, path); err != nil {
+		return err
+	}
+	byKey, err := take(l.source.Key)
+	if err != nil {
+		return err
+	}
+	defer give(byKey)
+	if !l.source.Started.IsZero() {
+		if err := l.reread(ctx); err != nil {
+			return err
+		}
+	}
+	return l.once(ctx, path, f)
+}
+
+// passes reports whether an error may pass by itself.
+func passes(err error) bool {
+	return engine.Retryable(err) || errors.Is(err, engine.ErrUnreachable)
+}
+
+// lead takes a lock. One that another process has isn't waited for, but with
+// again.
+func (l *load) lead(ctx context.Context, name string, again bool) (lease engine.Lease, err error) {
+	var held error
+	err = l.retry(ctx, func() (err error) {
+		lease, err = l.db.Lead(ctx, name)
+		if errors.Is(err, engine.ErrLockTimeout) && !again {
+			held, err = err, nil
+		}
+		return err
+	})
+	switch {
+	case held != nil:
+		return nil, engine.Hinted(fmt.Errorf("%s is being loaded into %s by another process: %w", l.source.Path, l.opt.Table.Name, held), "again when that has ended")
+	case err != nil && again:
+		return nil, fmt.Errorf("%v, and can't be taken again: %w", errLockLost, err)
+	}
+	return lease, err
+}
+
+// begin counts what is settled of a source: what this load has sent of it isn't
+// what was there before.
+func (l *load) begin() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s, r := l.source, &l.result
+	if l.out != nil && s.Loaded > l.loaded { // its own settling was committed
+		l.own = state.Batch{Sent: r.Sent, Inserted: r.Inserted, Duplicate: r.Duplicate, Rejected: r.Rejected}
+	}
+	l.loaded = s.Loaded
+	r.Before, r.BeforeRejected = s.Sent-l.own.Sent, s.Rejected-l.own.Rejected
+	l.earlier = state.Batch{}
+}
+
+// handOut notes that a batch is about to be sent.
+func (l *load) handOut(b *batch) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.out == nil {
+		l.out = map[string]bool{}
+	}
+	l.out[b.ID(l.source.Key)] = false
+}
+
+// countOwn counts a batch that this load has committed.
+func (l *load) countOwn(noted state.Batch, b *batch) {
+	l.mu.Lock()
+	if l.out != nil {
+		l.out[b.ID(l.source.Key)] = true
+	}
+	l.mu.Unlock()
+	l.count(noted, b.To-b.From, false)
+}
+
+// countFound counts a batch that was found in the ledger.
+func (l *load) countFound(noted state.Batch, b *batch) {
+	l.mu.Lock()
+	counted, own := l.out[noted.ID]
+	l.mu.Unlock()
+	switch {
+	case own && !counted: // it was committed when the lock was lost
+		l.countOwn(noted, b)
+	case !own:
+		l.count(noted, 0, true)
+		l.earlier.Inserted, l.earlier.Duplicate = l.earlier.Inserted+noted.Inserted, l.earlier.Duplicate+noted.Duplicate
+	}
+}
