@@ -236,7 +236,7 @@ func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err erro
 	if err := lookAt(sources); err != nil {
 		return err
 	}
-	k, err := a.openApplied(ctx, f.file, f.kept)
+	k, err := a.openForLoad(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -296,6 +296,39 @@ func stoppedHint(results []loaded, spool string) string {
 	}
 	return "the same command, which goes on where it stopped"
 }
+
+// openForLoad is openApplied, tried again for as long as --retry says where the
+// server can't be reached.
+func (a *app) openForLoad(ctx context.Context, f loadFlags) (*kept, error) {
+	began, said := time.Now(), time.Time{}
+	for {
+		k, err := a.openApplied(ctx, f.file, f.kept)
+		switch {
+		case err == nil:
+			return k, nil
+		case ctx.Err() != nil:
+			return nil, stopped(ctx, err, "")
+		case f.list || !errors.Is(err, engine.ErrUnreachable) && !errors.Is(err, engine.ErrConnectionLost):
+			return nil, err
+		case f.retry >= 0 && time.Since(began) >= f.retry:
+			return nil, err
+		}
+		if time.Since(said) >= openSaid {
+			said = time.Now()
+			a.logLine(stamp(said) + fmt.Sprintf(" will be tried again: %v", err))
+		}
+		if engine.Sleep(ctx, openPause) != nil {
+			return nil, stopped(ctx, err, "")
+		}
+	}
+}
+
+const (
+	// openPause lies between tries to reach the server, openSaid between lines
+	// that say so.
+	openPause = time.Second
+	openSaid  = 10 * time.Second
+)
 
 // badPath is where the bad rows of a source go.
 func (f *loadFlags) badPath(source, table string) string {

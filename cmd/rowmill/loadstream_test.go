@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -268,4 +269,54 @@ func TestTrapClonedSpool(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A server that is down when the load begins is waited for.
+func TestLoadWaitsForServer(t *testing.T) {
+	for _, server := range []string{"mariadb", "mysql", "postgres"} {
+		t.Run(server, func(t *testing.T) {
+			l := newLoading(t, server)
+			u, err := url.Parse(l.target)
+			if err != nil {
+				l.Fatal(err)
+			}
+			q := u.Query()
+			name := map[bool]string{true: "host", false: "socket"}[server == "postgres"]
+			there := q.Get(name)
+			if there == "" {
+				l.Skipf("the server has no socket: %s", l.target)
+			}
+			late, err := os.MkdirTemp("", "rm")
+			if err != nil {
+				l.Fatal(err)
+			}
+			defer os.RemoveAll(late)
+			late += "/s"
+			text, err := os.ReadFile(l.file)
+			if err != nil {
+				l.Fatal(err)
+			}
+			q.Set(name, late)
+			u.RawQuery = q.Encode()
+			l.write("readings.toml", strings.Replace(string(text), l.target, u.String(), 1))
+			path := l.write("day.csv", loadRows(0, 10, false).text)
+			if _, said := l.load(exitFailed, path, "--retry", "0s"); strings.Contains(said, "tried again") {
+				l.Errorf("without --retry: %s", said)
+			}
+			ctx, cancel := context.WithCancel(l.Context())
+			time.AfterFunc(300*time.Millisecond, cancel)
+			began := time.Now()
+			if out := rowmill(ctx, "load", l.file, path, "--bad", l.dir+"/bad.jsonl"); out.code != exitInterrupted || time.Since(began) > 5*time.Second {
+				l.Errorf("interrupted: exit %d after %s\n%s", out.code, time.Since(began), out.stderr)
+			}
+			time.AfterFunc(1500*time.Millisecond, func() {
+				if err := os.Symlink(there, late); err != nil {
+					l.Error(err)
+				}
+			})
+			if got, said := l.load(exitDone, path); got[0].Inserted != 10 || !strings.Contains(said, "will be tried again: ") {
+				l.Errorf("loaded: %+v\n%s", got[0], said)
+			}
+		})
+	}
 }
