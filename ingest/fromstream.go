@@ -95,7 +95,10 @@ func (l *load) stream(ctx context.Context, r io.Reader) error {
 type spooled struct {
 	Table   string   `json:"table"`
 	Columns []string `json:"columns"`
-	Kind    Kind     `json:"format"`
+	// Named tells that the options named them: other keys of objects are passed
+	// over.
+	Named bool `json:"named,omitempty"`
+	Kind  Kind `json:"format"`
 	// Delimiter and Null are those of the format.
 	Delimiter byte   `json:"delimiter,omitempty"`
 	Null      string `json:"null,omitempty"`
@@ -324,7 +327,7 @@ func (l *load) spoolUp(ctx, keeping context.Context, sp *spool.Spool, r io.Reade
 	if err != nil || t == nil {
 		return err
 	}
-	head := spooled{Table: l.opt.Table.Name, Kind: f.Kind, Delimiter: f.Delimiter, Null: f.Null,
+	head := spooled{Table: l.opt.Table.Name, Named: f.Columns != nil, Kind: f.Kind, Delimiter: f.Delimiter, Null: f.Null,
 		Unix: l.opt.Values.Unix, Bytes: l.opt.Values.Bytes, Truncate: l.opt.Values.TruncateTimes, Duplicates: l.opt.Duplicates}
 	head.putZone(l.opt.Values.Zone)
 	for _, col := range t.columns {
@@ -386,7 +389,10 @@ func (l *load) unspool(rec spool.Record, targets map[string]*target) (*batch, er
 	}
 	t := targets[string(key)]
 	if t == nil {
-		f := &Format{Kind: head.Kind, Delimiter: head.Delimiter, Null: head.Null, NoHeader: true, Columns: head.Columns}
+		f := &Format{Kind: head.Kind, Delimiter: head.Delimiter, Null: head.Null, NoHeader: true}
+		if head.Named {
+			f.Columns = head.Columns
+		}
 		if err := f.Validate(); err != nil {
 			return nil, err
 		}

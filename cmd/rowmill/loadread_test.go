@@ -158,3 +158,16 @@ func TestLoadIdentity(t *testing.T) {
 		t.Errorf("it says %s", said)
 	}
 }
+
+// TestSpooledObjectsKeepTheirKeys has objects with a key that is no column: they
+// are bad rows on their way through a spool, too, unless --columns passes it over.
+func TestSpooledObjectsKeepTheirKeys(t *testing.T) {
+	l := newLoading(t, "sqlite")
+	for i, args := range [][]string{nil, {"--columns=sensor,ts"}} {
+		c := l.command(0, append([]string{"-", "--format=jsonl", "--spool=spool"}, args...)...)
+		c.Stdin = strings.NewReader(`{"sensor":1,"ts":"2026-03-29 01:00:00","colour":1}` + "\n")
+		if out, err := c.CombinedOutput(); (err == nil) != (i == 1) || len(l.rows()) != i {
+			t.Errorf("%v: %v, %d rows\n%s", args, err, len(l.rows()), out)
+		}
+	}
+}
