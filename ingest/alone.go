@@ -109,6 +109,7 @@ func (l *load) begin() {
 	l.loaded = s.Loaded
 	r.Before, r.BeforeRejected = s.Sent-l.own.Sent, s.Rejected-l.own.Rejected
 	l.earlier = state.Batch{}
+	l.rejectedBefore.Store(r.BeforeRejected)
 }
 
 // handOut notes that a batch is about to be sent.

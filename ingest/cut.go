@@ -58,7 +58,14 @@ type cutter struct {
 	last byte   // the one before it
 	line int64  // its line, from 1
 	sum  *xxhash.Digest
-	open int // bytes of the record behind the last whole one that were searched for its end
+	open int    // bytes of the record behind the last whole one that were searched for its end
+	head []byte // the first bytes handed out, at most headBytes
+}
+
+// sums takes in bytes that are handed out.
+func (c *cutter) sums(p []byte) {
+	_, _ = c.sum.Write(p) // which never fails
+	c.head = append(c.head, p[:min(len(p), headBytes-len(c.head))]...)
 }
 
 func newCutter(ctx context.Context, r io.Reader, f *Format, rows, size int, flush time.Duration) *cutter {
@@ -180,7 +187,7 @@ func (c *cutter) take(n, rows int) *batch {
 	if b.data[n-1] != '\n' {
 		b.Lines++
 	}
-	_, _ = c.sum.Write(b.data) // which never fails
+	c.sums(b.data)
 	c.at, c.line, c.last, c.open = b.To, b.Line+b.Lines, b.data[n-1], 0
 	return b
 }
@@ -356,7 +363,7 @@ func (c *cutter) skip(ctx context.Context, to, lines int64) (string, error) {
 		}
 		n := int(min(int64(len(c.buf)), to-c.at))
 		c.last = c.buf[n-1]
-		_, _ = c.sum.Write(c.buf[:n])
+		c.sums(c.buf[:n])
 		c.buf = c.buf[:copy(c.buf, c.buf[n:])]
 		c.at += int64(n)
 	}

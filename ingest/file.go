@@ -22,15 +22,30 @@ type input struct {
 	close func()
 }
 
-// counted counts what is read of a file.
+// counted counts what is read of a file, and sees whether it is cut off
+// meanwhile.
 type counted struct {
 	file *os.File
 	n    *atomic.Int64
+	size int64 // at opening; 0 is unknown
 }
+
+// errCutOff is about a file that was truncated while it was read: where it ends
+// now is in the middle of what was there.
+var errCutOff = errors.New("it was cut off while it was read")
 
 func (c counted) Read(p []byte) (int, error) {
 	n, err := c.file.Read(p)
-	c.n.Add(int64(n))
+	read := c.n.Add(int64(n))
+	if c.size > 0 && errors.Is(err, io.EOF) {
+		info, statErr := c.file.Stat()
+		if statErr != nil {
+			return n, statErr
+		}
+		if info.Size() < max(read, c.size) {
+			return n, errCutOff
+		}
+	}
 	return n, err
 }
 
@@ -59,7 +74,7 @@ func openFile(path string) (*input, error) {
 	if info.Mode().IsRegular() {
 		in.size = info.Size()
 	}
-	in.Reader = counted{f, &in.read}
+	in.Reader = counted{f, &in.read, in.size}
 	name := strings.ToLower(path)
 	gz, zst := strings.HasSuffix(name, ".gz"), strings.HasSuffix(name, ".zst")
 	if !gz && !zst {

@@ -98,6 +98,7 @@ func (l *load) once(ctx context.Context, path string, f Format) (err error) {
 	}
 	if t == nil {
 		l.say("%s is empty", path)
+		l.result.Finished = true
 		return nil
 	}
 	cuts, err := l.before(ctx, c)
@@ -126,6 +127,9 @@ func (l *load) settle(ctx context.Context, c *cutter, sums state.Source) error {
 	r := &l.result
 	s := l.source
 	s.Loaded, s.Lines, s.Hash, s.Finished = c.at, c.line-1, c.total(), true
+	if head := c.head; int64(len(head)) > s.Head {
+		s.Head, s.HeadHash = int64(len(head)), hashOf(head)
+	}
 	s.Sent, s.Rejected = r.Before+r.Sent, r.BeforeRejected+r.Rejected
 	s.Inserted = sums.Inserted + r.Inserted - l.own.Inserted + l.earlier.Inserted
 	s.Duplicate = sums.Duplicate + r.Duplicate - l.own.Duplicate + l.earlier.Duplicate
@@ -205,6 +209,11 @@ func (l *load) cut(ctx context.Context, c *cutter, t *target, cuts []state.Cut, 
 	noted, err := l.noted(ctx, cuts)
 	if err != nil {
 		return err
+	}
+	for _, done := range noted {
+		if _, own := l.out[done.ID]; !own {
+			l.rejectedBefore.Add(done.Rejected)
+		}
 	}
 	for _, cut := range cuts {
 		b, err := c.again(ctx, cut)

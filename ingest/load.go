@@ -146,10 +146,12 @@ type load struct {
 
 	rows     atomic.Int64
 	rejected atomic.Int64
-	lost     atomic.Int64 // see Result.Lost
-	mu       sync.Mutex
-	result   Result
-	said     time.Time
+	// rejectedBefore are rows of a file that earlier loads rejected.
+	rejectedBefore atomic.Int64
+	lost           atomic.Int64 // see Result.Lost
+	mu             sync.Mutex
+	result         Result
+	said           time.Time
 	// earlier are the batches that earlier loads committed and didn't settle.
 	earlier state.Batch
 	// out are the batches of a file that this load has sent, and whether they
@@ -233,7 +235,7 @@ func (l *load) waiting(why error) {
 
 // enough returns an error where so many rejected rows of a batch are too many.
 func (l *load) enough(rejected []Rejected) error {
-	if l.opt.MaxBad < 0 || l.rejected.Load()+int64(len(rejected)) <= l.opt.MaxBad || len(rejected) == 0 {
+	if l.opt.MaxBad < 0 || l.rejectedBefore.Load()+l.rejected.Load()+int64(len(rejected)) <= l.opt.MaxBad || len(rejected) == 0 {
 		return nil
 	}
 	return &TooManyError{Most: l.opt.MaxBad, Path: l.opt.Bad, First: rejected[0]}
