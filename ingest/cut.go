@@ -17,6 +17,7 @@ import (
 type batch struct {
 	state.Cut
 	data []byte
+	held int // bytes of it in load.ahead
 	// target is where its rows go, and what its fields are.
 	target *target
 	// first tells that it begins the file, with a header where there is one.

@@ -231,6 +231,9 @@ func (l *load) cut(ctx context.Context, c *cutter, t *target, cuts []state.Cut, 
 			continue
 		}
 		b.target = t
+		if err := l.hold(ctx, b); err != nil {
+			return err
+		}
 		l.handOut(b)
 		out <- b
 		if ctx.Err() != nil {
@@ -239,10 +242,12 @@ func (l *load) cut(ctx context.Context, c *cutter, t *target, cuts []state.Cut, 
 	}
 	news := make(chan *batch, cutsAhead)
 	var failed error
+	cutting, enough := context.WithCancel(ctx)
+	defer enough()
 	go func() {
 		defer close(news)
 		for {
-			b, err := c.next(ctx)
+			b, err := c.next(cutting)
 			if errors.Is(err, io.EOF) {
 				return
 			}
@@ -251,13 +256,21 @@ func (l *load) cut(ctx context.Context, c *cutter, t *target, cuts []state.Cut, 
 				return
 			}
 			b.target = t
+			if err := l.hold(cutting, b); err != nil {
+				failed = err
+				return
+			}
 			news <- b
 		}
 	}()
 	err = l.note(ctx, news, out)
+	enough()
 	for range news { // the cutter ends
 	}
-	return errors.Join(failed, err)
+	if err != nil {
+		return err
+	}
+	return failed
 }
 
 // noted returns which of the cuts are in the ledger.

@@ -69,6 +69,10 @@ func (l *load) stream(ctx context.Context, r io.Reader) error {
 		defer func() { l.result.Unfinished = c.unfinished() }()
 		return c.each(ctx, stop, func(b *batch) error {
 			b.target = t
+			// The senders make room, also when ctx has ended.
+			if err := l.hold(context.WithoutCancel(ctx), b); err != nil {
+				return err
+			}
 			out <- b
 			return nil
 		})
@@ -235,6 +239,9 @@ func (l *load) fromSpool(ctx context.Context, sp *spool.Spool, old int64, done *
 				}
 				continue
 			}
+		}
+		if err := l.hold(ctx, b); err != nil {
+			return err
 		}
 		out <- b
 		if ctx.Err() != nil {

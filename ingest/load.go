@@ -142,6 +142,7 @@ type load struct {
 	began   time.Time
 	input   *input
 	spool   *spool.Spool
+	ahead   ahead
 	gap     int64 // up to where the spool has nothing and the database isn't; 0 without
 
 	rows     atomic.Int64
@@ -318,6 +319,7 @@ func (l *load) run(ctx context.Context, drain bool, produce produce, done func(c
 		all.Go(func() {
 			s := &sender{load: l, parsers: map[*target]*parser{}}
 			for b := range batches {
+				l.ahead.give(b.held)
 				if work.Err() != nil || ctx.Err() != nil && !drain {
 					drop(b)
 					continue // so that nobody waits to hand out more

@@ -1,0 +1,21 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// A file of more than may be cut ahead goes through.
+func TestLoadBeyondWhatIsAhead(t *testing.T) {
+	l := newLoading(t, "sqlite")
+	var b strings.Builder
+	long := strings.Repeat("9", 8000)
+	for i := range 6000 {
+		fmt.Fprintf(&b, "%d,2026-03-29 01:00:00,1.%s,ok\n", i, long)
+	}
+	path := l.write("day.csv", b.String())
+	if got, _ := l.load(exitDone, path, "--header=false"); got[0].Inserted != 6000 {
+		l.Errorf("loaded: %+v", got[0])
+	}
+}
