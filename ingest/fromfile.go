@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -44,6 +45,13 @@ func File(ctx context.Context, o Options, path string) (Result, error) {
 		}
 	}
 	l.source = &state.Source{Table: o.Table.Name, Path: name, Kind: state.FileSource, Key: newKey()}
+	if o.Dry {
+		// Lines of an earlier dry run of the file make room.
+		l.source.Key = "dry run " + hashOf([]byte(name))
+		if err := l.bad.add(name, l.source.Key, 0, math.MaxInt64, nil); err != nil {
+			return l.finish(err)
+		}
+	}
 	return l.finish(l.file(ctx, path))
 }
 

@@ -332,13 +332,17 @@ const (
 
 // badPath is where the bad rows of a source go.
 func (f *loadFlags) badPath(source, table string) string {
+	end := ".bad.jsonl"
+	if f.dry {
+		end = ".dry.jsonl"
+	}
 	switch {
 	case f.bad != "":
 		return f.bad
 	case source == "-" || source == "":
-		return table + ".bad.jsonl"
+		return table + end
 	}
-	return filepath.Base(source) + ".bad.jsonl"
+	return filepath.Base(source) + end
 }
 
 // loadOne loads a source: "" is what lies in the spool. What isn't a file on disk
