@@ -20,8 +20,9 @@ type batch struct {
 	held int // bytes of it in load.ahead
 	// target is where its rows go, and what its fields are.
 	target *target
-	// first tells that it begins the file, with a header where there is one.
-	first bool
+	// first tells that it begins the file, with a header where there is one, torn
+	// that it begins in the middle of a line.
+	first, torn bool
 	// rows that it has, as far as the cutter knows.
 	rows int
 }
@@ -57,6 +58,7 @@ type cutter struct {
 	ends error  // of the stream, io.EOF in the end
 	at   int64  // the offset of buf
 	last byte   // the one before it
+	torn bool   // that one ends no line
 	line int64  // its line, from 1
 	sum  *xxhash.Digest
 	open int    // bytes of the record behind the last whole one that were searched for its end
@@ -172,6 +174,14 @@ func (c *cutter) end(n int) (int, error) {
 		c.open = len(p)
 		return 0, nil
 	}
+	if c.torn && n == 0 { // the rest of a line, whose quotes aren't known
+		if i := bytes.IndexByte(p, '\n'); i >= 0 {
+			return i + 1, nil
+		} else if c.final() {
+			return len(p), nil
+		}
+		return 0, nil
+	}
 	more, err := c.format.end(p, c.final())
 	if c.open = 0; more == 0 {
 		c.open = len(p)
@@ -181,7 +191,8 @@ func (c *cutter) end(n int) (int, error) {
 
 // take hands out the next n bytes, more than none, which have been read.
 func (c *cutter) take(n, rows int) *batch {
-	b := &batch{data: bytes.Clone(c.buf[:n]), first: c.at == 0, rows: rows}
+	b := &batch{data: bytes.Clone(c.buf[:n]), first: c.at == 0, torn: c.torn, rows: rows}
+	c.torn = false
 	c.buf = c.buf[:copy(c.buf, c.buf[n:])]
 	b.From, b.To, b.Line, b.Hash = c.at, c.at+int64(n), c.line, hashOf(b.data)
 	b.Lines = int64(bytes.Count(b.data, []byte("\n")))
@@ -368,7 +379,9 @@ func (c *cutter) skip(ctx context.Context, to, lines int64) (string, error) {
 		c.buf = c.buf[:copy(c.buf, c.buf[n:])]
 		c.at += int64(n)
 	}
-	c.line = lines + 1
+	if c.line = lines + 1; c.last != '\n' && to > 0 {
+		c.line, c.torn = lines, true
+	}
 	return c.total(), nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -20,6 +21,7 @@ type input struct {
 	size  int64        // of the file as it lies there; 0 is unknown
 	read  atomic.Int64 // of that
 	close func()
+	quit  chan struct{} // closed once nobody waits for more of it
 }
 
 // counted counts what is read of a file, and sees whether it is cut off
@@ -28,25 +30,60 @@ type counted struct {
 	file *os.File
 	n    *atomic.Int64
 	size int64 // at opening; 0 is unknown
+	last byte  // that was read
+	// packed ones tell by themselves whether they are whole.
+	packed bool
+	quit   <-chan struct{}
 }
+
+const (
+	// settledAfter is for how long nobody has written to a file whose last line has no
+	// end, for that line to be taken as it is. Who writes the file may still be
+	// at it.
+	settledAfter = 5 * time.Second
+	// growPoll is how often it is looked at until then, and growWait for how
+	// long at most.
+	growPoll = 100 * time.Millisecond
+	growWait = 20 * time.Second
+)
+
+// errGrowing is the end of a file that somebody is writing to, in the middle of
+// a line.
+var errGrowing = errors.New("its last line has no end, and it is being written to")
 
 // errCutOff is about a file that was truncated while it was read: where it ends
 // now is in the middle of what was there.
 var errCutOff = errors.New("it was cut off while it was read")
 
-func (c counted) Read(p []byte) (int, error) {
-	n, err := c.file.Read(p)
-	read := c.n.Add(int64(n))
-	if c.size > 0 && errors.Is(err, io.EOF) {
+func (c *counted) Read(p []byte) (int, error) {
+	for began := time.Now(); ; {
+		n, err := c.file.Read(p)
+		read := c.n.Add(int64(n))
+		if n > 0 {
+			c.last = p[n-1]
+		}
+		if n > 0 || c.size == 0 || !errors.Is(err, io.EOF) {
+			return n, err
+		}
 		info, statErr := c.file.Stat()
 		if statErr != nil {
-			return n, statErr
+			return 0, statErr
 		}
 		if info.Size() < max(read, c.size) {
-			return n, errCutOff
+			return 0, errCutOff
+		}
+		if c.packed || c.last == '\n' || info.Size() == read && time.Since(info.ModTime()) >= settledAfter {
+			return 0, err
+		}
+		if time.Since(began) >= growWait {
+			return 0, errGrowing
+		}
+		select {
+		case <-time.After(growPoll):
+		case <-c.quit:
+			return 0, errGrowing
 		}
 	}
-	return n, err
 }
 
 // errEmptyPacked is about a file that was cut off: without rows a compressed one
@@ -60,7 +97,7 @@ func openFile(path string) (*input, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := &input{file: f, close: func() {}}
+	in := &input{file: f, close: func() {}, quit: make(chan struct{})}
 	fail := func(err error) (*input, error) {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
 	}
@@ -74,12 +111,14 @@ func openFile(path string) (*input, error) {
 	if info.Mode().IsRegular() {
 		in.size = info.Size()
 	}
-	in.Reader = counted{f, &in.read, in.size}
+	raw := &counted{file: f, n: &in.read, size: in.size, quit: in.quit}
+	in.Reader = raw
 	name := strings.ToLower(path)
 	gz, zst := strings.HasSuffix(name, ".gz"), strings.HasSuffix(name, ".zst")
 	if !gz && !zst {
 		return in, nil
 	}
+	raw.packed = true
 	packed := bufio.NewReaderSize(in.Reader, blockSize)
 	if _, err := packed.Peek(1); errors.Is(err, io.EOF) {
 		return fail(errEmptyPacked)

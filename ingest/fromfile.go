@@ -89,6 +89,7 @@ func (l *load) once(ctx context.Context, path string, f Format) (err error) {
 	defer stop()
 	c := newCutter(reading, l.input, &f, l.opt.Rows, l.opt.Bytes, 0)
 	defer c.wait(stop)
+	defer close(l.input.quit)
 	fail := func(err error) error {
 		if err == nil || ctx.Err() != nil {
 			return err
@@ -101,6 +102,10 @@ func (l *load) once(ctx context.Context, path string, f Format) (err error) {
 		}
 	}
 	t, err := l.targetOf(ctx, c, &f)
+	if errors.Is(err, errGrowing) {
+		l.sayGrowing(path, c)
+		return nil
+	}
 	if err != nil {
 		return fail(err)
 	}
@@ -124,10 +129,33 @@ func (l *load) once(ctx context.Context, path string, f Format) (err error) {
 		return err
 	}
 	l.result.Finished = true
+	if errors.Is(c.ends, errGrowing) {
+		l.sayGrowing(path, c)
+	}
 	if l.opt.Dry {
 		return nil
 	}
+	if r := &l.result; r.Rejected+r.BeforeRejected > 0 && sums.Inserted+sums.Duplicate+r.Inserted+r.Duplicate+l.earlier.Inserted+l.earlier.Duplicate == 0 {
+		// Not one row: another command will fare better, and the file is as new
+		// to it.
+		return l.retry(ctx, func() error { return l.state.Unload(ctx, l.source) })
+	}
 	return l.settle(ctx, c, sums)
+}
+
+// sayGrowing says that a file's last line is left for the next load.
+func (l *load) sayGrowing(path string, c *cutter) {
+	l.result.Finished, l.result.Unfinished = true, len(c.buf)
+	l.say("%s: line %d has no end yet, and the file is being written to: it is left for the next load", path, c.line)
+}
+
+// tornBy is what is wrong with a batch's first row, where that is the rest of a
+// line of which the begin is loaded.
+func (l *load) tornBy(b *batch) error {
+	if !b.torn {
+		return nil
+	}
+	return fmt.Errorf("it is the rest of a line that had no end when it was loaded, on %s: see what became of that row", l.loadedAt.UTC().Format("2006-01-02 15:04"))
 }
 
 // settle notes that all of a file is loaded.
@@ -172,6 +200,7 @@ func (l *load) before(ctx context.Context, c *cutter) ([]state.Cut, error) {
 		return nil, nil
 	}
 	l.begin()
+	l.loadedAt = s.Updated
 	if s.Loaded > 0 {
 		hash, err := c.skip(ctx, s.Loaded, s.Lines)
 		if errors.Is(err, errEnds) {
@@ -182,14 +211,6 @@ func (l *load) before(ctx context.Context, c *cutter) ([]state.Cut, error) {
 		}
 		if hash != s.Hash {
 			return nil, l.changed(0, s.Loaded)
-		}
-		more, err := c.peek(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if len(more) > 0 && c.last != '\n' && !(len(more) == 1 && more[0] == '\n') {
-			return nil, engine.Hinted(fmt.Errorf("line %d, the last that was loaded, had no end, and has been added to since", s.Lines),
-				"loading only files whose last line is whole; that row may have to be mended by hand")
 		}
 	}
 	cuts, err := l.cuts(ctx, s)
@@ -256,7 +277,7 @@ func (l *load) cut(ctx context.Context, c *cutter, t *target, cuts []state.Cut, 
 		defer close(news)
 		for {
 			b, err := c.next(cutting)
-			if errors.Is(err, io.EOF) {
+			if errors.Is(err, io.EOF) || errors.Is(err, errGrowing) {
 				return
 			}
 			if err != nil {

@@ -269,6 +269,10 @@ func (l *load) findSpool(ctx context.Context, sp *spool.Spool) error {
 		l.source.Path = path
 	}
 	if l.source.Started.IsZero() {
+		if records, _ := sp.Size(); records > 0 && l.opt.Name == "" {
+			return engine.Hinted(fmt.Errorf("spool %s has %d records, and the database doesn't know it: it was begun for another one", l.opt.Spool, records),
+				"the target that it was begun for; --source NAME, to load all that lies in it into this one; or another --spool")
+		}
 		if err := l.state.PutSource(ctx, l.state.DB(), l.source); err != nil {
 			return err
 		}

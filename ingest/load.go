@@ -153,6 +153,8 @@ type load struct {
 	mu             sync.Mutex
 	result         Result
 	said           time.Time
+	// loadedAt is when the source was loaded last.
+	loadedAt time.Time
 	// earlier are the batches that earlier loads committed and didn't settle.
 	earlier state.Batch
 	// out are the batches of a file that this load has sent, and whether they
@@ -359,6 +361,7 @@ func (s *sender) sendOrCheck(ctx context.Context, b *batch) (state.Batch, error)
 		return s.send(ctx, b)
 	}
 	p := s.parserOf(b.target)
+	p.torn = s.tornBy(b)
 	p.parse(b.data, b.Line, b.From, b.first)
 	if _, err := s.bounds.check(ctx, p, b.data, b.From); err != nil {
 		return state.Batch{}, err

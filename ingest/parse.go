@@ -39,6 +39,7 @@ type parser struct {
 	batch    *engine.Batch
 	places   []place // of the batch's rows
 	rejected []Rejected
+	torn     error // what is wrong with the first row; nil is nothing
 	rows     int64 // of the batch, those rejected included
 	kept     []int // of bounds.check
 
@@ -72,6 +73,9 @@ func (p *parser) parse(data []byte, line, offset int64, first bool) {
 		if err != nil || n == 0 {
 			n = len(data) - at
 		}
+		if i := bytes.IndexByte(data, '\n'); at == 0 && p.torn != nil && i >= 0 {
+			n = i + 1
+		}
 		record := data[at : at+n]
 		where := place{line, at, at + n}
 		line += int64(bytes.Count(record, lineBreak))
@@ -88,6 +92,10 @@ func (p *parser) parse(data []byte, line, offset int64, first bool) {
 			continue
 		}
 		p.rows++
+		if where.from == 0 && p.torn != nil {
+			p.reject(where, offset, data, "", p.torn)
+			continue
+		}
 		if len(record) > maxLine {
 			p.reject(where, offset, data, "", errLong)
 			continue

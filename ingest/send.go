@@ -103,6 +103,7 @@ func (s *sender) reset(ctx context.Context) error {
 func (s *sender) commit(ctx context.Context, b *batch, out *state.Batch) error {
 	p := s.parserOf(b.target)
 	s.parser = p
+	p.torn = s.tornBy(b)
 	p.parse(b.data, b.Line, b.From, b.first)
 	ranges, err := s.bounds.check(ctx, p, b.data, b.From)
 	if err != nil {

@@ -32,8 +32,6 @@ type Source struct {
 	// of the same name is known by them.
 	Head     int64
 	HeadHash string
-	// Tail is how many of the bytes up to Loaded are a last row that had no end.
-	Tail int64
 	// Options are those that say what its bytes mean, as whoever loads it writes
 	// them down.
 	Options string
@@ -58,7 +56,7 @@ func (c Cut) ID(source string) string {
 	return fmt.Sprintf("%s@%d-%d#%s", source, c.From, c.To, c.Hash)
 }
 
-const sourceColumns = "source, path, kind, loaded, loaded_lines, loaded_hash, head, head_hash, tail, options, sent, inserted, duplicate, rejected, finished, started_us, updated_us"
+const sourceColumns = "source, path, kind, loaded, loaded_lines, loaded_hash, head, head_hash, options, sent, inserted, duplicate, rejected, finished, started_us, updated_us"
 
 // Sources returns the sources of a table, of a kind and with a path unless these
 // are empty, the newest first.
@@ -67,7 +65,7 @@ func (s *Store) Sources(ctx context.Context, table, kind, path string) ([]Source
 	err := s.query(ctx, s.DB(), func(r *sql.Rows) error {
 		f := Source{Table: table}
 		var finished, started, updated int64
-		err := r.Scan(&f.Key, &f.Path, &f.Kind, &f.Loaded, &f.Lines, &f.Hash, &f.Head, &f.HeadHash, &f.Tail, &f.Options,
+		err := r.Scan(&f.Key, &f.Path, &f.Kind, &f.Loaded, &f.Lines, &f.Hash, &f.Head, &f.HeadHash, &f.Options,
 			&f.Sent, &f.Inserted, &f.Duplicate, &f.Rejected, &finished, &started, &updated)
 		f.Finished, f.Started, f.Updated = finished != 0, time.UnixMicro(started), time.UnixMicro(updated)
 		// Paths are compared here: a server's collation may take two for one.
@@ -93,12 +91,12 @@ func (s *Store) PutSource(ctx context.Context, x Exec, f *Source) error {
 		f.Started = now
 	}
 	f.Updated = now
-	n, err := s.exec(ctx, x, "UPDATE rowmill_sources SET loaded = ?, loaded_lines = ?, loaded_hash = ?, head = ?, head_hash = ?, tail = ?, options = ?, sent = ?, inserted = ?, "+
+	n, err := s.exec(ctx, x, "UPDATE rowmill_sources SET loaded = ?, loaded_lines = ?, loaded_hash = ?, head = ?, head_hash = ?, options = ?, sent = ?, inserted = ?, "+
 		"duplicate = ?, rejected = ?, finished = ?, updated_us = ? WHERE table_name = ? AND source = ?",
-		f.Loaded, f.Lines, f.Hash, f.Head, f.HeadHash, f.Tail, f.Options, f.Sent, f.Inserted, f.Duplicate, f.Rejected, finished, now.UnixMicro(), f.Table, f.Key)
+		f.Loaded, f.Lines, f.Hash, f.Head, f.HeadHash, f.Options, f.Sent, f.Inserted, f.Duplicate, f.Rejected, finished, now.UnixMicro(), f.Table, f.Key)
 	if err == nil && n == 0 {
-		_, err = s.exec(ctx, x, "INSERT INTO rowmill_sources (table_name, "+sourceColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-			f.Table, f.Key, f.Path, f.Kind, f.Loaded, f.Lines, f.Hash, f.Head, f.HeadHash, f.Tail, f.Options, f.Sent, f.Inserted, f.Duplicate, f.Rejected, finished,
+		_, err = s.exec(ctx, x, "INSERT INTO rowmill_sources (table_name, "+sourceColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+			f.Table, f.Key, f.Path, f.Kind, f.Loaded, f.Lines, f.Hash, f.Head, f.HeadHash, f.Options, f.Sent, f.Inserted, f.Duplicate, f.Rejected, finished,
 			f.Started.UnixMicro(), now.UnixMicro())
 	}
 	if err != nil {
@@ -173,6 +171,22 @@ func (s *Store) Settle(ctx context.Context, f *Source) error {
 			return err
 		}
 		_, err := s.exec(ctx, tx, "DELETE FROM rowmill_cuts WHERE table_name = ? AND source = ? AND upper_byte <= ?", f.Table, f.Key, f.Loaded)
+		return err
+	})
+}
+
+// Unload takes back all that is noted of a source of which not one row is in the
+// table, but the source itself.
+func (s *Store) Unload(ctx context.Context, f *Source) error {
+	fresh := Source{Table: f.Table, Key: f.Key, Path: f.Path, Kind: f.Kind, Head: f.Head, HeadHash: f.HeadHash, Started: f.Started}
+	return s.within(ctx, func(tx *sql.Tx) error {
+		if err := s.PutSource(ctx, tx, &fresh); err != nil {
+			return err
+		}
+		if _, err := s.exec(ctx, tx, "DELETE FROM rowmill_ledger WHERE table_name = ? AND batch LIKE ? AND inserted = 0", f.Table, f.Key+"@%"); err != nil {
+			return fmt.Errorf("ledger of %s: %w", f.Table, err)
+		}
+		_, err := s.exec(ctx, tx, "DELETE FROM rowmill_cuts WHERE table_name = ? AND source = ?", f.Table, f.Key)
 		return err
 	})
 }

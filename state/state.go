@@ -68,7 +68,7 @@ func schema(text string) []string {
 		// table, and the hash of that, so that the same file is known again.
 		"CREATE TABLE IF NOT EXISTS rowmill_sources (table_name " + name + ", source " + name + ", path " + text + " NOT NULL, kind VARCHAR(20) NOT NULL, " +
 			"loaded BIGINT NOT NULL, loaded_lines BIGINT NOT NULL, loaded_hash VARCHAR(40) NOT NULL, head BIGINT NOT NULL, head_hash VARCHAR(40) NOT NULL, " +
-			"tail BIGINT NOT NULL, options " + text + " NOT NULL, sent BIGINT NOT NULL, inserted BIGINT NOT NULL, duplicate BIGINT NOT NULL, rejected BIGINT NOT NULL, finished BIGINT NOT NULL, " +
+			"options " + text + " NOT NULL, sent BIGINT NOT NULL, inserted BIGINT NOT NULL, duplicate BIGINT NOT NULL, rejected BIGINT NOT NULL, finished BIGINT NOT NULL, " +
 			"started_us BIGINT NOT NULL, updated_us BIGINT NOT NULL, PRIMARY KEY (table_name, source))",
 		// Where a file was cut into batches, noted before any of them is sent.
 		"CREATE TABLE IF NOT EXISTS rowmill_cuts (table_name " + name + ", source " + name + ", lower_byte BIGINT NOT NULL, upper_byte BIGINT NOT NULL, " +

@@ -76,10 +76,10 @@ func TestLoadPackedFileCutOff(t *testing.T) {
 func TestLoadLineWithoutEnd(t *testing.T) {
 	l := newLoading(t, "sqlite")
 	f := loadRows(0, 70, false)
-	long := strings.Repeat("x", 17<<20)
+	long := strings.Repeat("x", 129<<20)
 	path := l.write("day.csv", f.text+long+"\n")
 	line := strings.Count(f.text, "\n") + 1
-	if _, stderr := l.load(exitFailed, path, "--batch", "50"); !strings.Contains(stderr, fmt.Sprintf("day.csv: line %d: it is longer than", line)) {
+	if _, stderr := l.load(exitFailed, path, "--batch", "50"); !strings.Contains(stderr, fmt.Sprintf("day.csv: line %d: it has no end within", line)) {
 		t.Errorf("%s", stderr)
 	}
 	l.check("before the line", "day.csv.bad.jsonl", f)
@@ -94,7 +94,7 @@ func TestLoadLineWithoutEnd(t *testing.T) {
 	c := l.command(0, "-", "--format", "csv", "--batch", "50")
 	c.Stdin = strings.NewReader(streamed.text + long)
 	out, err := c.CombinedOutput()
-	if err == nil || !strings.Contains(string(out), fmt.Sprintf("line %d: it is longer than", line)) {
+	if err == nil || !strings.Contains(string(out), fmt.Sprintf("line %d: it has no end within", line)) {
 		t.Errorf("%v: %s", err, out)
 	}
 	if got, want := len(l.rows()), len(f.want)+len(more.want)+len(streamed.want); got != want {

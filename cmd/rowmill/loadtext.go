@@ -68,7 +68,7 @@ func (l loaded) text(dry bool) string {
 	case l.Sent == 0 && l.Finished && l.Before > 0:
 		fmt.Fprintf(&b, "loaded already, %s rows; nothing to do", rows(l.Before))
 		if l.BeforeRejected > 0 {
-			fmt.Fprintf(&b, " (%s had been rejected)", rows(l.BeforeRejected))
+			fmt.Fprintf(&b, " (%s had been rejected; --source NAME loads all of it again)", rows(l.BeforeRejected))
 		}
 	default:
 		fmt.Fprintf(&b, "%s rows in %.1f s (%s rows/s): %s inserted, %s there already, %s rejected", rows(l.Sent), l.Seconds,
