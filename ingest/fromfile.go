@@ -8,7 +8,6 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/rowmill/rowmill/engine"
@@ -389,14 +388,4 @@ func (l *load) putCuts(ctx context.Context, group []*batch) error {
 		tried = true
 		return err
 	})
-}
-
-// find returns the index of a name, whatever its case; -1 without it.
-func find(names []string, name string) int {
-	for i, n := range names {
-		if strings.EqualFold(n, name) {
-			return i
-		}
-	}
-	return -1
 }
