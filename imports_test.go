@@ -45,7 +45,7 @@ var mayImport = map[string][]string{
 	"ingest/spool":      {},
 	"maintain": {"engine", "rolling", "state", "maintain/copier", "maintain/rollup", "maintain/archive",
 		"maintain/adopt"},
-	"state":             {"engine", "rolling"},
+	"state":            {"engine", "rolling"},
 	"maintain/copier":  {"engine", "rolling", "state"},
 	"maintain/rollup":  {"engine", "rolling", "state"},
 	"maintain/archive": {"engine", "rolling", "state"},
