@@ -43,7 +43,7 @@ func TestFindRate(t *testing.T) {
 				target = testdb.Target(t, kind).String()
 			}
 			s := rowmill(t.Context(), findArgs(target, "--layout", "plain,rolling", "--period-rows", "20k", "--drop-existing",
-				"--html", "run.html", "--md", "run.md", "--max-time", "6s")...)
+				"--html", "run.html", "--md", "run.md", "--max-time", "10s")...)
 			mustPass(t, s)
 			found := capacities(t, s)
 			if len(found) != 2 || found[0].Layout != "plain" || found[1].Layout != "rolling" {
