@@ -52,3 +52,17 @@ func TestTrapRequestsForTheLockQueueUp(t *testing.T) {
 		})
 	}
 }
+
+// What is done again and finds nothing to do is no failure any more, though
+// nothing would be logged of it otherwise.
+func TestFailureIsOver(t *testing.T) {
+	var f failures
+	for i, c := range []struct {
+		failed, over bool
+	}{{false, false}, {true, true}, {true, true}, {false, false}} {
+		f.note("check", c.failed)
+		if f.over("check") != c.over || f.over("drop") {
+			t.Errorf("step %d: check %t, drop %t", i, f.over("check"), f.over("drop"))
+		}
+	}
+}

@@ -171,6 +171,9 @@ func (t *Table) Do(ctx context.Context, task Task, v View) error {
 		return fmt.Errorf("%s %s: %w", task.Kind, detail, err)
 	case detail != "":
 		t.log(ctx, string(task.Kind), detail, time.Since(began), nil)
+	case t.failed.over(string(task.Kind)):
+		// There was nothing to do, but the log's last word would be the failure.
+		t.log(ctx, string(task.Kind), label(task), time.Since(began), nil)
 	}
 	return nil
 }
@@ -305,6 +308,24 @@ const again = 30 * time.Second
 type failures struct {
 	mu   sync.Mutex
 	last map[string]time.Time
+	open map[string]bool // kinds of actions whose last word in the log is a failure
+}
+
+// note keeps how an action that is logged has ended.
+func (f *failures) note(action string, failed bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.open == nil {
+		f.open = map[string]bool{}
+	}
+	f.open[action] = failed
+}
+
+// over tells that the last word on a kind of action is that it failed.
+func (f *failures) over(action string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.open[action]
 }
 
 // repeated tells that the same has failed, and was logged, a moment ago.
@@ -326,6 +347,7 @@ func (t *Table) log(ctx context.Context, action, detail string, took time.Durati
 	if err != nil && t.failed.repeated(action+" "+detail) {
 		return
 	}
+	t.failed.note(action, err != nil)
 	a := state.Action{At: time.Now(), Table: t.Table.Name, Action: action, Detail: detail, Took: took}
 	if err != nil {
 		a.Error, a.Locked = err.Error(), errors.Is(err, engine.ErrLockTimeout)
