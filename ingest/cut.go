@@ -58,12 +58,15 @@ type cutter struct {
 	ends error  // of the stream, io.EOF in the end
 	at   int64  // the offset of buf
 	last byte   // the one before it
-	torn bool   // that one ends no line
-	line int64  // its line, from 1
+	line int64  // the line that it is in, from 1
 	sum  *xxhash.Digest
 	open int    // bytes of the record behind the last whole one that were searched for its end
 	head []byte // the first bytes handed out, at most headBytes
 }
+
+// torn reports whether what comes next begins in the middle of a line: what was
+// the end of the file when it was cut isn't any more.
+func (c *cutter) torn() bool { return c.at > 0 && c.last != '\n' }
 
 // sums takes in bytes that are handed out.
 func (c *cutter) sums(p []byte) {
@@ -174,7 +177,7 @@ func (c *cutter) end(n int) (int, error) {
 		c.open = len(p)
 		return 0, nil
 	}
-	if c.torn && n == 0 { // the rest of a line, whose quotes aren't known
+	if n == 0 && c.torn() { // the rest of a line, whose quotes aren't known
 		if i := bytes.IndexByte(p, '\n'); i >= 0 {
 			return i + 1, nil
 		} else if c.final() {
@@ -191,16 +194,15 @@ func (c *cutter) end(n int) (int, error) {
 
 // take hands out the next n bytes, more than none, which have been read.
 func (c *cutter) take(n, rows int) *batch {
-	b := &batch{data: bytes.Clone(c.buf[:n]), first: c.at == 0, torn: c.torn, rows: rows}
-	c.torn = false
+	b := &batch{data: bytes.Clone(c.buf[:n]), first: c.at == 0, torn: c.torn(), rows: rows}
 	c.buf = c.buf[:copy(c.buf, c.buf[n:])]
 	b.From, b.To, b.Line, b.Hash = c.at, c.at+int64(n), c.line, hashOf(b.data)
-	b.Lines = int64(bytes.Count(b.data, []byte("\n")))
-	if b.data[n-1] != '\n' {
+	breaks := int64(bytes.Count(b.data, []byte("\n")))
+	c.sums(b.data)
+	c.at, c.line, c.last, c.open = b.To, b.Line+breaks, b.data[n-1], 0
+	if b.Lines = breaks; c.torn() {
 		b.Lines++
 	}
-	c.sums(b.data)
-	c.at, c.line, c.last, c.open = b.To, b.Line+b.Lines, b.data[n-1], 0
 	return b
 }
 
@@ -379,9 +381,7 @@ func (c *cutter) skip(ctx context.Context, to, lines int64) (string, error) {
 		c.buf = c.buf[:copy(c.buf, c.buf[n:])]
 		c.at += int64(n)
 	}
-	if c.line = lines + 1; c.last != '\n' && to > 0 {
-		c.line, c.torn = lines, true
-	}
+	c.line = lines + 1
 	return c.total(), nil
 }
 

@@ -24,8 +24,8 @@ type Source struct {
 	Key string
 	// Path is what people call it, Kind one of the kinds of sources.
 	Path, Kind string
-	// Loaded is up to which byte all of it is in the table, Lines how many lines
-	// that is, and Hash the hash of those bytes.
+	// Loaded is up to which byte all of it is in the table, Lines how many whole
+	// lines that is, and Hash the hash of those bytes.
 	Loaded, Lines int64
 	Hash          string
 	// Head is how many of its first bytes HeadHash is the hash of: another file

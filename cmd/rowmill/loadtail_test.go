@@ -67,6 +67,19 @@ func TestTrapHalfWrittenLine(t *testing.T) {
 		if n := len(l.rows()); n != 6 {
 			l.Errorf("%d rows, want 6", n)
 		}
+		// A load that was killed has noted such a line as a batch's end.
+		path = l.write("killed.csv", "sensor,ts,value,note\n7,2026-03-29 01:00:00,1,ok\n8,2026-03-29 01:00:00,12,o")
+		settle(path)
+		if !l.killed(1, "", path) {
+			l.Fatal("it wasn't killed")
+		}
+		l.write("killed.csv", "sensor,ts,value,note\n7,2026-03-29 01:00:00,1,ok\n8,2026-03-29 01:00:00,12,ok\n9,2026-03-29 01:00:00,1,ok\n")
+		if got, _ := l.load(exitFailed, path); got[0].Inserted != 3 || got[0].Rejected != 1 || !got[0].Finished {
+			l.Errorf("killed, with more of its last line: %+v", got[0])
+		}
+		if bad := l.bad("killed.csv.bad.jsonl"); len(bad) != 1 || bad[0].Row != "k" || bad[0].Line != 3 {
+			l.Errorf("bad rows: %+v", bad)
+		}
 	})
 }
 
