@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Classes of errors. Engines mark what a server says with one of them, so that
@@ -68,4 +69,14 @@ func (e *HintError) Unwrap() error { return e.Err }
 // Hinted adds a hint to an error.
 func Hinted(err error, format string, args ...any) error {
 	return &HintError{err, fmt.Sprintf(format, args...)}
+}
+
+// FirstWords shortens a statement for an error message.
+func FirstWords(statement string) string {
+	const most = 80
+	statement = strings.Join(strings.Fields(statement), " ")
+	if len(statement) > most {
+		statement = strings.ToValidUTF8(statement[:most], "") + "..."
+	}
+	return statement
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"database/sql"
+	"math/rand/v2"
 	"time"
 )
 
@@ -41,4 +42,16 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// Jitter is a time around d, from half of it to half as much again, so that
+// those who lost the same race don't meet again.
+func Jitter(d time.Duration) time.Duration {
+	return d/2 + rand.N(d)
+}
+
+// Backoff is how long to wait after try, from 0: first, and double of that each
+// time, at most most, with Jitter.
+func Backoff(first, most time.Duration, try int) time.Duration {
+	return Jitter(min(first<<min(try, 16), most))
 }

@@ -51,7 +51,7 @@ type column struct {
 // newColumn returns how values of a column are read, and as what they travel.
 func newColumn(c engine.SchemaColumn, db engine.Keeper, o *ValueOptions) (column, engine.Column, error) {
 	out, as := column{SchemaColumn: c}, engine.Column{Name: c.Name, Type: engine.Varchar, Size: math.MaxInt32, Null: c.Null}
-	name, digits := typeOf(c.Native)
+	name, digits := engine.NativeType(c.Native)
 	out.json = name == "json" || name == "jsonb"
 	noZero := db.Capabilities().NoZeroBytes
 	switch c.Kind {
@@ -94,27 +94,6 @@ func newColumn(c engine.SchemaColumn, db engine.Keeper, o *ValueOptions) (column
 	}
 	out.parse = unbent(out.parse, c, name, digits, db.Info().Engine, o)
 	return out, as, nil
-}
-
-// typeOf takes a type apart: "decimal(10,2) unsigned" is decimal, 10 and 2. The
-// digits of "timestamp(3) with time zone" are 3.
-func typeOf(native string) (name string, digits []int) {
-	name, rest, found := strings.Cut(strings.ToLower(native), "(")
-	if f := strings.Fields(name); len(f) > 0 {
-		name = f[0]
-	}
-	if !found {
-		return name, nil
-	}
-	inside, _, _ := strings.Cut(rest, ")")
-	for _, d := range strings.Split(inside, ",") {
-		n, err := strconv.Atoi(strings.TrimSpace(d))
-		if err != nil {
-			return name, nil
-		}
-		digits = append(digits, n)
-	}
-	return name, digits
 }
 
 // Errors of values.

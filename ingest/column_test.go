@@ -225,21 +225,6 @@ func TestAppendText(t *testing.T) {
 	}
 }
 
-func TestTypeOf(t *testing.T) {
-	for native, want := range map[string]string{
-		"decimal(10,2) unsigned": "decimal 10 2", "DECIMAL(10, 2)": "decimal 10 2", "timestamp(3) with time zone": "timestamp 3", "timestamp with time zone": "timestamp",
-		"double precision": "double", "numeric": "numeric", "numeric(5,-2)": "numeric 5 -2", "enum('a','b')": "enum", "bigint(20) unsigned": "bigint 20", "": "", "x(": "x", "x()": "x",
-	} {
-		name, digits := typeOf(native)
-		for _, d := range digits {
-			name += " " + strconv.Itoa(d)
-		}
-		if name != want {
-			t.Errorf("%q: %s, want %s", native, name, want)
-		}
-	}
-}
-
 func TestNewColumn(t *testing.T) {
 	db, ok := testdb.Open(t, "sqlite").(engine.Keeper)
 	if !ok {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -372,12 +371,18 @@ func (s *sender) sendOrCheck(ctx context.Context, b *batch) (state.Batch, error)
 	return state.Batch{Sent: p.rows, Inserted: int64(p.batch.Rows()), Rejected: int64(len(p.rejected))}, s.enough(p.rejected)
 }
 
+// firstPause and lastPause are how long to wait before something is tried again.
+const (
+	firstPause = 20 * time.Millisecond
+	lastPause  = 2 * time.Second
+)
+
 // retry repeats what may pass.
 func (l *load) retry(ctx context.Context, fn func() error) error {
 	began := time.Now()
 	for try := 0; ; try++ {
 		err := fn()
-		if err == nil || !engine.Retryable(err) && !errors.Is(err, engine.ErrUnreachable) || ctx.Err() != nil {
+		if err == nil || !passes(err) || ctx.Err() != nil {
 			return err
 		}
 		if l.opt.RetryFor >= 0 && time.Since(began) >= l.opt.RetryFor {
@@ -386,7 +391,7 @@ func (l *load) retry(ctx context.Context, fn func() error) error {
 		if try > 0 {
 			l.waiting(err)
 		}
-		if err := engine.Sleep(ctx, pause(try)); err != nil {
+		if err := engine.Sleep(ctx, engine.Backoff(firstPause, lastPause, try)); err != nil {
 			return err
 		}
 	}

@@ -43,7 +43,7 @@ func TestUnbent(t *testing.T) {
 		{"sqlite", "varchar(2)", engine.KindText, "abc", "abc"}, {"sqlite", "time", engine.KindOther, "12:00:00.5", "12:00:00.5"},
 	} {
 		for _, truncate := range []bool{false, true} {
-			name, digits := typeOf(c.native)
+			name, digits := engine.NativeType(c.native)
 			parse := unbent(func(v *engine.Vector, text []byte) error { return appendText(v, text, false) },
 				engine.SchemaColumn{Native: c.native, Kind: c.kind}, name, digits, c.server, &ValueOptions{TruncateTimes: truncate})
 			v := engine.Vector{Type: engine.Varchar}

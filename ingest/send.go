@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -64,7 +63,7 @@ func (s *sender) send(ctx context.Context, b *batch) (state.Batch, error) {
 			} else if lookErr == nil && errors.Is(err, errDone) {
 				return fail(errors.Join(errors.New("its line of the ledger was refused, and isn't there"), err))
 			}
-		case !engine.Retryable(err) && !errors.Is(err, engine.ErrUnreachable):
+		case !passes(err):
 			return fail(errors.Join(err, s.reset(ctx)))
 		}
 		if ctx.Err() != nil {
@@ -76,19 +75,12 @@ func (s *sender) send(ctx context.Context, b *batch) (state.Batch, error) {
 		if try > 0 {
 			s.waiting(fmt.Errorf("lines %d to %d: %w", b.Line, b.Line+b.Lines-1, err))
 		}
-		if err := engine.Sleep(ctx, pause(try)); err != nil {
+		if err := engine.Sleep(ctx, engine.Backoff(firstPause, lastPause, try)); err != nil {
 			return fail(err)
 		}
 		// Where no connection can be had the next try says so.
 		_ = s.reset(ctx)
 	}
-}
-
-// pause is how long to wait before a try, so that those who lost the same race
-// don't meet again.
-func pause(try int) time.Duration {
-	most := min(20*time.Millisecond<<min(try, 8), 2*time.Second)
-	return most/4 + rand.N(most)
 }
 
 // reset makes the connection usable after an error.

@@ -116,7 +116,7 @@ func TestTimesThatColumnsKeep(t *testing.T) {
 		{"datetime", "mysql", berlin, "1970-01-02", day - 3600*second, true},
 		{"datetime", "mysql", berlin, "1970-01-02 00:00Z", day, true},
 	} {
-		name, digits := typeOf(c.native)
+		name, digits := engine.NativeType(c.native)
 		v := engine.Vector{Type: engine.Time}
 		err := timeOf(name, digits, c.engine, c.o)(&v, []byte(c.in))
 		switch {

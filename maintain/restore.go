@@ -405,7 +405,7 @@ func (r *Restoration) attach(ctx context.Context, d restoring, waiting func(erro
 		if waiting != nil {
 			waiting(t.blocked(ctx, err))
 		}
-		if engine.Sleep(ctx, jitter(firstRetry)) != nil {
+		if engine.Sleep(ctx, engine.Jitter(firstRetry)) != nil {
 			return errors.Join(err, ctx.Err())
 		}
 	}

@@ -3,7 +3,6 @@ package maintain
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -116,7 +115,7 @@ func (d *Daemon) lead(ctx context.Context, lane Lane) {
 				d.Table.say(Event{At: time.Now(), Action: "lead", Detail: string(lane), Err: err, Waiting: true})
 				said = true
 			}
-			_ = engine.Sleep(ctx, jitter(takeover))
+			_ = engine.Sleep(ctx, engine.Jitter(takeover))
 			continue
 		}
 		said = false
@@ -161,7 +160,7 @@ func (d *Daemon) work(ctx context.Context, lease engine.Lease, lane Lane) {
 		next, more, err := d.pass(ctx, lease, lane)
 		pause := poll
 		if err != nil {
-			pause = jitter(retry)
+			pause = engine.Jitter(retry)
 			retry = min(2*retry, lastRetry)
 		} else {
 			retry = firstRetry
@@ -184,18 +183,14 @@ func (d *Daemon) lockPause(ctx context.Context, lane Lane) time.Duration {
 		pause = lockPause
 	}
 	if lane != Creating {
-		return jitter(pause)
+		return engine.Jitter(pause)
 	}
 	v, err := d.Table.View(ctx)
 	if err != nil || len(v.Parts) == 0 {
-		return jitter(pause)
+		return engine.Jitter(pause)
 	}
 	if left, wanted := v.Parts[len(v.Parts)-1].To-v.Now, d.Table.wanted(v)-v.Now; left < wanted/2 {
 		pause /= 5
 	}
-	return jitter(pause)
-}
-
-func jitter(d time.Duration) time.Duration {
-	return d/2 + rand.N(d)
+	return engine.Jitter(pause)
 }

@@ -3,7 +3,6 @@ package workload
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -257,15 +256,5 @@ func TestKeepNotes(t *testing.T) {
 	}
 	if got := w.Errors(); !maps.Equal(got, map[string]int64{"gone away": 1, "duplicate": 1}) {
 		t.Errorf("errors %v", got)
-	}
-}
-
-func TestNativeType(t *testing.T) {
-	for native, want := range map[string]string{"decimal(10,2) unsigned": "decimal [10 2]", "double precision": "double []", "varchar(20)": "varchar [20]",
-		"TIMESTAMP WITH TIME ZONE": "timestamp []", "enum('a','b')": "enum ['a' 'b']", "integer[]": "integer []", "": " []"} {
-		name, args := nativeType(native)
-		if got := fmt.Sprint(name, " ", args); got != want {
-			t.Errorf("%q: %s, want %s", native, got, want)
-		}
 	}
 }

@@ -19,27 +19,10 @@ type filler func(v *engine.Vector, row, now int64)
 // errNoValues is why a column is left to the server.
 var errNoValues = errors.New("no values of this type are known; give it a default, or let it be NULL")
 
-// typeName finds the name and the arguments of a type.
-var typeName = regexp.MustCompile(`^\s*([a-z0-9_ ]*[a-z0-9_])\s*(?:\(([^)]*)\))?`)
-
-// nativeType takes a type apart: "decimal(10,2) unsigned" is decimal, 10 and 2.
-func nativeType(native string) (name string, args []string) {
-	m := typeName.FindStringSubmatch(strings.ToLower(native))
-	if m == nil {
-		return "", nil
-	}
-	if m[2] != "" {
-		args = strings.Split(m[2], ",")
-	}
-	return strings.Fields(m[1])[0], args
-}
-
-// typeArg returns the i-th argument of a type.
-func typeArg(args []string, i, without int) int {
-	if i < len(args) {
-		if n, err := strconv.Atoi(strings.TrimSpace(args[i])); err == nil {
-			return n
-		}
+// digit returns the i-th number of a type.
+func digit(digits []int, i, without int) int {
+	if i < len(digits) {
+		return digits[i]
 	}
 	return without
 }
@@ -57,7 +40,7 @@ const (
 
 // keySpace is how many different values a column can get as part of a key.
 func keySpace(c engine.SchemaColumn) int64 {
-	name, args := nativeType(c.Native)
+	name, digits := engine.NativeType(c.Native)
 	switch c.Kind {
 	case engine.KindInt:
 		if n, ok := intRanges[name]; ok {
@@ -65,14 +48,14 @@ func keySpace(c engine.SchemaColumn) int64 {
 		}
 		return math.MaxInt64
 	case engine.KindDecimal:
-		digits := typeArg(args, 0, 10) - typeArg(args, 1, 0)
-		return int64(math.Pow10(min(max(digits, 0), 18))) - 1
+		whole := digit(digits, 0, 10) - digit(digits, 1, 0)
+		return int64(math.Pow10(min(max(whole, 0), 18))) - 1
 	case engine.KindText, engine.KindBytes:
 		switch name {
 		case "enum", "set", "json", "bit":
 			return 0
 		}
-		return int64(math.Pow(16, float64(min(typeArg(args, 0, textLength), textLength)))) - 1
+		return int64(math.Pow(16, float64(min(digit(digits, 0, textLength), textLength)))) - 1
 	}
 	if name == "uuid" {
 		return math.MaxInt64
@@ -105,7 +88,7 @@ func wholeSeconds(v *engine.Vector, _, now int64) {
 // column fills any other column: with a number from a walk over all keys where
 // rows are to differ in it, and at random elsewhere.
 func (w *Keep) column(c engine.SchemaColumn, counted bool) (filler, engine.Column, error) {
-	name, args := nativeType(c.Native)
+	name, digits := engine.NativeType(c.Native)
 	col := engine.Column{Name: c.Name, Null: c.Null}
 	salt := w.opt.Seed
 	for _, b := range []byte(c.Name) {
@@ -144,8 +127,8 @@ func (w *Keep) column(c engine.SchemaColumn, counted bool) (filler, engine.Colum
 		return func(v *engine.Vector, row, _ int64) { v.Floats = append(v.Floats, float64(value(row)%40_000)/4) }, col, nil
 	case engine.KindDecimal:
 		col.Type = engine.Decimal
-		col.Size = min(max(typeArg(args, 0, 10), 1), 65)
-		most := int64(math.Pow10(min(max(col.Size-typeArg(args, 1, 0), 0), 18))) - 1
+		col.Size = min(max(digit(digits, 0, 10), 1), 65)
+		most := int64(math.Pow10(min(max(col.Size-digit(digits, 1, 0), 0), 18))) - 1
 		return func(v *engine.Vector, row, _ int64) {
 			v.Bytes = strconv.AppendInt(v.Bytes, below(row, most), 10)
 			v.EndBytes()
@@ -154,7 +137,7 @@ func (w *Keep) column(c engine.SchemaColumn, counted bool) (filler, engine.Colum
 		col.Type = engine.Time
 		return wholeSeconds, col, nil
 	case engine.KindText, engine.KindBytes, engine.KindOther:
-		col.Type, col.Size = engine.Varchar, min(max(typeArg(args, 0, textLength), 1), maxTextLength)
+		col.Type, col.Size = engine.Varchar, min(max(digit(digits, 0, textLength), 1), maxTextLength)
 		text, err := textOf(c, name, counted, value, min(col.Size, textLength))
 		return func(v *engine.Vector, row, _ int64) {
 			v.Bytes = text(v.Bytes, row)

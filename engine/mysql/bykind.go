@@ -50,11 +50,8 @@ func kindOf(t *engine.Table) byKind {
 // typeName returns the first word of a type, in capitals: DATETIME of
 // "datetime(6)".
 func typeName(native string) string {
-	native = strings.TrimSpace(native)
-	if i := strings.IndexFunc(native, func(r rune) bool { return r == '(' || r == ' ' || r == '\t' || r == '\n' }); i >= 0 {
-		native = native[:i]
-	}
-	return strings.ToUpper(native)
+	name, _ := engine.NativeType(native)
+	return strings.ToUpper(name)
 }
 
 // epochUnit is what the column counts, in microseconds.

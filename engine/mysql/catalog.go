@@ -131,7 +131,7 @@ func (c catalog) Sizes(ctx context.Context, t *engine.Table) (engine.Sizes, erro
 			continue // without the privilege the figure lags behind
 		}
 		if err != nil {
-			return engine.Sizes{}, fmt.Errorf("%s: %w", firstWords(q), classify(err))
+			return engine.Sizes{}, fmt.Errorf("%s: %w", engine.FirstWords(q), classify(err))
 		}
 	}
 	var s engine.Sizes

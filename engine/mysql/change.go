@@ -87,7 +87,7 @@ func (c *changer) run(ctx context.Context, statements ...string) error {
 			return nil
 		}
 		if _, err := c.conn.ExecContext(ctx, strings.Join(statements, ";\n")); err != nil {
-			return fmt.Errorf("%s: %w", firstWords(strings.Join(statements, "; ")), classify(err))
+			return fmt.Errorf("%s: %w", engine.FirstWords(strings.Join(statements, "; ")), classify(err))
 		}
 		return nil
 	}
@@ -96,7 +96,7 @@ func (c *changer) run(ctx context.Context, statements ...string) error {
 			return err
 		}
 		if _, err := c.conn.ExecContext(ctx, q); err != nil {
-			return fmt.Errorf("%s: %w", firstWords(q), classify(err))
+			return fmt.Errorf("%s: %w", engine.FirstWords(q), classify(err))
 		}
 	}
 	return nil

@@ -121,7 +121,7 @@ func (c *counters) connect(ctx context.Context) (*sql.Conn, error) {
 	}
 	for _, q := range c.db.dialect.fresh() {
 		if _, err := conn.ExecContext(ctx, q); err != nil {
-			return nil, errors.Join(fmt.Errorf("%s: %w", firstWords(q), classify(err)), conn.Close())
+			return nil, errors.Join(fmt.Errorf("%s: %w", engine.FirstWords(q), classify(err)), conn.Close())
 		}
 	}
 	return conn, nil

@@ -35,7 +35,7 @@ func (m *maintenance) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 	for _, q := range statements {
 		if _, err := conn.(driver.ExecerContext).ExecContext(ctx, q, nil); err != nil {
-			return nil, errors.Join(fmt.Errorf("%s: %w", firstWords(q), err), conn.Close())
+			return nil, errors.Join(fmt.Errorf("%s: %w", engine.FirstWords(q), err), conn.Close())
 		}
 	}
 	return conn, nil

@@ -107,7 +107,7 @@ func (l *loader) dial(ctx context.Context) error {
 func (l *loader) prepare() error {
 	for _, q := range l.db.dialect.loaderSession() {
 		if _, err := l.conn.run(q); err != nil {
-			return fmt.Errorf("%s: %w", firstWords(q), err)
+			return fmt.Errorf("%s: %w", engine.FirstWords(q), err)
 		}
 	}
 	// The server may have got another limit since the DB was opened.

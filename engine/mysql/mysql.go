@@ -347,7 +347,7 @@ func (db *DB) apply(ctx context.Context, tries int, steps []engine.Step) error {
 				return classify(err)
 			})
 			if err != nil {
-				return fmt.Errorf("%s: %w", firstWords(q), err)
+				return fmt.Errorf("%s: %w", engine.FirstWords(q), err)
 			}
 		}
 	}
@@ -368,16 +368,6 @@ func (db *DB) retry(ctx context.Context, tries int, run func() error) error {
 			return ctx.Err()
 		}
 	}
-}
-
-// firstWords shortens a statement for an error message.
-func firstWords(q string) string {
-	const most = 80
-	q = strings.Join(strings.Fields(q), " ")
-	if len(q) > most {
-		q = q[:most] + "..."
-	}
-	return q
 }
 
 // Close implements engine.DB.

@@ -251,7 +251,7 @@ func (db *DB) await(ctx context.Context, w debt) (note string, err error) {
 			return fmt.Sprintf("settle: how many %s is not known: %v", w.what, err), nil
 		}
 		if err != nil {
-			return "", fmt.Errorf("settle: %s: %w", firstWords(w.query), classify(err))
+			return "", fmt.Errorf("settle: %s: %w", engine.FirstWords(w.query), classify(err))
 		}
 		if n <= w.few {
 			return "", nil

@@ -131,15 +131,5 @@ type statementError struct {
 	err       error
 }
 
-func (e *statementError) Error() string { return firstWords(e.statement) + ": " + e.err.Error() }
+func (e *statementError) Error() string { return engine.FirstWords(e.statement) + ": " + e.err.Error() }
 func (e *statementError) Unwrap() error { return e.err }
-
-// firstWords shortens a statement for an error message.
-func firstWords(q string) string {
-	const most = 80
-	q = strings.Join(strings.Fields(q), " ")
-	if len(q) > most {
-		q = q[:most] + "..."
-	}
-	return q
-}

@@ -189,7 +189,7 @@ func (m *mirror) drainMySQL(ctx context.Context, x state.Exec, limit int) (int, 
 	}
 	for _, q := range statements {
 		if _, err := x.ExecContext(ctx, q); err != nil {
-			return 0, fmt.Errorf("%s: %w", firstWords(q), err)
+			return 0, fmt.Errorf("%s: %w", engine.FirstWords(q), err)
 		}
 	}
 	return len(ids) + len(later), nil
@@ -300,7 +300,7 @@ func (m *mirror) drainPostgres(ctx context.Context, x state.Exec, limit int) (in
 	for _, q := range use {
 		// Each use names all arrays, so that all have their parameters.
 		if _, err := x.ExecContext(ctx, q, args...); err != nil {
-			return 0, fmt.Errorf("%s: %w", firstWords(q), err)
+			return 0, fmt.Errorf("%s: %w", engine.FirstWords(q), err)
 		}
 	}
 	return n, nil
@@ -349,7 +349,7 @@ func (m *mirror) drainSQLite(ctx context.Context, x state.Exec, limit int) (int,
 	}
 	for _, q := range m.sqliteDrain(parts) {
 		if _, err := x.ExecContext(ctx, q, id.Int64); err != nil {
-			return 0, fmt.Errorf("%s: %w", firstWords(q), err)
+			return 0, fmt.Errorf("%s: %w", engine.FirstWords(q), err)
 		}
 	}
 	return n, nil
@@ -434,21 +434,12 @@ func (m *mirror) each(c *copier.Copy) func(context.Context, state.Exec, string, 
 	}
 }
 
-// firstWords shortens a statement for an error message.
-func firstWords(q string) string {
-	const most = 80
-	if q = strings.Join(strings.Fields(q), " "); len(q) > most {
-		q = q[:most] + "..."
-	}
-	return q
-}
-
 // catchUp makes the plain table what the rolling one is, within a transaction.
 func (m *mirror) catchUp(ctx context.Context, tx *sql.Tx) error {
 	src, dst := m.q(m.src.name), m.q(m.dst.name)
 	for _, q := range m.catchUpStatements() {
 		if _, err := tx.ExecContext(ctx, q); err != nil {
-			return fmt.Errorf("%s: %w", firstWords(q), err)
+			return fmt.Errorf("%s: %w", engine.FirstWords(q), err)
 		}
 	}
 	a, err := m.sum(ctx, tx, src, "1 = 1", nil)

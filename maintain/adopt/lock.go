@@ -6,7 +6,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/rowmill/rowmill/engine"
@@ -15,6 +14,12 @@ import (
 // lockTries is how often something that doesn't get its lock is tried: with the
 // wait for each lock and the time between, at least half an hour.
 const lockTries = 400
+
+// firstPause and lastPause are how long statements are let pass between tries.
+const (
+	firstPause = 200 * time.Millisecond
+	lastPause  = 5 * time.Second
+)
 
 // locked tries something that takes a table's lock until it has got it. Each
 // try waits a bounded time, in which statements on the table queue up; between
@@ -33,7 +38,7 @@ func (j *job) locked(ctx context.Context, table, what string, fn func() error) e
 			return fmt.Errorf("%s: %w%s", what, err, named(blockers))
 		}
 		j.progress(Progress{Paused: what + " waits for the lock of " + table + named(blockers), Blockers: blockers})
-		if err := engine.Sleep(ctx, between(try)); err != nil {
+		if err := engine.Sleep(ctx, engine.Backoff(firstPause, lastPause, try)); err != nil {
 			return err
 		}
 	}
@@ -52,12 +57,6 @@ func named(blockers []engine.Blocker) string {
 	return s
 }
 
-// between is how long to let statements pass after a try.
-func between(try int) time.Duration {
-	most := min(200*time.Millisecond<<min(try, 5), 5*time.Second)
-	return most/2 + rand.N(most)
-}
-
 // discard closes a connection for good: what it holds ends with it.
 func discard(c *sql.Conn) {
 	_ = c.Raw(func(any) error { return driver.ErrBadConn })
@@ -68,7 +67,7 @@ func discard(c *sql.Conn) {
 func (j *job) exec(ctx context.Context, statements ...string) error {
 	for _, q := range statements {
 		if _, err := j.DB.SQL().ExecContext(ctx, q); err != nil {
-			return fmt.Errorf("%s: %w", firstWords(q), j.DB.Classify(err))
+			return fmt.Errorf("%s: %w", engine.FirstWords(q), j.DB.Classify(err))
 		}
 	}
 	return nil

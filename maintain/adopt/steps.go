@@ -146,7 +146,7 @@ func (j *job) createTrigger(ctx context.Context, statements []string) error {
 	defer discard(conn) // with its time
 	for _, q := range append([]string{fmt.Sprintf("SET timestamp = UNIX_TIMESTAMP() + %d", triggerAhead)}, statements...) {
 		if _, err := conn.ExecContext(ctx, q); err != nil {
-			return fmt.Errorf("%s: %w", firstWords(q), j.DB.Classify(err))
+			return fmt.Errorf("%s: %w", engine.FirstWords(q), j.DB.Classify(err))
 		}
 	}
 	return nil

@@ -201,7 +201,7 @@ func (j *job) swapPostgres(ctx context.Context, m *mirror, next string) error {
 	}
 	for _, q := range append(counters, names...) {
 		if _, err := tx.ExecContext(ctx, q); err != nil {
-			return fmt.Errorf("%s: %w", firstWords(q), err)
+			return fmt.Errorf("%s: %w", engine.FirstWords(q), err)
 		}
 	}
 	if err := j.point("swap: renamed"); err != nil {
@@ -268,7 +268,7 @@ func (j *job) swapSQLite(ctx context.Context, m *mirror, next string) error {
 	}
 	for _, q := range names {
 		if _, err := tx.ExecContext(ctx, q); err != nil {
-			return fmt.Errorf("%s: %w", firstWords(q), err)
+			return fmt.Errorf("%s: %w", engine.FirstWords(q), err)
 		}
 	}
 	if err := j.point("swap: renamed"); err != nil {

@@ -135,7 +135,7 @@ func (m *mirror) same(ctx context.Context, keys *copier.Keys, after, last []stri
 				return 0, fixed, err
 			}
 		case errors.Is(err, engine.ErrLockTimeout) || errors.Is(err, engine.ErrDeadlock):
-			if err := engine.Sleep(ctx, between(1)); err != nil {
+			if err := engine.Sleep(ctx, engine.Backoff(firstPause, lastPause, 1)); err != nil {
 				return 0, fixed, err
 			}
 		default:

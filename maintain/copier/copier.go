@@ -13,7 +13,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -87,6 +86,8 @@ const (
 	// lockTries is how often in a row a chunk that doesn't get its locks is
 	// tried again: some minutes, where each try waits two seconds.
 	lockTries = 100
+	// firstPause and lastPause are how long it waits in between.
+	firstPause, lastPause = 50 * time.Millisecond, 2 * time.Second
 )
 
 // Run copies and returns the number of rows.
@@ -154,7 +155,7 @@ func (c *Copy) run(ctx context.Context) (int64, error) {
 				size = max(size/2, leastChunk)
 			}
 			c.paused("a chunk waits for locks: " + err.Error())
-			if err := engine.Sleep(ctx, jitter(tries)); err != nil {
+			if err := engine.Sleep(ctx, engine.Backoff(firstPause, lastPause, tries)); err != nil {
 				return total, err
 			}
 			c.paused("")
@@ -291,11 +292,4 @@ func (c *Copy) Insert(where string) string {
 		order[i] = quote(k.Name)
 	}
 	return q + " ORDER BY " + strings.Join(order, ", ") + lock + tail
-}
-
-// jitter is how long to wait before a try, so that those who lost the same
-// race don't meet again.
-func jitter(try int) time.Duration {
-	most := min(50*time.Millisecond<<min(try, 6), 2*time.Second)
-	return most/4 + rand.N(most)
 }

@@ -48,7 +48,7 @@ func (t *Throttle) Wait(ctx context.Context) error {
 			t.looked = time.Now()
 			return nil
 		}
-		if err := engine.Sleep(ctx, pauseFor+jitter(1)); err != nil {
+		if err := engine.Sleep(ctx, engine.Jitter(pauseFor)); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,30 @@
+package engine
+
+import (
+	"strconv"
+	"strings"
+)
+
+// NativeType takes a type as a catalog or a declaration writes it apart, into
+// the first word of its name, in small letters, and the whole numbers in its
+// parentheses: "DECIMAL(10,2) UNSIGNED" is decimal, 10 and 2, "timestamp(3) with
+// time zone" is timestamp and 3, and an enum has its members, so none. An array
+// of PostgreSQL keeps its brackets: "json[]".
+func NativeType(native string) (name string, digits []int) {
+	name, rest, found := strings.Cut(strings.ToLower(native), "(")
+	if f := strings.Fields(name); len(f) > 0 {
+		name = f[0]
+	}
+	if !found {
+		return name, nil
+	}
+	inside, _, _ := strings.Cut(rest, ")")
+	for _, d := range strings.Split(inside, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(d))
+		if err != nil {
+			return name, nil
+		}
+		digits = append(digits, n)
+	}
+	return name, digits
+}
