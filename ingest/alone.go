@@ -104,11 +104,11 @@ func (l *load) begin() {
 	defer l.mu.Unlock()
 	s, r := l.source, &l.result
 	if l.out != nil && s.Loaded > l.loaded { // its own settling was committed
-		l.own = state.Batch{Sent: r.Sent, Inserted: r.Inserted, Duplicate: r.Duplicate, Rejected: r.Rejected}
+		l.own = r.Counts
 	}
 	l.loaded = s.Loaded
 	r.Before, r.BeforeRejected = s.Sent-l.own.Sent, s.Rejected-l.own.Rejected
-	l.earlier = state.Batch{}
+	l.earlier = state.Counts{}
 	l.rejectedBefore.Store(r.BeforeRejected)
 }
 
@@ -129,7 +129,7 @@ func (l *load) countOwn(noted state.Batch, b *batch) {
 		l.out[b.ID(l.source.Key)] = true
 	}
 	l.mu.Unlock()
-	l.count(noted, b.To-b.From, false)
+	l.count(noted.Counts, b.To-b.From, false)
 }
 
 // countFound counts a batch that was found in the ledger.
@@ -141,7 +141,7 @@ func (l *load) countFound(noted state.Batch, b *batch) {
 	case own && !counted: // it was committed when the lock was lost
 		l.countOwn(noted, b)
 	case !own:
-		l.count(noted, 0, true)
-		l.earlier.Inserted, l.earlier.Duplicate = l.earlier.Inserted+noted.Inserted, l.earlier.Duplicate+noted.Duplicate
+		l.count(noted.Counts, 0, true)
+		l.earlier.Add(noted.Counts)
 	}
 }

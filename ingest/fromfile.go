@@ -306,13 +306,9 @@ func (l *load) noted(ctx context.Context, cuts []state.Cut) (map[string]state.Ba
 	if len(cuts) == 0 {
 		return nil, nil
 	}
-	ids := make([]string, len(cuts))
-	for i, cut := range cuts {
-		ids[i] = cut.ID(l.source.Key)
-	}
 	var noted map[string]state.Batch
 	err := l.retry(ctx, func() (err error) {
-		noted, err = l.state.NotedOf(ctx, l.source.Table, ids)
+		noted, err = l.state.NotedOf(ctx, l.source.Table, l.source.Key, cuts)
 		return err
 	})
 	return noted, err

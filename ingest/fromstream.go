@@ -77,7 +77,7 @@ func (l *load) stream(ctx context.Context, r io.Reader) error {
 			return nil
 		})
 	}, func(_ context.Context, b *batch, noted state.Batch) error {
-		l.count(noted, b.To-b.From, false)
+		l.count(noted.Counts, b.To-b.From, false)
 		return nil
 	})
 	l.result.Finished = err == nil
@@ -90,7 +90,7 @@ func (l *load) stream(ctx context.Context, r io.Reader) error {
 	s := l.source
 	s.Finished = true
 	s.Loaded, s.Lines = c.at, c.line-1
-	s.Sent, s.Inserted, s.Duplicate, s.Rejected = l.result.Sent, l.result.Inserted, l.result.Duplicate, l.result.Rejected
+	s.Counts = l.result.Counts
 	return errors.Join(err, l.state.PutSource(last, l.state.DB(), s))
 }
 
@@ -187,7 +187,7 @@ func (l *load) throughSpool(ctx context.Context, r io.Reader) (err error) {
 	err = l.run(ctx, false, func(ctx context.Context, out chan<- *batch) error {
 		return l.fromSpool(ctx, sp, found.Records, done, out)
 	}, func(work context.Context, b *batch, noted state.Batch) error {
-		l.count(noted, b.To-b.From, false)
+		l.count(noted.Counts, b.To-b.From, false)
 		return done.add(work, b, noted)
 	})
 	stop(err)
@@ -233,7 +233,7 @@ func (l *load) fromSpool(ctx context.Context, sp *spool.Spool, old int64, done *
 				return err
 			}
 			if noted != nil { // committed, and not acknowledged before the crash
-				l.count(*noted, 0, true)
+				l.count(noted.Counts, 0, true)
 				if err := done.add(ctx, b, *noted); err != nil {
 					return err
 				}
@@ -420,91 +420,4 @@ func (l *load) unspool(rec spool.Record, targets map[string]*target) (*batch, er
 	b := &batch{data: data, target: t}
 	b.From, b.To, b.Line, b.Lines, b.Hash = rec.From, rec.To, head.Line, head.Lines, fmt.Sprintf("%016x", rec.Sum)
 	return b, nil
-}
-
-const (
-	// acknowledgeEach and acknowledgeAfter are how many batches, and for how
-	// long, a spool keeps that the database has.
-	acknowledgeEach  = 64
-	acknowledgeAfter = time.Second
-)
-
-// A settled tells the database up to where it has all of a spool, and the spool
-// to let go of that.
-type settled struct {
-	*load
-	sp *spool.Spool
-
-	mu   sync.Mutex
-	at   int64                 // all below is committed
-	next []int64               // where the batches above begin, in order
-	done map[int64]settledPart // which of them are committed
-	ids  []string              // below at, in the ledger
-	sums state.Batch           // of those
-	last time.Time
-}
-
-type settledPart struct {
-	to    int64
-	id    string
-	noted state.Batch
-}
-
-// expect notes a batch that comes after those before.
-func (s *settled) expect(b *batch) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.next = append(s.next, b.From)
-}
-
-// add notes that a batch is committed.
-func (s *settled) add(ctx context.Context, b *batch, noted state.Batch) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.done[b.From] = settledPart{b.To, b.ID(s.source.Key), noted}
-	for len(s.next) > 0 {
-		part, there := s.done[s.next[0]]
-		if !there {
-			break
-		}
-		delete(s.done, s.next[0])
-		s.next, s.at, s.ids = s.next[1:], part.to, append(s.ids, part.id)
-		n := part.noted
-		s.sums.Sent, s.sums.Inserted, s.sums.Duplicate, s.sums.Rejected = s.sums.Sent+n.Sent, s.sums.Inserted+n.Inserted, s.sums.Duplicate+n.Duplicate, s.sums.Rejected+n.Rejected
-	}
-	if len(s.ids) < acknowledgeEach && time.Since(s.last) < acknowledgeAfter {
-		return nil
-	}
-	return s.acknowledgeLocked(ctx)
-}
-
-// each acknowledges what is committed from time to time, until ctx ends. An
-// error comes again with the next batch, or in the end.
-func (s *settled) each(ctx context.Context) {
-	for engine.Sleep(ctx, acknowledgeAfter) == nil {
-		_ = s.acknowledge(ctx)
-	}
-}
-
-func (s *settled) acknowledge(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.acknowledgeLocked(ctx)
-}
-
-func (s *settled) acknowledgeLocked(ctx context.Context) error {
-	s.last = time.Now()
-	if s.at == s.source.Loaded {
-		return nil
-	}
-	f := *s.source
-	f.Loaded = s.at
-	f.Sent, f.Inserted, f.Duplicate, f.Rejected = f.Sent+s.sums.Sent, f.Inserted+s.sums.Inserted, f.Duplicate+s.sums.Duplicate, f.Rejected+s.sums.Rejected
-	if err := s.retry(ctx, func() error { return s.state.Acknowledge(ctx, &f, s.ids) }); err != nil {
-		return err
-	}
-	s.source.Loaded, s.source.Sent, s.source.Inserted, s.source.Duplicate, s.source.Rejected = f.Loaded, f.Sent, f.Inserted, f.Duplicate, f.Rejected
-	s.ids, s.sums = s.ids[:0], state.Batch{}
-	s.reached("acknowledged")
-	return s.sp.Release(f.Loaded)
 }

@@ -176,7 +176,8 @@ func (e ended) Read(p []byte) (int, error) {
 // other rows of the rest of it.
 func (l *load) meaning(f *Format) string {
 	m := map[string]string{"format": string(f.Kind), "columns": strings.Join(f.Columns, ","), "bytes": string(l.opt.Values.Bytes),
-		"time-zone": time.UTC.String(), "truncate-times": strconv.FormatBool(l.opt.Values.TruncateTimes)}
+		"time-zone": time.UTC.String(), "truncate-times": strconv.FormatBool(l.opt.Values.TruncateTimes),
+		"unix-times": l.opt.Values.Unix}
 	if m["bytes"] == "" {
 		m["bytes"] = Hex
 	}
@@ -207,6 +208,10 @@ func (l *load) sameMeaning(f *Format) error {
 		if value != was[name] {
 			differ = append(differ, fmt.Sprintf("--%s was %q and is %q", name, was[name], value))
 		}
+	}
+	if len(differ) == 0 { // an older version wrote fewer of them down
+		s.Options = now
+		return nil
 	}
 	slices.Sort(differ)
 	return engine.Hinted(fmt.Errorf("it isn't loaded to its end, and was being loaded with other options: %s", strings.Join(differ, ", ")),

@@ -108,9 +108,8 @@ type Progress struct {
 type Result struct {
 	// Source is the source's name, Key what its batches are known by.
 	Source, Key string
-	// Sent rows are those of this load: inserted, left out because their key was
-	// there, and rejected.
-	Sent, Inserted, Duplicate, Rejected int64
+	// Counts are the rows of this load.
+	state.Counts
 	// Before is the number of rows that earlier loads of the same source had
 	// sent, BeforeRejected how many of them were rejected.
 	Before, BeforeRejected int64
@@ -155,11 +154,11 @@ type load struct {
 	// loadedAt is when the source was loaded last.
 	loadedAt time.Time
 	// earlier are the batches that earlier loads committed and didn't settle.
-	earlier state.Batch
+	earlier state.Counts
 	// out are the batches of a file that this load has sent, and whether they
 	// are counted; own is what it has sent that is in the source's sums already.
 	out map[string]bool
-	own state.Batch
+	own state.Counts
 	// loaded is up to where the file was loaded when it was last looked at.
 	loaded int64
 }
@@ -250,7 +249,7 @@ func (l *load) reject(rows []Rejected, b *batch) error {
 }
 
 // count adds what was committed, by this load or an earlier one.
-func (l *load) count(b state.Batch, size int64, before bool) {
+func (l *load) count(b state.Counts, size int64, before bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := &l.result
@@ -258,7 +257,7 @@ func (l *load) count(b state.Batch, size int64, before bool) {
 		r.Before += b.Sent
 		r.BeforeRejected += b.Rejected
 	} else {
-		r.Sent, r.Inserted, r.Duplicate, r.Rejected = r.Sent+b.Sent, r.Inserted+b.Inserted, r.Duplicate+b.Duplicate, r.Rejected+b.Rejected
+		r.Add(b)
 		r.Batches++
 		r.Bytes += size
 		l.rows.Add(b.Sent)
@@ -368,7 +367,7 @@ func (s *sender) sendOrCheck(ctx context.Context, b *batch) (state.Batch, error)
 	if err := s.reject(p.rejected, b); err != nil {
 		return state.Batch{}, err
 	}
-	return state.Batch{Sent: p.rows, Inserted: int64(p.batch.Rows()), Rejected: int64(len(p.rejected))}, s.enough(p.rejected)
+	return state.Batch{Counts: state.Counts{Sent: p.rows, Inserted: int64(p.batch.Rows()), Rejected: int64(len(p.rejected))}}, s.enough(p.rejected)
 }
 
 // firstPause and lastPause are how long to wait before something is tried again.

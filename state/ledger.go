@@ -13,6 +13,20 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
+// Counts are rows that were sent, and what became of each: it was inserted, was
+// left out because its key was there, or was rejected.
+type Counts struct {
+	Sent, Inserted, Duplicate, Rejected int64
+}
+
+// Add adds others.
+func (c *Counts) Add(o Counts) {
+	c.Sent += o.Sent
+	c.Inserted += o.Inserted
+	c.Duplicate += o.Duplicate
+	c.Rejected += o.Rejected
+}
+
 // A Batch is rows of a table that were sent together.
 type Batch struct {
 	Table string
@@ -21,9 +35,7 @@ type Batch struct {
 	ID string
 	// Lower and Upper are the lowest and the highest position of its rows.
 	Lower, Upper int64
-	// Sent rows are those inserted, those left out because their key was there,
-	// and those rejected.
-	Sent, Inserted, Duplicate, Rejected int64
+	Counts
 	// Touched are the ranges in which its rows lie, where that is known better
 	// than from Lower to Upper. Roll-ups look at all of each.
 	Touched []rolling.Period

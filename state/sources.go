@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,9 +36,8 @@ type Source struct {
 	// Options are those that say what its bytes mean, as whoever loads it writes
 	// them down.
 	Options string
-	// Sent rows are those up to Loaded: inserted, left out because their key was
-	// there, and rejected.
-	Sent, Inserted, Duplicate, Rejected int64
+	// Counts are the rows up to Loaded.
+	Counts
 	// Finished tells that all that it had was loaded.
 	Finished         bool
 	Started, Updated time.Time
@@ -140,14 +140,14 @@ func (s *Store) PutCuts(ctx context.Context, table, source string, cuts []Cut) e
 // notedAtATime is how many batches one query looks for.
 const notedAtATime = 500
 
-// NotedOf returns those of the batches that are in the ledger, by their ids.
-func (s *Store) NotedOf(ctx context.Context, table string, ids []string) (map[string]Batch, error) {
+// NotedOf returns those of a source's batches that are in the ledger, by their
+// ids.
+func (s *Store) NotedOf(ctx context.Context, table, source string, cuts []Cut) (map[string]Batch, error) {
 	out := map[string]Batch{}
-	for from := 0; from < len(ids); from += notedAtATime {
-		part := ids[from:min(from+notedAtATime, len(ids))]
+	for part := range slices.Chunk(cuts, notedAtATime) {
 		args := []any{table}
-		for _, id := range part {
-			args = append(args, id)
+		for _, c := range part {
+			args = append(args, c.ID(source))
 		}
 		err := s.query(ctx, s.DB(), func(r *sql.Rows) error {
 			b := Batch{Table: table}
@@ -208,8 +208,7 @@ func (s *Store) Acknowledge(ctx context.Context, f *Source, ids []string) error 
 			return engine.Hinted(fmt.Errorf("note that %s is loaded up to byte %d: the database has it further, or has forgotten it", f.Path, f.Loaded),
 				"one spool for each machine: a copy of another's has to be emptied first")
 		}
-		for from := 0; from < len(ids); from += notedAtATime {
-			part := ids[from:min(from+notedAtATime, len(ids))]
+		for part := range slices.Chunk(ids, notedAtATime) {
 			args := []any{f.Table}
 			for _, id := range part {
 				args = append(args, id)

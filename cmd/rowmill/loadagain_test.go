@@ -115,29 +115,11 @@ func TestLoadTwoPathsAtOnce(t *testing.T) {
 	onNumbered(t, func(l *loading) {
 		f := loadRows(0, 200, false)
 		path, copied := l.write("day.csv", f.text), l.write("copy.csv", f.text)
-		inside, end := make(chan bool), make(chan bool)
-		o := l.options(l.db)
-		o.Rows = 20
-		var once sync.Once
-		o.Reached = func(string) {
-			once.Do(func() {
-				close(inside)
-				<-end
-			})
-		}
-		done := make(chan error, 1)
-		go func() {
-			_, err := ingest.File(l.Context(), o, path)
-			done <- err
-		}()
-		<-inside
-		if _, stderr := l.load(exitFailed, copied); !strings.Contains(stderr, "is being loaded into readings by another process") {
-			l.Errorf("the same bytes beside it: %s", stderr)
-		}
-		close(end)
-		if err := <-done; err != nil {
-			l.Fatal(err)
-		}
+		l.beside(path, func() {
+			if _, stderr := l.load(exitFailed, copied); !strings.Contains(stderr, "is being loaded into readings by another process") {
+				l.Errorf("the same bytes beside it: %s", stderr)
+			}
+		})
 		if got, _ := l.load(exitDone, copied); got[0].Sent != 0 || got[0].Before != 200 {
 			l.Errorf("after it: %+v", got[0])
 		}
@@ -235,7 +217,7 @@ func TestLoadOnWithOtherOptions(t *testing.T) {
 			l.Fatal("it wasn't killed")
 		}
 		for _, args := range [][]string{{"--time-zone", "Europe/Berlin"}, {"--delimiter", ";"}, {"--null", "NULL"}, {"--truncate-times"},
-			{"--bytes", "raw"}, {"--columns", "sensor,ts,value,note"}, {"--header=false"}} {
+			{"--bytes", "raw"}, {"--unix-times", "ms"}, {"--columns", "sensor,ts,value,note"}, {"--header=false"}} {
 			name := strings.SplitN(args[0], "=", 2)[0]
 			_, stderr := l.load(exitFailed, append([]string{path}, args...)...)
 			if !strings.Contains(stderr, "was being loaded with other options: "+name) || !strings.Contains(stderr, "--source with another name") {

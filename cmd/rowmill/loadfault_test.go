@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -153,7 +154,8 @@ func TestTrapBatchOfADeadLoader(t *testing.T) {
 			rows.Columns[2].AppendBytes([]byte(strings.SplitN(f.want[i], " ", 4)[3]))
 			rows.EndRow()
 		}
-		line := state.Batch{Table: "readings", ID: cuts[0].ID(sources[0].Key), Lower: rolling.Position(loadStart), Upper: rolling.Position(loadStart), Sent: 100, Inserted: 100}
+		line := state.Batch{Table: "readings", ID: cuts[0].ID(sources[0].Key), Lower: rolling.Position(loadStart), Upper: rolling.Position(loadStart),
+			Counts: state.Counts{Sent: 100, Inserted: 100}}
 		for _, r := range append([]engine.Rows{{Table: &table, Batch: rows}}, line.Rows(false)...) {
 			if _, err := loader.Insert(ctx, r.Table, r.Batch, 0, r.Batch.Rows()); err != nil {
 				l.Fatal(err)
@@ -188,31 +190,46 @@ func TestTrapTwoLoadsOfOneFile(t *testing.T) {
 	onKeepers(t, func(l *loading) {
 		f := loadRows(0, 200, false)
 		path := l.write("day.csv", f.text)
-		inside, end := make(chan bool), make(chan bool)
-		o := l.options(l.db)
-		first := true
-		o.Reached = func(string) {
-			if first {
-				first = false
-				close(inside)
-				<-end
+		l.beside(path, func() {
+			if _, stderr := l.load(exitFailed, path); !strings.Contains(stderr, "is being loaded into readings by another process") {
+				l.Errorf("a second load beside it: %s", stderr)
 			}
-		}
-		done := make(chan error, 1)
-		go func() {
-			_, err := ingest.File(l.Context(), o, path)
-			done <- err
-		}()
-		<-inside
-		if _, stderr := l.load(exitFailed, path); !strings.Contains(stderr, "is being loaded into readings by another process") {
-			l.Errorf("a second load beside it: %s", stderr)
-		}
-		close(end)
-		if err := <-done; err != nil {
-			l.Fatal(err)
-		}
+		})
 		l.check("in the end", "bad.jsonl", f)
 	})
+}
+
+// beside runs fn while this process stands at the first point of loading a file,
+// which then goes on to its end.
+func (l *loading) beside(path string, fn func()) {
+	l.Helper()
+	inside, end := make(chan bool), make(chan bool)
+	o := l.options(l.db)
+	o.Rows = 20
+	var once sync.Once
+	o.Reached = func(string) {
+		once.Do(func() {
+			close(inside)
+			<-end
+		})
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := ingest.File(l.Context(), o, path)
+		done <- err
+	}()
+	select {
+	case <-inside:
+	case err := <-done:
+		l.Fatalf("the load ended before its first point: %v", err)
+	}
+	func() {
+		defer close(end) // also when fn ends the test
+		fn()
+	}()
+	if err := <-done; err != nil {
+		l.Fatal(err)
+	}
 }
 
 // A stream's rows are on disk before they are sent. Whatever kills the load, the

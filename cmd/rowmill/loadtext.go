@@ -138,12 +138,12 @@ func (a *app) listLoaded(ctx context.Context, k *kept, withJSON bool) error {
 	}
 	out := []sourceKnown{}
 	for _, s := range all {
-		one := sourceKnown{Source: s.Path, Kind: s.Kind, Finished: s.Finished, Bytes: s.Loaded, Sent: s.Sent, Inserted: s.Inserted, Duplicate: s.Duplicate, Rejected: s.Rejected,
-			Started: s.Started.UTC(), Updated: s.Updated.UTC()}
-		if err := addCuts(ctx, k.State, s, &one); err != nil {
+		open, err := addCuts(ctx, k.State, &s)
+		if err != nil {
 			return err
 		}
-		out = append(out, one)
+		out = append(out, sourceKnown{Source: s.Path, Kind: s.Kind, Finished: s.Finished, Bytes: s.Loaded, Sent: s.Sent, Inserted: s.Inserted,
+			Duplicate: s.Duplicate, Rejected: s.Rejected, Open: open, Started: s.Started.UTC(), Updated: s.Updated.UTC()})
 	}
 	if withJSON {
 		return a.printJSON(struct {
@@ -174,23 +174,16 @@ func (a *app) listLoaded(ctx context.Context, k *kept, withJSON bool) error {
 	return w.Flush()
 }
 
-// addCuts adds what was committed of a file that isn't loaded to its end.
-func addCuts(ctx context.Context, st *state.Store, s state.Source, out *sourceKnown) error {
+// addCuts adds what was committed of a source that isn't loaded to its end, and
+// returns how many of its batches aren't.
+func addCuts(ctx context.Context, st *state.Store, s *state.Source) (open int, err error) {
 	cuts, err := st.Cuts(ctx, s.Table, s.Key)
 	if err != nil || len(cuts) == 0 {
-		return err
+		return 0, err
 	}
-	ids := make([]string, len(cuts))
-	for i, c := range cuts {
-		ids[i] = c.ID(s.Key)
-	}
-	noted, err := st.NotedOf(ctx, s.Table, ids)
-	if err != nil {
-		return err
-	}
+	noted, err := st.NotedOf(ctx, s.Table, s.Key, cuts)
 	for _, b := range noted {
-		out.Sent, out.Inserted, out.Duplicate, out.Rejected = out.Sent+b.Sent, out.Inserted+b.Inserted, out.Duplicate+b.Duplicate, out.Rejected+b.Rejected
+		s.Add(b.Counts)
 	}
-	out.Open = len(cuts) - len(noted)
-	return nil
+	return len(cuts) - len(noted), err
 }

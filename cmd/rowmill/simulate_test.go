@@ -383,5 +383,5 @@ func (m *month) compareLevel(level string, length int64) {
 // note writes the ledger's row of a batch, in the transaction of its rows.
 func (m *month) note(ctx context.Context, x state.Exec, lower, upper int64, rows int) error {
 	return state.Note(ctx, state.New(m.db), x, state.Batch{Table: "readings", ID: fmt.Sprintf("batch %d", m.batches), Lower: lower, Upper: upper,
-		Sent: int64(rows), Inserted: int64(rows)})
+		Counts: state.Counts{Sent: int64(rows), Inserted: int64(rows)}})
 }

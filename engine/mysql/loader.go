@@ -255,7 +255,7 @@ func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, f
 	err := l.enter(ctx, open)
 	if err == nil {
 		e := l.encoder(t)
-		if err = fits(e, b, from, to); err != nil {
+		if err = engine.CheckRows(t, b, from, to); err != nil {
 			l.conn.watch.End()
 			l.state = over
 		} else {
@@ -315,17 +315,6 @@ func (l *loader) undo(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	return r.error
-}
-
-// fits checks that there are such rows.
-func fits(e *encoder, b *engine.Batch, from, to int) error {
-	if from < 0 || from > to || to > b.Rows() {
-		return fmt.Errorf("rows %d to %d of a batch of %d", from, to, b.Rows())
-	}
-	if len(b.Columns) != e.columns {
-		return fmt.Errorf("a batch of %d columns where the table has %d", len(b.Columns), e.columns)
-	}
-	return nil
 }
 
 // insert sends the rows in as few statements as they fit.

@@ -17,7 +17,7 @@ func TestTrapBatchTwice(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		ctx := context.Background()
 		f := open(t, kind, false, few(t))
-		batch := state.Batch{Table: "readings", ID: "file.csv 0-100 5bd3", Lower: start + hour, Upper: start + hour, Sent: 1, Inserted: 1}
+		batch := state.Batch{Table: "readings", ID: "file.csv 0-100 5bd3", Lower: start + hour, Upper: start + hour, Counts: state.Counts{Sent: 1, Inserted: 1}}
 		send := func(seq int, end func(x state.Exec) error) error {
 			t.Helper()
 			tx := f.begin()

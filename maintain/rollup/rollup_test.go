@@ -202,7 +202,8 @@ func (f *fixture) load(rows ...row) {
 func (f *fixture) note(x state.Exec, rows ...row) {
 	f.t.Helper()
 	batches++
-	b := state.Batch{Table: "readings", ID: fmt.Sprint("batch ", batches), Lower: rows[0].at, Upper: rows[0].at, Sent: int64(len(rows)), Inserted: int64(len(rows))}
+	b := state.Batch{Table: "readings", ID: fmt.Sprint("batch ", batches), Lower: rows[0].at, Upper: rows[0].at,
+		Counts: state.Counts{Sent: int64(len(rows)), Inserted: int64(len(rows))}}
 	for _, r := range rows {
 		b.Lower, b.Upper = min(b.Lower, r.at), max(b.Upper, r.at)
 	}
