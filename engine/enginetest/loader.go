@@ -3,7 +3,6 @@ package enginetest
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 
 	"github.com/rowmill/rowmill/engine"
@@ -330,44 +329,6 @@ func (s loaders) ignoring(t *testing.T) {
 	lo.insertSome(&rolls, lo.readings(ids...), 0, len(ids), engine.Ack{Rows: 1998, Skipped: 1002})
 	lo.commit()
 	lo.rows(2003, 4)
-}
-
-// ignoreRefused: Ignore passes over keys that are there and nothing else, among
-// rows that are skipped, too.
-func (s loaders) ignoreRefused(t *testing.T) {
-	lo := s.loading(t)
-	lo.begin()
-	lo.insert(lo.notes, lo.entries("there"))
-	lo.insert(lo.rolls, lo.readings(7))
-	lo.commit()
-	notes, readings := 1, 1
-	for i, r := range lo.refusals() {
-		if slices.Contains(r.classes, engine.ErrDuplicateKey) {
-			continue
-		}
-		t.Run(r.name, func(t *testing.T) {
-			lo := *lo
-			lo.TB = t
-			table := *r.table
-			table.Ignore = true
-			some, skips := *lo.notes, *lo.rolls
-			some.Ignore, skips.Ignore = true, true
-			lo.begin()
-			lo.refuse(&table, r.batch, r.classes...) // the first
-			lo.insertSome(&some, lo.entries("there", fmt.Sprint("x", i)), 0, 2, engine.Ack{Rows: 1, Skipped: 1})
-			lo.refuse(&table, r.batch, r.classes...)
-			lo.insertSome(&skips, lo.readings(7, int64(100+i)), 0, 2, engine.Ack{Rows: 1, Skipped: 1})
-			lo.refuse(&table, r.batch, r.classes...)
-			// The row alone.
-			alone := r.batch.Rows() - 1
-			if _, err := lo.l.Insert(within(t), &table, r.batch, alone, alone+1); !errors.Is(err, engine.ErrRefused) {
-				t.Fatalf("alone: %v", err)
-			}
-			lo.commit()
-			notes, readings = notes+1, readings+1
-			lo.rows(readings, notes)
-		})
-	}
 }
 
 // loadOddNames: tables and columns by any name.

@@ -3,6 +3,7 @@ package enginetest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/rowmill/rowmill/engine"
@@ -62,66 +63,82 @@ func (lo *loading) refusals() []refusal {
 	return append(out, refusal{"a decimal that is too large", table, b, nil})
 }
 
-// refused: an Insert that is refused leaves those before it in the transaction,
-// and later ones and Commit work.
-func (s loaders) refused(t *testing.T) {
-	lo := s.loading(t)
-	lo.begin()
-	lo.insert(lo.notes, lo.entries("there"))
-	lo.insert(lo.rolls, lo.readings(7))
-	lo.commit()
-	notes, readings := 1, 1
-	for i, r := range lo.refusals() {
+// eachRefusal runs fn for refusals one after the other, but for those that without
+// has: with i+1 rows in each table, to which fn commits one more.
+func (s loaders) eachRefusal(t *testing.T, without error, fn func(lo *loading, i int, r refusal)) {
+	all := s.loading(t)
+	all.begin()
+	all.insert(all.notes, all.entries("there"))
+	all.insert(all.rolls, all.readings(7))
+	all.commit()
+	refusals := slices.DeleteFunc(all.refusals(), func(r refusal) bool { return without != nil && slices.Contains(r.classes, without) })
+	for i, r := range refusals {
 		t.Run(r.name, func(t *testing.T) {
-			lo := *lo
+			lo := *all
 			lo.TB = t
-			lo.begin()
-			lo.insert(lo.notes, lo.entries(fmt.Sprint("before ", i)))
-			for range 2 {
-				lo.refuse(r.table, r.batch, r.classes...)
-			}
-			lo.insert(lo.rolls, lo.readings(int64(100+i)))
-			lo.refuse(r.table, r.batch, r.classes...)
-			lo.commit()
-			notes, readings = notes+1, readings+1
-			lo.rows(readings, notes)
-			// All of it may be taken back as ever.
-			lo.begin()
-			lo.insert(lo.notes, lo.entries(fmt.Sprint("after ", i)))
-			lo.refuse(r.table, r.batch, r.classes...)
-			lo.reset()
-			lo.rows(readings, notes)
+			fn(&lo, i, r)
+			lo.rows(i+2, i+2)
 		})
 	}
 }
 
+// refused: an Insert that is refused leaves those before it in the transaction,
+// and later ones and Commit work.
+func (s loaders) refused(t *testing.T) {
+	s.eachRefusal(t, nil, func(lo *loading, i int, r refusal) {
+		lo.begin()
+		lo.insert(lo.notes, lo.entries(fmt.Sprint("before ", i)))
+		for range 2 {
+			lo.refuse(r.table, r.batch, r.classes...)
+		}
+		lo.insert(lo.rolls, lo.readings(int64(100+i)))
+		lo.refuse(r.table, r.batch, r.classes...)
+		lo.commit()
+		lo.rows(i+2, i+2)
+		// All of it may be taken back as ever.
+		lo.begin()
+		lo.insert(lo.notes, lo.entries(fmt.Sprint("after ", i)))
+		lo.refuse(r.table, r.batch, r.classes...)
+		lo.reset()
+	})
+}
+
 // refusedFirst: the same where it is the first of the transaction.
 func (s loaders) refusedFirst(t *testing.T) {
-	lo := s.loading(t)
-	lo.begin()
-	lo.insert(lo.notes, lo.entries("there"))
-	lo.insert(lo.rolls, lo.readings(7))
-	lo.commit()
-	notes, readings := 1, 1
-	for i, r := range lo.refusals() {
-		t.Run(r.name, func(t *testing.T) {
-			lo := *lo
-			lo.TB = t
-			lo.begin()
-			lo.refuse(r.table, r.batch, r.classes...)
-			lo.refuse(r.table, r.batch, r.classes...)
-			lo.insert(lo.notes, lo.entries(fmt.Sprint("later ", i)))
-			lo.insert(lo.rolls, lo.readings(int64(100+i)))
-			lo.rows(readings, notes)
-			lo.commit()
-			notes, readings = notes+1, readings+1
-			lo.rows(readings, notes)
-			lo.begin()
-			lo.refuse(r.table, r.batch, r.classes...)
-			lo.commit()
-			lo.rows(readings, notes)
-		})
-	}
+	s.eachRefusal(t, nil, func(lo *loading, i int, r refusal) {
+		lo.begin()
+		lo.refuse(r.table, r.batch, r.classes...)
+		lo.refuse(r.table, r.batch, r.classes...)
+		lo.insert(lo.notes, lo.entries(fmt.Sprint("later ", i)))
+		lo.insert(lo.rolls, lo.readings(int64(100+i)))
+		lo.rows(i+1, i+1)
+		lo.commit()
+		lo.rows(i+2, i+2)
+		lo.begin()
+		lo.refuse(r.table, r.batch, r.classes...)
+		lo.commit()
+	})
+}
+
+// ignoreRefused: Ignore passes over keys that are there and nothing else, among
+// rows that are skipped, too.
+func (s loaders) ignoreRefused(t *testing.T) {
+	s.eachRefusal(t, engine.ErrDuplicateKey, func(lo *loading, i int, r refusal) {
+		table, some, skips := *r.table, *lo.notes, *lo.rolls
+		table.Ignore, some.Ignore, skips.Ignore = true, true, true
+		lo.begin()
+		lo.refuse(&table, r.batch, r.classes...) // the first
+		lo.insertSome(&some, lo.entries("there", fmt.Sprint("x", i)), 0, 2, engine.Ack{Rows: 1, Skipped: 1})
+		lo.refuse(&table, r.batch, r.classes...)
+		lo.insertSome(&skips, lo.readings(7, int64(100+i)), 0, 2, engine.Ack{Rows: 1, Skipped: 1})
+		lo.refuse(&table, r.batch, r.classes...)
+		// The row alone.
+		alone := r.batch.Rows() - 1
+		if _, err := lo.l.Insert(within(lo), &table, r.batch, alone, alone+1); !errors.Is(err, engine.ErrRefused) {
+			lo.Fatalf("alone: %v", err)
+		}
+		lo.commit()
+	})
 }
 
 // refusedByTrigger: what refuses rows of a sealed period is a refusal, and an
