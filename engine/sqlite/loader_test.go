@@ -415,20 +415,7 @@ func TestTrapLoaderKilled(t *testing.T) {
 func TestTrapWriterStarvesBesideLoader(t *testing.T) {
 	for _, what := range []string{"fill", "greedy fill"} {
 		t.Run(what, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "filled.db")
-			db, err := Open(t.Context(), engine.Target{Scheme: "sqlite", Path: path})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer db.Close()
-			mustExec(t, db, "CREATE TABLE r (n INTEGER)")
-			if _, err := db.write.Exec("PRAGMA busy_timeout = 3000", nil); err != nil {
-				t.Fatal(err)
-			}
-			_, out := child(t, what, path)
-			if line, err := out.ReadString('\n'); err != nil || line != "fills\n" {
-				t.Fatalf("the other process: %q, %v", line, err)
-			}
+			db := besideChild(t, what, "fills\n")
 			// Its first batches are on their way only.
 			for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 				filled, err := queryInt(db.write, "SELECT count(*) FROM notes")

@@ -313,25 +313,33 @@ func TestLeadOfKilledProcess(t *testing.T) {
 	}
 }
 
+// besideChild starts a process that writes to a file as fast as it can, and
+// opens that, with a table to write to.
+func besideChild(t *testing.T, what, says string) *DB {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "shared.db")
+	db, err := Open(t.Context(), engine.Target{Scheme: "sqlite", Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	mustExec(t, db, "CREATE TABLE r (n INTEGER)")
+	if _, err := db.write.Exec("PRAGMA busy_timeout = 3000", nil); err != nil {
+		t.Fatal(err)
+	}
+	_, out := child(t, what, path)
+	if line, err := out.ReadString('\n'); err != nil || line != says {
+		t.Fatalf("the other process: %q, %v", line, err)
+	}
+	return db
+}
+
 // SQLite's lock has no queue: one transaction after the other keeps a writer in
 // another process waiting beyond its timeout. Those of SQL leave gaps.
 func TestTrapWriterStarves(t *testing.T) {
 	for _, what := range []string{"copy", "greedy"} {
 		t.Run(what, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "kept.db")
-			db, err := Open(t.Context(), engine.Target{Scheme: "sqlite", Path: path})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer db.Close()
-			mustExec(t, db, "CREATE TABLE r (n INTEGER)")
-			if _, err := db.write.Exec("PRAGMA busy_timeout = 3000", nil); err != nil {
-				t.Fatal(err)
-			}
-			_, out := child(t, what, path)
-			if line, err := out.ReadString('\n'); err != nil || line != "copies\n" {
-				t.Fatalf("the other process: %q, %v", line, err)
-			}
+			db := besideChild(t, what, "copies\n")
 			var longest, sum time.Duration
 			n := 0
 			for began := time.Now(); time.Since(began) < 4*time.Second; n++ {
