@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,24 +24,28 @@ func testTrapMetadataLock(t *testing.T, db *mysql.DB) {
 	k.fill("with_it", 0)
 	other := session(t, db)
 	exec(t, other, "BEGIN", "SELECT * FROM readings")
-	done, longest := make(chan struct{}), make(chan time.Duration)
-	go func() {
-		var most time.Duration
-		for id := 1000; ; id++ {
-			began := time.Now()
-			_, err := db.Pool().ExecContext(t.Context(), "INSERT INTO readings VALUES (?, '2026-11-22', 1)", id)
-			if err != nil {
-				t.Error(err)
+	if _, err := db.Pool().ExecContext(t.Context(), "CREATE TABLE unused (id BIGINT PRIMARY KEY)"); err != nil {
+		t.Fatal(err)
+	}
+	// What the machine holds up isn't counted: nothing else is done with the second.
+	done, longest := make(chan struct{}), [2]time.Duration{}
+	var inserting sync.WaitGroup
+	for i, insert := range []string{"INSERT INTO readings VALUES (?, '2026-11-22', 1)", "INSERT INTO unused VALUES (?)"} {
+		inserting.Go(func() {
+			for id := 1000; ; id++ {
+				began := time.Now()
+				if _, err := db.Pool().ExecContext(t.Context(), insert, id); err != nil {
+					t.Error(err)
+				}
+				longest[i] = max(longest[i], time.Since(began))
+				select {
+				case <-done:
+					return
+				default:
+				}
 			}
-			most = max(most, time.Since(began))
-			select {
-			case <-done:
-				longest <- most
-				return
-			default:
-			}
-		}
-	}()
+		})
+	}
 	for _, s := range []engine.Step{
 		engine.Detach{Table: k.Table, Have: k.parts, Part: k.parts[0], Into: "gone"},
 		k.replace(0, 1),
@@ -51,14 +56,15 @@ func testTrapMetadataLock(t *testing.T, db *mysql.DB) {
 		if err := db.Try(within(t), s); !errors.Is(err, engine.ErrLockTimeout) {
 			t.Errorf("%T: %v", s, err)
 		}
-		if took := time.Since(began); took > 2500*time.Millisecond {
+		if took := time.Since(began); took > 5*time.Second { // one second, and a busy machine; a server's own bound is 50 s and more
 			t.Errorf("%T took %v", s, took)
 		}
 		time.Sleep(200 * time.Millisecond) // those that queued pass
 	}
 	close(done)
-	if most := <-longest; most > 1800*time.Millisecond {
-		t.Errorf("an insert waited for %v", most)
+	inserting.Wait()
+	if most := longest[0] - longest[1]; most > 1800*time.Millisecond {
+		t.Errorf("an insert waited for %v, and %v into a table that nothing is done with", longest[0], longest[1])
 	}
 	blockers, err := db.Blockers(within(t), k.Table)
 	if err != nil || len(blockers) == 0 || blockers[0].User != "root" {
