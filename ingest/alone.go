@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"sync"
 
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/state"
@@ -56,7 +58,15 @@ func (l *load) alone(ctx context.Context, path string, f Format, again bool) (er
 		return err
 	}
 	defer give(byPath)
-	if err := l.findSource(ctx, path); err != nil {
+	head, err := headOf(path)
+	if err != nil {
+		return err
+	}
+	if l.known, err = l.begun(ctx, head); err != nil {
+		return err
+	}
+	defer func() { l.known() }()
+	if err := l.findSource(ctx, path, head); err != nil {
 		return err
 	}
 	byKey, err := take(l.source.Key)
@@ -65,6 +75,7 @@ func (l *load) alone(ctx context.Context, path string, f Format, again bool) (er
 	}
 	defer give(byKey)
 	if !l.source.Started.IsZero() {
+		l.known()
 		if err := l.reread(ctx); err != nil {
 			return err
 		}
@@ -95,6 +106,41 @@ func (l *load) lead(ctx context.Context, name string, again bool) (lease engine.
 		return nil, fmt.Errorf("%v, and can't be taken again: %w", errLockLost, err)
 	}
 	return lease, err
+}
+
+// begun takes a lock that one load at a time of files that begin alike has, and
+// returns what gives it back once the file's first batches are noted: before
+// that nobody can know its bytes again by another name.
+func (l *load) begun(ctx context.Context, head []byte) (known func(), err error) {
+	if len(head) == 0 {
+		return func() {}, nil
+	}
+	var lease engine.Lease
+	err = l.retry(ctx, func() (err error) {
+		lease, err = l.db.Lead(ctx, l.opt.Table.Name+"/load/begun/"+hashOf(head))
+		return err
+	})
+	if errors.Is(err, engine.ErrLockTimeout) {
+		return nil, engine.Hinted(fmt.Errorf("a file that begins as %s does is being loaded into %s by another process: %w", l.source.Path, l.opt.Table.Name, err),
+			"again in a moment; --retry, to wait for it")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return sync.OnceFunc(func() { _ = lease.Release() }), nil // a broken connection has given it back
+}
+
+// headOf reads the first bytes of a file, by which others are known from it.
+func headOf(path string) ([]byte, error) {
+	in, err := openFile(path)
+	if err != nil {
+		return nil, err
+	}
+	head, err := io.ReadAll(io.LimitReader(in, headBytes))
+	if err = errors.Join(err, in.Close()); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return head, nil
 }
 
 // begin counts what is settled of a source: what this load has sent of it isn't

@@ -335,6 +335,7 @@ func (l *load) note(ctx context.Context, news <-chan *batch, out chan<- *batch) 
 			if err := l.putCuts(ctx, group); err != nil {
 				return err
 			}
+			l.known()
 			l.reached("cuts noted")
 		}
 		for _, b := range group {

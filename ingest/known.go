@@ -17,9 +17,9 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// findSource finds what is known of the file: the newest source of its name that
-// it begins as, or one of another name whose bytes it has.
-func (l *load) findSource(ctx context.Context, path string) error {
+// findSource finds what is known of the file, which has that head: the newest
+// source of its name that it begins as, or one of another name whose bytes it has.
+func (l *load) findSource(ctx context.Context, path string, head []byte) error {
 	s := l.source
 	var all []state.Source
 	err := l.retry(ctx, func() error { return l.tidy(ctx) })
@@ -28,14 +28,6 @@ func (l *load) findSource(ctx context.Context, path string) error {
 	}
 	if err != nil || len(all) == 0 {
 		return err
-	}
-	in, err := openFile(path)
-	if err != nil {
-		return err
-	}
-	head, err := io.ReadAll(io.LimitReader(in, headBytes))
-	if err = errors.Join(err, in.Close()); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
 	}
 	var same, other []state.Source // that begin as the file does
 	var newest *state.Source

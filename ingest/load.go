@@ -159,6 +159,8 @@ type load struct {
 	// are counted; own is what it has sent that is in the source's sums already.
 	out map[string]bool
 	own state.Counts
+	// known gives back the lock that keeps files that begin alike waiting.
+	known func()
 	// loaded is up to where the file was loaded when it was last looked at.
 	loaded int64
 }

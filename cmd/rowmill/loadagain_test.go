@@ -127,6 +127,60 @@ func TestLoadTwoPathsAtOnce(t *testing.T) {
 	})
 }
 
+// A slow database takes long for the lock on what is known of a file.
+type slow struct {
+	engine.Keeper
+	path   string // of the file, whose lock is had at once
+	once   sync.Once
+	inside chan bool
+	end    chan bool
+}
+
+func (d *slow) Lead(ctx context.Context, name string) (engine.Lease, error) {
+	if !strings.Contains(name, d.path) && !strings.Contains(name, "/begun/") {
+		d.once.Do(func() {
+			close(d.inside)
+			<-d.end
+		})
+	}
+	return d.Keeper.Lead(ctx, name)
+}
+
+// Two commands that begin the same bytes by two names at the same moment, when
+// nothing of them is noted, would each take them for new.
+func TestLoadTwoPathsBegunAtOnce(t *testing.T) {
+	onNumbered(t, func(l *loading) {
+		f := loadRows(0, 200, false)
+		path, copied := l.write("day.csv", f.text), l.write("copy.csv", f.text)
+		db := &slow{Keeper: l.db, path: path, inside: make(chan bool), end: make(chan bool)}
+		o := l.options(db)
+		first, second := make(chan error, 1), make(chan []loaded, 1)
+		go func() {
+			_, err := ingest.File(l.Context(), o, path)
+			first <- err
+		}()
+		<-db.inside
+		go func() {
+			got, _ := l.loadAny(copied)
+			second <- got
+		}()
+		select {
+		case got := <-second:
+			l.Errorf("the second one didn't wait: %+v", got)
+			second <- got
+		case <-time.After(time.Second):
+		}
+		close(db.end)
+		if err := <-first; err != nil {
+			l.Error(err)
+		}
+		if got := <-second; got[0].Sent != 0 { // it was known, or being loaded still
+			l.Errorf("the second one: %+v", got)
+		}
+		l.check("in the end", "bad.jsonl", f)
+	})
+}
+
 // A losing database loses the locks that were taken last, when it is told to.
 type losing struct {
 	engine.Keeper
