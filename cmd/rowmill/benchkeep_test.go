@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rowmill/rowmill/probe"
 	"github.com/rowmill/rowmill/result"
 	"github.com/rowmill/rowmill/workload"
 )
@@ -126,6 +128,31 @@ func TestBenchKeepSparesRows(t *testing.T) {
 	}
 	if after := rows(); after != before {
 		t.Errorf("%s rows of %s are left", after, before)
+	}
+}
+
+// A stall shows how long the disk took for somebody else at that moment.
+func TestStallsBesideTheDisk(t *testing.T) {
+	at := func(ms int) time.Time { return time.Date(2026, 11, 20, 12, 0, 0, ms*1e6, time.UTC) }
+	var d diskLog
+	for _, s := range []struct{ from, took int }{{100, 5}, {150, 300}, {450, 40}, {900, 9}} {
+		d.add(probe.Sync{Began: at(s.from), Took: time.Duration(s.took) * time.Millisecond})
+	}
+	if d.count != 4 || len(d.slow) != 2 || d.longest != 300*time.Millisecond {
+		t.Errorf("%+v", d)
+	}
+	for _, c := range []struct{ from, to, want int }{{0, 150, 0}, {0, 151, 300}, {449, 460, 300}, {450, 460, 40}, {489, 900, 40}, {490, 910, 0}} {
+		if got := d.during(at(c.from), at(c.to)); got != time.Duration(c.want)*time.Millisecond {
+			t.Errorf("from %d to %d ms: %v, want %d ms", c.from, c.to, got, c.want)
+		}
+	}
+	f := keepFigures{StallMS: 100, Disk: &keepDisk{Syncs: 4, Slow: 2, Longest: .3}, Longest: stall{Seconds: .31, Sync: .3},
+		Stalls: []stall{{At: at(140), Seconds: .31, Sync: .3, Inserts: 2, During: []string{"merge p1"}}, {At: at(600), Seconds: .2, Inserts: 1, During: []string{"drop p1"}}}}
+	for _, want := range []string{"; syncing another file took 300 ms then\n", "disk         4 syncs of another file, 2 of them over 10 ms, longest 300 ms\n",
+		`LONGEST\s+SYNC\s+INSERTS\s+DURING`, `310 ms\s+300 ms\s+2\s+merge p1`, `200 ms\s+-\s+1\s+drop p1`} {
+		if !regexp.MustCompile(want).MatchString(f.text()) {
+			t.Errorf("no %q in\n%s", want, f.text())
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/monitor"
+	"github.com/rowmill/rowmill/probe"
 	"github.com/rowmill/rowmill/result"
 	"github.com/rowmill/rowmill/state"
 	"github.com/rowmill/rowmill/workload"
@@ -78,6 +79,40 @@ func (l *maintenanceLog) add(action, detail string, end time.Time, took time.Dur
 	return true
 }
 
+// A diskLog is how long the disk took to sync a file of its own during a run. It
+// is read once all has been added.
+type diskLog struct {
+	count   int64
+	longest time.Duration
+	slow    []probe.Sync // those that took at least slowSync
+	err     error
+}
+
+// slowSync is from when on a sync may be part of why an insert took long.
+const slowSync = 10 * time.Millisecond
+
+func (l *diskLog) add(s probe.Sync) {
+	l.count++
+	l.longest = max(l.longest, s.Took)
+	if s.Took >= slowSync {
+		l.slow = append(l.slow, s)
+	}
+}
+
+// during returns the longest sync that went on at some time between from and to;
+// 0 is none that was slow.
+func (l *diskLog) during(from, to time.Time) (longest time.Duration) {
+	if l == nil {
+		return 0
+	}
+	for _, s := range l.slow {
+		if s.Began.Before(to) && s.Began.Add(s.Took).After(from) {
+			longest = max(longest, s.Took)
+		}
+	}
+	return longest
+}
+
 // justBefore is how long after its end something may still slow inserts down:
 // pages are written, files removed.
 const justBefore = time.Second
@@ -138,7 +173,10 @@ type stall struct {
 	Seconds float64   `json:"seconds"` // of the longest insert in it
 	Inserts int       `json:"inserts"`
 	During  []string  `json:"during"`
-	to      time.Time
+	// Sync is how long a sync of another file took meanwhile, in seconds; 0 is
+	// less than 10 ms, or nobody looked.
+	Sync float64 `json:"sync_seconds,omitempty"`
+	to   time.Time
 }
 
 // stalls joins slow inserts that overlap, in order.
@@ -179,6 +217,15 @@ type keepFigures struct {
 	Dropped int64            `json:"dropped_rows"`
 	Actions map[string]int   `json:"actions"`
 	Failed  []string         `json:"failed_actions"`
+	Disk    *keepDisk        `json:"disk,omitempty"` // null where the server's disk isn't rowmill's to time
+}
+
+// keepDisk is what syncs of a file of its own took.
+type keepDisk struct {
+	Syncs   int64   `json:"syncs"`
+	Slow    int     `json:"slow"`            // from 10 ms on
+	Longest float64 `json:"longest_seconds"` // of all
+	Error   string  `json:"error,omitempty"` // why there are no more
 }
 
 func (r *keepRun) figures() keepFigures {
@@ -187,6 +234,16 @@ func (r *keepRun) figures() keepFigures {
 	f := keepFigures{Format: "rowmill.keep/1", Summary: *r.rec.End.Summary, StallMS: float64(r.f.stall) / 1e6, Stalls: r.done.stalls(slow), Slow: n,
 		Errors: r.w.Errors(), Rows: r.rows(), Actions: map[string]int{}, Failed: []string{}}
 	f.Longest = stall{At: longest.Began.UTC(), Seconds: longest.Took.Seconds(), Inserts: 1, During: r.done.during(longest.Began, longest.Began.Add(longest.Took))}
+	if d := r.disk; d != nil {
+		f.Disk = &keepDisk{Syncs: d.count, Slow: len(d.slow), Longest: d.longest.Seconds()}
+		if d.err != nil {
+			f.Disk.Error = d.err.Error()
+		}
+		f.Longest.Sync = d.during(longest.Began, longest.Began.Add(longest.Took)).Seconds()
+		for i, s := range f.Stalls {
+			f.Stalls[i].Sync = d.during(s.At, s.to).Seconds()
+		}
+	}
 	if n := len(r.rec.Intervals); n > 0 {
 		f.Backlog = r.rec.Intervals[n-1].Backlog
 	}
@@ -246,7 +303,17 @@ func (f *keepFigures) text() string {
 	if l, ok := s.ResponseUS["insert"]; ok {
 		line("from due", "p50 %s, p99 %s, p99.9 %s, longest %s", millis(l.P50), millis(l.P99), millis(l.P999), millis(l.Max))
 	}
-	line("longest", "longest insert %s%s", millis(int64(f.Longest.Seconds*1e6)), duringText(f.Longest.During))
+	disk := ""
+	if f.Longest.Sync > 0 {
+		disk = fmt.Sprintf("; syncing another file took %s then", millis(int64(f.Longest.Sync*1e6)))
+	}
+	line("longest", "longest insert %s%s%s", millis(int64(f.Longest.Seconds*1e6)), duringText(f.Longest.During), disk)
+	if d := f.Disk; d != nil {
+		line("disk", "%s syncs of another file, %d of them over %s, longest %s", monitor.Count(d.Syncs), d.Slow, millis(slowSync.Microseconds()), millis(int64(d.Longest*1e6)))
+		if d.Error != "" {
+			line("", "no more of them: %s", d.Error)
+		}
+	}
 	line("maintenance", "%s", f.maintenance())
 	for _, text := range f.Failed {
 		line("", "%s", text)
@@ -270,15 +337,30 @@ func (f *keepFigures) text() string {
 	slices.SortFunc(listed, func(a, b stall) int { return a.At.Compare(b.At) })
 	t := &statusText{}
 	c := cells{head: []string{"AT (UTC)", "LONGEST", "INSERTS", "DURING"}, right: "lrrl"}
+	if f.Disk != nil {
+		c = cells{head: []string{"AT (UTC)", "LONGEST", "SYNC", "INSERTS", "DURING"}, right: "lrrrl"}
+	}
 	for _, s := range listed {
 		during := strings.Join(s.During, "; ")
 		if during == "" {
 			during = "nothing of rowmill's"
 		}
-		c.add(s.At.Format("15:04:05.000"), millis(int64(s.Seconds*1e6)), monitor.Count(int64(s.Inserts)), during)
+		row := []string{s.At.Format("15:04:05.000"), millis(int64(s.Seconds * 1e6))}
+		if f.Disk != nil {
+			row = append(row, syncText(s.Sync))
+		}
+		c.add(append(row, monitor.Count(int64(s.Inserts)), during)...)
 	}
 	t.table(c)
 	return b.String() + t.b.String()
+}
+
+// syncText is how long a sync took during a stall.
+func syncText(seconds float64) string {
+	if seconds == 0 {
+		return "-"
+	}
+	return millis(int64(seconds * 1e6))
 }
 
 // maintenance counts the actions.
