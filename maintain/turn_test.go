@@ -2,6 +2,9 @@ package maintain
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -51,6 +54,78 @@ func TestTrapRequestsForTheLockQueueUp(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A busy Keeper's table has its lock taken for the next tries of some steps.
+type busy struct {
+	engine.Keeper
+	tries atomic.Int32
+}
+
+func (b *busy) Try(ctx context.Context, steps ...engine.Step) error {
+	for _, s := range steps {
+		switch s.(type) {
+		case engine.Replace, engine.Detach:
+			if b.tries.Add(-1) >= 0 {
+				return engine.Classed(engine.ErrLockTimeout, errors.New("somebody has it"))
+			}
+		}
+	}
+	return b.Keeper.Try(ctx, steps...)
+}
+
+// What didn't get the lock is gone on with later. Once that has worked it is
+// called blocked no longer.
+func TestBlockedIsOver(t *testing.T) {
+	onServers(t, func(t *testing.T, real engine.Keeper) {
+		db := &busy{Keeper: real}
+		w := applied(t, db, declare(t, db, func(d *rolling.Declaration) {
+			d.Keep = span(6 * time.Hour)
+			d.Seal.After = span(30 * time.Minute)
+			d.Seal.Merge = grid(t, "3h")
+		}), at(0.2))
+		blocked := func(hour float64, want string) {
+			t.Helper()
+			w.now = at(hour)
+			db.tries.Store(1000)
+			for range 2 {
+				if err := (&Daemon{Table: w.Table}).Once(t.Context()); !errors.Is(err, engine.ErrLockTimeout) {
+					t.Fatalf("with the lock taken: %v", err)
+				}
+				if got := w.problem("blocked"); !strings.HasPrefix(got, want+" ") {
+					t.Errorf("with the lock taken: %q, want %s", got, want)
+				}
+			}
+			db.tries.Store(0)
+			w.keep()
+			if got := w.problem("blocked"); got != "" {
+				t.Errorf("%s is done: %s", want, got)
+			}
+			if got := w.problem("failed"); got != "" {
+				t.Errorf("%s is done: %s", want, got)
+			}
+		}
+		for hour := range 3 {
+			w.now = at(float64(hour) + 0.1)
+			w.keep()
+			w.insert(w.now, 1, 2, 3)
+		}
+		name := func(hour float64) string {
+			return w.Table.Table.Grid.Named(rolling.Period{From: at(hour), To: at(hour + 1)}).Name
+		}
+		blocked(3.6, fmt.Sprintf("merge %s, %s, %s", name(0), name(1), name(2)))
+		if got := w.parts(); !strings.HasPrefix(got, "0-3 ") {
+			t.Errorf("merged to %s", got)
+		}
+		have, err := w.DB.Catalog().Partitions(t.Context(), w.Table.Table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocked(9.1, "drop "+have[0].Name)
+		if got := w.parts(); strings.HasPrefix(got, "0-3 ") {
+			t.Errorf("%s are left", got)
+		}
+	})
 }
 
 // What is done again and finds nothing to do is no failure any more, though

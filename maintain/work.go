@@ -279,16 +279,46 @@ func (t *Table) finish(ctx context.Context, lane Lane) error {
 		if errors.Is(err, engine.ErrLockTimeout) {
 			err = t.blocked(ctx, err)
 		}
-		if err != nil {
+		// The log calls it what it called the task: the word before may be that it
+		// failed.
+		action := c.Kind
+		if task, ok := taskOf(c); ok {
+			action = string(task.Kind)
+			if err != nil {
+				detail = label(task)
+			}
+		} else if err != nil {
 			detail = c.ID
-			failed = append(failed, fmt.Errorf("%s: %w", c.ID, err), t.State.Failed(context.WithoutCancel(ctx), c, err))
 		}
-		t.log(ctx, c.Kind, detail, time.Since(began), err)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s %s: %w", action, detail, err), t.State.Failed(context.WithoutCancel(ctx), c, err))
+		}
+		t.log(ctx, action, detail, time.Since(began), err)
 		if errors.Is(err, engine.ErrLockTimeout) {
 			break
 		}
 	}
 	return errors.Join(failed...)
+}
+
+// taskOf returns the task that a change was begun for: its kind and the
+// partitions that it is about.
+func taskOf(c *state.Change) (Task, bool) {
+	switch Kind(c.Kind) {
+	case Drop:
+		var d dropping
+		err := c.Load(&d)
+		return Task{Kind: Drop, Parts: []rolling.Partition{d.Part}}, err == nil
+	case Rebuild:
+		var r rebuilding
+		err := c.Load(&r)
+		kind := Rebuild
+		if len(r.Old) > 1 {
+			kind = Merge
+		}
+		return Task{Kind: kind, Parts: r.Old}, err == nil
+	}
+	return Task{}, false
 }
 
 // blocked adds to an error of a lock who is in the way.
