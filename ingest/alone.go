@@ -136,7 +136,11 @@ func headOf(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	close(in.quit) // what is being written isn't waited for
 	head, err := io.ReadAll(io.LimitReader(in, headBytes))
+	if errors.Is(err, errGrowing) {
+		err = nil
+	}
 	if err = errors.Join(err, in.Close()); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

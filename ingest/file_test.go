@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -122,5 +123,18 @@ func TestBrokenPackedFiles(t *testing.T) {
 		}
 		check("not packed", 0, text)
 		check("with more", len(content), append(bytes.Clone(content), "x,y\n"...))
+	}
+}
+
+// The head of a file is what is there: nobody waits for the rest of its last
+// line, which somebody may be writing just now.
+func TestHeadOf(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "day.csv")
+	if err := os.WriteFile(path, []byte("a,b\n1"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if head, err := headOf(path); err != nil || string(head) != "a,b\n1" || time.Since(began) >= settledAfter {
+		t.Errorf("after %v: %q, %v", time.Since(began), head, err)
 	}
 }
