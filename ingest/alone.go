@@ -66,8 +66,19 @@ func (l *load) alone(ctx context.Context, path string, f Format, again bool) (er
 		return err
 	}
 	defer func() { l.known() }()
-	if err := l.findSource(ctx, path, head); err != nil {
+	err = l.findSource(ctx, path, head)
+	if errors.Is(err, errGrowing) {
+		l.result.Finished = true
+		l.say("%s is being written to, and may become what was loaded already: it is left for the next load", path)
+		return nil
+	}
+	if err != nil {
 		return err
+	}
+	if is, err := l.anyNoted(ctx); err != nil {
+		return err
+	} else if is {
+		l.known()
 	}
 	byKey, err := take(l.source.Key)
 	if err != nil {
@@ -75,7 +86,6 @@ func (l *load) alone(ctx context.Context, path string, f Format, again bool) (er
 	}
 	defer give(byKey)
 	if !l.source.Started.IsZero() {
-		l.known()
 		if err := l.reread(ctx); err != nil {
 			return err
 		}
@@ -128,6 +138,16 @@ func (l *load) begun(ctx context.Context, head []byte) (known func(), err error)
 		return nil, err
 	}
 	return sync.OnceFunc(func() { _ = lease.Release() }), nil // a broken connection has given it back
+}
+
+// anyNoted reports whether anything is noted of the source that others could know
+// its bytes by.
+func (l *load) anyNoted(ctx context.Context) (bool, error) {
+	if l.source.Started.IsZero() || l.source.Loaded > 0 {
+		return l.source.Loaded > 0, nil
+	}
+	cuts, err := l.cuts(ctx, l.source)
+	return len(cuts) > 0, err
 }
 
 // headOf reads the first bytes of a file, by which others are known from it.

@@ -127,6 +127,7 @@ func (l *load) agrees(ctx context.Context, path string, s state.Source) (bool, e
 		return false, err
 	}
 	defer in.Close()
+	close(in.quit) // what is being written isn't waited for
 	part := func(size int64, hash string) (bool, error) {
 		sum := xxhash.New()
 		_, err := io.CopyN(sum, ended{ctx, in}, size)

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// SyncEvery is how often Syncs writes: often enough for any stall of a tenth of
-// a second to meet a write, and seldom enough not to be one of its causes.
+// SyncEvery is how often Syncs writes where syncs are quick: often enough for any
+// stall of a tenth of a second to meet a write, and seldom enough not to be one
+// of its causes.
 const SyncEvery = 50 * time.Millisecond
 
 // syncSize is how much it writes, in bytes: a page of the file system's.
@@ -22,23 +23,21 @@ type Sync struct {
 	Took  time.Duration
 }
 
-// Syncs has a file of its own written and synced each SyncEvery, as a commit has
-// the server's log, until ctx ends, and removes it then. It tells each write:
+// Syncs has a file of its own in dir written and synced each SyncEvery, as a commit
+// has the server's log, until ctx ends, and removes it then. It tells each write:
 // where one takes as long as an insert that began at the same moment, the disk
-// is why. The file should lie beside the server's, and must not be there.
-func Syncs(ctx context.Context, path string, tell func(Sync)) (err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+// is why. The directory should be on the disk of the server's files.
+func Syncs(ctx context.Context, dir string, tell func(Sync)) (err error) {
+	f, err := os.CreateTemp(dir, "synced-*")
 	if err != nil {
 		return fmt.Errorf("time syncs: %w", err)
 	}
 	defer func() {
-		if failed := errors.Join(f.Close(), os.Remove(path)); failed != nil && err == nil {
+		if failed := errors.Join(f.Close(), os.Remove(f.Name())); failed != nil && err == nil {
 			err = fmt.Errorf("time syncs: %w", failed)
 		}
 	}()
 	data := make([]byte, syncSize)
-	tick := time.NewTicker(SyncEvery)
-	defer tick.Stop()
 	for {
 		s := Sync{Began: time.Now()}
 		data[0]++
@@ -53,7 +52,7 @@ func Syncs(ctx context.Context, path string, tell func(Sync)) (err error) {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-tick.C:
+		case <-time.After(max(SyncEvery-s.Took, SyncEvery/2)):
 		}
 	}
 }

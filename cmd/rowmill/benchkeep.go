@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -268,7 +267,7 @@ func (r *keepRun) timeSyncs(ctx context.Context) (ends func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var timing sync.WaitGroup
 	r.disk = &diskLog{}
-	timing.Go(func() { r.disk.err = probe.Syncs(ctx, filepath.Join(server.Dir, "synced"), r.disk.add) })
+	timing.Go(func() { r.disk.err = probe.Syncs(ctx, server.Dir, r.disk.add) })
 	return sync.OnceFunc(func() {
 		cancel()
 		timing.Wait()

@@ -217,7 +217,7 @@ type keepFigures struct {
 	Dropped int64            `json:"dropped_rows"`
 	Actions map[string]int   `json:"actions"`
 	Failed  []string         `json:"failed_actions"`
-	Disk    *keepDisk        `json:"disk,omitempty"` // null where the server's disk isn't rowmill's to time
+	Disk    *keepDisk        `json:"disk,omitempty"` // left out where the server's disk isn't rowmill's to time
 }
 
 // keepDisk is what syncs of a file of its own took.
@@ -347,7 +347,7 @@ func (f *keepFigures) text() string {
 		}
 		row := []string{s.At.Format("15:04:05.000"), millis(int64(s.Seconds * 1e6))}
 		if f.Disk != nil {
-			row = append(row, syncText(s.Sync))
+			row = append(row, f.syncText(s.Sync))
 		}
 		c.add(append(row, monitor.Count(int64(s.Inserts)), during)...)
 	}
@@ -356,8 +356,12 @@ func (f *keepFigures) text() string {
 }
 
 // syncText is how long a sync took during a stall.
-func syncText(seconds float64) string {
-	if seconds == 0 {
+func (f *keepFigures) syncText(seconds float64) string {
+	switch {
+	case seconds > 0:
+	case f.Disk.Error != "":
+		return "?"
+	default:
 		return "-"
 	}
 	return millis(int64(seconds * 1e6))

@@ -109,6 +109,24 @@ func TestLoadByAnotherPath(t *testing.T) {
 	})
 }
 
+// A file that is being copied begins as what is loaded does: it isn't loaded as
+// another one, and isn't at fault.
+func TestLoadCopyInTheMaking(t *testing.T) {
+	onNumbered(t, func(l *loading) {
+		f := loadRows(0, 300, false)
+		l.load(exitDone, l.write("day.csv", f.text))
+		copied := l.write("copy.csv", f.text[:6001])
+		if got, stderr := l.load(exitDone, copied); got[0].Sent != 0 || !strings.Contains(stderr, "left for the next load") {
+			l.Errorf("a part of it: %+v\n%s", got[0], stderr)
+		}
+		l.write("copy.csv", f.text)
+		if got, _ := l.load(exitDone, copied); got[0].Sent != 0 || got[0].Before != 300 {
+			l.Errorf("all of it: %+v", got[0])
+		}
+		l.check("in the end", "copy.csv.bad.jsonl", f)
+	})
+}
+
 // Two commands that load the same bytes by two names would each find them not
 // loaded yet.
 func TestLoadTwoPathsAtOnce(t *testing.T) {
@@ -149,36 +167,53 @@ func (d *slow) Lead(ctx context.Context, name string) (engine.Lease, error) {
 // Two commands that begin the same bytes by two names at the same moment, when
 // nothing of them is noted, would each take them for new.
 func TestLoadTwoPathsBegunAtOnce(t *testing.T) {
-	onNumbered(t, func(l *loading) {
-		f := loadRows(0, 200, false)
-		path, copied := l.write("day.csv", f.text), l.write("copy.csv", f.text)
-		db := &slow{Keeper: l.db, path: path, inside: make(chan bool), end: make(chan bool)}
-		o := l.options(db)
-		first, second := make(chan error, 1), make(chan []loaded, 1)
-		go func() {
-			_, err := ingest.File(l.Context(), o, path)
-			first <- err
-		}()
-		<-db.inside
-		go func() {
-			got, _ := l.loadAny(copied)
-			second <- got
-		}()
-		select {
-		case got := <-second:
-			l.Errorf("the second one didn't wait: %+v", got)
-			second <- got
-		case <-time.After(time.Second):
-		}
-		close(db.end)
-		if err := <-first; err != nil {
-			l.Error(err)
-		}
-		if got := <-second; got[0].Sent != 0 { // it was known, or being loaded still
-			l.Errorf("the second one: %+v", got)
-		}
-		l.check("in the end", "bad.jsonl", f)
+	t.Run("new", func(t *testing.T) { onNumbered(t, func(l *loading) { l.begunAtOnce() }) })
+	// Where not one row could be loaded the file is known, and its bytes aren't.
+	t.Run("unloaded", func(t *testing.T) {
+		onNumbered(t, func(l *loading) {
+			path := l.write("day.csv", loadRows(0, 200, false).text)
+			if got, _ := l.load(exitFailed, path, "--columns", "ts,sensor,value,note"); got[0].Rejected != 200 || got[0].Inserted != 0 {
+				l.Fatalf("columns in disorder: %+v", got[0])
+			}
+			l.begunAtOnce()
+		})
 	})
+}
+
+func (l *loading) begunAtOnce() {
+	l.Helper()
+	f := loadRows(0, 200, false)
+	path, copied := l.write("day.csv", f.text), l.write("copy.csv", f.text)
+	db := &slow{Keeper: l.db, path: path, inside: make(chan bool), end: make(chan bool)}
+	o := l.options(db)
+	first, second := make(chan error, 1), make(chan []loaded, 1)
+	go func() {
+		_, err := ingest.File(l.Context(), o, path)
+		first <- err
+	}()
+	select {
+	case <-db.inside:
+	case err := <-first:
+		l.Fatalf("the first one ended before it had its lock: %v", err)
+	}
+	go func() {
+		defer close(second)
+		got, _ := l.loadAny(copied)
+		second <- got
+	}()
+	select {
+	case got := <-second:
+		l.Errorf("the second one didn't wait: %+v", got)
+	case <-time.After(time.Second):
+	}
+	close(db.end)
+	if err := <-first; err != nil {
+		l.Error(err)
+	}
+	if got := <-second; len(got) > 0 && got[0].Sent != 0 { // it was known, or being loaded still
+		l.Errorf("the second one: %+v", got)
+	}
+	l.check("in the end", "bad.jsonl", f)
 }
 
 // A losing database loses the locks that were taken last, when it is told to.

@@ -48,7 +48,7 @@ func (t *Throttle) Wait(ctx context.Context) error {
 			t.looked = time.Now()
 			return nil
 		}
-		if err := engine.Sleep(ctx, engine.Jitter(pauseFor)); err != nil {
+		if err := engine.Sleep(ctx, pauseFor/2+engine.Jitter(pauseFor)); err != nil {
 			return err
 		}
 	}
