@@ -113,7 +113,10 @@ type rateSearch struct {
 	inserted int64
 	// unsettled tells that the server may have work left from before.
 	unsettled bool
-	recs      []result.Record
+	// over tells that there is to be no further trial. The last one has proven the
+	// table by then, so that it is decided once.
+	over bool
+	recs []result.Record
 }
 
 func newRateSearch(fill *insertRun) *rateSearch {
@@ -188,9 +191,9 @@ func newSearch(head *result.Search, batch int, filled *result.Summary) *bench.Se
 
 // goOn makes trials until the search has ended, or its time is up.
 func (s *rateSearch) goOn(ctx context.Context) ([]result.Record, error) {
-	for {
+	for s.over = s.timeUp(); ; {
 		rate, purpose, ok := s.search.Next()
-		if !ok || ctx.Err() != nil || s.timeUp() {
+		if !ok || ctx.Err() != nil || s.over {
 			return s.recs, nil
 		}
 		if err := s.trial(ctx, rate, purpose); err != nil {
@@ -267,6 +270,7 @@ func (s *rateSearch) trial(ctx context.Context, rate float64, purpose string) er
 		t := r.rec.Trial()
 		if t.Verdict == result.VerdictNone {
 			end.Search = s.state()
+			s.over = s.timeUp()
 			return nil
 		}
 		s.unsettled = !t.Pass
@@ -276,6 +280,7 @@ func (s *rateSearch) trial(ctx context.Context, rate float64, purpose string) er
 			end.Search = s.state()
 			return nil
 		}
+		s.over = true
 		err := r.prove(ctx, end)
 		end.Search = s.state()
 		return err
