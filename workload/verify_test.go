@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -72,6 +73,35 @@ func stored(t *testing.T, w *Insert) (holds, last string) {
 	return table.Name + "_" + parts[i].Name, table.Name + "_" + parts[len(parts)-1].Name
 }
 
+// makeAhead creates periods up to a position, where the run ended before that was
+// done.
+func makeAhead(t *testing.T, w *Insert, to int64) {
+	t.Helper()
+	table := w.Tables()[0]
+	if !table.Rolling() {
+		return
+	}
+	have, err := w.db.Catalog().Partitions(t.Context(), table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := have[len(have)-1].To
+	if table.Grid.Axis() != rolling.Sequence || last >= to {
+		return
+	}
+	periods, err := table.Grid.Cover(rolling.Period{From: last, To: to}, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var more []rolling.Partition
+	for _, p := range periods {
+		more = append(more, table.Grid.Named(p))
+	}
+	if err := w.db.Apply(t.Context(), engine.CreatePartitions{Table: table, Have: have, New: more}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestVerifyCatches(t *testing.T) {
 	const rows, batch = 6000, 1000
 	for _, kind := range stores {
@@ -86,6 +116,7 @@ func TestVerifyCatches(t *testing.T) {
 					t.Fatal(err)
 				}
 				run(t, w, config(w))
+				makeAhead(t, w, 8000)
 				before := mustHold(t, w, rows)
 				holds, last := stored(t, w)
 				sql, n := raw(t, db), int64(0)
@@ -132,7 +163,9 @@ func TestVerifyAfterDrops(t *testing.T) {
 				const rows = 10000
 				w := newTestInsert(t, db, InsertOptions{Preset: preset, Layout: Rolling, Rows: rows, Batch: 100, PeriodRows: 1000, KeepPeriods: 3, Writers: 2})
 				setUp(t, w)
-				run(t, w, config(w))
+				slowly := config(w)
+				slowly.Rate = rows // a second, in which periods are dropped
+				run(t, w, slowly)
 				before := verify(t, w)
 				if !before.Checksum || before.Found == rows || len(before.Warnings) > 0 {
 					t.Fatalf("%+v", before)
