@@ -79,19 +79,17 @@ func (t *Table) View(ctx context.Context) (View, error) {
 
 // bounds returns what a change under way is about.
 func bounds(c *state.Change) (rolling.Period, bool) {
-	switch Kind(c.Kind) {
-	case Drop:
-		var d dropping
-		err := c.Load(&d)
-		return d.Part.Period, err == nil
-	case Rebuild:
-		var r rebuilding
-		err := c.Load(&r)
-		return r.New.Period, err == nil
-	case Restore:
+	if Kind(c.Kind) == Restore {
 		var r restoring
 		err := c.Load(&r)
 		return r.Part.Period, err == nil && r.Into == ""
+	}
+	task, ok := taskOf(c)
+	switch task.Kind {
+	case Drop:
+		return task.Parts[0].Period, ok
+	case Rebuild, Merge:
+		return task.New.Period, ok
 	}
 	return rolling.Period{}, false
 }
@@ -281,16 +279,12 @@ func (t *Table) finish(ctx context.Context, lane Lane) error {
 		}
 		// The log calls it what it called the task: the word before may be that it
 		// failed.
-		action := c.Kind
+		action, what := c.Kind, c.ID
 		if task, ok := taskOf(c); ok {
-			action = string(task.Kind)
-			if err != nil {
-				detail = label(task)
-			}
-		} else if err != nil {
-			detail = c.ID
+			action, what = string(task.Kind), label(task)
 		}
 		if err != nil {
+			detail = what
 			failed = append(failed, fmt.Errorf("%s %s: %w", action, detail, err), t.State.Failed(context.WithoutCancel(ctx), c, err))
 		}
 		t.log(ctx, action, detail, time.Since(began), err)
@@ -302,7 +296,7 @@ func (t *Table) finish(ctx context.Context, lane Lane) error {
 }
 
 // taskOf returns the task that a change was begun for: its kind and the
-// partitions that it is about.
+// partitions that it is about; false where it is none or can't be read.
 func taskOf(c *state.Change) (Task, bool) {
 	switch Kind(c.Kind) {
 	case Drop:
@@ -316,7 +310,7 @@ func taskOf(c *state.Change) (Task, bool) {
 		if len(r.Old) > 1 {
 			kind = Merge
 		}
-		return Task{Kind: kind, Parts: r.Old}, err == nil
+		return Task{Kind: kind, Parts: r.Old, New: r.New}, err == nil
 	}
 	return Task{}, false
 }

@@ -102,9 +102,6 @@ func (l *diskLog) add(s probe.Sync) {
 // during returns the longest sync that went on at some time between from and to;
 // 0 is none that was slow.
 func (l *diskLog) during(from, to time.Time) (longest time.Duration) {
-	if l == nil {
-		return 0
-	}
 	for _, s := range l.slow {
 		if s.Began.Before(to) && s.Began.Add(s.Took).After(from) {
 			longest = max(longest, s.Took)

@@ -276,11 +276,10 @@ func (s *rateSearch) trial(ctx context.Context, rate float64, purpose string) er
 		s.unsettled = !t.Pass
 		s.search.Tell(t.Pass, t.Close, t.Done)
 		r.show.Note(verdictNote(t, r.search.LimitUS) + "; " + s.known())
-		if s.search.State() == bench.SearchOngoing && !s.timeUp() {
+		if s.over = s.search.State() != bench.SearchOngoing || s.timeUp(); !s.over {
 			end.Search = s.state()
 			return nil
 		}
-		s.over = true
 		err := r.prove(ctx, end)
 		end.Search = s.state()
 		return err
