@@ -1,0 +1,35 @@
+//go:build linux
+
+package testdb
+
+import (
+	"slices"
+	"strconv"
+	"testing"
+)
+
+func TestChoose(t *testing.T) {
+	kinds := []string{"sqlite", "mariadb", "mysql", "postgres"}
+	seen := map[string]int{}
+	for i := range 300 {
+		got := choose("TestNumber"+strconv.Itoa(i), kinds)
+		if len(got) != 2 || got[0] != "sqlite" {
+			t.Fatalf("chose %v: want sqlite and one server", got)
+		}
+		if again := choose("TestNumber"+strconv.Itoa(i), kinds); !slices.Equal(again, got) {
+			t.Fatalf("chose %v, then %v, for one name", got, again)
+		}
+		seen[got[1]]++
+	}
+	for _, kind := range kinds[1:] {
+		if seen[kind] < 60 {
+			t.Errorf("%s chosen for %d of 300 names: want about 100", kind, seen[kind])
+		}
+	}
+	if got := choose("TestX", []string{"sqlite"}); !slices.Equal(got, []string{"sqlite"}) {
+		t.Errorf("chose %v of sqlite alone", got)
+	}
+	if got := choose("TestX", []string{"mysql"}); !slices.Equal(got, []string{"mysql"}) {
+		t.Errorf("chose %v of mysql alone", got)
+	}
+}
