@@ -59,6 +59,7 @@ var mayImport = map[string][]string{
 	"internal/testdb": {"engine", "engine/mysql", "engine/null", "engine/postgres", "engine/sqlite",
 		"rolling", "sandbox"},
 	"internal/testbrowser": {"internal/testdb"},
+	"internal/testservers": {"internal/testdb"},
 	"internal/noask":       {},
 	"cmd/rowmill":          {anything},
 }

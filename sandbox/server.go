@@ -167,7 +167,7 @@ func (s *Server) deathBefore() error {
 }
 
 // LogTail returns the end of the server's log, at most 16 KiB of it.
-func (s *Server) LogTail() string { return readTail(filepath.Join(s.Dir, logFile)) }
+func (i Info) LogTail() string { return readTail(filepath.Join(i.Dir, logFile)) }
 
 // Params returns what a record of a run needs to repeat it: the server's
 // variables that bear on durability and memory as it reports them, and its

@@ -3,6 +3,7 @@ package testdb
 import (
 	"hash/fnv"
 	"os"
+	"slices"
 	"testing"
 )
 
@@ -26,13 +27,19 @@ func SkipUnlessNightly(t testing.TB, instead string) {
 // Kinds returns which of the given kinds of database a test of what lies above
 // the engines runs on: "sqlite", if it is among them, and one server, chosen by
 // a hash of the test's name, so that all tests together cover each kind evenly
-// and one test always runs on the same. In the nightly run it returns all.
-// Tests of an engine itself (engine/enginetest) run on every kind and don't use it.
+// and one test always runs on the same. In the nightly run it returns all, and in
+// either those only that KindsVariable allows. Tests of an engine itself
+// (engine/enginetest) run on every kind and don't use it.
 func Kinds(t testing.TB, kinds ...string) []string {
-	if Nightly() {
-		return kinds
+	t.Helper()
+	if !Nightly() {
+		kinds = choose(t.Name(), kinds)
 	}
-	return choose(t.Name(), kinds)
+	kinds = slices.DeleteFunc(slices.Clone(kinds), func(kind string) bool { return !allowed(kind) })
+	if len(kinds) == 0 {
+		t.Skipf("%s=%s leaves none of this test's kinds", KindsVariable, os.Getenv(KindsVariable))
+	}
+	return kinds
 }
 
 // choose returns the kinds of Kinds, for a test of the given name.

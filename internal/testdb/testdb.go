@@ -1,6 +1,6 @@
-// Package testdb gives tests real database servers: private throwaway ones,
-// one of each kind for a whole test binary, and in it a private database for
-// each test.
+// Package testdb gives tests real database servers: throwaway ones, one of each
+// kind for a whole run of `make test`, or for one test binary that is run by
+// itself, and in it a private database for each test.
 //
 // A package whose tests use it stops the servers at the end with
 //
@@ -66,14 +66,28 @@ func required(list, what string) bool {
 	return false
 }
 
-// Main runs the tests of a package, stops the servers they used, and exits.
+// KindsVariable names the kinds of database that tests may use, "sqlite" or a
+// list such as "sqlite,mariadb"; empty allows all. A test of another kind is
+// skipped, whatever RequireVariable says.
+const KindsVariable = "ROWMILL_TEST_KINDS"
+
+// allowed reports whether KindsVariable allows a kind: "mariadb" allows
+// "mariadb?engine=rocksdb", too.
+func allowed(kind string) bool {
+	list := os.Getenv(KindsVariable)
+	name, _, _ := strings.Cut(kind, "?")
+	return list == "" || required(list, name)
+}
+
+// Main runs the tests of a package, stops the servers they started, and exits.
 func Main(m *testing.M) { os.Exit(Runner{m}.Run()) }
 
 // A Runner is Main for packages that wrap it:
 // goleak.VerifyTestMain(testdb.Runner{M: m}).
 type Runner struct{ M *testing.M }
 
-// Run runs the tests, stops the servers, and returns the exit code.
+// Run runs the tests, stops the servers that they started, and returns the exit
+// code.
 func (r Runner) Run() int {
 	servers.mu.Lock()
 	servers.owned = true
@@ -96,24 +110,28 @@ type pool struct {
 
 var servers = pool{entries: map[string]*entry{}}
 
-// An entry is one server, started by whoever needs it first.
+// An entry is one server, found or started by whoever needs it first.
 type entry struct {
 	once   sync.Once
-	server *sandbox.Server
+	server *Shared
 	err    error
 }
 
 // startTimeout is far above the second that a start takes on an idle machine.
 const startTimeout = 2 * time.Minute
 
-// Server returns the server of a kind that all tests of this process share. A
-// kind is that of a sandbox, with parameters if need be: "mariadb",
-// "mariadb?engine=rocksdb". Each distinct kind is a server of its own. Where
-// the parameters don't say otherwise, it has 64 MiB of memory and of redo log,
-// and durability none. A test that changes the server's variables, or kills it,
-// starts its own with package sandbox.
-func Server(t testing.TB, kind string) *sandbox.Server {
+// Server returns the server of a kind that all tests share. A kind is that of a
+// sandbox, with parameters if need be: "mariadb", "mariadb?engine=rocksdb".
+// Each distinct kind is a server of its own: one of the whole run where
+// ServersVariable says so, else one of this process. Where the parameters don't
+// say otherwise, it has 64 MiB of memory and of redo log, durability none, and
+// lies in memory. A test that changes the server's variables, reads counters of
+// the whole server, or kills it, starts its own with package sandbox.
+func Server(t testing.TB, kind string) *Shared {
 	t.Helper()
+	if !allowed(kind) {
+		t.Skipf("%s=%s leaves out %s", KindsVariable, os.Getenv(KindsVariable), kind)
+	}
 	o, err := options(kind)
 	if err != nil {
 		t.Fatalf("test server: %v", err)
@@ -130,10 +148,9 @@ func Server(t testing.TB, kind string) *sandbox.Server {
 	}
 	servers.mu.Unlock()
 	e.once.Do(func() {
-		// Not a test's context: the server outlives the test.
-		ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-		defer cancel()
-		e.server, e.err = sandbox.Start(ctx, o, nil)
+		if e.server, e.err = find(kind); e.server == nil && e.err == nil {
+			e.server, e.err = start(o)
+		}
 	})
 	if errors.Is(e.err, sandbox.ErrNotInstalled) {
 		Require(t, requirement(o), e.err)
@@ -156,6 +173,14 @@ func requirement(o sandbox.Options) string {
 	return o.Kind
 }
 
+// unsafe are settings that spare writes which only a crash needs. Tests that
+// crash a server start their own.
+var unsafe = map[string]map[string]string{
+	"mariadb":  {"innodb_doublewrite": "0"},
+	"mysql":    {"innodb_doublewrite": "0"},
+	"postgres": {"full_page_writes": "off"},
+}
+
 func options(kind string) (sandbox.Options, error) {
 	o, err := sandbox.ParseTarget("sandbox:" + kind)
 	if err != nil {
@@ -169,14 +194,33 @@ func options(kind string) (sandbox.Options, error) {
 	}
 	if o.Durability == "" {
 		o.Durability = sandbox.None
+		if o.Set == nil {
+			o.Set = map[string]string{}
+		}
+		for name, value := range unsafe[o.Kind] {
+			if _, set := o.Set[name]; !set {
+				o.Set[name] = value
+			}
+		}
 	}
 	// One place for all test binaries, so that each clears up after those
 	// that were killed.
-	o.Root = filepath.Join(os.TempDir(), "rowmill-test-"+strconv.Itoa(os.Geteuid()))
+	o.Root = filepath.Join(memoryDir(), "rowmill-test-"+strconv.Itoa(os.Geteuid()))
 	return o, nil
 }
 
-// stop stops all servers.
+// memoryDir returns a directory in memory, where there is one with room for the
+// servers of a whole run, and else that of temporary files.
+func memoryDir() string {
+	const dir, room = "/dev/shm", 4 << 30
+	if free, err := freeBytes(dir); err == nil && free >= room {
+		return dir
+	}
+	return os.TempDir()
+}
+
+// stop ends the servers that this process started. Their data are worth
+// nothing, so that they are killed.
 func (p *pool) stop() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -185,7 +229,7 @@ func (p *pool) stop() error {
 	var errs []error
 	for kind, e := range p.entries {
 		if e.server != nil {
-			errs = append(errs, e.server.Stop(ctx))
+			errs = append(errs, e.server.stop(ctx))
 		}
 		delete(p.entries, kind)
 	}
@@ -200,7 +244,7 @@ var databases atomic.Int64
 func Database(t testing.TB, kind string) (socket, name string) {
 	t.Helper()
 	s := Server(t, kind)
-	name = databaseName(t.Name(), databases.Add(1))
+	name = databaseName(t.Name(), os.Getpid(), databases.Add(1))
 	create, drop := "CREATE DATABASE `"+name+"`", "DROP DATABASE IF EXISTS `"+name+"`"
 	if s.Kind == "postgres" {
 		create, drop = `CREATE DATABASE "`+name+`"`, `DROP DATABASE IF EXISTS "`+name+`" WITH (FORCE)`
@@ -220,8 +264,8 @@ func Database(t testing.TB, kind string) (socket, name string) {
 }
 
 // databaseName makes a name that tells the test: at most 64 bytes in MySQL, of
-// letters that need no quoting.
-func databaseName(test string, n int64) string {
+// letters that need no quoting. Other processes use the same server.
+func databaseName(test string, pid int, n int64) string {
 	clean := strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
@@ -231,12 +275,12 @@ func databaseName(test string, n int64) string {
 		}
 		return '_'
 	}, test)
-	return fmt.Sprintf("t%d_%s", n, clean[:min(len(clean), 40)])
+	return fmt.Sprintf("t%d_%d_%s", pid, n, clean[:min(len(clean), 40)])
 }
 
 // execute runs one statement on a connection of its own, so that no pool of
 // connections outlives it.
-func execute(s *sandbox.Server, statement string) error {
+func execute(s *Shared, statement string) error {
 	// Dropping a large table takes a while on a busy disk.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -38,11 +38,11 @@ func TestServerIsShared(t *testing.T) {
 		t.Error("one server with different settings")
 	}
 	for name, want := range map[string]string{"innodb_buffer_pool_size": "16777216", "innodb_log_file_size": "8388608", "innodb_flush_log_at_trx_commit": "1"} {
-		if got := b.Params()[name]; got != want {
+		if got := b.Params[name]; got != want {
 			t.Errorf("%s is %s, want %s", name, got, want)
 		}
 	}
-	if got := a.Params()["innodb_flush_log_at_trx_commit"]; got != "0" {
+	if got := a.Params["innodb_flush_log_at_trx_commit"]; got != "0" {
 		t.Errorf("innodb_flush_log_at_trx_commit is %s by default", got)
 	}
 }

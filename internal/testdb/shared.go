@@ -1,0 +1,157 @@
+package testdb
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/rowmill/rowmill/sandbox"
+)
+
+// ServersVariable is the environment variable that names the directory with the
+// descriptions of the servers that Serve has started.
+const ServersVariable = "ROWMILL_TEST_SERVERS"
+
+// A Shared server is one that tests use together.
+type Shared struct {
+	sandbox.Info
+	// Params are those of sandbox.Server.
+	Params map[string]string
+	// own is the server where this process has started it, else nil.
+	own *sandbox.Server
+}
+
+// Err says that the server is gone, with the end of its log.
+func (s *Shared) Err() error {
+	if s.own != nil {
+		return s.own.Err()
+	}
+	if err := syscall.Kill(s.PID, 0); errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("%s server of the whole run, process %d, is gone:\n%s", s.Kind, s.PID, s.LogTail())
+	}
+	return nil
+}
+
+func (s *Shared) stop(ctx context.Context) error {
+	if s.own == nil {
+		return nil
+	}
+	s.own.Kill()
+	return s.own.Stop(ctx)
+}
+
+// start starts a server of this process.
+func start(o sandbox.Options) (*Shared, error) {
+	// Not a test's context: the server outlives the test.
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	s, err := sandbox.Start(ctx, o, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &Shared{Info: s.Info, Params: s.Params(), own: s}, nil
+}
+
+// find returns the server of a kind that Serve has started, or nil where it has
+// started none.
+func find(kind string) (*Shared, error) {
+	dir := os.Getenv(ServersVariable)
+	if dir == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(description(dir, kind))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var s Shared
+	if err == nil {
+		err = json.Unmarshal(text, &s)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find the %s server of %s: %w", kind, ServersVariable, err)
+	}
+	return &s, nil
+}
+
+// description is the file that tells of a server.
+func description(dir, kind string) string {
+	return filepath.Join(dir, strings.ReplaceAll(url.QueryEscape(kind), "%", "_")+".json")
+}
+
+// Serve starts one server of each kind that is installed and writes their
+// descriptions into dir, for the tests of processes in which ServersVariable
+// names it. stop ends the servers; they end with this process in any case. A
+// server that is not installed is left to the tests, which say so.
+func Serve(ctx context.Context, dir string, kinds []string) (stop func() error, err error) {
+	var (
+		mu      sync.Mutex
+		started []*Shared
+		errs    []error
+		wg      sync.WaitGroup
+	)
+	for _, kind := range kinds {
+		wg.Go(func() {
+			s, err := serve(ctx, dir, kind)
+			mu.Lock()
+			defer mu.Unlock()
+			if s != nil {
+				started = append(started, s)
+			}
+			if err != nil && !errors.Is(err, sandbox.ErrNotInstalled) {
+				errs = append(errs, fmt.Errorf("serve %s: %w", kind, err))
+			}
+		})
+	}
+	wg.Wait()
+	stop = func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
+		defer cancel()
+		var errs []error
+		for _, s := range started {
+			errs = append(errs, s.stop(ctx))
+		}
+		return errors.Join(errs...)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, errors.Join(err, stop())
+	}
+	return stop, nil
+}
+
+func serve(ctx context.Context, dir, kind string) (*Shared, error) {
+	o, err := options(kind)
+	if err != nil {
+		return nil, err
+	}
+	server, err := sandbox.Start(ctx, o, nil)
+	if err != nil {
+		return nil, err
+	}
+	s := &Shared{Info: server.Info, Params: server.Params(), own: server}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return s, err
+	}
+	return s, os.WriteFile(description(dir, kind), text, 0o600)
+}
+
+// TempDir makes a directory for the temporary files of a whole run: in memory,
+// where there is room. The caller removes it.
+func TempDir() (string, error) { return os.MkdirTemp(memoryDir(), "rowmill-run-") }
+
+// freeBytes returns the room that is left in the file system of dir.
+func freeBytes(dir string) (uint64, error) {
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(dir, &st); err != nil {
+		return 0, err
+	}
+	return st.Bavail * uint64(st.Bsize), nil
+}

@@ -1,0 +1,72 @@
+// Command testservers runs a command, as a rule `go test ./...`, beside one
+// database server of each kind, which the tests of all packages share (package
+// testdb). Servers and temporary files lie in memory where there is room. It
+// ends with the command's exit status, and leaves no server and no file.
+//
+//	go run ./internal/testservers go test ./...
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/testdb"
+)
+
+// kinds are the servers that most tests use. What a test needs besides, its own
+// process starts.
+var kinds = []string{"mariadb", "mysql", "postgres", "mariadb?engine=rocksdb"}
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+// run returns the exit status of the command.
+func run(args []string) int {
+	if len(args) == 0 {
+		fmt.Fprintln(os.Stderr, "testservers: no command; try: go run ./internal/testservers go test ./...")
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	status, err := beside(ctx, args)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "testservers: %v\n", err)
+		return max(status, 1)
+	}
+	return status
+}
+
+// beside runs a command beside the servers.
+func beside(ctx context.Context, args []string) (status int, err error) {
+	dir, err := testdb.TempDir()
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	begin := time.Now()
+	stop, err := testdb.Serve(ctx, dir, kinds)
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	fmt.Fprintf(os.Stderr, "testservers: up after %v\n", time.Since(begin).Round(time.Millisecond))
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	// An interrupted `go test` passes the signal on to the tests.
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), testdb.ServersVariable+"="+dir, "TMPDIR="+dir)
+	if err := cmd.Run(); err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) && exit.ExitCode() >= 0 {
+			return exit.ExitCode(), nil
+		}
+		return 1, fmt.Errorf("run %s: %w", args[0], err)
+	}
+	return 0, nil
+}
