@@ -12,13 +12,13 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// servers are those that every test of keeping runs on.
-var servers = []string{"sqlite", "mariadb", "mysql", "postgres"}
-
-// onServers runs a test on each.
+// onServers runs a test on each kind of database that it is to run on, at the
+// same time as other tests: each has a database of its own.
 func onServers(t *testing.T, test func(t *testing.T, db engine.Keeper)) {
-	for _, name := range servers {
+	t.Parallel()
+	for _, name := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			db, ok := testdb.Open(t, name).(engine.Keeper)
 			if !ok {
 				t.Fatalf("%s keeps no tables", name)
@@ -68,6 +68,7 @@ func applied(t *testing.T, db engine.Keeper, d *rolling.Declaration, now int64) 
 		t.Fatal(err)
 	}
 	w.Table = table
+	table.breath = time.Millisecond // nobody queues behind the test
 	table.Say = func(e Event) {
 		t.Logf("%s %s %s %v", rolling.Instant(w.now).Format(time.DateTime), e.Action, e.Detail, e.Err)
 	}
@@ -242,7 +243,8 @@ func TestChangedValues(t *testing.T) {
 // TestForeignPartitions: a table that is cut in another way than rowmill goes by
 // is not taken for a rolling one.
 func TestForeignPartitions(t *testing.T) {
-	for _, server := range []string{"mariadb", "mysql"} {
+	t.Parallel()
+	for _, server := range testdb.Kinds(t, "mariadb", "mysql") {
 		db := testdb.Open(t, server).(engine.Keeper)
 		_, err := db.SQL().ExecContext(t.Context(), create(db)+" PARTITION BY RANGE (TO_DAYS(ts)) (PARTITION a VALUES LESS THAN (TO_DAYS('2026-01-01')))")
 		if err != nil {

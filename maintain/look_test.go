@@ -30,6 +30,7 @@ func (w *world) problem(code string) string {
 // TestClockThatRanAhead: where periods are ahead of the present, another pass
 // makes none at the present, and isn't advised.
 func TestClockThatRanAhead(t *testing.T) {
+	t.Parallel()
 	db := testdb.Open(t, "sqlite").(engine.Keeper)
 	w := applied(t, db, declare(t, db, func(d *rolling.Declaration) { d.Keep = span(2 * time.Hour) }), at(0.2))
 	w.now = at(40)
@@ -160,6 +161,7 @@ func TestChangedRollup(t *testing.T) {
 // TestOnceBesideAnother: a pass leaves to another process what that does, and
 // says so once, and not that it waits.
 func TestOnceBesideAnother(t *testing.T) {
+	t.Parallel()
 	db := testdb.Open(t, "sqlite").(engine.Keeper)
 	w := applied(t, db, declare(t, db, nil), at(0.2))
 	lease, err := db.Lead(t.Context(), "readings/"+string(Creating))

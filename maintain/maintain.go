@@ -45,6 +45,9 @@ type Table struct {
 	// directory.
 	Dir string
 
+	// breath is how long nobody asks for the lock after a try in vain; 0 is
+	// defaultBreath. Tests shorten it.
+	breath time.Duration
 	failed failures
 	turns  sync.Mutex
 }

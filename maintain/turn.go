@@ -1,6 +1,7 @@
 package maintain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -13,9 +14,9 @@ const (
 	// without: longer than anybody's turn should take.
 	turnWait = 5 * time.Second
 	turnPoll = 20 * time.Millisecond
-	// breath is how long nobody asks for the lock after somebody has waited for
-	// it in vain, so that all who queued behind that get through.
-	breath = 500 * time.Millisecond
+	// defaultBreath is how long nobody asks for the lock after somebody has
+	// waited for it in vain, so that all who queued behind that get through.
+	defaultBreath = 500 * time.Millisecond
 )
 
 // tryLocked tries a step that needs the table's lock, when no other one of this
@@ -25,7 +26,7 @@ func (t *Table) tryLocked(ctx context.Context, step engine.Step) error {
 	defer t.turn(ctx)()
 	err := t.DB.Try(ctx, step)
 	if errors.Is(err, engine.ErrLockTimeout) {
-		_ = engine.Sleep(ctx, breath) // the error below says more
+		_ = engine.Sleep(ctx, cmp.Or(t.breath, defaultBreath)) // the error below says more
 	}
 	return err
 }

@@ -26,14 +26,16 @@ func (c counted) Try(ctx context.Context, _ ...engine.Step) error {
 	defer c.active.Add(-1)
 	for most := c.most.Load(); n > most && !c.most.CompareAndSwap(most, n); most = c.most.Load() {
 	}
-	return engine.Sleep(ctx, 100*time.Millisecond)
+	return engine.Sleep(ctx, 30*time.Millisecond)
 }
 
 // Lanes of one process, and of two, ask for the table's lock one after the
 // other: an insert that queues behind one request never queues behind a second.
 func TestTrapRequestsForTheLockQueueUp(t *testing.T) {
-	for _, server := range []string{"mariadb", "mysql", "postgres"} {
+	t.Parallel()
+	for _, server := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {
 		t.Run(server, func(t *testing.T) {
+			t.Parallel()
 			db := testdb.Open(t, server).(engine.Keeper)
 			var active, most atomic.Int32
 			var all sync.WaitGroup
