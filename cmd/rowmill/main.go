@@ -62,9 +62,10 @@ func untilHangUp(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // An app is what a verb needs of the outside world.
 type app struct {
-	stdin          io.Reader
-	stdout, stderr io.Writer
-	args           []string
+	stdin  io.Reader
+	stdout results
+	stderr io.Writer
+	args   []string
 	// logs is held while a line of a log is written to stderr.
 	logs sync.Mutex
 }
@@ -72,11 +73,11 @@ type app struct {
 // run executes one command line and returns its exit code. Results go to
 // stdout, progress and errors to stderr.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, args: args}
+	a := &app{stdin: stdin, stdout: results{stdout}, stderr: stderr, args: args}
 	root := a.rootCommand()
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
+	root.SetOut(a.stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
@@ -85,7 +86,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if errors.Is(err, context.Canceled) && !errors.Is(err, errInterrupted) && !errors.Is(err, errInterruptedEarly) {
 		err = stopped(ctx, err, "")
 	}
-	if errors.Is(err, syscall.EPIPE) {
+	if readerGone(err) {
 		return exitPipe
 	}
 	fmt.Fprintf(stderr, "rowmill: %v\n", err)

@@ -57,7 +57,7 @@ func (a *app) status(ctx context.Context, files []string, f keptFlags, asJSON bo
 		if i > 0 {
 			fmt.Fprintln(a.stdout)
 		}
-		if err := writeStatus(a.stdout, s); err != nil {
+		if err := writeStatus(a.stdout, s, a.stdout.columns()); err != nil {
 			return err
 		}
 	}

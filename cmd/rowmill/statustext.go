@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/charmbracelet/x/term"
 	"github.com/mattn/go-runewidth"
 
 	"github.com/rowmill/rowmill/maintain"
@@ -27,21 +25,9 @@ const (
 	narrowest = 40
 )
 
-// writeStatus writes a status for people, as wide as the terminal where w is
-// one, and uncut elsewhere.
-func writeStatus(w io.Writer, s *maintain.Status) error {
-	width := 0
-	if f, ok := w.(*os.File); ok {
-		if columns, _, err := term.GetSize(f.Fd()); err == nil {
-			width = columns
-		}
-	}
-	return writeStatusWide(w, s, width)
-}
-
-// writeStatusWide writes a status in lines of at most width columns; 0 cuts
+// writeStatus writes a status in lines of at most width columns; 0 cuts
 // nothing. What needs a person comes last: a terminal shows the end.
-func writeStatusWide(w io.Writer, s *maintain.Status, width int) error {
+func writeStatus(w io.Writer, s *maintain.Status, width int) error {
 	t := &statusText{width: width}
 	if width > 0 {
 		t.width = max(width, narrowest)

@@ -61,7 +61,7 @@ func statusFixture() *maintain.Status {
 func statusTextOf(t *testing.T, s *maintain.Status, width int) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := writeStatusWide(&b, s, width); err != nil {
+	if err := writeStatus(&b, s, width); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -106,7 +106,7 @@ func TestStatusTextKeepsToTheWidth(t *testing.T) {
 
 func TestStatusTextFails(t *testing.T) {
 	gone := errors.New("gone")
-	if err := writeStatus(failingWriter{gone}, statusFixture()); !errors.Is(err, gone) {
+	if err := writeStatus(failingWriter{gone}, statusFixture(), 0); !errors.Is(err, gone) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"syscall"
+
+	"github.com/charmbracelet/x/term"
+)
+
+// results is where results go, standard output. It marks its own errors, so
+// that a reader that has gone is told from a server that has: writing to
+// either fails with EPIPE.
+type results struct{ w io.Writer }
+
+func (o results) Write(p []byte) (int, error) {
+	n, err := o.w.Write(p)
+	if err != nil {
+		err = &outputError{err}
+	}
+	return n, err
+}
+
+// columns returns the width of the terminal that o is; 0 when it is none.
+func (o results) columns() int {
+	f, ok := o.w.(term.File)
+	if !ok {
+		return 0
+	}
+	columns, _, err := term.GetSize(f.Fd())
+	if err != nil {
+		return 0
+	}
+	return columns
+}
+
+// An outputError is a result that could not be written to standard output.
+type outputError struct{ err error }
+
+func (e *outputError) Error() string { return e.err.Error() }
+func (e *outputError) Unwrap() error { return e.err }
+
+// readerGone reports whether err says that standard output is read no more.
+func readerGone(err error) bool {
+	var failed *outputError
+	return errors.As(err, &failed) && errors.Is(failed, syscall.EPIPE)
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/rowmill/rowmill/internal/testdb"
+)
+
+// TestServerCuts: a server that cuts a connection is a failure with a message,
+// and not the end of the one who reads the output, though both are EPIPE.
+func TestServerCuts(t *testing.T) {
+	t.Parallel()
+	target := testdb.Target(t, "postgres")
+	server := filepath.Join(target.Query.Get("host"), ".s.PGSQL.5432")
+	dir := t.TempDir()
+	target.Query.Set("host", dir)
+	file := filepath.Join(dir, "readings.toml")
+	text := strings.Replace(plainDeclaration, "%q", `"`+target.String()+`"`, 1)
+	if err := os.WriteFile(file, []byte(strings.Replace(text, "%s", "TIMESTAMP", 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	rows := filepath.Join(dir, "rows.csv")
+	if err := os.WriteFile(rows, []byte("sensor,ts,value\n1,2026-01-01 00:00:00,1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cutAfter := cuttingRelay(t, filepath.Join(dir, ".s.PGSQL.5432"), server)
+	for _, args := range [][]string{{"status", file}, {"apply", file, "--yes"}, {"run", file, "--once"}, {"load", file, rows, "--retry", "0s"}, {"restore", file, "--list"},
+		{"bench", "insert", "--rows", "10", "--target", target.String()}} {
+		for answers := range int32(4) {
+			cutAfter.Store(answers)
+			s := rowmill(t.Context(), args...)
+			if s.code != exitFailed || s.stderr == "" {
+				t.Errorf("%s, cut after %d answers: exit %d, stderr: %q", strings.Join(args[:2], " "), answers, s.code, s.stderr)
+			}
+		}
+	}
+}
+
+// cuttingRelay passes what PostgreSQL's clients say at the socket on to server.
+// From the first ReadyForQuery of a connection, and as many more as the result
+// says, it reads no more, so that what the client writes next fails with EPIPE.
+func cuttingRelay(t *testing.T, socket, server string) *atomic.Int32 {
+	t.Helper()
+	var answers atomic.Int32
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var relays sync.WaitGroup
+	relays.Go(func() {
+		for {
+			client, err := listener.AcceptUnix()
+			if err != nil {
+				return // the test is over
+			}
+			up, err := net.Dial("unix", server)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			relays.Go(func() {
+				_, _ = io.Copy(up, client) // ends when the client does, or is cut
+				_ = up.Close()
+			})
+			relays.Go(func() {
+				defer client.Close()
+				left, from := answers.Load(), bufio.NewReader(up)
+				for {
+					head, err := from.Peek(5)
+					if err != nil {
+						return
+					}
+					if head[0] == 'Z' {
+						if left == 0 {
+							_ = client.CloseRead()
+						}
+						left--
+					}
+					if _, err := io.CopyN(client, from, 1+int64(binary.BigEndian.Uint32(head[1:]))); err != nil {
+						return
+					}
+				}
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		relays.Wait()
+	})
+	return &answers
+}
+
+// TestReaderGone: results that nobody reads end a verb as SIGPIPE would, without
+// a word.
+func TestReaderGone(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"version"}, {"version", "--json"}, {"bench", "insert", "--target", "null:", "--rows", "10"}} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+		var stderr bytes.Buffer
+		code := run(t.Context(), args, strings.NewReader(""), w, &stderr)
+		if code != exitPipe || strings.Contains(stderr.String(), "pipe") {
+			t.Errorf("%s: exit %d, stderr: %s", strings.Join(args, " "), code, stderr.String())
+		}
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
