@@ -68,104 +68,98 @@ func TestTrapRowAheadOfTheCopyGoesStale(t *testing.T) {
 // Such a row keeps its old value of a second unique key from the row that has
 // got it: the comparison could copy that as often as it would.
 func TestTrapRowAheadHoldsUniqueValue(t *testing.T) {
-	for _, kind := range []string{"mariadb", "mysql", "postgres"} {
-		t.Run(kind, func(t *testing.T) {
-			w := newWorld(t, kind)
-			w.fill(6000)
-			w.exec("UPDATE events SET ver = id, ts = '" + inPeriod + "'")
-			w.exec("CREATE UNIQUE INDEX u ON events (ver)")
-			w.d = declareNow(strings.Replace(definition(kind, "(id, ts)"), "PRIMARY KEY", "UNIQUE (ver, ts), PRIMARY KEY", 1))
-			o := w.options()
-			o.Chunk = 500
-			chunks, differ := 0, int64(-1)
-			o.at = func(p string) error {
-				switch p {
-				case "copy: chunk":
-					switch chunks++; chunks {
-					case 1:
-						w.exec("UPDATE events SET ts = '" + inNone + "' WHERE id = 5900")
-					case 2:
-						w.exec("UPDATE events SET ts = '" + inPeriod + "' WHERE id = 5900")
-					case 3:
-						w.exec("UPDATE events SET ver = 99999 WHERE id = 5900")
-						w.exec("UPDATE events SET ver = 5900 WHERE id = 3500")
-					}
-				case "copy: noted":
-					differ = w.differing("id")
+	on(t, concurrent, func(t *testing.T, w *world) {
+		w.fill(6000)
+		w.exec("UPDATE events SET ver = id, ts = '" + inPeriod + "'")
+		w.exec("CREATE UNIQUE INDEX u ON events (ver)")
+		w.d = declareNow(strings.Replace(definition(w.kind, "(id, ts)"), "PRIMARY KEY", "UNIQUE (ver, ts), PRIMARY KEY", 1))
+		o := w.options()
+		o.Chunk = 500
+		chunks, differ := 0, int64(-1)
+		o.at = func(p string) error {
+			switch p {
+			case "copy: chunk":
+				switch chunks++; chunks {
+				case 1:
+					w.exec("UPDATE events SET ts = '" + inNone + "' WHERE id = 5900")
+				case 2:
+					w.exec("UPDATE events SET ts = '" + inPeriod + "' WHERE id = 5900")
+				case 3:
+					w.exec("UPDATE events SET ver = 99999 WHERE id = 5900")
+					w.exec("UPDATE events SET ver = 5900 WHERE id = 3500")
 				}
-				return nil
+			case "copy: noted":
+				differ = w.differing("id")
 			}
-			if err := Run(t.Context(), o); err != nil || chunks < 4 || differ != 0 {
-				t.Errorf("error %v; %d chunks, and %d rows differ when all are copied", err, chunks, differ)
-			}
-		})
-	}
+			return nil
+		}
+		if err := Run(t.Context(), o); err != nil || chunks < 4 || differ != 0 {
+			t.Errorf("error %v; %d chunks, and %d rows differ when all are copied", err, chunks, differ)
+		}
+	})
 }
 
 // A copy that was ended behind its last chunk has repeated changes of rows
 // beyond the key that it noted. When it goes on it comes to them, and must not
 // leave their changes to the copy, which leaves rows that are there.
 func TestTrapCopyEndedBehindItsLastChunk(t *testing.T) {
-	for _, kind := range []string{"mariadb", "mysql", "postgres"} {
-		t.Run(kind, func(t *testing.T) {
-			w := newWorld(t, kind)
-			w.fill(600)
-			add := func(from, n int) {
-				for id := from; id < from+n; id++ {
-					w.exec(fmt.Sprintf("INSERT INTO events (id, ts, ver) VALUES (%d, '%s', 1)", id, inPeriod))
+	on(t, concurrent, func(t *testing.T, w *world) {
+		w.fill(600)
+		add := func(from, n int) {
+			for id := from; id < from+n; id++ {
+				w.exec(fmt.Sprintf("INSERT INTO events (id, ts, ver) VALUES (%d, '%s', 1)", id, inPeriod))
+			}
+		}
+		o := w.options()
+		chunks := 0
+		o.at = func(p string) error {
+			if p == "copy: done" {
+				return errKilled
+			}
+			if p == "copy: chunk" {
+				// The last round, which has an end, and beyond that.
+				if chunks++; chunks >= 2 && chunks <= 4 {
+					add(2000+chunks, 1)
+				} else if chunks == 5 {
+					add(5000, 400)
 				}
 			}
-			o := w.options()
-			chunks := 0
-			o.at = func(p string) error {
-				if p == "copy: done" {
-					return errKilled
+			return nil
+		}
+		if err := Run(t.Context(), o); !errors.Is(err, errKilled) {
+			t.Fatal(err)
+		}
+		if n := w.number("SELECT MAX(id) FROM events__rowmill_new"); n != 5399 {
+			t.Fatalf("the last row there is %d, so that nothing is tested", n)
+		}
+		o = w.options()
+		o.Chunk = 100
+		chunks, differ := 0, int64(-1)
+		o.at = func(p string) error {
+			if p == "copy: chunk" {
+				if chunks++; chunks == 1 {
+					w.exec("UPDATE events SET ver = 9 WHERE id >= 5200")
 				}
-				if p == "copy: chunk" {
-					// The last round, which has an end, and beyond that.
-					if chunks++; chunks >= 2 && chunks <= 4 {
-						add(2000+chunks, 1)
-					} else if chunks == 5 {
-						add(5000, 400)
-					}
-				}
-				return nil
 			}
-			if err := Run(t.Context(), o); !errors.Is(err, errKilled) {
-				t.Fatal(err)
+			if p == "copy: noted" {
+				differ = w.differing("id")
 			}
-			if n := w.number("SELECT MAX(id) FROM events__rowmill_new"); n != 5399 {
-				t.Fatalf("the last row there is %d, so that nothing is tested", n)
-			}
-			o = w.options()
-			o.Chunk = 100
-			chunks, differ := 0, int64(-1)
-			o.at = func(p string) error {
-				if p == "copy: chunk" {
-					if chunks++; chunks == 1 {
-						w.exec("UPDATE events SET ver = 9 WHERE id >= 5200")
-					}
-				}
-				if p == "copy: noted" {
-					differ = w.differing("id")
-				}
-				return nil
-			}
-			if err := Run(t.Context(), o); err != nil || chunks < 2 || differ != 0 {
-				t.Errorf("error %v; %d chunks, and %d rows differ when all are copied", err, chunks, differ)
-			}
-		})
-	}
+			return nil
+		}
+		if err := Run(t.Context(), o); err != nil || chunks < 2 || differ != 0 {
+			t.Errorf("error %v; %d chunks, and %d rows differ when all are copied", err, chunks, differ)
+		}
+	})
 }
 
 // PostgreSQL gives the log's entries back in no order, so that the two of a row
 // that has moved may be repeated apart, either one first: neither may remove
 // what the other has brought.
 func TestTrapEntriesInAnyOrder(t *testing.T) {
-	for _, kind := range []string{"mariadb", "mysql", "postgres"} {
-		for _, last := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s last first %v", kind, last), func(t *testing.T) {
-				w := newWorld(t, kind)
+	t.Parallel()
+	for _, last := range []bool{false, true} {
+		t.Run(fmt.Sprintf("last first %v", last), func(t *testing.T) {
+			on(t, concurrent, func(t *testing.T, w *world) {
 				w.fill(50)
 				if err := Run(t.Context(), w.options()); err != nil {
 					t.Fatal(err)
@@ -209,6 +203,6 @@ func TestTrapEntriesInAnyOrder(t *testing.T) {
 					t.Fatalf("error %v, moved %v", err, moved)
 				}
 			})
-		}
+		})
 	}
 }

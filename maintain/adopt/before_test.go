@@ -45,6 +45,7 @@ func TestTrapRowsOutsideBeforeTheTriggers(t *testing.T) {
 // SQLite lets rows have NULL in a primary key, several of the same: no chunk
 // along the key has them.
 func TestTrapNullInKey(t *testing.T) {
+	t.Parallel()
 	const def = "CREATE TABLE events (id TEXT, ts DATETIME NOT NULL, ver BIGINT, PRIMARY KEY "
 	plain := func(t *testing.T) *world {
 		w := newWorld(t, "sqlite")
@@ -88,109 +89,104 @@ func TestTrapNullInKey(t *testing.T) {
 // A column of text may sort in another way than the database does: what the
 // copy is still to come to must be found in the log as in the table.
 func TestTrapLogSortsAsTheTable(t *testing.T) {
-	for _, kind := range []string{"mariadb", "mysql", "postgres"} {
-		t.Run(kind, func(t *testing.T) {
-			w := newWorld(t, kind)
-			at, collate := "DATETIME", "CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
-			if kind == "postgres" {
-				at, collate = "TIMESTAMP", `COLLATE "en-x-icu"`
-			}
-			w.exec("DROP TABLE events")
-			def := "CREATE TABLE events (id VARCHAR(40) " + collate + " NOT NULL, ts " + at + " NOT NULL, ver INT, PRIMARY KEY "
-			w.exec(def + "(id))")
-			var rows []string
-			for i := range 1500 {
-				rows = append(rows, "('"+string("Aa"[i%2])+strings.Repeat("x", i%3)+strings.Repeat("y", i/3%20)+string(rune('a'+i/60))+"', '"+inPeriod+"', 1)")
-			}
-			verb, tail := "INSERT IGNORE INTO", "" // those that differ in case only are one
-			if kind == "postgres" {
-				verb, tail = "INSERT INTO", " ON CONFLICT DO NOTHING"
-			}
-			w.exec(verb + " events VALUES " + strings.Join(rows, ", ") + tail)
-			w.d = declareNow(def + "(id, ts))")
-			o := w.options()
-			o.Chunk = 100
-			chunks, differ := 0, int64(-1)
-			o.at = func(p string) error {
-				if p == "copy: chunk" {
-					if chunks++; chunks == 3 {
-						w.exec("UPDATE events SET ver = 2")
-					}
+	on(t, concurrent, func(t *testing.T, w *world) {
+		at, collate := "DATETIME", "CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
+		if w.kind == "postgres" {
+			at, collate = "TIMESTAMP", `COLLATE "en-x-icu"`
+		}
+		w.exec("DROP TABLE events")
+		def := "CREATE TABLE events (id VARCHAR(40) " + collate + " NOT NULL, ts " + at + " NOT NULL, ver INT, PRIMARY KEY "
+		w.exec(def + "(id))")
+		var rows []string
+		for i := range 1500 {
+			rows = append(rows, "('"+string("Aa"[i%2])+strings.Repeat("x", i%3)+strings.Repeat("y", i/3%20)+string(rune('a'+i/60))+"', '"+inPeriod+"', 1)")
+		}
+		verb, tail := "INSERT IGNORE INTO", "" // those that differ in case only are one
+		if w.kind == "postgres" {
+			verb, tail = "INSERT INTO", " ON CONFLICT DO NOTHING"
+		}
+		w.exec(verb + " events VALUES " + strings.Join(rows, ", ") + tail)
+		w.d = declareNow(def + "(id, ts))")
+		o := w.options()
+		o.Chunk = 100
+		chunks, differ := 0, int64(-1)
+		o.at = func(p string) error {
+			if p == "copy: chunk" {
+				if chunks++; chunks == 3 {
+					w.exec("UPDATE events SET ver = 2")
 				}
-				if p == "copy: noted" {
-					differ = w.differing("id")
-				}
-				return nil
 			}
-			if err := Run(t.Context(), o); err != nil || chunks < 5 || differ != 0 {
-				t.Errorf("error %v; %d chunks, and %d rows differ when all are copied", err, chunks, differ)
+			if p == "copy: noted" {
+				differ = w.differing("id")
 			}
-		})
-	}
+			return nil
+		}
+		if err := Run(t.Context(), o); err != nil || chunks < 5 || differ != 0 {
+			t.Errorf("error %v; %d chunks, and %d rows differ when all are copied", err, chunks, differ)
+		}
+	})
 }
 
 // The entry of a row that the copy is to come to may be left to it once those
 // are done that were there before: the row that has given up its value of a
 // second unique key.
 func TestTrapEntriesLeftTooEarly(t *testing.T) {
-	for _, kind := range []string{"mariadb", "mysql", "postgres"} {
-		t.Run(kind, func(t *testing.T) {
-			w := newWorld(t, kind)
-			w.fill(900)
-			w.exec("UPDATE events SET ver = id, ts = '" + inPeriod + "'")
-			w.exec("CREATE UNIQUE INDEX u ON events (ver)")
-			w.d = declareNow(strings.Replace(definition(kind, "(id, ts)"), "PRIMARY KEY", "UNIQUE (ver, ts), PRIMARY KEY", 1))
-			o := w.options()
-			done := false
-			o.at = func(p string) error {
-				if p != "copy: chunk" || done {
-					return nil
-				}
-				done = true
-				w.exec("UPDATE events SET ver = 99999 WHERE id = 5")
-				w.exec("UPDATE events SET ver = 5 WHERE id = 800")
-				if w.kind == "postgres" {
-					// As if the second had got the room of one that is gone.
-					w.exec("INSERT INTO events__rowmill_log (id, ts) SELECT id, ts FROM events WHERE id = 5")
-					w.exec("DELETE FROM events__rowmill_log WHERE id = 5 AND ctid < (SELECT max(ctid) FROM events__rowmill_log)")
-				}
-				j, err := open(t.Context(), o)
-				if err != nil {
-					return err
-				}
-				m := j.there()
-				if err := errors.Join(m.look(t.Context()), m.leave(j.data.After, nil, m.inside(""))); err != nil {
-					return err
-				}
-				tx, err := w.db.SQL().BeginTx(t.Context(), m.committed())
-				if err != nil {
-					return err
-				}
-				entries := 1
-				if w.kind != "postgres" {
-					entries = 2 // the row before and after
-				}
-				if _, err := m.drain(t.Context(), tx, entries); err != nil {
-					return errors.Join(err, tx.Rollback())
-				}
-				if err := tx.Commit(); err != nil {
-					return err
-				}
-				if n := w.number("SELECT COUNT(*) FROM events__rowmill_log WHERE id = 5"); n != 0 {
-					t.Errorf("the entry of the row that gave the value up is still there %d times", n)
-				}
+	on(t, concurrent, func(t *testing.T, w *world) {
+		w.fill(900)
+		w.exec("UPDATE events SET ver = id, ts = '" + inPeriod + "'")
+		w.exec("CREATE UNIQUE INDEX u ON events (ver)")
+		w.d = declareNow(strings.Replace(definition(w.kind, "(id, ts)"), "PRIMARY KEY", "UNIQUE (ver, ts), PRIMARY KEY", 1))
+		o := w.options()
+		done := false
+		o.at = func(p string) error {
+			if p != "copy: chunk" || done {
 				return nil
 			}
-			if err := Run(t.Context(), o); err != nil || !done {
-				t.Errorf("error %v, done %v", err, done)
+			done = true
+			w.exec("UPDATE events SET ver = 99999 WHERE id = 5")
+			w.exec("UPDATE events SET ver = 5 WHERE id = 800")
+			if w.kind == "postgres" {
+				// As if the second had got the room of one that is gone.
+				w.exec("INSERT INTO events__rowmill_log (id, ts) SELECT id, ts FROM events WHERE id = 5")
+				w.exec("DELETE FROM events__rowmill_log WHERE id = 5 AND ctid < (SELECT max(ctid) FROM events__rowmill_log)")
 			}
-		})
-	}
+			j, err := open(t.Context(), o)
+			if err != nil {
+				return err
+			}
+			m := j.there()
+			if err := errors.Join(m.look(t.Context()), m.leave(j.data.After, nil, m.inside(""))); err != nil {
+				return err
+			}
+			tx, err := w.db.SQL().BeginTx(t.Context(), m.committed())
+			if err != nil {
+				return err
+			}
+			entries := 1
+			if w.kind != "postgres" {
+				entries = 2 // the row before and after
+			}
+			if _, err := m.drain(t.Context(), tx, entries); err != nil {
+				return errors.Join(err, tx.Rollback())
+			}
+			if err := tx.Commit(); err != nil {
+				return err
+			}
+			if n := w.number("SELECT COUNT(*) FROM events__rowmill_log WHERE id = 5"); n != 0 {
+				t.Errorf("the entry of the row that gave the value up is still there %d times", n)
+			}
+			return nil
+		}
+		if err := Run(t.Context(), o); err != nil || !done {
+			t.Errorf("error %v, done %v", err, done)
+		}
+	})
 }
 
 // A row outside of every period may get one while the table is adopted, or once
 // that goes on: it is a row of the rolling table then, and no late one.
 func TestTrapPeriodForLateRow(t *testing.T) {
+	t.Parallel()
 	for _, point := range []string{"copy: chunk", "copy: noted"} {
 		t.Run(point, func(t *testing.T) {
 			onServers(t, func(t *testing.T, w *world) {

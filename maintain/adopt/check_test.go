@@ -13,6 +13,7 @@ import (
 
 // What can't be adopted is refused before anything is changed.
 func TestRunRefuses(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		before []string // on the plain table
 		key    string   // of the declaration
@@ -42,41 +43,39 @@ func TestRunRefuses(t *testing.T) {
 		"too many periods":            {before: []string{"INSERT INTO events (id, ts, ver) VALUES (77, '1900-01-01 00:00:00', 1)"}, want: "take a longer period"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, kind := range servers {
-				if c.kinds != nil && !slices.Contains(c.kinds, kind) {
-					continue
-				}
-				t.Run(kind, func(t *testing.T) {
-					w := newWorld(t, kind)
-					w.fill(50)
-					for _, q := range c.before {
-						w.exec(q)
-					}
-					key := c.key
-					if key == "" {
-						key = "(id, ts)"
-					}
-					text := definition(kind, key)
-					if c.change != nil {
-						text = c.change(text)
-					}
-					w.d = declareNow(text)
-					had := w.tables()
-					err := Run(t.Context(), w.options())
-					if err == nil || !strings.Contains(err.Error(), c.want) {
-						t.Fatalf("error %v, want %q", err, c.want)
-					}
-					if strings.HasPrefix(c.want, "collation of column") {
-						// Found out by the server, from what is made beside the table.
-						if err := Undo(t.Context(), w.options()); err != nil {
-							t.Fatal(err)
-						}
-					}
-					if got := w.tables(); !slices.Equal(got, had) || w.rolls() {
-						t.Errorf("tables %v, had %v", got, had)
-					}
-				})
+			kinds := c.kinds
+			if kinds == nil {
+				kinds = servers
 			}
+			on(t, kinds, func(t *testing.T, w *world) {
+				w.fill(50)
+				for _, q := range c.before {
+					w.exec(q)
+				}
+				key := c.key
+				if key == "" {
+					key = "(id, ts)"
+				}
+				text := definition(w.kind, key)
+				if c.change != nil {
+					text = c.change(text)
+				}
+				w.d = declareNow(text)
+				had := w.tables()
+				err := Run(t.Context(), w.options())
+				if err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Fatalf("error %v, want %q", err, c.want)
+				}
+				if strings.HasPrefix(c.want, "collation of column") {
+					// Found out by the server, from what is made beside the table.
+					if err := Undo(t.Context(), w.options()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if got := w.tables(); !slices.Equal(got, had) || w.rolls() {
+					t.Errorf("tables %v, had %v", got, had)
+				}
+			})
 		})
 	}
 }
@@ -145,76 +144,70 @@ func TestVerifyRepairs(t *testing.T) {
 // Values that the server counts up go on from where they were, also from those
 // of rows that are gone.
 func TestTrapCounterGoesOn(t *testing.T) {
-	for _, kind := range []string{"mariadb", "mysql", "postgres"} {
-		t.Run(kind, func(t *testing.T) {
-			w := newWorld(t, kind)
-			w.fill(100)
-			for range 50 {
-				w.exec("INSERT INTO events (ts, ver) VALUES ('2026-03-29 00:00:00', 1)")
-			}
-			w.exec("DELETE FROM events WHERE id > 100")
-			if err := Run(t.Context(), w.options()); err != nil {
-				t.Fatal(err)
-			}
+	on(t, concurrent, func(t *testing.T, w *world) {
+		w.fill(100)
+		for range 50 {
 			w.exec("INSERT INTO events (ts, ver) VALUES ('2026-03-29 00:00:00', 1)")
-			var id int64
-			if err := w.db.SQL().QueryRow("SELECT MAX(id) FROM events").Scan(&id); err != nil {
-				t.Fatal(err)
-			}
-			if id != 151 {
-				t.Errorf("the next row has id %d, want 151", id)
-			}
-		})
-	}
+		}
+		w.exec("DELETE FROM events WHERE id > 100")
+		if err := Run(t.Context(), w.options()); err != nil {
+			t.Fatal(err)
+		}
+		w.exec("INSERT INTO events (ts, ver) VALUES ('2026-03-29 00:00:00', 1)")
+		var id int64
+		if err := w.db.SQL().QueryRow("SELECT MAX(id) FROM events").Scan(&id); err != nil {
+			t.Fatal(err)
+		}
+		if id != 151 {
+			t.Errorf("the next row has id %d, want 151", id)
+		}
+	})
 }
 
 // A transaction that is open over the table holds the change of names up, and
 // is named; inserts wait no longer than a try.
 func TestTrapOpenTransaction(t *testing.T) {
-	for _, kind := range []string{"mariadb", "mysql", "postgres"} {
-		t.Run(kind, func(t *testing.T) {
-			w := newWorld(t, kind)
-			w.fill(500)
-			o := w.options()
-			release := func() {}
-			o.at = func(point string) error {
-				if point == "verify: noted" {
-					tx, err := w.users.Begin()
-					if err != nil {
-						return err
-					}
-					release = func() { _ = tx.Rollback() }
-					var n int
-					return tx.QueryRow("SELECT COUNT(*) FROM events").Scan(&n)
+	on(t, concurrent, func(t *testing.T, w *world) {
+		w.fill(500)
+		o := w.options()
+		release := func() {}
+		o.at = func(point string) error {
+			if point == "verify: noted" {
+				tx, err := w.users.Begin()
+				if err != nil {
+					return err
 				}
-				return nil
+				release = func() { _ = tx.Rollback() }
+				var n int
+				return tx.QueryRow("SELECT COUNT(*) FROM events").Scan(&n)
 			}
-			var blockers []engine.Blocker
-			paused := 0
-			o.Progress = func(p Progress) {
-				if strings.Contains(p.Paused, "change the names waits for the lock") {
-					blockers = append(blockers, p.Blockers...)
-					if paused++; paused == 2 {
-						release()
-					}
+			return nil
+		}
+		var blockers []engine.Blocker
+		paused := 0
+		o.Progress = func(p Progress) {
+			if strings.Contains(p.Paused, "change the names waits for the lock") {
+				blockers = append(blockers, p.Blockers...)
+				if paused++; paused == 2 {
+					release()
 				}
 			}
-			stop := w.load(2, 500)
-			err := Run(t.Context(), o)
-			stop()
-			if err != nil {
-				t.Fatal(err)
-			}
-			w.check("events")
-			if paused < 2 {
-				t.Errorf("it was held up %d times", paused)
-			}
-			if len(blockers) == 0 || blockers[0].ID == 0 {
-				t.Errorf("blockers %v", blockers)
-			}
-			t.Logf("the longest transaction %v", w.stall)
-		})
-	}
+		}
+		stop := w.load(2, 500)
+		err := Run(t.Context(), o)
+		stop()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.check("events")
+		if paused < 2 {
+			t.Errorf("it was held up %d times", paused)
+		}
+		if len(blockers) == 0 || blockers[0].ID == 0 {
+			t.Errorf("blockers %v", blockers)
+		}
+		t.Logf("the longest transaction %v", w.stall)
+	})
 }
 
 // The plan changes nothing, and has what then runs.

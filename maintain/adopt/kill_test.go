@@ -88,17 +88,25 @@ func (w *world) kill(what, point string, n int) bool {
 	return false
 }
 
+// patience is how long a test waits for what is to come: far above what it takes
+// on a slow machine.
+const patience = time.Minute
+
+// untilFree runs fn until no process has the lock that was killed before.
+func untilFree(fn func() error) error {
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		err := fn()
+		if !errors.Is(err, engine.ErrLockTimeout) || !strings.Contains(err.Error(), "another process") || time.Now().After(deadline) {
+			return err
+		}
+	}
+}
+
 // again runs a verb once the lock of a process that was killed is free.
 func (w *world) again(what string) {
 	w.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		err := verbs[what](context.Background(), w.options())
-		if err == nil {
-			return
-		}
-		if !errors.Is(err, engine.ErrLockTimeout) || !strings.Contains(err.Error(), "another process") || time.Now().After(deadline) {
-			w.t.Fatalf("%s again: %v", what, err)
-		}
+	if err := untilFree(func() error { return verbs[what](context.Background(), w.options()) }); err != nil {
+		w.t.Fatalf("%s again: %v", what, err)
 	}
 }
 
@@ -130,8 +138,10 @@ func (w *world) underWay() string {
 	return c.Step
 }
 
-// Killed at any point and begun again, an adoption ends the same.
+// A process that is killed at any point and begun again ends the adoption the
+// same.
 func TestKilled(t *testing.T) {
+	testdb.SkipUnlessNightly(t, "TestCutOff")
 	for _, kind := range servers {
 		t.Run(kind, func(t *testing.T) {
 			w := newWorld(t, kind)
@@ -141,10 +151,7 @@ func TestKilled(t *testing.T) {
 			if len(all) < 15 {
 				t.Errorf("only %d points", len(all))
 			}
-			for i, p := range all {
-				if testing.Short() && i%4 != 0 {
-					continue
-				}
+			for _, p := range all {
 				t.Run(p, func(t *testing.T) {
 					w := newWorld(t, kind)
 					w.fill(700)
@@ -173,13 +180,13 @@ func TestKilled(t *testing.T) {
 
 // Killed at any point and taken back, the table is what it was.
 func TestKilledThenUndone(t *testing.T) {
+	testdb.SkipUnlessNightly(t, "TestCutOffThenUndone")
 	for _, kind := range servers {
 		t.Run(kind, func(t *testing.T) {
 			w := newWorld(t, kind)
 			w.fill(700)
 			for _, p := range points(t, w, "run") {
-				// Those after which something else is there to be removed.
-				if !slices.Contains([]string{"begun", "create: table", "copy: chunk", "swap: locked", "swap: renaming", "swap: sentry gone", "swap: renamed", "swap: noted", "clean: done"}, p) && !strings.HasPrefix(p, "trigger:") {
+				if !removes(p) {
 					continue
 				}
 				t.Run(p, func(t *testing.T) {
@@ -201,6 +208,7 @@ func TestKilledThenUndone(t *testing.T) {
 
 // The way back, too, may be killed at any point.
 func TestUndoKilled(t *testing.T) {
+	testdb.SkipUnlessNightly(t, "TestUndoCutOff")
 	for _, kind := range servers {
 		t.Run(kind, func(t *testing.T) {
 			w := newWorld(t, kind)
@@ -208,16 +216,13 @@ func TestUndoKilled(t *testing.T) {
 			points(t, w, "run")
 			all := points(t, w, "undo")
 			t.Logf("points: %q", all)
-			for i, p := range all {
-				if testing.Short() && i%4 != 0 {
-					continue
-				}
+			for _, p := range all {
 				t.Run(p, func(t *testing.T) {
 					w := newWorld(t, kind)
 					w.fill(700)
 					w.again("run")
 					stop := w.load(2, 700)
-					time.Sleep(100 * time.Millisecond)
+					w.wrote(10)
 					killed := w.kill("undo", p, 0)
 					was := w.underWay()
 					if was != "nothing" {

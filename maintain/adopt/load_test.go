@@ -30,9 +30,21 @@ import (
 
 var servers = []string{"sqlite", "mariadb", "mysql", "postgres"}
 
-func onServers(t *testing.T, test func(t *testing.T, w *world)) {
-	for _, kind := range servers {
-		t.Run(kind, func(t *testing.T) { test(t, newWorld(t, kind)) })
+// concurrent are those where transactions that write overlap.
+var concurrent = servers[1:]
+
+// onServers runs a test on each kind of database that it is to run on, at the
+// same time as other tests: each has a database of its own.
+func onServers(t *testing.T, test func(t *testing.T, w *world)) { on(t, servers, test) }
+
+// on does so with those kinds.
+func on(t *testing.T, kinds []string, test func(t *testing.T, w *world)) {
+	t.Parallel()
+	for _, kind := range testdb.Kinds(t, kinds...) {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			test(t, newWorld(t, kind))
+		})
 	}
 }
 
@@ -218,11 +230,35 @@ func (w *world) load(workers int, ids int64) (stop func()) {
 		wg.Go(func() {
 			for ctx.Err() == nil {
 				w.write(int64(k), int64(workers), ids)
-				time.Sleep(time.Millisecond)
+				time.Sleep(between())
 			}
 		})
 	}
 	return func() { cancel(); wg.Wait() }
+}
+
+// between is how long a writer pauses after a transaction: without it the writers
+// of all tests that run at the same time would keep every core busy.
+func between() time.Duration {
+	if testdb.Nightly() {
+		return time.Millisecond
+	}
+	return 4 * time.Millisecond
+}
+
+// wrote returns once the writers have committed so many transactions more.
+func (w *world) wrote(n int) {
+	w.t.Helper()
+	count := func() int {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.count
+	}
+	for from, deadline := count(), time.Now().Add(patience); count() < from+n; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("%d transactions in %v, want %d", count()-from, patience, n)
+		}
+	}
 }
 
 // write runs one transaction on rows that belong to worker k.

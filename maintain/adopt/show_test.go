@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/rowmill/rowmill/internal/testdb"
 )
 
 // rowsVariable sets the number of rows of TestShowAdoption: 2000000 are those
@@ -14,15 +16,15 @@ const rowsVariable = "ROWMILL_ADOPT_ROWS"
 // A large table is adopted under a load of inserts, with some changes among
 // them: the rows are the same, and no statement fails.
 func TestShowAdoption(t *testing.T) {
-	rows := int64(20000)
+	rows := int64(3000)
 	if s := os.Getenv(rowsVariable); s != "" {
 		n, err := strconv.ParseInt(s, 10, 64)
 		if err != nil {
 			t.Fatal(err)
 		}
 		rows = n
-	} else if testing.Short() {
-		rows = 5000
+	} else if testdb.Nightly() {
+		rows = 20000
 	}
 	onServers(t, func(t *testing.T, w *world) {
 		if w.kind == "sqlite" && rows > 100000 {
@@ -31,7 +33,7 @@ func TestShowAdoption(t *testing.T) {
 		w.fill(rows)
 		w.changing = 0.05
 		stop := w.load(4, rows)
-		time.Sleep(time.Second)
+		w.wrote(50)
 		o := w.options()
 		o.Chunk = 0
 		steps := map[string]time.Duration{}
@@ -55,7 +57,7 @@ func TestShowAdoption(t *testing.T) {
 			t.Fatal(err)
 		}
 		took := time.Since(all)
-		time.Sleep(time.Second)
+		w.wrote(50)
 		stop()
 		stalls[stepClean] = max(stalls[stepClean], w.stall)
 		w.check("events")

@@ -1,0 +1,291 @@
+package adopt
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/testdb"
+)
+
+// A relay stands between a client and a server's socket, so that all of the
+// client's connections can be cut at once, as they are when it is killed: the
+// server sees the same, and what the client does afterwards reaches nobody.
+type relay struct {
+	listener net.Listener
+	server   string
+
+	mu    sync.Mutex
+	gone  bool
+	conns []net.Conn
+	all   sync.WaitGroup
+}
+
+func newRelay(t testing.TB, path, server string) *relay {
+	t.Helper()
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &relay{listener: l, server: server}
+	r.all.Go(r.accept)
+	return r
+}
+
+func (r *relay) accept() {
+	for {
+		client, err := r.listener.Accept()
+		if err != nil {
+			return // it is cut
+		}
+		server, err := net.Dial("unix", r.server)
+		if err != nil {
+			_ = client.Close() // the client says that nobody answers
+			continue
+		}
+		if !r.keep(client, server) {
+			return
+		}
+		for _, way := range [][2]net.Conn{{client, server}, {server, client}} {
+			r.all.Go(func() {
+				_, _ = io.Copy(way[1], way[0]) // it ends as either side does
+				_ = errors.Join(client.Close(), server.Close())
+			})
+		}
+	}
+}
+
+// keep notes connections, and reports false and closes them once all are cut.
+func (r *relay) keep(conns ...net.Conn) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.gone {
+		for _, c := range conns {
+			_ = c.Close()
+		}
+		return false
+	}
+	r.conns = append(r.conns, conns...)
+	return true
+}
+
+// cut ends all connections, and lets none begin.
+func (r *relay) cut() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.gone = true
+	_ = r.listener.Close()
+	for _, c := range r.conns {
+		_ = c.Close() // both ends may have done so
+	}
+}
+
+// close waits for all that the relay does.
+func (r *relay) close() {
+	r.cut()
+	r.all.Wait()
+}
+
+// relayed returns the world's target through a relay, and the relay. SQLite has
+// no connections: it gets nil, and what a point has broken off is rolled back.
+func (w *world) relayed() (engine.Target, *relay) {
+	w.t.Helper()
+	target := w.target
+	if w.kind == "sqlite" {
+		return target, nil
+	}
+	dir, err := os.MkdirTemp("", "relay") // a socket's path is short
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	target.Query = url.Values{}
+	for k, v := range w.target.Query {
+		target.Query[k] = slices.Clone(v)
+	}
+	path, server := filepath.Join(dir, "s"), target.Query.Get("socket")
+	target.Query.Set("socket", path)
+	if w.kind == "postgres" {
+		file := ".s.PGSQL." + target.Query.Get("port")
+		path, server = filepath.Join(dir, file), filepath.Join(target.Query.Get("host"), file)
+		target.Query.Del("socket")
+		target.Query.Set("host", dir)
+	}
+	return target, newRelay(w.t, path, server)
+}
+
+// cutOff runs a verb as a process of its own would that is killed at a point of
+// which at says so. It returns that point, or "" where the verb came to its end.
+func (w *world) cutOff(what string, at func(point string) bool) (killed string) {
+	w.t.Helper()
+	target, r := w.relayed()
+	db, err := openTarget(context.Background(), target)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer func() {
+		if r != nil {
+			r.close()
+		}
+		_ = db.Close() // its connections are cut
+	}()
+	other := &world{t: w.t, kind: w.kind, target: target, db: db.(engine.Keeper), d: w.d}
+	// The lock of the one before is free once the server has seen its end.
+	err = untilFree(func() error {
+		o := other.options()
+		o.at = func(point string) error {
+			if killed != "" || !at(point) {
+				return nil
+			}
+			killed = point
+			if r != nil {
+				r.cut()
+			}
+			return errKilled
+		}
+		return verbs[what](context.Background(), o)
+	})
+	if killed == "" && err != nil {
+		w.t.Fatalf("%s, to be cut off: %v", what, err)
+	}
+	if killed != "" && err == nil {
+		w.t.Fatalf("%s ended well, cut off at %q", what, killed)
+	}
+	return killed
+}
+
+// unseen returns what says yes at each point once, for chunks when it comes
+// there for the second time.
+func unseen() func(point string) bool {
+	passed := map[string]int{}
+	return func(point string) bool {
+		first := 1
+		if strings.Contains(point, "chunk") {
+			first = 2
+		}
+		passed[point]++
+		return passed[point] == first
+	}
+}
+
+// Cut off at each point, one after the other, and begun again each time, an
+// adoption ends as one that was left in peace.
+func TestCutOff(t *testing.T) {
+	onServers(t, func(t *testing.T, w *world) {
+		w.fill(700)
+		stop := w.load(2, 700)
+		at, all := unseen(), []string(nil)
+		for p := w.cutOff("run", at); p != ""; p = w.cutOff("run", at) {
+			all = append(all, p+" at step "+w.underWay())
+			w.wrote(2)
+		}
+		stop()
+		t.Logf("%d transactions, the longest %v; cut off at %q", w.count, w.stall, all)
+		if len(all) < 15 {
+			t.Errorf("only %d points", len(all))
+		}
+		w.check("events")
+		if got := w.tables(); !w.rolls() || !slices.Equal(got, []string{"events", "events__rowmill_old"}) {
+			t.Errorf("rolls: %v; tables %v", w.rolls(), got)
+		}
+	})
+}
+
+// removes are the points after which something else is there to be removed.
+func removes(point string) bool {
+	return strings.HasPrefix(point, "trigger:") || slices.Contains([]string{"begun", "create: table", "copy: chunk", "swap: locked", "swap: renaming",
+		"swap: sentry gone", "swap: renamed", "swap: noted", "clean: done"}, point)
+}
+
+// Cut off at any point and taken back, the table is what it was.
+func TestCutOffThenUndone(t *testing.T) {
+	onServers(t, func(t *testing.T, w *world) {
+		w.fill(700)
+		stop := w.load(2, 700)
+		seen, all := unseen(), []string(nil)
+		for killed := "begin"; killed != ""; {
+			killed = w.cutOff("run", func(p string) bool { return removes(p) && seen(p) })
+			all = append(all, killed)
+			w.wrote(2)
+			w.again("undo")
+			if got := w.tables(); w.rolls() || !slices.Equal(got, []string{"events"}) {
+				t.Fatalf("cut off at %q and taken back: rolls: %v; tables %v", killed, w.rolls(), got)
+			}
+		}
+		stop()
+		t.Logf("%d transactions, the longest %v; cut off at %q", w.count, w.stall, all)
+		if len(all) < 8 {
+			t.Errorf("only %d points", len(all))
+		}
+		w.check("events")
+	})
+}
+
+// The way back, too, may be cut off at any point.
+func TestUndoCutOff(t *testing.T) {
+	onServers(t, func(t *testing.T, w *world) {
+		w.fill(700)
+		w.again("run")
+		stop := w.load(2, 700)
+		w.wrote(10)
+		at, all := unseen(), []string(nil)
+		for w.underWay() != "nothing" {
+			p := w.cutOff("undo", at)
+			all = append(all, p+" at step "+w.underWay())
+			w.wrote(2)
+		}
+		stop()
+		t.Logf("%d transactions, the longest %v; cut off at %q", w.count, w.stall, all)
+		if len(all) < 6 {
+			t.Errorf("only %d points", len(all))
+		}
+		w.check("events")
+		if got := w.tables(); w.rolls() || !slices.Equal(got, []string{"events"}) {
+			t.Errorf("rolls: %v; tables %v", w.rolls(), got)
+		}
+	})
+}
+
+// The relay hides nothing of what the tests are about: a client that is cut off
+// in a transaction has its locks taken from it by the server.
+func TestCutOffReleasesLocks(t *testing.T) {
+	t.Parallel()
+	for _, kind := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, kind)
+			w.fill(10)
+			target, r := w.relayed()
+			defer r.close()
+			db, err := openTarget(t.Context(), target)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			tx, err := db.(engine.Keeper).SQL().Begin()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := tx.Exec("UPDATE events SET ver = 7"); err != nil {
+				t.Fatal(err)
+			}
+			r.cut()
+			if err := tx.Commit(); err == nil {
+				t.Error("a transaction was committed that was cut off")
+			}
+			w.exec("UPDATE events SET v = 1 WHERE ver = 1")
+			if n := w.number("SELECT COUNT(*) FROM events WHERE v = 1"); n != 10 {
+				t.Errorf("%d rows are as they were", n)
+			}
+		})
+	}
+}
