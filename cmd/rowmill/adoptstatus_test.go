@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/maintain"
 )
 
@@ -32,7 +33,7 @@ func statusJSON(t *testing.T, text string) *maintain.Status {
 // TestStatusOfAdoption: while a table is adopted its status is how far that is,
 // and exit status 1 that nobody goes on with it.
 func TestStatusOfAdoption(t *testing.T) {
-	for _, kind := range []string{"sqlite", "mariadb", "mysql", "postgres"} {
+	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
 		t.Run(kind, func(t *testing.T) {
 			file, _ := plainTable(t, kind, 5000)
 			ctx, cancel := context.WithCancel(t.Context())
@@ -75,7 +76,7 @@ func TestStatusOfAdoption(t *testing.T) {
 // TestStatusOfAdoptionNamesBlockers: who holds the lock up that the change of
 // names waits for is in the status.
 func TestStatusOfAdoptionNamesBlockers(t *testing.T) {
-	for _, kind := range []string{"mariadb", "mysql", "postgres"} {
+	for _, kind := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {
 		t.Run(kind, func(t *testing.T) {
 			file, db := plainTable(t, kind, 100)
 			tx, err := db.SQL().BeginTx(t.Context(), nil)

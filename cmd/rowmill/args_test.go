@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/testdb"
 )
 
 const fileDeclaration = `
@@ -119,7 +120,7 @@ func TestNoFileMade(t *testing.T) {
 
 // TestView: a view has no periods, and is called what it is.
 func TestView(t *testing.T) {
-	for _, kind := range []string{"sqlite", "mariadb", "mysql", "postgres"} {
+	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
 		t.Run(kind, func(t *testing.T) {
 			file, db := plainTable(t, kind, 10)
 			for _, q := range []string{"ALTER TABLE readings RENAME TO base", "CREATE VIEW readings AS SELECT sensor, value FROM base"} {

@@ -54,7 +54,7 @@ func TestKillAtEachPoint(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts some hundred processes")
 	}
-	for _, server := range []string{"sqlite", "mariadb", "mysql", "postgres"} {
+	for _, server := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
 		t.Run(server, func(t *testing.T) {
 			want := crashRun(t, server, 0)
 			var points atomic.Int64

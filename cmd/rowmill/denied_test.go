@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/rowmill/rowmill/internal/testdb"
 )
 
 // TestPrivileges: a user who may only read is told what to grant, and one with
@@ -19,7 +21,7 @@ func TestPrivileges(t *testing.T) {
 	if listed == nil {
 		t.Fatal("docs/operations.md lists no privileges")
 	}
-	for _, kind := range []string{"mariadb", "mysql", "postgres"} {
+	for _, kind := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {
 		t.Run(kind, func(t *testing.T) {
 			file, db := plainTable(t, kind, 100)
 			exec := func(statements ...string) {

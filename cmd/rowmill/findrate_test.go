@@ -28,7 +28,7 @@ func capacities(t *testing.T, s session) []result.Capacity {
 // findArgs is a search of a few seconds: short trials, and a limit that a busy
 // machine holds at some rate.
 func findArgs(target string, more ...string) []string {
-	return append([]string{"bench", "insert", "--find-rate", "--target", target, "--p99", "100ms", "--trial", "300ms", "--interval", "25ms",
+	return append([]string{"bench", "insert", "--find-rate", "--target", target, "--p99", "100ms", "--trial", "200ms", "--interval", "20ms",
 		"--rows", "5k", "--writers", "2", "--batch", "10", "--out", "run.jsonl", "--json"}, more...)
 }
 
@@ -36,14 +36,18 @@ func findArgs(target string, more ...string) []string {
 // recorded, and the whole table is proven.
 func TestFindRate(t *testing.T) {
 	t.Chdir(t.TempDir())
-	for _, kind := range []string{"sqlite", "mariadb", "postgres"} {
+	most := "2s" // nightly there is time to find the rate
+	if testdb.Nightly() {
+		most = "20s"
+	}
+	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb", "postgres") {
 		t.Run(kind, func(t *testing.T) {
 			target := "sqlite:?durability=none"
 			if kind != "sqlite" {
 				target = testdb.Target(t, kind).String()
 			}
 			s := rowmill(t.Context(), findArgs(target, "--layout", "plain,rolling", "--period-rows", "20k", "--drop-existing",
-				"--html", "run.html", "--md", "run.md", "--max-time", "10s")...)
+				"--html", "run.html", "--md", "run.md", "--max-time", most)...)
 			mustPass(t, s)
 			found := capacities(t, s)
 			if len(found) != 2 || found[0].Layout != "plain" || found[1].Layout != "rolling" {
@@ -118,8 +122,11 @@ func TestFindRateFlags(t *testing.T) {
 // TestFindRateResume: a search that was interrupted, or killed in the middle of
 // a line, goes on with the trials and on the table that are there.
 func TestFindRateResume(t *testing.T) {
-	for _, kind := range []string{"sqlite", "mariadb"} {
+	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb") {
 		for _, killed := range []bool{false, true} {
+			if killed != (kind == "sqlite") && !testdb.Nightly() {
+				continue
+			}
 			layout := "plain"
 			if killed == (kind == "sqlite") {
 				layout = "rolling"
@@ -134,7 +141,7 @@ func TestFindRateResume(t *testing.T) {
 				defer cancel()
 				stderr := &watched{find: regexp.MustCompile(`(?s)trial 2: .*\n +0\.\ds .*\n +0\.\ds `), found: func([]string) { cancel() }}
 				var stdout bytes.Buffer
-				args := findArgs(target, "--layout", layout, "--max-time", "2s")
+				args := findArgs(target, "--layout", layout, "--max-time", "3s")
 				if layout == "rolling" {
 					args = append(args, "--period-rows", "3k")
 				}

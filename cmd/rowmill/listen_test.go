@@ -84,7 +84,7 @@ func fetch(url string) (int, string, error) {
 // rowmill run shows on each server what is there: periods, that it leads, and
 // what it did.
 func TestRunListens(t *testing.T) {
-	for _, kind := range []string{"sqlite", "mariadb", "mysql", "postgres"} {
+	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
 		t.Run(kind, func(t *testing.T) {
 			t.Chdir(t.TempDir())
 			declareOn(t, kind)
@@ -131,7 +131,7 @@ func TestRunListens(t *testing.T) {
 // the benchmark writes, creates, seals and drops periods: none fails, none is
 // lost.
 func TestInsertsGoOnWhileKeptElsewhere(t *testing.T) {
-	for _, kind := range []string{"sqlite", "mariadb", "mysql", "postgres"} {
+	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
 		t.Run(kind, func(t *testing.T) {
 			t.Chdir(t.TempDir())
 			if err := os.WriteFile("clock", []byte(time.Now().UTC().Format(time.RFC3339)), 0o644); err != nil {

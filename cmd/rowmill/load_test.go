@@ -88,7 +88,7 @@ func newLoadingOf(t *testing.T, server, declaration string) *loading {
 
 // onKeepers runs a test on every server.
 func onKeepers(t *testing.T, fn func(l *loading)) {
-	for _, server := range keepers {
+	for _, server := range testdb.Kinds(t, keepers...) {
 		t.Run(server, func(t *testing.T) { fn(newLoading(t, server)) })
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/ingest"
+	"github.com/rowmill/rowmill/internal/testdb"
 )
 
 // numberedKey is a key that rows don't bring along, by server: only the ledger
@@ -32,7 +33,7 @@ func newNumbered(t *testing.T, server string) *loading {
 }
 
 func onNumbered(t *testing.T, fn func(l *loading)) {
-	for _, server := range keepers {
+	for _, server := range testdb.Kinds(t, keepers...) {
 		t.Run(server, func(t *testing.T) { fn(newNumbered(t, server)) })
 	}
 }

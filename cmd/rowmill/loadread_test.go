@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/rowmill/rowmill/internal/testdb"
 )
 
 // TestLoadColumnsWithoutHeader gives --columns for a file that has no header.
@@ -29,7 +31,7 @@ func TestLoadColumnsWithoutHeader(t *testing.T) {
 // one lacks gets its default, whatever the first one has. Some are refused by the
 // check or the server, and a first line that is broken is a row like any other.
 func TestLoadObjectsOfManyShapes(t *testing.T) {
-	for _, server := range keepers {
+	for _, server := range testdb.Kinds(t, keepers...) {
 		t.Run(server, func(t *testing.T) {
 			l := newLoadingWith(t, server, "n INT NOT NULL DEFAULT 7, kind VARCHAR(8) DEFAULT 'k', must INT NOT NULL CHECK (must < 100),")
 			const ts = `"ts":"2026-03-29 01:00:00"`

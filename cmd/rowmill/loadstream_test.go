@@ -15,6 +15,7 @@ import (
 
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/ingest"
+	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/state"
 )
 
@@ -276,7 +277,7 @@ func TestTrapClonedSpool(t *testing.T) {
 
 // A server that is down when the load begins is waited for.
 func TestLoadWaitsForServer(t *testing.T) {
-	for _, server := range []string{"mariadb", "mysql", "postgres"} {
+	for _, server := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {
 		t.Run(server, func(t *testing.T) {
 			l := newLoading(t, server)
 			u, err := url.Parse(l.target)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,9 +20,15 @@ import (
 	"github.com/rowmill/rowmill/sizing"
 )
 
-// planServers are all that a table can be planned on, with the words for a time.
-var planServers = []struct{ kind, time, text string }{
-	{"sqlite", "TEXT", "VARCHAR(40)"}, {"mariadb", "DATETIME", "VARCHAR(40)"}, {"mysql", "DATETIME", "VARCHAR(40)"}, {"postgres", "timestamptz", "varchar(40)"},
+// A planServer is a kind of database, with its types of a time and of a text.
+type planServer struct{ kind, time, text string }
+
+// planServers returns those that the test plans a table on.
+func planServers(t *testing.T) []planServer {
+	kinds := testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres")
+	return slices.DeleteFunc([]planServer{
+		{"sqlite", "TEXT", "VARCHAR(40)"}, {"mariadb", "DATETIME", "VARCHAR(40)"}, {"mysql", "DATETIME", "VARCHAR(40)"}, {"postgres", "timestamptz", "varchar(40)"},
+	}, func(s planServer) bool { return !slices.Contains(kinds, s.kind) })
 }
 
 // planTable writes a declaration, and opens its database.
@@ -69,7 +76,7 @@ func exec1(t *testing.T, db engine.Keeper, q string, args ...any) {
 const planPeriod = "[period]\nevery = \"auto\"\nahead = \"1d\"\nkeep = \"30d\"\n[seal]\ncompress = true\n"
 
 func TestPlanOfATableToBe(t *testing.T) {
-	for _, server := range planServers {
+	for _, server := range planServers(t) {
 		t.Run(server.kind, func(t *testing.T) {
 			file, db := planTable(t, server.kind, fmt.Sprintf("CREATE TABLE readings (sensor BIGINT NOT NULL, ts %s NOT NULL, value NUMERIC(12,2), note %s, flag SMALLINT,\n CONSTRAINT readings_key PRIMARY KEY (sensor, ts), UNIQUE (note, ts))", server.time, server.text), planPeriod)
 			out := planned(t, file, "--rate", "50/s", "--memory", "256MB", "--sample-rows", "20000")
@@ -111,7 +118,7 @@ func TestPlanOfATableToBe(t *testing.T) {
 // What is measured is what so many rows take: twice the sample takes twice the
 // room, within what half-full pages make of it.
 func TestPlanMeasuresRows(t *testing.T) {
-	for _, server := range planServers {
+	for _, server := range planServers(t) {
 		t.Run(server.kind, func(t *testing.T) {
 			file, _ := planTable(t, server.kind, fmt.Sprintf("CREATE TABLE readings (sensor BIGINT NOT NULL, ts %s NOT NULL, value NUMERIC(12,2), PRIMARY KEY (sensor, ts))", server.time), planPeriod)
 			one := planned(t, file, "--rate", "50/s", "--memory", "1GB", "--sample-rows", "20000").PerRow.Value
@@ -125,7 +132,7 @@ func TestPlanMeasuresRows(t *testing.T) {
 
 // A table that is there gives the rate, and the rows of the sample.
 func TestPlanOfATableThatIs(t *testing.T) {
-	for _, server := range planServers {
+	for _, server := range planServers(t) {
 		t.Run(server.kind, func(t *testing.T) {
 			create := fmt.Sprintf("CREATE TABLE readings (sensor BIGINT NOT NULL, ts %s NOT NULL, note VARCHAR(400), PRIMARY KEY (sensor, ts))", server.time)
 			file, db := planTable(t, server.kind, create, planPeriod)
@@ -161,7 +168,7 @@ func TestPlanOfATableThatIs(t *testing.T) {
 
 // A rolling table gives the rate by its whole periods.
 func TestPlanOfARollingTable(t *testing.T) {
-	for _, server := range planServers {
+	for _, server := range planServers(t) {
 		t.Run(server.kind, func(t *testing.T) {
 			file, db := planTable(t, server.kind, fmt.Sprintf("CREATE TABLE readings (sensor BIGINT NOT NULL, ts %s NOT NULL, PRIMARY KEY (sensor, ts))", server.time),
 				"[period]\nevery = \"1h\"\nahead = \"12h\"\n")
@@ -223,7 +230,7 @@ func insertInto(kind string, at time.Time) string {
 // What a killed plan left is dropped by the next one; what another one that
 // runs is using isn't.
 func TestPlanDropsLeftovers(t *testing.T) {
-	for _, server := range planServers {
+	for _, server := range planServers(t) {
 		t.Run(server.kind, func(t *testing.T) {
 			file, db := planTable(t, server.kind, fmt.Sprintf("CREATE TABLE readings (sensor BIGINT NOT NULL, ts %s NOT NULL, PRIMARY KEY (sensor, ts))", server.time), planPeriod)
 			dead := exec.Command("true")
@@ -260,7 +267,7 @@ func TestPlanDropsLeftovers(t *testing.T) {
 // A plan that is interrupted drops its scratch table itself; one that is killed
 // has it dropped by the next.
 func TestPlanInterruptedAndKilled(t *testing.T) {
-	for _, server := range planServers {
+	for _, server := range planServers(t) {
 		t.Run(server.kind, func(t *testing.T) {
 			file, db := planTable(t, server.kind, fmt.Sprintf("CREATE TABLE readings (sensor BIGINT NOT NULL, ts %s NOT NULL, PRIMARY KEY (sensor, ts))", server.time), planPeriod)
 			args := []string{"plan", file, "--rate", "1/s", "--memory", "1GB", "--sample-rows", "5000000"}
@@ -358,7 +365,7 @@ func TestPlanFromARecord(t *testing.T) {
 
 // every = "auto" becomes the period that fits.
 func TestApplyFindsThePeriod(t *testing.T) {
-	for _, server := range planServers {
+	for _, server := range planServers(t) {
 		t.Run(server.kind, func(t *testing.T) {
 			file, db := planTable(t, server.kind, fmt.Sprintf("CREATE TABLE readings (sensor BIGINT NOT NULL, ts %s NOT NULL, PRIMARY KEY (sensor, ts))", server.time), planPeriod)
 			s := rowmill(t.Context(), "apply", file, "--yes")

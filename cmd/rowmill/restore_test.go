@@ -135,7 +135,7 @@ func TestRestore(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts some dozens of processes")
 	}
-	for _, server := range []string{"sqlite", "mariadb", "mysql", "postgres"} {
+	for _, server := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
 		t.Run(server, func(t *testing.T) {
 			w := newArchived(t, server)
 			period, rows := w.firstArchive()

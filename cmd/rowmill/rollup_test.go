@@ -39,7 +39,7 @@ every = "1d"
 // TestRollupRefresh: rows that somebody changed behind rowmill's back are in the
 // roll-ups once a person asks for them.
 func TestRollupRefresh(t *testing.T) {
-	for _, kind := range []string{"sqlite", "postgres", "mariadb", "mysql"} {
+	for _, kind := range testdb.Kinds(t, "sqlite", "postgres", "mariadb", "mysql") {
 		t.Run(kind, func(t *testing.T) {
 			target := testdb.Target(t, kind)
 			db := openKeeper(t, target.String())

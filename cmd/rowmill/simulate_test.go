@@ -79,7 +79,7 @@ func TestSimulatedMonth(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a month takes half a minute on each server")
 	}
-	for _, server := range []string{"sqlite", "mariadb", "mysql", "postgres"} {
+	for _, server := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
 		t.Run(server, func(t *testing.T) { simulateMonth(t, server, 30) })
 	}
 }

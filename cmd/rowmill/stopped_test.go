@@ -59,7 +59,7 @@ func plainTable(t *testing.T, kind string, rows int) (file string, db engine.Kee
 // TestDryRunOfTheEnd: --dry-run of --finish and --undo prints and changes
 // nothing, with --yes and without.
 func TestDryRunOfTheEnd(t *testing.T) {
-	for _, kind := range []string{"sqlite", "mariadb", "mysql", "postgres"} {
+	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
 		t.Run(kind, func(t *testing.T) {
 			file, db := plainTable(t, kind, 100)
 			mustPass(t, rowmill(t.Context(), "apply", file, "--yes"))
@@ -111,7 +111,7 @@ func TestInterruptAtQuestion(t *testing.T) {
 // TestInterruptAdoption: an interrupt in the middle of an adoption has its exit
 // code, and the command that goes on is named and does.
 func TestInterruptAdoption(t *testing.T) {
-	for _, kind := range []string{"sqlite", "mariadb", "mysql", "postgres"} {
+	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
 		t.Run(kind, func(t *testing.T) {
 			file, db := plainTable(t, kind, 3000)
 			ctx, cancel := context.WithCancel(t.Context())
