@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"os/exec"
 	"syscall"
 )
@@ -12,15 +13,26 @@ import (
 // the right to pass them.
 type account struct{ uid, gid uint32 }
 
-// apply makes a command, which has its SysProcAttr, run as the account. None
-// is the calling user.
-func (a *account) apply(cmd *exec.Cmd) {
+// start starts a command, which has its SysProcAttr, as the account. None is the
+// calling user.
+func (a *account) start(cmd *exec.Cmd) error {
 	if a == nil {
-		return
+		return cmd.Start()
 	}
 	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: a.uid, Gid: a.gid}
-	passDirectories(cmd.SysProcAttr)
 	// The account may not be able to enter the caller's working directory
 	// before the program begins, when it gets its rights.
 	cmd.Dir = "/"
+	return startPassing(cmd)
+}
+
+// output runs a command as the account, and returns all that it prints.
+func (a *account) output(cmd *exec.Cmd) ([]byte, error) {
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := a.start(cmd)
+	if err == nil {
+		err = cmd.Wait()
+	}
+	return out.Bytes(), err
 }

@@ -204,17 +204,6 @@ func TestSocketPlace(t *testing.T) {
 	}
 }
 
-func TestNotInstalled(t *testing.T) {
-	t.Setenv("PATH", t.TempDir())
-	_, err := lookPath([]string{t.TempDir()}, "mariadbd")
-	if !errors.Is(err, ErrNotInstalled) {
-		t.Errorf("error %v", err)
-	}
-	if !strings.Contains(installHint, "apt install mariadb-server") {
-		t.Errorf("hint %q", installHint)
-	}
-}
-
 func TestIndentTail(t *testing.T) {
 	for name, test := range map[string]struct{ log, want string }{
 		"nothing":    {"\n\n", ""},

@@ -2,11 +2,6 @@ package sandbox
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"syscall"
 )
 
@@ -24,9 +19,13 @@ type kind struct {
 	reserved map[string]string
 	// programs are the names that a server's process can have.
 	programs []string
-	// find looks for the server on this machine. Its error wraps
-	// ErrNotInstalled and says what to install.
-	find func(ctx context.Context) (binaries, error)
+	// places are the paths where the server's program may be, in order.
+	places func() []string
+	// ask makes sure that a program is a server of the kind, and finds what
+	// belongs to it. foreign is what one of another kind says about itself.
+	ask func(ctx context.Context, path string) (bin binaries, foreign string, err error)
+	// hint says how to get a server, and one of another version.
+	hint string
 	// install fills the existing empty directory dir with a fresh data
 	// directory that a server of this version opens in place of its own.
 	install func(ctx context.Context, bin binaries, dir string) error
@@ -51,6 +50,8 @@ type kind struct {
 
 	// The rest may be left out.
 
+	// variable is the environment variable that names the program to use.
+	variable string
 	// account is whom the server and its tools run as; nil is the caller.
 	account func() (*account, error)
 	// children tells that the server is several processes, of which the others
@@ -130,32 +131,20 @@ func kindOf(name string) (*kind, error) {
 	return nil, oneOf("kind of server", name, Kinds()...)
 }
 
-// Installed reports whether a server of the kind is on this machine. Its error
-// wraps ErrNotInstalled where there is none.
+// Installed reports whether a server is on this machine: of a kind, or of one of
+// its versions, "mysql?version=9.7". Its error wraps ErrNotInstalled where there
+// is none.
 func Installed(ctx context.Context, name string) error {
-	k, err := kindOf(name)
+	o, err := parseTarget(targetPrefix + name)
 	if err != nil {
 		return err
 	}
-	_, err = k.find(ctx)
-	return err
-}
-
-// lookPath finds a program by one of its names in PATH, or else in dirs: an
-// ordinary user's PATH often lacks the directories of servers.
-func lookPath(dirs []string, names ...string) (string, error) {
-	for _, name := range names {
-		if path, err := exec.LookPath(name); err == nil {
-			return filepath.Abs(path)
-		}
-		for _, dir := range dirs {
-			path := filepath.Join(dir, name)
-			if fi, err := os.Stat(path); err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0 {
-				return path, nil
-			}
-		}
+	k, err := kindOf(o.Kind)
+	if err != nil {
+		return err
 	}
-	return "", fmt.Errorf("find %s in PATH and %s: %w", strings.Join(names, " or "), strings.Join(dirs, ", "), ErrNotInstalled)
+	_, err = k.find(ctx, o.Version)
+	return err
 }
 
 // MinMemory returns the smallest memory that a server of a kind starts with, in

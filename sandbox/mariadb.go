@@ -3,12 +3,15 @@ package sandbox
 import (
 	"context"
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// mariadb is MariaDB 10.4 and later, tested with 10.11.
+// mariadb is MariaDB 10.4 and later, tested with 10.11 and 11.8.
 func mariadb() *kind {
 	return &kind{
 		name:     "mariadb",
@@ -19,8 +22,10 @@ func mariadb() *kind {
 		minMemory:  6 << 20,
 		minRedo:    4 << 20,
 		reserved:   reservedMySQL(),
-		programs:   []string{"mariadbd", "mysqld"},
-		find:       findMariaDB,
+		programs:   []string{mariadbName, "mysqld"},
+		places:     mariadbPlaces,
+		ask:        askMariaDB,
+		hint:       mariadbHint,
 		install:    installMariaDB,
 		prepare:    prepareMariaDB,
 		args:       argsMariaDB,
@@ -34,39 +39,105 @@ func mariadb() *kind {
 	}
 }
 
-const installHint = "install it, on Debian and Ubuntu with: apt install mariadb-server"
+const mariadbHint = "install it, on Debian and Ubuntu with: apt install mariadb-server " +
+	"(in rowmill's source, scripts/install.sh mariadb-new fetches 11.8)"
 
-func findMariaDB(ctx context.Context) (binaries, error) {
-	server, err := lookPath([]string{"/usr/sbin", "/usr/local/sbin", "/usr/libexec", "/usr/local/bin", "/opt/homebrew/bin"}, "mariadbd")
+func mariadbPlaces() []string {
+	return onPath("mariadb", mariadbName, "/usr/sbin", "/usr/local/sbin", "/usr/libexec", "/usr/local/bin", "/opt/homebrew/bin")
+}
+
+const mariadbName = "mariadbd"
+
+// askMariaDB finds what makes the system tables. Where the statements that
+// mariadb-install-db reads lie beside the server, it is the server itself: that
+// script looks for further tools where packages put them.
+func askMariaDB(ctx context.Context, path string) (bin binaries, foreign string, err error) {
+	version, _, err := versionMySQL(ctx, path)
 	if err != nil {
-		return binaries{}, fmt.Errorf("%w; %s", err, installHint)
+		return binaries{}, "", err
 	}
-	installer, err := lookPath([]string{"/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"}, "mariadb-install-db")
-	if err != nil {
-		return binaries{}, fmt.Errorf("%w; %s", err, installHint)
+	bin = binaries{server: path, version: version}
+	if home := homeOf(path); home != "" {
+		if share := shareOf(home); share != "" && len(systemTables(share)) > 0 {
+			bin.installer = path
+			return bin, "", nil
+		}
+		if own := filepath.Join(home, "bin", mariadbInstaller); isProgram(own) {
+			bin.installer = own
+			return bin, "", nil
+		}
 	}
-	version, _, err := versionMySQL(ctx, server)
-	if err != nil {
-		return binaries{}, err
+	for _, installer := range onPath("", mariadbInstaller, "/usr/bin", "/usr/local/bin", "/opt/homebrew/bin") {
+		if isProgram(installer) {
+			bin.installer = installer
+			return bin, "", nil
+		}
 	}
-	return binaries{server: server, installer: installer, version: version}, nil
+	return binaries{}, "", fmt.Errorf("find %s for %s: %w; %s", mariadbInstaller, path, ErrNotInstalled, mariadbHint)
+}
+
+const mariadbInstaller = "mariadb-install-db"
+
+// systemTables are the files of statements of which mariadb-install-db makes the
+// system tables, in its order; none where one is missing.
+func systemTables(share string) []string {
+	var files []string
+	for _, name := range []string{"mariadb_system_tables", "mariadb_performance_tables", "mariadb_system_tables_data",
+		"fill_help_tables", "maria_add_gis_sp_bootstrap", "mariadb_sys_schema"} {
+		file := filepath.Join(share, name+".sql")
+		if _, err := os.Stat(file); err != nil {
+			return nil
+		}
+		files = append(files, file)
+	}
+	return files
 }
 
 // installMariaDB creates the system tables. Accounts are left for the socket
 // only: the installer's root@127.0.0.1 and root@HOSTNAME have no password.
 func installMariaDB(ctx context.Context, bin binaries, dir string) error {
-	common := []string{"--no-defaults", "--datadir=" + dir, "--innodb-log-file-size=4M", "--skip-log-bin"}
-	common = append(common, userArg()...)
-	install := commandInGroup(ctx, bin.installer, append(slices.Clone(common),
-		"--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve")...)
-	if out, err := install.CombinedOutput(); err != nil {
-		return fmt.Errorf("run %s: %w%s", bin.installer, causeOr(ctx, err), indentTail(string(out)))
+	common := append([]string{"--no-defaults", "--datadir=" + dir, "--innodb-log-file-size=4M", "--skip-log-bin"}, userArg()...)
+	if bin.installer == bin.server {
+		if err := tablesMariaDB(ctx, bin, common, dir); err != nil {
+			return err
+		}
+	} else {
+		install := commandInGroup(ctx, bin.installer, append(slices.Clone(common),
+			"--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve")...)
+		if out, err := install.CombinedOutput(); err != nil {
+			return fmt.Errorf("run %s: %w%s", bin.installer, causeOr(ctx, err), indentTail(string(out)))
+		}
 	}
-	restrict := commandInGroup(ctx, bin.server, append(slices.Clone(common), "--bootstrap")...)
-	restrict.Stdin = strings.NewReader("DELETE FROM mysql.global_priv WHERE Host <> 'localhost';\n" +
-		"DELETE FROM mysql.proxies_priv WHERE Host <> 'localhost';\n")
-	if out, err := restrict.CombinedOutput(); err != nil {
-		return fmt.Errorf("restrict accounts with %s: %w%s", bin.server, causeOr(ctx, err), indentTail(string(out)))
+	return bootstrapMariaDB(ctx, bin, common, strings.NewReader("DELETE FROM mysql.global_priv WHERE Host <> 'localhost';\n"+
+		"DELETE FROM mysql.proxies_priv WHERE Host <> 'localhost';\n"))
+}
+
+// tablesMariaDB does what mariadb-install-db does, which calls tools that are not
+// part of the server.
+func tablesMariaDB(ctx context.Context, bin binaries, common []string, dir string) error {
+	const begin = "CREATE DATABASE IF NOT EXISTS mysql;\nUSE mysql;\nSET @auth_root_socket = NULL;\n"
+	parts := []io.Reader{strings.NewReader(begin)}
+	for _, name := range systemTables(shareOf(homeOf(bin.server))) {
+		f, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		parts = append(parts, f)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "mysql"), 0o700); err != nil {
+		return err
+	}
+	return bootstrapMariaDB(ctx, bin, common, io.MultiReader(parts...))
+}
+
+// bootstrapMariaDB has a server execute statements on a data directory that no
+// server has.
+func bootstrapMariaDB(ctx context.Context, bin binaries, common []string, statements io.Reader) error {
+	server := commandInGroup(ctx, bin.server, slices.Concat(common, homeArgs(bin), []string{"--bootstrap"})...)
+	server.Stdin = statements
+	if out, err := server.CombinedOutput(); err != nil {
+		return fmt.Errorf("run %s --bootstrap: %w%s", bin.server, causeOr(ctx, err), indentTail(string(out)))
 	}
 	return nil
 }
@@ -89,7 +160,8 @@ func prepareMariaDB(l *launch) error {
 }
 
 func argsMariaDB(l *launch) []string {
-	args := append(argsCommon(l), "--innodb-log-file-size="+strconv.FormatInt(l.Redo, 10))
+	args := append(argsCommon(l), homeArgs(l.bin)...)
+	args = append(args, "--innodb-log-file-size="+strconv.FormatInt(l.Redo, 10))
 	pool := l.Memory
 	if l.Storage == RocksDB {
 		// InnoDB then only holds the server's own tables.

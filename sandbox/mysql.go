@@ -1,14 +1,12 @@
 package sandbox
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -20,7 +18,7 @@ const MySQLVariable = "ROWMILL_MYSQLD"
 // mysqldName is the file name of the server, by which its process is known.
 const mysqldName = "mysqld"
 
-// mysql is MySQL 8.0 and later, tested with 8.0.15.
+// mysql is MySQL 8.0 and later, tested with 8.0.15 and 9.7.
 func mysql() *kind {
 	reserved := reservedMySQL()
 	reserved["innodb_redo_log_capacity"] = "use redo="
@@ -42,7 +40,10 @@ func mysql() *kind {
 		minRedo:    8 << 20,
 		reserved:   reserved,
 		programs:   []string{mysqldName},
-		find:       findMySQL,
+		variable:   MySQLVariable,
+		places:     mysqldPlaces,
+		ask:        askMySQL,
+		hint:       mysqlHint,
 		install:    installMySQL,
 		prepare:    prepareMySQL,
 		args:       argsMySQL,
@@ -57,80 +58,13 @@ func mysql() *kind {
 }
 
 const mysqlHint = "put the mysqld of MySQL 8.0 or later on PATH, or name it: " + MySQLVariable + "=/path/to/mysqld " +
-	"(in rowmill's source, scripts/install.sh mysql fetches one)"
+	"(in rowmill's source, scripts/install.sh mysql fetches 8.0, scripts/install.sh mysql-new 9.7)"
 
-// findMySQL looks for a mysqld where MySQLVariable says, on PATH, where
-// packages put servers, and where scripts/install.sh puts the one that it
-// fetches. MariaDB installs itself under that name, too: it is passed over.
-func findMySQL(ctx context.Context) (binaries, error) {
-	if path := os.Getenv(MySQLVariable); path != "" {
-		path, err := filepath.Abs(path)
-		if err != nil {
-			return binaries{}, fmt.Errorf("%s: %w", MySQLVariable, err)
-		}
-		if filepath.Base(path) != mysqldName {
-			// A process that is left over is known by it.
-			return binaries{}, fmt.Errorf("%s: %s is not named %s; a symbolic link of that name will do", MySQLVariable, path, mysqldName)
-		}
-		bin, foreign, err := askMySQL(ctx, path)
-		switch {
-		case err != nil:
-			return binaries{}, fmt.Errorf("%s: %w", MySQLVariable, err)
-		case foreign != "":
-			return binaries{}, fmt.Errorf("%s: %s is no MySQL: it says %q", MySQLVariable, path, foreign)
-		}
-		return bin, nil
-	}
-	var passed []string
-	for _, path := range mysqldPlaces() {
-		fi, err := os.Stat(path)
-		if err != nil || !fi.Mode().IsRegular() || fi.Mode()&0o111 == 0 {
-			continue
-		}
-		bin, foreign, err := askMySQL(ctx, path)
-		if err != nil {
-			return binaries{}, err
-		}
-		if foreign == "" {
-			return bin, nil
-		}
-		passed = append(passed, path)
-	}
-	not := ""
-	if len(passed) > 0 {
-		not = fmt.Sprintf(" (passed over as MariaDB: %s)", strings.Join(passed, ", "))
-	}
-	return binaries{}, fmt.Errorf("find MySQL's mysqld%s: %w; %s", not, ErrNotInstalled, mysqlHint)
-}
-
-// mysqldPlaces are the paths where a mysqld may be, in order.
+// mysqldPlaces are the paths where a mysqld may be. MariaDB installs itself under
+// that name, too: askMySQL tells them apart.
 func mysqldPlaces() []string {
-	var places []string
-	add := func(dir string) {
-		path, err := filepath.Abs(filepath.Join(cmp.Or(dir, "."), mysqldName))
-		if err == nil && !slices.Contains(places, path) {
-			places = append(places, path)
-		}
-	}
-	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
-		// As the shell's, but for the working directory: what lies there by
-		// chance is not to be run.
-		if filepath.IsAbs(dir) {
-			add(dir)
-		}
-	}
-	for _, dir := range []string{"/usr/sbin", "/usr/libexec", "/usr/local/sbin", "/usr/local/bin", "/usr/local/mysql/bin", "/opt/homebrew/bin"} {
-		add(dir)
-	}
-	if cache, err := os.UserCacheDir(); err == nil {
-		// Such a pattern is never malformed.
-		fetched, _ := filepath.Glob(filepath.Join(cache, "rowmill", "mysql-*", "bin"))
-		slices.Reverse(fetched) // later versions first
-		for _, dir := range fetched {
-			add(dir)
-		}
-	}
-	return places
+	return onPath("mysql", mysqldName,
+		"/usr/sbin", "/usr/libexec", "/usr/local/sbin", "/usr/local/bin", "/usr/local/mysql/bin", "/opt/homebrew/bin")
 }
 
 // askMySQL makes sure that a program is MySQL; foreign is what another one says
@@ -149,20 +83,6 @@ func askMySQL(ctx context.Context, path string) (bin binaries, foreign string, e
 	return binaries{server: path, installer: path, version: version}, "", nil
 }
 
-// messagesArg names the directory of the server's messages where they lie
-// beside it, as in an archive that was unpacked anywhere.
-func messagesArg(bin binaries) []string {
-	path, err := filepath.EvalSymlinks(bin.server)
-	if err != nil {
-		return nil
-	}
-	share := filepath.Join(filepath.Dir(filepath.Dir(path)), "share")
-	if _, err := os.Stat(filepath.Join(share, "english", "errmsg.sys")); err != nil {
-		return nil // the server knows where a package has put them
-	}
-	return []string{"--lc-messages-dir=" + share}
-}
-
 // redoArgs size the redo log: its capacity since MySQL 8.0.30, the size of each
 // of its two files before. A server ignores the one that it doesn't know.
 func redoArgs(redo int64) []string {
@@ -179,7 +99,7 @@ func redoArgs(redo int64) []string {
 func installMySQL(ctx context.Context, bin binaries, dir string) error {
 	args := []string{"--no-defaults", "--initialize-insecure", "--datadir=" + dir, "--skip-log-bin"}
 	args = append(args, userArg()...)
-	args = append(args, messagesArg(bin)...)
+	args = append(args, homeArgs(bin)...)
 	args = append(args, redoArgs(8<<20)...)
 	install := commandInGroup(ctx, bin.installer, args...)
 	if out, err := install.CombinedOutput(); err != nil {
@@ -218,7 +138,7 @@ func prepareMySQL(l *launch) error {
 const manyInstances = 1 << 30
 
 func argsMySQL(l *launch) []string {
-	args := append(argsCommon(l), messagesArg(l.bin)...)
+	args := append(argsCommon(l), homeArgs(l.bin)...)
 	args = append(args, redoArgs(l.Redo)...)
 	part := l.Memory
 	if part >= manyInstances {

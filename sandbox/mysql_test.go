@@ -217,3 +217,30 @@ func TestMySQLDoesNotComeUp(t *testing.T) {
 	}
 	assertGone(t, o.Root)
 }
+
+// TestVersions: each version that is installed beside another starts, and is the
+// one that is asked for.
+func TestVersions(t *testing.T) {
+	testdb.SkipUnlessNightly(t, "TestFindVersion")
+	for _, target := range []string{
+		"mysql?version=8.0", "mysql?version=9.7", "mariadb?version=11.8", "mariadb?version=11.8&engine=rocksdb", "postgres?version=18",
+	} {
+		t.Run(target, func(t *testing.T) {
+			o, err := sandbox.ParseTarget("sandbox:" + target)
+			if err != nil {
+				t.Fatal(err)
+			}
+			testdb.Require(t, o.Kind+"-"+o.Version, sandbox.Installed(t.Context(), target))
+			o.Memory, o.Redo, o.Root = 32<<20, 32<<20, filepath.Join(t.TempDir(), "root")
+			s := startMySQL(t, o)
+			if !strings.HasPrefix(s.Version, o.Version+".") {
+				t.Errorf("started %s", s.Version)
+			}
+			if o.Kind == "postgres" {
+				wantPostgres(t, s.Info, "SELECT current_setting('server_version_num')::int / 10000", o.Version)
+			} else if got := ask(t, s.Info, "SELECT VERSION()"); got != s.Version {
+				t.Errorf("the server says %q, want %q", got, s.Version)
+			}
+		})
+	}
+}

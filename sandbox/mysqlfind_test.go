@@ -44,7 +44,7 @@ func TestFindMySQL(t *testing.T) {
 		"fetched":                  {first: saysMariaDB, fetched: saysMySQL, want: "cache", version: "8.0.15"},
 		"PATH before what was":     {second: saysMySQL, fetched: saysPercona, want: "second", version: "8.0.15"},
 		"named":                    {first: saysPercona, named: saysMySQL, namedAs: "mysqld", want: "named", version: "8.0.15"},
-		"a MariaDB is named":       {first: saysMySQL, named: saysMariaDB, namedAs: "mysqld", wantErr: "is no MySQL"},
+		"a MariaDB is named":       {first: saysMySQL, named: saysMariaDB, namedAs: "mysqld", wantErr: "is no mysql"},
 		"named and not there":      {first: saysMySQL, namedAs: "mysqld", wantErr: "no such file"},
 		"named otherwise":          {first: saysMySQL, named: saysMySQL, namedAs: "mysqld-8.0", wantErr: "symbolic link"},
 		"broken":                   {first: lacksParts, second: saysMySQL, wantErr: "apt install libaio1 libnuma1"},
@@ -71,7 +71,7 @@ func TestFindMySQL(t *testing.T) {
 					program(t, filepath.Join(dir, "named"), test.namedAs, test.named)
 				}
 			}
-			bin, err := findMySQL(t.Context())
+			bin, err := mysql().find(t.Context(), "")
 			if test.wantErr != "" {
 				if err == nil || errors.Is(err, ErrNotInstalled) || !strings.Contains(err.Error(), test.wantErr) {
 					t.Fatalf("error %v, want %q", err, test.wantErr)
@@ -85,6 +85,66 @@ func TestFindMySQL(t *testing.T) {
 				t.Errorf("found %+v", bin)
 			}
 		})
+	}
+}
+
+// TestFindVersion: version= chooses among the servers that are there, wherever
+// they lie; without it a server of the system goes first, then the lowest version
+// that was fetched.
+func TestFindVersion(t *testing.T) {
+	says := func(version string) string { return "echo 'mysqld  Ver " + version + " for Linux on x86_64'" }
+	for name, test := range map[string]struct {
+		installed map[string]string // what the program in a directory says
+		version   string
+		want      string // the version that is found
+		wantErr   []string
+	}{
+		"the system's first":      {map[string]string{"bin": says("8.4.1"), "cache/rowmill/mysql-8.0.15/bin": says("8.0.15")}, "", "8.4.1", nil},
+		"the lowest fetched":      {map[string]string{"cache/rowmill/mysql-9.7.4/usr/sbin": says("9.7.4-2"), "cache/rowmill/mysql-8.0.15/bin": says("8.0.15")}, "", "8.0.15", nil},
+		"as numbers":              {map[string]string{"cache/rowmill/mysql-10.1.0/usr/sbin": says("10.1.0"), "cache/rowmill/mysql-9.7.4/usr/sbin": says("9.7.4-2")}, "", "9.7.4-2", nil},
+		"chosen":                  {map[string]string{"cache/rowmill/mysql-9.7.4/usr/sbin": says("9.7.4-2"), "bin": says("8.0.15")}, "9.7", "9.7.4-2", nil},
+		"chosen by the first":     {map[string]string{"cache/rowmill/mysql-9.7.4/usr/sbin": says("9.7.4-2"), "bin": says("8.0.15")}, "9", "9.7.4-2", nil},
+		"chosen exactly":          {map[string]string{"cache/rowmill/mysql-9.7.4/usr/sbin": says("9.7.4-2"), "bin": says("8.0.15")}, "9.7.4", "9.7.4-2", nil},
+		"digits are not cut":      {map[string]string{"bin": says("9.70.1")}, "9.7", "", []string{"find mysql 9.7", "not installed; there is 9.70.1", "scripts/install.sh mysql-new"}},
+		"not there":               {map[string]string{"bin": says("8.0.15"), "more": says("8.4.2")}, "9.7", "", []string{"there is 8.0.15, 8.4.2", "scripts/install.sh mysql-new"}},
+		"nothing there":           {nil, "9.7", "", []string{"find mysql 9.7", "not installed; put"}},
+		"beside a broken one":     {map[string]string{"bin": lacksParts, "more": says("9.7.1")}, "9.7", "9.7.1", nil},
+		"maybe the broken one is": {map[string]string{"bin": lacksParts, "more": says("8.4.1")}, "9.7", "", []string{"apt install libaio1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			t.Setenv("PATH", filepath.Join(dir, "bin")+":"+filepath.Join(dir, "more")+":/bin")
+			t.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
+			t.Setenv(MySQLVariable, "")
+			for where, answer := range test.installed {
+				program(t, filepath.Join(dir, where), mysqldName, answer)
+			}
+			bin, err := mysql().find(t.Context(), test.version)
+			if bin.version != test.want || (err == nil) != (test.want != "") {
+				t.Fatalf("found %+v, %v", bin, err)
+			}
+			for _, want := range test.wantErr {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("error %q lacks %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+// TestNamedAndVersion: the named server goes first, where it is of the version
+// that is asked for.
+func TestNamedAndVersion(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", "/bin")
+	t.Setenv("XDG_CACHE_HOME", dir)
+	named := program(t, filepath.Join(dir, "named"), mysqldName, saysMySQL)
+	t.Setenv(MySQLVariable, named)
+	fetched := program(t, filepath.Join(dir, "rowmill/mysql-9.7.4/usr/sbin"), mysqldName, "echo 'mysqld  Ver 9.7.4-2 for Linux'")
+	for version, want := range map[string]string{"": named, "8.0": named, "9.7": fetched} {
+		if bin, err := mysql().find(t.Context(), version); err != nil || bin.server != want {
+			t.Errorf("version %q: %+v, %v", version, bin, err)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -17,7 +18,7 @@ import (
 	"time"
 )
 
-// postgres is PostgreSQL 12 and later, tested with 15. Its memory is
+// postgres is PostgreSQL 12 and later, tested with 15 and 18. Its memory is
 // shared_buffers; the kernel's page cache holds pages besides, because no
 // version up to 17 reads tables past it (debug_io_direct of 16 is for its
 // developers). So a table outgrows this memory gradually, where InnoDB's with
@@ -53,7 +54,9 @@ func postgres() *kind {
 		minRedo:    32 << 20,
 		reserved:   reserved,
 		programs:   []string{"postgres", "postmaster"},
-		find:       findPostgres,
+		places:     postgresPlaces,
+		ask:        askPostgresProgram,
+		hint:       postgresHint,
 		install:    installPostgres,
 		prepare:    preparePostgres,
 		args:       argsPostgres,
@@ -80,55 +83,42 @@ const (
 	postgresSocketPrefix = ".s.PGSQL."
 )
 
-const postgresHint = "install it, on Debian and Ubuntu with: apt install postgresql"
+const postgresHint = "install it, on Debian and Ubuntu with: apt install postgresql " +
+	"(in rowmill's source, scripts/install.sh postgres-new fetches 18)"
 
-func findPostgres(ctx context.Context) (binaries, error) {
+func postgresPlaces() []string {
 	// Debian keeps each major version apart, and out of PATH.
 	var dirs []string
 	for _, pattern := range []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql@*/bin"} {
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			return binaries{}, err
-		}
+		found, _ := filepath.Glob(pattern) // such patterns are never malformed
 		dirs = append(dirs, found...)
 	}
-	slices.SortFunc(dirs, func(a, b string) int { return versionIn(b) - versionIn(a) })
-	dirs = append(dirs, "/usr/local/pgsql/bin", "/usr/local/bin", "/usr/bin")
-	server, err := lookPath(dirs, "postgres")
+	slices.SortStableFunc(dirs, func(a, b string) int { return compareVersions(b, a) })
+	return onPath("postgres", "postgres", append(dirs, "/usr/local/pgsql/bin", "/usr/local/bin", "/usr/bin")...)
+}
+
+// askPostgresProgram finds the installer of the server's own version.
+func askPostgresProgram(ctx context.Context, path string) (bin binaries, foreign string, err error) {
+	out, err := exec.CommandContext(ctx, path, "--version").Output()
 	if err != nil {
-		return binaries{}, fmt.Errorf("%w; %s", err, postgresHint)
-	}
-	// The two must be of one version.
-	installer := filepath.Join(filepath.Dir(server), "initdb")
-	if _, err := os.Stat(installer); err != nil {
-		if installer, err = lookPath(dirs, "initdb"); err != nil {
-			return binaries{}, fmt.Errorf("%w; %s", err, postgresHint)
-		}
-	}
-	out, err := exec.CommandContext(ctx, server, "--version").Output()
-	if err != nil {
-		return binaries{}, fmt.Errorf("ask %s for its version: %w", server, err)
+		return binaries{}, "", fmt.Errorf("ask %s for its version: %w", path, err)
 	}
 	_, version, ok := strings.Cut(string(out), "(PostgreSQL) ")
 	fields := strings.Fields(version)
 	if !ok || len(fields) == 0 {
-		return binaries{}, fmt.Errorf("ask %s for its version: unexpected answer %q", server, out)
+		return binaries{}, "", fmt.Errorf("ask %s for its version: unexpected answer %q", path, out)
 	}
-	return binaries{server: server, installer: installer, version: fields[0]}, nil
-}
-
-// versionIn returns the first number in a path, or 0.
-func versionIn(path string) int {
-	start := strings.IndexAny(path, "0123456789")
-	if start < 0 {
-		return 0
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return binaries{}, "", err
 	}
-	digits := path[start:]
-	if end := strings.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' }); end >= 0 {
-		digits = digits[:end]
+	// The two must be of one version, and so lie side by side.
+	for _, beside := range []string{path, real} {
+		if installer := filepath.Join(filepath.Dir(beside), "initdb"); isProgram(installer) {
+			return binaries{server: path, installer: installer, version: fields[0]}, "", nil
+		}
 	}
-	n, _ := strconv.Atoi(digits)
-	return n
+	return binaries{}, "", fmt.Errorf("find initdb beside %s: %w; %s", path, ErrNotInstalled, postgresHint)
 }
 
 // postgresAccount is whom the server runs as where it would run as root, which
@@ -154,15 +144,16 @@ func postgresAccount() (*account, error) {
 	return nil, errors.New("PostgreSQL refuses to run as root, and there is neither an account postgres nor nobody to run it as")
 }
 
-// postgresCommand is a command that runs as the server does.
-func postgresCommand(ctx context.Context, name string, args ...string) (*exec.Cmd, error) {
+// postgresOutput runs a command as the server does, and returns all that it
+// prints.
+func postgresOutput(ctx context.Context, stdin io.Reader, name string, args ...string) ([]byte, error) {
 	as, err := postgresAccount()
 	if err != nil {
 		return nil, err
 	}
 	cmd := commandInGroup(ctx, name, args...)
-	as.apply(cmd)
-	return cmd, nil
+	cmd.Stdin = stdin
+	return as.output(cmd)
 }
 
 // installPostgres makes a cluster whose only account is User, with the empty
@@ -172,12 +163,9 @@ func installPostgres(ctx context.Context, bin binaries, dir string) error {
 	if err := giveToPostgres(dir); err != nil {
 		return err
 	}
-	install, err := postgresCommand(ctx, bin.installer, "--pgdata="+dir, "--username="+User, "--encoding=UTF8", "--locale=C",
+	out, err := postgresOutput(ctx, nil, bin.installer, "--pgdata="+dir, "--username="+User, "--encoding=UTF8", "--locale=C",
 		"--auth-local=trust", "--auth-host=scram-sha-256", "--no-sync", "--no-instructions")
 	if err != nil {
-		return err
-	}
-	if out, err := install.CombinedOutput(); err != nil {
 		return fmt.Errorf("run %s: %w%s", bin.installer, causeOr(ctx, err), indentTail(string(out)))
 	}
 	return postgresAlone(ctx, bin, dir, "CREATE DATABASE "+Database)
@@ -185,13 +173,8 @@ func installPostgres(ctx context.Context, bin binaries, dir string) error {
 
 // postgresAlone executes a statement on a cluster whose server does not run.
 func postgresAlone(ctx context.Context, bin binaries, dataDir, statement string) error {
-	cmd, err := postgresCommand(ctx, bin.server, "--single", "-D"+dataDir, "-F", "-j", "postgres")
-	if err != nil {
-		return err
-	}
 	// With -j, a statement ends with a semicolon and an empty line.
-	cmd.Stdin = strings.NewReader(statement + ";\n\n")
-	out, err := cmd.CombinedOutput()
+	out, err := postgresOutput(ctx, strings.NewReader(statement+";\n\n"), bin.server, "--single", "-D"+dataDir, "-F", "-j", "postgres")
 	if err != nil {
 		return fmt.Errorf("run %s --single: %w%s", bin.server, causeOr(ctx, err), indentTail(string(out)))
 	}

@@ -33,7 +33,6 @@ func startProcess(cmd *exec.Cmd, k *kind, detached bool) (*process, error) {
 		return nil, err
 	}
 	cmd.SysProcAttr = serverAttr(detached)
-	as.apply(cmd)
 	p := &process{cmd: cmd, ask: k.signal(), done: make(chan struct{})}
 	started := make(chan error)
 	go func() {
@@ -46,7 +45,7 @@ func startProcess(cmd *exec.Cmd, k *kind, detached bool) (*process, error) {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 		}
-		err := cmd.Start()
+		err := as.start(cmd)
 		started <- err
 		if err == nil {
 			p.err = cmd.Wait()

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -26,10 +28,31 @@ func serverAttr(detached bool) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// passDirectories lets a program that does not run as root pass, and write to,
-// directories that are root's. Unlike most rights, containers leave root this
-// one (CAP_DAC_OVERRIDE).
-func passDirectories(attr *syscall.SysProcAttr) { attr.AmbientCaps = []uintptr{unix.CAP_DAC_OVERRIDE} }
+// startPassing starts a command that does not run as root with the right to pass,
+// and write to, directories that are root's. Unlike most rights, containers leave
+// root this one (CAP_DAC_OVERRIDE).
+//
+// PostgreSQL asks with access(2) whether it may execute itself. For that call the
+// kernel takes the right away from an account that is not root, unless it is
+// told not to (SECBIT_NO_SETUID_FIXUP), which the child inherits from the thread
+// that starts it. Where that is refused, the server's program must lie in
+// directories that all may pass, as that of a package does.
+func startPassing(cmd *exec.Cmd) error {
+	cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_DAC_OVERRIDE}
+	runtime.LockOSThread()
+	before, err := unix.PrctlRetInt(unix.PR_GET_SECUREBITS, 0, 0, 0, 0)
+	if err == nil {
+		err = unix.Prctl(unix.PR_SET_SECUREBITS, uintptr(before)|secbitNoSetuidFixup, 0, 0, 0)
+	}
+	started := cmd.Start()
+	if err != nil || unix.Prctl(unix.PR_SET_SECUREBITS, uintptr(before), 0, 0, 0) == nil {
+		runtime.UnlockOSThread()
+	} // else the thread ends with the goroutine that is locked to it
+	return started
+}
+
+// secbitNoSetuidFixup is SECBIT_NO_SETUID_FIXUP of linux/securebits.h.
+const secbitNoSetuidFixup = 1 << 2
 
 // serversOf returns the processes that are provably servers of a sandbox.
 func serversOf(dir string, s state) ([]int, error) {

@@ -2,7 +2,10 @@
 
 package sandbox
 
-import "syscall"
+import (
+	"os/exec"
+	"syscall"
+)
 
 // inheritLock: without a parent-death signal a server may outlive its owner. It
 // then holds the lock of its sandbox, which is left alone.
@@ -15,9 +18,9 @@ func serverAttr(detached bool) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
-// passDirectories does nothing: the directories around the sandbox must be ones
-// that the account can pass.
-func passDirectories(*syscall.SysProcAttr) {}
+// startPassing starts a command. The directories around the sandbox must be ones
+// that its account can pass.
+func startPassing(cmd *exec.Cmd) error { return cmd.Start() }
 
 // serversOf finds none: without /proc there is no proof whose server a process
 // is. A server that runs holds its sandbox's lock.

@@ -87,6 +87,9 @@ const (
 type Options struct {
 	// Kind is the make of server: one of Kinds; "mariadb" is the default.
 	Kind string
+	// Version is the version to take where several are installed: "9", "9.7" or
+	// "9.7.4". "" is the first that is found: see kind.find.
+	Version string
 	// Memory is the cache of table and index pages, in bytes: InnoDB's buffer
 	// pool, RocksDB's block cache (RocksDB's write buffers, 64 MiB each, come
 	// on top), or PostgreSQL's shared_buffers (beside which the kernel caches
@@ -137,6 +140,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+var versionNumber = regexp.MustCompile(`^[0-9]{1,4}(\.[0-9]{1,4}){0,3}$`)
+
 var variableName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 
 // Validate reports the first option that can't be, and what can.
@@ -145,6 +150,9 @@ func (o Options) Validate() error {
 	k, err := kindOf(o.Kind)
 	if err != nil {
 		return err
+	}
+	if o.Version != "" && !versionNumber.MatchString(o.Version) {
+		return fmt.Errorf("version %q is none: write 9, 9.7 or 9.7.4", o.Version)
 	}
 	if err := oneOf("durability", o.Durability, Full, Relaxed, None); err != nil {
 		return err

@@ -33,7 +33,7 @@ func start(ctx context.Context, o Options, name string, logf func(string, ...any
 	if err != nil {
 		return nil, err
 	}
-	bin, err := k.find(ctx)
+	bin, err := k.find(ctx, o.Version)
 	if err != nil {
 		return nil, err
 	}

@@ -14,11 +14,11 @@ import (
 const targetPrefix = "sandbox:"
 
 // targetKeys are the parameters of a target, as errors list them.
-var targetKeys = []string{"memory", "redo", "durability", "engine", "port", "keep", "set"}
+var targetKeys = []string{"version", "memory", "redo", "durability", "engine", "port", "keep", "set"}
 
 // ParseTarget reads the text form of Options:
 //
-//	sandbox:mariadb?memory=64MB&redo=512MB&durability=full&engine=rocksdb&port=auto&keep=DIR&set=name=value,name=value
+//	sandbox:mariadb?version=11.8&memory=64MB&redo=512MB&durability=full&engine=rocksdb&port=auto&keep=DIR&set=name=value,name=value
 //
 // Everything after the kind may be left out. Percent-encoding is undone, so a
 // comma inside a value of set is written %2C. The result is valid.
@@ -76,6 +76,8 @@ func (o *Options) setParameter(key, encoded string) error {
 		return fmt.Errorf("parameter %s has no value", key)
 	}
 	switch key {
+	case "version":
+		o.Version = value
 	case "memory":
 		o.Memory, err = parsePositive(key, value)
 	case "redo":
@@ -145,6 +147,7 @@ func (o Options) Target() string {
 		}
 		return strings.ReplaceAll(FormatSize(n), " ", "")
 	}
+	add("version", escape(o.Version))
 	add("memory", size(o.Memory))
 	add("redo", size(o.Redo))
 	add("durability", escape(o.Durability))

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Installs what rowmill's build, tests and comparisons need, and only what is
 # missing, with apt. MySQL comes from Maven Central, into the user's cache
-# directory. Starts no service, and touches none that is there.
+# directory; so do servers newer than this Debian's, from its later suites.
+# Starts no service, and touches none that is there.
 #
 #   scripts/install.sh WHAT...      WHAT: gcc mariadb rocksdb mysql postgres sysbench chromium
+#                                         mysql-new mariadb-new postgres-new
 set -euo pipefail
 
 say() { printf 'install: %s\n' "$*"; }
@@ -22,6 +24,9 @@ declare -A why=(
   [postgres]="the PostgreSQL server, for private throw-away servers"
   [sysbench]="sysbench, to compare with"
   [chromium]="a browser, for the tests of the HTML report"
+  [mysql-new]="MySQL 9.7, for sandbox:mysql?version=9.7"
+  [mariadb-new]="MariaDB 11.8, for sandbox:mariadb?version=11.8"
+  [postgres-new]="PostgreSQL 18, or 17 where there is none, for sandbox:postgres?version=18"
 )
 declare -A packages=(
   [gcc]="gcc libc6-dev"
@@ -41,19 +46,29 @@ has() {
     mysql) has_mysql ;;
     postgres) command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null ;;
     sysbench) command -v sysbench >/dev/null ;;
+    mysql-new | mariadb-new | postgres-new) has_newer "$1" ;;
     chromium) command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null ;;
   esac
 }
 
 # shellcheck source=scripts/mysql.sh
 . "$(dirname "${BASH_SOURCE[0]}")/mysql.sh"
+# shellcheck source=scripts/newer.sh
+. "$(dirname "${BASH_SOURCE[0]}")/newer.sh"
 
 [ $# -gt 0 ] || fail "say what: ${!packages[*]}"
 missing=()
 wanted=()
+newer=()
 for what in "$@"; do
   [ -n "${why[$what]:-}" ] || fail "unknown: $what; known: ${!packages[*]}"
   if ! has "$what"; then
+    case $what in *-new)
+      say "$what is missing (${why[$what]})"
+      newer+=("$what")
+      continue
+      ;;
+    esac
     if [ "$what" = mysql ]; then
       say "mysql is missing (${why[mysql]})"
       fetch_mysql
@@ -66,6 +81,7 @@ for what in "$@"; do
     say "$what is missing (${why[$what]}): takes ${packages[$what]}"
   fi
 done
+[ ${#newer[@]} -eq 0 ] || fetch_newer "${newer[@]}"
 [ ${#missing[@]} -gt 0 ] || exit 0
 
 command -v apt-get >/dev/null || fail "there is no apt-get here: install by hand what Debian calls: ${wanted[*]}"

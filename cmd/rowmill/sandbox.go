@@ -60,6 +60,7 @@ It gets its memory, redo log and durability from the target:
   sandbox:mysql?memory=64MB&redo=512MB&durability=full&port=auto&set=name=value,...
   sandbox:postgres?memory=64MB&redo=512MB&durability=full&port=auto&set=name=value,...
 
+  version     9.7, 11.8 or 18, of the servers that are installed (the first found)
   memory      buffer pool, RocksDB's block cache, or PostgreSQL's shared_buffers,
               beside which the kernel caches its files, too: it has no direct I/O
               (128MB; M is 1048576 bytes)
@@ -73,10 +74,13 @@ It gets its memory, redo log and durability from the target:
               in a file (only the socket)
   set         further server variables (none); a comma in a value is %2C
 
-MariaDB is found where packages put it. MySQL is the first mysqld on PATH that
-is not MariaDB, or the one that ROWMILL_MYSQLD=/path/to/mysqld names. PostgreSQL is the one on PATH, or else the newest that packages have
-installed; as it refuses to run as root, root has it run as the account postgres
-or nobody.
+A server is found on PATH, where packages put it, and below ~/.cache/rowmill,
+where scripts/install.sh of rowmill's source unpacks MySQL 8.0 and 9.7 (mysql,
+mysql-new), MariaDB 11.8 (mariadb-new) and PostgreSQL 18 (postgres-new). Without
+version= the first is taken, of several PostgreSQL packages the newest, and below
+the cache the lowest version. A mysqld that is MariaDB is passed over;
+ROWMILL_MYSQLD=/path/to/mysqld names one that goes first. As PostgreSQL refuses
+to run as root, root has it run as the account postgres or nobody.
 
 NAME is "default" unless given; one called mysql or postgres is of that kind
 where no target is given. A sandbox that was stopped with --keep-data, or

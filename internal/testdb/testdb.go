@@ -164,15 +164,6 @@ func Server(t testing.TB, kind string) *Shared {
 	return e.server
 }
 
-// requirement is the name of a server in ROWMILL_TEST_REQUIRE: the part of it
-// that is installed apart from the rest.
-func requirement(o sandbox.Options) string {
-	if o.Storage == sandbox.RocksDB {
-		return sandbox.RocksDB
-	}
-	return o.Kind
-}
-
 // unsafe are settings that spare writes which only a crash needs. Tests that
 // crash a server start their own.
 var unsafe = map[string]map[string]string{
@@ -184,6 +175,9 @@ var unsafe = map[string]map[string]string{
 func options(kind string) (sandbox.Options, error) {
 	o, err := sandbox.ParseTarget("sandbox:" + kind)
 	if err != nil {
+		return o, err
+	}
+	if err := setVersion(&o, versions()); err != nil {
 		return o, err
 	}
 	if o.Memory == 0 {
