@@ -9,6 +9,7 @@ import (
 // Any client of SQLite reads the live views, also those older than the one
 // built in.
 func TestViewByOtherClients(t *testing.T) {
+	t.Parallel()
 	clients := map[string]func(file, query string) *exec.Cmd{
 		"sqlite3": func(file, query string) *exec.Cmd {
 			return exec.Command("sqlite3", "-batch", "-noheader", "-separator", "|", file, query)

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -58,13 +59,19 @@ func (f *fixture) where(r row) string {
 // views are what a computation from all rows says, at every moment, and the
 // roll-ups in the end.
 func TestRollupsAgainstComputation(t *testing.T) {
-	onEach(t, func(t *testing.T, kind string) {
-		checks := flag.Lookup("rapid.checks")
-		before := checks.Value.String()
-		if before == "100" { // what rapid does unless it is told otherwise
-			checks.Value.Set("8")
-			defer checks.Value.Set(before)
+	// The same few in each run, but nightly. No other test here has rapid draw.
+	flags := map[string]string{"rapid.checks": "4", "rapid.seed": "1"}
+	if testdb.Nightly() {
+		flags = map[string]string{"rapid.checks": "20"}
+	}
+	for name, value := range flags {
+		if f := flag.Lookup(name); f.Value.String() == f.DefValue {
+			if err := f.Value.Set(value); err != nil {
+				t.Fatal(err)
+			}
 		}
+	}
+	onEach(t, func(t *testing.T, kind string) {
 		f := open(t, kind, false, levels(t))
 		ctx := context.Background()
 		rapid.Check(t, func(rt *rapid.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,12 +22,24 @@ func TestMain(m *testing.M) { testdb.Main(m) }
 // kinds are the databases that roll-ups are for.
 var kinds = []string{"sqlite", "postgres", "mariadb", "mysql"}
 
-// onEach runs a test on each database.
-func onEach(t *testing.T, fn func(t *testing.T, kind string)) {
-	for _, kind := range kinds {
-		t.Run(kind, func(t *testing.T) { fn(t, kind) })
+// onEach runs a test on each kind of database that it is to run on, at the same
+// time as other tests: each has a database of its own.
+func onEach(t *testing.T, fn func(t *testing.T, kind string)) { on(t, kinds, fn) }
+
+// on does so with those kinds.
+func on(t *testing.T, kinds []string, fn func(t *testing.T, kind string)) {
+	t.Parallel()
+	for _, kind := range testdb.Kinds(t, kinds...) {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			fn(t, kind)
+		})
 	}
 }
+
+// patience is how long a test waits for what is to come: far above what it takes
+// on a slow machine.
+const patience = time.Minute
 
 // A fixture is a rolling table with roll-ups.
 type fixture struct {
@@ -188,7 +201,7 @@ func (f *fixture) bypass(x state.Exec, rows ...row) {
 	}
 }
 
-var batches int
+var batches atomic.Int64
 
 // load inserts rows as a loader does, in one transaction with its note.
 func (f *fixture) load(rows ...row) {
@@ -201,8 +214,7 @@ func (f *fixture) load(rows ...row) {
 
 func (f *fixture) note(x state.Exec, rows ...row) {
 	f.t.Helper()
-	batches++
-	b := state.Batch{Table: "readings", ID: fmt.Sprint("batch ", batches), Lower: rows[0].at, Upper: rows[0].at,
+	b := state.Batch{Table: "readings", ID: fmt.Sprint("batch ", batches.Add(1)), Lower: rows[0].at, Upper: rows[0].at,
 		Counts: state.Counts{Sent: int64(len(rows)), Inserted: int64(len(rows))}}
 	for _, r := range rows {
 		b.Lower, b.Upper = min(b.Lower, r.at), max(b.Upper, r.at)

@@ -288,6 +288,7 @@ func TestDeclarationChanges(t *testing.T) {
 
 // New refuses what can't be summed up, and says why.
 func TestRefused(t *testing.T) {
+	t.Parallel()
 	f := open(t, "sqlite", false, nil)
 	for name, c := range map[string]struct {
 		change func(r *rolling.Rollup)

@@ -23,6 +23,7 @@ func sketchOf(t testing.TB, fn string, percent float64) sketch {
 // Parts that are merged, in any order, estimate what one sketch of all values
 // does; and that is within the error that is promised.
 func TestSketchesMerge(t *testing.T) {
+	t.Parallel()
 	rnd := rand.New(rand.NewPCG(1, 2))
 	values := map[string]func() float64{
 		"normal":    rnd.NormFloat64,
@@ -74,6 +75,7 @@ func TestSketchesMerge(t *testing.T) {
 }
 
 func TestDistinctIsNear(t *testing.T) {
+	t.Parallel()
 	for _, n := range []int{0, 1, 100, 5000, 200000} {
 		whole, half := sketchOf(t, "distinct", 0), sketchOf(t, "distinct", 0)
 		for i := range n {
