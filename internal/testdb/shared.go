@@ -144,8 +144,15 @@ func serve(ctx context.Context, dir, kind string) (*Shared, error) {
 }
 
 // TempDir makes a directory for the temporary files of a whole run: in memory,
-// where there is room. The caller removes it.
-func TempDir() (string, error) { return os.MkdirTemp(memoryDir(), "rowmill-run-") }
+// where there is room. As in the system.s own, tests that run a program as another user can write to it.
+// The caller removes it.
+func TempDir() (string, error) {
+	dir, err := os.MkdirTemp(memoryDir(), "rowmill-run-")
+	if err != nil {
+		return "", err
+	}
+	return dir, os.Chmod(dir, 0o777|os.ModeSticky)
+}
 
 // freeBytes returns the room that is left in the file system of dir.
 func freeBytes(dir string) (uint64, error) {
