@@ -22,14 +22,29 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Run runs the suite. open returns an empty database that is closed and
-// removed when the test it is opened for ends.
+// A test of a suite.
+type test struct {
+	name string
+	run  func(*testing.T)
+}
+
+// beside runs tests beside each other, and beside other tests.
+func beside(t *testing.T, tests []test) {
+	t.Parallel()
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			test.run(t)
+		})
+	}
+}
+
+// Run runs the suite, its tests beside each other and beside other tests. open
+// returns an empty database that is closed and removed when the test it is
+// opened for ends. RunAlone is the rest of it.
 func Run(t *testing.T, open func(testing.TB) engine.DB) {
 	s := suite{open}
-	for _, test := range []struct {
-		name string
-		run  func(*testing.T)
-	}{
+	beside(t, []test{
 		{"Info", s.info},
 		{"Tables", s.tables},
 		{"Partitions", s.partitions},
@@ -48,16 +63,35 @@ func Run(t *testing.T, open func(testing.TB) engine.DB) {
 		{"CancelOther", s.cancelOther},
 		{"Scan", s.scan},
 		{"Find", s.find},
-		{"FindAllocations", s.findAllocations},
 		{"FindRefusals", s.findRefusals},
 		{"Delete", s.deletes},
 		{"CreateIndexes", s.createIndexes},
-		{"Settle", s.settle},
 		{"CancelFind", s.cancelFind},
 		{"WritersAndPartitions", s.writersAndPartitions},
-		{"Counters", s.counters},
 		{"Sizes", s.sizes},
+	})
+}
+
+// RunAlone runs the tests of the suite that read counters of, or change
+// settings of, the whole server, or look at the whole process: open's server is
+// used by no other test meanwhile, and no other test runs.
+func RunAlone(t *testing.T, open func(testing.TB) engine.DB) {
+	s := suite{open}
+	k := keepers{func(t testing.TB) engine.Keeper {
+		db, ok := open(t).(engine.Keeper)
+		if !ok {
+			t.Skip("it keeps no tables")
+		}
+		return db
+	}}
+	for _, test := range []test{
+		{"Counters", s.counters},
+		{"Settle", s.settle},
+		{"FindAllocations", s.findAllocations},
 		{"Close", s.close},
+		{"Blocked", k.blocked},
+		{"Load", k.load},
+		{"Killed", loaders{k}.killed},
 	} {
 		t.Run(test.name, test.run)
 	}

@@ -18,10 +18,7 @@ import (
 // ends.
 func RunKeeper(t *testing.T, open func(testing.TB) engine.Keeper) {
 	s := keepers{open}
-	for _, test := range []struct {
-		name string
-		run  func(*testing.T)
-	}{
+	beside(t, []test{
 		{"Describe", s.describe},
 		{"Create", s.create},
 		{"Outside", s.outside},
@@ -36,13 +33,9 @@ func RunKeeper(t *testing.T, open func(testing.TB) engine.Keeper) {
 		{"AddColumn", s.addColumn},
 		{"PeriodSizes", s.periodSizes},
 		{"Lead", s.lead},
-		{"Blocked", s.blocked},
-		{"Load", s.load},
 		{"OddNames", s.oddNames},
 		{"Errors", s.errors},
-	} {
-		t.Run(test.name, test.run)
-	}
+	})
 }
 
 type keepers struct {

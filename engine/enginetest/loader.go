@@ -13,10 +13,7 @@ import (
 // transaction. open is as for RunKeeper.
 func RunLoader(t *testing.T, open func(testing.TB) engine.Keeper) {
 	s := loaders{keepers{open}}
-	for _, test := range []struct {
-		name string
-		run  func(*testing.T)
-	}{
+	beside(t, []test{
 		{"Together", s.together},
 		{"Transactions", s.transactions},
 		{"Refused", s.refused},
@@ -39,12 +36,9 @@ func RunLoader(t *testing.T, open func(testing.TB) engine.Keeper) {
 		{"LockTimeout", s.lockTimeout},
 		{"CancelWait", s.cancelWait},
 		{"CancelBetween", s.cancelBetween},
-		{"Killed", s.killed},
 		{"TwoAtOnce", s.twoAtOnce},
 		{"Closed", s.loaderClosed},
-	} {
-		t.Run(test.name, test.run)
-	}
+	})
 }
 
 type loaders struct{ keepers }

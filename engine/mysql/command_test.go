@@ -17,6 +17,7 @@ func packet(body string) []byte {
 }
 
 func TestAnswer(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("x", 3000)
 	cases := []struct {
 		name     string
@@ -94,6 +95,7 @@ func FuzzAnswer(f *testing.F) {
 }
 
 func TestWarningsOf(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, answer string
 		want         int

@@ -12,6 +12,7 @@ import (
 
 // TestDenied: what servers say of a missing privilege comes with the GRANT.
 func TestDenied(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		number        uint16
 		message, want string

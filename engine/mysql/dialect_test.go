@@ -92,6 +92,7 @@ func queries(t *engine.Table) []engine.Step {
 }
 
 func TestRender(t *testing.T) {
+	t.Parallel()
 	mariadb, mysql8 := dialect{mariadb: true, storage: "InnoDB"}, dialect{storage: "InnoDB", remembers: true}
 	rocks := dialect{mariadb: true, storage: "ROCKSDB"}
 	plain := purchases()

@@ -107,6 +107,7 @@ func FuzzLine(f *testing.F) {
 // TestBinder: what a binder binds is what the values are, also where its
 // memory grows and is used again. It would not, should Go change interfaces.
 func TestBinder(t *testing.T) {
+	t.Parallel()
 	table := &engine.Table{Columns: []engine.Column{{Type: engine.Int64}, {Type: engine.Float64}, {Type: engine.Varchar, Null: true}, {Type: engine.Time}}}
 	var n binder
 	for round := range 3 {
@@ -216,6 +217,7 @@ func encodings() map[string]func() {
 // TestLoaderEncodes: statements of a loader have all rows, once and in order, as
 // many as fit, and at least one.
 func TestLoaderEncodes(t *testing.T) {
+	t.Parallel()
 	table := &engine.Table{Name: "t", Columns: []engine.Column{{Name: "id", Type: engine.Int32}, {Name: "raw", Type: engine.Binary}}}
 	b := engine.NewBatch(table.Columns)
 	for i, size := range []int{0, 1, 30, 100, 0, 0, 1000, 2} {

@@ -30,6 +30,7 @@ func classesOf(err error) string {
 // TestClassify: which errors are the rows', and that those of the server, the
 // connection or the statement aren't.
 func TestClassify(t *testing.T) {
+	t.Parallel()
 	const refused = "rows refused"
 	for _, c := range []struct {
 		number      uint16

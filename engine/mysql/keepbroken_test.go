@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rowmill/rowmill/engine"
@@ -22,8 +23,12 @@ var errBroken = errors.New("broken off")
 // TestTrapBrokenOff: every DDL statement commits. Wherever a change breaks off,
 // trying it again ends in the same, also when rows have come in meanwhile.
 func TestTrapBrokenOff(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"mariadb", "mysql", "mariadb-rocksdb"} {
-		t.Run(kind, func(t *testing.T) { testBrokenOff(t, testdb.Open(t, kind).(*mysql.DB), kind == "mysql") })
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			testBrokenOff(t, testdb.Open(t, kind).(*mysql.DB), kind == "mysql")
+		})
 	}
 }
 
@@ -33,11 +38,14 @@ func TestTrapBrokenOffWithoutPrivileges(t *testing.T) {
 	onEach(t, func(t *testing.T, db *mysql.DB) { testBrokenOff(t, few(t, db), false) })
 }
 
+// keepers counts the accounts that few has made.
+var keepers atomic.Int64
+
 // few opens the database again as somebody with no privileges beyond it.
 func few(t *testing.T, db *mysql.DB) *mysql.DB {
 	t.Helper()
-	t.Setenv("HOME", t.TempDir())
-	s, user := session(t, db), "keeper_"+db.Info().Engine
+	// Accounts are the whole server's, which other tests use.
+	s, user := session(t, db), fmt.Sprintf("keeper_%d_%d", os.Getpid(), keepers.Add(1))
 	exec(t, s, "CREATE USER "+user+"@localhost IDENTIFIED BY 'geheim'", "GRANT ALL ON "+db.Dialect().Quote(db.Target().Path)+".* TO "+user+"@localhost")
 	file := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(file, []byte("geheim\n"), 0o600); err != nil {
@@ -260,6 +268,7 @@ func testFloor(t *testing.T, db *mysql.DB) {
 // A merge that is broken off, gets a late row, and is broken off again wherever
 // it may be, ends with all rows: also where tables are told apart by their rows.
 func TestTrapBrokenOffTwice(t *testing.T) {
+	t.Parallel()
 	db := few(t, testdb.Open(t, "mysql").(*mysql.DB))
 	for m, broken := 0, true; broken; m++ {
 		k := keep(t, db, "DATETIME", 0, 4)

@@ -136,7 +136,7 @@ func testTrapInstantColumn(t *testing.T, db *mysql.DB) {
 
 // TestTrapForcedCopy: where the server is told to copy tables, dropping a
 // partition would move its rows into the next one.
-func TestTrapForcedCopy(t *testing.T) { onEach(t, testTrapForcedCopy) }
+func TestTrapForcedCopy(t *testing.T) { onEachOwn(t, testTrapForcedCopy) }
 
 func testTrapForcedCopy(t *testing.T, db *mysql.DB) {
 	set, undo := "SET GLOBAL old_alter_table = ON", "SET GLOBAL old_alter_table = OFF"

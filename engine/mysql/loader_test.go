@@ -49,6 +49,7 @@ func (l smallStatementsLoader) Insert(ctx context.Context, t *engine.Table, b *e
 }
 
 func TestLoaderSmallStatements(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"mysql", "mariadb-rocksdb"} {
 		t.Run(kind, func(t *testing.T) {
 			enginetest.RunLoader(t, func(t testing.TB) engine.Keeper { return smallStatements{testdb.Open(t, kind).(*mysql.DB)} })
@@ -198,6 +199,7 @@ func testTrapDuplicateLocksGap(t *testing.T, db *mysql.DB) {
 // transaction had is sent again; where another one has taken a key in between,
 // all of it has to be tried again.
 func TestLoaderRepeats(t *testing.T) {
+	t.Parallel()
 	db := testdb.Open(t, "mariadb-rocksdb").(*mysql.DB)
 	table := createSmall(t, db)
 	c := session(t, db)
@@ -328,6 +330,7 @@ func testLoaderCancelCommit(t *testing.T, db *mysql.DB) {
 
 // TestLoaderEncoders: tables that come anew don't pile up.
 func TestLoaderEncoders(t *testing.T) {
+	t.Parallel()
 	db := testdb.Open(t, "mariadb").(*mysql.DB)
 	createSmall(t, db)
 	l := openLoader(t, db)

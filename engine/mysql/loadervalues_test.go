@@ -1,6 +1,7 @@
 package mysql_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -68,8 +69,13 @@ func TestLoaderLongRows(t *testing.T) {
 // it was opened.
 func smallPackets(t *testing.T, kind string, bytes int) *mysql.DB {
 	t.Helper()
-	db := testdb.Open(t, kind+"?memory=65MB").(*mysql.DB)
+	db := testdb.Open(t, kind+ownServer).(*mysql.DB)
 	exec(t, session(t, db), fmt.Sprintf("SET GLOBAL max_allowed_packet = %d", bytes))
+	t.Cleanup(func() {
+		if _, err := db.Pool().ExecContext(context.WithoutCancel(t.Context()), "SET GLOBAL max_allowed_packet = DEFAULT"); err != nil {
+			t.Error(err)
+		}
+	})
 	return db
 }
 
@@ -220,6 +226,7 @@ func testLoaderServerKey(t *testing.T, db *mysql.DB) {
 
 // TestWriterRefusesBytes: they are for loaders.
 func TestWriterRefusesBytes(t *testing.T) {
+	t.Parallel()
 	db := testdb.Open(t, "mariadb")
 	table := small()
 	table.Columns = append(table.Columns, engine.Column{Name: "raw", Type: engine.Binary})

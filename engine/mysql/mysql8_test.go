@@ -81,6 +81,7 @@ func testFiguresOfRedo(t *testing.T, db *mysql.DB) {
 
 // TestDisabledFigures: a figure that the server doesn't keep is left out.
 func TestDisabledFigures(t *testing.T) {
+	t.Parallel()
 	db := testdb.Open(t, "mysql?set=innodb_monitor_enable=log_lsn_current").(*mysql.DB)
 	got := figures(t, counters(t, db))
 	for _, name := range []string{engine.CounterCheckpointAge, engine.CounterCheckpointMax} {
@@ -137,7 +138,7 @@ func testNamesHaveCase(t *testing.T, db *mysql.DB) {
 
 // TestPasswords: the default authentication of either server, on the socket.
 // MySQL's wants the password whole once, before it knows a user by a hash.
-func TestPasswords(t *testing.T) { onEach(t, testPasswords) }
+func TestPasswords(t *testing.T) { onEachAlone(t, testPasswords) }
 
 func testPasswords(t *testing.T, db *mysql.DB) {
 	t.Setenv("HOME", t.TempDir())
@@ -166,7 +167,7 @@ func testPasswords(t *testing.T, db *mysql.DB) {
 
 // TestFewPrivileges: who may only use the tables can load and measure; figures
 // that need more are left out.
-func TestFewPrivileges(t *testing.T) { onEach(t, testFewPrivileges) }
+func TestFewPrivileges(t *testing.T) { onEachAlone(t, testFewPrivileges) }
 
 func testFewPrivileges(t *testing.T, db *mysql.DB) {
 	t.Setenv("HOME", t.TempDir())
@@ -216,6 +217,7 @@ func testFewPrivileges(t *testing.T, db *mysql.DB) {
 // TestLoadIsDisabled: the server says no to LOAD DATA LOCAL, and the error what
 // to do.
 func TestLoadIsDisabled(t *testing.T) {
+	t.Parallel()
 	for _, kind := range servers {
 		t.Run(kind, func(t *testing.T) {
 			db := testdb.Open(t, kind+"?set=local_infile=0").(*mysql.DB)

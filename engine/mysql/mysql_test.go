@@ -47,3 +47,19 @@ func TestLoaderRocksDB(t *testing.T) {
 func TestLoaderMySQL(t *testing.T) {
 	enginetest.RunLoader(t, func(t testing.TB) engine.Keeper { return testdb.Open(t, "mysql").(engine.Keeper) })
 }
+
+func TestAlone(t *testing.T) {
+	for _, kind := range []string{"mariadb", "mysql", "mariadb-rocksdb"} {
+		t.Run(kind, func(t *testing.T) {
+			enginetest.RunAlone(t, func(t testing.TB) engine.DB { return testdb.Open(t, alone(kind)) })
+		})
+	}
+}
+
+// alone is a kind of server that only this package uses.
+func alone(kind string) string {
+	if kind == "mariadb-rocksdb" {
+		return kind // Few others use it.
+	}
+	return kind + ownServer
+}

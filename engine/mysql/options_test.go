@@ -14,6 +14,7 @@ import (
 )
 
 func TestReadMyCnf(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		text           string
 		user, password string

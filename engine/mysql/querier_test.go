@@ -188,7 +188,7 @@ func testFindByDriver(t *testing.T, db *mysql.DB) {
 
 // TestSettleBrokenOff: settings are as before also where the wait is broken off,
 // here by a transaction that keeps old rows.
-func TestSettleBrokenOff(t *testing.T) { onEach(t, testSettleBrokenOff) }
+func TestSettleBrokenOff(t *testing.T) { onEachOwn(t, testSettleBrokenOff) }
 
 func testSettleBrokenOff(t *testing.T, db *mysql.DB) {
 	smallQuerier(t, db)
@@ -228,7 +228,7 @@ func testSettleBrokenOff(t *testing.T, db *mysql.DB) {
 }
 
 // TestSettleFewPrivileges: what an account may not do becomes a warning.
-func TestSettleFewPrivileges(t *testing.T) { onEach(t, testSettleFewPrivileges) }
+func TestSettleFewPrivileges(t *testing.T) { onEachAlone(t, testSettleFewPrivileges) }
 
 func testSettleFewPrivileges(t *testing.T, db *mysql.DB) {
 	smallQuerier(t, db)

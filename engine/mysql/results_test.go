@@ -29,6 +29,7 @@ const (
 )
 
 func TestResults(t *testing.T) {
+	t.Parallel()
 	long := "\x00\x00" + strings.Repeat("x", 50000)
 	many := []string{"\x01", column}
 	for range 300 { // the packets' numbers begin anew

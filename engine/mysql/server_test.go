@@ -22,12 +22,34 @@ import (
 // servers are the kinds that the tests of this file run on.
 var servers = []string{"mariadb", "mysql"}
 
-// onEach runs a test on a database of each kind.
+// onEach runs a test on a database of each kind, beside other tests.
 func onEach(t *testing.T, test func(*testing.T, *mysql.DB)) {
+	t.Parallel()
+	for _, kind := range servers {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			test(t, testdb.Open(t, kind).(*mysql.DB))
+		})
+	}
+}
+
+// onEachAlone is onEach for tests that change this process's environment.
+func onEachAlone(t *testing.T, test func(*testing.T, *mysql.DB)) {
 	for _, kind := range servers {
 		t.Run(kind, func(t *testing.T) { test(t, testdb.Open(t, kind).(*mysql.DB)) })
 	}
 }
+
+// onEachOwn is onEach on servers that only this package uses, one test after
+// the other, for tests that change variables of the whole server.
+func onEachOwn(t *testing.T, test func(*testing.T, *mysql.DB)) {
+	for _, kind := range servers {
+		t.Run(kind, func(t *testing.T) { test(t, testdb.Open(t, kind+ownServer).(*mysql.DB)) })
+	}
+}
+
+// ownServer makes a kind that of a server beside the shared one.
+const ownServer = "?memory=65MB"
 
 func within(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -279,6 +301,7 @@ func testApplyWaitsForLock(t *testing.T, db *mysql.DB) {
 
 // TestApplyRunsWhatRenderShows compares the server's own log.
 func TestApplyRunsWhatRenderShows(t *testing.T) {
+	t.Parallel()
 	for _, kind := range servers {
 		t.Run(kind, func(t *testing.T) { testApplyRunsWhatRenderShows(t, kind) })
 	}

@@ -12,6 +12,7 @@ import (
 // TestTune: a setting that was changed is as before once it is undone, also when
 // the run's context has ended; what can't be changed is said so and isn't.
 func TestTune(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"mariadb", "mysql"} {
 		t.Run(kind, func(t *testing.T) {
 			db := testdb.Open(t, kind)

@@ -17,6 +17,10 @@ func TestEngine(t *testing.T) {
 	enginetest.Run(t, func(t testing.TB) engine.DB { return testdb.Open(t, "null") })
 }
 
+func TestAlone(t *testing.T) {
+	enginetest.RunAlone(t, func(t testing.TB) engine.DB { return testdb.Open(t, "null") })
+}
+
 func TestTarget(t *testing.T) {
 	for name, ok := range map[string]bool{"null:": true, "null:x": false, "null://host": false, "null:?a=b": false} {
 		target, err := engine.ParseTarget(name)

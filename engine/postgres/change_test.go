@@ -122,6 +122,7 @@ func steps(table *engine.Table, parts []rolling.Partition) map[string]struct {
 // TestKilledBetweenStatements: whatever of a step is done when its connection
 // is lost, the next try ends in the same state.
 func TestKilledBetweenStatements(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	for name := range steps(rollingTable(t, "rolls", 4)) {
 		t.Run(name, func(t *testing.T) { killedBetween(t, db, name) })
@@ -178,6 +179,7 @@ func killedBetween(t *testing.T, db *postgres.DB, name string) {
 // holds up neither the creation of a partition nor inserts; what needs the
 // table's periods to itself is told so in time, and leaves no trace.
 func TestPartitionsBesideTransactions(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	db.SetQuietWait(200 * time.Millisecond)
 	for name := range steps(rollingTable(t, "rolls", 4)) {
@@ -275,6 +277,7 @@ func watchInserts(t testing.TB, db *postgres.DB) (stop func() time.Duration) {
 // TestStall: steps under inserts, and a transaction that begins just before a
 // step takes its lock: nobody waits for longer than the bound.
 func TestStall(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	table, parts := rolls(t, db, 4, 4)
 	run(t, db, "INSERT INTO rolls SELECT n, n FROM generate_series(0, 99) n ON CONFLICT DO NOTHING")
@@ -312,6 +315,7 @@ func TestStall(t *testing.T) {
 // TestReplaceBesideSnapshots: a transaction that reads from a snapshot of before
 // the new rows would see neither them nor the old ones.
 func TestReplaceBesideSnapshots(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	db.SetQuietWait(100 * time.Millisecond)
 	table, parts := rolls(t, db, 2, 2)
@@ -340,6 +344,7 @@ func TestReplaceBesideSnapshots(t *testing.T) {
 // between its DETACH and its DROP, goes with the next partition that is
 // dropped, or with the table.
 func TestOrphans(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	table, parts := rolls(t, db, 4, 4)
 	orphan := func(i int) {
@@ -385,6 +390,7 @@ func TestOrphans(t *testing.T) {
 
 // TestPartitionsOfOthers: partitions that others have named keep their names.
 func TestPartitionsOfOthers(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	table, parts := rolls(t, db, 2, 2)
 	run(t, db, "ALTER TABLE rolls_"+parts[0].Name+` RENAME TO "the ""first"""`)
@@ -408,6 +414,7 @@ func TestPartitionsOfOthers(t *testing.T) {
 }
 
 func TestChangesThatAreRefused(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	table, parts := rolls(t, db, 3, 3)
 	run(t, db, "CREATE TABLE taken (id BIGINT)", "CREATE VIEW v AS SELECT 1 AS one")

@@ -13,6 +13,7 @@ import (
 // TestRebuiltSizes: what a rebuilt period takes, beside one that rows came to in
 // random order.
 func TestRebuiltSizes(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	for name, c := range map[string]struct {
 		rows            int

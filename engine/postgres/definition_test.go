@@ -30,6 +30,7 @@ var definitions = map[string]struct{ upTo, rest string }{
 }
 
 func TestSplitDefinition(t *testing.T) {
+	t.Parallel()
 	for name, c := range definitions {
 		t.Run(name, func(t *testing.T) {
 			q := c.upTo + c.rest
@@ -49,6 +50,7 @@ func TestSplitDefinition(t *testing.T) {
 }
 
 func TestBind(t *testing.T) {
+	t.Parallel()
 	for q, want := range map[string]string{
 		"SELECT 1":                         "SELECT 1",
 		"a ? b ? c":                        "a $1 b $2 c",
@@ -88,6 +90,7 @@ func FuzzBind(f *testing.F) {
 
 // Tables from elsewhere may have bounds that no step makes.
 func TestParseBoundsOfOthers(t *testing.T) {
+	t.Parallel()
 	day, err := rolling.Parse("1d")
 	if err != nil {
 		t.Fatal(err)

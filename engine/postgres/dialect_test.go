@@ -120,6 +120,7 @@ func changes(t *engine.Table, p []rolling.Partition) []engine.Step {
 }
 
 func TestRender(t *testing.T) {
+	t.Parallel()
 	d, old := newDialect(), dialect{views: []string{"pg_stat_bgwriter"}}
 	plain := purchases()
 	byRows, byTime := roll(t, purchases(), "1000 rows", "id"), roll(t, purchases(), "2h", "at")
@@ -216,6 +217,7 @@ func golden(t *testing.T, name, got string) {
 }
 
 func TestIndexName(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("ü", 30) // 60 bytes
 	names := map[string]bool{}
 	for _, ix := range []string{"", "a", "b", strings.Repeat("ü", 20)} {
@@ -228,6 +230,7 @@ func TestIndexName(t *testing.T) {
 }
 
 func TestParseBounds(t *testing.T) {
+	t.Parallel()
 	byRows, byTime := roll(t, purchases(), "1000 rows", "id"), roll(t, purchases(), "2h", "at")
 	for text, want := range map[string][2]int64{
 		"FOR VALUES FROM ('0') TO ('1000')":      {0, 1000},

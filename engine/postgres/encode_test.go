@@ -97,6 +97,7 @@ func FuzzNumeric(f *testing.F) {
 }
 
 func TestNumericRefuses(t *testing.T) {
+	t.Parallel()
 	for _, s := range []string{"", "-", ".", "1e5", "1.2.3", "NaN", " 1", "--1", "1\x00", "1,5"} {
 		if got, ok := appendNumeric(nil, []byte(s)); ok {
 			t.Errorf("%q becomes %x", s, got)
@@ -176,6 +177,7 @@ func TestWritersAllocateNothing(t *testing.T) {
 }
 
 func TestClassify(t *testing.T) {
+	t.Parallel()
 	for code, class := range map[string]error{
 		"23505": engine.ErrDuplicateKey, "40P01": engine.ErrDeadlock, "40001": engine.ErrDeadlock, "55P03": engine.ErrLockTimeout,
 		"57P01": engine.ErrConnectionLost, "57P02": engine.ErrConnectionLost, "08006": engine.ErrConnectionLost, "53100": engine.ErrDiskFull,
@@ -244,6 +246,7 @@ func FuzzReply(f *testing.F) {
 // TestReplyInPieces: messages are put together however they come, also those
 // longer than the buffer.
 func TestReplyInPieces(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("x", 20000)
 	body := "SERROR\x00VERROR\x00C42P01\x00M" + long + "\x00\x00"
 	text := "S\x00\x00\x00\x0ba=b\x00c=\x00" + "E" + string(binary.BigEndian.AppendUint32(nil, uint32(len(body)+4))) + body +

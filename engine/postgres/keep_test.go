@@ -27,6 +27,7 @@ func run(t testing.TB, db *postgres.DB, statements ...string) {
 }
 
 func TestSQL(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	run(t, db, `CREATE TABLE v (i BIGINT, s SMALLINT, f DOUBLE PRECISION, d NUMERIC(20,5), x TEXT, b BYTEA, at TIMESTAMP, tz TIMESTAMPTZ, day DATE, u UUID)`)
 	const text = `INSERT INTO v VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
@@ -81,6 +82,7 @@ func TestSQL(t *testing.T) {
 }
 
 func TestClassifyPool(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	run(t, db, "CREATE TABLE k (id BIGINT PRIMARY KEY)", "INSERT INTO k VALUES (1)")
 	for q, want := range map[string]error{
@@ -104,6 +106,7 @@ func TestClassifyPool(t *testing.T) {
 }
 
 func TestDescribe(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	if _, err := db.Describe(within(t), "nothing"); !errors.Is(err, engine.ErrNoTable) {
 		t.Errorf("got %v", err)
@@ -165,6 +168,7 @@ func TestDescribe(t *testing.T) {
 }
 
 func TestLead(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	again, err := postgres.Open(within(t), db.Target())
 	if err != nil {
@@ -225,6 +229,7 @@ func TestLead(t *testing.T) {
 }
 
 func TestLoad(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	before, err := db.Load(within(t))
 	if err != nil || before.ReplicaLag != -1 {
@@ -284,6 +289,7 @@ func kindsOfTables(t testing.TB) map[string]*engine.Table {
 // TestWordsOfPositions: positions are exact to the microsecond both ways, or to
 // what the column holds.
 func TestWordsOfPositions(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	w := db.Words()
 	for kind, table := range kindsOfTables(t) {
@@ -331,6 +337,7 @@ func TestWordsOfPositions(t *testing.T) {
 // TestRowHash: it doesn't depend on the order of rows or on settings of the
 // account, and tells NULL from what looks like it.
 func TestRowHash(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	w := db.Words()
 	run(t, db, "CREATE TABLE a (i BIGINT, s TEXT, f DOUBLE PRECISION, at TIMESTAMPTZ)", "CREATE TABLE b (LIKE a)")
@@ -378,6 +385,7 @@ func TestRowHash(t *testing.T) {
 }
 
 func TestPeriodSizes(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	table, parts := rollingTable(t, "sized", 3)
 	if err := db.Apply(within(t), engine.CreateTable{Table: table, Partitions: parts}); err != nil {
@@ -399,6 +407,7 @@ func TestPeriodSizes(t *testing.T) {
 // TestTemplate: a table apart has columns, defaults, keys and checks, but
 // assigns no keys; names of indexes never collide.
 func TestTemplate(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	long := strings.Repeat("long", 15)
 	table := &engine.Table{Name: long}

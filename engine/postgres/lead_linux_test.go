@@ -10,6 +10,7 @@ import (
 // TestLeadOfHungServer: a leader that gets no sign of life gives up before the
 // server could give the lock to somebody else.
 func TestLeadOfHungServer(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	l, err := db.Lead(within(t), "readings")
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 // TestBlockersThatAreNoConnections: a prepared transaction holds its locks
 // without a connection, also after a restart.
 func TestBlockersThatAreNoConnections(t *testing.T) {
+	t.Parallel()
 	db := testdb.Open(t, "postgres?set=max_prepared_transactions=4,wal_level=replica,max_wal_senders=4").(*postgres.DB)
 	table, _ := rolls(t, db, 2, 2)
 	c := session(t, db)
@@ -89,6 +90,7 @@ func (s standby) says(t testing.TB, lsn string) {
 
 // TestReplicaLag: that of the replica furthest behind, as it was seen last.
 func TestReplicaLag(t *testing.T) {
+	t.Parallel()
 	db := testdb.Open(t, "postgres?set=max_prepared_transactions=4,wal_level=replica,max_wal_senders=4").(*postgres.DB)
 	run(t, db, "CREATE TABLE t (n INT)")
 	near, far := newStandby(t, db), newStandby(t, db)

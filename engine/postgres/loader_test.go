@@ -82,6 +82,7 @@ func texts(name string, rows ...[]string) (*engine.Table, *engine.Batch) {
 // TestLoaderTypes: the server reads text as values of whatever type a column
 // has, with one row or several.
 func TestLoaderTypes(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	l := loader(t, db)
 	for _, c := range []struct{ kind, text, want string }{
@@ -122,6 +123,7 @@ func TestLoaderTypes(t *testing.T) {
 
 // TestLoaderValues: vectors of all types, as literals.
 func TestLoaderValues(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	run(t, db, "CREATE TABLE v (i int, l bigint, r real, d double precision, at timestamptz, day date, b bytea)")
 	table := &engine.Table{Name: "v", Columns: []engine.Column{{Name: "i", Type: engine.Int32}, {Name: "l", Type: engine.Int64}, {Name: "r", Type: engine.Float32},
@@ -159,6 +161,7 @@ func TestLoaderValues(t *testing.T) {
 // TestTrapRefusedRowEndsTransaction: errors about rows leave the transaction as it
 // was, whether they are the first of it or not; those about anything else end it.
 func TestTrapRefusedRowEndsTransaction(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	run(t, db, `CREATE TABLE plain (c1 text)`,
 		`CREATE TABLE r (c1 text NOT NULL PRIMARY KEY, c2 int CHECK (c2 <> 13), c3 varchar(5), c4 bytea, g int GENERATED ALWAYS AS (1) STORED, always bigint GENERATED ALWAYS AS IDENTITY)`,
@@ -279,6 +282,7 @@ func wantValue(t testing.TB, db *postgres.DB, q, want string) {
 // TestLoaderSplits: rows that are several statements are one Insert, and one
 // that is too long for the server is refused.
 func TestLoaderSplits(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	run(t, db, "CREATE TABLE v (c1 text PRIMARY KEY)")
 	table, b := texts("v", []string{"1"}, []string{"2"}, []string{"3"}, []string{"4"}, []string{"5"}, []string{"5"})
@@ -317,6 +321,7 @@ func TestLoaderSplits(t *testing.T) {
 // TestLoaderSession: what the session is, and that no sub-transaction stays
 // open behind an Insert.
 func TestLoaderSession(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	run(t, db, "CREATE TABLE v (c1 text)")
 	table, b := texts("v", []string{"1"})
@@ -344,6 +349,7 @@ func TestLoaderSession(t *testing.T) {
 // TestLoaderBlocked: a lock that isn't to be had ends the transaction at once,
 // and so does the context of an Insert, whose process the server ends.
 func TestLoaderBlocked(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	run(t, db, "CREATE TABLE small (c1 text PRIMARY KEY, c2 text)")
 	table, both := texts("small", []string{"1"}, []string{"2"})
@@ -414,6 +420,7 @@ func TestLoaderBlocked(t *testing.T) {
 // TestLoaderCommitCanceled: who breaks off a COMMIT can't know whether it was
 // done; afterwards it is known.
 func TestLoaderCommitCanceled(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	run(t, db, "CREATE TABLE v (c1 text)",
 		"CREATE FUNCTION waits() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(7); RETURN NULL; END $$",

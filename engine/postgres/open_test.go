@@ -44,6 +44,7 @@ func TestUnreachable(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
 	good := testdb.Target(t, "postgres")
 	socket := "?host=" + good.Query.Get("host")
 	for name, c := range map[string]struct {

@@ -23,3 +23,8 @@ func TestKeeper(t *testing.T) {
 func TestLoader(t *testing.T) {
 	enginetest.RunLoader(t, func(t testing.TB) engine.Keeper { return testdb.Open(t, "postgres").(engine.Keeper) })
 }
+
+func TestAlone(t *testing.T) {
+	// A server that only this package uses.
+	enginetest.RunAlone(t, func(t testing.TB) engine.DB { return testdb.Open(t, "postgres?memory=65MB") })
+}

@@ -44,6 +44,7 @@ var (
 // A call that waits for a lock ends with its context, or with its connection,
 // and what it was to remove stays.
 func TestQueryWhileBlocked(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	for name, call := range calls {
 		for _, end := range []string{"cancel", "kill"} {
@@ -85,6 +86,7 @@ func TestQueryWhileBlocked(t *testing.T) {
 // A call that doesn't get a lock in time gives up, and the querier goes on
 // without Reset.
 func TestQueryLockTimeout(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	for name, call := range calls {
 		q, other := smallQuerier(t, db), session(t, db)
@@ -110,6 +112,7 @@ func TestQueryLockTimeout(t *testing.T) {
 // TestPlansOfFinds: a keyset is a range of its index, whether the plan is made
 // for the values or once for all.
 func TestPlansOfFinds(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	table := small()
 	table.Columns = append(table.Columns, engine.Column{Name: "price", Type: engine.Float32})
@@ -170,6 +173,7 @@ func TestSettleFewPrivileges(t *testing.T) {
 
 // TestIntegersOutOfRange: no value is cut to the width of its column.
 func TestIntegersOutOfRange(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	q := smallQuerier(t, db)
 	byN := &engine.Find{Table: small(), On: []string{"n"}, How: engine.Equal}

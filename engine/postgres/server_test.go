@@ -121,6 +121,7 @@ func eachMethod(t *testing.T, run func(*testing.T, *postgres.DB, engine.Method))
 }
 
 func TestDeadlock(t *testing.T) {
+	t.Parallel()
 	eachMethod(t, func(t *testing.T, db *postgres.DB, m engine.Method) {
 		w, other := smallWriter(t, db, m), session(t, db)
 		// The server ends the transaction whose wait is looked into first.
@@ -148,6 +149,7 @@ func TestDeadlock(t *testing.T) {
 }
 
 func TestLockTimeout(t *testing.T) {
+	t.Parallel()
 	eachMethod(t, func(t *testing.T, db *postgres.DB, m engine.Method) {
 		w, other := smallWriter(t, db, m), session(t, db)
 		if err := postgres.Run(w, "SET lock_timeout = '10ms'"); err != nil {
@@ -170,6 +172,7 @@ func TestLockTimeout(t *testing.T) {
 // A Write that waits for a lock ends with its context, and what it sent is
 // executed neither then nor later.
 func TestCancelWhileBlocked(t *testing.T) {
+	t.Parallel()
 	eachMethod(t, func(t *testing.T, db *postgres.DB, m engine.Method) {
 		w, other := smallWriter(t, db, m), session(t, db)
 		exec(t, other, "BEGIN", "INSERT INTO small VALUES (2, 1)")
@@ -196,6 +199,7 @@ func TestCancelWhileBlocked(t *testing.T) {
 }
 
 func TestConnectionKilled(t *testing.T) {
+	t.Parallel()
 	eachMethod(t, func(t *testing.T, db *postgres.DB, m engine.Method) {
 		w, other := smallWriter(t, db, m), session(t, db)
 		if _, err := w.Write(within(t), rowsOf(1)); err != nil {
@@ -229,6 +233,7 @@ func TestConnectionKilled(t *testing.T) {
 // TestIdleConnectionKilled: the catalog goes on when the server ends what it
 // keeps.
 func TestIdleConnectionKilled(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	pid := value(t, db, "SELECT pg_backend_pid()")
 	other := session(t, db)
@@ -259,6 +264,7 @@ func rollingTable(t testing.TB, name string, n int) (*engine.Table, []rolling.Pa
 
 // DDL waits for transactions that use the table, but not for ever.
 func TestApplyWaitsForLock(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	w, other := smallWriter(t, db, engine.Multi), session(t, db)
 	if _, err := w.Write(within(t), rowsOf(1)); err != nil {
@@ -281,6 +287,7 @@ func TestApplyWaitsForLock(t *testing.T) {
 
 // TestApplyRunsWhatRenderShows compares the server's own log.
 func TestApplyRunsWhatRenderShows(t *testing.T) {
+	t.Parallel()
 	const kind = "postgres?set=log_statement=all,log_line_prefix=%25p%20"
 	target := testdb.Target(t, kind)
 	db, err := postgres.Open(within(t), target)

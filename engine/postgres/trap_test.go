@@ -19,6 +19,7 @@ import (
 // A DEFAULT partition hides rows that have no period, and no partition beside
 // it can be detached concurrently. None is made, and one of others is named.
 func TestTrapDefaultPartition(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	table, parts := rolls(t, db, 2, 1)
 	if got := value(t, db, "SELECT partdefid FROM pg_partitioned_table WHERE partrelid = 'rolls'::regclass"); got != "0" {
@@ -47,6 +48,7 @@ func TestTrapDefaultPartition(t *testing.T) {
 // it is finished. Creation goes on meanwhile, and the next try of anything that
 // detaches finishes it.
 func TestTrapPendingDetach(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"killed", "timed out"} {
 		for _, next := range []string{"the same", "another", "a replace", "a drop"} {
 			t.Run(how+", then "+next, func(t *testing.T) {
@@ -117,6 +119,7 @@ func TestTrapPendingDetach(t *testing.T) {
 // One transaction never both creates and drops, and waits for a lock a bounded
 // time: what holds up retention doesn't hold up creation.
 func TestTrapCreationWithRetention(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	db.SetQuietWait(100 * time.Millisecond)
 	var transactions [][]string
@@ -164,6 +167,7 @@ func TestTrapCreationWithRetention(t *testing.T) {
 // unless a CHECK says so, and builds the indexes that it lacks. A filled period
 // has both first.
 func TestTrapAttachScans(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	table, parts := rolls(t, db, 2, 2)
 	run(t, db, "ALTER TABLE rolls ADD CONSTRAINT key UNIQUE (n, id)")
@@ -230,6 +234,7 @@ func TestTrapAttachScans(t *testing.T) {
 // each of its indexes, of which a process has 16 that cost nothing (up to
 // version 17). What works on one period names its table.
 func TestTrapPartitionLocks(t *testing.T) {
+	t.Parallel()
 	const n = 40
 	db := open(t)
 	table, parts := rolls(t, db, n, n)
@@ -257,6 +262,7 @@ func TestTrapPartitionLocks(t *testing.T) {
 // Days of a zone with daylight saving have 23 or 25 hours: bounds are in UTC,
 // whatever zone the server, the database or the account has.
 func TestTrapLocalDays(t *testing.T) {
+	t.Parallel()
 	// The days around the change of 2026-03-29 and of 2026-10-25.
 	for kind, table := range kindsOfTables(t) {
 		if table.Grid.Axis() == rolling.Sequence {
@@ -328,6 +334,7 @@ func TestTrapLocalDays(t *testing.T) {
 
 // A period of hours doesn't fit a column of days.
 func TestBoundsOfCoarseColumns(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	hours, err := rolling.Parse("1h")
 	if err != nil {

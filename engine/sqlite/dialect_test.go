@@ -73,6 +73,7 @@ func batch() *engine.Batch {
 }
 
 func TestRender(t *testing.T) {
+	t.Parallel()
 	d := dialect{pragmas: []string{"PRAGMA x = 1"}}
 	plain, roll := orders(t, ""), orders(t, "2h")
 	parts := periods(t, roll.Grid, 1795197600e6)
@@ -154,6 +155,7 @@ func openTest(t testing.TB, options string) *DB {
 
 // TestApplyRunsWhatRenderShows: SQLite keeps each CREATE statement as it was.
 func TestApplyRunsWhatRenderShows(t *testing.T) {
+	t.Parallel()
 	db, table := openTest(t, ""), orders(t, "2h")
 	parts := periods(t, table.Grid, 1795197600e6)
 	step := engine.CreateTable{Table: table, Partitions: parts}

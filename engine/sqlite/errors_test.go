@@ -34,6 +34,7 @@ func countRows(t *testing.T, db *DB) int64 {
 }
 
 func TestDiskFull(t *testing.T) {
+	t.Parallel()
 	for _, m := range capabilities().Methods {
 		db := openTest(t, "")
 		if err := db.Apply(t.Context(), engine.CreateTable{Table: purchases()}); err != nil {
@@ -81,6 +82,7 @@ func (c *expiring) Err() error {
 
 // A context's end is seen in the middle of a batch.
 func TestCancelInBatch(t *testing.T) {
+	t.Parallel()
 	for _, m := range capabilities().Methods {
 		db := openTest(t, "")
 		if err := db.Apply(t.Context(), engine.CreateTable{Table: purchases()}); err != nil {
@@ -102,6 +104,7 @@ func TestCancelInBatch(t *testing.T) {
 
 // Another process that has the file locked.
 func TestLocked(t *testing.T) {
+	t.Parallel()
 	db := openTest(t, "")
 	if err := db.Apply(t.Context(), engine.CreateTable{Table: purchases()}); err != nil {
 		t.Fatal(err)
@@ -136,6 +139,7 @@ func TestLocked(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	text := filepath.Join(dir, "text")
 	if err := os.WriteFile(text, []byte(strings.Repeat("no database\n", 100)), 0o600); err != nil {
@@ -201,6 +205,7 @@ func TestTemporaryFile(t *testing.T) {
 
 // TestSettings: what a target asks for is what the connection has.
 func TestSettings(t *testing.T) {
+	t.Parallel()
 	for options, want := range map[string]map[string]string{
 		"":                              {"journal_mode": "wal", "synchronous": "0", "cache_size": "-2000"},
 		"&cache=16MB&journal=truncate":  {"journal_mode": "truncate", "cache_size": "-16384"},
@@ -223,6 +228,7 @@ func TestSettings(t *testing.T) {
 
 // TestSizes compares with the number of pages of the file.
 func TestSizesAgainstFile(t *testing.T) {
+	t.Parallel()
 	db := openTest(t, "")
 	if err := db.Apply(t.Context(), engine.CreateTable{Table: purchases()}); err != nil {
 		t.Fatal(err)
@@ -248,6 +254,7 @@ func TestSizesAgainstFile(t *testing.T) {
 
 // TestDry: no file is made, and the statements are those of a run.
 func TestDry(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "x", "y.db")
 	target, err := engine.ParseTarget("sqlite:" + path + "?durability=relaxed")
 	if err != nil {
@@ -282,6 +289,7 @@ func TestDry(t *testing.T) {
 
 // A busy write connection holds up no sample, whose figures are NaN then.
 func TestSampleWhileBusy(t *testing.T) {
+	t.Parallel()
 	db := openTest(t, "")
 	c, err := db.Counters(t.Context(), purchases())
 	if err != nil {
@@ -304,6 +312,7 @@ func TestSampleWhileBusy(t *testing.T) {
 }
 
 func TestGrow(t *testing.T) {
+	t.Parallel()
 	c := &counters{}
 	for i, step := range []struct{ sample, want float64 }{{100, 100}, {1 << 31, 1 << 31}, {1<<32 - 10, 1<<32 - 10}, {20, 1<<32 + 20}, {30, 1<<32 + 30}} {
 		if got := c.grow(0, step.sample); got != step.want {

@@ -108,6 +108,7 @@ func wantLines(t testing.TB, db *DB, q string, want ...string) {
 }
 
 func TestRenderDeclared(t *testing.T) {
+	t.Parallel()
 	d := dialect{}
 	table, parts := declared(t, readingsText, "ts", "1d", firstDay, 4)
 	table.Name = `rea"dings`
@@ -162,6 +163,7 @@ func TestRenderDeclared(t *testing.T) {
 
 // Changes of the view are changes of the periods.
 func TestViewTakesChanges(t *testing.T) {
+	t.Parallel()
 	for _, periods := range []int{3, 40} {
 		db := openTest(t, "")
 		table, parts := declared(t, readingsText, "ts", "1d", firstDay, periods)
@@ -202,6 +204,7 @@ func TestViewTakesChanges(t *testing.T) {
 
 // What the documentation says of statements on the view.
 func TestViewIsNoTable(t *testing.T) {
+	t.Parallel()
 	db := openTest(t, "")
 	table, parts := declared(t, readingsText, "ts", "1d", firstDay, 2)
 	mustTry(t, db, engine.CreateTable{Table: table, Partitions: parts})
@@ -223,6 +226,7 @@ func TestViewIsNoTable(t *testing.T) {
 
 // A declared table with a sequence for a key, which is SQLite's rowid.
 func TestViewOfSequence(t *testing.T) {
+	t.Parallel()
 	db := openTest(t, "")
 	table, parts := declared(t, "CREATE TABLE events (id INTEGER PRIMARY KEY AUTOINCREMENT, note TEXT UNIQUE)", "id", "1000 rows", 0, 3)
 	mustTry(t, db, engine.CreateTable{Table: table, Partitions: parts})
@@ -243,6 +247,7 @@ func TestViewOfSequence(t *testing.T) {
 
 // A column that must not be NULL is added under writers who don't know of it.
 func TestAddedColumnHasItsDefault(t *testing.T) {
+	t.Parallel()
 	db := openTest(t, "")
 	table, parts := declared(t, readingsText, "ts", "1d", firstDay, 2)
 	mustTry(t, db, engine.CreateTable{Table: table, Partitions: parts})
@@ -262,6 +267,7 @@ func TestAddedColumnHasItsDefault(t *testing.T) {
 // Indexes keep their names when a period is rebuilt, again and again, and other
 // views on the table go on working.
 func TestRebuildsKeepIndexes(t *testing.T) {
+	t.Parallel()
 	db := openTest(t, "")
 	table, parts := declared(t, readingsText, "ts", "1d", firstDay, 3)
 	mustTry(t, db, engine.CreateTable{Table: table, Partitions: parts})
@@ -289,6 +295,7 @@ func TestRebuildsKeepIndexes(t *testing.T) {
 
 // AsText of any real is read back as the same.
 func TestRealAsText(t *testing.T) {
+	t.Parallel()
 	db := openTest(t, "")
 	mustExec(t, db, "CREATE TABLE r (v REAL)")
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -325,6 +332,7 @@ func TestRealAsText(t *testing.T) {
 }
 
 func TestKindOf(t *testing.T) {
+	t.Parallel()
 	for native, want := range map[string]engine.Kind{
 		"INTEGER": engine.KindInt, "bigint": engine.KindInt, "UNSIGNED BIG INT": engine.KindInt, "TEXT": engine.KindText, "VARCHAR(20)": engine.KindText,
 		"BLOB": engine.KindBytes, "": engine.KindOther, "ANY": engine.KindOther, "DOUBLE PRECISION": engine.KindFloat, "real": engine.KindFloat, "FLOAT": engine.KindFloat,
@@ -337,6 +345,7 @@ func TestKindOf(t *testing.T) {
 }
 
 func TestDefaultOf(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		"x INT":                                     "",
 		"x INT DEFAULT 5 NOT NULL":                  "5",
@@ -376,6 +385,7 @@ func FuzzDefaultOf(f *testing.F) {
 }
 
 func TestRollsBy(t *testing.T) {
+	t.Parallel()
 	for _, by := range []string{"ts", "*/", "a%2Ab", "% */\n", `"`, "日本"} {
 		table, parts := declared(t, readingsText, by, "1d", firstDay, 1)
 		view := dialect{}.view(table, []string{"x"}, parts)
@@ -390,6 +400,7 @@ func TestRollsBy(t *testing.T) {
 
 // What a catalog can have besides.
 func TestDescribeOdd(t *testing.T) {
+	t.Parallel()
 	db := openTest(t, "")
 	mustExec(t, db, "CREATE TABLE odd (a INTEGER, b, c TEXT, d ANY, PRIMARY KEY (c, a), UNIQUE (d)) WITHOUT ROWID")
 	mustExec(t, db, "CREATE INDEX part ON odd (a) WHERE b > 1")
@@ -425,6 +436,7 @@ func TestDescribeOdd(t *testing.T) {
 
 // Estimates of large periods, by rowid and by key.
 func TestPeriodSizes(t *testing.T) {
+	t.Parallel()
 	for _, end := range []string{"", " WITHOUT ROWID"} {
 		db := openTest(t, "")
 		table, parts := declared(t, "CREATE TABLE r (id INTEGER NOT NULL, ts DATETIME NOT NULL, note TEXT, PRIMARY KEY (id, ts))"+end, "ts", "1d", firstDay, 3)
@@ -467,6 +479,7 @@ func TestPeriodSizes(t *testing.T) {
 
 // A writer of batches goes by an integer of time as the view does.
 func TestWriterByEpoch(t *testing.T) {
+	t.Parallel()
 	db := openTest(t, "")
 	table, parts := declared(t, "CREATE TABLE hits (id INTEGER NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (id, at))", "at", "1d", firstDay, 2)
 	table.Epoch = time.Second

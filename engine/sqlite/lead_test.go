@@ -26,6 +26,7 @@ func leading(t *testing.T) (db *DB, dir string) {
 
 // TestLeadOfLongNames takes locks whose names are longer than those of files.
 func TestLeadOfLongNames(t *testing.T) {
+	t.Parallel()
 	db, dir := leading(t)
 	long := "readings/load//" + strings.Repeat("ä", 1000)
 	var held []engine.Lease
@@ -56,6 +57,7 @@ func TestLeadOfLongNames(t *testing.T) {
 // TestLeadWhileFilesAreRemoved has several take one lock, whose file is removed
 // with each release: only one has it at a time.
 func TestLeadWhileFilesAreRemoved(t *testing.T) {
+	t.Parallel()
 	db, _ := leading(t)
 	var all sync.WaitGroup
 	var have, taken atomic.Int64
@@ -95,6 +97,7 @@ func TestLeadWhileFilesAreRemoved(t *testing.T) {
 // TestLockOfARemovedFile locks a file that was removed, or replaced, since it was
 // opened.
 func TestLockOfARemovedFile(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.lock")
 	for _, replaced := range []bool{false, true} {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)

@@ -112,6 +112,7 @@ func freeTurn(t testing.TB, db *DB) {
 // and what is compared otherwise than a position is refused: no query would find
 // it where it ended up.
 func TestTrapLoaderRoutes(t *testing.T) {
+	t.Parallel()
 	db := openTest(t, "")
 	l := openLoader(t, db)
 	const day = int64(86400e6)
@@ -207,6 +208,7 @@ func TestTrapLoaderRoutes(t *testing.T) {
 
 // The turn is given back exactly once, whatever happens.
 func TestLoaderTurn(t *testing.T) {
+	t.Parallel()
 	db := openTest(t, "")
 	l, notes, _ := loadingOf(t, db)
 	other, err := db.connect(t.Context(), nil)
@@ -271,6 +273,7 @@ func TestLoaderTurn(t *testing.T) {
 
 // A context that ends in the middle of an Insert.
 func TestLoaderCanceled(t *testing.T) {
+	t.Parallel()
 	db := openTest(t, "")
 	l, notes, _ := loadingOf(t, db)
 	ids := make([]int64, 5000)
@@ -291,6 +294,7 @@ func TestLoaderCanceled(t *testing.T) {
 
 // Another process makes and takes away periods between two transactions.
 func TestTrapLoaderSeesPeriodsOfOthers(t *testing.T) {
+	t.Parallel()
 	db := openTest(t, "")
 	second, err := Open(t.Context(), engine.Target{Scheme: "sqlite", Path: db.path})
 	if err != nil {
@@ -332,6 +336,7 @@ func TestTrapLoaderSeesPeriodsOfOthers(t *testing.T) {
 
 // A loader and a writer, of the same table whose keys the engine assigns.
 func TestLoaderBesideWriter(t *testing.T) {
+	t.Parallel()
 	db := openTest(t, "")
 	table := &engine.Table{Name: "w", Columns: []engine.Column{{Name: "id", Type: engine.Int64, Auto: true}, {Name: "n", Type: engine.Int64}}, PrimaryKey: []string{"id"}}
 	if err := db.Apply(t.Context(), engine.CreateTable{Table: table}); err != nil {
@@ -387,6 +392,7 @@ func TestLoaderBesideWriter(t *testing.T) {
 
 // kill -9 at any point leaves transactions whole.
 func TestTrapLoaderKilled(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "loaded.db")
 	rnd := rand.New(rand.NewPCG(5, 6))
 	for range 5 {
@@ -413,6 +419,7 @@ func TestTrapLoaderKilled(t *testing.T) {
 // A writer of another process gets its turn beside a loader that fills a table
 // as fast as it can, and wouldn't without the gaps.
 func TestTrapWriterStarvesBesideLoader(t *testing.T) {
+	t.Parallel()
 	for _, what := range []string{"fill", "greedy fill"} {
 		t.Run(what, func(t *testing.T) {
 			db := besideChild(t, what, "fills\n")

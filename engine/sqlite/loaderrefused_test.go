@@ -14,6 +14,7 @@ import (
 // Errors about rows are refusals and leave what was inserted before; others end
 // the transaction and give the turn back.
 func TestLoaderRefuses(t *testing.T) {
+	t.Parallel()
 	db := openTest(t, "")
 	if _, err := db.write.Exec("PRAGMA foreign_keys = ON", nil); err != nil {
 		t.Fatal(err)

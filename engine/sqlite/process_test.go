@@ -48,6 +48,7 @@ func kill(cmd *exec.Cmd) {
 
 // TestChildProcess is the other process.
 func TestChildProcess(t *testing.T) {
+	t.Parallel()
 	what, path, ok := strings.Cut(os.Getenv(childVariable), ": ")
 	if !ok {
 		t.Skip("it is run by other tests")
@@ -194,6 +195,7 @@ func changeAll(ctx context.Context, db *DB, table *engine.Table, parts []rolling
 // kill -9 at any point leaves every change of periods done or not begun, and no
 // row is lost, while this process goes on inserting: none of its inserts fails.
 func TestTrapKilledBetweenSteps(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "kept.db")
 	db, err := Open(t.Context(), engine.Target{Scheme: "sqlite", Path: path})
 	if err != nil {
@@ -277,6 +279,7 @@ func TestTrapKilledBetweenSteps(t *testing.T) {
 
 // The lock of a leader that is killed is free at once.
 func TestLeadOfKilledProcess(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "kept.db")
 	db, err := Open(t.Context(), engine.Target{Scheme: "sqlite", Path: path})
 	if err != nil {
@@ -337,6 +340,7 @@ func besideChild(t *testing.T, what, says string) *DB {
 // SQLite's lock has no queue: one transaction after the other keeps a writer in
 // another process waiting beyond its timeout. Those of SQL leave gaps.
 func TestTrapWriterStarves(t *testing.T) {
+	t.Parallel()
 	for _, what := range []string{"copy", "greedy"} {
 		t.Run(what, func(t *testing.T) {
 			db := besideChild(t, what, "copies\n")
@@ -369,6 +373,7 @@ func TestTrapWriterStarves(t *testing.T) {
 // DROP TABLE of a large table keeps the file locked as long as it takes to read
 // it. It goes in parts, and others write in between.
 func TestTrapDropOfLargeTable(t *testing.T) {
+	t.Parallel()
 	for _, end := range []string{"", " WITHOUT ROWID"} {
 		db := openTest(t, "")
 		fill := func() {
@@ -435,6 +440,7 @@ func TestTrapDropOfLargeTable(t *testing.T) {
 
 // A transaction that only reads waits for nobody, and nobody for it.
 func TestReadOnlyTransaction(t *testing.T) {
+	t.Parallel()
 	db := openTest(t, "")
 	mustExec(t, db, "CREATE TABLE r (n INTEGER)")
 	mustExec(t, db, "INSERT INTO r VALUES (1)")
@@ -470,6 +476,7 @@ func TestReadOnlyTransaction(t *testing.T) {
 
 // Try waits for writers of this process as for others.
 func TestTryWaitsBounded(t *testing.T) {
+	t.Parallel()
 	db := openTest(t, "")
 	table, parts := declared(t, readingsText, "ts", "1d", firstDay, 2)
 	mustTry(t, db, engine.CreateTable{Table: table, Partitions: parts})

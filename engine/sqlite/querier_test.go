@@ -36,6 +36,7 @@ func filledQuerier(t *testing.T, db *DB, rows int) *querier {
 // A statement is broken off in its middle by what the end of a context sets,
 // and nothing of it is done. That a context sets it, enginetest shows.
 func TestBrokenOff(t *testing.T) {
+	t.Parallel()
 	db := openTest(t, "")
 	q := filledQuerier(t, db, 5000)
 	find := &engine.Find{Table: purchases(), On: []string{"transactionid"}}
@@ -72,6 +73,7 @@ func TestBrokenOff(t *testing.T) {
 // Another process that has the file locked, and the settings that a querier has
 // of the target.
 func TestQuerierLocked(t *testing.T) {
+	t.Parallel()
 	db := openTest(t, "&cache=1MB")
 	q := filledQuerier(t, db, 10)
 	for pragma, want := range map[string]int64{"busy_timeout": busyTimeout, "cache_size": -1024} {
@@ -108,6 +110,7 @@ func TestQuerierLocked(t *testing.T) {
 
 // A reader that holds the log up is a warning; then it is emptied.
 func TestSettleBeside(t *testing.T) {
+	t.Parallel()
 	db := openTest(t, "")
 	filledQuerier(t, db, 1000)
 	if _, err := db.write.Exec("PRAGMA busy_timeout = 20", nil); err != nil {
@@ -137,6 +140,7 @@ func TestSettleBeside(t *testing.T) {
 // TestPlansOfFinds: the index that is named is a range's, of a plain table and
 // by the planner's choice under the view of a rolling one.
 func TestPlansOfFinds(t *testing.T) {
+	t.Parallel()
 	db := openTest(t, "")
 	roll := orders(t, "2h")
 	if err := db.Apply(t.Context(), engine.CreateTable{Table: purchases()}, engine.CreateTable{Table: roll, Partitions: periods(t, roll.Grid, 1795197600e6)}); err != nil {

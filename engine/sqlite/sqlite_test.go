@@ -16,6 +16,10 @@ func TestEngine(t *testing.T) {
 	enginetest.Run(t, func(t testing.TB) engine.DB { return testdb.Open(t, "sqlite") })
 }
 
+func TestAlone(t *testing.T) {
+	enginetest.RunAlone(t, func(t testing.TB) engine.DB { return testdb.Open(t, "sqlite") })
+}
+
 func TestKeeper(t *testing.T) {
 	enginetest.RunKeeper(t, func(t testing.TB) engine.Keeper { return testdb.Open(t, "sqlite").(engine.Keeper) })
 }

@@ -12,6 +12,7 @@ import (
 
 // A view can have as many terms as a compound SELECT, and no more.
 func TestTrapCompoundSelectOf500Terms(t *testing.T) {
+	t.Parallel()
 	db := openTest(t, "")
 	table, parts := declared(t, "CREATE TABLE r (id INTEGER NOT NULL, PRIMARY KEY (id)) WITHOUT ROWID", "id", "10 rows", 0, 501)
 	if n := db.Capabilities().MaxPeriods; n != 500 {
@@ -41,6 +42,7 @@ func TestTrapCompoundSelectOf500Terms(t *testing.T) {
 
 // Pages of a dropped period are used again: the file doesn't grow with time.
 func TestTrapDroppedPeriodsFreeTheirPages(t *testing.T) {
+	t.Parallel()
 	db := openTest(t, "")
 	table, parts := declared(t, readingsText, "ts", "1d", firstDay, 60)
 	const keep = 4
@@ -78,6 +80,7 @@ func TestTrapDroppedPeriodsFreeTheirPages(t *testing.T) {
 // INSERT OR IGNORE passes over what a table refuses; a row outside every period
 // is an error all the same, and nothing of its statement is left.
 func TestTrapInsertOrIgnoreOutsidePeriods(t *testing.T) {
+	t.Parallel()
 	db := openTest(t, "")
 	table, parts := declared(t, readingsText, "ts", "1d", firstDay, 20)
 	mustTry(t, db, engine.CreateTable{Table: table, Partitions: parts})
@@ -98,6 +101,7 @@ func TestTrapInsertOrIgnoreOutsidePeriods(t *testing.T) {
 // Times are compared as text, so that one in another form would lie in the
 // wrong period, where no query by time finds it.
 func TestTrapTimesInOtherForms(t *testing.T) {
+	t.Parallel()
 	db := openTest(t, "")
 	table, parts := declared(t, readingsText, "ts", "1d", firstDay, 3)
 	mustTry(t, db, engine.CreateTable{Table: table, Partitions: parts})
@@ -117,6 +121,7 @@ func TestTrapTimesInOtherForms(t *testing.T) {
 // A transaction that reads first and then writes fails at once, without a
 // wait, when another has written meanwhile. Those of SQL take the lock first.
 func TestTrapReadTransactionThatWrites(t *testing.T) {
+	t.Parallel()
 	db := openTest(t, "")
 	mustExec(t, db, "CREATE TABLE t (n INTEGER)")
 	mustExec(t, db, "INSERT INTO t VALUES (0)")
