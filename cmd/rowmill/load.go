@@ -246,7 +246,7 @@ func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err erro
 	}
 	o.DB, o.Table, o.Schema, o.Late = k.DB, k.Table.Table, k.Schema, k.Declared.Late == rolling.LateReject
 	o.Say = func(line string) { a.logLine(stamp(time.Now()) + " " + line) }
-	o.Reached = crashPoint()
+	o.Reached = a.reached
 	if len(sources) == 0 {
 		sources = []string{""}
 	}

@@ -66,6 +66,9 @@ type app struct {
 	stdout results
 	stderr io.Writer
 	args   []string
+	// reached, unless nil, is told each point that changes of several steps
+	// pass: tests end the process there.
+	reached func(point string)
 	// logs is held while a line of a log is written to stderr.
 	logs sync.Mutex
 }
@@ -74,9 +77,14 @@ type app struct {
 // stdout, progress and errors to stderr.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &app{stdin: stdin, stdout: results{stdout}, stderr: stderr, args: args}
+	return a.run(ctx)
+}
+
+func (a *app) run(ctx context.Context) int {
+	stderr := a.stderr
 	root := a.rootCommand()
-	root.SetArgs(args)
-	root.SetIn(stdin)
+	root.SetArgs(a.args)
+	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
