@@ -52,6 +52,9 @@ func (t *Table) PlanApply(ctx context.Context) (*Application, error) {
 		if err := t.planTable(ctx, a); err != nil {
 			return nil, err
 		}
+		if applied != nil {
+			a.Notes = append(a.Notes, fmt.Sprintf("%s was applied before and isn't there any more: the new table begins with a new ledger, and none of its periods is sealed", t.Table.Name))
+		}
 	case !t.Schema.Partitioned:
 		a.Adopt = true
 	default:
@@ -140,6 +143,15 @@ func (t *Table) planTable(ctx context.Context, a *Application) error {
 	}
 	a.Steps = append(a.Steps, ApplyStep{What: fmt.Sprintf("create table %s with %d periods of %s", t.Table.Name, len(step.Partitions), t.Table.Grid), SQL: sql,
 		run: func(ctx context.Context) error {
+			// While the table isn't there, so that no crash leaves it beside the ledger
+			// of another one.
+			if there, err := t.DB.Catalog().Exists(ctx, t.Table); err != nil {
+				return err
+			} else if !there {
+				if err := t.State.Anew(ctx, t.Table.Name); err != nil {
+					return err
+				}
+			}
 			if err := t.DB.Try(ctx, step); err != nil {
 				return err
 			}

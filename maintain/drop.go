@@ -56,7 +56,7 @@ func (t *Table) archive(ctx context.Context, p rolling.Partition, k *state.Perio
 
 // A dropping is what the steps of a drop know.
 type dropping struct {
-	Part  rolling.Partition
+	state.Dropping
 	Table string // the table that the partition becomes
 	Known state.Period
 }
@@ -96,7 +96,7 @@ func (t *Table) drop(ctx context.Context, p rolling.Partition, k *state.Period) 
 			return "", fmt.Errorf("archive %s has changed since it was written: %s is not dropped", k.Archive, p.Name)
 		}
 	}
-	if _, err := t.State.Begin(ctx, c, dropping{p, standalone(t.Table.Name, "drop", p), *k}); err != nil {
+	if _, err := t.State.Begin(ctx, c, dropping{state.Dropping{Part: p}, standalone(t.Table.Name, "drop", p), *k}); err != nil {
 		return "", err
 	}
 	t.reach("drop begun")
