@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/ingest"
+	"github.com/rowmill/rowmill/internal/textfile"
 	"github.com/rowmill/rowmill/result"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -371,7 +371,7 @@ func (a *app) loadOne(ctx context.Context, o ingest.Options, source string) (ing
 	if info.Mode().IsRegular() || info.IsDir() {
 		return ingest.File(ctx, o, source)
 	}
-	in, err := os.Open(source)
+	in, err := textfile.Open(ctx, source)
 	if err != nil {
 		return ingest.Result{}, err
 	}
@@ -382,7 +382,7 @@ func (a *app) loadOne(ctx context.Context, o ingest.Options, source string) (ing
 	if o.Name == "" {
 		o.Name = source
 	}
-	return ingest.Stream(ctx, o, io.Reader(in))
+	return ingest.Stream(ctx, o, in)
 }
 
 // sayLoad returns what writes the progress: each second to a terminal, else

@@ -54,7 +54,7 @@ func TestTrapLoadKilledAnyTime(t *testing.T) {
 // options are those of a load in this process.
 func (l *loading) options(db engine.Keeper) ingest.Options {
 	l.Helper()
-	d, err := readDeclaration(l.file, "")
+	d, err := readDeclaration(l.Context(), l.file, "")
 	if err != nil {
 		l.Fatal(err)
 	}

@@ -91,13 +91,17 @@ func (a *app) run(ctx context.Context) int {
 	if err == nil {
 		return exitDone
 	}
-	if errors.Is(err, context.Canceled) && !errors.Is(err, errInterrupted) && !errors.Is(err, errInterruptedEarly) {
+	if errors.Is(err, context.Canceled) && !byInterrupt(err) {
 		err = stopped(ctx, err, "")
 	}
 	if readerGone(err) {
 		return exitPipe
 	}
-	fmt.Fprintf(stderr, "rowmill: %v\n", err)
+	text, wasInterrupted := err.Error(), byInterrupt(err)
+	if wasInterrupted {
+		text = withoutCanceled(text)
+	}
+	fmt.Fprintf(stderr, "rowmill: %s\n", text)
 	if hint := hintOf(err); hint != "" {
 		fmt.Fprintf(stderr, "Try: %s\n", hint)
 	}
@@ -106,10 +110,10 @@ func (a *app) run(ctx context.Context) int {
 	switch {
 	case errors.As(err, &regression):
 		return exitRegression
+	case wasInterrupted:
+		return exitInterrupted
 	case errors.As(err, &usage):
 		return exitUsage
-	case errors.Is(err, errInterrupted), errors.Is(err, errInterruptedEarly), errors.Is(err, errStopped):
-		return exitInterrupted
 	}
 	return exitFailed
 }
