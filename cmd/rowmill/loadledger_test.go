@@ -89,6 +89,7 @@ func (l *loading) released(path string) {
 // A table that was dropped and applied again is another one: what was loaded
 // into the former isn't in it, and none of its periods is sealed.
 func TestLoadIntoTableMadeAnew(t *testing.T) {
+	t.Parallel()
 	onKinds(t, func(l *loading) {
 		f := loadRows(0, 100, false)
 		path := l.write("day.csv", f.text)
@@ -138,6 +139,7 @@ func TestLoadIntoTableMadeAnew(t *testing.T) {
 // Rows that were loaded and aren't there any more are missed, whoever removed
 // them, but for those whose period has gone.
 func TestLoadMissesRows(t *testing.T) {
+	t.Parallel()
 	onKinds(t, func(l *loading) {
 		f, later := loadRows(0, 100, false), loadRows(1000, 20, false)
 		path, other := l.write("day.csv", f.text), l.write("other.csv", strings.ReplaceAll(later.text, "-29 00:", "-29 05:"))
@@ -198,6 +200,7 @@ func TestLoadMissesRows(t *testing.T) {
 
 // What retention takes isn't missing.
 func TestLoadKnowsWhatRetentionTook(t *testing.T) {
+	t.Parallel()
 	onKinds(t, func(l *loading) {
 		f := loadRows(0, 300, false) // in the first two periods
 		path := l.write("day.csv", f.text)
@@ -252,6 +255,7 @@ func TestLoadAgainWithoutKey(t *testing.T) {
 // A load that was killed has what it committed, and where; one with --again that
 // was killed goes on without it.
 func TestLoadMissesRowsOfKilledLoad(t *testing.T) {
+	t.Parallel()
 	onKinds(t, func(l *loading) {
 		f := loadRows(0, 300, false)
 		path := l.write("day.csv", f.text)
