@@ -44,7 +44,11 @@ type Set struct {
 	schema   *engine.Schema
 	declared *rolling.Declaration
 	levels   []*level
-	before   func(ctx context.Context, q string) // of a statement, in tests
+	// Guard, unless nil, runs each deletion of rows that have passed their
+	// retention, or refuses it where they may not have: the declaration may change
+	// while they are deleted.
+	Guard  func(ctx context.Context, remove func(ctx context.Context) error) error
+	before func(ctx context.Context, q string) // of a statement, in tests
 }
 
 // New checks the declaration's roll-ups against the table's schema.

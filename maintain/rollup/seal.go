@@ -141,7 +141,11 @@ func (s *Set) expire(ctx context.Context, l *level, cut int64) error {
 			}
 		}
 		began := time.Now()
-		if _, err := s.exec(ctx, s.db.SQL(), fmt.Sprintf("DELETE FROM %s WHERE %s", s.quote(l.Name), s.between(s.quote(Bucket), first, to))); err != nil {
+		err := s.guarded(ctx, func(ctx context.Context) error {
+			_, err := s.exec(ctx, s.db.SQL(), fmt.Sprintf("DELETE FROM %s WHERE %s", s.quote(l.Name), s.between(s.quote(Bucket), first, to)))
+			return err
+		})
+		if err != nil {
 			return err
 		}
 		if took := time.Since(began); took < goalTime/2 {
@@ -152,6 +156,13 @@ func (s *Set) expire(ctx context.Context, l *level, cut int64) error {
 		first, err = s.first(ctx, l, cut)
 	}
 	return err
+}
+
+func (s *Set) guarded(ctx context.Context, remove func(ctx context.Context) error) error {
+	if s.Guard == nil {
+		return remove(ctx)
+	}
+	return s.Guard(ctx, remove)
 }
 
 // first returns the level's first bucket below a position, or that position.
