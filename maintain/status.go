@@ -124,8 +124,7 @@ type BlockerStatus struct {
 
 // A Problem needs a person.
 type Problem struct {
-	// Code is one of headroom, blocked, gap, stopped, rollup, failed, outside,
-	// declaration.
+	// Code is one of headroom, blocked, gap, stopped, rollup, failed, outside.
 	Code string `json:"code"`
 	Text string `json:"text"`
 	Try  string `json:"try,omitempty"`

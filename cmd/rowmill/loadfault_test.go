@@ -19,7 +19,6 @@ import (
 
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/ingest"
-	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/maintain"
 	"github.com/rowmill/rowmill/rolling"
 	"github.com/rowmill/rowmill/state"
@@ -27,30 +26,24 @@ import (
 
 // A loader is killed at any time, not only between its steps.
 func TestTrapLoadKilledAnyTime(t *testing.T) {
-	t.Parallel()
+	if testing.Short() {
+		t.Skip("it starts some dozens of processes")
+	}
 	onKeepers(t, func(l *loading) {
-		rows, tries := 15_000, 10
-		if testdb.Nightly() {
-			rows, tries = 40_000, 25
-		}
-		f := loadRows(0, rows, true)
+		f := loadRows(0, 40_000, true)
 		path := l.write("day.csv", f.text)
 		rnd := rand.New(rand.NewPCG(1, 1))
 		kills := 0
-		for range tries {
+		for range 25 {
 			c := l.command(0, path, "--batch", fmt.Sprint(20+rnd.IntN(200)))
 			if err := c.Start(); err != nil {
 				l.Fatal(err)
 			}
 			time.Sleep(time.Duration(20+rnd.IntN(80)) * time.Millisecond)
-			_ = c.Process.Signal(syscall.SIGKILL) // it may have ended
-			_ = c.Wait()                          // how it ended is what the table shows
-			if st, ok := c.ProcessState.Sys().(syscall.WaitStatus); ok && st.Signaled() {
+			if err := c.Process.Signal(syscall.SIGKILL); err == nil {
 				kills++
 			}
-		}
-		if kills < 3 {
-			l.Errorf("it was killed %d times only", kills)
+			_ = c.Wait() // how it ended is what the table shows
 		}
 		l.Logf("killed %d times", kills)
 		l.loadAny(path)
@@ -61,7 +54,7 @@ func TestTrapLoadKilledAnyTime(t *testing.T) {
 // options are those of a load in this process.
 func (l *loading) options(db engine.Keeper) ingest.Options {
 	l.Helper()
-	d, err := readDeclaration(l.Context(), l.file, "")
+	d, err := readDeclaration(l.file, "")
 	if err != nil {
 		l.Fatal(err)
 	}
@@ -103,7 +96,6 @@ func (l *unsureLoader) Commit(ctx context.Context) error {
 // When a connection breaks at the commit, nobody knows whether it was committed:
 // the ledger does.
 func TestTrapCommitWithoutAnswer(t *testing.T) {
-	t.Parallel()
 	onKeepers(t, func(l *loading) {
 		f := loadRows(0, 1000, true)
 		path := l.write("day.csv", f.text)
@@ -127,7 +119,6 @@ func TestTrapCommitWithoutAnswer(t *testing.T) {
 // A server may hold up the last batch of a loader that is long dead, and commit
 // it beside its repetition.
 func TestTrapBatchOfADeadLoader(t *testing.T) {
-	t.Parallel()
 	onKeepers(t, func(l *loading) {
 		f := loadRows(0, 300, false)
 		path := l.write("day.csv", f.text)
@@ -196,7 +187,6 @@ func TestTrapBatchOfADeadLoader(t *testing.T) {
 
 // Two loads of one file would each find it not loaded yet.
 func TestTrapTwoLoadsOfOneFile(t *testing.T) {
-	t.Parallel()
 	onKeepers(t, func(l *loading) {
 		f := loadRows(0, 200, false)
 		path := l.write("day.csv", f.text)
@@ -245,7 +235,6 @@ func (l *loading) beside(path string, fn func()) {
 // A stream's rows are on disk before they are sent. Whatever kills the load, the
 // next one loads what lies there, each row once.
 func TestTrapStreamKilled(t *testing.T) {
-	t.Parallel()
 	onKeepers(t, func(l *loading) {
 		spool := filepath.Join(l.dir, "spool")
 		// The same spool takes a stream for each kill, of rows of its own.
@@ -297,9 +286,8 @@ func (l *loading) loadAny(args ...string) ([]loaded, string) {
 // When the database doesn't take rows and the spool is full, the sender waits:
 // nothing is dropped, and memory doesn't grow.
 func TestTrapSenderWaitsForFullSpool(t *testing.T) {
-	t.Parallel()
 	onKeepers(t, func(l *loading) {
-		f := loadRows(0, 12_000, false).wide()
+		f := loadRows(0, 100_000, false)
 		ctx := l.Context()
 		held, err := l.db.SQL().Conn(ctx)
 		if err != nil {
@@ -331,7 +319,7 @@ func TestTrapSenderWaitsForFullSpool(t *testing.T) {
 		if _, err := io.WriteString(in, head); err != nil {
 			l.Fatal(err)
 		}
-		for deadline := time.Now().Add(time.Minute); len(l.rows()) < 100; {
+		for deadline := time.Now().Add(20 * time.Second); len(l.rows()) < 100; {
 			if time.Now().After(deadline) {
 				l.Fatalf("nothing is loaded: %s", stderr.String())
 			}
@@ -356,7 +344,7 @@ func TestTrapSenderWaitsForFullSpool(t *testing.T) {
 		stood := int64(-1)
 		for stood != sent.Load() {
 			stood = sent.Load()
-			time.Sleep(300 * time.Millisecond)
+			time.Sleep(500 * time.Millisecond)
 		}
 		if most := int64(3 << 20); stood > most || stood >= int64(len(text)) {
 			l.Errorf("%d bytes of %d were taken while the database took none; want at most %d", stood, len(text), most)

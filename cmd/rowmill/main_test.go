@@ -22,8 +22,7 @@ var update = flag.Bool("update", false, "rewrite golden files")
 func TestMain(m *testing.M) {
 	noask.Restore()
 	if os.Getenv(processVariable) != "" {
-		a := &app{stdin: os.Stdin, stdout: results{os.Stdout}, stderr: os.Stderr, args: os.Args[1:], reached: crashPoint()}
-		os.Exit(a.run(context.Background()))
+		os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
 	testdb.Main(m)
 }

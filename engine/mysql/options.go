@@ -2,7 +2,6 @@ package mysql
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/engine"
-	"github.com/rowmill/rowmill/internal/textfile"
 )
 
 // options are what clients take from outside the target.
@@ -19,28 +17,31 @@ type options struct{ user, password string }
 
 // clientOptions reads the user and password that the target leaves out, in
 // this order: ?password-file, MYSQL_PWD, ~/.my.cnf.
-func clientOptions(ctx context.Context, t engine.Target) (options, error) {
+func clientOptions(t engine.Target) (options, error) {
 	var o options
 	if home, err := os.UserHomeDir(); err == nil {
-		if o, err = readMyCnf(ctx, filepath.Join(home, ".my.cnf")); err != nil {
+		if o, err = readMyCnf(filepath.Join(home, ".my.cnf")); err != nil {
 			return o, err
 		}
 	}
 	if v, ok := os.LookupEnv("MYSQL_PWD"); ok {
 		o.password = v
 	}
-	password, given, err := t.FilePassword(ctx)
-	if given {
-		o.password = password
+	if file := t.Query.Get("password-file"); file != "" {
+		p, err := os.ReadFile(file)
+		if err != nil {
+			return o, fmt.Errorf("target %s: password file: %w", t, err)
+		}
+		o.password = strings.TrimRight(string(p), "\r\n")
 	}
-	return o, err
+	return o, nil
 }
 
 // readMyCnf reads user and password of the [client] groups of an option file.
 // A file that isn't there gives nothing.
-func readMyCnf(ctx context.Context, path string) (options, error) {
+func readMyCnf(path string) (options, error) {
 	var o options
-	f, err := textfile.Open(ctx, path)
+	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return o, nil
 	}

@@ -25,5 +25,6 @@ func TestLoader(t *testing.T) {
 }
 
 func TestAlone(t *testing.T) {
-	enginetest.RunAlone(t, func(t testing.TB) engine.DB { return openAlone(t) })
+	// A server that only this package uses.
+	enginetest.RunAlone(t, func(t testing.TB) engine.DB { return testdb.Open(t, "postgres?memory=65MB") })
 }
