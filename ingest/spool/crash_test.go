@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rowmill/rowmill/internal/testdb"
 )
 
 const (
@@ -67,10 +69,11 @@ func appendUntilKilled(dir string) error {
 	}
 }
 
-// appendAndKill runs a process that appends, kills it after a time, which may be
-// before it has opened the spool, and returns
-// the number of the last record whose Append had returned, or from-1.
-func appendAndKill(t *testing.T, dir string, from int, after time.Duration) int {
+// appendAndKill runs a process that appends, kills it a time after it has said
+// that so many records are appended, which with none may be before it has opened
+// the spool, and returns the number of the last record whose Append had returned,
+// or from-1.
+func appendAndKill(t *testing.T, dir string, from, records int, after time.Duration) int {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
@@ -87,10 +90,12 @@ func appendAndKill(t *testing.T, dir string, from int, after time.Duration) int 
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	time.AfterFunc(after, func() { cmd.Process.Kill() })
 	last := from - 1
 	lines := bufio.NewReader(out)
-	for {
+	for ; ; records-- {
+		if records == 0 {
+			time.AfterFunc(after, func() { cmd.Process.Kill() })
+		}
 		line, err := lines.ReadString('\n')
 		if err != nil {
 			break
@@ -132,12 +137,12 @@ func TestTrapSpoolSyncsEachBatch(t *testing.T) {
 	t.Run("killed", func(t *testing.T) {
 		dir := t.TempDir()
 		have, torn, released := 0, 0, 0
-		kills := 40
-		if testing.Short() {
-			kills = 8
+		kills := 12
+		if testdb.Nightly() {
+			kills = 60
 		}
-		for n := 0; n < kills || released == 0 && n < 10*kills; n++ {
-			last := appendAndKill(t, dir, have, time.Duration(rand.IntN(60_000))*time.Microsecond)
+		for range kills {
+			last := appendAndKill(t, dir, have, rand.IntN(80), time.Duration(rand.IntN(5000))*time.Microsecond)
 			from, n, found := checkNumbered(t, dir, killedMost)
 			// The one after the last may be whole.
 			if n < last+1 || n > last+2 {
