@@ -5,15 +5,21 @@ GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 
 # How long one package's tests may take, and each fuzz target of `make fuzz`.
-TEST_TIMEOUT ?= 40m
+TEST_TIMEOUT ?= 15m
 FUZZ_TIME    ?= 20s
+# Tests wait more than they compute: for locks, servers and processes. Packages
+# are tested two at a time, eight tests of each side by side.
+TEST_FLAGS   ?= -p 2 -parallel 8
+# Where goroutines meet. They are tested under -race on SQLite only: the
+# servers' part of them runs once, without.
+RACE_PACKAGES ?= ./bench ./ingest/... ./state ./monitor ./probe ./maintain/...
 # The packages whose speed bounds what rowmill can measure.
 BENCH_PACKAGES ?= ./rolling/... ./engine/... ./workload/... ./bench/... ./result/... ./ingest/...
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo test check gofmt vet staticcheck imports race bench bench-sysbench fuzz clean
+.PHONY: help build demo test nightly check gofmt vet staticcheck imports race bench bench-sysbench fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,12 +30,15 @@ build: ## build ./rowmill (needs gcc, for the embedded SQLite)
 demo: ## install what is missing, build, and compare two layouts on the embedded SQLite (under 3 minutes)
 	@scripts/demo.sh
 
-check: gofmt vet staticcheck imports race ## lint, import rule, and the suite under -race without asking for servers
+check: gofmt vet staticcheck imports race ## lint, import rule, and -race on SQLite where goroutines meet
 
-test: ## install the servers and the browser that are missing, and run the whole suite
+test: ## install the servers and the browser that are missing, and run the whole suite (10 minutes on 2 cores)
 	@scripts/install.sh gcc mariadb rocksdb postgres chromium
 	@scripts/install.sh mysql || echo 'the tests of MySQL are skipped'
-	$(GO) test -timeout $(TEST_TIMEOUT) ./...
+	$(GO) run ./internal/testservers $(GO) test -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
+
+nightly: ## run what CI leaves out: PART=kills|servers|race|fuzz|long, or all of them in turn
+	@scripts/nightly.sh $(PART)
 
 gofmt:
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then printf 'not formatted, run gofmt -w on:\n%s\n' "$$out" >&2; exit 1; fi
@@ -44,7 +53,7 @@ imports:
 	$(GO) test -run '^TestTree' -count 1 .
 
 race: gcc
-	$(GO) test -race -short -timeout $(TEST_TIMEOUT) ./...
+	ROWMILL_TEST_KINDS=sqlite $(GO) run ./internal/testservers -kinds '' $(GO) test -race -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(RACE_PACKAGES)
 
 .PHONY: gcc
 gcc:

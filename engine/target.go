@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/rowmill/rowmill/internal/textfile"
 )
 
 // A Target is a database as a URL: "sqlite:PATH?cache=16MB",
@@ -120,6 +123,20 @@ func secret(option string) bool {
 		return true
 	}
 	return false
+}
+
+// FilePassword returns the password in the file that the option password-file
+// names, without the line's end; given is false where there is no such option.
+func (t Target) FilePassword(ctx context.Context) (password string, given bool, err error) {
+	file := t.Query.Get("password-file")
+	if file == "" {
+		return "", false, nil
+	}
+	text, err := textfile.ReadAny(ctx, file)
+	if err != nil {
+		return "", false, fmt.Errorf("target %s: password file: %w", t, err)
+	}
+	return strings.TrimRight(string(text), "\r\n"), true, nil
 }
 
 // escapeValue escapes an option's value, but not what a path or a size has:

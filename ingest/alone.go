@@ -77,7 +77,7 @@ func (l *load) alone(ctx context.Context, path string, f Format, again bool) (er
 	}
 	if is, err := l.anyNoted(ctx); err != nil {
 		return err
-	} else if is {
+	} else if is && !l.opt.Again { // which notes it anew
 		l.known()
 	}
 	byKey, err := take(l.source.Key)
@@ -174,11 +174,11 @@ func (l *load) begin() {
 	defer l.mu.Unlock()
 	s, r := l.source, &l.result
 	if l.out != nil && s.Loaded > l.loaded { // its own settling was committed
-		l.own = r.Counts
+		l.own, l.sentIn = r.Counts, nil
 	}
 	l.loaded = s.Loaded
 	r.Before, r.BeforeRejected = s.Sent-l.own.Sent, s.Rejected-l.own.Rejected
-	l.earlier = state.Counts{}
+	l.earlier, l.earlierIn = state.Counts{}, nil
 	l.rejectedBefore.Store(r.BeforeRejected)
 }
 
@@ -198,6 +198,10 @@ func (l *load) countOwn(noted state.Batch, b *batch) {
 	if l.out != nil {
 		l.out[b.ID(l.source.Key)] = true
 	}
+	l.sentIn = append(l.sentIn, extentsOf(noted)...)
+	if len(l.sentIn) >= mergeAt {
+		l.sentIn = merged(l.opt.Table.Grid, l.sentIn)
+	}
 	l.mu.Unlock()
 	l.count(noted.Counts, b.To-b.From, false)
 }
@@ -213,5 +217,6 @@ func (l *load) countFound(noted state.Batch, b *batch) {
 	case !own:
 		l.count(noted.Counts, 0, true)
 		l.earlier.Add(noted.Counts)
+		l.earlierIn = append(l.earlierIn, extentsOf(noted)...)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/rolling"
+	"github.com/rowmill/rowmill/state"
 )
 
 // lookAgain is how long after a look at the table's periods a row outside of
@@ -67,9 +68,9 @@ func (b *bounds) outside(parts []rolling.Partition, pos int64) error {
 	return fmt.Errorf("%s lies outside every period: they run from %s to %s", at, b.table.Grid.Format(parts[0].From), b.table.Grid.Format(parts[len(parts)-1].To))
 }
 
-// check returns the rows of a parser's batch that can be sent, and the ranges in
-// which they lie, one for each period. It rejects the others.
-func (b *bounds) check(ctx context.Context, p *parser, data []byte, offset int64) ([]rolling.Period, error) {
+// check keeps the rows of a parser's batch that can be sent and returns the ranges
+// in which they lie, one for each period. It rejects the others.
+func (b *bounds) check(ctx context.Context, p *parser, data []byte, offset int64) ([]state.Extent, error) {
 	parts, upTo := b.known()
 	rows := p.batch.Rows()
 	bad := false
@@ -85,7 +86,7 @@ func (b *bounds) check(ctx context.Context, p *parser, data []byte, offset int64
 			return nil, err
 		}
 	}
-	ranges := make([]rolling.Period, len(parts))
+	ranges := make([]state.Extent, len(parts))
 	keep := p.kept[:0]
 	last := -1
 	for i := range rows {
@@ -102,8 +103,9 @@ func (b *bounds) check(ctx context.Context, p *parser, data []byte, offset int64
 				fmt.Errorf("%s is late: all before %s is sealed, and the table refuses late rows", b.table.Grid.Format(pos), b.table.Grid.Format(upTo)))
 			continue
 		}
-		if r := &ranges[last]; r.To == r.From {
-			*r = rolling.Period{From: pos, To: pos + 1}
+		r := &ranges[last]
+		if r.Rows++; r.Rows == 1 {
+			r.Period = rolling.Period{From: pos, To: pos + 1}
 		} else {
 			r.From, r.To = min(r.From, pos), max(r.To, pos+1)
 		}
@@ -113,5 +115,5 @@ func (b *bounds) check(ctx context.Context, p *parser, data []byte, offset int64
 	if len(keep) < rows {
 		p.keep(keep)
 	}
-	return slices.DeleteFunc(ranges, func(r rolling.Period) bool { return r.To == r.From }), nil
+	return slices.DeleteFunc(ranges, func(e state.Extent) bool { return e.Rows == 0 }), nil
 }

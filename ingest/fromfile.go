@@ -95,7 +95,7 @@ func (l *load) once(ctx context.Context, path string, f Format) (err error) {
 		}
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if !l.opt.Dry {
+	if !l.opt.Dry && (!l.opt.Again || l.anew) {
 		if err := l.sameMeaning(&f); err != nil {
 			return fail(err)
 		}
@@ -112,6 +112,12 @@ func (l *load) once(ctx context.Context, path string, f Format) (err error) {
 		l.say("%s is empty", path)
 		l.result.Finished = true
 		return nil
+	}
+	if l.opt.Again && !l.opt.Dry {
+		if err := l.forget(ctx, t); err != nil {
+			return fail(err)
+		}
+		l.source.Options = l.meaning(&f)
 	}
 	cuts, err := l.before(ctx, c)
 	if err != nil {
@@ -171,13 +177,29 @@ func (l *load) settle(ctx context.Context, c *cutter, sums state.Source) error {
 	if sums.Finished && sums.Loaded == c.at {
 		return nil // nothing has changed
 	}
-	return l.retry(ctx, func() error { return l.state.Settle(ctx, s) })
+	extents := merged(l.opt.Table.Grid, slices.Concat(l.settledIn, l.earlierIn, l.sentIn))
+	if r.Missing > 0 && l.opt.AcceptMissing {
+		f, err := l.look(ctx, extents)
+		if err != nil {
+			return err
+		}
+		l.say("%s: %d rows that were loaded aren't in the table: they are no longer looked for", s.Path, f.missing)
+		extents, r.Missing = f.found, 0
+	}
+	err := l.retry(ctx, func() error { return l.state.Settle(ctx, s, extents) })
+	if errors.Is(err, state.ErrForgotten) {
+		return engine.Hinted(err, "the same command, which loads all of the file into the new table")
+	}
+	return err
 }
 
 // tidy creates the tables for sources, where a former version of rowmill has
 // applied the table, and removes what is no longer needed.
 func (l *load) tidy(ctx context.Context) error {
 	err := l.state.Tidy(ctx, l.source.Table, time.Now().Add(-ledgerKept))
+	if err == nil {
+		_, err = l.extents(ctx) // the newest of them
+	}
 	if errors.Is(err, engine.ErrNoTable) {
 		err = l.state.Ensure(ctx)
 	}
@@ -223,7 +245,10 @@ func (l *load) before(ctx context.Context, c *cutter) ([]state.Cut, error) {
 		}
 		at = cut.To
 	}
-	return cuts, nil
+	if l.settledIn, err = l.extents(ctx); err != nil {
+		return nil, err
+	}
+	return cuts, l.lookBack(ctx, cuts)
 }
 
 func (l *load) shorter(is, was int64) error {

@@ -68,6 +68,13 @@ type Options struct {
 	Spool      string
 	SpoolBytes int64
 
+	// Again loads a file anew that is loaded already, as if nothing were known of
+	// it. Rows whose key is in the table are duplicates.
+	Again bool
+	// AcceptMissing has rows of a file that were loaded and aren't in the table
+	// any more no longer looked for: they were removed on purpose.
+	AcceptMissing bool
+
 	// Dry reads and checks all, and sends nothing.
 	Dry bool
 	// Say, unless nil, is told what a person should know meanwhile. It is called
@@ -113,6 +120,13 @@ type Result struct {
 	// Before is the number of rows that earlier loads of the same source had
 	// sent, BeforeRejected how many of them were rejected.
 	Before, BeforeRejected int64
+	// LoadedAt is when these were noted last. Of those of a file, Missing aren't
+	// in the table any more, though it has their periods; Gone lay in periods that
+	// it no longer has. Unlooked is why not all were looked for, "" where they
+	// were.
+	LoadedAt      time.Time
+	Missing, Gone int64
+	Unlooked      string
 	// Batches are those of this load, Bytes what they held.
 	Batches, Bytes int64
 	// Finished tells that the source was loaded to its end.
@@ -163,6 +177,13 @@ type load struct {
 	known func()
 	// loaded is up to where the file was loaded when it was last looked at.
 	loaded int64
+	// settledIn, earlierIn and sentIn are where rows of a file lie: those that were
+	// settled, those of earlier, and those of this load that aren't settled.
+	settledIn, earlierIn, sentIn []state.Extent
+	// anew tells that the file was forgotten, to be loaded again.
+	anew bool
+	// lookFor is how long to look for rows that were loaded before.
+	lookFor time.Duration
 }
 
 // newLoad checks the options and fills in what they leave out.
@@ -193,7 +214,7 @@ func newLoad(o *Options) (*load, error) {
 	case o.Duplicates != SkipDuplicates && o.Duplicates != RejectDuplicates:
 		return nil, fmt.Errorf("duplicates %q: want %s or %s", o.Duplicates, SkipDuplicates, RejectDuplicates)
 	}
-	l := &load{opt: o, db: o.DB, state: state.New(o.DB), began: time.Now(), reached: o.Reached}
+	l := &load{opt: o, db: o.DB, state: state.New(o.DB), began: time.Now(), reached: o.Reached, lookFor: lookFor}
 	l.bounds = &bounds{db: o.DB, table: o.Table, late: o.Late, sealed: func(ctx context.Context) (int64, error) {
 		return l.state.SealedUpTo(ctx, o.Table.Name)
 	}}

@@ -131,8 +131,8 @@ func (s *sender) commit(ctx context.Context, b *batch, out *state.Batch) error {
 			sent, ack.Rows, ack.Skipped, refused)
 	}
 	out.Sent, out.Inserted, out.Duplicate, out.Rejected = p.rows, ack.Rows, ack.Skipped, rejected
-	out.Touched = ranges
-	out.Lower, out.Upper = span(ranges)
+	out.Touched, out.Extents = periodsOf(ranges), inserted(ranges, ack.Skipped, sent-ack.Rows-ack.Skipped)
+	out.Lower, out.Upper = span(out.Touched)
 	for _, rows := range out.Rows(rolled) {
 		if _, err := s.loader.Insert(ctx, rows.Table, rows.Batch, 0, rows.Batch.Rows()); errors.Is(err, engine.ErrDuplicateKey) {
 			return fmt.Errorf("%w: %w", errDone, err)

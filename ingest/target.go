@@ -85,6 +85,14 @@ func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, n
 	return out, nil
 }
 
+// hasKey reports whether a row of the source has all columns of a key of the
+// table, by which it is known to be there.
+func (t *target) hasKey(s *engine.Schema) bool {
+	return slices.ContainsFunc(append([][]string{s.PrimaryKey}, s.Unique...), func(key []string) bool {
+		return len(key) > 0 && !slices.ContainsFunc(key, func(name string) bool { _, has := t.byName[name]; return !has })
+	})
+}
+
 // targetOf finds where the fields go, by the options, the header or the
 // table; nil where the source is empty.
 func (l *load) targetOf(ctx context.Context, c *cutter, f *Format) (*target, error) {

@@ -3,7 +3,6 @@ package maintain
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/maintain/adopt"
@@ -18,12 +17,8 @@ func (t *Table) AdoptionStatus(ctx context.Context) (*Status, error) {
 	if err != nil || c == nil || adopt.Ended(c) {
 		return nil, err
 	}
-	d, at := t.Declared, time.Now().UTC()
-	s := &Status{Format: "rowmill.status/1", Table: d.Name, Target: t.DB.Info().Target, Engine: t.DB.Info().Engine, At: at, Now: at.Format(time.DateTime),
-		Every: t.Table.Grid.String(), Ahead: d.Ahead.String(), Adopting: true, Periods: []PeriodStatus{}}
-	if !d.Keep.IsZero() {
-		s.Keep = d.Keep.String()
-	}
+	d, s := t.Declared, t.newStatus()
+	s.Adopting = true
 	cs, err := changeStatus(c, "adopt")
 	if err != nil {
 		return nil, err

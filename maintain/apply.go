@@ -52,6 +52,9 @@ func (t *Table) PlanApply(ctx context.Context) (*Application, error) {
 		if err := t.planTable(ctx, a); err != nil {
 			return nil, err
 		}
+		if applied != nil {
+			a.Notes = append(a.Notes, fmt.Sprintf("%s was applied before and isn't there any more: the new table begins with a new ledger, and none of its periods is sealed", t.Table.Name))
+		}
 	case !t.Schema.Partitioned:
 		a.Adopt = true
 	default:
@@ -66,9 +69,7 @@ func (t *Table) PlanApply(ctx context.Context) (*Application, error) {
 		return nil, err
 	}
 	if len(a.Steps) > 0 || a.Adopt || applied == nil || !sameDeclaration(applied, t.Declared) {
-		a.Steps = append(a.Steps, ApplyStep{What: "note the declaration in rowmill_tables", run: func(ctx context.Context) error {
-			return t.State.Declare(ctx, t.State.DB(), t.Table.Name, t.Declared.Text, t.Table.Grid.String())
-		}})
+		a.Steps = append(a.Steps, ApplyStep{What: "note the declaration in rowmill_tables", run: t.declare})
 	}
 	return a, nil
 }
@@ -92,16 +93,7 @@ func (t *Table) Applied(ctx context.Context) (*rolling.Declaration, error) {
 	if err != nil {
 		return nil, err
 	}
-	applied, err := rolling.ParseDeclarationFor("what was applied for "+t.Table.Name, []byte(d.Text), t.Declared.Target)
-	if err != nil {
-		return nil, err
-	}
-	if applied.Auto {
-		if applied.Period, err = inForce(d); err != nil {
-			return nil, err
-		}
-	}
-	return applied, nil
+	return declaredOf(d, t.Declared.Target)
 }
 
 // sameDeclaration compares what two declarations say, not how they are written.
@@ -110,8 +102,8 @@ func sameDeclaration(a, b *rolling.Declaration) bool {
 		c := *d
 		c.Source, c.Text, c.Target, c.Warnings = "", "", "", nil
 		c.Rollups = append([]rolling.Rollup(nil), d.Rollups...)
-		for i := range c.Rollups {
-			c.Rollups[i].Line = 0
+		for i, r := range c.Rollups {
+			c.Rollups[i] = stripped(r)
 		}
 		c.Definition = nil
 		return c
@@ -140,6 +132,15 @@ func (t *Table) planTable(ctx context.Context, a *Application) error {
 	}
 	a.Steps = append(a.Steps, ApplyStep{What: fmt.Sprintf("create table %s with %d periods of %s", t.Table.Name, len(step.Partitions), t.Table.Grid), SQL: sql,
 		run: func(ctx context.Context) error {
+			// While the table isn't there, so that no crash leaves it beside the ledger
+			// of another one.
+			if there, err := t.DB.Catalog().Exists(ctx, t.Table); err != nil {
+				return err
+			} else if !there {
+				if err := t.State.Anew(ctx, t.Table.Name); err != nil {
+					return err
+				}
+			}
 			if err := t.DB.Try(ctx, step); err != nil {
 				return err
 			}
@@ -198,7 +199,7 @@ func (t *Table) planChange(a *Application, applied *rolling.Declaration) error {
 	}
 	changed("period", applied.Period.String(), t.Table.Grid.String(), "periods that exist stay as they are, the next ones get the new length")
 	changed("ahead", applied.Ahead.String(), t.Declared.Ahead.String(), "by the next look of rowmill run")
-	changed("keep", applied.Keep.String(), t.Declared.Keep.String(), "what has passed it is dropped by rowmill run, once sealed")
+	changed("keep", applied.Keep.String(), t.Declared.Keep.String(), "from now on: what has passed it is dropped by rowmill run, once sealed")
 	return nil
 }
 

@@ -15,6 +15,9 @@ import (
 // archive writes a sealed period to its file, reads the file back, and notes
 // the proof.
 func (t *Table) archive(ctx context.Context, p rolling.Partition, k *state.Period) (string, error) {
+	if err := t.sameTable(ctx); err != nil {
+		return "", err
+	}
 	if same, err := t.unchanged(ctx, p, k); err != nil || !same {
 		return p.Name + ": rows have come since it was sealed", err
 	}
@@ -56,9 +59,12 @@ func (t *Table) archive(ctx context.Context, p rolling.Partition, k *state.Perio
 
 // A dropping is what the steps of a drop know.
 type dropping struct {
-	Part  rolling.Partition
+	state.Dropping
 	Table string // the table that the partition becomes
 	Known state.Period
+	// Applied is the declaration by which it was found due, and everything
+	// proven that it asks for. By another one it is taken back.
+	Applied mark
 }
 
 // Steps of a drop.
@@ -74,6 +80,9 @@ const (
 // to it.
 func (t *Table) drop(ctx context.Context, p rolling.Partition, k *state.Period) (string, error) {
 	c := &state.Change{Table: t.Table.Name, ID: fmt.Sprintf("drop %d", p.From), Kind: string(Drop), Step: stepDetach}
+	if err := t.sameTable(ctx); err != nil {
+		return "", err
+	}
 	if err := t.rolledUp(ctx, p); err != nil {
 		return "", err
 	}
@@ -96,51 +105,83 @@ func (t *Table) drop(ctx context.Context, p rolling.Partition, k *state.Period) 
 			return "", fmt.Errorf("archive %s has changed since it was written: %s is not dropped", k.Archive, p.Name)
 		}
 	}
-	if _, err := t.State.Begin(ctx, c, dropping{p, standalone(t.Table.Name, "drop", p), *k}); err != nil {
+	if _, err := t.State.Begin(ctx, c, dropping{state.Dropping{Part: p}, standalone(t.Table.Name, "drop", p), *k, t.mark}); err != nil {
 		return "", err
 	}
 	t.reach("drop begun")
 	return t.goOnDropping(ctx, c)
 }
 
-// goOnDropping takes a drop to its end, from whatever step it is at.
+// goOnDropping takes a drop to its end, from whatever step it is at. What removes
+// something is done while nobody can apply another declaration, and only by the
+// one that the drop was begun by.
 func (t *Table) goOnDropping(ctx context.Context, c *state.Change) (string, error) {
 	var d dropping
 	if err := c.Load(&d); err != nil {
 		return "", err
 	}
-	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
-	if err != nil {
-		return "", err
+	detail, err := t.dropSteps(ctx, c, d)
+	if errors.Is(err, errChanged) {
+		return t.takeBack(ctx, c, d)
 	}
+	return detail, err
+}
+
+func (t *Table) dropSteps(ctx context.Context, c *state.Change, d dropping) (string, error) {
 	if c.Step == stepDetach {
-		// From here on no refresh computes its buckets: without the rows they
-		// would become empty.
-		if t.Rollups != nil {
-			if err := t.inTx(ctx, func(tx *sql.Tx) error { return t.Rollups.Seal(ctx, tx, d.Part.To) }); err != nil {
-				return "", err
-			}
-		}
-		t.reach("drop levels sealed")
-		if err := t.tryLocked(ctx, engine.Detach{Table: t.Table, Have: have, Part: d.Part, Into: d.Table}); err != nil {
-			return "", err
-		}
-		t.reach("detached")
-		if err := t.State.Advance(ctx, t.State.DB(), c, stepCheck, nil); err != nil {
+		err := t.undisturbed(ctx, d.Applied, func(ctx context.Context) error { return t.detach(ctx, c, d) })
+		if err != nil {
 			return "", err
 		}
 	}
 	if c.Step == stepCheck {
 		s, err := t.sumOf(ctx, t.State.DB(), t.DB.Dialect().Quote(d.Table), nil)
+		if isNoTable(err) { // it was put back, and then came a crash
+			if _, findErr := t.find(ctx, d.Part.Period); findErr != nil {
+				return "", errors.Join(err, findErr)
+			}
+			err = t.inTx(ctx, func(tx *sql.Tx) error { return t.notDropped(ctx, tx, c, d, nil) })
+			return d.Part.Name + ": it was put back", err
+		}
 		if err != nil {
 			return "", err
 		}
 		if s.Rows != d.Known.Rows || s.Hash != d.Known.Checksum {
-			return t.putBack(ctx, c, d, have)
+			return t.putBack(ctx, c, d, nil, "rows came at the last moment")
 		}
 		t.reach("drop checked")
-		// From here on the rows may go.
-		err = t.inTx(ctx, func(tx *sql.Tx) error {
+	}
+	if err := t.undisturbed(ctx, d.Applied, func(ctx context.Context) error { return t.remove(ctx, c, d) }); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s: %d rows", d.Part.Name, d.Known.Rows), t.State.End(ctx, t.State.DB(), c)
+}
+
+// detach makes the period a table of its own.
+func (t *Table) detach(ctx context.Context, c *state.Change, d dropping) error {
+	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
+	if err != nil {
+		return err
+	}
+	// From here on no refresh computes its buckets: without the rows they would
+	// become empty.
+	if t.Rollups != nil {
+		if err := t.inTx(ctx, func(tx *sql.Tx) error { return t.Rollups.Seal(ctx, tx, d.Part.To) }); err != nil {
+			return err
+		}
+	}
+	t.reach("drop levels sealed")
+	if err := t.tryLocked(ctx, engine.Detach{Table: t.Table, Have: have, Part: d.Part, Into: d.Table}); err != nil {
+		return err
+	}
+	t.reach("detached")
+	return t.State.Advance(ctx, t.State.DB(), c, stepCheck, nil)
+}
+
+// remove drops the table that the period has become, and notes that first.
+func (t *Table) remove(ctx context.Context, c *state.Change, d dropping) error {
+	if c.Step == stepCheck {
+		err := t.inTx(ctx, func(tx *sql.Tx) error {
 			gone := d.Known
 			gone.State = state.Dropped
 			if err := t.State.Put(ctx, tx, gone); err != nil {
@@ -149,36 +190,93 @@ func (t *Table) goOnDropping(ctx context.Context, c *state.Change) (string, erro
 			return t.State.Advance(ctx, tx, c, stepRemove, nil)
 		})
 		if err != nil {
-			return "", err
+			return err
 		}
 		t.reach("drop noted")
 	}
 	if err := t.DB.Try(ctx, engine.DropTables{Names: []string{d.Table}}); err != nil {
-		return "", err
+		return err
 	}
 	t.reach("dropped")
+	return nil
+}
+
+// takeBack ends a drop because another declaration is in force than the one by
+// which it was due: whether it is due by that, and what is to be done before, is
+// planned anew.
+func (t *Table) takeBack(ctx context.Context, c *state.Change, d dropping) (string, error) {
+	const why = "another declaration was applied since the drop began"
+	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
+	if err != nil {
+		return "", err
+	}
+	apart, err := t.exists(ctx, d.Table)
+	if err != nil {
+		return "", err
+	}
+	i := rolling.Find(have, d.Part.From)
+	within := i >= 0 && have[i].Period == d.Part.Period
+	switch {
+	case apart && within:
+		// A crash within a detachment, or within putting it back: which of the
+		// two has its rows isn't known before they are all in the one.
+		if err := t.tryLocked(ctx, engine.Detach{Table: t.Table, Have: have, Part: d.Part, Into: d.Table}); err != nil {
+			return "", err
+		}
+		fallthrough
+	case apart:
+		return t.putBack(ctx, c, d, &d.Known, why)
+	case within:
+		err := t.inTx(ctx, func(tx *sql.Tx) error { return t.notDropped(ctx, tx, c, d, &d.Known) })
+		return d.Part.Name + ": " + why, err
+	}
+	// It was dropped, and then came the crash.
 	return fmt.Sprintf("%s: %d rows", d.Part.Name, d.Known.Rows), t.State.End(ctx, t.State.DB(), c)
 }
 
-// putBack attaches a detached period again, because rows had come to it at the
-// last moment, and breaks its seal.
-func (t *Table) putBack(ctx context.Context, c *state.Change, d dropping, have []rolling.Partition) (string, error) {
+// putBack attaches a detached period again. known is what is known of it from
+// then on: nil breaks its seal.
+func (t *Table) putBack(ctx context.Context, c *state.Change, d dropping, known *state.Period, why string) (string, error) {
+	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
+	if err != nil {
+		return "", err
+	}
 	if err := t.tryLocked(ctx, engine.Attach{Table: t.Table, Have: have, Part: d.Part, From: d.Table}); err != nil {
 		return "", err
 	}
 	t.reach("put back")
-	err := t.inTx(ctx, func(tx *sql.Tx) error {
-		if err := t.State.Forget(ctx, tx, t.Table.Name, d.Part.Period); err != nil {
+	err = t.inTx(ctx, func(tx *sql.Tx) error { return t.notDropped(ctx, tx, c, d, known) })
+	return d.Part.Name + ": " + why + "; it was put back", err
+}
+
+// notDropped notes that a period is in the table after all.
+func (t *Table) notDropped(ctx context.Context, tx *sql.Tx, c *state.Change, d dropping, known *state.Period) error {
+	var err error
+	if known == nil {
+		err = t.State.Forget(ctx, tx, t.Table.Name, d.Part.Period)
+	} else {
+		err = t.State.Put(ctx, tx, *known)
+	}
+	if err != nil {
+		return err
+	}
+	if t.Rollups != nil {
+		if err := t.Rollups.Unseal(ctx, tx, d.Part.From); err != nil {
 			return err
 		}
-		if t.Rollups != nil {
-			if err := t.Rollups.Unseal(ctx, tx, d.Part.From); err != nil {
-				return err
-			}
-		}
-		return t.State.End(ctx, tx, c)
-	})
-	return d.Part.Name + ": rows came at the last moment; it was put back", err
+	}
+	return t.State.End(ctx, tx, c)
+}
+
+// sameTable returns errChanged where the table is no longer what it was when the
+// pass began. A column that was added since would be missing in an archive, and
+// lost with the drop.
+func (t *Table) sameTable(ctx context.Context) error {
+	changed, err := t.changed(ctx)
+	if err == nil && changed {
+		err = errChanged
+	}
+	return err
 }
 
 // standalone is the name of a table that holds a period's rows for a while. It

@@ -48,6 +48,9 @@ func declare(t *testing.T, db engine.Keeper, change func(*rolling.Declaration)) 
 	if change != nil {
 		change(d)
 	}
+	if d.Seal.After.IsZero() {
+		d.Seal.After = span(time.Second)
+	}
 	d.Text = d.String()
 	return d
 }

@@ -2,6 +2,7 @@ package maintain
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -25,15 +26,51 @@ const (
 	maxActions = 20
 )
 
-// Status looks at the table and tells how it stands. Nothing is changed.
+// Status looks at the table and tells how it stands, by the declaration in
+// force. Nothing is changed.
 func (t *Table) Status(ctx context.Context) (*Status, error) {
-	d := t.Declared
-	s := &Status{Format: "rowmill.status/1", Table: d.Name, Target: t.DB.Info().Target, Engine: t.DB.Info().Engine, At: time.Now().UTC(),
-		Every: t.Table.Grid.String(), Ahead: d.Ahead.String(), Keep: d.Keep.String()}
-	if d.Keep.IsZero() {
-		s.Keep = ""
+	now, err := t.Follow(ctx)
+	var not *unfollowedError
+	switch {
+	case errors.As(err, &not) && not.gone:
+		s := t.lastFollowed().newStatus()
+		s.unfollowed(not)
+		return s, nil
+	case not != nil:
+		now = t.lastFollowed()
+	case err != nil:
+		return nil, err
+	}
+	return now.status(ctx, not)
+}
+
+// newStatus is a status that says nothing but what is declared.
+func (t *Table) newStatus() *Status {
+	d, at := t.Declared, time.Now().UTC()
+	s := &Status{Format: "rowmill.status/1", Table: d.Name, Target: t.DB.Info().Target, Engine: t.DB.Info().Engine, At: at, Now: at.Format(time.DateTime),
+		Every: t.Table.Grid.String(), Ahead: d.Ahead.String(), Periods: []PeriodStatus{}}
+	if !d.Keep.IsZero() {
+		s.Keep = d.Keep.String()
+	}
+	return s
+}
+
+// unfollowed says that the declaration can't be followed.
+func (s *Status) unfollowed(not *unfollowedError) { s.problem(Declaring, not.why, not.try) }
+
+// status tells how the table stands. not is why the declaration in force can't
+// be followed, nil if it is.
+func (t *Table) status(ctx context.Context, not *unfollowedError) (*Status, error) {
+	d, s := t.Declared, t.newStatus()
+	if not != nil {
+		s.unfollowed(not)
 	}
 	v, err := t.View(ctx)
+	if isNoTable(err) {
+		errors.As(noTable(d.Name), &not)
+		s.unfollowed(not)
+		return s, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -328,7 +365,14 @@ func (t *Table) outside(ctx context.Context, s *Status) error {
 // lock.
 func (t *Table) failures(s *Status) {
 	for _, a := range lastTries(s.Actions) {
-		if a.Error != "" && !a.Locked {
+		switch {
+		case a.Error == "" || a.Locked:
+		case a.Action == Declaring:
+			// Whoever keeps the table can't, though this process may.
+			if !slices.ContainsFunc(s.Problems, func(p Problem) bool { return p.Code == Declaring }) {
+				s.problem(Declaring, fmt.Sprintf("%s: %s", a.By, a.Error), "see what its log says; rowmill run of the same version as rowmill apply")
+			}
+		default:
 			s.problem("failed", fmt.Sprintf("%s %s: %s", a.Action, a.Detail, a.Error), "")
 		}
 	}

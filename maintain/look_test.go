@@ -49,9 +49,10 @@ func TestRestoredPeriod(t *testing.T) {
 		d := declare(t, db, func(d *rolling.Declaration) {
 			d.Keep = span(4 * time.Hour)
 			d.Seal.Archive = t.TempDir()
+			total := []rolling.Aggregate{{Name: "total", Func: "sum", Column: "value"}}
 			d.Rollups = []rolling.Rollup{
-				{Name: "readings_1h", Every: grid(t, "1h"), Select: []rolling.Aggregate{{Name: "total", Func: "sum", Column: "value"}}},
-				{Name: "readings_6h", Every: grid(t, "6h"), From: "readings_1h"},
+				{Name: "readings_1h", Every: grid(t, "1h"), Select: total},
+				{Name: "readings_6h", Every: grid(t, "6h"), From: "readings_1h", Select: total},
 			}
 		})
 		w := applied(t, db, d, at(0.2))

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/rowmill/rowmill/engine"
@@ -48,9 +47,11 @@ type Table struct {
 	// breath is how long nobody asks for the lock after a try in vain; 0 is
 	// defaultBreath. Tests shorten it.
 	breath time.Duration
-	failed failures
-	turns  sync.Mutex
-	gate   gate
+	// mark is that of the applied declaration which Declared is; none unless
+	// Follow has returned the table.
+	mark  mark
+	clock func(ctx context.Context) (int64, error)
+	*shared
 }
 
 // archiveDir is where the archive lies, as an absolute path: it is written down
@@ -91,7 +92,7 @@ func Clock(now func() time.Time) func(context.Context) (int64, error) {
 // Open looks for the declared table on its database, and reads its schema
 // where it is there.
 func Open(ctx context.Context, db engine.Keeper, d *rolling.Declaration, now func() time.Time) (*Table, error) {
-	t := &Table{DB: db, Declared: d, State: state.New(db), Now: Clock(now)}
+	t := &Table{DB: db, Declared: d, State: state.New(db), Now: Clock(now), clock: Clock(now), shared: &shared{}}
 	if d.Auto && !d.Period.Valid() {
 		was, err := t.State.Declared(ctx, d.Name)
 		if err != nil && !isNoTable(err) {
@@ -105,7 +106,7 @@ func Open(ctx context.Context, db engine.Keeper, d *rolling.Declaration, now fun
 			t.Declared = &found
 		}
 	}
-	t.Table = &engine.Table{Name: d.Name, Grid: t.Declared.Period, By: d.Time, Epoch: d.Epoch, Definition: d.Definition, Compress: d.Seal.Compress, PrimaryKey: d.Definition.PrimaryKey}
+	t.Table = tableOf(t.Declared)
 	if d.Period.Axis() == rolling.Sequence && d.Period.Valid() {
 		t.Now = t.highest
 	}
@@ -149,7 +150,6 @@ func (t *Table) openLevels() error {
 	if err != nil {
 		return err
 	}
-	set.Reading = t.gate.read
 	t.Rollups = set
 	return nil
 }

@@ -14,14 +14,14 @@ type Kind string
 
 // Kinds of tasks, in the order in which they are done.
 const (
-	Create  Kind = "create"  // periods ahead
-	Rollup  Kind = "rollup"  // refresh the levels
-	Seal    Kind = "seal"    // count and sum up a period that takes no more rows
-	Check   Kind = "check"   // look whether rows have come to a sealed period
-	Archive Kind = "archive" // write a sealed period to a file
-	Drop    Kind = "drop"    // remove a period that has passed retention
-	Rebuild Kind = "rebuild" // lay a sealed period's rows sorted and compressed
-	Merge   Kind = "merge"   // the same, of several periods into one
+	Create  Kind = "create"       // periods ahead
+	Rollup  Kind = "rollup"       // refresh the levels
+	Seal    Kind = "seal"         // count and sum up a period that takes no more rows
+	Check   Kind = "check"        // look whether rows have come to a sealed period
+	Archive Kind = "archive"      // write a sealed period to a file
+	Drop    Kind = state.DropKind // remove a period that has passed retention
+	Rebuild Kind = "rebuild"      // lay a sealed period's rows sorted and compressed
+	Merge   Kind = "merge"        // the same, of several periods into one
 )
 
 // A Task is one thing to do to a table.

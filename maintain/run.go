@@ -44,7 +44,7 @@ type Daemon struct {
 // can be left. Errors are said, and end nothing.
 func (d *Daemon) Run(ctx context.Context) {
 	var all sync.WaitGroup
-	for _, lane := range d.Table.lanes() {
+	for _, lane := range Lanes {
 		all.Go(func() { d.lead(ctx, lane) })
 	}
 	all.Wait()
@@ -58,7 +58,10 @@ func (d *Daemon) Once(ctx context.Context) error {
 	// after the one that seals it.
 	for pass := range 3 {
 		failed = nil
-		for _, lane := range d.Table.lanes() {
+		for _, lane := range Lanes {
+			if !d.wanted(ctx, lane) {
+				continue
+			}
 			err := d.once(ctx, lane, pass == 0)
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -88,20 +91,12 @@ func (d *Daemon) once(ctx context.Context, lane Lane, say bool) error {
 
 // pass is one pass of a lane, which ends when the lock is lost.
 func (d *Daemon) pass(ctx context.Context, lease engine.Lease, lane Lane) (int64, bool, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stop := make(chan struct{})
-	var watch sync.WaitGroup
-	watch.Go(func() {
-		select {
-		case <-lease.Lost():
-			cancel()
-		case <-stop:
-		}
+	var next int64
+	var more bool
+	err := whileHeld(ctx, lease, func(ctx context.Context) (err error) {
+		next, more, err = d.Table.Pass(ctx, lane)
+		return err
 	})
-	next, more, err := d.Table.Pass(ctx, lane)
-	close(stop)
-	watch.Wait()
 	return next, more, err
 }
 
@@ -109,6 +104,10 @@ func (d *Daemon) pass(ctx context.Context, lease engine.Lease, lane Lane) (int64
 func (d *Daemon) lead(ctx context.Context, lane Lane) {
 	said := false
 	for ctx.Err() == nil {
+		if !d.wanted(ctx, lane) {
+			_ = engine.Sleep(ctx, d.poll()) // the loop sees that ctx has ended
+			continue
+		}
 		lease, err := d.Table.DB.Lead(ctx, d.Table.Table.Name+"/"+string(lane))
 		if err != nil {
 			if !errors.Is(err, engine.ErrLockTimeout) && ctx.Err() == nil && !said {
@@ -132,12 +131,29 @@ func (d *Daemon) lead(ctx context.Context, lane Lane) {
 	}
 }
 
+// poll is how often it looks without being due to do anything.
+func (d *Daemon) poll() time.Duration {
+	if d.Poll > 0 {
+		return d.Poll
+	}
+	return 10 * time.Second
+}
+
+// wanted tells whether a lane may have work. Roll-ups come and go with the
+// declaration; what can't be read may have them.
+func (d *Daemon) wanted(ctx context.Context, lane Lane) bool {
+	if lane != Summing {
+		return true
+	}
+	t, err := d.Table.Follow(ctx)
+	if err != nil {
+		t = d.Table.lastFollowed()
+	}
+	return t.Rollups != nil
+}
+
 // work makes one pass after the other while the lock is held.
 func (d *Daemon) work(ctx context.Context, lease engine.Lease, lane Lane) {
-	poll := d.Poll
-	if poll <= 0 {
-		poll = 10 * time.Second
-	}
 	var beats sync.WaitGroup
 	ctx, cancel := context.WithCancel(ctx)
 	defer beats.Wait()
@@ -156,16 +172,17 @@ func (d *Daemon) work(ctx context.Context, lease engine.Lease, lane Lane) {
 		}
 	})
 	retry := firstRetry
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && d.wanted(ctx, lane) {
 		next, more, err := d.pass(ctx, lease, lane)
-		pause := poll
+		pause := d.poll()
 		if err != nil {
 			pause = engine.Jitter(retry)
 			retry = min(2*retry, lastRetry)
 		} else {
 			retry = firstRetry
 		}
-		if now, err := d.Table.Now(ctx); err == nil && more && d.Table.Table.Grid.Axis() == rolling.Time {
+		t := d.Table.lastFollowed()
+		if now, err := t.Now(ctx); err == nil && more && t.Table.Grid.Axis() == rolling.Time {
 			pause = min(pause, max(time.Duration(next-now)*time.Microsecond, 10*time.Millisecond))
 		}
 		if errors.Is(err, engine.ErrLockTimeout) {
@@ -185,11 +202,12 @@ func (d *Daemon) lockPause(ctx context.Context, lane Lane) time.Duration {
 	if lane != Creating {
 		return engine.Jitter(pause)
 	}
-	v, err := d.Table.View(ctx)
+	t := d.Table.lastFollowed()
+	v, err := t.View(ctx)
 	if err != nil || len(v.Parts) == 0 {
 		return engine.Jitter(pause)
 	}
-	if left, wanted := v.Parts[len(v.Parts)-1].To-v.Now, d.Table.wanted(v)-v.Now; left < wanted/2 {
+	if left, wanted := v.Parts[len(v.Parts)-1].To-v.Now, t.wanted(v)-v.Now; left < wanted/2 {
 		pause /= 5
 	}
 	return engine.Jitter(pause)

@@ -124,7 +124,8 @@ type BlockerStatus struct {
 
 // A Problem needs a person.
 type Problem struct {
-	// Code is one of headroom, blocked, gap, stopped, rollup, failed, outside.
+	// Code is one of headroom, blocked, gap, stopped, rollup, failed, outside,
+	// declaration.
 	Code string `json:"code"`
 	Text string `json:"text"`
 	Try  string `json:"try,omitempty"`

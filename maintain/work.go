@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,14 +28,6 @@ const (
 
 // Lanes are all of them.
 var Lanes = []Lane{Creating, Summing, Keeping, Rebuilding}
-
-// lanes are those that the table has work for.
-func (t *Table) lanes() []Lane {
-	if t.Rollups != nil {
-		return Lanes
-	}
-	return slices.DeleteFunc(slices.Clone(Lanes), func(l Lane) bool { return l == Summing })
-}
 
 // lane returns the one that does a kind of task.
 func (k Kind) lane() Lane {
@@ -99,7 +90,11 @@ func bounds(c *state.Change) (rolling.Period, bool) {
 // fails is said and logged, and doesn't keep the rest from being done; the
 // errors are returned together.
 func (t *Table) Pass(ctx context.Context, lane Lane) (next int64, more bool, err error) {
-	var failed []error
+	t, err = t.begin(ctx, lane)
+	if t == nil {
+		return 0, false, err
+	}
+	failed := []error{err}
 	if err := t.finish(ctx, lane); err != nil {
 		failed = append(failed, err)
 		if errors.Is(err, engine.ErrLockTimeout) {
@@ -119,6 +114,7 @@ func (t *Table) Pass(ctx context.Context, lane Lane) (next int64, more bool, err
 		if err != nil {
 			return 0, false, errors.Join(append(failed, err)...)
 		}
+		more = false
 		var task *Task
 		for i := range tasks {
 			c := &tasks[i]
@@ -147,7 +143,29 @@ func (t *Table) Pass(ctx context.Context, lane Lane) (next int64, more bool, err
 				return next, more, errors.Join(failed...)
 			}
 		}
+		now, err := t.inLane(ctx, lane)
+		if now == nil {
+			return next, more, errors.Join(append(failed, err)...)
+		}
+		t = now
 	}
+}
+
+// begin returns the table as a lane is to keep it, as inLane does, after a look
+// whether it is still what it was.
+func (t *Table) begin(ctx context.Context, lane Lane) (*Table, error) {
+	now, err := t.inLane(ctx, lane)
+	if now == nil {
+		return nil, err
+	}
+	changed, lookErr := now.changed(ctx)
+	if lookErr != nil {
+		return nil, lookErr
+	}
+	if changed {
+		return t.inLane(ctx, lane)
+	}
+	return now, err
 }
 
 // Do carries out one task, says so and logs it.
@@ -156,6 +174,9 @@ func (t *Table) Do(ctx context.Context, task Task, v View) error {
 	detail, err := t.do(ctx, task, v)
 	var wait *waitError
 	switch {
+	case errors.Is(err, errChanged):
+		t.say(Event{At: began, Action: string(task.Kind), Detail: label(task) + ": " + err.Error(), Waiting: true})
+		return nil
 	case errors.As(err, &wait):
 		t.say(Event{At: began, Action: string(task.Kind), Detail: wait.why, Waiting: true})
 		return nil
@@ -196,6 +217,9 @@ func (t *Table) do(ctx context.Context, task Task, v View) (string, error) {
 		n, err := t.Rollups.Refresh(ctx, v.Now)
 		if err == nil {
 			err = t.Rollups.Expire(ctx, v.Now)
+		}
+		if errors.Is(err, errChanged) {
+			err = nil // the next pass removes what is still too much
 		}
 		if n == 0 {
 			return "", err
@@ -350,6 +374,18 @@ func (f *failures) over(action string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.open[action]
+}
+
+// ended tells that the last word on a kind of action is that it failed. The next
+// one who asks is told that it isn't: the caller is about to log so.
+func (f *failures) ended(action string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	was := f.open[action]
+	if was {
+		f.open[action] = false
+	}
+	return was
 }
 
 // repeated tells that the same has failed, and was logged, a moment ago.

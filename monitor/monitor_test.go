@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -224,16 +225,18 @@ func TestOneLookForAll(t *testing.T) {
 
 // A database that hangs makes rowmill_up 0 before Prometheus gives up.
 func TestHangingDatabase(t *testing.T) {
-	l := &looker{s: status(), pause: time.Hour}
-	m := New(Options{Table: "readings", Look: l.look, LookTimeout: 700 * time.Millisecond})
-	began := time.Now()
-	code, body, _ := get(t, m, "/metrics", func(r *http.Request) { r.Header.Set("X-Prometheus-Scrape-Timeout-Seconds", "0.5") })
-	if took := time.Since(began); code != 200 || !strings.Contains(body, `rowmill_up{table="readings"} 0`) || took > 480*time.Millisecond {
-		t.Errorf("after %v: %d\n%s", took, code, body)
-	}
-	if l := m.look(t.Context()); !errors.Is(l.err, context.DeadlineExceeded) {
-		t.Errorf("the look ended with %v", l.err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		l := &looker{s: status(), pause: time.Hour}
+		m := New(Options{Table: "readings", Look: l.look, LookTimeout: 700 * time.Millisecond})
+		began := time.Now()
+		code, body, _ := get(t, m, "/metrics", func(r *http.Request) { r.Header.Set("X-Prometheus-Scrape-Timeout-Seconds", "0.5") })
+		if took := time.Since(began); code != 200 || !strings.Contains(body, `rowmill_up{table="readings"} 0`) || took > 480*time.Millisecond {
+			t.Errorf("after %v: %d\n%s", took, code, body)
+		}
+		if l := m.look(t.Context()); !errors.Is(l.err, context.DeadlineExceeded) {
+			t.Errorf("the look ended with %v", l.err)
+		}
+	})
 	for header, want := range map[string]time.Duration{"": scrapeWait, "10": 9500 * time.Millisecond, "0.5": 250 * time.Millisecond, "-1": scrapeWait, "NaN": scrapeWait, "x": scrapeWait, "1e99": scrapeWait} {
 		r := httptest.NewRequest("GET", "/metrics", nil)
 		r.Header.Set("X-Prometheus-Scrape-Timeout-Seconds", header)

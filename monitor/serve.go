@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -65,6 +66,9 @@ func ServeOn(ctx context.Context, l net.Listener, h http.Handler) error {
 		// Requests keep ctx's values, not its end: they are let finish.
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
+	var u unused
+	s.ConnState = u.track
+	s.RegisterOnShutdown(u.close)
 	stopped := make(chan error, 1)
 	end := context.AfterFunc(ctx, func() {
 		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
@@ -80,6 +84,39 @@ func ServeOn(ctx context.Context, l net.Listener, h http.Handler) error {
 		return <-stopped
 	}
 	return fmt.Errorf("serve on %s: %w", l.Addr(), err)
+}
+
+// unused are the connections on which no request has begun to come. Browsers
+// open some in advance, and Shutdown would wait 5 s for a request on each.
+type unused struct {
+	mu    sync.Mutex
+	conns map[net.Conn]bool
+	ended bool
+}
+
+func (u *unused) track(c net.Conn, state http.ConnState) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	switch {
+	case state != http.StateNew:
+		delete(u.conns, c)
+	case u.ended:
+		_ = c.Close() // nothing was read or written
+	default:
+		if u.conns == nil {
+			u.conns = map[net.Conn]bool{}
+		}
+		u.conns[c] = true
+	}
+}
+
+func (u *unused) close() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.ended = true
+	for c := range u.conns {
+		_ = c.Close() // nothing was read or written
+	}
 }
 
 // knownHost tells whether a request asks for this server by a name that is

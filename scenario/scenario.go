@@ -9,21 +9,23 @@
 // engine or a workload knows, such as the names of presets, is checked by who
 // runs it; Declaration.At tells where in the file it stands.
 //
-//	d, err := scenario.Load("ec2-2012")
+//	d, err := scenario.Load(ctx, "ec2-2012")
 package scenario
 
 import (
+	"context"
 	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/rowmill/rowmill/result"
+
+	"github.com/rowmill/rowmill/internal/textfile"
 )
 
 // A Declaration is an experiment.
@@ -96,7 +98,7 @@ func (e *UnknownError) Error() string {
 func (e *UnknownError) Unwrap() error { return e.Err }
 
 // Load reads the scenario of a name, or a file whose name ends in .toml.
-func Load(name string) (*Declaration, error) {
+func Load(ctx context.Context, name string) (*Declaration, error) {
 	if slices.Contains(Names(), name) {
 		text, err := builtin.ReadFile("builtin/" + name + ".toml")
 		if err != nil {
@@ -107,7 +109,7 @@ func Load(name string) (*Declaration, error) {
 	if !strings.HasSuffix(name, ".toml") {
 		return nil, &UnknownError{Name: name}
 	}
-	text, err := os.ReadFile(name)
+	text, err := textfile.Read(ctx, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &UnknownError{Name: name, Err: err}
 	}

@@ -161,7 +161,7 @@ func TestBuiltin(t *testing.T) {
 		t.Errorf("built in are %v, want %v", Names(), want)
 	}
 	for _, name := range Names() {
-		d, err := Load(name)
+		d, err := Load(t.Context(), name)
 		if err != nil {
 			t.Error(err)
 			continue
@@ -180,7 +180,7 @@ func TestBuiltin(t *testing.T) {
 func TestLoad(t *testing.T) {
 	var unknown *UnknownError
 	for _, name := range []string{"nosuch", "no/such.toml", ""} {
-		if _, err := Load(name); !errors.As(err, &unknown) || !strings.Contains(err.Error(), "ec2-2012") {
+		if _, err := Load(t.Context(), name); !errors.As(err, &unknown) || !strings.Contains(err.Error(), "ec2-2012") {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
@@ -188,7 +188,7 @@ func TestLoad(t *testing.T) {
 	if err := os.WriteFile(path, []byte(small), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := Load(path); err != nil || d.Name != "small" || d.Source != path {
+	if d, err := Load(t.Context(), path); err != nil || d.Name != "small" || d.Source != path {
 		t.Errorf("%+v, %v", d, err)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/rowmill/rowmill/rolling"
 )
 
 // A Change is something of several steps that is under way. It is written down
@@ -35,6 +37,24 @@ func (c *Change) Load(v any) error {
 		return fmt.Errorf("journal of %s: %s: %w", c.Table, c.ID, err)
 	}
 	return nil
+}
+
+// DropKind is the kind of a change that drops a period.
+const DropKind = "drop"
+
+// A Dropping is the part of such a change's data that others may read.
+type Dropping struct {
+	Part rolling.Partition
+}
+
+// Drops returns the partition that a change drops; false where it does
+// something else.
+func (c *Change) Drops() (rolling.Partition, bool) {
+	var d Dropping
+	if c.Kind != DropKind || c.Load(&d) != nil {
+		return rolling.Partition{}, false
+	}
+	return d.Part, true
 }
 
 // Begin writes a change down, before its first step. It returns false where one

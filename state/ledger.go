@@ -39,6 +39,10 @@ type Batch struct {
 	// Touched are the ranges in which its rows lie, where that is known better
 	// than from Lower to Upper. Roll-ups look at all of each.
 	Touched []rolling.Period
+	// Extents are where its rows lie and how many were inserted in each range, at
+	// least; nil is Inserted rows from Lower to Upper. The ledger doesn't keep
+	// them.
+	Extents []Extent
 }
 
 // Tables of notes, as their rows are inserted.

@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -80,7 +81,13 @@ func (s *Store) Sources(ctx context.Context, table, kind, path string) ([]Source
 	return out, nil
 }
 
-// PutSource writes down what is known of a source, in the transaction of x.
+// ErrForgotten is when what was known of a source has been removed while it was
+// loaded: its table was made anew.
+var ErrForgotten = errors.New("what was known of it was removed while it was loaded: its table was dropped and made anew")
+
+// PutSource writes down what is known of a source, in the transaction of x. A
+// file of which something was loaded and that was removed meanwhile is not put
+// back: ErrForgotten.
 func (s *Store) PutSource(ctx context.Context, x Exec, f *Source) error {
 	finished := 0
 	if f.Finished {
@@ -95,6 +102,9 @@ func (s *Store) PutSource(ctx context.Context, x Exec, f *Source) error {
 		"duplicate = ?, rejected = ?, finished = ?, updated_us = ? WHERE table_name = ? AND source = ?",
 		f.Loaded, f.Lines, f.Hash, f.Head, f.HeadHash, f.Options, f.Sent, f.Inserted, f.Duplicate, f.Rejected, finished, now.UnixMicro(), f.Table, f.Key)
 	if err == nil && n == 0 {
+		if f.Kind == FileSource && f.Loaded > 0 {
+			return fmt.Errorf("note how far %s is loaded: %w", f.Path, ErrForgotten)
+		}
 		_, err = s.exec(ctx, x, "INSERT INTO rowmill_sources (table_name, "+sourceColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 			f.Table, f.Key, f.Path, f.Kind, f.Loaded, f.Lines, f.Hash, f.Head, f.HeadHash, f.Options, f.Sent, f.Inserted, f.Duplicate, f.Rejected, finished,
 			f.Started.UnixMicro(), now.UnixMicro())
@@ -163,11 +173,15 @@ func (s *Store) NotedOf(ctx context.Context, table, source string, cuts []Cut) (
 	return out, nil
 }
 
-// Settle notes how far a source is loaded and forgets where it was cut up to
-// there, in one transaction. Its lines of the ledger stay: see Tidy.
-func (s *Store) Settle(ctx context.Context, f *Source) error {
+// Settle notes how far a source is loaded and where its rows lie, and forgets
+// where it was cut up to there, in one transaction. Its lines of the ledger stay:
+// see Tidy.
+func (s *Store) Settle(ctx context.Context, f *Source, extents []Extent) error {
 	return s.within(ctx, func(tx *sql.Tx) error {
 		if err := s.PutSource(ctx, tx, f); err != nil {
+			return err
+		}
+		if err := s.putExtents(ctx, tx, f, extents); err != nil {
 			return err
 		}
 		_, err := s.exec(ctx, tx, "DELETE FROM rowmill_cuts WHERE table_name = ? AND source = ? AND upper_byte <= ?", f.Table, f.Key, f.Loaded)

@@ -73,6 +73,10 @@ func schema(text string) []string {
 		// Where a file was cut into batches, noted before any of them is sent.
 		"CREATE TABLE IF NOT EXISTS rowmill_cuts (table_name " + name + ", source " + name + ", lower_byte BIGINT NOT NULL, upper_byte BIGINT NOT NULL, " +
 			"line BIGINT NOT NULL, line_count BIGINT NOT NULL, hash VARCHAR(40) NOT NULL, PRIMARY KEY (table_name, source, lower_byte))",
+		// Where the rows of files that are loaded lie: at least so many of each
+		// in each range of positions, both ends included.
+		"CREATE TABLE IF NOT EXISTS rowmill_loaded (table_name " + name + ", source " + name + ", lower_pos BIGINT NOT NULL, upper_pos BIGINT NOT NULL, " +
+			"row_count BIGINT NOT NULL, PRIMARY KEY (table_name, source, lower_pos, upper_pos))",
 		// Ranges of positions, both ends included, where rows have changed since
 		// the roll-ups last looked. They are consumed by being deleted.
 		"CREATE TABLE IF NOT EXISTS rowmill_touched (table_name " + name + ", lower_pos BIGINT NOT NULL, upper_pos BIGINT NOT NULL, " +

@@ -122,7 +122,7 @@ func (a *app) endAdoption(ctx context.Context, k *kept, f applyFlags) error {
 	if err := adopt.Undo(ctx, o); err != nil {
 		return stopped(ctx, err, "rowmill apply %s --undo, which goes on where it stopped", f.file)
 	}
-	if err := k.State.Undeclare(ctx, k.State.DB(), k.Declared.Name); err != nil {
+	if err := k.Undeclare(ctx); err != nil {
 		return err
 	}
 	fmt.Fprintf(a.stdout, "%s is the plain table that it was\n", k.Declared.Name)

@@ -33,8 +33,10 @@ func statusJSON(t *testing.T, text string) *maintain.Status {
 // TestStatusOfAdoption: while a table is adopted its status is how far that is,
 // and exit status 1 that nobody goes on with it.
 func TestStatusOfAdoption(t *testing.T) {
+	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			file, _ := plainTable(t, kind, 5000)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -76,8 +78,10 @@ func TestStatusOfAdoption(t *testing.T) {
 // TestStatusOfAdoptionNamesBlockers: who holds the lock up that the change of
 // names waits for is in the status.
 func TestStatusOfAdoptionNamesBlockers(t *testing.T) {
+	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			file, db := plainTable(t, kind, 100)
 			tx, err := db.SQL().BeginTx(t.Context(), nil)
 			if err != nil {

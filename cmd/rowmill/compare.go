@@ -102,7 +102,7 @@ type regressionError struct{ text string }
 func (e *regressionError) Error() string { return e.text }
 
 func (a *app) compare(ctx context.Context, f compareFlags, paths []string) error {
-	before, after, err := f.sides(paths)
+	before, after, err := f.sides(ctx, paths)
 	if err != nil {
 		return err
 	}
@@ -168,15 +168,15 @@ func (f *compareFlags) judge(c report.Comparison) error {
 }
 
 // sides reads the records and splits them into the two sides.
-func (f *compareFlags) sides(paths []string) (before, after []result.Record, err error) {
-	before, err = readRecords(paths[:1])
+func (f *compareFlags) sides(ctx context.Context, paths []string) (before, after []result.Record, err error) {
+	before, err = readRecords(ctx, paths[:1])
 	if err != nil {
 		return nil, nil, err
 	}
 	if len(paths) == 1 {
 		return f.split(before, paths[0])
 	}
-	if after, err = readRecords(paths[1:]); err != nil {
+	if after, err = readRecords(ctx, paths[1:]); err != nil {
 		return nil, nil, err
 	}
 	if before, err = f.a.of(before, "--a", paths[0]); err != nil {

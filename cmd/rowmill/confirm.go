@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/rowmill/rowmill/engine"
@@ -53,6 +54,24 @@ func (a *app) confirm(ctx context.Context, plan string, yes bool) error {
 // errStopped ends a command that was asked to stop, and whose work isn't a
 // measurement.
 var errStopped = errors.New("interrupted")
+
+// byInterrupt reports whether an interrupt has ended the command.
+func byInterrupt(err error) bool {
+	return errors.Is(err, errStopped) || errors.Is(err, errInterrupted) || errors.Is(err, errInterruptedEarly)
+}
+
+// withoutCanceled returns the text of an interrupted command's error without
+// what the context said in each place that stopped: that is the interrupt.
+func withoutCanceled(text string) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		line = strings.ReplaceAll(strings.TrimRight(line, "\n"), ": "+context.Canceled.Error(), "")
+		if line != "" && line != context.Canceled.Error() && !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
 
 // stopped makes the error of a command that an interrupt has ended say so, with
 // what to do next, "" being nothing; any other error stays as it is.

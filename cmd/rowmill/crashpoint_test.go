@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -47,16 +48,141 @@ by     = ["sensor"]
 select = { n = "count(*)", total = "sum(value)", mean = "avg(value)" }
 `
 
+// A crashing is a table that rowmill run is killed at.
+type crashing struct {
+	*testing.T
+	server      string
+	target      engine.Target
+	db          engine.Keeper
+	close       func()
+	dir         string
+	file, clock string
+	table       *engine.Table
+}
+
+// crashHours is for how many hours the table is filled before rowmill run, which
+// then has everything to do, is killed.
+const crashHours = 9
+
+// newCrashing fills a table for crashHours.
+func newCrashing(t *testing.T, server string) *crashing {
+	t.Helper()
+	dir := t.TempDir()
+	c := &crashing{T: t, server: server, target: testdb.Target(t, server), dir: dir,
+		file: filepath.Join(dir, "readings.toml"), clock: filepath.Join(dir, "clock")}
+	typ := "DATETIME"
+	if server == "postgres" {
+		typ = "TIMESTAMP"
+	}
+	text := fmt.Sprintf(crashDeclaration, c.target.String(), typ, filepath.Join(dir, "archive"))
+	if err := os.WriteFile(c.file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	d, err := rolling.ParseDeclaration(c.file, []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.table = &engine.Table{Name: d.Name, Grid: d.Period, By: d.Time, Definition: d.Definition, PrimaryKey: d.Definition.PrimaryKey}
+	c.open()
+	t.Cleanup(func() { c.close() })
+	c.set(0)
+	mustPass(t, rowmill(t.Context(), "apply", c.file, "--clock", c.clock, "--yes"))
+	for hour := range crashHours {
+		c.insert(hour)
+	}
+	c.set(crashHours)
+	return c
+}
+
+// open opens the test's own connections.
+func (c *crashing) open() {
+	c.Helper()
+	opened, err := openTarget(c.Context(), c.target.String(), func(string) {})
+	if err != nil {
+		c.Fatal(err)
+	}
+	c.db = opened.DB.(engine.Keeper)
+	c.close = sync.OnceFunc(func() {
+		if err := opened.close(); err != nil {
+			c.Error(err)
+		}
+	})
+}
+
+// at is an hour of the table's time.
+func (c *crashing) at(hour int) time.Time {
+	return time.Date(2026, 3, 29, hour, 40, 0, 0, time.UTC)
+}
+
+// set sets the clock.
+func (c *crashing) set(hour int) {
+	c.Helper()
+	if err := os.WriteFile(c.clock, []byte(c.at(hour).Format(time.RFC3339)), 0o644); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// insert inserts the rows of an hour.
+func (c *crashing) insert(hour int) {
+	c.Helper()
+	var values []string
+	for i := range 20 {
+		values = append(values, fmt.Sprintf("(%d, %s, %d)", i%3, c.db.Words().Literal(c.table, rolling.Position(c.at(hour))+int64(i)*1e6), hour*i))
+	}
+	if _, err := c.db.SQL().ExecContext(c.Context(), "INSERT INTO "+c.db.Dialect().Quote("readings")+" (sensor, ts, value) VALUES "+strings.Join(values, ", ")); err != nil {
+		c.Fatalf("hour %d: %v", hour, err)
+	}
+}
+
+// finish keeps the table for two hours more, and returns how it stands then.
+func (c *crashing) finish() string {
+	c.Helper()
+	for hour := crashHours; hour < crashHours+2; hour++ {
+		c.set(hour)
+		mustPass(c.T, rowmill(c.Context(), "run", c.file, "--clock", c.clock, "--once"))
+		c.insert(hour)
+	}
+	return crashState(c.T, c.db, c.table)
+}
+
+// crash runs rowmill in a process that kills itself as a variable of crashPoint
+// says. It returns whether it has.
+func (c *crashing) crash(variable string, value any) bool {
+	c.Helper()
+	for {
+		killed, said := c.crashOrNot(variable, value)
+		// A server may take a moment to see that the one before is gone.
+		if killed || !strings.Contains(said, "another process does it") {
+			return killed
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func (c *crashing) crashOrNot(variable string, value any) (killed bool, said string) {
+	c.Helper()
+	p := exec.Command(os.Args[0], "run", c.file, "--clock", c.clock, "--once")
+	p.Env = append(os.Environ(), processVariable+"=1", fmt.Sprintf("%s=%v", variable, value))
+	var stderr bytes.Buffer
+	p.Stderr = &stderr
+	err := p.Run()
+	if err == nil {
+		return false, stderr.String()
+	}
+	if st, ok := p.ProcessState.Sys().(syscall.WaitStatus); !ok || !st.Signaled() {
+		c.Fatalf("it was to be killed, %s=%v: %v\n%s", variable, value, err, stderr.String())
+	}
+	return true, stderr.String()
+}
+
 // TestKillAtEachPoint: rowmill run is killed at the first point of its changes,
 // at the second, and so on, until it comes through; each time the next one ends
-// in the same state as if nothing had happened.
+// in the same state as if nothing had happened. Each has a table of its own.
 func TestKillAtEachPoint(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts some hundred processes")
-	}
-	for _, server := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
+	testdb.SkipUnlessNightly(t, "TestKillAtEachPointOfAFile and TestKillAtOnePointAfterTheOther")
+	for _, server := range []string{"sqlite", "mariadb", "mysql", "postgres"} {
 		t.Run(server, func(t *testing.T) {
-			want := crashRun(t, server, 0)
+			want := newCrashing(t, server).finish()
 			var points atomic.Int64
 			const wave = 6 // at a time: they mostly wait for the disk
 			for first := 1; int(points.Load()) == first-1 && !t.Failed(); first += wave {
@@ -64,16 +190,18 @@ func TestKillAtEachPoint(t *testing.T) {
 					for n := first; n < first+wave; n++ {
 						t.Run(fmt.Sprint(n), func(t *testing.T) {
 							t.Parallel()
-							got := crashRun(t, server, n)
-							points.Add(int64(got.killed))
-							if got.state != want.state {
-								t.Errorf("killed at point %d it ends as\n%s\nwant\n%s", n, got.state, want.state)
+							c := newCrashing(t, server)
+							if c.crash(crashVariable, n) {
+								points.Add(1)
+							}
+							if got := c.finish(); got != want {
+								t.Errorf("killed at point %d it ends as\n%s\nwant\n%s", n, got, want)
 							}
 						})
 					}
 				})
 			}
-			if points.Load() < 60 {
+			if points.Load() < leastPoints {
 				t.Errorf("it was killed at %d points only", points.Load())
 			}
 			t.Logf("killed at %d points", points.Load())
@@ -81,88 +209,95 @@ func TestKillAtEachPoint(t *testing.T) {
 	}
 }
 
-// A crashResult is how a table stands after a run that was killed.
-type crashResult struct {
-	killed int
-	state  string
+// leastPoints are passed by the run that is killed.
+const leastPoints = 60
+
+// TestKillAtEachPointOfAFile: the same on SQLite, whose files are put back for
+// each point as they were before the first.
+func TestKillAtEachPointOfAFile(t *testing.T) {
+	t.Parallel()
+	c := newCrashing(t, "sqlite")
+	c.close()
+	folders := map[string]string{filepath.Dir(c.target.Path): t.TempDir(), c.dir: t.TempDir()}
+	for from, to := range folders {
+		copyFolder(t, from, to)
+	}
+	// from puts the files back, and lets rowmill run be killed at the n-th point.
+	from := func(n int) (killed bool, state string) {
+		t.Helper()
+		for to, from := range folders {
+			if err := os.RemoveAll(to); err != nil {
+				t.Fatal(err)
+			}
+			copyFolder(t, from, to)
+		}
+		if n > 0 {
+			killed = c.crash(crashVariable, n)
+		}
+		c.open()
+		defer func() { c.close() }()
+		return killed, c.finish()
+	}
+	_, want := from(0)
+	n := 1
+	for {
+		killed, got := from(n)
+		if got != want {
+			t.Fatalf("killed at point %d it ends as\n%s\nwant\n%s", n, got, want)
+		}
+		if !killed {
+			break
+		}
+		n++
+	}
+	if n <= leastPoints {
+		t.Errorf("it was killed at %d points only", n-1)
+	}
+	t.Logf("killed at %d points", n-1)
 }
 
-// crashRun fills a table for nine hours, and keeps it afterwards: the first
-// rowmill run, which has everything to do, is killed at the n-th point.
-func crashRun(t *testing.T, server string, n int) crashResult {
+// copyFolder copies the files of a folder that nobody has open.
+func copyFolder(t *testing.T, from, to string) {
 	t.Helper()
-	target := testdb.Target(t, server)
-	opened, err := openTarget(t.Context(), target.String(), func(string) {})
-	if err != nil {
+	if err := os.RemoveAll(to); err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
-		if err := opened.close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	db := opened.DB.(engine.Keeper)
-	dir := t.TempDir()
-	file, clock := filepath.Join(dir, "readings.toml"), filepath.Join(dir, "clock")
-	typ := "DATETIME"
-	if server == "postgres" {
-		typ = "TIMESTAMP"
-	}
-	text := fmt.Sprintf(crashDeclaration, target.String(), typ, filepath.Join(dir, "archive"))
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 		t.Fatal(err)
 	}
-	d, err := rolling.ParseDeclaration(file, []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	table := &engine.Table{Name: d.Name, Grid: d.Period, By: d.Time, Definition: d.Definition, PrimaryKey: d.Definition.PrimaryKey}
-	start := time.Date(2026, 3, 29, 0, 40, 0, 0, time.UTC)
-	set := func(now time.Time) {
-		if err := os.WriteFile(clock, []byte(now.Format(time.RFC3339)), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	set(start)
-	mustPass(t, rowmill(t.Context(), "apply", file, "--clock", clock, "--yes"))
-	var out crashResult
-	for hour := range 11 {
-		now := start.Add(time.Duration(hour) * time.Hour)
-		set(now)
-		if hour == 9 && n > 0 {
-			out.killed += crashOnce(t, file, clock, n)
-		}
-		if hour >= 9 { // all that was due before is done at once
-			mustPass(t, rowmill(t.Context(), "run", file, "--clock", clock, "--once"))
-		}
-		var values []string
-		for i := range 20 {
-			values = append(values, fmt.Sprintf("(%d, %s, %d)", i%3, db.Words().Literal(table, rolling.Position(now)+int64(i)*1e6), hour*i))
-		}
-		if _, err := db.SQL().ExecContext(t.Context(), "INSERT INTO "+db.Dialect().Quote("readings")+" (sensor, ts, value) VALUES "+strings.Join(values, ", ")); err != nil {
-			t.Fatalf("hour %d: %v", hour, err)
-		}
-	}
-	out.state = crashState(t, db, table)
-	return out
 }
 
-// crashOnce runs rowmill so that it kills itself at the n-th point, and returns
-// whether it has.
-func crashOnce(t *testing.T, file, clock string, n int) int {
-	t.Helper()
-	c := exec.Command(os.Args[0], "run", file, "--clock", clock, "--once")
-	c.Env = append(os.Environ(), processVariable+"=1", fmt.Sprintf("%s=%d", crashVariable, n))
-	var stderr bytes.Buffer
-	c.Stderr = &stderr
-	err := c.Run()
-	if err == nil {
-		return 0
+// TestKillAtOnePointAfterTheOther: one table on a server, at which rowmill run is
+// killed again and again, at each kind of point when it is passed for the first
+// and for the third time.
+func TestKillAtOnePointAfterTheOther(t *testing.T) {
+	t.Parallel()
+	for _, server := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {
+		t.Run(server, func(t *testing.T) {
+			t.Parallel()
+			want := newCrashing(t, server).finish()
+			c := newCrashing(t, server)
+			log, kills := filepath.Join(c.dir, "passed"), 0
+			for c.crash(crashLogVariable, log) {
+				kills++
+			}
+			if got := c.finish(); got != want {
+				t.Errorf("killed at %d points it ends as\n%s\nwant\n%s", kills, got, want)
+			}
+			text, err := os.ReadFile(log)
+			if err != nil {
+				t.Fatal(err)
+			}
+			points := map[string]int{}
+			for point := range strings.Lines(string(text)) {
+				points[strings.TrimSpace(point)]++
+			}
+			if kills < 30 || len(points) < 15 {
+				t.Errorf("it was killed at %d points only, of %d kinds: %v", kills, len(points), points)
+			}
+			t.Logf("killed at %d points of %d kinds: %v", kills, len(points), points)
+		})
 	}
-	if st, ok := c.ProcessState.Sys().(syscall.WaitStatus); !ok || !st.Signaled() {
-		t.Fatalf("it was to be killed at point %d: %v\n%s", n, err, stderr.String())
-	}
-	return 1
 }
 
 // crashState writes down all that must be the same: periods, rows, roll-ups,

@@ -13,6 +13,7 @@ import (
 // TestPrivileges: a user who may only read is told what to grant, and one with
 // the privileges of docs/operations.md adopts a table and keeps it.
 func TestPrivileges(t *testing.T) {
+	t.Parallel()
 	docs, err := os.ReadFile(filepath.Join(here(t), "../../docs/operations.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -23,6 +24,7 @@ func TestPrivileges(t *testing.T) {
 	}
 	for _, kind := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			file, db := plainTable(t, kind, 100)
 			exec := func(statements ...string) {
 				t.Helper()

@@ -3,6 +3,7 @@ package main
 import "testing"
 
 func TestIntValue(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]int{"10k": 10000, "1_000": 1000, "7": 7, "-1": -1, "0": 0, "1.5k": 1500} {
 		var n int
 		if err := (intValue{&n}).Set(text); err != nil || n != want {

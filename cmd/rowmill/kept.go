@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/textfile"
 	"github.com/rowmill/rowmill/maintain"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -89,8 +90,8 @@ func (k *kept) Close() error { return k.target.close() }
 
 // readDeclaration reads and checks a declaration, for another target than its
 // own if one is given.
-func readDeclaration(file, target string) (*rolling.Declaration, error) {
-	text, err := os.ReadFile(file)
+func readDeclaration(ctx context.Context, file, target string) (*rolling.Declaration, error) {
+	text, err := textfile.Read(ctx, file)
 	if err != nil {
 		return nil, engine.Hinted(fmt.Errorf("read the declaration: %w", err), "a file such as docs/declaration.md shows")
 	}
@@ -106,7 +107,7 @@ func (a *app) openKept(ctx context.Context, file string, f keptFlags) (_ *kept, 
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	d, err := readDeclaration(file, f.target)
+	d, err := readDeclaration(ctx, file, f.target)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/ingest"
+	"github.com/rowmill/rowmill/internal/textfile"
 	"github.com/rowmill/rowmill/result"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -45,6 +45,8 @@ type loadFlags struct {
 	maxBad     int
 	spool      string
 	spoolBytes string
+	again      bool
+	accept     bool
 	dry        bool
 	list       bool
 	withJSON   bool
@@ -59,7 +61,9 @@ func (a *app) loadCommand() *cobra.Command {
 			"compressed (.gz, .zst), and - for stdin. Each batch is one transaction with its\n" +
 			"line of the ledger, so that the same command goes on where a crash stopped it,\n" +
 			"and a file that is loaded already changes nothing. A file that has grown is\n" +
-			"loaded from where it ended.\n\n" +
+			"loaded from where it ended. Of rows that were loaded before it is looked whether\n" +
+			"the table has them; where it doesn't, the exit code is 1, and --again loads the\n" +
+			"file anew.\n\n" +
 			"Values and periods are checked first. Rows that can't be loaded go to a file of\n" +
 			"JSON lines, with line, reason and the row; all others are loaded, and the exit\n" +
 			"code is 1. Rows whose key is in the table are counted and passed over.\n\n" +
@@ -97,6 +101,8 @@ func (a *app) loadCommand() *cobra.Command {
 	flags.IntVar(&f.maxBad, "max-bad", 1000, "stop before more than `N` of them; -1 is never")
 	flags.StringVar(&f.spool, "spool", "", "keep a stream's rows in `DIRECTORY` until they are loaded (nowhere)")
 	flags.StringVar(&f.spoolBytes, "spool-size", "1GiB", "`SIZE` at which the sender of a stream is made to wait")
+	flags.BoolVar(&f.again, "again", false, "load all of a file that is loaded already, passing over rows whose key is in the table (default false)")
+	flags.BoolVar(&f.accept, "accept-missing", false, "no longer look for rows of a file that were loaded and aren't in the table any more (default false)")
 	flags.BoolVar(&f.dry, "dry-run", false, "read and check all, and send nothing (default false)")
 	flags.BoolVar(&f.list, "list", false, "list what was loaded into the table, and how far, and change nothing (default false)")
 	flags.BoolVar(&f.withJSON, "json", false, "print JSON (default false)")
@@ -106,7 +112,7 @@ func (a *app) loadCommand() *cobra.Command {
 // options checks the flags.
 func (f *loadFlags) options(sources []string) (ingest.Options, error) {
 	o := ingest.Options{Name: f.source, Duplicates: f.duplicates, Rows: f.rows, Writers: f.writers, Flush: f.flush, RetryFor: f.retry,
-		MaxBad: int64(f.maxBad), Spool: f.spool, Dry: f.dry}
+		MaxBad: int64(f.maxBad), Spool: f.spool, Again: f.again, AcceptMissing: f.accept, Dry: f.dry}
 	o.Format = ingest.Format{Kind: ingest.Kind(strings.ToLower(f.format)), NoHeader: !f.header, Header: f.header && f.headerSet, Null: f.null, Columns: f.columns}
 	o.Values = ingest.ValueOptions{TruncateTimes: f.truncate, Unix: f.unix, Bytes: f.bytes}
 	streams := 0
@@ -126,6 +132,10 @@ func (f *loadFlags) options(sources []string) (ingest.Options, error) {
 		return o, usagef("the file without --spool", "--spool is for stdin: a file can be read again")
 	case f.spool != "" && f.dry:
 		return o, usagef("--dry-run without --spool", "--spool keeps rows, and --dry-run sends none")
+	case (f.again || f.accept) && (len(sources) == 0 || streams > 0):
+		return o, usagef("rowmill load FILE.toml SOURCE... with the files", "--again and --accept-missing are about files that are loaded already")
+	case f.again && f.accept:
+		return o, usagef("one of them", "--again loads what is missing, and --accept-missing leaves it")
 	case f.source != "" && len(sources) > 1:
 		return o, usagef("one rowmill load for each", "--source names one source, and %d are given", len(sources))
 	case f.bad != "" && f.bad == "-":
@@ -246,7 +256,7 @@ func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err erro
 	}
 	o.DB, o.Table, o.Schema, o.Late = k.DB, k.Table.Table, k.Schema, k.Declared.Late == rolling.LateReject
 	o.Say = func(line string) { a.logLine(stamp(time.Now()) + " " + line) }
-	o.Reached = crashPoint()
+	o.Reached = a.reached
 	if len(sources) == 0 {
 		sources = []string{""}
 	}
@@ -361,7 +371,7 @@ func (a *app) loadOne(ctx context.Context, o ingest.Options, source string) (ing
 	if info.Mode().IsRegular() || info.IsDir() {
 		return ingest.File(ctx, o, source)
 	}
-	in, err := os.Open(source)
+	in, err := textfile.Open(ctx, source)
 	if err != nil {
 		return ingest.Result{}, err
 	}
@@ -372,7 +382,7 @@ func (a *app) loadOne(ctx context.Context, o ingest.Options, source string) (ing
 	if o.Name == "" {
 		o.Name = source
 	}
-	return ingest.Stream(ctx, o, io.Reader(in))
+	return ingest.Stream(ctx, o, in)
 }
 
 // sayLoad returns what writes the progress: each second to a terminal, else

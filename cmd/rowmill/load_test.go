@@ -89,7 +89,10 @@ func newLoadingOf(t *testing.T, server, declaration string) *loading {
 // onKeepers runs a test on every server.
 func onKeepers(t *testing.T, fn func(l *loading)) {
 	for _, server := range testdb.Kinds(t, keepers...) {
-		t.Run(server, func(t *testing.T) { fn(newLoading(t, server)) })
+		t.Run(server, func(t *testing.T) {
+			t.Parallel()
+			fn(newLoading(t, server))
+		})
 	}
 }
 
@@ -293,6 +296,13 @@ func loadRows(first, n int, bad bool) loadFile {
 		fmt.Fprintf(&b, "%d,%s,%s,%s\n", sensor, at.Format(time.DateTime), value, note)
 	}
 	f.text = b.String()
+	return f
+}
+
+// wide is the file with more digits of the same values: more bytes, and no more
+// rows.
+func (f loadFile) wide() loadFile {
+	f.text = strings.ReplaceAll(f.text, ",0.25,", ",0.25"+strings.Repeat("0", 300)+",")
 	return f
 }
 

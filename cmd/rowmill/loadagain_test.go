@@ -34,7 +34,10 @@ func newNumbered(t *testing.T, server string) *loading {
 
 func onNumbered(t *testing.T, fn func(l *loading)) {
 	for _, server := range testdb.Kinds(t, keepers...) {
-		t.Run(server, func(t *testing.T) { fn(newNumbered(t, server)) })
+		t.Run(server, func(t *testing.T) {
+			t.Parallel()
+			fn(newNumbered(t, server))
+		})
 	}
 }
 
@@ -47,6 +50,7 @@ func (f loadFile) body() string {
 // A path has one content, then another, then the first one again, as when files
 // are put where the last one was.
 func TestLoadFormerContentAgain(t *testing.T) {
+	t.Parallel()
 	onNumbered(t, func(l *loading) {
 		a, b := loadRows(0, 100, true), loadRows(1000, 60, false)
 		path := l.write("day.csv", a.text)
@@ -67,6 +71,7 @@ func TestLoadFormerContentAgain(t *testing.T) {
 
 // Logs are rotated, files moved and linked: their rows are there already.
 func TestLoadByAnotherPath(t *testing.T) {
+	t.Parallel()
 	onNumbered(t, func(l *loading) {
 		first, second := loadRows(0, 100, false), loadRows(1000, 60, false)
 		old, path := filepath.Join(l.dir, "old.csv"), l.write("log.csv", first.text)
@@ -113,6 +118,7 @@ func TestLoadByAnotherPath(t *testing.T) {
 // A file that is being copied begins as what is loaded does: it isn't loaded as
 // another one, and isn't at fault.
 func TestLoadCopyInTheMaking(t *testing.T) {
+	t.Parallel()
 	onNumbered(t, func(l *loading) {
 		f := loadRows(0, 300, false)
 		l.load(exitDone, l.write("day.csv", f.text))
@@ -131,6 +137,7 @@ func TestLoadCopyInTheMaking(t *testing.T) {
 // Two commands that load the same bytes by two names would each find them not
 // loaded yet.
 func TestLoadTwoPathsAtOnce(t *testing.T) {
+	t.Parallel()
 	onNumbered(t, func(l *loading) {
 		f := loadRows(0, 200, false)
 		path, copied := l.write("day.csv", f.text), l.write("copy.csv", f.text)
@@ -168,6 +175,7 @@ func (d *slow) Lead(ctx context.Context, name string) (engine.Lease, error) {
 // Two commands that begin the same bytes by two names at the same moment, when
 // nothing of them is noted, would each take them for new.
 func TestLoadTwoPathsBegunAtOnce(t *testing.T) {
+	t.Parallel()
 	t.Run("new", func(t *testing.T) { onNumbered(t, func(l *loading) { l.begunAtOnce() }) })
 	// Where not one row could be loaded the file is known, and its bytes aren't.
 	t.Run("unloaded", func(t *testing.T) {
@@ -254,6 +262,7 @@ func (d *losing) lose() {
 // The connection that holds the lock breaks, as when the server is started
 // again: the load takes it again and goes on, and counts its rows once.
 func TestLoadGoesOnWhenLockIsLost(t *testing.T) {
+	t.Parallel()
 	onNumbered(t, func(l *loading) {
 		f := loadRows(0, 1000, false)
 		path := l.write("day.csv", f.text)
@@ -300,6 +309,7 @@ func TestLoadGoesOnWhenLockIsLost(t *testing.T) {
 // What is half loaded isn't loaded on with options that say something else of
 // its bytes.
 func TestLoadOnWithOtherOptions(t *testing.T) {
+	t.Parallel()
 	onNumbered(t, func(l *loading) {
 		f := loadRows(0, 300, false)
 		path := l.write("day.csv", f.text)

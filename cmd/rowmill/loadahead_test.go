@@ -8,6 +8,7 @@ import (
 
 // A file of more than may be cut ahead goes through.
 func TestLoadBeyondWhatIsAhead(t *testing.T) {
+	t.Parallel()
 	l := newLoading(t, "sqlite")
 	var b strings.Builder
 	long := strings.Repeat("9", 8000)

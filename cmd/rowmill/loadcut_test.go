@@ -34,6 +34,7 @@ func pack(t *testing.T, name, text string) string {
 // for a whole one, nor for another file of that name: what can be read of it is
 // loaded, the load fails, and goes on once the file is whole.
 func TestLoadPackedFileCutOff(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"day.csv.gz", "day.csv.zst"} {
 		t.Run(name, func(t *testing.T) {
 			l := newLoading(t, "sqlite")
@@ -74,6 +75,7 @@ func TestLoadPackedFileCutOff(t *testing.T) {
 // One line without an end, such as of a program that went wrong, ends a load:
 // the rows before it are loaded.
 func TestLoadLineWithoutEnd(t *testing.T) {
+	t.Parallel()
 	l := newLoading(t, "sqlite")
 	f := loadRows(0, 70, false)
 	long := strings.Repeat("x", 129<<20)

@@ -5,6 +5,7 @@ import "testing"
 // A dry run has a file of its own, with the rows of the last one only, and takes
 // nothing from that of a load.
 func TestLoadDryRunAgain(t *testing.T) {
+	t.Parallel()
 	l := newNumbered(t, "sqlite")
 	path := l.write("day.csv", "sensor,ts,value,note\nx,2026-03-29 01:00:00,1,ok\n1,2026-03-29 01:00:00,1,ok\n")
 	for range 2 {

@@ -10,6 +10,7 @@ import (
 
 // TestLoadColumnsWithoutHeader gives --columns for a file that has no header.
 func TestLoadColumnsWithoutHeader(t *testing.T) {
+	t.Parallel()
 	l := newLoading(t, "sqlite")
 	path := l.write("day.csv", "1,2026-03-29 01:00:00,1,a\n2,2026-03-29 01:00:00,2,b\n")
 	const columns = "--columns=sensor,ts,value,note"
@@ -31,8 +32,10 @@ func TestLoadColumnsWithoutHeader(t *testing.T) {
 // one lacks gets its default, whatever the first one has. Some are refused by the
 // check or the server, and a first line that is broken is a row like any other.
 func TestLoadObjectsOfManyShapes(t *testing.T) {
+	t.Parallel()
 	for _, server := range testdb.Kinds(t, keepers...) {
 		t.Run(server, func(t *testing.T) {
+			t.Parallel()
 			l := newLoadingWith(t, server, "n INT NOT NULL DEFAULT 7, kind VARCHAR(8) DEFAULT 'k', must INT NOT NULL CHECK (must < 100),")
 			const ts = `"ts":"2026-03-29 01:00:00"`
 			path := l.write("day.jsonl", strings.Join([]string{
@@ -80,10 +83,12 @@ func TestLoadObjectsOfManyShapes(t *testing.T) {
 // TestLoadValuesThatServersBend has values that a server takes in silence for
 // others: they are bad rows, and what is loaded is as it was.
 func TestLoadValuesThatServersBend(t *testing.T) {
+	t.Parallel()
 	const my = "e ENUM('a','b','it''s'), s SET('x','y'), y YEAR, t TIME(1), f DOUBLE(8,2), c CHAR(3), v VARCHAR(3),"
 	for server, columns := range map[string]string{"mariadb": my, "mysql": my,
 		"postgres": "t TIME(1), i INTERVAL(1), c CHAR(3), v VARCHAR(3),"} {
 		t.Run(server, func(t *testing.T) {
+			t.Parallel()
 			l := newLoadingWith(t, server, columns)
 			good := map[string][]string{"e": {"A", "it's"}, "s": {"x,Y", "\"\""}, "y": {"2026"}, "t": {"01:02:03.5", "01:02:03.500"}, "f": {"1.25", "1.250", "125e-2"},
 				"c": {"äöü"}, "v": {"äöü", "ab "}, "i": {"1 day 01:02:03.5"}}
@@ -113,6 +118,7 @@ func TestLoadValuesThatServersBend(t *testing.T) {
 // TestLoadOverLongLine has a line that is longer than any that is loaded: it is
 // a bad row, of which the begin is kept, and the lines behind it are loaded.
 func TestLoadOverLongLine(t *testing.T) {
+	t.Parallel()
 	l := newLoading(t, "sqlite")
 	const before = "sensor,ts,value,note\n1,2026-03-29 01:00:00,1,a\n"
 	long := "2,2026-03-29 01:00:00,1," + strings.Repeat("ä", 10<<20)
@@ -149,6 +155,7 @@ func TestLoadOverLongLine(t *testing.T) {
 // TestLoadIdentity has a column that PostgreSQL alone gives values to: objects
 // are loaded without it, and fields of it are refused before any row is sent.
 func TestLoadIdentity(t *testing.T) {
+	t.Parallel()
 	l := newLoadingWith(t, "postgres", "id BIGINT GENERATED ALWAYS AS IDENTITY,")
 	const ts = `,"ts":"2026-03-29 01:00:00"`
 	got, _ := l.load(exitFailed, l.write("day.jsonl", `{"sensor":1`+ts+"}\n"+`{"sensor":2,"id":1`+ts+"}\n"))
@@ -164,6 +171,7 @@ func TestLoadIdentity(t *testing.T) {
 // TestSpooledObjectsKeepTheirKeys has objects with a key that is no column: they
 // are bad rows on their way through a spool, too, unless --columns passes it over.
 func TestSpooledObjectsKeepTheirKeys(t *testing.T) {
+	t.Parallel()
 	l := newLoading(t, "sqlite")
 	for i, args := range [][]string{nil, {"--columns=sensor,ts"}} {
 		c := l.command(0, append([]string{"-", "--format=jsonl", "--spool=spool"}, args...)...)

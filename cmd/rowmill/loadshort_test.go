@@ -11,6 +11,7 @@ import (
 
 // An empty file is loaded; one that has become empty isn't what it was.
 func TestLoadEmptyFile(t *testing.T) {
+	t.Parallel()
 	l := newNumbered(t, "sqlite")
 	if got, _ := l.load(exitDone, l.write("empty.csv", "")); !got[0].Finished || got[0].Sent != 0 {
 		t.Errorf("an empty file: %+v", got[0])
@@ -25,6 +26,7 @@ func TestLoadEmptyFile(t *testing.T) {
 
 // A file of which only the header was there is known by its rows later.
 func TestLoadHeadGrows(t *testing.T) {
+	t.Parallel()
 	l := newNumbered(t, "sqlite")
 	a, b := loadRows(0, 300, false), loadRows(1000, 200, false)
 	path := l.write("day.csv", "sensor,ts,value,note\n")
@@ -41,6 +43,7 @@ func TestLoadHeadGrows(t *testing.T) {
 
 // --max-bad is of the file, not of each try.
 func TestLoadMaxBadOfAllTries(t *testing.T) {
+	t.Parallel()
 	l := newNumbered(t, "sqlite")
 	text := "sensor,ts,value,note\n" + strings.Repeat("x,2026-03-29 01:00:00,1,ok\n", 10)
 	path := l.write("day.csv", text)
@@ -55,6 +58,7 @@ func TestLoadMaxBadOfAllTries(t *testing.T) {
 // Logs are copied and truncated while they are read: the row in the middle of
 // which one ends then is none.
 func TestLoadFileTruncatedMeanwhile(t *testing.T) {
+	t.Parallel()
 	l := newNumbered(t, "sqlite")
 	f := loadRows(0, 100_000, false)
 	path := l.write("day.csv", f.text)

@@ -12,6 +12,7 @@ import (
 // the file is being written to; where it was loaded, because nothing was written
 // for a while, its rest is a bad row, and what follows is loaded.
 func TestTrapHalfWrittenLine(t *testing.T) {
+	t.Parallel()
 	onKeepers(t, func(l *loading) {
 		old := time.Now().Add(-time.Minute)
 		settle := func(path string) {
@@ -86,6 +87,7 @@ func TestTrapHalfWrittenLine(t *testing.T) {
 // A file of which nothing could be loaded isn't one that is loaded: the command
 // that is put right loads it.
 func TestLoadNothingOfAFile(t *testing.T) {
+	t.Parallel()
 	onKeepers(t, func(l *loading) {
 		path := l.write("day.csv", "2026-03-29 01:00:00,1,1\n2026-03-29 01:00:01,2,1\n2026-03-29 01:00:02,3,1\n")
 		wrong := []string{path, "--header=false", "--columns", "value,ts,sensor", "--batch", "2"}
@@ -109,6 +111,7 @@ func TestLoadNothingOfAFile(t *testing.T) {
 
 // What lies in a spool isn't for any database that has a table of that name.
 func TestLoadSpoolOfAnotherDatabase(t *testing.T) {
+	t.Parallel()
 	l, other := newLoading(t, "sqlite"), newLoading(t, "sqlite")
 	spool := filepath.Join(l.dir, "spool")
 	c := l.command(0, "-", "--format", "csv", "--spool", spool)

@@ -28,13 +28,20 @@ type loaded struct {
 	Duplicate int64 `json:"duplicate"`
 	Rejected  int64 `json:"rejected"`
 	// Before are the rows that earlier loads of the source sent.
-	Before         int64    `json:"before"`
-	BeforeRejected int64    `json:"before_rejected"`
-	Batches        int64    `json:"batches"`
-	Bytes          int64    `json:"bytes"`
-	Seconds        float64  `json:"seconds"`
-	Bad            string   `json:"bad,omitempty"`
-	Damaged        []string `json:"damaged,omitempty"`
+	Before         int64 `json:"before"`
+	BeforeRejected int64 `json:"before_rejected"`
+	// LoadedAt is when that was. Missing of these rows aren't in the table any
+	// more; Gone lay in periods that it no longer has; NotLooked is why not all of
+	// them were looked for.
+	LoadedAt  *time.Time `json:"loaded_at,omitempty"`
+	Missing   int64      `json:"missing,omitempty"`
+	Gone      int64      `json:"gone_with_periods,omitempty"`
+	NotLooked string     `json:"not_looked,omitempty"`
+	Batches   int64      `json:"batches"`
+	Bytes     int64      `json:"bytes"`
+	Seconds   float64    `json:"seconds"`
+	Bad       string     `json:"bad,omitempty"`
+	Damaged   []string   `json:"damaged,omitempty"`
 	// Unread is how many bytes of a row that wasn't whole were left.
 	Unread int `json:"unread_bytes,omitempty"`
 	// Lost are rows of a stream that were read and neither loaded nor kept.
@@ -45,6 +52,10 @@ type loaded struct {
 func newLoaded(table, source string, o ingest.Options, r ingest.Result, err error) loaded {
 	out := loaded{Table: table, Source: r.Source, Finished: r.Finished, DryRun: o.Dry, Sent: r.Sent, Inserted: r.Inserted, Duplicate: r.Duplicate, Rejected: r.Rejected,
 		Before: r.Before, BeforeRejected: r.BeforeRejected, Batches: r.Batches, Bytes: r.Bytes, Seconds: r.Seconds, Damaged: r.Damaged, Unread: r.Unfinished, Lost: r.Lost}
+	if !r.LoadedAt.IsZero() {
+		at := r.LoadedAt.UTC()
+		out.LoadedAt, out.Missing, out.Gone, out.NotLooked = &at, r.Missing, r.Gone, r.Unlooked
+	}
 	if out.Source == "" {
 		out.Source = source
 	}
@@ -66,15 +77,30 @@ func (l loaded) text(dry bool) string {
 	case dry:
 		fmt.Fprintf(&b, "%s rows checked, %s of them could be sent, %s could not", rows(l.Sent), rows(l.Inserted), rows(l.Rejected))
 	case l.Sent == 0 && l.Finished && l.Before > 0:
-		fmt.Fprintf(&b, "loaded already, %s rows; nothing to do", rows(l.Before))
-		if l.BeforeRejected > 0 {
-			fmt.Fprintf(&b, " (%s had been rejected; --source NAME loads all of it again)", rows(l.BeforeRejected))
+		fmt.Fprintf(&b, "loaded already, %s rows%s", rows(l.Before), l.when())
+		switch {
+		case l.Missing > 0:
+			fmt.Fprintf(&b, "; %s of them aren't in the table any more", rows(l.Missing))
+		case l.NotLooked != "":
+			fmt.Fprintf(&b, "; whether the table still has them all was not found out: %s", l.NotLooked)
+		default:
+			b.WriteString("; nothing to do")
 		}
+		if l.BeforeRejected > 0 {
+			fmt.Fprintf(&b, "; %s had been rejected", rows(l.BeforeRejected))
+		}
+		if l.Gone > 0 {
+			fmt.Fprintf(&b, "; %s lay in periods that the table no longer has", rows(l.Gone))
+		}
+		b.WriteString("; --again loads all of it once more")
 	default:
 		fmt.Fprintf(&b, "%s rows in %.1f s (%s rows/s): %s inserted, %s there already, %s rejected", rows(l.Sent), l.Seconds,
 			thousands(float64(l.Sent)/max(l.Seconds, 1e-3)), rows(l.Inserted), rows(l.Duplicate), rows(l.Rejected))
 		if l.Before > 0 {
 			fmt.Fprintf(&b, "; %s rows were sent before", rows(l.Before))
+		}
+		if l.Missing > 0 {
+			fmt.Fprintf(&b, ", %s of which aren't in the table any more", rows(l.Missing))
 		}
 	}
 	if l.Bad != "" {
@@ -95,11 +121,23 @@ func (l loaded) text(dry bool) string {
 	return b.String()
 }
 
+// when is when earlier rows of a source were loaded.
+func (l loaded) when() string {
+	if l.LoadedAt == nil {
+		return ""
+	}
+	return ", on " + l.LoadedAt.Format("2006-01-02 15:04") + " UTC"
+}
+
 // amiss is the error for a source that was loaded, but for some of it.
 func (l loaded) amiss() error {
 	var all []error
 	if l.Rejected > 0 {
 		all = append(all, fmt.Errorf("%s of %s rows of %s couldn't be loaded: see %s", thousands(float64(l.Rejected)), thousands(float64(l.Sent)), l.Source, l.Bad))
+	}
+	if l.Missing > 0 {
+		all = append(all, engine.Hinted(fmt.Errorf("%s rows of %s that were loaded%s aren't in the table any more", thousands(float64(l.Missing)), l.Source, l.when()),
+			"--again, which loads all of the file and passes over rows whose key is in the table; --accept-missing, if they were removed on purpose"))
 	}
 	if len(l.Damaged) > 0 {
 		all = append(all, fmt.Errorf("%d parts of the spool are damaged, and weren't loaded", len(l.Damaged)))

@@ -11,6 +11,7 @@ import (
 
 // SQLite has no type for times: they are text, as the declaration may say.
 func TestLoadTimesOfText(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "events.toml")
 	declaration := `[table]
@@ -43,6 +44,7 @@ keep  = "7d"
 // mysql -B writes NULL for what is NULL, and for that text: which it is has to be
 // said before such a row is loaded.
 func TestLoadWordNull(t *testing.T) {
+	t.Parallel()
 	l := newLoading(t, "sqlite")
 	path := l.write("dump.tsv", "sensor\tts\tvalue\tnote\n1\t2026-03-29 01:00:00\t1\tNULL\n2\t2026-03-29 01:00:00\tNULL\tx\n3\t2026-03-29 01:00:00\t1\t\\N\n")
 	if got, _ := l.load(exitFailed, path); got[0].Inserted != 1 || got[0].Rejected != 2 {

@@ -12,6 +12,7 @@ import (
 // The ledger doesn't grow for ever: a day after a file was loaded its lines go,
 // and not those of a file that is still to be loaded on.
 func TestLedgerIsTidied(t *testing.T) {
+	t.Parallel()
 	onKeepers(t, func(l *loading) {
 		done, begun := loadRows(0, 100, false), loadRows(1000, 100, false)
 		l.load(exitDone, l.write("done.csv", done.text), "--batch", "10")
@@ -54,6 +55,7 @@ func TestLedgerIsTidied(t *testing.T) {
 
 // What makes no sense is refused before anything is loaded.
 func TestLoadBadInput(t *testing.T) {
+	t.Parallel()
 	l := newLoading(t, "sqlite")
 	good := l.write("good.csv", loadRows(0, 10, false).text)
 	for _, c := range []struct {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rowmill/rowmill/internal/testdb"
 )
 
 // A loader that counts rows to know how far it is goes wrong when the size of a
@@ -14,10 +16,11 @@ import (
 // each bad one in the file of bad rows, and the ledger adds up: were a batch sent
 // twice, its rows would be counted as duplicates.
 func TestTrapLoadKilledWithOtherBatchSizes(t *testing.T) {
+	t.Parallel()
 	onKeepers(t, func(l *loading) {
-		rows := 3000
-		if testing.Short() {
-			rows = 500
+		rows := 900
+		if testdb.Nightly() {
+			rows = 3000
 		}
 		f := loadRows(0, rows, true)
 		path := l.write("day.csv", f.text)
@@ -42,6 +45,7 @@ func TestTrapLoadKilledWithOtherBatchSizes(t *testing.T) {
 
 // Who isn't sure that a file was loaded loads it again.
 func TestTrapFinishedFileAgain(t *testing.T) {
+	t.Parallel()
 	onKeepers(t, func(l *loading) {
 		f := loadRows(0, 700, true)
 		path := l.write("day.csv", f.text)
@@ -88,6 +92,7 @@ func TestTrapFinishedFileAgain(t *testing.T) {
 // A file is changed while it waits to be loaded on: what was cut isn't what is
 // there any more.
 func TestTrapFileChangedInTheMiddle(t *testing.T) {
+	t.Parallel()
 	onKeepers(t, func(l *loading) {
 		f := loadRows(0, 400, false)
 		path := l.write("day.csv", f.text)
@@ -116,6 +121,7 @@ func TestTrapFileChangedInTheMiddle(t *testing.T) {
 // One bad row in a batch fails the whole INSERT. It alone goes to the file of bad
 // rows, with its line, the reason and the row; the others are loaded.
 func TestTrapBadRowTakesItsBatchAlong(t *testing.T) {
+	t.Parallel()
 	onKeepers(t, func(l *loading) {
 		f := loadRows(0, 2000, false)
 		lines := strings.SplitAfter(f.text, "\n")
@@ -157,6 +163,7 @@ func TestTrapBadRowTakesItsBatchAlong(t *testing.T) {
 // A sink that inserts a batch as it is loses all of it to one row whose key is
 // there already.
 func TestTrapDuplicateTakesItsBatchAlong(t *testing.T) {
+	t.Parallel()
 	onKeepers(t, func(l *loading) {
 		first := loadRows(0, 100, false)
 		l.load(exitDone, l.write("a.csv", first.text))
@@ -187,6 +194,7 @@ func TestTrapDuplicateTakesItsBatchAlong(t *testing.T) {
 // LOAD DATA and INSERT IGNORE drop rows without a partition in silence, and bend
 // bad values.
 func TestTrapRowsOutsideGoToBadFile(t *testing.T) {
+	t.Parallel()
 	onKeepers(t, func(l *loading) {
 		var b strings.Builder
 		b.WriteString("sensor,ts,value,note\n")

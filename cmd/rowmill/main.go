@@ -66,6 +66,9 @@ type app struct {
 	stdout results
 	stderr io.Writer
 	args   []string
+	// reached, unless nil, is told each point that changes of several steps
+	// pass: tests end the process there.
+	reached func(point string)
 	// logs is held while a line of a log is written to stderr.
 	logs sync.Mutex
 }
@@ -74,22 +77,31 @@ type app struct {
 // stdout, progress and errors to stderr.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &app{stdin: stdin, stdout: results{stdout}, stderr: stderr, args: args}
+	return a.run(ctx)
+}
+
+func (a *app) run(ctx context.Context) int {
+	stderr := a.stderr
 	root := a.rootCommand()
-	root.SetArgs(args)
-	root.SetIn(stdin)
+	root.SetArgs(a.args)
+	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitDone
 	}
-	if errors.Is(err, context.Canceled) && !errors.Is(err, errInterrupted) && !errors.Is(err, errInterruptedEarly) {
+	if errors.Is(err, context.Canceled) && !byInterrupt(err) {
 		err = stopped(ctx, err, "")
 	}
 	if readerGone(err) {
 		return exitPipe
 	}
-	fmt.Fprintf(stderr, "rowmill: %v\n", err)
+	text, wasInterrupted := err.Error(), byInterrupt(err)
+	if wasInterrupted {
+		text = withoutCanceled(text)
+	}
+	fmt.Fprintf(stderr, "rowmill: %s\n", text)
 	if hint := hintOf(err); hint != "" {
 		fmt.Fprintf(stderr, "Try: %s\n", hint)
 	}
@@ -98,10 +110,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	switch {
 	case errors.As(err, &regression):
 		return exitRegression
+	case wasInterrupted:
+		return exitInterrupted
 	case errors.As(err, &usage):
 		return exitUsage
-	case errors.Is(err, errInterrupted), errors.Is(err, errInterruptedEarly), errors.Is(err, errStopped):
-		return exitInterrupted
 	}
 	return exitFailed
 }

@@ -22,7 +22,8 @@ var update = flag.Bool("update", false, "rewrite golden files")
 func TestMain(m *testing.M) {
 	noask.Restore()
 	if os.Getenv(processVariable) != "" {
-		os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+		a := &app{stdin: os.Stdin, stdout: results{os.Stdout}, stderr: os.Stderr, args: os.Args[1:], reached: crashPoint()}
+		os.Exit(a.run(context.Background()))
 	}
 	testdb.Main(m)
 }

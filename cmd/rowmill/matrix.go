@@ -316,7 +316,7 @@ func (a *app) benchMatrix(ctx context.Context, f *matrixFlags) error {
 	command := a.args
 	if f.resume != "" {
 		var err error
-		if command, err = f.takeRecord(); err != nil {
+		if command, err = f.takeRecord(ctx); err != nil {
 			return err
 		}
 	}
@@ -328,7 +328,7 @@ func (a *app) benchMatrix(ctx context.Context, f *matrixFlags) error {
 		return err
 	}
 	if f.baseline != "" {
-		if f.baselineRecs, err = readRecords([]string{f.baseline}); err != nil {
+		if f.baselineRecs, err = readRecords(ctx, []string{f.baseline}); err != nil {
 			return err
 		}
 		if !report.IsMatrix(f.baselineRecs) {
@@ -375,11 +375,11 @@ func (a *app) benchMatrix(ctx context.Context, f *matrixFlags) error {
 
 // takeRecord reads what --resume names and takes its flags, unless those given
 // contradict them. It returns the command that made the record.
-func (f *matrixFlags) takeRecord() (command []string, err error) {
+func (f *matrixFlags) takeRecord(ctx context.Context) (command []string, err error) {
 	if f.out != "" {
 		return nil, usagef("without --out", "--out and --resume: what is run goes into %s", f.resume)
 	}
-	if f.done, err = readRecords([]string{f.resume}); err != nil {
+	if f.done, err = readRecords(ctx, []string{f.resume}); err != nil {
 		return nil, engine.Hinted(fmt.Errorf("--resume: %w", err), "a record that rowmill bench matrix --out has begun")
 	}
 	command = f.done[0].Run.Command

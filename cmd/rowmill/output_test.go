@@ -122,3 +122,17 @@ func TestReaderGone(t *testing.T) {
 		}
 	}
 }
+
+func TestWithoutCanceled(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"interrupted: context canceled":                                     "interrupted",
+		"interrupted: look at table t: context canceled":                    "interrupted: look at table t",
+		"interrupted: seal: context canceled\ncontext canceled":             "interrupted: seal",
+		"layout plain: interrupted before anything was measured: x: broken": "layout plain: interrupted before anything was measured: x: broken",
+	} {
+		if got := withoutCanceled(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

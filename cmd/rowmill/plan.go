@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowmill/rowmill/engine"
-	"github.com/rowmill/rowmill/result"
 	"github.com/rowmill/rowmill/rolling"
 	"github.com/rowmill/rowmill/sizing"
 )
@@ -90,7 +89,7 @@ func (a *app) plan(ctx context.Context, file string, f planFlags) error {
 		in.Memory = sizing.Figure{Value: float64(n), From: "--memory"}
 	}
 	if f.record != "" {
-		if err := takeRecord(&in, f.record); err != nil {
+		if err := takeRecord(ctx, &in, f.record); err != nil {
 			return err
 		}
 	}
@@ -109,7 +108,7 @@ func (a *app) plan(ctx context.Context, file string, f planFlags) error {
 // planned measures what isn't given and makes the plan.
 func (a *app) planned(ctx context.Context, file string, f planFlags, in sizing.Input) (_ *sizing.Output, err error) {
 	if f.rowBytes > 0 {
-		d, err := readDeclaration(file, f.kept.target)
+		d, err := readDeclaration(ctx, file, f.kept.target)
 		if err != nil {
 			return nil, err
 		}
@@ -186,8 +185,8 @@ func declared(in *sizing.Input, d *rolling.Declaration) {
 }
 
 // takeRecord takes the rates of a record's runs: the last of each layout.
-func takeRecord(in *sizing.Input, file string) error {
-	recs, err := result.ReadFile(file)
+func takeRecord(ctx context.Context, in *sizing.Input, file string) error {
+	recs, err := readRuns(ctx, file)
 	if err != nil {
 		return fmt.Errorf("read the record: %w", err)
 	}

@@ -76,8 +76,10 @@ func exec1(t *testing.T, db engine.Keeper, q string, args ...any) {
 const planPeriod = "[period]\nevery = \"auto\"\nahead = \"1d\"\nkeep = \"30d\"\n[seal]\ncompress = true\n"
 
 func TestPlanOfATableToBe(t *testing.T) {
+	t.Parallel()
 	for _, server := range planServers(t) {
 		t.Run(server.kind, func(t *testing.T) {
+			t.Parallel()
 			file, db := planTable(t, server.kind, fmt.Sprintf("CREATE TABLE readings (sensor BIGINT NOT NULL, ts %s NOT NULL, value NUMERIC(12,2), note %s, flag SMALLINT,\n CONSTRAINT readings_key PRIMARY KEY (sensor, ts), UNIQUE (note, ts))", server.time, server.text), planPeriod)
 			out := planned(t, file, "--rate", "50/s", "--memory", "256MB", "--sample-rows", "20000")
 			noScratch(t, db)
@@ -118,8 +120,10 @@ func TestPlanOfATableToBe(t *testing.T) {
 // What is measured is what so many rows take: twice the sample takes twice the
 // room, within what half-full pages make of it.
 func TestPlanMeasuresRows(t *testing.T) {
+	t.Parallel()
 	for _, server := range planServers(t) {
 		t.Run(server.kind, func(t *testing.T) {
+			t.Parallel()
 			file, _ := planTable(t, server.kind, fmt.Sprintf("CREATE TABLE readings (sensor BIGINT NOT NULL, ts %s NOT NULL, value NUMERIC(12,2), PRIMARY KEY (sensor, ts))", server.time), planPeriod)
 			one := planned(t, file, "--rate", "50/s", "--memory", "1GB", "--sample-rows", "20000").PerRow.Value
 			two := planned(t, file, "--rate", "50/s", "--memory", "1GB", "--sample-rows", "40000").PerRow.Value
@@ -132,8 +136,10 @@ func TestPlanMeasuresRows(t *testing.T) {
 
 // A table that is there gives the rate, and the rows of the sample.
 func TestPlanOfATableThatIs(t *testing.T) {
+	t.Parallel()
 	for _, server := range planServers(t) {
 		t.Run(server.kind, func(t *testing.T) {
+			t.Parallel()
 			create := fmt.Sprintf("CREATE TABLE readings (sensor BIGINT NOT NULL, ts %s NOT NULL, note VARCHAR(400), PRIMARY KEY (sensor, ts))", server.time)
 			file, db := planTable(t, server.kind, create, planPeriod)
 			exec1(t, db, create)
@@ -168,8 +174,10 @@ func TestPlanOfATableThatIs(t *testing.T) {
 
 // A rolling table gives the rate by its whole periods.
 func TestPlanOfARollingTable(t *testing.T) {
+	t.Parallel()
 	for _, server := range planServers(t) {
 		t.Run(server.kind, func(t *testing.T) {
+			t.Parallel()
 			file, db := planTable(t, server.kind, fmt.Sprintf("CREATE TABLE readings (sensor BIGINT NOT NULL, ts %s NOT NULL, PRIMARY KEY (sensor, ts))", server.time),
 				"[period]\nevery = \"1h\"\nahead = \"12h\"\n")
 			clock := filepath.Join(t.TempDir(), "clock")
@@ -230,8 +238,10 @@ func insertInto(kind string, at time.Time) string {
 // What a killed plan left is dropped by the next one; what another one that
 // runs is using isn't.
 func TestPlanDropsLeftovers(t *testing.T) {
+	t.Parallel()
 	for _, server := range planServers(t) {
 		t.Run(server.kind, func(t *testing.T) {
+			t.Parallel()
 			file, db := planTable(t, server.kind, fmt.Sprintf("CREATE TABLE readings (sensor BIGINT NOT NULL, ts %s NOT NULL, PRIMARY KEY (sensor, ts))", server.time), planPeriod)
 			dead := exec.Command("true")
 			if err := dead.Run(); err != nil {
@@ -267,8 +277,10 @@ func TestPlanDropsLeftovers(t *testing.T) {
 // A plan that is interrupted drops its scratch table itself; one that is killed
 // has it dropped by the next.
 func TestPlanInterruptedAndKilled(t *testing.T) {
+	t.Parallel()
 	for _, server := range planServers(t) {
 		t.Run(server.kind, func(t *testing.T) {
+			t.Parallel()
 			file, db := planTable(t, server.kind, fmt.Sprintf("CREATE TABLE readings (sensor BIGINT NOT NULL, ts %s NOT NULL, PRIMARY KEY (sensor, ts))", server.time), planPeriod)
 			args := []string{"plan", file, "--rate", "1/s", "--memory", "1GB", "--sample-rows", "5000000"}
 			appears := func() {
@@ -314,6 +326,7 @@ func TestPlanInterruptedAndKilled(t *testing.T) {
 }
 
 func TestPlanWithoutAServer(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "field.toml")
 	text := "[table]\nname = \"field\"\ntarget = \"mariadb://db1/metrics\"\ntime = \"ts\"\ncreate = \"CREATE TABLE field (k BIGINT NOT NULL, ts DATETIME NOT NULL, PRIMARY KEY (k, ts))\"\n" + planPeriod
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
@@ -346,6 +359,7 @@ func TestPlanWithoutAServer(t *testing.T) {
 // A record of a benchmark gives the rates: of one table before, of periods
 // after.
 func TestPlanFromARecord(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	record := filepath.Join(dir, "run.jsonl")
 	s := rowmill(t.Context(), "bench", "insert", "--target", "null:", "--preset", "classic", "--layout", "plain,rolling", "--rows", "200000", "--out", record)
@@ -365,8 +379,10 @@ func TestPlanFromARecord(t *testing.T) {
 
 // every = "auto" becomes the period that fits.
 func TestApplyFindsThePeriod(t *testing.T) {
+	t.Parallel()
 	for _, server := range planServers(t) {
 		t.Run(server.kind, func(t *testing.T) {
+			t.Parallel()
 			file, db := planTable(t, server.kind, fmt.Sprintf("CREATE TABLE readings (sensor BIGINT NOT NULL, ts %s NOT NULL, PRIMARY KEY (sensor, ts))", server.time), planPeriod)
 			s := rowmill(t.Context(), "apply", file, "--yes")
 			if s.code != exitUsage || !strings.Contains(s.stderr, "--rate 5000/s") {

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"syscall"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/textfile"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -101,3 +103,13 @@ func (o *recordFile) close() error {
 
 // failed tells that the last write to the record did not succeed.
 func (o *recordFile) failed() bool { return o.f != nil && o.Writer.Failed() }
+
+// readRuns reads the runs of a record's file, or of a FIFO such as <(zcat FILE).
+func readRuns(ctx context.Context, path string) (_ []result.Record, err error) {
+	f, err := textfile.Open(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return result.Read(f, path)
+}

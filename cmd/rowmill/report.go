@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -47,7 +48,7 @@ func (a *app) reportCommand() *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(_ *cobra.Command, args []string) error { return a.report(f, args) },
+		RunE: func(c *cobra.Command, args []string) error { return a.report(c.Context(), f, args) },
 	}
 	c.Flags().StringVar(&f.html, "html", "", "write an HTML page to this `file`, \"-\" for standard output (default none)")
 	c.Flags().StringVar(&f.png, "png", "", "write a picture of 1200 x 675 pixels to this `file`, \"-\" for standard output (default none)")
@@ -109,11 +110,11 @@ func (f reportFlags) check(command string) error {
 	return nil
 }
 
-func (a *app) report(f reportFlags, paths []string) error {
+func (a *app) report(ctx context.Context, f reportFlags, paths []string) error {
 	if err := f.check("rowmill report " + paths[0]); err != nil {
 		return err
 	}
-	recs, err := readRecords(paths)
+	recs, err := readRecords(ctx, paths)
 	if err != nil {
 		return err
 	}
@@ -156,10 +157,10 @@ func (a *app) writeFiles(f reportFlags, recs []result.Record) (taken bool, err e
 }
 
 // readRecords reads the runs of all files, in order.
-func readRecords(paths []string) ([]result.Record, error) {
+func readRecords(ctx context.Context, paths []string) ([]result.Record, error) {
 	var recs []result.Record
 	for _, path := range paths {
-		more, err := result.ReadFile(path)
+		more, err := readRuns(ctx, path)
 		if err != nil {
 			return nil, fmt.Errorf("read run record: %w", err)
 		}

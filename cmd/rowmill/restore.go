@@ -89,7 +89,7 @@ func (a *app) restore(ctx context.Context, file, period string, f restoreFlags) 
 		return err
 	}
 	defer func() { err = errors.Join(err, k.Close()) }()
-	k.Reached = crashPoint()
+	k.Reached = a.reached
 	switch {
 	case f.list:
 		return a.listArchives(ctx, k, f)

@@ -132,11 +132,13 @@ func (w *archived) firstArchive() (name string, rows int64) {
 // until it is released, and goes again then; or becomes a table of its own. A
 // kill at any point changes nothing of that.
 func TestRestore(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it starts some dozens of processes")
 	}
 	for _, server := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
 		t.Run(server, func(t *testing.T) {
+			t.Parallel()
 			w := newArchived(t, server)
 			period, rows := w.firstArchive()
 			dropped := w.state()
@@ -221,8 +223,10 @@ func (w *archived) restoreInto(period string, rows int64) {
 // TestRestoredAndChanged: what a period held before somebody changed its values
 // stays in a file, when it is archived anew.
 func TestRestoredAndChanged(t *testing.T) {
+	t.Parallel()
 	for _, server := range []string{"sqlite", "postgres"} {
 		t.Run(server, func(t *testing.T) {
+			t.Parallel()
 			w := newArchived(t, server)
 			period, rows := w.firstArchive()
 			mustPass(t, w.run("restore", period, "--yes"))
@@ -256,6 +260,7 @@ func TestRestoredAndChanged(t *testing.T) {
 // TestRestoreRefuses: what can't be restored is refused with the reason, and
 // leaves nothing behind.
 func TestRestoreRefuses(t *testing.T) {
+	t.Parallel()
 	w := newArchived(t, "sqlite")
 	period, _ := w.firstArchive()
 	before := w.state()
@@ -318,8 +323,10 @@ func TestRestoreRefuses(t *testing.T) {
 // waits for its lock a moment at a time, names who is in the way, and is done
 // once that ends.
 func TestRestoreWaits(t *testing.T) {
+	t.Parallel()
 	for _, server := range []string{"mariadb", "mysql"} { // elsewhere a reader holds up no attachment
 		t.Run(server, func(t *testing.T) {
+			t.Parallel()
 			w := newArchived(t, server)
 			period, rows := w.firstArchive()
 			tx, err := w.db.SQL().BeginTx(t.Context(), nil)

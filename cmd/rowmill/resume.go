@@ -31,12 +31,12 @@ var ownFlags = []string{"resume", "html", "png", "md", "json"}
 
 // newResumption works out what is left of the command that a record holds.
 // given are the flags of the resumption itself.
-func newResumption(given *pflag.FlagSet, f benchFlags) (*resumption, error) {
+func newResumption(ctx context.Context, given *pflag.FlagSet, f benchFlags) (*resumption, error) {
 	path := f.resume
 	refuse := func(hint, format string, args ...any) error {
 		return usagef(hint, "--resume %s: %w", path, fmt.Errorf(format, args...))
 	}
-	recs, err := result.ReadFile(path)
+	recs, err := readRuns(ctx, path)
 	if err != nil {
 		return nil, refuse("the command that was to write it, once more", "%w", err)
 	}
@@ -164,10 +164,10 @@ func (r *resumption) mustBeThere(path string) error {
 // resumeInsert goes on with what a record has begun, and makes the runs that it
 // hasn't.
 func (a *app) resumeInsert(ctx context.Context, f benchFlags, given *pflag.FlagSet) error {
-	if recs, err := result.ReadFile(f.resume); err == nil && recs[0].Run.Search != nil {
+	if recs, err := readRuns(ctx, f.resume); err == nil && recs[0].Run.Search != nil {
 		return a.resumeSearch(ctx, f, given, recs)
 	}
-	r, err := newResumption(given, f)
+	r, err := newResumption(ctx, given, f)
 	if err != nil {
 		return err
 	}

@@ -39,8 +39,10 @@ every = "1d"
 // TestRollupRefresh: rows that somebody changed behind rowmill's back are in the
 // roll-ups once a person asks for them.
 func TestRollupRefresh(t *testing.T) {
+	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "sqlite", "postgres", "mariadb", "mysql") {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			target := testdb.Target(t, kind)
 			db := openKeeper(t, target.String())
 			dir := t.TempDir()
@@ -103,6 +105,7 @@ func TestRollupRefresh(t *testing.T) {
 }
 
 func TestRollupRefreshRefuses(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "readings.toml")
 	if err := os.WriteFile(file, fmt.Appendf(nil, refreshDeclaration, "sqlite:"+file+".db", "DATETIME"), 0o644); err != nil {
 		t.Fatal(err)

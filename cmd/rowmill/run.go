@@ -82,7 +82,7 @@ func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) 
 		tables = append(tables, k)
 		k.Say = a.sayEvent
 		k.Limits.Running, k.Limits.ReplicaLag = f.running, f.lag
-		k.Reached = crashPoint()
+		k.Reached = a.reached
 	}
 	if f.once {
 		return a.keepOnce(ctx, tables)

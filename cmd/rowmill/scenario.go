@@ -56,11 +56,11 @@ func (a *app) benchScenarioCommand() *cobra.Command {
 			f.maxTimeGiven = c.Flags().Changed("max-time")
 			switch {
 			case f.list:
-				return a.listScenarios()
+				return a.listScenarios(c.Context())
 			case f.resume != "":
 				return a.resumeScenario(c.Context(), c.Flags(), f)
 			}
-			d, err := scenario.Load(args[0])
+			d, err := scenario.Load(c.Context(), args[0])
 			if err != nil {
 				return scenarioError(err)
 			}
@@ -169,9 +169,9 @@ func scenarioError(err error) error {
 }
 
 // listScenarios explains the scenarios that are built in.
-func (a *app) listScenarios() error {
+func (a *app) listScenarios(ctx context.Context) error {
 	for i, name := range scenario.Names() {
-		d, err := scenario.Load(name)
+		d, err := scenario.Load(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -296,7 +296,7 @@ func (a *app) runExperiment(ctx context.Context, e *experiment, todo []experimen
 
 // resumeScenario goes on with the experiment of a record.
 func (a *app) resumeScenario(ctx context.Context, flags *pflag.FlagSet, f scenarioFlags) error {
-	recs, err := result.ReadFile(f.resume)
+	recs, err := readRuns(ctx, f.resume)
 	if err != nil {
 		return fmt.Errorf("--resume: %w", err)
 	}

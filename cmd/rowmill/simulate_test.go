@@ -21,8 +21,8 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// monthDeclaration is the table of the simulated month. %s are its name, its
-// target, the type of a time, and the folder of the archive.
+// monthDeclaration is the table of the simulated month. The verbs stand for its
+// target, the type of a time, the days that are kept, and the archive's folder.
 const monthDeclaration = `
 [table]
 name   = "readings"
@@ -36,7 +36,7 @@ time   = "ts"
 [period]
 every = "4h"
 ahead = "16h"
-keep  = "12d"
+keep  = "%dd"
 
 [seal]
 after   = "2h"
@@ -67,6 +67,8 @@ type month struct {
 	daemons   []*exec.Cmd
 	logs      []*bytes.Buffer
 	kills     int
+	keep      int // days
+	first     int64
 	sent      map[string]int // value by sensor and time
 	maxPeriod int
 	batches   int
@@ -76,25 +78,37 @@ type month struct {
 // which clocks in Europe are put forward, two daemons, and kill -9 at any time:
 // no row is lost, no bucket of a roll-up is wrong, and the periods are bounded.
 func TestSimulatedMonth(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a month takes half a minute on each server")
-	}
-	for _, server := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
-		t.Run(server, func(t *testing.T) { simulateMonth(t, server, 30) })
+	testdb.SkipUnlessNightly(t, "TestSimulatedWeek")
+	for _, server := range []string{"sqlite", "mariadb", "mysql", "postgres"} {
+		t.Run(server, func(t *testing.T) {
+			simulate(t, server, time.Date(2026, 3, 10, 0, 0, 0, 0, time.UTC), 30, 12)
+		})
 	}
 }
 
-func simulateMonth(t *testing.T, server string, days int) {
+// TestSimulatedWeek: six days around that day, of which three are kept.
+func TestSimulatedWeek(t *testing.T) {
+	t.Parallel()
+	for _, server := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
+		t.Run(server, func(t *testing.T) {
+			t.Parallel()
+			simulate(t, server, time.Date(2026, 3, 26, 0, 0, 0, 0, time.UTC), 6, 3)
+		})
+	}
+}
+
+// simulate runs a table for some days from first on, of which it keeps some.
+func simulate(t *testing.T, server string, first time.Time, days, keep int) {
 	target := testdb.Target(t, server)
 	opened := openKeeper(t, target.String())
 	dir := t.TempDir()
 	m := &month{t: t, db: opened, file: filepath.Join(dir, "readings.toml"), clock: filepath.Join(dir, "clock"),
-		rng: rand.New(rand.NewPCG(4, uint64(days))), sent: map[string]int{}}
+		rng: rand.New(rand.NewPCG(4, uint64(days))), first: rolling.Position(first), keep: keep, sent: map[string]int{}}
 	typ := "DATETIME"
 	if server == "postgres" {
 		typ = "TIMESTAMP"
 	}
-	text := fmt.Sprintf(monthDeclaration, target.String(), typ, filepath.Join(dir, "archive"))
+	text := fmt.Sprintf(monthDeclaration, target.String(), typ, keep, filepath.Join(dir, "archive"))
 	if err := os.WriteFile(m.file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +117,7 @@ func simulateMonth(t *testing.T, server string, days int) {
 		t.Fatal(err)
 	}
 	m.table = &engine.Table{Name: d.Name, Grid: d.Period, By: d.Time, Definition: d.Definition, PrimaryKey: d.Definition.PrimaryKey}
-	m.tick(rolling.Position(time.Date(2026, 3, 10, 0, 0, 0, 0, time.UTC)))
+	m.tick(m.first)
 	mustPass(t, rowmill(t.Context(), "apply", m.file, "--clock", m.clock, "--yes"))
 	m.daemons, m.logs = make([]*exec.Cmd, 2), make([]*bytes.Buffer, 2)
 	for i := range m.daemons {
@@ -179,7 +193,7 @@ func (m *month) step(step int) {
 	case 2:
 		m.insert(m.now-30*3600e6, m.now-2*3600e6, 6)
 	case 5:
-		m.insert(m.now-8*24*3600e6, m.now-24*3600e6, 4)
+		m.insert(m.now-int64(m.keep)*16*3600e6, m.now-24*3600e6, 4)
 	}
 	if m.rng.IntN(3) == 0 {
 		i := m.rng.IntN(2)
@@ -192,10 +206,10 @@ func (m *month) step(step int) {
 	}
 }
 
-// mostPeriods bounds the periods that there may be: 12 days merged, the day
+// mostPeriods bounds the periods that there may be: the days kept merged, the day
 // before and this one in periods of 4 hours, those ahead, and as many more as
 // two daemons that are killed again and again may leave undone.
-const mostPeriods = 12 + 6 + 6 + 4 + 10
+func (m *month) mostPeriods() int { return m.keep + 6 + 6 + 4 + 10 }
 
 // wait holds the clock until there are periods for the next hours, and what is
 // due has been done: a real clock
@@ -208,7 +222,7 @@ func (m *month) wait() {
 			m.t.Fatal(err)
 		}
 		m.maxPeriod = max(m.maxPeriod, len(have))
-		if have[len(have)-1].To > m.now+4*3600e6 && len(have) < mostPeriods-4 {
+		if have[len(have)-1].To > m.now+4*3600e6 && len(have) < m.mostPeriods()-4 {
 			return
 		}
 		if time.Now().After(end) {
@@ -226,8 +240,7 @@ func (m *month) wait() {
 // somebody who bypasses it.
 func (m *month) insert(from, to int64, rows int) {
 	m.t.Helper()
-	first := rolling.Position(time.Date(2026, 3, 10, 0, 0, 0, 0, time.UTC))
-	from = max(from, first)
+	from = max(from, m.first)
 	if to <= from {
 		return
 	}
@@ -289,7 +302,7 @@ func (m *month) finish() {
 		t.Fatalf("run --once: %s", s.stderr)
 	}
 	m.check("before the end")
-	m.tick(m.now + 20*24*3600e6)
+	m.tick(m.now + int64(m.keep+8)*24*3600e6)
 	for range 4 {
 		if s := rowmill(t.Context(), "run", m.file, "--clock", m.clock, "--once"); s.code != exitDone {
 			t.Fatalf("run --once: %s", s.stderr)
@@ -302,8 +315,8 @@ func (m *month) finish() {
 	for level, length := range map[string]int64{"readings_1h": 3600e6, "readings_1d": 24 * 3600e6} {
 		m.compareLevel(level, length)
 	}
-	if m.maxPeriod > mostPeriods {
-		t.Errorf("there were %d periods at a time, more than %d", m.maxPeriod, mostPeriods)
+	if m.maxPeriod > m.mostPeriods() {
+		t.Errorf("there were %d periods at a time, more than %d", m.maxPeriod, m.mostPeriods())
 	}
 }
 

@@ -68,6 +68,7 @@ func statusTextOf(t *testing.T, s *maintain.Status, width int) string {
 }
 
 func TestStatusText(t *testing.T) {
+	t.Parallel()
 	well := statusFixture()
 	well.Changes, well.Blockers, well.Problems, well.Keep = nil, nil, nil, ""
 	sequence := &maintain.Status{Table: "orders", Target: "postgres://db1/shop", Engine: "postgres", At: well.At, Now: "750000", Every: "500000 rows", Ahead: "1000000 rows",
@@ -88,6 +89,7 @@ func TestStatusText(t *testing.T) {
 // No line is wider than the terminal, and no text of a server or a person
 // breaks it.
 func TestStatusTextKeepsToTheWidth(t *testing.T) {
+	t.Parallel()
 	s := statusFixture()
 	const hostile = "\x1b[2J\x1b]0;title\a\r\n\u009b31mred\xff 計測値の表"
 	s.Problems[0].Text, s.Blockers[0].Statement, s.Changes[0].Error, s.Actions[0].Error, s.Periods[0].Archive = hostile, hostile, hostile, hostile, hostile
@@ -105,6 +107,7 @@ func TestStatusTextKeepsToTheWidth(t *testing.T) {
 }
 
 func TestStatusTextFails(t *testing.T) {
+	t.Parallel()
 	gone := errors.New("gone")
 	if err := writeStatus(failingWriter{gone}, statusFixture(), 0); !errors.Is(err, gone) {
 		t.Errorf("got %v", err)

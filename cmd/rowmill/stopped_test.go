@@ -59,8 +59,10 @@ func plainTable(t *testing.T, kind string, rows int) (file string, db engine.Kee
 // TestDryRunOfTheEnd: --dry-run of --finish and --undo prints and changes
 // nothing, with --yes and without.
 func TestDryRunOfTheEnd(t *testing.T) {
+	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			file, db := plainTable(t, kind, 100)
 			mustPass(t, rowmill(t.Context(), "apply", file, "--yes"))
 			for _, verb := range []string{"--finish", "--undo"} {
@@ -90,6 +92,7 @@ func TestDryRunOfTheEnd(t *testing.T) {
 
 // TestInterruptAtQuestion: an interrupt at a question ends the command at once.
 func TestInterruptAtQuestion(t *testing.T) {
+	t.Parallel()
 	file, _ := plainTable(t, "sqlite", 10)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -111,8 +114,10 @@ func TestInterruptAtQuestion(t *testing.T) {
 // TestInterruptAdoption: an interrupt in the middle of an adoption has its exit
 // code, and the command that goes on is named and does.
 func TestInterruptAdoption(t *testing.T) {
+	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			file, db := plainTable(t, kind, 3000)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()

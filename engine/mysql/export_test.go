@@ -43,7 +43,7 @@ func QuoteText(s string) string { return quoteText(s) }
 
 // ReadMyCnf returns the user and password of an option file.
 func ReadMyCnf(path string) (user, password string, err error) {
-	o, err := readMyCnf(path)
+	o, err := readMyCnf(context.Background(), path)
 	return o.user, o.password, err
 }
 

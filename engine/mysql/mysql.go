@@ -55,7 +55,7 @@ func Open(ctx context.Context, t engine.Target) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := authenticate(cfg, t); err != nil {
+	if err := authenticate(ctx, cfg, t); err != nil {
 		return nil, err
 	}
 	connector, err := mysql.NewConnector(cfg)
@@ -141,8 +141,8 @@ func configOf(t engine.Target) (*mysql.Config, error) {
 }
 
 // authenticate adds the user and the password that the target leaves out.
-func authenticate(cfg *mysql.Config, t engine.Target) error {
-	option, err := clientOptions(t)
+func authenticate(ctx context.Context, cfg *mysql.Config, t engine.Target) error {
+	option, err := clientOptions(ctx, t)
 	if err != nil {
 		return err
 	}

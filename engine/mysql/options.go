@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/textfile"
 )
 
 // options are what clients take from outside the target.
@@ -17,31 +19,28 @@ type options struct{ user, password string }
 
 // clientOptions reads the user and password that the target leaves out, in
 // this order: ?password-file, MYSQL_PWD, ~/.my.cnf.
-func clientOptions(t engine.Target) (options, error) {
+func clientOptions(ctx context.Context, t engine.Target) (options, error) {
 	var o options
 	if home, err := os.UserHomeDir(); err == nil {
-		if o, err = readMyCnf(filepath.Join(home, ".my.cnf")); err != nil {
+		if o, err = readMyCnf(ctx, filepath.Join(home, ".my.cnf")); err != nil {
 			return o, err
 		}
 	}
 	if v, ok := os.LookupEnv("MYSQL_PWD"); ok {
 		o.password = v
 	}
-	if file := t.Query.Get("password-file"); file != "" {
-		p, err := os.ReadFile(file)
-		if err != nil {
-			return o, fmt.Errorf("target %s: password file: %w", t, err)
-		}
-		o.password = strings.TrimRight(string(p), "\r\n")
+	password, given, err := t.FilePassword(ctx)
+	if given {
+		o.password = password
 	}
-	return o, nil
+	return o, err
 }
 
 // readMyCnf reads user and password of the [client] groups of an option file.
 // A file that isn't there gives nothing.
-func readMyCnf(path string) (options, error) {
+func readMyCnf(ctx context.Context, path string) (options, error) {
 	var o options
-	f, err := os.Open(path)
+	f, err := textfile.Open(ctx, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return o, nil
 	}

@@ -159,7 +159,7 @@ func TestWritersAllocateNothing(t *testing.T) {
 			table, b := filled(rows)
 			server := &sink{answer: []byte(answer)}
 			w := &writer{table: table, method: m, enc: newEncoder(newDialect(), table), stmts: map[int]bool{rows: true, 1: true},
-				conn: &wire{net: server, in: make([]byte, 8<<10), watch: engine.NewWatch(server)}}
+				conn: &wire{net: server, from: server, in: make([]byte, 8<<10), watch: engine.NewWatch(server)}}
 			w.copy = w.enc.copyStatement()
 			ctx := t.Context()
 			write := func() {
@@ -235,7 +235,7 @@ func FuzzReply(f *testing.F) {
 			server.Write(p)
 			server.Close()
 		}()
-		c, r := &wire{net: client, in: make([]byte, 16)}, reply{}
+		c, r := &wire{net: client, from: client, in: make([]byte, 16)}, reply{}
 		err := c.finish(&r)
 		if err == nil && r.tx == 0 {
 			t.Fatal("a reply without an end")
@@ -262,7 +262,7 @@ func TestReplyInPieces(t *testing.T) {
 				rest = rest[n:]
 			}
 		}()
-		c, r := &wire{net: client, in: make([]byte, 16)}, reply{}
+		c, r := &wire{net: client, from: client, in: make([]byte, 16)}, reply{}
 		if err := c.finish(&r); err != nil || r.tx != 'T' || r.rows != 12 || r.err == nil || r.err.Code != "42P01" || r.err.Message != long {
 			t.Errorf("in pieces of %d: %+v, %v", size, r, err)
 		}

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"net"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -71,3 +72,25 @@ func SetLongest(l engine.Loader, t *engine.Table, cut, longest int) {
 func (db *DB) SetBefore(fn func(c *pgconn.PgConn, statements []string)) { db.before = fn }
 
 var Bind, SplitDefinition = bind, splitDefinition
+
+// LingerInWrites makes each write of connections that are opened from now on
+// return that much later than the server has its bytes, as on a machine with
+// more to run than cores.
+func (db *DB) LingerInWrites(d time.Duration) {
+	dial := db.config.DialFunc
+	db.config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := dial(ctx, network, addr)
+		return lingering{c, d}, err
+	}
+}
+
+type lingering struct {
+	net.Conn
+	time.Duration
+}
+
+func (c lingering) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	time.Sleep(c.Duration)
+	return n, err
+}

@@ -62,7 +62,7 @@ type DB struct {
 // Open connects to the target and asks the server what it is. The error for a
 // server that doesn't answer is engine.ErrUnreachable and says what was tried.
 func Open(ctx context.Context, t engine.Target) (*DB, error) {
-	cfg, err := configOf(t)
+	cfg, err := configOf(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func checkOptions(t engine.Target) error {
 
 // configOf turns a target into a driver's configuration, and completes it from
 // the environment and ~/.pgpass.
-func configOf(t engine.Target) (*pgconn.Config, error) {
+func configOf(ctx context.Context, t engine.Target) (*pgconn.Config, error) {
 	if err := checkOptions(t); err != nil {
 		return nil, err
 	}
@@ -130,12 +130,12 @@ func configOf(t engine.Target) (*pgconn.Config, error) {
 		}
 		return nil, fmt.Errorf("target %s: %w", t, err)
 	}
-	if file := t.Query.Get("password-file"); file != "" {
-		p, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("target %s: password file: %w", t, err)
-		}
-		cfg.Password = strings.TrimRight(string(p), "\r\n")
+	password, given, err := t.FilePassword(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if given {
+		cfg.Password = password
 	}
 	cfg.ConnectTimeout = connectTimeout
 	if cfg.RuntimeParams["application_name"] == "" {

@@ -25,6 +25,5 @@ func TestLoader(t *testing.T) {
 }
 
 func TestAlone(t *testing.T) {
-	// A server that only this package uses.
-	enginetest.RunAlone(t, func(t testing.TB) engine.DB { return testdb.Open(t, "postgres?memory=65MB") })
+	enginetest.RunAlone(t, func(t testing.TB) engine.DB { return openAlone(t) })
 }

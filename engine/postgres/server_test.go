@@ -22,6 +22,13 @@ func open(t testing.TB) *postgres.DB {
 	return testdb.Open(t, "postgres").(*postgres.DB)
 }
 
+// openAlone opens a database on a server that only this package uses, for tests
+// that don't run beside others.
+func openAlone(t testing.TB) *postgres.DB {
+	t.Helper()
+	return testdb.Open(t, "postgres?memory=65MB").(*postgres.DB)
+}
+
 func within(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
@@ -196,6 +203,24 @@ func TestCancelWhileBlocked(t *testing.T) {
 		}
 		wantCount(t, db, 2)
 	})
+}
+
+// TestWriterOfSlowMachine: pgconn reads in the background while a write takes
+// long, and may still do so when the session is prepared. A writer gets all that
+// the server says nevertheless.
+func TestWriterOfSlowMachine(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	db.LingerInWrites(60 * time.Millisecond)
+	for _, m := range []engine.Method{engine.Single, engine.Multi} {
+		w := smallWriter(t, db, m)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		if _, err := w.Write(ctx, rowsOf(1, 2)); err != nil {
+			t.Fatalf("%s: %v", m, err)
+		}
+	}
+	wantCount(t, db, 2)
 }
 
 func TestConnectionKilled(t *testing.T) {

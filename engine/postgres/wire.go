@@ -25,8 +25,11 @@ import (
 // the watch ends.
 type wire struct {
 	net net.Conn
-	pid uint32 // the server's process for it
-	in  []byte // what was read
+	// from is where to read: pgconn may still be reading net in the background,
+	// which it begins where a write takes long, and keeps what it has read.
+	from io.Reader
+	pid  uint32 // the server's process for it
+	in   []byte // what was read
 	// at and have are the part of in not yet looked at.
 	at, have int
 	watch    *engine.Watch
@@ -37,7 +40,15 @@ var errProtocol = errors.New("malformed answer of the server")
 
 // dialWire opens a connection for inserting and querying.
 func (db *DB) dialWire(ctx context.Context) (*wire, error) {
-	c, err := db.dial(ctx)
+	var from io.Reader
+	cfg := db.config.Copy()
+	build := cfg.BuildFrontend
+	// The last frontend is that of the connection that pgconn has chosen.
+	cfg.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
+		from = r
+		return build(r, w)
+	}
+	c, err := db.connectAs(ctx, cfg, engine.Session{})
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +57,11 @@ func (db *DB) dialWire(ctx context.Context) (*wire, error) {
 		discard(c)
 		return nil, fmt.Errorf("take over the connection: %w", err)
 	}
-	return &wire{net: h.Conn, pid: h.PID, in: make([]byte, 8<<10), watch: engine.NewWatch(h.Conn)}, nil
+	if n := h.Frontend.ReadBufferLen(); n > 0 {
+		_ = h.Conn.Close()
+		return nil, engine.Classed(engine.ErrConnectionLost, fmt.Errorf("take over the connection: the server sent %d bytes unasked", n))
+	}
+	return &wire{net: h.Conn, from: from, pid: h.PID, in: make([]byte, 8<<10), watch: engine.NewWatch(h.Conn)}, nil
 }
 
 // A reply is what a server said to a batch.
@@ -177,7 +192,7 @@ func (c *wire) fill(n int) error {
 		c.at, c.have = 0, c.have-c.at
 	}
 	for c.have-c.at < n {
-		got, err := c.net.Read(c.in[c.have:])
+		got, err := c.from.Read(c.in[c.have:])
 		c.have += got
 		if err != nil && c.have-c.at < n {
 			if errors.Is(err, io.EOF) {

@@ -121,7 +121,7 @@ func (l *lease) Release() (err error) {
 			// be removed does no harm.
 			_ = os.Remove(l.file.Name())
 		}
-		err = l.file.Close()
+		err = errors.Join(unlockFile(l.file), l.file.Close())
 	})
 	return err
 }

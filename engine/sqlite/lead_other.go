@@ -13,3 +13,6 @@ import (
 func lockFile(*os.File) (held bool, err error) {
 	return false, engine.Classed(engine.ErrUnsupported, errors.New("no file locks on this operating system"))
 }
+
+// unlockFile has nothing to give back.
+func unlockFile(*os.File) error { return nil }

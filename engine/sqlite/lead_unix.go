@@ -21,3 +21,7 @@ func lockFile(f *os.File) (held bool, err error) {
 		return false, err
 	}
 }
+
+// unlockFile gives the lock back. To close the file is not enough: a process that
+// is being started shares it until its program runs.
+func unlockFile(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }

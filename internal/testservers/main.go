@@ -3,37 +3,48 @@
 // testdb). Servers and temporary files lie in memory where there is room. It
 // ends with the command's exit status, and leaves no server and no file.
 //
-//	go run ./internal/testservers go test ./...
+//	go run ./internal/testservers [-kinds LIST] go test ./...
 package main
 
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// kinds are the servers that most tests use. What a test needs besides, its own
+// usual are the servers that most tests use. What a test needs besides, its own
 // process starts.
-var kinds = []string{"mariadb", "mysql", "postgres", "mariadb?engine=rocksdb"}
+const usual = "mariadb,mysql,postgres,mariadb?engine=rocksdb"
 
 func main() { os.Exit(run(os.Args[1:])) }
 
 // run returns the exit status of the command.
 func run(args []string) int {
-	if len(args) == 0 {
+	flags := flag.NewFlagSet("testservers", flag.ContinueOnError)
+	list := flags.String("kinds", usual, "start a server of each of these `kinds`; none for the directory in memory alone")
+	if flags.Parse(args) != nil {
+		return 2
+	}
+	if flags.NArg() == 0 {
 		fmt.Fprintln(os.Stderr, "testservers: no command; try: go run ./internal/testservers go test ./...")
 		return 2
 	}
+	var kinds []string
+	if *list != "" {
+		kinds = strings.Split(*list, ",")
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	status, err := beside(ctx, args)
+	status, err := beside(ctx, kinds, flags.Args())
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "testservers: %v\n", err)
 		return max(status, 1)
@@ -41,8 +52,8 @@ func run(args []string) int {
 	return status
 }
 
-// beside runs a command beside the servers.
-func beside(ctx context.Context, args []string) (status int, err error) {
+// beside runs a command beside servers of the given kinds.
+func beside(ctx context.Context, kinds, args []string) (status int, err error) {
 	dir, err := testdb.TempDir()
 	if err != nil {
 		return 1, err
@@ -54,7 +65,9 @@ func beside(ctx context.Context, args []string) (status int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	fmt.Fprintf(os.Stderr, "testservers: up after %v\n", time.Since(begin).Round(time.Millisecond))
+	if len(kinds) > 0 {
+		fmt.Fprintf(os.Stderr, "testservers: up after %v\n", time.Since(begin).Round(time.Millisecond))
+	}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	// An interrupted `go test` passes the signal on to the tests.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }

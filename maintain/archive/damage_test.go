@@ -44,6 +44,7 @@ func (w *world) fill(from, to int) {
 // TestEveryByteIsChecked: a file with any byte changed, cut off anywhere, or
 // longer, is found, before anything is restored from it.
 func TestEveryByteIsChecked(t *testing.T) {
+	t.Parallel()
 	w := plain(t, 300)
 	f := w.write()
 	whole, err := os.ReadFile(f.Path)
@@ -109,6 +110,7 @@ func FuzzVerify(f *testing.F) {
 // TestOtherTable: a file of another table, a foreign Parquet file and a table
 // without the file's columns are refused.
 func TestOtherTable(t *testing.T) {
+	t.Parallel()
 	w := plain(t, 10)
 	f := w.write()
 	w.template("back")
@@ -148,6 +150,7 @@ func TestOtherTable(t *testing.T) {
 
 // TestColumnAddedSince: a column that came after the file gets its default.
 func TestColumnAddedSince(t *testing.T) {
+	t.Parallel()
 	w := plain(t, 10)
 	f := w.write()
 	w.template("back")
@@ -168,6 +171,7 @@ func TestColumnAddedSince(t *testing.T) {
 // TestKeptAside: a file of other rows is kept under a name that no *.parquet
 // matches, and so is a damaged one.
 func TestKeptAside(t *testing.T) {
+	t.Parallel()
 	w := plain(t, 10)
 	first := w.write()
 	w.fill(10, 20)
@@ -193,6 +197,7 @@ func TestKeptAside(t *testing.T) {
 
 // TestList: files are listed by position; one that can't be read says why.
 func TestList(t *testing.T) {
+	t.Parallel()
 	w := plain(t, 10)
 	for i := range w.parts {
 		if _, err := Write(t.Context(), w.db, w.table, w.s, w.parts[i], w.dir, nil); err != nil {
@@ -252,6 +257,7 @@ func (d *fullDisk) Write(p []byte) (int, error) {
 // TestFullDisk: a disk that fills up while a file is written leaves no file
 // under the period's name, and nothing else either.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	w := plain(t, 2000)
 	size := int(w.write().Bytes)
 	for left := 0; left < size-1000; left += 1 + size/25 {
@@ -268,6 +274,7 @@ func TestFullDisk(t *testing.T) {
 
 // TestFullDiskForReal writes to a file system of 16 kB, where it may make one.
 func TestFullDiskForReal(t *testing.T) {
+	t.Parallel()
 	w := plain(t, 20_000)
 	small := t.TempDir()
 	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=16k"); err != nil {
@@ -364,6 +371,7 @@ func (dying) Fatal(args ...any)        { panic(fmt.Sprint(args...)) }
 // nothing, or the old file, or the new one, whole; and the next write removes
 // what it left.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "test.db")
 	db, err := sqlite.Open(t.Context(), engine.Target{Scheme: "sqlite", Path: path})
 	if err != nil {
@@ -423,6 +431,7 @@ func TestKilled(t *testing.T) {
 
 // TestCancelled: a write that is called off leaves nothing behind.
 func TestCancelled(t *testing.T) {
+	t.Parallel()
 	w := plain(t, 30_000)
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err := Write(ctx, w.db, w.table, w.s, w.part(), w.dir, func(int64) { cancel() })

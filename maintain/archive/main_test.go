@@ -21,12 +21,16 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(testdb.Runner{M: m})
 }
 
-// servers are those that every test of rows runs on.
+// servers are those that tests of rows run on.
 var servers = []string{"sqlite", "mariadb", "mysql", "postgres"}
 
+// onServers runs a test on each kind of database that it is to run on,
+// at the same time as other tests: each has a database of its own.
 func onServers(t *testing.T, test func(t *testing.T, db engine.Keeper)) {
-	for _, name := range servers {
+	t.Parallel()
+	for _, name := range testdb.Kinds(t, servers...) {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			test(t, open(t, name))
 		})
 	}
@@ -40,6 +44,7 @@ type world struct {
 	s     *engine.Schema
 	parts []rolling.Partition
 	dir   string
+	how   writing
 }
 
 // day is the period that tests archive.
@@ -119,7 +124,8 @@ func (w *world) hash(from string) string {
 
 func (w *world) write() File {
 	w.Helper()
-	f, err := Write(w.Context(), w.db, w.table, w.s, w.part(), w.dir, nil)
+	how := w.how
+	f, err := how.write(w.Context(), w.db, w.table, w.s, w.part(), w.dir, nil)
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -57,10 +57,19 @@ func (i *Info) compare(got *sum) error {
 	return nil
 }
 
+// openFile opens a file that can be read in any order: opening a FIFO would wait
+// for a writer.
+func openFile(path string) (*os.File, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, errors.New("it is not a regular file")
+	}
+	return os.Open(path)
+}
+
 // Look returns what a file says of itself. Nothing of its rows is read.
 func Look(path string) (Info, error) {
 	i := Info{Path: path}
-	f, err := os.Open(path)
+	f, err := openFile(path)
 	if err == nil {
 		_, err = i.open(f)
 		err = errors.Join(err, f.Close())
@@ -142,7 +151,7 @@ func recovered(err *error) {
 
 // read checks a file's seal and hands its rows, valid until fn returns, to fn.
 func read(ctx context.Context, path string, fn func(i *Info, row parquet.Row) error) (_ *Info, err error) {
-	f, err := os.Open(path)
+	f, err := openFile(path)
 	if err != nil {
 		return nil, err
 	}

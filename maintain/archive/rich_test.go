@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/testdb"
 )
 
 // rich are tables with all kinds of types, and rows with their extremes.
@@ -130,7 +131,8 @@ func TestTrapValuesWithoutPlace(t *testing.T) {
 // TestTrapAutoIncrementZero: a row whose automatic key is 0 gets it back; MySQL
 // would give it the next number.
 func TestTrapAutoIncrementZero(t *testing.T) {
-	for _, name := range []string{"mariadb", "mysql"} {
+	t.Parallel()
+	for _, name := range testdb.Kinds(t, "mariadb", "mysql") {
 		t.Run(name, func(t *testing.T) {
 			db := open(t, name)
 			w := newWorld(t, db, "CREATE TABLE auto (id INT NOT NULL AUTO_INCREMENT, ts DATETIME NOT NULL, PRIMARY KEY (id, ts))")

@@ -11,6 +11,7 @@ import (
 // A file that is another copy of the newer one goes; one of other rows, more or
 // fewer, changes its name alone, and what was set aside stays.
 func TestSupersede(t *testing.T) {
+	t.Parallel()
 	w := plain(t, 10)
 	copyTo := func(from, name string) string {
 		t.Helper()

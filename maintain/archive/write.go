@@ -65,7 +65,8 @@ type writing struct {
 	wrap   func(io.Writer) io.Writer // around the file
 	at     func(step string) error   // called between the steps
 	chunk  int
-	groups int64 // rows of a group
+	groups int64 // rows of a group; 0 is groupRows
+	bytes  int64 // of a group; 0 is groupBytes
 }
 
 func (w *writing) write(ctx context.Context, db engine.Keeper, t *engine.Table, s *engine.Schema, p rolling.Partition, dir string, note func(rows int64)) (_ File, err error) {
@@ -182,7 +183,7 @@ func (w *writing) fill(ctx context.Context, f *os.File, r *reader, info *Info, n
 	if w.wrap != nil {
 		sink = w.wrap(f)
 	}
-	rows := cmp.Or(w.groups, groupRows)
+	rows, bytes := cmp.Or(w.groups, groupRows), cmp.Or(w.bytes, groupBytes)
 	out := parquet.NewGenericWriter[any](sink, options(info)...)
 	width := len(info.columns)
 	batch := make([]parquet.Row, 0, batchRows)
@@ -210,7 +211,7 @@ func (w *writing) fill(ctx context.Context, f *os.File, r *reader, info *Info, n
 		}
 		added := values[begin:len(values):len(values)]
 		total.add(added)
-		full := inGroup >= groupBytes || total.rows-groupBegan >= rows
+		full := inGroup >= bytes || total.rows-groupBegan >= rows
 		if batch = append(batch, added); len(batch) < batchRows && len(text) < batchBytes && !full {
 			return nil
 		}

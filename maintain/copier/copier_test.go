@@ -17,9 +17,20 @@ import (
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
+// onServers runs a test on each kind of database that it is to run on, at the
+// same time as other tests: each has a database of its own.
 func onServers(t *testing.T, test func(t *testing.T, db engine.Keeper)) {
-	for _, kind := range []string{"sqlite", "mariadb", "mysql", "postgres"} {
-		t.Run(kind, func(t *testing.T) { test(t, testdb.Open(t, kind).(engine.Keeper)) })
+	on(t, []string{"sqlite", "mariadb", "mysql", "postgres"}, test)
+}
+
+// on does so with those kinds.
+func on(t *testing.T, kinds []string, test func(t *testing.T, db engine.Keeper)) {
+	t.Parallel()
+	for _, kind := range testdb.Kinds(t, kinds...) {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			test(t, testdb.Open(t, kind).(engine.Keeper))
+		})
 	}
 }
 
@@ -247,14 +258,14 @@ func TestRunResumes(t *testing.T) {
 	})
 }
 
-// cut ends the connection of a transaction.
+// cut ends the connection of a transaction, and waits until the server has.
 func cut(ctx context.Context, db engine.Keeper, tx state.Exec, lost error) error {
-	ask, end := "SELECT CONNECTION_ID()", "KILL %d"
+	ask, end, there := "SELECT CONNECTION_ID()", "KILL %d", "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = %d"
 	switch db.Info().Engine {
 	case "sqlite":
 		return lost // it has none
 	case "postgres":
-		ask, end = "SELECT pg_backend_pid()", "SELECT pg_terminate_backend(%d)"
+		ask, end, there = "SELECT pg_backend_pid()", "SELECT pg_terminate_backend(%d)", "SELECT COUNT(*) FROM pg_stat_activity WHERE pid = %d"
 	}
 	var id int64
 	if err := tx.QueryRowContext(ctx, ask).Scan(&id); err != nil {
@@ -263,7 +274,11 @@ func cut(ctx context.Context, db engine.Keeper, tx state.Exec, lost error) error
 	if _, err := db.SQL().ExecContext(ctx, fmt.Sprintf(end, id)); err != nil {
 		return err
 	}
-	time.Sleep(20 * time.Millisecond)
+	for n := 1; n > 0; time.Sleep(time.Millisecond) {
+		if err := db.SQL().QueryRowContext(ctx, fmt.Sprintf(there, id)).Scan(&n); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -309,30 +324,29 @@ func TestRangeUsesKey(t *testing.T) {
 				t.Errorf("it isn't found by the key:\n%s", plan)
 			}
 		default:
-			for _, s := range []string{"FLUSH STATUS", q} {
-				if s == q {
-					var n int
-					if err := conn.QueryRowContext(t.Context(), s, args...).Scan(&n); err != nil || n != 100 {
-						t.Fatalf("%d rows, %v", n, err)
-					}
-				} else if _, err := conn.ExecContext(t.Context(), s); err != nil {
-					t.Fatal(err)
-				}
+			before, n := rowsRead(t, conn), 0
+			if err := conn.QueryRowContext(t.Context(), q, args...).Scan(&n); err != nil || n != 100 {
+				t.Fatalf("%d rows, %v", n, err)
 			}
-			var name string
-			read := 0
-			for _, s := range []string{"Handler_read_next", "Handler_read_rnd_next", "Handler_read_prev"} {
-				var n int
-				if err := conn.QueryRowContext(t.Context(), "SHOW SESSION STATUS LIKE '"+s+"'").Scan(&name, &n); err != nil {
-					t.Fatal(err)
-				}
-				read += n
-			}
-			if read > 200 {
+			if read := rowsRead(t, conn) - before; read < 100 || read > 200 {
 				t.Errorf("%d rows were read for 100", read)
 			}
 		}
 	})
+}
+
+// rowsRead returns how many rows a session of MySQL has read in order.
+func rowsRead(t *testing.T, conn *sql.Conn) (read int) {
+	t.Helper()
+	for _, s := range []string{"Handler_read_next", "Handler_read_rnd_next", "Handler_read_prev"} {
+		var name string
+		var n int
+		if err := conn.QueryRowContext(t.Context(), "SHOW SESSION STATUS LIKE '"+s+"'").Scan(&name, &n); err != nil {
+			t.Fatal(err)
+		}
+		read += n
+	}
+	return read
 }
 
 func lines(t *testing.T, conn *sql.Conn, q string, args ...any) string {
@@ -359,11 +373,10 @@ func lines(t *testing.T, conn *sql.Conn, q string, args ...any) string {
 
 // A chunk whose rows somebody has locked is tried again until they are free.
 func TestRunWaitsForLocks(t *testing.T) {
-	onServers(t, func(t *testing.T, db engine.Keeper) {
+	// A statement of SQLite waits by itself.
+	on(t, []string{"mariadb", "mysql", "postgres"}, func(t *testing.T, db engine.Keeper) {
 		c := tables(t, db, 300)
-		if db.Info().Engine == "sqlite" {
-			t.Skip("a statement of SQLite waits by itself")
-		}
+		waitShortly(t, db)
 		tx, err := db.SQL().Begin()
 		if err != nil {
 			t.Fatal(err)
@@ -371,12 +384,6 @@ func TestRunWaitsForLocks(t *testing.T) {
 		defer tx.Rollback()
 		if _, err := tx.Exec("UPDATE a SET v = v + 1 WHERE n = -5"); err != nil {
 			t.Fatal(err)
-		}
-		switch db.Info().Engine {
-		case "mysql", "mariadb":
-			exec(t, db, "SET GLOBAL innodb_lock_wait_timeout = 1")
-			t.Cleanup(func() { exec(t, db, "SET GLOBAL innodb_lock_wait_timeout = DEFAULT") })
-			db.SQL().SetMaxIdleConns(0) // so that connections are new
 		}
 		var told []string
 		c.Lock, c.Chunk = true, 50
@@ -398,6 +405,34 @@ func TestRunWaitsForLocks(t *testing.T) {
 	})
 }
 
+// waitShortly has the connections that come next wait for a row's lock as shortly
+// as the server can.
+func waitShortly(t *testing.T, db engine.Keeper) {
+	t.Helper()
+	set := "SET SESSION innodb_lock_wait_timeout = 1"
+	if db.Info().Engine == "postgres" {
+		set = "SET lock_timeout = '50ms'"
+	}
+	const conns = 4 // more than are used at a time
+	db.SQL().SetMaxIdleConns(conns)
+	var idle [conns]*sql.Conn
+	for i := range idle {
+		conn, err := db.SQL().Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.ExecContext(t.Context(), set); err != nil {
+			t.Fatal(err)
+		}
+		idle[i] = conn
+	}
+	for _, conn := range idle {
+		if err := conn.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // A busy Keeper says what its test wants of the load.
 type busy struct {
 	engine.Keeper
@@ -413,6 +448,7 @@ func (b *busy) Load(context.Context) (engine.ServerLoad, error) {
 }
 
 func TestThrottle(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		limits Limits
 		loads  []engine.ServerLoad
@@ -427,7 +463,7 @@ func TestThrottle(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var told []string
-			th := Throttle{DB: &busy{loads: c.loads}, Limits: c.limits, Paused: func(why string) { told = append(told, why) }}
+			th := Throttle{DB: &busy{loads: c.loads}, Limits: c.limits, pause: time.Millisecond, Paused: func(why string) { told = append(told, why) }}
 			if err := th.Wait(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -444,6 +480,7 @@ func TestThrottle(t *testing.T) {
 }
 
 func TestNewKeysRefuses(t *testing.T) {
+	t.Parallel()
 	db := testdb.Open(t, "sqlite").(engine.Keeper)
 	if _, err := NewKeys(db, nil); err == nil {
 		t.Error("no key")
@@ -479,6 +516,7 @@ func (s *spy) QueryRowContext(ctx context.Context, q string, args ...any) *sql.R
 // knows nothing of: sorting what is left for each chunk would take time that
 // goes with the square of the rows.
 func TestTrapChunksWithoutStatistics(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	db := testdb.Open(t, "postgres").(engine.Keeper)
 	exec(t, db, "CREATE TABLE a (id BIGINT NOT NULL PRIMARY KEY, note VARCHAR(80)) WITH (autovacuum_enabled = off)")

@@ -1,6 +1,7 @@
 package copier
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -17,14 +18,15 @@ type Throttle struct {
 	Paused func(why string)
 
 	looked time.Time
+	// pause is how long a pause is at least; 0 is defaultPause. Tests shorten it.
+	pause time.Duration
 }
 
 const (
 	// lookEvery is how often the server's load is asked for: asking costs it
 	// something.
-	lookEvery = time.Second
-	// pauseFor is how long a pause is at least.
-	pauseFor = 500 * time.Millisecond
+	lookEvery    = time.Second
+	defaultPause = 500 * time.Millisecond
 )
 
 // Wait returns when the server is within the limits, or ctx has ended.
@@ -48,7 +50,8 @@ func (t *Throttle) Wait(ctx context.Context) error {
 			t.looked = time.Now()
 			return nil
 		}
-		if err := engine.Sleep(ctx, pauseFor/2+engine.Jitter(pauseFor)); err != nil {
+		pause := cmp.Or(t.pause, defaultPause)
+		if err := engine.Sleep(ctx, pause/2+engine.Jitter(pause)); err != nil {
 			return err
 		}
 	}

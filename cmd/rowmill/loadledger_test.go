@@ -1,0 +1,297 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/rolling"
+	"github.com/rowmill/rowmill/state"
+)
+
+// onKinds runs a test on SQLite and one server, each beside others.
+func onKinds(t *testing.T, fn func(l *loading)) {
+	for _, server := range testdb.Kinds(t, keepers...) {
+		t.Run(server, func(t *testing.T) {
+			t.Parallel()
+			fn(newLoading(t, server))
+		})
+	}
+}
+
+// table is the table that the tests load into, with its periods.
+func (l *loading) table() (*engine.Table, []rolling.Partition) {
+	l.Helper()
+	text, err := os.ReadFile(l.file)
+	if err != nil {
+		l.Fatal(err)
+	}
+	d, err := rolling.ParseDeclaration(l.file, text)
+	if err != nil {
+		l.Fatal(err)
+	}
+	t := &engine.Table{Name: d.Name, Grid: d.Period, By: d.Time, Definition: d.Definition, PrimaryKey: d.Definition.PrimaryKey}
+	parts, err := l.db.Catalog().Partitions(l.Context(), t)
+	if err != nil {
+		l.Fatal(err)
+	}
+	return t, parts
+}
+
+// drop drops the table as its owner would, beside rowmill.
+func (l *loading) drop() (*engine.Table, []rolling.Partition) {
+	l.Helper()
+	t, parts := l.table()
+	if _, err := l.db.SQL().ExecContext(l.Context(), "DROP VIEW readings_15m_live"); err != nil {
+		l.Fatal(err)
+	}
+	if err := l.db.Apply(l.Context(), engine.DropTable{Table: t, Partitions: parts}); err != nil {
+		l.Fatal(err)
+	}
+	return t, parts
+}
+
+// remove deletes rows of a period as SQL of another client would.
+func (l *loading) remove(where string) {
+	l.Helper()
+	t, parts := l.table()
+	for _, p := range parts {
+		if _, err := l.db.SQL().ExecContext(l.Context(), "DELETE FROM "+l.db.Words().From(t, p)+where); err != nil {
+			l.Fatal(err)
+		}
+	}
+}
+
+// released waits until the server has missed the connections of a load that was
+// killed.
+func (l *loading) released(path string) {
+	l.Helper()
+	for {
+		lease, err := l.db.Lead(l.Context(), "readings/load/"+path)
+		if err == nil {
+			if err := lease.Release(); err != nil {
+				l.Fatal(err)
+			}
+			return
+		}
+		if !errors.Is(err, engine.ErrLockTimeout) || engine.Sleep(l.Context(), 10*time.Millisecond) != nil {
+			l.Fatal(err)
+		}
+	}
+}
+
+// A table that was dropped and applied again is another one: what was loaded
+// into the former isn't in it, and none of its periods is sealed.
+func TestLoadIntoTableMadeAnew(t *testing.T) {
+	t.Parallel()
+	onKinds(t, func(l *loading) {
+		f := loadRows(0, 100, false)
+		path := l.write("day.csv", f.text)
+		l.load(exitDone, path)
+		st := state.New(l.db)
+		_, parts := l.table()
+		for i, archive := range []string{"", "archive/p1.parquet"} {
+			p := state.Period{Table: "readings", Partition: parts[i], State: state.Archived, Archive: archive}
+			if err := st.Put(l.Context(), st.DB(), p); err != nil {
+				l.Fatal(err)
+			}
+		}
+		if err := st.SealedTo(l.Context(), st.DB(), "readings", parts[1].To); err != nil {
+			l.Fatal(err)
+		}
+		l.drop()
+		apply := rowmill(l.Context(), "apply", l.file, "--clock", filepath.Join(l.dir, "clock"), "--yes")
+		mustPass(l.T, apply)
+		if !strings.Contains(apply.stderr, "begins with a new ledger") {
+			l.Errorf("apply doesn't say so: %s", apply.stderr)
+		}
+		if got, _ := l.load(exitDone, path); got[0].Sent != 100 || got[0].Inserted != 100 || got[0].Before != 0 {
+			l.Errorf("loaded into the new table: %+v", got[0])
+		}
+		l.check("in the new table", "day.csv.bad.jsonl", f)
+		known, err := st.Periods(l.Context(), "readings")
+		if err != nil || len(known) != 1 || known[0].State != state.Dropped || known[0].Archive == "" {
+			l.Errorf("what is known of periods: %+v, %v; want the archived one, dropped", known, err)
+		}
+		if to, err := st.SealedUpTo(l.Context(), "readings"); err != nil || to > parts[0].From {
+			l.Errorf("sealed up to %d, %v", to, err)
+		}
+		// A running load doesn't bring back what it knew of the former table.
+		all, err := st.Sources(l.Context(), "readings", state.FileSource, "")
+		if err != nil || len(all) != 1 {
+			l.Fatal(all, err)
+		}
+		if err := st.Anew(l.Context(), "readings"); err != nil {
+			l.Fatal(err)
+		}
+		if err := st.Settle(l.Context(), &all[0], nil); err == nil || !strings.Contains(err.Error(), "made anew") {
+			l.Errorf("a source that was forgotten is settled: %v", err)
+		}
+	})
+}
+
+// Rows that were loaded and aren't there any more are missed, whoever removed
+// them, but for those whose period has gone.
+func TestLoadMissesRows(t *testing.T) {
+	t.Parallel()
+	onKinds(t, func(l *loading) {
+		f, later := loadRows(0, 100, false), loadRows(1000, 20, false)
+		path, other := l.write("day.csv", f.text), l.write("other.csv", strings.ReplaceAll(later.text, "-29 00:", "-29 05:"))
+		l.load(exitDone, path)
+		l.load(exitDone, other, "--batch", "3")
+		got, _ := l.load(exitDone, path, other)
+		for i, n := range []int64{100, 20} {
+			if g := got[i]; g.Sent != 0 || g.Before != n || g.LoadedAt == nil || time.Since(*g.LoadedAt) > time.Hour || g.Missing+g.Gone != 0 || g.NotLooked != "" {
+				l.Errorf("nothing is missing: %+v", g)
+			}
+		}
+		s := rowmill(l.Context(), "load", l.file, path)
+		mustPass(l.T, s)
+		if want := got[0].LoadedAt.Format("on 2006-01-02 15:04 UTC; nothing to do"); !strings.Contains(s.stdout, want) || !strings.Contains(s.stdout, "--again") {
+			l.Errorf("want %q and how to load it again: %s", want, s.stdout)
+		}
+
+		l.remove(" WHERE sensor < 30")
+		got, stderr := l.load(exitFailed, path, other)
+		if got[0].Missing != 30 || got[0].Sent != 0 || got[1].Missing != 0 {
+			l.Errorf("30 rows were deleted: %+v", got)
+		}
+		if !strings.Contains(stderr, "30 rows of "+path) || !strings.Contains(stderr, "Try: --again") {
+			l.Errorf("stderr: %s", stderr)
+		}
+		// A file that has grown is loaded on.
+		more := loadRows(2000, 5, false)
+		l.write("day.csv", f.text+more.body())
+		if got, _ := l.load(exitFailed, path); got[0].Sent != 5 || got[0].Missing != 30 {
+			l.Errorf("grown: %+v", got[0])
+		}
+		if got, _ := l.load(exitDone, path, "--again"); got[0].Sent != 105 || got[0].Inserted != 30 || got[0].Duplicate != 75 || got[0].Before != 0 {
+			l.Errorf("again: %+v", got[0])
+		}
+		if got, _ := l.load(exitDone, path); got[0].Sent != 0 || got[0].Before != 105 || got[0].Missing != 0 {
+			l.Errorf("after that: %+v", got[0])
+		}
+		l.remove(" WHERE sensor < 3")
+		if got, _ := l.load(exitDone, path, "--accept-missing"); got[0].Sent != 0 || got[0].Missing != 0 {
+			l.Errorf("removed on purpose: %+v", got[0])
+		}
+		l.load(exitDone, path)
+
+		// A table that somebody dropped and created without rowmill.
+		table, parts := l.drop()
+		if err := l.db.Apply(l.Context(), engine.CreateTable{Table: table, Partitions: parts}); err != nil {
+			l.Fatal(err)
+		}
+		if got, _ := l.load(exitFailed, path, other); got[0].Missing != 102 || got[1].Missing != 20 {
+			l.Errorf("created by hand: %+v", got)
+		}
+		l.load(exitDone, "--again", path, other)
+		if n := len(l.rows()); n != 125 {
+			l.Errorf("%d rows, want 125", n)
+		}
+	})
+}
+
+// What retention takes isn't missing.
+func TestLoadKnowsWhatRetentionTook(t *testing.T) {
+	t.Parallel()
+	onKinds(t, func(l *loading) {
+		f := loadRows(0, 300, false) // in the first two periods
+		path := l.write("day.csv", f.text)
+		l.load(exitDone, path)
+		t, parts := l.table()
+		lower := 0
+		for _, row := range f.want {
+			if strings.Contains(row, " 00:") {
+				lower++
+			}
+		}
+		if lower == 0 || lower == len(f.want) {
+			l.Fatalf("%d of %d rows lie in the first period", lower, len(f.want))
+		}
+		if err := l.db.Apply(l.Context(), engine.DropPartition{Table: t, Have: parts, Drop: parts[0]}); err != nil {
+			l.Fatal(err)
+		}
+		s := rowmill(l.Context(), "load", l.file, path)
+		mustPass(l.T, s)
+		if want := fmt.Sprintf("%d lay in periods that the table no longer has", lower); !strings.Contains(s.stdout, want) || !strings.Contains(s.stdout, "nothing to do") {
+			l.Errorf("want %q: %s", want, s.stdout)
+		}
+		l.remove("")
+		if got, _ := l.load(exitFailed, path); got[0].Gone != int64(lower) || got[0].Missing != int64(len(f.want)-lower) {
+			l.Errorf("the rest was deleted: %+v", got[0])
+		}
+	})
+}
+
+// Where the source has no whole key of the table, only the ledger keeps rows from
+// being there twice.
+func TestLoadAgainWithoutKey(t *testing.T) {
+	for _, server := range testdb.Kinds(t, keepers...) {
+		t.Run(server, func(t *testing.T) {
+			t.Parallel()
+			l := newNumbered(t, server)
+			f := loadRows(0, 100, false)
+			path := l.write("day.csv", f.text)
+			l.load(exitDone, path)
+			if _, stderr := l.load(exitFailed, path, "--again"); !strings.Contains(stderr, "would be there twice") {
+				l.Errorf("stderr: %s", stderr)
+			}
+			l.remove("")
+			if got, _ := l.load(exitDone, path, "--again"); got[0].Inserted != 100 {
+				l.Errorf("once they are gone: %+v", got[0])
+			}
+			l.check("again", "day.csv.bad.jsonl", f)
+		})
+	}
+}
+
+// A load that was killed has what it committed, and where; one with --again that
+// was killed goes on without it.
+func TestLoadMissesRowsOfKilledLoad(t *testing.T) {
+	t.Parallel()
+	onKinds(t, func(l *loading) {
+		f := loadRows(0, 300, false)
+		path := l.write("day.csv", f.text)
+		small := []string{"--batch", "20", "--writers", "1"}
+		if !l.killed(6, "", append([]string{path}, small...)...) {
+			l.Fatal("it wasn't killed")
+		}
+		l.released(path)
+		n := len(l.rows())
+		if n == 0 || n == 300 {
+			l.Fatalf("killed at %d rows", n)
+		}
+		l.remove("")
+		if got, _ := l.load(exitFailed, path); got[0].Missing != int64(n) || got[0].Sent != int64(300-n) {
+			l.Errorf("%d rows were deleted: %+v", n, got[0])
+		}
+		if got, _ := l.load(exitFailed, path); got[0].Missing != int64(n) {
+			l.Errorf("once it is settled: %+v", got[0])
+		}
+		if !l.killed(6, "", append([]string{path, "--again"}, small...)...) {
+			l.Fatal("it wasn't killed")
+		}
+		l.released(path)
+		if got, _ := l.load(exitDone, path); got[0].Before == 0 || got[0].Before+got[0].Sent != 300 {
+			l.Errorf("loading anew goes on: %+v", got[0])
+		}
+		if n := len(l.rows()); n != 300 {
+			l.Errorf("%d rows, want 300", n)
+		}
+		// Rows that were all there are missed, too.
+		if got, _ := l.load(exitDone, path, "--again"); got[0].Duplicate != 300 {
+			l.Errorf("all is there: %+v", got[0])
+		}
+		l.remove("")
+		if got, _ := l.load(exitFailed, path); got[0].Missing == 0 {
+			l.Errorf("and then nothing: %+v", got[0])
+		}
+	})
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// bounded runs a command line that must end soon, also once its context has.
+func bounded(t *testing.T, ctx context.Context, args ...string) session {
+	t.Helper()
+	ended := make(chan session, 1)
+	go func() { ended <- rowmill(ctx, args...) }()
+	select {
+	case s := <-ended:
+		return s
+	case <-time.After(5 * time.Second):
+		t.Fatalf("%s doesn't end", strings.Join(args, " "))
+		return session{}
+	}
+}
+
+// TestDeclarationFiles: a declaration is a regular file of a size that one can have.
+func TestDeclarationFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	fifo, huge := filepath.Join(dir, "fifo.toml"), filepath.Join(dir, "huge.toml")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(huge, []byte(strings.Repeat("# rows\n", 1<<18)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for file, says := range map[string]string{
+		fifo:        "is a FIFO, not a regular file",
+		huge:        "has more than 1 MiB",
+		"/dev/full": "/dev/full is a device, not a regular file", // without end, as /dev/zero is
+		dir:         "is a directory, not a regular file",
+	} {
+		verbs := [][]string{{"plan", file}, {"apply", file, "--yes"}, {"run", file, "--once"}, {"load", file, "-", "--format", "csv"}, {"status", file},
+			{"restore", file, "--list"}, {"bench", "keep", file}}
+		if strings.HasSuffix(file, ".toml") {
+			verbs = append(verbs, []string{"bench", "scenario", file})
+		}
+		for _, args := range verbs {
+			s := bounded(t, t.Context(), args...)
+			if s.code == exitDone || !strings.Contains(s.stderr, says) {
+				t.Errorf("%s: exit %d, stderr: %s", strings.Join(args, " "), s.code, s.stderr)
+			}
+		}
+	}
+}
+
+// TestReadEnds: a signal ends what waits for a file that nobody writes.
+func TestReadEnds(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	fifo, table := filepath.Join(dir, "fifo"), filepath.Join(dir, "readings.toml")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.NewReplacer("%q", `"sqlite:`+filepath.Join(dir, "db")+`"`, "%s", "DATETIME").Replace(plainDeclaration)
+	if err := os.WriteFile(table, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rolling.ParseDeclarationFor(table, []byte(text), ""); err != nil {
+		t.Fatal(err)
+	}
+	mustPass(t, rowmill(t.Context(), "apply", table, "--yes"))
+	if s := bounded(t, t.Context(), "restore", table, "--file", fifo, "--yes"); s.code != exitFailed || !strings.Contains(s.stderr, "not a regular file") {
+		t.Errorf("restore: exit %d, stderr: %s", s.code, s.stderr)
+	}
+	for _, args := range [][]string{{"report", fifo}, {"compare", fifo, fifo}, {"load", table, fifo, "--format", "csv"}, {"plan", table, "--record", fifo},
+		{"bench", "insert", "--resume", fifo}, {"bench", "scenario", "--resume", fifo},
+		{"bench", "insert", "--target", "mysql://root@localhost/db?password-file=" + fifo}, {"bench", "insert", "--target", "postgres://root@localhost/db?password-file=" + fifo}} {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(10*time.Millisecond, cancel)
+		s := bounded(t, ctx, args...)
+		cancel()
+		if s.code != exitInterrupted || strings.Contains(s.stderr, "context canceled") {
+			t.Errorf("%s: exit %d, stderr: %s", strings.Join(args, " "), s.code, s.stderr)
+		}
+	}
+}

@@ -1,0 +1,331 @@
+package ingest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/rolling"
+	"github.com/rowmill/rowmill/state"
+)
+
+// periodsOf returns the ranges of extents.
+func periodsOf(all []state.Extent) []rolling.Period {
+	out := make([]rolling.Period, len(all))
+	for i, e := range all {
+		out[i] = e.Period
+	}
+	return out
+}
+
+// inserted returns how many rows were inserted in each range at least, of those
+// that were sent there, when so many of all of them were there already and so
+// many were refused: nobody knows in which range these lie.
+func inserted(sent []state.Extent, there, refused int64) []state.Extent {
+	out := []state.Extent{}
+	for _, e := range sent {
+		if e.Rows > refused {
+			e.Rows = max(e.Rows-refused-there, 0)
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// extentsOf returns where the rows of a batch of the ledger lie.
+func extentsOf(b state.Batch) []state.Extent {
+	switch {
+	case b.Extents != nil:
+		return b.Extents
+	case b.Inserted+b.Duplicate > 0:
+		return []state.Extent{{Period: rolling.Period{From: b.Lower, To: b.Upper + 1}, Rows: b.Inserted}}
+	}
+	return nil
+}
+
+// merged returns extents with one for each period of the grid, and one for each
+// run of periods that some span, so that there are few of them.
+func merged(g rolling.Grid, all []state.Extent) []state.Extent {
+	by := map[rolling.Period]state.Extent{}
+	for _, e := range all {
+		span := e.Period
+		first, err1 := g.At(e.From)
+		last, err2 := g.At(e.To - 1)
+		if err1 == nil && err2 == nil {
+			span = rolling.Period{From: first.From, To: last.To}
+		}
+		if was, there := by[span]; there {
+			e = state.Extent{Period: rolling.Period{From: min(e.From, was.From), To: max(e.To, was.To)}, Rows: e.Rows + was.Rows}
+		}
+		by[span] = e
+	}
+	out := make([]state.Extent, 0, len(by))
+	for _, e := range by {
+		out = append(out, e)
+	}
+	slices.SortFunc(out, func(a, b state.Extent) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
+	return out
+}
+
+// mergeAt is how many extents a load keeps before it merges them: a batch has
+// one for each period.
+const mergeAt = 4096
+
+// lookFor is how long to look for rows that were loaded before, beside what one
+// query takes.
+const lookFor = 10 * time.Second
+
+// A finding is what became of rows that were loaded before.
+type finding struct {
+	// missing aren't in the table; gone lay in periods that it no longer has.
+	missing, gone int64
+	// unlooked is why not all of them were looked for; "" is that they were.
+	unlooked string
+	// found are the extents with the rows that are there.
+	found []state.Extent
+}
+
+// wanted is how many rows of an extent are in the table at least.
+func wanted(e state.Extent) int64 { return max(e.Rows, 1) }
+
+// look counts the rows of extents, newest first, each up to the number that was
+// inserted. Retention takes whole periods: rows of periods that aren't there, or
+// are being dropped, aren't missing.
+func (l *load) look(ctx context.Context, all []state.Extent) (finding, error) {
+	f := finding{found: slices.Clone(all)}
+	p, err := l.present(ctx)
+	if err != nil {
+		return f, err
+	}
+	began := time.Now()
+	for i := len(all) - 1; i >= 0; i-- {
+		e := all[i]
+		if !p.has(e.Period) {
+			f.gone += wanted(e)
+			continue
+		}
+		if time.Since(began) >= l.lookFor {
+			f.unlooked = fmt.Sprintf("counting them takes longer than %s", l.lookFor)
+			break
+		}
+		n, there, err := l.there(ctx, &p, e)
+		switch {
+		case err != nil:
+			return f, err
+		case !there:
+			f.gone += wanted(e)
+		case n < wanted(e):
+			f.missing += wanted(e) - n
+			f.found[i].Rows = n
+			if n == 0 {
+				f.found[i].Period = rolling.Period{}
+			}
+		}
+	}
+	f.found = slices.DeleteFunc(f.found, func(e state.Extent) bool { return e.Period == rolling.Period{} })
+	return f, nil
+}
+
+// lookBack looks for the rows of a file that were loaded before: those that are
+// settled, and those of the cuts that are in the ledger.
+func (l *load) lookBack(ctx context.Context, cuts []state.Cut) error {
+	if l.out != nil { // this load has looked, before it lost a lock
+		return nil
+	}
+	noted, err := l.noted(ctx, cuts)
+	if err != nil {
+		return err
+	}
+	all := slices.Clone(l.settledIn)
+	for _, b := range noted {
+		all = append(all, extentsOf(b)...)
+	}
+	f, err := l.look(ctx, merged(l.opt.Table.Grid, all))
+	if err != nil {
+		return err
+	}
+	r, s := &l.result, l.source
+	r.LoadedAt, r.Missing, r.Gone, r.Unlooked = s.Updated, f.missing, f.gone, f.unlooked
+	if s.Inserted+s.Duplicate > 0 && len(l.settledIn) == 0 {
+		r.Unlooked = "where they lie isn't known: an older version of rowmill has loaded them"
+	}
+	if r.Missing > 0 && l.opt.AcceptMissing && len(cuts) == 0 {
+		err := l.retry(ctx, func() error { return l.state.PutExtents(ctx, s, f.found) })
+		if err != nil {
+			return err
+		}
+		l.say("%s: %d rows that were loaded aren't in the table: they are no longer looked for", s.Path, r.Missing)
+		l.settledIn, r.Missing = f.found, 0
+	}
+	return nil
+}
+
+// forget has a file be as new that is loaded already. Rows that no key would tell
+// from those that are there are not loaded twice.
+func (l *load) forget(ctx context.Context, t *target) error {
+	s := l.source
+	if l.anew || s.Started.IsZero() {
+		return nil
+	}
+	there, err := l.stillThere(ctx, !t.hasKey(l.opt.Schema))
+	if err != nil {
+		return err
+	}
+	if err := l.retry(ctx, func() error { return l.state.ForgetSource(ctx, s, there) }); err != nil {
+		return err
+	}
+	l.settledIn = there
+	l.anew = true
+	l.say("%s was loaded on %s, %d rows of it: it is loaded again", s.Path, s.Updated.UTC().Format("2006-01-02 15:04"), s.Sent)
+	// The key stays: it is locked.
+	l.source = &state.Source{Table: s.Table, Path: s.Path, Kind: s.Kind, Key: s.Key}
+	return nil
+}
+
+// stillThere returns where rows of a file are that is about to be loaded again,
+// as far as that is known. Where they may not be, one that is is an error.
+func (l *load) stillThere(ctx context.Context, none bool) ([]state.Extent, error) {
+	s := l.source
+	all, err := l.extents(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cuts, err := l.cuts(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	noted, err := l.noted(ctx, cuts)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range noted {
+		all = append(all, extentsOf(b)...)
+	}
+	all = merged(l.opt.Table.Grid, all)
+	rows := int64(0)
+	for _, e := range all {
+		rows += wanted(e)
+	}
+	f, err := l.look(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	whole := f.unlooked == "" && (len(all) > 0 || s.Inserted+s.Duplicate == 0)
+	if none && (!whole || f.missing+f.gone < rows) {
+		return nil, engine.Hinted(fmt.Errorf("table %s has no key of which the source has all columns: rows of it that are in the table would be there twice", l.opt.Table.Name),
+			"DELETE the rows of the file first; then --again loads all of it")
+	}
+	if !whole {
+		return nil, nil
+	}
+	return f.found, nil
+}
+
+// extents returns where the rows of the source lie, as it was settled.
+func (l *load) extents(ctx context.Context) (all []state.Extent, err error) {
+	err = l.retry(ctx, func() (err error) {
+		all, err = l.state.Extents(ctx, l.source.Table, l.source.Key)
+		return err
+	})
+	return all, err
+}
+
+// lookTries is how often rows are counted while periods change places.
+const lookTries = 3
+
+// there counts the rows of an extent, up to as many as were inserted, and reports
+// whether the table still has its periods once they are counted: these may have
+// been dropped, or merged into others, meanwhile.
+func (l *load) there(ctx context.Context, p *periods, e state.Extent) (n int64, there bool, err error) {
+	for range lookTries {
+		if n, err = l.rowsIn(ctx, *p, e); err == nil && n >= wanted(e) {
+			return n, true, nil
+		}
+		now, lookErr := l.present(ctx)
+		if lookErr != nil {
+			return 0, false, lookErr
+		}
+		*p = now
+		if !p.has(e.Period) {
+			return 0, false, nil
+		}
+		if err == nil {
+			break
+		}
+	}
+	return n, true, err
+}
+
+// periods are those of a table, and those that are gone or going.
+type periods struct {
+	parts []rolling.Partition
+	gone  []rolling.Period
+}
+
+func (l *load) present(ctx context.Context) (p periods, err error) {
+	name := l.opt.Table.Name
+	// What is being dropped is looked for first: a period that has left the list
+	// of changes is gone from the catalog.
+	err = l.retry(ctx, func() error {
+		p = periods{}
+		changes, err := l.state.Changes(ctx, name)
+		if err != nil {
+			return err
+		}
+		for i := range changes {
+			if part, is := changes[i].Drops(); is {
+				p.gone = append(p.gone, part.Period)
+			}
+		}
+		known, err := l.state.Periods(ctx, name)
+		if err != nil {
+			return err
+		}
+		for _, k := range known {
+			if k.State == state.Dropped {
+				p.gone = append(p.gone, k.Period)
+			}
+		}
+		p.parts, err = l.db.Catalog().Partitions(ctx, l.opt.Table)
+		return err
+	})
+	return p, err
+}
+
+// has reports whether the table has all of a range.
+func (p periods) has(r rolling.Period) bool {
+	if slices.ContainsFunc(p.gone, r.Overlaps) {
+		return false
+	}
+	for at := r.From; at < r.To; {
+		i := rolling.Find(p.parts, at)
+		if i < 0 {
+			return false
+		}
+		at = p.parts[i].To
+	}
+	return true
+}
+
+// rowsIn counts the rows of an extent, up to as many as were inserted.
+func (l *load) rowsIn(ctx context.Context, p periods, e state.Extent) (int64, error) {
+	t, w, by := l.opt.Table, l.db.Words(), l.db.Dialect().Quote(l.opt.Table.By)
+	n := int64(0)
+	for _, part := range p.parts {
+		if n >= wanted(e) || !part.Overlaps(e.Period) {
+			continue
+		}
+		q := fmt.Sprintf("SELECT COUNT(*) FROM (SELECT 1 AS one FROM %s WHERE %s >= %s AND %s < %s LIMIT %d) AS r",
+			w.From(t, part), by, w.Literal(t, max(part.From, e.From)), by, w.Literal(t, min(part.To, e.To)), wanted(e)-n)
+		var some int64
+		err := l.retry(ctx, func() error { return l.db.Classify(l.state.DB().QueryRowContext(ctx, q).Scan(&some)) })
+		if err != nil {
+			return 0, fmt.Errorf("count rows of %s: %w", t.Name, err)
+		}
+		n += some
+	}
+	return n, nil
+}

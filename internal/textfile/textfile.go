@@ -1,0 +1,144 @@
+// Package textfile reads files that users name: declarations, passwords, run
+// records. Such a name may be a FIFO that nobody writes to, a terminal, or a
+// device without end, so that each read ends with its context, which a signal
+// does; and a file that is read into memory whole has a bound.
+package textfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+)
+
+// Limit is the size in bytes of the largest file that Read takes: a hundred
+// times the longest declaration seen.
+const Limit = 1 << 20
+
+// Read returns what a regular file of at most Limit bytes holds.
+func Read(ctx context.Context, path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is a %s, not a regular file", path, kind(info.Mode()))
+	}
+	f, err := Open(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return bounded(f, path)
+}
+
+// ReadAny returns what a file of any kind but a directory holds, up to its end
+// and at most Limit bytes: also a FIFO's, such as a shell's <(command).
+func ReadAny(ctx context.Context, path string) ([]byte, error) {
+	f, err := Open(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return bounded(f, path)
+}
+
+func bounded(r io.Reader, path string) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(r, Limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > Limit {
+		return nil, fmt.Errorf("%s has more than %d MiB, the most that is read", path, Limit>>20)
+	}
+	return text, nil
+}
+
+// kind names what is no regular file.
+func kind(m fs.FileMode) string {
+	switch {
+	case m.IsDir():
+		return "directory"
+	case m&fs.ModeNamedPipe != 0:
+		return "FIFO"
+	case m&fs.ModeSocket != 0:
+		return "socket"
+	}
+	return "device"
+}
+
+// A File is open for reading for as long as its context lives.
+type File struct {
+	ctx  context.Context
+	f    *os.File
+	stop func() bool
+}
+
+// Open opens a file of any kind but a directory. Opening and reading end with
+// ctx, whose error they then return.
+func Open(ctx context.Context, path string) (*File, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%s is a directory", path)
+	}
+	f, err := open(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	return &File{ctx: ctx, f: f, stop: context.AfterFunc(ctx, func() {
+		// Files without deadlines don't wait for anybody: Read looks at ctx.
+		_ = f.SetReadDeadline(time.Unix(1, 0))
+	})}, nil
+}
+
+// open opens a file. A FIFO's opening waits for a writer.
+func open(ctx context.Context, path string) (*os.File, error) {
+	var f *os.File
+	var err error
+	opened := make(chan struct{})
+	go func() {
+		defer close(opened)
+		f, err = os.Open(path)
+	}()
+	select {
+	case <-opened:
+		return f, err
+	case <-ctx.Done():
+	}
+	// For reading and writing a FIFO opens at once, which ends the wait. What
+	// else waits, and a FIFO that may not be written to, waits until the process ends.
+	if info, err := os.Stat(path); err != nil || info.Mode()&fs.ModeNamedPipe == 0 {
+		return nil, ctx.Err()
+	}
+	w, failed := os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK, 0)
+	if failed != nil {
+		return nil, ctx.Err()
+	}
+	<-opened
+	if err == nil {
+		err = f.Close()
+	}
+	return nil, errors.Join(ctx.Err(), err, w.Close())
+}
+
+// Read reads as io.Reader says, and returns the context's error once that has
+// ended.
+func (f *File) Read(p []byte) (int, error) {
+	if err := f.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := f.f.Read(p)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = f.ctx.Err()
+	}
+	return n, err
+}
+
+// Close closes the file.
+func (f *File) Close() error {
+	f.stop()
+	return f.f.Close()
+}

@@ -1,0 +1,417 @@
+package maintain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/maintain/rollup"
+	"github.com/rowmill/rowmill/rolling"
+	"github.com/rowmill/rowmill/state"
+)
+
+// Declaring is what the log calls it that another declaration is followed, or
+// can't be.
+const Declaring = "declaration"
+
+// A mark tells one applied declaration of a table from every other. The zero
+// mark is none.
+type mark struct {
+	Revision int64
+	Created  int64 // microseconds: a table that is applied anew begins at revision 1
+}
+
+func markOf(d *state.Declared) mark { return mark{d.Revision, d.Created.UnixMicro()} }
+
+// A followed is a declaration that was applied, and what the table is by it. It
+// is never changed.
+type followed struct {
+	mark
+	declared *rolling.Declaration
+	table    *engine.Table
+	schema   *engine.Schema
+	rollups  *rollup.Set
+}
+
+// shared is what all copies of a Table have in common.
+type shared struct {
+	failed failures
+	turns  sync.Mutex
+
+	mu    sync.Mutex
+	last  *followed // nil until Follow has read one
+	stale bool      // the table is no longer what last says of it
+	said  *followed // the one that the log names last
+}
+
+// followed returns the one that was read last, and whether it can be as it is.
+func (s *shared) followed() (f *followed, stale bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last, s.stale
+}
+
+// follow makes f the one that is followed.
+func (s *shared) follow(f *followed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last, s.stale = f, false
+}
+
+// forget has the next Follow look at the table anew.
+func (s *shared) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stale = true
+}
+
+// news returns the one that the log names last, where it is another than the one
+// that is followed, which the log is about to name.
+func (s *shared) news() (before, now *followed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last == nil || s.said != nil && s.said.mark == s.last.mark {
+		return nil, nil
+	}
+	before, s.said = s.said, s.last
+	return before, s.last
+}
+
+// An unfollowedError says why a table can't be kept by what is declared of it.
+type unfollowedError struct {
+	why, try string
+	// gone tells that there is no such table to keep, or none declared. Without
+	// it, what was declared before still says which periods inserts need.
+	gone bool
+}
+
+func (e *unfollowedError) Error() string { return e.why }
+
+// errChanged is returned where another declaration was applied than the one by
+// which something was decided.
+var errChanged = errors.New("the declaration has changed: it is decided anew")
+
+// Follow returns the table as the declaration in the database has it: what was
+// applied last, by whatever process. The copy shares its log with t. Where that
+// can't be followed the error is an unfollowedError.
+func (t *Table) Follow(ctx context.Context) (*Table, error) {
+	stored, err := t.State.Declared(ctx, t.Table.Name)
+	if err != nil && !isNoTable(err) {
+		return nil, err
+	}
+	if stored == nil {
+		return nil, &unfollowedError{why: fmt.Sprintf("no declaration of table %s is in force on %s: nothing is done with it", t.Table.Name, t.DB.Info().Target),
+			try: "rowmill apply FILE; or stop this rowmill run, if the table is not to be kept", gone: true}
+	}
+	f, stale := t.shared.followed()
+	if f == nil || stale || f.mark != markOf(stored) {
+		if f, err = t.read(ctx, stored); err != nil {
+			return nil, err
+		}
+		t.shared.follow(f)
+	}
+	return t.by(f), nil
+}
+
+// lastFollowed returns the table by the declaration that could be followed last.
+func (t *Table) lastFollowed() *Table {
+	if f, _ := t.shared.followed(); f != nil {
+		return t.by(f)
+	}
+	return t
+}
+
+// inLane returns the table as a lane is to keep it now, and logs which
+// declaration that is by. Where the one in force can't be followed, periods are
+// still created by the one before, so that inserts go on: then both a table and
+// an error are returned.
+func (t *Table) inLane(ctx context.Context, lane Lane) (*Table, error) {
+	now, err := t.Follow(ctx)
+	var not *unfollowedError
+	switch {
+	case errors.As(err, &not):
+		t.log(ctx, Declaring, "not followed", 0, engine.Hinted(err, "%s", not.try))
+		if lane == Creating && !not.gone {
+			return t.lastFollowed(), err
+		}
+		return nil, err
+	case err != nil:
+		return nil, err
+	}
+	before, is := t.shared.news()
+	if is != nil {
+		was := t.Declared
+		if before != nil {
+			was = before.declared
+		}
+		if changes := declaredChanges(was, is.declared); len(changes) > 0 {
+			t.log(ctx, Declaring, fmt.Sprintf("revision %d is followed: %s", is.Revision, strings.Join(changes, "; ")), 0, nil)
+		}
+	}
+	if t.failed.ended(Declaring) {
+		t.log(ctx, Declaring, fmt.Sprintf("revision %d is followed", now.mark.Revision), 0, nil)
+	}
+	return now, nil
+}
+
+// changed tells that the table is another than the one that is kept: it has
+// other columns, say, or is gone. The next Follow sees what it is.
+func (t *Table) changed(ctx context.Context) (bool, error) {
+	is, err := t.DB.Describe(ctx, t.Table.Name)
+	if err != nil && !isNoTable(err) {
+		return false, err
+	}
+	was := t.Schema
+	if err == nil && reflect.DeepEqual(is.Columns, was.Columns) && is.Partitioned == was.Partitioned && is.By == was.By {
+		return false, nil
+	}
+	t.shared.forget()
+	return true, nil
+}
+
+// by returns a copy of the table by a declaration.
+func (t *Table) by(f *followed) *Table {
+	n := *t
+	n.mark, n.Declared, n.Table, n.Schema, n.Rollups = f.mark, f.declared, f.table, f.schema, f.rollups
+	switch was, is := t.Table.Grid.Axis(), f.table.Grid.Axis(); {
+	case is == rolling.Sequence:
+		n.Now = n.highest
+	case was == rolling.Sequence:
+		n.Now = t.clock
+	}
+	return &n
+}
+
+// read makes what is followed of what was applied.
+func (t *Table) read(ctx context.Context, stored *state.Declared) (*followed, error) {
+	name := stored.Name
+	unreadable := func(err error) error {
+		return &unfollowedError{why: fmt.Sprintf("this rowmill can't follow revision %d of the declaration of %s: %v", stored.Revision, name, err),
+			try: "rowmill run of the version that applied it; until then periods are created by the revision before, and nothing else is done"}
+	}
+	d, err := declaredOf(stored, t.Declared.Target)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	f := &followed{mark: markOf(stored), declared: d, table: tableOf(d)}
+	n := *t
+	n.Declared, n.Table, n.Schema, n.Rollups = f.declared, f.table, nil, nil
+	if err := n.look(ctx); err != nil {
+		return nil, err
+	}
+	gone := func(what, try string) error { return &unfollowedError{why: what, try: try, gone: true} }
+	switch {
+	case n.Schema == nil:
+		return nil, noTable(name)
+	case !n.Schema.Partitioned:
+		return nil, gone(fmt.Sprintf("table %s has no periods: it is a plain table now", name), "rowmill apply FILE, which makes it a rolling one")
+	case n.Schema.By != d.Time:
+		return nil, gone(fmt.Sprintf("table %s is cut by column %q, and %q is declared", name, n.Schema.By, d.Time), "rowmill apply FILE --dry-run, which says what differs")
+	}
+	if err := n.openLevels(); err != nil {
+		return nil, unreadable(err)
+	}
+	if n.Rollups != nil {
+		n.Rollups.Guard = func(ctx context.Context, remove func(context.Context) error) error {
+			return t.undisturbed(ctx, f.mark, remove)
+		}
+	}
+	f.schema, f.rollups = n.Schema, n.Rollups
+	return f, nil
+}
+
+func noTable(name string) error {
+	return &unfollowedError{why: fmt.Sprintf("table %s is declared and is not there", name), try: "rowmill apply FILE, which creates it, or find out who has dropped it", gone: true}
+}
+
+// declaredOf reads what was applied.
+func declaredOf(stored *state.Declared, target string) (*rolling.Declaration, error) {
+	d, err := rolling.ParseDeclarationFor("what was applied for "+stored.Name, []byte(stored.Text), target)
+	if err == nil && d.Auto {
+		d.Period, err = inForce(stored)
+	}
+	return d, err
+}
+
+// tableOf is what engines are told of a declared table.
+func tableOf(d *rolling.Declaration) *engine.Table {
+	return &engine.Table{Name: d.Name, Grid: d.Period, By: d.Time, Epoch: d.Epoch, Definition: d.Definition, Compress: d.Seal.Compress, PrimaryKey: d.Definition.PrimaryKey}
+}
+
+// declaredChanges lists what differs in two declarations, as far as it bears on
+// how a table is kept.
+func declaredChanges(was, now *rolling.Declaration) []string {
+	var out []string
+	add := func(what, before, after string) {
+		if before != after {
+			out = append(out, fmt.Sprintf("%s %s -> %s", what, orNone(before), orNone(after)))
+		}
+	}
+	add("period", was.Period.String(), now.Period.String())
+	add("ahead", was.Ahead.String(), now.Ahead.String())
+	add("keep", was.Keep.String(), now.Keep.String())
+	add("late", was.Late.String(), now.Late.String())
+	add("exact", fmt.Sprint(was.Exact), fmt.Sprint(now.Exact))
+	add("seal.after", was.Seal.After.String(), now.Seal.After.String())
+	add("seal.compress", fmt.Sprint(was.Seal.Compress), fmt.Sprint(now.Seal.Compress))
+	add("seal.merge", gridText(was.Seal.Merge), gridText(now.Seal.Merge))
+	add("seal.archive", was.Seal.Archive, now.Seal.Archive)
+	for _, name := range namesOf(now) {
+		if old, is := levelOf(was, name), levelOf(now, name); old == nil {
+			out = append(out, "roll-up "+name+" added")
+		} else if !reflect.DeepEqual(stripped(*old), stripped(*is)) {
+			out = append(out, "roll-up "+name+" changed")
+		}
+	}
+	for _, name := range namesOf(was) {
+		if levelOf(now, name) == nil {
+			out = append(out, "roll-up "+name+" no longer kept")
+		}
+	}
+	return out
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
+
+func gridText(g rolling.Grid) string {
+	if !g.Valid() {
+		return ""
+	}
+	return g.String()
+}
+
+func levelOf(d *rolling.Declaration, name string) *rolling.Rollup {
+	for i := range d.Rollups {
+		if d.Rollups[i].Name == name {
+			return &d.Rollups[i]
+		}
+	}
+	return nil
+}
+
+// stripped is a roll-up without its place in the file.
+func stripped(r rolling.Rollup) rolling.Rollup {
+	r.Line = 0
+	return r
+}
+
+// Locks of a declaration. It is written down under declareLock, and rows are
+// removed by it under that lock. Whoever wants it takes applyLock first and gives
+// that back as soon as it has it, so that an apply which waits is the next one,
+// however many periods are still to be dropped.
+const (
+	declareLock = "/declaration"
+	applyLock   = "/applying"
+)
+
+// How long the locks of a declaration are waited for. Whoever removes rows holds
+// them while a period is detached or its table dropped, which may take a server
+// minutes where the file is large; whoever applies holds them for moments.
+const (
+	applyWait  = 5 * time.Minute
+	removeWait = 5 * time.Second
+	lockPoll   = 20 * time.Millisecond
+)
+
+// declareLease takes the lock of the declaration, and waits for it.
+func (t *Table) declareLease(ctx context.Context, patience time.Duration) (_ engine.Lease, err error) {
+	end := time.Now().Add(patience)
+	next, err := t.lease(ctx, applyLock, end)
+	if err != nil {
+		return nil, err
+	}
+	lease, err := t.lease(ctx, declareLock, end)
+	if err != nil {
+		return nil, errors.Join(err, next.Release())
+	}
+	if err := next.Release(); err != nil {
+		return nil, errors.Join(err, lease.Release())
+	}
+	return lease, nil
+}
+
+func (t *Table) lease(ctx context.Context, lock string, end time.Time) (engine.Lease, error) {
+	for {
+		lease, err := t.DB.Lead(ctx, t.Table.Name+lock)
+		if err == nil || !errors.Is(err, engine.ErrLockTimeout) {
+			return lease, err
+		}
+		if time.Now().After(end) {
+			// Not of the class of the table's lock: no transaction is in the way.
+			return nil, fmt.Errorf("the declaration of %s is locked by another rowmill, which applies another one or removes rows by it: %v", t.Table.Name, err)
+		}
+		if err := engine.Sleep(ctx, engine.Jitter(lockPoll)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// undisturbed runs remove, which removes rows for good, or takes them out of
+// the table, while nobody can apply another declaration. It returns errChanged,
+// and doesn't run it, where one has been applied since the one of that mark.
+func (t *Table) undisturbed(ctx context.Context, as mark, remove func(ctx context.Context) error) (err error) {
+	lease, err := t.declareLease(ctx, removeWait)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lease.Release()) }()
+	stored, err := t.State.Declared(ctx, t.Table.Name)
+	if err != nil {
+		return err
+	}
+	if stored == nil || markOf(stored) != as {
+		return errChanged
+	}
+	return whileHeld(ctx, lease, remove)
+}
+
+// whileHeld runs fn with a context that ends when the lease is lost.
+func whileHeld(ctx context.Context, lease engine.Lease, fn func(ctx context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-lease.Lost():
+			cancel()
+		case <-stop:
+		}
+	})
+	defer watch.Wait()
+	defer close(stop)
+	return fn(ctx)
+}
+
+// declare writes down what is applied. A drop that is being done ends first, or
+// sees the new declaration before it removes anything.
+func (t *Table) declare(ctx context.Context) error {
+	return t.declaring(ctx, func() error {
+		return t.State.Declare(ctx, t.State.DB(), t.Table.Name, t.Declared.Text, t.Table.Grid.String())
+	})
+}
+
+// Undeclare removes what was applied for the table, and all that is known of it
+// but the log of what was done.
+func (t *Table) Undeclare(ctx context.Context) error {
+	return t.declaring(ctx, func() error { return t.State.Undeclare(ctx, t.State.DB(), t.Table.Name) })
+}
+
+func (t *Table) declaring(ctx context.Context, write func() error) (err error) {
+	lease, err := t.declareLease(ctx, applyWait)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lease.Release()) }()
+	return write()
+}

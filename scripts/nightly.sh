@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# What a change need not wait for. Each part can be run alone and takes at most
+# 45 minutes on 2 cores; without a part all run in turn, and the first failure
+# doesn't keep the others from running. docs/testing.md says what each is for.
+#
+#   scripts/nightly.sh [kills|servers|race|fuzz|long]...
+#
+# A test that draws at random prints its seed where it fails, and how to draw
+# the same again.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+GO=${GO:-go}
+
+# Tests of processes and connections that are cut off, and of servers that the
+# suite doesn't otherwise use; the rest is `long`.
+kills='Kill|CutOff|BrokenOff|SimulatedMonth'
+servers='Newer|Hostile'
+
+beside() { # tests beside the servers that they share
+  "$GO" run ./internal/testservers "$GO" test -count 1 -timeout 45m -p 2 -parallel 8 "$@"
+}
+
+part() {
+  case $1 in
+    kills) ROWMILL_TEST_NIGHTLY=1 beside -race -run "$kills" ./... ;;
+    servers)
+      scripts/install.sh mysql-new mariadb-new postgres-new &&
+        ROWMILL_TEST_NIGHTLY=1 beside -run "$servers" ./...
+      ;;
+    race) beside -race ./... ;;
+    fuzz) scripts/fuzz.sh 60s ;;
+    long) ROWMILL_TEST_NIGHTLY=1 beside -skip "$kills|$servers" ./... ;;
+    *)
+      echo "nightly: no part '$1'; the parts: kills servers race fuzz long" >&2
+      return 2
+      ;;
+  esac
+}
+
+scripts/install.sh gcc mariadb rocksdb postgres mysql chromium || exit 1
+[ $# -gt 0 ] || set -- kills servers race fuzz long
+failed=()
+for name in "$@"; do
+  begin=$SECONDS
+  printf '=== nightly %s: begins\n' "$name"
+  if part "$name"; then
+    printf '=== nightly %s: passed in %d s\n' "$name" $((SECONDS - begin))
+  else
+    printf '=== nightly %s: FAILED after %d s\n' "$name" $((SECONDS - begin))
+    failed+=("$name")
+  fi
+done
+[ ${#failed[@]} = 0 ] || { printf '=== nightly: failed: %s\n' "${failed[*]}"; exit 1; }
