@@ -113,6 +113,9 @@ type Capabilities struct {
 	// NoZeroBytes tells that text can't hold a zero byte: a batch with one is
 	// refused.
 	NoZeroBytes bool
+	// Untyped tells that a column takes values that its declared type doesn't have:
+	// a caller who wants them refused checks them.
+	Untyped bool
 	// Blocks tells that a writer or a querier may keep the processor that Go's
 	// scheduler gave it while it waits for the server. A caller that runs many gives the
 	// runtime as many processors more (runtime.GOMAXPROCS).

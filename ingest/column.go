@@ -54,6 +54,10 @@ func newColumn(c engine.SchemaColumn, db engine.Keeper, o *ValueOptions) (column
 	name, digits := engine.NativeType(c.Native)
 	out.json = name == "json" || name == "jsonb"
 	noZero := db.Capabilities().NoZeroBytes
+	if read, typ, is := bitsOf(c, name, digits, db.Capabilities().Untyped); is {
+		as.Type, out.parse = typ, read
+		return out, as, nil
+	}
 	switch c.Kind {
 	case engine.KindInt:
 		as.Type, out.parse = engine.Int64, parseInt
@@ -124,7 +128,7 @@ func parseInt(v *engine.Vector, text []byte) error {
 	for _, c := range s {
 		c -= '0'
 		if c > 9 {
-			return intWord(v, text)
+			return errNoInt
 		}
 		if n > math.MaxInt64/10 {
 			return errIntRange
@@ -142,19 +146,6 @@ func parseInt(v *engine.Vector, text []byte) error {
 		n = -n
 	}
 	v.Ints = append(v.Ints, int64(n))
-	return nil
-}
-
-// intWord reads what else integers are written as.
-func intWord(v *engine.Vector, text []byte) error {
-	switch string(text) {
-	case "true", "TRUE", "True", "t":
-		v.Ints = append(v.Ints, 1)
-	case "false", "FALSE", "False", "f":
-		v.Ints = append(v.Ints, 0)
-	default:
-		return errNoInt
-	}
 	return nil
 }
 

@@ -19,7 +19,7 @@ type refusal struct {
 
 // strictTypes tells of engines that check a value by its column's type. Those
 // of SQLite take any.
-func (lo *loading) strictTypes() bool { return lo.db.Info().Engine != "sqlite" }
+func (lo *loading) strictTypes() bool { return !lo.db.Capabilities().Untyped }
 
 // refusals are rows, the last of which is refused: the others are good.
 func (lo *loading) refusals() []refusal {

@@ -211,6 +211,7 @@ func capabilities() engine.Capabilities {
 		Embedded:     true,
 		Stores:       true,
 		SerialWrites: true,
+		Untyped:      true,
 	}
 }
 
