@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -16,7 +15,6 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/report"
 	"github.com/rowmill/rowmill/result"
-	"github.com/rowmill/rowmill/sandbox"
 	"github.com/rowmill/rowmill/workload"
 )
 
@@ -83,23 +81,19 @@ func addsUp(t *testing.T, step string, rows []map[string]float64) {
 // TestIbench: every step on every server, with the proof at the end, the size
 // kept within 1%, and interval lines that add up.
 func TestIbench(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts each kind of server")
+	queryTime := "200ms"
+	if testdb.Nightly() {
+		queryTime = "400ms"
 	}
-	for _, c := range []struct{ name, target string }{
-		{"sqlite", "sqlite:?durability=none&cache=16MB"},
-		{"mariadb", "sandbox:mariadb?memory=64MB&redo=64MB&durability=none"},
-		{"rocksdb", "sandbox:mariadb?memory=64MB&engine=rocksdb&redo=64MB&durability=none"},
-		{"mysql", "sandbox:mysql?memory=64MB&redo=64MB&durability=none"},
-		{"postgres", "sandbox:postgres?memory=64MB&durability=none"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Chdir(t.TempDir())
-			s := rowmill(t.Context(), "bench", "ibench", "--target", c.target, "--rows", "20k", "--query-time", "400ms",
-				"--interval", "100ms", "--interval-format", "ibench", "--out", "run.jsonl", "--html", "run.html", "--md", "run.md", "--json")
-			if s.code != exitDone && strings.Contains(s.stderr, sandbox.ErrNotInstalled.Error()) {
-				testdb.Require(t, c.name, errors.New(s.stderr))
+	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb", "mariadb-rocksdb", "mysql", "postgres") {
+		t.Run(kind, func(t *testing.T) {
+			target := "sqlite:?durability=none&cache=16MB"
+			if kind != "sqlite" {
+				target = testdb.Target(t, kind).String()
 			}
+			t.Chdir(t.TempDir())
+			s := rowmill(t.Context(), "bench", "ibench", "--target", target, "--rows", "20k", "--query-time", queryTime,
+				"--interval", "50ms", "--interval-format", "ibench", "--out", "run.jsonl", "--html", "run.html", "--md", "run.md", "--json")
 			mustPass(t, s)
 			runs, lines := summaries(t, s), ibenchTable(t, s.stderr)
 			if len(runs) != len(workload.IbenchSteps()) {
@@ -180,7 +174,7 @@ func TestIbenchGoesOn(t *testing.T) {
 	t.Chdir(t.TempDir())
 	bench := func(more ...string) session {
 		return rowmill(t.Context(), append([]string{"bench", "ibench", "--target", "sqlite:here.db?durability=none", "--rows", "20k",
-			"--query-time", "200ms", "--interval", "50ms", "--clients", "2", "--json", "--out", "run.jsonl"}, more...)...)
+			"--query-time", "100ms", "--interval", "25ms", "--clients", "2", "--json", "--out", "run.jsonl"}, more...)...)
 	}
 	if s := bench("--steps", "qp100"); s.code != exitFailed || !strings.Contains(s.stderr, "not there to go on with") {
 		t.Errorf("without tables: exit %d, %s", s.code, s.stderr)
@@ -293,23 +287,23 @@ func TestIbenchPrintSQL(t *testing.T) {
 func TestKeepRows(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, target := range []string{"sqlite:?durability=none&cache=16MB", mariadb(t)} {
-		s := rowmill(t.Context(), "bench", "insert", "--target", target, "--layout", "plain,rolling", "--rows", "60k", "--keep-rows", "20k",
-			"--batch", "100", "--writers", "2", "--readers", "2", "--read-after", "10k", "--interval", "50ms", "--out", "run.jsonl", "--md", "run.md")
+		s := rowmill(t.Context(), "bench", "insert", "--target", target, "--layout", "plain,rolling", "--rows", "24k", "--keep-rows", "8k",
+			"--batch", "100", "--writers", "2", "--readers", "2", "--read-after", "4k", "--interval", "50ms", "--out", "run.jsonl", "--md", "run.md")
 		mustPass(t, s)
 		for i, rec := range records(t, "run.jsonl") {
 			v, held, queries := rec.End.Verified, rec.Held(), rec.Summary().Beside["query"]
 			gone := rec.End.DeletedRows + rec.End.DroppedRows
-			if v == nil || !v.Checksum || v.Found+gone != 60000 || (rec.End.DeletedRows > 0) != (i == 0) {
+			if v == nil || !v.Checksum || v.Found+gone != 24000 || (rec.End.DeletedRows > 0) != (i == 0) {
 				t.Errorf("%s, %s: verified %+v, %d rows gone", target, rec.Run.Layout, v, gone)
 			}
-			if held == nil || held.Least < 20000 || i == 0 && held.Most > rec.Run.HeldRows[1] {
+			if held == nil || held.Least < 8000 || i == 0 && held.Most > rec.Run.HeldRows[1] {
 				t.Errorf("%s, %s: held %+v, bounds %v", target, rec.Run.Layout, held, rec.Run.HeldRows)
 			}
 			if queries.Operations == 0 {
 				t.Errorf("%s, %s: no queries", target, rec.Run.Layout)
 			}
 		}
-		for _, want := range []string{"Constant size", "drops of periods", "deletes", "20,000 to 20,300", "bloat"} {
+		for _, want := range []string{"Constant size", "drops of periods", "deletes", "8,000 to 8,300", "bloat"} {
 			if !strings.Contains(s.stdout, want) {
 				t.Errorf("%s: the report doesn't say %q:\n%s", target, want, s.stdout)
 			}

@@ -4,17 +4,21 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/sandbox"
 )
 
 // TestKillServer: a server that is killed again and again has every row that it
-// has acknowledged, or only lost those that its settings allow it to lose.
+// has acknowledged, or only lost those that its settings allow it to lose. One
+// server of each stands for all until the nightly run.
 func TestKillServer(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts each kind of server, several times")
+	most, every := "3s", 800*time.Millisecond
+	if testdb.Nightly() {
+		most, every = "4s", 1500*time.Millisecond
 	}
+	kinds, done := testdb.Kinds(t, "mariadb", "mysql", "postgres"), map[bool]bool{}
 	for _, c := range []struct {
 		name, target string
 		full         bool // nothing may be lost
@@ -30,9 +34,13 @@ func TestKillServer(t *testing.T) {
 		{"postgres", "sandbox:postgres?memory=64MB", true, "--layout rolling --period-rows 2k --keep-periods 3 --writers 2"},
 		{"postgres", "sandbox:postgres?memory=64MB&durability=none", false, "--method load --writers 2"},
 	} {
+		if !testdb.Nightly() && (done[c.full] || c.full && c.name != kinds[0]) {
+			continue
+		}
+		done[c.full] = true
 		t.Run(c.target[len("sandbox:"):], func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			args := append(strings.Fields(c.args), "--target", c.target, "--max-time", "4s", "--kill-server-every", "1500ms",
+			args := append(strings.Fields(c.args), "--target", c.target, "--max-time", most, "--kill-server-every", every.String(),
 				"--interval", "250ms", "--out", "run.jsonl", "--json")
 			if !strings.Contains(c.args, "--batch") {
 				args = append(args, "--batch", "100")
@@ -61,7 +69,7 @@ func TestKillServer(t *testing.T) {
 					}
 				}
 			}
-			if n := events["kill server"]; n == 0 || n != events["server back"] || n != rec.End.Kills || rec.Run.KillServerSeconds != 1.5 {
+			if n := events["kill server"]; n == 0 || n != events["server back"] || n != rec.End.Kills || rec.Run.KillServerSeconds != every.Seconds() {
 				t.Errorf("events %v, %d kills every %v s", events, rec.End.Kills, rec.Run.KillServerSeconds)
 			}
 			if sum.Server.CPUSeconds == nil || *sum.Server.CPUSeconds <= 0 {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -35,26 +36,29 @@ keep  = "3h"
 after = "1h"
 `
 
-// declareOn writes a declaration for a private database, and applies it.
-func declareOn(t *testing.T, kind string, flags ...string) {
+// declareOn writes a declaration for a private database, and applies it. It
+// returns the declaration's path.
+func declareOn(t *testing.T, kind string, flags ...string) (file string) {
 	t.Helper()
+	file = filepath.Join(t.TempDir(), "readings.toml")
 	typ := "DATETIME"
 	if kind == "postgres" {
 		typ = "TIMESTAMP"
 	}
-	if err := os.WriteFile("readings.toml", fmt.Appendf(nil, listenDeclaration, testdb.Target(t, kind).String(), typ), 0o644); err != nil {
+	if err := os.WriteFile(file, fmt.Appendf(nil, listenDeclaration, testdb.Target(t, kind).String(), typ), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	wantDone(t, rowmill(t.Context(), append([]string{"apply", "readings.toml", "--yes"}, flags...)...))
+	wantDone(t, rowmill(t.Context(), append([]string{"apply", file, "--yes"}, flags...)...))
+	return file
 }
 
 // keepElsewhere runs rowmill run until the returned function is called, which
 // returns what came of it.
-func keepElsewhere(t *testing.T, flags ...string) (stop func() session) {
+func keepElsewhere(t *testing.T, file string, flags ...string) (stop func() session) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan session, 1)
-	go func() { ended <- rowmill(ctx, append([]string{"run", "readings.toml"}, flags...)...) }()
+	go func() { ended <- rowmill(ctx, append([]string{"run", file}, flags...)...) }()
 	return func() session { cancel(); return <-ended }
 }
 
@@ -84,15 +88,16 @@ func fetch(url string) (int, string, error) {
 // rowmill run shows on each server what is there: periods, that it leads, and
 // what it did.
 func TestRunListens(t *testing.T) {
+	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
 		t.Run(kind, func(t *testing.T) {
-			t.Chdir(t.TempDir())
-			declareOn(t, kind)
+			t.Parallel()
+			file := declareOn(t, kind)
 			addr := freePort(t)
-			stop := keepElsewhere(t, "--listen", addr, "--interval", "100ms")
+			stop := keepElsewhere(t, file, "--listen", addr, "--interval", "100ms")
 			metrics := ""
 			leads := regexp.MustCompile(`(?m)^rowmill_leader\{table="readings"\} 1$`)
-			for end := time.Now().Add(20 * time.Second); !leads.MatchString(metrics); time.Sleep(200 * time.Millisecond) {
+			for end := time.Now().Add(time.Minute); !leads.MatchString(metrics); time.Sleep(200 * time.Millisecond) {
 				_, metrics, _ = fetch("http://" + addr + "/metrics")
 				if time.Now().After(end) {
 					t.Fatalf("nobody leads:\n%s\n%s", metrics, stop().stderr)
@@ -116,7 +121,7 @@ func TestRunListens(t *testing.T) {
 				t.Errorf("health: %d %v %s", code, err, text)
 			}
 			// A second one can't have the port, and says so before it keeps anything.
-			if s := rowmill(t.Context(), "run", "readings.toml", "--listen", addr); s.code != exitFailed || !strings.Contains(s.stderr, "the port is taken") {
+			if s := rowmill(t.Context(), "run", file, "--listen", addr); s.code != exitFailed || !strings.Contains(s.stderr, "the port is taken") {
 				t.Errorf("exit %d: %s", s.code, s.stderr)
 			}
 			wantDone(t, stop())
@@ -131,15 +136,17 @@ func TestRunListens(t *testing.T) {
 // the benchmark writes, creates, seals and drops periods: none fails, none is
 // lost.
 func TestInsertsGoOnWhileKeptElsewhere(t *testing.T) {
+	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
 		t.Run(kind, func(t *testing.T) {
-			t.Chdir(t.TempDir())
-			if err := os.WriteFile("clock", []byte(time.Now().UTC().Format(time.RFC3339)), 0o644); err != nil {
+			t.Parallel()
+			clock := filepath.Join(t.TempDir(), "clock")
+			if err := os.WriteFile(clock, []byte(time.Now().UTC().Format(time.RFC3339)), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			declareOn(t, kind, "--clock", "clock")
-			stop := keepElsewhere(t, "--clock", "clock", "--interval", "200ms")
-			s := rowmill(t.Context(), "bench", "keep", "readings.toml", "--clock", "clock", "--speed", "3600", "--rate", "300/s", "--batch", "5", "--writers", "1", "--time", "10s", "--interval", "500ms", "--json")
+			file := declareOn(t, kind, "--clock", clock)
+			stop := keepElsewhere(t, file, "--clock", clock, "--interval", "200ms")
+			s := rowmill(t.Context(), "bench", "keep", file, "--clock", clock, "--speed", "3600", "--rate", "300/s", "--batch", "5", "--writers", "1", "--time", "7s", "--interval", "500ms", "--json")
 			kept := stop()
 			wantDone(t, kept)
 			if s.code != exitDone {
@@ -149,7 +156,7 @@ func TestInsertsGoOnWhileKeptElsewhere(t *testing.T) {
 			if err := json.Unmarshal([]byte(s.stdout), &f); err != nil {
 				t.Fatal(err)
 			}
-			if f.Rows < 1500 || f.Found == nil || *f.Found != f.Rows || len(f.Errors) > 0 || f.Actions["create"] < 2 || f.Actions["drop"] < 1 || f.Dropped == 0 {
+			if f.Rows < 1000 || f.Found == nil || *f.Found != f.Rows || len(f.Errors) > 0 || f.Actions["create"] < 2 || f.Actions["drop"] < 1 || f.Dropped == 0 {
 				t.Errorf("%s\nkept:\n%s", s.stdout, kept.stderr)
 			}
 			t.Logf("longest insert %.0f ms%s", f.Longest.Seconds*1000, duringText(f.Longest.During))

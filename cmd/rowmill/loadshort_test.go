@@ -60,10 +60,10 @@ func TestLoadMaxBadOfAllTries(t *testing.T) {
 func TestLoadFileTruncatedMeanwhile(t *testing.T) {
 	t.Parallel()
 	l := newNumbered(t, "sqlite")
-	f := loadRows(0, 100_000, false)
+	f := loadRows(0, 10_000, false).wide()
 	path := l.write("day.csv", f.text)
 	o := l.options(l.db)
-	o.Rows = 100
+	o.Rows = 20
 	done := false
 	o.Reached = func(string) {
 		if !done {
