@@ -62,11 +62,14 @@ func TestUnits(t *testing.T) {
 	}
 }
 
+// notThere is what rowmill says of a declaration that isn't there.
+var notThere = regexp.MustCompile(`read the declaration: \w+ /etc/rowmill/.*: no such file`)
+
 // takesCommand tells whether rowmill understands a command line: what stops it
 // is that the declaration isn't there.
 func takesCommand(t *testing.T, args []string) {
 	t.Helper()
-	if s := rowmill(t.Context(), args...); s.code != exitFailed || !strings.Contains(s.stderr, "read the declaration: open /etc/rowmill/") {
+	if s := rowmill(t.Context(), args...); s.code != exitFailed || !notThere.MatchString(s.stderr) {
 		t.Errorf("rowmill %s: exit %d, %s", strings.Join(args, " "), s.code, s.stderr)
 	}
 }
