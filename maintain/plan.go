@@ -36,6 +36,9 @@ type Task struct {
 	Due int64
 	// Waits says why it can't be done yet although it is due, "" if it can.
 	Waits string
+	// PutOff tells that it waits for its owner, who has an adoption to finish or
+	// a restored period to give back.
+	PutOff bool
 }
 
 // ID names the task among those of its table.
@@ -235,7 +238,7 @@ func planArchives(d *rolling.Declaration, v View, rebuilds []Task) []Task {
 // archived, waits. The last partition stays: a table has one.
 func planDrops(d *rolling.Declaration, v View) []Task {
 	var out []Task
-	older := "an older period goes first"
+	older, restored := "an older period goes first", false
 	for i, p := range v.Parts {
 		due, drops := dropDue(d, p)
 		if !drops || i == len(v.Parts)-1 {
@@ -243,16 +246,17 @@ func planDrops(d *rolling.Declaration, v View) []Task {
 		}
 		k := v.known(p)
 		if k != nil && k.State == state.Restored {
-			older = "restored period " + p.Name + " is older: give it back first, by rowmill restore --release"
+			older, restored = "restored period "+p.Name+" is older: give it back first, by rowmill restore --release", true
 			continue
 		}
 		t := Task{Kind: Drop, Parts: []rolling.Partition{p}, Due: due}
 		switch {
 		case due > v.Now:
 		case v.Adopting:
+			t.PutOff = true
 			t.Waits = "the adoption of the table is not finished: rowmill apply FILE --finish, after which there is no way back"
 		case i > 0 && !v.Gaps:
-			t.Waits = older
+			t.Waits, t.PutOff = older, restored
 		case k == nil:
 			t.Waits = "not sealed"
 		case d.Seal.Archive != "" && k.State != state.Archived:

@@ -50,45 +50,6 @@ func (d *Daemon) Run(ctx context.Context) {
 	all.Wait()
 }
 
-// Once does in every lane what is due now, and returns what failed. A lane that
-// another process keeps is left to it.
-func (d *Daemon) Once(ctx context.Context) error {
-	var failed []error
-	// What one lane does another may wait for: a period is dropped in the pass
-	// after the one that seals it.
-	for pass := range 3 {
-		failed = nil
-		for _, lane := range Lanes {
-			if !d.wanted(ctx, lane) {
-				continue
-			}
-			err := d.once(ctx, lane, pass == 0)
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			failed = append(failed, err)
-		}
-	}
-	return errors.Join(failed...)
-}
-
-// once makes one pass of a lane. That another process does is said if say is
-// set.
-func (d *Daemon) once(ctx context.Context, lane Lane, say bool) error {
-	lease, err := d.Table.DB.Lead(ctx, d.Table.Table.Name+"/"+string(lane))
-	if errors.Is(err, engine.ErrLockTimeout) {
-		if say {
-			d.Table.say(Event{At: time.Now(), Action: "lead", Detail: string(lane) + ": another process does it"})
-		}
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	_, _, err = d.pass(ctx, lease, lane)
-	return errors.Join(err, lease.Release())
-}
-
 // pass is one pass of a lane, which ends when the lock is lost.
 func (d *Daemon) pass(ctx context.Context, lease engine.Lease, lane Lane) (int64, bool, error) {
 	var next int64

@@ -44,7 +44,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags := c.Flags()
 	flags.SortFlags = false
 	f.kept.define(flags)
-	flags.BoolVar(&f.once, "once", false, "do what is due and end, for cron (default false)")
+	flags.BoolVar(&f.once, "once", false, "do all that is due and end, for cron; exit 1 where some is left (default false)")
 	flags.StringVar(&f.listen, "listen", "", "serve /metrics, /healthz and a page at `ADDRESS`, such as :9187 (nowhere)")
 	flags.DurationVar(&f.interval, "interval", 10*time.Second, "how often to look for late rows and what else isn't planned")
 	flags.IntVar(&f.running, "max-running", 0, "rows are copied only while fewer statements run on the server; 0 is any number (default 0)")

@@ -1,0 +1,107 @@
+package maintain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+)
+
+// idleRounds is after how many rounds of which nothing has come Once ends: one
+// may seal anew what the next one drops.
+const idleRounds = 2
+
+// Once does in every lane what is due now, and what becomes due by that, for as
+// long as something comes of it: what one lane does another may wait for, and a
+// period for the one before it. It returns what failed, and an error also where
+// something is left that is due. A lane that another process keeps is left to it.
+func (d *Daemon) Once(ctx context.Context) error {
+	var before []string
+	for round, idle := 0, 0; ; round++ {
+		var failed []error
+		var led []Lane
+		for _, lane := range Lanes {
+			if !d.wanted(ctx, lane) {
+				continue
+			}
+			leads, err := d.once(ctx, lane, round == 0)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if leads {
+				led = append(led, lane)
+			}
+			failed = append(failed, err)
+		}
+		err := errors.Join(failed...)
+		var not *unfollowedError
+		if errors.As(err, &not) {
+			return not // each lane says the same
+		}
+		left, lookErr := d.left(ctx, led)
+		if lookErr != nil {
+			return errors.Join(err, lookErr)
+		}
+		if err == nil && len(left) == 0 {
+			return nil
+		}
+		if idle++; round == 0 || !slices.Equal(left, before) {
+			idle = 0
+		}
+		if idle == idleRounds {
+			if err == nil {
+				err = engine.Hinted(fmt.Errorf("%s: due, and can't be done now: %s", d.Table.Table.Name, strings.Join(left, "; ")),
+					"rowmill status FILE, which says what is in the way; what waits for rows or roll-ups is done by the next rowmill run")
+			}
+			return err
+		}
+		before = left
+	}
+}
+
+// left lists what is due in lanes and not done, but the refresh of roll-ups,
+// which always is, and what its owner has put off.
+func (d *Daemon) left(ctx context.Context, lanes []Lane) ([]string, error) {
+	t := d.Table.lastFollowed()
+	v, err := t.View(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tasks, err := Plan(t.Declared, v)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, task := range tasks {
+		if task.Kind == Rollup || task.Due > v.Now || task.PutOff || !slices.Contains(lanes, task.Kind.lane()) {
+			continue
+		}
+		what := string(task.Kind) + " " + label(task)
+		if task.Waits != "" {
+			what += ", which waits: " + task.Waits
+		}
+		out = append(out, what)
+	}
+	return out, nil
+}
+
+// once makes one pass of a lane, and tells whether this process does it. That
+// another one does is said if say is set.
+func (d *Daemon) once(ctx context.Context, lane Lane, say bool) (leads bool, err error) {
+	lease, err := d.Table.DB.Lead(ctx, d.Table.Table.Name+"/"+string(lane))
+	if errors.Is(err, engine.ErrLockTimeout) {
+		if say {
+			d.Table.say(Event{At: time.Now(), Action: "lead", Detail: string(lane) + ": another process does it"})
+		}
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	_, _, err = d.pass(ctx, lease, lane)
+	return true, errors.Join(err, lease.Release())
+}
