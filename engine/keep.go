@@ -120,6 +120,9 @@ type Schema struct {
 	PrimaryKey []string
 	// Unique holds the columns of each unique key but the primary one.
 	Unique [][]string
+	// UniqueOther names the unique indexes that Unique hasn't: of expressions, or
+	// of some of the rows.
+	UniqueOther []string
 	// Indexes are the secondary indexes, unique ones included.
 	Indexes []Index
 	// ForeignKeys are the names of foreign keys of, and to, the table.

@@ -19,6 +19,7 @@ func (a *app) adoptOptions(k *kept) adopt.Options {
 // applies the rest of the declaration.
 func (a *app) adopt(ctx context.Context, k *kept, plan *maintain.Application, f applyFlags) error {
 	o := a.adoptOptions(k)
+	o.AllowDuplicates = f.duplicates
 	statements, notes, err := adopt.Plan(ctx, k.DB, k.State, k.Table.Table, k.Schema, k.Declared)
 	if err != nil {
 		return err
@@ -39,6 +40,11 @@ func (a *app) adopt(ctx context.Context, k *kept, plan *maintain.Application, f 
 	under, err := adopt.UnderWay(ctx, k.State, k.Declared.Name)
 	if err != nil {
 		return err
+	}
+	if under == nil {
+		if err := adopt.MayDuplicate(o); err != nil {
+			return err
+		}
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "On %s, the plain table %s becomes a rolling one, with periods of %s:\n", k.DB.Info().Target, k.Declared.Name, k.Table.Table.Grid)

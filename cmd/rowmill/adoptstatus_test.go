@@ -42,7 +42,7 @@ func TestStatusOfAdoption(t *testing.T) {
 			defer cancel()
 			var text, inJSON session
 			copied := regexp.MustCompile(`copy: [1-9]\d* of`)
-			code := run(ctx, []string{"apply", file, "--yes"}, strings.NewReader(""), &bytes.Buffer{}, told(func(line string) {
+			code := run(ctx, []string{"apply", file, "--yes", "--allow-duplicates"}, strings.NewReader(""), &bytes.Buffer{}, told(func(line string) {
 				// The first line of the next step is told when all is copied.
 				if strings.Contains(line, "Z verify") || copied.MatchString(line) {
 					text, inJSON = rowmill(t.Context(), "status", file), rowmill(t.Context(), "status", file, "--json")
@@ -66,7 +66,7 @@ func TestStatusOfAdoption(t *testing.T) {
 			if s := statusJSON(t, rowmill(t.Context(), "status", file, "--json").stdout); len(s.Problems) != 1 || s.Problems[0].Code != "stopped" || !s.Changes[0].Interrupted {
 				t.Errorf("interrupted: %+v", s)
 			}
-			mustPass(t, rowmill(t.Context(), "apply", file, "--yes"))
+			mustPass(t, rowmill(t.Context(), "apply", file, "--yes", "--allow-duplicates"))
 			s = rowmill(t.Context(), "status", file)
 			if s.code != exitDone || !regexp.MustCompile(`(?m)^adopt +kept `).MatchString(s.stdout) || strings.Contains(s.stdout, "being adopted") {
 				t.Errorf("afterwards: exit %d\n%s%s", s.code, s.stdout, s.stderr)
@@ -90,7 +90,7 @@ func TestStatusOfAdoptionNamesBlockers(t *testing.T) {
 			defer tx.Rollback() // after the first time it does nothing
 			opened, tries := false, 0
 			var last session
-			code := run(t.Context(), []string{"apply", file, "--yes"}, strings.NewReader(""), &bytes.Buffer{}, told(func(line string) {
+			code := run(t.Context(), []string{"apply", file, "--yes", "--allow-duplicates"}, strings.NewReader(""), &bytes.Buffer{}, told(func(line string) {
 				if strings.Contains(line, "Z verify") && !opened {
 					opened = true
 					var n int

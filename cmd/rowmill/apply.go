@@ -18,6 +18,7 @@ type applyFlags struct {
 	kept         keptFlags
 	yes, dry     bool
 	finish, undo bool
+	duplicates   bool
 	file         string
 	memory, rate string
 }
@@ -45,6 +46,7 @@ func (a *app) applyCommand() *cobra.Command {
 	f.kept.define(flags)
 	flags.BoolVar(&f.dry, "dry-run", false, "print the SQL that would run, and change nothing (default false)")
 	flags.BoolVarP(&f.yes, "yes", "y", false, "don't ask (default false)")
+	flags.BoolVar(&f.duplicates, "allow-duplicates", false, "adopt a table also where keys of it are no longer unique\nafterwards: --dry-run names them (default false)")
 	flags.BoolVar(&f.finish, "finish", false, "drop what an adopted table was before (default false)")
 	flags.BoolVar(&f.undo, "undo", false, "take the adoption of a plain table back (default false)")
 	flags.StringVar(&f.memory, "memory", "", "memory for every = \"auto\", a `SIZE` such as 8GB (the server's cache)")

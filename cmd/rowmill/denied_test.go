@@ -63,7 +63,7 @@ func TestPrivileges(t *testing.T) {
 					}
 				})
 			}
-			s := rowmill(t.Context(), "apply", file, "--yes")
+			s := rowmill(t.Context(), "apply", file, "--yes", "--allow-duplicates")
 			if s.code != exitFailed || !strings.Contains(s.stderr, "docs/operations.md") || !regexp.MustCompile("Try: GRANT").MatchString(s.stderr) {
 				t.Errorf("may only read: exit %d, stderr: %s", s.code, s.stderr)
 			}
@@ -76,7 +76,7 @@ func TestPrivileges(t *testing.T) {
 				}
 				exec("GRANT "+listed[1]+" ON `"+name+"`.* TO "+user+"@localhost", "GRANT PROCESS ON *.* TO "+user+"@localhost")
 			}
-			mustPass(t, rowmill(t.Context(), "apply", file, "--yes"))
+			mustPass(t, rowmill(t.Context(), "apply", file, "--yes", "--allow-duplicates"))
 			mustPass(t, rowmill(t.Context(), "run", file, "--once"))
 			mustPass(t, rowmill(t.Context(), "apply", file, "--finish", "--yes"))
 			mustPass(t, rowmill(t.Context(), "status", file))

@@ -64,7 +64,7 @@ func TestDryRunOfTheEnd(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			file, db := plainTable(t, kind, 100)
-			mustPass(t, rowmill(t.Context(), "apply", file, "--yes"))
+			mustPass(t, rowmill(t.Context(), "apply", file, "--yes", "--allow-duplicates"))
 			for _, verb := range []string{"--finish", "--undo"} {
 				for _, yes := range []string{"--yes=true", "--yes=false"} {
 					s := rowmill(t.Context(), "apply", file, verb, "--dry-run", yes)
@@ -100,7 +100,9 @@ func TestInterruptAtQuestion(t *testing.T) {
 	defer never.Close()
 	stderr := &watched{find: regexp.MustCompile(`Go on\? \[y/N\]`), found: func([]string) { cancel() }}
 	ended := make(chan int, 1)
-	go func() { ended <- run(ctx, []string{"apply", file}, stdin, &bytes.Buffer{}, stderr) }()
+	go func() {
+		ended <- run(ctx, []string{"apply", file, "--allow-duplicates"}, stdin, &bytes.Buffer{}, stderr)
+	}()
 	select {
 	case code := <-ended:
 		if code != exitInterrupted || !strings.Contains(stderr.String(), "nothing was done") {
@@ -122,11 +124,11 @@ func TestInterruptAdoption(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			stderr := &watched{find: regexp.MustCompile(`Z (copy|verify)`), found: func([]string) { cancel() }}
-			code := run(ctx, []string{"apply", file, "--yes"}, strings.NewReader(""), &bytes.Buffer{}, stderr)
+			code := run(ctx, []string{"apply", file, "--yes", "--allow-duplicates"}, strings.NewReader(""), &bytes.Buffer{}, stderr)
 			if text := stderr.String(); code != exitInterrupted || !strings.Contains(text, "rowmill: interrupted") || !strings.Contains(text, "Try: rowmill apply "+file) {
 				t.Errorf("exit %d, stderr: %s", code, text)
 			}
-			mustPass(t, rowmill(t.Context(), "apply", file, "--yes"))
+			mustPass(t, rowmill(t.Context(), "apply", file, "--yes", "--allow-duplicates"))
 			if schema, err := db.Describe(t.Context(), "readings"); err != nil || !schema.Partitioned {
 				t.Errorf("afterwards: %+v, %v", schema, err)
 			}

@@ -131,7 +131,7 @@ func kindOfType(native string) engine.Kind {
 }
 
 func (db *DB) describeKeys(ctx context.Context, s *engine.Schema) error {
-	unique := map[string]bool{}
+	unique, expression := map[string]bool{}, map[string]bool{}
 	var keys []engine.Index
 	err := db.each(ctx, func(r *sql.Rows) error {
 		var key string
@@ -146,6 +146,7 @@ func (db *DB) describeKeys(ctx context.Context, s *engine.Schema) error {
 		}
 		k := &keys[len(keys)-1]
 		k.Columns = append(k.Columns, column.String)
+		expression[key] = expression[key] || !column.Valid
 		return nil
 	}, "SELECT INDEX_NAME, COLUMN_NAME, NON_UNIQUE FROM information_schema.STATISTICS "+
 		"WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? ORDER BY INDEX_NAME, SEQ_IN_INDEX", s.Name)
@@ -155,7 +156,10 @@ func (db *DB) describeKeys(ctx context.Context, s *engine.Schema) error {
 			continue
 		}
 		s.Indexes = append(s.Indexes, k)
-		if unique[k.Name] {
+		switch {
+		case unique[k.Name] && expression[k.Name]:
+			s.UniqueOther = append(s.UniqueOther, k.Name)
+		case unique[k.Name]:
 			s.Unique = append(s.Unique, k.Columns)
 		}
 	}

@@ -166,8 +166,11 @@ func readIndexes(ctx context.Context, tx *sql.Tx, oid int64, s *engine.Schema) e
 		if column == "" { // an expression
 			column = expr
 		}
-		unique = unique && !partial // a partial one makes unique only some rows
 		first := name != last
+		if unique && partial && first {
+			s.UniqueOther = append(s.UniqueOther, name)
+		}
+		unique = unique && !partial
 		last = name
 		switch {
 		case primary:

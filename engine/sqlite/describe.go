@@ -156,8 +156,11 @@ func (d describer) indexes(s *engine.Schema, of string) error {
 		if err != nil {
 			return err
 		}
-		if ix.unique && plain {
+		switch {
+		case ix.unique && plain:
 			s.Unique = append(s.Unique, cols)
+		case ix.unique:
+			s.UniqueOther = append(s.UniqueOther, ix.name)
 		}
 		if plain {
 			s.Indexes = append(s.Indexes, engine.Index{Name: strings.TrimPrefix(ix.name, of+"_"), Columns: cols})

@@ -46,6 +46,8 @@ type Options struct {
 	Table    *engine.Table
 	Schema   *engine.Schema
 	Declared *rolling.Declaration
+	// AllowDuplicates lets keys of the plain table be no longer unique: see Lost.
+	AllowDuplicates bool
 	// Now returns the position of the present on an axis of time; nil is the
 	// clock. On a sequence it is the highest key.
 	Now func(ctx context.Context) (int64, error)
@@ -301,6 +303,9 @@ var errKilled = errors.New("killed")
 
 // begin checks the table and writes the adoption down.
 func (j *job) begin(ctx context.Context) error {
+	if err := MayDuplicate(j.Options); err != nil {
+		return err
+	}
 	d, err := j.check(ctx)
 	if err != nil {
 		return err

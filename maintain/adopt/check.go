@@ -110,6 +110,44 @@ func (j *job) checkSchema() (errs []error) {
 	return errs
 }
 
+// Lost returns the keys of a plain table that are no longer unique once it is
+// the rolling table t of definition d, as "PRIMARY KEY (id)": each period checks
+// its own rows only. A key that has all columns of a unique key of the
+// definition stays unique.
+func Lost(s *engine.Schema, t *engine.Table, d *rolling.Definition) []string {
+	kept := append(slices.Clone(d.Unique), t.PrimaryKey)
+	stays := func(key []string) bool {
+		return slices.ContainsFunc(kept, func(k []string) bool { return len(k) > 0 && within(k, key) })
+	}
+	var out []string
+	if len(s.PrimaryKey) > 0 && !stays(s.PrimaryKey) {
+		out = append(out, "PRIMARY KEY ("+strings.Join(s.PrimaryKey, ", ")+")")
+	}
+	for _, key := range s.Unique {
+		if !stays(key) {
+			out = append(out, "UNIQUE ("+strings.Join(key, ", ")+")")
+		}
+	}
+	for _, name := range s.UniqueOther {
+		out = append(out, "unique index "+name)
+	}
+	return out
+}
+
+// MayDuplicate refuses an adoption after which keys are no longer unique, unless
+// o allows that.
+func MayDuplicate(o Options) error {
+	if o.AllowDuplicates || o.Schema == nil {
+		return nil
+	}
+	lost := Lost(o.Schema, o.Table, o.Declared.Definition)
+	if len(lost) == 0 {
+		return nil
+	}
+	return engine.Hinted(fmt.Errorf("adopt %s: no longer unique afterwards: %s; each period checks its own rows only", o.Table.Name, strings.Join(lost, ", ")),
+		"--allow-duplicates, if the programs that write keep these values distinct")
+}
+
 // within reports whether all of a are in b.
 func within(a, b []string) bool {
 	for _, x := range a {

@@ -183,7 +183,7 @@ func (w *world) options() Options {
 func (w *world) optionsOf(s *engine.Schema) Options {
 	d := w.d
 	return Options{
-		DB: w.db, State: state.New(w.db), Schema: s, Declared: d, Chunk: 300,
+		DB: w.db, State: state.New(w.db), Schema: s, Declared: d, Chunk: 300, AllowDuplicates: true,
 		Table: &engine.Table{Name: "events", Grid: d.Period, By: d.Time, Definition: d.Definition, PrimaryKey: d.Definition.PrimaryKey},
 		Now:   func(context.Context) (int64, error) { return day + days*86400e6 - 3600e6, nil },
 	}

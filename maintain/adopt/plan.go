@@ -213,6 +213,9 @@ func (p *planner) notes(rows extent) []string {
 			out = append(out, fmt.Sprintf("SQLite counts %s up only while it is the whole primary key: inserts must give it afterwards", c.Name))
 		}
 	}
+	if lost := Lost(p.Schema, t, p.Declared.Definition); len(lost) > 0 {
+		out = append(out, fmt.Sprintf("no longer unique: %s; each period checks its own rows only, which --allow-duplicates accepts", strings.Join(lost, ", ")))
+	}
 	if p.mysql() {
 		out = append(out, "TRUNCATE runs no trigger: don't while the table is adopted")
 	}
