@@ -47,7 +47,7 @@ var mayImport = map[string][]string{
 		"maintain/adopt"},
 	"state":            {"engine", "rolling"},
 	"maintain/copier":  {"engine", "rolling", "state"},
-	"maintain/rollup":  {"engine", "rolling", "state"},
+	"maintain/rollup":  {"engine", "rolling", "state", "maintain/copier"},
 	"maintain/archive": {"engine", "rolling", "state"},
 	"maintain/adopt":   {"engine", "rolling", "state", "maintain/copier"},
 	"monitor":          {"maintain"},

@@ -24,6 +24,17 @@ type SumWords interface {
 	// InsertNew begins an INSERT that leaves out rows whose key is there, and ends
 	// it: INSERT IGNORE, ON CONFLICT DO NOTHING.
 	InsertNew() (begin, end string)
+	// OnKey continues an INSERT: what follows it are assignments, separated by
+	// commas, to the row whose key is there already. Sent is the value that the
+	// INSERT has for a column, given by its name. An assignment reads no column
+	// that one before it has changed: servers differ in what it would see.
+	OnKey(key []string) string
+	Sent(column string) string
+	// Temporary returns the statements that create a table that only its
+	// connection sees and that ends with it, empty it and drop it; and what a
+	// statement calls it. Body is its columns and its key. None of them is
+	// written to what replicas or a recovery read, where that can be had.
+	Temporary(name, body string) TemporaryTable
 	// SumColumn is the type of a column for values of c, as they are compared
 	// there: with its collation.
 	SumColumn(c SchemaColumn) string
@@ -37,6 +48,9 @@ type SumWords interface {
 	// with the table it is on.
 	HaveTriggers() string
 }
+
+// A TemporaryTable is how to make, empty and drop one, and its name in statements.
+type TemporaryTable struct{ Create, Clear, Drop, Name string }
 
 // A NoteRow tells triggers what to do with rows that are inserted, updated
 // (before and after) and deleted: to insert into Into, unless the key is there,

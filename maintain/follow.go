@@ -42,6 +42,7 @@ type followed struct {
 type shared struct {
 	failed failures
 	turns  sync.Mutex
+	gate   gate
 
 	mu    sync.Mutex
 	last  *followed // nil until Follow has read one

@@ -150,6 +150,7 @@ func (t *Table) openLevels() error {
 	if err != nil {
 		return err
 	}
+	set.Reading = t.gate.read
 	t.Rollups = set
 	return nil
 }

@@ -31,6 +31,12 @@ func (t *Table) sumOf(ctx context.Context, x state.Exec, from string, within *ro
 	return s, nil
 }
 
+// sumOfPeriod sums up a period of the table.
+func (t *Table) sumOfPeriod(ctx context.Context, p rolling.Partition) (sum, error) {
+	defer t.gate.read()()
+	return t.sumOf(ctx, t.State.DB(), t.DB.Words().From(t.Table, p), nil)
+}
+
 // within is the condition that a row's position lies in the period.
 func (t *Table) within(p rolling.Period) string {
 	w, by := t.DB.Words(), t.DB.Dialect().Quote(t.Table.By)

@@ -16,7 +16,7 @@ func (t *Table) seal(ctx context.Context, p rolling.Partition) (detail string, e
 	if err := t.rolledUp(ctx, p); err != nil {
 		return "", err
 	}
-	s, err := t.sumOf(ctx, t.State.DB(), t.DB.Words().From(t.Table, p), nil)
+	s, err := t.sumOfPeriod(ctx, p)
 	if err != nil {
 		return "", err
 	}
@@ -83,7 +83,7 @@ func (t *Table) unseal(ctx context.Context, p rolling.Partition, why string) err
 // unchanged compares a sealed period's rows with its seal, and breaks the seal
 // where they differ.
 func (t *Table) unchanged(ctx context.Context, p rolling.Partition, k *state.Period) (bool, error) {
-	now, err := t.sumOf(ctx, t.State.DB(), t.DB.Words().From(t.Table, p), nil)
+	now, err := t.sumOfPeriod(ctx, p)
 	if err != nil {
 		return false, err
 	}

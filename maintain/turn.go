@@ -24,7 +24,7 @@ const (
 // the other would hold up an insert behind both for twice the lock bound.
 func (t *Table) tryLocked(ctx context.Context, step engine.Step) error {
 	defer t.turn(ctx)()
-	err := t.DB.Try(ctx, step)
+	err := t.try(ctx, step)
 	if errors.Is(err, engine.ErrLockTimeout) {
 		_ = engine.Sleep(ctx, cmp.Or(t.breath, defaultBreath)) // the error below says more
 	}

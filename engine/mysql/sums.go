@@ -61,6 +61,24 @@ func (dialect) SkipLocked() string { return " FOR UPDATE SKIP LOCKED" }
 // and nothing but integers and short names, so that nothing else is ignored.
 func (dialect) InsertNew() (begin, end string) { return "INSERT IGNORE", "" }
 
+// OnKey implements engine.SumWords.
+func (dialect) OnKey([]string) string { return " ON DUPLICATE KEY UPDATE " }
+
+// Sent implements engine.SumWords. MariaDB has no other word for it.
+func (d dialect) Sent(column string) string { return "VALUES(" + d.Quote(column) + ")" }
+
+// Temporary implements engine.SumWords. The storage engine is named since
+// MyRocks, where it is the default, has no temporary tables.
+func (d dialect) Temporary(name, body string) engine.TemporaryTable {
+	q := d.Quote(name)
+	return engine.TemporaryTable{
+		Create: "CREATE TEMPORARY TABLE " + q + " (" + body + ") ENGINE=InnoDB",
+		Clear:  "TRUNCATE TABLE " + q,
+		Drop:   "DROP TEMPORARY TABLE IF EXISTS " + q,
+		Name:   q,
+	}
+}
+
 // SumColumn implements engine.SumWords.
 func (d dialect) SumColumn(c engine.SchemaColumn) string {
 	if c.Collation == "" || typeName(c.Native) == "JSON" {

@@ -47,6 +47,29 @@ func (words) SkipLocked() string { return "" }
 // InsertNew implements engine.SumWords.
 func (words) InsertNew() (begin, end string) { return "INSERT", " ON CONFLICT DO NOTHING" }
 
+// OnKey implements engine.SumWords.
+func (w words) OnKey(key []string) string {
+	quoted := make([]string, len(key))
+	for i, k := range key {
+		quoted[i] = w.d.Quote(k)
+	}
+	return " ON CONFLICT (" + strings.Join(quoted, ", ") + ") DO UPDATE SET "
+}
+
+// Sent implements engine.SumWords.
+func (w words) Sent(column string) string { return "excluded." + w.d.Quote(column) }
+
+// Temporary implements engine.SumWords.
+func (w words) Temporary(name, body string) engine.TemporaryTable {
+	q := w.d.Quote(name)
+	return engine.TemporaryTable{
+		Create: "CREATE TEMPORARY TABLE " + q + " (" + body + ")",
+		Clear:  "TRUNCATE TABLE pg_temp." + q,
+		Drop:   "DROP TABLE IF EXISTS pg_temp." + q,
+		Name:   "pg_temp." + q,
+	}
+}
+
 // SumColumn implements engine.SumWords.
 func (words) SumColumn(c engine.SchemaColumn) string {
 	if c.Collation == "" {

@@ -51,6 +51,30 @@ func (words) SkipLocked() string { return "" }
 // InsertNew implements engine.SumWords.
 func (words) InsertNew() (begin, end string) { return "INSERT OR IGNORE", "" }
 
+// OnKey implements engine.SumWords.
+func (w words) OnKey(key []string) string {
+	quoted := make([]string, len(key))
+	for i, k := range key {
+		quoted[i] = w.Quote(k)
+	}
+	return " ON CONFLICT (" + strings.Join(quoted, ", ") + ") DO UPDATE SET "
+}
+
+// Sent implements engine.SumWords.
+func (w words) Sent(column string) string { return "excluded." + w.Quote(column) }
+
+// Temporary implements engine.SumWords. It lies in a file of its own, so that
+// filling it holds up no writer.
+func (w words) Temporary(name, body string) engine.TemporaryTable {
+	q := w.Quote(name)
+	return engine.TemporaryTable{
+		Create: "CREATE TEMPORARY TABLE " + q + " (" + body + ")",
+		Clear:  "DELETE FROM temp." + q,
+		Drop:   "DROP TABLE IF EXISTS temp." + q,
+		Name:   "temp." + q,
+	}
+}
+
 // SumColumn implements engine.SumWords. The catalog doesn't tell collations.
 func (words) SumColumn(c engine.SchemaColumn) string { return c.Native }
 

@@ -4,9 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rowmill/rowmill/rolling"
+	"github.com/rowmill/rowmill/state"
 )
 
 // checkBuckets is how many buckets are compared at a time.
@@ -16,39 +18,50 @@ const checkBuckets = 20000
 // counted, and marks buckets that differ stale: that finds writers who leave
 // no notes. It can't find rows that were changed but neither came nor went.
 func (s *Set) Check(ctx context.Context, p rolling.Period) (stale int, err error) {
-	for _, l := range s.levels {
-		marks, err := s.marks(ctx)
-		if err != nil {
-			return stale, err
+	err = s.alone(ctx, func(ctx context.Context, w *worker) error {
+		for _, l := range w.levels {
+			n, err := w.check(ctx, l, p)
+			if stale += n; err != nil {
+				return fmt.Errorf("check roll-up %s: %w", l.Name, err)
+			}
 		}
-		m := marks[l.Name]
-		within := rolling.Period{From: max(l.Every.Floor(p.From), m.sealedTo), To: min(l.Every.Ceil(p.To), m.watermark)}
-		differ, err := s.differing(ctx, l, within)
-		if err == nil && len(differ) > 0 {
-			err = s.tx(ctx, func(tx *transaction) error {
-				for _, b := range differ {
-					if err := s.markTree(ctx, tx, l, b); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		}
-		if err == nil {
-			_, err = s.exec(ctx, s.db.SQL(), "UPDATE rowmill_rollups SET checked_us = ? WHERE table_name = ? AND name = ?", time.Now().UnixMicro(), s.table.Name, l.Name)
-		}
-		if err != nil {
-			return stale, fmt.Errorf("check roll-up %s: %w", l.Name, err)
-		}
-		stale += len(differ)
+		return nil
+	})
+	return stale, err
+}
+
+func (w *worker) check(ctx context.Context, l *level, p rolling.Period) (stale int, err error) {
+	marks, err := w.marks(ctx, w.conn)
+	if err != nil {
+		return 0, err
 	}
-	return stale, nil
+	m := marks[l.Name]
+	within := rolling.Period{From: max(l.Every.Floor(p.From), m.sealedTo), To: min(l.Every.Ceil(p.To), m.watermark)}
+	differ, err := w.differing(ctx, w.conn, l, within)
+	if err != nil {
+		return 0, err
+	}
+	for some := range slices.Chunk(differ, marksAtOnce) {
+		err := w.tx(ctx, func(tx *transaction) error {
+			for _, b := range some {
+				if err := w.markTree(ctx, tx, l, b); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	_, err = w.exec(ctx, w.conn, "UPDATE rowmill_rollups SET checked_us = ? WHERE table_name = ? AND name = ?", time.Now().UnixMicro(), w.table.Name, l.Name)
+	return len(differ), err
 }
 
 // marks returns how far each level is.
-func (s *Set) marks(ctx context.Context) (map[string]mark, error) {
+func (s *Set) marks(ctx context.Context, x state.Exec) (map[string]mark, error) {
 	out := map[string]mark{}
-	err := s.each(ctx, s.db.SQL(), func(r *sql.Rows) error {
+	err := s.each(ctx, x, func(r *sql.Rows) error {
 		var name string
 		var m mark
 		err := r.Scan(&name, &m.watermark, &m.sealedTo)
@@ -63,12 +76,12 @@ func (s *Set) marks(ctx context.Context) (map[string]mark, error) {
 
 // differing returns the buckets in a range whose counts differ from those of
 // what they are made of.
-func (s *Set) differing(ctx context.Context, l *level, p rolling.Period) ([]rolling.Period, error) {
+func (s *Set) differing(ctx context.Context, x state.Exec, l *level, p rolling.Period) ([]rolling.Period, error) {
 	if p.From >= p.To {
 		return nil, nil
 	}
 	// The axis is long: begin where there is something.
-	first, err := s.firstOf(ctx, l, p)
+	first, err := s.firstOf(ctx, x, l, p)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +96,7 @@ func (s *Set) differing(ctx context.Context, l *level, p rolling.Period) ([]roll
 			}
 			part.To = b.To
 		}
-		some, err := s.compare(ctx, l, part)
+		some, err := s.compare(ctx, x, l, part)
 		if err != nil {
 			return nil, err
 		}
@@ -95,8 +108,8 @@ func (s *Set) differing(ctx context.Context, l *level, p rolling.Period) ([]roll
 
 // firstOf returns the start of the first bucket in p for which there is a row,
 // in the level or in what it is made of.
-func (s *Set) firstOf(ctx context.Context, l *level, p rolling.Period) (int64, error) {
-	first, err := s.first(ctx, l, p.To)
+func (s *Set) firstOf(ctx context.Context, x state.Exec, l *level, p rolling.Period) (int64, error) {
+	first, err := s.first(ctx, x, l, p.To)
 	if err != nil {
 		return 0, err
 	}
@@ -104,8 +117,9 @@ func (s *Set) firstOf(ctx context.Context, l *level, p rolling.Period) (int64, e
 	var pos sql.NullInt64
 	column := s.sourceTime(l)
 	q := fmt.Sprintf("SELECT %s FROM (SELECT MIN(%s) AS t FROM %s WHERE %s) q", w.Position(s.table, "q.t"), column, s.source(l), s.between(column, p.From, p.To))
-	if err := s.db.SQL().QueryRowContext(ctx, q).Scan(&pos); err != nil {
-		return 0, s.db.Classify(err)
+	defer s.reads()()
+	if err := x.QueryRowContext(ctx, q).Scan(&pos); err != nil {
+		return 0, fmt.Errorf("look for the first row: %w", s.db.Classify(err))
 	}
 	if pos.Valid {
 		first = min(first, l.Every.Floor(pos.Int64))
@@ -113,28 +127,36 @@ func (s *Set) firstOf(ctx context.Context, l *level, p rolling.Period) (int64, e
 	return first, nil
 }
 
-func (s *Set) compare(ctx context.Context, l *level, p rolling.Period) ([]rolling.Period, error) {
+func (s *Set) compare(ctx context.Context, x state.Exec, l *level, p rolling.Period) ([]rolling.Period, error) {
 	w := s.db.Words()
-	column, rows := s.sourceTime(l), "COUNT(*)"
+	counts := map[int64]int64{}
+	read := func(sign int64, src source, b, rows string) error {
+		err := src.pieces(ctx, x, p, l.counting, func(where string, args []any) error {
+			defer s.reads()()
+			// By the time first: where rows come many to an instant, there is less
+			// to convert; the server keeps the groups it has met, not rows.
+			return s.each(ctx, x, func(r *sql.Rows) error {
+				var bucket, n int64
+				err := r.Scan(&bucket, &n)
+				counts[bucket] += sign * n
+				return err
+			}, fmt.Sprintf("SELECT q.b, SUM(q.n) FROM (SELECT %s AS b, %s AS n FROM %s WHERE %s GROUP BY %s) q GROUP BY q.b", b, rows, src.from, where, src.column), args...)
+		})
+		if err != nil {
+			return fmt.Errorf("count rows of %s: %w", src.from, err)
+		}
+		return nil
+	}
+	rows := "COUNT(*)"
 	if l.from != nil {
 		rows = "SUM(" + s.quote(RawRows) + ")"
 	}
-	counts := map[int64]int64{}
-	read := func(sign int64, b, rows, from, column string) error {
-		return s.each(ctx, s.db.SQL(), func(r *sql.Rows) error {
-			var bucket, n int64
-			err := r.Scan(&bucket, &n)
-			counts[bucket] += sign * n
-			return err
-		}, fmt.Sprintf("SELECT q.b, SUM(q.n) FROM (SELECT %s AS b, %s AS n FROM %s WHERE %s GROUP BY %s) q GROUP BY q.b", b, rows, from, s.between(column, p.From, p.To), column))
+	of, own := s.sourceOf(l), s.levelRows(l)
+	if err := read(1, of, s.bucketOf(l, w.Position(s.table, of.column)), rows); err != nil {
+		return nil, err
 	}
-	// By the time first: where rows come many to an instant, there is less
-	// to convert; the server keeps the groups it has met, not rows.
-	if err := read(1, s.bucketOf(l, w.Position(s.table, column)), rows, s.source(l), column); err != nil {
-		return nil, fmt.Errorf("count rows of %s: %w", s.source(l), err)
-	}
-	if err := read(-1, w.Position(s.table, s.quote(Bucket)), "SUM("+s.quote(RawRows)+")", s.quote(l.Name), s.quote(Bucket)); err != nil {
-		return nil, fmt.Errorf("count rows of %s: %w", l.Name, err)
+	if err := read(-1, own, w.Position(s.table, own.column), "SUM("+s.quote(RawRows)+")"); err != nil {
+		return nil, err
 	}
 	var out []rolling.Period
 	for bucket, n := range counts {
@@ -152,14 +174,21 @@ func (s *Set) compare(ctx context.Context, l *level, p rolling.Period) ([]rollin
 // Proof returns the number of raw rows of a period, and why they must not be
 // dropped yet: "" says that every level has them, counted again now.
 func (s *Set) Proof(ctx context.Context, p rolling.Period) (rows int64, why string, err error) {
-	q := fmt.Sprintf("SELECT COUNT(*) FROM %s WHERE %s", s.quote(s.table.Name), s.between(s.quote(s.declared.Time), p.From, p.To))
-	if err := s.db.SQL().QueryRowContext(ctx, q).Scan(&rows); err != nil {
+	x := s.db.SQL()
+	err = s.raw.pieces(ctx, x, p, newPace(mostCounted), func(where string, args []any) error {
+		defer s.reads()()
+		var n int64
+		err := x.QueryRowContext(ctx, s.db.Bind("SELECT COUNT(*) FROM "+s.raw.from+" WHERE "+where), args...).Scan(&n)
+		rows += n
+		return err
+	})
+	if err != nil {
 		return 0, "", fmt.Errorf("count rows of %s: %w", s.table.Name, s.db.Classify(err))
 	}
 	if len(s.levels) == 0 {
 		return rows, "", nil
 	}
-	marks, err := s.marks(ctx)
+	marks, err := s.marks(ctx, x)
 	if err != nil {
 		return rows, "", err
 	}
@@ -188,7 +217,7 @@ func (s *Set) lacking(ctx context.Context, l *level, m mark, p rolling.Period, r
 	}
 	if m.watermark < whole.To {
 		if rows == 0 && m.watermark <= l.Every.Bounds().From {
-			if first, err := s.firstOf(ctx, l, whole); err != nil || first >= whole.To {
+			if first, err := s.firstOf(ctx, s.db.SQL(), l, whole); err != nil || first >= whole.To {
 				return "", err
 			}
 		}
@@ -212,7 +241,7 @@ func (s *Set) lacking(ctx context.Context, l *level, m mark, p rolling.Period, r
 	if n > 0 {
 		return fmt.Sprintf("rows changed that roll-up %s has not seen yet", l.Name), nil
 	}
-	differ, err := s.differing(ctx, l, whole)
+	differ, err := s.differing(ctx, s.db.SQL(), l, whole)
 	if err != nil {
 		return "", err
 	}

@@ -8,7 +8,7 @@ import (
 // ConsumeForTest takes in notes, and computes nothing.
 func (s *Set) ConsumeForTest(t testing.TB) {
 	t.Helper()
-	if err := s.consume(context.Background()); err != nil {
+	if err := s.alone(context.Background(), func(ctx context.Context, w *worker) error { return w.consume(ctx) }); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -24,4 +24,16 @@ func (s *Set) LevelsForTest() (out []string) {
 		}
 	}
 	return out
+}
+
+// SetBound has statements read, and transactions replace, so many rows at most,
+// and sketches take so many bytes.
+func (s *Set) SetBound(rows, bytes int) {
+	for _, l := range s.levels {
+		l.batch = 1
+		for _, p := range []*pace{l.reading, l.counting, l.writing} {
+			*p = pace{rows: rows, most: rows, fixed: true}
+		}
+	}
+	s.memory = bytes
 }

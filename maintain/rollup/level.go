@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/maintain/copier"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -25,7 +26,10 @@ type level struct {
 	children []*level
 	by       []engine.SchemaColumn
 	aggs     []aggregate
-	batch    int64 // buckets of the next transaction; see pace
+	keys     *copier.Keys
+	batch    int64 // buckets that are computed together; see paced
+	// How many rows one statement reads, counts, and one transaction replaces.
+	reading, counting, writing *pace
 }
 
 // An aggregate is one of a level, with its source.
@@ -64,7 +68,7 @@ func (a *aggregate) sketched() bool { return a.Func == "distinct" || a.Func == "
 func newLevels(s *engine.Schema, d *rolling.Declaration) ([]*level, error) {
 	var out []*level
 	for _, r := range d.Rollups {
-		l := &level{Rollup: r, batch: 1}
+		l := &level{Rollup: r, batch: 1, reading: newPace(mostPiece), counting: newPace(mostCounted), writing: newPace(mostPiece)}
 		if r.From != "" {
 			i := slices.IndexFunc(out, func(o *level) bool { return o.Name == r.From })
 			if i < 0 {
@@ -260,6 +264,11 @@ func (s *Set) quote(names ...string) string {
 // createTable renders the level's table. Its rows are found by their bucket,
 // and grow by bucket: the key begins with it.
 func (s *Set) createTable(l *level) string {
+	return "CREATE TABLE IF NOT EXISTS " + s.quote(l.Name) + " (" + s.tableBody(l) + ")"
+}
+
+// tableBody is its columns and its key.
+func (s *Set) tableBody(l *level) string {
 	t := s.schema.Column(s.declared.Time)
 	lines := []string{s.quote(Bucket) + " " + s.sums.SumColumn(*t) + " NOT NULL"}
 	for _, c := range l.by {
@@ -272,5 +281,5 @@ func (s *Set) createTable(l *level) string {
 		}
 	}
 	lines = append(lines, "PRIMARY KEY ("+s.quote(l.key()...)+")")
-	return "CREATE TABLE IF NOT EXISTS " + s.quote(l.Name) + " (\n  " + strings.Join(lines, ",\n  ") + "\n)"
+	return "\n  " + strings.Join(lines, ",\n  ") + "\n"
 }

@@ -95,11 +95,11 @@ func (s *Set) sourceTime(l *level) string {
 
 // selectRows renders the query that computes a level's rows from the rows of its
 // source that meet a condition: the bucket, the groups, the number of
-// raw rows and the aggregates' columns. Sketches are NULL unless readable is
-// set, which asks for the readable columns alone, distinct and percentile
-// computed exactly.
+// raw rows and the aggregates' columns, in which sketches are NULL and roots
+// aren't drawn: they are to be merged with those of other rows. Readable asks for
+// the readable columns alone, distinct and percentile computed exactly.
 func (s *Set) selectRows(l *level, where string, readable bool) string {
-	q := &selection{s: s, l: l, named: map[string]string{}, rootOutside: s.sums.Variance("x") == ""}
+	q := &selection{s: s, l: l, named: map[string]string{}, rootOutside: !readable || s.sums.Variance("x") == ""}
 	b := q.in(q.bucket())
 	group := []string{b}
 	out := []string{s.db.Words().FromPosition(s.table, b) + " AS " + s.quote(Bucket)}
@@ -148,7 +148,7 @@ func (s *Set) selectRows(l *level, where string, readable bool) string {
 	}
 	grouped := fmt.Sprintf("SELECT %s\nFROM (SELECT %s FROM %s%s) q\nGROUP BY %s",
 		strings.Join(out, ", "), strings.Join(q.inner, ", "), s.source(l), where, strings.Join(group, ", "))
-	if q.rootOutside && roots {
+	if q.rootOutside && roots && readable {
 		return fmt.Sprintf("SELECT %s\nFROM (%s) v", strings.Join(around, ", "), grouped)
 	}
 	return grouped
@@ -277,18 +277,6 @@ func percentRatio(percent float64) (num, den int64) {
 	}
 	r.Quo(r, big.NewRat(100, 1))
 	return r.Num().Int64(), r.Denom().Int64()
-}
-
-// insertRows renders the statement that computes the level's rows between two
-// positions where buckets begin.
-func (s *Set) insertRows(l *level, from, to int64) string {
-	names := append(l.key(), RawRows)
-	for i := range l.aggs {
-		for _, suffix := range l.aggs[i].suffixes() {
-			names = append(names, l.aggs[i].Name+suffix)
-		}
-	}
-	return fmt.Sprintf("INSERT INTO %s (%s)\n%s", s.quote(l.Name), s.quote(names...), s.selectRows(l, s.between(s.sourceTime(l), from, to), false))
 }
 
 // between is a condition on a column of times: literals, so that servers see

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/rolling"
@@ -28,36 +29,87 @@ func (s *Set) RefreshRange(ctx context.Context, from, to int64, present Present)
 	if len(s.levels) == 0 {
 		return fail(0, errors.New("it has none"))
 	}
+	total := 0
+	err := s.alone(ctx, func(ctx context.Context, w *worker) error {
+		n, err := w.refreshRange(ctx, from, to, present)
+		total += n
+		return err
+	})
+	if err != nil {
+		return fail(total, err)
+	}
+	return total, nil
+}
+
+func (w *worker) refreshRange(ctx context.Context, from, to int64, present Present) (total int, err error) {
 	sealed := map[*level]rolling.Period{}
-	err := s.tx(ctx, func(tx *transaction) error {
+	err = w.tx(ctx, func(tx *transaction) error {
 		clear(sealed)
-		for _, l := range s.levels {
+		for _, l := range w.levels {
 			p := rolling.Period{From: l.Every.Floor(from), To: l.Every.Ceil(to)}
 			if below := (rolling.Period{From: p.From, To: min(p.To, tx.marks[l.Name].sealedTo)}); below.From < below.To {
-				if err := s.mayUnseal(ctx, l, below, tx.marks[l.Name].sealedTo, present); err != nil {
+				if err := w.mayUnseal(ctx, l, below, tx.marks[l.Name].sealedTo, present); err != nil {
 					return err
 				}
 				sealed[l] = below
-			}
-			if err := s.markTree(ctx, tx, l, p); err != nil { // what isn't sealed
-				return err
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return fail(0, err)
+		return 0, err
 	}
-	total := 0
-	for _, l := range s.levels {
-		n, err := s.computeSealed(ctx, l, sealed[l], present)
-		total += n
-		if err != nil {
-			return fail(total, fmt.Errorf("roll-up %s: %w", l.Name, err))
+	for _, l := range w.levels { // what isn't sealed
+		if err := w.markAll(ctx, l, rolling.Period{From: l.Every.Floor(from), To: l.Every.Ceil(to)}); err != nil {
+			return 0, err
 		}
 	}
-	n, err := s.Refresh(ctx, to)
+	for _, l := range w.levels {
+		n, err := w.computeSealed(ctx, l, sealed[l], present)
+		total += n
+		if err != nil {
+			return total, fmt.Errorf("roll-up %s: %w", l.Name, err)
+		}
+	}
+	n, err := w.refresh(ctx, to)
 	return total + n, err
+}
+
+// markAll marks the buckets of a level, and of those made from it, that overlap
+// a range, in transactions of as many as one may mark. Those without a row are
+// passed over.
+func (w *worker) markAll(ctx context.Context, l *level, p rolling.Period) error {
+	for p.From < p.To {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		err := w.tx(ctx, func(tx *transaction) (err error) {
+			whole := w.computed(tx, l, p)
+			if whole.From >= whole.To {
+				p.From = p.To
+				return nil
+			}
+			if p.From, err = w.firstOf(ctx, tx, l, whole); err != nil {
+				return err
+			}
+			some := rolling.Period{From: p.From, To: p.From}
+			for i := 0; i < maxBuckets && some.To < whole.To; i++ {
+				b, err := l.Every.At(some.To)
+				if err != nil {
+					return err
+				}
+				some.To = b.To
+			}
+			if p.From = some.To; some.To >= whole.To {
+				p.From = p.To
+			}
+			return w.markTree(ctx, tx, l, some)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // mayUnseal refuses sealed buckets that can't be computed from what is there.
@@ -97,38 +149,47 @@ func missing(ctx context.Context, p rolling.Period, present Present) (rolling.Pe
 }
 
 // computeSealed computes sealed buckets of a level anew. Rows may be taken away
-// at any time: what was computed counts only if they were there to the end.
-func (s *Set) computeSealed(ctx context.Context, l *level, p rolling.Period, present Present) (total int, err error) {
+// at any time: what was computed counts only if they were there to the end. Live
+// views read sealed buckets from the roll-up alone: each run of them is replaced
+// by one transaction.
+func (w *worker) computeSealed(ctx context.Context, l *level, p rolling.Period, present Present) (total int, err error) {
 	for p.From < p.To {
 		if err := ctx.Err(); err != nil {
 			return total, err
 		}
-		var n int
-		var run rolling.Period
-		err := s.tx(ctx, func(tx *transaction) error {
-			n, run = 0, rolling.Period{From: p.From, To: p.From}
-			for run.To < p.To && int64(n) < l.batch {
-				b, err := l.Every.At(run.To)
-				if err != nil {
-					return err
-				}
-				run.To = b.To
-				n++
+		began := time.Now()
+		r := run{rolling.Period{From: p.From, To: p.From}, 0}
+		for r.To < p.To && int64(r.count) < l.batch {
+			b, err := l.Every.At(r.To)
+			if err != nil {
+				return total, err
 			}
-			if _, err := s.replace(ctx, tx, l, run); err != nil {
+			r.To = b.To
+			r.count++
+		}
+		rows, err := w.compute(ctx, l, r.Period)
+		if err != nil {
+			return total, err
+		}
+		err = w.tx(ctx, func(tx *transaction) error {
+			if _, err := w.replace(ctx, tx, l, w.between(w.quote(Bucket), r.From, r.To), "1 = 1", nil); err != nil {
 				return err
 			}
-			gone, err := missing(ctx, run, present)
+			if err := w.markChildren(ctx, tx, l, r.Period); err != nil {
+				return err
+			}
+			gone, err := missing(ctx, r.Period, present)
 			if err == nil && gone.From < gone.To {
-				err = fmt.Errorf("rows from %s to %s were taken away meanwhile", s.table.Grid.Format(gone.From), s.table.Grid.Format(gone.To))
+				err = fmt.Errorf("rows from %s to %s were taken away meanwhile", w.table.Grid.Format(gone.From), w.table.Grid.Format(gone.To))
 			}
 			return err
 		})
 		if err != nil {
 			return total, err
 		}
-		total += n
-		p.From = run.To
+		l.paced(time.Since(began), rows)
+		total += r.count
+		p.From = r.To
 	}
 	return total, nil
 }

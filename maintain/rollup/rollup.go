@@ -44,16 +44,25 @@ type Set struct {
 	schema   *engine.Schema
 	declared *rolling.Declaration
 	levels   []*level
+	raw      source
+	memory   int                                 // bytes of sketches, about, that are kept before they are stored
+	before   func(ctx context.Context, q string) // of a statement, in tests
+
 	// Guard, unless nil, runs each deletion of rows that have passed their
 	// retention, or refuses it where they may not have: the declaration may change
 	// while they are deleted.
-	Guard  func(ctx context.Context, remove func(ctx context.Context) error) error
-	before func(ctx context.Context, q string) // of a statement, in tests
+	Guard func(ctx context.Context, remove func(ctx context.Context) error) error
+	// Reading, unless nil, is called before each statement that reads raw rows,
+	// which it may hold up; what it returns is called at the statement's end.
+	// Who is about to change the table's partitions holds them up, so that
+	// its lock doesn't wait, nor inserts behind it.
+	Reading func() (end func())
 }
 
 // New checks the declaration's roll-ups against the table's schema.
 func New(db engine.Keeper, st *state.Store, t *engine.Table, schema *engine.Schema, d *rolling.Declaration) (*Set, error) {
-	s := &Set{db: db, st: st, table: t, schema: schema, declared: d}
+	s := &Set{db: db, st: st, table: t, schema: schema, declared: d, memory: sketchMemory}
+	s.raw = s.rawRows()
 	if len(d.Rollups) == 0 {
 		return s, nil
 	}
@@ -74,6 +83,9 @@ func New(db engine.Keeper, st *state.Store, t *engine.Table, schema *engine.Sche
 	for _, l := range s.levels {
 		if err := usable(l.Name, "_live"); err != nil {
 			return nil, fmt.Errorf("roll-up: %w", err)
+		}
+		if l.keys, err = s.keysOf(l); err != nil {
+			return nil, fmt.Errorf("roll-up %s: %w", l.Name, err)
 		}
 	}
 	return s, nil

@@ -20,8 +20,8 @@ func (s *Set) Seal(ctx context.Context, x state.Exec, upTo int64) error {
 			continue // made from rows that stay
 		}
 		to := l.Every.Ceil(upTo)
-		// The lock that refreshers take: none computes meanwhile.
-		if _, err := s.exec(ctx, x, "UPDATE rowmill_rollups SET updated_us = ? WHERE table_name = ?", time.Now().UnixMicro(), s.table.Name); err != nil {
+		// The lock that workers take: none replaces buckets meanwhile.
+		if _, err := s.exec(ctx, x, lockRollups, s.table.Name); err != nil {
 			return fmt.Errorf("seal roll-up %s: %w", l.Name, err)
 		}
 		var m mark
@@ -34,6 +34,15 @@ func (s *Set) Seal(ctx context.Context, x state.Exec, upTo int64) error {
 		}
 		if m.sealedTo >= to {
 			continue
+		}
+		// Nothing would ever compute them, and what is there of one may be half of it.
+		var stale int64
+		err = x.QueryRowContext(ctx, s.db.Bind("SELECT COUNT(*) FROM rowmill_stale WHERE rollup_name = ? AND bucket >= ? AND bucket < ?"), l.Name, m.sealedTo, to).Scan(&stale)
+		if err != nil {
+			return fmt.Errorf("seal roll-up %s: %w", l.Name, s.db.Classify(err))
+		}
+		if stale > 0 {
+			return fmt.Errorf("seal roll-up %s up to %s: %d buckets are still to be computed again", l.Name, l.Every.Format(to), stale)
 		}
 		if err := s.seal(ctx, x, l, to); err != nil {
 			return err
@@ -69,12 +78,12 @@ func (s *Set) Unseal(ctx context.Context, x state.Exec, from int64) error {
 
 // markTree marks the buckets of a level, and of those made from it, that
 // overlap a range.
-func (s *Set) markTree(ctx context.Context, tx *transaction, l *level, p rolling.Period) error {
-	if err := s.markLevel(ctx, tx, l, p); err != nil {
+func (w *worker) markTree(ctx context.Context, tx *transaction, l *level, p rolling.Period) error {
+	if _, err := w.markLevel(ctx, tx, l, p); err != nil {
 		return err
 	}
 	for _, c := range l.children {
-		if err := s.markTree(ctx, tx, c, p); err != nil {
+		if err := w.markTree(ctx, tx, c, p); err != nil {
 			return err
 		}
 	}
@@ -91,23 +100,24 @@ func (s *Set) Expire(ctx context.Context, now int64) error {
 		if l.Keep.IsZero() {
 			continue
 		}
-		if err := s.expire(ctx, l, l.Every.Floor(l.Keep.Before(now))); err != nil {
+		cut := l.Every.Floor(l.Keep.Before(now))
+		first, err := s.first(ctx, s.db.SQL(), l, cut)
+		if err == nil && first < cut {
+			err = s.alone(ctx, func(ctx context.Context, w *worker) error { return w.expire(ctx, l, first, cut) })
+		}
+		if err != nil {
 			return fmt.Errorf("expire roll-up %s: %w", l.Name, err)
 		}
 	}
 	return nil
 }
 
-func (s *Set) expire(ctx context.Context, l *level, cut int64) error {
-	first, err := s.first(ctx, l, cut)
-	if err != nil || first >= cut {
-		return err
-	}
-	err = s.tx(ctx, func(tx *transaction) error {
+func (w *worker) expire(ctx context.Context, l *level, first, cut int64) error {
+	err := w.tx(ctx, func(tx *transaction) error {
 		cut = min(cut, tx.marks[l.Name].watermark)
 		for _, c := range l.children {
 			cut = min(cut, l.Every.Floor(tx.marks[c.Name].watermark))
-			stale, err := s.stale(ctx, tx, c, rolling.Period{From: tx.marks[c.Name].sealedTo, To: c.Every.Ceil(cut)})
+			stale, err := w.stale(ctx, tx, c, rolling.Period{From: tx.marks[c.Name].sealedTo, To: c.Every.Ceil(cut)})
 			if err != nil {
 				return err
 			}
@@ -115,11 +125,11 @@ func (s *Set) expire(ctx context.Context, l *level, cut int64) error {
 				cut = min(cut, l.Every.Floor(stale[0]))
 			}
 		}
-		if err := s.seal(ctx, tx, l, cut); err != nil {
+		if err := w.seal(ctx, tx, l, cut); err != nil {
 			return err
 		}
 		for _, c := range l.children {
-			if err := s.seal(ctx, tx, c, min(c.Every.Ceil(cut), tx.marks[c.Name].watermark)); err != nil {
+			if err := w.seal(ctx, tx, c, min(c.Every.Ceil(cut), tx.marks[c.Name].watermark)); err != nil {
 				return err
 			}
 		}
@@ -141,8 +151,8 @@ func (s *Set) expire(ctx context.Context, l *level, cut int64) error {
 			}
 		}
 		began := time.Now()
-		err := s.guarded(ctx, func(ctx context.Context) error {
-			_, err := s.exec(ctx, s.db.SQL(), fmt.Sprintf("DELETE FROM %s WHERE %s", s.quote(l.Name), s.between(s.quote(Bucket), first, to)))
+		err := w.guarded(ctx, func(ctx context.Context) error {
+			_, err := w.exec(ctx, w.conn, fmt.Sprintf("DELETE FROM %s WHERE %s", w.quote(l.Name), w.between(w.quote(Bucket), first, to)))
 			return err
 		})
 		if err != nil {
@@ -153,7 +163,7 @@ func (s *Set) expire(ctx context.Context, l *level, cut int64) error {
 		} else if took > goalTime {
 			n = max(n/2, 1)
 		}
-		first, err = s.first(ctx, l, cut)
+		first, err = w.first(ctx, w.conn, l, cut)
 	}
 	return err
 }
@@ -166,11 +176,11 @@ func (s *Set) guarded(ctx context.Context, remove func(ctx context.Context) erro
 }
 
 // first returns the level's first bucket below a position, or that position.
-func (s *Set) first(ctx context.Context, l *level, below int64) (int64, error) {
+func (s *Set) first(ctx context.Context, x state.Exec, l *level, below int64) (int64, error) {
 	w := s.db.Words()
 	var pos sql.NullInt64
 	q := fmt.Sprintf("SELECT %s FROM (SELECT MIN(%s) AS t FROM %s WHERE %s < %s) q", w.Position(s.table, "q.t"), s.quote(Bucket), s.quote(l.Name), s.quote(Bucket), w.Literal(s.table, below))
-	if err := s.db.SQL().QueryRowContext(ctx, q).Scan(&pos); err != nil {
+	if err := x.QueryRowContext(ctx, q).Scan(&pos); err != nil {
 		return 0, s.db.Classify(err)
 	}
 	if !pos.Valid {
@@ -183,8 +193,9 @@ func (s *Set) first(ctx context.Context, l *level, below int64) (int64, error) {
 type Level struct {
 	Name  string
 	Every rolling.Grid
-	// Watermark is the position up to which buckets are computed. Begun is false
-	// while none is, and the watermark is the axis' begin.
+	// Watermark is the position up to which buckets are computed, but for those
+	// that are stale. Begun is false while none is, and the watermark is the axis'
+	// begin.
 	Watermark int64
 	Begun     bool
 	// SealedTo is the position below which buckets are never computed again.
@@ -212,6 +223,9 @@ func (s *Set) Status(ctx context.Context, _ int64) ([]Level, error) {
 			return err
 		}, "SELECT watermark, sealed_to, updated_us, (SELECT COUNT(*) FROM rowmill_stale s WHERE s.rollup_name = r.name) FROM rowmill_rollups r WHERE table_name = ? AND name = ?", s.table.Name, l.Name)
 		if err == nil && found {
+			if err = s.behind(ctx, l, &st); err != nil {
+				return nil, fmt.Errorf("status of roll-up %s: %w", l.Name, err)
+			}
 			st.Begun = st.Watermark > l.Every.Bounds().From
 			err = s.db.Classify(s.db.SQL().QueryRowContext(ctx, "SELECT COUNT(*) FROM "+s.quote(l.Name)).Scan(&st.Rows))
 			out = append(out, st)
@@ -221,6 +235,22 @@ func (s *Set) Status(ctx context.Context, _ int64) ([]Level, error) {
 		}
 	}
 	return out, nil
+}
+
+// behind takes the last buckets before the watermark, which advance has marked
+// to be computed first, for what they are: not computed yet.
+func (s *Set) behind(ctx context.Context, l *level, st *Level) error {
+	return s.each(ctx, s.db.SQL(), func(r *sql.Rows) error {
+		var pos int64
+		if err := r.Scan(&pos); err != nil {
+			return err
+		}
+		if b, err := l.Every.At(pos); err == nil && b.To == st.Watermark {
+			st.Watermark = b.From
+			st.Stale--
+		}
+		return nil
+	}, fmt.Sprintf("SELECT bucket FROM rowmill_stale WHERE rollup_name = ? AND bucket < ? ORDER BY bucket DESC LIMIT %d", maxBuckets), l.Name, st.Watermark)
 }
 
 // Undeclared returns the roll-ups of the table that are no longer declared: they
