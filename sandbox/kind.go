@@ -52,6 +52,10 @@ type kind struct {
 
 	// variable is the environment variable that names the program to use.
 	variable string
+	// installed are the variables that a data directory is installed with, and
+	// that can't be changed afterwards.
+	installed []string
+
 	// account is whom the server and its tools run as; nil is the caller.
 	account func() (*account, error)
 	// children tells that the server is several processes, of which the others
@@ -64,6 +68,18 @@ type kind struct {
 	socketName string
 	// socketQuery is the option of its targets that names the socket.
 	socketQuery func(socket string) string
+}
+
+// installArgs are the installer's arguments for the variables of set that a data
+// directory is installed with.
+func (k *kind) installArgs(set map[string]string) []string {
+	var args []string
+	for _, name := range k.installed {
+		if value, ok := set[name]; ok {
+			args = append(args, "--"+name+"="+value)
+		}
+	}
+	return args
 }
 
 func (k *kind) serverAccount() (*account, error) {
@@ -92,6 +108,9 @@ type binaries struct {
 	// server and installer are absolute paths.
 	server, installer string
 	version           string
+	// installArgs are arguments of the installer besides its own: see
+	// kind.installed.
+	installArgs []string
 }
 
 // A launch is one start of a server.

@@ -38,6 +38,7 @@ func mysql() *kind {
 		// a redo log of 8 MiB.
 		minMemory:  5 << 20,
 		minRedo:    8 << 20,
+		installed:  []string{"lower_case_table_names"},
 		reserved:   reserved,
 		programs:   []string{mysqldName},
 		variable:   MySQLVariable,
@@ -101,6 +102,7 @@ func installMySQL(ctx context.Context, bin binaries, dir string) error {
 	args = append(args, userArg()...)
 	args = append(args, homeArgs(bin)...)
 	args = append(args, redoArgs(8<<20)...)
+	args = append(args, bin.installArgs...)
 	install := commandInGroup(ctx, bin.installer, args...)
 	if out, err := install.CombinedOutput(); err != nil {
 		if ctx.Err() == nil {

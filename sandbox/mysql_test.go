@@ -39,6 +39,23 @@ func startMySQL(t *testing.T, o sandbox.Options) *sandbox.Server {
 	return s
 }
 
+// TestMySQLInstalled: variables that a data directory is installed with are
+// those of the server, and defaults of sessions don't keep it from starting.
+func TestMySQLInstalled(t *testing.T) {
+	o := smallMySQL(t)
+	o.Set = map[string]string{
+		"lower_case_table_names": "1", "autocommit": "0", "transaction_read_only": "1", "completion_type": "CHAIN", "max_join_size": "2",
+		"max_execution_time": "1", "sql_mode": "ANSI_QUOTES,NO_BACKSLASH_ESCAPES",
+	}
+	s := startMySQL(t, o)
+	if got := ask(t, s.Info, "SELECT @@lower_case_table_names"); got != "1" {
+		t.Errorf("lower_case_table_names is %s", got)
+	}
+	if got := s.Params()["lower_case_table_names"]; got != "1" {
+		t.Errorf("lower_case_table_names is recorded as %q", got)
+	}
+}
+
 func TestMySQL(t *testing.T) {
 	o := smallMySQL(t)
 	o.Memory, o.Redo, o.Durability = 100<<20, 20<<20, "relaxed"

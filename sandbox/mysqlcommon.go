@@ -99,6 +99,8 @@ func writeInitFile(l *launch, account, variables string, names []string) error {
 		return err
 	}
 	var b strings.Builder
+	// The rest relies on no default that the variables of Set may change.
+	b.WriteString("SET SESSION sql_mode = '', autocommit = 1, completion_type = 'NO_CHAIN', sql_big_selects = 1 /*!80000 , max_execution_time = 0 */;\nSET SESSION TRANSACTION READ WRITE;\n")
 	fmt.Fprintf(&b, "CREATE DATABASE IF NOT EXISTS %s;\n", Database)
 	if account != "" {
 		b.WriteString(account)

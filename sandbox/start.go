@@ -275,6 +275,7 @@ func (l *launch) fill(ctx context.Context, root string, logf func(string, ...any
 		return err
 	}
 	if _, err := os.Stat(l.dataDir); errors.Is(err, fs.ErrNotExist) {
+		l.bin.installArgs = l.kind.installArgs(l.Set)
 		if err := freshData(ctx, l.kind, l.bin, root, l.dataDir, logf); err != nil {
 			return err
 		}

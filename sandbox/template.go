@@ -60,7 +60,8 @@ func templateDir(root string) (string, error) {
 	return dir, ownDirectory(dir)
 }
 
-// templateName tells apart versions, and builds of one version.
+// templateName tells apart versions, builds of one version, and what they were
+// installed with.
 func templateName(k *kind, bin binaries) (string, error) {
 	h := fnv.New64a()
 	fmt.Fprintln(h, templateRecipe)
@@ -70,6 +71,9 @@ func templateName(k *kind, bin binaries) (string, error) {
 			return "", err
 		}
 		fmt.Fprintln(h, path, fi.Size(), fi.ModTime().UnixNano())
+	}
+	for _, arg := range bin.installArgs {
+		fmt.Fprintln(h, arg)
 	}
 	version := strings.Map(func(r rune) rune {
 		if r == '/' || r < ' ' {
