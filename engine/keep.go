@@ -239,9 +239,14 @@ type Words interface {
 	// CreateTemplate returns statements that create an empty table under a
 	// name with the columns and keys of a standalone table or of a period of t.
 	CreateTemplate(t *Table, name string, o Storage) []string
-	// Text and Blob are types of any length.
+	// Text and Blob are types of any length, Text of any characters.
 	Text() string
 	Blob() string
+	// OwnTable is what follows the parentheses of CREATE TABLE for rowmill's own
+	// tables: their changes commit with those of other tables, and names in
+	// them, of any characters, are compared as the server compares those of
+	// tables.
+	OwnTable() string
 }
 
 // Storage is how a period's rows are to lie on disk.

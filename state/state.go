@@ -92,7 +92,7 @@ func schema(text string) []string {
 
 // Ensure creates the tables that are missing.
 func (s *Store) Ensure(ctx context.Context) error {
-	for _, q := range schema(s.db.Words().Text()) {
+	for _, q := range s.Statements() {
 		if _, err := s.db.SQL().ExecContext(ctx, q); err != nil {
 			return fmt.Errorf("create rowmill's own tables: %s: %w", strings.SplitN(q, " (", 2)[0], s.db.Classify(err))
 		}
@@ -101,7 +101,14 @@ func (s *Store) Ensure(ctx context.Context) error {
 }
 
 // Statements returns what Ensure would run, for a dry run.
-func (s *Store) Statements() []string { return schema(s.db.Words().Text()) }
+func (s *Store) Statements() []string {
+	words := s.db.Words()
+	out := schema(words.Text())
+	for i := range out {
+		out[i] += words.OwnTable()
+	}
+	return out
+}
 
 func (s *Store) exec(ctx context.Context, x Exec, q string, args ...any) (int64, error) {
 	r, err := x.ExecContext(ctx, s.db.Bind(q), args...)

@@ -3,7 +3,6 @@ package enginetest
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -241,7 +240,7 @@ func (s keepers) errors(t *testing.T) {
 	if _, err := db.PeriodSizes(within(t), &nowhere); !errors.Is(err, engine.ErrNoTable) {
 		t.Errorf("sizes of a table that isn't there: %v", err)
 	}
-	if !slices.Contains([]string{"TEXT", "LONGTEXT", "MEDIUMTEXT", "text"}, db.Words().Text()) {
+	if !strings.Contains(strings.ToUpper(db.Words().Text()), "TEXT") {
 		t.Errorf("text is %q", db.Words().Text())
 	}
 	k.exec(t, db.SQL(), fmt.Sprintf("CREATE TABLE longer (id INT NOT NULL PRIMARY KEY, t %s, b %s)", db.Words().Text(), db.Words().Blob()))

@@ -134,10 +134,23 @@ func (d dialect) compress(name string, o engine.Storage) []string {
 }
 
 // Text implements engine.Words.
-func (dialect) Text() string { return "LONGTEXT" }
+func (dialect) Text() string { return "LONGTEXT CHARACTER SET utf8mb4" }
 
 // Blob implements engine.Words.
 func (dialect) Blob() string { return "LONGBLOB" }
+
+// OwnTable implements engine.Words. Neither the server's default storage engine
+// nor the database's default character set need do.
+func (d dialect) OwnTable() string {
+	storage, collation := "InnoDB", "utf8mb4_bin"
+	if d.rocksdb() {
+		storage = d.storage
+	}
+	if d.folds {
+		collation = "utf8mb4_general_ci"
+	}
+	return " ENGINE=" + storage + " DEFAULT CHARSET=utf8mb4 COLLATE=" + collation
+}
 
 // Compact implements engine.CompactWords: InnoDB builds a table anew in order,
 // and each of its indexes by sorting. MyRocks compacts by itself.

@@ -86,3 +86,6 @@ func (words) Text() string { return "TEXT" }
 
 // Blob implements engine.Words.
 func (words) Blob() string { return "BYTEA" }
+
+// OwnTable implements engine.Words.
+func (words) OwnTable() string { return "" }

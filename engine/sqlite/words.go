@@ -155,6 +155,9 @@ func (words) Text() string { return "TEXT" }
 // Blob implements engine.Words.
 func (words) Blob() string { return "BLOB" }
 
+// OwnTable implements engine.Words.
+func (words) OwnTable() string { return "" }
+
 // kindOf returns the kind of a declared type, by SQLite's rules of affinity
 // ("Datatypes In SQLite", section 3.1, at sqlite.org), and by the names that
 // people give to times.
