@@ -43,10 +43,11 @@ type keepers struct {
 }
 
 // types are how engines call the types of the tests' tables, in the order of
-// keptColumns without the key.
+// keptColumns without the key. Text is of any character, whatever the server's
+// default is.
 var types = map[string]struct{ time, float, text, bytes string }{
-	"mariadb":  {"DATETIME(6)", "DOUBLE", "VARCHAR(200)", "LONGBLOB"},
-	"mysql":    {"DATETIME(6)", "DOUBLE", "VARCHAR(200)", "LONGBLOB"},
+	"mariadb":  {"DATETIME(6)", "DOUBLE", "VARCHAR(200) CHARACTER SET utf8mb4", "LONGBLOB"},
+	"mysql":    {"DATETIME(6)", "DOUBLE", "VARCHAR(200) CHARACTER SET utf8mb4", "LONGBLOB"},
 	"postgres": {"TIMESTAMP(6)", "DOUBLE PRECISION", "TEXT", "BYTEA"},
 	"sqlite":   {"DATETIME", "DOUBLE", "TEXT", "BLOB"},
 }

@@ -113,7 +113,7 @@ func missing(err error) bool {
 func (db *DB) blockers(ctx context.Context, v blockerView, table string) ([]engine.Blocker, error) {
 	var args []any
 	for range v.names {
-		args = append(args, table)
+		args = append(args, db.dialect.stored(table))
 	}
 	var out []engine.Blocker
 	seen := map[int64]bool{}

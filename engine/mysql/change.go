@@ -3,7 +3,6 @@ package mysql
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"slices"
@@ -34,22 +33,6 @@ const (
 func serverError(err error, numbers ...uint16) bool {
 	var server *mysql.MySQLError
 	return errors.As(err, &server) && slices.Contains(numbers, server.Number)
-}
-
-// changes opens connections for changes of periods. Moved rows keep a zero in an
-// AUTO_INCREMENT column.
-type changes struct{ maintenance }
-
-// Connect implements driver.Connector.
-func (c *changes) Connect(ctx context.Context) (driver.Conn, error) {
-	conn, err := c.maintenance.Connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := conn.(driver.ExecerContext).ExecContext(ctx, "SET SESSION sql_mode = CONCAT(@@sql_mode, ',NO_AUTO_VALUE_ON_ZERO')", nil); err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
-	return conn, nil
 }
 
 // A changer carries out one change on a connection of its own.

@@ -9,8 +9,6 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/go-sql-driver/mysql"
-
 	"github.com/rowmill/rowmill/engine"
 )
 
@@ -35,7 +33,9 @@ type conn struct {
 }
 
 // dial opens a connection for inserting and querying.
-func (db *DB) dial(ctx context.Context) (*conn, error) {
+func (db *DB) dial(ctx context.Context) (*conn, error) { return db.dialFor(ctx, inserting) }
+
+func (db *DB) dialFor(ctx context.Context, p purpose) (*conn, error) {
 	c := &conn{wrapped: db.config.TLSConfig != "false", largest: min(db.maxPacket, maxPacket-1)}
 	cfg := db.config.Clone()
 	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -48,7 +48,7 @@ func (db *DB) dial(ctx context.Context) (*conn, error) {
 		c.watch = engine.NewWatch(c.net)
 		return c.net, nil
 	}
-	connector, err := mysql.NewConnector(cfg)
+	connector, err := db.connector(cfg, p)
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,9 @@ type dialect struct {
 	// unchecked tells that EXCHANGE PARTITION can leave out the check that the
 	// rows belong there.
 	unchecked bool
+	// folds tells that the server keeps names of databases and tables in lower
+	// case: lower_case_table_names.
+	folds bool
 	// statements tells that the server's binary log keeps statements only.
 	statements bool
 }
@@ -40,19 +43,18 @@ const lockWait = 1
 // other tables.
 const rowLockWait = 5
 
-// Every connection gets a known sql_mode: strict, so that no value is bent, and
-// with backslash escapes, which the literals of inserts rely on. Times are UTC.
-const (
-	sqlMode  = "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'"
-	timeZone = "'+00:00'"
-	// keepMode is for maintenance, which copies rows: a 0 in an AUTO_INCREMENT
-	// column is a value like any other.
-	keepMode = "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO'"
-)
-
 // Quote implements engine.Dialect.
 func (dialect) Quote(ident string) string {
 	return "`" + strings.ReplaceAll(ident, "`", "``") + "`"
+}
+
+// stored is a database's or table's name as InnoDB and the performance schema
+// know it. Elsewhere the server itself compares names as it keeps them.
+func (d dialect) stored(name string) string {
+	if d.folds {
+		return strings.ToLower(name)
+	}
+	return name
 }
 
 func (d dialect) list(names []string) string {
@@ -71,7 +73,10 @@ func quoteText(s string) string { return string(appendQuoted(nil, []byte(s))) }
 func (d dialect) Render(s engine.Step) ([]string, error) {
 	switch s := s.(type) {
 	case engine.Session:
-		return d.session(s), nil
+		if s.Maintenance {
+			return d.session(maintaining), nil
+		}
+		return d.session(inserting), nil
 	case engine.CreateTable:
 		return d.createTable(s)
 	case engine.DropTable:
@@ -138,25 +143,6 @@ func one(q string, err error) ([]string, error) {
 		return nil, err
 	}
 	return []string{q}, nil
-}
-
-func (d dialect) session(s engine.Session) []string {
-	if !s.Maintenance {
-		return []string{fmt.Sprintf("SET SESSION sql_mode = %s, time_zone = %s", sqlMode, timeZone)}
-	}
-	out := []string{fmt.Sprintf("SET SESSION sql_mode = %s, time_zone = %s", keepMode, timeZone)}
-	out = append(out, fmt.Sprintf("SET SESSION lock_wait_timeout = %d, innodb_lock_wait_timeout = %d", lockWait, rowLockWait))
-	// INSERT ... SELECT, by which roll-ups and rebuilds read, would lock the rows
-	// it reads, and the gaps between them, against inserts. A binary log of
-	// statements can't have it otherwise.
-	if !d.statements {
-		out = append(out, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-	}
-	// Forced table copies make DROP PARTITION move rows instead of dropping.
-	if d.mariadb {
-		return append(out, "SET SESSION alter_algorithm = 'DEFAULT'")
-	}
-	return append(out, "SET SESSION old_alter_table = OFF")
 }
 
 func (d dialect) createTable(s engine.CreateTable) ([]string, error) {

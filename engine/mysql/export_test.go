@@ -17,6 +17,7 @@ const (
 )
 
 func (db *DB) Pool() *sql.DB                      { return db.pool }
+func (db *DB) Changes() *sql.DB                   { return db.changes }
 func (db *DB) Target() engine.Target              { return db.target }
 func (db *DB) SetLockTries(n int)                 { db.lockTries = n }
 func (db *DB) Kill(ctx context.Context, id int64) { db.kill(ctx, id) }

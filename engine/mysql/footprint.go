@@ -80,7 +80,7 @@ func (db *DB) Footprint(ctx context.Context, table string) (*engine.Footprint, e
 // leafPages returns the bytes of the leaf pages of each index.
 func (db *DB) leafPages(ctx context.Context, table string) (map[string]int64, error) {
 	rows, err := db.pool.QueryContext(ctx, "SELECT index_name, stat_value * @@innodb_page_size FROM mysql.innodb_index_stats "+
-		"WHERE database_name = DATABASE() AND table_name = ? AND stat_name = 'n_leaf_pages'", table)
+		"WHERE database_name = DATABASE() AND table_name = ? AND stat_name = 'n_leaf_pages'", db.dialect.stored(table))
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (db *DB) allocated(ctx context.Context, table string) (size, allocated int6
 		view = "INNODB_SYS_TABLESPACES"
 	}
 	var file, disk sql.NullInt64
-	err = conn.QueryRowContext(ctx, "SELECT FILE_SIZE, ALLOCATED_SIZE FROM information_schema."+view+" WHERE NAME = CONCAT(DATABASE(), '/', ?)", fileName(table)).Scan(&file, &disk)
+	err = conn.QueryRowContext(ctx, "SELECT FILE_SIZE, ALLOCATED_SIZE FROM information_schema."+view+" WHERE NAME = CONCAT(DATABASE(), '/', ?)", db.dialect.stored(fileName(table))).Scan(&file, &disk)
 	if err == nil && (file.Int64 <= 0 || disk.Int64 <= 0) {
 		err = errors.New("the server doesn't say")
 	}

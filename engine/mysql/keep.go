@@ -3,8 +3,6 @@ package mysql
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
-	"errors"
 	"fmt"
 	"time"
 
@@ -16,30 +14,6 @@ var _ engine.Keeper = (*DB)(nil)
 // maxIdle is for how long an unused connection of maintenance is kept: well
 // below any server's wait_timeout, and long enough for one round of work.
 const maxIdle = time.Minute
-
-// maintenance opens connections that are prepared for maintenance.
-type maintenance struct {
-	driver.Connector
-	db *DB
-}
-
-// Connect implements driver.Connector.
-func (m *maintenance) Connect(ctx context.Context) (driver.Conn, error) {
-	conn, err := m.Connector.Connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	statements, err := m.db.dialect.Render(engine.Session{Maintenance: true})
-	if err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
-	for _, q := range statements {
-		if _, err := conn.(driver.ExecerContext).ExecContext(ctx, q, nil); err != nil {
-			return nil, errors.Join(fmt.Errorf("%s: %w", engine.FirstWords(q), err), conn.Close())
-		}
-	}
-	return conn, nil
-}
 
 // SQL implements engine.Keeper.
 func (db *DB) SQL() *sql.DB { return db.keep }

@@ -56,7 +56,7 @@ func (db *DB) Lead(ctx context.Context, name string) (engine.Lease, error) {
 	if err != nil {
 		return nil, db.unreachable(err)
 	}
-	lock := lockName(db.config.DBName, name)
+	lock := lockName(db.dialect.stored(db.config.DBName), db.dialect.stored(name))
 	if _, err := conn.ExecContext(ctx, fmt.Sprintf("SET SESSION wait_timeout = %d", leaseIdle)); err != nil {
 		return nil, errors.Join(fail(classify(err)), discardConn(conn))
 	}

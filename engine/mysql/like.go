@@ -4,11 +4,15 @@ import (
 	"context"
 	"fmt"
 	"regexp"
-	"strings"
 	"time"
 
 	"github.com/rowmill/rowmill/engine"
 )
+
+// tableHead is the beginning of a definition in SHOW CREATE TABLE: the name as the
+// server keeps it, in lower case on some, quoted as the session has it. What
+// follows is all that a period needs, and catalog views don't have it whole.
+var tableHead = regexp.MustCompile("^CREATE TABLE `(?:[^`]|``)*`")
 
 // partitionClause is where SHOW CREATE TABLE begins to say how a table is cut,
 // which it says last. A line break in a comment or a default it writes as \n.
@@ -22,11 +26,11 @@ func (db *DB) likePeriod(ctx context.Context, from querent, t *engine.Table, nam
 	if err := from.QueryRowContext(ctx, "SHOW CREATE TABLE "+db.dialect.Quote(t.Name)).Scan(&shown, &text); err != nil {
 		return "", fmt.Errorf("create a table like %s: %w", t.Name, classify(err))
 	}
-	head := "CREATE TABLE " + db.dialect.Quote(shown)
-	rest, ok := strings.CutPrefix(text, head)
-	if !ok {
+	head := tableHead.FindString(text)
+	if head == "" {
 		return "", fmt.Errorf("create a table like %s: the server shows it as %.60q", t.Name, text)
 	}
+	rest := text[len(head):]
 	if at := partitionClause.FindStringIndex(rest); at != nil {
 		rest = rest[:at[0]]
 	}

@@ -65,26 +65,8 @@ func (db *DB) Loader(ctx context.Context) (engine.Loader, error) {
 	return l, nil
 }
 
-// loaderSession are the statements that prepare a loader's connection. A note, as of a
-// decimal that is rounded, is nothing that a row is refused for: it isn't kept,
-// so that all warnings of INSERT IGNORE are of rows.
-func (d dialect) loaderSession() []string {
-	out := []string{
-		fmt.Sprintf("SET SESSION sql_mode = %s, time_zone = %s, sql_notes = 0, max_error_count = %d, lock_wait_timeout = %d, innodb_lock_wait_timeout = %d",
-			keepMode, timeZone, mostWarnings, loaderWait, loaderWait),
-	}
-	if d.rocksdb() {
-		out = append(out, fmt.Sprintf("SET SESSION rocksdb_lock_wait_timeout = %d", loaderWait))
-	}
-	// Inserts lock no gaps then. A binary log of statements can't have it.
-	if !d.statements {
-		out = append(out, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-	}
-	return out
-}
-
 func (l *loader) dial(ctx context.Context) error {
-	conn, err := l.db.dial(ctx)
+	conn, err := l.db.dialFor(ctx, loading)
 	if err != nil {
 		return err
 	}
@@ -105,11 +87,6 @@ func (l *loader) dial(ctx context.Context) error {
 }
 
 func (l *loader) prepare() error {
-	for _, q := range l.db.dialect.loaderSession() {
-		if _, err := l.conn.run(q); err != nil {
-			return fmt.Errorf("%s: %w", engine.FirstWords(q), err)
-		}
-	}
 	// The server may have got another limit since the DB was opened.
 	packet, err := l.conn.number("SELECT @@max_allowed_packet")
 	if err != nil {

@@ -58,19 +58,22 @@ func Open(ctx context.Context, t engine.Target) (*DB, error) {
 	if err := authenticate(ctx, cfg, t); err != nil {
 		return nil, err
 	}
-	connector, err := mysql.NewConnector(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("target %s: %w", t, err)
-	}
-	db := &DB{target: t, config: cfg, pool: sql.OpenDB(connector), lockTries: lockTries}
+	db := &DB{target: t, config: cfg, lockTries: lockTries}
 	several := cfg.Clone()
 	several.MultiStatements = true
-	packets, err := mysql.NewConnector(several)
+	asking, err := db.connector(cfg, inserting)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("target %s: %w", t, err), db.pool.Close())
+		return nil, err
 	}
-	db.keep = sql.OpenDB(&maintenance{connector, db})
-	db.changes = sql.OpenDB(&changes{maintenance{packets, db}})
+	keeping, err := db.connector(cfg, maintaining)
+	if err != nil {
+		return nil, err
+	}
+	changing, err := db.connector(several, maintaining)
+	if err != nil {
+		return nil, err
+	}
+	db.pool, db.keep, db.changes = sql.OpenDB(asking), sql.OpenDB(keeping), sql.OpenDB(changing)
 	db.keep.SetConnMaxIdleTime(maxIdle)
 	db.changes.SetConnMaxIdleTime(maxIdle)
 	if err := db.connect(ctx); err != nil {
@@ -136,7 +139,6 @@ func configOf(t engine.Target) (*mysql.Config, error) {
 	cfg.Timeout = connectTimeout
 	cfg.MaxAllowedPacket = 0 // ask the server
 	cfg.Logger = discard{}
-	cfg.Params = map[string]string{"sql_mode": sqlMode, "time_zone": timeZone}
 	return cfg, nil
 }
 
@@ -161,8 +163,10 @@ func (discard) Print(...any) {}
 // connect fills in what the server says of itself.
 func (db *DB) connect(ctx context.Context) error {
 	var full, datadir, pidFile string
+	var folds int
 	err := db.pool.QueryRowContext(ctx,
-		"SELECT VERSION(), @@datadir, @@pid_file, @@max_allowed_packet").Scan(&full, &datadir, &pidFile, &db.maxPacket)
+		"SELECT VERSION(), @@datadir, @@pid_file, @@max_allowed_packet, @@lower_case_table_names").
+		Scan(&full, &datadir, &pidFile, &db.maxPacket, &folds)
 	if err != nil {
 		return db.unreachable(err)
 	}
@@ -175,7 +179,7 @@ func (db *DB) connect(ctx context.Context) error {
 	if db.info.Storage, err = db.storage(ctx, storage); err != nil {
 		return err
 	}
-	db.dialect = dialect{mariadb: db.info.Engine == "mariadb", storage: db.info.Storage}
+	db.dialect = dialect{mariadb: db.info.Engine == "mariadb", storage: db.info.Storage, folds: folds != 0}
 	settings, err := db.Catalog().Settings(ctx)
 	if err != nil {
 		return err

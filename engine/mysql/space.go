@@ -38,7 +38,7 @@ func (db *DB) tablespaces(ctx context.Context, from querent, table string) ([]ta
 	if db.dialect.mariadb {
 		view = "INNODB_SYS_TABLESPACES"
 	}
-	name := fileName(db.config.DBName) + "/" + fileName(table)
+	name := db.dialect.stored(fileName(db.config.DBName) + "/" + fileName(table))
 	rows, err := from.QueryContext(ctx, "SELECT SPACE, NAME, FILE_SIZE, ALLOCATED_SIZE FROM information_schema."+view+
 		" WHERE NAME = "+quoteText(name)+" OR NAME LIKE "+quoteText(likeText(name)+"#p#%"))
 	const errNoAccess, errSpecificAccess, errUnknownTable = 1044, 1227, 1109

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -22,18 +21,13 @@ func (db *DB) dialSession(ctx context.Context, s engine.Session) (*pgconn.PgConn
 }
 
 func (db *DB) connectAs(ctx context.Context, cfg *pgconn.Config, s engine.Session) (*pgconn.PgConn, error) {
-	statements, err := db.dialect.Render(s)
-	if err != nil {
-		return nil, err
-	}
 	c, err := pgconn.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return nil, db.unreachable(ctx, err)
 	}
-	// One message; the statements are independent of each other.
-	if _, err := c.Exec(ctx, strings.Join(statements, "; ")).ReadAll(); err != nil {
+	if err := db.prepareSession(ctx, c, s); err != nil {
 		discard(c)
-		return nil, fmt.Errorf("prepare session: %w", classifyIn(ctx, err))
+		return nil, err
 	}
 	return c, nil
 }

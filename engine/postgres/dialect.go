@@ -19,11 +19,15 @@ type dialect struct {
 	lz4 bool
 	// views are the views of statistics that it has.
 	views []string
+	// version is the server's, as its server_version_num.
+	version int
+	// path is the search path of every session, quoted.
+	path string
 }
 
 // newDialect is that of a server of version 15.
 func newDialect() dialect {
-	return dialect{concurrent: true, lz4: true, views: []string{"pg_stat_database", "pg_stat_bgwriter", "pg_stat_wal"}}
+	return dialect{version: 150000, concurrent: true, lz4: true, views: []string{"pg_stat_database", "pg_stat_bgwriter", "pg_stat_wal"}}
 }
 
 // Statements around those of a transaction.
@@ -155,24 +159,6 @@ func one(q string, err error) ([]string, error) {
 		return nil, err
 	}
 	return []string{q}, nil
-}
-
-func (d dialect) session(s engine.Session) []string {
-	out := []string{
-		// What the encoding of inserts and the reading of bounds rely on.
-		"SET client_encoding = 'UTF8'", "SET standard_conforming_strings = on", "SET DateStyle = 'ISO, YMD'", "SET TimeZone = 'UTC'",
-	}
-	if s.Maintenance {
-		out = append(out,
-			// Values as text that read back exactly, also where an account has
-			// settings of its own.
-			"SET extra_float_digits = 1", "SET bytea_output = 'hex'", "SET IntervalStyle = 'postgres'",
-			// What an account may have set for the application: a period is read
-			// for minutes, and each statement sees what is committed.
-			"SET statement_timeout = 0", "SET default_transaction_isolation = 'read committed'",
-			"SET lock_timeout = '"+lockWait+"'")
-	}
-	return out
 }
 
 func (d dialect) createTable(s engine.CreateTable) ([]string, error) {

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -44,16 +43,8 @@ func (db *DB) openPool() error {
 	}
 	cfg.Config = *db.maintenanceConfig()
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
-	statements, err := db.dialect.Render(engine.Session{Maintenance: true})
-	if err != nil {
-		return err
-	}
-	prepare := strings.Join(statements, "; ")
 	db.pool = stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
-		if _, err := c.PgConn().Exec(ctx, prepare).ReadAll(); err != nil {
-			return fmt.Errorf("prepare session: %w", err)
-		}
-		return nil
+		return db.prepareSession(ctx, c.PgConn(), engine.Session{Maintenance: true})
 	}))
 	db.pool.SetMaxIdleConns(poolIdle)
 	db.pool.SetConnMaxIdleTime(poolIdleTime)

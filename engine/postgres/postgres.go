@@ -146,8 +146,14 @@ func configOf(ctx context.Context, t engine.Target) (*pgconn.Config, error) {
 
 // connect fills in what the server says of itself.
 func (db *DB) connect(ctx context.Context) error {
-	db.dialect = newDialect()
-	rows, err := db.query(ctx, probe(statViews))
+	// What an older server lacks isn't asked of it before its version is known.
+	db.dialect = dialect{}
+	c, err := db.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer db.release(c)
+	rows, err := ask(ctx, c, probe(statViews))
 	if err != nil {
 		return err
 	}
@@ -155,15 +161,18 @@ func (db *DB) connect(ctx context.Context) error {
 	db.info = engine.Info{Engine: "postgres", Storage: get(1), Target: db.target.String()}
 	db.info.Version, _, _ = strings.Cut(get(0), " ")
 	db.info.CacheBytes, _ = strconv.ParseInt(get(2), 10, 64)
-	version, _ := strconv.Atoi(get(3))
-	db.dialect.concurrent = version >= 140000
+	db.dialect.version, _ = strconv.Atoi(get(3))
+	db.dialect.concurrent = db.dialect.version >= 140000
 	db.dialect.lz4 = get(5) == "t"
-	have := rows[0][6:]
-	db.dialect.views = nil
+	db.dialect.path = get(6)
+	have := rows[0][7:]
 	for i, v := range statViews {
 		if string(have[i]) == "t" {
 			db.dialect.views = append(db.dialect.views, v)
 		}
+	}
+	if err := db.prepareSession(ctx, c, engine.Session{}); err != nil {
+		return err
 	}
 	settings, err := db.Catalog().Settings(ctx)
 	if err != nil {
@@ -179,7 +188,7 @@ func probe(views []string) string {
 	q := `SELECT current_setting('server_version'), current_setting('default_table_access_method'), ` +
 		`pg_size_bytes(current_setting('shared_buffers')), current_setting('server_version_num'), ` +
 		`(SELECT setting FROM pg_settings WHERE name = 'data_directory'), ` +
-		`EXISTS (SELECT FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals))`
+		`EXISTS (SELECT FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals)), current_setting('search_path')`
 	for _, v := range views {
 		q += `, to_regclass('pg_catalog.` + v + `') IS NOT NULL`
 	}

@@ -335,7 +335,11 @@ func TestApplyRunsWhatRenderShows(t *testing.T) {
 	}
 	var want []string
 	for i, s := range append([]engine.Step{engine.Session{Maintenance: true}}, steps...) {
-		statements, err := dry.Dialect().Render(s)
+		d := dry.Dialect()
+		if i == 0 {
+			d = db.Dialect() // a dry run doesn't know the search path
+		}
+		statements, err := d.Render(s)
 		if err != nil {
 			t.Fatal(err)
 		}

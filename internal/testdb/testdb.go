@@ -273,7 +273,8 @@ func databaseName(test string, pid int, n int64) string {
 }
 
 // execute runs one statement on a connection of its own, so that no pool of
-// connections outlives it.
+// connections outlives it. The server's sessions may be read-only by default:
+// see Hostile.
 func execute(s *Shared, statement string) error {
 	// Dropping a large table takes a while on a busy disk.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -283,16 +284,19 @@ func execute(s *Shared, statement string) error {
 		if err != nil {
 			return err
 		}
-		_, err = c.Exec(ctx, statement).ReadAll()
+		_, err = c.Exec(ctx, "SET default_transaction_read_only = off").ReadAll()
+		if err == nil {
+			_, err = c.Exec(ctx, statement).ReadAll()
+		}
 		return errors.Join(err, c.Close(ctx))
 	}
 	c := mysql.NewConfig()
-	c.User, c.Net, c.Addr = s.User, "unix", s.Socket
+	c.User, c.Net, c.Addr, c.MultiStatements = s.User, "unix", s.Socket, true
 	connector, err := mysql.NewConnector(c)
 	if err != nil {
 		return err
 	}
 	db := sql.OpenDB(connector)
-	_, err = db.ExecContext(ctx, statement)
+	_, err = db.ExecContext(ctx, "SET SESSION TRANSACTION READ WRITE; "+statement)
 	return errors.Join(err, db.Close())
 }

@@ -5,6 +5,20 @@ SET client_encoding = 'UTF8';
 SET standard_conforming_strings = on;
 SET DateStyle = 'ISO, YMD';
 SET TimeZone = 'UTC';
+SET extra_float_digits = 1;
+SET bytea_output = 'hex';
+SET IntervalStyle = 'postgres';
+SET quote_all_identifiers = off;
+SET transform_null_equals = off;
+SET default_transaction_isolation = 'read committed';
+SET default_transaction_read_only = off;
+SET default_transaction_deferrable = off;
+SET statement_timeout = 0;
+SET lock_timeout = 0;
+SET idle_in_transaction_session_timeout = 0;
+SET client_min_messages = 'notice';
+SET idle_session_timeout = 0;
+SELECT pg_catalog.set_config('search_path', COALESCE((SELECT pg_catalog.string_agg(pg_catalog.quote_ident(s.name::text), ', ' ORDER BY s.i) FROM pg_catalog.unnest(pg_catalog.current_schemas(false)) WITH ORDINALITY s(name, i) WHERE s.name::text OPERATOR(pg_catalog.<>) 'pg_catalog'), 'public'), false);
 
 -- the connection that changes tables
 SET client_encoding = 'UTF8';
@@ -14,9 +28,18 @@ SET TimeZone = 'UTC';
 SET extra_float_digits = 1;
 SET bytea_output = 'hex';
 SET IntervalStyle = 'postgres';
-SET statement_timeout = 0;
+SET quote_all_identifiers = off;
+SET transform_null_equals = off;
 SET default_transaction_isolation = 'read committed';
+SET default_transaction_read_only = off;
+SET default_transaction_deferrable = off;
+SET statement_timeout = 0;
+SET lock_timeout = 0;
+SET idle_in_transaction_session_timeout = 0;
+SET client_min_messages = 'notice';
+SET idle_session_timeout = 0;
 SET lock_timeout = '2s';
+SELECT pg_catalog.set_config('search_path', COALESCE((SELECT pg_catalog.string_agg(pg_catalog.quote_ident(s.name::text), ', ' ORDER BY s.i) FROM pg_catalog.unnest(pg_catalog.current_schemas(false)) WITH ORDINALITY s(name, i) WHERE s.name::text OPERATOR(pg_catalog.<>) 'pg_catalog'), 'public'), false);
 
 -- look for the table
 SELECT COUNT(*) FROM pg_class WHERE relkind IN ('r', 'p') AND oid = to_regclass('"purchases"');
