@@ -284,8 +284,8 @@ func limitFileSize(t *testing.T, n uint64) (restore func()) {
 // TestOverload: a rate that the database can't take is survived and told.
 func TestOverload(t *testing.T) {
 	t.Chdir(t.TempDir())
-	s := rowmill(t.Context(), "bench", "insert", "--target", "sqlite:", "--rate", "10M", "--batch", "100", "--max-time", "2s",
-		"--interval", "200ms", "--out", "run.jsonl", "--json")
+	s := rowmill(t.Context(), "bench", "insert", "--target", "sqlite:", "--rate", "10M", "--batch", "100", "--max-time", "1s",
+		"--interval", "100ms", "--out", "run.jsonl", "--json")
 	mustPass(t, s)
 	r := summaries(t, s)[0]
 	service, response := r.LatencyUS["insert"], r.ResponseUS["insert"]

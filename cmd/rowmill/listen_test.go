@@ -75,7 +75,7 @@ func freePort(t *testing.T) string {
 
 // fetch returns what a page holds.
 func fetch(url string) (int, string, error) {
-	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
+	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
 	r, err := c.Get(url)
 	if err != nil {
 		return 0, "", err

@@ -133,9 +133,6 @@ func (w *archived) firstArchive() (name string, rows int64) {
 // kill at any point changes nothing of that.
 func TestRestore(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it starts some dozens of processes")
-	}
 	for _, server := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
 		t.Run(server, func(t *testing.T) {
 			t.Parallel()

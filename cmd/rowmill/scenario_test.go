@@ -80,7 +80,7 @@ func TestScenarios(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := rowmill(t.Context(), "bench", "scenario", c.name, "--target", c.target, "--scale", c.scale, "--interval", "50ms",
-				"--max-time", "2s", "--out", "run.jsonl", "--html", "run.html", "--md", "run.md", "--png", "run.png", "--json")
+				"--max-time", "1m", "--out", "run.jsonl", "--html", "run.html", "--md", "run.md", "--png", "run.png", "--json")
 			sc := scenarioOf(t, s)
 			if sc.Name != c.name || len(sc.Missing) > 0 || len(sc.Beside) == 0 || len(sc.Checks) == 0 {
 				t.Errorf("%+v", sc)

@@ -238,7 +238,7 @@ func TestBenchPointsInterrupted(t *testing.T) {
 				done <- session{code, stdout.String(), stderr.String()}
 			}()
 			// The first interval is written in the middle of the measurement.
-			for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+			for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 				text, _ := os.ReadFile("run.jsonl")
 				if bytes.Contains(text, []byte(`"type":"interval"`)) {
 					break
@@ -261,7 +261,7 @@ func TestBenchPointsInterrupted(t *testing.T) {
 			var s session
 			select {
 			case s = <-done:
-			case <-time.After(30 * time.Second):
+			case <-time.After(time.Minute):
 				t.Fatal("it goes on")
 			}
 			if s.code != exitInterrupted || !strings.Contains(s.stdout, "interrupted") {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 	"unsafe"
 )
 
@@ -47,17 +46,13 @@ func onTerminal(theirs *os.File, args ...string) *exec.Cmd {
 	return c
 }
 
-// TestTerminalIsAskedNothing: a terminal that answers no questions makes no
-// command wait.
+// TestTerminalIsAskedNothing: a terminal is sent no question, whose answer a
+// command would wait for.
 func TestTerminalIsAskedNothing(t *testing.T) {
 	ours, theirs := openTerminal(t)
 	c := onTerminal(theirs, "version")
-	began := time.Now()
 	if err := c.Run(); err != nil {
 		t.Fatal(err)
-	}
-	if took := time.Since(began); took > 4*time.Second {
-		t.Errorf("it took %v", took)
 	}
 	got := make([]byte, 4096)
 	n, err := ours.Read(got)

@@ -20,7 +20,7 @@ func bounded(t *testing.T, ctx context.Context, args ...string) session {
 	select {
 	case s := <-ended:
 		return s
-	case <-time.After(5 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("%s doesn't end", strings.Join(args, " "))
 		return session{}
 	}
