@@ -218,7 +218,7 @@ func (t *Table) planLevels(ctx context.Context, a *Application, applied *rolling
 	if applied != nil && sameDeclaration(applied, t.Declared) && t.haveLevels(ctx) {
 		return nil
 	}
-	var sql []string
+	var sql, what []string
 	if t.Schema != nil {
 		set, err := rollup.New(t.DB, t.State, t.Table, t.Schema, t.Declared)
 		if err != nil {
@@ -227,13 +227,33 @@ func (t *Table) planLevels(ctx context.Context, a *Application, applied *rolling
 		if err := set.Fits(ctx); err != nil {
 			return err
 		}
-		if sql, err = set.Statements(); err != nil {
+		made, changed, err := set.Changes(ctx)
+		if err != nil {
+			return err
+		}
+		if len(made) > 0 {
+			what = append(what, "create roll-ups "+strings.Join(made, ", "))
+		}
+		if len(changed) > 0 {
+			what = append(what, "change roll-ups "+strings.Join(changed, ", "))
+		}
+		if t.Declared.Exact && (applied == nil || !applied.Exact) {
+			what = append(what, "create the triggers of exact roll-ups")
+		}
+		if len(what) == 0 {
+			return nil
+		}
+		if sql, err = set.Statements(slices.Concat(made, changed)...); err != nil {
 			return err
 		}
 	} else {
+		if err := rollup.Taken(ctx, t.DB, t.Declared); err != nil {
+			return err
+		}
+		what = append(what, "create roll-ups "+strings.Join(namesOf(t.Declared), ", "))
 		a.Notes = append(a.Notes, "the statements of roll-ups follow from the table's columns: --dry-run shows them once it is there")
 	}
-	a.Steps = append(a.Steps, ApplyStep{What: fmt.Sprintf("create roll-ups %s", strings.Join(namesOf(t.Declared), ", ")), SQL: sql, run: func(ctx context.Context) error {
+	a.Steps = append(a.Steps, ApplyStep{What: strings.Join(what, "; "), SQL: sql, run: func(ctx context.Context) error {
 		if err := t.openLevels(); err != nil {
 			return err
 		}

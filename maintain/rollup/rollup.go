@@ -133,11 +133,15 @@ func (s *Set) shorter(a, b *level) bool {
 	return x.Months < y.Months || x.Step < y.Step
 }
 
-// Statements returns what Create would run on a database that has none of it,
+// Statements returns what Create would run for the roll-ups of these names, or
+// for all of them, on a database that has none of it,
 // without terminators.
-func (s *Set) Statements() ([]string, error) {
+func (s *Set) Statements(names ...string) ([]string, error) {
 	var out []string
 	for _, l := range s.levels {
+		if len(names) > 0 && !slices.Contains(names, l.Name) {
+			continue
+		}
 		out = append(out, s.createTable(l))
 		out = append(out, s.sums.ReplaceView(l.view(), s.viewQuery(l))...)
 	}
@@ -346,7 +350,7 @@ func (s *Set) levelTable(ctx context.Context, l *level) (*engine.Schema, error) 
 		return nil, err
 	}
 	if there.View || !slices.Equal(there.PrimaryKey, l.key()) || there.Column(RawRows) == nil {
-		return nil, engine.Hinted(errors.New("there is a table of that name that is no such roll-up"), "give the roll-up another name")
+		return nil, errTaken()
 	}
 	return there, nil
 }
