@@ -123,6 +123,7 @@ func TestLoadOverLongLine(t *testing.T) {
 	const before = "sensor,ts,value,note\n1,2026-03-29 01:00:00,1,a\n"
 	long := "2,2026-03-29 01:00:00,1," + strings.Repeat("ä", 10<<20)
 	path := l.write("day.csv", before+long+"\n3,2026-03-29 01:00:00,1,c\n"+long)
+	l.settle(path)
 	for _, args := range [][]string{{path, "--dry-run", "--bad=day.csv.bad.jsonl"}, {path}, {path, "--source=again", "--batch=1"}} {
 		got, _ := l.load(exitFailed, args...)
 		if g := got[0]; g.Sent != 4 || g.Rejected != 2 || !g.Finished {

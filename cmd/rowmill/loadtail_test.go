@@ -8,18 +8,22 @@ import (
 	"time"
 )
 
+// settle makes a file one that nobody has written to for a while, so that its last
+// line isn't waited for.
+func (l *loading) settle(path string) {
+	l.Helper()
+	old := time.Now().Add(-time.Minute)
+	if err := os.Chtimes(path, old, old); err != nil {
+		l.Fatal(err)
+	}
+}
+
 // A writer may be in the middle of a line. Half a row isn't loaded as one while
 // the file is being written to; where it was loaded, because nothing was written
 // for a while, its rest is a bad row, and what follows is loaded.
 func TestTrapHalfWrittenLine(t *testing.T) {
 	t.Parallel()
 	onKeepers(t, func(l *loading) {
-		old := time.Now().Add(-time.Minute)
-		settle := func(path string) {
-			if err := os.Chtimes(path, old, old); err != nil {
-				t.Fatal(err)
-			}
-		}
 		path := l.write("day.csv", "sensor,ts,value,note\n1,2026-03-29 01:00:00,1,ok\n2,2026-03-29 01:00:00,12")
 		// The writer goes on in time.
 		go func() {
@@ -44,13 +48,13 @@ func TestTrapHalfWrittenLine(t *testing.T) {
 		}
 		// Nobody has written for a while: that is the file's end.
 		path = l.write("end.csv", "sensor,ts,value,note\n3,2026-03-29 01:00:00,1,ok\n4,2026-03-29 01:00:00,12,o")
-		settle(path)
+		l.settle(path)
 		if got, _ := l.load(exitDone, path); got[0].Inserted != 2 || !got[0].Finished {
 			l.Errorf("without an end: %+v", got[0])
 		}
 		// A line break is no change of it.
 		l.write("end.csv", "sensor,ts,value,note\n3,2026-03-29 01:00:00,1,ok\n4,2026-03-29 01:00:00,12,o\r\n5,2026-03-29 01:00:00,1,x")
-		settle(path)
+		l.settle(path)
 		if got, _ := l.load(exitDone, path); got[0].Inserted != 1 || got[0].Rejected != 0 {
 			l.Errorf("with a line break: %+v", got[0])
 		}
@@ -70,7 +74,7 @@ func TestTrapHalfWrittenLine(t *testing.T) {
 		}
 		// A load that was killed has noted such a line as a batch's end.
 		path = l.write("killed.csv", "sensor,ts,value,note\n7,2026-03-29 01:00:00,1,ok\n8,2026-03-29 01:00:00,12,o")
-		settle(path)
+		l.settle(path)
 		if !l.killed(1, "", path) {
 			l.Fatal("it wasn't killed")
 		}
