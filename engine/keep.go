@@ -233,9 +233,15 @@ type Words interface {
 	// exactly: what the server itself takes as a value of that column.
 	AsText(c SchemaColumn) string
 	// RowHash is an aggregate expression, text, for a checksum of the columns
-	// of a group of rows: independent of their order, and NULLs counted. No
-	// rows give "0". It adds up over groups only on the server.
+	// of a group of rows: independent of their order, and NULLs counted. Which
+	// of the server's functions it is made with stands before a colon, "sha2:123";
+	// the first that rowmill used on an engine has no name. It adds up over
+	// groups only on the server.
 	RowHash(cols []SchemaColumn) string
+	// RowHashLike is a RowHash made as checksum was, by an earlier release of
+	// rowmill or of the server. Its error is ErrUnsupported where this server
+	// can't make such a one.
+	RowHashLike(checksum string, cols []SchemaColumn) (string, error)
 	// CreateTemplate returns statements that create an empty table under a
 	// name with the columns and keys of a standalone table or of a period of t.
 	CreateTemplate(t *Table, name string, o Storage) []string
@@ -247,6 +253,29 @@ type Words interface {
 	// them, of any characters, are compared as the server compares those of
 	// tables.
 	OwnTable() string
+}
+
+// SessionWords are of engines whose list of sessions can be read by a query.
+type SessionWords interface {
+	// Sessions is what a FROM names to read the list: its columns are ID, USER,
+	// HOST, DB, COMMAND, TIME in seconds, STATE and INFO, the statement.
+	Sessions() string
+}
+
+// HashName is the name of the function that a checksum was made with: see
+// Words.RowHash.
+func HashName(checksum string) string {
+	name, _, named := strings.Cut(checksum, ":")
+	if !named {
+		return ""
+	}
+	return name
+}
+
+// UnknownHash is the error of RowHashLike for a checksum that the engine never
+// made.
+func UnknownHash(checksum string) error {
+	return Classed(ErrUnsupported, fmt.Errorf("the checksum %s is made with %q, which this release of rowmill doesn't know", checksum, HashName(checksum)))
 }
 
 // Storage is how a period's rows are to lie on disk.

@@ -135,7 +135,7 @@ func (t *Table) dropSteps(ctx context.Context, c *state.Change, d dropping) (str
 		}
 	}
 	if c.Step == stepCheck {
-		s, err := t.sumOf(ctx, t.State.DB(), t.DB.Dialect().Quote(d.Table), nil)
+		s, _, err := t.sumLike(ctx, t.State.DB(), t.DB.Dialect().Quote(d.Table), d.Known.Checksum)
 		if isNoTable(err) { // it was put back, and then came a crash
 			if _, findErr := t.find(ctx, d.Part.Period); findErr != nil {
 				return "", errors.Join(err, findErr)

@@ -37,6 +37,28 @@ func (t *Table) sumOfPeriod(ctx context.Context, p rolling.Partition) (sum, erro
 	return t.sumOf(ctx, t.State.DB(), t.DB.Words().From(t.Table, p), nil)
 }
 
+// sumLike returns the sum of what a FROM names, to be compared with one that was
+// noted: made in the same way. fresh is the same as sumOf gives it, of the same
+// moment: what is noted next can be made with another function of the server's.
+func (t *Table) sumLike(ctx context.Context, x state.Exec, from, noted string) (like, fresh sum, err error) {
+	words := t.DB.Words()
+	same, err := words.RowHashLike(noted, t.columns())
+	if err != nil {
+		return like, fresh, fmt.Errorf("compare %s with what was noted of it: %w", from, err)
+	}
+	now := words.RowHash(t.columns())
+	if same == now {
+		like, err = t.sumOf(ctx, x, from, nil)
+		return like, like, err
+	}
+	err = x.QueryRowContext(ctx, "SELECT COUNT(*), "+same+", "+now+" FROM "+from).Scan(&like.Rows, &like.Hash, &fresh.Hash)
+	if err != nil {
+		return like, fresh, fmt.Errorf("sum up %s: %w", from, t.DB.Classify(err))
+	}
+	fresh.Rows = like.Rows
+	return like, fresh, nil
+}
+
 // within is the condition that a row's position lies in the period.
 func (t *Table) within(p rolling.Period) string {
 	w, by := t.DB.Words(), t.DB.Dialect().Quote(t.Table.By)

@@ -201,7 +201,7 @@ func (t *Table) reconcile(ctx context.Context, r *rebuilding) error {
 	quote := t.DB.Dialect().Quote
 	into := quote(t.Table.Name)
 	for i, out := range r.Out {
-		now, err := t.sumOf(ctx, t.State.DB(), quote(out), nil)
+		now, _, err := t.sumLike(ctx, t.State.DB(), quote(out), r.Sums[i].Hash)
 		if errors.Is(err, engine.ErrNoTable) {
 			continue // cleaned up before a crash
 		}
@@ -230,9 +230,13 @@ func (t *Table) reconcile(ctx context.Context, r *rebuilding) error {
 		}
 		n, _ := res.RowsAffected()
 		detail := fmt.Sprintf("%s: %d rows came while it was swapped in", part.Name, n)
+		hash, err := t.DB.Words().RowHashLike(r.Sums[i].Hash, t.columns())
+		if err != nil {
+			return fmt.Errorf("compare %s with %s: %w", out, part.Name, err)
+		}
 		var carried sum
 		err = t.DB.SQL().QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*), %s FROM %s n WHERE EXISTS (SELECT 1 FROM %s o WHERE %s)",
-			t.DB.Words().RowHash(t.columns()), from, quote(out), t.sameKey("o.", "n."))).Scan(&carried.Rows, &carried.Hash)
+			hash, from, quote(out), t.sameKey("o.", "n."))).Scan(&carried.Rows, &carried.Hash)
 		if err != nil {
 			return fmt.Errorf("compare %s with %s: %w", out, part.Name, t.DB.Classify(err))
 		}

@@ -60,6 +60,8 @@ type kept struct {
 	db    engine.Keeper
 	parts []rolling.Partition
 	quote func(string) string
+	// like is a checksum as which content makes its own, "" for a new one.
+	like string
 }
 
 // kinds of columns that tables roll by.
@@ -198,7 +200,15 @@ type content struct {
 func (k *kept) content(t testing.TB, from string) content {
 	t.Helper()
 	var c content
-	q := fmt.Sprintf("SELECT COUNT(*), %s FROM %s", k.Words().RowHash(k.schema(t, k.Name).Columns), from)
+	cols := k.schema(t, k.Name).Columns
+	hash := k.Words().RowHash(cols)
+	if k.like != "" {
+		var err error
+		if hash, err = k.Words().RowHashLike(k.like, cols); err != nil {
+			t.Fatal(err)
+		}
+	}
+	q := fmt.Sprintf("SELECT COUNT(*), %s FROM %s", hash, from)
 	if err := k.db.SQL().QueryRowContext(within(t), q).Scan(&c.Rows, &c.Hash); err != nil {
 		t.Fatalf("%s: %v", q, k.db.Classify(err))
 	}

@@ -1,10 +1,14 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/go-sql-driver/mysql"
 
 	"github.com/rowmill/rowmill/engine"
 )
@@ -37,14 +41,14 @@ func (d dialect) blockerViews() []blockerView {
 	views := []blockerView{
 		{
 			when: "SELECT COUNT(*) FROM performance_schema.setup_instruments WHERE NAME = 'wait/lock/metadata/sql/mdl' AND ENABLED = 'YES' AND @@performance_schema = 1",
-			query: blockedRow + fmt.Sprintf(last, "e.SQL_TEXT") + "information_schema.PROCESSLIST p " +
+			query: blockedRow + fmt.Sprintf(last, "e.SQL_TEXT") + d.Sessions() + " p " +
 				"JOIN performance_schema.threads t ON t.PROCESSLIST_ID = p.ID JOIN performance_schema.metadata_locks m ON m.OWNER_THREAD_ID = t.THREAD_ID " +
 				"LEFT JOIN performance_schema.events_statements_current e ON e.THREAD_ID = t.THREAD_ID AND e.NESTING_EVENT_ID IS NULL " + joinTrx +
 				"WHERE m.OBJECT_TYPE = 'TABLE' AND m.OBJECT_SCHEMA = DATABASE() AND m.OBJECT_NAME = ? AND m.LOCK_STATUS = 'GRANTED' AND p.ID <> CONNECTION_ID()",
 			names: 1,
 		},
 		{
-			query: blockedRow + fmt.Sprintf(last, "''") + "information_schema.PROCESSLIST p JOIN information_schema.METADATA_LOCK_INFO m ON m.THREAD_ID = p.ID " + joinTrx +
+			query: blockedRow + fmt.Sprintf(last, "''") + d.Sessions() + " p JOIN information_schema.METADATA_LOCK_INFO m ON m.THREAD_ID = p.ID " + joinTrx +
 				"WHERE m.LOCK_TYPE = 'Table metadata lock' AND m.TABLE_SCHEMA = DATABASE() AND m.TABLE_NAME = ? AND p.ID <> CONNECTION_ID()",
 			names: 1,
 		},
@@ -53,14 +57,14 @@ func (d dialect) blockerViews() []blockerView {
 		views = views[:1]
 	}
 	if d.rocksdb() {
-		views = append(views, blockerView{query: "SELECT p.ID, p.USER, p.HOST, p.TIME AS age, COALESCE(p.INFO, '') AS statement FROM information_schema.PROCESSLIST p " +
+		views = append(views, blockerView{query: "SELECT p.ID, p.USER, p.HOST, p.TIME AS age, COALESCE(p.INFO, '') AS statement FROM " + d.Sessions() + " p " +
 			"JOIN information_schema.ROCKSDB_TRX r ON r.THREAD_ID = p.ID WHERE p.DB = DATABASE() AND p.ID <> CONNECTION_ID()"})
 	}
 	running := "p.COMMAND IN ('Query', 'Execute') AND LOCATE(?, p.INFO) > 0"
 	return append(views,
-		blockerView{query: blockedRow + fmt.Sprintf(last, "''") + "information_schema.PROCESSLIST p " + joinTrx +
+		blockerView{query: blockedRow + fmt.Sprintf(last, "''") + d.Sessions() + " p " + joinTrx +
 			"WHERE (x.trx_id IS NOT NULL AND p.DB = DATABASE() OR " + running + ") AND p.ID <> CONNECTION_ID()", names: 1},
-		blockerView{query: "SELECT p.ID, p.USER, p.HOST, p.TIME AS age, p.INFO AS statement FROM information_schema.PROCESSLIST p " +
+		blockerView{query: "SELECT p.ID, p.USER, p.HOST, p.TIME AS age, p.INFO AS statement FROM " + d.Sessions() + " p " +
 			"WHERE p.DB = DATABASE() AND " + running + " AND p.ID <> CONNECTION_ID()", names: 1})
 }
 
@@ -107,7 +111,37 @@ func (db *DB) Blockers(ctx context.Context, t *engine.Table) ([]engine.Blocker, 
 
 // missing reports whether a view isn't there or can't be read.
 func missing(err error) bool {
-	return serverError(err, 1044, 1109, 1142, 1146, 1193, 1227)
+	return serverError(err, 1044, 1109, 1142, 1146, 1193, errPrivilege, errCannotConvert)
+}
+
+const (
+	processList       = "information_schema.PROCESSLIST"
+	schemaProcessList = "performance_schema.processlist"
+	// errCannotConvert is what MySQL 9.7 answers to who reads processList while
+	// any session runs a statement with a character beyond the first 65,536.
+	errCannotConvert = 3854
+)
+
+// Sessions implements engine.SessionWords.
+func (d dialect) Sessions() string { return cmp.Or(d.listed, processList) }
+
+// probeSessions finds out where sessions are listed. MySQL 8.0.22 and later have
+// the list in the performance schema, too, where that is kept: there it is
+// without the limits of the older one.
+func (db *DB) probeSessions(ctx context.Context) (string, error) {
+	if db.dialect.mariadb {
+		return processList, nil
+	}
+	var n int
+	err := db.pool.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+schemaProcessList).Scan(&n)
+	var server *mysql.MySQLError
+	switch {
+	case err == nil && n > 0: // at least this session
+		return schemaProcessList, nil
+	case err != nil && !errors.As(err, &server):
+		return "", db.unreachable(err)
+	}
+	return processList, nil
 }
 
 func (db *DB) blockers(ctx context.Context, v blockerView, table string) ([]engine.Blocker, error) {

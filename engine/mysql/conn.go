@@ -9,6 +9,8 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/go-sql-driver/mysql"
+
 	"github.com/rowmill/rowmill/engine"
 )
 
@@ -29,7 +31,9 @@ type conn struct {
 	largest int // packet that goes without the driver, in bytes
 	answer  answer
 	warned  int // how many warnings the last send's answer counts; -1 where it is unknown
-	watch   *engine.Watch
+	// warnings is how many the server keeps of a statement: see keepWarnings.
+	warnings int
+	watch    *engine.Watch
 }
 
 // dial opens a connection for inserting and querying.
@@ -59,7 +63,10 @@ func (db *DB) dialFor(ctx context.Context, p purpose) (*conn, error) {
 		return nil, db.unreachable(err)
 	}
 	c.exec = c.conn.(driver.ExecerContext)
-	if c.id, err = c.number("SELECT CONNECTION_ID()"); err != nil {
+	if c.id, err = c.number("SELECT CONNECTION_ID()"); err == nil {
+		err = c.hold()
+	}
+	if err != nil {
 		return nil, errors.Join(db.unreachable(err), c.Close())
 	}
 	return c, nil
@@ -104,22 +111,51 @@ func (c *conn) Close() error {
 	return c.conn.Close()
 }
 
+// A connection holds a lock of its own name, which the server lets go of once
+// the connection's last transaction is over: see kill.
+const (
+	connectionLock = "CONCAT('rowmill connection ', %s)"
+	holdLock       = "SELECT COALESCE(GET_LOCK(%s, 0), 0)"
+	lockIsFree     = "SELECT COALESCE(IS_FREE_LOCK(%s), 1)"
+)
+
+// hold takes the connection's lock. A cluster that has no such locks is asked for
+// the list of connections alone.
+func (c *conn) hold() error {
+	_, err := c.number(fmt.Sprintf(holdLock, fmt.Sprintf(connectionLock, "CONNECTION_ID()")))
+	var server *mysql.MySQLError
+	if errors.As(err, &server) {
+		return nil
+	}
+	return err
+}
+
 // killWait bounds the wait for a connection that was killed.
 const killWait = 5 * time.Second
 
 // kill ends a connection on the server and waits until it is gone. A server
 // does not notice that a client went away while a statement runs or waits for
 // a lock: it would finish, and commit, at any later time.
+//
+// MySQL 9.7 leaves a connection out of the list from the moment it is killed,
+// while its commit goes on; the lock is there until that is over.
 func (db *DB) kill(ctx context.Context, id int64) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killWait)
 	defer cancel()
-	if _, err := db.pool.ExecContext(ctx, fmt.Sprintf("KILL %d", id)); err != nil {
-		return // gone already, or the server is
-	}
+	// An error is of a connection that is gone from the list, or of a server that
+	// is gone: then the next one fails, too.
+	_, _ = db.pool.ExecContext(ctx, fmt.Sprintf("KILL %d", id))
+	free := fmt.Sprintf(lockIsFree, fmt.Sprintf(connectionLock, fmt.Sprint(id)))
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
-		var n int
-		err := db.pool.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = %d", id)).Scan(&n)
-		if err != nil || n == 0 {
+		listed, isFree := 0, 0
+		err := db.pool.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM %s WHERE ID = %d", db.dialect.Sessions(), id)).Scan(&listed)
+		if err != nil && !missing(err) { // without the list, there is the lock
+			return
+		}
+		if err := db.pool.QueryRowContext(ctx, free).Scan(&isFree); err != nil {
+			isFree = 1 // there are no such locks
+		}
+		if listed == 0 && isFree == 1 {
 			return
 		}
 		time.Sleep(pause)

@@ -23,6 +23,10 @@ type dialect struct {
 	folds bool
 	// statements tells that the server's binary log keeps statements only.
 	statements bool
+	// hashes are those of hashes that the server has.
+	hashes []hash
+	// listed is where the server lists its sessions, "" for processList.
+	listed string
 }
 
 func (d dialect) rocksdb() bool { return strings.EqualFold(d.storage, "rocksdb") }

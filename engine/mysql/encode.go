@@ -18,8 +18,10 @@ type encoder struct {
 	// which asks the server for the next AUTO_INCREMENT value.
 	serverKey bool
 	columns   int // of a batch
-	// ignore makes rows whose key is there be skipped.
-	ignore bool
+	// ignore makes rows whose key is there be skipped; warnings is how many of
+	// them the connection's server tells of.
+	ignore   bool
+	warnings int
 }
 
 func newEncoder(d dialect, t *engine.Table) encoder {
@@ -28,7 +30,7 @@ func newEncoder(d dialect, t *engine.Table) encoder {
 	for _, c := range cols {
 		all = append(all, c.Name)
 	}
-	e := encoder{table: d.Quote(t.Name), names: d.list(all), columns: len(cols), ignore: t.Ignore}
+	e := encoder{table: d.Quote(t.Name), names: d.list(all), columns: len(cols), ignore: t.Ignore, warnings: mostWarnings}
 	names := e.names
 	if t.ServerKey != "" {
 		e.serverKey = true

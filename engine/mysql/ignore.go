@@ -17,19 +17,44 @@ import (
 // several rows always.
 
 const (
-	// mostWarnings is how many warnings a session can keep, and so how many
-	// rows a statement that skips some may have.
+	// mostWarnings is how many warnings a session can keep at most, and so how
+	// many rows a statement that skips some may have.
 	mostWarnings    = 65535
 	allWarnings     = "SET SESSION max_error_count = 65535"
+	keptWarnings    = "SELECT @@SESSION.max_error_count"
 	allWarningQuery = "SHOW WARNINGS"
 	// duplicateKey is the number of the warning of a row that is skipped.
 	duplicateKey = 1062
 )
 
+// keepWarnings has the connection keep as many warnings as it may. Newer MySQL
+// lets only some accounts change how many: the others have the server's default,
+// of 1024, and send as few rows in a statement.
+func (c *conn) keepWarnings() error {
+	_, err := c.run(allWarnings)
+	if err == nil {
+		c.warnings = mostWarnings
+		return nil
+	}
+	if !refusedSetting(err) {
+		return err
+	}
+	kept, err := c.number(keptWarnings)
+	if err != nil {
+		return err
+	}
+	if kept == 0 {
+		return engine.Hinted(engine.Classed(engine.ErrUnsupported, errors.New("the server keeps no warnings, which tell why a row was left out")),
+			"SET PERSIST max_error_count = 1024, or GRANT SESSION_VARIABLES_ADMIN ON *.* TO the target's user")
+	}
+	c.warnings = int(kept)
+	return nil
+}
+
 // rowLimit is how many rows a statement may have.
 func (e *encoder) rowLimit() int {
 	if e.ignore {
-		return mostWarnings
+		return e.warnings
 	}
 	return math.MaxInt
 }
@@ -53,7 +78,7 @@ func (c *conn) skipped(sent int, affected int64) (int64, error) {
 	if missing == 0 && c.warned == 0 {
 		return 0, nil
 	}
-	warnings, err := c.warnings(allWarningQuery)
+	warnings, err := c.listWarnings(allWarningQuery)
 	if err != nil {
 		return 0, err
 	}
@@ -66,16 +91,16 @@ func (c *conn) skipped(sent int, affected int64) (int64, error) {
 		duplicates++
 	}
 	if duplicates != missing {
-		return 0, unexplained(sent, affected, duplicates)
+		return 0, c.unexplained(sent, affected, duplicates)
 	}
 	return missing, nil
 }
 
 // unexplained is the error for rows that no warning accounts for.
-func unexplained(sent int, affected, duplicates int64) error {
+func (c *conn) unexplained(sent int, affected, duplicates int64) error {
 	err := fmt.Errorf("insert ignore: the server took %d of %d rows and warned of %d duplicates", affected, sent, duplicates)
-	if duplicates == mostWarnings {
-		err = engine.Hinted(err, "smaller batches: a server keeps %d warnings", mostWarnings)
+	if duplicates == int64(c.warnings) {
+		err = engine.Hinted(err, "smaller batches: the session keeps %d warnings", c.warnings)
 	}
 	// It is no error of the server's, but makes this one of a connection that
 	// is in order.

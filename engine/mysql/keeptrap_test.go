@@ -204,7 +204,7 @@ var columnTypes = []struct {
 func TestTrapTimestampPruning(t *testing.T) { onEach(t, testTrapTimestampPruning) }
 
 func testTrapTimestampPruning(t *testing.T, db *mysql.DB) {
-	explain := "EXPLAIN "
+	explain := "EXPLAIN FORMAT=TRADITIONAL "
 	if db.Info().Engine == "mariadb" {
 		explain = "EXPLAIN PARTITIONS "
 	}

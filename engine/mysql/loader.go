@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ type loader struct {
 	// inserted tells that the transaction has rows.
 	inserted bool
 	limit    int // of a statement, in bytes
+	warnings int // that the connection keeps of a statement
 	encoders map[*engine.Table]*encoder
 	buf      []byte
 	journal  journal
@@ -87,6 +89,10 @@ func (l *loader) dial(ctx context.Context) error {
 }
 
 func (l *loader) prepare() error {
+	if err := l.conn.keepWarnings(); err != nil {
+		return fmt.Errorf("%s: %w", engine.FirstWords(allWarnings), err)
+	}
+	l.warnings = l.conn.warnings
 	// The server may have got another limit since the DB was opened.
 	packet, err := l.conn.number("SELECT @@max_allowed_packet")
 	if err != nil {
@@ -224,6 +230,7 @@ func (l *loader) encoder(t *engine.Table) *encoder {
 		e = &made
 		l.encoders[t] = e
 	}
+	e.warnings = cmp.Or(l.warnings, mostWarnings)
 	return e
 }
 

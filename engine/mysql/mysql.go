@@ -3,7 +3,7 @@
 //
 // A target is mariadb://USER@HOST:PORT/DB or mysql://..., which mean the same;
 // which of the two a server is, it says itself. Tested are MariaDB 10.11, with
-// InnoDB and MyRocks, and MySQL 8.0. Options: socket (a Unix socket's path,
+// InnoDB and MyRocks, and MySQL 8.0; docs/servers.md lists what runs on newer ones. Options: socket (a Unix socket's path,
 // instead of the host), tls (false, true, skip-verify or preferred), engine (the
 // storage engine of new tables), password-file. The password comes from that
 // file, MYSQL_PWD or ~/.my.cnf, never from the target.
@@ -99,7 +99,7 @@ func Dry(t engine.Target) (engine.DB, error) {
 		storage = "ROCKSDB"
 	}
 	d := dialect{mariadb: t.Scheme == "mariadb", storage: storage}
-	d.remembers, d.unchecked = !d.mariadb, !d.mariadb
+	d.remembers, d.unchecked, d.hashes = !d.mariadb, !d.mariadb, hashes
 	info := engine.Info{Engine: "mysql", Storage: storage, Target: t.String()}
 	if d.mariadb {
 		info.Engine = "mariadb"
@@ -185,6 +185,12 @@ func (db *DB) connect(ctx context.Context) error {
 		return err
 	}
 	if db.dialect.unchecked, err = db.probeUnchecked(ctx); err != nil {
+		return err
+	}
+	if db.dialect.listed, err = db.probeSessions(ctx); err != nil {
+		return err
+	}
+	if db.dialect.hashes, err = db.probeHashes(ctx); err != nil {
 		return err
 	}
 	_, db.dialect.remembers = settings[statsExpiry]

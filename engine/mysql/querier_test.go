@@ -274,7 +274,7 @@ func testPlansOfFinds(t *testing.T, db *mysql.DB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := s.QueryContext(within(t), "EXPLAIN "+statements[0], 500, 500, 500)
+	rows, err := s.QueryContext(within(t), "EXPLAIN FORMAT=TRADITIONAL "+statements[0], 500, 500, 500)
 	if err != nil {
 		t.Fatal(err)
 	}

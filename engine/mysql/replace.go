@@ -187,9 +187,16 @@ func (c *changer) identity(ctx context.Context, name, like string) (string, erro
 	if err := c.db.describeColumns(ctx, s); err != nil {
 		return "", err
 	}
+	expr := c.d.RowHash(s.Columns)
+	if like != "" {
+		var err error
+		if expr, err = c.d.RowHashLike(like[strings.LastIndexByte(like, ' ')+1:], s.Columns); err != nil {
+			return "", fmt.Errorf("tell whether table %s has the rows it had: %w", name, err)
+		}
+	}
 	var rows int64
 	var hash string
-	if err := c.conn.QueryRowContext(ctx, "SELECT COUNT(*), "+c.d.RowHash(s.Columns)+" FROM "+c.d.Quote(name)).Scan(&rows, &hash); err != nil {
+	if err := c.conn.QueryRowContext(ctx, "SELECT COUNT(*), "+expr+" FROM "+c.d.Quote(name)).Scan(&rows, &hash); err != nil {
 		return "", classify(err)
 	}
 	return fmt.Sprintf("%d rows %s", rows, hash), nil

@@ -2,7 +2,6 @@ package mysql
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/rolling"
@@ -76,42 +75,14 @@ func (d dialect) AsText(c engine.SchemaColumn) string {
 		return name
 	case engine.KindFloat:
 		// A FLOAT as text has six digits. As a DOUBLE, which has the very same
-		// value, it has as many as it takes.
-		return "CONCAT(" + name + " * 1e0)"
+		// value, it has as many as it takes; MySQL 9.7 gives those only in JSON,
+		// and elsewhere what fits into 22 characters.
+		if d.mariadb {
+			return "CONCAT(" + name + " * 1e0)"
+		}
+		return "JSON_UNQUOTE(CAST(" + name + " * 1e0 AS JSON))"
 	}
 	return "CAST(" + name + " AS CHAR)"
-}
-
-// RowHash implements engine.Words: the sum of the first 64 bits of each row's
-// MD5. Every value is preceded by its length, and NULL has none, so that
-// different rows are different texts.
-func (d dialect) RowHash(cols []engine.SchemaColumn) string {
-	values := make([]string, len(cols))
-	for i, c := range cols {
-		v := d.Quote(c.Name)
-		switch {
-		case c.Kind == engine.KindFloat:
-			v = "CONCAT(" + v + " + 0e0)" // which makes one of both zeros
-		case c.Kind == engine.KindDecimal || c.Kind == engine.KindOther || typeName(c.Native) == "JSON":
-			v = "CAST(" + v + " AS CHAR)"
-		}
-		v = "CAST(" + v + " AS BINARY)"
-		if long(c.Native) {
-			v = "MD5(" + v + ")" // several of them may be more than one text can be
-		}
-		values[i] = "COALESCE(CONCAT(LENGTH(" + v + "), ':', " + v + "), 'n')"
-	}
-	row := "''"
-	if len(values) > 0 {
-		row = "CONCAT(" + strings.Join(values, ", ") + ")"
-	}
-	return "CAST(COALESCE(SUM(CAST(CONV(LEFT(MD5(" + row + "), 16), 16, 10) AS UNSIGNED)), 0) AS CHAR)"
-}
-
-// long tells of types whose values can be large.
-func long(native string) bool {
-	name := typeName(native)
-	return strings.HasSuffix(name, "TEXT") || strings.HasSuffix(name, "BLOB") || name == "JSON"
 }
 
 // CreateTemplate implements engine.Words.

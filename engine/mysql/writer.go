@@ -79,7 +79,8 @@ func (w *writer) dial(ctx context.Context) error {
 		return err
 	}
 	if err = w.conn.watch.Begin(ctx); err == nil {
-		_, err = w.conn.run(allWarnings)
+		err = w.conn.keepWarnings()
+		w.enc.warnings = w.conn.warnings
 		if w.conn.watch.End() {
 			err = ctx.Err()
 		}
@@ -304,31 +305,13 @@ func (w *writer) writeLoad(b *engine.Batch) (engine.Ack, error) {
 	if _, err := w.conn.run(beginStatement); err != nil {
 		return engine.Ack{}, err
 	}
-	w.stream = stream{enc: &w.enc, batch: b, buf: w.stream.buf[:0]}
-	res, err := w.conn.run(w.load)
-	if errors.Is(classify(err), engine.ErrUnsupported) {
-		return engine.Ack{}, engine.Hinted(err, "SET GLOBAL local_infile = ON on the server, or another insert method")
-	}
-	if err != nil {
-		return engine.Ack{}, err
-	}
-	affected, err := res.RowsAffected()
-	if err != nil {
-		return engine.Ack{}, err
-	}
-	ack := engine.Ack{Rows: affected}
-	if w.enc.ignore {
-		if ack.Skipped, err = w.skipped(b.Rows(), affected); err != nil {
+	var ack engine.Ack
+	for from := 0; from < b.Rows(); {
+		to := from + min(b.Rows()-from, w.enc.rowLimit())
+		if err := w.loadRows(b, from, to, &ack); err != nil {
 			return engine.Ack{}, err
 		}
-	} else {
-		warnings, err := w.conn.warnings(warningsQuery)
-		if err != nil {
-			return engine.Ack{}, err
-		}
-		if affected != int64(b.Rows()) || len(warnings) > 0 {
-			return engine.Ack{}, refused("load data", affected, b.Rows(), warnings)
-		}
+		from = to
 	}
 	if _, err := w.conn.run(commitStatement); err != nil {
 		return engine.Ack{}, err
@@ -336,8 +319,38 @@ func (w *writer) writeLoad(b *engine.Batch) (engine.Ack, error) {
 	return ack, nil
 }
 
-// warnings returns warnings of the last statement.
-func (c *conn) warnings(query string) ([]mysql.MySQLError, error) {
+// loadRows streams rows [from, to) of a batch, and adds what became of them.
+func (w *writer) loadRows(b *engine.Batch, from, to int, ack *engine.Ack) error {
+	w.stream = stream{enc: &w.enc, batch: b, row: from, to: to, buf: w.stream.buf[:0]}
+	res, err := w.conn.run(w.load)
+	if errors.Is(classify(err), engine.ErrUnsupported) {
+		return engine.Hinted(err, "SET GLOBAL local_infile = ON on the server, or another insert method")
+	}
+	if err != nil {
+		return err
+	}
+	affected, err := res.RowsAffected()
+	if err != nil {
+		return err
+	}
+	ack.Rows += affected
+	if w.enc.ignore {
+		skipped, err := w.skipped(to-from, affected)
+		ack.Skipped += skipped
+		return err
+	}
+	warnings, err := w.conn.listWarnings(warningsQuery)
+	if err != nil {
+		return err
+	}
+	if affected != int64(to-from) || len(warnings) > 0 {
+		return refused("load data", affected, to-from, warnings)
+	}
+	return nil
+}
+
+// listWarnings returns warnings of the last statement.
+func (c *conn) listWarnings(query string) ([]mysql.MySQLError, error) {
 	rows, err := c.conn.(driver.QueryerContext).QueryContext(context.Background(), query, nil)
 	if err != nil {
 		return nil, err
@@ -376,7 +389,8 @@ const streamChunk = 64 << 10
 type stream struct {
 	enc   *encoder
 	batch *engine.Batch
-	row   int
+	row   int // the next, and the first that is not sent
+	to    int
 	buf   []byte
 	off   int
 }
@@ -384,7 +398,7 @@ type stream struct {
 func (s *stream) Read(p []byte) (int, error) {
 	if s.off == len(s.buf) {
 		s.buf, s.off = s.buf[:0], 0
-		for ; s.row < s.batch.Rows() && len(s.buf) < streamChunk; s.row++ {
+		for ; s.row < s.to && len(s.buf) < streamChunk; s.row++ {
 			s.buf = s.enc.appendLine(s.buf, s.batch, s.row)
 		}
 		if len(s.buf) == 0 {

@@ -70,6 +70,14 @@ func (w words) RowHash(cols []engine.SchemaColumn) string {
 	return "COALESCE(sum(hashtextextended(ROW(" + strings.Join(names, ", ") + ")::text, 0)), 0)::text"
 }
 
+// RowHashLike implements engine.Words: there is one way.
+func (w words) RowHashLike(checksum string, cols []engine.SchemaColumn) (string, error) {
+	if engine.HashName(checksum) != "" {
+		return "", engine.UnknownHash(checksum)
+	}
+	return w.RowHash(cols), nil
+}
+
 // CreateTemplate implements engine.Words.
 //
 // Compress is for rows of more than 2 kB, which are the ones that TOAST looks

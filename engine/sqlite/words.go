@@ -132,6 +132,14 @@ func (w words) RowHash(cols []engine.SchemaColumn) string {
 	return "rowmill_hash(" + strings.Join(append(rows, names...), ", ") + ")"
 }
 
+// RowHashLike implements engine.Words: there is one way.
+func (w words) RowHashLike(checksum string, cols []engine.SchemaColumn) (string, error) {
+	if engine.HashName(checksum) != "" {
+		return "", engine.UnknownHash(checksum)
+	}
+	return w.RowHash(cols), nil
+}
+
 // CreateTemplate implements engine.Words. Indexes keep their names when their
 // table gets another one, so a template of the same name as an earlier one, whose
 // rows have become a period, can't have indexes of the same names.

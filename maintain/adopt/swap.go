@@ -305,11 +305,12 @@ const sentryColumn = "rowmill_sentry"
 // settle waits for the end of a change of names that a process has left to the
 // server as it was killed: MySQL goes on with what nobody waits for.
 func (j *job) settle(ctx context.Context) error {
-	if !j.mysql() {
+	sessions, ok := j.DB.Words().(engine.SessionWords)
+	if !ok {
 		return nil
 	}
 	for {
-		found, err := j.strings(ctx, "SELECT ID FROM information_schema.PROCESSLIST WHERE DB = DATABASE() AND LEFT(INFO, 200) LIKE ?",
+		found, err := j.strings(ctx, "SELECT ID FROM "+sessions.Sessions()+" WHERE DB = DATABASE() AND LEFT(INFO, 200) LIKE ?",
 			strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace("RENAME TABLE "+j.q(j.Table.Name)+" TO ")+"%")
 		if err != nil || len(found) == 0 {
 			return err
@@ -440,9 +441,13 @@ const waitFor = 2 * time.Second
 // waitsForLock returns once the connection waits for a table's lock, or has
 // ended.
 func (j *job) waitsForLock(ctx context.Context, x state.Exec, id int64, ended chan error) (bool, error) {
+	sessions, ok := j.DB.Words().(engine.SessionWords)
+	if !ok {
+		return false, engine.Classed(engine.ErrUnsupported, errors.New("the server's sessions can't be listed"))
+	}
 	for deadline := time.Now().Add(waitFor); time.Now().Before(deadline); {
 		var n int
-		err := x.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = ? AND STATE LIKE '%table metadata lock%'", id).Scan(&n)
+		err := x.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+sessions.Sessions()+" WHERE ID = ? AND STATE LIKE '%table metadata lock%'", id).Scan(&n)
 		if err != nil || n > 0 {
 			return n > 0, err
 		}
