@@ -97,6 +97,9 @@ func newColumn(c engine.SchemaColumn, db engine.Keeper, o *ValueOptions) (column
 		out.parse = func(v *engine.Vector, text []byte) error { return appendText(v, text, noZero) }
 	}
 	out.parse = unbent(out.parse, c, name, digits, db.Info().Engine, o)
+	if db.Capabilities().Untyped {
+		out.parse = typed(out.parse, c, name, digits, o)
+	}
 	return out, as, nil
 }
 

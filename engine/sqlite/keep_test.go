@@ -171,14 +171,14 @@ func TestViewTakesChanges(t *testing.T) {
 		mustExec(t, db, "INSERT INTO readings (sensor, ts) VALUES (1, '2026-11-20 00:00:00'), (2, '2026-11-21 10:00:00.25'), (3, '2026-11-22 23:59:59.999999')")
 		mustExec(t, db, "INSERT INTO readings (sensor, ts, value, unit, level) VALUES (4, '2026-11-21 00:00:00', 2, 'F', 7)")
 		wantLines(t, db, "SELECT sensor, CAST(ts AS TEXT), value, unit, twice, level FROM readings ORDER BY sensor",
-			"1|2026-11-20 00:00:00|NULL|it's C|NULL|3", "2|2026-11-21 10:00:00.25|NULL|it's C|NULL|3", "3|2026-11-22 23:59:59.999999|NULL|it's C|NULL|3", "4|2026-11-21 00:00:00|2|F|4|7")
+			"1|2026-11-20 00:00:00|NULL|it's C|NULL|3", "2|2026-11-21 10:00:00.250000|NULL|it's C|NULL|3", "3|2026-11-22 23:59:59.999999|NULL|it's C|NULL|3", "4|2026-11-21 00:00:00|2|F|4|7")
 		for i, want := range []string{"1", "2", "1"} {
 			wantLines(t, db, "SELECT count(*) FROM "+db.Words().From(table, parts[i]), want)
 		}
 		mustExec(t, db, "UPDATE readings SET value = 9, ts = '2026-11-21 10:00:00.5' WHERE sensor = 2")
 		mustExec(t, db, "UPDATE readings SET unit = 'K' WHERE sensor > 2")
 		wantLines(t, db, "SELECT sensor, CAST(ts AS TEXT), value, unit FROM readings WHERE sensor > 1 ORDER BY sensor",
-			"2|2026-11-21 10:00:00.5|9|it's C", "3|2026-11-22 23:59:59.999999|NULL|K", "4|2026-11-21 00:00:00|2|K")
+			"2|2026-11-21 10:00:00.500000|9|it's C", "3|2026-11-22 23:59:59.999999|NULL|K", "4|2026-11-21 00:00:00|2|K")
 		mustExec(t, db, "DELETE FROM readings WHERE ts >= '2026-11-21' AND sensor < 4")
 		wantLines(t, db, "SELECT sensor FROM readings ORDER BY sensor", "1", "4")
 		for q, what := range map[string]string{
@@ -200,6 +200,35 @@ func TestViewTakesChanges(t *testing.T) {
 			t.Errorf("plan:\n%s", plan)
 		}
 	}
+}
+
+// An instant has one spelling, however many digits of a second are written, so
+// that it is one key.
+func TestViewSpellsInstants(t *testing.T) {
+	t.Parallel()
+	db := openTest(t, "")
+	table, parts := declared(t, readingsText, "ts", "1d", firstDay, 2)
+	mustTry(t, db, engine.CreateTable{Table: table, Partitions: parts})
+	for _, first := range []string{".123", ".1230", ".123000"} {
+		mustExec(t, db, "DELETE FROM readings")
+		mustExec(t, db, "INSERT INTO readings (sensor, ts) VALUES (1, '2026-11-20 10:00:00"+first+"')")
+		for _, ts := range []string{"2026-11-20 10:00:00.123", "2026-11-20 10:00:00.12300", "2026-11-20 10:00:00.123000"} {
+			if _, err := db.SQL().Exec("INSERT INTO readings (sensor, ts) VALUES (1, '" + ts + "')"); !errors.Is(db.Classify(err), engine.ErrDuplicateKey) {
+				t.Errorf("%s beside %s: %v", ts, first, err)
+			}
+		}
+		wantLines(t, db, "SELECT CAST(ts AS TEXT) FROM readings", "2026-11-20 10:00:00.123000")
+	}
+	mustExec(t, db, "DELETE FROM readings")
+	mustExec(t, db, "INSERT INTO readings (sensor, ts) VALUES (1, '2026-11-20 10:00:00.000'), (2, '2026-11-20 00:00:00.0')")
+	wantLines(t, db, "SELECT sensor, CAST(ts AS TEXT) FROM readings ORDER BY sensor", "1|2026-11-20 10:00:00", "2|2026-11-20 00:00:00")
+	mustExec(t, db, "UPDATE readings SET ts = '2026-11-20 12:00:00.5' WHERE sensor = 1")
+	wantLines(t, db, "SELECT CAST(ts AS TEXT) FROM readings WHERE sensor = 1", "2026-11-20 12:00:00.500000")
+	// A row that an older version stored stays as it is when another value changes.
+	mustExec(t, db, "UPDATE "+db.Words().From(table, parts[0])+" SET ts = '2026-11-20 12:00:00.5' WHERE sensor = 1")
+	mustExec(t, db, "INSERT INTO readings (sensor, ts) VALUES (1, '2026-11-20 12:00:00.500000')")
+	mustExec(t, db, "UPDATE readings SET value = 7 WHERE sensor = 1")
+	wantLines(t, db, "SELECT CAST(ts AS TEXT), value FROM readings WHERE sensor = 1 ORDER BY 1", "2026-11-20 12:00:00.5|7", "2026-11-20 12:00:00.500000|7")
 }
 
 // What the documentation says of statements on the view.

@@ -31,6 +31,7 @@ func ownTrigger(table, name string) bool { return strings.HasPrefix(name, table+
 // A row outside every period is refused, also by INSERT OR IGNORE, and so is a
 // value of the column By that would be compared otherwise than its position is:
 // text where an integer is meant, or a time in another form than the bounds have.
+// A time with another number of digits of a second is stored in the one spelling.
 // A column that an INSERT leaves out is NULL to a trigger: it becomes the default
 // where it must not be NULL, and stays NULL elsewhere.
 func (d dialect) triggers(t *engine.Table, columns []rolling.DefinedColumn, parts []rolling.Partition) []string {
@@ -47,7 +48,7 @@ func (d dialect) triggers(t *engine.Table, columns []rolling.DefinedColumn, part
 			r.by = value
 		}
 		if !c.Generated {
-			r.names, r.values = append(r.names, c.Name), append(r.values, value)
+			r.names, r.values = append(r.names, c.Name), append(r.values, r.spelt(c.Name, value))
 		}
 	}
 	if r.by == "" {
@@ -62,6 +63,16 @@ func (d dialect) triggers(t *engine.Table, columns []rolling.DefinedColumn, part
 	// SQLite runs the last trigger first. All depends on the order is which
 	// error a row gets that has several faults: one undoes the whole statement.
 	return append(out, r.checks(parts)...)
+}
+
+// spelt returns a new value of a column as it is stored. A time of the column By
+// has one spelling, that of words.Literal: six digits of a second, or none. Those
+// that differ would be two keys of one instant.
+func (r *router) spelt(column, value string) string {
+	if !strings.EqualFold(column, r.t.By) || epochOf(r.t) != 0 {
+		return value
+	}
+	return fmt.Sprintf("substr(%s, 1, 19) || CASE WHEN rtrim(substr(%s, 20), '.0') = '' THEN '' ELSE '.' || substr(substr(%s, 21) || '00000', 1, 6) END", value, value, value)
 }
 
 // A router renders the triggers of one table.
@@ -133,7 +144,11 @@ func (r *router) keyIs() string {
 func (r *router) update(i int, group []rolling.Partition) string {
 	set, stays := make([]string, len(r.names)), make([]string, len(group))
 	for i, c := range r.names {
-		set[i] = r.d.Quote(c) + " = NEW." + r.d.Quote(c)
+		value := "NEW." + r.d.Quote(c)
+		if as := r.spelt(c, value); as != value { // a row that is there already stays as it is
+			value = "CASE WHEN " + value + " IS OLD." + r.d.Quote(c) + " THEN " + value + " ELSE " + as + " END"
+		}
+		set[i] = r.d.Quote(c) + " = " + value
 	}
 	for i, p := range group {
 		stays[i] = "(" + r.within(r.old(), p.Period) + " AND " + r.within("NEW."+r.d.Quote(r.t.By), p.Period) + ")"

@@ -203,7 +203,8 @@ func (j *job) checkRows(ctx context.Context, key []engine.SchemaColumn) (extent,
 	case name == "postgres" && t.Epoch == 0:
 		outside += " OR " + by + " >= '9999-12-31 23:59:59.999999'" // infinity, and years beyond
 	case name == "sqlite" && t.Epoch == 0:
-		outside += fmt.Sprintf(" OR typeof(%s) <> 'text' OR strftime('%%Y-%%m-%%d %%H:%%M:%%S', substr(%s, 1, 19)) IS NOT substr(%s, 1, 19)", by, by, by)
+		outside += fmt.Sprintf(" OR typeof(%s) <> 'text' OR strftime('%%Y-%%m-%%d %%H:%%M:%%S', substr(%s, 1, 19)) IS NOT substr(%s, 1, 19)"+
+			" OR length(%s) <> 19 AND (length(%s) <> 26 OR substr(%s, 20) = '.000000')", by, by, by, by, by, by) // each instant in one spelling
 	}
 	inside := "CASE WHEN " + outside + " THEN NULL ELSE " + by + " END"
 	look := fmt.Sprintf("SELECT COUNT(*), COALESCE(SUM(CASE WHEN %s IS NULL THEN 1 ELSE 0 END), 0), COALESCE(SUM(CASE WHEN %s THEN 1 ELSE 0 END), 0), %s, %s FROM %s WHERE ",
