@@ -89,7 +89,7 @@ func applied(t *testing.T, db engine.Keeper, d *rolling.Declaration, now int64) 
 func (w *world) insert(pos int64, sensors ...int) {
 	w.t.Helper()
 	for _, s := range sensors {
-		q := fmt.Sprintf("INSERT INTO %s (sensor, ts, value) VALUES (%d, %s, %d)", w.DB.Dialect().Quote("readings"), s, w.DB.Words().Literal(w.Table.Table, pos), s*7)
+		q := fmt.Sprintf("INSERT INTO %s (sensor, ts, value) VALUES (%d, %s, %d)", w.DB.Dialect().Quote(w.Table.Table.Name), s, w.DB.Words().Literal(w.Table.Table, pos), s*7)
 		if _, err := w.DB.SQL().ExecContext(w.t.Context(), q); err != nil {
 			w.t.Fatalf("insert at %s: %v", rolling.Instant(pos), err)
 		}
@@ -120,7 +120,7 @@ func (w *world) parts() string {
 
 func (w *world) count() (n int64) {
 	w.t.Helper()
-	if err := w.DB.SQL().QueryRowContext(context.Background(), "SELECT COUNT(*) FROM "+w.DB.Dialect().Quote("readings")).Scan(&n); err != nil {
+	if err := w.DB.SQL().QueryRowContext(context.Background(), "SELECT COUNT(*) FROM "+w.DB.Dialect().Quote(w.Table.Table.Name)).Scan(&n); err != nil {
 		w.t.Fatal(err)
 	}
 	return n

@@ -75,7 +75,7 @@ func newLoadingOf(t *testing.T, server, declaration string) *loading {
 	opened := openKeeper(t, target.String())
 	l := &loading{T: t, server: server, db: opened, dir: t.TempDir(), target: target.String()}
 	typ, float := "DATETIME", "DOUBLE"
-	if server == "postgres" {
+	if target.Scheme == "postgres" {
 		typ, float = "TIMESTAMP(0)", "DOUBLE PRECISION"
 	}
 	clock := filepath.Join(l.dir, "clock")

@@ -31,15 +31,21 @@ type archived struct {
 // newArchived keeps a table for half a day, until its first hours are gone.
 func newArchived(t *testing.T, server string) *archived {
 	t.Helper()
+	return newArchivedOf(t, server, crashDeclaration)
+}
+
+// newArchivedOf is newArchived with a declaration of its own.
+func newArchivedOf(t *testing.T, server, declaration string) *archived {
+	t.Helper()
 	target := testdb.Target(t, server)
 	opened := openKeeper(t, target.String())
 	dir := t.TempDir()
 	w := &archived{T: t, db: opened, file: filepath.Join(dir, "readings.toml"), clock: filepath.Join(dir, "clock")}
 	typ := "DATETIME"
-	if server == "postgres" {
+	if target.Scheme == "postgres" {
 		typ = "TIMESTAMP"
 	}
-	text := fmt.Sprintf(crashDeclaration, target.String(), typ, filepath.Join(dir, "archive"))
+	text := fmt.Sprintf(declaration, target.String(), typ, filepath.Join(dir, "archive"))
 	if err := os.WriteFile(w.file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rowmill/rowmill/internal/testdb"
+)
+
+// TestHostile: on servers whose defaults are none of those that sessions rely
+// on, a table is applied, loaded, kept, archived and restored as on others: it
+// ends in the same state.
+func TestHostile(t *testing.T) {
+	testdb.SkipUnlessNightly(t, "engine/mysql and engine/postgres TestHostile")
+	for _, server := range []string{"mariadb", "mysql", "postgres"} {
+		t.Run(server, func(t *testing.T) {
+			hostile := testdb.Hostile(t, server)
+			var states []string
+			for _, kind := range []string{server, hostile} {
+				w := newArchived(t, kind)
+				period, _ := w.firstArchive()
+				mustPass(t, w.run("restore", period, "--yes"))
+				mustPass(t, w.run("run", "--once"))
+				mustPass(t, w.run("status"))
+				states = append(states, w.state())
+			}
+			if states[0] != states[1] {
+				t.Errorf("it ends as\n%s\nelsewhere as\n%s", states[1], states[0])
+			}
+			// With characters that the server's character set lacks.
+			l := newLoadingOf(t, hostile, strings.Replace(loadDeclaration, "\n[table]", "\n# 日本\n[table]", 1))
+			f := loadRows(1, 1000, true)
+			l.write("日本.csv", f.text)
+			l.load(exitFailed, "日本.csv", "--bad", "bad.jsonl", "--max-bad", "1000")
+			l.check("loaded", "bad.jsonl", f)
+			l.load(exitDone, "日本.csv", "--bad", "bad.jsonl", "--max-bad", "1000")
+			l.check("loaded again", "bad.jsonl", f)
+		})
+	}
+}
