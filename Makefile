@@ -27,6 +27,14 @@ help: ## list the targets
 build: ## build ./rowmill (needs gcc, for the embedded SQLite)
 	$(GO) build -ldflags "-X main.version=$(VERSION)" -o rowmill ./cmd/rowmill
 
+# Where `make cross` builds for.
+CROSS ?= linux/amd64 linux/arm64 darwin/arm64 openbsd/amd64
+
+.PHONY: cross
+cross: ## build ./cross/rowmill-OS-ARCH for other systems, without cgo (the first time takes minutes for each)
+	@for t in $(CROSS); do echo "$$t"; \
+		GOOS=$${t%/*} GOARCH=$${t#*/} CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o cross/rowmill-$${t/\//-} ./cmd/rowmill; done
+
 demo: ## install what is missing, build, and compare two layouts on the embedded SQLite (under 3 minutes)
 	@scripts/demo.sh
 
@@ -69,4 +77,4 @@ fuzz: gcc ## run each fuzz target for FUZZ_TIME (20s)
 	@scripts/fuzz.sh $(FUZZ_TIME)
 
 clean: ## remove what build, demo and tests leave behind
-	rm -rf rowmill demo coverage* *.test *.out
+	rm -rf rowmill cross demo coverage* *.test *.out

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
-	_ "github.com/mattn/go-sqlite3"
 	"go.uber.org/goleak"
 
 	"github.com/rowmill/rowmill/bench"
@@ -29,7 +28,7 @@ func raw(t *testing.T, db engine.DB) *sql.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	driver, source := "sqlite3", "file:"+(&url.URL{Path: target.Path}).EscapedPath()+"?_busy_timeout=10000"
+	driver, source := testdb.SQLiteDriver, "file:"+(&url.URL{Path: target.Path}).EscapedPath()+"?_busy_timeout=10000"
 	if target.Scheme != "sqlite" {
 		c := mysql.NewConfig()
 		c.User, c.Net, c.Addr, c.DBName = target.User, "unix", target.Query.Get("socket"), target.Path

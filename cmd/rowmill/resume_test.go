@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/mattn/go-sqlite3"
-
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/sandbox"
 )
@@ -183,7 +181,7 @@ func TestResumeRefused(t *testing.T) {
 	interrupted(t, "--target", "sqlite:s.db?durability=none", "--preset", "sbtest", "--rows", "1M", "--rate", "10k")
 	resume(exitUsage, "preset sbtest: a row doesn't tell its place")
 	interrupted(t, "--target", "sqlite:b.db?durability=none", "--rows", "1M", "--rate", "10k", "--batch", "100")
-	db, err := sql.Open("sqlite3", "b.db")
+	db, err := sql.Open(testdb.SQLiteDriver, "b.db")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,6 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/mattn/go-sqlite3"
-
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/report"
@@ -116,7 +114,7 @@ func TestBenchMixed(t *testing.T) {
 func TestBenchMixedRowGone(t *testing.T) {
 	t.Chdir(t.TempDir())
 	stderr := &watched{find: regexp.MustCompile(`1/2 `), found: func([]string) {
-		db, err := sql.Open("sqlite3", "file:x.db?_busy_timeout=10000")
+		db, err := sql.Open(testdb.SQLiteDriver, "file:x.db?_busy_timeout=10000")
 		if err == nil {
 			_, err = db.Exec("DELETE FROM sbtest1 WHERE id > 50")
 			err = errors.Join(err, db.Close())

@@ -8,8 +8,6 @@ import (
 	"io"
 	"strings"
 
-	sqlite3 "github.com/mattn/go-sqlite3"
-
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -29,7 +27,7 @@ func (c catalog) query(ctx context.Context, q string, args []driver.Value, fn fu
 	return each(conn, q, args, fn)
 }
 
-func each(conn *sqlite3.SQLiteConn, q string, args []driver.Value, fn func(row []driver.Value) error) error {
+func each(conn *connection, q string, args []driver.Value, fn func(row []driver.Value) error) error {
 	rows, err := conn.Query(q, args)
 	if err != nil {
 		return classify(err)

@@ -6,10 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	sqlite3 "github.com/mattn/go-sqlite3"
-
 	"github.com/rowmill/rowmill/engine"
 )
+
+// limitLength is SQLite's number of the limit of a text or blob's length.
+const limitLength = 0
 
 // Errors about rows are refusals and leave what was inserted before; others end
 // the transaction and give the turn back.
@@ -32,8 +33,8 @@ func TestLoaderRefuses(t *testing.T) {
 	} {
 		mustExec(t, db, q)
 	}
-	sqliteLimit := db.write.SetLimit(sqlite3.SQLITE_LIMIT_LENGTH, 1e6)
-	defer db.write.SetLimit(sqlite3.SQLITE_LIMIT_LENGTH, sqliteLimit)
+	sqliteLimit := db.write.SetLimit(limitLength, 1e6)
+	defer db.write.SetLimit(limitLength, sqliteLimit)
 	batch := func(table string, pairs ...string) (*engine.Table, *engine.Batch) {
 		to := &engine.Table{Name: table}
 		for i := 0; i < len(pairs); i += 2 {

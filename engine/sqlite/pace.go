@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	sqlite3 "github.com/mattn/go-sqlite3"
-
 	"github.com/rowmill/rowmill/engine"
 )
 
@@ -84,7 +82,7 @@ func (p *pace) wait(ctx context.Context) error {
 // A pooled connection is one of SQL. Its transactions take turns within this
 // process, and keep the pace.
 type pooled struct {
-	*sqlite3.SQLiteConn
+	*connection
 	db *DB
 }
 
@@ -115,7 +113,7 @@ func (c *pooled) begin(ctx context.Context, o driver.TxOptions) (driver.Tx, erro
 	if err := c.db.pace.wait(ctx); err != nil {
 		return nil, err
 	}
-	tx, err := c.SQLiteConn.BeginTx(ctx, o)
+	tx, err := c.connection.BeginTx(ctx, o)
 	if err != nil {
 		return nil, err
 	}

@@ -6,8 +6,6 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	sqlite3 "github.com/mattn/go-sqlite3"
-
 	"github.com/rowmill/rowmill/engine"
 )
 
@@ -87,7 +85,7 @@ type root struct {
 	table bool
 }
 
-func countOf(conn *sqlite3.SQLiteConn, name string) (int64, error) {
+func countOf(conn *connection, name string) (int64, error) {
 	return queryInt(conn, "SELECT count(*) FROM "+dialect{}.Quote(name))
 }
 

@@ -12,8 +12,6 @@ import (
 	"math/bits"
 	"strconv"
 
-	sqlite3 "github.com/mattn/go-sqlite3"
-
 	"github.com/rowmill/rowmill/engine"
 )
 
@@ -40,7 +38,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 }
 
 // Driver implements driver.Connector.
-func (c connector) Driver() driver.Driver { return &sqlite3.SQLiteDriver{} }
+func (c connector) Driver() driver.Driver { return newDriver() }
 
 // SQL implements engine.Keeper.
 func (db *DB) SQL() *sql.DB { return db.pool }
@@ -56,15 +54,6 @@ func (db *DB) Bind(query string) string { return query }
 
 // Classify implements engine.Keeper.
 func (db *DB) Classify(err error) error { return classify(err) }
-
-// registerFunctions adds the functions that AsText and RowHash use.
-func registerFunctions(conn *sqlite3.SQLiteConn) error {
-	return errors.Join(
-		conn.RegisterFunc("rowmill_text", textOf, true),
-		conn.RegisterFunc("rowmill_row", func(values ...any) []byte { return appendRow(nil, values) }, true),
-		conn.RegisterAggregator("rowmill_hash", func() *rowHash { return &rowHash{} }, true),
-	)
-}
 
 // textOf returns a value as the text that SQLite reads back as the same value,
 // in a column of the same affinity. SQLite's own conversion keeps 15 digits of a

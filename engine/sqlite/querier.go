@@ -9,8 +9,6 @@ import (
 	"math"
 	"strconv"
 
-	sqlite3 "github.com/mattn/go-sqlite3"
-
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -21,7 +19,7 @@ import (
 // call of either is one call of C, and allocates nothing.
 type querier struct {
 	db     *DB
-	conn   *sqlite3.SQLiteConn // nil when closed
+	conn   *connection // nil when closed
 	handle handle
 	stop   *stopper // of whichever connection runs a statement
 	watch  *engine.Watch

@@ -27,8 +27,6 @@ import (
 	"strings"
 	"syscall"
 
-	sqlite3 "github.com/mattn/go-sqlite3"
-
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -42,7 +40,7 @@ type DB struct {
 
 	// write is the connection that changes the file; turn is a lock on it that
 	// can be waited for with a context.
-	write  *sqlite3.SQLiteConn
+	write  *connection
 	handle handle // of write
 	turn   chan struct{}
 	// Under turn: the next server-assigned key by table, statements of every
@@ -131,8 +129,7 @@ func optionsOf(t engine.Target) (info engine.Info, pragmas []string, err error) 
 	if err != nil {
 		return info, nil, err
 	}
-	version, _, _ := sqlite3.Version()
-	info = engine.Info{Engine: "sqlite", Version: version, Target: t.String(), CacheBytes: cache, Durability: durability}
+	info = engine.Info{Engine: "sqlite", Version: version(), Target: t.String(), CacheBytes: cache, Durability: durability}
 	return info, []string{
 		fmt.Sprintf("PRAGMA busy_timeout = %d", busyTimeout),
 		"PRAGMA journal_mode = " + strings.ToUpper(journal),
@@ -142,13 +139,13 @@ func optionsOf(t engine.Target) (info engine.Info, pragmas []string, err error) 
 }
 
 // connect opens a connection and runs statements on it.
-func (db *DB) connect(ctx context.Context, pragmas []string) (*sqlite3.SQLiteConn, error) {
+func (db *DB) connect(ctx context.Context, pragmas []string) (*connection, error) {
 	return db.connectWith(ctx, "", pragmas)
 }
 
 // connectWith is connect with options of the driver, as it reads them behind
 // the file's name.
-func (db *DB) connectWith(ctx context.Context, options string, pragmas []string) (*sqlite3.SQLiteConn, error) {
+func (db *DB) connectWith(ctx context.Context, options string, pragmas []string) (*connection, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -159,11 +156,10 @@ func (db *DB) connectWith(ctx context.Context, options string, pragmas []string)
 		return nil, engine.Classed(engine.ErrUnreachable, fmt.Errorf("open %s: %s is not a folder", db.path, dir))
 	}
 	u := url.URL{Scheme: "file", Opaque: (&url.URL{Path: db.path}).EscapedPath()}
-	c, err := (&sqlite3.SQLiteDriver{}).Open(u.String() + options)
+	conn, err := openConnection(u.String() + options)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", db.path, classify(err))
 	}
-	conn := c.(*sqlite3.SQLiteConn)
 	for _, p := range pragmas {
 		if _, err := conn.Exec(p, nil); err != nil {
 			return nil, errors.Join(fmt.Errorf("open %s: %s: %w", db.path, p, classify(err)), conn.Close())
@@ -173,7 +169,7 @@ func (db *DB) connectWith(ctx context.Context, options string, pragmas []string)
 }
 
 // reader opens a connection for queries, with SQLite's own small cache.
-func (db *DB) reader(ctx context.Context) (*sqlite3.SQLiteConn, error) {
+func (db *DB) reader(ctx context.Context) (*connection, error) {
 	return db.connect(ctx, db.pragmas[:1])
 }
 
@@ -325,30 +321,29 @@ func (db *DB) Scan(ctx context.Context, t *engine.Table, part *rolling.Partition
 
 // classify marks an error with its class.
 func classify(err error) error {
-	var e sqlite3.Error
-	if !errors.As(err, &e) {
+	code, ok := codesOf(err)
+	if !ok {
 		if errors.Is(err, driver.ErrBadConn) {
 			return engine.Classed(engine.ErrConnectionLost, err)
 		}
 		return err
 	}
-	if e.Code == sqlite3.ErrConstraint || e.Code == sqlite3.ErrMismatch || e.Code == sqlite3.ErrTooBig {
+	if code.primary() == codeConstraint || code.primary() == codeMismatch || code.primary() == codeTooBig {
 		// Constraints are also what triggers raise.
 		err = engine.Classed(engine.ErrRefused, err)
 	}
 	switch {
-	case e.ExtendedCode == sqlite3.ErrConstraintPrimaryKey, e.ExtendedCode == sqlite3.ErrConstraintUnique,
-		e.ExtendedCode == sqlite3.ErrConstraintRowID:
+	case code.result == codePrimaryKey, code.result == codeUnique, code.result == codeRowID:
 		return engine.Classed(engine.ErrDuplicateKey, err)
 	case strings.Contains(err.Error(), outsideText):
 		return engine.Classed(engine.ErrNoPartition, err)
-	case e.Code == sqlite3.ErrFull:
+	case code.primary() == codeFull:
 		return engine.Classed(engine.ErrDiskFull, err)
-	case e.Code == sqlite3.ErrCantOpen, e.Code == sqlite3.ErrNotADB:
+	case code.primary() == codeCantOpen, code.primary() == codeNotADB:
 		return engine.Classed(engine.ErrUnreachable, err)
-	case e.Code == sqlite3.ErrBusy, e.Code == sqlite3.ErrLocked:
+	case code.primary() == codeBusy, code.primary() == codeLocked:
 		return engine.Classed(engine.ErrLockTimeout, err)
-	case e.Code == sqlite3.ErrIoErr && e.SystemErrno == syscall.ENOSPC:
+	case code.primary() == codeIOErr && code.errno == syscall.ENOSPC:
 		return engine.Classed(engine.ErrDiskFull, err)
 	case strings.Contains(err.Error(), "no such table"), strings.Contains(err.Error(), "no such view"):
 		return engine.Classed(engine.ErrNoTable, err)

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	sqlite3 "github.com/mattn/go-sqlite3"
-
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -321,7 +319,7 @@ func (w *writer) key() (int64, error) {
 }
 
 // queryInt returns the one integer that a query gives.
-func queryInt(conn *sqlite3.SQLiteConn, q string) (int64, error) {
+func queryInt(conn *connection, q string) (int64, error) {
 	rows, err := conn.Query(q, nil)
 	if err != nil {
 		return 0, err

@@ -17,7 +17,6 @@ import (
 
 	mysqldriver "github.com/go-sql-driver/mysql"
 	_ "github.com/jackc/pgx/v5/stdlib"
-	_ "github.com/mattn/go-sqlite3"
 
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/engine/mysql"
@@ -110,7 +109,7 @@ func openTarget(ctx context.Context, target engine.Target) (engine.DB, error) {
 func openUsers(target engine.Target) (*sql.DB, error) {
 	switch target.Scheme {
 	case "sqlite":
-		return sql.Open("sqlite3", "file:"+target.Path+"?_txlock=immediate&_busy_timeout=30000")
+		return sql.Open(testdb.SQLiteDriver, "file:"+target.Path+"?_txlock=immediate&_busy_timeout=30000")
 	case "postgres":
 		return sql.Open("pgx", fmt.Sprintf("host=%s port=%s user=%s dbname=%s", target.Query.Get("host"), target.Query.Get("port"), target.User, target.Path))
 	}

@@ -1,3 +1,5 @@
+//go:build cgo
+
 package sqlite
 
 import (
@@ -8,8 +10,6 @@ import (
 	"syscall"
 	"time"
 	"unsafe"
-
-	sqlite3 "github.com/mattn/go-sqlite3"
 )
 
 /*
@@ -152,7 +152,7 @@ import "C"
 type handle struct{ p unsafe.Pointer }
 
 // handleOf returns the handle that a driver's connection holds.
-func handleOf(conn *sqlite3.SQLiteConn) (handle, error) {
+func handleOf(conn *connection) (handle, error) {
 	f := reflect.ValueOf(conn).Elem().FieldByName("db")
 	if !f.IsValid() || f.Kind() != reflect.Pointer || f.IsNil() {
 		return handle{}, errors.New("this version of the SQLite driver keeps its connection elsewhere")
@@ -247,35 +247,14 @@ func (h handle) exec(sql []byte) error {
 // opened, modulo 2^32.
 func (h handle) totalChanges() uint32 { return uint32(C.sqlite3_total_changes(h.p)) }
 
-// A failure is an error of SQLite's, with the text that the driver's own error
-// type gives no way to set.
-type failure struct {
-	codes sqlite3.Error
-	text  string
-}
-
-func (f *failure) Error() string { return f.text }
-func (f *failure) Unwrap() error { return f.codes }
-
 // failure returns the error of the connection's last call, which gave rc.
 func (h handle) failure(rc C.int) error {
 	ext := C.sqlite3_extended_errcode(h.p)
 	if ext&0xff != rc&0xff {
 		ext = rc
 	}
-	return &failure{sqlite3.Error{
-		Code: sqlite3.ErrNo(ext & 0xff), ExtendedCode: sqlite3.ErrNoExtended(ext), SystemErrno: syscall.Errno(C.sqlite3_system_errno(h.p)),
-	}, C.GoString(C.sqlite3_errmsg(h.p))}
+	return &failure{codes{int(ext), syscall.Errno(C.sqlite3_system_errno(h.p))}, C.GoString(C.sqlite3_errmsg(h.p))}
 }
-
-// Figures of sqlite3_db_status, by SQLite's numbers (sqlite3.h, SQLITE_DBSTATUS_*).
-const (
-	statusCacheUsed  = 1
-	statusCacheHit   = 7
-	statusCacheMiss  = 8
-	statusCacheWrite = 9
-	statusCacheSpill = 12
-)
 
 // status returns a figure of a connection; NaN where SQLite doesn't have it.
 func (h handle) status(op int) float64 {
