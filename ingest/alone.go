@@ -15,6 +15,9 @@ import (
 // the server is started again.
 var errLockLost = errors.New("the lock on this source is lost")
 
+// ErrHeld is when another process is loading a file.
+var ErrHeld = errors.New("another process is loading it")
+
 // alone loads a file with the lock of its name and that of its source, so that
 // neither the file nor its bytes by another name are loaded by somebody else. It
 // returns errLockLost, with what came of it, when one of them is lost. again
@@ -111,7 +114,8 @@ func (l *load) lead(ctx context.Context, name string, again bool) (lease engine.
 	})
 	switch {
 	case held != nil:
-		return nil, engine.Hinted(fmt.Errorf("%s is being loaded into %s by another process: %w", l.source.Path, l.opt.Table.Name, held), "again when that has ended")
+		held = engine.Classed(ErrHeld, fmt.Errorf("%s is being loaded into %s by another process: %w", l.source.Path, l.opt.Table.Name, held))
+		return nil, engine.Hinted(held, "again when that has ended")
 	case err != nil && again:
 		return nil, fmt.Errorf("%v, and can't be taken again: %w", errLockLost, err)
 	}
@@ -131,8 +135,8 @@ func (l *load) begun(ctx context.Context, head []byte) (known func(), err error)
 		return err
 	})
 	if errors.Is(err, engine.ErrLockTimeout) {
-		return nil, engine.Hinted(fmt.Errorf("a file that begins as %s does is being loaded into %s by another process: %w", l.source.Path, l.opt.Table.Name, err),
-			"again in a moment; --retry, to wait for it")
+		held := engine.Classed(ErrHeld, fmt.Errorf("a file that begins as %s does is being loaded into %s by another process: %w", l.source.Path, l.opt.Table.Name, err))
+		return nil, engine.Hinted(held, "again in a moment; --retry, to wait for it")
 	}
 	if err != nil {
 		return nil, err

@@ -30,6 +30,8 @@ const (
 // changes nothing. A file that has grown is loaded from where it ended; one that
 // has changed otherwise is refused.
 //
+// A file that another process is loading is left to it: ErrHeld.
+//
 // The error of a load that ctx has ended is ctx's; what was committed stays, and
 // the next one goes on from there.
 func File(ctx context.Context, o Options, path string) (Result, error) {

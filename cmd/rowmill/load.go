@@ -274,6 +274,9 @@ func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err erro
 		}
 		if err != nil {
 			failed = errors.Join(failed, err)
+			if one.Held {
+				continue
+			}
 			break // the next one will hardly fare better
 		}
 		failed = errors.Join(failed, one.amiss())

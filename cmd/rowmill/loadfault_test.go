@@ -209,6 +209,29 @@ func TestTrapTwoLoadsOfOneFile(t *testing.T) {
 	})
 }
 
+// A file that another process is loading doesn't keep the others from being
+// loaded.
+func TestLoadGoesOnPastHeldFile(t *testing.T) {
+	onKinds(t, func(l *loading) {
+		f, next, last := loadRows(0, 100, false), loadRows(1000, 30, false), loadRows(2000, 40, false)
+		held := l.write("held.csv", f.text)
+		paths := []string{l.write("next.csv", next.text), held, l.write("last.csv", last.text)}
+		l.beside(held, func() {
+			got, stderr := l.load(exitFailed, paths...)
+			if len(got) != 3 || got[0].Inserted != 30 || !got[1].Held || got[1].Finished || got[2].Inserted != 40 {
+				l.Errorf("%+v", got)
+			}
+			if !strings.Contains(stderr, held+" is being loaded into readings by another process") || !strings.Contains(stderr, "Try: again when that has ended") || strings.Contains(stderr, "not begun") {
+				l.Errorf("stderr: %s", stderr)
+			}
+		})
+		if got, _ := l.load(exitDone, paths...); got[1].Before != 100 {
+			l.Errorf("once it has ended: %+v", got)
+		}
+		l.check("in the end", "bad.jsonl", f, next, last)
+	})
+}
+
 // beside runs fn while this process stands at the first point of loading a file,
 // which then goes on to its end.
 func (l *loading) beside(path string, fn func()) {

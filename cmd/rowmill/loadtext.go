@@ -45,7 +45,9 @@ type loaded struct {
 	// Unread is how many bytes of a row that wasn't whole were left.
 	Unread int `json:"unread_bytes,omitempty"`
 	// Lost are rows of a stream that were read and neither loaded nor kept.
-	Lost  int64  `json:"not_loaded,omitempty"`
+	Lost int64 `json:"not_loaded,omitempty"`
+	// Held tells that another process is loading the source.
+	Held  bool   `json:"held,omitempty"`
 	Error string `json:"error,omitempty"`
 }
 
@@ -63,7 +65,7 @@ func newLoaded(table, source string, o ingest.Options, r ingest.Result, err erro
 		out.Bad = o.Bad
 	}
 	if err != nil {
-		out.Error = err.Error()
+		out.Error, out.Held = err.Error(), errors.Is(err, ingest.ErrHeld)
 	}
 	return out
 }
@@ -74,6 +76,9 @@ func (l loaded) text(dry bool) string {
 	rows := func(n int64) string { return thousands(float64(n)) }
 	fmt.Fprintf(&b, "%s: ", l.Source)
 	switch {
+	case l.Held:
+		b.WriteString("another process is loading it; it is left to that one")
+		return b.String()
 	case dry:
 		fmt.Fprintf(&b, "%s rows checked, %s of them could be sent, %s could not", rows(l.Sent), rows(l.Inserted), rows(l.Rejected))
 	case l.Sent == 0 && l.Finished && l.Before > 0:
