@@ -39,7 +39,11 @@ func process(t *testing.T, args ...string) (cmd *exec.Cmd, stderr *bytes.Buffer)
 // TestResumeKilled kills rowmill at random moments, also while it resumes, until
 // the load is done: the table is the same as that of one run.
 func TestResumeKilled(t *testing.T) {
-	const rows, kills = 60_000, 5
+	const rows = 60_000
+	kills := 3
+	if testdb.Nightly() {
+		kills = 5
+	}
 	for _, c := range []struct{ name, target, args string }{
 		{"sqlite", "sqlite:a.db?durability=none", "--layout plain,rolling --period-rows 7k --batch 50 --writers 2"},
 		{"sqlite, periods dropped", "sqlite:a.db?durability=none", "--layout rolling --period-rows 7k --keep-periods 2 --batch 50"},
