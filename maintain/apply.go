@@ -68,10 +68,24 @@ func (t *Table) PlanApply(ctx context.Context) (*Application, error) {
 	if err := t.planLate(ctx, a); err != nil {
 		return nil, err
 	}
+	t.planProbe(a)
 	if len(a.Steps) > 0 || a.Adopt || applied == nil || !sameDeclaration(applied, t.Declared) {
 		a.Steps = append(a.Steps, ApplyStep{What: "note the declaration in rowmill_tables", run: t.declare})
 	}
 	return a, nil
+}
+
+// planProbe tries the account's privileges before the first step that needs
+// them. An adoption does so by itself.
+func (t *Table) planProbe(a *Application) {
+	words, ok := t.DB.Words().(engine.ProbeWords)
+	if !ok || len(a.Steps) == 0 {
+		return
+	}
+	needs := engine.Needs{Triggers: t.Declared.Exact || t.Declared.Late == rolling.LateReject || a.Adopt, Locks: a.Adopt}
+	sql, _ := words.Probe(needs)
+	a.Steps = slices.Insert(a.Steps, 0, ApplyStep{What: "check the account's privileges with a scratch table", SQL: sql,
+		run: func(ctx context.Context) error { return engine.Probe(ctx, t.DB, needs) }})
 }
 
 // planState creates rowmill's own tables where one of them is missing.

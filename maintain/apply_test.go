@@ -54,6 +54,9 @@ func TestApplyListsWhatIsNew(t *testing.T) {
 			}
 			var out []string
 			for _, s := range plan.Steps {
+				if strings.HasPrefix(s.What, "check ") {
+					continue
+				}
 				for _, q := range s.SQL {
 					if strings.Contains(q, "first") {
 						t.Errorf("what is there is made again: %s", q)

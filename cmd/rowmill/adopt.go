@@ -58,9 +58,6 @@ func (a *app) adopt(ctx context.Context, k *kept, plan *maintain.Application, f 
 	if err := a.confirm(ctx, b.String(), f.yes); err != nil {
 		return err
 	}
-	if err := k.State.Ensure(ctx); err != nil {
-		return err
-	}
 	if err := adopt.Run(ctx, o); err != nil {
 		return stopped(ctx, err, "rowmill apply %s, which goes on where it stopped; --undo takes it back", f.file)
 	}

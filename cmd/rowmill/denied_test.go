@@ -67,6 +67,18 @@ func TestPrivileges(t *testing.T) {
 			if s.code != exitFailed || !strings.Contains(s.stderr, "docs/operations.md") || !regexp.MustCompile("Try: GRANT").MatchString(s.stderr) {
 				t.Errorf("may only read: exit %d, stderr: %s", s.code, s.stderr)
 			}
+			untouched := func(when string) {
+				t.Helper()
+				var n int
+				q := "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema IN ('public', DATABASE())"
+				if kind == "postgres" {
+					q = strings.Replace(q, ", DATABASE()", "", 1)
+				}
+				if err := db.SQL().QueryRowContext(t.Context(), q).Scan(&n); err != nil || n != 1 {
+					t.Errorf("%s: %d tables and views, want the plain one alone; %v", when, n, err)
+				}
+			}
+			untouched("may only read")
 			if kind == "postgres" {
 				exec("GRANT USAGE, CREATE ON SCHEMA public TO " + user)
 			} else {
@@ -74,6 +86,12 @@ func TestPrivileges(t *testing.T) {
 				if err := db.SQL().QueryRowContext(t.Context(), "SELECT DATABASE()").Scan(&name); err != nil {
 					t.Fatal(err)
 				}
+				exec("GRANT " + strings.Replace(listed[1], ", TRIGGER", "", 1) + " ON `" + name + "`.* TO " + user + "@localhost")
+				s := rowmill(t.Context(), "apply", file, "--yes", "--allow-duplicates")
+				if s.code != exitFailed || !strings.Contains(s.stderr, "GRANT TRIGGER ON") {
+					t.Errorf("without TRIGGER: exit %d, stderr: %s", s.code, s.stderr)
+				}
+				untouched("without TRIGGER")
 				exec("GRANT "+listed[1]+" ON `"+name+"`.* TO "+user+"@localhost", "GRANT PROCESS ON *.* TO "+user+"@localhost")
 			}
 			mustPass(t, rowmill(t.Context(), "apply", file, "--yes", "--allow-duplicates"))

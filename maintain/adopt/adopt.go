@@ -306,6 +306,9 @@ func (j *job) begin(ctx context.Context) error {
 	if err := MayDuplicate(j.Options); err != nil {
 		return err
 	}
+	if err := engine.Probe(ctx, j.DB, engine.Needs{Triggers: true, Locks: true}); err != nil {
+		return fmt.Errorf("adopt %s: %w", j.Table.Name, err)
+	}
 	d, err := j.check(ctx)
 	if err != nil {
 		return err

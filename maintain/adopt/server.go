@@ -46,7 +46,7 @@ func (j *job) strings(ctx context.Context, query string, args ...any) ([]string,
 }
 
 // checkServer reports what of the server stands in the way. Privileges are
-// found out by the first steps, which need all of them.
+// tried before, by engine.Probe.
 func (j *job) checkServer(ctx context.Context) (errs []error) {
 	size, err := j.DB.Catalog().Sizes(ctx, &engine.Table{Name: j.Table.Name})
 	if err != nil {

@@ -1,0 +1,24 @@
+package mysql
+
+import "github.com/rowmill/rowmill/engine"
+
+// Probe implements engine.ProbeWords. A process that is killed meanwhile leaves
+// the scratch table, which the next one drops.
+func (d dialect) Probe(n engine.Needs) (statements, undo []string) {
+	const table, view = engine.ProbeTable, engine.ProbeTable + "_view"
+	drop := []string{"DROP VIEW IF EXISTS " + view, "DROP TABLE IF EXISTS " + table}
+	statements = append(statements, drop...)
+	statements = append(statements,
+		"CREATE TABLE "+table+" (id INT NOT NULL PRIMARY KEY)",
+		"ALTER TABLE "+table+" ADD COLUMN n INT, ADD KEY n (n)",
+		"CREATE VIEW "+view+" AS SELECT id FROM "+table,
+	)
+	if n.Triggers {
+		statements = append(statements, "CREATE TRIGGER "+table+"_insert BEFORE INSERT ON "+table+" FOR EACH ROW SET NEW.n = 1")
+	}
+	statements = append(statements, "INSERT INTO "+table+" (id) VALUES (1)", "UPDATE "+table+" SET id = 2", "DELETE FROM "+table+" WHERE id = 2")
+	if n.Locks {
+		statements = append(statements, "LOCK TABLES "+table+" WRITE", "UNLOCK TABLES")
+	}
+	return append(statements, drop...), append([]string{"UNLOCK TABLES"}, drop...)
+}
