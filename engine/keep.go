@@ -88,12 +88,19 @@ type Blocker struct {
 	// Statement is what it runs, or ran last, where the server says; cut to
 	// some 200 characters.
 	Statement string
+	// Own tells that the connection is one of SQL's, of this process or another:
+	// rowmill's maintenance, which ends it by itself.
+	Own bool
 }
 
 // String names the connection, whose it is, for how long its transaction has
 // been open, and what it runs.
 func (b Blocker) String() string {
-	return fmt.Sprintf("connection %d of %s@%s, in a transaction for %s: %s", b.ID, b.User, b.Host, b.Age.Round(time.Second), b.Statement)
+	whose := ""
+	if b.Own {
+		whose = "rowmill's own "
+	}
+	return fmt.Sprintf("%sconnection %d of %s@%s, in a transaction for %s: %s", whose, b.ID, b.User, b.Host, b.Age.Round(time.Second), b.Statement)
 }
 
 // ServerLoad is how busy a server is.

@@ -71,5 +71,5 @@ func changeStatus(c *state.Change, what string) (ChangeStatus, error) {
 }
 
 func blockerStatus(b engine.Blocker) BlockerStatus {
-	return BlockerStatus{ID: b.ID, User: b.User, Host: b.Host, Age: b.Age.Seconds(), Statement: b.Statement}
+	return BlockerStatus{ID: b.ID, User: b.User, Host: b.Host, Age: b.Age.Seconds(), Statement: b.Statement, Own: b.Own}
 }

@@ -2,13 +2,17 @@ package maintain
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	mysqldriver "github.com/go-sql-driver/mysql"
 
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/internal/testdb"
@@ -72,6 +76,88 @@ func (i *inserter) run(ctx context.Context, t *testing.T, db engine.Keeper, quer
 	}
 }
 
+// others returns a connection that is none of rowmill's.
+func others(t *testing.T, db engine.Keeper) *sql.Conn {
+	t.Helper()
+	pool := db.SQL()
+	if db.Info().Engine != "postgres" {
+		c := mysqldriver.NewConfig()
+		c.Net = "unix"
+		if err := pool.QueryRowContext(t.Context(), "SELECT @@socket, DATABASE(), SUBSTRING_INDEX(CURRENT_USER(), '@', 1)").Scan(&c.Addr, &c.DBName, &c.User); err != nil {
+			t.Fatal(err)
+		}
+		connector, err := mysqldriver.NewConnector(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pool = sql.OpenDB(connector)
+		t.Cleanup(func() { pool.Close() })
+	}
+	conn, err := pool.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if db.Info().Engine == "postgres" {
+		if _, err := conn.ExecContext(t.Context(), "SET application_name = 'a report'"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return conn
+}
+
+// TestTrapOwnTransaction: what rowmill itself does is nobody's to end: status
+// doesn't name it as what is in the way, and whoever waits for it says whose it is.
+func TestTrapOwnTransaction(t *testing.T) {
+	t.Parallel()
+	for _, server := range testdb.Kinds(t, "mariadb", "mysql") {
+		t.Run(server, func(t *testing.T) {
+			t.Parallel()
+			db := testdb.Open(t, server).(engine.Keeper)
+			w := applied(t, db, declare(t, db, nil), at(0.5))
+			w.insert(w.now, 1)
+			begin := func(conn *sql.Conn) {
+				t.Helper()
+				for _, q := range []string{"BEGIN", "SELECT COUNT(*) FROM readings"} {
+					if _, err := conn.ExecContext(t.Context(), q); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			own, err := db.SQL().Conn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer own.Close()
+			begin(own)
+			w.now = at(1.5) // a period is to be created
+			_, _, err = w.Pass(t.Context(), Creating)
+			if !errors.Is(err, engine.ErrLockTimeout) || !strings.Contains(err.Error(), "rowmill's own connection") {
+				t.Errorf("create a period: %v", err)
+			}
+			blocked := func() bool {
+				t.Helper()
+				s, err := w.Status(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				named := slices.ContainsFunc(s.Problems, func(p Problem) bool { return p.Code == "blocked" })
+				if named != (len(s.Blockers) > 0) {
+					t.Errorf("problems %+v, blockers %+v", s.Problems, s.Blockers)
+				}
+				return named
+			}
+			if blocked() {
+				t.Error("status names rowmill's own transaction as what is in the way")
+			}
+			begin(others(t, db))
+			if !blocked() {
+				t.Error("status doesn't name somebody else's transaction")
+			}
+		})
+	}
+}
+
 func openTransaction(t *testing.T, db engine.Keeper) {
 	d := declare(t, db, func(d *rolling.Declaration) {
 		d.Keep = span(3 * time.Hour)
@@ -112,11 +198,7 @@ func openTransaction(t *testing.T, db engine.Keeper) {
 		beside.run(ctx, t, db, func(n int) string { return fmt.Sprintf("INSERT INTO beside (n) VALUES (%d)", n) })
 	})
 
-	conn, err := db.SQL().Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	conn := others(t, db)
 	exec := func(q string) {
 		t.Helper()
 		if _, err := conn.ExecContext(t.Context(), q); err != nil {

@@ -327,6 +327,13 @@ func (t *Table) held(ctx context.Context, s *Status, v View, tasks []Task) error
 	if err != nil {
 		return err
 	}
+	own, who := apart(who)
+	if len(who) == 0 && len(own) > 0 && own[0].Age < recent {
+		return nil // rowmill's own work, which ends by itself
+	}
+	if len(who) == 0 {
+		who = own
+	}
 	for _, b := range who {
 		if b.Age < passing && who[0].Age >= passing {
 			continue
@@ -335,13 +342,29 @@ func (t *Table) held(ctx context.Context, s *Status, v View, tasks []Task) error
 	}
 	text := waits + " waits for a lock on the table"
 	if len(who) > 0 {
-		text += fmt.Sprintf(", held by connection %d of %s@%s in a transaction of %s", who[0].ID, who[0].User, who[0].Host, who[0].Age.Round(time.Second))
+		whose := ""
+		if who[0].Own {
+			whose = "rowmill's own "
+		}
+		text += fmt.Sprintf(", held by %sconnection %d of %s@%s in a transaction of %s", whose, who[0].ID, who[0].User, who[0].Host, who[0].Age.Round(time.Second))
 	}
 	if s.Headroom != nil {
 		text += fmt.Sprintf("; inserts have periods for %s more", time.Duration(*s.Headroom*float64(time.Second)).Round(time.Second))
 	}
 	s.problem("blocked", text, "end that transaction, or wait for it: what is due is tried again by itself")
 	return nil
+}
+
+// apart tells rowmill's own transactions from those of others.
+func apart(who []engine.Blocker) (own, others []engine.Blocker) {
+	for _, b := range who {
+		if b.Own {
+			own = append(own, b)
+		} else {
+			others = append(others, b)
+		}
+	}
+	return own, others
 }
 
 // outside counts rows that are older than every period.

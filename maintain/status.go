@@ -43,7 +43,8 @@ type Status struct {
 	Actions []ActionStatus `json:"actions"`
 	// Next is what is to be done next, in order.
 	Next []NextStatus `json:"next"`
-	// Blockers are the transactions that hold up what is due.
+	// Blockers are the transactions that hold up what is due: those of others,
+	// and rowmill's own ones only where they have been open for minutes.
 	Blockers []BlockerStatus `json:"blockers"`
 	// Problems need a person. None makes rowmill status exit with 0.
 	Problems []Problem `json:"problems"`
@@ -120,6 +121,8 @@ type BlockerStatus struct {
 	Host      string  `json:"host"`
 	Age       float64 `json:"age_seconds"`
 	Statement string  `json:"statement"`
+	// Own tells that it is rowmill's own.
+	Own bool `json:"own,omitempty"`
 }
 
 // A Problem needs a person.

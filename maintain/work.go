@@ -342,9 +342,14 @@ func taskOf(c *state.Change) (Task, bool) {
 // blocked adds to an error of a lock who is in the way.
 func (t *Table) blocked(ctx context.Context, err error) error {
 	who, lookErr := t.DB.Blockers(ctx, t.Table)
-	if lookErr != nil || len(who) == 0 {
+	own, others := apart(who)
+	if lookErr == nil && len(others) == 0 && len(own) > 0 {
+		return engine.Hinted(fmt.Errorf("%w: in the way is %s", err, own[0]), "no action required: it ends by itself, and what waits for it is tried again")
+	}
+	if lookErr != nil || len(others) == 0 {
 		return err
 	}
+	who = others
 	return engine.Hinted(fmt.Errorf("%w: in the way is %s", err, who[0]), "end that transaction; it is tried again by itself")
 }
 

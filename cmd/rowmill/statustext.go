@@ -262,7 +262,11 @@ func (t *statusText) doings(s *maintain.Status) {
 	t.table(c)
 	c = cells{head: []string{"IN THE WAY", "USER", "HOST", "OPEN FOR", "STATEMENT"}, right: "rllrl"}
 	for _, x := range s.Blockers {
-		c.add(fmt.Sprint(x.ID), x.User, x.Host, monitor.Duration(x.Age), x.Statement)
+		user := x.User
+		if x.Own {
+			user += " (rowmill)"
+		}
+		c.add(fmt.Sprint(x.ID), user, x.Host, monitor.Duration(x.Age), x.Statement)
 	}
 	t.table(c)
 }

@@ -127,6 +127,9 @@ func (s keepers) blocked(t *testing.T) {
 		if b.ID == 0 || b.User == "" || b.Age <= 0 || b.Age > longest || len(b.Statement) > 250 {
 			t.Errorf("the blocker is %+v", b)
 		}
+		if !b.Own {
+			t.Errorf("a connection of SQL isn't known as rowmill's own: %+v", b)
+		}
 	}
 	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)

@@ -256,6 +256,9 @@ func (lo *loading) kill() {
 		q = "SELECT pg_terminate_backend(%d)"
 	}
 	for _, b := range blockers {
+		if b.Own {
+			lo.Errorf("a loader's connection is taken for one of maintenance: %+v", b)
+		}
 		lo.exec(lo, lo.db.SQL(), fmt.Sprintf(q, b.ID))
 	}
 	for range 500 {

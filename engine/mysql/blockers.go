@@ -37,7 +37,8 @@ type blockerView struct {
 // can only guess: they list the transactions of sessions in this database, and
 // for who may see no transactions, statements that name the table.
 func (d dialect) blockerViews() []blockerView {
-	last := fmt.Sprintf("COALESCE(x.trx_query, p.INFO, %%s) AS statement FROM ")
+	const own = ", IS_USED_LOCK(CONCAT('" + ownLock + "', p.ID)) IS NOT NULL AS own FROM "
+	const last = "COALESCE(x.trx_query, p.INFO, %s) AS statement" + own
 	views := []blockerView{
 		{
 			when: "SELECT COUNT(*) FROM performance_schema.setup_instruments WHERE NAME = 'wait/lock/metadata/sql/mdl' AND ENABLED = 'YES' AND @@performance_schema = 1",
@@ -57,14 +58,14 @@ func (d dialect) blockerViews() []blockerView {
 		views = views[:1]
 	}
 	if d.rocksdb() {
-		views = append(views, blockerView{query: "SELECT p.ID, p.USER, p.HOST, p.TIME AS age, COALESCE(p.INFO, '') AS statement FROM " + d.Sessions() + " p " +
+		views = append(views, blockerView{query: "SELECT p.ID, p.USER, p.HOST, p.TIME AS age, COALESCE(p.INFO, '') AS statement" + own + d.Sessions() + " p " +
 			"JOIN information_schema.ROCKSDB_TRX r ON r.THREAD_ID = p.ID WHERE p.DB = DATABASE() AND p.ID <> CONNECTION_ID()"})
 	}
 	running := "p.COMMAND IN ('Query', 'Execute') AND LOCATE(?, p.INFO) > 0"
 	return append(views,
 		blockerView{query: blockedRow + fmt.Sprintf(last, "''") + d.Sessions() + " p " + joinTrx +
 			"WHERE (x.trx_id IS NOT NULL AND p.DB = DATABASE() OR " + running + ") AND p.ID <> CONNECTION_ID()", names: 1},
-		blockerView{query: "SELECT p.ID, p.USER, p.HOST, p.TIME AS age, p.INFO AS statement FROM " + d.Sessions() + " p " +
+		blockerView{query: "SELECT p.ID, p.USER, p.HOST, p.TIME AS age, p.INFO AS statement" + own + d.Sessions() + " p " +
 			"WHERE p.DB = DATABASE() AND " + running + " AND p.ID <> CONNECTION_ID()", names: 1})
 }
 
@@ -155,14 +156,15 @@ func (db *DB) blockers(ctx context.Context, v blockerView, table string) ([]engi
 		var b engine.Blocker
 		var seconds int64
 		var user, host, statement sql.NullString
-		if err := r.Scan(&b.ID, &user, &host, &seconds, &statement); err != nil {
+		var own sql.NullBool
+		if err := r.Scan(&b.ID, &user, &host, &seconds, &statement, &own); err != nil {
 			return err
 		}
 		if seen[b.ID] {
 			return nil
 		}
 		seen[b.ID] = true
-		b.User, b.Host, b.Statement = user.String, host.String, statement.String
+		b.User, b.Host, b.Statement, b.Own = user.String, host.String, statement.String, own.Bool
 		if text := []rune(b.Statement); len(text) > statementLength {
 			b.Statement = string(text[:statementLength])
 		}

@@ -39,6 +39,7 @@ type DB struct {
 	pool      *sql.DB       // for the catalog and counters
 	keep      *sql.DB       // for maintenance: Session{Maintenance: true}
 	changes   *sql.DB       // for changes of periods: several statements in a packet
+	own       signature     // of the connections of keep
 	info      engine.Info
 	dialect   dialect
 	maxPacket int
@@ -382,6 +383,7 @@ func (db *DB) retry(ctx context.Context, tries int, run func() error) error {
 
 // Close implements engine.DB.
 func (db *DB) Close() error {
+	db.own.end()
 	return errors.Join(unlessLost(db.changes.Close()), unlessLost(db.keep.Close()), unlessLost(db.pool.Close()))
 }
 

@@ -177,5 +177,10 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 			return nil, errors.Join(fmt.Errorf("prepare session: %s: %w", engine.FirstWords(q), err), conn.Close())
 		}
 	}
+	if c.purpose == maintaining {
+		if id, err := connectionID(ctx, conn); err == nil {
+			c.db.own.sign(ctx, c.db, id)
+		}
+	}
 	return conn, nil
 }

@@ -15,8 +15,8 @@ const mostStatement = "200"
 // blockers is the query for Blockers: the transactions that hold a lock on the
 // table or a partition, whatever they do now, prepared ones included; and while
 // a detach is unfinished, those that read from a snapshot of before it, which it
-// waits for.
-func (d dialect) blockers(t *engine.Table) string {
+// waits for. Own is how connections of maintenance call themselves.
+func (d dialect) blockers(t *engine.Table, own string) string {
 	older := ""
 	if d.concurrent {
 		older = " OR a.datname = current_database() AND age(a.backend_xmin) >= " +
@@ -26,10 +26,11 @@ func (d dialect) blockers(t *engine.Table) string {
 		"held AS MATERIALIZED (SELECT l.pid, l.virtualtransaction FROM pg_locks l JOIN rel ON rel.oid = l.relation " +
 		"WHERE l.locktype = 'relation' AND l.granted AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())) " +
 		"SELECT a.pid, COALESCE(a.usename, ''), COALESCE(host(a.client_addr), CASE WHEN a.client_port = -1 THEN 'local' END, ''), " +
-		"COALESCE(extract(epoch FROM clock_timestamp() - a.xact_start) * 1000000, 0)::bigint AS age, left(COALESCE(a.query, ''), " + mostStatement + ") " +
+		"COALESCE(extract(epoch FROM clock_timestamp() - a.xact_start) * 1000000, 0)::bigint AS age, left(COALESCE(a.query, ''), " + mostStatement + "), " +
+		"a.application_name IN (" + quoteText(own) + ", 'rowmill maintenance') " +
 		"FROM pg_stat_activity a WHERE a.pid <> pg_backend_pid() AND a.backend_type <> 'autovacuum worker' " +
 		"AND (a.pid IN (SELECT pid FROM held)" + older + ") " +
-		"UNION ALL SELECT 0, p.owner, '', (extract(epoch FROM clock_timestamp() - p.prepared) * 1000000)::bigint, left('PREPARE TRANSACTION ' || quote_literal(p.gid), " + mostStatement + ") " +
+		"UNION ALL SELECT 0, p.owner, '', (extract(epoch FROM clock_timestamp() - p.prepared) * 1000000)::bigint, left('PREPARE TRANSACTION ' || quote_literal(p.gid), " + mostStatement + "), false " +
 		"FROM pg_prepared_xacts p WHERE p.database = current_database() AND p.transaction IN (SELECT x.transactionid FROM pg_locks x " +
 		"WHERE x.locktype = 'transactionid' AND x.pid IS NULL AND x.virtualtransaction IN (SELECT virtualtransaction FROM held WHERE pid IS NULL)) " +
 		"ORDER BY age DESC"
@@ -40,13 +41,13 @@ func (d dialect) blockers(t *engine.Table) string {
 // pg_read_all_stats is not told how old transactions of others are, nor what
 // they run.
 func (db *DB) Blockers(ctx context.Context, t *engine.Table) ([]engine.Blocker, error) {
-	rows, err := db.query(ctx, db.dialect.blockers(t))
+	rows, err := db.query(ctx, db.dialect.blockers(t, maintenanceName(db.config)))
 	if err != nil {
 		return nil, fmt.Errorf("transactions that use %s: %w", t.Name, err)
 	}
 	var out []engine.Blocker
 	for _, row := range rows {
-		b := engine.Blocker{User: string(row[1]), Host: string(row[2]), Statement: string(row[4])}
+		b := engine.Blocker{User: string(row[1]), Host: string(row[2]), Statement: string(row[4]), Own: string(row[5]) == "t"}
 		b.ID, err = strconv.ParseInt(string(row[0]), 10, 64)
 		if err != nil {
 			return nil, fmt.Errorf("transactions that use %s: %w", t.Name, err)
