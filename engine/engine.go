@@ -158,8 +158,9 @@ type Catalog interface {
 	// Partitions returns the periods of a rolling table in order, and none
 	// for a plain one. It returns ErrNoTable for a table that is not there.
 	Partitions(ctx context.Context, t *Table) ([]rolling.Partition, error)
-	// Sizes measures the table now: it may make the server refresh its
-	// statistics and read the table's headers, not its rows.
+	// Sizes measures the table now. It reads no rows, and of a table of many
+	// partitions nothing that hasn't changed of late: the server may be made to
+	// refresh the statistics of a few.
 	Sizes(ctx context.Context, t *Table) (Sizes, error)
 	// Settings returns the server's settings that bear on durability, memory
 	// and layout, by their own names.

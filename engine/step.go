@@ -48,7 +48,8 @@ type (
 	}
 	// Inspect reads what Catalog.Exists and then Catalog.Partitions report.
 	Inspect struct{ Table *Table }
-	// Measure reads what Catalog.Sizes reports.
+	// Measure reads what Catalog.Sizes reports. Which partitions have their
+	// statistics refreshed only the server can tell: that isn't rendered.
 	Measure struct{ Table *Table }
 	// Sample reads what Counters reports.
 	Sample struct{ Tables []*Table }

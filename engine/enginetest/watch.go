@@ -121,14 +121,14 @@ func (s suite) sizes(t *testing.T) {
 	if !db.Capabilities().Stores {
 		t.Skip("the engine stores nothing")
 	}
-	for _, table := range []*engine.Table{everyType("plain"), timeTable(t, "rolls", "1h")} {
+	for _, table := range []*engine.Table{everyType("plain"), timeTable(t, "rolls", "15m")} {
 		t.Run(table.Name, func(t *testing.T) {
 			step := engine.CreateTable{Table: table}
 			if table.Rolling() {
 				if !db.Capabilities().Rolling {
 					t.Skip("the engine has no rolling tables")
 				}
-				step.Partitions = periods(t, table.Grid, start, 3)
+				step.Partitions = periods(t, table.Grid, start, 12)
 			}
 			apply(t, db, step)
 			measure := func() engine.Sizes {

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
-
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -110,35 +108,6 @@ func (d dialect) sizes(tables ...*engine.Table) string {
 	}
 	return "SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES " +
 		"WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN (" + strings.Join(names, ", ") + ")"
-}
-
-// Sizes implements engine.Catalog.
-func (c catalog) Sizes(ctx context.Context, t *engine.Table) (engine.Sizes, error) {
-	statements, err := c.db.dialect.Render(engine.Measure{Table: t})
-	if err != nil {
-		return engine.Sizes{}, err
-	}
-	conn, err := c.db.pool.Conn(ctx)
-	if err != nil {
-		return engine.Sizes{}, c.db.unreachable(err)
-	}
-	defer conn.Close()
-	last := len(statements) - 1
-	for _, q := range statements[:last] {
-		_, err := conn.ExecContext(ctx, q)
-		var server *mysql.MySQLError
-		if q == flushRocksDB && errors.As(err, &server) {
-			continue // without the privilege the figure lags behind
-		}
-		if err != nil {
-			return engine.Sizes{}, fmt.Errorf("%s: %w", engine.FirstWords(q), classify(err))
-		}
-	}
-	var s engine.Sizes
-	if err := conn.QueryRowContext(ctx, statements[last]).Scan(&s.Data, &s.Index); err != nil {
-		return engine.Sizes{}, fmt.Errorf("measure table %s: %w", t.Name, classify(err))
-	}
-	return s, nil
 }
 
 // settings are the variables worth keeping in a record: what bears on

@@ -130,11 +130,7 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 	case engine.Rename:
 		return d.rename(s), nil
 	case engine.Measure:
-		out := d.fresh()
-		if d.rocksdb() {
-			out = append(out, flushRocksDB)
-		}
-		return append(out, "ANALYZE TABLE "+d.Quote(s.Table.Name), d.sizes(s.Table)), nil
+		return d.measure(s.Table), nil
 	case engine.Sample:
 		return append(d.fresh(), d.sample(s.Tables)...), nil
 	}

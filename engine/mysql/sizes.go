@@ -2,8 +2,6 @@ package mysql
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -37,29 +35,15 @@ func (db *DB) periodSizes(ctx context.Context, t *engine.Table) (map[string]engi
 			return nil, classify(err)
 		}
 	}
-	out, found := map[string]engine.PeriodSize{}, false
-	rows, err := conn.QueryContext(ctx, "SELECT PARTITION_NAME, COALESCE(TABLE_ROWS, 0), COALESCE(DATA_LENGTH, 0), COALESCE(INDEX_LENGTH, 0) "+
-		"FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?", t.Name)
+	stats, err := db.partitionStatistics(ctx, conn, t.Name)
 	if err != nil {
-		return nil, classify(err)
+		return nil, err
 	}
-	defer rows.Close()
-	for rows.Next() {
-		found = true
-		var name sql.NullString
-		var p engine.PeriodSize
-		if err := rows.Scan(&name, &p.Rows, &p.Data, &p.Index); err != nil {
-			return nil, classify(err)
+	out := map[string]engine.PeriodSize{}
+	for name, p := range stats {
+		if name != "" && !(floored(t) && isFloor(name)) {
+			out[name] = engine.PeriodSize{Rows: p.rows, Data: p.data, Index: p.index}
 		}
-		if name.Valid && !(floored(t) && isFloor(name.String)) {
-			out[name.String] = p
-		}
-	}
-	if err := rows.Err(); err != nil {
-		return nil, classify(err)
-	}
-	if !found {
-		return nil, engine.Classed(engine.ErrNoTable, errors.New("no such table"))
 	}
 	spaces, err := db.tablespaces(ctx, conn, t.Name)
 	if err != nil {
@@ -70,7 +54,7 @@ func (db *DB) periodSizes(ctx context.Context, t *engine.Table) (map[string]engi
 		files[strings.ToLower(s.partition)] = s
 	}
 	for name, p := range out {
-		f, ok := files[strings.ToLower(fileName(name))]
+		f, ok := files[fileKey(name)]
 		if !ok {
 			continue
 		}

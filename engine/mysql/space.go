@@ -30,17 +30,26 @@ func fileName(ident string) string {
 	return out.String()
 }
 
+// tablespaces is a query for the files of a table, in the database of that name
+// as an expression.
+func (d dialect) tablespaces(database, table string) string {
+	view := "INNODB_TABLESPACES"
+	if d.mariadb {
+		view = "INNODB_SYS_TABLESPACES"
+	}
+	name := "/" + d.stored(fileName(table))
+	begin := "CONCAT(" + database + ", " + quoteText(name+"#p#") + ")"
+	return fmt.Sprintf("SELECT SPACE, NAME, FILE_SIZE, ALLOCATED_SIZE FROM information_schema.%s WHERE NAME = CONCAT(%s, %s) OR LEFT(NAME, CHAR_LENGTH(%s)) = %s",
+		view, database, quoteText(name), begin, begin)
+}
+
 // tablespaces returns the files of a table. It returns none where they can't be
 // read, which takes the privilege PROCESS, or where there are none, as with
 // another storage engine.
 func (db *DB) tablespaces(ctx context.Context, from querent, table string) ([]tablespace, error) {
-	view := "INNODB_TABLESPACES"
-	if db.dialect.mariadb {
-		view = "INNODB_SYS_TABLESPACES"
-	}
-	name := db.dialect.stored(fileName(db.config.DBName) + "/" + fileName(table))
-	rows, err := from.QueryContext(ctx, "SELECT SPACE, NAME, FILE_SIZE, ALLOCATED_SIZE FROM information_schema."+view+
-		" WHERE NAME = "+quoteText(name)+" OR NAME LIKE "+quoteText(likeText(name)+"#p#%"))
+	database := fileName(db.config.DBName)
+	name := db.dialect.stored(database + "/" + fileName(table))
+	rows, err := from.QueryContext(ctx, db.dialect.tablespaces(quoteText(db.dialect.stored(database)), table))
 	if missing(err) {
 		return nil, nil
 	}
@@ -65,9 +74,4 @@ func (db *DB) tablespaces(ctx context.Context, from querent, table string) ([]ta
 		return nil, nil
 	}
 	return out, classify(err)
-}
-
-// likeText quotes what LIKE takes for patterns.
-func likeText(s string) string {
-	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(s)
 }

@@ -44,8 +44,10 @@ SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM inform
 SELECT `transactionid`, `dateandtime`, `cashregisterid`, `customerid`, `productid`, `price` FROM `purchases`;
 
 -- measure the table at the end
+SELECT COALESCE(PARTITION_NAME, ''), COALESCE(TABLE_ROWS, 0), COALESCE(DATA_LENGTH, 0), COALESCE(INDEX_LENGTH, 0), COALESCE(UNIX_TIMESTAMP(UPDATE_TIME), 0) FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'purchases';
+SELECT SPACE, NAME, FILE_SIZE, ALLOCATED_SIZE FROM information_schema.INNODB_SYS_TABLESPACES WHERE NAME = CONCAT(DATABASE(), '/purchases') OR LEFT(NAME, CHAR_LENGTH(CONCAT(DATABASE(), '/purchases#p#'))) = CONCAT(DATABASE(), '/purchases#p#');
 ANALYZE TABLE `purchases`;
-SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ('purchases');
+SELECT COALESCE(PARTITION_NAME, ''), COALESCE(TABLE_ROWS, 0), COALESCE(DATA_LENGTH, 0), COALESCE(INDEX_LENGTH, 0), COALESCE(UNIX_TIMESTAMP(UPDATE_TIME), 0) FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'purchases';
 
 -- layout rolling on mariadb
 
@@ -80,8 +82,10 @@ CREATE TABLE `rowmill_sample_purchases` (
 INSERT INTO `rowmill_sample_purchases` (`transactionid`, `dateandtime`, `cashregisterid`, `customerid`, `productid`, `price`) VALUES (1, '2026-01-01 00:00:00', 783, 97831, 7220, 982.5829),(2, '2026-01-01 00:00:00', 950, 9411, 3231, 94.574066);
 
 -- measure bytes per row on a sample, to find the period
+SELECT COALESCE(PARTITION_NAME, ''), COALESCE(TABLE_ROWS, 0), COALESCE(DATA_LENGTH, 0), COALESCE(INDEX_LENGTH, 0), COALESCE(UNIX_TIMESTAMP(UPDATE_TIME), 0) FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'rowmill_sample_purchases';
+SELECT SPACE, NAME, FILE_SIZE, ALLOCATED_SIZE FROM information_schema.INNODB_SYS_TABLESPACES WHERE NAME = CONCAT(DATABASE(), '/rowmill_sample_purchases') OR LEFT(NAME, CHAR_LENGTH(CONCAT(DATABASE(), '/rowmill_sample_purchases#p#'))) = CONCAT(DATABASE(), '/rowmill_sample_purchases#p#');
 ANALYZE TABLE `rowmill_sample_purchases`;
-SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ('rowmill_sample_purchases');
+SELECT COALESCE(PARTITION_NAME, ''), COALESCE(TABLE_ROWS, 0), COALESCE(DATA_LENGTH, 0), COALESCE(INDEX_LENGTH, 0), COALESCE(UNIX_TIMESTAMP(UPDATE_TIME), 0) FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'rowmill_sample_purchases';
 DROP TABLE IF EXISTS `rowmill_sample_purchases`;
 
 -- look for the table and its periods
@@ -126,6 +130,6 @@ SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM inform
 SELECT `transactionid`, `dateandtime`, `cashregisterid`, `customerid`, `productid`, `price` FROM `purchases` PARTITION (`p0000000000000000000`);
 
 -- measure the table at the end
-ANALYZE TABLE `purchases`;
-SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ('purchases');
+SELECT COALESCE(PARTITION_NAME, ''), COALESCE(TABLE_ROWS, 0), COALESCE(DATA_LENGTH, 0), COALESCE(INDEX_LENGTH, 0), COALESCE(UNIX_TIMESTAMP(UPDATE_TIME), 0) FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'purchases';
+SELECT SPACE, NAME, FILE_SIZE, ALLOCATED_SIZE FROM information_schema.INNODB_SYS_TABLESPACES WHERE NAME = CONCAT(DATABASE(), '/purchases') OR LEFT(NAME, CHAR_LENGTH(CONCAT(DATABASE(), '/purchases#p#'))) = CONCAT(DATABASE(), '/purchases#p#');
 
