@@ -1,6 +1,7 @@
 package maintain
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -89,5 +90,103 @@ func keepCapitals(t *testing.T, db engine.Keeper) {
 	}
 	if len(s.Problems) > 0 {
 		t.Errorf("problems %+v", s.Problems)
+	}
+}
+
+// TestHostileWriters: programs that write and read beside rowmill have sessions
+// of their own, in which its triggers and views run: in another time zone, a
+// late row is refused or noted all the same, and the live view is right.
+func TestHostileWriters(t *testing.T) {
+	t.Parallel()
+	for _, kind := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			db := testdb.Open(t, kind).(engine.Keeper)
+			d := declare(t, db, func(d *rolling.Declaration) {
+				zoned := map[string]string{"postgres": "TIMESTAMPTZ"}[db.Info().Engine]
+				if zoned == "" {
+					zoned = "TIMESTAMP"
+				}
+				def, err := rolling.ReadDefinition("CREATE TABLE readings (sensor INT NOT NULL, ts " + zoned + " NOT NULL, value INT, PRIMARY KEY (sensor, ts))")
+				if err != nil {
+					t.Fatal(err)
+				}
+				d.Definition, d.Late, d.Exact = def, rolling.LateReject, true
+				d.Seal.After = span(2 * time.Hour)
+				d.Rollups = []rolling.Rollup{{Name: "hours", Every: grid(t, "1h"), Select: []rolling.Aggregate{{Name: "n", Func: "count"}}}}
+			})
+			w := applied(t, db, d, at(0.5))
+			for hour := range 6 {
+				w.now = at(float64(hour) + 0.5)
+				w.keep()
+				w.insert(w.now, 1, 2)
+			}
+			// Sealed are periods to 3.
+			for i, zone := range []string{"+05:30", "-07:00"} {
+				conn, err := db.SQL().Conn(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				offset := map[string]time.Duration{"+05:30": 5*time.Hour + 30*time.Minute, "-07:00": -7 * time.Hour}[zone]
+				settings := []string{"SET SESSION time_zone = '" + zone + "', sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES', div_precision_increment = 0"}
+				back := "SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES', div_precision_increment = 4"
+				if db.Info().Engine == "postgres" {
+					settings = []string{"SET TIME ZONE INTERVAL '" + zone + "' HOUR TO MINUTE", "SET DateStyle = 'SQL, DMY'", "SET search_path = pg_catalog, public"}
+					back = "SET TimeZone = 'UTC'; SET DateStyle = 'ISO, YMD'"
+				}
+				for _, q := range settings {
+					if _, err := conn.ExecContext(t.Context(), q); err != nil {
+						t.Fatal(err)
+					}
+				}
+				insert := func(hour float64) error {
+					text := rolling.Instant(at(hour)).Add(offset).Format("2006-01-02 15:04:05")
+					_, err := conn.ExecContext(t.Context(), fmt.Sprintf("INSERT INTO readings (sensor, ts, value) VALUES (%d, '%s', 1)", 10+i, text))
+					return err
+				}
+				for _, hour := range []float64{0.25, 2.75} {
+					if err := insert(hour); err == nil || !strings.Contains(err.Error(), "sealed") {
+						t.Errorf("%s: a row of %v h, which is sealed: %v", zone, hour, err)
+					}
+				}
+				for _, hour := range []float64{3.75, 4.75, 5.75} {
+					if err := insert(hour); err != nil {
+						t.Errorf("%s: a row of %v h: %v", zone, hour, err)
+					}
+				}
+				live := func(when string) {
+					t.Helper()
+					rows, err := conn.QueryContext(t.Context(), "SELECT h.n, (SELECT COUNT(*) FROM readings r WHERE r.ts >= h.bucket AND r.ts < h.bucket + INTERVAL '1' HOUR) FROM hours_live h")
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer rows.Close()
+					sum := int64(0)
+					for rows.Next() {
+						var n, raw int64
+						if err := rows.Scan(&n, &raw); err != nil {
+							t.Fatal(err)
+						}
+						if n != raw {
+							t.Errorf("%s, %s: a bucket of %d rows has %d in the live view", zone, when, raw, n)
+						}
+						sum += n
+					}
+					if err := rows.Err(); err != nil {
+						t.Fatal(err)
+					}
+					if want := int64(12 + 3*(i+1)); sum != want {
+						t.Errorf("%s, %s: the live view has %d rows, want %d", zone, when, sum, want)
+					}
+				}
+				live("with late rows")
+				w.keep()
+				live("rolled up")
+				if _, err := conn.ExecContext(t.Context(), back); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
 	}
 }

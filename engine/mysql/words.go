@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/rowmill/rowmill/engine"
@@ -40,13 +41,20 @@ func (d dialect) Literal(t *engine.Table, pos int64) string {
 // zeroTime is the instant at position 0.
 const zeroTime = "TIMESTAMP'1970-01-01 00:00:00'"
 
-// Position implements engine.Words. Sessions are in UTC.
+// lastTimestamp is the last position of a TIMESTAMP, whose first is 0.
+const lastTimestamp int64 = 2147483647_000000
+
+// Position implements engine.Words. A TIMESTAMP is read as the instant that it
+// is: triggers and views run in the sessions of other programs, which have time
+// zones of their own.
 func (d dialect) Position(t *engine.Table, expr string) string {
 	switch kindOf(t) {
 	case bySequence:
 		return "CAST(" + expr + " AS SIGNED)"
 	case byEpoch:
 		return "CAST(" + expr + " AS SIGNED) * " + strconv.FormatInt(epochUnit(t), 10)
+	case byTimestamp:
+		return "CAST(UNIX_TIMESTAMP(" + expr + ") * 1000000 AS SIGNED)"
 	}
 	return "TIMESTAMPDIFF(MICROSECOND, " + zeroTime + ", " + expr + ")"
 }
@@ -59,6 +67,10 @@ func (d dialect) FromPosition(t *engine.Table, expr string) string {
 	case byEpoch:
 		// Division as such is of decimals, and rounds.
 		return "((" + expr + ") DIV " + strconv.FormatInt(epochUnit(t), 10) + ")"
+	}
+	if kindOf(t) == byTimestamp {
+		// Multiplied: how many digits a quotient has is a matter of the session.
+		return fmt.Sprintf("FROM_UNIXTIME(LEAST(GREATEST(%s, 0), %d) * 0.000001)", expr, lastTimestamp)
 	}
 	at := "TIMESTAMPADD(MICROSECOND, " + expr + ", " + zeroTime + ")"
 	if kindOf(t) == byDate {
