@@ -29,7 +29,7 @@ import (
 func TestTrapLoadKilledAnyTime(t *testing.T) {
 	t.Parallel()
 	onKeepers(t, func(l *loading) {
-		rows, tries := 15_000, 10
+		rows, tries := 25_000, 10
 		if testdb.Nightly() {
 			rows, tries = 40_000, 25
 		}
@@ -42,7 +42,7 @@ func TestTrapLoadKilledAnyTime(t *testing.T) {
 			if err := c.Start(); err != nil {
 				l.Fatal(err)
 			}
-			time.Sleep(time.Duration(20+rnd.IntN(80)) * time.Millisecond)
+			time.Sleep(time.Duration(10+rnd.IntN(60)) * time.Millisecond)
 			_ = c.Process.Signal(syscall.SIGKILL) // it may have ended
 			_ = c.Wait()                          // how it ended is what the table shows
 			if st, ok := c.ProcessState.Sys().(syscall.WaitStatus); ok && st.Signaled() {

@@ -36,6 +36,12 @@ func process(t *testing.T, args ...string) (cmd *exec.Cmd, stderr *bytes.Buffer)
 	return cmd, stderr
 }
 
+// lineCount returns how many lines a file has; none if it isn't there.
+func lineCount(path string) int {
+	text, _ := os.ReadFile(path)
+	return bytes.Count(text, []byte("\n"))
+}
+
 // TestResumeKilled kills rowmill at random moments, also while it resumes, until
 // the load is done: the table is the same as that of one run.
 func TestResumeKilled(t *testing.T) {
@@ -59,25 +65,26 @@ func TestResumeKilled(t *testing.T) {
 				strings.Fields(c.args)...)
 			killed := 0
 			for range 40 {
+				// Killed before the record has grown, or once it has so many lines more.
+				before, more := lineCount("run.jsonl"), rand.IntN(6)
 				cmd, stderr := process(t, args...)
 				ended := make(chan error, 1)
 				go func() { ended <- cmd.Wait() }()
-				wait := time.Duration(200+rand.IntN(600)) * time.Millisecond
-				if killed >= kills {
-					wait = time.Minute
-				}
 				var err error
-				select {
-				case err = <-ended:
-					if err == nil {
-						goto done
+				for over := false; !over; {
+					select {
+					case err = <-ended:
+						if err == nil {
+							goto done
+						}
+						t.Fatalf("after %d kills: %v: %s", killed, err, stderr)
+					case <-time.After(2 * time.Millisecond):
+						over = killed < kills && lineCount("run.jsonl") >= before+more
 					}
-					t.Fatalf("after %d kills: %v: %s", killed, err, stderr)
-				case <-time.After(wait):
-					cmd.Process.Kill()
-					<-ended
-					killed++
 				}
+				cmd.Process.Kill()
+				<-ended
+				killed++
 				if b, err := os.ReadFile("run.jsonl"); err == nil && bytes.Contains(b, []byte("\n")) {
 					args = []string{"bench", "insert", "--resume", "run.jsonl", "--json"}
 				} else if !strings.Contains(strings.Join(args, " "), "--drop-existing") {
@@ -86,6 +93,9 @@ func TestResumeKilled(t *testing.T) {
 			}
 			t.Fatal("it never came to its end")
 		done:
+			if killed < 2 {
+				t.Errorf("it was killed %d times only", killed)
+			}
 			for _, rec := range records(t, "run.jsonl") {
 				sum := rec.Summary()
 				v := sum.Verified
