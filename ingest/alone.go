@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/state"
@@ -193,6 +194,7 @@ func (l *load) handOut(b *batch) {
 	if l.out == nil {
 		l.out = map[string]bool{}
 	}
+	l.sending.CompareAndSwap(0, int64(max(time.Since(l.began), 1)))
 	l.out[b.ID(l.source.Key)] = false
 }
 
@@ -202,6 +204,7 @@ func (l *load) countOwn(noted state.Batch, b *batch) {
 	if l.out != nil {
 		l.out[b.ID(l.source.Key)] = true
 	}
+	l.passed.Add(b.To - b.From)
 	l.sentIn = append(l.sentIn, extentsOf(noted)...)
 	if len(l.sentIn) >= mergeAt {
 		l.sentIn = merged(l.opt.Table.Grid, l.sentIn)
@@ -218,7 +221,11 @@ func (l *load) countFound(noted state.Batch, b *batch) {
 	switch {
 	case own && !counted: // it was committed when the lock was lost
 		l.countOwn(noted, b)
-	case !own:
+	case own:
+		l.passed.Add(b.To - b.From)
+	default:
+		l.passed.Add(b.To - b.From)
+		l.skipped.Add(b.To - b.From)
 		l.count(noted.Counts, 0, true)
 		l.earlier.Add(noted.Counts)
 		l.earlierIn = append(l.earlierIn, extentsOf(noted)...)

@@ -20,8 +20,28 @@ type input struct {
 	file  *os.File
 	size  int64        // of the file as it lies there; 0 is unknown
 	read  atomic.Int64 // of that
+	given atomic.Int64 // bytes that came of that, decompressed
 	close func()
 	quit  chan struct{} // closed once nobody waits for more of it
+}
+
+// Read implements io.Reader.
+func (in *input) Read(p []byte) (int, error) {
+	n, err := in.Reader.Read(p)
+	in.given.Add(int64(n))
+	return n, err
+}
+
+// upTo returns how many bytes of the file as it lies there so many of what came
+// of it are: as many, where it isn't compressed.
+func (in *input) upTo(passed int64) int64 {
+	// What came is asked for first: it is never more than what was read says.
+	given := in.given.Load()
+	read := in.read.Load()
+	if given == 0 || passed >= given {
+		return read
+	}
+	return int64(float64(read) * float64(passed) / float64(given))
 }
 
 // counted counts what is read of a file, and sees whether it is cut off

@@ -86,6 +86,8 @@ func (l *load) once(ctx context.Context, path string, f Format) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.input.Close()) }()
+	l.passed.Store(0)
+	l.skipped.Store(0)
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	c := newCutter(reading, l.input, &f, l.opt.Rows, l.opt.Bytes, 0)
@@ -226,6 +228,8 @@ func (l *load) before(ctx context.Context, c *cutter) ([]state.Cut, error) {
 	l.loadedAt = s.Updated
 	if s.Loaded > 0 {
 		hash, err := c.skip(ctx, s.Loaded, s.Lines)
+		l.passed.Store(c.at)
+		l.skipped.Store(c.at)
 		if errors.Is(err, errEnds) {
 			return nil, l.shorter(c.at, s.Loaded)
 		}

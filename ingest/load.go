@@ -80,8 +80,9 @@ type Options struct {
 	// Say, unless nil, is told what a person should know meanwhile. It is called
 	// from several goroutines.
 	Say func(line string)
-	// Progress, unless nil, is told each second how far it is.
+	// Progress, unless nil, is told how far it is after each Every; 0 is a second.
 	Progress func(Progress)
+	Every    time.Duration
 	// Reached, unless nil, is told each point at which a crash has a test.
 	Reached func(point string)
 }
@@ -92,6 +93,7 @@ const (
 	DefaultBytes   = 4 << 20
 	DefaultWriters = 2
 	DefaultFlush   = time.Second
+	DefaultEvery   = time.Second
 )
 
 // endWait is how long batches that are being sent may take when the load is to
@@ -102,8 +104,12 @@ const endWait = 10 * time.Second
 type Progress struct {
 	// Rows sent and noted by this load: inserted, duplicates and rejected.
 	Rows int64
-	// Bytes read of the file as it lies there, of Size; 0 is unknown.
+	// Bytes of the file as it lies there, of Size, that the database has, or that
+	// a dry run has checked; 0 is unknown. Sent of these are this load's own, in
+	// Sending, the time since it began to send.
 	Bytes, Size int64
+	Sent        int64
+	Sending     time.Duration
 	// Waiting are the bytes in the spool; Full for how long the sender has
 	// been waiting for room in it.
 	Waiting int64
@@ -159,6 +165,11 @@ type load struct {
 
 	rows     atomic.Int64
 	rejected atomic.Int64
+	// passed are bytes of the present reading of a file that need nothing more:
+	// compared with what was loaded, or committed. skipped are those of them that
+	// were there before, sending is when the first others were handed out, as
+	// time.Since(began).
+	passed, skipped, sending atomic.Int64
 	// rejectedBefore are rows of a file that earlier loads rejected.
 	rejectedBefore atomic.Int64
 	lost           atomic.Int64 // see Result.Lost
@@ -202,6 +213,9 @@ func newLoad(o *Options) (*load, error) {
 	if o.Flush == 0 {
 		o.Flush = DefaultFlush
 	}
+	if o.Every == 0 {
+		o.Every = DefaultEvery
+	}
 	if o.DB.Capabilities().SerialWrites {
 		o.Writers = 1
 	}
@@ -209,7 +223,7 @@ func newLoad(o *Options) (*load, error) {
 		o.Duplicates = SkipDuplicates
 	}
 	switch {
-	case o.Rows < 1 || o.Bytes < 1 || o.Writers < 1 || o.Flush < 0:
+	case o.Rows < 1 || o.Bytes < 1 || o.Writers < 1 || o.Flush < 0 || o.Every < 0:
 		return nil, fmt.Errorf("batches of %d rows or %d bytes, %d at a time, after %s: want more than nothing", o.Rows, o.Bytes, o.Writers, o.Flush)
 	case o.Duplicates != SkipDuplicates && o.Duplicates != RejectDuplicates:
 		return nil, fmt.Errorf("duplicates %q: want %s or %s", o.Duplicates, SkipDuplicates, RejectDuplicates)
@@ -288,29 +302,39 @@ func (l *load) count(b state.Counts, size int64, before bool) {
 	}
 }
 
-// progress tells how far it is, each second, until ctx ends.
+// progress tells how far it is, from time to time, until ctx ends.
 func (l *load) progress(ctx context.Context) {
 	if l.opt.Progress == nil {
 		return
 	}
-	t := time.NewTicker(time.Second)
+	t := time.NewTicker(l.opt.Every)
 	defer t.Stop()
 	for {
 		select {
 		case <-t.C:
+			l.opt.Progress(l.howFar())
 		case <-ctx.Done():
 			return
 		}
-		p := Progress{Rows: l.rows.Load(), Elapsed: time.Since(l.began)}
-		if l.input != nil {
-			p.Bytes, p.Size = l.input.read.Load(), l.input.size
-		}
-		if l.spool != nil {
-			_, p.Waiting = l.spool.Size()
-			p.Full = l.spool.Full()
-		}
-		l.opt.Progress(p)
 	}
+}
+
+// howFar is how far the load is.
+func (l *load) howFar() Progress {
+	p := Progress{Rows: l.rows.Load(), Elapsed: time.Since(l.began)}
+	if l.input != nil {
+		skipped := l.input.upTo(l.skipped.Load())
+		p.Bytes, p.Size = l.input.upTo(l.passed.Load()), l.input.size
+		p.Sent = max(p.Bytes-skipped, 0)
+		if began := l.sending.Load(); began > 0 {
+			p.Sending = p.Elapsed - time.Duration(began)
+		}
+	}
+	if l.spool != nil {
+		_, p.Waiting = l.spool.Size()
+		p.Full = l.spool.Full()
+	}
+	return p
 }
 
 // A produce hands batches to out until there are no more.

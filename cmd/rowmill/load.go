@@ -263,7 +263,7 @@ func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err erro
 	var failed error
 	results := []loaded{}
 	for _, s := range sources {
-		o.Progress = a.sayLoad(s)
+		o.Progress = a.sayLoad(s, f.dry)
 		o.Bad = f.badPath(s, k.Declared.Name)
 		r, err := a.loadOne(ctx, o, s)
 		one := newLoaded(k.Declared.Name, s, o, r, err)
@@ -390,7 +390,7 @@ func (a *app) loadOne(ctx context.Context, o ingest.Options, source string) (ing
 
 // sayLoad returns what writes the progress: each second to a terminal, else
 // every ten seconds.
-func (a *app) sayLoad(source string) func(ingest.Progress) {
+func (a *app) sayLoad(source string, dry bool) func(ingest.Progress) {
 	every := 10
 	if isTerminal(a.stderr) {
 		every = 1
@@ -400,25 +400,38 @@ func (a *app) sayLoad(source string) func(ingest.Progress) {
 		if n++; n%every != 0 {
 			return
 		}
-		rate := float64(p.Rows) / max(p.Elapsed.Seconds(), 1e-3)
-		line := fmt.Sprintf("%s rows, %s rows/s", thousands(float64(p.Rows)), thousands(rate))
-		if p.Size > 0 {
-			share := float64(p.Bytes) / float64(p.Size)
-			line += fmt.Sprintf(", read %.0f%% of %s", 100*share, result.Bytes(float64(p.Size)))
-			if share > 0.01 && share < 1 {
-				left := time.Duration(float64(p.Elapsed) * (1 - share) / share)
-				line += fmt.Sprintf(", %s left", left.Round(time.Second))
-			}
-		}
-		if p.Waiting > 0 {
-			line += fmt.Sprintf(", %s in the spool", result.Bytes(float64(p.Waiting)))
-		}
-		if p.Full > time.Second {
-			line += fmt.Sprintf(", which is full: the sender has been waiting for %s", p.Full.Round(time.Second))
-		}
+		line := progressOfLoad(p, dry)
 		if source != "" && source != "-" {
 			line = filepath.Base(source) + ": " + line
 		}
 		a.logLine(line)
 	}
+}
+
+// progressOfLoad says how far a load is. The time left follows from what it has
+// sent itself: what was loaded before is only compared.
+func progressOfLoad(p ingest.Progress, dry bool) string {
+	sending := p.Sending
+	if sending <= 0 {
+		sending = p.Elapsed
+	}
+	line := fmt.Sprintf("%s rows, %s rows/s", thousands(float64(p.Rows)), thousands(float64(p.Rows)/max(sending.Seconds(), 1e-3)))
+	if p.Size > 0 {
+		what := "loaded"
+		if dry {
+			what = "checked"
+		}
+		done := min(p.Bytes, p.Size)
+		line += fmt.Sprintf(", %d%% of %s %s", int64(100*float64(done)/float64(p.Size)), result.Bytes(float64(p.Size)), what)
+		if left := p.Size - done; left > 0 && p.Sent > 0 && p.Sending >= time.Second {
+			line += fmt.Sprintf(", %s left", time.Duration(float64(p.Sending)*float64(left)/float64(p.Sent)).Round(time.Second))
+		}
+	}
+	if p.Waiting > 0 {
+		line += fmt.Sprintf(", %s in the spool", result.Bytes(float64(p.Waiting)))
+	}
+	if p.Full > time.Second {
+		line += fmt.Sprintf(", which is full: the sender has been waiting for %s", p.Full.Round(time.Second))
+	}
+	return line
 }
