@@ -442,7 +442,7 @@ func TestDescribeOdd(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &engine.Schema{
-		Name: "odd", PrimaryKey: []string{"c", "a"}, Unique: [][]string{{"d"}}, Triggers: []string{"watch"}, ForeignKeys: []string{"child(c, a)"},
+		Name: "odd", PrimaryKey: []string{"c", "a"}, Unique: [][]string{{"d"}}, UniqueOther: []string{"expression"}, Triggers: []string{"watch"}, ForeignKeys: []string{"child(c, a)"},
 		Columns: []engine.SchemaColumn{
 			{Name: "a", Native: "INTEGER", Kind: engine.KindInt}, {Name: "b", Null: true, Kind: engine.KindOther},
 			{Name: "c", Native: "TEXT", Kind: engine.KindText}, {Name: "d", Native: "ANY", Null: true, Kind: engine.KindOther},
