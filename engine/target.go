@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/rowmill/rowmill/internal/textfile"
+	"github.com/rowmill/rowmill/rolling"
 )
 
 // A Target is a database as a URL: "sqlite:PATH?cache=16MB",
@@ -26,12 +27,22 @@ type Target struct {
 	Query url.Values
 }
 
+// errPassword refuses a target with a password, which no message repeats.
+func errPassword(what string) error {
+	return Hinted(fmt.Errorf("%s: a password on the command line can be read by everybody on the machine", what),
+		"?password-file=FILE, or MYSQL_PWD and ~/.my.cnf, PGPASSWORD and ~/.pgpass")
+}
+
 // ParseTarget reads a target. It refuses a password in it, because command
 // lines are public on a machine.
 func ParseTarget(s string) (Target, error) {
 	scheme, rest, ok := strings.Cut(s, ":")
+	// An option of that name is for the engine to refuse; see String.
+	if rolling.HoldsPassword(s) {
+		return Target{}, errPassword("target")
+	}
 	if !ok || !validScheme(scheme) {
-		return Target{}, Hinted(fmt.Errorf("target %q: no scheme", s),
+		return Target{}, Hinted(errors.New("target: no scheme"),
 			"sqlite:PATH, mariadb://USER@HOST/DB, mysql://USER@HOST/DB, postgres://USER@HOST/DB, sandbox:mariadb?memory=64MB or null:")
 	}
 	t := Target{Scheme: strings.ToLower(scheme)}
@@ -40,9 +51,9 @@ func ParseTarget(s string) (Target, error) {
 		t.Path = path
 		var err error
 		if t.Query, err = url.ParseQuery(query); err != nil {
-			return Target{}, fmt.Errorf("target %q: options: %w", s, err)
+			return Target{}, fmt.Errorf("target of scheme %s: options: %w", t.Scheme, err)
 		}
-		return t, nil
+		return t, t.checkValues()
 	}
 	u, err := url.Parse(s)
 	if err != nil {
@@ -64,14 +75,23 @@ func ParseTarget(s string) (Target, error) {
 		return Target{}, fmt.Errorf("target of scheme %s: that is no host's name", t.Scheme)
 	}
 	if _, has := u.User.Password(); has {
-		return Target{}, Hinted(fmt.Errorf("target %s://...: a password on the command line can be read by everybody on the machine", t.Scheme),
-			"?password-file=FILE, or MYSQL_PWD and ~/.my.cnf, PGPASSWORD and ~/.pgpass")
+		return Target{}, errPassword("target " + t.Scheme + "://...")
 	}
 	t.User, t.Host, t.Path = u.User.Username(), u.Host, strings.TrimPrefix(u.Path, "/")
 	if t.Query, err = url.ParseQuery(u.RawQuery); err != nil {
-		return Target{}, fmt.Errorf("target %q: options: %w", s, err)
+		return Target{}, fmt.Errorf("target of scheme %s: options: %w", t.Scheme, err)
 	}
-	return t, nil
+	return t, t.checkValues()
+}
+
+// checkValues refuses a password in the value of an option.
+func (t Target) checkValues() error {
+	for _, values := range t.Query {
+		if slices.ContainsFunc(values, rolling.OptionHoldsPassword) {
+			return errPassword("target of scheme " + t.Scheme)
+		}
+	}
+	return nil
 }
 
 func validScheme(s string) bool {

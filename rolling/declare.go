@@ -271,9 +271,14 @@ func (r *declarationReader) target(table *fileValue) {
 		return
 	}
 	scheme, rest, ok := strings.Cut(text, ":")
+	const passwordForms = "?password-file=FILE, or MYSQL_PWD and ~/.my.cnf, PGPASSWORD and ~/.pgpass"
 	const forms = "mysql://USER@HOST:PORT/DB, mariadb://..., postgres://..., sqlite:PATH"
+	if HoldsPassword(text) {
+		r.fail(v, passwordForms, "target holds a password, which would be stored and printed")
+		return
+	}
 	if !ok {
-		r.fail(v, forms, "target %q has no scheme", text)
+		r.fail(v, forms, "target has no scheme")
 		return
 	}
 	scheme = strings.ToLower(scheme)
@@ -307,7 +312,7 @@ func (r *declarationReader) target(table *fileValue) {
 			return
 		}
 		if _, has := u.User.Password(); has {
-			r.fail(v, "?password-file=FILE, or MYSQL_PWD and ~/.my.cnf, PGPASSWORD and ~/.pgpass", "target of scheme %s holds a password, which would be stored and printed", scheme)
+			r.fail(v, passwordForms, "target of scheme %s holds a password, which would be stored and printed", scheme)
 			return
 		}
 	}

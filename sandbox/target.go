@@ -25,6 +25,9 @@ var targetKeys = []string{"version", "memory", "redo", "durability", "engine", "
 func ParseTarget(target string) (Options, error) {
 	o, err := parseTarget(target)
 	if err != nil {
+		if !strings.HasPrefix(target, targetPrefix) { // it may be any text, also one with a password
+			return Options{}, fmt.Errorf("target: %w", err)
+		}
 		return Options{}, fmt.Errorf("target %q: %w", target, err)
 	}
 	return o, nil

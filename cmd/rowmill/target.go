@@ -59,7 +59,7 @@ func checkTarget(text string) (engine.Target, error) {
 	case "sqlite", "mysql", "mariadb", "postgres", "postgresql", "null":
 		return t, nil
 	}
-	return t, engine.Hinted(fmt.Errorf("target %s: unknown scheme %q", t, t.Scheme), "%s", schemes)
+	return t, engine.Hinted(fmt.Errorf("target: unknown scheme %q", t.Scheme), "%s", schemes)
 }
 
 // openTarget opens a target, starting a private server where it asks for one.
@@ -90,6 +90,9 @@ func openTarget(ctx context.Context, text string, note func(string)) (_ *target,
 		}
 		out.DB, err = opened(sqlite.Open(ctx, t))
 	case "mysql", "mariadb", "postgres", "postgresql":
+		if warning := readableByOthers(t.Query.Get("password-file")); warning != "" {
+			note(warning)
+		}
 		out.DB, err = openServer(ctx, t)
 	case "sandbox":
 		err = out.startServer(ctx, note)
@@ -106,6 +109,27 @@ func openServer(ctx context.Context, t engine.Target) (engine.DB, error) {
 		return opened(postgres.Open(ctx, t))
 	}
 	return opened(mysql.Open(ctx, t))
+}
+
+// readableByOthers returns a warning about a password file that other users of
+// the machine can read; "" where there is nothing to warn of. As libpq's for
+// private keys, the rule lets the group read a file of root's.
+func readableByOthers(file string) string {
+	if file == "" {
+		return ""
+	}
+	info, err := os.Stat(file)
+	if err != nil || !info.Mode().IsRegular() {
+		return "" // who opens it will say so
+	}
+	forbidden := os.FileMode(0o077)
+	if owner, ok := info.Sys().(*syscall.Stat_t); ok && owner.Uid == 0 && os.Getuid() != 0 {
+		forbidden = 0o037
+	}
+	if info.Mode().Perm()&forbidden == 0 {
+		return ""
+	}
+	return fmt.Sprintf("warning: password file %s has permissions %04o: other users can read it; chmod 600 %s", file, info.Mode().Perm(), file)
 }
 
 // drySandbox returns what renders for a private server that is not started.

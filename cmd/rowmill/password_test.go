@@ -1,0 +1,50 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestPasswordFileForOthers: a password file that others can read is warned of,
+// one that they can't is not.
+func TestPasswordFileForOthers(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(file, []byte("geheim\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for mode, warned := range map[os.FileMode]bool{0o600: false, 0o400: false, 0o640: true, 0o644: true, 0o604: true} {
+		if err := os.Chmod(file, mode); err != nil {
+			t.Fatal(err)
+		}
+		for _, scheme := range []string{"mysql", "postgres"} {
+			s := rowmill(t.Context(), "bench", "insert", "--rows", "1", "--target", scheme+"://nobody@127.0.0.1:1/db?password-file="+file)
+			if got := strings.Contains(s.stderr, "other users can read it; chmod 600 "+file); got != warned || strings.Contains(s.stderr, "geheim") {
+				t.Errorf("%s, %04o: warned: %v, stderr: %s", scheme, mode, got, s.stderr)
+			}
+		}
+	}
+}
+
+// TestPasswordInKeywords: a password in a target that is no URL is printed
+// neither from the command line nor from a declaration.
+func TestPasswordInKeywords(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "readings.toml")
+	for _, target := range []string{"host=db1 password=geheim dbname=x", "host=db1 password=ge:geheim", "password=geheim host=/tmp:1", "postgres:host=x password=geheim",
+		"postgres:password=geheim", "postgres://?host=x password=geheim", "postgres://h/db?%zz&password=geheim", "mysql:u:geheim@tcp(h)/db", "u:geheim@tcp(h:3306)/db"} {
+		text := strings.NewReplacer("%q", `"`+target+`"`, "%s", "DATETIME").Replace(plainDeclaration)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range [][]string{{"bench", "insert", "--rows", "1", "--target", target}, {"status", file}, {"plan", file, "--target", target}, {"sandbox", "start", "--target", target},
+			{"bench", "matrix", "--target", target}, {"bench", "mixed", "--target", target}, {"bench", "steady", "--target", target}} {
+			s := rowmill(t.Context(), args...)
+			if s.code == exitDone || strings.Contains(s.stderr+s.stdout, "geheim") {
+				t.Errorf("%s: exit %d\n%s%s", strings.Join(args, " "), s.code, s.stdout, s.stderr)
+			}
+		}
+	}
+}
