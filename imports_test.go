@@ -37,7 +37,7 @@ var mayImport = map[string][]string{
 	"engine/postgres":   {"engine", "rolling"},
 	"engine/sqlite":     {"engine", "rolling"},
 	"engine/null":       {"engine", "rolling"},
-	"engine/enginetest": {"engine", "rolling"},
+	"engine/enginetest": {"engine", "rolling", "internal/testdb"},
 	"bench":             {"engine", "rolling", "result"},
 	"workload":          {"bench", "engine", "rolling"},
 	"probe":             {"engine", "result"},

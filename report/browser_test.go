@@ -96,9 +96,6 @@ func click(selector string) chromedp.Action[chromedp.Void] {
 const legend = `Array.from(document.querySelectorAll(".chart")[%d].querySelectorAll("output"), o => o.textContent)`
 
 func TestPageInBrowser(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts a browser")
-	}
 	open := opener(t)
 	both := []result.Record{synthetic(t, plainCourse()), synthetic(t, rollingCourse())}
 

@@ -39,9 +39,6 @@ func day(t testing.TB, n int) result.Record {
 // stalled second, and a single second in which a counter peaked, must still be
 // in the page, which stays small enough to mail.
 func TestDayKeepsItsExtremes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("reads a day's histograms")
-	}
 	rec := day(t, dayIntervals)
 	const at = 43_210
 	stalled := &rec.Intervals[at]

@@ -310,9 +310,6 @@ func TestMatrixPNG(t *testing.T) {
 }
 
 func TestMatrixInBrowser(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts a browser")
-	}
 	open := opener(t)
 	for name, recs := range map[string][]result.Record{"matrix": wide().records(), "matrix-unlucky": unlucky()} {
 		t.Run(name, func(t *testing.T) {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/rowmill/rowmill/internal/testdb"
 )
 
 // full is a record with something in every field that a file holds.
@@ -77,9 +79,9 @@ func TestRoundTrip(t *testing.T) {
 func TestReadCutAnywhere(t *testing.T) {
 	text := written(t, full(t))
 	header := strings.IndexByte(text, '\n')
-	step := 1
-	if testing.Short() {
-		step = 7
+	step := 7
+	if testdb.Nightly() {
+		step = 1
 	}
 	for n := 0; n <= len(text); n += step {
 		recs, err := Read(strings.NewReader(text[:n]), "run.jsonl")
@@ -135,9 +137,6 @@ func TestReadPassesOverLaterLines(t *testing.T) {
 }
 
 func TestReadRefusesAnEndlessLine(t *testing.T) {
-	if testing.Short() {
-		t.Skip("reads 64 MiB")
-	}
 	header, _, _ := strings.Cut(written(t, full(t)), "\n")
 	_, err := Read(strings.NewReader(header+"\n"+strings.Repeat("x", maxLine+1<<17)), "f")
 	if err == nil || !strings.Contains(err.Error(), "too long") {

@@ -89,9 +89,6 @@ func (s loaders) waits(t *testing.T) {
 
 // lockTimeout: it waits a bounded time.
 func (s loaders) lockTimeout(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it waits for as long as a loader does")
-	}
 	lo := s.loading(t)
 	other := lo.another()
 	lo.begin()

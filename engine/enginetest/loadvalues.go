@@ -242,9 +242,6 @@ func (s loaders) manyRows(t *testing.T) { s.several(t, 20_000, 0) }
 
 // longRows: more bytes than a packet takes.
 func (s loaders) longRows(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it moves 24 MB, twice")
-	}
 	s.several(t, 24, 1<<20)
 }
 

@@ -24,7 +24,11 @@ var errBroken = errors.New("broken off")
 // trying it again ends in the same, also when rows have come in meanwhile.
 func TestTrapBrokenOff(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []string{"mariadb", "mysql", "mariadb-rocksdb"} {
+	kinds := []string{"mariadb", "mysql"}
+	if testdb.Nightly() {
+		kinds = append(kinds, "mariadb-rocksdb")
+	}
+	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			testBrokenOff(t, testdb.Open(t, kind).(*mysql.DB), kind == "mysql")
