@@ -181,7 +181,7 @@ func TestSpoolOptions(t *testing.T) {
 // waitFull waits until an Append waits for room.
 func waitFull(t *testing.T, s *Spool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); s.Full() == 0; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); s.Full() == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("no Append waits")
 		}

@@ -83,7 +83,7 @@ func (b *Browser) Open(t *testing.T, width, height int64, address string) *Tab {
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatal(err)
 	}
-	ctx, stopTime := context.WithTimeout(ctx, time.Minute)
+	ctx, stopTime := context.WithTimeout(ctx, 5*time.Minute)
 	tab := &Tab{t: t, ctx: ctx}
 	if err := chromedp.Listen(ctx, tab.listen); err != nil {
 		t.Fatal(err)
@@ -164,10 +164,10 @@ func (b *Tab) Settle() {
 	}
 }
 
-// Until waits up to 20 seconds for an expression to become true.
+// Until waits up to a minute for an expression to become true.
 func (b *Tab) Until(what, expression string) {
 	b.t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		if Eval[bool](b, expression) {
 			return
 		}
