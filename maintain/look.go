@@ -87,6 +87,15 @@ func (t *Table) status(ctx context.Context, not *unfollowedError) (*Status, erro
 	if err := t.doings(ctx, s); err != nil {
 		return nil, err
 	}
+	if limited, ok := t.DB.(engine.Limited); ok {
+		hidden, err := limited.Hidden(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range hidden {
+			s.Hidden = append(s.Hidden, HiddenStatus(h))
+		}
+	}
 	tasks, err := Plan(d, v)
 	if err != nil {
 		s.problem("failed", "the plan of the next steps: "+err.Error(), "")

@@ -46,6 +46,8 @@ type Status struct {
 	// Blockers are the transactions that hold up what is due: those of others,
 	// and rowmill's own ones only where they have been open for minutes.
 	Blockers []BlockerStatus `json:"blockers"`
+	// Hidden is what the account isn't shown, and which grant would show it.
+	Hidden []HiddenStatus `json:"hidden,omitempty"`
 	// Problems need a person. None makes rowmill status exit with 0.
 	Problems []Problem `json:"problems"`
 }
@@ -123,6 +125,12 @@ type BlockerStatus struct {
 	Statement string  `json:"statement"`
 	// Own tells that it is rowmill's own.
 	Own bool `json:"own,omitempty"`
+}
+
+// HiddenStatus is something that the server shows to other accounts only.
+type HiddenStatus struct {
+	What  string `json:"what"`
+	Grant string `json:"grant"`
 }
 
 // A Problem needs a person.

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rowmill/rowmill/internal/testdb"
 )
@@ -97,7 +99,25 @@ func TestPrivileges(t *testing.T) {
 			mustPass(t, rowmill(t.Context(), "apply", file, "--yes", "--allow-duplicates"))
 			mustPass(t, rowmill(t.Context(), "run", file, "--once"))
 			mustPass(t, rowmill(t.Context(), "apply", file, "--finish", "--yes"))
-			mustPass(t, rowmill(t.Context(), "status", file))
+			s = rowmill(t.Context(), "status", file)
+			mustPass(t, s)
+			if kind != "postgres" {
+				if strings.Contains(s.stdout, "GRANT") {
+					t.Errorf("with PROCESS: %s", s.stdout)
+				}
+				exec("REVOKE PROCESS ON *.* FROM " + user + "@localhost")
+			}
+			// What holds a lock is asked for, too, once something has waited for one.
+			exec(fmt.Sprintf("INSERT INTO rowmill_actions (table_name, at_us, serial, action, detail, took_us, error, locked, by_whom) VALUES "+
+				"('readings', %d, 1, 'drop', 'p', 0, 'lock wait timeout', 1, 'another')", time.Now().UnixMicro()))
+			s = rowmill(t.Context(), "status", file)
+			want := "GRANT PROCESS ON *.* TO '" + user + "'@'localhost'"
+			if kind == "postgres" {
+				want = `GRANT pg_read_all_stats TO "` + user + `"`
+			}
+			if s.code != exitFailed || !strings.Contains(s.stdout, want) || !strings.Contains(s.stdout, "blocked:") || !strings.Contains(s.stdout, "SIZE") {
+				t.Errorf("without the privilege: exit %d, want %s: %s%s", s.code, want, s.stdout, s.stderr)
+			}
 		})
 	}
 }

@@ -283,6 +283,11 @@ func some(n int) string {
 }
 
 func (t *statusText) problems(s *maintain.Status) {
+	for _, h := range s.Hidden {
+		t.line("")
+		t.wrapped("not shown to this account: ", h.What, "  ")
+		t.wrapped("  Try: ", h.Grant, "       ")
+	}
 	t.line("")
 	if len(s.Problems) == 0 {
 		t.line("Nothing needs a person.")

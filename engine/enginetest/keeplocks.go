@@ -16,6 +16,11 @@ func (s keepers) periodSizes(t *testing.T) {
 	k := created(t, db, "readings", "time", 3)
 	k.insert(t, k.parts[:1], 0, 1000)
 	k.insert(t, k.parts[1:2], 0, 100)
+	if limited, ok := db.(engine.Limited); ok { // an account that may do all is shown all
+		if hidden, err := limited.Hidden(within(t)); err != nil || len(hidden) > 0 {
+			t.Errorf("hidden: %+v, %v", hidden, err)
+		}
+	}
 	sizes, err := db.PeriodSizes(within(t), k.Table)
 	if err != nil {
 		t.Fatal(err)
