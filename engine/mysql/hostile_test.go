@@ -3,6 +3,7 @@ package mysql_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -95,6 +96,43 @@ func TestHostileCommit(t *testing.T) {
 					t.Errorf("%s: another connection sees %d rows, want 1", m, n)
 				}
 				w.Close()
+			}
+		})
+	}
+}
+
+// TestHostileWarnings: where the server keeps no warnings by default, rows whose
+// values it would bend are refused by every method.
+func TestHostileWarnings(t *testing.T) {
+	t.Parallel()
+	for _, kind := range testdb.Kinds(t, servers...) {
+		t.Run(kind, func(t *testing.T) {
+			db := testdb.Open(t, kind+"?set=max_error_count=0").(*mysql.DB)
+			table := small()
+			table.Columns[1] = engine.Column{Name: "n", Type: engine.Varchar, Size: 2}
+			if err := db.Apply(within(t), engine.CreateTable{Table: table}); err != nil {
+				t.Fatal(err)
+			}
+			wide := small()
+			wide.Columns[1] = engine.Column{Name: "n", Type: engine.Varchar, Size: 9}
+			b := engine.NewBatch(wide.Columns)
+			b.Columns[0].Ints = []int64{1}
+			b.Columns[1].Bytes, b.Columns[1].Ends = []byte("too long"), []int{8}
+			b.EndRow()
+			for _, m := range db.Capabilities().Methods {
+				w, err := db.Writer(within(t), wide, m)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if ack, err := w.Write(within(t), b); !errors.Is(err, engine.ErrRefused) {
+					t.Errorf("%s: %+v, %v", m, ack, err)
+				}
+				if err := w.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			if n := count(t, db); n != 0 {
+				t.Errorf("%d rows", n)
 			}
 		})
 	}

@@ -112,7 +112,7 @@ func (d dialect) session(p purpose) []string {
 		names,
 		"SET SESSION " + strings.Join(list, ", ") + timeLimit,
 		"SET SESSION TRANSACTION ISOLATION LEVEL " + isolation + ", READ WRITE",
-	}, attempts(p)...)
+	}, attempts...)
 }
 
 // timeLimit lifts the limit of a statement's time, since a period is read for
@@ -122,15 +122,11 @@ func (d dialect) session(p purpose) []string {
 const timeLimit = " /*!80000 , max_execution_time = 0 */ /*M!100108 , max_statement_time = 0 */"
 
 // attempts are settings that a server may refuse: some versions allow them to
-// some accounts only, or don't have them.
-func attempts(p purpose) []string {
+// some accounts only, or don't have them. Another is keepWarnings.
+var attempts = []string{
 	// A TIMESTAMP is what its definition says, without a default and an ON
 	// UPDATE of the server's own, and NULL isn't the present.
-	out := []string{"SET SESSION explicit_defaults_for_timestamp = ON"}
-	if p == loading {
-		out = append(out, allWarnings)
-	}
-	return out
+	"SET SESSION explicit_defaults_for_timestamp = ON",
 }
 
 // Numbers of the errors of a variable that a server doesn't have, or not for a
@@ -167,10 +163,9 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	tried := attempts(c.purpose)
 	for _, q := range c.db.dialect.session(c.purpose) {
 		_, err := conn.(driver.ExecerContext).ExecContext(ctx, q, nil)
-		if slices.Contains(tried, q) && refusedSetting(err) {
+		if slices.Contains(attempts, q) && refusedSetting(err) {
 			continue
 		}
 		if err != nil {

@@ -75,9 +75,10 @@ func (db *DB) Writer(ctx context.Context, t *engine.Table, m engine.Method) (eng
 func (w *writer) dial(ctx context.Context) error {
 	var err error
 	w.stmts = map[int]driver.Stmt{}
-	if w.conn, err = w.db.dial(ctx); err != nil || !w.enc.ignore {
+	if w.conn, err = w.db.dial(ctx); err != nil || !w.enc.ignore && w.method != engine.Load {
 		return err
 	}
+	// Warnings are all that tells of rows that were left out or bent.
 	if err = w.conn.watch.Begin(ctx); err == nil {
 		err = w.conn.keepWarnings()
 		w.enc.warnings = w.conn.warnings
