@@ -262,11 +262,18 @@ type Words interface {
 	OwnTable() string
 }
 
-// SessionWords are of engines whose list of sessions can be read by a query.
-type SessionWords interface {
-	// Sessions is what a FROM names to read the list: its columns are ID, USER,
-	// HOST, DB, COMMAND, TIME in seconds, STATE and INFO, the statement.
-	Sessions() string
+// A SessionLister is a DB whose server tells of its sessions.
+type SessionLister interface {
+	// Sessions lists those that the target's user may see, its own at least.
+	Sessions(ctx context.Context) ([]ServerSession, error)
+}
+
+// A ServerSession is one connection to a server.
+type ServerSession struct {
+	ID int64
+	// Database is its default one, State what it does or waits for, in the
+	// server's words, Statement what it runs; "" where there is none.
+	Database, State, Statement string
 }
 
 // HashName is the name of the function that a checksum was made with: see

@@ -14,18 +14,32 @@ GO=${GO:-go}
 # Tests of processes and connections that are cut off, and of servers that the
 # suite doesn't otherwise use; the rest is `long`.
 kills='Kill|CutOff|BrokenOff|SimulatedMonth'
-servers='Newer|Hostile'
+servers='Hostile'
 
 beside() { # tests beside the servers that they share
   "$GO" run ./internal/testservers "$GO" test -count 1 -timeout 45m -p 2 -parallel 8 "$@"
 }
+
+# newer runs on newer servers: the suite of the engines with its traps, the tests
+# of keeping, adoption and loading, and the life of a table by the command line.
+newer() (
+  postgres=18
+  compgen -G "${XDG_CACHE_HOME:-$HOME/.cache}/rowmill/postgres-18.*" >/dev/null || postgres=17
+  export ROWMILL_TEST_NIGHTLY=1 ROWMILL_TEST_KINDS=mysql,mariadb,postgres
+  export ROWMILL_TEST_VERSIONS=mysql=9.7,mariadb=11.8,postgres=$postgres
+  export ROWMILL_TEST_REQUIRE=mysql-9.7,mariadb-11.8,rocksdb-11.8,postgres-$postgres
+  "$GO" test -count 1 -run 'TestVersions$' ./sandbox &&
+    beside -skip "$servers" ./engine/mysql ./engine/postgres &&
+    beside -skip "$kills|$servers|Memory" ./maintain/... ./ingest ./state &&
+    beside -run 'Grants|Privileges|Restore$|Trap' -skip "$kills" ./cmd/rowmill
+)
 
 part() {
   case $1 in
     kills) ROWMILL_TEST_NIGHTLY=1 beside -race -run "$kills" ./... ;;
     servers)
       scripts/install.sh mysql-new mariadb-new postgres-new &&
-        ROWMILL_TEST_NIGHTLY=1 beside -run "$servers" ./...
+        ROWMILL_TEST_NIGHTLY=1 beside -run "$servers" ./... && newer
       ;;
     race) beside -race ./... ;;
     fuzz) scripts/fuzz.sh 60s ;;

@@ -6,6 +6,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -42,14 +44,14 @@ func (d dialect) blockerViews() []blockerView {
 	views := []blockerView{
 		{
 			when: "SELECT COUNT(*) FROM performance_schema.setup_instruments WHERE NAME = 'wait/lock/metadata/sql/mdl' AND ENABLED = 'YES' AND @@performance_schema = 1",
-			query: blockedRow + fmt.Sprintf(last, "e.SQL_TEXT") + d.Sessions() + " p " +
+			query: blockedRow + fmt.Sprintf(last, "e.SQL_TEXT") + d.sessions() + " p " +
 				"JOIN performance_schema.threads t ON t.PROCESSLIST_ID = p.ID JOIN performance_schema.metadata_locks m ON m.OWNER_THREAD_ID = t.THREAD_ID " +
 				"LEFT JOIN performance_schema.events_statements_current e ON e.THREAD_ID = t.THREAD_ID AND e.NESTING_EVENT_ID IS NULL " + joinTrx +
 				"WHERE m.OBJECT_TYPE = 'TABLE' AND m.OBJECT_SCHEMA = DATABASE() AND m.OBJECT_NAME = ? AND m.LOCK_STATUS = 'GRANTED' AND p.ID <> CONNECTION_ID()",
 			names: 1,
 		},
 		{
-			query: blockedRow + fmt.Sprintf(last, "''") + d.Sessions() + " p JOIN information_schema.METADATA_LOCK_INFO m ON m.THREAD_ID = p.ID " + joinTrx +
+			query: blockedRow + fmt.Sprintf(last, "''") + d.sessions() + " p JOIN information_schema.METADATA_LOCK_INFO m ON m.THREAD_ID = p.ID " + joinTrx +
 				"WHERE m.LOCK_TYPE = 'Table metadata lock' AND m.TABLE_SCHEMA = DATABASE() AND m.TABLE_NAME = ? AND p.ID <> CONNECTION_ID()",
 			names: 1,
 		},
@@ -58,14 +60,14 @@ func (d dialect) blockerViews() []blockerView {
 		views = views[:1]
 	}
 	if d.rocksdb() {
-		views = append(views, blockerView{query: "SELECT p.ID, p.USER, p.HOST, p.TIME AS age, COALESCE(p.INFO, '') AS statement" + own + d.Sessions() + " p " +
+		views = append(views, blockerView{query: "SELECT p.ID, p.USER, p.HOST, p.TIME AS age, COALESCE(p.INFO, '') AS statement" + own + d.sessions() + " p " +
 			"JOIN information_schema.ROCKSDB_TRX r ON r.THREAD_ID = p.ID WHERE p.DB = DATABASE() AND p.ID <> CONNECTION_ID()"})
 	}
 	running := "p.COMMAND IN ('Query', 'Execute') AND LOCATE(?, p.INFO) > 0"
 	return append(views,
-		blockerView{query: blockedRow + fmt.Sprintf(last, "''") + d.Sessions() + " p " + joinTrx +
+		blockerView{query: blockedRow + fmt.Sprintf(last, "''") + d.sessions() + " p " + joinTrx +
 			"WHERE (x.trx_id IS NOT NULL AND p.DB = DATABASE() OR " + running + ") AND p.ID <> CONNECTION_ID()", names: 1},
-		blockerView{query: "SELECT p.ID, p.USER, p.HOST, p.TIME AS age, p.INFO AS statement" + own + d.Sessions() + " p " +
+		blockerView{query: "SELECT p.ID, p.USER, p.HOST, p.TIME AS age, p.INFO AS statement" + own + d.sessions() + " p " +
 			"WHERE p.DB = DATABASE() AND " + running + " AND p.ID <> CONNECTION_ID()", names: 1})
 }
 
@@ -119,12 +121,54 @@ const (
 	processList       = "information_schema.PROCESSLIST"
 	schemaProcessList = "performance_schema.processlist"
 	// errCannotConvert is what MySQL 9.7 answers to who reads processList while
-	// any session runs a statement with a character beyond the first 65,536.
+	// any session runs a statement with bytes, or with a character beyond the first
+	// 65,536.
 	errCannotConvert = 3854
 )
 
-// Sessions implements engine.SessionWords.
-func (d dialect) Sessions() string { return cmp.Or(d.listed, processList) }
+// sessions is what a FROM names to read the list of sessions.
+func (d dialect) sessions() string { return cmp.Or(d.listed, processList) }
+
+// Sessions implements engine.SessionLister. Unlike the view, the statement also
+// lists what has characters or bytes that the view's columns can't hold.
+func (db *DB) Sessions(ctx context.Context) ([]engine.ServerSession, error) {
+	rows, err := db.pool.QueryContext(ctx, "SHOW FULL PROCESSLIST")
+	if err != nil {
+		return nil, fmt.Errorf("list sessions: %w", classify(err))
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	values, to := make([]sql.NullString, len(columns)), make([]any, len(columns))
+	for i := range values {
+		to[i] = &values[i]
+	}
+	var out []engine.ServerSession
+	for rows.Next() {
+		if err := rows.Scan(to...); err != nil {
+			return nil, err
+		}
+		var s engine.ServerSession
+		for i, name := range columns {
+			switch text := values[i].String; strings.ToUpper(name) {
+			case "ID":
+				if s.ID, err = strconv.ParseInt(text, 10, 64); err != nil {
+					return nil, fmt.Errorf("list sessions: %w", err)
+				}
+			case "DB":
+				s.Database = text
+			case "STATE":
+				s.State = text
+			case "INFO":
+				s.Statement = text
+			}
+		}
+		out = append(out, s)
+	}
+	return out, classify(rows.Err())
+}
 
 // probeSessions finds out where sessions are listed. MySQL 8.0.22 and later have
 // the list in the performance schema, too, where that is kept: there it is

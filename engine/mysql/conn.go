@@ -148,7 +148,7 @@ func (db *DB) kill(ctx context.Context, id int64) {
 	free := fmt.Sprintf(lockIsFree, fmt.Sprintf(connectionLock, fmt.Sprint(id)))
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		listed, isFree := 0, 0
-		err := db.pool.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM %s WHERE ID = %d", db.dialect.Sessions(), id)).Scan(&listed)
+		err := db.pool.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM %s WHERE ID = %d", db.dialect.sessions(), id)).Scan(&listed)
 		if err != nil && !missing(err) { // without the list, there is the lock
 			return
 		}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -305,14 +306,19 @@ const sentryColumn = "rowmill_sentry"
 // settle waits for the end of a change of names that a process has left to the
 // server as it was killed: MySQL goes on with what nobody waits for.
 func (j *job) settle(ctx context.Context) error {
-	sessions, ok := j.DB.Words().(engine.SessionWords)
+	lister, ok := j.DB.(engine.SessionLister)
 	if !ok {
 		return nil
 	}
+	var here string
+	if err := j.DB.SQL().QueryRowContext(ctx, "SELECT DATABASE()").Scan(&here); err != nil {
+		return j.DB.Classify(err)
+	}
 	for {
-		found, err := j.strings(ctx, "SELECT ID FROM "+sessions.Sessions()+" WHERE DB = DATABASE() AND LEFT(INFO, 200) LIKE ?",
-			strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace("RENAME TABLE "+j.q(j.Table.Name)+" TO ")+"%")
-		if err != nil || len(found) == 0 {
+		sessions, err := lister.Sessions(ctx)
+		if err != nil || !slices.ContainsFunc(sessions, func(s engine.ServerSession) bool {
+			return s.Database == here && strings.HasPrefix(s.Statement, "RENAME TABLE "+j.q(j.Table.Name)+" TO ")
+		}) {
 			return err
 		}
 		if err := engine.Sleep(ctx, 20*time.Millisecond); err != nil {
@@ -415,7 +421,7 @@ func (j *job) swapMySQL(ctx context.Context, m *mirror) (err error) {
 		_, err := renamer.ExecContext(context.WithoutCancel(ctx), rename)
 		renamed <- err
 	}()
-	waits, err := j.waitsForLock(ctx, holder, id, renamed)
+	waits, err := j.waitsForLock(ctx, id, renamed)
 	if err == nil && waits {
 		err = j.point("swap: renaming")
 	}
@@ -440,16 +446,20 @@ const waitFor = 2 * time.Second
 
 // waitsForLock returns once the connection waits for a table's lock, or has
 // ended.
-func (j *job) waitsForLock(ctx context.Context, x state.Exec, id int64, ended chan error) (bool, error) {
-	sessions, ok := j.DB.Words().(engine.SessionWords)
+func (j *job) waitsForLock(ctx context.Context, id int64, ended chan error) (bool, error) {
+	lister, ok := j.DB.(engine.SessionLister)
 	if !ok {
 		return false, engine.Classed(engine.ErrUnsupported, errors.New("the server's sessions can't be listed"))
 	}
 	for deadline := time.Now().Add(waitFor); time.Now().Before(deadline); {
-		var n int
-		err := x.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+sessions.Sessions()+" WHERE ID = ? AND STATE LIKE '%table metadata lock%'", id).Scan(&n)
-		if err != nil || n > 0 {
-			return n > 0, err
+		sessions, err := lister.Sessions(ctx)
+		if err != nil {
+			return false, err
+		}
+		if slices.ContainsFunc(sessions, func(s engine.ServerSession) bool {
+			return s.ID == id && strings.Contains(s.State, "table metadata lock")
+		}) {
+			return true, nil
 		}
 		select {
 		case err := <-ended:

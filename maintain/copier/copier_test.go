@@ -260,12 +260,12 @@ func TestRunResumes(t *testing.T) {
 
 // cut ends the connection of a transaction, and waits until the server has.
 func cut(ctx context.Context, db engine.Keeper, tx state.Exec, lost error) error {
-	ask, end, there := "SELECT CONNECTION_ID()", "KILL %d", "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = %d"
+	ask, end := "SELECT CONNECTION_ID()", "KILL %d"
 	switch db.Info().Engine {
 	case "sqlite":
 		return lost // it has none
 	case "postgres":
-		ask, end, there = "SELECT pg_backend_pid()", "SELECT pg_terminate_backend(%d)", "SELECT COUNT(*) FROM pg_stat_activity WHERE pid = %d"
+		ask, end = "SELECT pg_backend_pid()", "SELECT pg_terminate_backend(%d)"
 	}
 	var id int64
 	if err := tx.QueryRowContext(ctx, ask).Scan(&id); err != nil {
@@ -274,12 +274,23 @@ func cut(ctx context.Context, db engine.Keeper, tx state.Exec, lost error) error
 	if _, err := db.SQL().ExecContext(ctx, fmt.Sprintf(end, id)); err != nil {
 		return err
 	}
-	for n := 1; n > 0; time.Sleep(time.Millisecond) {
-		if err := db.SQL().QueryRowContext(ctx, fmt.Sprintf(there, id)).Scan(&n); err != nil {
+	for ; ; time.Sleep(time.Millisecond) {
+		there, err := listed(ctx, db, id)
+		if err != nil || !there {
 			return err
 		}
 	}
-	return nil
+}
+
+// listed reports whether the server lists a session.
+func listed(ctx context.Context, db engine.Keeper, id int64) (bool, error) {
+	if lister, ok := db.(engine.SessionLister); ok {
+		sessions, err := lister.Sessions(ctx)
+		return slices.ContainsFunc(sessions, func(s engine.ServerSession) bool { return s.ID == id }), err
+	}
+	var n int
+	err := db.SQL().QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM pg_stat_activity WHERE pid = %d", id)).Scan(&n)
+	return n > 0, err
 }
 
 // A chunk reads its rows by the key's index, and few others.

@@ -56,7 +56,7 @@ func (f *fixture) periodsRead() []string {
 		}
 		text = strings.Join(lines, "\n")
 	default:
-		text = strings.Join(f.plan("EXPLAIN "+map[bool]string{true: "PARTITIONS "}[f.db.Info().Engine == "mariadb"]+q), "\n")
+		text = strings.Join(f.plan("EXPLAIN "+map[bool]string{true: "PARTITIONS ", false: "FORMAT=TRADITIONAL "}[f.db.Info().Engine == "mariadb"]+q), "\n")
 	}
 	var out []string
 	for _, p := range regexp.MustCompile(`p20\d{6}`).FindAllString(text, -1) {

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// A granted is a table whose verbs are run by accounts of their own.
+type granted struct {
+	*testing.T
+	kind, target, dir, clock string
+	db                       engine.Keeper
+	name                     string // of the database
+	lines                    []string
+	done                     map[string]bool
+}
+
+// grantLine is one of docs/servers.md.
+var grantLine = regexp.MustCompile(`(?m)^GRANT .* TO '?(apply|adopt|run|status|load|restore|bench)'?(@'host')?;`)
+
+// newGranted reads the statements of docs/servers.md for a server.
+func newGranted(t *testing.T, kind string) *granted {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(here(t), "../../docs/servers.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	heading := "### MySQL and MariaDB"
+	if kind == "postgres" {
+		heading = "### PostgreSQL"
+	}
+	_, section, ok := strings.Cut(string(text), heading+"\n")
+	if !ok {
+		t.Fatalf("docs/servers.md has no section %s", heading)
+	}
+	section, _, _ = strings.Cut(section, "\n#")
+	g := &granted{T: t, kind: kind, target: testdb.Target(t, kind).String(), dir: t.TempDir(), lines: grantLine.FindAllString(section, -1), done: map[string]bool{}}
+	g.clock = filepath.Join(g.dir, "clock")
+	g.db = openKeeper(t, g.target)
+	query := "SELECT DATABASE()"
+	if kind == "postgres" {
+		query = "SELECT current_database()"
+	}
+	if err := g.db.SQL().QueryRowContext(t.Context(), query).Scan(&g.name); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func (g *granted) exec(statements ...string) {
+	g.Helper()
+	for _, q := range statements {
+		if _, err := g.db.SQL().ExecContext(g.Context(), q); err != nil {
+			g.Fatalf("%s: %v", q, err)
+		}
+	}
+}
+
+// account makes the account of a verb, with the privileges that are listed for
+// it and no others. A table that is listed and not there yet is left out: the
+// server takes no privilege on it.
+func (g *granted) account(verb string) string {
+	g.Helper()
+	user := fmt.Sprintf("rowmill_%s_%d", verb, os.Getpid())
+	at := user
+	if g.kind != "postgres" {
+		at += "@localhost"
+	}
+	if !g.done[verb] {
+		g.done[verb] = true
+		if g.kind == "postgres" {
+			g.exec("CREATE ROLE "+user+" LOGIN", "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+		} else {
+			g.exec("CREATE USER " + at)
+		}
+		g.Cleanup(func() {
+			statements := []string{"DROP USER " + at}
+			if g.kind == "postgres" {
+				statements = []string{"DROP OWNED BY " + user + " CASCADE", "DROP ROLE " + user}
+			}
+			for _, q := range statements {
+				if _, err := g.db.SQL().Exec(q); err != nil {
+					g.Error(err)
+				}
+			}
+		})
+		found := false
+		for _, line := range g.lines {
+			if m := grantLine.FindStringSubmatch(line); m[1] == verb {
+				found = true
+				to := strings.LastIndex(line, " TO ")
+				g.exec(strings.Replace(line[:to], " ON db.", " ON "+g.db.Dialect().Quote(g.name)+".", 1) + " TO " + at)
+			}
+		}
+		if !found {
+			g.Fatalf("docs/servers.md lists no privileges for %s on %s", verb, g.kind)
+		}
+	}
+	return user
+}
+
+// file writes a declaration for an account.
+func (g *granted) file(account, declaration string) string {
+	g.Helper()
+	path := filepath.Join(g.dir, account+".toml")
+	if err := os.WriteFile(path, []byte(strings.Replace(declaration, "://root@", "://"+account+"@", 1)), 0o644); err != nil {
+		g.Fatal(err)
+	}
+	return path
+}
+
+// at sets the table's clock.
+func (g *granted) at(now time.Time) {
+	g.Helper()
+	if err := os.WriteFile(g.clock, []byte(now.Format(time.RFC3339)), 0o644); err != nil {
+		g.Fatal(err)
+	}
+}
+
+// TestGrants: each verb runs with the privileges that docs/servers.md lists for it.
+func TestGrants(t *testing.T) {
+	t.Parallel()
+	for _, kind := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			g := newGranted(t, kind)
+			typ := "DATETIME"
+			if kind == "postgres" {
+				typ = "TIMESTAMP"
+			}
+			text := fmt.Sprintf(crashDeclaration, g.target, typ, filepath.Join(g.dir, "archive"))
+			d, err := rolling.ParseDeclaration("readings.toml", []byte(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			table := &engine.Table{Name: d.Name, Grid: d.Period, By: d.Time, Definition: d.Definition, PrimaryKey: d.Definition.PrimaryKey}
+			verb := func(account, verb string, args ...string) session {
+				t.Helper()
+				return rowmill(t.Context(), append([]string{verb, g.file(g.account(account), text), "--clock", g.clock}, args...)...)
+			}
+			start := time.Date(2026, 3, 29, 0, 40, 0, 0, time.UTC)
+			g.at(start)
+			mustPass(t, verb("apply", "apply", "--yes"))
+			keeper := "run"
+			if kind == "postgres" {
+				keeper = "apply" // who owns the table
+			}
+			for hour := range 12 {
+				now := start.Add(time.Duration(hour) * time.Hour)
+				g.at(now)
+				mustPass(t, verb(keeper, "run", "--once"))
+				var values []string
+				for i := range 20 {
+					values = append(values, fmt.Sprintf("(%d, %s, %d)", i%3, g.db.Words().Literal(table, rolling.Position(now)+int64(i)*1e6), hour*i))
+				}
+				g.exec("INSERT INTO readings (sensor, ts, value) VALUES " + strings.Join(values, ", "))
+			}
+			now := start.Add(11 * time.Hour)
+			csv := filepath.Join(g.dir, "rows.csv")
+			rows := fmt.Sprintf("sensor,ts,value\n7,%s,1\n8,%[1]s,2\n", now.Add(time.Second).Format("2006-01-02 15:04:05"))
+			if err := os.WriteFile(csv, []byte(rows), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if kind != "postgres" {
+				keeper = "restore"
+			}
+			s := verb("status", "status")
+			if s.code != exitDone && strings.Contains(s.stderr, "denied") {
+				t.Errorf("status: %s%s", s.stdout, s.stderr)
+			}
+			mustPass(t, rowmill(t.Context(), "load", g.file(g.account("load"), text), csv, "--retry", "0s"))
+			list := verb("status", "restore", "--list")
+			mustPass(t, list)
+			w := &archived{T: t, db: g.db, table: table, file: g.file("root", text), clock: g.clock}
+			period, _ := w.firstArchive()
+			mustPass(t, verb(keeper, "restore", period, "--yes"))
+			// The preset skips rows whose key is there, in large batches.
+			bench := strings.Replace(g.target, "://root@", "://"+g.account("bench")+"@", 1)
+			mustPass(t, rowmill(t.Context(), "bench", "insert", "--target", bench, "--preset", "daily", "--layout", "plain,rolling",
+				"--rows", "6000", "--batch", "3000", "--period-rows", "2000", "--out", filepath.Join(g.dir, "run.jsonl")))
+		})
+	}
+}
