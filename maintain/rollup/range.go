@@ -89,9 +89,11 @@ func (w *worker) markAll(ctx context.Context, l *level, p rolling.Period) error 
 				p.From = p.To
 				return nil
 			}
-			if p.From, err = w.firstOf(ctx, tx, l, whole); err != nil {
+			first, err := w.firstOf(ctx, tx, l, whole)
+			if err != nil {
 				return err
 			}
+			p.From = max(whole.From, first) // the level may have buckets before the range
 			some := rolling.Period{From: p.From, To: p.From}
 			for i := 0; i < maxBuckets && some.To < whole.To; i++ {
 				b, err := l.Every.At(some.To)
