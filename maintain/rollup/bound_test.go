@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/rolling"
@@ -175,5 +176,22 @@ func TestTrapPeriodsWhileComputed(t *testing.T) {
 		if len(f.parts) < 12 {
 			t.Errorf("%d periods: the refresh read raw rows in too few statements", len(f.parts))
 		}
+	})
+}
+
+// A range that begins more buckets after the first row than one transaction marks
+// is marked, and computed, where it is.
+func TestRefreshRangeFarFromFirstRow(t *testing.T) {
+	onEach(t, func(t *testing.T, kind string) {
+		f := open(t, kind, false, []rolling.Rollup{{Name: "r1m", Every: grid(t, "1m"), Select: all[:1]}})
+		m := model{{1, "a", start, 1, 1.0, 1, "x"}, {1, "a", start + 100*hour, 2, 1.0, 1, "x"}}
+		f.load(m...)
+		f.refresh(start + 5*day)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if n, err := f.set.RefreshRange(ctx, start+99*hour, start+101*hour, nil); err != nil || n == 0 || n > 120 {
+			t.Errorf("%d buckets computed, %v", n, err)
+		}
+		f.checkTables(m, start+5*day)
 	})
 }

@@ -124,7 +124,7 @@ func (s *Set) firstOf(ctx context.Context, x state.Exec, l *level, p rolling.Per
 	if pos.Valid {
 		first = min(first, l.Every.Floor(pos.Int64))
 	}
-	return first, nil
+	return max(first, p.From), nil
 }
 
 func (s *Set) compare(ctx context.Context, x state.Exec, l *level, p rolling.Period) ([]rolling.Period, error) {
