@@ -167,6 +167,7 @@ func (t *Table) levels(ctx context.Context, s *Status, v View) error {
 	if err != nil {
 		return err
 	}
+	s.Late = t.Rollups.LateBound()
 	for _, l := range levels {
 		whole, err := l.Every.At(v.Now) // the bucket that isn't over yet
 		if err != nil {

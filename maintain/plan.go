@@ -187,7 +187,11 @@ func planChecks(v View) []Task {
 		if k == nil || k.State == state.Restored {
 			continue
 		}
-		if due := k.Checked + max(k.Checked-k.To, k.To-k.From); due <= v.Now {
+		due := k.Checked + max(k.Checked-k.To, k.To-k.From)
+		if k.Checked > v.Now {
+			due = v.Now // the clock was set back: what came since was not looked at
+		}
+		if due <= v.Now {
 			out = append(out, Task{Kind: Check, Parts: []rolling.Partition{p}, Due: due})
 		}
 	}

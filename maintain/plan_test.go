@@ -2,6 +2,7 @@ package maintain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,10 +43,13 @@ func hourly(t *testing.T, from, to int) []rolling.Partition {
 	return out
 }
 
+// justNow stands for the present of the view that a period is in.
+const justNow = -1
+
 func known(st string, rows int64, parts ...rolling.Partition) []state.Period {
 	var out []state.Period
 	for _, p := range parts {
-		out = append(out, state.Period{Partition: p, State: st, Rows: rows, Checked: at(100)})
+		out = append(out, state.Period{Partition: p, State: st, Rows: rows, Checked: justNow})
 	}
 	return out
 }
@@ -53,6 +57,12 @@ func known(st string, rows int64, parts ...rolling.Partition) []state.Period {
 // summary writes a plan as lines of what is due, and what is next.
 func summary(d *rolling.Declaration, v View) string {
 	v.Gaps = !v.Gaps // most are about engines that keep lower bounds; those that say Gaps are about the others
+	v.Known = slices.Clone(v.Known)
+	for i := range v.Known {
+		if v.Known[i].Checked == justNow {
+			v.Known[i].Checked = v.Now
+		}
+	}
 	tasks, err := Plan(d, v)
 	if err != nil {
 		return err.Error()
@@ -144,5 +154,19 @@ func TestPlan(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// A period that was looked at by a clock that ran ahead is looked at again as soon
+// as the clock is right, not once it has come to where it was.
+func TestChecksAfterClockSetBack(t *testing.T) {
+	p := hourly(t, 0, 1)[0]
+	v := View{Now: at(2), Parts: []rolling.Partition{p}, Known: []state.Period{{Table: "readings", Partition: p, State: state.Sealed, Checked: at(9)}}}
+	if got := planChecks(v); len(got) != 1 || got[0].Due != v.Now {
+		t.Errorf("checked in the future: %+v, want one that is due", got)
+	}
+	v.Known[0].Checked = at(1.8)
+	if got := planChecks(v); len(got) != 0 {
+		t.Errorf("checked a moment ago: %+v", got)
 	}
 }

@@ -32,6 +32,9 @@ type Status struct {
 	HeadroomRows   *int64   `json:"headroom_rows,omitempty"`
 
 	Rollups []RollupStatus `json:"rollups"`
+	// Late says for how long roll-ups and their live views may lack rows that came
+	// late, at most.
+	Late string `json:"late_rows,omitempty"`
 	// Adopting tells that the table is a plain one that becomes a rolling one,
 	// or goes back to that: periods are not known then.
 	Adopting bool `json:"adopting,omitempty"`

@@ -214,7 +214,7 @@ func (t *Table) do(ctx context.Context, task Task, v View) (string, error) {
 	case Create:
 		return t.create(ctx, task, v)
 	case Rollup:
-		n, err := t.Rollups.Refresh(ctx, v.Now)
+		n, err := t.refresh(ctx, v.Now)
 		if err == nil {
 			err = t.Rollups.Expire(ctx, v.Now)
 		}
@@ -237,6 +237,21 @@ func (t *Table) do(ctx context.Context, task Task, v View) (string, error) {
 		return t.rebuild(ctx, task)
 	}
 	return "", fmt.Errorf("no such task: %s", task.Kind)
+}
+
+// refresh brings the levels up to the present, and takes in rows that came late
+// without a note.
+func (t *Table) refresh(ctx context.Context, now int64) (int, error) {
+	n, err := t.Rollups.Refresh(ctx, now)
+	if err != nil {
+		return n, err
+	}
+	stale, err := t.Rollups.Recount(ctx, now)
+	if err != nil || stale == 0 {
+		return n, err
+	}
+	more, err := t.Rollups.Refresh(ctx, now)
+	return n + more, err
 }
 
 // create adds the partitions one at a time, so that one that is blocked costs

@@ -229,6 +229,9 @@ func (t *statusText) rollups(s *maintain.Status) {
 		c.add(r.Name, r.Every, cmp.Or(r.To, "nothing yet"), monitor.Duration(r.Lag), monitor.Count(r.Stale), monitor.Count(r.Rows))
 	}
 	t.table(c)
+	if len(s.Rollups) > 0 && s.Late != "" {
+		t.wrapped("late rows: ", s.Late, "  ")
+	}
 }
 
 // doings writes what is under way, was done, is next, and is in the way.

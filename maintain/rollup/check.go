@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/rowmill/rowmill/rolling"
 	"github.com/rowmill/rowmill/state"
@@ -31,6 +30,9 @@ func (s *Set) Check(ctx context.Context, p rolling.Period) (stale int, err error
 }
 
 func (w *worker) check(ctx context.Context, l *level, p rolling.Period) (stale int, err error) {
+	if p.From >= p.To {
+		return 0, nil
+	}
 	marks, err := w.marks(ctx, w.conn)
 	if err != nil {
 		return 0, err
@@ -54,8 +56,7 @@ func (w *worker) check(ctx context.Context, l *level, p rolling.Period) (stale i
 			return 0, err
 		}
 	}
-	_, err = w.exec(ctx, w.conn, "UPDATE rowmill_rollups SET checked_us = ? WHERE table_name = ? AND name = ?", time.Now().UnixMicro(), w.table.Name, l.Name)
-	return len(differ), err
+	return len(differ), nil
 }
 
 // marks returns how far each level is.
