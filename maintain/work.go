@@ -224,6 +224,9 @@ func (t *Table) do(ctx context.Context, task Task, v View) (string, error) {
 		if n == 0 {
 			return "", err
 		}
+		if n == 1 {
+			return "1 bucket", err
+		}
 		return fmt.Sprintf("%d buckets", n), err
 	case Seal:
 		return t.seal(ctx, task.Parts[0])

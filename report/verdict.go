@@ -27,6 +27,10 @@ func sentence(s string) string {
 	return s + "."
 }
 
+// mostPercent is the ratio from which a rate is said to be times another, and
+// not percent of it.
+const mostPercent = 10
+
 func (v *view) verdict() string {
 	s := v.label + " "
 	flat := v.sum.Rate.Flatness
@@ -39,6 +43,11 @@ func (v *view) verdict() string {
 		s += fmt.Sprintf("fell below half of its first rate at %s rows and came back to %s of it", short(float64(v.sum.Knee.Rows)), percent(flat))
 	case v.sum.Knee != nil:
 		s += fmt.Sprintf("fell to %s of its first rate, with the knee at %s rows", percent(flat), short(float64(v.sum.Knee.Rows)))
+	case v.rec.Run.Search != nil && flat > grownFlatness:
+		// The search chose the rates: first and last are of different ones.
+		s += fmt.Sprintf("inserted %s rows, at the rates that the search tried", short(float64(v.sum.Rows)))
+	case flat > mostPercent:
+		s += fmt.Sprintf("rose to %.0f times its first rate over %s rows", flat, short(float64(v.sum.Rows)))
 	case flat > grownFlatness:
 		s += fmt.Sprintf("rose to %s of its first rate over %s rows", percent(flat), short(float64(v.sum.Rows)))
 	case flat >= keptFlatness:

@@ -16,7 +16,7 @@ func wantArgs(least, most int) cobra.PositionalArgs {
 		use := c.CommandPath() + strings.TrimPrefix(c.Use, c.Name())
 		switch {
 		case len(args) < least:
-			return usagef(use, "%s: which? It takes %s", c.CommandPath(), strings.TrimSpace(strings.TrimPrefix(c.Use, c.Name())))
+			return usagef(use, "%s needs %s", c.CommandPath(), strings.TrimSpace(strings.TrimPrefix(c.Use, c.Name())))
 		case most == 0 && len(args) > 0:
 			return usagef(use, "%s takes no arguments, and got %q", c.CommandPath(), args[0])
 		case most >= 0 && len(args) > most:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -51,7 +52,9 @@ type benchFlags struct {
 }
 
 const (
-	defaultRows     = 1000000
+	defaultRows = 1000000
+	// defaultMaxTime ends a run without flags within a minute, proof included.
+	defaultMaxTime  = 45 * time.Second
 	defaultInterval = time.Second
 	// defaultReadAfter is when iiBench's queries begin.
 	defaultReadAfter = 1000000
@@ -148,6 +151,9 @@ func (f *benchFlags) complete(flags *pflag.FlagSet) {
 	}
 	if !flags.Changed("rows") && (f.maxTime == 0 || f.find.on) {
 		f.rows = defaultRows
+		if !flags.Changed("max-time") && !f.find.on {
+			f.maxTime = defaultMaxTime
+		}
 	}
 }
 
@@ -158,7 +164,7 @@ func (f *benchFlags) define(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.layouts, "layout", []string{workload.Plain}, "layouts to measure, `list` of "+strings.Join(workload.Layouts(), ", "))
 	intVar(flags, &f.repeat, "repeat", 1, "measure each layout `N` times, in turn, in one record")
 	flags.Var(countValue{n: &f.rows}, "rows", "rows to insert, such as 1500000, 1_500_000 or 1.5M (default 1M, none with --max-time)")
-	flags.DurationVar(&f.maxTime, "max-time", 0, "end after this `time`, such as 90s or 2h (default none)")
+	flags.DurationVar(&f.maxTime, "max-time", 0, "end after this `time`, such as 90s or 2h (default 45s without --rows, otherwise none)")
 	intVar(flags, &f.writers, "writers", 1, "clients that insert at once, each on a connection of its own; `N` (with --find-rate 16, but on SQLite 1)")
 	intVar(flags, &f.batch, "batch", 0, "rows in one transaction, `N` (default the preset's, with --find-rate 10)")
 	flags.StringVar(&f.method, "method", "", "how to insert: `single`, multi, prepared, pipeline (PostgreSQL) or load (default multi; on SQLite prepared)")
@@ -308,11 +314,25 @@ func (a *app) benchInsert(ctx context.Context, f benchFlags) error {
 	if err != nil {
 		return err
 	}
+	f.announce(a.stderr)
 	recs, err := a.runLayouts(ctx, f, out)
 	if len(recs) == 0 {
 		return errors.Join(err, out.close())
 	}
 	return errors.Join(err, out.close(), a.writeReports(f.reports, recs))
+}
+
+// announce says how long the runs take, where that is known.
+func (f *benchFlags) announce(w io.Writer) {
+	n := len(f.layouts) * f.repeat
+	if f.maxTime == 0 || f.find.on {
+		return
+	}
+	each := ""
+	if n > 1 {
+		each = fmt.Sprintf(" in %d runs of at most %v", n, f.maxTime)
+	}
+	fmt.Fprintf(w, "inserts take at most %v%s; preparing and the proof of all rows come on top\n", time.Duration(n)*f.maxTime, each)
 }
 
 // tryOut completes the options of each layout on a database that can do

@@ -194,7 +194,7 @@ func TestBenchKeepRefuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no file":          {nil, "which? It takes FILE.toml"},
+		"no file":          {nil, "needs FILE.toml"},
 		"missing file":     {[]string{"none.toml"}, "read the declaration"},
 		"no rate":          {[]string{file, "--rate", "0"}, "--rate"},
 		"no time":          {[]string{file, "--time", "0s"}, "--time"},

@@ -170,6 +170,17 @@ func (f *ibenchFlags) dry() (*workload.Ibench, error) {
 	return w, nil
 }
 
+// queriesOf counts the steps that take as long as --query-time says.
+func queriesOf(steps []string) int {
+	n := 0
+	for _, step := range steps {
+		if strings.HasPrefix(step, "q") {
+			n++
+		}
+	}
+	return n
+}
+
 // benchIbench runs the steps and reports what was measured, however far that
 // went.
 func (a *app) benchIbench(ctx context.Context, f ibenchFlags) error {
@@ -192,6 +203,9 @@ func (a *app) benchIbench(ctx context.Context, f ibenchFlags) error {
 	show := a.newProgress(interrupt)
 	if f.format == formatIbench {
 		show = &ibenchLines{lines: lines{w: a.stderr}}
+	}
+	if n := queriesOf(f.steps); n > 0 {
+		fmt.Fprintf(a.stderr, "%s of %v take %v, after the load\n", plural(n, "query step"), f.queryTime, time.Duration(n)*f.queryTime)
 	}
 	r := &ibenchRun{f: f, args: a.args, out: out, show: show}
 	err = r.run(ctx)

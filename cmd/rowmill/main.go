@@ -163,6 +163,8 @@ inserts touch only what is in memory (plan, apply, run, status).`),
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usagef(c.CommandPath()+" --help", "%w", err)
 	})
+	root.Version = versionText()
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(a.benchCommand())
 	root.AddCommand(a.planCommand())

@@ -136,3 +136,26 @@ func TestWithoutCanceled(t *testing.T) {
 		}
 	}
 }
+
+// TestVersionFlag: --version prints what the verb does.
+func TestVersionFlag(t *testing.T) {
+	t.Parallel()
+	flag, verb := rowmill(t.Context(), "--version"), rowmill(t.Context(), "version")
+	if flag.code != exitDone || flag.stdout != verb.stdout || flag.stdout == "" {
+		t.Errorf("--version: exit %d, %q %q; version: %q", flag.code, flag.stdout, flag.stderr, verb.stdout)
+	}
+}
+
+// TestAnnounced: a run without flags says that it ends within a minute, and one
+// of bench ibench how long its query steps take.
+func TestAnnounced(t *testing.T) {
+	t.Parallel()
+	for says, args := range map[string][]string{
+		"inserts take at most 45s;":                            {"bench", "insert", "--target", "null:", "--no-verify"},
+		"inserts take at most 20ms in 2 runs of at most 10ms;": {"bench", "insert", "--target", "null:", "--max-time", "10ms", "--repeat", "2"},
+	} {
+		if s := rowmill(t.Context(), args...); s.code != exitDone || !strings.Contains(s.stderr, says) {
+			t.Errorf("%s: exit %d, stderr: %s", strings.Join(args, " "), s.code, s.stderr)
+		}
+	}
+}

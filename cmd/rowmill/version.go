@@ -24,6 +24,11 @@ func versionString() string {
 	return "(devel)"
 }
 
+// versionText is the version as people read it.
+func versionText() string {
+	return fmt.Sprintf("rowmill %s (%s %s/%s)", versionString(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
 func (a *app) versionCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
@@ -38,7 +43,7 @@ func (a *app) versionCommand() *cobra.Command {
 				return json.NewEncoder(a.stdout).Encode(map[string]string{
 					"version": versionString(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
 			}
-			_, err := fmt.Fprintf(a.stdout, "rowmill %s (%s %s/%s)\n", versionString(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintln(a.stdout, versionText())
 			return err
 		},
 	}
