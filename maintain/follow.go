@@ -44,10 +44,33 @@ type shared struct {
 	turns  sync.Mutex
 	gate   gate
 
-	mu    sync.Mutex
-	last  *followed // nil until Follow has read one
-	stale bool      // the table is no longer what last says of it
-	said  *followed // the one that the log names last
+	mu sync.Mutex
+	// waiting are the tasks whose last try found that their time has not come, as
+	// a bucket of a roll-up isn't over yet.
+	waiting map[string]bool
+	last    *followed // nil until Follow has read one
+	stale   bool      // the table is no longer what last says of it
+	said    *followed // the one that the log names last
+}
+
+// wait keeps whether the time of a task has not come.
+func (s *shared) wait(task string, waits bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting == nil {
+		s.waiting = map[string]bool{}
+	}
+	if waits {
+		s.waiting[task] = true
+	} else {
+		delete(s.waiting, task)
+	}
+}
+
+func (s *shared) waits(task string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.waiting[task]
 }
 
 // followed returns the one that was read last, and whether it can be as it is.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rowmill/rowmill/engine"
@@ -222,13 +223,45 @@ func (t *Table) next(s *Status, v View, tasks []Task) {
 		if len(s.Next) == maxNext {
 			return
 		}
-		n := NextStatus{Action: string(task.Kind), What: label(task), Why: task.Waits}
+		what := label(task)
+		if task.Kind == Rollup {
+			if what, task.Due = t.nextRefresh(s, v); what == "" {
+				continue
+			}
+		}
+		n := NextStatus{Action: string(task.Kind), What: what, Why: task.Waits}
 		if t.Table.Grid.Axis() == rolling.Time {
 			at := rolling.Instant(max(task.Due, v.Now))
 			n.At = &at
 		}
 		s.Next = append(s.Next, n)
 	}
+}
+
+// nextRefresh returns which levels are to be computed next, and when: those that
+// are behind, now; or those whose bucket is over first. It is none on a sequence,
+// where nobody knows when.
+func (t *Table) nextRefresh(s *Status, v View) (levels string, due int64) {
+	var behind, first []string
+	for _, l := range s.Rollups {
+		if l.Lag > 0 || l.Stale > 0 {
+			behind = append(behind, l.Name)
+		}
+		bucket, err := levelOf(t.Declared, l.Name).Every.At(v.Now)
+		if err != nil || t.Table.Grid.Axis() == rolling.Sequence {
+			continue
+		}
+		if len(first) == 0 || bucket.To < due {
+			first, due = nil, bucket.To
+		}
+		if bucket.To == due {
+			first = append(first, l.Name)
+		}
+	}
+	if len(behind) > 0 {
+		return strings.Join(behind, ", "), v.Now
+	}
+	return strings.Join(first, ", "), due
 }
 
 // problems lists what needs a person.

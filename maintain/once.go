@@ -55,7 +55,7 @@ func (d *Daemon) Once(ctx context.Context) error {
 		if idle == idleRounds {
 			if err == nil {
 				err = engine.Hinted(fmt.Errorf("%s: due, and can't be done now: %s", d.Table.Table.Name, strings.Join(left, "; ")),
-					"rowmill status FILE, which says what is in the way; what waits for rows or roll-ups is done by the next rowmill run")
+					"rowmill status FILE, which says what is in the way")
 			}
 			return err
 		}
@@ -64,7 +64,8 @@ func (d *Daemon) Once(ctx context.Context) error {
 }
 
 // left lists what is due in lanes and not done, but the refresh of roll-ups,
-// which always is, and what its owner has put off.
+// which always is, what its owner has put off, and what waits for its time, such
+// as the seal of a period until the buckets with its rows are over.
 func (d *Daemon) left(ctx context.Context, lanes []Lane) ([]string, error) {
 	t := d.Table.lastFollowed()
 	v, err := t.View(ctx)
@@ -75,9 +76,13 @@ func (d *Daemon) left(ctx context.Context, lanes []Lane) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	waits := slices.ContainsFunc(tasks, func(task Task) bool { return t.shared.waits(task.ID()) })
 	var out []string
 	for _, task := range tasks {
 		if task.Kind == Rollup || task.Due > v.Now || task.PutOff || !slices.Contains(lanes, task.Kind.lane()) {
+			continue
+		}
+		if t.shared.waits(task.ID()) || waits && task.Behind {
 			continue
 		}
 		what := string(task.Kind) + " " + label(task)

@@ -86,3 +86,37 @@ func TestOnceSaysWhatIsLeft(t *testing.T) {
 		}
 	})
 }
+
+// A refresh of roll-ups is listed as next while there is something to compute,
+// and otherwise for when the next bucket is over.
+func TestNextRefresh(t *testing.T) {
+	onServers(t, func(t *testing.T, db engine.Keeper) {
+		w := applied(t, db, declare(t, db, func(d *rolling.Declaration) {
+			d.Rollups = []rolling.Rollup{
+				{Name: "by_hour", Every: grid(t, "1h"), Select: []rolling.Aggregate{{Name: "n", Func: "count"}}},
+				{Name: "by_day", Every: grid(t, "1d"), Select: []rolling.Aggregate{{Name: "n", Func: "count"}}},
+			}
+		}), at(0.2))
+		w.hours(0, 2)
+		w.keep()
+		for _, c := range []struct {
+			now, due float64
+			what     string
+		}{{1.6, 2, "by_hour"}, {2.2, 2.2, "by_hour"}} {
+			w.now = at(c.now)
+			s, err := w.Status(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, n := range s.Next {
+				if n.Action == string(Rollup) {
+					got = append(got, n.What+" at "+n.At.Format(time.DateTime))
+				}
+			}
+			if want := c.what + " at " + rolling.Instant(at(c.due)).Format(time.DateTime); strings.Join(got, ", ") != want {
+				t.Errorf("at %.1f the next refresh is %q, want %q", c.now, got, want)
+			}
+		}
+	})
+}

@@ -36,6 +36,8 @@ type Task struct {
 	Due int64
 	// Waits says why it can't be done yet although it is due, "" if it can.
 	Waits string
+	// Behind tells that it waits for another task of the plan.
+	Behind bool
 	// PutOff tells that it waits for its owner, who has an adoption to finish or
 	// a restored period to give back.
 	PutOff bool
@@ -260,11 +262,11 @@ func planDrops(d *rolling.Declaration, v View) []Task {
 			t.PutOff = true
 			t.Waits = "the adoption of the table is not finished: rowmill apply FILE --finish, after which there is no way back"
 		case i > 0 && !v.Gaps:
-			t.Waits, t.PutOff = older, restored
+			t.Waits, t.PutOff, t.Behind = older, restored, true
 		case k == nil:
-			t.Waits = "not sealed"
+			t.Waits, t.Behind = "not sealed", true
 		case d.Seal.Archive != "" && k.State != state.Archived:
-			t.Waits = "not archived"
+			t.Waits, t.Behind = "not archived", true
 		}
 		out = append(out, t)
 		if due > v.Now {

@@ -173,6 +173,7 @@ func (t *Table) Do(ctx context.Context, task Task, v View) error {
 	began := time.Now()
 	detail, err := t.do(ctx, task, v)
 	var wait *waitError
+	t.shared.wait(task.ID(), errors.As(err, &wait))
 	switch {
 	case errors.Is(err, errChanged):
 		t.say(Event{At: began, Action: string(task.Kind), Detail: label(task) + ": " + err.Error(), Waiting: true})
