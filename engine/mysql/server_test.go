@@ -362,7 +362,9 @@ ORDER BY event_time`)
 		if err := rows.Scan(&q); err != nil {
 			t.Fatal(err)
 		}
-		got = append(got, q)
+		if q != "SELECT CONNECTION_ID()" { // by which rowmill knows its own sessions
+			got = append(got, q)
+		}
 	}
 	// The driver sets what Session{} renders in words of its own, and asks for
 	// the size of a packet; Open asks what the server is.
