@@ -44,9 +44,15 @@ func (o *Output) rates(in Input) {
 	}
 	if !o.After.Measured {
 		o.After = RatePlan{From: "not known: no sample was loaded"}
-		if in.Sample.Value > 0 {
-			v := in.Sample.Value
+		if v := in.Sample.Value; v > 0 && o.Period.Rows <= float64(o.Period.FitRows) {
 			o.After = RatePlan{First: &v, Last: &v, LastRows: o.full(in), From: "an estimate: " + in.Sample.From + "; it stays, as the newest periods stay in memory"}
+			if o.Period.Rows == 0 {
+				o.After.From = fmt.Sprintf("an estimate: %s; it stays, if a period has at most %s rows, so that the newest ones stay in memory", in.Sample.From, rowCount(float64(o.Period.FitRows)))
+			}
+		} else if v > 0 {
+			// Inserts find the newest periods as they would a table of their size.
+			o.After = estimated(in, Resident*o.Period.Rows)
+			o.After.From += fmt.Sprintf("; the %d newest periods hold %s rows, which don't fit into memory", Resident, rowCount(Resident*o.Period.Rows))
 		}
 	}
 }
