@@ -268,20 +268,23 @@ func (v *view) kills() string {
 
 func (v *view) verified() string {
 	c := v.sum.Verified
-	if c == nil && v.rec.Run.Search != nil {
-		return "with the capacity: the table is checked after the last trial"
+	switch {
+	case c == nil && v.whole() != "":
+		return v.whole()
+	case c == nil:
+		return "no: the rows in the table were not read"
 	}
-	if c == nil {
-		return "no: the table was not checked"
-	}
-	verdict, sum := "yes", "checksum equal"
-	if !c.Checksum {
+	verdict, how, sum := "yes", "found", "checksum equal"
+	switch {
+	case c.Counted:
+		how, sum = "counted", "their values not compared"
+	case !c.Checksum:
 		sum = "CHECKSUM DIFFERS"
 	}
 	if !c.Sound() {
 		verdict = "FAILED"
 	}
-	s := fmt.Sprintf("%s: %s rows found of %s expected, %s", verdict, count(c.Found), count(c.Expected), sum)
+	s := fmt.Sprintf("%s: %s %s of %s expected, %s", verdict, plural(c.Found, "row", "rows"), how, count(c.Expected), sum)
 	if c.Lost > 0 {
 		s += fmt.Sprintf("; %s lost when the server was killed, as its settings allow", plural(c.Lost, "row", "rows"))
 	}

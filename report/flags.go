@@ -157,8 +157,11 @@ func (f *flagList) workloads(x, y *result.Run) {
 
 // ends flags runs that are doubtful in themselves.
 func (f *flagList) ends(a, b *result.Record, sa, sb result.Summary) {
-	checked := func(s result.Summary) string {
+	checked := func(r *result.Record, s result.Summary) string {
+		whole := (&view{rec: r}).whole()
 		switch v := s.Verified; {
+		case v == nil && whole != "":
+			return "verified " + whole
 		case v == nil:
 			return "not verified"
 		case !v.Sound():
@@ -166,7 +169,7 @@ func (f *flagList) ends(a, b *result.Record, sa, sb result.Summary) {
 		}
 		return "verified"
 	}
-	if va, vb := checked(sa), checked(sb); va != "verified" || vb != "verified" {
+	if va, vb := checked(a, sa), checked(b, sb); va != "verified" || vb != "verified" {
 		f.add(Flag{"verified", "", va, vb, fmt.Sprintf("not proven that every row arrived: A %s, B %s", va, vb)})
 	}
 	bound := func(s result.Summary) string {

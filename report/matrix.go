@@ -285,7 +285,7 @@ func (m *Matrix) warn(recs []result.Record) {
 		add("in %s rowmill itself was the limit: the database could take more there", plural(int64(bound), "cell", "cells"))
 	}
 	if unproven > 0 {
-		add("%s not verified: nobody checked that every row is in the table", plural(int64(unproven), "run was", "runs were"))
+		add("%s not verified: the rows in the table were not compared with those sent", plural(int64(unproven), "run was", "runs were"))
 	}
 	for _, same := range []struct {
 		what string

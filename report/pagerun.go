@@ -18,8 +18,11 @@ type pageFact struct {
 
 // pageRun is what the page says of one run beside the charts.
 type pageRun struct {
-	Index                 int
-	Label, Dash           string
+	Index       int
+	Label, Dash string
+	// Queries is the rate of a step that asks, "" of others; Inserts is the one
+	// beside it.
+	Queries, Inserts      string
 	HasRows               bool
 	First, Last, Flatness string
 	Tiles                 []pageFact
@@ -55,6 +58,9 @@ func (v *view) pageRun(i int, s style) pageRun {
 		Index: i, Label: v.label, Dash: strings.Join(dash, " "), HasRows: v.sum.Rows > 0,
 		First: figure(v.sum.Rate.First), Last: figure(v.sum.Rate.Last), Flatness: percent(v.sum.Rate.Flatness),
 		Tiles: v.tiles(), Deviations: v.rec.Run.Deviations,
+	}
+	if v.asks() {
+		out.Queries, out.Inserts = figure(v.sum.Step.QueriesPerSecond), figure(v.sum.Step.InsertsPerSecond)
 	}
 	if v.rec.End != nil {
 		for _, p := range v.rec.End.Periods {
@@ -264,10 +270,14 @@ func (v *view) tiles() []pageFact {
 	out = append(out, pageFact{"stalled", figure(s.StallSeconds) + " s", false},
 		pageFact{"errors / retries", count(s.Errors) + " / " + count(s.Retries), s.Errors > 0})
 	switch c := s.Verified; {
+	case c == nil && v.whole() != "":
+		out = append(out, pageFact{"verified", v.whole(), false})
 	case c == nil:
-		out = append(out, pageFact{"verified", "not checked", false})
+		out = append(out, pageFact{"verified", "no: rows not read", false})
 	case c.Sound() && c.Lost > 0:
 		out = append(out, pageFact{"verified", count(c.Lost) + " rows lost, as the settings allow; checksum", true})
+	case c.Sound() && c.Counted:
+		out = append(out, pageFact{"verified", "all rows, counted", false})
 	case c.Sound():
 		out = append(out, pageFact{"verified", "all rows, checksum", false})
 	default:

@@ -26,6 +26,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/rowmill/rowmill/result"
@@ -173,8 +174,8 @@ func (v *view) problems() []problem {
 	switch c := v.sum.Verified; {
 	case c != nil && !c.Sound():
 		out = append(out, problem{true, "verification " + v.verified()})
-	case c == nil && v.sum.Rows > 0 && v.rec.Run.Search == nil && !v.midway():
-		out = append(out, problem{false, "not verified: nobody checked that every row is in the table"})
+	case c == nil && v.sum.Rows > 0 && v.whole() == "" && !saidWhy(v.sum.Warnings):
+		out = append(out, problem{false, unverified})
 	}
 	for _, w := range v.sum.Warnings {
 		// Of this the first problem tells already.
@@ -183,6 +184,26 @@ func (v *view) problems() []problem {
 		}
 	}
 	return out
+}
+
+// unverified is said of rows that were not read after the run.
+const unverified = "not verified: the rows in the table were not compared with those sent"
+
+// saidWhy tells that one of the warnings says why rows are not verified.
+func saidWhy(warnings []string) bool {
+	return slices.ContainsFunc(warnings, func(w string) bool { return strings.HasPrefix(w, "not verified: ") })
+}
+
+// whole says when the rows of a run that is a part of a longer one are verified;
+// "" where they are verified after the run itself.
+func (v *view) whole() string {
+	switch {
+	case v.rec.Run.Search != nil:
+		return "with all trials, after the last"
+	case v.midway():
+		return "with all steps, after the last"
+	}
+	return ""
 }
 
 // midway tells that the run is a step that others follow, which is not the time

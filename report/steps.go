@@ -69,6 +69,9 @@ func only(recs []result.Record, is func(*result.Run) bool) []result.Record {
 	return out
 }
 
+// asks tells that the run is a step whose queries are what it is judged by.
+func (v *view) asks() bool { return v.sum.Step != nil && v.sum.Step.Query != "" }
+
 // stepName names the step a run is, "" for others.
 func stepName(r *result.Run) string {
 	if r.Step == nil {
@@ -88,11 +91,14 @@ func (b benchmark) verdicts() []string {
 	last := &b[len(b)-1]
 	first := b[0].rec.Run
 	out := []string{fmt.Sprintf("the insert benchmark (%s) on %s: %d of %s", first.Step.Benchmark, first.Engine, len(b), plural(int64(first.Step.Of), "step", "steps"))}
-	var failed, passed []string
+	var failed, passed, asked []string
 	var off float64
 	keep := int64(0)
 	for i := range b {
 		s := b[i].sum.Step
+		if b[i].asks() {
+			asked = append(asked, fmt.Sprintf("%s in %s", figure(s.QueriesPerSecond), s.Name))
+		}
 		switch {
 		case s.SLA == nil:
 		case s.SLA.Failed:
@@ -104,6 +110,9 @@ func (b benchmark) verdicts() []string {
 			off, keep = max(off, s.Held.Off), s.KeepRows
 		}
 	}
+	if len(asked) > 0 {
+		out = append(out, "queries per second: "+strings.Join(asked, ", "))
+	}
 	if len(failed) > 0 {
 		out = append(out, "the SLA failed in "+strings.Join(failed, ", "))
 	}
@@ -113,8 +122,11 @@ func (b benchmark) verdicts() []string {
 	if keep > 0 {
 		out = append(out, fmt.Sprintf("deletes kept the tables within %s of %s", percent(off), plural(keep, "row", "rows")))
 	}
-	if last.sum.Verified != nil {
+	switch {
+	case last.sum.Verified != nil:
 		out = append(out, "verified after the last step: "+last.verified())
+	case last.midway():
+		out = append(out, "not verified: the rows are checked after the last step, which is missing here")
 	}
 	return out
 }

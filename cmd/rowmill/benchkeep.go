@@ -356,7 +356,14 @@ func (r *keepRun) prove(ctx context.Context, end *result.End) error {
 			return nil
 		}
 		r.after = &now
-		if now.all() == want || end.Stopped == bench.StoppedInterrupted {
+		found := &result.Verified{Expected: r.rows(), Found: now.all() - r.before.all(), Counted: true}
+		switch {
+		case now.all() == want:
+			end.Verified = found
+			return nil
+		case end.Stopped == bench.StoppedInterrupted:
+			// Inserts that were cut off may have committed.
+			end.Warnings = append(end.Warnings, fmt.Sprintf("not verified: the run was interrupted, with %d rows acknowledged and %d found", found.Expected, found.Found))
 			return nil
 		}
 		// A period on its way out is neither here nor there for a moment.
@@ -371,6 +378,7 @@ func (r *keepRun) prove(ctx context.Context, end *result.End) error {
 				continue
 			}
 		}
+		end.Verified = found
 		return fmt.Errorf("verification failed: %d rows were acknowledged, and %d more are there than before", r.rows(), now.all()-r.before.all())
 	}
 }

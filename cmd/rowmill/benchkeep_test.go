@@ -88,6 +88,12 @@ func TestBenchKeep(t *testing.T) {
 	if err != nil || len(recs) != 1 || recs[0].End == nil {
 		t.Fatalf("record: %v", err)
 	}
+	if v := recs[0].End.Verified; v == nil || !v.Counted || !v.Sound() || v.Found != f.Rows {
+		t.Errorf("verified: %+v", v)
+	}
+	if s := rowmill(t.Context(), "report", record); !strings.Contains(s.stdout, "rows counted of") || strings.Contains(s.stdout, "not verified") {
+		t.Errorf("report: %s", s.stdout)
+	}
 	events := map[string]bool{}
 	for _, iv := range recs[0].Intervals {
 		for _, e := range iv.Events {

@@ -327,7 +327,9 @@ func findings(s *result.Summary) []string {
 			text = fmt.Sprintf("verified: %s rows are there, %s were lost when the server was killed, as its settings allow",
 				thousands(float64(v.Found)), thousands(float64(v.Lost)))
 		}
-		if !v.Sound() {
+		if !v.Sound() && v.Counted {
+			text = fmt.Sprintf("NOT verified: %s rows expected, %s counted", thousands(float64(v.Expected)), thousands(float64(v.Found)))
+		} else if !v.Sound() {
 			text = fmt.Sprintf("NOT verified: %s rows expected, %s found, checksum equal: %v",
 				thousands(float64(v.Expected)), thousands(float64(v.Found)), v.Checksum)
 		}
