@@ -240,10 +240,16 @@ func TestTrapKilledBetweenSteps(t *testing.T) {
 		kills = 40
 	}
 	rnd := rand.New(rand.NewPCG(7, 7))
-	for range kills {
+	for i := range kills {
 		cmd, out := child(t, "keep", path)
-		if line, err := out.ReadString('\n'); err != nil || line != "keeps\n" {
-			t.Fatalf("the other process: %q, %v", line, err)
+		says := []string{"keeps\n"}
+		if i == kills-1 { // On a slow machine the others get to the end of nothing.
+			says = append(says, "round\n")
+		}
+		for _, want := range says {
+			if line, err := out.ReadString('\n'); err != nil || line != want {
+				t.Fatalf("the other process: %q, %v", line, err)
+			}
 		}
 		time.Sleep(time.Duration(rnd.IntN(120)) * time.Millisecond)
 		kill(cmd)
