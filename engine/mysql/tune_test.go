@@ -12,10 +12,9 @@ import (
 // TestTune: a setting that was changed is as before once it is undone, also when
 // the run's context has ended; what can't be changed is said so and isn't.
 func TestTune(t *testing.T) {
-	t.Parallel()
 	for _, kind := range []string{"mariadb", "mysql"} {
 		t.Run(kind, func(t *testing.T) {
-			db := testdb.Open(t, kind)
+			db := testdb.Open(t, kind+ownServer)
 			tuner := db.(engine.Tuner)
 			for _, c := range []struct{ name, value, now string }{
 				{"innodb_adaptive_hash_index", "ON", "1"},

@@ -5,15 +5,12 @@ import (
 	"testing"
 
 	"github.com/rowmill/rowmill/engine"
-	"github.com/rowmill/rowmill/engine/postgres"
-	"github.com/rowmill/rowmill/internal/testdb"
 )
 
 // TestTune: a setting that was changed is as before once it is undone, and the
 // server's file as well; what can't be changed is said so and isn't.
 func TestTune(t *testing.T) {
-	t.Parallel()
-	db := testdb.Open(t, "postgres").(*postgres.DB)
+	db := openAlone(t)
 	file := func() string {
 		rows, err := db.Query(t.Context(), "SELECT count(*), min(setting) FROM pg_file_settings WHERE sourcefile LIKE '%auto.conf'")
 		if err != nil {

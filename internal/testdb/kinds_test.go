@@ -3,8 +3,10 @@
 package testdb
 
 import (
+	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -31,5 +33,12 @@ func TestChoose(t *testing.T) {
 	}
 	if got := choose("TestX", []string{"mysql"}); !slices.Equal(got, []string{"mysql"}) {
 		t.Errorf("chose %v of mysql alone", got)
+	}
+}
+
+func TestDescriptionOfLongKind(t *testing.T) {
+	long := "mariadb?set=" + strings.Repeat("a=b,", 200)
+	if got := filepath.Base(description("/dir", long)); len(got) > 255 || got == filepath.Base(description("/dir", long+"c=d")) {
+		t.Errorf("file name %q", got)
 	}
 }

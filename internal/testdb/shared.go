@@ -2,11 +2,11 @@ package testdb
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -81,9 +81,11 @@ func find(kind string) (*Shared, error) {
 	return &s, nil
 }
 
-// description is the file that tells of a server.
+// description is the file that tells of a server. Its name doesn't grow with the
+// settings that a kind lists.
 func description(dir, kind string) string {
-	return filepath.Join(dir, strings.ReplaceAll(url.QueryEscape(kind), "%", "_")+".json")
+	name, _, _ := strings.Cut(kind, "?")
+	return filepath.Join(dir, fmt.Sprintf("%s-%x.json", name, sha256.Sum256([]byte(kind))))
 }
 
 // Serve starts one server of each kind that is installed and writes their
