@@ -40,9 +40,6 @@ func (a *Application) Empty() bool { return len(a.Steps) == 0 && !a.Adopt }
 // PlanApply compares the declaration with what is there.
 func (t *Table) PlanApply(ctx context.Context) (*Application, error) {
 	a := &Application{}
-	if err := t.planState(ctx, a); err != nil {
-		return nil, err
-	}
 	applied, err := t.Applied(ctx)
 	if err != nil {
 		return nil, err
@@ -68,6 +65,9 @@ func (t *Table) PlanApply(ctx context.Context) (*Application, error) {
 	if err := t.planLate(ctx, a); err != nil {
 		return nil, err
 	}
+	if err := t.planState(ctx, a); err != nil {
+		return nil, err
+	}
 	t.planProbe(a)
 	if len(a.Steps) > 0 || a.Adopt || applied == nil || !sameDeclaration(applied, t.Declared) {
 		a.Steps = append(a.Steps, ApplyStep{What: "note the declaration in rowmill_tables", run: t.declare})
@@ -79,22 +79,26 @@ func (t *Table) PlanApply(ctx context.Context) (*Application, error) {
 // them. An adoption does so by itself.
 func (t *Table) planProbe(a *Application) {
 	words, ok := t.DB.Words().(engine.ProbeWords)
-	if !ok || len(a.Steps) == 0 {
+	if !ok || a.Adopt || len(a.Steps) == 0 {
 		return
 	}
-	needs := engine.Needs{Triggers: t.Declared.Exact || t.Declared.Late == rolling.LateReject || a.Adopt, Locks: a.Adopt}
+	needs := engine.Needs{Triggers: t.Declared.Exact || t.Declared.Late == rolling.LateReject}
 	sql, _ := words.Probe(needs)
 	a.Steps = slices.Insert(a.Steps, 0, ApplyStep{What: "check the account's privileges with a scratch table", SQL: sql,
 		run: func(ctx context.Context) error { return engine.Probe(ctx, t.DB, needs) }})
 }
 
-// planState creates rowmill's own tables where one of them is missing.
+// planState creates rowmill's own tables first, where one of them is missing. An
+// adoption does so by itself.
 func (t *Table) planState(ctx context.Context, a *Application) error {
+	if a.Adopt {
+		return nil
+	}
 	ready, err := t.State.Ready(ctx)
 	if err != nil || ready {
 		return err
 	}
-	a.Steps = append(a.Steps, ApplyStep{What: "create rowmill's own tables", SQL: t.State.Statements(), run: t.State.Ensure})
+	a.Steps = slices.Insert(a.Steps, 0, ApplyStep{What: "create rowmill's own tables", SQL: t.State.Statements(), run: t.State.Ensure})
 	return nil
 }
 

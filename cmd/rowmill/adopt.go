@@ -25,16 +25,11 @@ func (a *app) adopt(ctx context.Context, k *kept, plan *maintain.Application, f 
 		return err
 	}
 	if f.dry {
-		for _, s := range plan.Steps[:max(len(plan.Steps)-1, 0)] {
-			fmt.Fprintf(a.stdout, "-- %s\n", s.What)
-			for _, q := range s.SQL {
-				fmt.Fprintf(a.stdout, "%s;\n", q)
-			}
-		}
 		for _, n := range notes {
 			fmt.Fprintf(a.stdout, "-- note: %s\n", n)
 		}
 		a.writePlanned(statements)
+		printStatements(a.stdout, plan)
 		return nil
 	}
 	under, err := adopt.UnderWay(ctx, k.State, k.Declared.Name)

@@ -86,7 +86,11 @@ func (a *app) apply(ctx context.Context, file string, f applyFlags) (err error) 
 		return a.adopt(ctx, k, plan, f)
 	}
 	if f.dry {
-		return printStatements(a.stdout, plan)
+		printStatements(a.stdout, plan)
+		if plan.Empty() {
+			fmt.Fprintf(a.stdout, "-- %s is as %s says: nothing to do\n", k.Declared.Name, file)
+		}
+		return nil
 	}
 	for _, w := range k.Declared.Warnings {
 		fmt.Fprintln(a.stderr, "warning:", w)
@@ -114,7 +118,7 @@ func (a *app) apply(ctx context.Context, file string, f applyFlags) (err error) 
 }
 
 // printStatements prints a plan as SQL, which runs as it stands.
-func printStatements(w io.Writer, plan *maintain.Application) error {
+func printStatements(w io.Writer, plan *maintain.Application) {
 	for _, n := range plan.Notes {
 		fmt.Fprintf(w, "-- note: %s\n", n)
 	}
@@ -124,5 +128,4 @@ func printStatements(w io.Writer, plan *maintain.Application) error {
 			fmt.Fprintf(w, "%s;\n", q)
 		}
 	}
-	return nil
 }

@@ -301,12 +301,15 @@ func leading(ctx context.Context, o Options, fn func(context.Context, *job) erro
 // errKilled is how a test ends the process without ending it.
 var errKilled = errors.New("killed")
 
+// adoptionNeeds are the privileges that every adoption needs.
+var adoptionNeeds = engine.Needs{Triggers: true, Locks: true}
+
 // begin checks the table and writes the adoption down.
 func (j *job) begin(ctx context.Context) error {
 	if err := MayDuplicate(j.Options); err != nil {
 		return err
 	}
-	if err := engine.Probe(ctx, j.DB, engine.Needs{Triggers: true, Locks: true}); err != nil {
+	if err := engine.Probe(ctx, j.DB, adoptionNeeds); err != nil {
 		return fmt.Errorf("adopt %s: %w", j.Table.Name, err)
 	}
 	d, err := j.check(ctx)

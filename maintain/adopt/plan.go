@@ -63,7 +63,17 @@ func (p *planner) say(comment string, statements ...string) {
 }
 
 func (p *planner) made(ctx context.Context) error {
-	p.say("rowmill's own tables, where they are missing", p.State.Statements()...)
+	if words, ok := p.DB.Words().(engine.ProbeWords); ok {
+		statements, _ := words.Probe(adoptionNeeds)
+		p.say("check the account's privileges with a scratch table", statements...)
+	}
+	ready, err := p.State.Ready(ctx)
+	if err != nil {
+		return err
+	}
+	if !ready {
+		p.say("create rowmill's own tables", p.State.Statements()...)
+	}
 	beside, err := p.beside(ctx, p.mirror)
 	if err != nil {
 		return err
