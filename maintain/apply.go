@@ -132,6 +132,12 @@ func sameDeclaration(a, b *rolling.Declaration) bool {
 // planTable creates a table that isn't there, with the periods that the present
 // and what is ahead of it need.
 func (t *Table) planTable(ctx context.Context, a *Application) error {
+	if left, err := t.DB.Catalog().Exists(ctx, t.Table); err != nil {
+		return err
+	} else if left {
+		return engine.Hinted(fmt.Errorf("table %s is not there, and tables of its periods are, with their rows", t.Table.Name),
+			"restore the view %s and its triggers from a backup; or drop the tables %s_*, and apply again, to begin anew", t.Table.Name, t.Table.Name)
+	}
 	now, err := t.Now(ctx)
 	if err != nil {
 		return err

@@ -64,8 +64,14 @@ func (c catalog) Exists(ctx context.Context, t *engine.Table) (bool, error) {
 	if found {
 		return true, nil
 	}
-	parts, err := c.periods(ctx, t)
-	return len(parts) > 0, err
+	// Without its view a table is there as long as a table of a period is. What
+	// rowmill_periods says of others stays behind when their owner drops them.
+	err := c.query(ctx, "SELECT 1 FROM rowmill_periods WHERE table_name = ? AND "+hasStore+" LIMIT 1", []driver.Value{t.Name},
+		func([]driver.Value) error { found = true; return nil })
+	if err != nil && !errors.Is(err, engine.ErrNoTable) {
+		return false, fmt.Errorf("look for periods of table %s: %w", t.Name, err)
+	}
+	return found, nil
 }
 
 // periods returns the table's periods as rowmill_periods has them.

@@ -22,6 +22,9 @@ const createPeriods = `CREATE TABLE IF NOT EXISTS rowmill_periods (
   PRIMARY KEY (table_name, name)
 ) WITHOUT ROWID`
 
+// hasStore holds for rows of rowmill_periods whose table is there.
+const hasStore = "EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = rowmill_periods.table_name || '_' || rowmill_periods.name)"
+
 // Quote implements engine.Dialect.
 func (dialect) Quote(ident string) string {
 	return `"` + strings.ReplaceAll(ident, `"`, `""`) + `"`

@@ -101,6 +101,8 @@ func (db *DB) try(s engine.Step) error {
 func (db *DB) fresh(s engine.Step) (engine.Step, error) {
 	var err error
 	switch s := s.(type) {
+	case engine.CreateTable:
+		return s, db.forgetDropped(s.Table)
 	case engine.CreatePartitions:
 		s.Have, err = db.present(s.Table)
 		return s, err
@@ -121,6 +123,20 @@ func (db *DB) fresh(s engine.Step) (engine.Step, error) {
 		return s, err
 	}
 	return s, nil
+}
+
+// forgetDropped removes what rowmill_periods says of a table that was dropped
+// without rowmill and is about to be created.
+func (db *DB) forgetDropped(t *engine.Table) error {
+	if !t.Rolling() {
+		return nil
+	}
+	for _, q := range []string{createPeriods, "DELETE FROM rowmill_periods WHERE table_name = " + quoteText(t.Name) + " AND NOT " + hasStore} {
+		if _, err := db.write.Exec(q, nil); err != nil {
+			return fmt.Errorf("forget former periods of %s: %w", t.Name, classify(err))
+		}
+	}
+	return nil
 }
 
 // present returns a table's periods in order, as the transaction that is open
