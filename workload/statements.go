@@ -22,7 +22,9 @@ const shownRows = 2
 // nothing of the database, and changes nothing of the workload. Periods that
 // aren't measured yet are shown at an assumed length. Not shown is what the
 // engine's connections say of themselves: transactions around batches of
-// several statements, their own number, the server's settings for the record.
+// several statements, their own number and the lock by which they are known, the
+// server's settings for the record; and which partitions' statistics are
+// refreshed, which depends on what was written to last.
 func (w *Insert) Statements(dropExisting, verify bool) ([]Statement, error) {
 	l := listing{w: w, dialect: w.db.Dialect()}
 	l.add("each connection", engine.Session{})

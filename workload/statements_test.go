@@ -23,6 +23,8 @@ func shape(q string) string {
 		{`\((V|\?)(, ?(V|\?))*\)`, "(V)"},
 		{`\(V\)(, ?\(V\))+`, "(V)"},
 		{"PARTITION `P` VALUES LESS THAN \\(V\\)(, PARTITION `P` VALUES LESS THAN \\(V\\))+", "PARTITION `P` VALUES LESS THAN (V)"},
+		// The name of the database, which the run knows.
+		{"CONCAT\\(DATABASE\\(\\), V\\)", "CONCAT(V)"},
 		// The driver says in words of its own what Session shows.
 		{"^SET (SESSION )?(sql_mode = V, time_zone = V|time_zone = V, sql_mode = V)$", "SET SESSION"},
 	} {
@@ -32,8 +34,10 @@ func shape(q string) string {
 }
 
 // unlisted are statements that Statements says it leaves out: transactions
-// around a batch, and what a connection asks of itself and for others.
-var unlisted = regexp.MustCompile(`^(BEGIN|COMMIT|ROLLBACK|SELECT CONNECTION_ID\(\)|SHOW WARNINGS LIMIT V|SELECT @@max_allowed_packet|SET NAMES .*|SELECT @@innodb_page_size)$`)
+// around a batch, what a connection asks and sets for itself, the locks by which
+// it is known, and the statistics of partitions, which only the server can name.
+var unlisted = regexp.MustCompile(`^(BEGIN|COMMIT|ROLLBACK|SELECT CONNECTION_ID\(\)|SHOW WARNINGS LIMIT V|SELECT @@max_allowed_packet|SET NAMES .*|SELECT @@innodb_page_size|` +
+	`SET SESSION (wait_timeout|max_error_count) = V|(DO|SELECT) .*GET_LOCK\(.*|ALTER TABLE .* ANALYZE PARTITION .*)$`)
 
 // What a run sends is what Statements shows: the server's own log of a small
 // run has nothing else, and everything shown is in it.
