@@ -161,6 +161,9 @@ func (t *Table) planTable(ctx context.Context, a *Application) error {
 			if there, err := t.DB.Catalog().Exists(ctx, t.Table); err != nil {
 				return err
 			} else if !there {
+				if err := t.endRebuilds(ctx); err != nil {
+					return err
+				}
 				if err := t.State.Anew(ctx, t.Table.Name); err != nil {
 					return err
 				}

@@ -111,7 +111,25 @@ func TestApplyAfterDropByHand(t *testing.T) {
 	for _, p := range parts {
 		run("DROP TABLE readings_" + p.Name)
 	}
+	// Of two rebuilds that a crash has cut off one was only copying.
+	st := state.New(l.db)
+	for i, step := range []string{"copy", "swap"} {
+		with := fmt.Sprintf("rowmill_new_readings_%d", parts[i].From)
+		run("CREATE TABLE " + with + " (sensor INT)")
+		c := &state.Change{Table: "readings", ID: fmt.Sprintf("rebuild %d", parts[i].From), Kind: "rebuild", Step: step}
+		if _, err := st.Begin(t.Context(), c, map[string]any{"Old": parts[i : i+1], "New": parts[i], "With": with}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	mustPass(t, apply())
+	if left, err := st.Changes(t.Context(), "readings"); err != nil || len(left) > 0 {
+		t.Errorf("rebuilds of the former table are under way: %+v, %v", left, err)
+	}
+	for i, stays := range []bool{false, true} {
+		if _, err := l.db.Describe(t.Context(), fmt.Sprintf("rowmill_new_readings_%d", parts[i].From)); errors.Is(err, engine.ErrNoTable) == stays {
+			t.Errorf("the table of rebuild %d: %v; it stays: %v", i, err, stays)
+		}
+	}
 	if got, _ := l.load(exitDone, path); got[0].Inserted != 100 || got[0].Before != 0 {
 		t.Errorf("loaded into the new table: %+v", got[0])
 	}
