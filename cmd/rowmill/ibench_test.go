@@ -34,7 +34,7 @@ func ibenchTable(t *testing.T, text string) map[string][]map[string]float64 {
 			at = m[1]
 			continue
 		}
-		if strings.HasPrefix(line, "#") || line == report.IbenchHeader() {
+		if strings.HasPrefix(line, "#") || line == report.IbenchHeader() || strings.Contains(line, "query steps of") { // the announcement
 			continue
 		}
 		cells := strings.Split(line, "\t")
