@@ -215,7 +215,7 @@ func (l *load) stillThere(ctx context.Context, none bool) ([]state.Extent, error
 	}
 	whole := f.unlooked == "" && (len(all) > 0 || s.Inserted+s.Duplicate == 0)
 	if none && (!whole || f.missing+f.gone < rows) {
-		return nil, engine.Hinted(fmt.Errorf("table %s has no key of which the source has all columns: rows of it that are in the table would be there twice", l.opt.Table.Name),
+		return nil, engine.Hinted(fmt.Errorf("table %s has no key without NULL of which the source has all columns: rows of it that are in the table would be there twice", l.opt.Table.Name),
 			"DELETE the rows of the file first; then --again loads all of it")
 	}
 	if !whole {

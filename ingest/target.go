@@ -86,10 +86,15 @@ func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, n
 }
 
 // hasKey reports whether a row of the source has all columns of a key of the
-// table, by which it is known to be there.
+// table, by which it is known to be there. Rows with a NULL in a key are never the
+// same to it.
 func (t *target) hasKey(s *engine.Schema) bool {
 	return slices.ContainsFunc(append([][]string{s.PrimaryKey}, s.Unique...), func(key []string) bool {
-		return len(key) > 0 && !slices.ContainsFunc(key, func(name string) bool { _, has := t.byName[name]; return !has })
+		return len(key) > 0 && !slices.ContainsFunc(key, func(name string) bool {
+			_, has := t.byName[name]
+			c := s.Column(name)
+			return !has || c == nil || c.Null
+		})
 	})
 }
 

@@ -28,8 +28,13 @@ var numberedKey = map[string]string{
 // newNumbered is newLoading with such a key.
 func newNumbered(t *testing.T, server string) *loading {
 	t.Helper()
+	return newNumberedOf(t, server, "PRIMARY KEY (id, ts)")
+}
+
+func newNumberedOf(t *testing.T, server, keys string) *loading {
+	t.Helper()
 	return newLoadingOf(t, server, strings.NewReplacer("sensor INT NOT NULL,", numberedKey[server]+", sensor INT NOT NULL,",
-		"PRIMARY KEY (sensor, ts)", "PRIMARY KEY (id, ts)").Replace(loadDeclaration))
+		"PRIMARY KEY (sensor, ts)", keys).Replace(loadDeclaration))
 }
 
 func onNumbered(t *testing.T, fn func(l *loading)) {

@@ -279,25 +279,27 @@ func TestLoadKnowsWhatRetentionTook(t *testing.T) {
 	})
 }
 
-// Where the source has no whole key of the table, only the ledger keeps rows from
-// being there twice.
+// Where the source has no whole key of the table, or one whose columns may be
+// NULL, only the ledger keeps rows from being there twice.
 func TestLoadAgainWithoutKey(t *testing.T) {
 	for _, server := range testdb.Kinds(t, keepers...) {
-		t.Run(server, func(t *testing.T) {
-			t.Parallel()
-			l := newNumbered(t, server)
-			f := loadRows(0, 100, false)
-			path := l.write("day.csv", f.text)
-			l.load(exitDone, path)
-			if _, stderr := l.load(exitFailed, path, "--again"); !strings.Contains(stderr, "would be there twice") {
-				l.Errorf("stderr: %s", stderr)
-			}
-			l.remove("")
-			if got, _ := l.load(exitDone, path, "--again"); got[0].Inserted != 100 {
-				l.Errorf("once they are gone: %+v", got[0])
-			}
-			l.check("again", "day.csv.bad.jsonl", f)
-		})
+		for name, keys := range map[string]string{"none": "PRIMARY KEY (id, ts)", "nulls": "PRIMARY KEY (id, ts), UNIQUE (note, ts)"} {
+			t.Run(server+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				l := newNumberedOf(t, server, keys)
+				f := loadRows(0, 100, false)
+				path := l.write("day.csv", f.text)
+				l.load(exitDone, path)
+				if _, stderr := l.load(exitFailed, path, "--again"); !strings.Contains(stderr, "would be there twice") {
+					l.Errorf("stderr: %s", stderr)
+				}
+				l.remove("")
+				if got, _ := l.load(exitDone, path, "--again"); got[0].Inserted != 100 {
+					l.Errorf("once they are gone: %+v", got[0])
+				}
+				l.check("again", "day.csv.bad.jsonl", f)
+			})
+		}
 	}
 }
 
