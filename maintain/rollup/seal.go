@@ -151,7 +151,7 @@ func (w *worker) expire(ctx context.Context, l *level, first, cut int64) error {
 			}
 		}
 		began := time.Now()
-		err := w.guarded(ctx, func(ctx context.Context) error {
+		err = w.guarded(ctx, func(ctx context.Context) error {
 			_, err := w.exec(ctx, w.conn, fmt.Sprintf("DELETE FROM %s WHERE %s", w.quote(l.Name), w.between(w.quote(Bucket), first, to)))
 			return err
 		})
