@@ -21,6 +21,7 @@ func (t *Table) archive(ctx context.Context, p rolling.Partition, k *state.Perio
 	if same, err := t.unchanged(ctx, p, k); err != nil || !same {
 		return p.Name + ": rows have come since it was sealed", err
 	}
+	t.reach("archive begun")
 	f, err := archive.Write(ctx, t.DB, t.Table, t.Schema, p, t.archiveDir(), nil)
 	if err != nil {
 		return "", err
@@ -30,12 +31,15 @@ func (t *Table) archive(ctx context.Context, p rolling.Partition, k *state.Perio
 	if err != nil {
 		return "", err
 	}
-	if read.Rows != k.Rows || read.Sum != f.Sum {
-		return "", fmt.Errorf("archive %s: the file reads back as %d rows with checksum %s, and %d with %s were to be written", f.Path, read.Rows, read.Sum, k.Rows, f.Sum)
+	if read.Rows != f.Rows || read.Sum != f.Sum {
+		return "", fmt.Errorf("archive %s: the file reads back as %d rows with checksum %s, and %d with %s were written", f.Path, read.Rows, read.Sum, f.Rows, f.Sum)
 	}
 	// A row that came while the file was written may be in it or not.
 	if same, err := t.unchanged(ctx, p, k); err != nil || !same {
 		return p.Name + ": rows have come while it was archived", err
+	}
+	if f.Rows != k.Rows {
+		return "", fmt.Errorf("archive %s: %d rows were written, and %s has %d", f.Path, f.Rows, p.Name, k.Rows)
 	}
 	done := *k
 	done.State, done.Archive, done.ArchiveSum = state.Archived, f.Path, f.Sum

@@ -141,6 +141,32 @@ func TestFollowArchive(t *testing.T) {
 	})
 }
 
+// A row that comes to a sealed period just as that is archived is in the file or
+// not; it is sealed and archived again with it, and nothing has failed.
+func TestArchiveWhileRowsCome(t *testing.T) {
+	onServers(t, func(t *testing.T, db engine.Keeper) {
+		w := applied(t, db, declare(t, db, func(d *rolling.Declaration) { d.Seal.Archive = t.TempDir() }), at(0.2))
+		came := false
+		w.Reached = func(point string) {
+			if point == "archive begun" && !came {
+				came = true
+				w.insert(at(0.7), 77)
+			}
+		}
+		w.hours(0, 5)
+		known, err := w.State.Periods(t.Context(), "readings")
+		if err != nil || len(known) == 0 || !came {
+			t.Fatal(known, err, came)
+		}
+		if k := known[0]; k.Archive == "" || k.Rows != 4 {
+			t.Errorf("the period is %s with %d rows, want it archived with 4", k.State, k.Rows)
+		}
+		if n := w.number("SELECT COUNT(*) FROM rowmill_actions WHERE error <> ''"); n > 0 {
+			t.Errorf("%d actions have failed", n)
+		}
+	})
+}
+
 // A drop and an apply that commits meanwhile: what apply has returned from is
 // never dropped against, at whatever step the drop is. Apply waits where rows
 // are being removed.
