@@ -12,18 +12,7 @@ import (
 // none stands where there is no figure.
 const none = "-"
 
-// count writes a whole number with separators: 4,000,000.
-func count[N int | int64](n N) string {
-	s := strconv.FormatInt(int64(n), 10)
-	sign := ""
-	if s[0] == '-' {
-		sign, s = "-", s[1:]
-	}
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return sign + s
-}
+func count[N int | int64](n N) string { return result.Count(n) }
 
 // figure writes a number with three to four significant digits, and without
 // an exponent up to 10^15.
@@ -148,10 +137,4 @@ func ratio(f float64) string {
 
 func bytes(n float64) string { return result.Bytes(n) }
 
-// plural writes a count of things: 1 error, 2 errors.
-func plural(n int64, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return count(n) + " " + many
-}
+func plural[N int | int64](n N, one, many string) string { return result.Plural(n, one, many) }

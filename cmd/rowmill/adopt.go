@@ -8,6 +8,7 @@ import (
 
 	"github.com/rowmill/rowmill/maintain"
 	"github.com/rowmill/rowmill/maintain/adopt"
+	"github.com/rowmill/rowmill/result"
 )
 
 // adoptOptions are those of an adoption of a table.
@@ -140,9 +141,9 @@ func (a *app) sayAdoption() func(adopt.Progress) {
 		line := stamp(last) + " " + p.Step
 		switch {
 		case p.Of == 0 && p.Rows > 0:
-			line += fmt.Sprintf(": %d rows", p.Rows)
+			line += ": " + plural(p.Rows, "row")
 		case p.Of > 0:
-			line += fmt.Sprintf(": %d of about %d rows", p.Rows, p.Of)
+			line += fmt.Sprintf(": %s of about %s", result.Count(p.Rows), plural(p.Of, "row"))
 			if p.PerSecond > 0 {
 				line += fmt.Sprintf(", %.0f rows/s", p.PerSecond)
 			}

@@ -290,7 +290,7 @@ func (f *keepFigures) text() string {
 		fmt.Fprintf(&b, "%-12s %s\n", what, plainText(fmt.Sprintf(format, args...)))
 	}
 	s := &f.Summary
-	line("inserted", "%s rows in %s, %s rows/s", monitor.Count(f.Rows), monitor.Duration(s.Seconds), monitor.Count(int64(s.RowsPerSecond+.5)))
+	line("inserted", "%s in %s, %s rows/s", plural(f.Rows, "row"), monitor.Duration(s.Seconds), monitor.Count(int64(s.RowsPerSecond+.5)))
 	if f.Backlog > 0 {
 		line("behind", "%s inserts were due and not done", monitor.Count(f.Backlog))
 	}
@@ -306,7 +306,7 @@ func (f *keepFigures) text() string {
 	}
 	line("longest", "longest insert %s%s%s", millis(int64(f.Longest.Seconds*1e6)), duringText(f.Longest.During), disk)
 	if d := f.Disk; d != nil {
-		line("disk", "%s syncs of another file, %d of them over %s, longest %s", monitor.Count(d.Syncs), d.Slow, millis(slowSync.Microseconds()), millis(int64(d.Longest*1e6)))
+		line("disk", "%s of another file, %d of them over %s, longest %s", plural(d.Syncs, "sync"), d.Slow, millis(slowSync.Microseconds()), millis(int64(d.Longest*1e6)))
 		if d.Error != "" {
 			line("", "no more of them: %s", d.Error)
 		}
@@ -328,7 +328,7 @@ func (f *keepFigures) text() string {
 		line("stalls", "none over %s", millis(int64(f.StallMS*1000)))
 		return b.String()
 	}
-	line("stalls", "%d over %s, of %s inserts", len(f.Stalls), millis(int64(f.StallMS*1000)), monitor.Count(f.Slow))
+	line("stalls", "%d over %s, of %s", len(f.Stalls), millis(int64(f.StallMS*1000)), plural(f.Slow, "insert"))
 	listed := slices.SortedStableFunc(slices.Values(f.Stalls), func(a, b stall) int { return cmp.Compare(b.Seconds, a.Seconds) })
 	listed = listed[:min(len(listed), mostStalls)]
 	slices.SortFunc(listed, func(a, b stall) int { return a.At.Compare(b.At) })

@@ -256,7 +256,7 @@ func (m *measurement) verify(ctx context.Context, w *workload.Insert, expected i
 	proof, err := w.Verify(ctx, func(rows int64) {
 		if time.Since(said) > verifyNote {
 			said = time.Now()
-			m.show.Note(fmt.Sprintf("verifying the table: %d of %d rows", rows, expected))
+			m.show.Note(fmt.Sprintf("verifying the table: %s of %s", result.Count(rows), plural(expected, "row")))
 		}
 	})
 	end.Warnings = append(end.Warnings, proof.Warnings...)

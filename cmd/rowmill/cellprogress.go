@@ -22,16 +22,24 @@ type cellProgress struct {
 
 func newCellProgress(w io.Writer) *cellProgress { return &cellProgress{w: w} }
 
-// expect says how many cells will be measured, of so many seconds each.
+// expect says how many cells will be measured, of so many seconds each. It is
+// called before tables are filled.
 func (p *cellProgress) expect(cells int, seconds float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.cells, p.began = cells, time.Now()
+	p.cells = cells
 	least := time.Duration(seconds * float64(cells) * float64(time.Second))
-	fmt.Fprintf(p.w, "measuring %d cells of %v s each: at least %v\n", cells, seconds, least.Round(time.Second))
+	fmt.Fprintf(p.w, "measuring %s of %v s each: at least %v, and before it the tables are filled\n", plural(cells, "cell"), seconds, least.Round(time.Second))
 }
 
-func (p *cellProgress) Begin(run result.Run) { p.run = run }
+func (p *cellProgress) Begin(run result.Run) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.run = run
+	if p.began.IsZero() {
+		p.began = time.Now()
+	}
+}
 
 func (p *cellProgress) Interval(result.Interval) {}
 

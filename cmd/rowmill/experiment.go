@@ -215,7 +215,7 @@ func (e *experiment) size(ctx context.Context, note func(string)) (err error) {
 		}
 	}
 	rows := max(minScenarioSample, min(scenarioSample, int64(scenarioSampleShare*float64(e.rows))))
-	note(fmt.Sprintf("measuring bytes per row of %s on a sample of %s rows, for %s", e.d.MemoryOf, grouped(rows), e.memoryWords()))
+	note(fmt.Sprintf("measuring bytes per row of %s on a sample of %s, for %s", e.d.MemoryOf, plural(rows, "row"), e.memoryWords()))
 	perRow, err := bytesPerRow(ctx, *f, rows, note)
 	if err != nil {
 		return err
@@ -271,7 +271,7 @@ func (e *experiment) record(run string) *result.Scenario {
 // plan says what will be run, and about how long it takes.
 func (e *experiment) plan(todo []experimentRun) []string {
 	lines := []string{fmt.Sprintf("%s: %s", e.d.Name, e.d.Title),
-		fmt.Sprintf("%d runs of %s rows on %s", len(todo), grouped(e.rows), e.target)}
+		fmt.Sprintf("%s of %s on %s", plural(len(todo), "run"), plural(e.rows, "row"), e.target)}
 	share := float64(len(todo)) / float64(len(e.runs))
 	took := time.Duration(float64(e.d.Takes) * e.scale * share)
 	var most time.Duration
@@ -295,7 +295,7 @@ func (e *experiment) plan(todo []experimentRun) []string {
 	}
 	for _, r := range todo {
 		if int64(r.f.batch)*8 > e.rows {
-			lines = append(lines, fmt.Sprintf("! run %s: %s rows are less than 8 batches, so that there is no first or last rate of them", r.name, grouped(e.rows)))
+			lines = append(lines, fmt.Sprintf("! run %s: %s are less than 8 batches, so that there is no first or last rate of them", r.name, plural(e.rows, "row")))
 		}
 	}
 	return lines

@@ -205,7 +205,7 @@ func (a *app) benchIbench(ctx context.Context, f ibenchFlags) error {
 		show = &ibenchLines{lines: lines{w: a.stderr}}
 	}
 	if n := queriesOf(f.steps); n > 0 {
-		fmt.Fprintf(a.stderr, "%s of %v take %v, after the load\n", plural(n, "query step"), f.queryTime, time.Duration(n)*f.queryTime)
+		fmt.Fprintf(a.stderr, "%s of %v %s %v, after the load\n", plural(n, "query step"), f.queryTime, map[bool]string{true: "takes", false: "take"}[n == 1], time.Duration(n)*f.queryTime)
 	}
 	r := &ibenchRun{f: f, args: a.args, out: out, show: show}
 	err = r.run(ctx)

@@ -111,13 +111,6 @@ func (m *liveModel) title(r *liveRun) string {
 	return title
 }
 
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
 // series returns the lines of the chart, the present run's last and solid.
 func (m *liveModel) series() []chartSeries {
 	layouts := map[string]int{}
@@ -159,7 +152,7 @@ func (m *liveModel) figures(r *liveRun) []string {
 		mean = float64(iv.Rows) / iv.Elapsed
 	}
 	groups := [][]string{{
-		thousands(float64(iv.Rows)) + " rows",
+		plural(iv.Rows, "row"),
 		thousands(iv.Rate()) + " rows/s now",
 		thousands(mean) + " mean",
 	}, latencyFigures(latency)}
@@ -284,7 +277,7 @@ func (m *liveModel) status(r *liveRun) string {
 
 // verdict sums up a run that has ended.
 func (m *liveModel) verdict(s *result.Summary) string {
-	text := fmt.Sprintf("%s rows in %s, %s rows/s", thousands(float64(s.Rows)), clock(s.Seconds), thousands(s.RowsPerSecond))
+	text := fmt.Sprintf("%s in %s, %s rows/s", plural(s.Rows, "row"), clock(s.Seconds), thousands(s.RowsPerSecond))
 	if s.Failure != "" {
 		return m.paint(liveRed, "failed after "+text+": "+plainText(s.Failure))
 	}

@@ -80,9 +80,9 @@ func (l loaded) text(dry bool) string {
 		b.WriteString("another process is loading it; it is left to that one")
 		return b.String()
 	case dry:
-		fmt.Fprintf(&b, "%s rows checked, %s of them could be sent, %s could not", rows(l.Sent), rows(l.Inserted), rows(l.Rejected))
+		fmt.Fprintf(&b, "%s checked, %s of them could be sent, %s could not", plural(l.Sent, "row"), rows(l.Inserted), rows(l.Rejected))
 	case l.Sent == 0 && l.Finished && l.Before > 0:
-		fmt.Fprintf(&b, "loaded already, %s rows%s", rows(l.Before), l.when())
+		fmt.Fprintf(&b, "loaded already, %s%s", plural(l.Before, "row"), l.when())
 		switch {
 		case l.Missing > 0:
 			fmt.Fprintf(&b, "; %s of them aren't in the table any more", rows(l.Missing))
@@ -99,7 +99,7 @@ func (l loaded) text(dry bool) string {
 		}
 		b.WriteString("; --again loads all of it once more")
 	default:
-		fmt.Fprintf(&b, "%s rows in %.1f s (%s rows/s): %s inserted, %s there already, %s rejected", rows(l.Sent), l.Seconds,
+		fmt.Fprintf(&b, "%s in %.1f s (%s rows/s): %s inserted, %s there already, %s rejected", plural(l.Sent, "row"), l.Seconds,
 			thousands(float64(l.Sent)/max(l.Seconds, 1e-3)), rows(l.Inserted), rows(l.Duplicate), rows(l.Rejected))
 		if l.Before > 0 {
 			fmt.Fprintf(&b, "; %s rows were sent before", rows(l.Before))

@@ -178,6 +178,7 @@ inserts touch only what is in memory (plan, apply, run, status).`),
 	root.AddCommand(a.sandboxCommand())
 	root.AddCommand(a.reportCommand())
 	root.AddCommand(a.compareCommand())
+	completeValues(root)
 	return root
 }
 

@@ -244,9 +244,8 @@ type levelList struct {
 
 // lists are those of the flags, in the order of the record's factors.
 func (f *matrixFlags) lists() []levelList {
-	methods := []string{string(engine.Single), string(engine.Multi), string(engine.Prepared), string(engine.Pipeline), string(engine.Load)}
 	return []levelList{
-		{"--method", "method", f.methods, methods},
+		{"--method", "method", f.methods, methods()},
 		{"--batch", "batch", texts(f.batches), nil},
 		{"--writers", "writers", texts(f.writers), nil},
 		{"--indexes", "indexes", texts(f.indexes), nil},

@@ -28,7 +28,7 @@ func (a *app) runMatrix(ctx context.Context, d *matrixDesign, left []cellRun, co
 	defer interrupt()
 	show := a.newProgress(interrupt)
 	defer show.Close()
-	show.Note(fmt.Sprintf("%d runs: %s", len(left), took))
+	show.Note(fmt.Sprintf("%s: %s", plural(len(left), "run"), took))
 	for _, l := range d.leftOut {
 		show.Note("left out: " + l.Factor + "=" + l.Level + ": " + l.Why)
 	}

@@ -190,18 +190,9 @@ func (a *app) listScenarios(ctx context.Context) error {
 		for _, r := range d.Runs {
 			fmt.Fprintf(a.stdout, "  %-*s  %s\n", width, r.Name, r.Title)
 		}
-		fmt.Fprintf(a.stdout, "\n  At scale 1 %s rows a run on %s, about %s on 2 cores.\n", grouped(d.Rows), d.Target, brief(d.Takes))
+		fmt.Fprintf(a.stdout, "\n  At scale 1 %s a run on %s, about %s on 2 cores.\n", plural(d.Rows, "row"), d.Target, brief(d.Takes))
 	}
 	return nil
-}
-
-// grouped writes a number in groups of three digits.
-func grouped(n int64) string {
-	text := fmt.Sprint(n)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
 }
 
 // brief writes a time without units of nothing.

@@ -78,7 +78,7 @@ const fillNote = 5 * time.Second
 
 // fill makes the table of a database anew.
 func (s *speedTest) fill(ctx context.Context, db *database, dropExisting bool) error {
-	s.show.Note(fmt.Sprintf("%s: filling the table with %d rows", db.Info().Engine, s.f.rows))
+	s.show.Note(fmt.Sprintf("%s: filling the table with %s", db.Info().Engine, plural(s.f.rows, "row")))
 	said := time.Now()
 	var err error
 	db.schema, db.warnings, err = db.w.Fill(ctx, dropExisting, func(rows int64) {
@@ -93,13 +93,13 @@ func (s *speedTest) fill(ctx context.Context, db *database, dropExisting bool) e
 // run fills the tables and measures all cells. It returns the records of those
 // that began, and ends at the first failure.
 func (s *speedTest) run(ctx context.Context) (recs []result.Record, err error) {
+	turns := s.turns()
+	s.show.expect(s.f.repeat*len(turns)*len(s.contenders), s.f.seconds)
 	for _, db := range s.databases {
 		if err := s.fill(ctx, db, s.f.dropExisting); err != nil {
 			return nil, s.early(ctx, err)
 		}
 	}
-	turns := s.turns()
-	s.show.expect(s.f.repeat*len(turns)*len(s.contenders), s.f.seconds)
 	for round := range s.f.repeat {
 		for i, t := range turns {
 			for _, c := range inTurn(s.contenders, round+i) {
@@ -248,11 +248,7 @@ func (s *speedTest) cellName(c contender, t turn) string {
 	if t.op == workload.OpPoints {
 		name = fmt.Sprintf("%d points", s.f.points)
 	}
-	many := "s"
-	if t.clients == 1 {
-		many = ""
-	}
-	name += fmt.Sprintf(", %d client%s on %s", t.clients, many, c.db.Info().Engine)
+	name += fmt.Sprintf(", %s on %s", plural(t.clients, "client"), c.db.Info().Engine)
 	if c.side != "" {
 		name += " with " + c.setting.String()
 	}

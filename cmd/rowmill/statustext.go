@@ -160,7 +160,7 @@ func (t *statusText) head(s *maintain.Status) {
 	case s.HeadroomRows != nil:
 		t.line(fmt.Sprintf("headroom  %s rows of %s", monitor.Count(*s.HeadroomRows), plainText(s.Ahead)))
 	}
-	t.line(fmt.Sprintf("size      %s, about %s rows in %d periods", monitor.Bytes(s.Bytes), monitor.Count(s.Rows), len(s.Periods)))
+	t.line(fmt.Sprintf("size      %s, about %s in %s", monitor.Bytes(s.Bytes), plural(s.Rows, "row"), plural(len(s.Periods), "period")))
 }
 
 // periods writes the periods, oldest first; long runs that are alike become one

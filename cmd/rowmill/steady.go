@@ -214,6 +214,7 @@ func (a *app) benchSteady(ctx context.Context, f steadyFlags) error {
 	if err != nil {
 		return err
 	}
+	f.announce(a.stderr)
 	rec, err := a.runSteady(ctx, f, out)
 	if rec == nil {
 		return errors.Join(err, out.close())
