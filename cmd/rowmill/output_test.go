@@ -152,6 +152,7 @@ func TestAnnounced(t *testing.T) {
 	t.Parallel()
 	for says, args := range map[string][]string{
 		"inserts take at most 45s;":                            {"bench", "insert", "--target", "null:", "--no-verify"},
+		"1 query step of 20ms takes 20ms, after the load\n":    {"bench", "ibench", "--target", "sqlite:?durability=none", "--rows", "5k", "--steps", "l.i0,l.x,l.i1,qr100", "--query-time", "20ms", "--interval", "10ms"},
 		"inserts take at most 20ms in 2 runs of at most 10ms;": {"bench", "insert", "--target", "null:", "--max-time", "10ms", "--repeat", "2"},
 	} {
 		if s := rowmill(t.Context(), args...); s.code != exitDone || !strings.Contains(s.stderr, says) {
