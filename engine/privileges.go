@@ -15,6 +15,8 @@ type Needs struct {
 	Triggers bool
 	// Locks are those of whole tables, which an adoption takes.
 	Locks bool
+	// Temporary tables are needed to compute roll-ups.
+	Temporary bool
 }
 
 // ProbeWords are those of an engine with privileges.

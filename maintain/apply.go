@@ -82,7 +82,7 @@ func (t *Table) planProbe(a *Application) {
 	if !ok || a.Adopt || len(a.Steps) == 0 {
 		return
 	}
-	needs := engine.Needs{Triggers: t.Declared.Exact || t.Declared.Late == rolling.LateReject}
+	needs := engine.Needs{Triggers: t.Declared.Exact || t.Declared.Late == rolling.LateReject, Temporary: len(t.Declared.Rollups) > 0}
 	sql, _ := words.Probe(needs)
 	a.Steps = slices.Insert(a.Steps, 0, ApplyStep{What: "check the account's privileges with a scratch table", SQL: sql,
 		run: func(ctx context.Context) error { return engine.Probe(ctx, t.DB, needs) }})

@@ -6,8 +6,10 @@ import "github.com/rowmill/rowmill/engine"
 // the scratch table, which the next one drops.
 func (d dialect) Probe(n engine.Needs) (statements, undo []string) {
 	const table, view = engine.ProbeTable, engine.ProbeTable + "_view"
+	// Another process may be at it with the same name.
+	const lock, unlock = "DO GET_LOCK('" + table + "', 60)", "DO RELEASE_LOCK('" + table + "')"
 	drop := []string{"DROP VIEW IF EXISTS " + view, "DROP TABLE IF EXISTS " + table}
-	statements = append(statements, drop...)
+	statements = append([]string{lock}, drop...)
 	statements = append(statements,
 		"CREATE TABLE "+table+" (id INT NOT NULL PRIMARY KEY)",
 		"ALTER TABLE "+table+" ADD COLUMN n INT, ADD KEY n (n)",
@@ -20,5 +22,8 @@ func (d dialect) Probe(n engine.Needs) (statements, undo []string) {
 	if n.Locks {
 		statements = append(statements, "LOCK TABLES "+table+" WRITE", "UNLOCK TABLES")
 	}
-	return append(statements, drop...), append([]string{"UNLOCK TABLES"}, drop...)
+	if n.Temporary {
+		statements = append(statements, "CREATE TEMPORARY TABLE "+table+"_apart (id INT NOT NULL PRIMARY KEY)", "DROP TEMPORARY TABLE "+table+"_apart")
+	}
+	return append(append(statements, drop...), unlock), append(append([]string{"UNLOCK TABLES"}, drop...), unlock)
 }

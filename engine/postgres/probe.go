@@ -18,5 +18,8 @@ func (words) Probe(n engine.Needs) (statements, undo []string) {
 	if n.Locks {
 		statements = append(statements, "LOCK TABLE "+table+" IN ACCESS EXCLUSIVE MODE")
 	}
+	if n.Temporary {
+		statements = append(statements, "CREATE TEMPORARY TABLE "+table+"_apart (id INTEGER NOT NULL PRIMARY KEY)")
+	}
 	return append(statements, "ROLLBACK"), []string{"ROLLBACK"}
 }

@@ -301,15 +301,17 @@ func leading(ctx context.Context, o Options, fn func(context.Context, *job) erro
 // errKilled is how a test ends the process without ending it.
 var errKilled = errors.New("killed")
 
-// adoptionNeeds are the privileges that every adoption needs.
-var adoptionNeeds = engine.Needs{Triggers: true, Locks: true}
+// needs are the privileges of an adoption and of the roll-ups that follow.
+func (j *job) needs() engine.Needs {
+	return engine.Needs{Triggers: true, Locks: true, Temporary: len(j.Declared.Rollups) > 0}
+}
 
 // begin checks the table and writes the adoption down.
 func (j *job) begin(ctx context.Context) error {
 	if err := MayDuplicate(j.Options); err != nil {
 		return err
 	}
-	if err := engine.Probe(ctx, j.DB, adoptionNeeds); err != nil {
+	if err := engine.Probe(ctx, j.DB, j.needs()); err != nil {
 		return fmt.Errorf("adopt %s: %w", j.Table.Name, err)
 	}
 	d, err := j.check(ctx)

@@ -64,7 +64,7 @@ func (p *planner) say(comment string, statements ...string) {
 
 func (p *planner) made(ctx context.Context) error {
 	if words, ok := p.DB.Words().(engine.ProbeWords); ok {
-		statements, _ := words.Probe(adoptionNeeds)
+		statements, _ := words.Probe(p.needs())
 		p.say("check the account's privileges with a scratch table", statements...)
 	}
 	ready, err := p.State.Ready(ctx)
