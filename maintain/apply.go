@@ -251,9 +251,6 @@ func (t *Table) planLevels(ctx context.Context, a *Application, applied *rolling
 		if err != nil {
 			return err
 		}
-		if err := set.Fits(ctx); err != nil {
-			return err
-		}
 		made, changed, err := set.Changes(ctx)
 		if err != nil {
 			return err

@@ -34,35 +34,45 @@ func errTaken() error {
 }
 
 // Changes returns the names of the roll-ups that Create would make, and of those
-// that are there and that it would change. Nothing is changed.
+// that are there and that it would change. It refuses what Create would refuse:
+// changes that would give a table rows of two kinds, and tables that are no
+// roll-ups. Nothing is changed.
 func (s *Set) Changes(ctx context.Context) (made, changed []string, err error) {
 	for _, l := range s.levels {
-		there, err := s.levelTable(ctx, l)
-		if err != nil {
-			return nil, nil, fmt.Errorf("create roll-up %s: %w", l.Name, err)
-		}
-		have, err := s.spec(ctx, l)
-		if errors.Is(err, engine.ErrNoTable) {
-			have, err = nil, nil
-		}
-		if err != nil {
-			return nil, nil, fmt.Errorf("create roll-up %s: %w", l.Name, err)
-		}
-		want := s.specOf(l)
+		isNew, differs, err := s.planned(ctx, l)
 		switch {
-		case there == nil || have == nil:
+		case err != nil:
+			return nil, nil, fmt.Errorf("create roll-up %s: %w", l.Name, err)
+		case isNew:
 			made = append(made, l.Name)
-		case have.View != want.View || !maps.Equal(have.Columns, want.Columns):
+		case differs:
 			changed = append(changed, l.Name)
-		default:
-			live, err := s.exists(ctx, l.view())
-			if err != nil {
-				return nil, nil, fmt.Errorf("create roll-up %s: %w", l.Name, err)
-			}
-			if !live {
-				changed = append(changed, l.Name)
-			}
 		}
 	}
 	return made, changed, nil
+}
+
+// planned tells whether a level isn't there yet, and whether it is there and
+// differs from what is declared.
+func (s *Set) planned(ctx context.Context, l *level) (isNew, differs bool, err error) {
+	have, err := s.spec(ctx, l)
+	if errors.Is(err, engine.ErrNoTable) {
+		have, err = nil, nil
+	}
+	if err != nil {
+		return false, false, err
+	}
+	want := s.specOf(l)
+	if err := fits(have, want); err != nil {
+		return false, false, err
+	}
+	there, err := s.levelTable(ctx, l)
+	if err != nil || there == nil || have == nil {
+		return err == nil, false, err
+	}
+	if have.View != want.View || !maps.Equal(have.Columns, want.Columns) {
+		return false, true, nil
+	}
+	live, err := s.exists(ctx, l.view())
+	return false, !live, err
 }

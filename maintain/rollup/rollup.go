@@ -319,27 +319,6 @@ func (s *Set) spec(ctx context.Context, l *level) (*spec, error) {
 	return &sp, nil
 }
 
-// Fits refuses what Create would refuse: changes that would give a table rows
-// of two kinds, and tables that are no roll-ups. Nothing is changed.
-func (s *Set) Fits(ctx context.Context) error {
-	for _, l := range s.levels {
-		have, err := s.spec(ctx, l)
-		if errors.Is(err, engine.ErrNoTable) {
-			have, err = nil, nil
-		}
-		if err == nil {
-			err = fits(have, s.specOf(l))
-		}
-		if err == nil {
-			_, err = s.levelTable(ctx, l)
-		}
-		if err != nil {
-			return fmt.Errorf("create roll-up %s: %w", l.Name, err)
-		}
-	}
-	return nil
-}
-
 // levelTable returns the level's table, nil where there is none yet.
 func (s *Set) levelTable(ctx context.Context, l *level) (*engine.Schema, error) {
 	there, err := s.db.Describe(ctx, l.Name)
