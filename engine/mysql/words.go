@@ -41,8 +41,12 @@ func (d dialect) Literal(t *engine.Table, pos int64) string {
 // zeroTime is the instant at position 0.
 const zeroTime = "TIMESTAMP'1970-01-01 00:00:00'"
 
-// lastTimestamp is the last position of a TIMESTAMP, whose first is 0.
-const lastTimestamp int64 = 2147483647_000000
+// The positions that a TIMESTAMP can have. At 0 lies its zero date, which is no
+// time: MariaDB, from 11.7 on, has FROM_UNIXTIME(0) NULL.
+const (
+	firstTimestamp int64 = 1
+	lastTimestamp  int64 = 2147483647_000000
+)
 
 // Position implements engine.Words. A TIMESTAMP is read as the instant that it
 // is: triggers and views run in the sessions of other programs, which have time
@@ -69,8 +73,10 @@ func (d dialect) FromPosition(t *engine.Table, expr string) string {
 		return "((" + expr + ") DIV " + strconv.FormatInt(epochUnit(t), 10) + ")"
 	}
 	if kindOf(t) == byTimestamp {
-		// Multiplied: how many digits a quotient has is a matter of the session.
-		return fmt.Sprintf("FROM_UNIXTIME(LEAST(GREATEST(%s, 0), %d) * 0.000001)", expr, lastTimestamp)
+		// A position outside is the nearest one inside, since a comparison with
+		// NULL holds of no row. Multiplied: how many digits a quotient has is a
+		// matter of the session.
+		return fmt.Sprintf("FROM_UNIXTIME(LEAST(GREATEST(%s, %d), %d) * 0.000001)", expr, firstTimestamp, lastTimestamp)
 	}
 	at := "TIMESTAMPADD(MICROSECOND, " + expr + ", " + zeroTime + ")"
 	if kindOf(t) == byDate {
