@@ -28,6 +28,12 @@ type Loader interface {
 	// transaction, and it goes on with what was inserted before. After any
 	// other the transaction is over: see Retryable, and Reset.
 	Insert(ctx context.Context, t *Table, b *Batch, from, to int) (Ack, error)
+	// Has reports of each of the rows, which stand alone in their batches, whether
+	// its table has a row with these values in these columns, none of them NULL.
+	// It is one round trip, within the transaction, and sees what was committed
+	// before the first Has of the transaction began. After an error the transaction
+	// is over.
+	Has(ctx context.Context, rows ...Rows) ([]bool, error)
 	// Commit commits. After ErrConnectionLost it may have been committed.
 	Commit(ctx context.Context) error
 	// Reset makes the loader usable after an error, on a new connection if the
@@ -40,6 +46,21 @@ type Loader interface {
 type Rows struct {
 	Table *Table
 	Batch *Batch
+}
+
+// CheckHas returns what makes rows none that a Loader can look for: a mistake of the
+// caller's.
+func CheckHas(rows []Rows) error {
+	for _, r := range rows {
+		err := CheckRows(r.Table, r.Batch, 0, 1)
+		if err == nil && r.Batch.Rows() != 1 {
+			err = fmt.Errorf("%d rows to look for in %s, want 1", r.Batch.Rows(), r.Table.Name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // CheckRows returns what makes rows from from up to but without to of b none

@@ -190,11 +190,7 @@ func (l *load) settle(ctx context.Context, c *cutter, sums state.Source) error {
 		l.say("%s: %d rows that were loaded aren't in the table: they are no longer looked for", s.Path, f.missing)
 		extents, r.Missing = f.found, 0
 	}
-	err := l.retry(ctx, func() error { return l.state.Settle(ctx, s, extents) })
-	if errors.Is(err, state.ErrForgotten) {
-		return engine.Hinted(err, "the same command, which loads all of the file into the new table")
-	}
-	return err
+	return forgotten(l.retry(ctx, func() error { return l.state.Settle(ctx, s, extents) }))
 }
 
 // tidy creates the tables for sources, where a former version of rowmill has

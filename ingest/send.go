@@ -104,10 +104,6 @@ func (s *sender) commit(ctx context.Context, b *batch, out *state.Batch) error {
 	if err := s.enough(p.rejected); err != nil {
 		return err
 	}
-	rolled, err := s.state.Rolled(ctx, s.state.DB(), out.Table)
-	if err != nil {
-		return err
-	}
 	if s.loader == nil {
 		if s.loader, err = s.db.Loader(ctx); err != nil {
 			return err
@@ -133,6 +129,10 @@ func (s *sender) commit(ctx context.Context, b *batch, out *state.Batch) error {
 	out.Sent, out.Inserted, out.Duplicate, out.Rejected = p.rows, ack.Rows, ack.Skipped, rejected
 	out.Touched, out.Extents = periodsOf(ranges), inserted(ranges, ack.Skipped, sent-ack.Rows-ack.Skipped)
 	out.Lower, out.Upper = span(out.Touched)
+	rolled, err := state.Before(ctx, s.loader, s.source)
+	if err != nil {
+		return forgotten(err)
+	}
 	for _, rows := range out.Rows(rolled) {
 		if _, err := s.loader.Insert(ctx, rows.Table, rows.Batch, 0, rows.Batch.Rows()); errors.Is(err, engine.ErrDuplicateKey) {
 			return fmt.Errorf("%w: %w", errDone, err)
@@ -149,6 +149,14 @@ func (s *sender) commit(ctx context.Context, b *batch, out *state.Batch) error {
 	}
 	s.reached("after commit")
 	return nil
+}
+
+// forgotten says what to do where a source is no longer known.
+func forgotten(err error) error {
+	if !errors.Is(err, state.ErrForgotten) {
+		return err
+	}
+	return engine.Hinted(err, "the same command, which loads all of the file into the new table")
 }
 
 // insert inserts rows of a part of the parser's batch. Those that the server refuses are

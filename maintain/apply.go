@@ -156,24 +156,30 @@ func (t *Table) planTable(ctx context.Context, a *Application) error {
 	}
 	a.Steps = append(a.Steps, ApplyStep{What: fmt.Sprintf("create table %s with %d periods of %s", t.Table.Name, len(step.Partitions), t.Table.Grid), SQL: sql,
 		run: func(ctx context.Context) error {
-			// While the table isn't there, so that no crash leaves it beside the ledger
-			// of another one.
-			if there, err := t.DB.Catalog().Exists(ctx, t.Table); err != nil {
-				return err
-			} else if !there {
-				if err := t.endRebuilds(ctx); err != nil {
-					return err
-				}
-				if err := t.State.Anew(ctx, t.Table.Name); err != nil {
-					return err
-				}
-			}
-			if err := t.DB.Try(ctx, step); err != nil {
+			// One apply at a time: another one's new table may have rows already.
+			if err := t.declaring(ctx, func() error { return t.createTable(ctx, step) }); err != nil {
 				return err
 			}
 			return t.look(ctx)
 		}})
 	return nil
+}
+
+// createTable creates the table, with a ledger that begins anew.
+func (t *Table) createTable(ctx context.Context, step engine.CreateTable) error {
+	// While the table isn't there, so that no crash leaves it beside the ledger
+	// of another one.
+	if there, err := t.DB.Catalog().Exists(ctx, t.Table); err != nil {
+		return err
+	} else if !there {
+		if err := t.endRebuilds(ctx); err != nil {
+			return err
+		}
+		if err := t.State.Anew(ctx, t.Table.Name); err != nil {
+			return err
+		}
+	}
+	return t.DB.Try(ctx, step)
 }
 
 // planChange compares a rolling table with its declaration.

@@ -55,7 +55,31 @@ var (
 	touchedTable = &engine.Table{Name: "rowmill_touched", Columns: []engine.Column{
 		{Name: "table_name", Type: engine.Varchar}, {Name: "lower_pos", Type: engine.Int64}, {Name: "upper_pos", Type: engine.Int64},
 		{Name: "writer", Type: engine.Varchar}}}
+	rollupsOf = &engine.Table{Name: "rowmill_rollups", Columns: []engine.Column{{Name: "table_name", Type: engine.Varchar}}}
+	sourceOf  = &engine.Table{Name: "rowmill_sources", Columns: []engine.Column{{Name: "table_name", Type: engine.Varchar}, {Name: "source", Type: engine.Varchar}}}
 )
+
+// Before looks for what a transaction of a source's rows must know before it notes
+// the batch: whether the table has roll-ups, and whether the source is still known.
+// A file that isn't is refused with ErrForgotten: the rows are in a table that was
+// made anew, which the next load of the file begins anew.
+//
+// It is asked once the rows are inserted. From then on nobody can drop their table,
+// and only where that isn't there are its sources forgotten: what is found holds
+// until the commit.
+func Before(ctx context.Context, l engine.Loader, f *Source) (rolled bool, err error) {
+	rows := []engine.Rows{{Table: rollupsOf, Batch: engine.NewBatch(rollupsOf.Columns)}, {Table: sourceOf, Batch: engine.NewBatch(sourceOf.Columns)}}
+	fill(rows[0].Batch, f.Table)
+	fill(rows[1].Batch, f.Table, f.Key)
+	has, err := l.Has(ctx, rows...)
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("what is known of %s: %w", f.Path, err)
+	case f.Kind == FileSource && !has[1]:
+		return false, ErrForgotten
+	}
+	return has[0], nil
+}
 
 // Rows returns what is to be inserted in the transaction of the batch's rows,
 // so that either is there only with the other: its line of the ledger, which is

@@ -3,6 +3,7 @@ package enginetest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/rowmill/rowmill/engine"
@@ -16,6 +17,7 @@ func RunLoader(t *testing.T, open func(testing.TB) engine.Keeper) {
 	beside(t, []test{
 		{"Together", s.together},
 		{"Transactions", s.transactions},
+		{"Has", s.has},
 		{"Refused", s.refused},
 		{"RefusedFirst", s.refusedFirst},
 		{"RefusedByTrigger", s.refusedByTrigger},
@@ -251,6 +253,66 @@ func (s loaders) together(t *testing.T) {
 	lo.begin()
 	lo.commit() // of nothing
 	lo.rows(6, 3)
+}
+
+// has: a loader finds rows by their values, its own and those that others have
+// committed, and the transaction goes on.
+func (s loaders) has(t *testing.T) {
+	lo := s.loading(t)
+	look := func(want ...bool) {
+		t.Helper()
+		var rows []engine.Rows
+		for _, k := range []string{"o'ne", `t\wo`, "three", ""} {
+			table, b := texts("notes", []string{"k"}, []string{k})
+			rows = append(rows, engine.Rows{Table: table, Batch: b})
+		}
+		b := lo.entries("o'ne")
+		b.Columns[1].Ints[0] = 1
+		got, err := lo.l.Has(within(t), append(rows, engine.Rows{Table: lo.notes, Batch: lo.entries("o'ne")}, engine.Rows{Table: lo.notes, Batch: b})...)
+		if err != nil {
+			t.Fatalf("look for rows: %v", err)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("found %v, want %v", got, want)
+		}
+	}
+	other := lo.another()
+	other.begin()
+	other.insert(lo.notes, lo.entries("o'ne"))
+	other.commit()
+	lo.begin()
+	look(true, false, false, false, true, false)
+	lo.insert(lo.notes, lo.entries(`t\wo`))
+	look(true, true, false, false, true, false)
+	lo.refuse(lo.notes, lo.entries("o'ne"), engine.ErrDuplicateKey)
+	lo.insert(lo.rolls, lo.readings(1))
+	look(true, true, false, false, true, false)
+	lo.commit()
+	lo.rows(1, 2)
+	if got, err := lo.l.Has(within(t)); err == nil {
+		t.Errorf("found %v without a transaction", got)
+	}
+	lo.reset()
+
+	// A change that is committed within the transaction, before it looks first, is
+	// seen.
+	if !lo.db.Capabilities().SerialWrites {
+		lo.begin()
+		lo.insert(lo.rolls, lo.readings(2))
+		other.begin()
+		other.insert(lo.notes, lo.entries("three"))
+		other.commit()
+		look(true, true, true, false, true, false)
+		lo.commit()
+	}
+	lo.begin()
+	if _, err := lo.l.Has(within(t), engine.Rows{Table: &engine.Table{Name: "nowhere", Columns: lo.notes.Columns}, Batch: lo.entries("a")}); !errors.Is(err, engine.ErrNoTable) {
+		t.Errorf("look in a table that isn't there: %v", err)
+	}
+	lo.reset()
+	lo.begin()
+	lo.insert(lo.notes, lo.entries("four"))
+	lo.commit()
 }
 
 // transactions: what is out of turn is an error, and commits nothing.

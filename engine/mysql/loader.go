@@ -255,6 +255,35 @@ func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, f
 	return engine.Ack{}, fmt.Errorf("insert into %s: %w", t.Name, err)
 }
 
+// Has implements engine.Loader: one statement, whose answer has a bit for each row.
+func (l *loader) Has(ctx context.Context, rows ...engine.Rows) ([]bool, error) {
+	err := l.enter(ctx, open)
+	if err == nil {
+		if err = engine.CheckHas(rows); err != nil {
+			l.conn.watch.End()
+			l.state = over
+			return nil, err
+		}
+		q := []byte("SELECT 0")
+		for i, r := range rows {
+			e := l.encoder(r.Table)
+			q = fmt.Appendf(q, " + %d * EXISTS (SELECT 1 FROM %s WHERE (%s) = ", 1<<i, e.table, e.names)
+			q = append(e.appendRow(q, r.Batch, 0), ')')
+		}
+		var bits int64
+		if bits, err = l.conn.number(string(q)); err == nil {
+			l.conn.watch.End()
+			out := make([]bool, len(rows))
+			for i := range out {
+				out[i] = bits>>i&1 != 0
+			}
+			return out, nil
+		}
+		err = l.fail(ctx, err)
+	}
+	return nil, fmt.Errorf("look for rows: %w", err)
+}
+
 // refusal is an error of rows, and how they are taken back.
 type refusal struct {
 	error

@@ -253,6 +253,47 @@ func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, f
 	return ack, nil
 }
 
+// Has implements engine.Loader: one message, with a statement for each row.
+func (l *loader) Has(ctx context.Context, rows ...engine.Rows) ([]bool, error) {
+	const what = "look for rows"
+	if !l.open && l.conn != nil {
+		return nil, fmt.Errorf("%s: %w", what, errNoTransaction)
+	}
+	if err := l.watch(ctx, what); err != nil {
+		return nil, err
+	}
+	var r reply
+	have := make([]bool, len(rows))
+	err := engine.CheckHas(rows)
+	q, start := beginMessage(nil, 'Q')
+	for i := 0; i < len(rows) && err == nil; i++ {
+		e := newEncoder(l.db.dialect, rows[i].Table)
+		q = fmt.Appendf(q, "SELECT 1 FROM %s WHERE (%s) = ", e.table, e.names)
+		q = append(e.appendRow(q, rows[i].Batch, 0), " LIMIT 1;"...)
+		err = e.err
+	}
+	if err != nil { // nothing is sent
+		l.conn.watch.End()
+		l.rollback()
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	q = append(q, 0)
+	endMessage(q, start)
+	err = l.conn.send(q)
+	for i := 0; i < len(rows) && err == nil && r.err == nil; i++ {
+		before := r.rows
+		err = l.conn.await(&r, i+1)
+		have[i] = r.rows > before
+	}
+	if err == nil {
+		err = l.conn.finish(&r)
+	}
+	if err := l.end(ctx, what, err, &r); err != nil {
+		return nil, err
+	}
+	return have, nil
+}
+
 // encode writes the messages of an Insert. What is in the savepoint's is
 // executed whatever is wrong with the others, also where the server can't read
 // them; the release is part of the last.

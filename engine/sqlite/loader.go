@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"math"
@@ -329,6 +330,53 @@ func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, f
 		return engine.Ack{}, errors.Join(fmt.Errorf("%w, of rows that were refused: %v", failed, err), l.end())
 	}
 	return engine.Ack{}, err
+}
+
+// Has implements engine.Loader, on the connection that inserts: others would wait
+// for it where the journal is no WAL.
+func (l *loader) Has(ctx context.Context, rows ...engine.Rows) ([]bool, error) {
+	const what = "look for rows"
+	if !l.open {
+		return nil, fmt.Errorf("%s: %w", what, errNoTransaction)
+	}
+	err := errors.Join(ctx.Err(), engine.CheckHas(rows))
+	have := make([]bool, len(rows))
+	for i := 0; i < len(rows) && err == nil; i++ {
+		have[i], err = l.has(rows[i])
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", what, classify(err)), l.end())
+	}
+	return have, nil
+}
+
+func (l *loader) has(r engine.Rows) (bool, error) {
+	var names []string
+	var args []driver.Value
+	for i, c := range r.Table.Inserted() {
+		names = append(names, dialect{}.Quote(c.Name)+" = ?")
+		switch v := &r.Batch.Columns[i]; {
+		case v.Null(0):
+			args = append(args, nil)
+		case v.Type == engine.Int32 || v.Type == engine.Int64:
+			args = append(args, v.Ints[0])
+		case v.Type == engine.Float32 || v.Type == engine.Float64:
+			args = append(args, v.Floats[0])
+		case v.Type == engine.Time:
+			args = append(args, string(engine.AppendTime(nil, v.Ints[0])))
+		case v.Type == engine.Binary:
+			args = append(args, v.Value(0))
+		default:
+			args = append(args, string(v.Value(0)))
+		}
+	}
+	q := "SELECT 1 FROM " + dialect{}.Quote(r.Table.Name) + " WHERE " + strings.Join(names, " AND ") + " LIMIT 1"
+	found := false
+	err := each(l.db.write, q, args, func([]driver.Value) error {
+		found = true
+		return nil
+	})
+	return found, err
 }
 
 // back takes back what was inserted since the savepoint, or, where there is
