@@ -44,8 +44,8 @@ type SumWords interface {
 	// Triggers returns triggers by which each change of rows of t, or of its
 	// periods where those are tables of their own, is noted as n says.
 	Triggers(t *Table, periods []string, n NoteRow) []Trigger
-	// HaveTriggers is a query for the names of the triggers there are, each
-	// with the table it is on.
+	// HaveTriggers is a query for the triggers there are: name, with the table's
+	// where triggers of two tables may have the same, table, and body.
 	HaveTriggers() string
 }
 

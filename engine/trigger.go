@@ -3,40 +3,125 @@ package engine
 import (
 	"context"
 	"database/sql"
+	"strings"
 )
 
 // A Trigger is how to make one, and how to remove it.
 type Trigger struct {
-	Name, Table      string
-	Statements, Drop []string
+	// Name, Table and Body are what HaveTriggers returns of one that is made by
+	// Statements.
+	Name, Table, Body string
+	Statements, Drop  []string
+	// Replace gives one that is there, on its table, this body. Empty, it is
+	// Drop and then Statements, in a transaction where the server has that for
+	// changes of the schema.
+	Replace []string
+	// Other is the same under another name, on servers where a trigger can't be
+	// replaced without a moment in which it isn't there: the name that is free is
+	// taken, and then the old trigger dropped. For a moment both run.
+	Other *Trigger
 }
 
-// ChangeTriggers returns the statements that make the triggers that are wanted
-// and missing, or are on a table that was called so before, and remove those
-// that are there and not wanted. Have is the query of SumWords.HaveTriggers.
-func ChangeTriggers(ctx context.Context, db Keeper, have string, triggers []Trigger, wanted bool) ([]string, error) {
-	on := map[string]string{}
+// A TriggerChange is what makes a table's triggers those that are wanted.
+type TriggerChange struct {
+	// Missing and Old are how many triggers are to be made and to be
+	// replaced, Unwanted how many are there and not to be. Old are those whose
+	// body is another than this version of rowmill, or the declaration, has.
+	Missing, Old, Unwanted int
+	// SQL is to be run in order, in one transaction where the server has that for
+	// changes of the schema. Run again after it was broken off, what ChangeTriggers
+	// returns then completes it; no writer meets a moment without a trigger that is
+	// replaced.
+	SQL []string
+}
+
+// What says what the change is, "" for none; of are the triggers' words.
+func (c TriggerChange) What(of string) string {
+	var out []string
+	if c.Missing > 0 {
+		out = append(out, "create "+of)
+	}
+	if c.Old > 0 {
+		out = append(out, "replace "+of+", which were made by an earlier version or declaration")
+	}
+	if c.Unwanted > 0 {
+		out = append(out, "drop "+of)
+	}
+	return strings.Join(out, "; ")
+}
+
+// ChangeTriggers returns what makes the triggers that are wanted and missing,
+// replaces those that differ, and removes those that are there and not
+// wanted. Have is the query of SumWords.HaveTriggers.
+func ChangeTriggers(ctx context.Context, db Keeper, have string, triggers []Trigger, wanted bool) (TriggerChange, error) {
+	there := map[string]Trigger{}
 	err := Each(ctx, db, db.SQL(), func(r *sql.Rows) error {
-		var name, table string
-		err := r.Scan(&name, &table)
-		on[name] = table
+		var t Trigger
+		err := r.Scan(&t.Name, &t.Table, &t.Body)
+		there[t.Name] = t
 		return err
 	}, have)
 	if err != nil {
-		return nil, err
+		return TriggerChange{}, err
 	}
-	var out []string
-	for _, t := range triggers {
-		table, there := on[t.Name]
-		if there && wanted && table == t.Table {
-			continue
-		}
-		if there {
-			out = append(out, t.Drop...)
-		}
-		if wanted {
-			out = append(out, t.Statements...)
-		}
+	var out TriggerChange
+	for i := range triggers {
+		out.change(&triggers[i], there, wanted)
 	}
 	return out, nil
+}
+
+// change adds what one trigger needs.
+func (c *TriggerChange) change(t *Trigger, there map[string]Trigger, wanted bool) {
+	var current, free *Trigger
+	var old []*Trigger
+	for x := t; x != nil; x = x.Other {
+		switch is, found := there[x.Name]; {
+		case !found && free == nil:
+			free = x
+		case !found:
+		case current == nil && is.sameAs(x):
+			current = x
+		default:
+			old = append(old, x)
+		}
+	}
+	switch {
+	case !wanted:
+		if current != nil {
+			old = append(old, current)
+		}
+		if len(old) > 0 {
+			c.Unwanted++
+		}
+	case current != nil || free != nil:
+		if current == nil {
+			c.SQL = append(c.SQL, free.Statements...)
+		}
+		switch {
+		case len(old) > 0:
+			c.Old++
+		case current == nil:
+			c.Missing++
+		}
+	case len(t.Replace) > 0 && strings.EqualFold(there[t.Name].Table, t.Table):
+		c.Old++
+		c.SQL = append(c.SQL, t.Replace...)
+		return
+	default:
+		// Every name is taken: where there are two, the other one stays meanwhile.
+		c.Old++
+		last := old[0]
+		c.SQL = append(append(c.SQL, last.Drop...), last.Statements...)
+		old = old[1:]
+	}
+	for _, x := range old {
+		c.SQL = append(c.SQL, x.Drop...)
+	}
+}
+
+// sameAs tells whether a trigger that is there is the one that is wanted. A
+// server may fold the case of tables' names.
+func (t Trigger) sameAs(want *Trigger) bool {
+	return strings.EqualFold(t.Table, want.Table) && t.Body == want.Body
 }

@@ -248,9 +248,6 @@ func (t *Table) planLevels(ctx context.Context, a *Application, applied *rolling
 	if len(t.Declared.Rollups) == 0 {
 		return nil
 	}
-	if applied != nil && sameDeclaration(applied, t.Declared) && t.haveLevels(ctx) {
-		return nil
-	}
 	var sql, what []string
 	if t.Schema != nil {
 		set, err := rollup.New(t.DB, t.State, t.Table, t.Schema, t.Declared)
@@ -267,15 +264,17 @@ func (t *Table) planLevels(ctx context.Context, a *Application, applied *rolling
 		if len(changed) > 0 {
 			what = append(what, "change roll-ups "+strings.Join(changed, ", "))
 		}
-		if t.Declared.Exact && (applied == nil || !applied.Exact) {
-			what = append(what, "create the triggers of exact roll-ups")
+		triggers, err := set.TriggerChange(ctx)
+		if err != nil {
+			return err
+		}
+		if of := triggers.What(exactTriggers); of != "" {
+			what = append(what, of)
 		}
 		if len(what) == 0 {
 			return nil
 		}
-		if sql, err = set.Statements(slices.Concat(made, changed)...); err != nil {
-			return err
-		}
+		sql = append(set.Statements(slices.Concat(made, changed)...), triggers.SQL...)
 	} else {
 		if err := rollup.Taken(ctx, t.DB, t.Declared); err != nil {
 			return err
@@ -294,29 +293,18 @@ func (t *Table) planLevels(ctx context.Context, a *Application, applied *rolling
 
 // planLate makes or removes the triggers that refuse late rows.
 func (t *Table) planLate(ctx context.Context, a *Application) error {
-	sql, err := t.lateStatements(ctx)
-	if err != nil || t.Schema != nil && len(sql) == 0 || t.Schema == nil && t.Declared.Late != rolling.LateReject {
+	change, err := t.lateChange(ctx)
+	if err != nil || t.Schema != nil && len(change.SQL) == 0 || t.Schema == nil && t.Declared.Late != rolling.LateReject {
 		return err
 	}
 	what := "refuse rows whose period is sealed"
 	if t.Declared.Late != rolling.LateReject {
 		what = "let rows in whose period is sealed"
+	} else if change.Old > 0 {
+		what = change.What(lateTriggers)
 	}
-	a.Steps = append(a.Steps, ApplyStep{What: what, SQL: sql, run: t.refuseLate})
+	a.Steps = append(a.Steps, ApplyStep{What: what, SQL: change.SQL, run: t.refuseLate})
 	return nil
-}
-
-// haveLevels tells whether all levels are there as far as they are known.
-func (t *Table) haveLevels(ctx context.Context) bool {
-	if t.Rollups == nil {
-		return false
-	}
-	now, err := t.Now(ctx)
-	if err != nil {
-		return false
-	}
-	levels, err := t.Rollups.Status(ctx, now)
-	return err == nil && len(levels) == len(t.Declared.Rollups)
 }
 
 // keysOf are the indexes of a definition by their names, as text.

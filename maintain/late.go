@@ -2,6 +2,7 @@ package maintain
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"strings"
 
@@ -10,9 +11,40 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// lateTriggers are those that refuse rows whose period is sealed; none where
+// What plans and status call the triggers.
+const (
+	lateTriggers  = "the triggers that refuse late rows"
+	exactTriggers = "the triggers of exact roll-ups"
+)
+
+// oldTriggers names the triggers that apply would replace: those that an earlier
+// version of rowmill, or an earlier declaration, has made.
+func (t *Table) oldTriggers(ctx context.Context) ([]string, error) {
+	var out []string
+	if t.Declared.Late == rolling.LateReject {
+		c, err := t.lateChange(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if c.Old > 0 {
+			out = append(out, lateTriggers)
+		}
+	}
+	if t.Rollups != nil && t.Declared.Exact {
+		c, err := t.Rollups.TriggerChange(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if c.Old > 0 {
+			out = append(out, exactTriggers)
+		}
+	}
+	return out, nil
+}
+
+// refusals are those that refuse rows whose period is sealed; none where
 // late rows are let in.
-func (t *Table) lateTriggers(ctx context.Context) ([]engine.Trigger, engine.LateWords, error) {
+func (t *Table) refusals(ctx context.Context) ([]engine.Trigger, engine.LateWords, error) {
 	words, ok := t.DB.Words().(engine.LateWords)
 	if !ok {
 		return nil, nil, fmt.Errorf("table %s: %s can't refuse late rows", t.Table.Name, t.DB.Info().Engine)
@@ -31,29 +63,34 @@ func (t *Table) lateTriggers(ctx context.Context) ([]engine.Trigger, engine.Late
 	return words.Refuse(t.Table, periods, "(SELECT MAX(sealed_to) FROM rowmill_tables WHERE name = "+name+")"), words, nil
 }
 
-// refuseLate makes the triggers that the declaration asks for and the table
-// lacks, and removes those that it doesn't ask for.
+// refuseLate makes the triggers those that the declaration asks for.
 func (t *Table) refuseLate(ctx context.Context) error {
-	statements, err := t.lateStatements(ctx)
-	if err != nil {
+	change, err := t.lateChange(ctx)
+	if err != nil || len(change.SQL) == 0 {
 		return err
 	}
-	for _, q := range statements {
-		if _, err := t.DB.SQL().ExecContext(ctx, q); err != nil {
-			return fmt.Errorf("triggers that refuse late rows of %s: %w", t.Table.Name, t.DB.Classify(err))
+	err = t.inTx(ctx, func(tx *sql.Tx) error {
+		for _, q := range change.SQL {
+			if _, err := tx.ExecContext(ctx, q); err != nil {
+				return t.DB.Classify(err)
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("triggers that refuse late rows of %s: %w", t.Table.Name, err)
 	}
 	return nil
 }
 
-// lateStatements are what refuseLate runs.
-func (t *Table) lateStatements(ctx context.Context) ([]string, error) {
+// lateChange is what refuseLate does.
+func (t *Table) lateChange(ctx context.Context) (engine.TriggerChange, error) {
 	if t.Schema == nil {
-		return nil, nil
+		return engine.TriggerChange{}, nil
 	}
-	triggers, words, err := t.lateTriggers(ctx)
+	triggers, words, err := t.refusals(ctx)
 	if err != nil {
-		return nil, err
+		return engine.TriggerChange{}, err
 	}
 	return engine.ChangeTriggers(ctx, t.DB, words.HaveTriggers(), triggers, t.Declared.Late == rolling.LateReject)
 }

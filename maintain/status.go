@@ -139,7 +139,7 @@ type HiddenStatus struct {
 // A Problem needs a person.
 type Problem struct {
 	// Code is one of headroom, blocked, gap, stopped, rollup, failed, outside,
-	// declaration.
+	// declaration, triggers.
 	Code string `json:"code"`
 	Text string `json:"text"`
 	Try  string `json:"try,omitempty"`

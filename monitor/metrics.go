@@ -19,7 +19,7 @@ import (
 // alert ends and a graph has no holes.
 var (
 	states = []string{"ahead", "open", "closing", "sealed", "archived", "restored", "dropped"}
-	codes  = []string{"headroom", "blocked", "gap", "stopped", "rollup", "failed", "outside", "declaration"}
+	codes  = []string{"headroom", "blocked", "gap", "stopped", "rollup", "failed", "outside", "declaration", "triggers"}
 )
 
 // counted holds what adds up while the process lives.

@@ -107,17 +107,34 @@ func (d dialect) Triggers(t *engine.Table, _ []string, n engine.NoteRow) []engin
 		{"UPDATE", "BEGIN " + insert("OLD") + "; " + insert("NEW") + "; END"},
 		{"DELETE", insert("OLD")},
 	} {
-		name := n.Name + "_" + strings.ToLower(e.event) + "_" + t.Name
-		out = append(out, engine.Trigger{
-			Name: name, Table: t.Name,
-			Statements: []string{fmt.Sprintf("CREATE TRIGGER %s AFTER %s ON %s FOR EACH ROW %s", d.Quote(name), e.event, d.Quote(t.Name), e.body)},
-			Drop:       []string{"DROP TRIGGER IF EXISTS " + d.Quote(name)},
-		})
+		out = append(out, d.trigger(t, n.Name+"_"+strings.ToLower(e.event)+"_"+t.Name, "AFTER "+e.event, e.body))
 	}
 	return out
 }
 
-// HaveTriggers implements engine.SumWords.
+// trigger returns one for each row. MySQL can't replace a trigger, and MariaDB
+// not in a way that a crash of the server leaves it there, so that it has two
+// names. They have the same length, which is limited to 64.
+func (d dialect) trigger(t *engine.Table, name, when, body string) engine.Trigger {
+	named := func(name string) engine.Trigger {
+		return engine.Trigger{
+			Name: name, Table: t.Name, Body: unquoted.Replace(body),
+			Statements: []string{fmt.Sprintf("CREATE TRIGGER %s %s ON %s FOR EACH ROW %s", d.Quote(name), when, d.Quote(t.Name), body)},
+			Drop:       []string{"DROP TRIGGER IF EXISTS " + d.Quote(name)},
+		}
+	}
+	out, other := named(name), named(strings.Replace(name, "rowmill_", "rowmill2", 1))
+	out.Other = &other
+	return out
+}
+
+// unquoted leaves out what stands for quotes and backslashes in literals, which the
+// catalog gives otherwise than it was given them: MySQL takes it for the character.
+var unquoted = strings.NewReplacer("'", "", `\`, "")
+
+// HaveTriggers implements engine.SumWords. CHAR has no quotes and backslashes,
+// whatever sql_mode says of them.
 func (dialect) HaveTriggers() string {
-	return "SELECT TRIGGER_NAME, EVENT_OBJECT_TABLE FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE()"
+	return "SELECT TRIGGER_NAME, EVENT_OBJECT_TABLE, REPLACE(REPLACE(ACTION_STATEMENT, CHAR(39), ''), CHAR(92), '') " +
+		"FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE()"
 }

@@ -97,28 +97,16 @@ func (w words) Triggers(t *engine.Table, _ []string, n engine.NoteRow) []engine.
 		{"UPDATE", "OLD TABLE AS rowmill_old NEW TABLE AS rowmill_new", "SELECT " + by + " FROM rowmill_old UNION ALL SELECT " + by + " FROM rowmill_new"},
 		{"DELETE", "OLD TABLE AS rowmill_old", "SELECT " + by + " FROM rowmill_old"},
 	} {
-		name := n.Name + "_" + strings.ToLower(e.event)
-		function := w.d.Quote(name + "_" + t.Name)
-		out = append(out, engine.Trigger{
-			Name: name, Table: t.Name,
-			Statements: []string{
-				// Whoever may write rows may have them noted.
-				fmt.Sprintf("CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $rowmill$ BEGIN "+
-					"INSERT INTO %s SELECT DISTINCT %s, 'transaction ' || txid_current() FROM (%s) r ON CONFLICT DO NOTHING; RETURN NULL; END $rowmill$",
-					function, n.Into, strings.Join(n.Values("r."+by), ", "), e.rows),
-				fmt.Sprintf("CREATE TRIGGER %s AFTER %s ON %s REFERENCING %s FOR EACH STATEMENT EXECUTE FUNCTION %s()",
-					w.d.Quote(name), e.event, w.d.Quote(t.Name), e.transition, function),
-			},
-			Drop: []string{
-				fmt.Sprintf("DROP TRIGGER IF EXISTS %s ON %s", w.d.Quote(name), w.d.Quote(t.Name)),
-				fmt.Sprintf("DROP FUNCTION IF EXISTS %s()", function),
-			},
-		})
+		body := fmt.Sprintf(" BEGIN INSERT INTO %s SELECT DISTINCT %s, 'transaction ' || txid_current() FROM (%s) r ON CONFLICT DO NOTHING; RETURN NULL; END ",
+			n.Into, strings.Join(n.Values("r."+by), ", "), e.rows)
+		when := fmt.Sprintf("AFTER %s ON %s REFERENCING %s FOR EACH STATEMENT", e.event, w.d.Quote(t.Name), e.transition)
+		out = append(out, w.trigger(t, n.Name+"_"+strings.ToLower(e.event), when, body))
 	}
 	return out
 }
 
 // HaveTriggers implements engine.SumWords.
 func (words) HaveTriggers() string {
-	return "SELECT t.tgname, c.relname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid WHERE NOT t.tgisinternal AND pg_table_is_visible(c.oid)"
+	return "SELECT c.relname || '.' || t.tgname, c.relname, p.prosrc FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_proc p ON p.oid = t.tgfoid " +
+		"WHERE NOT t.tgisinternal AND pg_table_is_visible(c.oid)"
 }

@@ -104,12 +104,7 @@ func (w words) Triggers(t *engine.Table, periods []string, n engine.NoteRow) []e
 				body = append(body, fmt.Sprintf("INSERT OR IGNORE INTO %s SELECT %s, 'trigger' WHERE %s;", n.Into, strings.Join(n.Values(x), ", "), is))
 			}
 			name := n.Name + "_" + strings.ToLower(e.event) + "_" + p
-			out = append(out, engine.Trigger{
-				Name: name, Table: p,
-				Statements: []string{fmt.Sprintf("CREATE TRIGGER %s AFTER %s ON %s WHEN %s BEGIN %s END",
-					w.Quote(name), e.event, w.Quote(p), strings.Join(late, " OR "), strings.Join(body, " "))},
-				Drop: []string{"DROP TRIGGER IF EXISTS " + w.Quote(name)},
-			})
+			out = append(out, w.trigger(name, p, fmt.Sprintf("AFTER %s ON %s WHEN %s BEGIN %s END", e.event, w.Quote(p), strings.Join(late, " OR "), strings.Join(body, " "))))
 		}
 	}
 	return out
@@ -117,5 +112,5 @@ func (w words) Triggers(t *engine.Table, periods []string, n engine.NoteRow) []e
 
 // HaveTriggers implements engine.SumWords.
 func (words) HaveTriggers() string {
-	return "SELECT name, tbl_name FROM sqlite_schema WHERE type = 'trigger'"
+	return "SELECT name, tbl_name, sql FROM sqlite_schema WHERE type = 'trigger'"
 }

@@ -133,28 +133,18 @@ func (s *Set) shorter(a, b *level) bool {
 	return x.Months < y.Months || x.Step < y.Step
 }
 
-// Statements returns what Create would run for the roll-ups of these names, or
-// for all of them, on a database that has none of it,
-// without terminators.
-func (s *Set) Statements(names ...string) ([]string, error) {
+// Statements returns what Create would run for the tables and views of the
+// roll-ups of these names on a database that has none of them, without terminators.
+func (s *Set) Statements(names ...string) []string {
 	var out []string
 	for _, l := range s.levels {
-		if len(names) > 0 && !slices.Contains(names, l.Name) {
+		if !slices.Contains(names, l.Name) {
 			continue
 		}
 		out = append(out, s.createTable(l))
 		out = append(out, s.sums.ReplaceView(l.view(), s.viewQuery(l))...)
 	}
-	if s.declared.Exact && len(s.levels) > 0 {
-		periods, err := s.periods(context.Background())
-		if err != nil {
-			return nil, err
-		}
-		for _, t := range s.sums.Triggers(s.table, periods, s.note()) {
-			out = append(out, t.Statements...)
-		}
-	}
-	return out, nil
+	return out
 }
 
 // periods returns the names of the tables that hold the rows of the periods,
@@ -395,21 +385,25 @@ func (s *Set) startAgain(ctx context.Context, l *level, text string, again bool)
 	return s.db.Classify(tx.Commit())
 }
 
-// createTriggers makes the triggers that are declared and missing, and removes
-// those that aren't declared.
-func (s *Set) createTriggers(ctx context.Context) error {
+// TriggerChange is what makes the triggers those that are declared.
+func (s *Set) TriggerChange(ctx context.Context) (engine.TriggerChange, error) {
+	if len(s.levels) == 0 {
+		return engine.TriggerChange{}, nil
+	}
 	periods, err := s.periods(ctx)
 	if err != nil {
+		return engine.TriggerChange{}, err
+	}
+	return engine.ChangeTriggers(ctx, s.db, s.sums.HaveTriggers(), s.sums.Triggers(s.table, periods, s.note()), s.declared.Exact)
+}
+
+// createTriggers makes that change.
+func (s *Set) createTriggers(ctx context.Context) error {
+	c, err := s.TriggerChange(ctx)
+	if err != nil || len(c.SQL) == 0 {
 		return err
 	}
-	statements, err := engine.ChangeTriggers(ctx, s.db, s.sums.HaveTriggers(), s.sums.Triggers(s.table, periods, s.note()), s.declared.Exact)
-	if err != nil {
-		return err
-	}
-	if len(statements) == 0 {
-		return nil
-	}
-	return s.run(ctx, statements)
+	return s.run(ctx, c.SQL)
 }
 
 // exists reports whether a table or view can be read.
