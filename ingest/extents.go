@@ -150,7 +150,13 @@ func (l *load) lookBack(ctx context.Context, cuts []state.Cut) error {
 	r, s := &l.result, l.source
 	r.LoadedAt, r.Missing, r.Gone, r.Unlooked = s.Updated, f.missing, f.gone, f.unlooked
 	if s.Inserted+s.Duplicate > 0 && len(l.settledIn) == 0 {
-		r.Unlooked = "where they lie isn't known: an older version of rowmill has loaded them"
+		r.Unlooked, r.Told = "where they lie isn't known: an older version of rowmill has loaded them", l.told
+		if !l.told {
+			err := l.retry(ctx, func() error { return l.state.PutExtents(ctx, s, []state.Extent{state.Unknown}) })
+			if err != nil {
+				return err
+			}
+		}
 	}
 	if r.Missing > 0 && l.opt.AcceptMissing && len(cuts) == 0 {
 		err := l.retry(ctx, func() error { return l.state.PutExtents(ctx, s, f.found) })
@@ -224,13 +230,15 @@ func (l *load) stillThere(ctx context.Context, none bool) ([]state.Extent, error
 	return f.found, nil
 }
 
-// extents returns where the rows of the source lie, as it was settled.
+// extents returns where the rows of the source lie, as it was settled, and keeps
+// whether it was told that this isn't known.
 func (l *load) extents(ctx context.Context) (all []state.Extent, err error) {
 	err = l.retry(ctx, func() (err error) {
 		all, err = l.state.Extents(ctx, l.source.Table, l.source.Key)
 		return err
 	})
-	return all, err
+	l.told = slices.Contains(all, state.Unknown)
+	return slices.DeleteFunc(all, func(e state.Extent) bool { return e == state.Unknown }), err
 }
 
 // lookTries is how often rows are counted while periods change places.

@@ -129,10 +129,11 @@ type Result struct {
 	// LoadedAt is when these were noted last. Of those of a file, Missing aren't
 	// in the table any more, though it has their periods; Gone lay in periods that
 	// it no longer has. Unlooked is why not all were looked for, "" where they
-	// were.
+	// were; Told that an earlier load of the file has said so, for good.
 	LoadedAt      time.Time
 	Missing, Gone int64
 	Unlooked      string
+	Told          bool
 	// Batches are those of this load, Bytes what they held.
 	Batches, Bytes int64
 	// Finished tells that the source was loaded to its end.
@@ -191,6 +192,9 @@ type load struct {
 	// settledIn, earlierIn and sentIn are where rows of a file lie: those that were
 	// settled, those of earlier, and those of this load that aren't settled.
 	settledIn, earlierIn, sentIn []state.Extent
+	// told tells that an earlier load has said that nobody knows where the file's
+	// rows lie.
+	told bool
 	// anew tells that the file was forgotten, to be loaded again.
 	anew bool
 	// lookFor is how long to look for rows that were loaded before.

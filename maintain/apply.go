@@ -94,11 +94,15 @@ func (t *Table) planState(ctx context.Context, a *Application) error {
 	if a.Adopt {
 		return nil
 	}
-	ready, err := t.State.Ready(ctx)
-	if err != nil || ready {
+	missing, err := t.State.Missing(ctx)
+	if err != nil || len(missing) == 0 {
 		return err
 	}
-	a.Steps = slices.Insert(a.Steps, 0, ApplyStep{What: "create rowmill's own tables", SQL: t.State.Statements(), run: t.State.Ensure})
+	what, sql := "create rowmill's own tables", t.State.Statements(missing...)
+	if len(sql) < len(t.State.Statements()) {
+		what = "create those of rowmill's own tables that are missing: " + strings.Join(missing, ", ")
+	}
+	a.Steps = slices.Insert(a.Steps, 0, ApplyStep{What: what, SQL: sql, run: t.State.Ensure})
 	return nil
 }
 
@@ -346,8 +350,11 @@ func (t *Table) CheckApplied(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case applied == nil || t.Schema == nil:
+	case applied == nil:
 		return fmt.Errorf("table %s has not been applied on %s", t.Declared.Name, t.DB.Info().Target)
+	case t.Schema == nil:
+		return engine.Hinted(fmt.Errorf("table %s was applied on %s and isn't there any more: it was dropped or renamed by SQL", t.Declared.Name, t.DB.Info().Target),
+			"rename it back; or rowmill apply %s, which creates it anew, without its rows", t.Declared.Source)
 	case !sameDeclaration(applied, t.Declared):
 		return fmt.Errorf("%s says something else than what was applied for table %s", t.Declared.Source, t.Declared.Name)
 	}

@@ -209,7 +209,10 @@ func (t *Table) remove(ctx context.Context, c *state.Change, d dropping) error {
 // which it was due: whether it is due by that, and what is to be done before, is
 // planned anew.
 func (t *Table) takeBack(ctx context.Context, c *state.Change, d dropping) (string, error) {
-	const why = "another declaration was applied since the drop began"
+	why := "another declaration was applied since the drop began"
+	if d.Applied == (mark{}) {
+		why = "the drop was begun by an older rowmill, which did not note by which declaration: whether it is due is decided anew"
+	}
 	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
 	if err != nil {
 		return "", err

@@ -19,6 +19,10 @@ type Extent struct {
 	Rows int64
 }
 
+// Unknown is the one extent of a source that an older version of rowmill has loaded,
+// which did not note where its rows lie, once that has been said. No row lies there.
+var Unknown = Extent{Period: rolling.Period{From: math.MinInt64, To: math.MinInt64 + 1}}
+
 // Extents returns where the rows of a loaded source lie, in order. It is what
 // the ledger's lines come to, which go a day after the source was loaded.
 func (s *Store) Extents(ctx context.Context, table, source string) ([]Extent, error) {

@@ -13,6 +13,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rowmill/rowmill/engine"
@@ -100,12 +101,15 @@ func (s *Store) Ensure(ctx context.Context) error {
 	return nil
 }
 
-// Statements returns what Ensure would run, for a dry run.
-func (s *Store) Statements() []string {
+// Statements returns what Ensure would run, or that part of it which creates the
+// tables of these names, for a dry run.
+func (s *Store) Statements(of ...string) []string {
 	words := s.db.Words()
-	out := schema(words.Text())
-	for i := range out {
-		out[i] += words.OwnTable()
+	var out []string
+	for i, q := range schema(words.Text()) {
+		if len(of) == 0 || slices.Contains(of, names()[i]) {
+			out = append(out, q+words.OwnTable())
+		}
 	}
 	return out
 }
@@ -122,17 +126,26 @@ func (s *Store) query(ctx context.Context, x Exec, scan func(*sql.Rows) error, q
 	return engine.Each(ctx, s.db, x, scan, q, args...)
 }
 
-// Ready reports whether all of the tables are there.
-func (s *Store) Ready(ctx context.Context) (bool, error) {
-	for _, q := range schema("") {
-		name, _, _ := strings.Cut(strings.TrimPrefix(q, "CREATE TABLE IF NOT EXISTS "), " ")
+// Missing returns the names of those of the tables that aren't there.
+func (s *Store) Missing(ctx context.Context) ([]string, error) {
+	var out []string
+	for _, name := range names() {
 		_, err := s.db.Describe(ctx, name)
 		if errors.Is(err, engine.ErrNoTable) {
-			return false, nil
-		}
-		if err != nil {
-			return false, fmt.Errorf("look for table %s: %w", name, err)
+			out = append(out, name)
+		} else if err != nil {
+			return nil, fmt.Errorf("look for table %s: %w", name, err)
 		}
 	}
-	return true, nil
+	return out, nil
+}
+
+// names are those of the tables, in the order of schema.
+func names() []string {
+	var out []string
+	for _, q := range schema("") {
+		name, _, _ := strings.Cut(strings.TrimPrefix(q, "CREATE TABLE IF NOT EXISTS "), " ")
+		out = append(out, name)
+	}
+	return out
 }

@@ -346,3 +346,41 @@ func TestLoadMissesRowsOfKilledLoad(t *testing.T) {
 		}
 	})
 }
+
+// A file that a rowmill has loaded which didn't note where its rows went: that is
+// said once, and stays in what programs read.
+func TestLoadOfFileLoadedByOlderRowmill(t *testing.T) {
+	t.Parallel()
+	onKinds(t, func(l *loading) {
+		f := loadRows(0, 100, false)
+		path := l.write("day.csv", f.text)
+		l.load(exitDone, path)
+		if _, err := l.db.SQL().ExecContext(l.Context(), "DELETE FROM rowmill_loaded"); err != nil {
+			l.Fatal(err)
+		}
+		for i, says := range []bool{true, false, false} {
+			s := rowmill(l.Context(), "load", l.file, path)
+			mustPass(l.T, s)
+			if strings.Contains(s.stdout, "was not found out") != says || !strings.Contains(s.stdout, "100 rows") {
+				l.Errorf("load %d: %s", i+2, s.stdout)
+			}
+			if strings.Contains(s.stdout, "nothing to do") == says {
+				l.Errorf("load %d: %s", i+2, s.stdout)
+			}
+		}
+		got, _ := l.load(exitDone, path)
+		if got[0].NotLooked == "" || got[0].Missing+got[0].Gone != 0 {
+			l.Errorf("as JSON: %+v", got[0])
+		}
+		// What a later load notes is looked for.
+		more := loadRows(2000, 5, false)
+		l.write("day.csv", f.text+more.body())
+		l.load(exitDone, path)
+		if got, _ := l.load(exitDone, path, "--again"); got[0].Sent != 105 || got[0].Duplicate != 105 {
+			l.Errorf("again: %+v", got[0])
+		}
+		if got, _ := l.load(exitDone, path); got[0].NotLooked != "" || got[0].Before != 105 {
+			l.Errorf("after that: %+v", got[0])
+		}
+	})
+}

@@ -37,6 +37,7 @@ type loaded struct {
 	Missing   int64      `json:"missing,omitempty"`
 	Gone      int64      `json:"gone_with_periods,omitempty"`
 	NotLooked string     `json:"not_looked,omitempty"`
+	told      bool       // an earlier load has said so, for good
 	Batches   int64      `json:"batches"`
 	Bytes     int64      `json:"bytes"`
 	Seconds   float64    `json:"seconds"`
@@ -56,7 +57,7 @@ func newLoaded(table, source string, o ingest.Options, r ingest.Result, err erro
 		Before: r.Before, BeforeRejected: r.BeforeRejected, Batches: r.Batches, Bytes: r.Bytes, Seconds: r.Seconds, Damaged: r.Damaged, Unread: r.Unfinished, Lost: r.Lost}
 	if !r.LoadedAt.IsZero() {
 		at := r.LoadedAt.UTC()
-		out.LoadedAt, out.Missing, out.Gone, out.NotLooked = &at, r.Missing, r.Gone, r.Unlooked
+		out.LoadedAt, out.Missing, out.Gone, out.NotLooked, out.told = &at, r.Missing, r.Gone, r.Unlooked, r.Told
 	}
 	if out.Source == "" {
 		out.Source = source
@@ -86,7 +87,7 @@ func (l loaded) text(dry bool) string {
 		switch {
 		case l.Missing > 0:
 			fmt.Fprintf(&b, "; %s of them aren't in the table any more", rows(l.Missing))
-		case l.NotLooked != "":
+		case l.NotLooked != "" && !l.told:
 			fmt.Fprintf(&b, "; whether the table still has them all was not found out: %s", l.NotLooked)
 		default:
 			b.WriteString("; nothing to do")

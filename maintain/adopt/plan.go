@@ -67,12 +67,12 @@ func (p *planner) made(ctx context.Context) error {
 		statements, _ := words.Probe(p.needs())
 		p.say("check the account's privileges with a scratch table", statements...)
 	}
-	ready, err := p.State.Ready(ctx)
+	missing, err := p.State.Missing(ctx)
 	if err != nil {
 		return err
 	}
-	if !ready {
-		p.say("create rowmill's own tables", p.State.Statements()...)
+	if len(missing) > 0 {
+		p.say("create rowmill's own tables", p.State.Statements(missing...)...)
 	}
 	beside, err := p.beside(ctx, p.mirror)
 	if err != nil {
