@@ -60,29 +60,38 @@ func wantDone(t *testing.T, s session) {
 // and what maintenance did is listed.
 func TestBenchKeep(t *testing.T) {
 	t.Parallel()
-	file := keepFile(t, "12h") // six seconds of the bench's clock
-	record, page := filepath.Join(filepath.Dir(file), "run.jsonl"), filepath.Join(filepath.Dir(file), "run.html")
+	file := keepFile(t, "12h")
 	if s := rowmill(t.Context(), "bench", "keep", file, "--with-run"); s.code != exitFailed || !strings.Contains(s.stderr, "has not been applied") || !strings.Contains(s.stderr, "rowmill apply") {
 		t.Fatalf("a table that isn't there: %d %s", s.code, s.stderr)
 	}
-	wantDone(t, rowmill(t.Context(), "apply", file, "--yes"))
-	bench := func(file, time string, more ...string) session {
-		return rowmill(t.Context(), append([]string{"bench", "keep", file, "--with-run", "--speed", "7200", "--rate", "500/s", "--writers", "1", "--batch", "5",
-			"--time", time, "--interval", "500ms"}, more...)...)
+	// Eight hours pass in four seconds, or in as many more as maintenance takes
+	// for them on a machine that is busy.
+	speed := 7200
+	bench := func(file string, more ...string) session {
+		return rowmill(t.Context(), append([]string{"bench", "keep", file, "--with-run", "--speed", fmt.Sprint(speed), "--rate", "500/s", "--writers", "1", "--batch", "5",
+			"--time", (8 * time.Hour / time.Duration(speed)).String(), "--interval", "500ms"}, more...)...)
 	}
-	s := bench(file, "4s", "--json", "--out", record, "--html", page)
-	wantDone(t, s)
+	var record, page string
 	var f keepFigures
-	if err := json.Unmarshal([]byte(s.stdout), &f); err != nil {
-		t.Fatalf("%v\n%s", err, s.stdout)
-	}
-	if f.Format != "rowmill.keep/1" || f.Rows < 1000 || f.Found == nil || *f.Found != f.Rows || f.Dropped == 0 || len(f.Errors) > 0 || f.Longest.Seconds <= 0 {
-		t.Errorf("%s", s.stdout)
-	}
-	for _, action := range []string{"create", "seal", "drop"} {
-		if f.Actions[action] < 2 {
-			t.Errorf("8 hours passed with %d times %s", f.Actions[action], action)
+	for ; ; speed /= 4 {
+		record, page = filepath.Join(filepath.Dir(file), "run.jsonl"), filepath.Join(filepath.Dir(file), "run.html")
+		wantDone(t, rowmill(t.Context(), "apply", file, "--yes"))
+		s := bench(file, "--json", "--out", record, "--html", page)
+		wantDone(t, s)
+		f = keepFigures{}
+		if err := json.Unmarshal([]byte(s.stdout), &f); err != nil {
+			t.Fatalf("%v\n%s", err, s.stdout)
 		}
+		if f.Format != "rowmill.keep/1" || f.Rows == 0 || f.Found == nil || *f.Found != f.Rows || len(f.Errors) > 0 || f.Longest.Seconds <= 0 {
+			t.Errorf("%s", s.stdout)
+		}
+		if f.Rows >= 1000 && f.Dropped > 0 && min(f.Actions["create"], f.Actions["seal"], f.Actions["drop"]) >= 2 {
+			break
+		}
+		if speed < 200 {
+			t.Fatalf("8 hours passed in %v with %v, %d rows, %d of them dropped", 8*time.Hour/time.Duration(speed), f.Actions, f.Rows, f.Dropped)
+		}
+		file = keepFile(t, "12h")
 	}
 	recs, err := result.ReadFile(record)
 	if err != nil || len(recs) != 1 || recs[0].End == nil {
@@ -111,7 +120,7 @@ func TestBenchKeep(t *testing.T) {
 	}
 	file = keepFile(t, "12h")
 	wantDone(t, rowmill(t.Context(), "apply", file, "--yes"))
-	s = bench(file, "4s", "--stall", "1ms")
+	s := bench(file, "--stall", "1ms")
 	wantDone(t, s)
 	for _, want := range []string{"longest insert", "found, counting", "maintenance  create", "over 1 ms", "LONGEST  INSERTS  DURING"} {
 		if !strings.Contains(s.stdout, want) {

@@ -163,7 +163,7 @@ func TestTrapBatchOfADeadLoader(t *testing.T) {
 			rows.Columns[2].AppendBytes([]byte(strings.SplitN(f.want[i], " ", 4)[3]))
 			rows.EndRow()
 		}
-		line := state.Batch{Table: "readings", ID: cuts[0].ID(sources[0].Key), Lower: rolling.Position(loadStart), Upper: rolling.Position(loadStart),
+		line := state.Batch{Table: "readings", ID: cuts[0].ID(sources[0].Key), Lower: rolling.Position(loadStart), Upper: rolling.Position(loadStart.Add(99 * 7 * time.Second)),
 			Counts: state.Counts{Sent: 100, Inserted: 100}}
 		for _, r := range append([]engine.Rows{{Table: &table, Batch: rows}}, line.Rows(false)...) {
 			if _, err := loader.Insert(ctx, r.Table, r.Batch, 0, r.Batch.Rows()); err != nil {
