@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/rolling"
 	"github.com/rowmill/rowmill/state"
 )
@@ -163,7 +164,7 @@ func (l *load) lookBack(ctx context.Context, cuts []state.Cut) error {
 		if err != nil {
 			return err
 		}
-		l.say("%s: %d rows that were loaded aren't in the table: they are no longer looked for", s.Path, r.Missing)
+		l.say("%s: %s not in the table and no longer looked for", s.Path, figure.Plural(r.Missing, "loaded row is", "loaded rows are"))
 		l.settledIn, r.Missing = f.found, 0
 	}
 	return nil
@@ -185,7 +186,7 @@ func (l *load) forget(ctx context.Context, t *target) error {
 	}
 	l.settledIn = there
 	l.anew = true
-	l.say("%s was loaded on %s, %d rows of it: it is loaded again", s.Path, s.Updated.UTC().Format("2006-01-02 15:04"), s.Sent)
+	l.say("%s was loaded on %s, %s of it: it is loaded again", s.Path, s.Updated.UTC().Format("2006-01-02 15:04"), figure.Plural(s.Sent, "row", "rows"))
 	// The key stays: it is locked.
 	l.source = &state.Source{Table: s.Table, Path: s.Path, Kind: s.Kind, Key: s.Key}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/state"
 )
 
@@ -187,7 +188,7 @@ func (l *load) settle(ctx context.Context, c *cutter, sums state.Source) error {
 		if err != nil {
 			return err
 		}
-		l.say("%s: %d rows that were loaded aren't in the table: they are no longer looked for", s.Path, f.missing)
+		l.say("%s: %s not in the table and no longer looked for", s.Path, figure.Plural(f.missing, "loaded row is", "loaded rows are"))
 		extents, r.Missing = f.found, 0
 	}
 	return forgotten(l.retry(ctx, func() error { return l.state.Settle(ctx, s, extents) }))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/ingest/spool"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/state"
 )
 
@@ -270,7 +271,7 @@ func (l *load) findSpool(ctx context.Context, sp *spool.Spool) error {
 	}
 	if l.source.Started.IsZero() {
 		if records, _ := sp.Size(); records > 0 && l.opt.Name == "" {
-			return engine.Hinted(fmt.Errorf("spool %s has %d records, and the database doesn't know it: it was begun for another one", l.opt.Spool, records),
+			return engine.Hinted(fmt.Errorf("spool %s has %s, and the database doesn't know it: it was begun for another one", l.opt.Spool, figure.Plural(records, "record", "records")),
 				"the target that it was begun for; --source NAME, to load all that lies in it into this one; or another --spool")
 		}
 		if err := l.state.PutSource(ctx, l.state.DB(), l.source); err != nil {
@@ -284,8 +285,8 @@ func (l *load) findSpool(ctx context.Context, sp *spool.Spool) error {
 		if to-from <= emptySegments {
 			return sp.SeekTo(to)
 		}
-		l.result.Damaged = append(l.result.Damaged, fmt.Sprintf("%d bytes at %d aren't there, and the database has the spool up to byte %d: they were set aside, or are in another database, or in a newer state of this one",
-			to-from, from, from))
+		l.result.Damaged = append(l.result.Damaged, fmt.Sprintf("%s at %d missing, and the database has the spool up to byte %d: set aside, or in another database, or in a newer state of this one",
+			figure.Plural(to-from, "byte", "bytes"), from, from))
 		return sp.SeekTo(to)
 	}
 	err = sp.SeekTo(l.source.Loaded)
@@ -301,16 +302,16 @@ func (l *load) findSpool(ctx context.Context, sp *spool.Spool) error {
 
 // damaged notes what the spool has set aside.
 func (l *load) damaged(bad spool.Bad) {
-	l.result.Damaged = append(l.result.Damaged, fmt.Sprintf("%d bytes at %d: %s; they are in %s", bad.Bytes, bad.Offset, bad.Reason, bad.File))
+	l.result.Damaged = append(l.result.Damaged, fmt.Sprintf("%s at %d: %s; set aside in %s", figure.Plural(bad.Bytes, "byte", "bytes"), bad.Offset, bad.Reason, bad.File))
 }
 
 // sayFound says what state the spool was in.
 func (l *load) sayFound(f spool.Found) {
 	if f.Torn > 0 {
-		l.say("spool %s: %d bytes of a record that was never whole were cut off", l.opt.Spool, f.Torn)
+		l.say("spool %s: %s cut off, of a record that was never whole", l.opt.Spool, figure.Plural(f.Torn, "byte was", "bytes were"))
 	}
 	for _, gap := range f.Missing {
-		l.result.Damaged = append(l.result.Damaged, fmt.Sprintf("%d bytes at %d: their file isn't there", gap.To-gap.From, gap.From))
+		l.result.Damaged = append(l.result.Damaged, fmt.Sprintf("%s at %d: the file isn't there", figure.Plural(gap.To-gap.From, "byte", "bytes"), gap.From))
 	}
 	for _, bad := range f.Bad {
 		if !bad.Known {
@@ -368,7 +369,7 @@ func (l *load) spoolUp(ctx, keeping context.Context, sp *spool.Spool, r io.Reade
 		}
 		if _, err = sp.Append(keeping, append(append(record, '\n'), data...)); err != nil {
 			l.lost.Add(int64(b.rows))
-			return fmt.Errorf("%d lines from line %d on were read and not kept: %w", head.Lines, head.Line, err)
+			return fmt.Errorf("%s read from line %d on and not kept: %w", figure.Plural(head.Lines, "line was", "lines were"), head.Line, err)
 		}
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/state"
 )
 
@@ -61,7 +62,7 @@ func (l *load) findSource(ctx context.Context, path string, head []byte) error {
 			continue
 		}
 		if l.source = &was; was.Path != s.Path {
-			l.say("%s has what was loaded already as %s, the first %d bytes of it: only what follows is loaded", s.Path, was.Path, was.Loaded)
+			l.say("%s has what was loaded already as %s, the first %s of it: only what follows is loaded", s.Path, was.Path, figure.Plural(was.Loaded, "byte", "bytes"))
 		}
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/ingest/spool"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/state"
 )
 
@@ -241,7 +242,7 @@ func newLoad(o *Options) (*load, error) {
 	}
 	var err error
 	if l.bad, err = openBad(o.Bad); err == nil && len(l.bad.broken) > 0 {
-		l.say("file of bad rows %s: %d lines, the first of them %d, can't be read; they stay as they are", o.Bad, len(l.bad.broken), l.bad.broken[0])
+		l.say("file of bad rows %s: %s can't be read, the first is line %d; what is there stays", o.Bad, figure.Plural(len(l.bad.broken), "line", "lines"), l.bad.broken[0])
 	}
 	return l, err
 }

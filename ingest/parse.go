@@ -13,6 +13,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 )
 
 // A Rejected row couldn't be loaded.
@@ -153,7 +154,7 @@ func (p *parser) row(record []byte) (string, error) {
 		return "", err
 	}
 	if len(p.fields) != len(p.columns) {
-		return "", fmt.Errorf("it has %d fields, and there are %d columns", len(p.fields), len(p.columns))
+		return "", fmt.Errorf("it has %s for %s", figure.Plural(len(p.fields), "field", "fields"), figure.Plural(len(p.columns), "column", "columns"))
 	}
 	return p.append(p.fields)
 }

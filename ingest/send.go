@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/rolling"
 	"github.com/rowmill/rowmill/state"
 )
@@ -123,8 +124,8 @@ func (s *sender) commit(ctx context.Context, b *batch, out *state.Batch) error {
 	}
 	rejected := int64(len(p.rejected))
 	if refused := rejected - (p.rows - sent); ack.Rows+ack.Skipped+refused != sent {
-		return fmt.Errorf("%d rows were sent; the server took %d, had %d and refused %d: these don't add up, and nothing was committed",
-			sent, ack.Rows, ack.Skipped, refused)
+		return fmt.Errorf("%s sent; the server took %d, had %d and refused %d: these don't add up, and nothing was committed",
+			figure.Plural(sent, "row was", "rows were"), ack.Rows, ack.Skipped, refused)
 	}
 	out.Sent, out.Inserted, out.Duplicate, out.Rejected = p.rows, ack.Rows, ack.Skipped, rejected
 	out.Touched, out.Extents = periodsOf(ranges), inserted(ranges, ack.Skipped, sent-ack.Rows-ack.Skipped)
@@ -225,5 +226,5 @@ func (e *TooManyError) Error() string {
 	if e.First.Column != "" {
 		what = "column " + e.First.Column + ": "
 	}
-	return fmt.Sprintf("more than %d rows can't be loaded; line %d: %s%s", e.Most, e.First.Line, what, e.First.Reason)
+	return fmt.Sprintf("more than %s can't be loaded; line %d: %s%s", figure.Plural(e.Most, "row", "rows"), e.First.Line, what, e.First.Reason)
 }

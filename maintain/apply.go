@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/maintain/adopt"
 	"github.com/rowmill/rowmill/maintain/rollup"
 	"github.com/rowmill/rowmill/rolling"
@@ -158,7 +159,7 @@ func (t *Table) planTable(ctx context.Context, a *Application) error {
 	if err != nil {
 		return err
 	}
-	a.Steps = append(a.Steps, ApplyStep{What: fmt.Sprintf("create table %s with %d periods of %s", t.Table.Name, len(step.Partitions), t.Table.Grid), SQL: sql,
+	a.Steps = append(a.Steps, ApplyStep{What: fmt.Sprintf("create table %s with %s of %s", t.Table.Name, figure.Plural(len(step.Partitions), "period", "periods"), t.Table.Grid), SQL: sql,
 		run: func(ctx context.Context) error {
 			// One apply at a time: another one's new table may have rows already.
 			if err := t.declaring(ctx, func() error { return t.createTable(ctx, step) }); err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/maintain/archive"
 	"github.com/rowmill/rowmill/rolling"
 	"github.com/rowmill/rowmill/state"
@@ -32,14 +33,14 @@ func (t *Table) archive(ctx context.Context, p rolling.Partition, k *state.Perio
 		return "", err
 	}
 	if read.Rows != f.Rows || read.Sum != f.Sum {
-		return "", fmt.Errorf("archive %s: the file reads back as %d rows with checksum %s, and %d with %s were written", f.Path, read.Rows, read.Sum, f.Rows, f.Sum)
+		return "", fmt.Errorf("archive %s: the file reads back as %s with checksum %s, and was written with %s and %s", f.Path, figure.Plural(read.Rows, "row", "rows"), read.Sum, figure.Count(f.Rows), f.Sum)
 	}
 	// A row that came while the file was written may be in it or not.
 	if same, err := t.unchanged(ctx, p, k); err != nil || !same {
 		return p.Name + ": rows have come while it was archived", err
 	}
 	if f.Rows != k.Rows {
-		return "", fmt.Errorf("archive %s: %d rows were written, and %s has %d", f.Path, f.Rows, p.Name, k.Rows)
+		return "", fmt.Errorf("archive %s: %s written, and %s has %s", f.Path, figure.Plural(f.Rows, "row was", "rows were"), p.Name, figure.Count(k.Rows))
 	}
 	done := *k
 	done.State, done.Archive, done.ArchiveSum = state.Archived, f.Path, f.Sum
@@ -58,7 +59,7 @@ func (t *Table) archive(ctx context.Context, p rolling.Partition, k *state.Perio
 	for _, path := range kept {
 		t.log(ctx, string(Archive), p.Name+": what was archived before had other rows, and is kept as "+path, 0, nil)
 	}
-	return fmt.Sprintf("%s: %d rows in %s", p.Name, f.Rows, f.Path), nil
+	return fmt.Sprintf("%s: %s in %s", p.Name, figure.Plural(f.Rows, "row", "rows"), f.Path), nil
 }
 
 // A dropping is what the steps of a drop know.
@@ -158,7 +159,7 @@ func (t *Table) dropSteps(ctx context.Context, c *state.Change, d dropping) (str
 	if err := t.undisturbed(ctx, d.Applied, func(ctx context.Context) error { return t.remove(ctx, c, d) }); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s: %d rows", d.Part.Name, d.Known.Rows), t.State.End(ctx, t.State.DB(), c)
+	return fmt.Sprintf("%s: %s", d.Part.Name, figure.Plural(d.Known.Rows, "row", "rows")), t.State.End(ctx, t.State.DB(), c)
 }
 
 // detach makes the period a table of its own.
@@ -238,7 +239,7 @@ func (t *Table) takeBack(ctx context.Context, c *state.Change, d dropping) (stri
 		return d.Part.Name + ": " + why, err
 	}
 	// It was dropped, and then came the crash.
-	return fmt.Sprintf("%s: %d rows", d.Part.Name, d.Known.Rows), t.State.End(ctx, t.State.DB(), c)
+	return fmt.Sprintf("%s: %s", d.Part.Name, figure.Plural(d.Known.Rows, "row", "rows")), t.State.End(ctx, t.State.DB(), c)
 }
 
 // putBack attaches a detached period again. known is what is known of it from

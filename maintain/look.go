@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/rolling"
 	"github.com/rowmill/rowmill/state"
 )
@@ -309,7 +310,7 @@ func (t *Table) problems(ctx context.Context, s *Status, v View, tasks []Task) e
 	}
 	for _, c := range s.Changes {
 		if c.Tries >= stuck && !slices.ContainsFunc(lastTries(s.Actions), func(a ActionStatus) bool { return a.Locked }) {
-			s.problem("failed", fmt.Sprintf("%s has failed %d times at its step %s: %s", c.What, c.Tries, c.Step, c.Error), "")
+			s.problem("failed", fmt.Sprintf("%s has failed %s at its step %s: %s", c.What, figure.Plural(c.Tries, "time", "times"), c.Step, c.Error), "")
 		}
 	}
 	t.failures(s)
@@ -429,7 +430,7 @@ func (t *Table) outside(ctx context.Context, s *Status) error {
 		return err
 	}
 	if n > 0 {
-		s.problem("outside", fmt.Sprintf("%d rows are older than every period: they are kept, and neither rolled up nor archived", n),
+		s.problem("outside", fmt.Sprintf("%s older than every period: kept, and neither rolled up nor archived", figure.Plural(n, "row is", "rows are")),
 			"look at them in the table's partition rowmill_floor; delete them, or restore their period")
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/maintain/copier"
 	"github.com/rowmill/rowmill/rolling"
 	"github.com/rowmill/rowmill/state"
@@ -229,7 +230,7 @@ func (t *Table) reconcile(ctx context.Context, r *rebuilding) error {
 			return fmt.Errorf("carry over late rows to %s: %w", part.Name, t.DB.Classify(err))
 		}
 		n, _ := res.RowsAffected()
-		detail := fmt.Sprintf("%s: %d rows came while it was swapped in", part.Name, n)
+		detail := fmt.Sprintf("%s: %s came while it was swapped in", part.Name, figure.Plural(n, "row", "rows"))
 		hash, err := t.DB.Words().RowHashLike(r.Sums[i].Hash, t.columns())
 		if err != nil {
 			return fmt.Errorf("compare %s with %s: %w", out, part.Name, err)
@@ -293,7 +294,7 @@ func (t *Table) clean(ctx context.Context, c *state.Change, r *rebuilding) (stri
 		}
 		return t.State.End(ctx, tx, c)
 	})
-	return fmt.Sprintf("%s: %d rows of %d periods", part.Name, s.Rows, len(r.Old)), err
+	return fmt.Sprintf("%s: %s of %s", part.Name, figure.Plural(s.Rows, "row", "rows"), figure.Plural(len(r.Old), "period", "periods")), err
 }
 
 // endRebuilds ends the rebuilds of a table that its owner has dropped: it has

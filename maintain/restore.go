@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/maintain/archive"
 	"github.com/rowmill/rowmill/rolling"
 	"github.com/rowmill/rowmill/state"
@@ -261,7 +262,7 @@ func (r *Restoration) Run(ctx context.Context, note func(rows int64), waiting fu
 			return errors.Join(err, r.abandon(ctx, d))
 		}
 	}
-	detail := fmt.Sprintf("%s: %d rows from %s", d.Part.Name, d.Rows, d.Path)
+	detail := fmt.Sprintf("%s: %s from %s", d.Part.Name, figure.Plural(d.Rows, "row", "rows"), d.Path)
 	switch r.c.Step {
 	case stepAttach:
 		err = r.attach(ctx, d, waiting)
@@ -335,7 +336,7 @@ func (r *Restoration) fill(ctx context.Context, d restoring, note func(int64)) e
 		return err
 	}
 	if within != all || all.Rows != f.Rows {
-		return fmt.Errorf("restore %s: %d of its %d rows lie outside of the period", d.Part.Name, all.Rows-within.Rows, all.Rows)
+		return fmt.Errorf("restore %s: of %s in it, %s outside of the period", d.Part.Name, figure.Plural(all.Rows, "row", "rows"), figure.Plural(all.Rows-within.Rows, "lies", "lie"))
 	}
 	known, err := t.sealed(ctx, d.Part.Period)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/rolling"
 	"github.com/rowmill/rowmill/state"
 )
@@ -31,7 +32,7 @@ func (t *Table) seal(ctx context.Context, p rolling.Partition) (detail string, e
 	}
 	err = t.inTx(ctx, func(tx *sql.Tx) error { return t.State.Put(ctx, tx, k) })
 	t.reach("sealed")
-	return fmt.Sprintf("%s: %d rows", p.Name, s.Rows), err
+	return fmt.Sprintf("%s: %s", p.Name, figure.Plural(s.Rows, "row", "rows")), err
 }
 
 // rolledUp brings the levels up to a period's end and proves that they hold
@@ -93,7 +94,7 @@ func (t *Table) unchanged(ctx context.Context, p rolling.Partition, k *state.Per
 		k.Checksum = fresh.Hash
 		return true, nil
 	}
-	return false, t.unseal(ctx, p, fmt.Sprintf("it had %d rows when it was sealed and has %d, with another checksum", k.Rows, now.Rows))
+	return false, t.unseal(ctx, p, fmt.Sprintf("it had %s when it was sealed and has %s, with another checksum", figure.Plural(k.Rows, "row", "rows"), figure.Count(now.Rows)))
 }
 
 // check looks whether a sealed period still has the rows that it had.

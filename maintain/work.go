@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/maintain/adopt"
 	"github.com/rowmill/rowmill/rolling"
 	"github.com/rowmill/rowmill/state"
@@ -225,10 +226,7 @@ func (t *Table) do(ctx context.Context, task Task, v View) (string, error) {
 		if n == 0 {
 			return "", err
 		}
-		if n == 1 {
-			return "1 bucket", err
-		}
-		return fmt.Sprintf("%d buckets", n), err
+		return figure.Plural(n, "bucket", "buckets"), err
 	case Seal:
 		return t.seal(ctx, task.Parts[0])
 	case Check:

@@ -55,6 +55,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -460,5 +461,5 @@ func (g *gap) appendTo(warnings []string) []string {
 	if g.count == 0 {
 		return warnings
 	}
-	return append(warnings, fmt.Sprintf("%s missing in %d intervals, first at %.1f s: %v", g.what, g.count, g.first.Seconds(), g.cause))
+	return append(warnings, fmt.Sprintf("%s missing in %s, first at %.1f s: %v", g.what, figure.Plural(g.count, "interval", "intervals"), g.first.Seconds(), g.cause))
 }

@@ -251,7 +251,7 @@ func TestServerRestart(t *testing.T) {
 			want(t, s, rows.Name, w[1])
 			want(t, s, indexSize.Name, w[2])
 		}
-		wantWarning(t, p.Warnings(), "server counters went backwards 1 times, first page_reads")
+		wantWarning(t, p.Warnings(), "server counters went backwards 1 time, first page_reads")
 	})
 }
 
@@ -290,7 +290,7 @@ func TestUnreadableCounters(t *testing.T) {
 				t.Errorf("sample %d covers %v s, want 1", at, s.Seconds)
 			}
 		}
-		wantWarning(t, p.Warnings(), "server counters missing in 1 intervals, first at 3.0 s: connection refused")
+		wantWarning(t, p.Warnings(), "server counters missing in 1 interval, first at 3.0 s: connection refused")
 		wantWarning(t, p.Warnings(), "server counters missing throughout, the server doesn't give them: rows_inserted")
 		if strings.Contains(strings.Join(p.Warnings(), "\n"), "page_reads") {
 			t.Error("page_reads is said to be missing throughout")

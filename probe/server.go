@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -65,8 +66,8 @@ type answer struct {
 func (p *poller) warnings() []string {
 	var out, unseen []string
 	if p.resets > 0 {
-		out = append(out, fmt.Sprintf("server counters went backwards %d times, first %s: the server restarted, and its rates are left out of those intervals",
-			p.resets, p.resetName))
+		out = append(out, fmt.Sprintf("server counters went backwards %s, first %s: the server restarted, and its rates are left out of those intervals",
+			figure.Plural(p.resets, "time", "times"), p.resetName))
 	}
 	for _, f := range p.figures {
 		if p.answered && f.name != "" && !f.seen {

@@ -6,13 +6,14 @@ import (
 	"strconv"
 	"strings"
 
+	figures "github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/result"
 )
 
 // none stands where there is no figure.
 const none = "-"
 
-func count[N int | int64](n N) string { return result.Count(n) }
+func count[N int | int64](n N) string { return figures.Count(n) }
 
 // figure writes a number with three to four significant digits, and without
 // an exponent up to 10^15.
@@ -137,4 +138,4 @@ func ratio(f float64) string {
 
 func bytes(n float64) string { return result.Bytes(n) }
 
-func plural[N int | int64](n N, one, many string) string { return result.Plural(n, one, many) }
+func plural[N int | int64](n N, one, many string) string { return figures.Plural(n, one, many) }

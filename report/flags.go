@@ -108,7 +108,7 @@ func firstDifference(a, b []string) (x, y string) {
 		}
 	}
 	// Equal lines in statements that are cut differently, or other spaces.
-	return fmt.Sprintf("%d statements", len(a)), fmt.Sprintf("%d statements, other spaces", len(b))
+	return plural(len(a), "statement", "statements"), plural(len(b), "statement", "statements") + ", other spaces"
 }
 
 func (f *flagList) machines(x, y result.Machine) {

@@ -131,7 +131,7 @@ func (o *SpeedOperation) mixedVerdict() string {
 // growth says where more clients bring no more.
 func (s *SpeedCourse) growth() string {
 	if s.Saturation == nil {
-		return fmt.Sprintf("still grows at %d clients", s.Cells[len(s.Cells)-1].Clients)
+		return "still grows at " + plural(s.Cells[len(s.Cells)-1].Clients, "client", "clients")
 	}
 	return fmt.Sprintf("stops growing at %s", plural(int64(*s.Saturation), "client", "clients"))
 }

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"sort"
+
+	"github.com/rowmill/rowmill/internal/figure"
 )
 
 // A Cause is a candidate for why a constant load fell below target: something
@@ -162,8 +164,8 @@ func (s *Steadiness) explain(ivs []judged) {
 	case below == 0:
 		return
 	case len(ivs) < leastJudged || len(ivs)-below < leastOn:
-		s.Unjudged = fmt.Sprintf("%d intervals, %d of them on target, are too few to tell what goes with the others: it takes %d, and %d on target",
-			len(ivs), len(ivs)-below, leastJudged, leastOn)
+		s.Unjudged = fmt.Sprintf("too few to tell what goes with the others: %s, %d of them on target; it takes %d, and %d on target",
+			figure.Plural(len(ivs), "interval", "intervals"), len(ivs)-below, leastJudged, leastOn)
 		s.Unexplained = 1
 		return
 	}

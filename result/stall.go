@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/rowmill/rowmill/internal/figure"
 )
 
 // A Stall is a time in which far fewer rows arrived than around it.
@@ -114,10 +116,10 @@ func (r *Record) stallWhy(i, end int, medians []float64) string {
 		retries += r.Intervals[j].Retries
 	}
 	if len(parts) > stallFigures {
-		parts = append(parts[:stallFigures], fmt.Sprintf("%d more events", len(parts)-stallFigures))
+		parts = append(parts[:stallFigures], figure.Plural(len(parts)-stallFigures, "more event", "more events"))
 	}
 	if errs+retries > 0 {
-		parts = append(parts, fmt.Sprintf("%d errors and %d retries", errs, retries))
+		parts = append(parts, figure.Plural(errs, "error", "errors")+" and "+figure.Plural(retries, "retry", "retries"))
 	}
 	inside := mean(r.Intervals[i:end])
 	var about []Interval

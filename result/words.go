@@ -21,27 +21,6 @@ func Bytes(n float64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", n), ".0") + " " + units[i]
 }
 
-// Count writes a whole number as people read it: 4,000,000.
-func Count[N int | int64](n N) string {
-	s := strconv.FormatInt(int64(n), 10)
-	sign := ""
-	if s[0] == '-' {
-		sign, s = "-", s[1:]
-	}
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return sign + s
-}
-
-// Plural writes a count of things: 1 retry, 2,000 retries.
-func Plural[N int | int64](n N, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return Count(n) + " " + many
-}
-
 // microseconds writes a latency with three figures: 850 µs, 12.5 ms, 3.2 s.
 func microseconds(us int64) string {
 	v, unit := float64(us), "µs"

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -76,7 +77,7 @@ func measured(s *result.Summary, in Input) RatePlan {
 	}
 	first, last := s.Rate.First, s.Rate.Last
 	return RatePlan{First: &first, Last: &last, LastRows: float64(s.Rows), Measured: true,
-		From: fmt.Sprintf("measured by %s: %s, %d rows on %s", in.RunsFrom, s.Name, s.Rows, s.Engine)}
+		From: fmt.Sprintf("measured by %s: %s, %s on %s", in.RunsFrom, s.Name, figure.Plural(s.Rows, "row", "rows"), s.Engine)}
 }
 
 // estimated is a plain table's rate: as long as what inserts touch is in

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rowmill/rowmill/bench"
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 )
 
 // A span is the rows [from, to) of a table's sequence.
@@ -91,7 +92,7 @@ func (c *client) Do(ctx context.Context) error {
 		return err
 	}
 	if want := c.rows.rows(); ack.Rows+ack.Skipped != want {
-		return fmt.Errorf("insert into %s: the server acknowledged %d rows of %d", c.table.Name, ack.Rows+ack.Skipped, want)
+		return fmt.Errorf("insert into %s: the server acknowledged %s of %d", c.table.Name, figure.Plural(ack.Rows+ack.Skipped, "row", "rows"), want)
 	}
 	if !c.lost { // a try before it may have put them there itself
 		c.table.skipped.Add(ack.Skipped)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 )
 
 // maxWarnings bounds how many different warnings of the server are kept.
@@ -31,7 +32,7 @@ func (w *Insert) Warnings() []string {
 	defer w.mu.Unlock()
 	var out []string
 	for _, text := range slices.Sorted(maps.Keys(w.warnings)) {
-		out = append(out, fmt.Sprintf("the server warned of %d batches: %s", w.warnings[text], text))
+		out = append(out, fmt.Sprintf("the server warned of %s: %s", figure.Plural(w.warnings[text], "batch", "batches"), text))
 	}
 	return out
 }

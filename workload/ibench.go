@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowmill/rowmill/bench"
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 )
 
 // The steps of the modern insert benchmark, in order. Those after settle ask
@@ -108,8 +109,8 @@ func NewIbench(db engine.DB, opt IbenchOptions) (*Ibench, error) {
 		opt.RowsI2 = opt.Rows * partsI2 / partsI0
 	}
 	if least := int64(opt.Clients * leastClient); opt.Rows < least || opt.RowsI1 < 1 || opt.RowsI2 < 1 {
-		return nil, fmt.Errorf("%d rows, then %d and %d: want at least %d for %d clients, and some in each step",
-			opt.Rows, opt.RowsI1, opt.RowsI2, least, opt.Clients)
+		return nil, fmt.Errorf("%d rows, then %d and %d: want at least %d for %s, and some in each step",
+			opt.Rows, opt.RowsI1, opt.RowsI2, least, figure.Plural(opt.Clients, "client", "clients"))
 	}
 	last := -1
 	for _, name := range opt.Steps {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rowmill/rowmill/bench"
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -278,7 +279,7 @@ func (c *keepClient) insert(ctx context.Context) error {
 	case err != nil:
 		return err
 	case ack.Rows != int64(c.batch.Rows()):
-		return fmt.Errorf("insert into %s: the server acknowledged %d rows of %d", c.w.table.Name, ack.Rows, c.batch.Rows())
+		return fmt.Errorf("insert into %s: the server acknowledged %s of %d", c.w.table.Name, figure.Plural(ack.Rows, "row", "rows"), c.batch.Rows())
 	}
 	if len(ack.Warnings) > 0 {
 		c.w.warn(ack.Warnings)

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 )
 
 // Operations of a Mixed workload.
@@ -284,7 +285,7 @@ func (m *Mixed) fill(ctx context.Context, method engine.Method, progress func(ro
 			return err
 		}
 		if ack.Rows != int64(n) {
-			return fmt.Errorf("the server acknowledged %d rows of %d", ack.Rows, n)
+			return fmt.Errorf("the server acknowledged %s of %d", figure.Plural(ack.Rows, "row", "rows"), n)
 		}
 		m.count(m.sent, b)
 		m.count(m.acked, b)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 )
 
 // Going on with a load that was broken off, perhaps by a kill of rowmill itself
@@ -81,7 +82,7 @@ func (w *Insert) Resume(ctx context.Context, most int64, progress func(rows int6
 		}
 	}
 	if most > 0 && out.Rows > most {
-		return out, fmt.Errorf("the tables hold %d rows, and the load was to insert %d", out.Rows, most)
+		return out, fmt.Errorf("the tables hold %s, and the load was to insert %s", figure.Plural(out.Rows, "row", "rows"), figure.Count(most))
 	}
 	return out, nil
 }
@@ -224,7 +225,7 @@ func (w *Insert) refill(ctx context.Context, t *table, hole span, refilled *int6
 		for {
 			ack, err := writer.Write(ctx, b)
 			if err == nil && ack.Rows != n {
-				err = fmt.Errorf("the server acknowledged %d rows of %d", ack.Rows, n)
+				err = fmt.Errorf("the server acknowledged %s of %d", figure.Plural(ack.Rows, "row", "rows"), n)
 			}
 			if err == nil {
 				break

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -397,30 +398,30 @@ func (c *check) conclude() {
 	c.proof.Expected += c.missing
 	c.setDropped(c.dropped)
 	if rows > 0 {
-		c.warn("%d rows were sent and not acknowledged; %d of them are in the table", rows, found)
+		c.warn("%s sent and not acknowledged; %s in the table", figure.Plural(rows, "row was", "rows were"), figure.Plural(found, "of them is", "of them are"))
 	}
 	if lost > 0 {
-		c.warn("%d rows were acknowledged and lost: of the %d acknowledged in the %v before each of %d kills of the server, which its settings allow it to lose; all others are there",
-			lost, risk, c.w.lossWindow(), c.w.crashes)
+		c.warn("%s acknowledged and lost: of the %s acknowledged in the %v before each of %s of the server, which its settings allow it to lose; all others are there",
+			figure.Plural(lost, "row was", "rows were"), figure.Count(risk), c.w.lossWindow(), figure.Plural(c.w.crashes, "kill", "kills"))
 	}
 	if leaving > 0 {
-		c.warn("a delete of %d rows was not acknowledged; %d of them are in the table", leaving, left)
+		c.warn("a delete of %s was not acknowledged; %s in the table", figure.Plural(leaving, "row", "rows"), figure.Plural(left, "of them is", "of them are"))
 	}
-	c.wrong(torn, "%d batches that were not acknowledged are in the table in part")
-	c.wrong(cut, "%d batches that were acknowledged shortly before a crash are in the table in part")
-	c.wrong(c.missing, "%d rows were acknowledged and lie in no period, though theirs was never dropped")
-	c.wrong(c.strayed, "%d rows lie in another period than their keys say")
+	c.wrong(torn, "unacknowledged batch is", "unacknowledged batches are", "in the table in part")
+	c.wrong(cut, "batch acknowledged shortly before a crash is", "batches acknowledged shortly before a crash are", "in the table in part")
+	c.wrong(c.missing, "acknowledged row lies", "acknowledged rows lie", "in no period, though theirs was never dropped")
+	c.wrong(c.strayed, "row lies", "rows lie", "in another period than by key")
 }
 
 func (c *check) warn(format string, args ...any) {
 	c.proof.Warnings = append(c.proof.Warnings, fmt.Sprintf("table %s: "+format, append([]any{c.t.Name}, args...)...))
 }
 
-// wrong says of a number of rows or batches that they aren't what was sent.
-func (c *check) wrong(n int64, format string) {
+// wrong says of a number of rows or batches how they differ from what was sent.
+func (c *check) wrong(n int64, one, many, how string) {
 	if n > 0 {
 		c.proof.Checksum = false
-		c.warn(format, n)
+		c.warn("%s %s", figure.Plural(n, one, many), how)
 	}
 }
 
@@ -493,14 +494,14 @@ func (c *check) runLeft(ctx context.Context) error {
 	c.proof.Expected += found + doubtFound + lost
 	c.setDropped(gone - lost)
 	if doubted > 0 {
-		c.warn("%d rows were sent and not acknowledged; %d of them are in the table", doubted, doubtFound)
+		c.warn("%s sent and not acknowledged; %s in the table", figure.Plural(doubted, "row was", "rows were"), figure.Plural(doubtFound, "of them is", "of them are"))
 	}
-	c.wrong(lost, "%d rows were acknowledged and are missing")
-	c.wrong(twice, "%d rows are in the table twice")
-	c.wrong(int64(len(left)), "%d rows in the table are none that were sent")
-	c.wrong(c.strayed, "%d rows lie in another period than their keys say")
+	c.wrong(lost, "acknowledged row is", "acknowledged rows are", "missing")
+	c.wrong(twice, "row is", "rows are", "in the table twice")
+	c.wrong(int64(len(left)), "row in the table was", "rows in the table were", "never sent")
+	c.wrong(c.strayed, "row lies", "rows lie", "in another period than by key")
 	if spare := keys - gone; spare > 0 {
-		c.warn("the server left keys out, so that of the rows in dropped periods only the largest number is known: up to %d rows could be missing unnoticed", spare)
+		c.warn("the server left keys out, so that of the rows in dropped periods only the largest number is known: up to %s could be missing unnoticed", figure.Plural(spare, "row", "rows"))
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -51,10 +52,10 @@ func harms() []harm {
 	return append(all,
 		harm{name: "row in another period", preset: "classic", layout: Rolling, only: "sqlite",
 			sql: "INSERT INTO %L SELECT * FROM %T WHERE transactionid = 5000; DELETE FROM %T WHERE transactionid = 5000"},
-		harm{name: "row in another period", preset: "sbtest", layout: Rolling, only: "sqlite", says: "1 rows lie in another period",
+		harm{name: "row in another period", preset: "sbtest", layout: Rolling, only: "sqlite", says: "1 row lies in another period than by key",
 			sql: "INSERT INTO %L SELECT * FROM %T WHERE id = 5000; DELETE FROM %T WHERE id = 5000"},
 		harm{name: "period dropped by somebody else", preset: "classic", layout: Rolling, only: "mariadb", affected: -1, found: -1000,
-			sql: "ALTER TABLE purchases DROP PARTITION p0000000000000000000", says: "999 rows"},
+			sql: "ALTER TABLE purchases DROP PARTITION p0000000000000000000", says: "999 acknowledged rows lie in no period"},
 	)
 }
 
@@ -213,7 +214,7 @@ func TestVerifyDoubt(t *testing.T) {
 					}
 				}
 				p := mustHold(t, w, rows)
-				if want := fmt.Sprintf("%d rows were sent and not acknowledged; %d of them are in", doubted, doubted); !hasWarning(p, want) {
+				if want := fmt.Sprintf("%[1]s rows were sent and not acknowledged; %[1]s of them are in the table", figure.Count(doubted)); !hasWarning(p, want) {
 					t.Errorf("warnings %q", p.Warnings)
 				}
 				// One more was sent and never arrived.
@@ -241,7 +242,7 @@ func TestVerifyDoubt(t *testing.T) {
 					n += exec(t, sql, "DELETE FROM "+in+" WHERE "+where)
 				}
 				p = verify(t, w)
-				if n != 1 || p.Checksum || p.Found != rows-1 || p.Expected != rows-batch || !hasWarning(p, "1 batches that were not acknowledged are in the table in part") {
+				if n != 1 || p.Checksum || p.Found != rows-1 || p.Expected != rows-batch || !hasWarning(p, "1 unacknowledged batch is in the table in part") {
 					t.Errorf("%d rows deleted; %+v", n, p)
 				}
 				for i, at := range p.Periods {

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/maintain"
 	"github.com/rowmill/rowmill/maintain/adopt"
-	"github.com/rowmill/rowmill/result"
 )
 
 // adoptOptions are those of an adoption of a table.
@@ -143,7 +143,7 @@ func (a *app) sayAdoption() func(adopt.Progress) {
 		case p.Of == 0 && p.Rows > 0:
 			line += ": " + plural(p.Rows, "row")
 		case p.Of > 0:
-			line += fmt.Sprintf(": %s of about %s", result.Count(p.Rows), plural(p.Of, "row"))
+			line += fmt.Sprintf(": %s of about %s", figure.Count(p.Rows), plural(p.Of, "row"))
 			if p.PerSecond > 0 {
 				line += fmt.Sprintf(", %.0f rows/s", p.PerSecond)
 			}

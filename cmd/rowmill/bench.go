@@ -349,7 +349,7 @@ func (f *benchFlags) tryOut() error {
 			err = cfg.Validate()
 		}
 		if err == nil && f.readers > 0 && f.rows > 0 && f.readAfter >= f.rows {
-			err = engine.Hinted(fmt.Errorf("--readers: queries begin after %d rows (--read-after), and --rows %d end the run before", f.readAfter, f.rows),
+			err = engine.Hinted(fmt.Errorf("--readers: queries begin after %s (--read-after), and --rows %d end the run before", plural(f.readAfter, "row"), f.rows),
 				"--read-after %d", f.rows/10)
 		}
 		if err == nil && f.killEvery > 0 {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rowmill/rowmill/bench"
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/maintain"
 	"github.com/rowmill/rowmill/probe"
 	"github.com/rowmill/rowmill/result"
@@ -363,7 +364,7 @@ func (r *keepRun) prove(ctx context.Context, end *result.End) error {
 			return nil
 		case end.Stopped == bench.StoppedInterrupted:
 			// Inserts that were cut off may have committed.
-			end.Warnings = append(end.Warnings, fmt.Sprintf("not verified: the run was interrupted, with %d rows acknowledged and %d found", found.Expected, found.Found))
+			end.Warnings = append(end.Warnings, fmt.Sprintf("not verified: the run was interrupted, with %s acknowledged and %s found", plural(found.Expected, "row"), figure.Count(found.Found)))
 			return nil
 		}
 		// A period on its way out is neither here nor there for a moment.
@@ -379,7 +380,7 @@ func (r *keepRun) prove(ctx context.Context, end *result.End) error {
 			}
 		}
 		end.Verified = found
-		return fmt.Errorf("verification failed: %d rows were acknowledged, and %d more are there than before", r.rows(), now.all()-r.before.all())
+		return fmt.Errorf("verification failed: %s acknowledged, and the tables have %s more than before", figure.Plural(r.rows(), "row was", "rows were"), figure.Count(now.all()-r.before.all()))
 	}
 }
 

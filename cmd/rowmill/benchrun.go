@@ -8,6 +8,7 @@ import (
 
 	"github.com/rowmill/rowmill/bench"
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/result"
 	"github.com/rowmill/rowmill/workload"
 )
@@ -256,7 +257,7 @@ func (m *measurement) verify(ctx context.Context, w *workload.Insert, expected i
 	proof, err := w.Verify(ctx, func(rows int64) {
 		if time.Since(said) > verifyNote {
 			said = time.Now()
-			m.show.Note(fmt.Sprintf("verifying the table: %s of %s", result.Count(rows), plural(expected, "row")))
+			m.show.Note(fmt.Sprintf("verifying the table: %s of %s", figure.Count(rows), plural(expected, "row")))
 		}
 	})
 	end.Warnings = append(end.Warnings, proof.Warnings...)

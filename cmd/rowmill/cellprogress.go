@@ -29,7 +29,7 @@ func (p *cellProgress) expect(cells int, seconds float64) {
 	defer p.mu.Unlock()
 	p.cells = cells
 	least := time.Duration(seconds * float64(cells) * float64(time.Second))
-	fmt.Fprintf(p.w, "measuring %s of %v s each: at least %v, and before it the tables are filled\n", plural(cells, "cell"), seconds, least.Round(time.Second))
+	fmt.Fprintf(p.w, "measuring %s of %v s each: at least %v, and before it the tables are filled\n", plural(cells, "cell"), seconds, least.Round(100*time.Millisecond))
 }
 
 func (p *cellProgress) Begin(run result.Run) {

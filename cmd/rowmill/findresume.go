@@ -13,6 +13,7 @@ import (
 
 	"github.com/rowmill/rowmill/bench"
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/result"
 	"github.com/rowmill/rowmill/workload"
 )
@@ -178,14 +179,14 @@ func (s *rateSearch) resume(ctx context.Context, runs []*result.Record) (_ []res
 	got, err := s.w.Resume(ctx, 0, func(rows int64) {
 		if time.Since(said) > verifyNote {
 			said = time.Now()
-			r.show.Note(fmt.Sprintf("reading the table: %d of about %d rows", rows, known.Inserted))
+			r.show.Note(fmt.Sprintf("reading the table: %s of about %s", figure.Count(rows), plural(known.Inserted, "row")))
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
 	if was := got.Rows - got.Refilled; was < known.Inserted {
-		return nil, engine.Hinted(fmt.Errorf("the table held %d rows, %d were acknowledged: it is another table, or rows were lost", was, known.Inserted), "begin anew, without --resume")
+		return nil, engine.Hinted(fmt.Errorf("the table held %s, and %s acknowledged: it is another table, or rows were lost", plural(was, "row"), figure.Plural(known.Inserted, "was", "were")), "begin anew, without --resume")
 	}
 	found := got.Rows
 	s.inserted = found

@@ -238,7 +238,7 @@ func TestIbenchInterrupted(t *testing.T) {
 func TestIbenchBadInput(t *testing.T) {
 	for args, want := range map[string]string{
 		"now":                           "everything is a flag",
-		"--rows 10":                     "want at least 5000 for 1 clients",
+		"--rows 10":                     "want at least 5000 for 1 client",
 		"--rows many":                   "is no number",
 		"--clients 0":                   "at least 1",
 		"--clients 100000":              "at most",

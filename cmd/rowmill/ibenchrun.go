@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowmill/rowmill/bench"
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/result"
 	"github.com/rowmill/rowmill/workload"
 )
@@ -132,7 +133,7 @@ func (s *ibenchStep) sizeWarnings(rows int64) []string {
 	if s.w.Creates() || float64(max(rows-asked, asked-rows)) <= apart*float64(asked) {
 		return nil
 	}
-	return []string{fmt.Sprintf("the tables held %d rows at the start, --rows says %d", rows, asked)}
+	return []string{fmt.Sprintf("the tables held %s at the start, --rows says %s", plural(rows, "row"), figure.Count(asked))}
 }
 
 // prove measures the tables' size and, after the last step, verifies them.

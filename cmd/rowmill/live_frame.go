@@ -278,10 +278,14 @@ func (m *liveModel) status(r *liveRun) string {
 // verdict sums up a run that has ended.
 func (m *liveModel) verdict(s *result.Summary) string {
 	text := fmt.Sprintf("%s in %s, %s rows/s", plural(s.Rows, "row"), clock(s.Seconds), thousands(s.RowsPerSecond))
+	asks := s.Step != nil && s.Step.Query != ""
+	if asks {
+		text = fmt.Sprintf("%s queries/s beside %s rows/s inserted, in %s", thousands(s.Step.QueriesPerSecond), thousands(s.Step.InsertsPerSecond), clock(s.Seconds))
+	}
 	if s.Failure != "" {
 		return m.paint(liveRed, "failed after "+text+": "+plainText(s.Failure))
 	}
-	if s.Rate.First > 0 {
+	if s.Rate.First > 0 && !asks {
 		text += fmt.Sprintf(", last/first tenth %.2f", s.Rate.Flatness)
 	}
 	return m.paint(liveBold, "done: "+text)

@@ -94,6 +94,16 @@ func TestLiveRuns(t *testing.T) {
 	}
 }
 
+// TestLiveQueryStep: a step that asks queries ends with their rate.
+func TestLiveQueryStep(t *testing.T) {
+	t.Parallel()
+	got := newLiveModel(false, func() {}).verdict(&result.Summary{Rows: 1000, Seconds: 10, RowsPerSecond: 100, Rate: result.Rate{First: 100, Last: 100, Flatness: 1},
+		Step: &result.StepSummary{Step: result.Step{Name: "qr100", Query: "qr"}, QueriesPerSecond: 2345, InsertsPerSecond: 100}})
+	if want := "done: 2,345 queries/s beside 100 rows/s inserted, in 0:10"; ansi.Strip(got) != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // TestLiveHostile: text from elsewhere can't steer the terminal.
 func TestLiveHostile(t *testing.T) {
 	m := newLiveModel(false, func() {})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/ingest"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/state"
 )
 
@@ -211,7 +212,7 @@ func (a *app) listLoaded(ctx context.Context, k *kept, withJSON bool) error {
 		case !s.Finished && s.Kind == state.StreamSource:
 			how = "broken off"
 		case !s.Finished:
-			how = fmt.Sprintf("begun, %d batches to send", s.Open)
+			how = "begun, " + figure.Plural(s.Open, "batch", "batches") + " to send"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.Updated.Format("2006-01-02 15:04:05"), how, rows(s.Sent), rows(s.Inserted), rows(s.Duplicate), rows(s.Rejected), s.Source)
 	}

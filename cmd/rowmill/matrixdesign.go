@@ -290,7 +290,7 @@ func (e estimate) String() string {
 // summary says what will be run.
 func (d *matrixDesign) summary(left int, took estimate) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d runs on %s, preset %s", len(d.runs), d.f.target, d.f.preset)
+	fmt.Fprintf(&b, "%s on %s, preset %s", plural(len(d.runs), "run"), d.f.target, d.f.preset)
 	if left < len(d.runs) {
 		fmt.Fprintf(&b, ", %d of them left", left)
 	}

@@ -63,7 +63,7 @@ func (a *app) reportMatrix(f *matrixFlags, recs []result.Record, ended error) er
 		failed += len(c.Failures)
 	}
 	if failed > 0 {
-		return engine.Hinted(fmt.Errorf("%d of %d runs failed; the others are reported", failed, m.Asked), "--resume %s --retry-failed", cmp.Or(f.resume, f.out, "RUN.jsonl"))
+		return engine.Hinted(fmt.Errorf("%d of %s failed; the others are reported", failed, plural(m.Asked, "run")), "--resume %s --retry-failed", cmp.Or(f.resume, f.out, "RUN.jsonl"))
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/charmbracelet/x/term"
 
-	"github.com/rowmill/rowmill/result"
+	"github.com/rowmill/rowmill/internal/figure"
 )
 
 // results is where results go, standard output. It marks its own errors, so
@@ -37,7 +37,7 @@ func (o results) columns() int {
 }
 
 // plural writes a count of things whose plural ends in s: 1 row, 2,000 rows.
-func plural[N int | int64](n N, one string) string { return result.Plural(n, one, one+"s") }
+func plural[N int | int64](n N, one string) string { return figure.Plural(n, one, one+"s") }
 
 // An outputError is a result that could not be written to standard output.
 type outputError struct{ err error }

@@ -146,16 +146,28 @@ func TestVersionFlag(t *testing.T) {
 	}
 }
 
-// TestAnnounced: a run without flags says that it ends within a minute, and one
-// of bench ibench how long its query steps take.
+// TestAnnounced: benchmarks say how long they take, where that is known, before
+// they begin.
 func TestAnnounced(t *testing.T) {
 	t.Parallel()
+	limited := filepath.Join(t.TempDir(), "mine.toml")
+	if err := os.WriteFile(limited, []byte(strings.Replace(mine, "batch   = 100", "batch   = 100\nmax-time = \"1s\"", 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	sqlite := "sqlite:?durability=none"
 	for says, args := range map[string][]string{
-		"inserts take at most 45s;":                            {"bench", "insert", "--target", "null:", "--no-verify"},
-		"1 query step of 20ms takes 20ms, after the load\n":    {"bench", "ibench", "--target", "sqlite:?durability=none", "--rows", "5k", "--steps", "l.i0,l.x,l.i1,qr100", "--query-time", "20ms", "--interval", "10ms"},
-		"inserts take at most 20ms in 2 runs of at most 10ms;": {"bench", "insert", "--target", "null:", "--max-time", "10ms", "--repeat", "2"},
+		"at most 2s of inserting, by the runs' limits of time\n":                                 {"bench", "scenario", limited, "--target", sqlite, "--scale", "0.2", "--interval", "20ms"},
+		"2 runs: at most about 6s, by --max-time 10ms for each\n":                                {"bench", "matrix", "--target", sqlite, "--method", "multi", "--batch", "10,100", "--layout", "plain", "--writers", "1", "--rows", "300", "--max-time", "10ms", "--interval", "10ms"},
+		"measuring 2 cells of 0.2 s each: at least 400ms, and before it the tables are filled\n": {"bench", "mixed", "--target", sqlite, "--ops", "select-pk", "--clients", "1,2", "--rows", "500", "--seconds", "0.2"},
+		"measuring 1 cell of 0.2 s each: at least 200ms, and before it the tables are filled\n":  {"bench", "points", "--target", sqlite, "--points", "5", "--clients", "1", "--rows", "500", "--seconds", "0.2"},
+		"inserts take at most 100ms;":                                                            {"bench", "steady", "--target", sqlite, "--for", "100ms", "--interval", "20ms", "--rate", "10k", "--p99", "10s"},
+		"inserts take at most 45s;":                                                              {"bench", "insert", "--target", "null:", "--no-verify"},
+		"1 query step of 20ms takes 20ms, after the load\n":                                      {"bench", "ibench", "--target", "sqlite:?durability=none", "--rows", "5k", "--steps", "l.i0,l.x,l.i1,qr100", "--query-time", "20ms", "--interval", "10ms"},
+		"inserts take at most 20ms in 2 runs of at most 10ms;":                                   {"bench", "insert", "--target", "null:", "--max-time", "10ms", "--repeat", "2"},
 	} {
-		if s := rowmill(t.Context(), args...); s.code != exitDone || !strings.Contains(s.stderr, says) {
+		s := rowmill(t.Context(), args...)
+		first, _, said := strings.Cut(s.stderr, says)
+		if s.code != exitDone || !said || strings.Contains(first, "run 1 of") || strings.Contains(first, "1/") {
 			t.Errorf("%s: exit %d, stderr: %s", strings.Join(args, " "), s.code, s.stderr)
 		}
 	}

@@ -257,7 +257,7 @@ func liveRate(ctx context.Context, k *kept) (sizing.Figure, error) {
 	if length == 0 {
 		return none, nil
 	}
-	return sizing.Figure{Value: float64(rows) / (float64(length) / 1e6), From: fmt.Sprintf("the live table: the server's estimate of %d rows in its whole periods %s to %s", rows, first, last)}, nil
+	return sizing.Figure{Value: float64(rows) / (float64(length) / 1e6), From: fmt.Sprintf("the live table: the server's estimate of %s in its whole periods %s to %s", plural(rows, "row"), first, last)}, nil
 }
 
 // periodsOf returns the periods of a table that is there, none of a plain one.
@@ -301,7 +301,7 @@ func plainRate(ctx context.Context, k *kept) (sizing.Figure, error) {
 			return none, err
 		}
 		if rows != nil && *rows >= 1000 || length == "30d" && rows != nil && *rows > 0 {
-			return sizing.Figure{Value: float64(*rows) / (float64(s.Micros) / 1e6), From: fmt.Sprintf("the live table: %d rows in the %s before its newest", *rows, length)}, nil
+			return sizing.Figure{Value: float64(*rows) / (float64(s.Micros) / 1e6), From: fmt.Sprintf("the live table: %s in the %s before its newest", plural(*rows, "row"), length)}, nil
 		}
 	}
 	return none, nil

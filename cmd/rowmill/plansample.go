@@ -140,7 +140,7 @@ func (s *sample) measure(ctx context.Context) (err error) {
 	if s.schema, err = s.db.Describe(ctx, name); err != nil {
 		return fail(err)
 	}
-	s.note(fmt.Sprintf("measuring bytes per row on a sample of %d rows", s.rows))
+	s.note("measuring bytes per row on a sample of " + plural(s.rows, "row"))
 	if err := s.load(ctx, name); err != nil {
 		return fail(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/maintain"
 	"github.com/rowmill/rowmill/maintain/archive"
 	"github.com/rowmill/rowmill/result"
@@ -124,7 +125,7 @@ func (a *app) restore(ctx context.Context, file, period string, f restoreFlags) 
 	progress := func(rows int64) {
 		if rows == r.File.Rows || time.Since(said) >= time.Second {
 			said = time.Now()
-			fmt.Fprintf(a.stderr, "%s of %s, %.0f rows/s\n", result.Count(rows), plural(r.File.Rows, "row"), float64(rows)/max(time.Since(began).Seconds(), 1e-3))
+			fmt.Fprintf(a.stderr, "%s of %s, %.0f rows/s\n", figure.Count(rows), plural(r.File.Rows, "row"), float64(rows)/max(time.Since(began).Seconds(), 1e-3))
 		}
 	}
 	if err := r.Run(ctx, progress, func(why error) { fmt.Fprintln(a.stderr, "waiting for the table's lock:", why) }); err != nil {

@@ -87,7 +87,7 @@ func orNone(f *pflag.Flag) string {
 func (r *resumption) plan(path string) error {
 	all := r.f.planned()
 	if len(r.recs) > len(all) {
-		return usagef("a record of one command", "--resume %s: it holds %d runs, and its command makes %d", path, len(r.recs), len(all))
+		return usagef("a record of one command", "--resume %s: it holds %s, and its command makes %d", path, plural(len(r.recs), "run"), len(all))
 	}
 	for i := range r.recs {
 		run := &r.recs[i].Run
@@ -236,7 +236,7 @@ func (r *insertRun) resume(ctx context.Context) error {
 	got, err := r.w.Resume(ctx, r.f.rows, func(rows int64) {
 		if time.Since(said) > verifyNote {
 			said = time.Now()
-			r.show.Note(fmt.Sprintf("reading the table: %d rows", rows))
+			r.show.Note("reading the table: " + plural(rows, "row"))
 		}
 	})
 	if err != nil {
@@ -250,7 +250,7 @@ func (r *insertRun) resume(ctx context.Context) error {
 		Missing: max(0, rows-(got.Found+got.Dropped)),
 	}
 	r.earlier, r.from = was, from
-	text := fmt.Sprintf("going on at %d rows", got.Rows)
+	text := "going on at " + plural(got.Rows, "row")
 	if got.Refilled > 0 {
 		text += fmt.Sprintf(", after %d missing ones were inserted", got.Refilled)
 	}

@@ -246,7 +246,7 @@ func (s *speedTest) prove(ctx context.Context, m *measurement, db *database, end
 func (s *speedTest) cellName(c contender, t turn) string {
 	name := t.op
 	if t.op == workload.OpPoints {
-		name = fmt.Sprintf("%d points", s.f.points)
+		name = plural(s.f.points, "point")
 	}
 	name += fmt.Sprintf(", %s on %s", plural(t.clients, "client"), c.db.Info().Engine)
 	if c.side != "" {

@@ -8,6 +8,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 )
 
 // INSERT IGNORE turns all errors of rows into warnings: a row whose key is
@@ -98,7 +99,7 @@ func (c *conn) skipped(sent int, affected int64) (int64, error) {
 
 // unexplained is the error for rows that no warning accounts for.
 func (c *conn) unexplained(sent int, affected, duplicates int64) error {
-	err := fmt.Errorf("insert ignore: the server took %d of %d rows and warned of %d duplicates", affected, sent, duplicates)
+	err := fmt.Errorf("insert ignore: the server took %d of %s and warned of %s", affected, figure.Plural(sent, "row", "rows"), figure.Plural(duplicates, "duplicate", "duplicates"))
 	if duplicates == int64(c.warnings) {
 		err = engine.Hinted(err, "smaller batches: the session keeps %d warnings", c.warnings)
 	}

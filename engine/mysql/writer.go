@@ -11,6 +11,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 )
 
 // Statements around those that insert.
@@ -373,7 +374,7 @@ func (c *conn) listWarnings(query string) ([]mysql.MySQLError, error) {
 
 // refused is the error for rows that a server did not take whole.
 func refused(what string, took int64, sent int, warnings []mysql.MySQLError) error {
-	err := fmt.Errorf("%s: the server took %d of %d rows", what, took, sent)
+	err := fmt.Errorf("%s: the server took %d of %s", what, took, figure.Plural(sent, "row", "rows"))
 	if len(warnings) == 0 {
 		// Number 0 is no error of the server's, but makes this one of a
 		// connection that is in order.

@@ -76,7 +76,7 @@ func TestTrapNullInKey(t *testing.T) {
 			}
 			return nil
 		}
-		if err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "1 rows have NULL in a column of the primary key") {
+		if err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "1 row has NULL in a column of the primary key") {
 			t.Fatalf("error %v", err)
 		}
 		w.exec("DELETE FROM events WHERE id IS NULL")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/maintain/copier"
 	"github.com/rowmill/rowmill/rolling"
 	"github.com/rowmill/rowmill/state"
@@ -177,7 +178,7 @@ func (j *job) checkKeys(ctx context.Context, x state.Exec, key []engine.SchemaCo
 		return fmt.Errorf("look for rows without a key: %w", j.DB.Classify(err))
 	}
 	if n > 0 {
-		return engine.Hinted(fmt.Errorf("%d rows have NULL in a column of the primary key, by which none of them can be told from others", n), "SELECT rowid, * FROM %s WHERE %s", j.q(table), where)
+		return engine.Hinted(fmt.Errorf("%s NULL in a column of the primary key, by which rows are told apart", figure.Plural(n, "row has", "rows have")), "SELECT rowid, * FROM %s WHERE %s", j.q(table), where)
 	}
 	return nil
 }
@@ -250,10 +251,10 @@ func (j *job) checkRows(ctx context.Context, key []engine.SchemaColumn) (extent,
 		}
 	}
 	if nulls > 0 {
-		return e, engine.Hinted(fmt.Errorf("%d rows have no %s, by which the table rolls", nulls, t.By), "UPDATE %s SET %s = ... WHERE %s IS NULL", t.Name, t.By, t.By)
+		return e, engine.Hinted(fmt.Errorf("%s no %s, by which the table rolls", figure.Plural(nulls, "row has", "rows have"), t.By), "UPDATE %s SET %s = ... WHERE %s IS NULL", t.Name, t.By, t.By)
 	}
 	if n > 0 {
-		return e, engine.Hinted(fmt.Errorf("%d rows have a %s that no period can hold", n, t.By), "SELECT * FROM %s WHERE %s", t.Name, outside)
+		return e, engine.Hinted(fmt.Errorf("%s a %s that no period can hold", figure.Plural(n, "row has", "rows have"), t.By), "SELECT * FROM %s WHERE %s", t.Name, outside)
 	}
 	if e.count == 0 {
 		return e, nil

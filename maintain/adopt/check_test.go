@@ -38,9 +38,9 @@ func TestRunRefuses(t *testing.T) {
 			kinds: []string{"mariadb", "mysql"}, want: "collation of column name is utf8mb4_bin"},
 		"another collation of PostgreSQL": {change: func(d string) string { return strings.Replace(d, "VARCHAR(40)", `VARCHAR(40) COLLATE "en-x-icu"`, 1) },
 			kinds: []string{"postgres"}, want: "collation of column name is the default in the table"},
-		"a time that no period holds":    {before: []string{"INSERT INTO events (id, ts, ver) VALUES (77, '0001-01-01 00:00:00', 1)"}, want: "1 rows have a ts that no period can hold"},
-		"an instant in another spelling": {before: []string{"INSERT INTO events (id, ts, ver) VALUES (77, '2026-03-28 12:00:00.5', 1)"}, kinds: []string{"sqlite"}, want: "1 rows have a ts that no period can hold"},
-		"infinity":                       {before: []string{"INSERT INTO events (id, ts, ver) VALUES (77, 'infinity', 1)"}, kinds: []string{"postgres"}, want: "1 rows have a ts that no period can hold"},
+		"a time that no period holds":    {before: []string{"INSERT INTO events (id, ts, ver) VALUES (77, '0001-01-01 00:00:00', 1)"}, want: "1 row has a ts that no period can hold"},
+		"an instant in another spelling": {before: []string{"INSERT INTO events (id, ts, ver) VALUES (77, '2026-03-28 12:00:00.5', 1)"}, kinds: []string{"sqlite"}, want: "1 row has a ts that no period can hold"},
+		"infinity":                       {before: []string{"INSERT INTO events (id, ts, ver) VALUES (77, 'infinity', 1)"}, kinds: []string{"postgres"}, want: "1 row has a ts that no period can hold"},
 		"too many periods":               {before: []string{"INSERT INTO events (id, ts, ver) VALUES (77, '1900-01-01 00:00:00', 1)"}, want: "take a longer period"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/maintain/copier"
 	"github.com/rowmill/rowmill/rolling"
 	"github.com/rowmill/rowmill/state"
@@ -448,7 +449,7 @@ func (m *mirror) catchUp(ctx context.Context, tx *sql.Tx) error {
 	}
 	b, err := m.sum(ctx, tx, dst, "1 = 1", nil)
 	if err == nil && a != b {
-		err = fmt.Errorf("%w: %d rows of the rolling table came to %d of the plain one", errDiffer, a.rows, b.rows)
+		err = fmt.Errorf("%w: %s of the rolling table came to %s of the plain one", errDiffer, figure.Plural(a.rows, "row", "rows"), figure.Count(b.rows))
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/maintain/copier"
 	"github.com/rowmill/rowmill/rolling"
 	"github.com/rowmill/rowmill/state"
@@ -83,7 +84,7 @@ func (p *planner) made(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.say(fmt.Sprintf("the rolling table, with %d periods", len(p.mirror.parts)), create...)
+	p.say("the rolling table, with "+figure.Plural(len(p.mirror.parts), "period", "periods"), create...)
 	grants, err := p.grants(ctx)
 	if err != nil {
 		return err
@@ -207,7 +208,7 @@ func (p *planner) left(context.Context) error {
 // notes are what the owner should know.
 func (p *planner) notes(rows extent) []string {
 	t := p.Table
-	out := []string{fmt.Sprintf("%d rows are copied into %d periods while %s is written to; the old table stays as %s", rows.count, len(p.mirror.parts), t.Name, oldName(t.Name))}
+	out := []string{fmt.Sprintf("%s copied into %s while %s is written to; the old table stays as %s", figure.Plural(rows.count, "row is", "rows are"), figure.Plural(len(p.mirror.parts), "period", "periods"), t.Name, oldName(t.Name))}
 	if rows.count > 0 {
 		out = append(out, fmt.Sprintf("rows are from %s to %s", t.Grid.Format(rows.from), t.Grid.Format(rows.to)))
 	}

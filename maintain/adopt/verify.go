@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/maintain/copier"
 	"github.com/rowmill/rowmill/state"
 )
@@ -189,7 +190,7 @@ func (m *mirror) compare(ctx context.Context, keys *copier.Keys, where string, a
 		return 0, err
 	}
 	if a != b {
-		return 0, fmt.Errorf("%w: %s has %d rows there, of checksum %s, and %s %d, of checksum %s", errDiffer, m.src.name, a.rows, a.hash, m.dst.name, b.rows, b.hash)
+		return 0, fmt.Errorf("%w: %s has %s there, of checksum %s, and %s %s, of checksum %s", errDiffer, m.src.name, figure.Plural(a.rows, "row", "rows"), a.hash, m.dst.name, figure.Count(b.rows), b.hash)
 	}
 	return a.rows, nil
 }

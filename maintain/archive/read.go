@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
+
+	"github.com/rowmill/rowmill/internal/figure"
 )
 
 // Verify reads a whole file back: first its bytes against its seal, then every
@@ -49,7 +51,7 @@ func verify(ctx context.Context, path string, note func(rows int64)) (*Info, err
 // compare holds what was read against what was written.
 func (i *Info) compare(got *sum) error {
 	if got.rows != i.Rows {
-		return damaged("it holds %d rows, and had %d", got.rows, i.Rows)
+		return damaged("it holds %s, and had %s", figure.Plural(got.rows, "row", "rows"), figure.Count(i.Rows))
 	}
 	if got.String() != i.Sum {
 		return damaged("the checksum of its values is %s, and was %s", got, i.Sum)
@@ -130,7 +132,7 @@ func (i *Info) open(f *os.File) (_ *parquet.File, err error) {
 	}
 	fields := p.Root().Columns()
 	if len(fields) != len(i.columns) {
-		return nil, damaged("it has %d columns, and its metadata %d", len(fields), len(i.columns))
+		return nil, damaged("it has %s, and its metadata %d", figure.Plural(len(fields), "column", "columns"), len(i.columns))
 	}
 	for n, c := range fields {
 		want := i.columns[n].node()

@@ -11,6 +11,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 )
 
 const (
@@ -64,7 +65,7 @@ func Restore(ctx context.Context, db engine.Keeper, t *engine.Table, s *engine.S
 		return fail(fmt.Errorf("read it back: %w", err))
 	}
 	if got.rows != i.Rows || got.String() != i.Sum {
-		return fail(fmt.Errorf("the table has %d rows with checksum %s, the file %d with %s", got.rows, got.String(), i.Rows, i.Sum))
+		return fail(fmt.Errorf("the table has %s with checksum %s, the file %s with %s", figure.Plural(got.rows, "row", "rows"), got.String(), figure.Count(i.Rows), i.Sum))
 	}
 	return File{Path: path, Rows: i.Rows, Sum: i.Sum, Bytes: i.Bytes}, nil
 }

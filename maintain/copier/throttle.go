@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 )
 
 // A Throttle holds up work that can wait while the server is busier than its
@@ -61,7 +62,7 @@ func (t *Throttle) Wait(ctx context.Context) error {
 func (l Limits) exceeded(load engine.ServerLoad) string {
 	switch {
 	case l.Running > 0 && load.Running > l.Running:
-		return fmt.Sprintf("%d statements run, more than %d", load.Running, l.Running)
+		return fmt.Sprintf("%s, more than %d", figure.Plural(load.Running, "statement runs", "statements run"), l.Running)
 	case l.ReplicaLag > 0 && load.ReplicaLag > l.ReplicaLag:
 		return fmt.Sprintf("a replica is %v behind, more than %v", load.ReplicaLag.Round(time.Millisecond), l.ReplicaLag)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/rolling"
 	"github.com/rowmill/rowmill/state"
 )
@@ -247,7 +248,8 @@ func (s *Set) lacking(ctx context.Context, l *level, m mark, p rolling.Period, r
 		return "", err
 	}
 	if len(differ) > 0 {
-		return fmt.Sprintf("%d buckets of roll-up %s, %s among them, have not counted the rows there are", len(differ), l.Name, l.Every.Format(differ[0].From)), nil
+		return fmt.Sprintf("%s not counted the rows there are; the first is %s",
+			figure.Plural(len(differ), "bucket of roll-up "+l.Name+" has", "buckets of roll-up "+l.Name+" have"), l.Every.Format(differ[0].From)), nil
 	}
 	return "", nil
 }

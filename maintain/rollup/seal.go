@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/rolling"
 	"github.com/rowmill/rowmill/state"
 )
@@ -42,7 +43,7 @@ func (s *Set) Seal(ctx context.Context, x state.Exec, upTo int64) error {
 			return fmt.Errorf("seal roll-up %s: %w", l.Name, s.db.Classify(err))
 		}
 		if stale > 0 {
-			return fmt.Errorf("seal roll-up %s up to %s: %d buckets are still to be computed again", l.Name, l.Every.Format(to), stale)
+			return fmt.Errorf("seal roll-up %s up to %s: %s still to be computed again", l.Name, l.Every.Format(to), figure.Plural(stale, "bucket is", "buckets are"))
 		}
 		if err := s.seal(ctx, x, l, to); err != nil {
 			return err
