@@ -109,8 +109,10 @@ func validScheme(s string) bool {
 // out: no engine takes one, but an error would print it.
 func (t Target) String() string {
 	var b strings.Builder
-	if t.Host == "" && t.User == "" && !strings.HasPrefix(t.Path, "//") && !strings.ContainsRune(t.Path, '?') {
-		b.WriteString(t.Scheme + ":" + t.Path)
+	short := t.Scheme + ":" + t.Path
+	// A path such as ":@p" would be read as a password where no "//" precedes it.
+	if t.Host == "" && t.User == "" && !strings.HasPrefix(t.Path, "//") && !strings.ContainsRune(t.Path, '?') && !rolling.HoldsPassword(short) {
+		b.WriteString(short)
 	} else {
 		u := url.URL{Scheme: t.Scheme, Host: t.Host, Path: "/" + t.Path}
 		if t.User != "" {

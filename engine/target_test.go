@@ -145,7 +145,7 @@ func TestParseBytes(t *testing.T) {
 }
 
 func FuzzParseTarget(f *testing.F) {
-	for _, s := range []string{"null:", "sqlite:/x y?cache=16MB", "mysql://u@h:1/d?socket=/a&tls=true", "mariadb:////x?a=b;c", "a://%41@[fe80::1%25eth0]/?=", "x://:p@/", "sqlite:a?b=+%2B&b=#"} {
+	for _, s := range []string{"null:", "sqlite:/x y?cache=16MB", "mysql://u@h:1/d?socket=/a&tls=true", "mariadb:////x?a=b;c", "a://%41@[fe80::1%25eth0]/?=", "x://:p@/", "sqlite:a?b=+%2B&b=#", "x:///:@p"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

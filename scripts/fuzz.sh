@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs every fuzz target of the module, one after the other: go takes only one
-# target of one package at a time.
+# target of one package at a time. A target that fails doesn't keep the others
+# from running.
 #
 #   scripts/fuzz.sh [TIME]      TIME for each target, as go reads it (20s)
 set -euo pipefail
@@ -8,12 +9,14 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 time=${1:-20s}
 
 found=0
+failed=()
 packages=$(go list ./...)
 for package in $packages; do
   targets=$(go test -list '^Fuzz' "$package" | grep '^Fuzz' || true)
   for target in $targets; do
     printf '== %s of %s, %s\n' "$target" "$package" "$time"
-    go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" -fuzzminimizetime 5x "$package"
+    go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" -fuzzminimizetime 5x "$package" ||
+      failed+=("$target of $package")
     found=$((found + 1))
   done
 done
@@ -21,3 +24,4 @@ if [ "$found" = 0 ]; then
   echo "fuzz: no fuzz target found" >&2
   exit 1
 fi
+[ ${#failed[@]} = 0 ] || { printf 'fuzz: failed: %s\n' "${failed[@]}" >&2; exit 1; }
