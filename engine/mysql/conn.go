@@ -84,22 +84,7 @@ func (c *conn) runBytes(q []byte) (driver.Result, error) {
 
 // number returns the one integer that a query gives.
 func (c *conn) number(q string) (int64, error) {
-	rows, err := c.conn.(driver.QueryerContext).QueryContext(context.Background(), q, nil)
-	if err != nil {
-		return 0, err
-	}
-	defer rows.Close()
-	v := make([]driver.Value, 1)
-	if err := rows.Next(v); err != nil {
-		return 0, err
-	}
-	switch n := v[0].(type) {
-	case int64:
-		return n, nil
-	case uint64:
-		return int64(n), nil
-	}
-	return 0, fmt.Errorf("%s: got %T, want an integer", q, v[0])
+	return numberOf(context.Background(), c.conn, q)
 }
 
 // block lets the connection wait without Go's poller, from now on: see socket.

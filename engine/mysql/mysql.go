@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -43,7 +44,8 @@ type DB struct {
 	info      engine.Info
 	dialect   dialect
 	maxPacket int
-	lockTries int // lockTries, but in tests
+	packet    atomic.Int64 // what the last connection found as the largest packet
+	lockTries int          // lockTries, but in tests
 	// interrupt is called before each statement of a change, in tests: its error
 	// is what breaks the connection.
 	interrupt func(statement string) error
@@ -138,7 +140,6 @@ func configOf(t engine.Target) (*mysql.Config, error) {
 	}
 	cfg.TLSConfig = tls
 	cfg.Timeout = connectTimeout
-	cfg.MaxAllowedPacket = 0 // ask the server
 	cfg.Logger = discard{}
 	return cfg, nil
 }

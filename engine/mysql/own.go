@@ -3,8 +3,6 @@ package mysql
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
-	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -62,25 +60,4 @@ func (s *signature) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.discard()
-}
-
-// connectionID returns what the server calls a connection.
-func connectionID(ctx context.Context, conn driver.Conn) (int64, error) {
-	rows, err := conn.(driver.QueryerContext).QueryContext(ctx, "SELECT CONNECTION_ID()", nil)
-	if err != nil {
-		return 0, err
-	}
-	value := make([]driver.Value, 1)
-	if err := errors.Join(rows.Next(value), rows.Close()); err != nil {
-		return 0, err
-	}
-	switch v := value[0].(type) {
-	case int64:
-		return v, nil
-	case uint64:
-		return int64(v), nil
-	case []byte:
-		return strconv.ParseInt(string(v), 10, 64)
-	}
-	return 0, fmt.Errorf("the number of a connection is a %T", value[0])
 }

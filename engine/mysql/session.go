@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
@@ -143,25 +144,65 @@ func refusedSetting(err error) bool {
 
 // A connector makes connections of one purpose.
 type connector struct {
-	driver.Connector
-	db *DB
+	cfg *mysql.Config
+	db  *DB
 	purpose
 }
 
 // connector returns what makes connections of a configuration.
 func (db *DB) connector(cfg *mysql.Config, p purpose) (driver.Connector, error) {
-	c, err := mysql.NewConnector(cfg)
-	if err != nil {
+	if _, err := mysql.NewConnector(cfg); err != nil {
 		return nil, fmt.Errorf("target %s: %w", db.target, err)
 	}
-	return &connector{c, db, p}, nil
+	return &connector{cfg, db, p}, nil
 }
 
+// Driver implements driver.Connector.
+func (*connector) Driver() driver.Driver { return mysql.MySQLDriver{} }
+
+// usualPacket is the largest packet of a server that has not been asked.
+const usualPacket = 64 << 20
+
 // Connect implements driver.Connector.
+//
+// The driver is told the largest packet that the server takes. It would ask
+// otherwise, by a query before any setting, which the server's limit of a
+// statement's time may end. It is told what the last connection found; where
+// that was wrong, a connection is made anew, unless the server takes more than
+// the one before it: servers behind one address may differ.
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
-	conn, err := c.Connector.Connect(ctx)
+	told := c.db.packet.Load()
+	if told == 0 {
+		told = usualPacket
+	}
+	for again := false; ; again = true {
+		conn, found, err := c.prepared(ctx, told)
+		if err != nil {
+			return nil, err
+		}
+		c.db.packet.Store(found)
+		if found == told || again && found > told {
+			c.sign(ctx, conn)
+			return conn, nil
+		}
+		if err := conn.Close(); err != nil {
+			return nil, err
+		}
+		told = found
+	}
+}
+
+// prepared makes a connection, and returns the largest packet of its session.
+func (c *connector) prepared(ctx context.Context, packet int64) (driver.Conn, int64, error) {
+	cfg := c.cfg.Clone()
+	cfg.MaxAllowedPacket = int(packet - 1)
+	connector, err := mysql.NewConnector(cfg)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
+	}
+	conn, err := connector.Connect(ctx)
+	if err != nil {
+		return nil, 0, err
 	}
 	for _, q := range c.db.dialect.session(c.purpose) {
 		_, err := conn.(driver.ExecerContext).ExecContext(ctx, q, nil)
@@ -169,13 +210,43 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 			continue
 		}
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("prepare session: %s: %w", engine.FirstWords(q), err), conn.Close())
+			return nil, 0, errors.Join(fmt.Errorf("prepare session: %s: %w", engine.FirstWords(q), err), conn.Close())
 		}
 	}
-	if c.purpose == maintaining {
-		if id, err := connectionID(ctx, conn); err == nil {
-			c.db.own.sign(ctx, c.db, id)
-		}
+	packet, err = numberOf(ctx, conn, "SELECT @@max_allowed_packet")
+	if err != nil {
+		return nil, 0, errors.Join(fmt.Errorf("prepare session: %w", err), conn.Close())
 	}
-	return conn, nil
+	return conn, packet, nil
+}
+
+// sign says of a connection of maintenance that it is one.
+func (c *connector) sign(ctx context.Context, conn driver.Conn) {
+	if c.purpose != maintaining {
+		return
+	}
+	if id, err := numberOf(ctx, conn, "SELECT CONNECTION_ID()"); err == nil {
+		c.db.own.sign(ctx, c.db, id)
+	}
+}
+
+// numberOf returns the one integer that a query gives.
+func numberOf(ctx context.Context, conn driver.Conn, q string) (int64, error) {
+	rows, err := conn.(driver.QueryerContext).QueryContext(ctx, q, nil)
+	if err != nil {
+		return 0, err
+	}
+	value := make([]driver.Value, 1)
+	if err := errors.Join(rows.Next(value), rows.Close()); err != nil {
+		return 0, err
+	}
+	switch v := value[0].(type) {
+	case int64:
+		return v, nil
+	case uint64:
+		return int64(v), nil
+	case []byte:
+		return strconv.ParseInt(string(v), 10, 64)
+	}
+	return 0, fmt.Errorf("%s: got %T, want an integer", q, value[0])
 }
