@@ -35,6 +35,9 @@ type Restoration struct {
 	Step  string
 	// Notes are what its owner should know.
 	Notes []string
+	// WithoutSeal places rows that the file proves though their checksum is
+	// another than the period's seal has.
+	WithoutSeal bool
 
 	t *Table
 	c state.Change
@@ -342,7 +345,7 @@ func (r *Restoration) fill(ctx context.Context, d restoring, note func(int64)) e
 	if err != nil {
 		return err
 	}
-	if err := t.asSealed(ctx, d, f, known, len(r.File.Columns()) == len(t.columns())); err != nil {
+	if err := r.asSealed(ctx, d, f, known, len(r.File.Columns()) == len(t.columns())); err != nil {
 		return err
 	}
 	if d.Into != "" {
@@ -359,28 +362,6 @@ func (r *Restoration) fill(ctx context.Context, d restoring, note func(int64)) e
 		}
 		return t.State.Advance(ctx, tx, &r.c, stepAttach, nil)
 	})
-}
-
-// asSealed compares the rows that were restored with what was known of them when
-// they were sealed. The file's own checksums have proven that it is what was
-// archived, so that a seal which this server can't compare with is no reason to
-// keep its rows from their owner.
-func (t *Table) asSealed(ctx context.Context, d restoring, f archive.File, known *state.Period, sameColumns bool) error {
-	if known == nil || known.ArchiveSum != f.Sum || !sameColumns {
-		return nil
-	}
-	now, _, err := t.sumLike(ctx, t.State.DB(), t.DB.Dialect().Quote(d.Table), known.Checksum)
-	if errors.Is(err, engine.ErrUnsupported) {
-		t.log(ctx, string(Restore), fmt.Sprintf("%s: compared with its file only, not with its seal: %v", d.Part.Name, err), 0, nil)
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if known.Rows != now.Rows || known.Checksum != now.Hash {
-		return fmt.Errorf("restore %s: the rows have checksum %s on the server, and had %s when the period was sealed", d.Part.Name, now.Hash, known.Checksum)
-	}
-	return nil
 }
 
 // abandon removes what a restoration that failed has made, before it is anybody's.

@@ -23,6 +23,7 @@ type restoreFlags struct {
 	file, into    string
 	list, verify  bool
 	release       bool
+	withoutSeal   bool
 	yes, withJSON bool
 }
 
@@ -56,6 +57,7 @@ func (a *app) restoreCommand() *cobra.Command {
 	flags.BoolVar(&f.list, "list", false, "list the archives, and change nothing (default false)")
 	flags.BoolVar(&f.verify, "verify", false, "with --list, read each file back whole (default false)")
 	flags.BoolVar(&f.release, "release", false, "let retention drop the restored period again (default false)")
+	flags.BoolVar(&f.withoutSeal, "without-seal", false, "restore rows that the file proves, though their checksum differs from\nthe period's seal (default false)")
 	flags.BoolVarP(&f.yes, "yes", "y", false, "don't ask (default false)")
 	flags.BoolVar(&f.withJSON, "json", false, "print JSON (default false)")
 	return c
@@ -65,12 +67,12 @@ func (a *app) restoreCommand() *cobra.Command {
 func (f *restoreFlags) check(period string) error {
 	const try = "rowmill restore FILE.toml PERIOD, or --list"
 	switch {
-	case f.list && (period != "" || f.file != "" || f.into != "" || f.release):
+	case f.list && (period != "" || f.file != "" || f.into != "" || f.release || f.withoutSeal):
 		return usagef(try, "--list is about all archives of a table: it takes no period and no other flag but --verify")
 	case f.verify && !f.list:
 		return usagef("--list --verify", "--verify goes with --list; what is restored is verified anyway")
-	case f.release && (f.file != "" || f.into != ""):
-		return usagef("rowmill restore FILE.toml PERIOD --release", "--release takes a period, and neither --file nor --into")
+	case f.release && (f.file != "" || f.into != "" || f.withoutSeal):
+		return usagef("rowmill restore FILE.toml PERIOD --release", "--release takes a period, and neither --file nor --into nor --without-seal")
 	case f.list:
 		return nil
 	case period == "" && f.file == "":
@@ -118,6 +120,7 @@ func (a *app) restore(ctx context.Context, file, period string, f restoreFlags) 
 	if err != nil {
 		return err
 	}
+	r.WithoutSeal = f.withoutSeal
 	if err := a.confirm(ctx, restorePlan(k, r), f.yes); err != nil {
 		return err
 	}
