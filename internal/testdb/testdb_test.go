@@ -48,6 +48,7 @@ func TestServerIsShared(t *testing.T) {
 }
 
 func TestDatabase(t *testing.T) {
+	testdb.Kinds(t, "mariadb") // or it is skipped
 	var socket, name string
 	t.Run("a test's own", func(t *testing.T) {
 		socket, name = testdb.Database(t, "mariadb")
@@ -127,6 +128,7 @@ func TestRequire(t *testing.T) {
 // TestEnds runs this binary in a process of its own, which ends in many ways;
 // none may leave a server.
 func TestEnds(t *testing.T) {
+	testdb.Kinds(t, "mariadb") // or it is skipped
 	testdb.Require(t, "mariadb", sandbox.Installed(t.Context(), "mariadb"))
 	for _, end := range []string{"return", "panic", "exit", "timeout"} {
 		t.Run(end, func(t *testing.T) {
