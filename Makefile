@@ -19,7 +19,7 @@ BENCH_PACKAGES ?= ./rolling/... ./engine/... ./workload/... ./bench/... ./result
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo test nightly check gofmt vet staticcheck imports race bench bench-sysbench fuzz clean
+.PHONY: help build demo test nightly check gofmt vet staticcheck imports pure race bench bench-sysbench fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,7 +38,7 @@ cross: ## build ./cross/rowmill-OS-ARCH for other systems, without cgo (the firs
 demo: ## install what is missing, build, and compare two layouts on the embedded SQLite (under 3 minutes)
 	@scripts/demo.sh
 
-check: gofmt vet staticcheck imports race ## lint, import rule, and -race on SQLite where goroutines meet
+check: gofmt vet staticcheck imports pure race ## lint, import rule, the build without cgo, and -race on SQLite where goroutines meet
 
 test: ## install the servers and the browser that are missing, and run the whole suite (10 minutes on 2 cores)
 	@scripts/install.sh gcc mariadb rocksdb postgres chromium
@@ -59,6 +59,11 @@ staticcheck: gcc
 
 imports:
 	$(GO) test -run '^TestTree' -count 1 .
+
+# The whole suite on SQLite without cgo is in nightly's part long.
+pure:
+	CGO_ENABLED=0 $(GO) vet ./...
+	CGO_ENABLED=0 ROWMILL_TEST_KINDS=sqlite $(GO) test -timeout $(TEST_TIMEOUT) ./engine/sqlite
 
 race: gcc
 	ROWMILL_TEST_KINDS=sqlite $(GO) run ./internal/testservers -kinds '' $(GO) test -race -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(RACE_PACKAGES)
