@@ -42,37 +42,13 @@ func keepCapitals(t *testing.T, db engine.Keeper) {
 			t.Fatal(err)
 		}
 		d.Name, d.Definition = "MyReadings", def
-		d.Keep = span(6 * time.Hour)
-		d.Seal.After = span(30 * time.Minute)
-		d.Seal.Merge = grid(t, "3h")
-		d.Seal.Compress = true
+		keepsHalfDay(t, d)
 		d.Exact = true
 		d.Rollups = []rolling.Rollup{{Name: "MyHours", Every: grid(t, "1h"), By: []string{"sensor"},
 			Select: []rolling.Aggregate{{Name: "n", Func: "count"}, {Name: "mean", Func: "avg", Column: "value"}}}}
 	})
 	w := applied(t, db, d, at(0.2))
-	for hour := range 12 {
-		w.now = at(float64(hour) + 0.6)
-		w.keep()
-		for i := range 10 {
-			w.insert(w.now+int64(i)*1e6, 1, 2, 3)
-		}
-		if hour == 4 {
-			w.insert(at(2.2), 77) // late, into what is sealed and merged
-		}
-	}
-	w.now = at(12.6)
-	w.keep()
-	if got, want := w.parts(), "6-9 9-12 12-13 13-14 14-15 15-16"; got != want {
-		t.Errorf("after twelve hours there is %s, want %s", got, want)
-	}
-	if got, want := w.count(), int64(6*30); got != want {
-		t.Errorf("it holds %d rows, want %d", got, want)
-	}
-	changes, err := w.State.Changes(t.Context(), "MyReadings")
-	if err != nil || len(changes) > 0 {
-		t.Errorf("left under way: %v, %v", changes, err)
-	}
+	w.halfDay()
 	// Each of the 12 hours has three sensors; an hour of the first ones another.
 	quote := db.Dialect().Quote
 	var buckets, n int64

@@ -128,39 +128,49 @@ func (w *world) count() (n int64) {
 
 func TestKeep(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
-		d := declare(t, db, func(d *rolling.Declaration) {
-			d.Keep = span(6 * time.Hour)
-			d.Seal.After = span(30 * time.Minute)
-			d.Seal.Merge = grid(t, "3h")
-			d.Seal.Compress = true
-		})
+		d := declare(t, db, func(d *rolling.Declaration) { keepsHalfDay(t, d) })
 		w := applied(t, db, d, at(0.2))
 		if got, want := w.parts(), "0-1 1-2 2-3 3-4"; got != want {
 			t.Fatalf("created %s, want %s", got, want)
 		}
-		for hour := range 12 {
-			w.now = at(float64(hour) + 0.6)
-			w.keep()
-			for i := range 10 {
-				w.insert(w.now+int64(i)*1e6, 1, 2, 3)
-			}
-			if hour == 4 {
-				w.insert(at(2.2), 77) // late, into what is sealed and merged
-			}
-		}
-		w.now = at(12.6)
-		w.keep()
-		if got, want := w.parts(), "6-9 9-12 12-13 13-14 14-15 15-16"; got != want {
-			t.Errorf("after twelve hours there is %s, want %s", got, want)
-		}
-		if got, want := w.count(), int64(6*30); got != want {
-			t.Errorf("it holds %d rows, want %d", got, want)
-		}
-		changes, err := w.State.Changes(t.Context(), "readings")
-		if err != nil || len(changes) > 0 {
-			t.Errorf("left under way: %v, %v", changes, err)
-		}
+		w.halfDay()
 	})
+}
+
+// keepsHalfDay is how a table is kept that halfDay goes through.
+func keepsHalfDay(t *testing.T, d *rolling.Declaration) {
+	d.Keep = span(6 * time.Hour)
+	d.Seal.After = span(30 * time.Minute)
+	d.Seal.Merge = grid(t, "3h")
+	d.Seal.Compress = true
+}
+
+// halfDay keeps the table for twelve hours, of which six are left: 30 rows come
+// each hour, and one late row to what is sealed and merged.
+func (w *world) halfDay() {
+	w.t.Helper()
+	for hour := range 12 {
+		w.now = at(float64(hour) + 0.6)
+		w.keep()
+		for i := range 10 {
+			w.insert(w.now+int64(i)*1e6, 1, 2, 3)
+		}
+		if hour == 4 {
+			w.insert(at(2.2), 77)
+		}
+	}
+	w.now = at(12.6)
+	w.keep()
+	if got, want := w.parts(), "6-9 9-12 12-13 13-14 14-15 15-16"; got != want {
+		w.t.Errorf("after twelve hours there is %s, want %s", got, want)
+	}
+	if got, want := w.count(), int64(6*30); got != want {
+		w.t.Errorf("it holds %d rows, want %d", got, want)
+	}
+	changes, err := w.State.Changes(w.t.Context(), w.Table.Table.Name)
+	if err != nil || len(changes) > 0 {
+		w.t.Errorf("left under way: %v, %v", changes, err)
+	}
 }
 
 // TestTriggersAndSwaps: a table whose triggers use other tables is merged and
