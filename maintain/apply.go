@@ -47,11 +47,8 @@ func (t *Table) PlanApply(ctx context.Context) (*Application, error) {
 	}
 	switch {
 	case t.Schema == nil:
-		if err := t.planTable(ctx, a); err != nil {
+		if err := t.planTable(ctx, a, applied); err != nil {
 			return nil, err
-		}
-		if applied != nil {
-			a.Notes = append(a.Notes, fmt.Sprintf("%s was applied before and isn't there any more: the new table begins with a new ledger, and none of its periods is sealed", t.Table.Name))
 		}
 	case !t.Schema.Partitioned:
 		a.Adopt = true
@@ -136,7 +133,7 @@ func sameDeclaration(a, b *rolling.Declaration) bool {
 
 // planTable creates a table that isn't there, with the periods that the present
 // and what is ahead of it need.
-func (t *Table) planTable(ctx context.Context, a *Application) error {
+func (t *Table) planTable(ctx context.Context, a *Application, applied *rolling.Declaration) error {
 	if left, err := t.DB.Catalog().Exists(ctx, t.Table); err != nil {
 		return err
 	} else if left {
@@ -155,6 +152,11 @@ func (t *Table) planTable(ctx context.Context, a *Application) error {
 		return errors.New(tasks[0].Waits)
 	}
 	step := engine.CreateTable{Table: t.Table, Partitions: tasks[0].Parts}
+	if applied != nil {
+		if err := t.planAnew(ctx, a, step.Partitions[0].From); err != nil {
+			return err
+		}
+	}
 	sql, err := t.DB.Dialect().Render(step)
 	if err != nil {
 		return err
@@ -167,6 +169,30 @@ func (t *Table) planTable(ctx context.Context, a *Application) error {
 			}
 			return t.look(ctx)
 		}})
+	return nil
+}
+
+// planAnew plans what is to become of what is known of a table that was applied and
+// isn't there any more, before it is created with a first period from a position on.
+func (t *Table) planAnew(ctx context.Context, a *Application, from int64) error {
+	a.Notes = append(a.Notes, fmt.Sprintf("%s was applied before and isn't there any more: the new table begins with a new ledger, and none of its periods is sealed", t.Table.Name))
+	anew, err := rollup.PlanAnew(ctx, t.DB, t.Table, t.Declared, from)
+	if err != nil {
+		return err
+	}
+	a.Notes = append(a.Notes, anew.Notes...)
+	if len(anew.SQL) > 0 {
+		a.Steps = append(a.Steps, ApplyStep{What: "begin the roll-ups of the former table anew", SQL: anew.SQL, run: func(ctx context.Context) error {
+			// While the table isn't there, as its ledger.
+			return t.declaring(ctx, func() error {
+				there, err := t.DB.Catalog().Exists(ctx, t.Table)
+				if err != nil || there {
+					return err
+				}
+				return anew.Run(ctx)
+			})
+		}})
+	}
 	return nil
 }
 

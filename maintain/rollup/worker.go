@@ -67,8 +67,13 @@ func (s *Set) alone(ctx context.Context, fn func(ctx context.Context, w *worker)
 
 // lead takes the worker's lock.
 func (s *Set) lead(ctx context.Context) (engine.Lease, error) {
+	return leadOf(ctx, s.db, s.table.Name)
+}
+
+// leadOf takes the lock of those who work on the roll-ups of a table.
+func leadOf(ctx context.Context, db engine.Keeper, table string) (engine.Lease, error) {
 	for try := 0; ; try++ {
-		lease, err := s.db.Lead(ctx, s.table.Name+"/rollups")
+		lease, err := db.Lead(ctx, table+"/rollups")
 		if !errors.Is(err, engine.ErrLockTimeout) {
 			return lease, err
 		}
