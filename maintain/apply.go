@@ -53,6 +53,11 @@ func (t *Table) PlanApply(ctx context.Context) (*Application, error) {
 	case !t.Schema.Partitioned:
 		a.Adopt = true
 	default:
+		if applied != nil {
+			if err := t.sameAxis(applied); err != nil {
+				return nil, err
+			}
+		}
 		if err := t.planChange(a, applied); err != nil {
 			return nil, err
 		}
@@ -153,7 +158,7 @@ func (t *Table) planTable(ctx context.Context, a *Application, applied *rolling.
 	}
 	step := engine.CreateTable{Table: t.Table, Partitions: tasks[0].Parts}
 	if applied != nil {
-		if err := t.planAnew(ctx, a, step.Partitions[0].From); err != nil {
+		if err := t.planAnew(ctx, a, applied, step.Partitions[0].From); err != nil {
 			return err
 		}
 	}
@@ -174,10 +179,13 @@ func (t *Table) planTable(ctx context.Context, a *Application, applied *rolling.
 
 // planAnew plans what is to become of what is known of a table that was applied and
 // isn't there any more, before it is created with a first period from a position on.
-func (t *Table) planAnew(ctx context.Context, a *Application, from int64) error {
+func (t *Table) planAnew(ctx context.Context, a *Application, applied *rolling.Declaration, from int64) error {
 	a.Notes = append(a.Notes, fmt.Sprintf("%s was applied before and isn't there any more: the new table begins with a new ledger, and none of its periods is sealed", t.Table.Name))
 	anew, err := rollup.PlanAnew(ctx, t.DB, t.Table, t.Declared, from)
 	if err != nil {
+		return err
+	}
+	if err := t.anewByAxis(ctx, applied, anew.Kept); err != nil {
 		return err
 	}
 	a.Notes = append(a.Notes, anew.Notes...)

@@ -19,6 +19,8 @@ import (
 type Anew struct {
 	// Notes say it for people, one for each level.
 	Notes []string
+	// Kept are the names of those that have a table.
+	Kept []string
 	// SQL is what Run runs.
 	SQL []string
 
@@ -69,6 +71,7 @@ func (a *Anew) level(ctx context.Context, t *engine.Table, r rolling.Rollup, fro
 	} else if err != nil {
 		return err
 	}
+	a.Kept = append(a.Kept, r.Name)
 	begin := r.Every.Floor(from)
 	to := begin
 	computed := fmt.Sprintf("CASE WHEN watermark > %d THEN %d ELSE watermark END", begin, begin)

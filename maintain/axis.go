@@ -1,0 +1,73 @@
+package maintain
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// otherAxis says how positions differ from those of the declaration that was
+// applied, and how to declare them as they were; "" where they don't. All that is
+// noted of a table is by its positions: periods, seals, buckets.
+func (t *Table) otherAxis(applied *rolling.Declaration) (differs, as string) {
+	is := t.Declared
+	if was := applied.Period.Axis(); was != t.Table.Grid.Axis() {
+		return fmt.Sprintf("the period was %s, along %s, and is %s, along %s", applied.Period, axisName(was), t.Table.Grid, axisName(t.Table.Grid.Axis())), "periods of " + applied.Period.String()
+	}
+	if applied.Epoch != is.Epoch {
+		return fmt.Sprintf("epoch was %s and is %s", epochText(applied), epochText(is)), "epoch as it was, " + epochText(applied)
+	}
+	return "", ""
+}
+
+func axisName(a rolling.Axis) string {
+	if a == rolling.Sequence {
+		return "a sequence"
+	}
+	return "time"
+}
+
+func epochText(d *rolling.Declaration) string {
+	if d.Epoch == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%q", rolling.EpochName(d.Epoch))
+}
+
+// sameAxis refuses a declaration by which the periods that the table has would be
+// others than they are.
+func (t *Table) sameAxis(applied *rolling.Declaration) error {
+	differs, as := t.otherAxis(applied)
+	if differs == "" {
+		return nil
+	}
+	return engine.Hinted(fmt.Errorf("table %s: %s since it was applied: the periods that it has can't be followed by that", t.Table.Name, differs),
+		"declare %s; or declare another table, and load its rows into that", as)
+}
+
+// anewByAxis refuses to make a table anew by another axis beside what is kept of the
+// former one: roll-ups, of these names, and archives.
+func (t *Table) anewByAxis(ctx context.Context, applied *rolling.Declaration, rollups []string) error {
+	differs, as := t.otherAxis(applied)
+	if differs == "" {
+		return nil
+	}
+	if len(rollups) > 0 {
+		return engine.Hinted(fmt.Errorf("table %s isn't there, and its roll-ups have buckets of it (%s): %s", t.Table.Name, strings.Join(rollups, ", "), differs),
+			"DROP TABLE %s first, if the buckets are not needed; declare roll-ups of other names; or declare %s", strings.Join(rollups, ", "), as)
+	}
+	known, err := t.State.Periods(ctx, t.Table.Name)
+	if err != nil {
+		return err
+	}
+	for _, k := range known {
+		if k.Archive != "" {
+			return engine.Hinted(fmt.Errorf("table %s isn't there, and periods of it are archived, %s among them: %s", t.Table.Name, k.Archive, differs),
+				"declare %s; or declare another table", as)
+		}
+	}
+	return nil
+}
