@@ -20,25 +20,49 @@ import (
 )
 
 // A rowCount is how many rows a table has, and its dropped periods had.
-type rowCount struct{ table, dropped int64 }
+type rowCount struct {
+	table, dropped int64
+	// moving: a period was on its way out of the table as the rows were counted,
+	// and may have been counted twice or not at all.
+	moving bool
+}
 
 func (c rowCount) all() int64 { return c.table + c.dropped }
 
 func countRows(ctx context.Context, k *kept) (c rowCount, err error) {
-	periods, err := k.State.Periods(ctx, k.Declared.Name)
+	before, err := readLeaving(ctx, k)
 	if err != nil {
 		return c, err
-	}
-	for _, p := range periods {
-		if p.State == state.Dropped {
-			c.dropped += p.Rows
-		}
 	}
 	err = k.DB.SQL().QueryRowContext(ctx, "SELECT COUNT(*) FROM "+k.DB.Dialect().Quote(k.Declared.Name)).Scan(&c.table)
 	if err != nil {
 		return c, fmt.Errorf("count the rows of %s: %w", k.Declared.Name, k.DB.Classify(err))
 	}
-	return c, nil
+	after, err := readLeaving(ctx, k)
+	c.dropped, c.moving = before.dropped, before.changes > 0 || after != before
+	return c, err
+}
+
+// leaving is how many changes are under way, and how many rows the periods had
+// that are dropped.
+type leaving struct {
+	changes int
+	dropped int64
+}
+
+func readLeaving(ctx context.Context, k *kept) (l leaving, err error) {
+	changes, err := k.State.Changes(ctx, k.Declared.Name)
+	if err != nil {
+		return l, err
+	}
+	l.changes = len(changes)
+	periods, err := k.State.Periods(ctx, k.Declared.Name)
+	for _, p := range periods {
+		if p.State == state.Dropped {
+			l.dropped += p.Rows
+		}
+	}
+	return l, err
 }
 
 // A doing is something that maintenance did.
