@@ -93,7 +93,7 @@ func (w *worker) markAll(ctx context.Context, l *level, p rolling.Period) error 
 			if err != nil {
 				return err
 			}
-			p.From = max(whole.From, first) // the level may have buckets before the range
+			p.From = first
 			some := rolling.Period{From: p.From, To: p.From}
 			for i := 0; i < maxBuckets && some.To < whole.To; i++ {
 				b, err := l.Every.At(some.To)

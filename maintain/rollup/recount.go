@@ -53,6 +53,21 @@ func (s *Set) Recount(ctx context.Context, now int64) (stale int, err error) {
 	return stale, err
 }
 
+// recounted returns the ranges of buckets that have reached one of the ages after
+// last, and up to now, oldest first. After a stop that was longer than an age, a
+// bucket has reached several of them: it is counted once.
+func recounted(every rolling.Grid, last, now int64) (out []rolling.Period) {
+	for age := lastRecount; age >= firstRecount; age /= recountFactor {
+		p := rolling.Period{From: every.Floor(last - age.Microseconds()), To: every.Floor(now - age.Microseconds())}
+		if n := len(out); n > 0 && p.From <= out[n-1].To {
+			out[n-1].To = max(out[n-1].To, p.To)
+		} else if p.From < p.To {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
 func (w *worker) recount(ctx context.Context, l *level, now int64) (stale int, err error) {
 	var last int64
 	err = w.conn.QueryRowContext(ctx, w.db.Bind("SELECT checked_us FROM rowmill_rollups WHERE table_name = ? AND name = ?"), w.table.Name, l.Name).Scan(&last)
@@ -63,8 +78,7 @@ func (w *worker) recount(ctx context.Context, l *level, now int64) (stale int, e
 		return 0, nil
 	}
 	if last != 0 && last < now {
-		for age := firstRecount; age <= lastRecount; age *= recountFactor {
-			p := rolling.Period{From: l.Every.Floor(last - age.Microseconds()), To: l.Every.Floor(now - age.Microseconds())}
+		for _, p := range recounted(l.Every, last, now) {
 			n, err := w.check(ctx, l, p)
 			if stale += n; err != nil {
 				return stale, err
