@@ -37,7 +37,8 @@ type blockerView struct {
 
 // blockerViews are the ways to ask, the one that knows most first. The last ones
 // can only guess: they list the transactions of sessions in this database, and
-// for who may see no transactions, statements that name the table.
+// statements that name the table: those of sessions in this database, or
+// that name the database, too. Who may see no transactions has the statements.
 func (d dialect) blockerViews() []blockerView {
 	const own = ", IS_USED_LOCK(CONCAT('" + ownLock + "', p.ID)) IS NOT NULL AS own FROM "
 	const last = "COALESCE(x.trx_query, p.INFO, %s) AS statement" + own
@@ -63,12 +64,12 @@ func (d dialect) blockerViews() []blockerView {
 		views = append(views, blockerView{query: "SELECT p.ID, p.USER, p.HOST, p.TIME AS age, COALESCE(p.INFO, '') AS statement" + own + d.sessions() + " p " +
 			"JOIN information_schema.ROCKSDB_TRX r ON r.THREAD_ID = p.ID WHERE p.DB = DATABASE() AND p.ID <> CONNECTION_ID()"})
 	}
-	running := "p.COMMAND IN ('Query', 'Execute') AND LOCATE(?, p.INFO) > 0"
+	running := "p.COMMAND IN ('Query', 'Execute') AND LOCATE(?, p.INFO) > 0 AND (p.DB = DATABASE() OR LOCATE(DATABASE(), p.INFO) > 0)"
 	return append(views,
 		blockerView{query: blockedRow + fmt.Sprintf(last, "''") + d.sessions() + " p " + joinTrx +
 			"WHERE (x.trx_id IS NOT NULL AND p.DB = DATABASE() OR " + running + ") AND p.ID <> CONNECTION_ID()", names: 1},
 		blockerView{query: "SELECT p.ID, p.USER, p.HOST, p.TIME AS age, p.INFO AS statement" + own + d.sessions() + " p " +
-			"WHERE p.DB = DATABASE() AND " + running + " AND p.ID <> CONNECTION_ID()", names: 1})
+			"WHERE " + running + " AND p.ID <> CONNECTION_ID()", names: 1})
 }
 
 // trxCache is a little longer than for how long INNODB_TRX shows what it has
