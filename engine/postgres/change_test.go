@@ -322,6 +322,10 @@ func TestReplaceBesideSnapshots(t *testing.T) {
 	run(t, db, "CREATE TABLE other AS SELECT 1 AS one")
 	reader := session(t, db)
 	exec(t, reader, "BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT * FROM other")
+	// One that writes in another database, and goes on for hours: snapshots that
+	// are taken meanwhile have its number as their oldest.
+	foreign := session(t, openAlone(t))
+	exec(t, foreign, "BEGIN", "CREATE TABLE written (n INT)")
 	apart(t, db, table, "apart", parts[0])
 	s := engine.Replace{Table: table, Have: parts, Old: parts[:1], New: parts[0], With: "apart", Out: []string{"out"}}
 	if err := db.Try(within(t), s); !errors.Is(err, engine.ErrLockTimeout) || !strings.Contains(err.Error(), "snapshot") {

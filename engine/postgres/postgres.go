@@ -56,7 +56,9 @@ type DB struct {
 	mu     sync.Mutex
 	idle   []*pgconn.PgConn
 	leases map[*lease]bool
-	closed bool
+	// checked are times at which CHECKs of bounds were there, by their oid.
+	checked map[string]string
+	closed  bool
 }
 
 // Open connects to the target and asks the server what it is. The error for a
@@ -66,7 +68,7 @@ func Open(ctx context.Context, t engine.Target) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{target: t, config: cfg, lockTries: lockTries, quietWait: quietWait, leases: map[*lease]bool{}}
+	db := &DB{target: t, config: cfg, lockTries: lockTries, quietWait: quietWait, leases: map[*lease]bool{}, checked: map[string]string{}}
 	if err := db.connect(ctx); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

@@ -195,11 +195,50 @@ func (db *DB) quiet(ctx context.Context, c *pgconn.PgConn, tables ...string) err
 // transaction would see neither the old partition nor these rows. Statements
 // that are a transaction of their own hold their snapshot no longer than the
 // locks on all they read.
+//
+// The oldest transaction that a snapshot waits for may be one that writes in any
+// database of the server: new snapshots look as old as that. So those of
+// transactions that began after the CHECK was there are told by their begin.
 func (db *DB) seen(ctx context.Context, c *pgconn.PgConn, name string, p rolling.Partition) error {
-	return db.await(ctx, c, "reads from a snapshot of before the new period", "SELECT a.pid || ' ' || a.xact_start, a.pid, COALESCE(a.usename, ''), a.xact_start "+
+	checked, err := db.checkedAt(ctx, c, name, p)
+	if err != nil {
+		return err
+	}
+	err = db.await(ctx, c, "reads from a snapshot of before the new period", "SELECT a.pid || ' ' || a.xact_start, a.pid, COALESCE(a.usename, ''), a.xact_start "+
 		"FROM pg_stat_activity a, pg_constraint o WHERE o.conrelid = to_regclass("+quoteText(db.dialect.Quote(name))+") AND o.conname = "+quoteText(boundsCheck(p.Period))+
 		" AND a.datname = current_database() AND a.backend_type = 'client backend' AND a.pid <> pg_backend_pid() "+
-		"AND age(a.backend_xmin) >= age(o.xmin) AND NOT (a.state = 'active' AND a.xact_start = a.query_start)")
+		"AND age(a.backend_xmin) >= age(o.xmin) AND a.xact_start <= "+quoteText(checked.at)+"::timestamptz AND NOT (a.state = 'active' AND a.xact_start = a.query_start)")
+	if err == nil {
+		db.mu.Lock()
+		delete(db.checked, checked.check)
+		db.mu.Unlock()
+	}
+	return err
+}
+
+// A checkTime is a time of the server at which a CHECK was there, and what the
+// catalog calls that CHECK.
+type checkTime struct{ check, at string }
+
+// checkedAt returns the first time at which this process has seen a table's CHECK
+// of its bounds.
+func (db *DB) checkedAt(ctx context.Context, c *pgconn.PgConn, name string, p rolling.Partition) (checkTime, error) {
+	rows, err := ask(ctx, c, "SELECT oid, clock_timestamp() FROM pg_constraint WHERE conrelid = to_regclass("+quoteText(db.dialect.Quote(name))+") AND conname = "+quoteText(boundsCheck(p.Period)))
+	if err != nil {
+		return checkTime{}, err
+	}
+	if len(rows) == 0 {
+		return checkTime{}, fmt.Errorf("table %s has lost the check of its bounds", name)
+	}
+	is := checkTime{string(rows[0][0]), string(rows[0][1])}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if at, known := db.checked[is.check]; known {
+		is.at = at
+	} else {
+		db.checked[is.check] = is.at
+	}
+	return is, nil
 }
 
 // await asks, until none is left of the transactions that the first answer
