@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -52,50 +51,23 @@ func TestServerCuts(t *testing.T) {
 func cuttingRelay(t *testing.T, socket, server string) *atomic.Int32 {
 	t.Helper()
 	var answers atomic.Int32
-	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var relays sync.WaitGroup
-	relays.Go(func() {
+	testdb.NewRelay(t, socket, server, func(client *net.UnixConn, server io.Reader) {
+		left, from := answers.Load(), bufio.NewReader(server)
 		for {
-			client, err := listener.AcceptUnix()
+			head, err := from.Peek(5)
 			if err != nil {
-				return // the test is over
-			}
-			up, err := net.Dial("unix", server)
-			if err != nil {
-				t.Error(err)
 				return
 			}
-			relays.Go(func() {
-				_, _ = io.Copy(up, client) // ends when the client does, or is cut
-				_ = up.Close()
-			})
-			relays.Go(func() {
-				defer client.Close()
-				left, from := answers.Load(), bufio.NewReader(up)
-				for {
-					head, err := from.Peek(5)
-					if err != nil {
-						return
-					}
-					if head[0] == 'Z' {
-						if left == 0 {
-							_ = client.CloseRead()
-						}
-						left--
-					}
-					if _, err := io.CopyN(client, from, 1+int64(binary.BigEndian.Uint32(head[1:]))); err != nil {
-						return
-					}
+			if head[0] == 'Z' {
+				if left == 0 {
+					_ = client.CloseRead()
 				}
-			})
+				left--
+			}
+			if _, err := io.CopyN(client, from, 1+int64(binary.BigEndian.Uint32(head[1:]))); err != nil {
+				return
+			}
 		}
-	})
-	t.Cleanup(func() {
-		_ = listener.Close()
-		relays.Wait()
 	})
 	return &answers
 }

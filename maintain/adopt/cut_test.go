@@ -2,102 +2,20 @@ package adopt
 
 import (
 	"context"
-	"errors"
-	"io"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// A relay stands between a client and a server's socket, so that all of the
-// client's connections can be cut at once, as they are when it is killed: the
-// server sees the same, and what the client does afterwards reaches nobody.
-type relay struct {
-	listener net.Listener
-	server   string
-
-	mu    sync.Mutex
-	gone  bool
-	conns []net.Conn
-	all   sync.WaitGroup
-}
-
-func newRelay(t testing.TB, path, server string) *relay {
-	t.Helper()
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &relay{listener: l, server: server}
-	r.all.Go(r.accept)
-	return r
-}
-
-func (r *relay) accept() {
-	for {
-		client, err := r.listener.Accept()
-		if err != nil {
-			return // it is cut
-		}
-		server, err := net.Dial("unix", r.server)
-		if err != nil {
-			_ = client.Close() // the client says that nobody answers
-			continue
-		}
-		if !r.keep(client, server) {
-			return
-		}
-		for _, way := range [][2]net.Conn{{client, server}, {server, client}} {
-			r.all.Go(func() {
-				_, _ = io.Copy(way[1], way[0]) // it ends as either side does
-				_ = errors.Join(client.Close(), server.Close())
-			})
-		}
-	}
-}
-
-// keep notes connections, and reports false and closes them once all are cut.
-func (r *relay) keep(conns ...net.Conn) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.gone {
-		for _, c := range conns {
-			_ = c.Close()
-		}
-		return false
-	}
-	r.conns = append(r.conns, conns...)
-	return true
-}
-
-// cut ends all connections, and lets none begin.
-func (r *relay) cut() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.gone = true
-	_ = r.listener.Close()
-	for _, c := range r.conns {
-		_ = c.Close() // both ends may have done so
-	}
-}
-
-// close waits for all that the relay does.
-func (r *relay) close() {
-	r.cut()
-	r.all.Wait()
-}
-
 // relayed returns the world's target through a relay, and the relay. SQLite has
 // no connections: it gets nil, and what a point has broken off is rolled back.
-func (w *world) relayed() (engine.Target, *relay) {
+func (w *world) relayed() (engine.Target, *testdb.Relay) {
 	w.t.Helper()
 	target := w.target
 	if w.kind == "sqlite" {
@@ -120,7 +38,7 @@ func (w *world) relayed() (engine.Target, *relay) {
 		target.Query.Del("socket")
 		target.Query.Set("host", dir)
 	}
-	return target, newRelay(w.t, path, server)
+	return target, testdb.NewRelay(w.t, path, server, nil)
 }
 
 // cutOff runs a verb as a process of its own would that is killed at a point of
@@ -134,7 +52,7 @@ func (w *world) cutOff(what string, at func(point string) bool) (killed string) 
 	}
 	defer func() {
 		if r != nil {
-			r.close()
+			r.Close()
 		}
 		_ = db.Close() // its connections are cut
 	}()
@@ -148,7 +66,7 @@ func (w *world) cutOff(what string, at func(point string) bool) (killed string) 
 			}
 			killed = point
 			if r != nil {
-				r.cut()
+				r.Cut()
 			}
 			return errKilled
 		}
@@ -265,7 +183,7 @@ func TestCutOffReleasesLocks(t *testing.T) {
 			w := newWorld(t, kind)
 			w.fill(10)
 			target, r := w.relayed()
-			defer r.close()
+			defer r.Close()
 			db, err := openTarget(t.Context(), target)
 			if err != nil {
 				t.Fatal(err)
@@ -278,7 +196,7 @@ func TestCutOffReleasesLocks(t *testing.T) {
 			if _, err := tx.Exec("UPDATE events SET ver = 7"); err != nil {
 				t.Fatal(err)
 			}
-			r.cut()
+			r.Cut()
 			if err := tx.Commit(); err == nil {
 				t.Error("a transaction was committed that was cut off")
 			}
