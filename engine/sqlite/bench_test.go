@@ -253,3 +253,15 @@ func BenchmarkViewInsert(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkDescribe reads a table from the catalog, as every look at a rolling
+// table does.
+func BenchmarkDescribe(b *testing.B) {
+	db := openBench(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := db.Describe(b.Context(), purchases().Name); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

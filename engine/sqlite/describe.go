@@ -13,18 +13,22 @@ import (
 // Describe implements engine.Keeper. Of a rolling table, which is a view, it
 // describes the newest store; By is known of a declared one.
 func (db *DB) Describe(ctx context.Context, name string) (*engine.Schema, error) {
-	conn, err := db.reader(ctx)
+	conn, err := db.pool.Conn(ctx)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("describe table %s: %w", name, classify(err))
 	}
 	defer conn.Close()
-	d := describer{func(q string, args []driver.Value, fn func([]driver.Value) error) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		return each(conn, q, args, fn)
-	}}
-	s, err := d.describe(name)
+	var s *engine.Schema
+	err = conn.Raw(func(c any) (err error) {
+		d := describer{func(q string, args []driver.Value, fn func([]driver.Value) error) error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return each(c.(*pooled).connection, q, args, fn)
+		}}
+		s, err = d.describe(name)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("describe table %s: %w", name, err)
 	}
