@@ -80,8 +80,33 @@ func TestReadEnds(t *testing.T) {
 		{"bench", "insert", "--resume", fifo}, {"bench", "scenario", "--resume", fifo},
 		{"bench", "insert", "--target", "mysql://root@localhost/db?password-file=" + fifo}, {"bench", "insert", "--target", "postgres://root@localhost/db?password-file=" + fifo}} {
 		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(10*time.Millisecond, cancel)
+		opened := make(chan bool, 1)
+		ended := make(chan struct{})
+		go func() { // a writer can open the FIFO once the command reads it, which then waits
+			w, err := -1, error(nil)
+			for ctx.Err() == nil {
+				if w, err = syscall.Open(fifo, syscall.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
+					break
+				}
+				select {
+				case <-ended:
+					opened <- false
+					return
+				case <-time.After(time.Millisecond):
+				}
+			}
+			cancel()
+			<-ended
+			if w >= 0 {
+				_ = syscall.Close(w)
+			}
+			opened <- w >= 0
+		}()
 		s := bounded(t, ctx, args...)
+		close(ended)
+		if !<-opened {
+			t.Errorf("%s: didn't open the file", strings.Join(args, " "))
+		}
 		cancel()
 		if s.code != exitInterrupted || strings.Contains(s.stderr, "context canceled") {
 			t.Errorf("%s: exit %d, stderr: %s", strings.Join(args, " "), s.code, s.stderr)

@@ -92,7 +92,8 @@ func isWord(c byte) bool {
 	return c == '_' || c >= 0x80 || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// bind rewrites question marks, none of them in a literal, into $1, $2, ...
+// bind rewrites question marks, none of them in a literal, into $1, $2, ..., with
+// a space where one would be read as a part of the word beside it.
 func bind(q string) string {
 	if !strings.Contains(q, "?") {
 		return q
@@ -108,7 +109,13 @@ func bind(q string) string {
 		}
 		if q[i] == '?' {
 			n++
+			if i > 0 && isWord(q[i-1]) {
+				out.WriteByte(' ')
+			}
 			out.WriteString("$" + strconv.Itoa(n))
+			if i+1 < len(q) && isWord(q[i+1]) {
+				out.WriteByte(' ')
+			}
 		} else {
 			out.WriteByte(q[i])
 		}

@@ -60,6 +60,7 @@ func TestBind(t *testing.T) {
 		"'it''s' = ? AND E'\\'?' = ?":      "'it''s' = $1 AND E'\\'?' = $2",
 		"ts >= TIMESTAMP '2026-01-01' + ?": "ts >= TIMESTAMP '2026-01-01' + $1",
 		"date'?' = ?":                      "date'?' = $1",
+		"a?E'\\'?' ??":                     "a $1 E'\\'?' $2$3",
 	} {
 		if got := bind(q); got != want {
 			t.Errorf("%s became %s, want %s", q, got, want)
