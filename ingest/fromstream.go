@@ -285,7 +285,7 @@ func (l *load) findSpool(ctx context.Context, sp *spool.Spool) error {
 		if to-from <= emptySegments {
 			return sp.SeekTo(to)
 		}
-		l.result.Damaged = append(l.result.Damaged, fmt.Sprintf("%s at %d missing, and the database has the spool up to byte %d: set aside, or in another database, or in a newer state of this one",
+		l.result.Damaged = append(l.result.Damaged, fmt.Sprintf("%s missing at %d, and the database has the spool up to byte %d: set aside, or in another database, or in a newer state of this one",
 			figure.Plural(to-from, "byte", "bytes"), from, from))
 		return sp.SeekTo(to)
 	}

@@ -39,7 +39,8 @@ func TestProgressOfLoad(t *testing.T) {
 func TestLoadProgressIsWhatIsAcknowledged(t *testing.T) {
 	t.Parallel()
 	f := loadRows(0, 3000, false)
-	for _, name := range []string{"day.csv", "day.csv.gz"} {
+	// A file is unpacked ahead of the rows by 4 KiB at most, a quarter of this one.
+	for name, most := range map[string]float64{"day.csv": 0.25, "day.csv.gz": 0.5} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLoading(t, "sqlite")
@@ -74,7 +75,7 @@ func TestLoadProgressIsWhatIsAcknowledged(t *testing.T) {
 			for range 3 {
 				p = <-seen
 			}
-			if share := float64(p.Bytes) / float64(p.Size); p.Rows != 600 || share < 0.15 || share > 0.25 || p.Sent != p.Bytes || p.Sending <= 0 {
+			if share := float64(p.Bytes) / float64(p.Size); p.Rows != 600 || share < 0.15 || share > most || p.Sent != p.Bytes || p.Sending <= 0 {
 				t.Errorf("%+v, %.2f of the file; two tenths are committed", p, share)
 			}
 			if line := progressOfLoad(p, false); !strings.Contains(line, "loaded") || strings.Contains(line, "100%") {

@@ -258,7 +258,7 @@ func TestTrapSpoolBeginsBehindDatabase(t *testing.T) {
 			l.Errorf("forgotten: %s", said)
 		}
 		got, said := l.load(exitFailed, "--spool", spool, "--source", "mine")
-		if len(got[0].Damaged) != 1 || !strings.Contains(got[0].Damaged[0], "bytes at 0 aren't there") || !strings.Contains(said, "1 parts of the spool are damaged") {
+		if len(got[0].Damaged) != 1 || !strings.Contains(got[0].Damaged[0], "bytes missing at 0") || !strings.Contains(said, "1 parts of the spool are damaged") {
 			l.Errorf("forgotten: %v\n%s", got[0].Damaged, said)
 		}
 		if got, _ := l.load(exitDone, "--spool", spool); len(got[0].Damaged) != 0 || got[0].Sent != 0 {

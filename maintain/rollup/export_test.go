@@ -5,6 +5,10 @@ import (
 	"testing"
 )
 
+// ErrFenced is what a worker returns that has lost its lock, be it that its
+// server didn't answer for seconds.
+var ErrFenced = errFenced
+
 // ConsumeForTest takes in notes, and computes nothing.
 func (s *Set) ConsumeForTest(t testing.TB) {
 	t.Helper()
