@@ -128,6 +128,9 @@ func (p *percentile) merge(blob []byte) error {
 	if err != nil {
 		return err
 	}
+	if err := checkPercentile(blob, p.m); err != nil {
+		return fmt.Errorf("stored DDSketch: %w", err)
+	}
 	if err := s.DecodeAndMergeWith(blob); err != nil {
 		return fmt.Errorf("stored DDSketch: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rowmill/rowmill/rolling"
@@ -127,6 +128,49 @@ func TestPercentileOfOddValues(t *testing.T) {
 	}
 }
 
+// A blob that is cut short, or has a bin that no value has, is an error and
+// changes nothing.
+func TestDamagedPercentile(t *testing.T) {
+	t.Parallel()
+	for _, values := range [][]string{{"1", "-3", "0", "1e300", "1e-300"}, nil} {
+		whole := sketchOf(t, "percentile", 50)
+		for _, v := range values {
+			if err := whole.add([]byte(v)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 500 * len(values) {
+			if err := whole.add([]byte(strconv.Itoa(i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, blob, err := whole.result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := sketchOf(t, "percentile", 50).merge(blob); err != nil {
+			t.Errorf("of %d values: %v", len(values), err)
+		}
+		entire := 0
+		for n := range len(blob) {
+			s := sketchOf(t, "percentile", 50)
+			if s.merge(blob[:n]) == nil {
+				entire++ // between two parts of it
+			} else if got, _, err := s.result(); got != nil || err != nil {
+				t.Errorf("%d of %d bytes: %v, %v", n, len(blob), got, err)
+			}
+		}
+		if entire > 1+len(blob)/20 { // a part for each 32 bins
+			t.Errorf("%d of %d beginnings are taken for a sketch", entire, len(blob))
+		}
+	}
+	for name, blob := range map[string]string{"far apart": "\xf1\r\x8c\x01" + strings.Repeat("\xee", 29), "no such flag": "\xfc"} {
+		if err := sketchOf(t, "percentile", 50).merge([]byte(blob)); err == nil || !strings.Contains(err.Error(), "stored DDSketch") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // A damaged blob is an error.
 func FuzzStoredSketches(f *testing.F) {
 	for _, fn := range []string{"distinct", "percentile"} {
@@ -144,6 +188,8 @@ func FuzzStoredSketches(f *testing.F) {
 		f.Add(blob[:len(blob)/2])
 		f.Add([]byte{})
 	}
+	// Bins so far apart that no memory holds the pages between them.
+	f.Add([]byte("\xf1\r\x8c\x01" + strings.Repeat("\xee", 29)))
 	f.Fuzz(func(t *testing.T, blob []byte) {
 		for _, fn := range []string{"distinct", "percentile"} {
 			s := sketchOf(t, fn, 50)
