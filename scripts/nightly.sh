@@ -29,10 +29,12 @@ newer() (
   export ROWMILL_TEST_NIGHTLY=1 ROWMILL_TEST_KINDS=mysql,mariadb,postgres
   export ROWMILL_TEST_VERSIONS=mysql=9.7,mariadb=11.8,postgres=$postgres
   export ROWMILL_TEST_REQUIRE=mysql-9.7,mariadb-11.8,rocksdb-11.8,postgres-$postgres
-  "$GO" test -count 1 -run 'TestVersions$' ./sandbox &&
-    beside ./engine/mysql ./engine/postgres &&
-    beside -skip "$kills|Memory" ./maintain/... ./ingest ./state &&
-    beside -run 'Grants|Privileges|Restore$|Trap|'"$servers" -skip "$kills" ./cmd/rowmill
+  "$GO" test -count 1 -run 'TestVersions$' ./sandbox || return
+  local failed=0
+  beside ./engine/mysql ./engine/postgres || failed=1
+  beside -skip "$kills|Memory" ./maintain/... ./ingest ./state || failed=1
+  beside -run 'Grants|Privileges|Restore$|Trap|'"$servers" -skip "$kills" ./cmd/rowmill || failed=1
+  return $failed
 )
 
 # pure runs the suite's SQLite part in the build without cgo, whose SQLite
@@ -46,8 +48,11 @@ part() {
   case $1 in
     kills) ROWMILL_TEST_NIGHTLY=1 beside -race -run "$kills" ./... ;;
     servers)
-      scripts/install.sh mysql-new mariadb-new postgres-new &&
-        ROWMILL_TEST_NIGHTLY=1 beside -run "$servers" ./... && newer
+      local failed=0
+      scripts/install.sh mysql-new mariadb-new postgres-new || return
+      ROWMILL_TEST_NIGHTLY=1 beside -run "$servers" ./... || failed=1
+      newer || failed=1
+      return $failed
       ;;
     race) beside -race ./... ;;
     fuzz) scripts/fuzz.sh 60s ;;

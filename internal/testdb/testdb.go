@@ -273,7 +273,7 @@ func databaseName(test string, pid int, n int64) string {
 }
 
 // execute runs one statement on a connection of its own, so that no pool of
-// connections outlives it. The server's sessions may be read-only by default:
+// connections outlives it. The server's sessions may be read-only and short of time by default:
 // see Hostile.
 func execute(s *Shared, statement string) error {
 	// Dropping a large table takes a while on a busy disk.
@@ -284,7 +284,7 @@ func execute(s *Shared, statement string) error {
 		if err != nil {
 			return err
 		}
-		_, err = c.Exec(ctx, "SET default_transaction_read_only = off").ReadAll()
+		_, err = c.Exec(ctx, "SET default_transaction_read_only = off; SET statement_timeout = 0").ReadAll()
 		if err == nil {
 			_, err = c.Exec(ctx, statement).ReadAll()
 		}
