@@ -2,6 +2,8 @@ package maintain
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -109,5 +111,68 @@ func TestRollupsOfTableMadeAnew(t *testing.T) {
 		w.now = at(21.2)
 		w.keep()
 		w.wantBuckets("dropped, too", map[string]string{"by_half": "20=1", "by_half_live": "20=1", "by_six": "6=8"})
+	})
+}
+
+// Roll-ups whose buckets can't be continued as they are declared now are refused
+// before anything of them is removed, and those that the declaration leaves out
+// are cut like the others.
+func TestTableMadeAnewKeepsRollups(t *testing.T) {
+	onServers(t, func(t *testing.T, db engine.Keeper) {
+		d := declare(t, db, levels(t))
+		w := applied(t, db, d, at(7.2))
+		w.insert(at(7.1), 1, 2)
+		w.insert(at(7.6), 1, 2, 3)
+		w.now = at(8.7)
+		w.insert(at(8.1), 1, 2, 3, 4)
+		w.keep()
+		was := map[string]string{"by_half": "7=2 7.5=3 8=4"}
+		w.wantBuckets("before", was)
+		w.dropTable()
+		marks := func() (out string) {
+			err := engine.Each(t.Context(), db, db.SQL(), func(r *sql.Rows) error {
+				var name string
+				var watermark, sealed, checked int64
+				err := r.Scan(&name, &watermark, &sealed, &checked)
+				out += fmt.Sprintln(name, watermark, sealed, checked)
+				return err
+			}, "SELECT name, watermark, sealed_to, checked_us FROM rowmill_rollups ORDER BY name")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return out
+		}
+		before := marks()
+		for what, change := range map[string]func(*rolling.Declaration){
+			"its bucket is 30m":     func(d *rolling.Declaration) { d.Rollups[0].Every = grid(t, "1d"); d.Rollups = d.Rollups[:1] },
+			"its source is by_half": func(d *rolling.Declaration) { d.Rollups[1].From = "" },
+			"column n is count()": func(d *rolling.Declaration) {
+				d.Rollups[0].Select[0] = rolling.Aggregate{Name: "n", Func: "sum", Column: "value"}
+			},
+			"its grouping is , and its": func(d *rolling.Declaration) { d.Rollups[0].By = []string{"sensor"} },
+		} {
+			other := declare(t, db, func(d *rolling.Declaration) { levels(t)(d); change(d) })
+			plan, err := opened(t, db, other, at(8.8)).PlanApply(t.Context())
+			var hint *engine.HintError
+			if err == nil || !strings.Contains(err.Error(), what) || !errors.As(err, &hint) {
+				t.Errorf("%q: %v", what, err)
+			}
+			if err == nil {
+				_ = plan.Run(t.Context(), func(ApplyStep) {})
+			}
+			w.wantBuckets(what, was)
+		}
+		if got := marks(); got != before {
+			t.Errorf("marks were\n%sand are\n%s", before, got)
+		}
+
+		// One that is left out and declared again later.
+		applied(t, db, declare(t, db, func(d *rolling.Declaration) { levels(t)(d); d.Rollups = nil }), at(8.8))
+		w = applied(t, db, d, at(8.9))
+		w.wantBuckets("made anew", map[string]string{"by_half": "7=2 7.5=3", "by_half_live": "7=2 7.5=3"})
+		w.insert(at(8.6), 7, 8)
+		w.now = at(9.7)
+		w.keep()
+		w.wantBuckets("in the end", map[string]string{"by_half": "7=2 7.5=3 8.5=2", "by_half_live": "7=2 7.5=3 8.5=2"})
 	})
 }

@@ -3,8 +3,10 @@ package rollup
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rowmill/rowmill/engine"
@@ -29,12 +31,18 @@ type Anew struct {
 }
 
 // PlanAnew plans what becomes of the roll-ups of a table whose first period will
-// begin at a position. It has no SQL where nothing is known of them.
+// begin at a position: of all that are known of it, declared or not, by what is
+// written down of each. It refuses where the buckets that are kept can't be continued
+// as they are declared now. It has no SQL where nothing is known of them.
 func PlanAnew(ctx context.Context, db engine.Keeper, t *engine.Table, d *rolling.Declaration, from int64) (*Anew, error) {
 	a := &Anew{db: db, table: t.Name}
-	for _, r := range d.Rollups {
-		if err := a.level(ctx, t, r, from); err != nil {
-			return nil, fmt.Errorf("roll-up %s of the former table: %w", r.Name, err)
+	former, err := formerOf(ctx, db, t.Name)
+	if err != nil {
+		return nil, fmt.Errorf("roll-ups of the former table %s: %w", t.Name, err)
+	}
+	for _, f := range former {
+		if err := a.level(ctx, t, d, f, from); err != nil {
+			return nil, fmt.Errorf("roll-up %s of the former table: %w", f.name, err)
 		}
 	}
 	if len(a.SQL) > 0 {
@@ -43,55 +51,86 @@ func PlanAnew(ctx context.Context, db engine.Keeper, t *engine.Table, d *rolling
 	return a, nil
 }
 
-func (a *Anew) level(ctx context.Context, t *engine.Table, r rolling.Rollup, from int64) error {
-	if err := usable(r.Name, "_live"); err != nil {
+// A former is what is written down of a roll-up of the former table.
+type former struct {
+	name      string
+	watermark int64
+	spec      spec
+}
+
+// formerOf returns all that are known of a table.
+func formerOf(ctx context.Context, db engine.Keeper, table string) (out []former, err error) {
+	err = engine.Each(ctx, db, db.SQL(), func(r *sql.Rows) error {
+		var f former
+		var text string
+		if err := r.Scan(&f.name, &f.watermark, &text); err != nil {
+			return err
+		}
+		if err := json.Unmarshal([]byte(text), &f.spec); err != nil {
+			return fmt.Errorf("what is written down of %s: %w", f.name, err)
+		}
+		out = append(out, f)
+		return nil
+	}, "SELECT name, watermark, spec FROM rowmill_rollups WHERE table_name = ? ORDER BY name", table)
+	if errors.Is(err, engine.ErrNoTable) {
+		return nil, nil
+	}
+	return out, err
+}
+
+func (a *Anew) level(ctx context.Context, t *engine.Table, d *rolling.Declaration, f former, from int64) error {
+	if err := usable(f.name, "_live"); err != nil {
 		return err
 	}
 	if err := usable(t.Name, ""); err != nil {
 		return err
 	}
-	var watermark int64
-	err := a.db.SQL().QueryRowContext(ctx, a.db.Bind("SELECT watermark FROM rowmill_rollups WHERE table_name = ? AND name = ?"), t.Name, r.Name).Scan(&watermark)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil
-	}
-	if err = a.db.Classify(err); errors.Is(err, engine.ErrNoTable) {
-		return nil
-	}
-	if err != nil {
+	of := fmt.Sprintf("WHERE table_name = %s AND name = %s", quoteText(t.Name), quoteText(f.name))
+	stale := "DELETE FROM rowmill_stale WHERE rollup_name = " + quoteText(f.name)
+	_, err := a.db.Describe(ctx, f.name)
+	if err != nil && !errors.Is(err, engine.ErrNoTable) {
 		return err
 	}
-	of := fmt.Sprintf("WHERE table_name = %s AND name = %s", quoteText(t.Name), quoteText(r.Name))
-	stale := "DELETE FROM rowmill_stale WHERE rollup_name = " + quoteText(r.Name)
-	unset := r.Every.Bounds().From
-	if _, err := a.db.Describe(ctx, r.Name); errors.Is(err, engine.ErrNoTable) {
-		// It was dropped, too: it begins as a new one does.
+	if err != nil || f.spec.Every == "" {
+		// It was dropped, too, or never had a bucket: it begins as a new one does.
 		a.SQL = append(a.SQL, stale, "DELETE FROM rowmill_rollups "+of)
 		return nil
-	} else if err != nil {
-		return err
 	}
-	a.Kept = append(a.Kept, r.Name)
-	begin := r.Every.Floor(from)
+	if i := slices.IndexFunc(d.Rollups, func(r rolling.Rollup) bool { return r.Name == f.name }); i >= 0 {
+		if err := fits(&f.spec, declaredSpec(d, i)); err != nil {
+			return err
+		}
+	}
+	every, err := rolling.Parse(f.spec.Every)
+	if err != nil {
+		return fmt.Errorf("what is written down of it: %w", err)
+	}
+	if every.Axis() != t.Grid.Axis() {
+		return engine.Hinted(fmt.Errorf("its buckets are of %s, and the periods of %s are of %s, along another axis", every, t.Name, t.Grid),
+			"DROP TABLE %s first, if the buckets are not needed; or declare periods along that axis", f.name)
+	}
+	a.Kept = append(a.Kept, f.name)
+	unset := every.Bounds().From
+	begin := every.Floor(from)
 	to := begin
 	computed := fmt.Sprintf("CASE WHEN watermark > %d THEN %d ELSE watermark END", begin, begin)
 	sealed := fmt.Sprintf("CASE WHEN sealed_to > %d THEN %d ELSE sealed_to END", begin, begin)
-	if r.From == "" {
+	if f.spec.From == "" {
 		// Nobody can compute the others any more.
 		computed, sealed = fmt.Sprintf("CASE WHEN watermark > %d THEN %d ELSE watermark END", unset, begin), fmt.Sprint(begin)
 		to = unset
 	}
 	// Another updated_us stops a worker that has lost its lock.
 	a.SQL = append(a.SQL,
-		fmt.Sprintf("DELETE FROM %s WHERE %s >= %s", a.db.Dialect().Quote(r.Name), a.db.Dialect().Quote(Bucket), a.db.Words().Literal(t, begin)),
+		fmt.Sprintf("DELETE FROM %s WHERE %s >= %s", a.db.Dialect().Quote(f.name), a.db.Dialect().Quote(Bucket), a.db.Words().Literal(t, begin)),
 		fmt.Sprintf("%s AND bucket >= %d", stale, to),
 		fmt.Sprintf("UPDATE rowmill_rollups SET watermark = %s, sealed_to = %s, checked_us = 0, updated_us = updated_us + 1 %s", computed, sealed, of))
 	what := "are kept: they are of the table of before"
-	if r.From == "" && watermark > unset && watermark < begin {
-		what = fmt.Sprintf("are kept, those computed up to %s: they are of the table of before, whose later rows are gone", r.Every.Format(watermark))
+	if f.spec.From == "" && f.watermark > unset && f.watermark < begin {
+		what = fmt.Sprintf("are kept, those computed up to %s: they are of the table of before, whose later rows are gone", every.Format(f.watermark))
 	}
 	a.Notes = append(a.Notes, fmt.Sprintf("roll-up %s: buckets before %s %s; those from there on are removed, and made of the rows of the new table",
-		r.Name, r.Every.Format(begin), what))
+		f.name, every.Format(begin), what))
 	return nil
 }
 

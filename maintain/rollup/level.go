@@ -76,12 +76,7 @@ func newLevels(s *engine.Schema, d *rolling.Declaration) ([]*level, error) {
 			}
 			l.from = out[i]
 			l.from.children = append(l.from.children, l)
-			if len(l.By) == 0 && len(l.Select) == 0 {
-				l.By = l.from.By
-			}
-			if len(l.Select) == 0 {
-				l.Select = l.from.Select
-			}
+			l.Rollup = inherited(r, l.from.Rollup)
 		}
 		if err := l.resolve(s, d); err != nil {
 			return nil, fmt.Errorf("roll-up %s: %w", r.Name, err)
@@ -89,6 +84,29 @@ func newLevels(s *engine.Schema, d *rolling.Declaration) ([]*level, error) {
 		out = append(out, l)
 	}
 	return out, nil
+}
+
+// inherited is a roll-up with what it takes over from the one that it is made from:
+// all groups and aggregates, where it names none.
+func inherited(r, from rolling.Rollup) rolling.Rollup {
+	if len(r.By) == 0 && len(r.Select) == 0 {
+		r.By = from.By
+	}
+	if len(r.Select) == 0 {
+		r.Select = from.Select
+	}
+	return r
+}
+
+// declaredSpec is what the spec of a declaration's roll-up will be, without its view.
+func declaredSpec(d *rolling.Declaration, i int) spec {
+	all := slices.Clone(d.Rollups)
+	for k, r := range all {
+		if of := slices.IndexFunc(all[:k], func(o rolling.Rollup) bool { return o.Name == r.From }); of >= 0 {
+			all[k] = inherited(r, all[of])
+		}
+	}
+	return newSpec(all[i])
 }
 
 // resolve finds the level's columns in the schema.

@@ -174,15 +174,21 @@ type spec struct {
 }
 
 func (s *Set) specOf(l *level) spec {
-	sp := spec{Every: l.Every.String(), By: slices.Clone(l.By), From: l.Rollup.From, Columns: map[string]string{}}
-	for _, a := range l.aggs {
+	sp := newSpec(l.Rollup)
+	sp.View = fmt.Sprintf("%x", sha256.Sum256([]byte(s.viewQuery(l))))
+	return sp
+}
+
+// newSpec is the spec of a roll-up, without its view.
+func newSpec(r rolling.Rollup) spec {
+	sp := spec{Every: r.Every.String(), By: slices.Clone(r.By), From: r.From, Columns: map[string]string{}}
+	for _, a := range r.Select {
 		text := a.Func + "(" + a.Column
 		if a.Func == "percentile" {
 			text += fmt.Sprintf(", %v", a.Percent)
 		}
 		sp.Columns[a.Name] = text + ")"
 	}
-	sp.View = fmt.Sprintf("%x", sha256.Sum256([]byte(s.viewQuery(l))))
 	return sp
 }
 
