@@ -28,6 +28,9 @@ type TriggerChange struct {
 	// replaced, Unwanted how many are there and not to be. Old are those whose
 	// body is another than this version of rowmill, or the declaration, has.
 	Missing, Old, Unwanted int
+	// Hidden is how many of the missing ones are there after all, and not shown to
+	// the account.
+	Hidden int
 	// SQL is to be run in order, in one transaction where the server has that for
 	// changes of the schema. Run again after it was broken off, what ChangeTriggers
 	// returns then completes it; no writer meets a moment without a trigger that is
@@ -57,9 +60,14 @@ func ChangeTriggers(ctx context.Context, db Keeper, have string, triggers []Trig
 	there := map[string]Trigger{}
 	err := Each(ctx, db, db.SQL(), func(r *sql.Rows) error {
 		var t Trigger
-		err := r.Scan(&t.Name, &t.Table, &t.Body)
-		there[t.Name] = t
-		return err
+		var body sql.NullString
+		if err := r.Scan(&t.Name, &t.Table, &body); err != nil {
+			return err
+		}
+		if t.Body = body.String; body.Valid { // without a body, the account may not see it
+			there[t.Name] = t
+		}
+		return nil
 	}, have)
 	if err != nil {
 		return TriggerChange{}, err
@@ -68,7 +76,42 @@ func ChangeTriggers(ctx context.Context, db Keeper, have string, triggers []Trig
 	for i := range triggers {
 		out.change(&triggers[i], there, wanted)
 	}
+	if hider, ok := db.(TriggerHider); ok && out.Missing > 0 {
+		for i := range triggers {
+			hidden, err := hides(ctx, hider, &triggers[i], there)
+			if err != nil {
+				return TriggerChange{}, err
+			}
+			if hidden {
+				out.Hidden++
+			}
+		}
+	}
 	return out, nil
+}
+
+// A TriggerHider is an engine whose catalog leaves out triggers that the account
+// has no privilege for.
+type TriggerHider interface {
+	// TriggerExists reports whether the database has a trigger of that name,
+	// whether or not the account is shown it.
+	TriggerExists(ctx context.Context, name string) (bool, error)
+}
+
+// hides reports whether a trigger that isn't among those shown exists, under one
+// of its names.
+func hides(ctx context.Context, db TriggerHider, t *Trigger, shown map[string]Trigger) (bool, error) {
+	for x := t; x != nil; x = x.Other {
+		if _, found := shown[x.Name]; found {
+			return false, nil
+		}
+	}
+	for x := t; x != nil; x = x.Other {
+		if exists, err := db.TriggerExists(ctx, x.Name); exists || err != nil {
+			return exists, err
+		}
+	}
+	return false, nil
 }
 
 // change adds what one trigger needs.

@@ -51,6 +51,16 @@ type shared struct {
 	last    *followed // nil until Follow has read one
 	stale   bool      // the table is no longer what last says of it
 	said    *followed // the one that the log names last
+	passed  mark      // of the declaration by which the first pass of this process was
+}
+
+// firstPass tells, once, that no pass by a declaration was before.
+func (s *shared) firstPass(m mark) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := s.passed != m
+	s.passed = m
+	return first
 }
 
 // wait keeps whether the time of a task has not come.

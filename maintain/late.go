@@ -17,29 +17,66 @@ const (
 	exactTriggers = "the triggers of exact roll-ups"
 )
 
-// oldTriggers names the triggers that apply would replace: those that an earlier
-// version of rowmill, or an earlier declaration, has made.
-func (t *Table) oldTriggers(ctx context.Context) ([]string, error) {
-	var out []string
+// A triggerState is what is amiss with the triggers that are declared, by the names
+// that plans and status have for them.
+type triggerState struct {
+	// missing aren't there. Old are those that apply would replace: those that an
+	// earlier version of rowmill, or an earlier declaration, has made.
+	missing, old []string
+}
+
+// triggerState looks at the triggers. What seems missing is looked for again: a
+// period with triggers of its own may have been dropped meanwhile.
+func (t *Table) triggerState(ctx context.Context) (triggerState, error) {
+	out, err := t.lookAtTriggers(ctx)
+	if err == nil && len(out.missing) > 0 {
+		out, err = t.lookAtTriggers(ctx)
+	}
+	return out, err
+}
+
+func (t *Table) lookAtTriggers(ctx context.Context) (out triggerState, err error) {
+	note := func(name string, c engine.TriggerChange) {
+		if c.Missing > c.Hidden {
+			out.missing = append(out.missing, name)
+		}
+		if c.Old > 0 {
+			out.old = append(out.old, name)
+		}
+	}
 	if t.Declared.Late == rolling.LateReject {
 		c, err := t.lateChange(ctx)
 		if err != nil {
-			return nil, err
+			return out, err
 		}
-		if c.Old > 0 {
-			out = append(out, lateTriggers)
-		}
+		note(lateTriggers, c)
 	}
 	if t.Rollups != nil && t.Declared.Exact {
 		c, err := t.Rollups.TriggerChange(ctx)
 		if err != nil {
-			return nil, err
+			return out, err
 		}
-		if c.Old > 0 {
-			out = append(out, exactTriggers)
-		}
+		note(exactTriggers, c)
 	}
 	return out, nil
+}
+
+// missed says what is missing, and what follows from that.
+func (s triggerState) missed() string {
+	return strings.Join(s.missing, ", and ") + " are missing: rows are neither refused nor counted as declared"
+}
+
+// CheckTriggers returns an error where triggers that are declared are missing.
+// Where they belong to periods, a pass creates them.
+func (t *Table) CheckTriggers(ctx context.Context) error {
+	if t.Schema == nil || t.Schema.View {
+		return nil
+	}
+	s, err := t.triggerState(ctx)
+	if err != nil || len(s.missing) == 0 {
+		return err
+	}
+	return engine.Hinted(fmt.Errorf("table %s: %s", t.Declared.Name, s.missed()), "rowmill apply %s, which creates them", t.Declared.Source)
 }
 
 // refusals are those that refuse rows whose period is sealed; none where

@@ -291,12 +291,15 @@ func (t *Table) problems(ctx context.Context, s *Status, v View, tasks []Task) e
 	if err := t.outside(ctx, s); err != nil {
 		return err
 	}
-	old, err := t.oldTriggers(ctx)
+	triggers, err := t.triggerState(ctx)
 	if err != nil {
 		return err
 	}
-	if len(old) > 0 {
-		s.problem("triggers", strings.Join(old, ", and ")+" were made by an earlier version or declaration, and go by that: which rows are refused or counted may differ from what is declared",
+	if len(triggers.missing) > 0 {
+		s.problem("triggers", triggers.missed(), "rowmill apply FILE, which creates them")
+	}
+	if len(triggers.old) > 0 {
+		s.problem("triggers", strings.Join(triggers.old, ", and ")+" were made by an earlier version or declaration, and go by that: which rows are refused or counted may differ from what is declared",
 			"rowmill apply FILE, which replaces them beside writers")
 	}
 	due := slices.ContainsFunc(tasks, func(task Task) bool { return task.Kind != Rollup && task.Due <= v.Now && task.Waits == "" })

@@ -280,6 +280,9 @@ func (r *Restoration) Run(ctx context.Context, note func(rows int64), waiting fu
 	}
 	t.reach("restore placed")
 	if d.Into == "" {
+		if err := t.triggers(ctx); err != nil {
+			return errors.Join(err, t.State.Failed(context.WithoutCancel(ctx), &r.c, err))
+		}
 		if err := t.unsealLevels(ctx, d.Part.Period); err != nil {
 			return errors.Join(err, t.State.Failed(context.WithoutCancel(ctx), &r.c, err))
 		}

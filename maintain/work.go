@@ -96,6 +96,12 @@ func (t *Table) Pass(ctx context.Context, lane Lane) (next int64, more bool, err
 		return 0, false, err
 	}
 	failed := []error{err}
+	if lane == Creating && t.shared.firstPass(t.mark) {
+		// What created a period may have been killed before its triggers were made.
+		if err := t.triggers(ctx); err != nil {
+			failed = append(failed, fmt.Errorf("triggers of the periods of %s: %w", t.Table.Name, err))
+		}
+	}
 	if err := t.finish(ctx, lane); err != nil {
 		failed = append(failed, err)
 		if errors.Is(err, engine.ErrLockTimeout) {

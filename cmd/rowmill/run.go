@@ -80,6 +80,9 @@ func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) 
 			return err
 		}
 		tables = append(tables, k)
+		if err := k.CheckTriggers(ctx); err != nil {
+			return err
+		}
 		k.Say = a.sayEvent
 		k.Limits.Running, k.Limits.ReplicaLag = f.running, f.lag
 		k.Reached = a.reached

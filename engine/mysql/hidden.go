@@ -2,8 +2,11 @@ package mysql
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/go-sql-driver/mysql"
 
 	"github.com/rowmill/rowmill/engine"
 )
@@ -47,4 +50,25 @@ func account(current string) string {
 		return quoteText(current)
 	}
 	return quoteText(current[:i]) + "@" + quoteText(current[i+1:])
+}
+
+// TriggerExists implements engine.TriggerHider: the catalog shows triggers to
+// accounts with the TRIGGER privilege only. Of one that exists, SHOW CREATE TRIGGER
+// asks for that privilege before it opens the table; of another, it says that it
+// doesn't exist.
+func (db *DB) TriggerExists(ctx context.Context, name string) (bool, error) {
+	rows, err := db.pool.QueryContext(ctx, "SHOW CREATE TRIGGER "+db.dialect.Quote(name))
+	if err == nil {
+		return true, classify(rows.Close())
+	}
+	var server *mysql.MySQLError
+	if errors.As(err, &server) {
+		switch server.Number {
+		case 1360: // ER_TRG_DOES_NOT_EXIST
+			return false, nil
+		case 1142, 1227: // ER_TABLEACCESS_DENIED_ERROR, ER_SPECIFIC_ACCESS_DENIED_ERROR
+			return true, nil
+		}
+	}
+	return false, fmt.Errorf("find out whether trigger %s exists: %w", name, classify(err))
 }
