@@ -8,5 +8,5 @@ type LateWords interface {
 	// tables of their own.
 	Refuse(t *Table, periods []string, boundary string) []Trigger
 	// HaveTriggers is that of SumWords.
-	HaveTriggers() string
+	HaveTriggers(table string) string
 }

@@ -45,8 +45,10 @@ type SumWords interface {
 	// periods where those are tables of their own, is noted as n says.
 	Triggers(t *Table, periods []string, n NoteRow) []Trigger
 	// HaveTriggers is a query for the triggers there are: name, with the table's
-	// where triggers of two tables may have the same, table, and body.
-	HaveTriggers() string
+	// where triggers of two tables may have the same, table, and body. Where one
+	// table's are cheaper to read it is a query for those, unless its name is
+	// empty.
+	HaveTriggers(table string) string
 }
 
 // A TemporaryTable is how to make, empty and drop one, and its name in statements.

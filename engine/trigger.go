@@ -53,28 +53,20 @@ func (c TriggerChange) What(of string) string {
 	return strings.Join(out, "; ")
 }
 
-// ChangeTriggers returns what makes the triggers that are wanted and missing,
-// replaces those that differ, and removes those that are there and not
-// wanted. Have is the query of SumWords.HaveTriggers.
-func ChangeTriggers(ctx context.Context, db Keeper, have string, triggers []Trigger, wanted bool) (TriggerChange, error) {
-	there := map[string]Trigger{}
-	err := Each(ctx, db, db.SQL(), func(r *sql.Rows) error {
-		var t Trigger
-		var body sql.NullString
-		if err := r.Scan(&t.Name, &t.Table, &body); err != nil {
-			return err
+// ChangeTriggers returns what makes the triggers of a table that are wanted and
+// missing, replaces those that differ, and removes those that are there and not
+// wanted. Have is SumWords.HaveTriggers.
+func ChangeTriggers(ctx context.Context, db Keeper, have func(table string) string, table string, triggers []Trigger, wanted bool) (TriggerChange, error) {
+	if wanted {
+		// Mostly they are as they are to be, and no name needs to be found free.
+		out, _, err := changes(ctx, db, have(table), triggers, wanted)
+		if err != nil || out.Missing+out.Old == 0 {
+			return out, err
 		}
-		if t.Body = body.String; body.Valid { // without a body, the account may not see it
-			there[t.Name] = t
-		}
-		return nil
-	}, have)
+	}
+	out, there, err := changes(ctx, db, have(""), triggers, wanted)
 	if err != nil {
 		return TriggerChange{}, err
-	}
-	var out TriggerChange
-	for i := range triggers {
-		out.change(&triggers[i], there, wanted)
 	}
 	if hider, ok := db.(TriggerHider); ok && out.Missing > 0 {
 		for i := range triggers {
@@ -88,6 +80,29 @@ func ChangeTriggers(ctx context.Context, db Keeper, have string, triggers []Trig
 		}
 	}
 	return out, nil
+}
+
+// changes compares triggers with those that a query returns, which are there.
+func changes(ctx context.Context, db Keeper, have string, triggers []Trigger, wanted bool) (out TriggerChange, there map[string]Trigger, err error) {
+	there = map[string]Trigger{}
+	err = Each(ctx, db, db.SQL(), func(r *sql.Rows) error {
+		var t Trigger
+		var body sql.NullString
+		if err := r.Scan(&t.Name, &t.Table, &body); err != nil {
+			return err
+		}
+		if t.Body = body.String; body.Valid { // without a body, the account may not see it
+			there[t.Name] = t
+		}
+		return nil
+	}, have)
+	if err != nil {
+		return TriggerChange{}, nil, err
+	}
+	for i := range triggers {
+		out.change(&triggers[i], there, wanted)
+	}
+	return out, there, nil
 }
 
 // A TriggerHider is an engine whose catalog leaves out triggers that the account

@@ -129,7 +129,7 @@ func (t *Table) lateChange(ctx context.Context) (engine.TriggerChange, error) {
 	if err != nil {
 		return engine.TriggerChange{}, err
 	}
-	return engine.ChangeTriggers(ctx, t.DB, words.HaveTriggers(), triggers, t.Declared.Late == rolling.LateReject)
+	return engine.ChangeTriggers(ctx, t.DB, words.HaveTriggers, t.Table.Name, triggers, t.Declared.Late == rolling.LateReject)
 }
 
 // sealedTo notes up to where every period is sealed, which is where rows are

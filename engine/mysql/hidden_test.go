@@ -3,6 +3,7 @@ package mysql_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rowmill/rowmill/engine"
@@ -36,10 +37,10 @@ func testTriggerExists(t *testing.T, db *mysql.DB) {
 		t.Fatal(err)
 	}
 	defer few.Close()
-	have := db.Words().(engine.LateWords).HaveTriggers()
+	have := db.Words().(engine.LateWords).HaveTriggers
 	want := func(db *mysql.DB, missing, hidden int) {
 		t.Helper()
-		c, err := engine.ChangeTriggers(within(t), db, have, []engine.Trigger{trigger}, true)
+		c, err := engine.ChangeTriggers(within(t), db, have, "small", []engine.Trigger{trigger}, true)
 		if err != nil || c.Missing != missing || c.Hidden != hidden {
 			t.Errorf("%d are missing, of which %d are hidden, %v; want %d, %d", c.Missing, c.Hidden, err, missing, hidden)
 		}
@@ -49,4 +50,24 @@ func testTriggerExists(t *testing.T, db *mysql.DB) {
 	exec(t, s, "DROP TRIGGER `it``s`")
 	want(db, 1, 0)
 	want(few, 1, 0)
+}
+
+// TestHaveTriggersOpens: MariaDB opens one table for the triggers of one, and no
+// other database for those of all.
+func TestHaveTriggersOpens(t *testing.T) { onEach(t, testHaveTriggersOpens) }
+
+func testHaveTriggersOpens(t *testing.T, db *mysql.DB) {
+	if db.Info().Engine == "mysql" {
+		return // its catalog opens no table
+	}
+	for table, want := range map[string]string{"": `"scanned_databases": 1`, "small": `"scanned_databases": 0`} {
+		q := "EXPLAIN FORMAT=JSON " + db.Words().(engine.LateWords).HaveTriggers(table)
+		var plan string
+		if err := db.SQL().QueryRowContext(within(t), q).Scan(&plan); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(plan, want) {
+			t.Errorf("triggers of table %q: want %s in %s", table, want, plan)
+		}
+	}
 }

@@ -133,8 +133,13 @@ func (d dialect) trigger(t *engine.Table, name, when, body string) engine.Trigge
 var unquoted = strings.NewReplacer("'", "", `\`, "")
 
 // HaveTriggers implements engine.SumWords. CHAR has no quotes and backslashes,
-// whatever sql_mode says of them.
-func (dialect) HaveTriggers() string {
-	return "SELECT TRIGGER_NAME, EVENT_OBJECT_TABLE, REPLACE(REPLACE(ACTION_STATEMENT, CHAR(39), ''), CHAR(92), '') " +
-		"FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE()"
+// whatever sql_mode says of them. MariaDB opens the tables of every database
+// unless EVENT_OBJECT_SCHEMA is given; with EVENT_OBJECT_TABLE it opens one.
+func (dialect) HaveTriggers(table string) string {
+	q := "SELECT TRIGGER_NAME, EVENT_OBJECT_TABLE, REPLACE(REPLACE(ACTION_STATEMENT, CHAR(39), ''), CHAR(92), '') " +
+		"FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE() AND EVENT_OBJECT_SCHEMA = DATABASE()"
+	if table != "" {
+		q += " AND EVENT_OBJECT_TABLE = " + quoteText(table)
+	}
+	return q
 }

@@ -106,7 +106,7 @@ func (w words) Triggers(t *engine.Table, _ []string, n engine.NoteRow) []engine.
 }
 
 // HaveTriggers implements engine.SumWords.
-func (words) HaveTriggers() string {
+func (words) HaveTriggers(string) string {
 	return "SELECT c.relname || '.' || t.tgname, c.relname, p.prosrc FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_proc p ON p.oid = t.tgfoid " +
 		"WHERE NOT t.tgisinternal AND pg_table_is_visible(c.oid)"
 }

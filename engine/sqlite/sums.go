@@ -111,6 +111,6 @@ func (w words) Triggers(t *engine.Table, periods []string, n engine.NoteRow) []e
 }
 
 // HaveTriggers implements engine.SumWords.
-func (words) HaveTriggers() string {
+func (words) HaveTriggers(string) string {
 	return "SELECT name, tbl_name, sql FROM sqlite_schema WHERE type = 'trigger'"
 }

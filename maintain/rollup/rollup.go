@@ -400,7 +400,7 @@ func (s *Set) TriggerChange(ctx context.Context) (engine.TriggerChange, error) {
 	if err != nil {
 		return engine.TriggerChange{}, err
 	}
-	return engine.ChangeTriggers(ctx, s.db, s.sums.HaveTriggers(), s.sums.Triggers(s.table, periods, s.note()), s.declared.Exact)
+	return engine.ChangeTriggers(ctx, s.db, s.sums.HaveTriggers, s.table.Name, s.sums.Triggers(s.table, periods, s.note()), s.declared.Exact)
 }
 
 // createTriggers makes that change.
