@@ -90,6 +90,8 @@ func TestRollupsOfTableMadeAnew(t *testing.T) {
 		if err == nil {
 			t.Error("apply was stopped and says nothing")
 		}
+		// Who renames the former table back has its roll-ups as they were.
+		w.wantBuckets("stopped", map[string]string{"by_half": "7=2 7.5=3 8=4"})
 		w = applied(t, db, d, now)
 		w.wantBuckets("made anew", map[string]string{"by_half": "7=2 7.5=3", "by_half_live": "7=2 7.5=3", "by_six_live": ""})
 		w.insert(at(8.1), 9) // in a bucket of the former table, unseen
@@ -174,5 +176,67 @@ func TestTableMadeAnewKeepsRollups(t *testing.T) {
 		w.now = at(9.7)
 		w.keep()
 		w.wantBuckets("in the end", map[string]string{"by_half": "7=2 7.5=3 8.5=2", "by_half_live": "7=2 7.5=3 8.5=2"})
+	})
+}
+
+// What is known of a table that was dropped is removed all at once, just before the
+// new one is there: also where its declaration is no longer known.
+func TestFormerTableIsForgottenAtOnce(t *testing.T) {
+	onPoint(t, "detached", func(t *testing.T, db engine.Keeper) {
+		d := declare(t, db, func(d *rolling.Declaration) { levels(t)(d); d.Keep = span(time.Hour) })
+		w := applied(t, db, d, at(5.2))
+		w.insert(at(5.1), 1, 2)
+		w.now = at(8.7)
+		w.insert(at(8.1), 1, 2, 3, 4)
+		w.killed("detached")
+		changes, err := w.State.Changes(t.Context(), "readings")
+		if err != nil || len(changes) != 1 || changes[0].Kind != string(Drop) {
+			t.Fatalf("under way: %+v, %v", changes, err)
+		}
+		was := w.buckets("by_half")
+		if !strings.HasPrefix(was, "5=2 ") {
+			t.Fatalf("before: %s", was)
+		}
+		w.dropTable()
+		if err := w.Undeclare(t.Context()); err != nil { // as apply --undo does
+			t.Fatal(err)
+		}
+
+		plan, err := opened(t, db, d, at(8.8)).PlanApply(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		stopped, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		err = plan.Run(stopped, func(s ApplyStep) {
+			if strings.HasPrefix(s.What, "create table") {
+				cancel()
+			}
+		})
+		if err == nil {
+			t.Error("apply was stopped and says nothing")
+		}
+		w.wantBuckets("stopped", map[string]string{"by_half": was})
+
+		w = applied(t, db, d, at(8.8))
+		w.wantBuckets("made anew", map[string]string{"by_half": "5=2", "by_half_live": "5=2"})
+		if changes, err := w.State.Changes(t.Context(), "readings"); err != nil || len(changes) > 0 {
+			t.Errorf("under way in the new table: %+v, %v", changes, err)
+		}
+		actions, err := w.State.Actions(t.Context(), "readings", 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if said := fmt.Sprint(actions); !strings.Contains(said, "ended, the table was dropped; table rowmill_drop_readings_") {
+			t.Errorf("the log doesn't name the table with the rows of the drop: %s", said)
+		}
+		w.insert(at(8.6), 7, 8)
+		w.keep()
+		if got := w.parts(); !strings.HasPrefix(got, "8-9 ") {
+			t.Errorf("there is %s, want 8-9 ...", got)
+		}
+		w.now = at(9.7)
+		w.keep()
+		w.wantBuckets("in the end", map[string]string{"by_half": "5=2 8.5=2", "by_half_live": "5=2 8.5=2"})
 	})
 }

@@ -157,68 +157,28 @@ func (t *Table) planTable(ctx context.Context, a *Application, applied *rolling.
 		return errors.New(tasks[0].Waits)
 	}
 	step := engine.CreateTable{Table: t.Table, Partitions: tasks[0].Parts}
-	if applied != nil {
-		if err := t.planAnew(ctx, a, applied, step.Partitions[0].From); err != nil {
-			return err
-		}
+	anew, err := t.planAnew(ctx, applied, step.Partitions[0].From)
+	if err != nil {
+		return err
 	}
+	a.Notes = append(a.Notes, anew.notes...)
 	sql, err := t.DB.Dialect().Render(step)
 	if err != nil {
 		return err
 	}
-	a.Steps = append(a.Steps, ApplyStep{What: fmt.Sprintf("create table %s with %s of %s", t.Table.Name, figure.Plural(len(step.Partitions), "period", "periods"), t.Table.Grid), SQL: sql,
+	what := fmt.Sprintf("create table %s with %s of %s", t.Table.Name, figure.Plural(len(step.Partitions), "period", "periods"), t.Table.Grid)
+	if len(anew.rollups.SQL) > 0 {
+		what += ", and begin the roll-ups of the former table anew"
+	}
+	a.Steps = append(a.Steps, ApplyStep{What: what, SQL: slices.Concat(anew.rollups.SQL, sql),
 		run: func(ctx context.Context) error {
 			// One apply at a time: another one's new table may have rows already.
-			if err := t.declaring(ctx, func() error { return t.createTable(ctx, step) }); err != nil {
+			if err := t.declaring(ctx, func() error { return t.createTable(ctx, anew, step) }); err != nil {
 				return err
 			}
 			return t.look(ctx)
 		}})
 	return nil
-}
-
-// planAnew plans what is to become of what is known of a table that was applied and
-// isn't there any more, before it is created with a first period from a position on.
-func (t *Table) planAnew(ctx context.Context, a *Application, applied *rolling.Declaration, from int64) error {
-	a.Notes = append(a.Notes, fmt.Sprintf("%s was applied before and isn't there any more: the new table begins with a new ledger, and none of its periods is sealed", t.Table.Name))
-	anew, err := rollup.PlanAnew(ctx, t.DB, t.Table, t.Declared, from)
-	if err != nil {
-		return err
-	}
-	if err := t.anewByAxis(ctx, applied, anew.Kept); err != nil {
-		return err
-	}
-	a.Notes = append(a.Notes, anew.Notes...)
-	if len(anew.SQL) > 0 {
-		a.Steps = append(a.Steps, ApplyStep{What: "begin the roll-ups of the former table anew", SQL: anew.SQL, run: func(ctx context.Context) error {
-			// While the table isn't there, as its ledger.
-			return t.declaring(ctx, func() error {
-				there, err := t.DB.Catalog().Exists(ctx, t.Table)
-				if err != nil || there {
-					return err
-				}
-				return anew.Run(ctx)
-			})
-		}})
-	}
-	return nil
-}
-
-// createTable creates the table, with a ledger that begins anew.
-func (t *Table) createTable(ctx context.Context, step engine.CreateTable) error {
-	// While the table isn't there, so that no crash leaves it beside the ledger
-	// of another one.
-	if there, err := t.DB.Catalog().Exists(ctx, t.Table); err != nil {
-		return err
-	} else if !there {
-		if err := t.endRebuilds(ctx); err != nil {
-			return err
-		}
-		if err := t.State.Anew(ctx, t.Table.Name); err != nil {
-			return err
-		}
-	}
-	return t.DB.Try(ctx, step)
 }
 
 // planChange compares a rolling table with its declaration.

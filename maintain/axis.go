@@ -48,26 +48,30 @@ func (t *Table) sameAxis(applied *rolling.Declaration) error {
 		"declare %s; or declare another table, and load its rows into that", as)
 }
 
-// anewByAxis refuses to make a table anew by another axis beside what is kept of the
-// former one: roll-ups, of these names, and archives.
-func (t *Table) anewByAxis(ctx context.Context, applied *rolling.Declaration, rollups []string) error {
+// anewByAxis tells whether a table is made anew by another axis, and refuses that
+// beside what is kept of the former one: roll-ups, of these names, and archives.
+func (t *Table) anewByAxis(ctx context.Context, applied *rolling.Declaration, rollups []string) (other bool, err error) {
 	differs, as := t.otherAxis(applied)
 	if differs == "" {
-		return nil
+		return false, nil
+	}
+	is := "isn't there"
+	if t.Schema != nil {
+		is = "is a plain table now"
 	}
 	if len(rollups) > 0 {
-		return engine.Hinted(fmt.Errorf("table %s isn't there, and its roll-ups have buckets of it (%s): %s", t.Table.Name, strings.Join(rollups, ", "), differs),
+		return true, engine.Hinted(fmt.Errorf("table %s %s, and its roll-ups have buckets of it (%s): %s", t.Table.Name, is, strings.Join(rollups, ", "), differs),
 			"DROP TABLE %s first, if the buckets are not needed; declare roll-ups of other names; or declare %s", strings.Join(rollups, ", "), as)
 	}
 	known, err := t.State.Periods(ctx, t.Table.Name)
 	if err != nil {
-		return err
+		return true, err
 	}
 	for _, k := range known {
 		if k.Archive != "" {
-			return engine.Hinted(fmt.Errorf("table %s isn't there, and periods of it are archived, %s among them: %s", t.Table.Name, k.Archive, differs),
+			return true, engine.Hinted(fmt.Errorf("table %s %s, and periods of the former one are archived, %s among them: %s", t.Table.Name, is, k.Archive, differs),
 				"declare %s; or declare another table", as)
 		}
 	}
-	return nil
+	return true, nil
 }

@@ -297,47 +297,6 @@ func (t *Table) clean(ctx context.Context, c *state.Change, r *rebuilding) (stri
 	return fmt.Sprintf("%s: %s of %s", part.Name, figure.Plural(s.Rows, "row", "rows"), figure.Plural(len(r.Old), "period", "periods")), err
 }
 
-// endRebuilds ends the rebuilds of a table that its owner has dropped: it has
-// nothing left to rebuild. What was only copied is removed. Tables that may have
-// the one copy of rows stay, and the log names them.
-func (t *Table) endRebuilds(ctx context.Context) error {
-	changes, err := t.State.Changes(ctx, t.Table.Name)
-	if err != nil {
-		return err
-	}
-	for i := range changes {
-		c := &changes[i]
-		var r rebuilding
-		if Kind(c.Kind) != Rebuild {
-			continue
-		}
-		if err := c.Load(&r); err != nil {
-			return err
-		}
-		switch c.Step {
-		case stepPrepare, stepCopy, stepCompact, stepCompare:
-			if err := t.DB.Try(ctx, engine.DropTables{Names: []string{r.With}}); err != nil {
-				return err
-			}
-		}
-		detail := r.New.Name + ": ended, the table was dropped"
-		for _, name := range append(slices.Clone(r.Out), r.With) {
-			there, err := t.exists(ctx, name)
-			if err != nil {
-				return err
-			}
-			if there {
-				detail += "; table " + name + " has rows of it"
-			}
-		}
-		if err := t.State.End(ctx, t.State.DB(), c); err != nil {
-			return err
-		}
-		t.log(ctx, string(Rebuild), detail, 0, nil)
-	}
-	return nil
-}
-
 // find returns the partition of those bounds, whatever its name.
 func (t *Table) find(ctx context.Context, p rolling.Period) (rolling.Partition, error) {
 	have, err := t.DB.Catalog().Partitions(ctx, t.Table)

@@ -88,29 +88,27 @@ func (s *Store) ForgetSource(ctx context.Context, f *Source, there []Extent) err
 	})
 }
 
-// Anew removes what is known of a table's rows, in one transaction: the table
+// Anew removes what is known of a table's rows, in the transaction of x: the table
 // isn't there and is about to be created. Its ledger begins anew, and no period
 // of the new table is sealed. Periods that were archived are known as dropped,
 // so that they can be restored. What a spool has delivered stays known, for the
 // spool has let go of it; batches that it still has are loaded again.
-func (s *Store) Anew(ctx context.Context, table string) error {
-	return s.within(ctx, func(tx *sql.Tx) error {
-		for _, q := range []struct {
-			text string
-			args []any
-		}{
-			{"DELETE FROM rowmill_sources WHERE table_name = ? AND kind <> ?", []any{table, SpoolSource}},
-			{"DELETE FROM rowmill_cuts WHERE table_name = ?", []any{table}},
-			{"DELETE FROM rowmill_loaded WHERE table_name = ?", []any{table}},
-			{"DELETE FROM rowmill_ledger WHERE table_name = ?", []any{table}},
-			{"DELETE FROM rowmill_states WHERE table_name = ? AND archive = ''", []any{table}},
-			{"UPDATE rowmill_states SET state = ?, updated_us = ? WHERE table_name = ?", []any{Dropped, time.Now().UnixMicro(), table}},
-			{"UPDATE rowmill_tables SET sealed_to = ? WHERE name = ?", []any{int64(math.MinInt64), table}},
-		} {
-			if _, err := s.exec(ctx, tx, q.text, q.args...); err != nil {
-				return fmt.Errorf("begin a new ledger for %s: %w", table, err)
-			}
+func (s *Store) Anew(ctx context.Context, x Exec, table string) error {
+	for _, q := range []struct {
+		text string
+		args []any
+	}{
+		{"DELETE FROM rowmill_sources WHERE table_name = ? AND kind <> ?", []any{table, SpoolSource}},
+		{"DELETE FROM rowmill_cuts WHERE table_name = ?", []any{table}},
+		{"DELETE FROM rowmill_loaded WHERE table_name = ?", []any{table}},
+		{"DELETE FROM rowmill_ledger WHERE table_name = ?", []any{table}},
+		{"DELETE FROM rowmill_states WHERE table_name = ? AND archive = ''", []any{table}},
+		{"UPDATE rowmill_states SET state = ?, updated_us = ? WHERE table_name = ?", []any{Dropped, time.Now().UnixMicro(), table}},
+		{"UPDATE rowmill_tables SET sealed_to = ? WHERE name = ?", []any{int64(math.MinInt64), table}},
+	} {
+		if _, err := s.exec(ctx, x, q.text, q.args...); err != nil {
+			return fmt.Errorf("begin a new ledger for %s: %w", table, err)
 		}
-		return nil
-	})
+	}
+	return nil
 }

@@ -134,8 +134,9 @@ func (a *Anew) level(ctx context.Context, t *engine.Table, d *rolling.Declaratio
 	return nil
 }
 
-// Run does it, in one transaction, as the only worker on the roll-ups.
-func (a *Anew) Run(ctx context.Context) (err error) {
+// Run does it and what with does, in one transaction, as the only worker on the
+// roll-ups.
+func (a *Anew) Run(ctx context.Context, with func(context.Context, *sql.Tx) error) (err error) {
 	lease, err := leadOf(ctx, a.db, a.table)
 	if err != nil {
 		return err
@@ -151,6 +152,9 @@ func (a *Anew) Run(ctx context.Context) (err error) {
 			first, _, _ := strings.Cut(q, " WHERE ")
 			return fmt.Errorf("%s: %w", first, a.db.Classify(err))
 		}
+	}
+	if err := with(ctx, tx); err != nil {
+		return err
 	}
 	return a.db.Classify(tx.Commit())
 }
