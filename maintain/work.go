@@ -255,11 +255,11 @@ func (t *Table) refresh(ctx context.Context, now int64) (int, error) {
 		return n, err
 	}
 	stale, err := t.Rollups.Recount(ctx, now)
-	if err != nil || stale == 0 {
+	if stale == 0 || ctx.Err() != nil {
 		return n, err
 	}
-	more, err := t.Rollups.Refresh(ctx, now)
-	return n + more, err
+	more, again := t.Rollups.Refresh(ctx, now) // also what was found before an error
+	return n + more, errors.Join(err, again)
 }
 
 // create adds the partitions one at a time, so that one that is blocked costs

@@ -53,19 +53,37 @@ func (s *Set) Recount(ctx context.Context, now int64) (stale int, err error) {
 	return stale, err
 }
 
-// recounted returns the ranges of buckets that have reached one of the ages after
-// last, and up to now, oldest first. After a stop that was longer than an age, a
-// bucket has reached several of them: it is counted once.
-func recounted(every rolling.Grid, last, now int64) (out []rolling.Period) {
-	for age := lastRecount; age >= firstRecount; age /= recountFactor {
-		p := rolling.Period{From: every.Floor(last - age.Microseconds()), To: every.Floor(now - age.Microseconds())}
-		if n := len(out); n > 0 && p.From <= out[n-1].To {
-			out[n-1].To = max(out[n-1].To, p.To)
-		} else if p.From < p.To {
-			out = append(out, p)
+// A recounting is how far buckets of a level have been counted again, where that
+// was broken off. Only memory has it: another process counts from last on.
+type recounting struct {
+	last int64                   // as rowmill_rollups has it
+	done map[time.Duration]int64 // of some ages, up to when their buckets have been counted
+}
+
+// run counts the ranges of buckets that have reached one of the ages since then, up
+// to now, newest first: those are the rows that the bound promises soonest. After a
+// stop that was longer than an age, a bucket has reached several of them: it is
+// counted once.
+func (r *recounting) run(every rolling.Grid, now int64, count func(rolling.Period) error) error {
+	counted := every.Bounds().To
+	for age := firstRecount; age <= lastRecount; age *= recountFactor {
+		last := r.last
+		if to, ok := r.done[age]; ok {
+			last = to
 		}
+		p := rolling.Period{From: every.Floor(last - age.Microseconds()), To: min(counted, every.Floor(now-age.Microseconds()))}
+		if p.From < p.To {
+			if err := count(p); err != nil {
+				return err
+			}
+			counted = p.From
+		}
+		if r.done == nil {
+			r.done = map[time.Duration]int64{}
+		}
+		r.done[age] = now
 	}
-	return out
+	return nil
 }
 
 func (w *worker) recount(ctx context.Context, l *level, now int64) (stale int, err error) {
@@ -78,11 +96,21 @@ func (w *worker) recount(ctx context.Context, l *level, now int64) (stale int, e
 		return 0, nil
 	}
 	if last != 0 && last < now {
-		for _, p := range recounted(l.Every, last, now) {
-			n, err := w.check(ctx, l, p)
-			if stale += n; err != nil {
-				return stale, err
+		r := w.recounting[l.Name]
+		if r == nil || r.last != last {
+			r = &recounting{last: last}
+			if w.recounting == nil {
+				w.recounting = map[string]*recounting{}
 			}
+			w.recounting[l.Name] = r
+		}
+		err := r.run(l.Every, now, func(p rolling.Period) error {
+			n, err := w.check(ctx, l, p)
+			stale += n
+			return err
+		})
+		if err != nil {
+			return stale, err
 		}
 	}
 	// Only now: what a crash has kept from being counted is counted then.

@@ -1,6 +1,7 @@
 package rollup
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -19,10 +20,20 @@ func TestRecountedOnce(t *testing.T) {
 	for _, gap := range []time.Duration{time.Second, 10 * time.Second, time.Minute, time.Hour, 30 * 24 * time.Hour} {
 		last := now - gap.Microseconds()
 		counted := map[int64]int{}
-		for _, p := range recounted(every, last, now) {
+		before := now
+		r := recounting{last: last}
+		err := r.run(every, now, func(p rolling.Period) error {
+			if p.To > before {
+				t.Errorf("after %v, buckets are not counted newest first", gap)
+			}
+			before = p.From
 			for b := p.From; b < p.To; b += 10 * second {
 				counted[b]++
 			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 		for b, n := range counted {
 			if n > 1 {
@@ -43,5 +54,49 @@ func TestRecountedOnce(t *testing.T) {
 		if want != len(counted) {
 			t.Errorf("after %v, %d buckets are counted, want %d", gap, len(counted), want)
 		}
+	}
+}
+
+// TestRecountBrokenOff: after an error, what was counted before it is not counted
+// again, and buckets that have come since are.
+func TestRecountBrokenOff(t *testing.T) {
+	every, err := rolling.Parse("10s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const second = int64(1e6)
+	now := int64(1_770_000_000) * second
+	r := recounting{last: now - 20*second}
+	counted := map[int64]int{}
+	failing := true
+	run := func() error {
+		ranges := 0
+		return r.run(every, now, func(p rolling.Period) error {
+			if ranges++; failing && ranges == 3 {
+				return errors.New("no")
+			}
+			for b := p.From; b < p.To; b += 10 * second {
+				counted[(now-b)/second]++
+			}
+			return nil
+		})
+	}
+	if err := run(); err == nil {
+		t.Fatal("no error")
+	}
+	if len(counted) != 4 {
+		t.Errorf("before the error, the buckets %v are counted", counted)
+	}
+	failing = false
+	if err := run(); err != nil {
+		t.Fatal(err)
+	}
+	for age, n := range counted {
+		if n != 1 {
+			t.Errorf("the bucket %d s before is counted %d times", age, n)
+		}
+	}
+	if len(counted) != 14 {
+		t.Errorf("%d buckets are counted, want 2 of each of 7 ages: %v", len(counted), counted)
 	}
 }

@@ -45,8 +45,11 @@ type Set struct {
 	declared *rolling.Declaration
 	levels   []*level
 	raw      source
-	memory   int                                 // bytes of sketches, about, that are kept before they are stored
-	before   func(ctx context.Context, q string) // of a statement, in tests
+	memory   int // bytes of sketches, about, that are kept before they are stored
+	// recounting is how far a count was that an error has ended, by level.
+	recounting map[string]*recounting
+
+	before func(ctx context.Context, q string) // of a statement, in tests
 
 	// Guard, unless nil, runs each deletion of rows that have passed their
 	// retention, or refuses it where they may not have: the declaration may change
