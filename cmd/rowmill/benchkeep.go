@@ -227,7 +227,9 @@ func (r *keepRun) run(ctx context.Context) (err error) {
 	// A keeper elsewhere may be dropping a period just now.
 	for tries := 0; tries == 0 || r.before.moving && tries < 20; tries++ {
 		if tries > 0 {
-			time.Sleep(watchEvery)
+			if err := engine.Sleep(ctx, watchEvery); err != nil {
+				return err
+			}
 		}
 		if r.before, err = countRows(ctx, k); err != nil {
 			return err
@@ -355,6 +357,10 @@ func (r *keepRun) prove(ctx context.Context, end *result.End) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
+	if r.before.moving {
+		end.Warnings = append(end.Warnings, "not verified: a period was being dropped whenever the rows were counted before the first insert, so that how many there were isn't known")
+		return nil
+	}
 	want := r.before.all() + r.rows()
 	for {
 		now, err := countRows(ctx, r.kept)
@@ -377,7 +383,7 @@ func (r *keepRun) prove(ctx context.Context, end *result.End) error {
 			if r.f.withRun {
 				err = (&maintain.Daemon{Table: r.kept.Table}).Once(ctx)
 			} else {
-				time.Sleep(watchEvery)
+				err = engine.Sleep(ctx, watchEvery)
 			}
 			if err == nil {
 				continue
