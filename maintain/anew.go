@@ -1,12 +1,14 @@
 package maintain
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
 	"slices"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/maintain/adopt"
 	"github.com/rowmill/rowmill/maintain/rollup"
 	"github.com/rowmill/rowmill/rolling"
 	"github.com/rowmill/rowmill/state"
@@ -16,8 +18,10 @@ import (
 // one of its name is kept.
 type anew struct {
 	rollups *rollup.Anew
-	// undeclare tells that the positions of the former table were others: its
-	// declaration is no longer the applied one.
+	// rows tells that the rows that the ledger knows are gone with the table.
+	rows bool
+	// undeclare tells that the former declaration is no longer the applied one: the
+	// new table has other positions, or comes from elsewhere.
 	undeclare bool
 	// notes are for people.
 	notes []string
@@ -26,7 +30,7 @@ type anew struct {
 // planAnew plans it for a table whose first period will begin at a position. It
 // goes by what is noted, also where no declaration is: applied may be nil.
 func (t *Table) planAnew(ctx context.Context, applied *rolling.Declaration, from int64) (*anew, error) {
-	n := &anew{}
+	n := &anew{rows: t.Schema == nil || applied != nil}
 	var err error
 	if n.rollups, err = rollup.PlanAnew(ctx, t.DB, t.Table, t.Declared, from); err != nil {
 		return nil, err
@@ -48,9 +52,13 @@ func (t *Table) planAnew(ctx context.Context, applied *rolling.Declaration, from
 // beginAnew does it, in one transaction: a crash leaves all that is known as it
 // was, or nothing of the former table.
 func (t *Table) beginAnew(ctx context.Context, n *anew) error {
-	changes, said, err := t.endChanges(ctx)
-	if err != nil {
-		return err
+	var changes []state.Change
+	var said []string
+	var err error
+	if n.rows {
+		if changes, said, err = t.endChanges(ctx); err != nil {
+			return err
+		}
 	}
 	err = n.rollups.Run(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		for i := range changes {
@@ -58,10 +66,15 @@ func (t *Table) beginAnew(ctx context.Context, n *anew) error {
 				return err
 			}
 		}
-		if err := t.State.Anew(ctx, tx, t.Table.Name); err != nil || !n.undeclare {
-			return err
+		if n.rows {
+			if err := t.State.Anew(ctx, tx, t.Table.Name); err != nil {
+				return err
+			}
 		}
-		return t.State.Undeclare(ctx, tx, t.Table.Name)
+		if n.undeclare {
+			return t.State.Unapply(ctx, tx, t.Table.Name)
+		}
+		return nil
 	})
 	if err != nil {
 		return err
@@ -70,6 +83,72 @@ func (t *Table) beginAnew(ctx context.Context, n *anew) error {
 		t.log(ctx, changes[i].Kind, detail, 0, nil)
 	}
 	return nil
+}
+
+// planAdoption plans what is to become of what is known of a former table whose name
+// a plain one has now, before that is adopted.
+func (t *Table) planAdoption(ctx context.Context, a *Application, applied *rolling.Declaration) error {
+	a.Adopt = true
+	under, err := adopt.UnderWay(ctx, t.State, t.Table.Name)
+	if err != nil {
+		return err
+	}
+	if adopt.Kept(under) {
+		return engine.Hinted(fmt.Errorf("table %s is a plain one, and what the former one was before its adoption is still kept", t.Table.Name),
+			"rowmill apply %s --finish, which drops that, and apply again", cmp.Or(t.Declared.Source, "FILE"))
+	}
+	if under != nil {
+		return nil // it goes on
+	}
+	from, err := t.Now(ctx)
+	if err != nil {
+		return err
+	}
+	n, err := t.planAnew(ctx, applied, from)
+	if err != nil {
+		return err
+	}
+	if len(n.rollups.SQL) > 0 {
+		if from, err = t.firstPeriod(ctx, from); err != nil {
+			return err
+		}
+		if n, err = t.planAnew(ctx, applied, from); err != nil {
+			return err
+		}
+	}
+	a.Notes = append(a.Notes, n.notes...)
+	if len(n.rollups.SQL) == 0 && !n.rows {
+		return nil
+	}
+	a.BeforeSQL = n.rollups.SQL
+	a.Before = func(ctx context.Context, from int64) error {
+		return t.declaring(ctx, func() error {
+			n, err := t.planAnew(ctx, applied, from)
+			if err != nil {
+				return err
+			}
+			// The plain table's keys and columns may be others than it had.
+			n.undeclare = applied != nil
+			return t.beginAnew(ctx, n)
+		})
+	}
+	return nil
+}
+
+// firstPeriod is where the periods of a plain table will begin: at its first row or
+// now, whichever is first.
+func (t *Table) firstPeriod(ctx context.Context, now int64) (int64, error) {
+	by, words := t.DB.Dialect().Quote(t.Table.By), t.DB.Words()
+	var first sql.NullInt64
+	// Rows below can't be adopted, which the adoption says.
+	q := fmt.Sprintf("SELECT %s FROM %s WHERE %s >= %s", words.Position(t.Table, "MIN("+by+")"), t.DB.Dialect().Quote(t.Table.Name), by, words.Literal(t.Table, t.Table.Grid.Bounds().From))
+	if err := t.DB.SQL().QueryRowContext(ctx, q).Scan(&first); err != nil {
+		return 0, fmt.Errorf("first %s of %s: %w", t.Table.By, t.Table.Name, t.DB.Classify(err))
+	}
+	if first.Valid && first.Int64 < now {
+		now = first.Int64
+	}
+	return t.Table.Grid.Floor(now), nil
 }
 
 // createTable creates the table, with a ledger that begins anew.

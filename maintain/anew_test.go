@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/maintain/adopt"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -238,5 +239,73 @@ func TestFormerTableIsForgottenAtOnce(t *testing.T) {
 		w.now = at(9.7)
 		w.keep()
 		w.wantBuckets("in the end", map[string]string{"by_half": "5=2 8.5=2", "by_half_live": "5=2 8.5=2"})
+	})
+}
+
+// A plain table that has taken a dropped one's name is adopted beside what is known
+// of that: by another axis it is refused before it is copied, and roll-ups and ledger
+// begin anew where its rows begin.
+func TestAdoptInPlaceOfDroppedTable(t *testing.T) {
+	onServers(t, func(t *testing.T, db engine.Keeper) {
+		change := func(d *rolling.Declaration) {
+			text := "CREATE TABLE readings (sensor INT NOT NULL, ts BIGINT NOT NULL, value INT, PRIMARY KEY (sensor, ts))"
+			def, err := rolling.ReadDefinition(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d.Definition, d.Epoch = def, time.Second
+			levels(t)(d)
+		}
+		d := declare(t, db, change)
+		w := applied(t, db, d, at(6.2))
+		seconds := func(h float64, sensor int) {
+			t.Helper()
+			w.exec(fmt.Sprintf("INSERT INTO readings (sensor, ts) VALUES (%d, %d)", sensor, at(h)/1e6))
+		}
+		seconds(6.1, 1)
+		seconds(6.1, 2)
+		w.now = at(8.7)
+		seconds(8.1, 1)
+		w.keep()
+		w.wantBuckets("before", map[string]string{"by_half": "6=2 8=1"})
+		if known, err := w.State.Periods(t.Context(), "readings"); err != nil || len(known) == 0 {
+			t.Fatalf("no period is sealed: %v, %v", known, err)
+		}
+		w.dropTable()
+		w.exec("CREATE TABLE readings (sensor INT NOT NULL, ts BIGINT NOT NULL, value INT, PRIMARY KEY (sensor, ts))")
+		seconds(7.6, 7)
+		seconds(8.1, 7)
+		seconds(8.2, 8)
+
+		ms := declare(t, db, func(d *rolling.Declaration) { change(d); d.Epoch = time.Millisecond })
+		_, err := opened(t, db, ms, at(8.8)).PlanApply(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "is a plain table now, and its roll-ups have buckets") || !strings.Contains(err.Error(), `epoch was "s" and is "ms"`) {
+			t.Errorf("another unit: %v", err)
+		}
+		k := opened(t, db, d, at(8.8))
+		plan, err := k.PlanApply(t.Context())
+		if err != nil || !plan.Adopt {
+			t.Fatalf("%+v, %v", plan, err)
+		}
+		if said := strings.Join(plan.Notes, "\n"); !strings.Contains(said, "is a plain table now") || !strings.Contains(said, "roll-up by_half: buckets before 2026-03-28 07:00:00 are kept") {
+			t.Errorf("the plan says: %s", said)
+		}
+		o := adopt.Options{DB: db, State: k.State, Table: k.Table, Schema: k.Schema, Declared: d, Now: k.Now, Before: plan.Before, AllowDuplicates: true}
+		if err := adopt.Run(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		w = applied(t, db, d, at(8.8))
+		want := map[string]string{"by_half": "6=2", "by_half_live": "6=2 7.5=1 8=2"}
+		w.wantBuckets("adopted", want)
+		if known, err := w.State.Periods(t.Context(), "readings"); err != nil || len(known) > 0 {
+			t.Errorf("known of periods: %+v, %v", known, err)
+		}
+		w.now = at(9.7)
+		w.keep()
+		want["by_half"] = want["by_half_live"]
+		w.wantBuckets("in the end", want)
+		if err := opened(t, db, d, at(9.8)).CheckApplied(t.Context()); err != nil {
+			t.Error(err)
+		}
 	})
 }

@@ -33,6 +33,12 @@ type Application struct {
 	// Adopt tells that the table is a plain one with rows, which package
 	// adopt turns into a rolling one; Steps are what comes afterwards.
 	Adopt bool
+	// Before, unless nil, is what the adoption is to run once it is known that it can
+	// be done, with the position from which the table has periods: what is known of a
+	// former table of that name begins anew. BeforeSQL is its part that is about
+	// roll-ups.
+	Before    func(ctx context.Context, from int64) error
+	BeforeSQL []string
 }
 
 // Empty reports whether there is nothing to do.
@@ -51,7 +57,9 @@ func (t *Table) PlanApply(ctx context.Context) (*Application, error) {
 			return nil, err
 		}
 	case !t.Schema.Partitioned:
-		a.Adopt = true
+		if err := t.planAdoption(ctx, a, applied); err != nil {
+			return nil, err
+		}
 	default:
 		if applied != nil {
 			if err := t.sameAxis(applied); err != nil {

@@ -174,6 +174,15 @@ func (s *Store) Undeclare(ctx context.Context, x Exec, table string) error {
 	return nil
 }
 
+// Unapply removes the declaration that was applied for a table. What is known of
+// its periods stays.
+func (s *Store) Unapply(ctx context.Context, x Exec, table string) error {
+	if _, err := s.exec(ctx, x, "DELETE FROM rowmill_tables WHERE name = ?", table); err != nil {
+		return fmt.Errorf("forget what was applied for %s: %w", table, err)
+	}
+	return nil
+}
+
 // SealedTo notes that all periods up to a position are sealed. It never goes
 // back.
 func (s *Store) SealedTo(ctx context.Context, x Exec, table string, to int64) error {

@@ -20,7 +20,7 @@ func (a *app) adoptOptions(k *kept) adopt.Options {
 // applies the rest of the declaration.
 func (a *app) adopt(ctx context.Context, k *kept, plan *maintain.Application, f applyFlags) error {
 	o := a.adoptOptions(k)
-	o.AllowDuplicates = f.duplicates
+	o.AllowDuplicates, o.Before = f.duplicates, plan.Before
 	statements, notes, err := adopt.Plan(ctx, k.DB, k.State, k.Table.Table, k.Schema, k.Declared)
 	if err != nil {
 		return err
@@ -29,6 +29,7 @@ func (a *app) adopt(ctx context.Context, k *kept, plan *maintain.Application, f 
 		for _, n := range notes {
 			fmt.Fprintf(a.stdout, "-- note: %s\n", n)
 		}
+		a.writePlanned(plan.BeforeSQL)
 		a.writePlanned(statements)
 		printStatements(a.stdout, plan)
 		return nil
@@ -47,7 +48,7 @@ func (a *app) adopt(ctx context.Context, k *kept, plan *maintain.Application, f 
 	if under != nil {
 		fmt.Fprintf(&b, "  it goes on from where it stopped, at the step %q\n", under.Step)
 	}
-	for _, n := range notes {
+	for _, n := range append(notes, plan.Notes...) {
 		fmt.Fprintf(&b, "  %s\n", n)
 	}
 	fmt.Fprintf(&b, "Its rows are copied while it is written to; then the two change names. The old table\nis kept until rowmill apply FILE --finish; --undo is the way back. It takes the room of both.\n")

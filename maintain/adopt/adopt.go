@@ -51,6 +51,10 @@ type Options struct {
 	// Now returns the position of the present on an axis of time; nil is the
 	// clock. On a sequence it is the highest key.
 	Now func(ctx context.Context) (int64, error)
+	// Before, unless nil, is called once the table is found to be one that can be
+	// adopted, before an adoption is begun, with the position from which there will
+	// be periods.
+	Before func(ctx context.Context, from int64) error
 	// Limits of the server's load.
 	Limits copier.Limits
 	// Chunk is the number of rows copied at a time; 0 is what takes a fraction
@@ -320,6 +324,15 @@ func (j *job) begin(ctx context.Context) error {
 	}
 	if err := j.State.Ensure(ctx); err != nil {
 		return err
+	}
+	if j.Before != nil {
+		parts, err := j.periods(ctx, extent{d.Of, d.First, d.Last})
+		if err != nil {
+			return err
+		}
+		if err := j.Before(ctx, parts[0].From); err != nil {
+			return err
+		}
 	}
 	j.use(*d)
 	j.change = &state.Change{Table: j.Table.Name, ID: Kind, Kind: Kind, Step: stepCreate}
