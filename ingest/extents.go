@@ -150,7 +150,7 @@ func (l *load) lookBack(ctx context.Context, cuts []state.Cut) error {
 	}
 	r, s := &l.result, l.source
 	r.LoadedAt, r.Missing, r.Gone, r.Unlooked = s.Updated, f.missing, f.gone, f.unlooked
-	if s.Inserted+s.Duplicate > 0 && len(l.settledIn) == 0 {
+	if s.Inserted+s.Duplicate > 0 && len(l.settledIn) == 0 && !l.accepted {
 		r.Unlooked, r.Told = "where they lie isn't known: an older version of rowmill has loaded them", l.told
 		if !l.told {
 			err := l.retry(ctx, func() error { return l.state.PutExtents(ctx, s, []state.Extent{state.Unknown}) })
@@ -160,7 +160,8 @@ func (l *load) lookBack(ctx context.Context, cuts []state.Cut) error {
 		}
 	}
 	if r.Missing > 0 && l.opt.AcceptMissing && len(cuts) == 0 {
-		err := l.retry(ctx, func() error { return l.state.PutExtents(ctx, s, f.found) })
+		l.accepted = true
+		err := l.retry(ctx, func() error { return l.state.PutExtents(ctx, s, l.lookedFor(f.found)) })
 		if err != nil {
 			return err
 		}
@@ -184,7 +185,7 @@ func (l *load) forget(ctx context.Context, t *target) error {
 	if err := l.retry(ctx, func() error { return l.state.ForgetSource(ctx, s, there) }); err != nil {
 		return err
 	}
-	l.settledIn = there
+	l.settledIn, l.accepted = there, false
 	l.anew = true
 	l.say("%s was loaded on %s, %s of it: it is loaded again", s.Path, s.Updated.UTC().Format("2006-01-02 15:04"), figure.Plural(s.Sent, "row", "rows"))
 	// The key stays: it is locked.
@@ -220,7 +221,7 @@ func (l *load) stillThere(ctx context.Context, none bool) ([]state.Extent, error
 	if err != nil {
 		return nil, err
 	}
-	whole := f.unlooked == "" && (len(all) > 0 || s.Inserted+s.Duplicate == 0)
+	whole := f.unlooked == "" && (len(all) > 0 || l.accepted || s.Inserted+s.Duplicate == 0)
 	if none && (!whole || f.missing+f.gone < rows) {
 		return nil, engine.Hinted(fmt.Errorf("table %s has no key without NULL of which the source has all columns: rows of it that are in the table would be there twice", l.opt.Table.Name),
 			"DELETE the rows of the file first; then --again loads all of it")
@@ -231,15 +232,23 @@ func (l *load) stillThere(ctx context.Context, none bool) ([]state.Extent, error
 	return f.found, nil
 }
 
+// lookedFor is what is stored of where the rows of the source are.
+func (l *load) lookedFor(all []state.Extent) []state.Extent {
+	if len(all) == 0 && l.accepted {
+		return []state.Extent{state.Accepted}
+	}
+	return all
+}
+
 // extents returns where the rows of the source lie, as it was settled, and keeps
-// whether it was told that this isn't known.
+// whether it was told that this isn't known, and accepted that none is there.
 func (l *load) extents(ctx context.Context) (all []state.Extent, err error) {
 	err = l.retry(ctx, func() (err error) {
 		all, err = l.state.Extents(ctx, l.source.Table, l.source.Key)
 		return err
 	})
-	l.told = slices.Contains(all, state.Unknown)
-	return slices.DeleteFunc(all, func(e state.Extent) bool { return e == state.Unknown }), err
+	l.told, l.accepted = slices.Contains(all, state.Unknown), slices.Contains(all, state.Accepted)
+	return slices.DeleteFunc(all, func(e state.Extent) bool { return e == state.Unknown || e == state.Accepted }), err
 }
 
 // lookTries is how often rows are counted while periods change places.

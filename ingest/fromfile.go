@@ -189,9 +189,9 @@ func (l *load) settle(ctx context.Context, c *cutter, sums state.Source) error {
 			return err
 		}
 		l.say("%s: %s not in the table and no longer looked for", s.Path, figure.Plural(f.missing, "loaded row is", "loaded rows are"))
-		extents, r.Missing = f.found, 0
+		extents, r.Missing, l.accepted = f.found, 0, true
 	}
-	return forgotten(l.retry(ctx, func() error { return l.state.Settle(ctx, s, extents) }))
+	return forgotten(l.retry(ctx, func() error { return l.state.Settle(ctx, s, l.lookedFor(extents)) }))
 }
 
 // tidy creates the tables for sources, where a former version of rowmill has

@@ -196,6 +196,8 @@ type load struct {
 	// told tells that an earlier load has said that nobody knows where the file's
 	// rows lie.
 	told bool
+	// accepted tells that none of them is in the table, which is as it is to be.
+	accepted bool
 	// anew tells that the file was forgotten, to be loaded again.
 	anew bool
 	// lookFor is how long to look for rows that were loaded before.

@@ -23,6 +23,10 @@ type Extent struct {
 // which did not note where its rows lie, once that has been said. No row lies there.
 var Unknown = Extent{Period: rolling.Period{From: math.MinInt64, To: math.MinInt64 + 1}}
 
+// Accepted is the one extent of a source of whose rows none is in the table, once it
+// has been accepted that they are missing. No row lies there.
+var Accepted = Extent{Period: rolling.Period{From: math.MinInt64 + 1, To: math.MinInt64 + 2}}
+
 // Extents returns where the rows of a loaded source lie, in order. It is what
 // the ledger's lines come to, which go a day after the source was loaded.
 func (s *Store) Extents(ctx context.Context, table, source string) ([]Extent, error) {

@@ -247,6 +247,30 @@ func TestLoadMissesRows(t *testing.T) {
 	})
 }
 
+// Where all rows of a file are accepted as missing, later loads have nothing to say,
+// and --again loads all of it.
+func TestLoadAcceptsThatAllIsMissing(t *testing.T) {
+	t.Parallel()
+	onKinds(t, func(l *loading) {
+		path := l.write("day.csv", loadRows(0, 20, false).text)
+		l.load(exitDone, path)
+		l.remove("")
+		l.load(exitDone, path, "--accept-missing")
+		for range 2 {
+			if got, stderr := l.load(exitDone, path); got[0].Missing != 0 || got[0].NotLooked != "" || stderr != "" {
+				l.Errorf("accepted: %+v, %s", got[0], stderr)
+			}
+		}
+		if got, _ := l.load(exitDone, path, "--again"); got[0].Inserted != 20 {
+			l.Errorf("again: %+v", got[0])
+		}
+		l.remove(" WHERE sensor < 3")
+		if got, _ := l.load(exitFailed, path); got[0].Missing != 3 {
+			l.Errorf("3 rows were deleted: %+v", got[0])
+		}
+	})
+}
+
 // What retention takes isn't missing.
 func TestLoadKnowsWhatRetentionTook(t *testing.T) {
 	t.Parallel()
