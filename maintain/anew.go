@@ -82,6 +82,9 @@ func (t *Table) beginAnew(ctx context.Context, n *anew) error {
 	for i, detail := range said {
 		t.log(ctx, changes[i].Kind, detail, 0, nil)
 	}
+	for _, note := range n.rollups.Notes {
+		t.log(ctx, string(Rollup), note, 0, nil)
+	}
 	return nil
 }
 

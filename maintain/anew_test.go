@@ -309,3 +309,41 @@ func TestAdoptInPlaceOfDroppedTable(t *testing.T) {
 		}
 	})
 }
+
+// Buckets that were to be computed again when their table was dropped are kept, and
+// the plan and the log say that they may lack rows.
+func TestTableMadeAnewSaysWhatIsUnfinished(t *testing.T) {
+	onServers(t, func(t *testing.T, db engine.Keeper) {
+		d := declare(t, db, levels(t))
+		w := applied(t, db, d, at(7.2))
+		w.insert(at(7.1), 1, 2)
+		w.insert(at(7.6), 1, 2, 3)
+		w.now = at(8.7)
+		w.insert(at(8.1), 1, 2, 3, 4)
+		w.keep()
+		for _, bucket := range []float64{7, 8} { // the last is the one before the watermark
+			w.exec(fmt.Sprintf("INSERT INTO rowmill_stale (rollup_name, bucket) VALUES ('by_half', %d)", at(bucket)))
+		}
+		if err := w.State.Touch(t.Context(), w.State.DB(), "readings", "a test", rolling.Period{From: at(7.6), To: at(7.7)}); err != nil {
+			t.Fatal(err)
+		}
+		w.dropTable()
+		plan, err := opened(t, db, d, at(9.2)).PlanApply(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w = applied(t, db, d, at(9.2))
+		actions, err := w.State.Actions(t.Context(), "readings", 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for where, text := range map[string]string{"plan": strings.Join(plan.Notes, "\n"), "log": fmt.Sprint(actions)} {
+			for _, want := range []string{"computed up to 2026-03-28 08:00:00", "2 buckets were to be computed again, and 1 note of changed rows had not been taken in: buckets may lack rows"} {
+				if !strings.Contains(text, want) {
+					t.Errorf("the %s doesn't say %q: %s", where, want, text)
+				}
+			}
+		}
+		w.wantBuckets("made anew", map[string]string{"by_half": "7=2 7.5=3 8=4"})
+	})
+}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -125,13 +126,48 @@ func (a *Anew) level(ctx context.Context, t *engine.Table, d *rolling.Declaratio
 		fmt.Sprintf("DELETE FROM %s WHERE %s >= %s", a.db.Dialect().Quote(f.name), a.db.Dialect().Quote(Bucket), a.db.Words().Literal(t, begin)),
 		fmt.Sprintf("%s AND bucket >= %d", stale, to),
 		fmt.Sprintf("UPDATE rowmill_rollups SET watermark = %s, sealed_to = %s, checked_us = 0, updated_us = updated_us + 1 %s", computed, sealed, of))
-	what := "are kept: they are of the table of before"
-	if f.spec.From == "" && f.watermark > unset && f.watermark < begin {
-		what = fmt.Sprintf("are kept, those computed up to %s: they are of the table of before, whose later rows are gone", every.Format(f.watermark))
+	what, unfinished := "are kept: they are of the table of before", ""
+	if f.spec.From == "" {
+		if unfinished, err = a.unfinished(ctx, &f, every, begin); err != nil {
+			return err
+		}
+		if f.watermark > unset && f.watermark < begin {
+			what = fmt.Sprintf("are kept, those computed up to %s: they are of the table of before, whose later rows are gone", every.Format(f.watermark))
+		}
 	}
-	a.Notes = append(a.Notes, fmt.Sprintf("roll-up %s: buckets before %s %s; those from there on are removed, and made of the rows of the new table",
-		f.name, every.Format(begin), what))
+	a.Notes = append(a.Notes, fmt.Sprintf("roll-up %s: buckets before %s %s%s; those from there on are removed, and made of the rows of the new table",
+		f.name, every.Format(begin), what, unfinished))
 	return nil
+}
+
+// unfinished says what was still to be computed again of the buckets before a
+// position, which nobody can do any more, and takes the last ones before the
+// watermark for not computed.
+func (a *Anew) unfinished(ctx context.Context, f *former, every rolling.Grid, begin int64) (string, error) {
+	var stale, notes int64
+	err := engine.Each(ctx, a.db, a.db.SQL(), func(r *sql.Rows) error {
+		var pos int64
+		if err := r.Scan(&pos); err != nil {
+			return err
+		}
+		stale++
+		if b, err := every.At(pos); err == nil && b.To == f.watermark {
+			f.watermark = b.From
+		}
+		return nil
+	}, "SELECT bucket FROM rowmill_stale WHERE rollup_name = ? AND bucket < ? ORDER BY bucket DESC", f.name, begin)
+	if err != nil && !errors.Is(err, engine.ErrNoTable) { // apply makes those of rowmill's own that are missing
+		return "", err
+	}
+	err = a.db.SQL().QueryRowContext(ctx, a.db.Bind("SELECT COUNT(*) FROM rowmill_touched WHERE table_name = ? AND lower_pos < ?"), a.table, begin).Scan(&notes)
+	if err = a.db.Classify(err); err != nil && !errors.Is(err, engine.ErrNoTable) {
+		return "", err
+	}
+	if stale == 0 && notes == 0 {
+		return "", nil
+	}
+	return fmt.Sprintf("; %s to be computed again, and %s not been taken in: buckets may lack rows", figure.Plural(stale, "bucket was", "buckets were"),
+		figure.Plural(notes, "note of changed rows had", "notes of changed rows had")), nil
 }
 
 // Run does it and what with does, in one transaction, as the only worker on the
