@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/maintain/archive"
 	"github.com/rowmill/rowmill/state"
 )
@@ -37,9 +39,11 @@ func (r *Restoration) asSealed(ctx context.Context, d restoring, f archive.File,
 	if now.Hash == known.Checksum {
 		return nil
 	}
-	settings, err := t.sealedUnder(ctx, from, known)
-	if err != nil {
-		return fmt.Errorf("restore %s: compare with its seal under other settings: %w", d.Part.Name, err)
+	settings := ""
+	if !r.WithoutSeal {
+		if settings, err = t.sealedUnder(ctx, from, known); err != nil {
+			return fmt.Errorf("restore %s: compare with its seal under other settings: %w", d.Part.Name, err)
+		}
 	}
 	if settings != "" {
 		t.log(ctx, string(Restore), fmt.Sprintf("%s: as it was sealed, by a session with %s", d.Part.Name, settings), 0, nil)
@@ -66,7 +70,13 @@ func (t *Table) sealedUnder(ctx context.Context, from string, known *state.Perio
 	if err != nil {
 		return "", err
 	}
-	for _, set := range words.Renderings(t.columns()) {
+	all := words.Renderings(t.columns())
+	if len(all) > 0 {
+		t.log(ctx, string(Restore), fmt.Sprintf("%s: its checksum differs from its seal: compared under other settings of a session, which reads its %s up to %s; "+
+			"restore --without-seal does without", known.Name, figure.Plural(known.Rows, "row", "rows"), figure.Plural(len(all), "time", "times")), 0, nil)
+	}
+	for i, set := range all {
+		t.say(Event{At: time.Now(), Action: string(Restore), Detail: fmt.Sprintf("%s: compared under other settings, %d of %d: %s", known.Name, i+1, len(all), settingsOf(set))})
 		var is string
 		err := t.inTx(ctx, func(tx *sql.Tx) error {
 			for _, q := range set {
@@ -80,8 +90,13 @@ func (t *Table) sealedUnder(ctx context.Context, from string, known *state.Perio
 			return "", err
 		}
 		if is == known.Checksum {
-			return strings.ReplaceAll(strings.Join(set, ", "), "SET LOCAL ", ""), nil
+			return settingsOf(set), nil
 		}
 	}
 	return "", nil
+}
+
+// settingsOf names the settings of statements that make them.
+func settingsOf(set []string) string {
+	return strings.ReplaceAll(strings.Join(set, ", "), "SET LOCAL ", "")
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -87,9 +89,21 @@ func TestRestoreSealedByOtherSettings(t *testing.T) {
 			t.Errorf("seal %d: %v", i, err)
 		}
 	}
+	// The cost is named before the rows are read under other settings.
+	var said []string
+	say := w.Say
+	w.Say = func(e Event) {
+		said = append(said, e.Detail)
+		say(e)
+	}
 	var hint *engine.HintError
 	if err := restore("backx", "17", false); err == nil || !errors.As(err, &hint) || !strings.Contains(hint.Error(), "17") {
 		t.Errorf("a seal that nothing explains: %v", err)
+	}
+	all := fmt.Sprint(len(db.Words().(engine.RenderWords).Renderings(w.columns())))
+	cost := slices.IndexFunc(said, func(s string) bool { return strings.Contains(s, "up to "+all+" times") })
+	if tries := slices.IndexFunc(said, func(s string) bool { return strings.Contains(s, "1 of "+all+": ") }); cost < 0 || tries < cost {
+		t.Errorf("no cost is named before the first try: %q", said)
 	}
 	if err := restore("backx", "17", true); err != nil {
 		t.Errorf("without the seal: %v", err)

@@ -198,7 +198,9 @@ func (db *DB) quiet(ctx context.Context, c *pgconn.PgConn, tables ...string) err
 //
 // The oldest transaction that a snapshot waits for may be one that writes in any
 // database of the server: new snapshots look as old as that. So those of
-// transactions that began after the CHECK was there are told by their begin.
+// transactions that began after the CHECK was there are told by their begin. One
+// that has imported a snapshot since (SET TRANSACTION SNAPSHOT) has an older one than
+// its begin tells: it is waited for only as long as its exporter is.
 func (db *DB) seen(ctx context.Context, c *pgconn.PgConn, name string, p rolling.Partition) error {
 	checked, err := db.checkedAt(ctx, c, name, p)
 	if err != nil {
