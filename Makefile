@@ -1,19 +1,19 @@
-# Targets and what they do: make help
+# For a list of the targets run: make help
 
 GO      ?= go
-# Empty without git: rowmill then takes its version from Go's build information.
+# Empty without git: rowmill then uses the version in Go's build information.
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 
-# How long one package's tests may take, and each fuzz target of `make fuzz`.
+# Time limits for the tests of one package, and for each fuzz target of `make fuzz`.
 TEST_TIMEOUT ?= 15m
 FUZZ_TIME    ?= 20s
-# Tests wait more than they compute: for locks, servers and processes. Packages
-# are tested two at a time, eight tests of each side by side.
+# Tests mostly wait for locks, servers and processes. Two packages are tested at a
+# time, with eight parallel tests each.
 TEST_FLAGS   ?= -p 2 -parallel 8
-# Where goroutines meet. They are tested under -race on SQLite only: the
-# servers' part of them runs once, without.
+# Packages whose goroutines share data. `make race` tests them under -race on
+# SQLite only; their tests on servers run once, in `make test`, without -race.
 RACE_PACKAGES ?= ./bench ./ingest/... ./state ./monitor ./probe ./maintain/...
-# The packages whose speed bounds what rowmill can measure.
+# The packages whose speed limits the rates that rowmill can measure.
 BENCH_PACKAGES ?= ./rolling/... ./engine/... ./workload/... ./bench/... ./result/... ./ingest/...
 
 SHELL := /bin/bash
@@ -27,25 +27,25 @@ help: ## list the targets
 build: ## build ./rowmill (needs gcc, for the embedded SQLite)
 	$(GO) build -ldflags "-X main.version=$(VERSION)" -o rowmill ./cmd/rowmill
 
-# Where `make cross` builds for.
+# The systems that `make cross` builds for.
 CROSS ?= linux/amd64 linux/arm64 darwin/arm64 openbsd/amd64
 
 .PHONY: cross
-cross: ## build ./cross/rowmill-OS-ARCH for other systems, without cgo (the first time takes minutes for each)
+cross: ## build ./cross/rowmill-OS-ARCH for other systems, without cgo (minutes per system the first time)
 	@for t in $(CROSS); do echo "$$t"; \
 		GOOS=$${t%/*} GOARCH=$${t#*/} CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o cross/rowmill-$${t/\//-} ./cmd/rowmill; done
 
-demo: ## install what is missing, build, and compare two layouts on the embedded SQLite (under 3 minutes)
+demo: ## install missing dependencies, build, and compare two layouts on the embedded SQLite (under 3 minutes)
 	@scripts/demo.sh
 
-check: gofmt vet staticcheck imports pure race ## lint, import rule, the build without cgo, and -race on SQLite where goroutines meet
+check: gofmt vet staticcheck imports pure race ## lint, import rules, the build without cgo, and -race on SQLite for concurrent packages
 
-test: ## install the servers and the browser that are missing, and run the whole suite (10 minutes on 2 cores)
+test: ## install missing servers and the browser, and run the whole suite (10 minutes on 2 cores)
 	@scripts/install.sh gcc mariadb rocksdb postgres chromium
 	@scripts/install.sh mysql || echo 'the tests of MySQL are skipped'
 	$(GO) run ./internal/testservers $(GO) test -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
 
-nightly: ## run what CI leaves out: PART=kills|servers|race|fuzz|long, or all of them in turn
+nightly: ## run the tests that CI omits: PART=kills|servers|race|fuzz|long, or all parts in turn
 	@scripts/nightly.sh $(PART)
 
 gofmt:
@@ -60,7 +60,7 @@ staticcheck: gcc
 imports:
 	$(GO) test -run '^TestTree' -count 1 .
 
-# The whole suite on SQLite without cgo is in nightly's part long.
+# Part long of `make nightly` runs the whole suite on SQLite without cgo.
 pure:
 	CGO_ENABLED=0 $(GO) vet ./...
 	CGO_ENABLED=0 ROWMILL_TEST_KINDS=sqlite $(GO) test -timeout $(TEST_TIMEOUT) ./engine/sqlite
@@ -81,5 +81,5 @@ bench-sysbench: build ## compare rowmill with sysbench on a private server
 fuzz: gcc ## run each fuzz target for FUZZ_TIME (20s)
 	@scripts/fuzz.sh $(FUZZ_TIME)
 
-clean: ## remove what build, demo and tests leave behind
+clean: ## remove the files created by build, demo and tests
 	rm -rf rowmill cross demo coverage* *.test *.out

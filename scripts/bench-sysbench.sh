@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Compares rowmill's generator with sysbench's on the same work: oltp_insert's
+# Compares rowmill's generator with sysbench's under the same load: oltp_insert's
 # statement and table, one private MariaDB with 2 GB of memory, the same number
-# of connections, runs interleaved. Prints, for each number of connections, both
+# of connections, runs interleaved. For each number of connections, prints both
 # rates, both client CPU times per row, and their ratios (medians over rounds).
 #
 #   scripts/bench-sysbench.sh
 #
-# ROUNDS (5) and SECONDS_EACH (8) set how often and how long; WRITERS ("1 5 16")
-# the numbers of connections; DURABILITY (full) the server's.
+# Variables: ROUNDS (5), the number of rounds; SECONDS_EACH (8), the length of a
+# run; WRITERS ("1 5 16"), the numbers of connections; DURABILITY (full), the
+# server's durability.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -36,7 +37,7 @@ mariadb --no-defaults -u root -S "$socket" -e 'CREATE DATABASE sysbench'
 TIMEFORMAT='%U %S'
 options=(--mysql-socket="$socket" --mysql-user=root --mysql-db=sysbench --tables=1 --table-size=10000 --rand-type=uniform)
 
-# Each prints: rows, seconds, CPU seconds of the client.
+# Each function prints rows, seconds, CPU seconds of the client.
 run_sysbench() {
   sysbench oltp_insert "${options[@]}" cleanup >/dev/null 2>&1 || true
   sysbench oltp_insert "${options[@]}" prepare >/dev/null
@@ -56,7 +57,7 @@ run_rowmill() {
 for n in $writers; do
   for ((round = 1; round <= rounds; round++)); do
     tools="sysbench rowmill"
-    [ $((round % 2)) = 1 ] || tools="rowmill sysbench" # so that neither always goes first
+    [ $((round % 2)) = 1 ] || tools="rowmill sysbench" # so that neither always runs first
     for tool in $tools; do
       printf '%s %s %s\n' "$tool" "$n" "$("run_$tool" "$n")" | tee -a "$work/results" |
         awk '{ printf "  %-9s %2d connections: %8.0f rows/s, client CPU %6.2f us/row\n", $1, $2, $3 / $4, 1e6 * $5 / $3 }' >&2

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The main job on the embedded SQLite, on a machine that has Go: fill one table
-# plain and one cut into periods, and put both curves into one report. Takes
-# under 3 minutes; everything it writes is in demo/.
+# Demonstrates rowmill on the embedded SQLite, on a machine that has Go: fills a
+# plain table and one divided into periods (time partitions), and shows both
+# curves in one report. Takes under 3 minutes; all output is in demo/.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -14,9 +14,9 @@ make --no-print-directory build
 
 mkdir -p demo
 rm -f demo/run.jsonl demo/report.html
-# A cache of 16 MB stands for a server's memory: a million rows with three
+# A cache of 16 MB represents a server's memory: a million rows with three
 # secondary indexes are several times as large. Nothing is synced (durability
-# none), so that the picture is that of the layouts and not of this disk.
+# none), so that the result shows the layouts and not this disk.
 ./rowmill bench insert --target 'sqlite:?cache=16MB&durability=none' --preset classic --indexes 3 \
   --layout plain,rolling --rows 1000000 --batch 1000 \
   --out demo/run.jsonl --html demo/report.html

@@ -1,16 +1,15 @@
 #!/usr/bin/env bash
-# Runs every fuzz target of the module, one after the other: go takes only one
-# target of one package at a time. A target that fails doesn't keep the others
-# from running.
+# Runs every fuzz target of the module in turn: go accepts only one target of one
+# package at a time. A target that fails doesn't stop the others.
 #
-#   scripts/fuzz.sh [TIME]      TIME for each target, as go reads it (20s)
+#   scripts/fuzz.sh [TIME]      TIME for each target, a Go duration (20s)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 time=${1:-20s}
 
-# fuzz runs one target. Go ends its workers when the time is over, and on a busy
-# machine takes the one that doesn't answer for a failure, "context deadline
-# exceeded" without an input that fails: that is none.
+# fuzz runs one target. Go stops its workers when the time is over. On a busy
+# machine it reports a worker that doesn't respond as a failure, "context deadline
+# exceeded" without a failing input. That is not counted as a failure.
 fuzz() { # TARGET PACKAGE
   go test -run '^$' -fuzz "^$1\$" -fuzztime "$time" -fuzzminimizetime 5x "$2" 2>&1 | tee "$output" && return
   grep -q '^    context deadline exceeded$' "$output" && ! grep -q 'Failing input' "$output"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs what rowmill's build, tests and comparisons need, and only what is
-# missing, with apt. MySQL comes from Maven Central, into the user's cache
-# directory; so do servers newer than this Debian's, from its later suites.
-# Starts no service, and touches none that is there.
+# Installs the missing dependencies of rowmill's build, tests and comparisons,
+# with apt. MySQL comes from Maven Central; servers newer than this Debian's come
+# from its later suites. Both are unpacked into the user's cache directory.
+# Starts no service and changes no existing one.
 #
 #   scripts/install.sh WHAT...      WHAT: gcc mariadb rocksdb mysql postgres sysbench chromium
 #                                         mysql-new mariadb-new postgres-new
@@ -14,8 +14,8 @@ fail() {
   exit 1
 }
 
-# Each thing: what it is for, the Debian packages, and a probe of the thing
-# itself, so that one from elsewhere counts, too.
+# For each dependency: its purpose, the Debian packages, and a test for its
+# presence (has), which also accepts one installed from another source.
 declare -A why=(
   [gcc]="a C compiler, for the embedded SQLite and for -race"
   [mariadb]="the MariaDB server, for private throw-away servers"
@@ -32,7 +32,7 @@ declare -A packages=(
   [gcc]="gcc libc6-dev"
   [mariadb]="mariadb-server"
   [rocksdb]="mariadb-plugin-rocksdb"
-  [mysql]="" # what the fetched one lacks: see lacks_mysql
+  [mysql]="" # the libraries that the fetched server lacks: see lacks_mysql
   [postgres]="postgresql"
   [sysbench]="sysbench"
   [chromium]="chromium"
@@ -91,8 +91,8 @@ if [ "$(id -u)" != 0 ]; then
   as_root=(sudo)
 fi
 
-# Debian starts a service as it installs it, unless this file says no. One that
-# is there already is the machine's own and stays as it is.
+# Debian starts a service when it is installed, unless this file forbids it. An
+# existing file belongs to the machine and is left unchanged.
 policy=/usr/sbin/policy-rc.d
 new_services=()
 wrote_policy=
@@ -117,7 +117,7 @@ case " ${missing[*]} " in
 esac
 
 apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y "$@"; }
-# Package lists are fetched only where they are missing or too old to be of use.
+# Package lists are fetched only if they are missing or too old.
 if ! apt --no-install-recommends --print-uris install "${wanted[@]}" >/dev/null 2>&1; then
   say "fetching the package lists"
   apt update || fail "the package lists can't be fetched: is this machine offline? Needed: ${wanted[*]}"
@@ -131,7 +131,7 @@ if ! apt --no-install-recommends install "${wanted[@]}"; then
   apt --no-install-recommends install "${wanted[@]}" || fail "can't install ${wanted[*]}: see above"
 fi
 
-# A server that came with us shall not start with the machine, either.
+# A server installed by this script must not start at boot either.
 if command -v systemctl >/dev/null; then
   for service in "${new_services[@]}"; do
     "${as_root[@]}" systemctl disable "$service" >/dev/null 2>&1 ||

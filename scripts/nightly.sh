@@ -1,28 +1,27 @@
 #!/usr/bin/env bash
-# What a change need not wait for. Each part can be run alone and takes at most
-# 45 minutes on 2 cores; without a part all run in turn, and the first failure
-# doesn't keep the others from running. docs/testing.md says what each is for.
+# Runs the tests that are too long for every change. Each part can be run alone
+# and takes at most 45 minutes on 2 cores. Without a part, all run in turn; a
+# failure doesn't stop the others. docs/testing.md describes the parts.
 #
 #   scripts/nightly.sh [kills|servers|race|fuzz|long]...
 #
-# A test that draws at random prints its seed where it fails, and how to draw
-# the same again.
+# A randomised test that fails prints its seed and how to reproduce the run.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 GO=${GO:-go}
 
-# Tests of processes and connections that are cut off, and of servers that the
-# suite doesn't otherwise use; the rest is `long`.
+# kills: tests that kill processes or cut connections. servers: tests of servers
+# that the suite doesn't otherwise use. The remaining tests are in part `long`.
 kills='Kill|CutOff|BrokenOff|SimulatedMonth'
 servers='Hostile'
 
-beside() { # tests beside the servers that they share
+beside() { # runs tests on the shared servers
   "$GO" run ./internal/testservers "$GO" test -count 1 -timeout 45m -p 2 -parallel 8 "$@"
 }
 
-# newer runs on newer servers: the suite of the engines with its traps, the tests
-# of keeping, adoption and loading, the life of a table by the command line, and
-# all of these tests that are of servers whose defaults are hostile.
+# newer runs on newer servers: the engine suite with its traps, the tests of
+# keeping, adoption and loading, and of a table's life cycle by the command line,
+# including the tests of servers with hostile defaults.
 newer() (
   postgres=18
   compgen -G "${XDG_CACHE_HOME:-$HOME/.cache}/rowmill/postgres-18.*" >/dev/null || postgres=17
@@ -37,8 +36,8 @@ newer() (
   return $failed
 )
 
-# pure runs the suite's SQLite part in the build without cgo, whose SQLite
-# driver is another one.
+# pure runs the SQLite part of the suite in the build without cgo, which has
+# another SQLite driver.
 pure() (
   export CGO_ENABLED=0 ROWMILL_TEST_KINDS=sqlite
   "$GO" test -count 1 -timeout 45m -p 2 -parallel 8 ./...

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Measures what a table takes on disk, plain as it was inserted, and sealed:
-# rebuilt, sorted and compressed. For each server a private one is started, filled
-# by bench insert, adopted by apply, and kept by run --once. ROWS is 1,000,000,
-# MEMORY of each server 256MB.
+# Measures the size of a table on disk, plain as inserted, and sealed: rebuilt,
+# sorted and compressed. For each kind of server, a private server is started,
+# filled by bench insert, adopted by apply, and maintained by run --once.
+# Variables: ROWS (1,000,000); MEMORY of each server (256MB).
 #   scripts/sealed-sizes.sh [innodb] [rocksdb] [mysql]
 set -euo pipefail
 rows=${ROWS:-1000000} memory=${MEMORY:-256MB}
@@ -28,7 +28,7 @@ declare_table() { # preset target engine
   esac
 }
 
-bytes() { # of the files whose names match, or of RocksDB's files
+bytes() { # prints the size of the files whose names match, or of RocksDB's files
   if [ "$engine" = ROCKSDB ]; then
     sql "SET GLOBAL rocksdb_force_flush_memtable_now = 1; SET GLOBAL rocksdb_compact_cf = 'default'"
     sql "SELECT COALESCE(SUM(f.DATA_SIZE), 0) FROM (SELECT DISTINCT SST_NAME, DATA_SIZE FROM information_schema.ROCKSDB_INDEX_FILE_MAP) f"
@@ -61,10 +61,10 @@ for kind in "${@:-innodb}"; do
     declare_table $preset "$target" $engine >t.toml
     "$rowmill" apply t.toml --yes >/dev/null 2>apply.log || { cat apply.log; exit 1; }
     "$rowmill" apply t.toml --finish --yes >/dev/null 2>&1
-    # The last period is open: rows far ahead of it have the others sealed.
+    # The last period is open. The others are sealed, because its rows are far ahead.
     "$rowmill" run t.toml --once 2>run.log || { cat run.log; exit 1; }
     total=$(bytes "$table#?#*.ibd")
-    if [ "$engine" = ROCKSDB ]; then # which compresses all by itself
+    if [ "$engine" = ROCKSDB ]; then # which compresses all periods automatically
       sealed="$total $rows"
     else
       sealed=$("$rowmill" status t.toml --json | awk '/"rows"/ {gsub(/[^0-9]/, "", $2); r = $2} /"bytes"/ {gsub(/[^0-9]/, "", $2); b = $2} /"rebuilt": true/ {rows += r; bytes += b} END {print bytes, rows}')
