@@ -1,15 +1,15 @@
 package rolling
 
-// A Bucketing is how a grid cuts its axis, for those who put it into SQL: a
-// bucket of months begins where the number of its first month, counted from
-// January of year 0, is a multiple of Months; any other one where its distance
-// from Origin is a multiple of Step. The other of the two is 0.
+// A Bucketing is how a grid divides its axis, in the form that SQL needs. A bucket
+// of months begins where the number of its first month, counted from January of year
+// 0, is a multiple of Months. Any other bucket begins where its distance from Origin
+// is a multiple of Step. The unused one of Months and Step is 0.
 type Bucketing struct{ Step, Origin, Months int64 }
 
-// Bucketing returns how the grid cuts its axis.
+// Bucketing returns how the grid divides its axis.
 func (g Grid) Bucketing() Bucketing { return Bucketing{g.step, g.origin, g.months} }
 
-// Floor returns the start of the period that holds pos, kept within the axis.
+// Floor returns the start of the period that contains pos, limited to the axis.
 func (g Grid) Floor(pos int64) int64 {
 	b := g.Bounds()
 	p, err := g.At(min(max(pos, b.From), b.To-1))
@@ -22,8 +22,8 @@ func (g Grid) Floor(pos int64) int64 {
 	return p.From
 }
 
-// Ceil returns the end of the period that holds the position before pos: pos
-// itself where a period begins there.
+// Ceil returns the end of the period that contains the position before pos. If a
+// period begins at pos, that is pos itself.
 func (g Grid) Ceil(pos int64) int64 {
 	b := g.Bounds()
 	if pos <= b.From {

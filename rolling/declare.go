@@ -11,10 +11,10 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// Errors are all that is wrong with a declaration, in the order of its lines.
+// Errors are all errors of a declaration, in the order of its lines.
 type Errors []*Error
 
-// Error returns a line for each, and one for what to do about it.
+// Error returns one line per error, and one with the next step.
 func (es Errors) Error() string {
 	var b strings.Builder
 	for i, e := range es {
@@ -29,7 +29,7 @@ func (es Errors) Error() string {
 	return b.String()
 }
 
-// Unwrap returns the single errors.
+// Unwrap returns the individual errors.
 func (es Errors) Unwrap() []error {
 	out := make([]error, len(es))
 	for i, e := range es {
@@ -39,15 +39,15 @@ func (es Errors) Unwrap() []error {
 }
 
 // ParseDeclaration reads and checks the declaration of a rolling table, TOML as
-// docs/declaration.md describes it; source names it in errors. The error is an
-// Errors with all that is wrong.
+// described in docs/declaration.md; source is its name in errors. The error is an
+// Errors with all mistakes found.
 func ParseDeclaration(source string, text []byte) (*Declaration, error) {
 	return ParseDeclarationFor(source, text, "")
 }
 
-// ParseDeclarationFor is ParseDeclaration for another target than the file's,
-// or for the one that the file leaves out. Without any, what depends on the
-// kind of server isn't checked.
+// ParseDeclarationFor is ParseDeclaration with a target that replaces the file's, or
+// supplies a missing one. Without any target, the checks that depend on the kind of
+// server are omitted.
 func ParseDeclarationFor(source string, text []byte, target string) (*Declaration, error) {
 	root, bad := readFile(source, text)
 	if bad != nil {
@@ -64,23 +64,23 @@ func ParseDeclarationFor(source string, text []byte, target string) (*Declaratio
 	return r.d, nil
 }
 
-// A declarationReader checks a file and collects what is wrong.
+// A declarationReader checks a file and collects its errors.
 type declarationReader struct {
 	source string
 	errs   Errors
 	d      *Declaration
 	family family
-	// instead is a target to take instead of the file's.
+	// instead is a target that replaces the file's.
 	instead string
 	// create is the key of the definition.
 	create *fileValue
 	// columns are the names of the table's columns.
 	columns []string
-	// Keys of the file, nil where they are missing.
+	// Keys of the file, nil if missing.
 	name, timeKey, every, keep, ahead, after, merge *fileValue
 }
 
-// A family is the servers whose rules are alike.
+// A family is a group of servers with the same rules.
 type family string
 
 const (
@@ -89,7 +89,7 @@ const (
 	sqliteFamily   family = "SQLite"
 )
 
-// fail notes an error at a value.
+// fail records an error at a value.
 func (r *declarationReader) fail(at *fileValue, hint, format string, args ...any) {
 	r.errs = append(r.errs, &Error{r.source, at.line, at.column, fmt.Sprintf(format, args...), hint})
 }
@@ -98,13 +98,13 @@ func (r *declarationReader) warn(at *fileValue, format string, args ...any) {
 	r.d.Warnings = append(r.d.Warnings, fmt.Sprintf("%s:%d: ", r.source, at.line)+fmt.Sprintf(format, args...))
 }
 
-// failDefinition notes an error at a line of the definition.
+// failDefinition records an error at a line of the definition.
 func (r *declarationReader) failDefinition(line, column int, hint, format string, args ...any) {
 	r.errs = append(r.errs, r.inDefinition(&Error{Line: line, Column: column, Text: fmt.Sprintf(format, args...), Hint: hint}))
 }
 
-// inDefinition gives an error that counts from the definition's first line its
-// place in the file.
+// inDefinition converts an error's place in the definition, which counts from its
+// first line, to the place in the file.
 func (r *declarationReader) inDefinition(e *Error) *Error {
 	out := *e
 	out.Source = r.source
@@ -115,7 +115,7 @@ func (r *declarationReader) inDefinition(e *Error) *Error {
 	return &out
 }
 
-// keys are those of each table of the file.
+// declarationKeys are the keys of each table of the file.
 var declarationKeys = map[string][]string{
 	"":       {"table", "period", "seal", "rollup"},
 	"table":  {"name", "target", "create", "time", "epoch", "exact"},
@@ -162,7 +162,7 @@ func (r *declarationReader) section(root *fileValue, name string) *fileValue {
 	return v
 }
 
-// text returns a key's text, and the key; nil where it is missing or no text.
+// text returns a key's text, and the key; nil if it is missing or not a text.
 func (r *declarationReader) text(table *fileValue, key, example string) (string, *fileValue) {
 	v := table.find(key)
 	if v == nil {
@@ -179,7 +179,7 @@ func (r *declarationReader) text(table *fileValue, key, example string) (string,
 	return v.text, v
 }
 
-// must is text for a key that has to be there.
+// must is text for a required key.
 func (r *declarationReader) must(table *fileValue, section, key, example string) (string, *fileValue) {
 	if table.find(key) == nil {
 		r.fail(table, fmt.Sprintf("%s = %q", key, example), "%s has no %s", section, key)
@@ -207,7 +207,7 @@ func (r *declarationReader) truth(table *fileValue, key string) (bool, *fileValu
 
 const lengthForms = "30s, 15m, 2h, 1d, 1w, 1mo or 1y"
 
-// length reads a length of time, or for a sequence of rows.
+// length reads a length of time, or of rows for a sequence.
 func (r *declarationReader) length(table *fileValue, key string) (Grid, *fileValue) {
 	example := "2d"
 	if r.d.Period.Axis() == Sequence {
@@ -247,7 +247,8 @@ func (r *declarationReader) file(root *fileValue) {
 		return
 	}
 	r.target(table)
-	// The period comes before the definition: what fits depends on its axis.
+	// The period is read before the definition: the permitted columns depend on its
+	// axis.
 	period := r.section(root, "period")
 	if period == nil && root.find("period") == nil {
 		r.fail(table, `[period] with every = "auto", ahead and keep`, "there is no [period]")
@@ -307,7 +308,7 @@ func (r *declarationReader) target(table *fileValue) {
 	if strings.HasPrefix(rest, "//") {
 		u, err := url.Parse(text)
 		if err != nil {
-			// The error repeats the text, which may hold a password.
+			// The parser's error repeats the text, which may contain a password.
 			r.fail(v, forms, "target of scheme %s is no URL", scheme)
 			return
 		}
@@ -418,7 +419,7 @@ func (r *declarationReader) seal(seal *fileValue) {
 	}
 }
 
-// multiple returns a period that another one divides, as an example.
+// multiple returns, as an example, a period that is a multiple of the given one.
 func multiple(g Grid) string {
 	for _, text := range []string{"1h", "1d", "1w", "1mo", "1y"} {
 		if long, _ := Parse(text); g.Divides(long) && long != g {
@@ -429,10 +430,10 @@ func multiple(g Grid) string {
 	return g.String()
 }
 
-// defaults fills in what may be left out.
+// defaults fills in omitted keys.
 func (r *declarationReader) defaults() {
 	d := r.d
-	one := Span{Micros: 3600 * second} // where the period is not known yet
+	one := Span{Micros: 3600 * second} // if the period is not known yet
 	if d.Period.Valid() {
 		one = d.Period.Span()
 	}
@@ -455,5 +456,5 @@ func (r *declarationReader) defaults() {
 	}
 }
 
-// epochs are what an integer may count.
+// epochs are the units that an integer may count.
 var epochs = map[string]time.Duration{"s": time.Second, "ms": time.Millisecond, "us": time.Microsecond}

@@ -6,12 +6,12 @@ import "fmt"
 const (
 	maxPartitions = 8192 // of a table of MySQL and MariaDB
 	maxTerms      = 500  // of a compound SELECT of SQLite: the view has one a period
-	// manyPeriods is from where on each costs: memory for each table that is
-	// open, and time to plan a query without a time.
+	// manyPeriods is the number from which on each period is costly: memory for each
+	// open table, and time to plan a query without a time.
 	manyPeriods = 1000
 )
 
-// counts checks how many periods there will be.
+// counts checks the expected number of periods.
 func (r *declarationReader) counts(period *fileValue) {
 	d := r.d
 	if !d.Period.Valid() || period == nil {
@@ -29,8 +29,8 @@ func (r *declarationReader) counts(period *fileValue) {
 	case sqliteFamily:
 		limit, why = maxTerms, fmt.Sprintf("%s joins the periods in one view, which has at most %d", r.family, maxTerms)
 	}
-	// The periods made ahead, the open one, one that has passed retention and
-	// is about to go; then those within retention, merged ones apart.
+	// The periods created ahead, the open one, and one past retention that is not
+	// dropped yet; then those within retention, with merged ones counted separately.
 	ahead := d.Ahead.Length()/p + 2
 	recent, old := d.Keep.Length(), int64(0)
 	if d.Seal.Merge.Valid() {
@@ -54,7 +54,7 @@ func (r *declarationReader) counts(period *fileValue) {
 	case n > manyPeriods:
 		r.warn(at, "many periods: %s; each costs memory in every connection that has the table open, and a query without a bound on %s looks at all of them; take %s", what, d.Time, hint)
 	case d.Keep.IsZero() && d.Period.Axis() == Time && limit > 0:
-		// Without retention the number grows: say when it will be too large.
+		// Without retention the number grows: report when it becomes too large.
 		long := p
 		if d.Seal.Merge.Valid() {
 			long = max(d.Seal.Merge.Span().Length(), 1)

@@ -10,23 +10,23 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// A fileValue is one key of a TOML file with its value, where it stands, and
-// for a table what is in it, in the order of the file.
+// A fileValue is one key of a TOML file with its value and its place. For a table it
+// holds the table's contents, in the order of the file.
 type fileValue struct {
 	key          string
 	line, column int
 	kind         unstable.Kind // String, Integer, Bool, Array, Table, ArrayTable or another
-	text         string        // a string's value, a number or a truth as written
-	// content is where a string's first character stands.
+	text         string        // a string's value, a number or a boolean as written
+	// content is the place of a string's first character.
 	content [2]int
-	// in are a table's keys, the elements of a list, the tables of an array of
-	// tables.
+	// in are the keys of a table, the elements of a list, or the tables of an array
+	// of tables.
 	in []*fileValue
-	// inline tables can't be added to.
+	// inline tables can't be extended.
 	inline bool
 }
 
-// what names the value's type for people.
+// what returns the name of the value's type for messages.
 func (v *fileValue) what() string {
 	switch v.kind {
 	case unstable.String:
@@ -106,8 +106,8 @@ func (r treeReader) keys(e *unstable.Node) (out []*fileValue) {
 	return out
 }
 
-// under returns the table called as step within in, made if it isn't there. Of
-// an array of tables it is the last one.
+// under returns the table with the name of step within in, created if it does not
+// exist. For an array of tables it returns the last one.
 func under(in, step *fileValue) *fileValue {
 	at := in.find(step.key)
 	if at == nil {
@@ -154,7 +154,7 @@ func (r treeReader) keyValue(table *fileValue, e *unstable.Node) {
 	table.in = append(table.in, last)
 }
 
-// value fills in what a key is set to.
+// value fills in the value of a key.
 func (r treeReader) value(v *fileValue, n *unstable.Node) {
 	v.kind, v.text = n.Kind, string(n.Data)
 	switch n.Kind {
@@ -191,7 +191,7 @@ func (v *fileValue) integer() (int64, error) {
 	return strconv.ParseInt(strings.ReplaceAll(v.text, "_", ""), 0, 64)
 }
 
-// nearest returns the name most like another, or "" where none is much like it.
+// nearest returns the known name that is most similar, or "" if none is similar.
 func nearest(name string, known []string) string {
 	best, least := "", max(1, len(name)/3)
 	for _, k := range known {
@@ -204,8 +204,8 @@ func nearest(name string, known []string) string {
 	return best
 }
 
-// distance is the number of letters to change, add, leave out, or swap with a
-// neighbour to make one name of another (optimal string alignment).
+// distance is the number of letters to change, add, remove, or swap with a neighbour
+// to turn one name into the other (optimal string alignment).
 func distance(a, b string) int {
 	if len(a) > 64 || len(b) > 64 {
 		return 64
@@ -233,7 +233,7 @@ func distance(a, b string) int {
 	return rows[len(a)][len(b)]
 }
 
-// didYouMean completes a hint with the name that was probably meant.
+// didYouMean adds the name that was probably intended to a hint.
 func didYouMean(name string, known []string) string {
 	if n := nearest(name, known); n != "" {
 		return fmt.Sprintf("did you mean %s?", n)

@@ -7,18 +7,18 @@ import (
 
 // Lengths of names, in bytes.
 const (
-	// maxColumnName leaves room for what roll-ups append to a column's name for
-	// its parts.
+	// maxColumnName leaves room for the suffixes that roll-ups append to a column's
+	// name for its parts.
 	maxColumnName = 48
-	// maxPeriodTable leaves room in the 63 bytes of PostgreSQL's names for a
-	// period's, which are those of the table, _ and p20261120_183015_250000.
+	// maxPeriodTable leaves room for a period's name in the 63 bytes of PostgreSQL's
+	// names, which consist of the table's name, _ and p20261120_183015_250000.
 	maxPeriodTable = 63 - 25
-	// maxName leaves room in the 64 characters of the others' for _late, _live
-	// and the like.
+	// maxName leaves room in the 64 characters of the other servers for _late, _live
+	// and similar suffixes.
 	maxName = 50
 )
 
-// badName returns why a name can't be one, or "".
+// badName returns why a name is not valid, or "".
 func badName(name string, limit int) string {
 	switch {
 	case len(name) > limit:
@@ -34,8 +34,8 @@ func badName(name string, limit int) string {
 	return ""
 }
 
-// names checks the names of the table and its roll-ups, and of what is made
-// beside them.
+// names checks the names of the table and its roll-ups, and of the objects created
+// with them.
 func (r *declarationReader) names() {
 	taken := map[string]string{}
 	take := func(at *fileValue, name, what string) {

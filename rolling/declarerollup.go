@@ -10,13 +10,13 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// A level is a roll-up with where its keys stand.
+// A level is a roll-up with the places of its keys.
 type level struct {
 	Rollup
 	at, nameAt, everyAt, keepAt, selectAt *fileValue
 }
 
-// rollups reads [[rollup]], each of which may be made of one before it.
+// rollups reads [[rollup]]. Each may be computed from an earlier one.
 func (r *declarationReader) rollups(list *fileValue) {
 	if list == nil {
 		return
@@ -106,7 +106,7 @@ func (r *declarationReader) levelFrom(l *level, before []level, list *fileValue)
 	}
 }
 
-// texts returns a key's list of texts; nil and false where it is missing.
+// texts returns a key's list of texts; nil and false if it is missing.
 func (r *declarationReader) texts(table *fileValue, key string) ([]string, bool) {
 	v := table.find(key)
 	if v == nil {
@@ -159,7 +159,7 @@ func (r *declarationReader) levelBy(l *level, source *level) {
 	}
 }
 
-// groupable refuses columns whose values a roll-up can't have in its key.
+// groupable refuses columns whose values can't be part of a roll-up's key.
 func (r *declarationReader) groupable(at *fileValue, name string) {
 	c := r.d.Definition.Column(name)
 	first := firstWord(c.Type)
@@ -176,14 +176,15 @@ func (r *declarationReader) groupable(at *fileValue, name string) {
 	}
 }
 
-// reservedColumn reports whether a roll-up has, or may have, a column of that
-// name for itself.
+// reservedColumn reports whether a roll-up has, or may have, an internal column of
+// that name.
 func reservedColumn(name string) bool {
 	name = strings.ToLower(name)
 	return name == "bucket" || name == "raw_rows" || partOfAggregate.MatchString(name)
 }
 
-// partOfAggregate are the columns that hold what an aggregate is merged from.
+// partOfAggregate matches the columns that hold the parts from which an aggregate is
+// merged.
 var partOfAggregate = regexp.MustCompile(`__(n|sum|mean|m2|at|hll|dd)$`)
 
 func firstWord(native string) string {
@@ -194,7 +195,7 @@ func firstWord(native string) string {
 	return words[0]
 }
 
-// column returns a name as it is among known ones, or "".
+// column returns a name as it is spelled among known ones, or "".
 func (r *declarationReader) column(name string, known []string) string {
 	if slices.Contains(known, name) {
 		return name
@@ -282,16 +283,16 @@ func (r *declarationReader) aggregateOf(at *fileValue, a *Aggregate) bool {
 	return true
 }
 
-// textTypes hold no numbers on any server.
+// textTypes are types that hold no numbers on any server.
 var textTypes = []string{
 	"char", "varchar", "character", "text", "tinytext", "mediumtext", "longtext", "nchar", "nvarchar", "clob", "enum", "set",
 	"blob", "tinyblob", "mediumblob", "longblob", "binary", "varbinary", "bytea", "json", "jsonb", "uuid", "date", "datetime",
 	"timestamp", "timestamptz", "time", "inet", "inet4", "inet6", "cidr", "boolean", "bool",
 }
 
-// sameAs checks that a level's source has an aggregate, or what it is made
-// from: the mean and the squares serve stddev and variance, a sketch serves
-// every percentile, and rows are always counted.
+// sameAs checks that a level's source has an aggregate, or the parts to compute it
+// from: the mean and the squares serve stddev and variance, a sketch serves every
+// percentile, and rows are always counted.
 func (r *declarationReader) sameAs(at *fileValue, a Aggregate, source *level) bool {
 	parts := func(fn string) string {
 		if fn == "variance" {
@@ -334,11 +335,11 @@ func (r *declarationReader) levelKeep(l *level, source *level) {
 	}
 }
 
-// aggregates are those that can be declared.
+// aggregates are the supported aggregates.
 var aggregates = []string{"count", "sum", "avg", "min", "max", "stddev", "variance", "first", "last", "distinct", "percentile"}
 
-// undecomposable are aggregates that can't be made of those of parts, and what
-// to use instead.
+// undecomposable are aggregates that can't be computed from those of parts, with
+// their replacements.
 var undecomposable = map[string]string{
 	"median":        "percentile(%s, 50)",
 	"mode":          "distinct(%s) says how many values there are; keep counts by adding the column to by",
@@ -355,7 +356,7 @@ var undecomposable = map[string]string{
 	"countdistinct": "distinct(%s)",
 }
 
-// synonyms are what aggregates are called elsewhere.
+// synonyms are the names of aggregates in other systems.
 var synonyms = map[string]string{
 	"mean": "avg", "average": "avg", "std": "stddev", "stddev_samp": "stddev", "stddev_pop": "stddev", "var": "variance", "var_samp": "variance",
 	"var_pop": "variance", "minimum": "min", "maximum": "max", "total": "sum", "approx_count_distinct": "distinct", "uniq": "distinct",
@@ -419,7 +420,7 @@ func parseAggregate(text string) (a Aggregate, hint string, err error) {
 	return a, "", nil
 }
 
-// unquoteName takes the quotes off a name.
+// unquoteName removes the quotes from a name.
 func unquoteName(s string) string {
 	for _, q := range []string{`"`, "`"} {
 		if len(s) > 2 && strings.HasPrefix(s, q) && strings.HasSuffix(s, q) {

@@ -47,7 +47,7 @@ func (r *declarationReader) table(table *fileValue) {
 	r.timeColumn(def)
 }
 
-// definition checks what a table that rolls can't have.
+// definition refuses features that a rolling table can't have.
 func (r *declarationReader) definition(def *Definition) {
 	if r.name != nil {
 		fold := r.family != postgresFamily
@@ -79,14 +79,15 @@ func (r *declarationReader) definition(def *Definition) {
 	}
 }
 
-// shift returns the line of the text of create at which the statement begins.
+// shift returns the line within the text of create at which the statement begins.
 func (r *declarationReader) shift(def *Definition) int {
 	i := strings.Index(r.create.text, def.Text)
 	line, _ := place(r.create.text, i)
 	return line
 }
 
-// timeColumn checks the column that the table rolls by, and that each key has it.
+// timeColumn checks the column by which the table rolls, and that each key contains
+// it.
 func (r *declarationReader) timeColumn(def *Definition) {
 	if r.timeKey == nil {
 		return
@@ -98,7 +99,7 @@ func (r *declarationReader) timeColumn(def *Definition) {
 	}
 	r.d.Time = c.Name
 	if !c.NotNull || r.family == sqliteFamily && !c.saysNotNull && !strings.EqualFold(c.Type, "INTEGER") {
-		// SQLite lets NULL into a primary key, unless it is the rowid.
+		// SQLite permits NULL in a primary key, unless it is the rowid.
 		r.failDefinition(c.Line, 0, c.Text+" NOT NULL", "column %s can be NULL, and such a row has no period", c.Name)
 	}
 	if c.Generated {
@@ -150,7 +151,8 @@ func (r *declarationReader) mode() sqlMode {
 	return mysqlText
 }
 
-// A timeClass is how a type holds what a table rolls by.
+// A timeClass is the way in which a type represents the values by which a table
+// rolls.
 type timeClass int
 
 const (
@@ -202,7 +204,7 @@ func (r *declarationReader) classOf(native string) timeClass {
 	return noTime
 }
 
-// timeType checks that a column of that type can be rolled by.
+// timeType checks that a table can roll by a column of that type.
 func (r *declarationReader) timeType(c *DefinedColumn) {
 	class := r.classOf(c.Type)
 	small := class == timeOfSeconds32 && !slices.Contains([]string{"int", "integer", "int4", "serial", "serial4"}, strings.ToLower(strings.FieldsFunc(c.Type, func(c rune) bool { return c == ' ' || c == '(' })[0]))
@@ -213,7 +215,7 @@ func (r *declarationReader) timeType(c *DefinedColumn) {
 	}[r.family]
 	bad := func(hint, format string, args ...any) { r.failDefinition(c.Line, 0, hint, format, args...) }
 	switch d := r.d; {
-	case r.family == "": // the target can't be read
+	case r.family == "": // the target is unreadable
 	case d.Period.Axis() == Sequence:
 		if class != timeOfInteger && class != timeOfSeconds32 {
 			bad(c.Name+" BIGINT NOT NULL", "column %s of type %q is no integer, and the table rolls by rows", c.Name, c.Type)
@@ -236,11 +238,11 @@ func (r *declarationReader) timeType(c *DefinedColumn) {
 	}
 }
 
-// dayGrid cuts at midnight, UTC.
+// dayGrid divides at midnight, UTC.
 var dayGrid = Grid{step: day}
 
-// WholeDays reports whether the table rolls by a column that holds dates, so
-// that a period is whole days.
+// WholeDays reports whether the table rolls by a column of dates, so that a period
+// consists of whole days.
 func (d *Declaration) WholeDays() bool {
 	if d.Definition == nil || d.Epoch > 0 || d.Period.Axis() == Sequence {
 		return false

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// String returns the declaration as TOML that ParseDeclaration reads, with
-// everything that was left out filled in: two that mean the same have the same.
+// String returns the declaration as TOML that ParseDeclaration reads, with all
+// omitted keys filled in: two equivalent declarations have the same text.
 func (d *Declaration) String() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -63,7 +63,7 @@ func (d *Declaration) String() string {
 	return b.String()
 }
 
-// String returns the policy as a declaration has it.
+// String returns the policy as written in a declaration.
 func (l Late) String() string {
 	if l == LateReject {
 		return "reject"
@@ -71,7 +71,7 @@ func (l Late) String() string {
 	return "merge"
 }
 
-// EpochName returns the unit of an epoch as a declaration has it, "" for none.
+// EpochName returns the unit of an epoch as written in a declaration, "" for none.
 func EpochName(unit time.Duration) string {
 	for name, u := range epochs {
 		if u == unit {
@@ -100,7 +100,7 @@ func tomlText(s string) string {
 	return b.String()
 }
 
-// tomlBlock returns a text as TOML, on lines of its own where it can be.
+// tomlBlock returns a text as TOML, on separate lines if possible.
 func tomlBlock(s string) string {
 	control := func(c rune) bool { return c < ' ' && c != '\n' && c != '\t' || c == 127 }
 	if strings.Contains(s, "'''") || strings.HasSuffix(s, "'") || strings.ContainsFunc(s, control) {

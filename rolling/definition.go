@@ -6,88 +6,90 @@ import (
 	"strings"
 )
 
-// A Definition is a CREATE TABLE statement, read as far as a rolling table
-// needs it: names, keys, and where they stand. What a type or an option means
-// is the server's business.
+// A Definition is a CREATE TABLE statement, parsed as far as a rolling table needs
+// it: names, keys, and their places. Types and options are not interpreted; that is
+// left to the server.
 //
-// Engines create from it, never from its parts:
+// Engines create tables from its text, never from its parts:
 //
-//   - the table itself from As, and what belongs to their way of cutting it
-//     (PARTITION BY ...) after that text, which ends with the last token;
-//   - tables with the same columns beside it, such as templates and periods
-//     that are tables of their own, from Copy, which leaves out the names that
-//     a schema can have only once;
-//   - then Indexes, where there are any, with DefinedIndex.As. In PostgreSQL
-//     they are made on the partitioned table (its periods get them by
-//     themselves) and on tables made by Copy that are to be attached; in
-//     SQLite on each period's table. Each needs a name of its own there.
+//   - the table itself from As, followed by the engine's partitioning clause
+//     (PARTITION BY ...); the text ends with the last token;
+//   - tables with the same columns, such as templates and periods that are
+//     tables of their own, from Copy, which omits the names that must be unique
+//     in a schema;
+//   - then Indexes, if any, with DefinedIndex.As. In PostgreSQL they are created
+//     on the partitioned table (its periods inherit them) and on tables made by
+//     Copy that are to be attached; in SQLite on each period's table. Each needs
+//     a name of its own there.
 type Definition struct {
 	// Text is the CREATE TABLE statement, without a terminator.
 	Text string
-	// Name is the table's, unquoted; nameFrom and nameTo are where it stands,
-	// with its schema.
+	// Name is the table's name, unquoted; nameFrom and nameTo are its place,
+	// including the schema.
 	Name             string
 	nameFrom, nameTo int
-	// Schema is what stands before the name and a dot; As leaves it out.
+	// Schema is the text before the dot of a qualified name; As omits it.
 	Schema  string
 	Columns []DefinedColumn
-	// PrimaryKey names its columns, also when one column says so of itself.
+	// PrimaryKey names its columns, also if it is declared at a column.
 	PrimaryKey []string
 	// Unique holds the columns of each UNIQUE constraint.
 	Unique [][]string
-	// Keys are the keys written within the statement, the primary one not
-	// counted; the Text of each is what ALTER TABLE ... ADD takes.
+	// Keys are the keys written within the statement, except the primary key; the
+	// Text of each is valid in ALTER TABLE ... ADD.
 	Keys []DefinedIndex
-	// Indexes are the CREATE INDEX statements after it.
+	// Indexes are the CREATE INDEX statements that follow it.
 	Indexes []DefinedIndex
-	// ForeignKey is the line, from 1, of the first foreign key; 0 without one.
+	// ForeignKey is the line, from 1, of the first foreign key; 0 if there is none.
 	ForeignKey int
-	// Partitioned tells that the statement cuts the table itself.
+	// Partitioned reports that the statement itself partitions the table.
 	Partitioned bool
-	// partitionLine is where it does; primaryLine where the primary key is.
+	// partitionLine is the line of the partitioning clause; primaryLine that of the
+	// primary key.
 	partitionLine, primaryLine int
-	// constraints are where names of constraints stand: CONSTRAINT x.
+	// constraints are the places of constraint names: CONSTRAINT x.
 	constraints [][2]int
 }
 
 // A DefinedColumn is one column of a Definition.
 type DefinedColumn struct {
 	Name string
-	// Type is the type as it is written, up to its attributes.
+	// Type is the type as written, up to its attributes.
 	Type string
-	// NotNull tells that it says so, or is part of the primary key.
+	// NotNull reports that the column is declared NOT NULL or is part of the primary
+	// key.
 	NotNull bool
-	// Generated columns can't be written to; Auto ones get their values from
-	// the server where none is given.
+	// Generated columns can't be written to. The server assigns values to Auto
+	// columns if none is given.
 	Generated, Auto bool
-	// Text is the whole of it, "ts DATETIME NOT NULL".
+	// Text is the complete column definition, "ts DATETIME NOT NULL".
 	Text string
-	// Line is where it stands in the statement, from 1.
+	// Line is its line in the statement, from 1.
 	Line int
-	// saysNotNull is NotNull by its own words.
+	// saysNotNull reports that the column itself is declared NOT NULL.
 	saysNotNull bool
 }
 
 // A DefinedIndex is a key within a CREATE TABLE statement, or a CREATE INDEX
-// statement after it.
+// statement that follows it.
 type DefinedIndex struct {
-	// Name is the index's, unquoted; "" where the server is to choose one.
+	// Name is the index's name, unquoted; "" if the server chooses one.
 	Name string
-	// Columns are its columns; expressions stand as they are written.
+	// Columns are its columns; expressions are as written.
 	Columns []string
 	Unique  bool
-	// Text is the whole of it, without a terminator.
+	// Text is the complete text, without a terminator.
 	Text string
-	// Line is where it stands, from 1.
+	// Line is its line, from 1.
 	Line int
-	// rest is what follows the table's name.
+	// rest is the text after the table's name.
 	rest string
 }
 
-// As returns a CREATE INDEX statement for an index and a table of other names,
-// which are quoted already; an empty index has the server choose its name.
-// CONCURRENTLY and IF NOT EXISTS are left out. It returns "" for a key that is
-// written within CREATE TABLE.
+// As returns a CREATE INDEX statement for an index and a table with other names,
+// which must be quoted; with an empty index name the server chooses one.
+// CONCURRENTLY and IF NOT EXISTS are omitted. It returns "" for a key written within
+// CREATE TABLE.
 func (i *DefinedIndex) As(index, table string) string {
 	if i.rest == "" {
 		return ""
@@ -103,14 +105,14 @@ func (i *DefinedIndex) As(index, table string) string {
 	return text + "ON " + table + " " + i.rest
 }
 
-// As returns the statement for a table of another name, which is quoted
-// already. IF NOT EXISTS is left out: who creates a table wants to know.
+// As returns the statement for a table with another name, which must be quoted. IF
+// NOT EXISTS is omitted, so that the creation of an existing table is an error.
 func (d *Definition) As(quoted string) string {
 	return "CREATE TABLE " + quoted + d.Text[d.nameTo:]
 }
 
-// Copy is As for a table beside the defined one: names of constraints are left
-// out, because some servers allow each only once in a schema.
+// Copy is As for a table in addition to the defined one: names of constraints are
+// omitted, because some servers permit each only once in a schema.
 func (d *Definition) Copy(quoted string) string {
 	out, from := "CREATE TABLE "+quoted, d.nameTo
 	for _, c := range d.constraints {
@@ -120,8 +122,8 @@ func (d *Definition) Copy(quoted string) string {
 	return out + d.Text[from:]
 }
 
-// Column returns the named column, or nil. Case doesn't count where one
-// column only could be meant.
+// Column returns the named column, or nil. Case is ignored if only one column
+// matches.
 func (d *Definition) Column(name string) *DefinedColumn {
 	var found *DefinedColumn
 	for i := range d.Columns {
@@ -136,15 +138,15 @@ func (d *Definition) Column(name string) *DefinedColumn {
 	return found
 }
 
-// ReadDefinition reads a CREATE TABLE statement of MySQL, MariaDB, PostgreSQL
-// or SQLite, and CREATE INDEX statements on the same table after it. It refuses
-// what a table that rolls can't be made from: temporary tables, CREATE TABLE
-// ... AS SELECT, LIKE, INHERITS and others whose columns stand elsewhere, and
-// other statements. An error is an *Error whose line counts from the text's
-// first.
+// ReadDefinition reads a CREATE TABLE statement of MySQL, MariaDB, PostgreSQL or
+// SQLite, and the CREATE INDEX statements on the same table that follow it. It
+// refuses statements from which a rolling table can't be created: temporary tables,
+// CREATE TABLE ... AS SELECT, LIKE, INHERITS and others whose columns are defined
+// elsewhere, and other statements. An error is an *Error whose line counts from the
+// first line of the text.
 //
-// Where servers read the same text differently, the first of MySQL, PostgreSQL
-// and SQLite that it makes sense to decides; ParseDeclaration goes by the target.
+// Where servers interpret the same text differently, the first of MySQL, PostgreSQL
+// and SQLite that can parse it decides; ParseDeclaration uses the target.
 func ReadDefinition(text string) (*Definition, error) {
 	d, err := readDefinition(text, mysqlText, postgresText, sqliteText)
 	if err != nil {
@@ -153,7 +155,7 @@ func ReadDefinition(text string) (*Definition, error) {
 	return d, nil
 }
 
-// definitionError gives an error its place.
+// definitionError adds its place to an error.
 func definitionError(text string, err *sqlError) *Error {
 	line, column := place(text, err.at)
 	return &Error{Line: line, Column: column, Text: err.text, Hint: err.hint}
@@ -165,8 +167,8 @@ func place(text string, at int) (line, column int) {
 	return 1 + strings.Count(before, "\n"), len(before) - strings.LastIndexByte(before, '\n')
 }
 
-// readDefinition reads the text in the first mode that fits. The error is that
-// of the mode that got furthest.
+// readDefinition reads the text in the first mode that can parse it. The error is
+// that of the mode that got furthest.
 func readDefinition(text string, modes ...sqlMode) (*Definition, *sqlError) {
 	var worst *sqlError
 	for _, mode := range modes {
@@ -184,7 +186,7 @@ func readDefinition(text string, modes ...sqlMode) (*Definition, *sqlError) {
 	return nil, worst
 }
 
-// A definitionReader goes through the tokens of a definition.
+// A definitionReader iterates over the tokens of a definition.
 type definitionReader struct {
 	text   string
 	mode   sqlMode
@@ -202,14 +204,14 @@ func (r *definitionReader) at(n int) sqlToken {
 	return sqlToken{kind: sqlEnd, from: len(r.text), to: len(r.text)}
 }
 
-// next returns the present token and goes on to the one after it.
+// next returns the current token and advances to the next one.
 func (r *definitionReader) next() sqlToken {
 	t := r.at(0)
 	r.pos = min(r.pos+1, len(r.tokens))
 	return t
 }
 
-// accept goes past the keywords, if all of them are there.
+// accept advances past the keywords if all of them follow.
 func (r *definitionReader) accept(words ...string) bool {
 	for i, w := range words {
 		if !r.at(i).is(w) {
@@ -229,7 +231,7 @@ func (r *definitionReader) line(t sqlToken) int {
 	return line
 }
 
-// name returns a token as the server knows it.
+// name returns a token's name as the server interprets it.
 func (r *definitionReader) name(t sqlToken) string {
 	if r.mode == postgresText && t.kind == sqlWord {
 		return strings.ToLower(t.text)
@@ -310,7 +312,7 @@ func (r *definitionReader) head() *sqlError {
 	return r.fail(t, "CREATE TABLE name (...)", "want ( after the table's name, not %s", t)
 }
 
-// qualified reads a name with or without a schema; "" for none.
+// qualified reads a name with or without a schema; "" if there is none.
 func (r *definitionReader) qualified() (schema, name string) {
 	for {
 		t := r.at(0)
@@ -319,7 +321,7 @@ func (r *definitionReader) qualified() (schema, name string) {
 		}
 		r.pos++
 		if name != "" {
-			// Of a catalog, a schema and a name, the schema counts.
+			// Of catalog, schema and name, only the schema is kept.
 			schema = name
 		}
 		name = r.name(t)
@@ -329,8 +331,8 @@ func (r *definitionReader) qualified() (schema, name string) {
 	}
 }
 
-// items reads what is between the parentheses, and returns where each item
-// begins and ends.
+// items reads the text between the parentheses, and returns the start and the end of
+// each item.
 func (r *definitionReader) items() ([][2]int, *sqlError) {
 	open := r.next()
 	var items [][2]int
@@ -363,7 +365,7 @@ func (r *definitionReader) items() ([][2]int, *sqlError) {
 	}
 }
 
-// tail reads what is after the parentheses, and returns where it ends.
+// tail reads the text after the parentheses, and returns its end.
 func (r *definitionReader) tail() (end int, err *sqlError) {
 	depth := 0
 	for ; ; r.pos++ {
@@ -395,7 +397,7 @@ func (r *definitionReader) tail() (end int, err *sqlError) {
 	}
 }
 
-// statements reads those after CREATE TABLE.
+// statements reads the statements after CREATE TABLE.
 func (r *definitionReader) statements() *sqlError {
 	for {
 		for r.accept(";") {
@@ -409,7 +411,7 @@ func (r *definitionReader) statements() *sqlError {
 	}
 }
 
-// keys checks what the keys name, and marks columns of the primary key.
+// keys checks the columns of the keys, and marks columns of the primary key.
 func (r *definitionReader) keys() *sqlError {
 	d := r.d
 	for i, c := range d.Columns {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// item reads one column or constraint, the tokens from to to.
+// item reads one column or constraint, the tokens in [from, to).
 func (r *definitionReader) item(from, to int) *sqlError {
 	all := r.tokens
 	r.tokens, r.pos = all[:to], from
@@ -54,7 +54,7 @@ func (r *definitionReader) item(from, to int) *sqlError {
 	return r.column()
 }
 
-// constraintName goes past CONSTRAINT and its name, and notes where they stand.
+// constraintName advances past CONSTRAINT and its name, and records their place.
 func (r *definitionReader) constraintName() *sqlError {
 	t := r.next()
 	end := t.to
@@ -67,7 +67,8 @@ func (r *definitionReader) constraintName() *sqlError {
 	if !begins(r.at(0)) {
 		return r.fail(r.at(0), "PRIMARY KEY, UNIQUE, CHECK", "want a constraint, not %s", r.at(0))
 	}
-	// Within an executable comment the token's end may be the comment's.
+	// Within an executable comment, the end of the token may be the end of the
+	// comment.
 	if !strings.Contains(r.text[t.from:end], "*/") {
 		r.d.constraints = append(r.d.constraints, [2]int{t.from - r.start, end - r.start})
 	}
@@ -99,7 +100,7 @@ func (r *definitionReader) primaryKey(t sqlToken) *sqlError {
 	return r.setPrimaryKey(t, columns)
 }
 
-// key reads a key from its name on.
+// key reads a key, starting at its name.
 func (r *definitionReader) key(first sqlToken, unique bool) *sqlError {
 	k := DefinedIndex{Unique: unique, Line: r.line(first)}
 	r.accept("if", "not", "exists")
@@ -121,7 +122,7 @@ func (r *definitionReader) key(first sqlToken, unique bool) *sqlError {
 	return nil
 }
 
-// columns reads the list of columns of a key, from its parenthesis on.
+// columns reads the list of columns of a key, starting at its parenthesis.
 func (r *definitionReader) columns() ([]string, *sqlError) {
 	if t := r.next(); !t.is("(") {
 		return nil, r.fail(t, "(a, b)", "want the columns of the key in parentheses, not %s", t)
@@ -150,8 +151,7 @@ func (r *definitionReader) columns() ([]string, *sqlError) {
 	}
 }
 
-// keyColumn returns the column of one part of a key, or its expression as it
-// is written.
+// keyColumn returns the column of one part of a key, or its expression as written.
 func (r *definitionReader) keyColumn(part []sqlToken) string {
 	if len(part) == 0 {
 		return ""
@@ -166,7 +166,7 @@ func (r *definitionReader) keyColumn(part []sqlToken) string {
 	return ""
 }
 
-// attributes are the words at which a column's type ends.
+// attributes are the words that end a column's type.
 var attributes = map[string]bool{
 	"not": true, "null": true, "default": true, "primary": true, "unique": true, "key": true, "references": true,
 	"check": true, "constraint": true, "generated": true, "as": true, "auto_increment": true, "autoincrement": true,
@@ -222,8 +222,8 @@ typed:
 	return nil
 }
 
-// attributes reads what follows a column's type; written is its name as it
-// stands in the text.
+// attributes reads the text after a column's type; written is the column's name as
+// written.
 func (r *definitionReader) attributes(c *DefinedColumn, written string) *sqlError {
 	for depth := 0; ; {
 		t := r.next()
@@ -332,7 +332,7 @@ func (r *definitionReader) index() *sqlError {
 	return nil
 }
 
-// sameName compares names as the server does.
+// sameName compares names in the same way as the server.
 func sameName(a, b string, mode sqlMode) bool {
 	if mode == postgresText {
 		return a == b

@@ -2,14 +2,14 @@ package rolling
 
 import "fmt"
 
-// An Error is about one place of a declaration or a definition.
+// An Error is an error at one place of a declaration or a definition.
 type Error struct {
-	// Source is the file, "" where there is none.
+	// Source is the file, "" if there is none.
 	Source string
 	// Line and Column count from 1; 0 is unknown.
 	Line, Column int
 	Text         string
-	// Hint is what to do instead; it may be empty.
+	// Hint is the correction to make; it may be empty.
 	Hint string
 }
 

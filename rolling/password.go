@@ -5,21 +5,22 @@ import (
 	"strings"
 )
 
-// A password with its name, in libpq's keywords, which have no scheme, and
-// wherever else somebody may have put one.
+// A password with its keyword, as in libpq's keyword form, which has no scheme, and
+// in any other place.
 var namedPassword = regexp.MustCompile(`(?i)(^|[\s;:&?,'"])(ssl)?(password|passwd|pass|pwd|secret|token)\s*=`)
 
-// USER:PASSWORD@, as drivers' names of a database begin.
+// USER:PASSWORD@, the beginning of drivers' data source names.
 var userPassword = regexp.MustCompile(`^[^/@?]*:[^/@?]*@`)
 
-// HoldsPassword reports whether the text of a target holds a password where no
-// URL has one: "host=db password=...", "mysql:user:...@tcp(db)/x". Such a text
-// may be neither printed nor kept. It does not look at the options behind "?".
+// HoldsPassword reports whether the text of a target contains a password in a place
+// where no URL has one: "host=db password=...", "mysql:user:...@tcp(db)/x". Such a
+// text must be neither printed nor stored. It does not examine the options after
+// "?".
 func HoldsPassword(target string) bool {
 	before, _, _ := strings.Cut(target, "?")
 	_, rest, _ := strings.Cut(before, ":")
 	return namedPassword.MatchString(before) || userPassword.MatchString(rest)
 }
 
-// OptionHoldsPassword reports whether an option's value holds one.
+// OptionHoldsPassword reports whether an option's value contains a password.
 func OptionHoldsPassword(value string) bool { return namedPassword.MatchString(value) }

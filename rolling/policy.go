@@ -7,47 +7,46 @@ import (
 	"strings"
 )
 
-// A Policy says which periods a rolling table has while it rolls on.
+// A Policy determines which periods a rolling table has.
 type Policy struct {
 	Grid Grid
-	// Ahead is the number of whole periods kept ready after the one that
-	// holds the present position. 0 means 1: with none, the first insert of a
-	// new period would fail.
+	// Ahead is the number of whole periods created in advance, after the one that
+	// contains the current position. 0 means 1: with none, the first insert of a new
+	// period would fail.
 	Ahead int
-	// Keep is the number of periods kept, the present one and those before
-	// it. 0 keeps all.
+	// Keep is the number of periods kept, the current one and those before it. 0
+	// keeps all.
 	Keep int
 }
 
-// Steps is what must happen to a table's partitions, in this order of
-// importance: creation is never held up by retention.
+// Steps are the changes to a table's partitions, in order of importance: retention
+// never delays creation.
 type Steps struct {
 	// Create lists partitions to add after the last one, in order.
 	Create []Partition
 	// Drop lists partitions that have passed retention, oldest first.
 	Drop []Partition
-	// Gaps lists ranges that no partition holds between the first and the
-	// last one. Range partitions are added at the end only, so a gap needs a
-	// person: it is reported, not filled.
+	// Gaps lists ranges between the first and the last partition that no partition
+	// contains. Range partitions are added at the end only, so a gap is reported,
+	// not filled; it needs manual action.
 	Gaps []Period
 }
 
-// Empty reports whether there is nothing to do.
+// Empty reports whether there are no changes to make.
 func (s Steps) Empty() bool { return len(s.Create) == 0 && len(s.Drop) == 0 }
 
-// maxCreate is the most partitions that one call creates: what MySQL and
-// MariaDB allow a table, and far more than any table is well with. A table that
-// needs more has a period that is too short, or a wrong clock.
+// maxCreate is the maximum number of partitions that one call creates: the limit of
+// MySQL and MariaDB for one table, and far more than any table should have. A table
+// that needs more has too short a period, or the clock is wrong.
 const maxCreate = 8192
 
-// Steps returns what takes a table that has the partitions have to the ones it
-// should have when its newest row is at pos. It refuses partitions that
-// overlap or hold nothing, and to create more than 8192 at once. New partitions
-// start exactly where the last one ends, also when the grid has changed since,
-// so there is never a gap or an overlap; where that was so long ago that the
-// first of them would be past retention already, they become one partition with
-// the oldest period that is kept. A partition that holds pos or anything after
-// it is never dropped.
+// Steps returns the changes from the existing partitions have to the required ones
+// when the newest row is at pos. It refuses partitions that overlap or are empty
+// ranges, and creating more than 8192 at once. New partitions start exactly where
+// the last one ends, also if the grid has changed since, so there is never a gap or
+// an overlap. If that was so long ago that the first of them would already be past
+// retention, these are combined into one partition with the oldest period that is
+// kept. A partition that contains pos or any later position is never dropped.
 func (p Policy) Steps(have []Partition, pos int64) (Steps, error) {
 	var s Steps
 	present, err := p.Grid.At(pos)
@@ -95,8 +94,8 @@ func (p Policy) Steps(have []Partition, pos int64) (Steps, error) {
 	return s, nil
 }
 
-// inOrder returns the partitions sorted, and the ranges that none of them holds
-// between the first and the last one.
+// inOrder returns the sorted partitions, and the ranges between the first and the
+// last one that none of them contains.
 func inOrder(have []Partition) (sorted []Partition, gaps []Period, err error) {
 	sorted = slices.Clone(have)
 	slices.SortFunc(sorted, func(a, b Partition) int { return cmp.Compare(a.From, b.From) })
@@ -118,9 +117,9 @@ func inOrder(have []Partition) (sorted []Partition, gaps []Period, err error) {
 	return sorted, gaps, nil
 }
 
-// unused returns name, with a letter x added for as long as a partition has
-// it: tables that came from elsewhere may name partitions after their ends.
-// Servers compare these names without regard to case.
+// unused returns name, with the letter x appended until no partition has that name:
+// tables from other sources may name partitions after their ends. Servers compare
+// these names without regard to case.
 func unused(name string, have []Partition) string {
 	for slices.ContainsFunc(have, func(h Partition) bool { return strings.EqualFold(h.Name, name) }) {
 		name += "x"
@@ -128,7 +127,7 @@ func unused(name string, have []Partition) string {
 	return name
 }
 
-// Find returns the index of the partition in parts, sorted by From, that holds
+// Find returns the index of the partition in parts, sorted by From, that contains
 // pos, or -1.
 func Find(parts []Partition, pos int64) int {
 	i, found := slices.BinarySearchFunc(parts, pos, func(p Partition, pos int64) int {

@@ -1,10 +1,11 @@
-// Package rolling describes rolling tables: logical tables whose rows lie in
-// periods, by time or by sequence, so that inserts touch only the newest one.
+// Package rolling describes rolling tables: logical tables whose rows lie in periods
+// (time partitions, or ranges of a sequence), so that inserts touch only the newest
+// one.
 //
-// It is pure arithmetic: what goes in is a grid, a policy, the partitions a
-// table has and a position on its axis; what comes out is the partitions it
-// should have and the steps that get it there. It never talks to a server
-// (package engine does) and never reads a clock (its callers pass positions).
+// It is pure arithmetic. The input is a grid, a policy, the partitions a table has
+// and a position on its axis. The output is the partitions it should have and the
+// steps to create them. It never accesses a server (package engine does) and never
+// reads a clock (callers pass positions).
 //
 // A position is an int64. On a time axis it counts microseconds since
 // 1970-01-01T00:00:00Z, always UTC, because local hours repeat and vanish at
@@ -22,7 +23,7 @@ import (
 	"time"
 )
 
-// Axis says what the positions of a rolling table count.
+// Axis is the unit of the positions of a rolling table.
 type Axis int
 
 const (
@@ -40,8 +41,8 @@ func (a Axis) String() string {
 	return "time"
 }
 
-// The positions a period may hold. Times are those every supported server can
-// store in a DATETIME or TIMESTAMP: years 1000 to 9999 (MySQL's range).
+// The positions a period may contain. Times are those that every supported server
+// can store in a DATETIME or TIMESTAMP: years 1000 to 9999 (MySQL's range).
 const (
 	MinTime     int64 = -30610224000000000 // 1000-01-01T00:00:00Z
 	MaxTime     int64 = 253402300800000000 // 10000-01-01T00:00:00Z, exclusive
@@ -49,13 +50,13 @@ const (
 	MaxSequence int64 = 1<<63 - 1 // exclusive
 )
 
-// ErrOutside is returned for a position that no period can hold.
+// ErrOutside is returned for a position that no period can contain.
 var ErrOutside = errors.New("position outside every period")
 
-// Position returns t as a position on a time axis. Fractions of a microsecond
-// are cut towards the past, so that a period never holds an instant before it.
-// A time too far away for an int64 becomes the int64 nearest to it, which lies
-// outside every period.
+// Position returns t as a position on a time axis. Fractions of a microsecond are
+// rounded towards the past, so that a period never contains an instant before it. A
+// time outside the range of an int64 becomes the nearest int64, which lies outside
+// every period.
 func Position(t time.Time) int64 {
 	const limit = math.MaxInt64/second - 1
 	switch s := t.Unix(); {
@@ -80,7 +81,7 @@ func (p Period) Contains(pos int64) bool { return p.From <= pos && pos < p.To }
 // Overlaps reports whether the periods share a position.
 func (p Period) Overlaps(q Period) bool { return p.From < q.To && q.From < p.To }
 
-// A Partition is a period under the name it has on the server.
+// A Partition is a period with its name on the server.
 type Partition struct {
 	Name string
 	Period
@@ -106,8 +107,8 @@ const (
 	maxMonths = 12000 // 1000 years: a longer period rolls nothing
 )
 
-// EveryDuration returns a grid of periods of d over time. It refuses anything
-// but whole seconds, at least one; months and years, whose length varies, are
+// EveryDuration returns a grid of periods of d over time. It refuses anything but
+// whole seconds, at least one. For months and years, whose length varies, use
 // EveryMonths.
 func EveryDuration(d time.Duration) (Grid, error) {
 	if d < time.Second || d%time.Second != 0 {
@@ -143,7 +144,7 @@ func (g Grid) Axis() Axis { return g.axis }
 // Valid reports whether the grid was made by one of the constructors.
 func (g Grid) Valid() bool { return g.step > 0 || g.months > 0 }
 
-// Bounds returns the range of positions that the grid's periods can hold.
+// Bounds returns the range of positions that the grid's periods can contain.
 func (g Grid) Bounds() Period {
 	if g.axis == Sequence {
 		return Period{MinSequence, MaxSequence}
@@ -151,9 +152,9 @@ func (g Grid) Bounds() Period {
 	return Period{MinTime, MaxTime}
 }
 
-// At returns the period that holds pos. The first and the last period of an
-// axis are cut at its bounds. It returns ErrOutside for a position that no
-// server could store.
+// At returns the period that contains pos. The first and the last period of an axis
+// end at its bounds. It returns ErrOutside for a position that no server could
+// store.
 func (g Grid) At(pos int64) (Period, error) {
 	if !g.Valid() {
 		return Period{}, errors.New("no period is set")
@@ -179,16 +180,15 @@ func (g Grid) atMonths(pos int64) Period {
 	return Period{monthStart(n), monthStart(n + g.months)}
 }
 
-// shift returns the period n periods after p, or before it when n is negative;
-// the axis' last or first period when there are not that many. It takes the
-// same time for any n.
+// shift returns the period n periods after p, or before it if n is negative; the
+// axis' last or first period if there are not that many. It takes constant time.
 func (g Grid) shift(p Period, n int64) (Period, error) {
 	b := g.Bounds()
 	first, last := b.From, b.To-1
 	pos := first
 	switch {
 	case g.months > 0:
-		// 9000 years of months bound n, so that the product can't overflow.
+		// 9000 years of months limit n, so that the product can't overflow.
 		n = min(max(n, -120000), 120000)
 		t := Instant(p.From)
 		pos = monthStart(int64(t.Year())*12 + int64(t.Month()) - 1 + n*g.months)
@@ -218,8 +218,8 @@ func floorDiv(a, b int64) int64 {
 	return q
 }
 
-// Cover returns the periods that together hold every position of span, in
-// order. It refuses a span that needs more than limit periods.
+// Cover returns the periods that together contain every position of span, in order.
+// It refuses a span that needs more than limit periods.
 func (g Grid) Cover(span Period, limit int) ([]Period, error) {
 	var out []Period
 	for pos := span.From; pos < span.To; {

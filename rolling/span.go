@@ -8,8 +8,8 @@ type Span struct {
 	Micros, Months, Rows int64
 }
 
-// ParseSpan reads a length as Parse reads a period: 30s, 15m, 2h, 1d, 1w, 1mo,
-// 1y, or a number of rows.
+// ParseSpan reads a length in the syntax of Parse: 30s, 15m, 2h, 1d, 1w, 1mo, 1y, or
+// a number of rows.
 func ParseSpan(s string) (Span, error) {
 	g, err := Parse(s)
 	if err != nil {
@@ -29,7 +29,7 @@ func (g Grid) Span() Span {
 	return Span{Micros: g.step}
 }
 
-// String returns the span as ParseSpan reads it; "" for the zero Span.
+// String returns the span in the syntax of ParseSpan; "" for the zero Span.
 func (s Span) String() string {
 	switch {
 	case s.Rows > 0:
@@ -56,8 +56,8 @@ func (s Span) Length() int64 {
 // IsZero reports whether the span is unlimited.
 func (s Span) IsZero() bool { return s == Span{} }
 
-// Before returns the position that lies the span before pos, After the one
-// after it; both stay within the axis.
+// Before returns the position one span before pos, After the one after it; both are
+// limited to the axis.
 func (s Span) Before(pos int64) int64 { return s.add(pos, -1) }
 
 // After is described at Before.
@@ -76,8 +76,8 @@ func (s Span) add(pos, sign int64) int64 {
 	return min(max(pos+sign*s.Micros, MinTime), MaxTime)
 }
 
-// Divides reports whether each period of the other grid is made of whole
-// periods of this one.
+// Divides reports whether each period of the other grid consists of whole periods of
+// this one.
 func (g Grid) Divides(other Grid) bool {
 	switch {
 	case !g.Valid() || !other.Valid() || g.axis != other.axis:

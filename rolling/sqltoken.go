@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// sqlMode is how text is cut into tokens: where servers disagree.
+// sqlMode selects the lexical rules of a server family.
 type sqlMode int
 
 const (
-	// mysqlText: backslashes escape in '...' and "...", # begins a comment,
-	// the text of /*! ... */ counts, KEY and INDEX begin keys.
+	// mysqlText: backslashes escape in '...' and "...", # begins a comment, the text
+	// of /*! ... */ is executed, KEY and INDEX begin keys.
 	mysqlText sqlMode = iota
-	// postgresText: comments nest, $tag$...$tag$ are strings, E'...' escapes,
-	// [ ] are of arrays, names without quotes are lower case.
+	// postgresText: comments nest, $tag$...$tag$ are strings, E'...' has escapes, [
+	// ] denote arrays, unquoted names are lower case.
 	postgresText
 	// sqliteText: [ ] quote names.
 	sqliteText
@@ -23,8 +23,8 @@ const (
 type sqlKind byte
 
 const (
-	sqlWord   sqlKind = iota // a name or a keyword without quotes
-	sqlQuoted                // a name in quotes; in MySQL "..." may be a string
+	sqlWord   sqlKind = iota // an unquoted name or keyword
+	sqlQuoted                // a quoted name; in MySQL "..." may be a string
 	sqlString
 	sqlNumber
 	sqlPunct // one byte
@@ -34,12 +34,12 @@ const (
 // A sqlToken is one token of a statement.
 type sqlToken struct {
 	kind sqlKind
-	// text is the token's, of quoted ones what is between the quotes.
+	// text is the token's text; for a quoted token the text between the quotes.
 	text     string
 	from, to int
 }
 
-// is reports whether the token is the keyword or the punctuation.
+// is reports whether the token is the given keyword or punctuation.
 func (t sqlToken) is(word string) bool {
 	return (t.kind == sqlWord || t.kind == sqlPunct) && strings.EqualFold(t.text, word)
 }
@@ -70,7 +70,7 @@ func (t sqlToken) String() string {
 	return fmt.Sprintf("%q", t.text)
 }
 
-// A sqlError is about a place of a text.
+// A sqlError is an error at a place of a text.
 type sqlError struct {
 	at         int // the offset
 	text, hint string
@@ -78,7 +78,7 @@ type sqlError struct {
 
 func (e *sqlError) Error() string { return e.text }
 
-// sqlTokens cuts a text into tokens, without white space and comments.
+// sqlTokens splits a text into tokens, without white space and comments.
 func sqlTokens(text string, mode sqlMode) ([]sqlToken, *sqlError) {
 	l := sqlLexer{text: text, mode: mode}
 	for l.pos < len(text) {
@@ -97,22 +97,22 @@ type sqlLexer struct {
 	mode sqlMode
 	pos  int
 	out  []sqlToken
-	// inline is the offset, plus one, of a /*! whose text counts.
+	// inline is the offset, plus one, of an executable comment (/*!).
 	inline int
 }
 
-// executable is how a comment begins that MySQL and MariaDB execute.
+// executable matches the beginning of a comment that MySQL and MariaDB execute.
 var executable = regexp.MustCompile(`^/\*M?![0-9]*`)
 
-// next reads one token, or skips what isn't one.
+// next reads one token, or skips white space or a comment.
 func (l *sqlLexer) next() *sqlError {
 	c, rest := l.text[l.pos], l.text[l.pos:]
 	switch {
 	case c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v':
 		l.pos++
 	case l.inline > 0 && strings.HasPrefix(rest, "*/"):
-		// The end of the last token is that of the comment, so that who cuts
-		// the text there doesn't leave it open.
+		// The last token ends where the comment ends, so that text cut there does
+		// not leave the comment open.
 		l.inline = 0
 		l.pos += 2
 		if n := len(l.out); n > 0 {
@@ -123,8 +123,8 @@ func (l *sqlLexer) next() *sqlError {
 	case strings.HasPrefix(rest, "/*"):
 		return l.comment(rest)
 	case strings.HasPrefix(rest, "--"), c == '#' && l.mode == mysqlText:
-		// MySQL wants a blank after --; what it has without one, 5--3, is in no
-		// definition.
+		// MySQL requires a blank after --. Without one, as in 5--3, it is no
+		// comment, but definitions don't contain that.
 		n := strings.IndexByte(rest, '\n')
 		if n < 0 {
 			n = len(rest)
@@ -187,7 +187,7 @@ func (l *sqlLexer) escapes() bool {
 	return l.mode == postgresText && n > 0 && l.out[n-1].to == l.pos && l.out[n-1].is("e")
 }
 
-// comment skips one, or only its beginning where its text counts.
+// comment skips a comment, or only its beginning if its text is executed.
 func (l *sqlLexer) comment(rest string) *sqlError {
 	if m := executable.FindString(rest); m != "" && l.mode == mysqlText && l.inline == 0 {
 		l.inline = l.pos + 1
@@ -212,7 +212,7 @@ func (l *sqlLexer) comment(rest string) *sqlError {
 	return &sqlError{l.pos, "a comment doesn't end", "*/"}
 }
 
-// quoted reads a token in quotes, which are doubled within.
+// quoted reads a quoted token, in which quotes are doubled.
 func (l *sqlLexer) quoted(kind sqlKind, quote byte, escapes bool) *sqlError {
 	rest := l.text[l.pos:]
 	for i := 1; i < len(rest); i++ {

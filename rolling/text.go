@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Name returns the name a partition of the grid's period p gets. Names sort as
-// their periods do, on one grid and across grids of one axis: times as
-// p2026, p202611, p20261120, p20261120_18, p20261120_1830, p20261120_183015
-// (as much as the start needs, to microseconds as p20261120_183015_250000),
-// sequences as p and the 19-digit start.
+// Name returns the partition name of the grid's period p. Names sort in the order of
+// their periods, on one grid and across grids of one axis. Times are p2026, p202611,
+// p20261120, p20261120_18, p20261120_1830, p20261120_183015 (with the precision that
+// the start needs, to microseconds as p20261120_183015_250000). Sequences are p and
+// the 19-digit start.
 func (g Grid) Name(p Period) string {
 	if g.axis == Sequence {
 		return fmt.Sprintf("p%019d", p.From)
@@ -23,8 +23,8 @@ func (g Grid) Name(p Period) string {
 	return name
 }
 
-// layout returns the shortest time layout that tells the grid's starts, and
-// this one, apart: a partition may start off the grid where the grid changed.
+// layout returns the shortest time layout that distinguishes the grid's starts, and
+// this one: a partition may start off the grid if the grid has changed.
 func (g Grid) layout(from int64) string {
 	t := Instant(from)
 	fits := func(unit int64) bool { return g.step%unit == 0 && floorDiv(from, unit)*unit == from }
@@ -43,10 +43,10 @@ func (g Grid) layout(from int64) string {
 	return "20060102_150405"
 }
 
-// Named returns p under its name.
+// Named returns p with its name.
 func (g Grid) Named(p Period) Partition { return Partition{g.Name(p), p} }
 
-// Format returns a position as people write it: UTC to the microsecond without
+// Format returns a position in readable form: UTC to the microsecond without
 // trailing zeros, or the number.
 func (g Grid) Format(pos int64) string {
 	if g.axis == Sequence {
@@ -55,17 +55,17 @@ func (g Grid) Format(pos int64) string {
 	return Instant(pos).Format("2006-01-02 15:04:05.999999")
 }
 
-// A unit of Parse, in microseconds.
+// A unit accepted by Parse, in microseconds.
 type unit struct {
 	name string
 	us   int64
 }
 
-// units for periods over time of a fixed length, longest first, so that String
-// picks the shortest form.
+// units are the units of fixed length over time, longest first, so that String
+// chooses the shortest form.
 var units = []unit{{"w", week}, {"d", day}, {"h", 3600 * second}, {"m", 60 * second}, {"s", second}}
 
-// String returns the grid as Parse reads it: "2h", "1d", "3mo", "500000 rows".
+// String returns the grid in the syntax of Parse: "2h", "1d", "3mo", "500000 rows".
 func (g Grid) String() string {
 	switch {
 	case !g.Valid():
@@ -77,7 +77,7 @@ func (g Grid) String() string {
 	case g.months > 0:
 		return fmt.Sprintf("%dmo", g.months)
 	}
-	// Every step is a whole number of seconds, so one of the units fits.
+	// Every step is a whole number of seconds, so one of the units divides it.
 	i := slices.IndexFunc(units, func(u unit) bool { return g.step%u.us == 0 })
 	return fmt.Sprintf("%d%s", g.step/units[i].us, units[i].name)
 }
