@@ -9,20 +9,20 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// A Batch is rows as column vectors. It is reused: Reset keeps the memory, so
-// that filling one allocates nothing once it has grown.
+// A Batch is a set of rows as column vectors. It is reused: Reset keeps the memory,
+// so that filling it allocates nothing once it has grown.
 type Batch struct {
 	Columns []Vector
 	rows    int
 }
 
-// A Vector holds one column of a batch. Which field carries the values depends
-// on the type.
+// A Vector holds one column of a batch. The type determines which field contains the
+// values.
 type Vector struct {
 	Type   Type
 	Ints   []int64   // Int32, Int64, Time
 	Floats []float64 // Float32, Float64
-	Bytes  []byte    // Varchar, Char, Decimal, Binary: the values end to end
+	Bytes  []byte    // Varchar, Char, Decimal, Binary: the concatenated values
 	Ends   []int     // where each value of Bytes ends
 	nulls  []uint64  // bitmap; empty when nothing is NULL
 }
@@ -48,8 +48,8 @@ func (b *Batch) Reset() {
 	}
 }
 
-// Truncate removes all rows from row n on, and what was appended for a row that
-// has not been ended.
+// Truncate removes all rows from row n on, and values appended for an unfinished
+// row.
 func (b *Batch) Truncate(n int) {
 	b.rows = min(b.rows, n)
 	for i := range b.Columns {
@@ -67,7 +67,7 @@ func (b *Batch) Truncate(n int) {
 	}
 }
 
-// Keep removes all rows but those given, in ascending order.
+// Keep removes all rows except those given, in ascending order.
 func (b *Batch) Keep(rows []int) {
 	for i := range b.Columns {
 		v := &b.Columns[i]
@@ -95,10 +95,10 @@ func (b *Batch) Keep(rows []int) {
 	b.Truncate(len(rows))
 }
 
-// EndRow counts a row, once each column has got its value.
+// EndRow counts a row, after a value was appended to each column.
 func (b *Batch) EndRow() { b.rows++ }
 
-// EndRows counts n rows, for fillers that go column by column.
+// EndRows counts n rows, for callers that fill column by column.
 func (b *Batch) EndRows(n int) { b.rows += n }
 
 // AppendBytes appends a value to a vector of a byte type.
@@ -143,14 +143,14 @@ func (v *Vector) Value(i int) []byte {
 	return v.Bytes[from:v.Ends[i]]
 }
 
-// AppendText appends the text of row i, not NULL, to dst: numbers in the
-// shortest form that reads back exactly, times as AppendTime has them,
-// bytes as they are, unquoted.
+// AppendText appends the text of row i, not NULL, to dst: numbers in the shortest
+// form that is read back exactly, times in the form of AppendTime, bytes unchanged
+// and unquoted.
 func (v *Vector) AppendText(dst []byte, i int) []byte {
 	switch v.Type {
 	case Float32:
-		// The shortest text of the largest float32 lies above it, and servers
-		// that read it as a double find it out of range.
+		// The shortest text of the largest float32 exceeds its value, so servers
+		// that read it as a double report it as out of range.
 		if math.Abs(v.Floats[i]) < 3.4028234e38 {
 			return strconv.AppendFloat(dst, v.Floats[i], 'g', -1, 32)
 		}
@@ -165,12 +165,13 @@ func (v *Vector) AppendText(dst []byte, i int) []byte {
 	return strconv.AppendInt(dst, v.Ints[i], 10)
 }
 
-// TimeLayout is how engines that take times as text get them, UTC.
+// TimeLayout is the layout, in UTC, for engines that take times as text.
 const TimeLayout = "2006-01-02 15:04:05"
 
-// AppendTime appends a time, given as microseconds since the epoch, in
-// TimeLayout, with six digits of a second more where it has a fraction. Four-digit years are written without package time, which takes
-// most of the encoding of a row otherwise.
+// AppendTime appends a time, given as microseconds since the epoch, in TimeLayout,
+// with six fractional digits if it has a fraction. Four-digit years are formatted
+// without package time, which would otherwise take most of the time of encoding a
+// row.
 func AppendTime(dst []byte, us int64) []byte {
 	secs := us / 1e6
 	days := secs / 86400
@@ -215,17 +216,17 @@ func AppendTime(dst []byte, us int64) []byte {
 	return dst
 }
 
-// A Sum is an order-independent checksum of a set of rows: the sum, modulo
-// 2^64, of a 64-bit hash (xxHash64) of each row's values. Rows that are there
-// twice or not at all change it, wherever they lie.
+// A Sum is an order-independent checksum of a set of rows: the sum, modulo 2^64, of
+// a 64-bit hash (xxHash64) of each row's values. Duplicate or missing rows change
+// it, whatever their order.
 type Sum struct {
 	Rows int64
 	Hash uint64
 	buf  []byte
 }
 
-// Add adds the rows of b, without the columns for which skip is true (nil
-// skips none).
+// Add adds the rows of b, without the columns for which skip is true (nil means
+// none).
 func (s *Sum) Add(b *Batch, skip []bool) {
 	for i := range b.rows {
 		s.AddRow(b, i, skip)
@@ -258,5 +259,5 @@ func (s *Sum) AddRow(b *Batch, i int, skip []bool) {
 	s.Hash += xxhash.Sum64(buf)
 }
 
-// Equal reports whether two sums are of the same rows.
+// Equal reports whether two sums are equal: the same rows.
 func (s *Sum) Equal(o *Sum) bool { return s.Rows == o.Rows && s.Hash == o.Hash }

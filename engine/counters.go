@@ -6,9 +6,9 @@ import "context"
 type Counters interface {
 	// Describe lists the figures, in the order of Sample's values.
 	Describe() []Counter
-	// Sample reads them into dst, which has one place for each; a figure that
-	// can't be read now is NaN. Cumulative figures count from the server's
-	// start: callers take differences.
+	// Sample reads the figures into dst, one element each; a figure that can't be
+	// read now is NaN. Cumulative figures count from the server's start: callers
+	// compute differences.
 	Sample(ctx context.Context, dst []float64) error
 	Close() error
 }
@@ -19,24 +19,24 @@ type Counter struct {
 	Name string
 	// Unit is "bytes", "pages", "rows", "ops" or "".
 	Unit string
-	// Cumulative figures only grow; the others are values of the moment.
+	// Cumulative figures only increase; the others are current values.
 	Cumulative bool
-	// Help says in a few words what it is.
+	// Help is a short description.
 	Help string
 }
 
-// Names of figures that reports know how to explain. Engines use these where
-// they have the figure, and names of their own for the rest.
+// Names of figures that reports can explain. Engines use these names for the figures
+// that they have, and their own names for others.
 const (
 	CounterRows           = "rows_inserted"          // rows, cumulative
 	CounterCache          = "cache_bytes"            // size of the page cache
-	CounterCacheUsed      = "cache_used_bytes"       // what of it holds pages
-	CounterCacheDirty     = "cache_dirty_bytes"      // what of it must be written back
+	CounterCacheUsed      = "cache_used_bytes"       // part of it that holds pages
+	CounterCacheDirty     = "cache_dirty_bytes"      // part of it that must be written back
 	CounterPageReads      = "page_reads"             // pages read from disk, cumulative
-	CounterPageRequests   = "page_requests"          // pages asked of the cache, cumulative
+	CounterPageRequests   = "page_requests"          // pages requested from the cache, cumulative
 	CounterPageWrites     = "page_writes"            // pages written to disk, cumulative
 	CounterCheckpointAge  = "checkpoint_age_bytes"   // redo not yet checkpointed
-	CounterCheckpointMax  = "checkpoint_max_bytes"   // where that stalls writes
+	CounterCheckpointMax  = "checkpoint_max_bytes"   // the checkpoint age at which writes stall
 	CounterRedoWritten    = "redo_written_bytes"     // redo or WAL written, cumulative
 	CounterLogWaits       = "log_waits"              // waits for room in the log buffer, cumulative
 	CounterPurgeLag       = "purge_lag_transactions" // old row versions not yet purged
@@ -45,5 +45,5 @@ const (
 	CounterWAL            = "wal_bytes"              // size of the write-ahead log file
 	CounterFsyncs         = "fsyncs"                 // cumulative
 	CounterRowLockWaits   = "row_lock_waits"         // cumulative
-	CounterPartitionCount = "partitions"             // periods the table has
+	CounterPartitionCount = "partitions"             // number of the table's periods
 )

@@ -7,10 +7,10 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Dry returns a DB that is not connected to anything: it says what it is and
-// renders steps, which is all that showing a run's statements takes. Every
-// method that would need the database returns ErrUnsupported. Engines make
-// theirs from a target, without touching a server or a file.
+// Dry returns a DB without a connection. It returns its Info and renders steps,
+// which is sufficient to show the statements of a run. Every method that needs the
+// database returns ErrUnsupported. Engines create it from a target, without
+// accessing a server or a file.
 func Dry(info Info, caps Capabilities, d Dialect) DB { return &dry{info, caps, d} }
 
 type dry struct {

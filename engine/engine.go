@@ -1,18 +1,17 @@
 // Package engine is the contract between rowmill and a database.
 //
-// Opening a target gives a DB, which hands out small roles: a Dialect (pure:
-// steps to SQL text), a Catalog (what exists, how large, how configured),
-// Writers (one insert method on one connection), Queriers (reading and deleting
-// on one), a Scan for proofs, and Counters (one sample of the server's own
-// figures). What an engine cannot do is said by its Capabilities, as data, never
-// by special cases in callers.
+// Opening a target returns a DB, which provides small roles: a Dialect (pure: steps
+// to SQL text), a Catalog (tables, sizes, settings), Writers (one insert method on
+// one connection), Queriers (reading and deleting on one connection), a Scan for
+// proofs, and Counters (one sample of the server's own figures). Differences between
+// engines are described by Capabilities, as data, never by special cases in callers.
 //
-// Rows travel as a Batch of column vectors in both directions. Everything that
-// rowmill says to a server is a Step, rendered by the Dialect, so that a dry
-// run prints exactly what a run would execute.
+// Rows travel as a Batch of column vectors in both directions. Every request to a
+// server is a Step, rendered by the Dialect, so that a dry run prints exactly the
+// statements that a run executes.
 //
-// Each engine is one folder that passes package enginetest. Only cmd and tests
-// name a concrete engine.
+// Each engine is one folder that passes package enginetest. Only cmd and tests name
+// a concrete engine.
 package engine
 
 import (
@@ -22,103 +21,103 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A DB is an open target. Its methods may be called from several goroutines;
-// the Writers and Queriers it hands out may not.
+// A DB is an open target. Its methods may be called from several goroutines; those
+// of its Writers and Queriers may not.
 type DB interface {
-	// Info says what was opened.
+	// Info describes the opened target.
 	Info() Info
 	Capabilities() Capabilities
 	Dialect() Dialect
 	Catalog() Catalog
-	// Apply executes steps in order and stops at the first failure. Each step
-	// that takes a table's metadata lock waits for it a bounded time, and
-	// returns ErrLockTimeout when that has passed.
+	// Apply executes steps in order and stops at the first failure. Each step that
+	// takes a table's metadata lock waits for it for a limited time, and then
+	// returns ErrLockTimeout.
 	Apply(ctx context.Context, steps ...Step) error
 	// Writer opens a connection of its own that inserts into t.
 	Writer(ctx context.Context, t *Table, m Method) (Writer, error)
 	// Querier opens a connection of its own that reads and deletes.
 	Querier(ctx context.Context) (Querier, error)
-	// Settle has the server finish what writes have left it to do: dirty pages,
-	// old versions of rows, compactions, the statistics of the tables. What it
-	// can't do, for want of a privilege or of an end in sight, is returned as
-	// warnings. Settings of the server that it changes are as before when it
-	// returns, also when ctx has ended.
+	// Settle completes the work that writes have left to the server: dirty pages,
+	// old row versions, compactions, table statistics. Work that is not completed,
+	// because of a missing privilege or because it has no foreseeable end, is
+	// returned as warnings. Server settings that it changes are restored before it
+	// returns, also if ctx has ended.
 	Settle(ctx context.Context, s Settle) (warnings []string, err error)
-	// Scan reads the rows of one partition of t, or all rows when part is
-	// nil, in no particular order, and hands them to fn in batches that it
-	// reuses. It stops at fn's first error and returns it.
+	// Scan reads the rows of one partition of t, or all rows if part is nil, in no
+	// particular order, and passes them to fn in batches that it reuses. It stops at
+	// fn's first error and returns it.
 	Scan(ctx context.Context, t *Table, part *rolling.Partition, fn func(*Batch) error) error
-	// Counters opens the sampling of the server's figures, with the sizes
-	// of tables (which may not exist yet) added up, on a connection of its own.
+	// Counters opens a connection of its own to sample the server's figures. The
+	// sizes of tables (which may not exist yet) are added up.
 	Counters(ctx context.Context, tables ...*Table) (Counters, error)
 	Close() error
 }
 
-// Info says what server a DB is, for the record of a run.
+// Info identifies the server of a DB, for the record of a run.
 type Info struct {
-	// Engine is the server's own name: "mariadb", "mysql", "postgres", "sqlite",
+	// Engine is the server's product name: "mariadb", "mysql", "postgres", "sqlite",
 	// "null".
 	Engine string
-	// Version is the server's version, as it prints it.
+	// Version is the server's version, as the server reports it.
 	Version string
-	// Storage is the storage engine new tables get, where there is a choice.
+	// Storage is the storage engine of new tables, if there is a choice.
 	Storage string
-	// Target is the target as it may be printed: without a password.
+	// Target is the target in printable form: without a password.
 	Target string
-	// CacheBytes is the memory that holds table and index pages: the buffer
-	// pool, the page cache. 0 is unknown.
+	// CacheBytes is the memory for table and index pages: the buffer pool, the page
+	// cache. 0 is unknown.
 	CacheBytes int64
-	// Durability is what a commit survives: "full" (power loss), "relaxed"
-	// (the server's own crash), "none", or "" where it is unknown.
+	// Durability is the failure that a commit survives: "full" (power loss),
+	// "relaxed" (the server's own crash), "none", or "" if it is unknown.
 	Durability string
-	// CrashLoss is for how long an acknowledged commit may be lost when the
-	// server's process is killed, by the server's own documentation; 0 is
-	// never. What power loss costs is not in it.
+	// CrashLoss is the length of time for which acknowledged commits may be lost
+	// when the server's process is killed, according to the server's documentation;
+	// 0 is none. It does not include losses by power failure.
 	CrashLoss time.Duration
-	// DataDir is where the data lies, when it lies on this machine.
+	// DataDir is the location of the data, if it is on this machine.
 	DataDir string
-	// PID is the server's process, when it runs on this machine; 0 otherwise,
-	// and for engines that run inside rowmill's own process.
+	// PID is the server's process, if it runs on this machine; 0 otherwise, and for
+	// engines that run inside rowmill's own process.
 	PID int
 }
 
-// Capabilities says, as data, what an engine can do.
+// Capabilities describes, as data, what an engine can do.
 type Capabilities struct {
-	// Methods are the insert methods it has, the default first.
+	// Methods are its insert methods, the default first.
 	Methods []Method
-	// NoIgnore are those of them that can't skip rows whose key is there:
-	// Writer refuses them for such a table (Table.Ignore), as ErrUnsupported.
+	// NoIgnore are the methods that can't skip rows whose key exists: Writer refuses
+	// them for such a table (Table.Ignore), as ErrUnsupported.
 	NoIgnore []Method
-	// Rolling tells that tables can be cut into periods.
+	// Rolling reports that tables can be divided into periods.
 	Rolling bool
-	// MaxPeriods is the largest number of periods of one table; 0 is no limit.
+	// MaxPeriods is the maximum number of periods of one table; 0 is no limit.
 	MaxPeriods int
-	// SwapRows is the number of rows that Replace can put in the place of others
-	// without holding the table's lock for longer than about 200 ms, where the
-	// server reads them meanwhile; 0 is no limit.
+	// SwapRows is the number of rows that Replace can exchange without holding the
+	// table's lock for longer than about 200 ms, if the server reads them meanwhile;
+	// 0 is no limit.
 	SwapRows int64
-	// LastName tells that Replace leaves the name of the last partition that it
-	// replaces, whatever New is called: partitions can't be renamed.
+	// LastName reports that Replace keeps the name of the last partition that it
+	// replaces, whatever the name of New: partitions can't be renamed.
 	LastName bool
-	// Gaps tells that the catalog keeps lower bounds: rows of a period that was
-	// dropped are refused from then on. Otherwise the period after it takes
-	// its range over, and rows before the first period go to that one.
+	// Gaps reports that the catalog keeps lower bounds: rows of a dropped period are
+	// refused from then on. Otherwise the next period takes over its range, and rows
+	// before the first period go to that period.
 	Gaps bool
-	// Embedded engines run inside rowmill's process: its CPU time is theirs.
+	// Embedded engines run inside rowmill's process and share its CPU time.
 	Embedded bool
-	// Stores tells that rows can be read back; the null engine only counts.
+	// Stores reports that rows can be read back; the null engine only counts.
 	Stores bool
-	// SerialWrites engines have one writer at a time; further ones queue.
+	// SerialWrites engines have one writer at a time; others queue.
 	SerialWrites bool
-	// NoZeroBytes tells that text can't hold a zero byte: a batch with one is
+	// NoZeroBytes reports that text can't contain a zero byte: a batch with one is
 	// refused.
 	NoZeroBytes bool
-	// Untyped tells that a column takes values that its declared type doesn't have:
-	// a caller who wants them refused checks them.
+	// Untyped reports that a column accepts values outside its declared type: a
+	// caller that wants them refused must check them.
 	Untyped bool
-	// Blocks tells that a writer or a querier may keep the processor that Go's
-	// scheduler gave it while it waits for the server. A caller that runs many gives the
-	// runtime as many processors more (runtime.GOMAXPROCS).
+	// Blocks reports that a writer or a querier may occupy its processor of Go's
+	// scheduler while it waits for the server. A caller with many of them must add
+	// as many processors to the runtime (runtime.GOMAXPROCS).
 	Blocks bool
 }
 
@@ -127,22 +126,22 @@ type Method string
 
 // Insert methods.
 const (
-	// Single sends one INSERT statement of text for each row.
+	// Single sends one text INSERT statement per row.
 	Single Method = "single"
-	// Multi sends the rows as one INSERT statement of text, or several when
-	// the server limits a statement's length.
+	// Multi sends the rows as one text INSERT statement, or several if the server
+	// limits a statement's length.
 	Multi Method = "multi"
 	// Prepared sends the rows as bound values of a prepared INSERT.
 	Prepared Method = "prepared"
 	// Pipeline sends each row as bound values of a prepared INSERT of one row,
-	// without waiting for the answers to those before it.
+	// without waiting for earlier responses.
 	Pipeline Method = "pipeline"
-	// Load streams the rows on the engine's bulk path: LOAD DATA LOCAL INFILE,
-	// COPY.
+	// Load streams the rows through the engine's bulk interface: LOAD DATA LOCAL
+	// INFILE, COPY.
 	Load Method = "load"
 )
 
-// A Dialect turns steps into SQL text. It is pure: it asks no server.
+// A Dialect converts steps to SQL text. It is pure: it accesses no server.
 type Dialect interface {
 	// Render returns the statements of a step, in order, without terminators.
 	Render(Step) ([]string, error)
@@ -150,24 +149,23 @@ type Dialect interface {
 	Quote(ident string) string
 }
 
-// A Catalog says what exists on the server, from its catalog views.
+// A Catalog describes the objects on the server, from its catalog views.
 type Catalog interface {
-	// Exists reports whether the table, or for a rolling table any of its
-	// parts, exists.
+	// Exists reports whether the table exists, or any part of a rolling table.
 	Exists(ctx context.Context, t *Table) (bool, error)
-	// Partitions returns the periods of a rolling table in order, and none
-	// for a plain one. It returns ErrNoTable for a table that is not there.
+	// Partitions returns the periods of a rolling table in order, and none for a
+	// plain table. It returns ErrNoTable if the table does not exist.
 	Partitions(ctx context.Context, t *Table) ([]rolling.Partition, error)
-	// Sizes measures the table now. It reads no rows, and of a table of many
-	// partitions nothing that hasn't changed of late: the server may be made to
+	// Sizes measures the table now. It reads no rows, and for a table of many
+	// partitions only recently changed ones are examined: the server may have to
 	// refresh the statistics of a few.
 	Sizes(ctx context.Context, t *Table) (Sizes, error)
-	// Settings returns the server's settings that bear on durability, memory
-	// and layout, by their own names.
+	// Settings returns the server's settings that affect durability, memory and
+	// layout, by their own names.
 	Settings(ctx context.Context) (map[string]string, error)
 }
 
-// Sizes is what a table takes on disk, in bytes.
+// Sizes is the size of a table on disk, in bytes.
 type Sizes struct {
 	// Data holds the rows with their primary key, Index the secondary indexes.
 	Data, Index int64
@@ -175,23 +173,23 @@ type Sizes struct {
 
 // A Writer inserts batches on one connection, by one method.
 type Writer interface {
-	// Write inserts the batch in one transaction and returns once the server
-	// has acknowledged the commit. On an error, nothing of the batch counts as
-	// inserted; see Retryable for what may be sent again, and Reset.
+	// Write inserts the batch in one transaction and returns once the server has
+	// acknowledged the commit. After an error, no row of the batch counts as
+	// inserted; see Retryable and Reset for sending it again.
 	Write(ctx context.Context, b *Batch) (Ack, error)
-	// Reset makes the writer usable after an error, on a new connection if
-	// the old one is lost.
+	// Reset makes the writer usable after an error, on a new connection if the old
+	// one was lost.
 	Reset(ctx context.Context) error
 	Close() error
 }
 
-// Ack is what a server said to a batch.
+// Ack is a server's response to a batch.
 type Ack struct {
-	// Rows is the number of rows it acknowledged as inserted.
+	// Rows is the number of rows acknowledged as inserted.
 	Rows int64
-	// Skipped is the number of rows it left out because their key was there
-	// already; 0 but for a table that ignores those (Table.Ignore).
+	// Skipped is the number of rows skipped because their key exists; 0 unless the
+	// table ignores such rows (Table.Ignore).
 	Skipped int64
-	// Warnings are the server's own, at most a few, as text.
+	// Warnings are the server's warnings as text, at most a few.
 	Warnings []string
 }

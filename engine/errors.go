@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Classes of errors. Engines mark what a server says with one of them, so that
-// callers decide by errors.Is and never by a server's codes.
+// Classes of errors. Engines assign one of them to a server's error, so that callers
+// use errors.Is and never a server's error codes.
 var (
-	// ErrDuplicateKey: a row with that key is there already.
+	// ErrDuplicateKey: a row with that key exists.
 	ErrDuplicateKey = errors.New("duplicate key")
 	// ErrDeadlock: the server rolled the transaction back to end a deadlock.
 	ErrDeadlock = errors.New("deadlock")
-	// ErrLockTimeout: a lock was not to be had in the time allowed.
+	// ErrLockTimeout: a lock was not granted in the permitted time.
 	ErrLockTimeout = errors.New("lock wait timeout")
 	// ErrConnectionLost: the connection broke; whether the last statement was
 	// executed is unknown.
@@ -22,16 +22,16 @@ var (
 	ErrUnreachable = errors.New("server not reachable")
 	// ErrNoPartition: a row lies outside every period.
 	ErrNoPartition = errors.New("row outside every partition")
-	// ErrDiskFull: the server has no room left.
+	// ErrDiskFull: the server has no disk space left.
 	ErrDiskFull = errors.New("disk full")
-	// ErrTableExists: the table is there already.
+	// ErrTableExists: the table exists already.
 	ErrTableExists = errors.New("table exists")
-	// ErrNoTable: the table is not there.
+	// ErrNoTable: the table does not exist.
 	ErrNoTable = errors.New("no such table")
-	// ErrRefused: the server doesn't take rows as they are: a value, a key, a
-	// constraint, a trigger. Sending them again is of no use.
+	// ErrRefused: the server refuses the rows themselves: a value, a key, a
+	// constraint, a trigger. Sending them again would fail again.
 	ErrRefused = errors.New("rows refused")
-	// ErrUnsupported: the engine, or this server's build of it, can't do it.
+	// ErrUnsupported: the engine, or this server's build of it, lacks the feature.
 	ErrUnsupported = errors.New("not supported")
 )
 
@@ -54,7 +54,7 @@ type classed struct{ class, err error }
 func (e *classed) Error() string   { return e.err.Error() }
 func (e *classed) Unwrap() []error { return []error{e.class, e.err} }
 
-// A HintError carries what a person can try next.
+// A HintError carries a hint about the next step for the user.
 type HintError struct {
 	Err error
 	// Hint is a sentence without "Try:".

@@ -2,41 +2,43 @@ package engine
 
 import "context"
 
-// A Sizer is a Keeper that can tell what each part of a plain table takes.
+// A Sizer is a Keeper that can measure each part of a plain table.
 type Sizer interface {
 	Keeper
-	// Footprint measures a plain table now, to the page where the server says
-	// so, and without what it has allocated ahead.
+	// Footprint measures a plain table now, to the page if the server reports that,
+	// and without preallocated space.
 	Footprint(ctx context.Context, table string) (*Footprint, error)
-	// Named lists the tables whose names begin with a prefix.
+	// Named returns the tables whose names begin with a prefix.
 	Named(ctx context.Context, prefix string) ([]string, error)
 }
 
-// A Footprint is what the parts of a plain table take, in bytes.
+// A Footprint is the sizes of the parts of a plain table, in bytes.
 type Footprint struct {
-	// Heap holds the rows. Where Clustered is set they lie in the order of the
-	// primary key and are its index; elsewhere in the order of insertion.
+	// Heap is the size of the rows. If Clustered is set, they are stored in the
+	// order of the primary key and are its index; otherwise in the order of
+	// insertion.
 	Heap      int64
 	Clustered bool
-	// Indexes are the others, the primary key's where it is one.
+	// Indexes are the other indexes, including that of the primary key if it is
+	// separate.
 	Indexes []IndexFootprint
-	// Saved is what compression below the page leaves free on disk; it is
-	// part of the sizes above. -1 is unknown.
+	// Saved is the space on disk saved by compression below the page level; it is
+	// included in the sizes above. -1 is unknown.
 	Saved int64
-	// Rough tells that the server says no more than estimates of data and
-	// index, with what is allocated ahead; Indexes has one element of no
-	// columns for all of them then.
+	// Rough reports that the server provides only estimates of data and index,
+	// including preallocated space. Indexes then has one element without columns for
+	// all of them.
 	Rough bool
 }
 
-// An IndexFootprint is what one index takes.
+// An IndexFootprint is the size of one index.
 type IndexFootprint struct {
 	Name    string
 	Columns []string
 	Bytes   int64
 }
 
-// Total is what all parts take on disk.
+// Total is the size of all parts on disk.
 func (f *Footprint) Total() int64 {
 	n := f.Heap
 	for _, ix := range f.Indexes {

@@ -2,15 +2,16 @@ package engine
 
 import "context"
 
-// A Limited is a Keeper whose server shows some of what it is asked only to
-// accounts with a privilege that is not needed for anything else.
+// A Limited is a Keeper whose server hides some information from accounts without a
+// privilege that is needed for nothing else.
 type Limited interface {
-	// Hidden returns what the account isn't shown.
+	// Hidden returns the information hidden from the account.
 	Hidden(ctx context.Context) ([]Hidden, error)
 }
 
-// Hidden is something that an account isn't shown.
+// Hidden is information that is hidden from an account.
 type Hidden struct {
-	// What it is, as a list for people; Grant the statement that has it shown.
+	// What is a list of the information, for users; Grant the statement that makes
+	// it visible.
 	What, Grant string
 }

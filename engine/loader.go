@@ -5,39 +5,38 @@ import (
 	"fmt"
 )
 
-// A Loader inserts rows of several tables in one transaction, on a connection
-// of its own, so that what is noted of rows commits with them. It is not for
+// A Loader inserts rows of several tables in one transaction, on a connection of its
+// own, so that notes about rows commit with those rows. It must not be used by
 // several goroutines at once.
 //
-// The first Insert of a transaction costs the least, because what comes after it
-// must be taken back alone where it is refused: insert many rows before few.
+// The first Insert of a transaction costs the least, because later ones must be
+// undone separately if they are refused: insert many rows before few.
 //
-// Rows go as INSERT statements of text or of bound values, as few as the
-// server's limits allow. Values of Varchar, Char and Decimal are sent as text
-// that the server reads as values of whatever type its column has.
+// Rows are sent as INSERT statements of text or of bound values, as few as the
+// server's limits permit. Values of Varchar, Char and Decimal are sent as text that
+// the server converts to the type of the column.
 type Loader interface {
-	// Begin begins a transaction. The session is strict and in UTC, and waits a
-	// bounded time for locks.
+	// Begin begins a transaction. The session is strict and in UTC, and its waits
+	// for locks are limited.
 	Begin(ctx context.Context) error
-	// Insert inserts the rows of b from from up to but without to. Of t it takes
-	// the name, the columns (those of b, in order), Ignore, and where the table
-	// rolls its periods; t may have fewer columns than the table on the server.
-	// What is worked out from t is kept for its address: it must not change.
+	// Insert inserts rows [from, to) of b. It uses t's name, columns (those of b, in
+	// order), Ignore, and its periods if the table rolls; t may have fewer columns
+	// than the table on the server. Data derived from t is cached by its address: t
+	// must not change.
 	//
-	// After an error that is ErrRefused nothing of those rows is in the
-	// transaction, and it goes on with what was inserted before. After any
-	// other the transaction is over: see Retryable, and Reset.
+	// After an ErrRefused none of those rows is in the transaction, which continues
+	// with the rows inserted before. After any other error the transaction is over:
+	// see Retryable, and Reset.
 	Insert(ctx context.Context, t *Table, b *Batch, from, to int) (Ack, error)
-	// Has reports of each of the rows, which stand alone in their batches, whether
-	// its table has a row with these values in these columns, none of them NULL.
-	// It is one round trip, within the transaction, and sees what was committed
-	// before the first Has of the transaction began. After an error the transaction
-	// is over.
+	// Has reports for each of the rows (one per batch) whether its table has a row
+	// with these values in these columns, none of them NULL. It is one round trip,
+	// within the transaction, and sees data committed before the first Has of the
+	// transaction began. After an error the transaction is over.
 	Has(ctx context.Context, rows ...Rows) ([]bool, error)
 	// Commit commits. After ErrConnectionLost it may have been committed.
 	Commit(ctx context.Context) error
-	// Reset makes the loader usable after an error, on a new connection if the
-	// old one is lost: nothing of a transaction is left that wasn't committed.
+	// Reset makes the loader usable after an error, on a new connection if the old
+	// one was lost: uncommitted work is rolled back.
 	Reset(ctx context.Context) error
 	Close() error
 }
@@ -48,8 +47,8 @@ type Rows struct {
 	Batch *Batch
 }
 
-// CheckHas returns what makes rows none that a Loader can look for: a mistake of the
-// caller's.
+// CheckHas returns an error if a Loader can't look for the rows, which is a mistake
+// of the caller.
 func CheckHas(rows []Rows) error {
 	for _, r := range rows {
 		err := CheckRows(r.Table, r.Batch, 0, 1)
@@ -63,8 +62,8 @@ func CheckHas(rows []Rows) error {
 	return nil
 }
 
-// CheckRows returns what makes rows from from up to but without to of b none
-// that a Loader can insert into t: a mistake of the caller's.
+// CheckRows returns an error if a Loader can't insert rows [from, to) of b into t,
+// which is a mistake of the caller.
 func CheckRows(t *Table, b *Batch, from, to int) error {
 	if from < 0 || from > to || to > b.Rows() {
 		return fmt.Errorf("rows %d to %d of a batch of %d", from, to, b.Rows())

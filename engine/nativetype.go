@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// NativeType takes a type as a catalog or a declaration writes it apart, into
-// the first word of its name, in small letters, and the whole numbers in its
-// parentheses: "DECIMAL(10,2) UNSIGNED" is decimal, 10 and 2, "timestamp(3) with
-// time zone" is timestamp and 3, and an enum has its members, so none. An array
-// of PostgreSQL keeps its brackets: "json[]".
+// NativeType splits a type from a catalog or a declaration into the first word of
+// its name, in lower case, and the integers in its parentheses: "DECIMAL(10,2)
+// UNSIGNED" is decimal, 10 and 2, "timestamp(3) with time zone" is timestamp and 3.
+// An enum has its members there, so it has none. An array of PostgreSQL keeps its
+// brackets: "json[]".
 func NativeType(native string) (name string, digits []int) {
 	name, rest, found := strings.Cut(strings.ToLower(native), "(")
 	if f := strings.Fields(name); len(f) > 0 {

@@ -12,41 +12,40 @@ import (
 )
 
 type (
-	// Find reads rows by an index, rendered with placeholders for its values.
-	// A Querier prepares it once, by its pointer: keep one for each shape of
-	// query, and don't change it.
+	// Find reads rows by an index, rendered with placeholders for its values. A
+	// Querier prepares it once, identified by its pointer: keep one for each shape
+	// of query, and don't change it.
 	Find struct {
 		Table   *Table
 		Columns []string // to read; empty is all
-		// Index is the secondary index to use, "" the primary key. MySQL and
-		// MariaDB are told so by FORCE INDEX, SQLite by INDEXED BY on a plain
-		// table; a rolling one it reads through a view, where its planner
-		// chooses. PostgreSQL has no such hint: the plan is always its
-		// planner's.
+		// Index is the secondary index to use, "" the primary key. MySQL and MariaDB
+		// get FORCE INDEX, SQLite INDEXED BY on a plain table; SQLite reads a
+		// rolling table through a view, where its planner chooses. PostgreSQL has no
+		// such hint: its planner always chooses.
 		Index  string
 		On     []string  // columns of the condition, in order; numbers or times
-		How    Condition // what holds of them
-		Points int       // of In: how many values
+		How    Condition // the condition on them
+		Points int       // for In: the number of values
 		Order  []string  // ORDER BY, ascending
 		Limit  int       // 0 is none
 	}
-	// Delete removes the rows whose By column, an integer or a time, lies in a
-	// range: from its first value up to but without its second.
+	// Delete removes the rows whose By column, an integer or a time, lies in a range
+	// that includes its first value and excludes its second.
 	Delete struct {
 		Table *Table
 		By    string
 	}
 	// CreateIndexes builds secondary indexes on a table that may have rows.
-	// Whoever writes to the table meanwhile may have to wait. Partitions are
-	// those that a rolling table has: in SQLite each is a table of its own.
+	// Concurrent writers to the table may have to wait. Partitions are those of a
+	// rolling table: in SQLite each is a table of its own.
 	CreateIndexes struct {
 		Table      *Table
 		Indexes    []Index
 		Partitions []rolling.Partition
 	}
-	// Settle has the server do now what writes have left to do later: see
-	// DB.Settle, which runs it. Statements whose values come from the server's
-	// answers are rendered with placeholders.
+	// Settle completes work that writes have left for later: see DB.Settle, which
+	// runs it. Statements whose values come from the server's answers are rendered
+	// with placeholders.
 	Settle struct{ Tables []*Table }
 )
 
@@ -55,7 +54,7 @@ func (Delete) step()        {}
 func (CreateIndexes) step() {}
 func (Settle) step()        {}
 
-// A Condition says which rows a Find wants, by the columns it is On.
+// A Condition selects the rows of a Find by the columns in On.
 type Condition int
 
 // Conditions.
@@ -66,44 +65,45 @@ const (
 	Above
 	// Equal is a = ? AND b = ? AND ...
 	Equal
-	// Keyset is every row at or after a point of an index on the columns:
-	// (a = ? AND b >= ?) OR a > ?. PostgreSQL and SQLite make no range of an
-	// index out of that, and would read the index from its start, so they get
-	// a >= ? AND in front of it, which changes no result.
+	// Keyset is every row at or after a point of an index on the columns: (a = ? AND
+	// b >= ?) OR a > ?. PostgreSQL and SQLite do not convert that to an index range
+	// and would read the index from its start, so they get a >= ? AND in front of
+	// it, which changes no result.
 	Keyset
-	// In is a IN (?, ...), of one column and as many Points.
+	// In is a IN (?, ...), of one column with Points values.
 	In
 )
 
-// MaxPoints is how many values a Find may look for: SQLite binds no more than
+// MaxPoints is the maximum number of values of a Find: SQLite binds no more than
 // 32766 to a statement.
 const MaxPoints = 32766
 
-// A Value is one value bound to a column, whose type says which field counts:
-// Int for integers and for times (microseconds since the epoch, UTC, whole
-// seconds), Float for floats. A Float32 column gets it rounded to a float32, so
-// that it finds the rows it was stored in.
+// A Value is one value bound to a column, whose type determines the field: Int for
+// integers and for times (microseconds since the epoch, UTC, whole seconds), Float
+// for floats. For a Float32 column it is rounded to a float32, so that it finds the
+// rows in which it was stored.
 type Value struct {
 	Int   int64
 	Float float64
 }
 
-// A Querier reads and deletes on one connection of its own. It is not for
-// several goroutines at once. Each call is a transaction of its own.
+// A Querier reads and deletes on one connection of its own. It must not be used by
+// several goroutines at once. Each call is a separate transaction.
 type Querier interface {
-	// Find runs f with its values, as many as f.Values says, and returns how
-	// many rows came. All of them are received, and none is decoded.
+	// Find runs f with its values, f.Values() of them, and returns the number of
+	// rows. All of them are received, and none is decoded.
 	Find(ctx context.Context, f *Find, values []Value) (rows int, err error)
-	// Delete removes the rows whose By column lies in [from, to) and returns
-	// how many the server says it removed. On an error none counts as removed.
+	// Delete removes the rows whose By column lies in [from, to) and returns the
+	// number that the server reports as removed. After an error none counts as
+	// removed.
 	Delete(ctx context.Context, d *Delete, from, to int64) (rows int64, err error)
-	// Reset makes the querier usable after an error, on a new connection if
-	// the old one is lost.
+	// Reset makes the querier usable after an error, on a new connection if the old
+	// one was lost.
 	Reset(ctx context.Context) error
 	Close() error
 }
 
-// Values returns how many values a Find takes.
+// Values returns the number of values that a Find takes.
 func (f *Find) Values() int {
 	if f.How == In {
 		return f.Points
@@ -119,7 +119,7 @@ func (f *Find) Type(i int) Type {
 	return f.Table.Columns[f.Table.Column(f.On[i])].Type
 }
 
-// Check returns an error unless the values are as many as the Find takes.
+// Check returns an error unless the number of values is correct.
 func (f *Find) Check(values []Value) error {
 	if len(values) != f.Values() {
 		return fmt.Errorf("find in %s: %d values for the %d that it takes", f.Table.Name, len(values), f.Values())
@@ -127,7 +127,7 @@ func (f *Find) Check(values []Value) error {
 	return nil
 }
 
-// Validate returns what makes the Find impossible on any engine.
+// Validate returns an error if the Find is impossible on any engine.
 func (f *Find) Validate() error {
 	if f.Table == nil {
 		return errors.New("find: it names no table")
@@ -170,18 +170,18 @@ func (f *Find) Validate() error {
 	return nil
 }
 
-// Wording is how an engine writes what differs in the SQL of a Find.
+// Wording is the engine-specific part of the SQL of a Find.
 type Wording struct {
 	Quote func(ident string) string
-	// Value returns the placeholder of value i. It is called in the order in
-	// which they stand, and for a Keyset several times for one value.
+	// Value returns the placeholder of value i. It is called in the order of the
+	// placeholders, and for a Keyset several times for one value.
 	Value func(i int) string
-	// Leading puts a >= ? AND in front of a Keyset: see there.
+	// Leading puts a >= ? AND in front of a Keyset, as described there.
 	Leading bool
 }
 
-// Select returns the statement for a Find, which is valid, from a table as the
-// engine writes it, with a hint where it has any.
+// Select returns the statement of a valid Find. from is the table in the engine's
+// notation, with a hint if any.
 func (f *Find) Select(from string, w Wording) string {
 	columns := f.Columns
 	if len(columns) == 0 {
@@ -210,7 +210,8 @@ func quoteList(names []string, quote func(string) string) string {
 
 func (f *Find) where(w Wording) string {
 	is := func(i int, operator string) string { return w.Quote(f.On[i]) + " " + operator + " " + w.Value(i) }
-	// equal is the first n columns at their values, and last what follows.
+	// equal is the first n columns compared for equality, followed by column n with
+	// the operator last.
 	equal := func(n int, last string) string {
 		var terms []string
 		for i := range n {
@@ -251,7 +252,7 @@ func (f *Find) where(w Wording) string {
 	return is(0, ">=")
 }
 
-// Validate returns what makes the Delete impossible on any engine.
+// Validate returns an error if the Delete is impossible on any engine.
 func (d *Delete) Validate() error {
 	if d.Table == nil {
 		return errors.New("delete: it names no table")
@@ -270,7 +271,7 @@ func (d *Delete) Validate() error {
 	return fmt.Errorf("delete from %s: column %s is neither an integer nor a time", d.Table.Name, d.By)
 }
 
-// Validate returns what makes the indexes impossible on any engine.
+// Validate returns an error if the indexes are impossible on any engine.
 func (c *CreateIndexes) Validate() error {
 	if c.Table == nil {
 		return errors.New("create indexes: of no table")

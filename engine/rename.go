@@ -2,10 +2,9 @@ package engine
 
 import "github.com/rowmill/rowmill/rolling"
 
-// Rename gives a table another name, and its periods the names that go with it.
-// It renders the statements of a transaction that somebody else begins: those
-// of several tables may belong together. Have lists the partitions of a rolling
-// table, in order.
+// Rename renames a table, and its periods accordingly. It renders the statements of
+// a transaction that the caller begins, so that several tables can be renamed
+// together. Have lists the partitions of a rolling table, in order.
 type Rename struct {
 	Table *Table
 	Have  []rolling.Partition

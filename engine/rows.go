@@ -12,9 +12,9 @@ type Queryer interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// Each hands every row of a query to scan, and stops at scan's first error,
-// which it returns as it is. With args, the query's placeholders are question
-// marks: see Keeper.Bind. Errors of the server are marked with their class.
+// Each passes every row of a query to scan, and stops at scan's first error, which
+// it returns unchanged. With args, the query's placeholders are question marks: see
+// Keeper.Bind. Errors of the server are marked with their class.
 func Each(ctx context.Context, db Keeper, x Queryer, scan func(*sql.Rows) error, query string, args ...any) error {
 	if len(args) > 0 {
 		query = db.Bind(query)
@@ -32,7 +32,7 @@ func Each(ctx context.Context, db Keeper, x Queryer, scan func(*sql.Rows) error,
 	return db.Classify(rows.Err())
 }
 
-// Sleep waits for a time, or until ctx ends, whose error it returns then.
+// Sleep waits for a time, or until ctx ends, and then returns its error.
 func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -44,14 +44,14 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Jitter is a time around d, from half of it to half as much again, so that
-// those who lost the same race don't meet again.
+// Jitter returns a random time between half and one and a half times d, so that
+// competitors for a lock don't collide again.
 func Jitter(d time.Duration) time.Duration {
 	return d/2 + rand.N(d)
 }
 
-// Backoff is how long to wait after try, from 0: first, and double of that each
-// time, at most most, with Jitter.
+// Backoff returns the time to wait after try, counted from 0: first, doubled with
+// each try, at most most, with Jitter.
 func Backoff(first, most time.Duration, try int) time.Duration {
 	return Jitter(min(first<<min(try, 16), most))
 }

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// scanBatch is how many rows ScanDriverRows hands over at a time.
+// scanBatch is the number of rows that ScanDriverRows passes at a time.
 const scanBatch = 1000
 
-// ScanDriverRows reads rows of the columns from a driver and hands them to fn
-// in batches that it reuses. Times may come as TimeLayout text, with a
-// fraction of zeros, or as time.Time.
+// ScanDriverRows reads rows of the columns from a driver and passes them to fn in
+// batches that it reuses. Times may be TimeLayout text, with a fraction of zeros, or
+// time.Time.
 func ScanDriverRows(rows driver.Rows, cols []Column, fn func(*Batch) error) error {
 	b := NewBatch(cols)
 	values := make([]driver.Value, len(cols))

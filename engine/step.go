@@ -2,8 +2,8 @@ package engine
 
 import "github.com/rowmill/rowmill/rolling"
 
-// A Step is one thing to say to a server, as data. Dialect.Render turns it
-// into SQL text; DB.Apply executes that text.
+// A Step is one request to a server, as data. Dialect.Render converts it to SQL
+// text; DB.Apply executes that text.
 type Step interface{ step() }
 
 type (
@@ -15,21 +15,21 @@ type (
 		Table      *Table
 		Partitions []rolling.Partition
 	}
-	// DropTable drops t and all that belongs to it, if it exists. A rolling
-	// table whose periods are tables of their own names them in Partitions.
+	// DropTable drops t and everything that belongs to it, if it exists. For a
+	// rolling table whose periods are tables of their own, Partitions names them.
 	DropTable struct {
 		Table      *Table
 		Partitions []rolling.Partition
 	}
-	// CreatePartitions adds partitions after the last one. Have lists those
-	// there already, in order.
+	// CreatePartitions adds partitions after the last one. Have lists the existing
+	// ones in order.
 	CreatePartitions struct {
 		Table *Table
 		Have  []rolling.Partition
 		New   []rolling.Partition
 	}
-	// DropPartition drops one partition with its rows. Have lists those there
-	// already, in order, the dropped one included.
+	// DropPartition drops one partition with its rows. Have lists the existing ones
+	// in order, including the dropped one.
 	DropPartition struct {
 		Table *Table
 		Have  []rolling.Partition
@@ -41,15 +41,15 @@ type (
 		Method Method
 		Batch  *Batch
 	}
-	// Select reads all columns of t, of one partition when Partition is set.
+	// Select reads all columns of t, of one partition if Partition is set.
 	Select struct {
 		Table     *Table
 		Partition *rolling.Partition
 	}
 	// Inspect reads what Catalog.Exists and then Catalog.Partitions report.
 	Inspect struct{ Table *Table }
-	// Measure reads what Catalog.Sizes reports. Which partitions have their
-	// statistics refreshed only the server can tell: that isn't rendered.
+	// Measure reads what Catalog.Sizes reports. The refresh of partition statistics
+	// is not rendered, because only the server knows which ones it affects.
 	Measure struct{ Table *Table }
 	// Sample reads what Counters reports.
 	Sample struct{ Tables []*Table }

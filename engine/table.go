@@ -10,7 +10,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A Type is a column's type; engines map it to their own.
+// A Type is a column's type; engines map it to their own types.
 type Type int
 
 // Column types, with the vector of a Batch that carries them.
@@ -34,8 +34,8 @@ type Column struct {
 	Null        bool
 	// Auto columns are AUTO_INCREMENT (or the engine's equivalent).
 	Auto bool
-	// Default is written into the declaration when it isn't empty; it is SQL
-	// text and comes from code, never from a user.
+	// Default is included in the declaration unless it is empty; it is SQL text and
+	// comes from code, never from a user.
 	Default string
 }
 
@@ -51,30 +51,30 @@ type Table struct {
 	Columns    []Column
 	PrimaryKey []string
 	Indexes    []Index
-	// Grid and By make it a rolling table: periods of Grid over column By,
-	// which must be part of the primary key. The zero Grid is a plain table.
+	// Grid and By make it a rolling table: periods of Grid over column By, which
+	// must be part of the primary key. The zero Grid makes a plain table.
 	Grid rolling.Grid
 	By   string
-	// Epoch is set where By is an integer on an axis of time: what it counts
-	// since 1970, time.Second, time.Millisecond or time.Microsecond.
+	// Epoch is set if By is an integer on an axis of time: the unit it counts since
+	// 1970, time.Second, time.Millisecond or time.Microsecond.
 	Epoch time.Duration
-	// Definition is set for a table that people have declared: it is created
-	// from that text, and Columns, PrimaryKey and Indexes may be empty.
+	// Definition is set for a table declared by a user: it is created from that
+	// text, and Columns, PrimaryKey and Indexes may be empty.
 	Definition *rolling.Definition
-	// Compress tells that sealed periods are to be compressed, for engines where
-	// that is a property of the whole table.
+	// Compress requests compression of sealed periods, for engines where that is a
+	// property of the whole table.
 	Compress bool
-	// Ignore makes inserts skip rows whose primary key is there already, in the
-	// table or earlier in the same batch: MySQL's INSERT IGNORE, elsewhere ON
-	// CONFLICT DO NOTHING. Whatever else a server may pass over on the way,
-	// such as a row without a partition, is an error all the same.
+	// Ignore makes inserts skip rows whose primary key exists, in the table or
+	// earlier in the same batch: MySQL's INSERT IGNORE, elsewhere ON CONFLICT DO
+	// NOTHING. Everything else that a server may skip as a side effect, such as a
+	// row without a partition, is still an error.
 	Ignore bool
-	// ServerKey names the Auto column whose values the server assigns: batches
-	// don't carry it. Empty: every column comes from the batch.
+	// ServerKey names the Auto column whose values the server assigns: batches don't
+	// contain it. If empty, every column comes from the batch.
 	ServerKey string
 }
 
-// Rolling reports whether the table is cut into periods.
+// Rolling reports whether the table is divided into periods.
 func (t *Table) Rolling() bool { return t.Grid.Valid() }
 
 // Column returns the index of the named column, or -1.
@@ -82,7 +82,7 @@ func (t *Table) Column(name string) int {
 	return slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == name })
 }
 
-// Inserted returns the columns a batch for the table carries, in order.
+// Inserted returns the columns of a batch for the table, in order.
 func (t *Table) Inserted() []Column {
 	if t.ServerKey == "" {
 		return t.Columns
@@ -90,7 +90,7 @@ func (t *Table) Inserted() []Column {
 	return slices.DeleteFunc(slices.Clone(t.Columns), func(c Column) bool { return c.Name == t.ServerKey })
 }
 
-// Validate returns what makes the table impossible on any engine.
+// Validate returns an error if the table is impossible on any engine.
 func (t *Table) Validate() error {
 	if t.Name == "" || strings.ContainsRune(t.Name, 0) {
 		return errors.New("table without a usable name")

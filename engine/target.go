@@ -20,24 +20,25 @@ import (
 type Target struct {
 	// Scheme is the part before the first colon, lower case.
 	Scheme string
-	// User, Host and Path come from the //USER@HOST/PATH form, Host with its
-	// port; Path alone from the form without slashes.
+	// User, Host and Path come from the //USER@HOST/PATH form, Host including the
+	// port. The form without slashes sets only Path.
 	User, Host, Path string
 	// Query holds the options after the question mark.
 	Query url.Values
 }
 
-// errPassword refuses a target with a password, which no message repeats.
+// errPassword returns the error for a target with a password, which no message
+// repeats.
 func errPassword(what string) error {
 	return Hinted(fmt.Errorf("%s: a password on the command line can be read by everybody on the machine", what),
 		"?password-file=FILE, or MYSQL_PWD and ~/.my.cnf, PGPASSWORD and ~/.pgpass")
 }
 
-// ParseTarget reads a target. It refuses a password in it, because command
-// lines are public on a machine.
+// ParseTarget reads a target. It refuses one with a password, because command lines
+// are public on a machine.
 func ParseTarget(s string) (Target, error) {
 	scheme, rest, ok := strings.Cut(s, ":")
-	// An option of that name is for the engine to refuse; see String.
+	// An option with a password's name is refused by the engine; see String.
 	if rolling.HoldsPassword(s) {
 		return Target{}, errPassword("target")
 	}
@@ -57,8 +58,8 @@ func ParseTarget(s string) (Target, error) {
 	}
 	u, err := url.Parse(s)
 	if err != nil {
-		// url.Error repeats the whole URL, and its cause a part of it: either
-		// may hold a password.
+		// url.Error repeats the whole URL, and its cause a part of it: both may
+		// contain a password.
 		var ue *url.Error
 		if errors.As(err, &ue) && !strings.Contains(s, "@") {
 			return Target{}, fmt.Errorf("target of scheme %s: %w", t.Scheme, ue.Err)
@@ -104,13 +105,13 @@ func validScheme(s string) bool {
 	return s != ""
 }
 
-// String returns the target as it may be printed and recorded, in a form that
-// ParseTarget reads. The value of an option that looks like a password is left
-// out: no engine takes one, but an error would print it.
+// String returns the target in a form that may be printed and recorded, and that
+// ParseTarget reads. The value of an option with a password's name is omitted: no
+// engine accepts such an option, but an error would print it.
 func (t Target) String() string {
 	var b strings.Builder
 	short := t.Scheme + ":" + t.Path
-	// A path such as ":@p" would be read as a password where no "//" precedes it.
+	// A path such as ":@p" would be read as a password if no "//" precedes it.
 	if t.Host == "" && t.User == "" && !strings.HasPrefix(t.Path, "//") && !strings.ContainsRune(t.Path, '?') && !rolling.HoldsPassword(short) {
 		b.WriteString(short)
 	} else {
@@ -120,7 +121,7 @@ func (t Target) String() string {
 		}
 		text := u.String()
 		if t.Host == "" && t.User == "" {
-			// Package url leaves the slashes of an empty host out, or not.
+			// Package url is inconsistent about the slashes of an empty host.
 			text = t.Scheme + "://" + u.EscapedPath()
 		}
 		b.WriteString(text)
@@ -138,7 +139,7 @@ func (t Target) String() string {
 	return b.String()
 }
 
-// secret reports whether an option's name is one that people give a password.
+// secret reports whether an option's name is a usual one for a password.
 func secret(option string) bool {
 	switch strings.ToLower(option) {
 	case "password", "passwd", "pass", "pwd", "secret", "token":
@@ -148,7 +149,7 @@ func secret(option string) bool {
 }
 
 // FilePassword returns the password in the file that the option password-file
-// names, without the line's end; given is false where there is no such option.
+// names, without the line end; given is false if the option is not set.
 func (t Target) FilePassword(ctx context.Context) (password string, given bool, err error) {
 	file := t.Query.Get("password-file")
 	if file == "" {
@@ -161,8 +162,8 @@ func (t Target) FilePassword(ctx context.Context) (password string, given bool, 
 	return strings.TrimRight(string(text), "\r\n"), true, nil
 }
 
-// escapeValue escapes an option's value, but not what a path or a size has:
-// it reads better as it is.
+// escapeValue escapes an option's value. Characters that occur in paths and sizes
+// are not escaped, for readability.
 func escapeValue(v string) string {
 	const hex = "0123456789ABCDEF"
 	var b strings.Builder
@@ -176,7 +177,7 @@ func escapeValue(v string) string {
 	return b.String()
 }
 
-// Options checks that the target has no other options than the named ones.
+// Options checks that the target has only the named options.
 func (t Target) Options(allowed ...string) error {
 	for _, k := range slices.Sorted(maps.Keys(t.Query)) {
 		if !slices.Contains(allowed, k) {
@@ -193,7 +194,7 @@ func (t Target) Options(allowed ...string) error {
 }
 
 // Choice returns an option that must be one of the allowed values, or the
-// first of them when it isn't given.
+// first of them if it isn't given.
 func (t Target) Choice(name string, allowed ...string) (string, error) {
 	if !t.Query.Has(name) {
 		return allowed[0], nil
@@ -205,7 +206,7 @@ func (t Target) Choice(name string, allowed ...string) (string, error) {
 	return v, nil
 }
 
-// Bytes returns an option that is a size, or def when it isn't given.
+// Bytes returns an option that is a size, or def if it isn't given.
 func (t Target) Bytes(name string, def int64) (int64, error) {
 	if !t.Query.Has(name) {
 		return def, nil

@@ -6,27 +6,30 @@ import (
 	"strings"
 )
 
-// A Trigger is how to make one, and how to remove it.
+// A Trigger is the definition of a trigger, with the statements to create and remove
+// it.
 type Trigger struct {
-	// Name, Table and Body are what HaveTriggers returns of one that is made by
-	// Statements.
+	// Name, Table and Body are the values that HaveTriggers returns for a trigger
+	// created by Statements.
 	Name, Table, Body string
 	Statements, Drop  []string
-	// Replace gives one that is there, on its table, this body. Empty, it is
-	// Drop and then Statements, in a transaction where the server has that for
-	// changes of the schema.
+	// Replace changes the body of an existing trigger on its table. If empty, the
+	// trigger is replaced by Drop and then Statements, in a transaction if the
+	// server supports that for schema changes.
 	Replace []string
-	// Other is the same under another name, on servers where a trigger can't be
-	// replaced without a moment in which it isn't there: the name that is free is
-	// taken, and then the old trigger dropped. For a moment both run.
+	// Other is the same trigger under another name, on servers where a trigger can't
+	// be replaced without a moment in which it is missing: the new trigger is
+	// created under the unused name, and then the old one is dropped. For a moment
+	// both are active.
 	Other *Trigger
 }
 
-// A TriggerChange is what makes a table's triggers those that are wanted.
+// A TriggerChange is the difference between the existing and the required triggers
+// of a table.
 type TriggerChange struct {
-	// Missing and Old are how many triggers are to be made and to be
-	// replaced, Unwanted how many are there and not to be. Old are those whose
-	// body is another than this version of rowmill, or the declaration, has.
+	// Missing and Old are the numbers of triggers to create and to replace, Unwanted
+	// the number to remove. Old triggers have a body that differs from that of this
+	// version of rowmill, or of the declaration.
 	Missing, Old, Unwanted int
 	// Hidden is how many of the missing ones are there after all, and not shown to
 	// the account.
@@ -38,7 +41,8 @@ type TriggerChange struct {
 	SQL []string
 }
 
-// What says what the change is, "" for none; of are the triggers' words.
+// What describes the change, "" if there is none; of is the description of the
+// triggers.
 func (c TriggerChange) What(of string) string {
 	var out []string
 	if c.Missing > 0 {
@@ -129,7 +133,7 @@ func hides(ctx context.Context, db TriggerHider, t *Trigger, shown map[string]Tr
 	return false, nil
 }
 
-// change adds what one trigger needs.
+// change adds the statements for one trigger.
 func (c *TriggerChange) change(t *Trigger, there map[string]Trigger, wanted bool) {
 	var current, free *Trigger
 	var old []*Trigger
@@ -167,7 +171,7 @@ func (c *TriggerChange) change(t *Trigger, there map[string]Trigger, wanted bool
 		c.SQL = append(c.SQL, t.Replace...)
 		return
 	default:
-		// Every name is taken: where there are two, the other one stays meanwhile.
+		// Every name is in use: if there are two, the other trigger stays meanwhile.
 		c.Old++
 		last := old[0]
 		c.SQL = append(append(c.SQL, last.Drop...), last.Statements...)
@@ -178,8 +182,8 @@ func (c *TriggerChange) change(t *Trigger, there map[string]Trigger, wanted bool
 	}
 }
 
-// sameAs tells whether a trigger that is there is the one that is wanted. A
-// server may fold the case of tables' names.
+// sameAs reports whether an existing trigger is the required one. A server may fold
+// the case of table names.
 func (t Trigger) sameAs(want *Trigger) bool {
 	return strings.EqualFold(t.Table, want.Table) && t.Body == want.Body
 }

@@ -2,21 +2,20 @@ package engine
 
 import "context"
 
-// A Tuner is a DB whose server takes other settings while it runs. It is asked
-// of a DB by a type assertion: an engine that has no such settings is none.
+// A Tuner is a DB whose server can change settings at runtime. Callers use a type
+// assertion: an engine without such settings doesn't implement it.
 type Tuner interface {
-	// Tune changes a setting of the whole server, which connections made
-	// afterwards have; whoever else uses the server has it too. A setting that
-	// the server takes only at its start is ErrUnsupported. On an error nothing
-	// is changed.
+	// Tune changes a global setting of the server. It applies to connections opened
+	// afterwards, including those of other users. A setting that the server reads
+	// only at its start is ErrUnsupported. After an error nothing is changed.
 	Tune(ctx context.Context, name, value string) (Tuning, error)
 }
 
-// A Tuning is a setting that was changed.
+// A Tuning is a changed setting.
 type Tuning struct {
-	// Before and Now are the server's own words for the values.
+	// Before and Now are the values in the server's notation.
 	Before, Now string
-	// Undo sets it as it was. It is to be called with a context that still
-	// runs, whatever happened meanwhile; it may be called again after an error.
+	// Undo restores the setting. Call it in any case, with a context that has not
+	// ended; it may be called again after an error.
 	Undo func(ctx context.Context) error
 }

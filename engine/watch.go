@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// A Watch breaks off what runs on a connection when a context ends, without a
-// goroutine or an allocation for each call. The end of a context sets a
-// deadline in the past, which must fail what waits on the connection now.
+// A Watch interrupts an operation on a connection when a context ends, without a
+// goroutine or an allocation for each call. When the context ends, it sets a
+// deadline in the past, which must fail operations that wait on the connection.
 type Watch struct {
 	conn interface{ SetDeadline(time.Time) error }
 
 	mu          sync.Mutex
-	ctx         context.Context // watched now; callers pass the same one again and again
+	ctx         context.Context // the current context; callers pass the same one repeatedly
 	unwatch     func() bool
 	busy        bool
 	interrupted bool
 }
 
-// NewWatch returns one of a connection. Close ends it.
+// NewWatch returns a Watch for a connection. It must be closed with Close.
 func NewWatch(conn interface{ SetDeadline(time.Time) error }) *Watch { return &Watch{conn: conn} }
 
-// Begin makes the end of ctx break off what runs on the connection from now
-// on, until End. It returns the error of a context that has ended already.
+// Begin makes the end of ctx interrupt operations on the connection from now on,
+// until End. It returns the error of a context that has already ended.
 func (w *Watch) Begin(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -40,21 +40,23 @@ func (w *Watch) Begin(ctx context.Context) error {
 	return nil
 }
 
-// End tells whether what ran since Begin was broken off, or was to be.
+// End reports whether the operation since Begin was interrupted, or should have
+// been.
 func (w *Watch) End() (interrupted bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	interrupted = w.interrupted
 	w.busy, w.interrupted = false, false
 	if interrupted {
-		// It may have ended well all the same; then the connection is good.
+		// The operation may have succeeded nevertheless; then the connection is
+		// usable.
 		_ = w.conn.SetDeadline(time.Time{})
 	}
 	return interrupted
 }
 
-// Hold runs fn, which changes the connection, while nothing interrupts it. It
-// returns os.ErrDeadlineExceeded where something has.
+// Hold runs fn, which changes the connection, while preventing interruptions. It
+// returns os.ErrDeadlineExceeded if one has occurred.
 func (w *Watch) Hold(fn func() error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,7 +83,7 @@ func (w *Watch) forget() {
 	w.ctx, w.unwatch = nil, nil
 }
 
-// Close ends the watch; nothing is interrupted any more.
+// Close ends the watch; no operation is interrupted afterwards.
 func (w *Watch) Close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -123,8 +123,8 @@ func (l *sqlLexer) next() *sqlError {
 	case strings.HasPrefix(rest, "/*"):
 		return l.comment(rest)
 	case strings.HasPrefix(rest, "--"), c == '#' && l.mode == mysqlText:
-		// MySQL requires a blank after --. Without one, as in 5--3, it is no
-		// comment, but definitions don't contain that.
+		// MySQL requires a blank after --. A -- without one, as in 5--3, does not
+		// occur in definitions, so every -- is read as a comment.
 		n := strings.IndexByte(rest, '\n')
 		if n < 0 {
 			n = len(rest)

@@ -12,15 +12,16 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// An Extent is a range of positions in which a source had rows, and how many of
-// them, at least, it has inserted. 0 is that some were there already.
+// An Extent is a range of positions in which a source had rows. Rows is the minimum
+// number that it inserted there; 0 means that some rows already existed.
 type Extent struct {
 	rolling.Period
 	Rows int64
 }
 
-// Unknown is the one extent of a source that an older version of rowmill has loaded,
-// which did not note where its rows lie, once that has been said. No row lies there.
+// Unknown is the only extent of a source that was loaded by an older version of
+// rowmill, which did not record where its rows lie. It is stored once this has been
+// reported. No row has its position.
 var Unknown = Extent{Period: rolling.Period{From: math.MinInt64, To: math.MinInt64 + 1}}
 
 // Accepted is the one extent of a source of whose rows none is in the table, once it
@@ -73,8 +74,9 @@ func (s *Store) PutExtents(ctx context.Context, f *Source, all []Extent) error {
 	return s.within(ctx, func(tx *sql.Tx) error { return s.putExtents(ctx, tx, f, all) })
 }
 
-// ForgetSource removes what is known of a source but where rows of it are, in one
-// transaction: its file is as new. The rows stay.
+// ForgetSource removes all information about a source except where its existing rows
+// lie, in one transaction: the file is then treated as new. The rows are not
+// removed.
 func (s *Store) ForgetSource(ctx context.Context, f *Source, there []Extent) error {
 	return s.within(ctx, func(tx *sql.Tx) error {
 		if err := s.putExtents(ctx, tx, f, there); err != nil {

@@ -11,22 +11,22 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A Change is something of several steps that is under way. It is written down
-// before its first step and each time a step is done, so that whoever finds
-// it after a crash goes on where it stopped. A step may have been done when the
-// note that it was is missing: every step looks first.
+// A Change is an operation of several steps that is in progress. It is recorded
+// before its first step and after each step, so that any process that finds it after
+// a crash can continue it. A step may be done although its record is missing: every
+// step checks first.
 type Change struct {
 	Table string
-	// ID is the change's within its table, such as "seal p20261120": there is
-	// one change of that kind on that period.
+	// ID is unique within the table, such as "seal p20261120": there is one change
+	// of each kind per period.
 	ID   string
 	Kind string
-	// Step is the one to do next.
+	// Step is the next step.
 	Step string
-	// Data is what the steps need to know, as JSON.
+	// Data is the input of the steps, as JSON.
 	Data             json.RawMessage
 	Started, Updated time.Time
-	// Tries counts how often the present step has failed, Error says how last.
+	// Tries counts how often the current step has failed; Error is the last error.
 	Tries int
 	Error string
 }
@@ -42,13 +42,13 @@ func (c *Change) Load(v any) error {
 // DropKind is the kind of a change that drops a period.
 const DropKind = "drop"
 
-// A Dropping is the part of such a change's data that others may read.
+// A Dropping is the part of such a change's data that other packages may read.
 type Dropping struct {
 	Part rolling.Partition
 }
 
-// Drops returns the partition that a change drops; false where it does
-// something else.
+// Drops returns the partition that a change drops; false if it is a change of
+// another kind.
 func (c *Change) Drops() (rolling.Partition, bool) {
 	var d Dropping
 	if c.Kind != DropKind || c.Load(&d) != nil {
@@ -57,8 +57,8 @@ func (c *Change) Drops() (rolling.Partition, bool) {
 	return d.Part, true
 }
 
-// Begin writes a change down, before its first step. It returns false where one
-// of that ID is under way, and reads that one into c.
+// Begin records a change, before its first step. If a change with that ID is in
+// progress, it returns false and reads that change into c.
 func (s *Store) Begin(ctx context.Context, c *Change, data any) (bool, error) {
 	old, err := s.Change(ctx, c.Table, c.ID)
 	if err != nil {
@@ -81,8 +81,8 @@ func (s *Store) Begin(ctx context.Context, c *Change, data any) (bool, error) {
 	return true, nil
 }
 
-// Advance notes that the change is at another step, with data if it isn't nil,
-// in the transaction of x.
+// Advance records that the change is at another step, with data if it isn't nil, in
+// the transaction of x.
 func (s *Store) Advance(ctx context.Context, x Exec, c *Change, step string, data any) error {
 	if data != nil {
 		p, err := json.Marshal(data)
@@ -103,7 +103,7 @@ func (s *Store) Advance(ctx context.Context, x Exec, c *Change, step string, dat
 	return nil
 }
 
-// Failed notes that the present step has failed.
+// Failed records that the current step has failed.
 func (s *Store) Failed(ctx context.Context, c *Change, cause error) error {
 	c.Tries++
 	c.Error = cause.Error()
@@ -115,7 +115,7 @@ func (s *Store) Failed(ctx context.Context, c *Change, cause error) error {
 	return nil
 }
 
-// End removes a change that is done, in the transaction of x.
+// End removes a completed change, in the transaction of x.
 func (s *Store) End(ctx context.Context, x Exec, c *Change) error {
 	if _, err := s.exec(ctx, x, "DELETE FROM rowmill_journal WHERE table_name = ? AND id = ?", c.Table, c.ID); err != nil {
 		return fmt.Errorf("journal of %s: end %s: %w", c.Table, c.ID, err)
@@ -125,7 +125,7 @@ func (s *Store) End(ctx context.Context, x Exec, c *Change) error {
 
 const journalColumns = "SELECT table_name, id, kind, step, data, started_us, updated_us, tries, error FROM rowmill_journal WHERE table_name = ?"
 
-// Change returns the change of that ID, or nil.
+// Change returns the change with that ID, or nil.
 func (s *Store) Change(ctx context.Context, table, id string) (*Change, error) {
 	row := s.DB().QueryRowContext(ctx, s.db.Bind(journalColumns+" AND id = ?"), table, id)
 	c, err := scanChange(row.Scan)
@@ -138,7 +138,7 @@ func (s *Store) Change(ctx context.Context, table, id string) (*Change, error) {
 	return c, nil
 }
 
-// Changes returns those under way, oldest first.
+// Changes returns the changes in progress, oldest first.
 func (s *Store) Changes(ctx context.Context, table string) ([]Change, error) {
 	var out []Change
 	err := s.query(ctx, s.DB(), func(r *sql.Rows) error {

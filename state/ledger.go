@@ -13,13 +13,13 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Counts are rows that were sent, and what became of each: it was inserted, was
-// left out because its key was there, or was rejected.
+// Counts are the numbers of rows sent, and of their outcomes: inserted, skipped
+// because the key exists, or rejected.
 type Counts struct {
 	Sent, Inserted, Duplicate, Rejected int64
 }
 
-// Add adds others.
+// Add adds other counts.
 func (c *Counts) Add(o Counts) {
 	c.Sent += o.Sent
 	c.Inserted += o.Inserted
@@ -27,25 +27,25 @@ func (c *Counts) Add(o Counts) {
 	c.Rejected += o.Rejected
 }
 
-// A Batch is rows of a table that were sent together.
+// A Batch is a group of rows of a table that were sent together.
 type Batch struct {
 	Table string
-	// ID is the batch's within its table: the same rows of the same source have
-	// the same, whenever they are sent.
+	// ID is unique within the table: the same rows of the same source have the same
+	// ID, whenever they are sent.
 	ID string
 	// Lower and Upper are the lowest and the highest position of its rows.
 	Lower, Upper int64
 	Counts
-	// Touched are the ranges in which its rows lie, where that is known better
-	// than from Lower to Upper. Roll-ups look at all of each.
+	// Touched are the ranges in which its rows lie, if known more precisely than
+	// from Lower to Upper. Roll-ups re-examine each range completely.
 	Touched []rolling.Period
-	// Extents are where its rows lie and how many were inserted in each range, at
-	// least; nil is Inserted rows from Lower to Upper. The ledger doesn't keep
-	// them.
+	// Extents are the ranges in which its rows lie, with the minimum number inserted
+	// in each; nil means Inserted rows from Lower to Upper. They are not stored in
+	// the ledger.
 	Extents []Extent
 }
 
-// Tables of notes, as their rows are inserted.
+// Tables for notes, in the form in which their rows are inserted.
 var (
 	ledgerTable = &engine.Table{Name: "rowmill_ledger", Columns: []engine.Column{
 		{Name: "table_name", Type: engine.Varchar}, {Name: "batch", Type: engine.Varchar},
@@ -59,14 +59,15 @@ var (
 	sourceOf  = &engine.Table{Name: "rowmill_sources", Columns: []engine.Column{{Name: "table_name", Type: engine.Varchar}, {Name: "source", Type: engine.Varchar}}}
 )
 
-// Before looks for what a transaction of a source's rows must know before it notes
-// the batch: whether the table has roll-ups, and whether the source is still known.
-// A file that isn't is refused with ErrForgotten: the rows are in a table that was
-// made anew, which the next load of the file begins anew.
+// Before reads the information that the transaction of a source's rows needs before
+// it records the batch: whether the table has roll-ups, and whether the source is
+// still known. A file that is not known is refused with ErrForgotten: the rows are
+// in a table that was recreated, and the next load of the file starts from the
+// beginning.
 //
-// It is asked once the rows are inserted. From then on nobody can drop their table,
-// and only where that isn't there are its sources forgotten: what is found holds
-// until the commit.
+// It is called after the rows are inserted. From then on their table can't be
+// dropped, and its sources are removed only if the table does not exist, so the
+// result is valid until the commit.
 func Before(ctx context.Context, l engine.Loader, f *Source) (rolled bool, err error) {
 	rows := []engine.Rows{{Table: rollupsOf, Batch: engine.NewBatch(rollupsOf.Columns)}, {Table: sourceOf, Batch: engine.NewBatch(sourceOf.Columns)}}
 	fill(rows[0].Batch, f.Table)
@@ -81,12 +82,13 @@ func Before(ctx context.Context, l engine.Loader, f *Source) (rolled bool, err e
 	return has[0], nil
 }
 
-// Rows returns what is to be inserted in the transaction of the batch's rows,
-// so that either is there only with the other: its line of the ledger, which is
-// refused with engine.ErrDuplicateKey where the batch is in the ledger already,
-// and, where the table has roll-ups, which Rolled tells, what they must look at
-// again. Whether they have taken those rows in can't be known before the commit,
-// so every batch is noted, also one that isn't late. A note waits for nobody.
+// Rows returns the rows to insert in the transaction of the batch's rows, so that
+// both are committed or neither. The first is the batch's line of the ledger, which
+// is refused with engine.ErrDuplicateKey if the batch is already in the ledger. If
+// the table has roll-ups (see Rolled), the others are the ranges that they must
+// re-examine. Whether the roll-ups already include those rows is unknown before the
+// commit, so every batch is noted, also one that isn't late. Inserting a note never
+// waits for another transaction.
 func (b *Batch) Rows(rolled bool) []engine.Rows {
 	line := engine.Rows{Table: ledgerTable, Batch: engine.NewBatch(ledgerTable.Columns)}
 	fill(line.Batch, b.Table, b.ID, b.Lower, b.Upper, b.Sent, b.Inserted, b.Duplicate, b.Rejected, time.Now().UnixMicro())
@@ -118,12 +120,12 @@ func fill(b *engine.Batch, values ...any) {
 	b.EndRow()
 }
 
-// writerKey makes a writer's name a key of its own: no transaction waits for
-// another that notes the same range.
+// writerKey makes a writer's name unique, so that no transaction waits for another
+// that notes the same range.
 func writerKey(writer string) string { return fmt.Sprintf("%.150s#%016x", writer, rand.Uint64()) }
 
-// Rolled tells whether a table has roll-ups. It is asked outside of the
-// transaction of the rows: INSERT ... SELECT would lock what it reads.
+// Rolled reports whether a table has roll-ups. Call it outside the transaction of
+// the rows, because INSERT ... SELECT would lock the rows it reads.
 func (s *Store) Rolled(ctx context.Context, x Exec, table string) (bool, error) {
 	var n int64
 	err := x.QueryRowContext(ctx, s.db.Bind("SELECT COUNT(*) FROM rowmill_rollups WHERE table_name = ?"), table).Scan(&n)
@@ -133,7 +135,8 @@ func (s *Store) Rolled(ctx context.Context, x Exec, table string) (bool, error) 
 	return n > 0, nil
 }
 
-// Note writes a batch into the ledger, in the transaction of x, as Rows says.
+// Note records a batch in the ledger, in the transaction of x, with the rows of
+// Rows.
 func Note(ctx context.Context, s *Store, x Exec, b Batch) error {
 	rolled, err := s.Rolled(ctx, x, b.Table)
 	if err != nil {
@@ -170,9 +173,9 @@ func (s *Store) insert(ctx context.Context, x Exec, r engine.Rows) error {
 	return nil
 }
 
-// Touch notes for a table's roll-ups that rows have changed within a range, in
-// the transaction of x, which is that of the change. The writer's name is for
-// people.
+// Touch notes for a table's roll-ups that rows in a range have changed, in the
+// transaction of x, which must be that of the change. The writer's name is for
+// information only.
 func (s *Store) Touch(ctx context.Context, x Exec, table, writer string, r rolling.Period) error {
 	notes := engine.Rows{Table: touchedTable, Batch: engine.NewBatch(touchedTable.Columns)}
 	fill(notes.Batch, table, r.From, r.To-1, writerKey(writer))
@@ -182,7 +185,7 @@ func (s *Store) Touch(ctx context.Context, x Exec, table, writer string, r rolli
 	return nil
 }
 
-// Noted returns what the ledger has of a batch, or nil.
+// Noted returns the ledger's line of a batch, or nil.
 func (s *Store) Noted(ctx context.Context, x Exec, table, id string) (*Batch, error) {
 	b := Batch{Table: table, ID: id}
 	err := x.QueryRowContext(ctx, s.db.Bind("SELECT lower_pos, upper_pos, sent, inserted, duplicate, rejected FROM rowmill_ledger WHERE table_name = ? AND batch = ?"), table, id).

@@ -9,38 +9,38 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// States of a period. One that the store doesn't know is open.
+// States of a period. A period that the store doesn't know is open.
 const (
 	// Sealed periods take no more inserts; rows and checksum are known.
 	Sealed = "sealed"
 	// Archived periods are sealed, and their file has been read back.
 	Archived = "archived"
-	// Dropped periods are gone from the table; what is known of them stays.
+	// Dropped periods are removed from the table; their information is kept.
 	Dropped = "dropped"
-	// Restored periods are back from their archive, and are not dropped again
-	// until their owner says so.
+	// Restored periods were restored from their archive, and are not dropped again
+	// until their owner requests it.
 	Restored = "restored"
 )
 
-// A Period is what is known of one beyond the catalog.
+// A Period is the information about a period that the catalog doesn't have.
 type Period struct {
 	Table string
 	rolling.Partition
 	State string
-	// Rows and Checksum are those of its rows when it was sealed.
+	// Rows and Checksum are the count and the checksum of its rows when it was
+	// sealed.
 	Rows     int64
 	Checksum string
-	// Checked is the position at which they were compared with the rows last.
+	// Checked is the position at which they were last compared with the rows.
 	Checked int64
-	// Rebuilt tells that it lies sorted, and compressed where that was asked.
+	// Rebuilt reports that the period is stored sorted, and compressed if requested.
 	Rebuilt bool
-	// Archive is the file's path, ArchiveSum its checksum.
+	// Archive is the path of the file, ArchiveSum its checksum.
 	Archive, ArchiveSum string
 	Updated             time.Time
 }
 
-// Periods returns what is known of a table's periods, dropped ones included,
-// in order.
+// Periods returns the recorded periods of a table in order, including dropped ones.
 func (s *Store) Periods(ctx context.Context, table string) ([]Period, error) {
 	var out []Period
 	err := s.query(ctx, s.DB(), func(r *sql.Rows) error {
@@ -58,8 +58,8 @@ func (s *Store) Periods(ctx context.Context, table string) ([]Period, error) {
 	return out, nil
 }
 
-// Put writes down what is known of a period, instead of what was known of all
-// that lie within its bounds, in the transaction of x.
+// Put records a period, in the transaction of x. It replaces the records of all
+// periods within its bounds.
 func (s *Store) Put(ctx context.Context, x Exec, p Period) error {
 	if err := s.Forget(ctx, x, p.Table, p.Period); err != nil {
 		return err
@@ -76,7 +76,7 @@ func (s *Store) Put(ctx context.Context, x Exec, p Period) error {
 	return nil
 }
 
-// Forget removes what is known of periods within the bounds: they are open.
+// Forget removes the records of periods within the bounds: they are open.
 func (s *Store) Forget(ctx context.Context, x Exec, table string, within rolling.Period) error {
 	_, err := s.exec(ctx, x, "DELETE FROM rowmill_states WHERE table_name = ? AND lower_pos >= ? AND upper_pos <= ?", table, within.From, within.To)
 	if err != nil {

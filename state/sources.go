@@ -15,52 +15,53 @@ import (
 // Kinds of sources.
 const (
 	FileSource   = "file"   // can be read again from its start
-	SpoolSource  = "spool"  // a stream whose bytes lie in a spool until they are loaded
+	SpoolSource  = "spool"  // a stream whose bytes are kept in a spool until they are loaded
 	StreamSource = "stream" // a stream that can't be read again
 )
 
 // A Source is a file or a stream whose rows are loaded into a table.
 type Source struct {
 	Table string
-	// Key names it among the table's sources, and begins the ids of its batches.
+	// Key identifies it among the table's sources; the ids of its batches begin with
+	// it.
 	Key string
-	// Path is what people call it, Kind one of the kinds of sources.
+	// Path is its name for users, Kind one of the kinds of sources.
 	Path, Kind string
-	// Loaded is up to which byte all of it is in the table, Lines how many whole
-	// lines that is, and Hash the hash of those bytes.
+	// Loaded is the offset up to which it is completely in the table, Lines the
+	// number of whole lines before that offset, and Hash the hash of those bytes.
 	Loaded, Lines int64
 	Hash          string
-	// Head is how many of its first bytes HeadHash is the hash of: another file
-	// of the same name is known by them.
+	// Head is the number of leading bytes that HeadHash is computed from. They
+	// distinguish it from another file of the same name.
 	Head     int64
 	HeadHash string
-	// Options are those that say what its bytes mean, as whoever loads it writes
-	// them down.
+	// Options are the options that determine the meaning of its bytes, in the
+	// notation of the loader.
 	Options string
-	// Counts are the rows up to Loaded.
+	// Counts are the counts of the rows up to Loaded.
 	Counts
-	// Finished tells that all that it had was loaded.
+	// Finished reports that all of its data was loaded.
 	Finished         bool
 	Started, Updated time.Time
 }
 
-// A Cut is a batch of a file, by its bytes.
+// A Cut is a batch of a file, as a range of bytes.
 type Cut struct {
 	From, To int64
-	// Line is the number of its first line, from 1; Lines how many it has.
+	// Line is the number of its first line, from 1; Lines the number of its lines.
 	Line, Lines int64
 	Hash        string
 }
 
-// ID is the batch's in the ledger: source, range of bytes, hash of what is there.
+// ID is the batch's id in the ledger: source, range of bytes, hash of those bytes.
 func (c Cut) ID(source string) string {
 	return fmt.Sprintf("%s@%d-%d#%s", source, c.From, c.To, c.Hash)
 }
 
 const sourceColumns = "source, path, kind, loaded, loaded_lines, loaded_hash, head, head_hash, options, sent, inserted, duplicate, rejected, finished, started_us, updated_us"
 
-// Sources returns the sources of a table, of a kind and with a path unless these
-// are empty, the newest first.
+// Sources returns the sources of a table, newest first. It is restricted to a kind
+// and a path unless these are empty.
 func (s *Store) Sources(ctx context.Context, table, kind, path string) ([]Source, error) {
 	var out []Source
 	err := s.query(ctx, s.DB(), func(r *sql.Rows) error {
@@ -69,7 +70,8 @@ func (s *Store) Sources(ctx context.Context, table, kind, path string) ([]Source
 		err := r.Scan(&f.Key, &f.Path, &f.Kind, &f.Loaded, &f.Lines, &f.Hash, &f.Head, &f.HeadHash, &f.Options,
 			&f.Sent, &f.Inserted, &f.Duplicate, &f.Rejected, &finished, &started, &updated)
 		f.Finished, f.Started, f.Updated = finished != 0, time.UnixMicro(started), time.UnixMicro(updated)
-		// Paths are compared here: a server's collation may take two for one.
+		// Paths are compared here, because a server's collation may consider two
+		// different ones equal.
 		if (kind == "" || f.Kind == kind) && (path == "" || f.Path == path) {
 			out = append(out, f)
 		}
@@ -81,13 +83,12 @@ func (s *Store) Sources(ctx context.Context, table, kind, path string) ([]Source
 	return out, nil
 }
 
-// ErrForgotten is when what was known of a source has been removed while it was
-// loaded: its table was made anew.
+// ErrForgotten is the error if the information about a source was removed while it
+// was loaded, because its table was recreated.
 var ErrForgotten = errors.New("what was known of it was removed while it was loaded: its table was dropped and made anew")
 
-// PutSource writes down what is known of a source, in the transaction of x. A
-// file of which something was loaded and that was removed meanwhile is not put
-// back: ErrForgotten.
+// PutSource records a source, in the transaction of x. If the record of a partly
+// loaded file was removed meanwhile, it is not recorded again: ErrForgotten.
 func (s *Store) PutSource(ctx context.Context, x Exec, f *Source) error {
 	finished := 0
 	if f.Finished {
@@ -115,7 +116,7 @@ func (s *Store) PutSource(ctx context.Context, x Exec, f *Source) error {
 	return nil
 }
 
-// Cuts returns where a file was cut, in order.
+// Cuts returns the cuts of a file, in order.
 func (s *Store) Cuts(ctx context.Context, table, source string) ([]Cut, error) {
 	var out []Cut
 	err := s.query(ctx, s.DB(), func(r *sql.Rows) error {
@@ -130,7 +131,7 @@ func (s *Store) Cuts(ctx context.Context, table, source string) ([]Cut, error) {
 	return out, nil
 }
 
-// PutCuts notes where a file is cut. It returns once that is committed.
+// PutCuts records cuts of a file. It returns once they are committed.
 func (s *Store) PutCuts(ctx context.Context, table, source string, cuts []Cut) error {
 	if len(cuts) == 0 {
 		return nil
@@ -150,8 +151,7 @@ func (s *Store) PutCuts(ctx context.Context, table, source string, cuts []Cut) e
 // notedAtATime is how many batches one query looks for.
 const notedAtATime = 500
 
-// NotedOf returns those of a source's batches that are in the ledger, by their
-// ids.
+// NotedOf returns the batches of a source that are in the ledger, by their ids.
 func (s *Store) NotedOf(ctx context.Context, table, source string, cuts []Cut) (map[string]Batch, error) {
 	out := map[string]Batch{}
 	for part := range slices.Chunk(cuts, notedAtATime) {
@@ -173,9 +173,9 @@ func (s *Store) NotedOf(ctx context.Context, table, source string, cuts []Cut) (
 	return out, nil
 }
 
-// Settle notes how far a source is loaded and where its rows lie, and forgets
-// where it was cut up to there, in one transaction. Its lines of the ledger stay:
-// see Tidy.
+// Settle records the loaded offset of a source and the extents of its rows, and
+// removes the cuts up to there, in one transaction. Its lines of the ledger are
+// kept: see Tidy.
 func (s *Store) Settle(ctx context.Context, f *Source, extents []Extent) error {
 	return s.within(ctx, func(tx *sql.Tx) error {
 		if err := s.PutSource(ctx, tx, f); err != nil {
@@ -189,8 +189,8 @@ func (s *Store) Settle(ctx context.Context, f *Source, extents []Extent) error {
 	})
 }
 
-// Unload takes back all that is noted of a source of which not one row is in the
-// table, but the source itself.
+// Unload removes all records about a source except the source itself. It is for a
+// source that has no row in the table.
 func (s *Store) Unload(ctx context.Context, f *Source) error {
 	fresh := Source{Table: f.Table, Key: f.Key, Path: f.Path, Kind: f.Kind, Head: f.Head, HeadHash: f.HeadHash, Started: f.Started}
 	return s.within(ctx, func(tx *sql.Tx) error {
@@ -205,10 +205,10 @@ func (s *Store) Unload(ctx context.Context, f *Source) error {
 	})
 }
 
-// Acknowledge notes how far a spool is loaded and removes the lines of those
-// batches from the ledger, in one transaction. Nobody sends them again: a spool
-// has one owner. It refuses to go back: then a copy of the spool, as on a cloned
-// machine, is loaded, too.
+// Acknowledge records the loaded offset of a spool and removes the lines of those
+// batches from the ledger, in one transaction. They are not sent again: a spool has
+// one owner. It refuses to decrease the offset: in that case a copy of the spool is
+// also being loaded, as on a cloned machine.
 func (s *Store) Acknowledge(ctx context.Context, f *Source, ids []string) error {
 	f.Updated = time.Now()
 	return s.within(ctx, func(tx *sql.Tx) error {
@@ -235,10 +235,9 @@ func (s *Store) Acknowledge(ctx context.Context, f *Source, ids []string) error 
 	})
 }
 
-// Tidy removes lines of the ledger that are older than a moment, of files that
-// are loaded and of streams. Until then they keep a batch that some server has
-// been holding up since the loader's death from being committed beside its
-// repetition.
+// Tidy removes lines of the ledger that are older than the given time, of loaded
+// files and of streams. Until then they prevent a batch that a server has delayed
+// since the death of its loader from being committed in addition to its repetition.
 func (s *Store) Tidy(ctx context.Context, table string, before time.Time) error {
 	old := map[string]bool{}
 	err := s.query(ctx, s.DB(), func(r *sql.Rows) error {
@@ -258,7 +257,7 @@ func (s *Store) Tidy(ctx context.Context, table string, before time.Time) error 
 		past := f.Updated.Before(before)
 		if old[f.Key] && (f.Kind == StreamSource || f.Kind == FileSource && f.Finished && past) {
 			q, args := "DELETE FROM rowmill_ledger WHERE table_name = ? AND batch LIKE ? AND at_us < ?", []any{table, f.Key + "@%", before.UnixMicro()}
-			if f.Kind == FileSource { // another load may have taken it up meanwhile
+			if f.Kind == FileSource { // another load may have continued it meanwhile
 				q += " AND EXISTS (SELECT 1 FROM rowmill_sources AS s WHERE s.table_name = ? AND s.source = ? AND s.finished = 1 AND s.updated_us < ?)"
 				args = append(args, table, f.Key, before.UnixMicro())
 			}
@@ -282,7 +281,7 @@ func (s *Store) within(ctx context.Context, fn func(*sql.Tx) error) error {
 		return s.db.Classify(err)
 	}
 	if err := fn(tx); err != nil {
-		_ = tx.Rollback() // the error is why
+		_ = tx.Rollback() // err is the cause
 		return err
 	}
 	return s.db.Classify(tx.Commit())

@@ -12,19 +12,19 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// A Declared is a table as it was applied last.
+// A Declared is a table as last applied.
 type Declared struct {
 	Name string
-	// Text is the declaration's, as TOML.
+	// Text is the text of the declaration, as TOML.
 	Text string
-	// Period is the one in force, as rolling.Parse reads it: what "auto" came
-	// to.
+	// Period is the period in force, in the syntax of rolling.Parse: the result of
+	// "auto", if declared so.
 	Period           string
 	Revision         int64
 	Created, Updated time.Time
 }
 
-// Declared returns what was applied for the table, or nil.
+// Declared returns the applied declaration of the table, or nil.
 func (s *Store) Declared(ctx context.Context, table string) (*Declared, error) {
 	d := Declared{Name: table}
 	var created, updated int64
@@ -40,7 +40,7 @@ func (s *Store) Declared(ctx context.Context, table string) (*Declared, error) {
 	return &d, nil
 }
 
-// Declare writes down what is applied, as the next revision.
+// Declare records an applied declaration, as the next revision.
 func (s *Store) Declare(ctx context.Context, x Exec, table, text, period string) error {
 	now := time.Now().UnixMicro()
 	n, err := s.exec(ctx, x, "UPDATE rowmill_tables SET declaration = ?, period = ?, revision = revision + 1, updated_us = ? WHERE name = ?", text, period, now, table)
@@ -53,7 +53,7 @@ func (s *Store) Declare(ctx context.Context, x Exec, table, text, period string)
 	return nil
 }
 
-// An Action is something that was done, or failed.
+// An Action is a completed or failed operation.
 type Action struct {
 	At     time.Time
 	Table  string
@@ -61,15 +61,15 @@ type Action struct {
 	Detail string
 	Took   time.Duration
 	Error  string
-	// Locked tells that it failed for a lock that was not to be had.
+	// Locked reports that it failed because a lock was not granted.
 	Locked bool
 	By     string // host and process
 }
 
-// keepActions is how many actions of a table are kept.
+// keepActions is the number of actions kept per table.
 const keepActions = 1000
 
-// Log writes an action down. The log is for people: nothing depends on it.
+// Log records an action. The log is for users: nothing depends on it.
 func (s *Store) Log(ctx context.Context, a Action) error {
 	if a.By == "" {
 		a.By = Me()
@@ -115,19 +115,19 @@ func (s *Store) TrimActions(ctx context.Context, table string) error {
 	return err
 }
 
-// A Leader is who keeps a table, or was the last to do so.
+// A Leader is a process that leads a lane of a table, or was the last to do so.
 type Leader struct {
 	Lane, By string
 	At       time.Time
 }
 
-// Beat notes that this process keeps a table.
+// Beat records that this process leads a lane of a table.
 func (s *Store) Beat(ctx context.Context, table, lane string) error {
 	now := time.Now().UnixMicro()
 	n, err := s.exec(ctx, s.DB(), "UPDATE rowmill_leaders SET by_whom = ?, at_us = ? WHERE table_name = ? AND lane = ?", Me(), now, table, lane)
 	if err == nil && n == 0 {
 		_, err = s.exec(ctx, s.DB(), "INSERT INTO rowmill_leaders (table_name, lane, by_whom, at_us) VALUES (?, ?, ?, ?)", table, lane, Me(), now)
-		if errors.Is(err, engine.ErrDuplicateKey) { // the same microsecond, as it seems to a server that counts changed rows
+		if errors.Is(err, engine.ErrDuplicateKey) { // the row exists; the UPDATE was in the same microsecond, and the server counts only changed rows
 			err = nil
 		}
 	}
@@ -137,7 +137,7 @@ func (s *Store) Beat(ctx context.Context, table, lane string) error {
 	return nil
 }
 
-// Leaders returns who keeps a table, newest first.
+// Leaders returns the leaders of a table, newest first.
 func (s *Store) Leaders(ctx context.Context, table string) ([]Leader, error) {
 	var out []Leader
 	err := s.query(ctx, s.DB(), func(r *sql.Rows) error {
@@ -154,7 +154,7 @@ func (s *Store) Leaders(ctx context.Context, table string) ([]Leader, error) {
 	return out, nil
 }
 
-// Me names this process in logs: host and process id.
+// Me returns the name of this process in logs: host and process id.
 func Me() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -163,8 +163,8 @@ func Me() string {
 	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
 
-// Undeclare removes what was applied for a table, and all that is known of it
-// but the log of what was done.
+// Undeclare removes a table's applied declaration, and all other information about
+// it except the log of actions.
 func (s *Store) Undeclare(ctx context.Context, x Exec, table string) error {
 	for _, q := range []string{"DELETE FROM rowmill_tables WHERE name = ?", "DELETE FROM rowmill_states WHERE table_name = ?", "DELETE FROM rowmill_leaders WHERE table_name = ?"} {
 		if _, err := s.exec(ctx, x, q, table); err != nil {
@@ -192,8 +192,8 @@ func (s *Store) SealedTo(ctx context.Context, x Exec, table string, to int64) er
 	return nil
 }
 
-// SealedUpTo returns the position up to which all periods of a table that
-// refuses late rows are sealed; the lowest there is where none are.
+// SealedUpTo returns the position up to which all periods of a table that refuses
+// late rows are sealed; the lowest position if there are none.
 func (s *Store) SealedUpTo(ctx context.Context, table string) (int64, error) {
 	to := int64(math.MinInt64)
 	err := s.DB().QueryRowContext(ctx, s.db.Bind("SELECT sealed_to FROM rowmill_tables WHERE name = ?"), table).Scan(&to)
