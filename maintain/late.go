@@ -3,6 +3,7 @@ package maintain
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -66,9 +67,9 @@ func (s triggerState) missed() string {
 	return strings.Join(s.missing, ", and ") + " are missing: rows are neither refused nor counted as declared"
 }
 
-// CheckTriggers returns an error where triggers that are declared are missing.
-// Where they belong to periods, a pass creates them.
-func (t *Table) CheckTriggers(ctx context.Context) error {
+// MissingTriggers returns an error with ErrTriggers where triggers that are
+// declared are missing. If they belong to periods, a pass creates them.
+func (t *Table) MissingTriggers(ctx context.Context) error {
 	if t.Schema == nil || t.Schema.View {
 		return nil
 	}
@@ -76,8 +77,12 @@ func (t *Table) CheckTriggers(ctx context.Context) error {
 	if err != nil || len(s.missing) == 0 {
 		return err
 	}
-	return engine.Hinted(fmt.Errorf("table %s: %s", t.Declared.Name, s.missed()), "rowmill apply %s, which creates them", t.Declared.Source)
+	return engine.Hinted(engine.Classed(ErrTriggers, fmt.Errorf("table %s: %s", t.Declared.Name, s.missed())), "rowmill apply %s, which creates them", t.Declared.Source)
 }
+
+// ErrTriggers tells that declared triggers are missing. Maintenance continues
+// without them: a table without new periods would be worse.
+var ErrTriggers = errors.New("triggers are missing")
 
 // refusals are those that refuse rows whose period is sealed; none where
 // late rows are let in.

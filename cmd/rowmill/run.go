@@ -80,7 +80,9 @@ func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) 
 			return err
 		}
 		tables = append(tables, k)
-		if err := k.CheckTriggers(ctx); err != nil {
+		if err := k.MissingTriggers(ctx); errors.Is(err, maintain.ErrTriggers) {
+			a.logLine(fmt.Sprintf("%s warning: %v. Try: rowmill apply %s, which creates them", stamp(time.Now()), err, file))
+		} else if err != nil {
 			return err
 		}
 		k.Say = a.sayEvent
