@@ -203,11 +203,19 @@ func matches(argv []string, dir string, s state) bool {
 // of their own, which don't name the data directory.
 func lives(workingDir, program, dir string, s state) bool {
 	k, err := kindOf(s.Kind)
-	// What was removed while it runs has this suffix.
-	const removed = " (deleted)"
-	return err == nil && k.children && slices.Contains(k.programs, filepath.Base(strings.TrimSuffix(program, removed))) &&
-		strings.TrimSuffix(workingDir, removed) == filepath.Join(dir, dataName)
+	return err == nil && slices.Contains(k.programs, filepath.Base(strings.TrimSuffix(program, removed))) && livesIn(workingDir, dir, s)
 }
+
+// livesIn reports whether a process with that working directory may be one of
+// those that lives is about.
+func livesIn(workingDir, dir string, s state) bool {
+	k, err := kindOf(s.Kind)
+	return err == nil && k.children && strings.TrimSuffix(workingDir, removed) == filepath.Join(dir, dataName)
+}
+
+// removed is the suffix of a file or directory that was removed while it is in
+// use, as the kernel lists it.
+const removed = " (deleted)"
 
 // tailSize is how much of a log is read for an error, in bytes; tailLines is how
 // many of its lines are shown.

@@ -106,7 +106,11 @@ func isServerOf(pid int, dir string, s state) (bool, error) {
 	}
 	// Not a shell in that directory: what runs is the server's program.
 	program, err := os.Readlink(path + "/exe")
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
+		// The process is ending. It has no program any more, and until it has given
+		// its memory back a new server finds the shared part of it in use.
+		return livesIn(workingDir, dir, s), nil
+	} else if err != nil {
 		return false, ended(err)
 	}
 	return lives(workingDir, program, dir, s), nil

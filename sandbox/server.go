@@ -224,14 +224,28 @@ func (s *Server) restart(ctx context.Context) error {
 	if err := s.plan.kind.prepare(s.plan); err != nil {
 		return err
 	}
-	if _, err := s.boot(ctx, 0); err != nil {
+	for began := time.Now(); ; {
+		_, err := s.boot(ctx, 0)
+		if err == nil {
+			return nil
+		}
 		if proc := s.process(); proc != old {
 			proc.kill()
 		}
-		return err
+		if !s.plan.kind.children || !strings.Contains(err.Error(), memoryInUse) || time.Since(began) > memoryWait || ctx.Err() != nil {
+			return err
+		}
+		time.Sleep(startPoll)
 	}
-	return nil
 }
+
+// PostgreSQL refuses to start while a process of the former server still has
+// the shared memory, which the kernel frees some time after the process was
+// killed.
+const (
+	memoryInUse = "shared memory block"
+	memoryWait  = 30 * time.Second
+)
 
 // Stop shuts the server down, kills it when that takes too long or ctx is
 // done, and removes its directory unless Keep is set. Further calls return what
