@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"strings"
 
 	"github.com/rowmill/rowmill/engine"
 	"github.com/rowmill/rowmill/internal/figure"
@@ -288,11 +290,14 @@ func (t *Table) sameTable(ctx context.Context) error {
 }
 
 // standalone is the name of a table that holds a period's rows for a while. It
-// fits the 63 bytes that PostgreSQL has for names when the table's own has at
-// most 30.
+// fits the 63 bytes that PostgreSQL has for names: of a longer name of the table
+// 24 bytes are kept, the last 8 of them a hash of all of it, so that tables whose
+// names begin alike have tables of their own.
 func standalone(table, what string, p rolling.Partition) string {
 	if len(table) > 24 {
-		table = table[:24]
+		h := fnv.New32a()
+		_, _ = h.Write([]byte(table)) // returns no error
+		table = fmt.Sprintf("%s_%08x", strings.ToValidUTF8(table[:15], ""), h.Sum32())
 	}
 	return fmt.Sprintf("rowmill_%s_%s_%d", what, table, p.From)
 }
