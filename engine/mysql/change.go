@@ -451,7 +451,7 @@ func (d dialect) detach(s engine.Detach) ([]string, error) {
 
 // dropTables renders the DROP statements of tables.
 func (d dialect) dropTables(s engine.DropTables) []string {
-	out := make([]string, len(s.Names)) // one at a time: each is a file to remove
+	out := make([]string, len(s.Names)) // one at a time: each DROP removes a file
 	for i, name := range s.Names {
 		out[i] = "DROP TABLE IF EXISTS " + d.Quote(name)
 	}

@@ -324,9 +324,10 @@ func capabilities(d dialect) engine.Capabilities {
 // Dialect implements engine.DB.
 func (db *DB) Dialect() engine.Dialect { return db.dialect }
 
-// lockTries is how often a step that didn't get its lock is tried again. Each
-// try waits lockWait seconds, so a blocked step fails after about half a
-// minute, and new statements are never queued behind it for longer than one.
+// lockTries is the number of attempts for a step whose lock was not granted. Each
+// attempt waits lockWait seconds, so a blocked step fails after about half a
+// minute, and new statements are never queued behind it for longer than one
+// attempt.
 const lockTries = 20
 
 // Apply implements engine.DB. DDL runs on a separate connection with a short lock
