@@ -136,7 +136,7 @@ func (q *querier) run(ctx context.Context, call func() (int64, error)) (int64, e
 	rows, err := call()
 	interrupted := q.conn.watch.End()
 	if err == nil {
-		return rows, nil // it may have come to its end all the same
+		return rows, nil // the call may have completed although ctx ended
 	}
 	var server *mysql.MySQLError
 	good := errors.Is(err, errUnsent) || errors.As(err, &server) && !errors.Is(classify(err), engine.ErrConnectionLost)
