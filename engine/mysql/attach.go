@@ -107,7 +107,7 @@ func (c *changer) attachPlan(ctx context.Context, s engine.Attach) (statements [
 		return nil, false, err
 	}
 	if left && has {
-		// Rows of the period that lay in the floor, or came in since.
+		// Rows of the period that were in the floor, or were inserted since.
 		columns, err := c.columns(ctx)
 		if err != nil {
 			return nil, false, err

@@ -19,9 +19,9 @@ const (
 	leasePing = time.Second
 	// leaseTimeout limits the wait for the answer.
 	leaseTimeout = 5 * time.Second
-	// leaseIdle is after how many seconds without a ping the server itself gives
-	// the lock up, as after the loss of the network: later than the lease has
-	// been declared lost by its holder.
+	// leaseIdle is after how many seconds without a ping the server releases the
+	// lock, for example after a network failure: later than the holder has declared
+	// the lease lost.
 	leaseIdle = 30
 	// maxLockName is the length of a lock's name in MySQL; MariaDB has 192.
 	maxLockName = 64

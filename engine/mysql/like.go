@@ -9,9 +9,9 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// tableHead is the beginning of a definition in SHOW CREATE TABLE: the name as the
-// server keeps it, in lower case on some, quoted as the session has it. What
-// follows is all that a period needs, and catalog views don't have it whole.
+// tableHead matches the beginning of SHOW CREATE TABLE: the name as the server
+// stores it, in lower case on some, quoted by the session's rules. The text after
+// it is a period's complete definition, which the catalog views don't have.
 var tableHead = regexp.MustCompile("^CREATE TABLE `(?:[^`]|``)*`")
 
 // partitionClause matches the beginning of the partitioning clause in SHOW CREATE
