@@ -114,7 +114,7 @@ func parseBound(t *engine.Table, s string) (int64, error) {
 	if text, quoted := strings.CutPrefix(s, "'"); quoted {
 		text = strings.TrimSuffix(text, "'")
 		for _, layout := range []string{engine.TimeLayout, time.DateOnly} {
-			if at, err := time.Parse(layout, text); err == nil { // Parse also accepts fractions
+			if at, err := time.Parse(layout, text); err == nil { // also parses fractions
 				return rolling.Position(at), nil
 			}
 		}

@@ -127,7 +127,6 @@ func (c *changer) locked(ctx context.Context, tables []string, plan func() (stat
 	return nil
 }
 
-// triggers reports whether the table has triggers.
 func (c *changer) triggers(ctx context.Context) (bool, error) {
 	var n int
 	err := c.conn.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = DATABASE() AND EVENT_OBJECT_TABLE = "+quoteText(c.t.Name)).Scan(&n)
@@ -308,7 +307,6 @@ func (c *changer) transaction(ctx context.Context, tables []string, statements .
 	return c.d.moveLocked(tables, statements), nil
 }
 
-// detach executes a Detach.
 func (c *changer) detach(ctx context.Context, s engine.Detach) error {
 	l, err := c.db.layout(ctx, c.conn, c.t)
 	if err != nil {
@@ -449,7 +447,6 @@ func (d dialect) detach(s engine.Detach) ([]string, error) {
 		[]string{d.lockTables([]string{s.Table.Name, s.Into}), d.exchange(s.Table, l.parts[i].Name, s.Into), q}, unlock), err
 }
 
-// dropTables renders the DROP statements of tables.
 func (d dialect) dropTables(s engine.DropTables) []string {
 	out := make([]string, len(s.Names)) // one at a time: each DROP removes a file
 	for i, name := range s.Names {

@@ -91,7 +91,6 @@ func (c *conn) number(q string) (int64, error) {
 // socket.
 func (c *conn) block() error { return c.watch.Hold(c.net.block) }
 
-// Close closes the connection.
 func (c *conn) Close() error {
 	c.watch.Close()
 	return c.conn.Close()

@@ -114,7 +114,6 @@ func (db *DB) Counters(ctx context.Context, tables ...*engine.Table) (engine.Cou
 	return c, nil
 }
 
-// connect takes a connection for sampling.
 func (c *counters) connect(ctx context.Context) (*sql.Conn, error) {
 	conn, err := c.db.pool.Conn(ctx)
 	if err != nil {

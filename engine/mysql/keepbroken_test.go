@@ -36,8 +36,8 @@ func TestTrapBrokenOff(t *testing.T) {
 	}
 }
 
-// TestTrapBrokenOffWithoutPrivileges: an account that can't read tablespaces
-// distinguishes tables by their rows.
+// TestTrapBrokenOffWithoutPrivileges: without access to tablespaces, tables are
+// distinguished by their rows.
 func TestTrapBrokenOffWithoutPrivileges(t *testing.T) {
 	onEach(t, func(t *testing.T, db *mysql.DB) { testBrokenOff(t, few(t, db), false) })
 }
@@ -45,7 +45,7 @@ func TestTrapBrokenOffWithoutPrivileges(t *testing.T) {
 // keepers counts the accounts that few has created.
 var keepers atomic.Int64
 
-// few opens the database again as an account with privileges on that database only.
+// few opens the database as an account with privileges on it only.
 func few(t *testing.T, db *mysql.DB) *mysql.DB {
 	t.Helper()
 	// Accounts belong to the whole server, which other tests share.
@@ -200,8 +200,8 @@ func testBrokenOff(t *testing.T, db *mysql.DB, instantly bool) {
 	}
 }
 
-// wantLate checks that the row that was inserted after an interruption is in the
-// table, or in a table made from its partitions, exactly once.
+// wantLate checks that the late row is in exactly one place: in the table, or in a
+// table made from its partitions.
 func (k *kept) wantLate(at string) {
 	k.t.Helper()
 	found := 0

@@ -50,7 +50,6 @@ func keep(t *testing.T, db *mysql.DB, tsType string, epoch time.Duration, n int)
 	return k
 }
 
-// run executes statements.
 func (k *kept) run(statements ...string) {
 	k.t.Helper()
 	for _, q := range statements {
@@ -60,7 +59,7 @@ func (k *kept) run(statements ...string) {
 	}
 }
 
-// insert inserts n rows at a position, with ids from from on.
+// insert inserts n rows at a position, with ids starting at from.
 func (k *kept) insert(pos int64, from, n int) {
 	k.t.Helper()
 	k.run(fmt.Sprintf("INSERT INTO readings (id, ts, v) WITH RECURSIVE seq (n) AS (SELECT %d UNION ALL SELECT n + 1 FROM seq WHERE n < %d) SELECT n, %s, n FROM seq",

@@ -16,9 +16,9 @@ import (
 //
 // A savepoint before each Insert makes it possible to roll back that Insert alone.
 // It is omitted if the transaction is still empty, or if the Insert is one
-// statement, which the server rolls back by itself. MyRocks has no such savepoints:
-// there, the transaction's statements are recorded, and replayed up to the refused
-// one.
+// statement without IGNORE, which the server rolls back by itself. MyRocks has no
+// such savepoints: there, the statements are recorded and sent again without the
+// refused Insert.
 type loader struct {
 	db    *DB
 	conn  *conn // nil if the connection is lost
@@ -217,7 +217,6 @@ func (l *loader) Close() error {
 	return nil
 }
 
-// encoder returns the encoder of a table.
 func (l *loader) encoder(t *engine.Table) *encoder {
 	e := l.encoders[t]
 	if e == nil {

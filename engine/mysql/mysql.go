@@ -41,7 +41,7 @@ type DB struct {
 	pool      *sql.DB       // for the catalog and counters
 	keep      *sql.DB       // for maintenance: Session{Maintenance: true}
 	changes   *sql.DB       // for changes of periods: several statements in a packet
-	own       signature     // session signature of keep's connections
+	own       signature     // marks the connections of keep and changes
 	info      engine.Info
 	dialect   dialect
 	maxPacket int

@@ -58,7 +58,7 @@ func testFiguresOfRedo(t *testing.T, db *mysql.DB) {
 		}
 	}
 	after := figures(t, c)
-	// At reduced durability, the log is written once a second.
+	// With durability off, the log is written once a second.
 	for ctx := within(t); after[engine.CounterRedoWritten] <= before[engine.CounterRedoWritten]; after = figures(t, c) {
 		select {
 		case <-ctx.Done():

@@ -19,7 +19,6 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// servers are the kinds of servers that these tests run on.
 var servers = []string{"mariadb", "mysql"}
 
 // onEach runs a test on a database of each kind, in parallel with other tests.
@@ -58,7 +57,6 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// small returns a table with a key and a number.
 func small() *engine.Table {
 	return &engine.Table{
 		Name: "small", Columns: []engine.Column{{Name: "id", Type: engine.Int64}, {Name: "n", Type: engine.Int32}},

@@ -170,9 +170,9 @@ const usualPacket = 64 << 20
 //
 // The driver gets the server's largest packet in its configuration. Otherwise it
 // would query it before any setting is made, and the server's limit on a
-// statement's time could end that query. The value is that of the last connection.
-// If it was wrong, the connection is made again, unless it is the second attempt
-// and the server accepts larger packets: servers behind one address may differ.
+// statement's time could end that query. The value is the last connection's. If it
+// was wrong, the connection is made again; from the second attempt on, only if it
+// was too large: servers behind one address may differ.
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	told := c.db.packet.Load()
 	if told == 0 {

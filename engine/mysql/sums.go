@@ -132,9 +132,9 @@ func (d dialect) trigger(t *engine.Table, name, when, body string) engine.Trigge
 // them differently from the statement: MySQL shows the unescaped character.
 var unquoted = strings.NewReplacer("'", "", `\`, "")
 
-// HaveTriggers implements engine.SumWords. CHAR replaces quotes and backslashes,
-// whose meaning depends on sql_mode. MariaDB opens the tables of every database
-// unless EVENT_OBJECT_SCHEMA is given; with EVENT_OBJECT_TABLE it opens only one.
+// HaveTriggers implements engine.SumWords. CHAR(39) and CHAR(92) are a quote and a
+// backslash under any sql_mode. MariaDB opens the tables of every database unless
+// EVENT_OBJECT_SCHEMA is given; with EVENT_OBJECT_TABLE it opens only one.
 func (dialect) HaveTriggers(table string) string {
 	q := "SELECT TRIGGER_NAME, EVENT_OBJECT_TABLE, REPLACE(REPLACE(ACTION_STATEMENT, CHAR(39), ''), CHAR(92), '') " +
 		"FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE() AND EVENT_OBJECT_SCHEMA = DATABASE()"
