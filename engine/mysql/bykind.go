@@ -11,8 +11,7 @@ import (
 )
 
 // A byKind is the representation of positions in the column that a table is
-// partitioned by. It determines the partitioning expression and the form of a
-// bound.
+// partitioned by. It determines the partitioning expression and the form of a bound.
 type byKind int
 
 const (
@@ -48,8 +47,7 @@ func kindOf(t *engine.Table) byKind {
 	return byDatetime
 }
 
-// typeName returns the first word of a type in upper case: DATETIME of
-// "datetime(6)".
+// typeName returns the first word of a type in upper case: DATETIME of "datetime(6)".
 func typeName(native string) string {
 	name, _ := engine.NativeType(native)
 	return strings.ToUpper(name)

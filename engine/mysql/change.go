@@ -90,10 +90,10 @@ func (c *changer) run(ctx context.Context, statements ...string) error {
 // calls plan again while plan returns more.
 //
 // MariaDB blocks itself when it exchanges a partition of a table whose triggers use
-// other tables, because LOCK TABLES locks those tables, too. For tables with
-// triggers, each statement therefore takes its own lock: readers may miss rows of
-// the periods for some milliseconds, and rows inserted in between are found like
-// late rows.
+// other tables, because LOCK TABLES locks those tables, too. In MariaDB,
+// for a table with triggers, each statement therefore takes its own lock: readers
+// may miss rows of the periods for some milliseconds, and rows inserted in between
+// are found like late rows.
 func (c *changer) locked(ctx context.Context, tables []string, plan func() (statements []string, more bool, err error)) error {
 	triggers := false
 	if c.d.mariadb {
@@ -207,9 +207,8 @@ func (c *changer) look(ctx context.Context, name string) (standing, error) {
 	return s, classify(err)
 }
 
-// clone creates the table name with a period's definition, unless it exists. An
-// empty table that is still partitioned, from an interrupted clone, is created
-// again.
+// clone creates the table name with a period's definition, unless it exists. An empty
+// table that is still partitioned, from an interrupted clone, is created again.
 func (c *changer) clone(ctx context.Context, name string) error {
 	s, err := c.look(ctx, name)
 	if err != nil {

@@ -87,8 +87,7 @@ func (c *conn) number(q string) (int64, error) {
 	return numberOf(context.Background(), c.conn, q)
 }
 
-// block makes the connection wait without Go's poller from this call on: see
-// socket.
+// block makes the connection wait without Go's poller from this call on: see socket.
 func (c *conn) block() error { return c.watch.Hold(c.net.block) }
 
 func (c *conn) Close() error {

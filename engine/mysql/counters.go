@@ -172,8 +172,7 @@ func (c *counters) Describe() []engine.Counter {
 		engine.Counter{Name: engine.CounterTableIndex, Unit: "bytes", Help: "secondary indexes, by the server's statistics, which lag behind"})
 }
 
-// Sample implements engine.Counters. If the connection was lost, it reconnects
-// once.
+// Sample implements engine.Counters. If the connection was lost, it reconnects once.
 func (c *counters) Sample(ctx context.Context, dst []float64) error {
 	err := c.sample(ctx, dst)
 	if errors.Is(err, engine.ErrConnectionLost) {

@@ -91,8 +91,7 @@ func (d dialect) createDeclared(s engine.CreateTable) ([]string, error) {
 // fraction matches the number of fractional digits of a type.
 var fraction = regexp.MustCompile(`\(\s*[1-6]\s*\)`)
 
-// checkBy refuses a column by which the server can't partition a table with
-// pruning.
+// checkBy refuses a column by which the server can't partition a table with pruning.
 func (d dialect) checkBy(t *engine.Table) error {
 	c := t.Definition.Column(t.By)
 	if c == nil || kindOf(t) != byTimestamp || d.mariadb || !fraction.MatchString(c.Type) {

@@ -30,8 +30,7 @@ type dialect struct {
 
 func (d dialect) rocksdb() bool { return strings.EqualFold(d.storage, "rocksdb") }
 
-// flushRocksDB makes MyRocks write its memtables to files: its sizes count only
-// files.
+// flushRocksDB makes MyRocks write its memtables to files: its sizes count only files.
 const flushRocksDB = "SET GLOBAL rocksdb_force_flush_memtable_now = ON"
 
 // lockWait is how long, in seconds, a statement of maintenance waits for a table's

@@ -114,8 +114,7 @@ func appendQuoted(dst, p []byte) []byte {
 // bind: the protocol has 16 bits for it.
 const maxPlaceholders = 65535
 
-// perStatement returns the largest number of rows that a prepared statement can
-// bind.
+// perStatement returns the largest number of rows that a prepared statement can bind.
 func (e *encoder) perStatement() int {
 	return max(1, min(e.rowLimit(), maxPlaceholders/max(1, e.columns)))
 }

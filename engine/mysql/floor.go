@@ -72,8 +72,7 @@ type bounded struct {
 }
 
 // layOut makes a layout of ordered partitions. A partition begins where its
-// predecessor ends; the first one begins at the floor's end, or where its period
-// does.
+// predecessor ends; the first one begins at the floor's end, or where its period does.
 func layOut(t *engine.Table, have []bounded) (layout, error) {
 	var l layout
 	for i, h := range have {

@@ -70,9 +70,8 @@ func (w *writer) skipped(sent int, affected int64) (int64, error) {
 	return w.conn.skipped(sent, affected)
 }
 
-// skipped returns how many of the rows sent were skipped by the last statement
-// because their keys exist. It fails if a row was skipped or changed for another
-// reason.
+// skipped returns how many of the rows sent were skipped by the last statement because
+// their keys exist. It fails if a row was skipped or changed for another reason.
 func (c *conn) skipped(sent int, affected int64) (int64, error) {
 	missing := int64(sent) - affected
 	if missing == 0 && c.warned == 0 {

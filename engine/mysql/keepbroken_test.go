@@ -243,8 +243,7 @@ func testFloor(t *testing.T, db *mysql.DB) {
 	outside(5)
 	k.insert(first+5e6, 300, 1)
 	outside(6)
-	// An attached older period gets its own rows and leaves the others in the
-	// floor.
+	// An attached older period gets its own rows and leaves the others in the floor.
 	old := k.Grid.Named(rolling.Period{From: first - day, To: first})
 	k.fill("back")
 	k.run("INSERT INTO back VALUES (500, " + db.Words().Literal(k.Table, old.From) + ", 1)")

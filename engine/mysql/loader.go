@@ -223,8 +223,7 @@ func (l *loader) encoder(t *engine.Table) *encoder {
 		if len(l.encoders) == mostEncoders {
 			clear(l.encoders)
 		}
-		// A key assigned by the server is left out: loader sessions store a literal
-		// 0.
+		// A key assigned by the server is left out: loader sessions store a literal 0.
 		without := *t
 		without.Columns, without.ServerKey = t.Inserted(), ""
 		made := newEncoder(l.db.dialect, &without)
@@ -256,8 +255,7 @@ func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, f
 	return engine.Ack{}, fmt.Errorf("insert into %s: %w", t.Name, err)
 }
 
-// Has implements engine.Loader with one statement, whose result has one bit per
-// row.
+// Has implements engine.Loader with one statement, whose result has one bit per row.
 func (l *loader) Has(ctx context.Context, rows ...engine.Rows) ([]bool, error) {
 	err := l.enter(ctx, open)
 	if err == nil {

@@ -86,10 +86,9 @@ func Open(ctx context.Context, t engine.Target) (*DB, error) {
 	return db, nil
 }
 
-// Dry checks the target like Open and returns a DB that renders the same
-// statements, but accesses neither a server nor a file. It derives the server's
-// kind from the target's scheme, and assumes InnoDB if the target names no storage
-// engine.
+// Dry checks the target like Open and returns a DB that renders the same statements,
+// but accesses neither a server nor a file. It derives the server's kind from the
+// target's scheme, and assumes InnoDB if the target names no storage engine.
 func Dry(t engine.Target) (engine.DB, error) {
 	if _, err := configOf(t); err != nil {
 		return nil, err
@@ -221,8 +220,7 @@ func (db *DB) probeUnchecked(ctx context.Context) (bool, error) {
 	return !serverError(err, errSyntax), nil
 }
 
-// local fills in the server's data directory and process, if it runs on this
-// machine.
+// local fills in the server's data directory and process, if it runs on this machine.
 func (db *DB) local(datadir, pidFile string) {
 	if db.config.Net == "tcp" {
 		host, _, _ := net.SplitHostPort(db.config.Addr)
@@ -325,9 +323,8 @@ func capabilities(d dialect) engine.Capabilities {
 func (db *DB) Dialect() engine.Dialect { return db.dialect }
 
 // lockTries is the number of attempts for a step whose lock was not granted. Each
-// attempt waits lockWait seconds, so a blocked step fails after about half a
-// minute, and new statements are never queued behind it for longer than one
-// attempt.
+// attempt waits lockWait seconds, so a blocked step fails after about half a minute,
+// and new statements are never queued behind it for longer than one attempt.
 const lockTries = 20
 
 // Apply implements engine.DB. DDL runs on a separate connection with a short lock

@@ -121,8 +121,7 @@ func about(ctx context.Context, what string, t *engine.Table, err error) error {
 	return fmt.Errorf("%s %s: %w", what, t.Name, classify(err))
 }
 
-// errUnsent marks the error of a call that sent nothing; its message needs no
-// context.
+// errUnsent marks the error of a call that sent nothing; its message needs no context.
 var errUnsent = errors.New("not sent")
 
 // run executes a call on the connection; the end of ctx interrupts it.

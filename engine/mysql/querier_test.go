@@ -103,8 +103,7 @@ func testQueryWhileBlocked(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// TestDeleteLockTimeout: a Delete whose wait for a row lock times out deletes
-// nothing.
+// TestDeleteLockTimeout: a Delete whose wait for a row lock times out deletes nothing.
 func TestDeleteLockTimeout(t *testing.T) { onEach(t, testDeleteLockTimeout) }
 
 func testDeleteLockTimeout(t *testing.T, db *mysql.DB) {

@@ -114,8 +114,9 @@ func (d dialect) renameOut(s engine.Replace) string {
 	return "ALTER TABLE " + d.Quote(s.With) + " RENAME TO " + d.Quote(s.Out[len(s.Out)-1]) + ", COMMENT = ''"
 }
 
-// prepareOut prepares the tables for old rows. In MySQL, all but the last one must
-// exist and be empty. The last one, and in MariaDB every one, must not exist.
+// prepareOut prepares the tables for old rows. In MySQL, it creates all but the last
+// one. It drops the last one, and in MariaDB every one, if it is empty; the last one
+// must not have rows.
 func (c *changer) prepareOut(ctx context.Context, s engine.Replace) error {
 	last := len(s.Out) - 1
 	for i, name := range s.Out {
@@ -323,8 +324,7 @@ func (d dialect) drop(t *engine.Table, parts ...rolling.Partition) string {
 	return "ALTER TABLE " + d.Quote(t.Name) + " DROP PARTITION " + strings.Join(names, ", ")
 }
 
-// convert renders the conversion of a partition to a table in MariaDB, from 10.7
-// on.
+// convert renders the conversion of a partition to a table in MariaDB, from 10.7 on.
 func (d dialect) convert(t *engine.Table, p rolling.Partition, table string) string {
 	return fmt.Sprintf("ALTER TABLE %s CONVERT PARTITION %s TO TABLE %s", d.Quote(t.Name), d.Quote(p.Name), d.Quote(table))
 }
@@ -355,9 +355,8 @@ func (c *changer) lateRows(ctx context.Context, s engine.Replace, have []rolling
 	return statements, nil
 }
 
-// replaceRows replaces the rows in one transaction, if partitions can't be
-// exchanged. Then it merges several partitions into one, which copies their rows
-// under a lock.
+// replaceRows replaces the rows in one transaction, if partitions can't be exchanged.
+// Then it merges several partitions into one, which copies their rows under a lock.
 func (c *changer) replaceRows(ctx context.Context, s engine.Replace) error {
 	have, places, err := c.toReplace(ctx, s)
 	if err != nil {

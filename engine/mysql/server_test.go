@@ -298,8 +298,7 @@ func testApplyWaitsForLock(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// TestApplyRunsWhatRenderShows compares the rendered statements with the server's
-// log.
+// TestApplyRunsWhatRenderShows compares the rendered statements with the server's log.
 func TestApplyRunsWhatRenderShows(t *testing.T) {
 	t.Parallel()
 	for _, kind := range servers {

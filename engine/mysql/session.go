@@ -32,9 +32,8 @@ const (
 // A setting is a session variable and its value, in SET syntax.
 type setting struct{ name, value string }
 
-// Every connection gets a known sql_mode: strict, so that invalid values are
-// refused, and with backslash escapes, which the literals of inserts require. Times
-// are UTC.
+// Every connection gets a known sql_mode: strict, so that invalid values are refused,
+// and with backslash escapes, which the literals of inserts require. Times are UTC.
 const (
 	sqlMode  = "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'"
 	timeZone = "'+00:00'"
@@ -76,10 +75,9 @@ func common() []setting {
 func (d dialect) session(p purpose) []string {
 	set := common()
 	isolation := "REPEATABLE READ"
-	// With REPEATABLE READ, INSERT ... SELECT in roll-ups and rebuilds would lock
-	// the rows it reads and the gaps between them against inserts, and loaders'
-	// inserts would lock gaps. A statement-based binary log requires REPEATABLE
-	// READ.
+	// With REPEATABLE READ, INSERT ... SELECT in roll-ups and rebuilds would lock the
+	// rows it reads and the gaps between them against inserts, and loaders' inserts
+	// would lock gaps. A statement-based binary log requires REPEATABLE READ.
 	if p != inserting && !d.statements {
 		isolation = "READ COMMITTED"
 	}
@@ -119,17 +117,15 @@ func (d dialect) session(p purpose) []string {
 }
 
 // timeLimit removes the limit on a statement's time, because reading a period takes
-// minutes. MySQL and MariaDB have different names for it, and a connection is
-// prepared before the kind of server is known: each server ignores the other's
-// comment.
+// minutes. MySQL and MariaDB have different names for it, and a connection is prepared
+// before the kind of server is known: each server ignores the other's comment.
 const timeLimit = " /*!80000 , max_execution_time = 0 */ /*M!100108 , max_statement_time = 0 */"
 
 // attempts are settings that a server may refuse: in some versions they don't exist
 // or need a privilege. See also keepWarnings.
 var attempts = []string{
 	// A TIMESTAMP column has only the properties in its definition, without the
-	// server's implicit default and ON UPDATE, and NULL doesn't mean the current
-	// time.
+	// server's implicit default and ON UPDATE, and NULL doesn't mean the current time.
 	"SET SESSION explicit_defaults_for_timestamp = ON",
 }
 
