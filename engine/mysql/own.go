@@ -16,8 +16,8 @@ import (
 const ownLock = "rowmill.connection."
 
 // A signature holds these locks for all connections of a DB, on a connection of its
-// own without other statements: on the maintenance connections themselves, LOCK
-// TABLES would interfere with them.
+// own without other statements: on the maintenance connections themselves, the locks
+// would interfere with LOCK TABLES.
 type signature struct {
 	mu   sync.Mutex
 	conn *sql.Conn // nil before the first lock

@@ -28,8 +28,8 @@ const (
 	fewOldRows    = 1000
 )
 
-// settleStall is how long to wait for a figure to decrease further. It increases
-// while others write, and doesn't decrease while a transaction is open.
+// settleStall is how long to wait for a figure to decrease further. The figure
+// increases while others write, and doesn't decrease while a transaction is open.
 const settleStall = 20 * time.Second
 
 // settlePause is the interval between two readings.
