@@ -10,11 +10,11 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// splitRows is how many rows a partition may have that is split to make room
-// for another: they are copied while the table is locked.
+// splitRows is the largest number of rows of a partition that is split for another:
+// they are copied while the table is locked.
 const splitRows = 100_000
 
-// attach carries out an Attach.
+// attach executes an Attach.
 func (c *changer) attach(ctx context.Context, s engine.Attach) error {
 	from, err := c.look(ctx, s.From)
 	if err != nil {
@@ -60,8 +60,8 @@ func (c *changer) attach(ctx context.Context, s engine.Attach) error {
 	return exchange()
 }
 
-// makeRoom renders what makes an empty partition of those bounds, unless too
-// many rows would have to be copied for it.
+// makeRoom renders the statement that creates an empty partition with p's bounds,
+// unless too many rows would have to be copied for it.
 func (c *changer) makeRoom(ctx context.Context, l layout, p rolling.Partition) (string, error) {
 	q, split, err := c.d.room(c.t, l, p)
 	if err != nil || split == "" {
@@ -79,7 +79,7 @@ func (c *changer) makeRoom(ctx context.Context, l layout, p rolling.Partition) (
 	return q, nil
 }
 
-// index returns the index of the partition of those bounds, or -1.
+// index returns the index of the partition with p's bounds, or -1.
 func (l layout) index(p rolling.Partition) int {
 	return slices.IndexFunc(l.parts, func(q rolling.Partition) bool { return q.Period == p.Period })
 }
@@ -107,7 +107,7 @@ func (c *changer) attachPlan(ctx context.Context, s engine.Attach) (statements [
 		return nil, false, err
 	}
 	if left && has {
-		// Rows of the period that lay in the floor, or came in since.
+		// Rows of the period that were in the floor, or were inserted since.
 		columns, err := c.columns(ctx)
 		if err != nil {
 			return nil, false, err
@@ -120,8 +120,8 @@ func (c *changer) attachPlan(ctx context.Context, s engine.Attach) (statements [
 	return append(statements, "DROP TABLE "+c.d.Quote(s.From)), false, nil
 }
 
-// room renders what makes an empty partition of those bounds, and names the
-// partition that is split for it, if one is.
+// room renders the statement that creates an empty partition with p's bounds, and
+// returns the name of the partition that is split for it, if any.
 func (d dialect) room(t *engine.Table, l layout, p rolling.Partition) (q, split string, err error) {
 	filler := func(from, to int64) []rolling.Partition {
 		if from >= to {
@@ -169,7 +169,7 @@ func (d dialect) room(t *engine.Table, l layout, p rolling.Partition) (q, split 
 	return "", "", fmt.Errorf("its range, %s to %s, is that of several partitions", t.Grid.Format(p.From), t.Grid.Format(p.To))
 }
 
-// attach renders an Attach of which nothing is done yet.
+// attach renders an Attach from its initial state.
 func (d dialect) attach(s engine.Attach) ([]string, error) {
 	q, _, err := d.room(s.Table, supposed(s.Table, s.Have), s.Part)
 	if err != nil {

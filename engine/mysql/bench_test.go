@@ -13,8 +13,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// BenchmarkInsert inserts into a real server; an op is a batch. The client's
-// CPU time for a row is what the method costs here, the server's left out.
+// BenchmarkInsert inserts into a real server; an operation is a batch. The method's
+// cost is the client's CPU time per row, without the server's.
 func BenchmarkInsert(b *testing.B) {
 	for _, m := range []engine.Method{engine.Single, engine.Multi, engine.Prepared, engine.Load} {
 		for _, batch := range []int{1, 100, 1000} {
@@ -77,8 +77,8 @@ func benchmarkInsert(b *testing.B, m engine.Method, batch int) {
 	b.ReportMetric((cpu(b)-began)/float64(batch*b.N), "client-us/row")
 }
 
-// BenchmarkFind reads by the primary key from a real server: one row, or ten by
-// a list, and so through the driver.
+// BenchmarkFind reads from a real server by primary key: one row, or ten with an IN
+// list, each also through the driver.
 func BenchmarkFind(b *testing.B) {
 	for _, points := range []int{1, 10} {
 		b.Run(fmt.Sprintf("rows=%d", points), func(b *testing.B) { benchmarkFind(b, points, false) })

@@ -7,10 +7,10 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// A binder turns rows into the driver's values without an allocation for each.
-// An interface that holds an int64 refers to memory of its own; the binder
-// gives it memory that is used again for the next batch. So values are valid
-// until bind is called again, and the driver keeps none.
+// A binder converts rows to the driver's values without an allocation for each. An
+// interface that holds an int64 points to memory of its own; the binder provides
+// this memory and reuses it for the next batch. So the values are valid until the
+// next call of bind or reset, and the driver keeps none of them.
 type binder struct {
 	values []driver.Value
 	ints   []int64
@@ -19,8 +19,8 @@ type binder struct {
 	text   []byte // times
 }
 
-// eface is how the compiler lays out an empty interface: see runtime2.go of
-// Go's runtime. TestBinder fails should that change.
+// eface is the compiler's layout of an empty interface: see runtime2.go of Go's
+// runtime. TestBinder fails if it changes.
 type eface struct{ typ, data unsafe.Pointer }
 
 // box returns an interface of sample's type that refers to data.
@@ -29,7 +29,7 @@ func box(sample driver.Value, data unsafe.Pointer) driver.Value {
 	return sample
 }
 
-// Samples of the types that the driver takes.
+// Samples of the types that the driver accepts.
 var (
 	intSample   driver.Value = int64(0)
 	floatSample driver.Value = float64(0)
@@ -51,7 +51,7 @@ func (n *binder) reset() {
 	n.values, n.ints, n.floats, n.bytes, n.text = n.values[:0], n.ints[:0], n.floats[:0], n.bytes[:0], n.text[:0]
 }
 
-// add binds one value for a column of a type.
+// add binds one value for a column of type t.
 func (n *binder) add(t engine.Type, v engine.Value) {
 	var bound driver.Value
 	switch t {
@@ -67,8 +67,8 @@ func (n *binder) add(t engine.Type, v engine.Value) {
 	n.values = append(n.values, bound)
 }
 
-// value binds one value. Where a slice grows, values bound before keep
-// referring to the old one.
+// value binds one value. If a slice grows, values bound earlier still refer to its
+// old memory.
 func (n *binder) value(v *engine.Vector, row int) driver.Value {
 	if v.Null(row) {
 		return nil
@@ -102,7 +102,7 @@ func (n *binder) time(us int64) driver.Value {
 
 func (n *binder) textValue(p []byte) driver.Value {
 	if p == nil {
-		p = []byte{} // to the driver, no slice is NULL
+		p = []byte{} // the driver sends a nil slice as NULL
 	}
 	n.bytes = append(n.bytes, p)
 	return box(bytesSample, unsafe.Pointer(&n.bytes[len(n.bytes)-1]))

@@ -15,30 +15,31 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// statementLength is how much of a blocker's statement is told.
+// statementLength is the maximum length, in characters, of a blocker's statement.
 const statementLength = 200
 
-// Ages. What InnoDB says of a transaction's start is in the time zone of the
-// server's system, while sessions are in UTC.
+// Ages. InnoDB reports a transaction's start in the system's time zone, but
+// sessions are in UTC.
 const (
 	trxAge     = "TIMESTAMPDIFF(SECOND, x.trx_started, CONVERT_TZ(NOW(), '+00:00', 'SYSTEM'))"
 	blockedRow = "SELECT p.ID, p.USER, p.HOST, COALESCE(" + trxAge + ", p.TIME, 0) AS age, "
 	joinTrx    = "LEFT JOIN information_schema.INNODB_TRX x ON x.trx_mysql_thread_id = p.ID "
 )
 
-// A blockerView is one way to ask who holds a table.
+// A blockerView is one way to query the sessions that hold a table's lock.
 type blockerView struct {
-	// when is a query that says 1 where the view is kept; "" asks nothing.
+	// when is a query that returns 1 if the view is available; "" means always.
 	when string
-	// query takes the table's name as often as there are question marks.
+	// query takes the table's name names times.
 	query string
 	names int
 }
 
-// blockerViews are the ways to ask, the one that knows most first. The last ones
-// can only guess: they list the transactions of sessions in this database, and
-// statements that name the table: those of sessions in this database, or
-// that name the database, too. Who may see no transactions has the statements.
+// blockerViews returns the views, the most precise one first. The last two are
+// approximations. One lists the transactions of sessions in this database, and
+// running statements that contain the table's name, of sessions in this database or
+// with the database's name. The other lists only the statements, for accounts that
+// can't read transactions.
 func (d dialect) blockerViews() []blockerView {
 	const own = ", IS_USED_LOCK(CONCAT('" + ownLock + "', p.ID)) IS NOT NULL AS own FROM "
 	const last = "COALESCE(x.trx_query, p.INFO, %s) AS statement" + own
@@ -72,14 +73,14 @@ func (d dialect) blockerViews() []blockerView {
 			"WHERE " + running + " AND p.ID <> CONNECTION_ID()", names: 1})
 }
 
-// trxCache is a little longer than for how long INNODB_TRX shows what it has
-// shown last.
+// trxCache is slightly longer than the time for which INNODB_TRX returns a cached
+// result.
 const trxCache = 120 * time.Millisecond
 
-// Blockers implements engine.Keeper. Who holds a table's metadata lock is told by
-// the performance schema, or by MariaDB's plugin METADATA_LOCK_INFO. Where
-// there is neither, it lists the transactions of sessions whose database this
-// is, also those on other tables.
+// Blockers implements engine.Keeper. The performance schema, or MariaDB's plugin
+// METADATA_LOCK_INFO, lists the holders of a table's metadata lock. Without either,
+// Blockers lists the transactions of sessions in this database, including those on
+// other tables.
 func (db *DB) Blockers(ctx context.Context, t *engine.Table) ([]engine.Blocker, error) {
 	select {
 	case <-time.After(trxCache):
@@ -113,7 +114,7 @@ func (db *DB) Blockers(ctx context.Context, t *engine.Table) ([]engine.Blocker, 
 	return out, nil
 }
 
-// missing reports whether a view isn't there or can't be read.
+// missing reports whether a view doesn't exist or can't be read.
 func missing(err error) bool {
 	return serverError(err, 1044, 1109, 1142, 1146, 1193, errPrivilege, errCannotConvert)
 }
@@ -121,17 +122,17 @@ func missing(err error) bool {
 const (
 	processList       = "information_schema.PROCESSLIST"
 	schemaProcessList = "performance_schema.processlist"
-	// errCannotConvert is what MySQL 9.7 answers to who reads processList while
-	// any session runs a statement with bytes, or with a character beyond the first
+	// errCannotConvert is the error of MySQL 9.7 for reading processList while any
+	// session runs a statement with bytes, or with a character beyond the first
 	// 65,536.
 	errCannotConvert = 3854
 )
 
-// sessions is what a FROM names to read the list of sessions.
+// sessions returns the view of the list of sessions, for a FROM clause.
 func (d dialect) sessions() string { return cmp.Or(d.listed, processList) }
 
 // Sessions implements engine.SessionLister. Unlike the view, the statement also
-// lists what has characters or bytes that the view's columns can't hold.
+// lists sessions with characters or bytes that the view's columns can't hold.
 func (db *DB) Sessions(ctx context.Context) ([]engine.ServerSession, error) {
 	rows, err := db.pool.QueryContext(ctx, "SHOW FULL PROCESSLIST")
 	if err != nil {
@@ -171,9 +172,9 @@ func (db *DB) Sessions(ctx context.Context) ([]engine.ServerSession, error) {
 	return out, classify(rows.Err())
 }
 
-// probeSessions finds out where sessions are listed. MySQL 8.0.22 and later have
-// the list in the performance schema, too, where that is kept: there it is
-// without the limits of the older one.
+// probeSessions returns the view that lists sessions. MySQL 8.0.22 and later also
+// have the list in the performance schema, if it is enabled, without the limits of
+// the older view.
 func (db *DB) probeSessions(ctx context.Context) (string, error) {
 	if db.dialect.mariadb {
 		return processList, nil
@@ -213,8 +214,8 @@ func (db *DB) blockers(ctx context.Context, v blockerView, table string) ([]engi
 		if text := []rune(b.Statement); len(text) > statementLength {
 			b.Statement = string(text[:statementLength])
 		}
-		// The servers count in whole seconds; a transaction has lasted for some
-		// part of one.
+		// The servers count whole seconds; a transaction has lasted for at least a
+		// fraction of one.
 		b.Age = max(time.Duration(seconds)*time.Second, time.Millisecond)
 		out = append(out, b)
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestBlockersOfOtherDatabases: where the server doesn't tell who holds a table,
-// statements in other databases are blockers only if they name this one.
+// TestBlockersOfOtherDatabases: if the server doesn't report who holds a table's
+// lock, statements in other databases are blockers only if they name this database.
 func TestBlockersOfOtherDatabases(t *testing.T) {
 	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "mariadb", "mysql") {

@@ -10,8 +10,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A byKind is how the column that a table rolls by holds its positions, and so
-// how the table is cut and how a bound is written.
+// A byKind is the representation of positions in the column that a table is
+// partitioned by. It determines the partitioning expression and the form of a bound.
 type byKind int
 
 const (
@@ -19,11 +19,11 @@ const (
 	byEpoch                   // an integer that counts Table.Epoch: RANGE (c)
 	byDatetime                // DATETIME(n): RANGE COLUMNS (c)
 	byDate                    // DATE: RANGE COLUMNS (c)
-	byTimestamp               // TIMESTAMP(n): RANGE (UNIX_TIMESTAMP(c)), the only function that is legal there
+	byTimestamp               // TIMESTAMP(n): RANGE (UNIX_TIMESTAMP(c)), the only function allowed there
 )
 
-// kindOf says how t is cut. A table that was declared has its column's type in
-// the definition.
+// kindOf returns the kind of t's column. A declared table has the column's type in
+// its definition.
 func kindOf(t *engine.Table) byKind {
 	if t.Grid.Axis() == rolling.Sequence {
 		return bySequence
@@ -47,17 +47,16 @@ func kindOf(t *engine.Table) byKind {
 	return byDatetime
 }
 
-// typeName returns the first word of a type, in capitals: DATETIME of
-// "datetime(6)".
+// typeName returns the first word of a type in upper case: DATETIME of "datetime(6)".
 func typeName(native string) string {
 	name, _ := engine.NativeType(native)
 	return strings.ToUpper(name)
 }
 
-// epochUnit is what the column counts, in microseconds.
+// epochUnit is the column's unit, in microseconds.
 func epochUnit(t *engine.Table) int64 { return max(t.Epoch.Microseconds(), 1) }
 
-// partitionBy is the clause that says what a table is cut by.
+// partitionBy renders the partitioning expression.
 func (d dialect) partitionBy(t *engine.Table) string {
 	switch kindOf(t) {
 	case byDatetime, byDate:
@@ -68,8 +67,9 @@ func (d dialect) partitionBy(t *engine.Table) string {
 	return "RANGE (" + d.Quote(t.By) + ")"
 }
 
-// bound is the upper bound of a partition, as its definition has it. It refuses
-// one between two values that the column, or its partitioning, tells apart.
+// bound renders the upper bound of a partition, as in its definition. It returns an
+// error for a bound between two values that the column or its partitioning can
+// represent.
 func bound(t *engine.Table, pos int64) (string, error) {
 	unit := int64(1)
 	switch kindOf(t) {
@@ -93,8 +93,8 @@ func bound(t *engine.Table, pos int64) (string, error) {
 	return strconv.FormatInt(pos/unit, 10), nil
 }
 
-// datetimeText is a position as a literal of a DATETIME, with as many digits of
-// the second as it needs.
+// datetimeText renders a position as a DATETIME literal, with fractional seconds
+// only if needed.
 func datetimeText(pos int64) string {
 	layout := engine.TimeLayout
 	if pos%time.Second.Microseconds() != 0 {
@@ -103,8 +103,8 @@ func datetimeText(pos int64) string {
 	return "'" + rolling.Instant(pos).Format(layout) + "'"
 }
 
-// parseBound reads an upper bound: a number, a time or a date in quotes, or
-// MAXVALUE, which tables from elsewhere may have.
+// parseBound parses an upper bound: a number, a time or a date in quotes, or
+// MAXVALUE, which tables not created by rowmill may have.
 func parseBound(t *engine.Table, s string) (int64, error) {
 	if s == "MAXVALUE" {
 		return t.Grid.Bounds().To, nil
@@ -112,7 +112,7 @@ func parseBound(t *engine.Table, s string) (int64, error) {
 	if text, quoted := strings.CutPrefix(s, "'"); quoted {
 		text = strings.TrimSuffix(text, "'")
 		for _, layout := range []string{engine.TimeLayout, time.DateOnly} {
-			if at, err := time.Parse(layout, text); err == nil { // it reads fractions, too
+			if at, err := time.Parse(layout, text); err == nil { // also parses fractions
 				return rolling.Position(at), nil
 			}
 		}
@@ -132,7 +132,7 @@ func parseBound(t *engine.Table, s string) (int64, error) {
 	if unit == 1 {
 		return n, nil
 	}
-	// A bound beyond every position is the end of the axis.
+	// A bound outside the axis is clamped to its end.
 	b := t.Grid.Bounds()
 	return min(max(n, b.From/unit), b.To/unit) * unit, nil
 }

@@ -18,12 +18,12 @@ type catalog struct{ db *DB }
 // Catalog implements engine.DB.
 func (db *DB) Catalog() engine.Catalog { return catalog{db} }
 
-// exists is the query for Exists.
+// exists renders the query of Exists.
 func (d dialect) exists(t *engine.Table) string {
 	return "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = " + quoteText(t.Name)
 }
 
-// parts is the query for Partitions.
+// parts renders the query of Partitions.
 func (d dialect) parts(t *engine.Table) string {
 	return "SELECT PARTITION_NAME, PARTITION_DESCRIPTION FROM information_schema.PARTITIONS " +
 		"WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = " + quoteText(t.Name) + " ORDER BY PARTITION_ORDINAL_POSITION"
@@ -39,19 +39,19 @@ func (c catalog) Exists(ctx context.Context, t *engine.Table) (bool, error) {
 	return n > 0, nil
 }
 
-// Partitions implements engine.Catalog. The floor is none of them.
+// Partitions implements engine.Catalog. It leaves out the floor.
 func (c catalog) Partitions(ctx context.Context, t *engine.Table) ([]rolling.Partition, error) {
 	l, err := c.db.layout(ctx, c.db.pool, t)
 	return l.parts, err
 }
 
-// A querent asks the server: a pool or a connection.
+// A querent executes queries: a pool or a connection.
 type querent interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// layout reads how a table is cut.
+// layout reads a table's partitions.
 func (db *DB) layout(ctx context.Context, from querent, t *engine.Table) (layout, error) {
 	fail := func(err error) (layout, error) {
 		return layout{}, fmt.Errorf("partitions of %s: %w", t.Name, classify(err))
@@ -70,7 +70,7 @@ func (db *DB) layout(ctx context.Context, from querent, t *engine.Table) (layout
 			return fail(err)
 		}
 		if !name.Valid {
-			continue // the one row of a plain table
+			continue // the single row of a plain table
 		}
 		to, err := parseBound(t, bound.String)
 		if err != nil {
@@ -87,11 +87,11 @@ func (db *DB) layout(ctx context.Context, from querent, t *engine.Table) (layout
 	return layOut(t, have)
 }
 
-// statsExpiry is for how many seconds a MySQL remembers sizes.
+// statsExpiry is the MySQL variable for how long, in seconds, sizes are cached.
 const statsExpiry = "information_schema_stats_expiry"
 
-// fresh is what a session that asks for sizes begins with. MySQL 8.0 answers for
-// a day with figures that it has looked up once; MariaDB always looks.
+// fresh renders the statements that prepare a session for reading sizes. MySQL 8.0
+// returns cached sizes for a day; MariaDB always reads them.
 func (d dialect) fresh() []string {
 	if !d.remembers {
 		return nil
@@ -99,8 +99,8 @@ func (d dialect) fresh() []string {
 	return []string{"SET SESSION " + statsExpiry + " = 0"}
 }
 
-// sizes is the query for a table's size. DATA_LENGTH and INDEX_LENGTH come
-// from the engine's statistics, which ANALYZE brings up to date.
+// sizes renders the query for the size of tables. DATA_LENGTH and INDEX_LENGTH come
+// from the engine's statistics, which ANALYZE updates.
 func (d dialect) sizes(tables ...*engine.Table) string {
 	names := make([]string, len(tables))
 	for i, t := range tables {
@@ -110,9 +110,9 @@ func (d dialect) sizes(tables ...*engine.Table) string {
 		"WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN (" + strings.Join(names, ", ") + ")"
 }
 
-// settings are the variables worth keeping in a record: what bears on
-// durability, memory, flushing, logging and locking. Servers that lack one
-// leave it out.
+// settings are the variables that are kept in a record: those that affect
+// durability, memory, flushing, logging and locking. Variables that a server
+// doesn't have are left out.
 var settings = []string{
 	"version", "version_comment", "autocommit", "binlog_format", "binlog_row_image", "sync_binlog", "log_bin",
 	statsExpiry, "innodb_adaptive_flushing", "innodb_adaptive_hash_index", "innodb_autoinc_lock_mode", "innodb_buffer_pool_chunk_size",
@@ -156,7 +156,7 @@ func (c catalog) Settings(ctx context.Context) (map[string]string, error) {
 	return out, nil
 }
 
-// durability says what a commit survives under the settings.
+// durability returns the durability of a commit under the settings.
 func durability(settings map[string]string, storage string) string {
 	name := "innodb_flush_log_at_trx_commit"
 	switch strings.ToLower(storage) {
@@ -180,12 +180,12 @@ func durability(settings map[string]string, storage string) string {
 	return ""
 }
 
-// crashLoss says for how long commits may be lost when the server's process is
+// crashLoss returns for how long commits may be lost when the server's process is
 // killed. InnoDB with innodb_flush_log_at_trx_commit 0, and MyRocks with
-// rocksdb_flush_log_at_trx_commit 0 or 2, keep their log in the process's own
-// memory until a thread writes it, once in innodb_flush_log_at_timeout and once
-// a second. With InnoDB's 2 the log is with the operating system at the commit,
-// which a kill doesn't touch.
+// rocksdb_flush_log_at_trx_commit 0 or 2, keep their log in the process's memory
+// until a thread writes it: InnoDB every innodb_flush_log_at_timeout seconds,
+// MyRocks every second. With InnoDB's 2, the operating system has the log at
+// commit, so that killing the process loses nothing.
 func crashLoss(settings map[string]string, storage string) time.Duration {
 	switch strings.ToLower(storage) {
 	case "innodb":

@@ -14,28 +14,29 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Changes of a table's periods are several statements each, and every DDL
-// statement commits. They run with the tables locked, which also keeps rows from
-// coming in between, and are sent in one packet: the server carries it out to
-// its end also when the client is killed. Where the server or the connection is,
-// the next try goes by what it finds: which tables and partitions there are,
+// A change of a table's periods consists of several statements, and every DDL
+// statement commits. The statements run with the tables locked, so that no rows are
+// inserted in between. They are sent in one packet, so that the server executes all
+// of them even if the client is killed. If the server or the connection fails, the
+// next attempt continues from the current state: which tables and partitions exist,
 // and which of them have rows.
 
-// Numbers of the server's errors about an exchange.
+// Error numbers of the server about an exchange.
 const (
-	errExchangeOption = 1731 // such as columns that were added instantly
+	errExchangeOption = 1731 // for example after columns were added instantly
 	errTablesDiffer   = 1736
 	errColumnExists   = 1060
 	errSyntax         = 1064
 )
 
-// serverError reports whether an error is the server's with one of the numbers.
+// serverError reports whether an error is one of the server's errors with these
+// numbers.
 func serverError(err error, numbers ...uint16) bool {
 	var server *mysql.MySQLError
 	return errors.As(err, &server) && slices.Contains(numbers, server.Number)
 }
 
-// A changer carries out one change on a connection of its own.
+// A changer executes one change on a connection of its own.
 type changer struct {
 	db   *DB
 	d    dialect
@@ -43,7 +44,7 @@ type changer struct {
 	t    *engine.Table
 }
 
-// change tries a change of periods once.
+// change attempts a change of periods once.
 func (db *DB) change(ctx context.Context, t *engine.Table, run func(*changer) error) (err error) {
 	conn, err := db.changes.Conn(ctx)
 	if err != nil {
@@ -54,7 +55,7 @@ func (db *DB) change(ctx context.Context, t *engine.Table, run func(*changer) er
 		return errors.Join(err, conn.Close())
 	}
 	defer func() {
-		if err != nil { // with its locks and what it has begun
+		if err != nil { // closes the session: releases its locks, rolls back
 			err = errors.Join(err, discardConn(conn))
 			return
 		}
@@ -63,7 +64,7 @@ func (db *DB) change(ctx context.Context, t *engine.Table, run func(*changer) er
 	return run(c)
 }
 
-// run executes statements in one packet.
+// run executes statements, sent in one packet.
 func (c *changer) run(ctx context.Context, statements ...string) error {
 	if c.db.interrupt == nil {
 		if len(statements) == 0 {
@@ -74,7 +75,7 @@ func (c *changer) run(ctx context.Context, statements ...string) error {
 		}
 		return nil
 	}
-	for _, q := range statements { // in tests, which break between any two
+	for _, q := range statements { // in tests, which interrupt between two statements
 		if err := c.db.interrupt(q); err != nil {
 			return err
 		}
@@ -85,13 +86,14 @@ func (c *changer) run(ctx context.Context, statements ...string) error {
 	return nil
 }
 
-// locked locks tables, has plan look at them, and runs what it returns. A plan
-// is asked again for as long as it says that there is more to come.
+// locked locks tables, calls plan, and executes the statements that it returns. It
+// calls plan again while plan returns more.
 //
-// MariaDB waits for itself when a table is exchanged whose triggers use other
-// tables, because LOCK TABLES takes those, too. There each statement takes the
-// lock by itself: readers may miss rows of the periods for some milliseconds,
-// and what comes in between is found like all that comes late.
+// MariaDB blocks itself when it exchanges a partition of a table whose triggers use
+// other tables, because LOCK TABLES locks those tables, too. In MariaDB,
+// for a table with triggers, each statement therefore takes its own lock: readers
+// may miss rows of the periods for some milliseconds, and rows inserted in between
+// are found like late rows.
 func (c *changer) locked(ctx context.Context, tables []string, plan func() (statements []string, more bool, err error)) error {
 	triggers := false
 	if c.d.mariadb {
@@ -116,7 +118,7 @@ func (c *changer) locked(ctx context.Context, tables []string, plan func() (stat
 			err = c.run(ctx, statements...)
 		}
 		if err != nil {
-			if serverError(err, errExchangeOption, errTablesDiffer, errSyntax) { // the next thing to try needs the connection
+			if serverError(err, errExchangeOption, errTablesDiffer, errSyntax) { // the next attempt needs the connection
 				return errors.Join(err, c.run(ctx, unlock...))
 			}
 			return err
@@ -125,7 +127,6 @@ func (c *changer) locked(ctx context.Context, tables []string, plan func() (stat
 	return nil
 }
 
-// triggers reports whether the table has any.
 func (c *changer) triggers(ctx context.Context) (bool, error) {
 	var n int
 	err := c.conn.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = DATABASE() AND EVENT_OBJECT_TABLE = "+quoteText(c.t.Name)).Scan(&n)
@@ -135,10 +136,10 @@ func (c *changer) triggers(ctx context.Context) (bool, error) {
 	return n > 0, nil
 }
 
-// unlock ends a change.
+// unlock releases the table locks at the end of a change.
 var unlock = []string{"UNLOCK TABLES"}
 
-// lockTables renders the lock of tables against everybody else.
+// lockTables renders the statement that locks tables exclusively.
 func (d dialect) lockTables(tables []string) string {
 	locks := make([]string, len(tables))
 	for i, name := range tables {
@@ -147,12 +148,12 @@ func (d dialect) lockTables(tables []string) string {
 	return "LOCK TABLES " + strings.Join(locks, ", ")
 }
 
-// partition is what a FROM names to read one partition.
+// partition renders a reference to one partition for a FROM clause.
 func (d dialect) partition(t *engine.Table, name string) string {
 	return d.Quote(t.Name) + " PARTITION (" + d.Quote(name) + ")"
 }
 
-// exchange renders the exchange of a partition's rows with a table's.
+// exchange renders the exchange of a partition's rows with those of a table.
 func (d dialect) exchange(t *engine.Table, part, table string) string {
 	q := fmt.Sprintf("ALTER TABLE %s EXCHANGE PARTITION %s WITH TABLE %s", d.Quote(t.Name), d.Quote(part), d.Quote(table))
 	if d.unchecked {
@@ -161,7 +162,7 @@ func (d dialect) exchange(t *engine.Table, part, table string) string {
 	return q
 }
 
-// filled reports whether what a FROM names has rows.
+// filled reports whether a table reference of a FROM clause has rows.
 func (c *changer) filled(ctx context.Context, from string) (bool, error) {
 	var one int
 	err := c.conn.QueryRowContext(ctx, "SELECT 1 FROM "+from+" LIMIT 1").Scan(&one)
@@ -171,20 +172,20 @@ func (c *changer) filled(ctx context.Context, from string) (bool, error) {
 	return err == nil, classify(err)
 }
 
-// A standing is what there is of a table by a name.
+// A standing is the state of a table: whether it exists, and its attributes.
 type standing struct {
 	there, partitioned bool
 	comment            string
 	engine             string
 }
 
-// exchanges reports whether the table's storage engine has EXCHANGE PARTITION.
-// In MariaDB, MyRocks finds that definitions differ, whatever they are.
+// exchanges reports whether the table's storage engine supports EXCHANGE PARTITION.
+// With MyRocks, MariaDB always reports that the definitions differ.
 func (s standing) exchanges() bool { return !strings.EqualFold(s.engine, "rocksdb") }
 
-// checkName refuses a name with which MariaDB, 10.11 among them, fails to find
-// the database of a table that is cut into partitions, and loses the table over
-// a change of them.
+// checkName refuses a name with a slash in MariaDB: for a partitioned table of such
+// a name, MariaDB (10.11 too) doesn't find the database, and loses the table when
+// its partitions are changed.
 func (d dialect) checkName(name string) error {
 	if d.mariadb && strings.Contains(name, "/") {
 		return engine.Classed(engine.ErrUnsupported, errors.New("MariaDB can't change the partitions of a table with a slash in its name"))
@@ -192,7 +193,7 @@ func (d dialect) checkName(name string) error {
 	return nil
 }
 
-// look tells what there is of a table.
+// look reads the state of a table.
 func (c *changer) look(ctx context.Context, name string) (standing, error) {
 	var s standing
 	var options, engine sql.NullString
@@ -206,8 +207,8 @@ func (c *changer) look(ctx context.Context, name string) (standing, error) {
 	return s, classify(err)
 }
 
-// clone sees to it that there is a table like a period by that name. One that
-// was begun and is still cut into partitions is made anew.
+// clone creates the table name with a period's definition, unless it exists. An empty
+// table that is still partitioned, from an interrupted clone, is created again.
 func (c *changer) clone(ctx context.Context, name string) error {
 	s, err := c.look(ctx, name)
 	if err != nil {
@@ -236,7 +237,7 @@ func (c *changer) clone(ctx context.Context, name string) error {
 	return c.run(ctx, q)
 }
 
-// renew makes empty tables anew that are no longer like a period.
+// renew creates empty tables again whose definition differs from a period's.
 func (c *changer) renew(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		has, err := c.filled(ctx, c.d.Quote(name))
@@ -255,7 +256,7 @@ func (c *changer) renew(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// columns is the list of columns that can be written to, quoted.
+// columns returns the list of columns that can be written to, quoted.
 func (c *changer) columns(ctx context.Context) (string, error) {
 	s := &engine.Schema{Name: c.t.Name}
 	if err := c.db.describeColumns(ctx, s); err != nil {
@@ -264,8 +265,8 @@ func (c *changer) columns(ctx context.Context) (string, error) {
 	return c.d.list(s.Names()), nil
 }
 
-// move renders the move of all rows from one place to another. It is to run in
-// one transaction.
+// move renders the statements that move all rows from one place to another. They
+// must run in one transaction.
 func (d dialect) move(columns, from, to string) []string {
 	return []string{
 		fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s", to, columns, columns, from),
@@ -274,14 +275,14 @@ func (d dialect) move(columns, from, to string) []string {
 }
 
 // moveAtOnce renders the move of all rows as a transaction while the tables are
-// locked, which START TRANSACTION would end. It is over before MariaDB exchanges
-// anything, for which the locks of rows would be in the way.
+// locked; START TRANSACTION would release those locks. The transaction ends before
+// MariaDB exchanges partitions, because its row locks would block the exchange.
 func (d dialect) moveAtOnce(columns, from, to string) []string {
 	return slices.Concat([]string{"SET SESSION autocommit = 0"}, d.move(columns, from, to), []string{"COMMIT", "SET SESSION autocommit = 1"})
 }
 
-// moveAll renders the move of all rows for a plan, which doesn't know the names
-// of the columns that can be written to.
+// moveAll renders the move of all rows for a dry run, in which the names of the
+// columns that can be written to are unknown.
 func (d dialect) moveAll(from, to string) []string {
 	return []string{"INSERT INTO " + to + " SELECT * FROM " + from, "DELETE FROM " + from}
 }
@@ -291,9 +292,9 @@ func (d dialect) moveLocked(tables, statements []string) []string {
 	return slices.Concat([]string{"SET SESSION autocommit = 0", d.lockTables(tables)}, statements, []string{"COMMIT"}, unlock, []string{"SET SESSION autocommit = 1"})
 }
 
-// transaction renders statements as one transaction that locks what it reads,
-// so that no row comes between the reading and the deleting. MyRocks has no such
-// transactions, and locks the tables.
+// transaction renders statements as one transaction that locks the rows it reads,
+// so that no row is inserted between INSERT ... SELECT and DELETE. MyRocks has no
+// such transactions; there, the tables are locked.
 func (c *changer) transaction(ctx context.Context, tables []string, statements ...string) ([]string, error) {
 	table, err := c.look(ctx, c.t.Name)
 	if err != nil {
@@ -305,7 +306,6 @@ func (c *changer) transaction(ctx context.Context, tables []string, statements .
 	return c.d.moveLocked(tables, statements), nil
 }
 
-// detach carries out a Detach.
 func (c *changer) detach(ctx context.Context, s engine.Detach) error {
 	l, err := c.db.layout(ctx, c.conn, c.t)
 	if err != nil {
@@ -363,8 +363,8 @@ func (c *changer) detach(ctx context.Context, s engine.Detach) error {
 	return err
 }
 
-// moveRows moves all rows from one place to another, of which one is the table
-// and the other one named, in one transaction.
+// moveRows moves all rows from one place to another in one transaction. One of the
+// places is in the changer's table, the other is the table named other.
 func (c *changer) moveRows(ctx context.Context, other, from, to string) error {
 	columns, err := c.columns(ctx)
 	if err != nil {
@@ -377,8 +377,9 @@ func (c *changer) moveRows(ctx context.Context, other, from, to string) error {
 	return c.run(ctx, statements...)
 }
 
-// floorRows is how many rows the floor may have for a period to be dropped: they
-// are copied while the table is locked, which takes about a second for so many.
+// floorRows is the largest number of rows in the floor partition with which the
+// first period can be dropped: the rows are copied while the table is locked, which
+// takes about a second for this number.
 const floorRows = 100_000
 
 func (c *changer) detachPlan(ctx context.Context, s engine.Detach) (statements []string, more bool, err error) {
@@ -403,8 +404,8 @@ func (c *changer) detachPlan(ctx context.Context, s engine.Detach) (statements [
 	case has && !done:
 		statements = append(statements, c.d.exchange(c.t, l.parts[i].Name, s.Into))
 	case has && (i > 0 || !floored(c.t)):
-		// They came after an exchange that was broken off, and the floor
-		// doesn't take them.
+		// These rows were inserted after an interrupted exchange, and the floor
+		// doesn't accept them.
 		columns, err := c.columns(ctx)
 		if err != nil {
 			return nil, false, err
@@ -426,7 +427,7 @@ func (c *changer) detachPlan(ctx context.Context, s engine.Detach) (statements [
 	return append(statements, q), false, err
 }
 
-// detach renders a Detach of which nothing is done yet.
+// detach renders a Detach from its initial state.
 func (d dialect) detach(s engine.Detach) ([]string, error) {
 	l := supposed(s.Table, s.Have)
 	i := l.find(s.Part)
@@ -445,24 +446,24 @@ func (d dialect) detach(s engine.Detach) ([]string, error) {
 		[]string{d.lockTables([]string{s.Table.Name, s.Into}), d.exchange(s.Table, l.parts[i].Name, s.Into), q}, unlock), err
 }
 
-// dropTables renders the drop of tables.
 func (d dialect) dropTables(s engine.DropTables) []string {
-	out := make([]string, len(s.Names)) // one at a time: each is a file to remove
+	out := make([]string, len(s.Names)) // one at a time: each DROP removes a file
 	for i, name := range s.Names {
 		out[i] = "DROP TABLE IF EXISTS " + d.Quote(name)
 	}
 	return out
 }
 
-// algorithms are those by which a column is added, the one that blocks least
-// first; the last one is the server's choice.
+// algorithms are the clauses to try for adding a column, in ascending order of
+// blocking; the last one leaves the choice to the server.
 var algorithms = []string{", ALGORITHM=INSTANT", ", ALGORITHM=INPLACE, LOCK=NONE", ""}
 
 func (d dialect) addColumn(s engine.AddColumn, algorithm string) string {
 	return fmt.Sprintf("ALTER TABLE %s ADD COLUMN %s%s", d.Quote(s.Table.Name), s.Definition, algorithm)
 }
 
-// steps that look what of them is done already.
+// tryChange executes a step that is a change of periods or columns, continuing from
+// its current state. It returns false if step isn't one.
 func (db *DB) tryChange(ctx context.Context, step engine.Step) (bool, error) {
 	var t *engine.Table
 	var what string
@@ -519,7 +520,7 @@ func (c *changer) dropPartition(ctx context.Context, p rolling.Partition) error 
 	return c.run(ctx, c.d.alone(c.t, statements...)...)
 }
 
-// addColumn adds a column by the first algorithm that the server has for it.
+// addColumn adds a column with the first algorithm that the server supports for it.
 func (c *changer) addColumn(ctx context.Context, s engine.AddColumn) error {
 	var err error
 	for _, algorithm := range algorithms {
@@ -527,7 +528,7 @@ func (c *changer) addColumn(ctx context.Context, s engine.AddColumn) error {
 		switch {
 		case serverError(err, errColumnExists):
 			return nil
-		case serverError(err, 1845, 1846, 4111, 1221): // not by this algorithm, or not with this lock
+		case serverError(err, 1845, 1846, 4111, 1221): // algorithm or lock level not supported
 			continue
 		}
 		return err

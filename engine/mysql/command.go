@@ -9,28 +9,28 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// The client's side of one command of MariaDB's and MySQL's protocol: a
-// statement of text, answered by OK or an error. Single rows spend as much of
-// a client's own time in the driver as in making the row: it copies the
-// statement and makes three objects for the answer. Here a statement is sent
-// from where it was written and its answer read in place. Everything else goes
-// through the driver. The packets are those of
-// https://mariadb.com/kb/en/com_query/ and .../ok_packet/, .../err_packet/.
+// The client's side of one command of the protocol of MariaDB and MySQL: a text
+// statement, answered by OK or an error. For single rows, the driver would use as
+// much of the client's CPU time as encoding the row: it copies the statement and
+// allocates three objects for the answer. Here, a statement is sent from the buffer
+// in which it was encoded, and its answer is parsed in place. Everything else uses
+// the driver. The packets are documented at https://mariadb.com/kb/en/com_query/
+// and .../ok_packet/, .../err_packet/.
 
 const (
-	// packetHead is the room before a statement for its packet's head: three
-	// bytes of length, the packet's number, the command.
+	// packetHead is the space before a statement for its packet's header: three
+	// bytes of length, the sequence number, the command.
 	packetHead = 5
 	comQuery   = 3
-	// maxPacket is where the protocol would cut a packet in two.
+	// maxPacket is the length from which the protocol splits packets.
 	maxPacket = 1<<24 - 1
 )
 
-// An answer is a buffer that answers are read into.
+// An answer is a buffer for reading answers.
 type answer struct{ buf [1024]byte }
 
-// send sends a statement, which begins at packetHead of packet, and returns how
-// many rows it affected.
+// send sends a statement, which begins at packetHead of packet, and returns the
+// number of affected rows.
 func (c *conn) send(packet []byte) (affected int64, err error) {
 	body := len(packet) - (packetHead - 1)
 	c.warned = -1
@@ -53,8 +53,8 @@ func (c *conn) send(packet []byte) (affected int64, err error) {
 	return parseAnswer(reply)
 }
 
-// warningsOf returns how many warnings an OK packet counts, after the affected
-// rows, the last key and the status; -1 for one that doesn't say.
+// warningsOf returns the number of warnings in an OK packet, which follows the
+// affected rows, the last key and the status; -1 if there is none.
 func warningsOf(p []byte) int {
 	if len(p) == 0 || p[0] != headOK {
 		return -1
@@ -81,11 +81,11 @@ func warningsOf(p []byte) int {
 	return int(binary.LittleEndian.Uint16(p[at+2:]))
 }
 
-// errMalformed is about an answer that isn't what the protocol says.
+// errMalformed is the error for an answer that violates the protocol.
 var errMalformed = errors.New("malformed answer of the server")
 
-// read reads one packet and returns its body. One longer than the buffer is
-// cut: only an error's text can be that long.
+// read reads one packet and returns its body. A body longer than the buffer is
+// truncated: only an error's text can be that long.
 func (a *answer) read(r io.Reader) ([]byte, error) {
 	n, err := io.ReadAtLeast(r, a.buf[:], 4)
 	if err != nil {
@@ -141,7 +141,7 @@ func lengthEncoded(p []byte) (n int64, ok bool) {
 	size := 0
 	switch p[0] {
 	case 0xfb, 0xff:
-		return 0, false // NULL, and no integer
+		return 0, false // NULL, and an error's header
 	case 0xfc:
 		size = 2
 	case 0xfd:

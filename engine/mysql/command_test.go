@@ -10,7 +10,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// packet makes the server's answer of a body.
+// packet returns the server's packet with a body.
 func packet(body string) []byte {
 	n := len(body)
 	return append([]byte{byte(n), byte(n >> 8), byte(n >> 16), 1}, body...)
@@ -23,8 +23,8 @@ func TestAnswer(t *testing.T) {
 		name     string
 		sent     []byte
 		affected int64
-		err      string // part of it; empty is none
-		number   uint16 // of a server's error
+		err      string // a part of it; "" means no error
+		number   uint16 // of a server error
 	}{
 		{"one row", packet("\x00\x01\x00\x02\x00\x00\x00"), 1, "", 0},
 		{"251 rows", packet("\x00\xfc\xfb\x00\x00\x02\x00\x00\x00"), 251, "", 0},
@@ -49,7 +49,7 @@ func TestAnswer(t *testing.T) {
 	for _, c := range cases {
 		for _, slow := range []bool{false, true} {
 			if slow && c.name == "two packets" {
-				continue // the second one isn't there yet, and is met by the next statement
+				continue // the second packet hasn't arrived; the next statement reads it
 			}
 			r := bytes.NewReader(c.sent)
 			var a answer

@@ -13,8 +13,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestFirstStatements: a connection asks nothing before it has its settings, one
-// of which lifts the server's limit of a statement's time.
+// TestFirstStatements: a connection sends no query before its settings, one of
+// which removes the server's limit on a statement's time.
 func TestFirstStatements(t *testing.T) { onEachOwn(t, testFirstStatements) }
 
 func testFirstStatements(t *testing.T, db *mysql.DB) {
@@ -48,16 +48,16 @@ func testFirstStatements(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// TestPacketOfConnection: each connection knows what the server takes as the
-// largest packet, also when that has changed since the last one: what is larger
-// isn't sent, and what is not is.
+// TestPacketOfConnection: each connection knows the server's current limit on a
+// packet, also if it has changed since the previous connection. Larger packets are
+// not sent, and smaller ones are.
 func TestPacketOfConnection(t *testing.T) { onEachOwn(t, testPacketOfConnection) }
 
 func testPacketOfConnection(t *testing.T, db *mysql.DB) {
 	text := "SELECT LENGTH('" + strings.Repeat("x", 3<<20) + "')"
 	ask := func(limit string) (length int, err error) {
 		setGlobal(t, db, "max_allowed_packet", limit)
-		// New connections: those that there are keep their limit.
+		// New connections: existing ones keep their limit.
 		db.SQL().SetMaxIdleConns(0)
 		var conn *sql.Conn
 		if conn, err = db.SQL().Conn(within(t)); err != nil {
@@ -80,7 +80,7 @@ func testPacketOfConnection(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// setGlobal sets a variable of a server until the test ends.
+// setGlobal sets a global variable until the test ends.
 func setGlobal(t *testing.T, db *mysql.DB, name, value string) {
 	t.Helper()
 	var before string

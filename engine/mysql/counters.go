@@ -15,9 +15,9 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// A source is one figure of SHOW GLOBAL STATUS, or of INNODB_METRICS where a
-// MySQL has it only there: provided that it is enabled, by innodb_monitor_enable,
-// and that the user has the PROCESS privilege.
+// A source is one figure of SHOW GLOBAL STATUS, or of INNODB_METRICS for figures
+// that MySQL has only there. INNODB_METRICS needs the PROCESS privilege, and the
+// metric must be enabled with innodb_monitor_enable.
 type source struct {
 	engine.Counter
 	status string
@@ -25,7 +25,8 @@ type source struct {
 	pages  bool // the server counts pages; the figure is bytes
 }
 
-// statusSources are what Sample reads, first of InnoDB, then of MyRocks.
+// statusSources are the figures that Sample reads with InnoDB; rocksSources are
+// those with MyRocks.
 var statusSources = []source{
 	{Counter: engine.Counter{Name: engine.CounterRows, Unit: "rows", Cumulative: true, Help: "rows inserted, by InnoDB's count"}, status: "Innodb_rows_inserted"},
 	{Counter: engine.Counter{Name: engine.CounterCache, Unit: "bytes", Help: "buffer pool size"}, status: "Innodb_buffer_pool_pages_total", pages: true},
@@ -64,8 +65,8 @@ func (d dialect) statusSources() []source {
 	return statusSources
 }
 
-// sample renders the queries that Counters sends: status, metrics where the
-// server keeps some figures only there, and the tables' sizes.
+// sample renders the queries of Counters: status, metrics that the server has only
+// in INNODB_METRICS, and the tables' sizes.
 func (d dialect) sample(tables []*engine.Table) []string {
 	var status, metrics []string
 	for _, s := range d.statusSources() {
@@ -91,7 +92,7 @@ type counters struct {
 	conn     *sql.Conn
 	sources  []source
 	queries  []string
-	index    map[string][]int // by status variable or metric: places in a sample
+	index    map[string][]int // indexes in a sample, by status variable or metric
 	pageSize float64
 }
 
@@ -113,7 +114,6 @@ func (db *DB) Counters(ctx context.Context, tables ...*engine.Table) (engine.Cou
 	return c, nil
 }
 
-// connect takes a connection to sample on.
 func (c *counters) connect(ctx context.Context) (*sql.Conn, error) {
 	conn, err := c.db.pool.Conn(ctx)
 	if err != nil {
@@ -127,8 +127,8 @@ func (c *counters) connect(ctx context.Context) (*sql.Conn, error) {
 	return conn, nil
 }
 
-// prune leaves out figures that the server doesn't have, or not for this user:
-// MariaDB dropped Innodb_rows_inserted in 10.9, for example.
+// prune removes figures that the server doesn't have, or doesn't show to this user:
+// for example, MariaDB dropped Innodb_rows_inserted in 10.9.
 func (c *counters) prune(ctx context.Context) error {
 	got := make([]float64, len(c.sources)+2)
 	err := c.Sample(ctx, got)
@@ -172,13 +172,12 @@ func (c *counters) Describe() []engine.Counter {
 		engine.Counter{Name: engine.CounterTableIndex, Unit: "bytes", Help: "secondary indexes, by the server's statistics, which lag behind"})
 }
 
-// Sample implements engine.Counters. Where the connection was lost it asks on a
-// new one.
+// Sample implements engine.Counters. If the connection was lost, it reconnects once.
 func (c *counters) Sample(ctx context.Context, dst []float64) error {
 	err := c.sample(ctx, dst)
 	if errors.Is(err, engine.ErrConnectionLost) {
 		if conn, failed := c.connect(ctx); failed == nil {
-			_ = c.conn.Close() // lost as it is
+			_ = c.conn.Close() // already lost
 			c.conn = conn
 			return c.sample(ctx, dst)
 		}

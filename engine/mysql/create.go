@@ -10,15 +10,15 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Options of a table that rowmill leaves alone where a declaration has them.
+// Table options that rowmill doesn't change if a declaration has them.
 var (
 	storageOption  = regexp.MustCompile(`(?i)\bENGINE\b`)
 	innodbOption   = regexp.MustCompile(`(?i)\bENGINE\s*=?\s*InnoDB\b`)
 	compressOption = regexp.MustCompile(`(?i)\b(PAGE_COMPRESSED|ROW_FORMAT|KEY_BLOCK_SIZE)\b`)
 )
 
-// tableOptions is what stands after the parentheses of a CREATE TABLE statement,
-// without what is quoted.
+// tableOptions returns the part of a CREATE TABLE statement after the parentheses,
+// without quoted text.
 func tableOptions(text string) string {
 	var out strings.Builder
 	depth, closed := 0, false
@@ -45,7 +45,7 @@ func tableOptions(text string) string {
 	return out.String()
 }
 
-// createDeclared renders a table as its owner wrote it, cut into partitions.
+// createDeclared renders a table as its owner declared it, with partitions.
 func (d dialect) createDeclared(s engine.CreateTable) ([]string, error) {
 	t := s.Table
 	fail := func(format string, args ...any) ([]string, error) {
@@ -59,8 +59,8 @@ func (d dialect) createDeclared(s engine.CreateTable) ([]string, error) {
 		innodb = strings.EqualFold(d.storage, "innodb")
 	}
 	if t.Compress && d.mariadb && innodb && !compressOption.MatchString(options) {
-		// Only a table like it can be exchanged with a partition, so that
-		// all of its periods are compressed or none.
+		// Only a table with the same options can be exchanged with a partition, so
+		// either all of a table's periods are compressed or none.
 		q += " PAGE_COMPRESSED=1"
 	}
 	if t.Rolling() {
@@ -88,10 +88,10 @@ func (d dialect) createDeclared(s engine.CreateTable) ([]string, error) {
 	return out, nil
 }
 
-// fraction is a number of digits of the second.
+// fraction matches the number of fractional digits of a type.
 var fraction = regexp.MustCompile(`\(\s*[1-6]\s*\)`)
 
-// checkBy refuses a column that the server can't cut a table by, with pruning.
+// checkBy refuses a column by which the server can't partition a table with pruning.
 func (d dialect) checkBy(t *engine.Table) error {
 	c := t.Definition.Column(t.By)
 	if c == nil || kindOf(t) != byTimestamp || d.mariadb || !fraction.MatchString(c.Type) {

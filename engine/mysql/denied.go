@@ -8,7 +8,7 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// allPrivileges is where all are listed that rowmill needs.
+// allPrivileges is a hint to the list of all privileges that rowmill needs.
 const allPrivileges = "docs/operations.md, Privileges, has all that rowmill needs"
 
 var (
@@ -17,7 +17,7 @@ var (
 	needed         = regexp.MustCompile(`you need (?:\(at least one of\) )?the (.+) privilege\(?s?\)? for`)
 )
 
-// denied adds to the error of a privilege that is missing how to give it.
+// denied adds the required GRANT to the error of a missing privilege.
 func denied(server *mysql.MySQLError, err error) error {
 	switch server.Number {
 	case 1142, 1143: // ER_TABLEACCESS_DENIED_ERROR, ER_COLUMNACCESS_DENIED_ERROR

@@ -10,7 +10,7 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// TestDenied: what servers say of a missing privilege comes with the GRANT.
+// TestDenied: the servers' errors about missing privileges get the GRANT as a hint.
 func TestDenied(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

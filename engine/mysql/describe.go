@@ -11,7 +11,7 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// each runs a query of the catalog and hands its rows to fn.
+// each runs a query on the catalog and calls fn for each row.
 func (db *DB) each(ctx context.Context, fn func(*sql.Rows) error, query string, args ...any) error {
 	rows, err := db.pool.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -84,12 +84,12 @@ func (db *DB) describeColumns(ctx context.Context, s *engine.Schema) error {
 		"WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION", s.Name)
 }
 
-// expression is a default that MySQL 8.0.15 shows as it is, without the mark of
-// an expression.
+// expression matches a default that MySQL 8.0.15 returns without marking it as an
+// expression.
 var expression = regexp.MustCompile(`(?i)^(current_timestamp(\(\d?\))?|b'[01]*')$`)
 
-// defaultText turns a default of the catalog into SQL text. MariaDB keeps text;
-// MySQL values, and expressions only where it says so.
+// defaultText converts a default of the catalog to SQL text. MariaDB stores SQL
+// text. MySQL stores values, and marks expressions.
 func (d dialect) defaultText(c engine.SchemaColumn, value sql.NullString, isExpression bool) string {
 	switch {
 	case !value.Valid || c.Generated:
@@ -104,7 +104,7 @@ func (d dialect) defaultText(c engine.SchemaColumn, value sql.NullString, isExpr
 	return quoteText(value.String)
 }
 
-// kindOfType says how values of a type can be carried.
+// kindOfType returns the kind of a type's values.
 func kindOfType(native string) engine.Kind {
 	name := typeName(native)
 	switch name {
@@ -127,7 +127,7 @@ func kindOfType(native string) engine.Kind {
 		"GEOMETRY", "POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON", "GEOMETRYCOLLECTION", "GEOMCOLLECTION":
 		return engine.KindBytes
 	}
-	return engine.KindOther // TIME, a span of up to 838 hours; INET6; UUID
+	return engine.KindOther // TIME, an interval of up to 838 hours; INET6; UUID
 }
 
 func (db *DB) describeKeys(ctx context.Context, s *engine.Schema) error {
@@ -188,8 +188,8 @@ func (db *DB) describeTriggers(ctx context.Context, s *engine.Schema) error {
 		"WHERE TRIGGER_SCHEMA = DATABASE() AND EVENT_OBJECT_TABLE = ? ORDER BY TRIGGER_NAME", s.Name)
 }
 
-// rangeColumn is a partitioning expression that is a column, or the one
-// function of it that a TIMESTAMP can be cut by.
+// rangeColumn matches a partitioning expression that is a column, or UNIX_TIMESTAMP
+// of one, the only function by which a TIMESTAMP can be partitioned.
 var rangeColumn = regexp.MustCompile("(?i)^\\s*(?:unix_timestamp\\s*\\(\\s*)?(?:`((?:[^`]|``)+)`|([^`(),]+?))\\s*\\)?\\s*$")
 
 func (db *DB) describePartitions(ctx context.Context, s *engine.Schema) error {

@@ -13,38 +13,36 @@ import (
 type dialect struct {
 	mariadb bool
 	storage string
-	// remembers tells that the server answers with sizes of the past: see fresh.
+	// remembers is set if the server caches table sizes: see fresh.
 	remembers bool
-	// unchecked tells that EXCHANGE PARTITION can leave out the check that the
-	// rows belong there.
+	// unchecked is set if EXCHANGE PARTITION supports WITHOUT VALIDATION.
 	unchecked bool
-	// folds tells that the server keeps names of databases and tables in lower
+	// folds is set if the server stores names of databases and tables in lower
 	// case: lower_case_table_names.
 	folds bool
-	// statements tells that the server's binary log keeps statements only.
+	// statements is set if the binary log is statement-based.
 	statements bool
-	// hashes are those of hashes that the server has.
+	// hashes are the hash functions that the server has, of the list hashes.
 	hashes []hash
-	// listed is where the server lists its sessions, "" for processList.
+	// listed is the view of the server's sessions, "" for processList.
 	listed string
 }
 
 func (d dialect) rocksdb() bool { return strings.EqualFold(d.storage, "rocksdb") }
 
-// flushRocksDB writes what MyRocks has in memory to its files: it counts
-// only those.
+// flushRocksDB makes MyRocks write its memtables to files: its sizes count only files.
 const flushRocksDB = "SET GLOBAL rocksdb_force_flush_memtable_now = ON"
 
-// lockWait is how long, in seconds, a statement of maintenance waits for a
-// table's metadata lock. Every new statement on the table queues behind the
-// one that waits, so this is also by how much an insert can be held up; a second
-// is the least that every server takes, and much longer than the transactions
-// of a table that takes inserts should last.
+// lockWait is how long, in seconds, a statement of maintenance waits for a table's
+// metadata lock. Every new statement on the table queues behind the waiting one, so
+// this is also the longest delay of an insert. One second is the smallest value
+// that every server accepts, and much longer than transactions on a table that
+// takes inserts should last.
 const lockWait = 1
 
-// rowLockWait is how long, in seconds, such a statement waits for a row: the
-// servers' 50 would keep maintenance, which can always try again, from its
-// other tables.
+// rowLockWait is how long, in seconds, such a statement waits for a row lock. With
+// the servers' default of 50, one table would delay the maintenance of the others;
+// maintenance can always be retried.
 const rowLockWait = 5
 
 // Quote implements engine.Dialect.
@@ -52,8 +50,8 @@ func (dialect) Quote(ident string) string {
 	return "`" + strings.ReplaceAll(ident, "`", "``") + "`"
 }
 
-// stored is a database's or table's name as InnoDB and the performance schema
-// know it. Elsewhere the server itself compares names as it keeps them.
+// stored returns a database's or table's name as InnoDB and the performance schema
+// store it. In other views, the server compares names by its own rules.
 func (d dialect) stored(name string) string {
 	if d.folds {
 		return strings.ToLower(name)
@@ -69,8 +67,7 @@ func (d dialect) list(names []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// quoteText returns a string literal, for a session whose sql_mode is the one
-// that Session sets.
+// quoteText returns a string literal, for a session with the sql_mode of Session.
 func quoteText(s string) string { return string(appendQuoted(nil, []byte(s))) }
 
 // Render implements engine.Dialect.
@@ -137,7 +134,7 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 	return nil, fmt.Errorf("mysql: no rendering of %T", s)
 }
 
-// one is the rendering of a step that is one statement.
+// one returns the rendering of a step that is one statement.
 func one(q string, err error) ([]string, error) {
 	if err != nil {
 		return nil, err
@@ -165,7 +162,7 @@ func (d dialect) createTable(s engine.CreateTable) ([]string, error) {
 	if d.storage != "" {
 		q += " ENGINE=" + d.Quote(d.storage)
 	}
-	// Generated text is ASCII; a binary collation keeps what was sent as it was.
+	// Generated text is ASCII; a binary collation doesn't change it.
 	q += " DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
 	if t.Rolling() {
 		if len(s.Partitions) == 0 {
@@ -184,8 +181,8 @@ func (d dialect) key(ix engine.Index) string {
 	return fmt.Sprintf("KEY %s (%s)", d.Quote(ix.Name), d.list(ix.Columns))
 }
 
-// partitions renders partition definitions. There is no MAXVALUE tail: rows
-// outside every period must fail, not hide.
+// partitions renders partition definitions. There is no MAXVALUE partition: inserts
+// of rows outside every period must fail.
 func (d dialect) partitions(t *engine.Table, parts []rolling.Partition) (string, error) {
 	defs := make([]string, len(parts))
 	for i, p := range parts {
@@ -230,9 +227,9 @@ func columnType(c engine.Column) string {
 	return s
 }
 
-// insert renders what a writer sends for a batch. Writers use the same
-// encoder, so that a dry run shows the very text; only what is longer than the
-// server's limit, which a dry run doesn't know, they send in parts.
+// insert renders the statements that a writer sends for a batch. Writers use the
+// same encoder, so a dry run shows the exact text. Only a batch that exceeds the
+// server's limit, which a dry run doesn't know, is sent in parts.
 func (d dialect) insert(s engine.Insert) ([]string, error) {
 	e, rows := newEncoder(d, s.Table), s.Batch.Rows()
 	var out []string
@@ -259,8 +256,9 @@ func (d dialect) insert(s engine.Insert) ([]string, error) {
 		return nil, fmt.Errorf("mysql: no insert method %q", s.Method)
 	}
 	if e.ignore {
-		// After each statement, it is read which rows it has left out and why;
-		// after one of a single row, where that was left out.
+		// After each statement, the warnings are read to determine which rows were
+		// skipped and why; after a statement of a single row, only if that row was
+		// skipped.
 		for i := len(out); i > 0; i-- {
 			out = slices.Insert(out, i, allWarningQuery)
 		}

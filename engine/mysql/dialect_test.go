@@ -74,7 +74,7 @@ func periods(t *testing.T, g rolling.Grid, pos int64) (out []rolling.Partition) 
 	return out
 }
 
-// queries has a Find of each condition on a table, and what goes with them.
+// queries returns a Find of each condition on a table, and related steps.
 func queries(t *engine.Table) []engine.Step {
 	market := []string{"price", "register"}
 	return []engine.Step{

@@ -9,17 +9,17 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// An encoder turns batches for one table into statements and streams.
+// An encoder encodes batches for one table as statements and streams.
 type encoder struct {
 	prefix string // INSERT INTO t (...) VALUES
 	table  string // quoted
-	names  string // quoted, of the columns that batches carry
-	// serverKey is true when the first value of each row is the literal 0,
-	// which asks the server for the next AUTO_INCREMENT value.
+	names  string // quoted, the columns in batches
+	// serverKey is true if the first value of each row is the literal 0, for which
+	// the server assigns the next AUTO_INCREMENT value.
 	serverKey bool
 	columns   int // of a batch
-	// ignore makes rows whose key is there be skipped; warnings is how many of
-	// them the connection's server tells of.
+	// ignore skips rows whose key exists; warnings is the number of warnings that
+	// the server keeps per statement, which limits its rows.
 	ignore   bool
 	warnings int
 }
@@ -71,7 +71,7 @@ func (e *encoder) appendRow(dst []byte, b *engine.Batch, row int) []byte {
 		case v.Null(row):
 			dst = append(dst, "NULL"...)
 		case v.Type == engine.Varchar || v.Type == engine.Char || v.Type == engine.Decimal:
-			// A decimal is quoted, too: its text may come from a file.
+			// A decimal is quoted too: its text may come from a file.
 			dst = appendQuoted(dst, v.Value(row))
 		case v.Type == engine.Time:
 			dst = append(dst, '\'')
@@ -79,8 +79,8 @@ func (e *encoder) appendRow(dst []byte, b *engine.Batch, row int) []byte {
 		case v.Type == engine.Binary:
 			dst = append(hex.AppendEncode(append(dst, "X'"...), v.Value(row)), '\'')
 		case (v.Type == engine.Float64 || v.Type == engine.Float32) && v.Floats[row]-v.Floats[row] != 0:
-			// No number, or an infinite one: as text, which is refused as a value
-			// rather than as a name.
+			// NaN or an infinity: encoded as text, so that it is refused as a value
+			// rather than parsed as a name.
 			dst = append(v.AppendText(append(dst, '\''), row), '\'')
 		default:
 			dst = v.AppendText(dst, row)
@@ -89,8 +89,8 @@ func (e *encoder) appendRow(dst []byte, b *engine.Batch, row int) []byte {
 	return append(dst, ')')
 }
 
-// appendQuoted appends p as a string literal with backslash escapes. Within
-// utf8mb4 no byte of a longer character equals a quote or a backslash.
+// appendQuoted appends p as a string literal with backslash escapes. In utf8mb4, no
+// byte of a multi-byte character equals a quote or a backslash.
 func appendQuoted(dst, p []byte) []byte {
 	dst = append(dst, '\'')
 	start := 0
@@ -110,11 +110,11 @@ func appendQuoted(dst, p []byte) []byte {
 	return append(append(dst, p[start:]...), '\'')
 }
 
-// maxPlaceholders is how many values a prepared statement can bind: their
-// number is 16 bits wide in the protocol.
+// maxPlaceholders is the largest number of values that a prepared statement can
+// bind: the protocol has 16 bits for it.
 const maxPlaceholders = 65535
 
-// perStatement is how many rows a prepared statement can bind.
+// perStatement returns the largest number of rows that a prepared statement can bind.
 func (e *encoder) perStatement() int {
 	return max(1, min(e.rowLimit(), maxPlaceholders/max(1, e.columns)))
 }
@@ -129,11 +129,11 @@ func (e *encoder) placeholders(n int) string {
 	return e.prefix + strings.Repeat(row+",", n-1) + row
 }
 
-// load returns the statement that asks for a stream of the given name.
+// load returns the LOAD DATA statement for a stream of the given name.
 func (e *encoder) load(name string) string {
 	ignore := ""
 	if e.ignore {
-		ignore = "IGNORE " // LOCAL implies it; said, it is meant
+		ignore = "IGNORE " // LOCAL implies it; here it is explicit
 	}
 	return fmt.Sprintf(`LOAD DATA LOCAL INFILE 'Reader::%s' %sINTO TABLE %s CHARACTER SET utf8mb4 `+
 		`FIELDS TERMINATED BY '\t' ESCAPED BY '\\' LINES TERMINATED BY '\n' (%s)`, name, ignore, e.table, e.names)

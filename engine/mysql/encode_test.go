@@ -10,7 +10,7 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// unquote reads a string literal as the server does, and returns what follows.
+// unquote parses a string literal like the server and returns the text after it.
 func unquote(t *testing.T, s []byte) (value, rest []byte) {
 	t.Helper()
 	if len(s) == 0 || s[0] != '\'' {
@@ -35,7 +35,7 @@ func unquote(t *testing.T, s []byte) (value, rest []byte) {
 	return nil, nil
 }
 
-// FuzzQuote: a literal is read back as it was, and nothing gets out of it.
+// FuzzQuote: a literal is parsed to the original text, and nothing follows it.
 func FuzzQuote(f *testing.F) {
 	for _, s := range []string{"", "'", "\\", "\\'", "'); DROP TABLE x; -- ", "\x00", "a\\", "😀", "\xff\x27", "\n\t\r\x1a"} {
 		f.Add([]byte(s))
@@ -48,8 +48,8 @@ func FuzzQuote(f *testing.F) {
 	})
 }
 
-// FuzzLine: a line of LOAD DATA has as many fields as columns, and each is read
-// back as it was.
+// FuzzLine: a line of LOAD DATA has as many fields as columns, and each is parsed
+// to the original text.
 func FuzzLine(f *testing.F) {
 	f.Add([]byte("a"), []byte("\t\n\\"), true)
 	f.Add([]byte("\\N"), []byte{0, 9, 10, 13}, false)
@@ -104,8 +104,8 @@ func FuzzLine(f *testing.F) {
 	})
 }
 
-// TestBinder: what a binder binds is what the values are, also where its
-// memory grows and is used again. It would not, should Go change interfaces.
+// TestBinder: a binder binds the right values, also when its memory grows and is
+// reused. The test fails if Go's layout of interfaces changes.
 func TestBinder(t *testing.T) {
 	t.Parallel()
 	table := &engine.Table{Columns: []engine.Column{{Type: engine.Int64}, {Type: engine.Float64}, {Type: engine.Varchar, Null: true}, {Type: engine.Time}}}
@@ -145,7 +145,7 @@ func TestBinder(t *testing.T) {
 			}
 		}
 	}
-	// Text that is empty in a batch that has no other.
+	// An empty text in a batch without other text.
 	b := engine.NewBatch([]engine.Column{{Type: engine.Varchar}})
 	b.Columns[0].AppendBytes(nil)
 	b.EndRow()
@@ -180,7 +180,7 @@ func thousand() *engine.Batch {
 	return b
 }
 
-// encodings are what each method does to a batch before the driver gets it.
+// encodings returns each method's encoding of a batch before it reaches the driver.
 func encodings() map[string]func() {
 	b, e := thousand(), newEncoder(dialect{}, purchases())
 	var text, line []byte
@@ -214,8 +214,8 @@ func encodings() map[string]func() {
 	}
 }
 
-// TestLoaderEncodes: statements of a loader have all rows, once and in order, as
-// many as fit, and at least one.
+// TestLoaderEncodes: a loader's statements contain every row once, in order. Each
+// has as many rows as fit, and at least one.
 func TestLoaderEncodes(t *testing.T) {
 	t.Parallel()
 	table := &engine.Table{Name: "t", Columns: []engine.Column{{Name: "id", Type: engine.Int32}, {Name: "raw", Type: engine.Binary}}}

@@ -14,7 +14,7 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// classes maps the server's error numbers to the contract's classes.
+// classes maps the server's error numbers to the error classes of package engine.
 var classes = map[uint16]error{
 	1062: engine.ErrDuplicateKey,
 	1213: engine.ErrDeadlock,
@@ -28,21 +28,20 @@ var classes = map[uint16]error{
 	1146: engine.ErrNoTable,
 	1053: engine.ErrConnectionLost, // server shutdown in progress
 	1927: engine.ErrConnectionLost, // MariaDB: connection was killed
-	1158: engine.ErrConnectionLost, // errors of the connection's packets
+	1158: engine.ErrConnectionLost, // errors of network packets
 	1159: engine.ErrConnectionLost,
 	1160: engine.ErrConnectionLost,
 	1161: engine.ErrConnectionLost,
 	1040: engine.ErrUnreachable, // too many connections
 	1286: engine.ErrUnsupported, // unknown storage engine
-	1148: engine.ErrUnsupported, // not allowed: LOAD DATA LOCAL
+	1148: engine.ErrUnsupported, // LOAD DATA LOCAL is disabled
 	3948: engine.ErrUnsupported, // the same in MySQL 8.0
 	4166: engine.ErrUnsupported, // the same in MariaDB
 }
 
-// refusals are the numbers of what a server says to rows that it doesn't take:
-// errors, and the warnings that INSERT IGNORE makes of them, which come without
-// an SQLSTATE. A column without a default (1364) isn't among them: there the
-// table is what doesn't fit.
+// refusals are the error numbers of refused rows: of errors, and of the warnings
+// that INSERT IGNORE makes of them, which have no SQLSTATE. A column without a
+// default (1364) isn't included: that is a mismatch with the table's definition.
 var refusals = map[uint16]bool{
 	1022: true, // duplicate key
 	1048: true, // NULL
@@ -73,7 +72,7 @@ var refusals = map[uint16]bool{
 	1591: true, // no partition
 	1644: true, // SIGNAL
 	1690: true, // out of range
-	1748: true, // not of the partition
+	1748: true, // row not in the partition
 	1761: true, // foreign key, duplicate
 	1762: true,
 	1859: true, // duplicate key
@@ -86,24 +85,24 @@ var refusals = map[uint16]bool{
 	4025: true, // MariaDB: CHECK
 }
 
-// rowsRefused tells of an error that is the rows': of their values, keys,
-// constraints, or of a trigger.
+// rowsRefused reports whether the error is caused by the rows: by their values,
+// keys or constraints, or by a trigger.
 func rowsRefused(e *mysql.MySQLError) bool {
 	if refusals[e.Number] {
 		return true
 	}
-	if e.Number == 1052 { // an ambiguous column, which has the class of keys
+	if e.Number == 1052 { // an ambiguous column; its SQLSTATE has the class of key errors
 		return false
 	}
 	class := string(e.SQLState[:2])
 	return class == "22" || class == "23" || string(e.SQLState[:]) == "45000"
 }
 
-// badConnection is the text of an error that the driver keeps to itself, and
-// gives to who closes a connection that was lost.
+// badConnection is the text of an unexported error of the driver, which Close
+// returns for a lost connection.
 const badConnection = "bad connection"
 
-// classify marks an error with its class.
+// classify wraps an error with its class.
 func classify(err error) error {
 	if err == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// classesOf are the names of the classes that an error has.
+// classesOf returns the names of an error's classes.
 func classesOf(err error) string {
 	var out string
 	for _, c := range []error{engine.ErrDuplicateKey, engine.ErrDeadlock, engine.ErrLockTimeout, engine.ErrConnectionLost, engine.ErrUnreachable,
@@ -27,8 +27,8 @@ func classesOf(err error) string {
 	return out[1:]
 }
 
-// TestClassify: which errors are the rows', and that those of the server, the
-// connection or the statement aren't.
+// TestClassify: refused rows are distinguished from errors of the server, the
+// connection or the statement.
 func TestClassify(t *testing.T) {
 	t.Parallel()
 	const refused = "rows refused"
@@ -60,11 +60,11 @@ func TestClassify(t *testing.T) {
 		{1300, "HY000", refused},
 		{1644, "45000", refused},
 		{1644, "HY000", refused},
-		{30001, "45000", refused}, // a SIGNAL with a number of its own
+		{30001, "45000", refused}, // a SIGNAL with its own number
 		{9999, "22999", refused},
 		{9999, "23001", refused},
 
-		{1364, "HY000", ""}, // the table needs a column more
+		{1364, "HY000", ""}, // a column of the table has no value
 		{1052, "23000", ""}, // ambiguous column
 		{1064, "42000", ""}, // syntax
 		{1054, "42S22", ""}, // unknown column
@@ -75,11 +75,11 @@ func TestClassify(t *testing.T) {
 		{1105, "HY000", ""}, // anything
 		{1030, "HY000", ""}, // the storage engine
 		{1792, "25006", ""}, // read-only transaction
-		{9999, "HY000", ""}, // unheard of
-		{9999, "", ""},      // and without a state
+		{9999, "HY000", ""}, // unknown
+		{9999, "", ""},      // unknown, without a state
 		{1213, "40001", "deadlock"},
 		{1205, "HY000", "lock wait timeout"},
-		{1205, "45000", "lock wait timeout"}, // a trigger that says so
+		{1205, "45000", "lock wait timeout"}, // a trigger that raises it
 		{1114, "HY000", "disk full"},
 		{1021, "HY000", "disk full"},
 		{1146, "42S02", "no such table"},

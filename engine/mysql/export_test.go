@@ -7,7 +7,7 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// What tests from outside, which may use package testdb, need from inside.
+// Internals for the external tests, which can use package testdb.
 
 const (
 	LockTries = lockTries
@@ -22,16 +22,17 @@ func (db *DB) Target() engine.Target              { return db.target }
 func (db *DB) SetLockTries(n int)                 { db.lockTries = n }
 func (db *DB) Kill(ctx context.Context, id int64) { db.kill(ctx, id) }
 
-// ConnectionID returns the server's number of a writer's connection.
+// ConnectionID returns the server's id of a writer's connection.
 func ConnectionID(w engine.Writer) int64 { return w.(*writer).conn.id }
 
-// CountersConnectionID returns that of counters, 0 when it is lost.
+// CountersConnectionID returns the server's id of the counters' connection, 0 if it
+// is lost.
 func CountersConnectionID(ctx context.Context, c engine.Counters) (id int64) {
 	_ = c.(*counters).conn.QueryRowContext(ctx, "SELECT CONNECTION_ID()").Scan(&id)
 	return id
 }
 
-// Number asks on a writer's connection for a number.
+// Number queries a number on a writer's connection.
 func Number(w engine.Writer, query string) (int64, error) { return w.(*writer).conn.number(query) }
 
 // Run runs a statement on a writer's connection.
@@ -48,10 +49,10 @@ func ReadMyCnf(path string) (user, password string, err error) {
 	return o.user, o.password, err
 }
 
-// QuerierConnectionID returns the server's number of a querier's connection.
+// QuerierConnectionID returns the server's id of a querier's connection.
 func QuerierConnectionID(q engine.Querier) int64 { return q.(*querier).conn.id }
 
-// UseDriver has a querier execute by the driver, as it does inside TLS.
+// UseDriver makes a querier execute through the driver, as with TLS.
 func UseDriver(q engine.Querier) { q.(*querier).conn.wrapped = true }
 
 // RunQuerier runs a statement on a querier's connection.
@@ -60,27 +61,27 @@ func RunQuerier(q engine.Querier, s string) error {
 	return err
 }
 
-// LeaseConnectionID returns the server's number of a lease's connection.
+// LeaseConnectionID returns the server's id of a lease's connection.
 func LeaseConnectionID(l engine.Lease) (id int64) {
 	_ = l.(*lease).conn.QueryRowContext(context.Background(), "SELECT CONNECTION_ID()").Scan(&id)
 	return id
 }
 
-// Interrupt has fn called before each statement of a change; its error breaks the
-// connection.
+// Interrupt sets a function to call before each statement of a change; if it
+// returns an error, the change fails and its connection is discarded.
 func (db *DB) Interrupt(fn func(statement string) error) { db.interrupt = fn }
 
-// LoaderConnectionID returns the server's number of a loader's connection.
+// LoaderConnectionID returns the server's id of a loader's connection.
 func LoaderConnectionID(l engine.Loader) int64 { return l.(*loader).conn.id }
 
-// LoaderValue asks on a loader's connection for a number.
+// LoaderValue queries a number on a loader's connection.
 func LoaderValue(l engine.Loader, query string) (int64, error) { return l.(*loader).conn.number(query) }
 
-// LimitLoader sets how long a loader's statements are.
+// LimitLoader sets the maximum length of a loader's statements.
 func LimitLoader(l engine.Loader, bytes int) { l.(*loader).limit = bytes }
 
-// LoadByDriver has a loader send by the driver, as it does inside TLS.
+// LoadByDriver makes a loader send through the driver, as with TLS.
 func LoadByDriver(l engine.Loader) { l.(*loader).conn.wrapped = true }
 
-// LoaderEncoders is how many tables a loader keeps.
+// LoaderEncoders returns the number of tables in a loader's cache.
 func LoaderEncoders(l engine.Loader) int { return len(l.(*loader).encoders) }

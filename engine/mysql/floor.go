@@ -9,25 +9,25 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// floorName is the first partition of a declared table. It ends where the
-// first period begins, and is empty: these servers keep no lower bounds, so
-// that rows older than every period would otherwise lie in the oldest one, and
-// be sealed, archived and dropped with it. In the floor they are seen.
+// floorName is the first partition of a declared table. It ends where the first
+// period begins, and should be empty. These servers store no lower bounds: without
+// the floor, rows older than every period would be in the oldest one, and be
+// sealed, archived and dropped with it. In the floor they are noticed.
 const floorName = "rowmill_floor"
 
-// floored reports whether the table is to have a floor.
+// floored reports whether the table should have a floor.
 func floored(t *engine.Table) bool { return t.Definition != nil && t.Rolling() }
 
 // isFloor reports whether a partition is the floor.
 func isFloor(name string) bool { return strings.EqualFold(name, floorName) }
 
-// floorTo is the floor that ends at a position.
+// floorTo returns the floor that ends at a position.
 func floorTo(pos int64) rolling.Partition {
 	return rolling.Partition{Name: floorName, Period: rolling.Period{To: pos}}
 }
 
-// reorganize renders the change of adjacent partitions into others of the same
-// range. It copies their rows.
+// reorganize renders the change of adjacent partitions to others of the same range.
+// It copies their rows.
 func (d dialect) reorganize(t *engine.Table, old, now []rolling.Partition) (string, error) {
 	names := make([]string, len(old))
 	for i, p := range old {
@@ -40,8 +40,8 @@ func (d dialect) reorganize(t *engine.Table, old, now []rolling.Partition) (stri
 	return fmt.Sprintf("ALTER TABLE %s REORGANIZE PARTITION %s INTO (%s)", d.Quote(t.Name), d.list(names), defs), nil
 }
 
-// add renders new partitions after the last one. Where only the floor is left,
-// it is moved to where they begin.
+// add renders new partitions after the last one. If only the floor is left, its end
+// is moved to where they begin.
 func (d dialect) add(s engine.CreatePartitions) (string, error) {
 	if len(s.Have) == 0 && floored(s.Table) {
 		floor := floorTo(s.New[0].From)
@@ -51,28 +51,28 @@ func (d dialect) add(s engine.CreatePartitions) (string, error) {
 	return fmt.Sprintf("ALTER TABLE %s ADD PARTITION (%s)", d.Quote(s.Table.Name), defs), err
 }
 
-// layout is the partitions of a table as they are.
+// layout is the partitions of a table.
 type layout struct {
-	// floor is the floor's upper bound; hasFloor tells that there is one.
+	// floor is the floor's upper bound; hasFloor is set if there is one.
 	floor    int64
 	hasFloor bool
 	parts    []rolling.Partition
 }
 
-// find returns the index of the partition that ends where p does, or -1: on
-// these servers an upper bound is what makes a partition.
+// find returns the index of the partition with p's upper bound, or -1: on these
+// servers, the upper bound identifies a partition.
 func (l layout) find(p rolling.Partition) int {
 	return slices.IndexFunc(l.parts, func(q rolling.Partition) bool { return q.To == p.To })
 }
 
-// bounded is a partition of the catalog: its name and the upper bound.
+// bounded is a partition in the catalog: its name and upper bound.
 type bounded struct {
 	name string
 	to   int64
 }
 
-// layOut makes the layout of partitions in order. A partition begins where the
-// one before it ends; the first one at the floor, or where its period does.
+// layOut makes a layout of ordered partitions. A partition begins where its
+// predecessor ends; the first one begins at the floor's end, or where its period does.
 func layOut(t *engine.Table, have []bounded) (layout, error) {
 	var l layout
 	for i, h := range have {
@@ -98,9 +98,9 @@ func layOut(t *engine.Table, have []bounded) (layout, error) {
 	return l, nil
 }
 
-// removal renders the removal of an empty partition. The first one's range goes
-// to the floor, so that the period after it keeps its lower bound; elsewhere the
-// period after it takes the range over.
+// removal renders the removal of an empty partition. The range of the first one is
+// added to the floor, so that the next period keeps its lower bound. The range of
+// any other one is added to the next period.
 func (d dialect) removal(t *engine.Table, l layout, i int) (string, error) {
 	p := l.parts[i]
 	if i > 0 || !floored(t) {
@@ -113,8 +113,8 @@ func (d dialect) removal(t *engine.Table, l layout, i int) (string, error) {
 	return d.reorganize(t, old, []rolling.Partition{floorTo(p.To)})
 }
 
-// supposed is the layout of a table that has these partitions, for a plan: a
-// declared one has a floor.
+// supposed returns the layout for a dry run: these partitions, and the floor if the
+// table is declared.
 func supposed(t *engine.Table, have []rolling.Partition) layout {
 	l := layout{parts: have, hasFloor: floored(t)}
 	if len(have) > 0 {
@@ -123,7 +123,7 @@ func supposed(t *engine.Table, have []rolling.Partition) layout {
 	return l
 }
 
-// dropPartition renders the drop of a partition with its rows.
+// dropPartition renders dropping a partition with its rows.
 func (d dialect) dropPartition(t *engine.Table, l layout, p rolling.Partition) ([]string, error) {
 	i := slices.IndexFunc(l.parts, func(q rolling.Partition) bool { return q.Name == p.Name })
 	if i < 0 {
@@ -136,9 +136,9 @@ func (d dialect) dropPartition(t *engine.Table, l layout, p rolling.Partition) (
 	return []string{fmt.Sprintf("ALTER TABLE %s TRUNCATE PARTITION %s", d.Quote(t.Name), d.Quote(p.Name)), q}, err
 }
 
-// alone renders changes of a declared table's partitions with the table locked:
-// the wait for the lock of an ALTER TABLE that isn't, MariaDB begins a second
-// time when it has failed.
+// alone renders changes of a declared table's partitions with the table locked.
+// Without the lock, when an ALTER TABLE's wait for its metadata lock fails, MariaDB
+// waits a second time.
 func (d dialect) alone(t *engine.Table, statements ...string) []string {
 	if !floored(t) {
 		return statements

@@ -29,10 +29,10 @@ func (db *DB) Named(ctx context.Context, prefix string) ([]string, error) {
 	return out, rows.Err()
 }
 
-// Footprint implements engine.Sizer. InnoDB's persistent statistics count the
-// leaf pages of each index that are in use; DATA_LENGTH and INDEX_LENGTH have
-// whole extents, which is megabytes for a small table. Where the statistics
-// can't be read, or the storage engine is another, those have to do.
+// Footprint implements engine.Sizer. InnoDB's persistent statistics count the leaf
+// pages in use of each index; DATA_LENGTH and INDEX_LENGTH count whole extents,
+// which are megabytes for a small table. If the statistics can't be read, or with
+// another storage engine, DATA_LENGTH and INDEX_LENGTH are used.
 func (db *DB) Footprint(ctx context.Context, table string) (*engine.Footprint, error) {
 	schema, err := db.Describe(ctx, table)
 	if err != nil {
@@ -68,16 +68,16 @@ func (db *DB) Footprint(ctx context.Context, table string) (*engine.Footprint, e
 	switch {
 	case err != nil:
 	case db.dialect.mariadb:
-		// What the file is larger than its pages in use is a hole, too.
+		// The part of the file beyond its pages in use is a hole, too.
 		f.Saved = max(f.Total()-allocated, 0)
 	default:
-		// MySQL has it allocated. A page keeps a block at least, of its four.
+		// MySQL allocates that part. A page uses at least one of its four blocks.
 		f.Saved = min(max(size-allocated, 0), f.Total()*3/4)
 	}
 	return f, nil
 }
 
-// leafPages returns the bytes of the leaf pages of each index.
+// leafPages returns the size of the leaf pages of each index, in bytes.
 func (db *DB) leafPages(ctx context.Context, table string) (map[string]int64, error) {
 	rows, err := db.pool.QueryContext(ctx, "SELECT index_name, stat_value * @@innodb_page_size FROM mysql.innodb_index_stats "+
 		"WHERE database_name = DATABASE() AND table_name = ? AND stat_name = 'n_leaf_pages'", db.dialect.stored(table))
@@ -97,9 +97,9 @@ func (db *DB) leafPages(ctx context.Context, table string) (map[string]int64, er
 	return out, rows.Err()
 }
 
-// allocated returns the size of the table's file, and what it takes on disk,
-// without the holes that page compression leaves. Dirty pages are written first, as only then there are
-// any.
+// allocated returns the size of the table's file, and its size on disk without the
+// holes of page compression. Dirty pages are flushed first, because holes appear
+// only when pages are written.
 func (db *DB) allocated(ctx context.Context, table string) (size, allocated int64, err error) {
 	conn, err := db.pool.Conn(ctx)
 	if err != nil {

@@ -12,32 +12,32 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// A hash is a function of the server's of which a row's checksum is made.
+// A hash is a hash function of the server, used for rows' checksums.
 type hash struct {
-	// name is what the checksums begin with: see engine.Words.RowHash.
+	// name is the prefix of its checksums: see engine.Words.RowHash.
 	name string
-	// function is what people call it; call renders the call that gives
+	// function is the function's name in messages; call renders a call that returns
 	// hexadecimal digits.
 	function string
 	call     func(expr string) string
-	// float renders a binary fraction as text, in which both zeros are one.
+	// float renders a floating-point value as text, the same for both zeros.
 	float func(expr string) string
 }
 
-// hashes are the functions that rows' checksums have been made of, the one for
-// new checksums first. Every release of MySQL and MariaDB has SHA2(). MD5(),
-// whose checksums carry no name, is the one of older seals: newer MySQL has it as
-// a component only (9.7 does), and a server in FIPS mode refuses it.
+// hashes are the functions that rows' checksums have been made with; the first one
+// is for new checksums. Every release of MySQL and MariaDB has SHA2(). MD5(), whose
+// checksums have no prefix, was used for older seals: newer MySQL (9.7) has it only
+// as a component, and a server in FIPS mode refuses it.
 var hashes = []hash{
 	{"sha2", "SHA2()", func(expr string) string { return "SHA2(" + expr + ", 256)" },
-		// All digits also in MySQL 9.7, which elsewhere gives those that fit into
-		// 22 characters; NULL is a text that no fraction is.
+		// All digits, also in MySQL 9.7, which elsewhere returns only those that
+		// fit in 22 characters. NULL becomes a text that differs from every number.
 		func(expr string) string { return "JSON_ARRAY(" + expr + " + 0e0)" }},
 	{"", "MD5()", func(expr string) string { return "MD5(" + expr + ")" },
 		func(expr string) string { return "CONCAT(" + expr + " + 0e0)" }},
 }
 
-// probeHashes asks the server which of the functions it has.
+// probeHashes returns those of the functions that the server has.
 func (db *DB) probeHashes(ctx context.Context) ([]hash, error) {
 	var have []hash
 	for _, h := range hashes {
@@ -56,7 +56,7 @@ func (db *DB) probeHashes(ctx context.Context) ([]hash, error) {
 
 // RowHash implements engine.Words.
 func (d dialect) RowHash(cols []engine.SchemaColumn) string {
-	if len(d.hashes) == 0 { // a dry run, or a server that will say what it lacks
+	if len(d.hashes) == 0 { // a dry run, or a server that will report the missing function
 		return hashes[0].rows(d, cols)
 	}
 	return d.hashes[0].rows(d, cols)
@@ -83,8 +83,8 @@ func (d dialect) RowHashLike(checksum string, cols []engine.SchemaColumn) (strin
 	return "", engine.UnknownHash(checksum)
 }
 
-// rows is the sum of the first 64 bits of each row's hash. Every value is
-// preceded by its length, and NULL has none, so that different rows are different
+// rows renders the sum of the first 64 bits of each row's hash. Every value is
+// preceded by its length, and NULL has none, so that different rows have different
 // texts.
 func (h hash) rows(d dialect, cols []engine.SchemaColumn) string {
 	values := make([]string, len(cols))
@@ -98,7 +98,7 @@ func (h hash) rows(d dialect, cols []engine.SchemaColumn) string {
 		}
 		v = "CAST(" + v + " AS BINARY)"
 		if long(c.Native) {
-			v = h.call(v) // several of them may be more than one text can be
+			v = h.call(v) // several long values may exceed the maximum length of a text
 		}
 		values[i] = "COALESCE(CONCAT(LENGTH(" + v + "), ':', " + v + "), 'n')"
 	}
@@ -113,7 +113,7 @@ func (h hash) rows(d dialect, cols []engine.SchemaColumn) string {
 	return "CONCAT('" + h.name + ":', " + sum + ")"
 }
 
-// long tells of types whose values can be large.
+// long reports whether values of a type can be large.
 func long(native string) bool {
 	name := typeName(native)
 	return strings.HasSuffix(name, "TEXT") || strings.HasSuffix(name, "BLOB") || name == "JSON"

@@ -13,11 +13,11 @@ import (
 
 var _ engine.Limited = (*DB)(nil)
 
-// Hidden implements engine.Limited. Everything that rowmill would like to see
-// and an account may not be shown takes the privilege PROCESS.
+// Hidden implements engine.Limited. Everything that rowmill reads and that may be
+// hidden from an account needs the privilege PROCESS.
 func (db *DB) Hidden(ctx context.Context) ([]engine.Hidden, error) {
 	if db.dialect.rocksdb() {
-		return nil, nil // it has views of its own, for which no privilege is asked
+		return nil, nil // MyRocks has its own views, which need no privilege
 	}
 	rows, err := db.pool.QueryContext(ctx, db.dialect.tablespaces("DATABASE()", "rowmill_tables"))
 	if err == nil {
@@ -52,10 +52,10 @@ func account(current string) string {
 	return quoteText(current[:i]) + "@" + quoteText(current[i+1:])
 }
 
-// TriggerExists implements engine.TriggerHider: the catalog shows triggers to
-// accounts with the TRIGGER privilege only. Of one that exists, SHOW CREATE TRIGGER
-// asks for that privilege before it opens the table; of another, it says that it
-// doesn't exist.
+// TriggerExists implements engine.TriggerHider: the catalog shows triggers only to
+// accounts with the TRIGGER privilege. For an existing trigger, SHOW CREATE TRIGGER
+// checks that privilege before it opens the table; for a missing one, it reports
+// that it doesn't exist.
 func (db *DB) TriggerExists(ctx context.Context, name string) (bool, error) {
 	rows, err := db.pool.QueryContext(ctx, "SHOW CREATE TRIGGER "+db.dialect.Quote(name))
 	if err == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/rowmill/rowmill/engine/mysql"
 )
 
-// TestTriggerExists: an account without the TRIGGER privilege isn't shown triggers,
-// and tells those that exist from those that are missing.
+// TestTriggerExists: for an account without the TRIGGER privilege, which isn't
+// shown triggers, existing ones are distinguished from missing ones.
 func TestTriggerExists(t *testing.T) { onEach(t, testTriggerExists) }
 
 func testTriggerExists(t *testing.T, db *mysql.DB) {
@@ -52,13 +52,13 @@ func testTriggerExists(t *testing.T, db *mysql.DB) {
 	want(few, 1, 0)
 }
 
-// TestHaveTriggersOpens: MariaDB opens one table for the triggers of one, and no
-// other database for those of all.
+// TestHaveTriggersOpens: MariaDB opens only one table to list the triggers of one,
+// and no other database to list those of all.
 func TestHaveTriggersOpens(t *testing.T) { onEach(t, testHaveTriggersOpens) }
 
 func testHaveTriggersOpens(t *testing.T, db *mysql.DB) {
 	if db.Info().Engine == "mysql" {
-		return // its catalog opens no table
+		return // its catalog opens no tables
 	}
 	for table, want := range map[string]string{"": `"scanned_databases": 1`, "small": `"scanned_databases": 0`} {
 		q := "EXPLAIN FORMAT=JSON " + db.Words().(engine.LateWords).HaveTriggers(table)

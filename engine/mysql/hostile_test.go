@@ -15,8 +15,9 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestHostile runs the suites on servers whose defaults are none of those that
-// sessions rely on: a part on one of them, and nightly the whole on each.
+// TestHostile runs the suites on servers whose defaults all differ from the
+// settings that sessions rely on: a part of the suites on one server, and nightly
+// all of them on each.
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	for _, kind := range testdb.Kinds(t, servers...) {
@@ -28,7 +29,7 @@ func TestHostile(t *testing.T) {
 }
 
 // TestHostileSessions: on such a server, connections of each kind have the same
-// settings, whoever made them and however often.
+// settings, however they were made and after each Reset.
 func TestHostileSessions(t *testing.T) {
 	t.Parallel()
 	for _, kind := range testdb.Kinds(t, servers...) {
@@ -80,8 +81,8 @@ func testHostileSessions(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// TestHostileCommit: what is acknowledged is there for others, though the
-// server's default is that nothing is committed by itself.
+// TestHostileCommit: acknowledged rows are visible to other sessions, although the
+// server's default is autocommit off.
 func TestHostileCommit(t *testing.T) {
 	t.Parallel()
 	for _, kind := range testdb.Kinds(t, servers...) {
@@ -101,8 +102,8 @@ func TestHostileCommit(t *testing.T) {
 	}
 }
 
-// TestHostileWarnings: where the server keeps no warnings by default, rows whose
-// values it would bend are refused by every method.
+// TestHostileWarnings: if the server keeps no warnings by default, every method
+// still refuses rows whose values the server would truncate.
 func TestHostileWarnings(t *testing.T) {
 	t.Parallel()
 	for _, kind := range testdb.Kinds(t, servers...) {
@@ -138,8 +139,8 @@ func TestHostileWarnings(t *testing.T) {
 	}
 }
 
-// TestHostileNames: on a server that keeps names of tables in lower case, a
-// table declared with capitals goes through all changes of its periods.
+// TestHostileNames: on a server that stores table names in lower case, all changes
+// of periods work for a table declared with upper-case letters.
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	for _, kind := range testdb.Kinds(t, servers...) {

@@ -11,26 +11,25 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
-// INSERT IGNORE turns all errors of rows into warnings: a row whose key is
-// there is left out, which is asked for; a row that fits no partition is left
-// out too, and a bad value is bent, which is not. The warnings tell which it
-// was, so that they are read where rows are missing, and of a statement of
-// several rows always.
+// INSERT IGNORE converts all errors of rows to warnings: a row whose key exists is
+// skipped, as intended; but rows outside every partition are skipped, too, and
+// invalid values are adjusted. The warnings distinguish these cases. So they are
+// read if rows are missing, and always after a statement of several rows.
 
 const (
-	// mostWarnings is how many warnings a session can keep at most, and so how
-	// many rows a statement that skips some may have.
+	// mostWarnings is the largest number of warnings that a session can keep, and
+	// so the largest number of rows in an INSERT IGNORE.
 	mostWarnings    = 65535
 	allWarnings     = "SET SESSION max_error_count = 65535"
 	keptWarnings    = "SELECT @@SESSION.max_error_count"
 	allWarningQuery = "SHOW WARNINGS"
-	// duplicateKey is the number of the warning of a row that is skipped.
+	// duplicateKey is the warning of a skipped row.
 	duplicateKey = 1062
 )
 
-// keepWarnings has the connection keep as many warnings as it may. Newer MySQL
-// lets only some accounts change how many: the others have the server's default,
-// of 1024, and send as few rows in a statement.
+// keepWarnings sets the number of warnings that the server keeps for the connection
+// to the maximum. In newer MySQL, this needs a privilege: other accounts keep the
+// server's value, 1024 by default, and send at most as many rows in a statement.
 func (c *conn) keepWarnings() error {
 	_, err := c.run(allWarnings)
 	if err == nil {
@@ -52,7 +51,7 @@ func (c *conn) keepWarnings() error {
 	return nil
 }
 
-// rowLimit is how many rows a statement may have.
+// rowLimit returns the largest number of rows in a statement.
 func (e *encoder) rowLimit() int {
 	if e.ignore {
 		return e.warnings
@@ -60,10 +59,10 @@ func (e *encoder) rowLimit() int {
 	return math.MaxInt
 }
 
-// skipped returns how many rows the last statement has left out of those sent,
-// because their keys were there. It fails where another reason can't be
-// excluded; then the batch must be rolled back. A single row is a transaction
-// by itself, of which nothing is left when it was left out.
+// skipped returns how many of the rows sent were skipped by the last statement
+// because their keys exist. It fails if another reason can't be excluded; then the
+// batch must be rolled back. A statement of a single row needs no rollback if the
+// row was skipped.
 func (w *writer) skipped(sent int, affected int64) (int64, error) {
 	if sent == 1 && affected == 1 {
 		return 0, nil
@@ -71,9 +70,8 @@ func (w *writer) skipped(sent int, affected int64) (int64, error) {
 	return w.conn.skipped(sent, affected)
 }
 
-// skipped returns how many rows the last statement, of several that were sent,
-// has left out because their keys were there. It fails where a row was left out
-// or bent for another reason.
+// skipped returns how many of the rows sent were skipped by the last statement because
+// their keys exist. It fails if a row was skipped or changed for another reason.
 func (c *conn) skipped(sent int, affected int64) (int64, error) {
 	missing := int64(sent) - affected
 	if missing == 0 && c.warned == 0 {
@@ -86,7 +84,7 @@ func (c *conn) skipped(sent int, affected int64) (int64, error) {
 	duplicates := int64(0)
 	for i := range warnings {
 		if warnings[i].Number != duplicateKey {
-			// The first warning gives the error its class.
+			// The first warning determines the error's class.
 			return 0, refused("insert ignore", affected, sent, warnings[i:])
 		}
 		duplicates++
@@ -103,7 +101,6 @@ func (c *conn) unexplained(sent int, affected, duplicates int64) error {
 	if duplicates == int64(c.warnings) {
 		err = engine.Hinted(err, "smaller batches: the session keeps %d warnings", c.warnings)
 	}
-	// It is no error of the server's, but makes this one of a connection that
-	// is in order.
+	// This is not a server error, but its type marks the connection as usable.
 	return errors.Join(err, &mysql.MySQLError{Message: "duplicates that can't be counted"})
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // TestTrapInsertIgnoreOutsidePartitions: INSERT IGNORE, and LOAD DATA LOCAL with
-// it, drop a row that has no partition, with a warning at most. A writer that
-// skips duplicates refuses it, by every method, and nothing of its batch stays.
+// IGNORE, skip a row outside every partition, with a warning at most. A writer that
+// skips duplicates refuses it with every method, and rolls back the whole batch.
 func TestTrapInsertIgnoreOutsidePartitions(t *testing.T) {
 	onEach(t, testTrapInsertIgnoreOutsidePartitions)
 }
@@ -39,7 +39,7 @@ func testTrapInsertIgnoreOutsidePartitions(t *testing.T, db *mysql.DB) {
 		}
 		return n
 	}
-	// What the server does.
+	// The server's behavior.
 	if _, err := db.SQL().ExecContext(within(t), "INSERT IGNORE INTO ignores VALUES (1, '2030-01-01 00:00:00')"); err != nil || count() != 0 {
 		t.Fatalf("the server has mended its ways: %v, %d rows", err, count())
 	}

@@ -11,8 +11,8 @@ import (
 
 var _ engine.Keeper = (*DB)(nil)
 
-// maxIdle is for how long an unused connection of maintenance is kept: well
-// below any server's wait_timeout, and long enough for one round of work.
+// maxIdle is how long an unused maintenance connection is kept: well below any
+// server's wait_timeout, and long enough for one round of maintenance.
 const maxIdle = time.Minute
 
 // SQL implements engine.Keeper.
@@ -29,8 +29,7 @@ func (db *DB) Try(ctx context.Context, steps ...engine.Step) error {
 	return db.apply(ctx, 1, steps)
 }
 
-// Load implements engine.Keeper. The lag of replicas is not known to the server
-// they follow.
+// Load implements engine.Keeper. A server doesn't know the lag of its replicas.
 func (db *DB) Load(ctx context.Context) (engine.ServerLoad, error) {
 	var name string
 	l := engine.ServerLoad{ReplicaLag: -1}

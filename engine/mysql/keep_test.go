@@ -14,8 +14,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestLead: one at a time has a lock, by its name and its database; whose
-// connection ends has lost it.
+// TestLead: a lock, identified by its name and database, has one holder at a time,
+// and is lost when the holder's connection ends.
 func TestLead(t *testing.T) { onEach(t, testLead) }
 
 func testLead(t *testing.T, db *mysql.DB) {
@@ -61,7 +61,7 @@ func testLead(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// TestLeadIsExclusive: of many that try at once, one has the lock.
+// TestLeadIsExclusive: of many concurrent attempts, one gets the lock.
 func TestLeadIsExclusive(t *testing.T) { onEach(t, testLeadIsExclusive) }
 
 func testLeadIsExclusive(t *testing.T, db *mysql.DB) {
@@ -91,7 +91,7 @@ func testLeadIsExclusive(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// TestSQL: the pool's connections are prepared for maintenance.
+// TestSQL: the pool's connections have the settings of maintenance.
 func TestSQL(t *testing.T) { onEach(t, testSQL) }
 
 func testSQL(t *testing.T, db *mysql.DB) {
@@ -118,7 +118,7 @@ func testSQL(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// sameModes compares SQL modes, which the server lists in an order of its own.
+// sameModes compares SQL modes, regardless of their order.
 func sameModes(got, quoted string) bool {
 	a, b := strings.Split(got, ","), strings.Split(strings.Trim(quoted, "'"), ",")
 	slices.Sort(a)

@@ -17,11 +17,11 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// errBroken is what a test breaks a change with.
+// errBroken is the error with which a test interrupts a change.
 var errBroken = errors.New("broken off")
 
-// TestTrapBrokenOff: every DDL statement commits. Wherever a change breaks off,
-// trying it again ends in the same, also when rows have come in meanwhile.
+// TestTrapBrokenOff: every DDL statement commits. Wherever a change is interrupted,
+// trying it again leads to the same result, also if rows were inserted meanwhile.
 func TestTrapBrokenOff(t *testing.T) {
 	t.Parallel()
 	kinds := []string{"mariadb", "mysql"}
@@ -36,19 +36,19 @@ func TestTrapBrokenOff(t *testing.T) {
 	}
 }
 
-// TestTrapBrokenOffWithoutPrivileges: who may not look at tablespaces tells
-// tables apart by their rows.
+// TestTrapBrokenOffWithoutPrivileges: without access to tablespaces, tables are
+// distinguished by their rows.
 func TestTrapBrokenOffWithoutPrivileges(t *testing.T) {
 	onEach(t, func(t *testing.T, db *mysql.DB) { testBrokenOff(t, few(t, db), false) })
 }
 
-// keepers counts the accounts that few has made.
+// keepers counts the accounts that few has created.
 var keepers atomic.Int64
 
-// few opens the database again as somebody with no privileges beyond it.
+// few opens the database as an account with privileges on it only.
 func few(t *testing.T, db *mysql.DB) *mysql.DB {
 	t.Helper()
-	// Accounts are the whole server's, which other tests use.
+	// Accounts belong to the whole server, which other tests share.
 	s, user := session(t, db), fmt.Sprintf("keeper_%d_%d", os.Getpid(), keepers.Add(1))
 	exec(t, s, "CREATE USER "+user+"@localhost IDENTIFIED BY 'geheim'", "GRANT ALL ON "+db.Dialect().Quote(db.Target().Path)+".* TO "+user+"@localhost")
 	file := filepath.Join(t.TempDir(), "password")
@@ -79,9 +79,10 @@ func testBrokenOff(t *testing.T, db *mysql.DB, instantly bool) {
 	}
 	type change struct {
 		name string
-		// make prepares a change, and says what is where in the end.
+		// make prepares a change and returns the expected partitions and rows.
 		make func(k *kept) (step engine.Step, parts []rolling.Partition, rows map[string]string)
-		// late is where a row comes in after the break; -1 is nowhere.
+		// late is the partition into which a row is inserted after the
+		// interruption; -1 is none.
 		late int
 	}
 	whole := "40 rows, 6220"
@@ -199,8 +200,8 @@ func testBrokenOff(t *testing.T, db *mysql.DB, instantly bool) {
 	}
 }
 
-// wantLate looks for the row that came in after a break: in the table or in what
-// was made of its partitions, exactly once.
+// wantLate checks that the late row is in exactly one place: in the table, or in a
+// table made from its partitions.
 func (k *kept) wantLate(at string) {
 	k.t.Helper()
 	found := 0
@@ -217,8 +218,8 @@ func (k *kept) wantLate(at string) {
 	}
 }
 
-// TestFloor: rows older than every period are seen, and don't go with the
-// oldest one.
+// TestFloor: rows older than every period are counted, and not removed with the
+// oldest period.
 func TestFloor(t *testing.T) { onEach(t, testFloor) }
 
 func testFloor(t *testing.T, db *mysql.DB) {
@@ -242,20 +243,20 @@ func testFloor(t *testing.T, db *mysql.DB) {
 	outside(5)
 	k.insert(first+5e6, 300, 1)
 	outside(6)
-	// A period from before takes what is its own, and leaves the rest.
+	// An attached older period gets its own rows and leaves the others in the floor.
 	old := k.Grid.Named(rolling.Period{From: first - day, To: first})
 	k.fill("back")
 	k.run("INSERT INTO back VALUES (500, " + db.Words().Literal(k.Table, old.From) + ", 1)")
 	k.try(engine.Attach{Table: k.Table, Have: k.parts[1:], Part: old, From: "back"})
 	k.want(db.Words().From(k.Table, old), "4 rows, 803")
 	outside(2)
-	filler := k.parts[0] // the range between it and the first one
+	filler := k.parts[0] // the range between the old period and the first one
 	if got, want := k.have(), fmt.Sprint(append([]rolling.Partition{old, filler}, k.parts[1:]...)); got != want {
 		t.Errorf("partitions %s, want %s", got, want)
 	}
 	k.want(db.Words().From(k.Table, filler), "1 rows, 300")
 	k.want("readings", "7 rows, 1504")
-	// And the table may be left without any period.
+	// All periods can be removed.
 	for _, p := range append([]rolling.Partition{old, filler}, k.parts[1:]...) {
 		k.try(engine.DropTables{Names: []string{"gone"}})
 		k.try(engine.Detach{Table: k.Table, Part: p, Into: "gone"})
@@ -269,8 +270,9 @@ func testFloor(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// A merge that is broken off, gets a late row, and is broken off again wherever
-// it may be, ends with all rows: also where tables are told apart by their rows.
+// TestTrapBrokenOffTwice: a merge that is interrupted, gets a late row, and is
+// interrupted again at any statement ends with all rows, also if tables are
+// distinguished by their rows.
 func TestTrapBrokenOffTwice(t *testing.T) {
 	t.Parallel()
 	db := few(t, testdb.Open(t, "mysql").(*mysql.DB))
@@ -281,7 +283,7 @@ func TestTrapBrokenOffTwice(t *testing.T) {
 		}
 		k.fill("with_it", 0, 1)
 		step := k.replace(0, 2)
-		db.Interrupt(func(q string) error { // the rows of the first part are out, and the part is there
+		db.Interrupt(func(q string) error { // the rows of the first partition are exchanged, and the partition still exists
 			if strings.Contains(q, "DROP PARTITION") {
 				return errBroken
 			}

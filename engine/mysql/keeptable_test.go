@@ -11,13 +11,13 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// day is in microseconds; first is 2026-11-20.
+// day is in microseconds; first is 2026-11-20 as a position.
 const (
 	day   = int64(24 * time.Hour / time.Microsecond)
 	first = int64(1795132800e6)
 )
 
-// A kept is a declared table of days.
+// A kept is a declared table with daily periods.
 type kept struct {
 	*engine.Table
 	t     *testing.T
@@ -25,7 +25,7 @@ type kept struct {
 	parts []rolling.Partition
 }
 
-// keep creates a table whose column ts has a type, with n days.
+// keep creates a table with n daily periods whose column ts has the given type.
 func keep(t *testing.T, db *mysql.DB, tsType string, epoch time.Duration, n int) *kept {
 	t.Helper()
 	d, err := rolling.ReadDefinition("CREATE TABLE readings (id INT NOT NULL, ts " + tsType + " NOT NULL, v INT, PRIMARY KEY (id, ts), KEY v (v))")
@@ -50,7 +50,6 @@ func keep(t *testing.T, db *mysql.DB, tsType string, epoch time.Duration, n int)
 	return k
 }
 
-// run runs statements, of which each %s is the table.
 func (k *kept) run(statements ...string) {
 	k.t.Helper()
 	for _, q := range statements {
@@ -60,14 +59,14 @@ func (k *kept) run(statements ...string) {
 	}
 }
 
-// insert puts n rows at a position.
+// insert inserts n rows at a position, with ids starting at from.
 func (k *kept) insert(pos int64, from, n int) {
 	k.t.Helper()
 	k.run(fmt.Sprintf("INSERT INTO readings (id, ts, v) WITH RECURSIVE seq (n) AS (SELECT %d UNION ALL SELECT n + 1 FROM seq WHERE n < %d) SELECT n, %s, n FROM seq",
 		from, from+n-1, k.db.Words().Literal(k.Table, pos)))
 }
 
-// ids is how many rows a FROM has, and the sum of their ids.
+// ids returns the number of rows of a FROM clause and the sum of their ids.
 func (k *kept) ids(from string) string {
 	k.t.Helper()
 	var n, sum sql.NullInt64
@@ -86,7 +85,7 @@ func (k *kept) want(from, want string) {
 	}
 }
 
-// have are the partitions of the catalog, as text.
+// have returns the partitions in the catalog, as text.
 func (k *kept) have() string {
 	k.t.Helper()
 	parts, err := k.db.Catalog().Partitions(within(k.t), k.Table)
@@ -103,7 +102,7 @@ func (k *kept) try(s engine.Step) {
 	}
 }
 
-// fill makes a table with the rows of periods.
+// fill creates a table with the rows of periods.
 func (k *kept) fill(name string, parts ...int) {
 	k.t.Helper()
 	k.run(k.db.Words().CreateTemplate(k.Table, name, engine.Storage{})...)
@@ -112,7 +111,7 @@ func (k *kept) fill(name string, parts ...int) {
 	}
 }
 
-// replace is the Replace of some periods by the table with.
+// replace returns the Replace of periods [from, to) by the table with_it.
 func (k *kept) replace(from, to int) engine.Replace {
 	r := engine.Replace{Table: k.Table, Have: k.parts, Old: k.parts[from:to], With: "with_it"}
 	r.New = rolling.Partition{Name: k.parts[to-1].Name, Period: rolling.Period{From: k.parts[from].From, To: k.parts[to-1].To}}

@@ -14,8 +14,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// TestTrapMetadataLock: a change gives up its wait for the table's lock after a
-// second or so, and nobody who queued behind it has waited for longer.
+// TestTrapMetadataLock: a change waits for the table's lock for no longer than
+// about a second, and so do the statements that queue behind it.
 func TestTrapMetadataLock(t *testing.T) { onEach(t, testTrapMetadataLock) }
 
 func testTrapMetadataLock(t *testing.T, db *mysql.DB) {
@@ -27,7 +27,8 @@ func testTrapMetadataLock(t *testing.T, db *mysql.DB) {
 	if _, err := db.Pool().ExecContext(t.Context(), "CREATE TABLE unused (id BIGINT PRIMARY KEY)"); err != nil {
 		t.Fatal(err)
 	}
-	// What the machine holds up isn't counted: nothing else is done with the second.
+	// The second table is not changed. Its delays are the machine's, and are
+	// subtracted.
 	done, longest := make(chan struct{}), [2]time.Duration{}
 	var inserting sync.WaitGroup
 	for i, insert := range []string{"INSERT INTO readings VALUES (?, '2026-11-22', 1)", "INSERT INTO unused VALUES (?)"} {
@@ -59,7 +60,7 @@ func testTrapMetadataLock(t *testing.T, db *mysql.DB) {
 		if took := time.Since(began); took > 2500*time.Millisecond {
 			t.Errorf("%T took %v", s, took)
 		}
-		time.Sleep(200 * time.Millisecond) // those that queued pass
+		time.Sleep(200 * time.Millisecond) // let the queued statements pass
 	}
 	close(done)
 	inserting.Wait()
@@ -75,9 +76,9 @@ func testTrapMetadataLock(t *testing.T, db *mysql.DB) {
 	k.want("gone", "10 rows, 55")
 }
 
-// TestTrapDropHoldsLock: once a period is detached, its rows are dropped while the
-// table is in use; dropping the partition itself would wait for that, and hold
-// the table for as long as the drop takes.
+// TestTrapDropHoldsLock: the rows of a detached period are dropped while the table
+// is in use. Dropping the partition itself would wait for the table's transactions,
+// and then lock the table during the drop.
 func TestTrapDropHoldsLock(t *testing.T) { onEach(t, testTrapDropHoldsLock) }
 
 func testTrapDropHoldsLock(t *testing.T, db *mysql.DB) {
@@ -95,8 +96,8 @@ func testTrapDropHoldsLock(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// TestTrapInstantColumn: MySQL refuses to exchange partitions of a table that has
-// been given a column instantly. Periods come and go all the same.
+// TestTrapInstantColumn: MySQL refuses to exchange partitions of a table to which a
+// column was added instantly. Changes of periods work nevertheless.
 func TestTrapInstantColumn(t *testing.T) { onEach(t, testTrapInstantColumn) }
 
 func testTrapInstantColumn(t *testing.T, db *mysql.DB) {
@@ -134,7 +135,7 @@ func testTrapInstantColumn(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// TestTrapForcedCopy: where the server is told to copy tables, dropping a
+// TestTrapForcedCopy: if the server is configured to copy tables, dropping a
 // partition would move its rows into the next one.
 func TestTrapForcedCopy(t *testing.T) { onEachOwn(t, testTrapForcedCopy) }
 
@@ -164,8 +165,8 @@ func testTrapForcedCopy(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// TestTrapMaxvalue: no partition takes whatever comes, so that a row after the
-// last period is an error that says so.
+// TestTrapMaxvalue: there is no MAXVALUE partition, so a row after the last period
+// fails with ErrNoPartition.
 func TestTrapMaxvalue(t *testing.T) { onEach(t, testTrapMaxvalue) }
 
 func testTrapMaxvalue(t *testing.T, db *mysql.DB) {
@@ -198,9 +199,8 @@ var columnTypes = []struct {
 	{"INT UNSIGNED", time.Second, 1e6}, {"BIGINT", time.Millisecond, 1e3}, {"BIGINT", time.Microsecond, 1},
 }
 
-// TestTrapTimestampPruning: tables are cut so that a condition on the column reads
-// the periods that it is about, and no others; of a TIMESTAMP, only
-// UNIX_TIMESTAMP can be.
+// TestTrapTimestampPruning: a condition on the partitioning column reads only the
+// matching periods. For a TIMESTAMP, this requires partitioning by UNIX_TIMESTAMP.
 func TestTrapTimestampPruning(t *testing.T) { onEach(t, testTrapTimestampPruning) }
 
 func testTrapTimestampPruning(t *testing.T, db *mysql.DB) {
@@ -248,8 +248,8 @@ func testTrapTimestampPruning(t *testing.T, db *mysql.DB) {
 					t.Fatal(err)
 				}
 				got := *values[slices.Index(columns, "partitions")].(**string)
-				// The servers look into the first partition as well, where
-				// a column's value might be none.
+				// The servers also read the first partition, because the
+				// partitioning expression could be NULL.
 				if got == nil || strings.TrimPrefix(*got, "rowmill_floor,") != k.parts[2].Name {
 					t.Errorf("%s reads %v", q, got)
 				}

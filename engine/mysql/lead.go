@@ -15,19 +15,19 @@ import (
 )
 
 const (
-	// leasePing is how often a lease asks the server whether it is still held.
+	// leasePing is how often a lease checks that its lock is still held.
 	leasePing = time.Second
-	// leaseTimeout bounds the answer.
+	// leaseTimeout limits the wait for the answer.
 	leaseTimeout = 5 * time.Second
-	// leaseIdle is after how many seconds without a ping the server itself gives
-	// the lock up, as after the loss of the network: later than the lease has
-	// been declared lost by its holder.
+	// leaseIdle is after how many seconds without a ping the server releases the
+	// lock, for example after a network failure: later than the holder has declared
+	// the lease lost.
 	leaseIdle = 30
 	// maxLockName is the length of a lock's name in MySQL; MariaDB has 192.
 	maxLockName = 64
 )
 
-// lockName makes the server-wide name of a lock of one database.
+// lockName returns the server-wide name of a lock of one database.
 func lockName(database, name string) string {
 	full := "rowmill." + database + "." + name
 	if len(full) <= maxLockName {
@@ -37,14 +37,14 @@ func lockName(database, name string) string {
 	return "rowmill." + hex.EncodeToString(sum[:16])
 }
 
-// A lease is a lock of GET_LOCK on a connection of its own, which the server
-// gives up with that connection.
+// A lease is a GET_LOCK lock on a connection of its own. The server releases the
+// lock when that connection ends.
 type lease struct {
 	conn    *sql.Conn
 	name    string
 	lost    chan struct{}
 	stop    context.CancelFunc
-	pinging chan struct{} // closed once nobody pings any more
+	pinging chan struct{} // closed when ping has returned
 	once    sync.Once
 	err     error // of Release
 }
@@ -67,13 +67,13 @@ func (db *DB) Lead(ctx context.Context, name string) (engine.Lease, error) {
 	if got.Int64 != 1 {
 		return nil, errors.Join(fail(engine.Classed(engine.ErrLockTimeout, errors.New("somebody else has it"))), discardConn(conn))
 	}
-	pinging, stop := context.WithCancel(context.Background()) // for longer than ctx: until Release
+	pinging, stop := context.WithCancel(context.Background()) // not ended by ctx, only by Release
 	l := &lease{conn: conn, name: lock, lost: make(chan struct{}), stop: stop, pinging: make(chan struct{})}
 	go l.ping(pinging)
 	return l, nil
 }
 
-// ping watches the lock until it is lost or given back.
+// ping checks the lock until it is lost or released.
 func (l *lease) ping(ctx context.Context) {
 	defer close(l.pinging)
 	defer close(l.lost)
@@ -102,8 +102,7 @@ func (l *lease) held(ctx context.Context) bool {
 // Lost implements engine.Lease.
 func (l *lease) Lost() <-chan struct{} { return l.lost }
 
-// Release implements engine.Lease: it ends the connection, and waits for the
-// server to have given up the lock where it can.
+// Release implements engine.Lease: it releases the lock and closes the connection.
 func (l *lease) Release() error {
 	l.once.Do(func() {
 		l.stop()
@@ -116,7 +115,7 @@ func (l *lease) Release() error {
 	return l.err
 }
 
-// discardConn closes a connection of a pool without giving it back.
+// discardConn closes a connection instead of returning it to its pool.
 func discardConn(c *sql.Conn) error {
 	err := c.Raw(func(any) error { return driver.ErrBadConn })
 	return errors.Join(unlessLost(err), unlessLost(c.Close()))

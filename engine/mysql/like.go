@@ -9,18 +9,19 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// tableHead is the beginning of a definition in SHOW CREATE TABLE: the name as the
-// server keeps it, in lower case on some, quoted as the session has it. What
-// follows is all that a period needs, and catalog views don't have it whole.
+// tableHead matches the beginning of SHOW CREATE TABLE: the name as the server
+// stores it, in lower case on some, quoted by the session's rules. The text after
+// it is a period's complete definition, which the catalog views don't have.
 var tableHead = regexp.MustCompile("^CREATE TABLE `(?:[^`]|``)*`")
 
-// partitionClause is where SHOW CREATE TABLE begins to say how a table is cut,
-// which it says last. A line break in a comment or a default it writes as \n.
+// partitionClause matches the beginning of the partitioning clause in SHOW CREATE
+// TABLE, which is the last clause. A line break in a comment or a default is shown
+// as \n.
 var partitionClause = regexp.MustCompile(`\n(/\*!\d+)? ?PARTITION BY `)
 
-// likePeriod returns the statement for an empty table like a period of t.
-// CREATE TABLE ... LIKE would make all partitions of t first, which takes
-// seconds where there are hundreds.
+// likePeriod returns the statement that creates an empty table with the definition
+// of a period of t. CREATE TABLE ... LIKE would first create all partitions of t,
+// which takes seconds for hundreds of them.
 func (db *DB) likePeriod(ctx context.Context, from querent, t *engine.Table, name string) (string, error) {
 	var shown, text string
 	if err := from.QueryRowContext(ctx, "SHOW CREATE TABLE "+db.dialect.Quote(t.Name)).Scan(&shown, &text); err != nil {
@@ -37,17 +38,17 @@ func (db *DB) likePeriod(ctx context.Context, from querent, t *engine.Table, nam
 	return "CREATE TABLE " + db.dialect.Quote(name) + rest, nil
 }
 
-// A speaker is a dialect that can ask the server.
+// A speaker is a dialect that can query the server.
 type speaker struct {
 	dialect
 	db *DB
 }
 
-// likeTimeout bounds the question of CreateTemplate.
+// likeTimeout limits the query of CreateTemplate.
 const likeTimeout = 5 * time.Second
 
-// CreateTemplate implements engine.Words. It asks the server how the table is
-// defined; where there is no answer, the statements are those of a dry run.
+// CreateTemplate implements engine.Words. It reads the table's definition from the
+// server; if that fails, it returns the statements of a dry run.
 func (s speaker) CreateTemplate(t *engine.Table, name string, o engine.Storage) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), likeTimeout)
 	defer cancel()

@@ -11,21 +11,22 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// A loader inserts rows of several tables in one transaction, as statements of
-// text, on a connection of its own.
+// A loader inserts rows of several tables in one transaction, with text statements,
+// on a connection of its own.
 //
-// To take back one Insert, a savepoint stands before it, unless nothing else is
-// in the transaction or the Insert is one statement, which the server takes back
-// by itself. MyRocks has no such savepoints: there the transaction's statements
-// are kept, and sent again up to the one that was refused.
+// A savepoint before each Insert makes it possible to roll back that Insert alone.
+// It is omitted if the transaction is still empty, or if the Insert is one
+// statement without IGNORE, which the server rolls back by itself. MyRocks has no
+// such savepoints: there, the statements are recorded and sent again without the
+// refused Insert.
 type loader struct {
 	db    *DB
-	conn  *conn // nil when it is lost
+	conn  *conn // nil if the connection is lost
 	state loaderState
-	// inserted tells that the transaction has rows.
+	// inserted is set if the transaction has rows.
 	inserted bool
 	limit    int // of a statement, in bytes
-	warnings int // that the connection keeps of a statement
+	warnings int // the number of warnings that the server keeps per statement
 	encoders map[*engine.Table]*encoder
 	buf      []byte
 	journal  journal
@@ -36,25 +37,25 @@ type loaderState int
 const (
 	idle   loaderState = iota // between transactions
 	open                      // within one
-	over                      // a transaction failed: only Reset helps
-	closed                    // for good
+	over                      // a transaction failed: Reset is required
+	closed                    // permanently
 )
 
 const (
-	// loaderWait is how long, in seconds, a loader waits for a row and for a
-	// table. A change of a table's periods is done within, and a transaction of
-	// another loader.
+	// loaderWait is how long, in seconds, a loader waits for a row lock and for a
+	// table lock. A change of a table's periods finishes within that time, and so
+	// does a transaction of another loader.
 	loaderWait = 10
-	// mostEncoders bounds what is kept of tables, which come anew with each
-	// change of a declaration.
+	// mostEncoders limits the cached encoders: each change of a declaration creates
+	// new tables.
 	mostEncoders = 256
 
 	savepoint   = "SAVEPOINT rowmill"
 	toSavepoint = "ROLLBACK TO SAVEPOINT rowmill"
 	rollback    = "ROLLBACK"
 
-	// errInterrupted is about a statement that somebody has ended. To a loader
-	// it is as a deadlock's end: the transaction may be tried again.
+	// errInterrupted is the error of a statement that was killed. The loader treats
+	// it like a deadlock: the transaction can be retried.
 	errInterrupted = 1317
 )
 
@@ -93,18 +94,18 @@ func (l *loader) prepare() error {
 		return fmt.Errorf("%s: %w", engine.FirstWords(allWarnings), err)
 	}
 	l.warnings = l.conn.warnings
-	// The server may have got another limit since the DB was opened.
+	// The server's limit may have changed since the DB was opened.
 	packet, err := l.conn.number("SELECT @@max_allowed_packet")
 	if err != nil {
 		return err
 	}
 	l.conn.largest = min(int(packet), maxPacket-1)
-	// A row that is larger goes alone, up to what the server accepts.
+	// A larger row is sent alone, up to the server's limit.
 	l.limit = max(min(int(packet)/2, l.conn.largest), 1024)
 	return nil
 }
 
-// drop lets go of the connection, which may be broken.
+// drop closes the connection, which may be broken.
 func (l *loader) drop() {
 	if l.conn != nil {
 		_ = l.conn.Close()
@@ -112,8 +113,8 @@ func (l *loader) drop() {
 	}
 }
 
-// enter checks that the loader is in a state for what is to be done, and has the
-// end of ctx break it off.
+// enter checks that the loader is in the given state, and makes the end of ctx
+// interrupt the operation.
 func (l *loader) enter(ctx context.Context, state loaderState) error {
 	switch {
 	case l.state == closed:
@@ -134,12 +135,12 @@ func (l *loader) enter(ctx context.Context, state loaderState) error {
 	return nil
 }
 
-// fail ends a transaction for an error, and leaves nothing of it.
+// fail ends a transaction after an error and rolls it back.
 func (l *loader) fail(ctx context.Context, err error) error {
 	var server *mysql.MySQLError
 	err = classify(err)
 	good := errors.As(err, &server) && !errors.Is(err, engine.ErrConnectionLost)
-	if serverError(err, errInterrupted) { // KILL QUERY, or a server that shuts down
+	if serverError(err, errInterrupted) { // KILL QUERY, or a server shutdown
 		err = engine.Classed(engine.ErrDeadlock, err)
 	}
 	if good {
@@ -182,7 +183,7 @@ func (l *loader) Commit(ctx context.Context) error {
 			return nil
 		}
 		if err = l.fail(ctx, err); l.conn == nil {
-			// The end of ctx may have come too late to prevent it.
+			// The commit may have been executed before ctx ended.
 			err = engine.Classed(engine.ErrConnectionLost, err)
 		}
 	}
@@ -216,14 +217,13 @@ func (l *loader) Close() error {
 	return nil
 }
 
-// encoder returns that of a table.
 func (l *loader) encoder(t *engine.Table) *encoder {
 	e := l.encoders[t]
 	if e == nil {
 		if len(l.encoders) == mostEncoders {
 			clear(l.encoders)
 		}
-		// A key that the server assigns is left out: a literal 0 is kept here.
+		// A key assigned by the server is left out: loader sessions store a literal 0.
 		without := *t
 		without.Columns, without.ServerKey = t.Inserted(), ""
 		made := newEncoder(l.db.dialect, &without)
@@ -255,7 +255,7 @@ func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, f
 	return engine.Ack{}, fmt.Errorf("insert into %s: %w", t.Name, err)
 }
 
-// Has implements engine.Loader: one statement, whose answer has a bit for each row.
+// Has implements engine.Loader with one statement, whose result has one bit per row.
 func (l *loader) Has(ctx context.Context, rows ...engine.Rows) ([]bool, error) {
 	err := l.enter(ctx, open)
 	if err == nil {
@@ -284,23 +284,23 @@ func (l *loader) Has(ctx context.Context, rows ...engine.Rows) ([]bool, error) {
 	return nil, fmt.Errorf("look for rows: %w", err)
 }
 
-// refusal is an error of rows, and how they are taken back.
+// refusal is an error of refused rows, with the way to roll them back.
 type refusal struct {
 	error
 	back takeBack
 }
 
-// takeBack is what has to be done for nothing of an Insert to stay.
+// takeBack is the action that rolls back a refused Insert.
 type takeBack int
 
 const (
-	nothing takeBack = iota // the server has done it
-	toSaved                 // back to the savepoint
-	all                     // begin anew: there was nothing else
-	again                   // begin anew and send what was there
+	nothing takeBack = iota // the server has rolled it back
+	toSaved                 // roll back to the savepoint
+	all                     // begin again: the transaction had no other rows
+	again                   // begin again and replay the earlier statements
 )
 
-// undo takes back one Insert whose rows were refused, or ends the transaction.
+// undo rolls back one Insert whose rows were refused, or ends the transaction.
 func (l *loader) undo(ctx context.Context, err error) error {
 	var r *refusal
 	if !errors.As(err, &r) {
@@ -322,15 +322,15 @@ func (l *loader) undo(ctx context.Context, err error) error {
 		return l.fail(ctx, fmt.Errorf("take back rows that were refused (%v): %w", r.error, failed))
 	}
 	if l.conn.watch.End() {
-		// It came after the answer: the connection is in order, and the
-		// transaction over all the same.
+		// ctx ended after the answer: the connection is usable, but the transaction
+		// is over.
 		l.state = over
 		return ctx.Err()
 	}
 	return r.error
 }
 
-// insert sends the rows in as few statements as they fit.
+// insert sends the rows in as few statements as possible.
 func (l *loader) insert(e *encoder, b *engine.Batch, from, to int) (engine.Ack, error) {
 	var ack engine.Ack
 	back := nothing
@@ -374,8 +374,8 @@ func (l *loader) insert(e *encoder, b *engine.Batch, from, to int) (engine.Ack, 
 	return ack, nil
 }
 
-// encode makes a statement of rows from row on, up to to or as many as fit, and
-// returns the first that it doesn't have.
+// encode encodes one statement with the rows from row on, up to to or the size
+// limit, and returns the first row after them.
 func (l *loader) encode(e *encoder, b *engine.Batch, row, to int) int {
 	var head [packetHead]byte
 	l.buf = append(append(l.buf[:0], head[:]...), e.prefix...)
@@ -392,7 +392,7 @@ func (l *loader) encode(e *encoder, b *engine.Batch, row, to int) int {
 	return row
 }
 
-// A journal keeps the statements of a transaction, to send them again.
+// A journal records the statements of a transaction, to send them again.
 type journal struct {
 	on       bool
 	buf      []byte
@@ -405,7 +405,7 @@ func (j *journal) reset() {
 	j.buf, j.ends, j.affected, j.marked = j.buf[:0], j.ends[:0], j.affected[:0], 0
 }
 
-// mark remembers where an Insert begins, and back forgets what came since.
+// mark records where an Insert begins, and back removes the statements since then.
 func (j *journal) mark() { j.marked = len(j.ends) }
 
 func (j *journal) back() {
@@ -424,8 +424,9 @@ func (j *journal) add(statement []byte, affected int64) {
 	}
 }
 
-// repeat sends the statements that the transaction had. Where others have
-// inserted meanwhile what they skipped or didn't, the transaction can't go on.
+// repeat sends the recorded statements again. If one affects another number of
+// rows, because other transactions have inserted or deleted the same keys
+// meanwhile, the transaction fails as a deadlock.
 func (l *loader) repeat() error {
 	from := 0
 	for i, to := range l.journal.ends {

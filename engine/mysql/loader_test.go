@@ -13,7 +13,7 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// byDriver is a server whose loaders are as inside TLS.
+// byDriver is a DB whose loaders send through the driver, as with TLS.
 type byDriver struct{ *mysql.DB }
 
 func (d byDriver) Loader(ctx context.Context) (engine.Loader, error) {
@@ -28,8 +28,8 @@ func TestLoaderByDriver(t *testing.T) {
 	enginetest.RunLoader(t, func(t testing.TB) engine.Keeper { return byDriver{testdb.Open(t, "mariadb").(*mysql.DB)} })
 }
 
-// smallStatements is a server whose loaders send each row of a few by itself,
-// and many some hundred at a time.
+// smallStatements is a DB whose loaders send one row per statement in small
+// inserts, and some hundred rows in large ones.
 type smallStatements struct{ *mysql.DB }
 
 func (s smallStatements) Loader(ctx context.Context) (engine.Loader, error) {
@@ -110,8 +110,8 @@ func countSmall(t *testing.T, db *mysql.DB) (n int) {
 	return n
 }
 
-// TestLoaderSession: strict, in UTC, bounded waits, without locks on gaps; after
-// Reset on another connection, too.
+// TestLoaderSession: loader sessions are strict and in UTC, limit their waits and
+// take no gap locks, also on another connection after Reset.
 func TestLoaderSession(t *testing.T) { onEach(t, testLoaderSession) }
 
 func testLoaderSession(t *testing.T, db *mysql.DB) {
@@ -137,8 +137,8 @@ func testLoaderSession(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// TestTrapBeginCommits: BEGIN commits a transaction that is open. A loader's
-// doesn't, nor does it after an error.
+// TestTrapBeginCommits: BEGIN commits an open transaction. A loader's Begin
+// doesn't, not even after an error.
 func TestTrapBeginCommits(t *testing.T) { onEach(t, testTrapBeginCommits) }
 
 func testTrapBeginCommits(t *testing.T, db *mysql.DB) {
@@ -170,8 +170,8 @@ func testTrapBeginCommits(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// TestTrapDuplicateLocksGap: with REPEATABLE READ, a row that is refused for its
-// key locks the keys around it against others until the transaction ends.
+// TestTrapDuplicateLocksGap: with REPEATABLE READ, a row refused as a duplicate
+// locks the keys around it until the transaction ends.
 func TestTrapDuplicateLocksGap(t *testing.T) { onEach(t, testTrapDuplicateLocksGap) }
 
 func testTrapDuplicateLocksGap(t *testing.T, db *mysql.DB) {
@@ -195,9 +195,9 @@ func testTrapDuplicateLocksGap(t *testing.T, db *mysql.DB) {
 	commit(t, a)
 }
 
-// TestLoaderRepeats: MyRocks has no savepoints to go back to. What the
-// transaction had is sent again; where another one has taken a key in between,
-// all of it has to be tried again.
+// TestLoaderRepeats: MyRocks has no savepoints to roll back to. The transaction's
+// statements are sent again. If another transaction has taken a key in between, the
+// whole transaction must be retried.
 func TestLoaderRepeats(t *testing.T) {
 	t.Parallel()
 	db := testdb.Open(t, "mariadb-rocksdb").(*mysql.DB)
@@ -228,8 +228,8 @@ func TestLoaderRepeats(t *testing.T) {
 			t.Errorf("%d rows after %d transactions", n, i+1)
 		}
 	}
-	// A transaction that waits for a key gets it while the statements are sent
-	// again, or doesn't: either way no row is lost or there twice.
+	// A transaction that waits for a key may get it while the statements are sent
+	// again. Either way, no row is lost or duplicated.
 	for round := range int64(10) {
 		key := 5000 + round
 		begin(t, l)
@@ -261,8 +261,8 @@ func TestLoaderRepeats(t *testing.T) {
 	}
 }
 
-// TestLoaderKillQuery: a statement that somebody ends is tried again, with all
-// of its transaction, on the same connection.
+// TestLoaderKillQuery: after KILL QUERY, the whole transaction can be retried on
+// the same connection.
 func TestLoaderKillQuery(t *testing.T) { onEach(t, testLoaderKillQuery) }
 
 func testLoaderKillQuery(t *testing.T, db *mysql.DB) {
@@ -283,7 +283,7 @@ func testLoaderKillQuery(t *testing.T, db *mysql.DB) {
 	if err := <-done; !engine.Retryable(err) || errors.Is(err, engine.ErrRefused) || errors.Is(err, engine.ErrConnectionLost) {
 		t.Errorf("got %v", err)
 	}
-	mustInsert(t, a, table, 2) // which nobody holds
+	mustInsert(t, a, table, 2) // not locked by any session
 	commit(t, a)
 	if err := b.Reset(within(t)); err != nil {
 		t.Fatal(err)
@@ -296,8 +296,8 @@ func testLoaderKillQuery(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// TestLoaderCancelCommit: of a COMMIT that a context's end breaks off it isn't
-// known what it came to, and the error says so. Here the server holds it up.
+// TestLoaderCancelCommit: the result of a COMMIT interrupted by the context's end
+// is unknown, and the error reports this. Here, a lock delays the commit.
 func TestLoaderCancelCommit(t *testing.T) { onEach(t, testLoaderCancelCommit) }
 
 func testLoaderCancelCommit(t *testing.T, db *mysql.DB) {
@@ -328,7 +328,7 @@ func testLoaderCancelCommit(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// TestLoaderEncoders: tables that come anew don't pile up.
+// TestLoaderEncoders: the encoders of new tables don't accumulate.
 func TestLoaderEncoders(t *testing.T) {
 	t.Parallel()
 	db := testdb.Open(t, "mariadb").(*mysql.DB)

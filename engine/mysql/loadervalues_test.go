@@ -13,15 +13,15 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestTrapInsertIgnoreBendsValues: INSERT IGNORE takes a value that it has bent,
-// of a single row, too. A loader refuses it. What a strict INSERT takes with a
-// note, a decimal that is rounded, is taken in both ways.
+// TestTrapInsertIgnoreBendsValues: INSERT IGNORE stores adjusted values, also for a
+// single row. A loader refuses them. Values that a strict INSERT accepts with a
+// note, such as a rounded decimal, are accepted in both cases.
 func TestTrapInsertIgnoreBendsValues(t *testing.T) { onEach(t, testTrapInsertIgnoreBendsValues) }
 
 func testTrapInsertIgnoreBendsValues(t *testing.T, db *mysql.DB) {
 	c := session(t, db)
 	exec(t, c, "CREATE TABLE bent (id INT NOT NULL PRIMARY KEY, n INT, price DECIMAL(8,2), note VARCHAR(5))")
-	// What the server does.
+	// The server's behavior.
 	exec(t, c, "INSERT IGNORE INTO bent VALUES (1, '12 apples', 1, 'too long')")
 	var n, note string
 	if err := c.QueryRowContext(within(t), "SELECT n, note FROM bent").Scan(&n, &note); err != nil || n != "12" || note != "too l" {
@@ -57,16 +57,16 @@ func testTrapInsertIgnoreBendsValues(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// TestLoaderLongRows: rows up to what the server accepts are sent, each alone if
-// need be; a longer one is refused, and the transaction goes on.
+// TestLoaderLongRows: rows up to the server's limit are sent, each alone if
+// necessary. A longer row is refused, and the transaction continues.
 func TestLoaderLongRows(t *testing.T) {
 	for _, kind := range servers {
 		t.Run(kind, func(t *testing.T) { testLoaderLongRows(t, smallPackets(t, kind, 1<<20)) })
 	}
 }
 
-// smallPackets is a server of these tests' own, with a limit that it got after
-// it was opened.
+// smallPackets returns a DB on a server that only this package uses. Its packet
+// limit is set after the DB was opened.
 func smallPackets(t *testing.T, kind string, bytes int) *mysql.DB {
 	t.Helper()
 	db := testdb.Open(t, kind+ownServer).(*mysql.DB)
@@ -90,7 +90,7 @@ func testLoaderLongRows(t *testing.T, db *mysql.DB) {
 	}
 	x := strings.Repeat("x", int(packet)+1)
 	b := engine.NewBatch(table.Columns)
-	// The second and the third fit a packet each, but not together with others.
+	// The second and third rows each fit in a packet, but not together with others.
 	for i, size := range []int64{10, packet * 6 / 10, packet - 2000, 10, packet + 1} {
 		b.Columns[0].Ints = append(b.Columns[0].Ints, int64(i))
 		b.Columns[1].AppendBytes([]byte(x[:size]))
@@ -115,7 +115,7 @@ func testLoaderLongRows(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// TestLoaderSmallerPacket: the server's limit is that of now.
+// TestLoaderSmallerPacket: a loader uses the server's current limit.
 func TestLoaderSmallerPacket(t *testing.T) {
 	db := smallPackets(t, "mysql", 4096)
 	table := createSmall(t, db)
@@ -152,7 +152,7 @@ func testLoaderManyDuplicates(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// TestLoaderOddValues: what is no value of SQL is refused as rows are.
+// TestLoaderOddValues: values that SQL can't represent are refused like other rows.
 func TestLoaderOddValues(t *testing.T) { onEach(t, testLoaderOddValues) }
 
 func testLoaderOddValues(t *testing.T, db *mysql.DB) {
@@ -194,7 +194,7 @@ func testLoaderOddValues(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// TestLoaderServerKey: keys that the server assigns, and a 0 that is one.
+// TestLoaderServerKey: the server assigns keys, and a 0 is stored as a key.
 func TestLoaderServerKey(t *testing.T) { onEach(t, testLoaderServerKey) }
 
 func testLoaderServerKey(t *testing.T, db *mysql.DB) {
@@ -224,7 +224,7 @@ func testLoaderServerKey(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// TestWriterRefusesBytes: they are for loaders.
+// TestWriterRefusesBytes: only loaders write bytes.
 func TestWriterRefusesBytes(t *testing.T) {
 	t.Parallel()
 	db := testdb.Open(t, "mariadb")

@@ -14,27 +14,26 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// mostAnalyzed is for how many partitions a measurement has the statistics
-// refreshed: the server reads some twenty pages of each index for that, at
-// random.
+// mostAnalyzed is the largest number of partitions whose statistics a measurement
+// refreshes: for each, the server reads some twenty pages of each index, at random.
 const mostAnalyzed = 4
 
-// A statistic is what the server's statistics have of a partition, or of a plain
-// table.
+// A statistic is the server's statistics of a partition or a plain table.
 type statistic struct {
 	rows, data, index int64
-	// changed is when rows were written last, in seconds; 0 is not since the
-	// server opened it.
+	// changed is the time of the last write, in Unix seconds; 0 means none since
+	// the server opened the table.
 	changed int64
 }
 
-// statistics is a query for those of a table.
+// statistics renders the query for the statistics of a table.
 func (d dialect) statistics(table string) string {
 	return "SELECT COALESCE(PARTITION_NAME, ''), COALESCE(TABLE_ROWS, 0), COALESCE(DATA_LENGTH, 0), COALESCE(INDEX_LENGTH, 0), COALESCE(UNIX_TIMESTAMP(UPDATE_TIME), 0) " +
 		"FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = " + quoteText(table)
 }
 
-// partitionStatistics returns them by the partition's name, "" for a plain table.
+// partitionStatistics returns the statistics by the partition's name, "" for a
+// plain table.
 func (db *DB) partitionStatistics(ctx context.Context, from querent, table string) (map[string]statistic, error) {
 	rows, err := from.QueryContext(ctx, db.dialect.statistics(table))
 	if err != nil {
@@ -59,7 +58,7 @@ func (db *DB) partitionStatistics(ctx context.Context, from querent, table strin
 	return out, nil
 }
 
-// analyze renders the refresh of the statistics of some partitions, or of a
+// analyzeSome renders the refresh of the statistics of some partitions, or of a
 // plain table.
 func (d dialect) analyzeSome(table string, partitions []string) string {
 	if len(partitions) == 1 && partitions[0] == "" {
@@ -68,8 +67,8 @@ func (d dialect) analyzeSome(table string, partitions []string) string {
 	return fmt.Sprintf("ALTER TABLE %s ANALYZE PARTITION %s", d.Quote(table), d.list(partitions))
 }
 
-// measure renders Measure. Which partitions are analyzed only the server can
-// tell: that is rendered for a plain table.
+// measure renders Measure. Only the server knows which partitions will be analyzed,
+// so ANALYZE is rendered for a plain table only.
 func (d dialect) measure(t *engine.Table) []string {
 	out := d.fresh()
 	if d.rocksdb() {
@@ -82,12 +81,12 @@ func (d dialect) measure(t *engine.Table) []string {
 	return out
 }
 
-// Sizes implements engine.Catalog. InnoDB brings statistics up to date by itself,
-// some ten seconds after a tenth of a partition has changed, so that only those
-// of partitions written to last are behind: these are refreshed, and no others.
-// Where a partition has next to none, as with STATS_AUTO_RECALC=0, its file tells
-// the size. Without files to look at (it takes the privilege PROCESS), in a shared
-// tablespace, and with another storage engine, all statistics are refreshed.
+// Sizes implements engine.Catalog. InnoDB updates statistics by itself, about ten
+// seconds after a tenth of a partition has changed, so only those of the partitions
+// written to last are outdated: only these are refreshed. If the statistics of a
+// partition are nearly empty, for example with STATS_AUTO_RECALC=0, the size of its
+// file is used. If the files can't be read (this needs the privilege PROCESS), in a
+// shared tablespace, and with another storage engine, all statistics are refreshed.
 func (c catalog) Sizes(ctx context.Context, t *engine.Table) (engine.Sizes, error) {
 	fail := func(err error) (engine.Sizes, error) {
 		return engine.Sizes{}, fmt.Errorf("measure table %s: %w", t.Name, err)
@@ -129,12 +128,12 @@ func (c catalog) Sizes(ctx context.Context, t *engine.Table) (engine.Sizes, erro
 	return sizesOf(stats, files), nil
 }
 
-// analyzed measures by statistics alone, all of them refreshed.
+// analyzed measures by the statistics alone, after refreshing all of them.
 func (c catalog) analyzed(ctx context.Context, conn *sql.Conn, t *engine.Table) (engine.Sizes, error) {
 	d := c.db.dialect
 	if d.rocksdb() {
 		_, err := conn.ExecContext(ctx, flushRocksDB)
-		// Without the privilege the figure lags behind.
+		// Without the privilege, the figure is outdated.
 		var server *mysql.MySQLError
 		if err != nil && !errors.As(err, &server) {
 			return engine.Sizes{}, fmt.Errorf("%s: %w", flushRocksDB, classify(err))
@@ -151,7 +150,7 @@ func (c catalog) analyzed(ctx context.Context, conn *sql.Conn, t *engine.Table) 
 	return s, nil
 }
 
-// files returns the sizes of a table's files, by fileKey of the partition.
+// files returns the sizes of a table's files by the partition's fileKey.
 func (db *DB) files(ctx context.Context, from querent, table string) (map[string]int64, error) {
 	spaces, err := db.tablespaces(ctx, from, table)
 	if err != nil {
@@ -164,11 +163,11 @@ func (db *DB) files(ctx context.Context, from querent, table string) (map[string
 	return out, nil
 }
 
-// fileKey is how a partition is found among files: servers differ in the case in
-// which they keep its name.
+// fileKey returns a partition's key among files: servers differ in the case in
+// which they store its name.
 func fileKey(partition string) string { return strings.ToLower(fileName(partition)) }
 
-// lastChanged returns the partitions that were written to last, newest first.
+// lastChanged returns the partitions written to most recently, newest first.
 func lastChanged(stats map[string]statistic) []string {
 	var out []string
 	for name, s := range stats {
@@ -182,12 +181,12 @@ func lastChanged(stats map[string]statistic) []string {
 	return out[:min(len(out), mostAnalyzed)]
 }
 
-// unknown tells that the statistics have less than a tenth of what is in the
-// file: nobody has made them since it was filled.
+// unknown reports whether the statistics have less than a tenth of the file's size:
+// they were not updated since it was filled.
 func (s statistic) unknown(file int64) bool { return s.data+s.index < file/10 }
 
-// sizesOf adds partitions up: by their statistics, or where these are unknown by
-// the file, divided as the others are.
+// sizesOf adds up the partitions' sizes by their statistics. If these are unknown,
+// it takes the size of the file, divided between data and indexes like the others.
 func sizesOf(stats map[string]statistic, files map[string]int64) engine.Sizes {
 	var known engine.Sizes
 	var rest int64

@@ -9,9 +9,9 @@ import (
 	"github.com/rowmill/rowmill/engine/mysql"
 )
 
-// The size of a table of many partitions comes from its files, and no more than
-// a few partitions are read for it, though the statistics of all are behind: by
-// these they are empty.
+// TestSizesOfManyPartitions: the size of a table with many partitions is derived
+// from its files, and only a few partitions are analyzed, although the statistics
+// of all are outdated: they show empty partitions.
 func TestSizesOfManyPartitions(t *testing.T) { onEach(t, testSizesOfManyPartitions) }
 
 func testSizesOfManyPartitions(t *testing.T, db *mysql.DB) {
@@ -54,7 +54,7 @@ func testSizesOfManyPartitions(t *testing.T, db *mysql.DB) {
 	if n := read(); n > 4 {
 		t.Errorf("%d of %d partitions were analyzed", n, parts)
 	}
-	// The file of each has room to grow, up to 8 MB for two indexes on MySQL.
+	// Each file has unused space, up to 8 MB for two indexes on MySQL.
 	if both, want := sizes.Data+sizes.Index, int64(parts*rows*bytes); both < want || both > want+parts*10<<20 {
 		t.Errorf("sizes %+v, want somewhat more than %d", sizes, want)
 	}

@@ -1,11 +1,12 @@
-// Package mysql is the engine for MariaDB and MySQL: range partitions, four
-// insert methods, any storage engine the server has, InnoDB by default.
+// Package mysql is the engine for MariaDB and MySQL: range partitions, four insert
+// methods, and every storage engine of the server, by default InnoDB.
 //
-// A target is mariadb://USER@HOST:PORT/DB or mysql://..., which mean the same;
-// which of the two a server is, it says itself. Tested are MariaDB 10.11, with
-// InnoDB and MyRocks, and MySQL 8.0; docs/servers.md lists what runs on newer ones. Options: socket (a Unix socket's path,
-// instead of the host), tls (false, true, skip-verify or preferred), engine (the
-// storage engine of new tables), password-file. The password comes from that
+// A target is mariadb://USER@HOST:PORT/DB or mysql://...; both schemes mean the
+// same, because the server reports which of the two it is. The package is tested
+// with MariaDB 10.11, with InnoDB and MyRocks, and MySQL 8.0; docs/servers.md lists
+// the features that work on newer versions. Options: socket (the path of a Unix
+// socket, instead of the host), tls (false, true, skip-verify or preferred), engine
+// (the storage engine of new tables), password-file. The password is read from that
 // file, MYSQL_PWD or ~/.my.cnf, never from the target.
 package mysql
 
@@ -29,30 +30,30 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// connectTimeout bounds the making of a connection: a server that takes longer
-// is down for the purpose of a benchmark.
+// connectTimeout limits the time to connect: a server that takes longer counts as
+// down in a benchmark.
 const connectTimeout = 10 * time.Second
 
 // DB is an open MariaDB or MySQL server.
 type DB struct {
 	target    engine.Target
-	config    *mysql.Config // of every connection; never printed
+	config    *mysql.Config // of all connections; never printed
 	pool      *sql.DB       // for the catalog and counters
 	keep      *sql.DB       // for maintenance: Session{Maintenance: true}
 	changes   *sql.DB       // for changes of periods: several statements in a packet
-	own       signature     // of the connections of keep
+	own       signature     // marks the connections of keep and changes
 	info      engine.Info
 	dialect   dialect
 	maxPacket int
-	packet    atomic.Int64 // what the last connection found as the largest packet
-	lockTries int          // lockTries, but in tests
-	// interrupt is called before each statement of a change, in tests: its error
-	// is what breaks the connection.
+	packet    atomic.Int64 // max_allowed_packet, as read by the latest connection
+	lockTries int          // the constant lockTries, except in tests
+	// interrupt is called before each statement of a change, in tests. If it
+	// returns an error, the change fails with it and its connection is discarded.
 	interrupt func(statement string) error
 }
 
-// Open connects to the target and asks the server what it is. The error for a
-// server that doesn't answer is engine.ErrUnreachable and says what was tried.
+// Open connects to the target and reads the server's version and settings. If the
+// server doesn't answer, the error is engine.ErrUnreachable and names the address.
 func Open(ctx context.Context, t engine.Target) (*DB, error) {
 	cfg, err := configOf(t)
 	if err != nil {
@@ -85,15 +86,15 @@ func Open(ctx context.Context, t engine.Target) (*DB, error) {
 	return db, nil
 }
 
-// Dry checks the target as Open does and returns a DB that renders the same
-// statements, but touches neither a server nor a file. It takes the target's
-// word for what the server is: its scheme, and InnoDB where no engine is named.
+// Dry checks the target like Open and returns a DB that renders the same statements,
+// but accesses neither a server nor a file. It derives the server's kind from the
+// target's scheme, and assumes InnoDB if the target names no storage engine.
 func Dry(t engine.Target) (engine.DB, error) {
 	if _, err := configOf(t); err != nil {
 		return nil, err
 	}
-	// As information_schema.ENGINES spells them, so that a dry run shows what
-	// a run sends.
+	// Spelled as in information_schema.ENGINES, so that a dry run shows the same
+	// statements as a run.
 	storage := t.Query.Get("engine")
 	switch strings.ToLower(storage) {
 	case "", "innodb":
@@ -110,7 +111,7 @@ func Dry(t engine.Target) (engine.DB, error) {
 	return engine.Dry(info, capabilities(d), d), nil
 }
 
-// configOf turns a target into a driver's configuration, without a password.
+// configOf converts a target to a driver configuration without a password.
 func configOf(t engine.Target) (*mysql.Config, error) {
 	if err := t.Options("socket", "tls", "engine", "password-file"); err != nil {
 		return nil, err
@@ -144,7 +145,7 @@ func configOf(t engine.Target) (*mysql.Config, error) {
 	return cfg, nil
 }
 
-// authenticate adds the user and the password that the target leaves out.
+// authenticate adds the password, and the user if the target has none.
 func authenticate(ctx context.Context, cfg *mysql.Config, t engine.Target) error {
 	option, err := clientOptions(ctx, t)
 	if err != nil {
@@ -157,12 +158,12 @@ func authenticate(ctx context.Context, cfg *mysql.Config, t engine.Target) error
 	return nil
 }
 
-// discard keeps the driver from printing: errors are returned.
+// discard suppresses the driver's log messages: errors are returned.
 type discard struct{}
 
 func (discard) Print(...any) {}
 
-// connect fills in what the server says of itself.
+// connect reads the server's version, settings and features.
 func (db *DB) connect(ctx context.Context) error {
 	var full, datadir, pidFile string
 	var folds int
@@ -207,9 +208,9 @@ func (db *DB) connect(ctx context.Context) error {
 	return nil
 }
 
-// probeUnchecked finds out whether EXCHANGE PARTITION can leave out the check of
-// the rows, as in MySQL, and in MariaDB from 11.4 on: only a server that can't
-// takes offence at the words rather than at the tables, which aren't there.
+// probeUnchecked reports whether EXCHANGE PARTITION supports WITHOUT VALIDATION, as
+// in MySQL, and in MariaDB from 11.4 on. A server without the clause reports a
+// syntax error; others report that the tables don't exist.
 func (db *DB) probeUnchecked(ctx context.Context) (bool, error) {
 	_, err := db.pool.ExecContext(ctx, "ALTER TABLE rowmill_no_such_table EXCHANGE PARTITION p WITH TABLE rowmill_no_such_table_either WITHOUT VALIDATION")
 	var server *mysql.MySQLError
@@ -219,7 +220,7 @@ func (db *DB) probeUnchecked(ctx context.Context) (bool, error) {
 	return !serverError(err, errSyntax), nil
 }
 
-// local fills in where the server runs, when that is this machine.
+// local fills in the server's data directory and process, if it runs on this machine.
 func (db *DB) local(datadir, pidFile string) {
 	if db.config.Net == "tcp" {
 		host, _, _ := net.SplitHostPort(db.config.Addr)
@@ -239,8 +240,8 @@ func (db *DB) local(datadir, pidFile string) {
 	}
 }
 
-// storage checks that the server has the storage engine asked for, and returns
-// the name of the one that new tables get.
+// storage checks that the server has the requested storage engine and returns the
+// name of the engine for new tables.
 func (db *DB) storage(ctx context.Context, want string) (string, error) {
 	rows, err := db.pool.QueryContext(ctx, "SELECT ENGINE, SUPPORT FROM information_schema.ENGINES ORDER BY ENGINE")
 	if err != nil {
@@ -297,8 +298,9 @@ func (db *DB) Info() engine.Info { return db.info }
 // Capabilities implements engine.DB.
 func (db *DB) Capabilities() engine.Capabilities { return capabilities(db.dialect) }
 
-// swapRows is how many rows the server checks within about 200 ms when they come
-// into a partition: MariaDB 10.11 took 0.33 s for a million of 60 bytes.
+// swapRows is the number of rows that the server validates within about 200 ms when
+// they are exchanged into a partition: MariaDB 10.11 took 0.33 s for a million rows
+// of 60 bytes.
 const swapRows = 500_000
 
 func capabilities(d dialect) engine.Capabilities {
@@ -311,7 +313,7 @@ func capabilities(d dialect) engine.Capabilities {
 		LastName:   true,
 		Methods:    []engine.Method{engine.Multi, engine.Single, engine.Prepared, engine.Load},
 		Rolling:    true,
-		MaxPeriods: 8192, // of one table, in MySQL and MariaDB
+		MaxPeriods: 8192, // MySQL's and MariaDB's limit for one table
 		Stores:     true,
 		Blocks:     true,
 	}
@@ -320,13 +322,13 @@ func capabilities(d dialect) engine.Capabilities {
 // Dialect implements engine.DB.
 func (db *DB) Dialect() engine.Dialect { return db.dialect }
 
-// lockTries is how often a step that didn't get its lock is tried again. Each
-// try waits lockWait seconds, so a blocked step fails after about half a
-// minute, and new statements are never queued behind it for longer than one.
+// lockTries is the number of attempts for a step whose lock was not granted. Each
+// attempt waits lockWait seconds, so a blocked step fails after about half a minute,
+// and new statements are never queued behind it for longer than one attempt.
 const lockTries = 20
 
-// Apply implements engine.DB. DDL runs on a connection of its own with a short
-// lock wait: a waiting ALTER holds up every new statement on its table.
+// Apply implements engine.DB. DDL runs on a separate connection with a short lock
+// wait: a waiting ALTER blocks every new statement on its table.
 func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
 	return db.apply(ctx, db.lockTries, steps)
 }
@@ -366,15 +368,14 @@ func (db *DB) apply(ctx context.Context, tries int, steps []engine.Step) error {
 	return nil
 }
 
-// retry runs a statement up to a number of times, for as long as it doesn't get
-// its lock.
+// retry calls run up to tries times, while it fails with a lock timeout.
 func (db *DB) retry(ctx context.Context, tries int, run func() error) error {
 	for try := 1; ; try++ {
 		err := run()
 		if try >= tries || !errors.Is(err, engine.ErrLockTimeout) {
 			return err
 		}
-		select { // let the statements that queued behind the lock pass
+		select { // let the statements pass that queued behind the lock
 		case <-time.After(time.Duration(50+try*50) * time.Millisecond):
 		case <-ctx.Done():
 			return ctx.Err()
@@ -388,7 +389,7 @@ func (db *DB) Close() error {
 	return errors.Join(unlessLost(db.changes.Close()), unlessLost(db.keep.Close()), unlessLost(db.pool.Close()))
 }
 
-// unlessLost drops what closing a connection says that the server has ended:
+// unlessLost ignores the error of closing a connection that the server has ended:
 // it is closed.
 func unlessLost(err error) error {
 	if errors.Is(classify(err), engine.ErrConnectionLost) {
@@ -397,8 +398,8 @@ func unlessLost(err error) error {
 	return err
 }
 
-// Scan implements engine.DB. It reads with the binary protocol, because a
-// FLOAT printed as text loses digits.
+// Scan implements engine.DB. It uses the binary protocol, because FLOAT values lose
+// digits as text.
 func (db *DB) Scan(ctx context.Context, t *engine.Table, part *rolling.Partition, fn func(*engine.Batch) error) error {
 	statements, err := db.dialect.Render(engine.Select{Table: t, Partition: part})
 	if err != nil {
@@ -413,7 +414,7 @@ func (db *DB) Scan(ctx context.Context, t *engine.Table, part *rolling.Partition
 		return err
 	}
 	defer c.watch.End()
-	var own error // fn's, which is returned as it is
+	var own error // the error of fn, returned unchanged
 	err = c.scan(statements[0], t.Columns, func(b *engine.Batch) error {
 		own = fn(b)
 		return own
@@ -439,7 +440,7 @@ func (c *conn) scan(query string, cols []engine.Column, fn func(*engine.Batch) e
 		return err
 	}
 	if err := engine.ScanDriverRows(rows, cols, fn); err != nil {
-		// Closing the rows in good order would read all that are left.
+		// Closing the rows properly would read all remaining ones.
 		return errors.Join(err, unlessLost(c.net.Close()))
 	}
 	return errors.Join(rows.Close(), stmt.Close())

@@ -14,9 +14,9 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// Where MySQL 8.0 differs from MariaDB, or might.
+// Differences, and possible differences, between MySQL 8.0 and MariaDB.
 
-// figures samples once, by name.
+// figures takes one sample, by name.
 func figures(t *testing.T, c engine.Counters) map[string]float64 {
 	t.Helper()
 	described := c.Describe()
@@ -45,8 +45,8 @@ func counters(t *testing.T, db *mysql.DB) engine.Counters {
 	return c
 }
 
-// TestFiguresOfRedo: both servers tell how full the redo log is. MySQL has
-// figures of it that are 0 until somebody enables them: these are none.
+// TestFiguresOfRedo: both servers report how full the redo log is. MySQL has
+// metrics that stay 0 until they are enabled; these are left out.
 func TestFiguresOfRedo(t *testing.T) { onEach(t, testFiguresOfRedo) }
 
 func testFiguresOfRedo(t *testing.T, db *mysql.DB) {
@@ -58,7 +58,7 @@ func testFiguresOfRedo(t *testing.T, db *mysql.DB) {
 		}
 	}
 	after := figures(t, c)
-	// Without durability the log is written once a second.
+	// With durability off, the log is written once a second.
 	for ctx := within(t); after[engine.CounterRedoWritten] <= before[engine.CounterRedoWritten]; after = figures(t, c) {
 		select {
 		case <-ctx.Done():
@@ -73,13 +73,13 @@ func testFiguresOfRedo(t *testing.T, db *mysql.DB) {
 	if age := after[engine.CounterCheckpointAge]; !(age > 0 && age < 64<<20) {
 		t.Errorf("checkpoint age %v", age)
 	}
-	// MariaDB counts its pages without what describes them.
+	// MariaDB's number of pages leaves out the memory for their descriptors.
 	if cache := after[engine.CounterCache]; !(cache > 60<<20 && cache <= 64<<20) {
 		t.Errorf("cache of %v bytes", cache)
 	}
 }
 
-// TestDisabledFigures: a figure that the server doesn't keep is left out.
+// TestDisabledFigures: a metric that is not enabled is left out.
 func TestDisabledFigures(t *testing.T) {
 	t.Parallel()
 	db := testdb.Open(t, "mysql?set=innodb_monitor_enable=log_lsn_current").(*mysql.DB)
@@ -94,15 +94,15 @@ func TestDisabledFigures(t *testing.T) {
 	}
 }
 
-// TestSizesAreFresh: MySQL 8.0 shows sizes of up to a day ago unless it is told
-// not to. The table's statistics are transient, so that they follow its rows.
+// TestSizesAreFresh: by default, MySQL 8.0 shows sizes that are up to a day old.
+// The table's statistics are not persistent, so that they follow its rows.
 func TestSizesAreFresh(t *testing.T) { onEach(t, testSizesAreFresh) }
 
 func testSizesAreFresh(t *testing.T, db *mysql.DB) {
 	s := session(t, db)
 	exec(t, s, "CREATE TABLE small (id BIGINT PRIMARY KEY, n INT NOT NULL, filler CHAR(200) NOT NULL DEFAULT '') STATS_PERSISTENT = 0")
 	c := counters(t, db)
-	// Another session has the server remember the size.
+	// Another session makes the server cache the size.
 	exec(t, s, "SELECT SUM(DATA_LENGTH) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()")
 	before := figures(t, c)
 	for i := range 5 {
@@ -114,7 +114,7 @@ func testSizesAreFresh(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// TestNamesHaveCase: a table is not there by its name in other letters.
+// TestNamesHaveCase: a table isn't found by its name in different case.
 func TestNamesHaveCase(t *testing.T) { onEach(t, testNamesHaveCase) }
 
 func testNamesHaveCase(t *testing.T, db *mysql.DB) {
@@ -136,8 +136,8 @@ func testNamesHaveCase(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// TestPasswords: the default authentication of either server, on the socket.
-// MySQL's wants the password whole once, before it knows a user by a hash.
+// TestPasswords: the default authentication of either server, over the socket.
+// MySQL's requires the full password once, before it has a cached hash of it.
 func TestPasswords(t *testing.T) { onEachAlone(t, testPasswords) }
 
 func testPasswords(t *testing.T, db *mysql.DB) {
@@ -165,8 +165,8 @@ func testPasswords(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// TestFewPrivileges: who may only use the tables can load and measure; figures
-// that need more are left out.
+// TestFewPrivileges: an account with access to the tables only can load and
+// measure; figures that need more privileges are left out.
 func TestFewPrivileges(t *testing.T) { onEachAlone(t, testFewPrivileges) }
 
 func testFewPrivileges(t *testing.T, db *mysql.DB) {
@@ -214,8 +214,7 @@ func testFewPrivileges(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// TestLoadIsDisabled: the server says no to LOAD DATA LOCAL, and the error what
-// to do.
+// TestLoadIsDisabled: the server refuses LOAD DATA LOCAL, and the error has a hint.
 func TestLoadIsDisabled(t *testing.T) {
 	t.Parallel()
 	for _, kind := range servers {

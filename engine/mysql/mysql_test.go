@@ -56,10 +56,10 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// alone is a kind of server that only this package uses.
+// alone returns a kind of server that only this package uses.
 func alone(kind string) string {
 	if kind == "mariadb-rocksdb" {
-		return kind // Few others use it.
+		return kind // few other packages use it
 	}
 	return kind + ownServer
 }

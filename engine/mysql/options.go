@@ -14,7 +14,7 @@ import (
 	"github.com/rowmill/rowmill/internal/textfile"
 )
 
-// options are what clients take from outside the target.
+// options are the client settings from outside the target.
 type options struct{ user, password string }
 
 // clientOptions reads the user and password that the target leaves out, in
@@ -36,8 +36,8 @@ func clientOptions(ctx context.Context, t engine.Target) (options, error) {
 	return o, err
 }
 
-// readMyCnf reads user and password of the [client] groups of an option file.
-// A file that isn't there gives nothing.
+// readMyCnf reads user and password from the [client] groups of an option file. A
+// missing file is not an error.
 func readMyCnf(ctx context.Context, path string) (options, error) {
 	var o options
 	f, err := textfile.Open(ctx, path)
@@ -76,8 +76,8 @@ func readMyCnf(ctx context.Context, path string) (options, error) {
 	return o, nil
 }
 
-// unquoteOption takes off the quotes that an option file's value may have, and
-// its comment if it has none.
+// unquoteOption removes the quotes of an option file's value, or its comment if it
+// has no quotes.
 func unquoteOption(v string) string {
 	if len(v) >= 2 && (v[0] == '"' || v[0] == '\'') {
 		if end := strings.IndexByte(v[1:], v[0]); end >= 0 {

@@ -51,8 +51,8 @@ func TestReadMyCnf(t *testing.T) {
 	}
 }
 
-// TestPassword logs in with a password from each place, and looks for it in
-// what is printed and recorded.
+// TestPassword logs in with a password from each source, and checks that it isn't
+// printed or recorded.
 func TestPassword(t *testing.T) {
 	const user, password = "rowmill_test", "geheim 'x'"
 	admin := testdb.Open(t, "mariadb").(*mysql.DB)
@@ -131,8 +131,8 @@ func TestPassword(t *testing.T) {
 	}
 }
 
-// TestDry: nothing is asked of a server or read from a file, and the
-// statements are those of a run.
+// TestDry: neither a server nor a file is accessed, and the statements are the same
+// as in a run.
 func TestDry(t *testing.T) {
 	t.Setenv("HOME", "/nowhere")
 	for text, want := range map[string]engine.Info{

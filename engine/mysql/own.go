@@ -8,27 +8,27 @@ import (
 	"sync"
 )
 
-// ownLock is what the name of a lock begins with that says of a connection,
-// whose number ends it, that it is one of maintenance. Any process can ask for it,
-// with any account and on any server; who is in the way is otherwise known by an
-// account, which applications may share, or by attributes, which are kept only
-// where the performance schema is on.
+// ownLock is the prefix of the name of a lock that marks a connection as one of
+// maintenance; the connection's number follows. Any process can query the lock,
+// with any account and on any server. The alternatives are the account, which
+// applications may share, and connection attributes, which exist only if the
+// performance schema is enabled.
 const ownLock = "rowmill.connection."
 
-// A signature holds those locks for all connections of a DB, on a connection of
-// its own that does nothing else: on the connections themselves they would be in
-// the way of LOCK TABLES.
+// A signature holds these locks for all connections of a DB, on a connection of its
+// own without other statements: on the maintenance connections themselves, the locks
+// would interfere with LOCK TABLES.
 type signature struct {
 	mu   sync.Mutex
-	conn *sql.Conn // nil before the first
+	conn *sql.Conn // nil before the first lock
 }
 
-// signIdle is after how many seconds without a new connection the server ends the
-// one of the locks: the most that it takes.
+// signIdle is after how many seconds without a new lock the server closes the
+// connection of the locks: the largest value that it accepts.
 const signIdle = 31536000
 
-// sign says of a connection that it is one of maintenance. Where that can't be
-// said it is taken for one like any other.
+// sign marks a connection as one of maintenance. If that fails, it is treated like
+// any other.
 func (s *signature) sign(ctx context.Context, db *DB, id int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,12 +50,12 @@ func (s *signature) sign(ctx context.Context, db *DB, id int64) {
 
 func (s *signature) discard() {
 	if s.conn != nil {
-		_ = discardConn(s.conn) // nothing depends on it
+		_ = discardConn(s.conn) // an error has no effect
 		s.conn = nil
 	}
 }
 
-// end gives the locks back.
+// end releases the locks.
 func (s *signature) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

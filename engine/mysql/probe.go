@@ -2,11 +2,11 @@ package mysql
 
 import "github.com/rowmill/rowmill/engine"
 
-// Probe implements engine.ProbeWords. A process that is killed meanwhile leaves
-// the scratch table, which the next one drops.
+// Probe implements engine.ProbeWords. A process that is killed during the probe
+// leaves the scratch table, which the next probe drops.
 func (d dialect) Probe(n engine.Needs) (statements, undo []string) {
 	const table, view = engine.ProbeTable, engine.ProbeTable + "_view"
-	// Another process may be at it with the same name.
+	// Another process may be using the same name.
 	const lock, unlock = "DO GET_LOCK('" + table + "', 60)", "DO RELEASE_LOCK('" + table + "')"
 	drop := []string{"DROP VIEW IF EXISTS " + view, "DROP TABLE IF EXISTS " + table}
 	statements = append([]string{lock}, drop...)

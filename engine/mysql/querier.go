@@ -16,16 +16,16 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// A querier reads and deletes on one connection, by prepared statements in the
-// binary protocol. The driver prepares them. It would execute them, too, but
-// describes the columns and makes objects of the values anew each time: 10
-// allocations for a row of five columns, 62 for ten rows. So a statement is
-// executed here: a call is one packet out and its answer counted in place,
-// without an allocation (BenchmarkFind compares). Inside TLS, where packets go
-// through the driver only, the driver executes.
+// A querier reads and deletes on one connection, with prepared statements in the
+// binary protocol. The driver prepares them, but doesn't execute them: it parses
+// the column definitions and allocates every value on each execution, 10
+// allocations for a row of five columns, 62 for ten rows. Here, a call writes one
+// packet and counts the rows of the answer in place, without an allocation
+// (BenchmarkFind compares). With TLS, where packets pass only through the driver,
+// the driver executes.
 //
-// A Delete is a statement of text: MySQL 8.0.15 crashes where a prepared one is
-// executed again on a table of which it had to look into no partition before.
+// A Delete is a text statement: MySQL 8.0.15 crashes if a prepared one is executed
+// again after an execution that pruned all partitions.
 type querier struct {
 	db      *DB
 	conn    *conn
@@ -36,16 +36,16 @@ type querier struct {
 	deletes map[*engine.Delete]*deletion
 }
 
-// A statement is one that the connection has prepared.
+// A statement is a prepared statement of the connection.
 type statement struct {
 	stmt  driver.Stmt
-	id    uint32        // the server's number of it, 0 where only the driver knows
+	id    uint32        // the server's id of the statement, 0 if only the driver knows it
 	types []engine.Type // of its placeholders
-	takes []int         // which value each of them takes
-	short bool          // few rows are the answer
+	takes []int         // the index of the value for each of them
+	short bool          // the answer has few rows
 }
 
-// A deletion is a Delete as text, before its first and before its second value.
+// A deletion is a Delete as text: the parts before its first and its second value.
 type deletion struct {
 	before, between string
 	by              engine.Type
@@ -64,7 +64,8 @@ func (q *querier) dial(ctx context.Context) error {
 	return err
 }
 
-// Reset implements engine.Querier: it dials again where the connection is lost.
+// Reset implements engine.Querier: it rolls back, or reconnects if the connection
+// is lost.
 func (q *querier) Reset(ctx context.Context) error {
 	if q.conn != nil {
 		if err := q.conn.watch.Begin(ctx); err != nil {
@@ -80,7 +81,7 @@ func (q *querier) Reset(ctx context.Context) error {
 	return q.dial(ctx)
 }
 
-// drop lets go of the connection, which may be broken.
+// drop closes the connection, which may be broken.
 func (q *querier) drop() {
 	if q.conn != nil {
 		_ = q.conn.Close()
@@ -112,7 +113,7 @@ func (q *querier) Delete(ctx context.Context, d *engine.Delete, from, to int64) 
 	return rows, nil
 }
 
-// about says of an error what it happened to.
+// about adds the operation and the table to an error.
 func about(ctx context.Context, what string, t *engine.Table, err error) error {
 	if t == nil || errors.Is(err, errUnsent) || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return err
@@ -120,11 +121,10 @@ func about(ctx context.Context, what string, t *engine.Table, err error) error {
 	return fmt.Errorf("%s %s: %w", what, t.Name, classify(err))
 }
 
-// errUnsent marks the error of a call of which nothing was sent; it says by
-// itself what it is about.
+// errUnsent marks the error of a call that sent nothing; its message needs no context.
 var errUnsent = errors.New("not sent")
 
-// run runs a call on the connection while ctx lasts.
+// run executes a call on the connection; the end of ctx interrupts it.
 func (q *querier) run(ctx context.Context, call func() (int64, error)) (int64, error) {
 	if q.conn == nil {
 		return 0, engine.Classed(engine.ErrConnectionLost, errors.New("the connection is lost"))
@@ -135,7 +135,7 @@ func (q *querier) run(ctx context.Context, call func() (int64, error)) (int64, e
 	rows, err := call()
 	interrupted := q.conn.watch.End()
 	if err == nil {
-		return rows, nil // it may have come to its end all the same
+		return rows, nil // the call may have completed although ctx ended
 	}
 	var server *mysql.MySQLError
 	good := errors.Is(err, errUnsent) || errors.As(err, &server) && !errors.Is(classify(err), engine.ErrConnectionLost)
@@ -238,10 +238,10 @@ func (q *querier) findByDriver(s *statement, values []engine.Value) (n int64, er
 	}
 }
 
-// The command that executes a prepared statement, and the types in which values
-// are bound: https://mariadb.com/kb/en/com_stmt_execute/. A float goes as a
-// double: of a FLOAT column the server compares the same double, while text
-// such as 123.45, or a double that isn't a float32, would equal none.
+// The command that executes a prepared statement, and the types of bound values:
+// https://mariadb.com/kb/en/com_stmt_execute/. A float is sent as a double: the
+// server compares a FLOAT column as a double. Text such as 123.45, or a double that
+// isn't a float32, would match no value.
 const (
 	comExecute = 0x17
 	typeDouble = 5
@@ -251,11 +251,11 @@ const (
 
 // appendExecute appends the packet that executes the statement.
 func (s *statement) appendExecute(dst []byte, values []engine.Value) []byte {
-	dst = append(dst, 0, 0, 0, 0, comExecute) // the head is filled in at the end
+	dst = append(dst, 0, 0, 0, 0, comExecute) // the header is filled in at the end
 	dst = binary.LittleEndian.AppendUint32(dst, s.id)
 	dst = append(dst, 0, 1, 0, 0, 0) // no cursor; one iteration
 	for range (len(s.types) + 7) / 8 {
-		dst = append(dst, 0) // none is NULL
+		dst = append(dst, 0) // no value is NULL
 	}
 	dst = append(dst, 1) // types follow
 	for _, t := range s.types {
@@ -283,14 +283,14 @@ func (s *statement) appendExecute(dst []byte, values []engine.Value) []byte {
 			dst = binary.LittleEndian.AppendUint64(dst, uint64(v.Int))
 		}
 	}
-	// The longest Find binds MaxPoints values of 20 and 2 bytes: 0.7 MB, far
-	// below what the head can say and what any server takes by default.
+	// The longest Find binds MaxPoints values of 20 and 2 bytes: 0.7 MB, far below
+	// the limit of the header and every server's default limit.
 	body := len(dst) - 4
 	dst[0], dst[1], dst[2] = byte(body), byte(body>>8), byte(body>>16)
 	return dst
 }
 
-// find renders a Find, and says which value each placeholder takes.
+// find renders a Find and returns the index of the value for each placeholder.
 func (d dialect) find(f engine.Find) (q string, takes []int, err error) {
 	if err := f.Validate(); err != nil {
 		return "", nil, err
@@ -332,8 +332,8 @@ func (d dialect) delete(s engine.Delete) (string, error) {
 	return of.before + "?" + of.between + "?", nil
 }
 
-// createIndexes builds all indexes in one statement: InnoDB and MyRocks read
-// the table once for them.
+// createIndexes builds all indexes in one statement: InnoDB and MyRocks then read
+// the table only once.
 func (d dialect) createIndexes(s engine.CreateIndexes) (string, error) {
 	if err := s.Validate(); err != nil {
 		return "", err

@@ -46,7 +46,7 @@ var (
 	}
 )
 
-// tableBlocked waits until a connection waits for the lock of a table.
+// tableBlocked waits until a connection waits for a table lock.
 func tableBlocked(t *testing.T, db *mysql.DB, connection int64) {
 	t.Helper()
 	for ctx := within(t); ; time.Sleep(5 * time.Millisecond) {
@@ -61,8 +61,8 @@ func tableBlocked(t *testing.T, db *mysql.DB, connection int64) {
 	}
 }
 
-// A call that waits for a lock ends with its context, or with its connection,
-// and what it was to remove stays.
+// TestQueryWhileBlocked: a call that waits for a lock ends with its context or its
+// connection, and deletes nothing.
 func TestQueryWhileBlocked(t *testing.T) { onEach(t, testQueryWhileBlocked) }
 
 func testQueryWhileBlocked(t *testing.T, db *mysql.DB) {
@@ -103,7 +103,7 @@ func testQueryWhileBlocked(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// A Delete that waits for a row gives up, and leaves nothing of it done.
+// TestDeleteLockTimeout: a Delete whose wait for a row lock times out deletes nothing.
 func TestDeleteLockTimeout(t *testing.T) { onEach(t, testDeleteLockTimeout) }
 
 func testDeleteLockTimeout(t *testing.T, db *mysql.DB) {
@@ -121,8 +121,7 @@ func testDeleteLockTimeout(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// TestFindByDriver: what goes through the driver, as all does inside TLS, finds
-// the same.
+// TestFindByDriver: a Find through the driver, as with TLS, finds the same rows.
 func TestFindByDriver(t *testing.T) { onEach(t, testFindByDriver) }
 
 func testFindByDriver(t *testing.T, db *mysql.DB) {
@@ -145,7 +144,7 @@ func testFindByDriver(t *testing.T, db *mysql.DB) {
 		b.Columns[2].Floats = append(b.Columns[2].Floats, float64(float32(i)/10))
 		b.Columns[3].Floats = append(b.Columns[3].Floats, float64(i)/10)
 		b.Columns[4].Ints = append(b.Columns[4].Ints, at+i*1e6)
-		b.Columns[5].AppendBytes([]byte(strings.Repeat("é", int(i*100)))) // rows beyond the buffer of answers
+		b.Columns[5].AppendBytes([]byte(strings.Repeat("é", int(i*100)))) // rows longer than the answer buffer
 		b.EndRow()
 	}
 	if _, err := w.Write(within(t), b); err != nil {
@@ -186,8 +185,8 @@ func testFindByDriver(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// TestSettleBrokenOff: settings are as before also where the wait is broken off,
-// here by a transaction that keeps old rows.
+// TestSettleBrokenOff: settings are restored also if the wait is interrupted, here
+// a wait for a transaction that keeps old rows.
 func TestSettleBrokenOff(t *testing.T) { onEachOwn(t, testSettleBrokenOff) }
 
 func testSettleBrokenOff(t *testing.T, db *mysql.DB) {
@@ -227,7 +226,7 @@ func testSettleBrokenOff(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// TestSettleFewPrivileges: what an account may not do becomes a warning.
+// TestSettleFewPrivileges: a missing privilege becomes a warning.
 func TestSettleFewPrivileges(t *testing.T) { onEachAlone(t, testSettleFewPrivileges) }
 
 func testSettleFewPrivileges(t *testing.T, db *mysql.DB) {
@@ -257,7 +256,7 @@ func testSettleFewPrivileges(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// TestPlansOfFinds: the index named is the one used, as a range.
+// TestPlansOfFinds: the named index is used, for a range scan.
 func TestPlansOfFinds(t *testing.T) { onEach(t, testPlansOfFinds) }
 
 func testPlansOfFinds(t *testing.T, db *mysql.DB) {

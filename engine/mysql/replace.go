@@ -11,14 +11,15 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Comments of the table that takes the place of partitions, while it does.
+// Comments of the replacement table during a Replace. They record its progress.
 const (
-	// exchangeMark comes with the table's identity, right before the exchange:
-	// a table of another identity than its comment says has been exchanged.
+	// exchangeMark is set with the table's identity, right before the exchange: if
+	// the identity of the table differs from its comment, it has been exchanged.
 	exchangeMark = "rowmill: in exchange"
-	// moveMark comes before its rows are moved: once it has none, they were.
+	// moveMark is set before the table's rows are moved: if it is empty then, they
+	// have been moved.
 	moveMark = "rowmill: its rows move into partitions"
-	// emptyMark comes instead of it where there is nothing to be moved.
+	// emptyMark is set instead of moveMark if the table has no rows to move.
 	emptyMark = "rowmill: it has no rows to move into partitions"
 )
 
@@ -26,7 +27,7 @@ func (d dialect) mark(table, text string) string {
 	return "ALTER TABLE " + d.Quote(table) + " COMMENT = " + quoteText(text)
 }
 
-// checkReplace refuses what can't be meant.
+// checkReplace refuses an inconsistent Replace.
 func checkReplace(s engine.Replace) error {
 	n := len(s.Old)
 	switch {
@@ -40,13 +41,13 @@ func checkReplace(s engine.Replace) error {
 	return nil
 }
 
-// replace carries out a Replace: all partitions but the last one become tables,
-// by which the last one takes their range over, and that one is exchanged. So it
-// keeps its name. Of a single partition, the exchange is all that readers see.
+// replace executes a Replace. All partitions except the last one become tables, so
+// that the last one takes over their range; then that partition is exchanged. It
+// keeps its name. With a single partition, readers see only the exchange.
 //
-// MariaDB exchanges only while no more than the two tables are locked, because
-// it checks the rows in a transaction that the other locks keep open; it has
-// CONVERT PARTITION for the rest.
+// MariaDB exchanges only if no more than the two tables are locked, because it
+// validates the rows in a transaction that other locks would keep open; it has
+// CONVERT PARTITION for the other partitions.
 func (c *changer) replace(ctx context.Context, s engine.Replace) error {
 	if err := checkReplace(s); err != nil {
 		return err
@@ -107,14 +108,15 @@ func (c *changer) replace(ctx context.Context, s engine.Replace) error {
 	return c.run(ctx, c.d.renameOut(s))
 }
 
-// renameOut renders the last step: the table has the last partition's rows now.
-// It is nobody else's, and needs no lock of theirs.
+// renameOut renders the last step: the table holds the last partition's old rows.
+// No other session uses it, so it needs no lock.
 func (d dialect) renameOut(s engine.Replace) string {
 	return "ALTER TABLE " + d.Quote(s.With) + " RENAME TO " + d.Quote(s.Out[len(s.Out)-1]) + ", COMMENT = ''"
 }
 
-// prepareOut sees to it that the tables for old rows are as the exchange needs
-// them: there and empty in MySQL, elsewhere and for the last one not there.
+// prepareOut prepares the tables for old rows. In MySQL, it creates all but the last
+// one. It drops the last one, and in MariaDB every one, if it is empty; the last one
+// must not have rows.
 func (c *changer) prepareOut(ctx context.Context, s engine.Replace) error {
 	last := len(s.Out) - 1
 	for i, name := range s.Out {
@@ -131,8 +133,8 @@ func (c *changer) prepareOut(ctx context.Context, s engine.Replace) error {
 	return nil
 }
 
-// absent drops a table if it is empty. One that has rows is an error where it
-// must not be there.
+// absent drops a table if it is empty. If it has rows, that is an error if must is
+// true.
 func (c *changer) absent(ctx context.Context, name string, must bool) error {
 	s, err := c.look(ctx, name)
 	if err != nil || !s.there {
@@ -151,7 +153,7 @@ func (c *changer) absent(ctx context.Context, name string, must bool) error {
 	return c.run(ctx, "DROP TABLE "+c.d.Quote(name))
 }
 
-// replaced checks that a Replace whose table is gone is done.
+// replaced checks that a Replace whose replacement table doesn't exist is complete.
 func (c *changer) replaced(ctx context.Context, s engine.Replace) error {
 	l, err := c.db.layout(ctx, c.conn, c.t)
 	if err != nil {
@@ -167,9 +169,10 @@ func (c *changer) replaced(ctx context.Context, s engine.Replace) error {
 	return nil
 }
 
-// identity tells a table's rows from others': by the tablespace that they are
-// in where that can be read, which takes the privilege PROCESS, and by their
-// number and checksum elsewhere. Like is an identity of the same kind.
+// identity returns a string that distinguishes a table's rows from others': their
+// tablespace, if the user has the privilege PROCESS to read it, otherwise their
+// number and checksum. If like isn't empty, it is an identity, and the result is of
+// the same kind.
 func (c *changer) identity(ctx context.Context, name, like string) (string, error) {
 	if like == "" || strings.HasPrefix(like, "tablespace ") {
 		spaces, err := c.db.tablespaces(ctx, c.conn, name)
@@ -202,8 +205,8 @@ func (c *changer) identity(ctx context.Context, name, like string) (string, erro
 	return fmt.Sprintf("%d rows %s", rows, hash), nil
 }
 
-// exchanged reports, by the comment of the table, whether its rows are in the
-// partition already.
+// exchanged reports, by the comment of the table, whether its rows are already in
+// the partition.
 func (c *changer) exchanged(ctx context.Context, s engine.Replace, comment string) (bool, error) {
 	before, marked := strings.CutPrefix(comment, exchangeMark)
 	if !marked {
@@ -213,8 +216,8 @@ func (c *changer) exchanged(ctx context.Context, s engine.Replace, comment strin
 		now, err := c.identity(ctx, s.With, before)
 		return err == nil && now != before, err
 	}
-	// A mark of the statements that Render shows. What came from several
-	// partitions has rows of the first ones.
+	// A mark of the statements that Render shows. Rows from several partitions
+	// include rows of the first ones.
 	last := s.Old[len(s.Old)-1]
 	if len(s.Old) == 1 {
 		return false, nil
@@ -223,7 +226,7 @@ func (c *changer) exchanged(ctx context.Context, s engine.Replace, comment strin
 	return !early, err
 }
 
-// within returns the partitions that lie within the bounds of another.
+// within returns the partitions within the bounds of p.
 func (l layout) within(p rolling.Partition) []rolling.Partition {
 	var out []rolling.Partition
 	for _, q := range l.parts {
@@ -234,8 +237,8 @@ func (l layout) within(p rolling.Partition) []rolling.Partition {
 	return out
 }
 
-// toReplace returns the partitions that are still there of those to be replaced,
-// and for each the place that it has among them.
+// toReplace returns those of the partitions to be replaced that still exist, and
+// the index of each in s.Old.
 func (c *changer) toReplace(ctx context.Context, s engine.Replace) (have []rolling.Partition, places []int, err error) {
 	l, err := c.db.layout(ctx, c.conn, c.t)
 	if err != nil {
@@ -268,8 +271,8 @@ func (c *changer) replacePlan(ctx context.Context, s engine.Replace, identity *s
 			return fail(err)
 		}
 		if len(late) > 0 {
-			// It changes: the mark goes first, because one of rows that are no
-			// longer all would say that they have been exchanged.
+			// The table changes: its mark is removed first, because a mark of the
+			// old rows would mean that they have been exchanged.
 			*identity = ""
 			return append([]string{c.d.mark(s.With, "")}, late...), true, nil
 		}
@@ -288,10 +291,10 @@ func (c *changer) replacePlan(ctx context.Context, s engine.Replace, identity *s
 	return append(statements, c.d.exchange(c.t, have[last].Name, s.With)), false, nil
 }
 
-// takeOut renders what makes tables of partitions, and leaves none of them. In
-// MySQL their rows are exchanged with empty tables first, and they are dropped
-// all at once: each statement holds up the others for as long as it takes to
-// write the catalog.
+// takeOut renders the statements that convert partitions to tables and remove the
+// partitions. In MySQL, the rows are first exchanged with empty tables, and the
+// partitions are dropped in one statement: each statement blocks other sessions
+// while the server writes its catalog.
 func (c *changer) takeOut(ctx context.Context, s engine.Replace, have []rolling.Partition, places []int) (statements []string, err error) {
 	for i, p := range have {
 		if c.d.mariadb {
@@ -321,13 +324,14 @@ func (d dialect) drop(t *engine.Table, parts ...rolling.Partition) string {
 	return "ALTER TABLE " + d.Quote(t.Name) + " DROP PARTITION " + strings.Join(names, ", ")
 }
 
-// convert renders what makes a partition a table in MariaDB, from 10.7 on.
+// convert renders the conversion of a partition to a table in MariaDB, from 10.7 on.
 func (d dialect) convert(t *engine.Table, p rolling.Partition, table string) string {
 	return fmt.Sprintf("ALTER TABLE %s CONVERT PARTITION %s TO TABLE %s", d.Quote(t.Name), d.Quote(p.Name), d.Quote(table))
 }
 
-// lateRows renders the move of rows that came into partitions between their
-// exchange, and a crash, and now: they go into the new one.
+// lateRows renders the move of rows that were inserted into partitions after their
+// exchange and before this attempt, when a crash interrupted the change: they go
+// into the new partition.
 func (c *changer) lateRows(ctx context.Context, s engine.Replace, have []rolling.Partition, places []int) ([]string, error) {
 	var statements []string
 	for i, p := range have {
@@ -351,9 +355,8 @@ func (c *changer) lateRows(ctx context.Context, s engine.Replace, have []rolling
 	return statements, nil
 }
 
-// replaceRows replaces the rows one by one, in one transaction, where partitions
-// can't be exchanged, and then makes one partition of several, which copies
-// them under a lock.
+// replaceRows replaces the rows in one transaction, if partitions can't be exchanged.
+// Then it merges several partitions into one, which copies their rows under a lock.
 func (c *changer) replaceRows(ctx context.Context, s engine.Replace) error {
 	have, places, err := c.toReplace(ctx, s)
 	if err != nil {
@@ -372,7 +375,7 @@ func (c *changer) replaceRows(ctx context.Context, s engine.Replace) error {
 		if err != nil {
 			return err
 		}
-		for _, name := range s.Out { // also those that have rows from before
+		for _, name := range s.Out { // also those that got rows in an earlier attempt
 			if err := c.clone(ctx, name); err != nil {
 				return err
 			}
@@ -409,7 +412,7 @@ func (c *changer) replaceRows(ctx context.Context, s engine.Replace) error {
 	return c.run(ctx, "DROP TABLE "+c.d.Quote(s.With))
 }
 
-// replaceAll renders a Replace row by row.
+// replaceAll renders a Replace by moving rows.
 func (d dialect) replaceAll(s engine.Replace) ([]string, error) {
 	var out, moves []string
 	for i, p := range s.Old {
@@ -428,8 +431,8 @@ func (d dialect) replaceAll(s engine.Replace) ([]string, error) {
 	return append(out, "DROP TABLE "+d.Quote(s.With)), nil
 }
 
-// replace renders a Replace of which nothing is done yet. The identity in the
-// comment is known only when it runs.
+// replace renders a Replace from its initial state. The identity in the comment is
+// known only at execution.
 func (d dialect) replace(s engine.Replace) ([]string, error) {
 	if err := checkReplace(s); err != nil {
 		return nil, fmt.Errorf("replace by partition %s of table %s: %w", s.New.Name, s.Table.Name, err)

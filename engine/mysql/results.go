@@ -7,28 +7,28 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// results reads the answer to a prepared statement: OK, an error, or a number of
-// columns, what describes each, and rows up to an end. Rows are counted, and
-// otherwise passed over. The packets are those of
+// results reads the answer to a prepared statement: OK, an error, or a result set
+// (the number of columns, their definitions, and rows up to an end packet). Rows
+// are counted and otherwise skipped. The packets are documented at
 // https://mariadb.com/kb/en/result-set-packets/.
 type results struct {
 	buf      [16 << 10]byte
-	at, have int  // what of buf was read and not yet looked at
-	seq      byte // the number of the next packet
+	at, have int  // the unread part of buf
+	seq      byte // the sequence number of the next packet
 }
 
-// Heads of packets. A row in the binary protocol begins with 0 as OK does.
+// First bytes of packets. A row in the binary protocol begins with 0, like OK.
 const (
 	headOK, headRow  = 0x00, 0x00
 	headEnd, headErr = 0xfe, 0xff
 )
 
-// classicEnd is the length of an end's packet where the server has one after
-// the columns as well: before MySQL 5.7.5 and MariaDB 10.2. Later ones end with
-// an OK packet of another head, which is longer.
+// classicEnd is the length of the end packet of servers that also send one after
+// the columns: before MySQL 5.7.5 and MariaDB 10.2. Later ones end with an OK
+// packet with a different first byte, which is longer.
 const classicEnd = 5
 
-// count reads one whole answer, and returns the rows affected or received.
+// count reads one whole answer and returns the rows affected or received.
 func (r *results) count(src io.Reader) (int64, error) {
 	r.at, r.have, r.seq = 0, 0, 1
 	head, _, err := r.packet(src)
@@ -42,7 +42,7 @@ func (r *results) count(src io.Reader) (int64, error) {
 	if !ok || columns < 1 || columns > 1<<16 {
 		return 0, malformed()
 	}
-	// A MariaDB that leaves out what the client knows already says so here.
+	// MariaDB reports here if it omits the metadata that the client has cached.
 	described := len(head) == 1 || head[len(head)-1] != 0
 	for ; described && columns > 0; columns-- {
 		if _, _, err := r.packet(src); err != nil {
@@ -59,7 +59,7 @@ func (r *results) count(src io.Reader) (int64, error) {
 			return 0, malformed()
 		case head[0] == headRow:
 			rows++
-			for size == maxPacket { // a row of more than 16 MB goes on
+			for size == maxPacket { // a row of more than 16 MB continues
 				if _, size, err = r.packet(src); err != nil {
 					return 0, err
 				}
@@ -80,8 +80,8 @@ func (r *results) count(src io.Reader) (int64, error) {
 
 func malformed() error { return fmt.Errorf("%w: %w", mysql.ErrInvalidConn, errMalformed) }
 
-// packet reads one packet. It returns its size and as much of its body as the
-// buffer holds, valid until the next call.
+// packet reads one packet. It returns its size and the part of its body that fits
+// in the buffer, valid until the next call.
 func (r *results) packet(src io.Reader) (body []byte, size int, err error) {
 	if err := r.fill(src, 4); err != nil {
 		return nil, 0, err
@@ -100,9 +100,9 @@ func (r *results) packet(src io.Reader) (body []byte, size int, err error) {
 	body = r.buf[r.at : r.at+whole]
 	r.at += whole
 	for rest := size - whole; rest > 0; {
-		// The buffer is full of this packet. What is kept of it is enough of
-		// any but a row, of which only the beginning counts: the rest is read
-		// over its second half.
+		// The buffer is full. The part that was read suffices for any packet except
+		// a row, and of a row only the beginning is used: the rest is read into the
+		// second half of the buffer and discarded.
 		n, err := src.Read(r.buf[len(r.buf)/2:][:min(rest, len(r.buf)/2)])
 		if rest -= n; err != nil && rest > 0 {
 			return nil, 0, fmt.Errorf("%w: %w", mysql.ErrInvalidConn, err)
@@ -111,7 +111,7 @@ func (r *results) packet(src io.Reader) (body []byte, size int, err error) {
 	return body, size, nil
 }
 
-// fill reads until there are n bytes at r.at.
+// fill reads until n bytes are available at r.at.
 func (r *results) fill(src io.Reader, n int) error {
 	if r.at+n > len(r.buf) {
 		r.have = copy(r.buf[:], r.buf[r.at:r.have])

@@ -11,7 +11,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// answerOf makes the packets of an answer, numbered from 1.
+// answerOf returns the packets of an answer, numbered from 1.
 func answerOf(bodies ...string) []byte {
 	var out []byte
 	for i, b := range bodies {
@@ -32,7 +32,7 @@ func TestResults(t *testing.T) {
 	t.Parallel()
 	long := "\x00\x00" + strings.Repeat("x", 50000)
 	many := []string{"\x01", column}
-	for range 300 { // the packets' numbers begin anew
+	for range 300 { // the sequence numbers wrap around
 		many = append(many, row)
 	}
 	cases := []struct {
@@ -64,7 +64,7 @@ func TestResults(t *testing.T) {
 	for _, c := range cases {
 		for _, slow := range []bool{false, true} {
 			if slow && c.name == "more than an answer" {
-				continue // the rest isn't there yet, and is met by the next statement
+				continue // the rest hasn't arrived; the next statement reads it
 			}
 			var r results
 			var err error
@@ -85,7 +85,7 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// FuzzResults: whatever a server sends, an answer is read or refused.
+// FuzzResults: any data from the server is parsed or refused.
 func FuzzResults(f *testing.F) {
 	f.Add(answerOf("\x02", column, column, row, row, okEnd))
 	f.Add(answerOf("\x01", column, classicEOF, row, classicEOF))

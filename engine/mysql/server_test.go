@@ -19,10 +19,9 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// servers are the kinds that the tests of this file run on.
 var servers = []string{"mariadb", "mysql"}
 
-// onEach runs a test on a database of each kind, beside other tests.
+// onEach runs a test on a database of each kind, in parallel with other tests.
 func onEach(t *testing.T, test func(*testing.T, *mysql.DB)) {
 	t.Parallel()
 	for _, kind := range servers {
@@ -33,22 +32,23 @@ func onEach(t *testing.T, test func(*testing.T, *mysql.DB)) {
 	}
 }
 
-// onEachAlone is onEach for tests that change this process's environment.
+// onEachAlone is onEach, not in parallel, for tests that change this process's
+// environment.
 func onEachAlone(t *testing.T, test func(*testing.T, *mysql.DB)) {
 	for _, kind := range servers {
 		t.Run(kind, func(t *testing.T) { test(t, testdb.Open(t, kind).(*mysql.DB)) })
 	}
 }
 
-// onEachOwn is onEach on servers that only this package uses, one test after
-// the other, for tests that change variables of the whole server.
+// onEachOwn is onEach on servers that only this package uses, one test at a time,
+// for tests that change global variables.
 func onEachOwn(t *testing.T, test func(*testing.T, *mysql.DB)) {
 	for _, kind := range servers {
 		t.Run(kind, func(t *testing.T) { test(t, testdb.Open(t, kind+ownServer).(*mysql.DB)) })
 	}
 }
 
-// ownServer makes a kind that of a server beside the shared one.
+// ownServer is appended to a kind for a server other than the shared one.
 const ownServer = "?memory=65MB"
 
 func within(t *testing.T) context.Context {
@@ -57,7 +57,6 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// small is a table of a key and a number.
 func small() *engine.Table {
 	return &engine.Table{
 		Name: "small", Columns: []engine.Column{{Name: "id", Type: engine.Int64}, {Name: "n", Type: engine.Int32}},
@@ -75,7 +74,7 @@ func rowsOf(ids ...int64) *engine.Batch {
 	return b
 }
 
-// session is another connection, for what a writer can't do.
+// session returns another connection, for statements that a writer doesn't send.
 func session(t *testing.T, db *mysql.DB) *sql.Conn {
 	t.Helper()
 	c, err := db.Pool().Conn(within(t))
@@ -116,8 +115,7 @@ func smallWriter(t *testing.T, db *mysql.DB, m engine.Method) engine.Writer {
 // blocked waits until a statement of a connection waits for a row lock.
 func blocked(t *testing.T, db *mysql.DB, connection int64) {
 	t.Helper()
-	// The view is a copy that the server makes anew only when nobody has read
-	// it for 100 ms.
+	// The server refreshes the view only if it was not read for 100 ms.
 	for ctx := within(t); ; time.Sleep(120 * time.Millisecond) {
 		var n int
 		err := db.Pool().QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_mysql_thread_id = %d AND trx_state = 'LOCK WAIT'", connection)).Scan(&n)
@@ -142,14 +140,14 @@ func TestDeadlock(t *testing.T) { onEach(t, testDeadlock) }
 
 func testDeadlock(t *testing.T, db *mysql.DB) {
 	w, other := smallWriter(t, db, engine.Single), session(t, db)
-	// The server rolls back whoever has changed less.
+	// The server rolls back the transaction with fewer changes.
 	exec(t, other, "BEGIN", "INSERT INTO small WITH RECURSIVE seq (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM seq WHERE n < 1000) SELECT n + 1000, 1 FROM seq", "INSERT INTO small VALUES (2, 1)")
 	result, id := make(chan error, 1), mysql.ConnectionID(w)
 	go func() {
 		_, err := w.Write(t.Context(), rowsOf(1, 2))
 		result <- err
 	}()
-	blocked(t, db, id) // has 1, waits for 2
+	blocked(t, db, id) // holds 1, waits for 2
 	exec(t, other, "INSERT INTO small VALUES (1, 1)", "ROLLBACK")
 	err := <-result
 	if !errors.Is(err, engine.ErrDeadlock) || !engine.Retryable(err) {
@@ -179,7 +177,8 @@ func testLockWaitTimeout(t *testing.T, db *mysql.DB) {
 		if !errors.Is(err, engine.ErrLockTimeout) || !engine.Retryable(err) {
 			t.Fatalf("%s: got %v", m, err)
 		}
-		// The server rolls back only the statement: row 1 must be free at once.
+		// The server rolls back only the statement: row 1 must be unlocked
+		// immediately.
 		exec(t, other, "INSERT INTO small VALUES (1, 1)", "ROLLBACK")
 		if _, err := w.Write(within(t), rowsOf(1, 2)); err != nil {
 			t.Fatalf("%s: %v", m, err)
@@ -190,8 +189,8 @@ func testLockWaitTimeout(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// A Write that waits for a lock ends with its context, and what it sent is
-// executed neither then nor later.
+// TestCancelWhileBlocked: a Write that waits for a lock ends with its context, and
+// its statement is not executed later.
 func TestCancelWhileBlocked(t *testing.T) { onEach(t, testCancelWhileBlocked) }
 
 func testCancelWhileBlocked(t *testing.T, db *mysql.DB) {
@@ -250,7 +249,7 @@ func testConnectionKilled(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// The same in the middle of a statement.
+// TestConnectionKilledWhileBlocked kills a connection in the middle of a statement.
 func TestConnectionKilledWhileBlocked(t *testing.T) { onEach(t, testConnectionKilledWhileBlocked) }
 
 func testConnectionKilledWhileBlocked(t *testing.T, db *mysql.DB) {
@@ -275,8 +274,8 @@ func testConnectionKilledWhileBlocked(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// DDL waits for transactions that use the table, but not for ever, and lets
-// the statements that queue behind it pass.
+// TestApplyWaitsForLock: DDL waits for transactions that use the table, for a
+// limited time, and lets the statements pass that queue behind it.
 func TestApplyWaitsForLock(t *testing.T) { onEach(t, testApplyWaitsForLock) }
 
 func testApplyWaitsForLock(t *testing.T, db *mysql.DB) {
@@ -292,14 +291,14 @@ func testApplyWaitsForLock(t *testing.T, db *mysql.DB) {
 	db.SetLockTries(mysql.LockTries)
 	result := make(chan error, 1)
 	go func() { result <- db.Apply(t.Context(), engine.DropTable{Table: small()}) }()
-	time.Sleep(2300 * time.Millisecond) // more than one try
+	time.Sleep(2300 * time.Millisecond) // longer than one attempt
 	exec(t, other, "COMMIT")
 	if err := <-result; err != nil {
 		t.Fatalf("after the lock was free: %v", err)
 	}
 }
 
-// TestApplyRunsWhatRenderShows compares the server's own log.
+// TestApplyRunsWhatRenderShows compares the rendered statements with the server's log.
 func TestApplyRunsWhatRenderShows(t *testing.T) {
 	t.Parallel()
 	for _, kind := range servers {
@@ -362,13 +361,13 @@ ORDER BY event_time`)
 		if err := rows.Scan(&q); err != nil {
 			t.Fatal(err)
 		}
-		// What a connection asks for itself: how rowmill knows it, and what it takes.
+		// Queries of a connection itself: its id, and the largest packet.
 		if q != "SELECT CONNECTION_ID()" && q != "SELECT @@max_allowed_packet" {
 			got = append(got, q)
 		}
 	}
-	// The driver sets what Session{} renders in words of its own; Open asks what
-	// the server is.
+	// The driver sends the first statement of Session{} in a different form, and
+	// Open sends queries about the server.
 	first := slices.Index(got, want[1])
 	if first < 0 || !slices.Equal(got[first:first+len(want)-1], want[1:]) {
 		t.Errorf("the server got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want[1:], "\n"))
@@ -467,7 +466,7 @@ func testOpenRefuses(t *testing.T, good engine.Target) {
 }
 
 // TestBlockedWriterStopsNothing: a writer that waits for the server keeps its
-// thread, but holds up neither the garbage collector nor other goroutines.
+// thread, but delays neither the garbage collector nor other goroutines.
 func TestBlockedWriterStopsNothing(t *testing.T) { onEach(t, testBlockedWriterStopsNothing) }
 
 func testBlockedWriterStopsNothing(t *testing.T, db *mysql.DB) {
@@ -519,8 +518,8 @@ func testBlockedWriterStopsNothing(t *testing.T, db *mysql.DB) {
 
 func TestCountersConnectionKilled(t *testing.T) { onEach(t, testCountersConnectionKilled) }
 
-// Counters go on after their connection was lost, and closing what is lost is
-// no error.
+// testCountersConnectionKilled checks that counters continue after their connection
+// was lost, and that closing a lost connection is not an error.
 func testCountersConnectionKilled(t *testing.T, db *mysql.DB) {
 	c, err := db.Counters(within(t), small())
 	if err != nil {

@@ -14,11 +14,11 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// Every connection is made here, and begins with all that rowmill relies on:
-// what a server's administrator has made the default for other programs must
-// not leave rows uncommitted, change what a statement means, or cut a result.
-// What is a matter of the user's is left alone, such as
-// auto_increment_increment and sql_log_bin.
+// Every connection is made here and begins with the session settings that rowmill
+// relies on: defaults that an administrator has set for other programs must not
+// leave rows uncommitted, change the meaning of a statement, or truncate a result.
+// The user's own choices, such as auto_increment_increment and sql_log_bin, are not
+// changed.
 
 // A purpose is what a connection is for.
 type purpose int
@@ -29,55 +29,55 @@ const (
 	loading                    // a loader's
 )
 
-// A setting is a session variable and its value, as SET has it.
+// A setting is a session variable and its value, in SET syntax.
 type setting struct{ name, value string }
 
-// Every connection gets a known sql_mode: strict, so that no value is bent, and
-// with backslash escapes, which the literals of inserts rely on. Times are UTC.
+// Every connection gets a known sql_mode: strict, so that invalid values are refused,
+// and with backslash escapes, which the literals of inserts require. Times are UTC.
 const (
 	sqlMode  = "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'"
 	timeZone = "'+00:00'"
 	// keepMode is for maintenance, which copies rows: a 0 in an AUTO_INCREMENT
-	// column is a value like any other.
+	// column is an ordinary value.
 	keepMode = "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO'"
 )
 
-// names is the character set of what is sent and received, and the collation in
+// names sets the character set of statements and results, and the collation in
 // which literals are compared.
 const names = "SET NAMES utf8mb4 COLLATE utf8mb4_general_ci"
 
-// common are the settings of every session.
+// common returns the settings of every session.
 func common() []setting {
 	return []setting{
 		{"sql_mode", sqlMode},
 		{"time_zone", timeZone},
-		// A statement by itself is a transaction, and COMMIT only commits.
+		// Each statement is a transaction by itself, and COMMIT only commits.
 		{"autocommit", "1"},
 		{"completion_type", "'NO_CHAIN'"},
-		// IS NULL finds no row that was inserted last; a DELETE needs no key;
-		// a result has all of its rows.
+		// IS NULL doesn't match the last inserted row; a DELETE needs no key;
+		// results are not truncated.
 		{"sql_auto_is_null", "0"},
 		{"sql_safe_updates", "0"},
 		{"sql_select_limit", "18446744073709551615"},
 		{"sql_big_selects", "1"},
-		// Without both, MariaDB takes an insert into an empty table back only
-		// whole, and with all that was inserted before it.
+		// If either is off, MariaDB can roll back an insert into an empty table
+		// only completely, together with all earlier inserts.
 		{"unique_checks", "1"},
 		{"foreign_key_checks", "1"},
-		// Of averages and other quotients: four more digits than the dividend.
+		// Quotients, such as averages, have four more digits than the dividend.
 		{"div_precision_increment", "4"},
 		// SHOW CREATE TABLE quotes names.
 		{"sql_quote_show_create", "1"},
 	}
 }
 
-// session renders the statements with which a connection begins.
+// session renders the statements that prepare a new connection.
 func (d dialect) session(p purpose) []string {
 	set := common()
 	isolation := "REPEATABLE READ"
-	// INSERT ... SELECT, by which roll-ups and rebuilds read, would lock the rows
-	// it reads, and the gaps between them, against inserts; those of loaders
-	// would lock gaps. A binary log of statements can't have it otherwise.
+	// With REPEATABLE READ, INSERT ... SELECT in roll-ups and rebuilds would lock the
+	// rows it reads and the gaps between them against inserts, and loaders' inserts
+	// would lock gaps. A statement-based binary log requires REPEATABLE READ.
 	if p != inserting && !d.statements {
 		isolation = "READ COMMITTED"
 	}
@@ -87,7 +87,8 @@ func (d dialect) session(p purpose) []string {
 		set[0].value = keepMode
 		with("lock_wait_timeout", lockWait)
 		with("innodb_lock_wait_timeout", rowLockWait)
-		// Forced table copies make DROP PARTITION move rows instead of dropping.
+		// With forced table copies, DROP PARTITION would move rows instead of
+		// dropping them.
 		if d.mariadb {
 			with("alter_algorithm", "'DEFAULT'")
 		} else {
@@ -95,9 +96,8 @@ func (d dialect) session(p purpose) []string {
 		}
 	case loading:
 		set[0].value = keepMode
-		// A note, as of a decimal that is rounded, is nothing that a row is
-		// refused for: it isn't kept, so that all warnings of INSERT IGNORE are
-		// of rows.
+		// Notes, such as the one about a rounded decimal, don't refuse a row. They
+		// are suppressed, so that all warnings of INSERT IGNORE are about rows.
 		with("sql_notes", 0)
 		with("lock_wait_timeout", loaderWait)
 		with("innodb_lock_wait_timeout", loaderWait)
@@ -116,22 +116,21 @@ func (d dialect) session(p purpose) []string {
 	}, attempts...)
 }
 
-// timeLimit lifts the limit of a statement's time, since a period is read for
-// minutes. MySQL and MariaDB call it differently, and a connection is prepared
-// before it is known which of the two answers: each passes over the other's
-// comment.
+// timeLimit removes the limit on a statement's time, because reading a period takes
+// minutes. MySQL and MariaDB have different names for it, and a connection is prepared
+// before the kind of server is known: each server ignores the other's comment.
 const timeLimit = " /*!80000 , max_execution_time = 0 */ /*M!100108 , max_statement_time = 0 */"
 
-// attempts are settings that a server may refuse: some versions allow them to
-// some accounts only, or don't have them. Another is keepWarnings.
+// attempts are settings that a server may refuse: in some versions they don't exist
+// or need a privilege. See also keepWarnings.
 var attempts = []string{
-	// A TIMESTAMP is what its definition says, without a default and an ON
-	// UPDATE of the server's own, and NULL isn't the present.
+	// A TIMESTAMP column has only the properties in its definition, without the
+	// server's implicit default and ON UPDATE, and NULL doesn't mean the current time.
 	"SET SESSION explicit_defaults_for_timestamp = ON",
 }
 
-// Numbers of the errors of a variable that a server doesn't have, or not for a
-// session.
+// Error numbers of a variable that the server doesn't have, or that can't be set
+// for a session.
 const (
 	errUnknownVariable = 1193
 	errGlobalVariable  = 1229
@@ -149,7 +148,7 @@ type connector struct {
 	purpose
 }
 
-// connector returns what makes connections of a configuration.
+// connector returns a connector for a configuration.
 func (db *DB) connector(cfg *mysql.Config, p purpose) (driver.Connector, error) {
 	if _, err := mysql.NewConnector(cfg); err != nil {
 		return nil, fmt.Errorf("target %s: %w", db.target, err)
@@ -160,16 +159,16 @@ func (db *DB) connector(cfg *mysql.Config, p purpose) (driver.Connector, error) 
 // Driver implements driver.Connector.
 func (*connector) Driver() driver.Driver { return mysql.MySQLDriver{} }
 
-// usualPacket is the largest packet of a server that has not been asked.
+// usualPacket is the largest packet that is assumed before the server was asked.
 const usualPacket = 64 << 20
 
 // Connect implements driver.Connector.
 //
-// The driver is told the largest packet that the server takes. It would ask
-// otherwise, by a query before any setting, which the server's limit of a
-// statement's time may end. It is told what the last connection found; where
-// that was wrong, a connection is made anew, unless the server takes more than
-// the one before it: servers behind one address may differ.
+// The driver gets the server's largest packet in its configuration. Otherwise it
+// would query it before any setting is made, and the server's limit on a
+// statement's time could end that query. The value is the last connection's. If it
+// was wrong, the connection is made again; from the second attempt on, only if it
+// was too large: servers behind one address may differ.
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	told := c.db.packet.Load()
 	if told == 0 {
@@ -192,7 +191,7 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 }
 
-// prepared makes a connection, and returns the largest packet of its session.
+// prepared makes a connection and returns the largest packet of its session.
 func (c *connector) prepared(ctx context.Context, packet int64) (driver.Conn, int64, error) {
 	cfg := c.cfg.Clone()
 	cfg.MaxAllowedPacket = int(packet - 1)
@@ -220,7 +219,7 @@ func (c *connector) prepared(ctx context.Context, packet int64) (driver.Conn, in
 	return conn, packet, nil
 }
 
-// sign says of a connection of maintenance that it is one.
+// sign marks a maintenance connection as such.
 func (c *connector) sign(ctx context.Context, conn driver.Conn) {
 	if c.purpose != maintaining {
 		return
@@ -230,7 +229,7 @@ func (c *connector) sign(ctx context.Context, conn driver.Conn) {
 	}
 }
 
-// numberOf returns the one integer that a query gives.
+// numberOf returns the single integer that a query returns.
 func numberOf(ctx context.Context, conn driver.Conn, q string) (int64, error) {
 	rows, err := conn.(driver.QueryerContext).QueryContext(ctx, q, nil)
 	if err != nil {

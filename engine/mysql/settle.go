@@ -13,37 +13,38 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// Settings of InnoDB by which it writes dirty pages back at once: the share of
-// them that it allows, and the one from which it begins to write.
+// InnoDB settings that make it write back dirty pages immediately: the highest
+// percentage of dirty pages, and the percentage from which it begins to write.
 const (
 	dirtyMax = "innodb_max_dirty_pages_pct"
 	dirtyLow = "innodb_max_dirty_pages_pct_lwm"
 )
 
-// What counts as settled. InnoDB dirties some pages by itself. What it has
-// purged it takes off its list only every 128 purges or so, and an idle MySQL
-// keeps some hundred on it for ever.
+// Figures up to these count as settled. InnoDB dirties some pages by itself. It
+// removes purged transactions from its history list only every 128 purges or so,
+// and an idle MySQL always keeps some hundreds of them.
 const (
 	fewDirtyPages = 64
 	fewOldRows    = 1000
 )
 
-// settleStall is how long to wait for a figure to fall any further. It goes up
-// where others write, and stays where a transaction is open.
+// settleStall is how long to wait for a figure to decrease further. The figure
+// increases while others write, and doesn't decrease while a transaction is open.
 const settleStall = 20 * time.Second
 
-// settlePause is the time between two looks at it.
+// settlePause is the interval between two readings.
 const settlePause = 100 * time.Millisecond
 
-// A debt is a figure that Settle waits for: its query, what of it doesn't
-// matter, and what may hold it up.
+// A debt is a figure that Settle waits for: its query, the value that is small
+// enough, and the likely reason why it doesn't decrease.
 type debt struct {
 	what, query string
 	few         int64
 	hint        string
 }
 
-// debts are the server's: of InnoDB old rows first, whose purging dirties pages.
+// debts returns the server's figures. InnoDB's old rows are first, because purging
+// them dirties pages.
 func (d dialect) debts() []debt {
 	if d.rocksdb() {
 		return []debt{{
@@ -62,12 +63,12 @@ func (d dialect) debts() []debt {
 	return []debt{old, dirty}
 }
 
-// oldDirty asks for the settings that settle changes.
+// oldDirty reads the settings that settle changes.
 const oldDirty = "SELECT @@GLOBAL." + dirtyMax + ", @@GLOBAL." + dirtyLow
 
-// lowerDirty sets them to nothing, and restoreDirty back. The one to begin at
-// goes first on the way down and last on the way up: it must not be above the
-// other.
+// lowerDirty sets the settings to 0, and restoreDirty restores them. The low-water
+// mark must not exceed the maximum, so it is set first when lowering and last when
+// restoring.
 func lowerDirty() []string {
 	return []string{"SET GLOBAL " + dirtyLow + " = 0", "SET GLOBAL " + dirtyMax + " = 0"}
 }
@@ -76,7 +77,7 @@ func restoreDirty() []string {
 	return []string{"SET GLOBAL " + dirtyMax + " = ?", "SET GLOBAL " + dirtyLow + " = ?"}
 }
 
-// analyze renders what comes first: it reads, and dirties a few pages itself.
+// analyze renders the first statements: they read the tables and dirty a few pages.
 func (d dialect) analyze(s engine.Settle) []string {
 	var out []string
 	for _, t := range s.Tables {
@@ -85,7 +86,7 @@ func (d dialect) analyze(s engine.Settle) []string {
 	return out
 }
 
-// settle renders Settle. The queries are asked until little is left.
+// settle renders Settle. The queries are repeated until little work is left.
 func (d dialect) settle(s engine.Settle) []string {
 	out := d.analyze(s)
 	if d.rocksdb() {
@@ -105,7 +106,7 @@ func (d dialect) settle(s engine.Settle) []string {
 // Settle implements engine.DB.
 func (db *DB) Settle(ctx context.Context, s engine.Settle) (warnings []string, err error) {
 	for _, q := range db.dialect.analyze(s) {
-		// Its outcome is a row for the table, an error as well.
+		// ANALYZE reports its outcome, also an error, as a row.
 		if err := db.checkTable(ctx, q); err != nil {
 			return nil, err
 		}
@@ -119,13 +120,13 @@ func (db *DB) Settle(ctx context.Context, s engine.Settle) (warnings []string, e
 		}
 	} else {
 		restore, failed := db.writeDirty(ctx)
-		// Whatever happens, also where one of two was changed.
+		// In any case, also if only one of the two was changed.
 		defer func() { err = errors.Join(err, restore(ctx)) }()
 		if failed != nil {
 			if warnings, err = db.denied(warnings, "dirty pages are written later", lowerDirty()[0], failed); err != nil {
 				return warnings, err
 			}
-			debts = debts[:1] // nobody hurries to write them
+			debts = debts[:1] // dirty pages are then written at the server's usual rate
 		}
 	}
 	for _, w := range debts {
@@ -165,7 +166,7 @@ func (db *DB) checkTable(ctx context.Context, q string) error {
 	return nil
 }
 
-// denied turns the refusal of a setting into a warning.
+// denied converts the refusal of a setting to a warning.
 func (db *DB) denied(warnings []string, what, q string, err error) ([]string, error) {
 	var server *mysql.MySQLError
 	if errors.As(err, &server) && (server.Number == errPrivilege || server.Number == 1045) {
@@ -174,12 +175,12 @@ func (db *DB) denied(warnings []string, what, q string, err error) ([]string, er
 	return warnings, fmt.Errorf("settle: %s: %w", q, classify(err))
 }
 
-// restoreWait bounds the changing of settings, and their restoring once the
-// caller has gone.
+// restoreWait limits the time to change settings, and to restore them after ctx has
+// ended.
 const restoreWait = 10 * time.Second
 
-// writeDirty has InnoDB write back every dirty page, and returns what restores
-// its settings. That is to be called in any case.
+// writeDirty makes InnoDB write back every dirty page, and returns a function that
+// restores its settings. The caller must call it in any case.
 func (db *DB) writeDirty(ctx context.Context) (restore func(context.Context) error, err error) {
 	var old [2]float64
 	none := func(context.Context) error { return nil }
@@ -198,8 +199,8 @@ func (db *DB) writeDirty(ctx context.Context) (restore func(context.Context) err
 		}
 		return failed
 	}
-	// Not cut off by the end of ctx: then it would be unknown whether a setting
-	// has changed, and the server might change it later.
+	// Not interrupted by the end of ctx: otherwise it would be unknown whether a
+	// setting has changed, and the server might change it later.
 	setting, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreWait)
 	defer cancel()
 	for i, q := range lowerDirty() {
@@ -214,7 +215,7 @@ func (db *DB) writeDirty(ctx context.Context) (restore func(context.Context) err
 	return restore, ctx.Err()
 }
 
-// figure returns the number in the last column of a query's one row.
+// figure returns the number in the last column of a query's only row.
 func (db *DB) figure(ctx context.Context, q string) (n int64, err error) {
 	rows, err := db.pool.QueryContext(ctx, q)
 	if err != nil {
@@ -240,8 +241,8 @@ func (db *DB) figure(ctx context.Context, q string) (n int64, err error) {
 	return n, err
 }
 
-// await waits until a figure is small, or doesn't fall any further, which is
-// a note.
+// await waits until a figure is small or stops decreasing; in the latter case it
+// returns a note.
 func (db *DB) await(ctx context.Context, w debt) (note string, err error) {
 	least, since := int64(-1), time.Now()
 	for {

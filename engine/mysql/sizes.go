@@ -8,9 +8,9 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// PeriodSizes implements engine.Keeper. Where the files of InnoDB can be looked
-// at, the bytes are those that they take of the disk, divided between data and
-// indexes as the statistics have it, which may be a while behind.
+// PeriodSizes implements engine.Keeper. If InnoDB's files can be read, the sizes
+// are those of the files on disk, divided between data and indexes by the
+// statistics, which may be outdated.
 func (db *DB) PeriodSizes(ctx context.Context, t *engine.Table) (map[string]engine.PeriodSize, error) {
 	out, err := db.periodSizes(ctx, t)
 	if err != nil {
@@ -30,7 +30,7 @@ func (db *DB) periodSizes(ctx context.Context, t *engine.Table) (map[string]engi
 		prepare = append(prepare, flushRocksDB)
 	}
 	for _, q := range prepare {
-		// Without the privilege to flush the figures lag behind.
+		// Without the privilege to flush, the figures are outdated.
 		if _, err := conn.ExecContext(ctx, q); err != nil && !missing(err) {
 			return nil, classify(err)
 		}
@@ -71,8 +71,8 @@ func (db *DB) periodSizes(ctx context.Context, t *engine.Table) (map[string]engi
 	return out, nil
 }
 
-// Outside counts the rows of a declared table that lie before its first period,
-// and so outside every one. The servers keep no lower bounds: see floorName.
+// Outside counts the rows of a declared table that precede its first period, and so
+// are outside every period. The servers store no lower bounds: see floorName.
 func (db *DB) Outside(ctx context.Context, t *engine.Table) (int64, error) {
 	l, err := db.layout(ctx, db.pool, t)
 	if err != nil || !l.hasFloor {

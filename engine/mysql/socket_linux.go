@@ -13,35 +13,34 @@ import (
 	"unsafe"
 )
 
-// patience is how long a blocked call on a socket lasts at most before it looks
-// whether it is still wanted. It bounds how late an interruption is, and how
-// long Go's garbage collector may have to wait for the thread.
+// patience is the longest time for which a system call on a socket blocks before
+// the deadline is checked. It limits the delay of an interruption, and the time for
+// which Go's garbage collector may wait for the thread.
 const patience = 10 * time.Millisecond
 
-// A socket is the network connection of a writer. It starts as an ordinary one;
-// block turns it into a file descriptor that its goroutine's thread blocks on,
-// unknown to Go's scheduler.
+// A socket is a connection's network connection. It starts as an ordinary one;
+// block converts it to a file descriptor on which its goroutine's thread blocks
+// without notifying Go's scheduler.
 //
-// For single rows that is two thirds of a client's CPU time: an ordinary
-// connection tries to read, finds nothing, parks its goroutine, waits for the
-// poller, wakes a thread and reads again, while the runtime's monitor is woken
-// to watch all this. Here a statement is a write, a wait and a read. The price is
-// that the thread keeps its processor (a P of GOMAXPROCS) while it waits, so
-// whoever runs N blocking writers gives the runtime N more of them; engine
-// capabilities say so.
+// For single rows this saves two thirds of a client's CPU time: an ordinary connection
+// tries to read, finds no data, parks its goroutine, waits for the poller, wakes a
+// thread and reads again, while the runtime's monitor is woken to watch all this.
+// Here, a statement is a write, a wait and a read. The cost is that the thread keeps
+// its processor (a P of GOMAXPROCS) while it waits, so a program with N blocking
+// writers must raise GOMAXPROCS by N; engine capabilities report this.
 //
-// One goroutine reads, writes, blocks and closes. SetDeadline is for any, but
-// not at the same time as block.
+// Only one goroutine may read, write, block and close. Any goroutine may call
+// SetDeadline, but not concurrently with block.
 type socket struct {
-	net.Conn // until block
+	net.Conn // until block is called
 
 	blocks   bool
-	fd       int          // once it blocks; -1 when closed
+	fd       int          // valid if blocks is set; -1 when closed
 	deadline atomic.Int64 // Unix nanoseconds; 0 is none
 }
 
-// block makes the connection a blocking one. A connection that has no
-// descriptor, as one inside TLS, stays as it is.
+// block makes the connection blocking. A connection without a descriptor, such as
+// one inside TLS, is not changed.
 func (s *socket) block() error {
 	if s.blocks {
 		return nil
@@ -54,8 +53,8 @@ func (s *socket) block() error {
 	if err != nil {
 		return err
 	}
-	// A duplicate that Go's poller doesn't know: it would be woken by every
-	// answer of the server.
+	// A duplicate that Go's poller doesn't watch: every answer of the server would
+	// wake the poller.
 	var dup uintptr
 	var errno syscall.Errno
 	if err := raw.Control(func(fd uintptr) {
@@ -79,7 +78,7 @@ func (s *socket) take() error {
 	if err := syscall.SetsockoptTimeval(s.fd, syscall.SOL_SOCKET, syscall.SO_SNDTIMEO, &wait); err != nil {
 		return err
 	}
-	// Closing the original takes it off the poller; the duplicate stays open.
+	// Closing the original removes it from the poller; the duplicate stays open.
 	if err := s.Conn.Close(); err != nil {
 		return err
 	}
@@ -123,17 +122,17 @@ type pollfd struct {
 
 const pollIn = 1
 
-// await waits until there is something to read. A read could wait by itself,
-// but on a Unix socket it would be woken a second time for each statement, when
-// the server takes the statement out of the socket's buffer.
+// await waits until data can be read. A read could block by itself, but on a Unix
+// socket it would be woken a second time for each statement, when the server reads
+// the statement from the socket's buffer.
 func (s *socket) await() error {
 	fd := pollfd{fd: int32(s.fd), events: pollIn}
 	for {
-		wait := syscall.NsecToTimespec(int64(patience)) // the call changes it
+		wait := syscall.NsecToTimespec(int64(patience)) // the call modifies it
 		n, _, errno := syscall.RawSyscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&fd)), 1, uintptr(unsafe.Pointer(&wait)), 0, 0, 0)
 		switch {
 		case errno == 0 && n > 0:
-			return nil // also for an error or an end: read tells
+			return nil // also for an error or an end, which read reports
 		case errno == 0 || errno == syscall.EINTR:
 			if err := s.pause(); err != nil {
 				return err
@@ -144,8 +143,9 @@ func (s *socket) await() error {
 	}
 }
 
-// call makes a system call until it does something. It is a raw one: the
-// scheduler isn't told, so nothing is handed over and nothing woken.
+// call repeats a system call until it succeeds or fails. It is a raw system call:
+// the scheduler is not notified, so it neither hands over the processor nor wakes a
+// thread.
 func (s *socket) call(name string, trap uintptr, p []byte) (int, error) {
 	for {
 		n, _, errno := syscall.RawSyscall(trap, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
@@ -162,19 +162,20 @@ func (s *socket) call(name string, trap uintptr, p []byte) (int, error) {
 	}
 }
 
-// pause is called when a wait was in vain: it ends one whose deadline is past.
+// pause is called when a wait returned without data: it fails if the deadline has
+// passed.
 func (s *socket) pause() error {
 	if d := s.deadline.Load(); d != 0 && time.Now().UnixNano() >= d {
 		return os.ErrDeadlineExceeded
 	}
-	// The runtime interrupts a call when it wants the processor or has the
-	// world to stop. Nothing else in these loops lets it.
+	// The runtime interrupts a system call when it needs the processor or stops the
+	// world. These loops have no other preemption point.
 	runtime.Gosched()
 	return nil
 }
 
-// SetDeadline lets a read or write that waits fail once the moment is past, up
-// to patience later. It is for interrupting: one that has not to wait is done.
+// SetDeadline makes a waiting read or write fail after t, by up to patience later.
+// It is for interrupting: a call that doesn't have to wait succeeds.
 func (s *socket) SetDeadline(t time.Time) error {
 	if !s.blocks {
 		return s.Conn.SetDeadline(t)
@@ -192,7 +193,7 @@ func (s *socket) Close() error {
 		return s.Conn.Close()
 	}
 	if s.fd < 0 {
-		return nil // the driver closes a broken connection once more
+		return nil // the driver closes a broken connection twice
 	}
 	err := syscall.Close(s.fd)
 	s.fd = -1

@@ -4,7 +4,7 @@ package mysql
 
 import "net"
 
-// A socket is the network connection of a writer; see the one for Linux.
+// A socket is a connection's network connection; see socket_linux.go.
 type socket struct{ net.Conn }
 
 func (s *socket) block() error { return nil }

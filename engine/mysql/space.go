@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// A tablespace is a file of InnoDB.
+// A tablespace is an InnoDB file.
 type tablespace struct {
 	id        int64
-	partition string // "" for that of a whole table
+	partition string // "" for a whole table
 	file      int64  // bytes
-	allocated int64  // bytes, without the holes of compressed pages
+	allocated int64  // bytes on disk, without the holes of compressed pages
 }
 
-// fileName is an identifier as it is in the names of files, and of InnoDB:
-// what is neither a letter of ASCII, a digit nor an underscore is written in
-// hexadecimal. Letters beyond have names that depend on the server's tables;
-// a table with such a name is one whose tablespaces aren't found.
+// fileName encodes an identifier as in the names of files and of InnoDB: characters
+// other than ASCII letters, digits and underscores are written in hexadecimal. The
+// server encodes other letters by its own tables; for a table with such a name, no
+// tablespaces are found.
 func fileName(ident string) string {
 	var out strings.Builder
 	for _, r := range ident {
@@ -30,8 +30,8 @@ func fileName(ident string) string {
 	return out.String()
 }
 
-// tablespaces is a query for the files of a table, in the database of that name
-// as an expression.
+// tablespaces renders the query for the files of a table. database is an SQL
+// expression.
 func (d dialect) tablespaces(database, table string) string {
 	view := "INNODB_TABLESPACES"
 	if d.mariadb {
@@ -43,9 +43,9 @@ func (d dialect) tablespaces(database, table string) string {
 		view, database, quoteText(name), begin, begin)
 }
 
-// tablespaces returns the files of a table. It returns none where they can't be
-// read, which takes the privilege PROCESS, or where there are none, as with
-// another storage engine.
+// tablespaces returns the files of a table. It returns none if they can't be read,
+// which needs the privilege PROCESS, or if there are none, as with another storage
+// engine.
 func (db *DB) tablespaces(ctx context.Context, from querent, table string) ([]tablespace, error) {
 	database := fileName(db.config.DBName)
 	name := db.dialect.stored(database + "/" + fileName(table))
@@ -70,7 +70,7 @@ func (db *DB) tablespaces(ctx context.Context, from querent, table string) ([]ta
 		out = append(out, s)
 	}
 	err = rows.Err()
-	if missing(err) { // newer MySQL looks at privileges only now
+	if missing(err) { // newer MySQL checks privileges only here
 		return nil, nil
 	}
 	return out, classify(err)

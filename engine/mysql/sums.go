@@ -11,11 +11,11 @@ import (
 
 var _ engine.SumWords = dialect{}
 
-// digits are those of a decimal type.
+// digits matches the precision and scale of a decimal type.
 var digits = regexp.MustCompile(`\((\d+)(?:,\s*(\d+))?\)`)
 
-// SumType implements engine.SumWords. As in the server's own SUM, there are 22
-// digits more than a value has, up to the 65 of the longest decimal.
+// SumType implements engine.SumWords. Like the server's own SUM, it has 22 digits
+// more than a value, up to the maximum of 65.
 func (dialect) SumType(c engine.SchemaColumn) string {
 	precision, scale := 20, 0
 	switch {
@@ -34,7 +34,7 @@ func (dialect) SumType(c engine.SchemaColumn) string {
 // Double implements engine.SumWords.
 func (dialect) Double() string { return "DOUBLE" }
 
-// AsDouble implements engine.SumWords. MySQL casts to DOUBLE since 8.0.17 only.
+// AsDouble implements engine.SumWords. MySQL can cast to DOUBLE only since 8.0.17.
 func (dialect) AsDouble(expr string) string { return "(" + expr + " + 0e0)" }
 
 // Variance implements engine.SumWords.
@@ -54,21 +54,21 @@ func (dialect) MonthStart(month string) string {
 	return fmt.Sprintf("TIMESTAMPDIFF(MICROSECOND, %s, MAKEDATE((%s) DIV 12, 1) + INTERVAL ((%s) %% 12) MONTH)", zeroTime, month, month)
 }
 
-// SkipLocked implements engine.SumWords. MariaDB has it since 10.6.
+// SkipLocked implements engine.SumWords. MariaDB supports it since 10.6.
 func (dialect) SkipLocked() string { return " FOR UPDATE SKIP LOCKED" }
 
-// InsertNew implements engine.SumWords. The tables it is for have no partitions
-// and nothing but integers and short names, so that nothing else is ignored.
+// InsertNew implements engine.SumWords. The tables it is used for have no
+// partitions and only integers and short names, so it ignores only duplicate keys.
 func (dialect) InsertNew() (begin, end string) { return "INSERT IGNORE", "" }
 
 // OnKey implements engine.SumWords.
 func (dialect) OnKey([]string) string { return " ON DUPLICATE KEY UPDATE " }
 
-// Sent implements engine.SumWords. MariaDB has no other word for it.
+// Sent implements engine.SumWords. MariaDB has no other form.
 func (d dialect) Sent(column string) string { return "VALUES(" + d.Quote(column) + ")" }
 
-// Temporary implements engine.SumWords. The storage engine is named since
-// MyRocks, where it is the default, has no temporary tables.
+// Temporary implements engine.SumWords. It names the storage engine, because
+// MyRocks, if it is the default, has no temporary tables.
 func (d dialect) Temporary(name, body string) engine.TemporaryTable {
 	q := d.Quote(name)
 	return engine.TemporaryTable{
@@ -93,9 +93,9 @@ func (d dialect) ReplaceView(name, query string) []string {
 	return []string{"CREATE OR REPLACE VIEW " + d.Quote(name) + " AS\n" + query}
 }
 
-// Triggers implements engine.SumWords. Each row looks its note up, and the
-// first of a connection writes it. The lookup locks the note, so that whoever
-// consumes notes passes over those of transactions under way.
+// Triggers implements engine.SumWords. Each row looks up its note, and the first
+// one of a connection writes it. The lookup locks the note, so that the consumer of
+// notes skips those of open transactions.
 func (d dialect) Triggers(t *engine.Table, _ []string, n engine.NoteRow) []engine.Trigger {
 	insert := func(row string) string {
 		return fmt.Sprintf("INSERT IGNORE INTO %s VALUES (%s, CONCAT('connection ', CONNECTION_ID()))",
@@ -112,9 +112,9 @@ func (d dialect) Triggers(t *engine.Table, _ []string, n engine.NoteRow) []engin
 	return out
 }
 
-// trigger returns one for each row. MySQL can't replace a trigger, and MariaDB
-// not in a way that a crash of the server leaves it there, so that it has two
-// names. They have the same length, which is limited to 64.
+// trigger returns a row trigger with two alternative names. MySQL can't replace a
+// trigger, and when MariaDB does, a crash of the server may lose it. The names have
+// the same length, which is limited to 64.
 func (d dialect) trigger(t *engine.Table, name, when, body string) engine.Trigger {
 	named := func(name string) engine.Trigger {
 		return engine.Trigger{
@@ -128,13 +128,13 @@ func (d dialect) trigger(t *engine.Table, name, when, body string) engine.Trigge
 	return out
 }
 
-// unquoted leaves out what stands for quotes and backslashes in literals, which the
-// catalog gives otherwise than it was given them: MySQL takes it for the character.
+// unquoted removes quotes and backslashes from literals, because the catalog shows
+// them differently from the statement: MySQL shows the unescaped character.
 var unquoted = strings.NewReplacer("'", "", `\`, "")
 
-// HaveTriggers implements engine.SumWords. CHAR has no quotes and backslashes,
-// whatever sql_mode says of them. MariaDB opens the tables of every database
-// unless EVENT_OBJECT_SCHEMA is given; with EVENT_OBJECT_TABLE it opens one.
+// HaveTriggers implements engine.SumWords. CHAR(39) and CHAR(92) are a quote and a
+// backslash under any sql_mode. MariaDB opens the tables of every database unless
+// EVENT_OBJECT_SCHEMA is given; with EVENT_OBJECT_TABLE it opens only one.
 func (dialect) HaveTriggers(table string) string {
 	q := "SELECT TRIGGER_NAME, EVENT_OBJECT_TABLE, REPLACE(REPLACE(ACTION_STATEMENT, CHAR(39), ''), CHAR(92), '') " +
 		"FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE() AND EVENT_OBJECT_SCHEMA = DATABASE()"

@@ -12,11 +12,10 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// TestTimestampBounds: a position is a bound of a TIMESTAMP column for the same
-// rows whether the server makes it or Go, also where the column can't hold it:
-// the beginning of the axis, which stands for "not yet" in state tables, is a
-// lower bound of every row. It is so in every time zone, and NULL, of which no
-// row is, stays NULL.
+// TestTimestampBounds: a position as a bound of a TIMESTAMP column selects the same
+// rows whether the server or Go converts it, in every time zone. This includes
+// positions that the column can't hold: the beginning of the axis, which means "not
+// yet" in state tables, is a lower bound of every row. NULL stays NULL.
 func TestTimestampBounds(t *testing.T) { onEach(t, testTimestampBounds) }
 
 func testTimestampBounds(t *testing.T, db *mysql.DB) {

@@ -14,22 +14,22 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// settingName is what a system variable may be called, a structured one
-// included. Names can't be bound, and quoting would make an expression of them.
+// settingName matches the name of a system variable, including structured ones.
+// Names can't be bound, and a quoted name would be an expression.
 var settingName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$`)
 
-// number is a value that goes into the statement as it is.
+// number matches values that are put into the statement without quotes.
 var number = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
 
-// tuneTimeout bounds the change of a setting: some, such as the size of a
-// buffer pool, have the server move memory first.
+// tuneTimeout limits the time of changing a setting: for some, such as the size of
+// a buffer pool, the server first moves memory.
 const tuneTimeout = 30 * time.Second
 
-// Numbers of the server's errors about variables.
+// Error numbers of the server about variables.
 const (
 	errVariableType     = 1232
 	errVariableReadOnly = 1238
-	errSessionVariable  = 1228 // a session's alone
+	errSessionVariable  = 1228 // a session variable without a global value
 )
 
 // Tune implements engine.Tuner with SET GLOBAL.
@@ -44,7 +44,7 @@ func (db *DB) Tune(ctx context.Context, name, value string) (engine.Tuning, erro
 	if !settingName.MatchString(name) {
 		return fail(errors.New("that is no name of a system variable"))
 	}
-	// A statement that is broken off may have been carried out.
+	// An interrupted statement may have been executed.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tuneTimeout)
 	defer cancel()
 	before, err := db.setting(ctx, name)
@@ -84,8 +84,8 @@ func (db *DB) setting(ctx context.Context, name string) (string, error) {
 	return v.String, nil
 }
 
-// setGlobal sets a variable: a number as one, or as text where the server has
-// text there.
+// setGlobal sets a variable: a number as a number, or as text if the variable's
+// type is text.
 func (db *DB) setGlobal(ctx context.Context, name, value string) error {
 	text := value
 	if !number.MatchString(value) {
@@ -99,7 +99,8 @@ func (db *DB) setGlobal(ctx context.Context, name, value string) error {
 	return settingError(err)
 }
 
-// settingError marks what can't be set on a server that runs.
+// settingError classifies the errors of variables that can't be set on a running
+// server.
 func settingError(err error) error {
 	var server *mysql.MySQLError
 	if errors.As(err, &server) {

@@ -9,8 +9,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestTune: a setting that was changed is as before once it is undone, also when
-// the run's context has ended; what can't be changed is said so and isn't.
+// TestTune: undo restores a changed setting, also after the run's context has
+// ended. A setting that can't be changed fails and stays unchanged.
 func TestTune(t *testing.T) {
 	for _, kind := range []string{"mariadb", "mysql"} {
 		t.Run(kind, func(t *testing.T) {

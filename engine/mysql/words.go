@@ -16,9 +16,9 @@ func (d dialect) From(t *engine.Table, p rolling.Partition) string {
 	return d.Quote(t.Name) + " PARTITION (" + d.Quote(p.Name) + ")"
 }
 
-// Literal implements engine.Words. A position between two values of the column
-// is the later one where the column holds numbers, so that a condition on a
-// half-open range holds of the same rows.
+// Literal implements engine.Words. If the column holds integers, a position between
+// two values is rounded up, so that a condition on a half-open range matches the
+// same rows.
 func (d dialect) Literal(t *engine.Table, pos int64) string {
 	switch kindOf(t) {
 	case bySequence:
@@ -41,16 +41,15 @@ func (d dialect) Literal(t *engine.Table, pos int64) string {
 // zeroTime is the instant at position 0.
 const zeroTime = "TIMESTAMP'1970-01-01 00:00:00'"
 
-// The positions that a TIMESTAMP can have. At 0 lies its zero date, which is no
-// time: MariaDB, from 11.7 on, has FROM_UNIXTIME(0) NULL.
+// The range of positions of a TIMESTAMP. Position 0 is its zero date, which isn't a
+// time: in MariaDB, from 11.7 on, FROM_UNIXTIME(0) is NULL.
 const (
 	firstTimestamp int64 = 1
 	lastTimestamp  int64 = 2147483647_000000
 )
 
-// Position implements engine.Words. A TIMESTAMP is read as the instant that it
-// is: triggers and views run in the sessions of other programs, which have time
-// zones of their own.
+// Position implements engine.Words. A TIMESTAMP is converted independently of the
+// session's time zone: triggers and views run in the sessions of other programs.
 func (d dialect) Position(t *engine.Table, expr string) string {
 	switch kindOf(t) {
 	case bySequence:
@@ -69,13 +68,13 @@ func (d dialect) FromPosition(t *engine.Table, expr string) string {
 	case bySequence:
 		return "(" + expr + ")"
 	case byEpoch:
-		// Division as such is of decimals, and rounds.
+		// The operator / returns a decimal and rounds.
 		return "((" + expr + ") DIV " + strconv.FormatInt(epochUnit(t), 10) + ")"
 	}
 	if kindOf(t) == byTimestamp {
-		// A position outside is the nearest one inside, since a comparison with
-		// NULL holds of no row. Multiplied: how many digits a quotient has is a
-		// matter of the session.
+		// A position outside the range is clamped, because a comparison with NULL
+		// matches no row. It is multiplied, because the number of digits of a
+		// quotient depends on the session.
 		return fmt.Sprintf("FROM_UNIXTIME(LEAST(GREATEST(%s, %d), %d) * 0.000001)", expr, firstTimestamp, lastTimestamp)
 	}
 	at := "TIMESTAMPADD(MICROSECOND, " + expr + ", " + zeroTime + ")"
@@ -92,9 +91,9 @@ func (d dialect) AsText(c engine.SchemaColumn) string {
 	case engine.KindText, engine.KindBytes:
 		return name
 	case engine.KindFloat:
-		// A FLOAT as text has six digits. As a DOUBLE, which has the very same
-		// value, it has as many as it takes; MySQL 9.7 gives those only in JSON,
-		// and elsewhere what fits into 22 characters.
+		// A FLOAT as text has six digits. As a DOUBLE, which has exactly the same
+		// value, it has all necessary digits. MySQL 9.7 returns those only in JSON;
+		// elsewhere, it returns what fits in 22 characters.
 		if d.mariadb {
 			return "CONCAT(" + name + " * 1e0)"
 		}
@@ -112,9 +111,9 @@ func (d dialect) CreateTemplate(t *engine.Table, name string, o engine.Storage) 
 	return append(out, d.compress(name, o)...)
 }
 
-// compress renders what has an empty table of InnoDB hold its pages compressed.
-// In MariaDB such a table can't be exchanged with a partition, unless the whole
-// table was created so: see createDeclared.
+// compress renders the page compression of an empty InnoDB table. In MariaDB such a
+// table can't be exchanged with a partition unless the whole table was created with
+// compression: see createDeclared.
 func (d dialect) compress(name string, o engine.Storage) []string {
 	if !o.Compress || d.mariadb || d.rocksdb() {
 		return nil
@@ -128,8 +127,8 @@ func (dialect) Text() string { return "LONGTEXT CHARACTER SET utf8mb4" }
 // Blob implements engine.Words.
 func (dialect) Blob() string { return "LONGBLOB" }
 
-// OwnTable implements engine.Words. Neither the server's default storage engine
-// nor the database's default character set need do.
+// OwnTable implements engine.Words. It names the storage engine and character set,
+// because the defaults of the server and the database may be unsuitable.
 func (d dialect) OwnTable() string {
 	storage, collation := "InnoDB", "utf8mb4_bin"
 	if d.rocksdb() {
@@ -141,8 +140,8 @@ func (d dialect) OwnTable() string {
 	return " ENGINE=" + storage + " DEFAULT CHARSET=utf8mb4 COLLATE=" + collation
 }
 
-// Compact implements engine.CompactWords: InnoDB builds a table anew in order,
-// and each of its indexes by sorting. MyRocks compacts by itself.
+// Compact implements engine.CompactWords: InnoDB rebuilds a table in key order, and
+// each of its indexes by sorting. MyRocks compacts by itself.
 func (d dialect) Compact(table string) []string {
 	if d.rocksdb() {
 		return nil

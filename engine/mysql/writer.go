@@ -14,7 +14,7 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
-// Statements around those that insert.
+// Statements around the inserts.
 const (
 	beginStatement  = "BEGIN"
 	commitStatement = "COMMIT"
@@ -31,18 +31,18 @@ type writer struct {
 	buf    []byte
 	limit  int   // of a statement, in bytes
 	ends   []int // where each statement of a batch ends in buf
-	upTo   []int // the first row that it doesn't have
+	upTo   []int // the first row after each statement's rows
 
-	// of prepared
-	stmts  map[int]driver.Stmt // by rows
+	// for the prepared method
+	stmts  map[int]driver.Stmt // by number of rows
 	binder binder
-	// of load
+	// for the load method
 	source string
 	load   string // the statement
 	stream stream
 }
 
-// sources numbers the streams of all writers: the driver knows them by name.
+// sources numbers the streams of all writers: the driver identifies them by name.
 var sources atomic.Int64
 
 // Writer implements engine.DB.
@@ -56,7 +56,7 @@ func (db *DB) Writer(ctx context.Context, t *engine.Table, m engine.Method) (eng
 		}
 	}
 	w := &writer{db: db, table: t, method: m, enc: newEncoder(db.dialect, t)}
-	// Half of what the server accepts leaves room for the row that passes it.
+	// Half of the server's limit leaves room for the row that exceeds it.
 	w.limit = max(db.maxPacket/2, 1024)
 	switch m {
 	case engine.Single, engine.Multi, engine.Prepared:
@@ -79,7 +79,7 @@ func (w *writer) dial(ctx context.Context) error {
 	if w.conn, err = w.db.dial(ctx); err != nil || !w.enc.ignore && w.method != engine.Load {
 		return err
 	}
-	// Warnings are all that tells of rows that were left out or bent.
+	// Only warnings report rows that were skipped or values that were changed.
 	if err = w.conn.watch.Begin(ctx); err == nil {
 		err = w.conn.keepWarnings()
 		w.enc.warnings = w.conn.warnings
@@ -109,7 +109,7 @@ func (w *writer) Reset(ctx context.Context) error {
 	return w.dial(ctx)
 }
 
-// drop lets go of the connection, which may be broken.
+// drop closes the connection, which may be broken.
 func (w *writer) drop() {
 	if w.conn != nil {
 		_ = w.conn.Close()
@@ -143,9 +143,9 @@ func (w *writer) Write(ctx context.Context, b *engine.Batch) (engine.Ack, error)
 	return ack, err
 }
 
-// smallBatch is up to how many rows of a batch it costs the client as much to
-// wait for the answer as to make the statement: see socket. The single method
-// waits for each row, however many there are.
+// smallBatch is the largest number of rows for which waiting for the answer costs
+// the client at least as much CPU time as encoding the statement: see socket. The
+// single method waits for each row, whatever the batch size.
 const smallBatch = 20
 
 func (w *writer) write(b *engine.Batch) (engine.Ack, error) {
@@ -165,8 +165,8 @@ func (w *writer) write(b *engine.Batch) (engine.Ack, error) {
 	return w.writeText(b)
 }
 
-// undo leaves nothing of a batch that failed: what the server refused is
-// rolled back, and a connection that is lost or was interrupted is dropped.
+// undo rolls back a failed batch: it sends ROLLBACK if the server refused the
+// batch, and drops a connection that is lost or was interrupted.
 func (w *writer) undo(ctx context.Context, err error) error {
 	var server *mysql.MySQLError
 	refused := errors.As(err, &server) || errors.Is(err, mysql.ErrPktTooLarge)
@@ -187,8 +187,8 @@ func (w *writer) undo(ctx context.Context, err error) error {
 	return err
 }
 
-// writeText sends the batch as INSERT statements of text: one for each row, or
-// as few as the server's limit of a statement's length allows.
+// writeText sends the batch as INSERT statements of text: one for each row, or as
+// few as the server's limit for a statement's length allows.
 func (w *writer) writeText(b *engine.Batch) (engine.Ack, error) {
 	w.buf, w.ends, w.upTo = w.buf[:0], w.ends[:0], w.upTo[:0]
 	rows := b.Rows()
@@ -214,10 +214,9 @@ func (w *writer) writeText(b *engine.Batch) (engine.Ack, error) {
 	})
 }
 
-// inTransaction runs a batch's statements as one transaction and adds up the
-// rows they affected. upTo has for each statement the first row after its own.
-// A single statement commits by itself, unless it may have to be taken back:
-// see skipped.
+// inTransaction runs a batch's statements as one transaction and adds up the rows
+// they affected. upTo has for each statement the first row after its own. A single
+// statement commits by itself, unless it may have to be rolled back: see skipped.
 func (w *writer) inTransaction(upTo []int, run func(i int) (affected int64, err error)) (engine.Ack, error) {
 	rows := upTo[len(upTo)-1]
 	transaction := len(upTo) > 1 || w.enc.ignore && rows > 1
@@ -275,8 +274,8 @@ func (w *writer) writePrepared(b *engine.Batch) (engine.Ack, error) {
 	})
 }
 
-// maxStatements is how many prepared statements a writer keeps, by their
-// number of rows: the usual one, that of a short end, and few more.
+// maxStatements is the number of prepared statements that a writer keeps, each for
+// a number of rows: the usual number, the rest of a batch, and a few more.
 const maxStatements = 4
 
 func (w *writer) statement(rows int) (driver.Stmt, error) {
@@ -300,9 +299,9 @@ func (w *writer) statement(rows int) (driver.Stmt, error) {
 	return s, nil
 }
 
-// writeLoad streams the batch. LOAD DATA LOCAL implies IGNORE: the server
-// drops rows that it can't take, with a warning, and bends bad values. So the
-// batch is committed only when it took every row without any warning.
+// writeLoad streams the batch. LOAD DATA LOCAL implies IGNORE: the server skips
+// invalid rows with a warning, and adjusts invalid values. So the batch is
+// committed only if the server accepted every row without a warning.
 func (w *writer) writeLoad(b *engine.Batch) (engine.Ack, error) {
 	if _, err := w.conn.run(beginStatement); err != nil {
 		return engine.Ack{}, err
@@ -321,7 +320,7 @@ func (w *writer) writeLoad(b *engine.Batch) (engine.Ack, error) {
 	return ack, nil
 }
 
-// loadRows streams rows [from, to) of a batch, and adds what became of them.
+// loadRows streams rows [from, to) of a batch and adds the result to ack.
 func (w *writer) loadRows(b *engine.Batch, from, to int, ack *engine.Ack) error {
 	w.stream = stream{enc: &w.enc, batch: b, row: from, to: to, buf: w.stream.buf[:0]}
 	res, err := w.conn.run(w.load)
@@ -372,26 +371,26 @@ func (c *conn) listWarnings(query string) ([]mysql.MySQLError, error) {
 	}
 }
 
-// refused is the error for rows that a server did not take whole.
+// refused is the error for rows that a server did not accept unchanged.
 func refused(what string, took int64, sent int, warnings []mysql.MySQLError) error {
 	err := fmt.Errorf("%s: the server took %d of %s", what, took, figure.Plural(sent, "row", "rows"))
 	if len(warnings) == 0 {
-		// Number 0 is no error of the server's, but makes this one of a
-		// connection that is in order.
+		// Number 0 is not a server error number, but the type marks the connection
+		// as usable.
 		warnings = []mysql.MySQLError{{Message: "none"}}
 	}
-	// The warning's number gives the error its class.
+	// The warning's number determines the error's class.
 	return fmt.Errorf("%w; its first warning: %w", err, &warnings[0])
 }
 
-// streamChunk is how much a stream encodes ahead, in bytes.
+// streamChunk is the number of bytes that a stream encodes ahead.
 const streamChunk = 64 << 10
 
 // A stream is a batch in the format of LOAD DATA, encoded as it is read.
 type stream struct {
 	enc   *encoder
 	batch *engine.Batch
-	row   int // the next, and the first that is not sent
+	row   int // the next row, and the first that is not sent
 	to    int
 	buf   []byte
 	off   int
