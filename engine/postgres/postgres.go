@@ -254,7 +254,7 @@ func (db *DB) Scan(ctx context.Context, t *engine.Table, part *rolling.Partition
 	if err != nil {
 		return err
 	}
-	// The scan may end before the last row: closing the connection cancels it.
+	// If the scan ends before the last row, the server notices the close.
 	defer discard(c)
 	formats := make([]int16, len(t.Columns))
 	for i, col := range t.Columns {
