@@ -228,10 +228,10 @@ func TestPartitionsBesideTransactions(t *testing.T) {
 	}
 }
 
-// watchInserts inserts single rows with n = -1 into the last period of rolls
-// until the returned function is called. That function returns how much longer
-// the slowest insert took than the slowest one into an otherwise unused table,
-// so delays of the machine are not counted.
+// watchInserts upserts one row with n = -1 into the last period of rolls, which
+// the steps do not touch, until the returned function is called. That function
+// returns how much longer the slowest statement took than the slowest one on an
+// otherwise unused table, so delays of the machine are not counted.
 func watchInserts(t testing.TB, db *postgres.DB) (stop func() time.Duration) {
 	t.Helper()
 	admin := session(t, db)
@@ -259,7 +259,6 @@ func watchInserts(t testing.TB, db *postgres.DB) (stop func() time.Duration) {
 		})
 		return longest, failed
 	}
-	// Keys of the table's first period that the steps do not touch.
 	longest, failed := watch("rolls")
 	unused, unusedFailed := watch("unused")
 	return func() time.Duration {

@@ -114,7 +114,7 @@ func (q *querier) run(ctx context.Context, of any, values []engine.Value) (reply
 	sent, err := q.exchange(of, values, &r)
 	interrupted := q.conn.watch.End()
 	if err == nil && r.err == nil {
-		return r, nil // interrupted after the reply was complete
+		return r, nil // complete, even if ctx has ended since
 	}
 	good := !sent || err == nil && r.tx == 'I'
 	if r.err != nil {
