@@ -17,8 +17,7 @@ import (
 const lockTries = 15
 
 // Apply implements engine.DB. DDL runs on a separate connection with a short
-// lock timeout, because a waiting ALTER blocks every new statement on its
-// table.
+// lock timeout, because a waiting ALTER blocks every new statement on its table.
 func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
 	return db.apply(ctx, db.lockTries, steps)
 }
@@ -76,8 +75,7 @@ func transactionLength(statements []string) int {
 	return len(statements)
 }
 
-// retrying calls fn again while it fails with a lock timeout, up to tries
-// times.
+// retrying calls fn again while it fails with a lock timeout, up to tries times.
 func (db *DB) retrying(ctx context.Context, tries int, fn func() error) error {
 	for try := 1; ; try++ {
 		err := fn()

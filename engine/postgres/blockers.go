@@ -9,8 +9,7 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// mostStatement is the length to which a blocker's statement is cut, in
-// characters.
+// mostStatement is the length to which a blocker's statement is cut, in characters.
 const mostStatement = "200"
 
 // blockers is the query for Blockers. It lists every transaction, idle or
@@ -38,10 +37,9 @@ func (d dialect) blockers(t *engine.Table, own string) string {
 		"ORDER BY age DESC"
 }
 
-// Blockers implements engine.Keeper. A prepared transaction has the ID 0;
-// COMMIT PREPARED or ROLLBACK PREPARED ends it. Without the role
-// pg_read_all_stats an account sees neither the age nor the statement of other
-// users' transactions.
+// Blockers implements engine.Keeper. A prepared transaction has the ID 0; COMMIT
+// PREPARED or ROLLBACK PREPARED ends it. Without the role pg_read_all_stats an
+// account sees neither the age nor the statement of other users' transactions.
 func (db *DB) Blockers(ctx context.Context, t *engine.Table) ([]engine.Blocker, error) {
 	rows, err := db.query(ctx, db.dialect.blockers(t, maintenanceName(db.config)))
 	if err != nil {

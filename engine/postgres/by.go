@@ -21,8 +21,7 @@ const (
 	byDate                      // days in UTC
 )
 
-// microsPerDay is the length of a day in microseconds, the resolution of type
-// date.
+// microsPerDay is the length of a day in microseconds, the resolution of type date.
 const microsPerDay = int64(24 * time.Hour / time.Microsecond)
 
 // kindOf returns how the table's By column represents positions. It uses the
@@ -77,8 +76,7 @@ func integerType(t *engine.Table) string {
 	return "bigint"
 }
 
-// floorDiv divides and rounds towards negative infinity. The divisor is
-// positive.
+// floorDiv divides and rounds towards negative infinity. The divisor is positive.
 func floorDiv(a, b int64) int64 {
 	q := a / b
 	if a%b < 0 {

@@ -16,9 +16,8 @@ import (
 // have ended, so it waits only for short transactions that began since.
 const exclusiveWait = "1s"
 
-// exclusive begins a transaction that locks tables in ACCESS EXCLUSIVE mode.
-// The timeouts also apply to the statements after the lock, which change only
-// catalogs.
+// exclusive begins a transaction that locks tables in ACCESS EXCLUSIVE mode. The
+// timeouts also apply to the statements after the lock, which change only catalogs.
 func (d dialect) exclusive(tables ...string) []string {
 	quoted := make([]string, len(tables))
 	for i, name := range tables {
@@ -35,8 +34,7 @@ func (d dialect) renameTable(from, to string) string {
 }
 
 // boundsCheck names the CHECK that proves to ATTACH that a table's rows lie
-// within a partition's bounds. The CHECK exists only while the table is
-// detached.
+// within a partition's bounds. The CHECK exists only while the table is detached.
 func boundsCheck(p rolling.Period) string {
 	return boundsPrefix + strings.ReplaceAll(fmt.Sprintf("%d_%d", p.From, p.To), "-", "m")
 }
@@ -61,8 +59,7 @@ func (d dialect) attach(t *engine.Table, p rolling.Partition) string {
 }
 
 // changeDetach renders Detach. DETACH CONCURRENTLY can't be part of a
-// transaction. A server before 14 does not have it, so the table is locked
-// there.
+// transaction. A server before 14 does not have it, so the table is locked there.
 func (d dialect) changeDetach(s engine.Detach) ([]string, error) {
 	if err := checkName("detach partition "+s.Part.Name+" of "+s.Table.Name, s.Into); err != nil {
 		return nil, err
@@ -87,8 +84,7 @@ func checkName(what, name string) error {
 	return nil
 }
 
-// changeAttach renders Attach, for a table that already has all indexes of
-// s.Table.
+// changeAttach renders Attach, for a table that already has all indexes of s.Table.
 func (d dialect) changeAttach(s engine.Attach) ([]string, error) {
 	if err := fits(s.Table, s.Part); err != nil {
 		return nil, err

@@ -312,8 +312,7 @@ func TestStall(t *testing.T) {
 }
 
 // TestReplaceBesideSnapshots checks that Replace waits for a transaction whose
-// snapshot is older than the new rows: it would see neither them nor the old
-// rows.
+// snapshot is older than the new rows: it would see neither them nor the old rows.
 func TestReplaceBesideSnapshots(t *testing.T) {
 	// A transaction in any database affects the snapshots of all databases.
 	db := openAlone(t)

@@ -138,10 +138,9 @@ func (db *DB) unreachable(ctx context.Context, err error) error {
 // killWait bounds the wait for a connection that was killed.
 const killWait = 5 * time.Second
 
-// kill terminates a connection on the server and waits until it is gone. While
-// a statement runs or waits for a lock, the server does not notice that the
-// client has disconnected: it would finish the statement, and commit, at any
-// later time.
+// kill terminates a connection on the server and waits until it is gone. While a
+// statement runs or waits for a lock, the server does not notice that the client
+// has disconnected: it would finish the statement, and commit, at any later time.
 func (db *DB) kill(ctx context.Context, pid uint32) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killWait)
 	defer cancel()

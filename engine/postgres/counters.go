@@ -142,8 +142,7 @@ func (c *counters) Describe() []engine.Counter {
 	return out
 }
 
-// Sample implements engine.Counters. If the connection is lost, it opens a new
-// one.
+// Sample implements engine.Counters. If the connection is lost, it opens a new one.
 func (c *counters) Sample(ctx context.Context, dst []float64) error {
 	err := c.sample(ctx, dst)
 	if errors.Is(err, engine.ErrConnectionLost) || c.conn.IsClosed() {

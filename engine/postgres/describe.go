@@ -21,8 +21,7 @@ var kinds = map[string]engine.Kind{
 	"bytea": engine.KindBytes,
 }
 
-// describeTable reads the table's properties from pg_class; $1 is the quoted
-// name.
+// describeTable reads the table's properties from pg_class; $1 is the quoted name.
 const describeTable = `SELECT c.oid, c.relkind::text, c.relpersistence::text, COALESCE(a.amname, ''), COALESCE(array_to_string(c.reloptions, ','), ''),
 	COALESCE(s.spcname, ''),
 	COALESCE((SELECT k.attname FROM pg_partitioned_table p JOIN pg_attribute k ON k.attrelid = p.partrelid AND k.attnum = p.partattrs[0]

@@ -61,8 +61,7 @@ func (d dialect) list(names []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// quoteText returns a string literal. It requires a session prepared by
-// Session.
+// quoteText returns a string literal. It requires a session prepared by Session.
 func quoteText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
 // childName returns the name of the table that holds a partition.

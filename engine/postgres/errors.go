@@ -65,8 +65,7 @@ func classify(err error) error {
 		case strings.HasPrefix(server.Code, "08"): // connection_exception
 			return engine.Classed(engine.ErrConnectionLost, err)
 		case server.Code == "23514" && server.ConstraintName == "":
-			// A check_violation that names no constraint is about a partition's
-			// bounds.
+			// A check_violation that names no constraint is about a partition's bounds.
 			return engine.Classed(engine.ErrNoPartition, err)
 		case server.Code == "42501": // insufficient_privilege
 			return denied(server, err)

@@ -34,8 +34,7 @@ func TestBlockersThatAreNoConnections(t *testing.T) {
 	}
 }
 
-// A standby imitates a replica; the server trusts the positions that it
-// reports.
+// A standby imitates a replica; the server trusts the positions that it reports.
 type standby struct{ c *pgconn.PgConn }
 
 func newStandby(t testing.TB, db *postgres.DB) standby {

@@ -12,10 +12,9 @@ import (
 // A loader inserts rows of several tables in one transaction.
 //
 // A refused row undoes everything that the transaction has done since the last
-// savepoint. Each Insert but the first therefore sets a savepoint, sent in the
-// same packet, and releases it: subtransactions cost the server, so only one is
-// open at a time. The first Insert needs none; if it fails, the transaction is
-// begun again.
+// savepoint. Each Insert but the first therefore sets a savepoint, sent in the same
+// packet, and releases it: subtransactions cost the server, so only one is open at
+// a time. The first Insert needs none; if it fails, the transaction is begun again.
 type loader struct {
 	db       *DB
 	conn     *wire // nil when it is lost
@@ -253,8 +252,7 @@ func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, f
 	return ack, nil
 }
 
-// Has implements engine.Loader. It sends one message with a statement for each
-// row.
+// Has implements engine.Loader. It sends one message with a statement for each row.
 func (l *loader) Has(ctx context.Context, rows ...engine.Rows) ([]bool, error) {
 	const what = "look for rows"
 	if !l.open && l.conn != nil {

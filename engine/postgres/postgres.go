@@ -5,8 +5,7 @@
 // conventions. The option host=DIR is the directory of a Unix socket; sslmode,
 // sslrootcert, sslcert and sslkey have libpq's meaning. Parts that the target
 // omits come from PGHOST, PGUSER and the other variables of libpq. The password
-// comes from ?password-file=FILE, PGPASSWORD or ~/.pgpass, never from the
-// target.
+// comes from ?password-file=FILE, PGPASSWORD or ~/.pgpass, never from the target.
 //
 // Times are stored in columns of type timestamp without time zone, in UTC. Text
 // with a zero byte is refused, because PostgreSQL can't store it.
@@ -51,8 +50,7 @@ type DB struct {
 
 	quietWait time.Duration // the constant quietWait, except in tests
 	pool      *sql.DB
-	// before is a hook for tests, called before the statements of a step are
-	// sent.
+	// before is a hook for tests, called before the statements of a step are sent.
 	before func(c *pgconn.PgConn, statements []string)
 
 	mu     sync.Mutex
@@ -80,8 +78,7 @@ func Open(ctx context.Context, t engine.Target) (*DB, error) {
 }
 
 // Dry checks the target as Open does. The DB that it returns renders the
-// statements for a server of version 15 and touches neither a server nor a
-// file.
+// statements for a server of version 15 and touches neither a server nor a file.
 func Dry(t engine.Target) (engine.DB, error) {
 	if err := checkOptions(t); err != nil {
 		return nil, err

@@ -161,10 +161,9 @@ func (q *querier) exchange(of any, values []engine.Value, r *reply) (sent bool, 
 }
 
 // parse appends the messages that prepare the statement. A failed call may have
-// left a statement of the same name, so it is closed first; to close a
-// statement that does not exist is no error. The parameters have the types of
-// the columns: a REAL column compared with a double would not find its own
-// values.
+// left a statement of the same name, so it is closed first; to close a statement
+// that does not exist is no error. The parameters have the types of the columns:
+// a REAL column compared with a double would not find its own values.
 func (q *querier) parse(of any) (*statement, error) {
 	s := &statement{name: "q" + strconv.Itoa(len(q.stmts))}
 	var text string

@@ -74,8 +74,7 @@ func (db *DB) look(ctx context.Context, c *pgconn.PgConn, t *engine.Table, names
 	return out, nil
 }
 
-// holds reports whether the relation is the partition of t with the bounds of
-// p.
+// holds reports whether the relation is the partition of t with the bounds of p.
 func (r relation) holds(t *engine.Table, p rolling.Period) bool {
 	if !r.ours || r.pending {
 		return false
@@ -172,15 +171,13 @@ func (db *DB) leftChecks(ctx context.Context, c *pgconn.PgConn, name string, p r
 // transactions in its way.
 const quietWait = 2 * time.Second
 
-// quietPause is the interval between two queries for the transactions in the
-// way.
+// quietPause is the interval between two queries for the transactions in the way.
 const quietPause = 20 * time.Millisecond
 
-// quiet waits until the transactions that hold locks on the tables at the time
-// of the call have ended. It holds no lock that others could queue behind. If
-// the wait takes too long, it returns ErrLockTimeout, which names the oldest of
-// the transactions. Autovacuum is ignored, because it yields its lock on
-// request.
+// quiet waits until the transactions that hold locks on the tables at the time of
+// the call have ended. It holds no lock that others could queue behind. If the
+// wait takes too long, it returns ErrLockTimeout, which names the oldest of the
+// transactions. Autovacuum is ignored, because it yields its lock on request.
 func (db *DB) quiet(ctx context.Context, c *pgconn.PgConn, tables ...string) error {
 	list := make([]string, len(tables))
 	for i, name := range tables {
@@ -221,8 +218,7 @@ func (db *DB) seen(ctx context.Context, c *pgconn.PgConn, name string, p rolling
 	return err
 }
 
-// A checkTime is the OID of a CHECK and a time of the server at which it
-// existed.
+// A checkTime is the OID of a CHECK and a time of the server at which it existed.
 type checkTime struct{ check, at string }
 
 // checkedAt returns the CHECK of a table's bounds and the time at which this

@@ -11,9 +11,8 @@ var _ engine.RenderWords = words{}
 
 // renderings lists the settings that affect the text of values: words of the
 // affected types, and values other than those of rowmill's sessions. For
-// extra_float_digits, PostgreSQL 11 adds the given number of digits; later
-// versions print the shortest exact text, or, with 0, only the digits that are
-// certain.
+// extra_float_digits, PostgreSQL 11 adds the given number of digits; later versions
+// print the shortest exact text, or, with 0, only the digits that are certain.
 var renderings = []struct {
 	types, name string
 	values      []string

@@ -10,14 +10,12 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// Every connection sets everything that rowmill relies on. Defaults of a
-// server, a database or an account, which serve other programs, must not affect
-// the meaning of a statement, the table that a name refers to, or the text of a
-// value.
+// Every connection sets everything that rowmill relies on. Defaults of a server, a
+// database or an account, which serve other programs, must not affect the meaning
+// of a statement, the table that a name refers to, or the text of a value.
 
-// common are the settings of every session, in the syntax of SET. A
-// lock_timeout of 0 is PostgreSQL's default; maintenance and loaders set their
-// own.
+// common are the settings of every session, in the syntax of SET. A lock_timeout
+// of 0 is PostgreSQL's default; maintenance and loaders set their own.
 var common = []string{
 	// Required to encode inserts and to parse values and bounds.
 	"client_encoding = 'UTF8'", "standard_conforming_strings = on", "DateStyle = 'ISO, YMD'", "TimeZone = 'UTC'",

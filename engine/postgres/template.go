@@ -64,10 +64,9 @@ AND NOT EXISTS (SELECT FROM pg_attribute g WHERE g.attrelid = a.attrelid AND g.a
 // TOAST stops compressing a row once it is below 2 kB, and does not process the
 // row again when it is copied. If the table has a compressed value, the
 // statement rewrites all rows from uncompressed values; TOAST then continues
-// down to the table's much lower target. Meanwhile the rewrite needs the
-// table's space a second time. Otherwise the statement only rebuilds the
-// indexes: a load in primary key order leaves the pages of the other indexes
-// two thirds full.
+// down to the table's much lower target. Meanwhile the rewrite needs the table's
+// space a second time. Otherwise the statement only rebuilds the indexes: a load
+// in primary key order leaves the pages of the other indexes two thirds full.
 func (db *DB) compress(ctx context.Context, c *pgconn.PgConn, name string) (string, error) {
 	d := db.dialect
 	reindex := "REINDEX TABLE " + d.Quote(name)

@@ -44,11 +44,10 @@ func TestTrapDefaultPartition(t *testing.T) {
 	}
 }
 
-// TestTrapPendingDetach checks the effects of an interrupted DETACH
-// CONCURRENTLY, here by a kill during its wait and by a lock timeout. It stays
-// pending, and no other partition can be detached until it is finished.
-// Partitions can still be created, and the next step that detaches one finishes
-// it.
+// TestTrapPendingDetach checks the effects of an interrupted DETACH CONCURRENTLY,
+// here by a kill during its wait and by a lock timeout. It stays pending, and no
+// other partition can be detached until it is finished. Partitions can still be
+// created, and the next step that detaches one finishes it.
 func TestTrapPendingDetach(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"killed", "timed out"} {

@@ -15,12 +15,11 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// A wire is the connection of a writer or querier. It implements the client's
-// side of the few protocol messages that they use. Messages are sent from the
-// buffer in which they were built and read in place, without an allocation.
-// pgconn establishes, encrypts and authenticates the connection. The message
-// formats are those of
-// https://www.postgresql.org/docs/current/protocol-message-formats.html.
+// A wire is the connection of a writer or querier. It implements the client's side
+// of the few protocol messages that they use. Messages are sent from the buffer in
+// which they were built and read in place, without an allocation. pgconn
+// establishes, encrypts and authenticates the connection. The message formats are
+// those of https://www.postgresql.org/docs/current/protocol-message-formats.html.
 //
 // If the context of the watch ends before the watch does, the operation in
 // progress fails.
@@ -141,13 +140,11 @@ func (r *reply) take(kind byte, body []byte) error {
 			r.warnings = append(r.warnings, m.Message)
 		}
 	}
-	// Other messages confirm steps and are ignored: a later message shows the
-	// result.
+	// Other messages confirm steps and are ignored: a later message shows the result.
 	return nil
 }
 
-// affected returns the number at the end of a command tag such as "INSERT 0
-// 12".
+// affected returns the number at the end of a command tag such as "INSERT 0 12".
 func affected(tag []byte) (n int64) {
 	end := len(tag) - 1 // without the zero byte
 	i := end

@@ -20,9 +20,8 @@ func (w words) From(t *engine.Table, p rolling.Partition) string {
 // Literal implements engine.Words.
 func (words) Literal(t *engine.Table, pos int64) string { return byLiteral(t, pos) }
 
-// Position implements engine.Words. It is exact: date_part returns a double,
-// which represents both the whole seconds and the microseconds of a minute
-// exactly.
+// Position implements engine.Words. It is exact: date_part returns a double, which
+// represents both the whole seconds and the microseconds of a minute exactly.
 func (words) Position(t *engine.Table, expr string) string {
 	switch kindOf(t) {
 	case byDate:

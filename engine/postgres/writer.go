@@ -19,8 +19,7 @@ type writer struct {
 	buf    []byte
 	ends   []int  // end offset in buf of each statement of a text batch
 	copy   string // the COPY statement of method load
-	// stmts has the prepared statements of the connection, by their number of
-	// rows.
+	// stmts has the prepared statements of the connection, by their number of rows.
 	stmts map[int]bool
 }
 
@@ -200,11 +199,10 @@ func (w *writer) exchange(p []byte, r *reply) error {
 // two more.
 const maxStatements = 4
 
-// window is how many bytes of a batch are sent before the replies to the
-// previous window are read. The server answers each row of a pipeline with 21
-// bytes, and stops reading if its replies are not read. Two windows of 64 KiB,
-// with rows of at least 30 bytes, cause fewer bytes of replies than any socket
-// buffer holds.
+// window is how many bytes of a batch are sent before the replies to the previous
+// window are read. The server answers each row of a pipeline with 21 bytes, and
+// stops reading if its replies are not read. Two windows of 64 KiB, with rows of
+// at least 30 bytes, cause fewer bytes of replies than any socket buffer holds.
 const window = 64 << 10
 
 // writeBound sends the batch as values bound to prepared statements of per rows
