@@ -127,7 +127,7 @@ func byLiteral(t *engine.Table, pos int64) string {
 	return v
 }
 
-// bounds renders a partition's range, which includes its start and excludes its
+// bounds renders a partition's range, including its start and excluding its
 // end.
 func bounds(t *engine.Table, p rolling.Partition) string {
 	value := func(pos int64) string {

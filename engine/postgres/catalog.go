@@ -23,7 +23,6 @@ func (d dialect) regclass(t *engine.Table) string {
 	return "to_regclass(" + quoteText(d.Quote(t.Name)) + ")"
 }
 
-// exists is the query for Exists.
 func (d dialect) exists(t *engine.Table) string {
 	return "SELECT COUNT(*) FROM pg_class WHERE relkind IN ('r', 'p') AND oid = " + d.regclass(t)
 }

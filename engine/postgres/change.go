@@ -103,8 +103,8 @@ func (d dialect) attachChecked(s engine.Attach) []string {
 	return transaction(append(out, d.attach(s.Table, s.Part), d.dropCheck(child, boundsCheck(s.Part.Period)))...)
 }
 
-// Table comments that record what happened to a table, for whoever inspects the
-// server after a crash.
+// Table comments that record a table's fate, for an administrator after a
+// crash.
 const replacedMark = "rowmill: replaced"
 
 func dropMark(t *engine.Table) string { return "rowmill: to be dropped, was a partition of " + t.Name }

@@ -89,8 +89,7 @@ func FuzzBind(f *testing.F) {
 	})
 }
 
-// TestParseBoundsOfOthers parses bounds that only tables created outside
-// rowmill have.
+// TestParseBoundsOfOthers parses bounds of tables that rowmill did not create.
 func TestParseBoundsOfOthers(t *testing.T) {
 	t.Parallel()
 	day, err := rolling.Parse("1d")

@@ -14,8 +14,7 @@ var (
 	mustOwn          = regexp.MustCompile(`^must be owner of (table|relation|view|sequence|function) (\S+)$`)
 )
 
-// denied adds a hint to an error about a missing privilege: the statement that
-// grants it.
+// denied adds the statement that grants a missing privilege to its error.
 func denied(server *pgconn.PgError, err error) error {
 	var grant string
 	if m := permissionDenied.FindStringSubmatch(server.Message); m != nil {

@@ -74,8 +74,7 @@ func periods(t *testing.T, g rolling.Grid, pos int64) (out []rolling.Partition) 
 	return out
 }
 
-// queries returns a Find with each kind of condition on a table, and the steps
-// that belong to them.
+// queries returns a Find with each kind of condition, and related steps.
 func queries(t *engine.Table) []engine.Step {
 	market := []string{"price", "register"}
 	return []engine.Step{

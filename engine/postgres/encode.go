@@ -92,8 +92,7 @@ func (e *encoder) appendRow(dst []byte, b *engine.Batch, row int) []byte {
 		case v.Type == engine.Binary:
 			dst = append(hex.AppendEncode(append(dst, `'\x`...), v.Value(row)), '\'')
 		default:
-			// An unquoted number with a point is parsed as numeric first, which costs
-			// the server more time.
+			// Unquoted, 1.5 would be parsed as numeric first, which is slower.
 			dst = append(dst, '\'')
 			dst = append(v.AppendText(dst, row), '\'')
 		}
@@ -178,8 +177,7 @@ func oid(t engine.Type) uint32 {
 	return 20
 }
 
-// epoch is the start of the server's time axis, 2000-01-01, in microseconds
-// since 1970.
+// epoch is PostgreSQL's, 2000-01-01, in microseconds since 1970.
 const epoch = int64(946684800e6)
 
 // appendBinary appends a row's values in the binary format, which is the same

@@ -16,8 +16,8 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// FuzzQuote checks that a literal reads back unchanged and that no text can end
-// it early.
+// FuzzQuote checks that a literal reads back unchanged and can't be ended
+// early.
 func FuzzQuote(f *testing.F) {
 	for _, s := range []string{"", "'", "\\", "\\'", "'); DROP TABLE x; -- ", "\x00", "a\x00", "a\\", "😀", "''", "'''a"} {
 		f.Add([]byte(s))
@@ -40,8 +40,7 @@ func FuzzQuote(f *testing.F) {
 	})
 }
 
-// readNumeric is the reverse of appendNumeric, written from the description of
-// the format.
+// readNumeric is the reverse of appendNumeric, from the format's description.
 func readNumeric(t *testing.T, p []byte) string {
 	t.Helper()
 	word := func(i int) int { return int(binary.BigEndian.Uint16(p[2*i:])) }
@@ -169,8 +168,7 @@ func TestWritersAllocateNothing(t *testing.T) {
 				}
 			}
 			write()
-			// The allocations of a batch of one statement; Single has BEGIN and
-			// COMMIT, too.
+			// A batch of one statement; Single has BEGIN and COMMIT, too.
 			if n := testing.AllocsPerRun(20, write); n > 6 {
 				t.Errorf("%v allocations for a batch of %d rows", n, rows)
 			}

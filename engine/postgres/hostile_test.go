@@ -46,8 +46,7 @@ func TestHostileSessions(t *testing.T) {
 	check("catalog", sessionSettings, settings, catalog)
 	check("catalog", wait, "0", catalog)
 	w, l := smallWriter(t, db, engine.Multi), loader(t, db)
-	// These connections return no values, so the statement itself makes the
-	// comparison.
+	// These connections return no values: the statement makes the comparison.
 	is := func(ask func(string) error) func(string) (string, error) {
 		return func(q string) (string, error) {
 			return "", ask("DO $$ BEGIN IF (" + q + ") THEN RETURN; END IF; RAISE 'no'; END $$")

@@ -36,8 +36,7 @@ func maintenanceName(cfg *pgconn.Config) string {
 // types, so text works for a column of any type. No cached plan or description
 // can become stale when a table changes.
 func (db *DB) openPool() error {
-	// pgx accepts only a configuration that it has parsed itself. All of its
-	// fields are replaced.
+	// pgx accepts only a configuration that it has parsed; all of it is replaced.
 	cfg, err := pgx.ParseConfig("sslmode=disable")
 	if err != nil {
 		return fmt.Errorf("target %s: %w", db.target, err)

@@ -12,10 +12,9 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// A leader pings its connection every leadPing, and gives up leadership after
-// leadWait without an answer. The server releases the lock of an unresponsive
-// client only later, after the timeouts of leadSession, so there are never two
-// leaders.
+// A leader pings its connection every leadPing, and resigns after leadWait
+// without an answer. The server releases an unresponsive client's lock only
+// later, after the timeouts of leadSession, so there are never two leaders.
 const (
 	leadPing = time.Second
 	leadWait = 3 * time.Second
@@ -42,16 +41,14 @@ type lease struct {
 	once sync.Once
 }
 
-// leadKey returns the key of the advisory lock for a name. Advisory locks are
-// local to a database.
+// leadKey returns the advisory lock key for a name. The lock is per database.
 func leadKey(name string) int64 {
 	h := fnv.New64a()
 	h.Write([]byte("rowmill " + name))
 	return int64(h.Sum64())
 }
 
-// Lead implements engine.Keeper. A connection pooler in between must be in
-// session mode.
+// Lead implements engine.Keeper. A connection pooler must be in session mode.
 func (db *DB) Lead(ctx context.Context, name string) (engine.Lease, error) {
 	c, err := db.connectAs(ctx, db.maintenanceConfig(), engine.Session{Maintenance: true})
 	if err != nil {

@@ -40,7 +40,7 @@ import (
 // server that takes longer is down.
 const connectTimeout = 10 * time.Second
 
-// DB is an open connection to a PostgreSQL server. It implements engine.DB.
+// DB is a PostgreSQL server. It implements engine.DB.
 type DB struct {
 	target    engine.Target
 	config    *pgconn.Config // for every connection; never printed
@@ -56,15 +56,14 @@ type DB struct {
 	mu     sync.Mutex
 	idle   []*pgconn.PgConn
 	leases map[*lease]bool
-	// checked holds, by OID, the server time at which a CHECK of bounds was first
-	// seen.
+	// checked holds the server time at which a CHECK was first seen, by OID.
 	checked map[string]string
 	closed  bool
 }
 
 // Open connects to the target and reads the server's version and settings. If
-// the server does not answer, the error is engine.ErrUnreachable and lists the
-// address and user.
+// the server does not answer, the error is engine.ErrUnreachable with the
+// address.
 func Open(ctx context.Context, t engine.Target) (*DB, error) {
 	cfg, err := configOf(ctx, t)
 	if err != nil {
@@ -186,8 +185,7 @@ func (db *DB) connect(ctx context.Context) error {
 	return db.openPool()
 }
 
-// probe renders the query for the server's properties, and for which of the
-// views it has.
+// probe renders the query for the server's properties and available views.
 func probe(views []string) string {
 	q := `SELECT current_setting('server_version'), current_setting('default_table_access_method'), ` +
 		`pg_size_bytes(current_setting('shared_buffers')), current_setting('server_version_num'), ` +
@@ -199,8 +197,7 @@ func probe(views []string) string {
 	return q
 }
 
-// local fills in the data directory and the process ID, if the server runs on
-// this machine.
+// local fills in the data directory and process ID of a server on this machine.
 func (db *DB) local(dataDir string) {
 	if network, _ := pgconn.NetworkAddress(db.config.Host, db.config.Port); network == "tcp" {
 		ip := net.ParseIP(db.config.Host)

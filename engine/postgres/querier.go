@@ -44,8 +44,7 @@ func (q *querier) dial(ctx context.Context) error {
 	return err
 }
 
-// Reset implements engine.Querier. It opens a new connection if the old one is
-// lost.
+// Reset implements engine.Querier. It replaces a lost connection.
 func (q *querier) Reset(ctx context.Context) error {
 	if q.conn != nil {
 		if err := q.conn.watch.Begin(ctx); err != nil {
@@ -229,7 +228,6 @@ func (s *statement) appendBind(dst []byte, values []engine.Value) ([]byte, error
 	return append(dst, 'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, 'S', 0, 0, 0, 4), nil
 }
 
-// find renders a Find.
 func (d dialect) find(f engine.Find) (string, error) {
 	if err := f.Validate(); err != nil {
 		return "", err
@@ -239,7 +237,6 @@ func (d dialect) find(f engine.Find) (string, error) {
 	}), nil
 }
 
-// delete renders a Delete.
 func (d dialect) delete(s engine.Delete) (string, error) {
 	if err := s.Validate(); err != nil {
 		return "", err

@@ -171,8 +171,8 @@ func TestSettleFewPrivileges(t *testing.T) {
 	}
 }
 
-// TestIntegersOutOfRange checks that no value is truncated to the width of its
-// column.
+// TestIntegersOutOfRange checks that no value is truncated to its column's
+// width.
 func TestIntegersOutOfRange(t *testing.T) {
 	t.Parallel()
 	db := open(t)

@@ -311,8 +311,8 @@ func TestApplyWaitsForLock(t *testing.T) {
 	}
 }
 
-// TestApplyRunsWhatRenderShows compares the rendered statements with the
-// server's log.
+// TestApplyRunsWhatRenderShows compares rendered statements with the server's
+// log.
 func TestApplyRunsWhatRenderShows(t *testing.T) {
 	t.Parallel()
 	const kind = "postgres?set=log_statement=all,log_line_prefix=%25p%20"

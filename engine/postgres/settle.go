@@ -12,12 +12,10 @@ import (
 
 const checkpoint = "CHECKPOINT"
 
-// insufficientPrivilege is the SQLSTATE of a statement that the account may not
-// execute.
+// insufficientPrivilege is the SQLSTATE of a missing privilege.
 const insufficientPrivilege = "42501"
 
-// settle renders Settle: VACUUM (ANALYZE) of each table with its partitions,
-// then a checkpoint.
+// settle renders Settle: VACUUM (ANALYZE) of each table, then a checkpoint.
 func (d dialect) settle(s engine.Settle) []string {
 	var out []string
 	for _, t := range s.Tables {

@@ -335,8 +335,8 @@ func TestTrapLocalDays(t *testing.T) {
 	}
 }
 
-// TestBoundsOfCoarseColumns checks that a period of hours is refused for a
-// column of days.
+// TestBoundsOfCoarseColumns checks that a column of days refuses hourly
+// periods.
 func TestBoundsOfCoarseColumns(t *testing.T) {
 	t.Parallel()
 	db := open(t)

@@ -91,8 +91,7 @@ func (db *DB) detach(ctx context.Context, c *pgconn.PgConn, s engine.Detach) err
 	return db.transact(ctx, c, db.dialect.renameTable(child, s.Into))
 }
 
-// unmark removes the mark that a table is to be dropped, since the step needs
-// the table.
+// unmark removes the mark for dropping from a table that the step needs.
 func (db *DB) unmark(ctx context.Context, c *pgconn.PgConn, t *engine.Table, name string, r relation) error {
 	if r.comment != dropMark(t) {
 		return nil
@@ -276,8 +275,7 @@ func (db *DB) drop(ctx context.Context, c *pgconn.PgConn, s engine.DropPartition
 	return db.dropOrphans(ctx, c, s.Table)
 }
 
-// dropOrphans drops the tables that were partitions of t and are marked for
-// dropping.
+// dropOrphans drops former partitions of t that are marked for dropping.
 func (db *DB) dropOrphans(ctx context.Context, c *pgconn.PgConn, t *engine.Table) error {
 	if _, err := db.finishDetach(ctx, c, t, ""); err != nil {
 		return err
@@ -320,8 +318,7 @@ func (db *DB) create(ctx context.Context, c *pgconn.PgConn, s engine.CreateParti
 	return nil
 }
 
-// dropTables drops tables. It refuses partitions, because dropping one locks
-// its table.
+// dropTables drops tables, but no partitions: that would lock the parent.
 func (db *DB) dropTables(ctx context.Context, c *pgconn.PgConn, s engine.DropTables) error {
 	if len(s.Names) == 0 {
 		return nil

@@ -15,14 +15,14 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// A wire is the connection of a writer or querier. It implements the client's side
-// of the few protocol messages that they use. Messages are sent from the buffer in
-// which they were built and read in place, without an allocation. pgconn
-// establishes, encrypts and authenticates the connection. The message formats are
-// those of https://www.postgresql.org/docs/current/protocol-message-formats.html.
+// A wire is the connection of a writer or querier. It implements the client's
+// side of the few protocol messages that they use. Messages are sent from the
+// buffer in which they were built and read in place, without an allocation.
+// pgconn establishes, encrypts and authenticates the connection. The message
+// formats are those of
+// https://www.postgresql.org/docs/current/protocol-message-formats.html.
 //
-// If the context of the watch ends before the watch does, the operation in
-// progress fails.
+// If its watch's context ends, the operation in progress fails.
 type wire struct {
 	net net.Conn
 	// from is the reader of the connection. pgconn starts to read net in the
@@ -93,8 +93,7 @@ func (c *wire) finish(r *reply) error {
 	}
 }
 
-// await reads until the given number of statements are completed, or one has
-// failed.
+// await reads until that many statements are completed, or one has failed.
 func (c *wire) await(r *reply, statements int) error {
 	for r.done < statements && r.err == nil {
 		kind, body, err := c.message()
@@ -205,7 +204,6 @@ func (c *wire) fill(n int) error {
 	return nil
 }
 
-// send writes messages.
 func (c *wire) send(p []byte) error {
 	_, err := c.net.Write(p)
 	return err

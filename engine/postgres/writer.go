@@ -194,9 +194,8 @@ func (w *writer) exchange(p []byte, r *reply) error {
 	return w.conn.finish(r)
 }
 
-// maxStatements is how many prepared statements a connection keeps. They differ
-// in their number of rows: the usual one, that of the last rows of a batch, and
-// two more.
+// maxStatements is how many prepared statements a connection keeps, one per
+// number of rows: the usual number, that of a batch's last rows, and two more.
 const maxStatements = 4
 
 // window is how many bytes of a batch are sent before the replies to the previous
@@ -206,8 +205,7 @@ const maxStatements = 4
 const window = 64 << 10
 
 // writeBound sends the batch as values bound to prepared statements of per rows
-// each. Everything up to the Sync at the end is one transaction, without BEGIN
-// and COMMIT.
+// each. All up to the final Sync is one transaction, without BEGIN and COMMIT.
 func (w *writer) writeBound(b *engine.Batch, r *reply, per int) error {
 	var prepared [2]int // by this batch: at most the usual size and the last rows
 	news := prepared[:0]
