@@ -11,18 +11,18 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// lockTries is how often a step that didn't get its lock is tried again. Each
-// try waits lockWait, so a blocked step fails after about half a minute, and
-// new statements are never queued behind it for longer than one.
+// lockTries is how many times a step is tried when its lock is not granted.
+// Each try waits lockWait, so a blocked step fails after about half a minute,
+// and new statements never queue behind it for longer than one try.
 const lockTries = 15
 
-// Apply implements engine.DB. DDL runs on a connection of its own with a short
-// lock wait: a waiting ALTER holds up every new statement on its table.
+// Apply implements engine.DB. DDL runs on a separate connection with a short
+// lock timeout, because a waiting ALTER blocks every new statement on its table.
 func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
 	return db.apply(ctx, db.lockTries, steps)
 }
 
-// apply tries each step a number of times.
+// apply tries each step up to the given number of times.
 func (db *DB) apply(ctx context.Context, tries int, steps []engine.Step) error {
 	c, err := db.dialSession(ctx, engine.Session{Maintenance: true})
 	if err != nil {
@@ -61,8 +61,8 @@ func (db *DB) apply(ctx context.Context, tries int, steps []engine.Step) error {
 	return nil
 }
 
-// transactionLength is how many of the statements, from the first on, are one
-// transaction.
+// transactionLength returns how many statements, counted from the first, form
+// one transaction.
 func transactionLength(statements []string) int {
 	if statements[0] != beginStatement {
 		return 1
@@ -75,7 +75,7 @@ func transactionLength(statements []string) int {
 	return len(statements)
 }
 
-// retrying runs fn again and again where it doesn't get a lock.
+// retrying calls fn again while it fails with a lock timeout, up to tries times.
 func (db *DB) retrying(ctx context.Context, tries int, fn func() error) error {
 	for try := 1; ; try++ {
 		err := fn()
@@ -90,7 +90,7 @@ func (db *DB) retrying(ctx context.Context, tries int, fn func() error) error {
 	}
 }
 
-// transact runs the statements of a transaction.
+// transact sends the statements one by one.
 func (db *DB) transact(ctx context.Context, c *pgconn.PgConn, statements ...string) error {
 	for _, q := range statements {
 		if err := db.exec(ctx, c, q); err != nil {
@@ -100,14 +100,14 @@ func (db *DB) transact(ctx context.Context, c *pgconn.PgConn, statements ...stri
 	return nil
 }
 
-// atOnce runs the statements of a transaction as one message: the server
-// doesn't wait for rowmill while it holds a lock that others wait for.
+// atOnce sends the statements of a transaction as one message, so that the
+// server does not wait for rowmill while it holds a lock that others wait for.
 func (db *DB) atOnce(ctx context.Context, c *pgconn.PgConn, statements []string) error {
 	return db.exec(ctx, c, statements...)
 }
 
-// exec sends statements as one message. A line ends each, which may end in a
-// comment.
+// exec sends statements as one message. A newline ends each statement, because
+// it may end in a line comment.
 func (db *DB) exec(ctx context.Context, c *pgconn.PgConn, statements ...string) error {
 	if db.before != nil {
 		db.before(c, statements)
@@ -125,7 +125,7 @@ func (db *DB) exec(ctx context.Context, c *pgconn.PgConn, statements ...string) 
 	return err
 }
 
-// A statementError says which statement failed.
+// A statementError is an error with the statement that failed.
 type statementError struct {
 	statement string
 	err       error

@@ -12,8 +12,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// BenchmarkInsert inserts into a real server; an op is a batch. The client's
-// CPU time for a row is what the method costs here, the server's left out.
+// BenchmarkInsert inserts into a real server; one operation is one batch. It
+// reports the client's CPU time per row, which excludes the server's.
 func BenchmarkInsert(b *testing.B) {
 	for _, m := range []engine.Method{engine.Single, engine.Multi, engine.Prepared, engine.Pipeline, engine.Load} {
 		for _, batch := range []int{1, 100, 1000} {
@@ -34,7 +34,7 @@ func purchases() *engine.Table {
 	}
 }
 
-// fillPurchases appends n rows with keys from first on.
+// fillPurchases appends n rows with keys from first up.
 func fillPurchases(b *engine.Batch, first int64, n int) {
 	for i := first; i < first+int64(n); i++ {
 		b.Columns[0].Ints = append(b.Columns[0].Ints, i)
@@ -76,8 +76,8 @@ func benchmarkInsert(b *testing.B, m engine.Method, batch int) {
 	b.ReportMetric((cpu(b)-began)/float64(batch*b.N), "client-us/row")
 }
 
-// BenchmarkFind reads by the primary key from a real server: one row, or ten by
-// a list.
+// BenchmarkFind reads by the primary key from a real server: one row, or ten
+// with a list of keys.
 func BenchmarkFind(b *testing.B) {
 	for _, points := range []int{1, 10} {
 		b.Run(fmt.Sprintf("rows=%d", points), func(b *testing.B) { benchmarkFind(b, points) })

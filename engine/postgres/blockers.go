@@ -9,13 +9,14 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// mostStatement is how much of a blocker's statement is kept, in characters.
+// mostStatement is the length to which a blocker's statement is cut, in characters.
 const mostStatement = "200"
 
-// blockers is the query for Blockers: the transactions that hold a lock on the
-// table or a partition, whatever they do now, prepared ones included; and while
-// a detach is unfinished, those that read from a snapshot of before it, which it
-// waits for. Own is how connections of maintenance call themselves.
+// blockers is the query for Blockers. It lists every transaction, idle or
+// prepared ones included, that holds a lock on the table or a partition. While
+// a detach is unfinished it also lists the transactions whose snapshot is older
+// than the detach, because the detach waits for them. The parameter own is the
+// application name of maintenance connections.
 func (d dialect) blockers(t *engine.Table, own string) string {
 	older := ""
 	if d.concurrent {
@@ -36,10 +37,9 @@ func (d dialect) blockers(t *engine.Table, own string) string {
 		"ORDER BY age DESC"
 }
 
-// Blockers implements engine.Keeper. A prepared transaction has the ID 0:
-// COMMIT PREPARED or ROLLBACK PREPARED ends it. An account without the role
-// pg_read_all_stats is not told how old transactions of others are, nor what
-// they run.
+// Blockers implements engine.Keeper. A prepared transaction has the ID 0; COMMIT
+// PREPARED or ROLLBACK PREPARED ends it. Without the role pg_read_all_stats an
+// account sees neither the age nor the statement of other users' transactions.
 func (db *DB) Blockers(ctx context.Context, t *engine.Table) ([]engine.Blocker, error) {
 	rows, err := db.query(ctx, db.dialect.blockers(t, maintenanceName(db.config)))
 	if err != nil {

@@ -11,21 +11,21 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A byKind is how the column that a table rolls by holds positions.
+// A byKind is the way in which the By column represents positions.
 type byKind int
 
 const (
-	byInteger     byKind = iota // a position, or with an Epoch as many of it as there have been since 1970
+	byInteger     byKind = iota // the position, or with an Epoch the number of Epoch units since 1970
 	byTimestamp                 // without time zone: UTC
 	byTimestampTZ               // an instant
 	byDate                      // days in UTC
 )
 
-// microsPerDay is the length of a value of type date.
+// microsPerDay is the length of a day in microseconds, the resolution of type date.
 const microsPerDay = int64(24 * time.Hour / time.Microsecond)
 
-// kindOf tells how the table's By column holds positions. It goes by the
-// declared type, which may also be the owner's own words for it.
+// kindOf returns how the table's By column represents positions. It uses the
+// declared type, which may come from a user's CREATE TABLE statement.
 func kindOf(t *engine.Table) byKind {
 	switch {
 	case t.Grid.Axis() == rolling.Sequence || t.Epoch > 0:
@@ -44,8 +44,8 @@ func kindOf(t *engine.Table) byKind {
 	return byTimestamp
 }
 
-// byType is the type of the By column as its declaration writes it: words in
-// lower case, without a precision.
+// byType returns the declared type of the By column as words in lower case,
+// without punctuation. A precision is a word, too.
 func byType(t *engine.Table) []string {
 	if t.Definition == nil {
 		return nil
@@ -60,7 +60,7 @@ func byType(t *engine.Table) []string {
 	return nil
 }
 
-// integerType is the type of a By column that is an integer.
+// integerType returns the type of an integer By column.
 func integerType(t *engine.Table) string {
 	if i := t.Column(t.By); i >= 0 && t.Columns[i].Type == engine.Int32 {
 		return "integer"
@@ -76,7 +76,7 @@ func integerType(t *engine.Table) string {
 	return "bigint"
 }
 
-// floorDiv divides towards the past.
+// floorDiv divides and rounds towards negative infinity. The divisor is positive.
 func floorDiv(a, b int64) int64 {
 	q := a / b
 	if a%b < 0 {
@@ -85,8 +85,8 @@ func floorDiv(a, b int64) int64 {
 	return q
 }
 
-// timeText is a position of an axis of time as text, with the fraction of a
-// second where there is one.
+// timeText formats a position on a time axis, with the fraction of a second
+// only if it is not zero.
 func timeText(pos int64) string {
 	if pos%1e6 == 0 {
 		return string(engine.AppendTime(nil, pos))
@@ -94,7 +94,7 @@ func timeText(pos int64) string {
 	return rolling.Instant(pos).Format(engine.TimeLayout + ".000000")
 }
 
-// byValue is a position as the text of a value of the By column.
+// byValue formats a position as the text of a value of the By column.
 func byValue(t *engine.Table, pos int64) string {
 	switch kindOf(t) {
 	case byTimestamp:
@@ -110,7 +110,7 @@ func byValue(t *engine.Table, pos int64) string {
 	return strconv.FormatInt(pos, 10)
 }
 
-// byLiteral is a position as a literal of the By column's type.
+// byLiteral formats a position as a literal of the By column's type.
 func byLiteral(t *engine.Table, pos int64) string {
 	v := byValue(t, pos)
 	switch kindOf(t) {
@@ -127,7 +127,8 @@ func byLiteral(t *engine.Table, pos int64) string {
 	return v
 }
 
-// bounds renders a partition's range: from its start up to but without its end.
+// bounds renders a partition's range, including its start and excluding its
+// end.
 func bounds(t *engine.Table, p rolling.Partition) string {
 	value := func(pos int64) string {
 		v := byValue(t, pos)
@@ -139,8 +140,8 @@ func bounds(t *engine.Table, p rolling.Partition) string {
 	return fmt.Sprintf("FOR VALUES FROM (%s) TO (%s)", value(p.From), value(p.To))
 }
 
-// checkBounds refuses bounds that the By column has no values for: the server
-// would cut them in silence.
+// checkBounds refuses bounds that the By column can't represent: the server
+// would truncate them silently.
 func checkBounds(t *engine.Table, p rolling.Partition) error {
 	unit := int64(1)
 	switch {
@@ -156,8 +157,8 @@ func checkBounds(t *engine.Table, p rolling.Partition) error {
 	return nil
 }
 
-// parseBounds reads what pg_get_expr says of a range partition,
-// FOR VALUES FROM ('0') TO ('1000').
+// parseBounds parses the bounds of a range partition as pg_get_expr prints
+// them, FOR VALUES FROM ('0') TO ('1000').
 func parseBounds(t *engine.Table, s string) (from, to int64, err error) {
 	if s == "DEFAULT" {
 		return 0, 0, engine.Hinted(engine.Classed(engine.ErrUnsupported,
@@ -177,10 +178,10 @@ func parseBounds(t *engine.Table, s string) (from, to int64, err error) {
 	return from, to, err
 }
 
-// parseBound reads one end, as a session that Session has prepared gets it: a
-// number or a time, in quotes or not, with or without a zone, which is UTC; or
-// MINVALUE, MAXVALUE, infinity and times beyond the axis, which tables from
-// elsewhere may have.
+// parseBound parses one bound, as printed in a session prepared by Session: a
+// number or a time, quoted or not, with or without a zone, which is always UTC.
+// Tables that rowmill did not create may also have MINVALUE, MAXVALUE, infinity
+// and times beyond the axis, which become the end of the axis.
 func parseBound(t *engine.Table, s string) (int64, error) {
 	ends := t.Grid.Bounds()
 	text := strings.TrimSuffix(strings.TrimPrefix(s, "'"), "'")
@@ -193,7 +194,7 @@ func parseBound(t *engine.Table, s string) (int64, error) {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		if t.Epoch > 0 && t.Grid.Axis() == rolling.Time {
 			unit := t.Epoch.Microseconds()
-			switch { // as far as the axis goes
+			switch { // limit to the axis
 			case n < ends.From/unit:
 				return ends.From, nil
 			case n > ends.To/unit:
@@ -214,7 +215,7 @@ func parseBound(t *engine.Table, s string) (int64, error) {
 		}
 	}
 	for _, layout := range []string{engine.TimeLayout, engine.TimeLayout + "-07", time.DateOnly} {
-		if at, err := time.Parse(layout, text); err == nil { // it reads fractions, too
+		if at, err := time.Parse(layout, text); err == nil { // it accepts fractions, too
 			return rolling.Position(at), nil
 		}
 	}

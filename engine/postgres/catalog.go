@@ -18,25 +18,24 @@ type catalog struct{ db *DB }
 // Catalog implements engine.DB.
 func (db *DB) Catalog() engine.Catalog { return catalog{db} }
 
-// regclass is the table's object identifier, or NULL where it isn't there.
+// regclass renders the table's OID, which is NULL if the table does not exist.
 func (d dialect) regclass(t *engine.Table) string {
 	return "to_regclass(" + quoteText(d.Quote(t.Name)) + ")"
 }
 
-// exists is the query for Exists.
 func (d dialect) exists(t *engine.Table) string {
 	return "SELECT COUNT(*) FROM pg_class WHERE relkind IN ('r', 'p') AND oid = " + d.regclass(t)
 }
 
-// parts is the query for Partitions: a row for the table without partitions,
-// and one for each that it has.
+// parts is the query for Partitions: one row for the table without partitions,
+// and one for each of its partitions.
 func (d dialect) parts(t *engine.Table) string {
 	return "SELECT c.relname, pg_get_expr(c.relpartbound, c.oid) FROM pg_class p " +
 		"LEFT JOIN pg_inherits i ON i.inhparent = p.oid LEFT JOIN pg_class c ON c.oid = i.inhrelid AND c.relispartition " +
 		"WHERE p.relkind IN ('r', 'p') AND p.oid = " + d.regclass(t)
 }
 
-// pending is the query for the partitions whose detach was broken off.
+// pending is the query for partitions whose concurrent detach was interrupted.
 func (d dialect) pending(t *engine.Table) string {
 	return "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid " +
 		"WHERE i.inhdetachpending AND i.inhparent = " + d.regclass(t)
@@ -51,8 +50,8 @@ func (c catalog) Exists(ctx context.Context, t *engine.Table) (bool, error) {
 	return string(rows[0][0]) != "0", nil
 }
 
-// Partitions implements engine.Catalog. A partition whose detach was broken
-// off is still one: DropPartition finishes it.
+// Partitions implements engine.Catalog. A partition whose detach was
+// interrupted is included: DropPartition finishes it.
 func (c catalog) Partitions(ctx context.Context, t *engine.Table) ([]rolling.Partition, error) {
 	rows, err := c.db.query(ctx, c.db.dialect.parts(t))
 	if err != nil {
@@ -64,7 +63,7 @@ func (c catalog) Partitions(ctx context.Context, t *engine.Table) ([]rolling.Par
 	var parts []rolling.Partition
 	for _, row := range rows {
 		if row[0] == nil {
-			continue // a table without any
+			continue // the table itself
 		}
 		p := rolling.Partition{Name: partitionName(t, string(row[0]))}
 		if p.From, p.To, err = parseBounds(t, string(row[1])); err != nil {
@@ -76,8 +75,7 @@ func (c catalog) Partitions(ctx context.Context, t *engine.Table) ([]rolling.Par
 	return parts, nil
 }
 
-// relations is a query for the object identifiers of tables and of their
-// partitions.
+// relations is a query for the OIDs of tables and their partitions.
 func (d dialect) relations(tables ...*engine.Table) string {
 	names := make([]string, len(tables))
 	for i, t := range tables {
@@ -87,14 +85,14 @@ func (d dialect) relations(tables ...*engine.Table) string {
 		"OR c.oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent IN (" + strings.Join(names, ", ") + ")))"
 }
 
-// sizes is the query for what tables take: their rows, with what lies out of
-// line (TOAST) and the maps of free space and visibility, and the primary key;
-// and all other indexes.
+// sizes is the query for the sizes of tables. The first size is the rows with
+// TOAST, the free space map, the visibility map and the primary key; the second
+// is all other indexes.
 func (d dialect) sizes(tables ...*engine.Table) string {
 	return "SELECT " + sizeColumns + " FROM (" + d.relations(tables...) + ") r"
 }
 
-// sizeColumns are the two sizes of the relations r.
+// sizeColumns computes the two sizes over the relations r.
 const sizeColumns = "COALESCE(sum(pg_table_size(r.oid) + " +
 	"COALESCE((SELECT sum(pg_relation_size(i.indexrelid)) FROM pg_index i WHERE i.indrelid = r.oid AND i.indisprimary), 0)), 0) AS data, " +
 	"COALESCE(sum((SELECT sum(pg_relation_size(i.indexrelid)) FROM pg_index i WHERE i.indrelid = r.oid AND NOT i.indisprimary)), 0) AS index"
@@ -114,9 +112,9 @@ func (c catalog) Sizes(ctx context.Context, t *engine.Table) (engine.Sizes, erro
 	return s, nil
 }
 
-// settings are the parameters worth keeping in a record: what bears on
-// durability, memory, writing, logging, vacuum and locking. Servers that lack
-// one leave it out.
+// settings are the parameters to keep in a run record: those that affect
+// durability, memory, writing, logging, vacuum and locking. A parameter that
+// the server does not have is omitted.
 var settings = []string{
 	"autovacuum", "autovacuum_max_workers", "autovacuum_naptime", "autovacuum_vacuum_cost_delay", "autovacuum_vacuum_cost_limit",
 	"autovacuum_vacuum_insert_scale_factor", "autovacuum_vacuum_insert_threshold", "autovacuum_vacuum_scale_factor",
@@ -148,10 +146,10 @@ func (c catalog) Settings(ctx context.Context) (map[string]string, error) {
 	return out, nil
 }
 
-// durability says what a commit survives under the settings. With
-// synchronous_commit off the server writes what was committed up to three
-// times wal_writer_delay later, 0.6 s by default, so that its own crash loses
-// that much as well.
+// durability describes the failures that a commit survives under the settings.
+// With synchronous_commit off the server writes commits up to three times
+// wal_writer_delay later, 0.6 s by default, so a crash of the server alone
+// loses that much, too.
 func durability(settings map[string]string) string {
 	switch {
 	case settings["fsync"] == "off":
@@ -162,12 +160,14 @@ func durability(settings map[string]string) string {
 	return "full"
 }
 
-// walWriterRounds is how many rounds of the WAL writer pass, at most, until an
-// asynchronous commit is written: https://www.postgresql.org/docs/current/wal-async-commit.html.
+// walWriterRounds is the maximum number of rounds of the WAL writer until an
+// asynchronous commit is written:
+// https://www.postgresql.org/docs/current/wal-async-commit.html.
 const walWriterRounds = 3
 
-// crashLoss says for how long commits may be lost when the server's processes
-// are killed. fsync off loses nothing then: the WAL is with the operating system.
+// crashLoss returns the time span whose commits may be lost when the server's
+// processes are killed. With fsync off nothing is lost in that case: the
+// operating system already has the WAL.
 func crashLoss(settings map[string]string) time.Duration {
 	if settings["synchronous_commit"] != "off" {
 		return 0

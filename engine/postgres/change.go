@@ -10,14 +10,14 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// exclusiveWait bounds, in all, the wait of a step that needs its table for
-// itself: new statements on the table queue up behind it for as long. Such a step
-// asks for the lock only once the transactions that it would wait for have
-// ended, so that the wait is one for short transactions that began since.
+// exclusiveWait bounds the total wait of a step that locks its table
+// exclusively, because new statements on the table queue behind it for that
+// long. Such a step requests the lock only after the transactions in its way
+// have ended, so it waits only for short transactions that began since.
 const exclusiveWait = "1s"
 
-// exclusive begins a transaction that locks tables against everything, and
-// bounds it: also the statements after the lock, which change catalogs only.
+// exclusive begins a transaction that locks tables in ACCESS EXCLUSIVE mode. The
+// timeouts also apply to the statements after the lock, which change only catalogs.
 func (d dialect) exclusive(tables ...string) []string {
 	quoted := make([]string, len(tables))
 	for i, name := range tables {
@@ -34,16 +34,16 @@ func (d dialect) renameTable(from, to string) string {
 }
 
 // boundsCheck names the CHECK that proves to ATTACH that a table's rows lie
-// within a partition's bounds: it is there while the table stands apart.
+// within a partition's bounds. The CHECK exists only while the table is detached.
 func boundsCheck(p rolling.Period) string {
 	return boundsPrefix + strings.ReplaceAll(fmt.Sprintf("%d_%d", p.From, p.To), "-", "m")
 }
 
 const boundsPrefix = "rowmill_bounds_"
 
-// addCheck renders that CHECK. It reads the whole table, under a lock that
-// nobody else wants. The literals have no type but that of the column, so that
-// the server sees the condition it looks for.
+// addCheck renders that CHECK. Adding it reads the whole detached table under
+// an exclusive lock, which blocks no one. The literals are untyped and take the
+// column's type, so that the server recognizes the partition constraint.
 func (d dialect) addCheck(t *engine.Table, name string, p rolling.Partition) string {
 	by := d.Quote(t.By)
 	return fmt.Sprintf("ALTER TABLE %s ADD CONSTRAINT %s CHECK (%s IS NOT NULL AND %[3]s >= %[4]s AND %[3]s < %[5]s)",
@@ -59,7 +59,7 @@ func (d dialect) attach(t *engine.Table, p rolling.Partition) string {
 }
 
 // changeDetach renders Detach. DETACH CONCURRENTLY can't be part of a
-// transaction; where the server doesn't have it, before 14, the table is locked.
+// transaction. A server before 14 does not have it, so the table is locked there.
 func (d dialect) changeDetach(s engine.Detach) ([]string, error) {
 	if err := checkName("detach partition "+s.Part.Name+" of "+s.Table.Name, s.Into); err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (d dialect) changeDetach(s engine.Detach) ([]string, error) {
 	return slices.Concat(d.exclusive(s.Table.Name, child), []string{detach}, rename, []string{commitStatement}), nil
 }
 
-// checkName refuses a name that the server would cut in silence.
+// checkName refuses a name that the server would silently truncate.
 func checkName(what, name string) error {
 	if name == "" || len(name) > maxName {
 		return fmt.Errorf("%s: a table's name has from 1 to %d bytes, not %q", what, maxName, name)
@@ -84,7 +84,7 @@ func checkName(what, name string) error {
 	return nil
 }
 
-// changeAttach renders Attach, of a table that has the indexes of the other.
+// changeAttach renders Attach, for a table that already has all indexes of s.Table.
 func (d dialect) changeAttach(s engine.Attach) ([]string, error) {
 	if err := fits(s.Table, s.Part); err != nil {
 		return nil, err
@@ -92,8 +92,8 @@ func (d dialect) changeAttach(s engine.Attach) ([]string, error) {
 	return append([]string{d.addCheck(s.Table, s.From, s.Part)}, d.attachChecked(s)...), nil
 }
 
-// attachChecked attaches a table with its CHECK, which isn't needed any
-// more once it is a partition.
+// attachChecked attaches a table that has its CHECK, and drops the CHECK, which
+// a partition does not need.
 func (d dialect) attachChecked(s engine.Attach) []string {
 	child := childName(s.Table, s.Part)
 	var out []string
@@ -103,7 +103,8 @@ func (d dialect) attachChecked(s engine.Attach) []string {
 	return transaction(append(out, d.attach(s.Table, s.Part), d.dropCheck(child, boundsCheck(s.Part.Period)))...)
 }
 
-// Comments that tell what became of a table, for who looks after a crash.
+// Table comments that record a table's fate, for an administrator after a
+// crash.
 const replacedMark = "rowmill: replaced"
 
 func dropMark(t *engine.Table) string { return "rowmill: to be dropped, was a partition of " + t.Name }
@@ -112,7 +113,8 @@ func (d dialect) comment(table, text string) string {
 	return fmt.Sprintf("COMMENT ON TABLE %s IS %s", d.Quote(table), quoteText(text))
 }
 
-// changeReplace renders Replace, of a table that has the indexes of the other.
+// changeReplace renders Replace, for a table that already has all indexes of
+// s.Table.
 func (d dialect) changeReplace(s engine.Replace) ([]string, error) {
 	if err := checkReplace(s); err != nil {
 		return nil, fmt.Errorf("replace partitions of %s: %w", s.Table.Name, err)
@@ -143,9 +145,9 @@ func checkReplace(s engine.Replace) error {
 	return fits(s.Table, s.New)
 }
 
-// replaceChecked is one transaction: whoever reads sees the old partitions or
-// the new one. With may be one of Out: then its name is free only once the new
-// partition has it.
+// replaceChecked renders a single transaction, so that readers see either the
+// old partitions or the new one. With may also be listed in Out; it is then
+// renamed twice, since an old partition takes over its name.
 func (d dialect) replaceChecked(s engine.Replace) []string {
 	tables := []string{s.Table.Name, s.With}
 	for _, p := range s.Old {
@@ -171,7 +173,6 @@ func (d dialect) replaceChecked(s engine.Replace) []string {
 	return append(out, d.attach(s.Table, s.New), d.dropCheck(child, boundsCheck(s.New.Period)), commitStatement)
 }
 
-// changeDropTables renders DropTables.
 func (d dialect) changeDropTables(s engine.DropTables) []string {
 	var out []string
 	for _, name := range s.Names {
@@ -180,16 +181,16 @@ func (d dialect) changeDropTables(s engine.DropTables) []string {
 	return out
 }
 
-// changeAddColumn renders AddColumn. A column without a default, or with one
-// that is the same for each row, changes catalogs only; the time allowed
-// ends the rewriting that another default would need.
+// changeAddColumn renders AddColumn. A column without a default, or with a
+// constant one, changes only catalogs. Any other default would rewrite the
+// table; statement_timeout stops that.
 func (d dialect) changeAddColumn(s engine.AddColumn) ([]string, error) {
 	if strings.TrimSpace(s.Definition) == "" {
 		return nil, fmt.Errorf("add column %s to %s: it has no definition", s.Name, s.Table.Name)
 	}
 	table := d.Quote(s.Table.Name)
 	out := d.exclusive(s.Table.Name)
-	// With all of its partitions, in one wait.
+	// Without ONLY, the lock includes all partitions.
 	out[len(out)-1] = "LOCK TABLE " + table + " IN ACCESS EXCLUSIVE MODE"
 	return append(out, fmt.Sprintf("ALTER TABLE %s ADD COLUMN IF NOT EXISTS %s", table, s.Definition), commitStatement), nil
 }

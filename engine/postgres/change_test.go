@@ -18,8 +18,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// rolls creates the table rolls with n periods of 100 rows, and rows in the
-// first filled of them.
+// rolls creates the table rolls with n periods. The first filled periods have
+// 100 rows each.
 func rolls(t testing.TB, db *postgres.DB, n, filled int) (*engine.Table, []rolling.Partition) {
 	t.Helper()
 	table, parts := rollingTable(t, "rolls", n)
@@ -31,7 +31,7 @@ func rolls(t testing.TB, db *postgres.DB, n, filled int) (*engine.Table, []rolli
 	return table, parts
 }
 
-// apart creates a table that stands apart, with the rows of periods.
+// apart creates a detached table with the rows of the given periods.
 func apart(t testing.TB, db *postgres.DB, table *engine.Table, name string, parts ...rolling.Partition) {
 	t.Helper()
 	run(t, db, db.Words().CreateTemplate(table, name, engine.Storage{Compress: true})...)
@@ -49,7 +49,7 @@ func partitions(t testing.TB, db *postgres.DB, table *engine.Table) []rolling.Pa
 	return got
 }
 
-// tables are those of the database, in order.
+// tables returns the names of the database's tables, in order.
 func tables(t testing.TB, db *postgres.DB) string {
 	t.Helper()
 	return value(t, db, "SELECT string_agg(relname, ' ' ORDER BY relname) FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = 'public'::regnamespace")
@@ -60,7 +60,7 @@ func pending(t testing.TB, db *postgres.DB) string {
 	return value(t, db, "SELECT count(*) FROM pg_inherits WHERE inhdetachpending")
 }
 
-// step tries a step twice: the second time there is nothing to do.
+// step applies a step twice: the second time there is nothing to do.
 func step(t testing.TB, db *postgres.DB, s engine.Step) {
 	t.Helper()
 	for range 2 {
@@ -70,7 +70,7 @@ func step(t testing.TB, db *postgres.DB, s engine.Step) {
 	}
 }
 
-// before calls fn once, before the first statement with text in it is sent.
+// before calls fn once, before the first statement that contains text is sent.
 func before(db *postgres.DB, text string, fn func(c *pgconn.PgConn)) {
 	db.SetBefore(func(c *pgconn.PgConn, statements []string) {
 		if strings.Contains(strings.Join(statements, "; "), text) {
@@ -80,8 +80,8 @@ func before(db *postgres.DB, text string, fn func(c *pgconn.PgConn)) {
 	})
 }
 
-// steps are all that look at what is done, on a table of 4 periods, with what
-// is there afterwards: periods, rows, tables.
+// steps returns the steps that check what is already done, on a table of 4
+// periods, with the expected periods, rows and tables afterwards.
 func steps(table *engine.Table, parts []rolling.Partition) map[string]struct {
 	step   engine.Step
 	parts  []rolling.Partition
@@ -119,15 +119,15 @@ func steps(table *engine.Table, parts []rolling.Partition) map[string]struct {
 	}
 }
 
-// TestKilledBetweenStatements: whatever of a step is done when its connection
-// is lost, the next try ends in the same state.
+// TestKilledBetweenStatements checks that a step whose connection is lost at
+// any statement ends in the same state when it is tried again.
 func TestKilledBetweenStatements(t *testing.T) {
 	t.Parallel()
 	db := open(t)
 	for name := range steps(rollingTable(t, "rolls", 4)) {
 		t.Run(name, func(t *testing.T) { killedBetween(t, db, name) })
 	}
-	// As servers before version 14 have it.
+	// As on servers before version 14.
 	db.SetConcurrent(false)
 	for _, name := range []string{"Detach", "Merge", "DropPartition"} {
 		t.Run(name+", not concurrently", func(t *testing.T) { killedBetween(t, db, name) })
@@ -175,9 +175,9 @@ func killedBetween(t *testing.T, db *postgres.DB, name string) {
 	}
 }
 
-// TestPartitionsBesideTransactions: a transaction that has used the table
-// holds up neither the creation of a partition nor inserts; what needs the
-// table's periods to itself is told so in time, and leaves no trace.
+// TestPartitionsBesideTransactions checks that an open transaction on the table
+// delays neither the creation of a partition nor inserts. A step that needs a
+// period exclusively fails in time and leaves no trace.
 func TestPartitionsBesideTransactions(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -207,7 +207,7 @@ func TestPartitionsBesideTransactions(t *testing.T) {
 					t.Errorf("%s rows to be seen", got)
 				}
 			}
-			// Nothing of it has waited for the transaction.
+			// No insert has waited for the transaction.
 			if longest := inserts(); longest > 500*time.Millisecond {
 				t.Errorf("an insert took %v", longest)
 			}
@@ -228,10 +228,10 @@ func TestPartitionsBesideTransactions(t *testing.T) {
 	}
 }
 
-// watchInserts inserts into the last period of rolls, one row after the other,
-// until the returned function is called, which returns how much longer the
-// slowest took than the slowest into a table that nothing else is done with: what
-// the machine held up isn't counted. Its rows are those with n = -1.
+// watchInserts upserts one row with n = -1 into the last period of rolls, which
+// the steps do not touch, until the returned function is called. That function
+// returns how much longer the slowest statement took than the slowest one on an
+// otherwise unused table, so delays of the machine are not counted.
 func watchInserts(t testing.TB, db *postgres.DB) (stop func() time.Duration) {
 	t.Helper()
 	admin := session(t, db)
@@ -259,7 +259,6 @@ func watchInserts(t testing.TB, db *postgres.DB) (stop func() time.Duration) {
 		})
 		return longest, failed
 	}
-	// Of the first period in the table that isn't touched by the steps.
 	longest, failed := watch("rolls")
 	unused, unusedFailed := watch("unused")
 	return func() time.Duration {
@@ -274,8 +273,8 @@ func watchInserts(t testing.TB, db *postgres.DB) (stop func() time.Duration) {
 	}
 }
 
-// TestStall: steps under inserts, and a transaction that begins just before a
-// step takes its lock: nobody waits for longer than the bound.
+// TestStall runs steps during inserts, and begins a transaction just before a
+// step takes its lock. No insert may wait for longer than the bound.
 func TestStall(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -304,7 +303,7 @@ func TestStall(t *testing.T) {
 		}
 		longest := inserts()
 		t.Logf("longest insert beside a %T that waits for a transaction: %v", s, longest)
-		if longest > 2*time.Second { // 1 s is the bound, the rest a busy machine's
+		if longest > 2*time.Second { // the bound is 1 s, the rest is for a busy machine
 			t.Errorf("an insert waited %v", longest)
 		}
 		exec(t, busy, "COMMIT")
@@ -312,18 +311,18 @@ func TestStall(t *testing.T) {
 	}
 }
 
-// TestReplaceBesideSnapshots: a transaction that reads from a snapshot of before
-// the new rows would see neither them nor the old ones.
+// TestReplaceBesideSnapshots checks that Replace waits for a transaction whose
+// snapshot is older than the new rows: it would see neither them nor the old rows.
 func TestReplaceBesideSnapshots(t *testing.T) {
-	// A transaction of any database keeps the snapshots of all back.
+	// A transaction in any database affects the snapshots of all databases.
 	db := openAlone(t)
 	db.SetQuietWait(100 * time.Millisecond)
 	table, parts := rolls(t, db, 2, 2)
 	run(t, db, "CREATE TABLE other AS SELECT 1 AS one")
 	reader := session(t, db)
 	exec(t, reader, "BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT * FROM other")
-	// One that writes in another database, and goes on for hours: snapshots that
-	// are taken meanwhile have its number as their oldest.
+	// A transaction that writes in another database for hours: snapshots taken
+	// meanwhile have its ID as their xmin.
 	foreign := session(t, openAlone(t))
 	exec(t, foreign, "BEGIN", "CREATE TABLE written (n INT)")
 	apart(t, db, table, "apart", parts[0])
@@ -336,7 +335,7 @@ func TestReplaceBesideSnapshots(t *testing.T) {
 		t.Errorf("the reader sees %s rows, %v", rows[0].Rows[0][0], err)
 	}
 	exec(t, reader, "COMMIT", "BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT * FROM other")
-	// This one is of after the table's rows.
+	// This snapshot is newer than the table's rows.
 	step(t, db, s)
 	rows, err = reader.Exec(within(t), "SELECT count(*) FROM rolls").ReadAll()
 	if err != nil || string(rows[0].Rows[0][0]) != "200" {
@@ -344,9 +343,8 @@ func TestReplaceBesideSnapshots(t *testing.T) {
 	}
 }
 
-// TestOrphans: a partition's table that stays behind, because a crash came
-// between its DETACH and its DROP, goes with the next partition that is
-// dropped, or with the table.
+// TestOrphans checks that a partition's table that a crash between DETACH and
+// DROP left behind is dropped with the next partition, or with the table.
 func TestOrphans(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -370,14 +368,14 @@ func TestOrphans(t *testing.T) {
 	if got, want := tables(t, db), "rolls rolls_"+parts[2].Name+" rolls_"+parts[3].Name; got != want {
 		t.Errorf("tables %s, want %s", got, want)
 	}
-	// One that is wanted after all isn't dropped.
+	// An orphan that a later step needs is not dropped.
 	before(db, "DETACH", func(c *pgconn.PgConn) { value(t, db, fmt.Sprintf("SELECT pg_terminate_backend(%d, 5000)", c.PID())) })
 	if err := db.Apply(within(t), engine.DropPartition{Table: table, Have: parts[2:], Drop: parts[3]}); !errors.Is(err, engine.ErrConnectionLost) {
 		t.Fatal(err)
 	}
 	step(t, db, engine.Detach{Table: table, Have: parts[2:], Part: parts[3], Into: "wanted"})
 	orphan(2)
-	// A table of that name that never was a partition stays.
+	// A table with a partition's name that never was a partition stays.
 	run(t, db, "CREATE TABLE rolls_"+parts[1].Name+" (id BIGINT)")
 	err := db.Apply(within(t), engine.DropPartition{Table: table, Have: parts, Drop: parts[1]})
 	var hint *engine.HintError
@@ -392,7 +390,8 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// TestPartitionsOfOthers: partitions that others have named keep their names.
+// TestPartitionsOfOthers checks that partitions created outside rowmill keep
+// their names.
 func TestPartitionsOfOthers(t *testing.T) {
 	t.Parallel()
 	db := open(t)

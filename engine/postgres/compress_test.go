@@ -10,8 +10,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// TestRebuiltSizes: what a rebuilt period takes, beside one that rows came to in
-// random order.
+// TestRebuiltSizes compares a rebuilt period with a period whose rows arrived
+// in random order.
 func TestRebuiltSizes(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -19,7 +19,7 @@ func TestRebuiltSizes(t *testing.T) {
 		rows            int
 		columns, values string
 		indexes         []string
-		most            float64 // of the bytes before
+		most            float64 // limit on the share of the original bytes
 	}{
 		"narrow rows, three secondary indexes": {60000, "register INT NOT NULL, price REAL NOT NULL, total NUMERIC(12,2) NOT NULL",
 			"(random() * 1000)::int, random() * 500, (random() * 1000)::numeric(12,2)", []string{"(price, register)", "(register, n)", "(total)"}, 0.9},

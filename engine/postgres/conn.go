@@ -11,7 +11,7 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// dial opens a connection and prepares it as engine.Session says.
+// dial opens a connection and prepares it with the default engine.Session.
 func (db *DB) dial(ctx context.Context) (*pgconn.PgConn, error) {
 	return db.dialSession(ctx, engine.Session{})
 }
@@ -32,25 +32,25 @@ func (db *DB) connectAs(ctx context.Context, cfg *pgconn.Config, s engine.Sessio
 	return c, nil
 }
 
-// discardWait bounds the wait for a connection that is being closed.
+// discardWait bounds the wait for a connection to close.
 const discardWait = 5 * time.Second
 
-// discard closes a connection, whatever runs on it.
+// discard closes a connection, even while a statement runs on it.
 func discard(c *pgconn.PgConn) {
 	ctx, cancel := context.WithTimeout(context.Background(), discardWait)
 	defer cancel()
-	_ = c.Close(ctx) // it may be broken
+	_ = c.Close(ctx) // the connection may be broken
 	select {
-	case <-c.CleanupDone(): // of a query that was broken off
+	case <-c.CleanupDone(): // a running query has been canceled
 	case <-ctx.Done():
 	}
 }
 
-// maxIdle is how many connections the catalog keeps: one, and one for whoever
-// asks at the same time.
+// maxIdle is how many idle connections the catalog keeps: one, and one for a
+// concurrent caller.
 const maxIdle = 2
 
-// acquire takes an idle connection, or dials.
+// acquire takes an idle connection or opens one.
 func (db *DB) acquire(ctx context.Context) (*pgconn.PgConn, error) {
 	for {
 		db.mu.Lock()
@@ -65,7 +65,7 @@ func (db *DB) acquire(ctx context.Context) (*pgconn.PgConn, error) {
 		if c.Ping(ctx) == nil {
 			return c, nil
 		}
-		discard(c) // the server has ended it meanwhile
+		discard(c) // the server closed it while it was idle
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -104,8 +104,8 @@ func (db *DB) query(ctx context.Context, q string) ([][][]byte, error) {
 	return results[len(results)-1].Rows, nil
 }
 
-// classifyIn marks an error with its class, and returns the context's where
-// that has ended.
+// classifyIn classifies an error. If ctx has ended and the error is not the
+// server's, it returns the error of ctx.
 func classifyIn(ctx context.Context, err error) error {
 	var server *pgconn.PgError
 	if err != nil && ctx.Err() != nil && !errors.As(err, &server) {
@@ -138,9 +138,9 @@ func (db *DB) unreachable(ctx context.Context, err error) error {
 // killWait bounds the wait for a connection that was killed.
 const killWait = 5 * time.Second
 
-// kill ends a connection on the server and waits until it is gone. A server
-// does not notice that a client went away while a statement runs or waits for
-// a lock: it would finish, and commit, at any later time.
+// kill terminates a connection on the server and waits until it is gone. While a
+// statement runs or waits for a lock, the server does not notice that the client
+// has disconnected: it would finish the statement, and commit, at any later time.
 func (db *DB) kill(ctx context.Context, pid uint32) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killWait)
 	defer cancel()

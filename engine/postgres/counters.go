@@ -13,17 +13,17 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// A source is one figure: the sum of columns of a view of statistics, each as
-// view.column. Which columns a view has differs between versions; those that
-// are missing are left out of the sum, and a figure without any is left out.
+// A source defines one counter: the sum of columns of statistics views, each
+// given as view.column. The columns differ between server versions. A missing
+// column is left out of the sum, and a counter without any column is left out.
 type source struct {
 	engine.Counter
 	columns []string
-	scale   float64 // 0 is 1
+	scale   float64 // 0 means 1
 }
 
-// statViews are the views of statistics that are read whole. Not every version
-// has each.
+// statViews are the statistics views that are read as a whole. Some versions of
+// the server lack some of them.
 var statViews = []string{"pg_stat_database", "pg_stat_bgwriter", "pg_stat_checkpointer", "pg_stat_wal", "pg_stat_io"}
 
 const (
@@ -31,8 +31,8 @@ const (
 	usPerMs                                 = 1000
 )
 
-// sources are what Sample reads. The server's statistics lag up to a second
-// behind; positions and sizes don't.
+// sources are the counters that Sample reads. The server's statistics lag by up
+// to a second; WAL positions and sizes don't.
 var sources = []source{
 	{Counter: engine.Counter{Name: "tuples_inserted", Unit: unitRows, Cumulative: true, Help: "rows inserted into any table of the database"}, columns: []string{"pg_stat_database.tup_inserted"}},
 	{Counter: engine.Counter{Name: "transactions_committed", Unit: unitOps, Cumulative: true, Help: "transactions committed in the database"}, columns: []string{"pg_stat_database.xact_commit"}},
@@ -75,8 +75,8 @@ var sources = []source{
 	{Counter: engine.Counter{Name: engine.CounterTableIndex, Unit: unitBytes, Help: "secondary indexes"}, columns: []string{"tables.index"}},
 }
 
-// sample renders the queries that Counters sends, as one message: each gives
-// one row, or several to add up, of columns by name.
+// sample renders the queries that Counters sends as one message. Each returns
+// rows of columns identified by name; the values of several rows are added up.
 func (d dialect) sample(tables []*engine.Table) []string {
 	var out []string
 	for _, v := range d.views {
@@ -102,7 +102,7 @@ func (d dialect) sample(tables []*engine.Table) []string {
 		"COALESCE(sum(pg_stat_get_dead_tuples(r.oid)), 0) AS dead FROM ("+d.relations(tables...)+") r")
 }
 
-// counters samples on one connection.
+// counters reads the counters on its own connection.
 type counters struct {
 	db      *DB
 	conn    *pgconn.PgConn
@@ -118,7 +118,7 @@ func (db *DB) Counters(ctx context.Context, tables ...*engine.Table) (engine.Cou
 		return nil, err
 	}
 	c := &counters{db: db, conn: conn, sources: sources, query: strings.Join(db.dialect.sample(tables), "; "), values: map[string]float64{}}
-	// What this server doesn't have is left out.
+	// Leave out the counters that this server does not have.
 	first := make([]float64, len(sources))
 	if err := c.Sample(ctx, first); err != nil {
 		discard(conn)
@@ -142,8 +142,7 @@ func (c *counters) Describe() []engine.Counter {
 	return out
 }
 
-// Sample implements engine.Counters. Where the connection was lost it asks on a
-// new one.
+// Sample implements engine.Counters. If the connection is lost, it opens a new one.
 func (c *counters) Sample(ctx context.Context, dst []float64) error {
 	err := c.sample(ctx, dst)
 	if errors.Is(err, engine.ErrConnectionLost) || c.conn.IsClosed() {

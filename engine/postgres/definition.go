@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// splitDefinition cuts a CREATE TABLE statement behind the list of its columns,
-// which is where PARTITION BY stands: before WITH, TABLESPACE and USING.
+// splitDefinition splits a CREATE TABLE statement after the list of its
+// columns, where PARTITION BY belongs: before WITH, TABLESPACE and USING.
 func splitDefinition(q string) (upTo, rest string, err error) {
 	depth := 0
 	for i := 0; i < len(q); {
@@ -28,9 +28,9 @@ func splitDefinition(q string) (upTo, rest string, err error) {
 	return "", "", errors.New("its declaration has no list of columns that ends")
 }
 
-// skipToken is the length of the quoted identifier, the literal or the comment
-// that q begins with, and 0 where it begins with something else. What doesn't
-// end goes to the end of q.
+// skipToken returns the length of the quoted identifier, literal or comment at
+// the start of q, and 0 if q starts with something else. An unterminated token
+// extends to the end of q.
 func skipToken(q string) int {
 	until := func(from int, end string) int {
 		if i := strings.Index(q[from:], end); i >= 0 {
@@ -41,7 +41,7 @@ func skipToken(q string) int {
 	switch {
 	case strings.HasPrefix(q, "--"):
 		return until(2, "\n")
-	case strings.HasPrefix(q, "/*"): // which nest
+	case strings.HasPrefix(q, "/*"): // comments nest
 		depth := 1
 		for i := 2; i < len(q); i++ {
 			switch {
@@ -57,7 +57,7 @@ func skipToken(q string) int {
 		}
 		return len(q)
 	case strings.HasPrefix(q, "'"), strings.HasPrefix(q, `"`):
-		// A doubled quote is two tokens, one behind the other.
+		// A doubled quote counts as two adjacent tokens.
 		return until(1, q[:1])
 	case len(q) > 1 && (q[0] == 'e' || q[0] == 'E') && q[1] == '\'':
 		for i := 2; i < len(q); i++ {
@@ -69,7 +69,7 @@ func skipToken(q string) int {
 			}
 		}
 		return len(q)
-	case isWord(q[0]): // whose dollars are its own, and whose last letter begins no literal
+	case isWord(q[0]): // a word may contain dollar signs, and its last letter is no prefix of a literal
 		n := 1
 		for n < len(q) && (isWord(q[n]) || q[n] == '$') {
 			n++
@@ -87,13 +87,13 @@ func skipToken(q string) int {
 	return 0
 }
 
-// isWord reports whether c can stand in a name that isn't quoted.
+// isWord reports whether c can be part of an unquoted identifier.
 func isWord(c byte) bool {
 	return c == '_' || c >= 0x80 || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// bind rewrites question marks, none of them in a literal, into $1, $2, ..., with
-// a space where one would be read as a part of the word beside it.
+// bind rewrites question marks outside literals to $1, $2, ... It adds a space
+// where a placeholder would merge with the adjacent word.
 func bind(q string) string {
 	if !strings.Contains(q, "?") {
 		return q

@@ -68,8 +68,8 @@ func TestBind(t *testing.T) {
 	}
 }
 
-// FuzzBind: nothing but question marks changes, and none is left outside of
-// quotes; splitting loses nothing.
+// FuzzBind checks that bind changes only question marks and leaves none outside
+// quotes, and that splitting loses nothing.
 func FuzzBind(f *testing.F) {
 	for _, c := range definitions {
 		f.Add(c.upTo + c.rest)
@@ -83,13 +83,13 @@ func FuzzBind(f *testing.F) {
 		if strings.Count(q, "?") == 0 && got != q {
 			t.Errorf("%q became %q", q, got)
 		}
-		if bind(got) != got && !strings.Contains(q, "$") { // a $ in front of a mark begins another word
+		if bind(got) != got && !strings.Contains(q, "$") { // a $ before a question mark begins a different word
 			t.Errorf("%q became %q and then %q", q, got, bind(got))
 		}
 	})
 }
 
-// Tables from elsewhere may have bounds that no step makes.
+// TestParseBoundsOfOthers parses bounds of tables that rowmill did not create.
 func TestParseBoundsOfOthers(t *testing.T) {
 	t.Parallel()
 	day, err := rolling.Parse("1d")

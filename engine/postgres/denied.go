@@ -14,7 +14,7 @@ var (
 	mustOwn          = regexp.MustCompile(`^must be owner of (table|relation|view|sequence|function) (\S+)$`)
 )
 
-// denied adds to the error of a privilege that is missing how to give it.
+// denied adds the statement that grants a missing privilege to its error.
 func denied(server *pgconn.PgError, err error) error {
 	var grant string
 	if m := permissionDenied.FindStringSubmatch(server.Message); m != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// kinds are those of the types, by their names in pg_type. What is missing
-// is carried as text.
+// kinds maps type names of pg_type to kinds. Values of all other types are
+// carried as text.
 var kinds = map[string]engine.Kind{
 	"int2": engine.KindInt, "int4": engine.KindInt, "int8": engine.KindInt,
 	"float4": engine.KindFloat, "float8": engine.KindFloat,
@@ -21,7 +21,7 @@ var kinds = map[string]engine.Kind{
 	"bytea": engine.KindBytes,
 }
 
-// describeTable reads what pg_class says; $1 is the quoted name.
+// describeTable reads the table's properties from pg_class; $1 is the quoted name.
 const describeTable = `SELECT c.oid, c.relkind::text, c.relpersistence::text, COALESCE(a.amname, ''), COALESCE(array_to_string(c.reloptions, ','), ''),
 	COALESCE(s.spcname, ''),
 	COALESCE((SELECT k.attname FROM pg_partitioned_table p JOIN pg_attribute k ON k.attrelid = p.partrelid AND k.attnum = p.partattrs[0]
@@ -42,8 +42,8 @@ FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_type b ON 
 LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`
 
-// describeIndexes has a row for each column of each index. Columns that are
-// only included (INCLUDE) are not part of its key.
+// describeIndexes returns a row for each key column of each index. Columns that
+// are only included (INCLUDE) are not part of the key.
 const describeIndexes = `SELECT c.relname, i.indisprimary, i.indisunique, i.indpred IS NOT NULL, pg_get_indexdef(i.indexrelid, k, true),
 	COALESCE(a.attname, '')
 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid CROSS JOIN LATERAL generate_series(1, i.indnkeyatts) k
@@ -54,10 +54,10 @@ const describeForeignKeys = `SELECT conname FROM pg_constraint WHERE contype = '
 
 const describeTriggers = `SELECT tgname FROM pg_trigger WHERE tgrelid = $1::oid AND NOT tgisinternal ORDER BY tgname`
 
-// Describe implements engine.Keeper. Options are, as far as they apply:
+// Describe implements engine.Keeper. Options contains those that apply of:
 // access_method, persistence (unlogged, temporary), reloptions, tablespace,
-// kind (foreign table, materialized view), identity (always: those of the
-// identity columns that take no value but by OVERRIDING SYSTEM VALUE),
+// kind (foreign table, materialized view), identity (always: the identity
+// columns that accept a value only with OVERRIDING SYSTEM VALUE),
 // default_partition, parent, and children by inheritance.
 func (db *DB) Describe(ctx context.Context, name string) (*engine.Schema, error) {
 	s, err := db.describe(ctx, name)
@@ -68,7 +68,7 @@ func (db *DB) Describe(ctx context.Context, name string) (*engine.Schema, error)
 }
 
 func (db *DB) describe(ctx context.Context, name string) (*engine.Schema, error) {
-	// One transaction, so that all is of one moment.
+	// One transaction, so that all queries use the same snapshot.
 	tx, err := db.pool.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
 	if err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (db *DB) describe(ctx context.Context, name string) (*engine.Schema, error)
 	return s, tx.Commit()
 }
 
-// each hands the rows of a query with one value to fn.
+// each calls fn for each row of a query that has one parameter.
 func each(ctx context.Context, tx *sql.Tx, q string, value any, fn func(*sql.Rows) error) error {
 	rows, err := tx.QueryContext(ctx, q, value)
 	if err != nil {
@@ -144,7 +144,7 @@ func readColumns(ctx context.Context, tx *sql.Tx, oid int64, s *engine.Schema) e
 			always = append(always, c.Name)
 		}
 		if c.Generated {
-			c.Default = "" // what it is generated from
+			c.Default = "" // the expression of a generated column
 		}
 		s.Columns = append(s.Columns, c)
 		return nil
@@ -163,7 +163,7 @@ func readIndexes(ctx context.Context, tx *sql.Tx, oid int64, s *engine.Schema) e
 		if err := rows.Scan(&name, &primary, &unique, &partial, &expr, &column); err != nil {
 			return err
 		}
-		if column == "" { // an expression
+		if column == "" { // the key is an expression
 			column = expr
 		}
 		first := name != last

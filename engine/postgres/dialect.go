@@ -13,24 +13,24 @@ import (
 
 // dialect renders steps for PostgreSQL.
 type dialect struct {
-	// concurrent tells that the server has DETACH CONCURRENTLY, as from 14.
+	// concurrent reports whether the server has DETACH CONCURRENTLY (version 14).
 	concurrent bool
-	// lz4 tells that the server compresses by LZ4.
+	// lz4 reports whether the server can compress with LZ4.
 	lz4 bool
-	// views are the views of statistics that it has.
+	// views are the statistics views that the server has.
 	views []string
-	// version is the server's, as its server_version_num.
+	// version is the server's server_version_num.
 	version int
 	// path is the search path of every session, quoted.
 	path string
 }
 
-// newDialect is that of a server of version 15.
+// newDialect returns the dialect of a server of version 15.
 func newDialect() dialect {
 	return dialect{version: 150000, concurrent: true, lz4: true, views: []string{"pg_stat_database", "pg_stat_bgwriter", "pg_stat_wal"}}
 }
 
-// Statements around those of a transaction.
+// Statements that enclose a transaction.
 const (
 	beginStatement  = "BEGIN"
 	commitStatement = "COMMIT"
@@ -40,12 +40,12 @@ func transaction(statements ...string) []string {
 	return slices.Concat([]string{beginStatement}, statements, []string{commitStatement})
 }
 
-// lockWait is how long a statement of maintenance waits for a lock. Everything
-// that comes after it waits as long.
+// lockWait is the lock timeout of maintenance statements. Statements that queue
+// behind a waiting one are delayed for up to as long.
 const lockWait = "2s"
 
-// maxName is the longest name of a relation, in bytes: the server cuts what is
-// longer, in silence.
+// maxName is the longest name of a relation, in bytes. The server silently
+// truncates longer names.
 const maxName = 63
 
 // Quote implements engine.Dialect.
@@ -61,10 +61,10 @@ func (d dialect) list(names []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// quoteText returns a string literal, for a session that Session has prepared.
+// quoteText returns a string literal. It requires a session prepared by Session.
 func quoteText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
-// childName is the name of the table that holds a partition.
+// childName returns the name of the table that holds a partition.
 func childName(t *engine.Table, p rolling.Partition) string {
 	if name, ok := strings.CutPrefix(p.Name, `"`); ok {
 		return strings.ReplaceAll(strings.TrimSuffix(name, `"`), `""`, `"`)
@@ -72,9 +72,9 @@ func childName(t *engine.Table, p rolling.Partition) string {
 	return t.Name + "_" + p.Name
 }
 
-// partitionName is what is called by the name of a partition's table: the
-// reverse of childName. Tables that others have attached keep their names, which
-// are then quoted.
+// partitionName returns the name of the partition that a table holds. It is the
+// reverse of childName. A table that was attached by someone else keeps its
+// name, and the partition's name is then that name in quotes.
 func partitionName(t *engine.Table, child string) string {
 	if name, ok := strings.CutPrefix(child, t.Name+"_"); ok && name != "" && name[0] != '"' {
 		return name
@@ -82,8 +82,8 @@ func partitionName(t *engine.Table, child string) string {
 	return dialect{}.Quote(child)
 }
 
-// indexName is the name of an index. One that would be too long ends with a
-// hash instead: nobody asks for an index by its name.
+// indexName returns the name of an index. A name that would be too long is cut
+// and ends with a hash; no code looks up an index by its name.
 func indexName(t *engine.Table, ix engine.Index) string {
 	name := t.Name + "_" + ix.Name + "_idx"
 	if len(name) <= maxName {
@@ -153,7 +153,7 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 	return nil, fmt.Errorf("postgres: no rendering of %T", s)
 }
 
-// one is the rendering of a step that is one statement.
+// one makes the rendering of a step that consists of one statement.
 func one(q string, err error) ([]string, error) {
 	if err != nil {
 		return nil, err
@@ -187,8 +187,8 @@ func (d dialect) createTable(s engine.CreateTable) ([]string, error) {
 		q = fmt.Sprintf("CREATE TABLE %s (\n  %s\n)", d.Quote(t.Name), strings.Join(lines, ",\n  "))
 	}
 	if t.Rolling() {
-		// There is no DEFAULT partition: rows outside every period must fail,
-		// not hide, and with one no partition can be detached concurrently.
+		// There is no DEFAULT partition: rows outside every period must be refused,
+		// not hidden, and a DEFAULT partition prevents DETACH CONCURRENTLY.
 		q += fmt.Sprintf(" PARTITION BY RANGE (%s)", d.Quote(t.By))
 	}
 	out := []string{q + rest}
@@ -202,7 +202,7 @@ func (d dialect) createTable(s engine.CreateTable) ([]string, error) {
 		if err := fits(t, p); err != nil {
 			return nil, err
 		}
-		// Nobody waits for the lock: the table is not visible yet.
+		// This lock blocks no one: the table is not visible yet.
 		out = append(out, fmt.Sprintf("CREATE TABLE %s PARTITION OF %s %s", d.Quote(childName(t, p)), d.Quote(t.Name), bounds(t, p)))
 	}
 	if len(out) == 1 {
@@ -215,9 +215,9 @@ func (d dialect) createIndex(t *engine.Table, ix engine.Index) string {
 	return fmt.Sprintf("CREATE INDEX %s ON %s (%s)", d.Quote(indexName(t, ix)), d.Quote(t.Name), d.list(ix.Columns))
 }
 
-// createIndexes builds one index after the other: the server has no statement
-// for several, but sorts each with parallel workers. One of a rolling table is
-// built in every partition.
+// createIndexes builds the indexes one after another. The server has no
+// statement for several, but sorts each one with parallel workers. An index of
+// a rolling table is built in every partition.
 func (d dialect) createIndexes(s engine.CreateIndexes) ([]string, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -236,12 +236,12 @@ func fits(t *engine.Table, p rolling.Partition) error {
 	return checkBounds(t, p)
 }
 
-// createPartitions makes each partition a table of its own and attaches it.
-// CREATE TABLE ... PARTITION OF would be one statement, but locks the table
-// against everything (ACCESS EXCLUSIVE); ATTACH takes SHARE UPDATE EXCLUSIVE,
-// under which inserts and queries go on. The new table is empty, so that
-// nothing is scanned, and gets the table's indexes as it is attached. One
-// transaction for each, so that no lock is held longer than one takes.
+// createPartitions creates each partition as a separate table and attaches it.
+// CREATE TABLE ... PARTITION OF is a single statement, but takes an ACCESS
+// EXCLUSIVE lock on the table. ATTACH takes SHARE UPDATE EXCLUSIVE, which
+// allows inserts and queries. The new table is empty, so ATTACH scans nothing,
+// and it creates the table's indexes. Each partition has its own transaction,
+// so that no lock is held for longer than one partition takes.
 func (d dialect) createPartitions(s engine.CreatePartitions) ([]string, error) {
 	var out []string
 	for _, p := range s.New {
@@ -256,11 +256,11 @@ func (d dialect) createPartitions(s engine.CreatePartitions) ([]string, error) {
 	return out, nil
 }
 
-// dropPartition detaches the partition first: dropping it while it is attached
-// locks the whole table against everything, and for as long as it takes.
-// DETACH CONCURRENTLY waits for the transactions that use the table without
-// holding up new ones. It can't be part of a transaction. The comment says what
-// is to become of the table if it stays behind.
+// dropPartition detaches the partition first: dropping an attached partition
+// takes an ACCESS EXCLUSIVE lock on the whole table for as long as the drop
+// takes. DETACH CONCURRENTLY waits for the transactions that use the table
+// without blocking new ones. It can't be part of a transaction. The comment on
+// the table marks it for dropping, in case a crash leaves it behind.
 func (d dialect) dropPartition(s engine.DropPartition) ([]string, error) {
 	if len(s.Have) == 1 {
 		return nil, fmt.Errorf("drop partition %s of %s: it is the only one", s.Drop.Name, s.Table.Name)
@@ -279,7 +279,7 @@ func (d dialect) detach(t *engine.Table, child string) string {
 }
 
 // sequenceCache is how many keys a connection takes from a table's sequence at
-// a time, as the reference insert benchmark has it.
+// a time. The value is that of the reference insert benchmark.
 const sequenceCache = 1000
 
 func columnType(t *engine.Table, c engine.Column) string {
@@ -310,8 +310,8 @@ func columnType(t *engine.Table, c engine.Column) string {
 	}
 	if c.Auto {
 		s += " GENERATED BY DEFAULT AS IDENTITY"
-		// A table that rolls by the key must not have it jump ahead of the
-		// partitions with each new connection.
+		// With a cache, each new connection makes the key jump ahead. If the table
+		// is partitioned by the key, it could jump past the last partition.
 		if t.ServerKey == c.Name && !(t.Rolling() && t.By == c.Name) {
 			s += fmt.Sprintf(" (CACHE %d)", sequenceCache)
 		}
@@ -319,8 +319,8 @@ func columnType(t *engine.Table, c engine.Column) string {
 	return s
 }
 
-// insert renders what a writer sends for a batch. Writers use the same
-// encoder, so that a dry run shows the very text.
+// insert renders what a writer sends for a batch. Writers use the same encoder,
+// so a dry run shows exactly the text that is sent.
 func (d dialect) insert(s engine.Insert) ([]string, error) {
 	e, rows := newEncoder(d, s.Table), s.Batch.Rows()
 	var out []string
@@ -342,7 +342,7 @@ func (d dialect) insert(s engine.Insert) ([]string, error) {
 		for i := 0; i < rows; i += per {
 			out = append(out, e.placeholders(min(per, rows-i)))
 		}
-		return out, e.err // with or without more than one, no transaction is begun: see writer
+		return out, e.err // no BEGIN for several statements either: see writer
 	case s.Method == engine.Pipeline:
 		return []string{e.placeholders(1)}, nil
 	case s.Method == engine.Load:

@@ -74,7 +74,7 @@ func periods(t *testing.T, g rolling.Grid, pos int64) (out []rolling.Partition) 
 	return out
 }
 
-// queries has a Find of each condition on a table, and what goes with them.
+// queries returns a Find with each kind of condition, and related steps.
 func queries(t *engine.Table) []engine.Step {
 	market := []string{"price", "register"}
 	return []engine.Step{
@@ -91,7 +91,7 @@ func queries(t *engine.Table) []engine.Step {
 	}
 }
 
-// declaredTable is one as its owner has written it.
+// declaredTable returns a table with a user's CREATE TABLE statement.
 func declaredTable(t *testing.T) *engine.Table {
 	t.Helper()
 	d, err := rolling.ReadDefinition("CREATE TABLE readings ( -- (of sensors)\n  sensor INT NOT NULL,\n  \"at (UTC)\" TIMESTAMP WITH TIME ZONE NOT NULL,\n" +
@@ -106,7 +106,7 @@ func declaredTable(t *testing.T) *engine.Table {
 	return &engine.Table{Name: "readings", Grid: g, By: "at (UTC)", Definition: d, Indexes: []engine.Index{{Name: "at", Columns: []string{"at (UTC)"}}}}
 }
 
-// changes are the steps of a table that is kept, on three periods.
+// changes returns the steps that maintain a table, on three periods.
 func changes(t *engine.Table, p []rolling.Partition) []engine.Step {
 	whole := rolling.Partition{Name: "whole", Period: rolling.Period{From: p[0].From, To: p[2].To}}
 	return []engine.Step{

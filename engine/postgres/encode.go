@@ -12,21 +12,21 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// An encoder turns batches of one table into what a server reads: literals of
-// a statement, or values in its binary format. Nothing is allocated for a row.
+// An encoder converts batches of one table to the server's input: literals in a
+// statement, or values in the binary format. It allocates nothing per row.
 type encoder struct {
-	prefix  string // of an INSERT, up to and with "VALUES "
+	prefix  string // of an INSERT, up to and including "VALUES "
 	suffix  string // of an INSERT, after its rows
-	table   string // quoted, as names are
+	table   string // quoted
 	names   string
 	columns []engine.Column
-	limit   int   // of a statement of several rows, in bytes
-	err     error // what can't be encoded, the first of it
+	limit   int   // on the length of a statement of several rows, in bytes
+	err     error // the first value that can't be encoded
 }
 
-// statementLimit is how long a statement of several rows gets, in bytes. The
-// server takes up to a gigabyte, but needs many times a statement's size to
-// parse it.
+// statementLimit is the maximum length of a statement of several rows, in
+// bytes. The server accepts up to a gigabyte, but needs many times a
+// statement's size to parse it.
 const statementLimit = 16 << 20
 
 func newEncoder(d dialect, t *engine.Table) encoder {
@@ -43,11 +43,11 @@ func newEncoder(d dialect, t *engine.Table) encoder {
 	return e
 }
 
-// errZeroByte is about text that no server stores, and that would end a
-// statement.
+// errZeroByte reports text with a zero byte. PostgreSQL can't store it, and in
+// a message the byte would end the statement.
 var errZeroByte = errors.New("text with a zero byte, which PostgreSQL can't store")
 
-// errNumber is about a decimal that is no number.
+// errNumber reports a decimal that is not a number.
 var errNumber = errors.New("it is no decimal number")
 
 func (e *encoder) fail(c int, err error) {
@@ -56,9 +56,9 @@ func (e *encoder) fail(c int, err error) {
 	}
 }
 
-// appendInsert appends an INSERT of as many rows of b from row on, up to but
-// without to, as the limit allows, at least one, and returns the row after the
-// last.
+// appendInsert appends an INSERT of the rows of b from row on, up to but not
+// including to. It adds as many as the limit allows, at least one, and returns
+// the row after the last.
 func (e *encoder) appendInsert(dst []byte, b *engine.Batch, row, to int) ([]byte, int) {
 	start := len(dst)
 	dst = append(dst, e.prefix...)
@@ -82,7 +82,7 @@ func (e *encoder) appendRow(dst []byte, b *engine.Batch, row int) []byte {
 		case v.Null(row):
 			dst = append(dst, "NULL"...)
 		case v.Type == engine.Varchar || v.Type == engine.Char || v.Type == engine.Decimal:
-			// A decimal is quoted, too: its text may come from a file.
+			// Decimals are quoted, too: their text may come from a file.
 			var ok bool
 			if dst, ok = appendQuoted(dst, v.Value(row)); !ok {
 				e.fail(c, errZeroByte)
@@ -92,8 +92,7 @@ func (e *encoder) appendRow(dst []byte, b *engine.Batch, row int) []byte {
 		case v.Type == engine.Binary:
 			dst = append(hex.AppendEncode(append(dst, `'\x`...), v.Value(row)), '\'')
 		default:
-			// A number with a point would first be a numeric, which it takes
-			// the server longer to make.
+			// Unquoted, 1.5 would be parsed as numeric first, which is slower.
 			dst = append(dst, '\'')
 			dst = append(v.AppendText(dst, row), '\'')
 		}
@@ -101,8 +100,8 @@ func (e *encoder) appendRow(dst []byte, b *engine.Batch, row int) []byte {
 	return append(dst, ')')
 }
 
-// appendQuoted appends p as a string literal, where a backslash is a
-// character like others. It reports whether that can be.
+// appendQuoted appends p as a string literal in which a backslash has no
+// special meaning. It reports false if p contains a zero byte.
 func appendQuoted(dst, p []byte) (_ []byte, ok bool) {
 	dst = append(dst, '\'')
 	start := 0
@@ -118,8 +117,8 @@ func appendQuoted(dst, p []byte) (_ []byte, ok bool) {
 	return append(append(dst, p[start:]...), '\''), true
 }
 
-// maxPlaceholders is how many values a prepared statement can bind: their
-// number is 16 bits wide in the protocol.
+// maxPlaceholders is how many values a prepared statement can bind: the
+// protocol counts them in 16 bits.
 const maxPlaceholders = 65535
 
 // perStatement is how many rows a prepared statement can bind.
@@ -148,14 +147,14 @@ func (e *encoder) placeholders(n int) string {
 	return q.String()
 }
 
-// copyStatement is the one that takes a stream of rows.
+// copyStatement returns the COPY statement that takes a stream of rows.
 func (e *encoder) copyStatement() string {
 	return fmt.Sprintf("COPY %s (%s) FROM STDIN (FORMAT binary)", e.table, e.names)
 }
 
-// oid returns the object identifier of a column's type, from pg_type.dat of the
-// server's source; they never change. Naming them makes the server convert
-// where the table has a wider one.
+// oid returns the OID of a column's type. The OIDs are from pg_type.dat of the
+// server's source and never change. With the type named, the server converts
+// the value if the table's column is wider.
 func oid(t engine.Type) uint32 {
 	switch t {
 	case engine.Int32:
@@ -178,11 +177,12 @@ func oid(t engine.Type) uint32 {
 	return 20
 }
 
-// epoch is the server's: 2000-01-01, in microseconds since 1970.
+// epoch is PostgreSQL's, 2000-01-01, in microseconds since 1970.
 const epoch = int64(946684800e6)
 
-// appendBinary appends a row's values in the binary format of COPY and of bound
-// values alike: each with its length in front, NULL as length -1.
+// appendBinary appends a row's values in the binary format, which is the same
+// for COPY and for bound values: each value is preceded by its length, and NULL
+// has the length -1.
 func (e *encoder) appendBinary(dst []byte, b *engine.Batch, row int) []byte {
 	for c := range b.Columns {
 		v := &b.Columns[c]
@@ -222,9 +222,9 @@ func (e *encoder) appendBinary(dst []byte, b *engine.Batch, row int) []byte {
 }
 
 // appendNumeric appends decimal text, [-+]DIGITS[.DIGITS], in the server's
-// binary format: the number of digits to the base 10000, the exponent of the
-// first, the sign, the number of decimals shown, the digits, 16 bits each
-// (numeric_recv in numeric.c).
+// binary format. It is a sequence of 16-bit numbers: the count of base-10000
+// digits, the exponent of the first digit, the sign, the number of decimals
+// shown, and the digits (numeric_recv in numeric.c).
 func appendNumeric(dst, text []byte) (_ []byte, ok bool) {
 	start := len(dst)
 	sign := uint16(0)

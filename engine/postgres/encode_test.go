@@ -16,7 +16,8 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// FuzzQuote: a literal is read back as it was, and nothing gets out of it.
+// FuzzQuote checks that a literal reads back unchanged and can't be ended
+// early.
 func FuzzQuote(f *testing.F) {
 	for _, s := range []string{"", "'", "\\", "\\'", "'); DROP TABLE x; -- ", "\x00", "a\x00", "a\\", "😀", "''", "'''a"} {
 		f.Add([]byte(s))
@@ -39,8 +40,7 @@ func FuzzQuote(f *testing.F) {
 	})
 }
 
-// readNumeric is the reverse of appendNumeric, by the description of the
-// format.
+// readNumeric is the reverse of appendNumeric, from the format's description.
 func readNumeric(t *testing.T, p []byte) string {
 	t.Helper()
 	word := func(i int) int { return int(binary.BigEndian.Uint16(p[2*i:])) }
@@ -105,7 +105,7 @@ func TestNumericRefuses(t *testing.T) {
 	}
 }
 
-// manyColumns is a batch of each type but with no text that must be parsed.
+// filled returns a table with columns of several types and a batch of its rows.
 func filled(rows int) (*engine.Table, *engine.Batch) {
 	table, two := purchases(), batch()
 	b := engine.NewBatch(table.Columns)
@@ -128,7 +128,7 @@ func filled(rows int) (*engine.Table, *engine.Batch) {
 	return table, b
 }
 
-// A sink is a server that answers what the test says.
+// A sink is a connection that gives the server replies defined by a test.
 type sink struct {
 	net.Conn
 	answer []byte
@@ -145,8 +145,8 @@ func (s *sink) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestWritersAllocateNothing: once its memory has grown, no row costs an
-// allocation, and a batch none or few.
+// TestWritersAllocateNothing checks that a writer whose buffers have grown
+// allocates nothing per row and little per batch.
 func TestWritersAllocateNothing(t *testing.T) {
 	const rows = 500
 	inserted := "C\x00\x00\x00\x0fINSERT 0 1\x00"
@@ -168,7 +168,7 @@ func TestWritersAllocateNothing(t *testing.T) {
 				}
 			}
 			write()
-			// What a batch of one statement takes; single has BEGIN and COMMIT.
+			// A batch of one statement; Single has BEGIN and COMMIT, too.
 			if n := testing.AllocsPerRun(20, write); n > 6 {
 				t.Errorf("%v allocations for a batch of %d rows", n, rows)
 			}
@@ -218,7 +218,7 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// FuzzReply: whatever a server answers ends in a reply or an error.
+// FuzzReply checks that any server output ends in a reply or an error.
 func FuzzReply(f *testing.F) {
 	f.Add([]byte("C\x00\x00\x00\x0fINSERT 0 1\x00Z\x00\x00\x00\x05I"))
 	f.Add([]byte("E\x00\x00\x00\x12SERROR\x00C23505\x00\x00Z\x00\x00\x00\x05E"))
@@ -243,8 +243,8 @@ func FuzzReply(f *testing.F) {
 	})
 }
 
-// TestReplyInPieces: messages are put together however they come, also those
-// longer than the buffer.
+// TestReplyInPieces checks that messages are assembled from any pieces,
+// including messages longer than the buffer.
 func TestReplyInPieces(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 20000)

@@ -14,14 +14,14 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// classes maps SQLSTATE codes to the contract's classes:
+// classes maps SQLSTATE codes to the error classes of package engine:
 // https://www.postgresql.org/docs/current/errcodes-appendix.html.
 var classes = map[string]error{
 	"23505": engine.ErrDuplicateKey,
 	"40P01": engine.ErrDeadlock,
-	"40001": engine.ErrDeadlock, // serialization_failure: to be tried again like one
+	"40001": engine.ErrDeadlock, // serialization_failure: retried like a deadlock
 	"55P03": engine.ErrLockTimeout,
-	"57014": engine.ErrLockTimeout, // statement_timeout, or somebody's cancel
+	"57014": engine.ErrLockTimeout, // statement_timeout, or canceled by another session
 	"53100": engine.ErrDiskFull,
 	"42P07": engine.ErrTableExists,
 	"42P01": engine.ErrNoTable,
@@ -34,9 +34,9 @@ var classes = map[string]error{
 	"0A000": engine.ErrUnsupported,
 }
 
-// refused reports whether an error is about the values of rows: a value that
-// can't be read or is out of range (class 22), a constraint (23, 44), what a
-// trigger raises, a row too long for a page or an index.
+// refused reports whether an error is about the values of rows: a value that is
+// malformed or out of range (class 22), a violated constraint (23, 44), an
+// error raised by a trigger, or a row too long for a page or an index.
 func refused(server *pgconn.PgError) bool {
 	switch server.Code {
 	case "P0001", "54000": // raise_exception, program_limit_exceeded
@@ -49,7 +49,7 @@ func refused(server *pgconn.PgError) bool {
 	return false
 }
 
-// classify marks an error with its class.
+// classify adds the error class to an error.
 func classify(err error) error {
 	if err == nil {
 		return nil
@@ -65,7 +65,7 @@ func classify(err error) error {
 		case strings.HasPrefix(server.Code, "08"): // connection_exception
 			return engine.Classed(engine.ErrConnectionLost, err)
 		case server.Code == "23514" && server.ConstraintName == "":
-			// check_violation of no constraint: the one of a partition's bounds.
+			// A check_violation that names no constraint is about a partition's bounds.
 			return engine.Classed(engine.ErrNoPartition, err)
 		case server.Code == "42501": // insufficient_privilege
 			return denied(server, err)
@@ -90,7 +90,7 @@ func classify(err error) error {
 		errors.As(err, &network) || errors.Is(err, errProtocol) {
 		return engine.Classed(engine.ErrConnectionLost, err)
 	}
-	// What pgconn says of a connection that it has closed has no type.
+	// The error of pgconn for a connection that it has closed has no type.
 	if strings.Contains(err.Error(), "conn closed") {
 		return engine.Classed(engine.ErrConnectionLost, err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// What tests from outside, which may use package testdb, need from inside.
+// Internals for the tests of package postgres_test, which may import testdb.
 
 const LockTries = lockTries
 
@@ -25,7 +25,7 @@ func (db *DB) Dial(ctx context.Context) (*pgconn.PgConn, error)        { return 
 func (db *DB) Password() string                                        { return db.config.Password }
 func (db *DB) Query(ctx context.Context, q string) ([][][]byte, error) { return db.query(ctx, q) }
 
-// PID returns the server's process for a writer's connection.
+// PID returns the server's process ID for a writer's connection.
 func PID(w engine.Writer) uint32 { return w.(*writer).conn.pid }
 
 // Run runs a statement on a writer's connection.
@@ -37,7 +37,7 @@ func Run(w engine.Writer, q string) error {
 	return err
 }
 
-// QuerierPID returns the server's process for a querier's connection.
+// QuerierPID returns the server's process ID for a querier's connection.
 func QuerierPID(q engine.Querier) uint32 { return q.(*querier).conn.pid }
 
 // RunQuerier runs a statement on a querier's connection.
@@ -49,7 +49,7 @@ func RunQuerier(q engine.Querier, s string) error {
 	return err
 }
 
-// LoaderPID returns the server's process for a loader's connection.
+// LoaderPID returns the server's process ID for a loader's connection.
 func LoaderPID(l engine.Loader) uint32 { return l.(*loader).conn.pid }
 
 // RunLoader runs a statement on a loader's connection.
@@ -61,21 +61,21 @@ func RunLoader(l engine.Loader, q string) error {
 	return err
 }
 
-// SetLongest bounds a loader's statements, in bytes: where they are cut, and
-// what is refused.
+// SetLongest sets the lengths, in bytes, at which a loader splits and refuses
+// statements.
 func SetLongest(l engine.Loader, t *engine.Table, cut, longest int) {
 	l.(*loader).encoder(t).limit, l.(*loader).longest = cut, longest
 }
 
-// SetBefore has fn called with the connection of a step before statements of it
-// are sent.
+// SetBefore sets the hook that is called with a step's connection before its
+// statements are sent.
 func (db *DB) SetBefore(fn func(c *pgconn.PgConn, statements []string)) { db.before = fn }
 
 var Bind, SplitDefinition = bind, splitDefinition
 
-// LingerInWrites makes each write of connections that are opened from now on
-// return that much later than the server has its bytes, as on a machine with
-// more to run than cores.
+// LingerInWrites delays the return of each write by d after the server has the
+// bytes, for connections opened later. This happens on a machine with more
+// runnable threads than cores.
 func (db *DB) LingerInWrites(d time.Duration) {
 	dial := db.config.DialFunc
 	db.config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {

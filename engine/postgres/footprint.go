@@ -28,7 +28,8 @@ func (db *DB) Named(ctx context.Context, prefix string) ([]string, error) {
 	return out, rows.Err()
 }
 
-// Footprint implements engine.Sizer: the files' sizes, with TOAST in the heap's.
+// Footprint implements engine.Sizer. It returns the sizes of the files; the
+// heap's size includes TOAST.
 func (db *DB) Footprint(ctx context.Context, table string) (*engine.Footprint, error) {
 	fail := func(err error) (*engine.Footprint, error) {
 		return nil, fmt.Errorf("measure table %s: %w", table, classify(err))

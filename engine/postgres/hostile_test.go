@@ -11,23 +11,23 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestHostile runs the suites on a server whose defaults are none of those that
-// sessions rely on: a part of them, and nightly the whole.
+// TestHostile runs the suites on a server whose defaults all differ from the
+// settings of our sessions. It runs a part of them, and nightly all.
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	hostile := testdb.Hostile(t, "postgres")
 	enginetest.RunHostile(t, testdb.Nightly(), func(t testing.TB) engine.Keeper { return testdb.Open(t, hostile).(engine.Keeper) })
 }
 
-// sessionSettings are what every connection has, as a query.
+// sessionSettings is a query for the settings of a connection.
 const sessionSettings = `SELECT concat_ws(' ', current_setting('client_encoding'), current_setting('standard_conforming_strings'), current_setting('DateStyle'),
 	current_setting('TimeZone'), current_setting('extra_float_digits'), current_setting('bytea_output'), current_setting('IntervalStyle'),
 	current_setting('quote_all_identifiers'), current_setting('transform_null_equals'), current_setting('transaction_isolation'),
 	current_setting('transaction_read_only'), current_setting('transaction_deferrable'), current_setting('statement_timeout'),
 	current_setting('idle_in_transaction_session_timeout'), current_setting('client_min_messages'), current_setting('search_path'))`
 
-// TestHostileSessions: on such a server, connections of each kind have the same
-// settings, whoever made them and however often.
+// TestHostileSessions checks that connections of all kinds have the same
+// settings on such a server, including connections that are opened again.
 func TestHostileSessions(t *testing.T) {
 	t.Parallel()
 	db := testdb.Open(t, testdb.Hostile(t, "postgres")).(*postgres.DB)
@@ -46,19 +46,19 @@ func TestHostileSessions(t *testing.T) {
 	check("catalog", sessionSettings, settings, catalog)
 	check("catalog", wait, "0", catalog)
 	w, l := smallWriter(t, db, engine.Multi), loader(t, db)
-	// Their connections answer with how many rows they found.
+	// These connections return no values: the statement makes the comparison.
 	is := func(ask func(string) error) func(string) (string, error) {
 		return func(q string) (string, error) {
 			return "", ask("DO $$ BEGIN IF (" + q + ") THEN RETURN; END IF; RAISE 'no'; END $$")
 		}
 	}
-	for range 2 { // the second time, on another connection
+	for range 2 { // the second time on a new connection
 		check("writer", "("+sessionSettings+") = '"+settings+"'", "", is(func(q string) error { return postgres.Run(w, q) }))
 		check("loader", "("+sessionSettings+") = '"+settings+"'", "", is(func(q string) error { return postgres.RunLoader(l, q) }))
 		check("loader", "("+wait+") = '10s'", "", is(func(q string) error { return postgres.RunLoader(l, q) }))
 		db.Kill(within(t), postgres.PID(w))
 		db.Kill(within(t), postgres.LoaderPID(l))
-		_ = l.Begin(within(t)) // it finds out
+		_ = l.Begin(within(t)) // it notices the lost connection
 		for _, c := range []interface{ Reset(context.Context) error }{w, l} {
 			if err := c.Reset(within(t)); err != nil {
 				t.Fatal(err)
@@ -67,8 +67,8 @@ func TestHostileSessions(t *testing.T) {
 	}
 }
 
-// TestSearchPath: tables are those of the account's search path as it is when a
-// database is opened, without the server's own catalog, which comes first.
+// TestSearchPath checks that tables are found in the account's search path as
+// of Open, and that the system catalog comes first.
 func TestSearchPath(t *testing.T) {
 	t.Parallel()
 	setup := open(t)

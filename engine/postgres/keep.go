@@ -16,27 +16,27 @@ import (
 
 var _ engine.Keeper = (*DB)(nil)
 
-// How many connections the pool keeps, and for how long: a round of
-// maintenance asks often and then rests.
+// Number and lifetime of the pool's connections. A round of maintenance sends
+// many queries and is followed by a pause.
 const (
 	poolIdle     = 4
 	poolIdleTime = time.Minute
 )
 
-// maintenanceName is how connections that maintain call themselves, so that
-// Load doesn't count them.
+// maintenanceName returns the application_name of maintenance connections,
+// which Load excludes by it.
 func maintenanceName(cfg *pgconn.Config) string {
 	return cfg.RuntimeParams["application_name"] + " maintenance"
 }
 
-// openPool makes the pool that SQL returns. It connects when it is asked.
+// openPool creates the pool that SQL returns. The pool connects on first use.
 //
-// Statements go in the extended protocol without being described or prepared
-// first (QueryExecModeExec): values go as text of a type that the server works
-// out, so that text does for a column of any type, and nothing that is kept goes
-// stale when a table changes.
+// Statements use the extended protocol without a Describe or Prepare step
+// (QueryExecModeExec). Values are sent as text, and the server infers their
+// types, so text works for a column of any type. No cached plan or description
+// can become stale when a table changes.
 func (db *DB) openPool() error {
-	// pgx wants a configuration that it has parsed; all of it is replaced.
+	// pgx accepts only a configuration that it has parsed; all of it is replaced.
 	cfg, err := pgx.ParseConfig("sslmode=disable")
 	if err != nil {
 		return fmt.Errorf("target %s: %w", db.target, err)
@@ -57,8 +57,8 @@ func (db *DB) maintenanceConfig() *pgconn.Config {
 	return cfg
 }
 
-// SQL implements engine.Keeper. Values of times come as time.Time in UTC,
-// those of types that Go has none for as text.
+// SQL implements engine.Keeper. Times are scanned as time.Time in UTC, and
+// values of types without an equivalent in Go as text.
 func (db *DB) SQL() *sql.DB { return db.pool }
 
 // Bind implements engine.Keeper.
@@ -70,14 +70,14 @@ func (db *DB) Classify(err error) error { return classify(err) }
 // Words implements engine.Keeper.
 func (db *DB) Words() engine.Words { return words{db.dialect} }
 
-// Load implements engine.Keeper. An account without the role pg_read_all_stats
-// sees only statements of its own name, and no lag.
+// Load implements engine.Keeper. Without the role pg_read_all_stats an account
+// sees only its own statements, and no replication lag.
 func (db *DB) Load(ctx context.Context) (engine.ServerLoad, error) {
 	load := engine.ServerLoad{ReplicaLag: -1}
 	rows, err := db.query(ctx, "SELECT (SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND backend_type = 'client backend' "+
 		"AND pid <> pg_backend_pid() AND application_name <> "+quoteText(maintenanceName(db.config))+"), "+
-		// The lag is NULL of a standby that has replayed all there is, and the
-		// position of what only receives, such as pg_receivewal.
+		// The lag is NULL for a standby that has replayed everything, and so is the
+		// position of a receiver that replays nothing, such as pg_receivewal.
 		"(SELECT (max(COALESCE(extract(epoch FROM replay_lag), 0)) * 1000000)::bigint FROM pg_stat_replication "+
 		"WHERE state IN ('streaming', 'catchup') AND replay_lsn IS NOT NULL)")
 	if err != nil {

@@ -68,7 +68,7 @@ func TestSQL(t *testing.T) {
 			}
 		})
 	}
-	// A table that changes between two uses of one statement.
+	// The table changes between two uses of the same statement.
 	for range 3 {
 		if err := db.SQL().QueryRowContext(within(t), "SELECT * FROM v").Err(); err != nil {
 			t.Error(err)
@@ -195,7 +195,7 @@ func TestLead(t *testing.T) {
 	select {
 	case <-first.Lost():
 		t.Fatal("lost")
-	case <-time.After(1200 * time.Millisecond): // more than one ping
+	case <-time.After(1200 * time.Millisecond): // longer than the ping interval
 	}
 	value(t, db, "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())")
 	select {
@@ -229,7 +229,7 @@ func TestLead(t *testing.T) {
 }
 
 func TestLoad(t *testing.T) {
-	// Whatever runs on the server counts.
+	// Load counts every statement on the server.
 	db := openAlone(t)
 	before, err := db.Load(within(t))
 	if err != nil || before.ReplicaLag != -1 {
@@ -258,7 +258,7 @@ func TestLoad(t *testing.T) {
 	<-own
 }
 
-// kindsOfTables is a rolling table for each type of its time column.
+// kindsOfTables returns a rolling table for each type of time column.
 func kindsOfTables(t testing.TB) map[string]*engine.Table {
 	t.Helper()
 	day, err := rolling.Parse("1d")
@@ -286,8 +286,8 @@ func kindsOfTables(t testing.TB) map[string]*engine.Table {
 	}
 }
 
-// TestWordsOfPositions: positions are exact to the microsecond both ways, or to
-// what the column holds.
+// TestWordsOfPositions checks that positions convert both ways exactly to the
+// microsecond, or to the resolution of the column.
 func TestWordsOfPositions(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -334,8 +334,8 @@ func TestWordsOfPositions(t *testing.T) {
 	}
 }
 
-// TestRowHash: it doesn't depend on the order of rows or on settings of the
-// account, and tells NULL from what looks like it.
+// TestRowHash checks that the hash is independent of the order of rows and of
+// the account's settings, and distinguishes NULL from similar text.
 func TestRowHash(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -404,8 +404,8 @@ func TestPeriodSizes(t *testing.T) {
 	}
 }
 
-// TestTemplate: a table apart has columns, defaults, keys and checks, but
-// assigns no keys; names of indexes never collide.
+// TestTemplate checks that a template has columns, defaults, keys and checks,
+// but assigns no keys, and that index names never collide.
 func TestTemplate(t *testing.T) {
 	t.Parallel()
 	db := open(t)

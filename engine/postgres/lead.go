@@ -12,25 +12,25 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// A leader asks its connection for a sign of life each leadPing, and gives up
-// when none has come for leadWait. The server gives up a client that doesn't
-// answer after leadKeepalive at the earliest, which is later: there are never
-// two leaders.
+// A leader pings its connection every leadPing, and resigns after leadWait
+// without an answer. The server releases an unresponsive client's lock only
+// later, after the timeouts of leadSession, so there are never two leaders.
 const (
 	leadPing = time.Second
 	leadWait = 3 * time.Second
 )
 
-// leadSession has the server find out about a client that is gone within some
-// 11 s, instead of two hours, and end no connection for being idle. What a
-// server doesn't have, over a Unix socket or before version 14, it refuses.
+// leadSession are the settings with which the server detects a dead client
+// within about 11 s, instead of two hours, and never closes an idle connection.
+// The server refuses a setting that it does not support, over a Unix socket or
+// before version 14.
 var leadSession = []string{
 	"SET tcp_keepalives_idle = 5", "SET tcp_keepalives_interval = 2", "SET tcp_keepalives_count = 3", "SET tcp_user_timeout = 11000",
 	"SET idle_session_timeout = 0",
 }
 
-// A lease is an advisory lock of a session, which the server gives up with its
-// connection.
+// A lease holds a session-level advisory lock. The server releases the lock
+// when the connection ends.
 type lease struct {
 	db   *DB
 	key  int64
@@ -41,16 +41,14 @@ type lease struct {
 	once sync.Once
 }
 
-// leadKey is the number of the lock of a name. Advisory locks are those of one
-// database.
+// leadKey returns the advisory lock key for a name. The lock is per database.
 func leadKey(name string) int64 {
 	h := fnv.New64a()
 	h.Write([]byte("rowmill " + name))
 	return int64(h.Sum64())
 }
 
-// Lead implements engine.Keeper. A connection pooler between the two must be
-// one that keeps sessions.
+// Lead implements engine.Keeper. A connection pooler must be in session mode.
 func (db *DB) Lead(ctx context.Context, name string) (engine.Lease, error) {
 	c, err := db.connectAs(ctx, db.maintenanceConfig(), engine.Session{Maintenance: true})
 	if err != nil {
@@ -86,7 +84,7 @@ func (db *DB) Lead(ctx context.Context, name string) (engine.Lease, error) {
 	return l, nil
 }
 
-// watch asks for signs of life until one fails to come, or stop is called.
+// watch pings the connection until a ping fails or stop is called.
 func (l *lease) watch(ctx context.Context) {
 	defer close(l.done)
 	defer discard(l.conn)
@@ -109,15 +107,16 @@ func (l *lease) watch(ctx context.Context) {
 	}
 }
 
-// unlock gives the lock back before the connection is closed: the server gives
-// it up some time after that. Where it fails, that is what happens.
+// unlock releases the lock before the connection is closed, because the server
+// notices a closed connection only later. If unlock fails, closing the
+// connection releases the lock.
 func (l *lease) unlock() {
 	ctx, cancel := context.WithTimeout(context.Background(), leadWait)
 	defer cancel()
 	_, _ = l.conn.Exec(ctx, fmt.Sprintf("SELECT pg_advisory_unlock(%d)", l.key)).ReadAll()
 }
 
-// Lost implements engine.Lease. It is closed by Release, too.
+// Lost implements engine.Lease. Release closes the channel, too.
 func (l *lease) Lost() <-chan struct{} { return l.lost }
 
 // Release implements engine.Lease: it closes the connection.

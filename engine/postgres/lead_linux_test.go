@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestLeadOfHungServer: a leader that gets no sign of life gives up before the
-// server could give the lock to somebody else.
+// TestLeadOfHungServer checks that a leader without answers to its pings gives
+// up before the server could grant the lock to another process.
 func TestLeadOfHungServer(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -27,7 +27,7 @@ func TestLeadOfHungServer(t *testing.T) {
 		if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
 			t.Error(err)
 		}
-		// Gone before the database is dropped.
+		// The backend must be gone before the database is dropped.
 		for value(t, db, "SELECT count(*) FROM pg_stat_activity WHERE pid = "+strconv.Itoa(pid)) != "0" {
 			time.Sleep(10 * time.Millisecond)
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestBlockersThatAreNoConnections: a prepared transaction holds its locks
-// without a connection, also after a restart.
+// TestBlockersThatAreNoConnections checks that a prepared transaction is a
+// blocker: it holds its locks without a connection, even after a restart.
 func TestBlockersThatAreNoConnections(t *testing.T) {
 	t.Parallel()
 	db := testdb.Open(t, "postgres?set=max_prepared_transactions=4,wal_level=replica,max_wal_senders=4").(*postgres.DB)
@@ -34,8 +34,7 @@ func TestBlockersThatAreNoConnections(t *testing.T) {
 	}
 }
 
-// A standby is what a replica looks like to its server, which believes what it
-// says.
+// A standby imitates a replica; the server trusts the positions that it reports.
 type standby struct{ c *pgconn.PgConn }
 
 func newStandby(t testing.TB, db *postgres.DB) standby {
@@ -55,7 +54,7 @@ func newStandby(t testing.TB, db *postgres.DB) standby {
 	if err := c.Frontend().Flush(); err != nil {
 		t.Fatal(err)
 	}
-	go func() { // what is sent is thrown away
+	go func() { // discard what the server sends
 		for {
 			if _, err := c.Frontend().Receive(); err != nil {
 				return
@@ -65,7 +64,7 @@ func newStandby(t testing.TB, db *postgres.DB) standby {
 	return standby{c}
 }
 
-// says reports a position up to which all is replayed.
+// says reports a position up to which everything is replayed.
 func (s standby) says(t testing.TB, lsn string) {
 	t.Helper()
 	high, low, _ := strings.Cut(lsn, "/")
@@ -88,7 +87,8 @@ func (s standby) says(t testing.TB, lsn string) {
 	}
 }
 
-// TestReplicaLag: that of the replica furthest behind, as it was seen last.
+// TestReplicaLag checks that the lag is that of the slowest replica, as last
+// reported.
 func TestReplicaLag(t *testing.T) {
 	t.Parallel()
 	db := testdb.Open(t, "postgres?set=max_prepared_transactions=4,wal_level=replica,max_wal_senders=4").(*postgres.DB)
@@ -100,7 +100,7 @@ func TestReplicaLag(t *testing.T) {
 	lag := func(low, high time.Duration) {
 		t.Helper()
 		var got time.Duration
-		for range 100 { // until the server has read what was said
+		for range 100 { // until the server has read the report
 			l, err := db.Load(within(t))
 			if err != nil {
 				t.Fatal(err)

@@ -11,36 +11,35 @@ import (
 
 // A loader inserts rows of several tables in one transaction.
 //
-// A refused row fails all that the transaction has done since the last
-// savepoint, so each Insert but the first has one, which goes with it in the
-// same packet and is released by it: sub-transactions cost the server, and
-// only one is open at a time. Where nothing has been inserted yet the
-// transaction is begun again instead.
+// A refused row undoes everything that the transaction has done since the last
+// savepoint. Each Insert but the first therefore sets a savepoint, sent in the same
+// packet, and releases it: subtransactions cost the server, so only one is open at
+// a time. The first Insert needs none; if it fails, the transaction is begun again.
 type loader struct {
 	db       *DB
 	conn     *wire // nil when it is lost
-	open     bool  // a transaction
-	inserted bool  // something in it
+	open     bool  // whether a transaction is open
+	inserted bool  // whether the transaction has inserted anything
 	encoders map[*engine.Table]*encoder
 	buf      []byte
-	ends     []int // where each message of an Insert ends in buf
-	longest  int   // statement, in bytes
+	ends     []int // end offset in buf of each message of an Insert
+	longest  int   // maximum length of a statement, in bytes
 	closed   bool
 }
 
 const (
-	// loadLockWait is how long an INSERT of a loader waits for somebody else's
-	// transaction, which has a row of the same key, or for a change of the table.
+	// loadLockWait is how long an INSERT of a loader waits for another
+	// transaction that has a row of the same key, or for a change of the table.
 	loadLockWait = "10s"
-	// longestStatement is what the server takes as one message, less what it
-	// puts around it (PQ_LARGE_MESSAGE_LIMIT in libpq.h).
+	// longestStatement is the longest message that the server accepts, less the
+	// overhead of the protocol (PQ_LARGE_MESSAGE_LIMIT in libpq.h).
 	longestStatement = 1<<30 - 1<<10
-	// mostEncoders bounds what is kept of tables.
+	// mostEncoders is the number of tables whose encoders are kept.
 	mostEncoders = 100
 )
 
 // Statements of a loader's transaction. Deferred constraints are checked by
-// each INSERT: at the end nobody could tell which row it is.
+// each INSERT, because an error at COMMIT could not be attributed to a row.
 const (
 	loadBegin     = "BEGIN ISOLATION LEVEL READ COMMITTED; SET CONSTRAINTS ALL IMMEDIATE"
 	loadAgain     = "ROLLBACK; " + loadBegin
@@ -51,7 +50,7 @@ const (
 
 var errNoTransaction = errors.New("no transaction is open")
 
-// Loader implements engine.Keeper. Durability is that of the server's settings.
+// Loader implements engine.Keeper. The server's settings determine durability.
 func (db *DB) Loader(ctx context.Context) (engine.Loader, error) {
 	l := &loader{db: db, encoders: map[*engine.Table]*encoder{}, longest: longestStatement}
 	if err := l.dial(ctx); err != nil {
@@ -73,7 +72,7 @@ func (l *loader) dial(ctx context.Context) error {
 	return nil
 }
 
-// say runs a statement of the session or of the transaction.
+// say executes a statement of the session or the transaction.
 func (l *loader) say(ctx context.Context, what, statement string) error {
 	if err := l.watch(ctx, what); err != nil {
 		return err
@@ -82,7 +81,7 @@ func (l *loader) say(ctx context.Context, what, statement string) error {
 	return l.end(ctx, what, err, r)
 }
 
-// watch begins what end ends.
+// watch begins the watch of ctx that end ends.
 func (l *loader) watch(ctx context.Context, what string) error {
 	if l.conn == nil {
 		return engine.Classed(engine.ErrConnectionLost, fmt.Errorf("%s: the connection is lost", what))
@@ -94,9 +93,9 @@ func (l *loader) watch(ctx context.Context, what string) error {
 	return err
 }
 
-// end returns the error of a connection, err, or what the server said, with
-// its class. After an error no transaction is open, and a connection that
-// was lost or interrupted is dropped.
+// end ends the watch and returns the error with its class: err, the
+// connection's error, or else the server's error in r. After an error no
+// transaction is open. A connection that was lost or interrupted is dropped.
 func (l *loader) end(ctx context.Context, what string, err error, r *reply) error {
 	good := err == nil
 	if err == nil && r.err != nil {
@@ -120,13 +119,13 @@ func (l *loader) end(ctx context.Context, what string, err error, r *reply) erro
 	return err
 }
 
-// rollbackWait bounds the wait for the end of a transaction that failed.
+// rollbackWait bounds the wait for the ROLLBACK of a failed transaction.
 const rollbackWait = 5 * time.Second
 
-// rollback ends the transaction, open or failed, whatever the context.
+// rollback ends the transaction, open or failed, regardless of the context.
 func (l *loader) rollback() {
 	l.open, l.inserted = false, false
-	_ = l.conn.net.SetDeadline(time.Now().Add(rollbackWait)) // who can't, fails below
+	_ = l.conn.net.SetDeadline(time.Now().Add(rollbackWait)) // on failure, run below fails too
 	if r, err := l.conn.run("ROLLBACK"); err != nil || r.err != nil {
 		l.drop()
 		return
@@ -134,7 +133,7 @@ func (l *loader) rollback() {
 	_ = l.conn.net.SetDeadline(time.Time{})
 }
 
-// drop lets go of the connection.
+// drop closes the connection.
 func (l *loader) drop() {
 	l.open, l.inserted = false, false
 	if l.conn != nil {
@@ -163,13 +162,13 @@ func (l *loader) Commit(ctx context.Context) error {
 	err := l.say(ctx, what, commitStatement)
 	l.open, l.inserted = false, false
 	if l.conn == nil && !errors.Is(err, engine.ErrConnectionLost) {
-		// The end of ctx may have come too late to prevent it.
+		// If ctx ended too late, the transaction may have been committed.
 		err = engine.Classed(engine.ErrConnectionLost, err)
 	}
 	return err
 }
 
-// Reset implements engine.Loader: it rolls back, or dials again.
+// Reset implements engine.Loader. It rolls back, or opens a new connection.
 func (l *loader) Reset(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -193,7 +192,7 @@ func (l *loader) Close() error {
 	return nil
 }
 
-// encoder returns that of a table.
+// encoder returns the encoder of a table.
 func (l *loader) encoder(t *engine.Table) *encoder {
 	e := l.encoders[t]
 	if e == nil {
@@ -253,7 +252,7 @@ func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, f
 	return ack, nil
 }
 
-// Has implements engine.Loader: one message, with a statement for each row.
+// Has implements engine.Loader. It sends one message with a statement for each row.
 func (l *loader) Has(ctx context.Context, rows ...engine.Rows) ([]bool, error) {
 	const what = "look for rows"
 	if !l.open && l.conn != nil {
@@ -294,9 +293,9 @@ func (l *loader) Has(ctx context.Context, rows ...engine.Rows) ([]bool, error) {
 	return have, nil
 }
 
-// encode writes the messages of an Insert. What is in the savepoint's is
-// executed whatever is wrong with the others, also where the server can't read
-// them; the release is part of the last.
+// encode writes the messages of an Insert. The savepoint has a message of its
+// own, so that it is set even if the server can't parse the others. The release
+// is part of the last message.
 func (l *loader) encode(e *encoder, b *engine.Batch, from, to int) error {
 	l.buf, l.ends, e.err = l.buf[:0], l.ends[:0], nil
 	if l.inserted {
@@ -328,8 +327,8 @@ func (l *loader) add(statement func([]byte) []byte) int {
 	return len(l.buf) - start
 }
 
-// send sends what encode has written: the savepoint with the first statement,
-// each other one when the one before it has succeeded.
+// send sends the messages of encode. The savepoint goes together with the first
+// statement; each further statement is sent after the one before has succeeded.
 func (l *loader) send(r *reply) error {
 	ends := l.ends
 	if l.inserted {

@@ -41,7 +41,7 @@ func commit(t testing.TB, l engine.Loader) {
 	}
 }
 
-// insertAll inserts a batch whole, which must be acknowledged.
+// insertAll inserts a whole batch and requires that it is acknowledged.
 func insertAll(t testing.TB, l engine.Loader, table *engine.Table, b *engine.Batch) {
 	t.Helper()
 	ack, err := l.Insert(within(t), table, b, 0, b.Rows())
@@ -58,8 +58,8 @@ func refused(t testing.TB, l engine.Loader, table *engine.Table, b *engine.Batch
 	}
 }
 
-// texts returns a table of columns of text called c1, c2 and so on, and a batch
-// of it. NULL is NULL.
+// texts returns a table of text columns c1, c2 and so on, and a batch of its
+// rows. The value "NULL" becomes NULL.
 func texts(name string, rows ...[]string) (*engine.Table, *engine.Batch) {
 	t := &engine.Table{Name: name}
 	for i := range rows[0] {
@@ -79,8 +79,8 @@ func texts(name string, rows ...[]string) (*engine.Table, *engine.Batch) {
 	return t, b
 }
 
-// TestLoaderTypes: the server reads text as values of whatever type a column
-// has, with one row or several.
+// TestLoaderTypes checks that the server converts text to the type of any
+// column, with one row or several.
 func TestLoaderTypes(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -121,7 +121,7 @@ func TestLoaderTypes(t *testing.T) {
 	}
 }
 
-// TestLoaderValues: vectors of all types, as literals.
+// TestLoaderValues inserts vectors of all types as literals.
 func TestLoaderValues(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -158,8 +158,9 @@ func TestLoaderValues(t *testing.T) {
 	}
 }
 
-// TestTrapRefusedRowEndsTransaction: errors about rows leave the transaction as it
-// was, whether they are the first of it or not; those about anything else end it.
+// TestTrapRefusedRowEndsTransaction checks that an error about a row leaves the
+// transaction as it was, whether it is the first Insert or a later one, and
+// that any other error ends the transaction.
 func TestTrapRefusedRowEndsTransaction(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -279,8 +280,8 @@ func wantValue(t testing.TB, db *postgres.DB, q, want string) {
 	}
 }
 
-// TestLoaderSplits: rows that are several statements are one Insert, and one
-// that is too long for the server is refused.
+// TestLoaderSplits checks that rows that need several statements are one
+// Insert, and that a row too long for the server is refused.
 func TestLoaderSplits(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -290,7 +291,7 @@ func TestLoaderSplits(t *testing.T) {
 	l := loader(t, db)
 	postgres.SetLongest(l, table, 45, 200)
 	begin(t, l)
-	for range 2 { // first, and with a savepoint
+	for range 2 { // without and with a savepoint
 		refused(t, l, table, b, engine.ErrDuplicateKey)
 		refused(t, l, long, row, engine.ErrRefused)
 		if ack, err := l.Insert(within(t), table, b, 0, 0); err != nil || ack.Rows != 0 {
@@ -318,8 +319,8 @@ func TestLoaderSplits(t *testing.T) {
 	wantValue(t, db, "SELECT string_agg(c1, '' ORDER BY c1) FROM v", "12345")
 }
 
-// TestLoaderSession: what the session is, and that no sub-transaction stays
-// open behind an Insert.
+// TestLoaderSession checks the session's settings, and that no subtransaction
+// stays open after an Insert.
 func TestLoaderSession(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -346,8 +347,8 @@ func TestLoaderSession(t *testing.T) {
 	wantValue(t, db, "SELECT count(*) FROM v", "0")
 }
 
-// TestLoaderBlocked: a lock that isn't to be had ends the transaction at once,
-// and so does the context of an Insert, whose process the server ends.
+// TestLoaderBlocked checks that a lock timeout ends the transaction at once,
+// and that an Insert whose context ends is terminated on the server.
 func TestLoaderBlocked(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -365,7 +366,7 @@ func TestLoaderBlocked(t *testing.T) {
 	if _, err := l.Insert(within(t), table, both, 1, 2); !errors.Is(err, engine.ErrLockTimeout) || !engine.Retryable(err) || errors.Is(err, engine.ErrRefused) {
 		t.Fatalf("got %v", err)
 	}
-	exec(t, other, "INSERT INTO small VALUES ('1', '')", "ROLLBACK", "BEGIN", "INSERT INTO small VALUES ('2', '')") // 1 is free before Reset
+	exec(t, other, "INSERT INTO small VALUES ('1', '')", "ROLLBACK", "BEGIN", "INSERT INTO small VALUES ('2', '')") // key 1 is free before Reset
 	if err := postgres.RunLoader(l, "SET lock_timeout = '10s'"); err != nil {
 		t.Fatal(err)
 	}
@@ -417,8 +418,8 @@ func TestLoaderBlocked(t *testing.T) {
 	wantValue(t, db, "SELECT count(*) FROM small", "0")
 }
 
-// TestLoaderCommitCanceled: who breaks off a COMMIT can't know whether it was
-// done; afterwards it is known.
+// TestLoaderCommitCanceled checks that the outcome of a canceled COMMIT is
+// unknown to the caller, and can be found out afterwards.
 func TestLoaderCommitCanceled(t *testing.T) {
 	t.Parallel()
 	db := open(t)

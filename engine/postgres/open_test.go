@@ -76,8 +76,8 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestPassword: the server asks for a password on its port, and each place
-// where it may be is used, the first of them first.
+// TestPassword connects to a port that requires a password, with each source of
+// passwords in order of precedence.
 func TestPassword(t *testing.T) {
 	s := testdb.Server(t, "postgres?port=auto")
 	right, err := os.ReadFile(s.PasswordFile)
@@ -138,7 +138,7 @@ func TestPassword(t *testing.T) {
 }
 
 func TestInfo(t *testing.T) {
-	// A sandbox is found whatever the environment says.
+	// The sandbox must be found regardless of the environment.
 	t.Setenv("PGPORT", "1")
 	t.Setenv("PGHOST", "192.0.2.1")
 	for kind, durability := range map[string]string{"postgres": "none", "postgres?durability=relaxed": "relaxed", "postgres?durability=full": "full"} {

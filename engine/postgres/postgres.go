@@ -1,18 +1,18 @@
-// Package postgres is the engine for PostgreSQL 12 and later: declarative
-// range partitions, and five insert methods, COPY among them.
+// Package postgres is the engine for PostgreSQL 12 and later. It uses
+// declarative range partitions and offers five insert methods, COPY among them.
 //
 // A target is postgres://USER@HOST:PORT/DB or postgresql://..., with libpq's
-// conventions: ?host=DIR is the directory of a Unix socket, sslmode,
-// sslrootcert, sslcert and sslkey are as there, and what the target leaves out
-// comes from PGHOST, PGUSER and their like. The password comes from
-// ?password-file=FILE, PGPASSWORD or ~/.pgpass, never from the target.
+// conventions. The option host=DIR is the directory of a Unix socket; sslmode,
+// sslrootcert, sslcert and sslkey have libpq's meaning. Parts that the target
+// omits come from PGHOST, PGUSER and the other variables of libpq. The password
+// comes from ?password-file=FILE, PGPASSWORD or ~/.pgpass, never from the target.
 //
-// Times are columns of type timestamp without time zone, in UTC. Text can't
-// hold a zero byte: no server of this make stores one.
+// Times are stored in columns of type timestamp without time zone, in UTC. Text
+// with a zero byte is refused, because PostgreSQL can't store it.
 //
-// A partition is a table of its own, in the same namespace as all others, so
-// that it is called after its table and its period, PURCHASES_P0; an index
-// likewise PURCHASES_MARKET_IDX.
+// A partition is a table in the same namespace as all others. It is named after
+// its table and its period, as in PURCHASES_P0. Index names begin with the
+// table's name, too: PURCHASES_MARKET_IDX.
 package postgres
 
 import (
@@ -36,33 +36,34 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// connectTimeout bounds the making of a connection: a server that takes longer
-// is down for the purpose of a benchmark.
+// connectTimeout bounds the time to establish a connection. For a benchmark, a
+// server that takes longer is down.
 const connectTimeout = 10 * time.Second
 
-// DB is an open PostgreSQL server.
+// DB is a PostgreSQL server. It implements engine.DB.
 type DB struct {
 	target    engine.Target
-	config    *pgconn.Config // of every connection; never printed
+	config    *pgconn.Config // for every connection; never printed
 	info      engine.Info
 	dialect   dialect
-	lockTries int // lockTries, but in tests
+	lockTries int // the constant lockTries, except in tests
 
-	quietWait time.Duration // quietWait, but in tests
+	quietWait time.Duration // the constant quietWait, except in tests
 	pool      *sql.DB
-	// before is called in tests, before the statements of a step are sent.
+	// before is a hook for tests, called before the statements of a step are sent.
 	before func(c *pgconn.PgConn, statements []string)
 
 	mu     sync.Mutex
 	idle   []*pgconn.PgConn
 	leases map[*lease]bool
-	// checked are times at which CHECKs of bounds were there, by their oid.
+	// checked holds the server time at which a CHECK was first seen, by OID.
 	checked map[string]string
 	closed  bool
 }
 
-// Open connects to the target and asks the server what it is. The error for a
-// server that doesn't answer is engine.ErrUnreachable and says what was tried.
+// Open connects to the target and reads the server's version and settings. If
+// the server does not answer, the error is engine.ErrUnreachable with the
+// address.
 func Open(ctx context.Context, t engine.Target) (*DB, error) {
 	cfg, err := configOf(ctx, t)
 	if err != nil {
@@ -75,9 +76,8 @@ func Open(ctx context.Context, t engine.Target) (*DB, error) {
 	return db, nil
 }
 
-// Dry checks the target as Open does and returns a DB that renders the same
-// statements, but touches neither a server nor a file. It renders for a server
-// of version 15.
+// Dry checks the target as Open does. The DB that it returns renders the
+// statements for a server of version 15 and touches neither a server nor a file.
 func Dry(t engine.Target) (engine.DB, error) {
 	if err := checkOptions(t); err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func Dry(t engine.Target) (engine.DB, error) {
 	return engine.Dry(engine.Info{Engine: "postgres", Storage: "heap", Target: t.String()}, capabilities(), newDialect()), nil
 }
 
-// options are those of a target that libpq has, too.
+// options are the options of a target that libpq has, too.
 var options = []string{"host", "port", "sslmode", "sslrootcert", "sslcert", "sslkey", "target_session_attrs"}
 
 func checkOptions(t engine.Target) error {
@@ -100,7 +100,7 @@ func checkOptions(t engine.Target) error {
 	return err
 }
 
-// configOf turns a target into a driver's configuration, and completes it from
+// configOf converts a target to a driver configuration and completes it from
 // the environment and ~/.pgpass.
 func configOf(ctx context.Context, t engine.Target) (*pgconn.Config, error) {
 	if err := checkOptions(t); err != nil {
@@ -126,7 +126,7 @@ func configOf(ctx context.Context, t engine.Target) (*pgconn.Config, error) {
 	}
 	cfg, err := pgconn.ParseConfig(text.String())
 	if err != nil {
-		// Around its cause it repeats the settings.
+		// The error itself repeats the settings; its cause does not.
 		if cause := errors.Unwrap(err); cause != nil {
 			err = cause
 		}
@@ -146,9 +146,9 @@ func configOf(ctx context.Context, t engine.Target) (*pgconn.Config, error) {
 	return cfg, nil
 }
 
-// connect fills in what the server says of itself.
+// connect reads the server's properties into db.
 func (db *DB) connect(ctx context.Context) error {
-	// What an older server lacks isn't asked of it before its version is known.
+	// Until the version is known, assume that the server has no optional feature.
 	db.dialect = dialect{}
 	c, err := db.dial(ctx)
 	if err != nil {
@@ -185,7 +185,7 @@ func (db *DB) connect(ctx context.Context) error {
 	return db.openPool()
 }
 
-// probe asks what the server is, and which of the views it has.
+// probe renders the query for the server's properties and available views.
 func probe(views []string) string {
 	q := `SELECT current_setting('server_version'), current_setting('default_table_access_method'), ` +
 		`pg_size_bytes(current_setting('shared_buffers')), current_setting('server_version_num'), ` +
@@ -197,7 +197,7 @@ func probe(views []string) string {
 	return q
 }
 
-// local fills in where the server runs, when that is this machine.
+// local fills in the data directory and process ID of a server on this machine.
 func (db *DB) local(dataDir string) {
 	if network, _ := pgconn.NetworkAddress(db.config.Host, db.config.Port); network == "tcp" {
 		ip := net.ParseIP(db.config.Host)
@@ -205,7 +205,7 @@ func (db *DB) local(dataDir string) {
 			return
 		}
 	}
-	if dataDir == "" { // which only some accounts are told
+	if dataDir == "" { // visible only to privileged accounts
 		return
 	}
 	if st, err := os.Stat(dataDir); err == nil && st.IsDir() {
@@ -237,8 +237,8 @@ func capabilities() engine.Capabilities {
 // Dialect implements engine.DB.
 func (db *DB) Dialect() engine.Dialect { return db.dialect }
 
-// Scan implements engine.DB. Numbers and times come in binary, so that none
-// loses a digit.
+// Scan implements engine.DB. Numbers and times are read in the binary format,
+// so that they are exact.
 func (db *DB) Scan(ctx context.Context, t *engine.Table, part *rolling.Partition, fn func(*engine.Batch) error) error {
 	statements, err := db.dialect.Render(engine.Select{Table: t, Partition: part})
 	if err != nil {
@@ -248,7 +248,7 @@ func (db *DB) Scan(ctx context.Context, t *engine.Table, part *rolling.Partition
 	if err != nil {
 		return err
 	}
-	// In the middle of the rows, too: the server notices.
+	// If the scan ends before the last row, the server notices the close.
 	defer discard(c)
 	formats := make([]int16, len(t.Columns))
 	for i, col := range t.Columns {
@@ -281,7 +281,7 @@ func (db *DB) Scan(ctx context.Context, t *engine.Table, part *rolling.Partition
 	return nil
 }
 
-// scanBatch is how many rows Scan hands over at a time.
+// scanBatch is the number of rows that Scan passes to fn at a time.
 const scanBatch = 1000
 
 // Close implements engine.DB.

@@ -11,24 +11,24 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// A querier reads and deletes on one connection, by the messages of wire: a
-// call is one write and one answer, read in place, and allocates nothing.
+// A querier reads and deletes on one connection through a wire. A call is one
+// write and one reply, which is read in place, and allocates nothing.
 //
-// The server plans a statement anew for its first five executions, and from
-// then on once for all where that is no dearer (plan_cache_mode auto). Of a
-// range of an index with a LIMIT the two plans are the same.
+// The server plans a statement anew for its first five executions, and then
+// uses a generic plan if that costs no more (plan_cache_mode auto). For an
+// index range scan with a LIMIT the two plans are the same.
 type querier struct {
 	db   *DB
 	conn *wire
 	buf  []byte
-	// stmts are the prepared statements, by the Find or Delete they are of.
+	// stmts are the prepared statements by their *engine.Find or *engine.Delete.
 	stmts map[any]*statement
 }
 
-// A statement is one that the connection has prepared.
+// A statement is a prepared statement of the connection.
 type statement struct {
 	name  string
-	types []engine.Type // of its values
+	types []engine.Type // of its parameters
 }
 
 // Querier implements engine.DB.
@@ -44,7 +44,7 @@ func (q *querier) dial(ctx context.Context) error {
 	return err
 }
 
-// Reset implements engine.Querier: it dials again where the connection is lost.
+// Reset implements engine.Querier. It replaces a lost connection.
 func (q *querier) Reset(ctx context.Context) error {
 	if q.conn != nil {
 		if err := q.conn.watch.Begin(ctx); err != nil {
@@ -60,7 +60,7 @@ func (q *querier) Reset(ctx context.Context) error {
 	return q.dial(ctx)
 }
 
-// drop lets go of the connection, which may be broken.
+// drop closes the connection, which may be broken.
 func (q *querier) drop() {
 	if q.conn != nil {
 		q.conn.close()
@@ -83,7 +83,7 @@ func (q *querier) Find(ctx context.Context, f *engine.Find, values []engine.Valu
 	return r.came, nil
 }
 
-// Delete implements engine.Querier. One statement is one transaction.
+// Delete implements engine.Querier. Each statement is a transaction.
 func (q *querier) Delete(ctx context.Context, d *engine.Delete, from, to int64) (int64, error) {
 	values := [2]engine.Value{{Int: from}, {Int: to}}
 	r, err := q.run(ctx, d, values[:])
@@ -93,10 +93,10 @@ func (q *querier) Delete(ctx context.Context, d *engine.Delete, from, to int64) 
 	return r.rows, nil
 }
 
-// wrapQuery says of an error what it happened to.
+// wrapQuery adds the operation and the table to an error.
 func wrapQuery(ctx context.Context, what string, t *engine.Table, err error) error {
 	if t == nil || errors.Is(err, errUnsent) || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return err // it says by itself what it is about
+		return err // it already names its subject
 	}
 	return fmt.Errorf("%s %s: %w", what, t.Name, classify(err))
 }
@@ -113,7 +113,7 @@ func (q *querier) run(ctx context.Context, of any, values []engine.Value) (reply
 	sent, err := q.exchange(of, values, &r)
 	interrupted := q.conn.watch.End()
 	if err == nil && r.err == nil {
-		return r, nil // it may have come to its end all the same
+		return r, nil // complete, even if ctx has ended since
 	}
 	good := !sent || err == nil && r.tx == 'I'
 	if r.err != nil {
@@ -129,8 +129,8 @@ func (q *querier) run(ctx context.Context, of any, values []engine.Value) (reply
 	return r, err
 }
 
-// exchange sends the statement and reads the answer. It reports whether
-// anything was sent, and the error of a connection or of an encoding.
+// exchange sends the statement and reads the reply. It reports whether anything
+// was sent, and returns the error of the connection or of the encoding.
 func (q *querier) exchange(of any, values []engine.Value, r *reply) (sent bool, err error) {
 	s, ok := q.stmts[of]
 	q.buf = q.buf[:0]
@@ -159,10 +159,10 @@ func (q *querier) exchange(of any, values []engine.Value, r *reply) (sent bool, 
 	return true, nil
 }
 
-// parse appends the messages that prepare the statement. One of that name may
-// be left of a call that failed; to close one that isn't there is no error. Its types are those
-// of the columns: compared with a double, a REAL column wouldn't find its own
-// values.
+// parse appends the messages that prepare the statement. A failed call may have
+// left a statement of the same name, so it is closed first; to close a statement
+// that does not exist is no error. The parameters have the types of the columns:
+// a REAL column compared with a double would not find its own values.
 func (q *querier) parse(of any) (*statement, error) {
 	s := &statement{name: "q" + strconv.Itoa(len(q.stmts))}
 	var text string
@@ -197,8 +197,8 @@ func (q *querier) parse(of any) (*statement, error) {
 	return s, nil
 }
 
-// appendBind binds values in the binary format, asks for rows in it, executes
-// the statement and ends the transaction.
+// appendBind binds values in the binary format, requests binary results,
+// executes the statement and ends the transaction.
 func (s *statement) appendBind(dst []byte, values []engine.Value) ([]byte, error) {
 	dst, start := beginMessage(dst, 'B')
 	dst = append(dst, 0) // the unnamed portal
@@ -228,7 +228,6 @@ func (s *statement) appendBind(dst []byte, values []engine.Value) ([]byte, error
 	return append(dst, 'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, 'S', 0, 0, 0, 4), nil
 }
 
-// find renders a Find.
 func (d dialect) find(f engine.Find) (string, error) {
 	if err := f.Validate(); err != nil {
 		return "", err
@@ -238,7 +237,6 @@ func (d dialect) find(f engine.Find) (string, error) {
 	}), nil
 }
 
-// delete renders a Delete.
 func (d dialect) delete(s engine.Delete) (string, error) {
 	if err := s.Validate(); err != nil {
 		return "", err

@@ -25,7 +25,7 @@ func smallQuerier(t *testing.T, db *postgres.DB) engine.Querier {
 	return q
 }
 
-// Calls on the small table: both wait for a lock on the whole table.
+// Calls on the table small. Both wait for a lock on the whole table.
 var (
 	allSmall    = &engine.Find{Table: small(), On: []string{"id"}}
 	removeSmall = &engine.Delete{Table: small(), By: "id"}
@@ -41,8 +41,8 @@ var (
 	}
 )
 
-// A call that waits for a lock ends with its context, or with its connection,
-// and what it was to remove stays.
+// TestQueryWhileBlocked checks that a call that waits for a lock ends with its
+// context or its connection, and deletes nothing.
 func TestQueryWhileBlocked(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -83,8 +83,8 @@ func TestQueryWhileBlocked(t *testing.T) {
 	}
 }
 
-// A call that doesn't get a lock in time gives up, and the querier goes on
-// without Reset.
+// TestQueryLockTimeout checks that a call fails when its lock is not granted in
+// time, and that the querier then works without Reset.
 func TestQueryLockTimeout(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -94,7 +94,7 @@ func TestQueryLockTimeout(t *testing.T) {
 			t.Fatal(err)
 		}
 		exec(t, other, "BEGIN", "LOCK TABLE small")
-		for range 2 { // the statement is not yet prepared, nor after a failure
+		for range 2 { // first not yet prepared, then after a failure
 			if err := call(within(t), q); !errors.Is(err, engine.ErrLockTimeout) || !engine.Retryable(err) {
 				t.Errorf("%s: got %v", name, err)
 			}
@@ -109,8 +109,8 @@ func TestQueryLockTimeout(t *testing.T) {
 	}
 }
 
-// TestPlansOfFinds: a keyset is a range of its index, whether the plan is made
-// for the values or once for all.
+// TestPlansOfFinds checks that a keyset condition scans a range of its index,
+// with a custom plan and with a generic one.
 func TestPlansOfFinds(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -145,7 +145,7 @@ func TestPlansOfFinds(t *testing.T) {
 	}
 }
 
-// TestSettleFewPrivileges: what an account may not do becomes a warning.
+// TestSettleFewPrivileges checks that missing privileges become warnings.
 func TestSettleFewPrivileges(t *testing.T) {
 	db := open(t)
 	smallQuerier(t, db)
@@ -171,7 +171,8 @@ func TestSettleFewPrivileges(t *testing.T) {
 	}
 }
 
-// TestIntegersOutOfRange: no value is cut to the width of its column.
+// TestIntegersOutOfRange checks that no value is truncated to its column's
+// width.
 func TestIntegersOutOfRange(t *testing.T) {
 	t.Parallel()
 	db := open(t)

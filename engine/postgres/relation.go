@@ -12,27 +12,26 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A relation is what the catalog says of a name.
+// A relation is the catalog's entry for a name.
 type relation struct {
 	exists bool
-	// table tells that it is a table that holds rows, or is cut into
-	// partitions, and nothing else.
+	// table reports whether it is an ordinary or partitioned table.
 	table bool
-	// of is the table that it is a partition of, "" where it is of none.
-	// ours tells that it is the one asked for.
+	// of is the table that it is a partition of, or "". ours reports whether that
+	// is the table asked about.
 	of   string
 	ours bool
-	// pending tells that it is being detached: it was broken off.
+	// pending reports whether a concurrent detach of it was interrupted.
 	pending bool
 	bounds  string // as pg_get_expr prints them
 	comment string
 }
 
-// apart tells that it is a table that is no partition.
+// apart reports whether it is a table that is not a partition.
 func (r relation) apart() bool { return r.exists && r.table && r.of == "" }
 
-// ask runs a query on the connection of a step. It is not among the
-// statements that Render shows, which change something.
+// ask runs a query on the connection of a step. Render shows only statements
+// that change something, so it omits these queries.
 func ask(ctx context.Context, c *pgconn.PgConn, q string) ([][][]byte, error) {
 	r := c.ExecParams(ctx, q, nil, nil, nil, nil).Read()
 	if r.Err != nil {
@@ -41,7 +40,8 @@ func ask(ctx context.Context, c *pgconn.PgConn, q string) ([][][]byte, error) {
 	return r.Rows, nil
 }
 
-// look reads what the names are to the table.
+// look reads the relations with the given names, and whether they are
+// partitions of t.
 func (db *DB) look(ctx context.Context, c *pgconn.PgConn, t *engine.Table, names ...string) (map[string]relation, error) {
 	pending := "false"
 	if db.dialect.concurrent {
@@ -74,7 +74,7 @@ func (db *DB) look(ctx context.Context, c *pgconn.PgConn, t *engine.Table, names
 	return out, nil
 }
 
-// holds tells that the relation is the table's partition of those bounds.
+// holds reports whether the relation is the partition of t with the bounds of p.
 func (r relation) holds(t *engine.Table, p rolling.Period) bool {
 	if !r.ours || r.pending {
 		return false
@@ -83,10 +83,10 @@ func (r relation) holds(t *engine.Table, p rolling.Period) bool {
 	return err == nil && from == p.From && to == p.To
 }
 
-// missingIndexes is a query for the statements that give a table the indexes of
-// another one that it doesn't have yet. ATTACH takes what it finds and builds
-// the rest under its lock. Indexes are the same that have the same definition,
-// but for their names and storage parameters.
+// missingIndexes is a query for the statements that create the indexes of a
+// table t that the named table lacks. ATTACH uses existing indexes and builds
+// the others under its lock. Indexes are equal if their definitions are, apart
+// from names and storage parameters.
 func (d dialect) missingIndexes(t *engine.Table, name string) string {
 	definitions := func(table string) string {
 		return "SELECT *, row_number() OVER (PARTITION BY kind, indisunique, plain) AS nth FROM (" +
@@ -103,9 +103,9 @@ func (d dialect) missingIndexes(t *engine.Table, name string) string {
 		"ORDER BY kind <> 'p', 1"
 }
 
-// prepare makes a table that stands apart ready to be attached: with all
-// indexes, and the CHECK that proves its rows. What is done already, before a
-// crash or a wait for a lock that was too long, isn't done again.
+// prepare makes a detached table ready to be attached: it adds the missing
+// indexes and the CHECK that proves its bounds. Work that an earlier attempt
+// completed, before a crash or a lock timeout, is not repeated.
 func (db *DB) prepare(ctx context.Context, c *pgconn.PgConn, t *engine.Table, name string, p rolling.Partition) error {
 	d := db.dialect
 	self := "to_regclass(" + quoteText(d.Quote(name)) + ")"
@@ -125,7 +125,7 @@ func (db *DB) prepare(ctx context.Context, c *pgconn.PgConn, t *engine.Table, na
 	for _, row := range rows {
 		if string(row[0]) == boundsCheck(p.Period) {
 			checked = true
-		} else { // of bounds that it was to have once
+		} else { // for bounds that an earlier attempt intended
 			statements = append(statements, d.dropCheck(name, string(row[0])))
 		}
 	}
@@ -150,8 +150,8 @@ func (db *DB) prepare(ctx context.Context, c *pgconn.PgConn, t *engine.Table, na
 	return nil
 }
 
-// leftChecks returns the checks of a table apart that say the same as the one of
-// its bounds: DETACH CONCURRENTLY leaves one.
+// leftChecks returns the other CHECKs of a detached table that have the same
+// condition as the CHECK of its bounds: DETACH CONCURRENTLY leaves one behind.
 func (db *DB) leftChecks(ctx context.Context, c *pgconn.PgConn, name string, p rolling.Partition) ([]string, error) {
 	of := "conrelid = to_regclass(" + quoteText(db.dialect.Quote(name)) + ") AND contype = 'c'"
 	bounds := quoteText(boundsCheck(p.Period))
@@ -167,17 +167,17 @@ func (db *DB) leftChecks(ctx context.Context, c *pgconn.PgConn, name string, p r
 	return out, nil
 }
 
-// quietWait is how long a step waits for the transactions in its way, holding
-// nothing.
+// quietWait is how long a step waits, without holding a lock, for the
+// transactions in its way.
 const quietWait = 2 * time.Second
 
-// quietPause is the time between two looks at the transactions in the way.
+// quietPause is the interval between two queries for the transactions in the way.
 const quietPause = 20 * time.Millisecond
 
-// quiet waits, without a lock that others could queue behind, until the
-// transactions that hold locks on the tables now have ended, and returns
-// ErrLockTimeout with the oldest of them where that takes too long.
-// Autovacuum gives way by itself.
+// quiet waits until the transactions that hold locks on the tables at the time of
+// the call have ended. It holds no lock that others could queue behind. If the
+// wait takes too long, it returns ErrLockTimeout, which names the oldest of the
+// transactions. Autovacuum is ignored, because it yields its lock on request.
 func (db *DB) quiet(ctx context.Context, c *pgconn.PgConn, tables ...string) error {
 	list := make([]string, len(tables))
 	for i, name := range tables {
@@ -190,17 +190,17 @@ func (db *DB) quiet(ctx context.Context, c *pgconn.PgConn, tables ...string) err
 		"WHERE "+held+" AND l.pid IS DISTINCT FROM pg_backend_pid() AND a.backend_type IS DISTINCT FROM 'autovacuum worker'")
 }
 
-// seen waits until no transaction is left that reads from a snapshot that is
-// older than the CHECK of a table apart, and so than some of its rows: such a
-// transaction would see neither the old partition nor these rows. Statements
-// that are a transaction of their own hold their snapshot no longer than the
-// locks on all they read.
+// seen waits until no transaction reads from a snapshot that is older than the
+// CHECK of a detached table, and so possibly older than its rows: such a
+// transaction would see neither the old partition nor these rows.
+// Single-statement transactions are excluded, because they hold their snapshot
+// no longer than the locks on the tables they read.
 //
-// The oldest transaction that a snapshot waits for may be one that writes in any
-// database of the server: new snapshots look as old as that. So those of
-// transactions that began after the CHECK was there are told by their begin. One
-// that has imported a snapshot since (SET TRANSACTION SNAPSHOT) has an older one than
-// its begin tells: it is waited for only as long as its exporter is.
+// backend_xmin alone is not enough: a long write transaction in any database of
+// the server makes new snapshots look as old as itself. Transactions that began
+// after the CHECK existed are therefore excluded by their start time. If such a
+// transaction imports an older snapshot (SET TRANSACTION SNAPSHOT), seen waits
+// only for the transaction that exported it.
 func (db *DB) seen(ctx context.Context, c *pgconn.PgConn, name string, p rolling.Partition) error {
 	checked, err := db.checkedAt(ctx, c, name, p)
 	if err != nil {
@@ -218,12 +218,11 @@ func (db *DB) seen(ctx context.Context, c *pgconn.PgConn, name string, p rolling
 	return err
 }
 
-// A checkTime is a time of the server at which a CHECK was there, and what the
-// catalog calls that CHECK.
+// A checkTime is the OID of a CHECK and a time of the server at which it existed.
 type checkTime struct{ check, at string }
 
-// checkedAt returns the first time at which this process has seen a table's CHECK
-// of its bounds.
+// checkedAt returns the CHECK of a table's bounds and the time at which this
+// process first saw it.
 func (db *DB) checkedAt(ctx context.Context, c *pgconn.PgConn, name string, p rolling.Partition) (checkTime, error) {
 	rows, err := ask(ctx, c, "SELECT oid, clock_timestamp() FROM pg_constraint WHERE conrelid = to_regclass("+quoteText(db.dialect.Quote(name))+") AND conname = "+quoteText(boundsCheck(p.Period)))
 	if err != nil {
@@ -243,9 +242,9 @@ func (db *DB) checkedAt(ctx context.Context, c *pgconn.PgConn, name string, p ro
 	return is, nil
 }
 
-// await asks, until none is left of the transactions that the first answer
-// has. A row is what tells a transaction from others, its process, user and
-// begin.
+// await repeats a query until none of the transactions in its first result is
+// left. The query's first column identifies a transaction; the others are its
+// process, user and start.
 func (db *DB) await(ctx context.Context, c *pgconn.PgConn, why, q string) error {
 	q = "SELECT w.*, extract(epoch FROM clock_timestamp() - w.xact_start)::bigint FROM (" + q + ") w (id, pid, usename, xact_start) ORDER BY w.xact_start"
 	first := map[string]bool{}

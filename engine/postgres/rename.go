@@ -2,7 +2,6 @@ package postgres
 
 import "github.com/rowmill/rowmill/engine"
 
-// rename renders engine.Rename.
 func (d dialect) rename(s engine.Rename) ([]string, error) {
 	to := *s.Table
 	to.Name = s.To

@@ -9,10 +9,10 @@ import (
 
 var _ engine.RenderWords = words{}
 
-// renderings are the settings that the text of values depends on: words of the
-// types that do, and values other than those of sessions. PostgreSQL 11 writes the
-// digits of a fraction that extra_float_digits says; later ones as many as it
-// takes, or, with 0, the digits that are certain.
+// renderings lists the settings that affect the text of values: words of the
+// affected types, and values other than those of rowmill's sessions. For
+// extra_float_digits, PostgreSQL 11 adds the given number of digits; later versions
+// print the shortest exact text, or, with 0, only the digits that are certain.
 var renderings = []struct {
 	types, name string
 	values      []string
@@ -27,7 +27,7 @@ var renderings = []struct {
 
 // Renderings implements engine.RenderWords.
 func (words) Renderings(cols []engine.SchemaColumn) [][]string {
-	var all []string // those of the account
+	var all []string // the account's default settings
 	sets := [][]string{nil}
 	for _, r := range renderings {
 		if !slices.ContainsFunc(cols, func(c engine.SchemaColumn) bool {

@@ -8,8 +8,8 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// resultFormat is the format in which values of a type are read: 1 is binary,
-// 0 text.
+// resultFormat returns the format in which values of a type are read: 1 for
+// binary, 0 for text.
 func resultFormat(t engine.Type) int16 {
 	switch t {
 	case engine.Varchar, engine.Char, engine.Decimal:
@@ -18,8 +18,8 @@ func resultFormat(t engine.Type) int16 {
 	return 1
 }
 
-// appendResult appends a value that the server sent in its type's format.
-// Integers and floats may be of either width.
+// appendResult appends a value in the format of resultFormat. Integers and
+// floats may have any width.
 func appendResult(v *engine.Vector, p []byte) error {
 	if p == nil {
 		v.AppendNull()
@@ -29,7 +29,7 @@ func appendResult(v *engine.Vector, p []byte) error {
 	case engine.Varchar, engine.Decimal:
 		v.AppendBytes(p)
 		return nil
-	case engine.Char: // it comes with blanks up to its size
+	case engine.Char: // padded with blanks to its size
 		for len(p) > 0 && p[len(p)-1] == ' ' {
 			p = p[:len(p)-1]
 		}

@@ -23,7 +23,7 @@ func open(t testing.TB) *postgres.DB {
 }
 
 // openAlone opens a database on a server that only this package uses, for tests
-// that don't run beside others.
+// that can't share a server with others.
 func openAlone(t testing.TB) *postgres.DB {
 	t.Helper()
 	return testdb.Open(t, "postgres?memory=65MB").(*postgres.DB)
@@ -35,7 +35,7 @@ func within(t testing.TB) context.Context {
 	return ctx
 }
 
-// small is a table of a key and a number.
+// small is a table with a key and a number.
 func small() *engine.Table {
 	return &engine.Table{
 		Name: "small", Columns: []engine.Column{{Name: "id", Type: engine.Int64}, {Name: "n", Type: engine.Int32}},
@@ -53,7 +53,7 @@ func rowsOf(ids ...int64) *engine.Batch {
 	return b
 }
 
-// session is another connection, for what a writer can't do.
+// session opens another connection, for statements that a writer can't send.
 func session(t testing.TB, db *postgres.DB) *pgconn.PgConn {
 	t.Helper()
 	c, err := db.Dial(within(t))
@@ -110,7 +110,7 @@ func wantCount(t testing.TB, db *postgres.DB, want int) {
 	}
 }
 
-// start writes in the background.
+// start calls Write in the background.
 func start(ctx context.Context, w engine.Writer, b *engine.Batch) <-chan error {
 	result := make(chan error, 1)
 	go func() {
@@ -131,10 +131,10 @@ func TestDeadlock(t *testing.T) {
 	t.Parallel()
 	eachMethod(t, func(t *testing.T, db *postgres.DB, m engine.Method) {
 		w, other := smallWriter(t, db, m), session(t, db)
-		// The server ends the transaction whose wait is looked into first.
+		// The server aborts the transaction whose deadlock check runs first.
 		exec(t, other, "SET deadlock_timeout = '1h'", "BEGIN", "INSERT INTO small VALUES (2, 1)")
 		result := start(t.Context(), w, rowsOf(1, 2))
-		blocked(t, db, postgres.PID(w)) // has 1, waits for 2
+		blocked(t, db, postgres.PID(w)) // holds 1, waits for 2
 		ended := make(chan error, 1)
 		go func() {
 			_, err := other.Exec(context.Background(), "INSERT INTO small VALUES (1, 1)").ReadAll()
@@ -167,7 +167,7 @@ func TestLockTimeout(t *testing.T) {
 		if !errors.Is(err, engine.ErrLockTimeout) || !engine.Retryable(err) {
 			t.Fatalf("got %v", err)
 		}
-		// Row 1 must be free at once, before Reset.
+		// Key 1 must be free at once, before Reset.
 		exec(t, other, "INSERT INTO small VALUES (1, 1)", "ROLLBACK")
 		if _, err := w.Write(within(t), rowsOf(1, 2)); err != nil {
 			t.Fatal(err)
@@ -176,8 +176,8 @@ func TestLockTimeout(t *testing.T) {
 	})
 }
 
-// A Write that waits for a lock ends with its context, and what it sent is
-// executed neither then nor later.
+// TestCancelWhileBlocked checks that a Write that waits for a lock ends with
+// its context, and that its statements are executed neither then nor later.
 func TestCancelWhileBlocked(t *testing.T) {
 	t.Parallel()
 	eachMethod(t, func(t *testing.T, db *postgres.DB, m engine.Method) {
@@ -205,9 +205,9 @@ func TestCancelWhileBlocked(t *testing.T) {
 	})
 }
 
-// TestWriterOfSlowMachine: pgconn reads in the background while a write takes
-// long, and may still do so when the session is prepared. A writer gets all that
-// the server says nevertheless.
+// TestWriterOfSlowMachine checks that a writer receives everything that the
+// server sends. pgconn reads in the background while a write takes long,
+// possibly still when the session is prepared.
 func TestWriterOfSlowMachine(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -245,7 +245,7 @@ func TestConnectionKilled(t *testing.T) {
 		exec(t, other, "BEGIN", "INSERT INTO small VALUES (3, 1)")
 		result := start(t.Context(), w, rowsOf(2, 3))
 		blocked(t, db, postgres.PID(w))
-		db.Kill(t.Context(), postgres.PID(w)) // within one
+		db.Kill(t.Context(), postgres.PID(w)) // during a batch
 		lost(<-result)
 		exec(t, other, "ROLLBACK")
 		if _, err := w.Write(within(t), rowsOf(2, 3)); err != nil {
@@ -255,8 +255,8 @@ func TestConnectionKilled(t *testing.T) {
 	})
 }
 
-// TestIdleConnectionKilled: the catalog goes on when the server ends what it
-// keeps.
+// TestIdleConnectionKilled checks that the catalog recovers when the server
+// terminates its idle connections.
 func TestIdleConnectionKilled(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -287,7 +287,8 @@ func rollingTable(t testing.TB, name string, n int) (*engine.Table, []rolling.Pa
 	return table, parts
 }
 
-// DDL waits for transactions that use the table, but not for ever.
+// TestApplyWaitsForLock checks that DDL waits for transactions that use the
+// table, for a bounded time.
 func TestApplyWaitsForLock(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -310,7 +311,8 @@ func TestApplyWaitsForLock(t *testing.T) {
 	}
 }
 
-// TestApplyRunsWhatRenderShows compares the server's own log.
+// TestApplyRunsWhatRenderShows compares rendered statements with the server's
+// log.
 func TestApplyRunsWhatRenderShows(t *testing.T) {
 	t.Parallel()
 	const kind = "postgres?set=log_statement=all,log_line_prefix=%25p%20"
@@ -337,7 +339,7 @@ func TestApplyRunsWhatRenderShows(t *testing.T) {
 	for i, s := range append([]engine.Step{engine.Session{Maintenance: true}}, steps...) {
 		d := dry.Dialect()
 		if i == 0 {
-			d = db.Dialect() // a dry run doesn't know the search path
+			d = db.Dialect() // a dry run has no search path of a server
 		}
 		statements, err := d.Render(s)
 		if err != nil {
@@ -357,7 +359,7 @@ func TestApplyRunsWhatRenderShows(t *testing.T) {
 	for line := range strings.Lines(log) {
 		if _, q, ok := strings.Cut(line, "LOG:  statement: "); ok {
 			got = append(got, strings.TrimSuffix(q, "\n"))
-		} else if rest, ok := strings.CutPrefix(line, "\t"); ok && len(got) > 0 { // of a statement of several lines
+		} else if rest, ok := strings.CutPrefix(line, "\t"); ok && len(got) > 0 { // continues a statement of several lines
 			got[len(got)-1] += "\n" + strings.TrimSuffix(rest, "\n")
 		}
 	}

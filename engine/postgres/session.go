@@ -10,32 +10,32 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// Every connection begins with all that rowmill relies on: what a server, a
-// database or an account has as default for other programs must not change what
-// a statement means, which table a name is, or how a value reads.
+// Every connection sets everything that rowmill relies on. Defaults of a server, a
+// database or an account, which serve other programs, must not affect the meaning
+// of a statement, the table that a name refers to, or the text of a value.
 
-// common are the settings of every session, as SET has them. lock_timeout is
-// that of the servers; maintenance and loaders have their own.
+// common are the settings of every session, in the syntax of SET. A lock_timeout
+// of 0 is PostgreSQL's default; maintenance and loaders set their own.
 var common = []string{
-	// What the encoding of inserts and the reading of values and bounds rely on.
+	// Required to encode inserts and to parse values and bounds.
 	"client_encoding = 'UTF8'", "standard_conforming_strings = on", "DateStyle = 'ISO, YMD'", "TimeZone = 'UTC'",
-	// Values as text that read back exactly.
+	// Text of values is exact.
 	"extra_float_digits = 1", "bytea_output = 'hex'", "IntervalStyle = 'postgres'",
-	// Names come from the catalog as they are, and = NULL is never true.
+	// The catalog returns names unquoted, and = NULL is never true.
 	"quote_all_identifiers = off", "transform_null_equals = off",
-	// Each statement sees what is committed, and may write.
+	// Each statement sees all committed rows and may write.
 	"default_transaction_isolation = 'read committed'", "default_transaction_read_only = off", "default_transaction_deferrable = off",
-	// A period is read for minutes. Warnings tell of rows that were changed.
+	// Reading a period takes minutes. Warnings report changed rows.
 	"statement_timeout = 0", "lock_timeout = 0", "idle_in_transaction_session_timeout = 0", "client_min_messages = 'notice'",
 }
 
-// wholePath sets the search path to the schemas that it names and that are
-// there, in their order, and to public where there is none. pg_catalog, left out,
-// comes first, so that nothing hides what is the server's own.
+// wholePath sets the search path to the existing schemas of the current path,
+// in order, or to public if there are none. It omits pg_catalog, which is then
+// searched first, so that no table hides a system catalog.
 const wholePath = "SELECT pg_catalog.set_config('search_path', COALESCE((SELECT pg_catalog.string_agg(pg_catalog.quote_ident(s.name::text), ', ' ORDER BY s.i) " +
 	"FROM pg_catalog.unnest(pg_catalog.current_schemas(false)) WITH ORDINALITY s(name, i) WHERE s.name::text OPERATOR(pg_catalog.<>) 'pg_catalog'), 'public'), false)"
 
-// session renders the statements with which a connection begins.
+// session renders the statements that prepare a connection.
 func (d dialect) session(s engine.Session) []string {
 	out := make([]string, len(common), len(common)+2)
 	for i, setting := range common {
@@ -53,9 +53,9 @@ func (d dialect) session(s engine.Session) []string {
 	return append(out, d.searchPath())
 }
 
-// searchPath renders the setting of the search path: that of the first
-// connection, so that all of a DB find the same tables whatever is changed
-// meanwhile, or, before there is one, of the account.
+// searchPath renders the setting of the search path. It is the path of the
+// first connection, so that all connections of a DB find the same tables even
+// if the account's path changes. The first connection takes the account's path.
 func (d dialect) searchPath() string {
 	if d.path == "" {
 		return wholePath
@@ -63,8 +63,9 @@ func (d dialect) searchPath() string {
 	return "SET search_path = " + d.path
 }
 
-// prepareSession prepares a connection. The statements go in one message, but for a
-// query: it waits in a transaction that is read-only and deferrable.
+// prepareSession prepares a connection. The SET statements go in one message. A
+// query goes in a second one: in the same transaction it could block, if the
+// account's transactions are read-only and deferrable by default.
 func (db *DB) prepareSession(ctx context.Context, c *pgconn.PgConn, s engine.Session) error {
 	statements := db.dialect.session(s)
 	messages := []string{strings.Join(statements, "; ")}

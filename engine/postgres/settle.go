@@ -12,11 +12,10 @@ import (
 
 const checkpoint = "CHECKPOINT"
 
-// insufficientPrivilege is the SQLSTATE of what an account may not do.
+// insufficientPrivilege is the SQLSTATE of a missing privilege.
 const insufficientPrivilege = "42501"
 
-// settle renders Settle: dead rows and statistics of each table, with its
-// partitions, then everything that is dirty.
+// settle renders Settle: VACUUM (ANALYZE) of each table, then a checkpoint.
 func (d dialect) settle(s engine.Settle) []string {
 	var out []string
 	for _, t := range s.Tables {
@@ -28,7 +27,7 @@ func (d dialect) settle(s engine.Settle) []string {
 // Settle implements engine.DB. It changes no setting.
 func (db *DB) Settle(ctx context.Context, s engine.Settle) (warnings []string, err error) {
 	cfg := db.config.Copy()
-	// Whoever may not vacuum a table is told so by a warning.
+	// VACUUM without the privilege for a table only raises a warning.
 	cfg.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
 		if n.SeverityUnlocalized == "WARNING" && len(warnings) < mostWarnings {
 			warnings = append(warnings, "settle: "+n.Message)

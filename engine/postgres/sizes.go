@@ -9,10 +9,10 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// periodSizes has a row for each partition, with what lies below it.
-// Rows are those that the server has
-// counted as they came, or where it has lost count, in a crash, those of the
-// last ANALYZE; -1 where it knows neither and there are pages.
+// periodSizes returns a row for each partition, including its subpartitions.
+// The row count is that of the server's statistics, or, if a crash has reset
+// them, that of the last ANALYZE. It is -1 if the partition has pages but
+// neither count is known.
 const periodSizes = `SELECT p.relname, CASE WHEN bool_or(z.rows = 0 AND z.bytes > 0) THEN -1 ELSE sum(z.rows)::bigint END,
 	COALESCE(sum(z.data), 0)::bigint, COALESCE(sum(z.index), 0)::bigint, max(z.bytes)::bigint
 FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhrelid CROSS JOIN LATERAL (
@@ -21,8 +21,8 @@ FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhrelid CROSS JOIN LATERAL (
 	LEFT JOIN pg_stat_all_tables s ON s.relid = c.oid CROSS JOIN LATERAL (SELECT ` + sizeColumns + ` FROM (SELECT c.oid) r) y) z
 WHERE i.inhparent = $1::oid GROUP BY p.oid, p.relname`
 
-// sampleBytes is how much is read of a period whose rows the server hasn't
-// counted yet: it does so up to 10 s after they came.
+// sampleBytes is how much is read of a period whose row count is unknown. The
+// server updates its counts within 10 s of the inserts.
 const sampleBytes = 16 * 8192
 
 // PeriodSizes implements engine.Keeper.
@@ -70,7 +70,7 @@ func (db *DB) periodSizes(ctx context.Context, t *engine.Table) (map[string]engi
 	}
 	counted, err := db.pool.QueryContext(ctx, strings.Join(samples, " UNION ALL "))
 	if errors.Is(classify(err), engine.ErrNoTable) {
-		return out, nil // one was dropped meanwhile
+		return out, nil // a partition was dropped meanwhile
 	}
 	if err != nil {
 		return nil, err

@@ -40,8 +40,8 @@ func (words) MonthStart(month string) string {
 	return fmt.Sprintf("((make_date(((%s) / 12)::integer, ((%[1]s) %% 12)::integer + 1, 1) - DATE '1970-01-01')::bigint * %d)", month, microsPerDay)
 }
 
-// SkipLocked implements engine.SumWords: the notes of a transaction under way
-// are not seen, and nobody else writes a note of the same key.
+// SkipLocked implements engine.SumWords. It is empty: notes of an open transaction
+// are not visible, and no other transaction writes a note with the same key.
 func (words) SkipLocked() string { return "" }
 
 // InsertNew implements engine.SumWords.
@@ -78,17 +78,17 @@ func (words) SumColumn(c engine.SchemaColumn) string {
 	return c.Native + " COLLATE " + c.Collation
 }
 
-// ReplaceView implements engine.SumWords. A view that keeps its columns is
-// replaced, with the rights that were granted on it; another one is made anew.
+// ReplaceView implements engine.SumWords. A view whose columns stay the same is
+// replaced and keeps its grants; otherwise it is dropped and created.
 func (w words) ReplaceView(name, query string) []string {
 	q := w.d.Quote(name)
 	return []string{fmt.Sprintf("DO $rowmill$ BEGIN\nCREATE OR REPLACE VIEW %s AS\n%s;\nEXCEPTION WHEN invalid_table_definition THEN\nDROP VIEW %s;\nCREATE VIEW %s AS\n%s;\nEND $rowmill$",
 		q, query, q, q, query)}
 }
 
-// Triggers implements engine.SumWords: one call for each statement, on the rows
-// that it changed. Each transaction has notes of its own, so that none waits for
-// another.
+// Triggers implements engine.SumWords. The triggers fire once per statement,
+// with the rows that it changed. Each transaction writes its own notes, so that
+// none waits for another.
 func (w words) Triggers(t *engine.Table, _ []string, n engine.NoteRow) []engine.Trigger {
 	by := w.d.Quote(t.By)
 	var out []engine.Trigger

@@ -10,18 +10,18 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// likeTable is what a table apart gets of the one whose rows it will hold. An
-// identity stays with the parent, which assigns the keys: rows are written to
-// the table apart with theirs.
+// likeTable lists what a detached table copies from the table that it will be
+// attached to. The identity is left out: the parent assigns the keys, and rows
+// are written to the detached table with their keys.
 const likeTable = "INCLUDING ALL EXCLUDING IDENTITY EXCLUDING COMMENTS EXCLUDING STATISTICS"
 
-// compressedTarget is the toast_tuple_target of a compressed period, the
-// smallest that the server takes: of a row that TOAST looks at, every value that
-// can be is compressed. It is also how such a table is known.
+// compressedTarget is the toast_tuple_target of a compressed period. It is the
+// minimum of the server, so that TOAST compresses every compressible value of
+// the rows that it processes. It also marks a table as compressed.
 const compressedTarget = "toast_tuple_target=128"
 
-// createTemplate renders Words.CreateTemplate. The server names the indexes,
-// after the table and without collisions.
+// createTemplate renders Words.CreateTemplate. The server chooses unique names
+// for the indexes, derived from the table's name.
 func (d dialect) createTemplate(t *engine.Table, name string, o engine.Storage) []string {
 	quoted := d.Quote(name)
 	q := fmt.Sprintf("CREATE TABLE %s (LIKE %s %s)", quoted, d.Quote(t.Name), likeTable)
@@ -29,9 +29,9 @@ func (d dialect) createTemplate(t *engine.Table, name string, o engine.Storage) 
 		return []string{q}
 	}
 	out := []string{q + " WITH (fillfactor=100, " + compressedTarget + ")"}
-	// The columns are found by the server: their types say whether TOAST may
-	// compress them. MAIN keeps values in the row once they are compressed;
-	// otherwise so small a target would move them out of it.
+	// The server finds the columns: their types determine whether TOAST may
+	// compress them. STORAGE MAIN keeps compressed values in the row; with such a
+	// low target they would otherwise be moved out of it.
 	compression := ""
 	if d.lz4 {
 		compression = ", ALTER COLUMN %2$I SET COMPRESSION lz4"
@@ -47,8 +47,9 @@ func (d dialect) createTemplate(t *engine.Table, name string, o engine.Storage) 
 }
 
 // recompressed is a query for the columns of a table whose values TOAST may
-// compress, with their full types and an expression for a value that isn't
-// compressed any more. Those of a table with generated columns can't be changed.
+// compress, with their full types and an expression that returns a value
+// uncompressed. It returns nothing for a table with generated columns, which
+// can't be rewritten.
 const recompressed = `SELECT a.attname, format_type(a.atttypid, a.atttypmod) ||
 	CASE WHEN a.attcollation <> t.typcollation THEN ' COLLATE ' || quote_ident(n.nspname) || '.' || quote_ident(o.collname) ELSE '' END,
 	format_type(a.atttypid, a.atttypmod), CASE t.typname WHEN 'jsonb' THEN '%s::text' WHEN 'json' THEN '%s::text' WHEN 'bytea' THEN '%s || ''''::bytea' ELSE '%s || ''''' END
@@ -57,19 +58,19 @@ LEFT JOIN pg_collation o ON o.oid = a.attcollation LEFT JOIN pg_namespace n ON n
 WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped AND a.attstorage = 'm' AND t.typname IN ('text', 'varchar', 'bytea', 'jsonb', 'json')
 AND NOT EXISTS (SELECT FROM pg_attribute g WHERE g.attrelid = a.attrelid AND g.attgenerated <> '') ORDER BY a.attnum`
 
-// compress returns the statement that makes a filled table, which is to be
-// compressed, as small as it gets.
+// compress returns the statement that minimizes the size of a filled table that
+// is to be compressed.
 //
-// TOAST compresses no more of a row than brings it below 2 kB, and doesn't look
-// at the row again when it is copied. Where a value is compressed, all rows are
-// written anew from values that aren't, and then TOAST goes on to the target of
-// the table, which is much lower. That takes the space of the table once more
-// for as long as it takes. Otherwise only the indexes are built anew: filled in
-// the order of the primary key the others are left with pages two thirds full.
+// TOAST stops compressing a row once it is below 2 kB, and does not process the
+// row again when it is copied. If the table has a compressed value, the
+// statement rewrites all rows from uncompressed values; TOAST then continues
+// down to the table's much lower target. Meanwhile the rewrite needs the table's
+// space a second time. Otherwise the statement only rebuilds the indexes: a load
+// in primary key order leaves the pages of the other indexes two thirds full.
 func (db *DB) compress(ctx context.Context, c *pgconn.PgConn, name string) (string, error) {
 	d := db.dialect
 	reindex := "REINDEX TABLE " + d.Quote(name)
-	if !d.concurrent { // nor pg_column_compression
+	if !d.concurrent { // pg_column_compression is also new in 14
 		return reindex, nil
 	}
 	rows, err := ask(ctx, c, strings.ReplaceAll(recompressed, "$1", quoteText(d.Quote(name))))

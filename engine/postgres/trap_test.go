@@ -16,8 +16,9 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A DEFAULT partition hides rows that have no period, and no partition beside
-// it can be detached concurrently. None is made, and one of others is named.
+// TestTrapDefaultPartition checks that rowmill creates no DEFAULT partition and
+// reports an existing one. A DEFAULT partition hides rows that have no period,
+// and prevents concurrent detaches of the others.
 func TestTrapDefaultPartition(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -43,10 +44,10 @@ func TestTrapDefaultPartition(t *testing.T) {
 	}
 }
 
-// A DETACH CONCURRENTLY that is broken off, here by a kill while it waits and by
-// a lock timeout, stays pending, and no other partition can be detached until
-// it is finished. Creation goes on meanwhile, and the next try of anything that
-// detaches finishes it.
+// TestTrapPendingDetach checks the effects of an interrupted DETACH CONCURRENTLY,
+// here by a kill during its wait and by a lock timeout. It stays pending, and no
+// other partition can be detached until it is finished. Partitions can still be
+// created, and the next step that detaches one finishes it.
 func TestTrapPendingDetach(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"killed", "timed out"} {
@@ -77,7 +78,7 @@ func TestTrapPendingDetach(t *testing.T) {
 				if _, err := other.Exec(within(t), "ALTER TABLE rolls DETACH PARTITION rolls_"+parts[1].Name+" CONCURRENTLY").ReadAll(); err == nil {
 					t.Error("this server detaches two at a time")
 				}
-				// It is still there, and in the way of its own next try.
+				// It is still there, and must be finished by the next try.
 				if got := partitions(t, db, table); !slices.Equal(got, parts) {
 					t.Errorf("partitions %v, want %v", got, parts)
 				}
@@ -116,8 +117,9 @@ func TestTrapPendingDetach(t *testing.T) {
 	}
 }
 
-// One transaction never both creates and drops, and waits for a lock a bounded
-// time: what holds up retention doesn't hold up creation.
+// TestTrapCreationWithRetention checks that no transaction both creates and
+// drops, and that each waits for a lock for a bounded time, so that blocked
+// retention does not block creation.
 func TestTrapCreationWithRetention(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -163,9 +165,9 @@ func TestTrapCreationWithRetention(t *testing.T) {
 	}
 }
 
-// ATTACH reads all of a table, to see whether its rows are within the bounds,
-// unless a CHECK says so, and builds the indexes that it lacks. A filled period
-// has both first.
+// TestTrapAttachScans checks that a filled table has all indexes and a CHECK
+// before ATTACH. Otherwise ATTACH reads the whole table to verify the bounds,
+// and builds the missing indexes.
 func TestTrapAttachScans(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -210,13 +212,13 @@ func TestTrapAttachScans(t *testing.T) {
 	before(db, "ATTACH", look("again"))
 	step(t, db, engine.Replace{Table: table, Have: have, Old: have[2:], New: filled, With: "again", Out: []string{"out"}})
 	check("rolls_filled")
-	// Detached and put back, too: the CHECK that DETACH leaves goes.
+	// Detached and attached again: the CHECK left by DETACH is dropped.
 	step(t, db, engine.Detach{Table: table, Have: have, Part: filled, Into: "gone"})
 	before(db, "ATTACH", look("gone"))
 	step(t, db, engine.Attach{Table: table, Have: parts, Part: filled, From: "gone"})
 	check("rolls_filled")
 
-	// What the server says otherwise.
+	// For comparison, without these preparations.
 	step(t, db, engine.Detach{Table: table, Have: have, Part: filled, Into: "gone"})
 	fill("bare", filled)
 	before(db, "COMMENT", func(c *pgconn.PgConn) {
@@ -230,9 +232,9 @@ func TestTrapAttachScans(t *testing.T) {
 	step(t, db, engine.DropPartition{Table: table, Have: parts, Drop: parts[0]})
 }
 
-// A query without a condition on the time takes a lock on every partition and
-// each of its indexes, of which a process has 16 that cost nothing (up to
-// version 17). What works on one period names its table.
+// TestTrapPartitionLocks checks that statements about one period name its
+// table. A query without a condition on the time locks every partition and each
+// of its indexes, and a process has only 16 fast-path locks (up to version 17).
 func TestTrapPartitionLocks(t *testing.T) {
 	t.Parallel()
 	const n = 40
@@ -259,11 +261,12 @@ func TestTrapPartitionLocks(t *testing.T) {
 	}
 }
 
-// Days of a zone with daylight saving have 23 or 25 hours: bounds are in UTC,
-// whatever zone the server, the database or the account has.
+// TestTrapLocalDays checks that bounds are in UTC, whatever time zone the
+// server, the database or the account has. Days of a zone with daylight saving
+// time have 23 or 25 hours.
 func TestTrapLocalDays(t *testing.T) {
 	t.Parallel()
-	// The days around the change of 2026-03-29 and of 2026-10-25.
+	// The days around the changes of 2026-03-29 and 2026-10-25.
 	for kind, table := range kindsOfTables(t) {
 		if table.Grid.Axis() == rolling.Sequence {
 			continue
@@ -301,7 +304,7 @@ func TestTrapLocalDays(t *testing.T) {
 			if got := partitions(t, db, table); !slices.Equal(got, parts) {
 				t.Fatalf("partitions %v, want %v", got, parts)
 			}
-			// Each hour lies where its day in UTC is.
+			// Each hour is in the period of its UTC day.
 			w := db.Words()
 			for i, p := range parts {
 				for hour := range int64(24) {
@@ -321,7 +324,7 @@ func TestTrapLocalDays(t *testing.T) {
 			}
 		})
 	}
-	// What a day of that zone is.
+	// For comparison, a day of that zone.
 	db := open(t)
 	c := session(t, db)
 	exec(t, c, "CREATE TABLE days (ts TIMESTAMPTZ NOT NULL) PARTITION BY RANGE (ts)", "SET TimeZone = 'Europe/Berlin'",
@@ -332,7 +335,8 @@ func TestTrapLocalDays(t *testing.T) {
 	}
 }
 
-// A period of hours doesn't fit a column of days.
+// TestBoundsOfCoarseColumns checks that a column of days refuses hourly
+// periods.
 func TestBoundsOfCoarseColumns(t *testing.T) {
 	t.Parallel()
 	db := open(t)

@@ -13,18 +13,17 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Try implements engine.Keeper. It keeps nobody waiting for longer than
-// exclusiveWait, and that only in Replace and AddColumn (before version 14, also
-// where a period is detached): the other steps take no lock that inserts or
-// queries of the table wait for.
+// Try implements engine.Keeper. Only Replace and AddColumn, and before version
+// 14 also a detach, take a lock that inserts or queries of the table wait for,
+// and they hold them up for at most exclusiveWait.
 //
-// Before it changes a period, it waits for the transactions that use it, for as
-// long as lockWait, and holds nothing meanwhile: a transaction that stays open
-// is in the way of the step, never of inserts.
+// Before a step changes a period, it waits up to quietWait for the transactions
+// that use the period, without holding a lock. A transaction that stays open
+// therefore blocks the step, but never inserts.
 func (db *DB) Try(ctx context.Context, steps ...engine.Step) error { return db.apply(ctx, 1, steps) }
 
-// change runs, once, a step that looks first what of it is done. It
-// reports false for other steps.
+// change makes one attempt at a step that can be resumed: it first checks which
+// parts of it are done. It reports false for other steps.
 func (db *DB) change(ctx context.Context, c *pgconn.PgConn, s engine.Step) (known bool, err error) {
 	what := ""
 	switch s := s.(type) {
@@ -51,8 +50,8 @@ func (db *DB) change(ctx context.Context, c *pgconn.PgConn, s engine.Step) (know
 	return true, err
 }
 
-// detach does what of a Detach is left. It may have been broken off while it
-// was detached, or before the table had its new name.
+// detach completes a Detach. An earlier attempt may have been interrupted
+// during the detach, or before the rename.
 func (db *DB) detach(ctx context.Context, c *pgconn.PgConn, s engine.Detach) error {
 	statements, err := db.dialect.changeDetach(s)
 	if err != nil {
@@ -92,7 +91,7 @@ func (db *DB) detach(ctx context.Context, c *pgconn.PgConn, s engine.Detach) err
 	return db.transact(ctx, c, db.dialect.renameTable(child, s.Into))
 }
 
-// unmark takes back that a table is to be dropped: somebody wants it.
+// unmark removes the mark for dropping from a table that the step needs.
 func (db *DB) unmark(ctx context.Context, c *pgconn.PgConn, t *engine.Table, name string, r relation) error {
 	if r.comment != dropMark(t) {
 		return nil
@@ -104,8 +103,8 @@ func taken(name string) error {
 	return engine.Classed(engine.ErrTableExists, fmt.Errorf("there is a table %s already", name))
 }
 
-// setFree detaches a partition, or finishes that. Statements are those of the
-// step, the first of which is the DETACH where it is concurrent.
+// setFree detaches a partition or finishes an interrupted detach. If the detach
+// is concurrent, it is the first of the statements.
 func (db *DB) setFree(ctx context.Context, c *pgconn.PgConn, t *engine.Table, child string, statements []string) error {
 	if !db.dialect.concurrent {
 		if err := db.quiet(ctx, c, t.Name, child); err != nil {
@@ -117,17 +116,17 @@ func (db *DB) setFree(ctx context.Context, c *pgconn.PgConn, t *engine.Table, ch
 	if err != nil || done {
 		return err
 	}
-	// Once begun, the partition's rows are out of sight until it is finished.
+	// Once a concurrent detach has begun, the partition's rows are invisible
+	// until it is finished.
 	if err := db.quiet(ctx, c, t.Name, child); err != nil {
 		return err
 	}
 	return db.transact(ctx, c, statements[0])
 }
 
-// finishDetach finishes what detaches were broken off, without which no
-// partition can be detached, also not for a Replace. One that was to be dropped
-// is dropped, others stay as tables apart. It reports whether child was among
-// them, which stays in any case.
+// finishDetach finishes the interrupted concurrent detaches of t: while one is
+// pending, no partition can be detached, not even by Replace. The detached
+// tables stay. It reports whether child was among them.
 func (db *DB) finishDetach(ctx context.Context, c *pgconn.PgConn, t *engine.Table, child string) (done bool, err error) {
 	if !db.dialect.concurrent {
 		return false, nil
@@ -146,7 +145,7 @@ func (db *DB) finishDetach(ctx context.Context, c *pgconn.PgConn, t *engine.Tabl
 	return done, nil
 }
 
-// attach does what of an Attach is left.
+// attach completes an Attach.
 func (db *DB) attach(ctx context.Context, c *pgconn.PgConn, s engine.Attach) error {
 	if err := fits(s.Table, s.Part); err != nil {
 		return err
@@ -183,7 +182,7 @@ func (db *DB) attach(ctx context.Context, c *pgconn.PgConn, s engine.Attach) err
 	return db.atOnce(ctx, c, statements)
 }
 
-// replace does a Replace that isn't done.
+// replace performs a Replace, unless it is already done.
 func (db *DB) replace(ctx context.Context, c *pgconn.PgConn, s engine.Replace) error {
 	if err := checkReplace(s); err != nil {
 		return err
@@ -202,7 +201,7 @@ func (db *DB) replace(ctx context.Context, c *pgconn.PgConn, s engine.Replace) e
 	case r[child].holds(s.Table, s.New.Period) && out && (!r[s.With].exists || slices.Contains(s.Out, s.With)):
 		return nil
 	case r[child].holds(s.Table, s.New.Period) && !slices.Contains(tables, child) && !r[s.With].exists:
-		return nil // and what was replaced is gone
+		return nil // and the replaced tables were dropped since
 	case !r[s.With].exists:
 		return engine.Classed(engine.ErrNoTable, fmt.Errorf("there is no table %s", s.With))
 	case !r[s.With].apart():
@@ -241,8 +240,8 @@ func (db *DB) replace(ctx context.Context, c *pgconn.PgConn, s engine.Replace) e
 	return db.atOnce(ctx, c, statements)
 }
 
-// drop drops a partition: what is left of it, and what others that broke off
-// have left.
+// drop drops a partition, or the rest of it. It also drops the tables that
+// other interrupted steps have left behind.
 func (db *DB) drop(ctx context.Context, c *pgconn.PgConn, s engine.DropPartition) error {
 	statements, err := db.dialect.dropPartition(s)
 	if err != nil {
@@ -276,8 +275,7 @@ func (db *DB) drop(ctx context.Context, c *pgconn.PgConn, s engine.DropPartition
 	return db.dropOrphans(ctx, c, s.Table)
 }
 
-// dropOrphans drops the tables that were partitions of the table and are marked
-// to be dropped.
+// dropOrphans drops former partitions of t that are marked for dropping.
 func (db *DB) dropOrphans(ctx context.Context, c *pgconn.PgConn, t *engine.Table) error {
 	if _, err := db.finishDetach(ctx, c, t, ""); err != nil {
 		return err
@@ -295,7 +293,7 @@ func (db *DB) dropOrphans(ctx context.Context, c *pgconn.PgConn, t *engine.Table
 	return nil
 }
 
-// create creates those of the partitions that aren't there.
+// create creates the partitions that do not exist yet.
 func (db *DB) create(ctx context.Context, c *pgconn.PgConn, s engine.CreatePartitions) error {
 	for _, p := range s.New {
 		one := s
@@ -320,7 +318,7 @@ func (db *DB) create(ctx context.Context, c *pgconn.PgConn, s engine.CreateParti
 	return nil
 }
 
-// dropTables drops no partition: that would lock its table.
+// dropTables drops tables, but no partitions: that would lock the parent.
 func (db *DB) dropTables(ctx context.Context, c *pgconn.PgConn, s engine.DropTables) error {
 	if len(s.Names) == 0 {
 		return nil
@@ -344,7 +342,7 @@ func (db *DB) dropTables(ctx context.Context, c *pgconn.PgConn, s engine.DropTab
 	return nil
 }
 
-// addColumn adds a column, where nothing but catalogs must change for it.
+// addColumn adds a column, if that changes only catalogs.
 func (db *DB) addColumn(ctx context.Context, c *pgconn.PgConn, s engine.AddColumn) error {
 	statements, err := db.dialect.changeAddColumn(s)
 	if err != nil {
@@ -383,5 +381,5 @@ func (db *DB) addColumn(ctx context.Context, c *pgconn.PgConn, s engine.AddColum
 	return err
 }
 
-// queryCanceled is the SQLSTATE of a statement that has run out of time.
+// queryCanceled is the SQLSTATE of a statement that exceeded its timeout.
 const queryCanceled = "57014"

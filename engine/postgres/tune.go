@@ -13,9 +13,9 @@ import (
 // autoConf is the file that ALTER SYSTEM writes.
 const autoConf = "postgresql.auto.conf"
 
-// Tune implements engine.Tuner with ALTER SYSTEM and a reload: the one way that
-// takes every setting which doesn't need a restart, whatever its context. Undo
-// leaves the file as it was.
+// Tune implements engine.Tuner with ALTER SYSTEM and a reload. No other way
+// works for every setting that does not require a restart, regardless of its
+// context. Undo restores the entry in the file.
 func (db *DB) Tune(ctx context.Context, name, value string) (engine.Tuning, error) {
 	fail := func(err error) (engine.Tuning, error) {
 		return engine.Tuning{}, fmt.Errorf("set %s=%s: %w", name, value, err)
@@ -26,7 +26,7 @@ func (db *DB) Tune(ctx context.Context, name, value string) (engine.Tuning, erro
 	if err := ctx.Err(); err != nil {
 		return engine.Tuning{}, err
 	}
-	// A statement that is broken off may have been carried out.
+	// An interrupted statement may still have taken effect.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tuneTimeout)
 	defer cancel()
 	rows, err := db.query(ctx, "SELECT name, current_setting(name), context, source FROM pg_settings WHERE name = lower("+quoteText(name)+")")
@@ -46,13 +46,13 @@ func (db *DB) Tune(ctx context.Context, name, value string) (engine.Tuning, erro
 	case source == "command line":
 		return unsupported("it was given on the server's command line, which comes first")
 	}
-	// What the file has, and not what applies: only that is to be put back.
+	// Undo restores the entry of this file, not the setting in effect.
 	rows, err = db.query(ctx, "SELECT setting FROM pg_file_settings WHERE name = "+quoteText(name)+
 		" AND sourcefile LIKE '%"+autoConf+"' ORDER BY seqno DESC LIMIT 1")
 	if err != nil {
 		return fail(err)
 	}
-	quoted := make([]string, 0, 2) // an extension's has its name in front
+	quoted := make([]string, 0, 2) // the name of an extension's setting has a prefix
 	for part := range strings.SplitSeq(name, ".") {
 		quoted = append(quoted, db.dialect.Quote(part))
 	}
@@ -83,8 +83,8 @@ func (db *DB) Tune(ctx context.Context, name, value string) (engine.Tuning, erro
 // tuneTimeout bounds the change of a setting.
 const tuneTimeout = 30 * time.Second
 
-// reloadWait is how long a reload is waited for: the server's main process
-// does it within milliseconds, unless the machine is very busy.
+// reloadWait is how long to wait for a reload. The postmaster completes it
+// within milliseconds, unless the machine is very busy.
 const reloadWait = 10 * time.Second
 
 // reconfigure runs a statement that writes the server's configuration, and
@@ -113,7 +113,7 @@ func (db *DB) reconfigure(ctx context.Context, statement string) error {
 	return fmt.Errorf("the server hasn't read its configuration again in %v", reloadWait)
 }
 
-// loaded returns when new connections' configuration was read.
+// loaded returns the time at which a new connection's configuration was loaded.
 func (db *DB) loaded(ctx context.Context) (string, error) {
 	row, err := db.anew(ctx, "SELECT pg_conf_load_time()")
 	if err != nil {
@@ -122,7 +122,7 @@ func (db *DB) loaded(ctx context.Context) (string, error) {
 	return row[0], nil
 }
 
-// newSetting returns a setting as new connections have it, and where from.
+// newSetting returns a setting and its source as a new connection sees them.
 func (db *DB) newSetting(ctx context.Context, name string) (value, source string, err error) {
 	row, err := db.anew(ctx, "SELECT current_setting(name), source FROM pg_settings WHERE name = "+quoteText(name))
 	if err != nil {
@@ -131,7 +131,7 @@ func (db *DB) newSetting(ctx context.Context, name string) (value, source string
 	return row[0], row[1], nil
 }
 
-// anew runs a query of one row on a connection made for it.
+// anew runs a query that returns one row on a new connection.
 func (db *DB) anew(ctx context.Context, q string) ([]string, error) {
 	c, err := db.dial(ctx)
 	if err != nil {

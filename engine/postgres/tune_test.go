@@ -7,8 +7,8 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// TestTune: a setting that was changed is as before once it is undone, and the
-// server's file as well; what can't be changed is said so and isn't.
+// TestTune checks that Undo restores the setting and the server's file, and
+// that a setting that can't be changed is reported and left alone.
 func TestTune(t *testing.T) {
 	db := openAlone(t)
 	file := func() string {
@@ -29,7 +29,7 @@ func TestTune(t *testing.T) {
 		if err != nil || got.Now != c.now || got.Before == c.now {
 			t.Fatalf("%s=%s: %+v, %v", c.name, c.value, got, err)
 		}
-		// Within it another value, whose undoing leaves the first.
+		// A nested Tune: its Undo restores the first value.
 		inner, err := db.Tune(t.Context(), "work_mem", "6MB")
 		if err != nil || c.name == "work_mem" && inner.Before != "5MB" {
 			t.Fatalf("%+v, %v", inner, err)

@@ -15,35 +15,35 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// A wire is a writer's or a querier's connection: the client's side of the few
-// messages of PostgreSQL's protocol that they take, sent from where they were
-// written and read in place, without an allocation. The connection is made,
-// encrypted and authenticated by pgconn. Messages are those of
+// A wire is the connection of a writer or querier. It implements the client's
+// side of the few protocol messages that they use. Messages are sent from the
+// buffer in which they were built and read in place, without an allocation.
+// pgconn establishes, encrypts and authenticates the connection. The message
+// formats are those of
 // https://www.postgresql.org/docs/current/protocol-message-formats.html.
 //
-// The end of the context that its watch began with fails whatever runs until
-// the watch ends.
+// If its watch's context ends, the operation in progress fails.
 type wire struct {
 	net net.Conn
-	// from is where to read: pgconn may still be reading net in the background,
-	// which it begins where a write takes long, and keeps what it has read.
+	// from is the reader of the connection. pgconn starts to read net in the
+	// background when a write takes long, and from returns that data first.
 	from io.Reader
-	pid  uint32 // the server's process for it
-	in   []byte // what was read
-	// at and have are the part of in not yet looked at.
+	pid  uint32 // of the server's process
+	in   []byte // data received
+	// in[at:have] is the unread data.
 	at, have int
 	watch    *engine.Watch
 }
 
-// errProtocol is about an answer that isn't what the protocol says.
+// errProtocol reports a reply that violates the protocol.
 var errProtocol = errors.New("malformed answer of the server")
 
-// dialWire opens a connection for inserting and querying.
+// dialWire opens a connection for a writer or querier.
 func (db *DB) dialWire(ctx context.Context) (*wire, error) {
 	var from io.Reader
 	cfg := db.config.Copy()
 	build := cfg.BuildFrontend
-	// The last frontend is that of the connection that pgconn has chosen.
+	// The last frontend built belongs to the connection that pgconn has chosen.
 	cfg.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
 		from = r
 		return build(r, w)
@@ -64,7 +64,7 @@ func (db *DB) dialWire(ctx context.Context) (*wire, error) {
 	return &wire{net: h.Conn, from: from, pid: h.PID, in: make([]byte, 8<<10), watch: engine.NewWatch(h.Conn)}, nil
 }
 
-// A reply is what a server said to a batch.
+// A reply collects the server's answer to a batch.
 type reply struct {
 	rows     int64 // affected, or found
 	came     int   // rows that were received
@@ -74,7 +74,7 @@ type reply struct {
 	tx       byte // 'I' idle, 'T' in a transaction, 'E' in one that failed
 }
 
-// mostWarnings is how many warnings of a batch are kept.
+// mostWarnings is the number of warnings kept per batch.
 const mostWarnings = 5
 
 // finish reads until the server is ready for the next query.
@@ -139,13 +139,13 @@ func (r *reply) take(kind byte, body []byte) error {
 			r.warnings = append(r.warnings, m.Message)
 		}
 	}
-	// The rest says that a step was done, which is known by what comes after.
+	// Other messages confirm steps and are ignored: a later message shows the result.
 	return nil
 }
 
-// affected is the number at the end of a command's tag, "INSERT 0 12".
+// affected returns the number at the end of a command tag such as "INSERT 0 12".
 func affected(tag []byte) (n int64) {
-	end := len(tag) - 1 // a zero byte
+	end := len(tag) - 1 // without the zero byte
 	i := end
 	for i > 0 && tag[i-1] >= '0' && tag[i-1] <= '9' {
 		i--
@@ -156,11 +156,11 @@ func affected(tag []byte) (n int64) {
 	return n
 }
 
-// maxMessage is the longest message that is believed, in bytes: none of those
-// that come here is longer than an error's text.
+// maxMessage is the longest message that is accepted, in bytes. No expected
+// message is longer than an error's text.
 const maxMessage = 64 << 20
 
-// message reads one message; its body is valid until the next.
+// message reads one message. Its body is valid until the next call.
 func (c *wire) message() (kind byte, body []byte, err error) {
 	if err := c.fill(5); err != nil {
 		return 0, nil, err
@@ -178,7 +178,7 @@ func (c *wire) message() (kind byte, body []byte, err error) {
 	return kind, body, nil
 }
 
-// fill reads until there are n bytes at c.at.
+// fill reads until n bytes from c.at are available.
 func (c *wire) fill(n int) error {
 	if c.have-c.at >= n {
 		return nil
@@ -204,13 +204,12 @@ func (c *wire) fill(n int) error {
 	return nil
 }
 
-// send writes messages.
 func (c *wire) send(p []byte) error {
 	_, err := c.net.Write(p)
 	return err
 }
 
-// run executes a statement of text.
+// run executes a statement with the simple query protocol.
 func (c *wire) run(q string) (*reply, error) {
 	r := &reply{}
 	p, start := beginMessage(nil, 'Q')
@@ -222,7 +221,7 @@ func (c *wire) run(q string) (*reply, error) {
 	return r, c.finish(r)
 }
 
-// beginMessage appends a message's head; endMessage fills in its length.
+// beginMessage appends the header of a message; endMessage fills in its length.
 func beginMessage(dst []byte, kind byte) (_ []byte, start int) {
 	return append(dst, kind, 0, 0, 0, 0), len(dst)
 }
@@ -231,8 +230,7 @@ func endMessage(p []byte, start int) {
 	binary.BigEndian.PutUint32(p[start+1:], uint32(len(p)-start-1))
 }
 
-// close closes the connection, in good order where the server waits for a
-// query.
+// close closes the connection, with a Terminate message first.
 func (c *wire) close() {
 	c.watch.Close()
 	_ = c.net.SetDeadline(time.Now().Add(time.Second))

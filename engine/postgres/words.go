@@ -11,8 +11,8 @@ import (
 // words implements engine.Words.
 type words struct{ d dialect }
 
-// From implements engine.Words. A period named by its own table locks no other
-// and is planned alone.
+// From implements engine.Words. Reading a period through its own table locks no
+// other period and leaves less to plan.
 func (w words) From(t *engine.Table, p rolling.Partition) string {
 	return w.d.Quote(childName(t, p))
 }
@@ -20,9 +20,8 @@ func (w words) From(t *engine.Table, p rolling.Partition) string {
 // Literal implements engine.Words.
 func (words) Literal(t *engine.Table, pos int64) string { return byLiteral(t, pos) }
 
-// Position implements engine.Words. It is exact: the whole seconds and the
-// microseconds of the minute are both exact as a double, which is what
-// date_part gives.
+// Position implements engine.Words. It is exact: date_part returns a double, which
+// represents both the whole seconds and the microseconds of a minute exactly.
 func (words) Position(t *engine.Table, expr string) string {
 	switch kindOf(t) {
 	case byDate:
@@ -36,8 +35,8 @@ func (words) Position(t *engine.Table, expr string) string {
 	return fmt.Sprintf("(%s)::bigint", expr)
 }
 
-// FromPosition implements engine.Words. What the column can't hold exactly is
-// cut towards the past.
+// FromPosition implements engine.Words. If the column can't represent the
+// position, it is rounded down.
 func (words) FromPosition(t *engine.Table, expr string) string {
 	floor := func(unit int64) string { return fmt.Sprintf("floor((%s)::numeric / %d)", expr, unit) }
 	switch kindOf(t) {
@@ -48,7 +47,7 @@ func (words) FromPosition(t *engine.Table, expr string) string {
 		if kindOf(t) == byTimestampTZ {
 			from = "TIMESTAMPTZ '1970-01-01 00:00:00+00'"
 		}
-		// A double times a second is exact for whole numbers of them.
+		// A whole number of seconds as a double is exact.
 		return fmt.Sprintf("(%s + (%s) / 1000000 * INTERVAL '1 second' + (%[2]s) %% 1000000 * INTERVAL '1 microsecond')", from, expr)
 	}
 	if t.Epoch > 0 && t.Grid.Axis() == rolling.Time {
@@ -60,8 +59,8 @@ func (words) FromPosition(t *engine.Table, expr string) string {
 // AsText implements engine.Words. The session's settings make it exact.
 func (w words) AsText(c engine.SchemaColumn) string { return w.d.Quote(c.Name) + "::text" }
 
-// RowHash implements engine.Words: the sum of the 64-bit hashes of the rows as
-// text.
+// RowHash implements engine.Words. It is the sum of the 64-bit hashes of the
+// rows' text.
 func (w words) RowHash(cols []engine.SchemaColumn) string {
 	names := make([]string, len(cols))
 	for i, c := range cols {
@@ -70,7 +69,7 @@ func (w words) RowHash(cols []engine.SchemaColumn) string {
 	return "COALESCE(sum(hashtextextended(ROW(" + strings.Join(names, ", ") + ")::text, 0)), 0)::text"
 }
 
-// RowHashLike implements engine.Words: there is one way.
+// RowHashLike implements engine.Words. There is only one hash function.
 func (w words) RowHashLike(checksum string, cols []engine.SchemaColumn) (string, error) {
 	if engine.HashName(checksum) != "" {
 		return "", engine.UnknownHash(checksum)
@@ -80,11 +79,11 @@ func (w words) RowHashLike(checksum string, cols []engine.SchemaColumn) (string,
 
 // CreateTemplate implements engine.Words.
 //
-// Compress is for rows of more than 2 kB, which are the ones that TOAST looks
-// at: each value of them that can be is compressed, by LZ4 where the server has
-// it, and stays in the row, once the table is attached. Of shorter rows
-// PostgreSQL compresses none; a rebuilt period is smaller by what its pages and
-// indexes are fuller.
+// Compress affects rows of more than 2 kB, because TOAST processes only those.
+// By the time the table is attached, each of their compressible values is
+// compressed, with LZ4 if the server has it, and stored in the row. PostgreSQL
+// does not compress shorter rows; for them a rebuilt period is smaller only
+// because its pages and indexes are fuller.
 func (w words) CreateTemplate(t *engine.Table, name string, o engine.Storage) []string {
 	return w.d.createTemplate(t, name, o)
 }

@@ -17,9 +17,9 @@ type writer struct {
 	conn   *wire
 	enc    encoder
 	buf    []byte
-	ends   []int  // where each statement of a batch of text ends in buf
-	copy   string // the statement of load
-	// stmts are the prepared statements that the connection has, by rows.
+	ends   []int  // end offset in buf of each statement of a text batch
+	copy   string // the COPY statement of method load
+	// stmts has the prepared statements of the connection, by their number of rows.
 	stmts map[int]bool
 }
 
@@ -51,7 +51,7 @@ func (w *writer) dial(ctx context.Context) error {
 	return err
 }
 
-// Reset implements engine.Writer: it rolls back, or dials again.
+// Reset implements engine.Writer. It rolls back, or opens a new connection.
 func (w *writer) Reset(ctx context.Context) error {
 	if w.conn != nil {
 		if err := w.conn.watch.Begin(ctx); err != nil {
@@ -67,7 +67,7 @@ func (w *writer) Reset(ctx context.Context) error {
 	return w.dial(ctx)
 }
 
-// drop lets go of the connection, which may be broken.
+// drop closes the connection, which may be broken.
 func (w *writer) drop() {
 	if w.conn != nil {
 		w.conn.close()
@@ -102,8 +102,8 @@ func (w *writer) Write(ctx context.Context, b *engine.Batch) (engine.Ack, error)
 	return engine.Ack{}, w.undo(ctx, err, &r)
 }
 
-// write returns the error of a connection or of an encoding; what the server
-// said, an error of its own as well, is in r.
+// write returns an error of the connection or of the encoding. The server's
+// reply, including its error, is in r.
 func (w *writer) write(b *engine.Batch, r *reply) error {
 	w.buf, w.enc.err = w.buf[:0], nil
 	switch {
@@ -119,12 +119,12 @@ func (w *writer) write(b *engine.Batch, r *reply) error {
 	return w.writeText(b, r)
 }
 
-// errUnsent marks the error of a batch of which nothing was sent.
+// errUnsent marks the error of a batch that failed before anything was sent.
 var errUnsent = errors.New("not sent")
 
-// undo leaves nothing of a batch that failed: what the server refused is
-// rolled back, and a connection that is lost, was interrupted, or waits for
-// the rest of a batch is dropped.
+// undo leaves no row of a failed batch in the table. It rolls back a batch that
+// the server refused. It drops a connection that is lost, was interrupted, or
+// has received only part of the batch.
 func (w *writer) undo(ctx context.Context, err error, r *reply) error {
 	unsent := errors.Is(err, errUnsent)
 	good := unsent || err == nil && r.tx != 0
@@ -147,8 +147,8 @@ func (w *writer) undo(ctx context.Context, err error, r *reply) error {
 	return err
 }
 
-// writeText sends the batch as INSERT statements of text: one for each row, or
-// as few as the limit of a statement's length allows.
+// writeText sends the batch as INSERT statements of text: one per row, or as
+// few as the limit on a statement's length allows.
 func (w *writer) writeText(b *engine.Batch, r *reply) error {
 	w.ends = w.ends[:0]
 	for row := 0; row < b.Rows(); {
@@ -194,23 +194,22 @@ func (w *writer) exchange(p []byte, r *reply) error {
 	return w.conn.finish(r)
 }
 
-// maxStatements is how many prepared statements a connection keeps, by their
-// number of rows: the usual one, that of a short end, and few more.
+// maxStatements is how many prepared statements a connection keeps, one per
+// number of rows: the usual number, that of a batch's last rows, and two more.
 const maxStatements = 4
 
-// window is how many bytes of a batch are sent before the answers to those
-// before them are read. The server answers each row of a pipeline with 21
-// bytes, and stops reading where nobody reads them: 64 KiB of rows of at least
-// 30 bytes, twice over, answer with less than any socket's buffer holds.
+// window is how many bytes of a batch are sent before the replies to the previous
+// window are read. The server answers each row of a pipeline with 21 bytes, and
+// stops reading if its replies are not read. Two windows of 64 KiB, with rows of
+// at least 30 bytes, cause fewer bytes of replies than any socket buffer holds.
 const window = 64 << 10
 
-// writeBound sends the batch as bound values of prepared statements of per
-// rows each. All up to the Sync at the end is one transaction, without
-// statements to begin and end it.
+// writeBound sends the batch as values bound to prepared statements of per rows
+// each. All up to the final Sync is one transaction, without BEGIN and COMMIT.
 func (w *writer) writeBound(b *engine.Batch, r *reply, per int) error {
-	var prepared [2]int // of this batch: at most the usual size and the short end
+	var prepared [2]int // by this batch: at most the usual size and the last rows
 	news := prepared[:0]
-	sent, before := 0, 0 // statements sent, and those of them a window ago
+	sent, before := 0, 0 // statements sent, and those sent before the current window
 	for row := 0; row < b.Rows(); {
 		n := min(per, b.Rows()-row)
 		if !w.stmts[n] && !(len(news) > 0 && news[len(news)-1] == n) {
@@ -220,14 +219,14 @@ func (w *writer) writeBound(b *engine.Batch, r *reply, per int) error {
 		}
 		w.buf = w.appendBind(w.buf, b, row, row+n)
 		if w.enc.err != nil {
-			return w.enc.err // what was sent ends with the connection
+			return w.enc.err // the caller drops the connection, which undoes what was sent
 		}
 		row += n
 		sent++
 		if len(w.buf) < window || row == b.Rows() {
 			continue
 		}
-		w.buf = append(w.buf, 'H', 0, 0, 0, 4) // Flush: answer what there is
+		w.buf = append(w.buf, 'H', 0, 0, 0, 4) // Flush: send the pending replies
 		if err := w.conn.send(w.buf); err != nil {
 			return err
 		}
@@ -262,7 +261,7 @@ func (w *writer) forgetStatement() {
 	}
 }
 
-// appendStatementName appends the name of the prepared statement of n rows.
+// appendStatementName appends the name of the prepared statement for n rows.
 func appendStatementName(dst []byte, n int) []byte {
 	dst = append(dst, 'r')
 	return append(appendInt(dst, n), 0)
@@ -282,8 +281,9 @@ func appendClose(dst []byte, n int) []byte {
 	return dst
 }
 
-// appendParse prepares the statement of n rows. One of that name may be left
-// of a batch that failed; to close one that isn't there is no error.
+// appendParse prepares the statement for n rows. A failed batch may have left a
+// statement of the same name, so it is closed first; to close a statement that
+// does not exist is no error.
 func (w *writer) appendParse(dst []byte, n int) []byte {
 	dst = appendClose(dst, n)
 	dst, start := beginMessage(dst, 'P')
@@ -315,15 +315,15 @@ func (w *writer) appendBind(dst []byte, b *engine.Batch, from, to int) []byte {
 	return append(dst, 'E', 0, 0, 0, 9, 0, 0, 0, 0, 0)
 }
 
-// copyHeader begins a stream of COPY in its binary format: a signature, no
-// flags, no extension.
+// copyHeader begins a COPY stream in binary format: a signature, no flags, no
+// extension.
 const copyHeader = "PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 
-// copyChunk is how much of a stream goes into a message, in bytes.
+// copyChunk is how much of a COPY stream goes into one message, in bytes.
 const copyChunk = 64 << 10
 
-// writeCopy streams the batch, without waiting for the server to ask for it: a
-// stream that comes after an error is passed over. A COPY is a transaction.
+// writeCopy streams the batch without waiting for the server's CopyInResponse.
+// After an error the server discards the stream. A COPY is a transaction.
 func (w *writer) writeCopy(b *engine.Batch, r *reply) error {
 	var start int
 	w.buf, start = beginMessage(w.buf, 'Q')
@@ -335,7 +335,7 @@ func (w *writer) writeCopy(b *engine.Batch, r *reply) error {
 		w.buf = binary.BigEndian.AppendUint16(w.buf, uint16(len(b.Columns)))
 		w.buf = w.enc.appendBinary(w.buf, b, row)
 		if w.enc.err != nil {
-			return w.enc.err // what was sent ends with the connection
+			return w.enc.err // the caller drops the connection, which undoes what was sent
 		}
 		if len(w.buf) < copyChunk {
 			continue
