@@ -201,7 +201,7 @@ func (d describer) options(s *engine.Schema, of string) error {
 		if row[0] == int64(1) {
 			s.Options["without rowid"] = "yes"
 			for _, name := range s.PrimaryKey {
-				s.Column(name).Null = false // only here does PRIMARY KEY imply NOT NULL
+				s.Column(name).Null = false // here PRIMARY KEY implies NOT NULL
 			}
 		}
 		if row[1] == int64(1) {
