@@ -58,7 +58,7 @@ func (s suite) ignoreOn(t *testing.T, db engine.DB, table *engine.Table, m engin
 			copyRow(all, b, i)
 		}
 		if !db.Capabilities().Stores {
-			want = engine.Ack{Rows: int64(len(ids))} // without their keys, nothing is a duplicate
+			want = engine.Ack{Rows: int64(len(ids))} // it stores no keys, so it skips nothing
 		}
 		ack, err := w.Write(within(t), b)
 		if err != nil || ack.Rows != want.Rows || ack.Skipped != want.Skipped || len(ack.Warnings) > 0 {

@@ -93,7 +93,7 @@ func (s keepers) replace(t *testing.T) {
 			{"three in one", 0, 3, true}, {"two at the end", 2, 2, false}, {"all", 0, 4, false},
 		} {
 			if i > 0 && kind != "time" && c.n != 3 {
-				continue // the kind of values makes no difference
+				continue // here the kind of column By makes no difference
 			}
 			t.Run(kind+"/"+c.name, func(t *testing.T) {
 				k := created(t, db, fmt.Sprintf("readings%d", i), kind, 4)
@@ -210,8 +210,8 @@ func (s keepers) readers(t *testing.T) {
 	k.wantParts(t, k.parts)
 }
 
-// interrupted breaks the connection after each of a step's statements, and checks
-// that executing the step again has the same result as without the interruption.
+// interrupted breaks the connection after any number of a step's statements, and
+// checks that Try of the step has the same result as without the interruption.
 func (s keepers) interrupted(t *testing.T) {
 	for name, make := range map[string]func(k *kept) (engine.Step, []rolling.Partition){
 		"Detach": func(k *kept) (engine.Step, []rolling.Partition) {

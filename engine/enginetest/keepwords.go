@@ -51,7 +51,7 @@ func (s keepers) describe(t *testing.T) {
 		t.Errorf("a column that isn't there: %v", c)
 	}
 	if strings.EqualFold(db.Info().Storage, "rocksdb") {
-		return // SQL without generated columns or foreign keys
+		return // it supports neither generated columns nor foreign keys
 	}
 	// Keys, defaults, generated columns.
 	types := types[db.Info().Engine]

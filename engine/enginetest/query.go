@@ -204,7 +204,7 @@ func (s suite) find(t *testing.T) {
 		}
 		key := &engine.Find{Table: table, On: []string{"id"}, How: engine.Equal}
 		after := &engine.Find{Table: table, On: []string{"id"}}
-		for range 3 { // first a key outside every partition, then an existing key
+		for range 3 { // a key outside every partition, and an existing key
 			for _, f := range []*engine.Find{key, after} {
 				for id, want := range map[int64]int{1 << 40: 0, saleRows - 1: 1} {
 					if rows, err := q.Find(within(t), f, []engine.Value{{Int: id}}); rows != want || err != nil {
@@ -218,7 +218,7 @@ func (s suite) find(t *testing.T) {
 				t.Fatalf("row %d: %d rows, %v", i, rows, err)
 			}
 		}
-		// Find each row by its price, the exact float32 that was stored.
+		// Find rows by their price, the exact float32 that was stored.
 		price := &engine.Find{Table: table, Index: "market", On: []string{"price", "customer"}, How: engine.Equal}
 		for i := range int64(200) {
 			customer, p, _, _ := sale(i)

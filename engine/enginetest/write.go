@@ -429,7 +429,7 @@ func (s suite) writersAndPartitions(t *testing.T) {
 		}
 		apply(t, db, engine.CreateTable{Table: table, Partitions: parts})
 
-		var mu sync.Mutex // protects the variables below
+		var mu sync.Mutex // protects the state shared by the writers
 		next, grown := int64(0), sync.NewCond(&mu)
 		pending := map[int]int64{}
 		done := 0
