@@ -74,8 +74,7 @@ func (s suite) deletes(t *testing.T) {
 	})
 }
 
-// createIndexes builds indexes on existing rows, and checks that they are used and
-// included in the sizes.
+// createIndexes checks that indexes on existing rows are used and have a size.
 func (s suite) createIndexes(t *testing.T) {
 	s.eachSales(t, false, func(t *testing.T, db engine.DB, table *engine.Table, create engine.CreateTable) {
 		q := querier(t, db)
@@ -118,8 +117,7 @@ func (s suite) createIndexes(t *testing.T) {
 	})
 }
 
-// settle checks that Settle completes, returns no warnings on an otherwise unused
-// server, and can be canceled.
+// settle checks that Settle completes without warnings, and can be canceled.
 func (s suite) settle(t *testing.T) {
 	s.eachSales(t, true, func(t *testing.T, db engine.DB, table *engine.Table, _ engine.CreateTable) {
 		step := engine.Settle{Tables: []*engine.Table{table}}

@@ -59,8 +59,7 @@ type kept struct {
 	db    engine.Keeper
 	parts []rolling.Partition
 	quote func(string) string
-	// like is a checksum whose kind of hash content uses, or "" for the default
-	// kind.
+	// like is a checksum whose kind of hash content uses, or "" for the default.
 	like string
 }
 

@@ -10,8 +10,7 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// periodSizes checks the names, the approximate number of rows and the sizes of
-// periods.
+// periodSizes checks the names, approximate numbers of rows and sizes of periods.
 func (s keepers) periodSizes(t *testing.T) {
 	db := s.open(t)
 	k := created(t, db, "readings", "time", 3)

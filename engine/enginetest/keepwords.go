@@ -111,7 +111,7 @@ func (s keepers) create(t *testing.T) {
 	}
 }
 
-// outside checks that a row outside every period is refused with ErrNoPartition.
+// outside checks the error class of a row outside every period.
 func (s keepers) outside(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -267,8 +267,7 @@ func (s keepers) asText(t *testing.T) {
 	}
 }
 
-// rowHash checks the checksum of rows, with each kind of hash that the server
-// supports.
+// rowHash checks the checksum of rows with each kind of hash the server supports.
 func (s keepers) rowHash(t *testing.T) {
 	db := s.open(t)
 	cols := created(t, db, "readings", "time", 1).schema(t, "readings").Columns

@@ -185,8 +185,7 @@ func (lo *loading) insertSome(t *engine.Table, b *engine.Batch, from, to int, wa
 	}
 }
 
-// refuse inserts rows that must be refused with an error that also has the given
-// classes.
+// refuse inserts rows that must be refused, with an error of these classes, too.
 func (lo *loading) refuse(t *engine.Table, b *engine.Batch, classes ...error) {
 	lo.Helper()
 	ack, err := lo.l.Insert(within(lo), t, b, 0, b.Rows())
@@ -222,8 +221,7 @@ func (lo *loading) rows(readings, notes int) {
 	}
 }
 
-// together checks that rows of two tables are committed together, and none without
-// Commit.
+// together checks that rows of two tables are committed together, only by Commit.
 func (s loaders) together(t *testing.T) {
 	lo := s.loading(t)
 	fill := func(n int64) {
@@ -316,8 +314,7 @@ func (s loaders) has(t *testing.T) {
 	lo.commit()
 }
 
-// transactions checks that calls in the wrong order return an error and commit
-// nothing.
+// transactions checks that calls in the wrong order are errors and commit nothing.
 func (s loaders) transactions(t *testing.T) {
 	lo := s.loading(t)
 	if _, err := lo.l.Insert(within(t), lo.notes, lo.entries("a"), 0, 1); err == nil || errors.Is(err, engine.ErrRefused) {

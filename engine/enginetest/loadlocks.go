@@ -197,8 +197,8 @@ func (s loaders) cancelBetween(t *testing.T) {
 	lo.reset()
 }
 
-// killed checks that a transaction whose connection is lost has no effect, and that
-// Reset makes a new connection.
+// killed checks that a transaction has no effect if its connection is lost, and
+// that Reset makes a new connection.
 func (s loaders) killed(t *testing.T) {
 	lo := s.loading(t)
 	if lo.db.Capabilities().Embedded {
@@ -308,8 +308,7 @@ func (s loaders) twoAtOnce(t *testing.T) {
 	lo.rows(loaders*rounds*each, loaders*rounds)
 }
 
-// all executes one transaction: a note, readings, and, if refused is true, a
-// refused batch in between.
+// all executes a transaction: a note, a refused batch if refused is set, readings.
 func (lo *loading) all(ctx context.Context, key string, ids []int64, refused bool) error {
 	if err := lo.l.Begin(ctx); err != nil {
 		return err

@@ -14,9 +14,8 @@ import (
 // saleRows is how many rows fillSales writes.
 const saleRows = 2000
 
-// sales returns a table with a column of each type that Find supports, and with
-// indexes on them. It rolls by its key, with periods of every rows; if every is 0
-// it is a plain table.
+// sales returns a table with indexed columns of each type that Find supports. It
+// rolls by its key, with periods of every rows, or is plain if every is 0.
 func sales(t testing.TB, name string, every int) *engine.Table {
 	table := &engine.Table{
 		Name: name,
@@ -38,8 +37,7 @@ func sales(t testing.TB, name string, every int) *engine.Table {
 	return table
 }
 
-// sale returns the values of row i. Prices are float32 values that the double of
-// their decimal text doesn't equal.
+// sale returns row i. Its price doesn't equal the double of its decimal text.
 func sale(i int64) (customer int64, price, weight float64, at int64) {
 	return i * 7 % 50, float64(float32(123.45) + float32(i%40)/10), float64(i%100) / 3, start + i%300*second
 }
@@ -269,8 +267,7 @@ func (s suite) findAllocations(t *testing.T) {
 	})
 }
 
-// findRefusals checks that invalid requests are refused with a message, and that
-// the querier works afterwards.
+// findRefusals checks that the querier refuses invalid requests and still works.
 func (s suite) findRefusals(t *testing.T) {
 	db, table := s.open(t), sales(t, "refused", 0)
 	apply(t, db, engine.CreateTable{Table: table})

@@ -65,8 +65,7 @@ var (
 		-math.MaxFloat32, 1.1754944e-38, 8388608.5, 9.9999998e9, 3.4e-5}
 	edgeFloat64 = []float64{0, math.Copysign(0, -1), 1, -1, 0.1, 1.0 / 3, math.Pi, 1e21, 1e22, 1e100, 1e-100, math.MaxFloat64, -math.MaxFloat64,
 		2.2250738585072014e-308, 1 << 53, 123456789012345678, 5e15, 0.30000000000000004}
-	// Whole seconds; the first two are the limits of the range that every server
-	// stores.
+	// Whole seconds; the first two are the limits that every server supports.
 	edgeTime = []int64{rolling.MinTime, rolling.MaxTime - second, 0, -second, second, -day, 951782400e6, 1709164799e6, 4107542399e6, 1e15}
 	edgeText = []string{"", "a", " ", "0", "NULL", `\N`, `\`, `\\`, "'", "''", `"`, "`", `'); DROP TABLE x; --`, "\x00", "a\x00b\x00", "\t", "\n", "\r\n", "a\tb\nc",
 		"\x1a", "%s", "?", "é", "日本語", "😀", "\U0010FFFF", "a😀'\\\x00\n", "/*x*/", "${x}", ",", ";", "\u2028", "trailing ", " leading", strings.Repeat("'", 20), strings.Repeat("😀", 20)}
@@ -74,13 +73,11 @@ var (
 		"99999999999999999999.9999999999", "-99999999999999999999.9999999999", "0.1000000000"}
 )
 
-// edges is the number of rows that fillEdges appends: enough for each value of
-// each type.
+// edges is the number of rows of fillEdges: enough for each value of each type.
 var edges = 2 * max(len(edgeText), len(edgeFloat64), len(edgeTime), len(edgeInt64))
 
-// fillEdges appends rows of the values that encodings often get wrong, with
-// consecutive ids, starting at first. Every fifth value of a nullable column is
-// NULL.
+// fillEdges appends rows of those values, with consecutive ids from first on. Every
+// fifth value of a nullable column is NULL.
 func (f *rowFiller) fillEdges(b *engine.Batch, first int64) {
 	for i := range edges {
 		for c := range f.cols {
@@ -131,7 +128,7 @@ func (f *rowFiller) edgeText(i int) string {
 	return text
 }
 
-// fill appends n random rows with consecutive ids, starting at first.
+// fill appends n random rows with consecutive ids from first on.
 func (f *rowFiller) fill(b *engine.Batch, first int64, n int) {
 	for i := range n {
 		for c := range f.cols {

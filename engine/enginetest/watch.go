@@ -13,8 +13,7 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// figureName matches the names of figures: words in lower case, separated by
-// underscores.
+// figureName matches the names of figures: lower-case words joined by underscores.
 var figureName = regexp.MustCompile(`^[a-z]+(_[a-z0-9]+)*$`)
 
 func (s suite) counters(t *testing.T) {
@@ -45,8 +44,7 @@ func (s suite) counters(t *testing.T) {
 		t.Fatal(err)
 	}
 	apply(t, db, engine.CreateTable{Table: table})
-	// Sample after CREATE TABLE, because a server may count the rows of its own
-	// dictionary.
+	// Only after CREATE TABLE: a server may count the rows of its own dictionary.
 	if err := c.Sample(within(t), before); err != nil {
 		t.Fatal(err)
 	}

@@ -68,8 +68,7 @@ func (s suite) zeroBytes(t *testing.T) {
 	})
 }
 
-// serverKey writes batches without the key and checks that all rows get different
-// keys.
+// serverKey checks that rows of batches without the key get different keys.
 func (s suite) serverKey(t *testing.T) {
 	s.eachMethod(t, func(t *testing.T, db engine.DB, m engine.Method) {
 		for _, every := range []string{"", "100 rows"} {
@@ -110,8 +109,7 @@ func (s suite) serverKey(t *testing.T) {
 	})
 }
 
-// batchSizes writes batches of different sizes, including empty ones, with one
-// writer.
+// batchSizes writes batches of any size, including empty ones, with one writer.
 func (s suite) batchSizes(t *testing.T) {
 	s.eachMethod(t, func(t *testing.T, db engine.DB, m engine.Method) {
 		table := everyType("sizes")
@@ -130,8 +128,7 @@ func (s suite) batchSizes(t *testing.T) {
 	})
 }
 
-// largeBatch checks that a batch larger than any server's packet limit is one
-// transaction.
+// largeBatch checks that a batch above any packet limit is one transaction.
 func (s suite) largeBatch(t *testing.T) {
 	s.eachMethod(t, func(t *testing.T, db engine.DB, m engine.Method) {
 		// The test transfers 40 MB. The other methods send each row separately.
@@ -290,9 +287,8 @@ func (s suite) missingTable(t *testing.T) {
 	})
 }
 
-// cancel checks that the end of a context interrupts a Write, and that afterwards
-// the table has the acknowledged rows and either all or none of the interrupted
-// batch.
+// cancel checks that the end of a context interrupts a Write, and that the table
+// then has the acknowledged rows and all or none of the interrupted batch.
 func (s suite) cancel(t *testing.T) {
 	s.eachMethod(t, func(t *testing.T, db engine.DB, m engine.Method) {
 		table := everyType("cancelled")

@@ -22,8 +22,7 @@ type DB struct {
 	parts map[string][]rolling.Partition // by table; has a key for every created table
 }
 
-// Open returns the null engine. It refuses a target with a host, a path or
-// options.
+// Open returns the null engine. The target must have no host, path or options.
 func Open(t engine.Target) (*DB, error) {
 	if t.Path != "" || t.Host != "" {
 		return nil, fmt.Errorf("target %s: the null engine takes no path and no host", t)
