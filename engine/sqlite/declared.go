@@ -9,8 +9,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// keep renders the steps that change periods, columns and names of declared
-// tables.
+// keep renders changes of periods, columns and names of declared tables.
 func (d dialect) keep(s engine.Step) ([]string, error) {
 	switch s := s.(type) {
 	case engine.Detach:
@@ -149,8 +148,7 @@ func columnNames(t *engine.Table) (names []string) {
 // column By. Nothing else in the file records that column.
 const viewComment = "/* rowmill: rolls by "
 
-// inComment escapes characters that a comment can't contain; unComment reverses
-// it.
+// inComment escapes characters that a comment can't contain; unComment unescapes.
 var (
 	inComment = strings.NewReplacer("%", "%25", "*", "%2A", "\n", "%0A")
 	unComment = strings.NewReplacer("%25", "%", "%2A", "*", "%0A", "\n")
@@ -166,8 +164,7 @@ func rollsBy(view string) string {
 	return unComment.Replace(by)
 }
 
-// merged returns the ranges that partitions, in order, cover, with adjacent ones
-// joined.
+// merged returns the ranges of partitions, in order, with adjacent ones joined.
 func merged(parts []rolling.Partition) (out []rolling.Period) {
 	for _, p := range parts {
 		if n := len(out); n > 0 && out[n-1].To == p.From {

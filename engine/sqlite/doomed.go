@@ -12,15 +12,13 @@ import (
 )
 
 // doomedPrefix begins the temporary names of large dropped tables. DROP TABLE
-// reads every page of the table to free it, half a second for a million rows,
-// and locks out all other writers meanwhile. So a large table is first renamed,
-// which removes it for all users, and then emptied in parts. If a crash
-// interrupts that, the next DropTables continues it.
+// reads every page of the table, which locks out other writers for half a second
+// per million rows. So a large table is renamed, which removes it for all users,
+// and then emptied in parts. After a crash the next DropTables continues.
 const doomedPrefix = "rowmill_doomed_"
 
 const (
-	// smallTable is the largest number of rows for a direct DROP TABLE, which
-	// takes some 10 ms.
+	// smallTable is the most rows for a direct DROP TABLE, which takes some 10 ms.
 	smallTable = 20_000
 	// doomedPart is the target time for which one part locks the file.
 	doomedPart = 50 * time.Millisecond
@@ -131,7 +129,7 @@ func (db *DB) clear(ctx context.Context, name string) error {
 }
 
 // clearPart deletes rows from the start of the key and returns the first
-// remaining key, or nil if it dropped the table.
+// remaining key, or nil if the table is dropped.
 func (db *DB) clearPart(name string, key []string, rows int) (last []driver.Value, err error) {
 	list := strings.Join(key, ", ")
 	// Without the unary plus, the driver converts columns declared as times.

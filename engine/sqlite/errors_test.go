@@ -252,8 +252,7 @@ func TestSizesAgainstFile(t *testing.T) {
 	}
 }
 
-// TestDry checks that no file is created and that the statements are those of a
-// run.
+// TestDry checks that no file is created and the statements are those of a run.
 func TestDry(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "x", "y.db")
@@ -288,8 +287,7 @@ func TestDry(t *testing.T) {
 	}
 }
 
-// TestSampleWhileBusy checks that a busy write connection doesn't block a sample,
-// whose figures are then NaN.
+// TestSampleWhileBusy checks that a sample doesn't wait and its figures are NaN.
 func TestSampleWhileBusy(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
@@ -329,8 +327,7 @@ func TestGrow(t *testing.T) {
 	}
 }
 
-// TestWriteAllocates checks that a batch needs only a few allocations, regardless
-// of its number of rows.
+// TestWriteAllocates checks that a batch of any size needs only a few allocations.
 func TestWriteAllocates(t *testing.T) {
 	for _, m := range capabilities().Methods {
 		db := openTest(t, "")

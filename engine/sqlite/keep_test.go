@@ -224,8 +224,7 @@ func TestViewSpellsInstants(t *testing.T) {
 	wantLines(t, db, "SELECT sensor, CAST(ts AS TEXT) FROM readings ORDER BY sensor", "1|2026-11-20 10:00:00", "2|2026-11-20 00:00:00")
 	mustExec(t, db, "UPDATE readings SET ts = '2026-11-20 12:00:00.5' WHERE sensor = 1")
 	wantLines(t, db, "SELECT CAST(ts AS TEXT) FROM readings WHERE sensor = 1", "2026-11-20 12:00:00.500000")
-	// A time that an older version stored is unchanged when another column is
-	// updated.
+	// An update of another column doesn't change a time in another format.
 	mustExec(t, db, "UPDATE "+db.Words().From(table, parts[0])+" SET ts = '2026-11-20 12:00:00.5' WHERE sensor = 1")
 	mustExec(t, db, "INSERT INTO readings (sensor, ts) VALUES (1, '2026-11-20 12:00:00.500000')")
 	mustExec(t, db, "UPDATE readings SET value = 7 WHERE sensor = 1")

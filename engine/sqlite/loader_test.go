@@ -291,8 +291,7 @@ func TestLoaderCanceled(t *testing.T) {
 	mustCommit(t, l)
 }
 
-// TestTrapLoaderSeesPeriodsOfOthers creates and removes periods through another DB,
-// as another process would, between two transactions.
+// TestTrapLoaderSeesPeriodsOfOthers has another DB create and remove periods.
 func TestTrapLoaderSeesPeriodsOfOthers(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
@@ -391,8 +390,7 @@ func TestLoaderBesideWriter(t *testing.T) {
 	wantLines(t, db, "SELECT n, count(*) FROM w GROUP BY n ORDER BY n", fmt.Sprintf("1|%d", (batches+2)*each), fmt.Sprintf("2|%d", 2*batches+1))
 }
 
-// TestTrapLoaderKilled checks that kill -9 at any point leaves only complete
-// transactions.
+// TestTrapLoaderKilled checks that kill -9 leaves only complete transactions.
 func TestTrapLoaderKilled(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "loaded.db")
@@ -444,8 +442,7 @@ func TestTrapWriterStarvesBesideLoader(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			// The limit covers the time between two gaps and between two attempts
-			// to lock.
+			// Limit: the time between two gaps, and one interval of lock attempts.
 			if (longest > 2*time.Second) != (what == "greedy fill") {
 				t.Errorf("an insert took %v", longest)
 			}

@@ -20,8 +20,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// childVariable is the environment variable that makes this test binary the child
-// process.
+// childVariable makes this test binary the child process.
 const childVariable = "ROWMILL_TEST_SQLITE_CHILD"
 
 // child starts this test binary as a child process that performs the task what on
@@ -193,9 +192,8 @@ func changeAll(ctx context.Context, db *DB, table *engine.Table, parts []rolling
 		engine.Attach{Table: table, Part: last, From: "gone"}, engine.DropPartition{Table: table, Drop: last})
 }
 
-// TestTrapKilledBetweenSteps checks that after kill -9 at any point every change of
-// periods is either complete or not begun, that no row is lost, and that no
-// concurrent insert of this process fails.
+// TestTrapKilledBetweenSteps checks that kill -9 at any point leaves each change of
+// periods complete or not begun, loses no row and fails no insert of this process.
 func TestTrapKilledBetweenSteps(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "kept.db")
@@ -214,8 +212,7 @@ func TestTrapKilledBetweenSteps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// All rows except those of the last open period, which takes the inserts, must
-	// stay unchanged.
+	// All rows before the last period, which takes the inserts, stay unchanged.
 	proof := fmt.Sprintf("SELECT count(*), %s FROM readings WHERE ts < %s", db.Words().RowHash(cols.Columns), db.Words().Literal(table, parts[10].From))
 	before := lines(t, db, proof)[0]
 
@@ -286,8 +283,7 @@ func TestTrapKilledBetweenSteps(t *testing.T) {
 	t.Logf("%d kills, %d inserts, the longest took %v", kills, inserted.Load(), longest)
 }
 
-// TestLeadOfKilledProcess checks that the lock of a killed process is released
-// immediately.
+// TestLeadOfKilledProcess checks that a killed process releases its lock.
 func TestLeadOfKilledProcess(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "kept.db")
@@ -347,9 +343,8 @@ func besideChild(t *testing.T, what, says string) *DB {
 	return db
 }
 
-// TestTrapWriterStarves checks that transactions of SQL leave gaps. SQLite's lock
-// has no queue, so consecutive transactions without gaps would block a writer in
-// another process beyond its timeout.
+// TestTrapWriterStarves checks that transactions of SQL leave gaps. Without them,
+// SQLite's lock, which has no queue, would block writers of other processes.
 func TestTrapWriterStarves(t *testing.T) {
 	t.Parallel()
 	for _, what := range []string{"copy", "greedy"} {
@@ -370,8 +365,7 @@ func TestTrapWriterStarves(t *testing.T) {
 				time.Sleep(10 * time.Millisecond)
 			}
 			t.Logf("%s: %d inserts in 4 s, the longest took %v, on average %v", what, n, longest, sum/time.Duration(n))
-			// The limit covers one transaction of the child and the time between
-			// two attempts to lock.
+			// Limit: one transaction of the child, and one interval of lock attempts.
 			if (longest > time.Second) != (what == "greedy") {
 				t.Errorf("an insert took %v", longest)
 			}
@@ -382,9 +376,8 @@ func TestTrapWriterStarves(t *testing.T) {
 	}
 }
 
-// TestTrapDropOfLargeTable checks that a large table is dropped in parts, and that
-// others can write between them. DROP TABLE would lock the file while it reads the
-// whole table.
+// TestTrapDropOfLargeTable checks that others can write while a large table is
+// dropped in parts. DROP TABLE would lock the file while it reads the whole table.
 func TestTrapDropOfLargeTable(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"", " WITHOUT ROWID"} {
@@ -436,8 +429,7 @@ func TestTrapDropOfLargeTable(t *testing.T) {
 		}
 		wantLines(t, db, "SELECT name FROM sqlite_schema ORDER BY name", "other")
 		wantLines(t, db, "PRAGMA integrity_check", "ok")
-		// The next drop finds the rest of an interrupted one. The name is free
-		// immediately.
+		// The next drop finishes an interrupted one. The name is free immediately.
 		fill()
 		cut, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		err = db.Try(cut, engine.DropTables{Names: []string{"big"}})

@@ -33,9 +33,8 @@ func filledQuerier(t *testing.T, db *DB, rows int) *querier {
 	return q.(*querier)
 }
 
-// TestBrokenOff checks that the flag that the end of a context sets interrupts a
-// running statement, and that the statement then has no effect. enginetest checks
-// that a context sets the flag.
+// TestBrokenOff checks that the stopper's flag interrupts a running statement, which
+// then has no effect. enginetest checks that the end of a context sets the flag.
 func TestBrokenOff(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")

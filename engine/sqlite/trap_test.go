@@ -10,8 +10,7 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// TestTrapCompoundSelectOf500Terms checks that a view is limited to the number of
-// terms of a compound SELECT.
+// TestTrapCompoundSelectOf500Terms checks the limit on the terms of the view.
 func TestTrapCompoundSelectOf500Terms(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
@@ -80,8 +79,7 @@ func TestTrapDroppedPeriodsFreeTheirPages(t *testing.T) {
 }
 
 // TestTrapInsertOrIgnoreOutsidePeriods checks that a row outside every period is an
-// error that undoes its statement, even with INSERT OR IGNORE, which skips rows
-// that violate a table's constraints.
+// error that undoes its statement, even with INSERT OR IGNORE.
 func TestTrapInsertOrIgnoreOutsidePeriods(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
@@ -101,9 +99,8 @@ func TestTrapInsertOrIgnoreOutsidePeriods(t *testing.T) {
 	wantLines(t, db, "SELECT count(*) FROM readings", "1")
 }
 
-// TestTrapTimesInOtherForms checks that times in other formats are refused. Times
-// are compared as text, so that another format would be stored in the wrong period,
-// where no query by time finds it.
+// TestTrapTimesInOtherForms checks that times in other formats are refused. They
+// are compared as text, so no query by time would find them in their period.
 func TestTrapTimesInOtherForms(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
@@ -122,9 +119,8 @@ func TestTrapTimesInOtherForms(t *testing.T) {
 	wantLines(t, db, "SELECT count(*) FROM "+db.Words().From(table, parts[1]), "4")
 }
 
-// TestTrapReadTransactionThatWrites checks that write transactions of SQL take the
-// lock first. Otherwise a transaction that reads and then writes fails immediately
-// if another has written in between.
+// TestTrapReadTransactionThatWrites checks that write transactions of SQL lock
+// first. Otherwise a write after a read fails if another has written in between.
 func TestTrapReadTransactionThatWrites(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")

@@ -23,7 +23,7 @@ const (
 	movesText   = "rowmill: an UPDATE can't take a row to another period; delete it and insert it there"
 )
 
-// ownTrigger reports whether a trigger on a table is one that triggers renders.
+// ownTrigger reports whether a trigger on a table was rendered by triggers.
 func ownTrigger(table, name string) bool { return strings.HasPrefix(name, table+"_rowmill_") }
 
 // triggers renders the triggers that apply changes of the view to the tables of

@@ -14,8 +14,7 @@ import (
 // them. AsText and RowHash use functions that only connections of DB.SQL have.
 type words struct {
 	dialect
-	// taken reports whether an index with that name exists; nil means that none
-	// does.
+	// taken reports whether an index with that name exists; nil: none does.
 	taken func(index string) bool
 }
 
