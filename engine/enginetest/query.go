@@ -37,7 +37,7 @@ func sales(t testing.TB, name string, every int) *engine.Table {
 	return table
 }
 
-// sale returns row i. Its price doesn't equal the double of its decimal text.
+// sale returns row i. Most prices don't equal the double of their decimal text.
 func sale(i int64) (customer int64, price, weight float64, at int64) {
 	return i * 7 % 50, float64(float32(123.45) + float32(i%40)/10), float64(i%100) / 3, start + i%300*second
 }

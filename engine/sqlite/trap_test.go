@@ -99,8 +99,8 @@ func TestTrapInsertOrIgnoreOutsidePeriods(t *testing.T) {
 	wantLines(t, db, "SELECT count(*) FROM readings", "1")
 }
 
-// TestTrapTimesInOtherForms checks that times in other formats are refused. They
-// are compared as text, so no query by time would find them in their period.
+// TestTrapTimesInOtherForms checks that times in other formats are refused. Times
+// are compared as text, so these would be stored in the wrong period.
 func TestTrapTimesInOtherForms(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
