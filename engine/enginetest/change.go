@@ -9,7 +9,8 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// deletes: ranges of a key and of a time, of plain tables and over periods.
+// deletes deletes ranges of a key and of a time, from plain tables and across
+// periods.
 func (s suite) deletes(t *testing.T) {
 	s.eachSales(t, true, func(t *testing.T, db engine.DB, table *engine.Table, create engine.CreateTable) {
 		if !db.Capabilities().Stores {
@@ -55,7 +56,7 @@ func (s suite) deletes(t *testing.T) {
 		if !table.Rolling() {
 			return
 		}
-		// Periods come and go under a Delete that is prepared.
+		// Periods are created and dropped after a Delete was prepared.
 		parts := create.Partitions
 		next := periods(t, table.Grid, parts[2].To, 1)
 		apply(t, db, engine.CreatePartitions{Table: table, Have: parts, New: next})
@@ -73,7 +74,7 @@ func (s suite) deletes(t *testing.T) {
 	})
 }
 
-// createIndexes: they are built over rows that are there, are used, and count.
+// createIndexes checks that indexes on existing rows are used and have a size.
 func (s suite) createIndexes(t *testing.T) {
 	s.eachSales(t, false, func(t *testing.T, db engine.DB, table *engine.Table, create engine.CreateTable) {
 		q := querier(t, db)
@@ -103,7 +104,7 @@ func (s suite) createIndexes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// An entry of the smallest is 16 bytes; servers compress.
+		// An entry of the smallest index has 16 bytes; servers compress.
 		if sizes.Index < saleRows*4 {
 			t.Errorf("sizes %+v with %d indexes over %d rows", sizes, len(table.Indexes), saleRows)
 		}
@@ -116,8 +117,7 @@ func (s suite) createIndexes(t *testing.T) {
 	})
 }
 
-// settle: it comes to its end, warns of nothing on a server that is one's own,
-// and can be broken off.
+// settle checks that Settle completes without warnings, and can be canceled.
 func (s suite) settle(t *testing.T) {
 	s.eachSales(t, true, func(t *testing.T, db engine.DB, table *engine.Table, _ engine.CreateTable) {
 		step := engine.Settle{Tables: []*engine.Table{table}}

@@ -1,14 +1,14 @@
-// Package enginetest is the suite that every engine passes.
+// Package enginetest is the test suite that every engine passes.
 //
-// An engine's test opens private, empty databases and hands them over:
+// An engine's test passes a function that opens private, empty databases:
 //
 //	func TestEngine(t *testing.T) {
 //		enginetest.Run(t, func(t testing.TB) engine.DB { return testdb.Open(t, "sqlite") })
 //	}
 //
-// What an engine says it can't do (engine.Capabilities) is not asked of it. Rows
-// that an engine doesn't store are written and their acknowledgements counted,
-// but not compared.
+// The suite skips features that engine.Capabilities declares missing. For an
+// engine that doesn't store rows, it checks their acknowledgements but not the
+// rows.
 package enginetest
 
 import (
@@ -22,13 +22,13 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A test of a suite.
+// A test is a named test of a suite.
 type test struct {
 	name string
 	run  func(*testing.T)
 }
 
-// beside runs tests beside each other, and beside other tests.
+// beside runs tests in parallel with each other and with other tests.
 func beside(t *testing.T, tests []test) {
 	t.Parallel()
 	for _, test := range tests {
@@ -39,9 +39,9 @@ func beside(t *testing.T, tests []test) {
 	}
 }
 
-// Run runs the suite, its tests beside each other and beside other tests. open
-// returns an empty database that is closed and removed when the test it is
-// opened for ends. RunAlone is the rest of it.
+// Run runs the tests that can run in parallel with each other and with other
+// tests; RunAlone runs the others. open returns an empty database, which is closed
+// and removed at the end of the test that it is called for.
 func Run(t *testing.T, open func(testing.TB) engine.DB) {
 	s := suite{open}
 	beside(t, []test{
@@ -72,9 +72,9 @@ func Run(t *testing.T, open func(testing.TB) engine.DB) {
 	})
 }
 
-// RunAlone runs the tests of the suite that read counters of, or change
-// settings of, the whole server, or look at the whole process: open's server is
-// used by no other test meanwhile, and no other test runs.
+// RunAlone runs the tests of the suite that read counters or change settings of
+// the whole server, or inspect the whole process. No other test may run or use
+// open's server meanwhile.
 func RunAlone(t *testing.T, open func(testing.TB) engine.DB) {
 	s := suite{open}
 	k := keepers{func(t testing.TB) engine.Keeper {
@@ -99,7 +99,7 @@ func RunAlone(t *testing.T, open func(testing.TB) engine.DB) {
 
 type suite struct{ open func(testing.TB) engine.DB }
 
-// longest is far above what any one call here takes on a busy machine.
+// longest is far above the duration of any call here on a busy machine.
 const longest = time.Minute
 
 func within(t testing.TB) context.Context {
@@ -131,7 +131,7 @@ func writer(t testing.TB, db engine.DB, table *engine.Table, m engine.Method) en
 	return w
 }
 
-// write writes a batch that must be acknowledged whole and without a warning.
+// write writes a batch, all of which must be acknowledged without a warning.
 func write(t testing.TB, w engine.Writer, b *engine.Batch) {
 	t.Helper()
 	ack, err := w.Write(within(t), b)
@@ -143,7 +143,7 @@ func write(t testing.TB, w engine.Writer, b *engine.Batch) {
 	}
 }
 
-// partitionsOf returns the partitions that the catalog has.
+// partitionsOf returns the partitions in the catalog.
 func partitionsOf(t testing.TB, db engine.DB, table *engine.Table) []rolling.Partition {
 	t.Helper()
 	parts, err := db.Catalog().Partitions(within(t), table)
@@ -178,8 +178,7 @@ func wantError(t testing.TB, err, class error) {
 	}
 }
 
-// read returns all rows of a table, or of one partition, in the order in which
-// they came.
+// read returns all rows of a table, or of one partition, in the order of Scan.
 func read(t testing.TB, db engine.DB, table *engine.Table, part *rolling.Partition) *engine.Batch {
 	t.Helper()
 	all := engine.NewBatch(table.Columns)
@@ -195,8 +194,8 @@ func read(t testing.TB, db engine.DB, table *engine.Table, part *rolling.Partiti
 	return all
 }
 
-// wantRows compares the table's rows, by checksum and one by one, with those
-// that were written. Column 0 must be the rows' only key.
+// wantRows compares the table's rows with those that were written: first the
+// checksums, then, if they differ, row by row. Column 0 must be the only key.
 func wantRows(t testing.TB, db engine.DB, table *engine.Table, want *engine.Batch) {
 	t.Helper()
 	if !db.Capabilities().Stores {

@@ -6,9 +6,9 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// RunHostile runs the suites on a server whose defaults are none of those that
-// sessions rely on: whole, or only what has a statement of each kind on a
-// connection of each kind. open is as for RunKeeper.
+// RunHostile runs the suites on a server whose defaults all differ from the
+// settings that sessions rely on. If whole is false, it runs a selection with a
+// statement of each kind on a connection of each kind. open is as for RunKeeper.
 func RunHostile(t *testing.T, whole bool, open func(testing.TB) engine.Keeper) {
 	plain := func(t testing.TB) engine.DB { return open(t) }
 	if whole {
@@ -33,6 +33,6 @@ func RunHostile(t *testing.T, whole bool, open func(testing.TB) engine.Keeper) {
 	}
 }
 
-// RunNames runs the changes of periods of tables and columns by any name, one at
-// a time. open is as for RunKeeper.
+// RunNames runs the changes of periods on tables and columns with unusual names,
+// one at a time. open is as for RunKeeper.
 func RunNames(t *testing.T, open func(testing.TB) engine.Keeper) { keepers{open}.oddNames(t) }

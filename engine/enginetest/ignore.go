@@ -8,9 +8,9 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// ignore: a table that ignores rows whose key is there skips those and tells
-// how many they were, keeps the ones that were first, and refuses everything
-// else as other tables do.
+// ignore checks that a table with Ignore skips rows with an existing key, reports
+// their number, keeps the first row of each key, and refuses other rows as tables
+// without Ignore do.
 func (s suite) ignore(t *testing.T) {
 	s.eachMethod(t, func(t *testing.T, db engine.DB, m engine.Method) {
 		for _, rolls := range []bool{false, true} {
@@ -40,14 +40,14 @@ func (s suite) ignore(t *testing.T) {
 func (s suite) ignoreOn(t *testing.T, db engine.DB, table *engine.Table, m engine.Method) {
 	w, f := writer(t, db, table, m), newFiller(table.Columns)
 	all, b := engine.NewBatch(table.Columns), engine.NewBatch(table.Columns)
-	// put sends rows of the numbers; those in the table already must be skipped.
+	// put writes rows with these ids; those already in the table must be skipped.
 	there := map[int64]bool{}
 	put := func(ids ...int64) {
 		t.Helper()
 		b.Reset()
 		want := engine.Ack{}
 		for i, id := range ids {
-			f.fill(b, id, 1) // with other values than a row of that key before
+			f.fill(b, id, 1) // values differ from those of earlier rows with that key
 			b.Columns[1].Ints[i] = start + id*second
 			if there[id] {
 				want.Skipped++
@@ -58,7 +58,7 @@ func (s suite) ignoreOn(t *testing.T, db engine.DB, table *engine.Table, m engin
 			copyRow(all, b, i)
 		}
 		if !db.Capabilities().Stores {
-			want = engine.Ack{Rows: int64(len(ids))} // which forgets their keys
+			want = engine.Ack{Rows: int64(len(ids))} // it stores no keys, so it skips nothing
 		}
 		ack, err := w.Write(within(t), b)
 		if err != nil || ack.Rows != want.Rows || ack.Skipped != want.Skipped || len(ack.Warnings) > 0 {
@@ -73,15 +73,15 @@ func (s suite) ignoreOn(t *testing.T, db engine.DB, table *engine.Table, m engin
 	put(2, 3, 3, 4)
 	many := make([]int64, 3000)
 	for i := range many {
-		many[i] = int64(i) * 2 % 2000 // every one twice or thrice
+		many[i] = int64(i) * 2 % 2000 // each two or three times
 	}
 	put(many...)
 	wantRows(t, db, table, all)
 	if !table.Rolling() || !db.Capabilities().Stores {
 		return
 	}
-	// A row outside every period is no duplicate: nothing of the batch stays,
-	// alone or among others of which one is skipped.
+	// A row outside every period is not a duplicate. No row of its batch is kept,
+	// whether it is alone or with others, of which one is skipped.
 	for _, n := range []int{1, 3} {
 		b.Reset()
 		f.fill(b, 5000, n)

@@ -13,9 +13,9 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// RunKeeper runs the suite of engines that keep declared tables. open returns an
-// empty database that is closed and removed when the test it is opened for
-// ends.
+// RunKeeper runs the suite for engines that keep declared tables. open returns an
+// empty database, which is closed and removed at the end of the test that it is
+// called for.
 func RunKeeper(t *testing.T, open func(testing.TB) engine.Keeper) {
 	s := keepers{open}
 	beside(t, []test{
@@ -42,9 +42,8 @@ type keepers struct {
 	open func(testing.TB) engine.Keeper
 }
 
-// types are how engines call the types of the tests' tables, in the order of
-// keptColumns without the key. Text is of any character, whatever the server's
-// default is.
+// types are the engines' names for the types of the tests' tables. Text columns
+// accept any character, whatever the server's default.
 var types = map[string]struct{ time, float, text, bytes string }{
 	"mariadb":  {"DATETIME(6)", "DOUBLE", "VARCHAR(200) CHARACTER SET utf8mb4", "LONGBLOB"},
 	"mysql":    {"DATETIME(6)", "DOUBLE", "VARCHAR(200) CHARACTER SET utf8mb4", "LONGBLOB"},
@@ -52,23 +51,23 @@ var types = map[string]struct{ time, float, text, bytes string }{
 	"sqlite":   {"DATETIME", "DOUBLE", "TEXT", "BLOB"},
 }
 
-// A kept is a declared table of the tests, which rolls by day or by 1000 rows.
-// Its columns are id, the one it rolls by, and n, price, value, note and raw,
-// which may be NULL.
+// A kept is a declared table of the tests, with periods of a day or of 1000 rows.
+// Its columns are id and ts, which are its key, and n, price, value, note and raw,
+// which may be NULL. Column By is ts, or id for a sequence.
 type kept struct {
 	*engine.Table
 	db    engine.Keeper
 	parts []rolling.Partition
 	quote func(string) string
-	// like is a checksum as which content makes its own, "" for a new one.
+	// like is a checksum whose kind of hash content uses, or "" for the default.
 	like string
 }
 
-// kinds of columns that tables roll by.
+// kinds are the kinds of column By.
 var kinds = []string{"time", "seconds", "microseconds", "sequence"}
 
-// keptTable returns a table called name that rolls by a kind of column, with
-// periods from 2026-11-20, or from key 0.
+// keptTable returns a table called name with a kind of column By and with periods
+// from 2026-11-20, or from key 0.
 func keptTable(t testing.TB, db engine.Keeper, name, kind string, periodCount int) *kept {
 	t.Helper()
 	return keptNames(t, db, name, kind, periodCount, func(column string) string { return column })
@@ -104,7 +103,7 @@ func keptNames(t testing.TB, db engine.Keeper, name, kind string, periodCount in
 	return k
 }
 
-// created is keptTable, created with its periods.
+// created returns the table of keptTable after creating it with its periods.
 func created(t testing.TB, db engine.Keeper, name, kind string, periodCount int) *kept {
 	t.Helper()
 	k := keptTable(t, db, name, kind, periodCount)
@@ -112,7 +111,7 @@ func created(t testing.TB, db engine.Keeper, name, kind string, periodCount int)
 	return k
 }
 
-// at returns the position of row i of a period, whose rows lie at all of it.
+// at returns the position of row i of a period, whose rows are spread over it.
 func (k *kept) at(p rolling.Partition, i int) int64 {
 	if k.Grid.Axis() == rolling.Sequence {
 		return p.From + int64(i)
@@ -120,8 +119,8 @@ func (k *kept) at(p rolling.Partition, i int) int64 {
 	return p.From + int64(i)*(day/1000)/1000000*1000000
 }
 
-// insert inserts rows from to to, without to, of each period, at most 1000 of
-// them. Some values are NULL.
+// insert inserts rows [from, to) of each period; to is at most 1000. Some values
+// are NULL.
 func (k *kept) insert(t testing.TB, parts []rolling.Partition, from, to int) {
 	t.Helper()
 	tx, err := k.db.SQL().BeginTx(within(t), nil)
@@ -138,7 +137,7 @@ func (k *kept) insert(t testing.TB, parts []rolling.Partition, from, to int) {
 				pos := k.at(p, j)
 				id, ts := pos/1000, k.Words().Literal(k.Table, pos)
 				if k.Grid.Axis() == rolling.Sequence {
-					// Its column ts is not the one it rolls by.
+					// Column By is id, so ts can have any value.
 					id, ts = pos, "'2026-11-20 18:00:00'"
 				}
 				rows = append(rows, "(?, "+ts+", ?, ?, ?, ?, ?)")
@@ -153,18 +152,19 @@ func (k *kept) insert(t testing.TB, parts []rolling.Partition, from, to int) {
 	}
 }
 
-// values are those of the columns n, price, value, note and raw of row i.
+// values returns the values of columns n, price, value, note and raw of row i.
 func values(i int) []any {
 	v := []any{i * 7, fmt.Sprintf("%d.%04d", i, i%10000), float64(i) / 3, edgeText[i%len(edgeText)], []byte{0, byte(i), 0xff, '\''}}
-	v[3] = strings.ReplaceAll(v[3].(string), "\x00", "?") // PostgreSQL has no such text
+	v[3] = strings.ReplaceAll(v[3].(string), "\x00", "?") // PostgreSQL refuses zero bytes in text
 	v[i%5] = nil
 	return v
 }
 
-// Words are those of the table's engine.
+// Words returns the Words of the table's engine.
 func (k *kept) Words() engine.Words { return k.db.Words() }
 
-// exec runs a statement with question marks, on a transaction or the pool.
+// exec executes a statement with question marks as placeholders, in a transaction
+// or on the pool.
 func (k *kept) exec(t testing.TB, x execer, q string, args ...any) {
 	t.Helper()
 	if err := k.try(x, q, args...); err != nil {
@@ -195,8 +195,8 @@ type content struct {
 	Hash string
 }
 
-// content returns that of what a FROM names, quoted. Columns are those of the
-// whole table.
+// content returns the content of the quoted table or view from. The columns are
+// those of the whole table.
 func (k *kept) content(t testing.TB, from string) content {
 	t.Helper()
 	var c content
@@ -215,18 +215,19 @@ func (k *kept) content(t testing.TB, from string) content {
 	return c
 }
 
-// whole is the content of the table, of is that of a table of that name.
+// whole returns the content of the table.
 func (k *kept) whole(t testing.TB) content {
 	t.Helper()
 	return k.content(t, k.quote(k.Name))
 }
 
+// of returns the content of a table with that name.
 func (k *kept) of(t testing.TB, table string) content {
 	t.Helper()
 	return k.content(t, k.quote(table))
 }
 
-// part is the content of one period.
+// part returns the content of one period.
 func (k *kept) part(t testing.TB, p rolling.Partition) content {
 	t.Helper()
 	return k.content(t, k.Words().From(k.Table, p))
@@ -239,7 +240,7 @@ func want[T comparable](t testing.TB, what string, got, want T) {
 	}
 }
 
-// step tries a step twice: the second time there is nothing left to do.
+// step executes a step twice; the second time it must have no effect.
 func (k *kept) step(t testing.TB, s engine.Step) {
 	t.Helper()
 	for i := range 2 {
@@ -249,25 +250,25 @@ func (k *kept) step(t testing.TB, s engine.Step) {
 	}
 }
 
-// wantParts compares the partitions that the catalog has.
+// wantParts compares the partitions in the catalog.
 func (k *kept) wantParts(t testing.TB, want []rolling.Partition) {
 	t.Helper()
 	wantPartitions(t, k.db, k.Table, want)
 }
 
-// without returns the partitions as the catalog has them once one is gone.
+// without returns the partitions that the catalog has after partition i is removed.
 func (k *kept) without(parts []rolling.Partition, i int) []rolling.Partition {
 	out := slices.Delete(slices.Clone(parts), i, i+1)
 	if !k.db.Capabilities().Gaps && i < len(out) {
 		out[i].From = parts[i].From
-		if i == 0 { // the first one begins where its period does
+		if i == 0 { // the first partition keeps its lower bound
 			out[i].From = parts[1].From
 		}
 	}
 	return out
 }
 
-// template creates an empty table like the table, and returns its name.
+// template creates an empty table with the table's structure and returns its name.
 func (k *kept) template(t testing.TB, name string) string {
 	t.Helper()
 	for _, q := range k.Words().CreateTemplate(k.Table, name, engine.Storage{}) {
@@ -276,7 +277,7 @@ func (k *kept) template(t testing.TB, name string) string {
 	return name
 }
 
-// tables returns which of these names are tables.
+// tables returns those of the names that are tables.
 func (k *kept) tables(t testing.TB, names ...string) []string {
 	t.Helper()
 	there := map[string]bool{}

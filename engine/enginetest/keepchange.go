@@ -15,7 +15,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// detach: a period becomes a table, and a table a period, at any place.
+// detach converts a period at any place to a table, and a table to a period.
 func (s keepers) detach(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -38,7 +38,7 @@ func (s keepers) detach(t *testing.T) {
 					t.Errorf("tables %q are left", left)
 				}
 			}
-			// A table made from nothing becomes the period after the last one.
+			// A new table becomes the period after the last one.
 			next := periods(t, k.Grid, k.parts[3].To, 1)[0]
 			k.template(t, "new")
 			k.step(t, engine.Attach{Table: k.Table, Have: k.parts, Part: next, From: "new"})
@@ -50,7 +50,7 @@ func (s keepers) detach(t *testing.T) {
 	}
 }
 
-// fill puts the rows of periods into a new table, as a rebuild does.
+// fill copies the rows of periods to a new table, as a rebuild does.
 func (k *kept) fill(t testing.TB, name string, parts []rolling.Partition) {
 	t.Helper()
 	k.template(t, name)
@@ -59,8 +59,8 @@ func (k *kept) fill(t testing.TB, name string, parts []rolling.Partition) {
 	}
 }
 
-// merge returns the Replace of the periods from i on, n of them, by the table
-// that holds their rows.
+// merge returns the Replace of n periods, starting with period i, by the table
+// that contains their rows.
 func (k *kept) merge(t testing.TB, i, n int, name, with string) engine.Replace {
 	old := k.parts[i : i+n]
 	if k.db.Capabilities().LastName {
@@ -74,13 +74,13 @@ func (k *kept) merge(t testing.TB, i, n int, name, with string) engine.Replace {
 	return r
 }
 
-// replaced is parts after a Replace.
+// replaced returns the partitions after a Replace.
 func replaced(parts []rolling.Partition, r engine.Replace) []rolling.Partition {
 	i := slices.Index(parts, r.Old[0])
 	return slices.Concat(parts[:i], []rolling.Partition{r.New}, parts[i+len(r.Old):])
 }
 
-// replace: rebuilt periods take the place of one or several.
+// replace replaces one or several periods by rebuilt ones.
 func (s keepers) replace(t *testing.T) {
 	for _, kind := range kinds {
 		db := s.open(t)
@@ -93,7 +93,7 @@ func (s keepers) replace(t *testing.T) {
 			{"three in one", 0, 3, true}, {"two at the end", 2, 2, false}, {"all", 0, 4, false},
 		} {
 			if i > 0 && kind != "time" && c.n != 3 {
-				continue // what a value looks like has no bearing on it
+				continue // here the kind of column By makes no difference
 			}
 			t.Run(kind+"/"+c.name, func(t *testing.T) {
 				k := created(t, db, fmt.Sprintf("readings%d", i), kind, 4)
@@ -107,7 +107,7 @@ func (s keepers) replace(t *testing.T) {
 				if !c.keepName {
 					name += "x"
 				}
-				// Twice: names of what has been there are free again.
+				// Twice, because the names must be available again.
 				for range 2 {
 					k.fill(t, "rebuilt", k.parts[c.first:c.first+c.n])
 					r := k.merge(t, c.first, c.n, name, "rebuilt")
@@ -133,7 +133,8 @@ func (s keepers) replace(t *testing.T) {
 	}
 }
 
-// readers: who reads while periods are rebuilt and merged sees each row once.
+// readers checks that queries see each row once while periods are rebuilt and
+// merged.
 func (s keepers) readers(t *testing.T) {
 	db := s.open(t)
 	k := created(t, db, "readings", "time", 4)
@@ -190,7 +191,7 @@ func (s keepers) readers(t *testing.T) {
 	step(r)
 	step(engine.DropTables{Names: r.Out})
 	k.parts = replaced(k.parts, r)
-	// As many counts as it takes to be sure that some ran meanwhile.
+	// Enough counts to ensure that some ran meanwhile.
 	for n := 0; n < 20; time.Sleep(5 * time.Millisecond) {
 		mu.Lock()
 		n = seen
@@ -209,8 +210,8 @@ func (s keepers) readers(t *testing.T) {
 	k.wantParts(t, k.parts)
 }
 
-// interrupted: whatever part of a step's statements has run when the
-// connection breaks, trying it again ends in the same.
+// interrupted breaks the connection after any number of a step's statements, and
+// checks that Try of the step has the same result as without the interruption.
 func (s keepers) interrupted(t *testing.T) {
 	for name, make := range map[string]func(k *kept) (engine.Step, []rolling.Partition){
 		"Detach": func(k *kept) (engine.Step, []rolling.Partition) {
@@ -251,7 +252,7 @@ func (s keepers) interrupted(t *testing.T) {
 				for _, q := range statements[:done] {
 					k.exec(t, conn, q)
 				}
-				// The connection is thrown away with what it has begun.
+				// This discards the connection and its transaction.
 				_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 				if err := db.Try(within(t), step); err != nil {
 					t.Fatalf("after %d of %d statements: %v\n%s", done, all, err, strings.Join(statements, "\n"))
@@ -270,7 +271,7 @@ func (s keepers) interrupted(t *testing.T) {
 	}
 }
 
-// drop: tables that are there, and that aren't.
+// drop drops tables, some of which don't exist.
 func (s keepers) drop(t *testing.T) {
 	db := s.open(t)
 	k := created(t, db, "readings", "time", 1)
@@ -284,8 +285,8 @@ func (s keepers) drop(t *testing.T) {
 	k.step(t, engine.DropTables{})
 }
 
-// addColumn: rows of every period have it, and periods come and go after it as
-// before.
+// addColumn checks that rows of every period have an added column, and that
+// periods can still be created and dropped.
 func (s keepers) addColumn(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -306,7 +307,7 @@ func (s keepers) addColumn(t *testing.T) {
 				t.Fatal(err)
 			}
 			want(t, "rows with the default", n, before.Rows)
-			// The definition is what its owner writes then.
+			// Use the definition with the new column, as its owner would write it.
 			text := strings.Replace(k.Definition.Text, ",\n  PRIMARY KEY", ",\n  "+step.Definition+",\n  PRIMARY KEY", 1)
 			d, err := rolling.ReadDefinition(text)
 			if err != nil {

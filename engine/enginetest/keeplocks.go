@@ -10,13 +10,13 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// periodSizes: each period by its name, with about the rows it has.
+// periodSizes checks the names, approximate numbers of rows and sizes of periods.
 func (s keepers) periodSizes(t *testing.T) {
 	db := s.open(t)
 	k := created(t, db, "readings", "time", 3)
 	k.insert(t, k.parts[:1], 0, 1000)
 	k.insert(t, k.parts[1:2], 0, 100)
-	if limited, ok := db.(engine.Limited); ok { // an account that may do all is shown all
+	if limited, ok := db.(engine.Limited); ok { // nothing is hidden from an account with all privileges
 		if hidden, err := limited.Hidden(within(t)); err != nil || len(hidden) > 0 {
 			t.Errorf("hidden: %+v, %v", hidden, err)
 		}
@@ -29,14 +29,14 @@ func (s keepers) periodSizes(t *testing.T) {
 	for i, p := range k.parts {
 		got, ok := sizes[p.Name]
 		rows := []int64{1000, 100, 0}[i]
-		// 20 bytes a row is less than any server needs.
+		// Every server needs more than 20 bytes per row.
 		if !ok || got.Rows < rows/2 || got.Rows > rows*2+10 || got.Data < rows*20 || got.Index < 0 {
 			t.Errorf("period %s with %d rows: %+v", p.Name, rows, got)
 		}
 	}
 }
 
-// lead: one has it, until it is released.
+// lead checks that a lock has one holder until it is released.
 func (s keepers) lead(t *testing.T) {
 	db := s.open(t)
 	const name = "keep table/odd name's"
@@ -79,7 +79,7 @@ func (s keepers) lead(t *testing.T) {
 	if _, err := db.Lead(canceled(), name); err == nil {
 		t.Error("taken after the context's end")
 	}
-	// A long name, and the same one in another database.
+	// A long name, and the same name in another database.
 	long := strings.Repeat("n", 60)
 	a, err := db.Lead(within(t), long)
 	if err != nil {
@@ -93,8 +93,8 @@ func (s keepers) lead(t *testing.T) {
 	defer b.Release()
 }
 
-// blocked: a transaction that is open over the table keeps a change of its
-// periods waiting for a bounded time, and is named.
+// blocked checks that an open transaction on the table blocks a change of its
+// periods only for a limited time, and that Blockers reports it.
 func (s keepers) blocked(t *testing.T) {
 	db := s.open(t)
 	k := created(t, db, "readings", "time", 3)
@@ -123,7 +123,7 @@ func (s keepers) blocked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What runs in this process is known to it.
+	// An embedded engine reports no blockers.
 	if !db.Capabilities().Embedded {
 		if len(blockers) == 0 {
 			t.Fatal("nobody is named")
@@ -150,7 +150,7 @@ func (s keepers) blocked(t *testing.T) {
 	k.wantParts(t, k.without(k.parts, 0))
 }
 
-// load: figures that can be.
+// load checks that the figures of Load are possible.
 func (s keepers) load(t *testing.T) {
 	l, err := s.open(t).Load(within(t))
 	if err != nil {
@@ -161,7 +161,7 @@ func (s keepers) load(t *testing.T) {
 	}
 }
 
-// oddNames: tables and columns by any name.
+// oddNames changes periods of tables and columns with unusual names.
 func (s keepers) oddNames(t *testing.T) {
 	db := s.open(t)
 	for _, odd := range []string{"select", "a b", "a`b", `a"b`, "a'b", "100%s", "a.b", `a\b`, "ünï✓", "a;--b", "a?b", "$x", "Aa", "日本", "/*x*/"} {
@@ -214,7 +214,7 @@ func (s keepers) oddNames(t *testing.T) {
 	}
 }
 
-// errors: Classify, and what can't be.
+// errors checks Classify and steps that must fail.
 func (s keepers) errors(t *testing.T) {
 	db := s.open(t)
 	k := created(t, db, "readings", "time", 2)
@@ -229,7 +229,7 @@ func (s keepers) errors(t *testing.T) {
 	if got := db.Bind("a ? b ? c"); strings.Count(got, "?") != 2 && !strings.Contains(got, "$2") {
 		t.Errorf("bound as %q", got)
 	}
-	// Steps on a table that isn't there, or with nothing to take.
+	// Steps on a missing table, or with a missing source.
 	nowhere := *k.Table
 	nowhere.Name = "nowhere"
 	for _, step := range []engine.Step{

@@ -17,7 +17,7 @@ type execer interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// describe: what the catalog has, of plain and rolling tables.
+// describe checks Describe for plain and rolling tables.
 func (s keepers) describe(t *testing.T) {
 	db := s.open(t)
 	_, err := db.Describe(within(t), "nowhere")
@@ -51,7 +51,7 @@ func (s keepers) describe(t *testing.T) {
 		t.Errorf("a column that isn't there: %v", c)
 	}
 	if strings.EqualFold(db.Info().Storage, "rocksdb") {
-		return // It has neither generated columns nor foreign keys.
+		return // it supports neither generated columns nor foreign keys
 	}
 	// Keys, defaults, generated columns.
 	types := types[db.Info().Engine]
@@ -81,7 +81,7 @@ func (s keepers) describe(t *testing.T) {
 	}
 }
 
-// create: a table from its definition, its periods, its rows.
+// create creates a table from its definition, creates periods, and inserts rows.
 func (s keepers) create(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -111,7 +111,7 @@ func (s keepers) create(t *testing.T) {
 	}
 }
 
-// outside: a row outside every period is refused, as what it is.
+// outside checks the error class of a row outside every period.
 func (s keepers) outside(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -141,8 +141,8 @@ func (s keepers) outside(t *testing.T) {
 	}
 }
 
-// positions: a position and a value of the column that the table rolls by are
-// made of each other, by the server and by Literal.
+// positions checks the conversions between a position and a value of column By, by
+// the server and by Literal.
 func (s keepers) positions(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -167,7 +167,7 @@ func (s keepers) positions(t *testing.T) {
 				if back != pos || literal != pos {
 					t.Errorf("position %d became a value and then %d; its literal %s is position %d", pos, back, w.Literal(k.Table, pos), literal)
 				}
-				// The literal and the server's own are the same value.
+				// The literal equals the server's own value.
 				var same int
 				q = fmt.Sprintf("SELECT CASE WHEN %s = %s THEN 1 ELSE 0 END", w.FromPosition(k.Table, fmt.Sprint(pos)), w.Literal(k.Table, pos))
 				if err := db.SQL().QueryRowContext(within(t), q).Scan(&same); err != nil {
@@ -177,7 +177,7 @@ func (s keepers) positions(t *testing.T) {
 					t.Errorf("position %d: %s is not the value of %s", pos, w.Literal(k.Table, pos), q)
 				}
 			}
-			// The same of a column.
+			// The same for a column.
 			apply(t, db, engine.CreateTable{Table: k.Table, Partitions: k.parts})
 			k.insert(t, k.parts, 0, 100)
 			by := k.quote(k.By)
@@ -197,7 +197,7 @@ func (s keepers) positions(t *testing.T) {
 	}
 }
 
-// typed gives a literal its type where the server has none for it.
+// typed casts a literal if the server can't infer its type.
 func typed(k *kept, literal string) string {
 	if k.db.Info().Engine == "postgres" && strings.HasPrefix(literal, "'") {
 		return "CAST(" + literal + " AS TIMESTAMP)"
@@ -205,8 +205,8 @@ func typed(k *kept, literal string) string {
 	return literal
 }
 
-// asText: what a table's columns are as text, put into another one, is the same
-// row.
+// asText checks that a table's columns as text, inserted into another table, are
+// the same rows.
 func (s keepers) asText(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -267,7 +267,7 @@ func (s keepers) asText(t *testing.T) {
 	}
 }
 
-// rowHash: the checksum of rows, in each way in which the server can make it.
+// rowHash checks the checksum of rows with each kind of hash the server supports.
 func (s keepers) rowHash(t *testing.T) {
 	db := s.open(t)
 	cols := created(t, db, "readings", "time", 1).schema(t, "readings").Columns
@@ -277,7 +277,8 @@ func (s keepers) rowHash(t *testing.T) {
 	if same, err := words.RowHashLike(first, cols); err != nil || same != words.RowHash(cols) {
 		t.Errorf("as %s: %s, %v, want %s", first, same, err, words.RowHash(cols))
 	}
-	// The one without a name is of earlier releases; a server may lack its function.
+	// Checksums without a hash name are from earlier releases; a server may lack
+	// the function for them.
 	if _, err := words.RowHashLike("17", cols); err == nil {
 		ways["without a name"] = "17"
 	} else {
@@ -290,7 +291,7 @@ func (s keepers) rowHash(t *testing.T) {
 	}
 }
 
-// rowHashLike: every change of the rows is another checksum.
+// rowHashLike checks that every change of the rows changes the checksum.
 func (s keepers) rowHashLike(t *testing.T, like string) {
 	db := s.open(t)
 	k := created(t, db, "readings", "time", 1)
@@ -308,7 +309,7 @@ func (s keepers) rowHashLike(t *testing.T, like string) {
 	insert(other, 5, 3, 1, 2, 4)
 	whole := k.of(t, one)
 	want(t, "another order", k.of(t, other), whole)
-	// Every change of a value is another checksum, and undone the same one.
+	// Every change of a value changes the checksum, and its reversal restores it.
 	seen := map[string]string{whole.Hash: "as it was"}
 	for _, c := range []struct{ set, undo string }{
 		{"id = 77", "id = 1"},
@@ -338,7 +339,7 @@ func (s keepers) rowHashLike(t *testing.T, like string) {
 		k.exec(t, db.SQL(), fmt.Sprintf("UPDATE one SET %s WHERE id = %d", c.undo, id))
 		want(t, c.set+", and back: the checksum", k.of(t, one), whole)
 	}
-	// Two columns' values change places, a row comes twice as often.
+	// The values of two columns are exchanged; a row is duplicated.
 	k.exec(t, db.SQL(), "DELETE FROM other WHERE id < 5")
 	k.exec(t, db.SQL(), "DELETE FROM one WHERE id < 5")
 	want(t, "one row each", k.of(t, one), k.of(t, other))

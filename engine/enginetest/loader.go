@@ -10,7 +10,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// RunLoader runs the suite of engines that insert into several tables in one
+// RunLoader runs the suite for engines that insert into several tables in one
 // transaction. open is as for RunKeeper.
 func RunLoader(t *testing.T, open func(testing.TB) engine.Keeper) {
 	s := loaders{keepers{open}}
@@ -60,18 +60,18 @@ func openLoader(t testing.TB, db engine.Keeper) engine.Loader {
 	return l
 }
 
-// A loading is a rolling table of two days called readings, with its key of id
-// and ts, and a plain table called notes, of a key, a number and a time, that a
-// loader fills.
+// A loading is a loader and the two tables that it fills: readings, a rolling
+// table of two days with the key (id, ts), and notes, a plain table with a key, a
+// number and a time.
 type loading struct {
 	testing.TB
 	*kept
 	l engine.Loader
-	// rolls and notes are what the loader inserts into.
+	// rolls and notes are the tables readings and notes as the loader needs them.
 	rolls, notes *engine.Table
 }
 
-// keptColumns are the columns of a kept, as vectors carry them.
+// keptColumns returns the columns of a kept as the columns of a batch.
 func keptColumns() []engine.Column {
 	return []engine.Column{
 		{Name: "id", Type: engine.Int64}, {Name: "ts", Type: engine.Time}, {Name: "n", Type: engine.Int32, Null: true},
@@ -90,13 +90,13 @@ func (s loaders) loading(t testing.TB) *loading {
 	return lo
 }
 
-// plain creates a table that doesn't roll.
+// plain creates a plain table.
 func (lo *loading) plain(name, columns string) {
 	lo.Helper()
 	lo.exec(lo, lo.db.SQL(), "CREATE TABLE "+lo.quote(name)+" ("+columns+")")
 }
 
-// another is the same with a loader of its own.
+// another returns the same tables with a new loader.
 func (lo *loading) another() *loading {
 	lo.Helper()
 	o := *lo
@@ -104,8 +104,8 @@ func (lo *loading) another() *loading {
 	return &o
 }
 
-// readings are rows of the first day, each at a second of its own; values that
-// may be are NULL.
+// readings returns rows of the first day, with times of id seconds after its start.
+// Nullable values are NULL.
 func (lo *loading) readings(ids ...int64) *engine.Batch {
 	b := engine.NewBatch(lo.rolls.Columns)
 	for _, id := range ids {
@@ -119,7 +119,7 @@ func (lo *loading) readings(ids ...int64) *engine.Batch {
 	return b
 }
 
-// entries are rows of notes.
+// entries returns rows of notes.
 func (lo *loading) entries(keys ...string) *engine.Batch {
 	b := engine.NewBatch(lo.notes.Columns)
 	for i, k := range keys {
@@ -130,8 +130,8 @@ func (lo *loading) entries(keys ...string) *engine.Batch {
 	return b
 }
 
-// texts is a batch of text, and the table that takes it: names of columns, and
-// then rows of them.
+// texts returns a table with text columns of these names, and a batch with these
+// rows.
 func texts(table string, columns []string, rows ...[]string) (*engine.Table, *engine.Batch) {
 	t := &engine.Table{Name: table}
 	for _, c := range columns {
@@ -185,7 +185,7 @@ func (lo *loading) insertSome(t *engine.Table, b *engine.Batch, from, to int, wa
 	}
 }
 
-// refuse inserts rows that must be refused, as errors of more classes, too.
+// refuse inserts rows that must be refused, with an error of these classes, too.
 func (lo *loading) refuse(t *engine.Table, b *engine.Batch, classes ...error) {
 	lo.Helper()
 	ack, err := lo.l.Insert(within(lo), t, b, 0, b.Rows())
@@ -202,7 +202,7 @@ func (lo *loading) refuse(t *engine.Table, b *engine.Batch, classes ...error) {
 	}
 }
 
-// count is the number of rows that others see.
+// count returns the number of rows that other connections see.
 func (lo *loading) count(from string) int {
 	lo.Helper()
 	var n int
@@ -213,7 +213,7 @@ func (lo *loading) count(from string) int {
 	return n
 }
 
-// rows compares how many rows there are in both tables.
+// rows checks the numbers of rows in both tables.
 func (lo *loading) rows(readings, notes int) {
 	lo.Helper()
 	if r, n := lo.count("readings"), lo.count("notes"); r != readings || n != notes {
@@ -221,7 +221,7 @@ func (lo *loading) rows(readings, notes int) {
 	}
 }
 
-// together: rows of two tables commit together, and neither without Commit.
+// together checks that rows of two tables are committed together, only by Commit.
 func (s loaders) together(t *testing.T) {
 	lo := s.loading(t)
 	fill := func(n int64) {
@@ -251,12 +251,12 @@ func (s loaders) together(t *testing.T) {
 	lo.commit()
 	lo.rows(6, 3)
 	lo.begin()
-	lo.commit() // of nothing
+	lo.commit() // empty
 	lo.rows(6, 3)
 }
 
-// has: a loader finds rows by their values, its own and those that others have
-// committed, and the transaction goes on.
+// has checks that a loader finds rows by their values, both its own and those
+// committed by others, and that the transaction continues.
 func (s loaders) has(t *testing.T) {
 	lo := s.loading(t)
 	look := func(want ...bool) {
@@ -294,8 +294,7 @@ func (s loaders) has(t *testing.T) {
 	}
 	lo.reset()
 
-	// A change that is committed within the transaction, before it looks first, is
-	// seen.
+	// The transaction sees changes that others commit before its first Has.
 	if !lo.db.Capabilities().SerialWrites {
 		lo.begin()
 		lo.insert(lo.rolls, lo.readings(2))
@@ -315,7 +314,7 @@ func (s loaders) has(t *testing.T) {
 	lo.commit()
 }
 
-// transactions: what is out of turn is an error, and commits nothing.
+// transactions checks that calls in the wrong order are errors and commit nothing.
 func (s loaders) transactions(t *testing.T) {
 	lo := s.loading(t)
 	if _, err := lo.l.Insert(within(t), lo.notes, lo.entries("a"), 0, 1); err == nil || errors.Is(err, engine.ErrRefused) {
@@ -335,7 +334,7 @@ func (s loaders) transactions(t *testing.T) {
 	lo.rows(0, 0)
 	lo.begin()
 	lo.insert(lo.notes, lo.entries("c"))
-	// Whatever ends a transaction, it isn't committed.
+	// A transaction that ends in any other way isn't committed.
 	if _, err := lo.l.Insert(within(t), &engine.Table{Name: "nowhere", Columns: lo.notes.Columns}, lo.entries("d"), 0, 1); !errors.Is(err, engine.ErrNoTable) {
 		t.Errorf("an insert into no table: %v", err)
 	}
@@ -353,8 +352,8 @@ func (s loaders) transactions(t *testing.T) {
 	lo.rows(0, 1)
 }
 
-// ignoring: rows whose key is there are counted exactly, those within the batch
-// included, and the first ones are kept.
+// ignoring checks that rows with an existing key, including duplicates within the
+// batch, are counted exactly, and that the first row of each key is kept.
 func (s loaders) ignoring(t *testing.T) {
 	lo := s.loading(t)
 	rolls, notes := *lo.rolls, *lo.notes
@@ -373,13 +372,13 @@ func (s loaders) ignoring(t *testing.T) {
 	lo.begin()
 	lo.insertSome(&rolls, lo.readings(1, 2, 3, 4), 0, 4, engine.Ack{Skipped: 4})
 	lo.insertSome(&rolls, lo.readings(4, 5, 1), 0, 3, engine.Ack{Rows: 1, Skipped: 2})
-	// Without Ignore it is an error all the same.
+	// Without Ignore it is still an error.
 	lo.refuse(lo.rolls, lo.readings(6, 1), engine.ErrDuplicateKey)
 	lo.commit()
 	lo.rows(5, 4)
 	ids := make([]int64, 3000)
 	for i := range ids {
-		ids[i] = int64(i%2000) + 4 // two are there, and 1000 are twice
+		ids[i] = int64(i%2000) + 4 // 2 exist already, and 1000 are duplicates
 	}
 	lo.begin()
 	lo.insertSome(&rolls, lo.readings(ids...), 0, len(ids), engine.Ack{Rows: 1998, Skipped: 1002})
@@ -387,7 +386,7 @@ func (s loaders) ignoring(t *testing.T) {
 	lo.rows(2003, 4)
 }
 
-// loadOddNames: tables and columns by any name.
+// loadOddNames loads into tables and columns with unusual names.
 func (s loaders) loadOddNames(t *testing.T) {
 	db := s.open(t)
 	l := openLoader(t, db)
@@ -415,7 +414,7 @@ func (s loaders) loadOddNames(t *testing.T) {
 	}
 }
 
-// batch is rows from to to of a period, with the values that insert gives them.
+// batch returns rows [from, to) of a period, with the same values as insert.
 func (k *kept) batch(p rolling.Partition, from, to int) *engine.Batch {
 	b := engine.NewBatch(keptColumns())
 	if k.Epoch != 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// attempt begins a transaction that inserts one row of notes, in a goroutine:
-// where writers queue, Begin waits, and elsewhere Insert.
+// attempt begins a transaction in a goroutine and inserts one row of notes. If
+// writers take turns, Begin waits for a lock, otherwise Insert does.
 func (lo *loading) attempt(ctx context.Context, key string) <-chan error {
 	done := make(chan error, 1)
 	b := lo.entries(key)
@@ -25,7 +25,7 @@ func (lo *loading) attempt(ctx context.Context, key string) <-chan error {
 	return done
 }
 
-// insertion is an attempt within a transaction.
+// insertion is attempt within an open transaction.
 func (lo *loading) insertion(ctx context.Context, key string) <-chan error {
 	done := make(chan error, 1)
 	b := lo.entries(key)
@@ -36,7 +36,7 @@ func (lo *loading) insertion(ctx context.Context, key string) <-chan error {
 	return done
 }
 
-// wait returns what an attempt came to.
+// wait returns the result of an attempt.
 func wait(t testing.TB, done <-chan error) error {
 	t.Helper()
 	select {
@@ -48,7 +48,7 @@ func wait(t testing.TB, done <-chan error) error {
 	}
 }
 
-// stillWaits fails where an attempt has ended.
+// stillWaits fails the test if an attempt has ended.
 func stillWaits(t testing.TB, done <-chan error) {
 	t.Helper()
 	select {
@@ -58,8 +58,8 @@ func stillWaits(t testing.TB, done <-chan error) {
 	}
 }
 
-// waits: who inserts a key that an open transaction has inserted waits for its
-// end, and finds the key there or not.
+// waits checks that the insertion of a key that an open transaction has inserted
+// waits for its end, and is a duplicate only if that was committed.
 func (s loaders) waits(t *testing.T) {
 	lo := s.loading(t)
 	other := lo.another()
@@ -87,7 +87,7 @@ func (s loaders) waits(t *testing.T) {
 	lo.rows(0, 5)
 }
 
-// lockTimeout: it waits a bounded time.
+// lockTimeout checks that the wait has a time limit.
 func (s loaders) lockTimeout(t *testing.T) {
 	lo := s.loading(t)
 	other := lo.another()
@@ -110,8 +110,8 @@ func (s loaders) lockTimeout(t *testing.T) {
 	lo.rows(0, 2)
 }
 
-// cancelWait: a context that ends while a lock is waited for ends the wait, and
-// nothing is left of the transaction: no row, and no lock either.
+// cancelWait checks that a canceled context ends the wait for a lock, and that the
+// transaction leaves no rows and no locks.
 func (s loaders) cancelWait(t *testing.T) {
 	lo := s.loading(t)
 	other, third := lo.another(), lo.another()
@@ -143,7 +143,7 @@ func (s loaders) cancelWait(t *testing.T) {
 				t.Errorf("its locks were held for %v", took)
 			}
 		}
-		lo.reset() // nobody takes the key now
+		lo.reset() // the key must not be inserted later
 		lo.rows(0, i)
 		time.Sleep(100 * time.Millisecond)
 		lo.rows(0, i)
@@ -155,7 +155,7 @@ func (s loaders) cancelWait(t *testing.T) {
 	}
 }
 
-// cancelBetween: a context that has ended, before any part of a transaction.
+// cancelBetween calls each part of a transaction with a context that has ended.
 func (s loaders) cancelBetween(t *testing.T) {
 	lo := s.loading(t)
 	if err := lo.l.Begin(canceled()); !errors.Is(err, context.Canceled) {
@@ -197,8 +197,8 @@ func (s loaders) cancelBetween(t *testing.T) {
 	lo.reset()
 }
 
-// killed: nothing of a transaction whose connection is lost is left, and Reset
-// makes another connection.
+// killed checks that a transaction has no effect if its connection is lost, and
+// that Reset makes a new connection.
 func (s loaders) killed(t *testing.T) {
 	lo := s.loading(t)
 	if lo.db.Capabilities().Embedded {
@@ -230,7 +230,7 @@ func (s loaders) killed(t *testing.T) {
 		lo.commit()
 		lo.rows(0, i+1)
 	}
-	// Lost without a call of the loader's that would have told it.
+	// The loader has made no call that would have detected the loss.
 	lo.begin()
 	lo.insert(lo.rolls, lo.readings(1))
 	lo.kill()
@@ -241,7 +241,7 @@ func (s loaders) killed(t *testing.T) {
 	lo.rows(1, 2)
 }
 
-// kill ends the connection that has a transaction on readings.
+// kill terminates the connection that has a transaction on readings.
 func (lo *loading) kill() {
 	lo.Helper()
 	blockers, err := lo.db.Blockers(within(lo), lo.Table)
@@ -267,8 +267,8 @@ func (lo *loading) kill() {
 	lo.Fatal("the connection doesn't end")
 }
 
-// twoAtOnce: loaders of their own goroutines, whose transactions fail and
-// succeed, lose and double nothing.
+// twoAtOnce runs loaders in separate goroutines. Some of their transactions fail;
+// no row may be lost or duplicated.
 func (s loaders) twoAtOnce(t *testing.T) {
 	lo := s.loading(t)
 	const loaders, rounds, each = 2, 30, 20
@@ -308,7 +308,7 @@ func (s loaders) twoAtOnce(t *testing.T) {
 	lo.rows(loaders*rounds*each, loaders*rounds)
 }
 
-// all is one transaction: a note, rows, and in between one that is refused.
+// all executes a transaction: a note, a refused batch if refused is set, readings.
 func (lo *loading) all(ctx context.Context, key string, ids []int64, refused bool) error {
 	if err := lo.l.Begin(ctx); err != nil {
 		return err
@@ -329,7 +329,7 @@ func (lo *loading) all(ctx context.Context, key string, ids []int64, refused boo
 	return lo.l.Commit(ctx)
 }
 
-// loaderClosed: one that is closed does nothing.
+// loaderClosed checks that calls of a closed loader have no effect.
 func (s loaders) loaderClosed(t *testing.T) {
 	lo := s.loading(t)
 	lo.begin()

@@ -9,7 +9,7 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// A refusal is rows that a server doesn't take.
+// A refusal is a batch of rows that a server refuses.
 type refusal struct {
 	name    string
 	table   *engine.Table
@@ -17,11 +17,11 @@ type refusal struct {
 	classes []error
 }
 
-// strictTypes tells of engines that check a value by its column's type. Those
-// of SQLite take any.
+// strictTypes reports whether the engine checks a value against its column's type.
+// SQLite does not.
 func (lo *loading) strictTypes() bool { return !lo.db.Capabilities().Untyped }
 
-// refusals are rows, the last of which is refused: the others are good.
+// refusals returns batches of which only the last row is refused.
 func (lo *loading) refusals() []refusal {
 	lo.Helper()
 	null := engine.NewBatch(lo.notes.Columns)
@@ -63,8 +63,8 @@ func (lo *loading) refusals() []refusal {
 	return append(out, refusal{"a decimal that is too large", table, b, nil})
 }
 
-// eachRefusal runs fn for refusals one after the other, but for those that without
-// has: with i+1 rows in each table, to which fn commits one more.
+// eachRefusal runs fn for each refusal in turn, except those with the class
+// without. Each table has i+1 rows before fn, which must commit one more to each.
 func (s loaders) eachRefusal(t *testing.T, without error, fn func(lo *loading, i int, r refusal)) {
 	all := s.loading(t)
 	all.begin()
@@ -82,8 +82,8 @@ func (s loaders) eachRefusal(t *testing.T, without error, fn func(lo *loading, i
 	}
 }
 
-// refused: an Insert that is refused leaves those before it in the transaction,
-// and later ones and Commit work.
+// refused checks that a refused Insert doesn't undo earlier ones of the
+// transaction, and that later ones and Commit succeed.
 func (s loaders) refused(t *testing.T) {
 	s.eachRefusal(t, nil, func(lo *loading, i int, r refusal) {
 		lo.begin()
@@ -95,7 +95,7 @@ func (s loaders) refused(t *testing.T) {
 		lo.refuse(r.table, r.batch, r.classes...)
 		lo.commit()
 		lo.rows(i+2, i+2)
-		// All of it may be taken back as ever.
+		// The whole transaction can still be rolled back.
 		lo.begin()
 		lo.insert(lo.notes, lo.entries(fmt.Sprint("after ", i)))
 		lo.refuse(r.table, r.batch, r.classes...)
@@ -103,7 +103,7 @@ func (s loaders) refused(t *testing.T) {
 	})
 }
 
-// refusedFirst: the same where it is the first of the transaction.
+// refusedFirst is refused with the refused Insert as the first of the transaction.
 func (s loaders) refusedFirst(t *testing.T) {
 	s.eachRefusal(t, nil, func(lo *loading, i int, r refusal) {
 		lo.begin()
@@ -120,8 +120,8 @@ func (s loaders) refusedFirst(t *testing.T) {
 	})
 }
 
-// ignoreRefused: Ignore passes over keys that are there and nothing else, among
-// rows that are skipped, too.
+// ignoreRefused checks that Ignore skips only rows with existing keys, and that
+// other rows are refused even after some were skipped.
 func (s loaders) ignoreRefused(t *testing.T) {
 	s.eachRefusal(t, engine.ErrDuplicateKey, func(lo *loading, i int, r refusal) {
 		table, some, skips := *r.table, *lo.notes, *lo.rolls
@@ -132,7 +132,7 @@ func (s loaders) ignoreRefused(t *testing.T) {
 		lo.refuse(&table, r.batch, r.classes...)
 		lo.insertSome(&skips, lo.readings(7, int64(100+i)), 0, 2, engine.Ack{Rows: 1, Skipped: 1})
 		lo.refuse(&table, r.batch, r.classes...)
-		// The row alone.
+		// The refused row alone.
 		alone := r.batch.Rows() - 1
 		if _, err := lo.l.Insert(within(lo), &table, r.batch, alone, alone+1); !errors.Is(err, engine.ErrRefused) {
 			lo.Fatalf("alone: %v", err)
@@ -141,8 +141,8 @@ func (s loaders) ignoreRefused(t *testing.T) {
 	})
 }
 
-// refusedByTrigger: what refuses rows of a sealed period is a refusal, and an
-// Insert with one such row leaves nothing.
+// refusedByTrigger checks that the error of a trigger that refuses rows of a sealed
+// period is a refusal, and that an Insert with one such row inserts nothing.
 func (s loaders) refusedByTrigger(t *testing.T) {
 	lo := s.loading(t)
 	words, ok := lo.Words().(engine.LateWords)
@@ -174,7 +174,7 @@ func (s loaders) refusedByTrigger(t *testing.T) {
 	}
 }
 
-// notRefused: what isn't the rows' fault isn't called so.
+// notRefused checks that errors not caused by the rows are not refusals.
 func (s loaders) notRefused(t *testing.T) {
 	lo := s.loading(t)
 	for name, columns := range map[string][]string{"no such column": {"k", "nowhere"}} {

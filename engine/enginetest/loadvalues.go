@@ -9,8 +9,8 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// loadRoundTrip: a loader's rows are those that plain statements insert, in
-// tables that roll by any kind of column.
+// loadRoundTrip checks that a loader stores the same rows as plain statements, for
+// each kind of column By.
 func (s loaders) loadRoundTrip(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -36,7 +36,7 @@ func (s loaders) loadRoundTrip(t *testing.T) {
 	}
 }
 
-// loadText: text is read as values of whatever type its column has.
+// loadText checks that text is converted to the type of its column.
 func (s loaders) loadText(t *testing.T) {
 	lo := s.loading(t)
 	e := lo.db.Info().Engine
@@ -70,7 +70,7 @@ func (s loaders) loadText(t *testing.T) {
 	lo.commit()
 }
 
-// oddText: any text, long text and NULL come back as they were.
+// oddText checks that unusual text, long text and NULL are read back unchanged.
 func (s loaders) oddText(t *testing.T) {
 	lo := s.loading(t)
 	lo.plain("texts", "id INT NOT NULL PRIMARY KEY, x "+lo.Words().Text())
@@ -101,7 +101,7 @@ func (s loaders) oddText(t *testing.T) {
 	}
 }
 
-// value returns the one value that a query gives.
+// value returns the single value that a query returns.
 func (lo *loading) value(q string) (p []byte) {
 	lo.Helper()
 	if err := lo.db.SQL().QueryRowContext(within(lo), q).Scan(&p); err != nil {
@@ -110,7 +110,8 @@ func (lo *loading) value(q string) (p []byte) {
 	return p
 }
 
-// loadZeroBytes: where text can't hold them, rows with one are refused.
+// loadZeroBytes checks that rows with a zero byte are refused if the engine's text
+// can't contain one.
 func (s loaders) loadZeroBytes(t *testing.T) {
 	lo := s.loading(t)
 	if !lo.db.Capabilities().NoZeroBytes {
@@ -128,7 +129,7 @@ func (s loaders) loadZeroBytes(t *testing.T) {
 	lo.rows(0, 2)
 }
 
-// loadBinary: bytes of all values, and none of them, in any order.
+// loadBinary loads binary values with every byte, empty ones, and in any order.
 func (s loaders) loadBinary(t *testing.T) {
 	lo := s.loading(t)
 	every := make([]byte, 256)
@@ -161,7 +162,7 @@ func (s loaders) loadBinary(t *testing.T) {
 	}
 }
 
-// copyLoaded appends the one row of src, of a kept, to dst.
+// copyLoaded appends the single row of src, a batch of a kept, to dst.
 func copyLoaded(dst, src *engine.Batch) {
 	for c := range src.Columns {
 		from, to := &src.Columns[c], &dst.Columns[c]
@@ -179,7 +180,7 @@ func copyLoaded(dst, src *engine.Batch) {
 	dst.EndRow()
 }
 
-// fractions: times are kept to the microsecond, before 1970, too.
+// fractions checks that times are stored with microseconds, also before 1970.
 func (s loaders) fractions(t *testing.T) {
 	lo := s.loading(t)
 	table := &engine.Table{Name: "notes", Columns: []engine.Column{{Name: "k", Type: engine.Varchar, Size: 20}, {Name: "n", Type: engine.Int32}, {Name: "at", Type: engine.Time}}}
@@ -192,7 +193,7 @@ func (s loaders) fractions(t *testing.T) {
 		b.EndRow()
 	}
 	r := lo.readings(1, 2)
-	r.Columns[1].Ints[0] = lo.parts[0].To - 1 // the last of a period
+	r.Columns[1].Ints[0] = lo.parts[0].To - 1 // the last microsecond of a period
 	r.Columns[1].Ints[1] = lo.parts[1].From + 1
 	lo.begin()
 	lo.insert(table, b)
@@ -212,7 +213,7 @@ func (s loaders) fractions(t *testing.T) {
 	}
 }
 
-// subranges: rows of a batch are inserted from any to any.
+// subranges inserts parts of a batch.
 func (s loaders) subranges(t *testing.T) {
 	lo := s.loading(t)
 	b := lo.readings(0, 1, 2, 3, 4, 5, 6, 7, 8, 9)
@@ -236,16 +237,16 @@ func (s loaders) subranges(t *testing.T) {
 	}
 }
 
-// manyRows: more rows than a statement takes by number. A late one that is
-// refused leaves nothing of them.
+// manyRows inserts more rows than one statement can have. If the last row is
+// refused, none is kept.
 func (s loaders) manyRows(t *testing.T) { s.several(t, 20_000, 0) }
 
-// longRows: more bytes than a packet takes.
+// longRows inserts more bytes than one packet can have.
 func (s loaders) longRows(t *testing.T) {
 	s.several(t, 24, 1<<20)
 }
 
-// several inserts rows, each with so many bytes.
+// several inserts rows that each have size bytes of binary data.
 func (s loaders) several(t *testing.T, rows, size int) {
 	lo := s.loading(t)
 	ids := make([]int64, rows)

@@ -14,8 +14,8 @@ import (
 // saleRows is how many rows fillSales writes.
 const saleRows = 2000
 
-// sales has columns of each type that a Find can be on, and indexes on them.
-// It rolls by its key, unless every is 0.
+// sales returns a table with indexed columns of each type that Find supports. It
+// rolls by its key, with periods of every rows, or is plain if every is 0.
 func sales(t testing.TB, name string, every int) *engine.Table {
 	table := &engine.Table{
 		Name: name,
@@ -37,7 +37,7 @@ func sales(t testing.TB, name string, every int) *engine.Table {
 	return table
 }
 
-// sale returns row i. Its prices are those that no double in decimal text is.
+// sale returns row i. Most prices don't equal the double of their decimal text.
 func sale(i int64) (customer int64, price, weight float64, at int64) {
 	return i * 7 % 50, float64(float32(123.45) + float32(i%40)/10), float64(i%100) / 3, start + i%300*second
 }
@@ -71,8 +71,8 @@ func querier(t testing.TB, db engine.DB) engine.Querier {
 	return q
 }
 
-// eachSales runs a test on a plain table of sales and on one that rolls, with
-// their partitions.
+// eachSales runs a test on a plain and on a rolling table of sales, with their
+// partitions.
 func (s suite) eachSales(t *testing.T, indexes bool, run func(*testing.T, engine.DB, *engine.Table, engine.CreateTable)) {
 	for _, every := range []int{0, 700} {
 		name := "plain"
@@ -101,7 +101,7 @@ func (s suite) eachSales(t *testing.T, indexes bool, run func(*testing.T, engine
 	}
 }
 
-// salesWhere counts the rows for which a condition holds.
+// salesWhere counts the rows for which a condition is true.
 func salesWhere(holds func(id, customer int64, price, weight float64, at int64) bool) (n int) {
 	for i := range int64(saleRows) {
 		customer, price, weight, at := sale(i)
@@ -112,7 +112,7 @@ func salesWhere(holds func(id, customer int64, price, weight float64, at int64) 
 	return n
 }
 
-// A search is a Find with values and with the rows that it must give.
+// A search is a Find with its values and the number of rows that it must return.
 type search struct {
 	name   string
 	find   engine.Find
@@ -148,7 +148,7 @@ func searches() []search {
 		{"limit above what there is", engine.Find{On: []string{"id"}, Order: []string{"id"}, Limit: 13}, ints(1995), 5},
 		{"float", engine.Find{Index: "market", On: []string{"price"}, How: engine.Equal}, point[:1],
 			salesWhere(func(_, _ int64, p, _ float64, _ int64) bool { return float32(p) == is })},
-		// As a program has it that computed with doubles: only rounded to a float it is there.
+		// A value computed as a double: it exists only after rounding to float32.
 		{"float from a double", engine.Find{Index: "market", On: []string{"price"}, How: engine.Equal}, []engine.Value{{Float: 123.45}},
 			salesWhere(func(_, _ int64, p, _ float64, _ int64) bool { return float32(p) == 123.45 })},
 		{"floats", engine.Find{Index: "market", On: []string{"price"}, How: engine.In, Points: 2}, []engine.Value{{Float: 123.45}, {Float: price}},
@@ -175,8 +175,8 @@ func searches() []search {
 	}
 }
 
-// find: each condition gives as many rows as it must, on one querier, time and
-// again, and so with other values.
+// find checks the number of rows for each condition, repeatedly on one querier and
+// with other values.
 func (s suite) find(t *testing.T) {
 	s.eachSales(t, true, func(t *testing.T, db engine.DB, table *engine.Table, _ engine.CreateTable) {
 		q, all := querier(t, db), searches()
@@ -202,7 +202,7 @@ func (s suite) find(t *testing.T) {
 		}
 		key := &engine.Find{Table: table, On: []string{"id"}, How: engine.Equal}
 		after := &engine.Find{Table: table, On: []string{"id"}}
-		for range 3 { // in no partition at all, and then in some
+		for range 3 { // a key outside every partition, and an existing key
 			for _, f := range []*engine.Find{key, after} {
 				for id, want := range map[int64]int{1 << 40: 0, saleRows - 1: 1} {
 					if rows, err := q.Find(within(t), f, []engine.Value{{Int: id}}); rows != want || err != nil {
@@ -216,7 +216,7 @@ func (s suite) find(t *testing.T) {
 				t.Fatalf("row %d: %d rows, %v", i, rows, err)
 			}
 		}
-		// Each row by its price, as the very float that was stored.
+		// Find rows by their price, the exact float32 that was stored.
 		price := &engine.Find{Table: table, Index: "market", On: []string{"price", "customer"}, How: engine.Equal}
 		for i := range int64(200) {
 			customer, p, _, _ := sale(i)
@@ -224,7 +224,7 @@ func (s suite) find(t *testing.T) {
 				t.Fatalf("row %d by its price %v: %d rows, %v", i, p, rows, err)
 			}
 		}
-		// Rows that come later are seen: no snapshot stays open.
+		// Later rows are visible: no snapshot stays open.
 		b := engine.NewBatch(table.Columns)
 		fillSales(b, saleRows, saleRows+10)
 		write(t, writer(t, db, table, db.Capabilities().Methods[0]), b)
@@ -234,8 +234,8 @@ func (s suite) find(t *testing.T) {
 	})
 }
 
-// findAllocations: once a Find is prepared, no call of it costs an allocation,
-// however many rows come. Without the race detector, which makes some.
+// findAllocations checks that calls of a prepared Find don't allocate, however many
+// rows it returns. It is skipped with the race detector, which allocates.
 func (s suite) findAllocations(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector allocates")
@@ -260,14 +260,14 @@ func (s suite) findAllocations(t *testing.T) {
 		for range 10 {
 			ask()
 		}
-		// One now and then may be another goroutine's.
+		// Fewer than one per call may be from another goroutine.
 		if n := testing.AllocsPerRun(50, ask); n >= 1 {
 			t.Errorf("%v allocations for 3 finds", n)
 		}
 	})
 }
 
-// findRefusals: what can't be is refused with words, and the querier goes on.
+// findRefusals checks that the querier refuses invalid requests and still works.
 func (s suite) findRefusals(t *testing.T) {
 	db, table := s.open(t), sales(t, "refused", 0)
 	apply(t, db, engine.CreateTable{Table: table})
@@ -338,8 +338,8 @@ func (s suite) findRefusals(t *testing.T) {
 	}
 }
 
-// cancelFind: a context that ends breaks off a Find or a Delete, and one that
-// ends later has no effect on the next.
+// cancelFind checks that the end of a context interrupts a Find or a Delete, and
+// that a context that ends later has no effect on the next call.
 func (s suite) cancelFind(t *testing.T) {
 	s.eachSales(t, true, func(t *testing.T, db engine.DB, table *engine.Table, _ engine.CreateTable) {
 		q := querier(t, db)

@@ -15,8 +15,8 @@ import (
 // characters fill it to 16000 bytes, under MySQL's limit of 65535 for a row.
 const maxText = 4000
 
-// everyType is a plain table with a column of each type, that may be NULL and
-// that may not, and an index on several.
+// everyType returns a plain table with a nullable and a NOT NULL column of each
+// type, and an index on several columns.
 func everyType(name string) *engine.Table {
 	t := &engine.Table{
 		Name:       name,
@@ -36,7 +36,7 @@ func everyType(name string) *engine.Table {
 		null := c
 		null.Name, null.Null = c.Name+"_null", true
 		if c.Type == engine.Varchar {
-			null.Size = 40 // two of the largest don't fit a row
+			null.Size = 40 // two of maxText don't fit in a row
 		}
 		t.Columns = append(t.Columns, c, null)
 	}
@@ -47,7 +47,7 @@ func everyType(name string) *engine.Table {
 type rowFiller struct {
 	cols []engine.Column
 	rnd  *rand.Rand
-	// noZero leaves zero bytes out of text.
+	// noZero omits zero bytes from text.
 	noZero bool
 }
 
@@ -57,7 +57,7 @@ func newFiller(cols []engine.Column) *rowFiller {
 
 const microsecond, second, day = int64(1), int64(1e6), int64(86400e6)
 
-// Values at which encodings go wrong, for each type.
+// Values that encodings often get wrong, for each type.
 var (
 	edgeInt32   = []int64{0, 1, -1, math.MaxInt32, math.MinInt32, 65536, -256}
 	edgeInt64   = []int64{0, 1, -1, math.MaxInt64, math.MinInt64, math.MaxInt64 - 1, math.MinInt64 + 1, 1 << 53, 1<<53 + 1, -(1<<53 + 1), 1 << 32}
@@ -65,7 +65,7 @@ var (
 		-math.MaxFloat32, 1.1754944e-38, 8388608.5, 9.9999998e9, 3.4e-5}
 	edgeFloat64 = []float64{0, math.Copysign(0, -1), 1, -1, 0.1, 1.0 / 3, math.Pi, 1e21, 1e22, 1e100, 1e-100, math.MaxFloat64, -math.MaxFloat64,
 		2.2250738585072014e-308, 1 << 53, 123456789012345678, 5e15, 0.30000000000000004}
-	// Seconds; the first two are the ends of what every server stores.
+	// Whole seconds; the first two are the limits that every server supports.
 	edgeTime = []int64{rolling.MinTime, rolling.MaxTime - second, 0, -second, second, -day, 951782400e6, 1709164799e6, 4107542399e6, 1e15}
 	edgeText = []string{"", "a", " ", "0", "NULL", `\N`, `\`, `\\`, "'", "''", `"`, "`", `'); DROP TABLE x; --`, "\x00", "a\x00b\x00", "\t", "\n", "\r\n", "a\tb\nc",
 		"\x1a", "%s", "?", "é", "日本語", "😀", "\U0010FFFF", "a😀'\\\x00\n", "/*x*/", "${x}", ",", ";", "\u2028", "trailing ", " leading", strings.Repeat("'", 20), strings.Repeat("😀", 20)}
@@ -73,11 +73,11 @@ var (
 		"99999999999999999999.9999999999", "-99999999999999999999.9999999999", "0.1000000000"}
 )
 
-// edges is how many rows fillEdges writes: enough for each value of each type.
+// edges is the number of rows of fillEdges: enough for each value of each type.
 var edges = 2 * max(len(edgeText), len(edgeFloat64), len(edgeTime), len(edgeInt64))
 
-// fillEdges appends rows of the values at which encodings go wrong, with ids
-// from first on. Every fifth value of a column that allows it is NULL.
+// fillEdges appends rows of those values, with consecutive ids from first on. Every
+// fifth value of a nullable column is NULL.
 func (f *rowFiller) fillEdges(b *engine.Batch, first int64) {
 	for i := range edges {
 		for c := range f.cols {
@@ -128,7 +128,7 @@ func (f *rowFiller) edgeText(i int) string {
 	return text
 }
 
-// fill appends n random rows with ids from first on.
+// fill appends n random rows with consecutive ids from first on.
 func (f *rowFiller) fill(b *engine.Batch, first int64, n int) {
 	for i := range n {
 		for c := range f.cols {
@@ -154,7 +154,7 @@ func (f *rowFiller) appendRandom(v *engine.Vector, col engine.Column) {
 		v.Ints = append(v.Ints, int64(f.rnd.Uint64()))
 	case engine.Float32:
 		x := math.Float32frombits(f.rnd.Uint32())
-		// Neither what isn't a number nor what has no full precision.
+		// No NaN, no infinity, and no denormal number, which has less precision.
 		for x != x || math.IsInf(float64(x), 0) || x != 0 && math.Abs(float64(x)) < 1.2e-38 {
 			x = math.Float32frombits(f.rnd.Uint32())
 		}
@@ -196,8 +196,8 @@ func copyRow(dst, src *engine.Batch, i int) {
 	dst.EndRow()
 }
 
-// text returns a value for messages and comparison. Negative zero is zero: no
-// server keeps it in every way of writing.
+// text returns a value as text for messages and comparison. Negative zero becomes
+// zero, because no server stores it with every insert method.
 func text(v *engine.Vector, i int) string {
 	switch {
 	case v.Null(i):
@@ -210,7 +210,7 @@ func text(v *engine.Vector, i int) string {
 	return string(v.AppendText(nil, i))
 }
 
-// compare reports the differences between two sets of rows by their ids.
+// compare reports the differences between two sets of rows, matched by id.
 func compare(t testing.TB, table *engine.Table, got, want *engine.Batch) {
 	t.Helper()
 	at := map[int64]int{}

@@ -20,7 +20,7 @@ func grid(t testing.TB, every string) rolling.Grid {
 	return g
 }
 
-// periods returns n partitions of a grid from the one that holds pos.
+// periods returns n partitions of a grid, starting with that of position pos.
 func periods(t testing.TB, g rolling.Grid, pos int64, n int) []rolling.Partition {
 	t.Helper()
 	var out []rolling.Partition
@@ -38,7 +38,7 @@ func periods(t testing.TB, g rolling.Grid, pos int64, n int) []rolling.Partition
 // start is a time within the periods of the tests: 2026-11-20 18:00:00.
 const start = int64(1795197600e6)
 
-// sequenceTable rolls by its key, column 0.
+// sequenceTable returns a table that rolls by its key, column 0.
 func sequenceTable(t testing.TB, name string, rows int) *engine.Table {
 	return &engine.Table{
 		Name: name,
@@ -52,7 +52,7 @@ func sequenceTable(t testing.TB, name string, rows int) *engine.Table {
 	}
 }
 
-// timeTable rolls by a time that is not its first column.
+// timeTable returns a table that rolls by a time, which is not its first column.
 func timeTable(t testing.TB, name, every string) *engine.Table {
 	return &engine.Table{
 		Name:       name,
@@ -97,7 +97,7 @@ func (s suite) tables(t *testing.T) {
 	wantExists(t, db, table, false)
 	_, err := db.Catalog().Partitions(within(t), table)
 	wantError(t, err, engine.ErrNoTable)
-	apply(t, db, engine.DropTable{Table: table}) // not there, and no error
+	apply(t, db, engine.DropTable{Table: table}) // a missing table is not an error
 	apply(t, db, engine.CreateTable{Table: table})
 	wantExists(t, db, table, true)
 	wantPartitions(t, db, table, nil)
@@ -135,7 +135,7 @@ func (s suite) partitions(t *testing.T) {
 	}
 }
 
-// rollOn takes a table through a life with the five partitions.
+// rollOn creates a table, fills it, and creates and drops its five partitions.
 func rollOn(t *testing.T, db engine.DB, table *engine.Table, all []rolling.Partition) {
 	_, err := db.Catalog().Partitions(within(t), table)
 	wantError(t, err, engine.ErrNoTable)
@@ -149,7 +149,7 @@ func rollOn(t *testing.T, db engine.DB, table *engine.Table, all []rolling.Parti
 	apply(t, db, engine.CreatePartitions{Table: table, Have: all[:2], New: all[2:]})
 	wantPartitions(t, db, table, all)
 
-	// One row at the start and one at the end of each, in one batch.
+	// One row at the start and one at the end of each period, in one batch.
 	b := engine.NewBatch(table.Columns)
 	f := newFiller(table.Columns)
 	for _, p := range all {
@@ -211,9 +211,9 @@ func rollOn(t *testing.T, db engine.DB, table *engine.Table, all []rolling.Parti
 	wantPartitions(t, db, table, all[:1])
 }
 
-// bridged returns the first partition and the ones after a gap as an engine
-// reports them: where a server keeps only upper bounds, the one after a gap
-// takes the gap's rows.
+// bridged returns the first partition and those after a gap, as the engine reports
+// them. If a server stores only upper bounds, the partition after a gap includes
+// the gap.
 func bridged(db engine.DB, first rolling.Partition, after []rolling.Partition) []rolling.Partition {
 	out := append([]rolling.Partition{first}, after...)
 	if !db.Capabilities().Gaps {
@@ -223,7 +223,7 @@ func bridged(db engine.DB, first rolling.Partition, after []rolling.Partition) [
 }
 
 func (s suite) identifiers(t *testing.T) {
-	// Characters beyond the basic plane are left out: MySQL has none in names.
+	// MySQL supports no characters beyond the basic multilingual plane in names.
 	for _, odd := range []string{"select", "a b", "a`b", `a"b`, "a'b", "100%s", "a.b", `a\b`, "ünï✓", "a;--b", "a?b", "$x", "A", "日本"} {
 		t.Run(odd, func(t *testing.T) {
 			db := s.open(t)
@@ -263,7 +263,7 @@ func (s suite) identifiers(t *testing.T) {
 	}
 }
 
-// refusals: what can't be is refused before anything is sent.
+// refusals checks that invalid requests are refused before anything is sent.
 func (s suite) refusals(t *testing.T) {
 	db := s.open(t)
 	roll := sequenceTable(t, "r", 10)

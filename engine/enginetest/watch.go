@@ -13,12 +13,12 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// figureName is the form of a figure's name: group_what_unit.
+// figureName matches the names of figures: lower-case words joined by underscores.
 var figureName = regexp.MustCompile(`^[a-z]+(_[a-z0-9]+)*$`)
 
 func (s suite) counters(t *testing.T) {
 	db, table := s.open(t), everyType("counted")
-	// Sampling may begin before there is a table.
+	// Sampling may begin before the table exists.
 	c, err := db.Counters(within(t), table)
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func (s suite) counters(t *testing.T) {
 		t.Fatal(err)
 	}
 	apply(t, db, engine.CreateTable{Table: table})
-	// Only now: a server may count the rows of its own dictionary, too.
+	// Only after CREATE TABLE: a server may count the rows of its own dictionary.
 	if err := c.Sample(within(t), before); err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func (s suite) counters(t *testing.T) {
 	}
 }
 
-// sampleBesideWrites samples while a writer is at work without pause.
+// sampleBesideWrites samples while a writer writes continuously.
 func (s suite) sampleBesideWrites(t *testing.T, db engine.DB, table *engine.Table, c engine.Counters, w engine.Writer) {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -107,7 +107,7 @@ func (s suite) sampleBesideWrites(t *testing.T, db engine.DB, table *engine.Tabl
 		if err := c.Sample(within(t), sample); err != nil {
 			t.Error(err)
 		}
-		// Not a matter of speed: this is what a blocked sample would take.
+		// This limit detects a blocked sample; it isn't a test of speed.
 		if took := time.Since(began); took > 20*time.Second {
 			t.Errorf("a sample took %v", took)
 		}
@@ -154,8 +154,8 @@ func (s suite) sizes(t *testing.T) {
 				write(t, w, b)
 			}
 			full := measure()
-			// 20000 rows: of 24 and of some 200 bytes. Servers estimate, and
-			// compress; they don't err a hundredfold.
+			// 20000 rows of 24 or of some 200 bytes. Servers estimate and compress,
+			// but not with an error of a factor of 100.
 			if full.Data <= empty.Data || full.Index <= 0 || full.Data < 20000*2 || full.Data > 20000*2000 || full.Index > 20000*2000 {
 				t.Errorf("from %+v to %+v for 20000 rows", empty, full)
 			}
@@ -163,7 +163,7 @@ func (s suite) sizes(t *testing.T) {
 	}
 }
 
-// close: nothing of a database that was closed is left running.
+// close checks that a closed database leaves no goroutines.
 func (s suite) close(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	t.Run("open and close", func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// eachMethod runs a test for each insert method on a database of its own.
+// eachMethod runs a test for each insert method, each on its own database.
 func (s suite) eachMethod(t *testing.T, run func(*testing.T, engine.DB, engine.Method)) {
 	db := s.open(t)
 	for _, m := range db.Capabilities().Methods {
@@ -34,8 +34,8 @@ func (s suite) roundTrip(t *testing.T) {
 	})
 }
 
-// zeroBytes: where text can't hold them, a batch with one is refused whole, and
-// the writer goes on.
+// zeroBytes checks that, if the engine's text can't contain zero bytes, a batch
+// with one is refused completely and the writer works afterwards.
 func (s suite) zeroBytes(t *testing.T) {
 	s.eachMethod(t, func(t *testing.T, db engine.DB, m engine.Method) {
 		if !db.Capabilities().NoZeroBytes {
@@ -68,7 +68,7 @@ func (s suite) zeroBytes(t *testing.T) {
 	})
 }
 
-// serverKey: batches don't carry the key, and no two rows get the same.
+// serverKey checks that rows of batches without the key get different keys.
 func (s suite) serverKey(t *testing.T) {
 	s.eachMethod(t, func(t *testing.T, db engine.DB, m engine.Method) {
 		for _, every := range []string{"", "100 rows"} {
@@ -82,7 +82,7 @@ func (s suite) serverKey(t *testing.T) {
 			}
 			apply(t, db, engine.CreateTable{Table: table, Partitions: parts})
 			f := newFiller(append([]engine.Column{{}}, table.Inserted()...))
-			for range 2 { // the second writer goes on where the first stopped
+			for range 2 { // the second writer continues after the first
 				w := writer(t, db, table, m)
 				for range 3 {
 					b := engine.NewBatch(append([]engine.Column{{}}, table.Inserted()...))
@@ -109,7 +109,7 @@ func (s suite) serverKey(t *testing.T) {
 	})
 }
 
-// batchSizes: one writer takes batches of any size in turn, also none.
+// batchSizes writes batches of any size, including empty ones, with one writer.
 func (s suite) batchSizes(t *testing.T) {
 	s.eachMethod(t, func(t *testing.T, db engine.DB, m engine.Method) {
 		table := everyType("sizes")
@@ -128,10 +128,10 @@ func (s suite) batchSizes(t *testing.T) {
 	})
 }
 
-// largeBatch: a batch beyond any server's packet is still one transaction.
+// largeBatch checks that a batch above any packet limit is one transaction.
 func (s suite) largeBatch(t *testing.T) {
 	s.eachMethod(t, func(t *testing.T, db engine.DB, m engine.Method) {
-		// It moves 40 MB. The other methods send each row by itself.
+		// The test transfers 40 MB. The other methods send each row separately.
 		if m != engine.Multi && m != engine.Load && !testdb.Nightly() {
 			t.Skip("in the nightly run only")
 		}
@@ -145,7 +145,7 @@ func (s suite) largeBatch(t *testing.T) {
 		for len(long) < 4*maxText {
 			long = append(long, "😀"...)
 		}
-		const rows = 1300 // 20.8 MB; MariaDB takes 16 MiB in a packet
+		const rows = 1300 // 20.8 MB; MariaDB's packet limit is 16 MiB
 		for i := range rows {
 			b.Columns[0].Ints = append(b.Columns[0].Ints, int64(i))
 			b.Columns[1].AppendBytes(long)
@@ -157,7 +157,7 @@ func (s suite) largeBatch(t *testing.T) {
 		if !db.Capabilities().Stores {
 			return
 		}
-		// Its last row is there already: none of the others may stay.
+		// Its last row is a duplicate, so none of the others may be stored.
 		for i := range rows - 1 {
 			b.Columns[0].Ints[i] += rows
 		}
@@ -198,19 +198,19 @@ func (s suite) duplicate(t *testing.T) {
 			if err := add(1000); err != nil {
 				t.Fatal(err)
 			}
-			// The last row of the batch, or its first, is there.
+			// The last row of the batch, or its first, is a duplicate.
 			for _, first := range []int64{1000 - int64(n) + 1, 1000 + int64(n) - 1} {
 				err := add(first)
 				wantError(t, err, engine.ErrDuplicateKey)
 				if engine.Retryable(err) {
 					t.Error("a duplicate key is called retryable")
 				}
-				wantRows(t, db, table, all) // before Reset, too
+				wantRows(t, db, table, all) // even before Reset
 				if err := w.Reset(within(t)); err != nil {
 					t.Fatalf("reset: %v", err)
 				}
 			}
-			// Twice in one batch, and then without Reset.
+			// The same key twice in one batch, and the next batch without Reset.
 			b := engine.NewBatch(table.Columns)
 			f.fill(b, 1500, 2)
 			b.Columns[0].Ints[1] = 1500
@@ -249,7 +249,7 @@ func (s suite) outside(t *testing.T) {
 		if err := w.Reset(within(t)); err != nil {
 			t.Fatal(err)
 		}
-		// The writer sees a partition that came after it.
+		// The writer uses a partition that was created after it was opened.
 		apply(t, db, engine.CreatePartitions{Table: table, Have: parts, New: periods(t, table.Grid, parts[1].To, 1)})
 		write(t, w, b)
 		for i := range b.Rows() {
@@ -287,8 +287,8 @@ func (s suite) missingTable(t *testing.T) {
 	})
 }
 
-// cancel: a context that ends breaks off a Write, and what is there afterwards
-// is what was acknowledged, give or take the batch that was broken off, whole.
+// cancel checks that the end of a context interrupts a Write, and that the table
+// then has the acknowledged rows and all or none of the interrupted batch.
 func (s suite) cancel(t *testing.T) {
 	s.eachMethod(t, func(t *testing.T, db engine.DB, m engine.Method) {
 		table := everyType("cancelled")
@@ -354,8 +354,8 @@ func canceled() context.Context {
 	return ctx
 }
 
-// cancelOther: a context that ends after its Write has no effect on the next
-// one, whatever context that has.
+// cancelOther checks that a context that ends after its Write has no effect on the
+// next Write with any context.
 func (s suite) cancelOther(t *testing.T) {
 	s.eachMethod(t, func(t *testing.T, db engine.DB, m engine.Method) {
 		table := everyType("contexts")
@@ -403,7 +403,7 @@ func (s suite) scan(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(within(t))
 	err = db.Scan(ctx, table, nil, func(*engine.Batch) error { cancel(); return nil })
-	// A server may have sent all there is by then.
+	// A server may have sent all rows by then.
 	if err != nil && !errors.Is(err, context.Canceled) {
 		t.Errorf("a scan that was broken off: %v", err)
 	}
@@ -412,8 +412,8 @@ func (s suite) scan(t *testing.T) {
 	}
 }
 
-// writersAndPartitions: several writers insert while partitions are created
-// ahead of them and dropped behind them, and nothing is lost or doubled.
+// writersAndPartitions runs several writers while partitions are created ahead of
+// them and dropped behind them, and checks that no row is lost or duplicated.
 func (s suite) writersAndPartitions(t *testing.T) {
 	s.eachMethod(t, func(t *testing.T, db engine.DB, m engine.Method) {
 		const writers, batches, rows, perPeriod, keep = 3, 60, 10, 200, 4
@@ -425,7 +425,7 @@ func (s suite) writersAndPartitions(t *testing.T) {
 		}
 		apply(t, db, engine.CreateTable{Table: table, Partitions: parts})
 
-		var mu sync.Mutex // of all
+		var mu sync.Mutex // protects the state shared by the writers
 		next, grown := int64(0), sync.NewCond(&mu)
 		pending := map[int]int64{}
 		done := 0
@@ -525,7 +525,7 @@ func (s suite) writersAndPartitions(t *testing.T) {
 		if t.Failed() {
 			return
 		}
-		if err := roll(); err != nil { // there is one to drop by now
+		if err := roll(); err != nil { // by now one can be dropped
 			t.Fatal(err)
 		}
 		wantPartitions(t, db, table, parts)

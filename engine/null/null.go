@@ -1,5 +1,5 @@
-// Package null is the engine that accepts rows and counts them. It stores
-// nothing, so a benchmark against it measures the generator: its ceiling.
+// Package null is an engine that counts rows and stores nothing. A benchmark
+// against it measures the maximum rate at which rows can be generated.
 package null
 
 import (
@@ -14,15 +14,15 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// DB is the open null target.
+// DB is an open null target.
 type DB struct {
 	rows atomic.Int64
 
 	mu    sync.Mutex
-	parts map[string][]rolling.Partition // by table; present once created
+	parts map[string][]rolling.Partition // by table; has a key for every created table
 }
 
-// Open returns the null engine. The target takes no path and no options.
+// Open returns the null engine. The target must have no host, path or options.
 func Open(t engine.Target) (*DB, error) {
 	if t.Path != "" || t.Host != "" {
 		return nil, fmt.Errorf("target %s: the null engine takes no path and no host", t)
@@ -54,7 +54,7 @@ func (db *DB) Dialect() engine.Dialect { return dialect{} }
 // Catalog implements engine.DB.
 func (db *DB) Catalog() engine.Catalog { return catalog{db} }
 
-// Apply implements engine.DB: it keeps track of tables and partitions.
+// Apply implements engine.DB. It records tables and partitions.
 func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -123,10 +123,10 @@ func (db *DB) Querier(ctx context.Context) (engine.Querier, error) {
 	return &querier{valid: map[any]bool{}}, ctx.Err()
 }
 
-// Settle implements engine.DB; nothing is left to do.
+// Settle implements engine.DB. It does nothing.
 func (db *DB) Settle(ctx context.Context, _ engine.Settle) ([]string, error) { return nil, ctx.Err() }
 
-// Scan implements engine.DB; there is nothing to read back.
+// Scan implements engine.DB. It returns an error, because no rows are stored.
 func (db *DB) Scan(context.Context, *engine.Table, *rolling.Partition, func(*engine.Batch) error) error {
 	return engine.Classed(engine.ErrUnsupported, fmt.Errorf("scan: the null engine stores nothing"))
 }
@@ -156,7 +156,7 @@ func (w *writer) Close() error                { return nil }
 // A querier finds nothing and removes nothing.
 type querier struct{ valid map[any]bool }
 
-// check validates a Find or a Delete once, as engines do that prepare it.
+// check validates a Find or a Delete once, as engines with prepared statements do.
 func (q *querier) check(s interface{ Validate() error }) error {
 	if q.valid[s] {
 		return nil
@@ -226,7 +226,7 @@ func (c catalog) Settings(context.Context) (map[string]string, error) {
 	return map[string]string{}, nil
 }
 
-// dialect describes steps in words: the null engine has no language.
+// dialect renders steps as SQL comments.
 type dialect struct{}
 
 func (dialect) Quote(ident string) string {

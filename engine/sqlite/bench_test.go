@@ -10,8 +10,8 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// purchases has the columns and the three secondary indexes of the insert
-// benchmark.
+// purchases returns a table with the columns and the three secondary indexes of
+// the insert benchmark.
 func purchases() *engine.Table {
 	return &engine.Table{
 		Name: "purchases",
@@ -61,9 +61,9 @@ func openBench(b *testing.B) *DB {
 	return db
 }
 
-// BenchmarkInsert says which method, and how many rows of a statement, are
-// fastest: the default is chosen by it. An op is a batch. Compare a fixed
-// number of them, -benchtime 100x, because the table grows.
+// BenchmarkInsert compares insert methods and numbers of rows per statement; the
+// defaults are based on it. An op is a batch. Run a fixed number of ops with
+// -benchtime 100x, because the table grows.
 func BenchmarkInsert(b *testing.B) {
 	for _, batch := range []int{1, 1000} {
 		run := func(name string, m engine.Method, per int) {
@@ -104,8 +104,8 @@ func BenchmarkInsert(b *testing.B) {
 	}
 }
 
-// benchmarkDriver inserts as a program does that binds values through the
-// driver: what native.go is measured by.
+// benchmarkDriver inserts with values bound through the driver, as the baseline for
+// native_cgo.go and native_pure.go.
 func benchmarkDriver(b *testing.B, batch int) {
 	db := openBench(b)
 	e := newEncoder(dialect{}, purchases(), "purchases")
@@ -153,7 +153,7 @@ func benchmarkDriver(b *testing.B, batch int) {
 	b.ReportMetric(float64(batch/per*per*b.N)/b.Elapsed().Seconds(), "rows/s")
 }
 
-// BenchmarkFind reads by the primary key: one row, or ten by a list.
+// BenchmarkFind reads one row by the primary key, or ten by a list of keys.
 func BenchmarkFind(b *testing.B) {
 	for _, points := range []int{1, 10} {
 		b.Run(fmt.Sprintf("rows=%d", points), func(b *testing.B) {
@@ -192,7 +192,7 @@ func BenchmarkFind(b *testing.B) {
 	}
 }
 
-// BenchmarkEncode is the client's part of an insert: none of it may allocate.
+// BenchmarkEncode measures the client's part of an insert, which must not allocate.
 func BenchmarkEncode(b *testing.B) {
 	const batch = 1000
 	rows := engine.NewBatch(purchases().Columns)
@@ -218,9 +218,9 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-// BenchmarkViewInsert is an insert by a prepared statement into a declared table
-// by its name, which its triggers take to the row's period, against one into
-// the period's own table.
+// BenchmarkViewInsert compares an insert with a prepared statement into the view of
+// a declared table, whose triggers insert into the row's period, with an insert
+// into the period's own table.
 func BenchmarkViewInsert(b *testing.B) {
 	for _, periods := range []int{1, 40, 100, 500} {
 		for _, into := range []string{"view", "period"} {
@@ -254,8 +254,8 @@ func BenchmarkViewInsert(b *testing.B) {
 	}
 }
 
-// BenchmarkDescribe reads a table from the catalog, as every look at a rolling
-// table does.
+// BenchmarkDescribe reads a table from the catalog, as every inspection of a
+// rolling table does.
 func BenchmarkDescribe(b *testing.B) {
 	db := openBench(b)
 	b.ReportAllocs()

@@ -17,7 +17,7 @@ type catalog struct{ db *DB }
 // Catalog implements engine.DB.
 func (db *DB) Catalog() engine.Catalog { return catalog{db} }
 
-// query runs a query on a connection of its own and calls fn for each row.
+// query executes a query on a new connection and calls fn for each row.
 func (c catalog) query(ctx context.Context, q string, args []driver.Value, fn func(row []driver.Value) error) error {
 	conn, err := c.db.reader(ctx)
 	if err != nil {
@@ -46,7 +46,7 @@ func each(conn *connection, q string, args []driver.Value, fn func(row []driver.
 	}
 }
 
-// inspect runs one of the two queries of Inspect.
+// inspect executes one of the two queries of Inspect.
 func (c catalog) inspect(ctx context.Context, t *engine.Table, query int, fn func(row []driver.Value) error) error {
 	statements, err := dialect{}.Render(engine.Inspect{Table: t})
 	if err != nil {
@@ -64,8 +64,9 @@ func (c catalog) Exists(ctx context.Context, t *engine.Table) (bool, error) {
 	if found {
 		return true, nil
 	}
-	// Without its view a table is there as long as a table of a period is. What
-	// rowmill_periods says of others stays behind when their owner drops them.
+	// Without its view, a table exists if the table of one of its periods exists.
+	// The other rows of rowmill_periods are left from tables that their owner
+	// dropped.
 	err := c.query(ctx, "SELECT 1 FROM rowmill_periods WHERE table_name = ? AND "+hasStore+" LIMIT 1", []driver.Value{t.Name},
 		func([]driver.Value) error { found = true; return nil })
 	if err != nil && !errors.Is(err, engine.ErrNoTable) {
@@ -74,7 +75,7 @@ func (c catalog) Exists(ctx context.Context, t *engine.Table) (bool, error) {
 	return found, nil
 }
 
-// periods returns the table's periods as rowmill_periods has them.
+// periods returns the table's periods from rowmill_periods.
 func (c catalog) periods(ctx context.Context, t *engine.Table) ([]rolling.Partition, error) {
 	var parts []rolling.Partition
 	err := c.inspect(ctx, t, 1, func(row []driver.Value) error {
@@ -83,7 +84,7 @@ func (c catalog) periods(ctx context.Context, t *engine.Table) ([]rolling.Partit
 		return err
 	})
 	if errors.Is(err, engine.ErrNoTable) {
-		return nil, nil // no rolling table was ever made in this file
+		return nil, nil // this file never had a rolling table
 	}
 	if err != nil {
 		return nil, fmt.Errorf("periods of %s: %w", t.Name, err)
@@ -116,7 +117,7 @@ func (c catalog) Partitions(ctx context.Context, t *engine.Table) ([]rolling.Par
 	return nil, err
 }
 
-// settingPragmas are the settings worth keeping in a record.
+// settingPragmas are the settings that a run record stores.
 var settingPragmas = []string{"journal_mode", "synchronous", "cache_size", "page_size", "wal_autocheckpoint",
 	"mmap_size", "temp_store", "auto_vacuum", "locking_mode", "secure_delete", "busy_timeout", "threads"}
 

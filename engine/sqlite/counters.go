@@ -14,7 +14,7 @@ import (
 // counters samples the write connection and the files.
 type counters struct {
 	db *DB
-	// The library counts in 32 bits: wraps are added up here.
+	// SQLite counts in 32 bits: sum continues across overflows.
 	last, sum [4]float64
 }
 
@@ -37,8 +37,8 @@ func (c *counters) Describe() []engine.Counter {
 	}
 }
 
-// sampleWait bounds the wait for the write connection, whose own mutex SQLite
-// holds as long as a statement runs: a sample is not worth a hole in the record.
+// sampleWait limits the wait for the write connection, whose mutex SQLite holds
+// while a statement runs. A longer wait would leave a gap in the record.
 const sampleWait = 250 * time.Millisecond
 
 // Sample implements engine.Counters. While a transaction takes longer than a
@@ -50,7 +50,7 @@ func (c *counters) Sample(ctx context.Context, dst []float64) error {
 	dst[4] = float64(c.db.info.CacheBytes)
 	dst[6] = size(c.db.path)
 	if dst[7] = size(c.db.path + "-wal"); math.IsNaN(dst[7]) {
-		dst[7] = 0 // there is none before the first write
+		dst[7] = 0 // the file doesn't exist before the first write
 	}
 	wait, cancel := context.WithTimeout(ctx, sampleWait)
 	defer cancel()
@@ -70,7 +70,7 @@ func (c *counters) Sample(ctx context.Context, dst []float64) error {
 	return nil
 }
 
-// grow turns a counter that wraps at 2^32 into one that only grows.
+// grow converts a counter that overflows at 2^32 into one that only increases.
 func (c *counters) grow(i int, v float64) float64 {
 	if math.IsNaN(v) {
 		return v

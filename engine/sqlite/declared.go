@@ -9,7 +9,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// keep renders the steps that change the periods of declared tables.
+// keep renders changes of periods, columns and names of declared tables.
 func (d dialect) keep(s engine.Step) ([]string, error) {
 	switch s := s.(type) {
 	case engine.Detach:
@@ -53,8 +53,8 @@ func (d dialect) keep(s engine.Step) ([]string, error) {
 	return nil, fmt.Errorf("sqlite: no rendering of %T", s)
 }
 
-// replace renders Replace. Old stores go first: the new one may have the name of
-// one of them.
+// replace renders Replace. The old stores are renamed first, because the new
+// store may have the name of one of them.
 func (d dialect) replace(s engine.Replace) ([]string, error) {
 	if len(s.Old) == 0 || len(s.Out) != len(s.Old) {
 		return nil, fmt.Errorf("replace partitions of %s: %d old ones, and %d tables for their rows", s.Table.Name, len(s.Old), len(s.Out))
@@ -86,9 +86,9 @@ func inOrder(parts []rolling.Partition) []rolling.Partition {
 	return parts
 }
 
-// relayout renders a change of periods, after which there are parts, as one
-// transaction. Other views may name this one, which is away for a moment: the
-// modern way of renaming would check them, and refuse.
+// relayout renders a change of periods, which leaves parts, as one transaction.
+// The view doesn't exist during the change. Other views may refer to it, and
+// without legacy_alter_table ALTER TABLE RENAME checks them and fails.
 func (d dialect) relayout(t *engine.Table, parts []rolling.Partition, change ...string) []string {
 	out := slices.Concat([]string{"DROP VIEW " + d.Quote(t.Name)}, change, d.layout(t, parts))
 	return slices.Concat([]string{"PRAGMA legacy_alter_table = ON"}, transaction(out...), []string{"PRAGMA legacy_alter_table = OFF"})
@@ -98,19 +98,20 @@ func (d dialect) rename(from, to string) string {
 	return fmt.Sprintf("ALTER TABLE %s RENAME TO %s", d.Quote(from), d.Quote(to))
 }
 
-// note renders that a period is there, forget that it is not.
+// note renders the INSERT of a period into rowmill_periods.
 func (d dialect) note(t *engine.Table, p rolling.Partition) string {
 	return fmt.Sprintf("INSERT INTO rowmill_periods (table_name, name, lower, upper) VALUES (%s, %s, %d, %d)",
 		quoteText(t.Name), quoteText(p.Name), p.From, p.To)
 }
 
+// forget renders the DELETE of a period from rowmill_periods.
 func (d dialect) forget(t *engine.Table, p rolling.Partition) string {
 	return fmt.Sprintf("DELETE FROM rowmill_periods WHERE table_name = %s AND name = %s", quoteText(t.Name), quoteText(p.Name))
 }
 
-// layout renders what stands under the table's own name: the view of all
-// periods, and for a declared table the triggers that take changes. More are
-// columns besides those of the table.
+// layout renders the view of all periods, which has the table's own name, and,
+// for a declared table, the triggers that apply changes of the view. More are
+// columns in addition to those of the table.
 func (d dialect) layout(t *engine.Table, parts []rolling.Partition, more ...rolling.DefinedColumn) []string {
 	names := columnNames(t)
 	var columns []rolling.DefinedColumn
@@ -129,7 +130,7 @@ func (d dialect) layout(t *engine.Table, parts []rolling.Partition, more ...roll
 	return out
 }
 
-// columnNames returns the columns of a table.
+// columnNames returns the names of a table's columns.
 func columnNames(t *engine.Table) (names []string) {
 	if t.Definition == nil {
 		for _, c := range t.Columns {
@@ -143,11 +144,11 @@ func columnNames(t *engine.Table) (names []string) {
 	return names
 }
 
-// viewComment begins the view of a declared table, and says by which column it
-// rolls: nothing else in the file does.
+// viewComment begins the comment in the view of a declared table that names the
+// column By. Nothing else in the file records that column.
 const viewComment = "/* rowmill: rolls by "
 
-// inComment has what a comment can't hold, and unComment undoes it.
+// inComment escapes characters that a comment can't contain; unComment unescapes.
 var (
 	inComment = strings.NewReplacer("%", "%25", "*", "%2A", "\n", "%0A")
 	unComment = strings.NewReplacer("%25", "%", "%2A", "*", "%0A", "\n")
@@ -163,7 +164,7 @@ func rollsBy(view string) string {
 	return unComment.Replace(by)
 }
 
-// merged returns the ranges that the partitions, which are in order, cover.
+// merged returns the ranges of partitions, in order, with adjacent ones joined.
 func merged(parts []rolling.Partition) (out []rolling.Period) {
 	for _, p := range parts {
 		if n := len(out); n > 0 && out[n-1].To == p.From {

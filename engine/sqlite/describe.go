@@ -10,8 +10,8 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// Describe implements engine.Keeper. Of a rolling table, which is a view, it
-// describes the newest store; By is known of a declared one.
+// Describe implements engine.Keeper. For a rolling table, which is a view, it
+// describes the newest store. By is set only for a declared table.
 func (db *DB) Describe(ctx context.Context, name string) (*engine.Schema, error) {
 	conn, err := db.pool.Conn(ctx)
 	if err != nil {
@@ -74,7 +74,7 @@ func (d describer) describe(name string) (*engine.Schema, error) {
 			return nil, err
 		}
 		if of == "" {
-			of = s.Name // a view of somebody else's
+			of = s.Name // a view that rowmill did not create
 		} else {
 			s.Partitioned = true
 		}
@@ -87,7 +87,7 @@ func (d describer) describe(name string) (*engine.Schema, error) {
 	return s, nil
 }
 
-// newestStore returns the table of the last period, "" where there are none.
+// newestStore returns the table of the last period, or "" if there are no periods.
 func (d describer) newestStore(name string) (string, error) {
 	newest := ""
 	err := d.query("SELECT table_name || '_' || name FROM rowmill_periods WHERE table_name = ? ORDER BY lower DESC LIMIT 1", []driver.Value{name},
@@ -99,7 +99,7 @@ func (d describer) newestStore(name string) (string, error) {
 }
 
 func (d describer) columns(s *engine.Schema, of string) error {
-	var keys []string // by place in the key, from 1
+	var keys []string // in key order
 	intKey := ""
 	err := d.query("SELECT name, type, \"notnull\", dflt_value, pk, hidden FROM pragma_table_xinfo(?)", []driver.Value{of}, func(row []driver.Value) error {
 		c := engine.SchemaColumn{Name: text(row[0]), Native: text(row[1]), Null: row[2] == int64(0), Kind: kindOf(text(row[1])), Default: text(row[3])}
@@ -125,7 +125,7 @@ func (d describer) columns(s *engine.Schema, of string) error {
 		return err
 	}
 	s.PrimaryKey = keys
-	// An INTEGER PRIMARY KEY is the rowid, which SQLite assigns where it is NULL.
+	// An INTEGER PRIMARY KEY is the rowid, which SQLite assigns if it is NULL.
 	if len(keys) == 1 && intKey != "" {
 		c := s.Column(intKey)
 		c.Auto, c.Null = true, false
@@ -153,7 +153,7 @@ func (d describer) indexes(s *engine.Schema, of string) error {
 		var cols []string
 		plain := !ix.partial
 		err := d.query("SELECT name FROM pragma_index_info(?) ORDER BY seqno", []driver.Value{ix.name}, func(row []driver.Value) error {
-			plain = plain && row[0] != nil // NULL is an expression
+			plain = plain && row[0] != nil // NULL means an expression
 			cols = append(cols, text(row[0]))
 			return nil
 		})
@@ -169,15 +169,15 @@ func (d describer) indexes(s *engine.Schema, of string) error {
 		if plain {
 			s.Indexes = append(s.Indexes, engine.Index{Name: strings.TrimPrefix(ix.name, of+"_"), Columns: cols})
 		} else {
-			// Neither a part of a table nor an expression has a place in Indexes.
+			// Indexes can represent neither partial indexes nor expressions.
 			s.Options["index "+ix.name] = "partial, or of an expression"
 		}
 	}
 	return nil
 }
 
-// foreignKeys lists those of and to the table. They have no names in SQLite, so
-// they are called after the table that has them, and its columns.
+// foreignKeys lists the foreign keys of the table and those that refer to it.
+// SQLite doesn't name them, so each is identified by its table and columns.
 func (d describer) foreignKeys(s *engine.Schema, of string) error {
 	return d.query(`SELECT m.name || '(' || group_concat(f."from", ', ') || ')' FROM sqlite_schema AS m, pragma_foreign_key_list(m.name) AS f
 WHERE m.type = 'table' AND (m.name = ?1 OR lower(f."table") IN (lower(?1), lower(?2))) GROUP BY m.name, f.id ORDER BY m.name, f.id`,
@@ -201,7 +201,7 @@ func (d describer) options(s *engine.Schema, of string) error {
 		if row[0] == int64(1) {
 			s.Options["without rowid"] = "yes"
 			for _, name := range s.PrimaryKey {
-				s.Column(name).Null = false // there it is, for once
+				s.Column(name).Null = false // here PRIMARY KEY implies NOT NULL
 			}
 		}
 		if row[1] == int64(1) {

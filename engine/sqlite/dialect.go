@@ -13,7 +13,8 @@ import (
 // dialect renders steps for SQLite.
 type dialect struct{ pragmas []string }
 
-// periods is the table that keeps the bounds of all rolling tables' periods.
+// createPeriods creates the table that stores the bounds of all rolling tables'
+// periods.
 const createPeriods = `CREATE TABLE IF NOT EXISTS rowmill_periods (
   table_name TEXT NOT NULL,
   name TEXT NOT NULL,
@@ -22,7 +23,7 @@ const createPeriods = `CREATE TABLE IF NOT EXISTS rowmill_periods (
   PRIMARY KEY (table_name, name)
 ) WITHOUT ROWID`
 
-// hasStore holds for rows of rowmill_periods whose table is there.
+// hasStore is true for rows of rowmill_periods whose table exists.
 const hasStore = "EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = rowmill_periods.table_name || '_' || rowmill_periods.name)"
 
 // Quote implements engine.Dialect.
@@ -43,8 +44,8 @@ func quoteText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") 
 // store returns the name of the table that holds a period's rows.
 func store(t *engine.Table, p rolling.Partition) string { return t.Name + "_" + p.Name }
 
-// Render implements engine.Dialect. Steps that change the schema are one
-// transaction each.
+// Render implements engine.Dialect. Each step that changes the schema is one
+// transaction.
 func (d dialect) Render(s engine.Step) ([]string, error) {
 	switch s := s.(type) {
 	case engine.Session:
@@ -127,8 +128,8 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 	return d.keep(s)
 }
 
-// maxPeriods is SQLite's limit of the terms of a compound SELECT, which the view
-// is (SQLITE_MAX_COMPOUND_SELECT, as clients are built).
+// maxPeriods is SQLite's limit on the terms of a compound SELECT, such as the
+// view (SQLITE_MAX_COMPOUND_SELECT in the default build of clients).
 const maxPeriods = 500
 
 func fits(t *engine.Table, periods int) error {
@@ -139,8 +140,8 @@ func fits(t *engine.Table, periods int) error {
 	return nil
 }
 
-// validate returns what makes the table impossible. A definition has been read
-// by who declared it, and SQLite says what is wrong with it.
+// validate returns an error if the table can't be created. A definition was
+// parsed when it was declared, and SQLite reports other errors in it.
 func validate(t *engine.Table) error {
 	if t.Definition == nil {
 		return t.Validate()
@@ -155,14 +156,14 @@ func transaction(statements ...string) []string {
 	return append(append([]string{"BEGIN IMMEDIATE"}, statements...), "COMMIT")
 }
 
-// createStore renders a table of t's columns and indexes under a name.
-// Index names share one space with all tables, so they carry the table's name.
+// createStore renders a table with t's columns and indexes and the given name.
+// Index names share one namespace with tables, so they contain the table's name.
 func (d dialect) createStore(t *engine.Table, name string) []string {
 	return d.createFree(t, name, func(index string) string { return index })
 }
 
-// createFree is createStore with names of indexes that free makes of the usual
-// ones.
+// createFree is createStore with index names that free derives from the usual
+// names.
 func (d dialect) createFree(t *engine.Table, name string, free func(index string) string) []string {
 	out := []string{d.createTable(t, name)}
 	if t.Definition != nil {
@@ -203,7 +204,7 @@ func (d dialect) createTable(t *engine.Table, name string) string {
 	end := "\n)"
 	if !rowid {
 		lines = append(lines, fmt.Sprintf("PRIMARY KEY (%s)", d.list(t.PrimaryKey)))
-		end = "\n) WITHOUT ROWID" // rows lie in key order, as in InnoDB
+		end = "\n) WITHOUT ROWID" // rows are stored in key order, as in InnoDB
 	}
 	return fmt.Sprintf("CREATE TABLE %s (\n  %s%s", d.Quote(name), strings.Join(lines, ",\n  "), end)
 }
@@ -230,7 +231,7 @@ func (d dialect) dropStores(t *engine.Table, parts []rolling.Partition) []string
 	return out
 }
 
-// view renders the view under the table's own name.
+// view renders the view that has the table's own name.
 func (d dialect) view(t *engine.Table, names []string, parts []rolling.Partition) string {
 	terms := make([]string, len(parts))
 	for i, p := range parts {
@@ -243,8 +244,8 @@ func (d dialect) view(t *engine.Table, names []string, parts []rolling.Partition
 	return fmt.Sprintf("CREATE VIEW %s AS%s\n%s", d.Quote(t.Name), comment, strings.Join(terms, "\nUNION ALL "))
 }
 
-// readable lists t's columns for reading. Times are cast, because the driver
-// guesses at values of columns that are declared as times.
+// readable lists t's columns for reading. Times are cast to text, because the
+// driver converts values of columns that are declared as times.
 func (d dialect) readable(t *engine.Table) string {
 	cols := make([]string, len(t.Columns))
 	for i, c := range t.Columns {
@@ -267,12 +268,12 @@ func columnType(c engine.Column) string {
 	case engine.Char:
 		return fmt.Sprintf("CHAR(%d)", c.Size)
 	case engine.Decimal:
-		return "TEXT" // NUMERIC would turn it into a binary fraction
+		return "TEXT" // NUMERIC would convert it to a binary fraction
 	}
 	return fmt.Sprintf("VARCHAR(%d)", c.Size)
 }
 
-// insert renders what a writer sends for a batch.
+// insert renders the statements that a writer executes for a batch.
 func (d dialect) insert(s engine.Insert) ([]string, error) {
 	t, rows := s.Table, s.Batch.Rows()
 	if rows == 0 {

@@ -18,8 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// orders rolls by a time, has names that need quoting, and a column of each
-// type.
+// orders returns a table that rolls by a time, with names that need quoting and a
+// column of each type.
 func orders(t testing.TB, every string) *engine.Table {
 	table := &engine.Table{
 		Name: "ord\"ers",
@@ -153,7 +153,8 @@ func openTest(t testing.TB, options string) *DB {
 	return db
 }
 
-// TestApplyRunsWhatRenderShows: SQLite keeps each CREATE statement as it was.
+// TestApplyRunsWhatRenderShows compares the rendered statements with the catalog,
+// which stores each CREATE statement unchanged.
 func TestApplyRunsWhatRenderShows(t *testing.T) {
 	t.Parallel()
 	db, table := openTest(t, ""), orders(t, "2h")
@@ -184,7 +185,7 @@ func TestApplyRunsWhatRenderShows(t *testing.T) {
 	}
 }
 
-// FuzzLiteral: a literal, in a statement or bound, is read back as it was.
+// FuzzLiteral checks that a value, as a literal or bound, is read back unchanged.
 func FuzzLiteral(f *testing.F) {
 	db := openTest(f, "")
 	if _, err := db.write.Exec("CREATE TABLE t (a TEXT, b INTEGER, c REAL, d TEXT)", nil); err != nil {
@@ -203,7 +204,7 @@ func FuzzLiteral(f *testing.F) {
 	f.Add("😀\xff", int64(1<<53+1), 5e-324)
 	f.Fuzz(func(t *testing.T, s string, n int64, x float64) {
 		if x != x || x-x != 0 {
-			return // no server has what isn't a number
+			return // no server stores NaN
 		}
 		b := engine.NewBatch(table.Columns)
 		b.Columns[0].AppendBytes([]byte(s))

@@ -11,20 +11,20 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// DROP TABLE reads every page of the table to free it, half a second for a
-// million rows, with the file locked for all others who write. So a large
-// table first gets another name, by which it is gone for everybody, and is then
-// emptied in parts. What a crash leaves of it the next DropTables finds.
+// doomedPrefix begins the temporary names of large dropped tables. DROP TABLE
+// reads every page of the table, which locks out other writers for half a second
+// per million rows. So a large table is renamed, which removes it for all users,
+// and then emptied in parts. After a crash the next DropTables continues.
 const doomedPrefix = "rowmill_doomed_"
 
 const (
-	// smallTable is how many rows go with one DROP TABLE, in some 10 ms.
+	// smallTable is the most rows for a direct DROP TABLE, which takes some 10 ms.
 	smallTable = 20_000
-	// doomedPart is how long one part should have the file locked.
+	// doomedPart is the target time for which one part locks the file.
 	doomedPart = 50 * time.Millisecond
 )
 
-// dropTables drops the small ones of the tables and dooms the others, within a
+// dropTables drops small tables and renames large ones for clearDoomed, within a
 // transaction.
 func (db *DB) dropTables(names []string) error {
 	quote := dialect{}.Quote
@@ -54,8 +54,8 @@ func (db *DB) dropTables(names []string) error {
 	return nil
 }
 
-// clearDoomed empties and drops what is doomed, in transactions of their own with
-// pauses in between, in which others write.
+// clearDoomed empties and drops the renamed tables, in separate transactions.
+// Other writers can write in the pauses between them.
 func (db *DB) clearDoomed(ctx context.Context) error {
 	var names []string
 	err := db.part(ctx, func() error {
@@ -83,7 +83,7 @@ func (db *DB) clear(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		// Triggers would run for each row.
+		// Otherwise triggers would run for each row.
 		err = each(db.write, "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ?", []driver.Value{name}, func(row []driver.Value) error {
 			_, err := db.write.Exec("DROP TRIGGER IF EXISTS "+quote(text(row[0])), nil)
 			return err
@@ -128,18 +128,18 @@ func (db *DB) clear(ctx context.Context, name string) error {
 	}
 }
 
-// clearPart deletes some rows from the start of the key, and returns up to
-// where; nil when the table is gone.
+// clearPart deletes rows from the start of the key and returns the first
+// remaining key, or nil if the table is dropped.
 func (db *DB) clearPart(name string, key []string, rows int) (last []driver.Value, err error) {
 	list := strings.Join(key, ", ")
-	// Unary plus: the driver makes times of columns declared as times.
+	// Without the unary plus, the driver converts columns declared as times.
 	q := fmt.Sprintf("SELECT +%s FROM %s ORDER BY %s LIMIT 1 OFFSET %d", strings.Join(key, ", +"), dialect{}.Quote(name), list, rows)
 	err = each(db.write, q, nil, func(row []driver.Value) error {
 		last = append([]driver.Value{}, row...)
 		return nil
 	})
 	if errors.Is(err, engine.ErrNoTable) {
-		return nil, nil // another process has done it
+		return nil, nil // another process has dropped it
 	}
 	if err != nil || last == nil {
 		return nil, errors.Join(err, db.exec("DROP TABLE IF EXISTS "+dialect{}.Quote(name)))
@@ -149,14 +149,14 @@ func (db *DB) clearPart(name string, key []string, rows int) (last []driver.Valu
 	return last, classify(err)
 }
 
-// exec runs a statement on the write connection.
+// exec executes a statement on the write connection.
 func (db *DB) exec(q string) error {
 	_, err := db.write.Exec(q, nil)
 	return classify(err)
 }
 
-// part runs fn in a transaction on the write connection, and leaves others time
-// to write before it.
+// part runs fn in a transaction on the write connection. It first waits, so that
+// others can write.
 func (db *DB) part(ctx context.Context, fn func() error) error {
 	if err := db.pace.wait(ctx); err != nil {
 		return err

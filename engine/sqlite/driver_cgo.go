@@ -9,10 +9,10 @@ import (
 	sqlite3 "github.com/mattn/go-sqlite3"
 )
 
-// With cgo, SQLite is C code that github.com/mattn/go-sqlite3 has with it.
-// driver_pure.go and native_pure.go are the same without cgo.
+// With cgo, SQLite is the C code that github.com/mattn/go-sqlite3 includes.
+// driver_pure.go and native_pure.go are the equivalents without cgo.
 
-// A connection is one of the driver.
+// A connection is a connection of the driver.
 type connection = sqlite3.SQLiteConn
 
 // newDriver returns the driver.
@@ -24,7 +24,7 @@ func version() string {
 	return v
 }
 
-// openConnection opens a file, named by a URL with the driver's options.
+// openConnection opens the file of a URL with driver options.
 func openConnection(url string) (*connection, error) {
 	c, err := (&sqlite3.SQLiteDriver{}).Open(url)
 	if err != nil {
@@ -42,7 +42,7 @@ func registerFunctions(conn *connection) error {
 	)
 }
 
-// codesOf returns what SQLite's error says; ok is false for any other.
+// codesOf returns the codes of an SQLite error; ok is false for any other error.
 func codesOf(err error) (c codes, ok bool) {
 	var own *failure
 	if errors.As(err, &own) {

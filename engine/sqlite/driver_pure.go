@@ -14,14 +14,14 @@ import (
 	sqlite3lib "modernc.org/sqlite/lib"
 )
 
-// Without cgo, SQLite is the C code that modernc.org/sqlite has translated to Go.
-// A connection behaves as the one of driver_cgo.go does: with the same texts and
-// codes of errors, and the same types of values.
+// Without cgo, SQLite is the C code that modernc.org/sqlite translated to Go. A
+// connection behaves like that in driver_cgo.go: it returns the same error texts
+// and codes, and the same types of values.
 
 // version returns SQLite's version.
 func version() string { return sqlite3lib.SQLITE_VERSION }
 
-// pure is the driver with the functions that registerFunctions speaks of.
+// pure returns the driver with the functions that registerFunctions describes.
 var pure = sync.OnceValues(func() (*sqlite3.Driver, error) {
 	d := &sqlite3.Driver{}
 	scalar := func(name string, fn func(values []driver.Value) driver.Value) error {
@@ -36,11 +36,11 @@ var pure = sync.OnceValues(func() (*sqlite3.Driver, error) {
 	)
 })
 
-// registerFunctions adds the functions that AsText and RowHash use: the driver
-// has added them already.
+// registerFunctions adds the functions that AsText and RowHash use. Here it does
+// nothing, because pure has already registered them with the driver.
 func registerFunctions(*connection) error { return nil }
 
-// A pureHash is a rowHash as the driver calls it.
+// A pureHash adapts rowHash to the driver's interface.
 type pureHash struct{ rowHash }
 
 func (h *pureHash) Step(_ *sqlite3.FunctionContext, values []driver.Value) error {
@@ -64,14 +64,14 @@ func anys(values []driver.Value) []any {
 	return out
 }
 
-// pureOptions make the driver write times, and read those that are numbers, as
-// the one with cgo does.
+// pureOptions make the driver write times, and read numeric times, as the cgo
+// driver does.
 const pureOptions = "_time_format=sqlite&_inttotime=1"
 
 // newDriver returns the driver.
 func newDriver() driver.Driver { return &sqlite3.Driver{} }
 
-// openConnection opens a file, named by a URL with the driver's options.
+// openConnection opens the file of a URL with driver options.
 func openConnection(url string) (*connection, error) {
 	d, err := pure()
 	if err != nil {
@@ -96,8 +96,8 @@ func openConnection(url string) (*connection, error) {
 	return &connection{raw: raw, native: n}, nil
 }
 
-// opening returns the error of a file that could not be opened, of which there
-// is no connection to ask.
+// opening converts the error of a failed open, which has no connection to read
+// details from.
 func opening(err error) error {
 	var e *sqlite3.Error
 	if !errors.As(err, &e) {
@@ -107,7 +107,7 @@ func opening(err error) error {
 	return &failure{codes{result: e.Code()}, text}
 }
 
-// codesOf returns what SQLite's error says; ok is false for any other.
+// codesOf returns the codes of an SQLite error; ok is false for any other error.
 func codesOf(err error) (c codes, ok bool) {
 	var own *failure
 	if !errors.As(err, &own) {
@@ -116,7 +116,7 @@ func codesOf(err error) (c codes, ok bool) {
 	return own.codes, true
 }
 
-// driverConn is what the driver's connections do.
+// driverConn is the interface of the driver's connections.
 type driverConn interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -130,13 +130,13 @@ type driverConn interface {
 	Query(query string, args []driver.Value) (driver.Rows, error)
 }
 
-// A connection is one of the driver, whose errors have SQLite's own text.
+// A connection is a connection of the driver whose errors have SQLite's own text.
 type connection struct {
 	raw    driverConn
 	native *native
 }
 
-// own returns a driver's error as a failure.
+// own converts a driver's error to a failure.
 func (c *connection) own(err error) error {
 	var e *sqlite3.Error
 	if err == nil || !errors.As(err, &e) {
@@ -200,7 +200,7 @@ func (c *connection) IsValid() bool                          { return c.raw.IsVa
 // AutoCommit reports whether no transaction is open.
 func (c *connection) AutoCommit() bool { return c.native.autoCommit() }
 
-// SetLimit sets one of SQLite's limits and returns what it was.
+// SetLimit sets one of SQLite's limits and returns its previous value.
 func (c *connection) SetLimit(id, value int) int { return c.native.limit(id, value) }
 
 func (c *connection) Close() error {
@@ -245,7 +245,7 @@ func (s *pureStmt) Close() error { return s.c.own(s.Stmt.Close()) }
 type pureRows struct {
 	driver.Rows
 	c *connection
-	// truths are the columns that are declared BOOLEAN.
+	// truths are the indexes of columns that are declared BOOLEAN.
 	truths []int
 }
 
@@ -274,7 +274,7 @@ func (r *pureRows) Next(dest []driver.Value) error {
 		}
 		for i := range dest {
 			if b, ok := dest[i].([]byte); ok && b == nil {
-				dest[i] = []byte{} // NULL is no []byte
+				dest[i] = []byte{} // a nil []byte would mean NULL
 			}
 		}
 	}
@@ -294,6 +294,6 @@ func (r *pureRows) ColumnTypeDatabaseTypeName(i int) string {
 	return ""
 }
 
-// errElsewhere is about a driver whose connections are no longer as this
-// package knows them.
+// errElsewhere is returned if the layout of the driver's connections is not the
+// one that this package expects.
 var errElsewhere = errors.New("this version of the SQLite driver keeps its connection elsewhere")

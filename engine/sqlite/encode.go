@@ -12,7 +12,7 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// An encoder turns batches into statements for one table of rows.
+// An encoder converts batches to statements for one stored table.
 type encoder struct {
 	prefix  string // INSERT INTO t (...) VALUES
 	suffix  string // after the rows
@@ -30,7 +30,7 @@ func newEncoder(d dialect, t *engine.Table, name string) encoder {
 	}
 	suffix := ""
 	if t.Ignore {
-		// INSERT OR IGNORE would also pass over values that the table refuses.
+		// INSERT OR IGNORE would also skip rows that violate other constraints.
 		suffix = " ON CONFLICT DO NOTHING"
 	}
 	return encoder{
@@ -41,8 +41,8 @@ func newEncoder(d dialect, t *engine.Table, name string) encoder {
 	}
 }
 
-// appendInsert appends an INSERT of rows [from, to) of b, values as literals;
-// the rows get keys from key on where the engine assigns them.
+// appendInsert appends an INSERT of rows [from, to) of b with values as literals.
+// If the engine assigns keys, the rows get consecutive keys, starting at key.
 func (e *encoder) appendInsert(dst []byte, b *engine.Batch, from, to int, key int64) []byte {
 	dst = append(dst, e.prefix...)
 	for i := from; i < to; i++ {
@@ -82,8 +82,8 @@ func appendLiteral(dst []byte, v *engine.Vector, row int) []byte {
 	return v.AppendText(dst, row)
 }
 
-// appendQuoted appends p as a text literal. One with a NUL is written in hex,
-// because a statement ends at a NUL.
+// appendQuoted appends p as a text literal. Text with a NUL is written in hex,
+// because a NUL ends a statement.
 func appendQuoted(dst, p []byte) []byte {
 	if bytes.IndexByte(p, 0) >= 0 {
 		return append(hex.AppendEncode(append(dst, "CAST(X'"...), p), "' AS TEXT)"...)
@@ -99,9 +99,9 @@ func appendQuoted(dst, p []byte) []byte {
 	}
 }
 
-// appendBound appends the row's values as step reads them: a letter for the
-// type, then 8 bytes of a number, or the length and the bytes of a text or of
-// binary data.
+// appendBound appends the row's values in the format that step reads: a letter
+// for the type, then the 8 bytes of a number, or the length and the bytes of text
+// or binary data.
 func (e *encoder) appendBound(dst []byte, b *engine.Batch, row int, key int64) []byte {
 	if e.key {
 		dst = binary.NativeEndian.AppendUint64(append(dst, 'i'), uint64(key))
@@ -130,7 +130,7 @@ func appendBytes(dst []byte, kind byte, p []byte) []byte {
 	return append(binary.NativeEndian.AppendUint32(append(dst, kind), uint32(len(p))), p...)
 }
 
-// appendTime appends a time as step reads it.
+// appendTime appends a time in the format that step reads.
 func appendTime(dst []byte, us int64) []byte {
 	at := len(dst)
 	dst = engine.AppendTime(append(dst, 't', 0, 0, 0, 0), us)

@@ -67,7 +67,7 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// expiring is a context that ends when it has been asked a few times.
+// expiring is a context that is canceled after left calls of Err.
 type expiring struct {
 	context.Context
 	left int
@@ -80,7 +80,7 @@ func (c *expiring) Err() error {
 	return nil
 }
 
-// A context's end is seen in the middle of a batch.
+// TestCancelInBatch cancels a context in the middle of a batch.
 func TestCancelInBatch(t *testing.T) {
 	t.Parallel()
 	for _, m := range capabilities().Methods {
@@ -102,7 +102,7 @@ func TestCancelInBatch(t *testing.T) {
 	}
 }
 
-// Another process that has the file locked.
+// TestLocked writes while another connection has the file locked.
 func TestLocked(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
@@ -194,7 +194,7 @@ func TestTemporaryFile(t *testing.T) {
 	if _, err := os.Stat(filepath.Dir(path)); !os.IsNotExist(err) {
 		t.Errorf("%s is still there: %v", filepath.Dir(path), err)
 	}
-	// A closed database says so.
+	// The error of a closed database contains "closed".
 	if err := db.Apply(t.Context(), engine.DropTable{Table: purchases()}); err == nil || !strings.Contains(err.Error(), "closed") {
 		t.Errorf("apply on a closed database: %v", err)
 	}
@@ -203,7 +203,7 @@ func TestTemporaryFile(t *testing.T) {
 	}
 }
 
-// TestSettings: what a target asks for is what the connection has.
+// TestSettings checks that the connection has the settings of the target.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	for options, want := range map[string]map[string]string{
@@ -226,7 +226,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestSizes compares with the number of pages of the file.
+// TestSizesAgainstFile compares Sizes with the number of pages of the file.
 func TestSizesAgainstFile(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
@@ -246,13 +246,13 @@ func TestSizesAgainstFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The file has one page more: that of the schema.
+	// The file has one more page, for the schema.
 	if want := (pages - 1) * 4096; got.Data+got.Index != want {
 		t.Errorf("%+v is %d pages, the file has %d", got, (got.Data+got.Index)/4096, pages)
 	}
 }
 
-// TestDry: no file is made, and the statements are those of a run.
+// TestDry checks that no file is created and the statements are those of a run.
 func TestDry(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "x", "y.db")
@@ -287,7 +287,7 @@ func TestDry(t *testing.T) {
 	}
 }
 
-// A busy write connection holds up no sample, whose figures are NaN then.
+// TestSampleWhileBusy checks that a sample doesn't wait and its figures are NaN.
 func TestSampleWhileBusy(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
@@ -327,7 +327,7 @@ func TestGrow(t *testing.T) {
 	}
 }
 
-// TestWriteAllocates: a batch costs a few allocations, its rows none.
+// TestWriteAllocates checks that a batch of any size needs only a few allocations.
 func TestWriteAllocates(t *testing.T) {
 	for _, m := range capabilities().Methods {
 		db := openTest(t, "")

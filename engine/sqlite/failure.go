@@ -2,8 +2,8 @@ package sqlite
 
 import "syscall"
 
-// Result codes of SQLite (sqlite3.h), the extended ones with their primary one
-// in the lowest byte.
+// Result codes of SQLite (sqlite3.h). The lowest byte of an extended code is its
+// primary code.
 const (
 	codeBusy       = 5
 	codeLocked     = 6
@@ -20,8 +20,8 @@ const (
 	codeRowID      = codeConstraint | 10<<8
 )
 
-// codes are what an error of SQLite's says to programs: its extended result
-// code, and the operating system's error where that was the cause.
+// codes are the codes of an SQLite error: its extended result code, and the
+// operating system's error if that was the cause.
 type codes struct {
 	result int
 	errno  syscall.Errno
@@ -29,7 +29,7 @@ type codes struct {
 
 func (c codes) primary() int { return c.result & 0xff }
 
-// A failure is an error of SQLite's with its text.
+// A failure is an SQLite error with its codes and text.
 type failure struct {
 	codes
 	text string

@@ -25,8 +25,8 @@ func (db *DB) Named(ctx context.Context, prefix string) ([]string, error) {
 	return out, nil
 }
 
-// Footprint implements engine.Sizer. Pages are counted from the file, as Sizes
-// does; the rows of a table WITHOUT ROWID lie in its primary key.
+// Footprint implements engine.Sizer. It counts pages in the file, as Sizes does.
+// A table WITHOUT ROWID stores its rows in its primary key.
 func (db *DB) Footprint(ctx context.Context, table string) (*engine.Footprint, error) {
 	fail := func(err error) (*engine.Footprint, error) {
 		return nil, fmt.Errorf("measure table %s: %w", table, err)
@@ -81,7 +81,7 @@ func (db *DB) Footprint(ctx context.Context, table string) (*engine.Footprint, e
 	return f, nil
 }
 
-// withoutRowid reads the end of a CREATE TABLE statement.
+// withoutRowid reports whether a CREATE TABLE statement ends with WITHOUT ROWID.
 func withoutRowid(create string) bool {
 	end := create[strings.LastIndexByte(create, ')')+1:]
 	return strings.Contains(strings.Join(strings.Fields(strings.ToUpper(end)), " "), "WITHOUT ROWID")

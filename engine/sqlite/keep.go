@@ -12,12 +12,11 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// tryTimeout is how long, in milliseconds, Try waits for somebody else who
-// writes.
+// tryTimeout is how long, in milliseconds, Try waits for another writer.
 const tryTimeout = 2000
 
-// Try implements engine.Keeper. Every step is one transaction, so that a crash
-// leaves it done or not begun.
+// Try implements engine.Keeper. Every step is one transaction, so that after a
+// crash it is either complete or not begun.
 func (db *DB) Try(ctx context.Context, steps ...engine.Step) error {
 	if err := db.tryAll(ctx, steps); err != nil {
 		return err
@@ -56,7 +55,8 @@ func (db *DB) tryAll(ctx context.Context, steps []engine.Step) error {
 	return nil
 }
 
-// tryLock takes the turn on the write connection as Try takes the file's lock.
+// tryLock acquires the turn on the write connection, with the timeout that Try
+// uses for the file's lock.
 func (db *DB) tryLock(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, tryTimeout*time.Millisecond)
 	defer cancel()
@@ -67,9 +67,9 @@ func (db *DB) tryLock(ctx context.Context) error {
 	return err
 }
 
-// try takes a step within a transaction. What periods there are it sees for
-// itself: another process may have changed them since the caller looked, and
-// the view is written anew from them.
+// try executes a step within a transaction. It reads the periods again, because
+// another process may have changed them since the caller read them, and the view
+// is recreated from them.
 func (db *DB) try(s engine.Step) error {
 	done, err := db.done(s)
 	if err != nil || done {
@@ -97,7 +97,7 @@ func (db *DB) try(s engine.Step) error {
 	return nil
 }
 
-// fresh returns a step with the periods that there are now.
+// fresh returns the step with the current periods.
 func (db *DB) fresh(s engine.Step) (engine.Step, error) {
 	var err error
 	switch s := s.(type) {
@@ -125,7 +125,7 @@ func (db *DB) fresh(s engine.Step) (engine.Step, error) {
 	return s, nil
 }
 
-// forgetDropped removes what rowmill_periods says of a table that was dropped
+// forgetDropped removes the rows of rowmill_periods for a table that was dropped
 // without rowmill and is about to be created.
 func (db *DB) forgetDropped(t *engine.Table) error {
 	if !t.Rolling() {
@@ -139,8 +139,8 @@ func (db *DB) forgetDropped(t *engine.Table) error {
 	return nil
 }
 
-// present returns a table's periods in order, as the transaction that is open
-// on the write connection sees them.
+// present returns a table's periods in order, read in the open transaction of the
+// write connection.
 func (db *DB) present(t *engine.Table) ([]rolling.Partition, error) {
 	var out []rolling.Partition
 	err := each(db.write, "SELECT name, lower, upper FROM rowmill_periods WHERE table_name = ? ORDER BY lower", []driver.Value{t.Name},
@@ -155,7 +155,7 @@ func (db *DB) present(t *engine.Table) ([]rolling.Partition, error) {
 	return out, nil
 }
 
-// done reports whether a step has been taken already.
+// done reports whether a step has already been executed.
 func (db *DB) done(s engine.Step) (bool, error) {
 	switch s := s.(type) {
 	case engine.Detach:
@@ -186,7 +186,7 @@ func (db *DB) done(s engine.Step) (bool, error) {
 	return false, nil
 }
 
-// have reports whether the table has that very period.
+// have reports whether the table has a period with this name and these bounds.
 func (db *DB) have(t *engine.Table, p rolling.Partition) (bool, error) {
 	found := false
 	err := each(db.write, "SELECT 1 FROM rowmill_periods WHERE table_name = ? AND name = ? AND lower = ? AND upper = ?",
@@ -197,7 +197,7 @@ func (db *DB) have(t *engine.Table, p rolling.Partition) (bool, error) {
 	return found, nil
 }
 
-// tables reports whether all these tables are there.
+// tables reports whether all these tables exist.
 func (db *DB) tables(names ...string) (bool, error) {
 	for _, name := range names {
 		found := false
@@ -210,8 +210,8 @@ func (db *DB) tables(names ...string) (bool, error) {
 	return true, nil
 }
 
-// haveColumn reports whether the table, and so each of its periods, has the
-// column of an AddColumn.
+// haveColumn reports whether the table, and therefore each of its periods, has
+// the column of an AddColumn.
 func (db *DB) haveColumn(s engine.AddColumn) (bool, error) {
 	found := false
 	err := each(db.write, "SELECT 1 FROM pragma_table_xinfo(?) WHERE lower(name) = lower(?)", []driver.Value{s.Table.Name, s.Name},
@@ -219,16 +219,17 @@ func (db *DB) haveColumn(s engine.AddColumn) (bool, error) {
 	return found, err
 }
 
-// Blockers implements engine.Keeper: SQLite doesn't say who has the file locked.
+// Blockers implements engine.Keeper. SQLite doesn't report which process has the
+// file locked.
 func (db *DB) Blockers(context.Context, *engine.Table) ([]engine.Blocker, error) { return nil, nil }
 
-// Load implements engine.Keeper. There is no server that could be busy.
+// Load implements engine.Keeper. There is no server whose load it could report.
 func (db *DB) Load(context.Context) (engine.ServerLoad, error) {
 	return engine.ServerLoad{ReplicaLag: -1}, nil
 }
 
-// hasIndex reports whether there is an index of that name. On an error it
-// isn't known to be there: who creates it will see.
+// hasIndex reports whether an index of that name exists. It returns false on an
+// error, which the creation of the index will then report.
 func (db *DB) hasIndex(name string) bool {
 	var n int
 	err := db.pool.QueryRow("SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND lower(name) = lower(?)", name).Scan(&n)

@@ -22,7 +22,7 @@ import (
 // firstDay is 2026-11-20 00:00:00.
 const firstDay = int64(1795132800e6)
 
-// declared returns a table by its definition, and periods of it.
+// declared returns a table with a definition, and n of its periods.
 func declared(t testing.TB, text, by, every string, pos int64, n int) (*engine.Table, []rolling.Partition) {
 	t.Helper()
 	d, err := rolling.ReadDefinition(text)
@@ -64,7 +64,7 @@ func mustExec(t testing.TB, db *DB, q string, args ...any) {
 	}
 }
 
-// lines returns what a query gives, one line a row.
+// lines returns the result of a query, one line per row.
 func lines(t testing.TB, db *DB, q string, args ...any) []string {
 	t.Helper()
 	rows, err := db.SQL().QueryContext(t.Context(), q, args...)
@@ -161,7 +161,7 @@ func TestRenderDeclared(t *testing.T) {
 	}
 }
 
-// Changes of the view are changes of the periods.
+// TestViewTakesChanges checks that changes of the view are applied to the periods.
 func TestViewTakesChanges(t *testing.T) {
 	t.Parallel()
 	for _, periods := range []int{3, 40} {
@@ -202,8 +202,8 @@ func TestViewTakesChanges(t *testing.T) {
 	}
 }
 
-// An instant has one spelling, however many digits of a second are written, so
-// that it is one key.
+// TestViewSpellsInstants checks that an instant is stored in one format, whatever
+// number of fractional digits is inserted, so that it is one key.
 func TestViewSpellsInstants(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
@@ -224,14 +224,14 @@ func TestViewSpellsInstants(t *testing.T) {
 	wantLines(t, db, "SELECT sensor, CAST(ts AS TEXT) FROM readings ORDER BY sensor", "1|2026-11-20 10:00:00", "2|2026-11-20 00:00:00")
 	mustExec(t, db, "UPDATE readings SET ts = '2026-11-20 12:00:00.5' WHERE sensor = 1")
 	wantLines(t, db, "SELECT CAST(ts AS TEXT) FROM readings WHERE sensor = 1", "2026-11-20 12:00:00.500000")
-	// A row that an older version stored stays as it is when another value changes.
+	// An update of another column doesn't change a time in another format.
 	mustExec(t, db, "UPDATE "+db.Words().From(table, parts[0])+" SET ts = '2026-11-20 12:00:00.5' WHERE sensor = 1")
 	mustExec(t, db, "INSERT INTO readings (sensor, ts) VALUES (1, '2026-11-20 12:00:00.500000')")
 	mustExec(t, db, "UPDATE readings SET value = 7 WHERE sensor = 1")
 	wantLines(t, db, "SELECT CAST(ts AS TEXT), value FROM readings WHERE sensor = 1 ORDER BY 1", "2026-11-20 12:00:00.5|7", "2026-11-20 12:00:00.500000|7")
 }
 
-// What the documentation says of statements on the view.
+// TestViewIsNoTable checks the documented limits of statements on the view.
 func TestViewIsNoTable(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
@@ -253,7 +253,7 @@ func TestViewIsNoTable(t *testing.T) {
 	wantLines(t, db, "SELECT sensor, value FROM readings ORDER BY sensor", "1|8", "2|NULL")
 }
 
-// A declared table with a sequence for a key, which is SQLite's rowid.
+// TestViewOfSequence uses a declared table whose key is a sequence, SQLite's rowid.
 func TestViewOfSequence(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
@@ -274,7 +274,7 @@ func TestViewOfSequence(t *testing.T) {
 	wantLines(t, db, "SELECT count(*) FROM events", "4")
 }
 
-// A column that must not be NULL is added under writers who don't know of it.
+// TestAddedColumnHasItsDefault adds a NOT NULL column while inserts don't name it.
 func TestAddedColumnHasItsDefault(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
@@ -293,8 +293,8 @@ func TestAddedColumnHasItsDefault(t *testing.T) {
 	wantLines(t, db, "SELECT sensor, x FROM readings ORDER BY sensor", "1|-7", "2|-7")
 }
 
-// Indexes keep their names when a period is rebuilt, again and again, and other
-// views on the table go on working.
+// TestRebuildsKeepIndexes checks that indexes keep their names through repeated
+// rebuilds of a period, and that other views of the table still work.
 func TestRebuildsKeepIndexes(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
@@ -322,7 +322,7 @@ func TestRebuildsKeepIndexes(t *testing.T) {
 	wantLines(t, db, "PRAGMA integrity_check", "ok")
 }
 
-// AsText of any real is read back as the same.
+// TestRealAsText checks that AsText of any real is read back as the same value.
 func TestRealAsText(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
@@ -401,7 +401,7 @@ func TestDefaultOf(t *testing.T) {
 	}
 }
 
-// FuzzDefaultOf: any text comes to an end.
+// FuzzDefaultOf checks that parsing ends for any text.
 func FuzzDefaultOf(f *testing.F) {
 	f.Add("x INT DEFAULT (1 + 'a''b') /* c */ -- d\n[e] \"f\" `g` 1e-5 x'00'")
 	f.Fuzz(func(t *testing.T, s string) {
@@ -427,7 +427,7 @@ func TestRollsBy(t *testing.T) {
 	}
 }
 
-// What a catalog can have besides.
+// TestDescribeOdd describes unusual tables.
 func TestDescribeOdd(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
@@ -463,7 +463,7 @@ func TestDescribeOdd(t *testing.T) {
 	}
 }
 
-// Estimates of large periods, by rowid and by key.
+// TestPeriodSizes checks the estimates for large periods, with and without rowid.
 func TestPeriodSizes(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"", " WITHOUT ROWID"} {
@@ -489,7 +489,7 @@ func TestPeriodSizes(t *testing.T) {
 			}
 		}
 		check(0.1)
-		// A reader keeps the last writes in the log: then they are counted.
+		// While a reader keeps the last writes in the log, rows are counted.
 		tx, err := db.reader(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -506,7 +506,8 @@ func TestPeriodSizes(t *testing.T) {
 	}
 }
 
-// A writer of batches goes by an integer of time as the view does.
+// TestWriterByEpoch checks that a Writer assigns integer times to the same periods
+// as the view does.
 func TestWriterByEpoch(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")

@@ -16,7 +16,7 @@ func (w words) Refuse(t *engine.Table, periods []string, boundary string) []engi
 	return out
 }
 
-// trigger returns one, whose body is all of its text.
+// trigger returns a trigger whose Body is its whole CREATE statement.
 func (w words) trigger(name, table, text string) engine.Trigger {
 	q := "CREATE TRIGGER " + w.Quote(name) + " " + text
 	return engine.Trigger{Name: name, Table: table, Body: q, Statements: []string{q}, Drop: []string{"DROP TRIGGER IF EXISTS " + w.Quote(name)}}

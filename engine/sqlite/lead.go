@@ -15,11 +15,11 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// Lead implements engine.Keeper. The lock is the operating system's, on a file
-// beside the database, PATH-rowmill-NAME.lock: it is released when its process
-// ends, however that ends. The file stays there, but for the lock of a source that
-// is loaded, of which there are any number. On a file system of a network it is
-// as good as that system's locks.
+// Lead implements engine.Keeper. It locks a file beside the database,
+// PATH-rowmill-NAME.lock, with a lock of the operating system, which is released
+// when the process ends for any reason. Release keeps the file, except for the
+// lock of a source that is loaded, because their number is unlimited. On a network
+// file system the lock is as reliable as that system's locks.
 func (db *DB) Lead(ctx context.Context, name string) (engine.Lease, error) {
 	path, err := lockPath(db.path, name)
 	if err != nil {
@@ -39,8 +39,8 @@ func (db *DB) Lead(ctx context.Context, name string) (engine.Lease, error) {
 	}
 }
 
-// takeLock locks the file of that path. It returns nil where somebody has removed
-// the file meanwhile, so that a lock on it is none.
+// takeLock locks the file at a path. It returns nil if the file was removed or
+// replaced meanwhile, because a lock on the removed file has no effect.
 func takeLock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
@@ -49,8 +49,8 @@ func takeLock(path string) (*os.File, error) {
 	return lockOpened(f, path)
 }
 
-// lockOpened is takeLock for a file that was opened, which it closes unless it
-// returns it.
+// lockOpened is takeLock for an open file. It closes the file unless it returns
+// it.
 func lockOpened(f *os.File, path string) (*os.File, error) {
 	held, err := lockFile(f)
 	if err == nil && held {
@@ -74,8 +74,8 @@ func lockOpened(f *os.File, path string) (*os.File, error) {
 	return nil, err
 }
 
-// lockPath returns the file of a lock: the same by whatever way the database
-// is reached.
+// lockPath returns the path of a lock's file. It is the same for every path and
+// symbolic link to the database.
 func lockPath(path, name string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -85,8 +85,8 @@ func lockPath(path, name string) (string, error) {
 		return "", err
 	}
 	escaped := url.PathEscape(name)
-	// Of a name that is too long for a file the hash goes on, behind a sign that no
-	// escaped name has.
+	// A name that is too long for a file is shortened and followed by its hash,
+	// after a character that no escaped name contains.
 	if spare := maxName - len(filepath.Base(path)+"-rowmill-.lock"); len(escaped) > spare {
 		sum := sha256.Sum256([]byte(name))
 		hash := "#" + hex.EncodeToString(sum[:16])
@@ -96,20 +96,21 @@ func lockPath(path, name string) (string, error) {
 }
 
 const (
-	// maxName is the longest name of a file, in bytes.
+	// maxName is the maximum length of a file's name, in bytes.
 	maxName = 255
-	// readable is how much of a long lock's name is in that of its file.
+	// readable is the length of the part of a long lock name that its file's name
+	// contains, in bytes.
 	readable = 64
 )
 
 type lease struct {
 	file   *os.File
-	remove bool // the file, too
+	remove bool // Release also removes the file
 	once   sync.Once
 	lost   chan struct{}
 }
 
-// Lost implements engine.Lease: nothing but Release takes the lock away.
+// Lost implements engine.Lease. Only Release ends the lock.
 func (l *lease) Lost() <-chan struct{} { return l.lost }
 
 // Release implements engine.Lease.
@@ -117,8 +118,8 @@ func (l *lease) Release() (err error) {
 	l.once.Do(func() {
 		close(l.lost)
 		if l.remove {
-			// Still locked: who has opened it sees that it is gone. One that can't
-			// be removed does no harm.
+			// The file is still locked, so that a process that has opened it finds
+			// that it was removed. A failure to remove it has no consequences.
 			_ = os.Remove(l.file.Name())
 		}
 		err = errors.Join(unlockFile(l.file), l.file.Close())

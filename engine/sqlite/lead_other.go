@@ -9,10 +9,10 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// lockFile needs a system with flock.
+// lockFile returns an error, because it needs flock.
 func lockFile(*os.File) (held bool, err error) {
 	return false, engine.Classed(engine.ErrUnsupported, errors.New("no file locks on this operating system"))
 }
 
-// unlockFile has nothing to give back.
+// unlockFile does nothing.
 func unlockFile(*os.File) error { return nil }

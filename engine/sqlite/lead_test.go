@@ -13,7 +13,7 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// leading is a database whose locks lie in a directory.
+// leading returns a database and the directory of its lock files.
 func leading(t *testing.T) (db *DB, dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -24,7 +24,7 @@ func leading(t *testing.T) (db *DB, dir string) {
 	return &DB{path: path}, dir
 }
 
-// TestLeadOfLongNames takes locks whose names are longer than those of files.
+// TestLeadOfLongNames takes locks whose names are too long for a file name.
 func TestLeadOfLongNames(t *testing.T) {
 	t.Parallel()
 	db, dir := leading(t)
@@ -54,8 +54,8 @@ func TestLeadOfLongNames(t *testing.T) {
 	}
 }
 
-// TestLeadWhileFilesAreRemoved has several take one lock, whose file is removed
-// with each release: only one has it at a time.
+// TestLeadWhileFilesAreRemoved takes one lock in several goroutines, while each
+// release removes its file. Only one may hold the lock at a time.
 func TestLeadWhileFilesAreRemoved(t *testing.T) {
 	t.Parallel()
 	db, _ := leading(t)
@@ -94,7 +94,7 @@ func TestLeadWhileFilesAreRemoved(t *testing.T) {
 	}
 }
 
-// TestLockOfARemovedFile locks a file that was removed, or replaced, since it was
+// TestLockOfARemovedFile locks a file that was removed or replaced after it was
 // opened.
 func TestLockOfARemovedFile(t *testing.T) {
 	t.Parallel()

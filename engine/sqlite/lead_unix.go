@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// lockFile locks the file for as long as it is open, unless somebody else has.
+// lockFile locks the file while it is open; held means that another open file
+// holds the lock.
 func lockFile(f *os.File) (held bool, err error) {
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -22,6 +23,6 @@ func lockFile(f *os.File) (held bool, err error) {
 	}
 }
 
-// unlockFile gives the lock back. To close the file is not enough: a process that
-// is being started shares it until its program runs.
+// unlockFile releases the lock. Closing the file is not sufficient, because a
+// child process shares the open file between fork and exec.
 func unlockFile(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }

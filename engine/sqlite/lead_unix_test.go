@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A lock that is released is free at once, also while a process is being started,
-// which shares the open file until its program runs.
+// TestLeadReleasedWhileAProcessIsStarted checks that a released lock can be taken
+// immediately, even while a new process shares the open file between fork and exec.
 func TestLeadReleasedWhileAProcessIsStarted(t *testing.T) {
 	db, _ := leading(t)
 	held, err := db.Lead(t.Context(), "readings/keep")

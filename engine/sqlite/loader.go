@@ -17,28 +17,28 @@ import (
 
 // A loader inserts rows of several tables in one transaction.
 //
-// All that write share the DB's connection and take turns on it: a transaction
-// has the turn from Begin until Commit, Reset, Close, or an error that ends it.
-// Until then whoever holds it must not wait for anything else that writes by
-// the same DB, such as a Writer, Try, or another loader: the one would wait
-// for the other. Begin waits a bounded time, a Writer until its context ends.
+// All writers take turns on the DB's connection. A transaction holds the turn
+// from Begin until Commit, Reset, Close, or an error that ends it. Until then the
+// caller must not wait for another operation that writes through the same DB,
+// such as a Writer, Try, or another loader: that would be a deadlock. Begin waits
+// for a limited time, a Writer until its context ends.
 //
-// Each Insert but the first of a transaction has a savepoint, for which SQLite
-// copies every page that is changed for the first time since: with three
-// secondary indexes rows then take up to twice as long.
+// Each Insert except the first of a transaction has a savepoint. SQLite copies
+// every page at its first change after the savepoint, so that rows take up to
+// twice as long with three secondary indexes.
 //
-// Rows of a rolling table go to the tables of their periods, whose own
-// triggers see them. What the view's triggers check is checked here: the
-// form of the values of column By, and that there is a period.
+// Rows of a rolling table are inserted into the tables of their periods, which
+// runs the triggers of those tables. The loader makes the checks of the view's
+// triggers itself: the type of column By, and that a period exists.
 type loader struct {
 	db     *DB
 	tables map[*engine.Table]*destination
 	schema int64 // PRAGMA schema_version of the tables, -1 before the first
 	buf    []byte
 
-	open     bool      // a transaction, and with it the turn
-	began    time.Time // when it got the file's lock
-	inserted bool      // something in it
+	open     bool      // a transaction is open and holds the turn
+	began    time.Time // when the transaction acquired the file's lock
+	inserted bool      // the transaction has inserted rows
 	closed   bool
 }
 
@@ -47,12 +47,12 @@ const (
 	releaseStatement   = "RELEASE rowmill"
 	backStatement      = "ROLLBACK TO rowmill"
 
-	// bytesPerCall ends a call of less than rowsPerCall rows.
+	// bytesPerCall limits the data of a call, in bytes; rowsPerCall limits its rows.
 	bytesPerCall = 1 << 20
-	// mostStatements bounds the prepared statements of one table, one for each
-	// period that rows have gone to, of some 10 KB.
+	// mostStatements limits the prepared statements of one table: one of some
+	// 10 KB for each period with inserted rows.
 	mostStatements = 64
-	// mostTables bounds what is kept of tables.
+	// mostTables limits the number of cached destinations.
 	mostTables = 100
 )
 
@@ -64,10 +64,9 @@ func (db *DB) Loader(ctx context.Context) (engine.Loader, error) {
 	return &loader{db: db, tables: map[*engine.Table]*destination{}, schema: -1}, nil
 }
 
-// Begin implements engine.Loader. It leaves others the gap of pace.go, and
-// waits for the turn for as long as a
-// statement waits for another process, whose lock it waits for afterwards; the
-// end of ctx ends only the first of the waits.
+// Begin implements engine.Loader. It first waits for the end of a gap (see
+// pace.go), then up to busyTimeout for the turn, and then, as any statement, for a
+// lock of another process. The end of ctx interrupts all waits except the last.
 func (l *loader) Begin(ctx context.Context) error {
 	if err := l.begin(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -103,7 +102,7 @@ func (l *loader) begin(ctx context.Context) error {
 	return nil
 }
 
-// start begins a transaction within the turn.
+// start begins a transaction. The caller holds the turn.
 func (l *loader) start() error {
 	if err := l.db.run(beginStatement); err != nil {
 		return err
@@ -113,13 +112,13 @@ func (l *loader) start() error {
 	}
 	version, err := queryInt(l.db.write, "PRAGMA schema_version")
 	if err == nil && version != l.schema {
-		l.forget() // periods may have come or gone, also by another process
+		l.forget() // this or another process may have created or dropped periods
 		l.schema = version
 	}
 	return err
 }
 
-// end rolls back what is open, if anything, and gives the turn back.
+// end rolls back the open transaction, if any, and releases the turn.
 func (l *loader) end() error {
 	if !l.open {
 		return nil
@@ -153,8 +152,8 @@ var errNoTransaction = errors.New("no transaction is open")
 // Reset implements engine.Loader.
 func (l *loader) Reset(context.Context) error { return l.end() }
 
-// Close implements engine.Loader. It waits for nobody: SQLite locks a
-// connection while it frees statements of it.
+// Close implements engine.Loader. It needs no turn, because SQLite locks the
+// connection while it frees a statement.
 func (l *loader) Close() error {
 	l.closed = true
 	l.forget()
@@ -169,12 +168,12 @@ func (l *loader) forget() {
 	clear(l.tables)
 }
 
-// A destination is where rows of a table go.
+// A destination is a table into which rows are inserted, with its periods.
 type destination struct {
 	db    *DB
-	table engine.Table // as batches have it
-	// Of a table that rolls: the column of a batch by which it does, what one
-	// unit of it is worth, 0 where it carries times, the periods and the names
+	table engine.Table // with the columns of batches
+	// For a rolling table: the index of column By in a batch, the value of one
+	// unit of it in units of a position (0 for times), the periods, and the names
 	// of their tables.
 	by     int
 	unit   int64
@@ -192,7 +191,7 @@ func (d *destination) forget() {
 	clear(d.stmts)
 }
 
-// destination returns that of a table, within a transaction.
+// destination returns the destination for a table, within a transaction.
 func (l *loader) destination(t *engine.Table) (*destination, error) {
 	if d := l.tables[t]; d != nil {
 		return d, nil
@@ -223,9 +222,9 @@ func (l *loader) destination(t *engine.Table) (*destination, error) {
 	return d, nil
 }
 
-// fits reports whether the vector of column By carries what the table rolls
-// by. Text that isn't a time in the form of the bounds would end up in a period
-// in which no query looks for it.
+// fits returns an error if the vector of column By has the wrong type. Text other
+// than a time in the format of the bounds would be stored in a period in which no
+// query searches for it.
 func (d *destination) fits(b *engine.Batch) error {
 	if !d.table.Rolling() {
 		return nil
@@ -240,7 +239,7 @@ func (d *destination) fits(b *engine.Batch) error {
 	return nil
 }
 
-// position returns where row i belongs, and false where it is nowhere.
+// position returns the position of row i, or false if it has none.
 func (d *destination) position(b *engine.Batch, i int) (pos int64, ok bool) {
 	v := &b.Columns[d.by]
 	if v.Null(i) {
@@ -256,8 +255,8 @@ func (d *destination) position(b *engine.Batch, i int) (pos int64, ok bool) {
 	return n * d.unit, true
 }
 
-// route returns the table that row from belongs to, and where the run of rows
-// that go there with it ends.
+// route returns the table for row from, and the end of the run of rows for the
+// same table.
 func (d *destination) route(b *engine.Batch, from, to int) (string, int, error) {
 	if !d.table.Rolling() {
 		return d.table.Name, to, nil
@@ -332,8 +331,8 @@ func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, f
 	return engine.Ack{}, err
 }
 
-// Has implements engine.Loader, on the connection that inserts: others would wait
-// for it where the journal is no WAL.
+// Has implements engine.Loader. It uses the connection that inserts: without a WAL,
+// other connections would wait for that connection.
 func (l *loader) Has(ctx context.Context, rows ...engine.Rows) ([]bool, error) {
 	const what = "look for rows"
 	if !l.open {
@@ -379,8 +378,8 @@ func (l *loader) has(r engine.Rows) (bool, error) {
 	return found, err
 }
 
-// back takes back what was inserted since the savepoint, or, where there is
-// none, all that was. Others may then write before the transaction begins again.
+// back rolls back to the savepoint, or, without one, rolls back the transaction
+// and begins a new one. Other processes may write between the two.
 func (l *loader) back() error {
 	if !l.inserted {
 		if err := l.db.rollback(); err != nil {
@@ -409,7 +408,7 @@ func (l *loader) insert(ctx context.Context, t *engine.Table, b *engine.Batch, f
 	if err := d.fits(b); err != nil {
 		return 0, err
 	}
-	delete(l.db.nextKey, t.Name) // which a writer may have
+	delete(l.db.nextKey, t.Name) // set by a writer; these rows may change it
 	if l.inserted {
 		if err := l.db.run(savepointStatement); err != nil {
 			return 0, err
@@ -437,7 +436,7 @@ func (l *loader) insert(ctx context.Context, t *engine.Table, b *engine.Batch, f
 	return n, nil
 }
 
-// rows inserts rows from from to to, without to, into one table.
+// rows inserts rows [from, to) into one table.
 func (l *loader) rows(ctx context.Context, d *destination, name string, b *engine.Batch, from, to int) (n int64, err error) {
 	s, err := d.statement(name)
 	if err != nil {

@@ -14,15 +14,14 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A loaded is a declared table of an integer column, which rows are given by,
-// and others.
+// A loaded is a declared table whose rows are specified by an integer column.
 type loaded struct {
 	*engine.Table
 	parts []rolling.Partition
 }
 
-// rolls creates a table called name with a column id, by which it rolls in
-// periods from pos on, and a column note.
+// rolls creates a table called name, which rolls by its column id, with n periods
+// from pos on. It also has a column note.
 func rolls(t testing.TB, db *DB, name, native, every string, epoch time.Duration, pos int64, n int) *loaded {
 	t.Helper()
 	table, parts := declared(t, fmt.Sprintf("CREATE TABLE %s (id %s NOT NULL, note TEXT DEFAULT 'none', PRIMARY KEY (id)) WITHOUT ROWID", name, native), "id", every, pos, n)
@@ -41,7 +40,7 @@ func rolls(t testing.TB, db *DB, name, native, every string, epoch time.Duration
 	return &loaded{&engine.Table{Name: name, Columns: []engine.Column{{Name: "ID", Type: kind}}, Grid: table.Grid, By: "id", Epoch: epoch, Definition: table.Definition}, parts}
 }
 
-// rows is a batch of ids.
+// rows returns a batch of ids.
 func (l *loaded) rows(ids ...int64) *engine.Batch {
 	b := engine.NewBatch(l.Columns)
 	b.Columns[0].Ints = append(b.Columns[0].Ints, ids...)
@@ -63,8 +62,8 @@ func openLoader(t testing.TB, db *DB) *loader {
 	return l.(*loader)
 }
 
-// loadingOf opens a loader of two tables, a plain one and one that rolls by
-// sequence, which it creates where they are missing.
+// loadingOf opens a loader for a plain table and a table that rolls by sequence. It
+// creates missing tables.
 func loadingOf(t testing.TB, db *DB) (l engine.Loader, notes, readings *loaded) {
 	t.Helper()
 	mustExec(t, db, "CREATE TABLE IF NOT EXISTS notes (ID INTEGER PRIMARY KEY, x BLOB)")
@@ -100,7 +99,7 @@ func wantRefused(t testing.TB, l engine.Loader, table *engine.Table, b *engine.B
 	}
 }
 
-// freeTurn fails where somebody has the turn of the DB.
+// freeTurn fails the test if the turn of the DB is held.
 func freeTurn(t testing.TB, db *DB) {
 	t.Helper()
 	if len(db.turn) != 0 {
@@ -108,9 +107,9 @@ func freeTurn(t testing.TB, db *DB) {
 	}
 }
 
-// Rows in any order go to the periods that hold them, by columns of all kinds,
-// and what is compared otherwise than a position is refused: no query would find
-// it where it ended up.
+// TestTrapLoaderRoutes checks that rows in any order are inserted into their
+// periods, for each kind of column By, and that values that don't sort like their
+// position are refused. No query would find them in the period they are stored in.
 func TestTrapLoaderRoutes(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
@@ -154,7 +153,7 @@ func TestTrapLoaderRoutes(t *testing.T) {
 			}
 			good := ids[0]
 			bads := []int64{c.pos/c.unit - 1, table.parts[n-1].To / c.unit, math.MinInt64, math.MaxInt64, math.MinInt64 / 2}
-			if power := c.unit & -c.unit; power > 1 { // that many times the unit is a good position again, modulo 2^64
+			if power := c.unit & -c.unit; power > 1 { // multiplied by the unit, this overflows to a valid position, modulo 2^64
 				bads = append(bads, good+(1<<62)/power*4)
 			}
 			for _, bad := range bads {
@@ -206,7 +205,7 @@ func TestTrapLoaderRoutes(t *testing.T) {
 	freeTurn(t, db)
 }
 
-// The turn is given back exactly once, whatever happens.
+// TestLoaderTurn checks that the turn is released exactly once, in every case.
 func TestLoaderTurn(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
@@ -244,7 +243,7 @@ func TestLoaderTurn(t *testing.T) {
 	if err := errors.Join(l.Reset(t.Context()), l.Reset(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	// Another one's turn stays its own.
+	// The turn of another loader is not released.
 	second := openLoader(t, db)
 	mustBegin(t, second)
 	mustInsert(t, second, notes.Table, notes.rows(2))
@@ -257,7 +256,7 @@ func TestLoaderTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustCommit(t, second)
-	// Close in a transaction.
+	// Close within a transaction.
 	mustBegin(t, second)
 	mustInsert(t, second, notes.Table, notes.rows(3))
 	if err := second.Close(); err != nil {
@@ -271,7 +270,7 @@ func TestLoaderTurn(t *testing.T) {
 	freeTurn(t, db)
 }
 
-// A context that ends in the middle of an Insert.
+// TestLoaderCanceled cancels a context in the middle of an Insert.
 func TestLoaderCanceled(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
@@ -292,7 +291,7 @@ func TestLoaderCanceled(t *testing.T) {
 	mustCommit(t, l)
 }
 
-// Another process makes and takes away periods between two transactions.
+// TestTrapLoaderSeesPeriodsOfOthers has another DB create and remove periods.
 func TestTrapLoaderSeesPeriodsOfOthers(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
@@ -334,7 +333,8 @@ func TestTrapLoaderSeesPeriodsOfOthers(t *testing.T) {
 	wantLines(t, db, "SELECT count(*) FROM r", "3")
 }
 
-// A loader and a writer, of the same table whose keys the engine assigns.
+// TestLoaderBesideWriter uses a loader and a writer on one table whose keys the
+// engine assigns.
 func TestLoaderBesideWriter(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
@@ -359,7 +359,7 @@ func TestLoaderBesideWriter(t *testing.T) {
 	b := engine.NewBatch(keyed.Inserted())
 	b.Columns[0].Ints = append(b.Columns[0].Ints, 2)
 	b.EndRow()
-	// One after the other, and then at once.
+	// First in turn, then concurrently.
 	if _, err := w.Write(t.Context(), own); err != nil {
 		t.Fatal(err)
 	}
@@ -380,7 +380,7 @@ func TestLoaderBesideWriter(t *testing.T) {
 	}()
 	for range batches {
 		mustBegin(t, l)
-		mustInsert(t, l, &keyed, b) // the key is left to SQLite
+		mustInsert(t, l, &keyed, b) // SQLite assigns the key
 		mustInsert(t, l, &keyed, b)
 		mustCommit(t, l)
 	}
@@ -390,7 +390,7 @@ func TestLoaderBesideWriter(t *testing.T) {
 	wantLines(t, db, "SELECT n, count(*) FROM w GROUP BY n ORDER BY n", fmt.Sprintf("1|%d", (batches+2)*each), fmt.Sprintf("2|%d", 2*batches+1))
 }
 
-// kill -9 at any point leaves transactions whole.
+// TestTrapLoaderKilled checks that kill -9 leaves only complete transactions.
 func TestTrapLoaderKilled(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "loaded.db")
@@ -416,14 +416,14 @@ func TestTrapLoaderKilled(t *testing.T) {
 	}
 }
 
-// A writer of another process gets its turn beside a loader that fills a table
-// as fast as it can, and wouldn't without the gaps.
+// TestTrapWriterStarvesBesideLoader checks that a writer of another process can
+// write while a loader fills a table at full speed, and could not without the gaps.
 func TestTrapWriterStarvesBesideLoader(t *testing.T) {
 	t.Parallel()
 	for _, what := range []string{"fill", "greedy fill"} {
 		t.Run(what, func(t *testing.T) {
 			db := besideChild(t, what, "fills\n")
-			// Its first batches are on their way only.
+			// Wait until the loader has committed its first batches.
 			for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 				filled, err := queryInt(db.write, "SELECT count(*) FROM notes")
 				if err == nil && filled >= 5 {
@@ -442,7 +442,7 @@ func TestTrapWriterStarvesBesideLoader(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			// The time between two gaps, and between two looks at the lock.
+			// Limit: the time between two gaps, and one interval of lock attempts.
 			if (longest > 2*time.Second) != (what == "greedy fill") {
 				t.Errorf("an insert took %v", longest)
 			}
@@ -450,7 +450,7 @@ func TestTrapWriterStarvesBesideLoader(t *testing.T) {
 	}
 }
 
-// BenchmarkLoaderPurchases is BenchmarkInsert of batches of 1000 by a loader.
+// BenchmarkLoaderPurchases is BenchmarkInsert with batches of 1000 and a loader.
 func BenchmarkLoaderPurchases(b *testing.B) {
 	db := openBench(b)
 	l, table, rnd := openLoader(b, db), purchases(), rand.New(rand.NewPCG(1, 2))
@@ -466,8 +466,8 @@ func BenchmarkLoaderPurchases(b *testing.B) {
 	b.ReportMetric(float64(1000*b.N)/b.Elapsed().Seconds(), "rows/s")
 }
 
-// BenchmarkLoader is a transaction of a note and 1000 rows of a rolling table, in
-// the order of its periods or shuffled over 20 of them.
+// BenchmarkLoader measures a transaction of a note and 1000 rows of a rolling
+// table, in the order of its periods or shuffled over 20 periods.
 func BenchmarkLoader(b *testing.B) {
 	for _, shuffled := range []bool{false, true} {
 		b.Run(fmt.Sprintf("shuffled=%v", shuffled), func(b *testing.B) {

@@ -9,11 +9,11 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// limitLength is SQLite's number of the limit of a text or blob's length.
+// limitLength is SQLITE_LIMIT_LENGTH, the limit on the length of text or a blob.
 const limitLength = 0
 
-// Errors about rows are refusals and leave what was inserted before; others end
-// the transaction and give the turn back.
+// TestLoaderRefuses checks that errors caused by rows are refusals and keep the
+// earlier rows, and that others end the transaction and release the turn.
 func TestLoaderRefuses(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
@@ -98,7 +98,7 @@ func TestLoaderRefuses(t *testing.T) {
 		freeTurn(t, db)
 		wantLines(t, db, "SELECT count(*) FROM notes WHERE id = 9000", "0")
 	})
-	t.Run("acknowledged", func(t *testing.T) { // not the trigger's rows, nor those passed over
+	t.Run("acknowledged", func(t *testing.T) { // without the trigger's rows and skipped rows
 		table, b := batch("r", "c", "new")
 		passes, p := batch("passes", "a", "x")
 		mustBegin(t, l)

@@ -13,10 +13,10 @@ import (
 )
 
 /*
-// The driver has SQLite's code, but binds each value with a call from Go to C
-// and an allocation, which takes longer than the insert. So inserts call
-// SQLite themselves, once for many rows. Its functions are found when the
-// program is linked, not when this package is.
+// The driver contains SQLite's code, but binds each value with a call from Go to
+// C and an allocation, which takes longer than the insert. So inserts call SQLite
+// directly, once for many rows. The linker resolves its functions when it links
+// the program, not when cgo builds this package.
 #cgo linux LDFLAGS: -Wl,--unresolved-symbols=ignore-in-object-files
 #cgo darwin LDFLAGS: -Wl,-undefined,dynamic_lookup
 #cgo noescape rowmill_step
@@ -47,8 +47,8 @@ const char *sqlite3_errmsg(void *db);
 
 enum { DONE = 101, ROW = 100 };
 
-// rowmill_bind binds the `values` values at *at, as appendBound wrote them,
-// and moves *at behind them.
+// rowmill_bind binds the `values` values at *at, in the format of appendBound, and
+// advances *at past them.
 static int rowmill_bind(void *stmt, const unsigned char **at, int values) {
 	const unsigned char *p = *at;
 	for (int i = 1; i <= values; i++) {
@@ -57,7 +57,8 @@ static int rowmill_bind(void *stmt, const unsigned char **at, int values) {
 		switch (*p++) {
 		case 'i': memcpy(&n, p, 8); p += 8; rc = sqlite3_bind_int64(stmt, i, n); break;
 		case 'f': memcpy(&f, p, 8); p += 8; rc = sqlite3_bind_double(stmt, i, f); break;
-		// SQLite doesn't copy the text: it stays where it is until the end.
+		// SQLite doesn't copy the text, which stays valid until the bindings are
+		// cleared.
 		case 't': memcpy(&len, p, 4); p += 4; rc = sqlite3_bind_text(stmt, i, (const char *)p, len, 0); p += len; break;
 		case 'b': memcpy(&len, p, 4); p += 4; rc = sqlite3_bind_blob(stmt, i, p, len, 0); p += len; break;
 		default: rc = sqlite3_bind_null(stmt, i);
@@ -78,16 +79,15 @@ static int rowmill_step(void *stmt, const unsigned char *p, int values, int time
 		rc = sqlite3_step(stmt);
 		int again = sqlite3_reset(stmt);
 		if (rc == ROW) rc = DONE;
-		if (rc != DONE && again) rc = again; // the more exact one
+		if (rc != DONE && again) rc = again; // the more specific code
 	}
 out:
 	sqlite3_clear_bindings(stmt);
 	return rc == DONE ? 0 : rc;
 }
 
-// rowmill_insert is rowmill_step that returns how many rows the statement has
-// changed, those that its triggers change not counted, or an error's number,
-// negative.
+// rowmill_insert is rowmill_step, but returns the number of changed rows, without
+// those that triggers changed, or a negated error code.
 static long long rowmill_insert(void *db, void *stmt, const unsigned char *p, int values, int times) {
 	long long n = 0;
 	int rc = DONE;
@@ -97,7 +97,7 @@ static long long rowmill_insert(void *db, void *stmt, const unsigned char *p, in
 		rc = sqlite3_step(stmt);
 		int again = sqlite3_reset(stmt);
 		if (rc != DONE) {
-			if (again) rc = again; // the more exact one
+			if (again) rc = again; // the more specific code
 			break;
 		}
 		n += sqlite3_changes64(db);
@@ -106,24 +106,25 @@ static long long rowmill_insert(void *db, void *stmt, const unsigned char *p, in
 	return rc == DONE ? n : -rc;
 }
 
-// rowmill_rows runs a query with the values at p and returns how many rows it
-// gives, each of which is made whole, or an error's number, negative.
+// rowmill_rows executes a query with the values at p and returns the number of
+// rows or a negated error code. SQLite computes each row completely.
 static long long rowmill_rows(void *stmt, const unsigned char *p, int values) {
 	long long n = 0;
 	int rc = rowmill_bind(stmt, &p, values);
 	if (!rc) {
 		while ((rc = sqlite3_step(stmt)) == ROW) n++;
 		int again = sqlite3_reset(stmt);
-		if (rc != DONE && again) rc = again; // the more exact one
+		if (rc != DONE && again) rc = again; // the more specific code
 	}
 	sqlite3_clear_bindings(stmt);
 	return rc == DONE ? n : -rc;
 }
 
-// rowmill_stop is called in the middle of statements: what isn't 0 ends them.
+// rowmill_stop is called while a statement runs; a result other than 0 interrupts
+// it.
 static int rowmill_stop(void *flag) { return __atomic_load_n((int *)flag, __ATOMIC_RELAXED); }
 
-// STOP_OPS is how many operations of SQLite's machine, of some 10 ns each, pass
+// STOP_OPS is the number of SQLite virtual machine operations, of some 10 ns each,
 // between two calls.
 enum { STOP_OPS = 1000 };
 
@@ -131,7 +132,7 @@ static void rowmill_attach(void *db, int *flag) {
 	sqlite3_progress_handler(db, flag ? STOP_OPS : 0, flag ? rowmill_stop : 0, flag);
 }
 
-// rowmill_exec runs one statement of text.
+// rowmill_exec executes one statement given as text.
 static int rowmill_exec(void *db, const char *sql, int bytes) {
 	void *stmt = 0;
 	int rc = sqlite3_prepare_v2(db, sql, bytes, &stmt, 0);
@@ -151,7 +152,7 @@ import "C"
 // A handle is SQLite's own pointer to a connection.
 type handle struct{ p unsafe.Pointer }
 
-// handleOf returns the handle that a driver's connection holds.
+// handleOf returns the handle in a driver's connection.
 func handleOf(conn *connection) (handle, error) {
 	f := reflect.ValueOf(conn).Elem().FieldByName("db")
 	if !f.IsValid() || f.Kind() != reflect.Pointer || f.IsNil() {
@@ -175,8 +176,8 @@ func (h handle) prepare(sql string) (stmt, error) {
 	return stmt{h, p}, nil
 }
 
-// step runs the statement several times, with the next of the bound values
-// each time.
+// step executes the statement several times, each time with the next of the bound
+// values.
 func (s stmt) step(bound []byte, values, times int) error {
 	if rc := C.rowmill_step(s.p, (*C.uchar)(unsafe.SliceData(bound)), C.int(values), C.int(times)); rc != 0 {
 		return s.db.failure(rc)
@@ -184,8 +185,8 @@ func (s stmt) step(bound []byte, values, times int) error {
 	return nil
 }
 
-// insert runs the statement several times, as step does, and returns how many
-// rows it has changed.
+// insert executes the statement several times, as step does, and returns the
+// number of changed rows, without those that triggers changed.
 func (s stmt) insert(bound []byte, values, times int) (int64, error) {
 	n := C.rowmill_insert(s.db.p, s.p, (*C.uchar)(unsafe.SliceData(bound)), C.int(values), C.int(times))
 	if n < 0 {
@@ -194,7 +195,7 @@ func (s stmt) insert(bound []byte, values, times int) (int64, error) {
 	return int64(n), nil
 }
 
-// rows runs a query with bound values and returns how many rows it gives.
+// rows executes a query with bound values and returns its number of rows.
 func (s stmt) rows(bound []byte, values int) (int, error) {
 	n := C.rowmill_rows(s.p, (*C.uchar)(unsafe.SliceData(bound)), C.int(values))
 	if n < 0 {
@@ -203,16 +204,16 @@ func (s stmt) rows(bound []byte, values int) (int, error) {
 	return int(n), nil
 }
 
-// changes returns how many rows the last statement has changed.
+// changes returns the number of rows that the last statement changed.
 func (h handle) changes() int64 { return int64(C.sqlite3_changes64(h.p)) }
 
-// A stopper breaks off statements of the connections that it is attached to.
-// Its flag is C's memory, because SQLite keeps the pointer.
+// A stopper interrupts statements of the connections that it is attached to. Its
+// flag is in C's memory, because SQLite keeps the pointer.
 type stopper struct{ flag *C.int }
 
 func newStopper() *stopper { return &stopper{(*C.int)(C.calloc(1, C.sizeof_int))} }
 
-// SetDeadline sets the flag, or clears it where t is no time.
+// SetDeadline sets the flag, or clears it if t is the zero time.
 func (s *stopper) SetDeadline(t time.Time) error {
 	var v int32
 	if !t.IsZero() {
@@ -226,13 +227,13 @@ func (s *stopper) attach(h handle) { C.rowmill_attach(h.p, s.flag) }
 
 func detach(h handle) { C.rowmill_attach(h.p, nil) }
 
-// free frees the flag, once no connection has it.
+// free frees the flag. No connection may have it then.
 func (s *stopper) free() { C.free(unsafe.Pointer(s.flag)) }
 
-// close frees the statement. It may be called after its connection was closed.
+// close frees the statement. It may be called after the connection was closed.
 func (s stmt) close() { C.sqlite3_finalize(s.p) }
 
-// exec runs one statement of text, which must hold no NUL.
+// exec executes one statement given as text, which must not contain a NUL.
 func (h handle) exec(sql []byte) error {
 	if len(sql) > math.MaxInt32 {
 		return errors.New("a statement of more than 2 GB")
@@ -243,11 +244,11 @@ func (h handle) exec(sql []byte) error {
 	return nil
 }
 
-// totalChanges returns how many rows the connection has changed since it was
-// opened, modulo 2^32.
+// totalChanges returns the number of rows that the connection has changed since it
+// was opened, modulo 2^32.
 func (h handle) totalChanges() uint32 { return uint32(C.sqlite3_total_changes(h.p)) }
 
-// failure returns the error of the connection's last call, which gave rc.
+// failure returns the error of the connection's last call, which returned rc.
 func (h handle) failure(rc C.int) error {
 	ext := C.sqlite3_extended_errcode(h.p)
 	if ext&0xff != rc&0xff {
@@ -256,7 +257,7 @@ func (h handle) failure(rc C.int) error {
 	return &failure{codes{int(ext), syscall.Errno(C.sqlite3_system_errno(h.p))}, C.GoString(C.sqlite3_errmsg(h.p))}
 }
 
-// status returns a figure of a connection; NaN where SQLite doesn't have it.
+// status returns a figure of a connection, or NaN if SQLite doesn't have it.
 func (h handle) status(op int) float64 {
 	var current, highest C.int
 	if rc := C.sqlite3_db_status(h.p, C.int(op), &current, &highest, 0); rc != 0 {

@@ -19,24 +19,24 @@ import (
 	sqlite3lib "modernc.org/sqlite/lib"
 )
 
-// A native is SQLite's own pointer to a connection, with what its functions
-// need. The driver takes each value as an interface, which takes longer than the
-// insert; so inserts call SQLite themselves, as those of native_cgo.go do.
+// A native is SQLite's own pointer to a connection, with the arguments that its
+// functions need. The driver takes each value as an interface, which takes longer
+// than the insert. So inserts call SQLite directly, as in native_cgo.go.
 //
-// SQLite may be given the addresses of Go's memory for the time of a call, as
-// what is on the heap doesn't move; text and out lie there because a native does.
+// SQLite may use addresses of Go memory during a call, because objects on the
+// heap don't move. text and out are on the heap because a native is.
 type native struct {
 	db  uintptr
-	tls *libc.TLS // not the driver's, which ends with the connection
+	tls *libc.TLS // separate from the driver's, which is closed with the connection
 
-	text []byte // a statement, or values, for the time of a call
+	text []byte // a statement, or values, during a call
 	out  struct {
 		stmt             uintptr
 		current, highest int32
 	}
 
 	mu   sync.Mutex
-	uses int // the connection, and each statement
+	uses int // references by the connection and each statement
 }
 
 // newNative returns the native of a driver's connection.
@@ -54,7 +54,7 @@ func (n *native) use() {
 	n.uses++
 }
 
-// release ends one use; statements may be closed after their connection.
+// release removes one reference. Statements may be closed after their connection.
 func (n *native) release() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -63,8 +63,7 @@ func (n *native) release() {
 	}
 }
 
-// hold copies bytes to where they don't move and returns their address. A byte
-// of 0 follows them.
+// hold copies bytes to the heap, appends a zero byte, and returns the address.
 func (n *native) hold(b []byte) uintptr {
 	n.text = append(append(n.text[:0], b...), 0)
 	return uintptr(unsafe.Pointer(unsafe.SliceData(n.text)))
@@ -78,7 +77,7 @@ func (n *native) limit(id, value int) int {
 	return int(sqlite3lib.Xsqlite3_limit(n.tls, n.db, int32(id), int32(value)))
 }
 
-// last returns the connection's last error, if it is the one of that code.
+// last returns the connection's last error if it has the given code.
 func (n *native) last(code int) (*failure, bool) {
 	ext := int(sqlite3lib.Xsqlite3_extended_errcode(n.tls, n.db))
 	if ext&0xff != code&0xff {
@@ -91,7 +90,7 @@ func (n *native) last(code int) (*failure, bool) {
 // A handle is SQLite's own pointer to a connection.
 type handle struct{ *native }
 
-// handleOf returns the handle that a driver's connection holds.
+// handleOf returns the handle in a driver's connection.
 func handleOf(conn *connection) (handle, error) { return handle{conn.native}, nil }
 
 // A stmt is a prepared statement.
@@ -122,8 +121,8 @@ const (
 	resultRow  = sqlite3lib.SQLITE_ROW
 )
 
-// bind binds the next values of bound, which lie at the address at from offset
-// i on, and returns the offset behind them.
+// bind binds the next values of bound, which begin at offset i, and returns the
+// offset after them. at is the address of bound.
 func (s stmt) bind(bound []byte, at uintptr, i, values int) (int, int32) {
 	t := s.db.tls
 	for v := int32(1); v <= int32(values); v++ {
@@ -140,7 +139,8 @@ func (s stmt) bind(bound []byte, at uintptr, i, values int) (int, int32) {
 		case 't', 'b':
 			n := int(binary.NativeEndian.Uint32(bound[i:]))
 			i += 4
-			// SQLite doesn't copy the text: it stays where it is until the end.
+			// SQLite doesn't copy the text, which stays valid until the bindings
+			// are cleared.
 			if kind == 't' {
 				rc = sqlite3lib.Xsqlite3_bind_text(t, s.p, v, at+uintptr(i), int32(n), 0)
 			} else {
@@ -157,8 +157,8 @@ func (s stmt) bind(bound []byte, at uintptr, i, values int) (int, int32) {
 	return i, 0
 }
 
-// run runs the statement several times, with the next of the bound values each
-// time, and calls each after each that gave no error.
+// run executes the statement several times, each time with the next of the bound
+// values, and calls each, if not nil, after every success.
 func (s stmt) run(bound []byte, values, times int, each func()) error {
 	at, i := s.db.hold(bound), 0
 	var rc int32
@@ -170,7 +170,7 @@ func (s stmt) run(bound []byte, values, times int, each func()) error {
 		again := sqlite3lib.Xsqlite3_reset(s.db.tls, s.p)
 		if rc != resultDone && rc != resultRow {
 			if again != 0 {
-				rc = again // the more exact one
+				rc = again // the more specific code
 			}
 			break
 		}
@@ -188,12 +188,12 @@ func (s stmt) run(bound []byte, values, times int, each func()) error {
 	return err
 }
 
-// step runs the statement several times, with the next of the bound values
-// each time.
+// step executes the statement several times, each time with the next of the bound
+// values.
 func (s stmt) step(bound []byte, values, times int) error { return s.run(bound, values, times, nil) }
 
-// insert runs the statement several times, as step does, and returns how many
-// rows it has changed, those that its triggers change not counted.
+// insert executes the statement several times, as step does, and returns the
+// number of changed rows, without those that triggers changed.
 func (s stmt) insert(bound []byte, values, times int) (n int64, err error) {
 	if err := s.run(bound, values, times, func() { n += s.db.changes() }); err != nil {
 		return 0, err
@@ -201,8 +201,8 @@ func (s stmt) insert(bound []byte, values, times int) (n int64, err error) {
 	return n, nil
 }
 
-// rows runs a query with bound values and returns how many rows it gives, each
-// of which is made whole.
+// rows executes a query with bound values and returns its number of rows. SQLite
+// computes each row completely.
 func (s stmt) rows(bound []byte, values int) (n int, err error) {
 	at := s.db.hold(bound)
 	_, rc := s.bind(bound, at, 0, values)
@@ -214,7 +214,7 @@ func (s stmt) rows(bound []byte, values int) (n int, err error) {
 		if rc == resultDone {
 			rc = 0
 		} else if again != 0 {
-			rc = again // the more exact one
+			rc = again // the more specific code
 		}
 	}
 	if rc != 0 {
@@ -225,16 +225,16 @@ func (s stmt) rows(bound []byte, values int) (n int, err error) {
 	return n, err
 }
 
-// close frees the statement. It may be called after its connection was closed.
+// close frees the statement. It may be called after the connection was closed.
 func (s stmt) close() {
 	sqlite3lib.Xsqlite3_finalize(s.db.tls, s.p)
 	s.db.release()
 }
 
-// changes returns how many rows the last statement has changed.
+// changes returns the number of rows that the last statement changed.
 func (h handle) changes() int64 { return sqlite3lib.Xsqlite3_changes64(h.tls, h.db) }
 
-// exec runs one statement of text, which must hold no NUL.
+// exec executes one statement given as text, which must not contain a NUL.
 func (h handle) exec(sql []byte) error {
 	if len(sql) >= math.MaxInt32 {
 		return errors.New("a statement of more than 2 GB")
@@ -250,13 +250,13 @@ func (h handle) exec(sql []byte) error {
 	return nil
 }
 
-// totalChanges returns how many rows the connection has changed since it was
-// opened, modulo 2^32.
+// totalChanges returns the number of rows that the connection has changed since it
+// was opened, modulo 2^32.
 func (h handle) totalChanges() uint32 {
 	return uint32(sqlite3lib.Xsqlite3_total_changes(h.tls, h.db))
 }
 
-// failure returns the error of the connection's last call, which gave rc.
+// failure returns the error of the connection's last call, which returned rc.
 func (h handle) failure(rc int32) error {
 	if f, ok := h.last(int(rc)); ok {
 		return f
@@ -264,7 +264,7 @@ func (h handle) failure(rc int32) error {
 	return &failure{codes{result: int(rc)}, libc.GoString(sqlite3lib.Xsqlite3_errstr(h.tls, rc))}
 }
 
-// status returns a figure of a connection; NaN where SQLite doesn't have it.
+// status returns a figure of a connection, or NaN if SQLite doesn't have it.
 func (h handle) status(op int) float64 {
 	rc := sqlite3lib.Xsqlite3_db_status(h.tls, h.db, int32(op), uintptr(unsafe.Pointer(&h.out.current)), uintptr(unsafe.Pointer(&h.out.highest)), 0)
 	runtime.KeepAlive(h.native)
@@ -274,13 +274,13 @@ func (h handle) status(op int) float64 {
 	return float64(h.out.current)
 }
 
-// A stopper breaks off statements of the connections that it is attached to.
+// A stopper interrupts statements of the connections that it is attached to.
 type stopper struct {
 	flag atomic.Int32
 	id   uintptr
 }
 
-// stoppers are those that there are, by the number that SQLite is given.
+// stoppers maps the number that is passed to SQLite to its stopper.
 var (
 	stoppers     sync.Map
 	lastStopper  atomic.Uintptr
@@ -295,7 +295,7 @@ func newStopper() *stopper {
 	return s
 }
 
-// stopped is called in the middle of statements: what isn't 0 ends them.
+// stopped is called while a statement runs; a result other than 0 interrupts it.
 func stopped(_ *libc.TLS, id uintptr) int32 {
 	if s, ok := stoppers.Load(id); ok {
 		return s.(*stopper).flag.Load()
@@ -303,7 +303,7 @@ func stopped(_ *libc.TLS, id uintptr) int32 {
 	return 0
 }
 
-// SetDeadline sets the flag, or clears it where t is no time.
+// SetDeadline sets the flag, or clears it if t is the zero time.
 func (s *stopper) SetDeadline(t time.Time) error {
 	if t.IsZero() {
 		s.flag.Store(0)
@@ -313,16 +313,16 @@ func (s *stopper) SetDeadline(t time.Time) error {
 	return nil
 }
 
-// stopOps is how many operations of SQLite's machine pass between two calls of
+// stopOps is the number of SQLite virtual machine operations between two calls of
 // stopped.
 const stopOps = 1000
 
 func (s *stopper) attach(h handle) {
-	// The translated code takes a function as the address of Go's description of it.
+	// The translated code takes a function as the address of its Go func value.
 	sqlite3lib.Xsqlite3_progress_handler(h.tls, h.db, stopOps, *(*uintptr)(unsafe.Pointer(&stopProgress)), s.id)
 }
 
 func detach(h handle) { sqlite3lib.Xsqlite3_progress_handler(h.tls, h.db, 0, 0, 0) }
 
-// free ends the stopper, once no connection has it.
+// free unregisters the stopper. No connection may have it then.
 func (s *stopper) free() { stoppers.Delete(s.id) }

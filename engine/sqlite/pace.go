@@ -11,33 +11,33 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// SQLite has no queue for its lock: who finds it taken looks again later, at
-// longest 100 ms later. Work that takes it for a while, again and again, leaves
-// gaps of microseconds, and a writer in another process would run into its busy
-// timeout without ever seeing one. So after each transaction that was long
-// there is a gap that nobody who waits can miss.
+// SQLite has no queue for its lock. A process that finds it locked tries again
+// after at most 100 ms. Consecutive long transactions leave gaps of microseconds,
+// so that a writer in another process would reach its busy timeout without seeing
+// one. So each long transaction is followed by a gap that is longer than the
+// interval between two attempts.
 //
-// Loaders fill a table for hours, as fast as they can: they leave a gap once
-// they have held the lock for longLoad in all, which costs a tenth of the time.
+// Loaders can fill a table for hours at full speed. They leave a gap after they
+// have held the lock for longLoad in total, which costs a tenth of the time.
 const (
 	longTransaction = 20 * time.Millisecond
 	longLoad        = time.Second
 	gap             = 120 * time.Millisecond
 )
 
-// A pace is the pause between long transactions of this process, or between
-// those of loaders. The writers of batches keep none: they are what others are
-// to make way for.
+// A pace enforces the pause between long transactions of this process, or between
+// transactions of loaders. Writers of batches don't pause: the pauses are for
+// their benefit.
 type pace struct {
 	mu   sync.Mutex
 	next time.Time
-	// Of loaders: for how long they held the lock since the last gap, and when
-	// they last gave it back.
+	// For loaders: how long they have held the lock since the last gap, and when
+	// they last released it.
 	sum  time.Duration
 	last time.Time
 }
 
-// loaded notes that the file's lock, which a loader held since began, is free.
+// loaded records that a loader released the file's lock, which it held since began.
 func (p *pace) loaded(began time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -51,7 +51,7 @@ func (p *pace) loaded(began time.Time) {
 	}
 }
 
-// held notes that the file's lock, held since began, is free.
+// held records that the file's lock, held since began, was released.
 func (p *pace) held(began time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,15 +79,15 @@ func (p *pace) wait(ctx context.Context) error {
 	}
 }
 
-// A pooled connection is one of SQL. Its transactions take turns within this
-// process, and keep the pace.
+// A pooled connection belongs to the pool that SQL returns. Its transactions take
+// turns within this process, with the pauses of pace.
 type pooled struct {
 	*connection
 	db *DB
 }
 
-// BeginTx implements driver.ConnBeginTx. A transaction that only reads takes no
-// lock that anybody waits for, and sees what was committed when it first read.
+// BeginTx implements driver.ConnBeginTx. A read-only transaction takes no lock
+// that blocks others, and sees the data that was committed at its first read.
 func (c *pooled) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
 	if o.ReadOnly {
 		return c.beginReadOnly(ctx)
@@ -130,7 +130,7 @@ func (c *pooled) beginReadOnly(ctx context.Context) (driver.Tx, error) {
 	return readTx{c}, nil
 }
 
-// A readTx is a transaction that only reads.
+// A readTx is a read-only transaction.
 type readTx struct{ c *pooled }
 
 // Commit implements driver.Tx.
@@ -155,8 +155,8 @@ type pooledTx struct {
 	once  sync.Once
 }
 
-// Commit implements driver.Tx. One that fails has not ended: database/sql
-// doesn't roll it back, and the driver does.
+// Commit implements driver.Tx. A failed COMMIT leaves the transaction open.
+// database/sql doesn't roll it back; the driver does.
 func (t *pooledTx) Commit() error { defer t.end(); return t.Tx.Commit() }
 
 // Rollback implements driver.Tx.

@@ -9,14 +9,14 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// sampleLeaves is how many leaves of a b-tree are read to estimate its rows: up
-// to as many, the number is exact; with more, rows of like lengths come out
-// within a few percent.
+// sampleLeaves is about how many leaves of a b-tree are read to estimate its rows.
+// For trees with at most that many leaves the number is exact. For larger ones
+// with rows of similar lengths, the error is a few percent.
 const sampleLeaves = 32
 
-// PeriodSizes implements engine.Keeper. Rows are estimated from some leaves of
-// each table, which takes a few reads for each. Where a reader has kept what was
-// written last out of the file, a period's rows are counted.
+// PeriodSizes implements engine.Keeper. Rows are estimated from a sample of the
+// leaves of each table, which takes a few reads. If a reader has prevented the
+// latest writes from reaching the file, the rows are counted instead.
 func (db *DB) PeriodSizes(ctx context.Context, t *engine.Table) (map[string]engine.PeriodSize, error) {
 	parts, err := db.Catalog().Partitions(ctx, t)
 	if err != nil {
@@ -38,7 +38,7 @@ func (db *DB) PeriodSizes(ctx context.Context, t *engine.Table) (map[string]engi
 	if err != nil {
 		return fail(err)
 	}
-	whole := false // whether the file has all that was written
+	whole := false // whether the file contains all writes
 	err = each(conn, statements[0], nil, func(row []driver.Value) error {
 		whole = row[0] == int64(0) && row[1] == row[2]
 		return nil
@@ -79,7 +79,7 @@ func (db *DB) PeriodSizes(ctx context.Context, t *engine.Table) (map[string]engi
 	return out, nil
 }
 
-// A root is the first page of a b-tree: a table's rows, or an index.
+// A root is the root page of a b-tree: a table's rows, or an index.
 type root struct {
 	page  int64
 	table bool
@@ -126,14 +126,14 @@ func (t *treeFile) periodSize(trees []root) (size engine.PeriodSize, err error) 
 		}
 		size.Rows = cells * int64(len(leaves)) / sampled
 		if keyed {
-			size.Rows += inner // WITHOUT ROWID: rows lie in interior pages too
+			size.Rows += inner // WITHOUT ROWID: interior pages contain rows, too
 		}
 	}
 	return size, nil
 }
 
-// cells returns how many rows a leaf has, and whether it is of a tree by key,
-// as an index or a table WITHOUT ROWID is.
+// cells returns the number of rows in a leaf, and whether its b-tree is an index
+// or a table WITHOUT ROWID.
 func (t *treeFile) cells(page int64) (n int64, index bool, err error) {
 	if _, err := t.file.ReadAt(t.buf, (page-1)*t.size); err != nil {
 		return 0, false, fmt.Errorf("page %d: %w", page, err)

@@ -15,14 +15,14 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// poolSize bounds the connections of SQL. There is one writer at a time, and
-// each connection has a page cache of the size that the target asks for.
+// poolSize limits the connections of SQL. Only one writes at a time, and each has
+// a page cache of the target's size.
 const poolSize = 8
 
-// A connector opens the connections of SQL: on the file that the DB writes, with
-// the same pragmas, and the functions that Words needs. Its transactions begin
-// as BEGIN IMMEDIATE: one that begins by reading and writes later would fail
-// with SQLITE_BUSY, without a wait, when another has written in between.
+// A connector opens the connections of SQL to the DB's file, with the same pragmas
+// and with the functions that Words needs. Its write transactions begin with BEGIN
+// IMMEDIATE. A transaction that first reads and then writes would otherwise fail
+// immediately with SQLITE_BUSY if another transaction has written in between.
 type connector struct{ db *DB }
 
 // Connect implements driver.Connector.
@@ -49,15 +49,15 @@ func (db *DB) openPool() {
 	db.pool.SetMaxIdleConns(2)
 }
 
-// Bind implements engine.Keeper: SQLite's placeholders are question marks.
+// Bind implements engine.Keeper. SQLite's placeholders are question marks.
 func (db *DB) Bind(query string) string { return query }
 
 // Classify implements engine.Keeper.
 func (db *DB) Classify(err error) error { return classify(err) }
 
-// textOf returns a value as the text that SQLite reads back as the same value,
-// in a column of the same affinity. SQLite's own conversion keeps 15 digits of a
-// real.
+// textOf returns a value as text that SQLite reads back as the same value in a
+// column of the same affinity. SQLite's own conversion of a real keeps only 15
+// digits.
 func textOf(v any) any {
 	switch v := v.(type) {
 	case float64:
@@ -74,8 +74,8 @@ func textOf(v any) any {
 	return v
 }
 
-// A rowHash is an aggregate: the sum modulo 2^128 of a hash of each row, which
-// doesn't depend on their order.
+// A rowHash is an aggregate: the sum, modulo 2^128, of a hash of each row (the
+// first half of its SHA-256). It doesn't depend on the order of the rows.
 type rowHash struct {
 	high, low uint64
 	buf       []byte
@@ -98,8 +98,9 @@ func (h *rowHash) Done() string {
 	return fmt.Sprintf("%x%016x", h.high, h.low)
 }
 
-// appendRow appends values so that no two rows look alike: a letter for the
-// type, then 8 bytes of a number, or the length and the bytes of a text.
+// appendRow appends values so that different rows have different encodings: a
+// letter for the type, then the 8 bytes of a number, or the length and the bytes of
+// text.
 func appendRow(dst []byte, values []any) []byte {
 	for _, v := range values {
 		switch v := v.(type) {

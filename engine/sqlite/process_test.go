@@ -20,11 +20,11 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// childVariable makes a test of this binary the other process.
+// childVariable makes this test binary the child process.
 const childVariable = "ROWMILL_TEST_SQLITE_CHILD"
 
-// child starts this test binary as another process that does what on the
-// database, and returns its output. It is killed when the test ends.
+// child starts this test binary as a child process that performs the task what on
+// the database, and returns its output. It is killed when the test ends.
 func child(t *testing.T, what, path string) (*exec.Cmd, *bufio.Reader) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestChildProcess$", "-test.timeout=2m")
@@ -46,7 +46,7 @@ func kill(cmd *exec.Cmd) {
 	_ = cmd.Wait()
 }
 
-// TestChildProcess is the other process.
+// TestChildProcess is the child process.
 func TestChildProcess(t *testing.T) {
 	t.Parallel()
 	what, path, ok := strings.Cut(os.Getenv(childVariable), ": ")
@@ -68,7 +68,7 @@ func TestChildProcess(t *testing.T) {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		time.Sleep(time.Minute)
 	case "copy", "greedy":
-		// Transactions of 100 ms each, one after the other.
+		// Consecutive transactions of 100 ms each.
 		mustExec(t, db, "CREATE TABLE IF NOT EXISTS copied (n INTEGER)")
 		fmt.Println("copies")
 		for {
@@ -79,7 +79,7 @@ func TestChildProcess(t *testing.T) {
 			db.pace.mu.Unlock()
 			tx, err := db.SQL().BeginTx(t.Context(), nil)
 			if err != nil {
-				continue // the writer was first
+				continue // the writer has the lock
 			}
 			if _, err := tx.Exec("INSERT INTO copied VALUES (1)"); err != nil {
 				t.Fatal(err)
@@ -90,7 +90,7 @@ func TestChildProcess(t *testing.T) {
 			}
 		}
 	case "fill", "greedy fill":
-		// Transactions of a loader, of 50 ms each, one after the other.
+		// Consecutive transactions of a loader, of 50 ms each.
 		l, notes, _ := loadingOf(t, db)
 		fmt.Println("fills")
 		for n := int64(0); ; n++ {
@@ -100,7 +100,7 @@ func TestChildProcess(t *testing.T) {
 				db.loads.mu.Unlock()
 			}
 			if err := l.Begin(t.Context()); err != nil {
-				continue // the writer was first
+				continue // the writer has the lock
 			}
 			b := notes.rows(n)
 			if _, err := l.Insert(t.Context(), notes.Table, b, 0, 1); err != nil {
@@ -112,7 +112,7 @@ func TestChildProcess(t *testing.T) {
 			}
 		}
 	case "load":
-		// A note and the rows that it counts, in each transaction.
+		// Each transaction inserts a note and the rows that it counts.
 		l, notes, readings := loadingOf(t, db)
 		for n := int64(0); ; n++ {
 			if err := l.Begin(t.Context()); err != nil {
@@ -147,9 +147,9 @@ func TestChildProcess(t *testing.T) {
 	}
 }
 
-// changeAll changes periods in every way, from whatever state an earlier
-// run has left: periods 2 and 3 are rebuilt and merged into one, and the last
-// one comes and goes.
+// changeAll makes every kind of change to periods, starting from any state that an
+// earlier run has left: it rebuilds periods 2 and 3, merges them into one, and
+// creates and removes the last period.
 func changeAll(ctx context.Context, db *DB, table *engine.Table, parts []rolling.Partition) error {
 	last := parts[len(parts)-1]
 	rebuild := func(p rolling.Partition, old ...rolling.Partition) error {
@@ -192,8 +192,8 @@ func changeAll(ctx context.Context, db *DB, table *engine.Table, parts []rolling
 		engine.Attach{Table: table, Part: last, From: "gone"}, engine.DropPartition{Table: table, Drop: last})
 }
 
-// kill -9 at any point leaves every change of periods done or not begun, and no
-// row is lost, while this process goes on inserting: none of its inserts fails.
+// TestTrapKilledBetweenSteps checks that kill -9 at any point leaves each change of
+// periods complete or not begun, loses no row and fails no insert of this process.
 func TestTrapKilledBetweenSteps(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "kept.db")
@@ -212,7 +212,7 @@ func TestTrapKilledBetweenSteps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// All but the last open period, where the inserts go, stay what they are.
+	// All rows before the last period, which takes the inserts, stay unchanged.
 	proof := fmt.Sprintf("SELECT count(*), %s FROM readings WHERE ts < %s", db.Words().RowHash(cols.Columns), db.Words().Literal(table, parts[10].From))
 	before := lines(t, db, proof)[0]
 
@@ -243,7 +243,7 @@ func TestTrapKilledBetweenSteps(t *testing.T) {
 	for i := range kills {
 		cmd, out := child(t, "keep", path)
 		says := []string{"keeps\n"}
-		if i == kills-1 { // On a slow machine the others get to the end of nothing.
+		if i == kills-1 { // One round must be complete, even on a slow machine.
 			says = append(says, "round\n")
 		}
 		for _, want := range says {
@@ -256,7 +256,7 @@ func TestTrapKilledBetweenSteps(t *testing.T) {
 		if after := lines(t, db, proof)[0]; after != before {
 			t.Fatalf("the rows are %s, and were %s", after, before)
 		}
-		// The view has exactly the periods that are noted, and each its table.
+		// The view has exactly the recorded periods, each with its table.
 		have, err := db.Catalog().Partitions(t.Context(), table)
 		if err != nil {
 			t.Fatal(err)
@@ -283,7 +283,7 @@ func TestTrapKilledBetweenSteps(t *testing.T) {
 	t.Logf("%d kills, %d inserts, the longest took %v", kills, inserted.Load(), longest)
 }
 
-// The lock of a leader that is killed is free at once.
+// TestLeadOfKilledProcess checks that a killed process releases its lock.
 func TestLeadOfKilledProcess(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "kept.db")
@@ -304,7 +304,7 @@ func TestLeadOfKilledProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// By another way to the same file it is the same lock.
+	// Another path to the same file uses the same lock.
 	link := filepath.Join(t.TempDir(), "link.db")
 	if err := os.Symlink(path, link); err != nil {
 		t.Fatal(err)
@@ -322,8 +322,8 @@ func TestLeadOfKilledProcess(t *testing.T) {
 	}
 }
 
-// besideChild starts a process that writes to a file as fast as it can, and
-// opens that, with a table to write to.
+// besideChild starts a process that writes to a file at full speed. It opens the
+// same file and returns it, with a table to write to.
 func besideChild(t *testing.T, what, says string) *DB {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "shared.db")
@@ -343,8 +343,8 @@ func besideChild(t *testing.T, what, says string) *DB {
 	return db
 }
 
-// SQLite's lock has no queue: one transaction after the other keeps a writer in
-// another process waiting beyond its timeout. Those of SQL leave gaps.
+// TestTrapWriterStarves checks that transactions of SQL leave gaps. Without them,
+// SQLite's lock, which has no queue, would block writers of other processes.
 func TestTrapWriterStarves(t *testing.T) {
 	t.Parallel()
 	for _, what := range []string{"copy", "greedy"} {
@@ -357,7 +357,7 @@ func TestTrapWriterStarves(t *testing.T) {
 				if _, err := db.write.Exec("INSERT INTO r VALUES (1)", nil); err != nil {
 					if what == "greedy" {
 						t.Logf("insert %d: %v", n, err)
-						return // as it would without the gaps
+						return // as expected without the gaps
 					}
 					t.Fatal(err)
 				}
@@ -365,7 +365,7 @@ func TestTrapWriterStarves(t *testing.T) {
 				time.Sleep(10 * time.Millisecond)
 			}
 			t.Logf("%s: %d inserts in 4 s, the longest took %v, on average %v", what, n, longest, sum/time.Duration(n))
-			// One of theirs, and the time between two looks at the lock.
+			// Limit: one transaction of the child, and one interval of lock attempts.
 			if (longest > time.Second) != (what == "greedy") {
 				t.Errorf("an insert took %v", longest)
 			}
@@ -376,8 +376,8 @@ func TestTrapWriterStarves(t *testing.T) {
 	}
 }
 
-// DROP TABLE of a large table keeps the file locked as long as it takes to read
-// it. It goes in parts, and others write in between.
+// TestTrapDropOfLargeTable checks that others can write while a large table is
+// dropped in parts. DROP TABLE would lock the file while it reads the whole table.
 func TestTrapDropOfLargeTable(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"", " WITHOUT ROWID"} {
@@ -429,8 +429,7 @@ func TestTrapDropOfLargeTable(t *testing.T) {
 		}
 		wantLines(t, db, "SELECT name FROM sqlite_schema ORDER BY name", "other")
 		wantLines(t, db, "PRAGMA integrity_check", "ok")
-		// What is left by a process that is killed, the next drop finds; and the
-		// name is free at once.
+		// The next drop finishes an interrupted one. The name is free immediately.
 		fill()
 		cut, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		err = db.Try(cut, engine.DropTables{Names: []string{"big"}})
@@ -444,7 +443,8 @@ func TestTrapDropOfLargeTable(t *testing.T) {
 	}
 }
 
-// A transaction that only reads waits for nobody, and nobody for it.
+// TestReadOnlyTransaction checks that a read-only transaction and writers don't
+// block each other.
 func TestReadOnlyTransaction(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
@@ -480,7 +480,8 @@ func TestReadOnlyTransaction(t *testing.T) {
 	}
 }
 
-// Try waits for writers of this process as for others.
+// TestTryWaitsBounded checks that Try waits for writers of this process with the
+// same timeout as for other processes.
 func TestTryWaitsBounded(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")

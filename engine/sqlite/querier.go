@@ -13,38 +13,38 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A querier reads on a connection of its own, with a page cache of the size
-// that the target asks for: in WAL mode neither it nor the writer waits for the
-// other. It deletes on the DB's write connection, in turn with the writers. A
-// call of either is one call of C, and allocates nothing.
+// A querier reads on its own connection, with a page cache of the target's size.
+// In WAL mode it and the writer don't wait for each other. It deletes on the DB's
+// write connection, taking turns with the writers. Each execution of a prepared
+// statement is one call of C, and allocates nothing.
 type querier struct {
 	db     *DB
 	conn   *connection // nil when closed
 	handle handle
-	stop   *stopper // of whichever connection runs a statement
+	stop   *stopper // of the connection that executes a statement
 	watch  *engine.Watch
 	buf    []byte
 	finds  map[*engine.Find]*finder
-	// deletes are by the Delete and the table of the rows; epoch is the DB's
-	// when they were prepared.
+	// deletes are the prepared deletions; epoch is the DB's epoch when they were
+	// prepared.
 	deletes map[*engine.Delete]*deletion
 	epoch   int64
 }
 
-// A finder is a Find as it is prepared.
+// A finder is a prepared Find.
 type finder struct {
 	stmt  stmt
 	types []engine.Type // of its values
 }
 
-// A deletion is a Delete with what it is made of at present.
+// A deletion is a prepared Delete for the current periods.
 type deletion struct {
 	parts []rolling.Partition // none for a plain table
-	stmts []stmt              // one for each of parts, or one
+	stmts []stmt              // one for each of parts; one for a plain table
 }
 
-// readPragmas are what of the pragmas of a target bears on a querier: the wait
-// for a lock, and the cache.
+// readPragmas returns the pragmas of a target that apply to a querier: the lock
+// timeout and the cache size.
 func readPragmas(pragmas []string) []string { return []string{pragmas[0], pragmas[len(pragmas)-1]} }
 
 // Querier implements engine.DB.
@@ -63,8 +63,8 @@ func (db *DB) Querier(ctx context.Context) (engine.Querier, error) {
 	return q, nil
 }
 
-// Reset implements engine.Querier: there is no connection to lose, and each
-// call leaves nothing open.
+// Reset implements engine.Querier. There is no connection to lose, and no call
+// leaves a transaction open.
 func (q *querier) Reset(ctx context.Context) error { return ctx.Err() }
 
 // Close implements engine.Querier.
@@ -76,7 +76,7 @@ func (q *querier) Close() error {
 	for _, s := range q.finds {
 		s.stmt.close()
 	}
-	q.db.turn <- struct{}{} // the deletes are of the write connection
+	q.db.turn <- struct{}{} // the deletes belong to the write connection
 	q.forget()
 	q.db.unlock()
 	err := classify(q.conn.Close())
@@ -95,7 +95,7 @@ func (q *querier) forget() {
 	clear(q.deletes)
 }
 
-// errClosed is about a querier that is used after Close.
+// errClosed is returned by a querier after Close.
 var errClosed = errors.New("the querier is closed")
 
 // Find implements engine.Querier.
@@ -113,7 +113,7 @@ func (q *querier) Find(ctx context.Context, f *engine.Find, values []engine.Valu
 	return rows, err
 }
 
-// about says of an error what it happened to.
+// about adds the operation and the table to an error.
 func about(what string, t *engine.Table, err error) error {
 	return fmt.Errorf("%s %s: %w", what, t.Name, classify(err))
 }
@@ -148,7 +148,8 @@ func (q *querier) find(f *engine.Find, values []engine.Value) (int, error) {
 	return rows, nil
 }
 
-// appendValue appends a value as rows reads it: see encoder.appendBound.
+// appendValue appends a value in the format that rows reads: see
+// encoder.appendBound.
 func appendValue(dst []byte, t engine.Type, v engine.Value) []byte {
 	switch t {
 	case engine.Float32:
@@ -161,8 +162,8 @@ func appendValue(dst []byte, t engine.Type, v engine.Value) []byte {
 	return binary.NativeEndian.AppendUint64(append(dst, 'i'), uint64(v.Int))
 }
 
-// Delete implements engine.Querier. The rows of a rolling table go from each
-// period that has some, in one transaction.
+// Delete implements engine.Querier. The rows of a rolling table are deleted from
+// all their periods in one transaction.
 func (q *querier) Delete(ctx context.Context, d *engine.Delete, from, to int64) (int64, error) {
 	if q.conn == nil {
 		return 0, errClosed
@@ -171,7 +172,7 @@ func (q *querier) Delete(ctx context.Context, d *engine.Delete, from, to int64) 
 		return 0, err
 	}
 	defer q.db.unlock()
-	// Before its statement could be broken off.
+	// Prepare outside the watch, which could interrupt it.
 	of, err := q.deletion(ctx, d)
 	if err != nil {
 		return 0, err
@@ -212,7 +213,8 @@ func (q *querier) delete(d *engine.Delete, of *deletion, from, to int64) (rows i
 	return rows, q.db.run(commitStatement)
 }
 
-// deletion prepares a Delete, again after the schema has changed.
+// deletion returns the prepared Delete, and prepares it again after the schema has
+// changed.
 func (q *querier) deletion(ctx context.Context, d *engine.Delete) (*deletion, error) {
 	if q.epoch != q.db.epoch {
 		q.forget()
@@ -249,8 +251,8 @@ func (q *querier) deletion(ctx context.Context, d *engine.Delete) (*deletion, er
 	return of, nil
 }
 
-// find renders a Find. An index can be named only of a table, not of the view
-// that a rolling one is.
+// find renders a Find. INDEXED BY works only for a table, not for the view of a
+// rolling one.
 func (d dialect) find(f engine.Find) (string, error) {
 	if err := f.Validate(); err != nil {
 		return "", err
@@ -276,7 +278,7 @@ func (d dialect) delete(s engine.Delete) ([]string, error) {
 	}
 	name := s.Table.Name
 	if s.Table.Rolling() {
-		name += "_PERIOD" // once for each that has such rows
+		name += "_PERIOD" // once for each period that can contain such rows
 	}
 	return []string{beginStatement, d.deleteFrom(&s, name), commitStatement}, nil
 }
@@ -305,8 +307,8 @@ func (d dialect) createIndexes(s engine.CreateIndexes) ([]string, error) {
 	return transaction(out...), nil
 }
 
-// checkpoint writes what is in the write-ahead log to the file, and empties
-// the log. In other journal modes it does nothing.
+// checkpoint copies the write-ahead log to the file and empties the log. In other
+// journal modes it does nothing.
 const checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)"
 
 // Settle implements engine.DB.

@@ -33,8 +33,8 @@ func filledQuerier(t *testing.T, db *DB, rows int) *querier {
 	return q.(*querier)
 }
 
-// A statement is broken off in its middle by what the end of a context sets,
-// and nothing of it is done. That a context sets it, enginetest shows.
+// TestBrokenOff checks that the stopper's flag interrupts a running statement, which
+// then has no effect. enginetest checks that the end of a context sets the flag.
 func TestBrokenOff(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
@@ -53,7 +53,7 @@ func TestBrokenOff(t *testing.T) {
 	if n := countRows(t, db); n != 5000 {
 		t.Errorf("%d rows are left", n)
 	}
-	// Writers share the connection that deletes, and are not broken off.
+	// Writers share the connection that deletes, and are not interrupted.
 	b := engine.NewBatch(purchases().Columns)
 	fillPurchases(b, rand.New(rand.NewPCG(1, 2)), 5000, 5000)
 	if _, err := writerOf(t, db, engine.Multi).Write(t.Context(), b); err != nil {
@@ -70,8 +70,8 @@ func TestBrokenOff(t *testing.T) {
 	}
 }
 
-// Another process that has the file locked, and the settings that a querier has
-// of the target.
+// TestQuerierLocked uses a querier while another connection has the file locked,
+// and checks the settings that it has from the target.
 func TestQuerierLocked(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "&cache=1MB")
@@ -108,7 +108,8 @@ func TestQuerierLocked(t *testing.T) {
 	}
 }
 
-// A reader that holds the log up is a warning; then it is emptied.
+// TestSettleBeside checks that Settle warns about a reader that prevents it from
+// emptying the log, and empties the log afterwards.
 func TestSettleBeside(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
@@ -137,8 +138,8 @@ func TestSettleBeside(t *testing.T) {
 	}
 }
 
-// TestPlansOfFinds: the index that is named is a range's, of a plain table and
-// by the planner's choice under the view of a rolling one.
+// TestPlansOfFinds checks that a Find searches its index, which is named in the
+// statement for a plain table and chosen by the planner for a rolling one.
 func TestPlansOfFinds(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")

@@ -2,7 +2,7 @@ package sqlite
 
 import "github.com/rowmill/rowmill/engine"
 
-// renameTable renders engine.Rename. Where other views or triggers name the
+// renameTable renders engine.Rename. If other views or triggers refer to the
 // table, the connection needs PRAGMA legacy_alter_table = ON before the
 // transaction.
 func (d dialect) renameTable(s engine.Rename) ([]string, error) {

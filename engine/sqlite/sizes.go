@@ -10,11 +10,11 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// Sizes implements engine.Catalog. SQLite keeps no sizes, and its dbstat table
-// is not compiled in everywhere, so the pages of each b-tree are counted from
-// the file: interior pages are read, leaves only counted, which takes about a
-// hundredth of reading the table. The layout is that of "Database File
-// Format", section 1.6, at sqlite.org.
+// Sizes implements engine.Catalog. SQLite keeps no sizes, and its dbstat table is
+// not available in every build. So it counts the pages of each b-tree in the
+// file. Only interior pages are read, which takes about a hundredth of the time of
+// reading the table. The layout is described in "Database File Format", section
+// 1.6, at sqlite.org.
 func (c catalog) Sizes(ctx context.Context, t *engine.Table) (engine.Sizes, error) {
 	var s engine.Sizes
 	if err := c.db.lock(ctx); err != nil {
@@ -25,7 +25,7 @@ func (c catalog) Sizes(ctx context.Context, t *engine.Table) (engine.Sizes, erro
 	if err != nil {
 		return s, err
 	}
-	// What is still in the write-ahead log goes to the file first.
+	// First copy the write-ahead log to the file.
 	if err := each(c.db.write, statements[0], nil, func([]driver.Value) error { return nil }); err != nil {
 		return s, fmt.Errorf("measure table %s: %w", t.Name, err)
 	}
@@ -56,8 +56,8 @@ func (c catalog) Sizes(ctx context.Context, t *engine.Table) (engine.Sizes, erro
 	return s, nil
 }
 
-// maxDepth bounds a b-tree's depth, so that a damaged file can't loop: 20
-// levels of at least 2 children are SQLite's own limit (BTCURSOR_MAX_DEPTH).
+// maxDepth limits the depth of a b-tree, so that a damaged file can't cause a
+// loop: 20 levels are SQLite's own limit (BTCURSOR_MAX_DEPTH).
 const maxDepth = 20
 
 // A treeFile counts pages of b-trees in a database file.
@@ -88,8 +88,8 @@ func openTree(path string) (*treeFile, error) {
 	return &treeFile{file: f, size: size, buf: make([]byte, size)}, nil
 }
 
-// pages counts the pages of the b-tree below a page, which is included.
-// Overflow pages of long values are not counted: generated rows have none.
+// pages counts the pages of the b-tree with the given root page, including the
+// root. Overflow pages of long values are not counted; generated rows have none.
 func (t *treeFile) pages(page int64, depth int) (int64, error) {
 	n := int64(0)
 	err := t.walk(page, depth, func(children []int64, leaves bool) {
@@ -101,7 +101,7 @@ func (t *treeFile) pages(page int64, depth int) (int64, error) {
 }
 
 // walk calls fn for each interior page of the b-tree, with its children and
-// whether they are leaves. A tree of one page has none.
+// whether they are leaves. A tree of one page has no interior page.
 func (t *treeFile) walk(page int64, depth int, fn func(children []int64, leaves bool)) error {
 	children, err := t.children(page)
 	if err != nil || len(children) == 0 {
@@ -110,7 +110,7 @@ func (t *treeFile) walk(page int64, depth int, fn func(children []int64, leaves 
 	if depth == 0 {
 		return fmt.Errorf("page %d: b-tree too deep", page)
 	}
-	// All leaves of a b-tree are equally deep: one child tells of all.
+	// All leaves of a b-tree have the same depth, so one child is sufficient.
 	below, err := t.children(children[0])
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func (t *treeFile) walk(page int64, depth int, fn func(children []int64, leaves 
 	return nil
 }
 
-// children returns the child pages of an interior page, none of a leaf.
+// children returns the child pages of an interior page, or none for a leaf.
 func (t *treeFile) children(page int64) ([]int64, error) {
 	if _, err := t.file.ReadAt(t.buf, (page-1)*t.size); err != nil {
 		return nil, fmt.Errorf("page %d: %w", page, err)

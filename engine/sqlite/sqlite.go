@@ -1,17 +1,17 @@
 // Package sqlite is the engine for SQLite, embedded in rowmill.
 //
-// A rolling table is one table per period in the same file, TABLE_PERIOD, and
-// a UNION ALL view under the table's own name, so that any SQLite client reads
-// it; rowmill_periods keeps the periods' bounds. Dropping a period is DROP
-// TABLE, whose pages are used again.
+// A rolling table consists of one table per period, TABLE_PERIOD, and a UNION
+// ALL view with the table's own name, all in the same file. Any SQLite client
+// can read the view. The table rowmill_periods stores the bounds of the periods.
+// A period is removed with DROP TABLE, and SQLite reuses its pages.
 //
-// A target is sqlite:PATH; without a path it is a temporary file, removed at
-// the end. Options: cache (the page cache, 2MB by default, as in SQLite),
+// A target is sqlite:PATH; without a path it is a temporary file, removed by
+// Close. Options: cache (the page cache, 2MB by default, as in SQLite),
 // durability (full, relaxed or none: PRAGMA synchronous FULL, NORMAL or OFF),
 // journal (wal, delete, truncate, persist, memory or off).
 //
-// SQLite has one writer at a time. All writers of a DB share one connection,
-// and so one page cache of the size asked for; they take turns on it.
+// SQLite allows one writer at a time. All writers of a DB take turns on one
+// connection, and so share one page cache of the configured size.
 package sqlite
 
 import (
@@ -38,28 +38,28 @@ type DB struct {
 	info    engine.Info
 	pragmas []string
 
-	// write is the connection that changes the file; turn is a lock on it that
-	// can be waited for with a context.
+	// write is the connection that changes the file. turn is the lock on it; a
+	// context can end the wait for it.
 	write  *connection
 	handle handle // of write
 	turn   chan struct{}
-	// Under turn: the next server-assigned key by table, statements of every
-	// batch, and how often the schema has changed.
+	// Protected by turn: the next server-assigned key by table, the prepared
+	// statements of every batch, and the number of schema changes.
 	nextKey map[string]int64
 	stmts   map[string]stmt
 	epoch   int64
 
-	pool   *sql.DB       // of SQL
-	txTurn chan struct{} // of its transactions
+	pool   *sql.DB       // returned by SQL
+	txTurn chan struct{} // lock for its write transactions
 	pace   pace
-	loads  pace // of loaders
+	loads  pace // for loaders
 }
 
 // defaultCache is SQLite's own default page cache: 2000 KiB.
 const defaultCache = 2000 << 10
 
-// busyTimeout is how long, in milliseconds, a statement waits for another
-// process that has the file locked.
+// busyTimeout is how long, in milliseconds, a statement waits while another
+// process has the file locked.
 const busyTimeout = 10000
 
 // Open opens or creates the file of the target.
@@ -101,8 +101,8 @@ func Dry(t engine.Target) (engine.DB, error) {
 	return engine.Dry(info, capabilities(), dialect{pragmas: pragmas}), nil
 }
 
-// optionsOf returns what a target says: of the DB, and to each connection that
-// writes.
+// optionsOf checks a target and returns the DB's Info and the pragmas of each
+// connection that writes.
 func optionsOf(t engine.Target) (info engine.Info, pragmas []string, err error) {
 	if t.Host != "" || t.User != "" {
 		return info, nil, engine.Hinted(fmt.Errorf("target %s: SQLite is a file, not a host", t), "sqlite:PATH, or sqlite:/PATH for an absolute one")
@@ -138,13 +138,13 @@ func optionsOf(t engine.Target) (info engine.Info, pragmas []string, err error) 
 	}, nil
 }
 
-// connect opens a connection and runs statements on it.
+// connect opens a connection and executes pragmas on it.
 func (db *DB) connect(ctx context.Context, pragmas []string) (*connection, error) {
 	return db.connectWith(ctx, "", pragmas)
 }
 
-// connectWith is connect with options of the driver, as it reads them behind
-// the file's name.
+// connectWith is connect with driver options, which are appended to the file's
+// name.
 func (db *DB) connectWith(ctx context.Context, options string, pragmas []string) (*connection, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -173,7 +173,7 @@ func (db *DB) reader(ctx context.Context) (*connection, error) {
 	return db.connect(ctx, db.pragmas[:1])
 }
 
-// lock takes the turn on the write connection.
+// lock acquires the turn on the write connection.
 func (db *DB) lock(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -223,11 +223,11 @@ func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
 	return db.apply(ctx, steps...)
 }
 
-// apply is Apply under turn.
+// apply is Apply for a caller that holds the turn.
 func (db *DB) apply(ctx context.Context, steps ...engine.Step) error {
 	db.epoch++
 	for _, s := range steps {
-		switch s := s.(type) { // the keys of a table that goes, or of an old one, don't count
+		switch s := s.(type) { // keys of a dropped or earlier table of this name are invalid
 		case engine.CreateTable:
 			delete(db.nextKey, s.Table.Name)
 		case engine.DropTable:
@@ -250,8 +250,8 @@ func (db *DB) apply(ctx context.Context, steps ...engine.Step) error {
 	return nil
 }
 
-// rollback ends a transaction that failed, if one is open: some errors have
-// rolled it back already.
+// rollback rolls back the open transaction, if any. Some errors have already
+// rolled it back.
 func (db *DB) rollback() error {
 	if db.write.AutoCommit() {
 		return nil
@@ -303,7 +303,7 @@ func (db *DB) Scan(ctx context.Context, t *engine.Table, part *rolling.Partition
 		return fmt.Errorf("read table %s: %w", t.Name, classify(err))
 	}
 	defer rows.Close()
-	var own error // fn's or the context's, which is returned as it is
+	var own error // from fn or the context; returned unchanged
 	err = engine.ScanDriverRows(rows, t.Columns, func(b *engine.Batch) error {
 		if own = ctx.Err(); own == nil {
 			own = fn(b)
@@ -329,7 +329,7 @@ func classify(err error) error {
 		return err
 	}
 	if code.primary() == codeConstraint || code.primary() == codeMismatch || code.primary() == codeTooBig {
-		// Constraints are also what triggers raise.
+		// RAISE in a trigger also reports a constraint error.
 		err = engine.Classed(engine.ErrRefused, err)
 	}
 	switch {

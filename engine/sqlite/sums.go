@@ -7,7 +7,7 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// SumType implements engine.SumWords. Fractions are summed as binary ones.
+// SumType implements engine.SumWords. Decimal fractions are summed as binary ones.
 func (words) SumType(c engine.SchemaColumn) string {
 	if c.Kind == engine.KindInt {
 		return "INTEGER"
@@ -24,9 +24,9 @@ func (words) AsDouble(expr string) string { return "CAST(" + expr + " AS REAL)" 
 // Variance implements engine.SumWords.
 func (words) Variance(string) string { return "" }
 
-// SquareRoot implements engine.SumWords by Newton's method: not every build of
-// SQLite has sqrt. From above, the steps come down to the root until they don't
-// get smaller; 1100 of them reach it from any double.
+// SquareRoot implements engine.SumWords with Newton's method, because not every
+// build of SQLite has sqrt. From a start above the root, the values decrease until
+// they reach it; 1100 iterations are sufficient for any double.
 func (words) SquareRoot(expr string) string {
 	return fmt.Sprintf("(WITH RECURSIVE root(v, x, i) AS (SELECT v, max(v, 1.0), 0 FROM (SELECT CAST(%s AS REAL) AS v) "+
 		"UNION ALL SELECT v, (x + v / x) / 2, i + 1 FROM root WHERE v > 0 AND (x + v / x) / 2 < x AND i < 1100) "+
@@ -35,7 +35,7 @@ func (words) SquareRoot(expr string) string {
 
 // Month implements engine.SumWords.
 func (words) Month(pos string) string {
-	// Down to whole seconds: SQLite divides towards zero.
+	// Round down to whole seconds: SQLite's division truncates towards zero.
 	s := fmt.Sprintf("(%s) / 1000000 - ((%s) %% 1000000 < 0)", pos, pos)
 	return fmt.Sprintf("(strftime('%%Y', %s, 'unixepoch') * 12 + strftime('%%m', %s, 'unixepoch') - 1)", s, s)
 }
@@ -45,7 +45,7 @@ func (words) MonthStart(month string) string {
 	return fmt.Sprintf("(strftime('%%s', printf('%%04d-%%02d-01', (%s) / 12, (%s) %% 12 + 1)) * 1000000)", month, month)
 }
 
-// SkipLocked implements engine.SumWords: writers take turns.
+// SkipLocked implements engine.SumWords. SQLite has no row locks to skip.
 func (words) SkipLocked() string { return "" }
 
 // InsertNew implements engine.SumWords.
@@ -63,8 +63,8 @@ func (w words) OnKey(key []string) string {
 // Sent implements engine.SumWords.
 func (w words) Sent(column string) string { return "excluded." + w.Quote(column) }
 
-// Temporary implements engine.SumWords. It lies in a file of its own, so that
-// filling it holds up no writer.
+// Temporary implements engine.SumWords. A temporary table is in a separate file,
+// so that filling it doesn't block writers.
 func (w words) Temporary(name, body string) engine.TemporaryTable {
 	q := w.Quote(name)
 	return engine.TemporaryTable{
@@ -75,7 +75,8 @@ func (w words) Temporary(name, body string) engine.TemporaryTable {
 	}
 }
 
-// SumColumn implements engine.SumWords. The catalog doesn't tell collations.
+// SumColumn implements engine.SumWords. SQLite's catalog doesn't report
+// collations.
 func (words) SumColumn(c engine.SchemaColumn) string { return c.Native }
 
 // ReplaceView implements engine.SumWords.
@@ -83,8 +84,8 @@ func (w words) ReplaceView(name, query string) []string {
 	return []string{"DROP VIEW IF EXISTS " + w.Quote(name), "CREATE VIEW " + w.Quote(name) + " AS\n" + query}
 }
 
-// Triggers implements engine.SumWords. Transactions that write take turns, so
-// that what isn't late when it is written isn't late when it is committed.
+// Triggers implements engine.SumWords. Only one transaction writes at a time, so a
+// row that isn't late when it is written isn't late at commit, either.
 func (w words) Triggers(t *engine.Table, periods []string, n engine.NoteRow) []engine.Trigger {
 	if !t.Rolling() {
 		periods = []string{t.Name}

@@ -10,7 +10,7 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// A view can have as many terms as a compound SELECT, and no more.
+// TestTrapCompoundSelectOf500Terms checks the limit on the terms of the view.
 func TestTrapCompoundSelectOf500Terms(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
@@ -40,7 +40,8 @@ func TestTrapCompoundSelectOf500Terms(t *testing.T) {
 	}
 }
 
-// Pages of a dropped period are used again: the file doesn't grow with time.
+// TestTrapDroppedPeriodsFreeTheirPages checks that the pages of dropped periods are
+// reused, so that the file doesn't keep growing.
 func TestTrapDroppedPeriodsFreeTheirPages(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
@@ -62,7 +63,7 @@ func TestTrapDroppedPeriodsFreeTheirPages(t *testing.T) {
 		mustExec(t, db, fmt.Sprintf("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000) INSERT INTO readings (sensor, ts) SELECT i, %s FROM n",
 			db.Words().Literal(table, parts[i].From)))
 		if i >= keep {
-			// By way of a table of its own, as retention does.
+			// Detach the period, then drop its table, as retention does.
 			mustTry(t, db, engine.Detach{Table: table, Part: parts[i-keep], Into: "gone"}, engine.DropTables{Names: []string{"gone"}})
 		}
 		if i == 2*keep {
@@ -77,8 +78,8 @@ func TestTrapDroppedPeriodsFreeTheirPages(t *testing.T) {
 	wantLines(t, db, "PRAGMA integrity_check", "ok")
 }
 
-// INSERT OR IGNORE passes over what a table refuses; a row outside every period
-// is an error all the same, and nothing of its statement is left.
+// TestTrapInsertOrIgnoreOutsidePeriods checks that a row outside every period is an
+// error that undoes its statement, even with INSERT OR IGNORE.
 func TestTrapInsertOrIgnoreOutsidePeriods(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
@@ -98,8 +99,8 @@ func TestTrapInsertOrIgnoreOutsidePeriods(t *testing.T) {
 	wantLines(t, db, "SELECT count(*) FROM readings", "1")
 }
 
-// Times are compared as text, so that one in another form would lie in the
-// wrong period, where no query by time finds it.
+// TestTrapTimesInOtherForms checks that times in other formats are refused. Times
+// are compared as text, so these would be stored in the wrong period.
 func TestTrapTimesInOtherForms(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
@@ -118,8 +119,8 @@ func TestTrapTimesInOtherForms(t *testing.T) {
 	wantLines(t, db, "SELECT count(*) FROM "+db.Words().From(table, parts[1]), "4")
 }
 
-// A transaction that reads first and then writes fails at once, without a
-// wait, when another has written meanwhile. Those of SQL take the lock first.
+// TestTrapReadTransactionThatWrites checks that write transactions of SQL lock
+// first. Otherwise a write after a read fails if another has written in between.
 func TestTrapReadTransactionThatWrites(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
@@ -156,7 +157,7 @@ func TestTrapReadTransactionThatWrites(t *testing.T) {
 		}
 	}
 	wantLines(t, db, "SELECT n FROM t", fmt.Sprint(each*writers))
-	// Without that, as plain BEGIN has it:
+	// A plain BEGIN doesn't take the lock:
 	reader, err := db.reader(t.Context())
 	if err != nil {
 		t.Fatal(err)

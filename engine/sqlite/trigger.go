@@ -9,31 +9,32 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// periodsPerTrigger is how many periods one trigger serves. Each has a statement
-// in it, which SQLite steps over for every row, and each trigger's memory is
-// made ready for every row. Measured with 500 periods, a row takes some 50 us by
-// triggers of 16 or 32, 100 us by triggers of 4, and 5 ms by a single one; with 40
-// periods 10 us, where an insert into the period's own table takes 5.
+// periodsPerTrigger is the number of periods for each trigger. A trigger contains
+// one statement per period, which SQLite evaluates for every row, and SQLite
+// initializes the memory of every trigger for every row. Measured with 500
+// periods, a row takes some 50 us with 16 or 32 periods per trigger, 100 us with
+// 4, and 5 ms with a single trigger. With 40 periods it takes 10 us; an insert
+// into the period's own table takes 5 us.
 const periodsPerTrigger = 16
 
-// Messages of the triggers. Classify knows the first.
+// Messages of the triggers. classify recognizes the first.
 const (
 	outsideText = "rowmill: row outside every period"
 	movesText   = "rowmill: an UPDATE can't take a row to another period; delete it and insert it there"
 )
 
-// ownTrigger reports whether a trigger on a table is one of those here.
+// ownTrigger reports whether a trigger on a table was rendered by triggers.
 func ownTrigger(table, name string) bool { return strings.HasPrefix(name, table+"_rowmill_") }
 
-// triggers renders what makes changes of the view go to the tables of the rows'
-// periods. They hold nothing but SQL, so that any client may write.
+// triggers renders the triggers that apply changes of the view to the tables of
+// the rows' periods. They use only SQL, so that any client can write.
 //
-// A row outside every period is refused, also by INSERT OR IGNORE, and so is a
-// value of the column By that would be compared otherwise than its position is:
-// text where an integer is meant, or a time in another form than the bounds have.
-// A time with another number of digits of a second is stored in the one spelling.
-// A column that an INSERT leaves out is NULL to a trigger: it becomes the default
-// where it must not be NULL, and stays NULL elsewhere.
+// A row outside every period is refused, even by INSERT OR IGNORE. So is a value of
+// the column By that doesn't sort like its position: text instead of an integer, or
+// a time in a format other than that of the bounds. Fractional seconds are stored
+// in one format, whatever their number of digits. A trigger sees NULL for a column
+// that an INSERT omits: NULL is replaced by the default if the column is NOT NULL,
+// and is stored otherwise.
 func (d dialect) triggers(t *engine.Table, columns []rolling.DefinedColumn, parts []rolling.Partition) []string {
 	r := router{d: d, t: t, key: t.PrimaryKey}
 	if len(r.key) == 0 {
@@ -60,14 +61,14 @@ func (d dialect) triggers(t *engine.Table, columns []rolling.DefinedColumn, part
 		i++
 		out = append(out, r.insert(i, group), r.update(i, group), r.delete(i, group))
 	}
-	// SQLite runs the last trigger first. All depends on the order is which
-	// error a row gets that has several faults: one undoes the whole statement.
+	// SQLite runs the last trigger first. The order determines only which error is
+	// reported for a row with several: any error undoes the whole statement.
 	return append(out, r.checks(parts)...)
 }
 
-// spelt returns a new value of a column as it is stored. A time of the column By
-// has one spelling, that of words.Literal: six digits of a second, or none. Those
-// that differ would be two keys of one instant.
+// spelt returns the expression for a column's new value as it is stored. Times of
+// the column By are stored in the format of words.Literal: with six fractional
+// digits, or none. In different formats one instant would be two keys.
 func (r *router) spelt(column, value string) string {
 	if !strings.EqualFold(column, r.t.By) || epochOf(r.t) != 0 {
 		return value
@@ -91,7 +92,7 @@ func (r *router) within(by string, p rolling.Period) string {
 
 func (r *router) old() string { return "OLD." + r.d.Quote(r.t.By) }
 
-// trigger renders one; on is INSERT, UPDATE or DELETE.
+// trigger renders one trigger; on is INSERT, UPDATE or DELETE.
 func (r *router) trigger(name, on, when string, body ...string) string {
 	if when != "" {
 		when = " WHEN " + when
@@ -119,7 +120,8 @@ func (r *router) checks(parts []rolling.Partition) []string {
 	}
 }
 
-// when is the range of a group, which is one of adjacent periods or has gaps.
+// when renders the condition that a value lies between the start of a group's
+// first period and the end of its last one. The group may have gaps.
 func (r *router) when(by string, group []rolling.Partition) string {
 	return r.within(by, rolling.Period{From: group[0].From, To: group[len(group)-1].To})
 }
@@ -132,7 +134,7 @@ func (r *router) insert(i int, group []rolling.Partition) string {
 	return r.trigger(fmt.Sprintf("insert_%d", i), "INSERT", r.when(r.by, group), body...)
 }
 
-// keyIs is the condition that finds the old row.
+// keyIs renders the condition that finds the old row.
 func (r *router) keyIs() string {
 	terms := make([]string, len(r.key))
 	for i, c := range r.key {
@@ -145,7 +147,7 @@ func (r *router) update(i int, group []rolling.Partition) string {
 	set, stays := make([]string, len(r.names)), make([]string, len(group))
 	for i, c := range r.names {
 		value := "NEW." + r.d.Quote(c)
-		if as := r.spelt(c, value); as != value { // a row that is there already stays as it is
+		if as := r.spelt(c, value); as != value { // an unchanged value keeps its stored format
 			value = "CASE WHEN " + value + " IS OLD." + r.d.Quote(c) + " THEN " + value + " ELSE " + as + " END"
 		}
 		set[i] = r.d.Quote(c) + " = " + value
@@ -168,8 +170,8 @@ func (r *router) delete(i int, group []rolling.Partition) string {
 	return r.trigger(fmt.Sprintf("delete_%d", i), "DELETE", r.when(r.old(), group), body...)
 }
 
-// clauses calls fn for each word of a column's definition that stands outside
-// of quotes and parentheses, with what follows it; fn returns false to stop.
+// clauses calls fn for each word of a column's definition outside quotes and
+// parentheses, with the text that follows it; fn returns false to stop.
 func clauses(text string, fn func(word, rest string) bool) {
 	for depth := 0; text != ""; {
 		n := tokenLength(text)
@@ -190,8 +192,8 @@ func isWord(c byte) bool {
 	return c == '_' || c >= 0x80 || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
-// tokenLength returns the length of the first token: a comment, something
-// quoted, a word, a number, or one character.
+// tokenLength returns the length of the first token: a comment, a quoted string or
+// name, a word, a number, or one character.
 func tokenLength(s string) int {
 	until := func(from int, end string) int {
 		if i := strings.Index(s[from:], end); i >= 0 {
@@ -208,7 +210,7 @@ func tokenLength(s string) int {
 		return until(1, "]")
 	case c == '\'' || c == '"' || c == '`':
 		n := until(1, string(c))
-		for n < len(s) && s[n] == c { // doubled, it stands for itself
+		for n < len(s) && s[n] == c { // a doubled quote is part of the text
 			n = until(n+1, string(c))
 		}
 		return n
@@ -224,7 +226,7 @@ func tokenLength(s string) int {
 	return 1
 }
 
-// saysNotNull reports whether a column's definition says NOT NULL.
+// saysNotNull reports whether a column's definition contains NOT NULL.
 func saysNotNull(text string) (yes bool) {
 	clauses(text, func(word, rest string) bool {
 		yes = word == "NOT" && strings.HasPrefix(strings.ToUpper(strings.TrimSpace(rest)), "NULL")
@@ -233,8 +235,8 @@ func saysNotNull(text string) (yes bool) {
 	return yes
 }
 
-// defaultOf returns the default of a column's definition as an expression, ""
-// where it has none.
+// defaultOf returns the default of a column's definition as an expression, or ""
+// if it has none.
 func defaultOf(text string) (def string) {
 	clauses(text, func(word, rest string) bool {
 		if word != "DEFAULT" {
@@ -267,11 +269,11 @@ func defaultOf(text string) (def string) {
 	})
 	switch {
 	case strings.HasPrefix(def, `"`), def != "" && isWord(def[0]) && !strings.ContainsAny(def[:1], "0123456789") && !strings.Contains(def, "'") && !constants[strings.ToUpper(def)]:
-		// SQLite takes a name for a text here, but not in an expression.
+		// SQLite accepts a name as text in DEFAULT, but not in an expression.
 		def = quoteText(strings.ReplaceAll(strings.Trim(def, `"`), `""`, `"`))
 	}
 	return def
 }
 
-// constants are the words that a default can be and that are no text.
+// constants are the words that, as a default, are not text.
 var constants = map[string]bool{"NULL": true, "TRUE": true, "FALSE": true, "CURRENT_TIME": true, "CURRENT_DATE": true, "CURRENT_TIMESTAMP": true}

@@ -9,20 +9,20 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// words are SQLite's. Position, FromPosition and Literal use nothing but
-// SQLite's own functions, so that a view made of them can be read by any client;
-// AsText and RowHash use functions that only connections of DB.SQL have.
+// words implements engine.Words. Position, FromPosition and Literal use only
+// SQLite's built-in functions, so that any client can read a view that contains
+// them. AsText and RowHash use functions that only connections of DB.SQL have.
 type words struct {
 	dialect
-	// taken reports whether an index has that name; nil knows of none.
+	// taken reports whether an index with that name exists; nil: none does.
 	taken func(index string) bool
 }
 
 // Words implements engine.Keeper.
 func (db *DB) Words() engine.Words { return words{dialect{pragmas: db.pragmas}, db.hasIndex} }
 
-// epochOf returns how many of a position's units one unit of t's By column is
-// worth when that is an integer, and 0 when it is text of a time.
+// epochOf returns the value of one unit of t's column By in units of a position if
+// the column is an integer, or 0 if it is a time as text.
 func epochOf(t *engine.Table) int64 {
 	switch {
 	case t.Grid.Valid() && t.Grid.Axis() == rolling.Sequence:
@@ -53,12 +53,12 @@ func (w words) From(t *engine.Table, p rolling.Partition) string {
 	return w.Quote(store(t, p))
 }
 
-// endOfTime sorts after every time of four digits of years: the year 10000
-// itself would sort before the year 2000.
+// endOfTime sorts after every time with a four-digit year. As text, the year 10000
+// would sort before the year 2000.
 const endOfTime = "'9999-12-31 24:00:00'"
 
-// Literal implements engine.Words. Times are text, as SQLite's own functions
-// write it, with microseconds where there are any.
+// Literal implements engine.Words. Times are text in the format of SQLite's own
+// functions, with microseconds if they are not zero.
 func (words) Literal(t *engine.Table, pos int64) string {
 	if unit := epochOf(t); unit > 0 {
 		return fmt.Sprint(floorDiv(pos, unit))
@@ -81,8 +81,8 @@ func floorDiv(a, b int64) int64 {
 	return q
 }
 
-// Position implements engine.Words. The fraction is added apart: strftime
-// rounds to milliseconds.
+// Position implements engine.Words. The fraction is added separately, because
+// strftime rounds to milliseconds.
 func (words) Position(t *engine.Table, expr string) string {
 	switch unit := epochOf(t); unit {
 	case 0:
@@ -96,7 +96,8 @@ func (words) Position(t *engine.Table, expr string) string {
 
 // FromPosition implements engine.Words.
 func (words) FromPosition(t *engine.Table, expr string) string {
-	// SQLite divides towards zero, and gives remainders the dividend's sign.
+	// SQLite's division truncates towards zero, and a remainder has the sign of the
+	// dividend.
 	floor := func(unit int64) string {
 		return fmt.Sprintf("((%s) / %d - ((%s) %% %d < 0))", expr, unit, expr, unit)
 	}
@@ -111,18 +112,18 @@ func (words) FromPosition(t *engine.Table, expr string) string {
 	}
 }
 
-// AsText implements engine.Words. Bytes stay what they are.
+// AsText implements engine.Words. Bytes are returned unchanged.
 func (w words) AsText(c engine.SchemaColumn) string { return "rowmill_text(" + w.Quote(c.Name) + ")" }
 
-// hashColumns is how many columns one call of a function takes here: SQLite
-// allows 1000 of them, and older builds 127.
+// hashColumns limits the arguments of one function call. SQLite allows 1000, older
+// versions 127.
 const hashColumns = 100
 
 // RowHash implements engine.Words.
 func (w words) RowHash(cols []engine.SchemaColumn) string {
 	var names, rows []string
 	for _, c := range cols {
-		// Unary plus: the driver makes times of columns declared as times.
+		// Without the unary plus, the driver converts columns declared as times.
 		names = append(names, "+"+w.Quote(c.Name))
 	}
 	for len(names) > hashColumns {
@@ -132,7 +133,7 @@ func (w words) RowHash(cols []engine.SchemaColumn) string {
 	return "rowmill_hash(" + strings.Join(append(rows, names...), ", ") + ")"
 }
 
-// RowHashLike implements engine.Words: there is one way.
+// RowHashLike implements engine.Words. There is only one kind of hash.
 func (w words) RowHashLike(checksum string, cols []engine.SchemaColumn) (string, error) {
 	if engine.HashName(checksum) != "" {
 		return "", engine.UnknownHash(checksum)
@@ -140,12 +141,12 @@ func (w words) RowHashLike(checksum string, cols []engine.SchemaColumn) (string,
 	return w.RowHash(cols), nil
 }
 
-// CreateTemplate implements engine.Words. Indexes keep their names when their
-// table gets another one, so a template of the same name as an earlier one, whose
-// rows have become a period, can't have indexes of the same names.
+// CreateTemplate implements engine.Words. Indexes keep their names when their table
+// is renamed. So if an earlier template of the same name was renamed to become a
+// period, the indexes of the new one need different names.
 func (w words) CreateTemplate(t *engine.Table, name string, _ engine.Storage) []string {
 	if t.Definition == nil && len(t.Columns) == 0 {
-		// Without either, its keys can't be told. It fails, and says so.
+		// The columns and keys are unknown. This statement fails with a message.
 		return []string{fmt.Sprintf("CREATE TABLE %s (the columns of %s are not known)", w.Quote(name), w.Quote(t.Name))}
 	}
 	return w.createFree(t, name, func(index string) string {
@@ -166,9 +167,9 @@ func (words) Blob() string { return "BLOB" }
 // OwnTable implements engine.Words.
 func (words) OwnTable() string { return "" }
 
-// kindOf returns the kind of a declared type, by SQLite's rules of affinity
-// ("Datatypes In SQLite", section 3.1, at sqlite.org), and by the names that
-// people give to times.
+// kindOf returns the kind of a declared type by SQLite's affinity rules
+// ("Datatypes In SQLite", section 3.1, at sqlite.org) and by the usual names of
+// time types.
 func kindOf(native string) engine.Kind {
 	s := strings.ToUpper(native)
 	has := func(parts ...string) bool {

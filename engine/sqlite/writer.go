@@ -11,12 +11,12 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// rowsPerStatement is how many rows a prepared INSERT binds. SQLite allows
-// 32766 values; longer statements gain nothing.
+// rowsPerStatement is the number of rows of a prepared INSERT. SQLite allows 32766
+// values, but more rows are not faster.
 const rowsPerStatement = 1
 
-// rowsPerCall is how many rows go to SQLite at a time. A context's end is seen
-// between two such calls.
+// rowsPerCall is the number of rows for one call of SQLite. A canceled context is
+// noticed between two calls.
 const rowsPerCall = 256
 
 // A writer inserts batches. All writers of a DB share its write connection.
@@ -25,16 +25,16 @@ type writer struct {
 	table  *engine.Table
 	method engine.Method
 	per    int // rows of a prepared statement
-	by     int // the column of a batch by which the table rolls
+	by     int // index of column By in a batch, or -1
 	name   string
-	rows   *rows // of the table called name
+	rows   *rows // for the table called name
 	parts  []rolling.Partition
 	stores []string // the names of the tables of parts
 	epoch  int64
 	buf    []byte
 }
 
-// rows is where rows of one period, or of a plain table, go.
+// rows has the statements for the table of one period or a plain table.
 type rows struct {
 	enc   encoder
 	stmts map[int]stmt // by number of rows
@@ -57,7 +57,7 @@ func (db *DB) Writer(ctx context.Context, t *engine.Table, m engine.Method) (eng
 	return w, w.refresh(ctx)
 }
 
-// refresh reads the periods again after the schema has changed.
+// refresh reads the periods again if the schema has changed.
 func (w *writer) refresh(ctx context.Context) error {
 	if w.epoch == w.db.epoch {
 		return nil
@@ -99,7 +99,7 @@ func (w *writer) Reset(ctx context.Context) error {
 
 // Close implements engine.Writer.
 func (w *writer) Close() error {
-	w.db.turn <- struct{}{} // not for the connection, which may be closed
+	w.db.turn <- struct{}{} // unlike lock, works after the DB was closed
 	defer w.db.unlock()
 	w.forget()
 	return nil
@@ -138,7 +138,7 @@ func (w *writer) write(ctx context.Context, b *engine.Batch) error {
 	if err != nil {
 		return err
 	}
-	one := w.oneStatement(b.Rows()) // which is a transaction by itself
+	one := w.oneStatement(b.Rows()) // a single statement needs no BEGIN
 	if !one {
 		if err := w.db.run(beginStatement); err != nil {
 			return err
@@ -165,8 +165,8 @@ func (w *writer) write(ctx context.Context, b *engine.Batch) error {
 	return nil
 }
 
-// oneStatement reports whether a batch of n rows is one statement, whatever
-// the periods of its rows.
+// oneStatement reports whether a batch of n rows is always one statement,
+// regardless of the periods of its rows.
 func (w *writer) oneStatement(n int) bool {
 	switch {
 	case n == 1:
@@ -179,8 +179,8 @@ func (w *writer) oneStatement(n int) bool {
 	return w.method == engine.Prepared && n <= w.per
 }
 
-// route returns the table that row `from` belongs to, and where the run of
-// rows that go there with it ends.
+// route returns the table for row from, and the end of the run of rows for the
+// same table.
 func (w *writer) route(b *engine.Batch, from int, key int64) (string, int, error) {
 	if !w.table.Rolling() {
 		return w.table.Name, b.Rows(), nil
@@ -205,7 +205,7 @@ func (w *writer) route(b *engine.Batch, from int, key int64) (string, int, error
 
 func (w *writer) insert(ctx context.Context, name string, b *engine.Batch, from, to int, key int64) error {
 	if w.rows == nil || w.name != name {
-		w.forget() // statements of older periods would only pile up
+		w.forget() // statements of older periods would accumulate
 		w.name, w.rows = name, &rows{enc: newEncoder(dialect{}, w.table, name), stmts: map[int]stmt{}}
 	}
 	for i := from; i < to; {
@@ -224,11 +224,11 @@ func (w *writer) insert(ctx context.Context, name string, b *engine.Batch, from,
 	return nil
 }
 
-// rowsPerText is how many rows an INSERT of text has: SQLite limits the length
-// of a statement to 1 GB and the memory to parse it by what there is.
+// rowsPerText is the maximum number of rows of an INSERT with literals. SQLite
+// limits the length of a statement to 1 GB; only available memory limits parsing.
 const rowsPerText = 1000
 
-// call inserts rows [from, to).
+// call inserts rows [from, to) by the writer's method.
 func (w *writer) call(b *engine.Batch, from, to int, key int64) error {
 	e := &w.rows.enc
 	switch w.method {
@@ -251,7 +251,7 @@ func (w *writer) call(b *engine.Batch, from, to int, key int64) error {
 	return w.bound(b, whole, to, to-whole, key+int64(whole-from))
 }
 
-// bound inserts rows [from, to), n with each statement.
+// bound inserts rows [from, to) with prepared statements of n rows.
 func (w *writer) bound(b *engine.Batch, from, to, n int, key int64) error {
 	if from == to {
 		return nil
@@ -277,7 +277,7 @@ const (
 	commitStatement = "COMMIT"
 )
 
-// run executes a statement of every batch on the write connection.
+// run executes one of these statements on the write connection.
 func (db *DB) run(q string) error {
 	s, ok := db.stmts[q]
 	if !ok {
@@ -290,8 +290,8 @@ func (db *DB) run(q string) error {
 	return s.step(nil, 0, 1)
 }
 
-// key returns the first key for a batch of a table whose keys the engine
-// assigns: one after the largest there is.
+// key returns the first key for a batch if the engine assigns the table's keys:
+// the largest existing key plus 1.
 func (w *writer) key() (int64, error) {
 	t := w.table
 	if t.ServerKey == "" {
@@ -300,7 +300,7 @@ func (w *writer) key() (int64, error) {
 	if k, ok := w.db.nextKey[t.Name]; ok {
 		return k, nil
 	}
-	// SQLite finds the maximum in each table's index, but not in the view.
+	// MAX uses an index on each table, but not on the view.
 	stores := []string{t.Name}
 	if t.Rolling() {
 		stores = w.stores
@@ -318,7 +318,7 @@ func (w *writer) key() (int64, error) {
 	return largest + 1, nil
 }
 
-// queryInt returns the one integer that a query gives.
+// queryInt returns the single integer that a query returns.
 func queryInt(conn *connection, q string) (int64, error) {
 	rows, err := conn.Query(q, nil)
 	if err != nil {
