@@ -1,19 +1,19 @@
-// Package rollup keeps the roll-ups of a rolling table: tables of one row for
-// each bucket of time and group, computed from the raw rows, or from a finer
-// roll-up.
+// Package rollup keeps the roll-ups (continuous aggregates) of a rolling table:
+// tables with one row for each time bucket and group, computed from the raw rows or
+// from a finer roll-up.
 //
-// A bucket is always computed whole and put in the place of what was there, so
-// that computing it twice is the same as once. What has changed is known from
-// notes that loaders (state.Note), or triggers, write in the transactions of
-// their rows; from comparing counts; and from people. A refresh turns notes into
-// stale buckets, computes those, goes on from the watermark, and does so level
-// by level: each step is one transaction, so that a crash loses nothing. Once
-// raw rows go, their buckets are sealed, and stay as they are.
+// A bucket is always computed and replaced as a whole, so that computing it twice
+// gives the same result as once. Changes are detected from notes that loaders
+// (state.Note) or triggers write in the transactions of their rows, by comparing
+// row counts, and by request of a user. A refresh works level by level: it turns
+// notes into stale buckets, recomputes those, and continues from the watermark.
+// Each step is one transaction, so that a crash loses nothing. Before raw rows are
+// removed, their buckets are sealed, and remain unchanged from then on.
 //
-// Each level has a view, NAME_live, that is right at any moment: it takes
-// from raw rows what the roll-up doesn't have yet or has no longer.
+// Each level has a view, NAME_live, that is correct at any moment: it computes from
+// raw rows the buckets that the roll-up lacks.
 //
-// It refuses groups that may be NULL, aggregates of types that have none, and
+// The package rejects groups that may be NULL, aggregates of unsuitable types, and
 // names that clash.
 package rollup
 
@@ -35,7 +35,8 @@ import (
 )
 
 // A Set is the roll-ups of one rolling table. Its methods may be called by one
-// goroutine at a time; several Sets, in several processes, get along.
+// goroutine at a time. Several Sets, also in several processes, may work on the
+// same table.
 type Set struct {
 	db       engine.Keeper
 	sums     engine.SumWords
@@ -45,20 +46,20 @@ type Set struct {
 	declared *rolling.Declaration
 	levels   []*level
 	raw      source
-	memory   int // bytes of sketches, about, that are kept before they are stored
-	// recounting is how far a count was that an error has ended, by level.
+	memory   int // approximate size of sketches at which they are stored
+	// recounting is the progress of interrupted recounts, by level.
 	recounting map[string]*recounting
 
-	before func(ctx context.Context, q string) // of a statement, in tests
+	before func(ctx context.Context, q string) // called with each statement, in tests
 
-	// Guard, unless nil, runs each deletion of rows that have passed their
-	// retention, or refuses it where they may not have: the declaration may change
-	// while they are deleted.
+	// Guard, unless nil, is called to execute each deletion of rows that have
+	// passed their retention. It may refuse, because the declaration may change
+	// during the deletion.
 	Guard func(ctx context.Context, remove func(ctx context.Context) error) error
-	// Reading, unless nil, is called before each statement that reads raw rows,
-	// which it may hold up; what it returns is called at the statement's end.
-	// Who is about to change the table's partitions holds them up, so that
-	// its lock doesn't wait, nor inserts behind it.
+	// Reading, unless nil, is called before each statement that reads raw rows, and
+	// may delay it. The function that it returns is called at the statement's end.
+	// A process about to change the table's partitions delays the statements, so
+	// that neither its lock nor the inserts queued behind that have to wait.
 	Reading func() (end func())
 }
 
@@ -94,8 +95,8 @@ func New(db engine.Keeper, st *state.Store, t *engine.Table, schema *engine.Sche
 	return s, nil
 }
 
-// usable refuses names that can't be part of a literal everywhere, or that are
-// too long for PostgreSQL, which would cut them.
+// usable rejects names that can't be part of a literal on every server, and names
+// that PostgreSQL would truncate.
 func usable(name, suffix string) error {
 	if strings.ContainsAny(name, "'\"`\\?$\x00") {
 		return fmt.Errorf("the name %q has characters that roll-ups don't take", name)
