@@ -40,6 +40,7 @@ type Application struct {
 	BeforeSQL []string
 }
 
+// Empty reports whether there is nothing to do.
 func (a *Application) Empty() bool { return len(a.Steps) == 0 && !a.Adopt }
 
 // PlanApply compares the declaration with the database.

@@ -19,6 +19,7 @@ import (
 // other: no other work delays the creation of periods.
 type Lane string
 
+// Lanes.
 const (
 	Creating   Lane = "create"  // create periods ahead
 	Summing    Lane = "rollup"  // refresh roll-ups
