@@ -78,7 +78,7 @@ func ownNames(more []string) []string {
 type health struct {
 	OK       bool               `json:"ok"`
 	Table    string             `json:"table,omitempty"`
-	Error    string             `json:"error,omitempty"` // of the look
+	Error    string             `json:"error,omitempty"` // of the last look
 	Problems []maintain.Problem `json:"problems,omitempty"`
 }
 

@@ -107,10 +107,10 @@ func usable(name, suffix string) error {
 	return nil
 }
 
-// triggerName is what the names of triggers begin with.
+// triggerName is the prefix of the names of triggers.
 const triggerName = "rowmill_touch"
 
-// note is what triggers write.
+// note returns the row that triggers write.
 func (s *Set) note() engine.NoteRow {
 	finest := s.levels[0]
 	for _, l := range s.levels {
@@ -137,8 +137,9 @@ func (s *Set) shorter(a, b *level) bool {
 	return x.Months < y.Months || x.Step < y.Step
 }
 
-// Statements returns what Create would run for the tables and views of the
-// roll-ups of these names on a database that has none of them, without terminators.
+// Statements returns the statements that Create would execute for the tables and
+// views of the named roll-ups if the database had none of them, without
+// terminators.
 func (s *Set) Statements(names ...string) []string {
 	var out []string
 	for _, l := range s.levels {
@@ -151,8 +152,8 @@ func (s *Set) Statements(names ...string) []string {
 	return out
 }
 
-// periods returns the names of the tables that hold the rows of the periods,
-// where they are tables of their own.
+// periods returns the names of the tables with the periods' rows, if periods are
+// tables of their own.
 func (s *Set) periods(ctx context.Context) ([]string, error) {
 	if !s.schema.View {
 		return nil, nil
@@ -168,7 +169,8 @@ func (s *Set) periods(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// A spec is how a level's rows are made, and its view, as it is written down.
+// A spec is the stored description of how a level's rows are computed, and of its
+// view.
 type spec struct {
 	Every   string            `json:"every"`
 	By      []string          `json:"by"`
@@ -183,7 +185,7 @@ func (s *Set) specOf(l *level) spec {
 	return sp
 }
 
-// newSpec is the spec of a roll-up, without its view.
+// newSpec returns the spec of a roll-up, without its view.
 func newSpec(r rolling.Rollup) spec {
 	sp := spec{Every: r.Every.String(), By: slices.Clone(r.By), From: r.From, Columns: map[string]string{}}
 	for _, a := range r.Select {
@@ -196,10 +198,10 @@ func newSpec(r rolling.Rollup) spec {
 	return sp
 }
 
-// Create makes what is missing of the roll-ups' tables, views and triggers. It
-// is to be called again after periods were created, replaced or attached, and
-// after the declaration has changed: where a level or an aggregate is new, all
-// buckets whose raw rows are there will be computed anew.
+// Create creates missing tables, views and triggers of the roll-ups. It must be
+// called again after periods were created, replaced or attached, and after a change
+// of the declaration. A new level or aggregate causes all buckets with existing raw
+// rows to be recomputed.
 func (s *Set) Create(ctx context.Context) error {
 	for _, l := range s.levels {
 		if err := s.createLevel(ctx, l); err != nil {
@@ -260,7 +262,7 @@ func (s *Set) createLevel(ctx context.Context, l *level) error {
 	return err
 }
 
-// added reports whether there is an aggregate that have hasn't.
+// added reports whether want has an aggregate that have lacks.
 func added(have *spec, want spec) bool {
 	for name := range want.Columns {
 		if _, ok := have.Columns[name]; !ok {
@@ -270,7 +272,7 @@ func added(have *spec, want spec) bool {
 	return false
 }
 
-// fits refuses changes that would give a table rows of two kinds.
+// fits rejects changes that would give a table rows of two kinds.
 func fits(have *spec, want spec) error {
 	if have == nil || have.Every == "" {
 		return nil
@@ -302,7 +304,7 @@ func cmpOr(s, other string) string {
 	return s
 }
 
-// spec returns what was written down of a level, or nil.
+// spec returns the stored spec of a level, or nil.
 func (s *Set) spec(ctx context.Context, l *level) (*spec, error) {
 	var text string
 	err := s.db.SQL().QueryRowContext(ctx, s.db.Bind("SELECT spec FROM rowmill_rollups WHERE table_name = ? AND name = ?"), s.table.Name, l.Name).Scan(&text)
@@ -319,7 +321,7 @@ func (s *Set) spec(ctx context.Context, l *level) (*spec, error) {
 	return &sp, nil
 }
 
-// levelTable returns the level's table, nil where there is none yet.
+// levelTable returns the level's table, nil if it doesn't exist yet.
 func (s *Set) levelTable(ctx context.Context, l *level) (*engine.Schema, error) {
 	there, err := s.db.Describe(ctx, l.Name)
 	if errors.Is(err, engine.ErrNoTable) {
@@ -334,7 +336,7 @@ func (s *Set) levelTable(ctx context.Context, l *level) (*engine.Schema, error) 
 	return there, nil
 }
 
-// createColumns makes the level's table, or those columns that it lacks.
+// createColumns creates the level's table, or its missing columns.
 func (s *Set) createColumns(ctx context.Context, l *level) error {
 	there, err := s.levelTable(ctx, l)
 	if err != nil {
@@ -355,8 +357,8 @@ func (s *Set) createColumns(ctx context.Context, l *level) error {
 	return nil
 }
 
-// startAgain writes down a level's new spec, and has all of its buckets computed
-// anew whose raw rows are there: the live view takes them from the raw rows
+// startAgain stores a level's new spec. With again, it resets the watermark so that
+// all buckets with existing raw rows are recomputed; the live view uses raw rows
 // until then.
 func (s *Set) startAgain(ctx context.Context, l *level, text string, again bool) error {
 	tx, err := s.db.SQL().BeginTx(ctx, nil)
@@ -379,7 +381,7 @@ func (s *Set) startAgain(ctx context.Context, l *level, text string, again bool)
 		}
 		to = max(to, sealed)
 		if l.from != nil {
-			// Below, the finer level's rows don't have it either.
+			// Below that, the finer level's rows lack it as well.
 			if sealed, err = read(l.from, "sealed_to"); err != nil {
 				return err
 			}
@@ -395,7 +397,7 @@ func (s *Set) startAgain(ctx context.Context, l *level, text string, again bool)
 	return s.db.Classify(tx.Commit())
 }
 
-// TriggerChange is what makes the triggers those that are declared.
+// TriggerChange returns the change that makes the triggers match the declaration.
 func (s *Set) TriggerChange(ctx context.Context) (engine.TriggerChange, error) {
 	if len(s.levels) == 0 {
 		return engine.TriggerChange{}, nil
@@ -407,7 +409,7 @@ func (s *Set) TriggerChange(ctx context.Context) (engine.TriggerChange, error) {
 	return engine.ChangeTriggers(ctx, s.db, s.sums.HaveTriggers, s.table.Name, s.sums.Triggers(s.table, periods, s.note()), s.declared.Exact)
 }
 
-// createTriggers makes that change.
+// createTriggers makes the change of TriggerChange.
 func (s *Set) createTriggers(ctx context.Context) error {
 	c, err := s.TriggerChange(ctx)
 	if err != nil || len(c.SQL) == 0 {
@@ -428,7 +430,7 @@ func (s *Set) exists(ctx context.Context, name string) (bool, error) {
 	return true, s.db.Classify(rows.Close())
 }
 
-// run executes statements in one transaction, where the server has that for
+// run executes statements in one transaction, if the server supports that for
 // changes of the schema.
 func (s *Set) run(ctx context.Context, statements []string) error {
 	tx, err := s.db.SQL().BeginTx(ctx, nil)
