@@ -170,8 +170,8 @@ func (t *Table) createTable(ctx context.Context, n *anew, step engine.CreateTabl
 }
 
 // endChanges prepares the end of the period changes of a table that its owner has
-// dropped, and returns them with their entries for the log: the periods to change
-// have gone. Tables that are mere copies are removed. Tables that may hold the only
+// dropped, and returns them with their entries for the log: they have nothing left
+// to change. Tables that are mere copies are removed. Tables that may hold the only
 // copy of rows stay, and the log names them.
 func (t *Table) endChanges(ctx context.Context) (ended []state.Change, said []string, err error) {
 	changes, err := t.State.Changes(ctx, t.Table.Name)

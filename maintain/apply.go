@@ -34,8 +34,7 @@ type Application struct {
 	Adopt bool
 	// Before, unless nil, is called by the adoption once its checks have passed,
 	// with the position from which the table has periods. It resets the records of
-	// a former table of that name. BeforeSQL are those of its statements that
-	// concern roll-ups.
+	// a former table of that name. BeforeSQL are its statements about roll-ups.
 	Before    func(ctx context.Context, from int64) error
 	BeforeSQL []string
 }
@@ -43,7 +42,8 @@ type Application struct {
 // Empty reports whether there is nothing to do.
 func (a *Application) Empty() bool { return len(a.Steps) == 0 && !a.Adopt }
 
-// PlanApply compares the declaration with the database.
+// PlanApply compares the declaration with the database, and returns the steps that
+// apply it.
 func (t *Table) PlanApply(ctx context.Context) (*Application, error) {
 	a := &Application{}
 	applied, err := t.Applied(ctx)

@@ -51,7 +51,7 @@ type shared struct {
 	last    *followed // nil until Follow has read one
 	stale   bool      // the table has changed since last was read
 	said    *followed // the one that the log names last
-	passed  mark      // declaration of this process's latest pass
+	passed  mark      // declaration of the latest pass of the create lane
 }
 
 // firstPass records a pass under a declaration, and reports whether the preceding
@@ -398,8 +398,8 @@ func (t *Table) lease(ctx context.Context, lock string, end time.Time) (engine.L
 }
 
 // undisturbed calls remove, which deletes rows or detaches them, while no process
-// can apply another declaration. If another declaration than that of the mark is in
-// force, it returns errChanged instead.
+// can apply another declaration. If the declaration in force isn't the one of the
+// mark, it returns errChanged instead.
 func (t *Table) undisturbed(ctx context.Context, as mark, remove func(ctx context.Context) error) (err error) {
 	lease, err := t.declareLease(ctx, removeWait)
 	if err != nil {

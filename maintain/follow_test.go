@@ -279,8 +279,8 @@ func (w *world) declaredElsewhere(d *rolling.Declaration, patience time.Duration
 	return errors.Join(w.State.Declare(w.t.Context(), w.State.DB(), "readings", d.Text, d.Period.String()), lease.Release())
 }
 
-// A drop interrupted by a crash that isn't due under a new declaration is reverted
-// by the next process that keeps the table.
+// A drop that a crash has interrupted, and that isn't due under a new declaration,
+// is reverted by the next process that keeps the table.
 func TestFollowAfterCrash(t *testing.T) {
 	for _, point := range []string{"drop begun", "drop levels sealed", "detached", "drop checked", "drop noted", "dropped"} {
 		t.Run(point, func(t *testing.T) {

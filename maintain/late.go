@@ -67,8 +67,8 @@ func (s triggerState) missed() string {
 	return strings.Join(s.missing, ", and ") + " are missing: rows are neither refused nor counted as declared"
 }
 
-// MissingTriggers returns an ErrTriggers if declared triggers are missing. If they
-// belong to periods, a pass creates them.
+// MissingTriggers returns an error that wraps ErrTriggers if declared triggers are
+// missing. If they belong to periods, a pass creates them.
 func (t *Table) MissingTriggers(ctx context.Context) error {
 	if t.Schema == nil || t.Schema.View {
 		return nil

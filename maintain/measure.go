@@ -39,8 +39,8 @@ func (t *Table) sumOfPeriod(ctx context.Context, p rolling.Partition) (sum, erro
 
 // sumLike returns the sum of the rows of a FROM clause, computed in the same way as
 // the recorded sum noted, for comparison with it. fresh is the result of sumOf at
-// the same moment. The two differ if the server has another checksum function
-// today; fresh is the one to record.
+// the same moment. The two differ if noted was computed with another checksum
+// function than the current one; fresh is the one to record.
 func (t *Table) sumLike(ctx context.Context, x state.Exec, from, noted string) (like, fresh sum, err error) {
 	words := t.DB.Words()
 	same, err := words.RowHashLike(noted, t.columns())

@@ -226,8 +226,8 @@ func (w *worker) again(ctx context.Context, l *level) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	// Only after the last replacement are they up to date, and the buckets computed
-	// from them stale.
+	// The buckets are up to date only at this point, and those computed from them
+	// become stale.
 	err = w.publish(ctx, l, r.Period, rows, func(tx *transaction) error {
 		if _, err := w.exec(ctx, tx, "DELETE FROM rowmill_stale WHERE rollup_name = ? AND bucket >= ? AND bucket < ?", l.Name, r.From, r.To); err != nil {
 			return err
