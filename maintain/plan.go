@@ -66,9 +66,9 @@ type View struct {
 	// dropped before those preceding it, as the next period would take over its
 	// range.
 	Gaps bool
-	// Adopting means that the table was adopted and its old table still exists. A
-	// period is then not dropped, as undoing the adoption would drop its rows from
-	// the old table too.
+	// Adopting means that the table was adopted and its old table still exists.
+	// Drops are then put off, as undoing the adoption would drop the period's rows
+	// from the old table too.
 	Adopting bool
 	// Compacts means that the engine sorts and compresses rows without a rebuild,
 	// and that periods can't be merged by a swap.

@@ -26,7 +26,7 @@ type rebuilding struct {
 	After []string
 	// Sums are the sums of the old partitions at the time of the comparison.
 	Sums []sum
-	// Kept are those of Out that are kept for the owner to inspect.
+	// Kept are the tables of Out that are kept for inspection.
 	Kept []string `json:",omitempty"`
 }
 

@@ -212,9 +212,10 @@ func (s *Set) Proof(ctx context.Context, p rolling.Period) (rows int64, why stri
 func (s *Set) lacking(ctx context.Context, l *level, m mark, p rolling.Period, rows int64) (string, error) {
 	whole := rolling.Period{From: max(l.Every.Floor(p.From), m.sealedTo), To: l.Every.Ceil(p.To)}
 	if l.from != nil {
-		// Its source is another level, whose rows stay. The buckets it has computed
-		// must include all of these rows; beyond its watermark the live view uses
-		// them.
+		// Its source is another level, whose rows stay, so the bucket that contains
+		// p.To can be computed later. The buckets before that must be computed from
+		// all of these rows, because the live view reads raw rows from the
+		// watermark on.
 		whole.To = l.Every.Floor(p.To)
 	}
 	if whole.From >= whole.To {

@@ -57,7 +57,7 @@ func (s *Set) Recount(ctx context.Context, now int64) (stale int, err error) {
 // memory only: another process starts again from last.
 type recounting struct {
 	last int64                   // as in rowmill_rollups
-	done map[time.Duration]int64 // by age: the position up to which its buckets have been counted
+	done map[time.Duration]int64 // by age: the position of the clock at its last count
 }
 
 // run counts the ranges of buckets that have reached one of the ages since last, up

@@ -78,7 +78,7 @@ func checkBins(b *[]byte, bins encoding.SubFlag, lowest, highest int64) error {
 			}
 		}
 		if deltas || i > 0 {
-			index += delta // an overflow wraps around and fails the range check
+			index += delta // may wrap around; the range check follows
 		}
 		if index < lowest || index > highest {
 			return fmt.Errorf("bin %d lies outside of %d to %d", index, lowest, highest)

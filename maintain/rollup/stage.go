@@ -38,8 +38,8 @@ func (w *worker) staged(ctx context.Context, l *level) (*stage, error) {
 	return st, nil
 }
 
-// compute fills the stage with the rows of some complete buckets, and returns their
-// number. No transaction stays open for longer than one piece.
+// compute fills the stage with the rows of some complete buckets, and returns the
+// number of rows. No transaction stays open for longer than one piece.
 func (w *worker) compute(ctx context.Context, l *level, p rolling.Period) (rows int64, err error) {
 	fail := func(err error) (int64, error) {
 		return 0, fmt.Errorf("compute buckets from %s: %w", l.Every.Format(p.From), err)
