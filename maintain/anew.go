@@ -14,8 +14,8 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// An anew describes what happens to the records of a table that has been dropped,
-// before another table of the same name is kept.
+// An anew is the plan for the records of a table that was dropped, before another
+// table of its name is kept.
 type anew struct {
 	rollups *rollup.Anew
 	// rows means that the rows recorded in the ledger were lost with the table.

@@ -55,10 +55,9 @@ func (w *world) wantBuckets(when string, want map[string]string) {
 	}
 }
 
-// If a table is dropped and created again, its buckets outlive its rows up to where
-// the new table begins. Rows of the new table are counted as for any other table,
-// including those in the range of the former one and those of writers that leave no
-// notes.
+// If a table is dropped and created again, its buckets outlive its rows up to where the
+// new table begins. Rows of the new table are counted as for any other table, including
+// those in the range of the former one and those of writers that leave no notes.
 func TestRollupsOfTableMadeAnew(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		d := declare(t, db, levels(t))

@@ -19,8 +19,7 @@ import (
 // be followed.
 const Declaring = "declaration"
 
-// A mark identifies an applied declaration of a table. The zero mark identifies
-// none.
+// A mark identifies an applied declaration. The zero mark identifies none.
 type mark struct {
 	Revision int64
 	Created  int64 // microseconds: a table that is created anew begins at revision 1
@@ -28,8 +27,7 @@ type mark struct {
 
 func markOf(d *state.Declared) mark { return mark{d.Revision, d.Created.UnixMicro()} }
 
-// A followed is an applied declaration, and the table as it describes it. It is
-// immutable.
+// A followed is an applied declaration with its table. It is immutable.
 type followed struct {
 	mark
 	declared *rolling.Declaration
@@ -84,8 +82,7 @@ func (s *shared) waits(task string) bool {
 	return s.waiting[task]
 }
 
-// followed returns the declaration that was read last, and whether it must be read
-// again.
+// followed returns the last declaration read, and whether it must be read again.
 func (s *shared) followed() (f *followed, stale bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,8 +126,7 @@ type unfollowedError struct {
 
 func (e *unfollowedError) Error() string { return e.why }
 
-// errChanged is returned if another declaration was applied since a decision was
-// made.
+// errChanged means that another declaration was applied since a decision.
 var errChanged = errors.New("the declaration has changed: it is decided anew")
 
 // Follow returns the table according to the declaration in the database, the one
@@ -197,9 +193,8 @@ func (t *Table) inLane(ctx context.Context, lane Lane) (*Table, error) {
 	return now, nil
 }
 
-// changed reports whether the table differs from the one being kept, for example
-// because it has other columns or was dropped. In that case the next Follow
-// inspects it.
+// changed reports whether the table differs from the one being kept, for example because
+// it has other columns or was dropped. In that case the next Follow inspects it.
 func (t *Table) changed(ctx context.Context) (bool, error) {
 	is, err := t.DB.Describe(ctx, t.Table.Name)
 	if err != nil && !isNoTable(err) {

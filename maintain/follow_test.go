@@ -117,8 +117,7 @@ func (w *world) number(q string) (n int64) {
 	return n
 }
 
-// The directory of the archive follows the declaration, also after a column was
-// added.
+// The directory of the archive follows the declaration, also after a column was added.
 func TestFollowArchive(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		first, second := t.TempDir(), t.TempDir()
@@ -143,9 +142,8 @@ func TestFollowArchive(t *testing.T) {
 	})
 }
 
-// A row that reaches a sealed period during its archiving may or may not be in the
-// file. The period is sealed and archived again with the row, and no failure is
-// reported.
+// A row that reaches a sealed period during its archiving may or may not be in the file.
+// The period is sealed and archived again with the row, and no failure is reported.
 func TestArchiveWhileRowsCome(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		w := applied(t, db, declare(t, db, func(d *rolling.Declaration) { d.Seal.Archive = t.TempDir() }), at(0.2))

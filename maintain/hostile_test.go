@@ -49,8 +49,7 @@ func keepCapitals(t *testing.T, db engine.Keeper) {
 	})
 	w := applied(t, db, d, at(0.2))
 	w.halfDay()
-	// Each of the 12 hours has three sensors; one of the first hours has another
-	// one.
+	// Each of the 12 hours has three sensors; one of the first hours has another one.
 	quote := db.Dialect().Quote
 	var buckets, n int64
 	var mean float64

@@ -54,8 +54,7 @@ func TestTrapMissingTriggers(t *testing.T) {
 	})
 }
 
-// dropTriggers drops the triggers that reject late rows, or those of exact
-// roll-ups.
+// dropTriggers drops the triggers that reject late rows, or those of exact roll-ups.
 func (w *world) dropTriggers(late, exact bool) {
 	w.t.Helper()
 	reject := w.Declared.Late

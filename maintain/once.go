@@ -11,9 +11,8 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// idleRounds is the number of successive rounds without progress after which Once
-// ends. It is more than one because a round may seal again a period that the next
-// one drops.
+// idleRounds is the number of successive rounds without progress after which Once ends.
+// It is more than one because a round may seal again a period that the next one drops.
 const idleRounds = 2
 
 // Once executes the due tasks of every lane, and repeats that as long as it makes
@@ -64,10 +63,9 @@ func (d *Daemon) Once(ctx context.Context) error {
 	}
 }
 
-// left lists the due tasks of lanes that are not done. It omits the refresh of
-// roll-ups, which is always due, tasks that the owner has put off, and tasks that
-// wait for their time, such as the seal of a period until the buckets with its rows
-// are over.
+// left lists the due tasks of lanes that are not done. It omits the refresh of roll-ups,
+// which is always due, tasks that the owner has put off, and tasks that wait for their
+// time, such as the seal of a period until the buckets with its rows are over.
 func (d *Daemon) left(ctx context.Context, lanes []Lane) ([]string, error) {
 	t := d.Table.lastFollowed()
 	v, err := t.View(ctx)

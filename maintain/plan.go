@@ -63,8 +63,7 @@ type View struct {
 	MaxPeriods int
 	SwapRows   int64
 	// Gaps means that partitions have lower bounds. Without them, a period can't be
-	// dropped before those preceding it, as the next period would take over its
-	// range.
+	// dropped before those preceding it, as the next period would take over its range.
 	Gaps bool
 	// Adopting means that the table was adopted and its old table still exists.
 	// Drops are then put off, as undoing the adoption would drop the period's rows
@@ -163,8 +162,7 @@ func planCreate(d *rolling.Declaration, v View) ([]Task, error) {
 // sealDue is the position at which a period is due to be sealed.
 func sealDue(d *rolling.Declaration, p rolling.Partition) int64 { return d.Seal.After.After(p.To) }
 
-// planSeals returns the unsealed periods that are over, and the next one that will
-// be.
+// planSeals returns the unsealed periods that are over, and the next one that will be.
 func planSeals(d *rolling.Declaration, v View) []Task {
 	var out []Task
 	for _, p := range v.Parts {

@@ -35,8 +35,7 @@ type Daemon struct {
 	Poll time.Duration
 	// LockPause is the pause after a lock was not granted; 0 is 10 s.
 	LockPause time.Duration
-	// Leads, unless nil, is called when this process begins or ceases to lead a
-	// lane.
+	// Leads, unless nil, is called when this process begins or ceases to lead a lane.
 	Leads func(lane Lane, leads bool)
 }
 

@@ -66,8 +66,7 @@ func (t *Table) rolledUp(ctx context.Context, p rolling.Partition) error {
 func (t *Table) unseal(ctx context.Context, p rolling.Partition, why string) error {
 	err := t.inTx(ctx, func(tx *sql.Tx) error {
 		if t.Rollups != nil {
-			// Counts don't reveal changed values: all of its buckets are
-			// recomputed.
+			// Counts don't reveal changed values: all of its buckets are recomputed.
 			if err := t.State.Touch(ctx, tx, t.Table.Name, "unseal", p.Period); err != nil {
 				return err
 			}

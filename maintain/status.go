@@ -91,8 +91,7 @@ type ChangeStatus struct {
 	Tries   int       `json:"failed_tries"`
 	Error   string    `json:"error,omitempty"`
 	Percent *float64  `json:"percent,omitempty"`
-	// Rows are the rows that the step has processed, of about Of; 0 if it counts
-	// none.
+	// Rows are the rows that the step has processed, of about Of; 0 if it counts none.
 	Rows int64 `json:"rows,omitempty"`
 	Of   int64 `json:"of_rows,omitempty"`
 	// Interrupted means that it stopped before its end, and that no process is

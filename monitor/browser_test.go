@@ -42,8 +42,7 @@ func opener(t *testing.T) func(t *testing.T, width, height int64, l *looker) *ta
 	}
 }
 
-// serve serves the page until the test ends, or until the returned function is
-// called.
+// serve serves the page until the test ends, or until the returned function is called.
 func (b *tab) serve(l net.Listener, m *Monitor) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

@@ -72,8 +72,7 @@ func (h *history) add(at time.Time, s *maintain.Status) {
 	}
 }
 
-// samples returns the rate at each point; the first point has the rate of the
-// second.
+// samples returns the rate at each point; the first point has the rate of the second.
 func (h *history) samples() []sample {
 	var out []sample
 	from := 0

@@ -91,9 +91,8 @@ const (
 	scrapeMargin = 500 * time.Millisecond
 )
 
-// metrics returns the handler of /metrics. If the database doesn't respond,
-// rowmill_up is 0 and the response is not an error: it still contains the other
-// metrics.
+// metrics returns the handler of /metrics. If the database doesn't respond, rowmill_up
+// is 0 and the response is not an error: it still contains the other metrics.
 func (m *Monitor) metrics() http.Handler {
 	g := newGauges()
 	process := prometheus.NewRegistry()

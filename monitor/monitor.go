@@ -42,9 +42,8 @@ type Options struct {
 	// Leads reports whether this process is the leader. If it is nil, the process
 	// is the leader if the status names Self as such.
 	Leads func() bool
-	// Hosts are additional host names under which the page is available over
-	// loopback connections, besides addresses, localhost and the machine's own
-	// name.
+	// Hosts are additional host names under which the page is available over loopback
+	// connections, besides addresses, localhost and the machine's own name.
 	Hosts []string
 	// Version is the version of rowmill.
 	Version string
@@ -84,8 +83,7 @@ type look struct {
 	err    error
 }
 
-// New returns a Monitor. It looks at the table on request, and at the intervals of
-// Run.
+// New returns a Monitor. It looks at the table on request, and at the intervals of Run.
 func New(o Options) *Monitor {
 	if o.Fresh == 0 {
 		o.Fresh = defaultFresh

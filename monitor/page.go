@@ -164,8 +164,7 @@ func (m *Monitor) page(w http.ResponseWriter, r *http.Request, page *template.Te
 		v.fill()
 		v.Rate = rateChart(m.samples())
 	}
-	// Rendered to memory first: after an error the response must not be a partial
-	// page.
+	// Rendered to memory first: after an error the response must not be a partial page.
 	var b bytes.Buffer
 	if err := page.Execute(&b, &v); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -200,8 +199,7 @@ func (v *view) fill() {
 	v.Left = len(s.Periods) - len(v.Listed)
 }
 
-// headroomOf rates the headroom: it is bad at a quarter of the wanted headroom or
-// less.
+// headroomOf rates the headroom: it is bad at a quarter of the wanted headroom or less.
 func headroomOf(s *maintain.Status) headroom {
 	switch {
 	case s.Headroom != nil:
@@ -228,8 +226,7 @@ func headroomOf(s *maintain.Status) headroom {
 	return headroom{Text: "unknown", Class: "warn"}
 }
 
-// zone formats a time for the page's script, which converts it to the local time
-// zone.
+// zone formats a time for the page's script, which converts it to the local time zone.
 func zone(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // countAny formats a template's integer.

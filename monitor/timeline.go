@@ -111,8 +111,7 @@ func draw(spans []span, now float64) timeline {
 	if !math.IsNaN(now) && now >= first && now <= last {
 		t.Now = round((now - first) * scale)
 	}
-	// Heights are bytes per length, so that a merged day is comparable with an
-	// hour.
+	// Heights are bytes per length, so that a merged day is comparable with an hour.
 	dense := func(run []span) (d float64) {
 		for _, p := range run {
 			d = max(d, float64(p.Bytes)/(p.to-p.from))

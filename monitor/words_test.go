@@ -33,8 +33,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// Every period lies within the drawing, in order, and the present is at its
-// position.
+// Every period lies within the drawing, in order, and the present is at its position.
 func TestTimelines(t *testing.T) {
 	whole, near := timelines(status())
 	if len(whole.Bars) != 137 || len(near.Bars) != 12+1+48 || whole.Now < 0 || near.Now < 0 || near.Now >= whole.Now {

@@ -16,8 +16,7 @@ const checkBuckets = 20000
 
 // Check compares the number of rows in each bucket of p with the number that each
 // level has recorded, and marks buckets that differ stale. That finds rows of
-// writers that leave no notes. It can't find updates, which don't change the
-// number.
+// writers that leave no notes. It can't find updates.
 func (s *Set) Check(ctx context.Context, p rolling.Period) (stale int, err error) {
 	err = s.alone(ctx, func(ctx context.Context, w *worker) error {
 		for _, l := range w.levels {
@@ -77,8 +76,7 @@ func (s *Set) marks(ctx context.Context, x state.Exec) (map[string]mark, error) 
 	return out, nil
 }
 
-// differing returns the buckets in a range whose counts differ from those of their
-// source.
+// differing returns the buckets in a range whose counts differ from their source's.
 func (s *Set) differing(ctx context.Context, x state.Exec, l *level, p rolling.Period) ([]rolling.Period, error) {
 	if p.From >= p.To {
 		return nil, nil
@@ -212,10 +210,9 @@ func (s *Set) Proof(ctx context.Context, p rolling.Period) (rows int64, why stri
 func (s *Set) lacking(ctx context.Context, l *level, m mark, p rolling.Period, rows int64) (string, error) {
 	whole := rolling.Period{From: max(l.Every.Floor(p.From), m.sealedTo), To: l.Every.Ceil(p.To)}
 	if l.from != nil {
-		// Its source is another level, whose rows stay, so the bucket that contains
-		// p.To can be computed later. The buckets before that must be computed from
-		// all of these rows, because the live view reads raw rows from the
-		// watermark on.
+		// Its source is another level, whose rows stay, so the bucket that contains p.To
+		// can be computed later. The buckets before that must be computed from all of
+		// these rows, because the live view reads raw rows from the watermark on.
 		whole.To = l.Every.Floor(p.To)
 	}
 	if whole.From >= whole.To {

@@ -258,9 +258,8 @@ func TestViewIsRightForConcurrentReader(t *testing.T) {
 	})
 }
 
-// A refresh that is interrupted at any statement, by its context or because the
-// server closes its connection, leaves a state from which the next one can
-// continue.
+// A refresh that is interrupted at any statement, by its context or because the server
+// closes its connection, leaves a state from which the next one can continue.
 func TestKilledAtEachStatement(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		f := open(t, kind, false, few(t))

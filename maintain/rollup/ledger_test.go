@@ -10,10 +10,9 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// A batch is in the ledger only together with its rows. A batch that was
-// interrupted before its commit has left neither, and is sent again. A committed
-// batch is rejected the second time and changes nothing, even if the key would
-// accept its rows.
+// A batch is in the ledger only together with its rows. A batch that was interrupted
+// before its commit has left neither, and is sent again. A committed batch is rejected
+// the second time and changes nothing, even if the key would accept its rows.
 func TestTrapBatchTwice(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		ctx := context.Background()

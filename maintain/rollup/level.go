@@ -280,9 +280,8 @@ func (s *Set) quote(names ...string) string {
 	return strings.Join(out, ", ")
 }
 
-// createTable renders the statement that creates the level's table. Rows are
-// accessed by bucket, and arrive in the order of buckets, so the key begins with
-// the bucket.
+// createTable renders the statement that creates the level's table. Rows are accessed by
+// bucket, and arrive in the order of buckets, so the key begins with the bucket.
 func (s *Set) createTable(l *level) string {
 	return "CREATE TABLE IF NOT EXISTS " + s.quote(l.Name) + " (" + s.tableBody(l) + ")"
 }

@@ -23,8 +23,7 @@ type source struct {
 	// byTime means that an index begins with the column, so that it finds a range
 	// of times. Otherwise rows are read in the order of keys.
 	byTime bool
-	// keys are the columns of the primary key; nil if rows can't be read in its
-	// order.
+	// keys are the columns of the primary key; nil if rows can't be read in its order.
 	keys *copier.Keys
 }
 

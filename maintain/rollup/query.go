@@ -8,8 +8,7 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// bucketOf returns an expression for the start of the bucket that contains a
-// position.
+// bucketOf returns an expression for the start of the bucket that contains a position.
 func (s *Set) bucketOf(l *level, pos string) string {
 	b := l.Every.Bucketing()
 	if b.Months > 0 {

@@ -34,9 +34,8 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// A Set is the roll-ups of one rolling table. Its methods may be called by one
-// goroutine at a time. Several Sets, also in several processes, may work on the
-// same table.
+// A Set is the roll-ups of one rolling table. Its methods may be called by one goroutine
+// at a time. Several Sets, also in several processes, may work on the same table.
 type Set struct {
 	db       engine.Keeper
 	sums     engine.SumWords
@@ -137,9 +136,8 @@ func (s *Set) shorter(a, b *level) bool {
 	return x.Months < y.Months || x.Step < y.Step
 }
 
-// Statements returns the statements that Create would execute for the tables and
-// views of the named roll-ups if the database had none of them, without
-// terminators.
+// Statements returns the statements that Create would execute for the tables and views
+// of the named roll-ups if the database had none of them, without terminators.
 func (s *Set) Statements(names ...string) []string {
 	var out []string
 	for _, l := range s.levels {
@@ -169,8 +167,7 @@ func (s *Set) periods(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// A spec is the stored description of how a level's rows are computed, and of its
-// view.
+// A spec is the stored description of how a level's rows are computed, and of its view.
 type spec struct {
 	Every   string            `json:"every"`
 	By      []string          `json:"by"`

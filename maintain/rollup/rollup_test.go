@@ -60,8 +60,7 @@ const (
 	day    = 24 * hour
 )
 
-// start is the start of the first period: the day before European clocks are set
-// back.
+// start is the start of the first period: the day before European clocks are set back.
 var start = rolling.Position(time.Date(2026, 10, 24, 0, 0, 0, 0, time.UTC))
 
 func grid(t testing.TB, s string) rolling.Grid {

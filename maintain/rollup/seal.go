@@ -91,8 +91,7 @@ func (w *worker) markTree(ctx context.Context, tx *transaction, l *level, p roll
 	return nil
 }
 
-// expireBuckets is the minimum number of buckets that one statement of Expire
-// removes.
+// expireBuckets is the minimum number of buckets that one statement of Expire removes.
 const expireBuckets = 64
 
 // Expire removes the rows of levels that have passed their retention, in parts.
@@ -196,9 +195,8 @@ func (s *Set) first(ctx context.Context, x state.Exec, l *level, below int64) (i
 type Level struct {
 	Name  string
 	Every rolling.Grid
-	// Watermark is the position up to which buckets are computed, except for stale
-	// ones. Begun is false if none is computed; the watermark is then the start of
-	// the axis.
+	// Watermark is the position up to which buckets are computed, except for stale ones.
+	// Begun is false if none is computed; the watermark is then the start of the axis.
 	Watermark int64
 	Begun     bool
 	// SealedTo is the position below which buckets are never computed again.

@@ -11,10 +11,9 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// A worker has exclusive control of a table's roll-ups, across all processes. It
-// reads and computes outside of transactions for which others would wait. The state
-// that it relies on doesn't change in the meantime: only workers consume notes and
-// mark buckets.
+// A worker has exclusive control of a table's roll-ups, across all processes. It reads
+// and computes outside of transactions for which others would wait. The state that it
+// relies on doesn't change in the meantime: only workers consume notes and mark buckets.
 type worker struct {
 	*Set
 	conn *sql.Conn
