@@ -9,8 +9,8 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// AdoptionStatus tells how the adoption of the table stands, or its undoing; nil
-// where none is under way, and where all that is left is to drop the old table.
+// AdoptionStatus returns the status of the table's adoption, or of its undoing. It
+// is nil if none is in progress, and if only dropping the old table is left.
 // Nothing is changed.
 func (t *Table) AdoptionStatus(ctx context.Context) (*Status, error) {
 	c, err := adopt.UnderWay(ctx, t.State, t.Declared.Name)
@@ -55,7 +55,7 @@ func (t *Table) AdoptionStatus(ctx context.Context) (*Status, error) {
 	return s, nil
 }
 
-// changeStatus is a change as a status tells of it.
+// changeStatus returns a change as it appears in a status.
 func changeStatus(c *state.Change, what string) (ChangeStatus, error) {
 	cs := ChangeStatus{What: what, Step: c.Step, Since: c.Started.UTC(), Tries: c.Tries, Error: c.Error}
 	if c.Kind != adopt.Kind {

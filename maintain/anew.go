@@ -14,21 +14,21 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// An anew is what becomes of what is known of a table that is gone, before another
-// one of its name is kept.
+// An anew is the plan for the records of a table that was dropped, before another
+// table of its name is kept.
 type anew struct {
 	rollups *rollup.Anew
-	// rows tells that the rows that the ledger knows are gone with the table.
+	// rows means that the rows recorded in the ledger were lost with the table.
 	rows bool
-	// undeclare tells that the former declaration is no longer the applied one: the
-	// new table has other positions, or comes from elsewhere.
+	// undeclare means that the former declaration is to be discarded: the new table
+	// has other positions, or comes from elsewhere.
 	undeclare bool
-	// notes are for people.
+	// notes are for the owner.
 	notes []string
 }
 
-// planAnew plans it for a table whose first period will begin at a position. It
-// goes by what is noted, also where no declaration is: applied may be nil.
+// planAnew plans this for a table whose first period will begin at a position. It
+// relies on the records, which may exist without a declaration: applied may be nil.
 func (t *Table) planAnew(ctx context.Context, applied *rolling.Declaration, from int64) (*anew, error) {
 	n := &anew{rows: t.Schema == nil || applied != nil}
 	var err error
@@ -49,8 +49,8 @@ func (t *Table) planAnew(ctx context.Context, applied *rolling.Declaration, from
 	return n, nil
 }
 
-// beginAnew does it, in one transaction: a crash leaves all that is known as it
-// was, or nothing of the former table.
+// beginAnew executes the plan in one transaction: a crash leaves either all records
+// unchanged, or none of the former table.
 func (t *Table) beginAnew(ctx context.Context, n *anew) error {
 	var changes []state.Change
 	var said []string
@@ -88,8 +88,8 @@ func (t *Table) beginAnew(ctx context.Context, n *anew) error {
 	return nil
 }
 
-// planAdoption plans what is to become of what is known of a former table whose name
-// a plain one has now, before that is adopted.
+// planAdoption plans what happens to the records of a former table whose name a
+// plain table has, before the plain table is adopted.
 func (t *Table) planAdoption(ctx context.Context, a *Application, applied *rolling.Declaration) error {
 	a.Adopt = true
 	under, err := adopt.UnderWay(ctx, t.State, t.Table.Name)
@@ -101,7 +101,7 @@ func (t *Table) planAdoption(ctx context.Context, a *Application, applied *rolli
 			"rowmill apply %s --finish, which drops that, and apply again", cmp.Or(t.Declared.Source, "FILE"))
 	}
 	if under != nil {
-		return nil // it goes on
+		return nil // the adoption continues
 	}
 	from, err := t.Now(ctx)
 	if err != nil {
@@ -130,7 +130,8 @@ func (t *Table) planAdoption(ctx context.Context, a *Application, applied *rolli
 			if err != nil {
 				return err
 			}
-			// The plain table's keys and columns may be others than it had.
+			// The plain table's keys and columns may differ from those of the
+			// former one.
 			n.undeclare = applied != nil
 			return t.beginAnew(ctx, n)
 		})
@@ -138,12 +139,12 @@ func (t *Table) planAdoption(ctx context.Context, a *Application, applied *rolli
 	return nil
 }
 
-// firstPeriod is where the periods of a plain table will begin: at its first row or
-// now, whichever is first.
+// firstPeriod returns where the periods of a plain table will begin: at its first
+// row or at the present, whichever is earlier.
 func (t *Table) firstPeriod(ctx context.Context, now int64) (int64, error) {
 	by, words := t.DB.Dialect().Quote(t.Table.By), t.DB.Words()
 	var first sql.NullInt64
-	// Rows below can't be adopted, which the adoption says.
+	// Rows below can't be adopted, and the adoption reports them.
 	q := fmt.Sprintf("SELECT %s FROM %s WHERE %s >= %s", words.Position(t.Table, "MIN("+by+")"), t.DB.Dialect().Quote(t.Table.Name), by, words.Literal(t.Table, t.Table.Grid.Bounds().From))
 	if err := t.DB.SQL().QueryRowContext(ctx, q).Scan(&first); err != nil {
 		return 0, fmt.Errorf("first %s of %s: %w", t.Table.By, t.Table.Name, t.DB.Classify(err))
@@ -154,10 +155,10 @@ func (t *Table) firstPeriod(ctx context.Context, now int64) (int64, error) {
 	return t.Table.Grid.Floor(now), nil
 }
 
-// createTable creates the table, with a ledger that begins anew.
+// createTable creates the table and starts a new ledger.
 func (t *Table) createTable(ctx context.Context, n *anew, step engine.CreateTable) error {
-	// While the table isn't there, so that no crash leaves it beside what is known
-	// of another one.
+	// The records are reset while the table doesn't exist, so that no crash leaves
+	// a table with the records of another one.
 	if there, err := t.DB.Catalog().Exists(ctx, t.Table); err != nil {
 		return err
 	} else if !there {
@@ -168,10 +169,10 @@ func (t *Table) createTable(ctx context.Context, n *anew, step engine.CreateTabl
 	return t.DB.Try(ctx, step)
 }
 
-// endChanges prepares the end of the changes of periods of a table that its owner
-// has dropped, and returns them with what the log is to say of each: they have
-// nothing left to change. What was only copied is removed. Tables that may have the
-// one copy of rows stay, and the log names them.
+// endChanges prepares the end of the period changes of a table that its owner has
+// dropped, and returns them with their entries for the log: they have nothing left
+// to change. Tables that are mere copies are removed. Tables that may hold the only
+// copy of rows stay, and the log names them.
 func (t *Table) endChanges(ctx context.Context) (ended []state.Change, said []string, err error) {
 	changes, err := t.State.Changes(ctx, t.Table.Name)
 	if err != nil {
@@ -203,7 +204,7 @@ func (t *Table) endChanges(ctx context.Context) (ended []state.Change, said []st
 				return nil, nil, err
 			}
 			if r.Into != "" {
-				continue // a table of its own, which the archive is enough for
+				continue // a table of its own; its rows are in the archive
 			}
 			name, copied = r.Part.Name, []string{r.Table}
 		default:

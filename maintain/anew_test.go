@@ -14,7 +14,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// levels has two roll-ups, the second one of the first.
+// levels declares two roll-ups, the second computed from the first.
 func levels(t *testing.T) func(*rolling.Declaration) {
 	return func(d *rolling.Declaration) {
 		count := []rolling.Aggregate{{Name: "n", Func: "count"}}
@@ -23,7 +23,7 @@ func levels(t *testing.T) func(*rolling.Declaration) {
 	}
 }
 
-// buckets lists those of a roll-up as HOUR=ROWS.
+// buckets lists the buckets of a roll-up as HOUR=ROWS.
 func (w *world) buckets(from string) string {
 	w.t.Helper()
 	q := fmt.Sprintf("SELECT %s, n FROM %s r ORDER BY bucket", w.DB.Words().Position(w.Table.Table, "bucket"), from)
@@ -55,9 +55,9 @@ func (w *world) wantBuckets(when string, want map[string]string) {
 	}
 }
 
-// Buckets of a table that was dropped and is made anew outlive its rows up to where
-// the new table begins. What the new table has is counted as that of any other is,
-// also where the former one had rows, and by writers that leave no notes.
+// If a table is dropped and created again, its buckets outlive its rows up to where the
+// new table begins. Rows of the new table are counted as for any other table, including
+// those in the range of the former one and those of writers that leave no notes.
 func TestRollupsOfTableMadeAnew(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		d := declare(t, db, levels(t))
@@ -91,11 +91,11 @@ func TestRollupsOfTableMadeAnew(t *testing.T) {
 		if err == nil {
 			t.Error("apply was stopped and says nothing")
 		}
-		// Who renames the former table back has its roll-ups as they were.
+		// If the former table is renamed back, its roll-ups are unchanged.
 		w.wantBuckets("stopped", map[string]string{"by_half": "7=2 7.5=3 8=4"})
 		w = applied(t, db, d, now)
 		w.wantBuckets("made anew", map[string]string{"by_half": "7=2 7.5=3", "by_half_live": "7=2 7.5=3", "by_six_live": ""})
-		w.insert(at(8.1), 9) // in a bucket of the former table, unseen
+		w.insert(at(8.1), 9) // in a bucket of the former table, without a note
 		w.insert(at(8.6), 7, 8)
 		w.wantBuckets("with rows", map[string]string{"by_half_live": "7=2 7.5=3 8=1 8.5=2", "by_six_live": "6=3"})
 		w.now = at(12.6)
@@ -106,7 +106,7 @@ func TestRollupsOfTableMadeAnew(t *testing.T) {
 		}
 		w.wantBuckets("sealed", map[string]string{"by_half": "7=2 7.5=3 8=1 8.5=2", "by_six": "6=8"})
 
-		// A roll-up that was dropped, too, begins anew.
+		// A roll-up that was dropped too begins empty.
 		w.dropTable()
 		w.exec("DROP TABLE by_half")
 		w = applied(t, db, d, at(20.2))
@@ -117,9 +117,9 @@ func TestRollupsOfTableMadeAnew(t *testing.T) {
 	})
 }
 
-// Roll-ups whose buckets can't be continued as they are declared now are refused
-// before anything of them is removed, and those that the declaration leaves out
-// are cut like the others.
+// Roll-ups whose buckets can't be continued under the current declaration are
+// rejected before any of them is removed. Those that are not in the declaration are
+// truncated like the others.
 func TestTableMadeAnewKeepsRollups(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		d := declare(t, db, levels(t))
@@ -169,7 +169,7 @@ func TestTableMadeAnewKeepsRollups(t *testing.T) {
 			t.Errorf("marks were\n%sand are\n%s", before, got)
 		}
 
-		// One that is left out and declared again later.
+		// A roll-up that is removed from the declaration and declared again later.
 		applied(t, db, declare(t, db, func(d *rolling.Declaration) { levels(t)(d); d.Rollups = nil }), at(8.8))
 		w = applied(t, db, d, at(8.9))
 		w.wantBuckets("made anew", map[string]string{"by_half": "7=2 7.5=3", "by_half_live": "7=2 7.5=3"})
@@ -180,8 +180,8 @@ func TestTableMadeAnewKeepsRollups(t *testing.T) {
 	})
 }
 
-// What is known of a table that was dropped is removed all at once, just before the
-// new one is there: also where its declaration is no longer known.
+// The records of a dropped table are removed in one step, just before the new table
+// is created, even if its declaration is no longer stored.
 func TestFormerTableIsForgottenAtOnce(t *testing.T) {
 	onPoint(t, "detached", func(t *testing.T, db engine.Keeper) {
 		d := declare(t, db, func(d *rolling.Declaration) { levels(t)(d); d.Keep = span(time.Hour) })
@@ -242,9 +242,9 @@ func TestFormerTableIsForgottenAtOnce(t *testing.T) {
 	})
 }
 
-// A plain table that has taken a dropped one's name is adopted beside what is known
-// of that: by another axis it is refused before it is copied, and roll-ups and ledger
-// begin anew where its rows begin.
+// A plain table with the name of a dropped one is adopted although records of the
+// dropped one exist. With another axis it is rejected before it is copied. Roll-ups
+// and ledger start where its rows begin.
 func TestAdoptInPlaceOfDroppedTable(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		change := func(d *rolling.Declaration) {
@@ -310,8 +310,8 @@ func TestAdoptInPlaceOfDroppedTable(t *testing.T) {
 	})
 }
 
-// Buckets that were to be computed again when their table was dropped are kept, and
-// the plan and the log say that they may lack rows.
+// Buckets that were stale when their table was dropped are kept, and the plan and
+// the log warn that they may lack rows.
 func TestTableMadeAnewSaysWhatIsUnfinished(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		d := declare(t, db, levels(t))

@@ -10,7 +10,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// dropTable drops the table as its owner would, beside rowmill.
+// dropTable drops the table as its owner would, without rowmill.
 func (w *world) dropTable() {
 	w.t.Helper()
 	have, err := w.DB.Catalog().Partitions(w.t.Context(), w.Table.Table)
@@ -25,7 +25,7 @@ func (w *world) dropTable() {
 	}
 }
 
-// opened opens a declaration's table as another process does.
+// opened opens a declared table as another process does.
 func opened(t *testing.T, db engine.Keeper, d *rolling.Declaration, now int64) *Table {
 	t.Helper()
 	table, err := Open(t.Context(), db, d, func() time.Time { return rolling.Instant(now) })
@@ -35,7 +35,7 @@ func opened(t *testing.T, db engine.Keeper, d *rolling.Declaration, now int64) *
 	return table
 }
 
-// A table that was applied and dropped is said to be missing.
+// A table that was applied and dropped is reported as missing.
 func TestTableDroppedAfterApply(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		d := declare(t, db, nil)
@@ -57,7 +57,7 @@ func TestTableDroppedAfterApply(t *testing.T) {
 	})
 }
 
-// Of rowmill's own tables a plan lists those that are missing.
+// A plan lists the missing ones of rowmill's own tables.
 func TestApplyListsMissingTables(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		d := declare(t, db, nil)
@@ -88,8 +88,8 @@ func TestApplyListsMissingTables(t *testing.T) {
 	})
 }
 
-// A drop that an older rowmill began has no note of its declaration: nobody is said
-// to have applied another one.
+// A drop begun by an older version of rowmill has no record of its declaration: no
+// change of declaration is reported.
 func TestDropOfOlderRowmill(t *testing.T) {
 	onPoint(t, "drop begun", func(t *testing.T, db engine.Keeper) {
 		w := applied(t, db, declare(t, db, func(d *rolling.Declaration) { d.Keep = span(time.Hour) }), at(0.2))

@@ -17,26 +17,24 @@ import (
 
 // An ApplyStep is one step of applying a declaration.
 type ApplyStep struct {
-	// What it does, as a sentence for people.
+	// What describes the step, as a sentence.
 	What string
-	// SQL is what runs, in order.
+	// SQL are its statements, in order.
 	SQL []string
 	run func(ctx context.Context) error
 }
 
-// An Application is what applying a declaration comes to.
+// An Application is the plan for applying a declaration.
 type Application struct {
 	Steps []ApplyStep
-	// Notes are what its owner should know: what is left alone, what takes
-	// effect later.
+	// Notes are for the owner: what remains unchanged, and what takes effect later.
 	Notes []string
-	// Adopt tells that the table is a plain one with rows, which package
-	// adopt turns into a rolling one; Steps are what comes afterwards.
+	// Adopt means that the table is a plain one with rows, which package adopt
+	// converts into a rolling one. Steps follow the adoption.
 	Adopt bool
-	// Before, unless nil, is what the adoption is to run once it is known that it can
-	// be done, with the position from which the table has periods: what is known of a
-	// former table of that name begins anew. BeforeSQL is its part that is about
-	// roll-ups.
+	// Before, unless nil, is called by the adoption once its checks have passed,
+	// with the position from which the table has periods. It resets the records of
+	// a former table of that name. BeforeSQL are its statements about roll-ups.
 	Before    func(ctx context.Context, from int64) error
 	BeforeSQL []string
 }
@@ -44,7 +42,8 @@ type Application struct {
 // Empty reports whether there is nothing to do.
 func (a *Application) Empty() bool { return len(a.Steps) == 0 && !a.Adopt }
 
-// PlanApply compares the declaration with what is there.
+// PlanApply compares the declaration with the database, and returns the steps that
+// apply it.
 func (t *Table) PlanApply(ctx context.Context) (*Application, error) {
 	a := &Application{}
 	applied, err := t.Applied(ctx)
@@ -86,8 +85,8 @@ func (t *Table) PlanApply(ctx context.Context) (*Application, error) {
 	return a, nil
 }
 
-// planProbe tries the account's privileges before the first step that needs
-// them. An adoption does so by itself.
+// planProbe tests the account's privileges before the first step that needs them.
+// An adoption does this itself.
 func (t *Table) planProbe(a *Application) {
 	words, ok := t.DB.Words().(engine.ProbeWords)
 	if !ok || a.Adopt || len(a.Steps) == 0 {
@@ -99,8 +98,8 @@ func (t *Table) planProbe(a *Application) {
 		run: func(ctx context.Context) error { return engine.Probe(ctx, t.DB, needs) }})
 }
 
-// planState creates rowmill's own tables first, where one of them is missing. An
-// adoption does so by itself.
+// planState creates missing tables of rowmill's own first. An adoption does this
+// itself.
 func (t *Table) planState(ctx context.Context, a *Application) error {
 	if a.Adopt {
 		return nil
@@ -129,7 +128,7 @@ func (t *Table) Applied(ctx context.Context) (*rolling.Declaration, error) {
 	return declaredOf(d, t.Declared.Target)
 }
 
-// sameDeclaration compares what two declarations say, not how they are written.
+// sameDeclaration compares the meaning of two declarations, not their text.
 func sameDeclaration(a, b *rolling.Declaration) bool {
 	strip := func(d *rolling.Declaration) rolling.Declaration {
 		c := *d
@@ -144,8 +143,8 @@ func sameDeclaration(a, b *rolling.Declaration) bool {
 	return reflect.DeepEqual(strip(a), strip(b)) && strings.Join(strings.Fields(a.Definition.Text), " ") == strings.Join(strings.Fields(b.Definition.Text), " ")
 }
 
-// planTable creates a table that isn't there, with the periods that the present
-// and what is ahead of it need.
+// planTable creates a missing table, with the periods for the present and those
+// ahead of it.
 func (t *Table) planTable(ctx context.Context, a *Application, applied *rolling.Declaration) error {
 	if left, err := t.DB.Catalog().Exists(ctx, t.Table); err != nil {
 		return err
@@ -180,7 +179,8 @@ func (t *Table) planTable(ctx context.Context, a *Application, applied *rolling.
 	}
 	a.Steps = append(a.Steps, ApplyStep{What: what, SQL: slices.Concat(anew.rollups.SQL, sql),
 		run: func(ctx context.Context) error {
-			// One apply at a time: another one's new table may have rows already.
+			// The lock admits one apply at a time: a table created by another one
+			// may have rows already.
 			if err := t.declaring(ctx, func() error { return t.createTable(ctx, anew, step) }); err != nil {
 				return err
 			}
@@ -243,7 +243,7 @@ func (t *Table) planChange(a *Application, applied *rolling.Declaration) error {
 	return nil
 }
 
-// planLevels creates the roll-ups that are missing.
+// planLevels creates missing roll-ups.
 func (t *Table) planLevels(ctx context.Context, a *Application, applied *rolling.Declaration) error {
 	if applied != nil {
 		for _, was := range applied.Rollups {
@@ -298,7 +298,7 @@ func (t *Table) planLevels(ctx context.Context, a *Application, applied *rolling
 	return nil
 }
 
-// planLate makes or removes the triggers that refuse late rows.
+// planLate creates or removes the triggers that reject late rows.
 func (t *Table) planLate(ctx context.Context, a *Application) error {
 	change, err := t.lateChange(ctx)
 	if err != nil || t.Schema != nil && len(change.SQL) == 0 || t.Schema == nil && t.Declared.Late != rolling.LateReject {
@@ -314,7 +314,7 @@ func (t *Table) planLate(ctx context.Context, a *Application) error {
 	return nil
 }
 
-// keysOf are the indexes of a definition by their names, as text.
+// keysOf returns the indexes of a definition by name, as text.
 func keysOf(d *rolling.Definition) []string {
 	var out []string
 	for _, k := range d.Keys {
@@ -334,8 +334,8 @@ func namesOf(d *rolling.Declaration) []string {
 	return out
 }
 
-// Run takes the steps, in order; note is told of each before it. It may be run
-// again after a failure: every step looks first what is there.
+// Run executes the steps in order, and calls note before each. It may be repeated
+// after a failure: every step first checks the current state.
 func (a *Application) Run(ctx context.Context, note func(ApplyStep)) error {
 	for _, s := range a.Steps {
 		note(s)
@@ -346,8 +346,8 @@ func (a *Application) Run(ctx context.Context, note func(ApplyStep)) error {
 	return nil
 }
 
-// CheckApplied returns an error unless the table is there, and what was applied
-// is what the declaration says.
+// CheckApplied returns an error unless the table exists and the declaration was
+// applied.
 func (t *Table) CheckApplied(ctx context.Context) error {
 	applied, err := t.Applied(ctx)
 	switch {

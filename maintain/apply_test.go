@@ -17,7 +17,7 @@ func counts(t *testing.T, names ...string) (out []rolling.Rollup) {
 	return out
 }
 
-// A roll-up whose name is taken is refused before the table is made.
+// A roll-up whose name is in use is rejected before the table is created.
 func TestApplyNameTaken(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		if _, err := db.SQL().ExecContext(t.Context(), "CREATE TABLE readings_1h (id INT NOT NULL PRIMARY KEY)"); err != nil {
@@ -38,7 +38,7 @@ func TestApplyNameTaken(t *testing.T) {
 	})
 }
 
-// Only what is new is listed as new.
+// Only new objects are listed as new.
 func TestApplyListsWhatIsNew(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		applied(t, db, declare(t, db, func(d *rolling.Declaration) { d.Rollups = counts(t, "first") }), at(5))

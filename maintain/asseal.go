@@ -14,11 +14,10 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// asSealed compares the rows that were restored with what was known of them when
-// they were sealed. The file's own checksums have proven that it is what was
-// archived, so that a seal which this server can't compare with is no reason to
-// keep its rows from their owner. One that a session with other settings has made
-// is compared under these.
+// asSealed compares the restored rows with the count and checksum of their seal.
+// The file's own checksums have already proven that it is what was archived. A seal
+// that this server can't compare is therefore no reason to withhold the rows. A
+// seal made by a session with other settings is compared under those settings.
 func (r *Restoration) asSealed(ctx context.Context, d restoring, f archive.File, known *state.Period, sameColumns bool) error {
 	t := r.t
 	if known == nil || known.ArchiveSum != f.Sum || !sameColumns {
@@ -60,7 +59,7 @@ func (r *Restoration) asSealed(ctx context.Context, d restoring, f archive.File,
 }
 
 // sealedUnder returns the settings under which the rows have the checksum of their
-// seal, "" where there are none.
+// seal, "" if there are none.
 func (t *Table) sealedUnder(ctx context.Context, from string, known *state.Period) (settings string, err error) {
 	words, ok := t.DB.Words().(engine.RenderWords)
 	if !ok {
@@ -96,7 +95,7 @@ func (t *Table) sealedUnder(ctx context.Context, from string, known *state.Perio
 	return "", nil
 }
 
-// settingsOf names the settings of statements that make them.
+// settingsOf returns the names of the settings that the statements change.
 func settingsOf(set []string) string {
 	return strings.ReplaceAll(strings.Join(set, ", "), "SET LOCAL ", "")
 }

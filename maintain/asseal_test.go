@@ -16,9 +16,9 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// TestRestoreSealedByOtherSettings: a seal that a session with other settings has
-// made is compared under these. One that no settings explain is refused, with what
-// to do, and then goes by the file.
+// TestRestoreSealedByOtherSettings: a seal made by a session with other settings is
+// compared under those. A seal that no settings explain is rejected with a hint,
+// and the restoration then relies on the file.
 func TestRestoreSealedByOtherSettings(t *testing.T) {
 	t.Parallel()
 	db := testdb.Open(t, "postgres").(engine.Keeper)
@@ -45,7 +45,7 @@ func TestRestoreSealedByOtherSettings(t *testing.T) {
 	if err != nil || known == nil || known.Archive == "" {
 		t.Fatalf("the period is %+v, %v", known, err)
 	}
-	// As a session with these settings has made it.
+	// As a session with these settings computes it.
 	hash := db.Words().RowHash(w.columns())
 	sealedBy := func(settings ...string) string {
 		t.Helper()
@@ -89,7 +89,7 @@ func TestRestoreSealedByOtherSettings(t *testing.T) {
 			t.Errorf("seal %d: %v", i, err)
 		}
 	}
-	// The cost is named before the rows are read under other settings.
+	// The cost is reported before the rows are read under other settings.
 	var said []string
 	say := w.Say
 	w.Say = func(e Event) {

@@ -9,9 +9,9 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// otherAxis says how positions differ from those of the declaration that was
-// applied, and how to declare them as they were; "" where they don't. All that is
-// noted of a table is by its positions: periods, seals, buckets.
+// otherAxis describes how positions differ from those of the applied declaration,
+// and how to declare them as they were; "" if they don't differ. All records of a
+// table are by position: periods, seals, buckets.
 func (t *Table) otherAxis(applied *rolling.Declaration) (differs, as string) {
 	is := t.Declared
 	if was := applied.Period.Axis(); was != t.Table.Grid.Axis() {
@@ -37,8 +37,8 @@ func epochText(d *rolling.Declaration) string {
 	return fmt.Sprintf("%q", rolling.EpochName(d.Epoch))
 }
 
-// sameAxis refuses a declaration by which the periods that the table has would be
-// others than they are.
+// sameAxis rejects a declaration under which the table's existing periods would
+// have other bounds.
 func (t *Table) sameAxis(applied *rolling.Declaration) error {
 	differs, as := t.otherAxis(applied)
 	if differs == "" {
@@ -48,8 +48,8 @@ func (t *Table) sameAxis(applied *rolling.Declaration) error {
 		"declare %s; or declare another table, and load its rows into that", as)
 }
 
-// anewByAxis tells whether a table is made anew by another axis, and refuses that
-// beside what is kept of the former one: roll-ups, of these names, and archives.
+// anewByAxis reports whether a table is created anew with another axis. It rejects
+// that if roll-ups of these names or archives of the former table are left.
 func (t *Table) anewByAxis(ctx context.Context, applied *rolling.Declaration, rollups []string) (other bool, err error) {
 	differs, as := t.otherAxis(applied)
 	if differs == "" {

@@ -11,8 +11,8 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// Periods that are there can't be read by another axis or another unit: apply
-// refuses before it changes anything.
+// Existing periods can't be read with another axis or another unit: apply fails
+// before it changes anything.
 func TestApplyRefusesAnotherAxis(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		counted := func(change func(*rolling.Declaration)) *rolling.Declaration {
@@ -57,7 +57,8 @@ func TestApplyRefusesAnotherAxis(t *testing.T) {
 			t.Errorf("declared: %+v, %v", d, err)
 		}
 
-		// A table that is gone can be made anew by another one, but not its roll-ups.
+		// A dropped table can be created again with another axis, but its roll-ups
+		// can't.
 		w.dropTable()
 		refused("dropped, with roll-ups", ms, "by_half", `epoch was "s"`)
 		w.exec("DROP TABLE by_half")

@@ -19,12 +19,12 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// patience is how long a test waits for what is to come: far above what it takes
+// patience is how long a test waits for an expected event: far longer than it takes
 // on a slow machine.
 const patience = 2 * time.Minute
 
-// lockBound is how long Try waits for a lock at most, twice: an insert that
-// queues behind one request never queues behind a second.
+// lockBound is twice the time for which Try waits for a lock: an insert that queues
+// behind one request never queues behind a second.
 const lockBound = 2 * time.Second
 
 // A refused Keeper counts the steps that didn't get their lock.
@@ -41,10 +41,10 @@ func (r *refused) Try(ctx context.Context, steps ...engine.Step) error {
 	return err
 }
 
-// TestTrapOpenTransaction: a transaction that somebody leaves open over the
-// table holds up what needs its lock, and nothing else. No insert waits longer
-// than the bound, the periods made ahead carry them, status names who is in the
-// way, and all is made good once the transaction ends.
+// TestTrapOpenTransaction: a transaction of another session left open on the table
+// blocks steps that need its lock, and nothing else. No insert waits longer than
+// the bound, the periods created ahead accept them, status names the blocking
+// session, and all delayed steps are done once the transaction ends.
 func TestTrapOpenTransaction(t *testing.T) {
 	t.Parallel()
 	for _, server := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {
@@ -76,7 +76,7 @@ func (i *inserter) run(ctx context.Context, t *testing.T, db engine.Keeper, quer
 	}
 }
 
-// others returns a connection that is none of rowmill's.
+// others returns a connection that isn't rowmill's own.
 func others(t *testing.T, db engine.Keeper) *sql.Conn {
 	t.Helper()
 	pool := db.SQL()
@@ -106,8 +106,9 @@ func others(t *testing.T, db engine.Keeper) *sql.Conn {
 	return conn
 }
 
-// TestTrapOwnTransaction: what rowmill itself does is nobody's to end: status
-// doesn't name it as what is in the way, and whoever waits for it says whose it is.
+// TestTrapOwnTransaction: the user can't end rowmill's own transactions. Status
+// doesn't list them as blockers, and the error of a step that waits for one names
+// it as rowmill's own.
 func TestTrapOwnTransaction(t *testing.T) {
 	t.Parallel()
 	for _, server := range testdb.Kinds(t, "mariadb", "mysql") {
@@ -130,7 +131,7 @@ func TestTrapOwnTransaction(t *testing.T) {
 			}
 			defer own.Close()
 			begin(own)
-			w.now = at(1.5) // a period is to be created
+			w.now = at(1.5) // a period is due to be created
 			_, _, err = w.Pass(t.Context(), Creating)
 			if !errors.Is(err, engine.ErrLockTimeout) || !strings.Contains(err.Error(), "rowmill's own connection") {
 				t.Errorf("create a period: %v", err)
@@ -174,7 +175,7 @@ func openTransaction(t *testing.T, db engine.Keeper) {
 		w.keep()
 		w.insert(now.Load(), 1, 2, 3)
 	}
-	// What an insert into a table that nobody locks takes is the machine's doing.
+	// Inserts into an unlocked table measure the machine's own delays.
 	if _, err := db.SQL().ExecContext(t.Context(), "CREATE TABLE beside (n INT NOT NULL)"); err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +209,7 @@ func openTransaction(t *testing.T, db engine.Keeper) {
 	exec("BEGIN")
 	exec("SELECT COUNT(*) FROM readings")
 	before := w.parts()
-	now.Store(at(5.5)) // two periods are to be created, and two dropped
+	now.Store(at(5.5)) // two periods are due to be created, and two to be dropped
 
 	status := func(ok func(*Status) bool) *Status {
 		t.Helper()
@@ -231,8 +232,8 @@ func openTransaction(t *testing.T, db engine.Keeper) {
 	if p := s.Problems[0].Text; !strings.Contains(p, fmt.Sprint(s.Blockers[0].ID)) || !strings.Contains(p, "inserts have periods for") {
 		t.Errorf("the problem names neither who is in the way nor what is left: %s", p)
 	}
-	// Tries go on, of what is to be dropped and, where that needs the lock, of
-	// what is to be created, and inserts get through between them.
+	// Attempts continue to drop and, if that needs the lock, to create periods, and
+	// inserts get through between them.
 	creates := db.Info().Engine == "postgres"
 	tried, rows := tries.times.Load(), inserts.rows.Load()
 	status(func(*Status) bool {

@@ -15,8 +15,8 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// archive writes a sealed period to its file, reads the file back, and notes
-// the proof.
+// archive writes a sealed period to its file, reads the file back, and records the
+// result.
 func (t *Table) archive(ctx context.Context, p rolling.Partition, k *state.Period) (string, error) {
 	if err := t.sameTable(ctx); err != nil {
 		return "", err
@@ -37,7 +37,7 @@ func (t *Table) archive(ctx context.Context, p rolling.Partition, k *state.Perio
 	if read.Rows != f.Rows || read.Sum != f.Sum {
 		return "", fmt.Errorf("archive %s: the file reads back as %s with checksum %s, and was written with %s and %s", f.Path, figure.Plural(read.Rows, "row", "rows"), read.Sum, figure.Count(f.Rows), f.Sum)
 	}
-	// A row that came while the file was written may be in it or not.
+	// A row that arrived while the file was written may or may not be in it.
 	if same, err := t.unchanged(ctx, p, k); err != nil || !same {
 		return p.Name + ": rows have come while it was archived", err
 	}
@@ -64,13 +64,13 @@ func (t *Table) archive(ctx context.Context, p rolling.Partition, k *state.Perio
 	return fmt.Sprintf("%s: %s in %s", p.Name, figure.Plural(f.Rows, "row", "rows"), f.Path), nil
 }
 
-// A dropping is what the steps of a drop know.
+// A dropping is the state of a drop, as its steps record it.
 type dropping struct {
 	state.Dropping
 	Table string // the table that the partition becomes
 	Known state.Period
-	// Applied is the declaration by which it was found due, and everything
-	// proven that it asks for. By another one it is taken back.
+	// Applied identifies the declaration under which the period was due and its
+	// conditions were verified. Under another declaration the drop is reverted.
 	Applied mark
 }
 
@@ -81,10 +81,10 @@ const (
 	stepRemove = "remove"
 )
 
-// drop removes a period: it must be sealed, in the roll-ups, and where that is
-// declared in an archive that is whole. It is detached first, so that the
-// table's lock is held for moments, and compared once more when nobody can add
-// to it.
+// drop removes a period, which must be sealed, present in the roll-ups and, if so
+// declared, in an intact archive. It first detaches the period, so that the table's
+// lock is held only for moments, and verifies it once more when no writer can add
+// rows.
 func (t *Table) drop(ctx context.Context, p rolling.Partition, k *state.Period) (string, error) {
 	c := &state.Change{Table: t.Table.Name, ID: fmt.Sprintf("drop %d", p.From), Kind: string(Drop), Step: stepDetach}
 	if err := t.sameTable(ctx); err != nil {
@@ -99,7 +99,8 @@ func (t *Table) drop(ctx context.Context, p rolling.Partition, k *state.Period) 
 	if t.Declared.Seal.Archive != "" {
 		read, err := archive.Verify(ctx, k.Archive, nil)
 		if err != nil && ctx.Err() == nil {
-			// The rows are there, and as they were sealed: it is written anew.
+			// The rows exist, and are as they were sealed: the archive is written
+			// again.
 			again := *k
 			again.State, again.Archive, again.ArchiveSum = state.Sealed, "", ""
 			put := t.inTx(ctx, func(tx *sql.Tx) error { return t.State.Put(ctx, tx, again) })
@@ -119,9 +120,9 @@ func (t *Table) drop(ctx context.Context, p rolling.Partition, k *state.Period) 
 	return t.goOnDropping(ctx, c)
 }
 
-// goOnDropping takes a drop to its end, from whatever step it is at. What removes
-// something is done while nobody can apply another declaration, and only by the
-// one that the drop was begun by.
+// goOnDropping completes a drop from its current step. A step that removes data
+// runs while no process can apply another declaration, and only under the
+// declaration with which the drop began.
 func (t *Table) goOnDropping(ctx context.Context, c *state.Change) (string, error) {
 	var d dropping
 	if err := c.Load(&d); err != nil {
@@ -143,7 +144,7 @@ func (t *Table) dropSteps(ctx context.Context, c *state.Change, d dropping) (str
 	}
 	if c.Step == stepCheck {
 		s, _, err := t.sumLike(ctx, t.State.DB(), t.DB.Dialect().Quote(d.Table), d.Known.Checksum)
-		if isNoTable(err) { // it was put back, and then came a crash
+		if isNoTable(err) { // a crash followed its re-attachment
 			if _, findErr := t.find(ctx, d.Part.Period); findErr != nil {
 				return "", errors.Join(err, findErr)
 			}
@@ -164,7 +165,7 @@ func (t *Table) dropSteps(ctx context.Context, c *state.Change, d dropping) (str
 	return fmt.Sprintf("%s: %s", d.Part.Name, figure.Plural(d.Known.Rows, "row", "rows")), t.State.End(ctx, t.State.DB(), c)
 }
 
-// detach makes the period a table of its own.
+// detach turns the period into a table of its own.
 func (t *Table) detach(ctx context.Context, c *state.Change, d dropping) error {
 	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
 	if err != nil {
@@ -185,7 +186,7 @@ func (t *Table) detach(ctx context.Context, c *state.Change, d dropping) error {
 	return t.State.Advance(ctx, t.State.DB(), c, stepCheck, nil)
 }
 
-// remove drops the table that the period has become, and notes that first.
+// remove records that the period's table is about to be dropped, and drops it.
 func (t *Table) remove(ctx context.Context, c *state.Change, d dropping) error {
 	if c.Step == stepCheck {
 		err := t.inTx(ctx, func(tx *sql.Tx) error {
@@ -208,9 +209,9 @@ func (t *Table) remove(ctx context.Context, c *state.Change, d dropping) error {
 	return nil
 }
 
-// takeBack ends a drop because another declaration is in force than the one by
-// which it was due: whether it is due by that, and what is to be done before, is
-// planned anew.
+// takeBack ends a drop because the declaration in force is no longer the one under
+// which it began. The next plan decides whether the period is due, and what must
+// happen before.
 func (t *Table) takeBack(ctx context.Context, c *state.Change, d dropping) (string, error) {
 	why := "another declaration was applied since the drop began"
 	if d.Applied == (mark{}) {
@@ -228,8 +229,8 @@ func (t *Table) takeBack(ctx context.Context, c *state.Change, d dropping) (stri
 	within := i >= 0 && have[i].Period == d.Part.Period
 	switch {
 	case apart && within:
-		// A crash within a detachment, or within putting it back: which of the
-		// two has its rows isn't known before they are all in the one.
+		// After a crash during the detachment, or during its reversal, either table
+		// may hold the rows: first complete the detachment.
 		if err := t.tryLocked(ctx, engine.Detach{Table: t.Table, Have: have, Part: d.Part, Into: d.Table}); err != nil {
 			return "", err
 		}
@@ -240,12 +241,12 @@ func (t *Table) takeBack(ctx context.Context, c *state.Change, d dropping) (stri
 		err := t.inTx(ctx, func(tx *sql.Tx) error { return t.notDropped(ctx, tx, c, d, &d.Known) })
 		return d.Part.Name + ": " + why, err
 	}
-	// It was dropped, and then came the crash.
+	// A crash followed the drop.
 	return fmt.Sprintf("%s: %s", d.Part.Name, figure.Plural(d.Known.Rows, "row", "rows")), t.State.End(ctx, t.State.DB(), c)
 }
 
-// putBack attaches a detached period again. known is what is known of it from
-// then on: nil breaks its seal.
+// putBack attaches a detached period again. known becomes its record; nil breaks
+// its seal.
 func (t *Table) putBack(ctx context.Context, c *state.Change, d dropping, known *state.Period, why string) (string, error) {
 	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
 	if err != nil {
@@ -259,7 +260,7 @@ func (t *Table) putBack(ctx context.Context, c *state.Change, d dropping, known 
 	return d.Part.Name + ": " + why + "; it was put back", err
 }
 
-// notDropped notes that a period is in the table after all.
+// notDropped records that a period is still in the table.
 func (t *Table) notDropped(ctx context.Context, tx *sql.Tx, c *state.Change, d dropping, known *state.Period) error {
 	var err error
 	if known == nil {
@@ -278,9 +279,8 @@ func (t *Table) notDropped(ctx context.Context, tx *sql.Tx, c *state.Change, d d
 	return t.State.End(ctx, tx, c)
 }
 
-// sameTable returns errChanged where the table is no longer what it was when the
-// pass began. A column that was added since would be missing in an archive, and
-// lost with the drop.
+// sameTable returns errChanged if the table has changed since the pass began. A
+// column added since then would be missing from an archive, and lost with the drop.
 func (t *Table) sameTable(ctx context.Context) error {
 	changed, err := t.changed(ctx)
 	if err == nil && changed {

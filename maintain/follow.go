@@ -15,21 +15,19 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// Declaring is what the log calls it that another declaration is followed, or
-// can't be.
+// Declaring is the log's action for a declaration that takes effect, or that can't
+// be followed.
 const Declaring = "declaration"
 
-// A mark tells one applied declaration of a table from every other. The zero
-// mark is none.
+// A mark identifies an applied declaration. The zero mark identifies none.
 type mark struct {
 	Revision int64
-	Created  int64 // microseconds: a table that is applied anew begins at revision 1
+	Created  int64 // microseconds: a table that is created anew begins at revision 1
 }
 
 func markOf(d *state.Declared) mark { return mark{d.Revision, d.Created.UnixMicro()} }
 
-// A followed is a declaration that was applied, and what the table is by it. It
-// is never changed.
+// A followed is an applied declaration with its table. It is immutable.
 type followed struct {
 	mark
 	declared *rolling.Declaration
@@ -38,23 +36,24 @@ type followed struct {
 	rollups  *rollup.Set
 }
 
-// shared is what all copies of a Table have in common.
+// shared is the state that all copies of a Table share.
 type shared struct {
 	failed failures
 	turns  sync.Mutex
 	gate   gate
 
 	mu sync.Mutex
-	// waiting are the tasks whose last try found that their time has not come, as
-	// a bucket of a roll-up isn't over yet.
+	// waiting are the tasks that were not yet possible at their last attempt, for
+	// example because a bucket of a roll-up isn't over.
 	waiting map[string]bool
 	last    *followed // nil until Follow has read one
-	stale   bool      // the table is no longer what last says of it
+	stale   bool      // the table has changed since last was read
 	said    *followed // the one that the log names last
-	passed  mark      // of the declaration by which the first pass of this process was
+	passed  mark      // declaration of the latest pass of the create lane
 }
 
-// firstPass tells, once, that no pass by a declaration was before.
+// firstPass records a pass under a declaration, and reports whether the preceding
+// pass was under another one, or didn't exist.
 func (s *shared) firstPass(m mark) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +62,7 @@ func (s *shared) firstPass(m mark) bool {
 	return first
 }
 
-// wait keeps whether the time of a task has not come.
+// wait records whether a task has to wait for its time.
 func (s *shared) wait(task string, waits bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,29 +82,29 @@ func (s *shared) waits(task string) bool {
 	return s.waiting[task]
 }
 
-// followed returns the one that was read last, and whether it can be as it is.
+// followed returns the last declaration read, and whether it must be read again.
 func (s *shared) followed() (f *followed, stale bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.last, s.stale
 }
 
-// follow makes f the one that is followed.
+// follow makes f the followed declaration.
 func (s *shared) follow(f *followed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last, s.stale = f, false
 }
 
-// forget has the next Follow look at the table anew.
+// forget makes the next Follow inspect the table again.
 func (s *shared) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stale = true
 }
 
-// news returns the one that the log names last, where it is another than the one
-// that is followed, which the log is about to name.
+// news returns the declaration that the log names last and the followed one, if
+// they differ. It assumes that the caller logs the followed one.
 func (s *shared) news() (before, now *followed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,23 +115,23 @@ func (s *shared) news() (before, now *followed) {
 	return before, s.last
 }
 
-// An unfollowedError says why a table can't be kept by what is declared of it.
+// An unfollowedError is the reason why a table can't be kept according to its
+// declaration.
 type unfollowedError struct {
 	why, try string
-	// gone tells that there is no such table to keep, or none declared. Without
-	// it, what was declared before still says which periods inserts need.
+	// gone means that the table, or its declaration, doesn't exist. Otherwise the
+	// previous declaration still determines which periods inserts need.
 	gone bool
 }
 
 func (e *unfollowedError) Error() string { return e.why }
 
-// errChanged is returned where another declaration was applied than the one by
-// which something was decided.
+// errChanged means that another declaration was applied since a decision.
 var errChanged = errors.New("the declaration has changed: it is decided anew")
 
-// Follow returns the table as the declaration in the database has it: what was
-// applied last, by whatever process. The copy shares its log with t. Where that
-// can't be followed the error is an unfollowedError.
+// Follow returns the table according to the declaration in the database, the one
+// that any process applied last. The copy shares its log with t. If the declaration
+// can't be followed, the error is an unfollowedError.
 func (t *Table) Follow(ctx context.Context) (*Table, error) {
 	stored, err := t.State.Declared(ctx, t.Table.Name)
 	if err != nil && !isNoTable(err) {
@@ -152,7 +151,8 @@ func (t *Table) Follow(ctx context.Context) (*Table, error) {
 	return t.by(f), nil
 }
 
-// lastFollowed returns the table by the declaration that could be followed last.
+// lastFollowed returns the table according to the last declaration that could be
+// followed.
 func (t *Table) lastFollowed() *Table {
 	if f, _ := t.shared.followed(); f != nil {
 		return t.by(f)
@@ -160,10 +160,10 @@ func (t *Table) lastFollowed() *Table {
 	return t
 }
 
-// inLane returns the table as a lane is to keep it now, and logs which
-// declaration that is by. Where the one in force can't be followed, periods are
-// still created by the one before, so that inserts go on: then both a table and
-// an error are returned.
+// inLane returns the table as a lane must keep it at present, and logs a change of
+// declaration. If the declaration in force can't be followed, periods are still
+// created according to the previous one, so that inserts continue: then both a
+// table and an error are returned.
 func (t *Table) inLane(ctx context.Context, lane Lane) (*Table, error) {
 	now, err := t.Follow(ctx)
 	var not *unfollowedError
@@ -193,8 +193,8 @@ func (t *Table) inLane(ctx context.Context, lane Lane) (*Table, error) {
 	return now, nil
 }
 
-// changed tells that the table is another than the one that is kept: it has
-// other columns, say, or is gone. The next Follow sees what it is.
+// changed reports whether the table differs from the one being kept, for example because
+// it has other columns or was dropped. In that case the next Follow inspects it.
 func (t *Table) changed(ctx context.Context) (bool, error) {
 	is, err := t.DB.Describe(ctx, t.Table.Name)
 	if err != nil && !isNoTable(err) {
@@ -208,7 +208,7 @@ func (t *Table) changed(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// by returns a copy of the table by a declaration.
+// by returns a copy of the table according to a declaration.
 func (t *Table) by(f *followed) *Table {
 	n := *t
 	n.mark, n.Declared, n.Table, n.Schema, n.Rollups = f.mark, f.declared, f.table, f.schema, f.rollups
@@ -221,7 +221,7 @@ func (t *Table) by(f *followed) *Table {
 	return &n
 }
 
-// read makes what is followed of what was applied.
+// read parses an applied declaration and inspects its table.
 func (t *Table) read(ctx context.Context, stored *state.Declared) (*followed, error) {
 	name := stored.Name
 	unreadable := func(err error) error {
@@ -263,7 +263,7 @@ func noTable(name string) error {
 	return &unfollowedError{why: fmt.Sprintf("table %s is declared and is not there", name), try: "rowmill apply FILE, which creates it, or find out who has dropped it", gone: true}
 }
 
-// declaredOf reads what was applied.
+// declaredOf parses an applied declaration.
 func declaredOf(stored *state.Declared, target string) (*rolling.Declaration, error) {
 	d, err := rolling.ParseDeclarationFor("what was applied for "+stored.Name, []byte(stored.Text), target)
 	if err == nil && d.Auto {
@@ -272,13 +272,13 @@ func declaredOf(stored *state.Declared, target string) (*rolling.Declaration, er
 	return d, err
 }
 
-// tableOf is what engines are told of a declared table.
+// tableOf returns a declared table as engines need it.
 func tableOf(d *rolling.Declaration) *engine.Table {
 	return &engine.Table{Name: d.Name, Grid: d.Period, By: d.Time, Epoch: d.Epoch, Definition: d.Definition, Compress: d.Seal.Compress, PrimaryKey: d.Definition.PrimaryKey}
 }
 
-// declaredChanges lists what differs in two declarations, as far as it bears on
-// how a table is kept.
+// declaredChanges lists the differences between two declarations that affect how a
+// table is kept.
 func declaredChanges(was, now *rolling.Declaration) []string {
 	var out []string
 	add := func(what, before, after string) {
@@ -333,31 +333,32 @@ func levelOf(d *rolling.Declaration, name string) *rolling.Rollup {
 	return nil
 }
 
-// stripped is a roll-up without its place in the file.
+// stripped returns a roll-up without its place in the file.
 func stripped(r rolling.Rollup) rolling.Rollup {
 	r.Line = 0
 	return r
 }
 
-// Locks of a declaration. It is written down under declareLock, and rows are
-// removed by it under that lock. Whoever wants it takes applyLock first and gives
-// that back as soon as it has it, so that an apply which waits is the next one,
-// however many periods are still to be dropped.
+// Locks of a declaration. A process holds declareLock while it stores a
+// declaration, and while it removes rows according to one. It takes applyLock first
+// and releases it once it has declareLock, so that a waiting apply is next however
+// many periods are still to be dropped.
 const (
 	declareLock = "/declaration"
 	applyLock   = "/applying"
 )
 
-// How long the locks of a declaration are waited for. Whoever removes rows holds
-// them while a period is detached or its table dropped, which may take a server
-// minutes where the file is large; whoever applies holds them for moments.
+// How long a process waits for the locks of a declaration. A process that removes
+// rows holds them while a period is detached or its table dropped, which may take a
+// server minutes if the file is large. A process that applies a declaration holds
+// them for moments.
 const (
 	applyWait  = 5 * time.Minute
 	removeWait = 5 * time.Second
 	lockPoll   = 20 * time.Millisecond
 )
 
-// declareLease takes the lock of the declaration, and waits for it.
+// declareLease waits for the lock of the declaration and takes it.
 func (t *Table) declareLease(ctx context.Context, patience time.Duration) (_ engine.Lease, err error) {
 	end := time.Now().Add(patience)
 	next, err := t.lease(ctx, applyLock, end)
@@ -381,7 +382,8 @@ func (t *Table) lease(ctx context.Context, lock string, end time.Time) (engine.L
 			return lease, err
 		}
 		if time.Now().After(end) {
-			// Not of the class of the table's lock: no transaction is in the way.
+			// Without the error class of the table's lock: no transaction blocks
+			// this one.
 			return nil, fmt.Errorf("the declaration of %s is locked by another rowmill, which applies another one or removes rows by it: %v", t.Table.Name, err)
 		}
 		if err := engine.Sleep(ctx, engine.Jitter(lockPoll)); err != nil {
@@ -390,9 +392,9 @@ func (t *Table) lease(ctx context.Context, lock string, end time.Time) (engine.L
 	}
 }
 
-// undisturbed runs remove, which removes rows for good, or takes them out of
-// the table, while nobody can apply another declaration. It returns errChanged,
-// and doesn't run it, where one has been applied since the one of that mark.
+// undisturbed calls remove, which deletes rows or detaches them, while no process
+// can apply another declaration. If the declaration in force isn't the one of the
+// mark, it returns errChanged instead.
 func (t *Table) undisturbed(ctx context.Context, as mark, remove func(ctx context.Context) error) (err error) {
 	lease, err := t.declareLease(ctx, removeWait)
 	if err != nil {
@@ -409,7 +411,7 @@ func (t *Table) undisturbed(ctx context.Context, as mark, remove func(ctx contex
 	return whileHeld(ctx, lease, remove)
 }
 
-// whileHeld runs fn with a context that ends when the lease is lost.
+// whileHeld calls fn with a context that ends when the lease is lost.
 func whileHeld(ctx context.Context, lease engine.Lease, fn func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -427,16 +429,16 @@ func whileHeld(ctx context.Context, lease engine.Lease, fn func(ctx context.Cont
 	return fn(ctx)
 }
 
-// declare writes down what is applied. A drop that is being done ends first, or
-// sees the new declaration before it removes anything.
+// declare stores the declaration. A drop in progress either ends first, or sees the
+// new declaration before it removes anything.
 func (t *Table) declare(ctx context.Context) error {
 	return t.declaring(ctx, func() error {
 		return t.State.Declare(ctx, t.State.DB(), t.Table.Name, t.Declared.Text, t.Table.Grid.String())
 	})
 }
 
-// Undeclare removes what was applied for the table, and all that is known of it
-// but the log of what was done.
+// Undeclare removes the applied declaration and all records of the table except the
+// log of actions.
 func (t *Table) Undeclare(ctx context.Context) error {
 	return t.declaring(ctx, func() error { return t.State.Undeclare(ctx, t.State.DB(), t.Table.Name) })
 }

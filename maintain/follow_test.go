@@ -14,7 +14,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// apply applies another declaration as another process does: w isn't told.
+// apply applies another declaration as another process does, without w's knowledge.
 func (w *world) apply(d *rolling.Declaration) {
 	w.t.Helper()
 	other, err := Open(w.t.Context(), w.DB, d, func() time.Time { return rolling.Instant(w.now) })
@@ -30,7 +30,7 @@ func (w *world) apply(d *rolling.Declaration) {
 	}
 }
 
-// hours keeps the table over some hours, with rows in each.
+// hours keeps the table for some hours, with rows in each.
 func (w *world) hours(from, to int) {
 	w.t.Helper()
 	for hour := from; hour < to; hour++ {
@@ -40,7 +40,8 @@ func (w *world) hours(from, to int) {
 	}
 }
 
-// A running keeper goes by what was applied last, whatever of it has changed.
+// A running keeper follows the declaration that was applied last, whatever has
+// changed in it.
 func TestFollow(t *testing.T) {
 	levels := func(names ...string) []rolling.Rollup {
 		var out []rolling.Rollup
@@ -107,7 +108,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// number asks a query for a number.
+// number returns the result of a query for a number.
 func (w *world) number(q string) (n int64) {
 	w.t.Helper()
 	if err := w.DB.SQL().QueryRowContext(w.t.Context(), q).Scan(&n); err != nil {
@@ -116,7 +117,7 @@ func (w *world) number(q string) (n int64) {
 	return n
 }
 
-// Where files go to is the declaration's, too, also for a column that was added.
+// The directory of the archive follows the declaration, also after a column was added.
 func TestFollowArchive(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		first, second := t.TempDir(), t.TempDir()
@@ -141,8 +142,8 @@ func TestFollowArchive(t *testing.T) {
 	})
 }
 
-// A row that comes to a sealed period just as that is archived is in the file or
-// not; it is sealed and archived again with it, and nothing has failed.
+// A row that reaches a sealed period during its archiving may or may not be in the file.
+// The period is sealed and archived again with the row, and no failure is reported.
 func TestArchiveWhileRowsCome(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		w := applied(t, db, declare(t, db, func(d *rolling.Declaration) { d.Seal.Archive = t.TempDir() }), at(0.2))
@@ -167,13 +168,13 @@ func TestArchiveWhileRowsCome(t *testing.T) {
 	})
 }
 
-// A drop and an apply that commits meanwhile: what apply has returned from is
-// never dropped against, at whatever step the drop is. Apply waits where rows
-// are being removed.
+// An apply that commits during a drop: once apply has returned, nothing is dropped
+// against its declaration, whatever the drop's step. Apply waits while rows are
+// being removed.
 func TestFollowWhileDropping(t *testing.T) {
 	for _, c := range []struct {
 		point string
-		waits bool // apply can't commit there before the drop has ended
+		waits bool // apply can't commit at this point until the drop has ended
 		want  string
 	}{
 		{point: "drop begun", want: "0-1 1-2 "},
@@ -246,7 +247,7 @@ func TestFollowWhileDropping(t *testing.T) {
 	}
 }
 
-// await waits for something to become so.
+// await waits for a condition.
 func (w *world) await(what string, is func() bool) {
 	w.t.Helper()
 	for end := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
@@ -256,8 +257,8 @@ func (w *world) await(what string, is func() bool) {
 	}
 }
 
-// onPoint runs the test of a point of a drop on SQLite; those between which rows
-// are on their way on a server, too.
+// onPoint runs the test of a point of a drop on SQLite. Points between which rows
+// are in transit are also tested on a server.
 func onPoint(t *testing.T, point string, test func(t *testing.T, db engine.Keeper)) {
 	if point == "detached" || point == "drop noted" || testdb.Nightly() {
 		onServers(t, test)
@@ -267,7 +268,7 @@ func onPoint(t *testing.T, point string, test func(t *testing.T, db engine.Keepe
 	test(t, testdb.Open(t, "sqlite").(engine.Keeper))
 }
 
-// declaredElsewhere tries for a while to write a declaration down, as apply does.
+// declaredElsewhere tries for a while to store a declaration, as apply does.
 func (w *world) declaredElsewhere(d *rolling.Declaration, patience time.Duration) error {
 	lease, err := w.declareLease(w.t.Context(), patience)
 	if err != nil {
@@ -276,8 +277,8 @@ func (w *world) declaredElsewhere(d *rolling.Declaration, patience time.Duration
 	return errors.Join(w.State.Declare(w.t.Context(), w.State.DB(), "readings", d.Text, d.Period.String()), lease.Release())
 }
 
-// A drop that a crash has interrupted, and by another declaration isn't due any
-// more, is taken back by whoever keeps the table next.
+// A drop that a crash has interrupted, and that isn't due under a new declaration,
+// is reverted by the next process that keeps the table.
 func TestFollowAfterCrash(t *testing.T) {
 	for _, point := range []string{"drop begun", "drop levels sealed", "detached", "drop checked", "drop noted", "dropped"} {
 		t.Run(point, func(t *testing.T) {
@@ -301,7 +302,7 @@ func TestFollowAfterCrash(t *testing.T) {
 				if changes, err := w.State.Changes(t.Context(), "readings"); err != nil || len(changes) > 0 {
 					t.Errorf("%d changes are left under way: %v", len(changes), err)
 				}
-				w.apply(declared(time.Hour)) // and dropped after all, as if nothing had been
+				w.apply(declared(time.Hour)) // the period is dropped after all
 				w.keep()
 				if got := w.parts(); !strings.HasPrefix(got, "1-2 ") {
 					t.Errorf("there is %s, want 1-2 ...", got)
@@ -311,8 +312,8 @@ func TestFollowAfterCrash(t *testing.T) {
 	}
 }
 
-// killed keeps the table until a point is reached, where it ends as a process
-// that is killed does: nothing is done after it.
+// killed keeps the table until a point is reached, and stops there like a killed
+// process: nothing is executed after it.
 func (w *world) killed(point string) {
 	w.t.Helper()
 	done := make(chan bool)
@@ -336,9 +337,9 @@ func (w *world) killed(point string) {
 	w.Reached = nil
 }
 
-// A declaration that can't be followed stops the work, with an alarm in status,
-// log and exit code, and until it can be followed again. Periods that inserts
-// need are created as long as there is a table for them.
+// A declaration that can't be followed stops maintenance until it can be followed
+// again, with an alarm in status, log and exit code. Periods that inserts need are
+// created as long as the table exists.
 func TestUnfollowed(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -413,8 +414,8 @@ func (w *world) rename(from, to string) {
 	w.exec("ALTER TABLE " + from + " RENAME TO " + to)
 }
 
-// Rows of a roll-up that were to go are kept where that is declared before they
-// are removed.
+// Rows of a roll-up that are due to be removed are kept if a longer retention is
+// declared before their removal.
 func TestFollowRollupKeep(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		declared := func(keep rolling.Span) *rolling.Declaration {

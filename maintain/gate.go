@@ -8,23 +8,22 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// gateWait is how long a step that needs the table's lock waits for statements of
-// this process that read the table. Those of roll-ups take a fraction of that.
+// gateWait is how long a step that needs the table's lock waits for this process's
+// statements that read the table. Those of roll-ups take a fraction of it.
 const gateWait = 5 * time.Second
 
-// A gate keeps this process from standing in its own way. A statement that
-// reads the table keeps its partitions from being changed until it ends, and
-// inserts queue behind whoever waits for that: so a change waits here, where
-// nobody queues behind it, and statements that would begin meanwhile wait for the
-// change.
+// A gate prevents lock waits between statements of this process. A statement that
+// reads the table blocks changes of its partitions until it ends, and inserts queue
+// behind a waiting change. A change therefore waits at the gate, where no insert
+// queues behind it, and new reading statements wait for the change.
 type gate struct {
 	mu      sync.Mutex
 	readers int
 	closed  int
-	changed chan struct{} // closed when readers or closed change; nil while nobody waits
+	changed chan struct{} // closed when readers or closed change; nil while nothing waits
 }
 
-// tell wakes all who wait; mu is held.
+// tell wakes all waiting goroutines; mu is held.
 func (g *gate) tell() {
 	if g.changed != nil {
 		close(g.changed)
@@ -32,7 +31,7 @@ func (g *gate) tell() {
 	}
 }
 
-// wait waits until ok, which is asked with mu held, or until ctx ends. It
+// wait waits until ok returns true or ctx ends. It calls ok with mu held, and
 // returns with mu held.
 func (g *gate) wait(ctx context.Context, ok func() bool) {
 	g.mu.Lock()
@@ -50,7 +49,8 @@ func (g *gate) wait(ctx context.Context, ok func() bool) {
 	}
 }
 
-// read begins a statement that reads the table, and returns what ends it.
+// read begins a statement that reads the table, and returns the function that ends
+// it.
 func (g *gate) read() (end func()) {
 	g.wait(context.Background(), func() bool { return g.closed == 0 })
 	defer g.mu.Unlock()
@@ -63,8 +63,8 @@ func (g *gate) read() (end func()) {
 	}
 }
 
-// change begins a change of the table once no statement reads it, or after some
-// time all the same, and returns what ends it.
+// change begins a change of the table once no statement reads it, or after gateWait
+// at the latest, and returns the function that ends it.
 func (g *gate) change(ctx context.Context) (end func()) {
 	ctx, cancel := context.WithTimeout(ctx, gateWait)
 	defer cancel()
@@ -81,7 +81,7 @@ func (g *gate) change(ctx context.Context) (end func()) {
 	}
 }
 
-// try is DB.Try of a step that needs the table's lock.
+// try is DB.Try for a step that needs the table's lock.
 func (t *Table) try(ctx context.Context, step engine.Step) error {
 	defer t.gate.change(ctx)()
 	return t.DB.Try(ctx, step)

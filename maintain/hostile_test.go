@@ -11,8 +11,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// TestHostileNames: a table declared with capitals is kept on a server that
-// keeps names in lower case: created ahead, sealed, merged, rolled up, dropped.
+// TestHostileNames: a table declared with capitals is kept on a server that stores
+// names in lower case: created ahead, sealed, merged, rolled up, dropped.
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "mariadb", "mysql") {
@@ -22,7 +22,7 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// TestHostileKeep: the same on servers whose defaults are none of those that
+// TestHostileKeep: the same on servers whose defaults differ from all settings that
 // sessions rely on.
 func TestHostileKeep(t *testing.T) {
 	testdb.SkipUnlessNightly(t, "engine/mysql and engine/postgres TestHostile")
@@ -33,8 +33,8 @@ func TestHostileKeep(t *testing.T) {
 	}
 }
 
-// keepCapitals keeps a table whose name and whose roll-up's have capitals for
-// twelve hours.
+// keepCapitals keeps a table for twelve hours whose name, like that of its roll-up,
+// contains capitals.
 func keepCapitals(t *testing.T, db engine.Keeper) {
 	d := declare(t, db, func(d *rolling.Declaration) {
 		def, err := rolling.ReadDefinition(strings.Replace(create(db), " readings ", " "+db.Dialect().Quote("MyReadings")+" ", 1))
@@ -49,7 +49,7 @@ func keepCapitals(t *testing.T, db engine.Keeper) {
 	})
 	w := applied(t, db, d, at(0.2))
 	w.halfDay()
-	// Each of the 12 hours has three sensors; an hour of the first ones another.
+	// Each of the 12 hours has three sensors; one of the first hours has another one.
 	quote := db.Dialect().Quote
 	var buckets, n int64
 	var mean float64
@@ -69,9 +69,9 @@ func keepCapitals(t *testing.T, db engine.Keeper) {
 	}
 }
 
-// TestHostileWriters: programs that write and read beside rowmill have sessions
-// of their own, in which its triggers and views run: in another time zone, a
-// late row is refused or noted all the same, and the live view is right.
+// TestHostileWriters: rowmill's triggers and views run in the sessions of other
+// programs. In a session with another time zone, a late row is still rejected or
+// noted, and the live view is correct.
 func TestHostileWriters(t *testing.T) {
 	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {
@@ -97,7 +97,7 @@ func TestHostileWriters(t *testing.T) {
 				w.keep()
 				w.insert(w.now, 1, 2)
 			}
-			// Sealed are periods to 3.
+			// Periods up to hour 3 are sealed.
 			for i, zone := range []string{"+05:30", "-07:00"} {
 				conn, err := db.SQL().Conn(t.Context())
 				if err != nil {

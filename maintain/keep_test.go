@@ -12,8 +12,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// onServers runs a test on each kind of database that it is to run on, at the
-// same time as other tests: each has a database of its own.
+// onServers runs a test on each required kind of database, in parallel with other
+// tests: each has a database of its own.
 func onServers(t *testing.T, test func(t *testing.T, db engine.Keeper)) {
 	t.Parallel()
 	for _, name := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
@@ -28,7 +28,7 @@ func onServers(t *testing.T, test func(t *testing.T, db engine.Keeper)) {
 	}
 }
 
-// create is the table of the tests as each server writes it.
+// create returns the CREATE TABLE statement of the tests' table for a server.
 func create(db engine.Keeper) string {
 	time := "DATETIME"
 	if db.Info().Engine == "postgres" {
@@ -37,7 +37,7 @@ func create(db engine.Keeper) string {
 	return "CREATE TABLE readings (sensor INT NOT NULL, ts " + time + " NOT NULL, value INT, PRIMARY KEY (sensor, ts))"
 }
 
-// declare returns a declaration of it.
+// declare returns a declaration of the table.
 func declare(t *testing.T, db engine.Keeper, change func(*rolling.Declaration)) *rolling.Declaration {
 	t.Helper()
 	def, err := rolling.ReadDefinition(create(db))
@@ -71,7 +71,7 @@ func applied(t *testing.T, db engine.Keeper, d *rolling.Declaration, now int64) 
 		t.Fatal(err)
 	}
 	w.Table = table
-	table.breath = time.Millisecond // nobody queues behind the test
+	table.breath = time.Millisecond // no other session queues behind the test
 	table.Say = func(e Event) {
 		t.Logf("%s %s %s %v", rolling.Instant(w.now).Format(time.DateTime), e.Action, e.Detail, e.Err)
 	}
@@ -96,7 +96,8 @@ func (w *world) insert(pos int64, sensors ...int) {
 	}
 }
 
-// keep does what is due in all lanes, twice, so that one sees what another did.
+// keep executes the due tasks of all lanes twice, so that each lane sees the
+// results of the others.
 func (w *world) keep() {
 	w.t.Helper()
 	if err := (&Daemon{Table: w.Table}).Once(w.t.Context()); err != nil {
@@ -137,7 +138,7 @@ func TestKeep(t *testing.T) {
 	})
 }
 
-// keepsHalfDay is how a table is kept that halfDay goes through.
+// keepsHalfDay sets the policies of the table for halfDay.
 func keepsHalfDay(t *testing.T, d *rolling.Declaration) {
 	d.Keep = span(6 * time.Hour)
 	d.Seal.After = span(30 * time.Minute)
@@ -145,8 +146,8 @@ func keepsHalfDay(t *testing.T, d *rolling.Declaration) {
 	d.Seal.Compress = true
 }
 
-// halfDay keeps the table for twelve hours, of which six are left: 30 rows come
-// each hour, and one late row to what is sealed and merged.
+// halfDay keeps the table for twelve hours, of which six remain: 30 rows arrive
+// each hour, and one late row reaches a sealed and merged period.
 func (w *world) halfDay() {
 	w.t.Helper()
 	for hour := range 12 {
@@ -173,8 +174,8 @@ func (w *world) halfDay() {
 	}
 }
 
-// TestTriggersAndSwaps: a table whose triggers use other tables is merged and
-// dropped from as others are.
+// TestTriggersAndSwaps: a table whose triggers use other tables supports merges and
+// drops like any other.
 func TestTriggersAndSwaps(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		d := declare(t, db, func(d *rolling.Declaration) {
@@ -199,9 +200,9 @@ func TestTriggersAndSwaps(t *testing.T) {
 	})
 }
 
-// TestTrapRowsOlderThanEveryPeriod: where partitions have no lower bounds, a row
-// that is older than all of them is kept apart and raises an alarm; elsewhere it
-// is refused. Nowhere is it lost in silence.
+// TestTrapRowsOlderThanEveryPeriod: if partitions have no lower bounds, a row that
+// is older than all of them is stored separately and raises an alarm. Otherwise it
+// is rejected. It is never lost silently.
 func TestTrapRowsOlderThanEveryPeriod(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		w := applied(t, db, declare(t, db, nil), at(5.5))
@@ -223,8 +224,8 @@ func TestTrapRowsOlderThanEveryPeriod(t *testing.T) {
 	})
 }
 
-// TestChangedValues: a sealed period whose values are changed, and not their
-// number, is summed up anew before it is dropped.
+// TestChangedValues: if values of a sealed period change but not its number of
+// rows, its checksum is recomputed before it is dropped.
 func TestChangedValues(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		d := declare(t, db, func(d *rolling.Declaration) {
@@ -253,8 +254,8 @@ func TestChangedValues(t *testing.T) {
 	})
 }
 
-// TestForeignPartitions: a table that is cut in another way than rowmill goes by
-// is not taken for a rolling one.
+// TestForeignPartitions: a table partitioned in a way that rowmill doesn't use is
+// not treated as a rolling table.
 func TestForeignPartitions(t *testing.T) {
 	t.Parallel()
 	for _, server := range testdb.Kinds(t, "mariadb", "mysql") {

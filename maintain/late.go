@@ -12,22 +12,22 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// What plans and status call the triggers.
+// Names of the triggers in plans and status.
 const (
 	lateTriggers  = "the triggers that refuse late rows"
 	exactTriggers = "the triggers of exact roll-ups"
 )
 
-// A triggerState is what is amiss with the triggers that are declared, by the names
-// that plans and status have for them.
+// A triggerState lists declared triggers that are missing or outdated, by their
+// names in plans and status.
 type triggerState struct {
-	// missing aren't there. Old are those that apply would replace: those that an
-	// earlier version of rowmill, or an earlier declaration, has made.
+	// missing are absent. old would be replaced by apply: an earlier version of
+	// rowmill, or an earlier declaration, created them.
 	missing, old []string
 }
 
-// triggerState looks at the triggers. What seems missing is looked for again: a
-// period with triggers of its own may have been dropped meanwhile.
+// triggerState inspects the triggers. If some are missing it inspects them twice: a
+// period with triggers of its own may have been dropped in between.
 func (t *Table) triggerState(ctx context.Context) (triggerState, error) {
 	out, err := t.lookAtTriggers(ctx)
 	if err == nil && len(out.missing) > 0 {
@@ -62,13 +62,13 @@ func (t *Table) lookAtTriggers(ctx context.Context) (out triggerState, err error
 	return out, nil
 }
 
-// missed says what is missing, and what follows from that.
+// missed describes the missing triggers and the consequence.
 func (s triggerState) missed() string {
 	return strings.Join(s.missing, ", and ") + " are missing: rows are neither refused nor counted as declared"
 }
 
-// MissingTriggers returns an error with ErrTriggers where triggers that are
-// declared are missing. If they belong to periods, a pass creates them.
+// MissingTriggers returns an error that wraps ErrTriggers if declared triggers are
+// missing. If they belong to periods, a pass creates them.
 func (t *Table) MissingTriggers(ctx context.Context) error {
 	if t.Schema == nil || t.Schema.View {
 		return nil
@@ -80,12 +80,12 @@ func (t *Table) MissingTriggers(ctx context.Context) error {
 	return engine.Hinted(engine.Classed(ErrTriggers, fmt.Errorf("table %s: %s", t.Declared.Name, s.missed())), "rowmill apply %s, which creates them", t.Declared.Source)
 }
 
-// ErrTriggers tells that declared triggers are missing. Maintenance continues
+// ErrTriggers means that declared triggers are missing. Maintenance continues
 // without them: a table without new periods would be worse.
 var ErrTriggers = errors.New("triggers are missing")
 
-// refusals are those that refuse rows whose period is sealed; none where
-// late rows are let in.
+// refusals returns the triggers that reject rows of sealed periods; none if late
+// rows are accepted.
 func (t *Table) refusals(ctx context.Context) ([]engine.Trigger, engine.LateWords, error) {
 	words, ok := t.DB.Words().(engine.LateWords)
 	if !ok {
@@ -105,7 +105,7 @@ func (t *Table) refusals(ctx context.Context) ([]engine.Trigger, engine.LateWord
 	return words.Refuse(t.Table, periods, "(SELECT MAX(sealed_to) FROM rowmill_tables WHERE name = "+name+")"), words, nil
 }
 
-// refuseLate makes the triggers those that the declaration asks for.
+// refuseLate makes the table's triggers match the declaration.
 func (t *Table) refuseLate(ctx context.Context) error {
 	change, err := t.lateChange(ctx)
 	if err != nil || len(change.SQL) == 0 {
@@ -125,7 +125,7 @@ func (t *Table) refuseLate(ctx context.Context) error {
 	return nil
 }
 
-// lateChange is what refuseLate does.
+// lateChange returns the change that refuseLate makes.
 func (t *Table) lateChange(ctx context.Context) (engine.TriggerChange, error) {
 	if t.Schema == nil {
 		return engine.TriggerChange{}, nil
@@ -137,8 +137,8 @@ func (t *Table) lateChange(ctx context.Context) (engine.TriggerChange, error) {
 	return engine.ChangeTriggers(ctx, t.DB, words.HaveTriggers, t.Table.Name, triggers, t.Declared.Late == rolling.LateReject)
 }
 
-// sealedTo notes up to where every period is sealed, which is where rows are
-// refused below.
+// sealedTo records the position up to which every period is sealed: the triggers
+// reject rows below it.
 func (t *Table) sealedTo(ctx context.Context, x state.Exec, sealed rolling.Partition) error {
 	if t.Declared.Late != rolling.LateReject {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// TestLateReject: a row whose period is sealed is refused with a message that
-// says so, one whose period is only over is not.
+// TestLateReject: a row of a sealed period is rejected with a message that states
+// the reason; a row of a period that is over but not sealed is accepted.
 func TestLateReject(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		d := declare(t, db, func(d *rolling.Declaration) {

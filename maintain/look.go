@@ -14,22 +14,22 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// How long something may be amiss before a person is asked.
+// Thresholds of problems, and lengths of lists.
 const (
-	// gone is for how long a leader may be silent.
+	// gone is how long a leader may be silent.
 	gone = 3 * beat
-	// recent is how far back failed actions count as present.
+	// recent is how long a failed action is reported.
 	recent = 5 * time.Minute
-	// stuck is how often a change may fail before a person is asked.
+	// stuck is how often a change may fail before it is reported as a problem.
 	stuck = 5
-	// maxNext is how many of the next things a status lists.
+	// maxNext is the number of pending tasks in a status.
 	maxNext = 8
-	// maxActions is how many of the last ones.
+	// maxActions is the number of completed actions in a status.
 	maxActions = 20
 )
 
-// Status looks at the table and tells how it stands, by the declaration in
-// force. Nothing is changed.
+// Status inspects the table and returns its status under the declaration in force.
+// Nothing is changed.
 func (t *Table) Status(ctx context.Context) (*Status, error) {
 	now, err := t.Follow(ctx)
 	var not *unfollowedError
@@ -46,7 +46,7 @@ func (t *Table) Status(ctx context.Context) (*Status, error) {
 	return now.status(ctx, not)
 }
 
-// newStatus is a status that says nothing but what is declared.
+// newStatus returns a status that contains only the declaration.
 func (t *Table) newStatus() *Status {
 	d, at := t.Declared, time.Now().UTC()
 	s := &Status{Format: "rowmill.status/1", Table: d.Name, Target: t.DB.Info().Target, Engine: t.DB.Info().Engine, At: at, Now: at.Format(time.DateTime),
@@ -57,11 +57,11 @@ func (t *Table) newStatus() *Status {
 	return s
 }
 
-// unfollowed says that the declaration can't be followed.
+// unfollowed adds the problem that the declaration can't be followed.
 func (s *Status) unfollowed(not *unfollowedError) { s.problem(Declaring, not.why, not.try) }
 
-// status tells how the table stands. not is why the declaration in force can't
-// be followed, nil if it is.
+// status returns the table's status. not is the reason why the declaration in force
+// can't be followed, nil if it can.
 func (t *Table) status(ctx context.Context, not *unfollowedError) (*Status, error) {
 	d, s := t.Declared, t.newStatus()
 	if not != nil {
@@ -149,7 +149,7 @@ func (t *Table) headroom(s *Status, v View) {
 	s.HeadroomWanted = &wanted
 }
 
-// wanted is up to where periods should exist now.
+// wanted is the position up to which periods should exist at present.
 func (t *Table) wanted(v View) int64 {
 	if !t.Declared.Ahead.IsZero() {
 		return t.Declared.Ahead.After(v.Now)
@@ -177,7 +177,7 @@ func (t *Table) levels(ctx context.Context, s *Status, v View) error {
 		}
 		lag, to := max(0, whole.From-l.Watermark), t.Table.Grid.Format(l.Watermark)
 		if !l.Begun {
-			lag, to = 0, "" // no row has ever come
+			lag, to = 0, "" // no rows so far
 		}
 		s.Rollups = append(s.Rollups, RollupStatus{Name: l.Name, Every: l.Every.String(), To: to,
 			Lag: float64(lag) / 1e6, Stale: l.Stale, Rows: l.Rows})
@@ -185,7 +185,7 @@ func (t *Table) levels(ctx context.Context, s *Status, v View) error {
 	return nil
 }
 
-// doings fills in who keeps the table, what is under way and what was done.
+// doings adds the leader, the changes in progress and the past actions.
 func (t *Table) doings(ctx context.Context, s *Status) error {
 	leaders, err := t.State.Leaders(ctx, s.Table)
 	if err != nil {
@@ -240,8 +240,8 @@ func (t *Table) next(s *Status, v View, tasks []Task) {
 }
 
 // nextRefresh returns which levels are to be computed next, and when: those that
-// are behind, now; or those whose bucket is over first. It is none on a sequence,
-// where nobody knows when.
+// are behind, at once; otherwise those whose bucket ends first. It returns none for
+// a sequence, whose buckets end at unknown times.
 func (t *Table) nextRefresh(s *Status, v View) (levels string, due int64) {
 	var behind, first []string
 	for _, l := range s.Rollups {
@@ -265,7 +265,7 @@ func (t *Table) nextRefresh(s *Status, v View) (levels string, due int64) {
 	return strings.Join(first, ", "), due
 }
 
-// problems lists what needs a person.
+// problems adds the problems that require action.
 func (t *Table) problems(ctx context.Context, s *Status, v View, tasks []Task) error {
 	if s.Headroom != nil {
 		left := time.Duration(*s.Headroom * float64(time.Second)).Round(time.Second)
@@ -325,8 +325,8 @@ func (t *Table) problems(ctx context.Context, s *Status, v View, tasks []Task) e
 	return nil
 }
 
-// kept returns the partitions from the oldest one on that is to stay: those
-// before it are restored, or about to go, and what lies between them has gone.
+// kept returns the partitions from the oldest one that stays. Those before it are
+// restored or due to be dropped, and there may be gaps between them.
 func (t *Table) kept(v View) []rolling.Partition {
 	i := slices.IndexFunc(v.Parts, func(p rolling.Partition) bool {
 		k := v.known(p)
@@ -339,8 +339,8 @@ func (t *Table) kept(v View) []rolling.Partition {
 	return v.Parts[i:]
 }
 
-// aheadOfPresent returns when the last period ends where that is ahead of the
-// present and none holds it, "" otherwise.
+// aheadOfPresent returns the end of the last period if that is ahead of the present
+// and no period contains the present, "" otherwise.
 func (t *Table) aheadOfPresent(v View) string {
 	if len(v.Parts) == 0 || slices.ContainsFunc(v.Parts, func(p rolling.Partition) bool { return p.From <= v.Now && p.To > v.Now }) {
 		return ""
@@ -351,7 +351,7 @@ func (t *Table) aheadOfPresent(v View) string {
 	return ""
 }
 
-// wantedLag is a level's bucket, in seconds.
+// wantedLag is the length of a level's bucket, in seconds.
 func (t *Table) wantedLag(level string) float64 {
 	for _, r := range t.Declared.Rollups {
 		if r.Name == level {
@@ -363,11 +363,11 @@ func (t *Table) wantedLag(level string) float64 {
 	return 0
 }
 
-// passing is how old a transaction that comes and goes by itself may be: beside
-// an older one it is in nobody's way.
+// passing is the age below which a transaction is expected to end by itself: beside
+// an older one it is not reported as a blocker.
 const passing = time.Second
 
-// held lists who holds a lock that something due has asked for in vain.
+// held adds the transactions that hold a lock which a due task failed to get.
 func (t *Table) held(ctx context.Context, s *Status, v View, tasks []Task) error {
 	waits := ""
 	for _, a := range lastTries(s.Actions) {
@@ -410,7 +410,7 @@ func (t *Table) held(ctx context.Context, s *Status, v View, tasks []Task) error
 	return nil
 }
 
-// apart tells rowmill's own transactions from those of others.
+// apart separates rowmill's own transactions from others.
 func apart(who []engine.Blocker) (own, others []engine.Blocker) {
 	for _, b := range who {
 		if b.Own {
@@ -439,14 +439,14 @@ func (t *Table) outside(ctx context.Context, s *Status) error {
 	return nil
 }
 
-// failures lists actions whose last try has failed, for other reasons than a
-// lock.
+// failures adds actions whose last attempt failed, unless because of a lock.
 func (t *Table) failures(s *Status) {
 	for _, a := range lastTries(s.Actions) {
 		switch {
 		case a.Error == "" || a.Locked:
 		case a.Action == Declaring:
-			// Whoever keeps the table can't, though this process may.
+			// The process that keeps the table can't follow the declaration,
+			// although this one may.
 			if !slices.ContainsFunc(s.Problems, func(p Problem) bool { return p.Code == Declaring }) {
 				s.problem(Declaring, fmt.Sprintf("%s: %s", a.By, a.Error), "see what its log says; rowmill run of the same version as rowmill apply")
 			}
@@ -456,7 +456,7 @@ func (t *Table) failures(s *Status) {
 	}
 }
 
-// lastTries returns the last try of each kind of action, if that was of late.
+// lastTries returns the latest attempt of each kind of action, if it was recent.
 func lastTries(newestFirst []ActionStatus) []ActionStatus {
 	var out []ActionStatus
 	seen := map[string]bool{}

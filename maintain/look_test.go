@@ -13,7 +13,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// problem returns the text of a problem and what to try, "" without one.
+// problem returns the text of a problem and its hint, "" if there is none.
 func (w *world) problem(code string) string {
 	w.t.Helper()
 	s, err := w.Status(w.t.Context())
@@ -27,8 +27,8 @@ func (w *world) problem(code string) string {
 	return s.Problems[i].Text + "\n" + s.Problems[i].Try
 }
 
-// TestClockThatRanAhead: where periods are ahead of the present, another pass
-// makes none at the present, and isn't advised.
+// TestClockThatRanAhead: if periods exist ahead of the present but none contains
+// it, another pass creates none for the present, and status doesn't suggest one.
 func TestClockThatRanAhead(t *testing.T) {
 	t.Parallel()
 	db := testdb.Open(t, "sqlite").(engine.Keeper)
@@ -42,8 +42,8 @@ func TestClockThatRanAhead(t *testing.T) {
 	}
 }
 
-// TestRestoredPeriod: a period that is back while those around it are gone is no
-// gap, and its roll-ups can be computed again, and no others.
+// TestRestoredPeriod: a restored period between dropped ones is not reported as a
+// gap. Its roll-ups can be recomputed, those of other periods can't.
 func TestRestoredPeriod(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		d := declare(t, db, func(d *rolling.Declaration) {
@@ -135,8 +135,8 @@ func TestRestoredPeriod(t *testing.T) {
 	})
 }
 
-// TestChangedRollup: what a level's table can't become is refused when the plan
-// is made, before anything is changed.
+// TestChangedRollup: an impossible change of a level's table is rejected in the
+// plan, before anything is changed.
 func TestChangedRollup(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		every := func(s string) *rolling.Declaration {
@@ -159,8 +159,8 @@ func TestChangedRollup(t *testing.T) {
 	})
 }
 
-// TestOnceBesideAnother: a pass leaves to another process what that does, and
-// says so once, and not that it waits.
+// TestOnceBesideAnother: a pass skips lanes that another process keeps, reports
+// that once, and doesn't report their tasks as waiting.
 func TestOnceBesideAnother(t *testing.T) {
 	t.Parallel()
 	db := testdb.Open(t, "sqlite").(engine.Keeper)

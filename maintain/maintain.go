@@ -1,6 +1,6 @@
-// Package maintain keeps rolling tables: it looks at a table and its
-// declaration, plans what is to be done, and does it, step by step, so that a
-// crash at any point costs nothing but time.
+// Package maintain keeps rolling tables: it inspects a table and its declaration,
+// plans the necessary changes, and executes them in steps. After a crash at any
+// point it resumes, and nothing but time is lost.
 package maintain
 
 import (
@@ -23,39 +23,38 @@ type Table struct {
 	DB       engine.Keeper
 	Declared *rolling.Declaration
 	State    *state.Store
-	// Table is what engines are told of it; Schema what the catalog says, nil
-	// while the table isn't there.
+	// Table describes it to engines. Schema is from the catalog, nil while the
+	// table doesn't exist.
 	Table  *engine.Table
 	Schema *engine.Schema
-	// Now is the position of the present: the clock, or for a sequence
-	// the highest key.
+	// Now returns the position of the present: the clock, or for a sequence the
+	// highest key.
 	Now func(ctx context.Context) (int64, error)
-	// Rollups are its levels; nil without any.
+	// Rollups are its levels; nil if it has none.
 	Rollups *rollup.Set
-	// Limits are how busy the server may be while rows are copied.
+	// Limits are the limits on the server's load while rows are copied.
 	Limits copier.Limits
-	// Reached, unless nil, is told each point of each change of several steps:
-	// tests end the process there.
+	// Reached, unless nil, is called at each point of each change with several
+	// steps. Tests end the process there.
 	Reached func(point string)
-	// Say, unless nil, is told what is done, and what keeps it from being done.
+	// Say, unless nil, is called for each action, and for each failure.
 	Say func(Event)
 
-	// Dir is what a relative path of the archive starts from; "" is the working
-	// directory.
+	// Dir is the base of relative archive paths; "" is the working directory.
 	Dir string
 
-	// breath is how long nobody asks for the lock after a try in vain; 0 is
-	// defaultBreath. Tests shorten it.
+	// breath is the pause between attempts to get the lock after one has failed; 0
+	// is defaultBreath. Tests shorten it.
 	breath time.Duration
-	// mark is that of the applied declaration which Declared is; none unless
-	// Follow has returned the table.
+	// mark identifies the applied declaration in Declared; zero unless Follow
+	// returned the table.
 	mark  mark
 	clock func(ctx context.Context) (int64, error)
 	*shared
 }
 
-// archiveDir is where the archive lies, as an absolute path: it is written down
-// for processes that run elsewhere.
+// archiveDir returns the archive's directory as an absolute path: the path is
+// stored for processes with other working directories.
 func (t *Table) archiveDir() string {
 	dir := t.Declared.Seal.Archive
 	if !filepath.IsAbs(dir) {
@@ -67,14 +66,14 @@ func (t *Table) archiveDir() string {
 	return dir
 }
 
-// An Event is something that happened while a table is kept.
+// An Event is an event of a table's maintenance.
 type Event struct {
 	At     time.Time
 	Action string
 	Detail string
 	Took   time.Duration
 	Err    error
-	// Waiting tells that it will be tried again by itself.
+	// Waiting means that it will be tried again automatically.
 	Waiting bool
 }
 
@@ -84,13 +83,13 @@ func (t *Table) say(e Event) {
 	}
 }
 
-// Clock returns the present as the positions of a time axis.
+// Clock returns the present as a position of a time axis.
 func Clock(now func() time.Time) func(context.Context) (int64, error) {
 	return func(context.Context) (int64, error) { return rolling.Position(now()), nil }
 }
 
-// Open looks for the declared table on its database, and reads its schema
-// where it is there.
+// Open looks up the declared table in its database, and reads its schema if it
+// exists.
 func Open(ctx context.Context, db engine.Keeper, d *rolling.Declaration, now func() time.Time) (*Table, error) {
 	t := &Table{DB: db, Declared: d, State: state.New(db), Now: Clock(now), clock: Clock(now), shared: &shared{}}
 	if d.Auto && !d.Period.Valid() {
@@ -116,7 +115,7 @@ func Open(ctx context.Context, db engine.Keeper, d *rolling.Declaration, now fun
 	return t, t.openLevels()
 }
 
-// inForce is the period that "auto" came to when a declaration was applied.
+// inForce returns the period that replaced "auto" when a declaration was applied.
 func inForce(d *state.Declared) (rolling.Grid, error) {
 	g, err := rolling.Parse(d.Period)
 	if err != nil {
@@ -125,7 +124,7 @@ func inForce(d *state.Declared) (rolling.Grid, error) {
 	return g, nil
 }
 
-// look reads the table's schema, if it is there.
+// look reads the table's schema if the table exists.
 func (t *Table) look(ctx context.Context) error {
 	s, err := t.DB.Describe(ctx, t.Table.Name)
 	if err != nil {
@@ -141,7 +140,7 @@ func (t *Table) look(ctx context.Context) error {
 	return nil
 }
 
-// openLevels makes the set of roll-ups once the table's columns are known.
+// openLevels creates the set of roll-ups once the table's columns are known.
 func (t *Table) openLevels() error {
 	if t.Schema == nil || len(t.Declared.Rollups) == 0 {
 		return nil
@@ -155,7 +154,7 @@ func (t *Table) openLevels() error {
 	return nil
 }
 
-// highest is the present of a sequence: its highest key.
+// highest returns the present of a sequence: its highest key.
 func (t *Table) highest(ctx context.Context) (int64, error) {
 	if t.Schema == nil {
 		return 0, nil
@@ -171,7 +170,7 @@ func (t *Table) highest(ctx context.Context) (int64, error) {
 
 func isNoTable(err error) bool { return errors.Is(err, engine.ErrNoTable) }
 
-// Reload reads the table's schema again, after something else has changed it.
+// Reload reads the table's schema again, after another component has changed it.
 func (t *Table) Reload(ctx context.Context) error {
 	t.Schema, t.Rollups = nil, nil
 	if err := t.look(ctx); err != nil {

@@ -10,15 +10,15 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// A sum is what a set of rows comes to: their number and a checksum that does
-// not depend on their order.
+// A sum is the number of a set's rows and a checksum that does not depend on their
+// order.
 type sum struct {
 	Rows int64
 	Hash string
 }
 
-// sumOf returns the sum of what a FROM names, of the rows within a period where
-// one is given.
+// sumOf returns the sum of the rows of a FROM clause, limited to a period if one is
+// given.
 func (t *Table) sumOf(ctx context.Context, x state.Exec, from string, within *rolling.Period) (sum, error) {
 	q := "SELECT COUNT(*), " + t.DB.Words().RowHash(t.columns()) + " FROM " + from
 	if within != nil {
@@ -31,15 +31,16 @@ func (t *Table) sumOf(ctx context.Context, x state.Exec, from string, within *ro
 	return s, nil
 }
 
-// sumOfPeriod sums up a period of the table.
+// sumOfPeriod returns the sum of a period of the table.
 func (t *Table) sumOfPeriod(ctx context.Context, p rolling.Partition) (sum, error) {
 	defer t.gate.read()()
 	return t.sumOf(ctx, t.State.DB(), t.DB.Words().From(t.Table, p), nil)
 }
 
-// sumLike returns the sum of what a FROM names, to be compared with one that was
-// noted: made in the same way. fresh is the same as sumOf gives it, of the same
-// moment: what is noted next can be made with another function of the server's.
+// sumLike returns the sum of the rows of a FROM clause, computed in the same way as
+// the recorded sum noted, for comparison with it. fresh is the result of sumOf at
+// the same moment. The two differ if noted was computed with another checksum
+// function than the current one; fresh is the one to record.
 func (t *Table) sumLike(ctx context.Context, x state.Exec, from, noted string) (like, fresh sum, err error) {
 	words := t.DB.Words()
 	same, err := words.RowHashLike(noted, t.columns())
@@ -59,13 +60,13 @@ func (t *Table) sumLike(ctx context.Context, x state.Exec, from, noted string) (
 	return like, fresh, nil
 }
 
-// within is the condition that a row's position lies in the period.
+// within returns the condition that a row's position lies in the period.
 func (t *Table) within(p rolling.Period) string {
 	w, by := t.DB.Words(), t.DB.Dialect().Quote(t.Table.By)
 	return fmt.Sprintf("%s >= %s AND %s < %s", by, w.Literal(t.Table, p.From), by, w.Literal(t.Table, p.To))
 }
 
-// columns are those of the table that can be written to.
+// columns returns the columns of the table that can be written.
 func (t *Table) columns() []engine.SchemaColumn {
 	var out []engine.SchemaColumn
 	for _, c := range t.Schema.Columns {
@@ -76,7 +77,7 @@ func (t *Table) columns() []engine.SchemaColumn {
 	return out
 }
 
-// key are the columns of the primary key.
+// key returns the columns of the primary key.
 func (t *Table) key() []engine.SchemaColumn {
 	var out []engine.SchemaColumn
 	for _, name := range t.Schema.PrimaryKey {
@@ -94,7 +95,7 @@ func (t *Table) quoted(prefix string, cols []engine.SchemaColumn) string {
 	return strings.Join(names, ", ")
 }
 
-// sameKey is the condition that rows of two tables have the same primary key.
+// sameKey returns the condition that rows of two tables have the same primary key.
 func (t *Table) sameKey(a, b string) string {
 	var terms []string
 	for _, c := range t.key() {
@@ -104,8 +105,7 @@ func (t *Table) sameKey(a, b string) string {
 	return strings.Join(terms, " AND ")
 }
 
-// reach tells tests, and nobody else, that a step is about to be done or is
-// done: they may end the process there.
+// reach calls Reached, with which tests end the process, before or after a step.
 func (t *Table) reach(point string) {
 	if t.Reached != nil {
 		t.Reached(point)

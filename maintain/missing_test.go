@@ -10,9 +10,9 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// TestTrapMissingTriggers: triggers that are declared and missing, as after an apply
-// that was killed before it made them, are a problem in status, and rowmill run asks
-// for them; where they belong to periods, its first pass creates them.
+// TestTrapMissingTriggers: if declared triggers are missing, for example because an
+// apply was killed before it created them, status reports a problem and rowmill run
+// requests them. If triggers belong to periods, its first pass creates them.
 func TestTrapMissingTriggers(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		d := declare(t, db, func(d *rolling.Declaration) {
@@ -54,7 +54,7 @@ func TestTrapMissingTriggers(t *testing.T) {
 	})
 }
 
-// dropTriggers drops those that refuse late rows, or those of exact roll-ups.
+// dropTriggers drops the triggers that reject late rows, or those of exact roll-ups.
 func (w *world) dropTriggers(late, exact bool) {
 	w.t.Helper()
 	reject := w.Declared.Late
@@ -77,7 +77,7 @@ func (w *world) dropTriggers(late, exact bool) {
 	}
 }
 
-// wantTriggers compares what status says of triggers.
+// wantTriggers compares the triggers that status reports.
 func (w *world) wantTriggers(when string, missing ...string) {
 	w.t.Helper()
 	s, err := w.Status(w.t.Context())

@@ -11,14 +11,14 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// idleRounds is after how many rounds of which nothing has come Once ends: one
-// may seal anew what the next one drops.
+// idleRounds is the number of successive rounds without progress after which Once ends.
+// It is more than one because a round may seal again a period that the next one drops.
 const idleRounds = 2
 
-// Once does in every lane what is due now, and what becomes due by that, for as
-// long as something comes of it: what one lane does another may wait for, and a
-// period for the one before it. It returns what failed, and an error also where
-// something is left that is due. A lane that another process keeps is left to it.
+// Once executes the due tasks of every lane, and repeats that as long as it makes
+// progress: a task may wait for one of another lane, and a period for the one
+// before it. It returns what failed, and also an error if due tasks are left. It
+// skips lanes that another process keeps.
 func (d *Daemon) Once(ctx context.Context) error {
 	var before []string
 	for round, idle := 0, 0; ; round++ {
@@ -40,7 +40,7 @@ func (d *Daemon) Once(ctx context.Context) error {
 		err := errors.Join(failed...)
 		var not *unfollowedError
 		if errors.As(err, &not) {
-			return not // each lane says the same
+			return not // the same for each lane
 		}
 		left, lookErr := d.left(ctx, led)
 		if lookErr != nil {
@@ -63,9 +63,9 @@ func (d *Daemon) Once(ctx context.Context) error {
 	}
 }
 
-// left lists what is due in lanes and not done, but the refresh of roll-ups,
-// which always is, what its owner has put off, and what waits for its time, such
-// as the seal of a period until the buckets with its rows are over.
+// left lists the due tasks of lanes that are not done. It omits the refresh of roll-ups,
+// which is always due, tasks that the owner has put off, and tasks that wait for their
+// time, such as the seal of a period until the buckets with its rows are over.
 func (d *Daemon) left(ctx context.Context, lanes []Lane) ([]string, error) {
 	t := d.Table.lastFollowed()
 	v, err := t.View(ctx)
@@ -94,8 +94,8 @@ func (d *Daemon) left(ctx context.Context, lanes []Lane) ([]string, error) {
 	return out, nil
 }
 
-// once makes one pass of a lane, and tells whether this process does it. That
-// another one does is said if say is set.
+// once makes one pass of a lane, and reports whether this process leads it. If
+// another one leads and say is set, it emits an event.
 func (d *Daemon) once(ctx context.Context, lane Lane, say bool) (leads bool, err error) {
 	lease, err := d.Table.DB.Lead(ctx, d.Table.Table.Name+"/"+string(lane))
 	if errors.Is(err, engine.ErrLockTimeout) {

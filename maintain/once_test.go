@@ -11,7 +11,7 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// due lists what is to be done now, but the refresh of roll-ups, which always is.
+// due lists the due tasks, except for the refresh of roll-ups, which is always due.
 func (w *world) due() []string {
 	w.t.Helper()
 	now, err := w.Follow(w.t.Context())
@@ -35,7 +35,7 @@ func (w *world) due() []string {
 	return out
 }
 
-// What is due is done in one call, however often one lane waits for another.
+// All due tasks are done in one call, however often one lane waits for another.
 func TestOnceDoesAll(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		d := declare(t, db, func(d *rolling.Declaration) {
@@ -46,12 +46,12 @@ func TestOnceDoesAll(t *testing.T) {
 		for hour := range 8 {
 			w.insert(at(float64(hour)+0.5), 1, 2)
 		}
-		w.now = at(19.6) // each is sealed, and looked at again
+		w.now = at(19.6) // each is sealed, and checked again
 		w.keep()
 		for hour := range 8 {
 			w.insert(at(float64(hour)+0.9), 9)
 		}
-		w.now = at(29.6) // and all are to be dropped
+		w.now = at(29.6) // and all are due to be dropped
 		w.keep()
 		if due := w.due(); len(due) > 0 {
 			t.Errorf("after one call there is left to do:\n%s", strings.Join(due, "\n"))
@@ -59,7 +59,7 @@ func TestOnceDoesAll(t *testing.T) {
 	})
 }
 
-// What is due and can't be done is said, and is an error.
+// Due tasks that can't be done are listed in an error.
 func TestOnceSaysWhatIsLeft(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		w := applied(t, db, declare(t, db, func(d *rolling.Declaration) { d.Keep = span(time.Hour) }), at(0.2))
@@ -87,8 +87,8 @@ func TestOnceSaysWhatIsLeft(t *testing.T) {
 	})
 }
 
-// A refresh of roll-ups is listed as next while there is something to compute,
-// and otherwise for when the next bucket is over.
+// A refresh of roll-ups is listed as next if there is something to compute, and
+// otherwise for the end of the next bucket.
 func TestNextRefresh(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		w := applied(t, db, declare(t, db, func(d *rolling.Declaration) {

@@ -12,38 +12,38 @@ import (
 // A Kind is a kind of task.
 type Kind string
 
-// Kinds of tasks, in the order in which they are done.
+// Kinds of tasks, in the order of execution.
 const (
-	Create  Kind = "create"       // periods ahead
+	Create  Kind = "create"       // create periods ahead
 	Rollup  Kind = "rollup"       // refresh the levels
-	Seal    Kind = "seal"         // count and sum up a period that takes no more rows
-	Check   Kind = "check"        // look whether rows have come to a sealed period
+	Seal    Kind = "seal"         // count a period that takes no more rows, and compute its checksum
+	Check   Kind = "check"        // verify that a sealed period is unchanged
 	Archive Kind = "archive"      // write a sealed period to a file
 	Drop    Kind = state.DropKind // remove a period that has passed retention
-	Rebuild Kind = "rebuild"      // lay a sealed period's rows sorted and compressed
-	Merge   Kind = "merge"        // the same, of several periods into one
+	Rebuild Kind = "rebuild"      // rewrite a sealed period sorted and compressed
+	Merge   Kind = "merge"        // the same, with several periods combined into one
 )
 
-// A Task is one thing to do to a table.
+// A Task is one action on a table.
 type Task struct {
 	Kind Kind
-	// Parts are the partitions it is about: those to create, or the one to
-	// seal, archive, drop or rebuild, or those to merge.
+	// Parts are the partitions that it affects: those to create or to merge, or the
+	// one to seal, archive, drop or rebuild.
 	Parts []rolling.Partition
-	// New is what a merge or a rebuild makes of them.
+	// New is the partition that a merge or a rebuild produces.
 	New rolling.Partition
-	// Due is the position from which on it is to be done.
+	// Due is the position at which the task becomes due.
 	Due int64
-	// Waits says why it can't be done yet although it is due, "" if it can.
+	// Waits is the reason why it can't be done although it is due, "" if it can.
 	Waits string
-	// Behind tells that it waits for another task of the plan.
+	// Behind means that it waits for another task of the plan.
 	Behind bool
-	// PutOff tells that it waits for its owner, who has an adoption to finish or
-	// a restored period to give back.
+	// PutOff means that it waits for its owner, who has to finish an adoption or to
+	// release a restored period.
 	PutOff bool
 }
 
-// ID names the task among those of its table.
+// ID identifies the task among those of its table.
 func (t Task) ID() string {
 	if len(t.Parts) == 0 {
 		return string(t.Kind)
@@ -51,30 +51,31 @@ func (t Task) ID() string {
 	return fmt.Sprintf("%s %d-%d", t.Kind, t.Parts[0].From, t.Parts[len(t.Parts)-1].To)
 }
 
-// A View is what a plan goes by: what there is.
+// A View is the state of a table and its server, the input of a plan.
 type View struct {
 	Now int64
-	// Parts are the table's partitions in order, Known what else is known.
+	// Parts are the table's partitions in order, Known the records about periods.
 	Parts []rolling.Partition
 	Known []state.Period
-	// Busy are the bounds of changes under way, which end first.
+	// Busy are the bounds of changes in progress, which end first.
 	Busy []rolling.Period
-	// MaxPeriods and SwapRows are the engine's limits; 0 is none.
+	// MaxPeriods and SwapRows are the engine's limits; 0 means no limit.
 	MaxPeriods int
 	SwapRows   int64
-	// Gaps tells that the engine keeps lower bounds: without them, a period
-	// whose elder is still there can't go, as the next would take its range.
+	// Gaps means that partitions have lower bounds. Without them, a period can't be
+	// dropped before those preceding it, as the next period would take over its range.
 	Gaps bool
-	// Adopting tells that the table was adopted and its old one is still there:
-	// what is dropped from the one, the way back would drop from the other.
+	// Adopting means that the table was adopted and its old table still exists.
+	// Drops are then put off, as undoing the adoption would drop the period's rows
+	// from the old table too.
 	Adopting bool
-	// Compacts tells that rows are sorted and compressed without being rebuilt,
+	// Compacts means that the engine sorts and compresses rows without a rebuild,
 	// and that periods can't be merged by a swap.
 	Compacts bool
 }
 
-// known returns what is known of a partition, or nil. Bounds tell, not names:
-// an engine may keep another name.
+// known returns the record of a partition, or nil. It compares bounds and not
+// names, because an engine may use another name.
 func (v View) known(p rolling.Partition) *state.Period {
 	i, found := slices.BinarySearchFunc(v.Known, p.From, func(k state.Period, from int64) int { return cmp.Compare(k.From, from) })
 	if !found || v.Known[i].To != p.To || v.Known[i].State == state.Dropped {
@@ -83,13 +84,13 @@ func (v View) known(p rolling.Partition) *state.Period {
 	return &v.Known[i]
 }
 
-// maxFan is the most partitions that become one at a time: each costs some
-// milliseconds under the table's lock. More are merged in several rounds.
+// maxFan is the maximum number of partitions that are merged at a time: each costs
+// some milliseconds under the table's lock. More are merged in several rounds.
 const maxFan = 12
 
-// Plan returns what is to be done to a table, what is due now and what will be
-// due next, in the order in which it should be done. It decides by positions
-// alone; proofs are made when a task is carried out.
+// Plan returns the tasks of a table that are due and those that become due next, in
+// the order of execution. It decides by positions and records alone; executing a
+// task verifies its conditions.
 func Plan(d *rolling.Declaration, v View) ([]Task, error) {
 	create, err := planCreate(d, v)
 	if err != nil {
@@ -113,15 +114,15 @@ func Plan(d *rolling.Declaration, v View) ([]Task, error) {
 	return out, nil
 }
 
-// busy tells whether a change under way is about one of the partitions.
+// busy reports whether a change in progress affects one of the partitions.
 func (v View) busy(parts []rolling.Partition) bool {
 	return slices.ContainsFunc(parts, func(p rolling.Partition) bool {
 		return slices.ContainsFunc(v.Busy, p.Overlaps)
 	})
 }
 
-// planCreate returns the partitions to create so that inserts have where to
-// go for as long as the declaration asks, and when the next one is due.
+// planCreate returns the partitions to create so that inserts find a period for as
+// long as declared, or when the next one is due.
 func planCreate(d *rolling.Declaration, v View) ([]Task, error) {
 	present, err := d.Period.At(v.Now)
 	if err != nil {
@@ -158,11 +159,10 @@ func planCreate(d *rolling.Declaration, v View) ([]Task, error) {
 	return []Task{t}, nil
 }
 
-// sealDue is the position from which on a period is sealed.
+// sealDue is the position at which a period is due to be sealed.
 func sealDue(d *rolling.Declaration, p rolling.Partition) int64 { return d.Seal.After.After(p.To) }
 
-// planSeals returns the periods that are over and not sealed, and the next one
-// that will be.
+// planSeals returns the unsealed periods that are over, and the next one that will be.
 func planSeals(d *rolling.Declaration, v View) []Task {
 	var out []Task
 	for _, p := range v.Parts {
@@ -178,10 +178,10 @@ func planSeals(d *rolling.Declaration, v View) []Task {
 	return out
 }
 
-// planChecks returns the sealed periods to look at again, for rows of writers
-// that don't say what they do. The older a period, the rarer that is: each is
-// looked at when its age has doubled since it was looked at last, and before it
-// is dropped. So a table of n periods is read about log n times in all.
+// planChecks returns the sealed periods to verify again, because writers may add
+// rows without recording them. Late rows become rarer as a period ages: each period
+// is verified when its age has doubled since its last check, and before it is
+// dropped. A table of n periods is thus read about log n times in total.
 func planChecks(v View) []Task {
 	var out []Task
 	for _, p := range v.Parts {
@@ -191,7 +191,7 @@ func planChecks(v View) []Task {
 		}
 		due := k.Checked + max(k.Checked-k.To, k.To-k.From)
 		if k.Checked > v.Now {
-			due = v.Now // the clock was set back: what came since was not looked at
+			due = v.Now // the clock was set back: rows since then have not been checked
 		}
 		if due <= v.Now {
 			out = append(out, Task{Kind: Check, Parts: []rolling.Partition{p}, Due: due})
@@ -200,7 +200,7 @@ func planChecks(v View) []Task {
 	return out
 }
 
-// dropDue is the position from which on a period is dropped, or false where
+// dropDue returns the position at which a period is due to be dropped, or false if
 // all are kept.
 func dropDue(d *rolling.Declaration, p rolling.Partition) (int64, bool) {
 	if d.Keep.IsZero() {
@@ -209,13 +209,13 @@ func dropDue(d *rolling.Declaration, p rolling.Partition) (int64, bool) {
 	return max(d.Keep.After(p.To), sealDue(d, p)), true
 }
 
-// planArchives returns the sealed periods that have no file yet, and won't
-// become part of a longer one before they go.
+// planArchives returns the sealed periods that have no file yet and won't be merged
+// into a longer one before they are dropped.
 func planArchives(d *rolling.Declaration, v View, rebuilds []Task) []Task {
 	if d.Seal.Archive == "" {
 		return nil
 	}
-	waiting := map[int64]bool{} // those about to be rebuilt
+	waiting := map[int64]bool{} // those due to be rebuilt
 	for _, t := range rebuilds {
 		for _, p := range t.Parts {
 			waiting[p.From] = true
@@ -239,9 +239,9 @@ func planArchives(d *rolling.Declaration, v View, rebuilds []Task) []Task {
 	return out
 }
 
-// planDrops returns the periods that have passed retention, oldest first, and
-// the next one that will. One that isn't sealed and, where that is declared,
-// archived, waits. The last partition stays: a table has one.
+// planDrops returns the periods that have passed retention, oldest first, and the
+// next one that will. A period waits until it is sealed and, if so declared,
+// archived. The last partition stays, because a table needs one.
 func planDrops(d *rolling.Declaration, v View) []Task {
 	var out []Task
 	older, restored := "an older period goes first", false
@@ -276,8 +276,8 @@ func planDrops(d *rolling.Declaration, v View) []Task {
 	return out
 }
 
-// planRebuilds returns the sealed periods to merge or to rebuild that are not
-// about to be dropped.
+// planRebuilds returns the sealed periods to merge or to rebuild, without those
+// that are due to be dropped.
 func planRebuilds(d *rolling.Declaration, v View) []Task {
 	if v.Compacts || !d.Seal.Compress && !d.Seal.Merge.Valid() {
 		return nil
@@ -301,8 +301,8 @@ func planRebuilds(d *rolling.Declaration, v View) []Task {
 	return out
 }
 
-// group returns how many partitions, from the i-th on, lie in one longer
-// period that is over; 0 where the i-th one must wait for that.
+// group returns how many partitions, beginning with the i-th, lie in one longer
+// period that is over; 0 if that period isn't over.
 func (v View) group(d *rolling.Declaration, i int) int {
 	long, err := d.Seal.Merge.At(v.Parts[i].From)
 	if err != nil || d.Seal.After.After(long.To) > v.Now {
@@ -315,8 +315,8 @@ func (v View) group(d *rolling.Declaration, i int) int {
 	return n
 }
 
-// rebuild returns the tasks for partitions that belong together: runs of
-// adjacent sealed ones of a size that can be swapped in within bounds.
+// rebuild returns the tasks for the partitions of a group: each takes a run of
+// adjacent sealed partitions, with at most SwapRows rows.
 func (v View) rebuild(d *rolling.Declaration, group []rolling.Partition) []Task {
 	var out []Task
 	for i := 0; i < len(group); {
@@ -354,7 +354,7 @@ func (v View) rebuild(d *rolling.Declaration, group []rolling.Partition) []Task 
 	return out
 }
 
-// merged is the partition that others become.
+// merged returns the partition that replaces the given ones.
 func merged(d *rolling.Declaration, parts []rolling.Partition) rolling.Partition {
 	p := rolling.Period{From: parts[0].From, To: parts[len(parts)-1].To}
 	if len(parts) == 1 {

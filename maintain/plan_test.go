@@ -24,12 +24,12 @@ func grid(t *testing.T, s string) rolling.Grid {
 
 func span(d time.Duration) rolling.Span { return rolling.Span{Micros: d.Microseconds()} }
 
-// at is a position on the day that the tests are about, hours from its start.
+// at returns a position on the tests' day, hours after its start.
 func at(hours float64) int64 {
 	return rolling.Position(time.Date(2026, 3, 28, 0, 0, 0, 0, time.UTC)) + int64(hours*3600e6)
 }
 
-// hourly returns the partitions of hours from one up to but without another.
+// hourly returns the partitions of a range of hours, without its end.
 func hourly(t *testing.T, from, to int) []rolling.Partition {
 	g := grid(t, "1h")
 	parts, err := g.Cover(rolling.Period{From: at(float64(from)), To: at(float64(to))}, 1000)
@@ -43,7 +43,7 @@ func hourly(t *testing.T, from, to int) []rolling.Partition {
 	return out
 }
 
-// justNow stands for the present of the view that a period is in.
+// justNow represents the present of the view in which a record is used.
 const justNow = -1
 
 func known(st string, rows int64, parts ...rolling.Partition) []state.Period {
@@ -54,9 +54,9 @@ func known(st string, rows int64, parts ...rolling.Partition) []state.Period {
 	return out
 }
 
-// summary writes a plan as lines of what is due, and what is next.
+// summary formats a plan as lines of due and next tasks.
 func summary(d *rolling.Declaration, v View) string {
-	v.Gaps = !v.Gaps // most are about engines that keep lower bounds; those that say Gaps are about the others
+	v.Gaps = !v.Gaps // most cases are about engines with lower bounds; those that set Gaps are about the others
 	v.Known = slices.Clone(v.Known)
 	for i := range v.Known {
 		if v.Known[i].Checked == justNow {
@@ -157,8 +157,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// A period that was looked at by a clock that ran ahead is looked at again as soon
-// as the clock is right, not once it has come to where it was.
+// A period that was checked while the clock ran ahead is checked again as soon as
+// the clock is right, not only when it reaches that time again.
 func TestChecksAfterClockSetBack(t *testing.T) {
 	p := hourly(t, 0, 1)[0]
 	v := View{Now: at(2), Parts: []rolling.Partition{p}, Known: []state.Period{{Table: "readings", Partition: p, State: state.Sealed, Checked: at(9)}}}

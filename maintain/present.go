@@ -9,9 +9,9 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// RefreshRange computes the roll-ups of a range anew; see rollup.RefreshRange.
-// Sealed buckets are computed too where all of their rows are there, as
-// those of restored periods are.
+// RefreshRange recomputes the roll-ups of a range; see rollup.RefreshRange. It
+// includes sealed buckets if all of their rows exist, as those of restored periods
+// do.
 func (t *Table) RefreshRange(ctx context.Context, from, to int64) (int, error) {
 	if t.Rollups == nil {
 		return 0, errors.New("it has no roll-ups")
@@ -19,9 +19,9 @@ func (t *Table) RefreshRange(ctx context.Context, from, to int64) (int, error) {
 	return t.Rollups.RefreshRange(ctx, from, to, t.present)
 }
 
-// present returns the periods that have all of their rows: neither one that a
-// change under way is about, nor one that takes the place of others that were
-// dropped, as on servers without lower bounds.
+// present returns the periods whose rows are complete. It excludes periods affected
+// by a change in progress, and those that cover dropped ones, as on servers without
+// lower bounds.
 func (t *Table) present(ctx context.Context) ([]rolling.Period, error) {
 	v, err := t.View(ctx)
 	if err != nil {

@@ -15,18 +15,18 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// A rebuilding is what the steps of a rebuild or a merge know.
+// A rebuilding is the state of a rebuild or a merge, as its steps record it.
 type rebuilding struct {
 	Old  []rolling.Partition
 	New  rolling.Partition
 	With string
 	Out  []string
-	// Part and After are how far the copy is: the partition and the last key.
+	// Part and After are the progress of the copy: the partition and the last key.
 	Part  int
 	After []string
-	// Sums are those of each old partition when the copy was found equal.
+	// Sums are the sums of the old partitions at the time of the comparison.
 	Sums []sum
-	// Kept are those of Out that a person must look at.
+	// Kept are the tables of Out that are kept for inspection.
 	Kept []string `json:",omitempty"`
 }
 
@@ -41,11 +41,11 @@ const (
 	stepClean     = "clean"
 )
 
-// rebuild lays the rows of one or more sealed periods anew, sorted and, where
-// that is declared, compressed, and puts the result in their place. Rows that
-// come to the old ones meanwhile are carried over.
+// rebuild writes the rows of one or more sealed periods sorted and, if so declared,
+// compressed, and replaces the periods with the result. It then adds rows that
+// reached the old partitions in the meantime.
 func (t *Table) rebuild(ctx context.Context, task Task) (string, error) {
-	// Old tables may be kept for a person, so that their names are used once.
+	// Old tables may be kept for inspection, so their names must not recur.
 	once := fmt.Sprintf("_%x", time.Now().UnixMilli()&0xffffff)
 	r := rebuilding{Old: task.Parts, New: task.New, With: standalone(t.Table.Name, "new", task.New)}
 	for _, p := range task.Parts {
@@ -59,7 +59,7 @@ func (t *Table) rebuild(ctx context.Context, task Task) (string, error) {
 	return t.goOnRebuilding(ctx, c)
 }
 
-// goOnRebuilding takes a rebuild to its end, from whatever step it is at.
+// goOnRebuilding completes a rebuild from its current step.
 func (t *Table) goOnRebuilding(ctx context.Context, c *state.Change) (string, error) {
 	var r rebuilding
 	if err := c.Load(&r); err != nil {
@@ -100,7 +100,7 @@ func (t *Table) goOnRebuilding(ctx context.Context, c *state.Change) (string, er
 	}
 }
 
-// prepare creates the empty table that the rows go to.
+// prepare creates the empty table for the rows.
 func (t *Table) prepare(ctx context.Context, r *rebuilding) error {
 	if err := t.DB.Try(ctx, engine.DropTables{Names: []string{r.With}}); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (t *Table) prepare(ctx context.Context, r *rebuilding) error {
 	return nil
 }
 
-// copyRows fills it, one partition after the other.
+// copyRows copies the partitions one after the other.
 func (t *Table) copyRows(ctx context.Context, c *state.Change, r *rebuilding) error {
 	for r.Part < len(r.Old) {
 		cp := copier.Copy{
@@ -136,7 +136,7 @@ func (t *Table) copyRows(ctx context.Context, c *state.Change, r *rebuilding) er
 	return nil
 }
 
-// compact has indexes that grew row by row sorted and packed.
+// compact sorts and packs indexes that grew row by row.
 func (t *Table) compact(ctx context.Context, r *rebuilding) error {
 	words, ok := t.DB.Words().(engine.CompactWords)
 	if !ok {
@@ -150,7 +150,7 @@ func (t *Table) compact(ctx context.Context, r *rebuilding) error {
 	return nil
 }
 
-// compare sums up each old partition and what was copied of it.
+// compare compares the sums of each old partition and of its copy.
 func (t *Table) compare(ctx context.Context, r *rebuilding) (bool, error) {
 	r.Sums = nil
 	for _, p := range r.Old {
@@ -170,8 +170,8 @@ func (t *Table) compare(ctx context.Context, r *rebuilding) (bool, error) {
 	return true, nil
 }
 
-// giveUp removes a copy that isn't equal, because rows came while it was made,
-// and breaks the seals, so that it starts again later.
+// giveUp removes a copy that differs because rows arrived while it was made. It
+// breaks the seals, so that the rebuild starts again later.
 func (t *Table) giveUp(ctx context.Context, c *state.Change, r *rebuilding) (string, error) {
 	if err := t.DB.Try(ctx, engine.DropTables{Names: []string{r.With}}); err != nil {
 		return "", err
@@ -187,7 +187,7 @@ func (t *Table) giveUp(ctx context.Context, c *state.Change, r *rebuilding) (str
 	return r.New.Name + ": rows came while it was rebuilt; it will be sealed again first", err
 }
 
-// swap puts the new table in the place of the old partitions.
+// swap replaces the old partitions with the new table.
 func (t *Table) swap(ctx context.Context, r *rebuilding) error {
 	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
 	if err != nil {
@@ -196,15 +196,15 @@ func (t *Table) swap(ctx context.Context, r *rebuilding) error {
 	return t.tryLocked(ctx, engine.Replace{Table: t.Table, Have: have, Old: r.Old, New: r.New, With: r.With, Out: r.Out})
 }
 
-// reconcile carries over what came to the old partitions between the comparison
-// and the swap. What they hold now doesn't change any more.
+// reconcile adds the rows that reached the old partitions between the comparison
+// and the swap. Their contents no longer change.
 func (t *Table) reconcile(ctx context.Context, r *rebuilding) error {
 	quote := t.DB.Dialect().Quote
 	into := quote(t.Table.Name)
 	for i, out := range r.Out {
 		now, _, err := t.sumLike(ctx, t.State.DB(), quote(out), r.Sums[i].Hash)
 		if errors.Is(err, engine.ErrNoTable) {
-			continue // cleaned up before a crash
+			continue // removed before a crash
 		}
 		if err != nil {
 			return err
@@ -242,8 +242,8 @@ func (t *Table) reconcile(ctx context.Context, r *rebuilding) error {
 			return fmt.Errorf("compare %s with %s: %w", out, part.Name, t.DB.Classify(err))
 		}
 		if now.Rows < r.Sums[i].Rows || carried != now {
-			// Which of two rows of one key is the newer can't be told: the old
-			// ones are kept for a person to look at.
+			// It is unknown which of two rows with one key is the newer: the old
+			// table is kept for inspection.
 			if !slices.Contains(r.Kept, out) {
 				r.Kept = append(r.Kept, out)
 			}
@@ -256,7 +256,7 @@ func (t *Table) reconcile(ctx context.Context, r *rebuilding) error {
 	return nil
 }
 
-// clean drops the old rows and notes the new period.
+// clean drops the old rows and records the new period.
 func (t *Table) clean(ctx context.Context, c *state.Change, r *rebuilding) (string, error) {
 	part, err := t.find(ctx, r.New.Period)
 	if err != nil {
@@ -297,7 +297,7 @@ func (t *Table) clean(ctx context.Context, c *state.Change, r *rebuilding) (stri
 	return fmt.Sprintf("%s: %s of %s", part.Name, figure.Plural(s.Rows, "row", "rows"), figure.Plural(len(r.Old), "period", "periods")), err
 }
 
-// find returns the partition of those bounds, whatever its name.
+// find returns the partition with these bounds, whatever its name.
 func (t *Table) find(ctx context.Context, p rolling.Period) (rolling.Partition, error) {
 	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
 	if err != nil {

@@ -17,8 +17,8 @@ func counting(t *testing.T) func(*rolling.Declaration) {
 	}
 }
 
-// differing returns the buckets below a position, in minutes of the day, of which
-// the roll-up or its live view has another number of rows than there are.
+// differing returns the buckets below a position, in minutes of the day, in which
+// the roll-up or its live view has a wrong number of rows.
 func (w *world) differing(below int64) (out []string) {
 	w.t.Helper()
 	words := w.DB.Words()
@@ -54,9 +54,9 @@ func (w *world) differing(below int64) (out []string) {
 	return out
 }
 
-// TestTrapLateBesideRowmill: rows that come late by a writer beside rowmill, which
-// leaves no note, are in the roll-up and its live view within the bound that status
-// tells, long before their period is sealed.
+// TestTrapLateBesideRowmill: late rows of a writer other than rowmill, which leaves
+// no note, are in the roll-up and its live view within the bound that status
+// reports, long before their period is sealed.
 func TestTrapLateBesideRowmill(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		const second = 1 / 3600.
@@ -65,7 +65,7 @@ func TestTrapLateBesideRowmill(t *testing.T) {
 		w.keep()
 		sensor := 10
 		for _, late := range []float64{5, 60, 1200} {
-			end := at(1.0/6 + late*second/1000) // of the first bucket
+			end := at(1.0/6 + late*second/1000) // the end of the first bucket
 			w.now = end + 1e6
 			w.keep()
 			w.now = at(1.0/6 + late*second)
@@ -74,7 +74,7 @@ func TestTrapLateBesideRowmill(t *testing.T) {
 			if w.differing(at(1.0/6)) == nil {
 				t.Errorf("%v s late: the row was noted", late)
 			}
-			// Looked at every 10 s, or as often as the row was late.
+			// A pass every 10 s, or half the lateness of the row if that is longer.
 			for w.now < at(1.0/6+max(8*late, 10)*second)+20e6 {
 				w.now += int64(max(10, late/2) * 1e6)
 				w.keep()
@@ -89,8 +89,8 @@ func TestTrapLateBesideRowmill(t *testing.T) {
 	})
 }
 
-// TestTrapClockSetBack: by a clock that ran ahead, buckets are computed and periods
-// sealed to which rows come once it is set right. They are found all the same.
+// TestTrapClockSetBack: while a clock ran ahead, buckets were computed and periods
+// sealed that receive rows once it is set right. These rows are found.
 func TestTrapClockSetBack(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		w := applied(t, db, declare(t, db, counting(t)), at(0.1))
@@ -105,9 +105,9 @@ func TestTrapClockSetBack(t *testing.T) {
 		for m := 6.0; m < 60; m += 5 {
 			step(at(m / 60))
 		}
-		step(at(5.5)) // hours ahead: what is behind it is computed and sealed
+		step(at(5.5)) // hours ahead: earlier buckets are computed, earlier periods sealed
 		for m := 61.0; m < 240; m += 7 {
-			step(at(m / 60)) // and right again
+			step(at(m / 60)) // the clock is right again
 		}
 		w.now = at(4.2)
 		w.keep()

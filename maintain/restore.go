@@ -18,32 +18,32 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// Restore is the kind of change that brings an archived period back. No lane
-// begins or ends one: a person does.
+// Restore is the kind of change that restores an archived period. No lane begins or
+// completes one: it is started from the command line.
 const Restore Kind = "restore"
 
-// A Restoration brings the rows of an archive back: as a period of the table
-// they are from, or as a table of their own.
+// A Restoration restores the rows of an archive, as a period of their table or as a
+// table of their own.
 type Restoration struct {
 	File archive.Info
-	// Into is the table to make, "" to attach the rows as a period again.
+	// Into is the name of the table to create; "" attaches the rows as a period.
 	Into string
-	// Part is the period as it will be called.
+	// Part is the period with its name in the table.
 	Part rolling.Partition
-	// Begun tells that an earlier run has begun it, and stopped at Step.
+	// Begun means that an earlier run began it and stopped at Step.
 	Begun bool
 	Step  string
-	// Notes are what its owner should know.
+	// Notes are for the owner.
 	Notes []string
-	// WithoutSeal places rows that the file proves though their checksum is
-	// another than the period's seal has.
+	// WithoutSeal accepts rows that match the file although their checksum differs
+	// from that of the period's seal.
 	WithoutSeal bool
 
 	t *Table
 	c state.Change
 }
 
-// A restoring is what the steps of a restoration know.
+// A restoring is the state of a restoration, as its steps record it.
 type restoring struct {
 	Part  rolling.Partition
 	Table string // holds the rows until they are in place
@@ -61,8 +61,7 @@ const (
 )
 
 // Archives lists the files of the table's periods: those in its directory, and
-// those that periods were archived to elsewhere. Files that are missing have
-// their Problem.
+// those that periods were archived to elsewhere. Missing files have a Problem.
 func (t *Table) Archives(ctx context.Context) ([]archive.Info, error) {
 	var out []archive.Info
 	if t.Declared.Seal.Archive != "" {
@@ -122,7 +121,8 @@ func (t *Table) FindArchive(ctx context.Context, period string) (string, error) 
 	}
 	if t.Declared.Seal.Archive != "" {
 		dir := t.archiveDir()
-		// A damaged file may not say what it is of, but has the period's name.
+		// A damaged file may not identify its contents, but its name contains the
+		// period's.
 		if path := archive.Path(dir, t.Table.Name, period); slices.ContainsFunc(all, func(i archive.Info) bool { return samePath(i.Path, path) }) {
 			return path, nil
 		}
@@ -142,8 +142,8 @@ func (t *Table) FindArchive(ctx context.Context, period string) (string, error) 
 	return "", engine.Hinted(fmt.Errorf("restore %s: table %s has no archive of that period; it has %s", period, t.Table.Name, strings.Join(names, ", ")), "--list, or --file FILE")
 }
 
-// PlanRestore looks at a file and at the table, and returns what restoring comes
-// to. It refuses what can't succeed.
+// PlanRestore inspects a file and the table, and returns the plan of the
+// restoration. It rejects a restoration that can't succeed.
 func (t *Table) PlanRestore(ctx context.Context, path, into string) (*Restoration, error) {
 	if t.Schema == nil {
 		return nil, engine.Hinted(fmt.Errorf("restore into %s: the table isn't there", t.Table.Name), "rowmill apply")
@@ -188,7 +188,8 @@ func (t *Table) PlanRestore(ctx context.Context, path, into string) (*Restoratio
 	return r, r.checkAttach(ctx)
 }
 
-// checkInto refuses a table that is there, unless it is what an earlier run made.
+// checkInto rejects an existing table, unless an earlier run of this restoration
+// made it.
 func (r *Restoration) checkInto(ctx context.Context) error {
 	there, err := r.t.exists(ctx, r.Into)
 	if err != nil {
@@ -208,7 +209,7 @@ func (t *Table) exists(ctx context.Context, name string) (bool, error) {
 	return err == nil, err
 }
 
-// checkAttach refuses a period that another one overlaps.
+// checkAttach rejects a period that overlaps another one.
 func (r *Restoration) checkAttach(ctx context.Context) error {
 	have, err := r.t.DB.Catalog().Partitions(ctx, r.t.Table)
 	if err != nil {
@@ -217,7 +218,7 @@ func (r *Restoration) checkAttach(ctx context.Context) error {
 	for _, p := range have {
 		switch {
 		case r.Begun && r.Step == stepAttach && p.Period == r.Part.Period:
-			// Attached before a crash, which the step finds out.
+			// It was attached before a crash, which the step detects.
 		case p.Period == r.Part.Period:
 			return engine.Hinted(fmt.Errorf("restore %s: table %s has that period", r.Part.Name, r.t.Table.Name), "--into TABLE, for a table of its own")
 		case p.Overlaps(r.Part.Period):
@@ -226,14 +227,14 @@ func (r *Restoration) checkAttach(ctx context.Context) error {
 		}
 	}
 	for !r.Begun && slices.ContainsFunc(have, func(p rolling.Partition) bool { return strings.EqualFold(p.Name, r.Part.Name) }) {
-		r.Part.Name += "x" // a period of other bounds has the name
+		r.Part.Name += "x" // a period with other bounds has the name
 	}
 	return nil
 }
 
-// Run carries the restoration out, or takes one that was begun to its end. note,
-// which may be nil, is told the number of rows so far. waiting, which may be
-// nil, is told what the table's lock waits for.
+// Run executes the restoration, or completes one that was begun. note, which may be
+// nil, is called with the number of rows so far. waiting, which may be nil, is
+// called with the error of each attempt to get the table's lock that fails.
 func (r *Restoration) Run(ctx context.Context, note func(rows int64), waiting func(error)) (err error) {
 	t := r.t
 	lease, err := t.DB.Lead(ctx, t.Table.Name+"/restore")
@@ -295,8 +296,8 @@ func (r *Restoration) Run(ctx context.Context, note func(rows int64), waiting fu
 	return nil
 }
 
-// unsealLevels lets the buckets of a restored period be computed again, unless
-// rows of a later one are still gone: those would be lost to the levels.
+// unsealLevels allows the buckets of a restored period to be recomputed, unless a
+// later period is still dropped: the levels would lose its rows.
 func (t *Table) unsealLevels(ctx context.Context, p rolling.Period) error {
 	if t.Rollups == nil {
 		return nil
@@ -313,8 +314,8 @@ func (t *Table) unsealLevels(ctx context.Context, p rolling.Period) error {
 	return t.inTx(ctx, func(tx *sql.Tx) error { return t.Rollups.Unseal(ctx, tx, p.From) })
 }
 
-// fill makes a table of its own out of the file and compares its rows with the
-// file and with what the period had when it was sealed.
+// fill creates a table from the file and compares its rows with the file and with
+// the period's seal.
 func (r *Restoration) fill(ctx context.Context, d restoring, note func(int64)) error {
 	t := r.t
 	if err := t.DB.Try(ctx, engine.DropTables{Names: []string{d.Table}}); err != nil {
@@ -354,10 +355,10 @@ func (r *Restoration) fill(ctx context.Context, d restoring, note func(int64)) e
 	if d.Into != "" {
 		return t.State.Advance(ctx, t.State.DB(), &r.c, stepRename, nil)
 	}
-	// Noted before the period is there, so that no daemon ever sees it without:
-	// it would drop the period again.
+	// The record precedes the period: a daemon that saw the period without it would
+	// drop the period again.
 	k := state.Period{Table: t.Table.Name, Partition: d.Part, State: state.Restored, Rows: all.Rows, Checksum: all.Hash,
-		Rebuilt: true, // it was filled in the order of the key, and compressed
+		Rebuilt: true, // filled in the order of the key, and compressed
 		Archive: d.Path, ArchiveSum: f.Sum}
 	return t.inTx(ctx, func(tx *sql.Tx) error {
 		if err := t.State.Put(ctx, tx, k); err != nil {
@@ -367,10 +368,10 @@ func (r *Restoration) fill(ctx context.Context, d restoring, note func(int64)) e
 	})
 }
 
-// abandon removes what a restoration that failed has made, before it is anybody's.
+// abandon removes the table of a failed restoration before it is in use.
 func (r *Restoration) abandon(ctx context.Context, d restoring) error {
 	if r.c.Step != stepFill {
-		return nil // it failed to note the next step: run again
+		return nil // recording the next step failed: run again
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
@@ -380,7 +381,7 @@ func (r *Restoration) abandon(ctx context.Context, d restoring) error {
 	return r.t.State.End(ctx, r.t.State.DB(), &r.c)
 }
 
-// sealed returns what is known of exactly that period, or nil.
+// sealed returns the record of exactly this period, or nil.
 func (t *Table) sealed(ctx context.Context, p rolling.Period) (*state.Period, error) {
 	known, err := t.State.Periods(ctx, t.Table.Name)
 	if err != nil {
@@ -394,8 +395,8 @@ func (t *Table) sealed(ctx context.Context, p rolling.Period) (*state.Period, er
 	return nil, nil
 }
 
-// attach makes the filled table a period. A lock that isn't to be had is asked
-// for again until ctx ends.
+// attach attaches the filled table as a period. It retries until ctx ends if the
+// lock isn't granted.
 func (r *Restoration) attach(ctx context.Context, d restoring, waiting func(error)) error {
 	t := r.t
 	t.reach("restore attach")
@@ -417,7 +418,7 @@ func (r *Restoration) attach(ctx context.Context, d restoring, waiting func(erro
 	}
 }
 
-// rename gives the filled table the name it was asked for.
+// rename gives the filled table the requested name.
 func (r *Restoration) rename(ctx context.Context, d restoring) error {
 	t := r.t
 	t.reach("restore rename")
@@ -440,8 +441,8 @@ func (r *Restoration) rename(ctx context.Context, d restoring) error {
 	return t.DB.Classify(err)
 }
 
-// Release hands a restored period back to retention: its file is read once more,
-// and the next pass may drop it.
+// Release returns a restored period to retention: its file is read once more, and
+// the next pass may drop it.
 func (t *Table) Release(ctx context.Context, period string) error {
 	known, err := t.State.Periods(ctx, t.Table.Name)
 	if err != nil {

@@ -10,38 +10,38 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Timing of the daemon. Each has a reason to be as it is.
+// Timing of the daemon.
 const (
-	// takeover is how often one that doesn't lead tries to: a leader that
-	// dies is followed within about as long.
+	// takeover is the interval between a follower's attempts to become the leader,
+	// and so about the time until a dead leader is replaced.
 	takeover = time.Second
-	// beat is how often a leader notes that it is there; status calls one gone
+	// beat is the interval of a leader's heartbeat. Status reports a leader as gone
 	// after three times that.
 	beat = 5 * time.Second
 	// firstRetry and lastRetry bound the pause after a failure, which doubles.
-	// Inserts that queued behind a lock that wasn't to be had must pass first.
+	// Inserts that queued behind a lock request must pass first.
 	firstRetry = 500 * time.Millisecond
 	lastRetry  = time.Minute
-	// lockPause is the pause after a lock that was not to be had: each try costs
-	// inserts up to a second. Where periods are needed soon it is a fifth.
+	// lockPause is the pause after a lock was not granted: each attempt delays
+	// inserts by up to a second. It is a fifth if periods are needed soon.
 	lockPause = 10 * time.Second
 )
 
 // A Daemon keeps a table for as long as it runs.
 type Daemon struct {
 	Table *Table
-	// Poll is how often it looks without being due to do anything; 0 is 10 s.
-	// Rows that came late are found that soon.
+	// Poll is the interval of passes while no task becomes due; 0 is 10 s. Late
+	// rows are found within that time.
 	Poll time.Duration
-	// LockPause is the pause after a lock that was not to be had; 0 is 10 s.
+	// LockPause is the pause after a lock was not granted; 0 is 10 s.
 	LockPause time.Duration
-	// Leads, unless nil, is told where this process begins or ends to lead.
+	// Leads, unless nil, is called when this process begins or ceases to lead a lane.
 	Leads func(lane Lane, leads bool)
 }
 
-// Run keeps the table until ctx ends, all lanes at the same time, each under a
-// lock of its own, and waits for what is being done to reach a point where it
-// can be left. Errors are said, and end nothing.
+// Run keeps the table until ctx ends, with all lanes in parallel, each under a lock
+// of its own. It then waits until actions in progress reach a point where they can
+// stop. Errors are reported as events, and maintenance continues.
 func (d *Daemon) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, lane := range Lanes {
@@ -50,7 +50,7 @@ func (d *Daemon) Run(ctx context.Context) {
 	all.Wait()
 }
 
-// pass is one pass of a lane, which ends when the lock is lost.
+// pass makes one pass of a lane. It ends when the lock is lost.
 func (d *Daemon) pass(ctx context.Context, lease engine.Lease, lane Lane) (int64, bool, error) {
 	var next int64
 	var more bool
@@ -61,12 +61,12 @@ func (d *Daemon) pass(ctx context.Context, lease engine.Lease, lane Lane) (int64
 	return next, more, err
 }
 
-// lead takes a lane's lock, works, and tries again when it is lost.
+// lead takes a lane's lock, works, and takes the lock again after losing it.
 func (d *Daemon) lead(ctx context.Context, lane Lane) {
 	said := false
 	for ctx.Err() == nil {
 		if !d.wanted(ctx, lane) {
-			_ = engine.Sleep(ctx, d.poll()) // the loop sees that ctx has ended
+			_ = engine.Sleep(ctx, d.poll()) // the loop checks ctx
 			continue
 		}
 		lease, err := d.Table.DB.Lead(ctx, d.Table.Table.Name+"/"+string(lane))
@@ -92,7 +92,7 @@ func (d *Daemon) lead(ctx context.Context, lane Lane) {
 	}
 }
 
-// poll is how often it looks without being due to do anything.
+// poll is the interval of passes while no task becomes due.
 func (d *Daemon) poll() time.Duration {
 	if d.Poll > 0 {
 		return d.Poll
@@ -100,8 +100,8 @@ func (d *Daemon) poll() time.Duration {
 	return 10 * time.Second
 }
 
-// wanted tells whether a lane may have work. Roll-ups come and go with the
-// declaration; what can't be read may have them.
+// wanted reports whether a lane may have work. The declaration decides whether
+// there are roll-ups; one that can't be read may have them.
 func (d *Daemon) wanted(ctx context.Context, lane Lane) bool {
 	if lane != Summing {
 		return true
@@ -113,7 +113,7 @@ func (d *Daemon) wanted(ctx context.Context, lane Lane) bool {
 	return t.Rollups != nil
 }
 
-// work makes one pass after the other while the lock is held.
+// work makes passes while the lock is held.
 func (d *Daemon) work(ctx context.Context, lease engine.Lease, lane Lane) {
 	var beats sync.WaitGroup
 	ctx, cancel := context.WithCancel(ctx)
@@ -149,12 +149,12 @@ func (d *Daemon) work(ctx context.Context, lease engine.Lease, lane Lane) {
 		if errors.Is(err, engine.ErrLockTimeout) {
 			pause = d.lockPause(ctx, lane)
 		}
-		_ = engine.Sleep(ctx, pause) // the loop sees that ctx has ended
+		_ = engine.Sleep(ctx, pause) // the loop checks ctx
 	}
 }
 
-// lockPause is how long to wait for a lock that wasn't to be had. New periods
-// are asked for more often when more than half of the headroom is gone.
+// lockPause returns the pause after a lock was not granted. The creation of periods
+// is tried more often when more than half of the headroom is gone.
 func (d *Daemon) lockPause(ctx context.Context, lane Lane) time.Duration {
 	pause := d.LockPause
 	if pause <= 0 {

@@ -10,9 +10,9 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// seal rolls a period up to its end, counts its rows and notes the sum. From
-// then on whoever is about to rely on the sum (a file, a drop) compares it with
-// the rows: a row that came late breaks the seal.
+// seal completes a period's roll-ups, counts its rows and records their checksum.
+// Each action that relies on the checksum (an archive, a drop) first compares it
+// with the rows: a late row breaks the seal.
 func (t *Table) seal(ctx context.Context, p rolling.Partition) (detail string, err error) {
 	if err := t.rolledUp(ctx, p); err != nil {
 		return "", err
@@ -35,7 +35,7 @@ func (t *Table) seal(ctx context.Context, p rolling.Partition) (detail string, e
 	return fmt.Sprintf("%s: %s", p.Name, figure.Plural(s.Rows, "row", "rows")), err
 }
 
-// rolledUp brings the levels up to a period's end and proves that they hold
+// rolledUp refreshes the levels up to a period's end and verifies that they contain
 // all of its rows.
 func (t *Table) rolledUp(ctx context.Context, p rolling.Partition) error {
 	if t.Rollups == nil {
@@ -61,13 +61,12 @@ func (t *Table) rolledUp(ctx context.Context, p rolling.Partition) error {
 	return nil
 }
 
-// unseal forgets what was known of a period: rows have come since, and it is
-// to be sealed again.
+// unseal deletes the record of a period whose rows have changed, so that it is
+// sealed again.
 func (t *Table) unseal(ctx context.Context, p rolling.Partition, why string) error {
 	err := t.inTx(ctx, func(tx *sql.Tx) error {
 		if t.Rollups != nil {
-			// Counts don't show that values have changed: all of its buckets are
-			// computed anew.
+			// Counts don't reveal changed values: all of its buckets are recomputed.
 			if err := t.State.Touch(ctx, tx, t.Table.Name, "unseal", p.Period); err != nil {
 				return err
 			}
@@ -81,8 +80,9 @@ func (t *Table) unseal(ctx context.Context, p rolling.Partition, why string) err
 	return nil
 }
 
-// unchanged compares a sealed period's rows with its seal, and breaks the seal
-// where they differ. Where they don't, k has the checksum as it is made today.
+// unchanged compares a sealed period's rows with its seal, and breaks the seal if
+// they differ. If they are equal, it sets k's checksum to that of the current
+// checksum function.
 func (t *Table) unchanged(ctx context.Context, p rolling.Partition, k *state.Period) (bool, error) {
 	done := t.gate.read()
 	now, fresh, err := t.sumLike(ctx, t.State.DB(), t.DB.Words().From(t.Table, p), k.Checksum)
@@ -97,7 +97,7 @@ func (t *Table) unchanged(ctx context.Context, p rolling.Partition, k *state.Per
 	return false, t.unseal(ctx, p, fmt.Sprintf("it had %s when it was sealed and has %s, with another checksum", figure.Plural(k.Rows, "row", "rows"), figure.Count(now.Rows)))
 }
 
-// check looks whether a sealed period still has the rows that it had.
+// check verifies that a sealed period's rows are unchanged.
 func (t *Table) check(ctx context.Context, p rolling.Partition, k *state.Period, now int64) (string, error) {
 	same, err := t.unchanged(ctx, p, k)
 	if err != nil || !same {
@@ -108,7 +108,7 @@ func (t *Table) check(ctx context.Context, p rolling.Partition, k *state.Period,
 	return "", t.inTx(ctx, func(tx *sql.Tx) error { return t.State.Put(ctx, tx, done) })
 }
 
-// A waitError says why a task can't be done now, without being a failure.
+// A waitError is the reason why a task isn't possible yet. It is not a failure.
 type waitError struct{ why string }
 
 func (e *waitError) Error() string { return e.why }
@@ -120,7 +120,7 @@ func (t *Table) inTx(ctx context.Context, fn func(*sql.Tx) error) error {
 		return t.DB.Classify(err)
 	}
 	if err := fn(tx); err != nil {
-		_ = tx.Rollback() // of no consequence: it ends with its connection, too
+		_ = tx.Rollback() // no effect: the transaction also ends with its connection
 		return err
 	}
 	return t.DB.Classify(tx.Commit())

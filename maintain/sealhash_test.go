@@ -15,10 +15,10 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// TestSealOfAnotherFunction: a seal that an earlier release made with another
-// function of the server's is compared with the same, and noted as it is made
-// today; a late row breaks it. On a server that lacks the function nothing is
-// compared, archived or dropped, and the error says what to do.
+// TestSealOfAnotherFunction: a seal made by an earlier release with another
+// function of the server is compared with that function, and recorded again with
+// the current one; a late row breaks it. On a server that lacks the function
+// nothing is compared, archived or dropped, and the error has a hint.
 func TestSealOfAnotherFunction(t *testing.T) {
 	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "mariadb", "mysql") {
@@ -52,7 +52,7 @@ func TestSealOfAnotherFunction(t *testing.T) {
 			if engine.HashName(seal.Checksum) == "" {
 				t.Fatalf("a new seal has the checksum %s, which doesn't say what it was made with", seal.Checksum)
 			}
-			// As an earlier release has made it: without a name.
+			// As an earlier release recorded it: without a name.
 			old := seal
 			hash, err := db.Words().RowHashLike("17", w.columns())
 			lacks := errors.Is(err, engine.ErrUnsupported)

@@ -2,8 +2,8 @@ package maintain
 
 import "github.com/rowmill/rowmill/rolling"
 
-// SetPeriod sets the period of a table whose declaration leaves it to be found,
-// before anything is planned.
+// SetPeriod sets the period of a table declared with "auto", before anything is
+// planned.
 func (t *Table) SetPeriod(g rolling.Grid) error {
 	found := *t.Declared
 	found.Period = g

@@ -11,10 +11,10 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// TestTrapOldTriggers: triggers of an earlier version, which went by the time
-// zone of the session that inserts, are found by status and by a plan. The plan's
-// statements replace them, and after each of them, where a crash could come, late
-// rows are refused and changes noted; whatever it leaves, a new plan completes.
+// TestTrapOldTriggers: status and plan detect triggers of an earlier version, which
+// used the time zone of the inserting session. The plan's statements replace them.
+// After each of these statements, where a crash could happen, late rows are
+// rejected and changes noted, and a new plan completes the rest.
 func TestTrapOldTriggers(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		d := declare(t, db, func(d *rolling.Declaration) {
@@ -35,12 +35,12 @@ func TestTrapOldTriggers(t *testing.T) {
 			w.keep()
 			w.insert(w.now, 1, 2)
 		}
-		w.mustRun(w.mustPlan(nil)) // as it was applied
+		w.mustRun(w.mustPlan(nil)) // the state after apply
 		if _, old := w.triggersOf(); old != "" {
 			t.Fatalf("of new triggers, status says: %s", old)
 		}
 
-		most := 1 // elsewhere all is one transaction
+		most := 1 // on other servers all is one transaction
 		if zoneless(db) {
 			most = 20
 		}
@@ -87,14 +87,14 @@ func TestTrapOldTriggers(t *testing.T) {
 	})
 }
 
-// zoneless tells of the servers whose earlier triggers went by time zones, and
-// where each change of a trigger is committed by itself.
+// zoneless reports whether a server's earlier triggers used time zones, and whether
+// each change of a trigger commits by itself.
 func zoneless(db engine.Keeper) bool {
 	return slices.Contains([]string{"mariadb", "mysql"}, db.Info().Engine)
 }
 
 // TestTriggersFound: the triggers of a table whose name has quotes, capitals and
-// other letters are found as they were made, so that nothing is left to apply.
+// non-ASCII letters are recognized, so that nothing is left to apply.
 func TestTriggersFound(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		for _, name := range []string{"Readings", "Zähler", "it's", `back\slash`} {
@@ -137,8 +137,8 @@ func (w *world) mustRun(a *Application) {
 	}
 }
 
-// triggersOf returns the statements of a plan that change triggers, and what
-// status says of these.
+// triggersOf returns the statements of a plan that change triggers, and the problem
+// that status reports.
 func (w *world) triggersOf() (plan []string, problem string) {
 	w.t.Helper()
 	a, err := w.PlanApply(w.t.Context())
@@ -162,7 +162,7 @@ func (w *world) triggersOf() (plan []string, problem string) {
 	return plan, problem
 }
 
-// earlier makes the triggers those of an earlier version.
+// earlier replaces the triggers with those of an earlier version.
 func (w *world) earlier() {
 	w.t.Helper()
 	old := strings.NewReplacer(
@@ -196,8 +196,8 @@ func (w *world) earlier() {
 	change()
 }
 
-// guarded inserts a row of a sealed period, which is to be refused, and one that
-// isn't sealed and whose bucket is computed, which is to be noted.
+// guarded inserts a row of a sealed period, which must be rejected, and a row of an
+// unsealed period with a computed bucket, which must be noted.
 func (w *world) guarded(when string, sensor int) {
 	w.t.Helper()
 	q := fmt.Sprintf("INSERT INTO readings (sensor, ts, value) VALUES (%d, %s, 1)", 1000+sensor, w.DB.Words().Literal(w.Table.Table, at(0.7)))
@@ -214,8 +214,8 @@ func (w *world) guarded(when string, sensor int) {
 	}
 }
 
-// foreignZone inserts a row of a sealed period from a session in another time
-// zone, whose text is that of one that isn't sealed.
+// foreignZone inserts a row of a sealed period from a session in another time zone,
+// in which its text is a time of an unsealed period.
 func (w *world) foreignZone() {
 	w.t.Helper()
 	if !zoneless(w.DB) {

@@ -10,30 +10,30 @@ import (
 )
 
 const (
-	// turnWait is how long a step waits for its turn, after which it goes on
-	// without: longer than anybody's turn should take.
+	// turnWait is how long a step waits for its turn before it proceeds without it.
+	// It is longer than any turn should last.
 	turnWait = 5 * time.Second
 	turnPoll = 20 * time.Millisecond
-	// defaultBreath is how long nobody asks for the lock after somebody has
-	// waited for it in vain, so that all who queued behind that get through.
+	// defaultBreath is the pause between attempts to get the lock after one has
+	// failed, so that all statements queued behind that attempt get through.
 	defaultBreath = 500 * time.Millisecond
 )
 
-// tryLocked tries a step that needs the table's lock, when no other one of this
-// table does, of whatever lane and process. Two that waited for it one behind
-// the other would hold up an insert behind both for twice the lock bound.
+// tryLocked tries a step that needs the table's lock. The steps of a table take
+// turns across all lanes and processes: if two were queued for the lock, an insert
+// behind both would wait for twice the lock timeout.
 func (t *Table) tryLocked(ctx context.Context, step engine.Step) error {
 	defer t.turn(ctx)()
 	err := t.try(ctx, step)
 	if errors.Is(err, engine.ErrLockTimeout) {
-		_ = engine.Sleep(ctx, cmp.Or(t.breath, defaultBreath)) // the error below says more
+		_ = engine.Sleep(ctx, cmp.Or(t.breath, defaultBreath)) // err is the more useful error
 	}
 	return err
 }
 
-// turn waits for the turn, and returns what ends it.
+// turn waits for the step's turn, and returns the function that ends it.
 func (t *Table) turn(ctx context.Context) (end func()) {
-	if t.DB.Capabilities().SerialWrites { // transactions take turns there
+	if t.DB.Capabilities().SerialWrites { // its transactions are serial anyway
 		return func() {}
 	}
 	ctx, cancel := context.WithTimeout(ctx, turnWait)
@@ -47,7 +47,7 @@ func (t *Table) turn(ctx context.Context) (end func()) {
 		lease, err := t.DB.Lead(ctx, t.Table.Name+"/turn")
 		if err == nil {
 			return func() {
-				_ = lease.Release() // what fails has lost its connection, and the lock with it
+				_ = lease.Release() // a failure means that the connection is lost, and the lock with it
 				t.turns.Unlock()
 			}
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A counted Keeper counts the steps that are tried at a time.
+// A counted Keeper counts the steps that run at the same time.
 type counted struct {
 	engine.Keeper
 	active, most *atomic.Int32
@@ -29,8 +29,8 @@ func (c counted) Try(ctx context.Context, _ ...engine.Step) error {
 	return engine.Sleep(ctx, 30*time.Millisecond)
 }
 
-// Lanes of one process, and of two, ask for the table's lock one after the
-// other: an insert that queues behind one request never queues behind a second.
+// Lanes of one process, and of two, request the table's lock one after the other:
+// an insert that queues behind one request never queues behind a second.
 func TestTrapRequestsForTheLockQueueUp(t *testing.T) {
 	t.Parallel()
 	for _, server := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {
@@ -58,7 +58,7 @@ func TestTrapRequestsForTheLockQueueUp(t *testing.T) {
 	}
 }
 
-// A busy Keeper's table has its lock taken for the next tries of some steps.
+// A busy Keeper returns a lock timeout for the next attempts of some steps.
 type busy struct {
 	engine.Keeper
 	tries atomic.Int32
@@ -76,12 +76,12 @@ func (b *busy) Try(ctx context.Context, steps ...engine.Step) error {
 	return b.Keeper.Try(ctx, steps...)
 }
 
-// Blockers says that nobody is in the way. MariaDB and MySQL may name whoever runs
-// a statement on a table of that name in any database, as other tests do.
+// Blockers returns no blockers. MariaDB and MySQL may return sessions that run a
+// statement on a table of that name in any database, as other tests do.
 func (b *busy) Blockers(context.Context, *engine.Table) ([]engine.Blocker, error) { return nil, nil }
 
-// What didn't get the lock is gone on with later. Once that has worked it is
-// called blocked no longer.
+// A step that didn't get the lock is continued later. After its success it is no
+// longer reported as blocked.
 func TestBlockedIsOver(t *testing.T) {
 	onServers(t, func(t *testing.T, real engine.Keeper) {
 		db := &busy{Keeper: real}
@@ -134,8 +134,8 @@ func TestBlockedIsOver(t *testing.T) {
 	})
 }
 
-// What is done again and finds nothing to do is no failure any more, though
-// nothing would be logged of it otherwise.
+// A repeated action that finds nothing to do ends its failure, although it would
+// otherwise not be logged.
 func TestFailureIsOver(t *testing.T) {
 	var f failures
 	for i, c := range []struct {

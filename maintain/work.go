@@ -15,22 +15,22 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// A Lane is work that is done one thing after the other. Lanes don't wait for
-// each other: creation is never held up by anything else.
+// A Lane is a sequence of tasks with a loop of its own. Lanes don't wait for each
+// other: no other work delays the creation of periods.
 type Lane string
 
 // Lanes.
 const (
-	Creating   Lane = "create"  // periods ahead
-	Summing    Lane = "rollup"  // levels
+	Creating   Lane = "create"  // create periods ahead
+	Summing    Lane = "rollup"  // refresh roll-ups
 	Keeping    Lane = "keep"    // seal, archive, drop
 	Rebuilding Lane = "rebuild" // rebuild and merge
 )
 
-// Lanes are all of them.
+// Lanes are all lanes.
 var Lanes = []Lane{Creating, Summing, Keeping, Rebuilding}
 
-// lane returns the one that does a kind of task.
+// lane returns the lane of a kind of task.
 func (k Kind) lane() Lane {
 	switch k {
 	case Create:
@@ -43,7 +43,7 @@ func (k Kind) lane() Lane {
 	return Keeping
 }
 
-// View looks at the table: its partitions, what is known of them, their sizes.
+// View reads the state of the table: its partitions, their records and sizes.
 func (t *Table) View(ctx context.Context) (View, error) {
 	v := View{MaxPeriods: t.DB.Capabilities().MaxPeriods, SwapRows: t.DB.Capabilities().SwapRows, Gaps: t.DB.Capabilities().Gaps, Compacts: t.Schema != nil && t.Schema.Compacts}
 	var err error
@@ -69,7 +69,7 @@ func (t *Table) View(ctx context.Context) (View, error) {
 	return v, nil
 }
 
-// bounds returns what a change under way is about.
+// bounds returns the range that a change in progress affects.
 func bounds(c *state.Change) (rolling.Period, bool) {
 	if Kind(c.Kind) == Restore {
 		var r restoring
@@ -86,10 +86,9 @@ func bounds(c *state.Change) (rolling.Period, bool) {
 	return rolling.Period{}, false
 }
 
-// Pass does everything in a lane that is due, in order, and returns when the
-// next thing will be due: a position, or false where nothing is in sight. What
-// fails is said and logged, and doesn't keep the rest from being done; the
-// errors are returned together.
+// Pass executes all due tasks of a lane in order, and returns when the next task
+// will be due: a position, or false if none is known. A failure is reported and
+// logged, and the other tasks continue; the errors are returned together.
 func (t *Table) Pass(ctx context.Context, lane Lane) (next int64, more bool, err error) {
 	t, err = t.begin(ctx, lane)
 	if t == nil {
@@ -97,7 +96,8 @@ func (t *Table) Pass(ctx context.Context, lane Lane) (next int64, more bool, err
 	}
 	failed := []error{err}
 	if lane == Creating && t.shared.firstPass(t.mark) {
-		// What created a period may have been killed before its triggers were made.
+		// A process that created a period may have been killed before it created
+		// the triggers.
 		if err := t.triggers(ctx); err != nil {
 			failed = append(failed, fmt.Errorf("triggers of the periods of %s: %w", t.Table.Name, err))
 		}
@@ -139,14 +139,14 @@ func (t *Table) Pass(ctx context.Context, lane Lane) (next int64, more bool, err
 		if task == nil {
 			return next, more, errors.Join(failed...)
 		}
-		// Each is done once in a pass: what is still due afterwards failed, or
-		// waits for what another lane does.
+		// Each task runs once per pass: one that is still due afterwards has
+		// failed, or waits for another lane.
 		done[task.ID()] = true
 		if err := t.Do(ctx, *task, v); err != nil {
 			failed = append(failed, err)
 			if errors.Is(err, engine.ErrLockTimeout) {
-				// Whoever is in the way is in the way of the rest, too, and each
-				// try holds up inserts.
+				// The blocking transaction would block the other tasks too, and
+				// each attempt delays inserts.
 				return next, more, errors.Join(failed...)
 			}
 		}
@@ -158,8 +158,7 @@ func (t *Table) Pass(ctx context.Context, lane Lane) (next int64, more bool, err
 	}
 }
 
-// begin returns the table as a lane is to keep it, as inLane does, after a look
-// whether it is still what it was.
+// begin returns the table as inLane does, after checking that it is unchanged.
 func (t *Table) begin(ctx context.Context, lane Lane) (*Table, error) {
 	now, err := t.inLane(ctx, lane)
 	if now == nil {
@@ -175,7 +174,7 @@ func (t *Table) begin(ctx context.Context, lane Lane) (*Table, error) {
 	return now, err
 }
 
-// Do carries out one task, says so and logs it.
+// Do executes one task, and reports and logs the result.
 func (t *Table) Do(ctx context.Context, task Task, v View) error {
 	began := time.Now()
 	detail, err := t.do(ctx, task, v)
@@ -205,7 +204,7 @@ func (t *Table) Do(ctx context.Context, task Task, v View) error {
 	return nil
 }
 
-// label is what a task is about, for people.
+// label describes what a task affects, for messages.
 func label(task Task) string {
 	names := make([]string, len(task.Parts))
 	for i, p := range task.Parts {
@@ -227,7 +226,7 @@ func (t *Table) do(ctx context.Context, task Task, v View) (string, error) {
 			err = t.Rollups.Expire(ctx, v.Now)
 		}
 		if errors.Is(err, errChanged) {
-			err = nil // the next pass removes what is still too much
+			err = nil // the next pass removes the rest
 		}
 		if n == 0 {
 			return "", err
@@ -247,8 +246,8 @@ func (t *Table) do(ctx context.Context, task Task, v View) (string, error) {
 	return "", fmt.Errorf("no such task: %s", task.Kind)
 }
 
-// refresh brings the levels up to the present, and takes in rows that came late
-// without a note.
+// refresh refreshes the levels up to the present, including late rows that were not
+// recorded.
 func (t *Table) refresh(ctx context.Context, now int64) (int, error) {
 	n, err := t.Rollups.Refresh(ctx, now)
 	if err != nil {
@@ -258,12 +257,12 @@ func (t *Table) refresh(ctx context.Context, now int64) (int, error) {
 	if stale == 0 || ctx.Err() != nil {
 		return n, err
 	}
-	more, again := t.Rollups.Refresh(ctx, now) // also what was found before an error
+	more, again := t.Rollups.Refresh(ctx, now) // also for what was found before an error
 	return n + more, errors.Join(err, again)
 }
 
-// create adds the partitions one at a time, so that one that is blocked costs
-// no other.
+// create adds the partitions one at a time, so that a blocked one doesn't affect
+// the others.
 func (t *Table) create(ctx context.Context, task Task, v View) (string, error) {
 	have := v.Parts
 	for i, p := range task.Parts {
@@ -280,7 +279,7 @@ func (t *Table) create(ctx context.Context, task Task, v View) (string, error) {
 	return label(task), t.triggers(ctx)
 }
 
-// triggers gives new periods theirs, where triggers belong to periods.
+// triggers creates the triggers of new periods, if triggers belong to periods.
 func (t *Table) triggers(ctx context.Context) error {
 	if !t.Schema.View {
 		return nil
@@ -296,7 +295,7 @@ func (t *Table) triggers(ctx context.Context) error {
 	return nil
 }
 
-// finish ends the changes of a lane that were begun by somebody who is gone.
+// finish completes the changes of a lane whose process has ended.
 func (t *Table) finish(ctx context.Context, lane Lane) error {
 	changes, err := t.State.Changes(ctx, t.Table.Name)
 	if err != nil {
@@ -324,8 +323,8 @@ func (t *Table) finish(ctx context.Context, lane Lane) error {
 		if errors.Is(err, engine.ErrLockTimeout) {
 			err = t.blocked(ctx, err)
 		}
-		// The log calls it what it called the task: the word before may be that it
-		// failed.
+		// The entry has the task's name: the previous entry may report that the
+		// task failed.
 		action, what := c.Kind, c.ID
 		if task, ok := taskOf(c); ok {
 			action, what = string(task.Kind), label(task)
@@ -342,8 +341,8 @@ func (t *Table) finish(ctx context.Context, lane Lane) error {
 	return errors.Join(failed...)
 }
 
-// taskOf returns the task that a change was begun for: its kind and the
-// partitions that it is about; false where it is none or can't be read.
+// taskOf returns the task for which a change was begun: its kind and its
+// partitions; false if there is none or it can't be read.
 func taskOf(c *state.Change) (Task, bool) {
 	switch Kind(c.Kind) {
 	case Drop:
@@ -362,7 +361,7 @@ func taskOf(c *state.Change) (Task, bool) {
 	return Task{}, false
 }
 
-// blocked adds to an error of a lock who is in the way.
+// blocked adds the blocking transaction to the error of a lock.
 func (t *Table) blocked(ctx context.Context, err error) error {
 	who, lookErr := t.DB.Blockers(ctx, t.Table)
 	own, others := apart(who)
@@ -376,18 +375,18 @@ func (t *Table) blocked(ctx context.Context, err error) error {
 	return engine.Hinted(fmt.Errorf("%w: in the way is %s", err, who[0]), "end that transaction; it is tried again by itself")
 }
 
-// again is how long the same failure is not logged again: what is tried every
-// second for hours would fill the log with nothing else.
+// again is how long an identical failure is not logged again: without it, retries
+// every second for hours would fill the log.
 const again = 30 * time.Second
 
-// A failures is what has failed of late, and when that was logged.
+// failures are the recent failures, and when they were logged.
 type failures struct {
 	mu   sync.Mutex
 	last map[string]time.Time
-	open map[string]bool // kinds of actions whose last word in the log is a failure
+	open map[string]bool // kinds of actions whose last entry in the log is a failure
 }
 
-// note keeps how an action that is logged has ended.
+// note records how a logged action ended.
 func (f *failures) note(action string, failed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -397,15 +396,15 @@ func (f *failures) note(action string, failed bool) {
 	f.open[action] = failed
 }
 
-// over tells that the last word on a kind of action is that it failed.
+// over reports whether the last entry of a kind of action is a failure.
 func (f *failures) over(action string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.open[action]
 }
 
-// ended tells that the last word on a kind of action is that it failed. The next
-// one who asks is told that it isn't: the caller is about to log so.
+// ended reports whether the last entry of a kind of action is a failure, and resets
+// that: the caller is about to log a success.
 func (f *failures) ended(action string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -416,7 +415,8 @@ func (f *failures) ended(action string) bool {
 	return was
 }
 
-// repeated tells that the same has failed, and was logged, a moment ago.
+// repeated reports whether the same failure was logged less than again ago, and
+// otherwise records it.
 func (f *failures) repeated(what string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -430,7 +430,7 @@ func (f *failures) repeated(what string) bool {
 	return false
 }
 
-// log says and writes down what was done. That the log can't be written is said.
+// log reports and logs an action. If the log can't be written, that is reported.
 func (t *Table) log(ctx context.Context, action, detail string, took time.Duration, err error) {
 	if err != nil && t.failed.repeated(action+" "+detail) {
 		return

@@ -24,8 +24,8 @@ type tab struct {
 	url string
 }
 
-// opener starts a browser; each call of the returned function opens the status
-// page of a monitor in a tab of its own.
+// opener starts a browser. Each call of the returned function opens a monitor's
+// status page in a new tab.
 func opener(t *testing.T) func(t *testing.T, width, height int64, l *looker) *tab {
 	t.Helper()
 	b := testbrowser.Start(t)
@@ -42,7 +42,7 @@ func opener(t *testing.T) func(t *testing.T, width, height int64, l *looker) *ta
 	}
 }
 
-// serve serves the page until the test ends; the returned function ends that.
+// serve serves the page until the test ends, or until the returned function is called.
 func (b *tab) serve(l net.Listener, m *Monitor) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -77,8 +77,8 @@ func (b *tab) count(selector string) int {
 	return testbrowser.Eval[int](b.Tab, fmt.Sprintf(`document.querySelectorAll(%q).length`, selector))
 }
 
-// shown tells the page that its tab is in front again, upon which it updates at
-// once, not when its 5 seconds are over.
+// shown tells the page that its tab is visible again. It then updates at once
+// instead of after its interval of 5 seconds.
 func (b *tab) shown() {
 	b.t.Helper()
 	testbrowser.Eval[bool](b.Tab, `document.dispatchEvent(new Event("visibilitychange"))`)
@@ -112,7 +112,7 @@ func TestStatusPageInBrowser(t *testing.T) {
 		if title := testbrowser.Eval[string](b.Tab, "document.title"); !strings.HasPrefix(title, "⚠ readings") {
 			t.Errorf("the title is %q", title)
 		}
-		// Problems stand before all figures.
+		// Problems are displayed above all figures.
 		if !testbrowser.Eval[bool](b.Tab, `document.querySelector(".problem").getBoundingClientRect().top < document.getElementById("headroom").getBoundingClientRect().top`) {
 			t.Error("the problem stands below the figures")
 		}
@@ -224,7 +224,7 @@ func TestStatusPageInBrowser(t *testing.T) {
 	}
 }
 
-// oddStatuses are those of tables at the edge of what there is.
+// oddStatuses returns statuses of tables at the limits of what is possible.
 func oddStatuses() map[string]*maintain.Status {
 	hostile := status()
 	const script = `"'><script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">{{.}}`

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The table of metrics in the docs has all of them, and no others.
+// The table of metrics in the documentation is complete, and lists no others.
 func TestDocumentedMetrics(t *testing.T) {
 	text, err := os.ReadFile("../docs/monitoring.md")
 	if err != nil {

@@ -6,22 +6,22 @@ import (
 	"github.com/rowmill/rowmill/maintain"
 )
 
-// Limits of a history: half an hour at one look every 10 seconds. More looks
-// than one every minGap are not kept, so that a page left open doesn't push the
-// half hour out.
+// Limits of a history: half an hour at one look every 10 seconds. Looks that follow
+// the previous one by less than minGap are not kept, so that an open page, which
+// causes more looks, doesn't shorten that time.
 const (
 	keepSamples = 180
 	minGap      = 5 * time.Second
-	// rateOver is the time that a rate is a mean over: a server's estimates of
-	// row counts move in steps.
+	// rateOver is the averaging time of a rate: a server's estimates of row counts
+	// move in steps.
 	rateOver = 30 * time.Second
 )
 
-// A point is what one look adds to the history.
+// A point is the contribution of one look to the history.
 type point struct {
 	at time.Time
-	// rows is how many were inserted since the first point, as far as the row
-	// counts of periods that take inserts tell.
+	// rows is the number of rows inserted since the first point, derived from the
+	// row counts of periods that take inserts.
 	rows int64
 }
 
@@ -31,14 +31,14 @@ type sample struct {
 	Rate float64 // rows per second
 }
 
-// A history is the last looks, oldest first.
+// A history contains the latest looks, oldest first.
 type history struct {
 	points []point
-	rows   map[string]int64 // of the periods that take inserts, by name
+	rows   map[string]int64 // row counts of the periods that take inserts, by name
 }
 
-// takesInserts tells whether rows of a period in that state come from inserts;
-// those of others change as they are counted, merged and dropped.
+// takesInserts reports whether rows of a period in this state come from inserts.
+// Those of other periods change when they are counted, merged and dropped.
 func takesInserts(state string) bool {
 	return state == "ahead" || state == "open" || state == "closing"
 }
@@ -62,7 +62,7 @@ func (h *history) add(at time.Time, s *maintain.Status) {
 	case n == 0:
 		h.points = append(h.points, point{at, 0})
 	case at.Sub(h.points[n-1].at) < minGap && n > 1:
-		return // the next one counts from the same rows
+		return // the next look is compared with the same row counts
 	default:
 		h.points = append(h.points, point{at, h.points[n-1].rows + delta})
 	}
@@ -72,7 +72,7 @@ func (h *history) add(at time.Time, s *maintain.Status) {
 	}
 }
 
-// samples returns the rate at each point; that of the first is the one after.
+// samples returns the rate at each point; the first point has the rate of the second.
 func (h *history) samples() []sample {
 	var out []sample
 	from := 0
@@ -84,7 +84,7 @@ func (h *history) samples() []sample {
 		if d <= 0 {
 			continue
 		}
-		// Estimates may fall when the server counts anew.
+		// Estimates may fall when the server updates its statistics.
 		rate := max(float64(h.points[i].rows-h.points[from].rows)/d, 0)
 		if len(out) == 0 {
 			out = append(out, sample{h.points[0].at, rate})
@@ -94,15 +94,15 @@ func (h *history) samples() []sample {
 	return out
 }
 
-// seen knows the actions that were counted already.
+// seen contains the actions that have been counted.
 type seen struct {
 	begun bool
 	last  map[maintain.ActionStatus]bool
 }
 
-// fresh returns the actions of self that weren't there at the last look, oldest
-// first. With self "", those of the first look are not counted: they are from
-// before.
+// fresh returns the actions of self that are new since the last look, oldest first.
+// With self "", those of the first look are not counted, as they are older than the
+// process.
 func (s *seen) fresh(actions []maintain.ActionStatus, self string) []maintain.ActionStatus {
 	now := map[maintain.ActionStatus]bool{}
 	var out []maintain.ActionStatus

@@ -15,14 +15,14 @@ import (
 	"github.com/rowmill/rowmill/maintain"
 )
 
-// States and codes that are exported even when nothing is in them, so that an
-// alert ends and a graph has no holes.
+// States and codes that are exported even with a count of 0, so that alerts end and
+// graphs have no gaps.
 var (
 	states = []string{"ahead", "open", "closing", "sealed", "archived", "restored", "dropped"}
 	codes  = []string{"headroom", "blocked", "gap", "stopped", "rollup", "failed", "outside", "declaration", "triggers"}
 )
 
-// counted holds what adds up while the process lives.
+// counted contains the counters that accumulate during the process's life.
 type counted struct {
 	table   string
 	actions *prometheus.CounterVec
@@ -34,7 +34,7 @@ func newCounted(table string) *counted {
 		table: table,
 		actions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rowmill_actions_total",
 			Help: "Actions that this process has done, by kind and result (ok, failed)."}, []string{"table", "action", "result"}),
-		// From a statement on the catalog (1 ms) to the copy of a big period (an hour).
+		// From a catalog query (1 ms) to the copy of a large period (an hour).
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "rowmill_action_seconds",
 			Help:    "How long the actions of this process took.",
 			Buckets: []float64{.001, .005, .025, .1, .25, 1, 5, 30, 120, 600, 3600}}, []string{"table", "action"}),
@@ -50,7 +50,7 @@ func (c *counted) add(a maintain.ActionStatus) {
 	c.seconds.WithLabelValues(c.table, action).Observe(a.Seconds)
 }
 
-// gauges describes what is told from a status.
+// gauges describes the metrics that are derived from a status.
 type gauges struct {
 	up, look, leader, headroom, headroomWanted, headroomRows, rows, bytes, periods, inserted,
 	lag, stale, rollupRows, problems, changes, tries, blockers, blockerAge, success, build *prometheus.Desc
@@ -84,15 +84,15 @@ func newGauges() gauges {
 	}
 }
 
-// scrapeWait is for how long a scrape waits for a look where Prometheus doesn't
-// say how long it waits itself: its default of 10 s, less what answering takes.
+// scrapeWait is how long a scrape waits for a look if Prometheus doesn't send its
+// timeout: the default timeout of 10 s, minus the time for the response.
 const (
 	scrapeWait   = 9 * time.Second
 	scrapeMargin = 500 * time.Millisecond
 )
 
-// metrics returns the handler of /metrics. A database that doesn't answer makes
-// rowmill_up 0, not an error: whoever asks is to get what is known besides.
+// metrics returns the handler of /metrics. If the database doesn't respond, rowmill_up
+// is 0 and the response is not an error: it still contains the other metrics.
 func (m *Monitor) metrics() http.Handler {
 	g := newGauges()
 	process := prometheus.NewRegistry()
@@ -107,7 +107,7 @@ func (m *Monitor) metrics() http.Handler {
 	})
 }
 
-// waitOf returns for how long a scrape may wait.
+// waitOf returns how long a scrape may wait.
 func waitOf(r *http.Request) time.Duration {
 	s, err := strconv.ParseFloat(r.Header.Get("X-Prometheus-Scrape-Timeout-Seconds"), 64)
 	if err != nil || !(s > 0 && s < 3600) {
@@ -117,14 +117,14 @@ func waitOf(r *http.Request) time.Duration {
 	return max(d-scrapeMargin, d/2)
 }
 
-// A scrape is the metrics of one look.
+// A scrape contains the metrics of one look.
 type scrape struct {
 	m *Monitor
 	gauges
 	l look
 }
 
-// Describe tells nothing, which makes the scrape an unchecked collector: its
+// Describe sends nothing, which makes the scrape an unchecked collector: its
 // metrics depend on the look.
 func (s *scrape) Describe(chan<- *prometheus.Desc) {}
 
@@ -160,7 +160,7 @@ func (s *scrape) Collect(ch chan<- prometheus.Metric) {
 	for code, n := range count(codes, st.Problems, func(p maintain.Problem) string { return p.Code }) {
 		set(s.problems, n, code)
 	}
-	rollups := map[string]bool{} // a name twice would spoil the whole scrape
+	rollups := map[string]bool{} // a duplicate name would invalidate the whole scrape
 	for _, r := range st.Rollups {
 		if !rollups[r.Name] {
 			rollups[r.Name] = true
@@ -191,7 +191,8 @@ func (s *scrape) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// count returns how many of list have each key, those known with 0.
+// count returns the number of elements of list by key, with 0 for known keys that
+// have none.
 func count[T any](known []string, list []T, key func(T) string) map[string]float64 {
 	out := map[string]float64{}
 	for _, k := range known {
@@ -210,7 +211,7 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// valid makes labels UTF-8, which Prometheus asks for.
+// valid makes labels valid UTF-8, as Prometheus requires.
 func valid(labels []string) []string {
 	for i, l := range labels {
 		labels[i] = strings.ToValidUTF8(l, "\uFFFD")

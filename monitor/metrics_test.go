@@ -14,7 +14,7 @@ import (
 	"github.com/rowmill/rowmill/maintain"
 )
 
-// rowmillLines returns the samples of /metrics that are about the table.
+// rowmillLines returns the samples of /metrics about the table.
 func rowmillLines(body string) map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(body) {
@@ -77,7 +77,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// Whatever a status holds, the scrape as a whole works.
+// Whatever a status contains, the scrape as a whole succeeds.
 func TestOddMetrics(t *testing.T) {
 	s := status()
 	s.Headroom, s.HeadroomWanted, s.HeadroomRows = nil, nil, new(int64(5))
@@ -158,10 +158,11 @@ func TestHistory(t *testing.T) {
 	look(0, p("old", "sealed", 5000), p("a", "open", 1000), p("b", "ahead", 0))
 	look(10, p("old", "sealed", 5000), p("a", "open", 2000), p("b", "ahead", 0))
 	look(12, p("a", "open", 2100), p("b", "ahead", 0)) // too soon
-	// Dropped, sealed and rolled on: only what was inserted counts.
+	// Drops, seals and the move to the next period don't affect the rate: only
+	// inserted rows count.
 	look(20, p("a", "closing", 2500), p("b", "open", 500), p("c", "ahead", 0))
 	look(30, p("a", "sealed", 9999), p("b", "open", 1500), p("c", "ahead", 0))
-	look(40, p("b", "open", 1000), p("c", "ahead", 0)) // counted anew
+	look(40, p("b", "open", 1000), p("c", "ahead", 0)) // the server has updated its estimate
 	var got []float64
 	for _, s := range h.samples() {
 		got = append(got, s.Rate)
@@ -182,7 +183,7 @@ func TestHistory(t *testing.T) {
 
 var goVersion = runtime.Version()
 
-// gatherer returns what /metrics gathers of a monitor's table.
+// gatherer returns a gatherer of the metrics of a monitor's table.
 func gatherer(m *Monitor) prometheus.Gatherer {
 	r := prometheus.NewRegistry()
 	r.MustRegister(m.counted.actions, m.counted.seconds, &scrape{m, newGauges(), m.look(context.Background())})

@@ -1,12 +1,13 @@
-// Package monitor shows how a rolling table stands: metrics for Prometheus, a
-// check for load balancers and a page for people, over a function that looks
-// at the table.
+// Package monitor shows the status of a rolling table: metrics for Prometheus, a
+// check for load balancers and a page for people, based on a function that inspects
+// the table.
 //
-// In goes a maintain.Status each time one is asked for, at most one every few
-// seconds however many ask; out come /metrics, /healthz, /livez, /status.json
-// and a page at /. Nothing here changes anything, and nothing is loaded from
-// elsewhere. What a status says is shown to whoever can reach the address:
-// names of tables, statements of transactions in the way, no passwords.
+// The input is a maintain.Status, read on request, at most once every few seconds
+// however many requests there are. The output is /metrics, /healthz, /livez,
+// /status.json and a page at /. The package changes nothing, and its page loads
+// nothing from other servers. Everyone who can reach the address can see the
+// status: names of tables and statements of blocking transactions, but no
+// passwords.
 //
 //	m := monitor.New(monitor.Options{Table: "readings", Look: look, Self: self})
 //	go m.Run(ctx)
@@ -22,30 +23,29 @@ import (
 	"github.com/rowmill/rowmill/maintain"
 )
 
-// Options say what a Monitor shows. Table and Look are needed.
+// Options configure a Monitor. Table and Look are required.
 type Options struct {
 	// Table is the table's name.
 	Table string
-	// Look returns how the table stands. It is called by one goroutine at a
-	// time, with a context of LookTimeout.
+	// Look returns the table's status. It is called by one goroutine at a time,
+	// with a context that ends after LookTimeout.
 	Look func(context.Context) (*maintain.Status, error)
-	// LookTimeout bounds a look; 0 is 20 seconds.
+	// LookTimeout limits the duration of a look; 0 is 20 seconds.
 	LookTimeout time.Duration
-	// Fresh is for how long a status serves all who ask; 0 is 5 seconds.
+	// Fresh is how long a status is reused for further requests; 0 is 5 seconds.
 	Fresh time.Duration
-	// Every is how often Run looks; 0 is 10 seconds.
+	// Every is the interval of Run's looks; 0 is 10 seconds.
 	Every time.Duration
-	// Self is what this process calls itself in ActionStatus.By: its actions
-	// are counted. "" counts everybody's, from the first look on.
+	// Self is the name of this process in ActionStatus.By: its actions are counted.
+	// "" counts the actions of all processes, from the first look on.
 	Self string
-	// Leads tells whether this process leads now. Without it, it does when the
-	// status says that Self is the leader.
+	// Leads reports whether this process is the leader. If it is nil, the process
+	// is the leader if the status names Self as such.
 	Leads func() bool
-	// Hosts are names by which the page may be asked for besides addresses,
-	// localhost and the machine's own name, where the connection comes in on
-	// loopback.
+	// Hosts are additional host names under which the page is available over loopback
+	// connections, besides addresses, localhost and the machine's own name.
 	Hosts []string
-	// Version is rowmill's.
+	// Version is the version of rowmill.
 	Version string
 }
 
@@ -54,12 +54,12 @@ const (
 	defaultFresh = 5 * time.Second
 	defaultEvery = 10 * time.Second
 	// A look reads the catalog, which takes a second or two with thousands of
-	// periods. Prometheus gives up after 10 s by default, and the look goes on
+	// periods. Prometheus gives up after 10 s by default, and the look continues
 	// for the next scrape.
 	defaultLookTimeout = 20 * time.Second
 )
 
-// A Monitor is an http.Handler. New makes one.
+// A Monitor is an http.Handler. It is created by New.
 type Monitor struct {
 	o       Options
 	now     func() time.Time
@@ -68,22 +68,22 @@ type Monitor struct {
 	counted *counted
 
 	mu      sync.Mutex
-	flight  chan struct{} // closed when the look under way is done; nil without one
+	flight  chan struct{} // closed when the current look is done; nil without one
 	last    look
-	good    look // the last that worked
+	good    look // the last successful one
 	history history
 	seen    seen
 }
 
-// A look is what came of one.
+// A look is the result of one look at the table.
 type look struct {
-	at     time.Time // the end of it; zero before the first
+	at     time.Time // its end; zero before the first look
 	took   time.Duration
 	status *maintain.Status // nil if it failed
 	err    error
 }
 
-// New returns a Monitor. It looks when somebody asks, and as often as Run says.
+// New returns a Monitor. It looks at the table on request, and at the intervals of Run.
 func New(o Options) *Monitor {
 	if o.Fresh == 0 {
 		o.Fresh = defaultFresh
@@ -105,8 +105,8 @@ func New(o Options) *Monitor {
 // ServeHTTP answers a request.
 func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.handler.ServeHTTP(w, r) }
 
-// Run looks every Every until ctx ends, so that the rate of inserts is known
-// also while nobody asks, and actions are counted in time.
+// Run looks at the table every Every until ctx ends, so that the rate of inserts is
+// also known without requests, and actions are counted in time.
 func (m *Monitor) Run(ctx context.Context) {
 	t := time.NewTicker(m.o.Every)
 	defer t.Stop()
@@ -120,8 +120,8 @@ func (m *Monitor) Run(ctx context.Context) {
 	}
 }
 
-// look returns a fresh look. All who ask while one is under way wait for that
-// one, which goes on when one of them leaves.
+// look returns a fresh look. All requests during a look wait for it, and it
+// continues if one of them is cancelled.
 func (m *Monitor) look(ctx context.Context) look {
 	m.mu.Lock()
 	if !m.last.at.IsZero() && m.now().Sub(m.last.at) < m.o.Fresh {
@@ -144,7 +144,7 @@ func (m *Monitor) look(ctx context.Context) look {
 	}
 }
 
-// fly does one look and notes what came of it.
+// fly does one look and records its result.
 func (m *Monitor) fly(ctx context.Context, done chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, m.o.LookTimeout)
 	defer cancel()
@@ -168,7 +168,7 @@ func (m *Monitor) fly(ctx context.Context, done chan struct{}) {
 	close(done)
 }
 
-// leads tells whether this process leads.
+// leads reports whether this process is the leader.
 func (m *Monitor) leads(s *maintain.Status) bool {
 	if m.o.Leads != nil {
 		return m.o.Leads()

@@ -27,8 +27,8 @@ var noon = time.Date(2026, 11, 20, 12, 30, 0, 0, time.UTC)
 
 const self = "db1:4711"
 
-// status is that of a table with a period every hour: merged days, hours, two
-// days ahead; something of everything is in it.
+// status returns the status of a table with hourly periods: merged days, hours, and
+// two days ahead. It contains an example of everything.
 func status() *maintain.Status {
 	s := &maintain.Status{
 		Format: "rowmill.status/1", Table: "readings", Target: "mysql://ingest@db1:3306/metrics", Engine: "mariadb", At: noon, Now: "2026-11-20 12:30:00",
@@ -77,7 +77,7 @@ func status() *maintain.Status {
 	return s
 }
 
-// looker is a database that a test can bring down.
+// looker is a database that a test can make fail.
 type looker struct {
 	mu    sync.Mutex
 	s     *maintain.Status
@@ -165,7 +165,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A database that is down is a metric and a banner, not an error page.
+// A failed database results in a metric and a banner, not in an error page.
 func TestDatabaseDown(t *testing.T) {
 	l := &looker{s: status()}
 	m := newMonitor(l)
@@ -194,7 +194,7 @@ func TestDatabaseDown(t *testing.T) {
 	}
 }
 
-// However many ask, the database is asked once in a while.
+// However many requests there are, the database is read only once per interval.
 func TestOneLookForAll(t *testing.T) {
 	l := &looker{s: status(), pause: 50 * time.Millisecond}
 	m := New(Options{Table: "readings", Look: l.look, Fresh: time.Minute})
@@ -211,7 +211,7 @@ func TestOneLookForAll(t *testing.T) {
 	if n := l.calls.Load(); n != 1 {
 		t.Errorf("40 requests looked %d times", n)
 	}
-	// One that leaves doesn't take the look away from the others.
+	// A cancelled request doesn't cancel the look for the others.
 	m = New(Options{Table: "readings", Look: l.look, Fresh: time.Nanosecond})
 	gone, cancel := context.WithCancel(t.Context())
 	wg.Go(func() { m.look(gone) })
@@ -223,7 +223,7 @@ func TestOneLookForAll(t *testing.T) {
 	wg.Wait()
 }
 
-// A database that hangs makes rowmill_up 0 before Prometheus gives up.
+// If the database hangs, rowmill_up is 0 before Prometheus gives up.
 func TestHangingDatabase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &looker{s: status(), pause: time.Hour}
@@ -287,7 +287,7 @@ func TestServe(t *testing.T) {
 	if err := Serve(ctx, addr, m); err == nil || !strings.Contains(err.Error(), "listen on "+addr+": the port is taken") {
 		t.Errorf("a port that is taken: %v", err)
 	}
-	// A request under way is let finish.
+	// An open request is allowed to finish.
 	got := make(chan error, 1)
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
@@ -340,7 +340,7 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// Run looks by itself and ends with its context.
+// Run looks at its interval and ends with its context.
 func TestRun(t *testing.T) {
 	l := &looker{s: status()}
 	m := New(Options{Table: "readings", Look: l.look, Fresh: time.Nanosecond, Every: time.Millisecond})

@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// metricNames are those of rowmill in a query.
+// metricNames matches rowmill's metrics in a query.
 var metricNames = regexp.MustCompile(`\browmill_[a-z_]+`)
 
-// exported returns the names of all metrics of a table of which something of
-// everything is known.
+// exported returns the names of all metrics, from a status that contains an example
+// of everything.
 func exported(t *testing.T) map[string]bool {
 	t.Helper()
 	s := status()
@@ -42,7 +42,7 @@ func wantExported(t *testing.T, names map[string]bool, expr string) {
 	}
 }
 
-// Every query of the dashboard finds something.
+// Every query of the dashboard uses existing metrics.
 func TestDashboard(t *testing.T) {
 	text, err := os.ReadFile("../packaging/grafana/rowmill.json")
 	if err != nil {
@@ -97,7 +97,7 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// Every alert is about metrics that there are, and fires when it is to.
+// Every alert uses existing metrics, and fires when it should.
 func TestAlertRules(t *testing.T) {
 	text, err := os.ReadFile("../packaging/prometheus/rowmill.rules.yml")
 	if err != nil {

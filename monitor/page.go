@@ -25,7 +25,7 @@ var pageCSS string
 //go:embed assets/page.js
 var pageJS string
 
-// routes returns what answers all requests.
+// routes returns the handler of all requests.
 func (m *Monitor) routes() http.Handler {
 	page := template.Must(template.New("page").Funcs(template.FuncMap{
 		"duration": Duration, "bytes": Bytes, "count": countAny, "short": short, "at": at, "zone": zone, "due": due, "percent": func(p *float64) string { return fmt.Sprintf("%.0f%%", *p) },
@@ -54,13 +54,13 @@ func (m *Monitor) routes() http.Handler {
 	})
 }
 
-// source names an inline script or style in a content security policy.
+// source returns the content security policy's name of an inline script or style.
 func source(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// ownNames returns names in lower case, and the machine's own.
+// ownNames returns the given names in lower case, and the machine's own.
 func ownNames(more []string) []string {
 	var out []string
 	for _, name := range more {
@@ -74,11 +74,11 @@ func ownNames(more []string) []string {
 	return out
 }
 
-// health is the answer of /healthz.
+// health is the response of /healthz.
 type health struct {
 	OK       bool               `json:"ok"`
 	Table    string             `json:"table,omitempty"`
-	Error    string             `json:"error,omitempty"` // of the look
+	Error    string             `json:"error,omitempty"` // of the last look
 	Problems []maintain.Problem `json:"problems,omitempty"`
 }
 
@@ -90,7 +90,7 @@ func answer(w http.ResponseWriter, code int, v any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_, _ = w.Write(append(text, '\n')) // who has gone needs no answer
+	_, _ = w.Write(append(text, '\n')) // a failed write means that the client has gone
 }
 
 func (m *Monitor) healthz(w http.ResponseWriter, r *http.Request) {
@@ -116,23 +116,23 @@ func (m *Monitor) statusJSON(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, l.status)
 }
 
-// A view is what the page shows.
+// A view is the data of the page.
 type view struct {
 	Table, Version string
 	CSS            template.CSS
 	JS             template.JS
-	// Error is why the last look failed; the status is then an older one, nil
-	// where there is none.
+	// Error is the error of the last look if that failed; the status is then an
+	// older one, nil if there is none.
 	Error            string
 	Looked           time.Time
-	*maintain.Status // nil before the first look that worked
+	*maintain.Status // nil before the first successful look
 	Leads            bool
 	Head             headroom
 	Rate             chart
 	Whole, Near      timeline
 	States           []stateCount
 	Listed           []maintain.PeriodStatus
-	Left             int // periods that are not listed
+	Left             int // number of periods that are not listed
 }
 
 type stateCount struct {
@@ -147,7 +147,7 @@ type headroom struct {
 	Text, Wanted, Class string
 }
 
-// listed is how many periods the page's table holds, the newest ones.
+// listed is the maximum number of periods in the page's table, the newest ones.
 const listed = 400
 
 func (m *Monitor) page(w http.ResponseWriter, r *http.Request, page *template.Template) {
@@ -164,7 +164,7 @@ func (m *Monitor) page(w http.ResponseWriter, r *http.Request, page *template.Te
 		v.fill()
 		v.Rate = rateChart(m.samples())
 	}
-	// Into memory first: a failure in the middle would be sent as a whole page.
+	// Rendered to memory first: after an error the response must not be a partial page.
 	var b bytes.Buffer
 	if err := page.Execute(&b, &v); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -174,7 +174,7 @@ func (m *Monitor) page(w http.ResponseWriter, r *http.Request, page *template.Te
 	_, _ = w.Write(b.Bytes())
 }
 
-// fill derives what the page shows from the status.
+// fill derives the page's data from the status.
 func (v *view) fill() {
 	s := v.Status
 	v.Head = headroomOf(s)
@@ -199,7 +199,7 @@ func (v *view) fill() {
 	v.Left = len(s.Periods) - len(v.Listed)
 }
 
-// headroomOf judges the headroom: bad once a quarter of what is wanted is left.
+// headroomOf rates the headroom: it is bad at a quarter of the wanted headroom or less.
 func headroomOf(s *maintain.Status) headroom {
 	switch {
 	case s.Headroom != nil:
@@ -226,10 +226,10 @@ func headroomOf(s *maintain.Status) headroom {
 	return headroom{Text: "unknown", Class: "warn"}
 }
 
-// zone returns the time at a place that a page of any time zone understands.
+// zone formats a time for the page's script, which converts it to the local time zone.
 func zone(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// countAny writes a template's integer.
+// countAny formats a template's integer.
 func countAny(n any) string {
 	switch n := n.(type) {
 	case int:
@@ -240,7 +240,7 @@ func countAny(n any) string {
 	return fmt.Sprint(n)
 }
 
-// due says when something is due: the past is now.
+// due formats the time when a task is due: "now" if that is past.
 func due(t *time.Time, now string) string {
 	if t == nil || at(*t) <= now {
 		return "now"

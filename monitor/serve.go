@@ -13,20 +13,20 @@ import (
 	"time"
 )
 
-// Limits of a connection. A scrape and a page take a look's time at most;
-// whoever needs longer to send or to read is no client of ours.
+// Limits of a connection. A scrape or a page takes at most the time of a look;
+// clients that send or read more slowly are cut off.
 const (
 	headerTimeout = 5 * time.Second
 	readTimeout   = 10 * time.Second
 	writeTimeout  = 60 * time.Second
 	idleTimeout   = 2 * time.Minute
 	headerBytes   = 16 << 10
-	// drainTimeout is for how long requests under way may go on once ctx ended.
+	// drainTimeout is how long open requests may continue after ctx has ended.
 	drainTimeout = 5 * time.Second
 )
 
-// Listen listens on an address: HOST:PORT, :PORT for all interfaces, or PORT,
-// which is loopback alone.
+// Listen listens on an address: HOST:PORT, :PORT for all interfaces, or PORT for
+// loopback only.
 func Listen(addr string) (net.Listener, error) {
 	if _, err := strconv.ParseUint(addr, 10, 16); err == nil {
 		addr = net.JoinHostPort("127.0.0.1", addr)
@@ -48,8 +48,8 @@ func Listen(addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// Serve answers requests at the address, as Listen reads it, until ctx ends;
-// then it lets those under way finish, and returns nil.
+// Serve serves requests at the address, in the format of Listen, until ctx ends. It
+// then lets open requests finish, and returns nil.
 func Serve(ctx context.Context, addr string, h http.Handler) error {
 	l, err := Listen(addr)
 	if err != nil {
@@ -58,12 +58,13 @@ func Serve(ctx context.Context, addr string, h http.Handler) error {
 	return ServeOn(ctx, l, h)
 }
 
-// ServeOn does what Serve does, on a listener, which it closes.
+// ServeOn is Serve on a listener, which it closes.
 func ServeOn(ctx context.Context, l net.Listener, h http.Handler) error {
 	s := &http.Server{
 		Handler: h, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytes,
-		// Requests keep ctx's values, not its end: they are let finish.
+		// Requests inherit ctx's values but not its cancellation, so that they can
+		// finish.
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
 	var u unused
@@ -75,7 +76,7 @@ func ServeOn(ctx context.Context, l net.Listener, h http.Handler) error {
 		defer cancel()
 		err := s.Shutdown(drain)
 		if err != nil {
-			err = s.Close() // those who still wait are cut off
+			err = s.Close() // cuts off the remaining requests
 		}
 		stopped <- err
 	})
@@ -86,8 +87,8 @@ func ServeOn(ctx context.Context, l net.Listener, h http.Handler) error {
 	return fmt.Errorf("serve on %s: %w", l.Addr(), err)
 }
 
-// unused are the connections on which no request has begun to come. Browsers
-// open some in advance, and Shutdown would wait 5 s for a request on each.
+// unused are the connections on which no request has begun. Browsers open some in
+// advance, and Shutdown would wait 5 s for a request on each.
 type unused struct {
 	mu    sync.Mutex
 	conns map[net.Conn]bool
@@ -119,11 +120,11 @@ func (u *unused) close() {
 	}
 }
 
-// knownHost tells whether a request asks for this server by a name that is
-// surely its own. Where the connection comes in on loopback, other names are
-// those of web pages that point their own name here (DNS rebinding), to read
-// with a visitor's browser what only this machine may read. On other addresses
-// any name will do: they are open to the network as it is.
+// knownHost reports whether a request uses a host name that is known to be the
+// server's own. On loopback connections, other names belong to web pages that
+// resolve their own name to this address (DNS rebinding), in order to read private
+// data with a visitor's browser. On other addresses any name is accepted, as they
+// are open to the network anyway.
 func (m *Monitor) knownHost(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if ok {

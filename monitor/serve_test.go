@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A pipes listener has its connections from a channel, and none of the system.
+// A pipes listener takes its connections from a channel, not from the system.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -28,7 +28,7 @@ func (p *pipes) Accept() (net.Conn, error) {
 func (p *pipes) Close() error   { close(p.closed); return nil }
 func (p *pipes) Addr() net.Addr { return address("pipes") }
 
-// Browsers open connections that they may use later: the end doesn't wait for a
+// Browsers open connections that they may use later: shutdown doesn't wait for a
 // request on them.
 func TestServeEndsBesideUnusedConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -9,31 +9,31 @@ import (
 	"github.com/rowmill/rowmill/maintain"
 )
 
-// Sizes of drawings, in units that the browser stretches to the page's width.
+// Sizes of drawings, in units that the browser scales to the page's width.
 const (
 	wide       = 1000.0
 	tall       = 90.0
-	leastTall  = 6.0 // of a period that holds next to nothing
+	leastTall  = 6.0 // of a nearly empty period
 	leastWide  = 0.6
 	gapBetween = 0.8
-	// drawn is how many pieces a timeline has at most: more can't be told apart,
-	// and make the page slow.
+	// drawn is the maximum number of pieces in a timeline: more are
+	// indistinguishable, and make the page slow.
 	drawn = 500
-	// around is how many periods before the present the second timeline shows.
+	// around is the number of periods before the present in the second timeline.
 	around = 12
 )
 
-// A bar is a period in a timeline, or a run of periods of one state.
+// A bar is a period in a timeline, or a run of periods with the same state.
 type bar struct {
 	X, W, Y, H float64
 	State, Tip string
 }
 
-// A timeline is periods along their axis.
+// A timeline shows periods along their axis.
 type timeline struct {
 	Bars       []bar
 	From, To   string
-	Now        float64 // negative where the present isn't in it
+	Now        float64 // negative if the present is outside
 	Wide, Tall float64
 }
 
@@ -43,7 +43,7 @@ type span struct {
 	maintain.PeriodStatus
 }
 
-// timelines returns one of all periods, and one of those around the present.
+// timelines returns a timeline of all periods, and one of those around the present.
 func timelines(s *maintain.Status) (whole, near timeline) {
 	var spans []span
 	axisOfTime := false
@@ -51,7 +51,7 @@ func timelines(s *maintain.Status) (whole, near timeline) {
 		from, isTime, ok := position(p.From)
 		to, _, ok2 := position(p.To)
 		if !ok || !ok2 || to <= from {
-			// Better in order, each as wide as the next, than not at all.
+			// If bounds can't be read, show the periods in order with equal widths.
 			from, to, isTime = float64(i), float64(i+1), false
 		}
 		axisOfTime = axisOfTime || isTime
@@ -72,7 +72,7 @@ func timelines(s *maintain.Status) (whole, near timeline) {
 	return whole, near
 }
 
-// present is the present on the axis, NaN where it isn't known.
+// present returns the present on the axis, NaN if it is unknown.
 func present(s *maintain.Status, axisOfTime bool) float64 {
 	if now, isTime, ok := position(s.Now); ok && isTime == axisOfTime {
 		return now
@@ -93,7 +93,7 @@ func compare(a, b float64) int {
 	return 0
 }
 
-// draw lays periods out, in order along the axis.
+// draw lays out periods in order along the axis.
 func draw(spans []span, now float64) timeline {
 	t := timeline{Now: -1, Wide: wide, Tall: tall}
 	if len(spans) == 0 {
@@ -111,7 +111,7 @@ func draw(spans []span, now float64) timeline {
 	if !math.IsNaN(now) && now >= first && now <= last {
 		t.Now = round((now - first) * scale)
 	}
-	// Heights are bytes per length, so that a merged day compares with an hour.
+	// Heights are bytes per length, so that a merged day is comparable with an hour.
 	dense := func(run []span) (d float64) {
 		for _, p := range run {
 			d = max(d, float64(p.Bytes)/(p.to-p.from))
@@ -134,8 +134,8 @@ func draw(spans []span, now float64) timeline {
 	return t
 }
 
-// runs puts adjacent periods of one state together until they are as long as
-// least, where there are too many to draw each.
+// runs combines adjacent periods with the same state, up to a length of least, if
+// there are too many to draw individually.
 func runs(spans []span, least float64) [][]span {
 	var out [][]span
 	for i, p := range spans {
@@ -151,7 +151,7 @@ func runs(spans []span, least float64) [][]span {
 	return out
 }
 
-// tip is what is shown of periods under the pointer.
+// tip returns the tooltip of a run of periods.
 func tip(run []span) string {
 	a, z := run[0], run[len(run)-1]
 	var rows, bytes int64
@@ -177,22 +177,22 @@ func tip(run []span) string {
 	return strings.Join(lines, "\n")
 }
 
-// round leaves as many digits as a screen can show.
+// round rounds to the precision of a screen.
 func round(v float64) float64 { return math.Round(v*100) / 100 }
 
-// A chart is the rate of inserts over the last minutes.
+// A chart shows the rate of inserts over the last minutes.
 type chart struct {
 	Points  string // of the line
 	Area    string
 	Columns []column
 	Top     float64 // rows per second at the upper edge
 	Now     float64
-	Over    string // the length of time
+	Over    string // the time that it covers
 	Wide    float64
 	Tall    float64
 }
 
-// A column is where the pointer finds a sample.
+// A column is the area in which the pointer selects a sample.
 type column struct {
 	X, W float64
 	Tip  string

@@ -8,8 +8,8 @@ import (
 	"github.com/rowmill/rowmill/maintain"
 )
 
-// A long lead is only as good as the alarm on it: inserts fail once the last
-// period is over. It is seen everywhere that somebody looks.
+// Periods created ahead are only safe with an alarm: inserts fail once the last
+// period is over. The alarm is visible in every output.
 func TestTrapHeadroomAlarm(t *testing.T) {
 	s := status()
 	s.Headroom = new(1800.0)

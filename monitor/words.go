@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Duration writes seconds as people read them, with two units at most: 2d 3h,
-// 45m, 12s, 250ms. Months and years have no fixed length and are not used.
+// Duration formats seconds for people, with two units at most: 2d 3h, 45m, 12s,
+// 250ms. Months and years have no fixed length and are not used.
 func Duration(seconds float64) string {
 	if math.IsNaN(seconds) || math.IsInf(seconds, 0) {
 		return "unknown"
@@ -39,7 +39,7 @@ func Duration(seconds float64) string {
 			continue
 		}
 		out := fmt.Sprintf("%d%s", s/u.s, u.name)
-		// Beyond some ten of a unit the next smaller one says nothing.
+		// From ten of a unit on, the next smaller unit is insignificant.
 		if i+1 < len(units) && s/u.s < 10 {
 			if rest := s % u.s / units[i+1].s; rest > 0 {
 				out += fmt.Sprintf(" %d%s", rest, units[i+1].name)
@@ -50,7 +50,7 @@ func Duration(seconds float64) string {
 	return "10s" // seconds is above 9.95
 }
 
-// Bytes writes a size as people read it: 64 MiB, 1.2 GiB.
+// Bytes formats a size for people: 64 MiB, 1.2 GiB.
 func Bytes(n int64) string {
 	v, units := float64(n), []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
 	i := 0
@@ -64,7 +64,7 @@ func Bytes(n int64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0") + " " + units[i]
 }
 
-// Count writes a number with its thousands apart: 60,000.
+// Count formats a number with thousands separators: 60,000.
 func Count(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	sign := ""
@@ -77,7 +77,7 @@ func Count(n int64) string {
 	return sign + s
 }
 
-// short writes a figure with three digits at most: 850, 5.2 k, 1.3 M.
+// short formats a number with three digits at most: 850, 5.2 k, 1.3 M.
 func short(v float64) string {
 	for _, u := range []struct {
 		per  float64
@@ -97,14 +97,14 @@ func short(v float64) string {
 	return strconv.FormatFloat(v, 'f', 0, 64)
 }
 
-// at writes an instant, in UTC.
+// at formats a time, in UTC.
 func at(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
 
-// layouts are how statuses write positions of time axes.
+// layouts are the formats of positions of time axes in a status.
 var layouts = []string{time.RFC3339Nano, "2006-01-02 15:04:05.999999", "2006-01-02T15:04:05.999999", "2006-01-02 15:04", "2006-01-02"}
 
-// position reads a period's bound: seconds since 1970, or a key value. ok is
-// false for what is neither.
+// position parses a period's bound: seconds since 1970, or a key value. ok is false
+// if it is neither.
 func position(s string) (v float64, isTime, ok bool) {
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return float64(n), false, true

@@ -33,7 +33,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// Every period lies within the drawing, in order, and the present where it is.
+// Every period lies within the drawing, in order, and the present is at its position.
 func TestTimelines(t *testing.T) {
 	whole, near := timelines(status())
 	if len(whole.Bars) != 137 || len(near.Bars) != 12+1+48 || whole.Now < 0 || near.Now < 0 || near.Now >= whole.Now {
@@ -54,7 +54,7 @@ func TestTimelines(t *testing.T) {
 			}
 		}
 	}
-	// On a clock of its own, or a sequence, the present is the table's.
+	// With a clock of its own, or a sequence, the present is the table's.
 	s := &maintain.Status{At: noon.Add(1000 * time.Hour), Now: "2026-11-20 12:30:00"}
 	for i := range 4 {
 		from := noon.Truncate(time.Hour).Add(time.Duration(i-1) * time.Hour)

@@ -14,27 +14,26 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// An Anew is what becomes of the roll-ups of a table that was dropped and is about
-// to be made anew: their buckets outlive the rows that they were computed from.
-// Below the bucket in which the new table begins they stay as they are, as those
-// of dropped periods do; from there on there will be none but those of the new
-// rows.
+// An Anew is the plan for the roll-ups of a table that was dropped and is about to
+// be created again: their buckets outlive the rows that they were computed from.
+// Buckets before the one in which the new table begins stay unchanged, as those of
+// dropped periods do. Later buckets are removed, and computed from the new rows.
 type Anew struct {
-	// Notes say it for people, one for each level.
+	// Notes describe the plan, one for each level.
 	Notes []string
-	// Kept are the names of those that have a table.
+	// Kept are the names of the roll-ups whose table exists.
 	Kept []string
-	// SQL is what Run runs.
+	// SQL are the statements that Run executes.
 	SQL []string
 
 	db    engine.Keeper
 	table string
 }
 
-// PlanAnew plans what becomes of the roll-ups of a table whose first period will
-// begin at a position: of all that are known of it, declared or not, by what is
-// written down of each. It refuses where the buckets that are kept can't be continued
-// as they are declared now. It has no SQL where nothing is known of them.
+// PlanAnew plans the fate of a table's roll-ups, for a table whose first period
+// will begin at a position. It includes all recorded roll-ups, declared or not, and
+// relies on their records. It returns an error if the kept buckets can't be
+// continued under the current declaration. SQL is empty if no roll-up is recorded.
 func PlanAnew(ctx context.Context, db engine.Keeper, t *engine.Table, d *rolling.Declaration, from int64) (*Anew, error) {
 	a := &Anew{db: db, table: t.Name}
 	former, err := formerOf(ctx, db, t.Name)
@@ -52,14 +51,14 @@ func PlanAnew(ctx context.Context, db engine.Keeper, t *engine.Table, d *rolling
 	return a, nil
 }
 
-// A former is what is written down of a roll-up of the former table.
+// A former is the record of a roll-up of the former table.
 type former struct {
 	name      string
 	watermark int64
 	spec      spec
 }
 
-// formerOf returns all that are known of a table.
+// formerOf returns all records of a table's roll-ups.
 func formerOf(ctx context.Context, db engine.Keeper, table string) (out []former, err error) {
 	err = engine.Each(ctx, db, db.SQL(), func(r *sql.Rows) error {
 		var f former
@@ -93,7 +92,8 @@ func (a *Anew) level(ctx context.Context, t *engine.Table, d *rolling.Declaratio
 		return err
 	}
 	if err != nil || f.spec.Every == "" {
-		// It was dropped, too, or never had a bucket: it begins as a new one does.
+		// The roll-up was dropped too, or never had a bucket: it begins as a new
+		// one does.
 		a.SQL = append(a.SQL, stale, "DELETE FROM rowmill_rollups "+of)
 		return nil
 	}
@@ -117,7 +117,7 @@ func (a *Anew) level(ctx context.Context, t *engine.Table, d *rolling.Declaratio
 	computed := fmt.Sprintf("CASE WHEN watermark > %d THEN %d ELSE watermark END", begin, begin)
 	sealed := fmt.Sprintf("CASE WHEN sealed_to > %d THEN %d ELSE sealed_to END", begin, begin)
 	if f.spec.From == "" {
-		// Nobody can compute the others any more.
+		// The rows of the other buckets are gone, so they can't be computed.
 		computed, sealed = fmt.Sprintf("CASE WHEN watermark > %d THEN %d ELSE watermark END", unset, begin), fmt.Sprint(begin)
 		to = unset
 	}
@@ -140,9 +140,9 @@ func (a *Anew) level(ctx context.Context, t *engine.Table, d *rolling.Declaratio
 	return nil
 }
 
-// unfinished says what was still to be computed again of the buckets before a
-// position, which nobody can do any more, and takes the last ones before the
-// watermark for not computed.
+// unfinished describes what can no longer be recomputed of the buckets before a
+// position. The last buckets before the watermark, if stale, count as not computed:
+// it moves f.watermark below them.
 func (a *Anew) unfinished(ctx context.Context, f *former, every rolling.Grid, begin int64) (string, error) {
 	var stale, notes int64
 	err := engine.Each(ctx, a.db, a.db.SQL(), func(r *sql.Rows) error {
@@ -156,7 +156,7 @@ func (a *Anew) unfinished(ctx context.Context, f *former, every rolling.Grid, be
 		}
 		return nil
 	}, "SELECT bucket FROM rowmill_stale WHERE rollup_name = ? AND bucket < ? ORDER BY bucket DESC", f.name, begin)
-	if err != nil && !errors.Is(err, engine.ErrNoTable) { // apply makes those of rowmill's own that are missing
+	if err != nil && !errors.Is(err, engine.ErrNoTable) { // apply creates rowmill's own tables if they are missing
 		return "", err
 	}
 	err = a.db.SQL().QueryRowContext(ctx, a.db.Bind("SELECT COUNT(*) FROM rowmill_touched WHERE table_name = ? AND lower_pos < ?"), a.table, begin).Scan(&notes)
@@ -170,8 +170,8 @@ func (a *Anew) unfinished(ctx context.Context, f *former, every rolling.Grid, be
 		figure.Plural(notes, "note of changed rows had", "notes of changed rows had")), nil
 }
 
-// Run does it and what with does, in one transaction, as the only worker on the
-// roll-ups.
+// Run executes the plan and calls with in the same transaction, as the only worker
+// on the roll-ups.
 func (a *Anew) Run(ctx context.Context, with func(context.Context, *sql.Tx) error) (err error) {
 	lease, err := leadOf(ctx, a.db, a.table)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// BenchmarkRefresh sums up a million rows of one day, of 100 sensors, to buckets
-// of ten minutes and an hour; with sketches their values go through the client.
+// BenchmarkRefresh aggregates a million rows of one day, of 100 sensors, in buckets
+// of ten minutes and an hour. With sketches, values are processed on the client.
 func BenchmarkRefresh(b *testing.B) {
 	const rows = 1000000
 	for _, kind := range kinds {

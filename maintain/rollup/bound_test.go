@@ -11,7 +11,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// crowd is a bucket of many groups, with several rows each.
+// crowd returns the rows of a bucket of many groups, with several rows each.
 func crowd(groups, each int) (m model) {
 	for i := range groups * each {
 		note := any(fmt.Sprint("note ", i%3))
@@ -23,10 +23,10 @@ func crowd(groups, each int) (m model) {
 	return m
 }
 
-// Whatever a bucket holds, no transaction of a refresh takes in or replaces more
-// rows than its bound, and none spans two statements that read raw rows: between
-// any two of them partitions can be changed. The bucket is right at each moment
-// for readers of the view, and in the end in the table.
+// Whatever the size of a bucket, no transaction of a refresh reads or replaces more
+// rows than its bound, and none spans two statements that read raw rows: partitions
+// can be changed between any two of them. The view is correct at each moment, and
+// the table at the end.
 func TestTrapBucketOfAnySize(t *testing.T) {
 	const bound = 50
 	onEach(t, func(t *testing.T, kind string) {
@@ -41,7 +41,7 @@ func TestTrapBucketOfAnySize(t *testing.T) {
 			case q == "COMMIT":
 				transactions, reads = transactions+1, 0
 			case strings.Contains(q, "FROM "+raw) && strings.HasPrefix(q, "INSERT"):
-				// On its way into the stage: one in a transaction.
+				// A piece on its way to the stage: one per transaction.
 				pieces++
 				if reads++; reads > 1 && kind != "sqlite" {
 					t.Errorf("a transaction of %d statements that read raw rows", reads)
@@ -67,7 +67,7 @@ func TestTrapBucketOfAnySize(t *testing.T) {
 		}
 		f.checkTables(m, start+day)
 
-		// Computed again, in chunks: the view is right between any two.
+		// Recomputed in chunks: the view is correct between any two.
 		late := row{91, "b", start + hour + 5*second, 5000, 9.0, 9, "z"}
 		f.load(late)
 		m = append(m, late)
@@ -87,7 +87,7 @@ func TestTrapBucketOfAnySize(t *testing.T) {
 		}
 		f.checkTables(m, start+day)
 
-		// All of it is gone: old rows go within the bound, too.
+		// All rows are deleted: the removal of old rows keeps to the bound, too.
 		for _, p := range f.parts {
 			f.exec("DELETE FROM " + f.into(p.From))
 		}
@@ -108,8 +108,8 @@ func TestTrapBucketOfAnySize(t *testing.T) {
 	})
 }
 
-// A refresh that is cut off between two chunks of a bucket leaves the view right,
-// and the next one makes the table so.
+// A refresh that is interrupted between two chunks of a bucket leaves the view
+// correct, and the next one corrects the table.
 func TestTrapKilledBetweenChunks(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		f := open(t, kind, false, few(t))
@@ -150,15 +150,15 @@ func TestTrapKilledBetweenChunks(t *testing.T) {
 	})
 }
 
-// Partitions can be changed while a bucket is computed, whatever it holds: no
-// statement of a refresh keeps the table's lock beyond its own end.
+// Partitions can be changed while a bucket is computed, whatever its size: no
+// statement of a refresh holds the table's lock after its end.
 func TestTrapPeriodsWhileComputed(t *testing.T) {
 	onServers(t, func(t *testing.T, kind string) {
 		f := open(t, kind, false, few(t)[:1])
 		f.load(crowd(30, 4)...)
 		f.set.SetBound(20, 1<<20)
 		f.set.Reading = func() func() {
-			// Between two statements: nothing of the refresh holds the table.
+			// Between two statements, the refresh holds no lock on the table.
 			p, err := f.decl.Period.At(f.parts[len(f.parts)-1].To)
 			if err != nil {
 				t.Fatal(err)
@@ -179,8 +179,8 @@ func TestTrapPeriodsWhileComputed(t *testing.T) {
 	})
 }
 
-// A range that begins more buckets after the first row than one transaction marks
-// is marked, and computed, where it is.
+// A range is marked and computed although more buckets lie between the first row
+// and its start than one transaction marks.
 func TestRefreshRangeFarFromFirstRow(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		f := open(t, kind, false, []rolling.Rollup{{Name: "r1m", Every: grid(t, "1m"), Select: all[:1]}})

@@ -11,12 +11,12 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// checkBuckets is how many buckets are compared at a time.
+// checkBuckets is the number of buckets compared at a time.
 const checkBuckets = 20000
 
-// Check compares the number of rows in each bucket of p with what each level has
-// counted, and marks buckets that differ stale: that finds writers who leave
-// no notes. It can't find rows that were changed but neither came nor went.
+// Check compares the number of rows in each bucket of p with the number that each
+// level has recorded, and marks buckets that differ stale. That finds rows of
+// writers that leave no notes. It can't find updates.
 func (s *Set) Check(ctx context.Context, p rolling.Period) (stale int, err error) {
 	err = s.alone(ctx, func(ctx context.Context, w *worker) error {
 		for _, l := range w.levels {
@@ -60,7 +60,7 @@ func (w *worker) check(ctx context.Context, l *level, p rolling.Period) (stale i
 	return len(differ), nil
 }
 
-// marks returns how far each level is.
+// marks returns the marks of all levels.
 func (s *Set) marks(ctx context.Context, x state.Exec) (map[string]mark, error) {
 	out := map[string]mark{}
 	err := s.each(ctx, x, func(r *sql.Rows) error {
@@ -76,13 +76,12 @@ func (s *Set) marks(ctx context.Context, x state.Exec) (map[string]mark, error) 
 	return out, nil
 }
 
-// differing returns the buckets in a range whose counts differ from those of
-// what they are made of.
+// differing returns the buckets in a range whose counts differ from their source's.
 func (s *Set) differing(ctx context.Context, x state.Exec, l *level, p rolling.Period) ([]rolling.Period, error) {
 	if p.From >= p.To {
 		return nil, nil
 	}
-	// The axis is long: begin where there is something.
+	// The axis is long: begin at the first row.
 	first, err := s.firstOf(ctx, x, l, p)
 	if err != nil {
 		return nil, err
@@ -108,8 +107,8 @@ func (s *Set) differing(ctx context.Context, x state.Exec, l *level, p rolling.P
 	return out, nil
 }
 
-// firstOf returns the start of the first bucket in p for which there is a row,
-// in the level or in what it is made of.
+// firstOf returns the start of the first bucket in p that has a row, in the level
+// or in its source.
 func (s *Set) firstOf(ctx context.Context, x state.Exec, l *level, p rolling.Period) (int64, error) {
 	first, err := s.first(ctx, x, l, p.To)
 	if err != nil {
@@ -135,8 +134,8 @@ func (s *Set) compare(ctx context.Context, x state.Exec, l *level, p rolling.Per
 	read := func(sign int64, src source, b, rows string) error {
 		err := src.pieces(ctx, x, p, l.counting, func(where string, args []any) error {
 			defer s.reads()()
-			// By the time first: where rows come many to an instant, there is less
-			// to convert; the server keeps the groups it has met, not rows.
+			// Group by time first: if many rows share an instant, fewer values are
+			// converted. The server keeps groups in memory, not rows.
 			return s.each(ctx, x, func(r *sql.Rows) error {
 				var bucket, n int64
 				err := r.Scan(&bucket, &n)
@@ -173,8 +172,9 @@ func (s *Set) compare(ctx context.Context, x state.Exec, l *level, p rolling.Per
 	return out, nil
 }
 
-// Proof returns the number of raw rows of a period, and why they must not be
-// dropped yet: "" says that every level has them, counted again now.
+// Proof returns the number of raw rows of a period, and the reason why they must
+// not be dropped yet. The reason is "" if every level contains them, according to a
+// fresh count.
 func (s *Set) Proof(ctx context.Context, p rolling.Period) (rows int64, why string, err error) {
 	x := s.db.SQL()
 	err = s.raw.pieces(ctx, x, p, newPace(mostCounted), func(where string, args []any) error {
@@ -206,12 +206,13 @@ func (s *Set) Proof(ctx context.Context, p rolling.Period) (rows int64, why stri
 	return rows, "", nil
 }
 
-// lacking says what a level lacks of a period, or "".
+// lacking describes what a level lacks of a period, "" if nothing.
 func (s *Set) lacking(ctx context.Context, l *level, m mark, p rolling.Period, rows int64) (string, error) {
 	whole := rolling.Period{From: max(l.Every.Floor(p.From), m.sealedTo), To: l.Every.Ceil(p.To)}
 	if l.from != nil {
-		// It is made from rows that stay. What it has computed must be of all
-		// of these rows, and the live view needs them up to its watermark.
+		// Its source is another level, whose rows stay, so the bucket that contains p.To
+		// can be computed later. The buckets before that must be computed from all of
+		// these rows, because the live view reads raw rows from the watermark on.
 		whole.To = l.Every.Floor(p.To)
 	}
 	if whole.From >= whole.To {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Any client of SQLite reads the live views, also those older than the one
-// built in.
+// Any client of SQLite can read the live views, including versions older than the
+// built-in one.
 func TestViewByOtherClients(t *testing.T) {
 	t.Parallel()
 	clients := map[string]func(file, query string) *exec.Cmd{

@@ -17,11 +17,11 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// servers are the databases where transactions that write overlap.
+// onServers runs a test on the databases on which write transactions can overlap.
 func onServers(t *testing.T, fn func(t *testing.T, kind string)) { on(t, kinds[1:], fn) }
 
-// step is how many statements of a refresh a test that goes through all of them
-// goes on at a time: nightly it looks at each.
+// step is the number of statements of a refresh by which the tests that interrupt
+// it at each statement advance: nightly runs test each statement.
 func step() int {
 	if testdb.Nightly() {
 		return 1
@@ -29,7 +29,7 @@ func step() int {
 	return 3
 }
 
-// few is two levels of few aggregates, which are faster to check.
+// few returns two levels with few aggregates, which are faster to check.
 func few(t testing.TB) []rolling.Rollup {
 	out := levels(t)[:2]
 	for i := range out {
@@ -46,8 +46,8 @@ func some(at int64, n int) []row {
 	return rows
 }
 
-// A batch that commits after a later one has been taken in is not passed over,
-// as it would be by whoever remembers the last number that was read.
+// A batch that commits after a later one was consumed is not missed, as it would be
+// if a refresh remembered the last number it has read.
 func TestTrapNotesCommitOutOfOrder(t *testing.T) {
 	onServers(t, func(t *testing.T, kind string) {
 		f := open(t, kind, false, few(t))
@@ -68,16 +68,16 @@ func TestTrapNotesCommitOutOfOrder(t *testing.T) {
 	})
 }
 
-// Rows that are committed between the statements of a refresh are in the roll-up
-// or their note is left.
+// Rows that are committed between the statements of a refresh are in the roll-up,
+// or their note is still there.
 func TestTrapRowsCommittedWhileComputed(t *testing.T) {
 	onServers(t, func(t *testing.T, kind string) {
 		f := open(t, kind, false, few(t))
 		m := model(some(start+hour, 5))
 		f.load(m...)
 		for stage, committed := 1, true; committed; stage++ {
-			// One row is there, and the watermark is to pass it and the other one,
-			// which isn't committed when the refresh begins, and neither is its note.
+			// One row exists, and the watermark will pass it and another one, which
+			// is uncommitted when the refresh begins, as is its note.
 			at := start + 2*hour + int64(stage)*10*minute
 			before, rows := row{2, "b", at, 1, 1.0, 1, "x"}, row{1, "b", at + minute, 1, 1.0, 1, "x"}
 			f.load(before)
@@ -108,8 +108,8 @@ func TestTrapRowsCommittedWhileComputed(t *testing.T) {
 	})
 }
 
-// A writer that neither has committed nor leaves is not waited for, and does not
-// wait for a refresh: raw rows that are read are not locked.
+// A refresh doesn't wait for a writer with an open transaction, nor the writer for
+// the refresh: reading raw rows doesn't lock them.
 func TestTrapRefreshLocksNoRawRows(t *testing.T) {
 	onServers(t, func(t *testing.T, kind string) {
 		f := open(t, kind, false, few(t)[:1])
@@ -118,7 +118,7 @@ func TestTrapRefreshLocksNoRawRows(t *testing.T) {
 			if q != "COMMIT" {
 				return
 			}
-			// The refresh has read the raw rows, and holds what it holds.
+			// The refresh has read the raw rows and holds its locks.
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
 			at := f.lit(start + hour + 30*minute)
@@ -136,8 +136,8 @@ func TestTrapRefreshLocksNoRawRows(t *testing.T) {
 	})
 }
 
-// Two refreshers and a loader at once: whoever comes second finds what the
-// first one has left.
+// Two concurrent refreshers and a loader: each refresher works on the state that
+// the other has left.
 func TestTwoRefreshers(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		f := open(t, kind, false, few(t))
@@ -188,7 +188,7 @@ func (f *fixture) schema() *engine.Schema {
 }
 
 // A reader of a live view sees every row once while buckets are computed, become
-// stale, and are computed again.
+// stale, and are recomputed.
 func TestViewIsRightInTheMiddle(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		f := open(t, kind, false, few(t))
@@ -215,7 +215,7 @@ func TestViewIsRightInTheMiddle(t *testing.T) {
 	})
 }
 
-// The same with a reader that isn't in step.
+// The same with a concurrent reader that isn't synchronized with the refresh.
 func TestViewIsRightForConcurrentReader(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		f := open(t, kind, false, few(t))
@@ -258,8 +258,8 @@ func TestViewIsRightForConcurrentReader(t *testing.T) {
 	})
 }
 
-// A refresh that is cut off at any statement, by its context or because the
-// server ends its connection, has done nothing that the next one can't build on.
+// A refresh that is interrupted at any statement, by its context or because the server
+// closes its connection, leaves a state from which the next one can continue.
 func TestKilledAtEachStatement(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		f := open(t, kind, false, few(t))
@@ -271,7 +271,7 @@ func TestKilledAtEachStatement(t *testing.T) {
 		}
 		for _, way := range ways {
 			for stage, over := 1, false; !over; stage += step() {
-				// Something to do on every level.
+				// Work for every level.
 				late := []row{{1, "b", start + hour + 5*minute, 1000 + len(m), 9.0, 9, "z"}}
 				f.load(late...)
 				m = append(m, late...)
@@ -302,7 +302,7 @@ func TestKilledAtEachStatement(t *testing.T) {
 	})
 }
 
-// killOthers has the server end all connections to the test's database but one.
+// killOthers closes all connections to the test's database except one.
 func (f *fixture) killOthers() {
 	f.t.Helper()
 	ctx := context.Background()
@@ -339,9 +339,9 @@ func (f *fixture) killOthers() {
 	}
 }
 
-// With exact, writers that leave no notes are seen all the same: rows that come,
-// go and change below the watermark, and those whose transaction was under way
-// when the watermark passed them.
+// With exact, rows of writers that leave no notes are detected: rows that are
+// inserted, deleted and updated below the watermark, and rows whose transaction was
+// open when the watermark passed them.
 func TestTrapTriggersSeeWritersThatBypass(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		f := open(t, kind, true, few(t))
@@ -366,7 +366,7 @@ func TestTrapTriggersSeeWritersThatBypass(t *testing.T) {
 		if kind == "sqlite" {
 			return
 		}
-		// Not late when it is written, late when it is committed.
+		// Not late when it is written, but late when it is committed.
 		slow := row{1, "b", start + 30*hour, 600, 9.0, 9, "z"}
 		tx := f.begin()
 		f.bypass(tx, slow)
@@ -379,7 +379,7 @@ func TestTrapTriggersSeeWritersThatBypass(t *testing.T) {
 		f.refresh(start + 2*day)
 		f.checkTables(m, start+2*day)
 
-		// Again in the same connection, which has left a note before.
+		// The same connection once more, which has left a note already.
 		conn, err := f.db.SQL().Conn(context.Background())
 		if err != nil {
 			t.Fatal(err)
@@ -402,7 +402,7 @@ func TestTrapTriggersSeeWritersThatBypass(t *testing.T) {
 	})
 }
 
-// A trigger that isn't declared any longer goes.
+// Triggers are removed when they are no longer declared.
 func TestTriggersGo(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		f := open(t, kind, true, few(t)[:1])

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The raw parts of a live view read the periods from the watermark on, and those
-// of stale buckets, and no others.
+// The raw parts of a live view read only the periods from the watermark on and
+// those of stale buckets.
 func TestViewReadsOnlyThePeriodsItNeeds(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		f := open(t, kind, false, levels(t)[:1])
@@ -19,7 +19,7 @@ func TestViewReadsOnlyThePeriodsItNeeds(t *testing.T) {
 		}
 		f.refresh(start + 4*day)
 		if kind == "sqlite" {
-			// It looks into every period, by the index on its time.
+			// SQLite searches every period, with the index on time.
 			for _, line := range f.plan("EXPLAIN QUERY PLAN SELECT SUM(c) FROM r10m_live") {
 				if strings.Contains(line, "readings_p") && !strings.Contains(line, "_readings_ts (ts>?") {
 					t.Errorf("not by the index: %s", line)
@@ -30,7 +30,7 @@ func TestViewReadsOnlyThePeriodsItNeeds(t *testing.T) {
 		if got := f.periodsRead(); !slices.Equal(got, []string{f.parts[4].Name}) {
 			t.Errorf("with the watermark in the last period it reads %v", got)
 		}
-		// A late row: its period, too, until it is taken in.
+		// A late row: its period is read too, until the row is in the roll-up.
 		f.load(row{1, "a", start + day + 2*hour, 2, 1.0, 1, "x"})
 		f.set.ConsumeForTest(t)
 		got := f.periodsRead()
@@ -68,7 +68,7 @@ func (f *fixture) periodsRead() []string {
 	return out
 }
 
-// plan is read, in the order of its lines.
+// plan returns the lines of a query plan in order.
 func (f *fixture) plan(q string) []string {
 	f.t.Helper()
 	rows, err := f.db.SQL().QueryContext(context.Background(), q)

@@ -5,11 +5,11 @@ import (
 	"testing"
 )
 
-// ErrFenced is what a worker returns that has lost its lock, be it that its
-// server didn't answer for seconds.
+// ErrFenced is the error of a worker that has lost its lock, for example because
+// its server didn't respond for seconds.
 var ErrFenced = errFenced
 
-// ConsumeForTest takes in notes, and computes nothing.
+// ConsumeForTest consumes notes without computing buckets.
 func (s *Set) ConsumeForTest(t testing.TB) {
 	t.Helper()
 	if err := s.alone(context.Background(), func(ctx context.Context, w *worker) error { return w.consume(ctx) }); err != nil {
@@ -17,10 +17,10 @@ func (s *Set) ConsumeForTest(t testing.TB) {
 	}
 }
 
-// Before has fn called before each statement of a refresh.
+// Before makes each statement of a refresh call fn first.
 func (s *Set) Before(fn func(ctx context.Context, q string)) { s.before = fn }
 
-// LevelsForTest returns the names of the levels that are made from raw rows.
+// LevelsForTest returns the names of the levels that are computed from raw rows.
 func (s *Set) LevelsForTest() (out []string) {
 	for _, l := range s.levels {
 		if l.from == nil {
@@ -30,8 +30,8 @@ func (s *Set) LevelsForTest() (out []string) {
 	return out
 }
 
-// SetBound has statements read, and transactions replace, so many rows at most,
-// and sketches take so many bytes.
+// SetBound sets the maximum number of rows that a statement reads and a transaction
+// replaces, and the memory of sketches in bytes.
 func (s *Set) SetBound(rows, bytes int) {
 	for _, l := range s.levels {
 		l.batch = 1

@@ -10,9 +10,9 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// A batch is in the ledger only with its rows: what was broken off before its
-// commit has left neither, and is sent again; what was committed is refused the
-// second time, and changes nothing, also where the key would take the rows.
+// A batch is in the ledger only together with its rows. A batch that was interrupted
+// before its commit has left neither, and is sent again. A committed batch is rejected
+// the second time and changes nothing, even if the key would accept its rows.
 func TestTrapBatchTwice(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		ctx := context.Background()

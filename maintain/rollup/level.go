@@ -11,15 +11,15 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Columns of a roll-up's table besides its groups and its aggregates.
+// Columns of a roll-up's table in addition to its groups and its aggregates.
 const (
 	// Bucket is the start of the bucket, of the type of the raw time column.
 	Bucket = "bucket"
-	// RawRows is the number of raw rows that a row sums up.
+	// RawRows is the number of raw rows that a row aggregates.
 	RawRows = "raw_rows"
 )
 
-// A level is one roll-up, as its table holds it.
+// A level is one roll-up, with its source and its columns.
 type level struct {
 	rolling.Rollup
 	from     *level // nil for raw rows
@@ -28,24 +28,25 @@ type level struct {
 	aggs     []aggregate
 	keys     *copier.Keys
 	batch    int64 // buckets that are computed together; see paced
-	// How many rows one statement reads, counts, and one transaction replaces.
+	// The numbers of rows that a statement reads, that one counts, and that a
+	// transaction replaces.
 	reading, counting, writing *pace
 }
 
-// An aggregate is one of a level, with its source.
+// An aggregate is an aggregate of a level, with its source.
 type aggregate struct {
 	rolling.Aggregate
-	col engine.SchemaColumn // what it is of; empty for count(*)
-	src *aggregate          // that of the finer level that it is merged from
+	col engine.SchemaColumn // the aggregated column; empty for count(*)
+	src *aggregate          // the aggregate of the finer level from which it is merged
 }
 
-// Suffixes of the columns that hold what an aggregate is merged from.
+// Suffixes of the columns with the state from which an aggregate is merged.
 const (
-	sufN    = "__n"    // avg, stddev, variance: how many values
+	sufN    = "__n"    // avg, stddev, variance: the number of values
 	sufSum  = "__sum"  // avg: their sum
 	sufMean = "__mean" // stddev, variance
 	sufM2   = "__m2"   // stddev, variance: the sum of squared distances from the mean
-	sufAt   = "__at"   // first, last: when
+	sufAt   = "__at"   // first, last: the time
 	sufHLL  = "__hll"  // distinct: HyperLogLog
 	sufDD   = "__dd"   // percentile: DDSketch
 )
@@ -53,7 +54,7 @@ const (
 // A column of a level's table.
 type column struct{ name, typ string }
 
-// family groups functions whose stored parts are the same.
+// family groups functions with the same stored columns.
 func family(fn string) string {
 	if fn == "variance" {
 		return "stddev"
@@ -86,8 +87,8 @@ func newLevels(s *engine.Schema, d *rolling.Declaration) ([]*level, error) {
 	return out, nil
 }
 
-// inherited is a roll-up with what it takes over from the one that it is made from:
-// all groups and aggregates, where it names none.
+// inherited returns a roll-up completed from the one that it is computed from: with
+// all of its groups and aggregates, if it names none.
 func inherited(r, from rolling.Rollup) rolling.Rollup {
 	if len(r.By) == 0 && len(r.Select) == 0 {
 		r.By = from.By
@@ -98,7 +99,7 @@ func inherited(r, from rolling.Rollup) rolling.Rollup {
 	return r
 }
 
-// declaredSpec is what the spec of a declaration's roll-up will be, without its view.
+// declaredSpec returns the spec of a declared roll-up, without its view.
 func declaredSpec(d *rolling.Declaration, i int) spec {
 	all := slices.Clone(d.Rollups)
 	for k, r := range all {
@@ -159,7 +160,7 @@ func (l *level) resolve(s *engine.Schema, d *rolling.Declaration) error {
 	return l.clashes()
 }
 
-// check refuses aggregates of types that they make no sense of.
+// check rejects aggregates of unsuitable types.
 func (a *aggregate) check() error {
 	number := slices.Contains([]engine.Kind{engine.KindInt, engine.KindFloat, engine.KindDecimal}, a.col.Kind)
 	switch a.Func {
@@ -185,7 +186,7 @@ func (a *aggregate) check() error {
 	return nil
 }
 
-// clashes finds columns of the same name. Servers don't tell cases apart.
+// clashes rejects columns with the same name. Servers ignore case.
 func (l *level) clashes() error {
 	seen := map[string]string{}
 	add := func(name, what string) error {
@@ -213,7 +214,7 @@ func (l *level) clashes() error {
 	return errors.Join(errs...)
 }
 
-// suffixes returns those of the aggregate's columns, the readable one first.
+// suffixes returns the suffixes of the aggregate's columns, the readable one first.
 func (a *aggregate) suffixes() []string {
 	switch a.Func {
 	case "avg":
@@ -279,13 +280,13 @@ func (s *Set) quote(names ...string) string {
 	return strings.Join(out, ", ")
 }
 
-// createTable renders the level's table. Its rows are found by their bucket,
-// and grow by bucket: the key begins with it.
+// createTable renders the statement that creates the level's table. Rows are accessed by
+// bucket, and arrive in the order of buckets, so the key begins with the bucket.
 func (s *Set) createTable(l *level) string {
 	return "CREATE TABLE IF NOT EXISTS " + s.quote(l.Name) + " (" + s.tableBody(l) + ")"
 }
 
-// tableBody is its columns and its key.
+// tableBody renders its columns and its key.
 func (s *Set) tableBody(l *level) string {
 	t := s.schema.Column(s.declared.Time)
 	lines := []string{s.quote(Bucket) + " " + s.sums.SumColumn(*t) + " NOT NULL"}

@@ -41,7 +41,7 @@ func (x row) column(name string) any {
 	return x.note
 }
 
-// number returns a value as one, and whether it is.
+// number converts a value to a number, if it is one.
 func number(v any) (float64, bool) {
 	switch v := v.(type) {
 	case float64:
@@ -61,7 +61,8 @@ func less(a, b any) int {
 	return strings.Compare(a.(string), b.(string))
 }
 
-// want is an aggregate of rows: a text, or a number within tolerance of itself.
+// want is the expected value of an aggregate: a text, or a number with a relative
+// tolerance.
 type want struct {
 	text        string
 	value       float64
@@ -139,7 +140,7 @@ func aggregateOf(rows []row, a rolling.Aggregate) want {
 	return w
 }
 
-// is reports whether a server's text is the value.
+// is reports whether a server's text matches the value.
 func (w want) is(text string) bool {
 	if w.null || text == "NULL" {
 		return w.null && text == "NULL"
@@ -151,9 +152,8 @@ func (w want) is(text string) bool {
 	return err == nil && math.Abs(x-w.value) <= w.tolerance*max(math.Abs(w.value), 1e-3)+1e-12
 }
 
-// differs compares rows of a level, each its key, its number of raw rows and
-// its aggregates, with the model's, and says where they differ first. Buckets
-// outside of p aren't looked at.
+// differs compares rows of a level (key, number of raw rows, aggregates) with the
+// model's, and describes the first difference. Buckets outside p are ignored.
 func (m model) differs(r rolling.Rollup, rows []string, p rolling.Period) string {
 	groups := m.groups(r)
 	for key := range groups {
@@ -189,7 +189,7 @@ func (m model) differs(r rolling.Rollup, rows []string, p rolling.Period) string
 	return ""
 }
 
-// rows reads a level's table, or its view, as differs has it.
+// rows reads a level's table or view in the format of differs.
 func (f *fixture) rows(r rolling.Rollup, from string) []string {
 	f.t.Helper()
 	cols := []string{f.db.Words().Position(f.table, "bucket")}
@@ -201,7 +201,7 @@ func (f *fixture) rows(r rolling.Rollup, from string) []string {
 	return f.read("SELECT " + strings.Join(cols, ", ") + " FROM " + from)
 }
 
-// everything is all positions.
+// everything is the range of all positions.
 var everything = rolling.Period{From: math.MinInt64, To: math.MaxInt64}
 
 // checkViews compares all live views with the model.
@@ -214,7 +214,7 @@ func (f *fixture) checkViews(m model, when string) {
 	}
 }
 
-// checkTables compares the levels' tables up to a position.
+// checkTables compares the levels' tables with the model, up to a position.
 func (f *fixture) checkTables(m model, upTo int64) {
 	f.t.Helper()
 	for _, r := range f.decl.Rollups {

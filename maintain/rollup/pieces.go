@@ -12,22 +12,22 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// A source is the rows that a level is made of, or the level's own, and how to
-// read them in statements that are short whatever a bucket holds: a statement
-// that reads a table for minutes keeps its partitions from being changed, and
-// inserts queue behind that.
+// A source describes a set of rows, those from which a level is computed or the
+// level's own, and how to read them in short statements whatever the size of a
+// bucket. A statement that reads a table for minutes blocks changes of its
+// partitions, and inserts queue behind such a change.
 type source struct {
 	s *Set
-	// from is what a FROM names, column what says when, both quoted.
+	// from is a table expression, column the time column; both are quoted.
 	from, column string
-	// byTime tells that an index begins with the column, so that a range of
-	// times is found by it. Elsewhere rows are read in the order of keys.
+	// byTime means that an index begins with the column, so that it finds a range
+	// of times. Otherwise rows are read in the order of keys.
 	byTime bool
-	// keys are those of the primary key; nil where there is none to go along.
+	// keys are the columns of the primary key; nil if rows can't be read in its order.
 	keys *copier.Keys
 }
 
-// source returns what a level is computed from.
+// sourceOf returns the source from which a level is computed.
 func (s *Set) sourceOf(l *level) source {
 	if l != nil && l.from != nil {
 		return s.levelRows(l.from)
@@ -35,19 +35,19 @@ func (s *Set) sourceOf(l *level) source {
 	return s.raw
 }
 
-// levelRows are the rows of a level itself. Their key begins with the bucket.
+// levelRows returns a level's own rows. Their key begins with the bucket.
 func (s *Set) levelRows(l *level) source {
 	return source{s: s, from: s.quote(l.Name), column: s.quote(Bucket), byTime: true, keys: l.keys}
 }
 
-// rawRows finds out how the raw rows can be read.
+// rawRows determines how the raw rows can be read.
 func (s *Set) rawRows() source {
 	out := source{s: s, from: s.quote(s.table.Name), column: s.quote(s.declared.Time)}
 	leads := func(columns []string) bool { return len(columns) > 0 && columns[0] == s.declared.Time }
 	out.byTime = leads(s.schema.PrimaryKey) || slices.ContainsFunc(s.schema.Indexes, func(x engine.Index) bool { return leads(x.Columns) })
 	if s.schema.View {
-		// It can't be gone along in the order of a key without being sorted.
-		// Nothing waits for those who read it.
+		// Reading a view in the order of a key would need a sort, and no change
+		// of partitions waits for its readers.
 		return out
 	}
 	var cols []engine.SchemaColumn
@@ -62,40 +62,41 @@ func (s *Set) rawRows() source {
 	return out
 }
 
-// A pace is how many rows one statement takes, and what it learns from.
+// A pace adapts the number of rows per statement to measured times.
 type pace struct {
 	rows  int
 	most  int
 	fixed bool  // by a test
-	width int64 // of the piece of time before, 0 without one
+	width int64 // length of the previous range of times, 0 if there is none
 }
 
 const (
-	// pieceTime is what a statement should take at most: half of what a
-	// transaction may, as the next one may be slower.
+	// pieceTime is the intended maximum time of a statement: half that of a
+	// transaction, as the next statement may be slower.
 	pieceTime = goalTime / 2
-	// Rows of a statement: the first, the fewest, the most that are computed
-	// with, and the most that are only counted.
+	// Rows per statement: at first, the minimum, and the maximum for statements
+	// that compute and for those that only count.
 	firstPiece, leastPiece, mostPiece, mostCounted = 5000, 200, 100000, 1000000
 )
 
 func newPace(most int) *pace { return &pace{rows: firstPiece, most: most} }
 
-// learn sets the rows of the next statement from how long one of so many took.
+// learn sets the number of rows of the next statement from the time of one that
+// took a number of rows.
 func (p *pace) learn(rows int, took time.Duration) {
 	if p.fixed || took < pieceTime && rows < p.rows/2 {
-		return // it says nothing of as many as there may be
+		return // too few rows to predict the time of a full piece
 	}
 	next := float64(p.rows) * float64(pieceTime) / float64(max(took, time.Millisecond))
 	next = min(max(next, float64(p.rows)/2), float64(p.rows)*2)
 	p.rows = min(max(int(next), leastPiece), p.most)
 }
 
-// pieces calls fn with conditions that together hold for each row of a period
-// once, each for as many rows as the pace says, at most.
+// pieces calls fn with conditions that partition the rows of a period. Each
+// condition selects at most the pace's number of rows.
 //
-// A piece is a range of times. Where one instant has more rows than that, or
-// no index finds times, it is a range of keys.
+// A piece is a range of times. If one instant has more rows than that, or no index
+// finds times, it is a range of keys.
 func (src source) pieces(ctx context.Context, x state.Exec, p rolling.Period, pc *pace, fn func(where string, args []any) error) error {
 	if !src.byTime && src.keys != nil {
 		return src.byKeys(ctx, x, p, pc, fn)
@@ -140,12 +141,12 @@ func (src source) pieces(ctx context.Context, x state.Exec, p rolling.Period, pc
 	return nil
 }
 
-// count counts rows, up to so many.
+// count counts the rows of a period, up to a maximum.
 func (src source) count(ctx context.Context, x state.Exec, p rolling.Period, upTo int) (n int, err error) {
 	return src.s.atMost(ctx, x, src.from, src.s.between(src.column, p.From, p.To), nil, upTo)
 }
 
-// atMost counts the rows for which a condition holds, up to so many.
+// atMost counts the rows that meet a condition, up to a maximum.
 func (s *Set) atMost(ctx context.Context, x state.Exec, from, where string, args []any, upTo int) (n int, err error) {
 	q := fmt.Sprintf("SELECT COUNT(*) FROM (SELECT 1 AS one FROM %s WHERE %s LIMIT %d) q", from, where, upTo)
 	if len(args) > 0 {
@@ -184,8 +185,8 @@ func (src source) byKeys(ctx context.Context, x state.Exec, p rolling.Period, pc
 	}
 }
 
-// reads says that a statement is about to read raw rows, waits where that must
-// wait, and returns what is to be called at its end.
+// reads calls Reading before a statement that reads raw rows, and returns the
+// function to call at its end.
 func (s *Set) reads() (end func()) {
 	if s.Reading == nil {
 		return func() {}

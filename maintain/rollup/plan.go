@@ -10,9 +10,9 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Taken refuses roll-ups of a declaration whose name a table or view has that is
-// no roll-up. It needs no table of raw rows, so that it can be asked before
-// anything is made.
+// Taken rejects declared roll-ups whose name belongs to a table or view that is not
+// a roll-up. It works without a table of raw rows, and so before anything is
+// created.
 func Taken(ctx context.Context, db engine.Keeper, d *rolling.Declaration) error {
 	for _, r := range d.Rollups {
 		there, err := db.Describe(ctx, r.Name)
@@ -33,10 +33,10 @@ func errTaken() error {
 	return engine.Hinted(errors.New("there is a table of that name that is no such roll-up"), "give the roll-up another name")
 }
 
-// Changes returns the names of the roll-ups that Create would make, and of those
-// that are there and that it would change. It refuses what Create would refuse:
-// changes that would give a table rows of two kinds, and tables that are no
-// roll-ups. Nothing is changed.
+// Changes returns the names of the roll-ups that Create would create, and of
+// existing ones that it would change. It rejects the same as Create: changes that
+// would give a table rows of two kinds, and tables that are not roll-ups. Nothing
+// is changed.
 func (s *Set) Changes(ctx context.Context) (made, changed []string, err error) {
 	for _, l := range s.levels {
 		isNew, differs, err := s.planned(ctx, l)
@@ -52,8 +52,8 @@ func (s *Set) Changes(ctx context.Context) (made, changed []string, err error) {
 	return made, changed, nil
 }
 
-// planned tells whether a level isn't there yet, and whether it is there and
-// differs from what is declared.
+// planned reports whether a level doesn't exist yet, and whether it exists and
+// differs from its declaration.
 func (s *Set) planned(ctx context.Context, l *level) (isNew, differs bool, err error) {
 	have, err := s.spec(ctx, l)
 	if errors.Is(err, engine.ErrNoTable) {

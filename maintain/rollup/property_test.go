@@ -12,7 +12,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// empty removes all rows, and all that is known of roll-ups.
+// empty removes all rows and all records of roll-ups.
 func (f *fixture) empty() {
 	f.t.Helper()
 	if f.db.Info().Engine == "sqlite" {
@@ -50,16 +50,16 @@ func drawRow(t *rapid.T, seq int) row {
 	return r
 }
 
-// where is the condition for a row's key.
+// where returns the condition for a row's key.
 func (f *fixture) where(r row) string {
 	return fmt.Sprintf("sensor = %d AND ts = %s AND seq = %d", r.sensor, f.lit(r.at), r.seq)
 }
 
-// Whatever is done to the rows, and whenever roll-ups are refreshed, the live
-// views are what a computation from all rows says, at every moment, and the
-// roll-ups in the end.
+// Whatever the changes of rows and the times of refreshes, the live views always
+// equal a computation from all rows, and so do the roll-ups at the end.
 func TestRollupsAgainstComputation(t *testing.T) {
-	// The same few in each run, but nightly. No other test here has rapid draw.
+	// The same few cases in each run, except nightly. Only this test of the package
+	// uses rapid.
 	flags := map[string]string{"rapid.checks": "4", "rapid.seed": "1"}
 	if testdb.Nightly() {
 		flags = map[string]string{"rapid.checks": "20"}

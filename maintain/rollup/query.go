@@ -8,8 +8,7 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// bucketOf is an expression for the position at which the bucket of a position
-// begins.
+// bucketOf returns an expression for the start of the bucket that contains a position.
 func (s *Set) bucketOf(l *level, pos string) string {
 	b := l.Every.Bucketing()
 	if b.Months > 0 {
@@ -23,8 +22,7 @@ func (s *Set) bucketOf(l *level, pos string) string {
 	return fmt.Sprintf("(%s - ((%s - %d) %% %d + %d) %% %d)", pos, pos, b.Origin, b.Step, b.Step, b.Step)
 }
 
-// endOf is an expression for the position at which the bucket that begins at a
-// position ends.
+// endOf returns an expression for the end of the bucket that begins at a position.
 func (s *Set) endOf(l *level, pos string) string {
 	b := l.Every.Bucketing()
 	if b.Months > 0 {
@@ -33,19 +31,21 @@ func (s *Set) endOf(l *level, pos string) string {
 	return fmt.Sprintf("(%s + %d)", pos, b.Step)
 }
 
-// A selection is a query under construction: an inner one that reads rows, and
-// an outer one that groups them.
+// A selection is a query under construction: an inner query that reads rows, and an
+// outer one that groups them.
 type selection struct {
 	s     *Set
 	l     *level
 	inner []string          // columns of the inner query
 	named map[string]string // their names, by expression
-	// rootOutside has roots drawn by a third query around the outer one: where
-	// a root is a query itself, old SQLite can't have an aggregate in it.
+	// rootOutside means that a third query around the outer one computes square
+	// roots: old versions of SQLite don't allow an aggregate in a root that is
+	// itself a query.
 	rootOutside bool
 }
 
-// in returns the name, in the outer query, of an expression over the rows.
+// in adds an expression over the rows to the inner query, and returns its name in
+// the outer one.
 func (q *selection) in(expr string) string {
 	if name, ok := q.named[expr]; ok {
 		return name
@@ -56,7 +56,7 @@ func (q *selection) in(expr string) string {
 	return name
 }
 
-// window returns an expression over the rows of each one's group.
+// window returns a window expression over the rows of the same bucket and group.
 func (q *selection) window(fn, order string) string {
 	by := "(PARTITION BY " + q.bucket()
 	for _, c := range q.l.by {
@@ -68,7 +68,7 @@ func (q *selection) window(fn, order string) string {
 	return q.in(fn + " OVER " + by + ")")
 }
 
-// bucket is the position of a row's bucket, in the inner query.
+// bucket returns the position of a row's bucket, in the inner query.
 func (q *selection) bucket() string {
 	w := q.s.db.Words()
 	if q.l.from == nil {
@@ -77,7 +77,7 @@ func (q *selection) bucket() string {
 	return q.s.bucketOf(q.l, w.Position(q.s.table, q.s.quote(Bucket)))
 }
 
-// source is what a level is computed from.
+// source returns the table from which a level is computed.
 func (s *Set) source(l *level) string {
 	if l.from == nil {
 		return s.quote(s.table.Name)
@@ -85,7 +85,7 @@ func (s *Set) source(l *level) string {
 	return s.quote(l.from.Name)
 }
 
-// sourceTime is the column of the source that says when.
+// sourceTime returns the time column of the source.
 func (s *Set) sourceTime(l *level) string {
 	if l.from == nil {
 		return s.quote(s.declared.Time)
@@ -94,10 +94,10 @@ func (s *Set) sourceTime(l *level) string {
 }
 
 // selectRows renders the query that computes a level's rows from the rows of its
-// source that meet a condition: the bucket, the groups, the number of
-// raw rows and the aggregates' columns, in which sketches are NULL and roots
-// aren't drawn: they are to be merged with those of other rows. Readable asks for
-// the readable columns alone, distinct and percentile computed exactly.
+// source that meet a condition: the bucket, the groups, the number of raw rows and
+// the aggregates' columns. These are to be merged with those of other rows, so
+// sketches are NULL and square roots are omitted. With readable, it selects the
+// readable columns only, and computes distinct and percentile exactly.
 func (s *Set) selectRows(l *level, where string, readable bool) string {
 	q := &selection{s: s, l: l, named: map[string]string{}, rootOutside: !readable || s.sums.Variance("x") == ""}
 	b := q.in(q.bucket())
@@ -165,7 +165,7 @@ func (q *selection) raw(a *aggregate) []string {
 	n := "COUNT(" + v + ")"
 	sum := "SUM(" + v + ")"
 	if a.col.Kind == engine.KindFloat {
-		sum = "SUM(" + w.AsDouble(v) + ")" // of 64 bits, also where the column has 32
+		sum = "SUM(" + w.AsDouble(v) + ")" // 64 bits, even if the column has 32
 	}
 	switch a.Func {
 	case "count":
@@ -180,8 +180,8 @@ func (q *selection) raw(a *aggregate) []string {
 		mean := w.AsDouble("AVG(" + v + ")")
 		variance := w.Variance(v)
 		if variance == "" {
-			// In two passes, as the sum of squares less the square of the
-			// sum loses all digits where the mean is large.
+			// In two passes: the sum of squares minus the square of the sum loses
+			// all digits if the mean is large.
 			m := q.window("AVG("+col+")", "")
 			d := "(" + v + " - " + m + ")"
 			variance = "AVG(" + d + " * " + d + ")"
@@ -196,9 +196,9 @@ func (q *selection) raw(a *aggregate) []string {
 	return []string{pick(v), pick(q.in(q.s.quote(q.s.declared.Time)))}
 }
 
-// order puts the row of a first or last value before all others. Of several at
-// the same instant it is the least for first and the greatest for last, so
-// that it is always the same one.
+// order places the row of a first or last value before all others. Among several at
+// the same instant it selects the least for first and the greatest for last, so
+// that the result is deterministic.
 func (q *selection) order(fn, value, at string) string {
 	direction := ""
 	if fn == "last" {
@@ -207,7 +207,7 @@ func (q *selection) order(fn, value, at string) string {
 	return fmt.Sprintf("CASE WHEN %s IS NULL THEN 1 ELSE 0 END, %s%s, %s%s", value, at, direction, value, direction)
 }
 
-// spread makes a variance what the aggregate asks for, unless its root is drawn
+// spread converts a variance to the aggregate's value, except for a root computed
 // outside.
 func (q *selection) spread(a *aggregate, variance string) string {
 	if a.Func == "stddev" && !q.rootOutside {
@@ -232,8 +232,8 @@ func (q *selection) merged(a *aggregate) []string {
 		n, sum := "SUM("+q.in(stored(sufN))+")", "SUM("+q.in(stored(sufSum))+")"
 		return []string{w.AsDouble(sum) + " / NULLIF(" + n + ", 0)", n, sum}
 	case "stddev", "variance":
-		// Chan, Golub, LeVeque: Updating formulae and a pairwise algorithm for
-		// computing sample variances (1979), for any number of parts.
+		// For any number of parts: Chan, Golub, LeVeque, Updating formulae and a
+		// pairwise algorithm for computing sample variances (1979).
 		n, mean, m2 := q.in(stored(sufN)), q.in("COALESCE("+stored(sufMean)+", 0)"), q.in("COALESCE("+stored(sufM2)+", 0)")
 		weighted := stored(sufN) + " * COALESCE(" + stored(sufMean) + ", 0)"
 		all := q.window("SUM("+stored(sufN)+")", "")
@@ -253,15 +253,15 @@ func (q *selection) merged(a *aggregate) []string {
 	return []string{pick(v), pick(q.in(at))}
 }
 
-// exact returns what a sketch estimates, from raw rows.
+// exact returns the exact value of a sketched aggregate, from raw rows.
 func (q *selection) exact(a *aggregate) string {
 	col := q.s.quote(a.Column)
 	v := q.in(col)
 	if a.Func == "distinct" {
 		return "COUNT(DISTINCT " + v + ")"
 	}
-	// The nearest rank: the least value such that so many per cent of all are
-	// not greater. The percentage is taken as a fraction of integers.
+	// The nearest rank: the least value such that at least this percentage of all
+	// values are not greater. The percentage is a fraction of integers.
 	num, den := percentRatio(a.Percent)
 	rank := q.window("ROW_NUMBER()", fmt.Sprintf("CASE WHEN %s IS NULL THEN 1 ELSE 0 END, %s", col, col))
 	n := q.window("COUNT("+col+")", "")
@@ -279,8 +279,8 @@ func percentRatio(percent float64) (num, den int64) {
 	return r.Num().Int64(), r.Denom().Int64()
 }
 
-// between is a condition on a column of times: literals, so that servers see
-// at once which periods it rules out.
+// between returns a condition on a time column. It uses literals, so that servers
+// can exclude periods during planning.
 func (s *Set) between(column string, from, to int64) string {
 	w := s.db.Words()
 	return fmt.Sprintf("%s >= %s AND %s < %s", column, w.Literal(s.table, from), column, w.Literal(s.table, to))

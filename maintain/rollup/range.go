@@ -10,15 +10,14 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A Present returns the periods whose raw rows are all there, and not about to
-// go, in order.
+// A Present returns, in order, the periods whose raw rows all exist and are not
+// about to be removed.
 type Present func(ctx context.Context) ([]rolling.Period, error)
 
-// RefreshRange computes all buckets that overlap a range anew, also those that
-// nobody knows to be stale, and then whole buckets up to its end that haven't been
-// computed at all. It refuses a range of which raw rows are gone: buckets that
-// are sealed are computed only if present, which may be nil, has all of
-// their rows.
+// RefreshRange recomputes all buckets that overlap a range, whether or not they are
+// marked stale. It then computes complete buckets up to its end that haven't been
+// computed at all. It rejects a range with missing raw rows: sealed buckets are
+// computed only if present, which may be nil, covers all of their rows.
 func (s *Set) RefreshRange(ctx context.Context, from, to int64, present Present) (int, error) {
 	fail := func(n int, err error) (int, error) {
 		return n, fmt.Errorf("refresh roll-ups of %s: %w", s.table.Name, err)
@@ -59,7 +58,7 @@ func (w *worker) refreshRange(ctx context.Context, from, to int64, present Prese
 	if err != nil {
 		return 0, err
 	}
-	for _, l := range w.levels { // what isn't sealed
+	for _, l := range w.levels { // buckets that aren't sealed
 		if err := w.markAll(ctx, l, rolling.Period{From: l.Every.Floor(from), To: l.Every.Ceil(to)}); err != nil {
 			return 0, err
 		}
@@ -75,9 +74,9 @@ func (w *worker) refreshRange(ctx context.Context, from, to int64, present Prese
 	return total + n, err
 }
 
-// markAll marks the buckets of a level, and of those made from it, that overlap
-// a range, in transactions of as many as one may mark. Those without a row are
-// passed over.
+// markAll marks the buckets of a level, and of the levels computed from it, that
+// overlap a range. Each transaction marks at most its permitted number. Buckets
+// without a row are skipped.
 func (w *worker) markAll(ctx context.Context, l *level, p rolling.Period) error {
 	for p.From < p.To {
 		if err := ctx.Err(); err != nil {
@@ -114,7 +113,7 @@ func (w *worker) markAll(ctx context.Context, l *level, p rolling.Period) error 
 	return nil
 }
 
-// mayUnseal refuses sealed buckets that can't be computed from what is there.
+// mayUnseal rejects sealed buckets that can't be computed from the existing rows.
 func (s *Set) mayUnseal(ctx context.Context, l *level, p rolling.Period, sealedTo int64, present Present) error {
 	if l.from != nil {
 		return engine.Hinted(fmt.Errorf("buckets of %s below %s are sealed, since rows of %s that they were computed from have passed its keep", l.Name, l.Every.Format(sealedTo), l.from.Name),
@@ -129,7 +128,7 @@ func (s *Set) mayUnseal(ctx context.Context, l *level, p rolling.Period, sealedT
 		"--from %q, or bring the rows back first: rowmill restore", l.Every.Format(sealedTo))
 }
 
-// missing returns the first part of a range that no period has, empty if none.
+// missing returns the first part of a range that no period covers, empty if none.
 func missing(ctx context.Context, p rolling.Period, present Present) (rolling.Period, error) {
 	if present == nil {
 		return p, nil
@@ -150,10 +149,10 @@ func missing(ctx context.Context, p rolling.Period, present Present) (rolling.Pe
 	return p, nil
 }
 
-// computeSealed computes sealed buckets of a level anew. Rows may be taken away
-// at any time: what was computed counts only if they were there to the end. Live
-// views read sealed buckets from the roll-up alone: each run of them is replaced
-// by one transaction.
+// computeSealed computes sealed buckets of a level. Rows may be removed at any
+// time, so a result is valid only if they existed until the end. Live views read
+// sealed buckets from the roll-up alone, so one transaction replaces each run of
+// them.
 func (w *worker) computeSealed(ctx context.Context, l *level, p rolling.Period, present Present) (total int, err error) {
 	for p.From < p.To {
 		if err := ctx.Err(); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Rows that go while their sealed buckets are computed again leave the buckets
-// as they were.
+// If rows are removed while their sealed buckets are recomputed, the buckets stay
+// unchanged.
 func TestRowsGoWhileSealedBucketsAreComputed(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		f := open(t, kind, false, few(t))

@@ -8,19 +8,19 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Rows that writers beside rowmill bring late, without a note or a trigger, are
-// found by counting. A bucket is counted again once it has been over for
-// firstRecount, and each time it is recountFactor times as old: rows that are
-// late by some time are seen after that many times as long at most, and a bucket
-// is counted seven times in all.
+// Late rows of writers other than rowmill, without a note or a trigger, are found
+// by counting. A bucket is counted again firstRecount after its end, and then each
+// time its age has grown by recountFactor. Rows that are late by some time are
+// therefore found after recountFactor times that at most, and a bucket is counted
+// seven times in all.
 const (
 	firstRecount  = 10 * time.Second
 	recountFactor = 8
 	lastRecount   = firstRecount * recountFactor * recountFactor * recountFactor * recountFactor * recountFactor * recountFactor
 )
 
-// LateBound says for how long, at most, roll-ups and live views may lack rows that
-// came late, for people.
+// LateBound describes the maximum time for which roll-ups and live views may lack
+// late rows, for messages.
 func (s *Set) LateBound() string {
 	switch {
 	case s.declared.Exact:
@@ -31,9 +31,9 @@ func (s *Set) LateBound() string {
 	return fmt.Sprintf("rows of writers beside rowmill that come after their bucket is over are counted within %d times as long as they were late, %v at least (and the time of a refresh)", recountFactor, firstRecount)
 }
 
-// Recount counts the rows of those buckets again that have reached one of the
-// ages since the last time, by the clock that now is a position of, and returns how
-// many of them are stale. By a clock that was set back they reach it once more.
+// Recount counts the rows of those buckets that have reached one of the ages since
+// the last call, and returns how many of them are stale. now is a position of the
+// clock. If the clock was set back, buckets reach an age once more.
 func (s *Set) Recount(ctx context.Context, now int64) (stale int, err error) {
 	if len(s.levels) == 0 || s.declared.Exact || s.table.Grid.Axis() != rolling.Time {
 		return 0, nil
@@ -41,7 +41,7 @@ func (s *Set) Recount(ctx context.Context, now int64) (stale int, err error) {
 	err = s.alone(ctx, func(ctx context.Context, w *worker) error {
 		for _, l := range w.levels {
 			if l.from != nil {
-				continue // it goes by the finer one
+				continue // the finer level's counts are sufficient
 			}
 			n, err := w.recount(ctx, l, now)
 			if stale += n; err != nil {
@@ -53,17 +53,17 @@ func (s *Set) Recount(ctx context.Context, now int64) (stale int, err error) {
 	return stale, err
 }
 
-// A recounting is how far buckets of a level have been counted again, where that
-// was broken off. Only memory has it: another process counts from last on.
+// A recounting is the progress of an interrupted recount of a level. It is kept in
+// memory only: another process starts again from last.
 type recounting struct {
-	last int64                   // as rowmill_rollups has it
-	done map[time.Duration]int64 // of some ages, up to when their buckets have been counted
+	last int64                   // as in rowmill_rollups
+	done map[time.Duration]int64 // by age: the position of the clock at its last count
 }
 
-// run counts the ranges of buckets that have reached one of the ages since then, up
-// to now, newest first: those are the rows that the bound promises soonest. After a
-// stop that was longer than an age, a bucket has reached several of them: it is
-// counted once.
+// run counts the ranges of buckets that have reached one of the ages since last, up
+// to now. It starts with the newest, which have the shortest bound. After an
+// interruption longer than an age, a bucket has reached several ages: it is counted
+// once.
 func (r *recounting) run(every rolling.Grid, now int64, count func(rolling.Period) error) error {
 	counted := every.Bounds().To
 	for age := firstRecount; age <= lastRecount; age *= recountFactor {
@@ -113,7 +113,7 @@ func (w *worker) recount(ctx context.Context, l *level, now int64) (stale int, e
 			return stale, err
 		}
 	}
-	// Only now: what a crash has kept from being counted is counted then.
+	// Updated last, so that counts lost in a crash are repeated.
 	_, err = w.exec(ctx, w.conn, "UPDATE rowmill_rollups SET checked_us = ? WHERE table_name = ? AND name = ?", now, w.table.Name, l.Name)
 	return stale, err
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// TestRecountedOnce: of the buckets that have reached an age since the last time
-// each is counted, and once, however long ago that was.
+// TestRecountedOnce: each bucket that has reached an age since the last recount is
+// counted, and only once, however long ago that recount was.
 func TestRecountedOnce(t *testing.T) {
 	every, err := rolling.Parse("10s")
 	if err != nil {
@@ -57,8 +57,8 @@ func TestRecountedOnce(t *testing.T) {
 	}
 }
 
-// TestRecountBrokenOff: after an error, what was counted before it is not counted
-// again, and buckets that have come since are.
+// TestRecountBrokenOff: after an error, buckets counted before it are not counted
+// again, and buckets that reached an age since then are.
 func TestRecountBrokenOff(t *testing.T) {
 	every, err := rolling.Parse("10s")
 	if err != nil {

@@ -12,27 +12,26 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// What one transaction may do. Half a second keeps locks short and the work
-// that a crash undoes small.
+// Limits of a transaction. Half a second keeps locks short and limits the work lost
+// in a crash.
 const (
 	goalTime = 500 * time.Millisecond
-	// maxBuckets bounds how many buckets are computed together, and marked by one
-	// transaction.
+	// maxBuckets limits the buckets that are computed together, and those that one
+	// transaction marks.
 	maxBuckets = 4096
-	// maxGroups is how many rows of a level are computed together, about, where
-	// they are of several buckets.
+	// maxGroups is the approximate limit of a level's rows that are computed
+	// together, if they belong to several buckets.
 	maxGroups = 50000
-	// notesAtOnce bounds what one transaction consumes.
+	// notesAtOnce limits the notes that one transaction consumes.
 	notesAtOnce = 1000
-	// marksAtOnce is how many buckets one statement marks.
+	// marksAtOnce is the number of buckets that one statement marks.
 	marksAtOnce = 500
-	tries       = 5 // of a transaction that the server rolled back
+	tries       = 5 // for a transaction that the server rolled back
 )
 
-// Refresh computes what is stale and all whole buckets that end at or before
-// upTo, and returns how many buckets it computed. What it hasn't done when it ends
-// in an error, or in a crash, is left to the next one, and live views are right
-// meanwhile.
+// Refresh computes stale buckets and all complete buckets that end at or before
+// upTo, and returns how many it computed. After an error or a crash, the next
+// refresh does the rest; live views are correct in the meantime.
 func (s *Set) Refresh(ctx context.Context, upTo int64) (total int, err error) {
 	if len(s.levels) == 0 {
 		return 0, nil
@@ -65,13 +64,12 @@ func (w *worker) refresh(ctx context.Context, upTo int64) (total int, err error)
 	return total, nil
 }
 
-// consume turns notes of changed rows into stale buckets, and deletes them.
+// consume turns notes of changed rows into stale buckets, and deletes the notes.
 //
-// A note commits with its rows. It is read before the rows are: the rows of a
-// note that is read here are seen by whoever computes the bucket afterwards,
-// and the note of rows that weren't seen is still there. Those that are read are
-// deleted by their keys, so that a note which commits meanwhile stays, whatever
-// its key.
+// A note commits with its rows, and is read before them. The later computation of
+// the bucket therefore includes the rows of each note that is read here, and rows
+// that it misses still have their note. Notes are deleted by the keys that were
+// read, so that a note which commits in the meantime stays.
 func (w *worker) consume(ctx context.Context) error {
 	for more := true; more; {
 		err := w.tx(ctx, func(tx *transaction) error {
@@ -80,8 +78,8 @@ func (w *worker) consume(ctx context.Context) error {
 				writer       string
 			}
 			var notes []note
-			// A note that is locked belongs to a transaction under way, whose
-			// rows have no other note: it stays for the next time.
+			// A locked note belongs to an open transaction, whose rows have no
+			// other note: it is left for the next refresh.
 			err := w.each(ctx, tx, func(r *sql.Rows) error {
 				var n note
 				err := r.Scan(&n.lower, &n.upper, &n.writer)
@@ -124,9 +122,9 @@ func (w *worker) consume(ctx context.Context) error {
 	return nil
 }
 
-// markStale marks the buckets of all levels that a range of raw rows
-// touches, those computed already and not sealed. Of a range of many buckets it
-// marks the first that have rows, and returns the rest.
+// markStale marks the computed, unsealed buckets of all levels that overlap a range
+// of raw rows. In a range of many buckets it marks the first ones that have rows,
+// and returns the rest of the range.
 func (w *worker) markStale(ctx context.Context, tx *transaction, p rolling.Period) (marked int, rest rolling.Period, err error) {
 	cut, first := p.To, p.To
 	for _, l := range w.levels {
@@ -135,7 +133,7 @@ func (w *worker) markStale(ctx context.Context, tx *transaction, p rolling.Perio
 			first = min(first, within.From)
 			continue
 		}
-		// The axis is long, and who notes all of it means the rows there are.
+		// The axis is long, and a note may cover all of it: skip to the first row.
 		if within.From, err = w.firstOf(ctx, tx, l, within); err != nil {
 			return 0, rest, err
 		}
@@ -166,15 +164,15 @@ func (w *worker) markStale(ctx context.Context, tx *transaction, p rolling.Perio
 	return marked, rest, nil
 }
 
-// computed is what of a range, in whole buckets, a level has computed and may
-// compute again.
+// computed returns the part of a range that a level has computed and may compute
+// again. It begins with a complete bucket.
 func (w *worker) computed(tx *transaction, l *level, p rolling.Period) rolling.Period {
 	m := tx.marks[l.Name]
 	return rolling.Period{From: max(l.Every.Floor(p.From), m.sealedTo), To: min(p.To, m.watermark)}
 }
 
-// markLevel marks those buckets of a level that overlap a range, and returns how
-// many those are.
+// markLevel marks the computed buckets of a level that overlap a range, and returns
+// their number.
 func (w *worker) markLevel(ctx context.Context, tx *transaction, l *level, p rolling.Period) (marked int, err error) {
 	p = w.computed(tx, l, p)
 	var some []int64
@@ -194,7 +192,7 @@ func (w *worker) markLevel(ctx context.Context, tx *transaction, l *level, p rol
 	return marked, nil
 }
 
-// mark marks buckets of a level.
+// mark marks buckets of a level as stale.
 func (w *worker) mark(ctx context.Context, tx *transaction, l *level, buckets []int64) error {
 	begin, end := w.sums.InsertNew()
 	var args []any
@@ -208,7 +206,7 @@ func (w *worker) mark(ctx context.Context, tx *transaction, l *level, buckets []
 	return nil
 }
 
-// again computes some stale buckets of a level, and returns how many.
+// again recomputes some stale buckets of a level, and returns their number.
 func (w *worker) again(ctx context.Context, l *level) (int, error) {
 	var r run
 	err := w.tx(ctx, func(tx *transaction) error {
@@ -228,7 +226,8 @@ func (w *worker) again(ctx context.Context, l *level) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	// Only now are they as they should be, and those made from them not yet.
+	// The buckets are up to date only at this point, and those computed from them
+	// become stale.
 	err = w.publish(ctx, l, r.Period, rows, func(tx *transaction) error {
 		if _, err := w.exec(ctx, tx, "DELETE FROM rowmill_stale WHERE rollup_name = ? AND bucket >= ? AND bucket < ?", l.Name, r.From, r.To); err != nil {
 			return err
@@ -251,15 +250,15 @@ func (w *worker) markChildren(ctx context.Context, tx *transaction, l *level, p 
 	return nil
 }
 
-// A run is buckets one after another.
+// A run is a range of consecutive buckets.
 type run struct {
 	rolling.Period
 	count int
 }
 
-// firstRun returns the first of the stale buckets whose sources are there, as
-// many as lie side by side and are computed together. The others have to wait for
-// the finer level.
+// firstRun returns the first stale buckets whose sources are up to date: adjacent
+// ones, up to the number computed together. The others have to wait for the finer
+// level.
 func (w *worker) firstRun(ctx context.Context, tx *transaction, l *level, stale []int64) (run, error) {
 	var r run
 	for _, b := range stale {
@@ -297,7 +296,7 @@ func (w *worker) stale(ctx context.Context, tx *transaction, l *level, p rolling
 	return out, err
 }
 
-// ready reports whether what a bucket is made of is as it should be.
+// ready reports whether the source of a bucket is up to date.
 func (w *worker) ready(ctx context.Context, tx *transaction, l *level, p rolling.Period) (bool, error) {
 	if l.from == nil {
 		return true, nil
@@ -309,9 +308,9 @@ func (w *worker) ready(ctx context.Context, tx *transaction, l *level, p rolling
 	return len(stale) == 0, err
 }
 
-// advance moves the watermark over some buckets that are to be computed next, and
-// reports whether there are any. They are stale until they are computed: who
-// writes rows into them from here on notes it, and live views read raw rows.
+// advance moves the watermark past the buckets to compute next, and reports whether
+// there are any. They are marked stale until they are computed: from this moment
+// writers record rows for them in notes, and live views read their raw rows.
 func (w *worker) advance(ctx context.Context, l *level, upTo int64) (more bool, err error) {
 	err = w.tx(ctx, func(tx *transaction) error {
 		more = false
@@ -371,7 +370,7 @@ func (w *worker) setWatermark(ctx context.Context, tx *transaction, l *level, to
 	return nil
 }
 
-// paced sets how many buckets are computed together next.
+// paced sets the number of buckets to compute together next.
 func (l *level) paced(took time.Duration, rows int64) {
 	switch {
 	case took > 2*goalTime || rows > maxGroups:

@@ -1,19 +1,19 @@
-// Package rollup keeps the roll-ups of a rolling table: tables of one row for
-// each bucket of time and group, computed from the raw rows, or from a finer
-// roll-up.
+// Package rollup keeps the roll-ups (continuous aggregates) of a rolling table:
+// tables with one row for each time bucket and group, computed from the raw rows or
+// from a finer roll-up.
 //
-// A bucket is always computed whole and put in the place of what was there, so
-// that computing it twice is the same as once. What has changed is known from
-// notes that loaders (state.Note), or triggers, write in the transactions of
-// their rows; from comparing counts; and from people. A refresh turns notes into
-// stale buckets, computes those, goes on from the watermark, and does so level
-// by level: each step is one transaction, so that a crash loses nothing. Once
-// raw rows go, their buckets are sealed, and stay as they are.
+// A bucket is always computed and replaced as a whole, so that computing it twice
+// gives the same result as once. Changes are detected from notes that loaders
+// (state.Note) or triggers write in the transactions of their rows, by comparing
+// row counts, and by request of a user. A refresh works level by level: it turns
+// notes into stale buckets, recomputes those, and continues from the watermark.
+// Each step is one transaction, so that a crash loses nothing. Before raw rows are
+// removed, their buckets are sealed, and remain unchanged from then on.
 //
-// Each level has a view, NAME_live, that is right at any moment: it takes
-// from raw rows what the roll-up doesn't have yet or has no longer.
+// Each level has a view, NAME_live, that is correct at any moment: it computes from
+// raw rows the buckets that the roll-up lacks.
 //
-// It refuses groups that may be NULL, aggregates of types that have none, and
+// The package rejects groups that may be NULL, aggregates of unsuitable types, and
 // names that clash.
 package rollup
 
@@ -34,8 +34,8 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// A Set is the roll-ups of one rolling table. Its methods may be called by one
-// goroutine at a time; several Sets, in several processes, get along.
+// A Set is the roll-ups of one rolling table. Its methods may be called by one goroutine
+// at a time. Several Sets, also in several processes, may work on the same table.
 type Set struct {
 	db       engine.Keeper
 	sums     engine.SumWords
@@ -45,20 +45,20 @@ type Set struct {
 	declared *rolling.Declaration
 	levels   []*level
 	raw      source
-	memory   int // bytes of sketches, about, that are kept before they are stored
-	// recounting is how far a count was that an error has ended, by level.
+	memory   int // approximate size of sketches at which they are stored
+	// recounting is the progress of interrupted recounts, by level.
 	recounting map[string]*recounting
 
-	before func(ctx context.Context, q string) // of a statement, in tests
+	before func(ctx context.Context, q string) // called with each statement, in tests
 
-	// Guard, unless nil, runs each deletion of rows that have passed their
-	// retention, or refuses it where they may not have: the declaration may change
-	// while they are deleted.
+	// Guard, unless nil, is called to execute each deletion of rows that have
+	// passed their retention. It may refuse, because the declaration may change
+	// during the deletion.
 	Guard func(ctx context.Context, remove func(ctx context.Context) error) error
-	// Reading, unless nil, is called before each statement that reads raw rows,
-	// which it may hold up; what it returns is called at the statement's end.
-	// Who is about to change the table's partitions holds them up, so that
-	// its lock doesn't wait, nor inserts behind it.
+	// Reading, unless nil, is called before each statement that reads raw rows, and
+	// may delay it. The function that it returns is called at the statement's end.
+	// A process about to change the table's partitions delays the statements, so
+	// that neither its lock nor the inserts queued behind that have to wait.
 	Reading func() (end func())
 }
 
@@ -94,8 +94,8 @@ func New(db engine.Keeper, st *state.Store, t *engine.Table, schema *engine.Sche
 	return s, nil
 }
 
-// usable refuses names that can't be part of a literal everywhere, or that are
-// too long for PostgreSQL, which would cut them.
+// usable rejects names that can't be part of a literal on every server, and names
+// that PostgreSQL would truncate.
 func usable(name, suffix string) error {
 	if strings.ContainsAny(name, "'\"`\\?$\x00") {
 		return fmt.Errorf("the name %q has characters that roll-ups don't take", name)
@@ -106,10 +106,10 @@ func usable(name, suffix string) error {
 	return nil
 }
 
-// triggerName is what the names of triggers begin with.
+// triggerName is the prefix of the names of triggers.
 const triggerName = "rowmill_touch"
 
-// note is what triggers write.
+// note returns the row that triggers write.
 func (s *Set) note() engine.NoteRow {
 	finest := s.levels[0]
 	for _, l := range s.levels {
@@ -136,8 +136,8 @@ func (s *Set) shorter(a, b *level) bool {
 	return x.Months < y.Months || x.Step < y.Step
 }
 
-// Statements returns what Create would run for the tables and views of the
-// roll-ups of these names on a database that has none of them, without terminators.
+// Statements returns the statements that Create would execute for the tables and views
+// of the named roll-ups if the database had none of them, without terminators.
 func (s *Set) Statements(names ...string) []string {
 	var out []string
 	for _, l := range s.levels {
@@ -150,8 +150,8 @@ func (s *Set) Statements(names ...string) []string {
 	return out
 }
 
-// periods returns the names of the tables that hold the rows of the periods,
-// where they are tables of their own.
+// periods returns the names of the tables with the periods' rows, if periods are
+// tables of their own.
 func (s *Set) periods(ctx context.Context) ([]string, error) {
 	if !s.schema.View {
 		return nil, nil
@@ -167,7 +167,7 @@ func (s *Set) periods(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// A spec is how a level's rows are made, and its view, as it is written down.
+// A spec is the stored description of how a level's rows are computed, and of its view.
 type spec struct {
 	Every   string            `json:"every"`
 	By      []string          `json:"by"`
@@ -182,7 +182,7 @@ func (s *Set) specOf(l *level) spec {
 	return sp
 }
 
-// newSpec is the spec of a roll-up, without its view.
+// newSpec returns the spec of a roll-up, without its view.
 func newSpec(r rolling.Rollup) spec {
 	sp := spec{Every: r.Every.String(), By: slices.Clone(r.By), From: r.From, Columns: map[string]string{}}
 	for _, a := range r.Select {
@@ -195,10 +195,10 @@ func newSpec(r rolling.Rollup) spec {
 	return sp
 }
 
-// Create makes what is missing of the roll-ups' tables, views and triggers. It
-// is to be called again after periods were created, replaced or attached, and
-// after the declaration has changed: where a level or an aggregate is new, all
-// buckets whose raw rows are there will be computed anew.
+// Create creates missing tables, views and triggers of the roll-ups. It must be
+// called again after periods were created, replaced or attached, and after a change
+// of the declaration. A new level or aggregate causes all buckets with existing raw
+// rows to be recomputed.
 func (s *Set) Create(ctx context.Context) error {
 	for _, l := range s.levels {
 		if err := s.createLevel(ctx, l); err != nil {
@@ -259,7 +259,7 @@ func (s *Set) createLevel(ctx context.Context, l *level) error {
 	return err
 }
 
-// added reports whether there is an aggregate that have hasn't.
+// added reports whether want has an aggregate that have lacks.
 func added(have *spec, want spec) bool {
 	for name := range want.Columns {
 		if _, ok := have.Columns[name]; !ok {
@@ -269,7 +269,7 @@ func added(have *spec, want spec) bool {
 	return false
 }
 
-// fits refuses changes that would give a table rows of two kinds.
+// fits rejects changes that would give a table rows of two kinds.
 func fits(have *spec, want spec) error {
 	if have == nil || have.Every == "" {
 		return nil
@@ -301,7 +301,7 @@ func cmpOr(s, other string) string {
 	return s
 }
 
-// spec returns what was written down of a level, or nil.
+// spec returns the stored spec of a level, or nil.
 func (s *Set) spec(ctx context.Context, l *level) (*spec, error) {
 	var text string
 	err := s.db.SQL().QueryRowContext(ctx, s.db.Bind("SELECT spec FROM rowmill_rollups WHERE table_name = ? AND name = ?"), s.table.Name, l.Name).Scan(&text)
@@ -318,7 +318,7 @@ func (s *Set) spec(ctx context.Context, l *level) (*spec, error) {
 	return &sp, nil
 }
 
-// levelTable returns the level's table, nil where there is none yet.
+// levelTable returns the level's table, nil if it doesn't exist yet.
 func (s *Set) levelTable(ctx context.Context, l *level) (*engine.Schema, error) {
 	there, err := s.db.Describe(ctx, l.Name)
 	if errors.Is(err, engine.ErrNoTable) {
@@ -333,7 +333,7 @@ func (s *Set) levelTable(ctx context.Context, l *level) (*engine.Schema, error) 
 	return there, nil
 }
 
-// createColumns makes the level's table, or those columns that it lacks.
+// createColumns creates the level's table, or its missing columns.
 func (s *Set) createColumns(ctx context.Context, l *level) error {
 	there, err := s.levelTable(ctx, l)
 	if err != nil {
@@ -354,8 +354,8 @@ func (s *Set) createColumns(ctx context.Context, l *level) error {
 	return nil
 }
 
-// startAgain writes down a level's new spec, and has all of its buckets computed
-// anew whose raw rows are there: the live view takes them from the raw rows
+// startAgain stores a level's new spec. With again, it resets the watermark so that
+// all buckets with existing raw rows are recomputed; the live view uses raw rows
 // until then.
 func (s *Set) startAgain(ctx context.Context, l *level, text string, again bool) error {
 	tx, err := s.db.SQL().BeginTx(ctx, nil)
@@ -378,7 +378,7 @@ func (s *Set) startAgain(ctx context.Context, l *level, text string, again bool)
 		}
 		to = max(to, sealed)
 		if l.from != nil {
-			// Below, the finer level's rows don't have it either.
+			// Below that, the finer level's rows lack it as well.
 			if sealed, err = read(l.from, "sealed_to"); err != nil {
 				return err
 			}
@@ -394,7 +394,7 @@ func (s *Set) startAgain(ctx context.Context, l *level, text string, again bool)
 	return s.db.Classify(tx.Commit())
 }
 
-// TriggerChange is what makes the triggers those that are declared.
+// TriggerChange returns the change that makes the triggers match the declaration.
 func (s *Set) TriggerChange(ctx context.Context) (engine.TriggerChange, error) {
 	if len(s.levels) == 0 {
 		return engine.TriggerChange{}, nil
@@ -406,7 +406,7 @@ func (s *Set) TriggerChange(ctx context.Context) (engine.TriggerChange, error) {
 	return engine.ChangeTriggers(ctx, s.db, s.sums.HaveTriggers, s.table.Name, s.sums.Triggers(s.table, periods, s.note()), s.declared.Exact)
 }
 
-// createTriggers makes that change.
+// createTriggers makes the change of TriggerChange.
 func (s *Set) createTriggers(ctx context.Context) error {
 	c, err := s.TriggerChange(ctx)
 	if err != nil || len(c.SQL) == 0 {
@@ -427,7 +427,7 @@ func (s *Set) exists(ctx context.Context, name string) (bool, error) {
 	return true, s.db.Classify(rows.Close())
 }
 
-// run executes statements in one transaction, where the server has that for
+// run executes statements in one transaction, if the server supports that for
 // changes of the schema.
 func (s *Set) run(ctx context.Context, statements []string) error {
 	tx, err := s.db.SQL().BeginTx(ctx, nil)

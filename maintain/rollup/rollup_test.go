@@ -20,14 +20,14 @@ import (
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
-// kinds are the databases that roll-ups are for.
+// kinds are the databases that support roll-ups.
 var kinds = []string{"sqlite", "postgres", "mariadb", "mysql"}
 
-// onEach runs a test on each kind of database that it is to run on, at the same
-// time as other tests: each has a database of its own.
+// onEach runs a test on each required kind of database, in parallel with other
+// tests: each has a database of its own.
 func onEach(t *testing.T, fn func(t *testing.T, kind string)) { on(t, kinds, fn) }
 
-// on does so with those kinds.
+// on is onEach for the given kinds.
 func on(t *testing.T, kinds []string, fn func(t *testing.T, kind string)) {
 	t.Parallel()
 	for _, kind := range testdb.Kinds(t, kinds...) {
@@ -38,7 +38,7 @@ func on(t *testing.T, kinds []string, fn func(t *testing.T, kind string)) {
 	}
 }
 
-// patience is how long a test waits for what is to come: far above what it takes
+// patience is how long a test waits for an expected event: far longer than it takes
 // on a slow machine.
 const patience = time.Minute
 
@@ -60,8 +60,7 @@ const (
 	day    = 24 * hour
 )
 
-// start is the begin of the first period: a Sunday before the day on which
-// European clocks are set back.
+// start is the start of the first period: the day before European clocks are set back.
 var start = rolling.Position(time.Date(2026, 10, 24, 0, 0, 0, 0, time.UTC))
 
 func grid(t testing.TB, s string) rolling.Grid {
@@ -85,7 +84,7 @@ func definitionText(kind string) string {
 	return fmt.Sprintf("CREATE TABLE readings (sensor INT NOT NULL, site VARCHAR(20) NOT NULL, ts %s NOT NULL, seq INT NOT NULL, value %s, n INT, note VARCHAR(40), PRIMARY KEY (sensor, ts, seq)%s)%s", datetime, double, key, index)
 }
 
-// all are all aggregates.
+// all contains all kinds of aggregates.
 var all = []rolling.Aggregate{
 	{Name: "c", Func: "count"}, {Name: "cv", Func: "count", Column: "value"}, {Name: "s", Func: "sum", Column: "value"},
 	{Name: "sn", Func: "sum", Column: "n"}, {Name: "a", Func: "avg", Column: "value"}, {Name: "an", Func: "avg", Column: "n"},
@@ -105,7 +104,7 @@ func levels(t testing.TB) []rolling.Rollup {
 	}
 }
 
-// open makes an empty rolling table of days, with roll-ups.
+// open creates an empty rolling table of days, with roll-ups.
 func open(t testing.TB, kind string, exact bool, rollups []rolling.Rollup) *fixture {
 	t.Helper()
 	db, ok := testdb.Open(t, kind).(engine.Keeper)
@@ -145,7 +144,7 @@ func openOn(t testing.TB, db engine.Keeper, kind string, exact bool, rollups []r
 	return f
 }
 
-// reload makes the set anew, as a process that starts does.
+// reload creates the set again, as a newly started process does.
 func (f *fixture) reload() {
 	f.t.Helper()
 	schema, err := f.db.Describe(context.Background(), f.table.Name)
@@ -164,7 +163,7 @@ func (f *fixture) exec(q string, args ...any) {
 	}
 }
 
-// A row is one of readings. NULLs are nil.
+// A row is a row of readings. NULLs are nil.
 type row struct {
 	sensor int
 	site   string
@@ -175,7 +174,8 @@ type row struct {
 	note   any
 }
 
-// into is where a row goes to by SQL: SQLite's stores, elsewhere the table.
+// into is the target of an INSERT of a row: in SQLite the table of its period,
+// elsewhere the rolling table.
 func (f *fixture) into(at int64) string {
 	if f.db.Info().Engine != "sqlite" {
 		return "readings"
@@ -191,7 +191,7 @@ func (f *fixture) into(at int64) string {
 
 func (f *fixture) lit(pos int64) string { return f.db.Words().Literal(f.table, pos) }
 
-// bypass inserts rows and leaves no note.
+// bypass inserts rows without a note.
 func (f *fixture) bypass(x state.Exec, rows ...row) {
 	f.t.Helper()
 	for _, r := range rows {
@@ -246,8 +246,8 @@ func (f *fixture) refresh(upTo int64) int {
 	return f.again(func() (int, error) { return f.set.Refresh(context.Background(), upTo) })
 }
 
-// again calls what works on roll-ups until it keeps its lock: a machine that is
-// busy loses it.
+// again repeats an operation on roll-ups until it keeps its lock, which it may lose
+// on a busy machine.
 func (f *fixture) again(fn func() (int, error)) int {
 	f.t.Helper()
 	for {

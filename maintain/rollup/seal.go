@@ -12,16 +12,16 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// Seal notes, in the transaction of x, that raw rows below upTo are going:
-// buckets with any of them are never computed again. It refuses where one of
-// them isn't computed yet. See Proof, which is to be asked before.
+// Seal records, in the transaction of x, that raw rows below upTo are about to be
+// removed: buckets that contain any of them are never computed again. It fails if
+// one of these buckets isn't computed. The caller must check Proof first.
 func (s *Set) Seal(ctx context.Context, x state.Exec, upTo int64) error {
 	for _, l := range s.levels {
 		if l.from != nil {
 			continue // made from rows that stay
 		}
 		to := l.Every.Ceil(upTo)
-		// The lock that workers take: none replaces buckets meanwhile.
+		// The workers' lock: no worker replaces buckets in the meantime.
 		if _, err := s.exec(ctx, x, lockRollups, s.table.Name); err != nil {
 			return fmt.Errorf("seal roll-up %s: %w", l.Name, err)
 		}
@@ -36,7 +36,7 @@ func (s *Set) Seal(ctx context.Context, x state.Exec, upTo int64) error {
 		if m.sealedTo >= to {
 			continue
 		}
-		// Nothing would ever compute them, and what is there of one may be half of it.
+		// They would never be recomputed, and may be incomplete.
 		var stale int64
 		err = x.QueryRowContext(ctx, s.db.Bind("SELECT COUNT(*) FROM rowmill_stale WHERE rollup_name = ? AND bucket >= ? AND bucket < ?"), l.Name, m.sealedTo, to).Scan(&stale)
 		if err != nil {
@@ -62,8 +62,8 @@ func (s *Set) seal(ctx context.Context, x execer, l *level, to int64) error {
 	return nil
 }
 
-// Unseal notes, in the transaction of x, that raw rows from a position on are
-// there, all of them: buckets that begin at it or later may be computed again.
+// Unseal records, in the transaction of x, that all raw rows from a position on
+// exist: buckets that begin at it or later may be computed again.
 func (s *Set) Unseal(ctx context.Context, x state.Exec, from int64) error {
 	for _, l := range s.levels {
 		if l.from != nil {
@@ -77,7 +77,7 @@ func (s *Set) Unseal(ctx context.Context, x state.Exec, from int64) error {
 	return nil
 }
 
-// markTree marks the buckets of a level, and of those made from it, that
+// markTree marks the buckets of a level, and of the levels computed from it, that
 // overlap a range.
 func (w *worker) markTree(ctx context.Context, tx *transaction, l *level, p rolling.Period) error {
 	if _, err := w.markLevel(ctx, tx, l, p); err != nil {
@@ -91,11 +91,11 @@ func (w *worker) markTree(ctx context.Context, tx *transaction, l *level, p roll
 	return nil
 }
 
-// expireBuckets is how many buckets one statement of Expire removes at least.
+// expireBuckets is the minimum number of buckets that one statement of Expire removes.
 const expireBuckets = 64
 
-// Expire removes the rows of levels that have passed their retention, a part at
-// a time. Rows that a coarser level is still to be made from stay.
+// Expire removes the rows of levels that have passed their retention, in parts.
+// Rows from which a coarser level is still to be computed stay.
 func (s *Set) Expire(ctx context.Context, now int64) error {
 	for _, l := range slices.Backward(s.levels) {
 		if l.Keep.IsZero() {
@@ -176,7 +176,8 @@ func (s *Set) guarded(ctx context.Context, remove func(ctx context.Context) erro
 	return s.Guard(ctx, remove)
 }
 
-// first returns the level's first bucket below a position, or that position.
+// first returns the level's first bucket below a position, or the position if there
+// is none.
 func (s *Set) first(ctx context.Context, x state.Exec, l *level, below int64) (int64, error) {
 	w := s.db.Words()
 	var pos sql.NullInt64
@@ -190,18 +191,17 @@ func (s *Set) first(ctx context.Context, x state.Exec, l *level, below int64) (i
 	return pos.Int64, nil
 }
 
-// A Level is how one roll-up stands.
+// A Level is the status of one roll-up.
 type Level struct {
 	Name  string
 	Every rolling.Grid
-	// Watermark is the position up to which buckets are computed, but for those
-	// that are stale. Begun is false while none is, and the watermark is the axis'
-	// begin.
+	// Watermark is the position up to which buckets are computed, except for stale ones.
+	// Begun is false if none is computed; the watermark is then the start of the axis.
 	Watermark int64
 	Begun     bool
 	// SealedTo is the position below which buckets are never computed again.
 	SealedTo int64
-	// Stale is the number of buckets below the watermark to be computed again.
+	// Stale is the number of buckets below the watermark to be recomputed.
 	Stale int64
 	// Rows is the number of rows of its table.
 	Rows int64
@@ -209,8 +209,8 @@ type Level struct {
 	Updated time.Time
 }
 
-// Status returns how the levels stand, in the declaration's order. Levels that
-// aren't created yet are left out.
+// Status returns the status of the levels, in the declaration's order. Levels that
+// don't exist yet are omitted.
 func (s *Set) Status(ctx context.Context, _ int64) ([]Level, error) {
 	var out []Level
 	for _, l := range s.levels {
@@ -238,8 +238,8 @@ func (s *Set) Status(ctx context.Context, _ int64) ([]Level, error) {
 	return out, nil
 }
 
-// behind takes the last buckets before the watermark, which advance has marked
-// to be computed first, for what they are: not computed yet.
+// behind lowers the watermark below its last buckets if they are stale: advance
+// marked them for their first computation.
 func (s *Set) behind(ctx context.Context, l *level, st *Level) error {
 	return s.each(ctx, s.db.SQL(), func(r *sql.Rows) error {
 		var pos int64
@@ -254,8 +254,8 @@ func (s *Set) behind(ctx context.Context, l *level, st *Level) error {
 	}, fmt.Sprintf("SELECT bucket FROM rowmill_stale WHERE rollup_name = ? AND bucket < ? ORDER BY bucket DESC LIMIT %d", maxBuckets), l.Name, st.Watermark)
 }
 
-// Undeclared returns the roll-ups of the table that are no longer declared: they
-// are left alone.
+// Undeclared returns the table's roll-ups that are not in the declaration. They are
+// left unchanged.
 func (s *Set) Undeclared(ctx context.Context) ([]string, error) {
 	var out []string
 	err := s.each(ctx, s.db.SQL(), func(r *sql.Rows) error {

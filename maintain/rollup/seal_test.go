@@ -31,8 +31,8 @@ func (f *fixture) dropFirst() {
 	f.parts = f.parts[1:]
 }
 
-// A bucket whose raw rows are gone stays as it was, whatever says that rows
-// have changed there.
+// A bucket whose raw rows were removed stays unchanged, whatever indicates a change
+// of its rows.
 func TestTrapRefreshErasesNoSealedBucket(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		f := open(t, kind, false, few(t))
@@ -42,7 +42,7 @@ func TestTrapRefreshErasesNoSealedBucket(t *testing.T) {
 		f.refresh(start + 3*day)
 		before := f.rows(f.decl.Rollups[0], "r10m")
 		f.dropFirst()
-		// A note of rows there, a comparison of counts, a person.
+		// A note in its range, a comparison of counts, a request by a user.
 		tx := f.begin()
 		if err := f.st.Touch(ctx, tx, "readings", "a test", rolling.Period{From: start, To: start + 3*day}); err != nil {
 			t.Fatal(err)
@@ -69,7 +69,7 @@ func TestTrapRefreshErasesNoSealedBucket(t *testing.T) {
 	})
 }
 
-// Rows that come back can be summed up again.
+// Restored rows can be aggregated again.
 func TestUnseal(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		f := open(t, kind, false, few(t))
@@ -85,7 +85,7 @@ func TestUnseal(t *testing.T) {
 		late := row{1, "b", start + hour, 900, 1.0, 1, "x"}
 		f.load(late)
 		f.refresh(start + 2*day)
-		f.checkTables(m, start+day) // without it
+		f.checkTables(m, start+day) // without the late row
 		tx = f.begin()
 		if err := f.set.Unseal(ctx, tx, start); err != nil {
 			t.Fatal(err)
@@ -101,7 +101,7 @@ func TestUnseal(t *testing.T) {
 	})
 }
 
-// Proof names each reason why rows must stay.
+// Proof reports each reason why rows must stay.
 func TestProof(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		f := open(t, kind, false, few(t))
@@ -114,7 +114,7 @@ func TestProof(t *testing.T) {
 				t.Errorf("Proof = %d, %q, %v; want %d, %q", n, why, err, rows, reason)
 			}
 		}
-		want("", 0) // nothing there, nothing to lose
+		want("", 0) // no rows, nothing to lose
 		f.load(some(start+hour, 20)...)
 		want("computed up to", 20)
 		f.refresh(start + 12*hour)
@@ -139,14 +139,14 @@ func TestProof(t *testing.T) {
 	})
 }
 
-// Writers that bypass rowmill, and leave no note, are found by counting.
+// Rows of writers that bypass rowmill, and leave no note, are found by counting.
 func TestTrapBypassFoundByCounting(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		f := open(t, kind, false, few(t))
 		m := model(some(start+hour, 20))
 		f.load(m...)
 		f.refresh(start + day)
-		rows := []row{{1, "b", start + hour, 900, 1.0, 1, "x"}, {1, "b", start + 5*hour, 900, 1.0, 1, "x"}} // one where there was no bucket
+		rows := []row{{1, "b", start + hour, 900, 1.0, 1, "x"}, {1, "b", start + 5*hour, 900, 1.0, 1, "x"}} // one in a range that had no bucket
 		f.bypass(f.db.SQL(), rows...)
 		f.exec("DELETE FROM " + f.into(m[15].at) + " WHERE " + f.where(m[15]))
 		m = append(append(m[:15:15], m[16:]...), rows...)
@@ -163,8 +163,8 @@ func TestTrapBypassFoundByCounting(t *testing.T) {
 	})
 }
 
-// A coarse level is made from the finer one only as far as that one is, and not
-// from buckets that are stale.
+// A coarse level is computed only up to the watermark of the finer one, and not
+// from stale buckets.
 func TestTrapCoarseLevelWaitsForFineOne(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		f := open(t, kind, false, few(t))
@@ -180,7 +180,7 @@ func TestTrapCoarseLevelWaitsForFineOne(t *testing.T) {
 		f.load(late)
 		m = append(m, late)
 		f.set.Before(func(_ context.Context, q string) {
-			f.checkViews(m, q) // at no moment an hour without the late row
+			f.checkViews(m, q) // never an hour without the late row
 		})
 		f.refresh(start + hour)
 		f.set.Before(nil)
@@ -188,8 +188,8 @@ func TestTrapCoarseLevelWaitsForFineOne(t *testing.T) {
 	})
 }
 
-// Levels that have passed their retention go, but not before what is made of
-// them is done.
+// Rows of levels that have passed their retention are removed, but only after the
+// levels that depend on them are computed.
 func TestExpire(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		rollups := few(t)
@@ -218,7 +218,7 @@ func TestExpire(t *testing.T) {
 		if got := f.one("SELECT COUNT(*) FROM r10m WHERE bucket < " + f.lit(start+3*day)); got != "0" {
 			t.Errorf("%s rows that have passed retention", got)
 		}
-		// The hours are as they were, also after a refresh of all that may change.
+		// The hours are unchanged, also after a refresh of all that may change.
 		tx := f.begin()
 		if err := f.st.Touch(ctx, tx, "readings", "a test", rolling.Period{From: start, To: start + 4*day}); err != nil {
 			t.Fatal(err)
@@ -231,8 +231,8 @@ func TestExpire(t *testing.T) {
 	})
 }
 
-// A new aggregate or level is computed from the raw rows there are; what has been
-// declared can't change under its name.
+// A new aggregate or level is computed from the existing raw rows. The declaration
+// of an existing name can't change.
 func TestDeclarationChanges(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		f := open(t, kind, false, few(t))
@@ -286,7 +286,7 @@ func TestDeclarationChanges(t *testing.T) {
 	})
 }
 
-// New refuses what can't be summed up, and says why.
+// New rejects invalid roll-ups with a reason.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	f := open(t, "sqlite", false, nil)

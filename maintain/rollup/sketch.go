@@ -12,19 +12,19 @@ import (
 	"github.com/axiomhq/hyperloglog"
 )
 
-// Accuracy is the greatest relative error of a percentile: DDSketch returns a
-// value within so much of that of the nearest rank.
+// Accuracy is the maximum relative error of a percentile: DDSketch returns a value
+// within this error of the value with the nearest rank.
 const Accuracy = 0.01
 
-// A sketch takes the values, or the sketches, of one aggregate of one row.
+// A sketch accumulates the values, or the sketches, of one aggregate of one row.
 type sketch interface {
-	// add takes a value as the text, or the number, that the server gave.
+	// add adds a value, given as the text or the number that the server returned.
 	add(v []byte) error
-	// merge takes a stored sketch.
+	// merge adds a stored sketch.
 	merge(blob []byte) error
-	// bytes is about how much memory it takes.
+	// bytes is its approximate size in memory.
 	bytes() int
-	// result returns the readable value, nil without one, and the blob.
+	// result returns the readable value, nil if there is none, and the blob.
 	result() (value any, blob []byte, err error)
 }
 
@@ -39,11 +39,11 @@ func newSketch(a *aggregate) (sketch, error) {
 	return &percentile{percent: a.Percent, m: m}, nil
 }
 
-// distinct is a HyperLogLog of 2^14 registers: its standard error is
-// 1.04/sqrt(2^14), 0.8 %, and far less for a few thousand values.
+// distinct is a HyperLogLog of 2^14 registers. Its standard error is
+// 1.04/sqrt(2^14), 0.8 %, and much less for a few thousand values.
 type distinct struct {
 	s     *hyperloglog.Sketch
-	taken int // values, those that are there already included
+	taken int // number of added values, including repeated ones
 }
 
 func (d *distinct) add(v []byte) error { d.s.Insert(v); d.taken++; return nil }
@@ -57,7 +57,7 @@ func (d *distinct) merge(blob []byte) error {
 	return d.s.Merge(o)
 }
 
-// bytes implements sketch: few values are a list, many 2^14 registers.
+// bytes implements sketch: few values are stored as a list, many as 2^14 registers.
 func (d *distinct) bytes() int { return min(300+16*d.taken, 1<<14+300) }
 
 func (d *distinct) result() (any, []byte, error) {
@@ -65,21 +65,21 @@ func (d *distinct) result() (any, []byte, error) {
 	return int64(d.s.Estimate()), blob, err
 }
 
-// percentile is a DDSketch. Its store has no bound on the number of bins, so
-// that the accuracy holds of all data: values from 1e-300 to 1e300 have 70,000
-// bins between them, those of one decade have 116.
+// percentile is a DDSketch. Its store has an unlimited number of bins, so that the
+// accuracy holds for all data: values from 1e-300 to 1e300 span 70,000 bins, those
+// of one decade 116.
 type percentile struct {
 	percent float64
 	m       mapping.IndexMapping
-	few     []float64          // values that aren't in s: it is nil while they are few
-	s       *ddsketch.DDSketch // some kilobytes, whatever is in it
+	few     []float64          // values not yet in s, which is nil while there are few
+	s       *ddsketch.DDSketch // some kilobytes, whatever it contains
 }
 
-// fewValues is how many values are kept as they are. Groups by the hundred
-// thousand have a handful of rows each.
+// fewValues is the number of values kept individually. If there are hundreds of
+// thousands of groups, each has only a few rows.
 const fewValues = 32
 
-// sketch returns the sketch with all values in it.
+// sketch returns the sketch after adding all values to it.
 func (p *percentile) sketch() (*ddsketch.DDSketch, error) {
 	if p.s == nil {
 		p.s = ddsketch.NewDDSketchFromStoreProvider(p.m, store.BufferedPaginatedStoreConstructor)
@@ -93,8 +93,8 @@ func (p *percentile) sketch() (*ddsketch.DDSketch, error) {
 	return p.s, nil
 }
 
-// bytes implements sketch. 3,000 are what one of values of a few decades was
-// measured to take.
+// bytes implements sketch. 3,000 is the measured size of a sketch of values that
+// span a few decades.
 func (p *percentile) bytes() int {
 	n := 80 + 8*cap(p.few)
 	if p.s != nil {
@@ -111,7 +111,7 @@ func (p *percentile) add(v []byte) error {
 	if math.IsNaN(x) {
 		return nil
 	}
-	// What is too large for a bin, infinities above all, goes to the last one.
+	// Values too large for a bin, such as infinities, go to the last bin.
 	x = min(max(x, -p.m.MaxIndexableValue()), p.m.MaxIndexableValue())
 	if p.s != nil {
 		return p.s.Add(x)
@@ -152,9 +152,9 @@ func (p *percentile) result() (any, []byte, error) {
 	return p.ranked(max(math.Ceil(n*float64(num)/float64(den)), 1)), blob, nil
 }
 
-// ranked returns the value of a rank, from 1: the nearest rank, not the one
-// between two that the sketch's own quantiles are. KeyAtRank finds the first bin
-// at which the count of values exceeds its argument.
+// ranked returns the value with a rank, from 1. It is the nearest rank; the
+// sketch's own quantiles interpolate ranks. KeyAtRank returns the first bin at
+// which the count of values exceeds its argument.
 func (p *percentile) ranked(k float64) float64 {
 	negative, zero := p.s.GetNegativeValueStore(), p.s.GetZeroCount()
 	below := negative.TotalCount()

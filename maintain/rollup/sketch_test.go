@@ -21,8 +21,8 @@ func sketchOf(t testing.TB, fn string, percent float64) sketch {
 	return s
 }
 
-// Parts that are merged, in any order, estimate what one sketch of all values
-// does; and that is within the error that is promised.
+// Sketches merged in any order give the same estimate as one sketch of all values,
+// and the estimate is within the documented error.
 func TestSketchesMerge(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -85,7 +85,7 @@ func TestDistinctIsNear(t *testing.T) {
 			if i%2 == 0 {
 				s = half
 			}
-			for range 2 { // what is there already doesn't count
+			for range 2 { // repeated values don't count
 				if err := s.add(v); err != nil {
 					t.Fatal(err)
 				}
@@ -108,7 +108,7 @@ func TestDistinctIsNear(t *testing.T) {
 	}
 }
 
-// What has no place on the scale neither stops a refresh nor moves the others.
+// Values outside the range of bins neither stop a refresh nor affect other values.
 func TestPercentileOfOddValues(t *testing.T) {
 	s := sketchOf(t, "percentile", 50)
 	for _, v := range []string{"NaN", "1", "2", "3", "Infinity", "-Infinity", "1e400", "1e-320"} {
@@ -128,8 +128,7 @@ func TestPercentileOfOddValues(t *testing.T) {
 	}
 }
 
-// A blob that is cut short, or has a bin that no value has, is an error and
-// changes nothing.
+// A truncated blob, or one with an impossible bin, is an error and changes nothing.
 func TestDamagedPercentile(t *testing.T) {
 	t.Parallel()
 	for _, values := range [][]string{{"1", "-3", "0", "1e300", "1e-300"}, nil} {
@@ -188,7 +187,7 @@ func FuzzStoredSketches(f *testing.F) {
 		f.Add(blob[:len(blob)/2])
 		f.Add([]byte{})
 	}
-	// Bins so far apart that no memory holds the pages between them.
+	// Bins so far apart that the pages between them exceed any memory.
 	f.Add([]byte("\xf1\r\x8c\x01" + strings.Repeat("\xee", 29)))
 	f.Fuzz(func(t *testing.T, blob []byte) {
 		for _, fn := range []string{"distinct", "percentile"} {

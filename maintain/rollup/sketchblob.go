@@ -10,9 +10,9 @@ import (
 	"github.com/DataDog/sketches-go/ddsketch/mapping"
 )
 
-// checkPercentile returns an error for a stored DDSketch that is cut short or has
-// bins outside of m's range. The library ignores errors within the bins, and
-// allocates pages for whatever index is stored.
+// checkPercentile returns an error for a stored DDSketch that is truncated or has
+// bins outside m's range. The library ignores errors within the bins, and allocates
+// pages for any stored index.
 //
 // The format is that of package encoding: flags, each followed by its content.
 func checkPercentile(blob []byte, m mapping.IndexMapping) error {
@@ -44,13 +44,14 @@ func checkPercentile(blob []byte, m mapping.IndexMapping) error {
 	return nil
 }
 
-// checkBins reads the bins of one store, whose indexes are from lowest to highest.
+// checkBins reads the bins of one store, whose indexes must be between lowest and
+// highest.
 func checkBins(b *[]byte, bins encoding.SubFlag, lowest, highest int64) error {
 	n, err := encoding.DecodeUvarint64(b)
 	if err != nil {
 		return err
 	}
-	if n > uint64(len(*b)) { // each bin takes a byte at least
+	if n > uint64(len(*b)) { // each bin takes at least one byte
 		return io.ErrUnexpectedEOF
 	}
 	deltas, counts := true, true // before each bin
@@ -77,7 +78,7 @@ func checkBins(b *[]byte, bins encoding.SubFlag, lowest, highest int64) error {
 			}
 		}
 		if deltas || i > 0 {
-			index += delta // wraps around at worst, and is compared then
+			index += delta // may wrap around; the range check follows
 		}
 		if index < lowest || index > highest {
 			return fmt.Errorf("bin %d lies outside of %d to %d", index, lowest, highest)
@@ -91,7 +92,7 @@ func checkBins(b *[]byte, bins encoding.SubFlag, lowest, highest int64) error {
 	return nil
 }
 
-// checkCount reads a count, which isn't negative.
+// checkCount reads a count, which must not be negative.
 func checkCount(b *[]byte) error {
 	n, err := encoding.DecodeVarfloat64(b)
 	if err == nil && !(n >= 0 && n <= math.MaxInt64) {

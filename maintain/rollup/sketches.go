@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// sketchMemory is how much memory sketches take, about, before they are
-	// stored and begun anew.
+	// sketchMemory is the approximate memory of sketches at which they are stored
+	// and cleared.
 	sketchMemory = 256 << 20
-	// storeRows and storeBytes bound one statement that stores sketches: servers
-	// limit how many values a statement binds, and how long it is.
+	// storeRows and storeBytes limit one statement that stores sketches: servers
+	// limit the number of bound values and the length of a statement.
 	storeRows, storeBytes = 200, 512 << 10
 )
 
@@ -27,7 +27,7 @@ type group struct {
 	by     string // joined by their lengths
 }
 
-// values are those of its groups.
+// values returns the values of its groups.
 func (g group) values() ([]any, error) {
 	var out []any
 	for rest := g.by; rest != ""; {
@@ -41,24 +41,24 @@ func (g group) values() ([]any, error) {
 	return out, nil
 }
 
-// appendGroup appends a value of a group.
+// appendGroup appends a group's value to a key.
 func appendGroup(key []byte, v []byte) []byte {
 	key = append(strconv.AppendInt(key, int64(len(v)), 10), ':')
 	return append(key, v...)
 }
 
-// The sketches of a stage, computed on the client from the values of its source.
-// Those that are stored in the stage meanwhile are merged with those that come after.
+// sketches are the sketches of a stage, computed on the client from the values of
+// its source. Sketches already stored in the stage are merged with later ones.
 type sketches struct {
 	set    *Set
 	st     *stage
 	aggs   []*aggregate
 	found  map[group][]sketch
-	bytes  int  // of those found, about
+	bytes  int  // approximate size of found
 	stored bool // some are in the stage
 }
 
-// overhead is what a group takes in memory besides its sketches.
+// overhead is the memory of a group in addition to its sketches.
 const overhead = 150
 
 // of returns the sketches of a group.
@@ -80,7 +80,7 @@ func (k *sketches) of(g group) ([]sketch, error) {
 	return of, nil
 }
 
-// read takes in the values of a piece of the source, whose rows are in the stage.
+// read adds the values of a piece of the source, whose rows are in the stage.
 func (k *sketches) read(ctx context.Context, x execer, where string, args []any) error {
 	if len(k.aggs) == 0 {
 		return nil
@@ -108,8 +108,8 @@ func (k *sketches) read(ctx context.Context, x execer, where string, args []any)
 	})
 }
 
-// each reads rows of a bucket, the values of its groups, and a value for each
-// of the sketches.
+// each reads rows of a bucket, the values of its groups, and a value for each of
+// the sketches.
 func (k *sketches) each(ctx context.Context, x execer, q string, args []any, fn func(group, []sql.RawBytes) error) error {
 	if k.set.before != nil {
 		k.set.before(ctx, q)
@@ -154,16 +154,17 @@ func (k *sketches) each(ctx context.Context, x execer, q string, args []any, fn 
 	return nil
 }
 
-// selectSketched renders the query for the values to put into sketches, with
-// the bucket and the groups of the row they belong to, of the rows of the
-// source for which a condition holds.
+// selectSketched renders the query for the values to add to sketches, each with the
+// bucket and the groups of its row. It reads the rows of the source that meet a
+// condition.
 func (s *Set) selectSketched(st *stage, aggs []*aggregate, where string) string {
 	l, w := st.l, s.db.Words()
 	renamed := func(c engine.SchemaColumn, prefix string, i int) engine.SchemaColumn {
 		c.Name = prefix + strconv.Itoa(i)
 		return c
 	}
-	// The innermost query alone names the columns of the source: the condition does.
+	// Only the innermost query has the columns of the source, to which the
+	// condition refers.
 	bucket := s.bucketOf(l, w.Position(s.table, "r.t0"))
 	source := []string{s.sourceTime(l) + " AS t0"}
 	inner, outer := []string{bucket + " AS b"}, []string{"b"}
@@ -173,8 +174,8 @@ func (s *Set) selectSketched(st *stage, aggs []*aggregate, where string) string 
 		source = append(source, s.quote(c.Name)+" AS "+name)
 		value := "r." + name
 		if c.Kind == engine.KindText || c.Kind == engine.KindOther {
-			// Values that differ may be equal to the server: the stage says which
-			// of them stands for all.
+			// The server may treat different values as equal: the stage has the
+			// value that represents the group.
 			join, value = "yes", "u."+s.quote(c.Name)
 		}
 		g := renamed(c, "g", i)
@@ -206,8 +207,7 @@ func (s *Set) selectSketched(st *stage, aggs []*aggregate, where string) string 
 		strings.Join(outer, ", "), strings.Join(inner, ", "), strings.Join(source, ", "), s.sourceOf(l).from, where, join)
 }
 
-// store writes the sketches into the rows of the stage that they belong to, and
-// begins anew.
+// store writes the sketches to their rows in the stage, and clears them.
 func (k *sketches) store(ctx context.Context, x execer) error {
 	groups := make([]group, 0, len(k.found))
 	for g := range k.found {
@@ -239,8 +239,8 @@ func (k *sketches) store(ctx context.Context, x execer) error {
 	return nil
 }
 
-// storeSome writes the first of some groups, as many as one statement takes,
-// and returns how many those are.
+// storeSome writes the first groups, as many as one statement takes, and returns
+// their number.
 func (k *sketches) storeSome(ctx context.Context, x execer, some []group) (int, error) {
 	s, l := k.set, k.st.l
 	var q strings.Builder
@@ -279,7 +279,7 @@ func (k *sketches) storeSome(ctx context.Context, x execer, some []group) (int, 
 	return rows, err
 }
 
-// mergeStored merges what the stage has of some groups with what was found since.
+// mergeStored merges the stored sketches of some groups with the new ones.
 func (k *sketches) mergeStored(ctx context.Context, x execer, some []group) error {
 	s, l, w := k.set, k.st.l, k.set.db.Words()
 	cols := []string{w.Position(s.table, s.quote(Bucket))}

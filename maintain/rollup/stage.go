@@ -11,19 +11,18 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A stage is where buckets of a level are computed, a piece of their rows after
-// the other: a table of one connection with a row for each bucket and group,
-// which has taken in the pieces so far. It ends with the connection, so that a
-// crash leaves nothing of it.
+// A stage is a temporary table in which a level's buckets are computed. It has a
+// row for each bucket and group, and accumulates the source's rows piece by piece.
+// It ends with the connection, so that nothing remains after a crash.
 type stage struct {
 	l     *level
 	table engine.TemporaryTable
 }
 
-// stageName is what the table of a stage is called by statements.
+// stageName is the name of the table in statements.
 const stageName = "rowmill_stage"
 
-// staged makes an empty stage for a level.
+// staged creates an empty stage for a level.
 func (w *worker) staged(ctx context.Context, l *level) (*stage, error) {
 	if w.stage != nil && w.stage.l == l {
 		_, err := w.exec(ctx, w.conn, w.stage.table.Clear)
@@ -39,8 +38,8 @@ func (w *worker) staged(ctx context.Context, l *level) (*stage, error) {
 	return st, nil
 }
 
-// compute fills the stage with the rows of some whole buckets, and returns how
-// many those are. No transaction is open meanwhile for longer than a piece takes.
+// compute fills the stage with the rows of some complete buckets, and returns the
+// number of rows. No transaction stays open for longer than one piece.
 func (w *worker) compute(ctx context.Context, l *level, p rolling.Period) (rows int64, err error) {
 	fail := func(err error) (int64, error) {
 		return 0, fmt.Errorf("compute buckets from %s: %w", l.Every.Format(p.From), err)
@@ -79,12 +78,12 @@ func (w *worker) compute(ctx context.Context, l *level, p rolling.Period) (rows 
 	return rows, nil
 }
 
-// counted holds for the rows of a stage that stand for raw rows. A group all of
-// whose rows were deleted between two statements has a sketch at most.
+// counted is the condition that a stage's row represents raw rows. If all rows of a
+// group were deleted between two statements, its row may have only a sketch.
 func (s *Set) counted() string { return s.quote(RawRows) + " > 0" }
 
-// stagePiece renders the statement that takes a piece of the source into the
-// stage: rows of groups that are there already are merged with them.
+// stagePiece renders the statement that adds a piece of the source to the stage.
+// Rows of existing groups are merged with those in the stage.
 func (s *Set) stagePiece(st *stage, where string) string {
 	var set []string
 	mine := func(column string) string { return s.quote(stageName) + "." + s.quote(column) }
@@ -107,8 +106,8 @@ func (s *Set) stagePiece(st *stage, where string) string {
 			old, sent := mine(a.Name), s.sums.Sent(a.Name)
 			assign(a.Name, fmt.Sprintf("CASE WHEN %s IS NULL OR %s %s %s THEN %s ELSE %s END", old, sent, beyond, old, sent, old))
 		case "stddev", "variance":
-			// Chan, Golub, LeVeque (1979), of two parts. Each assignment reads
-			// what those after it change.
+			// For two parts: Chan, Golub, LeVeque (1979). Each assignment reads
+			// columns that later ones change.
 			n, mean, m2 := mine(a.Name+sufN), mine(a.Name+sufMean), mine(a.Name+sufM2)
 			n2, mean2, m22 := s.sums.Sent(a.Name+sufN), s.sums.Sent(a.Name+sufMean), s.sums.Sent(a.Name+sufM2)
 			merged := func(old, sent, both string) string {
@@ -130,7 +129,7 @@ func (s *Set) stagePiece(st *stage, where string) string {
 		s.sums.OnKey(st.l.key()), strings.Join(set, ", "))
 }
 
-// stored are the columns of a level's table.
+// stored returns the columns of a level's table.
 func (l *level) stored() []string {
 	names := append(l.key(), RawRows)
 	for i := range l.aggs {
@@ -141,8 +140,8 @@ func (l *level) stored() []string {
 	return names
 }
 
-// readable are expressions for a level's columns from those of its stage: what
-// is derived from others is so once all rows are in.
+// readable returns expressions for a level's columns from those of its stage.
+// Derived columns are computed here, after all rows are in the stage.
 func (s *Set) readable(l *level) []string {
 	var out []string
 	for _, name := range append(l.key(), RawRows) {
@@ -168,10 +167,10 @@ func (s *Set) readable(l *level) []string {
 	return out
 }
 
-// publish puts the buckets of the stage, rows of them in all, in the place of
-// what the level has, and runs last in the transaction that ends it. Where they
-// are many that is done a range of groups after the other: those buckets
-// are stale to the end, so that live views pass over them.
+// publish replaces buckets of the level with those of the stage, which have the
+// given number of rows, and calls last in the final transaction. Many rows are
+// replaced in several transactions, each for a range of groups: the buckets are
+// stale until the end, so that live views ignore them.
 func (w *worker) publish(ctx context.Context, l *level, p rolling.Period, rows int64, last func(*transaction) error) error {
 	own := w.between(w.quote(Bucket), p.From, p.To)
 	var after []string
@@ -206,8 +205,8 @@ func (w *worker) publish(ctx context.Context, l *level, p rolling.Period, rows i
 	return nil
 }
 
-// replace puts rows of the stage in the place of what the level has, those for
-// whose keys a condition holds, and returns how many it puts there.
+// replace replaces the rows whose keys meet a condition with those of the stage,
+// and returns the number of rows inserted.
 func (w *worker) replace(ctx context.Context, tx *transaction, l *level, own, cond string, args []any) (int64, error) {
 	if _, err := w.exec(ctx, tx, fmt.Sprintf("DELETE FROM %s WHERE %s AND %s", w.quote(l.Name), own, cond), args...); err != nil {
 		return 0, fmt.Errorf("replace buckets: %w", err)
@@ -220,8 +219,8 @@ func (w *worker) replace(ctx context.Context, tx *transaction, l *level, own, co
 	return n, nil
 }
 
-// chunk returns the key up to which a transaction replaces rows, so that it
-// neither inserts nor deletes more than it may; nil where it takes all that is left.
+// chunk returns the last key of the next transaction, so that it neither inserts
+// nor deletes more rows than it may; nil if it covers all remaining rows.
 func (w *worker) chunk(ctx context.Context, l *level, own string, after []string, left int64) (until []string, err error) {
 	n := l.writing.rows
 	if left > int64(n) {
@@ -240,8 +239,8 @@ func (w *worker) chunk(ctx context.Context, l *level, own string, after []string
 	return until, err
 }
 
-// keysOf are the keys by which a level's rows are gone along: its own, without
-// groups whose order on the server isn't that of their values.
+// keysOf returns the keys in whose order a level's rows are processed: its primary
+// key, without groups that the server sorts in another order than their values.
 func (s *Set) keysOf(l *level) (*copier.Keys, error) {
 	bucket := *s.schema.Column(s.declared.Time)
 	bucket.Name = Bucket

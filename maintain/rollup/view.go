@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// View is the name of the level's live view.
+// view returns the name of the level's live view.
 func (l *level) view() string { return l.Name + "_live" }
 
-// quoteText is a string literal. Names of tables are all that is put into one;
-// New has refused those with characters that servers read differently.
+// quoteText returns a string literal of a table's name. New has rejected names with
+// characters that servers interpret differently.
 func quoteText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
 // viewQuery renders the query of the level's live view.
 //
-// What it reads changes in one transaction each time, and one statement sees one
-// state of it: roll-up rows of buckets below the watermark that are neither
-// stale nor noted as changed; and everything else from raw rows. The bounds of
-// the raw rows stand in subqueries of one value each, which servers evaluate
-// before they choose what to read.
+// It reads roll-up rows of buckets below the watermark that are neither stale nor
+// noted as changed, and raw rows for everything else. The state that decides this
+// changes in one transaction each time, and a statement sees one state. The bounds
+// of the raw rows are scalar subqueries, which servers evaluate before they choose
+// the partitions to read.
 func (s *Set) viewQuery(l *level) string {
 	w := s.db.Words()
 	table, name := quoteText(s.table.Name), quoteText(l.Name)
@@ -26,7 +26,7 @@ func (s *Set) viewQuery(l *level) string {
 		return fmt.Sprintf("(SELECT %s FROM rowmill_rollups WHERE table_name = %s AND name = %s)", expr, table, level)
 	}
 	at := func(column string) string { return of(name, w.FromPosition(s.table, column)) }
-	// The level that is computed from raw rows says which of those are gone.
+	// The level that is computed from raw rows records which of those are gone.
 	root := l
 	for root.from != nil {
 		root = root.from
@@ -56,8 +56,8 @@ func (s *Set) viewQuery(l *level) string {
 	raw.from = nil
 	column := s.quote(s.declared.Time)
 	rawPos := s.bucketOf(&raw, w.Position(s.table, column))
-	// Every raw part stays above what is sealed: raw rows below that may have
-	// gone.
+	// All parts that read raw rows begin above the sealed buckets: raw rows below
+	// may have been removed.
 	newer := s.selectRows(&raw, column+" >= "+at("watermark"), true)
 	below := fmt.Sprintf("%s < %s AND %s >= %s", column, at("watermark"), column, at("sealed_to"))
 	if root != l {

@@ -11,30 +11,29 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// A worker is who works on the roll-ups of a table: one at a time, in all
-// processes. What it reads and computes it does outside of transactions that
-// others could wait for, and nobody else changes what it goes by meanwhile:
-// notes are consumed, and buckets marked, by workers alone.
+// A worker has exclusive control of a table's roll-ups, across all processes. It reads
+// and computes outside of transactions for which others would wait. The state that it
+// relies on doesn't change in the meantime: only workers consume notes and mark buckets.
 type worker struct {
 	*Set
 	conn *sql.Conn
-	// fence is when the roll-ups were changed last by a worker, which is this
-	// one: a worker that has lost its lock without having seen it changes
-	// nothing once another one has.
+	// fence is the time of the last change to the roll-ups, made by this worker. A
+	// worker that has lost its lock unnoticed changes nothing once another one has
+	// made a change.
 	fence int64
 	stage *stage
 }
 
-// errFenced tells that another worker has begun.
+// errFenced means that another worker has begun.
 var errFenced = errors.New("another process works on the roll-ups now")
 
-// Pauses of somebody who waits for the worker before.
+// Pauses while waiting for the preceding worker.
 const (
 	firstTurn = 10 * time.Millisecond
 	lastTurn  = time.Second
 )
 
-// alone runs fn as the only worker, once the one before has ended.
+// alone calls fn as the only worker, after the preceding one has ended.
 func (s *Set) alone(ctx context.Context, fn func(ctx context.Context, w *worker) error) (err error) {
 	lease, err := s.lead(ctx)
 	if err != nil {
@@ -70,7 +69,7 @@ func (s *Set) lead(ctx context.Context) (engine.Lease, error) {
 	return leadOf(ctx, s.db, s.table.Name)
 }
 
-// leadOf takes the lock of those who work on the roll-ups of a table.
+// leadOf takes the lock of the worker on a table's roll-ups.
 func leadOf(ctx context.Context, db engine.Keeper, table string) (engine.Lease, error) {
 	for try := 0; ; try++ {
 		lease, err := db.Lead(ctx, table+"/rollups")
@@ -83,7 +82,7 @@ func leadOf(ctx context.Context, db engine.Keeper, table string) (engine.Lease, 
 	}
 }
 
-// close gives the connection back as it was, or ends it.
+// close returns the connection in its original state, or closes it.
 func (w *worker) close(failed error) error {
 	if failed == nil && w.stage != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -91,7 +90,7 @@ func (w *worker) close(failed error) error {
 		_, failed = w.conn.ExecContext(ctx, w.stage.table.Drop)
 	}
 	if failed != nil {
-		// Whatever state it is in: its table goes with it.
+		// The connection's state is unknown. Its temporary table ends with it.
 		_ = w.conn.Raw(func(any) error { return driver.ErrBadConn })
 	}
 	if err := w.conn.Close(); err != nil && !errors.Is(err, sql.ErrConnDone) && failed == nil {
@@ -100,12 +99,12 @@ func (w *worker) close(failed error) error {
 	return nil
 }
 
-// A mark is how far a level is.
+// A mark is the progress of a level.
 type mark struct{ watermark, sealedTo int64 }
 
-// A transaction is one of a worker. The table's roll-ups are locked in it, so
-// that it has an order with those that seal; readers and writers of raw rows
-// don't wait for it. It is short: see goalTime.
+// A transaction is a transaction of a worker. It locks the table's roll-ups, so
+// that it is serialized with seals; readers and writers of raw rows don't wait for
+// it. It is short: see goalTime.
 type transaction struct {
 	*sql.Tx
 	marks map[string]mark
@@ -113,7 +112,7 @@ type transaction struct {
 
 // tx runs fn in a transaction.
 //
-// It is READ COMMITTED: each statement sees what was committed before it.
+// It is READ COMMITTED: each statement sees the changes committed before it.
 func (w *worker) tx(ctx context.Context, fn func(*transaction) error) error {
 	for try := 1; ; try++ {
 		err := w.tryTx(ctx, fn)
@@ -156,7 +155,7 @@ func (w *worker) tryTx(ctx context.Context, fn func(*transaction) error) (err er
 	if err := fn(t); err != nil {
 		return err
 	}
-	// Later than any before, also by a clock that was set back.
+	// Later than any previous time, even if the clock was set back.
 	now := max(time.Now().UnixMicro(), updated+1)
 	if _, err := w.exec(ctx, tx, "UPDATE rowmill_rollups SET updated_us = ? WHERE table_name = ?", now, w.table.Name); err != nil {
 		return err
@@ -171,12 +170,13 @@ func (w *worker) tryTx(ctx context.Context, fn func(*transaction) error) (err er
 	return nil
 }
 
-// lockRollups takes the lock that all take who change how far levels are.
+// lockRollups takes the lock for changes of the levels' progress.
 const lockRollups = "UPDATE rowmill_rollups SET updated_us = updated_us WHERE table_name = ?"
 
-// read runs fn where statements that read raw rows belong: in a short
-// transaction, READ COMMITTED, so that MySQL's INSERT ... SELECT doesn't lock the
-// rows that it reads; outside of any where a transaction holds up writers.
+// read runs fn in the right context for statements that read raw rows. This is a
+// short READ COMMITTED transaction, so that MySQL's INSERT ... SELECT doesn't lock
+// the rows that it reads. If a transaction would block writers, fn runs outside of
+// any.
 func (w *worker) read(ctx context.Context, fn func(x execer) error) (err error) {
 	defer w.reads()()
 	if w.db.Capabilities().SerialWrites {
@@ -196,7 +196,7 @@ func (w *worker) read(ctx context.Context, fn func(x execer) error) (err error) 
 	return w.db.Classify(tx.Commit())
 }
 
-// rolledBack rolls a transaction back that has failed.
+// rolledBack rolls back a failed transaction.
 func (s *Set) rolledBack(tx *sql.Tx, failed error) error {
 	if failed == nil {
 		return nil
