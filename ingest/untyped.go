@@ -22,7 +22,7 @@ var (
 )
 
 // integers maps integer types to their width in bits on typed servers. INT and
-// INTEGER are 64 bits wide, as in the engine, and are not listed.
+// INTEGER have 64 bits, as in the engine.
 var integers = map[string]int{"tinyint": 8, "smallint": 16, "int2": 16, "mediumint": 24, "int4": 32, "bigint": 64, "int8": 64, "int": 64, "integer": 64}
 
 // lengths contains the types with a length in characters.
