@@ -64,7 +64,7 @@ type Options struct {
 	// Progress is called at least for each step and chunk.
 	Progress func(Progress)
 
-	// at is the point at which tests end the process.
+	// at, unless nil, is called at each point; tests end the process there.
 	at func(point string) error
 }
 
