@@ -5,8 +5,7 @@ import (
 	"sync"
 )
 
-// aheadBytes limits the bytes of batches that are cut but not yet taken by a
-// sender.
+// aheadBytes limits the bytes of batches that are cut but not yet taken by a sender.
 const aheadBytes = 32 << 20
 
 // ahead limits the bytes that are cut before they are sent.
@@ -16,8 +15,7 @@ type ahead struct {
 	freed chan struct{} // closed when room is freed; nil while nobody waits
 }
 
-// take waits for room for n bytes. A batch larger than the limit is admitted
-// alone.
+// take waits for room for n bytes. A batch larger than the limit is admitted alone.
 func (a *ahead) take(ctx context.Context, n int) error {
 	for {
 		a.mu.Lock()

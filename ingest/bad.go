@@ -35,14 +35,13 @@ type badRow struct {
 const badBegin = `{"source":`
 
 // A badFile stores the rows that can't be loaded, as JSON lines. They are on disk
-// before their batch is committed. If the load is interrupted in between, the
-// batch is loaded again and its earlier lines are removed. Other processes may
-// write to the same file, so it is locked during each change.
+// before their batch is committed. If the load is interrupted in between, the batch
+// is loaded again and its earlier lines are removed. Other processes may write to the
+// same file, so it is locked during each change.
 type badFile struct {
 	path string
 	mu   sync.Mutex
-	// have contains the rows in the file: their byte offsets, by the source's
-	// key.
+	// have contains the rows in the file: their byte offsets, by the source's key.
 	have map[string]map[int64]bool
 	// broken contains the numbers of unreadable lines between readable ones.
 	broken []int
@@ -70,8 +69,8 @@ func openBad(path string) (*badFile, error) {
 }
 
 // each passes the file's rows to fn, up to the last complete line. The first line
-// must be readable, which proves that rowmill wrote the file. For a later line
-// that is unreadable, row is nil.
+// must be readable, which proves that rowmill wrote the file. For a later line that
+// is unreadable, row is nil.
 func (b *badFile) each(fn func(row *badRow, line []byte) error) error {
 	f, err := os.Open(b.path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -140,8 +139,8 @@ func (b *badFile) stale(load string, from, to int64) bool {
 	return false
 }
 
-// prune removes the rows of a source between two byte offsets. The caller holds
-// the file's lock.
+// prune removes the rows of a source between two byte offsets. The caller holds the
+// file's lock.
 func (b *badFile) prune(load string, from, to int64) error {
 	var out bytes.Buffer
 	err := b.each(func(row *badRow, line []byte) error {
@@ -164,9 +163,8 @@ func (b *badFile) prune(load string, from, to int64) error {
 	return nil
 }
 
-// replaceFile replaces a file's content atomically: after a crash the file has
-// either the old or the new content. A temporary file left by an earlier crash is
-// removed.
+// replaceFile replaces a file's content atomically: after a crash the file has either
+// the old or the new content. A temporary file left by an earlier crash is removed.
 func replaceFile(path string, content []byte) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -197,8 +195,8 @@ func replaceFile(path string, content []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// add writes the rejected rows of a batch, given by the byte range of its source,
-// and returns once they are on disk. It replaces the lines of an earlier attempt.
+// add writes the rejected rows of a batch, given by the byte range of its source, and
+// returns once they are on disk. It replaces the lines of an earlier attempt.
 func (b *badFile) add(source, load string, from, to int64, rows []Rejected) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -135,8 +135,8 @@ func TestBadRowsAsTheyWere(t *testing.T) {
 	}
 }
 
-// TestTornBadFile truncates a file's last line at each byte, as a crash may, with
-// and without the zeros that some file systems leave.
+// TestTornBadFile truncates a file's last line at each byte, as a crash may, with and
+// without the zeros that some file systems leave.
 func TestTornBadFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bad.jsonl")
 	put(t, newBad(t, path), "k1", 0, 10, 20)
@@ -159,8 +159,7 @@ func TestTornBadFile(t *testing.T) {
 	}
 }
 
-// TestForeignBadFile opens files that rowmill did not write: they must not
-// change.
+// TestForeignBadFile opens files that rowmill did not write: they must not change.
 func TestForeignBadFile(t *testing.T) {
 	dir := t.TempDir()
 	good := filepath.Join(dir, "good")
@@ -199,8 +198,8 @@ func TestForeignBadFile(t *testing.T) {
 	}
 }
 
-// TestBrokenLineOfABadFile puts unreadable lines among valid ones: they are
-// reported and kept, and the load continues.
+// TestBrokenLineOfABadFile puts unreadable lines among valid ones: they are reported
+// and kept, and the load continues.
 func TestBrokenLineOfABadFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bad.jsonl")
 	put(t, newBad(t, path), "k", 0, 1)
@@ -224,8 +223,8 @@ func TestBrokenLineOfABadFile(t *testing.T) {
 	}
 }
 
-// TestReplacedBadFile checks that replacing a file preserves its mode and a link
-// to it, and its content if the new file can't be written.
+// TestReplacedBadFile checks that replacing a file preserves its mode and a link to
+// it, and its content if the new file can't be written.
 func TestReplacedBadFile(t *testing.T) {
 	dir := t.TempDir()
 	path, link := filepath.Join(dir, "bad.jsonl"), filepath.Join(dir, "link")
@@ -263,8 +262,7 @@ func TestReplacedBadFile(t *testing.T) {
 	}
 }
 
-// TestBadFileOfSeveral has loads of several sources write to one file
-// concurrently.
+// TestBadFileOfSeveral has loads of several sources write to one file concurrently.
 func TestBadFileOfSeveral(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bad.jsonl")
 	var all sync.WaitGroup
@@ -296,8 +294,8 @@ func TestBadFileOfSeveral(t *testing.T) {
 	}
 }
 
-// TestBadFileOnAFullDisk fills a file system: rows that don't fit leave no torn
-// line, and are written once there is room.
+// TestBadFileOnAFullDisk fills a file system: rows that don't fit leave no torn line,
+// and are written once there is room.
 func TestBadFileOnAFullDisk(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("it mounts a tmpfs")

@@ -25,11 +25,11 @@ func newBits(width int) *bits {
 	return &bits{width, fmt.Errorf("it has more than the %d bits that the column keeps", width)}
 }
 
-// read reads a value and returns it big-endian, in as many bytes as the column's
-// bits need. Text of exactly as many binary digits as the column has bits is read
-// as these bits, which is PostgreSQL's form; other digits are decimal. The two
-// are unambiguous: a decimal number of n >= 2 digits whose first digit isn't 0
-// needs more than n bits.
+// read reads a value and returns it big-endian, in as many bytes as the column's bits
+// need. Text of exactly as many binary digits as the column has bits is read as these
+// bits, which is PostgreSQL's form; other digits are decimal. The two are
+// unambiguous: a decimal number of n >= 2 digits whose first digit isn't 0 needs more
+// than n bits.
 func (b *bits) read(text []byte) ([]byte, error) {
 	out := make([]byte, (b.width+7)/8)
 	switch {
@@ -80,8 +80,8 @@ func literal(text []byte, base byte) (digits []byte, is bool) {
 	return nil, false
 }
 
-// onlyDigits reports whether a text is not empty and consists of the digits from
-// 0 to most.
+// onlyDigits reports whether a text is not empty and consists of the digits from 0 to
+// most.
 func onlyDigits(text []byte, most byte) bool {
 	for _, c := range text {
 		if c < '0' || c > most {
@@ -147,8 +147,8 @@ func (b *bits) asInt(v *engine.Vector, text []byte) error {
 	return nil
 }
 
-// bitsOf returns the parser of a BIT column and the type in which values are
-// sent. It returns false if the column isn't a BIT column or has no fixed width.
+// bitsOf returns the parser of a BIT column and the type in which values are sent. It
+// returns false if the column isn't a BIT column or has no fixed width.
 func bitsOf(c engine.SchemaColumn, name string, digits []int, untyped bool) (parse, engine.Type, bool) {
 	varies := strings.Contains(strings.ToLower(c.Native), "varying") || strings.HasSuffix(c.Native, "]")
 	if name != "bit" || varies || len(digits) > 1 || len(digits) == 1 && digits[0] < 1 {

@@ -59,7 +59,6 @@ func (b *bounds) known() ([]rolling.Partition, int64) {
 	return b.parts, b.upTo
 }
 
-// outside returns the error for a position outside every period.
 func (b *bounds) outside(parts []rolling.Partition, pos int64) error {
 	at := b.table.Grid.Format(pos)
 	if len(parts) == 0 {

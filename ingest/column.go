@@ -33,8 +33,8 @@ type ValueOptions struct {
 	// TruncateTimes truncates fractional digits of a second that a column doesn't
 	// store. Without it, such rows are refused.
 	TruncateTimes bool
-	// Unix is the unit of numbers in time columns, counted since 1970: one of
-	// Units. If it is "", numbers are refused.
+	// Unix is the unit of numbers in time columns, counted since 1970: one of Units.
+	// If it is "", numbers are refused.
 	Unix string
 	// Bytes is the encoding of binary columns; "" means Hex.
 	Bytes string
@@ -44,13 +44,13 @@ type ValueOptions struct {
 type column struct {
 	engine.SchemaColumn
 	parse func(v *engine.Vector, text []byte) error
-	// json means that the column stores JSON: a string of an object is stored
-	// with its quotes.
+	// json means that the column stores JSON: a string of an object is stored with
+	// its quotes.
 	json bool
 }
 
-// newColumn returns the parser of a column's values and the type in which they
-// are sent.
+// newColumn returns the parser of a column's values and the type in which they are
+// sent.
 func newColumn(c engine.SchemaColumn, db engine.Keeper, o *ValueOptions) (column, engine.Column, error) {
 	out, as := column{SchemaColumn: c}, engine.Column{Name: c.Name, Type: engine.Varchar, Size: math.MaxInt32, Null: c.Null}
 	name, digits := engine.NativeType(c.Native)
@@ -66,8 +66,8 @@ func newColumn(c engine.SchemaColumn, db engine.Keeper, o *ValueOptions) (column
 	case engine.KindFloat:
 		as.Type, out.parse = engine.Float64, parseFloat
 		if db.Info().Engine == "postgres" {
-			// PostgreSQL accepts NaN and the infinities, which can only be sent
-			// as text.
+			// PostgreSQL accepts NaN and the infinities, which can only be sent as
+			// text.
 			as.Type, out.parse = engine.Varchar, parseFloatText
 		}
 	case engine.KindDecimal:
@@ -106,7 +106,6 @@ func newColumn(c engine.SchemaColumn, db engine.Keeper, o *ValueOptions) (column
 	return out, as, nil
 }
 
-// Errors of values.
 var (
 	errEmpty    = errors.New("it is empty")
 	errNull     = errors.New("it is NULL, which the column can't be")
@@ -155,8 +154,8 @@ func parseInt(v *engine.Vector, text []byte) error {
 	return nil
 }
 
-// unsafeString returns text as a string without a copy. The caller must not
-// retain it.
+// unsafeString returns text as a string without a copy. The caller must not retain
+// it.
 func unsafeString(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
 
 func parseFloat(v *engine.Vector, text []byte) error {
@@ -180,8 +179,8 @@ func parseFloatText(v *engine.Vector, text []byte) error {
 	return nil
 }
 
-// float reads a number, including NaN and the infinities, but not notations that
-// only Go accepts.
+// float reads a number, including NaN and the infinities, but not notations that only
+// Go accepts.
 func float(text []byte) (float64, error) {
 	f, err := strconv.ParseFloat(unsafeString(text), 64)
 	// The x of a hexadecimal number follows a 0, which may have a sign.

@@ -291,7 +291,6 @@ func (c *cutter) breakOff(stop context.CancelFunc) {
 	}
 }
 
-// add appends a block to the buffer.
 func (c *cutter) add(b block) {
 	c.buf = append(c.buf, b.data...)
 	if b.err != nil {

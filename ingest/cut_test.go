@@ -96,8 +96,8 @@ func rowsOf(p *parser, offset int64) []row {
 	return out
 }
 
-// checkBatches fails unless the batches of p contain the same rows, lines and
-// bytes as p parsed in one piece, for any sizes of batches and reads.
+// checkBatches fails unless the batches of p contain the same rows, lines and bytes
+// as p parsed in one piece, for any sizes of batches and reads.
 func checkBatches(t *testing.T, f *Format, p []byte, rng *rand.Rand) {
 	t.Helper()
 	whole := newParser(texts(f, 3))
@@ -136,8 +136,7 @@ func checkBatches(t *testing.T, f *Format, p []byte, rng *rand.Rand) {
 	}
 }
 
-// alphabet contains the characters that delimit records and fields, and some
-// letters.
+// alphabet contains the characters that delimit records and fields, and some letters.
 var alphabet = []string{`"`, `""`, "\n", "\r\n", "\r", ",", "\t", `\`, `\N`, "a", "b", " ", "\xef\xbb\xbf", "\xff", `{"a":`, `}`, "1"}
 
 func soup(rng *rand.Rand, n int) []byte {
@@ -173,8 +172,8 @@ func FuzzBatches(f *testing.F) {
 	})
 }
 
-// TestLongQuotedRecordsInBatches uses records that end with their line because
-// their closing quote is too far away, and cuts within the quoted range.
+// TestLongQuotedRecordsInBatches uses records that end with their line because their
+// closing quote is too far away, and cuts within the quoted range.
 func TestLongQuotedRecordsInBatches(t *testing.T) {
 	f := &Format{Kind: CSV, NoHeader: true}
 	var p []byte
@@ -297,8 +296,8 @@ func TestStrayQuoteCostsItsLineOnly(t *testing.T) {
 	}
 }
 
-// TestReadErrorAfterRows checks that complete records read before a stream's
-// error are returned.
+// TestReadErrorAfterRows checks that complete records read before a stream's error
+// are returned.
 func TestReadErrorAfterRows(t *testing.T) {
 	broken := errors.New("the stream broke")
 	rng := rand.New(rand.NewPCG(7, 8))

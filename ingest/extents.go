@@ -13,7 +13,6 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// periodsOf returns the ranges of extents.
 func periodsOf(all []state.Extent) []rolling.Period {
 	out := make([]rolling.Period, len(all))
 	for i, e := range all {
@@ -22,9 +21,9 @@ func periodsOf(all []state.Extent) []rolling.Period {
 	return out
 }
 
-// inserted returns a lower bound for the number of rows inserted in each range,
-// given the rows sent to each. there is the number of rows that already existed
-// and refused the number that were refused; their ranges are unknown.
+// inserted returns a lower bound for the number of rows inserted in each range, given
+// the rows sent to each. there is the number of rows that already existed and refused
+// the number that were refused; their ranges are unknown.
 func inserted(sent []state.Extent, there, refused int64) []state.Extent {
 	out := []state.Extent{}
 	for _, e := range sent {
@@ -71,12 +70,12 @@ func merged(g rolling.Grid, all []state.Extent) []state.Extent {
 	return out
 }
 
-// mergeAt is the number of extents at which a load merges them. Each batch adds
-// one per period.
+// mergeAt is the number of extents at which a load merges them. Each batch adds one
+// per period.
 const mergeAt = 4096
 
-// lookFor limits how long to look for rows that were loaded earlier. The last
-// query may exceed it.
+// lookFor limits how long to look for rows that were loaded earlier. The last query
+// may exceed it.
 const lookFor = 10 * time.Second
 
 // A finding is the result of looking for rows that were loaded earlier.
@@ -131,8 +130,8 @@ func (l *load) look(ctx context.Context, all []state.Extent) (finding, error) {
 	return f, nil
 }
 
-// lookBack looks for the rows of a file that were loaded earlier: settled rows,
-// and rows of cuts that are in the ledger.
+// lookBack looks for the rows of a file that were loaded earlier: settled rows, and
+// rows of cuts that are in the ledger.
 func (l *load) lookBack(ctx context.Context, cuts []state.Cut) error {
 	if l.out != nil { // this load looked before it lost a lock
 		return nil
@@ -172,8 +171,8 @@ func (l *load) lookBack(ctx context.Context, cuts []state.Cut) error {
 	return nil
 }
 
-// forget makes a file that is already loaded new again. It refuses if rows are
-// still in the table and no key would detect the duplicates.
+// forget makes a file that is already loaded new again. It refuses if rows are still
+// in the table and no key would detect the duplicates.
 func (l *load) forget(ctx context.Context, t *target) error {
 	s := l.source
 	if l.anew || s.Started.IsZero() {
@@ -194,9 +193,9 @@ func (l *load) forget(ctx context.Context, t *target) error {
 	return nil
 }
 
-// stillThere returns the extents of the rows in the table of a file that is about
-// to be loaded again, as far as they are known. With none, it returns an error
-// unless all of the file's rows are known to be absent.
+// stillThere returns the extents of the rows in the table of a file that is about to
+// be loaded again, as far as they are known. With none, it returns an error unless
+// all of the file's rows are known to be absent.
 func (l *load) stillThere(ctx context.Context, none bool) ([]state.Extent, error) {
 	s := l.source
 	all, err := l.extents(ctx)
@@ -242,8 +241,8 @@ func (l *load) lookedFor(all []state.Extent) []state.Extent {
 	return all
 }
 
-// extents returns the settled extents of the source's rows. It also sets l.told
-// and l.accepted.
+// extents returns the settled extents of the source's rows. It also sets l.told and
+// l.accepted.
 func (l *load) extents(ctx context.Context) (all []state.Extent, err error) {
 	err = l.retry(ctx, func() (err error) {
 		all, err = l.state.Extents(ctx, l.source.Table, l.source.Key)
@@ -253,13 +252,12 @@ func (l *load) extents(ctx context.Context) (all []state.Extent, err error) {
 	return slices.DeleteFunc(all, func(e state.Extent) bool { return e == state.Unknown || e == state.Accepted }), err
 }
 
-// lookTries is the number of attempts to count rows while periods are being
-// moved.
+// lookTries is the number of attempts to count rows while periods are being moved.
 const lookTries = 3
 
-// there counts the rows of an extent, up to the number inserted, and reports
-// whether the table still has its periods after the count: they may have been
-// dropped or merged in the meantime.
+// there counts the rows of an extent, up to the number inserted, and reports whether
+// the table still has its periods after the count: they may have been dropped or
+// merged in the meantime.
 func (l *load) there(ctx context.Context, p *periods, e state.Extent) (n int64, there bool, err error) {
 	for range lookTries {
 		if n, err = l.rowsIn(ctx, *p, e); err == nil && n >= wanted(e) {
@@ -339,9 +337,9 @@ func (l *load) rowsIn(ctx context.Context, p periods, e state.Extent) (int64, er
 		if n >= wanted(e) || !part.Overlaps(e.Period) {
 			continue
 		}
-		// The server prunes to the one partition. The partition is not addressed
-		// by its own name, because a privilege on the table need not cover it. A
-		// view is not pruned, so there the partition's table is read.
+		// The server prunes to the one partition. The partition is not addressed by
+		// its own name, because a privilege on the table need not cover it. A view is
+		// not pruned, so there the partition's table is read.
 		from := l.db.Dialect().Quote(t.Name)
 		if l.opt.Schema.View {
 			from = w.From(t, part)

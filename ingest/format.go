@@ -12,7 +12,6 @@ import (
 // A Kind is a file format.
 type Kind string
 
-// Kinds of files.
 const (
 	// CSV is RFC 4180: fields may be quoted, a quote within them is doubled, and
 	// quoted fields may contain line breaks.
@@ -35,14 +34,13 @@ type Format struct {
 	// NoHeader means that the first line contains values, not column names.
 	NoHeader bool
 	// Header means that the first line contains column names although Columns are
-	// given. Without it, a first line that is a row of values is refused, because
-	// it would be skipped.
+	// given. Without it, a first line that is a row of values is refused, because it
+	// would be skipped.
 	Header bool
 	// Null is the unquoted text that means NULL; "" means \N.
 	Null string
-	// Columns are the columns of the fields, in order. If nil, they are taken
-	// from the header or, without a header, are all writable columns of the
-	// table.
+	// Columns are the columns of the fields, in order. If nil, they are taken from
+	// the header or, without a header, are all writable columns of the table.
 	Columns []string
 }
 
@@ -91,20 +89,20 @@ func (f *Format) null() string {
 func (f *Format) header() bool { return f.Kind != JSONL && !f.NoHeader }
 
 const (
-	// maxLine is the length in bytes of the longest record that is loaded. A
-	// longer record is a bad row.
+	// maxLine is the length in bytes of the longest record that is loaded. A longer
+	// record is a bad row.
 	maxLine = 16 << 20
-	// maxRecord limits the search for the end of a record, which is held in
-	// memory meanwhile. A longer record ends the load.
+	// maxRecord limits the search for the end of a record, which is held in memory
+	// meanwhile. A longer record ends the load.
 	maxRecord = 128 << 20
-	// maxQuoted limits the search for the closing quote of a record, in bytes. If
-	// it isn't found, the record is taken to end with its line, so that a stray
-	// quote doesn't consume the rest of the file.
+	// maxQuoted limits the search for the closing quote of a record, in bytes. If it
+	// isn't found, the record is taken to end with its line, so that a stray quote
+	// doesn't consume the rest of the file.
 	maxQuoted = 1 << 20
 )
 
-// errLong is the error for records longer than maxLine, errEndless for those
-// longer than maxRecord.
+// errLong is the error for records longer than maxLine, errEndless for those longer
+// than maxRecord.
 var (
 	errLong    = fmt.Errorf("it is longer than %d MiB", maxLine>>20)
 	errEndless = fmt.Errorf("it has no end within %d MiB", maxRecord>>20)
@@ -153,10 +151,10 @@ func escaped(p []byte) bool {
 	return n%2 == 1
 }
 
-// quotedEnd is end for a CSV record with quotes. line is the end of its first
-// line, 0 if unknown. If a closing quote is followed by text, it is in fact the
-// opening quote of a later field or row, and an earlier quote is stray. Such a
-// record also ends with its line.
+// quotedEnd is end for a CSV record with quotes. line is the end of its first line, 0
+// if unknown. If a closing quote is followed by text, it is in fact the opening quote
+// of a later field or row, and an earlier quote is stray. Such a record also ends
+// with its line.
 func (f *Format) quotedEnd(p []byte, line int, final bool) (int, error) {
 	q := p[:min(len(p), maxQuoted)]
 	delimiter := f.delimiter()
@@ -200,8 +198,8 @@ func (f *Format) quotedEnd(p []byte, line int, final bool) (int, error) {
 	return 0, nil
 }
 
-// closingQuote returns the position after the quote that closes a field whose
-// text begins at i, or -1 if there is none.
+// closingQuote returns the position after the quote that closes a field whose text
+// begins at i, or -1 if there is none.
 func closingQuote(p []byte, i int) int {
 	for {
 		j := bytes.IndexByte(p[i:], '"')
@@ -224,14 +222,13 @@ type field struct {
 	absent bool // its column gets the default
 }
 
-// Errors of lines.
 var (
 	errUnclosed = errors.New("a quote isn't closed")
 	errBehind   = errors.New("text follows the quote that ends a field")
 )
 
-// split splits a record, given without its line break, into fields. Values refer
-// to the record or to buf, which is returned grown.
+// split splits a record, given without its line break, into fields. Values refer to
+// the record or to buf, which is returned grown.
 func (f *Format) split(record []byte, fields []field, buf []byte) ([]field, []byte, error) {
 	if f.Kind == TSV {
 		fields, buf = f.splitTSV(record, fields, buf)

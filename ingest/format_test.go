@@ -10,7 +10,6 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// records returns the records of p.
 func records(f *Format, p []byte) (out []string, err error) {
 	for len(p) > 0 {
 		n, err := f.end(p, true)

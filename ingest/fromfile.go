@@ -16,26 +16,25 @@ import (
 )
 
 const (
-	// headBytes is the length of a file's beginning that is compared to
-	// distinguish it from another file with the same name.
+	// headBytes is the length of a file's beginning that is compared to distinguish
+	// it from another file with the same name.
 	headBytes = 4096
 	// cutsAhead limits the number of cuts recorded at a time before the first of
 	// their batches is sent.
 	cutsAhead = 16
 	// ledgerKept is how long the ledger keeps the batches of finished sources. No
-	// transaction of a broken connection is still pending on a server after a
-	// day.
+	// transaction of a broken connection is still pending on a server after a day.
 	ledgerKept = 24 * time.Hour
 )
 
-// File loads a file, or the part of it that is not loaded yet. Loading a file
-// that is completely loaded changes nothing. A file that has grown is loaded from
-// its previous end; a file that has changed otherwise is refused.
+// File loads a file, or the part of it that is not loaded yet. Loading a file that is
+// completely loaded changes nothing. A file that has grown is loaded from its
+// previous end; a file that has changed otherwise is refused.
 //
 // If another process is loading the file, File returns ErrHeld.
 //
-// If ctx ends, File returns ctx's error. Committed batches remain, and the next
-// load continues after them.
+// If ctx ends, File returns ctx's error. Committed batches remain, and the next load
+// continues after them.
 func File(ctx context.Context, o Options, path string) (Result, error) {
 	l, err := newLoad(&o)
 	if err != nil {
@@ -147,8 +146,8 @@ func (l *load) once(ctx context.Context, path string, f Format) (err error) {
 		return nil
 	}
 	if r := &l.result; r.Rejected+r.BeforeRejected > 0 && sums.Inserted+sums.Duplicate+r.Inserted+r.Duplicate+l.earlier.Inserted+l.earlier.Duplicate == 0 {
-		// No row was loaded. The user will repeat the load with other options,
-		// for which the file must count as new.
+		// No row was loaded. The user will repeat the load with other options, for
+		// which the file must count as new.
 		return l.retry(ctx, func() error { return l.state.Unload(ctx, l.source) })
 	}
 	return l.settle(ctx, c, sums)
@@ -160,8 +159,8 @@ func (l *load) sayGrowing(path string, c *cutter) {
 	l.say("%s: line %d has no end yet, and the file is being written to: it is left for the next load", path, c.line)
 }
 
-// tornBy returns the error of a batch's first row if it is the rest of a line
-// whose beginning is already loaded.
+// tornBy returns the error of a batch's first row if it is the rest of a line whose
+// beginning is already loaded.
 func (l *load) tornBy(b *batch) error {
 	if !b.torn {
 		return nil
@@ -343,8 +342,7 @@ func (l *load) noted(ctx context.Context, cuts []state.Cut) (map[string]state.Ba
 	return noted, err
 }
 
-// note passes batches on after recording their cuts, as many at a time as are
-// ready.
+// note passes batches on after recording their cuts, as many at a time as are ready.
 func (l *load) note(ctx context.Context, news <-chan *batch, out chan<- *batch) error {
 	for b := range news {
 		group := []*batch{b}

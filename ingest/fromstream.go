@@ -19,9 +19,9 @@ import (
 )
 
 // Stream loads a source that can't be read twice, until it or ctx ends. When it
-// returns, all records that were read completely are loaded or, with a spool,
-// stored there. Without a spool, records that a killed load had read but not
-// committed are lost.
+// returns, all records that were read completely are loaded or, with a spool, stored
+// there. Without a spool, records that a killed load had read but not committed are
+// lost.
 //
 // With a spool, its records are loaded first; r may be nil to load only those.
 func Stream(ctx context.Context, o Options, r io.Reader) (Result, error) {
@@ -95,8 +95,8 @@ func (l *load) stream(ctx context.Context, r io.Reader) error {
 	return errors.Join(err, l.state.PutSource(last, l.state.DB(), s))
 }
 
-// A spooled describes how to read the rows of a spool record. It is the first
-// line of the record, as JSON.
+// A spooled describes how to read the rows of a spool record. It is the first line of
+// the record, as JSON.
 type spooled struct {
 	Table   string   `json:"table"`
 	Columns []string `json:"columns"`
@@ -108,16 +108,15 @@ type spooled struct {
 	Delimiter byte   `json:"delimiter,omitempty"`
 	Null      string `json:"null,omitempty"`
 	// Zone, Offset, Unix, Bytes and Truncate determine how values are read,
-	// Duplicates the treatment of rows whose key is already in the table. Offset,
-	// in seconds, describes a zone that is only an offset.
+	// Duplicates the treatment of rows whose key is already in the table. Offset, in
+	// seconds, describes a zone that is only an offset.
 	Zone       string `json:"zone"`
 	Offset     *int   `json:"offset,omitempty"`
 	Unix       string `json:"unix,omitempty"`
 	Bytes      string `json:"bytes,omitempty"`
 	Truncate   bool   `json:"truncate,omitempty"`
 	Duplicates string `json:"duplicates"`
-	// Line is the number of the first line, counted from the beginning of the
-	// stream.
+	// Line is the number of the first line, counted from the beginning of the stream.
 	Line int64 `json:"line"`
 	// Lines is the number of lines.
 	Lines int64 `json:"lines"`
@@ -164,8 +163,8 @@ func (l *load) throughSpool(ctx context.Context, r io.Reader) (err error) {
 	if err := l.findSpool(ctx, sp); err != nil {
 		return err
 	}
-	// Records that were read are spooled even if the load is being ended, but for
-	// at most endWait, as the spool may be full.
+	// Records that were read are spooled even if the load is being ended, but for at
+	// most endWait, as the spool may be full.
 	reading, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	keeping, give := context.WithCancel(context.WithoutCancel(ctx))
@@ -182,8 +181,8 @@ func (l *load) throughSpool(ctx context.Context, r io.Reader) (err error) {
 		})
 	}
 	done := &settled{load: l, sp: sp, at: max(l.source.Loaded, l.gap), done: map[int64]settledPart{}}
-	// A pending Append may need the room of the last records. Once all records
-	// are sent, only this timer acknowledges them.
+	// A pending Append may need the room of the last records. Once all records are
+	// sent, only this timer acknowledges them.
 	var acknowledger sync.WaitGroup
 	acknowledger.Go(func() { done.each(keeping) })
 	err = l.run(ctx, false, func(ctx context.Context, out chan<- *batch) error {
@@ -209,8 +208,7 @@ func (l *load) throughSpool(ctx context.Context, r io.Reader) (err error) {
 }
 
 // fromSpool produces the batches of the spool's remaining records. The first old
-// records were there when the spool was opened, so they may already be in the
-// ledger.
+// records were there when the spool was opened, so they may already be in the ledger.
 func (l *load) fromSpool(ctx context.Context, sp *spool.Spool, old int64, done *settled, out chan<- *batch) error {
 	targets := map[string]*target{}
 	for n := int64(0); ; n++ {
@@ -253,12 +251,12 @@ func (l *load) fromSpool(ctx context.Context, sp *spool.Spool, old int64, done *
 	}
 }
 
-// emptySegments is a number of bytes that removed segments without records may
-// take: less than any record takes.
+// emptySegments is a number of bytes that removed segments without records may take:
+// less than any record takes.
 const emptySegments = 64
 
-// findSpool reads the offset up to which the database has the spool, and
-// continues there.
+// findSpool reads the offset up to which the database has the spool, and continues
+// there.
 func (l *load) findSpool(ctx context.Context, sp *spool.Spool) error {
 	if err := l.retry(ctx, func() error { return l.tidy(ctx) }); err != nil {
 		return err
@@ -281,8 +279,8 @@ func (l *load) findSpool(ctx context.Context, sp *spool.Spool) error {
 			return err
 		}
 	}
-	// The bytes before the spool's first segment are neither in the spool nor
-	// known to be in the database. This is reported once and then acknowledged.
+	// The bytes before the spool's first segment are neither in the spool nor known
+	// to be in the database. This is reported once and then acknowledged.
 	if from, to := l.source.Loaded, sp.First(); from < to {
 		l.gap = to
 		if to-from <= emptySegments {
@@ -323,8 +321,8 @@ func (l *load) sayFound(f spool.Found) {
 	}
 }
 
-// spoolShare limits a record to this fraction of the spool, unless it consists of
-// a single row.
+// spoolShare limits a record to this fraction of the spool, unless it consists of a
+// single row.
 const spoolShare = 8
 
 // spoolUp writes the stream's records to the spool.

@@ -18,9 +18,9 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// findSource finds the recorded source of the file, given its head: the newest
-// source with the same name and head, or a source with another name whose bytes
-// the file contains.
+// findSource finds the recorded source of the file, given its head: the newest source
+// with the same name and head, or a source with another name whose bytes the file
+// contains.
 func (l *load) findSource(ctx context.Context, path string, head []byte) error {
 	s := l.source
 	var all []state.Source
@@ -78,7 +78,6 @@ func (l *load) findSource(ctx context.Context, path string, head []byte) error {
 	return nil
 }
 
-// sources returns the table's files, newest first.
 func (l *load) sources(ctx context.Context) (all []state.Source, err error) {
 	err = l.retry(ctx, func() (err error) {
 		all, err = l.state.Sources(ctx, l.opt.Table.Name, state.FileSource, "")
@@ -111,8 +110,8 @@ func (l *load) cuts(ctx context.Context, s *state.Source) (cuts []state.Cut, err
 	return cuts, err
 }
 
-// agrees reports whether the file contains the bytes of a source: the loaded part
-// and the recorded cuts after it.
+// agrees reports whether the file contains the bytes of a source: the loaded part and
+// the recorded cuts after it.
 func (l *load) agrees(ctx context.Context, path string, s state.Source) (bool, error) {
 	var cuts []state.Cut
 	if !s.Finished {

@@ -30,48 +30,48 @@ type Options struct {
 	// Table and Schema describe the rolling table, which must exist.
 	Table  *engine.Table
 	Schema *engine.Schema
-	// Late means that the table refuses rows below the position up to which all
-	// of its periods are sealed.
+	// Late means that the table refuses rows below the position up to which all of
+	// its periods are sealed.
 	Late bool
 
-	// Format is the format of the source. If Kind is empty, it is derived from
-	// the file's name.
+	// Format is the format of the source. If Kind is empty, it is derived from the
+	// file's name.
 	Format Format
 	Values ValueOptions
-	// Name, unless empty, identifies the source instead of its path, so that the
-	// file may be moved.
+	// Name, unless empty, identifies the source instead of its path, so that the file
+	// may be moved.
 	Name string
 	// Duplicates is SkipDuplicates (also if "") or RejectDuplicates.
 	Duplicates string
 
-	// Rows and Bytes limit a batch; 0 means DefaultRows and DefaultBytes. A
-	// record is never split.
+	// Rows and Bytes limit a batch; 0 means DefaultRows and DefaultBytes. A record is
+	// never split.
 	Rows, Bytes int
 	// Writers is the number of batches sent concurrently; 0 means DefaultWriters.
 	// Engines with serial writes always use 1.
 	Writers int
-	// Flush limits how long rows of a stream wait for further rows before they
-	// are sent; 0 means DefaultFlush.
+	// Flush limits how long rows of a stream wait for further rows before they are
+	// sent; 0 means DefaultFlush.
 	Flush time.Duration
 	// RetryFor limits how long a batch is retried after transient errors: a lost
-	// connection, a server that is down, a deadlock. Negative means without
-	// limit, 0 no retries.
+	// connection, a server that is down, a deadlock. Negative means without limit, 0
+	// no retries.
 	RetryFor time.Duration
 
 	// Bad is the path of the file for rows that can't be loaded. The load ends if
-	// there are more than MaxBad of them, before the batch that exceeds the limit
-	// is committed; negative means no limit.
+	// there are more than MaxBad of them, before the batch that exceeds the limit is
+	// committed; negative means no limit.
 	Bad    string
 	MaxBad int64
 
-	// Spool is the directory that stores a stream until it is loaded; if it is
-	// "", the stream is sent directly. SpoolBytes limits its size; 0 means the
-	// spool's own default.
+	// Spool is the directory that stores a stream until it is loaded; if it is "",
+	// the stream is sent directly. SpoolBytes limits its size; 0 means the spool's
+	// own default.
 	Spool      string
 	SpoolBytes int64
 
-	// Again loads a file that is already loaded as if it were new. Rows whose key
-	// is in the table are duplicates.
+	// Again loads a file that is already loaded as if it were new. Rows whose key is
+	// in the table are duplicates.
 	Again bool
 	// AcceptMissing stops the check for rows of a file that were loaded and are
 	// missing from the table: they were removed on purpose.
@@ -82,16 +82,14 @@ type Options struct {
 	// Say, unless nil, receives messages for the user. It is called from several
 	// goroutines.
 	Say func(line string)
-	// Progress, unless nil, is called after each interval of length Every; 0
-	// means one second.
+	// Progress, unless nil, is called after each interval of length Every; 0 means
+	// one second.
 	Progress func(Progress)
 	Every    time.Duration
-	// Reached, unless nil, is called at each point where a test simulates a
-	// crash.
+	// Reached, unless nil, is called at each point where a test simulates a crash.
 	Reached func(point string)
 }
 
-// Defaults of Options.
 const (
 	DefaultRows    = 5000
 	DefaultBytes   = 4 << 20
@@ -100,8 +98,7 @@ const (
 	DefaultEvery   = time.Second
 )
 
-// endWait limits how long batches in flight may take after the load was asked to
-// end.
+// endWait limits how long batches in flight may take after the load was asked to end.
 const endWait = 10 * time.Second
 
 // A Progress describes how far a load has come.
@@ -109,14 +106,13 @@ type Progress struct {
 	// Rows counts the rows sent by this load: inserted, duplicate and rejected.
 	Rows int64
 	// Bytes is the part of the file (of Size bytes on disk, compressed or not; 0
-	// means unknown) that is in the database or was checked by a dry run. Sent is
-	// the part of Bytes sent by this load, and Sending the time since it began to
-	// send.
+	// means unknown) that is in the database or was checked by a dry run. Sent is the
+	// part of Bytes sent by this load, and Sending the time since it began to send.
 	Bytes, Size int64
 	Sent        int64
 	Sending     time.Duration
-	// Waiting is the number of bytes in the spool; Full is how long the sender
-	// has been waiting for room in it.
+	// Waiting is the number of bytes in the spool; Full is how long the sender has
+	// been waiting for room in it.
 	Waiting int64
 	Full    time.Duration
 	Elapsed time.Duration
@@ -133,9 +129,9 @@ type Result struct {
 	Before, BeforeRejected int64
 	// LoadedAt is when rows of an earlier load were last recorded. For a file,
 	// Missing counts those rows that are not in the table although it has their
-	// periods; Gone counts those whose periods were dropped. Unlooked is the
-	// reason why not all of them were looked for, "" if all were. Told means that
-	// an earlier load has already reported that reason, which is permanent.
+	// periods; Gone counts those whose periods were dropped. Unlooked is the reason
+	// why not all of them were looked for, "" if all were. Told means that an earlier
+	// load has already reported that reason, which is permanent.
 	LoadedAt      time.Time
 	Missing, Gone int64
 	Unlooked      string
@@ -144,14 +140,14 @@ type Result struct {
 	Batches, Bytes int64
 	// Finished means that the source was loaded to its end.
 	Finished bool
-	// Damaged lists byte ranges of the spool that were set aside, with the path
-	// of their copy.
+	// Damaged lists byte ranges of the spool that were set aside, with the path of
+	// their copy.
 	Damaged []string
 	// Unfinished is the number of bytes of a stream's last record that were not
 	// loaded because the load ended in the middle of it.
 	Unfinished int
-	// Lost is the number of rows of a stream that were read but neither loaded
-	// nor kept in a spool, because the load failed or had to end.
+	// Lost is the number of rows of a stream that were read but neither loaded nor
+	// kept in a spool, because the load failed or had to end.
 	Lost    int64
 	Seconds float64
 }
@@ -175,8 +171,8 @@ type load struct {
 	rejected atomic.Int64
 	// passed counts the bytes of the current reading of a file that are done:
 	// compared with earlier loads, or committed. skipped is the part of them that
-	// earlier loads had committed. sending is when the first new batch was passed
-	// on, as time.Since(began).
+	// earlier loads had committed. sending is when the first new batch was passed on,
+	// as time.Since(began).
 	passed, skipped, sending atomic.Int64
 	// rejectedBefore counts the rows of a file that earlier loads rejected.
 	rejectedBefore atomic.Int64
@@ -188,23 +184,23 @@ type load struct {
 	loadedAt time.Time
 	// earlier counts batches that earlier loads committed without settling them.
 	earlier state.Counts
-	// out contains the batches of a file that this load has sent, and whether
-	// they are counted. own counts the rows sent by this load that are already in
-	// the source's totals.
+	// out contains the batches of a file that this load has sent, and whether they
+	// are counted. own counts the rows sent by this load that are already in the
+	// source's totals.
 	out map[string]bool
 	own state.Counts
 	// known releases the lock that blocks files with the same head.
 	known func()
 	// loaded is the offset up to which the file was loaded when last read.
 	loaded int64
-	// settledIn, earlierIn and sentIn are the extents of a file's rows: the
-	// settled ones, those of earlier, and the unsettled ones of this load.
+	// settledIn, earlierIn and sentIn are the extents of a file's rows: the settled
+	// ones, those of earlier, and the unsettled ones of this load.
 	settledIn, earlierIn, sentIn []state.Extent
 	// told means that an earlier load has reported that the extents of the file's
 	// rows are unknown.
 	told bool
-	// accepted means that none of the file's rows is in the table, and that this
-	// is intended.
+	// accepted means that none of the file's rows is in the table, and that this is
+	// intended.
 	accepted bool
 	// anew means that the file was forgotten, to be loaded again.
 	anew bool
@@ -257,7 +253,6 @@ func newLoad(o *Options) (*load, error) {
 	return l, err
 }
 
-// newKey returns a random key for a source.
 func newKey() string {
 	var p [8]byte
 	_, _ = rand.Read(p[:]) // never fails
@@ -318,7 +313,6 @@ func (l *load) count(b state.Counts, size int64, before bool) {
 	}
 }
 
-// progress reports the progress periodically until ctx ends.
 func (l *load) progress(ctx context.Context) {
 	if l.opt.Progress == nil {
 		return
@@ -335,7 +329,6 @@ func (l *load) progress(ctx context.Context) {
 	}
 }
 
-// howFar returns the current progress.
 func (l *load) howFar() Progress {
 	p := Progress{Rows: l.rows.Load(), Elapsed: time.Since(l.began)}
 	if l.input != nil {
@@ -356,10 +349,10 @@ func (l *load) howFar() Progress {
 // A produce sends batches to out until there are no more.
 type produce func(ctx context.Context, out chan<- *batch) error
 
-// run sends the batches of produce, several concurrently, and passes each
-// committed batch to done, in no particular order. When ctx ends, batches in
-// flight are completed; with drain, also those already produced, and rows of
-// batches that can't be sent are counted as lost.
+// run sends the batches of produce, several concurrently, and passes each committed
+// batch to done, in no particular order. When ctx ends, batches in flight are
+// completed; with drain, also those already produced, and rows of batches that can't
+// be sent are counted as lost.
 func (l *load) run(ctx context.Context, drain bool, produce produce, done func(context.Context, *batch, state.Batch) error) error {
 	// Sending continues for up to endWait after ctx has ended.
 	work, fail := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -459,7 +452,6 @@ func (l *load) retry(ctx context.Context, fn func() error) error {
 	}
 }
 
-// finish completes the result.
 func (l *load) finish(err error) (Result, error) {
 	l.result.Lost = l.lost.Load()
 	l.result.Seconds = time.Since(l.began).Seconds()

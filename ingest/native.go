@@ -20,8 +20,8 @@ var (
 	errYear   = errors.New("it is no year of four digits")
 )
 
-// unbent refuses values that the server would silently change, and passes the
-// others to next. name and digits describe the column's type.
+// unbent refuses values that the server would silently change, and passes the others
+// to next. name and digits describe the column's type.
 func unbent(next parse, c engine.SchemaColumn, name string, digits []int, server string, o *ValueOptions) parse {
 	my, pg := server == "mysql" || server == "mariadb", server == "postgres"
 	switch {
@@ -65,8 +65,8 @@ func unbent(next parse, c engine.SchemaColumn, name string, digits []int, server
 	return next
 }
 
-// membersOf returns the members of a type such as "enum('a','it”s')". The catalog
-// may show backslashes escaped, so a member with a backslash is returned in both
+// membersOf returns the members of a type such as "enum('a','it”s')". The catalog may
+// show backslashes escaped, so a member with a backslash is returned in both
 // readings.
 func membersOf(native string) []string {
 	_, rest, _ := strings.Cut(native, "(")
@@ -104,8 +104,8 @@ func closingOf(text string) int {
 }
 
 // memberOf refuses numbers that are not members, which the server would read as
-// indexes, and for an ENUM also the empty text. Other texts that are not members
-// are refused by the server, which compares by collation.
+// indexes, and for an ENUM also the empty text. Other texts that are not members are
+// refused by the server, which compares by collation.
 func memberOf(next parse, members []string, set bool) parse {
 	return func(v *engine.Vector, text []byte) error {
 		is := bytes.TrimRight(text, " ")
@@ -124,9 +124,8 @@ func memberOf(next parse, members []string, set bool) parse {
 	}
 }
 
-// fractionOf refuses or truncates times of day with more fractional digits than
-// the column stores. In an interval, only seconds that follow a colon are
-// checked.
+// fractionOf refuses or truncates times of day with more fractional digits than the
+// column stores. In an interval, only seconds that follow a colon are checked.
 func fractionOf(next parse, keeps int, interval, truncate bool) parse {
 	tooFine := fmt.Errorf("it has more than the %d digits of a second that the column keeps", keeps)
 	return func(v *engine.Vector, text []byte) error {

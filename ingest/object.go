@@ -50,8 +50,8 @@ func tooDeep(p []byte) bool {
 	return false
 }
 
-// halfSurrogate reports whether a valid JSON string escapes one half of a
-// surrogate pair without the other.
+// halfSurrogate reports whether a valid JSON string escapes one half of a surrogate
+// pair without the other.
 func halfSurrogate(raw string) bool {
 	unit := func(i int) rune { // the code unit escaped at i, -1 if there is none
 		if i+6 > len(raw) || raw[i] != '\\' || raw[i+1] != 'u' {
@@ -78,6 +78,5 @@ func halfSurrogate(raw string) bool {
 	return false
 }
 
-// unsafeBytes returns text as bytes without a copy. The caller must not change
-// them.
+// unsafeBytes returns text as bytes without a copy. The caller must not change them.
 func unsafeBytes(text string) []byte { return unsafe.Slice(unsafe.StringData(text), len(text)) }

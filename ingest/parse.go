@@ -18,8 +18,8 @@ import (
 
 // A Rejected row couldn't be loaded.
 type Rejected struct {
-	// Line is the number of its first line in the source, from 1; Offset is the
-	// byte offset of that line.
+	// Line is the number of its first line in the source, from 1; Offset is the byte
+	// offset of that line.
 	Line, Offset int64
 	// Column is the column with the invalid value, "" if unknown.
 	Column string
@@ -50,9 +50,9 @@ type parser struct {
 	values []field // of an object, by column
 	seen   []bool  // the columns present in the object
 
-	// absent is a bitmap of the columns that get their default in the current
-	// row, empty if there are none. rowShapes contains the shape of each row of
-	// the batch; nil means all columns. Formats with fields don't use it.
+	// absent is a bitmap of the columns that get their default in the current row,
+	// empty if there are none. rowShapes contains the shape of each row of the batch;
+	// nil means all columns. Formats with fields don't use it.
 	absent    []byte
 	shapes    map[string]*shape
 	rowShapes []*shape
@@ -62,15 +62,15 @@ var lineBreak = []byte("\n")
 
 func newParser(t *target) *parser { return &parser{target: t, batch: engine.NewBatch(t.table.Columns)} }
 
-// parse reads the rows of a batch's bytes. first means that they are the
-// beginning of the file.
+// parse reads the rows of a batch's bytes. first means that they are the beginning of
+// the file.
 func (p *parser) parse(data []byte, line, offset int64, first bool) {
 	p.batch.Reset()
 	p.places, p.rejected, p.rows, p.rowShapes = p.places[:0], p.rejected[:0], 0, p.rowShapes[:0]
 	header := first && p.format.header()
 	for at := 0; at < len(data); {
-		// A batch contains only complete records, so no further bytes are needed
-		// to find their ends.
+		// A batch contains only complete records, so no further bytes are needed to
+		// find their ends.
 		n, err := p.format.end(data[at:], true)
 		if err != nil || n == 0 {
 			n = len(data) - at
@@ -190,8 +190,8 @@ func (p *parser) append(fields []field) (string, error) {
 	return "", nil
 }
 
-// errNullWord concerns the word that mysql -B and other programs write for NULL.
-// Only the user knows whether it means NULL or text.
+// errNullWord concerns the word that mysql -B and other programs write for NULL. Only
+// the user knows whether it means NULL or text.
 var errNullWord = errors.New(`NULL may be text, or mean that there is no value: --null NULL takes it for that, --null '\N' for text`)
 
 // quoteValue adds the value to an error.
@@ -203,15 +203,14 @@ func quoteValue(value []byte, err error) error {
 	return fmt.Errorf("%q: %w", value, err)
 }
 
-// Errors of objects.
 var (
 	errNoObject  = errors.New("it is no JSON object")
 	errMissing   = errors.New("it is missing")
 	errSurrogate = errors.New("it has half of a surrogate pair, which is no character")
 )
 
-// object splits a JSON object into p.values, which refer to the record or to
-// p.buf. An absent key is NULL or, if the column has one, the default.
+// object splits a JSON object into p.values, which refer to the record or to p.buf.
+// An absent key is NULL or, if the column has one, the default.
 func (p *parser) object(record []byte) (string, error) {
 	p.absent = p.absent[:0]
 	o, err := parseObject(record)
@@ -272,9 +271,8 @@ func (p *parser) object(record []byte) (string, error) {
 	return "", nil
 }
 
-// integral converts a JSON number with a point or an exponent to an integer
-// without either, if its value is an integer with no more digits than a loadable
-// integer has.
+// integral converts a JSON number with a point or an exponent to an integer without
+// either, if its value is an integer with no more digits than a loadable integer has.
 func (p *parser) integral(number []byte) []byte {
 	const most = 40
 	mantissa, tail := number, []byte(nil)

@@ -195,8 +195,8 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestRejectedRowsAmongMany rejects rows with NULLs and values of any length
-// before the invalid one.
+// TestRejectedRowsAmongMany rejects rows with NULLs and values of any length before
+// the invalid one.
 func TestRejectedRowsAmongMany(t *testing.T) {
 	p := parserOf(t, &Format{Kind: CSV, NoHeader: true}, "more,raw,value,price,note,sensor,ts")
 	var in strings.Builder
@@ -266,8 +266,8 @@ func TestHeadersAndMarks(t *testing.T) {
 	}
 }
 
-// TestDeepObjects uses objects nested so deeply that reading them would overflow
-// the stack.
+// TestDeepObjects uses objects nested so deeply that reading them would overflow the
+// stack.
 func TestDeepObjects(t *testing.T) {
 	p := parserOf(t, &Format{Kind: JSONL}, "sensor,ts,note")
 	in := func(depth int) string {

@@ -15,8 +15,7 @@ import (
 const readyLook = 100
 
 // ready waits until a read of r returns immediately, and reports false if ctx has
-// ended. A reader without a file descriptor can't be polled, so its read may
-// block.
+// ended. A reader without a file descriptor can't be polled, so its read may block.
 func ready(ctx context.Context, r io.Reader) bool {
 	f, ok := r.(*os.File)
 	if !ok {

@@ -32,7 +32,6 @@ func (s *sender) parserOf(t *target) *parser {
 	return p
 }
 
-// close closes the connection.
 func (s *sender) close() error {
 	if s.loader == nil {
 		return nil

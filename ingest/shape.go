@@ -7,8 +7,8 @@ import (
 )
 
 // A part is the rows of a batch that are inserted into the same columns. A column
-// whose key is absent from an object gets its default, which no value can
-// express, so the column is left out of the insert.
+// whose key is absent from an object gets its default, which no value can express, so
+// the column is left out of the insert.
 type part struct {
 	table *engine.Table
 	plain *engine.Table // the same table, but duplicates are errors
@@ -25,8 +25,8 @@ func (p *part) place(row int) int {
 	return p.rows[row]
 }
 
-// A shape is the columns of a part. It is reused, because a loader caches
-// prepared data for each table.
+// A shape is the columns of a part. It is reused, because a loader caches prepared
+// data for each table.
 type shape struct {
 	part
 	columns []int
@@ -64,8 +64,8 @@ func (p *parser) absentIn(column int) {
 	p.absent[column/8] |= 1 << (column % 8)
 }
 
-// parts groups the batch's rows by their columns, the largest group first,
-// because inserts after the first of a transaction cost more.
+// parts groups the batch's rows by their columns, the largest group first, because
+// inserts after the first of a transaction cost more.
 func (p *parser) parts() []*part {
 	if !slices.ContainsFunc(p.rowShapes, func(s *shape) bool { return s != nil }) {
 		return []*part{{table: p.table, plain: p.plain, batch: p.batch}}
@@ -90,8 +90,8 @@ func (p *parser) parts() []*part {
 	return out
 }
 
-// pick returns a batch with some columns (nil means all) and some rows of b. It
-// may share b's values.
+// pick returns a batch with some columns (nil means all) and some rows of b. It may
+// share b's values.
 func pick(b *engine.Batch, columns, rows []int) *engine.Batch {
 	out := &engine.Batch{}
 	if columns == nil {

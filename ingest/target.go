@@ -25,8 +25,8 @@ type target struct {
 	unit    int64 // positions per unit of an integer column
 }
 
-// newTarget returns the target for rows with these columns. The catalog describes
-// the table t as s.
+// newTarget returns the target for rows with these columns. The catalog describes the
+// table t as s.
 func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, names []string, o *Options) (*target, error) {
 	out := &target{format: f, by: -1, unit: 1, byName: map[string]int{}}
 	table := *t
@@ -85,9 +85,9 @@ func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, n
 	return out, nil
 }
 
-// hasKey reports whether the source has all columns of one of the table's keys,
-// so that duplicates are detected. Rows with a NULL in a key are never
-// duplicates, so keys with nullable columns don't count.
+// hasKey reports whether the source has all columns of one of the table's keys, so
+// that duplicates are detected. Rows with a NULL in a key are never duplicates, so
+// keys with nullable columns don't count.
 func (t *target) hasKey(s *engine.Schema) bool {
 	return slices.ContainsFunc(append([][]string{s.PrimaryKey}, s.Unique...), func(key []string) bool {
 		return len(key) > 0 && !slices.ContainsFunc(key, func(name string) bool {
@@ -98,8 +98,8 @@ func (t *target) hasKey(s *engine.Schema) bool {
 	})
 }
 
-// targetOf determines the columns of the fields from the options, the header or
-// the table. It returns nil if the source is empty.
+// targetOf determines the columns of the fields from the options, the header or the
+// table. It returns nil if the source is empty.
 func (l *load) targetOf(ctx context.Context, c *cutter, f *Format) (*target, error) {
 	record, err := c.peek(ctx)
 	if err != nil || len(record) == 0 {
@@ -132,15 +132,15 @@ func (l *load) targetOf(ctx context.Context, c *cutter, f *Format) (*target, err
 	return t, err
 }
 
-// alwaysServer reports whether the server refuses values for a column because it
-// is GENERATED ALWAYS AS IDENTITY.
+// alwaysServer reports whether the server refuses values for a column because it is
+// GENERATED ALWAYS AS IDENTITY.
 func alwaysServer(s *engine.Schema, name string) bool {
 	always, _ := strings.CutPrefix(s.Options["identity"], "always: ")
 	return slices.Contains(strings.Split(always, ", "), name)
 }
 
-// hasValues reports whether a source's first record is a row and not a header: in
-// the column that the table rolls by it has a value, which can't be a name.
+// hasValues reports whether a source's first record is a row and not a header: in the
+// column that the table rolls by it has a value, which can't be a name.
 func (t *target) hasValues(record []byte) bool {
 	fields, _, err := t.format.split(trimBreak(bytes.TrimPrefix(record, byteOrderMark)), nil, nil)
 	if err != nil || len(fields) != len(t.columns) {
@@ -165,8 +165,8 @@ func unknownColumn(name string, t *engine.Table, s *engine.Schema, names []strin
 	return engine.Hinted(err, "--columns with the names in the order of the fields; --header=false where the first line has values")
 }
 
-// otherDelimiter returns the delimiter between column names in a text that was
-// read as one name; "" if there is none.
+// otherDelimiter returns the delimiter between column names in a text that was read
+// as one name; "" if there is none.
 func otherDelimiter(names []string, s *engine.Schema) string {
 	if len(names) != 1 {
 		return ""

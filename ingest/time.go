@@ -11,7 +11,6 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// Errors of times.
 var (
 	errNoTime   = errors.New("it is no time such as 2026-03-29 01:00:00 or 2026-03-29T01:00:00Z")
 	errNoSuch   = errors.New("there is no such time in its time zone: the clock was put forward")
@@ -19,9 +18,9 @@ var (
 	errNotWhole = errors.New("it has a time of day, and the column keeps days")
 )
 
-// timeOf returns the parser of times for a column: RFC 3339, or the SQL form,
-// with a blank or a T between date and time, with or without an offset. A date
-// alone means its midnight. name and digits describe the column's type.
+// timeOf returns the parser of times for a column: RFC 3339, or the SQL form, with a
+// blank or a T between date and time, with or without an offset. A date alone means
+// its midnight. name and digits describe the column's type.
 func timeOf(name string, digits []int, engineName string, o *ValueOptions) func(v *engine.Vector, text []byte) error {
 	keeps := 6
 	if engineName == "mysql" || engineName == "mariadb" {
@@ -227,8 +226,8 @@ func offsetOf(p []byte) (int64, bool) {
 	return seconds, true
 }
 
-// local returns the instant of a civil time in a zone. The civil time is given as
-// if it were UTC. It refuses times that a clock change skips or repeats.
+// local returns the instant of a civil time in a zone. The civil time is given as if
+// it were UTC. It refuses times that a clock change skips or repeats.
 func local(civil int64, zone *time.Location) (int64, error) {
 	// The offset changes at most once within the two days around the time.
 	before := offsetAt(civil-24*3600e6, zone)
@@ -267,9 +266,8 @@ func daysIn(year, month int) int {
 	return 31
 }
 
-// days returns the days from 1970-01-01 to a date of the Gregorian calendar.
-// Source: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms",
-// days_from_civil.
+// days returns the days from 1970-01-01 to a date of the Gregorian calendar. Source:
+// Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", days_from_civil.
 func days(year, month, day int) int64 {
 	y, m := int64(year), int64(month)
 	if m <= 2 {

@@ -9,8 +9,7 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// untypedColumn returns the parser of a column whose engine would accept any
-// value.
+// untypedColumn returns the parser of a column whose engine would accept any value.
 func untypedColumn(t testing.TB, native string) (column, engine.Column) {
 	t.Helper()
 	db := testdb.Open(t, "sqlite").(engine.Keeper)
@@ -74,8 +73,8 @@ func TestUntyped(t *testing.T) {
 	}
 }
 
-// FuzzUntyped checks that a value that was accepted and written is accepted
-// again, unchanged.
+// FuzzUntyped checks that a value that was accepted and written is accepted again,
+// unchanged.
 func FuzzUntyped(f *testing.F) {
 	natives := []string{"DATE", "TIME", "DECIMAL(8,2)", "SMALLINT", "BOOLEAN", "VARCHAR(3)", "YEAR", "JSON"}
 	var columns []column

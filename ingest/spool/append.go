@@ -152,7 +152,6 @@ func (s *Spool) reclaim() error {
 	return nil
 }
 
-// roll begins a new segment at the end of the last one.
 func (s *Spool) roll() error {
 	base := s.lastSegment().end
 	f, err := s.create(base)

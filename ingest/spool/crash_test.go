@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// killedDir makes a copy of the test binary append to the spool in that
-	// directory until it is killed.
+	// killedDir makes a copy of the test binary append to the spool in that directory
+	// until it is killed.
 	killedDir = "ROWMILL_SPOOL_KILLED_DIR"
 	// killedFrom is the number of its first record.
 	killedFrom = "ROWMILL_SPOOL_KILLED_FROM"
@@ -69,10 +69,10 @@ func appendUntilKilled(dir string) error {
 	}
 }
 
-// appendAndKill runs a process that appends, and kills it a certain time after it
-// has reported so many appended records; with 0 records, this may be before it
-// has opened the spool. It returns the number of the last record whose Append had
-// returned, or from-1.
+// appendAndKill runs a process that appends, and kills it a certain time after it has
+// reported so many appended records; with 0 records, this may be before it has opened
+// the spool. It returns the number of the last record whose Append had returned, or
+// from-1.
 func appendAndKill(t *testing.T, dir string, from, records int, after time.Duration) int {
 	t.Helper()
 	exe, err := os.Executable()
@@ -112,9 +112,8 @@ func appendAndKill(t *testing.T, dir string, from, records int, after time.Durat
 	return last
 }
 
-// checkNumbered opens a spool and reads its numbered records, none of which may
-// be missing. It returns the number of the first record, and the number after the
-// last.
+// checkNumbered opens a spool and reads its numbered records, none of which may be
+// missing. It returns the number of the first record, and the number after the last.
 func checkNumbered(t *testing.T, dir string, most int) (from, to int, found Found) {
 	t.Helper()
 	s, found := open(t, quick(dir))
@@ -328,8 +327,7 @@ func TestSpoolDiskFull(t *testing.T) {
 					t.Fatalf("append to a full disk: %v", err)
 				}
 			}
-			// The existing records are read, and nothing of the record that
-			// failed.
+			// The existing records are read, and nothing of the record that failed.
 			for i := range full {
 				rec, err := s.Next(context.Background())
 				if err != nil || !bytes.Equal(rec.Data, numbered(i, most)) {

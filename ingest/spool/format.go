@@ -13,8 +13,8 @@ const (
 	recordHead  = 16
 	magic       = "rmspool"
 	version     = 1
-	// marker begins a record. Its first byte never occurs in UTF-8, so that
-	// searching text for the next record is fast.
+	// marker begins a record. Its first byte never occurs in UTF-8, so that searching
+	// text for the next record is fast.
 	marker = "\xf5rec"
 )
 
@@ -62,8 +62,8 @@ func getSegmentHead(p []byte) (head, bool) {
 	return head{p[7], binary.LittleEndian.Uint64(p[8:]), int64(binary.LittleEndian.Uint64(p[16:]))}, true
 }
 
-// placeSum starts the CRC of a record's head with the ID and the offset, which
-// the head doesn't contain.
+// placeSum starts the CRC of a record's head with the ID and the offset, which the
+// head doesn't contain.
 func placeSum(id uint64, offset int64) uint32 {
 	var p [16]byte
 	binary.LittleEndian.PutUint64(p[:], id)
@@ -78,8 +78,8 @@ func putRecordHead(p *[recordHead]byte, id uint64, offset int64, data []byte) {
 	binary.LittleEndian.PutUint32(p[12:], crc32.Checksum(data, castagnoli))
 }
 
-// getRecordHead returns the length and the CRC of the data. It returns false
-// unless p begins with the head of a record of that spool at that offset.
+// getRecordHead returns the length and the CRC of the data. It returns false unless p
+// begins with the head of a record of that spool at that offset.
 func getRecordHead(p []byte, id uint64, offset int64) (length int64, sum uint32, ok bool) {
 	if len(p) < recordHead || string(p[:4]) != marker {
 		return 0, 0, false

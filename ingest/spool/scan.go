@@ -18,8 +18,8 @@ type window struct {
 	at   int64 // position of the first byte of buf
 }
 
-// bytes returns up to n bytes at pos, fewer only at the end of the segment. They
-// are valid until the next call.
+// bytes returns up to n bytes at pos, fewer only at the end of the segment. They are
+// valid until the next call.
 func (w *window) bytes(pos int64, n int) ([]byte, error) {
 	n = int(min(int64(n), w.size-pos, windowSize))
 	if pos < w.at || pos+int64(n) > w.at+int64(len(w.buf)) {
@@ -65,8 +65,8 @@ type scanned struct {
 	prefix bool
 }
 
-// scan reads a segment of size bytes that begins at the offset base, and finds
-// its records. It returns only errors of r.
+// scan reads a segment of size bytes that begins at the offset base, and finds its
+// records. It returns only errors of r.
 func scan(r io.ReaderAt, size int64, id uint64, base int64) (scanned, error) {
 	var out scanned
 	w := &window{r: r, size: size}
@@ -155,8 +155,8 @@ func (w *window) checksum(from, to int64) (uint32, error) {
 	return sum, nil
 }
 
-// nextRecord returns the position of the first record head at or after pos, or
-// the segment's size.
+// nextRecord returns the position of the first record head at or after pos, or the
+// segment's size.
 func (w *window) nextRecord(pos int64, id uint64, base int64) (int64, error) {
 	for w.size-pos >= recordHead {
 		p, err := w.bytes(pos, windowSize)
@@ -181,8 +181,7 @@ func (w *window) nextRecord(pos int64, id uint64, base int64) (int64, error) {
 	return w.size, nil
 }
 
-// zeros reports whether all bytes from pos to the end are zero, or there are
-// none.
+// zeros reports whether all bytes from pos to the end are zero, or there are none.
 func (w *window) zeros(pos int64) (bool, error) {
 	for pos < w.size {
 		p, err := w.bytes(pos, windowSize)

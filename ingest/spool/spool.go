@@ -96,9 +96,8 @@ var ErrBeyond = errors.New("beyond the spool's end")
 type Options struct {
 	// Dir is the spool's directory. It is created if it doesn't exist.
 	Dir string
-	// Budget is the maximum total size of the segments in bytes. Append waits if
-	// the next record would exceed it. 0 means 1 GiB. Files set aside don't
-	// count.
+	// Budget is the maximum total size of the segments in bytes. Append waits if the
+	// next record would exceed it. 0 means 1 GiB. Files set aside don't count.
 	Budget int64
 	// Segment is the size in bytes at which a new segment begins; space is freed
 	// segment by segment. 0 means 64 MiB or an eighth of Budget, whichever is
@@ -124,8 +123,8 @@ func (o Options) Validate() error {
 
 // A Record is one batch of input, as stored in the spool.
 type Record struct {
-	// From and To are the offsets of the first byte of its head and of the first
-	// byte after it.
+	// From and To are the offsets of the first byte of its head and of the first byte
+	// after it.
 	From, To int64
 	// Data is the record's content. The caller owns it.
 	Data []byte
@@ -135,17 +134,17 @@ type Record struct {
 
 // Found describes the state in which Open found the spool.
 type Found struct {
-	// Records and Bytes count the intact records, including those that the
-	// database already has: see SeekTo and Release. Bytes are bytes on disk,
-	// including the records' heads.
+	// Records and Bytes count the intact records, including those that the database
+	// already has: see SeekTo and Release. Bytes are bytes on disk, including the
+	// records' heads.
 	Records, Bytes int64
 	// Torn is the number of bytes of a torn tail that were removed.
 	Torn int64
-	// TornFile is the copy of that tail. It is "" if the tail was the beginning
-	// of a record or zeros: then no record whose Append had returned was lost.
+	// TornFile is the copy of that tail. It is "" if the tail was the beginning of a
+	// record or zeros: then no record whose Append had returned was lost.
 	TornFile string
-	// Bad lists the parts set aside. Each Open reports them until their segment
-	// is released.
+	// Bad lists the parts set aside. Each Open reports them until their segment is
+	// released.
 	Bad []Bad
 	// Missing lists the offset ranges of missing segments.
 	Missing []Range
@@ -171,8 +170,8 @@ type Spool struct {
 	id   uint64
 	lock *os.File
 
-	// appending is held by Append, reading by Next and SeekTo. Both are locked
-	// before mu.
+	// appending is held by Append, reading by Next and SeekTo. Both are locked before
+	// mu.
 	appending, reading sync.Mutex
 	tail               *os.File // the last segment; nil if the next record begins a new one
 	reader             *os.File
@@ -213,8 +212,8 @@ func (p place) to() int64 { return p.from + int64(p.size) }
 // spool was created.
 func (s *Spool) ID() string { return formatID(s.id) }
 
-// Finish declares that no more records will be appended: Next returns io.EOF once
-// all are read. This holds until the spool is opened again.
+// Finish declares that no more records will be appended: Next returns io.EOF once all
+// are read. This holds until the spool is opened again.
 func (s *Spool) Finish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,8 +235,7 @@ func (s *Spool) First() int64 {
 	return s.segments[0].base
 }
 
-// Full returns how long an Append has been waiting for room, 0 if none is
-// waiting.
+// Full returns how long an Append has been waiting for room, 0 if none is waiting.
 func (s *Spool) Full() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -316,8 +314,8 @@ func (s *Spool) path(base int64) string { return filepath.Join(s.o.Dir, segmentN
 // last returns the last segment. The caller holds mu.
 func (s *Spool) last() *segment { return s.segments[len(s.segments)-1] }
 
-// lastSegment returns the last segment for Append. Only Append changes that
-// segment, so Append may read it without mu.
+// lastSegment returns the last segment for Append. Only Append changes that segment,
+// so Append may read it without mu.
 func (s *Spool) lastSegment() *segment {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -43,7 +43,6 @@ func closeSpool(t testing.TB, s *Spool) {
 	}
 }
 
-// rest reads all remaining records.
 func rest(t testing.TB, s *Spool) []Record {
 	t.Helper()
 	s.Finish()
@@ -178,7 +177,6 @@ func TestSpoolOptions(t *testing.T) {
 	add(t, s, make([]byte, 952))
 }
 
-// waitFull waits until an Append waits for room.
 func waitFull(t *testing.T, s *Spool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); s.Full() == 0; time.Sleep(time.Millisecond) {
@@ -234,8 +232,7 @@ func TestTrapSpoolFullMakesSenderWait(t *testing.T) {
 						disk += st.Size()
 					}
 				}
-				// A new segment's head is written before the old segment is
-				// removed.
+				// A new segment's head is written before the old segment is removed.
 				if disk > 1000+segmentHead {
 					t.Fatalf("%d bytes on disk", disk)
 				}
@@ -390,8 +387,8 @@ func TestTrapSpoolGoesOnWhereAcknowledged(t *testing.T) {
 	if err := s.SeekTo(all[7].From + 5); err == nil {
 		t.Error("within a record: no error")
 	}
-	// An offset below the first segment means that segment. Acknowledged records
-	// that exist again, as after a removal undone by a power loss, are skipped.
+	// An offset below the first segment means that segment. Acknowledged records that
+	// exist again, as after a removal undone by a power loss, are skipped.
 	s.Finish()
 	for k := range 30 {
 		if err := s.Release(all[k].To); err != nil {

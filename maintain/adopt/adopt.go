@@ -12,8 +12,8 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// Kind is the kind and the ID of an adoption in the journal: a table has at most
-// one at a time.
+// Kind is the kind and the ID of an adoption in the journal: a table has at most one
+// at a time.
 const Kind = "adopt"
 
 // Steps of an adoption, in order. The journal records the next step to do.
@@ -37,29 +37,26 @@ const (
 	stepBackClean  = "back-clean"  // drop triggers, log and the rolling table
 )
 
-// Options describe an adoption.
 type Options struct {
 	DB    engine.Keeper
 	State *state.Store
-	// Table is the intended rolling table. Schema describes the current plain
-	// table; it may be nil if an adoption is in progress.
+	// Table is the intended rolling table. Schema describes the current plain table;
+	// it may be nil if an adoption is in progress.
 	Table    *engine.Table
 	Schema   *engine.Schema
 	Declared *rolling.Declaration
-	// AllowDuplicates permits the loss of unique keys of the plain table: see
-	// Lost.
+	// AllowDuplicates permits the loss of unique keys of the plain table: see Lost.
 	AllowDuplicates bool
 	// Now returns the current position on a time axis; nil means the clock. On a
 	// sequence the current position is the highest key.
 	Now func(ctx context.Context) (int64, error)
-	// Before, unless nil, is called after the table has passed the checks and
-	// before an adoption begins, with the position from which there will be
-	// periods.
+	// Before, unless nil, is called after the table has passed the checks and before
+	// an adoption begins, with the position from which there will be periods.
 	Before func(ctx context.Context, from int64) error
 	// Limits are the limits of the server's load.
 	Limits copier.Limits
-	// Chunk is the number of rows copied at a time; 0 means an adaptive number
-	// that takes a fraction of a second.
+	// Chunk is the number of rows copied at a time; 0 means an adaptive number that
+	// takes a fraction of a second.
 	Chunk int
 	// Progress is called at least for each step and chunk.
 	Progress func(Progress)
@@ -92,11 +89,11 @@ type data struct {
 	// approximate total.
 	After    []string
 	Rows, Of int64
-	// First and Last are the positions of the first and the last row, if there
-	// are rows.
+	// First and Last are the positions of the first and the last row, if there are
+	// rows.
 	First, Last int64
-	// Checked is the last key compared, CheckedRows the number of rows compared,
-	// and Repaired the number of chunks that had to be copied again.
+	// Checked is the last key compared, CheckedRows the number of rows compared, and
+	// Repaired the number of chunks that had to be copied again.
 	Checked     []string
 	CheckedRows int64
 	Repaired    int
@@ -122,8 +119,8 @@ func oldName(table string) string  { return table + "__rowmill_old" }
 func logName(table string) string  { return table + "__rowmill_log" }
 func lateName(table string) string { return table + "_late" }
 
-// UnderWay returns the adoption of a table, or nil. It includes an adoption after
-// the cut-over whose old table is kept: see Kept.
+// UnderWay returns the adoption of a table, or nil. It includes an adoption after the
+// cut-over whose old table is kept: see Kept.
 func UnderWay(ctx context.Context, st *state.Store, table string) (*state.Change, error) {
 	c, err := st.Change(ctx, table, Kind)
 	if errors.Is(err, engine.ErrNoTable) {
@@ -165,8 +162,8 @@ func (j *job) use(d data) {
 	}
 }
 
-// Run adopts the table, resuming an earlier call, and returns after the cut-over.
-// The old table is kept.
+// Run adopts the table, resuming an earlier call, and returns after the cut-over. The
+// old table is kept.
 func Run(ctx context.Context, o Options) error {
 	return leading(ctx, o, func(ctx context.Context, j *job) error {
 		if Undoing(j.change) {
@@ -227,8 +224,8 @@ func Undo(ctx context.Context, o Options) error {
 			}
 			step := stepCancel
 			if swapped {
-				// The triggers and the log of the adoption must go before those
-				// of the undo are created.
+				// The triggers and the log of the adoption must go before those of
+				// the undo are created.
 				if err := j.clean(ctx, j.there()); err != nil {
 					return err
 				}
@@ -261,8 +258,8 @@ const (
 	leadPause = 100 * time.Millisecond
 )
 
-// leading runs fn while holding the lock that only one process at a time can hold
-// for the table.
+// leading runs fn while holding the lock that only one process at a time can hold for
+// the table.
 func leading(ctx context.Context, o Options, fn func(context.Context, *job) error) (err error) {
 	lease, err := o.DB.Lead(ctx, lockName(o.Table.Name))
 	for try := 0; try < leadTries && errors.Is(err, engine.ErrLockTimeout); try++ {
@@ -421,7 +418,6 @@ func (j *job) point(name string) error {
 	return j.at(name)
 }
 
-// progress reports the progress of the step.
 func (j *job) progress(p Progress) {
 	if j.Progress == nil {
 		return
@@ -439,8 +435,8 @@ func (j *job) progress(p Progress) {
 	j.Progress(p)
 }
 
-// paused returns a function that reports why the work waits, with the number of
-// rows done.
+// paused returns a function that reports why the work waits, with the number of rows
+// done.
 func (j *job) paused(rows *int64) func(string) {
 	return func(why string) { j.progress(Progress{Rows: *rows, Of: j.data.Of, Paused: why}) }
 }

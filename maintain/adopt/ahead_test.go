@@ -26,10 +26,9 @@ func (w *world) differing(key string) int64 {
 
 const inPeriod, inNone = "2026-03-29 00:00:00", "2199-01-01 00:00:00"
 
-// TestTrapRowAheadOfTheCopyGoesStale: a row ahead of the copy leaves the periods
-// and comes back. Its entry from the time outside is then applied, and must not
-// copy the row, because later changes of it are left to the copy, which keeps
-// existing rows.
+// TestTrapRowAheadOfTheCopyGoesStale: a row ahead of the copy leaves the periods and
+// comes back. Its entry from the time outside is then applied, and must not copy the
+// row, because later changes of it are left to the copy, which keeps existing rows.
 func TestTrapRowAheadOfTheCopyGoesStale(t *testing.T) {
 	onServers(t, func(t *testing.T, w *world) {
 		w.fill(1200)
@@ -66,9 +65,9 @@ func TestTrapRowAheadOfTheCopyGoesStale(t *testing.T) {
 	})
 }
 
-// TestTrapRowAheadHoldsUniqueValue: such a row would keep its old value of a
-// second unique key, which another row has since taken. Copying the chunk again
-// could never resolve this.
+// TestTrapRowAheadHoldsUniqueValue: such a row would keep its old value of a second
+// unique key, which another row has since taken. Copying the chunk again could never
+// resolve this.
 func TestTrapRowAheadHoldsUniqueValue(t *testing.T) {
 	on(t, concurrent, func(t *testing.T, w *world) {
 		w.fill(6000)
@@ -101,9 +100,9 @@ func TestTrapRowAheadHoldsUniqueValue(t *testing.T) {
 	})
 }
 
-// TestTrapCopyEndedBehindItsLastChunk: a copy interrupted after its last chunk
-// has applied changes of rows beyond the key that it recorded. When it resumes,
-// these changes must not be left to the copy, which keeps existing rows.
+// TestTrapCopyEndedBehindItsLastChunk: a copy interrupted after its last chunk has
+// applied changes of rows beyond the key that it recorded. When it resumes, these
+// changes must not be left to the copy, which keeps existing rows.
 func TestTrapCopyEndedBehindItsLastChunk(t *testing.T) {
 	on(t, concurrent, func(t *testing.T, w *world) {
 		w.fill(600)
@@ -154,9 +153,9 @@ func TestTrapCopyEndedBehindItsLastChunk(t *testing.T) {
 	})
 }
 
-// TestTrapEntriesInAnyOrder: PostgreSQL returns the log's entries in no
-// particular order, so the two entries of a moved row may be applied in separate
-// batches, in either order. Neither may remove the row that the other has copied.
+// TestTrapEntriesInAnyOrder: PostgreSQL returns the log's entries in no particular
+// order, so the two entries of a moved row may be applied in separate batches, in
+// either order. Neither may remove the row that the other has copied.
 func TestTrapEntriesInAnyOrder(t *testing.T) {
 	t.Parallel()
 	for _, last := range []bool{false, true} {

@@ -11,8 +11,8 @@ import (
 )
 
 // TestTrapRowsOutsideBeforeTheTriggers: a row outside of every period that is
-// inserted after the check and before the triggers exist is not logged. It would
-// only be in the old table, which is dropped.
+// inserted after the check and before the triggers exist is not logged. It would only
+// be in the old table, which is dropped.
 func TestTrapRowsOutsideBeforeTheTriggers(t *testing.T) {
 	onServers(t, func(t *testing.T, w *world) {
 		w.fill(700)
@@ -43,8 +43,8 @@ func TestTrapRowsOutsideBeforeTheTriggers(t *testing.T) {
 	})
 }
 
-// TestTrapNullInKey: SQLite permits NULL in a primary key, also in several rows.
-// No chunk along the key contains such rows.
+// TestTrapNullInKey: SQLite permits NULL in a primary key, also in several rows. No
+// chunk along the key contains such rows.
 func TestTrapNullInKey(t *testing.T) {
 	t.Parallel()
 	const def = "CREATE TABLE events (id TEXT, ts DATETIME NOT NULL, ver BIGINT, PRIMARY KEY "
@@ -129,9 +129,9 @@ func TestTrapLogSortsAsTheTable(t *testing.T) {
 	})
 }
 
-// TestTrapEntriesLeftTooEarly: the entry of a row ahead of the copy may be left
-// to the copy only after earlier entries are applied, such as that of the row
-// that has given up its value of a second unique key.
+// TestTrapEntriesLeftTooEarly: the entry of a row ahead of the copy may be left to
+// the copy only after earlier entries are applied, such as that of the row that has
+// given up its value of a second unique key.
 func TestTrapEntriesLeftTooEarly(t *testing.T) {
 	on(t, concurrent, func(t *testing.T, w *world) {
 		w.fill(900)
@@ -185,9 +185,9 @@ func TestTrapEntriesLeftTooEarly(t *testing.T) {
 	})
 }
 
-// TestTrapPeriodForLateRow: a period for a row outside of every period may be
-// created while the table is adopted, or when an adoption resumes. The row then
-// belongs to the rolling table, and is not a late row.
+// TestTrapPeriodForLateRow: a period for a row outside of every period may be created
+// while the table is adopted, or when an adoption resumes. The row then belongs to
+// the rolling table, and is not a late row.
 func TestTrapPeriodForLateRow(t *testing.T) {
 	t.Parallel()
 	for _, point := range []string{"copy: chunk", "copy: noted"} {

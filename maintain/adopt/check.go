@@ -53,7 +53,6 @@ func (j *job) check(ctx context.Context) (*data, error) {
 	return d, nil
 }
 
-// pick returns the columns with these names.
 func pick(s *engine.Schema, names []string) []engine.SchemaColumn {
 	var out []engine.SchemaColumn
 	for _, n := range names {

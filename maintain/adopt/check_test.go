@@ -121,8 +121,8 @@ func TestTrapRowsOutsideEveryPeriod(t *testing.T) {
 	})
 }
 
-// TestVerifyRepairs: changes that fire no trigger are found by the comparison,
-// and copied.
+// TestVerifyRepairs: changes that fire no trigger are found by the comparison, and
+// copied.
 func TestVerifyRepairs(t *testing.T) {
 	onServers(t, func(t *testing.T, w *world) {
 		w.fill(1200)
@@ -145,8 +145,8 @@ func TestVerifyRepairs(t *testing.T) {
 	})
 }
 
-// TestTrapCounterGoesOn: generated keys continue from the previous counter, also
-// if the rows with the highest keys were deleted.
+// TestTrapCounterGoesOn: generated keys continue from the previous counter, also if
+// the rows with the highest keys were deleted.
 func TestTrapCounterGoesOn(t *testing.T) {
 	on(t, concurrent, func(t *testing.T, w *world) {
 		w.fill(100)
@@ -168,8 +168,8 @@ func TestTrapCounterGoesOn(t *testing.T) {
 	})
 }
 
-// TestTrapOpenTransaction: a transaction that has used the table delays the
-// cut-over and is reported; inserts wait no longer than one attempt.
+// TestTrapOpenTransaction: a transaction that has used the table delays the cut-over
+// and is reported; inserts wait no longer than one attempt.
 func TestTrapOpenTransaction(t *testing.T) {
 	on(t, concurrent, func(t *testing.T, w *world) {
 		w.fill(500)

@@ -13,9 +13,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// relayed returns the world's target through a relay, and the relay. SQLite has
-// no connections: it returns a nil relay, and an interrupted transaction is
-// rolled back.
+// relayed returns the world's target through a relay, and the relay. SQLite has no
+// connections: it returns a nil relay, and an interrupted transaction is rolled back.
 func (w *world) relayed() (engine.Target, *testdb.Relay) {
 	w.t.Helper()
 	target := w.target
@@ -42,8 +41,8 @@ func (w *world) relayed() (engine.Target, *testdb.Relay) {
 	return target, testdb.NewRelay(w.t, path, server, nil)
 }
 
-// cutOff runs a verb as if in a process that is killed at the first point for
-// which at returns true. It returns that point, or "" if the verb completed.
+// cutOff runs a verb as if in a process that is killed at the first point for which
+// at returns true. It returns that point, or "" if the verb completed.
 func (w *world) cutOff(what string, at func(point string) bool) (killed string) {
 	w.t.Helper()
 	target, r := w.relayed()
@@ -58,8 +57,7 @@ func (w *world) cutOff(what string, at func(point string) bool) (killed string) 
 		_ = db.Close() // its connections are cut
 	}()
 	other := &world{t: w.t, kind: w.kind, target: target, db: db.(engine.Keeper), d: w.d}
-	// The previous lock is released once the server has detected the
-	// disconnection.
+	// The previous lock is released once the server has detected the disconnection.
 	err = untilFree(func() error {
 		o := other.options()
 		o.at = func(point string) error {
@@ -97,8 +95,8 @@ func unseen() func(point string) bool {
 	}
 }
 
-// TestCutOff: an adoption that is interrupted at each point, one after the other,
-// and resumed each time, has the same result as an uninterrupted one.
+// TestCutOff: an adoption that is interrupted at each point, one after the other, and
+// resumed each time, has the same result as an uninterrupted one.
 func TestCutOff(t *testing.T) {
 	onServers(t, func(t *testing.T, w *world) {
 		w.fill(700)
@@ -126,8 +124,8 @@ func removes(point string) bool {
 		"swap: sentry gone", "swap: renamed", "swap: noted", "clean: done"}, point)
 }
 
-// TestCutOffThenUndone: after an interruption at any point and an undo, the table
-// is unchanged.
+// TestCutOffThenUndone: after an interruption at any point and an undo, the table is
+// unchanged.
 func TestCutOffThenUndone(t *testing.T) {
 	onServers(t, func(t *testing.T, w *world) {
 		w.fill(700)
@@ -176,9 +174,8 @@ func TestUndoCutOff(t *testing.T) {
 	})
 }
 
-// TestCutOffReleasesLocks checks an assumption of the tests with a relay: the
-// server releases the locks of a client that is disconnected within a
-// transaction.
+// TestCutOffReleasesLocks checks an assumption of the tests with a relay: the server
+// releases the locks of a client that is disconnected within a transaction.
 func TestCutOffReleasesLocks(t *testing.T) {
 	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {

@@ -18,11 +18,11 @@ import (
 const (
 	// drainRows is the number of log entries applied at a time.
 	drainRows = 2000
-	// drainBatches limits the number of these batches between two chunks, so that
-	// a log that grows faster can't keep the copy from making progress.
+	// drainBatches limits the number of these batches between two chunks, so that a
+	// log that grows faster can't keep the copy from making progress.
 	drainBatches = 20
-	// lockedRows limits the entries that may remain when the lock is taken, so
-	// that it is held only briefly.
+	// lockedRows limits the entries that may remain when the lock is taken, so that
+	// it is held only briefly.
 	lockedRows = 2000
 )
 
@@ -43,8 +43,8 @@ func (m *mirror) drainOnce(ctx context.Context) (n int, err error) {
 	err = m.locked(ctx, m.src.name, "repeat changes", func() error {
 		n, err = m.drainTx(ctx, limit)
 		for errors.Is(m.DB.Classify(err), engine.ErrDuplicateKey) && limit < 1<<20 {
-			// A row has taken over a unique value from another row whose entry is
-			// not in the batch. A larger batch is likely to include both.
+			// A row has taken over a unique value from another row whose entry is not
+			// in the batch. A larger batch is likely to include both.
 			limit *= 8
 			n, err = m.drainTx(ctx, limit)
 		}
@@ -81,15 +81,14 @@ func (j *job) committed() *sql.TxOptions {
 	return &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 }
 
-// drain applies one batch of the log: rows with its keys are deleted from the
-// target, and copied in their current state. The entries are read before the
-// rows, so an entry written afterwards belongs to a later change and remains.
+// drain applies one batch of the log: rows with its keys are deleted from the target,
+// and copied in their current state. The entries are read before the rows, so an
+// entry written afterwards belongs to a later change and remains.
 //
-// In the target, an entry stands only for the rows that have all of its values,
-// those of both keys. The order of entries therefore doesn't matter, and no entry
-// adds a row that the copy is still to reach, whose later entries are left to the
-// copy. In the table for late rows, an entry stands for the row with the plain
-// table's key.
+// In the target, an entry stands only for the rows that have all of its values, those
+// of both keys. The order of entries therefore doesn't matter, and no entry adds a
+// row that the copy is still to reach, whose later entries are left to the copy. In
+// the table for late rows, an entry stands for the row with the plain table's key.
 func (m *mirror) drain(ctx context.Context, x state.Exec, limit int) (int, error) {
 	switch {
 	case m.postgres():
@@ -109,10 +108,10 @@ func (m *mirror) on(cols []engine.SchemaColumn, a, b string) string {
 	return strings.Join(parts, " AND ")
 }
 
-// exactly returns a condition that two tables have equal values in all columns of
-// the log. Rows are to be found by the columns of key. The other columns are
-// compared in a form that no index supports: an index on the time may have as
-// many rows for one value as the table has.
+// exactly returns a condition that two tables have equal values in all columns of the
+// log. Rows are to be found by the columns of key. The other columns are compared in
+// a form that no index supports: an index on the time may have as many rows for one
+// value as the table has.
 func (m *mirror) exactly(key []engine.SchemaColumn, a, b string) string {
 	cond := m.on(key, a, b)
 	if rest := m.beyond(key); len(rest) > 0 {
@@ -131,8 +130,8 @@ func (m *mirror) beyond(key []engine.SchemaColumn) []engine.SchemaColumn {
 // reason is the reason stored with rows in the table for late rows.
 const reason = "outside of every period, when the table was adopted"
 
-// mysqlDrain returns the statements of a batch, for the entries with these ids.
-// They name each table at most once, or by an alias, as LOCK TABLES requires.
+// mysqlDrain returns the statements of a batch, for the entries with these ids. They
+// name each table at most once, or by an alias, as LOCK TABLES requires.
 func (m *mirror) mysqlDrain(ids string) []string {
 	src, dst, log, late := m.q(m.src.name), m.q(m.dst.name), m.q(logName(m.Table.Name)), m.q(lateName(m.Table.Name))
 	where := "rowmill_id IN (" + ids + ")"
@@ -146,8 +145,8 @@ func (m *mirror) mysqlDrain(ids string) []string {
 		out = append(out, fmt.Sprintf("DELETE r FROM %s AS l STRAIGHT_JOIN %s AS r ON %s WHERE l.%s", log, late, m.on(m.data.Key, "r.", "l."), where))
 	}
 	// REPLACE, because the target may still contain a row that was deleted in the
-	// source and has the same value of a unique key. The key of that row is in
-	// the log.
+	// source and has the same value of a unique key. The key of that row is in the
+	// log.
 	insert := fmt.Sprintf("REPLACE INTO %s (%s) SELECT %s %s", dst, m.list(m.columns, ""), m.list(m.columns, "o."), exact)
 	if inside != "" {
 		insert += " WHERE " + inside
@@ -197,8 +196,8 @@ func (m *mirror) drainMySQL(ctx context.Context, x state.Exec, limit int) (int, 
 	return len(ids) + len(later), nil
 }
 
-// comes returns an expression over the log: 1 for entries whose row the copy is
-// still to reach, otherwise 0.
+// comes returns an expression over the log: 1 for entries whose row the copy is still
+// to reach, otherwise 0.
 func (m *mirror) comes() string {
 	if m.coming.text == "" {
 		return "0"
@@ -207,8 +206,8 @@ func (m *mirror) comes() string {
 }
 
 // postgresDrain returns the statement that takes a batch out of the log, and the
-// statements that apply it. Their parameters are arrays of text, one for each
-// column of the log.
+// statements that apply it. Their parameters are arrays of text, one for each column
+// of the log.
 func (m *mirror) postgresDrain(limit string) (take string, use []string) {
 	cols := m.logged()
 	log, late := m.q(logName(m.Table.Name)), m.q(lateName(m.Table.Name))
@@ -219,17 +218,17 @@ func (m *mirror) postgresDrain(limit string) (take string, use []string) {
 		names[i] = fmt.Sprintf("k%d", i+1)
 		native[i] = fmt.Sprintf("k%d::%s AS %s", i+1, c.Native, m.q(c.Name))
 	}
-	// The log has no order. The only requirement is that an entry of a row which
-	// the copy is still to reach is left to the copy after all earlier entries
-	// are applied. Otherwise the row's value of a second unique key might still
-	// be taken by a row that has given it up.
+	// The log has no order. The only requirement is that an entry of a row which the
+	// copy is still to reach is left to the copy after all earlier entries are
+	// applied. Otherwise the row's value of a second unique key might still be taken
+	// by a row that has given it up.
 	first := ""
 	if m.coming.text != "" {
 		first = " ORDER BY " + m.comes()
 	}
 	take = fmt.Sprintf("DELETE FROM %s WHERE ctid = ANY (ARRAY(SELECT ctid FROM %s%s LIMIT %s)) RETURNING %s, %s", log, log, first, limit, m.comes(), strings.Join(texts, ", "))
-	// The keys are a subquery, so that a volatile conversion runs once and not
-	// for each use.
+	// The keys are a subquery, so that a volatile conversion runs once and not for
+	// each use.
 	keys := fmt.Sprintf("(SELECT %s FROM unnest(%s) AS u(%s))", strings.Join(native, ", "), strings.Join(arrays, ", "), strings.Join(names, ", "))
 	use = append(use, fmt.Sprintf("DELETE FROM %s AS n USING %s AS l WHERE %s", m.q(m.dst.name), keys, m.exactly(m.dst.key, "n.", "l.")))
 	if m.dst.rolls {
@@ -244,8 +243,8 @@ func (m *mirror) postgresDrain(limit string) (take string, use []string) {
 	from := rows(m.src.key)
 	insert := fmt.Sprintf("INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s %s WHERE %s",
 		m.q(m.dst.name), m.list(m.columns, ""), m.list(m.columns, "o."), rows(cols), m.exactly(m.src.key, "o.", "l."))
-	// The entries of one change may be in two batches, so the target may have a
-	// row that this batch doesn't name.
+	// The entries of one change may be in two batches, so the target may have a row
+	// that this batch doesn't name.
 	upsert := fmt.Sprintf(" ON CONFLICT (%s) DO UPDATE SET (%s) = ROW(%s)", m.list(m.dst.key, ""), m.list(m.columns, ""), m.list(m.columns, "EXCLUDED."))
 	if inside := m.inside("o."); inside != "" {
 		use = append(use, insert+" AND "+inside+upsert,
@@ -257,9 +256,9 @@ func (m *mirror) postgresDrain(limit string) (take string, use []string) {
 	return take, use
 }
 
-// byIndex makes the planner find each key by its index. For a newly created table
-// it has no statistics: it would scan the whole table for a few hundred keys, or
-// compile a query that runs for a millisecond.
+// byIndex makes the planner find each key by its index. For a newly created table it
+// has no statistics: it would scan the whole table for a few hundred keys, or compile
+// a query that runs for a millisecond.
 var byIndex = []string{"SET LOCAL enable_hashjoin = off", "SET LOCAL enable_mergejoin = off", "SET LOCAL enable_seqscan = off", "SET LOCAL jit = off"}
 
 func (m *mirror) drainPostgres(ctx context.Context, x state.Exec, limit int) (int, error) {
@@ -309,9 +308,8 @@ func (m *mirror) drainPostgres(ctx context.Context, x state.Exec, limit int) (in
 	return n, nil
 }
 
-// sqliteDrain returns the statements of a batch: the entries up to an id, which
-// is the parameter of each statement. No other connection can write during the
-// batch.
+// sqliteDrain returns the statements of a batch: the entries up to an id, which is
+// the parameter of each statement. No other connection can write during the batch.
 func (m *mirror) sqliteDrain(parts []rolling.Partition) []string {
 	src, log, late := m.q(m.src.name), m.q(logName(m.Table.Name)), m.q(lateName(m.Table.Name))
 	batch := func(cols []engine.SchemaColumn) string {
@@ -359,11 +357,10 @@ func (m *mirror) drainSQLite(ctx context.Context, x state.Exec, limit int) (int,
 	return n, nil
 }
 
-// logOutside writes to the log the keys of rows outside of every period, in the
-// range after a key up to another (nil means unbounded), so that they are copied
-// to the table for late rows. Such rows were inserted after the check and before
-// the triggers existed, or are already in the log: applying an entry twice is
-// harmless.
+// logOutside writes to the log the keys of rows outside of every period, in the range
+// after a key up to another (nil means unbounded), so that they are copied to the
+// table for late rows. Such rows were inserted after the check and before the
+// triggers existed, or are already in the log: applying an entry twice is harmless.
 func (m *mirror) logOutside(ctx context.Context, x state.Exec, inside string, after, until []string) error {
 	if inside == "" {
 		return nil
@@ -404,9 +401,9 @@ func (m *mirror) logOutsideRest(ctx context.Context, inside string, after []stri
 	})
 }
 
-// logReturned writes to the log the keys of late rows for which a period now
-// exists, so that they are copied to it. It must not be called while rows of
-// these periods are left to the copy.
+// logReturned writes to the log the keys of late rows for which a period now exists,
+// so that they are copied to it. It must not be called while rows of these periods
+// are left to the copy.
 func (m *mirror) logReturned(ctx context.Context) error {
 	inside := m.inside("")
 	if inside == "" {

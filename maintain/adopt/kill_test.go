@@ -88,8 +88,8 @@ func (w *world) kill(what, point string, n int) bool {
 	return false
 }
 
-// patience limits the wait for an expected event. It far exceeds the time needed
-// on a slow machine.
+// patience limits the wait for an expected event. It far exceeds the time needed on a
+// slow machine.
 const patience = time.Minute
 
 // untilFree runs fn until the lock of the killed process is released.

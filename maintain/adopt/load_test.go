@@ -32,11 +32,10 @@ var servers = []string{"sqlite", "mariadb", "mysql", "postgres"}
 // concurrent are the servers on which writing transactions can overlap.
 var concurrent = servers[1:]
 
-// onServers runs a test on each supported kind of database, in parallel with
-// other tests. Each run has its own database.
+// onServers runs a test on each supported kind of database, in parallel with other
+// tests. Each run has its own database.
 func onServers(t *testing.T, test func(t *testing.T, w *world)) { on(t, servers, test) }
 
-// on runs a test on these kinds of database.
 func on(t *testing.T, kinds []string, test func(t *testing.T, w *world)) {
 	t.Parallel()
 	for _, kind := range testdb.Kinds(t, kinds...) {
@@ -52,8 +51,7 @@ var day = rolling.Position(time.Date(2026, 3, 28, 0, 0, 0, 0, time.UTC))
 
 const days = 5
 
-// A world is a plain table with rows, its declaration, and clients that write to
-// it.
+// A world is a plain table with rows, its declaration, and clients that write to it.
 type world struct {
 	t      testing.TB
 	kind   string
@@ -61,8 +59,8 @@ type world struct {
 	db     engine.Keeper
 	d      *rolling.Declaration
 	users  *sql.DB // connections like those of applications
-	// changing is the share of transactions that also update and delete rows,
-	// besides inserting one.
+	// changing is the share of transactions that also update and delete rows, besides
+	// inserting one.
 	changing float64
 
 	mu    sync.Mutex
@@ -220,8 +218,8 @@ func (w *world) fill(n int64) {
 	}
 }
 
-// load writes to the table until stop is called. Workers insert, update and
-// delete rows, including rows of fill.
+// load writes to the table until stop is called. Workers insert, update and delete
+// rows, including rows of fill.
 func (w *world) load(workers int, ids int64) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -236,8 +234,8 @@ func (w *world) load(workers int, ids int64) (stop func()) {
 	return func() { cancel(); wg.Wait() }
 }
 
-// between returns the pause of a writer after a transaction. Without it the
-// writers of all parallel tests would keep every core busy.
+// between returns the pause of a writer after a transaction. Without it the writers
+// of all parallel tests would keep every core busy.
 func between() time.Duration {
 	if testdb.Nightly() {
 		return time.Millisecond
@@ -283,9 +281,8 @@ func (w *world) write(k, workers, ids int64) {
 			return true // refused by the view, after the cut-over
 		}
 		if err != nil {
-			// A deadlock between writers: in the rolling table, whose key
-			// continues with the time, a statement by id alone locks the gaps
-			// around it.
+			// A deadlock between writers: in the rolling table, whose key continues
+			// with the time, a statement by id alone locks the gaps around it.
 			if s, e := w.db.Describe(ctx, "events"); e == nil && s.Partitioned && errors.Is(w.db.Classify(err), engine.ErrDeadlock) {
 				w.mu.Lock()
 				w.deadlocks++
@@ -355,8 +352,7 @@ func (w *world) write(k, workers, ids int64) {
 	}
 }
 
-// check compares the table with the expected rows, and checks that no write
-// failed.
+// check compares the table with the expected rows, and checks that no write failed.
 func (w *world) check(table string) {
 	w.t.Helper()
 	w.mu.Lock()

@@ -11,8 +11,8 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// lockTries limits the attempts to take a lock: with the wait of each attempt and
-// the pauses in between, at least half an hour.
+// lockTries limits the attempts to take a lock: with the wait of each attempt and the
+// pauses in between, at least half an hour.
 const lockTries = 400
 
 // firstPause and lastPause limit the pause between attempts, in which other
@@ -22,9 +22,9 @@ const (
 	lastPause  = 5 * time.Second
 )
 
-// locked repeats fn, which takes a table's lock, until it gets the lock. Each
-// attempt waits a limited time, during which statements on the table queue behind
-// it; between attempts they proceed. The holders of the lock are reported.
+// locked repeats fn, which takes a table's lock, until it gets the lock. Each attempt
+// waits a limited time, during which statements on the table queue behind it; between
+// attempts they proceed. The holders of the lock are reported.
 func (j *job) locked(ctx context.Context, table, what string, fn func() error) error {
 	for try := 1; ; try++ {
 		err := j.DB.Classify(fn())
@@ -58,8 +58,8 @@ func named(blockers []engine.Blocker) string {
 	return s
 }
 
-// discard closes a connection instead of returning it to the pool, which releases
-// its locks and settings.
+// discard closes a connection instead of returning it to the pool, which releases its
+// locks and settings.
 func discard(c *sql.Conn) {
 	_ = c.Raw(func(any) error { return driver.ErrBadConn })
 	_ = c.Close()

@@ -27,8 +27,8 @@ type mirror struct {
 	parts []rolling.Partition
 	// coming is the condition for rows that the copy is still to reach.
 	coming condition
-	// past is the condition for rows beyond all those that the target had when
-	// the copy began.
+	// past is the condition for rows beyond all those that the target had when the
+	// copy began.
 	past condition
 }
 
@@ -38,10 +38,10 @@ type condition struct {
 	args []any
 }
 
-// leave makes drain discard log entries whose rows the copy is still to reach:
-// rows with keys after one key, up to another, that satisfy a condition. The copy
-// reads these rows in their then current state. A row that has ceased to satisfy
-// the condition has another entry, which is applied.
+// leave makes drain discard log entries whose rows the copy is still to reach: rows
+// with keys after one key, up to another, that satisfy a condition. The copy reads
+// these rows in their then current state. A row that has ceased to satisfy the
+// condition has another entry, which is applied.
 func (m *mirror) leave(after, until []string, where string) error {
 	if m.sqlite() {
 		return nil
@@ -58,10 +58,10 @@ func (m *mirror) leave(after, until []string, where string) error {
 	return nil
 }
 
-// arrived determines, before the first chunk, up to which key the target has
-// rows. A copy that was interrupted after its last chunk may have applied changes
-// to rows beyond the key that it recorded. The copy keeps such rows unchanged
-// when it reaches them, so their entries must not be left to the copy.
+// arrived determines, before the first chunk, up to which key the target has rows. A
+// copy that was interrupted after its last chunk may have applied changes to rows
+// beyond the key that it recorded. The copy keeps such rows unchanged when it reaches
+// them, so their entries must not be left to the copy.
 func (m *mirror) arrived(ctx context.Context) error {
 	m.past = condition{}
 	if m.sqlite() {
@@ -136,8 +136,8 @@ func (m *mirror) look(ctx context.Context) error {
 	return err
 }
 
-// inside returns a condition on rows of the source that the target has a period
-// for them; alias is "" or "o.". It returns "" if the target accepts every row.
+// inside returns a condition on rows of the source that the target has a period for
+// them; alias is "" or "o.". It returns "" if the target accepts every row.
 func (m *mirror) inside(alias string) string {
 	if !m.dst.rolls || len(m.parts) == 0 {
 		return ""
@@ -167,8 +167,8 @@ func (m *mirror) logStatements(types []string) []string {
 	case m.sqlite():
 		id = "rowmill_id INTEGER PRIMARY KEY, "
 	case m.postgres():
-		// Without a sequence, so that lastval() in the client's session still
-		// returns the value of the table's own sequence.
+		// Without a sequence, so that lastval() in the client's session still returns
+		// the value of the table's own sequence.
 		id = ""
 	}
 	return []string{"CREATE TABLE IF NOT EXISTS " + m.q(logName(m.Table.Name)) + " (" + id + strings.Join(types, ", ") + ")"}
@@ -188,8 +188,7 @@ func (j *job) lateStatements(types []string) []string {
 	}
 }
 
-// triggerNames returns the names of the triggers on a table that is being
-// adopted.
+// triggerNames returns the names of the triggers on a table that is being adopted.
 func (j *job) triggerNames() []string {
 	n := j.Table.Name + "__rowmill_"
 	if j.postgres() {
@@ -198,9 +197,8 @@ func (j *job) triggerNames() []string {
 	return []string{n + "insert", n + "update", n + "delete"}
 }
 
-// triggerStatements returns the statements that create the triggers on the
-// source, by name. A trigger only writes keys into the log, so that no row can
-// make it fail.
+// triggerStatements returns the statements that create the triggers on the source, by
+// name. A trigger only writes keys into the log, so that no row can make it fail.
 func (m *mirror) triggerStatements(schema string) map[string][]string {
 	cols := m.logged()
 	log := m.q(logName(m.Table.Name))

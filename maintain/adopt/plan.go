@@ -14,11 +14,11 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// Plan checks whether the plain table t can be adopted, as Run does, and returns
-// the statements that Run would execute, in order, and notes for the user.
-// Statements that run repeatedly, for example once for each chunk, are listed
-// once, with placeholders for the values. Comments begin with "--". If an
-// adoption is in progress, the plan consists of a note only.
+// Plan checks whether the plain table t can be adopted, as Run does, and returns the
+// statements that Run would execute, in order, and notes for the user. Statements
+// that run repeatedly, for example once for each chunk, are listed once, with
+// placeholders for the values. Comments begin with "--". If an adoption is in
+// progress, the plan consists of a note only.
 func Plan(ctx context.Context, db engine.Keeper, st *state.Store, t *engine.Table, schema *engine.Schema, d *rolling.Declaration) (statements, notes []string, err error) {
 	return plan(ctx, Options{DB: db, State: st, Table: t, Schema: schema, Declared: d})
 }
@@ -51,8 +51,8 @@ func plan(ctx context.Context, o Options) (statements, notes []string, err error
 	return p.out, p.notes(rows), nil
 }
 
-// A planner collects the statements of the steps, from the same functions that
-// the steps use.
+// A planner collects the statements of the steps, from the same functions that the
+// steps use.
 type planner struct {
 	*job
 	mirror *mirror
@@ -114,8 +114,8 @@ func (p *planner) hooked(ctx context.Context) error {
 	return nil
 }
 
-// chunk returns the keys along which rows are processed, and the condition of a
-// chunk with an example key.
+// chunk returns the keys along which rows are processed, and the condition of a chunk
+// with an example key.
 func (p *planner) chunk() (keys *copier.Keys, where string, err error) {
 	if keys, err = copier.NewKeys(p.DB, p.data.Key); err != nil {
 		return nil, "", err

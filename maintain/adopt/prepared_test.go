@@ -61,8 +61,8 @@ func TestTrapPreparedStatements(t *testing.T) {
 	})
 }
 
-// TestTrapPreparedWhileTriggerWaits: statements are prepared while a trigger
-// waits for its lock, and executed once the trigger exists.
+// TestTrapPreparedWhileTriggerWaits: statements are prepared while a trigger waits
+// for its lock, and executed once the trigger exists.
 func TestTrapPreparedWhileTriggerWaits(t *testing.T) {
 	onServers(t, func(t *testing.T, w *world) {
 		w.fill(500)

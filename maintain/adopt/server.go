@@ -45,8 +45,8 @@ func (j *job) strings(ctx context.Context, query string, args ...any) ([]string,
 	return out, j.DB.Classify(rows.Err())
 }
 
-// checkServer reports obstacles on the server. Privileges have already been
-// tested by engine.Probe.
+// checkServer reports obstacles on the server. Privileges have already been tested by
+// engine.Probe.
 func (j *job) checkServer(ctx context.Context) (errs []error) {
 	size, err := j.DB.Catalog().Sizes(ctx, &engine.Table{Name: j.Table.Name})
 	if err != nil {
@@ -71,8 +71,8 @@ func (j *job) checkServer(ctx context.Context) (errs []error) {
 	name := j.Table.Name
 	switch {
 	case j.postgres():
-		// Objects that depend on the table, and not on its name, would stay with
-		// the old table.
+		// Objects that depend on the table, and not on its name, would stay with the
+		// old table.
 		ask("SELECT DISTINCT v.relname::text FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass "+
 			"JOIN pg_class v ON v.oid = r.ev_class WHERE d.refobjid = to_regclass(?) AND v.oid <> d.refobjid",
 			"drop them, and create them again afterwards", "views would go on reading the old table: %s", j.q(name))
@@ -102,8 +102,8 @@ func (j *job) checkTwin(ctx context.Context) error {
 		if have == nil {
 			return fmt.Errorf("column %s is in the table only", c.Name)
 		}
-		// The columns of the rolling table's key are NOT NULL. No row has NULL
-		// there now, and rows that get it during the adoption become late rows.
+		// The columns of the rolling table's key are NOT NULL. No row has NULL there
+		// now, and rows that get it during the adoption become late rows.
 		a, b := c, *have
 		a.Null, b.Null = false, false
 		if err := sameColumn(a, b); err != nil {

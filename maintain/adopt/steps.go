@@ -77,9 +77,8 @@ func (j *job) beside(ctx context.Context, m *mirror) ([]string, error) {
 	return out, nil
 }
 
-// grants returns statements that give the rolling table the privileges of the
-// plain one. In MySQL and MariaDB privileges belong to a table's name, and SQLite
-// has none.
+// grants returns statements that give the rolling table the privileges of the plain
+// one. In MySQL and MariaDB privileges belong to a table's name, and SQLite has none.
 func (j *job) grants(ctx context.Context) ([]string, error) {
 	if !j.postgres() {
 		return nil, nil
@@ -99,8 +98,7 @@ func (j *job) grants(ctx context.Context) ([]string, error) {
 }
 
 // addTriggers creates the missing triggers. Each creation waits for all open
-// transactions that have written to the table, so that every later change is
-// logged.
+// transactions that have written to the table, so that every later change is logged.
 func (j *job) addTriggers(ctx context.Context, m *mirror) error {
 	schema, err := j.schema(ctx)
 	if err != nil {
@@ -126,17 +124,16 @@ func (j *job) addTriggers(ctx context.Context, m *mirror) error {
 	return nil
 }
 
-// triggerAhead is how far in the future, in seconds, the creation time of a
-// trigger in MariaDB is set. It exceeds the time for which the statement waits
-// for the lock.
+// triggerAhead is how far in the future, in seconds, the creation time of a trigger
+// in MariaDB is set. It exceeds the time for which the statement waits for the lock.
 const triggerAhead = 10
 
 // createTrigger runs the statements of one trigger. To decide whether a prepared
 // statement is older than a trigger, MariaDB uses the time at which the statement
-// that created the trigger began. A statement prepared while CREATE TRIGGER
-// waited for its lock would run the trigger without the trigger's tables, and
-// fail: "Table ...__rowmill_log doesn't exist". The creation time is therefore
-// set ahead. The only effect is that statements are prepared again, once.
+// that created the trigger began. A statement prepared while CREATE TRIGGER waited
+// for its lock would run the trigger without the trigger's tables, and fail: "Table
+// ...__rowmill_log doesn't exist". The creation time is therefore set ahead. The only
+// effect is that statements are prepared again, once.
 func (j *job) createTrigger(ctx context.Context, statements []string) error {
 	if j.DB.Info().Engine != "mariadb" {
 		return j.exec(ctx, statements...)
@@ -169,8 +166,8 @@ func (j *job) schema(ctx context.Context) (string, error) {
 	return names[0], nil
 }
 
-// carriers returns the existing triggers of the source, and the required triggers
-// in order.
+// carriers returns the existing triggers of the source, and the required triggers in
+// order.
 func (j *job) carriers(ctx context.Context, m *mirror, statements map[string][]string) (have, want []string, err error) {
 	for name := range statements {
 		want = append(want, name)
@@ -193,8 +190,8 @@ func (j *job) copy(ctx context.Context, m *mirror) error {
 	before, from := j.data.Rows, j.data.After
 	c.Paused = j.paused(&j.data.Rows)
 	c.Done = func(ctx context.Context, tx state.Exec, last []string, rows int64) error {
-		// A chunk may be retried. Until it is committed, from remains the end of
-		// the previous chunk.
+		// A chunk may be retried. Until it is committed, from remains the end of the
+		// previous chunk.
 		if err := m.logOutside(ctx, tx, c.Where, from, last); err != nil {
 			return err
 		}
@@ -226,8 +223,8 @@ func (j *job) copy(ctx context.Context, m *mirror) error {
 	return m.drainAll(ctx)
 }
 
-// follow applies logged changes and creates upcoming periods while rows are
-// copied and compared.
+// follow applies logged changes and creates upcoming periods while rows are copied
+// and compared.
 func (j *job) follow(ctx context.Context, m *mirror) error {
 	if err := j.extend(ctx, m); err != nil {
 		return err
@@ -239,8 +236,8 @@ func (j *job) follow(ctx context.Context, m *mirror) error {
 // copied. It is far shorter than the shortest practical period.
 const extendEvery = 20 * time.Second
 
-// extend creates the periods that the rolling table needs by now. On a sequence
-// the highest key is the current position.
+// extend creates the periods that the rolling table needs by now. On a sequence the
+// highest key is the current position.
 func (j *job) extend(ctx context.Context, m *mirror) error {
 	if !m.dst.rolls || time.Since(j.ahead) < extendEvery && j.Table.Grid.Axis() == rolling.Time {
 		return nil
@@ -320,8 +317,8 @@ func (j *job) unhook(ctx context.Context, on string) error {
 
 func (j *job) dropLog() string { return "DROP TABLE IF EXISTS " + j.q(logName(j.Table.Name)) }
 
-// emptyLate returns the statement that drops the table for late rows if it exists
-// and is empty.
+// emptyLate returns the statement that drops the table for late rows if it exists and
+// is empty.
 func (j *job) emptyLate(ctx context.Context) ([]string, error) {
 	name := lateName(j.Table.Name)
 	s, err := j.exists(ctx, name)
@@ -364,7 +361,6 @@ func (j *job) dropNew(ctx context.Context) error {
 	})
 }
 
-// dropOld drops the old table.
 func (j *job) dropOld(ctx context.Context) error {
 	return j.locked(ctx, oldName(j.Table.Name), "drop the old table", func() error { return j.exec(ctx, j.dropOldStatement()) })
 }
@@ -389,8 +385,7 @@ func (j *job) turnBack(ctx context.Context, m *mirror) error {
 	return j.addTriggers(ctx, m)
 }
 
-// swapped reports whether the table with the plain table's name is a rolling
-// table.
+// swapped reports whether the table with the plain table's name is a rolling table.
 func (j *job) swapped(ctx context.Context) (bool, error) {
 	s, err := j.DB.Describe(ctx, j.Table.Name)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// errBusy is returned if too many changes remain to be applied under the lock. It
-// is retried like a lock that was not granted.
+// errBusy is returned if too many changes remain to be applied under the lock. It is
+// retried like a lock that was not granted.
 var errBusy = engine.Classed(engine.ErrLockTimeout, errors.New("too many changes are left to repeat"))
 
 // aside returns the name that the source gets in the cut-over.
@@ -33,9 +33,9 @@ func (j *job) turned(ctx context.Context, m *mirror) (bool, error) {
 	return rolls == m.dst.rolls, err
 }
 
-// swap does the cut-over: the source is renamed out of the way, and the target
-// gets its name. The wait for the lock is limited. Under the lock, only the last
-// changes are applied and the tables renamed.
+// swap does the cut-over: the source is renamed out of the way, and the target gets
+// its name. The wait for the lock is limited. Under the lock, only the last changes
+// are applied and the tables renamed.
 func (j *job) swap(ctx context.Context, m *mirror, next string) error {
 	if err := j.settle(ctx); err != nil {
 		return err
@@ -113,8 +113,8 @@ func (m *mirror) drainLocked(ctx context.Context, x state.Exec) error {
 	return nil
 }
 
-// countersPostgres returns statements that make the target's sequences continue
-// where the source's are.
+// countersPostgres returns statements that make the target's sequences continue where
+// the source's are.
 func (m *mirror) countersPostgres(ctx context.Context, x state.Exec, dst *engine.Schema) ([]string, error) {
 	var out []string
 	for _, c := range m.data.Columns {
@@ -128,8 +128,7 @@ func (m *mirror) countersPostgres(ctx context.Context, x state.Exec, dst *engine
 		case to.Valid && to.String != from.String:
 			out = append(out, fmt.Sprintf("SELECT setval(%s, s.last_value, s.is_called) FROM %s AS s", m.text(to.String), from.String))
 		case !to.Valid && strings.Contains(have.Default, "nextval"):
-			// Both tables use the same sequence, which must survive the old
-			// table.
+			// Both tables use the same sequence, which must survive the old table.
 			out = append(out, fmt.Sprintf("ALTER SEQUENCE %s OWNED BY %s.%s", from.String, m.q(m.dst.name), m.q(c.Name)))
 		}
 	}
@@ -161,8 +160,8 @@ func (m *mirror) namesPostgres() ([]string, error) {
 	return out, nil
 }
 
-// swapPostgres renames the tables in one transaction. Sessions waiting for the
-// lock resolve the name again afterwards, also for prepared statements.
+// swapPostgres renames the tables in one transaction. Sessions waiting for the lock
+// resolve the name again afterwards, also for prepared statements.
 func (j *job) swapPostgres(ctx context.Context, m *mirror, next string) error {
 	if m.src.rolls {
 		parts, err := j.DB.Catalog().Partitions(ctx, m.table(m.src))
@@ -225,9 +224,9 @@ func (j *job) commitAt(ctx context.Context, tx *sql.Tx, next string) error {
 	return nil
 }
 
-// swapSQLite renames the tables in one transaction. A view's changes can't be
-// logged, so when an adoption is reverted, the rows that differ are also copied
-// in this transaction.
+// swapSQLite renames the tables in one transaction. A view's changes can't be logged,
+// so when an adoption is reverted, the rows that differ are also copied in this
+// transaction.
 func (j *job) swapSQLite(ctx context.Context, m *mirror, next string) error {
 	rolls := m.dst
 	if m.src.rolls {
@@ -301,12 +300,12 @@ func (m *mirror) namesSQLite(parts []rolling.Partition) ([]string, error) {
 	return out, nil
 }
 
-// sentryColumn is the column of the sentry, a table that blocks a premature
-// rename by occupying the new name.
+// sentryColumn is the column of the sentry, a table that blocks a premature rename by
+// occupying the new name.
 const sentryColumn = "rowmill_sentry"
 
-// settle waits for a RENAME that a killed process has left running: MySQL
-// completes statements whose client is gone.
+// settle waits for a RENAME that a killed process has left running: MySQL completes
+// statements whose client is gone.
 func (j *job) settle(ctx context.Context) error {
 	lister, ok := j.DB.(engine.SessionLister)
 	if !ok {
@@ -329,8 +328,8 @@ func (j *job) settle(ctx context.Context) error {
 	}
 }
 
-// dropSentry drops a sentry left by a crash. It checks under the table's lock
-// that it is the sentry, because then no other table can take its name.
+// dropSentry drops a sentry left by a crash. It checks under the table's lock that it
+// is the sentry, because then no other table can take its name.
 func (j *job) dropSentry(ctx context.Context) error {
 	if !j.mysql() {
 		return nil
@@ -364,8 +363,8 @@ func (j *job) dropLocked(ctx context.Context, name string) error {
 	return nil
 }
 
-// mysqlNames returns the statements of the cut-over: sentry, lock and unsentry
-// are for the first session, rename is for the second.
+// mysqlNames returns the statements of the cut-over: sentry, lock and unsentry are
+// for the first session, rename is for the second.
 func (m *mirror) mysqlNames() (sentry, lock, rename, unsentry string) {
 	src, dst, aside, log := m.q(m.src.name), m.q(m.dst.name), m.q(m.aside()), m.q(logName(m.Table.Name))
 	lock = fmt.Sprintf("LOCK TABLES %s WRITE, %s AS o WRITE, %s WRITE, %s AS n WRITE, %s WRITE, %s AS l WRITE, %s WRITE", src, src, dst, dst, log, log, aside)
@@ -377,11 +376,11 @@ func (m *mirror) mysqlNames() (sentry, lock, rename, unsentry string) {
 		"RENAME TABLE " + src + " TO " + aside + ", " + dst + " TO " + m.q(m.Table.Name), "DROP TABLE " + aside
 }
 
-// swapMySQL does the cut-over by one RENAME, which is atomic. LOCK TABLES blocks
-// the writers, but MariaDB doesn't allow RENAME under it. A second connection
-// therefore queues its RENAME, ahead of all waiting writers, and runs first when
-// the locks are released. Until then, a sentry table occupies the new name: if
-// the first connection is lost, the RENAME fails and nothing has changed.
+// swapMySQL does the cut-over by one RENAME, which is atomic. LOCK TABLES blocks the
+// writers, but MariaDB doesn't allow RENAME under it. A second connection therefore
+// queues its RENAME, ahead of all waiting writers, and runs first when the locks are
+// released. Until then, a sentry table occupies the new name: if the first connection
+// is lost, the RENAME fails and nothing has changed.
 func (j *job) swapMySQL(ctx context.Context, m *mirror) (err error) {
 	if err := j.dropSentry(ctx); err != nil {
 		return err
@@ -416,8 +415,8 @@ func (j *job) swapMySQL(ctx context.Context, m *mirror) (err error) {
 	if err := m.countersMySQL(ctx, holder); err != nil {
 		return err
 	}
-	// Not bound by ctx: whether the RENAME was done can be checked afterwards,
-	// but no lock must be left behind.
+	// Not bound by ctx: whether the RENAME was done can be checked afterwards, but no
+	// lock must be left behind.
 	renamed := make(chan error, 1)
 	go func() {
 		_, err := renamer.ExecContext(context.WithoutCancel(ctx), rename)
@@ -472,8 +471,8 @@ func (j *job) waitsForLock(ctx context.Context, id int64, ended chan error) (boo
 	return false, engine.Classed(engine.ErrLockTimeout, errors.New("the change of names didn't come to wait for its lock"))
 }
 
-// countersMySQL makes the target's AUTO_INCREMENT continue where the source's is,
-// if that is beyond the highest value.
+// countersMySQL makes the target's AUTO_INCREMENT continue where the source's is, if
+// that is beyond the highest value.
 func (m *mirror) countersMySQL(ctx context.Context, x state.Exec) error {
 	auto := false
 	for _, c := range m.data.Columns {

@@ -18,15 +18,15 @@ import (
 const (
 	// Rows compared at a time: initial, minimum, maximum.
 	firstCheck, leastCheck, mostCheck = 2000, 200, 50000
-	// checkTime is the target duration of a comparison, during which the server
-	// must keep old row versions.
+	// checkTime is the target duration of a comparison, during which the server must
+	// keep old row versions.
 	checkTime = 300 * time.Millisecond
-	// mostPending limits the number of logged keys that a comparison excludes. If
-	// its range has more, they are applied first.
+	// mostPending limits the number of logged keys that a comparison excludes. If its
+	// range has more, they are applied first.
 	mostPending = 300
-	// rounds limits the rounds that process newly appended rows chunk by chunk.
-	// Few rows are left after the first round; after the last, the rest is one
-	// unbounded chunk.
+	// rounds limits the rounds that process newly appended rows chunk by chunk. Few
+	// rows are left after the first round; after the last, the rest is one unbounded
+	// chunk.
 	rounds = 3
 	// repairs limits how often a differing chunk is copied again.
 	repairs = 3
@@ -35,13 +35,12 @@ const (
 // errPending is returned if the log has too many keys for a comparison.
 var errPending = errors.New("the changes of this range come faster than they are repeated")
 
-// errDiffer is returned if a chunk differs.
 var errDiffer = errors.New("rows differ")
 
-// verify compares both tables, chunk by chunk along the key of the plain one. A
-// chunk that differs is copied again. Chunks differ if rows were changed without
-// the triggers, for example by TRUNCATE, or, when an adoption is reverted, if
-// rows were changed since the adoption.
+// verify compares both tables, chunk by chunk along the key of the plain one. A chunk
+// that differs is copied again. Chunks differ if rows were changed without the
+// triggers, for example by TRUNCATE, or, when an adoption is reverted, if rows were
+// changed since the adoption.
 func (j *job) verify(ctx context.Context, m *mirror) error {
 	if err := m.look(ctx); err != nil {
 		return err
@@ -108,8 +107,8 @@ func (j *job) verify(ctx context.Context, m *mirror) error {
 	return nil
 }
 
-// checkSize returns the number of rows of the next comparison, given the size and
-// the duration of the last.
+// checkSize returns the number of rows of the next comparison, given the size and the
+// duration of the last.
 func checkSize(size int, took time.Duration) int {
 	next := float64(size) * min(2, float64(checkTime)/float64(max(took, time.Millisecond)))
 	return min(max(int(next), leastCheck), mostCheck)
@@ -155,8 +154,8 @@ type sum struct {
 	hash string
 }
 
-// compare compares the rows that satisfy a condition, in one snapshot, except
-// those whose keys are in the log in that snapshot.
+// compare compares the rows that satisfy a condition, in one snapshot, except those
+// whose keys are in the log in that snapshot.
 func (m *mirror) compare(ctx context.Context, keys *copier.Keys, where string, args []any) (int64, error) {
 	o := &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}
 	if m.sqlite() {
@@ -228,8 +227,8 @@ func (m *mirror) pendingQuery(keys *copier.Keys, where string) string {
 	return fmt.Sprintf("SELECT DISTINCT %s FROM %s WHERE %s LIMIT %d", keys.Texts(), m.q(logName(m.Table.Name)), where, mostPending+1)
 }
 
-// sumQuery returns the query for the row count and checksum of the rows of a
-// table, quoted, that satisfy a condition.
+// sumQuery returns the query for the row count and checksum of the rows of a table,
+// quoted, that satisfy a condition.
 func (m *mirror) sumQuery(from, where string) string {
 	return "SELECT COUNT(*), " + m.DB.Words().RowHash(m.columns) + " FROM " + from + " WHERE " + where
 }

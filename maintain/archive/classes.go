@@ -10,11 +10,11 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// checkClasses refuses SQLite values whose storage class can't be restored from
-// their text: in SQLite any value may have any class, whatever the column's type
-// is. Inserting a text converts it according to the column's affinity, which
-// restores the original class, except for bytes in a column of another type and
-// for columns without an affinity.
+// checkClasses refuses SQLite values whose storage class can't be restored from their
+// text: in SQLite any value may have any class, whatever the column's type is.
+// Inserting a text converts it according to the column's affinity, which restores the
+// original class, except for bytes in a column of another type and for columns
+// without an affinity.
 func checkClasses(ctx context.Context, r *reader) error {
 	var wrong []string
 	for _, c := range r.columns {
@@ -33,8 +33,8 @@ func checkClasses(ctx context.Context, r *reader) error {
 		list[i] = "MAX(" + w + ")"
 	}
 	var names []string
-	// SQLite limits the depth of expressions, so each condition is a column of
-	// its own.
+	// SQLite limits the depth of expressions, so each condition is a column of its
+	// own.
 	rows, err := r.db.SQL().QueryContext(ctx, "SELECT "+strings.Join(list, ", ")+" FROM "+r.from+" AS r")
 	if err != nil {
 		return r.db.Classify(err)

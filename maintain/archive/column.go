@@ -18,8 +18,8 @@ import (
 // A form is the representation of a column's values in a file.
 type form string
 
-// Forms. If a value's exact text can't be restored from its column's form, the
-// column falls back to the next form: number and time to text, text to bytes.
+// Forms. If a value's exact text can't be restored from its column's form, the column
+// falls back to the next form: number and time to text, text to bytes.
 const (
 	formInt       form = "int64"
 	formDouble    form = "double"
@@ -101,8 +101,8 @@ func columnOf(c engine.SchemaColumn, wideReal bool) column {
 	return out
 }
 
-// widen changes the column to a form that represents more values, after a value
-// that didn't fit.
+// widen changes the column to a form that represents more values, after a value that
+// didn't fit.
 func (c *column) widen(null bool) error {
 	c.layouts, c.Layout, c.nan = nil, layout{}, false
 	switch {
@@ -200,8 +200,8 @@ func sameInt(v int64, text []byte) bool {
 	return string(strconv.AppendInt(buf[:0], v, 10)) == string(text)
 }
 
-// parseFloat reads the server's text of a binary fraction: decimal digits, NaN
-// and infinities.
+// parseFloat reads the server's text of a binary fraction: decimal digits, NaN and
+// infinities.
 func parseFloat(text string, bits int) (float64, error) {
 	if strings.ContainsAny(text, "_xXpP") {
 		return 0, errUnfit // notations that only Go accepts
@@ -209,9 +209,8 @@ func parseFloat(text string, bits int) (float64, error) {
 	return strconv.ParseFloat(text, bits)
 }
 
-// encodeFloat encodes a value that a server stores in 32 bits. Its text is either
-// the shortest that distinguishes it from its neighbours, or has all of its
-// digits.
+// encodeFloat encodes a value that a server stores in 32 bits. Its text is either the
+// shortest that distinguishes it from its neighbours, or has all of its digits.
 func (c *column) encodeFloat(text string) (parquet.Value, error) {
 	v, err := parseFloat(text, 32)
 	if err != nil {

@@ -28,7 +28,6 @@ func plain(t testing.TB, n int) *world {
 	return w
 }
 
-// fill inserts rows of a range of sensors.
 func (w *world) fill(from, to int) {
 	w.Helper()
 	var rows []string
@@ -136,8 +135,8 @@ func TestOtherTable(t *testing.T) {
 	if _, err := Restore(t.Context(), w.db, w.table, w.s, f.Path, "back", nil); err == nil || !strings.Contains(err.Error(), "has rows already") {
 		t.Errorf("table with rows: %v", err)
 	}
-	// The target of the existing file shows that two tables with the same name
-	// share a directory.
+	// The target of the existing file shows that two tables with the same name share
+	// a directory.
 	elsewhere := plain(t, 3)
 	_, err = Write(t.Context(), elsewhere.db, elsewhere.table, elsewhere.s, elsewhere.part(), w.dir, nil)
 	if err == nil || !strings.Contains(err.Error(), "already") {
@@ -148,8 +147,7 @@ func TestOtherTable(t *testing.T) {
 	}
 }
 
-// TestColumnAddedSince: a column added after the file was written gets its
-// default.
+// TestColumnAddedSince: a column added after the file was written gets its default.
 func TestColumnAddedSince(t *testing.T) {
 	t.Parallel()
 	w := plain(t, 10)
@@ -169,8 +167,8 @@ func TestColumnAddedSince(t *testing.T) {
 	}
 }
 
-// TestKeptAside: a file with other rows is kept under a name that *.parquet
-// doesn't match, and so is a damaged file.
+// TestKeptAside: a file with other rows is kept under a name that *.parquet doesn't
+// match, and so is a damaged file.
 func TestKeptAside(t *testing.T) {
 	t.Parallel()
 	w := plain(t, 10)
@@ -224,8 +222,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestPaths: names are converted to file names, different names to different
-// ones.
+// TestPaths: names are converted to file names, different names to different ones.
 func TestPaths(t *testing.T) {
 	seen := map[string]string{}
 	for _, name := range []string{"a", "A", "a/b", "a%2Fb", "..", ".", "", ".a", "-a", "a b", "ä", "a\x00", strings.Repeat("ä", 64), strings.Repeat("ä", 63) + "o", "CON:"} {
@@ -256,8 +253,8 @@ func (d *fullDisk) Write(p []byte) (int, error) {
 	return m, err
 }
 
-// TestFullDisk: if the disk fills up during a write, no file remains, neither
-// under the period's name nor elsewhere.
+// TestFullDisk: if the disk fills up during a write, no file remains, neither under
+// the period's name nor elsewhere.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	w := plain(t, 2000)
@@ -274,8 +271,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestFullDiskForReal writes to a file system of 16 kB, if it is permitted to
-// create one.
+// TestFullDiskForReal writes to a file system of 16 kB, if it is permitted to create
+// one.
 func TestFullDiskForReal(t *testing.T) {
 	t.Parallel()
 	w := plain(t, 20_000)
@@ -296,7 +293,6 @@ func TestFullDiskForReal(t *testing.T) {
 	}
 }
 
-// leftIn lists all files below a directory.
 func leftIn(t *testing.T, dir string) string {
 	t.Helper()
 	var out []string
@@ -312,12 +308,11 @@ func leftIn(t *testing.T, dir string) string {
 	return strings.Join(out, " ")
 }
 
-// killVariable makes the test binary write an archive and kill itself at the
-// named step.
+// killVariable makes the test binary write an archive and kill itself at the named
+// step.
 const killVariable = "ROWMILL_TEST_ARCHIVE_KILL"
 
-// killedWriter is that process: the variable's value contains DB, directory and
-// step.
+// killedWriter is that process: the variable's value contains DB, directory and step.
 func killedWriter() int {
 	args := strings.Split(os.Getenv(killVariable), "|")
 	t := testing.TB(&dying{})
@@ -372,8 +367,7 @@ func (dying) Helper()                  {}
 func (dying) Fatal(args ...any)        { panic(fmt.Sprint(args...)) }
 
 // TestKilled: a process killed at any point leaves no file, the old file, or the
-// complete new file under the period's name; the next write removes temporary
-// files.
+// complete new file under the period's name; the next write removes temporary files.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "test.db")

@@ -166,7 +166,6 @@ func (w *world) roundTrip() File {
 	return f
 }
 
-// form returns the form of a file's column.
 func (w *world) form(f File, name string) form {
 	w.Helper()
 	i, err := Look(f.Path)

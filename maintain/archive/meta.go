@@ -12,7 +12,6 @@ import (
 // Format is the version of the files' metadata.
 const Format = "rowmill.period/1"
 
-// Keys of a file's metadata.
 const (
 	keyFormat  = "rowmill.format"
 	keyTable   = "rowmill.table"
@@ -36,13 +35,13 @@ const (
 type Info struct {
 	Path  string `json:"path"`
 	Bytes int64  `json:"bytes"`
-	// Problem is the reason why the file can't be used; the other fields may then
-	// be missing.
+	// Problem is the reason why the file can't be used; the other fields may then be
+	// missing.
 	Problem string `json:"problem,omitempty"`
 
 	Table string `json:"table"`
-	// Name, From and To describe the period: From and To are positions as in
-	// package rolling, Bounds is their readable form.
+	// Name, From and To describe the period: From and To are positions as in package
+	// rolling, Bounds is their readable form.
 	Name   string `json:"period"`
 	From   int64  `json:"from_pos"`
 	To     int64  `json:"to_pos"`

@@ -12,8 +12,8 @@ import (
 
 const (
 	extension = ".parquet"
-	// maxName leaves room for the other parts of a file's name, which is limited
-	// to 255 bytes.
+	// maxName leaves room for the other parts of a file's name, which is limited to
+	// 255 bytes.
 	maxName = 180
 )
 
@@ -46,8 +46,7 @@ func escape(name string) string {
 	return out
 }
 
-// tempPattern returns the pattern of os.CreateTemp for a file that is being
-// written.
+// tempPattern returns the pattern of os.CreateTemp for a file that is being written.
 func tempPattern(path string) string {
 	return "." + filepath.Base(path) + ".*.part"
 }
@@ -76,8 +75,7 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// makeFolder creates a folder and its parents, and syncs the entries in the
-// parents.
+// makeFolder creates a folder and its parents, and syncs the entries in the parents.
 func makeFolder(path string) error {
 	if st, err := os.Stat(path); err == nil {
 		if !st.IsDir() {

@@ -16,9 +16,9 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
-// Verify reads a whole file back: first it checks the bytes against the seal,
-// then it reads every value and compares the row count and checksum with those
-// recorded. note, which may be nil, is called with the number of rows so far.
+// Verify reads a whole file back: first it checks the bytes against the seal, then it
+// reads every value and compares the row count and checksum with those recorded.
+// note, which may be nil, is called with the number of rows so far.
 func Verify(ctx context.Context, path string, note func(rows int64)) (File, error) {
 	i, err := verify(ctx, path, note)
 	if err != nil {
@@ -82,8 +82,8 @@ func Look(path string) (Info, error) {
 	return i, nil
 }
 
-// List returns the files of a table in a directory, ordered by position. A file
-// that can't be read is listed with its Problem.
+// List returns the files of a table in a directory, ordered by position. A file that
+// can't be read is listed with its Problem.
 func List(dir, table string) ([]Info, error) {
 	folder := filepath.Join(dir, escape(table))
 	entries, err := os.ReadDir(folder)
@@ -211,6 +211,5 @@ func readGroup(ctx context.Context, i *Info, g parquet.RowGroup, fn func(*Info, 
 	}
 }
 
-// Damaged reports whether an error means that a file differs from what was
-// written.
+// Damaged reports whether an error means that a file differs from what was written.
 func Damaged(err error) bool { return errors.Is(err, errDamaged) }

@@ -15,11 +15,10 @@ import (
 )
 
 const (
-	// bindMax limits the number of bound values per statement: SQLite permits
-	// 32,766.
+	// bindMax limits the number of bound values per statement: SQLite permits 32,766.
 	bindMax = 30_000
-	// insertRows and insertBytes limit one INSERT. Servers accept at least 4 MB
-	// per statement.
+	// insertRows and insertBytes limit one INSERT. Servers accept at least 4 MB per
+	// statement.
 	insertRows  = 500
 	insertBytes = 1 << 20
 	// commitRows and commitBytes limit one transaction.
@@ -28,13 +27,13 @@ const (
 )
 
 // Restore inserts the rows of a file of t, in batches, into the standalone table
-// into, which must be empty and have the columns of t. It then reads them back:
-// their number and checksum must be those of the file. s is the schema of t.
-// Columns added to t since the file was written get their default. note, which
-// may be nil, is called with the number of rows so far.
+// into, which must be empty and have the columns of t. It then reads them back: their
+// number and checksum must be those of the file. s is the schema of t. Columns added
+// to t since the file was written get their default. note, which may be nil, is
+// called with the number of rows so far.
 //
-// After an error or a crash, into may contain some of the rows; the caller must
-// drop and recreate it.
+// After an error or a crash, into may contain some of the rows; the caller must drop
+// and recreate it.
 func Restore(ctx context.Context, db engine.Keeper, t *engine.Table, s *engine.Schema, path string, into string, note func(rows int64)) (File, error) {
 	fail := func(err error) (File, error) {
 		return File{}, fmt.Errorf("restore %s into %s: %w", path, into, err)
@@ -171,7 +170,6 @@ func (f *filling) statement(rows int) string {
 		strings.Join(slices.Repeat([]string{row}, rows), ", ")
 }
 
-// insert sends the collected rows.
 func (f *filling) insert() error {
 	if f.rows == 0 {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// extensionAside is the extension of files that were replaced by a newer file
-// with different contents.
+// extensionAside is the extension of files that were replaced by a newer file with
+// different contents.
 const extensionAside = ".old"
 
 // asideName returns the name for a file that is replaced by another.
@@ -22,11 +22,10 @@ func asideName(path string) string {
 }
 
 // Supersede removes or renames the other files of the database's table within a
-// period, so that a reader of all files counts no row twice. It removes a file
-// with the same rows, and the files of periods that were later merged, if
-// together they contain exactly the rows of the new file. The new file must have
-// been read back. Any other file is kept as .old, and returned. Existing .old
-// files are not changed.
+// period, so that a reader of all files counts no row twice. It removes a file with
+// the same rows, and the files of periods that were later merged, if together they
+// contain exactly the rows of the new file. The new file must have been read back.
+// Any other file is kept as .old, and returned. Existing .old files are not changed.
 func Supersede(dir, table string, p rolling.Period, f File) (kept []string, err error) {
 	folder := filepath.Join(dir, escape(table))
 	entries, err := os.ReadDir(folder)
@@ -76,9 +75,8 @@ func sameRows(a, b Info) bool {
 	return a.Rows == b.Rows && a.Sum == b.Sum && len(a.columns) == len(b.columns)
 }
 
-// makeUp reports whether files of parts of a period, none of which overlap,
-// together contain the rows of a file of the whole. Checksums of rows are
-// additive.
+// makeUp reports whether files of parts of a period, none of which overlap, together
+// contain the rows of a file of the whole. Checksums of rows are additive.
 func makeUp(parts []Info, whole Info) bool {
 	var rows int64
 	var a, b uint64

@@ -9,14 +9,14 @@ import (
 
 const microsPerDay = 24 * 3600 * 1e6
 
-// A layout describes how a server writes the times of a column, so that the
-// original text can be restored: for an engine that stores times as text, the
-// text is the value.
+// A layout describes how a server writes the times of a column, so that the original
+// text can be restored: for an engine that stores times as text, the text is the
+// value.
 type layout struct {
 	// Sep separates date and time; "" means a date alone.
 	Sep string `json:"sep,omitempty"`
-	// Digits is the number of fractional digits of the second; -1 means as many
-	// as needed.
+	// Digits is the number of fractional digits of the second; -1 means as many as
+	// needed.
 	Digits int `json:"digits,omitempty"`
 	// Zone is the suffix: one of zones.
 	Zone string `json:"zone,omitempty"`
@@ -98,8 +98,8 @@ func parseTime(text string) (micros int64, fit []layout, ok bool) {
 	return micros, fit, len(fit) > 0
 }
 
-// encodeTime encodes a time. It requires a layout that fits all previous times of
-// the column.
+// encodeTime encodes a time. It requires a layout that fits all previous times of the
+// column.
 func (c *column) encodeTime(text []byte) (parquet.Value, error) {
 	s := string(text)
 	var micros int64

@@ -22,16 +22,16 @@ import (
 )
 
 const (
-	// groupRows and groupBytes limit a row group, which is held in memory while
-	// it is written and is the unit that readers read.
+	// groupRows and groupBytes limit a row group, which is held in memory while it is
+	// written and is the unit that readers read.
 	groupRows  = 100_000
 	groupBytes = 64 << 20
-	// batchRows, of approximately batchBytes, are passed to the Parquet writer at
-	// a time, and batchRows are read at a time.
+	// batchRows, of approximately batchBytes, are passed to the Parquet writer at a
+	// time, and batchRows are read at a time.
 	batchRows  = 128
 	batchBytes = 1 << 20
-	// dictionaryBytes limits the size of a text dictionary in a row group; beyond
-	// it, further texts are written without a dictionary.
+	// dictionaryBytes limits the size of a text dictionary in a row group; beyond it,
+	// further texts are written without a dictionary.
 	dictionaryBytes = 1 << 20
 )
 
@@ -39,24 +39,23 @@ const (
 type File struct {
 	Path string
 	Rows int64
-	// Sum is a checksum of the rows' values. It doesn't depend on their order or
-	// on the layout of the file.
+	// Sum is a checksum of the rows' values. It doesn't depend on their order or on
+	// the layout of the file.
 	Sum   string
 	Bytes int64
-	// Kept is the path under which a file with different rows was kept that had
-	// the same name; "" if there was none.
+	// Kept is the path under which a file with different rows was kept that had the
+	// same name; "" if there was none.
 	Kept string
 }
 
-// Write writes the rows of a period of t to DIR/TABLE/PERIOD.parquet. The period
-// must not receive inserts during the call. Before anything is dropped, the
-// caller must compare File.Rows with the known number of rows of the period, and
-// the result of Verify with File. note, which may be nil, is called with the
-// number of rows so far.
+// Write writes the rows of a period of t to DIR/TABLE/PERIOD.parquet. The period must
+// not receive inserts during the call. Before anything is dropped, the caller must
+// compare File.Rows with the known number of rows of the period, and the result of
+// Verify with File. note, which may be nil, is called with the number of rows so far.
 //
-// The file is complete and on disk before it gets its name. An existing file with
-// the same rows is kept unchanged. A file with different rows of the same period
-// is kept under another name. A file of another table or period is an error.
+// The file is complete and on disk before it gets its name. An existing file with the
+// same rows is kept unchanged. A file with different rows of the same period is kept
+// under another name. A file of another table or period is an error.
 func Write(ctx context.Context, db engine.Keeper, t *engine.Table, s *engine.Schema, p rolling.Partition, dir string, note func(rows int64)) (File, error) {
 	return (&writing{}).write(ctx, db, t, s, p, dir, note)
 }
@@ -126,8 +125,8 @@ func (w *writing) write(ctx context.Context, db engine.Keeper, t *engine.Table, 
 			err = errors.Join(err, ignoreMissing(os.Remove(temp)))
 		}
 	}()
-	// Each round either completes the file or finds a column that needs a wider
-	// form. There are few forms, so there are few rounds.
+	// Each round either completes the file or finds a column that needs a wider form.
+	// There are few forms, so there are few rounds.
 	var wide *unfitError
 	for {
 		err = w.fill(ctx, f, r, &info, note)
@@ -178,7 +177,6 @@ type unfitError struct {
 
 func (e *unfitError) Error() string { return "a value doesn't fit its column's form" }
 
-// fill writes the file.
 func (w *writing) fill(ctx context.Context, f *os.File, r *reader, info *Info, note func(int64)) error {
 	var sink io.Writer = f
 	if w.wrap != nil {
@@ -279,7 +277,6 @@ func (c *column) value(row sql.RawBytes, i int, text *[]byte) (parquet.Value, er
 	return v.Level(0, level, i), nil
 }
 
-// options returns the options of the Parquet writer.
 func options(info *Info) []parquet.WriterOption {
 	opts := []parquet.WriterOption{
 		parquet.NewSchema("period", &group{columns: info.columns}),
@@ -299,8 +296,8 @@ func options(info *Info) []parquet.WriterOption {
 		opts = append(opts, parquet.SortingWriterConfig(parquet.SortingColumns(sorted...)))
 	}
 	for i := range info.columns {
-		// Minima and maxima of texts and bytes may be as long as the values, and
-		// help readers little if rows aren't sorted by them.
+		// Minima and maxima of texts and bytes may be as long as the values, and help
+		// readers little if rows aren't sorted by them.
 		if c := &info.columns[i]; !c.hasBounds() {
 			opts = append(opts, parquet.SkipPageBounds(c.Name))
 		}
@@ -323,9 +320,8 @@ func (i *Info) setBounds() {
 	}
 }
 
-// hasBounds reports whether the Parquet writer's minima and maxima are correct
-// and useful. The writer compares decimals of more than 18 digits as unsigned
-// bytes.
+// hasBounds reports whether the Parquet writer's minima and maxima are correct and
+// useful. The writer compares decimals of more than 18 digits as unsigned bytes.
 func (c *column) hasBounds() bool {
 	switch c.Form {
 	case formText, formBytes:
@@ -336,8 +332,8 @@ func (c *column) hasBounds() bool {
 	return true
 }
 
-// sortsAlike reports whether the server sorts the column as Parquet readers do.
-// Text sorts by the server's collation.
+// sortsAlike reports whether the server sorts the column as Parquet readers do. Text
+// sorts by the server's collation.
 func (c *column) sortsAlike() bool {
 	switch c.Form {
 	case formInt, formTimestamp, formDate, formDecimal:
@@ -384,8 +380,8 @@ func (f *field) Value(base reflect.Value) reflect.Value {
 	return base.MapIndex(reflect.ValueOf(f.name))
 }
 
-// publish renames a complete file to its final name, unless that name already has
-// a file with the same rows.
+// publish renames a complete file to its final name, unless that name already has a
+// file with the same rows.
 func (w *writing) publish(ctx context.Context, temp string, info *Info) (File, error) {
 	out := File{Path: info.Path, Rows: info.Rows, Sum: info.Sum}
 	there, err := os.Lstat(info.Path)
@@ -404,8 +400,8 @@ func (w *writing) publish(ctx context.Context, temp string, info *Info) (File, e
 			out.Bytes = there.Size()
 			return out, os.Remove(temp)
 		}
-		// Link the old file to a second name before the first name is replaced,
-		// so that a good file exists at any moment.
+		// Link the old file to a second name before the first name is replaced, so
+		// that a good file exists at any moment.
 		out.Kept = asideName(info.Path)
 		if err := os.Link(info.Path, out.Kept); errors.Is(err, os.ErrExist) {
 			return out, err
@@ -432,9 +428,9 @@ func (w *writing) publish(ctx context.Context, temp string, info *Info) (File, e
 	return out, syncFolder(filepath.Dir(info.Path))
 }
 
-// compare reports whether the existing file contains the same rows. A file of
-// another table, or of more than the period, is an error. A damaged file, or one
-// of a part of the period, is not the same.
+// compare reports whether the existing file contains the same rows. A file of another
+// table, or of more than the period, is an error. A damaged file, or one of a part of
+// the period, is not the same.
 func (w *writing) compare(ctx context.Context, info *Info) (bool, error) {
 	old, err := verify(ctx, info.Path, nil)
 	if errors.Is(err, errDamaged) {

@@ -1,11 +1,10 @@
-// Package copier copies rows from one table into another with the same columns,
-// in chunks along the primary key. Each chunk is one transaction, which also
-// records the progress of the copy, so that the copy resumes after a crash
-// without lost or duplicate rows. Between chunks it waits while the server's load
-// exceeds the limits.
+// Package copier copies rows from one table into another with the same columns, in
+// chunks along the primary key. Each chunk is one transaction, which also records the
+// progress of the copy, so that the copy resumes after a crash without lost or
+// duplicate rows. Between chunks it waits while the server's load exceeds the limits.
 //
-// A copy ends at the highest key that exists when Run begins. Otherwise rows
-// appended during the copy could keep it running forever.
+// A copy ends at the highest key that exists when Run begins. Otherwise rows appended
+// during the copy could keep it running forever.
 package copier
 
 import (
@@ -23,41 +22,41 @@ import (
 // A Copy describes what to copy.
 type Copy struct {
 	DB engine.Keeper
-	// From is an item of a FROM clause, quoted: a table, or a period as returned
-	// by Words.From. Into is a quoted table name.
+	// From is an item of a FROM clause, quoted: a table, or a period as returned by
+	// Words.From. Into is a quoted table name.
 	From, Into string
 	// Columns are the columns to copy, in order, without generated columns. Key
 	// contains the columns of the primary key.
 	Columns, Key []engine.SchemaColumn
 	// Where, unless empty, is a condition on the rows to copy.
 	Where string
-	// Lock makes each chunk lock the rows that it reads, so that concurrent
-	// changes of these rows commit before or after the chunk. Without it no row
-	// is locked, and each chunk is a consistent snapshot.
+	// Lock makes each chunk lock the rows that it reads, so that concurrent changes
+	// of these rows commit before or after the chunk. Without it no row is locked,
+	// and each chunk is a consistent snapshot.
 	Lock bool
 	// Replace first deletes the rows of Into in the chunk's range of keys.
 	Replace bool
 	// Skip keeps the row of Into if one with the same key exists.
 	Skip bool
-	// Each, unless nil, replaces the single INSERT of a chunk: it returns
-	// statements with question marks that copy the rows which satisfy the
-	// condition where, whose values are args.
+	// Each, unless nil, replaces the single INSERT of a chunk: it returns statements
+	// with question marks that copy the rows which satisfy the condition where, whose
+	// values are args.
 	Each func(ctx context.Context, tx state.Exec, where string, args []any) ([]Statement, error)
-	// Chunk is the number of rows per chunk; 0 means an adaptive size of up to
-	// 20,000 rows, so that a chunk takes a fraction of a second.
+	// Chunk is the number of rows per chunk; 0 means an adaptive size of up to 20,000
+	// rows, so that a chunk takes a fraction of a second.
 	Chunk int
 	// After is the last key already copied, as passed to Done. Nil starts at the
 	// beginning.
 	After []string
-	// Done records, in the chunk's transaction, the last key and the number of
-	// rows copied by this call of Run.
+	// Done records, in the chunk's transaction, the last key and the number of rows
+	// copied by this call of Run.
 	Done func(ctx context.Context, tx state.Exec, last []string, rows int64) error
-	// Again is the number of times the copy continues, after reaching its end,
-	// with rows appended in the meantime.
+	// Again is the number of times the copy continues, after reaching its end, with
+	// rows appended in the meantime.
 	Again int
 	// Between, unless nil, runs after each chunk, outside of any transaction. Its
-	// arguments delimit the keys that remain to be copied: those after one key,
-	// up to another, where nil means unbounded.
+	// arguments delimit the keys that remain to be copied: those after one key, up to
+	// another, where nil means unbounded.
 	Between func(ctx context.Context, after, until []string) error
 	// Limits are the limits of the server's load; the zero value never waits.
 	Limits Limits
@@ -79,8 +78,8 @@ type Limits struct {
 }
 
 const (
-	// chunkTime is the target duration of a chunk. It bounds how long its locks
-	// are held, and the work repeated after a crash.
+	// chunkTime is the target duration of a chunk. It bounds how long its locks are
+	// held, and the work repeated after a crash.
 	chunkTime = 200 * time.Millisecond
 	// Rows per chunk: initial, minimum, maximum.
 	firstChunk, leastChunk, mostChunk = 1000, 50, 20000
@@ -181,11 +180,11 @@ func (c *Copy) resize(size int, took time.Duration) int {
 	return min(max(int(next), leastChunk), mostChunk)
 }
 
-// chunk copies at most size rows after a key in one transaction and returns the
-// key of the last one; nil if there were none.
+// chunk copies at most size rows after a key in one transaction and returns the key
+// of the last one; nil if there were none.
 func (c *Copy) chunk(ctx context.Context, conn *sql.Conn, keys *Keys, after, until []string, size int, before int64) (last []string, n int64, err error) {
-	// Each statement sees the rows committed when it begins, and takes only the
-	// locks that it requests.
+	// Each statement sees the rows committed when it begins, and takes only the locks
+	// that it requests.
 	var o *sql.TxOptions
 	if c.DB.Info().Engine != "sqlite" {
 		o = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
@@ -197,8 +196,7 @@ func (c *Copy) chunk(ctx context.Context, conn *sql.Conn, keys *Keys, after, unt
 	done := false
 	defer func() {
 		if !done {
-			// A transaction ended by the server or the context can't be rolled
-			// back.
+			// A transaction ended by the server or the context can't be rolled back.
 			_ = tx.Rollback()
 		}
 		err = c.DB.Classify(err)
@@ -273,8 +271,8 @@ func (c *Copy) Insert(where string) string {
 		case "sqlite":
 			verb = "INSERT OR IGNORE INTO "
 		default:
-			// Not INSERT IGNORE, which silently changes invalid values and drops
-			// rows without a partition.
+			// Not INSERT IGNORE, which silently changes invalid values and drops rows
+			// without a partition.
 			tail = " ON DUPLICATE KEY UPDATE " + names[0] + " = " + c.Into + "." + names[0]
 		}
 	}

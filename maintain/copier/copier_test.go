@@ -17,13 +17,12 @@ import (
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
-// onServers runs a test on each supported kind of database, in parallel with
-// other tests. Each run has its own database.
+// onServers runs a test on each supported kind of database, in parallel with other
+// tests. Each run has its own database.
 func onServers(t *testing.T, test func(t *testing.T, db engine.Keeper)) {
 	on(t, []string{"sqlite", "mariadb", "mysql", "postgres"}, test)
 }
 
-// on runs a test on these kinds of database.
 func on(t *testing.T, kinds []string, test func(t *testing.T, db engine.Keeper)) {
 	t.Parallel()
 	for _, kind := range testdb.Kinds(t, kinds...) {
@@ -41,8 +40,8 @@ func exec(t testing.TB, db engine.Keeper, q string, args ...any) {
 	}
 }
 
-// tables creates the tables a, with n rows, and b, with a composite key of each
-// kind of type, and returns the copy from a to b.
+// tables creates the tables a, with n rows, and b, with a composite key of each kind
+// of type, and returns the copy from a to b.
 func tables(t testing.TB, db engine.Keeper, n int) *Copy {
 	t.Helper()
 	blob, at, text, double := "VARBINARY(8)", "DATETIME(6)", "VARCHAR(20)", "DOUBLE"
@@ -88,7 +87,6 @@ func copyOf(t testing.TB, db engine.Keeper, from, into string) *Copy {
 	return c
 }
 
-// same compares the tables a and b.
 func same(t testing.TB, c *Copy) {
 	t.Helper()
 	var n [2]int64
@@ -142,8 +140,8 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestRunGoesOn: rows appended during the copy are also copied, in as many rounds
-// as requested, and the announced remaining rows are correct.
+// TestRunGoesOn: rows appended during the copy are also copied, in as many rounds as
+// requested, and the announced remaining rows are correct.
 func TestRunGoesOn(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		for again, want := range []int{0: 9, 1: 10, 2: 11} {
@@ -185,8 +183,8 @@ func TestRunEmpty(t *testing.T) {
 	})
 }
 
-// TestTrapKeysSortAsValues: if a key's text sorts differently from its value,
-// ORDER BY must not use the text.
+// TestTrapKeysSortAsValues: if a key's text sorts differently from its value, ORDER
+// BY must not use the text.
 func TestTrapKeysSortAsValues(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		exec(t, db, "CREATE TABLE a (id BIGINT NOT NULL PRIMARY KEY)")
@@ -203,8 +201,8 @@ func TestTrapKeysSortAsValues(t *testing.T) {
 	})
 }
 
-// TestRunResumes: a connection lost between any two chunks loses and duplicates
-// no row, because the key is recorded with the rows.
+// TestRunResumes: a connection lost between any two chunks loses and duplicates no
+// row, because the key is recorded with the rows.
 func TestRunResumes(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		c := tables(t, db, 1500)
@@ -258,8 +256,7 @@ func TestRunResumes(t *testing.T) {
 	})
 }
 
-// cut ends the connection of a transaction, and waits until the server has ended
-// it.
+// cut ends the connection of a transaction, and waits until the server has ended it.
 func cut(ctx context.Context, db engine.Keeper, tx state.Exec, lost error) error {
 	ask, end := "SELECT CONNECTION_ID()", "KILL %d"
 	switch db.Info().Engine {
@@ -418,8 +415,8 @@ func TestRunWaitsForLocks(t *testing.T) {
 	})
 }
 
-// waitShortly makes new connections wait for row locks for the shortest time that
-// the server permits.
+// waitShortly makes new connections wait for row locks for the shortest time that the
+// server permits.
 func waitShortly(t *testing.T, db engine.Keeper) {
 	t.Helper()
 	set := "SET SESSION innodb_lock_wait_timeout = 1"
@@ -526,8 +523,8 @@ func (s *spy) QueryRowContext(ctx context.Context, q string, args ...any) *sql.R
 }
 
 // TestTrapChunksWithoutStatistics: the end of a chunk is found by the key's index
-// also in a table without statistics. Sorting the remaining rows for each chunk
-// would take time quadratic in the number of rows.
+// also in a table without statistics. Sorting the remaining rows for each chunk would
+// take time quadratic in the number of rows.
 func TestTrapChunksWithoutStatistics(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

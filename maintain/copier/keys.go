@@ -14,15 +14,15 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// Keys describe columns, in order, by which rows are traversed and found: a
-// primary key. Values are passed as text.
+// Keys describe columns, in order, by which rows are traversed and found: a primary
+// key. Values are passed as text.
 type Keys struct {
 	db   engine.Keeper
 	cols []engine.SchemaColumn
 }
 
-// NewKeys returns the keys of the columns. It refuses columns whose sort order on
-// the server differs from the order of their values: enumerations, sets, bits.
+// NewKeys returns the keys of the columns. It refuses columns whose sort order on the
+// server differs from the order of their values: enumerations, sets, bits.
 func NewKeys(db engine.Keeper, cols []engine.SchemaColumn) (*Keys, error) {
 	if len(cols) == 0 {
 		return nil, errors.New("the table has no primary key to go along")
@@ -44,13 +44,13 @@ func (k *Keys) postgres() bool { return k.db.Info().Engine == "postgres" }
 
 func (k *Keys) quote(name string) string { return k.db.Dialect().Quote(name) }
 
-// hexed reports whether values of the column are passed as hexadecimal digits,
-// which text in any character set can represent.
+// hexed reports whether values of the column are passed as hexadecimal digits, which
+// text in any character set can represent.
 func (k *Keys) hexed(c engine.SchemaColumn) bool { return c.Kind == engine.KindBytes && !k.postgres() }
 
-// Texts returns the select list for a key: one expression per column, with
-// aliases that no column has. PostgreSQL names the result of "id"::text id, and
-// ORDER BY "id" would then sort by the text.
+// Texts returns the select list for a key: one expression per column, with aliases
+// that no column has. PostgreSQL names the result of "id"::text id, and ORDER BY "id"
+// would then sort by the text.
 func (k *Keys) Texts() string {
 	out := make([]string, len(k.cols))
 	for i, c := range k.cols {
@@ -108,9 +108,9 @@ func (k *Keys) placeholder(i int) string {
 	return "?"
 }
 
-// compare returns a condition that compares the key with a value; op is <, <=, >
-// or >=. PostgreSQL and SQLite use the index for row values; MySQL and MariaDB
-// only for the expanded condition.
+// compare returns a condition that compares the key with a value; op is <, <=, > or
+// >=. PostgreSQL and SQLite use the index for row values; MySQL and MariaDB only for
+// the expanded condition.
 func (k *Keys) compare(op string, key []string) (string, []any, error) {
 	if len(key) != len(k.cols) {
 		return "", nil, fmt.Errorf("a key of %d values for %d columns", len(key), len(k.cols))
@@ -152,8 +152,8 @@ func (k *Keys) compare(op string, key []string) (string, []any, error) {
 	return "(" + strings.Join(terms, " OR ") + ")", args, nil
 }
 
-// Range returns a condition for the keys after one key, up to and including
-// another. Nil means unbounded; two nils give a condition that is always true.
+// Range returns a condition for the keys after one key, up to and including another.
+// Nil means unbounded; two nils give a condition that is always true.
 func (k *Keys) Range(after, last []string) (string, []any, error) {
 	var terms []string
 	var args []any
@@ -184,8 +184,8 @@ func (k *Keys) order(way string) string {
 	return " ORDER BY " + strings.Join(out, ", ")
 }
 
-// scan reads a key that follows the columns of before. It returns nil if there is
-// no row.
+// scan reads a key that follows the columns of before. It returns nil if there is no
+// row.
 func (k *Keys) scan(row *sql.Row, before ...any) ([]string, error) {
 	key := make([]string, len(k.cols))
 	into := before
@@ -202,8 +202,8 @@ func (k *Keys) scan(row *sql.Row, before ...any) ([]string, error) {
 	return key, nil
 }
 
-// Last returns the highest key of the rows that satisfy a condition; nil if there
-// are none. from is an item of a FROM clause, quoted.
+// Last returns the highest key of the rows that satisfy a condition; nil if there are
+// none. from is an item of a FROM clause, quoted.
 func (k *Keys) Last(ctx context.Context, x state.Exec, from, where string) ([]string, error) {
 	if where == "" {
 		where = "1 = 1"
@@ -216,15 +216,15 @@ func (k *Keys) Last(ctx context.Context, x state.Exec, from, where string) ([]st
 	return key, nil
 }
 
-// Nth returns the key of the n-th row after a key, but not beyond until. If there
-// are fewer rows it returns the key of the last one, and nil if there are none.
-// If the result equals after, Nth returns an error: the text of the key doesn't
-// read back as the same value, which happens with binary fractions, and a
-// traversal would never end.
+// Nth returns the key of the n-th row after a key, but not beyond until. If there are
+// fewer rows it returns the key of the last one, and nil if there are none. If the
+// result equals after, Nth returns an error: the text of the key doesn't read back as
+// the same value, which happens with binary fractions, and a traversal would never
+// end.
 //
 // The bound until is checked only after the row is found. Without statistics,
-// PostgreSQL estimates that a range condition with two bounds selects one row in
-// 200, and therefore sorts all remaining rows of the table for each chunk.
+// PostgreSQL estimates that a range condition with two bounds selects one row in 200,
+// and therefore sorts all remaining rows of the table for each chunk.
 func (k *Keys) Nth(ctx context.Context, x state.Exec, from, where string, after, until []string, n int) ([]string, error) {
 	key, err := k.nth(ctx, x, from, where, after, until, n)
 	if err == nil && len(after) > 0 && slices.Equal(key, after) {

@@ -10,8 +10,8 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
-// A Throttle delays deferrable work while the server's load exceeds the limits.
-// The zero Limits delay nothing.
+// A Throttle delays deferrable work while the server's load exceeds the limits. The
+// zero Limits delay nothing.
 type Throttle struct {
 	DB     engine.Keeper
 	Limits Limits
@@ -25,8 +25,8 @@ type Throttle struct {
 }
 
 const (
-	// lookEvery is the minimum interval between queries of the server's load,
-	// which cost the server time.
+	// lookEvery is the minimum interval between queries of the server's load, which
+	// cost the server time.
 	lookEvery    = time.Second
 	defaultPause = 500 * time.Millisecond
 )
