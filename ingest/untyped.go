@@ -29,7 +29,7 @@ var integers = map[string]int{"tinyint": 8, "smallint": 16, "int2": 16, "mediumi
 var lengths = map[string]bool{"char": true, "varchar": true, "character": true, "nchar": true, "nvarchar": true, "varying": true, "native": true}
 
 // typed refuses values that the declared type of a column would not have on a
-// typed server, and normalizes their text. Other values are read by next. name
+// typed server, and normalises their text. Other values are read by next. name
 // and digits describe the type.
 func typed(next parse, c engine.SchemaColumn, name string, digits []int, o *ValueOptions) parse {
 	switch {

@@ -197,8 +197,9 @@ func (j *job) triggerNames() []string {
 	return []string{n + "insert", n + "update", n + "delete"}
 }
 
-// triggerStatements returns the statements that create the triggers on the source, by
-// name. A trigger only writes keys into the log, so that no row can make it fail.
+// triggerStatements returns the statements that create the triggers on the
+// source, by name. Row triggers only write keys into the log, so that no row can
+// make them fail. On PostgreSQL a further trigger refuses TRUNCATE.
 func (m *mirror) triggerStatements(schema string) map[string][]string {
 	cols := m.logged()
 	log := m.q(logName(m.Table.Name))

@@ -68,7 +68,7 @@ func (j *job) swap(ctx context.Context, m *mirror, next string) error {
 	})
 }
 
-// emptied detects TRUNCATE, which fires no trigger.
+// emptied detects TRUNCATE, which fires no trigger in MySQL and MariaDB.
 func (j *job) emptied(ctx context.Context, m *mirror) error {
 	var src, dst int
 	one := func(name string, n *int) error {

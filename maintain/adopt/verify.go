@@ -37,10 +37,10 @@ var errPending = errors.New("the changes of this range come faster than they are
 
 var errDiffer = errors.New("rows differ")
 
-// verify compares both tables, chunk by chunk along the key of the plain one. A chunk
-// that differs is copied again. Chunks differ if rows were changed without the
-// triggers, for example by TRUNCATE, or, when an adoption is reverted, if rows were
-// changed since the adoption.
+// verify compares both tables, chunk by chunk along the key of the plain one. A
+// chunk that differs is copied again. Chunks differ if rows were changed without
+// the triggers, for example by TRUNCATE in MySQL, or, when an adoption is
+// reverted, if rows were changed since the adoption.
 func (j *job) verify(ctx context.Context, m *mirror) error {
 	if err := m.look(ctx); err != nil {
 		return err
