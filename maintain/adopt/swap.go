@@ -175,7 +175,7 @@ func (j *job) swapPostgres(ctx context.Context, m *mirror, next string) error {
 	if err != nil {
 		return err
 	}
-	dst, err := j.DB.Describe(ctx, m.dst.name) // outside the lock, which it would wait for
+	dst, err := j.DB.Describe(ctx, m.dst.name) // before the lock is taken, as it would wait for it
 	if err != nil {
 		return err
 	}
