@@ -5,18 +5,17 @@ import (
 	"sync"
 )
 
-// aheadBytes is how many bytes may be cut and not yet be in a sender's hands.
+// aheadBytes limits the bytes of batches that are cut but not yet taken by a sender.
 const aheadBytes = 32 << 20
 
-// ahead bounds what is cut before it is sent, by bytes.
+// ahead limits the bytes that are cut before they are sent.
 type ahead struct {
 	mu    sync.Mutex
 	bytes int64
-	freed chan struct{} // closed when there is more room; nil while nobody waits
+	freed chan struct{} // closed when room is freed; nil while nobody waits
 }
 
-// take waits for room for n bytes. A batch that is larger than all of it has it
-// alone.
+// take waits for room for n bytes. A batch larger than the limit is admitted alone.
 func (a *ahead) take(ctx context.Context, n int) error {
 	for {
 		a.mu.Lock()
@@ -38,7 +37,7 @@ func (a *ahead) take(ctx context.Context, n int) error {
 	}
 }
 
-// give gives room back.
+// give returns room.
 func (a *ahead) give(n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -49,7 +48,7 @@ func (a *ahead) give(n int) {
 	}
 }
 
-// hold waits for room for a batch that is to be sent.
+// hold waits for room for a batch that is about to be sent.
 func (l *load) hold(ctx context.Context, b *batch) error {
 	if err := l.ahead.take(ctx, len(b.data)); err != nil {
 		return err

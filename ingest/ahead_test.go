@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// TestAhead has what is cut wait for room, of bytes.
+// TestAhead makes cut batches wait for room, measured in bytes.
 func TestAhead(t *testing.T) {
 	var a ahead
-	if err := a.take(t.Context(), 2*aheadBytes); err != nil { // a batch that is larger has it alone
+	if err := a.take(t.Context(), 2*aheadBytes); err != nil { // a batch that exceeds the limit is admitted alone
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)

@@ -12,18 +12,18 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// errLockLost is when the connection that held a source's lock is gone, as when
-// the server is started again.
+// errLockLost is returned if the connection that holds a source's lock is lost,
+// for example because the server was restarted.
 var errLockLost = errors.New("the lock on this source is lost")
 
-// ErrHeld is when another process is loading a file.
+// ErrHeld is returned if another process is loading the file.
 var ErrHeld = errors.New("another process is loading it")
 
-// alone loads a file with the lock of its name and that of its source, so that
-// neither the file nor its bytes by another name are loaded by somebody else. It
-// returns errLockLost, with what came of it, when one of them is lost. again
-// tells that this load had the lock, whose connection the server may not have
-// missed yet.
+// alone loads a file while holding two locks: on its name and on its source's
+// key. No other process can then load the file, or the same bytes under another
+// name. If a lock is lost it returns an error that wraps errLockLost. again means
+// that this load held the lock before, and that the server may not yet have
+// detected the loss of its connection.
 func (l *load) alone(ctx context.Context, path string, f Format, again bool) (err error) {
 	outer := ctx
 	ctx, cancel := context.WithCancelCause(outer)
@@ -44,8 +44,8 @@ func (l *load) alone(ctx context.Context, path string, f Format, again bool) (er
 	}
 	give := func(lease engine.Lease) {
 		lost := errors.Is(context.Cause(ctx), errLockLost)
-		cancel(nil)                                            // giving it back isn't losing it
-		if given := lease.Release(); !lost && !passes(given) { // a broken connection has given it back
+		cancel(nil)                                            // so that the release does not count as a lost lock
+		if given := lease.Release(); !lost && !passes(given) { // a broken connection has already released it
 			err = errors.Join(err, given)
 		}
 	}
@@ -81,7 +81,7 @@ func (l *load) alone(ctx context.Context, path string, f Format, again bool) (er
 	}
 	if is, err := l.anyNoted(ctx); err != nil {
 		return err
-	} else if is && !l.opt.Again { // which notes it anew
+	} else if is && !l.opt.Again { // a load with Again records it anew
 		l.known()
 	}
 	byKey, err := take(l.source.Key)
@@ -97,13 +97,12 @@ func (l *load) alone(ctx context.Context, path string, f Format, again bool) (er
 	return l.once(ctx, path, f)
 }
 
-// passes reports whether an error may pass by itself.
+// passes reports whether an error is transient.
 func passes(err error) bool {
 	return engine.Retryable(err) || errors.Is(err, engine.ErrUnreachable)
 }
 
-// lead takes a lock. One that another process has isn't waited for, but with
-// again.
+// lead takes a lock. It waits for a lock held by another process only with again.
 func (l *load) lead(ctx context.Context, name string, again bool) (lease engine.Lease, err error) {
 	var held error
 	err = l.retry(ctx, func() (err error) {
@@ -123,9 +122,10 @@ func (l *load) lead(ctx context.Context, name string, again bool) (lease engine.
 	return lease, err
 }
 
-// begun takes a lock that one load at a time of files that begin alike has, and
-// returns what gives it back once the file's first batches are noted: before
-// that nobody can know its bytes again by another name.
+// begun takes a lock that excludes other loads of files with the same head, and
+// returns a function that releases it. It is released once the file's first
+// batches are recorded: until then, the same bytes can't be recognised under
+// another name.
 func (l *load) begun(ctx context.Context, head []byte) (known func(), err error) {
 	if len(head) == 0 {
 		return func() {}, nil
@@ -142,11 +142,11 @@ func (l *load) begun(ctx context.Context, head []byte) (known func(), err error)
 	if err != nil {
 		return nil, err
 	}
-	return sync.OnceFunc(func() { _ = lease.Release() }), nil // a broken connection has given it back
+	return sync.OnceFunc(func() { _ = lease.Release() }), nil // a broken connection has already released it
 }
 
-// anyNoted reports whether anything is noted of the source that others could know
-// its bytes by.
+// anyNoted reports whether enough of the source is recorded to recognise its
+// bytes.
 func (l *load) anyNoted(ctx context.Context) (bool, error) {
 	if l.source.Started.IsZero() || l.source.Loaded > 0 {
 		return l.source.Loaded > 0, nil
@@ -155,13 +155,13 @@ func (l *load) anyNoted(ctx context.Context) (bool, error) {
 	return len(cuts) > 0, err
 }
 
-// headOf reads the first bytes of a file, by which others are known from it.
+// headOf reads the first bytes of a file, which distinguish it from other files.
 func headOf(path string) ([]byte, error) {
 	in, err := openFile(path)
 	if err != nil {
 		return nil, err
 	}
-	close(in.quit) // what is being written isn't waited for
+	close(in.quit) // don't wait for a file that is being written
 	head, err := io.ReadAll(io.LimitReader(in, headBytes))
 	if errors.Is(err, errGrowing) {
 		err = nil
@@ -172,13 +172,13 @@ func headOf(path string) ([]byte, error) {
 	return head, nil
 }
 
-// begin counts what is settled of a source: what this load has sent of it isn't
-// what was there before.
+// begin initialises the counts of settled rows. Rows that this load has sent
+// itself don't count as earlier rows.
 func (l *load) begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s, r := l.source, &l.result
-	if l.out != nil && s.Loaded > l.loaded { // its own settling was committed
+	if l.out != nil && s.Loaded > l.loaded { // its own settle was committed
 		l.own, l.sentIn = r.Counts, nil
 	}
 	l.loaded = s.Loaded
@@ -187,7 +187,7 @@ func (l *load) begin() {
 	l.rejectedBefore.Store(r.BeforeRejected)
 }
 
-// handOut notes that a batch is about to be sent.
+// handOut records that a batch is about to be sent.
 func (l *load) handOut(b *batch) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

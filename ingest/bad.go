@@ -17,39 +17,40 @@ import (
 
 // badRow is a line of the file of rows that couldn't be loaded.
 type badRow struct {
-	// Source is the file's path, Load the key of the source: another file of
-	// that name has another.
+	// Source is the file's path. Load is the key of the source, which differs for
+	// another file with the same name.
 	Source string `json:"source"`
 	Load   string `json:"load"`
 	Line   int64  `json:"line"`
 	Byte   int64  `json:"byte"`
 	Column string `json:"column,omitempty"`
 	Reason string `json:"reason"`
-	// Row is the row as it was; Bytes, in base64, where that isn't UTF-8.
+	// Row is the original row; Bytes contains it, in base64, if it is not valid
+	// UTF-8.
 	Row   string `json:"row,omitempty"`
 	Bytes []byte `json:"row_base64,omitempty"`
 }
 
-// badBegin is what each line of the file begins with.
+// badBegin is the prefix of each line of the file.
 const badBegin = `{"source":`
 
-// A badFile takes the rows that can't be loaded, as JSON lines. They are on disk
-// before the batch that they are from is committed. Rows of a batch that was
-// broken off in between are removed, as the batch comes again. Other processes
-// may write to the same file: it is locked meanwhile.
+// A badFile stores the rows that can't be loaded, as JSON lines. They are on disk
+// before their batch is committed. If the load is interrupted in between, the batch
+// is loaded again and its earlier lines are removed. Other processes may write to the
+// same file, so it is locked during each change.
 type badFile struct {
 	path string
 	mu   sync.Mutex
-	// have are the rows that the file has: their bytes, by the source's key.
+	// have contains the rows in the file: their byte offsets, by the source's key.
 	have map[string]map[int64]bool
-	// broken are the numbers of lines that can't be read, among others that can.
+	// broken contains the numbers of unreadable lines between readable ones.
 	broken []int
 }
 
-// openBad reads which rows the file has, if it is there.
+// openBad reads which rows the file contains, if it exists.
 func openBad(path string) (*badFile, error) {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target // which stays a link when the file is replaced
+		path = target // so that the link remains when the file is replaced
 	}
 	b := &badFile{path: path, have: map[string]map[int64]bool{}}
 	n := 0
@@ -67,9 +68,9 @@ func openBad(path string) (*badFile, error) {
 	return b, nil
 }
 
-// each hands out the file's rows, up to the last whole line. Behind the first
-// line, which tells that the file is rowmill's, lines that can't be read come
-// without a row.
+// each passes the file's rows to fn, up to the last complete line. The first line
+// must be readable, which proves that rowmill wrote the file. For a later line that
+// is unreadable, row is nil.
 func (b *badFile) each(fn func(row *badRow, line []byte) error) error {
 	f, err := os.Open(b.path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -93,7 +94,7 @@ func (b *badFile) each(fn func(row *badRow, line []byte) error) error {
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
-		// A line that was torn by a crash may end with zeros.
+		// A line torn by a crash may end with zeros.
 		known := strings.HasPrefix(badBegin, string(bytes.TrimRight(begin, "\x00")))
 		if !known && n == 1 {
 			return foreign()
@@ -128,7 +129,7 @@ func (b *badFile) note(load string, at int64) {
 	b.have[load][at] = true
 }
 
-// stale reports whether the file has rows of a source from one byte to another.
+// stale reports whether the file has rows of a source between two byte offsets.
 func (b *badFile) stale(load string, from, to int64) bool {
 	for at := range b.have[load] {
 		if at >= from && at < to {
@@ -138,7 +139,8 @@ func (b *badFile) stale(load string, from, to int64) bool {
 	return false
 }
 
-// prune removes those rows. The caller has the file locked.
+// prune removes the rows of a source between two byte offsets. The caller holds the
+// file's lock.
 func (b *badFile) prune(load string, from, to int64) error {
 	var out bytes.Buffer
 	err := b.each(func(row *badRow, line []byte) error {
@@ -161,8 +163,8 @@ func (b *badFile) prune(load string, from, to int64) error {
 	return nil
 }
 
-// replaceFile puts a file's new content in its place: after a crash it has the
-// old one or the new one. What an earlier crash left of a new one is removed.
+// replaceFile replaces a file's content atomically: after a crash the file has either
+// the old or the new content. A temporary file left by an earlier crash is removed.
 func replaceFile(path string, content []byte) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -193,9 +195,8 @@ func replaceFile(path string, content []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// add writes the rejected rows of a batch, which lies from one byte to another
-// of a source, and returns once they are on disk. It takes the place of what an
-// earlier try wrote.
+// add writes the rejected rows of a batch, given by the byte range of its source, and
+// returns once they are on disk. It replaces the lines of an earlier attempt.
 func (b *badFile) add(source, load string, from, to int64, rows []Rejected) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -225,14 +226,14 @@ func (b *badFile) add(source, load string, from, to int64, rows []Rejected) erro
 	return nil
 }
 
-// replace writes lines in the place of those that the file has of a batch.
+// replace replaces the file's lines of a batch.
 func (b *badFile) replace(load string, from, to int64, lines []byte) error {
 	f, err := b.lock()
 	if err != nil {
 		return err
 	}
 	if b.stale(load, from, to) {
-		// The file that is locked is another one's then.
+		// prune replaces the file, so the lock must be taken on the new file.
 		if err := errors.Join(b.prune(load, from, to), f.Close()); err != nil {
 			return err
 		}
@@ -252,7 +253,7 @@ func (b *badFile) write(f *os.File, p []byte) error {
 		err = f.Sync()
 	}
 	if err != nil {
-		// What is half written is cut off again.
+		// Remove the incompletely written lines.
 		return errors.Join(err, f.Truncate(end))
 	}
 	if end == 0 {
@@ -261,8 +262,8 @@ func (b *badFile) write(f *os.File, p []byte) error {
 	return nil
 }
 
-// lock opens the file for writing, cut behind its last whole line, and locks it
-// until it is closed, for other processes and for this one.
+// lock opens the file for writing, truncates it after its last complete line, and
+// locks it until it is closed, against other processes and other goroutines.
 func (b *badFile) lock() (*os.File, error) {
 	for {
 		f, err := os.OpenFile(b.path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -285,7 +286,7 @@ func (b *badFile) lock() (*os.File, error) {
 			if err != nil && !errors.Is(err, os.ErrNotExist) {
 				return nil, errors.Join(err, f.Close())
 			}
-			if err := f.Close(); err != nil { // it was replaced meanwhile
+			if err := f.Close(); err != nil { // the file was replaced in the meantime
 				return nil, err
 			}
 			continue
@@ -297,7 +298,7 @@ func (b *badFile) lock() (*os.File, error) {
 	}
 }
 
-// cutTorn cuts a file of size bytes off behind its last whole line.
+// cutTorn truncates a file of size bytes after its last complete line.
 func cutTorn(f *os.File, size int64) error {
 	p := make([]byte, 64<<10)
 	for end := size; ; {
@@ -316,7 +317,7 @@ func cutTorn(f *os.File, size int64) error {
 	}
 }
 
-// syncDir makes the name of a new file last.
+// syncDir makes the directory entry of a new file durable.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

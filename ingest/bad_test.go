@@ -25,7 +25,7 @@ func newBad(t *testing.T, path string) *badFile {
 	return b
 }
 
-// put adds rows of these offsets, of a batch of 100 bytes.
+// put adds rows with these offsets, of a batch of 100 bytes.
 func put(t *testing.T, b *badFile, load string, from int64, offsets ...int64) {
 	t.Helper()
 	var rows []Rejected
@@ -37,7 +37,7 @@ func put(t *testing.T, b *badFile, load string, from int64, offsets ...int64) {
 	}
 }
 
-// badRows are the rows of the file as "load:byte".
+// badRows returns the rows of the file as "load:byte".
 func badRows(t *testing.T, path string) []string {
 	t.Helper()
 	var out []string
@@ -135,8 +135,8 @@ func TestBadRowsAsTheyWere(t *testing.T) {
 	}
 }
 
-// TestTornBadFile has a file whose last line was being written in a crash, cut
-// at each byte, with and without the zeros that some file systems leave.
+// TestTornBadFile truncates a file's last line at each byte, as a crash may, with and
+// without the zeros that some file systems leave.
 func TestTornBadFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bad.jsonl")
 	put(t, newBad(t, path), "k1", 0, 10, 20)
@@ -150,7 +150,7 @@ func TestTornBadFile(t *testing.T) {
 			if got, want := badRows(t, path), []string{"k1:10", "k2:5"}; !slices.Equal(got, want) {
 				t.Fatalf("cut at byte %d: %v, want %v", cut, got, want)
 			}
-			// The batch of the torn line comes again.
+			// The batch of the torn line is loaded again.
 			put(t, b, "k1", 0, 10, 20)
 			if got, want := badRows(t, path), []string{"k2:5", "k1:10", "k1:20"}; !slices.Equal(got, want) {
 				t.Fatalf("cut at byte %d, and tried again: %v, want %v", cut, got, want)
@@ -159,7 +159,7 @@ func TestTornBadFile(t *testing.T) {
 	}
 }
 
-// TestForeignBadFile names files that aren't rowmill's: they stay as they are.
+// TestForeignBadFile opens files that rowmill did not write: they must not change.
 func TestForeignBadFile(t *testing.T) {
 	dir := t.TempDir()
 	good := filepath.Join(dir, "good")
@@ -171,7 +171,7 @@ func TestForeignBadFile(t *testing.T) {
 		path := filepath.Join(dir, "foreign")
 		writeText(t, path, text)
 		b, err := openBad(path)
-		if text == "{" { // it may be the begin of a torn line
+		if text == "{" { // may be the beginning of a torn line
 			continue
 		}
 		if err == nil {
@@ -198,8 +198,8 @@ func TestForeignBadFile(t *testing.T) {
 	}
 }
 
-// TestBrokenLineOfABadFile has lines among rowmill's that can't be read: they
-// are reported, stay, and stop nothing.
+// TestBrokenLineOfABadFile puts unreadable lines among valid ones: they are reported
+// and kept, and the load continues.
 func TestBrokenLineOfABadFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bad.jsonl")
 	put(t, newBad(t, path), "k", 0, 1)
@@ -223,8 +223,8 @@ func TestBrokenLineOfABadFile(t *testing.T) {
 	}
 }
 
-// TestReplacedBadFile checks what replacing leaves as it was: the file's mode, a
-// link to it, and what it has when the new one can't be written.
+// TestReplacedBadFile checks that replacing a file preserves its mode and a link to
+// it, and its content if the new file can't be written.
 func TestReplacedBadFile(t *testing.T) {
 	dir := t.TempDir()
 	path, link := filepath.Join(dir, "bad.jsonl"), filepath.Join(dir, "link")
@@ -232,7 +232,7 @@ func TestReplacedBadFile(t *testing.T) {
 	if err := errors.Join(os.Chmod(path, 0o640), os.Symlink(path, link)); err != nil {
 		t.Fatal(err)
 	}
-	// A crash left the begin of a new file.
+	// A crash left an incomplete new file.
 	writeText(t, filepath.Join(dir, ".bad.jsonl.new"), "{\"source\":\"torn")
 	put(t, newBad(t, link), "k", 0, 30)
 	if got := badRows(t, path); !slices.Equal(got, []string{"k:30"}) {
@@ -249,7 +249,7 @@ func TestReplacedBadFile(t *testing.T) {
 	if err != nil || len(left) != 2 {
 		t.Errorf("%v is left, %v", left, err)
 	}
-	// Where the new one's name is taken nothing is changed.
+	// If the new file's name is taken, nothing changes.
 	if err := os.MkdirAll(filepath.Join(dir, ".bad.jsonl.new", "x"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func TestReplacedBadFile(t *testing.T) {
 	}
 }
 
-// TestBadFileOfSeveral has loads of several sources write to one file at a time.
+// TestBadFileOfSeveral has loads of several sources write to one file concurrently.
 func TestBadFileOfSeveral(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bad.jsonl")
 	var all sync.WaitGroup
@@ -294,8 +294,8 @@ func TestBadFileOfSeveral(t *testing.T) {
 	}
 }
 
-// TestBadFileOnAFullDisk fills a file system: what doesn't fit leaves no torn
-// line, and goes there once there is room.
+// TestBadFileOnAFullDisk fills a file system: rows that don't fit leave no torn line,
+// and are written once there is room.
 func TestBadFileOnAFullDisk(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("it mounts a tmpfs")

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// benchRows are rows of sensor, ts, value and note; of the notes of CSV one in
-// four is quoted.
+// benchRows returns rows of sensor, ts, value and note; in CSV, one note in four
+// is quoted.
 func benchRows(kind Kind, n int) []byte {
 	var out []byte
 	for i := range n {
@@ -31,7 +31,7 @@ func benchRows(kind Kind, n int) []byte {
 	return out
 }
 
-// report gives the speed in rows and the allocations of a row.
+// report reports the speed in rows and the allocations per row.
 func report(b *testing.B, rows int) {
 	b.ReportMetric(float64(b.N)*float64(rows)/b.Elapsed().Seconds(), "rows/s")
 }
@@ -87,8 +87,8 @@ func BenchmarkCutter(b *testing.B) {
 	}
 }
 
-// TestParsingAllocatesNothing checks that rows of CSV and TSV cost no memory
-// once the parser's has grown.
+// TestParsingAllocatesNothing checks that parsing rows of CSV and TSV allocates
+// nothing once the parser's buffers have grown.
 func TestParsingAllocatesNothing(t *testing.T) {
 	for _, kind := range Kinds() {
 		data := benchRows(kind, 2000)

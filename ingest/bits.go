@@ -12,10 +12,10 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// errBits is about a value of a BIT column.
+// errBits is the error for values of a BIT column.
 var errBits = errors.New("it is no number of bits: neither a decimal integer, nor b'1010', nor 0x0A, nor as many binary digits as the column has bits")
 
-// bits are the forms that values of a column of so many bits travel in.
+// bits describes how values of a BIT column of this width are sent.
 type bits struct {
 	width   int
 	tooMany error
@@ -25,18 +25,18 @@ func newBits(width int) *bits {
 	return &bits{width, fmt.Errorf("it has more than the %d bits that the column keeps", width)}
 }
 
-// read reads a value, big-endian, in as many bytes as the column's bits fill.
-// Text of exactly as many binary digits as there are bits is these bits, as
-// PostgreSQL writes them; all other digits are decimal. No value can be read both
-// ways: a decimal number of n digits of which the first isn't 0 takes more than
-// n bits, from two digits on.
+// read reads a value and returns it big-endian, in as many bytes as the column's bits
+// need. Text of exactly as many binary digits as the column has bits is read as these
+// bits, which is PostgreSQL's form; other digits are decimal. The two are
+// unambiguous: a decimal number of n >= 2 digits whose first digit isn't 0 needs more
+// than n bits.
 func (b *bits) read(text []byte) ([]byte, error) {
 	out := make([]byte, (b.width+7)/8)
 	switch {
 	case len(text) == b.width && onlyDigits(text, '1'):
 		return b.binary(out, text)
 	case onlyDigits(text, '9'):
-		if len(text) < 20 { // of 64 bits
+		if len(text) < 20 { // fits in 64 bits
 			n, err := strconv.ParseUint(unsafeString(text), 10, 64)
 			if err != nil {
 				return nil, errBits
@@ -44,7 +44,7 @@ func (b *bits) read(text []byte) ([]byte, error) {
 			return b.fill(out, new(big.Int).SetUint64(n))
 		}
 		text = bytes.TrimLeft(text, "0")
-		if len(text) > b.width { // a digit is more than a bit; a long one isn't multiplied out
+		if len(text) > b.width { // each digit needs more than one bit; avoids converting long numbers
 			return nil, b.tooMany
 		}
 		n, ok := new(big.Int).SetString("0"+string(text), 10)
@@ -80,7 +80,8 @@ func literal(text []byte, base byte) (digits []byte, is bool) {
 	return nil, false
 }
 
-// onlyDigits reports whether a text is digits up to one, of which there are some.
+// onlyDigits reports whether a text is not empty and consists of the digits from 0 to
+// most.
 func onlyDigits(text []byte, most byte) bool {
 	for _, c := range text {
 		if c < '0' || c > most {
@@ -110,7 +111,7 @@ func (b *bits) fill(out []byte, n *big.Int) ([]byte, error) {
 	return n.FillBytes(out), nil
 }
 
-// asBytes has values travel as they lie there.
+// asBytes sends values as the bytes of the bits.
 func (b *bits) asBytes(v *engine.Vector, text []byte) error {
 	p, err := b.read(text)
 	if err == nil {
@@ -119,7 +120,7 @@ func (b *bits) asBytes(v *engine.Vector, text []byte) error {
 	return err
 }
 
-// asDigits has values travel as binary digits, all of the column's.
+// asDigits sends values as binary digits, one for each bit of the column.
 func (b *bits) asDigits(v *engine.Vector, text []byte) error {
 	p, err := b.read(text)
 	if err != nil {
@@ -132,7 +133,7 @@ func (b *bits) asDigits(v *engine.Vector, text []byte) error {
 	return nil
 }
 
-// asInt has values travel as integers.
+// asInt sends values as integers.
 func (b *bits) asInt(v *engine.Vector, text []byte) error {
 	p, err := b.read(text)
 	if err != nil {
@@ -146,8 +147,8 @@ func (b *bits) asInt(v *engine.Vector, text []byte) error {
 	return nil
 }
 
-// bitsOf returns how values of a column of bits are read, and as what they
-// travel; false for one that is none, or whose values have any number of bits.
+// bitsOf returns the parser of a BIT column and the type in which values are sent. It
+// returns false if the column isn't a BIT column or has no fixed width.
 func bitsOf(c engine.SchemaColumn, name string, digits []int, untyped bool) (parse, engine.Type, bool) {
 	varies := strings.Contains(strings.ToLower(c.Native), "varying") || strings.HasSuffix(c.Native, "]")
 	if name != "bit" || varies || len(digits) > 1 || len(digits) == 1 && digits[0] < 1 {

@@ -14,7 +14,7 @@ func TestBits(t *testing.T) {
 	for _, c := range []struct {
 		width     int
 		in        string
-		want, err string // want is binary digits
+		want, err string // want contains binary digits
 	}{
 		{8, "10", "00001010", ""}, {8, "0", "00000000", ""}, {8, "255", "11111111", ""}, {8, "007", "00000111", ""},
 		{8, "256", "", tooMany}, {8, "00001010", "00001010", ""}, {8, "11111111", "11111111", ""},
@@ -47,7 +47,7 @@ func TestBits(t *testing.T) {
 	}
 }
 
-// Which columns have bits, by type.
+// TestBitsOf checks which types are columns of bits.
 func TestBitsOf(t *testing.T) {
 	for native, want := range map[string]bool{"bit": true, "BIT(8)": true, "bit(1)": true, "bit varying(8)": false, "bit varying": false, "bit(3)[]": false, "bits": false, "bit(0)": false} {
 		name, digits := engine.NativeType(native)
@@ -57,7 +57,7 @@ func TestBitsOf(t *testing.T) {
 	}
 }
 
-// FuzzBits: what is read is what the digits say, and each form says the same.
+// FuzzBits checks that the bits read equal the digits, and that all forms agree.
 func FuzzBits(f *testing.F) {
 	for _, s := range []string{"10", "00001010", "b'10'", "0x0A", "x'f'", "18446744073709551616", "-1", "\x01", ""} {
 		f.Add(s, 8)

@@ -12,16 +12,16 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// lookAgain is how long after a look at the table's periods a row outside of
-// them has them looked at again.
+// lookAgain is the minimum interval between two reads of the table's periods when
+// rows lie outside of them.
 const lookAgain = time.Second
 
-// bounds are a table's periods as they were a moment ago. They are for all
-// senders.
+// bounds cache a table's periods for all senders.
 type bounds struct {
 	db    engine.Keeper
 	table *engine.Table
-	// late are refused: rows below the position up to which all is sealed.
+	// late means that late rows, those below the position up to which all periods
+	// are sealed, are refused.
 	late   bool
 	sealed func(ctx context.Context) (int64, error)
 
@@ -31,7 +31,7 @@ type bounds struct {
 	looked time.Time
 }
 
-// look reads the periods, unless that was done within the last moment.
+// look reads the periods, unless they were read within lookAgain.
 func (b *bounds) look(ctx context.Context) ([]rolling.Partition, int64, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -52,14 +52,13 @@ func (b *bounds) look(ctx context.Context) ([]rolling.Partition, int64, error) {
 	return parts, upTo, nil
 }
 
-// known returns what was seen last.
+// known returns the cached periods.
 func (b *bounds) known() ([]rolling.Partition, int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.parts, b.upTo
 }
 
-// outside says why a position can't be loaded.
 func (b *bounds) outside(parts []rolling.Partition, pos int64) error {
 	at := b.table.Grid.Format(pos)
 	if len(parts) == 0 {
@@ -68,8 +67,8 @@ func (b *bounds) outside(parts []rolling.Partition, pos int64) error {
 	return fmt.Errorf("%s lies outside every period: they run from %s to %s", at, b.table.Grid.Format(parts[0].From), b.table.Grid.Format(parts[len(parts)-1].To))
 }
 
-// check keeps the rows of a parser's batch that can be sent and returns the ranges
-// in which they lie, one for each period. It rejects the others.
+// check keeps the rows of a parser's batch that can be sent and rejects the
+// others. It returns the range of the kept rows in each period.
 func (b *bounds) check(ctx context.Context, p *parser, data []byte, offset int64) ([]state.Extent, error) {
 	parts, upTo := b.known()
 	rows := p.batch.Rows()

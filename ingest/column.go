@@ -18,37 +18,39 @@ import (
 
 // Encodings of bytes in a file.
 const (
-	Hex    = "hex"    // two digits a byte, with or without \x or 0x before them
+	Hex    = "hex"    // two digits per byte, with or without a leading \x or 0x
 	Base64 = "base64" // RFC 4648, with or without padding
-	Raw    = "raw"    // as they are
+	Raw    = "raw"    // unchanged
 )
 
-// Encodings returns all of them.
+// Encodings returns all encodings.
 func Encodings() []string { return []string{Hex, Base64, Raw} }
 
-// ValueOptions say how values are written in a file.
+// ValueOptions describe how values are written in a file.
 type ValueOptions struct {
-	// Zone is that of times without one; nil is UTC.
+	// Zone is the time zone of times without an offset; nil means UTC.
 	Zone *time.Location
-	// TruncateTimes cuts off digits of a second that a column doesn't keep. Such
-	// rows are refused otherwise.
+	// TruncateTimes truncates fractional digits of a second that a column doesn't
+	// store. Without it, such rows are refused.
 	TruncateTimes bool
-	// Unix is what numbers in columns of times count since 1970: one of Units.
-	// With "" they are refused.
+	// Unix is the unit of numbers in time columns, counted since 1970: one of Units.
+	// If it is "", numbers are refused.
 	Unix string
-	// Bytes is how columns of bytes are written; "" is Hex.
+	// Bytes is the encoding of binary columns; "" means Hex.
 	Bytes string
 }
 
-// A column is where the values of a field go.
+// A column is the destination of a field's values.
 type column struct {
 	engine.SchemaColumn
 	parse func(v *engine.Vector, text []byte) error
-	// json columns keep JSON: a string of an object goes there with its quotes.
+	// json means that the column stores JSON: a string of an object is stored with
+	// its quotes.
 	json bool
 }
 
-// newColumn returns how values of a column are read, and as what they travel.
+// newColumn returns the parser of a column's values and the type in which they are
+// sent.
 func newColumn(c engine.SchemaColumn, db engine.Keeper, o *ValueOptions) (column, engine.Column, error) {
 	out, as := column{SchemaColumn: c}, engine.Column{Name: c.Name, Type: engine.Varchar, Size: math.MaxInt32, Null: c.Null}
 	name, digits := engine.NativeType(c.Native)
@@ -64,7 +66,8 @@ func newColumn(c engine.SchemaColumn, db engine.Keeper, o *ValueOptions) (column
 	case engine.KindFloat:
 		as.Type, out.parse = engine.Float64, parseFloat
 		if db.Info().Engine == "postgres" {
-			// It has NaN and the infinities, which only its text can say.
+			// PostgreSQL accepts NaN and the infinities, which can only be sent as
+			// text.
 			as.Type, out.parse = engine.Varchar, parseFloatText
 		}
 	case engine.KindDecimal:
@@ -103,7 +106,6 @@ func newColumn(c engine.SchemaColumn, db engine.Keeper, o *ValueOptions) (column
 	return out, as, nil
 }
 
-// Errors of values.
 var (
 	errEmpty    = errors.New("it is empty")
 	errNull     = errors.New("it is NULL, which the column can't be")
@@ -152,7 +154,8 @@ func parseInt(v *engine.Vector, text []byte) error {
 	return nil
 }
 
-// unsafeString is text without a copy, for who doesn't keep it.
+// unsafeString returns text as a string without a copy. The caller must not retain
+// it.
 func unsafeString(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
 
 func parseFloat(v *engine.Vector, text []byte) error {
@@ -167,7 +170,7 @@ func parseFloat(v *engine.Vector, text []byte) error {
 	return nil
 }
 
-// parseFloatText reads a number that travels as text.
+// parseFloatText reads a number that is sent as text.
 func parseFloatText(v *engine.Vector, text []byte) error {
 	if _, err := float(text); err != nil {
 		return err
@@ -176,11 +179,11 @@ func parseFloatText(v *engine.Vector, text []byte) error {
 	return nil
 }
 
-// float reads a number, NaN and the infinities included, but not what only Go
-// takes for one.
+// float reads a number, including NaN and the infinities, but not notations that only
+// Go accepts.
 func float(text []byte) (float64, error) {
 	f, err := strconv.ParseFloat(unsafeString(text), 64)
-	// The x of a hexadecimal one is behind a 0, which a sign may be before.
+	// The x of a hexadecimal number follows a 0, which may have a sign.
 	hexadecimal := len(text) > 2 && (text[1]|0x20 == 'x' || text[2]|0x20 == 'x')
 	switch {
 	case err != nil && !errors.Is(err, strconv.ErrRange), hexadecimal, bytes.IndexByte(text, '_') >= 0:
@@ -191,7 +194,7 @@ func float(text []byte) (float64, error) {
 	return f, nil
 }
 
-// decimalOf returns what reads decimals.
+// decimalOf returns the parser of decimals.
 func decimalOf(scale int, nan bool) func(v *engine.Vector, text []byte) error {
 	check := scaleOf(scale, nan)
 	return func(v *engine.Vector, text []byte) error {
@@ -203,8 +206,8 @@ func decimalOf(scale int, nan bool) func(v *engine.Vector, text []byte) error {
 	}
 }
 
-// scaleOf returns what checks decimals. A scale of -1 is any; digits beyond it
-// that aren't 0 would be rounded away in silence.
+// scaleOf returns the check of decimals. A scale of -1 means any. Nonzero digits
+// beyond the scale are refused, because the server would round them silently.
 func scaleOf(scale int, nan bool) func(text []byte) error {
 	tooFine := fmt.Errorf("it has more than the %d digits after the point that the column keeps", scale)
 	return func(text []byte) error {
@@ -216,7 +219,7 @@ func scaleOf(scale int, nan bool) func(text []byte) error {
 			i++
 		}
 		whole, fraction := 0, 0
-		last := math.MinInt // how far behind the point the last digit is that isn't 0
+		last := math.MinInt // the position after the point of the last nonzero digit
 		for ; i < len(text) && text[i]-'0' <= 9; i++ {
 			if whole++; text[i] != '0' {
 				last = whole
@@ -251,7 +254,7 @@ func scaleOf(scale int, nan bool) func(text []byte) error {
 	}
 }
 
-// maxExponent is more than that of any number that a server has.
+// maxExponent exceeds the exponent of any number that a server stores.
 const maxExponent = 1 << 20
 
 func appendText(v *engine.Vector, text []byte, noZero bool) error {

@@ -15,8 +15,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// parseOne reads a value into a vector that has one already, and fails where
-// the vector isn't as it was after an error, or has more than one value more.
+// parseOne appends a value to a vector that already contains one. It fails unless
+// the vector is unchanged after an error, or has exactly one more value.
 func parseOne(t *testing.T, typ engine.Type, parse func(*engine.Vector, []byte) error, text, before string) (string, error) {
 	t.Helper()
 	v := engine.Vector{Type: typ}
@@ -86,7 +86,7 @@ func FuzzParseInt(f *testing.F) {
 func TestParseFloat(t *testing.T) {
 	for _, c := range []struct {
 		in         string
-		err, asTxt error // of a binary value, and of one that travels as text
+		err, asTxt error // of a value sent as binary, and of one sent as text
 	}{
 		{"0", nil, nil}, {"-0.0", nil, nil}, {"+1.5", nil, nil}, {".5", nil, nil}, {"5.", nil, nil}, {"1e10", nil, nil}, {"1E-7", nil, nil}, {"1e-400", nil, nil},
 		{"1.7976931348623157e308", nil, nil}, {"5e-324", nil, nil}, {strings.Repeat("9", 300), nil, nil},
@@ -113,11 +113,11 @@ func TestParseFloat(t *testing.T) {
 }
 
 func TestDecimal(t *testing.T) {
-	const fine = "fine" // too fine for the scale
+	const fine = "fine" // fine: too many digits for the scale
 	for _, c := range []struct {
 		scale int
 		in    string
-		want  string // "" is taken, fine, or a part of another error
+		want  string // "": accepted; otherwise fine, or a part of another error
 	}{
 		{2, "0", ""}, {2, "1.25", ""}, {2, "-1.250000", ""}, {2, "+.5", ""}, {2, "5.", ""}, {2, "000.00", ""}, {2, strings.Repeat("9", 60) + ".99", ""},
 		{2, "1.255", fine}, {2, "0.001", fine}, {0, "1.5", fine}, {0, "1.0", ""}, {0, "1", ""},
@@ -145,7 +145,7 @@ func TestDecimal(t *testing.T) {
 	}
 }
 
-// FuzzDecimal compares whether a decimal fits its scale with a fraction's.
+// FuzzDecimal compares the check of a decimal's scale with an exact fraction.
 func FuzzDecimal(f *testing.F) {
 	for _, s := range []string{"1.25", "-100e-3", ".5E1", "0.0e7", "00120.0"} {
 		f.Add(s, 2)

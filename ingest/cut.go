@@ -13,64 +13,63 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// A batch is a piece of a source, from the begin of a record to the end of one.
+// A batch is a byte range of a source that begins and ends at record boundaries.
 type batch struct {
 	state.Cut
 	data []byte
-	held int // bytes of it in load.ahead
-	// target is where its rows go, and what its fields are.
+	held int // bytes of it reserved in load.ahead
+	// target is the destination of its rows and describes its fields.
 	target *target
-	// first tells that it begins the file, with a header where there is one, torn
-	// that it begins in the middle of a line.
+	// first reports that it starts the file, including the header if there is
+	// one; torn that it starts in the middle of a line.
 	first, torn bool
-	// rows that it has, as far as the cutter knows.
+	// rows is the number of its rows as counted by the cutter.
 	rows int
 }
 
-// hashOf is the hash of a batch's bytes, xxHash64 in 16 digits.
+// hashOf returns the hash of a batch's bytes: xxHash64 as 16 hexadecimal digits.
 func hashOf(data []byte) string { return fmt.Sprintf("%016x", xxhash.Sum64(data)) }
 
-// blockSize is how much is read at a time, in bytes.
+// blockSize is the size of one read, in bytes.
 const blockSize = 256 << 10
 
-// A block is what one read gave.
+// A block is the result of one read.
 type block struct {
 	data []byte
 	err  error
 }
 
-// A cutter cuts a stream of bytes at the ends of records. It has read what it
-// is asked for and little more: what lies behind is read meanwhile by a
-// goroutine, which ends at the stream's end or, once ctx has ended, with the
-// read that it is in.
+// A cutter cuts a stream of bytes at record boundaries. It buffers little more
+// than the requested records; a goroutine reads ahead. The goroutine ends at the
+// end of the stream or, after ctx has ended, when its current read returns.
 type cutter struct {
 	format *Format
 	blocks chan block
 	free   chan []byte
-	ended  chan struct{} // closed once nobody reads any more
-	left   block         // what was read last and nobody took, once ended is closed
-	// Rows and bytes of a batch; flush is how long a stream's rows wait for
-	// others, 0 for ever.
+	ended  chan struct{} // closed when the reading goroutine has ended
+	left   block         // the last block read, if it was not delivered; valid once ended is closed
+	// rows and size (bytes) limit a batch. flush limits how long rows of a stream
+	// wait for further rows; 0 means no limit.
 	rows, size int
 	flush      time.Duration
 
-	buf  []byte // read and not yet handed out
-	ends error  // of the stream, io.EOF in the end
+	buf  []byte // read but not yet returned
+	ends error  // the stream's error, io.EOF at its end
 	at   int64  // the offset of buf
-	last byte   // the one before it
-	line int64  // the line that it is in, from 1
+	last byte   // the byte before buf
+	line int64  // the current line number, from 1
 	sum  *xxhash.Digest
-	open int    // bytes of the record behind the last whole one that were searched for its end
-	head []byte // the first bytes handed out, at most headBytes
+	open int    // bytes of the incomplete record at the end of buf already searched for its end
+	head []byte // the first bytes returned, at most headBytes
 }
 
-// torn reports whether what comes next begins in the middle of a line: what was
-// the end of the file when it was cut isn't any more.
+// torn reports whether the remaining bytes begin in the middle of a line. This
+// happens if the file has grown and its last line was incomplete when it was cut.
 func (c *cutter) torn() bool { return c.at > 0 && c.last != '\n' }
 
-// sums takes in bytes that are handed out.
+// sums adds bytes that are returned to the checksum and the head.
 func (c *cutter) sums(p []byte) {
-	_, _ = c.sum.Write(p) // which never fails
+	_, _ = c.sum.Write(p) // never fails
 	c.head = append(c.head, p[:min(len(p), headBytes-len(c.head))]...)
 }
 
@@ -84,8 +83,9 @@ func newCutter(ctx context.Context, r io.Reader, f *Format, rows, size int, flus
 	return c
 }
 
-// wait has the reader end. A read of a stream that nothing comes from lasts as
-// long as that: who can't close the stream doesn't wait.
+// wait stops the reader and waits for it. A pending read of an idle stream
+// returns only when data arrives, so a caller that can't close the stream must
+// not call it.
 func (c *cutter) wait(stop context.CancelFunc) {
 	stop()
 	<-c.ended
@@ -112,17 +112,17 @@ func (c *cutter) read(ctx context.Context, r io.Reader) {
 	}
 }
 
-// errFlush is when rows have waited long enough for others.
+// errFlush is returned when rows have waited for c.flush.
 var errFlush = errors.New("time to send what there is")
 
-// errEnds is when a source ends before what is asked for.
+// errEnds is returned if the source ends before the requested offset.
 var errEnds = errors.New("the source ends before")
 
-// final reports whether all of the stream has been read.
+// final reports whether the whole stream has been read.
 func (c *cutter) final() bool { return errors.Is(c.ends, io.EOF) }
 
-// fill reads more. After the stream's end it returns nil, and after an error of
-// the stream that error, each time.
+// fill reads more bytes. After the end of the stream it returns nil, after an
+// error of the stream that error, at each call.
 func (c *cutter) fill(ctx context.Context, flush <-chan time.Time) error {
 	if c.ends != nil {
 		if c.final() {
@@ -149,8 +149,7 @@ func (c *cutter) fill(ctx context.Context, flush <-chan time.Time) error {
 	}
 }
 
-// peek returns the first record, which stays where it is; nil where there is
-// none.
+// peek returns the first record without consuming it; nil if there is none.
 func (c *cutter) peek(ctx context.Context) ([]byte, error) {
 	for {
 		n, err := c.end(0)
@@ -169,15 +168,15 @@ func (c *cutter) peek(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// end returns where the record at n of buf ends, as Format.end. Of a long one
-// only what has come is searched.
+// end returns the end of the record at n of buf, as Format.end does. For a long
+// record only the bytes read since the last call are searched.
 func (c *cutter) end(n int) (int, error) {
 	p := c.buf[n:]
 	if c.open > maxQuoted && c.open <= len(p) && len(p) <= maxRecord && !c.final() && bytes.IndexByte(p[c.open:], '\n') < 0 {
 		c.open = len(p)
 		return 0, nil
 	}
-	if n == 0 && c.torn() { // the rest of a line, whose quotes aren't known
+	if n == 0 && c.torn() { // the rest of a line, whose quoting state is unknown
 		if i := bytes.IndexByte(p, '\n'); i >= 0 {
 			return i + 1, nil
 		} else if c.final() {
@@ -192,7 +191,8 @@ func (c *cutter) end(n int) (int, error) {
 	return more, err
 }
 
-// take hands out the next n bytes, more than none, which have been read.
+// take returns the next n bytes as a batch. They must have been read, and n must
+// be positive.
 func (c *cutter) take(n, rows int) *batch {
 	b := &batch{data: bytes.Clone(c.buf[:n]), first: c.at == 0, torn: c.torn(), rows: rows}
 	c.buf = c.buf[:copy(c.buf, c.buf[n:])]
@@ -206,14 +206,15 @@ func (c *cutter) take(n, rows int) *batch {
 	return b
 }
 
-// next returns the next batch, io.EOF after the last. When ctx ends it returns
-// its error, and what records were read stays for rest. What was read before an
-// error of the stream, or before a record that has no end, comes first.
+// next returns the next batch, and io.EOF after the last. If ctx ends it returns
+// ctx's error, and records already read stay buffered for breakOff. Records read
+// before an error of the stream, or before a record without an end, are returned
+// before that error.
 func (c *cutter) next(ctx context.Context) (*batch, error) {
 	var flush <-chan time.Time
 	n, rows := 0, 0
 	if c.at == 0 && c.format.header() {
-		rows-- // the header is none
+		rows-- // the header is not a row
 	}
 	for rows < c.rows && n < c.size {
 		more, err := c.end(n)
@@ -252,17 +253,17 @@ func (c *cutter) next(ctx context.Context) (*batch, error) {
 	return c.take(n, max(rows, 0)), nil
 }
 
-// errBrokenOff is when all is handed out that was read of a stream before it was
-// broken off.
+// errBrokenOff is returned once all records read before breakOff have been
+// returned.
 var errBrokenOff = errors.New("the stream was broken off")
 
-// readWait is how long a read may still last that can't be broken off. What it
-// returns later is lost.
+// readWait limits the wait for a read that can't be interrupted. Bytes that it
+// returns later are lost.
 const readWait = time.Second
 
-// breakOff has the reader end and takes all that it has read. next hands that
-// out, but for a record that isn't whole, and then returns errBrokenOff, or
-// io.EOF where all of the stream was read.
+// breakOff stops the reader and takes all bytes that it has read. next then
+// returns them, except an incomplete record, followed by errBrokenOff, or by
+// io.EOF if the whole stream was read.
 func (c *cutter) breakOff(stop context.CancelFunc) {
 	stop()
 	late := time.After(readWait)
@@ -290,7 +291,6 @@ func (c *cutter) breakOff(stop context.CancelFunc) {
 	}
 }
 
-// add takes what was read.
 func (c *cutter) add(b block) {
 	c.buf = append(c.buf, b.data...)
 	if b.err != nil {
@@ -298,9 +298,8 @@ func (c *cutter) add(b block) {
 	}
 }
 
-// each hands out the batches of a stream. When ctx ends, stop, which ends the
-// reader, is called, and what was read by then is handed out; ctx's error is
-// returned then.
+// each passes the batches of a stream to fn. When ctx ends, it calls stop, which
+// ends the reader, passes on the records read by then, and returns ctx's error.
 func (c *cutter) each(ctx context.Context, stop context.CancelFunc, fn func(*batch) error) error {
 	on := ctx
 	for {
@@ -323,8 +322,8 @@ func (c *cutter) each(ctx context.Context, stop context.CancelFunc, fn func(*bat
 	}
 }
 
-// abandon has the reader end, and returns how many rows were read that nobody
-// was handed.
+// abandon stops the reader and returns the number of rows that were read but
+// never returned.
 func (c *cutter) abandon(stop context.CancelFunc) int64 {
 	c.breakOff(stop)
 	n := int64(0)
@@ -337,7 +336,7 @@ func (c *cutter) abandon(stop context.CancelFunc) int64 {
 	}
 }
 
-// unfinished is how many bytes of a record were read that wasn't whole when the
+// unfinished returns the number of bytes of the incomplete record at which the
 // stream was broken off.
 func (c *cutter) unfinished() int {
 	if errors.Is(c.ends, errBrokenOff) {
@@ -346,8 +345,8 @@ func (c *cutter) unfinished() int {
 	return 0
 }
 
-// again returns the bytes of a batch that was cut before. It returns errEnds
-// where the stream ends before.
+// again returns the bytes of a recorded cut as a batch. It returns errEnds if the
+// stream ends before the end of the cut.
 func (c *cutter) again(ctx context.Context, cut state.Cut) (*batch, error) {
 	n := int(cut.To - cut.From)
 	for len(c.buf) < n && !c.final() {
@@ -361,8 +360,8 @@ func (c *cutter) again(ctx context.Context, cut state.Cut) (*batch, error) {
 	return c.take(n, 0), nil
 }
 
-// skip passes over the bytes up to an offset and returns the hash of all up to
-// there. It returns errEnds where the stream ends before.
+// skip discards the bytes up to an offset and returns the hash of all bytes up to
+// there. It returns errEnds if the stream ends earlier.
 func (c *cutter) skip(ctx context.Context, to, lines int64) (string, error) {
 	c.open = 0
 	for c.at < to {
@@ -385,5 +384,5 @@ func (c *cutter) skip(ctx context.Context, to, lines int64) (string, error) {
 	return c.total(), nil
 }
 
-// total is the hash of all that was handed out.
+// total returns the hash of all bytes returned or skipped.
 func (c *cutter) total() string { return fmt.Sprintf("%016x", c.sum.Sum64()) }

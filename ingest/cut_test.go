@@ -17,7 +17,7 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// pieces reads 0 up to most bytes at a time, and then ends with err.
+// pieces reads 0 to most bytes at a time, and then ends with err.
 type pieces struct {
 	p    []byte
 	most int
@@ -56,7 +56,7 @@ func cutAll(t *testing.T, f *Format, r io.Reader, rows, size int) ([]*batch, err
 	}
 }
 
-// texts is a target of n columns of text.
+// texts returns a target of n text columns.
 func texts(f *Format, n int) *target {
 	t := &target{format: f, table: &engine.Table{}, byName: map[string]int{}, unit: 1}
 	for i := range n {
@@ -69,13 +69,13 @@ func texts(f *Format, n int) *target {
 	return t
 }
 
-// A row is one that was parsed: its values, or why it was rejected.
+// A row is a parsed row: its values, or the reason for its rejection.
 type row struct {
 	line, offset int64
 	text         string
 }
 
-// rowsOf are the rows of a parser's batch in the order of the source.
+// rowsOf returns the rows of a parser's batch in the order of the source.
 func rowsOf(p *parser, offset int64) []row {
 	var out []row
 	for i, where := range p.places {
@@ -96,8 +96,8 @@ func rowsOf(p *parser, offset int64) []row {
 	return out
 }
 
-// checkBatches fails unless the batches of p have the same rows, lines and bytes
-// as p parsed in one piece, however they are cut and read.
+// checkBatches fails unless the batches of p contain the same rows, lines and bytes
+// as p parsed in one piece, for any sizes of batches and reads.
 func checkBatches(t *testing.T, f *Format, p []byte, rng *rand.Rand) {
 	t.Helper()
 	whole := newParser(texts(f, 3))
@@ -136,7 +136,7 @@ func checkBatches(t *testing.T, f *Format, p []byte, rng *rand.Rand) {
 	}
 }
 
-// alphabet is what tells records and fields from each other, and some letters.
+// alphabet contains the characters that delimit records and fields, and some letters.
 var alphabet = []string{`"`, `""`, "\n", "\r\n", "\r", ",", "\t", `\`, `\N`, "a", "b", " ", "\xef\xbb\xbf", "\xff", `{"a":`, `}`, "1"}
 
 func soup(rng *rand.Rand, n int) []byte {
@@ -172,8 +172,8 @@ func FuzzBatches(f *testing.F) {
 	})
 }
 
-// TestLongQuotedRecordsInBatches has records that end with their line because
-// their quotes go on for too long, and cuts within what the quotes would span.
+// TestLongQuotedRecordsInBatches uses records that end with their line because their
+// closing quote is too far away, and cuts within the quoted range.
 func TestLongQuotedRecordsInBatches(t *testing.T) {
 	f := &Format{Kind: CSV, NoHeader: true}
 	var p []byte
@@ -205,7 +205,7 @@ func TestLongQuotedRecordsInBatches(t *testing.T) {
 	}
 }
 
-// randomField is text for encoding/csv, never the text of NULL.
+// randomField returns text for encoding/csv, never the text of NULL.
 func randomField(rng *rand.Rand) string {
 	var s strings.Builder
 	for range rng.IntN(6) {
@@ -214,7 +214,7 @@ func randomField(rng *rand.Rand) string {
 	return s.String()
 }
 
-// TestReadsWhatCSVWriters reads rows that encoding/csv wrote.
+// TestReadsWhatCSVWriters reads rows written by encoding/csv.
 func TestReadsWhatCSVWriters(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 500 {
@@ -250,7 +250,7 @@ func TestReadsWhatCSVWriters(t *testing.T) {
 	}
 }
 
-// TestStrayQuoteCostsItsLineOnly puts one quote too many into a good file.
+// TestStrayQuoteCostsItsLineOnly inserts one superfluous quote into a valid file.
 func TestStrayQuoteCostsItsLineOnly(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	f := &Format{Kind: CSV, NoHeader: true}
@@ -296,13 +296,14 @@ func TestStrayQuoteCostsItsLineOnly(t *testing.T) {
 	}
 }
 
-// TestReadErrorAfterRows has whole records that were read before a stream broke.
+// TestReadErrorAfterRows checks that complete records read before a stream's error
+// are returned.
 func TestReadErrorAfterRows(t *testing.T) {
 	broken := errors.New("the stream broke")
 	rng := rand.New(rand.NewPCG(7, 8))
 	for _, c := range []struct{ in, want string }{
 		{"a,b\n1,2\n3,4\n5", "a,b\n1,2\n3,4\n"},
-		{"a,b\n1,2\n3,\"4\n", "a,b\n1,2\n"}, // which may go on
+		{"a,b\n1,2\n3,\"4\n", "a,b\n1,2\n"}, // may continue
 		{"a,b\n", "a,b\n"},
 		{"a", ""},
 		{"", ""},
@@ -334,7 +335,7 @@ func TestTooLongARecordAfterRows(t *testing.T) {
 	}
 }
 
-// TestAgain cuts a source a second time, where it was cut before.
+// TestAgain cuts a source a second time, at the recorded cuts.
 func TestAgain(t *testing.T) {
 	data := []byte("a,b\n1,\"2\n\"\n3,4\n5,6")
 	f := &Format{Kind: CSV}
@@ -369,8 +370,8 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// TestFlush has rows of a slow stream sent without waiting for others, and what
-// was read kept when the load is ended.
+// TestFlush checks that rows of a slow stream are sent without waiting for a full
+// batch, and that bytes read are kept when the load ends.
 func TestFlush(t *testing.T) {
 	in, out := io.Pipe()
 	ctx, stop := context.WithCancel(t.Context())
@@ -388,7 +389,7 @@ func TestFlush(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	go func() { // a pipe in memory can't be waited for as one of the system
+	go func() { // an in-memory pipe can't be polled like a system pipe
 		time.Sleep(50 * time.Millisecond)
 		out.Close()
 	}()

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// numbered gives lines without end, as fast as they are read.
+// numbered produces an endless sequence of lines, as fast as they are read.
 type numbered struct{ n atomic.Int64 }
 
 func (r *numbered) Read(p []byte) (int, error) {
@@ -23,8 +23,8 @@ func (r *numbered) Read(p []byte) (int, error) {
 	return copy(p, b.Bytes()), nil
 }
 
-// brokenOff cuts r until more than 50 batches were cut and more than lies in a
-// pipe was read, and returns the lines that were handed out.
+// brokenOff cuts r until more than 50 batches and more than the capacity of a
+// pipe were read. It returns the number of lines returned.
 func brokenOff(t *testing.T, r io.Reader) (lines int64, unfinished int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -36,7 +36,7 @@ func brokenOff(t *testing.T, r io.Reader) (lines int64, unfinished int) {
 	err := c.each(ctx, stop, func(b *batch) error {
 		lines += b.Lines
 		if batches++; batches <= 50 {
-			time.Sleep(2 * time.Millisecond) // sending
+			time.Sleep(2 * time.Millisecond) // simulates sending
 		}
 		if batches == 50 {
 			cancel()
@@ -54,9 +54,9 @@ func brokenOff(t *testing.T, r io.Reader) (lines int64, unfinished int) {
 	return lines, c.unfinished()
 }
 
-// TestBrokenOff has all that was read of a stream handed out when it is broken
-// off: what lies between the reader and the cutter, and what a read returns just
-// then.
+// TestBrokenOff checks that all bytes read are returned when a stream is broken
+// off, including those between the reader and the cutter, and those of a read in
+// progress.
 func TestBrokenOff(t *testing.T) {
 	r := &numbered{}
 	if lines, left := brokenOff(t, r); lines != r.n.Load() || left != 0 {
@@ -64,8 +64,8 @@ func TestBrokenOff(t *testing.T) {
 	}
 }
 
-// TestPipeBrokenOff has the reader of a pipe end, whether or not something comes:
-// what it hasn't taken is still in the pipe.
+// TestPipeBrokenOff checks that the reader of a pipe ends, whether or not data
+// arrives, and that unread data is still in the pipe.
 func TestPipeBrokenOff(t *testing.T) {
 	in, out, err := os.Pipe()
 	if err != nil {
@@ -73,7 +73,7 @@ func TestPipeBrokenOff(t *testing.T) {
 	}
 	defer in.Close()
 	text := make([]byte, 8<<20)
-	n, _ := (&numbered{}).Read(text) // which never fails
+	n, _ := (&numbered{}).Read(text) // never fails
 	text = text[:n]
 	go func() {
 		defer out.Close()
@@ -86,14 +86,14 @@ func TestPipeBrokenOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The line that was torn is whole with what is left in the pipe.
+	// The torn line continues in the pipe.
 	all := lines + int64(bytes.Count(rest, []byte("\n")))
 	if whole := int64(bytes.Count(text, []byte("\n"))); all != whole || len(rest) == 0 {
 		t.Errorf("%d lines of %d are there; %d bytes of a line, %d in the pipe", all, whole, left, len(rest))
 	}
 }
 
-// TestQuietPipeBrokenOff ends a reader that waits for what doesn't come.
+// TestQuietPipeBrokenOff ends a reader that waits for data.
 func TestQuietPipeBrokenOff(t *testing.T) {
 	in, out, err := os.Pipe()
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// periodsOf returns the ranges of extents.
 func periodsOf(all []state.Extent) []rolling.Period {
 	out := make([]rolling.Period, len(all))
 	for i, e := range all {
@@ -22,9 +21,9 @@ func periodsOf(all []state.Extent) []rolling.Period {
 	return out
 }
 
-// inserted returns how many rows were inserted in each range at least, of those
-// that were sent there, when so many of all of them were there already and so
-// many were refused: nobody knows in which range these lie.
+// inserted returns a lower bound for the number of rows inserted in each range, given
+// the rows sent to each. there is the number of rows that already existed and refused
+// the number that were refused; their ranges are unknown.
 func inserted(sent []state.Extent, there, refused int64) []state.Extent {
 	out := []state.Extent{}
 	for _, e := range sent {
@@ -36,7 +35,7 @@ func inserted(sent []state.Extent, there, refused int64) []state.Extent {
 	return out
 }
 
-// extentsOf returns where the rows of a batch of the ledger lie.
+// extentsOf returns the extents of the rows of a batch in the ledger.
 func extentsOf(b state.Batch) []state.Extent {
 	switch {
 	case b.Extents != nil:
@@ -47,8 +46,8 @@ func extentsOf(b state.Batch) []state.Extent {
 	return nil
 }
 
-// merged returns extents with one for each period of the grid, and one for each
-// run of periods that some span, so that there are few of them.
+// merged reduces the number of extents: it merges those in the same period of the
+// grid, and those that span the same periods.
 func merged(g rolling.Grid, all []state.Extent) []state.Extent {
 	by := map[rolling.Period]state.Extent{}
 	for _, e := range all {
@@ -71,30 +70,31 @@ func merged(g rolling.Grid, all []state.Extent) []state.Extent {
 	return out
 }
 
-// mergeAt is how many extents a load keeps before it merges them: a batch has
-// one for each period.
+// mergeAt is the number of extents at which a load merges them. Each batch adds one
+// per period.
 const mergeAt = 4096
 
-// lookFor is how long to look for rows that were loaded before, beside what one
-// query takes.
+// lookFor limits how long to look for rows that were loaded earlier. The last query
+// may exceed it.
 const lookFor = 10 * time.Second
 
-// A finding is what became of rows that were loaded before.
+// A finding is the result of looking for rows that were loaded earlier.
 type finding struct {
-	// missing aren't in the table; gone lay in periods that it no longer has.
+	// missing rows are not in the table; gone rows were in periods that the table
+	// does not have.
 	missing, gone int64
-	// unlooked is why not all of them were looked for; "" is that they were.
+	// unlooked is the reason why not all of them were looked for, "" if all were.
 	unlooked string
-	// found are the extents with the rows that are there.
+	// found are the extents, reduced to the rows found.
 	found []state.Extent
 }
 
-// wanted is how many rows of an extent are in the table at least.
+// wanted returns the minimum number of rows of an extent in the table.
 func wanted(e state.Extent) int64 { return max(e.Rows, 1) }
 
 // look counts the rows of extents, newest first, each up to the number that was
-// inserted. Retention takes whole periods: rows of periods that aren't there, or
-// are being dropped, aren't missing.
+// inserted. Retention removes whole periods, so rows in periods that were or are
+// being dropped are not missing.
 func (l *load) look(ctx context.Context, all []state.Extent) (finding, error) {
 	f := finding{found: slices.Clone(all)}
 	p, err := l.present(ctx)
@@ -130,10 +130,10 @@ func (l *load) look(ctx context.Context, all []state.Extent) (finding, error) {
 	return f, nil
 }
 
-// lookBack looks for the rows of a file that were loaded before: those that are
-// settled, and those of the cuts that are in the ledger.
+// lookBack looks for the rows of a file that were loaded earlier: settled rows, and
+// rows of cuts that are in the ledger.
 func (l *load) lookBack(ctx context.Context, cuts []state.Cut) error {
-	if l.out != nil { // this load has looked, before it lost a lock
+	if l.out != nil { // this load looked before it lost a lock
 		return nil
 	}
 	noted, err := l.noted(ctx, cuts)
@@ -171,8 +171,8 @@ func (l *load) lookBack(ctx context.Context, cuts []state.Cut) error {
 	return nil
 }
 
-// forget has a file be as new that is loaded already. Rows that no key would tell
-// from those that are there are not loaded twice.
+// forget makes a file that is already loaded new again. It refuses if rows are still
+// in the table and no key would detect the duplicates.
 func (l *load) forget(ctx context.Context, t *target) error {
 	s := l.source
 	if l.anew || s.Started.IsZero() {
@@ -188,13 +188,14 @@ func (l *load) forget(ctx context.Context, t *target) error {
 	l.settledIn, l.accepted = there, false
 	l.anew = true
 	l.say("%s was loaded on %s, %s of it: it is loaded again", s.Path, s.Updated.UTC().Format("2006-01-02 15:04"), figure.Plural(s.Sent, "row", "rows"))
-	// The key stays: it is locked.
+	// Keep the key, because it is locked.
 	l.source = &state.Source{Table: s.Table, Path: s.Path, Kind: s.Kind, Key: s.Key}
 	return nil
 }
 
-// stillThere returns where rows of a file are that is about to be loaded again,
-// as far as that is known. Where they may not be, one that is is an error.
+// stillThere returns the extents of the rows in the table of a file that is about to
+// be loaded again, as far as they are known. With none, it returns an error unless
+// all of the file's rows are known to be absent.
 func (l *load) stillThere(ctx context.Context, none bool) ([]state.Extent, error) {
 	s := l.source
 	all, err := l.extents(ctx)
@@ -232,7 +233,7 @@ func (l *load) stillThere(ctx context.Context, none bool) ([]state.Extent, error
 	return f.found, nil
 }
 
-// lookedFor is what is stored of where the rows of the source are.
+// lookedFor returns the extents to store for the source.
 func (l *load) lookedFor(all []state.Extent) []state.Extent {
 	if len(all) == 0 && l.accepted {
 		return []state.Extent{state.Accepted}
@@ -240,8 +241,8 @@ func (l *load) lookedFor(all []state.Extent) []state.Extent {
 	return all
 }
 
-// extents returns where the rows of the source lie, as it was settled, and keeps
-// whether it was told that this isn't known, and accepted that none is there.
+// extents returns the settled extents of the source's rows. It also sets l.told and
+// l.accepted.
 func (l *load) extents(ctx context.Context) (all []state.Extent, err error) {
 	err = l.retry(ctx, func() (err error) {
 		all, err = l.state.Extents(ctx, l.source.Table, l.source.Key)
@@ -251,12 +252,12 @@ func (l *load) extents(ctx context.Context) (all []state.Extent, err error) {
 	return slices.DeleteFunc(all, func(e state.Extent) bool { return e == state.Unknown || e == state.Accepted }), err
 }
 
-// lookTries is how often rows are counted while periods change places.
+// lookTries is the number of attempts to count rows while periods are being moved.
 const lookTries = 3
 
-// there counts the rows of an extent, up to as many as were inserted, and reports
-// whether the table still has its periods once they are counted: these may have
-// been dropped, or merged into others, meanwhile.
+// there counts the rows of an extent, up to the number inserted, and reports whether
+// the table still has its periods after the count: they may have been dropped or
+// merged in the meantime.
 func (l *load) there(ctx context.Context, p *periods, e state.Extent) (n int64, there bool, err error) {
 	for range lookTries {
 		if n, err = l.rowsIn(ctx, *p, e); err == nil && n >= wanted(e) {
@@ -277,7 +278,7 @@ func (l *load) there(ctx context.Context, p *periods, e state.Extent) (n int64, 
 	return n, true, err
 }
 
-// periods are those of a table, and those that are gone or going.
+// periods are a table's periods, and those that were or are being dropped.
 type periods struct {
 	parts []rolling.Partition
 	gone  []rolling.Period
@@ -285,8 +286,8 @@ type periods struct {
 
 func (l *load) present(ctx context.Context) (p periods, err error) {
 	name := l.opt.Table.Name
-	// What is being dropped is looked for first: a period that has left the list
-	// of changes is gone from the catalog.
+	// The changes are read before the catalog: when a drop has left the list of
+	// changes, the catalog no longer has the period.
 	err = l.retry(ctx, func() error {
 		p = periods{}
 		changes, err := l.state.Changes(ctx, name)
@@ -313,7 +314,7 @@ func (l *load) present(ctx context.Context) (p periods, err error) {
 	return p, err
 }
 
-// has reports whether the table has all of a range.
+// has reports whether the table has all periods of a range.
 func (p periods) has(r rolling.Period) bool {
 	if slices.ContainsFunc(p.gone, r.Overlaps) {
 		return false
@@ -328,7 +329,7 @@ func (p periods) has(r rolling.Period) bool {
 	return true
 }
 
-// rowsIn counts the rows of an extent, up to as many as were inserted.
+// rowsIn counts the rows of an extent, up to the number inserted.
 func (l *load) rowsIn(ctx context.Context, p periods, e state.Extent) (int64, error) {
 	t, w, by := l.opt.Table, l.db.Words(), l.db.Dialect().Quote(l.opt.Table.By)
 	n := int64(0)
@@ -336,8 +337,9 @@ func (l *load) rowsIn(ctx context.Context, p periods, e state.Extent) (int64, er
 		if n >= wanted(e) || !part.Overlaps(e.Period) {
 			continue
 		}
-		// The server reads but the one partition; who may read the table may not read
-		// that by its own name. A view would read all of its periods.
+		// The server prunes to the one partition. The partition is not addressed by
+		// its own name, because a privilege on the table need not cover it. A view is
+		// not pruned, so there the partition's table is read.
 		from := l.db.Dialect().Quote(t.Name)
 		if l.opt.Schema.View {
 			from = w.From(t, part)

@@ -29,7 +29,8 @@ func TestMerged(t *testing.T) {
 	}
 }
 
-// Whatever became of which row, no range has fewer rows than inserted says.
+// TestInsertedIsALowerBound: whichever rows were duplicate or refused, no range has
+// fewer rows than inserted returns.
 func TestInsertedIsALowerBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var sent, really []state.Extent

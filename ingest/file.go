@@ -14,15 +14,15 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// An input is an open file, decompressed as its name says.
+// An input is an open file, decompressed according to the extension of its name.
 type input struct {
 	io.Reader
 	file  *os.File
-	size  int64        // of the file as it lies there; 0 is unknown
-	read  atomic.Int64 // of that
-	given atomic.Int64 // bytes that came of that, decompressed
+	size  int64        // bytes on disk, compressed or not; 0 is unknown
+	read  atomic.Int64 // bytes of the file read
+	given atomic.Int64 // bytes returned after decompression
 	close func()
-	quit  chan struct{} // closed once nobody waits for more of it
+	quit  chan struct{} // closed when nobody waits for the file to grow
 }
 
 // Read implements io.Reader.
@@ -32,10 +32,11 @@ func (in *input) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// upTo returns how many bytes of the file as it lies there so many of what came
-// of it are: as many, where it isn't compressed.
+// upTo converts a number of decompressed bytes to the corresponding number of
+// bytes on disk. The two are equal if the file isn't compressed.
 func (in *input) upTo(passed int64) int64 {
-	// What came is asked for first: it is never more than what was read says.
+	// given is loaded before read, so that it never exceeds the bytes that read
+	// accounts for.
 	given := in.given.Load()
 	read := in.read.Load()
 	if given == 0 || passed >= given {
@@ -44,35 +45,34 @@ func (in *input) upTo(passed int64) int64 {
 	return int64(float64(read) * float64(passed) / float64(given))
 }
 
-// counted counts what is read of a file, and sees whether it is cut off
-// meanwhile.
+// counted counts the bytes read from a file and detects that the file is
+// truncated while it is read.
 type counted struct {
 	file *os.File
 	n    *atomic.Int64
-	size int64 // at opening; 0 is unknown
-	last byte  // that was read
-	// packed ones tell by themselves whether they are whole.
+	size int64 // when the file was opened; 0 is unknown
+	last byte  // the last byte read
+	// packed means that the file is compressed: its format reveals whether it is
+	// complete.
 	packed bool
 	quit   <-chan struct{}
 }
 
 const (
-	// settledAfter is for how long nobody has written to a file whose last line has no
-	// end, for that line to be taken as it is. Who writes the file may still be
-	// at it.
+	// settledAfter is how long a file must not have been written to before its
+	// unterminated last line is accepted: the writer may still be writing it.
 	settledAfter = 5 * time.Second
-	// growPoll is how often it is looked at until then, and growWait for how
-	// long at most.
+	// growPoll is the interval between checks for that, and growWait limits the
+	// total wait.
 	growPoll = 100 * time.Millisecond
 	growWait = 20 * time.Second
 )
 
-// errGrowing is the end of a file that somebody is writing to, in the middle of
-// a line.
+// errGrowing is returned at the end of a file that ends in the middle of a line
+// and is being written to.
 var errGrowing = errors.New("its last line has no end, and it is being written to")
 
-// errCutOff is about a file that was truncated while it was read: where it ends
-// now is in the middle of what was there.
+// errCutOff is returned if a file was truncated while it was read.
 var errCutOff = errors.New("it was cut off while it was read")
 
 func (c *counted) Read(p []byte) (int, error) {
@@ -106,11 +106,11 @@ func (c *counted) Read(p []byte) (int, error) {
 	}
 }
 
-// errEmptyPacked is about a file that was cut off: without rows a compressed one
-// still has a head.
+// errEmptyPacked is returned for an empty compressed file, which must have been
+// truncated: even without content a compressed file has a header.
 var errEmptyPacked = errors.New("it is empty, which no compressed file is")
 
-// openFile opens a file to be loaded. One that ends in .gz or .zst is
+// openFile opens a file to be loaded. Files that end in .gz or .zst are
 // decompressed.
 func openFile(path string) (*input, error) {
 	f, err := os.Open(path)

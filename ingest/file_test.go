@@ -96,8 +96,8 @@ func TestOpenFile(t *testing.T) {
 	}
 }
 
-// TestBrokenPackedFiles has compressed files cut at each byte, and with a byte
-// changed: none is read to an end without an error.
+// TestBrokenPackedFiles truncates compressed files at each byte, and changes a
+// byte: each must return an error.
 func TestBrokenPackedFiles(t *testing.T) {
 	dir := t.TempDir()
 	text := []byte("a,b\n1,2\n3,4\n5,6\n")
@@ -127,14 +127,14 @@ func TestBrokenPackedFiles(t *testing.T) {
 	}
 }
 
-// The head of a file is what is there: nobody waits for the rest of its last
-// line, which somebody may be writing just now.
+// TestHeadOf: the head consists of the existing bytes. Reading it doesn't wait
+// for the rest of an unfinished last line.
 func TestHeadOf(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "day.csv")
 	if err := os.WriteFile(path, []byte("a,b\n1"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	synctest.Test(t, func(t *testing.T) { // only waits take time
+	synctest.Test(t, func(t *testing.T) { // only waiting takes time
 		began := time.Now()
 		if head, err := headOf(path); err != nil || string(head) != "a,b\n1" || time.Since(began) > 0 {
 			t.Errorf("after %v: %q, %v", time.Since(began), head, err)

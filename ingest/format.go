@@ -9,46 +9,46 @@ import (
 	"strings"
 )
 
-// A Kind is how rows are written in a file.
+// A Kind is a file format.
 type Kind string
 
-// Kinds of files.
 const (
-	// CSV is RFC 4180: fields may be quoted, a quote within them is doubled,
-	// and quoted fields may have line breaks.
+	// CSV is RFC 4180: fields may be quoted, a quote within them is doubled, and
+	// quoted fields may contain line breaks.
 	CSV Kind = "csv"
-	// TSV is what COPY and SELECT ... INTO OUTFILE write: fields separated by
-	// tabs, with \t, \n, \\ for what they would break on, and \N for NULL.
+	// TSV is the output of COPY and SELECT ... INTO OUTFILE: fields separated by
+	// tabs, with the escapes \t, \n and \\, and \N for NULL.
 	TSV Kind = "tsv"
-	// JSONL is an object for each line, whose keys are the columns.
+	// JSONL has one object per line, whose keys are column names.
 	JSONL Kind = "jsonl"
 )
 
-// Kinds returns all of them.
+// Kinds returns all kinds.
 func Kinds() []Kind { return []Kind{CSV, TSV, JSONL} }
 
-// A Format says how to read a source.
+// A Format describes how to read a source.
 type Format struct {
 	Kind Kind
-	// Delimiter stands between fields; 0 is a comma, for TSV a tab.
+	// Delimiter separates fields; 0 means a comma, for TSV a tab.
 	Delimiter byte
-	// NoHeader tells that the first line has values, not the columns' names.
+	// NoHeader means that the first line contains values, not column names.
 	NoHeader bool
-	// Header tells that the first line has names although Columns are given. A
-	// line that is a row of values is refused there otherwise, as it would be
-	// passed over.
+	// Header means that the first line contains column names although Columns are
+	// given. Without it, a first line that is a row of values is refused, because it
+	// would be skipped.
 	Header bool
-	// Null is the unquoted text of NULL; "" is \N.
+	// Null is the unquoted text that means NULL; "" means \N.
 	Null string
-	// Columns are those of the fields, in order; nil takes those of the header,
-	// or without one all columns of the table that can be written to.
+	// Columns are the columns of the fields, in order. If nil, they are taken from
+	// the header or, without a header, are all writable columns of the table.
 	Columns []string
 }
 
-// kindsByName are the kinds that names of files tell.
+// kindsByName maps file extensions to kinds.
 var kindsByName = map[string]Kind{".csv": CSV, ".tsv": TSV, ".tab": TSV, ".jsonl": JSONL, ".ndjson": JSONL}
 
-// KindOf tells a file's kind by its name, compressed or not; "" is unknown.
+// KindOf returns the kind that a file's name implies, compressed or not; "" is
+// unknown.
 func KindOf(path string) Kind {
 	name := strings.ToLower(path)
 	for _, packed := range []string{".gz", ".zst"} {
@@ -57,7 +57,7 @@ func KindOf(path string) Kind {
 	return kindsByName[filepath.Ext(name)]
 }
 
-// Validate returns what makes no sense about the format.
+// Validate checks the format for contradictions.
 func (f *Format) Validate() error {
 	if !slices.Contains(Kinds(), f.Kind) {
 		return fmt.Errorf("format %q is unknown: there are %v", f.Kind, Kinds())
@@ -85,31 +85,31 @@ func (f *Format) null() string {
 	return f.Null
 }
 
-// header tells whether the first record has the columns' names.
+// header reports whether the first record contains column names.
 func (f *Format) header() bool { return f.Kind != JSONL && !f.NoHeader }
 
 const (
-	// maxLine is the longest record that is loaded, in bytes. A longer one is a
-	// bad row.
+	// maxLine is the length in bytes of the longest record that is loaded. A longer
+	// record is a bad row.
 	maxLine = 16 << 20
-	// maxRecord is the longest record of which the end is looked for: it is held
-	// in memory meanwhile. A longer one ends the load.
+	// maxRecord limits the search for the end of a record, which is held in memory
+	// meanwhile. A longer record ends the load.
 	maxRecord = 128 << 20
-	// maxQuoted is how far the end of a record with quotes is looked for. Where
-	// a quote isn't closed by then it is taken to end with its line, so that one
-	// stray quote doesn't take the rest of a file with it.
+	// maxQuoted limits the search for the closing quote of a record, in bytes. If it
+	// isn't found, the record is taken to end with its line, so that a stray quote
+	// doesn't consume the rest of the file.
 	maxQuoted = 1 << 20
 )
 
-// errLong is about a record longer than maxLine, errEndless about one longer
+// errLong is the error for records longer than maxLine, errEndless for those longer
 // than maxRecord.
 var (
 	errLong    = fmt.Errorf("it is longer than %d MiB", maxLine>>20)
 	errEndless = fmt.Errorf("it has no end within %d MiB", maxRecord>>20)
 )
 
-// end returns where the first record of p ends, behind its line break; 0 when
-// more is needed to tell. With final nothing comes after p.
+// end returns the end of the first record of p, including its line break, or 0 if
+// more bytes are needed. final means that p is the end of the source.
 func (f *Format) end(p []byte, final bool) (int, error) {
 	i := bytes.IndexByte(p, '\n')
 	if f.Kind == TSV {
@@ -142,7 +142,7 @@ func (f *Format) end(p []byte, final bool) (int, error) {
 	return 0, nil
 }
 
-// escaped reports whether what follows p is escaped by a backslash.
+// escaped reports whether a backslash at the end of p escapes the next byte.
 func escaped(p []byte) bool {
 	n := 0
 	for n < len(p) && p[len(p)-1-n] == '\\' {
@@ -151,10 +151,10 @@ func escaped(p []byte) bool {
 	return n%2 == 1
 }
 
-// quotedEnd is end for a record of CSV that has quotes; line is where its
-// first line ends, 0 if that isn't known. Where text follows the quote that would
-// end a field, that quote is the next field's or row's, and one before it stray:
-// such a record ends with its line, too.
+// quotedEnd is end for a CSV record with quotes. line is the end of its first line, 0
+// if unknown. If a closing quote is followed by text, it is in fact the opening quote
+// of a later field or row, and an earlier quote is stray. Such a record also ends
+// with its line.
 func (f *Format) quotedEnd(p []byte, line int, final bool) (int, error) {
 	q := p[:min(len(p), maxQuoted)]
 	delimiter := f.delimiter()
@@ -184,7 +184,7 @@ func (f *Format) quotedEnd(p []byte, line int, final bool) (int, error) {
 		i++
 	}
 	switch {
-	case i == len(p) && final: // the last line has no break
+	case i == len(p) && final: // the last line has no line break
 		return len(p), nil
 	case !stray && !final && len(p) <= maxQuoted:
 		return 0, nil
@@ -198,8 +198,8 @@ func (f *Format) quotedEnd(p []byte, line int, final bool) (int, error) {
 	return 0, nil
 }
 
-// closingQuote returns what follows the quote that ends a field, whose text
-// begins at i; -1 without one.
+// closingQuote returns the position after the quote that closes a field whose text
+// begins at i, or -1 if there is none.
 func closingQuote(p []byte, i int) int {
 	for {
 		j := bytes.IndexByte(p[i:], '"')
@@ -214,7 +214,7 @@ func closingQuote(p []byte, i int) int {
 	}
 }
 
-// A field is a value as a file has it.
+// A field is a value as written in the file.
 type field struct {
 	value  []byte
 	quoted bool
@@ -222,14 +222,13 @@ type field struct {
 	absent bool // its column gets the default
 }
 
-// Errors of lines.
 var (
 	errUnclosed = errors.New("a quote isn't closed")
 	errBehind   = errors.New("text follows the quote that ends a field")
 )
 
-// split takes a record, without its line break, apart. Values lie in the record
-// or in buf, which it returns grown.
+// split splits a record, given without its line break, into fields. Values refer to
+// the record or to buf, which is returned grown.
 func (f *Format) split(record []byte, fields []field, buf []byte) ([]field, []byte, error) {
 	if f.Kind == TSV {
 		fields, buf = f.splitTSV(record, fields, buf)
@@ -279,8 +278,8 @@ func (f *Format) split(record []byte, fields []field, buf []byte) ([]field, []by
 	}
 }
 
-// escapes are what a letter behind a backslash stands for, where that isn't
-// the letter itself.
+// escapes maps the letter after a backslash to its meaning, where that is not the
+// letter itself.
 var escapes = [256]byte{'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v', 'Z': 26}
 
 func (f *Format) splitTSV(record []byte, fields []field, buf []byte) ([]field, []byte) {
@@ -291,7 +290,7 @@ func (f *Format) splitTSV(record []byte, fields []field, buf []byte) ([]field, [
 			i = len(record)
 		}
 		plain := true
-		if first := bytes.IndexByte(record[:i], '\\'); first >= 0 { // which may escape the delimiter
+		if first := bytes.IndexByte(record[:i], '\\'); first >= 0 { // it may escape the delimiter
 			for i = first; i < len(record) && record[i] != delimiter; i++ {
 				if record[i] == '\\' && i+1 < len(record) {
 					plain = false
@@ -332,10 +331,10 @@ func trimBreak(record []byte) []byte {
 	return bytes.TrimSuffix(record, []byte("\r"))
 }
 
-// byteOrderMark begins the files of some programs.
+// byteOrderMark is written at the beginning of files by some programs.
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// names returns the columns that a file's first record, its header, names.
+// names returns the column names in a file's header, its first record.
 func (f *Format) names(record []byte) ([]string, error) {
 	record = trimBreak(bytes.TrimPrefix(record, byteOrderMark))
 	var out []string

@@ -10,7 +10,6 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// records returns the records of p.
 func records(f *Format, p []byte) (out []string, err error) {
 	for len(p) > 0 {
 		n, err := f.end(p, true)
@@ -77,7 +76,7 @@ func equalStrings(a, b []string) bool {
 	return len(a) == len(b) && strings.Join(a, "\x00|") == strings.Join(b, "\x00|")
 }
 
-// checkPrefixes fails where a begin of p tells another end than all of it does.
+// checkPrefixes fails if a prefix of p gives another end than all of p.
 func checkPrefixes(t *testing.T, f *Format, p []byte) {
 	t.Helper()
 	for len(p) > 0 {
@@ -90,7 +89,7 @@ func checkPrefixes(t *testing.T, f *Format, p []byte) {
 				t.Fatalf("end of %q, of which %q is read: %d, %v; want %d", p, p[:k], got, err, want)
 			}
 		}
-		// What was cut must be seen to end there without what comes behind.
+		// The end of a record must be found without the bytes after it.
 		if got, err := f.end(p[:want:want], true); err != nil || got != want {
 			t.Fatalf("end of record %q: %d, %v; want %d", p[:want], got, err, want)
 		}
@@ -98,22 +97,22 @@ func checkPrefixes(t *testing.T, f *Format, p []byte) {
 	}
 }
 
-// TestEndLong compares what is cut of long records, read to just around the
-// limits, with what is cut of the whole.
+// TestEndLong compares the ends of long records found in prefixes of about the
+// limits with those found in the whole.
 func TestEndLong(t *testing.T) {
 	csv, tsv, jsonl := &Format{Kind: CSV}, &Format{Kind: TSV}, &Format{Kind: JSONL}
-	// n bytes up to and with the closing quote
+	// n bytes, including the closing quote
 	quoted := func(n int) int { return n - len("\"a\n") - len("\"") }
 	lines := strings.Repeat("x,y\n", maxQuoted/3)
 	around := 1
 	if testdb.Nightly() {
 		around = 3
 	}
-	var room []byte // one for all, of the longest record and some
+	var room []byte // one buffer for all, for the longest record
 	for _, c := range []struct {
 		name  string
 		f     *Format
-		head  string // before so many of x
+		head  string // followed by so many x
 		xs    int
 		tail  string
 		want  int
@@ -182,7 +181,7 @@ func TestSplit(t *testing.T) {
 		name string
 		f    *Format
 		in   string
-		want string // fields in brackets: ' is quoted, 0 NULL
+		want string // fields in brackets: ' means quoted, 0 NULL
 		err  error
 	}{
 		{"plain", csv, "a,b", "[a][b]", nil},
@@ -237,8 +236,8 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestSplitKeepsValues checks that values of one record stay as they are while
-// buf grows under them.
+// TestSplitKeepsValues checks that the values of a record remain unchanged while
+// buf grows.
 func TestSplitKeepsValues(t *testing.T) {
 	for _, f := range []*Format{{Kind: CSV}, {Kind: TSV}} {
 		var in, want []string

@@ -16,25 +16,25 @@ import (
 )
 
 const (
-	// headBytes is how much of a file's begin is compared, to tell it from
-	// another file of the same name.
+	// headBytes is the length of a file's beginning that is compared to distinguish
+	// it from another file with the same name.
 	headBytes = 4096
-	// cutsAhead is how many cuts are noted at a time at most, before the first
-	// of their batches is sent.
+	// cutsAhead limits the number of cuts recorded at a time before the first of
+	// their batches is sent.
 	cutsAhead = 16
-	// ledgerKept is for how long the ledger keeps the batches of finished
-	// sources. After a day no server still holds one up.
+	// ledgerKept is how long the ledger keeps the batches of finished sources. No
+	// transaction of a broken connection is still pending on a server after a day.
 	ledgerKept = 24 * time.Hour
 )
 
-// File loads a file, or what isn't loaded of it yet. One that is loaded already
-// changes nothing. A file that has grown is loaded from where it ended; one that
-// has changed otherwise is refused.
+// File loads a file, or the part of it that is not loaded yet. Loading a file that is
+// completely loaded changes nothing. A file that has grown is loaded from its
+// previous end; a file that has changed otherwise is refused.
 //
-// A file that another process is loading is left to it: ErrHeld.
+// If another process is loading the file, File returns ErrHeld.
 //
-// The error of a load that ctx has ended is ctx's; what was committed stays, and
-// the next one goes on from there.
+// If ctx ends, File returns ctx's error. Committed batches remain, and the next load
+// continues after them.
 func File(ctx context.Context, o Options, path string) (Result, error) {
 	l, err := newLoad(&o)
 	if err != nil {
@@ -48,7 +48,7 @@ func File(ctx context.Context, o Options, path string) (Result, error) {
 	}
 	l.source = &state.Source{Table: o.Table.Name, Path: name, Kind: state.FileSource, Key: newKey()}
 	if o.Dry {
-		// Lines of an earlier dry run of the file make room.
+		// Remove the lines of an earlier dry run of the file.
 		l.source.Key = "dry run " + hashOf([]byte(name))
 		if err := l.bad.add(name, l.source.Key, 0, math.MaxInt64, nil); err != nil {
 			return l.finish(err)
@@ -128,7 +128,7 @@ func (l *load) once(ctx context.Context, path string, f Format) (err error) {
 	if err != nil {
 		return fail(err)
 	}
-	sums := *l.source // of what is settled; done adds to the result
+	sums := *l.source // settled rows; done adds to the result
 	err = l.run(ctx, false, func(ctx context.Context, out chan<- *batch) error {
 		return fail(l.cut(ctx, c, t, cuts, out))
 	}, func(_ context.Context, b *batch, noted state.Batch) error {
@@ -146,21 +146,21 @@ func (l *load) once(ctx context.Context, path string, f Format) (err error) {
 		return nil
 	}
 	if r := &l.result; r.Rejected+r.BeforeRejected > 0 && sums.Inserted+sums.Duplicate+r.Inserted+r.Duplicate+l.earlier.Inserted+l.earlier.Duplicate == 0 {
-		// Not one row: another command will fare better, and the file is as new
-		// to it.
+		// No row was loaded. The user will repeat the load with other options, for
+		// which the file must count as new.
 		return l.retry(ctx, func() error { return l.state.Unload(ctx, l.source) })
 	}
 	return l.settle(ctx, c, sums)
 }
 
-// sayGrowing says that a file's last line is left for the next load.
+// sayGrowing reports that a file's last line is left for the next load.
 func (l *load) sayGrowing(path string, c *cutter) {
 	l.result.Finished, l.result.Unfinished = true, len(c.buf)
 	l.say("%s: line %d has no end yet, and the file is being written to: it is left for the next load", path, c.line)
 }
 
-// tornBy is what is wrong with a batch's first row, where that is the rest of a
-// line of which the begin is loaded.
+// tornBy returns the error of a batch's first row if it is the rest of a line whose
+// beginning is already loaded.
 func (l *load) tornBy(b *batch) error {
 	if !b.torn {
 		return nil
@@ -168,7 +168,7 @@ func (l *load) tornBy(b *batch) error {
 	return fmt.Errorf("it is the rest of a line that had no end when it was loaded, on %s: see what became of that row", l.loadedAt.UTC().Format("2006-01-02 15:04"))
 }
 
-// settle notes that all of a file is loaded.
+// settle records that the whole file is loaded.
 func (l *load) settle(ctx context.Context, c *cutter, sums state.Source) error {
 	r := &l.result
 	s := l.source
@@ -194,12 +194,12 @@ func (l *load) settle(ctx context.Context, c *cutter, sums state.Source) error {
 	return forgotten(l.retry(ctx, func() error { return l.state.Settle(ctx, s, l.lookedFor(extents)) }))
 }
 
-// tidy creates the tables for sources, where a former version of rowmill has
-// applied the table, and removes what is no longer needed.
+// tidy removes entries that are no longer needed. It creates missing tables for
+// sources: the table may have been applied by an older version of rowmill.
 func (l *load) tidy(ctx context.Context) error {
 	err := l.state.Tidy(ctx, l.source.Table, time.Now().Add(-ledgerKept))
 	if err == nil {
-		_, err = l.extents(ctx) // the newest of them
+		_, err = l.extents(ctx) // reads the table that was added last
 	}
 	if errors.Is(err, engine.ErrNoTable) {
 		err = l.state.Ensure(ctx)
@@ -207,15 +207,15 @@ func (l *load) tidy(ctx context.Context) error {
 	return err
 }
 
-// changed is the error for a file whose bytes are other ones.
+// changed returns the error for a file whose loaded bytes have changed.
 func (l *load) changed(from, to int64) error {
 	return engine.Hinted(fmt.Errorf("it has changed since it was loaded: bytes %d to %d are other ones than they were on %s", from, to,
 		l.source.Updated.UTC().Format("2006-01-02 15:04")),
 		"--source with another name if it is another file: all of it is loaded then, and rows whose key is in the table are passed over")
 }
 
-// before passes over what is loaded, once it has been compared, and returns
-// where the rest was cut.
+// before skips the part of the file that is loaded, after comparing its hash, and
+// returns the recorded cuts of the rest.
 func (l *load) before(ctx context.Context, c *cutter) ([]state.Cut, error) {
 	s := l.source
 	if l.opt.Dry || s.Started.IsZero() {
@@ -259,8 +259,8 @@ func (l *load) shorter(is, was int64) error {
 		"the whole file; --source with another name if it is another file")
 }
 
-// cut gives the batches of a file: those that were cut before and aren't in the
-// ledger, then new ones, once it is noted where they are cut.
+// cut produces the batches of a file: first the recorded cuts that are not in the
+// ledger, then new batches, after their cuts are recorded.
 func (l *load) cut(ctx context.Context, c *cutter, t *target, cuts []state.Cut, out chan<- *batch) error {
 	noted, err := l.noted(ctx, cuts)
 	if err != nil {
@@ -321,7 +321,7 @@ func (l *load) cut(ctx context.Context, c *cutter, t *target, cuts []state.Cut, 
 	}()
 	err = l.note(ctx, news, out)
 	enough()
-	for range news { // the cutter ends
+	for range news { // until the cutting goroutine ends
 	}
 	if err != nil {
 		return err
@@ -329,7 +329,7 @@ func (l *load) cut(ctx context.Context, c *cutter, t *target, cuts []state.Cut, 
 	return failed
 }
 
-// noted returns which of the cuts are in the ledger.
+// noted returns those of the cuts that are in the ledger.
 func (l *load) noted(ctx context.Context, cuts []state.Cut) (map[string]state.Batch, error) {
 	if len(cuts) == 0 {
 		return nil, nil
@@ -342,8 +342,7 @@ func (l *load) noted(ctx context.Context, cuts []state.Cut) (map[string]state.Ba
 	return noted, err
 }
 
-// note passes batches on once it is noted where they were cut: as many at a time
-// as there are.
+// note passes batches on after recording their cuts, as many at a time as are ready.
 func (l *load) note(ctx context.Context, news <-chan *batch, out chan<- *batch) error {
 	for b := range news {
 		group := []*batch{b}
@@ -377,8 +376,8 @@ func (l *load) note(ctx context.Context, news <-chan *batch, out chan<- *batch) 
 	return nil
 }
 
-// putCuts notes where batches were cut, and before the first of them what file
-// it is.
+// putCuts records the cuts of batches. Before the first of them it records the
+// source.
 func (l *load) putCuts(ctx context.Context, group []*batch) error {
 	s := l.source
 	cuts := make([]state.Cut, len(group))
@@ -399,7 +398,7 @@ func (l *load) putCuts(ctx context.Context, group []*batch) error {
 	return l.retry(ctx, func() error {
 		err := l.state.PutCuts(ctx, s.Table, s.Key, cuts)
 		if tried && errors.Is(err, engine.ErrDuplicateKey) {
-			// The connection may have broken behind the commit.
+			// The connection may have broken after the commit.
 			have, haveErr := l.state.Cuts(ctx, s.Table, s.Key)
 			if haveErr != nil {
 				return haveErr

@@ -18,12 +18,12 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// Stream loads what can't be read again, until it ends or ctx does. Records
-// that were read whole are loaded, or lie in the spool where there is one, when
-// it returns. Without a spool, what a killed load had read and not committed is
+// Stream loads a source that can't be read twice, until it or ctx ends. When it
+// returns, all records that were read completely are loaded or, with a spool, stored
+// there. Without a spool, records that a killed load had read but not committed are
 // lost.
 //
-// With a spool, what lies there is loaded first; r may be nil to load only that.
+// With a spool, its records are loaded first; r may be nil to load only those.
 func Stream(ctx context.Context, o Options, r io.Reader) (Result, error) {
 	l, err := newLoad(&o)
 	if err != nil {
@@ -46,7 +46,7 @@ func Stream(ctx context.Context, o Options, r io.Reader) (Result, error) {
 	return l.finish(l.stream(ctx, r))
 }
 
-// stream sends a stream as it comes.
+// stream sends a stream without a spool.
 func (l *load) stream(ctx context.Context, r io.Reader) error {
 	if !l.opt.Dry {
 		if err := l.tidy(ctx); err != nil {
@@ -70,7 +70,7 @@ func (l *load) stream(ctx context.Context, r io.Reader) error {
 		defer func() { l.result.Unfinished = c.unfinished() }()
 		return c.each(ctx, stop, func(b *batch) error {
 			b.target = t
-			// The senders make room, also when ctx has ended.
+			// Senders free room even after ctx has ended.
 			if err := l.hold(context.WithoutCancel(ctx), b); err != nil {
 				return err
 			}
@@ -85,7 +85,7 @@ func (l *load) stream(ctx context.Context, r io.Reader) error {
 	if l.opt.Dry {
 		return err
 	}
-	// What is noted of it isn't needed any more, however it ended.
+	// The recorded state is no longer needed, however the load ended.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWait)
 	defer cancel()
 	s := l.source
@@ -95,34 +95,34 @@ func (l *load) stream(ctx context.Context, r io.Reader) error {
 	return errors.Join(err, l.state.PutSource(last, l.state.DB(), s))
 }
 
-// A spooled is how the rows of a record of the spool are to be read: the first
-// line of the record, as JSON.
+// A spooled describes how to read the rows of a spool record. It is the first line of
+// the record, as JSON.
 type spooled struct {
 	Table   string   `json:"table"`
 	Columns []string `json:"columns"`
-	// Named tells that the options named them: other keys of objects are passed
-	// over.
+	// Named means that the options named the columns: other keys of objects are
+	// skipped.
 	Named bool `json:"named,omitempty"`
 	Kind  Kind `json:"format"`
 	// Delimiter and Null are those of the format.
 	Delimiter byte   `json:"delimiter,omitempty"`
 	Null      string `json:"null,omitempty"`
-	// Zone, Offset, Unix, Bytes and Truncate are how values are read, Duplicates
-	// what becomes of rows whose key is in the table. Offset, in seconds, is that
-	// of a zone that has only that.
+	// Zone, Offset, Unix, Bytes and Truncate determine how values are read,
+	// Duplicates the treatment of rows whose key is already in the table. Offset, in
+	// seconds, describes a zone that is only an offset.
 	Zone       string `json:"zone"`
 	Offset     *int   `json:"offset,omitempty"`
 	Unix       string `json:"unix,omitempty"`
 	Bytes      string `json:"bytes,omitempty"`
 	Truncate   bool   `json:"truncate,omitempty"`
 	Duplicates string `json:"duplicates"`
-	// Line is the number of the first line since the stream began.
+	// Line is the number of the first line, counted from the beginning of the stream.
 	Line int64 `json:"line"`
-	// Lines is how many there are.
+	// Lines is the number of lines.
 	Lines int64 `json:"lines"`
 }
 
-// putZone notes a zone, nil for UTC.
+// putZone stores a zone; nil means UTC.
 func (s *spooled) putZone(zone *time.Location) {
 	if zone == nil {
 		zone = time.UTC
@@ -134,7 +134,7 @@ func (s *spooled) putZone(zone *time.Location) {
 	}
 }
 
-// zone is the zone that was noted.
+// zone returns the stored zone.
 func (s *spooled) zone() (*time.Location, error) {
 	if s.Offset != nil {
 		return time.FixedZone(s.Zone, *s.Offset), nil
@@ -142,7 +142,7 @@ func (s *spooled) zone() (*time.Location, error) {
 	return time.LoadLocation(s.Zone)
 }
 
-// throughSpool writes the stream to a spool, and loads from there.
+// throughSpool writes the stream to a spool and loads from the spool.
 func (l *load) throughSpool(ctx context.Context, r io.Reader) (err error) {
 	sp, found, err := spool.Open(spool.Options{Dir: l.opt.Spool, Budget: l.opt.SpoolBytes})
 	if err != nil {
@@ -163,8 +163,8 @@ func (l *load) throughSpool(ctx context.Context, r io.Reader) (err error) {
 	if err := l.findSpool(ctx, sp); err != nil {
 		return err
 	}
-	// What is read is kept, also when the load is ended just now; but not for
-	// ever, where the spool is full.
+	// Records that were read are spooled even if the load is being ended, but for at
+	// most endWait, as the spool may be full.
 	reading, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	keeping, give := context.WithCancel(context.WithoutCancel(ctx))
@@ -181,8 +181,8 @@ func (l *load) throughSpool(ctx context.Context, r io.Reader) (err error) {
 		})
 	}
 	done := &settled{load: l, sp: sp, at: max(l.source.Loaded, l.gap), done: map[int64]settledPart{}}
-	// When all that is in the spool has been sent, nothing but time acknowledges
-	// the last of it: a sender may be waiting for that room.
+	// A pending Append may need the room of the last records. Once all records are
+	// sent, only this timer acknowledges them.
 	var acknowledger sync.WaitGroup
 	acknowledger.Go(func() { done.each(keeping) })
 	err = l.run(ctx, false, func(ctx context.Context, out chan<- *batch) error {
@@ -196,7 +196,7 @@ func (l *load) throughSpool(ctx context.Context, r io.Reader) (err error) {
 	give()
 	acknowledger.Wait()
 	if errors.Is(readErr, context.Canceled) && ctx.Err() != nil {
-		readErr = nil // err says so
+		readErr = nil // err reports it
 	}
 	for _, bad := range sp.Bad() {
 		l.damaged(bad)
@@ -207,8 +207,8 @@ func (l *load) throughSpool(ctx context.Context, r io.Reader) (err error) {
 	return errors.Join(err, readErr, done.acknowledge(last))
 }
 
-// fromSpool gives the batches that lie in the spool and are still to come. Of as
-// many as were there when it was opened some may be in the ledger.
+// fromSpool produces the batches of the spool's remaining records. The first old
+// records were there when the spool was opened, so they may already be in the ledger.
 func (l *load) fromSpool(ctx context.Context, sp *spool.Spool, old int64, done *settled, out chan<- *batch) error {
 	targets := map[string]*target{}
 	for n := int64(0); ; n++ {
@@ -233,7 +233,7 @@ func (l *load) fromSpool(ctx context.Context, sp *spool.Spool, old int64, done *
 			if err != nil {
 				return err
 			}
-			if noted != nil { // committed, and not acknowledged before the crash
+			if noted != nil { // committed, but not acknowledged before the crash
 				l.count(noted.Counts, 0, true)
 				if err := done.add(ctx, b, *noted); err != nil {
 					return err
@@ -251,11 +251,12 @@ func (l *load) fromSpool(ctx context.Context, sp *spool.Spool, old int64, done *
 	}
 }
 
-// emptySegments is the bytes of segments that had no record when they went: less
-// than any record has.
+// emptySegments is a number of bytes that removed segments without records may take:
+// less than any record takes.
 const emptySegments = 64
 
-// findSpool reads up to where the database has the spool, and goes on there.
+// findSpool reads the offset up to which the database has the spool, and continues
+// there.
 func (l *load) findSpool(ctx context.Context, sp *spool.Spool) error {
 	if err := l.retry(ctx, func() error { return l.tidy(ctx) }); err != nil {
 		return err
@@ -278,8 +279,8 @@ func (l *load) findSpool(ctx context.Context, sp *spool.Spool) error {
 			return err
 		}
 	}
-	// What lies before the first byte is neither in the spool nor known to be in
-	// the database: that is said once, and then acknowledged.
+	// The bytes before the spool's first segment are neither in the spool nor known
+	// to be in the database. This is reported once and then acknowledged.
 	if from, to := l.source.Loaded, sp.First(); from < to {
 		l.gap = to
 		if to-from <= emptySegments {
@@ -300,12 +301,12 @@ func (l *load) findSpool(ctx context.Context, sp *spool.Spool) error {
 	return sp.Release(l.source.Loaded)
 }
 
-// damaged notes what the spool has set aside.
+// damaged records a part that the spool has set aside.
 func (l *load) damaged(bad spool.Bad) {
 	l.result.Damaged = append(l.result.Damaged, fmt.Sprintf("%s at %d: %s; set aside in %s", figure.Plural(bad.Bytes, "byte", "bytes"), bad.Offset, bad.Reason, bad.File))
 }
 
-// sayFound says what state the spool was in.
+// sayFound reports the state in which the spool was found.
 func (l *load) sayFound(f spool.Found) {
 	if f.Torn > 0 {
 		l.say("spool %s: %s cut off, of a record that was never whole", l.opt.Spool, figure.Plural(f.Torn, "byte was", "bytes were"))
@@ -320,7 +321,7 @@ func (l *load) sayFound(f spool.Found) {
 	}
 }
 
-// spoolShare is which part of a spool a record may take at most, unless it has a
+// spoolShare limits a record to this fraction of the spool, unless it consists of a
 // single row.
 const spoolShare = 8
 
@@ -330,7 +331,7 @@ func (l *load) spoolUp(ctx, keeping context.Context, sp *spool.Spool, r io.Reade
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	size := l.opt.Bytes
-	if l.opt.SpoolBytes > 0 { // so that only a row can be too large for it
+	if l.opt.SpoolBytes > 0 { // so that only a single row can exceed the spool
 		size = max(min(size, int(l.opt.SpoolBytes/spoolShare)), 1)
 	}
 	c := newCutter(reading, r, &f, l.opt.Rows, size, l.opt.Flush)
@@ -383,7 +384,7 @@ func (l *load) spoolUp(ctx, keeping context.Context, sp *spool.Spool, r io.Reade
 	})
 }
 
-// unspool makes a batch of a record of the spool.
+// unspool converts a spool record to a batch.
 func (l *load) unspool(rec spool.Record, targets map[string]*target) (*batch, error) {
 	first, data, _ := bytes.Cut(rec.Data, []byte("\n"))
 	var head spooled

@@ -18,8 +18,9 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// findSource finds what is known of the file, which has that head: the newest
-// source of its name that it begins as, or one of another name whose bytes it has.
+// findSource finds the recorded source of the file, given its head: the newest source
+// with the same name and head, or a source with another name whose bytes the file
+// contains.
 func (l *load) findSource(ctx context.Context, path string, head []byte) error {
 	s := l.source
 	var all []state.Source
@@ -30,7 +31,7 @@ func (l *load) findSource(ctx context.Context, path string, head []byte) error {
 	if err != nil || len(all) == 0 {
 		return err
 	}
-	var same, other []state.Source // that begin as the file does
+	var same, other []state.Source // with the same head as the file
 	var newest *state.Source
 	for i, was := range all {
 		if was.Path == s.Path && newest == nil {
@@ -42,7 +43,7 @@ func (l *load) findSource(ctx context.Context, path string, head []byte) error {
 		switch {
 		case was.Path == s.Path:
 			same = append(same, was)
-		case l.opt.Name == "" && was.Head > 0 && (was.Sent > 0 || !was.Finished): // a header alone is like others
+		case l.opt.Name == "" && was.Head > 0 && (was.Sent > 0 || !was.Finished): // a header alone doesn't identify a file
 			other = append(other, was)
 		}
 	}
@@ -77,7 +78,6 @@ func (l *load) findSource(ctx context.Context, path string, head []byte) error {
 	return nil
 }
 
-// sources returns the table's files, the newest first.
 func (l *load) sources(ctx context.Context) (all []state.Source, err error) {
 	err = l.retry(ctx, func() (err error) {
 		all, err = l.state.Sources(ctx, l.opt.Table.Name, state.FileSource, "")
@@ -86,7 +86,7 @@ func (l *load) sources(ctx context.Context) (all []state.Source, err error) {
 	return all, err
 }
 
-// reread reads what is known of the source, once nobody else loads it.
+// reread reads the recorded state of the source, once its lock is held.
 func (l *load) reread(ctx context.Context) error {
 	all, err := l.sources(ctx)
 	if err != nil {
@@ -101,7 +101,7 @@ func (l *load) reread(ctx context.Context) error {
 	return fmt.Errorf("what was known of %s was removed just now", l.source.Path)
 }
 
-// cuts returns where a source was cut, in order.
+// cuts returns a source's recorded cuts, in order.
 func (l *load) cuts(ctx context.Context, s *state.Source) (cuts []state.Cut, err error) {
 	err = l.retry(ctx, func() (err error) {
 		cuts, err = l.state.Cuts(ctx, s.Table, s.Key)
@@ -110,8 +110,8 @@ func (l *load) cuts(ctx context.Context, s *state.Source) (cuts []state.Cut, err
 	return cuts, err
 }
 
-// agrees reports whether the file has the bytes of a source: all that is loaded,
-// and what was cut behind.
+// agrees reports whether the file contains the bytes of a source: the loaded part and
+// the recorded cuts after it.
 func (l *load) agrees(ctx context.Context, path string, s state.Source) (bool, error) {
 	var cuts []state.Cut
 	if !s.Finished {
@@ -128,7 +128,7 @@ func (l *load) agrees(ctx context.Context, path string, s state.Source) (bool, e
 		return false, err
 	}
 	defer in.Close()
-	close(in.quit) // what is being written isn't waited for
+	close(in.quit) // don't wait for a file that is being written
 	part := func(size int64, hash string) (bool, error) {
 		sum := xxhash.New()
 		_, err := io.CopyN(sum, ended{ctx, in}, size)
@@ -153,7 +153,7 @@ func (l *load) agrees(ctx context.Context, path string, s state.Source) (bool, e
 	return true, nil
 }
 
-// ended is a reader that ends with a context.
+// ended is a reader that ends when its context does.
 type ended struct {
 	ctx context.Context
 	io.Reader
@@ -166,8 +166,8 @@ func (e ended) Read(p []byte) (int, error) {
 	return e.Reader.Read(p)
 }
 
-// meaning is what options say of a file's bytes, as JSON: other ones would make
-// other rows of the rest of it.
+// meaning returns, as JSON, the options that determine how a file's bytes become
+// rows. Other options would produce different rows from the rest of the file.
 func (l *load) meaning(f *Format) string {
 	m := map[string]string{"format": string(f.Kind), "columns": strings.Join(f.Columns, ","), "bytes": string(l.opt.Values.Bytes),
 		"time-zone": time.UTC.String(), "truncate-times": strconv.FormatBool(l.opt.Values.TruncateTimes),
@@ -181,11 +181,11 @@ func (l *load) meaning(f *Format) string {
 	if f.Kind != JSONL {
 		m["header"], m["delimiter"], m["null"] = strconv.FormatBool(f.header()), string(f.delimiter()), f.null()
 	}
-	text, _ := json.Marshal(m) // of texts
+	text, _ := json.Marshal(m) // contains only strings
 	return string(text)
 }
 
-// sameMeaning refuses to load the rest of a file with other options.
+// sameMeaning refuses to load the rest of a file with different options.
 func (l *load) sameMeaning(f *Format) error {
 	s := l.source
 	is, was := map[string]string{}, map[string]string{}
@@ -203,7 +203,7 @@ func (l *load) sameMeaning(f *Format) error {
 			differ = append(differ, fmt.Sprintf("--%s was %q and is %q", name, was[name], value))
 		}
 	}
-	if len(differ) == 0 { // an older version wrote fewer of them down
+	if len(differ) == 0 { // an older version recorded fewer options
 		s.Options = now
 		return nil
 	}

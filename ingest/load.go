@@ -16,79 +16,80 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// What becomes of rows whose key is in the table already.
+// Treatments of rows whose key is already in the table.
 const (
-	// SkipDuplicates leaves the table's row as it is and counts the other.
+	// SkipDuplicates keeps the table's row and counts the duplicate.
 	SkipDuplicates = "skip"
-	// RejectDuplicates has them go to the file of bad rows.
+	// RejectDuplicates writes duplicates to the file of bad rows.
 	RejectDuplicates = "reject"
 )
 
-// Options say what to load into, and how.
+// Options describe the destination of a load and its settings.
 type Options struct {
 	DB engine.Keeper
-	// Table and Schema are the rolling table's, which is there.
+	// Table and Schema describe the rolling table, which must exist.
 	Table  *engine.Table
 	Schema *engine.Schema
-	// Late tells that the table refuses rows below the position up to which all
-	// of its periods are sealed.
+	// Late means that the table refuses rows below the position up to which all of
+	// its periods are sealed.
 	Late bool
 
-	// Format is the source's; with an empty Kind the file's name tells that.
+	// Format is the format of the source. If Kind is empty, it is derived from the
+	// file's name.
 	Format Format
 	Values ValueOptions
-	// Name is the source's name instead of its path: the same file is known by
-	// it wherever it lies.
+	// Name, unless empty, identifies the source instead of its path, so that the file
+	// may be moved.
 	Name string
-	// Duplicates is SkipDuplicates, which "" is too, or RejectDuplicates.
+	// Duplicates is SkipDuplicates (also if "") or RejectDuplicates.
 	Duplicates string
 
-	// Rows and Bytes bound a batch; 0 is DefaultRows and DefaultBytes. A record
-	// is never cut in two.
+	// Rows and Bytes limit a batch; 0 means DefaultRows and DefaultBytes. A record is
+	// never split.
 	Rows, Bytes int
-	// Writers is how many batches are sent at a time; 0 is DefaultWriters. An
-	// engine with one writer at a time has one.
+	// Writers is the number of batches sent concurrently; 0 means DefaultWriters.
+	// Engines with serial writes always use 1.
 	Writers int
-	// Flush is how long rows of a stream wait for others before they are sent; 0
-	// is DefaultFlush.
+	// Flush limits how long rows of a stream wait for further rows before they are
+	// sent; 0 means DefaultFlush.
 	Flush time.Duration
-	// RetryFor is for how long a batch is sent again after errors that may pass:
-	// a lost connection, a server that is down, a deadlock. Negative is for ever,
-	// 0 not at all.
+	// RetryFor limits how long a batch is retried after transient errors: a lost
+	// connection, a server that is down, a deadlock. Negative means without limit, 0
+	// no retries.
 	RetryFor time.Duration
 
-	// Bad is the path of the file for rows that can't be loaded. MaxBad is how
-	// many of them end the load, before the batch with the first one too many is
-	// committed; negative is none.
+	// Bad is the path of the file for rows that can't be loaded. The load ends if
+	// there are more than MaxBad of them, before the batch that exceeds the limit is
+	// committed; negative means no limit.
 	Bad    string
 	MaxBad int64
 
-	// Spool is the directory in which a stream lies until it is loaded; ""
-	// sends it as it comes. SpoolBytes is how large it may become; 0 is the
-	// spool's own default.
+	// Spool is the directory that stores a stream until it is loaded; if it is "",
+	// the stream is sent directly. SpoolBytes limits its size; 0 means the spool's
+	// own default.
 	Spool      string
 	SpoolBytes int64
 
-	// Again loads a file anew that is loaded already, as if nothing were known of
-	// it. Rows whose key is in the table are duplicates.
+	// Again loads a file that is already loaded as if it were new. Rows whose key is
+	// in the table are duplicates.
 	Again bool
-	// AcceptMissing has rows of a file that were loaded and aren't in the table
-	// any more no longer looked for: they were removed on purpose.
+	// AcceptMissing stops the check for rows of a file that were loaded and are
+	// missing from the table: they were removed on purpose.
 	AcceptMissing bool
 
-	// Dry reads and checks all, and sends nothing.
+	// Dry reads and checks all rows and sends none.
 	Dry bool
-	// Say, unless nil, is told what a person should know meanwhile. It is called
-	// from several goroutines.
+	// Say, unless nil, receives messages for the user. It is called from several
+	// goroutines.
 	Say func(line string)
-	// Progress, unless nil, is told how far it is after each Every; 0 is a second.
+	// Progress, unless nil, is called after each interval of length Every; 0 means
+	// one second.
 	Progress func(Progress)
 	Every    time.Duration
-	// Reached, unless nil, is told each point at which a crash has a test.
+	// Reached, unless nil, is called at each point where a test simulates a crash.
 	Reached func(point string)
 }
 
-// Defaults of Options.
 const (
 	DefaultRows    = 5000
 	DefaultBytes   = 4 << 20
@@ -97,60 +98,61 @@ const (
 	DefaultEvery   = time.Second
 )
 
-// endWait is how long batches that are being sent may take when the load is to
-// end.
+// endWait limits how long batches in flight may take after the load was asked to end.
 const endWait = 10 * time.Second
 
-// A Progress is how far a load is.
+// A Progress describes how far a load has come.
 type Progress struct {
-	// Rows sent and noted by this load: inserted, duplicates and rejected.
+	// Rows counts the rows sent by this load: inserted, duplicate and rejected.
 	Rows int64
-	// Bytes of the file as it lies there, of Size, that the database has, or that
-	// a dry run has checked; 0 is unknown. Sent of these are this load's own, in
-	// Sending, the time since it began to send.
+	// Bytes is the part of the file (of Size bytes on disk, compressed or not; 0
+	// means unknown) that is in the database or was checked by a dry run. Sent is the
+	// part of Bytes sent by this load, and Sending the time since it began to send.
 	Bytes, Size int64
 	Sent        int64
 	Sending     time.Duration
-	// Waiting are the bytes in the spool; Full for how long the sender has
+	// Waiting is the number of bytes in the spool; Full is how long the sender has
 	// been waiting for room in it.
 	Waiting int64
 	Full    time.Duration
 	Elapsed time.Duration
 }
 
-// A Result is what a load did.
+// A Result summarises a load.
 type Result struct {
-	// Source is the source's name, Key what its batches are known by.
+	// Source is the source's name; Key identifies it in the IDs of its batches.
 	Source, Key string
 	// Counts are the rows of this load.
 	state.Counts
-	// Before is the number of rows that earlier loads of the same source had
-	// sent, BeforeRejected how many of them were rejected.
+	// Before is the number of rows that earlier loads of the same source sent;
+	// BeforeRejected is how many of them were rejected.
 	Before, BeforeRejected int64
-	// LoadedAt is when these were noted last. Of those of a file, Missing aren't
-	// in the table any more, though it has their periods; Gone lay in periods that
-	// it no longer has. Unlooked is why not all were looked for, "" where they
-	// were; Told that an earlier load of the file has said so, for good.
+	// LoadedAt is when rows of an earlier load were last recorded. For a file,
+	// Missing counts those rows that are not in the table although it has their
+	// periods; Gone counts those whose periods were dropped. Unlooked is the reason
+	// why not all of them were looked for, "" if all were. Told means that an earlier
+	// load has already reported that reason, which is permanent.
 	LoadedAt      time.Time
 	Missing, Gone int64
 	Unlooked      string
 	Told          bool
-	// Batches are those of this load, Bytes what they held.
+	// Batches and Bytes count the batches of this load and their bytes.
 	Batches, Bytes int64
-	// Finished tells that the source was loaded to its end.
+	// Finished means that the source was loaded to its end.
 	Finished bool
-	// Damaged are bytes of the spool that were set aside, with where.
+	// Damaged lists byte ranges of the spool that were set aside, with the path of
+	// their copy.
 	Damaged []string
-	// Unfinished is how many bytes of a stream's last record weren't loaded,
-	// because the load was ended in the middle of it.
+	// Unfinished is the number of bytes of a stream's last record that were not
+	// loaded because the load ended in the middle of it.
 	Unfinished int
-	// Lost is how many rows of a stream were read and neither loaded nor kept in
-	// a spool, because the load failed or had to end.
+	// Lost is the number of rows of a stream that were read but neither loaded nor
+	// kept in a spool, because the load failed or had to end.
 	Lost    int64
 	Seconds float64
 }
 
-// A load is one in progress.
+// A load is a load in progress.
 type load struct {
 	opt     *Options
 	db      engine.Keeper
@@ -163,48 +165,50 @@ type load struct {
 	input   *input
 	spool   *spool.Spool
 	ahead   ahead
-	gap     int64 // up to where the spool has nothing and the database isn't; 0 without
+	gap     int64 // if the spool's first record follows a gap, the end of that gap; otherwise 0
 
 	rows     atomic.Int64
 	rejected atomic.Int64
-	// passed are bytes of the present reading of a file that need nothing more:
-	// compared with what was loaded, or committed. skipped are those of them that
-	// were there before, sending is when the first others were handed out, as
-	// time.Since(began).
+	// passed counts the bytes of the current reading of a file that are done:
+	// compared with earlier loads, or committed. skipped is the part of them that
+	// earlier loads had committed. sending is when the first new batch was passed on,
+	// as time.Since(began).
 	passed, skipped, sending atomic.Int64
-	// rejectedBefore are rows of a file that earlier loads rejected.
+	// rejectedBefore counts the rows of a file that earlier loads rejected.
 	rejectedBefore atomic.Int64
 	lost           atomic.Int64 // see Result.Lost
 	mu             sync.Mutex
 	result         Result
 	said           time.Time
-	// loadedAt is when the source was loaded last.
+	// loadedAt is when the source was last loaded.
 	loadedAt time.Time
-	// earlier are the batches that earlier loads committed and didn't settle.
+	// earlier counts batches that earlier loads committed without settling them.
 	earlier state.Counts
-	// out are the batches of a file that this load has sent, and whether they
-	// are counted; own is what it has sent that is in the source's sums already.
+	// out contains the batches of a file that this load has sent, and whether they
+	// are counted. own counts the rows sent by this load that are already in the
+	// source's totals.
 	out map[string]bool
 	own state.Counts
-	// known gives back the lock that keeps files that begin alike waiting.
+	// known releases the lock that blocks files with the same head.
 	known func()
-	// loaded is up to where the file was loaded when it was last looked at.
+	// loaded is the offset up to which the file was loaded when last read.
 	loaded int64
-	// settledIn, earlierIn and sentIn are where rows of a file lie: those that were
-	// settled, those of earlier, and those of this load that aren't settled.
+	// settledIn, earlierIn and sentIn are the extents of a file's rows: the settled
+	// ones, those of earlier, and the unsettled ones of this load.
 	settledIn, earlierIn, sentIn []state.Extent
-	// told tells that an earlier load has said that nobody knows where the file's
-	// rows lie.
+	// told means that an earlier load has reported that the extents of the file's
+	// rows are unknown.
 	told bool
-	// accepted tells that none of them is in the table, which is as it is to be.
+	// accepted means that none of the file's rows is in the table, and that this is
+	// intended.
 	accepted bool
-	// anew tells that the file was forgotten, to be loaded again.
+	// anew means that the file was forgotten, to be loaded again.
 	anew bool
-	// lookFor is how long to look for rows that were loaded before.
+	// lookFor limits how long to look for rows that were loaded earlier.
 	lookFor time.Duration
 }
 
-// newLoad checks the options and fills in what they leave out.
+// newLoad checks the options and fills in their defaults.
 func newLoad(o *Options) (*load, error) {
 	full := *o
 	o = &full
@@ -249,10 +253,9 @@ func newLoad(o *Options) (*load, error) {
 	return l, err
 }
 
-// newKey makes the key of a source.
 func newKey() string {
 	var p [8]byte
-	_, _ = rand.Read(p[:]) // which never fails
+	_, _ = rand.Read(p[:]) // never fails
 	return hex.EncodeToString(p[:])
 }
 
@@ -262,10 +265,10 @@ func (l *load) say(format string, args ...any) {
 	}
 }
 
-// sayWaiting is how often it is said that a batch waits.
+// sayWaiting is the minimum interval between messages about waiting batches.
 const sayWaiting = 5 * time.Second
 
-// waiting says why a batch is sent again.
+// waiting reports why a batch is retried.
 func (l *load) waiting(why error) {
 	l.mu.Lock()
 	due := time.Since(l.said) >= sayWaiting
@@ -278,7 +281,7 @@ func (l *load) waiting(why error) {
 	}
 }
 
-// enough returns an error where so many rejected rows of a batch are too many.
+// enough returns an error if these rejected rows of a batch exceed MaxBad.
 func (l *load) enough(rejected []Rejected) error {
 	if l.opt.MaxBad < 0 || l.rejectedBefore.Load()+l.rejected.Load()+int64(len(rejected)) <= l.opt.MaxBad || len(rejected) == 0 {
 		return nil
@@ -286,13 +289,14 @@ func (l *load) enough(rejected []Rejected) error {
 	return &TooManyError{Most: l.opt.MaxBad, Path: l.opt.Bad, First: rejected[0]}
 }
 
-// reject has a batch's rejected rows on disk before it is committed.
+// reject writes a batch's rejected rows to disk. It is called before the batch is
+// committed.
 func (l *load) reject(rows []Rejected, b *batch) error {
 	slices.SortFunc(rows, func(a, b Rejected) int { return int(a.Offset - b.Offset) })
 	return l.bad.add(l.source.Path, l.source.Key, b.From, b.To, rows)
 }
 
-// count adds what was committed, by this load or an earlier one.
+// count adds a committed batch; before means that an earlier load committed it.
 func (l *load) count(b state.Counts, size int64, before bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -309,7 +313,6 @@ func (l *load) count(b state.Counts, size int64, before bool) {
 	}
 }
 
-// progress tells how far it is, from time to time, until ctx ends.
 func (l *load) progress(ctx context.Context) {
 	if l.opt.Progress == nil {
 		return
@@ -326,7 +329,6 @@ func (l *load) progress(ctx context.Context) {
 	}
 }
 
-// howFar is how far the load is.
 func (l *load) howFar() Progress {
 	p := Progress{Rows: l.rows.Load(), Elapsed: time.Since(l.began)}
 	if l.input != nil {
@@ -344,15 +346,15 @@ func (l *load) howFar() Progress {
 	return p
 }
 
-// A produce hands batches to out until there are no more.
+// A produce sends batches to out until there are no more.
 type produce func(ctx context.Context, out chan<- *batch) error
 
-// run sends what produce gives, several batches at a time, and hands what was
-// committed to done, in no particular order. When ctx ends, what is being sent is
-// finished; with drain also what was produced, and what can't be is counted as
-// lost.
+// run sends the batches of produce, several concurrently, and passes each committed
+// batch to done, in no particular order. When ctx ends, batches in flight are
+// completed; with drain, also those already produced, and rows of batches that can't
+// be sent are counted as lost.
 func (l *load) run(ctx context.Context, drain bool, produce produce, done func(context.Context, *batch, state.Batch) error) error {
-	// Sending goes on for a while when ctx has ended.
+	// Sending continues for up to endWait after ctx has ended.
 	work, fail := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer fail(nil)
 	stop := context.AfterFunc(ctx, func() {
@@ -376,7 +378,7 @@ func (l *load) run(ctx context.Context, drain bool, produce produce, done func(c
 				l.ahead.give(b.held)
 				if work.Err() != nil || ctx.Err() != nil && !drain {
 					drop(b)
-					continue // so that nobody waits to hand out more
+					continue // receive the rest, so that produce doesn't block
 				}
 				noted, err := s.sendOrCheck(work, b)
 				if err == nil {
@@ -407,7 +409,7 @@ func (l *load) run(ctx context.Context, drain bool, produce produce, done func(c
 	return err
 }
 
-// sendOrCheck sends a batch, or only checks it.
+// sendOrCheck sends a batch; with Dry it only checks it.
 func (s *sender) sendOrCheck(ctx context.Context, b *batch) (state.Batch, error) {
 	if !s.opt.Dry {
 		return s.send(ctx, b)
@@ -424,13 +426,13 @@ func (s *sender) sendOrCheck(ctx context.Context, b *batch) (state.Batch, error)
 	return state.Batch{Counts: state.Counts{Sent: p.rows, Inserted: int64(p.batch.Rows()), Rejected: int64(len(p.rejected))}}, s.enough(p.rejected)
 }
 
-// firstPause and lastPause are how long to wait before something is tried again.
+// firstPause and lastPause limit the pause between two attempts.
 const (
 	firstPause = 20 * time.Millisecond
 	lastPause  = 2 * time.Second
 )
 
-// retry repeats what may pass.
+// retry repeats fn after transient errors.
 func (l *load) retry(ctx context.Context, fn func() error) error {
 	began := time.Now()
 	for try := 0; ; try++ {
@@ -450,7 +452,6 @@ func (l *load) retry(ctx context.Context, fn func() error) error {
 	}
 }
 
-// finish fills in the rest of the result.
 func (l *load) finish(err error) (Result, error) {
 	l.result.Lost = l.lost.Load()
 	l.result.Seconds = time.Since(l.began).Seconds()

@@ -14,14 +14,14 @@ import (
 // A parse reads a value into a vector.
 type parse = func(v *engine.Vector, text []byte) error
 
-// Errors of values that a server would take for others, in silence.
+// Errors of values that a server would silently change.
 var (
 	errMember = errors.New("it is none of the column's members; a number would be taken for one's place")
 	errYear   = errors.New("it is no year of four digits")
 )
 
-// unbent refuses values of a column that its server would bend in silence, and
-// has next read the others. name and digits are those of the column's type.
+// unbent refuses values that the server would silently change, and passes the others
+// to next. name and digits describe the column's type.
 func unbent(next parse, c engine.SchemaColumn, name string, digits []int, server string, o *ValueOptions) parse {
 	my, pg := server == "mysql" || server == "mariadb", server == "postgres"
 	switch {
@@ -65,8 +65,9 @@ func unbent(next parse, c engine.SchemaColumn, name string, digits []int, server
 	return next
 }
 
-// membersOf takes those of "enum('a','it”s')" apart. A catalog may show
-// backslashes escaped: then a member is there both ways.
+// membersOf returns the members of a type such as "enum('a','it”s')". The catalog may
+// show backslashes escaped, so a member with a backslash is returned in both
+// readings.
 func membersOf(native string) []string {
 	_, rest, _ := strings.Cut(native, "(")
 	var out []string
@@ -88,7 +89,7 @@ func membersOf(native string) []string {
 	}
 }
 
-// closingOf returns where the quote is that ends a text of SQL.
+// closingOf returns the position of the quote that closes an SQL string literal.
 func closingOf(text string) int {
 	for i := 0; i < len(text); i++ {
 		if text[i] != '\'' {
@@ -102,8 +103,9 @@ func closingOf(text string) int {
 	return -1
 }
 
-// memberOf refuses numbers, and for an ENUM the empty text, that are no members.
-// What else is none the server refuses, which compares as the collation says.
+// memberOf refuses numbers that are not members, which the server would read as
+// indexes, and for an ENUM also the empty text. Other texts that are not members are
+// refused by the server, which compares by collation.
 func memberOf(next parse, members []string, set bool) parse {
 	return func(v *engine.Vector, text []byte) error {
 		is := bytes.TrimRight(text, " ")
@@ -122,8 +124,8 @@ func memberOf(next parse, members []string, set bool) parse {
 	}
 }
 
-// fractionOf refuses times of day with digits of a second that a column doesn't
-// keep, or cuts these off. Those of an interval stand behind a colon.
+// fractionOf refuses or truncates times of day with more fractional digits than the
+// column stores. In an interval, only seconds that follow a colon are checked.
 func fractionOf(next parse, keeps int, interval, truncate bool) parse {
 	tooFine := fmt.Errorf("it has more than the %d digits of a second that the column keeps", keeps)
 	return func(v *engine.Vector, text []byte) error {

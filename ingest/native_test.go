@@ -18,17 +18,17 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-// TestUnbent has values that servers take in silence for others.
+// TestUnbent uses values that servers would silently change.
 func TestUnbent(t *testing.T) {
 	for _, c := range []struct {
 		server, native string
 		kind           engine.Kind
-		text, want     string // "" is refused
+		text, want     string // "": refused
 	}{
 		{"mysql", "enum('a','2','')", engine.KindText, "2", "2"}, {"mysql", "enum('a','2','')", engine.KindText, "", ""},
 		{"mariadb", "enum('a','b')", engine.KindText, "B", "B"}, {"mariadb", "enum('a','b')", engine.KindText, "2", ""},
 		{"mariadb", "enum('a','b')", engine.KindText, " +2 ", ""}, {"mysql", "enum('a','b')", engine.KindText, "  ", ""},
-		{"mysql", "enum('a','b')", engine.KindText, "c", "c"}, // the server refuses it
+		{"mysql", "enum('a','b')", engine.KindText, "c", "c"}, // refused by the server
 		{"mysql", "set('a','b')", engine.KindText, "3", ""}, {"mysql", "set('a','b')", engine.KindText, "a,b", "a,b"},
 		{"mysql", "set('1','2')", engine.KindText, "2", "2"},
 		{"mysql", "time", engine.KindOther, "12:00:00.5", ""}, {"mysql", "time", engine.KindOther, "12:00:00.000", "12:00:00.000"},

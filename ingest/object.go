@@ -9,11 +9,12 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// maxDepth is how deep the values of an object may be nested. Reading one takes
-// stack for each level, of which a line has room for millions.
+// maxDepth limits the nesting of an object's values. Reading uses stack space for
+// each level, and a line has room for millions of levels.
 const maxDepth = 1000
 
-// parseObject returns a record's JSON object, whose texts lie in the record.
+// parseObject returns a record's JSON object. Its strings refer to the record's
+// memory.
 func parseObject(record []byte) (gjson.Result, error) {
 	if tooDeep(record) || !gjson.ValidBytes(record) {
 		return gjson.Result{}, errNoObject
@@ -25,7 +26,7 @@ func parseObject(record []byte) (gjson.Result, error) {
 	return o, nil
 }
 
-// tooDeep reports whether values are nested more than maxDepth deep.
+// tooDeep reports whether values are nested more than maxDepth levels deep.
 func tooDeep(p []byte) bool {
 	if bytes.Count(p, []byte("[")) <= maxDepth/2 && bytes.Count(p, []byte("{")) <= maxDepth/2 {
 		return false
@@ -49,10 +50,10 @@ func tooDeep(p []byte) bool {
 	return false
 }
 
-// halfSurrogate reports whether a valid string of JSON escapes one half of a
-// surrogate pair without the other.
+// halfSurrogate reports whether a valid JSON string escapes one half of a surrogate
+// pair without the other.
 func halfSurrogate(raw string) bool {
-	unit := func(i int) rune { // the one that is escaped there, -1 for none
+	unit := func(i int) rune { // the code unit escaped at i, -1 if there is none
 		if i+6 > len(raw) || raw[i] != '\\' || raw[i+1] != 'u' {
 			return -1
 		}
@@ -72,10 +73,10 @@ func halfSurrogate(raw string) bool {
 			}
 			i += 10
 		}
-		i++ // what is escaped
+		i++ // the escaped character
 	}
 	return false
 }
 
-// unsafeBytes is text without a copy, for who doesn't change it.
+// unsafeBytes returns text as bytes without a copy. The caller must not change them.
 func unsafeBytes(text string) []byte { return unsafe.Slice(unsafe.StringData(text), len(text)) }

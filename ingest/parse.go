@@ -18,40 +18,41 @@ import (
 
 // A Rejected row couldn't be loaded.
 type Rejected struct {
-	// Line is the number of its first line in the source, from 1; Offset where
-	// that begins, in bytes.
+	// Line is the number of its first line in the source, from 1; Offset is the byte
+	// offset of that line.
 	Line, Offset int64
-	// Column is the one whose value is at fault, "" if that isn't known.
+	// Column is the column with the invalid value, "" if unknown.
 	Column string
 	Reason string
-	// Row is the row as it was; of one that is too long to be loaded the begin.
+	// Row is the original row, or the beginning of a row that is too long to be
+	// loaded.
 	Row []byte
 }
 
-// A place is where a row of a batch lies in its bytes.
+// A place is the location of a row within a batch's bytes.
 type place struct {
 	line     int64
-	from, to int // of the batch's bytes
+	from, to int // offsets in the batch's bytes
 }
 
-// A parser fills batches. It is not for several goroutines at once.
+// A parser fills batches. It must not be used by several goroutines at once.
 type parser struct {
 	*target
 	batch    *engine.Batch
 	places   []place // of the batch's rows
 	rejected []Rejected
-	torn     error // what is wrong with the first row; nil is nothing
-	rows     int64 // of the batch, those rejected included
-	kept     []int // of bounds.check
+	torn     error // the error of the first row; nil if it is valid
+	rows     int64 // rows of the batch, including rejected ones
+	kept     []int // buffer of bounds.check
 
 	fields []field
 	buf    []byte
 	values []field // of an object, by column
-	seen   []bool  // which of them it has
+	seen   []bool  // the columns present in the object
 
-	// absent are, as bits, the columns that get their default in a row, empty
-	// for none. rowShapes are the shapes of rows that have such ones, for each row
-	// of the batch; nil is all columns. Of formats with fields it is empty.
+	// absent is a bitmap of the columns that get their default in the current row,
+	// empty if there are none. rowShapes contains the shape of each row of the batch;
+	// nil means all columns. Formats with fields don't use it.
 	absent    []byte
 	shapes    map[string]*shape
 	rowShapes []*shape
@@ -61,15 +62,15 @@ var lineBreak = []byte("\n")
 
 func newParser(t *target) *parser { return &parser{target: t, batch: engine.NewBatch(t.table.Columns)} }
 
-// parse reads the rows of a batch's bytes. first tells that they are the begin
-// of the file.
+// parse reads the rows of a batch's bytes. first means that they are the beginning of
+// the file.
 func (p *parser) parse(data []byte, line, offset int64, first bool) {
 	p.batch.Reset()
 	p.places, p.rejected, p.rows, p.rowShapes = p.places[:0], p.rejected[:0], 0, p.rowShapes[:0]
 	header := first && p.format.header()
 	for at := 0; at < len(data); {
-		// Records of a batch are whole: more than its bytes aren't needed to see
-		// where they end.
+		// A batch contains only complete records, so no further bytes are needed to
+		// find their ends.
 		n, err := p.format.end(data[at:], true)
 		if err != nil || n == 0 {
 			n = len(data) - at
@@ -118,14 +119,14 @@ func (p *parser) parse(data []byte, line, offset int64, first bool) {
 	}
 }
 
-// reject notes a row that can't be loaded.
+// reject records a row that can't be loaded.
 func (p *parser) reject(where place, offset int64, data []byte, column string, err error) {
 	p.rejected = append(p.rejected, Rejected{Line: where.line, Offset: offset + int64(where.from), Column: column,
 		Reason: err.Error(), Row: slices.Clone(beginOf(trimBreak(data[where.from:where.to])))})
 }
 
-// beginOf returns a row, or of a row that is too long its first KiB, whole
-// characters if it is text.
+// beginOf returns a row, or the first KiB of a row that is too long, without
+// splitting a character if it is text.
 func beginOf(row []byte) []byte {
 	if len(row) <= maxLine {
 		return row
@@ -139,8 +140,7 @@ func beginOf(row []byte) []byte {
 	return row[:most]
 }
 
-// row appends a record to the batch, or returns what is wrong and in which
-// column.
+// row appends a record to the batch, or returns the error and its column.
 func (p *parser) row(record []byte) (string, error) {
 	p.buf = p.buf[:0]
 	if p.format.Kind == JSONL {
@@ -165,10 +165,10 @@ func (p *parser) append(fields []field) (string, error) {
 		isText := c.Kind == engine.KindText
 		switch {
 		case f.absent:
-			v.AppendNull() // which isn't sent
+			v.AppendNull() // a placeholder, which is not sent
 			continue
 		case f.null || len(f.value) == 0 && !f.quoted && p.format.Kind == CSV && (c.Null || !isText):
-			// An empty field of CSV is NULL where it can be, as COPY has it.
+			// An empty CSV field is NULL if the column allows it, as in COPY.
 			if !c.Null {
 				if f.null {
 					return c.Name, errNull
@@ -190,11 +190,11 @@ func (p *parser) append(fields []field) (string, error) {
 	return "", nil
 }
 
-// errNullWord is about what mysql -B, among others, writes for NULL. Whether it
-// is that, or text, only its owner knows.
+// errNullWord concerns the word that mysql -B and other programs write for NULL. Only
+// the user knows whether it means NULL or text.
 var errNullWord = errors.New(`NULL may be text, or mean that there is no value: --null NULL takes it for that, --null '\N' for text`)
 
-// quoteValue says of which value an error is.
+// quoteValue adds the value to an error.
 func quoteValue(value []byte, err error) error {
 	const most = 60
 	if len(value) > most {
@@ -203,15 +203,14 @@ func quoteValue(value []byte, err error) error {
 	return fmt.Errorf("%q: %w", value, err)
 }
 
-// Errors of objects.
 var (
 	errNoObject  = errors.New("it is no JSON object")
 	errMissing   = errors.New("it is missing")
 	errSurrogate = errors.New("it has half of a surrogate pair, which is no character")
 )
 
-// object takes a JSON object apart, into p.values. They lie in the record or in
-// p.buf. What it lacks is NULL or, where the column has one, its default.
+// object splits a JSON object into p.values, which refer to the record or to p.buf.
+// An absent key is NULL or, if the column has one, the default.
 func (p *parser) object(record []byte) (string, error) {
 	p.absent = p.absent[:0]
 	o, err := parseObject(record)
@@ -228,7 +227,7 @@ func (p *parser) object(record []byte) (string, error) {
 		if !known {
 			if i, known = p.fold(key.Str); !known {
 				if p.format.Columns != nil {
-					return true // those are wanted, and no others
+					return true // only the named columns are loaded
 				}
 				err = fmt.Errorf("key %q isn't one of the columns that are loaded, %s (see --columns)", key.Str, p.names())
 				return false
@@ -250,7 +249,7 @@ func (p *parser) object(record []byte) (string, error) {
 			p.values[i] = field{value: unsafeBytes(value.Str), quoted: true}
 		case value.Type == gjson.Number && p.columns[i].Kind == engine.KindInt:
 			p.values[i] = field{value: p.integral(unsafeBytes(value.Raw))}
-		default: // a number, true, false, or JSON as it is
+		default: // a number, true, false, or JSON, unchanged
 			p.values[i] = field{value: unsafeBytes(value.Raw)}
 		}
 		return true
@@ -272,8 +271,8 @@ func (p *parser) object(record []byte) (string, error) {
 	return "", nil
 }
 
-// integral returns a number of JSON without a point or an exponent, where it is
-// an integer of no more digits than any has that can be loaded.
+// integral converts a JSON number with a point or an exponent to an integer without
+// either, if its value is an integer with no more digits than a loadable integer has.
 func (p *parser) integral(number []byte) []byte {
 	const most = 40
 	mantissa, tail := number, []byte(nil)
@@ -301,7 +300,7 @@ func (p *parser) integral(number []byte) []byte {
 		last := len(p.buf) - 1
 		switch {
 		case last < from || p.buf[last] == '-':
-			p.buf = append(p.buf, '0') // of 0.0e-5 nothing else is left
+			p.buf = append(p.buf, '0') // 0.0e-5 has no other digits left
 			return p.buf[from:len(p.buf):len(p.buf)]
 		case p.buf[last] != '0':
 			return number
@@ -314,7 +313,7 @@ func (p *parser) integral(number []byte) []byte {
 	return p.buf[from:len(p.buf):len(p.buf)]
 }
 
-// fold finds a column whatever the case of its name.
+// fold finds a column by name, ignoring case.
 func (p *parser) fold(name string) (int, bool) {
 	for i := range p.columns {
 		if strings.EqualFold(p.columns[i].Name, name) {
@@ -332,16 +331,16 @@ func (t *target) names() string {
 	return strings.Join(out, ", ")
 }
 
-// position is where row i of the batch lies on the table's axis.
+// position returns the position of row i of the batch on the table's axis.
 func (p *parser) position(i int) int64 {
 	n := p.batch.Columns[p.by].Ints[i]
 	if n > math.MaxInt64/p.unit || n < math.MinInt64/p.unit {
-		return math.MaxInt64 // which is outside every period
+		return math.MaxInt64 // outside every period
 	}
 	return n * p.unit
 }
 
-// keep removes all rows but those given from the batch.
+// keep removes all rows except the given ones from the batch.
 func (p *parser) keep(rows []int) {
 	p.batch.Keep(rows)
 	for to, from := range rows {

@@ -37,7 +37,7 @@ func measurements(t testing.TB) (engine.Keeper, *engine.Table, *engine.Schema) {
 	}}
 }
 
-// parserOf parses these columns of a format.
+// parserOf returns a parser for these columns of a format.
 func parserOf(t testing.TB, f *Format, columns string) *parser {
 	t.Helper()
 	db, table, schema := measurements(t)
@@ -90,7 +90,7 @@ func TestRows(t *testing.T) {
 		f       *Format
 		columns string
 		in      string
-		want    string // the row, or a part of why it is rejected
+		want    string // the row, or a part of the reason for its rejection
 	}{
 		{csv, some, "1," + day + ",2.5,x", "[1][2026-03-29 00:00:00][2.5][x]"},
 		{csv, some, "1," + day + ",,x", "[1][2026-03-29 00:00:00][NULL][x]"},
@@ -168,7 +168,8 @@ func TestRows(t *testing.T) {
 		{jsonl, all, `{"sensor":1,"ts":"2026-03-29","note":"x","doc":null,"more":[]}`, `[1][2026-03-29 00:00:00][NULL][x][[]][NULL][NULL][NULL]`},
 	} {
 		p := parserOf(t, c.f, c.columns)
-		// Good rows around it stay as they are, whatever it had appended.
+		// Valid rows around it remain unchanged, whatever the rejected row had
+		// appended.
 		good := map[Kind]string{
 			CSV: "7,2026-01-01,1.5,good" + strings.Repeat(",", strings.Count(c.columns, ",")-3),
 			TSV: "7\t2026-01-01\t1.5\tgood" + strings.Repeat("\t\\N", strings.Count(c.columns, ",")-3), JSONL: `{"sensor":7,"ts":"2026-01-01","value":1.5,"note":"good"}`,
@@ -194,8 +195,8 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestRejectedRowsAmongMany rejects rows with NULLs and values of any length in
-// columns before the wrong one.
+// TestRejectedRowsAmongMany rejects rows with NULLs and values of any length before
+// the invalid one.
 func TestRejectedRowsAmongMany(t *testing.T) {
 	p := parserOf(t, &Format{Kind: CSV, NoHeader: true}, "more,raw,value,price,note,sensor,ts")
 	var in strings.Builder
@@ -225,7 +226,7 @@ func TestRejectedRowsAmongMany(t *testing.T) {
 		}
 		fmt.Fprintf(&in, "%s,%s,%s,%s,n%d,%s,2026-01-01\n", more, raw, value, price, i, sensor)
 	}
-	for range 2 { // a parser is used again
+	for range 2 { // a parser is reused
 		p.parse([]byte(in.String()), 1, 0, true)
 		var got []string
 		var lines []int64
@@ -265,8 +266,8 @@ func TestHeadersAndMarks(t *testing.T) {
 	}
 }
 
-// TestDeepObjects has objects nested so deep that reading them would take more
-// stack than there is.
+// TestDeepObjects uses objects nested so deeply that reading them would overflow the
+// stack.
 func TestDeepObjects(t *testing.T) {
 	p := parserOf(t, &Format{Kind: JSONL}, "sensor,ts,note")
 	in := func(depth int) string {
@@ -278,7 +279,7 @@ func TestDeepObjects(t *testing.T) {
 			t.Errorf("%d deep: %d rows, rejected: %v", depth, p.rows, len(p.rejected) > 0)
 		}
 	}
-	// Many brackets need not be deep.
+	// Many brackets need not be deeply nested.
 	p.parse([]byte(`{"sensor":1,"ts":"2026-01-01","note":[`+strings.Repeat("[],", 9999)+`"[[\"[`+strings.Repeat("[", 9999)+"\"]}\n"), 1, 0, true)
 	if len(p.rejected) > 0 {
 		t.Errorf("many brackets: %.200s", p.rejected[0].Reason)

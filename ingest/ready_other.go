@@ -7,5 +7,5 @@ import (
 	"io"
 )
 
-// ready reports whether to read on. The read waits for as long as nothing comes.
+// ready reports whether to continue reading. The read blocks until data arrives.
 func ready(ctx context.Context, _ io.Reader) bool { return ctx.Err() == nil }

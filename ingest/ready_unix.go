@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readyLook is how often it is looked whether to go on waiting, in milliseconds.
+// readyLook is the interval, in milliseconds, at which ready checks ctx.
 const readyLook = 100
 
-// ready waits until a read of r returns at once, and reports false when ctx has
-// ended. Of what isn't a file of the system it can't be known: the read waits.
+// ready waits until a read of r returns immediately, and reports false if ctx has
+// ended. A reader without a file descriptor can't be polled, so its read may block.
 func ready(ctx context.Context, r io.Reader) bool {
 	f, ok := r.(*os.File)
 	if !ok {
@@ -23,7 +23,7 @@ func ready(ctx context.Context, r io.Reader) bool {
 	}
 	raw, err := f.SyscallConn()
 	if err != nil {
-		return ctx.Err() == nil // the read says why
+		return ctx.Err() == nil // the read returns the error
 	}
 	for ctx.Err() == nil {
 		n := 0

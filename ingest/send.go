@@ -13,12 +13,12 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// A sender commits batches, one after the other, on a connection of its own.
+// A sender commits batches, one after the other, on its own connection.
 type sender struct {
 	*load
 	loader engine.Loader
-	// parsers are those of the columns that its batches have, parser the one of
-	// the batch that is sent.
+	// parsers contains a parser for each target; parser is that of the current
+	// batch.
 	parsers map[*target]*parser
 	parser  *parser
 }
@@ -32,7 +32,6 @@ func (s *sender) parserOf(t *target) *parser {
 	return p
 }
 
-// close closes the connection.
 func (s *sender) close() error {
 	if s.loader == nil {
 		return nil
@@ -40,11 +39,11 @@ func (s *sender) close() error {
 	return s.loader.Close()
 }
 
-// errDone is when the ledger has a batch already.
+// errDone is returned if a batch is already in the ledger.
 var errDone = errors.New("the batch is in the ledger")
 
-// send commits a batch with its line of the ledger and returns that. It tries
-// again for as long as the options say where that may help.
+// send commits a batch together with its line of the ledger, which it returns. It
+// retries transient errors for as long as RetryFor allows.
 func (s *sender) send(ctx context.Context, b *batch) (state.Batch, error) {
 	out := state.Batch{Table: s.opt.Table.Name, ID: b.ID(s.source.Key)}
 	fail := func(err error) (state.Batch, error) {
@@ -57,9 +56,9 @@ func (s *sender) send(ctx context.Context, b *batch) (state.Batch, error) {
 		case err == nil:
 			return out, nil
 		case errors.Is(err, errDone), errors.Is(err, engine.ErrConnectionLost):
-			// A connection may break behind the commit.
+			// The connection may have broken after the commit.
 			if noted, lookErr := s.state.Noted(ctx, s.state.DB(), out.Table, out.ID); lookErr == nil && noted != nil {
-				_ = s.reset(ctx) // it is committed; the next batch says so if no connection can be had
+				_ = s.reset(ctx) // the batch is committed; a lasting failure surfaces with the next batch
 				return *noted, nil
 			} else if lookErr == nil && errors.Is(err, errDone) {
 				return fail(errors.Join(errors.New("its line of the ledger was refused, and isn't there"), err))
@@ -79,7 +78,7 @@ func (s *sender) send(ctx context.Context, b *batch) (state.Batch, error) {
 		if err := engine.Sleep(ctx, engine.Backoff(firstPause, lastPause, try)); err != nil {
 			return fail(err)
 		}
-		// Where no connection can be had the next try says so.
+		// If no connection can be opened, the next attempt reports it.
 		_ = s.reset(ctx)
 	}
 }
@@ -92,7 +91,7 @@ func (s *sender) reset(ctx context.Context) error {
 	return s.loader.Reset(ctx)
 }
 
-// commit tries once to commit a batch.
+// commit makes one attempt to commit a batch.
 func (s *sender) commit(ctx context.Context, b *batch, out *state.Batch) error {
 	p := s.parserOf(b.target)
 	s.parser = p
@@ -152,7 +151,7 @@ func (s *sender) commit(ctx context.Context, b *batch, out *state.Batch) error {
 	return nil
 }
 
-// forgotten says what to do where a source is no longer known.
+// forgotten adds a hint to the error for a source that is no longer recorded.
 func forgotten(err error) error {
 	if !errors.Is(err, state.ErrForgotten) {
 		return err
@@ -160,9 +159,9 @@ func forgotten(err error) error {
 	return engine.Hinted(err, "the same command, which loads all of the file into the new table")
 }
 
-// insert inserts rows of a part of the parser's batch. Those that the server refuses are
-// bisected down to the rows themselves, which are rejected: the others are in
-// the transaction, each inserted once.
+// insert inserts rows of a part of the parser's batch. If the server refuses
+// some, the rows are bisected until the refused ones are found; these are
+// rejected. The others are then in the transaction, each inserted once.
 func (s *sender) insert(ctx context.Context, b *batch, part *part, from, to int) (engine.Ack, error) {
 	if from == to {
 		return engine.Ack{}, nil
@@ -183,9 +182,10 @@ func (s *sender) insert(ctx context.Context, b *batch, part *part, from, to int)
 	return engine.Ack{Rows: first.Rows + second.Rows, Skipped: first.Skipped + second.Skipped}, err
 }
 
-// one rejects a row that the server has refused with err. An insert that passes
-// over duplicates takes for an error what another has as a note, and says as a
-// warning among others what another has as its error: so that one is asked.
+// one rejects a row that the server has refused with err. If the insert ignores
+// duplicates, err may be misleading: such an insert can turn a note into an
+// error, and can hide the actual error among warnings. The row is therefore
+// inserted again without ignoring duplicates, and that result decides.
 func (s *sender) one(ctx context.Context, b *batch, part *part, row int, err error) (engine.Ack, error) {
 	p := s.parser
 	if part.table.Ignore {
@@ -203,8 +203,7 @@ func (s *sender) one(ctx context.Context, b *batch, part *part, row int, err err
 	return engine.Ack{}, s.enough(p.rejected)
 }
 
-// span is the range of positions that ranges in order lie in, both ends
-// included.
+// span returns the first and the last position of ordered ranges.
 func span(ranges []rolling.Period) (lower, upper int64) {
 	if len(ranges) == 0 {
 		return 0, 0
@@ -212,12 +211,12 @@ func span(ranges []rolling.Period) (lower, upper int64) {
 	return ranges[0].From, ranges[len(ranges)-1].To - 1
 }
 
-// A TooManyError is when more rows can't be loaded than the options allow.
+// A TooManyError is returned if more rows are rejected than the options allow.
 type TooManyError struct {
 	Most int64
-	// Path is the file that has them.
+	// Path is the file of rejected rows.
 	Path string
-	// First is one of them.
+	// First is one of the rejected rows.
 	First Rejected
 }
 

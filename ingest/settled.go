@@ -11,24 +11,24 @@ import (
 )
 
 const (
-	// acknowledgeEach and acknowledgeAfter are how many batches, and for how
-	// long, a spool keeps that the database has.
+	// acknowledgeEach and acknowledgeAfter limit the number of committed batches
+	// that a spool keeps, and for how long.
 	acknowledgeEach  = 64
 	acknowledgeAfter = time.Second
 )
 
-// A settled tells the database up to where it has all of a spool, and the spool
-// to let go of that.
+// A settled records in the database up to which offset all of a spool is
+// committed, and then releases that part of the spool.
 type settled struct {
 	*load
 	sp *spool.Spool
 
 	mu   sync.Mutex
-	at   int64                 // all below is committed
-	next []int64               // where the batches above begin, in order
-	done map[int64]settledPart // which of them are committed
-	ids  []string              // below at, in the ledger
-	sums state.Counts          // of those
+	at   int64                 // all records below are committed
+	next []int64               // start offsets of the batches above at, in order
+	done map[int64]settledPart // committed batches above at, by start offset
+	ids  []string              // IDs of batches below at that are still in the ledger
+	sums state.Counts          // the rows of those
 	last time.Time
 }
 
@@ -38,14 +38,14 @@ type settledPart struct {
 	rows state.Counts
 }
 
-// expect notes a batch that comes after those before.
+// expect registers the next batch, in order.
 func (s *settled) expect(b *batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.next = append(s.next, b.From)
 }
 
-// add notes that a batch is committed.
+// add records that a batch is committed.
 func (s *settled) add(ctx context.Context, b *batch, noted state.Batch) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,8 +65,8 @@ func (s *settled) add(ctx context.Context, b *batch, noted state.Batch) error {
 	return s.acknowledgeLocked(ctx)
 }
 
-// each acknowledges what is committed from time to time, until ctx ends. An
-// error comes again with the next batch, or in the end.
+// each acknowledges committed batches periodically until ctx ends. Errors are
+// ignored: they recur with the next batch or at the end.
 func (s *settled) each(ctx context.Context) {
 	for engine.Sleep(ctx, acknowledgeAfter) == nil {
 		_ = s.acknowledge(ctx)

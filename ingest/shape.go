@@ -6,17 +6,18 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// A part is rows of a batch that go into the same columns: those of an object
-// whose keys aren't there get their defaults, which no value stands for.
+// A part is the rows of a batch that are inserted into the same columns. A column
+// whose key is absent from an object gets its default, which no value can express, so
+// the column is left out of the insert.
 type part struct {
 	table *engine.Table
-	plain *engine.Table // the same, which passes over no duplicates
+	plain *engine.Table // the same table, but duplicates are errors
 	batch *engine.Batch
-	// rows are the places of its rows in the parser's batch; nil has all of them.
+	// rows are the indexes of its rows in the parser's batch; nil means all rows.
 	rows []int
 }
 
-// place returns where in the parser's batch a row is.
+// place returns the index of a row in the parser's batch.
 func (p *part) place(row int) int {
 	if p.rows == nil {
 		return row
@@ -24,14 +25,14 @@ func (p *part) place(row int) int {
 	return p.rows[row]
 }
 
-// A shape is the columns of a part. It is kept, as a loader keeps what it works
-// out for a table.
+// A shape is the columns of a part. It is reused, because a loader caches prepared
+// data for each table.
 type shape struct {
 	part
 	columns []int
 }
 
-// shapeOf returns the shape of rows without the columns whose bits are set.
+// shapeOf returns the shape without the columns whose bits are set.
 func (p *parser) shapeOf(absent []byte) *shape {
 	if s := p.shapes[string(absent)]; s != nil {
 		return s
@@ -55,7 +56,7 @@ func (p *parser) shapeOf(absent []byte) *shape {
 	return s
 }
 
-// absentIn notes that a row of an object has no value for a column.
+// absentIn records that the current object has no value for a column.
 func (p *parser) absentIn(column int) {
 	for len(p.absent) < (len(p.columns)+7)/8 {
 		p.absent = append(p.absent, 0)
@@ -63,8 +64,8 @@ func (p *parser) absentIn(column int) {
 	p.absent[column/8] |= 1 << (column % 8)
 }
 
-// parts returns the batch's rows by their columns, the most first: what comes
-// after the first insert of a transaction costs more.
+// parts groups the batch's rows by their columns, the largest group first, because
+// inserts after the first of a transaction cost more.
 func (p *parser) parts() []*part {
 	if !slices.ContainsFunc(p.rowShapes, func(s *shape) bool { return s != nil }) {
 		return []*part{{table: p.table, plain: p.plain, batch: p.batch}}
@@ -89,8 +90,8 @@ func (p *parser) parts() []*part {
 	return out
 }
 
-// pick returns a batch of some columns, nil for all, and some rows of another,
-// whose values it may share.
+// pick returns a batch with some columns (nil means all) and some rows of b. It may
+// share b's values.
 func pick(b *engine.Batch, columns, rows []int) *engine.Batch {
 	out := &engine.Batch{}
 	if columns == nil {

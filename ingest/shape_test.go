@@ -9,8 +9,8 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// TestParts has rows of several shapes, some of which are taken out again: each
-// part has its own columns, and knows the row that a row of it is.
+// TestParts uses rows of several shapes, some of which are removed again: each
+// part has its own columns, and maps its rows to those of the batch.
 func TestParts(t *testing.T) {
 	db, table, schema := measurements(t)
 	schema.Columns[0].Default = "1"
@@ -97,7 +97,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestIdentityThatIsAlwaysGenerated has a column that no value can be given for.
+// TestIdentityThatIsAlwaysGenerated uses a column that accepts no values.
 func TestIdentityThatIsAlwaysGenerated(t *testing.T) {
 	db, table, schema := measurements(t)
 	schema.Columns = append(schema.Columns, engine.SchemaColumn{Name: "id", Native: "bigint", Kind: engine.KindInt, Auto: true})

@@ -14,19 +14,19 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A target is the table that rows go into, as a source's columns see it.
+// A target is the destination table, restricted to the columns of a source.
 type target struct {
 	format  *Format
 	table   *engine.Table
-	plain   *engine.Table // the same, which passes over no duplicates
+	plain   *engine.Table // the same table, but duplicates are errors
 	columns []column
 	byName  map[string]int
-	by      int   // the column that the table rolls by
-	unit    int64 // what one of an integer's is worth in positions
+	by      int   // index of the column that the table rolls by
+	unit    int64 // positions per unit of an integer column
 }
 
-// newTarget returns how rows of these columns go into t, which the catalog
-// describes as s.
+// newTarget returns the target for rows with these columns. The catalog describes the
+// table t as s.
 func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, names []string, o *Options) (*target, error) {
 	out := &target{format: f, by: -1, unit: 1, byName: map[string]int{}}
 	table := *t
@@ -48,7 +48,7 @@ func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, n
 		}
 		typed := *c
 		if strings.EqualFold(c.Name, t.By) && c.Kind == engine.KindText && t.Grid.Axis() == rolling.Time && t.Epoch == 0 {
-			typed.Kind = engine.KindTime // as SQLite, which has no type for them, keeps times
+			typed.Kind = engine.KindTime // like SQLite, which stores times without a type of their own
 		}
 		col, as, err := newColumn(typed, db, &o.Values)
 		if err != nil {
@@ -85,9 +85,9 @@ func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, n
 	return out, nil
 }
 
-// hasKey reports whether a row of the source has all columns of a key of the
-// table, by which it is known to be there. Rows with a NULL in a key are never the
-// same to it.
+// hasKey reports whether the source has all columns of one of the table's keys, so
+// that duplicates are detected. Rows with a NULL in a key are never duplicates, so
+// keys with nullable columns don't count.
 func (t *target) hasKey(s *engine.Schema) bool {
 	return slices.ContainsFunc(append([][]string{s.PrimaryKey}, s.Unique...), func(key []string) bool {
 		return len(key) > 0 && !slices.ContainsFunc(key, func(name string) bool {
@@ -98,8 +98,8 @@ func (t *target) hasKey(s *engine.Schema) bool {
 	})
 }
 
-// targetOf finds where the fields go, by the options, the header or the
-// table; nil where the source is empty.
+// targetOf determines the columns of the fields from the options, the header or the
+// table. It returns nil if the source is empty.
 func (l *load) targetOf(ctx context.Context, c *cutter, f *Format) (*target, error) {
 	record, err := c.peek(ctx)
 	if err != nil || len(record) == 0 {
@@ -132,15 +132,15 @@ func (l *load) targetOf(ctx context.Context, c *cutter, f *Format) (*target, err
 	return t, err
 }
 
-// alwaysServer reports whether the server refuses values for a column: it is an
-// identity that is always generated.
+// alwaysServer reports whether the server refuses values for a column because it is
+// GENERATED ALWAYS AS IDENTITY.
 func alwaysServer(s *engine.Schema, name string) bool {
 	always, _ := strings.CutPrefix(s.Options["identity"], "always: ")
 	return slices.Contains(strings.Split(always, ", "), name)
 }
 
-// hasValues reports whether a source's first record is a row: in the place of
-// the column that the table rolls by it has a value, which no name is.
+// hasValues reports whether a source's first record is a row and not a header: in the
+// column that the table rolls by it has a value, which can't be a name.
 func (t *target) hasValues(record []byte) bool {
 	fields, _, err := t.format.split(trimBreak(bytes.TrimPrefix(record, byteOrderMark)), nil, nil)
 	if err != nil || len(fields) != len(t.columns) {
@@ -150,7 +150,7 @@ func (t *target) hasValues(record []byte) bool {
 	return t.columns[t.by].parse(&v, fields[t.by].value) == nil
 }
 
-// unknownColumn is the error for a field whose column isn't there.
+// unknownColumn returns the error for a field whose column doesn't exist.
 func unknownColumn(name string, t *engine.Table, s *engine.Schema, names []string, f *Format) error {
 	err := fmt.Errorf("column %q isn't one of table %s, whose columns are %s", name, t.Name, strings.Join(s.Names(), ", "))
 	switch d := otherDelimiter(names, s); {
@@ -165,8 +165,8 @@ func unknownColumn(name string, t *engine.Table, s *engine.Schema, names []strin
 	return engine.Hinted(err, "--columns with the names in the order of the fields; --header=false where the first line has values")
 }
 
-// otherDelimiter returns what stands between the columns' names in what was
-// taken for one name; "" if nothing does.
+// otherDelimiter returns the delimiter between column names in a text that was read
+// as one name; "" if there is none.
 func otherDelimiter(names []string, s *engine.Schema) string {
 	if len(names) != 1 {
 		return ""
@@ -180,7 +180,8 @@ func otherDelimiter(names []string, s *engine.Schema) string {
 	return ""
 }
 
-// isValue reports whether a text is a number or a time, which are hardly names.
+// isValue reports whether a text is a number or a time, which is unlikely to be a
+// name.
 func isValue(text string) bool {
 	_, noNumber := strconv.ParseFloat(text, 64)
 	_, _, noTime := parseTime([]byte(text), nil)

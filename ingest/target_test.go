@@ -9,7 +9,7 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// targetOfText finds where the fields of a source go.
+// targetOfText returns the target for the fields of a source.
 func targetOfText(t *testing.T, f *Format, text string) (*target, error) {
 	t.Helper()
 	db, table, schema := measurements(t)
@@ -20,15 +20,15 @@ func targetOfText(t *testing.T, f *Format, text string) (*target, error) {
 	return l.targetOf(ctx, c, f)
 }
 
-// TestColumnsOfAFileWithoutHeader names the columns of a file that has no
-// header: its first row isn't passed over in silence.
+// TestColumnsOfAFileWithoutHeader gives column names for a file without a header:
+// its first row must not be skipped silently.
 func TestColumnsOfAFileWithoutHeader(t *testing.T) {
 	columns := []string{"sensor", "ts", "note"}
 	const row, header = "1,2026-03-29,x\n", "a,b,c\n"
 	for _, c := range []struct {
 		f    Format
 		text string
-		want string // of the error and its hint
+		want string // part of the error and its hint
 	}{
 		{Format{Kind: CSV, Columns: columns}, row, "line 1, which would be passed over as a header, is a row of values --header=false"},
 		{Format{Kind: CSV, Columns: columns}, "\xef\xbb\xbf\"1\",2026-03-29,x\r\n", "is a row of values"},

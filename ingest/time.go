@@ -11,7 +11,6 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// Errors of times.
 var (
 	errNoTime   = errors.New("it is no time such as 2026-03-29 01:00:00 or 2026-03-29T01:00:00Z")
 	errNoSuch   = errors.New("there is no such time in its time zone: the clock was put forward")
@@ -19,9 +18,9 @@ var (
 	errNotWhole = errors.New("it has a time of day, and the column keeps days")
 )
 
-// timeOf returns what reads times for a column: RFC 3339, or the form of SQL,
-// with a blank or a T between day and time, with or without an offset; a day
-// alone is its midnight. name and digits are those of the column's type.
+// timeOf returns the parser of times for a column: RFC 3339, or the SQL form, with a
+// blank or a T between date and time, with or without an offset. A date alone means
+// its midnight. name and digits describe the column's type.
 func timeOf(name string, digits []int, engineName string, o *ValueOptions) func(v *engine.Vector, text []byte) error {
 	keeps := 6
 	if engineName == "mysql" || engineName == "mariadb" {
@@ -36,7 +35,7 @@ func timeOf(name string, digits []int, engineName string, o *ValueOptions) func(
 	}
 	if name == "date" {
 		unit = 24 * 3600e6
-		zone = nil // a day is the same day in each
+		zone = nil // a date is the same in each zone
 	}
 	tooFine := fmt.Errorf("it has more than the %d digits of a second that the column keeps", keeps)
 	return func(v *engine.Vector, text []byte) error {
@@ -62,15 +61,16 @@ func timeOf(name string, digits []int, engineName string, o *ValueOptions) func(
 	}
 }
 
-// units are how many decimal digits a microsecond is behind the units that
-// numbers may count: a second is 10^6 of them.
+// units gives, for each unit of numbers, the decimal digits by which it exceeds a
+// microsecond: a second is 10^6 microseconds.
 var units = map[string]int{"s": 6, "ms": 3, "us": 0, "ns": -3}
 
-// Units returns what numbers in columns of times may count since 1970.
+// Units returns the units in which numbers in time columns may count since 1970.
 func Units() []string { return []string{"s", "ms", "us", "ns"} }
 
-// parseUnix reads a number of units since 1970, with a fraction or without, as
-// microseconds. exact tells that it has no finer digits.
+// parseUnix reads a number of units since 1970, with or without a fraction, and
+// returns it in microseconds. exact reports that it has no digits beyond a
+// microsecond.
 func parseUnix(p []byte, digits int) (us int64, exact bool, err error) {
 	negative := len(p) > 0 && p[0] == '-'
 	if negative {
@@ -112,13 +112,13 @@ func parseUnix(p []byte, digits int) (us int64, exact bool, err error) {
 	if negative {
 		n = -n
 		if !exact {
-			n-- // towards the past, as a time before 1970 is cut
+			n-- // round down, as for times before 1970
 		}
 	}
 	return n, exact, nil
 }
 
-// number reads digits, all of p.
+// number reads p, which must consist of digits.
 func number(p []byte) (n int, ok bool) {
 	for _, c := range p {
 		c -= '0'
@@ -130,8 +130,8 @@ func number(p []byte) (n int, ok bool) {
 	return n, len(p) > 0
 }
 
-// parseTime reads a time as microseconds since 1970 in UTC. exact tells that it
-// has no finer digits.
+// parseTime reads a time and returns it in microseconds since 1970 in UTC. exact
+// reports that it has no digits beyond a microsecond.
 func parseTime(p []byte, zone *time.Location) (us int64, exact bool, err error) {
 	exact = true
 	if len(p) < 10 || p[4] != '-' || p[7] != '-' {
@@ -190,7 +190,8 @@ func parseTime(p []byte, zone *time.Location) (us int64, exact bool, err error) 
 	return us - offset*1e6, exact, nil
 }
 
-// offsetOf reads Z, +02, +0200 or +02:00, after a blank or none, in seconds.
+// offsetOf reads Z, +02, +0200 or +02:00, with or without a blank before it, and
+// returns the offset in seconds.
 func offsetOf(p []byte) (int64, bool) {
 	if len(p) > 1 && p[0] == ' ' {
 		p = p[1:]
@@ -225,10 +226,10 @@ func offsetOf(p []byte) (int64, bool) {
 	return seconds, true
 }
 
-// local returns the instant of a civil time, given as if it were UTC, in a
-// zone. It refuses times that the clock jumps over or passes twice.
+// local returns the instant of a civil time in a zone. The civil time is given as if
+// it were UTC. It refuses times that a clock change skips or repeats.
 func local(civil int64, zone *time.Location) (int64, error) {
-	// Offsets change at most once in the two days around it.
+	// The offset changes at most once within the two days around the time.
 	before := offsetAt(civil-24*3600e6, zone)
 	after := offsetAt(civil+24*3600e6, zone)
 	first, second := civil-before, civil-after
@@ -246,7 +247,7 @@ func local(civil int64, zone *time.Location) (int64, error) {
 	return 0, errNoSuch
 }
 
-// offsetAt returns a zone's offset at an instant, in microseconds.
+// offsetAt returns a zone's offset at an instant. Both are in microseconds.
 func offsetAt(us int64, zone *time.Location) int64 {
 	_, seconds := time.UnixMicro(us).In(zone).Zone()
 	return int64(seconds) * 1e6
@@ -265,9 +266,8 @@ func daysIn(year, month int) int {
 	return 31
 }
 
-// days returns the days from 1970-01-01 to a date of the Gregorian calendar:
-// Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms",
-// days_from_civil.
+// days returns the days from 1970-01-01 to a date of the Gregorian calendar. Source:
+// Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", days_from_civil.
 func days(year, month, day int) int64 {
 	y, m := int64(year), int64(month)
 	if m <= 2 {

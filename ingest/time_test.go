@@ -22,7 +22,7 @@ func zoneOf(t testing.TB, name string) *time.Location {
 func TestParseTime(t *testing.T) {
 	for _, c := range []struct {
 		in   string
-		want string // RFC 3339, "" is none
+		want string // RFC 3339, "" if invalid
 	}{
 		{"2026-03-29", "2026-03-29T00:00:00Z"},
 		{"2026-03-29 01:02", "2026-03-29T01:02:00Z"},
@@ -70,7 +70,7 @@ func TestParseTime(t *testing.T) {
 	}
 }
 
-// TestEachDay compares all days of the years 0 to 9999 with package time's.
+// TestEachDay compares all days of the years 0 to 9999 with package time.
 func TestEachDay(t *testing.T) {
 	for day := time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC); day.Year() < 10000; day = day.AddDate(0, 0, 1) {
 		us, _, err := parseTime(day.AppendFormat(nil, time.DateOnly), nil)
@@ -169,8 +169,8 @@ func TestTimesInZones(t *testing.T) {
 	}
 }
 
-// TestLocalTimes compares with a search of all instants that a clock of the zone
-// shows a time at, mostly near its changes.
+// TestLocalTimes compares with a search of all instants at which a clock of the
+// zone shows a time, mostly near clock changes.
 func TestLocalTimes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	const hour = 3600e6
@@ -229,12 +229,12 @@ func FuzzParseTime(f *testing.F) {
 			if wantErr != nil {
 				continue
 			}
-			// UnixMicro cuts off what is finer. Package time keeps 9 digits.
+			// UnixMicro truncates finer digits. Package time keeps 9 digits.
 			if us != want.UnixMicro() || exact && want.Nanosecond()%1000 != 0 {
 				t.Errorf("%q: %d, exact %v; package time has %d", s, us, exact, want.UnixNano())
 			}
 		}
-		// What a time is written as is that time again.
+		// The formatted time reads back as the same time.
 		text := engine.AppendTime(nil, us)
 		if again, exact, err := parseTime(text, nil); us >= -62167219200e6 && us <= 253402300799999999 && (err != nil || !exact || again != us) {
 			t.Errorf("%q is %d, and %s is %d, %v", s, us, text, again, err)

@@ -41,7 +41,7 @@ func TestParseUnix(t *testing.T) {
 		if want.Mul(want, scale); unit == "ns" {
 			want.Quo(want, new(big.Rat).SetInt64(1000))
 		}
-		floor := new(big.Int).Div(want.Num(), want.Denom()) // towards the past: denominators are positive
+		floor := new(big.Int).Div(want.Num(), want.Denom()) // rounds down, as denominators are positive
 		if err != nil || us != floor.Int64() || exact != want.IsInt() {
 			t.Fatalf("%s %s: %d, %t, %v; want %s", text, unit, us, exact, err, floor)
 		}

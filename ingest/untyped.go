@@ -13,7 +13,7 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// Errors of values that an engine would take whose columns take any.
+// Errors of values that an engine with untyped columns would accept.
 var (
 	errNoDate = errors.New("it is no date such as 2026-03-29")
 	errNoSpan = errors.New("it is no time of day such as 01:00:00, nor a span of up to 838:59:59")
@@ -21,16 +21,16 @@ var (
 	errNoJSON = errors.New("it is no JSON")
 )
 
-// integers are how many bits types of integers have, on the servers that have
-// types. INT and INTEGER are those of the engine, of 64 bits.
+// integers maps integer types to their width in bits on typed servers. INT and
+// INTEGER have 64 bits, as in the engine.
 var integers = map[string]int{"tinyint": 8, "smallint": 16, "int2": 16, "mediumint": 24, "int4": 32, "bigint": 64, "int8": 64, "int": 64, "integer": 64}
 
-// lengths are types with a length in characters.
+// lengths contains the types with a length in characters.
 var lengths = map[string]bool{"char": true, "varchar": true, "character": true, "nchar": true, "nvarchar": true, "varying": true, "native": true}
 
-// typed refuses values that the type which a column is declared with doesn't
-// have on a server that has types, and writes each in one way; next reads the
-// others. name and digits are those of the type.
+// typed refuses values that the declared type of a column would not have on a
+// typed server, and normalises their text. Other values are read by next. name
+// and digits describe the type.
 func typed(next parse, c engine.SchemaColumn, name string, digits []int, o *ValueOptions) parse {
 	switch {
 	case c.Kind == engine.KindInt && integers[name] > 0:
@@ -67,13 +67,13 @@ func typed(next parse, c engine.SchemaColumn, name string, digits []int, o *Valu
 	return next
 }
 
-// intOf refuses integers of more bits.
+// intOf refuses integers of more than bits bits.
 func intOf(next parse, bits int, unsigned bool) parse {
 	from, to := int64(math.MinInt64)>>(64-bits), int64(math.MaxInt64)>>(64-bits)
 	if unsigned {
 		from, to = 0, to*2+1
 		if bits == 64 {
-			to = math.MaxInt64 // the engine has no more
+			to = math.MaxInt64 // the engine's maximum
 		}
 	}
 	outside := fmt.Errorf("it is out of range: the column's type has %d to %d", from, to)
@@ -90,7 +90,7 @@ func intOf(next parse, bits int, unsigned bool) parse {
 	}
 }
 
-// digitsOf refuses decimals of more digits before the point.
+// digitsOf refuses decimals with more than whole digits before the point.
 func digitsOf(next parse, whole int) parse {
 	tooLarge := fmt.Errorf("it is out of range: the column keeps %d digits before the point", whole)
 	return func(v *engine.Vector, text []byte) error {
@@ -101,8 +101,8 @@ func digitsOf(next parse, whole int) parse {
 	}
 }
 
-// wholeDigits counts the digits before the point of a number that may have an
-// exponent; 0 of what is none, which others refuse.
+// wholeDigits counts the digits before the point of a number, which may have an
+// exponent. It returns 0 if the text is not a number; other checks refuse that.
 func wholeDigits(text []byte) int {
 	number, exponent := bytes.TrimLeft(text, "+-"), 0
 	if i := bytes.IndexAny(number, "eE"); i >= 0 {
@@ -129,7 +129,7 @@ func wholeDigits(text []byte) int {
 	return max(exponent-(len(fraction)-len(significant)), 0)
 }
 
-// lengthOf refuses text of more characters.
+// lengthOf refuses text longer than that many characters.
 func lengthOf(next parse, characters int) parse {
 	tooLong := fmt.Errorf("it has more than the %d characters that the column keeps", characters)
 	return func(v *engine.Vector, text []byte) error {
@@ -140,7 +140,7 @@ func lengthOf(next parse, characters int) parse {
 	}
 }
 
-// dateOf reads days, which are written YYYY-MM-DD.
+// dateOf reads dates and writes them as YYYY-MM-DD.
 func dateOf(o *ValueOptions) parse {
 	read := timeOf("date", nil, "", o)
 	var day engine.Vector
@@ -161,10 +161,10 @@ func dateOf(o *ValueOptions) parse {
 	}
 }
 
-// parseSpan reads times of day, and spans as MySQL has them, with hours of two
-// digits or three.
+// parseSpan reads times of day, and time spans in MySQL's form, with two or three
+// digits for the hours.
 func parseSpan(v *engine.Vector, text []byte) error {
-	const most = 838 // of hours, as MySQL
+	const most = 838 // hours, as in MySQL
 	rest := bytes.TrimPrefix(text, []byte("-"))
 	hours, tail, ok := bytes.Cut(rest, []byte(":"))
 	h, isHours := number(hours)
@@ -214,7 +214,7 @@ func parseYear(v *engine.Vector, text []byte) error {
 	return nil
 }
 
-// parseBool reads what is true or false, which are written 1 and 0.
+// parseBool reads true and false, and writes them as 1 and 0.
 func parseBool(v *engine.Vector, text []byte) error {
 	switch strings.ToLower(string(text)) {
 	case "1", "t", "true":

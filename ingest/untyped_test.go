@@ -9,8 +9,7 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// untypedColumn is how values of a column are read that an engine would take
-// whatever they are.
+// untypedColumn returns the parser of a column whose engine would accept any value.
 func untypedColumn(t testing.TB, native string) (column, engine.Column) {
 	t.Helper()
 	db := testdb.Open(t, "sqlite").(engine.Keeper)
@@ -28,8 +27,8 @@ func untypedColumn(t testing.TB, native string) (column, engine.Column) {
 	return c, as
 }
 
-// What a server with types refuses is refused, and what it would store as one
-// value is written in one way.
+// TestUntyped: values that a typed server refuses are refused, and different
+// notations of the same value are written in one form.
 func TestUntyped(t *testing.T) {
 	t.Parallel()
 	const bad = "!"
@@ -74,7 +73,8 @@ func TestUntyped(t *testing.T) {
 	}
 }
 
-// FuzzUntyped: what is taken once is taken again as it was written, and stays so.
+// FuzzUntyped checks that a value that was accepted and written is accepted again,
+// unchanged.
 func FuzzUntyped(f *testing.F) {
 	natives := []string{"DATE", "TIME", "DECIMAL(8,2)", "SMALLINT", "BOOLEAN", "VARCHAR(3)", "YEAR", "JSON"}
 	var columns []column

@@ -10,14 +10,13 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Append adds a record and returns when it is on disk. While there is no room
-// it waits, until Release makes some or ctx ends.
+// Append adds a record and returns when it is on disk. If there is no room it
+// waits until Release frees some or ctx ends.
 //
-// After an error that is syscall.ENOSPC, as after any failed write, the spool is
-// as it was and goes on being usable. A failed sync is another matter: the
-// system may have forgotten what it couldn't write, so nothing more is
-// appended, and Append returns that error until the spool is opened again.
-// Whether the record is there then is open.
+// A failed write, for example with syscall.ENOSPC, leaves the spool unchanged and
+// usable. After a failed sync, however, the operating system may have discarded
+// unwritten data. Nothing more is then appended, and Append returns that error
+// until the spool is opened again. The record may or may not be present then.
 func (s *Spool) Append(ctx context.Context, data []byte) (Record, error) {
 	rec, err := s.append(ctx, data)
 	return rec, s.wrap("append", err)
@@ -77,7 +76,7 @@ func (s *Spool) append(ctx context.Context, data []byte) (Record, error) {
 	return Record{From: at.from, To: at.to(), Data: data, Sum: xxhash.Sum64(data)}, nil
 }
 
-// fail makes an error that of all later Appends.
+// fail makes all later Appends return an error.
 func (s *Spool) fail(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,8 +85,8 @@ func (s *Spool) fail(err error) error {
 	return s.broken
 }
 
-// room waits until a record of size bytes, with its head, fits into the budget.
-// It returns whether a new segment must begin.
+// room waits until a record of size bytes, including its head, fits into the
+// budget. It reports whether a new segment must begin.
 func (s *Spool) room(ctx context.Context, size int64) (roll bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +112,7 @@ func (s *Spool) room(ctx context.Context, size int64) (roll bool, err error) {
 		if s.total+need <= s.o.Budget {
 			return roll, nil
 		}
-		// Segments in which nothing is left but damage are nobody's to release.
+		// Segments without intact records are not removed by Release.
 		before := s.total
 		if err := s.reclaim(); err != nil {
 			return false, err
@@ -121,7 +120,8 @@ func (s *Spool) room(ctx context.Context, size int64) (roll bool, err error) {
 		if s.total < before {
 			continue
 		}
-		// All is released: the last segment goes when a new one is there.
+		// All records are released. The last segment is removed once a new one
+		// exists.
 		if s.records == 0 && (used || s.tail == nil) {
 			return true, nil
 		}
@@ -134,11 +134,10 @@ func (s *Spool) room(ctx context.Context, size int64) (roll bool, err error) {
 	}
 }
 
-// reclaim removes the segments at the front of which all is released, but not
-// the last one: its name holds the offset at which the spool goes on. The
-// caller holds mu.
+// reclaim removes fully released segments from the front, but never the last one:
+// its name contains the offset at which the spool continues. The caller holds mu.
 //
-// The removal isn't synced. A segment that comes back after a power loss is
+// The removal isn't synced. A segment that reappears after a power loss is
 // released again.
 func (s *Spool) reclaim() error {
 	for len(s.segments) > 1 && s.segments[0].done == len(s.segments[0].records) {
@@ -153,7 +152,6 @@ func (s *Spool) reclaim() error {
 	return nil
 }
 
-// roll begins a new segment at the end of the last one.
 func (s *Spool) roll() error {
 	base := s.lastSegment().end
 	f, err := s.create(base)
@@ -161,7 +159,7 @@ func (s *Spool) roll() error {
 		return err
 	}
 	if s.tail != nil {
-		err = s.tail.Close() // synced
+		err = s.tail.Close() // it is already synced
 	}
 	s.tail = f
 	s.mu.Lock()
@@ -171,7 +169,7 @@ func (s *Spool) roll() error {
 	return errors.Join(err, s.reclaim())
 }
 
-// create makes an empty segment, whole at once: it gets its name when its head
+// create creates an empty segment atomically: the file is renamed once its head
 // is on disk.
 func (s *Spool) create(base int64) (*os.File, error) {
 	path := s.path(base)
@@ -195,8 +193,9 @@ func (s *Spool) create(base int64) (*os.File, error) {
 	return f, nil
 }
 
-// Release says that the database has all below an offset, which is a record's To.
-// Segments that lie wholly below are removed, but the last one.
+// Release declares that the database has all records below an offset, which must
+// be a record's To. It removes the segments that lie wholly below the offset,
+// except the last segment.
 func (s *Spool) Release(upTo int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

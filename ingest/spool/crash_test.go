@@ -22,13 +22,13 @@ import (
 )
 
 const (
-	// killedDir tells a copy of the test binary to append to the spool there
+	// killedDir makes a copy of the test binary append to the spool in that directory
 	// until it is killed.
 	killedDir = "ROWMILL_SPOOL_KILLED_DIR"
-	// killedFrom is the number of the first record it appends.
+	// killedFrom is the number of its first record.
 	killedFrom = "ROWMILL_SPOOL_KILLED_FROM"
 	killedMost = 20_000
-	// killedLeft is how many records it doesn't release.
+	// killedLeft is the number of records that it leaves unreleased.
 	killedLeft = 15
 )
 
@@ -69,10 +69,10 @@ func appendUntilKilled(dir string) error {
 	}
 }
 
-// appendAndKill runs a process that appends, kills it a time after it has said
-// that so many records are appended, which with none may be before it has opened
-// the spool, and returns the number of the last record whose Append had returned,
-// or from-1.
+// appendAndKill runs a process that appends, and kills it a certain time after it has
+// reported so many appended records; with 0 records, this may be before it has opened
+// the spool. It returns the number of the last record whose Append had returned, or
+// from-1.
 func appendAndKill(t *testing.T, dir string, from, records int, after time.Duration) int {
 	t.Helper()
 	exe, err := os.Executable()
@@ -112,8 +112,8 @@ func appendAndKill(t *testing.T, dir string, from, records int, after time.Durat
 	return last
 }
 
-// checkNumbered opens a spool and reads its numbered records, of which none may
-// be missing. It returns the number of the first and that after the last.
+// checkNumbered opens a spool and reads its numbered records, none of which may be
+// missing. It returns the number of the first record, and the number after the last.
 func checkNumbered(t *testing.T, dir string, most int) (from, to int, found Found) {
 	t.Helper()
 	s, found := open(t, quick(dir))
@@ -144,7 +144,7 @@ func TestTrapSpoolSyncsEachBatch(t *testing.T) {
 		for range kills {
 			last := appendAndKill(t, dir, have, rand.IntN(80), time.Duration(rand.IntN(5000))*time.Microsecond)
 			from, n, found := checkNumbered(t, dir, killedMost)
-			// The one after the last may be whole.
+			// The record after the last may be complete.
 			if n < last+1 || n > last+2 {
 				t.Fatalf("records before %d, the last whose Append returned is %d", n, last)
 			}
@@ -184,10 +184,10 @@ func TestTrapSpoolSyncsEachBatch(t *testing.T) {
 	})
 }
 
-// disk knows what of a directory was synced.
+// disk records which parts of a directory were synced.
 type disk struct {
 	dir   string
-	names []string // of the directory, as they were synced
+	names []string // entries of the directory at its last sync
 	sizes map[uint64]int64
 	// around is called before and after each sync.
 	around func()
@@ -214,8 +214,8 @@ func (d *disk) sync(f *os.File, dir bool) error {
 	return err
 }
 
-// lose copies to a new directory what a power loss now would leave. What comes
-// of the bytes that weren't synced is said by rest.
+// lose copies to a new directory the state that a power loss would leave. rest
+// determines what becomes of unsynced bytes.
 func (d *disk) lose(t *testing.T, rest string) string {
 	t.Helper()
 	to := t.TempDir()
@@ -258,7 +258,7 @@ func TestSpoolSyncFails(t *testing.T) {
 	if !errors.Is(err, syscall.EIO) {
 		t.Fatalf("append: %v", err)
 	}
-	cause = nil // which means nothing
+	cause = nil // no error
 	for range 2 {
 		if _, again := s.Append(context.Background(), []byte("three")); !errors.Is(again, syscall.EIO) {
 			t.Fatalf("append after a sync that failed: %v", again)
@@ -281,7 +281,7 @@ func TestSpoolSyncFails(t *testing.T) {
 	}
 }
 
-// smallDisk mounts a file system of that many bytes.
+// smallDisk mounts a file system with that many bytes.
 func smallDisk(t *testing.T, size int) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -327,7 +327,7 @@ func TestSpoolDiskFull(t *testing.T) {
 					t.Fatalf("append to a full disk: %v", err)
 				}
 			}
-			// What is there is read, and there is nothing of the record that failed.
+			// The existing records are read, and nothing of the record that failed.
 			for i := range full {
 				rec, err := s.Next(context.Background())
 				if err != nil || !bytes.Equal(rec.Data, numbered(i, most)) {
@@ -339,7 +339,7 @@ func TestSpoolDiskFull(t *testing.T) {
 				t.Fatalf("read more than was appended: %v", err)
 			}
 			cancel()
-			// It goes on where there is room, and after being opened again.
+			// Appending continues once there is room, and after reopening.
 			if err := os.Remove(other); err != nil {
 				t.Fatal(err)
 			}
@@ -351,7 +351,7 @@ func TestSpoolDiskFull(t *testing.T) {
 			if from, got, found := checkNumbered(t, dir, most); from != 0 || got != n || found.Torn != 0 {
 				t.Fatalf("%d records of %d, %+v", got, n, found)
 			}
-			// A full disk is no reason not to read and release.
+			// Reading and releasing must work on a full disk.
 			s, _ = open(t, Options{Dir: dir, Segment: segment})
 			s.Finish()
 			for i := 0; ; i++ {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// written is a spool on disk, as a test damages copies of it.
+// written is a spool on disk. Tests damage copies of it.
 type written struct {
 	id      string
 	records []Record
@@ -37,8 +37,8 @@ func write(t testing.TB, o Options, data ...string) written {
 	return w
 }
 
-// copy writes the spool into a new directory, with some of its files changed;
-// nil removes one.
+// copy writes the spool into a new directory, with some of its files changed; nil
+// removes a file.
 func (w written) copy(t testing.TB, changed map[string][]byte) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(t.TempDir(), "")
@@ -63,8 +63,8 @@ func quick(dir string) Options {
 	return Options{Dir: dir, sync: func(*os.File, bool) error { return nil }}
 }
 
-// goesOn opens a spool and reads it: it must hold what is wanted, take another
-// record, and be whole when it is opened again.
+// goesOn opens a spool and reads it. It must contain the wanted records, accept
+// another, and be intact when opened again.
 func goesOn(t testing.TB, dir string, want []Record) Found {
 	t.Helper()
 	s, found := open(t, quick(dir))
@@ -80,7 +80,7 @@ func goesOn(t testing.TB, dir string, want []Record) Found {
 	sameRecords(t, rest(t, s), want)
 	closeSpool(t, s)
 	s, again := open(t, quick(dir))
-	// A segment of which nothing was left may be gone.
+	// Segments without remaining records may have been removed.
 	if again.Torn != 0 || len(again.Bad) > len(found.Bad) {
 		t.Fatalf("found %+v again, after %+v", again, found)
 	}
@@ -139,7 +139,7 @@ func TestTrapSpoolTornTail(t *testing.T) {
 	}
 }
 
-// each flip of a bit within a range of the first segment.
+// flips flips each bit within a range of the first segment.
 func flips(p []byte, from, to int64, fn func(at int64, p []byte)) {
 	for at := from; at < to; at++ {
 		for _, bit := range []byte{1, 0x20, 0x80} {
@@ -167,7 +167,7 @@ func checkBad(t *testing.T, found Found, whole []byte, want ...Range) {
 }
 
 func TestTrapSpoolCorruptRecord(t *testing.T) {
-	// The second record's data looks like a record, of another place.
+	// The second record's data looks like a record of another offset.
 	inner := write(t, Options{}, "inner record").files[first][segmentHead:]
 	w := write(t, Options{}, "one", "second"+string(inner), "third")
 	whole := w.files[first]
@@ -192,7 +192,7 @@ func TestTrapSpoolCorruptRecord(t *testing.T) {
 			checkBad(t, found, p, Range{r[1].From, r[1].To})
 		})
 	})
-	// Damage over several records, and a torn record behind a damaged one.
+	// Damage across several records, and a torn record after a damaged one.
 	t.Run("two records", func(t *testing.T) {
 		w := write(t, Options{}, "one", "second", "third", "fourth")
 		r, p := w.records, slices.Clone(w.files[first])
@@ -369,7 +369,7 @@ func TestSpoolSegments(t *testing.T) {
 			t.Errorf("%d files that were being written are left", n)
 		}
 	})
-	// Segments of which nothing is left but damage don't hold up an Append.
+	// Segments that contain only damage don't block an Append.
 	t.Run("budget full of damage", func(t *testing.T) {
 		dir := w.copy(t, map[string][]byte{names[0]: make([]byte, len(w.files[names[0]])), names[1]: make([]byte, len(w.files[names[1]]))})
 		o := quick(dir)
@@ -383,7 +383,7 @@ func TestSpoolSegments(t *testing.T) {
 	})
 }
 
-// What can't be set aside isn't skipped either.
+// TestSpoolSetAsideFails: damage that can't be set aside isn't skipped.
 func TestSpoolSetAsideFails(t *testing.T) {
 	w := write(t, Options{}, "one", "second", "third")
 	dir := w.copy(t, nil)

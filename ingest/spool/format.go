@@ -13,8 +13,8 @@ const (
 	recordHead  = 16
 	magic       = "rmspool"
 	version     = 1
-	// marker begins a record. Its first byte is none of UTF-8, so that looking
-	// for the next one in text is fast.
+	// marker begins a record. Its first byte never occurs in UTF-8, so that searching
+	// text for the next record is fast.
 	marker = "\xf5rec"
 )
 
@@ -30,7 +30,7 @@ func parseID(s string) (uint64, bool) {
 
 func segmentName(base int64) string { return fmt.Sprintf("%020d.seg", base) }
 
-// parseName returns the offset that a segment's name tells.
+// parseName returns the offset in a segment's name.
 func parseName(name string) (int64, bool) {
 	base, err := strconv.ParseInt(strings.TrimSuffix(name, ".seg"), 10, 64)
 	return base, err == nil && base >= 0 && segmentName(base) == name
@@ -46,14 +46,14 @@ func putSegmentHead(id uint64, base int64) []byte {
 	return p
 }
 
-// head is what the head of a segment says.
+// head is the content of a segment's head.
 type head struct {
 	version byte
 	id      uint64
 	base    int64
 }
 
-// getSegmentHead returns false where the head is damaged.
+// getSegmentHead returns false if the head is damaged.
 func getSegmentHead(p []byte) (head, bool) {
 	if len(p) < segmentHead || string(p[:7]) != magic ||
 		binary.LittleEndian.Uint32(p[28:]) != crc32.Checksum(p[:28], castagnoli) {
@@ -62,7 +62,8 @@ func getSegmentHead(p []byte) (head, bool) {
 	return head{p[7], binary.LittleEndian.Uint64(p[8:]), int64(binary.LittleEndian.Uint64(p[16:]))}, true
 }
 
-// placeSum begins the CRC of a record's head with what isn't in it.
+// placeSum starts the CRC of a record's head with the ID and the offset, which the
+// head doesn't contain.
 func placeSum(id uint64, offset int64) uint32 {
 	var p [16]byte
 	binary.LittleEndian.PutUint64(p[:], id)
@@ -77,8 +78,8 @@ func putRecordHead(p *[recordHead]byte, id uint64, offset int64, data []byte) {
 	binary.LittleEndian.PutUint32(p[12:], crc32.Checksum(data, castagnoli))
 }
 
-// getRecordHead returns the length and the CRC of the data, and false where p
-// doesn't begin with the head of a record of that spool at that offset.
+// getRecordHead returns the length and the CRC of the data. It returns false unless p
+// begins with the head of a record of that spool at that offset.
 func getRecordHead(p []byte, id uint64, offset int64) (length int64, sum uint32, ok bool) {
 	if len(p) < recordHead || string(p[:4]) != marker {
 		return 0, 0, false

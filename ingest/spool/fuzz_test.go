@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// withSum gives the head of a segment the checksum of what it says.
+// withSum sets the checksum in the head of a segment.
 func withSum(h []byte) []byte {
 	binary.LittleEndian.PutUint32(h[28:], crc32.Checksum(h[:28], castagnoli))
 	return h
@@ -17,7 +17,7 @@ func withSum(h []byte) []byte {
 
 const fuzzID = 0x0123456789abcdef
 
-// segmentOf writes a segment at an offset, with records.
+// segmentOf returns a segment with records at an offset.
 func segmentOf(base int64, data ...string) []byte {
 	p := putSegmentHead(fuzzID, base)
 	for _, d := range data {
@@ -28,9 +28,9 @@ func segmentOf(base int64, data ...string) []byte {
 	return p
 }
 
-// FuzzSegment: whatever a segment holds, all its bytes are accounted for, each
-// record is one that would be written like that, and a spool of it opens, twice
-// with the same records.
+// FuzzSegment: for any content of a segment, all bytes are accounted for, each
+// record equals its encoding, and a spool with it opens twice with the same
+// records.
 func FuzzSegment(f *testing.F) {
 	whole := segmentOf(0, "one", "", "the third record")
 	f.Add([]byte{})

@@ -13,11 +13,11 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Next returns the record at which reading goes on: the first that isn't
-// released, or that of SeekTo, and then one after the other. It waits for Append,
-// and returns io.EOF when all is read and no more come.
+// Next returns the records in order, starting at the offset of SeekTo or at the
+// first record that isn't released. It waits for Append, and returns io.EOF when
+// all records are read and no more will come.
 //
-// A record that has been damaged since Open is set aside, see Bad, and skipped.
+// A record that was damaged after Open is set aside (see Bad) and skipped.
 func (s *Spool) Next(ctx context.Context) (Record, error) {
 	s.reading.Lock()
 	defer s.reading.Unlock()
@@ -48,7 +48,7 @@ func (s *Spool) Next(ctx context.Context) (Record, error) {
 	}
 }
 
-// await returns the place of the next record and its segment's base.
+// await returns the place of the next record and the base of its segment.
 func (s *Spool) await(ctx context.Context) (base int64, at place, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +74,7 @@ func (s *Spool) await(ctx context.Context) (base int64, at place, err error) {
 	}
 }
 
-// find returns the first record at or behind an offset. The caller holds mu.
+// find returns the first record at or after an offset. The caller holds mu.
 func (s *Spool) find(offset int64) (*segment, int) {
 	k := sort.Search(len(s.segments), func(k int) bool { return s.segments[k].end > offset })
 	for _, g := range s.segments[k:] {
@@ -86,14 +86,14 @@ func (s *Spool) find(offset int64) (*segment, int) {
 	return nil, 0
 }
 
-// gone tells whether a record was released.
+// gone reports whether a record was released.
 func (s *Spool) gone(at place) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return at.from < s.released
 }
 
-// read reads the record at a place. The reason says what is wrong with it.
+// read reads the record at a place. A nonempty reason describes its damage.
 func (s *Spool) read(base int64, at place) (rec Record, reason string, err error) {
 	if s.reader == nil || s.readerBase != base {
 		if s.reader != nil {
@@ -128,7 +128,7 @@ func (s *Spool) read(base int64, at place) (rec Record, reason string, err error
 	return Record{From: at.from, To: at.to(), Data: data, Sum: xxhash.Sum64(data)}, "", nil
 }
 
-// setAsideRecord sets aside a record that Open found whole.
+// setAsideRecord sets aside a record that was intact when the spool was opened.
 func (s *Spool) setAsideRecord(base int64, at place, reason string) error {
 	st, err := s.reader.Stat()
 	if err != nil {
@@ -160,9 +160,9 @@ func (s *Spool) setAsideRecord(base int64, at place, reason string) error {
 	return nil
 }
 
-// SeekTo makes Next go on at an offset, which is a record's To: that of the last
-// one that the database has. Below the first segment it goes on at that one. An
-// offset beyond the end is ErrBeyond.
+// SeekTo makes Next continue at an offset, which must be a record's To: the To of
+// the last record that the database has. An offset below the first segment means
+// the first segment. An offset beyond the end returns ErrBeyond.
 func (s *Spool) SeekTo(to int64) error {
 	s.reading.Lock()
 	defer s.reading.Unlock()
@@ -178,8 +178,8 @@ func (s *Spool) SeekTo(to int64) error {
 	return nil
 }
 
-// boundary returns an error where an offset isn't one at which a record begins
-// or ends. The caller holds mu.
+// boundary returns an error unless a record begins or ends at the offset. The
+// caller holds mu.
 func (s *Spool) boundary(offset int64) error {
 	if offset < 0 {
 		return fmt.Errorf("offset %d is negative", offset)

@@ -12,9 +12,9 @@ import (
 	"syscall"
 )
 
-// Open opens a spool, and makes it if the directory has none. It reads all
-// records, cuts a torn tail, and sets aside what is damaged. Only one process
-// at a time can have it open.
+// Open opens a spool, and creates it if the directory contains none. It reads all
+// records, truncates a torn tail, and sets damaged parts aside. Only one process at a
+// time can have a spool open.
 func Open(o Options) (*Spool, Found, error) {
 	if err := o.Validate(); err != nil {
 		return nil, Found{}, err
@@ -58,7 +58,7 @@ func (s *Spool) open() (Found, error) {
 	if err != nil {
 		return found, err
 	}
-	var bases []int64 // ascending, as names are
+	var bases []int64 // ascending, because names sort by offset
 	for _, e := range entries {
 		path := filepath.Join(s.o.Dir, e.Name())
 		switch filepath.Ext(e.Name()) {
@@ -136,9 +136,9 @@ func (s *Spool) takeLock() error {
 	return nil
 }
 
-// findID reads the spool's ID, from its file or from the segments' heads, and
-// makes one where there are no segments: offsets begin at 0 then, which together
-// with an ID that was used before would name other records.
+// findID reads the spool's ID from its file or from the segments' heads. If there are
+// no segments it creates a new ID: offsets then start at 0, so with a reused ID they
+// would identify other records.
 func (s *Spool) findID(bases []int64) error {
 	path := filepath.Join(s.o.Dir, "id")
 	text, err := readStart(path, 64)
@@ -174,7 +174,7 @@ func (s *Spool) findID(bases []int64) error {
 		other = &h.id
 	}
 	switch {
-	case other != nil: // the file is damaged or gone: it has no checksum, the heads have
+	case other != nil: // the file is missing or damaged: it has no checksum, but the heads have one
 		s.id = *other
 		return s.writeFile(path, strings.NewReader(formatID(s.id)+"\n"))
 	case ok:
@@ -184,7 +184,8 @@ func (s *Spool) findID(bases []int64) error {
 	return fmt.Errorf("the spool's ID can't be read, neither in %s nor in the head of a segment: write its 16 digits, which the database has beside its batches, into that file", path)
 }
 
-// load scans a segment and mends it. The next one's base is -1 for the last.
+// load scans a segment and repairs it. next is the base of the next segment, -1 if
+// this is the last.
 func (s *Spool) load(base, next int64, found *Found) error {
 	f, err := os.OpenFile(s.path(base), os.O_RDWR|syscall.O_NOFOLLOW, 0)
 	if err != nil {
@@ -229,7 +230,7 @@ func (s *Spool) load(base, next int64, found *Found) error {
 		w := &window{r: f, size: size}
 		if zero, err := w.zeros(0); err != nil {
 			return err
-		} else if zero { // created, and never written
+		} else if zero { // created, but never written
 			found.Torn += size
 			s.tail, err = s.create(base)
 			s.segments = append(s.segments, &segment{base: base, end: base + segmentHead, disk: segmentHead})
@@ -285,8 +286,8 @@ func (s *Spool) load(base, next int64, found *Found) error {
 	return nil
 }
 
-// setAside copies a part of a segment to a file named by its offset. Where that
-// file is there with the same bytes it stays.
+// setAside copies a part of a segment to a file named by its offset. If that file
+// already exists with the same bytes, it is kept.
 func (s *Spool) setAside(r io.ReaderAt, base int64, d damage, ext string) (Bad, error) {
 	b := Bad{Offset: base + d.from, Bytes: d.to - d.from, Reason: d.reason}
 	part := func() io.Reader { return io.NewSectionReader(r, d.from, b.Bytes) }
@@ -308,7 +309,7 @@ func (s *Spool) setAside(r io.ReaderAt, base int64, d damage, ext string) (Bad, 
 	}
 }
 
-// sameBytes tells whether a file holds the n bytes of r.
+// sameBytes reports whether a file contains exactly the n bytes of r.
 func sameBytes(path string, r io.Reader, n int64) (bool, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -335,7 +336,7 @@ func sameBytes(path string, r io.Reader, n int64) (bool, error) {
 	return true, nil
 }
 
-// writeFile writes a file that is there whole or not at all.
+// writeFile writes a file atomically.
 func (s *Spool) writeFile(path string, r io.Reader) error {
 	f, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -354,7 +355,7 @@ func (s *Spool) writeFile(path string, r io.Reader) error {
 	return s.syncDir(s.o.Dir)
 }
 
-// readStart reads up to n bytes at the beginning of a file.
+// readStart reads up to n bytes from the beginning of a file.
 func readStart(path string, n int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

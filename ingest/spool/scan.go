@@ -7,19 +7,19 @@ import (
 	"io"
 )
 
-// windowSize is how much of a segment is read at once.
+// windowSize is the size of one read of a segment, in bytes.
 const windowSize = 256 << 10
 
-// window reads a segment, and holds one piece of it.
+// window reads a segment and buffers one piece of it.
 type window struct {
 	r    io.ReaderAt
 	size int64
 	buf  []byte
-	at   int64 // of the first byte of buf
+	at   int64 // position of the first byte of buf
 }
 
-// bytes returns up to n bytes at pos, fewer at the end of the segment only. They
-// hold until the next call.
+// bytes returns up to n bytes at pos, fewer only at the end of the segment. They are
+// valid until the next call.
 func (w *window) bytes(pos int64, n int) ([]byte, error) {
 	n = int(min(int64(n), w.size-pos, windowSize))
 	if pos < w.at || pos+int64(n) > w.at+int64(len(w.buf)) {
@@ -39,7 +39,7 @@ func (w *window) bytes(pos int64, n int) ([]byte, error) {
 	return w.buf[pos-w.at:][:n], nil
 }
 
-// damage is a part of a segment that is no record.
+// damage is a part of a segment that is not a record.
 type damage struct {
 	from, to int64 // positions in the segment
 	reason   string
@@ -51,21 +51,22 @@ const (
 	reasonEnd  = "the record is longer than what is left of the segment"
 )
 
-// scanned is what a segment holds. All positions are within the segment.
+// scanned is the content of a segment. All positions are within the segment.
 type scanned struct {
 	head     head
 	headGood bool
 	records  []place
 	bad      []damage
-	// tail is what is at the end and may be of a record that was being written:
-	// nothing whole follows it. It is empty where tail.from is the size.
+	// tail is the end of the segment that may belong to a record that was being
+	// written: no complete record follows it. If tail.from is the segment's size,
+	// there is no tail.
 	tail damage
-	// prefix tells that the tail is the beginning of a record, or zeros.
+	// prefix means that the tail is the beginning of a record, or zeros.
 	prefix bool
 }
 
-// scan reads a segment of size bytes, which begins at the offset base, and finds
-// its records. It returns the errors of r only.
+// scan reads a segment of size bytes that begins at the offset base, and finds its
+// records. It returns only errors of r.
 func scan(r io.ReaderAt, size int64, id uint64, base int64) (scanned, error) {
 	var out scanned
 	w := &window{r: r, size: size}
@@ -94,18 +95,18 @@ func scan(r io.ReaderAt, size int64, id uint64, base int64) (scanned, error) {
 				continue
 			}
 			reason = reasonData
-			// A file may have grown before its data were on disk.
+			// After a crash a file may have its new size but not its data.
 			if last, err := w.zeros(end); err != nil {
 				return out, err
 			} else if last {
-				break // perhaps it was being written
+				break // it may have been in the process of being written
 			}
 		} else {
 			if ok {
 				reason = reasonEnd
 			}
-			// A record is begun when the one before it is on disk: whatever
-			// comes before a record's head wasn't being written.
+			// A record is begun only after its predecessor is on disk, so bytes
+			// followed by a record's head are damage, not an unfinished write.
 			if end, err = w.nextRecord(pos+1, id, base); err != nil {
 				return out, err
 			}
@@ -125,7 +126,7 @@ func scan(r io.ReaderAt, size int64, id uint64, base int64) (scanned, error) {
 		return out, err
 	}
 	if length, _, ok := getRecordHead(p, id, base+pos); ok {
-		out.prefix = pos+recordHead+length > size // all of it is the record's
+		out.prefix = pos+recordHead+length > size // the tail contains nothing but this record
 		out.tail.reason = reasonEnd
 		if !out.prefix {
 			out.tail.reason = reasonData
@@ -140,7 +141,7 @@ func scan(r io.ReaderAt, size int64, id uint64, base int64) (scanned, error) {
 	return out, err
 }
 
-// checksum returns the CRC of the bytes from one position to another.
+// checksum returns the CRC of the bytes between two positions.
 func (w *window) checksum(from, to int64) (uint32, error) {
 	var sum uint32
 	for from < to {
@@ -154,8 +155,8 @@ func (w *window) checksum(from, to int64) (uint32, error) {
 	return sum, nil
 }
 
-// nextRecord returns the position of the first head of a record at or behind
-// pos, or the segment's size.
+// nextRecord returns the position of the first record head at or after pos, or the
+// segment's size.
 func (w *window) nextRecord(pos int64, id uint64, base int64) (int64, error) {
 	for w.size-pos >= recordHead {
 		p, err := w.bytes(pos, windowSize)
@@ -164,7 +165,7 @@ func (w *window) nextRecord(pos int64, id uint64, base int64) (int64, error) {
 		}
 		i := bytes.Index(p, []byte(marker))
 		if i < 0 {
-			// Its first bytes may be the last ones here.
+			// The window may end within the next marker.
 			pos += int64(len(p) - len(marker) + 1)
 			continue
 		}
@@ -180,7 +181,7 @@ func (w *window) nextRecord(pos int64, id uint64, base int64) (int64, error) {
 	return w.size, nil
 }
 
-// zeros tells whether all from pos to the end is zero, if there is anything.
+// zeros reports whether all bytes from pos to the end are zero, or there are none.
 func (w *window) zeros(pos int64) (bool, error) {
 	for pos < w.size {
 		p, err := w.bytes(pos, windowSize)

@@ -1,8 +1,8 @@
-// Package spool keeps records on disk until a database has them. It stands
-// between a stream that can't be asked again and a database that may be slow
-// or away: a record is one batch of input, opaque bytes cut by the caller, and
-// its place in the spool is its identity, so that a batch's boundaries are on
-// disk before anything of it is sent.
+// Package spool keeps records on disk until a database has them. It buffers a
+// stream that can't be read twice for a database that may be slow or
+// unavailable. A record is one batch of input: opaque bytes delimited by the
+// caller. Its offset in the spool identifies it, so a batch's boundaries are on
+// disk before any of it is sent.
 //
 // One goroutine appends, one reads, and any may release:
 //
@@ -12,25 +12,25 @@
 //	go func() { ...; rec, err := s.Append(ctx, batch); ...; s.Finish() }()
 //	for {
 //		rec, err := s.Next(ctx) // io.EOF at the end
-//		... send rec.Data, and note s.ID(), rec.From, rec.To and rec.Sum in its transaction
+//		... send rec.Data, and record s.ID(), rec.From, rec.To and rec.Sum in its transaction
 //		err = s.Release(rec.To)
 //	}
 //
-// The spool doesn't note what was read or released: the database knows, and
-// notes it together with the rows.
+// The spool doesn't store which records were read or released: the database
+// does, together with the rows.
 //
-// # What it promises
+// # Guarantees
 //
-// A record whose Append has returned is on disk: it is read once and in order,
-// whole, byte for byte, also after a crash. One whose Append has not returned,
-// or has returned an error, is absent or whole after a crash. When the budget
-// is full Append waits; nothing is dropped. Offsets only grow, over the life of
-// the spool: together with its ID they name a record for ever. Where all
-// segments were removed by hand the spool gets a new ID.
+// A record whose Append has returned is on disk: it is read once, in order and
+// unchanged, also after a crash. A record whose Append has not returned, or has
+// returned an error, is either absent or complete after a crash. If the budget
+// is exhausted Append waits; nothing is dropped. Offsets only grow over the life
+// of the spool: together with its ID, an offset identifies a record permanently.
+// If all segments were removed by hand, the spool gets a new ID.
 //
-// A torn tail, of the one record that was being written, is cut by Open. What
-// is damaged otherwise is set aside: its bytes go to a file of their own, it is
-// reported, and reading goes on behind it.
+// Open removes a torn tail, which belongs to the record that was being written.
+// Other damage is set aside: the bytes are copied to a separate file, the damage
+// is reported, and reading continues after it.
 //
 // # Format
 //
@@ -39,12 +39,12 @@
 //	lock                      locked with flock while the spool is open; holds the pid
 //	id                        the ID, 16 hexadecimal digits and a newline
 //	00000000000000000000.seg  a segment, named by the offset of its first byte
-//	00000000000000004711.bad  bytes that were set aside, named by their offset
-//	00000000000000004711.torn a tail that was cut and isn't just the beginning of a record
+//	00000000000000004711.bad  bytes set aside, named by their offset
+//	00000000000000004711.torn a removed tail that isn't merely the beginning of a record
 //	*.tmp                     being written, removed by Open
 //
-// Offsets count all bytes of the segments, heads included: a segment begins
-// where the one before it ends. It has a head of 32 bytes,
+// Offsets count all bytes of the segments, including heads: a segment begins
+// where the previous one ends. It has a head of 32 bytes,
 //
 //	 0  8  "rmspool" and the version of the format, 1
 //	 8  8  ID
@@ -60,9 +60,10 @@
 //	12  4  CRC of the data
 //	16     data
 //
-// The first CRC tells a wrong length from wrong data. As it takes in the ID and
-// the offset, no bytes of another spool, of another place, or within a record's
-// data are taken for a record when the next one is looked for behind damage.
+// The first CRC distinguishes a wrong length from wrong data. It covers the ID
+// and the offset. The search for the next record after damage therefore never
+// mistakes bytes of another spool, from another offset, or within a record's
+// data for a record.
 package spool
 
 import (
@@ -75,7 +76,7 @@ import (
 	"time"
 )
 
-// MaxRecord is the most bytes of data in a record.
+// MaxRecord is the maximum size of a record's data in bytes.
 const MaxRecord = 64 << 20
 
 const (
@@ -87,23 +88,23 @@ const (
 // ErrClosed is returned after Close.
 var ErrClosed = errors.New("the spool is closed")
 
-// ErrBeyond is returned for an offset behind the spool's end: it has lost
-// records, or isn't the spool that the offset was noted for.
+// ErrBeyond is returned for an offset after the spool's end: either the spool has
+// lost records, or the offset belongs to another spool.
 var ErrBeyond = errors.New("beyond the spool's end")
 
-// Options say where a spool is and how large it may become.
+// Options describe a spool's location and size.
 type Options struct {
-	// Dir is the spool's directory. It is created if it isn't there.
+	// Dir is the spool's directory. It is created if it doesn't exist.
 	Dir string
-	// Budget is the most bytes of all segments: Append waits while the next
-	// record would pass it. 0 is 1 GiB. Files set aside don't count.
+	// Budget is the maximum total size of the segments in bytes. Append waits if the
+	// next record would exceed it. 0 means 1 GiB. Files set aside don't count.
 	Budget int64
-	// Segment is the size in bytes at which a new segment begins; space is
-	// given back by the segment. 0 is 64 MiB or an eighth of Budget, whichever
-	// is less. A record that is larger has a segment to itself.
+	// Segment is the size in bytes at which a new segment begins; space is freed
+	// segment by segment. 0 means 64 MiB or an eighth of Budget, whichever is
+	// smaller. A larger record gets a segment of its own.
 	Segment int64
 
-	// sync is a test's: it stands for fdatasync and, of directories, fsync.
+	// sync replaces fdatasync and, for directories, fsync in tests.
 	sync func(f *os.File, dir bool) error
 }
 
@@ -120,44 +121,45 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// A Record is one batch of input, as it is in the spool.
+// A Record is one batch of input, as stored in the spool.
 type Record struct {
-	// From and To are the offsets of its first byte, that of its head, and of
-	// the first byte behind it.
+	// From and To are the offsets of the first byte of its head and of the first byte
+	// after it.
 	From, To int64
-	// Data are its bytes. They are the caller's.
+	// Data is the record's content. The caller owns it.
 	Data []byte
 	// Sum is the xxHash64 of Data.
 	Sum uint64
 }
 
-// Found is what Open found.
+// Found describes the state in which Open found the spool.
 type Found struct {
-	// Records and Bytes are what is whole, also if the database has it: see
-	// SeekTo and Release. Bytes are those on disk, with the records' heads.
+	// Records and Bytes count the intact records, including those that the database
+	// already has: see SeekTo and Release. Bytes are bytes on disk, including the
+	// records' heads.
 	Records, Bytes int64
-	// Torn is the bytes of a torn tail that were cut.
+	// Torn is the number of bytes of a torn tail that were removed.
 	Torn int64
-	// TornFile is where they were kept, "" where they are the beginning of a
-	// record or zeros: then nothing was lost that Append had returned.
+	// TornFile is the copy of that tail. It is "" if the tail was the beginning of a
+	// record or zeros: then no record whose Append had returned was lost.
 	TornFile string
-	// Bad is what was set aside. Until its segment is released each Open
-	// reports it.
+	// Bad lists the parts set aside. Each Open reports them until their segment is
+	// released.
 	Bad []Bad
-	// Missing are the offsets of segments that aren't there.
+	// Missing lists the offset ranges of missing segments.
 	Missing []Range
 }
 
-// A Range is of offsets, To excluded.
+// A Range is a range of offsets; it excludes To.
 type Range struct{ From, To int64 }
 
-// Bad is a part of the spool that is damaged and was set aside.
+// Bad is a damaged part of the spool that was set aside.
 type Bad struct {
 	Offset, Bytes int64
 	Reason        string
-	// File holds the bytes.
+	// File contains the bytes.
 	File string
-	// Known tells that an earlier Open had set it aside.
+	// Known means that an earlier Open had set it aside.
 	Known bool
 }
 
@@ -168,36 +170,37 @@ type Spool struct {
 	id   uint64
 	lock *os.File
 
-	// appending and reading are held by Append and by Next and SeekTo, before mu.
+	// appending is held by Append, reading by Next and SeekTo. Both are locked before
+	// mu.
 	appending, reading sync.Mutex
-	tail               *os.File // the last segment, nil where the next record begins a new one
+	tail               *os.File // the last segment; nil if the next record begins a new one
 	reader             *os.File
-	readerBase         int64 // of the segment that reader is
+	readerBase         int64 // base of the segment open in reader
 
 	mu       sync.Mutex
-	changed  chan struct{} // closed when what is below changes; nil while nobody waits
+	changed  chan struct{} // closed when a field below changes; nil while nobody waits
 	segments []*segment
 	total    int64 // bytes of all segments on disk
-	records  int64 // not released
+	records  int64 // unreleased records
 	bytes    int64
-	next     int64 // offset at which Next goes on
-	released int64 // the database has all below
+	next     int64 // offset at which Next continues
+	released int64 // the database has all records below
 	finished bool
 	closed   bool
 	broken   error
-	full     time.Time // since when Append has been waiting, zero if it isn't
+	full     time.Time // the time since which Append has been waiting, zero if it isn't
 	bad      []Bad
 }
 
 // segment is one file.
 type segment struct {
 	base, end int64 // offsets
-	disk      int64 // bytes of the file
+	disk      int64 // size of the file in bytes
 	records   []place
-	done      int // of records, how many are released
+	done      int // number of released records
 }
 
-// place is that of a record, with its head.
+// place is the location of a record, including its head.
 type place struct {
 	from int64
 	size int32
@@ -205,12 +208,12 @@ type place struct {
 
 func (p place) to() int64 { return p.from + int64(p.size) }
 
-// ID returns the spool's ID, 16 hexadecimal digits made at random when the
+// ID returns the spool's ID: 16 hexadecimal digits, generated at random when the
 // spool was created.
 func (s *Spool) ID() string { return formatID(s.id) }
 
-// Finish says that no more records will be appended: Next returns io.EOF once
-// all are read. It holds until the spool is opened again.
+// Finish declares that no more records will be appended: Next returns io.EOF once all
+// are read. This holds until the spool is opened again.
 func (s *Spool) Finish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,21 +221,21 @@ func (s *Spool) Finish() {
 	s.notify()
 }
 
-// Size returns how many records haven't been released, and their bytes on disk.
+// Size returns the number of unreleased records and their bytes on disk.
 func (s *Spool) Size() (records, bytes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.records, s.bytes
 }
 
-// First returns the offset at which the first segment begins that is there.
+// First returns the offset at which the first existing segment begins.
 func (s *Spool) First() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.segments[0].base
 }
 
-// Full returns for how long an Append has been waiting for room, 0 if none is.
+// Full returns how long an Append has been waiting for room, 0 if none is waiting.
 func (s *Spool) Full() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -242,15 +245,15 @@ func (s *Spool) Full() time.Duration {
 	return time.Since(s.full)
 }
 
-// Bad returns what Next has set aside since Open.
+// Bad returns the parts that Next has set aside since Open.
 func (s *Spool) Bad() []Bad {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Bad(nil), s.bad...)
 }
 
-// Close ends the use of the spool, and lets other processes open it. An Append
-// or a Next that waits returns ErrClosed. The records stay.
+// Close closes the spool and releases its lock. A waiting Append or Next returns
+// ErrClosed. The records are kept.
 func (s *Spool) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -275,7 +278,7 @@ func (s *Spool) Close() error {
 	return s.wrap("close", errors.Join(errs...))
 }
 
-// notify wakes all who wait. The caller holds mu.
+// notify wakes all waiting goroutines. The caller holds mu.
 func (s *Spool) notify() {
 	if s.changed != nil {
 		close(s.changed)
@@ -283,7 +286,7 @@ func (s *Spool) notify() {
 	}
 }
 
-// wait lets go of mu until notify or the end of ctx.
+// wait releases mu until notify is called or ctx ends, and locks it again.
 func (s *Spool) wait(ctx context.Context) error {
 	if s.changed == nil {
 		s.changed = make(chan struct{})
@@ -311,8 +314,8 @@ func (s *Spool) path(base int64) string { return filepath.Join(s.o.Dir, segmentN
 // last returns the last segment. The caller holds mu.
 func (s *Spool) last() *segment { return s.segments[len(s.segments)-1] }
 
-// lastSegment is for Append, which alone changes that segment: it may read it
-// without mu.
+// lastSegment returns the last segment for Append. Only Append changes that segment,
+// so Append may read it without mu.
 func (s *Spool) lastSegment() *segment {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// open opens a spool that is closed at the test's end.
+// open opens a spool that is closed at the end of the test.
 func open(t testing.TB, o Options) (*Spool, Found) {
 	t.Helper()
 	s, found, err := Open(o)
@@ -43,7 +43,6 @@ func closeSpool(t testing.TB, s *Spool) {
 	}
 }
 
-// rest reads all that is left.
 func rest(t testing.TB, s *Spool) []Record {
 	t.Helper()
 	s.Finish()
@@ -74,7 +73,7 @@ func sameRecords(t testing.TB, got, want []Record) {
 	}
 }
 
-// numbered is the data of record n: its number, and bytes that depend on it.
+// numbered returns the data of record n: its number, and bytes derived from it.
 func numbered(n, most int) []byte {
 	r := rand.New(rand.NewPCG(uint64(n), 1))
 	p := make([]byte, 8+r.IntN(most))
@@ -178,7 +177,6 @@ func TestSpoolOptions(t *testing.T) {
 	add(t, s, make([]byte, 952))
 }
 
-// waitFull waits until an Append waits for room.
 func waitFull(t *testing.T, s *Spool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); s.Full() == 0; time.Sleep(time.Millisecond) {
@@ -217,7 +215,7 @@ func TestTrapSpoolFullMakesSenderWait(t *testing.T) {
 			if now, _ := s.Size(); now != n || s.Full() < 20*time.Millisecond {
 				t.Fatalf("%d records, then %d; full for %v", n, now, s.Full())
 			}
-			// The reader makes room, over and over.
+			// The reader frees room repeatedly.
 			var got []Record
 			for len(got) < 60 {
 				rec, err := s.Next(context.Background())
@@ -234,7 +232,7 @@ func TestTrapSpoolFullMakesSenderWait(t *testing.T) {
 						disk += st.Size()
 					}
 				}
-				// A new segment's head is there before the old segment goes.
+				// A new segment's head is written before the old segment is removed.
 				if disk > 1000+segmentHead {
 					t.Fatalf("%d bytes on disk", disk)
 				}
@@ -253,7 +251,8 @@ func TestTrapSpoolFullMakesSenderWait(t *testing.T) {
 	}
 }
 
-// A record as large as the budget comes in when all before it is released.
+// TestSpoolRecordOfBudget: a record as large as the budget is accepted when all
+// earlier records are released.
 func TestSpoolRecordOfBudget(t *testing.T) {
 	s, _ := open(t, Options{Dir: t.TempDir(), Budget: 1000})
 	small := add(t, s, []byte("small"))
@@ -339,7 +338,7 @@ func TestSpoolReleaseRemoves(t *testing.T) {
 	}
 	closeSpool(t, s)
 
-	// Offsets go on.
+	// Offsets continue.
 	s, _ = open(t, o)
 	id := s.ID()
 	if err := s.Release(all[39].To); err != nil {
@@ -350,7 +349,7 @@ func TestSpoolReleaseRemoves(t *testing.T) {
 	}
 	closeSpool(t, s)
 
-	// Without segments offsets begin again, under another ID.
+	// Without segments offsets start again, under another ID.
 	for _, name := range files(t, dir, "*.seg") {
 		if err := os.Remove(name); err != nil {
 			t.Fatal(err)
@@ -388,8 +387,8 @@ func TestTrapSpoolGoesOnWhereAcknowledged(t *testing.T) {
 	if err := s.SeekTo(all[7].From + 5); err == nil {
 		t.Error("within a record: no error")
 	}
-	// Below the first segment it is that one; what was acknowledged and is
-	// there again, as after a removal that a power loss undid, is passed over.
+	// An offset below the first segment means that segment. Acknowledged records that
+	// exist again, as after a removal undone by a power loss, are skipped.
 	s.Finish()
 	for k := range 30 {
 		if err := s.Release(all[k].To); err != nil {

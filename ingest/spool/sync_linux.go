@@ -8,7 +8,7 @@ import (
 )
 
 // syncFile returns when a file's data and size, or a directory's entries, are on
-// disk. The file's times needn't be, so fdatasync does.
+// disk. The file's times are not needed, so fdatasync suffices.
 func syncFile(f *os.File, dir bool) error {
 	if dir {
 		return f.Sync()

@@ -12,94 +12,92 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// Kind is what the journal calls an adoption, and its ID: a table has one at a
-// time.
+// Kind is the kind and the ID of an adoption in the journal: a table has at most one
+// at a time.
 const Kind = "adopt"
 
-// Steps of an adoption, in order. What is written down is the one to do next.
+// Steps of an adoption, in order. The journal records the next step to do.
 const (
-	stepCheck = "check" // of all rows, before anything is changed or written down
+	stepCheck = "check" // of all rows, before anything is changed or recorded
 
 	stepCreate   = "create"   // the log, the table for late rows, the rolling table
 	stepTriggers = "triggers" // on the plain table
 	stepCopy     = "copy"     // the rows
 	stepVerify   = "verify"   // chunk by chunk
-	stepSwap     = "swap"     // names
-	stepClean    = "clean"    // triggers and log
+	stepSwap     = "swap"     // the cut-over: rename the tables
+	stepClean    = "clean"    // drop triggers and log
 	stepKept     = "kept"     // the old table waits for Finish or Undo
-	stepDrop     = "drop"     // the old table
+	stepDrop     = "drop"     // drop the old table
 
-	stepCancel = "cancel" // before the change of names: all that was made
+	stepCancel = "cancel" // before the cut-over: drop all created objects
 
-	stepBack       = "back"        // the log, triggers on the rolling table
-	stepBackVerify = "back-verify" // chunk by chunk; those that differ are copied
-	stepBackSwap   = "back-swap"   // names
-	stepBackClean  = "back-clean"  // triggers, log, the rolling table
+	stepBack       = "back"        // create the log and triggers on the rolling table
+	stepBackVerify = "back-verify" // chunk by chunk; chunks that differ are copied
+	stepBackSwap   = "back-swap"   // rename the tables back
+	stepBackClean  = "back-clean"  // drop triggers, log and the rolling table
 )
 
-// Options say what to adopt.
 type Options struct {
 	DB    engine.Keeper
 	State *state.Store
-	// Table is the rolling table that it is to become, Schema the plain one as
-	// it is now: it may be nil where an adoption is under way.
+	// Table is the intended rolling table. Schema describes the current plain table;
+	// it may be nil if an adoption is in progress.
 	Table    *engine.Table
 	Schema   *engine.Schema
 	Declared *rolling.Declaration
-	// AllowDuplicates lets keys of the plain table be no longer unique: see Lost.
+	// AllowDuplicates permits the loss of unique keys of the plain table: see Lost.
 	AllowDuplicates bool
-	// Now returns the position of the present on an axis of time; nil is the
-	// clock. On a sequence it is the highest key.
+	// Now returns the current position on a time axis; nil means the clock. On a
+	// sequence the current position is the highest key.
 	Now func(ctx context.Context) (int64, error)
-	// Before, unless nil, is called once the table is found to be one that can be
-	// adopted, before an adoption is begun, with the position from which there will
-	// be periods.
+	// Before, unless nil, is called after the table has passed the checks and before
+	// an adoption begins, with the position from which there will be periods.
 	Before func(ctx context.Context, from int64) error
-	// Limits of the server's load.
+	// Limits are the limits of the server's load.
 	Limits copier.Limits
-	// Chunk is the number of rows copied at a time; 0 is what takes a fraction
-	// of a second.
+	// Chunk is the number of rows copied at a time; 0 means an adaptive number that
+	// takes a fraction of a second.
 	Chunk int
-	// Progress is told what is done, at least at each step and chunk.
+	// Progress is called at least for each step and chunk.
 	Progress func(Progress)
 
-	// at is where tests end the process.
+	// at, unless nil, is called at each point; tests end the process there.
 	at func(point string) error
 }
 
-// Progress is how far an adoption is.
+// Progress describes how far an adoption has come.
 type Progress struct {
 	Step string
-	// Rows are done of the step, of about Of: copied, compared. PerSecond is
-	// their rate since the step began here, Left the time that the rest takes
-	// at that rate; all are 0 in steps that count no rows.
+	// Rows of approximately Of rows are copied or compared in the current step.
+	// PerSecond is the rate since this process began the step, Left the estimated
+	// remaining time at that rate. All are 0 in steps that count no rows.
 	Rows, Of  int64
 	PerSecond float64
 	Left      time.Duration
-	// Paused says what the work waits for; "" is nothing.
+	// Paused is the reason for which the work waits, "" if it doesn't.
 	Paused string
-	// Blockers are the transactions that a lock waits for.
+	// Blockers are the transactions that hold the requested lock.
 	Blockers []engine.Blocker
 }
 
-// data is what the journal keeps of an adoption.
+// data is the state of an adoption in the journal.
 type data struct {
-	// Columns are those of both tables; Key is the plain table's primary key,
-	// NewKey the rolling one's.
+	// Columns are the columns of both tables. Key is the primary key of the plain
+	// table, NewKey that of the rolling one.
 	Columns, Key, NewKey []engine.SchemaColumn
-	// After is the last key copied, Rows how many rows were; Of is about how
-	// many there are.
+	// After is the last key copied, Rows the number of rows copied, Of the
+	// approximate total.
 	After    []string
 	Rows, Of int64
-	// First and Last are the positions of the first and the last row, where
-	// there are any.
+	// First and Last are the positions of the first and the last row, if there are
+	// rows.
 	First, Last int64
-	// Checked is the last key compared, CheckedRows how many rows were, and
-	// Repaired how many chunks had to be copied again.
+	// Checked is the last key compared, CheckedRows the number of rows compared, and
+	// Repaired the number of chunks that had to be copied again.
 	Checked     []string
 	CheckedRows int64
 	Repaired    int
-	// Verified is the number of rows found to be the same in both.
+	// Verified is the number of rows found to be equal in both tables.
 	Verified int64
 }
 
@@ -108,38 +106,38 @@ type job struct {
 	Options
 	change *state.Change
 	data   data
-	// columns that can be written to.
+	// columns are the writable columns.
 	columns []engine.SchemaColumn
 	began   time.Time
-	first   int64 // rows of the step when this process began it
+	first   int64 // rows already done when this process began the step
 	ahead   time.Time
 }
 
-// Names of what an adoption makes beside the table.
+// Names of the objects that an adoption creates beside the table.
 func newName(table string) string  { return table + "__rowmill_new" }
 func oldName(table string) string  { return table + "__rowmill_old" }
 func logName(table string) string  { return table + "__rowmill_log" }
 func lateName(table string) string { return table + "_late" }
 
-// UnderWay returns the adoption of a table, or nil. One whose table has become a
-// rolling one and whose old table is kept is under way, too: see Kept.
+// UnderWay returns the adoption of a table, or nil. It includes an adoption after the
+// cut-over whose old table is kept: see Kept.
 func UnderWay(ctx context.Context, st *state.Store, table string) (*state.Change, error) {
 	c, err := st.Change(ctx, table, Kind)
 	if errors.Is(err, engine.ErrNoTable) {
-		return nil, nil // nothing was ever kept in this database
+		return nil, nil // the database has no journal
 	}
 	return c, err
 }
 
-// Kept reports whether all that is left of an adoption is to drop the old table.
+// Kept reports whether only the old table remains to be dropped.
 func Kept(c *state.Change) bool { return c != nil && c.Step == stepKept }
 
-// Undoing reports whether the adoption is being taken back.
+// Undoing reports whether the adoption is being reverted.
 func Undoing(c *state.Change) bool {
 	return c != nil && (c.Step == stepCancel || c.Step == stepBack || c.Step == stepBackVerify || c.Step == stepBackSwap || c.Step == stepBackClean)
 }
 
-// open finds the adoption that is under way.
+// open finds the adoption in progress.
 func open(ctx context.Context, o Options) (*job, error) {
 	j := &job{Options: o}
 	c, err := UnderWay(ctx, o.State, o.Table.Name)
@@ -164,8 +162,8 @@ func (j *job) use(d data) {
 	}
 }
 
-// Run adopts the table, from where an earlier call stopped, and returns once it
-// has become a rolling one. Its old table is kept.
+// Run adopts the table, resuming an earlier call, and returns after the cut-over. The
+// old table is kept.
 func Run(ctx context.Context, o Options) error {
 	return leading(ctx, o, func(ctx context.Context, j *job) error {
 		if Undoing(j.change) {
@@ -177,13 +175,13 @@ func Run(ctx context.Context, o Options) error {
 			}
 		}
 		if j.change.Step == stepDrop {
-			return j.steps(ctx, "") // what Finish had begun
+			return j.steps(ctx, "") // an interrupted Finish
 		}
 		return j.steps(ctx, stepKept)
 	})
 }
 
-// Finish drops what the table was before its adoption.
+// Finish drops the old table.
 func Finish(ctx context.Context, o Options) error {
 	return leading(ctx, o, func(ctx context.Context, j *job) error {
 		if err := j.mayFinish(); err != nil {
@@ -198,7 +196,7 @@ func Finish(ctx context.Context, o Options) error {
 	})
 }
 
-// mayFinish says why the adoption can't be finished.
+// mayFinish returns the reason why the adoption can't be finished.
 func (j *job) mayFinish() error {
 	switch {
 	case j.change == nil:
@@ -209,8 +207,8 @@ func (j *job) mayFinish() error {
 	return nil
 }
 
-// Undo takes an adoption back: the table is what it was before, with all rows
-// that were inserted, changed and deleted since.
+// Undo reverts an adoption: the table becomes a plain table again, with all rows
+// inserted, changed and deleted since.
 func Undo(ctx context.Context, o Options) error {
 	return leading(ctx, o, func(ctx context.Context, j *job) error {
 		if err := j.mayUndo(); err != nil {
@@ -226,7 +224,8 @@ func Undo(ctx context.Context, o Options) error {
 			}
 			step := stepCancel
 			if swapped {
-				// What is left of the way there is in the way of the way back.
+				// The triggers and the log of the adoption must go before those of
+				// the undo are created.
 				if err := j.clean(ctx, j.there()); err != nil {
 					return err
 				}
@@ -241,7 +240,7 @@ func Undo(ctx context.Context, o Options) error {
 	})
 }
 
-// mayUndo says why the adoption can't be taken back.
+// mayUndo returns the reason why the adoption can't be reverted.
 func (j *job) mayUndo() error {
 	switch {
 	case j.change == nil:
@@ -252,17 +251,19 @@ func (j *job) mayUndo() error {
 	return nil
 }
 
-// How often the lock of the one process is asked for again, and after what pause.
+// leadTries is the number of further attempts to take the lock of the adopting
+// process, leadPause the pause between them.
 const (
 	leadTries = 3
 	leadPause = 100 * time.Millisecond
 )
 
-// leading runs fn as the one process that adopts the table.
+// leading runs fn while holding the lock that only one process at a time can hold for
+// the table.
 func leading(ctx context.Context, o Options, fn func(context.Context, *job) error) (err error) {
 	lease, err := o.DB.Lead(ctx, lockName(o.Table.Name))
 	for try := 0; try < leadTries && errors.Is(err, engine.ErrLockTimeout); try++ {
-		// Who only asks whether somebody has the lock has it for a moment.
+		// Working takes this lock for a moment, to check whether it is held.
 		if err := engine.Sleep(ctx, leadPause); err != nil {
 			return err
 		}
@@ -302,15 +303,16 @@ func leading(ctx context.Context, o Options, fn func(context.Context, *job) erro
 	return err
 }
 
-// errKilled is how a test ends the process without ending it.
+// errKilled is returned where a test simulates the end of the process.
 var errKilled = errors.New("killed")
 
-// needs are the privileges of an adoption and of the roll-ups that follow.
+// needs returns the privileges required by an adoption and by the subsequent
+// roll-ups.
 func (j *job) needs() engine.Needs {
 	return engine.Needs{Triggers: true, Locks: true, Temporary: len(j.Declared.Rollups) > 0}
 }
 
-// begin checks the table and writes the adoption down.
+// begin checks the table and records the adoption.
 func (j *job) begin(ctx context.Context) error {
 	if err := MayDuplicate(j.Options); err != nil {
 		return err
@@ -342,8 +344,7 @@ func (j *job) begin(ctx context.Context) error {
 	return j.point("begun")
 }
 
-// steps takes one step after the other, up to the one called last: it isn't
-// taken. The end of all is "".
+// steps executes the steps in order, up to but excluding last; "" means all.
 func (j *job) steps(ctx context.Context, last string) error {
 	for j.change.Step != last {
 		step := j.change.Step
@@ -357,7 +358,7 @@ func (j *job) steps(ctx context.Context, last string) error {
 			return err
 		}
 		switch {
-		case j.change.Step != step: // the step's own transaction has noted it
+		case j.change.Step != step: // the step has recorded it in its own transaction
 		case next == "":
 			if err := j.State.End(ctx, j.State.DB(), j.change); err != nil {
 				return err
@@ -375,7 +376,7 @@ func (j *job) steps(ctx context.Context, last string) error {
 	return nil
 }
 
-// step takes one and returns the next.
+// step executes one step and returns the next.
 func (j *job) step(ctx context.Context, step string) (next string, err error) {
 	switch step {
 	case stepCreate:
@@ -417,7 +418,6 @@ func (j *job) point(name string) error {
 	return j.at(name)
 }
 
-// progress tells how far the step is.
 func (j *job) progress(p Progress) {
 	if j.Progress == nil {
 		return
@@ -435,7 +435,8 @@ func (j *job) progress(p Progress) {
 	j.Progress(p)
 }
 
-// paused returns what tells why the work waits, at a number of rows.
+// paused returns a function that reports why the work waits, with the number of rows
+// done.
 func (j *job) paused(rows *int64) func(string) {
 	return func(why string) { j.progress(Progress{Rows: *rows, Of: j.data.Of, Paused: why}) }
 }

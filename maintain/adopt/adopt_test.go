@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// adopted reports how the table stands: rolling or plain.
+// rolls reports whether the table is a rolling table.
 func (w *world) rolls() bool {
 	w.t.Helper()
 	s, err := w.db.Describe(context.Background(), "events")
@@ -26,7 +26,7 @@ func TestRun(t *testing.T) {
 		began := time.Now()
 		o.at = func(point string) error {
 			if point == "copy: chunk" {
-				w.wrote(3) // so that writers write all the time
+				w.wrote(3) // so that writers are active throughout
 			}
 			return nil
 		}

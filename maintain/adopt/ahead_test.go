@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// number returns what a query finds.
+// number returns the number that a query returns.
 func (w *world) number(q string) (n int64) {
 	w.t.Helper()
 	if err := w.db.SQL().QueryRow(q).Scan(&n); err != nil {
@@ -17,7 +17,7 @@ func (w *world) number(q string) (n int64) {
 	return n
 }
 
-// differing is the number of rows that aren't the same in both tables.
+// differing returns the number of rows that differ between the two tables.
 func (w *world) differing(key string) int64 {
 	w.t.Helper()
 	return w.number("SELECT COUNT(*) FROM events o LEFT JOIN events__rowmill_new n ON n."+key+" = o."+key+" AND n.ts = o.ts AND n.ver = o.ver WHERE n.ver IS NULL") +
@@ -26,9 +26,9 @@ func (w *world) differing(key string) int64 {
 
 const inPeriod, inNone = "2026-03-29 00:00:00", "2199-01-01 00:00:00"
 
-// A row that the copy is still to come to leaves the periods and comes back. The
-// entry of its time outside is repeated then, and must not bring the row: what
-// happens to it afterwards is left to the copy, which leaves rows that are there.
+// TestTrapRowAheadOfTheCopyGoesStale: a row ahead of the copy leaves the periods and
+// comes back. Its entry from the time outside is then applied, and must not copy the
+// row, because later changes of it are left to the copy, which keeps existing rows.
 func TestTrapRowAheadOfTheCopyGoesStale(t *testing.T) {
 	onServers(t, func(t *testing.T, w *world) {
 		w.fill(1200)
@@ -65,8 +65,9 @@ func TestTrapRowAheadOfTheCopyGoesStale(t *testing.T) {
 	})
 }
 
-// Such a row keeps its old value of a second unique key from the row that has
-// got it: the comparison could copy that as often as it would.
+// TestTrapRowAheadHoldsUniqueValue: such a row would keep its old value of a second
+// unique key, which another row has since taken. Copying the chunk again could never
+// resolve this.
 func TestTrapRowAheadHoldsUniqueValue(t *testing.T) {
 	on(t, concurrent, func(t *testing.T, w *world) {
 		w.fill(6000)
@@ -99,9 +100,9 @@ func TestTrapRowAheadHoldsUniqueValue(t *testing.T) {
 	})
 }
 
-// A copy that was ended behind its last chunk has repeated changes of rows
-// beyond the key that it noted. When it goes on it comes to them, and must not
-// leave their changes to the copy, which leaves rows that are there.
+// TestTrapCopyEndedBehindItsLastChunk: a copy interrupted after its last chunk has
+// applied changes of rows beyond the key that it recorded. When it resumes, these
+// changes must not be left to the copy, which keeps existing rows.
 func TestTrapCopyEndedBehindItsLastChunk(t *testing.T) {
 	on(t, concurrent, func(t *testing.T, w *world) {
 		w.fill(600)
@@ -117,7 +118,7 @@ func TestTrapCopyEndedBehindItsLastChunk(t *testing.T) {
 				return errKilled
 			}
 			if p == "copy: chunk" {
-				// The last round, which has an end, and beyond that.
+				// The last round, which is bounded, and after it.
 				if chunks++; chunks >= 2 && chunks <= 4 {
 					add(2000+chunks, 1)
 				} else if chunks == 5 {
@@ -152,9 +153,9 @@ func TestTrapCopyEndedBehindItsLastChunk(t *testing.T) {
 	})
 }
 
-// PostgreSQL gives the log's entries back in no order, so that the two of a row
-// that has moved may be repeated apart, either one first: neither may remove
-// what the other has brought.
+// TestTrapEntriesInAnyOrder: PostgreSQL returns the log's entries in no particular
+// order, so the two entries of a moved row may be applied in separate batches, in
+// either order. Neither may remove the row that the other has copied.
 func TestTrapEntriesInAnyOrder(t *testing.T) {
 	t.Parallel()
 	for _, last := range []bool{false, true} {

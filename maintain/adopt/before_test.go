@@ -10,15 +10,16 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// A row outside of every period that comes after the check and before the
-// triggers is in no log. It would be in the old table only, which is dropped.
+// TestTrapRowsOutsideBeforeTheTriggers: a row outside of every period that is
+// inserted after the check and before the triggers exist is not logged. It would only
+// be in the old table, which is dropped.
 func TestTrapRowsOutsideBeforeTheTriggers(t *testing.T) {
 	onServers(t, func(t *testing.T, w *world) {
 		w.fill(700)
 		o := w.options()
 		o.at = func(p string) error {
 			if p == "begun" {
-				// Among the rows, before and behind them.
+				// Among the rows, before and after them.
 				w.exec("UPDATE events SET ts = '" + inNone + "' WHERE id IN (1, 350)")
 				w.exec("INSERT INTO events (id, ts, ver) VALUES (7777, '" + inNone + "', 1), (7778, '1700-01-01 00:00:00', 1)")
 			}
@@ -42,8 +43,8 @@ func TestTrapRowsOutsideBeforeTheTriggers(t *testing.T) {
 	})
 }
 
-// SQLite lets rows have NULL in a primary key, several of the same: no chunk
-// along the key has them.
+// TestTrapNullInKey: SQLite permits NULL in a primary key, also in several rows. No
+// chunk along the key contains such rows.
 func TestTrapNullInKey(t *testing.T) {
 	t.Parallel()
 	const def = "CREATE TABLE events (id TEXT, ts DATETIME NOT NULL, ver BIGINT, PRIMARY KEY "
@@ -86,8 +87,9 @@ func TestTrapNullInKey(t *testing.T) {
 	})
 }
 
-// A column of text may sort in another way than the database does: what the
-// copy is still to come to must be found in the log as in the table.
+// TestTrapLogSortsAsTheTable: a text column may have another collation than the
+// database. Rows ahead of the copy must be determined alike in the log and in the
+// table.
 func TestTrapLogSortsAsTheTable(t *testing.T) {
 	on(t, concurrent, func(t *testing.T, w *world) {
 		at, collate := "DATETIME", "CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
@@ -101,7 +103,7 @@ func TestTrapLogSortsAsTheTable(t *testing.T) {
 		for i := range 1500 {
 			rows = append(rows, "('"+string("Aa"[i%2])+strings.Repeat("x", i%3)+strings.Repeat("y", i/3%20)+string(rune('a'+i/60))+"', '"+inPeriod+"', 1)")
 		}
-		verb, tail := "INSERT IGNORE INTO", "" // those that differ in case only are one
+		verb, tail := "INSERT IGNORE INTO", "" // keys that differ only in case are equal
 		if w.kind == "postgres" {
 			verb, tail = "INSERT INTO", " ON CONFLICT DO NOTHING"
 		}
@@ -127,9 +129,9 @@ func TestTrapLogSortsAsTheTable(t *testing.T) {
 	})
 }
 
-// The entry of a row that the copy is to come to may be left to it once those
-// are done that were there before: the row that has given up its value of a
-// second unique key.
+// TestTrapEntriesLeftTooEarly: the entry of a row ahead of the copy may be left to
+// the copy only after earlier entries are applied, such as that of the row that has
+// given up its value of a second unique key.
 func TestTrapEntriesLeftTooEarly(t *testing.T) {
 	on(t, concurrent, func(t *testing.T, w *world) {
 		w.fill(900)
@@ -146,7 +148,7 @@ func TestTrapEntriesLeftTooEarly(t *testing.T) {
 			w.exec("UPDATE events SET ver = 99999 WHERE id = 5")
 			w.exec("UPDATE events SET ver = 5 WHERE id = 800")
 			if w.kind == "postgres" {
-				// As if the second had got the room of one that is gone.
+				// As if the second entry had reused the space of a deleted one.
 				w.exec("INSERT INTO events__rowmill_log (id, ts) SELECT id, ts FROM events WHERE id = 5")
 				w.exec("DELETE FROM events__rowmill_log WHERE id = 5 AND ctid < (SELECT max(ctid) FROM events__rowmill_log)")
 			}
@@ -183,8 +185,9 @@ func TestTrapEntriesLeftTooEarly(t *testing.T) {
 	})
 }
 
-// A row outside of every period may get one while the table is adopted, or once
-// that goes on: it is a row of the rolling table then, and no late one.
+// TestTrapPeriodForLateRow: a period for a row outside of every period may be created
+// while the table is adopted, or when an adoption resumes. The row then belongs to
+// the rolling table, and is not a late row.
 func TestTrapPeriodForLateRow(t *testing.T) {
 	t.Parallel()
 	for _, point := range []string{"copy: chunk", "copy: noted"} {

@@ -16,13 +16,12 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// maxPeriods is the most periods that an adoption creates: each is a file, and
-// memory in every connection that opens the table.
+// maxPeriods limits the number of periods that an adoption creates: each is a
+// file, and takes memory in every connection that opens the table.
 const maxPeriods = 4000
 
-// check finds out whether the table can be adopted, before anything is
-// changed, and what of it the steps need to know. All that stands in the way is
-// reported at once.
+// check determines, before anything is changed, whether the table can be adopted,
+// and the data that the steps need. It reports all obstacles at once.
 func (j *job) check(ctx context.Context) (*data, error) {
 	s, t := j.Schema, j.Table
 	fail := func(err error) error { return fmt.Errorf("adopt %s: %w", t.Name, err) }
@@ -54,7 +53,6 @@ func (j *job) check(ctx context.Context) (*data, error) {
 	return d, nil
 }
 
-// pick returns columns by their names.
 func pick(s *engine.Schema, names []string) []engine.SchemaColumn {
 	var out []engine.SchemaColumn
 	for _, n := range names {
@@ -65,7 +63,7 @@ func pick(s *engine.Schema, names []string) []engine.SchemaColumn {
 	return out
 }
 
-// checkSchema compares what the table is with what it is to be.
+// checkSchema compares the table with the declaration.
 func (j *job) checkSchema() (errs []error) {
 	s, t, d := j.Schema, j.Table, j.Declared.Definition
 	add := func(hint, format string, args ...any) {
@@ -101,7 +99,8 @@ func (j *job) checkSchema() (errs []error) {
 	if !slices.ContainsFunc(t.PrimaryKey, func(c string) bool { return strings.EqualFold(c, t.By) }) {
 		add("add it to the primary key", "the primary key of the declaration lacks %s, by which the table rolls", t.By)
 	}
-	// Rows that are different in the plain table must be so in the rolling one.
+	// Rows that are distinct in the plain table must be distinct in the rolling
+	// one.
 	unique := append(slices.Clone(s.Unique), s.PrimaryKey)
 	for _, key := range append(slices.Clone(d.Unique), t.PrimaryKey) {
 		if !slices.ContainsFunc(unique, func(u []string) bool { return len(u) > 0 && within(u, key) }) {
@@ -111,10 +110,10 @@ func (j *job) checkSchema() (errs []error) {
 	return errs
 }
 
-// Lost returns the keys of a plain table that are no longer unique once it is
-// the rolling table t of definition d, as "PRIMARY KEY (id)": each period checks
-// its own rows only. A key that has all columns of a unique key of the
-// definition stays unique.
+// Lost returns the keys of a plain table that would not be unique in the rolling
+// table t of definition d, in the form "PRIMARY KEY (id)": each period checks
+// only its own rows. A key that contains all columns of a unique key of the
+// definition remains unique.
 func Lost(s *engine.Schema, t *engine.Table, d *rolling.Definition) []string {
 	kept := append(slices.Clone(d.Unique), t.PrimaryKey)
 	stays := func(key []string) bool {
@@ -135,8 +134,7 @@ func Lost(s *engine.Schema, t *engine.Table, d *rolling.Definition) []string {
 	return out
 }
 
-// MayDuplicate refuses an adoption after which keys are no longer unique, unless
-// o allows that.
+// MayDuplicate refuses an adoption that loses unique keys, unless o permits it.
 func MayDuplicate(o Options) error {
 	if o.AllowDuplicates || o.Schema == nil {
 		return nil
@@ -149,7 +147,7 @@ func MayDuplicate(o Options) error {
 		"--allow-duplicates, if the programs that write keep these values distinct")
 }
 
-// within reports whether all of a are in b.
+// within reports whether all elements of a are in b.
 func within(a, b []string) bool {
 	for _, x := range a {
 		if !slices.ContainsFunc(b, func(y string) bool { return strings.EqualFold(x, y) }) {
@@ -159,9 +157,8 @@ func within(a, b []string) bool {
 	return true
 }
 
-// checkKeys reports rows of a table that have no value in a column of the key,
-// which SQLite allows. No chunk would have them, and no change of them could be
-// repeated.
+// checkKeys reports rows with NULL in a column of the primary key, which SQLite
+// permits. No chunk would contain them, and their changes could not be applied.
 func (j *job) checkKeys(ctx context.Context, x state.Exec, key []engine.SchemaColumn, table string) error {
 	var parts []string
 	for _, c := range key {
@@ -183,16 +180,16 @@ func (j *job) checkKeys(ctx context.Context, x state.Exec, key []engine.SchemaCo
 	return nil
 }
 
-// extent is what rows there are, along the axis.
+// extent describes the existing rows along the axis.
 type extent struct {
 	count    int64
 	from, to int64 // of the first and the last row
 }
 
-// checkRows reports rows that no period could hold. It reads the table along its
-// primary key, chunk by chunk: for a long statement the server would keep the
-// old versions of all rows that are changed meanwhile, and where it reads an
-// index for it, MySQL looks each of them up.
+// checkRows reports rows that fit into no period. It reads the table along its
+// primary key, chunk by chunk. During one long statement, the server would have
+// to keep the old versions of all changed rows; and if MySQL used a secondary
+// index, it would look up each row.
 func (j *job) checkRows(ctx context.Context, key []engine.SchemaColumn) (extent, error) {
 	var e extent
 	q := j.DB.Dialect().Quote
@@ -205,7 +202,7 @@ func (j *job) checkRows(ctx context.Context, key []engine.SchemaColumn) (extent,
 		outside += " OR " + by + " >= '9999-12-31 23:59:59.999999'" // infinity, and years beyond
 	case name == "sqlite" && t.Epoch == 0:
 		outside += fmt.Sprintf(" OR typeof(%s) <> 'text' OR strftime('%%Y-%%m-%%d %%H:%%M:%%S', substr(%s, 1, 19)) IS NOT substr(%s, 1, 19)"+
-			" OR length(%s) <> 19 AND (length(%s) <> 26 OR substr(%s, 20) = '.000000')", by, by, by, by, by, by) // each instant in one spelling
+			" OR length(%s) <> 19 AND (length(%s) <> 26 OR substr(%s, 20) = '.000000')", by, by, by, by, by, by) // each instant in one spelling only
 	}
 	inside := "CASE WHEN " + outside + " THEN NULL ELSE " + by + " END"
 	look := fmt.Sprintf("SELECT COUNT(*), COALESCE(SUM(CASE WHEN %s IS NULL THEN 1 ELSE 0 END), 0), COALESCE(SUM(CASE WHEN %s THEN 1 ELSE 0 END), 0), %s, %s FROM %s WHERE ",
@@ -266,7 +263,7 @@ func (j *job) checkRows(ctx context.Context, key []engine.SchemaColumn) (extent,
 	return e, nil
 }
 
-// now is the position of the present: the highest key of a sequence.
+// now returns the current position. On a sequence it is the highest key.
 func (j *job) now(ctx context.Context, rows extent) (int64, error) {
 	if j.Table.Grid.Axis() == rolling.Sequence {
 		return max(rows.to, 0), nil
@@ -277,8 +274,9 @@ func (j *job) now(ctx context.Context, rows extent) (int64, error) {
 	return clock(), nil
 }
 
-// periods returns those that the rolling table begins with: from the first row's
-// to as far ahead as is declared, and to the last row's.
+// periods returns the initial periods of the rolling table: from the first row or
+// now, whichever is earlier, to the declared time ahead or the last row,
+// whichever is later.
 func (j *job) periods(ctx context.Context, rows extent) ([]rolling.Partition, error) {
 	t := j.Table
 	now, err := j.now(ctx, rows)
@@ -296,7 +294,7 @@ func (j *job) periods(ctx context.Context, rows extent) ([]rolling.Partition, er
 	span.To = max(span.To, end)
 	limit := maxPeriods
 	if most := j.DB.Capabilities().MaxPeriods; most > 0 {
-		// Periods to come need room as well.
+		// Leave room for future periods.
 		limit = min(limit, most*9/10)
 	}
 	cover, err := t.Grid.Cover(span, limit)
@@ -310,8 +308,8 @@ func (j *job) periods(ctx context.Context, rows extent) ([]rolling.Partition, er
 	return out, nil
 }
 
-// end is where the last period is to end: it is the one after the present one,
-// or as far ahead as is declared.
+// end returns the end of the last period: that of the period after the current
+// one, or as far ahead as declared, whichever is later.
 func (j *job) end(now int64) (int64, error) {
 	present, err := j.Table.Grid.At(now)
 	if err != nil {

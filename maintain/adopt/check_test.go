@@ -11,7 +11,8 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// What can't be adopted is refused before anything is changed.
+// TestRunRefuses: tables that can't be adopted are refused before anything is
+// changed.
 func TestRunRefuses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -68,7 +69,8 @@ func TestRunRefuses(t *testing.T) {
 					t.Fatalf("error %v, want %q", err, c.want)
 				}
 				if strings.HasPrefix(c.want, "collation of column") {
-					// Found out by the server, from what is made beside the table.
+					// Detected by the server, in the objects created beside the
+					// table.
 					if err := Undo(t.Context(), w.options()); err != nil {
 						t.Fatal(err)
 					}
@@ -81,8 +83,8 @@ func TestRunRefuses(t *testing.T) {
 	}
 }
 
-// A row that comes while the table is adopted, of a time without a period, makes
-// no insert fail and isn't lost.
+// TestTrapRowsOutsideEveryPeriod: a row inserted during the adoption with a time
+// outside of every period makes no insert fail and isn't lost.
 func TestTrapRowsOutsideEveryPeriod(t *testing.T) {
 	onServers(t, func(t *testing.T, w *world) {
 		w.fill(800)
@@ -119,7 +121,8 @@ func TestTrapRowsOutsideEveryPeriod(t *testing.T) {
 	})
 }
 
-// What runs no trigger is found by the comparison, and copied.
+// TestVerifyRepairs: changes that fire no trigger are found by the comparison, and
+// copied.
 func TestVerifyRepairs(t *testing.T) {
 	onServers(t, func(t *testing.T, w *world) {
 		w.fill(1200)
@@ -142,8 +145,8 @@ func TestVerifyRepairs(t *testing.T) {
 	})
 }
 
-// Values that the server counts up go on from where they were, also from those
-// of rows that are gone.
+// TestTrapCounterGoesOn: generated keys continue from the previous counter, also if
+// the rows with the highest keys were deleted.
 func TestTrapCounterGoesOn(t *testing.T) {
 	on(t, concurrent, func(t *testing.T, w *world) {
 		w.fill(100)
@@ -165,8 +168,8 @@ func TestTrapCounterGoesOn(t *testing.T) {
 	})
 }
 
-// A transaction that is open over the table holds the change of names up, and
-// is named; inserts wait no longer than a try.
+// TestTrapOpenTransaction: a transaction that has used the table delays the cut-over
+// and is reported; inserts wait no longer than one attempt.
 func TestTrapOpenTransaction(t *testing.T) {
 	on(t, concurrent, func(t *testing.T, w *world) {
 		w.fill(500)
@@ -211,7 +214,8 @@ func TestTrapOpenTransaction(t *testing.T) {
 	})
 }
 
-// The plan changes nothing, and has what then runs.
+// TestPlan: the plan changes nothing, and lists the statements that are then
+// executed.
 func TestPlan(t *testing.T) {
 	onServers(t, func(t *testing.T, w *world) {
 		w.fill(300)

@@ -11,14 +11,14 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// AddedColumns returns what a declaration has and its table lacks, in the order
-// of the declaration. Table and Have are left to who applies them. A column that
-// the declaration lacks, or has with another type, and one that rows that are
-// there could have no value of, is an error that says what to do: none of that
-// can be done to a large table without rewriting it.
+// AddedColumns returns the columns that a declaration has and its table lacks, in
+// the order of the declaration. The caller sets Table and Have. It returns an
+// error that says what to do if the declaration lacks a column or has it with
+// another type, or if existing rows could have no value for a new column: none of
+// these changes is possible on a large table without rewriting it.
 //
-// A standalone table that was made like a period before a column was added can
-// no longer become one: see SameColumns.
+// A standalone table that was created from a period before a column was added
+// can't become a period: see SameColumns.
 func AddedColumns(schema *engine.Schema, d *rolling.Definition) ([]engine.AddColumn, error) {
 	var out []engine.AddColumn
 	var errs []error
@@ -56,10 +56,10 @@ var defaultWord = regexp.MustCompile(`(?i)\bDEFAULT\b`)
 
 func hasDefault(text string) bool { return defaultWord.MatchString(text) }
 
-// SameColumns returns how the columns of two tables differ, in order, names,
-// types and what they may hold: rows of one can't change places with those of
-// the other, as EXCHANGE PARTITION and ATTACH PARTITION do. Nil is not at all. A
-// template that was made before a column was added is to be made again.
+// SameColumns returns an error that describes how the columns of two tables
+// differ in order, name, type or permitted values; nil if they don't. Tables with
+// different columns can't be exchanged by EXCHANGE PARTITION or ATTACH PARTITION.
+// A template created before a column was added must be created again.
 func SameColumns(a, b *engine.Schema) error {
 	var errs []error
 	for i := range max(len(a.Columns), len(b.Columns)) {
@@ -91,8 +91,8 @@ func sameColumn(a, b engine.SchemaColumn) error {
 	return nil
 }
 
-// sameNames maps names of types to one of those that mean the same. SQLite
-// keeps what was written, and finds itself here as well.
+// sameNames maps type names to one of their synonyms. SQLite keeps the declared
+// name, so names without synonyms are listed too.
 var sameNames = map[string]string{
 	"integer": "int", "int4": "int", "mediumint": "mediumint", "int8": "bigint", "int2": "smallint",
 	"serial": "int", "bigserial": "bigint", "serial4": "int", "serial8": "bigint", "smallserial": "smallint",
@@ -110,9 +110,9 @@ var sameNames = map[string]string{
 
 var typeParts = regexp.MustCompile(`(?i)^\s*([a-z][a-z0-9_]*(?:\s+(?:precision|varying))?)\s*(\([^)]*\))?\s*(with(?:out)?\s+time\s+zone)?\s*(.*)$`)
 
-// otherType reports whether two types surely differ. Of names that it doesn't
-// know, of those that servers make something else of, and of lengths that only
-// one of them says, it takes no view.
+// otherType reports whether two types certainly differ. It reports false for
+// unknown names, for names that servers replace, and if only one of the types has
+// a length.
 func otherType(a, b string) bool {
 	name1, size1, rest1, ok1 := canonical(a)
 	name2, size2, rest2, ok2 := canonical(b)
@@ -120,8 +120,7 @@ func otherType(a, b string) bool {
 		return false
 	}
 	if name1 != name2 {
-		// MySQL's REAL and DOUBLE, SQLite's DATETIME and TEXT: what is written
-		// and what is there are both names of the server's own.
+		// REAL proves no difference: MySQL replaces it by DOUBLE.
 		return !slices.Contains([]string{name1, name2}, "real")
 	}
 	if size1 != "" && size2 != "" && size1 != size2 {
@@ -130,8 +129,8 @@ func otherType(a, b string) bool {
 	return strings.Contains(rest1, "unsigned") != strings.Contains(rest2, "unsigned")
 }
 
-// canonical takes a type apart: "INT(11) UNSIGNED" is int, without a size, and
-// unsigned.
+// canonical splits a type into its parts: "INT(11) UNSIGNED" is int, without a
+// size, and unsigned.
 func canonical(s string) (name, size, rest string, ok bool) {
 	m := typeParts.FindStringSubmatch(strings.ToLower(s))
 	if m == nil {
@@ -148,7 +147,7 @@ func canonical(s string) (name, size, rest string, ok bool) {
 	}
 	size = strings.ReplaceAll(m[2], " ", "")
 	switch name {
-	case "int", "bigint", "smallint", "tinyint", "mediumint", "double", "real": // a width of display
+	case "int", "bigint", "smallint", "tinyint", "mediumint", "double", "real": // the size is a display width
 		size = ""
 	case "decimal":
 		if size != "" && !strings.Contains(size, ",") {

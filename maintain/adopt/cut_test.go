@@ -13,15 +13,15 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// relayed returns the world's target through a relay, and the relay. SQLite has
-// no connections: it gets nil, and what a point has broken off is rolled back.
+// relayed returns the world's target through a relay, and the relay. SQLite has no
+// connections: it returns a nil relay, and an interrupted transaction is rolled back.
 func (w *world) relayed() (engine.Target, *testdb.Relay) {
 	w.t.Helper()
 	target := w.target
 	if w.kind == "sqlite" {
 		return target, nil
 	}
-	dir, err := os.MkdirTemp("", "relay") // a socket's path is short
+	dir, err := os.MkdirTemp("", "relay") // the path of a socket must be short
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -41,8 +41,8 @@ func (w *world) relayed() (engine.Target, *testdb.Relay) {
 	return target, testdb.NewRelay(w.t, path, server, nil)
 }
 
-// cutOff runs a verb as a process of its own would that is killed at a point of
-// which at says so. It returns that point, or "" where the verb came to its end.
+// cutOff runs a verb as if in a process that is killed at the first point for which
+// at returns true. It returns that point, or "" if the verb completed.
 func (w *world) cutOff(what string, at func(point string) bool) (killed string) {
 	w.t.Helper()
 	target, r := w.relayed()
@@ -57,7 +57,7 @@ func (w *world) cutOff(what string, at func(point string) bool) (killed string) 
 		_ = db.Close() // its connections are cut
 	}()
 	other := &world{t: w.t, kind: w.kind, target: target, db: db.(engine.Keeper), d: w.d}
-	// The lock of the one before is free once the server has seen its end.
+	// The previous lock is released once the server has detected the disconnection.
 	err = untilFree(func() error {
 		o := other.options()
 		o.at = func(point string) error {
@@ -81,8 +81,8 @@ func (w *world) cutOff(what string, at func(point string) bool) (killed string) 
 	return killed
 }
 
-// unseen returns what says yes at each point once, for chunks when it comes
-// there for the second time.
+// unseen returns a function that returns true once for each point; for points of
+// chunks, at their second occurrence.
 func unseen() func(point string) bool {
 	passed := map[string]int{}
 	return func(point string) bool {
@@ -95,8 +95,8 @@ func unseen() func(point string) bool {
 	}
 }
 
-// Cut off at each point, one after the other, and begun again each time, an
-// adoption ends as one that was left in peace.
+// TestCutOff: an adoption that is interrupted at each point, one after the other, and
+// resumed each time, has the same result as an uninterrupted one.
 func TestCutOff(t *testing.T) {
 	onServers(t, func(t *testing.T, w *world) {
 		w.fill(700)
@@ -118,13 +118,14 @@ func TestCutOff(t *testing.T) {
 	})
 }
 
-// removes are the points after which something else is there to be removed.
+// removes reports whether more objects remain to be removed after the point.
 func removes(point string) bool {
 	return strings.HasPrefix(point, "trigger:") || slices.Contains([]string{"begun", "create: table", "copy: chunk", "swap: locked", "swap: renaming",
 		"swap: sentry gone", "swap: renamed", "swap: noted", "clean: done"}, point)
 }
 
-// Cut off at any point and taken back, the table is what it was.
+// TestCutOffThenUndone: after an interruption at any point and an undo, the table is
+// unchanged.
 func TestCutOffThenUndone(t *testing.T) {
 	onServers(t, func(t *testing.T, w *world) {
 		w.fill(700)
@@ -148,7 +149,7 @@ func TestCutOffThenUndone(t *testing.T) {
 	})
 }
 
-// The way back, too, may be cut off at any point.
+// TestUndoCutOff: an undo may also be interrupted at any point.
 func TestUndoCutOff(t *testing.T) {
 	onServers(t, func(t *testing.T, w *world) {
 		w.fill(700)
@@ -173,8 +174,8 @@ func TestUndoCutOff(t *testing.T) {
 	})
 }
 
-// The relay hides nothing of what the tests are about: a client that is cut off
-// in a transaction has its locks taken from it by the server.
+// TestCutOffReleasesLocks checks an assumption of the tests with a relay: the server
+// releases the locks of a client that is disconnected within a transaction.
 func TestCutOffReleasesLocks(t *testing.T) {
 	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {

@@ -1,23 +1,22 @@
-// Package adopt makes a plain table a rolling one while it is written to, and
-// the other way round.
+// Package adopt converts a plain table into a rolling table, and back, while the
+// table is in use.
 //
-// The rolling table is made beside the plain one, and triggers on the plain one
-// write the key of each row that changes into a log: one short insert, which
-// can't fail for what the row holds. Rows are copied in chunks along the
-// primary key, without a lock on any of them; rows whose keys are in the log
-// are copied again, as they are by then. Then each chunk of both tables is
-// compared, as of one moment and without the rows whose keys are in the log.
-// Last, under a lock that is waited for a bounded time, what is left in the log
-// is copied and the tables change names.
+// The rolling table is created beside the plain one. Triggers on the plain table
+// write the key of each changed row into a log: one short insert, which can't fail
+// because of the row's values. Rows are copied in chunks along the primary key,
+// without locking any of them. Rows whose keys are in the log are copied again, in
+// their current state. Then each chunk of both tables is compared, in one snapshot
+// and without the rows whose keys are in the log. In the final cut-over, under a lock
+// with a limited wait, the rest of the log is applied and the tables are renamed.
 //
-// The invariant that all of it rests on: a row that is not the same in both
-// tables has its key in the log, or lies beyond where the copy is.
+// The invariant behind all of this: a row that differs between the two tables either
+// has its key in the log or lies beyond the position of the copy.
 //
-// The plain table stays, as NAME__rowmill_old, until Finish drops it. Undo takes
-// the adoption back: before the change of names by removing what was made, after
-// it by the same way in the other direction, in which only chunks that differ
+// The plain table is kept as NAME__rowmill_old until Finish drops it. Undo reverts
+// the adoption. Before the cut-over it removes the objects that were created. After
+// it, the same method is used in the opposite direction, and only chunks that differ
 // are copied.
 //
-// Every step is written down in the journal before it is begun, and looks first
-// whether it was done: a crash at any point costs nothing but time.
+// Every step is recorded in the journal before it begins, and first checks whether it
+// is already done. A crash at any point therefore costs nothing but time.
 package adopt

@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// drainRows is how many entries of the log are done at a time.
+	// drainRows is the number of log entries applied at a time.
 	drainRows = 2000
-	// drainBatches is how many such batches come between two chunks at most:
-	// a log that grows faster than that must not keep the copy from its end.
+	// drainBatches limits the number of these batches between two chunks, so that a
+	// log that grows faster can't keep the copy from making progress.
 	drainBatches = 20
-	// lockedRows is how many entries may be left when the lock is taken, so
-	// that it is held for a moment only.
+	// lockedRows limits the entries that may remain when the lock is taken, so that
+	// it is held only briefly.
 	lockedRows = 2000
 )
 
-// drainAll copies the rows in the log until it is empty, or nearly so.
+// drainAll applies the log until it is empty, or nearly so.
 func (m *mirror) drainAll(ctx context.Context) error {
 	for range drainBatches {
 		n, err := m.drainOnce(ctx)
@@ -37,14 +37,14 @@ func (m *mirror) drainAll(ctx context.Context) error {
 	return nil
 }
 
-// drainOnce does one batch in a transaction.
+// drainOnce applies one batch in a transaction.
 func (m *mirror) drainOnce(ctx context.Context) (n int, err error) {
 	limit := drainRows
 	err = m.locked(ctx, m.src.name, "repeat changes", func() error {
 		n, err = m.drainTx(ctx, limit)
 		for errors.Is(m.DB.Classify(err), engine.ErrDuplicateKey) && limit < 1<<20 {
-			// A row has got a value that another one gave up, and only the first
-			// of them is in the batch.
+			// A row has taken over a unique value from another row whose entry is not
+			// in the batch. A larger batch is likely to include both.
 			limit *= 8
 			n, err = m.drainTx(ctx, limit)
 		}
@@ -63,7 +63,7 @@ func (m *mirror) drainTx(ctx context.Context, limit int) (int, error) {
 	}
 	n, err := m.drain(ctx, tx, limit)
 	if err != nil {
-		_ = tx.Rollback() // the error says why
+		_ = tx.Rollback() // err is the cause
 		return 0, m.DB.Classify(err)
 	}
 	if err := tx.Commit(); err != nil {
@@ -72,8 +72,8 @@ func (m *mirror) drainTx(ctx context.Context, limit int) (int, error) {
 	return n, nil
 }
 
-// committed is a transaction whose statements each see what is committed by
-// then, and lock nothing that they only read.
+// committed returns the options of a transaction in which each statement sees the
+// rows committed when it begins, and in which plain reads take no locks.
 func (j *job) committed() *sql.TxOptions {
 	if j.sqlite() {
 		return nil
@@ -81,15 +81,14 @@ func (j *job) committed() *sql.TxOptions {
 	return &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 }
 
-// drain does one batch of the log: the rows of its keys are removed from the
-// target, and copied as they are now. The entries are read before the rows: one
-// that is written after them is of a later change, and stays.
+// drain applies one batch of the log: rows with its keys are deleted from the target,
+// and copied in their current state. The entries are read before the rows, so an
+// entry written afterwards belongs to a later change and remains.
 //
-// In the target an entry stands for the rows that have all of its values, those
-// of both keys, and for no others: so the order of entries doesn't matter, and
-// none brings a row that the copy is still to come to, of which later entries
-// are left to the copy. In the table for late rows it stands for the row of the
-// plain table's key.
+// In the target, an entry stands only for the rows that have all of its values, those
+// of both keys. The order of entries therefore doesn't matter, and no entry adds a
+// row that the copy is still to reach, whose later entries are left to the copy. In
+// the table for late rows, an entry stands for the row with the plain table's key.
 func (m *mirror) drain(ctx context.Context, x state.Exec, limit int) (int, error) {
 	switch {
 	case m.postgres():
@@ -100,7 +99,7 @@ func (m *mirror) drain(ctx context.Context, x state.Exec, limit int) (int, error
 	return m.drainMySQL(ctx, x, limit)
 }
 
-// on is a condition that two tables have the same key.
+// on returns a condition that two tables have the same key.
 func (m *mirror) on(cols []engine.SchemaColumn, a, b string) string {
 	parts := make([]string, len(cols))
 	for i, c := range cols {
@@ -109,10 +108,10 @@ func (m *mirror) on(cols []engine.SchemaColumn, a, b string) string {
 	return strings.Join(parts, " AND ")
 }
 
-// exactly is a condition that two tables have the same values of all columns
-// that the log keeps, to be found by those of a key. What else is compared is
-// written so that no index is looked for: one of the time may have as many rows
-// for a value as the table has.
+// exactly returns a condition that two tables have equal values in all columns of the
+// log. Rows are to be found by the columns of key. The other columns are compared in
+// a form that no index supports: an index on the time may have as many rows for one
+// value as the table has.
 func (m *mirror) exactly(key []engine.SchemaColumn, a, b string) string {
 	cond := m.on(key, a, b)
 	if rest := m.beyond(key); len(rest) > 0 {
@@ -121,18 +120,18 @@ func (m *mirror) exactly(key []engine.SchemaColumn, a, b string) string {
 	return cond
 }
 
-// beyond are the columns that the log keeps besides those of a key.
+// beyond returns the columns of the log that are not in a key.
 func (m *mirror) beyond(key []engine.SchemaColumn) []engine.SchemaColumn {
 	return slices.DeleteFunc(m.logged(), func(c engine.SchemaColumn) bool {
 		return slices.ContainsFunc(key, func(k engine.SchemaColumn) bool { return k.Name == c.Name })
 	})
 }
 
-// reason is why a row lies in the table for late ones.
+// reason is the reason stored with rows in the table for late rows.
 const reason = "outside of every period, when the table was adopted"
 
-// mysqlDrain are the statements of a batch, for entries whose ids are listed.
-// They name tables once each, or by an alias, as LOCK TABLES needs it.
+// mysqlDrain returns the statements of a batch, for the entries with these ids. They
+// name each table at most once, or by an alias, as LOCK TABLES requires.
 func (m *mirror) mysqlDrain(ids string) []string {
 	src, dst, log, late := m.q(m.src.name), m.q(m.dst.name), m.q(logName(m.Table.Name)), m.q(lateName(m.Table.Name))
 	where := "rowmill_id IN (" + ids + ")"
@@ -145,8 +144,9 @@ func (m *mirror) mysqlDrain(ids string) []string {
 	if m.dst.rolls {
 		out = append(out, fmt.Sprintf("DELETE r FROM %s AS l STRAIGHT_JOIN %s AS r ON %s WHERE l.%s", log, late, m.on(m.data.Key, "r.", "l."), where))
 	}
-	// REPLACE, because a row that is gone in the source may still be in the
-	// target with a value that must be unique there; its own key is in the log.
+	// REPLACE, because the target may still contain a row that was deleted in the
+	// source and has the same value of a unique key. The key of that row is in the
+	// log.
 	insert := fmt.Sprintf("REPLACE INTO %s (%s) SELECT %s %s", dst, m.list(m.columns, ""), m.list(m.columns, "o."), exact)
 	if inside != "" {
 		insert += " WHERE " + inside
@@ -196,8 +196,8 @@ func (m *mirror) drainMySQL(ctx context.Context, x state.Exec, limit int) (int, 
 	return len(ids) + len(later), nil
 }
 
-// comes is an expression over the log: 1 for entries whose row the copy will
-// come to, else 0.
+// comes returns an expression over the log: 1 for entries whose row the copy is still
+// to reach, otherwise 0.
 func (m *mirror) comes() string {
 	if m.coming.text == "" {
 		return "0"
@@ -205,8 +205,8 @@ func (m *mirror) comes() string {
 	return "CASE WHEN " + m.coming.text + " THEN 1 ELSE 0 END"
 }
 
-// postgresDrain returns the statement that takes a batch out of the log, and
-// those that use it: their parameters are arrays of text, one for each column
+// postgresDrain returns the statement that takes a batch out of the log, and the
+// statements that apply it. Their parameters are arrays of text, one for each column
 // of the log.
 func (m *mirror) postgresDrain(limit string) (take string, use []string) {
 	cols := m.logged()
@@ -218,23 +218,24 @@ func (m *mirror) postgresDrain(limit string) (take string, use []string) {
 		names[i] = fmt.Sprintf("k%d", i+1)
 		native[i] = fmt.Sprintf("k%d::%s AS %s", i+1, c.Native, m.q(c.Name))
 	}
-	// The log has no order. Only that matters: the entry of a row that the copy is
-	// to come to may be left to it once all others are done that were there
-	// before, or the row could find its value of a second unique key still taken
+	// The log has no order. The only requirement is that an entry of a row which the
+	// copy is still to reach is left to the copy after all earlier entries are
+	// applied. Otherwise the row's value of a second unique key might still be taken
 	// by a row that has given it up.
 	first := ""
 	if m.coming.text != "" {
 		first = " ORDER BY " + m.comes()
 	}
 	take = fmt.Sprintf("DELETE FROM %s WHERE ctid = ANY (ARRAY(SELECT ctid FROM %s%s LIMIT %s)) RETURNING %s, %s", log, log, first, limit, m.comes(), strings.Join(texts, ", "))
-	// Once: a volatile function in the list would be run again for each use.
+	// The keys are a subquery, so that a volatile conversion runs once and not for
+	// each use.
 	keys := fmt.Sprintf("(SELECT %s FROM unnest(%s) AS u(%s))", strings.Join(native, ", "), strings.Join(arrays, ", "), strings.Join(names, ", "))
 	use = append(use, fmt.Sprintf("DELETE FROM %s AS n USING %s AS l WHERE %s", m.q(m.dst.name), keys, m.exactly(m.dst.key, "n.", "l.")))
 	if m.dst.rolls {
 		use = append(use, fmt.Sprintf("DELETE FROM %s AS n USING %s AS l WHERE %s", late, keys, m.on(m.data.Key, "n.", "l.")))
 	}
-	// OFFSET keeps other conditions on the source out of it: an index of the time
-	// could look better than the key to a planner with old statistics.
+	// OFFSET keeps the other conditions out of the subquery: with outdated
+	// statistics, the planner could prefer an index on the time to the key.
 	rows := func(of []engine.SchemaColumn) string {
 		return fmt.Sprintf("FROM (SELECT DISTINCT %s FROM %s AS a) AS l CROSS JOIN LATERAL (SELECT * FROM %s AS s WHERE %s OFFSET 0) AS o",
 			m.list(of, ""), keys, m.q(m.src.name), m.on(m.src.key, "s.", "l."))
@@ -242,8 +243,8 @@ func (m *mirror) postgresDrain(limit string) (take string, use []string) {
 	from := rows(m.src.key)
 	insert := fmt.Sprintf("INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s %s WHERE %s",
 		m.q(m.dst.name), m.list(m.columns, ""), m.list(m.columns, "o."), rows(cols), m.exactly(m.src.key, "o.", "l."))
-	// Entries of one change may be in two batches, so that a row is there that
-	// this batch doesn't name.
+	// The entries of one change may be in two batches, so the target may have a row
+	// that this batch doesn't name.
 	upsert := fmt.Sprintf(" ON CONFLICT (%s) DO UPDATE SET (%s) = ROW(%s)", m.list(m.dst.key, ""), m.list(m.columns, ""), m.list(m.columns, "EXCLUDED."))
 	if inside := m.inside("o."); inside != "" {
 		use = append(use, insert+" AND "+inside+upsert,
@@ -255,9 +256,9 @@ func (m *mirror) postgresDrain(limit string) (take string, use []string) {
 	return take, use
 }
 
-// byIndex has the planner find each key by its index. It knows nothing of a
-// table that was made a moment ago, and would read all of it for a few hundred
-// keys, or compile what runs for a millisecond.
+// byIndex makes the planner find each key by its index. For a newly created table it
+// has no statistics: it would scan the whole table for a few hundred keys, or compile
+// a query that runs for a millisecond.
 var byIndex = []string{"SET LOCAL enable_hashjoin = off", "SET LOCAL enable_mergejoin = off", "SET LOCAL enable_seqscan = off", "SET LOCAL jit = off"}
 
 func (m *mirror) drainPostgres(ctx context.Context, x state.Exec, limit int) (int, error) {
@@ -299,7 +300,7 @@ func (m *mirror) drainPostgres(ctx context.Context, x state.Exec, limit int) (in
 		args[i] = keys[i]
 	}
 	for _, q := range use {
-		// Each use names all arrays, so that all have their parameters.
+		// Each statement names all arrays, so that all parameters are used.
 		if _, err := x.ExecContext(ctx, q, args...); err != nil {
 			return 0, fmt.Errorf("%s: %w", engine.FirstWords(q), err)
 		}
@@ -307,8 +308,8 @@ func (m *mirror) drainPostgres(ctx context.Context, x state.Exec, limit int) (in
 	return n, nil
 }
 
-// sqliteDrain are the statements of a batch: entries up to an id, which is the
-// parameter of each. Nobody else writes meanwhile.
+// sqliteDrain returns the statements of a batch: the entries up to an id, which is
+// the parameter of each statement. No other connection can write during the batch.
 func (m *mirror) sqliteDrain(parts []rolling.Partition) []string {
 	src, log, late := m.q(m.src.name), m.q(logName(m.Table.Name)), m.q(lateName(m.Table.Name))
 	batch := func(cols []engine.SchemaColumn) string {
@@ -343,7 +344,7 @@ func (m *mirror) drainSQLite(ctx context.Context, x state.Exec, limit int) (int,
 	}
 	var parts []rolling.Partition
 	for _, p := range m.parts {
-		// Odd values may sort anywhere: then all periods are looked at.
+		// Unusual values may sort anywhere, so then all periods are searched.
 		if !lo.Valid || !hi.Valid || lo.Int64 > hi.Int64 || p.Overlaps(rolling.Period{From: lo.Int64, To: hi.Int64 + 1}) {
 			parts = append(parts, p)
 		}
@@ -356,10 +357,10 @@ func (m *mirror) drainSQLite(ctx context.Context, x state.Exec, limit int) (int,
 	return n, nil
 }
 
-// logOutside puts the keys of rows into the log that no period holds, of those
-// after a key up to another (nil is no bound), so that they come to the table for
-// late rows. Such rows came after the check and before the triggers, or they are
-// in the log already: to repeat them twice does no harm.
+// logOutside writes to the log the keys of rows outside of every period, in the range
+// after a key up to another (nil means unbounded), so that they are copied to the
+// table for late rows. Such rows were inserted after the check and before the
+// triggers existed, or are already in the log: applying an entry twice is harmless.
 func (m *mirror) logOutside(ctx context.Context, x state.Exec, inside string, after, until []string) error {
 	if inside == "" {
 		return nil
@@ -378,15 +379,14 @@ func (m *mirror) logOutside(ctx context.Context, x state.Exec, inside string, af
 	return nil
 }
 
-// logFrom renders what puts the keys of a table's rows into the log, for which a
-// condition holds.
+// logFrom returns the statement that writes to the log the keys of a table's rows
+// that satisfy a condition.
 func (m *mirror) logFrom(table, where string) string {
 	cols := m.list(m.logged(), "")
 	return fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s WHERE %s", m.q(logName(m.Table.Name)), cols, cols, m.q(table), where)
 }
 
-// logOutsideRest is logOutside for all rows after a key, in a transaction of its
-// own.
+// logOutsideRest is logOutside for all rows after a key, in its own transaction.
 func (m *mirror) logOutsideRest(ctx context.Context, inside string, after []string) error {
 	return m.locked(ctx, m.src.name, "look for rows outside of every period", func() error {
 		tx, err := m.DB.SQL().BeginTx(ctx, m.committed())
@@ -394,16 +394,16 @@ func (m *mirror) logOutsideRest(ctx context.Context, inside string, after []stri
 			return err
 		}
 		if err := m.logOutside(ctx, tx, inside, after, nil); err != nil {
-			_ = tx.Rollback() // the error says why
+			_ = tx.Rollback() // err is the cause
 			return err
 		}
 		return tx.Commit()
 	})
 }
 
-// logReturned puts the keys of late rows into the log that a period holds by now,
-// so that they come to that. It is not to be done where rows of these periods are
-// left to the copy.
+// logReturned writes to the log the keys of late rows for which a period now exists,
+// so that they are copied to it. It must not be called while rows of these periods
+// are left to the copy.
 func (m *mirror) logReturned(ctx context.Context) error {
 	inside := m.inside("")
 	if inside == "" {
@@ -412,8 +412,8 @@ func (m *mirror) logReturned(ctx context.Context) error {
 	return m.exec(ctx, m.logFrom(lateName(m.Table.Name), inside))
 }
 
-// each returns the statements of a chunk for SQLite, whose periods are tables of
-// their own.
+// each returns the statements of a chunk for SQLite, whose periods are separate
+// tables.
 func (m *mirror) each(c *copier.Copy) func(context.Context, state.Exec, string, []any) ([]copier.Statement, error) {
 	return func(ctx context.Context, x state.Exec, where string, args []any) ([]copier.Statement, error) {
 		by := m.q(m.Table.By)
@@ -435,7 +435,7 @@ func (m *mirror) each(c *copier.Copy) func(context.Context, state.Exec, string, 
 	}
 }
 
-// catchUp makes the plain table what the rolling one is, within a transaction.
+// catchUp makes the plain table equal to the rolling one, within a transaction.
 func (m *mirror) catchUp(ctx context.Context, tx *sql.Tx) error {
 	src, dst := m.q(m.src.name), m.q(m.dst.name)
 	for _, q := range m.catchUpStatements() {
@@ -454,7 +454,8 @@ func (m *mirror) catchUp(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
-// catchUpStatements remove what differs from the plain table, and copy it.
+// catchUpStatements returns statements that delete the plain table's rows that
+// differ, and copy the rows that are missing.
 func (m *mirror) catchUpStatements() []string {
 	src, dst, cols := m.q(m.src.name), m.q(m.dst.name), m.list(m.columns, "")
 	return []string{

@@ -20,8 +20,8 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// killVariable makes the test binary adopt a table and kill itself: "what
-// point n kind target", n being how often the point is passed before.
+// killVariable makes the test binary adopt a table and kill itself: "what point n
+// kind target", where n is how often the point is passed first.
 const killVariable = "ADOPT_TEST_KILL"
 
 func TestMain(m *testing.M) {
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 
 var verbs = map[string]func(context.Context, Options) error{"run": Run, "undo": Undo, "finish": Finish}
 
-// child does what killVariable says.
+// child executes the instruction in killVariable.
 func child(s string) error {
 	f := strings.SplitN(s, "\x1f", 5)
 	n, err := strconv.Atoi(f[2])
@@ -71,8 +71,8 @@ func child(s string) error {
 	return verbs[f[0]](context.Background(), o)
 }
 
-// kill runs a verb in a process that is killed at a point. It reports whether
-// the process came there.
+// kill runs a verb in a process that is killed at a point. It reports whether the
+// process reached it.
 func (w *world) kill(what, point string, n int) bool {
 	w.t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -88,11 +88,11 @@ func (w *world) kill(what, point string, n int) bool {
 	return false
 }
 
-// patience is how long a test waits for what is to come: far above what it takes
-// on a slow machine.
+// patience limits the wait for an expected event. It far exceeds the time needed on a
+// slow machine.
 const patience = time.Minute
 
-// untilFree runs fn until no process has the lock that was killed before.
+// untilFree runs fn until the lock of the killed process is released.
 func untilFree(fn func() error) error {
 	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		err := fn()
@@ -102,7 +102,7 @@ func untilFree(fn func() error) error {
 	}
 }
 
-// again runs a verb once the lock of a process that was killed is free.
+// again runs a verb once the lock of a killed process is released.
 func (w *world) again(what string) {
 	w.t.Helper()
 	if err := untilFree(func() error { return verbs[what](context.Background(), w.options()) }); err != nil {
@@ -110,7 +110,7 @@ func (w *world) again(what string) {
 	}
 }
 
-// points returns those that a verb passes, each once.
+// points returns the points that a verb passes, each once.
 func points(t *testing.T, w *world, what string) (out []string) {
 	t.Helper()
 	o := w.options()
@@ -138,8 +138,8 @@ func (w *world) underWay() string {
 	return c.Step
 }
 
-// A process that is killed at any point and begun again ends the adoption the
-// same.
+// TestKilled: an adoption that is killed at any point and resumed has the same
+// result.
 func TestKilled(t *testing.T) {
 	testdb.SkipUnlessNightly(t, "TestCutOff")
 	for _, kind := range servers {
@@ -178,7 +178,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// Killed at any point and taken back, the table is what it was.
+// TestKilledThenUndone: after a kill at any point and an undo, the table is
+// unchanged.
 func TestKilledThenUndone(t *testing.T) {
 	testdb.SkipUnlessNightly(t, "TestCutOffThenUndone")
 	for _, kind := range servers {
@@ -206,7 +207,7 @@ func TestKilledThenUndone(t *testing.T) {
 	}
 }
 
-// The way back, too, may be killed at any point.
+// TestUndoKilled: an undo may also be killed at any point.
 func TestUndoKilled(t *testing.T) {
 	testdb.SkipUnlessNightly(t, "TestUndoCutOff")
 	for _, kind := range servers {

@@ -29,14 +29,13 @@ import (
 
 var servers = []string{"sqlite", "mariadb", "mysql", "postgres"}
 
-// concurrent are those where transactions that write overlap.
+// concurrent are the servers on which writing transactions can overlap.
 var concurrent = servers[1:]
 
-// onServers runs a test on each kind of database that it is to run on, at the
-// same time as other tests: each has a database of its own.
+// onServers runs a test on each supported kind of database, in parallel with other
+// tests. Each run has its own database.
 func onServers(t *testing.T, test func(t *testing.T, w *world)) { on(t, servers, test) }
 
-// on does so with those kinds.
 func on(t *testing.T, kinds []string, test func(t *testing.T, w *world)) {
 	t.Parallel()
 	for _, kind := range testdb.Kinds(t, kinds...) {
@@ -47,21 +46,20 @@ func on(t *testing.T, kinds []string, test func(t *testing.T, w *world)) {
 	}
 }
 
-// day is the position at which the rows of the tests begin.
+// day is the position of the tests' first rows.
 var day = rolling.Position(time.Date(2026, 3, 28, 0, 0, 0, 0, time.UTC))
 
 const days = 5
 
-// A world is a plain table with rows, its declaration, and what programs write
-// to it.
+// A world is a plain table with rows, its declaration, and clients that write to it.
 type world struct {
 	t      testing.TB
 	kind   string
 	target engine.Target
 	db     engine.Keeper
 	d      *rolling.Declaration
-	users  *sql.DB // connections as programs have them
-	// changing is the share of transactions that change and delete rows besides
+	users  *sql.DB // connections like those of applications
+	// changing is the share of transactions that also update and delete rows, besides
 	// inserting one.
 	changing float64
 
@@ -71,17 +69,17 @@ type world struct {
 	stall time.Duration // the longest statement
 	count int
 	fails []error
-	// deadlocks that writers had among themselves in the rolling table
+	// deadlocks between writers in the rolling table
 	deadlocks int
 }
 
-// A row as the writers know it.
+// A row is the writers' expectation of a row.
 type row struct {
 	ts  string
 	ver int64
 }
 
-// columns of the table, as each server writes them.
+// definition returns the table's definition in the syntax of a server.
 func definition(kind, key string) string {
 	id, at, blob, double := "id BIGINT NOT NULL AUTO_INCREMENT", "DATETIME(6)", "VARBINARY(20)", "DOUBLE"
 	tail := ", KEY ts (ts)) DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
@@ -122,8 +120,8 @@ func openUsers(target engine.Target) (*sql.DB, error) {
 	return sql.OpenDB(connector), nil
 }
 
-// declareNow returns the declaration of a table. It panics on a definition that
-// can't be read.
+// declareNow returns the declaration of a table. It panics if the definition is
+// invalid.
 func declareNow(definition string) *rolling.Declaration {
 	def, err := rolling.ReadDefinition(definition)
 	if err != nil {
@@ -150,7 +148,7 @@ func newWorld(t testing.TB, kind string) *world {
 	if w.users, err = openUsers(target); err != nil {
 		t.Fatal(err)
 	}
-	w.users.SetMaxIdleConns(8) // programs don't connect anew for each statement
+	w.users.SetMaxIdleConns(8) // applications don't reconnect for each statement
 	t.Cleanup(func() {
 		if err := errors.Join(w.users.Close(), db.Close()); err != nil {
 			t.Error(err)
@@ -190,17 +188,17 @@ func (w *world) optionsOf(s *engine.Schema) Options {
 
 const insertSQL = "INSERT INTO events (id, ts, ver, name, raw, v, d) VALUES "
 
-// values are those of a row, which all follow from its id and version.
+// values returns the values of a row, all derived from its id and version.
 func values(id, ver int64, ts string) []any {
 	return []any{id, ts, ver, fmt.Sprintf("näme '%d", id%97), []byte{byte(id), 0, byte(ver), 0xff}, float64(ver) / 3, fmt.Sprintf("%d.%02d", id%1000, ver%100)}
 }
 
 func at(pos int64) string { return rolling.Instant(pos).Format("2006-01-02 15:04:05.000000") }
 
-// spread is a time for an id, spread over all days.
+// spread returns a time for an id, distributed over all days.
 func spread(id int64) string { return at(day + id*7919%(days*86400)*1e6 + id%1e6) }
 
-// fill inserts rows of ids from 1.
+// fill inserts rows with ids from 1.
 func (w *world) fill(n int64) {
 	w.t.Helper()
 	const batch = 500
@@ -220,8 +218,8 @@ func (w *world) fill(n int64) {
 	}
 }
 
-// load writes to the table until stop is called: some workers insert, update and
-// delete, also rows that were there before.
+// load writes to the table until stop is called. Workers insert, update and delete
+// rows, including rows of fill.
 func (w *world) load(workers int, ids int64) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -236,8 +234,8 @@ func (w *world) load(workers int, ids int64) (stop func()) {
 	return func() { cancel(); wg.Wait() }
 }
 
-// between is how long a writer pauses after a transaction: without it the writers
-// of all tests that run at the same time would keep every core busy.
+// between returns the pause of a writer after a transaction. Without it the writers
+// of all parallel tests would keep every core busy.
 func between() time.Duration {
 	if testdb.Nightly() {
 		return time.Millisecond
@@ -245,7 +243,7 @@ func between() time.Duration {
 	return 4 * time.Millisecond
 }
 
-// wrote returns once the writers have committed so many transactions more.
+// wrote returns once the writers have committed so many more transactions.
 func (w *world) wrote(n int) {
 	w.t.Helper()
 	count := func() int {
@@ -267,7 +265,7 @@ func (w *world) write(k, workers, ids int64) {
 		defer w.mu.Unlock()
 		w.fails = append(w.fails, err)
 	}
-	// Not a test's context: a statement is never broken off.
+	// Not a test's context, so that no statement is interrupted.
 	ctx := context.Background()
 	began := time.Now()
 	tx, err := w.users.BeginTx(ctx, nil)
@@ -280,11 +278,11 @@ func (w *world) write(k, workers, ids int64) {
 	run := func(id int64, to *row, q string, args ...any) bool {
 		_, err := tx.ExecContext(ctx, w.db.Bind(q), args...)
 		if err != nil && w.kind == "sqlite" && strings.Contains(err.Error(), "can't take a row to another period") {
-			return true // what the view refuses, once the names have changed
+			return true // refused by the view, after the cut-over
 		}
 		if err != nil {
-			// The writers' own: by id alone, a statement locks the gaps around it
-			// in the rolling table, whose key goes on with the time.
+			// A deadlock between writers: in the rolling table, whose key continues
+			// with the time, a statement by id alone locks the gaps around it.
 			if s, e := w.db.Describe(ctx, "events"); e == nil && s.Partitioned && errors.Is(w.db.Classify(err), engine.ErrDeadlock) {
 				w.mu.Lock()
 				w.deadlocks++
@@ -301,7 +299,7 @@ func (w *world) write(k, workers, ids int64) {
 	w.next += 1
 	id := w.next
 	w.mu.Unlock()
-	id = id*workers + k // its own, above all that were there
+	id = id*workers + k // the worker's own, above all ids of fill
 	r := row{spread(id), 1}
 	if !run(id, &r, insertSQL+"(?, ?, ?, ?, ?, ?, ?)", values(id, 1, r.ts)...) {
 		return
@@ -325,7 +323,7 @@ func (w *world) write(k, workers, ids int64) {
 			if !run(other, &r, "UPDATE events SET ver = ?, raw = ?, v = ?, d = ? WHERE id = ?", v[2], v[4], v[5], v[6], other) {
 				return
 			}
-		case 1: // to another one
+		case 1: // to another period
 			r := row{spread(other + old.ver*31), old.ver + 1}
 			v := values(other, r.ver, r.ts)
 			if !run(other, &r, "UPDATE events SET ts = ?, ver = ?, raw = ?, v = ?, d = ? WHERE id = ?", v[1], v[2], v[4], v[5], v[6], other) {
@@ -354,7 +352,7 @@ func (w *world) write(k, workers, ids int64) {
 	}
 }
 
-// check compares the table with what was written, and that no write failed.
+// check compares the table with the expected rows, and checks that no write failed.
 func (w *world) check(table string) {
 	w.t.Helper()
 	w.mu.Lock()
@@ -387,7 +385,7 @@ func (w *world) check(table string) {
 		want, ok := truth[id]
 		delete(truth, id)
 		ts = strings.TrimSpace(ts)
-		if i := strings.IndexByte(ts, '.'); i > 0 { // PostgreSQL leaves zeros out
+		if i := strings.IndexByte(ts, '.'); i > 0 { // PostgreSQL omits trailing zeros
 			ts += strings.Repeat("0", 27)
 			ts = ts[:26]
 		} else {
@@ -414,7 +412,7 @@ func (w *world) check(table string) {
 	}
 }
 
-// tables lists the tables and views of the database that aren't rowmill's own.
+// tables lists the tables and views of the database, except rowmill's own.
 func (w *world) tables() []string {
 	w.t.Helper()
 	q := "SELECT table_name FROM information_schema.tables WHERE table_schema IN (DATABASE()) ORDER BY 1"

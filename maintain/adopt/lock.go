@@ -11,19 +11,20 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// lockTries is how often something that doesn't get its lock is tried: with the
-// wait for each lock and the time between, at least half an hour.
+// lockTries limits the attempts to take a lock: with the wait of each attempt and the
+// pauses in between, at least half an hour.
 const lockTries = 400
 
-// firstPause and lastPause are how long statements are let pass between tries.
+// firstPause and lastPause limit the pause between attempts, in which other
+// statements can proceed.
 const (
 	firstPause = 200 * time.Millisecond
 	lastPause  = 5 * time.Second
 )
 
-// locked tries something that takes a table's lock until it has got it. Each
-// try waits a bounded time, in which statements on the table queue up; between
-// tries they pass. Who has the lock is told.
+// locked repeats fn, which takes a table's lock, until it gets the lock. Each attempt
+// waits a limited time, during which statements on the table queue behind it; between
+// attempts they proceed. The holders of the lock are reported.
 func (j *job) locked(ctx context.Context, table, what string, fn func() error) error {
 	for try := 1; ; try++ {
 		err := j.DB.Classify(fn())
@@ -44,7 +45,7 @@ func (j *job) locked(ctx context.Context, table, what string, fn func() error) e
 	}
 }
 
-// named says who is in the way.
+// named describes the blocking transactions.
 func named(blockers []engine.Blocker) string {
 	if len(blockers) == 0 {
 		return ""
@@ -57,13 +58,14 @@ func named(blockers []engine.Blocker) string {
 	return s
 }
 
-// discard closes a connection for good: what it holds ends with it.
+// discard closes a connection instead of returning it to the pool, which releases its
+// locks and settings.
 func discard(c *sql.Conn) {
 	_ = c.Raw(func(any) error { return driver.ErrBadConn })
 	_ = c.Close()
 }
 
-// exec runs statements one after the other, each in a transaction of its own.
+// exec runs statements one after the other, each in its own transaction.
 func (j *job) exec(ctx context.Context, statements ...string) error {
 	for _, q := range statements {
 		if _, err := j.DB.SQL().ExecContext(ctx, q); err != nil {

@@ -18,29 +18,30 @@ type side struct {
 	rolls bool
 }
 
-// A mirror keeps one table like another one, by a log of the keys that change in
-// that.
+// A mirror makes one table, the target dst, equal to another, the source src, by
+// means of a log of the keys that change in the source.
 type mirror struct {
 	*job
 	src, dst side
-	// parts are the periods of dst, where it rolls.
+	// parts are the periods of dst, if it is a rolling table.
 	parts []rolling.Partition
-	// coming holds for rows that the copy will come to.
+	// coming is the condition for rows that the copy is still to reach.
 	coming condition
-	// past holds for rows beyond all that the target had when the copy began.
+	// past is the condition for rows beyond all those that the target had when the
+	// copy began.
 	past condition
 }
 
-// A condition has question marks for its arguments. "" is none.
+// A condition is SQL with question marks for its arguments. "" is no condition.
 type condition struct {
 	text string
 	args []any
 }
 
-// leave has the log's entries left to the copy whose rows it will come to: those
-// with keys after one, up to another, and for which a condition holds. It reads
-// them as they are then. A row that has left the condition meanwhile has another
-// entry, for which that doesn't hold.
+// leave makes drain discard log entries whose rows the copy is still to reach: rows
+// with keys after one key, up to another, that satisfy a condition. The copy reads
+// these rows in their then current state. A row that has ceased to satisfy the
+// condition has another entry, which is applied.
 func (m *mirror) leave(after, until []string, where string) error {
 	if m.sqlite() {
 		return nil
@@ -57,10 +58,10 @@ func (m *mirror) leave(after, until []string, where string) error {
 	return nil
 }
 
-// arrived looks up to where the target has rows, before the first chunk. What a
-// copy did that was ended behind its last chunk, the changes it repeated, lies
-// beyond the key that it noted. The copy leaves such rows as they are where it
-// comes to them: so their entries are not to be left to it.
+// arrived determines, before the first chunk, up to which key the target has rows. A
+// copy that was interrupted after its last chunk may have applied changes to rows
+// beyond the key that it recorded. The copy keeps such rows unchanged when it reaches
+// them, so their entries must not be left to the copy.
 func (m *mirror) arrived(ctx context.Context) error {
 	m.past = condition{}
 	if m.sqlite() {
@@ -78,17 +79,17 @@ func (m *mirror) arrived(ctx context.Context) error {
 	return err
 }
 
-// there is the way from the plain table to the rolling one.
+// there returns the mirror from the plain table to the rolling one.
 func (j *job) there() *mirror {
 	return &mirror{job: j, src: side{j.Table.Name, j.data.Key, false}, dst: side{newName(j.Table.Name), j.data.NewKey, true}}
 }
 
-// back is the way from the rolling table to the plain one that it was.
+// back returns the mirror from the rolling table to the former plain table.
 func (j *job) back() *mirror {
 	return &mirror{job: j, src: side{j.Table.Name, j.data.NewKey, true}, dst: side{oldName(j.Table.Name), j.data.Key, false}}
 }
 
-// table is a side as engines take it.
+// table describes a side for the engine.
 func (m *mirror) table(s side) *engine.Table {
 	if !s.rolls {
 		return &engine.Table{Name: s.name}
@@ -98,7 +99,7 @@ func (m *mirror) table(s side) *engine.Table {
 	return &t
 }
 
-// logged are the columns that the log keeps: both keys.
+// logged returns the columns of the log: those of both keys.
 func (j *job) logged() []engine.SchemaColumn {
 	out := slices.Clone(j.data.Key)
 	for _, c := range j.data.NewKey {
@@ -109,7 +110,7 @@ func (j *job) logged() []engine.SchemaColumn {
 	return out
 }
 
-// names returns columns quoted, each after a prefix such as "NEW.".
+// names returns the columns quoted, each after a prefix such as "NEW.".
 func (j *job) names(cols []engine.SchemaColumn, prefix string) []string {
 	out := make([]string, len(cols))
 	for i, c := range cols {
@@ -135,8 +136,8 @@ func (m *mirror) look(ctx context.Context) error {
 	return err
 }
 
-// inside is a condition on rows of the source, alias being "" or "o.", that the
-// target has a period for them; "" where every row has its place.
+// inside returns a condition on rows of the source that the target has a period for
+// them; alias is "" or "o.". It returns "" if the target accepts every row.
 func (m *mirror) inside(alias string) string {
 	if !m.dst.rolls || len(m.parts) == 0 {
 		return ""
@@ -149,7 +150,7 @@ func (m *mirror) in(alias string, p rolling.Period) string {
 	return by + " >= " + w.Literal(m.Table, p.From) + " AND " + by + " < " + w.Literal(m.Table, p.To)
 }
 
-// and adds conditions to one.
+// and joins conditions with AND.
 func and(cond string, more ...string) string {
 	for _, m := range more {
 		if m != "" {
@@ -159,21 +160,22 @@ func and(cond string, more ...string) string {
 	return cond
 }
 
-// logStatements create the log.
+// logStatements returns the statements that create the log.
 func (m *mirror) logStatements(types []string) []string {
 	id := "rowmill_id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, "
 	switch {
 	case m.sqlite():
 		id = "rowmill_id INTEGER PRIMARY KEY, "
 	case m.postgres():
-		// Without a sequence: lastval() of who inserts is to be that of the
-		// table's own.
+		// Without a sequence, so that lastval() in the client's session still returns
+		// the value of the table's own sequence.
 		id = ""
 	}
 	return []string{"CREATE TABLE IF NOT EXISTS " + m.q(logName(m.Table.Name)) + " (" + id + strings.Join(types, ", ") + ")"}
 }
 
-// lateStatements create the table for rows that no period holds.
+// lateStatements returns the statements that create the table for rows outside of
+// every period.
 func (j *job) lateStatements(types []string) []string {
 	name, index := lateName(j.Table.Name), lateName(j.Table.Name)+"__rowmill"
 	cols := "(" + strings.Join(types, ", ") + ", rowmill_reason VARCHAR(200), rowmill_at_us BIGINT"
@@ -186,7 +188,7 @@ func (j *job) lateStatements(types []string) []string {
 	}
 }
 
-// triggerNames are those of the triggers on a table that is adopted.
+// triggerNames returns the names of the triggers on a table that is being adopted.
 func (j *job) triggerNames() []string {
 	n := j.Table.Name + "__rowmill_"
 	if j.postgres() {
@@ -195,8 +197,9 @@ func (j *job) triggerNames() []string {
 	return []string{n + "insert", n + "update", n + "delete"}
 }
 
-// triggerStatements create the triggers on the source, by name. Each writes
-// keys into the log and does nothing else, so that no row makes it fail.
+// triggerStatements returns the statements that create the triggers on the
+// source, by name. Row triggers only write keys into the log, so that no row can
+// make them fail. On PostgreSQL a further trigger refuses TRUNCATE.
 func (m *mirror) triggerStatements(schema string) map[string][]string {
 	cols := m.logged()
 	log := m.q(logName(m.Table.Name))
@@ -212,8 +215,8 @@ func (m *mirror) triggerStatements(schema string) map[string][]string {
 	}
 	names, on := m.triggerNames(), m.q(m.src.name)
 	if m.postgres() {
-		// In the schema of the table, with the rights of its owner: who writes to
-		// the table need not know of the log.
+		// The function names the table's schema and runs with the rights of its
+		// owner, so that clients need no privileges on the log.
 		log = m.q(schema) + "." + log
 		f, g := m.q(schema)+"."+m.q(names[0]), m.q(schema)+"."+m.q(names[1])
 		function := func(name, body string) string {
@@ -245,7 +248,7 @@ func (m *mirror) triggerStatements(schema string) map[string][]string {
 	}
 }
 
-// dropTriggers remove the triggers from a table.
+// dropTriggers returns the statements that drop the triggers from a table.
 func (j *job) dropTriggers(table string) []string {
 	var out []string
 	for _, n := range j.triggerNames() {
@@ -258,7 +261,7 @@ func (j *job) dropTriggers(table string) []string {
 	return out
 }
 
-// dropFunctions remove what the triggers ran.
+// dropFunctions returns the statements that drop the triggers' functions.
 func (j *job) dropFunctions() []string {
 	if !j.postgres() {
 		return nil
@@ -270,7 +273,7 @@ func (j *job) dropFunctions() []string {
 	return out
 }
 
-// copy copies the rows, and repeats changes between chunks.
+// copier returns a copy of the source's rows into the target.
 func (m *mirror) copier() *copier.Copy {
 	c := &copier.Copy{
 		DB: m.DB, From: m.q(m.src.name), Into: m.q(m.dst.name), Columns: m.columns, Key: m.src.key,

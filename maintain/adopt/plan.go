@@ -14,11 +14,11 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// Plan checks whether the plain table t can be adopted, as Run does, and
-// returns the statements that Run would run, in order, and what its owner
-// should know. Statements that run once for each chunk, or again and again, are
-// there once, with placeholders for the values. Comments begin with "--". Of an
-// adoption that is under way only a note tells.
+// Plan checks whether the plain table t can be adopted, as Run does, and returns the
+// statements that Run would execute, in order, and notes for the user. Statements
+// that run repeatedly, for example once for each chunk, are listed once, with
+// placeholders for the values. Comments begin with "--". If an adoption is in
+// progress, the plan consists of a note only.
 func Plan(ctx context.Context, db engine.Keeper, st *state.Store, t *engine.Table, schema *engine.Schema, d *rolling.Declaration) (statements, notes []string, err error) {
 	return plan(ctx, Options{DB: db, State: st, Table: t, Schema: schema, Declared: d})
 }
@@ -51,7 +51,8 @@ func plan(ctx context.Context, o Options) (statements, notes []string, err error
 	return p.out, p.notes(rows), nil
 }
 
-// A planner writes down what the steps would run, from what they run.
+// A planner collects the statements of the steps, from the same functions that the
+// steps use.
 type planner struct {
 	*job
 	mirror *mirror
@@ -113,8 +114,8 @@ func (p *planner) hooked(ctx context.Context) error {
 	return nil
 }
 
-// chunk are the keys that rows are gone along by, and the condition of a chunk,
-// with a key that stands for any.
+// chunk returns the keys along which rows are processed, and the condition of a chunk
+// with an example key.
 func (p *planner) chunk() (keys *copier.Keys, where string, err error) {
 	if keys, err = copier.NewKeys(p.DB, p.data.Key); err != nil {
 		return nil, "", err
@@ -146,7 +147,7 @@ func (p *planner) copied(context.Context) error {
 	return nil
 }
 
-// drained repeats what the log says.
+// drained adds the statements that apply the log.
 func (p *planner) drained() {
 	var drain []string
 	switch {
@@ -205,7 +206,7 @@ func (p *planner) left(context.Context) error {
 	return nil
 }
 
-// notes are what the owner should know.
+// notes returns the notes for the user.
 func (p *planner) notes(rows extent) []string {
 	t := p.Table
 	out := []string{fmt.Sprintf("%s copied into %s while %s is written to; the old table stays as %s", figure.Plural(rows.count, "row is", "rows are"), figure.Plural(len(p.mirror.parts), "period", "periods"), t.Name, oldName(t.Name))}

@@ -7,8 +7,8 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// PlanFinish returns the statements that Finish would run, as Plan does those of
-// Run. It fails where Finish would refuse.
+// PlanFinish returns the statements that Finish would run, in the form of Plan.
+// It fails if Finish would refuse.
 func PlanFinish(ctx context.Context, o Options) ([]string, error) {
 	j, err := open(ctx, o)
 	if err != nil {
@@ -23,8 +23,8 @@ func PlanFinish(ctx context.Context, o Options) ([]string, error) {
 	return p.out, nil
 }
 
-// PlanUndo returns the statements that Undo would run, from the step that the
-// adoption is at, as Plan does those of Run. It fails where Undo would refuse.
+// PlanUndo returns the statements that Undo would run from the adoption's current
+// step, in the form of Plan. It fails if Undo would refuse.
 func PlanUndo(ctx context.Context, o Options) ([]string, error) {
 	j, err := open(ctx, o)
 	if err != nil {
@@ -55,7 +55,7 @@ func PlanUndo(ctx context.Context, o Options) ([]string, error) {
 	return p.out, nil
 }
 
-// wayBack writes down the steps of Undo from one of them on.
+// wayBack adds the steps of Undo, from the given one on.
 func (p *planner) wayBack(ctx context.Context, step string) error {
 	if step == stepCancel {
 		if err := p.unhooked(ctx, p.Table.Name, "triggers and log"); err != nil {
@@ -89,7 +89,7 @@ func (p *planner) wayBack(ctx context.Context, step string) error {
 	return nil
 }
 
-// turnedBack logs what changes in the rolling table.
+// turnedBack adds the log and the triggers on the rolling table.
 func (p *planner) turnedBack(ctx context.Context) error {
 	beside, err := p.beside(ctx, p.mirror)
 	if err != nil {
@@ -102,10 +102,10 @@ func (p *planner) turnedBack(ctx context.Context) error {
 	return p.hooked(ctx)
 }
 
-// comparedBack brings the plain table up to date.
+// comparedBack adds the statements that update the plain table.
 func (p *planner) comparedBack(ctx context.Context) error {
 	if p.sqlite() {
-		return nil // all is done under the lock
+		return nil // everything happens under the lock
 	}
 	if err := p.compared(ctx); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (p *planner) comparedBack(ctx context.Context) error {
 	return nil
 }
 
-// renamedBack changes the names.
+// renamedBack adds the cut-over back to the plain table.
 func (p *planner) renamedBack(ctx context.Context) error {
 	parts, err := p.DB.Catalog().Partitions(ctx, p.mirror.table(p.mirror.src))
 	if err != nil {
@@ -132,8 +132,8 @@ func (p *planner) renamedBack(ctx context.Context) error {
 	return p.renamed(ctx)
 }
 
-// unhooked removes what repeats changes, from the table that will have that name
-// by then.
+// unhooked adds the removal of the triggers and the log from the table that will
+// have that name by then.
 func (p *planner) unhooked(ctx context.Context, on, what string) error {
 	late, err := p.emptyLate(ctx)
 	if err != nil {
@@ -143,7 +143,7 @@ func (p *planner) unhooked(ctx context.Context, on, what string) error {
 	return nil
 }
 
-// rollingNow is the name that the rolling table has now.
+// rollingNow returns the current name of the rolling table.
 func (p *planner) rollingNow(ctx context.Context) string {
 	if swapped, err := p.swapped(ctx); err == nil && swapped {
 		return p.Table.Name
@@ -151,8 +151,8 @@ func (p *planner) rollingNow(ctx context.Context) string {
 	return newName(p.Table.Name)
 }
 
-// dropsNew drops the rolling table, which has the name now, under the one that
-// it will have by then.
+// dropsNew adds the removal of the rolling table. now is its current name; the
+// statements use the name that it will have by then.
 func (p *planner) dropsNew(ctx context.Context, now string) error {
 	t := *p.Table
 	t.Name = now

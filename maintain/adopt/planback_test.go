@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What a plan of the way back or of the end prints is what is run then, and
-// printing it changes nothing.
+// TestPlanBack: the statements printed for an undo or a finish are those then
+// executed, and printing them changes nothing.
 func TestPlanBack(t *testing.T) {
 	onServers(t, func(t *testing.T, w *world) {
 		w.fill(300)
@@ -58,7 +58,7 @@ func TestPlanBack(t *testing.T) {
 			t.Errorf("the adoption is at %+v, %v", c, err)
 		}
 		w.check("events")
-		// In the middle of the way back, only the rest is planned.
+		// Halfway through an undo, only the rest is planned.
 		o = w.options()
 		o.at = func(point string) error {
 			if point == "back-swap: noted" {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Statements that were prepared before the change of names go on.
+// TestTrapPreparedStatements: statements prepared before the cut-over continue to
+// work.
 func TestTrapPreparedStatements(t *testing.T) {
 	onServers(t, func(t *testing.T, w *world) {
 		w.fill(500)
@@ -25,7 +26,7 @@ func TestTrapPreparedStatements(t *testing.T) {
 		}
 		defer remove.Close()
 		o := w.options()
-		late, err := conn.PrepareContext(t.Context(), w.db.Bind(insertSQL+"(?, ?, ?, ?, ?, ?, ?)")) // run once before, once after
+		late, err := conn.PrepareContext(t.Context(), w.db.Bind(insertSQL+"(?, ?, ?, ?, ?, ?, ?)")) // executed once before and once after
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,8 +61,8 @@ func TestTrapPreparedStatements(t *testing.T) {
 	})
 }
 
-// Statements that are prepared while a trigger waits for its lock, and run once
-// the trigger is there.
+// TestTrapPreparedWhileTriggerWaits: statements are prepared while a trigger waits
+// for its lock, and executed once the trigger exists.
 func TestTrapPreparedWhileTriggerWaits(t *testing.T) {
 	onServers(t, func(t *testing.T, w *world) {
 		w.fill(500)

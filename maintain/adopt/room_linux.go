@@ -2,8 +2,8 @@ package adopt
 
 import "syscall"
 
-// room returns the bytes that are free where a directory lies; ok tells whether
-// that can be known.
+// room returns the free bytes of the file system that contains dir; ok is false
+// if they are unknown.
 func room(dir string) (free int64, ok bool) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {

@@ -2,5 +2,5 @@
 
 package adopt
 
-// room is not known here.
+// room is unknown on this platform.
 func room(string) (free int64, ok bool) { return 0, false }

@@ -19,7 +19,7 @@ func (j *job) sqlite() bool   { return j.DB.Info().Engine == "sqlite" }
 
 func (j *job) q(name string) string { return j.DB.Dialect().Quote(name) }
 
-// text returns a string literal, in a session that the engine has prepared.
+// text returns a string literal for a session that the engine has prepared.
 func (j *job) text(s string) string {
 	if j.mysql() {
 		s = strings.ReplaceAll(s, `\`, `\\`)
@@ -27,7 +27,7 @@ func (j *job) text(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", "''") + "'"
 }
 
-// strings runs a query of one column.
+// strings runs a query that returns one column.
 func (j *job) strings(ctx context.Context, query string, args ...any) ([]string, error) {
 	rows, err := j.DB.SQL().QueryContext(ctx, j.DB.Bind(query), args...)
 	if err != nil {
@@ -45,8 +45,8 @@ func (j *job) strings(ctx context.Context, query string, args ...any) ([]string,
 	return out, j.DB.Classify(rows.Err())
 }
 
-// checkServer reports what of the server stands in the way. Privileges are
-// tried before, by engine.Probe.
+// checkServer reports obstacles on the server. Privileges have already been tested by
+// engine.Probe.
 func (j *job) checkServer(ctx context.Context) (errs []error) {
 	size, err := j.DB.Catalog().Sizes(ctx, &engine.Table{Name: j.Table.Name})
 	if err != nil {
@@ -71,7 +71,8 @@ func (j *job) checkServer(ctx context.Context) (errs []error) {
 	name := j.Table.Name
 	switch {
 	case j.postgres():
-		// What is bound to the table and not to its name stays with the old one.
+		// Objects that depend on the table, and not on its name, would stay with the
+		// old table.
 		ask("SELECT DISTINCT v.relname::text FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass "+
 			"JOIN pg_class v ON v.oid = r.ev_class WHERE d.refobjid = to_regclass(?) AND v.oid <> d.refobjid",
 			"drop them, and create them again afterwards", "views would go on reading the old table: %s", j.q(name))
@@ -90,7 +91,7 @@ func (j *job) checkServer(ctx context.Context) (errs []error) {
 	return errs
 }
 
-// checkTwin compares the columns of both tables, as the server made them.
+// checkTwin compares the columns of both tables as created by the server.
 func (j *job) checkTwin(ctx context.Context) error {
 	twin, err := j.DB.Describe(ctx, newName(j.Table.Name))
 	if err != nil {
@@ -101,8 +102,8 @@ func (j *job) checkTwin(ctx context.Context) error {
 		if have == nil {
 			return fmt.Errorf("column %s is in the table only", c.Name)
 		}
-		// The key of the rolling table makes its columns NOT NULL: none is
-		// NULL now, and those that become so meanwhile are late rows.
+		// The columns of the rolling table's key are NOT NULL. No row has NULL there
+		// now, and rows that get it during the adoption become late rows.
 		a, b := c, *have
 		a.Null, b.Null = false, false
 		if err := sameColumn(a, b); err != nil {
@@ -131,8 +132,8 @@ func (j *job) checkTwin(ctx context.Context) error {
 	return nil
 }
 
-// nativeTypes returns the types of columns with their character sets, for a
-// table that holds values of them and nothing else.
+// nativeTypes returns the types of columns, including character sets, for a table
+// that only stores their values.
 func (j *job) nativeTypes(ctx context.Context, cols []engine.SchemaColumn) ([]string, error) {
 	collation := map[string]string{}
 	if j.mysql() {
@@ -157,10 +158,10 @@ func (j *job) nativeTypes(ctx context.Context, cols []engine.SchemaColumn) ([]st
 	for i, c := range cols {
 		out[i] = j.q(c.Name) + " " + c.Native + collation[c.Name]
 		if j.postgres() && c.Collation != "" {
-			out[i] += " COLLATE " + c.Collation // that the log compares as the table does
+			out[i] += " COLLATE " + c.Collation // so that the log compares like the table
 		}
 		if j.mysql() {
-			out[i] += " NULL" // a TIMESTAMP is NOT NULL otherwise
+			out[i] += " NULL" // otherwise a TIMESTAMP is NOT NULL
 		}
 	}
 	return out, nil

@@ -9,12 +9,12 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// rowsVariable sets the number of rows of TestShowAdoption: 2000000 are those
-// of docs/adopt.md.
+// rowsVariable sets the number of rows of TestShowAdoption; docs/adopt.md uses
+// 2000000.
 const rowsVariable = "ROWMILL_ADOPT_ROWS"
 
-// A large table is adopted under a load of inserts, with some changes among
-// them: the rows are the same, and no statement fails.
+// TestShowAdoption adopts a large table under a load of inserts and some other
+// changes: the rows are equal, and no statement fails.
 func TestShowAdoption(t *testing.T) {
 	rows := int64(3000)
 	if s := os.Getenv(rowsVariable); s != "" {

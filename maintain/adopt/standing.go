@@ -9,11 +9,11 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// lockName is that of the lock of the one process that adopts a table.
+// lockName returns the name of the lock held by the process that adopts a table.
 func lockName(table string) string { return "adopt " + table }
 
-// Done returns how many rows of an adoption's step are done, of about how many.
-// Both are 0 in steps that count none.
+// Done returns how many rows of an adoption's step are done, and the approximate
+// total. Both are 0 in steps that count no rows.
 func Done(c *state.Change) (rows, of int64, err error) {
 	if c.Step != stepCopy && c.Step != stepVerify && c.Step != stepBackVerify {
 		return 0, 0, nil
@@ -28,8 +28,8 @@ func Done(c *state.Change) (rows, of int64, err error) {
 	return d.CheckedRows, d.Of, nil
 }
 
-// Working reports whether a process works at the adoption of a table now. It
-// asks for the lock of that process, and gives it back where it gets it.
+// Working reports whether a process is currently working on the adoption of a
+// table. It tries to take that process's lock, and releases it if it gets it.
 func Working(ctx context.Context, db engine.Keeper, table string) (bool, error) {
 	lease, err := db.Lead(ctx, lockName(table))
 	if errors.Is(err, engine.ErrLockTimeout) {
@@ -41,12 +41,11 @@ func Working(ctx context.Context, db engine.Keeper, table string) (bool, error) 
 	return false, lease.Release()
 }
 
-// NeedsLock reports whether the step that an adoption is at takes a lock on the
-// table that others may hold up.
+// NeedsLock reports whether the adoption's current step takes a table lock that
+// other transactions may delay.
 func NeedsLock(c *state.Change) bool {
 	return slices.Contains([]string{stepTriggers, stepSwap, stepClean, stepDrop, stepCancel, stepBack, stepBackSwap, stepBackClean}, c.Step)
 }
 
-// Ended reports whether the table is a rolling one for good but for its old
-// table: that is kept, or being dropped.
+// Ended reports whether only the old table remains: it is kept, or being dropped.
 func Ended(c *state.Change) bool { return c != nil && (c.Step == stepKept || c.Step == stepDrop) }

@@ -13,7 +13,7 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// exists returns a table or view of that name, or nil.
+// exists returns the table or view with that name, or nil.
 func (j *job) exists(ctx context.Context, name string) (*engine.Schema, error) {
 	s, err := j.DB.Describe(ctx, name)
 	if errors.Is(err, engine.ErrNoTable) {
@@ -22,7 +22,7 @@ func (j *job) exists(ctx context.Context, name string) (*engine.Schema, error) {
 	return s, err
 }
 
-// create makes what the copy needs beside the table.
+// create creates the objects that the copy needs beside the table.
 func (j *job) create(ctx context.Context) error {
 	m := j.there()
 	statements, err := j.beside(ctx, m)
@@ -77,8 +77,8 @@ func (j *job) beside(ctx context.Context, m *mirror) ([]string, error) {
 	return out, nil
 }
 
-// grants returns statements that give the rolling table the privileges of the
-// plain one. MySQL and MariaDB grant by name, SQLite not at all.
+// grants returns statements that give the rolling table the privileges of the plain
+// one. In MySQL and MariaDB privileges belong to a table's name, and SQLite has none.
 func (j *job) grants(ctx context.Context) ([]string, error) {
 	if !j.postgres() {
 		return nil, nil
@@ -97,9 +97,8 @@ func (j *job) grants(ctx context.Context) ([]string, error) {
 	return append(out, owner...), nil
 }
 
-// addTriggers creates the triggers that are missing. Each waits until no
-// transaction that has written to the table is open, so that none is left whose
-// changes would be in nobody's log.
+// addTriggers creates the missing triggers. Each creation waits for all open
+// transactions that have written to the table, so that every later change is logged.
 func (j *job) addTriggers(ctx context.Context, m *mirror) error {
 	schema, err := j.schema(ctx)
 	if err != nil {
@@ -125,16 +124,16 @@ func (j *job) addTriggers(ctx context.Context, m *mirror) error {
 	return nil
 }
 
-// triggerAhead is how far in the future, in seconds, a trigger of MariaDB says
-// that it was made: longer than its statement waits for the lock.
+// triggerAhead is how far in the future, in seconds, the creation time of a trigger
+// in MariaDB is set. It exceeds the time for which the statement waits for the lock.
 const triggerAhead = 10
 
-// createTrigger runs the statements of one trigger. MariaDB sees whether a
-// prepared statement is older than a trigger of its table by the time at which
-// the statement that made the trigger began. One that was prepared while that
-// waited for its lock would run the trigger without the trigger's tables, and
-// fail: "Table ...__rowmill_log doesn't exist". So the trigger's time is set
-// ahead; all that it does is that statements are prepared again, once.
+// createTrigger runs the statements of one trigger. To decide whether a prepared
+// statement is older than a trigger, MariaDB uses the time at which the statement
+// that created the trigger began. A statement prepared while CREATE TRIGGER waited
+// for its lock would run the trigger without the trigger's tables, and fail: "Table
+// ...__rowmill_log doesn't exist". The creation time is therefore set ahead. The only
+// effect is that statements are prepared again, once.
 func (j *job) createTrigger(ctx context.Context, statements []string) error {
 	if j.DB.Info().Engine != "mariadb" {
 		return j.exec(ctx, statements...)
@@ -143,7 +142,7 @@ func (j *job) createTrigger(ctx context.Context, statements []string) error {
 	if err != nil {
 		return err
 	}
-	defer discard(conn) // with its time
+	defer discard(conn) // discards its timestamp setting
 	for _, q := range append([]string{fmt.Sprintf("SET timestamp = UNIX_TIMESTAMP() + %d", triggerAhead)}, statements...) {
 		if _, err := conn.ExecContext(ctx, q); err != nil {
 			return fmt.Errorf("%s: %w", engine.FirstWords(q), j.DB.Classify(err))
@@ -152,7 +151,7 @@ func (j *job) createTrigger(ctx context.Context, statements []string) error {
 	return nil
 }
 
-// schema returns PostgreSQL's schema, which its triggers name.
+// schema returns the current PostgreSQL schema, which the triggers name.
 func (j *job) schema(ctx context.Context) (string, error) {
 	if !j.postgres() {
 		return "", nil
@@ -167,8 +166,8 @@ func (j *job) schema(ctx context.Context) (string, error) {
 	return names[0], nil
 }
 
-// carriers returns the triggers that the source has, and those that it is to
-// have, in order.
+// carriers returns the existing triggers of the source, and the required triggers in
+// order.
 func (j *job) carriers(ctx context.Context, m *mirror, statements map[string][]string) (have, want []string, err error) {
 	for name := range statements {
 		want = append(want, name)
@@ -181,7 +180,7 @@ func (j *job) carriers(ctx context.Context, m *mirror, statements map[string][]s
 	return s.Triggers, want, nil
 }
 
-// copy copies all rows that are there.
+// copy copies all existing rows.
 func (j *job) copy(ctx context.Context, m *mirror) error {
 	if err := m.look(ctx); err != nil {
 		return err
@@ -191,8 +190,8 @@ func (j *job) copy(ctx context.Context, m *mirror) error {
 	before, from := j.data.Rows, j.data.After
 	c.Paused = j.paused(&j.data.Rows)
 	c.Done = func(ctx context.Context, tx state.Exec, last []string, rows int64) error {
-		// A chunk may be tried again: until it is committed, from stays where the
-		// one before it ended.
+		// A chunk may be retried. Until it is committed, from remains the end of the
+		// previous chunk.
 		if err := m.logOutside(ctx, tx, c.Where, from, last); err != nil {
 			return err
 		}
@@ -224,8 +223,8 @@ func (j *job) copy(ctx context.Context, m *mirror) error {
 	return m.drainAll(ctx)
 }
 
-// follow does what comes up while rows are copied and compared: changes, and
-// periods for rows to come.
+// follow applies logged changes and creates upcoming periods while rows are copied
+// and compared.
 func (j *job) follow(ctx context.Context, m *mirror) error {
 	if err := j.extend(ctx, m); err != nil {
 		return err
@@ -233,12 +232,12 @@ func (j *job) follow(ctx context.Context, m *mirror) error {
 	return m.drainAll(ctx)
 }
 
-// extendEvery is how often periods are created ahead while rows are copied: far
-// more often than the shortest period that a server is well with ends.
+// extendEvery is the interval at which periods are created ahead while rows are
+// copied. It is far shorter than the shortest practical period.
 const extendEvery = 20 * time.Second
 
-// extend creates the periods of the rolling table that time has come to need. On
-// a sequence its highest key says where the present is.
+// extend creates the periods that the rolling table needs by now. On a sequence the
+// highest key is the current position.
 func (j *job) extend(ctx context.Context, m *mirror) error {
 	if !m.dst.rolls || time.Since(j.ahead) < extendEvery && j.Table.Grid.Axis() == rolling.Time {
 		return nil
@@ -283,11 +282,10 @@ func (j *job) extend(ctx context.Context, m *mirror) error {
 	return m.logReturned(ctx)
 }
 
-// clean removes what repeated the changes, from the table that is the source no
-// longer.
+// clean drops the triggers and the log from the former source.
 func (j *job) clean(ctx context.Context, m *mirror) error {
-	// Names have changed: what was the source's is now that of the kept table,
-	// or of the rolling one that goes.
+	// After the cut-over, the source has the name of the kept table or, if the
+	// adoption is reverted, of the rolling table that will be dropped.
 	on := oldName(j.Table.Name)
 	if m.src.rolls {
 		on = newName(j.Table.Name)
@@ -319,8 +317,8 @@ func (j *job) unhook(ctx context.Context, on string) error {
 
 func (j *job) dropLog() string { return "DROP TABLE IF EXISTS " + j.q(logName(j.Table.Name)) }
 
-// emptyLate returns the statement that drops the table for late rows, if it is
-// there and none has come.
+// emptyLate returns the statement that drops the table for late rows if it exists and
+// is empty.
 func (j *job) emptyLate(ctx context.Context) ([]string, error) {
 	name := lateName(j.Table.Name)
 	s, err := j.exists(ctx, name)
@@ -337,7 +335,7 @@ func (j *job) emptyLate(ctx context.Context) ([]string, error) {
 	return []string{"DROP TABLE IF EXISTS " + j.q(name)}, nil
 }
 
-// cancel removes all that was made before the change of names.
+// cancel drops all objects created before the cut-over.
 func (j *job) cancel(ctx context.Context) error {
 	if err := j.unhook(ctx, j.Table.Name); err != nil {
 		return err
@@ -348,8 +346,7 @@ func (j *job) cancel(ctx context.Context) error {
 	return j.dropNew(ctx)
 }
 
-// dropNew drops the rolling table, under the name that it has beside the plain
-// one.
+// dropNew drops the rolling table, under its name beside the plain table.
 func (j *job) dropNew(ctx context.Context) error {
 	s, err := j.exists(ctx, newName(j.Table.Name))
 	if err != nil || s == nil {
@@ -364,7 +361,6 @@ func (j *job) dropNew(ctx context.Context) error {
 	})
 }
 
-// dropOld drops the table that was.
 func (j *job) dropOld(ctx context.Context) error {
 	return j.locked(ctx, oldName(j.Table.Name), "drop the old table", func() error { return j.exec(ctx, j.dropOldStatement()) })
 }
@@ -373,8 +369,8 @@ func (j *job) dropOldStatement() string {
 	return "DROP TABLE IF EXISTS " + j.q(oldName(j.Table.Name))
 }
 
-// turnBack has the rolling table write its changes into a log, for the way
-// back.
+// turnBack creates the log and the triggers on the rolling table, to revert the
+// adoption.
 func (j *job) turnBack(ctx context.Context, m *mirror) error {
 	statements, err := j.beside(ctx, m)
 	if err != nil {
@@ -384,12 +380,12 @@ func (j *job) turnBack(ctx context.Context, m *mirror) error {
 		return err
 	}
 	if j.sqlite() {
-		return nil // a view has no such triggers: all is done in the last step
+		return nil // a view can't have such triggers: the last step does everything
 	}
 	return j.addTriggers(ctx, m)
 }
 
-// swapped reports whether the rolling table has the name of the plain one.
+// swapped reports whether the table with the plain table's name is a rolling table.
 func (j *job) swapped(ctx context.Context) (bool, error) {
 	s, err := j.DB.Describe(ctx, j.Table.Name)
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// errBusy tells that too much is left to do under the lock. It is tried again,
-// as a lock that wasn't to be had is.
+// errBusy is returned if too many changes remain to be applied under the lock. It is
+// retried like a lock that was not granted.
 var errBusy = engine.Classed(engine.ErrLockTimeout, errors.New("too many changes are left to repeat"))
 
-// aside is the name that the source gets.
+// aside returns the name that the source gets in the cut-over.
 func (m *mirror) aside() string {
 	if m.src.rolls {
 		return newName(m.Table.Name)
@@ -27,15 +27,15 @@ func (m *mirror) aside() string {
 	return oldName(m.Table.Name)
 }
 
-// turned reports whether the names have changed already.
+// turned reports whether the cut-over is done.
 func (j *job) turned(ctx context.Context, m *mirror) (bool, error) {
 	rolls, err := j.swapped(ctx)
 	return rolls == m.dst.rolls, err
 }
 
-// swap changes the names: the source steps aside, and the target gets its name.
-// The lock is waited for a bounded time, and under it nothing is done but the
-// last changes and the names.
+// swap does the cut-over: the source is renamed out of the way, and the target gets
+// its name. The wait for the lock is limited. Under the lock, only the last changes
+// are applied and the tables renamed.
 func (j *job) swap(ctx context.Context, m *mirror, next string) error {
 	if err := j.settle(ctx); err != nil {
 		return err
@@ -68,7 +68,7 @@ func (j *job) swap(ctx context.Context, m *mirror, next string) error {
 	})
 }
 
-// emptied looks for what no trigger sees: a table that was truncated.
+// emptied detects TRUNCATE, which fires no trigger in MySQL and MariaDB.
 func (j *job) emptied(ctx context.Context, m *mirror) error {
 	var src, dst int
 	one := func(name string, n *int) error {
@@ -78,7 +78,7 @@ func (j *job) emptied(ctx context.Context, m *mirror) error {
 		return err
 	}
 	if src == 0 && dst > 0 && !j.sqlite() {
-		// The entries of rows that are being deleted may be on their way.
+		// Log entries of rows that are being deleted may not be committed yet.
 		keys, err := copier.NewKeys(j.DB, j.data.Key)
 		if err != nil {
 			return err
@@ -89,13 +89,13 @@ func (j *job) emptied(ctx context.Context, m *mirror) error {
 	return nil
 }
 
-// left returns how many entries the log has, up to more than are too many.
+// left returns the number of log entries, counting at most lockedRows + 1.
 func (m *mirror) left(ctx context.Context, x state.Exec) (n int, err error) {
 	err = x.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM (SELECT 1 AS x FROM %s LIMIT %d) AS t", m.q(logName(m.Table.Name)), lockedRows+1)).Scan(&n)
 	return n, err
 }
 
-// drainLocked does what is left, under the lock.
+// drainLocked applies the remaining entries under the lock.
 func (m *mirror) drainLocked(ctx context.Context, x state.Exec) error {
 	n, err := m.left(ctx, x)
 	if err != nil {
@@ -105,7 +105,7 @@ func (m *mirror) drainLocked(ctx context.Context, x state.Exec) error {
 		return errBusy
 	}
 	for n > 0 {
-		// All at once: so no value that must be unique is in between.
+		// All in one batch, so that unique values never conflict in between.
 		if n, err = m.drain(ctx, x, lockedRows*2); err != nil {
 			return fmt.Errorf("repeat the last changes: %w", err)
 		}
@@ -113,8 +113,8 @@ func (m *mirror) drainLocked(ctx context.Context, x state.Exec) error {
 	return nil
 }
 
-// countersPostgres returns statements that have the target count up from where the
-// source is.
+// countersPostgres returns statements that make the target's sequences continue where
+// the source's are.
 func (m *mirror) countersPostgres(ctx context.Context, x state.Exec, dst *engine.Schema) ([]string, error) {
 	var out []string
 	for _, c := range m.data.Columns {
@@ -128,19 +128,19 @@ func (m *mirror) countersPostgres(ctx context.Context, x state.Exec, dst *engine
 		case to.Valid && to.String != from.String:
 			out = append(out, fmt.Sprintf("SELECT setval(%s, s.last_value, s.is_called) FROM %s AS s", m.text(to.String), from.String))
 		case !to.Valid && strings.Contains(have.Default, "nextval"):
-			// Both count by one sequence: it must outlive the old table.
+			// Both tables use the same sequence, which must survive the old table.
 			out = append(out, fmt.Sprintf("ALTER SEQUENCE %s OWNED BY %s.%s", from.String, m.q(m.dst.name), m.q(c.Name)))
 		}
 	}
 	return out, nil
 }
 
-// lockPostgres is the lock under which the names change.
+// lockPostgres returns the statement that takes the lock of the cut-over.
 func (m *mirror) lockPostgres() string {
 	return "LOCK TABLE " + m.q(m.src.name) + ", " + m.q(m.dst.name) + " IN ACCESS EXCLUSIVE MODE"
 }
 
-// namesPostgres change the names.
+// namesPostgres returns the statements that rename the tables.
 func (m *mirror) namesPostgres() ([]string, error) {
 	out := m.dropTriggers(m.src.name)
 	for _, s := range []struct {
@@ -160,8 +160,8 @@ func (m *mirror) namesPostgres() ([]string, error) {
 	return out, nil
 }
 
-// swapPostgres changes the names in one transaction. Sessions that wait for the
-// lock look the name up again, those with prepared statements as well.
+// swapPostgres renames the tables in one transaction. Sessions waiting for the lock
+// resolve the name again afterwards, also for prepared statements.
 func (j *job) swapPostgres(ctx context.Context, m *mirror, next string) error {
 	if m.src.rolls {
 		parts, err := j.DB.Catalog().Partitions(ctx, m.table(m.src))
@@ -175,7 +175,7 @@ func (j *job) swapPostgres(ctx context.Context, m *mirror, next string) error {
 	if err != nil {
 		return err
 	}
-	dst, err := j.DB.Describe(ctx, m.dst.name) // under the lock it would wait for it
+	dst, err := j.DB.Describe(ctx, m.dst.name) // before the lock is taken, as it would wait for it
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func (j *job) swapPostgres(ctx context.Context, m *mirror, next string) error {
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback() // after a commit it does nothing
+	defer tx.Rollback() // no effect after a commit
 	if _, err := tx.ExecContext(ctx, m.lockPostgres()); err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func (j *job) swapPostgres(ctx context.Context, m *mirror, next string) error {
 		return err
 	}
 	if m.src.rolls {
-		m.parts = nil // the target has none
+		m.parts = nil // the target has no periods
 	}
 	if err := m.drainLocked(ctx, tx); err != nil {
 		return err
@@ -211,7 +211,7 @@ func (j *job) swapPostgres(ctx context.Context, m *mirror, next string) error {
 	return j.commitAt(ctx, tx, next)
 }
 
-// commitAt commits the transaction with the note of the next step.
+// commitAt records the next step in the transaction and commits it.
 func (j *job) commitAt(ctx context.Context, tx *sql.Tx, next string) error {
 	step := j.change.Step
 	if err := j.State.Advance(ctx, tx, j.change, next, j.data); err != nil {
@@ -224,8 +224,9 @@ func (j *job) commitAt(ctx context.Context, tx *sql.Tx, next string) error {
 	return nil
 }
 
-// swapSQLite changes the names in one transaction. In the way back, where no log
-// can be kept of a view's changes, the rows that differ are copied in it, too.
+// swapSQLite renames the tables in one transaction. A view's changes can't be logged,
+// so when an adoption is reverted, the rows that differ are also copied in this
+// transaction.
 func (j *job) swapSQLite(ctx context.Context, m *mirror, next string) error {
 	rolls := m.dst
 	if m.src.rolls {
@@ -244,8 +245,8 @@ func (j *job) swapSQLite(ctx context.Context, m *mirror, next string) error {
 		return err
 	}
 	defer conn.Close()
-	// Renaming looks at all views and triggers, one of which names what is away
-	// for a moment; it can't be set within a transaction's statements.
+	// Renaming checks all views and triggers, one of which names a table that is
+	// temporarily missing. The pragma can't be set within a transaction.
 	if _, err := conn.ExecContext(ctx, "PRAGMA legacy_alter_table = ON"); err != nil {
 		return err
 	}
@@ -254,7 +255,7 @@ func (j *job) swapSQLite(ctx context.Context, m *mirror, next string) error {
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback() // after a commit it does nothing
+	defer tx.Rollback() // no effect after a commit
 	if err := j.point("swap: locked"); err != nil {
 		return err
 	}
@@ -263,7 +264,7 @@ func (j *job) swapSQLite(ctx context.Context, m *mirror, next string) error {
 			return err
 		}
 	} else if err := j.checkKeys(ctx, tx, m.src.key, m.src.name); err != nil {
-		return err // such rows have come since the check
+		return err // such rows were inserted after the check
 	} else if err := m.drainLocked(ctx, tx); err != nil {
 		return err
 	}
@@ -278,7 +279,7 @@ func (j *job) swapSQLite(ctx context.Context, m *mirror, next string) error {
 	return j.commitAt(ctx, tx, next)
 }
 
-// namesSQLite change the names.
+// namesSQLite returns the statements that rename the tables.
 func (m *mirror) namesSQLite(parts []rolling.Partition) ([]string, error) {
 	out := m.dropTriggers(m.src.name)
 	first, second := m.src, m.dst
@@ -299,12 +300,12 @@ func (m *mirror) namesSQLite(parts []rolling.Partition) ([]string, error) {
 	return out, nil
 }
 
-// sentryColumn is the column of the table that keeps a change of names from
-// being done too early.
+// sentryColumn is the column of the sentry, a table that blocks a premature rename by
+// occupying the new name.
 const sentryColumn = "rowmill_sentry"
 
-// settle waits for the end of a change of names that a process has left to the
-// server as it was killed: MySQL goes on with what nobody waits for.
+// settle waits for a RENAME that a killed process has left running: MySQL completes
+// statements whose client is gone.
 func (j *job) settle(ctx context.Context) error {
 	lister, ok := j.DB.(engine.SessionLister)
 	if !ok {
@@ -327,8 +328,8 @@ func (j *job) settle(ctx context.Context) error {
 	}
 }
 
-// dropSentry drops the sentry that a crash has left. Whether it is the sentry is
-// seen under its lock, under which nothing else can get its name.
+// dropSentry drops a sentry left by a crash. It checks under the table's lock that it
+// is the sentry, because then no other table can take its name.
 func (j *job) dropSentry(ctx context.Context) error {
 	if !j.mysql() {
 		return nil
@@ -353,7 +354,7 @@ func (j *job) dropLocked(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	defer discard(conn) // with its lock
+	defer discard(conn) // releases its lock
 	for _, q := range []string{"LOCK TABLES " + j.q(name) + " WRITE", "DELETE FROM " + j.q(name) + " WHERE " + j.q(sentryColumn) + " = 0", "DROP TABLE " + j.q(name)} {
 		if _, err := conn.ExecContext(ctx, q); err != nil {
 			return j.DB.Classify(err)
@@ -362,8 +363,8 @@ func (j *job) dropLocked(ctx context.Context, name string) error {
 	return nil
 }
 
-// mysqlNames are the statements of the change of names: the first session's,
-// that of the second, and again the first one's.
+// mysqlNames returns the statements of the cut-over: sentry, lock and unsentry are
+// for the first session, rename is for the second.
 func (m *mirror) mysqlNames() (sentry, lock, rename, unsentry string) {
 	src, dst, aside, log := m.q(m.src.name), m.q(m.dst.name), m.q(m.aside()), m.q(logName(m.Table.Name))
 	lock = fmt.Sprintf("LOCK TABLES %s WRITE, %s AS o WRITE, %s WRITE, %s AS n WRITE, %s WRITE, %s AS l WRITE, %s WRITE", src, src, dst, dst, log, log, aside)
@@ -375,11 +376,11 @@ func (m *mirror) mysqlNames() (sentry, lock, rename, unsentry string) {
 		"RENAME TABLE " + src + " TO " + aside + ", " + dst + " TO " + m.q(m.Table.Name), "DROP TABLE " + aside
 }
 
-// swapMySQL changes the names by one RENAME, which is atomic. LOCK TABLES holds
-// the writers up meanwhile, and MariaDB knows no RENAME under it: so a second
-// connection waits to rename, before all writers that wait, and goes first when
-// the locks are given back. Until then a table is in the place of the new name:
-// should the first connection be lost, the rename fails and nothing has changed.
+// swapMySQL does the cut-over by one RENAME, which is atomic. LOCK TABLES blocks the
+// writers, but MariaDB doesn't allow RENAME under it. A second connection therefore
+// queues its RENAME, ahead of all waiting writers, and runs first when the locks are
+// released. Until then, a sentry table occupies the new name: if the first connection
+// is lost, the RENAME fails and nothing has changed.
 func (j *job) swapMySQL(ctx context.Context, m *mirror) (err error) {
 	if err := j.dropSentry(ctx); err != nil {
 		return err
@@ -392,7 +393,7 @@ func (j *job) swapMySQL(ctx context.Context, m *mirror) (err error) {
 	if err != nil {
 		return err
 	}
-	defer discard(holder) // with its locks, whatever happens
+	defer discard(holder) // releases its locks in all cases
 	renamer, err := j.DB.SQL().Conn(ctx)
 	if err != nil {
 		return err
@@ -414,8 +415,8 @@ func (j *job) swapMySQL(ctx context.Context, m *mirror) (err error) {
 	if err := m.countersMySQL(ctx, holder); err != nil {
 		return err
 	}
-	// Not bound by ctx: a rename of which nobody knows whether it was done is
-	// found out by looking, but a lock is not to be left behind.
+	// Not bound by ctx: whether the RENAME was done can be checked afterwards, but no
+	// lock must be left behind.
 	renamed := make(chan error, 1)
 	go func() {
 		_, err := renamer.ExecContext(context.WithoutCancel(ctx), rename)
@@ -436,16 +437,15 @@ func (j *job) swapMySQL(ctx context.Context, m *mirror) (err error) {
 		return errors.Join(err, <-renamed)
 	}
 	if _, unlock := holder.ExecContext(context.WithoutCancel(ctx), "UNLOCK TABLES"); unlock != nil {
-		discard(holder) // which gives them back as well
+		discard(holder) // which also releases them
 	}
 	return errors.Join(err, j.DB.Classify(<-renamed))
 }
 
-// waitFor is how long the second connection may take to come to its wait.
+// waitFor limits the time until the second connection waits for the lock.
 const waitFor = 2 * time.Second
 
-// waitsForLock returns once the connection waits for a table's lock, or has
-// ended.
+// waitsForLock returns once the connection waits for a table lock, or has ended.
 func (j *job) waitsForLock(ctx context.Context, id int64, ended chan error) (bool, error) {
 	lister, ok := j.DB.(engine.SessionLister)
 	if !ok {
@@ -471,8 +471,8 @@ func (j *job) waitsForLock(ctx context.Context, id int64, ended chan error) (boo
 	return false, engine.Classed(engine.ErrLockTimeout, errors.New("the change of names didn't come to wait for its lock"))
 }
 
-// countersMySQL has the target count up from where the source is, where it is
-// further than the rows show.
+// countersMySQL makes the target's AUTO_INCREMENT continue where the source's is, if
+// that is beyond the highest value.
 func (m *mirror) countersMySQL(ctx context.Context, x state.Exec) error {
 	auto := false
 	for _, c := range m.data.Columns {
@@ -482,7 +482,7 @@ func (m *mirror) countersMySQL(ctx context.Context, x state.Exec) error {
 		return nil
 	}
 	if m.DB.Info().Engine == "mysql" {
-		// It remembers these figures for a day otherwise.
+		// Otherwise MySQL caches these figures for a day.
 		if _, err := x.ExecContext(ctx, "SET SESSION information_schema_stats_expiry = 0"); err != nil {
 			return err
 		}

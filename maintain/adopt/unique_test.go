@@ -33,8 +33,8 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// Keys that are no longer unique are named, and stop the adoption before
-// anything is changed, unless they are allowed.
+// TestLostIsRefused: keys that would lose uniqueness are reported, and stop the
+// adoption before anything is changed, unless permitted.
 func TestLostIsRefused(t *testing.T) {
 	onServers(t, func(t *testing.T, w *world) {
 		w.fill(20)

@@ -16,31 +16,31 @@ import (
 )
 
 const (
-	// Rows that are compared at a time: at first, at least, at most.
+	// Rows compared at a time: initial, minimum, maximum.
 	firstCheck, leastCheck, mostCheck = 2000, 200, 50000
-	// checkTime is what a comparison should take: for as long the server keeps
-	// old versions of rows for it.
+	// checkTime is the target duration of a comparison, during which the server must
+	// keep old row versions.
 	checkTime = 300 * time.Millisecond
-	// mostPending is how many keys of the log a comparison leaves out; with more
-	// in its range, they are done first.
+	// mostPending limits the number of logged keys that a comparison excludes. If its
+	// range has more, they are applied first.
 	mostPending = 300
-	// rounds is how often the rows that were appended meanwhile are gone along
-	// by chunks: after the first round there are few, and then all that is left
-	// is one chunk, without an end.
+	// rounds limits the rounds that process newly appended rows chunk by chunk. Few
+	// rows are left after the first round; after the last, the rest is one unbounded
+	// chunk.
 	rounds = 3
-	// repairs is how often a chunk that differs is copied again.
+	// repairs limits how often a differing chunk is copied again.
 	repairs = 3
 )
 
-// errPending tells that too many keys are in the log for a comparison.
+// errPending is returned if the log has too many keys for a comparison.
 var errPending = errors.New("the changes of this range come faster than they are repeated")
 
-// errDiffer tells that a chunk differs.
 var errDiffer = errors.New("rows differ")
 
 // verify compares both tables, chunk by chunk along the key of the plain one. A
-// chunk that differs is copied again: something has changed rows without the
-// triggers, as TRUNCATE does, or in the way back rows were changed since.
+// chunk that differs is copied again. Chunks differ if rows were changed without
+// the triggers, for example by TRUNCATE in MySQL, or, when an adoption is
+// reverted, if rows were changed since the adoption.
 func (j *job) verify(ctx context.Context, m *mirror) error {
 	if err := m.look(ctx); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (j *job) verify(ctx context.Context, m *mirror) error {
 	if m.sqlite() && m.src.rolls {
 		return nil // there is no log: see swapSQLite
 	}
-	// A copy that went on may have brought rows that were late before.
+	// A resumed copy may have created periods for rows that were late before.
 	if err := m.logReturned(ctx); err != nil {
 		return err
 	}
@@ -107,15 +107,15 @@ func (j *job) verify(ctx context.Context, m *mirror) error {
 	return nil
 }
 
-// checkSize returns the rows of the next chunk to be read, when one took that
-// long.
+// checkSize returns the number of rows of the next comparison, given the size and the
+// duration of the last.
 func checkSize(size int, took time.Duration) int {
 	next := float64(size) * min(2, float64(checkTime)/float64(max(took, time.Millisecond)))
 	return min(max(int(next), leastCheck), mostCheck)
 }
 
-// same compares the rows after a key, up to and with another (nil is no end),
-// and copies them again where they differ.
+// same compares the rows after a key, up to and including another (nil means
+// unbounded), and copies them again if they differ.
 func (m *mirror) same(ctx context.Context, keys *copier.Keys, after, last []string) (rows int64, fixed bool, err error) {
 	where, args, err := keys.Range(after, last)
 	if err != nil {
@@ -148,14 +148,14 @@ func (m *mirror) same(ctx context.Context, keys *copier.Keys, after, last []stri
 	}
 }
 
-// A sum is what rows are compared by.
+// A sum is the row count and checksum by which rows are compared.
 type sum struct {
 	rows int64
 	hash string
 }
 
-// compare compares the rows for which a condition holds, as of one moment,
-// without those whose keys are in the log then.
+// compare compares the rows that satisfy a condition, in one snapshot, except those
+// whose keys are in the log in that snapshot.
 func (m *mirror) compare(ctx context.Context, keys *copier.Keys, where string, args []any) (int64, error) {
 	o := &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}
 	if m.sqlite() {
@@ -195,7 +195,7 @@ func (m *mirror) compare(ctx context.Context, keys *copier.Keys, where string, a
 	return a.rows, nil
 }
 
-// pending returns the keys of the log within a range.
+// pending returns the logged keys within a range.
 func (m *mirror) pending(ctx context.Context, x state.Exec, keys *copier.Keys, cols []engine.SchemaColumn, where string, args []any) ([][]string, error) {
 	rows, err := x.QueryContext(ctx, m.DB.Bind(m.pendingQuery(keys, where)), args...)
 	if err != nil {
@@ -227,7 +227,8 @@ func (m *mirror) pendingQuery(keys *copier.Keys, where string) string {
 	return fmt.Sprintf("SELECT DISTINCT %s FROM %s WHERE %s LIMIT %d", keys.Texts(), m.q(logName(m.Table.Name)), where, mostPending+1)
 }
 
-// sumQuery sums up the rows of a table, quoted, for which a condition holds.
+// sumQuery returns the query for the row count and checksum of the rows of a table,
+// quoted, that satisfy a condition.
 func (m *mirror) sumQuery(from, where string) string {
 	return "SELECT COUNT(*), " + m.DB.Words().RowHash(m.columns) + " FROM " + from + " WHERE " + where
 }
@@ -248,7 +249,7 @@ func (m *mirror) repair(ctx context.Context, where string, args []any) error {
 		}
 		err = m.recopy(ctx, tx, where, args)
 		if err != nil {
-			_ = tx.Rollback() // the error says why
+			_ = tx.Rollback() // err is the cause
 			return err
 		}
 		return tx.Commit()

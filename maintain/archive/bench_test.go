@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// BenchmarkArchive writes, verifies and restores a period of 200,000 rows of
+// BenchmarkArchive writes, verifies and restores a period of 200,000 rows with
 // four columns in SQLite, in rows per second.
 func BenchmarkArchive(b *testing.B) {
 	const rows = 200_000

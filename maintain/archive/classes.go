@@ -10,10 +10,10 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// checkClasses refuses values of SQLite whose storage class is not had back from
-// their text: in SQLite any value may have any class, whatever the column's type
-// says. Inserting a text makes of it what the column's affinity says, which is
-// what it was, except for bytes in a column of another type and for columns
+// checkClasses refuses SQLite values whose storage class can't be restored from their
+// text: in SQLite any value may have any class, whatever the column's type is.
+// Inserting a text converts it according to the column's affinity, which restores the
+// original class, except for bytes in a column of another type and for columns
 // without an affinity.
 func checkClasses(ctx context.Context, r *reader) error {
 	var wrong []string
@@ -33,7 +33,8 @@ func checkClasses(ctx context.Context, r *reader) error {
 		list[i] = "MAX(" + w + ")"
 	}
 	var names []string
-	// SQLite's expressions have a limited depth, so that each is a column.
+	// SQLite limits the depth of expressions, so each condition is a column of its
+	// own.
 	rows, err := r.db.SQL().QueryContext(ctx, "SELECT "+strings.Join(list, ", ")+" FROM "+r.from+" AS r")
 	if err != nil {
 		return r.db.Classify(err)

@@ -15,12 +15,11 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// A form is how a column's values lie in a file.
+// A form is the representation of a column's values in a file.
 type form string
 
-// Forms. A value whose text can't be had back exactly from its column's form
-// makes the column fall back to the next: number and time to text, text to
-// bytes.
+// Forms. If a value's exact text can't be restored from its column's form, the column
+// falls back to the next form: number and time to text, text to bytes.
 const (
 	formInt       form = "int64"
 	formDouble    form = "double"
@@ -32,10 +31,10 @@ const (
 	formBytes     form = "bytes"
 )
 
-// A column is one of a file. Its JSON is part of the format.
+// A column is a column of a file. Its JSON is part of the format.
 type column struct {
 	Name string `json:"name"`
-	// Native is the type as the server writes it.
+	// Native is the type as written by the server.
 	Native string `json:"native"`
 	Kind   string `json:"kind"`
 	Null   bool   `json:"null,omitempty"`
@@ -43,15 +42,15 @@ type column struct {
 	// Precision and Scale are those of a decimal.
 	Precision int `json:"precision,omitempty"`
 	Scale     int `json:"scale,omitempty"`
-	// Layout is how the server writes a time.
+	// Layout describes how the server writes a time.
 	Layout layout `json:"layout,omitzero"`
 
-	layouts []layout // while writing: those that fit all values so far
-	bounds  bool     // minima and maxima are right and useful
-	nan     bool     // a float column has one
+	layouts []layout // while writing: the layouts that fit all values so far
+	bounds  bool     // minima and maxima are correct and useful
+	nan     bool     // a float column contains NaN
 }
 
-// errUnfit says that a value has no place in its column's form.
+// errUnfit is returned if a column's form can't represent a value.
 var errUnfit = errors.New("doesn't fit")
 
 var (
@@ -61,11 +60,11 @@ var (
 	dateType    = regexp.MustCompile(`(?i)^date$`)
 )
 
-// maxPrecision is the most digits that readers of Parquet take a decimal of.
+// maxPrecision is the maximum precision of decimals that Parquet readers support.
 const maxPrecision = 38
 
-// columnOf returns how the values of a column of a table are to be written.
-// wideReal tells that the engine's REAL and FLOAT have 64 bits.
+// columnOf returns the initial form of a table's column. wideReal means that the
+// engine's REAL and FLOAT have 64 bits.
 func columnOf(c engine.SchemaColumn, wideReal bool) column {
 	out := column{Name: c.Name, Native: c.Native, Kind: c.Kind.String(), Null: c.Null, Form: formText}
 	switch c.Kind {
@@ -102,7 +101,8 @@ func columnOf(c engine.SchemaColumn, wideReal bool) column {
 	return out
 }
 
-// widen makes the column one that holds more, after a value that didn't fit.
+// widen changes the column to a form that represents more values, after a value that
+// didn't fit.
 func (c *column) widen(null bool) error {
 	c.layouts, c.Layout, c.nan = nil, layout{}, false
 	switch {
@@ -147,7 +147,7 @@ func (c *column) node() parquet.Node {
 	return n
 }
 
-// decimalStorage returns the physical type that holds so many digits.
+// decimalStorage returns the physical type for decimals of this precision.
 func decimalStorage(precision int) parquet.Type {
 	switch {
 	case precision <= 9:
@@ -158,14 +158,14 @@ func decimalStorage(precision int) parquet.Type {
 	return parquet.FixedLenByteArrayType(decimalBytes(precision))
 }
 
-// decimalBytes returns the bytes that hold so many digits with a sign.
+// decimalBytes returns the number of bytes for signed decimals of this precision.
 func decimalBytes(precision int) int {
 	limit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(precision)), nil)
 	return limit.BitLen()/8 + 1
 }
 
-// encode turns the server's text into a value, which may refer to it. It
-// returns errUnfit where decode would not give the same text back.
+// encode converts the server's text to a value, which may refer to the text. It
+// returns errUnfit if decode would not restore the same text.
 func (c *column) encode(text []byte) (parquet.Value, error) {
 	switch c.Form {
 	case formInt:
@@ -200,17 +200,17 @@ func sameInt(v int64, text []byte) bool {
 	return string(strconv.AppendInt(buf[:0], v, 10)) == string(text)
 }
 
-// parseFloat reads what servers write of a binary fraction: decimal digits,
-// NaN and infinities.
+// parseFloat reads the server's text of a binary fraction: decimal digits, NaN and
+// infinities.
 func parseFloat(text string, bits int) (float64, error) {
 	if strings.ContainsAny(text, "_xXpP") {
-		return 0, errUnfit // Go's own notations
+		return 0, errUnfit // notations that only Go accepts
 	}
 	return strconv.ParseFloat(text, bits)
 }
 
-// encodeFloat takes a value that a server keeps in 32 bits, written either as
-// the shortest text that tells it from its neighbours or as all of its digits.
+// encodeFloat encodes a value that a server stores in 32 bits. Its text is either the
+// shortest that distinguishes it from its neighbours, or has all of its digits.
 func (c *column) encodeFloat(text string) (parquet.Value, error) {
 	v, err := parseFloat(text, 32)
 	if err != nil {
@@ -230,7 +230,7 @@ func (c *column) encodeFloat(text string) (parquet.Value, error) {
 	return parquet.FloatValue(float32(v)), nil
 }
 
-// encodeDecimal takes digits with exactly the column's scale.
+// encodeDecimal encodes digits with exactly the column's scale.
 func (c *column) encodeDecimal(text []byte) (parquet.Value, error) {
 	digits := make([]byte, 0, 40)
 	rest := text
@@ -288,7 +288,7 @@ func pow10(n int) int64 {
 	return v
 }
 
-// decode turns a value back into what is bound to a statement for it.
+// decode converts a value to the value to bind to a statement.
 func (c *column) decode(v parquet.Value) any {
 	if v.IsNull() {
 		return nil
@@ -342,7 +342,7 @@ func (c *column) decimalText(v parquet.Value) string {
 	return digits
 }
 
-// check returns what makes a column read from a file's metadata unusable.
+// check returns an error if a column read from a file's metadata is unusable.
 func (c *column) check() error {
 	switch c.Form {
 	case formInt, formDouble, formFloat, formTimestamp, formDate, formText, formBytes:
@@ -355,7 +355,7 @@ func (c *column) check() error {
 	return fmt.Errorf("column %s: form %q of %d and %d is unknown", c.Name, c.Form, c.Precision, c.Scale)
 }
 
-// appendCanonical appends a value as a row's checksum sees it.
+// appendCanonical appends the form of a value that enters a row's checksum.
 func appendCanonical(b []byte, v parquet.Value) []byte {
 	if v.IsNull() {
 		return append(b, 0)
@@ -379,7 +379,7 @@ func appendNumber(b []byte, n uint64) []byte {
 	return append(b, 1, byte(n), byte(n>>8), byte(n>>16), byte(n>>24), byte(n>>32), byte(n>>40), byte(n>>48), byte(n>>56))
 }
 
-// floatBits makes all NaNs one: servers don't tell them apart.
+// floatBits maps all NaNs to one: servers don't distinguish them.
 func floatBits(v float64) uint64 {
 	if v != v {
 		v = math.NaN()

@@ -21,14 +21,13 @@ import (
 // readings is the table of the tests of files.
 const readings = "CREATE TABLE readings (sensor INT NOT NULL, ts DATETIME NOT NULL, value REAL, note TEXT, PRIMARY KEY (sensor, ts))"
 
-// plain is a world with n rows in SQLite.
+// plain returns a world with n rows in SQLite.
 func plain(t testing.TB, n int) *world {
 	w := newWorld(t, open(t, "sqlite"), readings)
 	w.fill(0, n)
 	return w
 }
 
-// fill inserts rows of sensors from one to another.
 func (w *world) fill(from, to int) {
 	w.Helper()
 	var rows []string
@@ -41,8 +40,8 @@ func (w *world) fill(from, to int) {
 	}
 }
 
-// TestEveryByteIsChecked: a file with any byte changed, cut off anywhere, or
-// longer, is found, before anything is restored from it.
+// TestEveryByteIsChecked: a file with any byte changed, truncated anywhere, or
+// extended, is detected before anything is restored from it.
 func TestEveryByteIsChecked(t *testing.T) {
 	t.Parallel()
 	w := plain(t, 300)
@@ -103,7 +102,7 @@ func FuzzVerify(f *testing.F) {
 		if _, err := Verify(t.Context(), path, nil); err == nil && !bytes.Equal(data, whole) {
 			t.Errorf("%q is taken for whole", data)
 		}
-		_, _ = Look(path) // no panic
+		_, _ = Look(path) // must not panic
 	})
 }
 
@@ -136,8 +135,8 @@ func TestOtherTable(t *testing.T) {
 	if _, err := Restore(t.Context(), w.db, w.table, w.s, f.Path, "back", nil); err == nil || !strings.Contains(err.Error(), "has rows already") {
 		t.Errorf("table with rows: %v", err)
 	}
-	// The target of a file that is in the way tells that two tables of one name
-	// share a directory.
+	// The target of the existing file shows that two tables with the same name share
+	// a directory.
 	elsewhere := plain(t, 3)
 	_, err = Write(t.Context(), elsewhere.db, elsewhere.table, elsewhere.s, elsewhere.part(), w.dir, nil)
 	if err == nil || !strings.Contains(err.Error(), "already") {
@@ -148,7 +147,7 @@ func TestOtherTable(t *testing.T) {
 	}
 }
 
-// TestColumnAddedSince: a column that came after the file gets its default.
+// TestColumnAddedSince: a column added after the file was written gets its default.
 func TestColumnAddedSince(t *testing.T) {
 	t.Parallel()
 	w := plain(t, 10)
@@ -168,8 +167,8 @@ func TestColumnAddedSince(t *testing.T) {
 	}
 }
 
-// TestKeptAside: a file of other rows is kept under a name that no *.parquet
-// matches, and so is a damaged one.
+// TestKeptAside: a file with other rows is kept under a name that *.parquet doesn't
+// match, and so is a damaged file.
 func TestKeptAside(t *testing.T) {
 	t.Parallel()
 	w := plain(t, 10)
@@ -195,7 +194,7 @@ func TestKeptAside(t *testing.T) {
 	}
 }
 
-// TestList: files are listed by position; one that can't be read says why.
+// TestList: files are listed by position, and an unreadable file with the reason.
 func TestList(t *testing.T) {
 	t.Parallel()
 	w := plain(t, 10)
@@ -223,7 +222,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestPaths: names become names of files, different ones different ones.
+// TestPaths: names are converted to file names, different names to different ones.
 func TestPaths(t *testing.T) {
 	seen := map[string]string{}
 	for _, name := range []string{"a", "A", "a/b", "a%2Fb", "..", ".", "", ".a", "-a", "a b", "ä", "a\x00", strings.Repeat("ä", 64), strings.Repeat("ä", 63) + "o", "CON:"} {
@@ -239,7 +238,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// A fullDisk takes so many bytes.
+// A fullDisk accepts a limited number of bytes.
 type fullDisk struct {
 	to   io.Writer
 	left int
@@ -254,8 +253,8 @@ func (d *fullDisk) Write(p []byte) (int, error) {
 	return m, err
 }
 
-// TestFullDisk: a disk that fills up while a file is written leaves no file
-// under the period's name, and nothing else either.
+// TestFullDisk: if the disk fills up during a write, no file remains, neither under
+// the period's name nor elsewhere.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	w := plain(t, 2000)
@@ -272,7 +271,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestFullDiskForReal writes to a file system of 16 kB, where it may make one.
+// TestFullDiskForReal writes to a file system of 16 kB, if it is permitted to create
+// one.
 func TestFullDiskForReal(t *testing.T) {
 	t.Parallel()
 	w := plain(t, 20_000)
@@ -293,7 +293,6 @@ func TestFullDiskForReal(t *testing.T) {
 	}
 }
 
-// leftIn lists all files below a directory.
 func leftIn(t *testing.T, dir string) string {
 	t.Helper()
 	var out []string
@@ -309,11 +308,11 @@ func leftIn(t *testing.T, dir string) string {
 	return strings.Join(out, " ")
 }
 
-// killVariable makes the test binary write an archive and kill itself at the
-// step it names.
+// killVariable makes the test binary write an archive and kill itself at the named
+// step.
 const killVariable = "ROWMILL_TEST_ARCHIVE_KILL"
 
-// killedWriter is what runs then: DB, directory and step are its value.
+// killedWriter is that process: the variable's value contains DB, directory and step.
 func killedWriter() int {
 	args := strings.Split(os.Getenv(killVariable), "|")
 	t := testing.TB(&dying{})
@@ -341,10 +340,10 @@ func killedWriter() int {
 	if _, err := wr.write(t.Context(), db, w.table, w.s, w.part(), args[1], nil); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
-	return 1 // it was to die
+	return 1 // the process should have been killed
 }
 
-// A dyingDisk ends the process after so many bytes.
+// A dyingDisk ends the process after a number of bytes.
 type dyingDisk struct {
 	to   io.Writer
 	left int
@@ -360,16 +359,15 @@ func (d *dyingDisk) Write(p []byte) (int, error) {
 	return d.to.Write(p)
 }
 
-// dying stands for a test in a process that is about to be killed.
+// dying is the testing.TB of a process that is about to be killed.
 type dying struct{ testing.TB }
 
 func (dying) Context() context.Context { return context.Background() }
 func (dying) Helper()                  {}
 func (dying) Fatal(args ...any)        { panic(fmt.Sprint(args...)) }
 
-// TestKilled: a process killed at any point leaves under the period's name
-// nothing, or the old file, or the new one, whole; and the next write removes
-// what it left.
+// TestKilled: a process killed at any point leaves no file, the old file, or the
+// complete new file under the period's name; the next write removes temporary files.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "test.db")
@@ -429,7 +427,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestCancelled: a write that is called off leaves nothing behind.
+// TestCancelled: a cancelled write leaves nothing behind.
 func TestCancelled(t *testing.T) {
 	t.Parallel()
 	w := plain(t, 30_000)

@@ -16,8 +16,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestRowGroups: a period of several row groups, cut by rows or by bytes, reads
-// back whole, sorted, and in the groups it should have.
+// TestRowGroups: a period of several row groups, limited by rows or by bytes,
+// reads back complete, sorted, and in the expected groups.
 func TestRowGroups(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, open(t, "sqlite"), "CREATE TABLE big (id INT NOT NULL, ts DATETIME NOT NULL, body TEXT, PRIMARY KEY (id, ts))")
@@ -67,8 +67,8 @@ func groupsOf(t *testing.T, path string) (rows []int64) {
 	return rows
 }
 
-// TestMemory: a period many times the size of a row group is written, verified and
-// restored in memory that doesn't grow with it.
+// TestMemory: a period many times the size of a row group is written, verified
+// and restored in memory that doesn't grow with the period.
 func TestMemory(t *testing.T) {
 	// 200 kB each.
 	rows, group := 300, int64(4<<20)
@@ -82,7 +82,7 @@ func TestMemory(t *testing.T) {
 			" WITH RECURSIVE n(i) AS (SELECT (SELECT COUNT(*) FROM " + w.db.Words().From(w.table, w.part()) + ") UNION ALL SELECT i + 1 FROM n LIMIT 100)" +
 			" SELECT i, '2026-11-20 00:00:01', randomblob(200000) FROM n")
 	}
-	// What lives counts, not what the collector has yet to free.
+	// Measure live memory, not uncollected garbage.
 	defer debug.SetGCPercent(debug.SetGCPercent(20))
 	runtime.GC()
 	var before runtime.MemStats
@@ -106,8 +106,8 @@ func TestMemory(t *testing.T) {
 	close(stop)
 	<-done
 	used := max(peak.Load(), before.HeapInuse) - before.HeapInuse
-	// A group, as it is compressed and as it was, batches, and what is yet to be
-	// collected: less than the file, not to speak of the rows besides.
+	// A group in compressed and in uncompressed form, batches, and uncollected
+	// garbage: less than the file, and far less than the rows.
 	if limit := uint64(3*group) + 80<<20; uint64(f.Bytes) < limit || used > limit {
 		t.Errorf("%d bytes were written with %d bytes of memory, of which %d are allowed", f.Bytes, used, limit)
 	}
@@ -117,8 +117,8 @@ func TestMemory(t *testing.T) {
 	t.Logf("%d MB in a file, %d MB of memory at most", f.Bytes>>20, used>>20)
 }
 
-// TestNotANumber: NaN and infinities of a column of doubles come back, and the
-// file claims no bounds of it.
+// TestNotANumber: NaN and infinities of a column of doubles are restored, and the
+// file claims no bounds for it.
 func TestNotANumber(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, open(t, "postgres"), "CREATE TABLE odd (id INT NOT NULL, ts TIMESTAMP NOT NULL, d DOUBLE PRECISION, f REAL, big NUMERIC(30,2), PRIMARY KEY (id, ts))")

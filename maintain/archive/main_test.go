@@ -21,11 +21,11 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(testdb.Runner{M: m})
 }
 
-// servers are those that tests of rows run on.
+// servers are the servers on which tests of rows run.
 var servers = []string{"sqlite", "mariadb", "mysql", "postgres"}
 
-// onServers runs a test on each kind of database that it is to run on,
-// at the same time as other tests: each has a database of its own.
+// onServers runs a test on each supported kind of database, in parallel with
+// other tests. Each run has its own database.
 func onServers(t *testing.T, test func(t *testing.T, db engine.Keeper)) {
 	t.Parallel()
 	for _, name := range testdb.Kinds(t, servers...) {
@@ -36,7 +36,7 @@ func onServers(t *testing.T, test func(t *testing.T, db engine.Keeper)) {
 	}
 }
 
-// A world is a rolling table of one day's periods with a database of its own.
+// A world is a rolling table with one period per day, in its own database.
 type world struct {
 	testing.TB
 	db    engine.Keeper
@@ -64,7 +64,7 @@ func newWorld(t testing.TB, db engine.Keeper, create string) *world {
 	return w
 }
 
-// of returns what is said of a table that need not be there.
+// of returns the world of a table that need not exist.
 func of(t testing.TB, db engine.Keeper, create string) *world {
 	t.Helper()
 	def, err := rolling.ReadDefinition(create)
@@ -106,8 +106,8 @@ func (w *world) exec(q string, args ...any) {
 
 func (w *world) quote(name string) string { return w.db.Dialect().Quote(name) }
 
-// hash is the server's own checksum and number of the rows of what a FROM
-// names.
+// hash returns the server's own checksum and row count of an item of a FROM
+// clause.
 func (w *world) hash(from string) string {
 	w.Helper()
 	cols, err := columnsOf(w.s, w.s.Names())
@@ -140,8 +140,8 @@ func (w *world) template(name string) {
 	}
 }
 
-// roundTrip archives the period, restores it into a table of its own, and holds
-// the two against each other by the server's own checksum.
+// roundTrip archives the period, restores it into another table, and compares the
+// two by the server's own checksum.
 func (w *world) roundTrip() File {
 	w.Helper()
 	f := w.write()
@@ -166,7 +166,6 @@ func (w *world) roundTrip() File {
 	return f
 }
 
-// form returns the form of a file's column.
 func (w *world) form(f File, name string) form {
 	w.Helper()
 	i, err := Look(f.Path)

@@ -12,14 +12,13 @@ import (
 // Format is the version of the files' metadata.
 const Format = "rowmill.period/1"
 
-// Keys of a file's metadata.
 const (
 	keyFormat  = "rowmill.format"
 	keyTable   = "rowmill.table"
 	keyPeriod  = "rowmill.period"
 	keyFrom    = "rowmill.from"
 	keyTo      = "rowmill.to"
-	keyBounds  = "rowmill.bounds" // for people
+	keyBounds  = "rowmill.bounds" // informational
 	keyCreate  = "rowmill.create"
 	keyColumns = "rowmill.columns"
 	keyKey     = "rowmill.key"
@@ -32,25 +31,26 @@ const (
 	keySeal    = "rowmill.seal"
 )
 
-// An Info is what a file says of itself.
+// An Info is the metadata of a file.
 type Info struct {
 	Path  string `json:"path"`
 	Bytes int64  `json:"bytes"`
-	// Problem says why the file can't be used; the rest may be missing then.
+	// Problem is the reason why the file can't be used; the other fields may then be
+	// missing.
 	Problem string `json:"problem,omitempty"`
 
 	Table string `json:"table"`
-	// Name, From and To are the period's; positions as package rolling has
-	// them, Bounds as people read them.
+	// Name, From and To describe the period: From and To are positions as in package
+	// rolling, Bounds is their readable form.
 	Name   string `json:"period"`
 	From   int64  `json:"from_pos"`
 	To     int64  `json:"to_pos"`
 	Bounds string `json:"bounds"`
 	Rows   int64  `json:"rows"`
 	Sum    string `json:"sum"`
-	// Create is the table's CREATE TABLE statement as it was declared.
+	// Create is the table's declared CREATE TABLE statement.
 	Create string `json:"-"`
-	// Engine and Version are the server's, Target the database's, without a
+	// Engine and Version identify the server, Target the database, without a
 	// password.
 	Engine  string    `json:"engine"`
 	Version string    `json:"engine_version"`
@@ -61,12 +61,12 @@ type Info struct {
 	key     []string
 }
 
-// Partition returns the period that the file holds.
+// Partition returns the period that the file contains.
 func (i *Info) Partition() rolling.Partition {
 	return rolling.Partition{Name: i.Name, Period: rolling.Period{From: i.From, To: i.To}}
 }
 
-// Columns names the file's columns, in order.
+// Columns returns the names of the file's columns, in order.
 func (i *Info) Columns() []string {
 	out := make([]string, len(i.columns))
 	for n, c := range i.columns {
@@ -75,7 +75,7 @@ func (i *Info) Columns() []string {
 	return out
 }
 
-// metadata returns the file's metadata, in the order it is written.
+// metadata returns the file's metadata, in the order in which it is written.
 func (i *Info) metadata() ([][2]string, error) {
 	columns, err := json.Marshal(i.columns)
 	if err != nil {
@@ -95,7 +95,7 @@ func (i *Info) metadata() ([][2]string, error) {
 	}, nil
 }
 
-// readMetadata fills in what a file says of itself.
+// readMetadata fills i from a file's metadata.
 func (i *Info) readMetadata(lookup func(string) (string, bool)) error {
 	if f, ok := lookup(keyFormat); !ok {
 		return fmt.Errorf("it is a Parquet file, but not one of rowmill's: it has no %s", keyFormat)

@@ -12,18 +12,19 @@ import (
 
 const (
 	extension = ".parquet"
-	// maxName leaves room in the 255 bytes of a file's name for what else goes
-	// into it.
+	// maxName leaves room for the other parts of a file's name, which is limited to
+	// 255 bytes.
 	maxName = 180
 )
 
-// Path returns the file of a period: DIR/TABLE/PERIOD.parquet, with what
-// is special in a file's name escaped as in a URL.
+// Path returns the file of a period: DIR/TABLE/PERIOD.parquet, with special
+// characters escaped as in a URL.
 func Path(dir, table, period string) string {
 	return filepath.Join(dir, escape(table), escape(period)+extension)
 }
 
-// escape makes any name one of a file, and different names different ones.
+// escape converts any name to a valid file name, and different names to different
+// file names.
 func escape(name string) string {
 	var b strings.Builder
 	for i := range len(name) {
@@ -45,12 +46,13 @@ func escape(name string) string {
 	return out
 }
 
-// tempPattern is that of os.CreateTemp for the file under way.
+// tempPattern returns the pattern of os.CreateTemp for a file that is being written.
 func tempPattern(path string) string {
 	return "." + filepath.Base(path) + ".*.part"
 }
 
-// removeLeft removes what a crash left of earlier writes of the same file.
+// removeLeft removes temporary files that a crash left from earlier writes of the
+// same file.
 func removeLeft(path string) error {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
@@ -73,7 +75,7 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// makeFolder makes a folder, and writes down in those above that it is there.
+// makeFolder creates a folder and its parents, and syncs the entries in the parents.
 func makeFolder(path string) error {
 	if st, err := os.Stat(path); err == nil {
 		if !st.IsDir() {
@@ -92,7 +94,7 @@ func makeFolder(path string) error {
 	return syncFolder(filepath.Dir(path))
 }
 
-// syncFolder has the names in a folder survive power loss.
+// syncFolder makes the entries of a folder survive a power loss.
 func syncFolder(path string) error {
 	d, err := os.Open(path)
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
-// Verify reads a whole file back: first its bytes against its seal, then every
-// value, whose number and checksum are to be those that it was written with.
-// note, which may be nil, is told the number of rows so far.
+// Verify reads a whole file back: first it checks the bytes against the seal, then it
+// reads every value and compares the row count and checksum with those recorded.
+// note, which may be nil, is called with the number of rows so far.
 func Verify(ctx context.Context, path string, note func(rows int64)) (File, error) {
 	i, err := verify(ctx, path, note)
 	if err != nil {
@@ -48,7 +48,7 @@ func verify(ctx context.Context, path string, note func(rows int64)) (*Info, err
 	return i, nil
 }
 
-// compare holds what was read against what was written.
+// compare compares the rows read with the recorded row count and checksum.
 func (i *Info) compare(got *sum) error {
 	if got.rows != i.Rows {
 		return damaged("it holds %s, and had %s", figure.Plural(got.rows, "row", "rows"), figure.Count(i.Rows))
@@ -59,8 +59,8 @@ func (i *Info) compare(got *sum) error {
 	return nil
 }
 
-// openFile opens a file that can be read in any order: opening a FIFO would wait
-// for a writer.
+// openFile opens a regular file. Other files are refused first, because opening a
+// FIFO would wait for a writer.
 func openFile(path string) (*os.File, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, errors.New("it is not a regular file")
@@ -68,7 +68,7 @@ func openFile(path string) (*os.File, error) {
 	return os.Open(path)
 }
 
-// Look returns what a file says of itself. Nothing of its rows is read.
+// Look returns the metadata of a file. It reads no rows.
 func Look(path string) (Info, error) {
 	i := Info{Path: path}
 	f, err := openFile(path)
@@ -82,8 +82,8 @@ func Look(path string) (Info, error) {
 	return i, nil
 }
 
-// List returns what a directory holds of a table, by position. A file that can't
-// be read is listed with its Problem.
+// List returns the files of a table in a directory, ordered by position. A file that
+// can't be read is listed with its Problem.
 func List(dir, table string) ([]Info, error) {
 	folder := filepath.Join(dir, escape(table))
 	entries, err := os.ReadDir(folder)
@@ -143,15 +143,16 @@ func (i *Info) open(f *os.File) (_ *parquet.File, err error) {
 	return p, nil
 }
 
-// recovered makes an error of a panic: the Parquet library may panic over files
-// that somebody has made up, since their seal fits.
+// recovered converts a panic to an error. The Parquet library may panic on forged
+// files, which can have a valid seal.
 func recovered(err *error) {
 	if r := recover(); r != nil {
 		*err = errors.Join(damaged("%v", r), *err)
 	}
 }
 
-// read checks a file's seal and hands its rows, valid until fn returns, to fn.
+// read checks a file's seal and passes its rows to fn. A row is valid until fn
+// returns.
 func read(ctx context.Context, path string, fn func(i *Info, row parquet.Row) error) (_ *Info, err error) {
 	f, err := openFile(path)
 	if err != nil {
@@ -175,7 +176,7 @@ func read(ctx context.Context, path string, fn func(i *Info, row parquet.Row) er
 }
 
 func readGroup(ctx context.Context, i *Info, g parquet.RowGroup, fn func(*Info, parquet.Row) error) (err error) {
-	var inside error // fn's own, which a panic of the library is not to hide
+	var inside error // fn's error, which a panic of the library must not hide
 	defer func() {
 		if inside != nil {
 			err = inside
@@ -210,5 +211,5 @@ func readGroup(ctx context.Context, i *Info, g parquet.RowGroup, fn func(*Info, 
 	}
 }
 
-// Damaged tells whether an error says that a file is not what was written.
+// Damaged reports whether an error means that a file differs from what was written.
 func Damaged(err error) bool { return errors.Is(err, errDamaged) }

@@ -15,25 +15,25 @@ import (
 )
 
 const (
-	// bindMax is how many values one statement binds: SQLite takes 32,766.
+	// bindMax limits the number of bound values per statement: SQLite permits 32,766.
 	bindMax = 30_000
-	// insertRows and insertBytes bound one INSERT. Servers take 4 MB and more at
-	// a time.
+	// insertRows and insertBytes limit one INSERT. Servers accept at least 4 MB per
+	// statement.
 	insertRows  = 500
 	insertBytes = 1 << 20
-	// commitRows and commitBytes bound one transaction.
+	// commitRows and commitBytes limit one transaction.
 	commitRows  = 20_000
 	commitBytes = 16 << 20
 )
 
-// Restore fills the standalone table into, which is empty and has the columns
-// of t, with the rows of a file of t, in batches, and reads them back: their
-// number and checksum are those of the file. s is the schema of t. Columns that
-// t has got since the file was written get their default. note, which may be
-// nil, is told the number of rows so far.
+// Restore inserts the rows of a file of t, in batches, into the standalone table
+// into, which must be empty and have the columns of t. It then reads them back: their
+// number and checksum must be those of the file. s is the schema of t. Columns added
+// to t since the file was written get their default. note, which may be nil, is
+// called with the number of rows so far.
 //
-// After an error, or a crash, into may hold a part of the rows: the caller
-// drops it and creates it anew.
+// After an error or a crash, into may contain some of the rows; the caller must drop
+// and recreate it.
 func Restore(ctx context.Context, db engine.Keeper, t *engine.Table, s *engine.Schema, path string, into string, note func(rows int64)) (File, error) {
 	fail := func(err error) (File, error) {
 		return File{}, fmt.Errorf("restore %s into %s: %w", path, into, err)
@@ -70,7 +70,7 @@ func Restore(ctx context.Context, db engine.Keeper, t *engine.Table, s *engine.S
 	return File{Path: path, Rows: i.Rows, Sum: i.Sum, Bytes: i.Bytes}, nil
 }
 
-// fits tells whether a file's rows can go into a table as t is now.
+// fits checks whether a file's rows can be inserted into the current table t.
 func (i *Info) fits(t *engine.Table, s *engine.Schema) error {
 	if i.Table != t.Name {
 		return engine.Hinted(fmt.Errorf("the file is of table %s, not of %s", i.Table, t.Name), "the declaration of %s", i.Table)
@@ -102,7 +102,7 @@ type filling struct {
 	columns []engine.SchemaColumn
 
 	tx        *sql.Tx
-	whole     *sql.Stmt // of a full batch, in tx
+	whole     *sql.Stmt // the INSERT of a full batch, in tx
 	args      []any
 	rows      int // in args
 	bytes     int // in args
@@ -157,7 +157,7 @@ func (f *filling) fill(path string, note func(int64)) (err error) {
 	return err
 }
 
-// batch is the number of rows of a full batch.
+// batch returns the number of rows of a full batch.
 func (f *filling) batch() int { return max(1, min(insertRows, bindMax/len(f.columns))) }
 
 func (f *filling) statement(rows int) string {
@@ -170,7 +170,6 @@ func (f *filling) statement(rows int) string {
 		strings.Join(slices.Repeat([]string{row}, rows), ", ")
 }
 
-// insert sends the rows gathered.
 func (f *filling) insert() error {
 	if f.rows == 0 {
 		return nil
@@ -223,7 +222,8 @@ func (f *filling) rollback() error {
 	return err
 }
 
-// readBack reads a table as a file of these columns would hold it.
+// readBack computes the checksum of a table as a file with the columns of i would
+// contain it.
 func readBack(ctx context.Context, db engine.Keeper, s *engine.Schema, from string, i *Info) (*sum, error) {
 	columns, err := columnsOf(s, i.Columns())
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// rich are tables with all kinds of types, and rows with their extremes.
+// rich contains tables with all kinds of types, and rows with their extreme
+// values.
 var rich = map[string]struct {
 	create string
 	rows   []string // after VALUES
@@ -59,8 +60,7 @@ func richOf(db engine.Keeper) (create string, rows []string) {
 	return r.create, r.rows
 }
 
-// TestRichTypes: whatever a table holds comes back as the very same rows, by
-// the server's own checksum.
+// TestRichTypes: all values are restored exactly, by the server's own checksum.
 func TestRichTypes(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		create, rows := richOf(db)
@@ -89,8 +89,8 @@ func TestRichTypes(t *testing.T) {
 	})
 }
 
-// TestTrapValuesWithoutPlace: values that the column's natural Parquet type has
-// no place for are kept as text, and come back.
+// TestTrapValuesWithoutPlace: values that the column's natural Parquet type can't
+// represent are stored as text, and restored.
 func TestTrapValuesWithoutPlace(t *testing.T) {
 	cases := map[string]struct{ create, insert string }{
 		"mysql": {
@@ -128,8 +128,8 @@ func TestTrapValuesWithoutPlace(t *testing.T) {
 	})
 }
 
-// TestTrapAutoIncrementZero: a row whose automatic key is 0 gets it back; MySQL
-// would give it the next number.
+// TestTrapAutoIncrementZero: a row whose automatic key is 0 keeps it; MySQL would
+// assign the next number.
 func TestTrapAutoIncrementZero(t *testing.T) {
 	t.Parallel()
 	for _, name := range testdb.Kinds(t, "mariadb", "mysql") {
@@ -143,8 +143,8 @@ func TestTrapAutoIncrementZero(t *testing.T) {
 	}
 }
 
-// TestTrapKeysBeyondDoubles: keys that are equal as binary fractions are
-// different rows, also from one chunk to the next.
+// TestTrapKeysBeyondDoubles: keys that are equal as binary fractions are distinct
+// rows, also across chunks.
 func TestTrapKeysBeyondDoubles(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		id, ts := "BIGINT UNSIGNED", "DATETIME"

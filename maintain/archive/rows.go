@@ -12,29 +12,29 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// A reader reads the rows of a table, or of one period, in the order of the
-// primary key. It reads them in chunks, so that none of its statements holds up
-// a change of the table for long.
+// A reader reads the rows of a table, or of one period, in the order of the primary
+// key. It reads them in chunks, so that no statement delays a change of the table for
+// long.
 type reader struct {
 	db   engine.Keeper
-	from string // as a FROM has it
-	// columns are those to read; key is the primary key, which may have
-	// others, or be empty.
+	from string // an item of a FROM clause
+	// columns are the columns to read. key is the primary key; it may be empty, or
+	// have columns that are not among columns.
 	columns, key []engine.SchemaColumn
-	chunk        int // rows of the first chunk; 0 is firstChunk
+	chunk        int // rows of the first chunk; 0 means firstChunk
 }
 
 const (
-	// firstChunk rows take some milliseconds; from there chunks grow and
-	// shrink.
+	// firstChunk rows take some milliseconds; later chunks grow and shrink.
 	firstChunk = 2000
 	maxChunk   = 100_000
-	// chunkTime is how long a chunk may take: a fraction of the seconds for which
-	// a change of the table waits for its lock.
+	// chunkTime is the maximum duration of a chunk: a fraction of the seconds for
+	// which a change of the table waits for its lock.
 	chunkTime = 300 * time.Millisecond
 )
 
-// each hands each row's texts to fn, nil for NULL, valid until fn returns.
+// each passes the texts of each row to fn, nil for NULL. They are valid until fn
+// returns.
 func (r *reader) each(ctx context.Context, fn func(row []sql.RawBytes) error) error {
 	list := make([]string, 0, len(r.columns)+len(r.key))
 	for _, c := range r.columns {
@@ -53,8 +53,8 @@ func (r *reader) each(ctx context.Context, fn func(row []sql.RawBytes) error) er
 			list = append(list, r.expression(k))
 		}
 	}
-	// Qualified, because PostgreSQL calls the text of a column by the column's
-	// name, and would order by that.
+	// Qualified, because PostgreSQL names the text of a column like the column, and
+	// ORDER BY would then sort by the text.
 	q := "SELECT " + strings.Join(list, ", ") + " FROM " + r.from + " AS r"
 	if !r.chunked() {
 		_, err := r.run(ctx, q, nil, len(list), func(row []sql.RawBytes) error { return fn(row[:len(r.columns)]) })
@@ -105,7 +105,7 @@ func (r *reader) each(ctx context.Context, fn func(row []sql.RawBytes) error) er
 
 func (r *reader) quote(c engine.SchemaColumn) string { return "r." + r.db.Dialect().Quote(c.Name) }
 
-// expression is what is selected for a column. Bytes come as they are.
+// expression returns the select expression for a column. Bytes are read unchanged.
 func (r *reader) expression(c engine.SchemaColumn) string {
 	if c.Kind == engine.KindBytes {
 		return r.quote(c)
@@ -115,9 +115,9 @@ func (r *reader) expression(c engine.SchemaColumn) string {
 
 var sets = regexp.MustCompile(`(?i)^(enum|set)\b`)
 
-// chunked tells whether rows can be had from behind a key: there is one, and its
-// columns compare as they sort. ENUM and SET don't, binary fractions may not
-// equal their own text, and of other types nothing is known.
+// chunked reports whether rows can be read from a given key on. This requires a key
+// whose columns compare as they sort. ENUM and SET don't, binary fractions may not
+// equal their own text, and other types are unknown.
 func (r *reader) chunked() bool {
 	for _, k := range r.key {
 		switch k.Kind {
@@ -134,9 +134,8 @@ func (r *reader) chunked() bool {
 
 var number = regexp.MustCompile(`^-?\d+(\.\d+)?$`)
 
-// after returns the condition for what comes after a key. Numbers stand in the
-// statement as they are, because MySQL compares a number with a bound text as
-// binary fractions.
+// after returns the condition for rows after a key. Numbers are written as literals,
+// because MySQL compares a number with a bound text as binary floating point.
 func (r *reader) after(last [][]byte) (string, []any, error) {
 	if last == nil {
 		return "", nil, nil
@@ -158,8 +157,8 @@ func (r *reader) after(last [][]byte) (string, []any, error) {
 		}
 		return left + "?", nil
 	}
-	// a >= 1 AND (a > 1 OR (a = 1 AND (b > 2 OR ...))): the first part is a
-	// range of the key for every planner.
+	// a >= 1 AND (a > 1 OR (a = 1 AND (b > 2 OR ...))): every planner recognises the
+	// first part as a range of the key.
 	var build func(i int) (string, error)
 	build = func(i int) (string, error) {
 		greater, err := is(i, ">")
@@ -185,10 +184,10 @@ func (r *reader) after(last [][]byte) (string, []any, error) {
 	return " WHERE " + lead + " AND " + cond, args, err
 }
 
-// run runs a query and returns how many rows came.
+// run runs a query and returns the number of rows.
 func (r *reader) run(ctx context.Context, q string, args []any, width int, fn func([]sql.RawBytes) error) (n int, err error) {
-	// Placeholders are bound only where there are any: the texts of numbers and
-	// names are not to be looked into.
+	// Placeholders are bound only if there are arguments, because the literals and
+	// names in q must not be searched for question marks.
 	if len(args) > 0 {
 		q = r.db.Bind(q)
 	}
@@ -214,7 +213,7 @@ func (r *reader) run(ctx context.Context, q string, args []any, width int, fn fu
 	return n, r.db.Classify(rows.Err())
 }
 
-// columnsOf returns a schema's columns by name, in the order of names.
+// columnsOf returns the columns of a schema with these names, in the order of names.
 func columnsOf(s *engine.Schema, names []string) ([]engine.SchemaColumn, error) {
 	out := make([]engine.SchemaColumn, len(names))
 	for i, n := range names {

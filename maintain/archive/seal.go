@@ -17,15 +17,15 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// A file is sealed: its footer's last metadata, keySeal, is the SHA-256 of the
-// whole file with the seal's own digits as zeros. So each byte of the file is
-// checked before any of it is decoded, also those that only other readers use,
-// such as minima and maxima.
+// A file is sealed: the last metadata entry of its footer, keySeal, is the
+// SHA-256 of the whole file with zeros in place of the seal's digits. Each byte
+// of the file is thus checked before any of it is decoded, including bytes that
+// only other readers use, such as minima and maxima.
 
 const (
 	magic    = "PAR1"
 	tailSize = 8 // the footer's length and the magic bytes
-	// maxFooter is far above what a file of 100,000-row groups has.
+	// maxFooter far exceeds the footer of a file with row groups of 100,000 rows.
 	maxFooter = 256 << 20
 )
 
@@ -33,12 +33,12 @@ var noSeal = strings.Repeat("0", sha256.Size*2)
 
 var errDamaged = errors.New("damaged")
 
-// damaged says that a file is not what was written.
+// damaged returns an error for a file that differs from what was written.
 func damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errDamaged, fmt.Sprintf(format, args...))
 }
 
-// readTail returns a file's footer and where it begins.
+// readTail returns a file's footer and its offset.
 func readTail(f *os.File) (footer []byte, at int64, err error) {
 	st, err := f.Stat()
 	if err != nil {
@@ -64,9 +64,8 @@ func readTail(f *os.File) (footer []byte, at int64, err error) {
 	return footer, at, err
 }
 
-// sealFile replaces the footer that the Parquet writer wrote by one with the
-// rest of the metadata, without statistics that readers would be misled by, and
-// with the seal.
+// sealFile replaces the footer written by the Parquet writer. The new footer has
+// the complete metadata, no statistics that would mislead readers, and the seal.
 func sealFile(f *os.File, metadata [][2]string, columns []column) error {
 	footer, at, err := readTail(f)
 	if err != nil {
@@ -149,7 +148,8 @@ func checkSeal(f *os.File, progress func(bytes int64) error) error {
 	}
 	footer = append(footer, tail...)
 	// In Thrift's compact protocol a pair of strings is the key, 0x18, the
-	// value's length, the value. What looks so in another value is tried too.
+	// value's length, the value. Another value may contain the same bytes, so
+	// every occurrence is tried.
 	sign := append([]byte(keySeal), 0x18, byte(len(noSeal)))
 	found := false
 	for from, tries := 0, 0; tries < 100; tries++ {
@@ -170,7 +170,7 @@ func checkSeal(f *os.File, progress func(bytes int64) error) error {
 	return damaged("its bytes are not those that were sealed")
 }
 
-// sealFits tells whether the seal at footer[i:] is that of the file.
+// sealFits reports whether the seal at footer[i:] is that of the file.
 func sealFits(body hash.Hash, footer []byte, i int) bool {
 	c, ok := body.(hash.Cloner)
 	if !ok {

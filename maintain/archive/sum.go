@@ -7,8 +7,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// A sum is a checksum of rows that doesn't depend on their order: two 64-bit
-// hashes of each row, added up. It finds accidents, not forgery.
+// A sum is an order-independent checksum of rows: two 64-bit hashes of each row,
+// added up. It detects accidents, not forgery.
 type sum struct {
 	rows   int64
 	a, b   uint64
@@ -17,7 +17,7 @@ type sum struct {
 	buf    []byte
 }
 
-// seeds of the two hashes.
+// Seeds of the two hashes.
 const (
 	seedA = 0x726f776d696c6c31
 	seedB = 0x706172717565741a

@@ -12,21 +12,20 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// extensionAside is that of files that a newer one has taken the place of, and
-// that hold something else.
+// extensionAside is the extension of files that were replaced by a newer file with
+// different contents.
 const extensionAside = ".old"
 
-// asideName is where a file goes that another one takes the place of.
+// asideName returns the name for a file that is replaced by another.
 func asideName(path string) string {
 	return fmt.Sprintf("%s.%s%s", strings.TrimSuffix(path, extension), time.Now().UTC().Format("20060102T150405.000000"), extensionAside)
 }
 
-// Supersede takes away the other files of the database's table within a period,
-// so that readers of all files count no row twice: a file of the same
-// rows, and those of parts that were merged since, where together they have the
-// very rows of the new one, are removed. The new one must have been read back.
-// Any other is kept as an .old, and returned; files that are one already are
-// left alone.
+// Supersede removes or renames the other files of the database's table within a
+// period, so that a reader of all files counts no row twice. It removes a file with
+// the same rows, and the files of periods that were later merged, if together they
+// contain exactly the rows of the new file. The new file must have been read back.
+// Any other file is kept as .old, and returned. Existing .old files are not changed.
 func Supersede(dir, table string, p rolling.Period, f File) (kept []string, err error) {
 	folder := filepath.Join(dir, escape(table))
 	entries, err := os.ReadDir(folder)
@@ -76,8 +75,8 @@ func sameRows(a, b Info) bool {
 	return a.Rows == b.Rows && a.Sum == b.Sum && len(a.columns) == len(b.columns)
 }
 
-// makeUp tells whether files of parts of a period, none of which overlap, have
-// together the rows of a file of the whole: checksums of rows add up.
+// makeUp reports whether files of parts of a period, none of which overlap, together
+// contain the rows of a file of the whole. Checksums of rows are additive.
 func makeUp(parts []Info, whole Info) bool {
 	var rows int64
 	var a, b uint64
@@ -97,7 +96,7 @@ func makeUp(parts []Info, whole Info) bool {
 	return ok && rows == whole.Rows && a == x && b == y
 }
 
-// hashes are the two numbers of the checksum of a file's rows.
+// hashes returns the two numbers of the checksum of a file's rows.
 func (i *Info) hashes() (a, b uint64, ok bool) {
 	if len(i.Sum) != 32 {
 		return 0, 0, false

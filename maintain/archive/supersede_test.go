@@ -8,8 +8,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// A file that is another copy of the newer one goes; one of other rows, more or
-// fewer, changes its name alone, and what was set aside stays.
+// TestSupersede: another copy of the newer file is removed; a file with more or
+// fewer rows is only renamed, and files already set aside remain.
 func TestSupersede(t *testing.T) {
 	t.Parallel()
 	w := plain(t, 10)
@@ -54,8 +54,8 @@ func TestSupersede(t *testing.T) {
 	}
 }
 
-// Files of parts are those of a whole if their rows add up to its rows, and no
-// two of them overlap.
+// TestMakeUp: files of parts equal the file of the whole if their rows add up,
+// and no two of them overlap.
 func TestMakeUp(t *testing.T) {
 	part := func(from, to int64, values ...int64) Info {
 		var s sum

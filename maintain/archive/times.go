@@ -9,19 +9,20 @@ import (
 
 const microsPerDay = 24 * 3600 * 1e6
 
-// A layout is how a server writes times in a column, so that the very text can
-// be had back: for an engine that keeps times as text it is the value.
+// A layout describes how a server writes the times of a column, so that the original
+// text can be restored: for an engine that stores times as text, the text is the
+// value.
 type layout struct {
-	// Sep stands between date and time; "" is a date alone.
+	// Sep separates date and time; "" means a date alone.
 	Sep string `json:"sep,omitempty"`
-	// Digits is how many digits of the second's fraction there are, -1 as many
-	// as it takes.
+	// Digits is the number of fractional digits of the second; -1 means as many as
+	// needed.
 	Digits int `json:"digits,omitempty"`
-	// Zone follows: one of zones.
+	// Zone is the suffix: one of zones.
 	Zone string `json:"zone,omitempty"`
 }
 
-// zones are the ways of saying UTC, and of saying nothing.
+// zones are the notations for UTC, and no zone.
 var zones = []string{"", "Z", "+00", "+00:00", "+0000"}
 
 // format returns the text of an instant.
@@ -42,8 +43,7 @@ func (l layout) format(micros int64) string {
 	return string(append(b, l.Zone...))
 }
 
-// parseTime reads a time, and returns the layouts by which it may have been
-// written. The layouts that format it to the same text are those that fit.
+// parseTime reads a time and returns the layouts that format it to the same text.
 func parseTime(text string) (micros int64, fit []layout, ok bool) {
 	if len(text) < len(time.DateOnly) {
 		return 0, nil, false
@@ -98,7 +98,8 @@ func parseTime(text string) (micros int64, fit []layout, ok bool) {
 	return micros, fit, len(fit) > 0
 }
 
-// encodeTime takes a time that is written as those before it in the column.
+// encodeTime encodes a time. It requires a layout that fits all previous times of the
+// column.
 func (c *column) encodeTime(text []byte) (parquet.Value, error) {
 	s := string(text)
 	var micros int64

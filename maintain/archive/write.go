@@ -22,51 +22,51 @@ import (
 )
 
 const (
-	// groupRows and groupBytes bound a row group, which lies in memory while it
-	// is written and is the unit that readers read.
+	// groupRows and groupBytes limit a row group, which is held in memory while it is
+	// written and is the unit that readers read.
 	groupRows  = 100_000
 	groupBytes = 64 << 20
-	// batchRows, of some batchBytes, go to the Parquet writer at a time, and
-	// batchRows come from its reader.
+	// batchRows, of approximately batchBytes, are passed to the Parquet writer at a
+	// time, and batchRows are read at a time.
 	batchRows  = 128
 	batchBytes = 1 << 20
-	// dictionaryBytes is how large a dictionary of texts may grow in a row group
-	// before further ones are written out.
+	// dictionaryBytes limits the size of a text dictionary in a row group; beyond it,
+	// further texts are written without a dictionary.
 	dictionaryBytes = 1 << 20
 )
 
-// A File is what was written, or read back.
+// A File describes a file that was written or read back.
 type File struct {
 	Path string
 	Rows int64
-	// Sum is a checksum of the rows' values: the same in whatever order they
-	// come, and however the file is laid out.
+	// Sum is a checksum of the rows' values. It doesn't depend on their order or on
+	// the layout of the file.
 	Sum   string
 	Bytes int64
-	// Kept is where a file of other rows lies that was in the way, "" where
-	// there was none.
+	// Kept is the path under which a file with different rows was kept that had the
+	// same name; "" if there was none.
 	Kept string
 }
 
-// Write writes the rows of a period of t to DIR/TABLE/PERIOD.parquet. The period
-// takes no inserts meanwhile: who calls compares File.Rows with what the
-// period is known to hold, and Verify with File, before anything is dropped.
-// note, which may be nil, is told the number of rows so far.
+// Write writes the rows of a period of t to DIR/TABLE/PERIOD.parquet. The period must
+// not receive inserts during the call. Before anything is dropped, the caller must
+// compare File.Rows with the known number of rows of the period, and the result of
+// Verify with File. note, which may be nil, is called with the number of rows so far.
 //
-// The file is complete and on disk before it gets its name. A file of the same
-// rows is left as it is; one of other rows of the same period is kept under
-// another name; one of another table or period is an error.
+// The file is complete and on disk before it gets its name. An existing file with the
+// same rows is kept unchanged. A file with different rows of the same period is kept
+// under another name. A file of another table or period is an error.
 func Write(ctx context.Context, db engine.Keeper, t *engine.Table, s *engine.Schema, p rolling.Partition, dir string, note func(rows int64)) (File, error) {
 	return (&writing{}).write(ctx, db, t, s, p, dir, note)
 }
 
-// A writing is one call of Write; tests see into it.
+// A writing is one call of Write. Tests set its fields.
 type writing struct {
-	wrap   func(io.Writer) io.Writer // around the file
+	wrap   func(io.Writer) io.Writer // wraps the file
 	at     func(step string) error   // called between the steps
 	chunk  int
-	groups int64 // rows of a group; 0 is groupRows
-	bytes  int64 // of a group; 0 is groupBytes
+	groups int64 // rows per group; 0 means groupRows
+	bytes  int64 // bytes per group; 0 means groupBytes
 }
 
 func (w *writing) write(ctx context.Context, db engine.Keeper, t *engine.Table, s *engine.Schema, p rolling.Partition, dir string, note func(rows int64)) (_ File, err error) {
@@ -103,7 +103,7 @@ func (w *writing) write(ctx context.Context, db engine.Keeper, t *engine.Table, 
 		info.Create = t.Definition.Text
 	}
 	for _, c := range from {
-		// SQLite's REAL and FLOAT have 64 bits; elsewhere they have 32.
+		// SQLite's REAL and FLOAT have 64 bits; on other servers they have 32.
 		info.columns = append(info.columns, columnOf(c, dbInfo.Engine == "sqlite"))
 	}
 	r := &reader{db: db, from: db.Words().From(t, p), columns: from, key: key, chunk: w.chunk}
@@ -125,8 +125,8 @@ func (w *writing) write(ctx context.Context, db engine.Keeper, t *engine.Table, 
 			err = errors.Join(err, ignoreMissing(os.Remove(temp)))
 		}
 	}()
-	// Each round ends with a file, or with a column that has to be wider: there
-	// are few forms.
+	// Each round either completes the file or finds a column that needs a wider form.
+	// There are few forms, so there are few rounds.
 	var wide *unfitError
 	for {
 		err = w.fill(ctx, f, r, &info, note)
@@ -169,7 +169,7 @@ func (w *writing) step(name string) error {
 	return w.at(name)
 }
 
-// An unfitError names a column that a value didn't fit.
+// An unfitError identifies a column whose form can't represent a value.
 type unfitError struct {
 	column int
 	null   bool
@@ -177,7 +177,6 @@ type unfitError struct {
 
 func (e *unfitError) Error() string { return "a value doesn't fit its column's form" }
 
-// fill writes the file.
 func (w *writing) fill(ctx context.Context, f *os.File, r *reader, info *Info, note func(int64)) error {
 	var sink io.Writer = f
 	if w.wrap != nil {
@@ -188,7 +187,7 @@ func (w *writing) fill(ctx context.Context, f *os.File, r *reader, info *Info, n
 	width := len(info.columns)
 	batch := make([]parquet.Row, 0, batchRows)
 	values := make([]parquet.Value, 0, batchRows*width)
-	var text []byte // what the values of the batch refer to
+	var text []byte // buffer to which the values of the batch refer
 	var inGroup, groupBegan, noted int64
 	var total sum
 	flush := func() error {
@@ -251,8 +250,8 @@ func (w *writing) fill(ctx context.Context, f *os.File, r *reader, info *Info, n
 	return sealFile(f, metadata, info.columns)
 }
 
-// value makes a value of a file's column i out of the server's text, which it
-// copies.
+// value converts the server's text to a value of a file's column i. It copies the
+// text.
 func (c *column) value(row sql.RawBytes, i int, text *[]byte) (parquet.Value, error) {
 	if row == nil {
 		if !c.Null {
@@ -265,8 +264,8 @@ func (c *column) value(row sql.RawBytes, i int, text *[]byte) (parquet.Value, er
 		level = 1
 	}
 	if c.Form == formText || c.Form == formBytes {
-		// A text that grows moves; what was appended before stays where the
-		// values refer to it.
+		// When the buffer grows it moves; earlier values still refer to the old
+		// buffer.
 		at := len(*text)
 		*text = append(*text, row...)
 		row = sql.RawBytes((*text)[at:len(*text):len(*text)])
@@ -278,7 +277,6 @@ func (c *column) value(row sql.RawBytes, i int, text *[]byte) (parquet.Value, er
 	return v.Level(0, level, i), nil
 }
 
-// options are those of the Parquet writer.
 func options(info *Info) []parquet.WriterOption {
 	opts := []parquet.WriterOption{
 		parquet.NewSchema("period", &group{columns: info.columns}),
@@ -298,8 +296,8 @@ func options(info *Info) []parquet.WriterOption {
 		opts = append(opts, parquet.SortingWriterConfig(parquet.SortingColumns(sorted...)))
 	}
 	for i := range info.columns {
-		// Minima of texts and bytes may be as long as the values, and tell a
-		// reader little where rows aren't sorted by them.
+		// Minima and maxima of texts and bytes may be as long as the values, and help
+		// readers little if rows aren't sorted by them.
 		if c := &info.columns[i]; !c.hasBounds() {
 			opts = append(opts, parquet.SkipPageBounds(c.Name))
 		}
@@ -322,8 +320,8 @@ func (i *Info) setBounds() {
 	}
 }
 
-// hasBounds tells whether the Parquet writer's minima and maxima are right, and
-// of use: it compares decimals of more than 18 digits as bytes without a sign.
+// hasBounds reports whether the Parquet writer's minima and maxima are correct and
+// useful. The writer compares decimals of more than 18 digits as unsigned bytes.
 func (c *column) hasBounds() bool {
 	switch c.Form {
 	case formText, formBytes:
@@ -334,8 +332,8 @@ func (c *column) hasBounds() bool {
 	return true
 }
 
-// sortsAlike tells whether the server sorts the column as Parquet's readers do.
-// Text sorts by the server's collation.
+// sortsAlike reports whether the server sorts the column as Parquet readers do. Text
+// sorts by the server's collation.
 func (c *column) sortsAlike() bool {
 	switch c.Form {
 	case formInt, formTimestamp, formDate, formDecimal:
@@ -346,7 +344,7 @@ func (c *column) sortsAlike() bool {
 
 // A group is the root of a Parquet schema whose columns keep their order.
 type group struct {
-	parquet.Group // for what no column bears on
+	parquet.Group // for methods that don't depend on columns
 	columns       []column
 }
 
@@ -359,16 +357,16 @@ func (g *group) Fields() []parquet.Field {
 	return out
 }
 
-// GoType is not used: rows are written as values.
+// GoType is not used, because rows are written as values.
 func (g *group) GoType() reflect.Type { return reflect.TypeFor[map[string]any]() }
 
 // String describes the group for messages.
 func (g *group) String() string { return fmt.Sprintf("group of %d columns", len(g.columns)) }
 
-// Encoding and Compression are the columns' own.
+// Encoding is set for each column.
 func (g *group) Encoding() encoding.Encoding { return nil }
 
-// Compression is the writer's.
+// Compression is set in the writer's options.
 func (g *group) Compression() compress.Codec { return nil }
 
 type field struct {
@@ -382,7 +380,8 @@ func (f *field) Value(base reflect.Value) reflect.Value {
 	return base.MapIndex(reflect.ValueOf(f.name))
 }
 
-// publish gives a complete file its name, unless the same rows have it already.
+// publish renames a complete file to its final name, unless that name already has a
+// file with the same rows.
 func (w *writing) publish(ctx context.Context, temp string, info *Info) (File, error) {
 	out := File{Path: info.Path, Rows: info.Rows, Sum: info.Sum}
 	there, err := os.Lstat(info.Path)
@@ -401,8 +400,8 @@ func (w *writing) publish(ctx context.Context, temp string, info *Info) (File, e
 			out.Bytes = there.Size()
 			return out, os.Remove(temp)
 		}
-		// A second name for the old file before the first goes to the new one, so
-		// that there is a good one at any moment.
+		// Link the old file to a second name before the first name is replaced, so
+		// that a good file exists at any moment.
 		out.Kept = asideName(info.Path)
 		if err := os.Link(info.Path, out.Kept); errors.Is(err, os.ErrExist) {
 			return out, err
@@ -429,9 +428,9 @@ func (w *writing) publish(ctx context.Context, temp string, info *Info) (File, e
 	return out, syncFolder(filepath.Dir(info.Path))
 }
 
-// compare tells whether the file that has the name already holds the same rows.
-// One of another table, or of more than the period, is an error; one that is
-// damaged, or of a part of the period, is not the same.
+// compare reports whether the existing file contains the same rows. A file of another
+// table, or of more than the period, is an error. A damaged file, or one of a part of
+// the period, is not the same.
 func (w *writing) compare(ctx context.Context, info *Info) (bool, error) {
 	old, err := verify(ctx, info.Path, nil)
 	if errors.Is(err, errDamaged) {

@@ -1,11 +1,10 @@
-// Package copier copies rows from one table into another of the same columns,
-// in chunks along the primary key: each chunk is one transaction, which also
-// notes how far the copy is, so that it goes on after a crash without a row
-// lost or doubled. Between chunks it waits while the server has better things
-// to do.
+// Package copier copies rows from one table into another with the same columns, in
+// chunks along the primary key. Each chunk is one transaction, which also records the
+// progress of the copy, so that the copy resumes after a crash without lost or
+// duplicate rows. Between chunks it waits while the server's load exceeds the limits.
 //
-// A copy ends at the key that is the highest when Run begins: rows that are
-// appended meanwhile would otherwise keep it going for ever.
+// A copy ends at the highest key that exists when Run begins. Otherwise rows appended
+// during the copy could keep it running forever.
 package copier
 
 import (
@@ -20,48 +19,49 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// A Copy says what to copy.
+// A Copy describes what to copy.
 type Copy struct {
 	DB engine.Keeper
-	// From is what a FROM names, quoted: a table, or a period as
-	// Words.From has it. Into is a table, quoted.
+	// From is an item of a FROM clause, quoted: a table, or a period as returned by
+	// Words.From. Into is a quoted table name.
 	From, Into string
-	// Columns are those to copy, in order; generated ones are left out. Key are
-	// those of the primary key.
+	// Columns are the columns to copy, in order, without generated columns. Key
+	// contains the columns of the primary key.
 	Columns, Key []engine.SchemaColumn
 	// Where, unless empty, is a condition on the rows to copy.
 	Where string
-	// Lock makes each chunk lock the rows that it reads, so that what changes
-	// them meanwhile comes before or after it. Without it no row is locked, and
-	// a chunk is of one moment.
+	// Lock makes each chunk lock the rows that it reads, so that concurrent changes
+	// of these rows commit before or after the chunk. Without it no row is locked,
+	// and each chunk is a consistent snapshot.
 	Lock bool
-	// Replace first deletes from Into what lies in the chunk's range of keys.
+	// Replace first deletes the rows of Into in the chunk's range of keys.
 	Replace bool
-	// Skip leaves rows of Into as they are where a row of their key is there.
+	// Skip keeps the row of Into if one with the same key exists.
 	Skip bool
-	// Each, unless nil, stands in for the one INSERT of a chunk: it returns
-	// statements, with question marks, that copy the rows for which the
-	// condition holds, whose values are args.
+	// Each, unless nil, replaces the single INSERT of a chunk: it returns statements
+	// with question marks that copy the rows which satisfy the condition where, whose
+	// values are args.
 	Each func(ctx context.Context, tx state.Exec, where string, args []any) ([]Statement, error)
-	// Chunk is the number of rows of one; 0 is 20,000, or fewer so that
-	// one takes a fraction of a second.
+	// Chunk is the number of rows per chunk; 0 means an adaptive size of up to 20,000
+	// rows, so that a chunk takes a fraction of a second.
 	Chunk int
-	// After is where to go on: the last key copied, as Done was given it. Nil
-	// begins at the start.
+	// After is the last key already copied, as passed to Done. Nil starts at the
+	// beginning.
 	After []string
-	// Done notes, in the chunk's transaction, the last key and the number of
-	// rows copied so far by this call.
+	// Done records, in the chunk's transaction, the last key and the number of rows
+	// copied by this call of Run.
 	Done func(ctx context.Context, tx state.Exec, last []string, rows int64) error
-	// Again is how often the copy goes on, at its end, with the rows that were
-	// appended meanwhile.
+	// Again is the number of times the copy continues, after reaching its end, with
+	// rows appended in the meantime.
 	Again int
-	// Between, unless nil, runs after each chunk, outside of any transaction. It
-	// is told what the copy will come to: the keys after one, up to another,
-	// where nil is no bound.
+	// Between, unless nil, runs after each chunk, outside of any transaction. Its
+	// arguments delimit the keys that remain to be copied: those after one key, up to
+	// another, where nil means unbounded.
 	Between func(ctx context.Context, after, until []string) error
-	// Limits of the server's load; the zero value waits for nothing.
+	// Limits are the limits of the server's load; the zero value never waits.
 	Limits Limits
-	// Paused is told why the copy waits, and "" when it goes on.
+	// Paused is called with the reason for each wait, and with "" when the copy
+	// continues.
 	Paused func(why string)
 }
 
@@ -71,26 +71,26 @@ type Statement struct {
 	Args  []any
 }
 
-// Limits are how busy a server may be while something copies.
+// Limits are the server load above which copying pauses.
 type Limits struct {
-	Running    int           // statements that run at a time; 0 is any number
-	ReplicaLag time.Duration // 0 is any
+	Running    int           // number of statements running concurrently; 0 means no limit
+	ReplicaLag time.Duration // 0 means no limit
 }
 
 const (
-	// chunkTime is what a chunk should take: locks that it holds, and what it
-	// must do again after a crash, are bounded by it.
+	// chunkTime is the target duration of a chunk. It bounds how long its locks are
+	// held, and the work repeated after a crash.
 	chunkTime = 200 * time.Millisecond
-	// Rows of a chunk: the first, the fewest, the most.
+	// Rows per chunk: initial, minimum, maximum.
 	firstChunk, leastChunk, mostChunk = 1000, 50, 20000
-	// lockTries is how often in a row a chunk that doesn't get its locks is
-	// tried again: some minutes, where each try waits two seconds.
+	// lockTries limits the consecutive attempts at a chunk that doesn't get its
+	// locks: some minutes, as each attempt waits two seconds.
 	lockTries = 100
-	// firstPause and lastPause are how long it waits in between.
+	// firstPause and lastPause limit the pause between these attempts.
 	firstPause, lastPause = 50 * time.Millisecond, 2 * time.Second
 )
 
-// Run copies and returns the number of rows.
+// Run copies the rows and returns their number.
 func (c *Copy) Run(ctx context.Context) (int64, error) {
 	rows, err := c.run(ctx)
 	if err != nil {
@@ -169,7 +169,8 @@ func (c *Copy) paused(why string) {
 	}
 }
 
-// resize returns the rows of the next chunk, when one took that long.
+// resize returns the number of rows of the next chunk, given the size and the
+// duration of the last one.
 func (c *Copy) resize(size int, took time.Duration) int {
 	if c.Chunk > 0 {
 		return c.Chunk
@@ -179,11 +180,11 @@ func (c *Copy) resize(size int, took time.Duration) int {
 	return min(max(int(next), leastChunk), mostChunk)
 }
 
-// chunk copies the rows after a key, at most size of them, in one transaction,
-// and returns the last one's key: nil when there were none.
+// chunk copies at most size rows after a key in one transaction and returns the key
+// of the last one; nil if there were none.
 func (c *Copy) chunk(ctx context.Context, conn *sql.Conn, keys *Keys, after, until []string, size int, before int64) (last []string, n int64, err error) {
-	// Each statement sees what is committed when it begins, and reads without
-	// locks but for those that it asks for.
+	// Each statement sees the rows committed when it begins, and takes only the locks
+	// that it requests.
 	var o *sql.TxOptions
 	if c.DB.Info().Engine != "sqlite" {
 		o = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
@@ -195,8 +196,7 @@ func (c *Copy) chunk(ctx context.Context, conn *sql.Conn, keys *Keys, after, unt
 	done := false
 	defer func() {
 		if !done {
-			// A transaction that the server has ended, or the context, has
-			// nothing to roll back.
+			// A transaction ended by the server or the context can't be rolled back.
 			_ = tx.Rollback()
 		}
 		err = c.DB.Classify(err)
@@ -252,7 +252,7 @@ func (c *Copy) statements(ctx context.Context, tx state.Exec, where string, args
 	return []Statement{{c.Insert(where), args}}, nil
 }
 
-// Insert returns the statement that copies the rows for which a condition holds.
+// Insert returns the statement that copies the rows which satisfy a condition.
 func (c *Copy) Insert(where string) string {
 	quote := c.DB.Dialect().Quote
 	var names []string
@@ -271,8 +271,8 @@ func (c *Copy) Insert(where string) string {
 		case "sqlite":
 			verb = "INSERT OR IGNORE INTO "
 		default:
-			// Not INSERT IGNORE, which bends values and drops rows that have no
-			// partition.
+			// Not INSERT IGNORE, which silently changes invalid values and drops rows
+			// without a partition.
 			tail = " ON DUPLICATE KEY UPDATE " + names[0] + " = " + c.Into + "." + names[0]
 		}
 	}
@@ -284,7 +284,7 @@ func (c *Copy) Insert(where string) string {
 	}
 	into := "(" + list + ")"
 	if name == "postgres" {
-		into += " OVERRIDING SYSTEM VALUE" // of identity columns
+		into += " OVERRIDING SYSTEM VALUE" // needed for identity columns
 	}
 	q := fmt.Sprintf("%s%s %s SELECT %s FROM %s WHERE %s", verb, c.Into, into, list, c.From, where)
 	order := make([]string, len(c.Key))

@@ -17,13 +17,12 @@ import (
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
-// onServers runs a test on each kind of database that it is to run on, at the
-// same time as other tests: each has a database of its own.
+// onServers runs a test on each supported kind of database, in parallel with other
+// tests. Each run has its own database.
 func onServers(t *testing.T, test func(t *testing.T, db engine.Keeper)) {
 	on(t, []string{"sqlite", "mariadb", "mysql", "postgres"}, test)
 }
 
-// on does so with those kinds.
 func on(t *testing.T, kinds []string, test func(t *testing.T, db engine.Keeper)) {
 	t.Parallel()
 	for _, kind := range testdb.Kinds(t, kinds...) {
@@ -41,8 +40,8 @@ func exec(t testing.TB, db engine.Keeper, q string, args ...any) {
 	}
 }
 
-// tables creates the tables a, of n rows, and b, with a composite key of every
-// kind of type, and returns the copy from one to the other.
+// tables creates the tables a, with n rows, and b, with a composite key of each kind
+// of type, and returns the copy from a to b.
 func tables(t testing.TB, db engine.Keeper, n int) *Copy {
 	t.Helper()
 	blob, at, text, double := "VARBINARY(8)", "DATETIME(6)", "VARCHAR(20)", "DOUBLE"
@@ -58,7 +57,7 @@ func tables(t testing.TB, db engine.Keeper, n int) *Copy {
 	}
 	words := []string{"Äpfel", "apfel", "Birne", "birne\\'", "z'\"", "ß", "", "日本"}
 	switch db.Info().Engine {
-	case "mysql", "mariadb", "sqlite": // which find some of them equal
+	case "mysql", "mariadb", "sqlite": // where some of them compare equal
 		words = []string{"Äpfel", "Birne\\", "z'\"", "ß", "", "日本", "Quitte", "zz"}
 	}
 	const batch = 250
@@ -88,7 +87,6 @@ func copyOf(t testing.TB, db engine.Keeper, from, into string) *Copy {
 	return c
 }
 
-// same compares the tables a and b.
 func same(t testing.TB, c *Copy) {
 	t.Helper()
 	var n [2]int64
@@ -117,7 +115,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("%d rows in %d chunks", n, chunks)
 		}
 		same(t, c)
-		// Again, in all the ways of what is there already.
+		// Copy again, with each way of treating existing rows.
 		c.Skip, c.Lock = true, true
 		if _, err := c.Run(t.Context()); err != nil {
 			t.Errorf("skip: %v", err)
@@ -142,8 +140,8 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// Rows that are appended while it copies are copied too, as often as is asked
-// for; what is said to be still to come does.
+// TestRunGoesOn: rows appended during the copy are also copied, in as many rounds as
+// requested, and the announced remaining rows are correct.
 func TestRunGoesOn(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		for again, want := range []int{0: 9, 1: 10, 2: 11} {
@@ -158,7 +156,7 @@ func TestRunGoesOn(t *testing.T) {
 			c.Chunk, c.Again = 3, again
 			last := 8
 			c.Between = func(_ context.Context, after, until []string) error {
-				// At the end of each round there is a row more.
+				// Append a row at the end of each round.
 				if len(after) != 1 || after[0] != fmt.Sprint(last) {
 					return nil
 				}
@@ -185,8 +183,8 @@ func TestRunEmpty(t *testing.T) {
 	})
 }
 
-// Where a key's text sorts otherwise than its value, ORDER BY must not sort by
-// the text.
+// TestTrapKeysSortAsValues: if a key's text sorts differently from its value, ORDER
+// BY must not use the text.
 func TestTrapKeysSortAsValues(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		exec(t, db, "CREATE TABLE a (id BIGINT NOT NULL PRIMARY KEY)")
@@ -203,8 +201,8 @@ func TestTrapKeysSortAsValues(t *testing.T) {
 	})
 }
 
-// A connection that is lost between any two chunks costs no row and doubles
-// none: the key is noted with the rows.
+// TestRunResumes: a connection lost between any two chunks loses and duplicates no
+// row, because the key is recorded with the rows.
 func TestRunResumes(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		c := tables(t, db, 1500)
@@ -235,7 +233,7 @@ func TestRunResumes(t *testing.T) {
 				if err := st.Advance(ctx, tx, found, "copy", last); err != nil {
 					return err
 				}
-				if before && chunks == 1 { // with the note, before the commit
+				if before && chunks == 1 { // after recording the key, before the commit
 					return cut(ctx, db, tx, lost)
 				}
 				return nil
@@ -258,12 +256,12 @@ func TestRunResumes(t *testing.T) {
 	})
 }
 
-// cut ends the connection of a transaction, and waits until the server has.
+// cut ends the connection of a transaction, and waits until the server has ended it.
 func cut(ctx context.Context, db engine.Keeper, tx state.Exec, lost error) error {
 	ask, end := "SELECT CONNECTION_ID()", "KILL %d"
 	switch db.Info().Engine {
 	case "sqlite":
-		return lost // it has none
+		return lost // it has no connection
 	case "postgres":
 		ask, end = "SELECT pg_backend_pid()", "SELECT pg_terminate_backend(%d)"
 	}
@@ -293,7 +291,7 @@ func listed(ctx context.Context, db engine.Keeper, id int64) (bool, error) {
 	return n > 0, err
 }
 
-// A chunk reads its rows by the key's index, and few others.
+// TestRangeUsesKey: a chunk reads its rows by the key's index, and few others.
 func TestRangeUsesKey(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		exec(t, db, "CREATE TABLE a (x INT NOT NULL, y INT NOT NULL, z INT NOT NULL, v INT, PRIMARY KEY (x, y, z))")
@@ -346,7 +344,7 @@ func TestRangeUsesKey(t *testing.T) {
 	})
 }
 
-// rowsRead returns how many rows a session of MySQL has read in order.
+// rowsRead returns the number of rows that a MySQL session has read in order.
 func rowsRead(t *testing.T, conn *sql.Conn) (read int) {
 	t.Helper()
 	for _, s := range []string{"Handler_read_next", "Handler_read_rnd_next", "Handler_read_prev"} {
@@ -382,9 +380,10 @@ func lines(t *testing.T, conn *sql.Conn, q string, args ...any) string {
 	return strings.Join(out, "\n")
 }
 
-// A chunk whose rows somebody has locked is tried again until they are free.
+// TestRunWaitsForLocks: a chunk whose rows are locked is retried until they are
+// unlocked.
 func TestRunWaitsForLocks(t *testing.T) {
-	// A statement of SQLite waits by itself.
+	// SQLite's statements wait by themselves.
 	on(t, []string{"mariadb", "mysql", "postgres"}, func(t *testing.T, db engine.Keeper) {
 		c := tables(t, db, 300)
 		waitShortly(t, db)
@@ -416,8 +415,8 @@ func TestRunWaitsForLocks(t *testing.T) {
 	})
 }
 
-// waitShortly has the connections that come next wait for a row's lock as shortly
-// as the server can.
+// waitShortly makes new connections wait for row locks for the shortest time that the
+// server permits.
 func waitShortly(t *testing.T, db engine.Keeper) {
 	t.Helper()
 	set := "SET SESSION innodb_lock_wait_timeout = 1"
@@ -444,7 +443,7 @@ func waitShortly(t *testing.T, db engine.Keeper) {
 	}
 }
 
-// A busy Keeper says what its test wants of the load.
+// A busy Keeper reports the load set by its test.
 type busy struct {
 	engine.Keeper
 	loads []engine.ServerLoad
@@ -511,7 +510,7 @@ func TestNewKeysRefuses(t *testing.T) {
 	}
 }
 
-// A spy keeps the last query for one row.
+// A spy records the last query for one row.
 type spy struct {
 	state.Exec
 	query string
@@ -523,9 +522,9 @@ func (s *spy) QueryRowContext(ctx context.Context, q string, args ...any) *sql.R
 	return s.Exec.QueryRowContext(ctx, q, args...)
 }
 
-// The end of a chunk is found along the key also in a table that the planner
-// knows nothing of: sorting what is left for each chunk would take time that
-// goes with the square of the rows.
+// TestTrapChunksWithoutStatistics: the end of a chunk is found by the key's index
+// also in a table without statistics. Sorting the remaining rows for each chunk would
+// take time quadratic in the number of rows.
 func TestTrapChunksWithoutStatistics(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -14,15 +14,15 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// Keys are the values of some columns, in order, that rows are gone along by
-// and found by: a primary key. They travel as text.
+// Keys describe columns, in order, by which rows are traversed and found: a primary
+// key. Values are passed as text.
 type Keys struct {
 	db   engine.Keeper
 	cols []engine.SchemaColumn
 }
 
-// NewKeys returns the keys of the columns. It refuses columns whose order on
-// the server isn't that of their values: enumerations, sets, bits.
+// NewKeys returns the keys of the columns. It refuses columns whose sort order on the
+// server differs from the order of their values: enumerations, sets, bits.
 func NewKeys(db engine.Keeper, cols []engine.SchemaColumn) (*Keys, error) {
 	if len(cols) == 0 {
 		return nil, errors.New("the table has no primary key to go along")
@@ -44,13 +44,13 @@ func (k *Keys) postgres() bool { return k.db.Info().Engine == "postgres" }
 
 func (k *Keys) quote(name string) string { return k.db.Dialect().Quote(name) }
 
-// hexed tells that values of the column travel as hexadecimal digits, which
-// text in any character set can hold.
+// hexed reports whether values of the column are passed as hexadecimal digits, which
+// text in any character set can represent.
 func (k *Keys) hexed(c engine.SchemaColumn) bool { return c.Kind == engine.KindBytes && !k.postgres() }
 
-// Texts returns what to select for a key: one expression for each column, under
-// names that no column has. PostgreSQL calls "id"::text id, and ORDER BY "id"
-// would then sort the text.
+// Texts returns the select list for a key: one expression per column, with aliases
+// that no column has. PostgreSQL names the result of "id"::text id, and ORDER BY "id"
+// would then sort by the text.
 func (k *Keys) Texts() string {
 	out := make([]string, len(k.cols))
 	for i, c := range k.cols {
@@ -62,7 +62,7 @@ func (k *Keys) Texts() string {
 	return strings.Join(out, ", ")
 }
 
-// Value returns what to bind for the text of column i, so that the server
+// Value returns the value to bind for the text of column i, so that the server
 // compares as the column does: numbers as numbers, bytes as bytes, text by the
 // column's collation.
 func (k *Keys) Value(i int, text string) (any, error) {
@@ -75,7 +75,7 @@ func (k *Keys) Value(i int, text string) (any, error) {
 		}
 		return p, nil
 	case k.postgres():
-		return text, nil // as the column's type, by the server's own reading
+		return text, nil // the server converts it to the column's type
 	case c.Kind == engine.KindInt:
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
@@ -96,8 +96,8 @@ func (k *Keys) Value(i int, text string) (any, error) {
 	return text, nil
 }
 
-// placeholder is that of a value of column i. Decimal fractions are compared
-// with text as binary ones by MySQL unless they are said to be decimals.
+// placeholder returns the placeholder for a value of column i. MySQL compares a
+// DECIMAL with text as binary floating point unless the text is cast.
 func (k *Keys) placeholder(i int) string {
 	if c := k.cols[i]; c.Kind == engine.KindDecimal && !k.postgres() && !k.sqlite() {
 		native := strings.ToLower(c.Native)
@@ -108,9 +108,9 @@ func (k *Keys) placeholder(i int) string {
 	return "?"
 }
 
-// compare returns a condition that the key is beyond a value: less or greater,
-// op being <, <=, > or >=. PostgreSQL and SQLite find row values by their
-// index; MySQL and MariaDB only the condition written out.
+// compare returns a condition that compares the key with a value; op is <, <=, > or
+// >=. PostgreSQL and SQLite use the index for row values; MySQL and MariaDB only for
+// the expanded condition.
 func (k *Keys) compare(op string, key []string) (string, []any, error) {
 	if len(key) != len(k.cols) {
 		return "", nil, fmt.Errorf("a key of %d values for %d columns", len(key), len(k.cols))
@@ -152,8 +152,8 @@ func (k *Keys) compare(op string, key []string) (string, []any, error) {
 	return "(" + strings.Join(terms, " OR ") + ")", args, nil
 }
 
-// Range returns a condition for the keys after one up to and with another. Nil
-// is no bound; two are the condition that always holds.
+// Range returns a condition for the keys after one key, up to and including another.
+// Nil means unbounded; two nils give a condition that is always true.
 func (k *Keys) Range(after, last []string) (string, []any, error) {
 	var terms []string
 	var args []any
@@ -184,7 +184,8 @@ func (k *Keys) order(way string) string {
 	return " ORDER BY " + strings.Join(out, ", ")
 }
 
-// scan reads a key, or nil where there is no row, after what comes before it.
+// scan reads a key that follows the columns of before. It returns nil if there is no
+// row.
 func (k *Keys) scan(row *sql.Row, before ...any) ([]string, error) {
 	key := make([]string, len(k.cols))
 	into := before
@@ -201,8 +202,8 @@ func (k *Keys) scan(row *sql.Row, before ...any) ([]string, error) {
 	return key, nil
 }
 
-// Last returns the highest key of the rows for which a condition holds, nil
-// where there are none. From is what a FROM names, quoted.
+// Last returns the highest key of the rows that satisfy a condition; nil if there are
+// none. from is an item of a FROM clause, quoted.
 func (k *Keys) Last(ctx context.Context, x state.Exec, from, where string) ([]string, error) {
 	if where == "" {
 		where = "1 = 1"
@@ -215,15 +216,15 @@ func (k *Keys) Last(ctx context.Context, x state.Exec, from, where string) ([]st
 	return key, nil
 }
 
-// Nth returns the key of the row that is n rows after a key, but not beyond
-// another; where there are fewer rows, that of the last one; nil where there
-// is none. A key after which the same one comes is an error: it doesn't read
-// back as what it is, as those of a binary fraction may not, and whoever goes
-// along would go on for ever.
+// Nth returns the key of the n-th row after a key, but not beyond until. If there are
+// fewer rows it returns the key of the last one, and nil if there are none. If the
+// result equals after, Nth returns an error: the text of the key doesn't read back as
+// the same value, which happens with binary fractions, and a traversal would never
+// end.
 //
-// The other key is looked at once the row is found. Of a range between two,
-// PostgreSQL expects one row in 200 where it has no statistics, finds that these
-// are quickly sorted, and sorts all that are left of the table for each chunk.
+// The bound until is checked only after the row is found. Without statistics,
+// PostgreSQL estimates that a range condition with two bounds selects one row in 200,
+// and therefore sorts all remaining rows of the table for each chunk.
 func (k *Keys) Nth(ctx context.Context, x state.Exec, from, where string, after, until []string, n int) ([]string, error) {
 	key, err := k.nth(ctx, x, from, where, after, until, n)
 	if err == nil && len(after) > 0 && slices.Equal(key, after) {
@@ -263,7 +264,7 @@ func (k *Keys) nth(ctx context.Context, x state.Exec, from, where string, after,
 	return key, nil
 }
 
-// In returns a condition for the rows of some keys.
+// In returns a condition for the rows with the given keys.
 func (k *Keys) In(keys [][]string) (string, []any, error) {
 	var terms []string
 	var args []any

@@ -9,8 +9,9 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// A key may be greater than what its text reads back as, and comes again after
-// itself: bytes in a column of text, in SQLite. Going along such keys must end.
+// TestTrapKeyDoesntReadBack: a key may be greater than the value that its text reads
+// back as, and is then found again after itself, as with bytes in a text column of
+// SQLite. A traversal of such keys must end.
 func TestTrapKeyDoesntReadBack(t *testing.T) {
 	db := testdb.Open(t, "sqlite").(engine.Keeper)
 	exec(t, db, "CREATE TABLE a (id TEXT NOT NULL PRIMARY KEY)")

@@ -10,12 +10,13 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
-// A Throttle holds up work that can wait while the server is busier than its
-// limits. The zero Limits hold up nothing.
+// A Throttle delays deferrable work while the server's load exceeds the limits. The
+// zero Limits delay nothing.
 type Throttle struct {
 	DB     engine.Keeper
 	Limits Limits
-	// Paused is told why the work waits, and "" when it goes on.
+	// Paused is called with the reason for each wait, and with "" when the work
+	// continues.
 	Paused func(why string)
 
 	looked time.Time
@@ -24,8 +25,8 @@ type Throttle struct {
 }
 
 const (
-	// lookEvery is how often the server's load is asked for: asking costs it
-	// something.
+	// lookEvery is the minimum interval between queries of the server's load, which
+	// cost the server time.
 	lookEvery    = time.Second
 	defaultPause = 500 * time.Millisecond
 )
@@ -58,7 +59,7 @@ func (t *Throttle) Wait(ctx context.Context) error {
 	}
 }
 
-// exceeded says what of the limits the load is beyond, or "".
+// exceeded describes the limit that the load exceeds, or returns "".
 func (l Limits) exceeded(load engine.ServerLoad) string {
 	switch {
 	case l.Running > 0 && load.Running > l.Running:
