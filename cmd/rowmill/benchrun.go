@@ -13,10 +13,11 @@ import (
 	"github.com/rowmill/rowmill/workload"
 )
 
-// errInterrupted ends a command that was asked to stop.
+// errInterrupted is the error of a command that was interrupted.
 var errInterrupted = errors.New("interrupted; what was measured is reported")
 
-// errInterruptedEarly ends a run that was asked to stop while it was prepared.
+// errInterruptedEarly is the error of a run that was interrupted during its
+// preparation.
 var errInterruptedEarly = errors.New("interrupted before anything was measured")
 
 // An insertRun measures one layout.
@@ -25,35 +26,36 @@ type insertRun struct {
 	layout string
 	args   []string
 	first  bool // of all runs
-	// repeat counts the runs of this layout from 1 to repeats; both are 0 where
-	// there is one. side is which of two that are compared it belongs to.
+	// repeat counts the runs of this layout from 1 to repeats; both are 0 if there
+	// is only one. side is the side of a comparison to which the run belongs.
 	repeat, repeats int
 	side            string
 	// search is the run's place in a search for a rate; nil outside of one.
-	// searching says behind a trial's name what it tries.
+	// searching is the text shown after a trial's name: the rate that it tries.
 	search    *result.Search
 	searching string
-	// fillBatch are the rows of a batch where they aren't the workload's; else 0.
+	// fillBatch is the number of rows per batch if it differs from the workload's,
+	// else 0.
 	fillBatch int
-	// before is how many rows runs before this one inserted into its table.
+	// before is the number of rows that earlier runs inserted into the table.
 	before int64
-	// cell is which cell of a matrix it is; nil for other runs.
+	// cell is the cell of a matrix; nil for other runs.
 	cell *result.Cell
 	// scenario is the experiment that the run is part of; nil for others.
 	scenario *result.Scenario
 
 	measurement
 	w *workload.Insert
-	// resumes is the run that this one goes on with; nil for one of its own.
+	// resumes is the run that this one continues; nil for a new run.
 	resumes *result.Record
-	// reached gets the tables' size when they first hold the rows to keep;
-	// measuring tells that somebody is about to send it.
+	// reached receives the tables' size when they first hold the rows to keep.
+	// measuring is set once determining that size has begun.
 	reached   chan *result.Size
 	measuring bool
 }
 
-// run opens the target, measures and verifies. The record is nil when the
-// measurement never began.
+// run opens the target, measures and verifies. The record is nil if the measurement
+// never began.
 func (r *insertRun) run(ctx context.Context) (_ *result.Record, err error) {
 	defer func() {
 		if r.rec == nil && err != nil && ctx.Err() != nil {
