@@ -95,7 +95,7 @@ func (r *insertRun) run(ctx context.Context) (_ *result.Record, err error) {
 	return r.rec, r.measure(ctx, r.kill.workload(ctx), cfg, r.prove)
 }
 
-// runs makes the run, or with --find-rate all of a search, and returns the
+// runs makes the run, or all runs of a search with --find-rate, and returns the
 // records of those that began.
 func (r *insertRun) runs(ctx context.Context) ([]result.Record, error) {
 	if r.f.find.on {
@@ -108,7 +108,7 @@ func (r *insertRun) runs(ctx context.Context) ([]result.Record, error) {
 	return []result.Record{*rec}, err
 }
 
-// setup creates the tables and returns the statements that did.
+// setup creates the tables and returns the statements that created them.
 func (r *insertRun) setup(ctx context.Context) (schema []string, err error) {
 	if r.w, err = workload.NewInsert(r.db, r.f.insertOptions(r.layout)); err != nil {
 		return nil, err
@@ -119,18 +119,18 @@ func (r *insertRun) setup(ctx context.Context) (schema []string, err error) {
 	if err := r.w.Measure(ctx); err != nil {
 		return nil, err
 	}
-	// From the second run on, a table that is there is the one before.
+	// From the second run on, an existing table is that of the run before.
 	return r.w.Setup(ctx, r.f.dropExisting || !r.first)
 }
 
-// header begins the measurement with all that the workload knows.
+// header begins the measurement with all that the workload knows about itself.
 func (r *insertRun) header(ctx context.Context, schema []string) error {
 	run, shown := r.describe(schema)
 	return r.begin(ctx, r.w.Tables(), run, shown)
 }
 
-// describe returns the header as far as the workload knows it, and the run's
-// name for people.
+// describe returns the part of the header that the workload knows, and the run's
+// name as shown to users.
 func (r *insertRun) describe(schema []string) (run result.Run, shown string) {
 	o := r.w.Options()
 	period, why := r.w.Period()
@@ -173,8 +173,8 @@ func (r *insertRun) describe(schema []string) (run result.Run, shown string) {
 	return run, shown
 }
 
-// noteHeld notes how many rows the tables hold, and has their size measured
-// once they hold those to keep.
+// noteHeld records how many rows the tables hold. Once they hold the rows to keep,
+// it starts to determine their size.
 func (r *insertRun) noteHeld(ctx context.Context, iv *result.Interval) {
 	iv.HeldRows = r.w.RowsNow()
 	if r.measuring || iv.HeldRows < r.f.keepRows {
@@ -187,19 +187,18 @@ func (r *insertRun) noteHeld(ctx context.Context, iv *result.Interval) {
 		defer cancel()
 		size, err := r.w.Sizes(ctx)
 		if err != nil {
-			r.reached <- nil // the report leaves out what follows from it
+			r.reached <- nil // the report omits what depends on it
 			return
 		}
 		r.reached <- &result.Size{Data: size.Data, Index: size.Index, PerRow: float64(size.Data+size.Index) / rows}
 	}()
 }
 
-// afterwards bounds what is read from the server once an interrupted run is
-// over.
+// afterwards bounds the reading of figures from the server after an interrupt.
 const afterwards = 20 * time.Second
 
-// prove verifies the table, unless the run failed or was interrupted, and
-// measures its size.
+// prove verifies the table and measures its size, unless the run failed or was
+// interrupted.
 func (r *insertRun) prove(ctx context.Context, end *result.End) error {
 	defer func() { end.Warnings = append(end.Warnings, r.w.Warnings()...) }()
 	if r.measuring {
@@ -228,8 +227,9 @@ func (r *insertRun) prove(ctx context.Context, end *result.End) error {
 	return nil
 }
 
-// verifyUnless compares the tables, which hold about so many rows, with what the
-// seed gives, unless the user or the run's end rule it out.
+// verifyUnless compares the tables with the rows that the seed generates, unless
+// the user's flags or the way the run ended rule that out. rows is the approximate
+// number of rows in the tables.
 func (m *measurement) verifyUnless(ctx context.Context, noVerify bool, w *workload.Insert, rows int64, end *result.End) error {
 	skip := ""
 	switch {
@@ -249,10 +249,10 @@ func (m *measurement) verifyUnless(ctx context.Context, noVerify bool, w *worklo
 	return m.verify(ctx, w, rows, end)
 }
 
-// verifyNote is how often verifying says how far it is.
+// verifyNote is the interval at which verifying reports its progress.
 const verifyNote = 5 * time.Second
 
-// verify compares the tables with what the seed gives.
+// verify compares the tables with the rows that the seed generates.
 func (m *measurement) verify(ctx context.Context, w *workload.Insert, expected int64, end *result.End) error {
 	m.show.Note("verifying the table")
 	said := time.Now()
