@@ -148,7 +148,7 @@ func (f *cellFlags) tryOut(targets []string) error {
 }
 
 // interval returns the interval between figures of a cell: a tenth of its duration,
-// and in a long cell one second.
+// at least 50 ms and at most a second.
 func (f *cellFlags) interval() time.Duration {
 	d := time.Duration(f.seconds * float64(time.Second))
 	return min(max(d/10, 50*time.Millisecond), time.Second)

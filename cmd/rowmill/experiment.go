@@ -190,9 +190,10 @@ func memoryFloor(text string) (least, unit int64, ok bool) {
 	return 0, 0, false
 }
 
-// The sample has at most scenarioSample rows, and scenarioSampleShare of the rows.
-// It is large enough that the first extents of the table and its indexes don't
-// dominate, and that pages have been split as in the full table.
+// The sample has scenarioSample rows, or scenarioSampleShare of the rows if that is
+// less, but at least minScenarioSample. It is large enough that the first extents
+// of the table and its indexes don't dominate, and that pages have been split as in
+// the full table.
 const (
 	scenarioSample      = 200_000
 	scenarioSampleShare = 0.1

@@ -52,8 +52,8 @@ const (
 	// methods; tables that outgrow memory must be requested.
 	defaultMatrixRows = 100000
 	defaultCellTime   = 20 * time.Second
-	// A matrix of more than manyRuns runs, or one that takes longer than
-	// longMatrix, asks for confirmation.
+	// manyRuns and longMatrix are the size beyond which a matrix asks for
+	// confirmation.
 	manyRuns   = 200
 	longMatrix = 2 * time.Hour
 	// maxCells bounds the effect of a typing error.

@@ -299,7 +299,7 @@ func (a *app) resumeScenario(ctx context.Context, flags *pflag.FlagSet, f scenar
 	if err != nil {
 		return fmt.Errorf("--resume %s: the scenario in it: %w", f.resume, err)
 	}
-	// The scenario is confirmed with the flags of the first run.
+	// The flags of the recorded command are used again.
 	again := scenarioFlags{}
 	before := pflag.NewFlagSet("", pflag.ContinueOnError)
 	again.define(before)
