@@ -233,7 +233,7 @@ func (l *loading) begunAtOnce() {
 	l.check("in the end", "bad.jsonl", f)
 }
 
-// A losing database loses the most recently taken locks on request.
+// A losing database loses, on request, the locks taken since the last request.
 type losing struct {
 	engine.Keeper
 	mu   sync.Mutex

@@ -73,8 +73,8 @@ func TestLoadPackedFileCutOff(t *testing.T) {
 	}
 }
 
-// TestLoadLineWithoutEnd checks that an endless line, such as from a faulty
-// program, ends a load after the rows before it are loaded.
+// TestLoadLineWithoutEnd checks that a line that doesn't end within the limit, such
+// as from a faulty program, ends a load after the rows before it are loaded.
 func TestLoadLineWithoutEnd(t *testing.T) {
 	t.Parallel()
 	l := newLoading(t, "sqlite")

@@ -154,8 +154,8 @@ func TestLoadOverLongLine(t *testing.T) {
 }
 
 // TestLoadIdentity has a column whose values only PostgreSQL may generate. Objects
-// are loaded without it, and a source with that field is refused before any row is
-// sent.
+// without it are loaded, and objects with it are bad rows. A CSV file with that
+// column is refused before any row is sent.
 func TestLoadIdentity(t *testing.T) {
 	t.Parallel()
 	l := newLoadingWith(t, "postgres", "id BIGINT GENERATED ALWAYS AS IDENTITY,")

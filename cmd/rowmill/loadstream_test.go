@@ -173,8 +173,8 @@ func TestStreamCountsWhatIsLost(t *testing.T) {
 	})
 }
 
-// TestStoppedHint checks that the hint for an interrupted stream is not simply to
-// load it again.
+// TestStoppedHint checks the hint after an interrupted load: a stream without a
+// spool can't simply be loaded again.
 func TestStoppedHint(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -211,7 +211,7 @@ func TestTrapSpoolForgetsHowToRead(t *testing.T) {
 				l.Fatal("it wasn't killed")
 			}
 			l.loadAny("--spool", spool)
-			if bad := l.bad("readings.bad.jsonl"); len(bad) != i+1+i { // the second time, both rows are in the file
+			if bad := l.bad("readings.bad.jsonl"); len(bad) != i+1+i { // the second time, both rows are already in the table
 				l.Errorf("%s: bad rows: %+v", zone, bad)
 			}
 			got := l.rows()

@@ -98,8 +98,9 @@ func TestTrapFileChangedInTheMiddle(t *testing.T) {
 	onKeepers(t, func(l *loading) {
 		f := loadRows(0, 400, false)
 		path := l.write("day.csv", f.text)
-		// At that point at least ten of the forty batches are committed, because
-		// each passes at most three points.
+		// After 30 points, at least ten of the twenty batches are committed,
+		// because each passes at most three points. All of them would pass at least
+		// forty.
 		if !l.killed(30, "", path, "--batch", "20", "--writers", "1") {
 			l.Fatal("it wasn't killed")
 		}

@@ -176,8 +176,8 @@ func TestResumeInterrupted(t *testing.T) {
 	}
 }
 
-// TestResumeRefused checks that a record that can't be continued, or a table that
-// isn't its own, is refused.
+// TestResumeRefused checks that a record that can't be continued, or a table whose
+// rows the run did not insert, is refused.
 func TestResumeRefused(t *testing.T) {
 	t.Chdir(t.TempDir())
 	resume := func(code int, says ...string) {
