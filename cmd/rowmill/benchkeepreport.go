@@ -222,7 +222,7 @@ func (l *maintenanceLog) stalls(slow []workload.SlowInsert) []stall {
 	return out
 }
 
-// keepFigures is what `rowmill bench keep --json` prints.
+// keepFigures is the output of `rowmill bench keep --json`.
 type keepFigures struct {
 	Format  string           `json:"format"` // rowmill.keep/1
 	Summary result.Summary   `json:"summary"`

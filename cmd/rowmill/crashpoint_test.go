@@ -115,7 +115,6 @@ func (c *crashing) at(hour int) time.Time {
 	return time.Date(2026, 3, 29, hour, 40, 0, 0, time.UTC)
 }
 
-// set sets the clock.
 func (c *crashing) set(hour int) {
 	c.Helper()
 	if err := os.WriteFile(c.clock, []byte(c.at(hour).Format(time.RFC3339)), 0o644); err != nil {
@@ -123,7 +122,6 @@ func (c *crashing) set(hour int) {
 	}
 }
 
-// insert inserts the rows of an hour.
 func (c *crashing) insert(hour int) {
 	c.Helper()
 	var values []string

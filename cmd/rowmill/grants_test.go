@@ -118,7 +118,6 @@ func (g *granted) file(account, declaration string) string {
 	return path
 }
 
-// at sets the table's clock.
 func (g *granted) at(now time.Time) {
 	g.Helper()
 	if err := os.WriteFile(g.clock, []byte(now.Format(time.RFC3339)), 0o644); err != nil {

@@ -305,7 +305,6 @@ func (d *matrixDesign) summary(left int, took estimate) string {
 	return b.String()
 }
 
-// print writes the plan.
 func (d *matrixDesign) print(w io.Writer, left []cellRun, took estimate) error {
 	var b strings.Builder
 	b.WriteString(d.summary(len(left), took))

@@ -152,8 +152,8 @@ func shellWords(args []string) string {
 	return strings.Join(out, " ")
 }
 
-// round returns the configurations in the order of the first round: those that
-// are compared with each other next to each other.
+// round returns the configurations in the order of the first round, in which
+// configurations to be compared are adjacent.
 func (r *rerun) round() []rerunConfig {
 	var out []rerunConfig
 	for i := range max(len(r.sides[0]), len(r.sides[1])) {
@@ -166,8 +166,8 @@ func (r *rerun) round() []rerunConfig {
 	return out
 }
 
-// rerun makes the runs and returns those of each side that began. It ends at
-// the first failure.
+// rerun executes the runs and returns the records of those that began, by side. It
+// stops at the first failure.
 func (a *app) rerun(ctx context.Context, r *rerun) (before, after []result.Record, err error) {
 	out, err := openRecord(r.f.out)
 	if err != nil {

@@ -75,7 +75,6 @@ func newArchivedOf(t *testing.T, server, declaration string) *archived {
 	return w
 }
 
-// run runs a verb on the table.
 func (w *archived) run(verb string, args ...string) session {
 	w.Helper()
 	return rowmill(w.Context(), append([]string{verb, w.file, "--clock", w.clock}, args...)...)

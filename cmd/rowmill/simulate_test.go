@@ -135,7 +135,6 @@ func simulate(t *testing.T, server string, first time.Time, days, keep int) {
 	m.finish()
 }
 
-// tick sets the clock.
 func (m *month) tick(now int64) {
 	m.t.Helper()
 	m.now = now

@@ -64,7 +64,6 @@ func (s *speedTest) open(ctx context.Context, text string) (*database, error) {
 	return db, err
 }
 
-// close closes all databases.
 func (s *speedTest) close() error {
 	var errs []error
 	for _, db := range s.databases {

@@ -29,7 +29,7 @@ postgres://USER@HOST:PORT/DB (as libpq: ?host=DIR for a socket),
 sandbox:mariadb?memory=64MB, sandbox:mysql?..., sandbox:postgres?...
 (a private server for this run)`
 
-// A target is an open database with what was started for it.
+// A target is an open database and the resources created for it.
 type target struct {
 	engine.DB
 	// text is the target as given, for records.
