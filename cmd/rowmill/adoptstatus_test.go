@@ -30,9 +30,8 @@ func statusJSON(t *testing.T, text string) *maintain.Status {
 	return &s
 }
 
-// TestStatusOfAdoption checks that the status of a table that is being adopted is
-// the progress of the adoption, and that status exits with 1 if no process
-// continues it.
+// TestStatusOfAdoption checks that the status of a table that is being adopted is the
+// progress of the adoption, and that status exits with 1 if no process continues it.
 func TestStatusOfAdoption(t *testing.T) {
 	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
@@ -44,8 +43,7 @@ func TestStatusOfAdoption(t *testing.T) {
 			var text, inJSON session
 			copied := regexp.MustCompile(`copy: [1-9]\d* of`)
 			code := run(ctx, []string{"apply", file, "--yes", "--allow-duplicates"}, strings.NewReader(""), &bytes.Buffer{}, told(func(line string) {
-				// The first line of the next step is written when all rows are
-				// copied.
+				// The first line of the next step is written when all rows are copied.
 				if strings.Contains(line, "Z verify") || copied.MatchString(line) {
 					text, inJSON = rowmill(t.Context(), "status", file), rowmill(t.Context(), "status", file, "--json")
 					cancel()

@@ -9,8 +9,8 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// wantArgs refuses fewer arguments than least, or more than most (-1: no limit), as
-// a usage error. The command's own usage line describes the arguments.
+// wantArgs refuses fewer arguments than least, or more than most (-1: no limit), as a
+// usage error. The command's own usage line describes the arguments.
 func wantArgs(least, most int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		use := c.CommandPath() + strings.TrimPrefix(c.Use, c.Name())

@@ -24,8 +24,8 @@ ahead = "2d"
 keep  = "100d"
 `
 
-// declareFile writes a declaration with a SQLite file as its target into the
-// working directory.
+// declareFile writes a declaration with a SQLite file as its target into the working
+// directory.
 func declareFile(t *testing.T, path string) {
 	t.Helper()
 	if err := os.WriteFile("readings.toml", []byte(strings.Replace(fileDeclaration, "%s", path, 1)), 0o644); err != nil {
@@ -33,8 +33,8 @@ func declareFile(t *testing.T, path string) {
 	}
 }
 
-// TestBadKeeping checks that invalid arguments of the verbs for a declared table
-// are a usage error, before anything is created.
+// TestBadKeeping checks that invalid arguments of the verbs for a declared table are a
+// usage error, before anything is created.
 func TestBadKeeping(t *testing.T) {
 	for _, c := range []struct {
 		args string

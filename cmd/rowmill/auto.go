@@ -40,8 +40,8 @@ func (f *applyFlags) given() (rate float64, memory int64, err error) {
 	return rate, memory, err
 }
 
-// findPeriod fills in the period of a declaration with every = "auto", unless a
-// period is already in force.
+// findPeriod fills in the period of a declaration with every = "auto", unless a period
+// is already in force.
 func (a *app) findPeriod(ctx context.Context, k *kept, f applyFlags) error {
 	if !k.Declared.Auto || k.Declared.Period.Valid() {
 		return nil

@@ -58,8 +58,8 @@ const (
 	defaultInterval = time.Second
 	// defaultReadAfter is the number of rows after which iiBench's queries begin.
 	defaultReadAfter = 1000000
-	// maxWriters keeps rowmill below the 10,000 threads at which Go's runtime
-	// aborts: a writer that waits for its server occupies a thread.
+	// maxWriters keeps rowmill below the 10,000 threads at which Go's runtime aborts:
+	// a writer that waits for its server occupies a thread.
 	maxWriters = 5000
 )
 
@@ -299,8 +299,8 @@ func (f *benchFlags) config(o workload.InsertOptions) bench.Config {
 	}
 }
 
-// benchInsert runs the layouts one after the other, and reports all measurements
-// made, even if the command fails.
+// benchInsert runs the layouts one after the other, and reports all measurements made,
+// even if the command fails.
 func (a *app) benchInsert(ctx context.Context, f benchFlags) error {
 	if err := f.check(); err != nil {
 		return err
@@ -389,8 +389,8 @@ func (a *app) runLayouts(ctx context.Context, f benchFlags, out *recordFile) (re
 	return recs, nil
 }
 
-// inTurn returns the order for a round, counted from 0. Every other round is
-// reversed, so that no item always runs first or always after the same other item.
+// inTurn returns the order for a round, counted from 0. Every other round is reversed,
+// so that no item always runs first or always after the same other item.
 func inTurn[T any](what []T, round int) []T {
 	what = slices.Clone(what)
 	if round%2 == 1 {

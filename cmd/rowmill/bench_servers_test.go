@@ -10,8 +10,8 @@ import (
 	"github.com/rowmill/rowmill/sandbox"
 )
 
-// TestBenchServers checks that a run on a private server of each kind proves every
-// row in both layouts.
+// TestBenchServers checks that a run on a private server of each kind proves every row
+// in both layouts.
 func TestBenchServers(t *testing.T) {
 	kinds := testdb.Kinds(t, "sqlite", "mariadb", "mariadb?engine=rocksdb", "mysql", "postgres")
 	for _, c := range []struct {

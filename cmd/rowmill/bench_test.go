@@ -165,8 +165,8 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestInterrupt checks that the measurements are reported, the record is complete,
-// and the private file is removed.
+// TestInterrupt checks that the measurements are reported, the record is complete, and
+// the private file is removed.
 func TestInterrupt(t *testing.T) {
 	t.Chdir(t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -234,8 +234,7 @@ func TestServerKilled(t *testing.T) {
 	nothingLeft(t)
 }
 
-// TestFullDisk checks that a record that can't be written ends the run with an
-// error.
+// TestFullDisk checks that a record that can't be written ends the run with an error.
 func TestFullDisk(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip(err)
@@ -247,8 +246,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestDatabaseFull checks that a full database ends the run, and that the
-// measurements are reported.
+// TestDatabaseFull checks that a full database ends the run, and that the measurements
+// are reported.
 func TestDatabaseFull(t *testing.T) {
 	t.Chdir(t.TempDir())
 	defer limitFileSize(t, 4<<20)()
@@ -314,8 +313,8 @@ func TestNoVerify(t *testing.T) {
 	}
 }
 
-// TestPrintSQL checks that the statements are printed and nothing is accessed:
-// neither the file nor the server exists.
+// TestPrintSQL checks that the statements are printed and nothing is accessed: neither
+// the file nor the server exists.
 func TestPrintSQL(t *testing.T) {
 	dir := here(t)
 	t.Chdir(t.TempDir())
@@ -364,8 +363,8 @@ func TestSandboxRun(t *testing.T) {
 	nothingLeft(t)
 }
 
-// watched is a standard error that searches its text for a pattern after each
-// write, and reports a match.
+// watched is a standard error that searches its text for a pattern after each write,
+// and reports a match.
 type watched struct {
 	mu    sync.Mutex
 	text  strings.Builder

@@ -113,8 +113,8 @@ func (f *keepFlags) check() error {
 	return b.checkFiles("rowmill bench keep")
 }
 
-// checkClock refuses a clock that runs ahead if the table or one of its roll-ups
-// has rows: by that clock they would exceed the retention and be dropped.
+// checkClock refuses a clock that runs ahead if the table or one of its roll-ups has
+// rows: by that clock they would exceed the retention and be dropped.
 func (f *keepFlags) checkClock(ctx context.Context, k *kept) error {
 	if f.speed == 1 || privateTarget(k.target.text) {
 		return nil
@@ -199,8 +199,7 @@ type keepRun struct {
 	w    *workload.Keep
 	done maintenanceLog
 	disk *diskLog // nil if the disk is not timed
-	// before is the number of rows at the start, in the table and in dropped
-	// periods.
+	// before is the number of rows at the start, in the table and in dropped periods.
 	before rowCount
 	after  *rowCount // nil if not counted
 }
@@ -283,8 +282,8 @@ func (r *keepRun) timeSyncs(ctx context.Context) (ends func()) {
 	})
 }
 
-// settle executes the due maintenance before the first row is inserted: the table
-// may not have been maintained for a long time.
+// settle executes the due maintenance before the first row is inserted: the table may
+// not have been maintained for a long time.
 func (r *keepRun) settle(ctx context.Context) error {
 	if err := (&maintain.Daemon{Table: r.kept.Table}).Once(ctx); err != nil {
 		return fmt.Errorf("keep %s before the first insert: %w", r.kept.Declared.Name, err)
@@ -292,8 +291,7 @@ func (r *keepRun) settle(ctx context.Context) error {
 	return nil
 }
 
-// pollFor is the interval at which a keeper checks for unplanned work, on its
-// clock.
+// pollFor is the interval at which a keeper checks for unplanned work, on its clock.
 const pollFor = 10 * time.Second
 
 // keepHere runs the table's maintenance in this process.
@@ -308,8 +306,8 @@ func (r *keepRun) keepHere(ctx context.Context, event func(what, object string, 
 	return nil
 }
 
-// watchEvery is how often the log of a keeper in another process is read. Its
-// actions are drawn with at most this delay.
+// watchEvery is how often the log of a keeper in another process is read. Its actions
+// are drawn with at most this delay.
 const watchEvery = 500 * time.Millisecond
 
 // watchKeeper follows the actions that a keeper in another process records in the
@@ -402,9 +400,8 @@ type fastClock struct {
 	speed float64
 }
 
-// clock returns the clock of the run, which begins at the present. A table with
-// rows in the future is refused: the run would create rows for the same times
-// again.
+// clock returns the clock of the run, which begins at the present. A table with rows
+// in the future is refused: the run would create rows for the same times again.
 func (r *keepRun) clock(ctx context.Context) (*fastClock, error) {
 	c := &fastClock{time.Now(), r.f.speed}
 	t := r.kept.Table.Table
@@ -421,8 +418,7 @@ func (r *keepRun) clock(ctx context.Context) (*fastClock, error) {
 	return c, nil
 }
 
-// highestPosition returns the position of the last row; any is false if there is
-// none.
+// highestPosition returns the position of the last row; any is false if there is none.
 func highestPosition(ctx context.Context, k *kept) (pos int64, any bool, err error) {
 	t, quote := k.Table.Table, k.DB.Dialect().Quote
 	var highest sql.NullInt64

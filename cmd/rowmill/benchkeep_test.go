@@ -37,8 +37,8 @@ keep  = "3h"
 after = "1h"
 `
 
-// keepFile writes the declaration of a table that doesn't exist yet, and returns
-// its path.
+// keepFile writes the declaration of a table that doesn't exist yet, and returns its
+// path.
 func keepFile(t *testing.T, ahead string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -57,8 +57,7 @@ func wantDone(t *testing.T, s session) {
 }
 
 // TestBenchKeep runs hours of periods within seconds while rows are inserted. It
-// checks that no insert fails, no row is lost, and the maintenance actions are
-// listed.
+// checks that no insert fails, no row is lost, and the maintenance actions are listed.
 func TestBenchKeep(t *testing.T) {
 	t.Parallel()
 	file := keepFile(t, "12h")
@@ -130,8 +129,8 @@ func TestBenchKeep(t *testing.T) {
 	}
 }
 
-// TestBenchKeepSparesRows checks that the clock of a benchmark can't make the rows
-// of a table in use exceed their retention.
+// TestBenchKeepSparesRows checks that the clock of a benchmark can't make the rows of
+// a table in use exceed their retention.
 func TestBenchKeepSparesRows(t *testing.T) {
 	t.Parallel()
 	file := keepFile(t, "6h")
@@ -185,8 +184,8 @@ func TestStallsBesideTheDisk(t *testing.T) {
 	}
 }
 
-// TestBenchKeepOfATableThatNobodyKeeps checks that without maintenance, inserts
-// fail once the last period is over, and that the run reports this and fails.
+// TestBenchKeepOfATableThatNobodyKeeps checks that without maintenance, inserts fail
+// once the last period is over, and that the run reports this and fails.
 func TestBenchKeepOfATableThatNobodyKeeps(t *testing.T) {
 	t.Parallel()
 	file := keepFile(t, "6h")

@@ -22,8 +22,8 @@ import (
 // A rowCount is the number of rows in a table and in its dropped periods.
 type rowCount struct {
 	table, dropped int64
-	// moving: a period was being removed from the table during the count, so its
-	// rows may have been counted twice or not at all.
+	// moving: a period was being removed from the table during the count, so its rows
+	// may have been counted twice or not at all.
 	moving bool
 }
 
@@ -74,8 +74,8 @@ type doing struct {
 
 func (d doing) String() string { return strings.TrimSpace(d.Action + " " + d.Detail) }
 
-// A maintenanceLog holds the maintenance actions of a run. Its methods may be
-// called from several goroutines.
+// A maintenanceLog holds the maintenance actions of a run. Its methods may be called
+// from several goroutines.
 type maintenanceLog struct {
 	mu   sync.Mutex
 	list []doing
@@ -103,8 +103,8 @@ func (l *maintenanceLog) add(action, detail string, end time.Time, took time.Dur
 	return true
 }
 
-// A diskLog holds how long the disk took to sync a separate file during a run. It
-// is read once all entries have been added.
+// A diskLog holds how long the disk took to sync a separate file during a run. It is
+// read once all entries have been added.
 type diskLog struct {
 	count   int64
 	longest time.Duration
@@ -141,9 +141,9 @@ const justBefore = time.Second
 // has succeeded since: repeated failures are recorded every 30 seconds.
 const retried = time.Minute
 
-// during returns the actions that overlap from and to, the shortest first because
-// it is the most specific. If there are none, it returns the actions that have
-// failed and are being retried, or those that had ended just before.
+// during returns the actions that overlap from and to, the shortest first because it
+// is the most specific. If there are none, it returns the actions that have failed and
+// are being retried, or those that had ended just before.
 func (l *maintenanceLog) during(from, to time.Time) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -57,8 +57,8 @@ func (a *app) benchPointsCommand() *cobra.Command {
 	return c
 }
 
-// defaultSetRepeats is how often two settings are measured: a confidence interval
-// from five pairs is a third wider than one from very many.
+// defaultSetRepeats is how often two settings are measured: a confidence interval from
+// five pairs is a third wider than one from very many.
 const defaultSetRepeats = 5
 
 func (a *app) benchPoints(ctx context.Context, f cellFlags, target string, set []string, yes bool) error {
@@ -126,8 +126,8 @@ func setPlan(target string, settings []serverSetting) string {
 var sides = []string{"A", "B"}
 
 // openTuned opens one server whose settings are changed for each cell. If a private
-// server's settings can't be changed at run time, it opens two that are started
-// with them.
+// server's settings can't be changed at run time, it opens two that are started with
+// them.
 func (s *speedTest) openTuned(ctx context.Context, target string, settings []serverSetting) error {
 	db, err := s.open(ctx, target)
 	if err != nil {
@@ -158,8 +158,7 @@ func (s *speedTest) openTuned(ctx context.Context, target string, settings []ser
 	return nil
 }
 
-// openStarted opens a database for each setting, on a server that is started with
-// it.
+// openStarted opens a database for each setting, on a server that is started with it.
 func (s *speedTest) openStarted(ctx context.Context, target string, settings []serverSetting) error {
 	s.contenders = nil
 	for i, setting := range settings {

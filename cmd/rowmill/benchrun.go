@@ -26,12 +26,12 @@ type insertRun struct {
 	layout string
 	args   []string
 	first  bool // of all runs
-	// repeat counts the runs of this layout from 1 to repeats; both are 0 if there
-	// is only one. side is the side of a comparison to which the run belongs.
+	// repeat counts the runs of this layout from 1 to repeats; both are 0 if there is
+	// only one. side is the side of a comparison to which the run belongs.
 	repeat, repeats int
 	side            string
-	// search is the run's place in a search for a rate; nil outside of one.
-	// searching is the text shown after a trial's name: the rate that it tries.
+	// search is the run's place in a search for a rate; nil outside of one. searching
+	// is the text shown after a trial's name: the rate that it tries.
 	search    *result.Search
 	searching string
 	// fillBatch is the number of rows per batch if it differs from the workload's,
@@ -129,8 +129,8 @@ func (r *insertRun) header(ctx context.Context, schema []string) error {
 	return r.begin(ctx, r.w.Tables(), run, shown)
 }
 
-// describe returns the part of the header that the workload knows, and the run's
-// name as shown to users.
+// describe returns the part of the header that the workload knows, and the run's name
+// as shown to users.
 func (r *insertRun) describe(schema []string) (run result.Run, shown string) {
 	o := r.w.Options()
 	period, why := r.w.Period()
@@ -173,8 +173,8 @@ func (r *insertRun) describe(schema []string) (run result.Run, shown string) {
 	return run, shown
 }
 
-// noteHeld records how many rows the tables hold. Once they hold the rows to keep,
-// it starts to determine their size.
+// noteHeld records how many rows the tables hold. Once they hold the rows to keep, it
+// starts to determine their size.
 func (r *insertRun) noteHeld(ctx context.Context, iv *result.Interval) {
 	iv.HeldRows = r.w.RowsNow()
 	if r.measuring || iv.HeldRows < r.f.keepRows {
@@ -227,9 +227,9 @@ func (r *insertRun) prove(ctx context.Context, end *result.End) error {
 	return nil
 }
 
-// verifyUnless compares the tables with the rows that the seed generates, unless
-// the user's flags or the way the run ended rule that out. rows is the approximate
-// number of rows in the tables.
+// verifyUnless compares the tables with the rows that the seed generates, unless the
+// user's flags or the way the run ended rule that out. rows is the approximate number
+// of rows in the tables.
 func (m *measurement) verifyUnless(ctx context.Context, noVerify bool, w *workload.Insert, rows int64, end *result.End) error {
 	skip := ""
 	switch {

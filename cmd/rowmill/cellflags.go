@@ -147,15 +147,15 @@ func (f *cellFlags) tryOut(targets []string) error {
 	return nil
 }
 
-// interval returns the interval between figures of a cell: a tenth of its duration,
-// at least 50 ms and at most a second.
+// interval returns the interval between figures of a cell: a tenth of its duration, at
+// least 50 ms and at most a second.
 func (f *cellFlags) interval() time.Duration {
 	d := time.Duration(f.seconds * float64(time.Second))
 	return min(max(d/10, 50*time.Millisecond), time.Second)
 }
 
-// readers returns how many clients of a mixed operation select: at least one
-// selects, and at least one inserts.
+// readers returns how many clients of a mixed operation select: at least one selects,
+// and at least one inserts.
 func (f *cellFlags) readers(clients int) int {
 	return min(max(int(math.Round(f.mix/100*float64(clients))), 1), clients-1)
 }
@@ -206,8 +206,8 @@ type serverSetting struct{ name, value string }
 
 func (s serverSetting) String() string { return s.name + "=" + s.value }
 
-// parseSettings parses the two settings of --set: one value of the flag with a
-// comma between them, or two values.
+// parseSettings parses the two settings of --set: one value of the flag with a comma
+// between them, or two values.
 func parseSettings(given []string) ([]serverSetting, error) {
 	const try = "--set innodb_adaptive_hash_index=OFF,innodb_adaptive_hash_index=ON"
 	if len(given) == 1 {

@@ -19,9 +19,9 @@ func methods() []string {
 	return []string{string(engine.Single), string(engine.Multi), string(engine.Prepared), string(engine.Pipeline), string(engine.Load)}
 }
 
-// flagChoices returns the values of flags that take one of a few values, or a list
-// of them. The key is the flag's name or, if commands differ, the command's path
-// and the flag's name. The text after a tab in a value explains it.
+// flagChoices returns the values of flags that take one of a few values, or a list of
+// them. The key is the flag's name or, if commands differ, the command's path and the
+// flag's name. The text after a tab in a value explains it.
 func flagChoices() map[string][]string {
 	var presets []string
 	for _, p := range workload.Presets() {
@@ -47,8 +47,8 @@ func flagChoices() map[string][]string {
 	}
 }
 
-// completeValues registers shell completion for the values of flags below c, and
-// for the names of scenarios.
+// completeValues registers shell completion for the values of flags below c, and for
+// the names of scenarios.
 func completeValues(c *cobra.Command) {
 	choices := flagChoices()
 	var below func(*cobra.Command)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestCompletion checks the completion of flags that take one of a few values, and
-// of flags that take a list: values already in the list are not proposed.
+// TestCompletion checks the completion of flags that take one of a few values, and of
+// flags that take a list: values already in the list are not proposed.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

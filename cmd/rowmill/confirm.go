@@ -12,9 +12,9 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// confirm prints the plan on stderr and asks on stdin, unless yes is given. Any
-// answer but y or yes means no. An interrupt ends it at once; the read on stdin
-// then continues until the process ends.
+// confirm prints the plan on stderr and asks on stdin, unless yes is given. Any answer
+// but y or yes means no. An interrupt ends it at once; the read on stdin then
+// continues until the process ends.
 func (a *app) confirm(ctx context.Context, plan string, yes bool) error {
 	fmt.Fprint(a.stderr, plan)
 	if yes {
@@ -72,8 +72,8 @@ func withoutCanceled(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// stopped makes the error of an interrupted command say that it was interrupted,
-// and what to do next unless that is "". It returns any other error unchanged.
+// stopped makes the error of an interrupted command say that it was interrupted, and
+// what to do next unless that is "". It returns any other error unchanged.
 func stopped(ctx context.Context, err error, format string, args ...any) error {
 	if err == nil || ctx.Err() == nil {
 		return err

@@ -14,13 +14,13 @@ const (
 	// point that its changes of several steps pass.
 	crashVariable = "ROWMILL_TEST_CRASH_AT"
 	// crashLogVariable names a file in which successive processes record the points
-	// that they pass. Each kills itself at a point that is passed for the first or
-	// for the third time.
+	// that they pass. Each kills itself at a point that is passed for the first or for
+	// the third time.
 	crashLogVariable = "ROWMILL_TEST_CRASH_LOG"
 )
 
-// crashPoint returns a function that kills this process at a point, as kill -9
-// would. It returns nil if neither variable is set.
+// crashPoint returns a function that kills this process at a point, as kill -9 would.
+// It returns nil if neither variable is set.
 func crashPoint() func(string) {
 	n, _ := strconv.Atoi(os.Getenv(crashVariable)) // 0 if unset
 	log := os.Getenv(crashLogVariable)

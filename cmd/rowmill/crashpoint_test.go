@@ -18,9 +18,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// crashDeclaration seals, merges, compresses, archives and drops periods within a
-// few hours. The %s are the target, the type of a time, and the archive's
-// directory.
+// crashDeclaration seals, merges, compresses, archives and drops periods within a few
+// hours. The %s are the target, the type of a time, and the archive's directory.
 const crashDeclaration = `
 [table]
 name   = "readings"
@@ -61,8 +60,8 @@ type crashing struct {
 	table       *engine.Table
 }
 
-// crashHours is the number of hours for which the table is filled. Then rowmill
-// run, which has all of the maintenance to do, is killed.
+// crashHours is the number of hours for which the table is filled. Then rowmill run,
+// which has all of the maintenance to do, is killed.
 const crashHours = 9
 
 // newCrashing fills a table for crashHours.
@@ -211,8 +210,8 @@ func TestKillAtEachPoint(t *testing.T) {
 // leastPoints is the least number of points that the killed run passes.
 const leastPoints = 60
 
-// TestKillAtEachPointOfAFile is the same test on SQLite, whose files are restored
-// for each point to their state before the first.
+// TestKillAtEachPointOfAFile is the same test on SQLite, whose files are restored for
+// each point to their state before the first.
 func TestKillAtEachPointOfAFile(t *testing.T) {
 	t.Parallel()
 	c := newCrashing(t, "sqlite")

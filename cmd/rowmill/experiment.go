@@ -24,8 +24,8 @@ type experiment struct {
 	runs  []experimentRun
 	// target is the database; once size has run, it includes the memory.
 	target string
-	// finalBytes is the table size from which the memory is computed as a share; 0
-	// if the scenario does not set the memory.
+	// finalBytes is the table size from which the memory is computed as a share; 0 if
+	// the scenario does not set the memory.
 	finalBytes int64
 }
 
@@ -115,8 +115,8 @@ func keyOf(err error) string {
 	return "name"
 }
 
-// withDurability adds a durability to a target that supports one and doesn't
-// specify it.
+// withDurability adds a durability to a target that supports one and doesn't specify
+// it.
 func withDurability(text, durability string) (string, error) {
 	if durability == "" {
 		return text, nil
@@ -142,8 +142,8 @@ func withMemory(text string, bytes int64) (string, error) {
 	})
 }
 
-// withParameter sets a parameter that a sandbox's options or an SQLite target's
-// query don't have yet. Other targets are returned unchanged.
+// withParameter sets a parameter that a sandbox's options or an SQLite target's query
+// don't have yet. Other targets are returned unchanged.
 func withParameter(text, key, value string, set func(*sandbox.Options) bool) (string, error) {
 	t, err := checkTarget(text)
 	if err != nil {
@@ -170,8 +170,7 @@ func withParameter(text, key, value string, set func(*sandbox.Options) bool) (st
 }
 
 // memoryFloor returns the least memory that a target can be given, and the unit in
-// which it is given, both in bytes. ok is false if the target has no memory
-// setting.
+// which it is given, both in bytes. ok is false if the target has no memory setting.
 func memoryFloor(text string) (least, unit int64, ok bool) {
 	t, err := checkTarget(text)
 	if err != nil {
@@ -191,9 +190,9 @@ func memoryFloor(text string) (least, unit int64, ok bool) {
 }
 
 // The sample has scenarioSample rows, or scenarioSampleShare of the rows if that is
-// less, but at least minScenarioSample. It is large enough that the first extents
-// of the table and its indexes don't dominate, and that pages have been split as in
-// the full table.
+// less, but at least minScenarioSample. It is large enough that the first extents of
+// the table and its indexes don't dominate, and that pages have been split as in the
+// full table.
 const (
 	scenarioSample      = 200_000
 	scenarioSampleShare = 0.1
@@ -238,8 +237,7 @@ func (e *experiment) memoryWords() string {
 	return fmt.Sprintf("%v of the final size of %s", e.d.MemoryShare, e.d.MemoryOf)
 }
 
-// bytesPerRow measures the bytes per row of a run's table, on a sample on its
-// target.
+// bytesPerRow measures the bytes per row of a run's table, on a sample on its target.
 func bytesPerRow(ctx context.Context, f benchFlags, rows int64, note func(string)) (perRow float64, err error) {
 	db, err := openTarget(ctx, f.target, note)
 	if err != nil {
@@ -253,8 +251,8 @@ func bytesPerRow(ctx context.Context, f benchFlags, rows int64, note func(string
 	return w.BytesPerRow(ctx, rows)
 }
 
-// sampleOptions returns the options of a plain table, loaded at full speed: the
-// insert method does not affect its size.
+// sampleOptions returns the options of a plain table, loaded at full speed: the insert
+// method does not affect its size.
 func sampleOptions(f benchFlags) workload.InsertOptions {
 	f.periodRows, f.keepPeriods, f.method, f.batch = 0, 0, "", 0
 	o := f.insertOptions(workload.Plain)

@@ -26,17 +26,17 @@ type findFlags struct {
 
 const (
 	defaultP99 = 20 * time.Millisecond
-	// defaultTrial gives a 99th percentile of a thousand operations at 84
-	// operations a second or more, and includes a few of the seconds in which a
-	// server writes back deferred changes.
+	// defaultTrial gives a 99th percentile of a thousand operations at 84 operations a
+	// second or more, and includes a few of the seconds in which a server writes back
+	// deferred changes.
 	defaultTrial = 15 * time.Second
 	// trialIntervals is the least number of intervals of a trial: the backlog is
 	// judged by quarters of them.
 	trialIntervals = 10
-	// findBatch and findWriters are the defaults of --batch and --writers in a
-	// search. A response time is meant for a user's transaction, which is small.
-	// There must be more writers than operations in progress, or operations wait
-	// for a writer: 16 writers can execute 800 operations a second of 20 ms each.
+	// findBatch and findWriters are the defaults of --batch and --writers in a search.
+	// A response time is meant for a user's transaction, which is small. There must be
+	// more writers than operations in progress, or operations wait for a writer: 16
+	// writers can execute 800 operations a second of 20 ms each.
 	findBatch, findWriters = 10, 16
 	// rampShare is the initial part of a trial that is not judged: connections are
 	// opened, statements are prepared, and the server adjusts from one rate to
@@ -45,8 +45,8 @@ const (
 	// guess is the share of the closed loop's last rate that is tried first: at its
 	// full throughput, a database responds late.
 	guess = 0.7
-	// wideRows is the largest number of rows before the trials for which the keys
-	// have 32 bits: as many rows again then fit. Above it, the keys have 64 bits.
+	// wideRows is the largest number of rows before the trials for which the keys have
+	// 32 bits: as many rows again then fit. Above it, the keys have 64 bits.
 	wideRows = 1 << 30
 	// leastOperations is the least number of operations judged in a trial of the
 	// lowest rate: with fewer, the 99th percentile is the slowest operation.
@@ -100,8 +100,8 @@ func (f *benchFlags) checkFind() error {
 	return nil
 }
 
-// A rateSearch finds the highest rate that one layout's table sustains. The first
-// run fills the table; each further run tries a rate on it.
+// A rateSearch finds the highest rate that one layout's table sustains. The first run
+// fills the table; each further run tries a rate on it.
 type rateSearch struct {
 	// fill is the first run, and the template of the others.
 	fill *insertRun
@@ -114,8 +114,8 @@ type rateSearch struct {
 	inserted int64
 	// unsettled means that the server may still have work left from an earlier run.
 	unsettled bool
-	// over means that no further trial follows. It is decided once, because the
-	// last trial has then proven the table.
+	// over means that no further trial follows. It is decided once, because the last
+	// trial has then proven the table.
 	over bool
 	recs []result.Record
 }
@@ -143,8 +143,8 @@ func (s *rateSearch) run(ctx context.Context) (_ []result.Record, err error) {
 	}
 	s.w = r.w
 	r.search = s.header(0, "")
-	// The table is filled at full speed: with the preset's own batches if those of
-	// the trials are smaller.
+	// The table is filled at full speed: with the preset's own batches if those of the
+	// trials are smaller.
 	if r.fillBatch, err = presetBatch(r); err != nil {
 		return nil, err
 	}
@@ -202,8 +202,7 @@ func (s *rateSearch) goOn(ctx context.Context) ([]result.Record, error) {
 	}
 }
 
-// timeUp reports whether --max-time has passed. A trial that has begun is
-// completed.
+// timeUp reports whether --max-time has passed. A trial that has begun is completed.
 func (s *rateSearch) timeUp() bool {
 	return s.fill.f.maxTime > 0 && time.Since(s.began) >= s.fill.f.maxTime
 }
@@ -309,10 +308,10 @@ const (
 
 // settle lets the server complete the work that an excessive load has left: dirty
 // pages, redo to the next checkpoint, segments to be merged. The server isn't left
-// idle: it would begin the trial without any such work, and for a while sustain a
-// rate that is too high. At a quarter of the next rate it stays active and has room
-// to catch up. settle ends once two consecutive intervals have no backlog and a
-// median within the limit, or after the time of a trial.
+// idle: it would begin the trial without any such work, and for a while sustain a rate
+// that is too high. At a quarter of the next rate it stays active and has room to
+// catch up. settle ends once two consecutive intervals have no backlog and a median
+// within the limit, or after the time of a trial.
 func (s *rateSearch) settle(ctx context.Context, rate float64, head *result.Search) (calm bool, err error) {
 	r := s.fill
 	r.show.Note(fmt.Sprintf("letting the server settle at %s rows/s", thousands(rate)))
@@ -351,8 +350,8 @@ func (s *rateSearch) settle(ctx context.Context, rate float64, head *result.Sear
 // deathOf returns why the private server ended, if that caused the error.
 func deathOf(db *target, err error) error { return (&measurement{db: db}).death(err) }
 
-// shown returns the text after a trial's name: the rate that it tries, and the
-// results so far.
+// shown returns the text after a trial's name: the rate that it tries, and the results
+// so far.
 func (s *rateSearch) shown() string {
 	rate, purpose, _ := s.search.Next()
 	return fmt.Sprintf(": %s rows/s (%s; %s)", thousands(rate), map[string]string{

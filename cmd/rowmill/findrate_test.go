@@ -32,8 +32,8 @@ func findArgs(target string, more ...string) []string {
 		"--rows", "5k", "--writers", "2", "--batch", "10", "--out", "run.jsonl", "--json"}, more...)
 }
 
-// TestFindRate checks on real databases that the search ends, each trial is
-// recorded, and the whole table is proven.
+// TestFindRate checks on real databases that the search ends, each trial is recorded,
+// and the whole table is proven.
 func TestFindRate(t *testing.T) {
 	t.Chdir(t.TempDir())
 	most := "2s" // the nightly run has time to find the rate
@@ -170,8 +170,8 @@ func TestFindRateResume(t *testing.T) {
 	}
 }
 
-// cutLastRun truncates the last run to its header, an interval and an incomplete
-// line, as a kill does.
+// cutLastRun truncates the last run to its header, an interval and an incomplete line,
+// as a kill does.
 func cutLastRun(t *testing.T, path string, runs int) {
 	t.Helper()
 	text, err := os.ReadFile(path)

@@ -18,8 +18,8 @@ import (
 	"github.com/rowmill/rowmill/workload"
 )
 
-// resumeSearch continues the searches of a record, and reports all of them. given
-// are the flags of the resuming command itself.
+// resumeSearch continues the searches of a record, and reports all of them. given are
+// the flags of the resuming command itself.
 func (a *app) resumeSearch(ctx context.Context, f benchFlags, given *pflag.FlagSet, recs []result.Record) error {
 	f.out = f.resume
 	if err := f.checkFiles("rowmill bench insert --resume " + f.resume); err != nil {
@@ -39,8 +39,8 @@ func (a *app) resumeSearch(ctx context.Context, f benchFlags, given *pflag.FlagS
 	return errors.Join(err, a.writeReports(f.reports, recs))
 }
 
-// continueSearches continues the searches of a record: first the interrupted one,
-// on the table that it left, then those that had not begun. It returns the existing
+// continueSearches continues the searches of a record: first the interrupted one, on
+// the table that it left, then those that had not begun. It returns the existing
 // records and the new ones.
 func (a *app) continueSearches(ctx context.Context, path string, recs []result.Record) (_ []result.Record, err error) {
 	var f benchFlags

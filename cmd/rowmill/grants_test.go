@@ -65,9 +65,9 @@ func (g *granted) exec(statements ...string) {
 	}
 }
 
-// account creates the account of a verb, with exactly the privileges that are
-// listed for it. It omits a listed table that doesn't exist yet, because the server
-// refuses privileges on it.
+// account creates the account of a verb, with exactly the privileges that are listed
+// for it. It omits a listed table that doesn't exist yet, because the server refuses
+// privileges on it.
 func (g *granted) account(verb string) string {
 	g.Helper()
 	user := fmt.Sprintf("rowmill_%s_%d", verb, os.Getpid())
@@ -125,8 +125,8 @@ func (g *granted) at(now time.Time) {
 	}
 }
 
-// TestGrants checks that each verb runs with the privileges that docs/servers.md
-// lists for it.
+// TestGrants checks that each verb runs with the privileges that docs/servers.md lists
+// for it.
 func TestGrants(t *testing.T) {
 	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {

@@ -7,9 +7,9 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestHostile applies, loads, keeps, archives and restores a table on servers all
-// of whose defaults differ from those that sessions rely on. The resulting state
-// must be the same as on other servers.
+// TestHostile applies, loads, keeps, archives and restores a table on servers all of
+// whose defaults differ from those that sessions rely on. The resulting state must be
+// the same as on other servers.
 func TestHostile(t *testing.T) {
 	testdb.SkipUnlessNightly(t, "engine/mysql and engine/postgres TestHostile")
 	for _, server := range []string{"mariadb", "mysql", "postgres"} {

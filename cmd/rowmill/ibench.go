@@ -181,8 +181,7 @@ func queriesOf(steps []string) int {
 	return n
 }
 
-// benchIbench runs the steps. It reports all measurements made, even if a step
-// fails.
+// benchIbench runs the steps. It reports all measurements made, even if a step fails.
 func (a *app) benchIbench(ctx context.Context, f ibenchFlags) error {
 	if err := f.check(); err != nil {
 		return err

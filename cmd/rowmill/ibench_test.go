@@ -18,8 +18,8 @@ import (
 	"github.com/rowmill/rowmill/workload"
 )
 
-// ibenchTable parses interval lines: the rows of figures after each comment that
-// names a step.
+// ibenchTable parses interval lines: the rows of figures after each comment that names
+// a step.
 func ibenchTable(t *testing.T, text string) map[string][]map[string]float64 {
 	t.Helper()
 	names := strings.Split(report.IbenchHeader(), "\t")

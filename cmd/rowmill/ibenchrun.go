@@ -14,8 +14,8 @@ import (
 	"github.com/rowmill/rowmill/workload"
 )
 
-// An ibenchRun runs the steps of the insert benchmark, each as a separate run in
-// one record.
+// An ibenchRun runs the steps of the insert benchmark, each as a separate run in one
+// record.
 type ibenchRun struct {
 	f    ibenchFlags
 	args []string
@@ -163,8 +163,7 @@ func (s *ibenchStep) prove(ctx context.Context, end *result.End) error {
 	return nil
 }
 
-// choreNote is how often a step that inserts nothing reports that it is still
-// running.
+// choreNote is how often a step that inserts nothing reports that it is still running.
 const choreNote = 10 * time.Second
 
 // A choreProgress shows the work done by such a step instead of a rate.

@@ -17,8 +17,8 @@ import (
 	"github.com/rowmill/rowmill/sandbox"
 )
 
-// TestInterruptEarly checks that an interrupt before a run has begun has the exit
-// code of an interrupt, and that nothing is left behind.
+// TestInterruptEarly checks that an interrupt before a run has begun has the exit code
+// of an interrupt, and that nothing is left behind.
 func TestInterruptEarly(t *testing.T) {
 	testdb.Require(t, "mariadb", sandbox.Installed(t.Context(), "mariadb"))
 	for _, at := range []string{"starting mariadb", "is up after", "measuring bytes per row"} {

@@ -81,16 +81,16 @@ func (f *keptFlags) present() func() time.Time {
 type kept struct {
 	*maintain.Table
 	target *target
-	// named is the target that was requested, even if a temporary one is open in
-	// its place.
+	// named is the target that was requested, even if a temporary one is open in its
+	// place.
 	named string
 }
 
 // Close closes the database.
 func (k *kept) Close() error { return k.target.close() }
 
-// readDeclaration reads and checks a declaration. A target that is not "" replaces
-// the declaration's own.
+// readDeclaration reads and checks a declaration. A target that is not "" replaces the
+// declaration's own.
 func readDeclaration(ctx context.Context, file, target string) (*rolling.Declaration, error) {
 	text, err := textfile.Read(ctx, file)
 	if err != nil {
@@ -146,8 +146,8 @@ func (a *app) openKept(ctx context.Context, file string, f keptFlags) (_ *kept, 
 	return &kept{Table: table, target: t, named: named}, nil
 }
 
-// openApplied opens a table according to the declaration that was applied. A file
-// that differs from it is refused.
+// openApplied opens a table according to the declaration that was applied. A file that
+// differs from it is refused.
 func (a *app) openApplied(ctx context.Context, file string, f keptFlags) (_ *kept, err error) {
 	f.applied = true
 	k, err := a.openKept(ctx, file, f)
@@ -160,8 +160,8 @@ func (a *app) openApplied(ctx context.Context, file string, f keptFlags) (_ *kep
 	return k, nil
 }
 
-// wantApplied refuses a table that has not been applied, or whose applied
-// declaration differs from the file.
+// wantApplied refuses a table that has not been applied, or whose applied declaration
+// differs from the file.
 func (k *kept) wantApplied(ctx context.Context, file string) error {
 	err := k.CheckApplied(ctx)
 	if err == nil || hintOf(err) != "" { // the hint names the missing privilege
@@ -186,8 +186,8 @@ func missingFile(target string) string {
 	return t.Path
 }
 
-// temporary returns a SQLite target with the same options, for a file that is
-// removed when the target is closed.
+// temporary returns a SQLite target with the same options, for a file that is removed
+// when the target is closed.
 func temporary(target string) string {
 	if _, options, ok := strings.Cut(target, "?"); ok {
 		return "sqlite:?" + options

@@ -84,9 +84,9 @@ func (w *killedInsert) Background(ctx context.Context, event func(what, object s
 	return w.background(ctx, event)
 }
 
-// workload returns the workload, with the killer running in its background. A
-// restart in progress is canceled only by the end of user: when the run is over, it
-// is still completed, so that the table can be read.
+// workload returns the workload, with the killer running in its background. A restart
+// in progress is canceled only by the end of user: when the run is over, it is still
+// completed, so that the table can be read.
 func (k *killer) workload(user context.Context) *killedInsert {
 	return &killedInsert{k.w, func(ctx context.Context, event func(what, object string, began time.Time)) error {
 		ctx, cancel := context.WithCancel(ctx)

@@ -84,8 +84,8 @@ func fetch(url string) (int, string, error) {
 	return r.StatusCode, string(body), err
 }
 
-// TestRunListens checks on each server that the pages of rowmill run show its
-// periods, its leadership and its actions.
+// TestRunListens checks on each server that the pages of rowmill run show its periods,
+// its leadership and its actions.
 func TestRunListens(t *testing.T) {
 	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
@@ -119,8 +119,8 @@ func TestRunListens(t *testing.T) {
 			if code, text, err := fetch("http://" + addr + "/healthz"); err != nil || code != http.StatusOK {
 				t.Errorf("health: %d %v %s", code, err, text)
 			}
-			// A second process can't use the port, and reports this before it does
-			// any maintenance.
+			// A second process can't use the port, and reports this before it does any
+			// maintenance.
 			if s := rowmill(t.Context(), "run", file, "--listen", addr); s.code != exitFailed || !strings.Contains(s.stderr, "the port is taken") {
 				t.Errorf("exit %d: %s", s.code, s.stderr)
 			}
@@ -132,9 +132,9 @@ func TestRunListens(t *testing.T) {
 	}
 }
 
-// TestInsertsGoOnWhileKeptElsewhere checks that inserts continue at their rate
-// while another rowmill run, on the clock written by the benchmark, creates, seals
-// and drops periods: none fails, and no row is lost.
+// TestInsertsGoOnWhileKeptElsewhere checks that inserts continue at their rate while
+// another rowmill run, on the clock written by the benchmark, creates, seals and drops
+// periods: none fails, and no row is lost.
 func TestInsertsGoOnWhileKeptElsewhere(t *testing.T) {
 	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {

@@ -16,18 +16,18 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// isTerminal reports whether w is a terminal on which a live view can be drawn.
-// With TERM=dumb, a terminal can't move its cursor.
+// isTerminal reports whether w is a terminal on which a live view can be drawn. With
+// TERM=dumb, a terminal can't move its cursor.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(term.File)
 	return ok && term.IsTerminal(f.Fd()) && os.Getenv("TERM") != "dumb"
 }
 
-// A liveView shows the runs of one command on a terminal while they are in
-// progress. It is drawn below the existing output, without the alternate screen,
-// and leaves the last frame of each run on the screen. Its methods return at once,
-// however slow the terminal is, so that drawing never delays the measurement. They
-// may be called from any goroutine.
+// A liveView shows the runs of one command on a terminal while they are in progress.
+// It is drawn below the existing output, without the alternate screen, and leaves the
+// last frame of each run on the screen. Its methods return at once, however slow the
+// terminal is, so that drawing never delays the measurement. They may be called from
+// any goroutine.
 //
 // While the view is open, the terminal may be in raw mode. The caller must defer
 // Close, so that the terminal is restored even after a panic.
@@ -121,8 +121,8 @@ func (v *liveView) End(summary result.Summary) { v.send(liveEnd{summary}) }
 // Note shows a line of text, such as a warning.
 func (v *liveView) Note(text string) { v.send(liveNote(text)) }
 
-// Close draws the remaining messages, leaves the last frame on the screen and
-// restores the terminal. A second call does nothing.
+// Close draws the remaining messages, leaves the last frame on the screen and restores
+// the terminal. A second call does nothing.
 func (v *liveView) Close() {
 	v.mu.Lock()
 	again := v.closed

@@ -15,8 +15,7 @@ type chartPoint struct{ Rows, Rate float64 }
 type chartSeries struct {
 	Name   string
 	Points []chartPoint
-	// Until is the number of rows at which the line is expected to end; 0 is
-	// unknown.
+	// Until is the number of rows at which the line is expected to end; 0 is unknown.
 	Until float64
 	// Color is an ANSI foreground colour, 30 to 37 or 90 to 97; 0 is none.
 	Color int
@@ -32,9 +31,9 @@ const chartMinHeight = 5
 var brailleDots = [4][2]rune{{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}}
 
 // renderChart draws rate against rows in braille characters of 2x4 dots, in exactly
-// height lines of at most width columns: a legend, the plot, and an axis with
-// numbers. Where lines cross, the later series is on top. It returns "" for fewer
-// than chartMinHeight lines or 20 columns.
+// height lines of at most width columns: a legend, the plot, and an axis with numbers.
+// Where lines cross, the later series is on top. It returns "" for fewer than
+// chartMinHeight lines or 20 columns.
 func renderChart(width, height int, series []chartSeries) string {
 	if width < 20 || height < chartMinHeight {
 		return ""
@@ -107,8 +106,8 @@ func chartLegend(width int, series []chartSeries) string {
 	return b.String()
 }
 
-// chartAxis returns the axis below the plot and the numbers below the axis, for a
-// plot of the given number of columns.
+// chartAxis returns the axis below the plot and the numbers below the axis, for a plot
+// of the given number of columns.
 func chartAxis(columns int, maxRows float64) (axis, numbers string) {
 	line := []rune(strings.Repeat("─", columns))
 	text := []byte(strings.Repeat(" ", columns))
@@ -131,8 +130,8 @@ func chartAxis(columns int, maxRows float64) (axis, numbers string) {
 	return string(line), strings.TrimRight(string(text), " ")
 }
 
-// niceStep returns the smallest step that is 1, 2 or 5 times a power of ten and
-// fits into limit at most n times.
+// niceStep returns the smallest step that is 1, 2 or 5 times a power of ten and fits
+// into limit at most n times.
 func niceStep(limit float64, n int) float64 {
 	for step := math.Pow(10, math.Floor(math.Log10(limit/float64(n)))); ; step *= 10 {
 		for _, f := range []float64{1, 2, 5} {
@@ -161,8 +160,8 @@ func shortNumber(v float64) string {
 	return strings.TrimSuffix(s, ".0") + unit
 }
 
-// A canvas is a grid of braille cells. Each cell records the series that was drawn
-// in it last.
+// A canvas is a grid of braille cells. Each cell records the series that was drawn in
+// it last.
 type canvas struct {
 	columns, lines int
 	dots           []rune
@@ -180,8 +179,8 @@ func (c *canvas) set(series, x, y int) {
 	c.owner[i] = series
 }
 
-// draw draws a line: the mean rate in each column of dots. Columns without a point
-// are interpolated.
+// draw draws a line: the mean rate in each column of dots. Columns without a point are
+// interpolated.
 func (c *canvas) draw(index int, s chartSeries, maxRows, top float64) {
 	columns, lines := 2*c.columns, 4*c.lines
 	sum, n := make([]float64, columns), make([]float64, columns)

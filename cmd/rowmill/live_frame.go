@@ -44,9 +44,9 @@ func (m *liveModel) View() string {
 	return ""
 }
 
-// frame draws the current run in at most m.height lines of m.width columns. Title
-// and progress are always shown. Figures, messages and chart share the remaining
-// lines, so that the chart stays readable on a terminal of 12 lines.
+// frame draws the current run in at most m.height lines of m.width columns. Title and
+// progress are always shown. Figures, messages and chart share the remaining lines, so
+// that the chart stays readable on a terminal of 12 lines.
 func (m *liveModel) frame() string {
 	r := m.run()
 	lines := []string{m.title(r)}
@@ -312,8 +312,8 @@ func (m *liveModel) messages(r *liveRun) []string {
 	return out
 }
 
-// findings returns the results of a run that has ended: its knee, and whether all
-// of its rows were found.
+// findings returns the results of a run that has ended: its knee, and whether all of
+// its rows were found.
 func findings(s *result.Summary) []string {
 	var out []string
 	if k := s.Knee; k != nil {

@@ -117,8 +117,8 @@ func (r *liveRun) elapsed(now time.Time) float64 {
 	return r.last.Elapsed + max(now.Sub(r.lastAt).Seconds(), 0)
 }
 
-// progress returns the completed part of the run, from 0 to 1; NaN if the run has
-// no limit.
+// progress returns the completed part of the run, from 0 to 1; NaN if the run has no
+// limit.
 func (r *liveRun) progress(now time.Time) float64 {
 	done := math.NaN()
 	if r.run.Rows > 0 {
@@ -228,9 +228,9 @@ func (m *liveModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, m.next()
 }
 
-// next returns a command that prints the next kept frame, or ends a closed view
-// once all frames are printed. Frames are printed one at a time because commands
-// run concurrently.
+// next returns a command that prints the next kept frame, or ends a closed view once
+// all frames are printed. Frames are printed one at a time because commands run
+// concurrently.
 func (m *liveModel) next() tea.Cmd {
 	switch {
 	case m.printing:

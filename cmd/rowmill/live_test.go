@@ -67,8 +67,8 @@ func TestLiveFrame(t *testing.T) {
 	}
 }
 
-// TestLiveRuns checks that the last frame of each run is kept, the second run's
-// chart has both lines, and notes are shown before and during a run.
+// TestLiveRuns checks that the last frame of each run is kept, the second run's chart
+// has both lines, and notes are shown before and during a run.
 func TestLiveRuns(t *testing.T) {
 	m := newLiveModel(false, func() {})
 	feed(m, liveNote("starting a server"))

@@ -28,7 +28,7 @@ type loadFlags struct {
 	format     string
 	delimiter  string
 	header     bool
-	headerSet  bool // whether --header or --no-header was given
+	headerSet  bool // whether --header was given
 	null       string
 	columns    []string
 	zone       string
@@ -310,8 +310,8 @@ func stoppedHint(results []loaded, spool string) string {
 	return "the same command, which goes on where it stopped"
 }
 
-// openForLoad calls openApplied. While the server can't be reached, it retries for
-// the time given by --retry.
+// openForLoad calls openApplied. While the server can't be reached, it retries for the
+// time given by --retry.
 func (a *app) openForLoad(ctx context.Context, f loadFlags) (*kept, error) {
 	began, said := time.Now(), time.Time{}
 	for {
@@ -358,8 +358,8 @@ func (f *loadFlags) badPath(source, table string) string {
 	return filepath.Base(source) + end
 }
 
-// loadOne loads a source; "" is the contents of the spool. A source that isn't a
-// file on disk is read as a stream.
+// loadOne loads a source; "" is the contents of the spool. A source that isn't a file
+// on disk is read as a stream.
 func (a *app) loadOne(ctx context.Context, o ingest.Options, source string) (ingest.Result, error) {
 	switch source {
 	case "":
@@ -408,8 +408,8 @@ func (a *app) sayLoad(source string, dry bool) func(ingest.Progress) {
 	}
 }
 
-// progressOfLoad describes the progress of a load. The time left is estimated from
-// the rows that this load has sent itself: rows loaded earlier are only compared.
+// progressOfLoad describes the progress of a load. The time left is estimated from the
+// rows that this load has sent itself: rows loaded earlier are only compared.
 func progressOfLoad(p ingest.Progress, dry bool) string {
 	sending := p.Sending
 	if sending <= 0 {

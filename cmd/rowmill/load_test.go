@@ -18,8 +18,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// loadDeclaration is the table into which the tests load. Its %s are the target,
-// the type of a time, and the type of a float.
+// loadDeclaration is the table into which the tests load. Its %s are the target, the
+// type of a time, and the type of a float.
 const loadDeclaration = `
 [table]
 name   = "readings"
@@ -41,8 +41,7 @@ every  = "15m"
 select = { n = "count(*)" }
 `
 
-// loadStart is the present on that table's clock. Its periods are from 00:00 to
-// 07:00.
+// loadStart is the present on that table's clock. Its periods are from 00:00 to 07:00.
 var loadStart = time.Date(2026, 3, 29, 0, 40, 0, 0, time.UTC)
 
 // keepers are the kinds of servers that support rolling tables.
@@ -106,8 +105,8 @@ func (l *loading) write(name, text string) string {
 	return path
 }
 
-// command returns rowmill load in a separate process, which kills itself at the
-// n-th point; 0 means never.
+// command returns rowmill load in a separate process, which kills itself at the n-th
+// point; 0 means never.
 func (l *loading) command(n int, args ...string) *exec.Cmd {
 	c := exec.Command(os.Args[0], append([]string{"load", l.file}, args...)...)
 	c.Dir = l.dir
@@ -242,8 +241,8 @@ func (l *loading) bad(name string) []badLine {
 	return out
 }
 
-// A loadFile is the text of a file of rows, some of them bad, and the expected
-// result of loading it.
+// A loadFile is the text of a file of rows, some of them bad, and the expected result
+// of loading it.
 type loadFile struct {
 	text string
 	want []string // the rows that can be loaded
@@ -252,9 +251,9 @@ type loadFile struct {
 	dups int
 }
 
-// loadRows returns a file of n rows, beginning with sensor first. With bad, some
-// rows have an invalid value, some have a value that only the server refuses, some
-// are outside every period, and some are duplicates.
+// loadRows returns a file of n rows, beginning with sensor first. With bad, some rows
+// have an invalid value, some have a value that only the server refuses, some are
+// outside every period, and some are duplicates.
 func loadRows(first, n int, bad bool) loadFile {
 	var b strings.Builder
 	f := loadFile{sent: n}
@@ -300,8 +299,8 @@ func loadRows(first, n int, bad bool) loadFile {
 	return f
 }
 
-// wide returns the file with the same values in more digits: more bytes, but no
-// more rows.
+// wide returns the file with the same values in more digits: more bytes, but no more
+// rows.
 func (f loadFile) wide() loadFile {
 	f.text = strings.ReplaceAll(f.text, ",0.25,", ",0.25"+strings.Repeat("0", 300)+",")
 	return f

@@ -52,8 +52,8 @@ func (f loadFile) body() string {
 	return rows
 }
 
-// TestLoadFormerContentAgain loads a path that has one content, then another, then
-// the first again, as when each new file replaces the last.
+// TestLoadFormerContentAgain loads a path that has one content, then another, then the
+// first again, as when each new file replaces the last.
 func TestLoadFormerContentAgain(t *testing.T) {
 	t.Parallel()
 	onNumbered(t, func(l *loading) {
@@ -122,8 +122,8 @@ func TestLoadByAnotherPath(t *testing.T) {
 	})
 }
 
-// TestLoadCopyInTheMaking checks a file that is being copied, and so begins like
-// the loaded one: it isn't loaded as a different file, and isn't an error.
+// TestLoadCopyInTheMaking checks a file that is being copied, and so begins like the
+// loaded one: it isn't loaded as a different file, and isn't an error.
 func TestLoadCopyInTheMaking(t *testing.T) {
 	t.Parallel()
 	onNumbered(t, func(l *loading) {
@@ -179,9 +179,9 @@ func (d *slow) Lead(ctx context.Context, name string) (engine.Lease, error) {
 	return d.Keeper.Lead(ctx, name)
 }
 
-// TestLoadTwoPathsBegunAtOnce checks two commands that begin to load the same bytes
-// by two names at the same moment. Because nothing is recorded yet, each could
-// treat the bytes as new.
+// TestLoadTwoPathsBegunAtOnce checks two commands that begin to load the same bytes by
+// two names at the same moment. Because nothing is recorded yet, each could treat the
+// bytes as new.
 func TestLoadTwoPathsBegunAtOnce(t *testing.T) {
 	t.Parallel()
 	t.Run("new", func(t *testing.T) { onNumbered(t, func(l *loading) { l.begunAtOnce() }) })
@@ -267,9 +267,9 @@ func (d *losing) lose() {
 	d.lost = nil
 }
 
-// TestLoadGoesOnWhenLockIsLost checks that after the connection with the lock is
-// lost, as by a restart of the server, the load takes the lock again, continues,
-// and counts its rows once.
+// TestLoadGoesOnWhenLockIsLost checks that after the connection with the lock is lost,
+// as by a restart of the server, the load takes the lock again, continues, and counts
+// its rows once.
 func TestLoadGoesOnWhenLockIsLost(t *testing.T) {
 	t.Parallel()
 	onNumbered(t, func(l *loading) {

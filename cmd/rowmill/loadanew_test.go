@@ -39,8 +39,7 @@ func (l *betweenLoader) Begin(ctx context.Context) error {
 
 // TestLoadWhileTableIsMadeAnew drops and recreates a table between two batches of a
 // load whose rows have no key. No batch of that load may be committed into the new
-// table, so that the next load, which starts from the beginning, inserts no row
-// twice.
+// table, so that the next load, which starts from the beginning, inserts no row twice.
 func TestLoadWhileTableIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	onNumbered(t, func(l *loading) {

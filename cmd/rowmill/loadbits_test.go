@@ -9,8 +9,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestLoadBits checks that a BIT column accepts decimal integers on every server,
-// as SELECT b+0 prints them, and that bits of all widths are stored unchanged.
+// TestLoadBits checks that a BIT column accepts decimal integers on every server, as
+// SELECT b+0 prints them, and that bits of all widths are stored unchanged.
 func TestLoadBits(t *testing.T) {
 	for _, server := range testdb.Kinds(t, keepers...) {
 		t.Run(server, func(t *testing.T) {

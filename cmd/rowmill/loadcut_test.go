@@ -30,10 +30,9 @@ func pack(t *testing.T, name, text string) string {
 	return out.String()
 }
 
-// TestLoadPackedFileCutOff checks a compressed file that is still being copied. It
-// is taken neither for a complete file nor for another file of that name: its
-// readable part is loaded, the load fails, and it continues once the file is
-// complete.
+// TestLoadPackedFileCutOff checks a compressed file that is still being copied. It is
+// taken neither for a complete file nor for another file of that name: its readable
+// part is loaded, the load fails, and it continues once the file is complete.
 func TestLoadPackedFileCutOff(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"day.csv.gz", "day.csv.zst"} {
@@ -73,8 +72,8 @@ func TestLoadPackedFileCutOff(t *testing.T) {
 	}
 }
 
-// TestLoadLineWithoutEnd checks that a line that doesn't end within the limit, such
-// as from a faulty program, ends a load after the rows before it are loaded.
+// TestLoadLineWithoutEnd checks that a line that doesn't end within the limit, such as
+// from a faulty program, ends a load after the rows before it are loaded.
 func TestLoadLineWithoutEnd(t *testing.T) {
 	t.Parallel()
 	l := newLoading(t, "sqlite")

@@ -3,8 +3,7 @@ package main
 import "testing"
 
 // TestLoadDryRunAgain checks that a dry run has a separate file of bad rows, which
-// holds only those of the last dry run, and that it doesn't change the file of a
-// load.
+// holds only those of the last dry run, and that it doesn't change the file of a load.
 func TestLoadDryRunAgain(t *testing.T) {
 	t.Parallel()
 	l := newNumbered(t, "sqlite")

@@ -195,8 +195,8 @@ func TestTrapBatchOfADeadLoader(t *testing.T) {
 	})
 }
 
-// TestTrapTwoLoadsOfOneFile checks two concurrent loads of one file. Without a
-// lock, each would find that it isn't loaded yet.
+// TestTrapTwoLoadsOfOneFile checks two concurrent loads of one file. Without a lock,
+// each would find that it isn't loaded yet.
 func TestTrapTwoLoadsOfOneFile(t *testing.T) {
 	t.Parallel()
 	onKeepers(t, func(l *loading) {
@@ -267,8 +267,8 @@ func (l *loading) beside(path string, fn func()) {
 	}
 }
 
-// TestTrapStreamKilled checks that a stream's rows are on disk before they are
-// sent. After any kill, the next load loads the rows in the spool, each once.
+// TestTrapStreamKilled checks that a stream's rows are on disk before they are sent.
+// After any kill, the next load loads the rows in the spool, each once.
 func TestTrapStreamKilled(t *testing.T) {
 	t.Parallel()
 	onKeepers(t, func(l *loading) {
@@ -321,8 +321,7 @@ func (l *loading) loadAny(args ...string) ([]loaded, string) {
 }
 
 // TestTrapSenderWaitsForFullSpool checks that the sender waits while the database
-// accepts no rows and the spool is full: no row is dropped, and memory doesn't
-// grow.
+// accepts no rows and the spool is full: no row is dropped, and memory doesn't grow.
 func TestTrapSenderWaitsForFullSpool(t *testing.T) {
 	t.Parallel()
 	onKeepers(t, func(l *loading) {

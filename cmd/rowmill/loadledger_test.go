@@ -86,8 +86,8 @@ func (l *loading) released(path string) {
 	}
 }
 
-// TestApplyAfterDropByHand drops a SQLite table by dropping its view and the tables
-// of its periods, one by one. Their entries in rowmill_periods remain.
+// TestApplyAfterDropByHand drops a SQLite table by dropping its view and the tables of
+// its periods, one by one. Their entries in rowmill_periods remain.
 func TestApplyAfterDropByHand(t *testing.T) {
 	t.Parallel()
 	l := newLoading(t, "sqlite")
@@ -135,9 +135,8 @@ func TestApplyAfterDropByHand(t *testing.T) {
 	}
 }
 
-// TestLoadIntoTableMadeAnew checks that a table that was dropped and applied again
-// is a new table: no source counts as loaded into it, and none of its periods is
-// sealed.
+// TestLoadIntoTableMadeAnew checks that a table that was dropped and applied again is
+// a new table: no source counts as loaded into it, and none of its periods is sealed.
 func TestLoadIntoTableMadeAnew(t *testing.T) {
 	t.Parallel()
 	onKinds(t, func(l *loading) {
@@ -249,8 +248,8 @@ func TestLoadMissesRows(t *testing.T) {
 	})
 }
 
-// TestLoadAcceptsThatAllIsMissing checks that once all rows of a file are accepted
-// as missing, later loads report nothing, and --again loads the whole file.
+// TestLoadAcceptsThatAllIsMissing checks that once all rows of a file are accepted as
+// missing, later loads report nothing, and --again loads the whole file.
 func TestLoadAcceptsThatAllIsMissing(t *testing.T) {
 	t.Parallel()
 	onKinds(t, func(l *loading) {
@@ -273,8 +272,8 @@ func TestLoadAcceptsThatAllIsMissing(t *testing.T) {
 	})
 }
 
-// TestLoadKnowsWhatRetentionTook checks that rows dropped by retention aren't
-// reported as missing.
+// TestLoadKnowsWhatRetentionTook checks that rows dropped by retention aren't reported
+// as missing.
 func TestLoadKnowsWhatRetentionTook(t *testing.T) {
 	t.Parallel()
 	onKinds(t, func(l *loading) {
@@ -306,8 +305,8 @@ func TestLoadKnowsWhatRetentionTook(t *testing.T) {
 	})
 }
 
-// TestLoadAgainWithoutKey checks sources that lack part of the table's key, or have
-// a key whose columns may be NULL: only the ledger prevents duplicates.
+// TestLoadAgainWithoutKey checks sources that lack part of the table's key, or have a
+// key whose columns may be NULL: only the ledger prevents duplicates.
 func TestLoadAgainWithoutKey(t *testing.T) {
 	for _, server := range testdb.Kinds(t, keepers...) {
 		for name, keys := range map[string]string{"none": "PRIMARY KEY (id, ts)", "nulls": "PRIMARY KEY (id, ts), UNIQUE (note, ts)"} {
@@ -331,8 +330,8 @@ func TestLoadAgainWithoutKey(t *testing.T) {
 }
 
 // TestLoadMissesRowsOfKilledLoad checks that the ledger of a killed load has the
-// committed rows and their periods. A killed load with --again continues without
-// that flag.
+// committed rows and their periods. A killed load with --again continues without that
+// flag.
 func TestLoadMissesRowsOfKilledLoad(t *testing.T) {
 	t.Parallel()
 	onKinds(t, func(l *loading) {

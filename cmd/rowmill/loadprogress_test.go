@@ -35,8 +35,8 @@ func TestProgressOfLoad(t *testing.T) {
 }
 
 // TestLoadProgressIsWhatIsAcknowledged checks that progress is measured by the rows
-// that the server has acknowledged, not by those read: a file in memory is read in
-// an instant.
+// that the server has acknowledged, not by those read: a file in memory is read in an
+// instant.
 func TestLoadProgressIsWhatIsAcknowledged(t *testing.T) {
 	t.Parallel()
 	f := loadRows(0, 3000, false)

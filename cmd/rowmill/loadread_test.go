@@ -80,8 +80,8 @@ func TestLoadObjectsOfManyShapes(t *testing.T) {
 	}
 }
 
-// TestLoadValuesThatServersBend loads values that a server would silently change.
-// They are bad rows, and the loaded values are unchanged.
+// TestLoadValuesThatServersBend loads values that a server would silently change. They
+// are bad rows, and the loaded values are unchanged.
 func TestLoadValuesThatServersBend(t *testing.T) {
 	t.Parallel()
 	const my = "e ENUM('a','b','it''s'), s SET('x','y'), y YEAR, t TIME(1), f DOUBLE(8,2), c CHAR(3), v VARCHAR(3),"
@@ -115,8 +115,8 @@ func TestLoadValuesThatServersBend(t *testing.T) {
 	}
 }
 
-// TestLoadOverLongLine loads a line that is longer than the limit. It is a bad row,
-// of which the beginning is stored, and the lines after it are loaded.
+// TestLoadOverLongLine loads a line that is longer than the limit. It is a bad row, of
+// which the beginning is stored, and the lines after it are loaded.
 func TestLoadOverLongLine(t *testing.T) {
 	t.Parallel()
 	l := newLoading(t, "sqlite")
@@ -154,8 +154,8 @@ func TestLoadOverLongLine(t *testing.T) {
 }
 
 // TestLoadIdentity has a column whose values only PostgreSQL may generate. Objects
-// without it are loaded, and objects with it are bad rows. A CSV file with that
-// column is refused before any row is sent.
+// without it are loaded, and objects with it are bad rows. A CSV file with that column
+// is refused before any row is sent.
 func TestLoadIdentity(t *testing.T) {
 	t.Parallel()
 	l := newLoadingWith(t, "postgres", "id BIGINT GENERATED ALWAYS AS IDENTITY,")
@@ -170,8 +170,8 @@ func TestLoadIdentity(t *testing.T) {
 	}
 }
 
-// TestSpooledObjectsKeepTheirKeys loads objects with a key that is not a column.
-// They are bad rows, also with a spool, unless --columns omits the key.
+// TestSpooledObjectsKeepTheirKeys loads objects with a key that is not a column. They
+// are bad rows, also with a spool, unless --columns omits the key.
 func TestSpooledObjectsKeepTheirKeys(t *testing.T) {
 	t.Parallel()
 	l := newLoading(t, "sqlite")

@@ -58,8 +58,8 @@ func TestLoadMaxBadOfAllTries(t *testing.T) {
 	}
 }
 
-// TestLoadFileTruncatedMeanwhile checks a log that is copied and truncated while it
-// is read: the incomplete row at its end is not loaded.
+// TestLoadFileTruncatedMeanwhile checks a log that is copied and truncated while it is
+// read: the incomplete row at its end is not loaded.
 func TestLoadFileTruncatedMeanwhile(t *testing.T) {
 	t.Parallel()
 	l := newNumbered(t, "sqlite")

@@ -19,8 +19,8 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// TestTrapStreamReadAhead checks a stream that is ended by Ctrl-C after more of it
-// was read than sent: the rows already read exist nowhere else.
+// TestTrapStreamReadAhead checks a stream that is ended by Ctrl-C after more of it was
+// read than sent: the rows already read exist nowhere else.
 func TestTrapStreamReadAhead(t *testing.T) {
 	t.Parallel()
 	onKeepers(t, func(l *loading) {
@@ -90,8 +90,8 @@ func (r *paced) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// A stuck database accepts two batches. Then it fails or, without an error, accepts
-// no more.
+// A stuck database accepts two batches. Then it fails or, without an error, accepts no
+// more.
 type stuck struct {
 	engine.Keeper
 	err     error
@@ -136,8 +136,8 @@ func (r *tapped) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestStreamCountsWhatIsLost checks that rows of a stream that were read but can't
-// be sent are reported.
+// TestStreamCountsWhatIsLost checks that rows of a stream that were read but can't be
+// sent are reported.
 func TestStreamCountsWhatIsLost(t *testing.T) {
 	t.Parallel()
 	lost := func(l *loading, failure error) {
@@ -173,8 +173,8 @@ func TestStreamCountsWhatIsLost(t *testing.T) {
 	})
 }
 
-// TestStoppedHint checks the hint after an interrupted load: a stream without a
-// spool can't simply be loaded again.
+// TestStoppedHint checks the hint after an interrupted load: a stream without a spool
+// can't simply be loaded again.
 func TestStoppedHint(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -239,9 +239,9 @@ func TestSmallSpool(t *testing.T) {
 	}
 }
 
-// TestTrapSpoolBeginsBehindDatabase checks a spool whose first records are gone and
-// of which the database has loaded nothing, or fewer records than are gone: part of
-// the stream is missing.
+// TestTrapSpoolBeginsBehindDatabase checks a spool whose first records are gone and of
+// which the database has loaded nothing, or fewer records than are gone: part of the
+// stream is missing.
 func TestTrapSpoolBeginsBehindDatabase(t *testing.T) {
 	t.Parallel()
 	onKeepers(t, func(l *loading) {
@@ -271,8 +271,8 @@ func TestTrapSpoolBeginsBehindDatabase(t *testing.T) {
 	})
 }
 
-// TestTrapClonedSpool checks that the recorded position of a spool never goes back,
-// as it could after a machine was cloned with its spool.
+// TestTrapClonedSpool checks that the recorded position of a spool never goes back, as
+// it could after a machine was cloned with its spool.
 func TestTrapClonedSpool(t *testing.T) {
 	t.Parallel()
 	onKeepers(t, func(l *loading) {
@@ -299,8 +299,8 @@ func TestTrapClonedSpool(t *testing.T) {
 	})
 }
 
-// TestLoadWaitsForServer checks that a load waits for a server that is down when
-// the load begins.
+// TestLoadWaitsForServer checks that a load waits for a server that is down when the
+// load begins.
 func TestLoadWaitsForServer(t *testing.T) {
 	t.Parallel()
 	for _, server := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {

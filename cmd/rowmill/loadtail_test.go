@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// settle sets the modification time of a file so far back that the load doesn't
-// wait for the rest of its last line.
+// settle sets the modification time of a file so far back that the load doesn't wait
+// for the rest of its last line.
 func (l *loading) settle(path string) {
 	l.Helper()
 	old := time.Now().Add(-time.Minute)
@@ -18,10 +18,10 @@ func (l *loading) settle(path string) {
 	}
 }
 
-// TestTrapHalfWrittenLine checks a file whose last line is incomplete. While the
-// file is being written to, half a row isn't loaded. If it was loaded because the
-// file had not been written to for a while, the rest of the line is a bad row, and
-// the following rows are loaded.
+// TestTrapHalfWrittenLine checks a file whose last line is incomplete. While the file
+// is being written to, half a row isn't loaded. If it was loaded because the file had
+// not been written to for a while, the rest of the line is a bad row, and the
+// following rows are loaded.
 func TestTrapHalfWrittenLine(t *testing.T) {
 	t.Parallel()
 	onKeepers(t, func(l *loading) {
@@ -47,8 +47,8 @@ func TestTrapHalfWrittenLine(t *testing.T) {
 		if got := l.strings("SELECT value FROM readings WHERE sensor = 2", 1); got[0] != "1234" {
 			l.Errorf("its value is %s, want 1234", got[0])
 		}
-		// The file has not been written to for a while, so that its last line
-		// counts as complete.
+		// The file has not been written to for a while, so that its last line counts
+		// as complete.
 		path = l.write("end.csv", "sensor,ts,value,note\n3,2026-03-29 01:00:00,1,ok\n4,2026-03-29 01:00:00,12,o")
 		l.settle(path)
 		if got, _ := l.load(exitDone, path); got[0].Inserted != 2 || !got[0].Finished {

@@ -22,9 +22,9 @@ type loaded struct {
 	// Finished reports whether the source was loaded to its end.
 	Finished bool `json:"finished"`
 	DryRun   bool `json:"dry_run,omitempty"`
-	// Sent is the number of rows that this load sent: inserted, duplicate and
-	// rejected ones. In a dry run, sent rows were checked, and inserted rows are
-	// those that could be sent.
+	// Sent is the number of rows that this load sent: inserted, duplicate and rejected
+	// ones. In a dry run, sent rows were checked, and inserted rows are those that
+	// could be sent.
 	Sent      int64 `json:"sent"`
 	Inserted  int64 `json:"inserted"`
 	Duplicate int64 `json:"duplicate"`
@@ -32,9 +32,9 @@ type loaded struct {
 	// Before is the number of rows that earlier loads of the source sent.
 	Before         int64 `json:"before"`
 	BeforeRejected int64 `json:"before_rejected"`
-	// LoadedAt is the time of the earlier load. Of its rows, Missing are no longer
-	// in the table, and Gone were in periods that the table no longer has.
-	// NotLooked is the reason why not all of them were checked.
+	// LoadedAt is the time of the earlier load. Of its rows, Missing are no longer in
+	// the table, and Gone were in periods that the table no longer has. NotLooked is
+	// the reason why not all of them were checked.
 	LoadedAt  *time.Time `json:"loaded_at,omitempty"`
 	Missing   int64      `json:"missing,omitempty"`
 	Gone      int64      `json:"gone_with_periods,omitempty"`
@@ -155,15 +155,15 @@ func (l loaded) amiss() error {
 	return errors.Join(all...)
 }
 
-// sourceKnown is a source that was loaded or is being loaded, as --list --json
-// prints it.
+// sourceKnown is a source that was loaded or is being loaded, as --list --json prints
+// it.
 type sourceKnown struct {
 	Source string `json:"source"`
 	Kind   string `json:"kind"`
 	// Finished reports whether it was loaded to the end that it had.
 	Finished bool `json:"finished"`
-	// Bytes is the length of the part that is completely in the table. The row
-	// counts include that part and the later batches that were committed.
+	// Bytes is the length of the part that is completely in the table. The row counts
+	// include that part and the later batches that were committed.
 	Bytes     int64 `json:"bytes"`
 	Sent      int64 `json:"sent"`
 	Inserted  int64 `json:"inserted"`

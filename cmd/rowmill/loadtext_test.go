@@ -42,8 +42,8 @@ keep  = "7d"
 	}
 }
 
-// TestLoadWordNull checks that the user must say what NULL means before such a row
-// is loaded: mysql -B prints NULL both for a null and for that text.
+// TestLoadWordNull checks that the user must say what NULL means before such a row is
+// loaded: mysql -B prints NULL both for a null and for that text.
 func TestLoadWordNull(t *testing.T) {
 	t.Parallel()
 	l := newLoading(t, "sqlite")

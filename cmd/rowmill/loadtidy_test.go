@@ -9,9 +9,9 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// TestLedgerIsTidied checks that the ledger doesn't grow indefinitely: a day after
-// a file was loaded, its entries are deleted. The entries of a file that is not
-// loaded completely stay.
+// TestLedgerIsTidied checks that the ledger doesn't grow indefinitely: a day after a
+// file was loaded, its entries are deleted. The entries of a file that is not loaded
+// completely stay.
 func TestLedgerIsTidied(t *testing.T) {
 	t.Parallel()
 	onKeepers(t, func(l *loading) {

@@ -10,12 +10,11 @@ import (
 )
 
 // TestTrapLoadKilledWithOtherBatchSizes kills a load at any point, repeatedly, and
-// continues it with other batch sizes. A loader that counts rows to find its
-// position fails when the batch size changes, and one that records its progress
-// separately from the rows loses or repeats some of them at each crash. Here each
-// row must be in the table once, each bad row in the file of bad rows, and the
-// ledger must add up: if a batch were sent twice, its rows would be counted as
-// duplicates.
+// continues it with other batch sizes. A loader that counts rows to find its position
+// fails when the batch size changes, and one that records its progress separately from
+// the rows loses or repeats some of them at each crash. Here each row must be in the
+// table once, each bad row in the file of bad rows, and the ledger must add up: if a
+// batch were sent twice, its rows would be counted as duplicates.
 func TestTrapLoadKilledWithOtherBatchSizes(t *testing.T) {
 	t.Parallel()
 	onKeepers(t, func(l *loading) {
@@ -44,8 +43,8 @@ func TestTrapLoadKilledWithOtherBatchSizes(t *testing.T) {
 	})
 }
 
-// TestTrapFinishedFileAgain loads a finished file again, as a user does who isn't
-// sure that it was loaded.
+// TestTrapFinishedFileAgain loads a finished file again, as a user does who isn't sure
+// that it was loaded.
 func TestTrapFinishedFileAgain(t *testing.T) {
 	t.Parallel()
 	onKeepers(t, func(l *loading) {
@@ -98,9 +97,8 @@ func TestTrapFileChangedInTheMiddle(t *testing.T) {
 	onKeepers(t, func(l *loading) {
 		f := loadRows(0, 400, false)
 		path := l.write("day.csv", f.text)
-		// After 30 points, at least ten of the twenty batches are committed,
-		// because each passes at most three points. All of them would pass at least
-		// forty.
+		// After 30 points, at least ten of the twenty batches are committed, because
+		// each passes at most three points. All of them would pass at least forty.
 		if !l.killed(30, "", path, "--batch", "20", "--writers", "1") {
 			l.Fatal("it wasn't killed")
 		}
@@ -122,15 +120,15 @@ func TestTrapFileChangedInTheMiddle(t *testing.T) {
 }
 
 // TestTrapBadRowTakesItsBatchAlong checks that one bad row, which makes the whole
-// INSERT fail, is the only row in the file of bad rows, with its line, the reason
-// and the row. The others are loaded.
+// INSERT fail, is the only row in the file of bad rows, with its line, the reason and
+// the row. The others are loaded.
 func TestTrapBadRowTakesItsBatchAlong(t *testing.T) {
 	t.Parallel()
 	onKeepers(t, func(l *loading) {
 		f := loadRows(0, 2000, false)
 		lines := strings.SplitAfter(f.text, "\n")
-		// Two of these are refused only by the server, and one of the two is the
-		// last row of the batch.
+		// Two of these are refused only by the server, and one of the two is the last
+		// row of the batch.
 		i := slices.IndexFunc(lines, func(s string) bool { return strings.HasPrefix(s, "777,") })
 		lines[i] = strings.Replace(lines[i], ",ok", ",much too long", 1)
 		last := slices.IndexFunc(lines, func(s string) bool { return strings.HasPrefix(s, "1998,") })
@@ -197,8 +195,7 @@ func TestTrapDuplicateTakesItsBatchAlong(t *testing.T) {
 }
 
 // TestTrapRowsOutsideGoToBadFile checks rows outside all partitions and invalid
-// values: LOAD DATA and INSERT IGNORE silently drop the former and change the
-// latter.
+// values: LOAD DATA and INSERT IGNORE silently drop the former and change the latter.
 func TestTrapRowsOutsideGoToBadFile(t *testing.T) {
 	t.Parallel()
 	onKeepers(t, func(l *loading) {

@@ -1,6 +1,6 @@
-// Command rowmill keeps a SQL table's inserts fast long after the table has
-// outgrown memory. It measures where a server's insert rate falls, converts tables
-// to a layout whose rate doesn't, and reports both.
+// Command rowmill keeps a SQL table's inserts fast long after the table has outgrown
+// memory. It measures where a server's insert rate falls, converts tables to a layout
+// whose rate doesn't, and reports both.
 //
 // This file runs the command line; each verb has a file of its own.
 package main
@@ -31,15 +31,14 @@ const (
 	exitRegression = 3
 	// exitPipe is the exit code that shells give for a program ended by SIGPIPE.
 	exitPipe = 141
-	// exitInterrupted is the exit code that shells give for a program ended by
-	// Ctrl-C.
+	// exitInterrupted is the exit code that shells give for a program ended by Ctrl-C.
 	exitInterrupted = 130
 )
 
 func main() {
 	noask.Restore()
-	// The first signal ends the work cleanly. A second signal has its default
-	// effect and kills the process.
+	// The first signal ends the work cleanly. A second signal has its default effect
+	// and kills the process.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	ctx, stop = untilHangUp(ctx)
@@ -51,9 +50,9 @@ func main() {
 	os.Exit(code)
 }
 
-// untilHangUp returns a context that also ends when the terminal is closed. Both
-// the shell and the kernel may send SIGHUP, so that a second one has no effect.
-// Under nohup, SIGHUP stays ignored.
+// untilHangUp returns a context that also ends when the terminal is closed. Both the
+// shell and the kernel may send SIGHUP, so that a second one has no effect. Under
+// nohup, SIGHUP stays ignored.
 func untilHangUp(ctx context.Context) (context.Context, context.CancelFunc) {
 	if signal.Ignored(syscall.SIGHUP) {
 		return context.WithCancel(ctx)
@@ -67,8 +66,8 @@ type app struct {
 	stdout results
 	stderr io.Writer
 	args   []string
-	// reached, unless nil, is called at each point that changes of several steps
-	// pass: tests end the process there.
+	// reached, unless nil, is called at each point that changes of several steps pass:
+	// tests end the process there.
 	reached func(point string)
 	// logs is held while a line of a log is written to stderr.
 	logs sync.Mutex
@@ -183,8 +182,8 @@ inserts touch only what is in memory (plan, apply, run, status).`),
 	return root
 }
 
-// group runs a command that only has subcommands: it prints its help, and refuses
-// an unknown subcommand.
+// group runs a command that only has subcommands: it prints its help, and refuses an
+// unknown subcommand.
 func group(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return c.Help()

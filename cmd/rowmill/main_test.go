@@ -77,8 +77,7 @@ func golden(t *testing.T, dir, name, got string) {
 	}
 }
 
-// here returns the package's directory, before a test changes the working
-// directory.
+// here returns the package's directory, before a test changes the working directory.
 func here(t *testing.T) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -104,8 +103,8 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestBadInput checks that each invalid command line is a usage error, before
-// anything is started or written, and that the message says what is allowed.
+// TestBadInput checks that each invalid command line is a usage error, before anything
+// is started or written, and that the message says what is allowed.
 func TestBadInput(t *testing.T) {
 	taken := filepath.Join(t.TempDir(), "x")
 	cases := []struct {

@@ -171,8 +171,7 @@ func texts(n []int64) []string {
 	return out
 }
 
-// check refuses invalid flags before anything is started, and fills in their
-// defaults.
+// check refuses invalid flags before anything is started, and fills in their defaults.
 func (f *matrixFlags) check() error {
 	f.defaultMethods = f.methods == nil && !f.changed("method")
 	if f.defaultMethods {
@@ -233,8 +232,8 @@ func (f *matrixFlags) check() error {
 	return nil
 }
 
-// changed reports whether a flag was given, on this command line or in the record
-// that is resumed.
+// changed reports whether a flag was given, on this command line or in the record that
+// is resumed.
 func (f *matrixFlags) changed(name string) bool { return f.defined.Changed(name) }
 
 // A levelList is one list of the flags.
@@ -375,8 +374,7 @@ func (a *app) benchMatrix(ctx context.Context, f *matrixFlags) error {
 }
 
 // takeRecord reads the record named by --resume and takes its flags. Contradicting
-// flags on the command line are an error. It returns the command that made the
-// record.
+// flags on the command line are an error. It returns the command that made the record.
 func (f *matrixFlags) takeRecord(ctx context.Context) (command []string, err error) {
 	if f.out != "" {
 		return nil, usagef("without --out", "--out and --resume: what is run goes into %s", f.resume)

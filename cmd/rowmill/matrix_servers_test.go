@@ -9,8 +9,8 @@ import (
 )
 
 // TestMatrixServers tests a private server for each run, with the durability of its
-// cell, and a permanent server whose tables are dropped: the table of one writer
-// and the tables of two don't conflict.
+// cell, and a permanent server whose tables are dropped: the table of one writer and
+// the tables of two don't conflict.
 func TestMatrixServers(t *testing.T) {
 	testdb.Require(t, "mariadb", sandbox.Installed(t.Context(), "mariadb"))
 	t.Chdir(t.TempDir())

@@ -136,8 +136,8 @@ func TestMatrixRegression(t *testing.T) {
 	}
 }
 
-// TestMatrixChild is a helper process of other tests, which kill it or limit the
-// size of its files.
+// TestMatrixChild is a helper process of other tests, which kill it or limit the size
+// of its files.
 func TestMatrixChild(t *testing.T) {
 	args := os.Getenv("ROWMILL_TEST_MATRIX")
 	if args == "" {
@@ -318,8 +318,8 @@ func TestMatrixTables(t *testing.T) {
 	mustPass(t, rowmill(t.Context(), "bench", "insert", "--target", "sqlite:x.db", "--rows", "10"))
 }
 
-// TestMatrixPlan checks that combinations that the engine doesn't support are
-// omitted and named, and that nothing is accessed.
+// TestMatrixPlan checks that combinations that the engine doesn't support are omitted
+// and named, and that nothing is accessed.
 func TestMatrixPlan(t *testing.T) {
 	dir := here(t)
 	t.Chdir(t.TempDir())

@@ -155,8 +155,8 @@ func (c *cellRun) take(f *matrixFlags, factors []result.Factor) error {
 	return nil
 }
 
-// orderStream is the second seed of the generator that orders the cells; the rows
-// use the seed alone.
+// orderStream is the second seed of the generator that orders the cells; the rows use
+// the seed alone.
 const orderStream = 0x6d6174726978 // "matrix"
 
 // order determines the order of the runs: each round has every cell once, shuffled.
@@ -221,14 +221,13 @@ type estimate struct {
 	bound bool
 }
 
-// perRun is the time of a run besides inserting: starting a private server,
-// creating and dropping tables, verifying a small one. On two cores, MariaDB and
-// PostgreSQL start within two seconds.
+// perRun is the time of a run besides inserting: starting a private server, creating
+// and dropping tables, verifying a small one. On two cores, MariaDB and PostgreSQL
+// start within two seconds.
 const perRun = 3 * time.Second
 
-// estimate uses earlier runs of the same cells, in this record or in the baseline.
-// A cell without one is assumed to take their mean or, if there are none,
-// --max-time.
+// estimate uses earlier runs of the same cells, in this record or in the baseline. A
+// cell without one is assumed to take their mean or, if there are none, --max-time.
 func (d *matrixDesign) estimate(left []cellRun, records ...[]result.Record) estimate {
 	known := map[string][]float64{}
 	var sum float64
@@ -320,8 +319,7 @@ func (d *matrixDesign) print(w io.Writer, left []cellRun, took estimate) error {
 	return err
 }
 
-// private reports whether the target is created for each run and removed
-// afterwards.
+// private reports whether the target is created for each run and removed afterwards.
 func (d *matrixDesign) private() bool {
 	c := rerunConfig{f: benchFlags{target: d.f.target}}
 	return c.private()

@@ -14,8 +14,7 @@ import (
 )
 
 // manyFailures is the number of consecutive failures after which a matrix ends: its
-// server is probably gone, and the remaining cells should not be recorded as
-// failed.
+// server is probably gone, and the remaining cells should not be recorded as failed.
 const manyFailures = 5
 
 // runMatrix executes the runs and returns the records of those that began. After a
@@ -95,9 +94,9 @@ func notInterrupt(err error) error {
 	return err
 }
 
-// runCell runs a cell. It first waits for the work that the previous cell left to
-// the server. On a permanent database, it drops the tables afterwards, so that each
-// cell starts from the same state.
+// runCell runs a cell. It first waits for the work that the previous cell left to the
+// server. On a permanent database, it drops the tables afterwards, so that each cell
+// starts from the same state.
 func (r *insertRun) runCell(ctx context.Context, private bool) (_ *result.Record, err error) {
 	if err := syncDisk(ctx); err != nil {
 		return nil, err
@@ -131,10 +130,10 @@ func (r *insertRun) runCell(ctx context.Context, private bool) (_ *result.Record
 	return r.rec, err
 }
 
-// Settling, on a permanent server: the interval between readings of the dirty share
-// of its cache, the share below which it has settled, the longest wait, and the
-// number of readings without any decrease that ends the wait. The last limit is for
-// servers that flush nothing while idle.
+// Settling, on a permanent server: the interval between readings of the dirty share of
+// its cache, the share below which it has settled, the longest wait, and the number of
+// readings without any decrease that ends the wait. The last limit is for servers that
+// flush nothing while idle.
 const (
 	settleEvery   = 500 * time.Millisecond
 	settledShare  = 0.05

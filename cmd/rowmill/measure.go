@@ -20,8 +20,7 @@ type measurement struct {
 	out      *recordFile
 	show     progress
 	interval time.Duration
-	// workEvery is the interval at which a fixed computation is timed; 0 means
-	// never.
+	// workEvery is the interval at which a fixed computation is timed; 0 means never.
 	workEvery time.Duration
 	// note, if set, completes an interval before it is recorded.
 	note func(*result.Interval)
@@ -34,16 +33,15 @@ type measurement struct {
 	rec   *result.Record
 	// kill kills the server during the run; nil if it is not to be killed.
 	kill *killer
-	// earlier is the run that this one continues, and from where it continues;
-	// earlier is nil for a new run.
+	// earlier is the run that this one continues, and from where it continues; earlier
+	// is nil for a new run.
 	earlier *result.Record
 	from    result.Resumes
 	known   int // warnings in the header
 }
 
-// begin opens the counters and writes the record's first line: run, completed with
-// the properties of the server and the machine. shown is the run's name as shown to
-// users.
+// begin opens the counters and writes the record's first line: run, completed with the
+// properties of the server and the machine. shown is the run's name as shown to users.
 func (m *measurement) begin(ctx context.Context, tables []*engine.Table, run result.Run, shown string) error {
 	if err := m.openProbe(ctx, tables); err != nil {
 		return err
@@ -104,9 +102,9 @@ func (m *measurement) close() error {
 	return errors.Join(errs...)
 }
 
-// measure runs the workload and writes the rest of the record. prove, if set,
-// examines the state that the run left in the database, however the run ended, and
-// adds to the record's end. An error from prove fails the run.
+// measure runs the workload and writes the rest of the record. prove, if set, examines
+// the state that the run left in the database, however the run ended, and adds to the
+// record's end. An error from prove fails the run.
 func (m *measurement) measure(ctx context.Context, w bench.Workload, cfg bench.Config, prove func(ctx context.Context, end *result.End) error) error {
 	end := result.End{}
 	cfg.Interval = m.interval
@@ -226,10 +224,9 @@ func (m *measurement) rows() int64 {
 }
 
 // headroom is the size of a block of memory that is never touched, and so never
-// allocated by the system. Because the garbage collector counts it, a collection
-// runs once per that many bytes of garbage instead of once per few MiB. Collections
-// take CPU time from the clients, and their pauses delay clients that wait for the
-// server.
+// allocated by the system. Because the garbage collector counts it, a collection runs
+// once per that many bytes of garbage instead of once per few MiB. Collections take
+// CPU time from the clients, and their pauses delay clients that wait for the server.
 const headroom = 128 << 20
 
 // prepareRuntime adjusts Go's runtime to a run. The returned function undoes it.

@@ -16,8 +16,7 @@ import (
 )
 
 // TestServerCuts checks that a connection closed by the server is a failure with a
-// message. It must not be taken for a closed standard output, although both are
-// EPIPE.
+// message. It must not be taken for a closed standard output, although both are EPIPE.
 func TestServerCuts(t *testing.T) {
 	t.Parallel()
 	target := testdb.Target(t, "postgres")
@@ -46,9 +45,9 @@ func TestServerCuts(t *testing.T) {
 	}
 }
 
-// cuttingRelay forwards the traffic of PostgreSQL's clients at the socket to
-// server. From the first ReadyForQuery of a connection, and as many more as the
-// result says, it stops reading, so that the client's next write fails with EPIPE.
+// cuttingRelay forwards the traffic of PostgreSQL's clients at the socket to server.
+// From the first ReadyForQuery of a connection, and as many more as the result says,
+// it stops reading, so that the client's next write fails with EPIPE.
 func cuttingRelay(t *testing.T, socket, server string) *atomic.Int32 {
 	t.Helper()
 	var answers atomic.Int32
@@ -73,8 +72,8 @@ func cuttingRelay(t *testing.T, socket, server string) *atomic.Int32 {
 	return &answers
 }
 
-// TestReaderGone checks that a verb whose results are not read ends as with
-// SIGPIPE, without a message.
+// TestReaderGone checks that a verb whose results are not read ends as with SIGPIPE,
+// without a message.
 func TestReaderGone(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"version"}, {"version", "--json"}, {"bench", "insert", "--target", "null:", "--rows", "10"}} {
@@ -119,8 +118,7 @@ func TestVersionFlag(t *testing.T) {
 	}
 }
 
-// TestAnnounced checks that benchmarks announce how long they take, if that is
-// known.
+// TestAnnounced checks that benchmarks announce how long they take, if that is known.
 func TestAnnounced(t *testing.T) {
 	t.Parallel()
 	limited := filepath.Join(t.TempDir(), "mine.toml")

@@ -28,8 +28,8 @@ func TestPasswordFileForOthers(t *testing.T) {
 	}
 }
 
-// TestPasswordInKeywords checks that a password in a target that is not a URL is
-// never printed, be it from the command line or from a declaration.
+// TestPasswordInKeywords checks that a password in a target that is not a URL is never
+// printed, be it from the command line or from a declaration.
 func TestPasswordInKeywords(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "readings.toml")

@@ -26,9 +26,9 @@ type planFlags struct {
 	json     bool
 }
 
-// defaultReads is the assumed number of random page reads per second of a disk:
-// that of a solid-state disk with one or a few connections, each of which waits for
-// its reads.
+// defaultReads is the assumed number of random page reads per second of a disk: that
+// of a solid-state disk with one or a few connections, each of which waits for its
+// reads.
 const defaultReads = 10000
 
 func (a *app) planCommand() *cobra.Command {
@@ -214,12 +214,12 @@ func takeRecord(ctx context.Context, in *sizing.Input, file string) error {
 	return nil
 }
 
-// liveTimeout bounds the counting of a live table's newest rows, for which there
-// may be no index.
+// liveTimeout bounds the counting of a live table's newest rows, for which there may
+// be no index.
 const liveTimeout = 30 * time.Second
 
-// liveRate determines the rate at which rows arrive in an existing table; 0 if
-// there is no table, or it has no rows.
+// liveRate determines the rate at which rows arrive in an existing table; 0 if there
+// is no table, or it has no rows.
 func liveRate(ctx context.Context, k *kept) (sizing.Figure, error) {
 	none := sizing.Figure{From: "not known"}
 	if k.Schema == nil {

@@ -89,8 +89,8 @@ func TestPlanOfATableToBe(t *testing.T) {
 				if p.Ascending {
 					ascending++
 				}
-				// The row has 8 bytes of key, 8 of time and at least 20 of note.
-				// The upper limit is a sanity check.
+				// The row has 8 bytes of key, 8 of time and at least 20 of note. The
+				// upper limit is a sanity check.
 				if p.BytesPerRow < 20 || p.BytesPerRow > 400 {
 					t.Errorf("%+v", p)
 				}
@@ -136,8 +136,8 @@ func TestPlanMeasuresRows(t *testing.T) {
 	}
 }
 
-// TestPlanOfATableThatIs checks that an existing table provides the rate, and the
-// rows of the sample.
+// TestPlanOfATableThatIs checks that an existing table provides the rate, and the rows
+// of the sample.
 func TestPlanOfATableThatIs(t *testing.T) {
 	t.Parallel()
 	for _, server := range planServers(t) {
@@ -231,8 +231,8 @@ func TestPlanOfARollingTable(t *testing.T) {
 	}
 }
 
-// insertInto returns the table into which rows of an hour are inserted: in SQLite,
-// the period's own table.
+// insertInto returns the table into which rows of an hour are inserted: in SQLite, the
+// period's own table.
 func insertInto(kind string, at time.Time) string {
 	if kind == "sqlite" {
 		return "readings_" + at.Format("p20060102_15")
@@ -240,8 +240,8 @@ func insertInto(kind string, at time.Time) string {
 	return "readings"
 }
 
-// TestPlanDropsLeftovers checks that the scratch table of a killed plan is dropped
-// by the next plan, and that the scratch table of a running plan is not.
+// TestPlanDropsLeftovers checks that the scratch table of a killed plan is dropped by
+// the next plan, and that the scratch table of a running plan is not.
 func TestPlanDropsLeftovers(t *testing.T) {
 	t.Parallel()
 	for _, server := range planServers(t) {
@@ -279,8 +279,8 @@ func TestPlanDropsLeftovers(t *testing.T) {
 	}
 }
 
-// TestPlanInterruptedAndKilled checks that an interrupted plan drops its scratch
-// table itself, and that the next plan drops the scratch table of a killed one.
+// TestPlanInterruptedAndKilled checks that an interrupted plan drops its scratch table
+// itself, and that the next plan drops the scratch table of a killed one.
 func TestPlanInterruptedAndKilled(t *testing.T) {
 	t.Parallel()
 	for _, server := range planServers(t) {
@@ -361,8 +361,8 @@ func TestPlanWithoutAServer(t *testing.T) {
 	}
 }
 
-// TestPlanFromARecord checks that a benchmark's record provides the rates of the
-// plain and the rolling table.
+// TestPlanFromARecord checks that a benchmark's record provides the rates of the plain
+// and the rolling table.
 func TestPlanFromARecord(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -42,8 +42,8 @@ func (p plannedRun) insertRun(f benchFlags, command []string, out *recordFile, s
 		measurement: measurement{out: out, show: show, interval: f.interval}}
 }
 
-// takeRecorded sets the flags to those of a recorded command. The returned set
-// holds them and reports which were given.
+// takeRecorded sets the flags to those of a recorded command. The returned set holds
+// them and reports which were given.
 func (f *benchFlags) takeRecorded(command []string) (*pflag.FlagSet, error) {
 	if len(command) < 2 || command[0] != "bench" || command[1] != "insert" {
 		return nil, fmt.Errorf("its command, %q, is no rowmill bench insert", strings.Join(command, " "))

@@ -15,14 +15,14 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// perStatement is the number of rows per INSERT: a few hundred, limited so that
-// every server accepts the number of placeholders.
+// perStatement is the number of rows per INSERT: a few hundred, limited so that every
+// server accepts the number of placeholders.
 func (s *sample) perStatement() int {
 	return max(1, min(500, 30000/max(1, len(s.schema.Names()))))
 }
 
-// insert adds rows. A value is bound, unless it is a literal, which is inserted as
-// SQL text.
+// insert adds rows. A value is bound, unless it is a literal, which is inserted as SQL
+// text.
 func (s *sample) insert(ctx context.Context, into string, columns []string, rows [][]any) error {
 	if len(rows) == 0 {
 		return nil
@@ -130,9 +130,8 @@ func (s *sample) copyLive(ctx context.Context, into string) error {
 	return flush()
 }
 
-// liveSource returns the source of the rows to copy: the table, or the newest
-// period with enough rows. If no period has enough, it is the one with the most
-// rows.
+// liveSource returns the source of the rows to copy: the table, or the newest period
+// with enough rows. If no period has enough, it is the one with the most rows.
 func (s *sample) liveSource(ctx context.Context) (string, error) {
 	if !s.live.Partitioned && !s.live.View {
 		return s.db.Dialect().Quote(s.table.Name), nil
@@ -163,8 +162,8 @@ func (s *sample) liveSource(ctx context.Context) (string, error) {
 	return best, nil
 }
 
-// makeUp fills the scratch table with generated rows in the order of time. Key
-// columns get values from their whole range, other columns numbers and words.
+// makeUp fills the scratch table with generated rows in the order of time. Key columns
+// get values from their whole range, other columns numbers and words.
 func (s *sample) makeUp(ctx context.Context, into string) error {
 	s.source = "made-up rows"
 	t := *s.table
@@ -197,8 +196,7 @@ type rowMaker struct {
 	table  *engine.Table
 	random *rand.Rand
 	makers []func(i int64) any
-	// start and step are the position of the first row and the distance between
-	// rows.
+	// start and step are the position of the first row and the distance between rows.
 	start, step int64
 }
 
@@ -423,8 +421,8 @@ func intBits(first string) uint {
 	return 30
 }
 
-// permuted maps the numbers below 2^bits to a permutation in which neighbours are
-// far apart. The factor is odd and so has an inverse modulo a power of two.
+// permuted maps the numbers below 2^bits to a permutation in which neighbours are far
+// apart. The factor is odd and so has an inverse modulo a power of two.
 func permuted(i int64, bits uint) int64 {
 	return int64(uint64(i) * 0x9E3779B1 & (1<<bits - 1))
 }

@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	// defaultSample is large enough that half-full pages, and the first pages of
-	// each index, are a small part of the sample.
+	// defaultSample is large enough that half-full pages, and the first pages of each
+	// index, are a small part of the sample.
 	defaultSample = 50_000
-	// fewestLive is the number of rows from which a table's own rows are used for
-	// the sample.
+	// fewestLive is the number of rows from which a table's own rows are used for the
+	// sample.
 	fewestLive = 1000
 	// scratchName begins the names of scratch tables.
 	scratchName = "rowmill_scratch_"
-	// scratchAge is the age from which a scratch table of another host is assumed
-	// to be left over from a killed plan.
+	// scratchAge is the age from which a scratch table of another host is assumed to
+	// be left over from a killed plan.
 	scratchAge = 24 * time.Hour
 	// scratchCleanUp bounds the dropping of a scratch table.
 	scratchCleanUp = time.Minute

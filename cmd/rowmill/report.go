@@ -17,8 +17,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// reportFlags are the flags of `rowmill report`. Each output flag names a file; "-"
-// is standard output, and "" means that the output is not requested.
+// reportFlags are the flags of `rowmill report`. Each output flag names a file; "-" is
+// standard output, and "" means that the output is not requested.
 type reportFlags struct {
 	html, png, md string
 	json          bool
@@ -122,8 +122,8 @@ func (a *app) report(ctx context.Context, f reportFlags, paths []string) error {
 	return a.writeReports(f, recs)
 }
 
-// writeReports writes the requested reports. The text goes to standard output
-// unless another report does.
+// writeReports writes the requested reports. The text goes to standard output unless
+// another report does.
 func (a *app) writeReports(f reportFlags, recs []result.Record) error {
 	taken, err := a.writeFiles(f, recs)
 	taken = taken || f.json

@@ -30,8 +30,8 @@ type rerunConfig struct {
 	tables  []string
 }
 
-// newRerun determines the runs from the records, and refuses configurations that
-// can't be run again. It opens no database.
+// newRerun determines the runs from the records, and refuses configurations that can't
+// be run again. It opens no database.
 func newRerun(f compareFlags, before, after []result.Record) (*rerun, error) {
 	if f.out != "" {
 		if st, err := os.Stat(filepath.Dir(f.out)); err != nil || !st.IsDir() {
@@ -89,8 +89,8 @@ func newRerunConfig(rec *result.Record) (c rerunConfig, err error) {
 	return c, nil
 }
 
-// private reports whether the target is created for each run and removed
-// afterwards, so that it can't hold a user's table.
+// private reports whether the target is created for each run and removed afterwards,
+// so that it can't hold a user's table.
 func (c *rerunConfig) private() bool { return privateTarget(c.f.target) }
 
 // same reports whether two configurations are the same command.

@@ -95,8 +95,8 @@ func (w *archived) state() string {
 	return out
 }
 
-// killed runs a verb so that it kills itself at the n-th point, and reports whether
-// it did.
+// killed runs a verb so that it kills itself at the n-th point, and reports whether it
+// did.
 func (w *archived) killed(n int, verb string, args ...string) bool {
 	w.Helper()
 	c := exec.Command(os.Args[0], append([]string{verb, w.file, "--clock", w.clock}, args...)...)
@@ -170,8 +170,8 @@ func TestRestore(t *testing.T) {
 					break
 				}
 				points++
-				// Maintenance must neither seal nor drop a period that is restored
-				// in part.
+				// Maintenance must neither seal nor drop a period that is restored in
+				// part.
 				mustPass(t, w.run("run", "--once"))
 				if again := w.run("restore", period, "--yes"); again.code != exitDone && !strings.Contains(again.stderr, "has that period") {
 					t.Fatalf("killed at point %d: %+v", n, again)
@@ -223,8 +223,8 @@ func (w *archived) restoreInto(period string, rows int64) {
 	}
 }
 
-// TestRestoredAndChanged checks that the original values of a period whose rows
-// were changed stay in a file when it is archived again.
+// TestRestoredAndChanged checks that the original values of a period whose rows were
+// changed stay in a file when it is archived again.
 func TestRestoredAndChanged(t *testing.T) {
 	t.Parallel()
 	for _, server := range []string{"sqlite", "postgres"} {
@@ -260,8 +260,8 @@ func TestRestoredAndChanged(t *testing.T) {
 	}
 }
 
-// TestRestoreRefuses checks that an impossible restoration is refused with the
-// reason, and leaves nothing behind.
+// TestRestoreRefuses checks that an impossible restoration is refused with the reason,
+// and leaves nothing behind.
 func TestRestoreRefuses(t *testing.T) {
 	t.Parallel()
 	w := newArchived(t, "sqlite")
@@ -323,8 +323,8 @@ func TestRestoreRefuses(t *testing.T) {
 }
 
 // TestRestoreWaits checks that while a transaction is open on the table, the
-// restoration repeatedly waits a short time for its lock, names the blocking
-// session, and is completed once the transaction ends.
+// restoration repeatedly waits a short time for its lock, names the blocking session,
+// and is completed once the transaction ends.
 func TestRestoreWaits(t *testing.T) {
 	t.Parallel()
 	for _, server := range testdb.Kinds(t, "mariadb", "mysql") { // on other servers, a reader doesn't block attaching a partition

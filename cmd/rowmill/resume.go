@@ -119,8 +119,7 @@ func (r *resumption) plan(path string) error {
 	return nil
 }
 
-// broken returns the run to be continued; nil if all runs that began were
-// completed.
+// broken returns the run to be continued; nil if all runs that began were completed.
 func (r *resumption) broken() *result.Record {
 	if last := &r.recs[len(r.recs)-1]; last.Broken() {
 		return last
@@ -160,8 +159,8 @@ func (r *resumption) mustBeThere(path string) error {
 	return nil
 }
 
-// resumeInsert continues the interrupted run of a record, and executes the
-// remaining ones.
+// resumeInsert continues the interrupted run of a record, and executes the remaining
+// ones.
 func (a *app) resumeInsert(ctx context.Context, f benchFlags, given *pflag.FlagSet) error {
 	if recs, err := readRuns(ctx, f.resume); err == nil && recs[0].Run.Search != nil {
 		return a.resumeSearch(ctx, f, given, recs)

@@ -42,8 +42,8 @@ func lineCount(path string) int {
 	return bytes.Count(text, []byte("\n"))
 }
 
-// TestResumeKilled kills rowmill at random moments, also while it resumes, until
-// the load is complete. The table must equal that of an uninterrupted run.
+// TestResumeKilled kills rowmill at random moments, also while it resumes, until the
+// load is complete. The table must equal that of an uninterrupted run.
 func TestResumeKilled(t *testing.T) {
 	const rows = 60_000
 	kills := 3
@@ -65,8 +65,8 @@ func TestResumeKilled(t *testing.T) {
 				strings.Fields(c.args)...)
 			killed := 0
 			for range 40 {
-				// It is killed before the record has grown, or once it has some
-				// more lines.
+				// It is killed before the record has grown, or once it has some more
+				// lines.
 				before, more := lineCount("run.jsonl"), rand.IntN(6)
 				cmd, stderr := process(t, args...)
 				ended := make(chan error, 1)
@@ -134,9 +134,9 @@ func interrupted(t *testing.T, args ...string) {
 	}
 }
 
-// TestResumeInterrupted checks that a run interrupted by Ctrl-C is continued with
-// the record's flags, followed by the runs that had not begun, and that an
-// incomplete line at the record's end is removed.
+// TestResumeInterrupted checks that a run interrupted by Ctrl-C is continued with the
+// record's flags, followed by the runs that had not begun, and that an incomplete line
+// at the record's end is removed.
 func TestResumeInterrupted(t *testing.T) {
 	t.Chdir(t.TempDir())
 	interrupted(t, "--target", "sqlite:a.db?durability=none", "--layout", "plain,rolling", "--rows", "40k", "--rate", "20k", "--batch", "100", "--period-rows", "9k")

@@ -36,8 +36,8 @@ from = "readings_1h"
 every = "1d"
 `
 
-// TestRollupRefresh checks that rows changed without rowmill are in the roll-ups
-// after a refresh.
+// TestRollupRefresh checks that rows changed without rowmill are in the roll-ups after
+// a refresh.
 func TestRollupRefresh(t *testing.T) {
 	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "sqlite", "postgres", "mariadb", "mysql") {
@@ -126,8 +126,8 @@ func TestRollupRefreshRefuses(t *testing.T) {
 	}
 }
 
-// TestApplyOfAChangedRollup checks that a dry run fails as the real run does, and
-// that a level of which nothing is computed is reported as such.
+// TestApplyOfAChangedRollup checks that a dry run fails as the real run does, and that
+// a level of which nothing is computed is reported as such.
 func TestApplyOfAChangedRollup(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write := func(text string) {

@@ -248,8 +248,8 @@ func inOrder(d *scenario.Declaration, recs []result.Record) []result.Record {
 	return recs
 }
 
-// runExperiment determines the memory and executes the runs in order. It stops at
-// the first failure.
+// runExperiment determines the memory and executes the runs in order. It stops at the
+// first failure.
 func (a *app) runExperiment(ctx context.Context, e *experiment, todo []experimentRun, out *recordFile) (recs []result.Record, err error) {
 	ctx, interrupt := context.WithCancel(ctx)
 	defer interrupt()

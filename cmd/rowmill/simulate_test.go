@@ -21,8 +21,8 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// monthDeclaration is the table of the simulated month. The verbs are for its
-// target, the type of a time, the days of retention, and the archive's directory.
+// monthDeclaration is the table of the simulated month. The verbs are for its target,
+// the type of a time, the days of retention, and the archive's directory.
 const monthDeclaration = `
 [table]
 name   = "readings"
@@ -74,10 +74,9 @@ type month struct {
 	batches   int
 }
 
-// TestSimulatedMonth simulates thirty days at full speed, with late rows, the start
-// of daylight saving time in Europe, two daemons, and kill -9 at any time. No row
-// may be lost, no roll-up bucket may be wrong, and the number of periods must be
-// bounded.
+// TestSimulatedMonth simulates thirty days at full speed, with late rows, the start of
+// daylight saving time in Europe, two daemons, and kill -9 at any time. No row may be
+// lost, no roll-up bucket may be wrong, and the number of periods must be bounded.
 func TestSimulatedMonth(t *testing.T) {
 	testdb.SkipUnlessNightly(t, "TestSimulatedWeek")
 	for _, server := range []string{"sqlite", "mariadb", "mysql", "postgres"} {
@@ -99,8 +98,8 @@ func TestSimulatedWeek(t *testing.T) {
 	}
 }
 
-// simulate runs a table for some days, beginning with first, and keeps the last
-// keep days.
+// simulate runs a table for some days, beginning with first, and keeps the last keep
+// days.
 func simulate(t *testing.T, server string, first time.Time, days, keep int) {
 	target := testdb.Target(t, server)
 	opened := openKeeper(t, target.String())
@@ -184,8 +183,8 @@ func (m *month) stop() {
 	}
 }
 
-// step simulates four hours: rows of the present, sometimes late rows, and
-// sometimes the kill or start of a daemon.
+// step simulates four hours: rows of the present, sometimes late rows, and sometimes
+// the kill or start of a daemon.
 func (m *month) step(step int) {
 	m.t.Helper()
 	m.tick(m.now + 4*3600e6)
@@ -208,9 +207,9 @@ func (m *month) step(step int) {
 	}
 }
 
-// mostPeriods is the maximum number of periods: the kept days, merged; the day
-// before and the current day in periods of 4 hours; the periods ahead; and some
-// that two repeatedly killed daemons may leave undone.
+// mostPeriods is the maximum number of periods: the kept days, merged; the day before
+// and the current day in periods of 4 hours; the periods ahead; and some that two
+// repeatedly killed daemons may leave undone.
 func (m *month) mostPeriods() int { return m.keep + 6 + 6 + 4 + 10 }
 
 // wait stops the clock until the periods of the next hours exist and the due
@@ -237,8 +236,8 @@ func (m *month) wait() {
 	}
 }
 
-// insert inserts rows at random times of a span, either as a loader with a ledger
-// or as a client that bypasses it.
+// insert inserts rows at random times of a span, either as a loader with a ledger or
+// as a client that bypasses it.
 func (m *month) insert(from, to int64, rows int) {
 	m.t.Helper()
 	from = max(from, m.first)
@@ -293,8 +292,8 @@ func (m *month) send(q string, lower, upper int64, rows int) error {
 	return m.db.Classify(tx.Commit())
 }
 
-// finish lets the month's rows exceed their retention, and compares the roll-ups
-// and the archive with the rows that were sent.
+// finish lets the month's rows exceed their retention, and compares the roll-ups and
+// the archive with the rows that were sent.
 func (m *month) finish() {
 	t := m.t
 	// A period that a killed daemon has detached but not yet recorded is neither in
@@ -321,8 +320,8 @@ func (m *month) finish() {
 	}
 }
 
-// check counts every row that was sent: in the table or, if its period was dropped,
-// in the archive.
+// check counts every row that was sent: in the table or, if its period was dropped, in
+// the archive.
 func (m *month) check(when string) {
 	t := m.t
 	t.Helper()

@@ -36,12 +36,12 @@ type database struct {
 	warnings []string
 }
 
-// A contender is the subject of a line of the matrix: a database, or a database
-// with a setting.
+// A contender is the subject of a line of the matrix: a database, or a database with a
+// setting.
 type contender struct {
 	db *database
-	// side is "A" or "B" if two settings are compared. setting is the setting, and
-	// how the way in which it is made.
+	// side is "A" or "B" if two settings are compared. setting is the setting, and how
+	// the way in which it is made.
 	side    string
 	setting serverSetting
 	how     string
@@ -148,8 +148,8 @@ func (s *speedTest) turns() []turn {
 	return out
 }
 
-// maxGrowth is the share of its rows by which a table may grow before it is
-// recreated, so that all cells measure the same table.
+// maxGrowth is the share of its rows by which a table may grow before it is recreated,
+// so that all cells measure the same table.
 const maxGrowth = 0.1
 
 // cell measures one cell. The record is nil if the measurement never began.
@@ -258,8 +258,8 @@ func (s *speedTest) cellName(c contender, t turn) string {
 // undoWait bounds the time for restoring a setting, even after an interrupt.
 const undoWait = 30 * time.Second
 
-// apply sets the contender's setting on the server for a cell, and records it in
-// the cell's header. undo restores the previous value.
+// apply sets the contender's setting on the server for a cell, and records it in the
+// cell's header. undo restores the previous value.
 func (c *contender) apply(ctx context.Context, cell *result.Speed) (undo func() error, err error) {
 	cell.Setting, cell.SettingHow = c.setting.String(), c.how
 	if c.how == result.SettingStarted {
@@ -281,8 +281,7 @@ func (c *contender) apply(ctx context.Context, cell *result.Speed) (undo func() 
 	}, nil
 }
 
-// An idleWatch monitors the servers that are not being measured, which should be
-// idle.
+// An idleWatch monitors the servers that are not being measured, which should be idle.
 type idleWatch struct {
 	names  []string
 	probes []*probe.Probe
@@ -330,8 +329,8 @@ func (w *idleWatch) start(ctx context.Context) {
 	w.began = time.Now()
 }
 
-// busy returns a warning for each server that used more than the idle share since
-// the start.
+// busy returns a warning for each server that used more than the idle share since the
+// start.
 func (w *idleWatch) busy(ctx context.Context) []string {
 	var out []string
 	seconds := time.Since(w.began).Seconds()
@@ -344,8 +343,8 @@ func (w *idleWatch) busy(ctx context.Context) []string {
 	return out
 }
 
-// settle waits until the other servers are idle. After idleWait it returns a
-// warning for each server that is not.
+// settle waits until the other servers are idle. After idleWait it returns a warning
+// for each server that is not.
 func (w *idleWatch) settle(ctx context.Context) (warnings []string) {
 	for end := time.Now().Add(idleWait); len(w.probes) > 0 && time.Now().Before(end); {
 		select {

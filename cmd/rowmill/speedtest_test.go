@@ -33,9 +33,8 @@ func speed(t *testing.T, s session) report.SpeedTest {
 	return out
 }
 
-// TestBenchMixed runs every operation on several databases, and checks that the
-// record has each cell, and that the same matrix can be reported from the record
-// alone.
+// TestBenchMixed runs every operation on several databases, and checks that the record
+// has each cell, and that the same matrix can be reported from the record alone.
 func TestBenchMixed(t *testing.T) {
 	maria, postgres := mariadb(t), testdb.Target(t, "postgres").String()
 	t.Chdir(t.TempDir())
@@ -110,8 +109,8 @@ func TestBenchMixed(t *testing.T) {
 	nothingLeft(t)
 }
 
-// TestBenchMixedRowGone checks that a select of a missing row fails the run, and
-// that the record says so.
+// TestBenchMixedRowGone checks that a select of a missing row fails the run, and that
+// the record says so.
 func TestBenchMixedRowGone(t *testing.T) {
 	t.Chdir(t.TempDir())
 	stderr := &watched{find: regexp.MustCompile(`1/2 `), found: func([]string) {
@@ -142,9 +141,8 @@ func own(t *testing.T, kind string) string {
 	return testdb.Target(t, kind+"?memory=32MB").String()
 }
 
-// TestBenchPointsSet measures two settings alternately on each kind of server and
-// on SQLite, and compares them. Afterwards the settings must have their previous
-// values.
+// TestBenchPointsSet measures two settings alternately on each kind of server and on
+// SQLite, and compares them. Afterwards the settings must have their previous values.
 func TestBenchPointsSet(t *testing.T) {
 	kinds := testdb.Kinds(t, "sqlite", "mariadb", "postgres")
 	for _, c := range []struct {

@@ -16,8 +16,8 @@ import (
 
 // Limits of the text of a status.
 const (
-	// alike is the least number of adjacent similar periods that are combined into
-	// one line.
+	// alike is the least number of adjacent similar periods that are combined into one
+	// line.
 	alike = 4
 	// lastActions is how many of the last actions are listed.
 	lastActions = 6
@@ -47,8 +47,7 @@ type statusText struct {
 	width int
 }
 
-// line writes a line, cut to the width. The text must not contain control
-// characters.
+// line writes a line, cut to the width. The text must not contain control characters.
 func (t *statusText) line(text string) {
 	text = strings.TrimRight(text, " ")
 	if t.width > 0 {
@@ -165,9 +164,9 @@ func (t *statusText) head(s *maintain.Status) {
 	t.line(fmt.Sprintf("size      %s, about %s in %s", monitor.Bytes(s.Bytes), plural(s.Rows, "row"), plural(len(s.Periods), "period")))
 }
 
-// periods writes the periods, oldest first. Long sequences of similar periods
-// become one line. If the lines exceed the width, the end of each period is
-// omitted: it is the beginning of the next.
+// periods writes the periods, oldest first. Long sequences of similar periods become
+// one line. If the lines exceed the width, the end of each period is omitted: it is
+// the beginning of the next.
 func (t *statusText) periods(s *maintain.Status) {
 	c := cells{head: []string{"PERIOD", "FROM", "TO", "STATE", "ROWS", "SIZE", "ARCHIVE"}, right: "llllrrl"}
 	cut := timeTail(s.Periods)
@@ -212,8 +211,8 @@ func isLike(p, q maintain.PeriodStatus) bool {
 	return p.State == q.State && p.Rebuilt == q.Rebuilt && (p.Archive == "") == (q.Archive == "") && p.To == q.From
 }
 
-// timeTail returns the common end of all bounds, which can be omitted: the time of
-// day if all are midnight, or the seconds if all are zero.
+// timeTail returns the common end of all bounds, which can be omitted: the time of day
+// if all are midnight, or the seconds if all are zero.
 func timeTail(periods []maintain.PeriodStatus) string {
 	for _, tail := range []string{" 00:00:00", ":00"} {
 		if !slices.ContainsFunc(periods, func(p maintain.PeriodStatus) bool {
@@ -236,8 +235,7 @@ func (t *statusText) rollups(s *maintain.Status) {
 	}
 }
 
-// doings writes the actions in progress, the last and the next actions, and
-// obstacles.
+// doings writes the actions in progress, the last and the next actions, and obstacles.
 func (t *statusText) doings(s *maintain.Status) {
 	c := cells{head: []string{"UNDER WAY", "STEP", "SINCE", "DONE", "ROWS", "FAILED TRIES", "ERROR"}, right: "lllrrrl"}
 	for _, x := range s.Changes {

@@ -26,9 +26,9 @@ type steadyFlags struct {
 	noWork   bool
 }
 
-// Defaults: a commit every tenth of a second detects every stall of that length,
-// and is a negligible load for a server. With intervals of 10 s, the record of a
-// day has about 25 MB.
+// Defaults: a commit every tenth of a second detects every stall of that length, and
+// is a negligible load for a server. With intervals of 10 s, the record of a day has
+// about 25 MB.
 const (
 	steadyFor      = 24 * time.Hour
 	steadyRate     = 100
@@ -43,8 +43,8 @@ const (
 	// steadyWork is the interval at which the fixed computation is timed.
 	steadyWork = time.Second
 	// leastPerInterval is the least number of commits per interval. A commit at the
-	// end of an interval may fall into the next one; with 20, that is no more than
-	// the tolerance of 5%.
+	// end of an interval may fall into the next one; with 20, that is no more than the
+	// tolerance of 5%.
 	leastPerInterval = 20
 )
 

@@ -62,8 +62,8 @@ func TestSteady(t *testing.T) {
 	}
 }
 
-// TestSteadyBesideHog checks that the machine's figures of a short run show a
-// process that uses all processors for a part of it.
+// TestSteadyBesideHog checks that the machine's figures of a short run show a process
+// that uses all processors for a part of it.
 func TestSteadyBesideHog(t *testing.T) {
 	testdb.SkipUnlessNightly(t, "TestSteady")
 	var began, ended time.Time

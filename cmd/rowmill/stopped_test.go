@@ -29,8 +29,8 @@ every = "1d"
 ahead = "2d"
 `
 
-// plainTable creates a plain table with rows, writes its declaration, and returns
-// the declaration's path.
+// plainTable creates a plain table with rows, writes its declaration, and returns the
+// declaration's path.
 func plainTable(t *testing.T, kind string, rows int) (file string, db engine.Keeper) {
 	t.Helper()
 	target, typ := testdb.Target(t, kind).String(), "DATETIME"
@@ -56,8 +56,8 @@ func plainTable(t *testing.T, kind string, rows int) (file string, db engine.Kee
 	return file, db
 }
 
-// TestDryRunOfTheEnd checks that --dry-run of --finish and --undo prints and
-// changes nothing, with and without --yes.
+// TestDryRunOfTheEnd checks that --dry-run of --finish and --undo prints and changes
+// nothing, with and without --yes.
 func TestDryRunOfTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
@@ -90,8 +90,8 @@ func TestDryRunOfTheEnd(t *testing.T) {
 	}
 }
 
-// TestInterruptAtQuestion checks that an interrupt at a question ends the command
-// at once.
+// TestInterruptAtQuestion checks that an interrupt at a question ends the command at
+// once.
 func TestInterruptAtQuestion(t *testing.T) {
 	t.Parallel()
 	file, _ := plainTable(t, "sqlite", 10)

@@ -8,8 +8,8 @@ import (
 )
 
 // syncDisk writes the cached changes of the working directory's filesystem to disk.
-// Private servers and temporary files are there, and the writes of one cell must
-// not slow down the next. syncDisk stops waiting when ctx ends.
+// Private servers and temporary files are there, and the writes of one cell must not
+// slow down the next. syncDisk stops waiting when ctx ends.
 func syncDisk(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {

@@ -112,8 +112,8 @@ func openServer(ctx context.Context, t engine.Target) (engine.DB, error) {
 }
 
 // readableByOthers returns a warning about a password file that other users of the
-// machine can read, or "". As with libpq's rule for private keys, the group may
-// read a file owned by root.
+// machine can read, or "". As with libpq's rule for private keys, the group may read a
+// file owned by root.
 func readableByOthers(file string) string {
 	if file == "" {
 		return ""
@@ -132,8 +132,8 @@ func readableByOthers(file string) string {
 	return fmt.Sprintf("warning: password file %s has permissions %04o: other users can read it; chmod 600 %s", file, info.Mode().Perm(), file)
 }
 
-// drySandbox returns a database that renders statements for a private server that
-// is not started.
+// drySandbox returns a database that renders statements for a private server that is
+// not started.
 func drySandbox(o sandbox.Options) (engine.DB, error) {
 	text := o.Kind + "://" + sandbox.User + "@localhost/" + sandbox.Database
 	if o.Kind != "postgres" {
@@ -153,8 +153,8 @@ func dryServer(t engine.Target) (engine.DB, error) {
 	return mysql.Dry(t)
 }
 
-// opened returns a nil interface instead of one that holds the nil pointer of a
-// failed call.
+// opened returns a nil interface instead of one that holds the nil pointer of a failed
+// call.
 func opened[T engine.DB](db T, err error) (engine.DB, error) {
 	if err != nil {
 		return nil, err
@@ -218,8 +218,8 @@ func notInstalled(err error, kind string) error {
 	return engine.Hinted(err, "--target sqlite:")
 }
 
-// died returns a channel that is closed when the private server ends, and a
-// function that returns why it ended. Both are nil for other targets.
+// died returns a channel that is closed when the private server ends, and a function
+// that returns why it ended. Both are nil for other targets.
 func (t *target) died() (<-chan struct{}, func() error) {
 	if t.server == nil {
 		return nil, nil
@@ -235,14 +235,13 @@ func (t *target) died() (<-chan struct{}, func() error) {
 // close closes the database and removes everything that was created for it.
 func (t *target) close() error { return errors.Join(t.DB.Close(), t.clean()) }
 
-// tempPrefix is the prefix of the names of temporary SQLite directories. The ID of
-// the process that created them follows.
+// tempPrefix is the prefix of the names of temporary SQLite directories. The ID of the
+// process that created them follows.
 const tempPrefix = "sqlite-"
 
 // tempFile returns the path of a new temporary SQLite file, in the directory that
 // private servers use below the working directory: /tmp is often in memory, which
-// would make a benchmark meaningless. It removes directories left by killed
-// processes.
+// would make a benchmark meaningless. It removes directories left by killed processes.
 func tempFile() (path string, clean func() error, err error) {
 	root := sandbox.DefaultRoot
 	left, err := filepath.Glob(filepath.Join(root, tempPrefix+"*"))
@@ -267,8 +266,8 @@ func tempFile() (path string, clean func() error, err error) {
 	}, nil
 }
 
-// tempDir creates a directory of this process in root. If another process removes
-// the empty root at the same time, tempDir creates both again.
+// tempDir creates a directory of this process in root. If another process removes the
+// empty root at the same time, tempDir creates both again.
 func tempDir(root string) (dir string, err error) {
 	for range 100 {
 		if err := os.MkdirAll(root, 0o755); err != nil {

@@ -46,8 +46,8 @@ func onTerminal(theirs *os.File, args ...string) *exec.Cmd {
 	return c
 }
 
-// TestTerminalIsAskedNothing checks that no query is sent to the terminal: the
-// command would wait for its answer.
+// TestTerminalIsAskedNothing checks that no query is sent to the terminal: the command
+// would wait for its answer.
 func TestTerminalIsAskedNothing(t *testing.T) {
 	ours, theirs := openTerminal(t)
 	c := onTerminal(theirs, "version")

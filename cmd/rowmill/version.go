@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set from git by the Makefile. It is empty after a plain `go install`;
-// the build information of Go is then used.
+// version is set from git by the Makefile. It is empty after a plain `go install`; the
+// build information of Go is then used.
 var version = ""
 
 // versionString returns rowmill's version.
