@@ -11,12 +11,12 @@ import (
 	"github.com/rowmill/rowmill/maintain/adopt"
 )
 
-// adoptOptions are those of an adoption of a table.
+// adoptOptions returns the options for adopting a table.
 func (a *app) adoptOptions(k *kept) adopt.Options {
 	return adopt.Options{DB: k.DB, State: k.State, Table: k.Table.Table, Schema: k.Schema, Declared: k.Declared, Now: k.Now, Limits: k.Limits, Progress: a.sayAdoption()}
 }
 
-// adopt makes a rolling table of a plain one while it is written to, and then
+// adopt converts a plain table into a rolling one while it is written to, and then
 // applies the rest of the declaration.
 func (a *app) adopt(ctx context.Context, k *kept, plan *maintain.Application, f applyFlags) error {
 	o := a.adoptOptions(k)
@@ -82,7 +82,7 @@ func (a *app) writePlanned(statements []string) {
 	}
 }
 
-// endAdoption drops the old table, or takes the adoption back.
+// endAdoption drops the old table, or reverses the adoption.
 func (a *app) endAdoption(ctx context.Context, k *kept, f applyFlags) error {
 	under, err := adopt.UnderWay(ctx, k.State, k.Declared.Name)
 	if err != nil {
@@ -129,8 +129,8 @@ func (a *app) endAdoption(ctx context.Context, k *kept, f applyFlags) error {
 	return nil
 }
 
-// sayAdoption returns what writes the progress as lines, one a second at most
-// within a step.
+// sayAdoption returns a function that prints the progress as lines, at most one a
+// second within a step.
 func (a *app) sayAdoption() func(adopt.Progress) {
 	var step, paused string
 	var last time.Time

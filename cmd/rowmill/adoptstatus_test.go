@@ -13,7 +13,7 @@ import (
 	"github.com/rowmill/rowmill/maintain"
 )
 
-// told calls itself with each thing that is written.
+// told is an io.Writer that calls the function with each text written.
 type told func(text string)
 
 func (f told) Write(p []byte) (int, error) {
@@ -30,8 +30,8 @@ func statusJSON(t *testing.T, text string) *maintain.Status {
 	return &s
 }
 
-// TestStatusOfAdoption: while a table is adopted its status is how far that is,
-// and exit status 1 that nobody goes on with it.
+// TestStatusOfAdoption checks that the status of a table that is being adopted is the
+// progress of the adoption, and that status exits with 1 if no process continues it.
 func TestStatusOfAdoption(t *testing.T) {
 	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
@@ -43,7 +43,7 @@ func TestStatusOfAdoption(t *testing.T) {
 			var text, inJSON session
 			copied := regexp.MustCompile(`copy: [1-9]\d* of`)
 			code := run(ctx, []string{"apply", file, "--yes", "--allow-duplicates"}, strings.NewReader(""), &bytes.Buffer{}, told(func(line string) {
-				// The first line of the next step is told when all is copied.
+				// The first line of the next step is written when all rows are copied.
 				if strings.Contains(line, "Z verify") || copied.MatchString(line) {
 					text, inJSON = rowmill(t.Context(), "status", file), rowmill(t.Context(), "status", file, "--json")
 					cancel()
@@ -75,8 +75,8 @@ func TestStatusOfAdoption(t *testing.T) {
 	}
 }
 
-// TestStatusOfAdoptionNamesBlockers: who holds the lock up that the change of
-// names waits for is in the status.
+// TestStatusOfAdoptionNamesBlockers checks that the status names the session whose
+// lock delays the cut-over.
 func TestStatusOfAdoptionNamesBlockers(t *testing.T) {
 	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {
@@ -87,7 +87,7 @@ func TestStatusOfAdoptionNamesBlockers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer tx.Rollback() // after the first time it does nothing
+			defer tx.Rollback() // a second call does nothing
 			opened, tries := false, 0
 			var last session
 			code := run(t.Context(), []string{"apply", file, "--yes", "--allow-duplicates"}, strings.NewReader(""), &bytes.Buffer{}, told(func(line string) {

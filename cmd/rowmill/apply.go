@@ -13,7 +13,7 @@ import (
 	"github.com/rowmill/rowmill/maintain/adopt"
 )
 
-// applyFlags are those of `rowmill apply`.
+// applyFlags are the flags of `rowmill apply`.
 type applyFlags struct {
 	kept         keptFlags
 	yes, dry     bool
@@ -117,7 +117,7 @@ func (a *app) apply(ctx context.Context, file string, f applyFlags) (err error) 
 	return nil
 }
 
-// printStatements prints a plan as SQL, which runs as it stands.
+// printStatements prints a plan as executable SQL.
 func printStatements(w io.Writer, plan *maintain.Application) {
 	for _, n := range plan.Notes {
 		fmt.Fprintf(w, "-- note: %s\n", n)

@@ -10,8 +10,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestApplyDryRun: a dry run prints each statement once, in order, also those
-// of what follows an adoption, and says where there is nothing to do.
+// TestApplyDryRun checks that a dry run prints each statement once, in order,
+// including those after an adoption, and that it says if no change is needed.
 func TestApplyDryRun(t *testing.T) {
 	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {

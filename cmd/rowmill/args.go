@@ -9,8 +9,8 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// wantArgs refuses fewer arguments than least and more than most (-1: any
-// number), as usage. What they are is in the command's own usage line.
+// wantArgs refuses fewer arguments than least, or more than most (-1: no limit), as a
+// usage error. The command's own usage line describes the arguments.
 func wantArgs(least, most int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		use := c.CommandPath() + strings.TrimPrefix(c.Use, c.Name())
@@ -26,7 +26,7 @@ func wantArgs(least, most int) cobra.PositionalArgs {
 	}
 }
 
-// helpCommand is cobra's, but for a topic that there isn't: that is refused.
+// helpCommand is cobra's help command, except that it refuses an unknown topic.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [command]",
@@ -60,11 +60,11 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// leastMemory is the smallest memory that a plan is made for, in bytes: less is
-// a size without its unit.
+// leastMemory is the smallest memory for which a plan is made, in bytes. A smaller
+// value is a size whose unit was forgotten.
 const leastMemory = 1e6
 
-// parseMemory reads --memory.
+// parseMemory parses --memory.
 func parseMemory(text string) (int64, error) {
 	n, err := engine.ParseBytes(text)
 	if err != nil {

@@ -24,7 +24,8 @@ ahead = "2d"
 keep  = "100d"
 `
 
-// declareFile writes a declaration on a SQLite file into the working directory.
+// declareFile writes a declaration with a SQLite file as its target into the working
+// directory.
 func declareFile(t *testing.T, path string) {
 	t.Helper()
 	if err := os.WriteFile("readings.toml", []byte(strings.Replace(fileDeclaration, "%s", path, 1)), 0o644); err != nil {
@@ -32,8 +33,8 @@ func declareFile(t *testing.T, path string) {
 	}
 }
 
-// TestBadKeeping: what makes no sense to the verbs of a declared table is
-// refused as usage, before anything is made.
+// TestBadKeeping checks that invalid arguments of the verbs for a declared table are a
+// usage error, before anything is created.
 func TestBadKeeping(t *testing.T) {
 	for _, c := range []struct {
 		args string
@@ -83,7 +84,7 @@ func TestBadKeeping(t *testing.T) {
 	}
 }
 
-// onlyDeclaration fails where anything but the declaration was left.
+// onlyDeclaration fails if the directory has any file but the declaration.
 func onlyDeclaration(t *testing.T) {
 	t.Helper()
 	left, err := os.ReadDir(".")
@@ -92,7 +93,7 @@ func onlyDeclaration(t *testing.T) {
 	}
 }
 
-// TestNoFileMade: what changes nothing makes no SQLite file either.
+// TestNoFileMade checks that a command without changes creates no SQLite file.
 func TestNoFileMade(t *testing.T) {
 	t.Chdir(t.TempDir())
 	declareFile(t, "x.db")
@@ -118,7 +119,7 @@ func TestNoFileMade(t *testing.T) {
 	mustPass(t, rowmill(t.Context(), "status", "readings.toml"))
 }
 
-// TestView: a view has no periods, and is called what it is.
+// TestView checks that a view is refused and called a view.
 func TestView(t *testing.T) {
 	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
 		t.Run(kind, func(t *testing.T) {
@@ -136,8 +137,8 @@ func TestView(t *testing.T) {
 	}
 }
 
-// TestUnreached: a server that doesn't answer is named with what to look at, and
-// no other server is proposed for a declared table.
+// TestUnreached checks that the error for an unreachable server says what to check,
+// and that it proposes no other server for a declared table.
 func TestUnreached(t *testing.T) {
 	t.Chdir(t.TempDir())
 	declareFile(t, "x.db")

@@ -10,7 +10,7 @@ import (
 	"github.com/rowmill/rowmill/sizing"
 )
 
-// autoPeriod finds the period for every = "auto": the longest that fits into
+// autoPeriod determines the period for every = "auto": the longest that fits into
 // memory (0: the server's own) at a rate (0: measured on the table).
 func (a *app) autoPeriod(ctx context.Context, k *kept, rate float64, memory int64) (rolling.Grid, string, error) {
 	in := sizing.Input{Rate: sizing.Figure{Value: rate, From: "--rate"}, Memory: sizing.Figure{Value: float64(memory), From: "--memory"}}
@@ -26,8 +26,8 @@ func (a *app) autoPeriod(ctx context.Context, k *kept, rate float64, memory int6
 	return out.Grid(), why, nil
 }
 
-// given returns what the flags say of the rate, in rows per second, and of the
-// memory, in bytes; 0 is nothing.
+// given returns the rate, in rows per second, and the memory, in bytes, from the
+// flags. 0 means not given.
 func (f *applyFlags) given() (rate float64, memory int64, err error) {
 	if f.rate != "" {
 		if err := (rateValue{v: &rate, without: "to have it measured on the table"}).Set(f.rate); err != nil {
@@ -40,8 +40,8 @@ func (f *applyFlags) given() (rate float64, memory int64, err error) {
 	return rate, memory, err
 }
 
-// findPeriod fills in the period of a declaration that leaves it to be found,
-// unless one is in force already.
+// findPeriod fills in the period of a declaration with every = "auto", unless a period
+// is already in force.
 func (a *app) findPeriod(ctx context.Context, k *kept, f applyFlags) error {
 	if !k.Declared.Auto || k.Declared.Period.Valid() {
 		return nil

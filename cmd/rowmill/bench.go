@@ -47,19 +47,19 @@ type benchFlags struct {
 	killEvery              time.Duration
 	resume                 string
 
-	// Flags whose default is the preset's are only used when given.
+	// Flags whose default comes from the preset are used only when given.
 	indexesGiven, tablePerWriterGiven bool
 }
 
 const (
 	defaultRows = 1000000
-	// defaultMaxTime ends a run without flags within a minute, proof included.
+	// defaultMaxTime makes a run without flags end within a minute, proof included.
 	defaultMaxTime  = 45 * time.Second
 	defaultInterval = time.Second
-	// defaultReadAfter is when iiBench's queries begin.
+	// defaultReadAfter is the number of rows after which iiBench's queries begin.
 	defaultReadAfter = 1000000
-	// maxWriters keeps rowmill below the 10,000 threads at which Go's runtime
-	// gives up: a writer that waits for its server holds one.
+	// maxWriters keeps rowmill below the 10,000 threads at which Go's runtime aborts:
+	// a writer that waits for its server occupies a thread.
 	maxWriters = 5000
 )
 
@@ -135,7 +135,7 @@ func (a *app) benchInsertCommand() *cobra.Command {
 	return c
 }
 
-// complete fills in what depends on which flags were given.
+// complete fills in the defaults that depend on which flags were given.
 func (f *benchFlags) complete(flags *pflag.FlagSet) {
 	f.indexesGiven = flags.Changed("indexes")
 	f.tablePerWriterGiven = flags.Changed("table-per-writer")
@@ -147,7 +147,7 @@ func (f *benchFlags) complete(flags *pflag.FlagSet) {
 		f.batch = findBatch
 	}
 	if f.find.on && !f.find.writersGiven && !strings.HasPrefix(f.target, "sqlite:") {
-		f.writers = findWriters // SQLite has one at a time
+		f.writers = findWriters // SQLite has one writer at a time
 	}
 	if !flags.Changed("rows") && (f.maxTime == 0 || f.find.on) {
 		f.rows = defaultRows
@@ -191,7 +191,7 @@ func (f *benchFlags) define(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.printSQL, "print-sql", false, "print every statement that the run would use, and run nothing (default false)")
 }
 
-// check refuses flags that make no sense, before anything is started.
+// check refuses invalid combinations of flags before anything is started.
 func (f *benchFlags) check() error {
 	const help = "rowmill bench insert --help"
 	if len(f.layouts) == 0 {
@@ -249,8 +249,9 @@ func (f *benchFlags) check() error {
 	return f.checkFiles("rowmill bench insert")
 }
 
-// checkFiles refuses outputs that can't be written, or would overwrite each
-// other. command is what to try instead, before the flags.
+// checkFiles refuses outputs that can't be written or would overwrite each other.
+// command is the start of the command line that the hint suggests; the flags follow
+// it.
 func (f *benchFlags) checkFiles(command string) error {
 	for _, o := range append(f.reports.outputs(), output{flag: "--out", path: f.out}) {
 		if o.path == "" || o.path == "-" {
@@ -279,7 +280,7 @@ func (f *benchFlags) insertOptions(layout string) workload.InsertOptions {
 		KeepRows: f.keepRows, Readers: f.readers, ReadAfter: f.readAfter,
 	}
 	if f.find.on && f.rows > wideRows {
-		o.Rows = 0 // unknown: it is for the trials to say
+		o.Rows = 0 // unknown; each trial sets it
 	}
 	if f.indexesGiven {
 		o.Indexes = &f.indexes
@@ -290,7 +291,7 @@ func (f *benchFlags) insertOptions(layout string) workload.InsertOptions {
 	return o
 }
 
-// config returns how to run the workload.
+// config returns the configuration with which to run the workload.
 func (f *benchFlags) config(o workload.InsertOptions) bench.Config {
 	return bench.Config{
 		Operation: "insert", Clients: o.Writers, Batch: o.Batch, Rows: f.rows, MaxTime: f.maxTime,
@@ -298,8 +299,8 @@ func (f *benchFlags) config(o workload.InsertOptions) bench.Config {
 	}
 }
 
-// benchInsert runs the layouts one after the other, and reports what was
-// measured however far that went.
+// benchInsert runs the layouts one after the other, and reports all measurements made,
+// even if the command fails.
 func (a *app) benchInsert(ctx context.Context, f benchFlags) error {
 	if err := f.check(); err != nil {
 		return err
@@ -322,7 +323,7 @@ func (a *app) benchInsert(ctx context.Context, f benchFlags) error {
 	return errors.Join(err, out.close(), a.writeReports(f.reports, recs))
 }
 
-// announce says how long the runs take, where that is known.
+// announce prints how long the runs take, if that is known.
 func (f *benchFlags) announce(w io.Writer) {
 	n := len(f.layouts) * f.repeat
 	if f.maxTime == 0 || f.find.on {
@@ -335,8 +336,8 @@ func (f *benchFlags) announce(w io.Writer) {
 	fmt.Fprintf(w, "inserts take at most %v%s; preparing and the proof of all rows come on top\n", time.Duration(n)*f.maxTime, each)
 }
 
-// tryOut completes the options of each layout on a database that can do
-// nothing, so that what they refuse is a usage error and known at once.
+// tryOut completes the options of each layout on a database that only renders
+// statements, so that invalid options are a usage error, reported at once.
 func (f *benchFlags) tryOut() error {
 	for _, layout := range f.layouts {
 		db, err := dryTarget(f.target)
@@ -366,8 +367,8 @@ func (f *benchFlags) tryOut() error {
 	return nil
 }
 
-// runLayouts measures the layouts in order, as often as asked for, and returns
-// the records of those that began. It ends at the first failure.
+// runLayouts measures the layouts in order, as often as requested, and returns the
+// records of the runs that began. It stops at the first failure.
 func (a *app) runLayouts(ctx context.Context, f benchFlags, out *recordFile) (recs []result.Record, err error) {
 	ctx, interrupt := context.WithCancel(ctx)
 	defer interrupt()
@@ -388,8 +389,8 @@ func (a *app) runLayouts(ctx context.Context, f benchFlags, out *recordFile) (re
 	return recs, nil
 }
 
-// inTurn returns what to run in a round, from 0: in every other one in reverse,
-// so that neither always comes first, nor always after the other.
+// inTurn returns the order for a round, counted from 0. Every other round is reversed,
+// so that no item always runs first or always after the same other item.
 func inTurn[T any](what []T, round int) []T {
 	what = slices.Clone(what)
 	if round%2 == 1 {
@@ -398,7 +399,7 @@ func inTurn[T any](what []T, round int) []T {
 	return what
 }
 
-// printSQL prints the statements of each layout, and does nothing.
+// printSQL prints the statements of each layout and executes nothing.
 func (a *app) printSQL(f benchFlags) error {
 	for _, layout := range f.layouts {
 		db, err := dryTarget(f.target)
@@ -418,7 +419,7 @@ func (a *app) printSQL(f benchFlags) error {
 	return nil
 }
 
-// printStatements prints statements, each after what it is for.
+// printStatements prints statements, each preceded by its purpose.
 func (a *app) printStatements(what, engineName string, all []workload.Statement) {
 	fmt.Fprintf(a.stdout, "-- %s on %s\n", what, engineName)
 	purpose := ""

@@ -10,13 +10,13 @@ import (
 	"github.com/rowmill/rowmill/sandbox"
 )
 
-// TestBenchServers: on every server that rowmill knows, a run on a private one
-// proves each row in both layouts.
+// TestBenchServers checks that a run on a private server of each kind proves every row
+// in both layouts.
 func TestBenchServers(t *testing.T) {
 	kinds := testdb.Kinds(t, "sqlite", "mariadb", "mariadb?engine=rocksdb", "mysql", "postgres")
 	for _, c := range []struct {
 		kind    string
-		name    string // in ROWMILL_TEST_REQUIRE
+		name    string // as in ROWMILL_TEST_REQUIRE
 		target  string
 		engine  string
 		storage string // as the server spells it

@@ -19,7 +19,7 @@ import (
 	"github.com/rowmill/rowmill/sandbox"
 )
 
-// summaries reads what a command printed with --json.
+// summaries parses the --json output of a command.
 func summaries(t *testing.T, s session) []result.Summary {
 	t.Helper()
 	var out report.Summaries
@@ -29,7 +29,7 @@ func summaries(t *testing.T, s session) []result.Summary {
 	return out.Runs
 }
 
-// records reads a record back.
+// records reads a record.
 func records(t *testing.T, path string) []result.Record {
 	t.Helper()
 	recs, err := result.ReadFile(path)
@@ -52,7 +52,7 @@ func mariadb(t *testing.T) string {
 	return testdb.Target(t, "mariadb").String()
 }
 
-// nothingLeft checks that a command has cleaned up after itself.
+// nothingLeft checks that a command has removed its files.
 func nothingLeft(t *testing.T) {
 	t.Helper()
 	left, err := os.ReadDir(sandbox.DefaultRoot)
@@ -85,7 +85,7 @@ func TestBenchInsert(t *testing.T) {
 				}
 				want := int64(20000)
 				if preset == "daily" {
-					want -= 200 // which come twice
+					want -= 200 // duplicates
 				}
 				for _, r := range runs {
 					if v := r.Verified; v == nil || v.Expected != want || v.Found != want || !v.Checksum {
@@ -127,7 +127,7 @@ func TestKeepPeriods(t *testing.T) {
 	}
 }
 
-// TestTableExists: a table that is there is refused and untouched, unless
+// TestTableExists checks that an existing table is refused and unchanged, unless
 // --drop-existing is given.
 func TestTableExists(t *testing.T) {
 	t.Chdir(t.TempDir())
@@ -165,8 +165,8 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestInterrupt: what was measured is reported, the record is complete, and
-// the private file is gone.
+// TestInterrupt checks that the measurements are reported, the record is complete, and
+// the private file is removed.
 func TestInterrupt(t *testing.T) {
 	t.Chdir(t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -189,8 +189,8 @@ func TestInterrupt(t *testing.T) {
 	nothingLeft(t)
 }
 
-// TestServerKilled: kill -9 of the server in the middle of a run ends it with
-// exit 1 and a readable record that names the failure.
+// TestServerKilled checks that kill -9 of the server during a run ends the run with
+// exit code 1 and a readable record that names the failure.
 func TestServerKilled(t *testing.T) {
 	testdb.Require(t, "mariadb", sandbox.Installed(t.Context(), "mariadb"))
 	t.Chdir(t.TempDir())
@@ -234,7 +234,7 @@ func TestServerKilled(t *testing.T) {
 	nothingLeft(t)
 }
 
-// TestFullDisk: a record that can't be written ends the run, and says so.
+// TestFullDisk checks that a record that can't be written ends the run with an error.
 func TestFullDisk(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip(err)
@@ -246,8 +246,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestDatabaseFull: a database without room ends the run with what was
-// measured.
+// TestDatabaseFull checks that a full database ends the run, and that the measurements
+// are reported.
 func TestDatabaseFull(t *testing.T) {
 	t.Chdir(t.TempDir())
 	defer limitFileSize(t, 4<<20)()
@@ -263,8 +263,8 @@ func TestDatabaseFull(t *testing.T) {
 	t.Log(rec.End.Failure)
 }
 
-// limitFileSize keeps this process from making files larger than n bytes. It
-// is how a full disk can be had without filling one.
+// limitFileSize prevents this process from writing files larger than n bytes. It
+// simulates a full disk.
 func limitFileSize(t *testing.T, n uint64) (restore func()) {
 	t.Helper()
 	var before syscall.Rlimit
@@ -281,7 +281,8 @@ func limitFileSize(t *testing.T, n uint64) (restore func()) {
 	}
 }
 
-// TestOverload: a rate that the database can't take is survived and told.
+// TestOverload checks that a run at a rate beyond the database's capacity is
+// completed, and that the overload is reported.
 func TestOverload(t *testing.T) {
 	t.Chdir(t.TempDir())
 	s := rowmill(t.Context(), "bench", "insert", "--target", "sqlite:", "--rate", "10M", "--batch", "100", "--max-time", "1s",
@@ -301,7 +302,7 @@ func TestOverload(t *testing.T) {
 	}
 }
 
-// TestNoVerify: the record says that nothing was checked.
+// TestNoVerify checks that the record says that nothing was verified.
 func TestNoVerify(t *testing.T) {
 	t.Chdir(t.TempDir())
 	s := rowmill(t.Context(), "bench", "insert", "--rows", "1k", "--no-verify", "--json")
@@ -312,8 +313,8 @@ func TestNoVerify(t *testing.T) {
 	}
 }
 
-// TestPrintSQL: the statements are printed, and nothing is touched: neither
-// the file nor the server exist.
+// TestPrintSQL checks that the statements are printed and nothing is accessed: neither
+// the file nor the server exists.
 func TestPrintSQL(t *testing.T) {
 	dir := here(t)
 	t.Chdir(t.TempDir())
@@ -340,7 +341,8 @@ func TestPrintSQL(t *testing.T) {
 	}
 }
 
-// TestSandboxRun: a private server is started for each layout and removed.
+// TestSandboxRun checks that a private server is started for each layout and then
+// removed.
 func TestSandboxRun(t *testing.T) {
 	testdb.Require(t, "mariadb", sandbox.Installed(t.Context(), "mariadb"))
 	t.Chdir(t.TempDir())
@@ -361,8 +363,8 @@ func TestSandboxRun(t *testing.T) {
 	nothingLeft(t)
 }
 
-// watched is standard error: what is written to it is looked at for a pattern
-// after each line, and a match is reported.
+// watched is a standard error that searches its text for a pattern after each write,
+// and reports a match.
 type watched struct {
 	mu    sync.Mutex
 	text  strings.Builder

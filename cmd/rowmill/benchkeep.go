@@ -113,8 +113,8 @@ func (f *keepFlags) check() error {
 	return b.checkFiles("rowmill bench keep")
 }
 
-// checkClock refuses a clock that runs ahead on a table with rows, be it of its
-// roll-ups: by it they would pass retention, and be dropped.
+// checkClock refuses a clock that runs ahead if the table or one of its roll-ups has
+// rows: by that clock they would exceed the retention and be dropped.
 func (f *keepFlags) checkClock(ctx context.Context, k *kept) error {
 	if f.speed == 1 || privateTarget(k.target.text) {
 		return nil
@@ -141,7 +141,7 @@ func (f *keepFlags) checkClock(ctx context.Context, k *kept) error {
 	return nil
 }
 
-// benchKeep measures, and reports however far that went.
+// benchKeep measures, and reports all measurements made, even if it fails.
 func (a *app) benchKeep(ctx context.Context, file string, f keepFlags) (err error) {
 	if err := f.check(); err != nil {
 		return err
@@ -181,7 +181,7 @@ func (a *app) benchKeep(ctx context.Context, file string, f keepFlags) (err erro
 	return errors.Join(err, r.report(a))
 }
 
-// applyPrivate makes the table on a server that nobody else has.
+// applyPrivate applies the declaration on a private server.
 func (a *app) applyPrivate(ctx context.Context, k *kept) error {
 	plan, err := k.PlanApply(ctx)
 	if err != nil {
@@ -198,10 +198,10 @@ type keepRun struct {
 	kept *kept
 	w    *workload.Keep
 	done maintenanceLog
-	disk *diskLog // nil where nobody times it
-	// before is how many rows there were, in the table and in dropped periods.
+	disk *diskLog // nil if the disk is not timed
+	// before is the number of rows at the start, in the table and in dropped periods.
 	before rowCount
-	after  *rowCount // nil where they weren't counted
+	after  *rowCount // nil if not counted
 }
 
 func (r *keepRun) run(ctx context.Context) (err error) {
@@ -224,7 +224,7 @@ func (r *keepRun) run(ctx context.Context) (err error) {
 	} else {
 		k.Now = maintain.Clock(clock.now)
 	}
-	// A keeper elsewhere may be dropping a period just now.
+	// Another keeper may be dropping a period at this moment.
 	for tries := 0; tries == 0 || r.before.moving && tries < 20; tries++ {
 		if tries > 0 {
 			if err := engine.Sleep(ctx, watchEvery); err != nil {
@@ -261,13 +261,12 @@ func (r *keepRun) run(ctx context.Context) (err error) {
 	defer ends()
 	return r.measure(ctx, r.w, bench.Config{Operation: "insert", Clients: r.f.writers, Batch: r.f.batch, MaxTime: r.f.time, Rate: r.f.rate},
 		func(ctx context.Context, end *result.End) error {
-			ends() // what counting the rows does to the disk is no insert's matter
+			ends() // the disk's work for counting rows is not part of the inserts
 			return r.prove(ctx, end)
 		})
 }
 
-// timeSyncs times the disk of a server that is rowmill's own until it is told to
-// end.
+// timeSyncs times the disk of a private server until ends is called.
 func (r *keepRun) timeSyncs(ctx context.Context) (ends func()) {
 	server := r.kept.target.server
 	if server == nil {
@@ -283,8 +282,8 @@ func (r *keepRun) timeSyncs(ctx context.Context) (ends func()) {
 	})
 }
 
-// settle does what is due before the first row: the table may have been left
-// long ago.
+// settle executes the due maintenance before the first row is inserted: the table may
+// not have been maintained for a long time.
 func (r *keepRun) settle(ctx context.Context) error {
 	if err := (&maintain.Daemon{Table: r.kept.Table}).Once(ctx); err != nil {
 		return fmt.Errorf("keep %s before the first insert: %w", r.kept.Declared.Name, err)
@@ -292,10 +291,10 @@ func (r *keepRun) settle(ctx context.Context) error {
 	return nil
 }
 
-// pollFor is how often a keeper looks for what isn't planned, on its clock.
+// pollFor is the interval at which a keeper checks for unplanned work, on its clock.
 const pollFor = 10 * time.Second
 
-// keepHere keeps the table in this process.
+// keepHere runs the table's maintenance in this process.
 func (r *keepRun) keepHere(ctx context.Context, event func(what, object string, began time.Time)) error {
 	r.kept.Say = func(e maintain.Event) {
 		if r.done.add(e.Action, e.Detail, e.At, e.Took, e.Err) {
@@ -307,11 +306,12 @@ func (r *keepRun) keepHere(ctx context.Context, event func(what, object string, 
 	return nil
 }
 
-// watchEvery is how often the log of a keeper elsewhere is read: what it did is
-// then drawn that much too late at most.
+// watchEvery is how often the log of a keeper in another process is read. Its actions
+// are drawn with at most this delay.
 const watchEvery = 500 * time.Millisecond
 
-// watchKeeper follows what a keeper elsewhere notes in the database.
+// watchKeeper follows the actions that a keeper in another process records in the
+// database.
 func (r *keepRun) watchKeeper(ctx context.Context, event func(what, object string, began time.Time)) error {
 	since := time.Now()
 	tick := time.NewTicker(watchEvery)
@@ -319,7 +319,7 @@ func (r *keepRun) watchKeeper(ctx context.Context, event func(what, object strin
 	for {
 		select {
 		case <-ctx.Done():
-			// What ended just now is noted a moment later.
+			// An action that has just ended is recorded a moment later.
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 			defer cancel()
 			return r.follow(last, since, event)
@@ -349,7 +349,7 @@ func (r *keepRun) follow(ctx context.Context, since time.Time, event func(what, 
 	return nil
 }
 
-// prove counts the rows, those in dropped periods included.
+// prove counts the rows, including those in dropped periods.
 func (r *keepRun) prove(ctx context.Context, end *result.End) error {
 	end.Warnings = append(end.Warnings, r.w.Warnings()...)
 	if end.Stopped == bench.StoppedFailed {
@@ -396,12 +396,12 @@ func (r *keepRun) prove(ctx context.Context, end *result.End) error {
 
 // A fastClock runs at a multiple of real time.
 type fastClock struct {
-	real  time.Time // when it began, by both
+	real  time.Time // the start, in real time and on this clock
 	speed float64
 }
 
-// clock returns the clock of the run, which begins at the present. A table with
-// rows of the future is refused: rows of the present would be made again.
+// clock returns the clock of the run, which begins at the present. A table with rows
+// in the future is refused: the run would create rows for the same times again.
 func (r *keepRun) clock(ctx context.Context) (*fastClock, error) {
 	c := &fastClock{time.Now(), r.f.speed}
 	t := r.kept.Table.Table
@@ -418,8 +418,7 @@ func (r *keepRun) clock(ctx context.Context) (*fastClock, error) {
 	return c, nil
 }
 
-// highestPosition returns the position of the last row; any is false without
-// one.
+// highestPosition returns the position of the last row; any is false if there is none.
 func highestPosition(ctx context.Context, k *kept) (pos int64, any bool, err error) {
 	t, quote := k.Table.Table, k.DB.Dialect().Quote
 	var highest sql.NullInt64
@@ -434,7 +433,7 @@ func (c *fastClock) now() time.Time {
 	return c.real.Add(time.Duration(float64(time.Since(c.real)) * c.speed))
 }
 
-// write puts the present into a file, whole at any moment.
+// write writes the present to a file, atomically.
 func (c *fastClock) write(file string) error {
 	next := file + ".next"
 	if err := os.WriteFile(next, []byte(c.now().UTC().Format(time.RFC3339Nano)+"\n"), 0o644); err != nil {
@@ -446,7 +445,7 @@ func (c *fastClock) write(file string) error {
 	return nil
 }
 
-// writeOn goes on writing until stop is called.
+// writeOn writes the present repeatedly until stop is called.
 func (c *fastClock) writeOn(file string) (stop func()) {
 	quit, gone := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -458,7 +457,7 @@ func (c *fastClock) writeOn(file string) (stop func()) {
 			case <-quit:
 				return
 			case <-tick.C:
-				_ = c.write(file) // it worked before; the next one is soon
+				_ = c.write(file) // earlier writes succeeded, and the next one follows soon
 			}
 		}
 	}()

@@ -18,8 +18,8 @@ import (
 	"github.com/rowmill/rowmill/workload"
 )
 
-// keepDeclaration is a table with a period every hour. The verbs stand for its
-// file and how far ahead periods are.
+// keepDeclaration is a table with a period every hour. The verbs are for the SQLite
+// file and for how far ahead periods are created.
 const keepDeclaration = `
 [table]
 name   = "readings"
@@ -37,8 +37,8 @@ keep  = "3h"
 after = "1h"
 `
 
-// keepFile writes the declaration of a table that is not there yet, and returns
-// its path.
+// keepFile writes the declaration of a table that doesn't exist yet, and returns its
+// path.
 func keepFile(t *testing.T, ahead string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -56,16 +56,16 @@ func wantDone(t *testing.T, s session) {
 	}
 }
 
-// Hours of periods pass in seconds while rows go in: none fails, none is lost,
-// and what maintenance did is listed.
+// TestBenchKeep runs hours of periods within seconds while rows are inserted. It
+// checks that no insert fails, no row is lost, and the maintenance actions are listed.
 func TestBenchKeep(t *testing.T) {
 	t.Parallel()
 	file := keepFile(t, "12h")
 	if s := rowmill(t.Context(), "bench", "keep", file, "--with-run"); s.code != exitFailed || !strings.Contains(s.stderr, "has not been applied") || !strings.Contains(s.stderr, "rowmill apply") {
 		t.Fatalf("a table that isn't there: %d %s", s.code, s.stderr)
 	}
-	// Eight hours pass in four seconds, or in as many more as maintenance takes
-	// for them on a machine that is busy.
+	// Eight hours pass in four seconds, or in more if maintenance takes longer on a
+	// busy machine.
 	speed := 7200
 	bench := func(file string, more ...string) session {
 		return rowmill(t.Context(), append([]string{"bench", "keep", file, "--with-run", "--speed", fmt.Sprint(speed), "--rate", "500/s", "--writers", "1", "--batch", "5",
@@ -129,7 +129,8 @@ func TestBenchKeep(t *testing.T) {
 	}
 }
 
-// Rows of a table that is in use don't grow old by a bench's clock.
+// TestBenchKeepSparesRows checks that the clock of a benchmark can't make the rows of
+// a table in use exceed their retention.
 func TestBenchKeepSparesRows(t *testing.T) {
 	t.Parallel()
 	file := keepFile(t, "6h")
@@ -157,7 +158,8 @@ func TestBenchKeepSparesRows(t *testing.T) {
 	}
 }
 
-// A stall shows how long the disk took for somebody else at that moment.
+// TestStallsBesideTheDisk checks that a stall shows how long a sync of another file
+// took at the same time.
 func TestStallsBesideTheDisk(t *testing.T) {
 	at := func(ms int) time.Time { return time.Date(2026, 11, 20, 12, 0, 0, ms*1e6, time.UTC) }
 	var d diskLog
@@ -182,8 +184,8 @@ func TestStallsBesideTheDisk(t *testing.T) {
 	}
 }
 
-// Nobody keeps the table: inserts fail once its last period is over, and the
-// run says so and fails.
+// TestBenchKeepOfATableThatNobodyKeeps checks that without maintenance, inserts fail
+// once the last period is over, and that the run reports this and fails.
 func TestBenchKeepOfATableThatNobodyKeeps(t *testing.T) {
 	t.Parallel()
 	file := keepFile(t, "6h")

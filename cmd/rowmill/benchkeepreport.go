@@ -19,11 +19,11 @@ import (
 	"github.com/rowmill/rowmill/workload"
 )
 
-// A rowCount is how many rows a table has, and its dropped periods had.
+// A rowCount is the number of rows in a table and in its dropped periods.
 type rowCount struct {
 	table, dropped int64
-	// moving: a period was on its way out of the table as the rows were counted,
-	// and may have been counted twice or not at all.
+	// moving: a period was being removed from the table during the count, so its rows
+	// may have been counted twice or not at all.
 	moving bool
 }
 
@@ -43,8 +43,8 @@ func countRows(ctx context.Context, k *kept) (c rowCount, err error) {
 	return c, err
 }
 
-// leaving is how many changes are under way, and how many rows the periods had
-// that are dropped.
+// leaving is the number of changes in progress, and the number of rows that the
+// dropped periods had.
 type leaving struct {
 	changes int
 	dropped int64
@@ -65,7 +65,7 @@ func readLeaving(ctx context.Context, k *kept) (l leaving, err error) {
 	return l, err
 }
 
-// A doing is something that maintenance did.
+// A doing is a maintenance action.
 type doing struct {
 	Action, Detail string
 	From, To       time.Time
@@ -74,7 +74,7 @@ type doing struct {
 
 func (d doing) String() string { return strings.TrimSpace(d.Action + " " + d.Detail) }
 
-// A maintenanceLog is what was done during a run. Its methods may be called
+// A maintenanceLog holds the maintenance actions of a run. Its methods may be called
 // from several goroutines.
 type maintenanceLog struct {
 	mu   sync.Mutex
@@ -82,13 +82,13 @@ type maintenanceLog struct {
 	seen map[doing]bool
 }
 
-// add notes something done, and reports whether it is news.
+// add records an action, and reports whether it is new.
 func (l *maintenanceLog) add(action, detail string, end time.Time, took time.Duration, err error) bool {
 	d := doing{Action: action, Detail: detail, From: end.Add(-took), To: end}
 	if err != nil {
 		d.Failed = err.Error()
 	} else if took == 0 {
-		return false // waits, or was told of already
+		return false // waiting, or already recorded
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,8 +103,8 @@ func (l *maintenanceLog) add(action, detail string, end time.Time, took time.Dur
 	return true
 }
 
-// A diskLog is how long the disk took to sync a file of its own during a run. It
-// is read once all has been added.
+// A diskLog holds how long the disk took to sync a separate file during a run. It is
+// read once all entries have been added.
 type diskLog struct {
 	count   int64
 	longest time.Duration
@@ -112,7 +112,7 @@ type diskLog struct {
 	err     error
 }
 
-// slowSync is from when on a sync may be part of why an insert took long.
+// slowSync is the duration from which a sync may contribute to a slow insert.
 const slowSync = 10 * time.Millisecond
 
 func (l *diskLog) add(s probe.Sync) {
@@ -123,8 +123,7 @@ func (l *diskLog) add(s probe.Sync) {
 	}
 }
 
-// during returns the longest sync that went on at some time between from and to;
-// 0 is none that was slow.
+// during returns the longest slow sync that overlaps from and to; 0 means none.
 func (l *diskLog) during(from, to time.Time) (longest time.Duration) {
 	for _, s := range l.slow {
 		if s.Began.Before(to) && s.Began.Add(s.Took).After(from) {
@@ -134,17 +133,17 @@ func (l *diskLog) during(from, to time.Time) (longest time.Duration) {
 	return longest
 }
 
-// justBefore is how long after its end something may still slow inserts down:
-// pages are written, files removed.
+// justBefore is how long after its end an action may still slow down inserts: pages
+// are written, files removed.
 const justBefore = time.Second
 
-// retried is how long after something failed it is supposed to be tried again,
-// unless it has worked since: failures that repeat are noted every 30 seconds.
+// retried is how long after a failure an action is assumed to be retried, unless it
+// has succeeded since: repeated failures are recorded every 30 seconds.
 const retried = time.Minute
 
-// during returns what was going on at some time between from and to, the
-// shortest first: it says most. Where that is nothing, it returns what has
-// failed and is being tried again, or what had ended just before, if anything.
+// during returns the actions that overlap from and to, the shortest first because it
+// is the most specific. If there are none, it returns the actions that have failed and
+// are being retried, or those that had ended just before.
 func (l *maintenanceLog) during(from, to time.Time) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -188,14 +187,14 @@ func (l *maintenanceLog) during(from, to time.Time) []string {
 	return out
 }
 
-// A stall is a time during which inserts took long.
+// A stall is a time during which inserts were slow.
 type stall struct {
 	At      time.Time `json:"at"`
-	Seconds float64   `json:"seconds"` // of the longest insert in it
+	Seconds float64   `json:"seconds"` // of its longest insert
 	Inserts int       `json:"inserts"`
 	During  []string  `json:"during"`
-	// Sync is how long a sync of another file took meanwhile, in seconds; 0 is
-	// less than 10 ms, or nobody looked.
+	// Sync is how long a sync of another file took during the stall, in seconds; 0
+	// means less than 10 ms, or not measured.
 	Sync float64 `json:"sync_seconds,omitempty"`
 	to   time.Time
 }
@@ -223,30 +222,30 @@ func (l *maintenanceLog) stalls(slow []workload.SlowInsert) []stall {
 	return out
 }
 
-// keepFigures is what `rowmill bench keep --json` prints.
+// keepFigures is the output of `rowmill bench keep --json`.
 type keepFigures struct {
 	Format  string           `json:"format"` // rowmill.keep/1
 	Summary result.Summary   `json:"summary"`
 	Longest stall            `json:"longest"`
-	StallMS float64          `json:"stall_ms"` // from which on inserts are listed
+	StallMS float64          `json:"stall_ms"` // threshold from which inserts are listed
 	Stalls  []stall          `json:"stalls"`
 	Slow    int64            `json:"slow_inserts"`
 	Errors  map[string]int64 `json:"errors"`
 	Backlog int64            `json:"backlog"`
 	Rows    int64            `json:"rows"`
-	Found   *int64           `json:"found"` // more than before; null where they weren't counted
+	Found   *int64           `json:"found"` // rows added during the run; null if not counted
 	Dropped int64            `json:"dropped_rows"`
 	Actions map[string]int   `json:"actions"`
 	Failed  []string         `json:"failed_actions"`
-	Disk    *keepDisk        `json:"disk,omitempty"` // left out where the server's disk isn't rowmill's to time
+	Disk    *keepDisk        `json:"disk,omitempty"` // omitted if the server's disk can't be timed
 }
 
-// keepDisk is what syncs of a file of its own took.
+// keepDisk is the durations of syncs of a separate file.
 type keepDisk struct {
 	Syncs   int64   `json:"syncs"`
-	Slow    int     `json:"slow"`            // from 10 ms on
+	Slow    int     `json:"slow"`            // 10 ms and longer
 	Longest float64 `json:"longest_seconds"` // of all
-	Error   string  `json:"error,omitempty"` // why there are no more
+	Error   string  `json:"error,omitempty"` // why measuring ended early
 }
 
 func (r *keepRun) figures() keepFigures {
@@ -282,10 +281,10 @@ func (r *keepRun) figures() keepFigures {
 	return f
 }
 
-// errInsertsFailed is returned where an insert met an error.
+// errInsertsFailed is returned if an insert failed.
 var errInsertsFailed = errors.New("inserts met errors")
 
-// report prints the figures, and writes what was asked for.
+// report prints the figures and writes the requested files.
 func (r *keepRun) report(a *app) error {
 	f := r.figures()
 	taken, err := a.writeFiles(r.f.reports, []result.Record{*r.rec})
@@ -304,10 +303,10 @@ func (r *keepRun) report(a *app) error {
 	return err
 }
 
-// mostStalls is how many are listed as text, the longest ones.
+// mostStalls is the maximum number of stalls listed in the text, the longest ones.
 const mostStalls = 40
 
-// text writes the figures for people.
+// text formats the figures as text.
 func (f *keepFigures) text() string {
 	var b strings.Builder
 	line := func(what, format string, args ...any) {
@@ -376,7 +375,7 @@ func (f *keepFigures) text() string {
 	return b.String() + t.b.String()
 }
 
-// syncText is how long a sync took during a stall.
+// syncText returns how long a sync took during a stall.
 func (f *keepFigures) syncText(seconds float64) string {
 	switch {
 	case seconds > 0:
@@ -429,7 +428,7 @@ func duringText(during []string) string {
 	return " during " + during[0] + " and " + strings.Join(during[1:], ", ")
 }
 
-// millis writes microseconds as milliseconds.
+// millis formats microseconds as milliseconds.
 func millis(us int64) string {
 	ms := float64(us) / 1000
 	if ms >= 100 {

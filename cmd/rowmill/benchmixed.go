@@ -87,7 +87,8 @@ func (a *app) benchMixed(ctx context.Context, f cellFlags, targets []string) err
 	})
 }
 
-// speedTest opens the databases, measures, and reports however far that went.
+// speedTest opens the databases and measures. It reports all measurements made, even
+// if it fails.
 func (a *app) speedTest(ctx context.Context, s *speedTest, open func(ctx context.Context) error) (err error) {
 	if s.out, err = openRecord(s.f.out); err != nil {
 		return err

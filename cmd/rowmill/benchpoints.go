@@ -57,7 +57,7 @@ func (a *app) benchPointsCommand() *cobra.Command {
 	return c
 }
 
-// defaultSetRepeats is how often two settings are measured: an interval from
+// defaultSetRepeats is how often two settings are measured: a confidence interval from
 // five pairs is a third wider than one from very many.
 const defaultSetRepeats = 5
 
@@ -114,7 +114,7 @@ func (a *app) benchPoints(ctx context.Context, f cellFlags, target string, set [
 	return a.speedTest(ctx, s, func(ctx context.Context) error { return s.openTuned(ctx, target, settings) })
 }
 
-// setPlan says what --set does to a server that others may use.
+// setPlan describes what --set does to a server that others may use.
 func setPlan(target string, settings []serverSetting) string {
 	return fmt.Sprintf("Changes settings of the whole server for each measurement, and sets them back after it:\n\n"+
 		"  %s\n  %s\n     on %s\n\n"+
@@ -125,8 +125,9 @@ func setPlan(target string, settings []serverSetting) string {
 // sides names the two settings.
 var sides = []string{"A", "B"}
 
-// openTuned opens one server whose settings are changed for each cell, or where
-// that can't be, and it is a private one, two that are started with them.
+// openTuned opens one server whose settings are changed for each cell. If a private
+// server's settings can't be changed at run time, it opens two that are started with
+// them.
 func (s *speedTest) openTuned(ctx context.Context, target string, settings []serverSetting) error {
 	db, err := s.open(ctx, target)
 	if err != nil {
@@ -157,7 +158,7 @@ func (s *speedTest) openTuned(ctx context.Context, target string, settings []ser
 	return nil
 }
 
-// openStarted opens a database for each setting, which has it from its start.
+// openStarted opens a database for each setting, on a server that is started with it.
 func (s *speedTest) openStarted(ctx context.Context, target string, settings []serverSetting) error {
 	s.contenders = nil
 	for i, setting := range settings {

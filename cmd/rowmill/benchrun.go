@@ -13,10 +13,11 @@ import (
 	"github.com/rowmill/rowmill/workload"
 )
 
-// errInterrupted ends a command that was asked to stop.
+// errInterrupted is the error of a command that was interrupted.
 var errInterrupted = errors.New("interrupted; what was measured is reported")
 
-// errInterruptedEarly ends a run that was asked to stop while it was prepared.
+// errInterruptedEarly is the error of a run that was interrupted during its
+// preparation.
 var errInterruptedEarly = errors.New("interrupted before anything was measured")
 
 // An insertRun measures one layout.
@@ -25,35 +26,36 @@ type insertRun struct {
 	layout string
 	args   []string
 	first  bool // of all runs
-	// repeat counts the runs of this layout from 1 to repeats; both are 0 where
-	// there is one. side is which of two that are compared it belongs to.
+	// repeat counts the runs of this layout from 1 to repeats; both are 0 if there is
+	// only one. side is the side of a comparison to which the run belongs.
 	repeat, repeats int
 	side            string
-	// search is the run's place in a search for a rate; nil outside of one.
-	// searching says behind a trial's name what it tries.
+	// search is the run's place in a search for a rate; nil outside of one. searching
+	// is the text shown after a trial's name: the rate that it tries.
 	search    *result.Search
 	searching string
-	// fillBatch are the rows of a batch where they aren't the workload's; else 0.
+	// fillBatch is the number of rows per batch if it differs from the workload's,
+	// else 0.
 	fillBatch int
-	// before is how many rows runs before this one inserted into its table.
+	// before is the number of rows that earlier runs inserted into the table.
 	before int64
-	// cell is which cell of a matrix it is; nil for other runs.
+	// cell is the cell of a matrix; nil for other runs.
 	cell *result.Cell
 	// scenario is the experiment that the run is part of; nil for others.
 	scenario *result.Scenario
 
 	measurement
 	w *workload.Insert
-	// resumes is the run that this one goes on with; nil for one of its own.
+	// resumes is the run that this one continues; nil for a new run.
 	resumes *result.Record
-	// reached gets the tables' size when they first hold the rows to keep;
-	// measuring tells that somebody is about to send it.
+	// reached receives the tables' size when they first hold the rows to keep.
+	// measuring is set once determining that size has begun.
 	reached   chan *result.Size
 	measuring bool
 }
 
-// run opens the target, measures and verifies. The record is nil when the
-// measurement never began.
+// run opens the target, measures and verifies. The record is nil if the measurement
+// never began.
 func (r *insertRun) run(ctx context.Context) (_ *result.Record, err error) {
 	defer func() {
 		if r.rec == nil && err != nil && ctx.Err() != nil {
@@ -93,7 +95,7 @@ func (r *insertRun) run(ctx context.Context) (_ *result.Record, err error) {
 	return r.rec, r.measure(ctx, r.kill.workload(ctx), cfg, r.prove)
 }
 
-// runs makes the run, or with --find-rate all of a search, and returns the
+// runs makes the run, or all runs of a search with --find-rate, and returns the
 // records of those that began.
 func (r *insertRun) runs(ctx context.Context) ([]result.Record, error) {
 	if r.f.find.on {
@@ -106,7 +108,7 @@ func (r *insertRun) runs(ctx context.Context) ([]result.Record, error) {
 	return []result.Record{*rec}, err
 }
 
-// setup creates the tables and returns the statements that did.
+// setup creates the tables and returns the statements that created them.
 func (r *insertRun) setup(ctx context.Context) (schema []string, err error) {
 	if r.w, err = workload.NewInsert(r.db, r.f.insertOptions(r.layout)); err != nil {
 		return nil, err
@@ -117,18 +119,18 @@ func (r *insertRun) setup(ctx context.Context) (schema []string, err error) {
 	if err := r.w.Measure(ctx); err != nil {
 		return nil, err
 	}
-	// From the second run on, a table that is there is the one before.
+	// From the second run on, an existing table is that of the run before.
 	return r.w.Setup(ctx, r.f.dropExisting || !r.first)
 }
 
-// header begins the measurement with all that the workload knows.
+// header begins the measurement with all that the workload knows about itself.
 func (r *insertRun) header(ctx context.Context, schema []string) error {
 	run, shown := r.describe(schema)
 	return r.begin(ctx, r.w.Tables(), run, shown)
 }
 
-// describe returns the header as far as the workload knows it, and the run's
-// name for people.
+// describe returns the part of the header that the workload knows, and the run's name
+// as shown to users.
 func (r *insertRun) describe(schema []string) (run result.Run, shown string) {
 	o := r.w.Options()
 	period, why := r.w.Period()
@@ -171,8 +173,8 @@ func (r *insertRun) describe(schema []string) (run result.Run, shown string) {
 	return run, shown
 }
 
-// noteHeld notes how many rows the tables hold, and has their size measured
-// once they hold those to keep.
+// noteHeld records how many rows the tables hold. Once they hold the rows to keep, it
+// starts to determine their size.
 func (r *insertRun) noteHeld(ctx context.Context, iv *result.Interval) {
 	iv.HeldRows = r.w.RowsNow()
 	if r.measuring || iv.HeldRows < r.f.keepRows {
@@ -185,19 +187,18 @@ func (r *insertRun) noteHeld(ctx context.Context, iv *result.Interval) {
 		defer cancel()
 		size, err := r.w.Sizes(ctx)
 		if err != nil {
-			r.reached <- nil // the report leaves out what follows from it
+			r.reached <- nil // the report omits what depends on it
 			return
 		}
 		r.reached <- &result.Size{Data: size.Data, Index: size.Index, PerRow: float64(size.Data+size.Index) / rows}
 	}()
 }
 
-// afterwards bounds what is read from the server once an interrupted run is
-// over.
+// afterwards bounds the reading of figures from the server after an interrupt.
 const afterwards = 20 * time.Second
 
-// prove verifies the table, unless the run failed or was interrupted, and
-// measures its size.
+// prove verifies the table and measures its size, unless the run failed or was
+// interrupted.
 func (r *insertRun) prove(ctx context.Context, end *result.End) error {
 	defer func() { end.Warnings = append(end.Warnings, r.w.Warnings()...) }()
 	if r.measuring {
@@ -226,8 +227,9 @@ func (r *insertRun) prove(ctx context.Context, end *result.End) error {
 	return nil
 }
 
-// verifyUnless compares the tables, which hold about so many rows, with what the
-// seed gives, unless the user or the run's end rule it out.
+// verifyUnless compares the tables with the rows that the seed generates, unless the
+// user's flags or the way the run ended rule that out. rows is the approximate number
+// of rows in the tables.
 func (m *measurement) verifyUnless(ctx context.Context, noVerify bool, w *workload.Insert, rows int64, end *result.End) error {
 	skip := ""
 	switch {
@@ -247,10 +249,10 @@ func (m *measurement) verifyUnless(ctx context.Context, noVerify bool, w *worklo
 	return m.verify(ctx, w, rows, end)
 }
 
-// verifyNote is how often verifying says how far it is.
+// verifyNote is the interval at which verifying reports its progress.
 const verifyNote = 5 * time.Second
 
-// verify compares the tables with what the seed gives.
+// verify compares the tables with the rows that the seed generates.
 func (m *measurement) verify(ctx context.Context, w *workload.Insert, expected int64, end *result.End) error {
 	m.show.Note("verifying the table")
 	said := time.Now()

@@ -17,7 +17,7 @@ import (
 	"github.com/rowmill/rowmill/workload"
 )
 
-// cellFlags are those that `bench mixed` and `bench points` have in common.
+// cellFlags are the flags that `bench mixed` and `bench points` have in common.
 type cellFlags struct {
 	command string // "rowmill bench mixed", for messages
 	preset  string
@@ -27,7 +27,7 @@ type cellFlags struct {
 	seconds float64
 	repeat  int
 	batch   int
-	mix     float64 // share of the clients that select, of OpMixed
+	mix     float64 // share of the clients of OpMixed that select
 	points  int
 	seed    uint64
 
@@ -37,8 +37,8 @@ type cellFlags struct {
 	noVerify     bool
 }
 
-// defaultSpeedRows fit into any cache that servers are given, so that the matrix
-// shows what operations cost without the disk.
+// defaultSpeedRows fit into any usual cache, so that the matrix shows the cost of
+// operations without the disk.
 const (
 	defaultSpeedRows   = 100_000
 	defaultCellSeconds = 10
@@ -70,7 +70,7 @@ func (f *cellFlags) noArguments(args []string) error {
 	return nil
 }
 
-// check refuses what makes no sense, before anything is started.
+// check refuses invalid flags before anything is started.
 func (f *cellFlags) check(targets []string) error {
 	help := f.command + " --help"
 	if len(targets) == 0 {
@@ -126,12 +126,12 @@ func (f *cellFlags) checkOutputs() error {
 	return f.reports.check(f.command)
 }
 
-// options are those of the workload on a target.
+// options returns the options of the workload on a target.
 func (f *cellFlags) options() workload.MixedOptions {
 	return workload.MixedOptions{Preset: f.preset, Seed: f.seed, Rows: f.rows, Batch: f.batch, Points: f.points}
 }
 
-// tryOut has the workload refuse what it refuses before anything is started.
+// tryOut lets the workload check its options before anything is started.
 func (f *cellFlags) tryOut(targets []string) error {
 	for _, t := range targets {
 		db, err := dryTarget(t)
@@ -147,20 +147,20 @@ func (f *cellFlags) tryOut(targets []string) error {
 	return nil
 }
 
-// interval is how often the figures of a cell are taken: ten times, once a
-// second in a long one.
+// interval returns the interval between figures of a cell: a tenth of its duration, at
+// least 50 ms and at most a second.
 func (f *cellFlags) interval() time.Duration {
 	d := time.Duration(f.seconds * float64(time.Second))
 	return min(max(d/10, 50*time.Millisecond), time.Second)
 }
 
-// readers returns how many of the clients of a mixed operation select: at
-// least one does, and at least one inserts.
+// readers returns how many clients of a mixed operation select: at least one selects,
+// and at least one inserts.
 func (f *cellFlags) readers(clients int) int {
 	return min(max(int(math.Round(f.mix/100*float64(clients))), 1), clients-1)
 }
 
-// config returns how to run an operation on a workload.
+// config returns the configuration for an operation of a workload.
 func (f *cellFlags) config(m *workload.Mixed, op string, clients, turn int) (bench.Workload, bench.Config, error) {
 	cfg := bench.Config{Operation: op, Clients: clients, Batch: 1, MaxTime: time.Duration(f.seconds * float64(time.Second))}
 	if op == workload.OpInsert || op == workload.OpMixed {
@@ -182,8 +182,8 @@ func (f *cellFlags) config(m *workload.Mixed, op string, clients, turn int) (ben
 	return w, cfg, nil
 }
 
-// privateTarget tells that a target is made for the run and removed
-// afterwards, so that nobody else uses it.
+// privateTarget reports whether a target is created for the run and removed
+// afterwards, so that no one else uses it.
 func privateTarget(text string) bool {
 	t, err := checkTarget(text)
 	if err != nil {
@@ -201,13 +201,13 @@ func privateTarget(text string) bool {
 	return false
 }
 
-// A serverSetting is NAME=VALUE of --set.
+// A serverSetting is a NAME=VALUE of --set.
 type serverSetting struct{ name, value string }
 
 func (s serverSetting) String() string { return s.name + "=" + s.value }
 
-// parseSettings reads the two settings of --set: one value of the flag with a
-// comma between them, or two.
+// parseSettings parses the two settings of --set: one value of the flag with a comma
+// between them, or two values.
 func parseSettings(given []string) ([]serverSetting, error) {
 	const try = "--set innodb_adaptive_hash_index=OFF,innodb_adaptive_hash_index=ON"
 	if len(given) == 1 {
@@ -230,8 +230,8 @@ func parseSettings(given []string) ([]serverSetting, error) {
 	return out, nil
 }
 
-// withSetting returns a target that has a setting from its start: a private
-// server's variable, or an option of SQLite's target.
+// withSetting returns a target that is started with a setting: a private server's
+// variable, or an option of SQLite's target.
 func withSetting(text string, s serverSetting) (string, error) {
 	if strings.HasPrefix(text, "sandbox") {
 		o, err := sandbox.ParseTarget(text)

@@ -10,8 +10,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A cellProgress shows a matrix while it is measured: a line for each cell, with
-// the time that is left. It is a progress.
+// A cellProgress shows the progress of a matrix: a line for each cell, with the time
+// left. It implements progress.
 type cellProgress struct {
 	mu          sync.Mutex
 	w           io.Writer
@@ -22,8 +22,8 @@ type cellProgress struct {
 
 func newCellProgress(w io.Writer) *cellProgress { return &cellProgress{w: w} }
 
-// expect says how many cells will be measured, of so many seconds each. It is
-// called before tables are filled.
+// expect announces the number of cells to be measured, each taking the given number of
+// seconds. It is called before the tables are filled.
 func (p *cellProgress) expect(cells int, seconds float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -16,21 +16,21 @@ import (
 // compareFlags are the flags of `rowmill compare`.
 type compareFlags struct {
 	json bool
-	// a and b say which runs are which side.
+	// a and b select the runs of the two sides.
 	a, b selection
-	// threshold is the slowdown, a fraction, from which on a regression fails
-	// the command; negative is never.
+	// threshold is the slowdown, as a fraction, from which a regression fails the
+	// command; negative means never.
 	threshold float64
-	// repeat is how often both are run again; 0 compares what is recorded.
+	// repeat is how often both sides are run again; 0 compares the recorded runs.
 	repeat int
 	out    string
 	yes    bool
 }
 
-// compareTry is what to try instead of a command line that makes no sense.
+// compareTry is the hint for an invalid command line.
 const compareTry = "rowmill compare before.jsonl after.jsonl"
 
-// noThreshold stands where --threshold isn't given.
+// noThreshold is the threshold if --threshold isn't given.
 const noThreshold = -1
 
 func (a *app) compareCommand() *cobra.Command {
@@ -72,7 +72,7 @@ func (a *app) compareCommand() *cobra.Command {
 	return c
 }
 
-// check refuses what makes no sense before anything is read.
+// check refuses invalid flags before anything is read.
 func (f *compareFlags) check(args []string) error {
 	switch {
 	case len(args) < 1 || len(args) > 2:
@@ -96,7 +96,7 @@ func (f *compareFlags) check(args []string) error {
 	return nil
 }
 
-// A regressionError is a regression beyond the threshold; exit code 3.
+// A regressionError is a regression beyond the threshold. Its exit code is 3.
 type regressionError struct{ text string }
 
 func (e *regressionError) Error() string { return e.text }
@@ -109,7 +109,7 @@ func (a *app) compare(ctx context.Context, f compareFlags, paths []string) error
 	if f.repeat == 0 && f.a == nil && f.b == nil && report.IsMatrix(before) && report.IsMatrix(after) {
 		return a.compareMatrices(f, before, after)
 	}
-	var stopped error // what ended --repeat before its end
+	var stopped error // the error that ended --repeat early
 	if f.repeat > 0 {
 		again, err := newRerun(f, before, after)
 		if err != nil {
@@ -167,7 +167,7 @@ func (f *compareFlags) judge(c report.Comparison) error {
 	return nil
 }
 
-// sides reads the records and splits them into the two sides.
+// sides reads the records and divides them into the two sides.
 func (f *compareFlags) sides(ctx context.Context, paths []string) (before, after []result.Record, err error) {
 	before, err = readRecords(ctx, paths[:1])
 	if err != nil {
@@ -186,8 +186,8 @@ func (f *compareFlags) sides(ctx context.Context, paths []string) (before, after
 	return before, after, err
 }
 
-// split makes two sides of one record: those that the flags choose, those that
-// were made to be compared, or the only two configurations in it.
+// split divides one record into two sides: those that the flags select, those that
+// were measured in order to be compared, or the only two configurations in it.
 func (f *compareFlags) split(recs []result.Record, path string) (before, after []result.Record, err error) {
 	a, b := f.a, f.b
 	if a == nil && b == nil {

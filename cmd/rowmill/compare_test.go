@@ -15,9 +15,9 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// writeRuns writes one record of several runs, each at its rate over 20k rows
-// but for a ripple, with the hundred marks that a run has. edit may change the
-// header of the i-th.
+// writeRuns writes one record of several runs. Each has its rate over 20k rows, with
+// small variations, and the hundred marks of a run. edit may change the header of the
+// i-th run.
 func writeRuns(t *testing.T, path string, rates []float64, edit func(i int, r *result.Run)) {
 	t.Helper()
 	f, err := os.Create(path)
@@ -109,8 +109,8 @@ func TestCompareCommand(t *testing.T) {
 	}
 }
 
-// TestBenchRepeat: layouts are measured in turn, in alternating order, and one
-// record holds them all.
+// TestBenchRepeat checks that layouts are measured in alternating order, and that one
+// record holds all runs.
 func TestBenchRepeat(t *testing.T) {
 	t.Chdir(t.TempDir())
 	s := rowmill(t.Context(), strings.Fields("bench insert --rows 2k --layout plain,rolling --period-rows 500 --repeat 3 --out run.jsonl --html run.html --png run.png --md run.md")...)
@@ -143,8 +143,8 @@ func TestBenchRepeat(t *testing.T) {
 	}
 }
 
-// TestCompareRepeat: both commands are run again in turn, once the plan is
-// confirmed, and the records kept can be compared and repeated again.
+// TestCompareRepeat checks that both commands are run again alternately after the plan
+// is confirmed, and that the new records can be compared and repeated again.
 func TestCompareRepeat(t *testing.T) {
 	t.Chdir(t.TempDir())
 	mustPass(t, rowmill(t.Context(), strings.Fields("bench insert --target sqlite:t.db --rows 2k --batch 100 --layout plain,rolling --period-rows 500 --out a.jsonl")...))
@@ -199,8 +199,8 @@ func TestCompareRepeat(t *testing.T) {
 	}
 }
 
-// TestCompareUnrepeatable: what can't be run again is refused before anything
-// is asked or touched.
+// TestCompareUnrepeatable checks that configurations that can't be run again are
+// refused, before a question is asked or anything is changed.
 func TestCompareUnrepeatable(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -224,8 +224,8 @@ func TestCompareUnrepeatable(t *testing.T) {
 	}
 }
 
-// TestCompareRepeatInterrupted: the pairs that were made are compared, the
-// records are kept, and the exit code says that it didn't come to its end.
+// TestCompareRepeatInterrupted checks that the completed pairs are compared, the
+// records are kept, and the exit code reports the interrupt.
 func TestCompareRepeatInterrupted(t *testing.T) {
 	t.Chdir(t.TempDir())
 	mustPass(t, rowmill(t.Context(), strings.Fields("bench insert --max-time 300ms --interval 100ms --batch 10 --out a.jsonl")...))

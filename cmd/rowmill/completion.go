@@ -14,14 +14,14 @@ import (
 	"github.com/rowmill/rowmill/workload"
 )
 
-// methods are the insert methods, some of which only one engine has.
+// methods returns the insert methods, including those that only one engine has.
 func methods() []string {
 	return []string{string(engine.Single), string(engine.Multi), string(engine.Prepared), string(engine.Pipeline), string(engine.Load)}
 }
 
-// flagChoices are the values of flags that take one of a few, or a list of
-// them, by the flag's name or, where commands differ, the command's path and it.
-// What follows a tab explains a value.
+// flagChoices returns the values of flags that take one of a few values, or a list of
+// them. The key is the flag's name or, if commands differ, the command's path and the
+// flag's name. The text after a tab in a value explains it.
 func flagChoices() map[string][]string {
 	var presets []string
 	for _, p := range workload.Presets() {
@@ -47,8 +47,8 @@ func flagChoices() map[string][]string {
 	}
 }
 
-// completeValues has shells complete the values of flags below c, and the names
-// of scenarios.
+// completeValues registers shell completion for the values of flags below c, and for
+// the names of scenarios.
 func completeValues(c *cobra.Command) {
 	choices := flagChoices()
 	var below func(*cobra.Command)
@@ -62,7 +62,7 @@ func completeValues(c *cobra.Command) {
 				return
 			}
 			_, list := f.Value.(pflag.SliceValue)
-			// The flag is there, and registered once: nothing else fails.
+			// The flag exists and is registered once, so that no error is possible.
 			_ = c.RegisterFlagCompletionFunc(f.Name, func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 				if list {
 					return completeList(values, typed), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
@@ -85,8 +85,8 @@ func completeValues(c *cobra.Command) {
 	below(c)
 }
 
-// completeList returns the lists that what was typed may become: it, with one of
-// the values that it doesn't have yet in the place of its last.
+// completeList returns the possible completions of a typed list: the list with its
+// last value replaced by each value that it doesn't contain yet.
 func completeList(values []string, typed string) []string {
 	begun := typed[:strings.LastIndex(typed, ",")+1]
 	var out []string

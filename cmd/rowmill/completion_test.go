@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// TestCompletion: shells complete the values of flags that take one of a few,
-// and of lists of them what is not in the list yet.
+// TestCompletion checks the completion of flags that take one of a few values, and of
+// flags that take a list: values already in the list are not proposed.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		args string
-		want []string // with what explains them, if anything does
+		want []string // with their descriptions, if any
 		not  []string
 	}{
 		{"bench insert --preset ", []string{"classic\t", "ibench\t", "timeseries\t", "sbtest\t"}, nil},

@@ -12,9 +12,9 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// confirm shows on stderr what is about to be done, and asks on stdin unless
-// yes is given. Anything but y or yes is a no. An interrupt ends it at once: the
-// read goes on then, until the process ends.
+// confirm prints the plan on stderr and asks on stdin, unless yes is given. Any answer
+// but y or yes means no. An interrupt ends it at once; the read on stdin then
+// continues until the process ends.
 func (a *app) confirm(ctx context.Context, plan string, yes bool) error {
 	fmt.Fprint(a.stderr, plan)
 	if yes {
@@ -45,14 +45,13 @@ func (a *app) confirm(ctx context.Context, plan string, yes bool) error {
 	if answer = strings.ToLower(strings.TrimSpace(answer)); answer == "y" || answer == "yes" {
 		return nil
 	}
-	if err != nil { // nobody is there to end the line
+	if err != nil { // the user did not end the line
 		fmt.Fprintln(a.stderr)
 	}
 	return usagef("--yes, once the plan is what you want", "not confirmed; nothing was done")
 }
 
-// errStopped ends a command that was asked to stop, and whose work isn't a
-// measurement.
+// errStopped is the error of an interrupted command that is not a measurement.
 var errStopped = errors.New("interrupted")
 
 // byInterrupt reports whether an interrupt has ended the command.
@@ -60,8 +59,8 @@ func byInterrupt(err error) bool {
 	return errors.Is(err, errStopped) || errors.Is(err, errInterrupted) || errors.Is(err, errInterruptedEarly)
 }
 
-// withoutCanceled returns the text of an interrupted command's error without
-// what the context said in each place that stopped: that is the interrupt.
+// withoutCanceled returns the error text of an interrupted command without the text
+// that the canceled context added in each place: the interrupt already says that.
 func withoutCanceled(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {
@@ -73,8 +72,8 @@ func withoutCanceled(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// stopped makes the error of a command that an interrupt has ended say so, with
-// what to do next, "" being nothing; any other error stays as it is.
+// stopped makes the error of an interrupted command say that it was interrupted, and
+// what to do next unless that is "". It returns any other error unchanged.
 func stopped(ctx context.Context, err error, format string, args ...any) error {
 	if err == nil || ctx.Err() == nil {
 		return err

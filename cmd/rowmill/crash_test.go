@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// crashVariable makes the test binary, run as rowmill, kill itself at the
-	// N-th point that its changes of several steps pass.
+	// crashVariable makes the test binary, run as rowmill, kill itself at the N-th
+	// point that its changes of several steps pass.
 	crashVariable = "ROWMILL_TEST_CRASH_AT"
-	// crashLogVariable names a file in which one process after the other notes
-	// the points that it passes. Each kills itself at a point that is passed for
-	// the first or for the third time.
+	// crashLogVariable names a file in which successive processes record the points
+	// that they pass. Each kills itself at a point that is passed for the first or for
+	// the third time.
 	crashLogVariable = "ROWMILL_TEST_CRASH_LOG"
 )
 
-// crashPoint returns what kills this process at a point, as kill -9 would, or nil
-// where neither variable is set.
+// crashPoint returns a function that kills this process at a point, as kill -9 would.
+// It returns nil if neither variable is set.
 func crashPoint() func(string) {
-	n, _ := strconv.Atoi(os.Getenv(crashVariable)) // without it 0
+	n, _ := strconv.Atoi(os.Getenv(crashVariable)) // 0 if unset
 	log := os.Getenv(crashLogVariable)
 	if n < 1 && log == "" {
 		return nil
@@ -42,13 +42,13 @@ func crashPoint() func(string) {
 			kill = times == 1 || times == 3
 		}
 		if kill {
-			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // it does not return
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // does not return
 			select {}
 		}
 	}
 }
 
-// notePoint adds a point to those that were passed, and returns how often it was.
+// notePoint adds a point to the log, and returns how often it has been passed.
 func notePoint(log, point string) (times int, err error) {
 	f, err := os.OpenFile(log, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644)
 	if err != nil {

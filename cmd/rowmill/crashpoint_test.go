@@ -18,8 +18,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// crashDeclaration seals, merges, compresses, archives and drops within a few
-// hours. The %s are the target, the type of a time, and the archive's folder.
+// crashDeclaration seals, merges, compresses, archives and drops periods within a few
+// hours. The %s are the target, the type of a time, and the archive's directory.
 const crashDeclaration = `
 [table]
 name   = "readings"
@@ -48,7 +48,7 @@ by     = ["sensor"]
 select = { n = "count(*)", total = "sum(value)", mean = "avg(value)" }
 `
 
-// A crashing is a table that rowmill run is killed at.
+// A crashing is a table whose rowmill run is killed.
 type crashing struct {
 	*testing.T
 	server      string
@@ -60,8 +60,8 @@ type crashing struct {
 	table       *engine.Table
 }
 
-// crashHours is for how many hours the table is filled before rowmill run, which
-// then has everything to do, is killed.
+// crashHours is the number of hours for which the table is filled. Then rowmill run,
+// which has all of the maintenance to do, is killed.
 const crashHours = 9
 
 // newCrashing fills a table for crashHours.
@@ -109,12 +109,11 @@ func (c *crashing) open() {
 	})
 }
 
-// at is an hour of the table's time.
+// at returns a time of the given hour on the table's clock.
 func (c *crashing) at(hour int) time.Time {
 	return time.Date(2026, 3, 29, hour, 40, 0, 0, time.UTC)
 }
 
-// set sets the clock.
 func (c *crashing) set(hour int) {
 	c.Helper()
 	if err := os.WriteFile(c.clock, []byte(c.at(hour).Format(time.RFC3339)), 0o644); err != nil {
@@ -122,7 +121,6 @@ func (c *crashing) set(hour int) {
 	}
 }
 
-// insert inserts the rows of an hour.
 func (c *crashing) insert(hour int) {
 	c.Helper()
 	var values []string
@@ -134,7 +132,7 @@ func (c *crashing) insert(hour int) {
 	}
 }
 
-// finish keeps the table for two hours more, and returns how it stands then.
+// finish runs the maintenance of two more hours, and returns the resulting state.
 func (c *crashing) finish() string {
 	c.Helper()
 	for hour := crashHours; hour < crashHours+2; hour++ {
@@ -146,12 +144,12 @@ func (c *crashing) finish() string {
 }
 
 // crash runs rowmill in a process that kills itself as a variable of crashPoint
-// says. It returns whether it has.
+// requests. It reports whether the process did.
 func (c *crashing) crash(variable string, value any) bool {
 	c.Helper()
 	for {
 		killed, said := c.crashOrNot(variable, value)
-		// A server may take a moment to see that the one before is gone.
+		// A server may take a moment to notice that the previous process has ended.
 		if killed || !strings.Contains(said, "another process does it") {
 			return killed
 		}
@@ -175,16 +173,16 @@ func (c *crashing) crashOrNot(variable string, value any) (killed bool, said str
 	return true, stderr.String()
 }
 
-// TestKillAtEachPoint: rowmill run is killed at the first point of its changes,
-// at the second, and so on, until it comes through; each time the next one ends
-// in the same state as if nothing had happened. Each has a table of its own.
+// TestKillAtEachPoint kills rowmill run at the first point of its changes, at the
+// second, and so on, until it completes. After each kill, the next rowmill run must
+// reach the same state as an undisturbed one. Each attempt has a table of its own.
 func TestKillAtEachPoint(t *testing.T) {
 	testdb.SkipUnlessNightly(t, "TestKillAtEachPointOfAFile and TestKillAtOnePointAfterTheOther")
 	for _, server := range []string{"sqlite", "mariadb", "mysql", "postgres"} {
 		t.Run(server, func(t *testing.T) {
 			want := newCrashing(t, server).finish()
 			var points atomic.Int64
-			const wave = 6 // at a time: they mostly wait for the disk
+			const wave = 6 // concurrent attempts: they mostly wait for the disk
 			for first := 1; int(points.Load()) == first-1 && !t.Failed(); first += wave {
 				t.Run(fmt.Sprintf("from %d", first), func(t *testing.T) {
 					for n := first; n < first+wave; n++ {
@@ -209,11 +207,11 @@ func TestKillAtEachPoint(t *testing.T) {
 	}
 }
 
-// leastPoints are passed by the run that is killed.
+// leastPoints is the least number of points that the killed run passes.
 const leastPoints = 60
 
-// TestKillAtEachPointOfAFile: the same on SQLite, whose files are put back for
-// each point as they were before the first.
+// TestKillAtEachPointOfAFile is the same test on SQLite, whose files are restored for
+// each point to their state before the first.
 func TestKillAtEachPointOfAFile(t *testing.T) {
 	t.Parallel()
 	c := newCrashing(t, "sqlite")
@@ -222,7 +220,7 @@ func TestKillAtEachPointOfAFile(t *testing.T) {
 	for from, to := range folders {
 		copyFolder(t, from, to)
 	}
-	// from puts the files back, and lets rowmill run be killed at the n-th point.
+	// from restores the files and kills rowmill run at the n-th point.
 	from := func(n int) (killed bool, state string) {
 		t.Helper()
 		for to, from := range folders {
@@ -256,7 +254,7 @@ func TestKillAtEachPointOfAFile(t *testing.T) {
 	t.Logf("killed at %d points", n-1)
 }
 
-// copyFolder copies the files of a folder that nobody has open.
+// copyFolder copies the files of a directory that no process has open.
 func copyFolder(t *testing.T, from, to string) {
 	t.Helper()
 	if err := os.RemoveAll(to); err != nil {
@@ -267,9 +265,9 @@ func copyFolder(t *testing.T, from, to string) {
 	}
 }
 
-// TestKillAtOnePointAfterTheOther: one table on a server, at which rowmill run is
-// killed again and again, at each kind of point when it is passed for the first
-// and for the third time.
+// TestKillAtOnePointAfterTheOther kills rowmill run repeatedly on one table of a
+// server, at each kind of point when it is passed for the first and for the third
+// time.
 func TestKillAtOnePointAfterTheOther(t *testing.T) {
 	t.Parallel()
 	for _, server := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {
@@ -300,8 +298,8 @@ func TestKillAtOnePointAfterTheOther(t *testing.T) {
 	}
 }
 
-// crashState writes down all that must be the same: periods, rows, roll-ups,
-// what is known, and that nothing is left behind.
+// crashState describes the state that must be the same: periods, rows, roll-ups and
+// rowmill's metadata. It also checks that nothing is left behind.
 func crashState(t *testing.T, db engine.Keeper, table *engine.Table) string {
 	t.Helper()
 	var b strings.Builder

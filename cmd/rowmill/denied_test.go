@@ -12,8 +12,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestPrivileges: a user who may only read is told what to grant, and one with
-// the privileges of docs/operations.md adopts a table and keeps it.
+// TestPrivileges checks that a read-only user is told what to grant, and that a user
+// with the privileges of docs/operations.md can adopt and keep a table.
 func TestPrivileges(t *testing.T) {
 	t.Parallel()
 	docs, err := os.ReadFile(filepath.Join(here(t), "../../docs/operations.md"))
@@ -107,7 +107,7 @@ func TestPrivileges(t *testing.T) {
 				}
 				exec("REVOKE PROCESS ON *.* FROM " + user + "@localhost")
 			}
-			// What holds a lock is asked for, too, once something has waited for one.
+			// Once a statement has waited for a lock, rowmill also queries its holder.
 			exec(fmt.Sprintf("INSERT INTO rowmill_actions (table_name, at_us, serial, action, detail, took_us, error, locked, by_whom) VALUES "+
 				"('readings', %d, 1, 'drop', 'p', 0, 'lock wait timeout', 1, 'another')", time.Now().UnixMicro()))
 			s = rowmill(t.Context(), "status", file)

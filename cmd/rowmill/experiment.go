@@ -22,10 +22,10 @@ type experiment struct {
 	scale float64
 	rows  int64 // of each run
 	runs  []experimentRun
-	// target is the database, from size on with its memory.
+	// target is the database; once size has run, it includes the memory.
 	target string
-	// finalBytes is the size that memory is a share of; 0 where the memory
-	// isn't the scenario's to set.
+	// finalBytes is the table size from which the memory is computed as a share; 0 if
+	// the scenario does not set the memory.
 	finalBytes int64
 }
 
@@ -35,7 +35,7 @@ type experimentRun struct {
 	f    benchFlags
 }
 
-// newExperiment works out what to run, and refuses what can't be. It opens no
+// newExperiment determines the runs, and refuses impossible ones. It opens no
 // database.
 func newExperiment(d *scenario.Declaration, f scenarioFlags) (*experiment, error) {
 	e := &experiment{d: d, scale: f.scale, rows: int64(math.Round(float64(d.Rows) * f.scale)), target: d.Target}
@@ -63,11 +63,11 @@ func newExperiment(d *scenario.Declaration, f scenarioFlags) (*experiment, error
 	return e, nil
 }
 
-// minScenarioRows is the least number of rows, of a run or of a period: below,
-// what is measured is the start of a server.
+// minScenarioRows is the least number of rows of a run or a period. With fewer, the
+// measurement shows mainly the start of a server.
 const minScenarioRows = 1000
 
-// flags returns a run as flags of `bench insert`, which are checked.
+// flags returns a run as checked flags of `bench insert`.
 func (e *experiment) flags(r *scenario.Run, f scenarioFlags) (out benchFlags, err error) {
 	if e.rows < minScenarioRows {
 		return out, usagef(fmt.Sprintf("--scale %.2g", math.Ceil(1e4*minScenarioRows/float64(e.d.Rows))/1e4),
@@ -101,11 +101,11 @@ func (e *experiment) flags(r *scenario.Run, f scenarioFlags) (out benchFlags, er
 	return out, nil
 }
 
-// benchInsertHelp is the hint of errors that have no better one.
+// benchInsertHelp is the hint of errors without a more specific one.
 const benchInsertHelp = "rowmill bench insert --help"
 
-// keyOf returns the key of a run that an error is about, as far as its words
-// tell; otherwise the run's name.
+// keyOf returns the key of the run to which an error refers, if its text names one,
+// and otherwise the run's name.
 func keyOf(err error) string {
 	for _, key := range []string{"method", "indexes", "keep-periods", "period", "batch", "rate", "layout", "preset"} {
 		if strings.Contains(err.Error(), key) {
@@ -115,8 +115,8 @@ func keyOf(err error) string {
 	return "name"
 }
 
-// withDurability adds a durability to a target that can have one and doesn't
-// say its own.
+// withDurability adds a durability to a target that supports one and doesn't specify
+// it.
 func withDurability(text, durability string) (string, error) {
 	if durability == "" {
 		return text, nil
@@ -130,8 +130,8 @@ func withDurability(text, durability string) (string, error) {
 	})
 }
 
-// withMemory adds memory, in bytes, to a target that can have some and doesn't
-// say how much.
+// withMemory adds memory, in bytes, to a target that supports a memory setting and
+// doesn't specify it.
 func withMemory(text string, bytes int64) (string, error) {
 	return withParameter(text, "cache", fmt.Sprint(bytes), func(o *sandbox.Options) bool {
 		if o.Memory != 0 {
@@ -142,8 +142,8 @@ func withMemory(text string, bytes int64) (string, error) {
 	})
 }
 
-// withParameter sets what a sandbox's options or an SQLite target's query
-// don't have yet. Other targets stay as they are.
+// withParameter sets a parameter that a sandbox's options or an SQLite target's query
+// don't have yet. Other targets are returned unchanged.
 func withParameter(text, key, value string, set func(*sandbox.Options) bool) (string, error) {
 	t, err := checkTarget(text)
 	if err != nil {
@@ -169,8 +169,8 @@ func withParameter(text, key, value string, set func(*sandbox.Options) bool) (st
 	return text, nil
 }
 
-// memoryFloor is the least memory that a target can be given, and the unit in
-// which it is given, in bytes; ok is false where it can't be given any.
+// memoryFloor returns the least memory that a target can be given, and the unit in
+// which it is given, both in bytes. ok is false if the target has no memory setting.
 func memoryFloor(text string) (least, unit int64, ok bool) {
 	t, err := checkTarget(text)
 	if err != nil {
@@ -189,16 +189,17 @@ func memoryFloor(text string) (least, unit int64, ok bool) {
 	return 0, 0, false
 }
 
-// scenarioSample is how many rows the sample has at most, and as a share of the
-// rows: enough that the first extents of the table and of its indexes don't
-// dominate, and that pages have been split as they are later on.
+// The sample has scenarioSample rows, or scenarioSampleShare of the rows if that is
+// less, but at least minScenarioSample. It is large enough that the first extents of
+// the table and its indexes don't dominate, and that pages have been split as in the
+// full table.
 const (
 	scenarioSample      = 200_000
 	scenarioSampleShare = 0.1
 	minScenarioSample   = 20_000
 )
 
-// size measures bytes per row on a sample, and gives the runs their memory.
+// size measures bytes per row on a sample, and sets the memory of the runs.
 func (e *experiment) size(ctx context.Context, note func(string)) (err error) {
 	if e.d.MemoryShare == 0 {
 		return nil
@@ -236,7 +237,7 @@ func (e *experiment) memoryWords() string {
 	return fmt.Sprintf("%v of the final size of %s", e.d.MemoryShare, e.d.MemoryOf)
 }
 
-// bytesPerRow measures a run's table on a sample, on its target.
+// bytesPerRow measures the bytes per row of a run's table, on a sample on its target.
 func bytesPerRow(ctx context.Context, f benchFlags, rows int64, note func(string)) (perRow float64, err error) {
 	db, err := openTarget(ctx, f.target, note)
 	if err != nil {
@@ -250,8 +251,8 @@ func bytesPerRow(ctx context.Context, f benchFlags, rows int64, note func(string
 	return w.BytesPerRow(ctx, rows)
 }
 
-// sampleOptions are those of a plain table, loaded as fast as it goes: the
-// method makes no difference to its size.
+// sampleOptions returns the options of a plain table, loaded at full speed: the insert
+// method does not affect its size.
 func sampleOptions(f benchFlags) workload.InsertOptions {
 	f.periodRows, f.keepPeriods, f.method, f.batch = 0, 0, "", 0
 	o := f.insertOptions(workload.Plain)
@@ -259,7 +260,7 @@ func sampleOptions(f benchFlags) workload.InsertOptions {
 	return o
 }
 
-// record returns what a run's record holds of the experiment.
+// record returns the description of the experiment for a run's record.
 func (e *experiment) record(run string) *result.Scenario {
 	s := e.d.Record(run, e.scale, e.finalBytes)
 	if e.finalBytes == 0 {
@@ -268,7 +269,7 @@ func (e *experiment) record(run string) *result.Scenario {
 	return s
 }
 
-// plan says what will be run, and about how long it takes.
+// plan describes the runs and estimates how long they take.
 func (e *experiment) plan(todo []experimentRun) []string {
 	lines := []string{fmt.Sprintf("%s: %s", e.d.Name, e.d.Title),
 		fmt.Sprintf("%s of %s on %s", plural(len(todo), "run"), plural(e.rows, "row"), e.target)}

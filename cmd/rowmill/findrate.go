@@ -20,35 +20,36 @@ type findFlags struct {
 	p99, trial time.Duration
 
 	p99Given, trialGiven bool
-	// batchGiven and writersGiven tell that those flags were.
+	// batchGiven and writersGiven report whether those flags were given.
 	batchGiven, writersGiven bool
 }
 
 const (
 	defaultP99 = 20 * time.Millisecond
-	// defaultTrial gives a percentile of 99 a thousand operations from 84 a
-	// second on, and sees a few of the seconds in which a server writes back
-	// what it put off.
+	// defaultTrial gives a 99th percentile of a thousand operations at 84 operations a
+	// second or more, and includes a few of the seconds in which a server writes back
+	// deferred changes.
 	defaultTrial = 15 * time.Second
-	// trialIntervals is how many intervals a trial has at least: the backlog is
+	// trialIntervals is the least number of intervals of a trial: the backlog is
 	// judged by quarters of them.
 	trialIntervals = 10
-	// findBatch and findWriters are the defaults of --batch and --writers in a
-	// search. A response time is that of a user's transaction, and those are
-	// small; and there must be more writers than operations under way, or these
-	// wait for writers: 16 can do 800 a second of 20 ms.
+	// findBatch and findWriters are the defaults of --batch and --writers in a search.
+	// A response time is meant for a user's transaction, which is small. There must be
+	// more writers than operations in progress, or operations wait for a writer: 16
+	// writers can execute 800 operations a second of 20 ms each.
 	findBatch, findWriters = 10, 16
-	// rampShare of a trial is not judged: connections are opened, statements
-	// prepared, and the server goes over from one rate to another.
+	// rampShare is the initial part of a trial that is not judged: connections are
+	// opened, statements are prepared, and the server adjusts from one rate to
+	// another.
 	rampShare = 0.2
-	// guess is which part of the closed loop's last rate is tried first: a
-	// database that is offered all that it can do answers late.
+	// guess is the share of the closed loop's last rate that is tried first: at its
+	// full throughput, a database responds late.
 	guess = 0.7
-	// wideRows in the table before the trials leave them as many again in keys of
-	// 32 bits; with more, the keys have 64.
+	// wideRows is the largest number of rows before the trials for which the keys have
+	// 32 bits: as many rows again then fit. Above it, the keys have 64 bits.
 	wideRows = 1 << 30
-	// leastOperations are judged in a trial of the least rate: with fewer, a
-	// percentile of 99 is the slowest one.
+	// leastOperations is the least number of operations judged in a trial of the
+	// lowest rate: with fewer, the 99th percentile is the slowest operation.
 	leastOperations = 100
 )
 
@@ -63,7 +64,7 @@ func (f *findFlags) complete(flags *pflag.FlagSet) {
 	f.batchGiven, f.writersGiven = flags.Changed("batch"), flags.Changed("writers")
 }
 
-// check refuses flags that make no sense together with a search.
+// checkFind refuses flags that are invalid together with a search.
 func (f *benchFlags) checkFind() error {
 	const try = "rowmill bench insert --find-rate --p99 20ms"
 	s := &f.find
@@ -99,10 +100,10 @@ func (f *benchFlags) checkFind() error {
 	return nil
 }
 
-// A rateSearch finds the highest rate that one layout's table takes. The first
-// run fills the table, each further one tries a rate on it.
+// A rateSearch finds the highest rate that one layout's table sustains. The first run
+// fills the table; each further run tries a rate on it.
 type rateSearch struct {
-	// fill is the first run, and the pattern of the others.
+	// fill is the first run, and the template of the others.
 	fill *insertRun
 	db   *target
 	w    *workload.Insert
@@ -111,10 +112,10 @@ type rateSearch struct {
 	began    time.Time
 	trials   int
 	inserted int64
-	// unsettled tells that the server may have work left from before.
+	// unsettled means that the server may still have work left from an earlier run.
 	unsettled bool
-	// over tells that there is to be no further trial. The last one has proven the
-	// table by then, so that it is decided once.
+	// over means that no further trial follows. It is decided once, because the last
+	// trial has then proven the table.
 	over bool
 	recs []result.Record
 }
@@ -123,8 +124,7 @@ func newRateSearch(fill *insertRun) *rateSearch {
 	return &rateSearch{fill: fill, began: time.Now(), unsettled: true}
 }
 
-// run fills the table and searches. The records are those of the runs that
-// began.
+// run fills the table and searches. It returns the records of the runs that began.
 func (s *rateSearch) run(ctx context.Context) (_ []result.Record, err error) {
 	defer func() {
 		if len(s.recs) == 0 && err != nil && ctx.Err() != nil {
@@ -143,8 +143,8 @@ func (s *rateSearch) run(ctx context.Context) (_ []result.Record, err error) {
 	}
 	s.w = r.w
 	r.search = s.header(0, "")
-	// The table is filled as fast as it goes: with the preset's own batches,
-	// where those of the trials are smaller.
+	// The table is filled at full speed: with the preset's own batches if those of the
+	// trials are smaller.
 	if r.fillBatch, err = presetBatch(r); err != nil {
 		return nil, err
 	}
@@ -184,12 +184,12 @@ func presetBatch(r *insertRun) (int, error) {
 	return max(batch, w.Options().Batch), nil
 }
 
-// newSearch makes a search from how the filling went.
+// newSearch creates a search from the result of filling the table.
 func newSearch(head *result.Search, batch int, filled *result.Summary) *bench.Search {
 	return bench.NewSearch(guess*filled.Rate.Last, leastOperations*float64(batch)/(head.TrialSeconds-head.RampSeconds))
 }
 
-// goOn makes trials until the search has ended, or its time is up.
+// goOn runs trials until the search or its time has ended.
 func (s *rateSearch) goOn(ctx context.Context) ([]result.Record, error) {
 	for s.over = s.timeUp(); ; {
 		rate, purpose, ok := s.search.Next()
@@ -202,8 +202,7 @@ func (s *rateSearch) goOn(ctx context.Context) ([]result.Record, error) {
 	}
 }
 
-// timeUp tells that --max-time is over. A trial that has begun is brought to
-// its end.
+// timeUp reports whether --max-time has passed. A trial that has begun is completed.
 func (s *rateSearch) timeUp() bool {
 	return s.fill.f.maxTime > 0 && time.Since(s.began) >= s.fill.f.maxTime
 }
@@ -215,7 +214,7 @@ func (s *rateSearch) header(trial int, purpose string) *result.Search {
 		TrialSeconds: f.trial.Seconds(), RampSeconds: rampShare * f.trial.Seconds()}
 }
 
-// state is what is known now, for the record.
+// state returns the results of the search so far, for the record.
 func (s *rateSearch) state() *result.Searched {
 	out := &result.Searched{State: bench.SearchOngoing, Inserted: s.inserted}
 	if s.search != nil {
@@ -228,7 +227,7 @@ func (s *rateSearch) state() *result.Searched {
 	return out
 }
 
-// trial tries a rate, after the server has worked off what is left undone.
+// trial tries a rate, after the server has completed its remaining work.
 func (s *rateSearch) trial(ctx context.Context, rate float64, purpose string) error {
 	s.trials++
 	head := s.header(s.trials, purpose)
@@ -288,7 +287,7 @@ func (s *rateSearch) trial(ctx context.Context, rate float64, purpose string) er
 	return err
 }
 
-// size notes the table's size at the begin of the trials.
+// size records the table's size at the start of the trials.
 func (s *rateSearch) size(ctx context.Context, end *result.End) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
 	defer cancel()
@@ -301,19 +300,18 @@ func (s *rateSearch) size(ctx context.Context, end *result.End) error {
 }
 
 const (
-	// settleShare of the rate to be tried is what settling offers.
+	// settleShare is the share of the rate to be tried at which settle inserts.
 	settleShare = 0.25
-	// calmIntervals in a row must be calm.
+	// calmIntervals is the number of consecutive intervals that must be calm.
 	calmIntervals = 2
 )
 
-// settle lets the server work off what a load that was too much for it has
-// left: dirty pages, redo to the next checkpoint, segments to be merged. It
-// isn't left idle, or it would begin the trial with all of that empty and take
-// a while a rate that it can't sustain; at a quarter of the rate to come it has
-// room to catch up and yet is at work. That ends once two intervals in a row
-// have no backlog and, in the middle, keep to the limit, or after the
-// time of a trial.
+// settle lets the server complete the work that an excessive load has left: dirty
+// pages, redo to the next checkpoint, segments to be merged. The server isn't left
+// idle: it would begin the trial without any such work, and for a while sustain a rate
+// that is too high. At a quarter of the next rate it stays active and has room to
+// catch up. settle ends once two consecutive intervals have no backlog and a median
+// within the limit, or after the time of a trial.
 func (s *rateSearch) settle(ctx context.Context, rate float64, head *result.Search) (calm bool, err error) {
 	r := s.fill
 	r.show.Note(fmt.Sprintf("letting the server settle at %s rows/s", thousands(rate)))
@@ -349,10 +347,11 @@ func (s *rateSearch) settle(ctx context.Context, rate float64, head *result.Sear
 	return calm, nil
 }
 
-// deathOf returns why the private server ended, where an error comes from that.
+// deathOf returns why the private server ended, if that caused the error.
 func deathOf(db *target, err error) error { return (&measurement{db: db}).death(err) }
 
-// shown says, behind a trial's name, what it tries and what is known.
+// shown returns the text after a trial's name: the rate that it tries, and the results
+// so far.
 func (s *rateSearch) shown() string {
 	rate, purpose, _ := s.search.Next()
 	return fmt.Sprintf(": %s rows/s (%s; %s)", thousands(rate), map[string]string{
@@ -360,7 +359,7 @@ func (s *rateSearch) shown() string {
 		bench.SearchConfirm: "confirming", bench.SearchAbove: "confirming that more breaks"}[purpose], s.known())
 }
 
-// known says what is known, and how long the rest may take.
+// known describes the results so far, and how long the rest may take.
 func (s *rateSearch) known() string {
 	low, high := s.search.Bracket()
 	text := "nothing known yet"
@@ -373,7 +372,7 @@ func (s *rateSearch) known() string {
 		text = thousands(high) + " rows/s break"
 	}
 	if n := s.search.Left(); n > 0 {
-		// Trials that break are followed by settling, and others end early.
+		// Trials that fail are followed by settling, and others end early.
 		left := time.Duration(n) * s.fill.f.find.trial
 		text += fmt.Sprintf("; about %s left, %s", plural(n, "trial"), clock(left.Seconds()))
 	} else {

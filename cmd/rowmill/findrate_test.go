@@ -15,7 +15,7 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// capacities reads what a command printed with --json.
+// capacities parses the --json output of a command.
 func capacities(t *testing.T, s session) []result.Capacity {
 	t.Helper()
 	var out report.Summaries
@@ -25,18 +25,18 @@ func capacities(t *testing.T, s session) []result.Capacity {
 	return out.Capacity
 }
 
-// findArgs is a search of a few seconds: short trials, and a limit that a busy
-// machine holds at some rate.
+// findArgs returns the arguments of a search of a few seconds: short trials, and a
+// limit that a busy machine meets at some rate.
 func findArgs(target string, more ...string) []string {
 	return append([]string{"bench", "insert", "--find-rate", "--target", target, "--p99", "100ms", "--trial", "200ms", "--interval", "20ms",
 		"--rows", "5k", "--writers", "2", "--batch", "10", "--out", "run.jsonl", "--json"}, more...)
 }
 
-// TestFindRate: on real databases the search comes to an end, each trial is
-// recorded, and the whole table is proven.
+// TestFindRate checks on real databases that the search ends, each trial is recorded,
+// and the whole table is proven.
 func TestFindRate(t *testing.T) {
 	t.Chdir(t.TempDir())
-	most := "2s" // nightly there is time to find the rate
+	most := "2s" // the nightly run has time to find the rate
 	if testdb.Nightly() {
 		most = "20s"
 	}
@@ -119,8 +119,8 @@ func TestFindRateFlags(t *testing.T) {
 	}
 }
 
-// TestFindRateResume: a search that was interrupted, or killed in the middle of
-// a line, goes on with the trials and on the table that are there.
+// TestFindRateResume checks that a search that was interrupted, or killed while it
+// wrote a line, continues with the existing trials and table.
 func TestFindRateResume(t *testing.T) {
 	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb") {
 		for _, killed := range []bool{false, true} {
@@ -170,8 +170,8 @@ func TestFindRateResume(t *testing.T) {
 	}
 }
 
-// cutLastRun leaves of the last run its header, an interval and a torn line, as
-// a kill does.
+// cutLastRun truncates the last run to its header, an interval and an incomplete line,
+// as a kill does.
 func cutLastRun(t *testing.T, path string, runs int) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -198,7 +198,7 @@ func cutLastRun(t *testing.T, path string, runs int) {
 	}
 }
 
-// TestFindRateLost: a table that lost rows is not gone on with.
+// TestFindRateLost checks that a search is not continued on a table that lost rows.
 func TestFindRateLost(t *testing.T) {
 	t.Chdir(t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())

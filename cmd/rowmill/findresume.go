@@ -18,8 +18,8 @@ import (
 	"github.com/rowmill/rowmill/workload"
 )
 
-// resumeSearch continues the searches of a record, and reports all of them.
-// given are the flags of the command itself.
+// resumeSearch continues the searches of a record, and reports all of them. given are
+// the flags of the resuming command itself.
 func (a *app) resumeSearch(ctx context.Context, f benchFlags, given *pflag.FlagSet, recs []result.Record) error {
 	f.out = f.resume
 	if err := f.checkFiles("rowmill bench insert --resume " + f.resume); err != nil {
@@ -39,9 +39,9 @@ func (a *app) resumeSearch(ctx context.Context, f benchFlags, given *pflag.FlagS
 	return errors.Join(err, a.writeReports(f.reports, recs))
 }
 
-// continueSearches continues the searches of a record: the one that was broken off
-// on the table that it left, then those that were not begun. It returns the
-// records that were there and the new ones.
+// continueSearches continues the searches of a record: first the interrupted one, on
+// the table that it left, then those that had not begun. It returns the existing
+// records and the new ones.
 func (a *app) continueSearches(ctx context.Context, path string, recs []result.Record) (_ []result.Record, err error) {
 	var f benchFlags
 	args := recs[0].Run.Command
@@ -101,7 +101,7 @@ func (a *app) continueSearches(ctx context.Context, path string, recs []result.R
 	return recs, nil
 }
 
-// ended tells that a search needs no further trial.
+// ended reports whether a search needs no further trial.
 func ended(runs []*result.Record) bool {
 	for _, r := range runs {
 		if r.End != nil && r.End.Search != nil && r.End.Search.State != bench.SearchOngoing {
@@ -111,8 +111,8 @@ func ended(runs []*result.Record) bool {
 	return false
 }
 
-// resumedSearch rebuilds a search that was broken off from its trials. It
-// touches no database.
+// resumedSearch reconstructs an interrupted search from its trials. It accesses no
+// database.
 func resumedSearch(f benchFlags, args []string, at plannedRun, runs []*result.Record) (*rateSearch, error) {
 	fill := runs[0]
 	if fill.Run.Layout != at.layout {
@@ -153,7 +153,7 @@ func resumedSearch(f benchFlags, args []string, at plannedRun, runs []*result.Re
 	return s, nil
 }
 
-// resume takes the table over and goes on.
+// resume takes over the table and continues the search.
 func (s *rateSearch) resume(ctx context.Context, runs []*result.Record) (_ []result.Record, err error) {
 	r := s.fill
 	if s.db, err = openTarget(ctx, r.f.target, r.show.Note); err != nil {
@@ -161,7 +161,7 @@ func (s *rateSearch) resume(ctx context.Context, runs []*result.Record) (_ []res
 	}
 	defer func() { err = errors.Join(err, s.db.close()) }()
 	r.db = s.db
-	// What is known last was written by the last run that came to its end.
+	// The last run that was completed has the latest results.
 	var known *result.Searched
 	for _, run := range runs {
 		if run.End != nil && run.End.Search != nil {

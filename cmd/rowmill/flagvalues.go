@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// countUnits are what counts may end in: decimal, as rows are counted.
+// countUnits are the suffixes of counts. They are decimal, as rows are counted.
 var countUnits = map[byte]float64{'k': 1e3, 'K': 1e3, 'm': 1e6, 'M': 1e6, 'g': 1e9, 'G': 1e9}
 
-// parseCount reads a number of things: 1500000, 1_500_000, 1.5M, 10k, 1e6.
+// parseCount parses a count: 1500000, 1_500_000, 1.5M, 10k, 1e6.
 func parseCount(s string) (float64, error) {
 	wrong := fmt.Errorf("%q is no number; write it like 1500000, 1_500_000, 1.5M or 10k", s)
 	number, unit := s, 1.0
@@ -22,7 +22,7 @@ func parseCount(s string) (float64, error) {
 		}
 	}
 	if strings.ContainsAny(number, "xXpP+") {
-		return 0, wrong // strconv would take hexadecimal
+		return 0, wrong // strconv would accept hexadecimal
 	}
 	v, err := strconv.ParseFloat(strings.ReplaceAll(number, "_", ""), 64)
 	v *= unit
@@ -35,10 +35,10 @@ func parseCount(s string) (float64, error) {
 	return v, nil
 }
 
-// A countValue is a flag that holds a whole number: see parseCount.
+// A countValue is a flag that holds a whole number in the syntax of parseCount.
 type countValue struct {
 	n    *int64
-	auto bool // takes "auto", as 0
+	auto bool // accepts "auto", as 0
 }
 
 func (c countValue) Set(s string) error {
@@ -50,7 +50,7 @@ func (c countValue) Set(s string) error {
 	if err != nil {
 		return err
 	}
-	// Beyond 2^53 a float64 no longer holds every whole number.
+	// Beyond 2^53 a float64 can't represent every whole number.
 	if v != math.Trunc(v) || v > 1<<53 {
 		return fmt.Errorf("%s is no whole number up to 2^53", s)
 	}
@@ -73,7 +73,7 @@ func (c countValue) Type() string { return "N" }
 // A rateValue is a flag that holds a rate per second: 20000, 20k, 0.5.
 type rateValue struct {
 	v *float64
-	// without is what the flag is left out for; "" is nothing.
+	// without is the result of omitting the flag; "" means none.
 	without string
 }
 
@@ -101,11 +101,11 @@ func (r rateValue) String() string {
 
 func (r rateValue) Type() string { return "R/s" }
 
-// An intValue is a flag that holds a small whole number, also written as 10k. A
-// negative one is for whoever checks the flags to refuse.
+// An intValue is a flag that holds a small whole number, also written as 10k. It
+// accepts negative numbers; the check of the flags refuses them.
 type intValue struct{ n *int }
 
-// intVar defines one with its default.
+// intVar defines an intValue flag with its default.
 func intVar(flags *pflag.FlagSet, n *int, name string, value int, usage string) {
 	*n = value
 	flags.Var(intValue{n}, name, usage)

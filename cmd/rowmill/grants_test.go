@@ -14,7 +14,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A granted is a table whose verbs are run by accounts of their own.
+// A granted is a table whose verbs are run by separate accounts.
 type granted struct {
 	*testing.T
 	kind, target, dir, clock string
@@ -24,7 +24,7 @@ type granted struct {
 	done                     map[string]bool
 }
 
-// grantLine is one of docs/servers.md.
+// grantLine matches a GRANT statement of docs/servers.md.
 var grantLine = regexp.MustCompile(`(?m)^GRANT .* TO '?(apply|adopt|run|status|load|restore|bench)'?(@'host')?;`)
 
 // newGranted reads the statements of docs/servers.md for a server.
@@ -65,9 +65,9 @@ func (g *granted) exec(statements ...string) {
 	}
 }
 
-// account makes the account of a verb, with the privileges that are listed for
-// it and no others. A table that is listed and not there yet is left out: the
-// server takes no privilege on it.
+// account creates the account of a verb, with exactly the privileges that are listed
+// for it. It omits a listed table that doesn't exist yet, because the server refuses
+// privileges on it.
 func (g *granted) account(verb string) string {
 	g.Helper()
 	user := fmt.Sprintf("rowmill_%s_%d", verb, os.Getpid())
@@ -118,7 +118,6 @@ func (g *granted) file(account, declaration string) string {
 	return path
 }
 
-// at sets the table's clock.
 func (g *granted) at(now time.Time) {
 	g.Helper()
 	if err := os.WriteFile(g.clock, []byte(now.Format(time.RFC3339)), 0o644); err != nil {
@@ -126,7 +125,8 @@ func (g *granted) at(now time.Time) {
 	}
 }
 
-// TestGrants: each verb runs with the privileges that docs/servers.md lists for it.
+// TestGrants checks that each verb runs with the privileges that docs/servers.md lists
+// for it.
 func TestGrants(t *testing.T) {
 	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {
@@ -152,7 +152,7 @@ func TestGrants(t *testing.T) {
 			mustPass(t, verb("apply", "apply", "--yes"))
 			keeper := "run"
 			if kind == "postgres" {
-				keeper = "apply" // who owns the table
+				keeper = "apply" // the owner of the table
 			}
 			for hour := range 12 {
 				now := start.Add(time.Duration(hour) * time.Hour)
@@ -183,7 +183,7 @@ func TestGrants(t *testing.T) {
 			w := &archived{T: t, db: g.db, table: table, file: g.file("root", text), clock: g.clock}
 			period, _ := w.firstArchive()
 			mustPass(t, verb(keeper, "restore", period, "--yes"))
-			// The preset skips rows whose key is there, in large batches.
+			// The preset skips rows whose key exists, in large batches.
 			bench := strings.Replace(g.target, "://root@", "://"+g.account("bench")+"@", 1)
 			mustPass(t, rowmill(t.Context(), "bench", "insert", "--target", bench, "--preset", "daily", "--layout", "plain,rolling",
 				"--rows", "6000", "--batch", "3000", "--period-rows", "2000", "--out", filepath.Join(g.dir, "run.jsonl")))

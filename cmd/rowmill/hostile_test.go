@@ -7,9 +7,9 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestHostile: on servers whose defaults are none of those that sessions rely
-// on, a table is applied, loaded, kept, archived and restored as on others: it
-// ends in the same state.
+// TestHostile applies, loads, keeps, archives and restores a table on servers all of
+// whose defaults differ from those that sessions rely on. The resulting state must be
+// the same as on other servers.
 func TestHostile(t *testing.T) {
 	testdb.SkipUnlessNightly(t, "engine/mysql and engine/postgres TestHostile")
 	for _, server := range []string{"mariadb", "mysql", "postgres"} {
@@ -27,7 +27,7 @@ func TestHostile(t *testing.T) {
 			if states[0] != states[1] {
 				t.Errorf("it ends as\n%s\nelsewhere as\n%s", states[1], states[0])
 			}
-			// With characters that the server's character set lacks.
+			// It includes characters that the server's character set lacks.
 			l := newLoadingOf(t, hostile, strings.Replace(loadDeclaration, "\n[table]", "\n# 日本\n[table]", 1))
 			f := loadRows(1, 1000, true)
 			l.write("日本.csv", f.text)

@@ -35,8 +35,8 @@ type ibenchFlags struct {
 	printSQL             bool
 }
 
-// defaultQueryTime is long enough for a median. The publication's half hour,
-// which sees checkpoints and vacuums come and go, is for --query-time 30m.
+// defaultQueryTime is long enough for a median. The half hour of the publication,
+// which includes checkpoints and vacuums, is available as --query-time 30m.
 const defaultQueryTime = time.Minute
 
 func (a *app) benchIbenchCommand() *cobra.Command {
@@ -103,7 +103,7 @@ func (f *ibenchFlags) define(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.printSQL, "print-sql", false, "print every statement that would be used and exit, touching nothing (default false)")
 }
 
-// check refuses what makes no sense before anything is started.
+// check refuses invalid flags before anything is started.
 func (f *ibenchFlags) check() error {
 	const help = "rowmill bench ibench --help"
 	if _, err := checkTarget(f.target); err != nil {
@@ -145,8 +145,8 @@ func (f *ibenchFlags) options() workload.IbenchOptions {
 	}
 }
 
-// dry completes the options on a database that can do nothing, so that what
-// they refuse is a usage error and known at once.
+// dry completes the options on a database that only renders statements, so that
+// invalid options are a usage error, reported at once.
 func (f *ibenchFlags) dry() (*workload.Ibench, error) {
 	usage := func(err error, what string) error {
 		hint := hintOf(err)
@@ -163,14 +163,14 @@ func (f *ibenchFlags) dry() (*workload.Ibench, error) {
 	if err != nil {
 		return nil, usage(err, "")
 	}
-	// What it would run with is known, except for the interval.
+	// The configuration is already known except for the interval.
 	if err := (&bench.Config{Clients: 1, Batch: 1, Rows: 1, Interval: f.interval}).Validate(); err != nil {
 		return nil, usage(err, "")
 	}
 	return w, nil
 }
 
-// queriesOf counts the steps that take as long as --query-time says.
+// queriesOf counts the steps whose duration is --query-time.
 func queriesOf(steps []string) int {
 	n := 0
 	for _, step := range steps {
@@ -181,8 +181,7 @@ func queriesOf(steps []string) int {
 	return n
 }
 
-// benchIbench runs the steps and reports what was measured, however far that
-// went.
+// benchIbench runs the steps. It reports all measurements made, even if a step fails.
 func (a *app) benchIbench(ctx context.Context, f ibenchFlags) error {
 	if err := f.check(); err != nil {
 		return err
@@ -219,7 +218,7 @@ func (a *app) benchIbench(ctx context.Context, f ibenchFlags) error {
 	return errors.Join(err, out.close(), a.writeReports(f.reports, r.recs))
 }
 
-// printIbenchSQL prints the statements of the steps, and does nothing.
+// printIbenchSQL prints the statements of the steps and executes nothing.
 func (a *app) printIbenchSQL(w *workload.Ibench, f ibenchFlags) error {
 	all, err := w.Statements(f.dropExisting, !f.noVerify)
 	if err != nil {

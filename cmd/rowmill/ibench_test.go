@@ -18,8 +18,8 @@ import (
 	"github.com/rowmill/rowmill/workload"
 )
 
-// ibenchTable reads interval lines: the rows of figures after each comment that
-// names a step.
+// ibenchTable parses interval lines: the rows of figures after each comment that names
+// a step.
 func ibenchTable(t *testing.T, text string) map[string][]map[string]float64 {
 	t.Helper()
 	names := strings.Split(report.IbenchHeader(), "\t")
@@ -54,7 +54,7 @@ func ibenchTable(t *testing.T, text string) map[string][]map[string]float64 {
 	return out
 }
 
-// addsUp checks that the intervals of a step come to its totals.
+// addsUp checks that the intervals of a step add up to its totals.
 func addsUp(t *testing.T, step string, rows []map[string]float64) {
 	t.Helper()
 	last := rows[len(rows)-1]
@@ -62,7 +62,7 @@ func addsUp(t *testing.T, step string, rows []map[string]float64) {
 		sum, before, room := 0.0, 0.0, 1.0
 		for _, row := range rows {
 			sum += row[c.rate] * row["i_sec"]
-			// A rate is rounded to one, a time to a thousandth.
+			// A rate is rounded to an integer, a time to a thousandth.
 			room += 0.5*row["i_sec"] + 0.001*row[c.rate]
 			if row[c.total] < before {
 				t.Errorf("%s: %s falls from %v to %v", step, c.total, before, row[c.total])
@@ -78,8 +78,8 @@ func addsUp(t *testing.T, step string, rows []map[string]float64) {
 	}
 }
 
-// TestIbench: every step on every server, with the proof at the end, the size
-// kept within 1%, and interval lines that add up.
+// TestIbench checks every step on every server: the final proof, a size that stays
+// within 1%, and interval lines that add up.
 func TestIbench(t *testing.T) {
 	queryTime := "200ms"
 	if testdb.Nightly() {
@@ -134,7 +134,7 @@ func TestIbench(t *testing.T) {
 	}
 }
 
-// checkStep checks a step that began with so many rows in the tables.
+// checkStep checks a step that began with start rows in the tables.
 func checkStep(t *testing.T, name string, r *result.Summary, start int64) {
 	t.Helper()
 	s := r.Step
@@ -168,8 +168,8 @@ func checkStep(t *testing.T, name string, r *result.Summary, start int64) {
 	}
 }
 
-// TestIbenchGoesOn: later steps go on with tables that are there, and only with
-// those that the same seed has filled.
+// TestIbenchGoesOn checks that later steps continue on existing tables, and only on
+// those that were filled with the same seed.
 func TestIbenchGoesOn(t *testing.T) {
 	t.Chdir(t.TempDir())
 	bench := func(more ...string) session {
@@ -200,8 +200,8 @@ func TestIbenchGoesOn(t *testing.T) {
 	}
 }
 
-// TestIbenchInterrupted: an interrupt ends the step, and what was measured
-// stays.
+// TestIbenchInterrupted checks that an interrupt ends the step, and that its
+// measurements are kept.
 func TestIbenchInterrupted(t *testing.T) {
 	t.Chdir(t.TempDir())
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -218,7 +218,7 @@ func TestIbenchInterrupted(t *testing.T) {
 	if !strings.Contains(stdout.String(), "6 of 11 steps") || !strings.Contains(stdout.String(), "interrupted") {
 		t.Errorf("the report says: %s", stdout.String())
 	}
-	// A record whose end is missing, as kill -9 leaves it, is read as well.
+	// A record whose end is missing, as after kill -9, can be read too.
 	text, err := os.ReadFile("run.jsonl")
 	if err != nil {
 		t.Fatal(err)
@@ -234,7 +234,7 @@ func TestIbenchInterrupted(t *testing.T) {
 	nothingLeft(t)
 }
 
-// TestIbenchBadInput: what makes no sense is refused as usage.
+// TestIbenchBadInput checks that invalid arguments are a usage error.
 func TestIbenchBadInput(t *testing.T) {
 	for args, want := range map[string]string{
 		"now":                           "everything is a flag",
@@ -264,8 +264,8 @@ func TestIbenchBadInput(t *testing.T) {
 	}
 }
 
-// TestIbenchPrintSQL: the statements of all steps are printed, and nothing is
-// touched.
+// TestIbenchPrintSQL checks that the statements of all steps are printed, and that
+// nothing is accessed.
 func TestIbenchPrintSQL(t *testing.T) {
 	dir := here(t)
 	t.Chdir(t.TempDir())
@@ -282,8 +282,8 @@ func TestIbenchPrintSQL(t *testing.T) {
 	}
 }
 
-// TestKeepRows: deletes of a plain table and drops of a rolling one keep the
-// same rows, beside readers, and the report puts them side by side.
+// TestKeepRows checks that deletes on a plain table and drops on a rolling one keep
+// the same rows while readers run, and that the report compares the two.
 func TestKeepRows(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, target := range []string{"sqlite:?durability=none&cache=16MB", mariadb(t)} {

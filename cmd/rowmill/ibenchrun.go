@@ -14,8 +14,8 @@ import (
 	"github.com/rowmill/rowmill/workload"
 )
 
-// An ibenchRun runs the steps of the insert benchmark, each a run of its own in
-// one record.
+// An ibenchRun runs the steps of the insert benchmark, each as a separate run in one
+// record.
 type ibenchRun struct {
 	f    ibenchFlags
 	args []string
@@ -27,7 +27,7 @@ type ibenchRun struct {
 	recs []result.Record
 }
 
-// run opens the target and runs the steps, up to the first that fails.
+// run opens the target and runs the steps, up to the first failure.
 func (r *ibenchRun) run(ctx context.Context) (err error) {
 	if r.db, err = openTarget(ctx, r.f.target, r.show.Note); err != nil {
 		return err
@@ -79,11 +79,11 @@ type ibenchStep struct {
 	step       workload.Step
 	number, of int
 	before     *result.Record   // the step before; nil for the first
-	chores     *workload.Chores // of l.x and settle
+	chores     *workload.Chores // of the steps l.x and settle
 }
 
-// run runs the step. schema is the statements that made the tables, of the
-// first one.
+// run runs the step. schema holds the statements that created the tables; only the
+// first step has it.
 func (s *ibenchStep) run(ctx context.Context, args, schema []string) error {
 	w, o := s.w, s.w.IbenchOptions()
 	start, indexes := w.RowsNow(), w.IndexesNow()
@@ -125,8 +125,7 @@ func (s *ibenchStep) run(ctx context.Context, args, schema []string) error {
 	return s.measure(ctx, work, cfg, s.prove)
 }
 
-// sizeWarnings tells of tables that were gone on with and are not as large as
-// was asked for.
+// sizeWarnings returns a warning if existing tables are not of the requested size.
 func (s *ibenchStep) sizeWarnings(rows int64) []string {
 	const apart = 0.01
 	asked := s.w.IbenchOptions().Rows
@@ -164,10 +163,10 @@ func (s *ibenchStep) prove(ctx context.Context, end *result.End) error {
 	return nil
 }
 
-// choreNote is how often a step that inserts nothing says that it goes on.
+// choreNote is how often a step that inserts nothing reports that it is still running.
 const choreNote = 10 * time.Second
 
-// A choreProgress shows what such a step has done, instead of a rate.
+// A choreProgress shows the work done by such a step instead of a rate.
 type choreProgress struct {
 	progress
 	said float64

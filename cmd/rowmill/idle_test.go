@@ -22,8 +22,8 @@ func (e elsewhere) Info() engine.Info {
 	return info
 }
 
-// TestIdleWatch: a server that works while another is measured is named, one
-// that sleeps is not.
+// TestIdleWatch checks that a server that works while another is measured is named,
+// and that an idle one is not.
 func TestIdleWatch(t *testing.T) {
 	for name, c := range map[string]struct {
 		command string
@@ -39,7 +39,7 @@ func TestIdleWatch(t *testing.T) {
 			}
 			defer func() {
 				_ = server.Process.Kill()
-				_ = server.Wait() // it was killed
+				_ = server.Wait() // killed by the test
 			}()
 			db := testdb.Open(t, "null")
 			measured := &database{target: &target{DB: db}}

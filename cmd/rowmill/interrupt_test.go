@@ -17,8 +17,8 @@ import (
 	"github.com/rowmill/rowmill/sandbox"
 )
 
-// TestInterruptEarly: an interrupt before a run has begun has the exit code of
-// an interrupt and leaves nothing behind.
+// TestInterruptEarly checks that an interrupt before a run has begun has the exit code
+// of an interrupt, and that nothing is left behind.
 func TestInterruptEarly(t *testing.T) {
 	testdb.Require(t, "mariadb", sandbox.Installed(t.Context(), "mariadb"))
 	for _, at := range []string{"starting mariadb", "is up after", "measuring bytes per row"} {
@@ -40,10 +40,11 @@ func TestInterruptEarly(t *testing.T) {
 	}
 }
 
-// TestHangUp: a closed terminal ends the work cleanly, however often it is
-// said.
+// TestHangUp checks that a closed terminal ends the work cleanly, even if SIGHUP
+// arrives several times.
 func TestHangUp(t *testing.T) {
-	// Another listener keeps this process alive, and tells when each arrived.
+	// A second listener keeps this process alive, and reports the arrival of each
+	// signal.
 	arrived := make(chan os.Signal, 1)
 	signal.Notify(arrived, syscall.SIGHUP)
 	defer signal.Stop(arrived)
@@ -66,7 +67,7 @@ func TestHangUp(t *testing.T) {
 	}
 }
 
-// TestNoPlaceForFile: a temporary file that can't be made is an error.
+// TestNoPlaceForFile checks that failing to create a temporary file is an error.
 func TestNoPlaceForFile(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile(sandbox.DefaultRoot, nil, 0o600); err != nil {
@@ -78,7 +79,7 @@ func TestNoPlaceForFile(t *testing.T) {
 	}
 }
 
-// TestNothingLeft: not even the directory that held the temporary file.
+// TestNothingLeft checks that even the directory of the temporary file is removed.
 func TestNothingLeft(t *testing.T) {
 	t.Chdir(t.TempDir())
 	mustPass(t, rowmill(t.Context(), "bench", "insert", "--target", "sqlite:?durability=none", "--rows", "10"))
@@ -87,7 +88,7 @@ func TestNothingLeft(t *testing.T) {
 	}
 }
 
-// TestPipeChild is rowmill in a process of its own, for TestPipe.
+// TestPipeChild is rowmill in a separate process, for TestPipe.
 func TestPipeChild(t *testing.T) {
 	args := os.Getenv("ROWMILL_TEST_PIPE")
 	if args == "" {
@@ -97,7 +98,8 @@ func TestPipeChild(t *testing.T) {
 	main()
 }
 
-// TestPipe: somebody who reads no more of the progress doesn't end the run.
+// TestPipe checks that the run continues if the reader of its progress closes the
+// pipe.
 func TestPipe(t *testing.T) {
 	t.Chdir(t.TempDir())
 	c := exec.Command(os.Args[0], "-test.run=^TestPipeChild$")

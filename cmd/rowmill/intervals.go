@@ -11,7 +11,7 @@ import (
 // An intervalFormat is how intervals are printed.
 type intervalFormat string
 
-// The formats there are; the zero value of a flag is the first.
+// The formats of intervals; the zero value of a flag is the first.
 const (
 	formatRowmill intervalFormat = "rowmill"
 	formatIbench  intervalFormat = "ibench"
@@ -33,8 +33,8 @@ func (f *intervalFormat) String() string { return string(*f) }
 // Type implements pflag.Value.
 func (f *intervalFormat) Type() string { return "string" }
 
-// ibenchLines prints the insert benchmark's 17 columns for each interval, and
-// everything else as comments.
+// ibenchLines prints the insert benchmark's 17 columns for each interval, and all
+// other output as comments.
 type ibenchLines struct {
 	lines
 	ibench report.IbenchLines

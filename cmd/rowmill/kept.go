@@ -19,23 +19,23 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// keptFlags are those of every verb that is about a declared table.
+// keptFlags are the flags of every verb for a declared table.
 type keptFlags struct {
 	target string
 	clock  string
-	// dry verbs change nothing: a SQLite file that isn't there isn't made.
+	// dry verbs change nothing: a missing SQLite file isn't created.
 	dry bool
-	// applied verbs are about tables that are there.
+	// applied verbs require a table that has been applied.
 	applied bool
 }
 
 func (f *keptFlags) define(flags *pflag.FlagSet) {
 	flags.StringVar(&f.target, "target", "", "database to use instead of the declaration's `URL`")
 	flags.StringVar(&f.clock, "clock", "", "take the present from this `FILE`, as 2026-03-29T01:00:00Z, at each look; for tests")
-	_ = flags.MarkHidden("clock") // it is defined the line before
+	_ = flags.MarkHidden("clock") // the flag was defined on the line before
 }
 
-// check returns what makes no sense about the flags.
+// check returns an error if the flags are invalid.
 func (f *keptFlags) check() error {
 	if f.clock == "" {
 		return nil
@@ -47,7 +47,7 @@ func (f *keptFlags) check() error {
 	return nil
 }
 
-// read reads the present from the file.
+// read reads the present from the clock file.
 func (f *keptFlags) read() (time.Time, error) {
 	text, err := os.ReadFile(f.clock)
 	if err != nil {
@@ -60,7 +60,7 @@ func (f *keptFlags) read() (time.Time, error) {
 	return at, nil
 }
 
-// present returns what tells the time.
+// present returns the function that returns the present.
 func (f *keptFlags) present() func() time.Time {
 	if f.clock == "" {
 		return time.Now
@@ -70,7 +70,7 @@ func (f *keptFlags) present() func() time.Time {
 	return func() time.Time {
 		mu.Lock()
 		defer mu.Unlock()
-		if at, err := f.read(); err == nil { // it may be half written just now
+		if at, err := f.read(); err == nil { // the file may be incomplete at this moment
 			last = at
 		}
 		return last
@@ -81,15 +81,16 @@ func (f *keptFlags) present() func() time.Time {
 type kept struct {
 	*maintain.Table
 	target *target
-	// named is the target that was asked for, which a temporary one stands for.
+	// named is the target that was requested, even if a temporary one is open in its
+	// place.
 	named string
 }
 
 // Close closes the database.
 func (k *kept) Close() error { return k.target.close() }
 
-// readDeclaration reads and checks a declaration, for another target than its
-// own if one is given.
+// readDeclaration reads and checks a declaration. A target that is not "" replaces the
+// declaration's own.
 func readDeclaration(ctx context.Context, file, target string) (*rolling.Declaration, error) {
 	text, err := textfile.Read(ctx, file)
 	if err != nil {
@@ -102,7 +103,7 @@ func readDeclaration(ctx context.Context, file, target string) (*rolling.Declara
 	return d, nil
 }
 
-// openKept reads a declaration and opens its table, which need not be there.
+// openKept reads a declaration and opens its table, which may not exist yet.
 func (a *app) openKept(ctx context.Context, file string, f keptFlags) (_ *kept, err error) {
 	if err := f.check(); err != nil {
 		return nil, err
@@ -145,8 +146,8 @@ func (a *app) openKept(ctx context.Context, file string, f keptFlags) (_ *kept, 
 	return &kept{Table: table, target: t, named: named}, nil
 }
 
-// openApplied opens a table that has been applied, by what was applied. A file
-// that says something else is refused.
+// openApplied opens a table according to the declaration that was applied. A file that
+// differs from it is refused.
 func (a *app) openApplied(ctx context.Context, file string, f keptFlags) (_ *kept, err error) {
 	f.applied = true
 	k, err := a.openKept(ctx, file, f)
@@ -159,18 +160,18 @@ func (a *app) openApplied(ctx context.Context, file string, f keptFlags) (_ *kep
 	return k, nil
 }
 
-// wantApplied refuses a table that has not been applied, or otherwise than the
-// file says.
+// wantApplied refuses a table that has not been applied, or whose applied declaration
+// differs from the file.
 func (k *kept) wantApplied(ctx context.Context, file string) error {
 	err := k.CheckApplied(ctx)
-	if err == nil || hintOf(err) != "" { // one that says which privilege is missing
+	if err == nil || hintOf(err) != "" { // the hint names the missing privilege
 		return err
 	}
 	return engine.Hinted(err, "rowmill apply %s", file)
 }
 
-// missingFile returns the path of a SQLite target whose file isn't there, though
-// its folder is; else "".
+// missingFile returns the path of a SQLite target whose file doesn't exist although
+// its directory does, else "".
 func missingFile(target string) string {
 	t, err := engine.ParseTarget(target)
 	if err != nil || t.Scheme != "sqlite" || t.Path == "" || t.Host != "" {
@@ -185,8 +186,8 @@ func missingFile(target string) string {
 	return t.Path
 }
 
-// temporary returns a SQLite target with its options, of a file that goes when it
-// is closed.
+// temporary returns a SQLite target with the same options, for a file that is removed
+// when the target is closed.
 func temporary(target string) string {
 	if _, options, ok := strings.Cut(target, "?"); ok {
 		return "sqlite:?" + options
@@ -194,8 +195,8 @@ func temporary(target string) string {
 	return "sqlite:"
 }
 
-// unreached says of a server that gives no answer what to look at: for a
-// declared table no other server will do.
+// unreached adds a hint to the error of an unreachable server: what to check. It
+// suggests no other server, because a declared table has only its own.
 func unreached(err error, target, file string) error {
 	var hint *engine.HintError
 	t, parsed := engine.ParseTarget(target)

@@ -13,10 +13,10 @@ import (
 	"github.com/rowmill/rowmill/workload"
 )
 
-// shortestKill keeps a server from spending all of its time on coming back.
+// shortestKill keeps a server from spending all of its time on recovery.
 const shortestKill = 100 * time.Millisecond
 
-// checkKills refuses a --kill-server-every that can't be.
+// checkKills refuses an invalid --kill-server-every.
 func (f *benchFlags) checkKills() error {
 	switch {
 	case f.killEvery == 0:
@@ -30,16 +30,16 @@ func (f *benchFlags) checkKills() error {
 	return nil
 }
 
-// A killer kills the private server every so often, and starts it again.
+// A killer kills the private server at regular intervals, and restarts it.
 type killer struct {
 	server *sandbox.Server
 	every  time.Duration
 	w      *workload.Insert
 	note   func(text string)
-	// follow is told the process of a server that is back.
+	// follow is called with the process ID of the restarted server.
 	follow func(pid int)
 
-	// died is closed when the server has ended by itself.
+	// died is closed when the server has ended without being killed.
 	died  chan struct{}
 	mu    sync.Mutex
 	back  chan struct{} // nil while the server is up
@@ -51,8 +51,8 @@ func newKiller(server *sandbox.Server, every time.Duration, w *workload.Insert, 
 	return k, w.ExpectCrashes(k.outage)
 }
 
-// outage returns nil while the server is up, and otherwise what is closed when
-// it is back.
+// outage returns nil while the server is up, and otherwise a channel that is closed
+// when it is back.
 func (k *killer) outage() <-chan struct{} {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -73,7 +73,7 @@ func (k *killer) up() {
 	k.back = nil
 }
 
-// A killedInsert is the insert workload on a server that is killed meanwhile.
+// A killedInsert is the insert workload on a server that is killed during the run.
 type killedInsert struct {
 	*workload.Insert
 	background func(ctx context.Context, event func(what, object string, began time.Time)) error
@@ -84,9 +84,9 @@ func (w *killedInsert) Background(ctx context.Context, event func(what, object s
 	return w.background(ctx, event)
 }
 
-// workload returns the workload with the killing beside it. A restart under way
-// is broken off by the end of user alone: a run that is over waits for it, so
-// that its table can be read.
+// workload returns the workload, with the killer running in its background. A restart
+// in progress is canceled only by the end of user: when the run is over, it is still
+// completed, so that the table can be read.
 func (k *killer) workload(user context.Context) *killedInsert {
 	return &killedInsert{k.w, func(ctx context.Context, event func(what, object string, began time.Time)) error {
 		ctx, cancel := context.WithCancel(ctx)
@@ -108,8 +108,8 @@ func (k *killer) workload(user context.Context) *killedInsert {
 	}}
 }
 
-// run kills and restarts until ctx ends. Moments at which the server is not yet
-// back are passed over.
+// run kills and restarts the server until ctx ends. It skips the times at which the
+// server is not back yet.
 func (k *killer) run(ctx, user context.Context, event func(what, object string, began time.Time)) error {
 	began := time.Now()
 	for {
@@ -127,14 +127,14 @@ func (k *killer) run(ctx, user context.Context, event func(what, object string, 
 		}
 		if err := k.once(user, event); err != nil {
 			if user.Err() != nil {
-				return nil // the run is over as interrupted
+				return nil // the run ends as interrupted
 			}
 			return engine.Hinted(err, "the server's log, with &keep=DIR in the target")
 		}
 	}
 }
 
-// once kills the server and starts it again.
+// once kills and restarts the server.
 func (k *killer) once(user context.Context, event func(what, object string, began time.Time)) error {
 	k.down()
 	killed := time.Now()

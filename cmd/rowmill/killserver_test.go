@@ -10,9 +10,10 @@ import (
 	"github.com/rowmill/rowmill/sandbox"
 )
 
-// TestKillServer: a server that is killed again and again has every row that it
-// has acknowledged, or only lost those that its settings allow it to lose. One
-// server of each stands for all until the nightly run.
+// TestKillServer checks that a server that is killed repeatedly has every row that it
+// acknowledged, except for those that its settings allow it to lose. Outside the
+// nightly run, it tests one target of each kind: one that may lose rows, and one that
+// may not.
 func TestKillServer(t *testing.T) {
 	most, every := "3s", 800*time.Millisecond
 	if testdb.Nightly() {
@@ -21,7 +22,7 @@ func TestKillServer(t *testing.T) {
 	kinds, done := testdb.Kinds(t, "mariadb", "mysql", "postgres"), map[bool]bool{}
 	for _, c := range []struct {
 		name, target string
-		full         bool // nothing may be lost
+		full         bool // no row may be lost
 		args         string
 	}{
 		{"mariadb", "sandbox:mariadb?memory=64MB&redo=64MB", true, "--layout plain --writers 3"},

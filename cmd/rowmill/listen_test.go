@@ -18,7 +18,7 @@ import (
 	"github.com/rowmill/rowmill/maintain"
 )
 
-// listenDeclaration is keepDeclaration on any server.
+// listenDeclaration is keepDeclaration for any server.
 const listenDeclaration = `
 [table]
 name   = "readings"
@@ -36,8 +36,8 @@ keep  = "3h"
 after = "1h"
 `
 
-// declareOn writes a declaration for a private database, and applies it. It
-// returns the declaration's path.
+// declareOn writes a declaration for a private database, and applies it. It returns
+// the declaration's path.
 func declareOn(t *testing.T, kind string, flags ...string) (file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "readings.toml")
@@ -52,8 +52,7 @@ func declareOn(t *testing.T, kind string, flags ...string) (file string) {
 	return file
 }
 
-// keepElsewhere runs rowmill run until the returned function is called, which
-// returns what came of it.
+// keepElsewhere runs rowmill run until stop is called. stop returns its result.
 func keepElsewhere(t *testing.T, file string, flags ...string) (stop func() session) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -62,7 +61,7 @@ func keepElsewhere(t *testing.T, file string, flags ...string) (stop func() sess
 	return func() session { cancel(); return <-ended }
 }
 
-// freePort returns an address on which nobody listens.
+// freePort returns an address with an unused port.
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -73,7 +72,7 @@ func freePort(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// fetch returns what a page holds.
+// fetch returns the status code and the text of a page.
 func fetch(url string) (int, string, error) {
 	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
 	r, err := c.Get(url)
@@ -85,8 +84,8 @@ func fetch(url string) (int, string, error) {
 	return r.StatusCode, string(body), err
 }
 
-// rowmill run shows on each server what is there: periods, that it leads, and
-// what it did.
+// TestRunListens checks on each server that the pages of rowmill run show its periods,
+// its leadership and its actions.
 func TestRunListens(t *testing.T) {
 	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
@@ -120,7 +119,8 @@ func TestRunListens(t *testing.T) {
 			if code, text, err := fetch("http://" + addr + "/healthz"); err != nil || code != http.StatusOK {
 				t.Errorf("health: %d %v %s", code, err, text)
 			}
-			// A second one can't have the port, and says so before it keeps anything.
+			// A second process can't use the port, and reports this before it does any
+			// maintenance.
 			if s := rowmill(t.Context(), "run", file, "--listen", addr); s.code != exitFailed || !strings.Contains(s.stderr, "the port is taken") {
 				t.Errorf("exit %d: %s", s.code, s.stderr)
 			}
@@ -132,9 +132,9 @@ func TestRunListens(t *testing.T) {
 	}
 }
 
-// Inserts go on at their rate while a rowmill run elsewhere, on the clock that
-// the benchmark writes, creates, seals and drops periods: none fails, none is
-// lost.
+// TestInsertsGoOnWhileKeptElsewhere checks that inserts continue at their rate while
+// another rowmill run, on the clock written by the benchmark, creates, seals and drops
+// periods: none fails, and no row is lost.
 func TestInsertsGoOnWhileKeptElsewhere(t *testing.T) {
 	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {

@@ -16,56 +16,55 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// isTerminal reports whether w is a terminal that a live view can be drawn on;
-// one with TERM=dumb can't move its cursor.
+// isTerminal reports whether w is a terminal on which a live view can be drawn. With
+// TERM=dumb, a terminal can't move its cursor.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(term.File)
 	return ok && term.IsTerminal(f.Fd()) && os.Getenv("TERM") != "dumb"
 }
 
-// A liveView shows the runs of one command on a terminal while they go. It is
-// drawn below what is already there, without the alternate screen, and leaves
-// the last frame of each run behind. Its methods return at once, however slow
-// the terminal is, so that drawing never delays what is measured; they may be
-// called from any goroutine.
+// A liveView shows the runs of one command on a terminal while they are in progress.
+// It is drawn below the existing output, without the alternate screen, and leaves the
+// last frame of each run on the screen. Its methods return at once, however slow the
+// terminal is, so that drawing never delays the measurement. They may be called from
+// any goroutine.
 //
-// While the view is open the terminal may be in raw mode. Callers defer Close,
-// which gives the terminal back also when they panic.
+// While the view is open, the terminal may be in raw mode. The caller must defer
+// Close, so that the terminal is restored even after a panic.
 type liveView struct {
 	program *tea.Program
-	restore func()        // gives the terminal back when the program can't
-	ended   chan struct{} // closed when the program has given the terminal back
+	restore func()        // restores the terminal if the program can't
+	ended   chan struct{} // closed when the program has restored the terminal
 	pumped  chan struct{} // closed when the pump has ended
 	watched chan struct{} // closed when the watch for signals has ended
-	quit    chan struct{} // closed to end that watch
+	quit    chan struct{} // closed to end the watch for signals
 
 	mu     sync.Mutex
 	queue  []tea.Msg
 	closed bool
-	wake   chan struct{} // holds a token while queue may have something
+	wake   chan struct{} // holds a token while queue may be non-empty
 
 	signals   chan os.Signal
 	interrupt func()
-	// die ends the process as the signal would have without the view.
+	// die ends the process as the signal would have ended it without the view.
 	die func(os.Signal)
 }
 
 const (
-	// liveCloseTimeout bounds how long Close waits for a terminal that takes no
-	// more output before it gives up on drawing the last frame.
+	// liveCloseTimeout bounds how long Close waits for a terminal that accepts no
+	// output, before it abandons drawing the last frame.
 	liveCloseTimeout = 3 * time.Second
-	// liveKillTimeout bounds how long the program may take to end by itself
-	// after that.
+	// liveKillTimeout bounds how long the program may then take to end by itself.
 	liveKillTimeout = time.Second
-	// liveFPS is how often the terminal is redrawn at most, per second: figures
-	// change once an interval, and drawing takes CPU time from the run.
+	// liveFPS is the maximum number of frames per second: figures change once an
+	// interval, and drawing takes CPU time from the run.
 	liveFPS = 10
 )
 
-// newLiveView opens a view drawn on w. Keys are read from in when that is a
-// terminal; otherwise, and when it is nil, none are. Ctrl-C and the first
-// SIGINT or SIGTERM call interrupt, once; another one gives the terminal back
-// and ends the process. interrupt must return soon, and not call Close.
+// newLiveView opens a view drawn on w. It reads keys from in if that is a terminal,
+// and otherwise none; in may be nil. Ctrl-C and the first SIGINT or SIGTERM call
+// interrupt, once; another signal restores the terminal and ends the process.
+// interrupt must return soon, and must not call Close.
 func newLiveView(w io.Writer, in io.Reader, interrupt func()) *liveView {
 	v := &liveView{
 		restore: func() {},
@@ -74,7 +73,7 @@ func newLiveView(w io.Writer, in io.Reader, interrupt func()) *liveView {
 		watched: make(chan struct{}),
 		quit:    make(chan struct{}),
 		wake:    make(chan struct{}, 1),
-		// Room for a few impatient key presses; more are dropped.
+		// Room for a few impatient key presses; any more are dropped.
 		signals:   make(chan os.Signal, 4),
 		interrupt: interrupt,
 		die:       dieBy,
@@ -122,8 +121,8 @@ func (v *liveView) End(summary result.Summary) { v.send(liveEnd{summary}) }
 // Note shows a line of text, such as a warning.
 func (v *liveView) Note(text string) { v.send(liveNote(text)) }
 
-// Close draws what is left, leaves the last frame on the screen and gives the
-// terminal back. A second call does nothing.
+// Close draws the remaining messages, leaves the last frame on the screen and restores
+// the terminal. A second call does nothing.
 func (v *liveView) Close() {
 	v.mu.Lock()
 	again := v.closed
@@ -147,7 +146,7 @@ func (v *liveView) Close() {
 	<-v.watched
 }
 
-// kill ends the program without its last frame, and gives the terminal back.
+// kill ends the program without its last frame, and restores the terminal.
 func (v *liveView) kill() {
 	v.program.Kill()
 	select {
@@ -157,7 +156,7 @@ func (v *liveView) kill() {
 	}
 }
 
-// send hands a message to the pump.
+// send puts a message into the pump's queue.
 func (v *liveView) send(m tea.Msg) {
 	v.mu.Lock()
 	if !v.closed {
@@ -174,7 +173,7 @@ func (v *liveView) nudge() {
 	}
 }
 
-// pump hands what was queued to the program, in order, up to liveClose.
+// pump sends the queued messages to the program in order, up to liveClose.
 func (v *liveView) pump() {
 	defer close(v.pumped)
 	for range v.wake {
@@ -191,7 +190,7 @@ func (v *liveView) pump() {
 	}
 }
 
-// watch acts on signals until Close.
+// watch handles signals until Close.
 func (v *liveView) watch() {
 	defer close(v.watched)
 	stopping := false
@@ -213,7 +212,8 @@ func (v *liveView) watch() {
 	}
 }
 
-// dieBy ends the process by the signal itself, so that its parent sees why.
+// dieBy ends the process by the signal itself, so that its parent process sees the
+// cause.
 func dieBy(s os.Signal) {
 	if n, ok := s.(syscall.Signal); ok {
 		_ = syscall.Kill(os.Getpid(), n)

@@ -15,11 +15,11 @@ type chartPoint struct{ Rows, Rate float64 }
 type chartSeries struct {
 	Name   string
 	Points []chartPoint
-	// Until is where the line is expected to end, in rows; 0 is unknown.
+	// Until is the number of rows at which the line is expected to end; 0 is unknown.
 	Until float64
 	// Color is an ANSI foreground colour, 30 to 37 or 90 to 97; 0 is none.
 	Color int
-	// Dash tells lines apart without colours: 0 is solid, 1 dashed, 2 dotted.
+	// Dash distinguishes lines without colours: 0 is solid, 1 dashed, 2 dotted.
 	Dash int
 }
 
@@ -30,10 +30,10 @@ const chartMinHeight = 5
 // brailleDots are the bits of the dots of a braille character by row and column.
 var brailleDots = [4][2]rune{{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}}
 
-// renderChart draws rate against rows in braille characters, 2x4 dots each, in
-// exactly height lines of at most width columns: a legend, the plot and an
-// axis with numbers. Where lines cross, the later series is on top. It returns
-// "" for fewer than chartMinHeight lines or 20 columns.
+// renderChart draws rate against rows in braille characters of 2x4 dots, in exactly
+// height lines of at most width columns: a legend, the plot, and an axis with numbers.
+// Where lines cross, the later series is on top. It returns "" for fewer than
+// chartMinHeight lines or 20 columns.
 func renderChart(width, height int, series []chartSeries) string {
 	if width < 20 || height < chartMinHeight {
 		return ""
@@ -69,8 +69,8 @@ func renderChart(width, height int, series []chartSeries) string {
 		strings.Repeat(" ", gutter+1)+numbers), "\n")
 }
 
-// chartExtent returns the largest number of rows and the largest rate that a
-// chart must hold, both at least 1, and whether it has no point yet.
+// chartExtent returns the largest number of rows and the largest rate that a chart
+// must show, both at least 1. empty is true if there is no point yet.
 func chartExtent(series []chartSeries) (rows, rate float64, empty bool) {
 	rows, rate, empty = 1, 1, true
 	for _, s := range series {
@@ -88,7 +88,7 @@ func chartExtent(series []chartSeries) (rows, rate float64, empty bool) {
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
-// chartLegend names the lines, those that don't fit left out.
+// chartLegend names the lines. It omits those that don't fit.
 func chartLegend(width int, series []chartSeries) string {
 	const unit = "rows/s"
 	var b strings.Builder
@@ -106,8 +106,8 @@ func chartLegend(width int, series []chartSeries) string {
 	return b.String()
 }
 
-// chartAxis returns the axis below the plot and the numbers below that, for
-// columns of plot.
+// chartAxis returns the axis below the plot and the numbers below the axis, for a plot
+// of the given number of columns.
 func chartAxis(columns int, maxRows float64) (axis, numbers string) {
 	line := []rune(strings.Repeat("─", columns))
 	text := []byte(strings.Repeat(" ", columns))
@@ -118,7 +118,7 @@ func chartAxis(columns int, maxRows float64) (axis, numbers string) {
 		x := min(int(v/maxRows*float64(columns)), columns-1)
 		line[x] = '┴'
 		label := shortNumber(v)
-		if v+step > maxRows*(1+1e-9) { // the last one says what is counted
+		if v+step > maxRows*(1+1e-9) { // the last number also names the unit
 			label += unit
 		}
 		at := min(x-len(label)/2, columns-len(label))
@@ -130,7 +130,7 @@ func chartAxis(columns int, maxRows float64) (axis, numbers string) {
 	return string(line), strings.TrimRight(string(text), " ")
 }
 
-// niceStep returns the smallest of 1, 2 and 5 times a power of ten that fits
+// niceStep returns the smallest step that is 1, 2 or 5 times a power of ten and fits
 // into limit at most n times.
 func niceStep(limit float64, n int) float64 {
 	for step := math.Pow(10, math.Floor(math.Log10(limit/float64(n)))); ; step *= 10 {
@@ -142,8 +142,8 @@ func niceStep(limit float64, n int) float64 {
 	}
 }
 
-// shortNumber writes a count in at most about five characters: 950, 1.5k, 20k,
-// 4M, 1.2G.
+// shortNumber formats a count in at most about five characters: 950, 1.5k, 20k, 4M,
+// 1.2G.
 func shortNumber(v float64) string {
 	unit := ""
 	for _, u := range []string{"k", "M", "G", "T"} {
@@ -160,7 +160,8 @@ func shortNumber(v float64) string {
 	return strings.TrimSuffix(s, ".0") + unit
 }
 
-// A canvas is a grid of braille cells, each with the series that drew in it last.
+// A canvas is a grid of braille cells. Each cell records the series that was drawn in
+// it last.
 type canvas struct {
 	columns, lines int
 	dots           []rune
@@ -178,8 +179,8 @@ func (c *canvas) set(series, x, y int) {
 	c.owner[i] = series
 }
 
-// draw draws a line: the mean rate in each column of dots, columns without a
-// point interpolated.
+// draw draws a line: the mean rate in each column of dots. Columns without a point are
+// interpolated.
 func (c *canvas) draw(index int, s chartSeries, maxRows, top float64) {
 	columns, lines := 2*c.columns, 4*c.lines
 	sum, n := make([]float64, columns), make([]float64, columns)
@@ -205,7 +206,7 @@ func (c *canvas) draw(index int, s chartSeries, maxRows, top float64) {
 	}
 }
 
-// line2 connects two dots, the second not left of the first.
+// line2 connects two dots. The second must not be left of the first.
 func (c *canvas) line2(series, dash, x0, y0, x1, y1 int) {
 	steps := max(x1-x0, max(y1-y0, y0-y1), 1)
 	for i := range steps + 1 {
@@ -232,7 +233,7 @@ func (c *canvas) line(y int, series []chartSeries) string {
 			x++
 			continue
 		}
-		// Neighbours of one colour share one pair of escape sequences.
+		// Neighbours of the same colour share one pair of escape sequences.
 		owner, from := c.owner[i], x
 		for x < end && c.dots[y*c.columns+x] != 0 && c.owner[y*c.columns+x] == owner {
 			x++

@@ -23,10 +23,11 @@ const (
 // liveColors are the colours of the runs' lines, in order.
 var liveColors = []int{36, 33, 35, 32, 34}
 
-// liveChartMax is the tallest chart, in lines: a taller one shows no more.
+// liveChartMax is the height of the tallest chart, in lines: a taller one shows no
+// more detail.
 const liveChartMax = 20
 
-// View draws what is shown now.
+// View returns the current frame.
 func (m *liveModel) View() string {
 	switch {
 	case m.closed:
@@ -43,9 +44,9 @@ func (m *liveModel) View() string {
 	return ""
 }
 
-// frame draws the present run in at most m.height lines of m.width columns.
-// Title and progress are always there; figures, messages and chart share what
-// is left, so that a chart stays readable on 12 lines.
+// frame draws the current run in at most m.height lines of m.width columns. Title and
+// progress are always shown. Figures, messages and chart share the remaining lines, so
+// that the chart stays readable on a terminal of 12 lines.
 func (m *liveModel) frame() string {
 	r := m.run()
 	lines := []string{m.title(r)}
@@ -74,7 +75,7 @@ func (m *liveModel) frame() string {
 	return strings.Join(all, "\n")
 }
 
-// fit cuts a line to the width.
+// fit truncates a line to the width.
 func (m *liveModel) fit(line string) string { return ansi.Truncate(line, m.width, "…") }
 
 func (m *liveModel) paint(code int, text string) string {
@@ -84,7 +85,7 @@ func (m *liveModel) paint(code int, text string) string {
 	return paint(code, text)
 }
 
-// title says what runs on what.
+// title describes the run and its target.
 func (m *liveModel) title(r *liveRun) string {
 	run := r.run
 	name := plainText(run.Name)
@@ -111,7 +112,7 @@ func (m *liveModel) title(r *liveRun) string {
 	return title
 }
 
-// series returns the lines of the chart, the present run's last and solid.
+// series returns the lines of the chart: the current run's is last and solid.
 func (m *liveModel) series() []chartSeries {
 	layouts := map[string]int{}
 	for _, r := range m.runs {
@@ -123,7 +124,7 @@ func (m *liveModel) series() []chartSeries {
 		if s.Name == "" || layouts[r.run.Layout] > 1 {
 			s.Name = plainText(r.run.Name)
 		}
-		if r.run.MaxTimeSeconds == 0 { // otherwise it may end long before
+		if r.run.MaxTimeSeconds == 0 { // with a time limit, the run may end long before its rows
 			s.Until = float64(r.run.Rows)
 		}
 		if m.color {
@@ -136,8 +137,8 @@ func (m *liveModel) series() []chartSeries {
 	return out
 }
 
-// figures returns the figures of the last interval, the most telling first, or
-// those of the whole run once it has ended, in lines of the view's width.
+// figures returns the figures of the last interval, or of the whole run once it has
+// ended, in lines of the view's width. The most important ones come first.
 func (m *liveModel) figures(r *liveRun) []string {
 	if s := r.summary; s != nil {
 		return flow(append(latencyFigures(s.LatencyUS), m.faults(s.Retries, s.Errors)...), m.width)
@@ -162,7 +163,7 @@ func (m *liveModel) figures(r *liveRun) []string {
 	}
 	groups = append(groups, health, cpuFigures(iv.Counters), pageFigures(iv))
 
-	// With room, each group begins a line; otherwise they flow.
+	// If there is room, each group begins a line; otherwise the groups share lines.
 	if m.height < 20 {
 		var all []string
 		for _, g := range groups {
@@ -201,7 +202,7 @@ func flow(parts []string, width int) []string {
 	return lines
 }
 
-// latencyFigures returns the latency of the operation that there was most of.
+// latencyFigures returns the latency of the most frequent operation.
 func latencyFigures(latency map[string]result.Latency) []string {
 	var most result.Latency
 	var op string
@@ -216,7 +217,7 @@ func latencyFigures(latency map[string]result.Latency) []string {
 	return []string{plainText(op) + " p50 " + micros(most.P50), "p99 " + micros(most.P99), "max " + micros(most.Max)}
 }
 
-// cpuFigures returns the machine's CPU time by kind, where it is known.
+// cpuFigures returns the machine's CPU time by kind, if it is known.
 func cpuFigures(counters map[string]float64) []string {
 	var out []string
 	for _, kind := range []string{"user", "system", "iowait", "steal"} {
@@ -230,7 +231,7 @@ func cpuFigures(counters map[string]float64) []string {
 	return out
 }
 
-// pageFigures returns what the server's page cache did in the interval.
+// pageFigures returns the activity of the server's page cache in the interval.
 func pageFigures(iv *result.Interval) []string {
 	var out []string
 	if v, ok := iv.Counters[engine.CounterPageReads]; ok && finite(v) && iv.Rate() > 0 {
@@ -246,7 +247,7 @@ func pageFigures(iv *result.Interval) []string {
 	return out
 }
 
-// status returns the line of progress, or of the run's end.
+// status returns the line that shows the progress, or how the run ended.
 func (m *liveModel) status(r *liveRun) string {
 	if r.summary != nil {
 		return m.verdict(r.summary)
@@ -275,7 +276,7 @@ func (m *liveModel) status(r *liveRun) string {
 	return strings.Repeat("█", full) + m.paint(liveFaint, strings.Repeat("░", width-full)) + " " + text
 }
 
-// verdict sums up a run that has ended.
+// verdict summarizes a run that has ended.
 func (m *liveModel) verdict(s *result.Summary) string {
 	text := fmt.Sprintf("%s in %s, %s rows/s", plural(s.Rows, "row"), clock(s.Seconds), thousands(s.RowsPerSecond))
 	asks := s.Step != nil && s.Step.Query != ""
@@ -291,7 +292,7 @@ func (m *liveModel) verdict(s *result.Summary) string {
 	return m.paint(liveBold, "done: "+text)
 }
 
-// messages returns the run's last events, notes and warnings, a line each.
+// messages returns the run's last events, notes and warnings, one per line.
 func (m *liveModel) messages(r *liveRun) []string {
 	var out []string
 	for _, e := range lastOf(r.events, 3) {
@@ -311,8 +312,8 @@ func (m *liveModel) messages(r *liveRun) []string {
 	return out
 }
 
-// findings returns what a run that has ended showed: its knee, and whether its
-// rows were all there.
+// findings returns the results of a run that has ended: its knee, and whether all of
+// its rows were found.
 func findings(s *result.Summary) []string {
 	var out []string
 	if k := s.Knee; k != nil {
@@ -335,7 +336,7 @@ func findings(s *result.Summary) []string {
 	return out
 }
 
-// thousands writes a count with its thousands apart: 1,234,567.
+// thousands formats a count with separators: 1,234,567.
 func thousands(v float64) string {
 	if !finite(v) {
 		return "?"
@@ -351,7 +352,7 @@ func thousands(v float64) string {
 	return sign + s
 }
 
-// micros writes a time given in microseconds: 850 us, 1.2 ms, 34 ms, 5.6 s.
+// micros formats a time given in microseconds: 850 us, 1.2 ms, 34 ms, 5.6 s.
 func micros(us int64) string {
 	v, unit := float64(us), "us"
 	switch {
@@ -366,7 +367,7 @@ func micros(us int64) string {
 	return fmt.Sprintf("%.0f %s", v, unit)
 }
 
-// clock writes seconds as minutes and seconds, 1:05, or with hours, 2:00:00.
+// clock formats seconds as minutes and seconds, 1:05, or with hours, 2:00:00.
 func clock(seconds float64) string {
 	if !finite(seconds) || seconds > 1e9 {
 		return "?"

@@ -11,7 +11,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// Messages to the live view's model; at is when the caller knew.
+// Messages to the live view's model; at is the time at which the caller sent the
+// message.
 type (
 	liveBegin struct {
 		run result.Run
@@ -30,26 +31,28 @@ type (
 )
 
 const (
-	// livePoints bounds a run's curve: past it, neighbours are merged. It is
-	// several times the dots of the widest chart.
+	// livePoints is the maximum number of points of a run's curve: beyond it,
+	// neighbours are merged. It is several times the number of dots of the widest
+	// chart.
 	livePoints = 4096
-	// liveRecent is how many intervals the time left is estimated from: the
-	// rate of the whole run would be too high where it falls.
+	// liveRecent is the number of intervals from which the remaining time is
+	// estimated. When the rate falls, the rate of the whole run would be too high.
 	liveRecent = 10
-	// liveWarmUp is how many intervals must have passed for that.
+	// liveWarmUp is the number of intervals required for that estimate.
 	liveWarmUp = 3
-	// liveKept is how many events and notes are remembered for the frame.
+	// liveKept is how many events and notes are stored for the frame.
 	liveKept = 8
 )
 
-// A livePoint of a run's curve: what one or several intervals added.
+// A livePoint is a point of a run's curve: the rows that one or several intervals
+// added.
 type livePoint struct {
 	rows    int64 // at the end
 	newRows int64
 	seconds float64
 }
 
-// A liveRun is what the view knows of one run.
+// A liveRun is the view's state of one run.
 type liveRun struct {
 	run     result.Run
 	curve   []livePoint
@@ -64,7 +67,7 @@ type liveRun struct {
 	summary *result.Summary
 }
 
-// add takes in an interval.
+// add adds an interval.
 func (r *liveRun) add(iv result.Interval, at time.Time) {
 	r.last, r.lastAt = iv, at
 	r.seen++
@@ -114,8 +117,8 @@ func (r *liveRun) elapsed(now time.Time) float64 {
 	return r.last.Elapsed + max(now.Sub(r.lastAt).Seconds(), 0)
 }
 
-// progress returns the part of the run that is done, from 0 to 1; NaN when
-// nothing limits it.
+// progress returns the completed part of the run, from 0 to 1; NaN if the run has no
+// limit.
 func (r *liveRun) progress(now time.Time) float64 {
 	done := math.NaN()
 	if r.run.Rows > 0 {
@@ -129,9 +132,9 @@ func (r *liveRun) progress(now time.Time) float64 {
 	return min(done, 1)
 }
 
-// left estimates the seconds left at a moment: whichever comes first, the rows
-// at the recent rate or the time limit. It is false while there is too little
-// to tell from.
+// left estimates the seconds left at a moment: until the rows are inserted at the
+// recent rate, or until the time limit, whichever comes first. It returns false if
+// there is too little data.
 func (r *liveRun) left(now time.Time) (float64, bool) {
 	left := math.Inf(1)
 	if limit := r.run.MaxTimeSeconds; limit > 0 {
@@ -154,17 +157,17 @@ func (r *liveRun) left(now time.Time) (float64, bool) {
 	return max(left, 0), !math.IsInf(left, 1)
 }
 
-// liveModel is the state behind the view, a tea.Model.
+// liveModel is the state of the view. It implements tea.Model.
 type liveModel struct {
 	color         bool
 	ctrlC         func() // called at each Ctrl-C
 	width, height int
 	now           time.Time
-	runs          []*liveRun // the last one is shown, those before are in its chart
-	notes         []string   // that came before the first run
-	showing       bool       // a run has begun and its last frame isn't kept yet
+	runs          []*liveRun // the last one is shown, the earlier ones are in its chart
+	notes         []string   // from before the first run
+	showing       bool       // a run has begun, and its last frame isn't kept yet
 	kept          []string   // frames to print above the view, in order
-	printing      bool       // the first of them is on its way
+	printing      bool       // the first of them is being printed
 	stopping      bool
 	closed        bool
 }
@@ -174,18 +177,18 @@ func newLiveModel(color bool, ctrlC func()) *liveModel {
 	return &liveModel{color: color, ctrlC: ctrlC, width: 80, height: 24}
 }
 
-// Init starts the clock that lets times go on between intervals.
+// Init starts the clock that advances times between intervals.
 func (m *liveModel) Init() tea.Cmd { return liveClock() }
 
 func liveClock() tea.Cmd {
 	return tea.Tick(time.Second, func(t time.Time) tea.Msg { return liveTick(t) })
 }
 
-// Update takes in a message.
+// Update processes a message.
 func (m *liveModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
-		// A terminal that doesn't know its size says 0x0.
+		// A terminal that doesn't know its size reports 0x0.
 		if msg.Width > 0 && msg.Height > 0 {
 			m.width, m.height = msg.Width, msg.Height
 		}
@@ -225,8 +228,9 @@ func (m *liveModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, m.next()
 }
 
-// next returns what prints the next kept frame, or ends a closed view once all
-// are printed. Commands run at the same time as others, so frames go one by one.
+// next returns a command that prints the next kept frame, or ends a closed view once
+// all frames are printed. Frames are printed one at a time because commands run
+// concurrently.
 func (m *liveModel) next() tea.Cmd {
 	switch {
 	case m.printing:
@@ -241,7 +245,7 @@ func (m *liveModel) next() tea.Cmd {
 	return nil
 }
 
-// begin starts a run; one that has not ended leaves its frame behind.
+// begin starts a run. If the previous run has not ended, its frame is kept.
 func (m *liveModel) begin(msg liveBegin) {
 	m.keep()
 	r := &liveRun{run: msg.run, lastAt: msg.at, notes: m.notes}
@@ -250,7 +254,7 @@ func (m *liveModel) begin(msg liveBegin) {
 	m.showing = true
 }
 
-// keep has the frame of the present run printed above the view, where it stays.
+// keep prints the frame of the current run above the view, where it stays.
 func (m *liveModel) keep() {
 	if m.showing {
 		m.kept = append(m.kept, m.frame())
@@ -258,7 +262,7 @@ func (m *liveModel) keep() {
 	}
 }
 
-// run returns the present run, or nil.
+// run returns the current run, or nil.
 func (m *liveModel) run() *liveRun {
 	if len(m.runs) == 0 {
 		return nil
@@ -269,8 +273,7 @@ func (m *liveModel) run() *liveRun {
 // lastOf returns the last n elements of s.
 func lastOf[T any](s []T, n int) []T { return s[max(0, len(s)-n):] }
 
-// plainText makes one line of a text from elsewhere, without anything that a
-// terminal would take for a command.
+// plainText turns external text into one line without terminal control sequences.
 func plainText(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

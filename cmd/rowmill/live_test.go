@@ -12,10 +12,10 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// liveStart is when the runs of these tests begin.
+// liveStart is the time at which the runs of these tests begin.
 var liveStart = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// feed gives a model messages, as the program would.
+// feed sends messages to a model, as the program would.
 func feed(m *liveModel, msgs ...tea.Msg) {
 	for _, msg := range msgs {
 		m.Update(msg)
@@ -44,7 +44,7 @@ func falling(layout string, n int) []tea.Msg {
 	return msgs
 }
 
-// TestLiveFrame: what is shown in terminals of several sizes.
+// TestLiveFrame checks the frame in terminals of several sizes.
 func TestLiveFrame(t *testing.T) {
 	dir := here(t)
 	for _, size := range [][2]int{{80, 24}, {120, 40}, {40, 12}, {20, 5}, {10, 2}, {1, 1}} {
@@ -67,8 +67,8 @@ func TestLiveFrame(t *testing.T) {
 	}
 }
 
-// TestLiveRuns: the last frame of each run is kept, the second one's chart has
-// both, and notes are shown before a run and in it.
+// TestLiveRuns checks that the last frame of each run is kept, the second run's chart
+// has both lines, and notes are shown before and during a run.
 func TestLiveRuns(t *testing.T) {
 	m := newLiveModel(false, func() {})
 	feed(m, liveNote("starting a server"))
@@ -94,7 +94,7 @@ func TestLiveRuns(t *testing.T) {
 	}
 }
 
-// TestLiveQueryStep: a step that asks queries ends with their rate.
+// TestLiveQueryStep checks that a step of queries ends with their rate.
 func TestLiveQueryStep(t *testing.T) {
 	t.Parallel()
 	got := newLiveModel(false, func() {}).verdict(&result.Summary{Rows: 1000, Seconds: 10, RowsPerSecond: 100, Rate: result.Rate{First: 100, Last: 100, Flatness: 1},
@@ -104,7 +104,7 @@ func TestLiveQueryStep(t *testing.T) {
 	}
 }
 
-// TestLiveHostile: text from elsewhere can't steer the terminal.
+// TestLiveHostile checks that external text can't control the terminal.
 func TestLiveHostile(t *testing.T) {
 	m := newLiveModel(false, func() {})
 	feed(m, liveBegin{result.Run{Name: "x\x1b]0;title\a\x1b[2J", ServerVersion: "\r\n1"}, liveStart}, liveNote("\x1b[31mred\x1b[0m\nline"))
@@ -115,7 +115,7 @@ func TestLiveHostile(t *testing.T) {
 	}
 }
 
-// TestLiveKeys: Ctrl-C asks to stop.
+// TestLiveKeys checks that Ctrl-C requests a stop.
 func TestLiveKeys(t *testing.T) {
 	asked := 0
 	m := newLiveModel(false, func() { asked++ })
@@ -125,7 +125,7 @@ func TestLiveKeys(t *testing.T) {
 	}
 }
 
-// TestLiveLong: a long run keeps a bounded number of points.
+// TestLiveLong checks that a long run keeps a bounded number of points.
 func TestLiveLong(t *testing.T) {
 	m := newLiveModel(false, func() {})
 	feed(m, liveBegin{result.Run{Name: "long"}, liveStart})

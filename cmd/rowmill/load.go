@@ -21,14 +21,14 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// loadFlags are those of `rowmill load`.
+// loadFlags are the flags of `rowmill load`.
 type loadFlags struct {
-	file       string // of the declaration
+	file       string // the declaration's file
 	kept       keptFlags
 	format     string
 	delimiter  string
 	header     bool
-	headerSet  bool // which of the two was given
+	headerSet  bool // whether --header was given
 	null       string
 	columns    []string
 	zone       string
@@ -109,7 +109,7 @@ func (a *app) loadCommand() *cobra.Command {
 	return c
 }
 
-// options checks the flags.
+// options checks the flags and returns the options of the load.
 func (f *loadFlags) options(sources []string) (ingest.Options, error) {
 	o := ingest.Options{Name: f.source, Duplicates: f.duplicates, Rows: f.rows, Writers: f.writers, Flush: f.flush, RetryFor: f.retry,
 		MaxBad: int64(f.maxBad), Spool: f.spool, Again: f.again, AcceptMissing: f.accept, Dry: f.dry}
@@ -169,7 +169,7 @@ func (f *loadFlags) options(sources []string) (ingest.Options, error) {
 	} else if streams > 0 {
 		return o, usagef("--format csv, tsv or jsonl", "the format of stdin isn't known")
 	} else if len(sources) == 0 {
-		o.Format.Kind = ingest.JSONL // of no row: those in the spool say theirs
+		o.Format.Kind = ingest.JSONL // applies to no row: rows in the spool have their own format
 	}
 	for i, c := range f.columns {
 		if o.Format.Columns[i] = strings.TrimSpace(c); o.Format.Columns[i] == "" {
@@ -192,13 +192,13 @@ func (f *loadFlags) options(sources []string) (ingest.Options, error) {
 	return o, nil
 }
 
-// offset is a zone as servers write one.
+// offset is a time zone offset in the form in which servers write it.
 var offset = regexp.MustCompile(`^([+-])(\d\d):?(\d\d)$`)
 
-// parseZone reads the name of a zone, or its offset from UTC.
+// parseZone parses the name of a time zone, or its offset from UTC.
 func parseZone(s string) (*time.Location, error) {
 	if m := offset.FindStringSubmatch(s); m != nil {
-		hours, _ := strconv.Atoi(m[2]) // digits, as is the next
+		hours, _ := strconv.Atoi(m[2]) // the pattern guarantees digits
 		minutes, _ := strconv.Atoi(m[3])
 		seconds := hours*3600 + minutes*60
 		if hours > 14 || minutes > 59 {
@@ -219,7 +219,7 @@ func parseZone(s string) (*time.Location, error) {
 	return zone, nil
 }
 
-// lookAt returns an error for a source that isn't there, before any is loaded.
+// lookAt returns an error for a missing source, before any source is loaded.
 func lookAt(sources []string) error {
 	for _, s := range sources {
 		if s == "-" {
@@ -277,7 +277,7 @@ func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err erro
 			if one.Held {
 				continue
 			}
-			break // the next one will hardly fare better
+			break // the next source would probably fail too
 		}
 		failed = errors.Join(failed, one.amiss())
 	}
@@ -298,7 +298,7 @@ func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err erro
 	return stopped(ctx, failed, "%s", stoppedHint(results, f.spool))
 }
 
-// stoppedHint is what to do after a load that was stopped.
+// stoppedHint is the hint after an interrupted load.
 func stoppedHint(results []loaded, spool string) string {
 	last := results[len(results)-1]
 	switch {
@@ -310,8 +310,8 @@ func stoppedHint(results []loaded, spool string) string {
 	return "the same command, which goes on where it stopped"
 }
 
-// openForLoad is openApplied, tried again for as long as --retry says where the
-// server can't be reached.
+// openForLoad calls openApplied. While the server can't be reached, it retries for the
+// time given by --retry.
 func (a *app) openForLoad(ctx context.Context, f loadFlags) (*kept, error) {
 	began, said := time.Now(), time.Time{}
 	for {
@@ -337,13 +337,13 @@ func (a *app) openForLoad(ctx context.Context, f loadFlags) (*kept, error) {
 }
 
 const (
-	// openPause lies between tries to reach the server, openSaid between lines
-	// that say so.
+	// openPause is the pause between attempts to reach the server, openSaid the
+	// interval between messages about them.
 	openPause = time.Second
 	openSaid  = 10 * time.Second
 )
 
-// badPath is where the bad rows of a source go.
+// badPath returns the path of the file for the rejected rows of a source.
 func (f *loadFlags) badPath(source, table string) string {
 	end := ".bad.jsonl"
 	if f.dry {
@@ -358,8 +358,8 @@ func (f *loadFlags) badPath(source, table string) string {
 	return filepath.Base(source) + end
 }
 
-// loadOne loads a source: "" is what lies in the spool. What isn't a file on disk
-// is read as a stream.
+// loadOne loads a source; "" is the contents of the spool. A source that isn't a file
+// on disk is read as a stream.
 func (a *app) loadOne(ctx context.Context, o ingest.Options, source string) (ingest.Result, error) {
 	switch source {
 	case "":
@@ -388,8 +388,8 @@ func (a *app) loadOne(ctx context.Context, o ingest.Options, source string) (ing
 	return ingest.Stream(ctx, o, in)
 }
 
-// sayLoad returns what writes the progress: each second to a terminal, else
-// every ten seconds.
+// sayLoad returns a function that prints the progress: every second to a terminal,
+// otherwise every ten seconds.
 func (a *app) sayLoad(source string, dry bool) func(ingest.Progress) {
 	every := 10
 	if isTerminal(a.stderr) {
@@ -408,8 +408,8 @@ func (a *app) sayLoad(source string, dry bool) func(ingest.Progress) {
 	}
 }
 
-// progressOfLoad says how far a load is. The time left follows from what it has
-// sent itself: what was loaded before is only compared.
+// progressOfLoad describes the progress of a load. The time left is estimated from the
+// rows that this load has sent itself: rows loaded earlier are only compared.
 func progressOfLoad(p ingest.Progress, dry bool) string {
 	sending := p.Sending
 	if sending <= 0 {

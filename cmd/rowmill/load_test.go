@@ -18,8 +18,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// loadDeclaration is the table that tests load into. %s are its target, the type
-// of a time, and that of a float.
+// loadDeclaration is the table into which the tests load. Its %s are the target, the
+// type of a time, and the type of a float.
 const loadDeclaration = `
 [table]
 name   = "readings"
@@ -41,13 +41,13 @@ every  = "15m"
 select = { n = "count(*)" }
 `
 
-// loadStart is the present of that table, whose periods are from 00:00 to 07:00.
+// loadStart is the present on that table's clock. Its periods are from 00:00 to 07:00.
 var loadStart = time.Date(2026, 3, 29, 0, 40, 0, 0, time.UTC)
 
-// keepers are the servers that keep tables.
+// keepers are the kinds of servers that support rolling tables.
 var keepers = []string{"sqlite", "mariadb", "mysql", "postgres"}
 
-// A loading is a table that is there, and a folder for files.
+// A loading is an applied table and a directory for files.
 type loading struct {
 	*testing.T
 	server string
@@ -62,13 +62,13 @@ func newLoading(t *testing.T, server string) *loading {
 	return newLoadingWith(t, server, "")
 }
 
-// newLoadingWith has a table with more columns, each with a comma behind it.
+// newLoadingWith creates a table with more columns, each followed by a comma.
 func newLoadingWith(t *testing.T, server, more string) *loading {
 	t.Helper()
 	return newLoadingOf(t, server, strings.Replace(loadDeclaration, "PRIMARY KEY", more+"PRIMARY KEY", 1))
 }
 
-// newLoadingOf is newLoading with a declaration of its own.
+// newLoadingOf is newLoading with another declaration.
 func newLoadingOf(t *testing.T, server, declaration string) *loading {
 	t.Helper()
 	target := testdb.Target(t, server)
@@ -105,8 +105,8 @@ func (l *loading) write(name, text string) string {
 	return path
 }
 
-// command is rowmill load in a process of its own, which kills itself at the n-th
-// point; 0 is never.
+// command returns rowmill load in a separate process, which kills itself at the n-th
+// point; 0 means never.
 func (l *loading) command(n int, args ...string) *exec.Cmd {
 	c := exec.Command(os.Args[0], append([]string{"load", l.file}, args...)...)
 	c.Dir = l.dir
@@ -114,7 +114,7 @@ func (l *loading) command(n int, args ...string) *exec.Cmd {
 	return c
 }
 
-// load runs rowmill load, which ends with that code, and returns what it says.
+// load runs rowmill load, checks its exit code, and returns its output.
 func (l *loading) load(code int, args ...string) (sources []loaded, stderr string) {
 	l.Helper()
 	c := l.command(0, append(args, "--json")...)
@@ -128,7 +128,7 @@ func (l *loading) load(code int, args ...string) (sources []loaded, stderr strin
 	return l.parse(stdout.Bytes()), errs.String()
 }
 
-// parse reads what --json prints.
+// parse parses the --json output.
 func (l *loading) parse(text []byte) []loaded {
 	l.Helper()
 	if len(text) == 0 {
@@ -141,8 +141,8 @@ func (l *loading) parse(text []byte) []loaded {
 	return out.Sources
 }
 
-// killed runs rowmill load so that it kills itself at the n-th point, and
-// returns whether it has.
+// killed runs rowmill load so that it kills itself at the n-th point, and reports
+// whether it did.
 func (l *loading) killed(n int, stdin string, args ...string) bool {
 	l.Helper()
 	c := l.command(n, args...)
@@ -174,7 +174,7 @@ func (l *loading) text(column string) string {
 	return l.db.Words().AsText(*s.Column(column))
 }
 
-// strings returns rows of that many texts, blanks between.
+// strings returns the rows of a query as text, with a blank between columns.
 func (l *loading) strings(query string, columns int) []string {
 	l.Helper()
 	rows, err := l.db.SQL().QueryContext(l.Context(), query)
@@ -208,7 +208,7 @@ func (l *loading) strings(query string, columns int) []string {
 	return out
 }
 
-// ledger is what the ledger adds up to: sent, inserted, duplicate, rejected.
+// ledger returns the totals of the ledger: sent, inserted, duplicate, rejected.
 func (l *loading) ledger() string {
 	l.Helper()
 	return l.strings("SELECT COALESCE(SUM(sent), 0), COALESCE(SUM(inserted), 0), COALESCE(SUM(duplicate), 0), COALESCE(SUM(rejected), 0) FROM rowmill_ledger", 4)[0]
@@ -241,25 +241,25 @@ func (l *loading) bad(name string) []badLine {
 	return out
 }
 
-// A loadFile is the text of a file of rows, some of them bad, and what is to
-// come of it.
+// A loadFile is the text of a file of rows, some of them bad, and the expected result
+// of loading it.
 type loadFile struct {
 	text string
-	want []string // of the rows that can be loaded
-	bad  []int64  // the lines that can't
+	want []string // the rows that can be loaded
+	bad  []int64  // the numbers of the lines that can't
 	sent int
 	dups int
 }
 
-// loadRows makes a file of n rows from sensor first on. With bad, some have a
-// value that is none, some one that only the server refuses, some lie outside
-// every period, and some are there twice.
+// loadRows returns a file of n rows, beginning with sensor first. With bad, some rows
+// have an invalid value, some have a value that only the server refuses, some are
+// outside every period, and some are duplicates.
 func loadRows(first, n int, bad bool) loadFile {
 	var b strings.Builder
 	f := loadFile{sent: n}
 	b.WriteString("sensor,ts,value,note\n")
 	line := int64(1)
-	before := false // whether the row before is one that can be loaded
+	before := false // whether the previous row can be loaded
 	for i := range n {
 		line++
 		sensor := first + i
@@ -270,11 +270,11 @@ func loadRows(first, n int, bad bool) loadFile {
 		case bad && i%97 == 96:
 			value, is = "none", false
 		case bad && i%131 == 130:
-			// SQLite has the check, others a bound for an INT.
+			// SQLite has a check, other servers the range of an INT.
 			sensor, note, is = 99999999999, "too long a note", false
 		case bad && i%173 == 172:
 			at, is = at.AddDate(-1, 0, 0), false
-		case bad && i%211 == 210 && before: // the row before, again
+		case bad && i%211 == 210 && before: // a duplicate of the previous row
 			sensor, at = sensor-1, loadStart.Add(time.Duration((i-1)*7%3600)*time.Second)
 			f.dups++
 			before = false
@@ -299,15 +299,15 @@ func loadRows(first, n int, bad bool) loadFile {
 	return f
 }
 
-// wide is the file with more digits of the same values: more bytes, and no more
+// wide returns the file with the same values in more digits: more bytes, but no more
 // rows.
 func (f loadFile) wide() loadFile {
 	f.text = strings.ReplaceAll(f.text, ",0.25,", ",0.25"+strings.Repeat("0", 300)+",")
 	return f
 }
 
-// check compares the table, the file of bad rows and the ledger with what is to
-// be there.
+// check compares the table, the file of bad rows and the ledger with the expected
+// ones.
 func (l *loading) check(when string, badFile string, files ...loadFile) {
 	l.Helper()
 	var want []string

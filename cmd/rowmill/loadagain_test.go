@@ -16,8 +16,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// numberedKey is a key that rows don't bring along, by server: only the ledger
-// keeps them from being there twice.
+// numberedKey is a key whose values the source doesn't contain, by server: only the
+// ledger prevents duplicates.
 var numberedKey = map[string]string{
 	"sqlite":   "id INTEGER NOT NULL DEFAULT (random())",
 	"mariadb":  "id BIGINT NOT NULL AUTO_INCREMENT",
@@ -46,14 +46,14 @@ func onNumbered(t *testing.T, fn func(l *loading)) {
 	}
 }
 
-// body is a file's rows without the header.
+// body returns a file's rows without the header.
 func (f loadFile) body() string {
 	_, rows, _ := strings.Cut(f.text, "\n")
 	return rows
 }
 
-// A path has one content, then another, then the first one again, as when files
-// are put where the last one was.
+// TestLoadFormerContentAgain loads a path that has one content, then another, then the
+// first again, as when each new file replaces the last.
 func TestLoadFormerContentAgain(t *testing.T) {
 	t.Parallel()
 	onNumbered(t, func(l *loading) {
@@ -74,14 +74,15 @@ func TestLoadFormerContentAgain(t *testing.T) {
 	})
 }
 
-// Logs are rotated, files moved and linked: their rows are there already.
+// TestLoadByAnotherPath checks that rotated, moved and linked files aren't loaded
+// again.
 func TestLoadByAnotherPath(t *testing.T) {
 	t.Parallel()
 	onNumbered(t, func(l *loading) {
 		first, second := loadRows(0, 100, false), loadRows(1000, 60, false)
 		old, path := filepath.Join(l.dir, "old.csv"), l.write("log.csv", first.text)
 		l.load(exitDone, path)
-		// It is rotated, has grown before, and another one has its name.
+		// The file has grown before it is rotated, and another file takes its name.
 		more := loadRows(500, 30, false)
 		l.write("old.csv", first.text+more.body())
 		l.write("log.csv", second.text)
@@ -102,7 +103,7 @@ func TestLoadByAnotherPath(t *testing.T) {
 				l.Errorf("%s: %+v", path, got[0])
 			}
 		}
-		// One that is begun is gone on with, too.
+		// A file that was loaded in part is continued, too.
 		third := loadRows(2000, 300, false)
 		if !l.killed(6, "", l.write("third.csv", third.text), "--batch", "20", "--writers", "1") {
 			l.Fatal("it wasn't killed")
@@ -110,7 +111,8 @@ func TestLoadByAnotherPath(t *testing.T) {
 		if got, _ := l.load(exitDone, l.write("moved.csv", third.text)); got[0].Before == 0 || got[0].Sent+got[0].Before != 300 {
 			l.Errorf("begun by another name: %+v", got[0])
 		}
-		// A header alone is like others; so is a file that only begins alike.
+		// Many files have the same header, and files may begin alike: neither makes
+		// them the same file.
 		l.load(exitDone, l.write("a.csv", "sensor,ts,value,note\n"))
 		fourth := loadRows(4000, 10, false)
 		if got, _ := l.load(exitDone, l.write("b.csv", fourth.text)); got[0].Sent != 10 || got[0].Before != 0 {
@@ -120,8 +122,8 @@ func TestLoadByAnotherPath(t *testing.T) {
 	})
 }
 
-// A file that is being copied begins as what is loaded does: it isn't loaded as
-// another one, and isn't at fault.
+// TestLoadCopyInTheMaking checks a file that is being copied, and so begins like the
+// loaded one: it isn't loaded as a different file, and isn't an error.
 func TestLoadCopyInTheMaking(t *testing.T) {
 	t.Parallel()
 	onNumbered(t, func(l *loading) {
@@ -139,8 +141,8 @@ func TestLoadCopyInTheMaking(t *testing.T) {
 	})
 }
 
-// Two commands that load the same bytes by two names would each find them not
-// loaded yet.
+// TestLoadTwoPathsAtOnce checks two commands that load the same bytes by two names.
+// Without a lock, each would find that they aren't loaded yet.
 func TestLoadTwoPathsAtOnce(t *testing.T) {
 	t.Parallel()
 	onNumbered(t, func(l *loading) {
@@ -158,10 +160,10 @@ func TestLoadTwoPathsAtOnce(t *testing.T) {
 	})
 }
 
-// A slow database takes long for the lock on what is known of a file.
+// A slow database takes long for the lock on the known contents of a file.
 type slow struct {
 	engine.Keeper
-	path   string // of the file, whose lock is had at once
+	path   string // of the file, whose lock is not delayed
 	once   sync.Once
 	inside chan bool
 	end    chan bool
@@ -177,12 +179,13 @@ func (d *slow) Lead(ctx context.Context, name string) (engine.Lease, error) {
 	return d.Keeper.Lead(ctx, name)
 }
 
-// Two commands that begin the same bytes by two names at the same moment, when
-// nothing of them is noted, would each take them for new.
+// TestLoadTwoPathsBegunAtOnce checks two commands that begin to load the same bytes by
+// two names at the same moment. Because nothing is recorded yet, each could treat the
+// bytes as new.
 func TestLoadTwoPathsBegunAtOnce(t *testing.T) {
 	t.Parallel()
 	t.Run("new", func(t *testing.T) { onNumbered(t, func(l *loading) { l.begunAtOnce() }) })
-	// Where not one row could be loaded the file is known, and its bytes aren't.
+	// If no row could be loaded, the file is known, but its contents are not.
 	t.Run("unloaded", func(t *testing.T) {
 		onNumbered(t, func(l *loading) {
 			path := l.write("day.csv", loadRows(0, 200, false).text)
@@ -224,13 +227,13 @@ func (l *loading) begunAtOnce() {
 	if err := <-first; err != nil {
 		l.Error(err)
 	}
-	if got := <-second; len(got) > 0 && got[0].Sent != 0 { // it was known, or being loaded still
+	if got := <-second; len(got) > 0 && got[0].Sent != 0 { // already loaded, or still being loaded
 		l.Errorf("the second one: %+v", got)
 	}
 	l.check("in the end", "bad.jsonl", f)
 }
 
-// A losing database loses the locks that were taken last, when it is told to.
+// A losing database loses, on request, the locks taken since the last request.
 type losing struct {
 	engine.Keeper
 	mu   sync.Mutex
@@ -264,8 +267,9 @@ func (d *losing) lose() {
 	d.lost = nil
 }
 
-// The connection that holds the lock breaks, as when the server is started
-// again: the load takes it again and goes on, and counts its rows once.
+// TestLoadGoesOnWhenLockIsLost checks that after the connection with the lock is lost,
+// as by a restart of the server, the load takes the lock again, continues, and counts
+// its rows once.
 func TestLoadGoesOnWhenLockIsLost(t *testing.T) {
 	t.Parallel()
 	onNumbered(t, func(l *loading) {
@@ -300,7 +304,7 @@ func TestLoadGoesOnWhenLockIsLost(t *testing.T) {
 		if fmt.Sprint(got) != "[1000 1000 0 0]" {
 			l.Errorf("the source has %v", got)
 		}
-		// Without a time to try again the load ends, and says why.
+		// Without time for retries, the load ends with the reason.
 		o.RetryFor, o.Reached = 0, func(string) {
 			time.Sleep(20 * time.Millisecond)
 			db.lose()
@@ -311,8 +315,8 @@ func TestLoadGoesOnWhenLockIsLost(t *testing.T) {
 	})
 }
 
-// What is half loaded isn't loaded on with options that say something else of
-// its bytes.
+// TestLoadOnWithOtherOptions checks that a partly loaded file isn't continued with
+// options that interpret its bytes differently.
 func TestLoadOnWithOtherOptions(t *testing.T) {
 	t.Parallel()
 	onNumbered(t, func(l *loading) {
@@ -331,7 +335,7 @@ func TestLoadOnWithOtherOptions(t *testing.T) {
 		}
 		l.load(exitDone, path)
 		l.check("in the end", "day.csv.bad.jsonl", f)
-		// What is added to a whole one may be read in another way.
+		// Rows added to a complete file may be read with other options.
 		more := loadRows(1000, 10, false)
 		l.write("day.csv", f.text+more.body())
 		l.load(exitDone, path, "--null", "NULL")

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A file of more than may be cut ahead goes through.
+// TestLoadBeyondWhatIsAhead loads a file larger than the limit on cutting batches
+// ahead.
 func TestLoadBeyondWhatIsAhead(t *testing.T) {
 	t.Parallel()
 	l := newLoading(t, "sqlite")

@@ -12,8 +12,7 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// A between database calls a function before a transaction of a load begins: the
-// n-th.
+// A between database calls a function before the n-th transaction of a load begins.
 type between struct {
 	engine.Keeper
 	n      int64
@@ -38,9 +37,9 @@ func (l *betweenLoader) Begin(ctx context.Context) error {
 	return l.Loader.Begin(ctx)
 }
 
-// A table is dropped and made anew between two batches of a load, and its rows
-// bring no key along: no batch of that load is committed into the new table, so
-// that the next load, which begins anew, doesn't repeat one.
+// TestLoadWhileTableIsMadeAnew drops and recreates a table between two batches of a
+// load whose rows have no key. No batch of that load may be committed into the new
+// table, so that the next load, which starts from the beginning, inserts no row twice.
 func TestLoadWhileTableIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	onNumbered(t, func(l *loading) {

@@ -9,8 +9,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// A BIT column takes decimal integers, as SELECT b+0 writes them, on every
-// server; bits of all widths come back as they were.
+// TestLoadBits checks that a BIT column accepts decimal integers on every server, as
+// SELECT b+0 prints them, and that bits of all widths are stored unchanged.
 func TestLoadBits(t *testing.T) {
 	for _, server := range testdb.Kinds(t, keepers...) {
 		t.Run(server, func(t *testing.T) {
@@ -23,7 +23,7 @@ func TestLoadBits(t *testing.T) {
 				"4,2026-03-29 00:40:01,,255,0,4\n" +
 				"5,2026-03-29 00:40:01,2,1,1,5\n" + // too many bits
 				"6,2026-03-29 00:40:01,1,256,1,6\n" +
-				"7,2026-03-29 00:40:01,t,1,1,7\n" + // COPY refuses it for an integer
+				"7,2026-03-29 00:40:01,t,1,1,7\n" + // COPY refuses it as an integer
 				"8,2026-03-29 00:40:01,1,1,1,t\n" +
 				"9,2026-03-29 00:40:01,1,1,1,true\n"
 			got, _ := l.load(exitFailed, l.write("bits.csv", rows))
@@ -52,7 +52,7 @@ func TestLoadBits(t *testing.T) {
 			if got := l.strings(query, 4); !slices.Equal(got, want) {
 				l.Errorf("the table has %q, want %q", got, want)
 			}
-			// What the server writes of them as numbers is what it has.
+			// The numbers that the server prints for them load as the same values.
 			export := strings.Builder{}
 			export.WriteString(`{"sensor":0,"ts":"2026-03-29 00:40:01"}` + "\n")
 			for _, row := range l.strings(query, 4) {

@@ -30,9 +30,9 @@ func pack(t *testing.T, name, text string) string {
 	return out.String()
 }
 
-// A compressed file that was still being copied has an end, and isn't loaded
-// for a whole one, nor for another file of that name: what can be read of it is
-// loaded, the load fails, and goes on once the file is whole.
+// TestLoadPackedFileCutOff checks a compressed file that is still being copied. It is
+// taken neither for a complete file nor for another file of that name: its readable
+// part is loaded, the load fails, and it continues once the file is complete.
 func TestLoadPackedFileCutOff(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"day.csv.gz", "day.csv.zst"} {
@@ -72,8 +72,8 @@ func TestLoadPackedFileCutOff(t *testing.T) {
 	}
 }
 
-// One line without an end, such as of a program that went wrong, ends a load:
-// the rows before it are loaded.
+// TestLoadLineWithoutEnd checks that a line that doesn't end within the limit, such as
+// from a faulty program, ends a load after the rows before it are loaded.
 func TestLoadLineWithoutEnd(t *testing.T) {
 	t.Parallel()
 	l := newLoading(t, "sqlite")
@@ -91,7 +91,7 @@ func TestLoadLineWithoutEnd(t *testing.T) {
 	l.load(exitDone, path)
 	l.check("with the line mended", "day.csv.bad.jsonl", f, more)
 
-	// A stream's rows are loaded, too.
+	// The rows of a stream are loaded, too.
 	streamed := loadRows(200, 70, false)
 	c := l.command(0, "-", "--format", "csv", "--batch", "50")
 	c.Stdin = strings.NewReader(streamed.text + long)

@@ -2,8 +2,8 @@ package main
 
 import "testing"
 
-// A dry run has a file of its own, with the rows of the last one only, and takes
-// nothing from that of a load.
+// TestLoadDryRunAgain checks that a dry run has a separate file of bad rows, which
+// holds only those of the last dry run, and that it doesn't change the file of a load.
 func TestLoadDryRunAgain(t *testing.T) {
 	t.Parallel()
 	l := newNumbered(t, "sqlite")

@@ -25,7 +25,7 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// A loader is killed at any time, not only between its steps.
+// TestTrapLoadKilledAnyTime kills a loader at any time, not only between its steps.
 func TestTrapLoadKilledAnyTime(t *testing.T) {
 	t.Parallel()
 	onKeepers(t, func(l *loading) {
@@ -44,7 +44,7 @@ func TestTrapLoadKilledAnyTime(t *testing.T) {
 			}
 			time.Sleep(time.Duration(10+rnd.IntN(60)) * time.Millisecond)
 			_ = c.Process.Signal(syscall.SIGKILL) // it may have ended
-			_ = c.Wait()                          // how it ended is what the table shows
+			_ = c.Wait()                          // the table shows how it ended
 			if st, ok := c.ProcessState.Sys().(syscall.WaitStatus); ok && st.Signaled() {
 				kills++
 			}
@@ -58,7 +58,7 @@ func TestTrapLoadKilledAnyTime(t *testing.T) {
 	})
 }
 
-// options are those of a load in this process.
+// options returns the options of a load in this process.
 func (l *loading) options(db engine.Keeper) ingest.Options {
 	l.Helper()
 	d, err := readDeclaration(l.Context(), l.file, "")
@@ -72,8 +72,8 @@ func (l *loading) options(db engine.Keeper) ingest.Options {
 	return ingest.Options{DB: db, Table: table.Table, Schema: table.Schema, MaxBad: -1, RetryFor: time.Minute, Bad: filepath.Join(l.dir, "bad.jsonl")}
 }
 
-// An unsure database loses the connection at commits: every third is committed,
-// and nobody is told, and every fifth isn't.
+// An unsure database loses the connection at commits. Every third commit succeeds
+// without an answer, and every fifth fails.
 type unsure struct {
 	engine.Keeper
 	commits atomic.Int64
@@ -100,8 +100,8 @@ func (l *unsureLoader) Commit(ctx context.Context) error {
 	return l.Loader.Commit(ctx)
 }
 
-// When a connection breaks at the commit, nobody knows whether it was committed:
-// the ledger does.
+// TestTrapCommitWithoutAnswer checks that after a connection is lost at the commit,
+// the ledger shows whether the transaction was committed.
 func TestTrapCommitWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	onKeepers(t, func(l *loading) {
@@ -124,14 +124,14 @@ func TestTrapCommitWithoutAnswer(t *testing.T) {
 	})
 }
 
-// A server may hold up the last batch of a loader that is long dead, and commit
-// it beside its repetition.
+// TestTrapBatchOfADeadLoader checks a server that delays the last batch of a killed
+// loader, and may commit it concurrently with its repetition.
 func TestTrapBatchOfADeadLoader(t *testing.T) {
 	t.Parallel()
 	onKeepers(t, func(l *loading) {
 		f := loadRows(0, 300, false)
 		path := l.write("day.csv", f.text)
-		if !l.killed(1, "", path, "--batch", "100", "--writers", "1") { // what it was about to send is noted
+		if !l.killed(1, "", path, "--batch", "100", "--writers", "1") { // the batch about to be sent is recorded
 			l.Fatal("it wasn't killed")
 		}
 		ctx := l.Context()
@@ -144,7 +144,8 @@ func TestTrapBatchOfADeadLoader(t *testing.T) {
 		if err != nil || len(cuts) == 0 {
 			l.Fatalf("cuts: %v, %v", cuts, err)
 		}
-		// The dead loader's transaction: the first batch's rows and its line.
+		// The killed loader's transaction: the first batch's rows and its ledger
+		// entry.
 		loader, err := l.db.Loader(ctx)
 		if err != nil {
 			l.Fatal(err)
@@ -194,7 +195,8 @@ func TestTrapBatchOfADeadLoader(t *testing.T) {
 	})
 }
 
-// Two loads of one file would each find it not loaded yet.
+// TestTrapTwoLoadsOfOneFile checks two concurrent loads of one file. Without a lock,
+// each would find that it isn't loaded yet.
 func TestTrapTwoLoadsOfOneFile(t *testing.T) {
 	t.Parallel()
 	onKeepers(t, func(l *loading) {
@@ -209,8 +211,8 @@ func TestTrapTwoLoadsOfOneFile(t *testing.T) {
 	})
 }
 
-// A file that another process is loading doesn't keep the others from being
-// loaded.
+// TestLoadGoesOnPastHeldFile checks that a file that another process is loading
+// doesn't prevent the other files from being loaded.
 func TestLoadGoesOnPastHeldFile(t *testing.T) {
 	onKinds(t, func(l *loading) {
 		f, next, last := loadRows(0, 100, false), loadRows(1000, 30, false), loadRows(2000, 40, false)
@@ -232,8 +234,8 @@ func TestLoadGoesOnPastHeldFile(t *testing.T) {
 	})
 }
 
-// beside runs fn while this process stands at the first point of loading a file,
-// which then goes on to its end.
+// beside runs fn while this process is paused at the first point of loading a file.
+// The load is then completed.
 func (l *loading) beside(path string, fn func()) {
 	l.Helper()
 	inside, end := make(chan bool), make(chan bool)
@@ -257,7 +259,7 @@ func (l *loading) beside(path string, fn func()) {
 		l.Fatalf("the load ended before its first point: %v", err)
 	}
 	func() {
-		defer close(end) // also when fn ends the test
+		defer close(end) // even if fn ends the test
 		fn()
 	}()
 	if err := <-done; err != nil {
@@ -265,13 +267,14 @@ func (l *loading) beside(path string, fn func()) {
 	}
 }
 
-// A stream's rows are on disk before they are sent. Whatever kills the load, the
-// next one loads what lies there, each row once.
+// TestTrapStreamKilled checks that a stream's rows are on disk before they are sent.
+// After any kill, the next load loads the rows in the spool, each once.
 func TestTrapStreamKilled(t *testing.T) {
 	t.Parallel()
 	onKeepers(t, func(l *loading) {
 		spool := filepath.Join(l.dir, "spool")
-		// The same spool takes a stream for each kill, of rows of its own.
+		// The same spool is used by one stream for each kill, each with different
+		// rows.
 		var loadedRows []string
 		for n := 1; n <= 8; n++ {
 			f := loadRows(10_000*n, 600, true)
@@ -280,8 +283,8 @@ func TestTrapStreamKilled(t *testing.T) {
 			if got[0].Duplicate > int64(f.dups) {
 				l.Errorf("killed at point %d: %d rows were sent twice", n*3, got[0].Duplicate)
 			}
-			// What was read from the pipe and not on disk is the sender's still: the
-			// rows that are there are the first ones.
+			// Rows that were read from the pipe but are not on disk are still the
+			// sender's responsibility: the table has the first rows of the stream.
 			rows := l.rows()
 			if !slices.Equal(rows[:len(loadedRows)], loadedRows) {
 				l.Fatalf("killed at point %d: rows of streams before have changed", n*3)
@@ -305,7 +308,7 @@ func TestTrapStreamKilled(t *testing.T) {
 	})
 }
 
-// loadAny is load, whether or not some rows are bad.
+// loadAny is load with any exit code for bad rows.
 func (l *loading) loadAny(args ...string) ([]loaded, string) {
 	l.Helper()
 	c := l.command(0, append(args, "--json")...)
@@ -317,8 +320,8 @@ func (l *loading) loadAny(args ...string) ([]loaded, string) {
 	return l.parse(stdout.Bytes()), stderr.String()
 }
 
-// When the database doesn't take rows and the spool is full, the sender waits:
-// nothing is dropped, and memory doesn't grow.
+// TestTrapSenderWaitsForFullSpool checks that the sender waits while the database
+// accepts no rows and the spool is full: no row is dropped, and memory doesn't grow.
 func TestTrapSenderWaitsForFullSpool(t *testing.T) {
 	t.Parallel()
 	onKeepers(t, func(l *loading) {
@@ -349,7 +352,7 @@ func TestTrapSenderWaitsForFullSpool(t *testing.T) {
 		var sent atomic.Int64
 		done := make(chan error, 1)
 		text := f.text
-		// The first rows go through, so that the load has begun.
+		// The first rows are loaded, so that the load has begun.
 		head := text[:strings.Index(text, "\n100,")+1]
 		if _, err := io.WriteString(in, head); err != nil {
 			l.Fatal(err)
@@ -375,7 +378,8 @@ func TestTrapSenderWaitsForFullSpool(t *testing.T) {
 			}
 			done <- in.Close()
 		}()
-		// It stops with the spool, a few blocks and batches full: far from all.
+		// Reading stops once the spool and a few blocks and batches are full, long
+		// before the end.
 		stood := int64(-1)
 		for stood != sent.Load() {
 			stood = sent.Load()
@@ -419,7 +423,7 @@ func dirSize(t *testing.T, dir string) (files int, size int64) {
 	for _, e := range entries {
 		info, err := e.Info()
 		if err != nil {
-			continue // released just now
+			continue // released just before
 		}
 		files++
 		size += info.Size()

@@ -11,8 +11,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// A user with the privileges that docs/operations.md lists for one that only
-// loads can load files, look for their rows, and load them again.
+// TestLoaderPrivileges checks that a user with the privileges that docs/operations.md
+// lists for loading can load files, look for their rows, and load them again.
 func TestLoaderPrivileges(t *testing.T) {
 	docs, err := os.ReadFile(filepath.Join(here(t), "../../docs/operations.md"))
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// onKinds runs a test on SQLite and one server, each beside others.
+// onKinds runs a test on SQLite and one server, in parallel with other tests.
 func onKinds(t *testing.T, fn func(l *loading)) {
 	for _, server := range testdb.Kinds(t, keepers...) {
 		t.Run(server, func(t *testing.T) {
@@ -25,7 +25,7 @@ func onKinds(t *testing.T, fn func(l *loading)) {
 	}
 }
 
-// table is the table that the tests load into, with its periods.
+// table returns the table into which the tests load, with its periods.
 func (l *loading) table() (*engine.Table, []rolling.Partition) {
 	l.Helper()
 	text, err := os.ReadFile(l.file)
@@ -44,7 +44,7 @@ func (l *loading) table() (*engine.Table, []rolling.Partition) {
 	return t, parts
 }
 
-// drop drops the table as its owner would, beside rowmill.
+// drop drops the table without rowmill, as its owner could.
 func (l *loading) drop() (*engine.Table, []rolling.Partition) {
 	l.Helper()
 	t, parts := l.table()
@@ -57,7 +57,7 @@ func (l *loading) drop() (*engine.Table, []rolling.Partition) {
 	return t, parts
 }
 
-// remove deletes rows of a period as SQL of another client would.
+// remove deletes rows of a period with SQL, as another client could.
 func (l *loading) remove(where string) {
 	l.Helper()
 	t, parts := l.table()
@@ -68,8 +68,8 @@ func (l *loading) remove(where string) {
 	}
 }
 
-// released waits until the server has missed the connections of a load that was
-// killed.
+// released waits until the server has noticed that the connections of a killed load
+// are closed.
 func (l *loading) released(path string) {
 	l.Helper()
 	for {
@@ -86,8 +86,8 @@ func (l *loading) released(path string) {
 	}
 }
 
-// On SQLite a table is dropped by dropping its view and the tables of its
-// periods, one by one; what rowmill_periods says of them stays behind.
+// TestApplyAfterDropByHand drops a SQLite table by dropping its view and the tables of
+// its periods, one by one. Their entries in rowmill_periods remain.
 func TestApplyAfterDropByHand(t *testing.T) {
 	t.Parallel()
 	l := newLoading(t, "sqlite")
@@ -111,7 +111,7 @@ func TestApplyAfterDropByHand(t *testing.T) {
 	for _, p := range parts {
 		run("DROP TABLE readings_" + p.Name)
 	}
-	// Of two rebuilds that a crash has cut off one was only copying.
+	// Of two rebuilds that a crash interrupted, one had only begun to copy.
 	st := state.New(l.db)
 	for i, step := range []string{"copy", "swap"} {
 		with := fmt.Sprintf("rowmill_new_readings_%d", parts[i].From)
@@ -135,8 +135,8 @@ func TestApplyAfterDropByHand(t *testing.T) {
 	}
 }
 
-// A table that was dropped and applied again is another one: what was loaded
-// into the former isn't in it, and none of its periods is sealed.
+// TestLoadIntoTableMadeAnew checks that a table that was dropped and applied again is
+// a new table: no source counts as loaded into it, and none of its periods is sealed.
 func TestLoadIntoTableMadeAnew(t *testing.T) {
 	t.Parallel()
 	onKinds(t, func(l *loading) {
@@ -171,7 +171,7 @@ func TestLoadIntoTableMadeAnew(t *testing.T) {
 		if to, err := st.SealedUpTo(l.Context(), "readings"); err != nil || to > parts[0].From {
 			l.Errorf("sealed up to %d, %v", to, err)
 		}
-		// A running load doesn't bring back what it knew of the former table.
+		// A running load doesn't restore its information about the former table.
 		all, err := st.Sources(l.Context(), "readings", state.FileSource, "")
 		if err != nil || len(all) != 1 {
 			l.Fatal(all, err)
@@ -185,8 +185,9 @@ func TestLoadIntoTableMadeAnew(t *testing.T) {
 	})
 }
 
-// Rows that were loaded and aren't there any more are missed, whoever removed
-// them, but for those whose period has gone.
+// TestLoadMissesRows checks that loaded rows that are no longer in the table are
+// reported as missing, however they were removed, unless their period has been
+// dropped.
 func TestLoadMissesRows(t *testing.T) {
 	t.Parallel()
 	onKinds(t, func(l *loading) {
@@ -214,7 +215,7 @@ func TestLoadMissesRows(t *testing.T) {
 		if !strings.Contains(stderr, "30 rows of "+path) || !strings.Contains(stderr, "Try: --again") {
 			l.Errorf("stderr: %s", stderr)
 		}
-		// A file that has grown is loaded on.
+		// The added rows of a file that has grown are loaded.
 		more := loadRows(2000, 5, false)
 		l.write("day.csv", f.text+more.body())
 		if got, _ := l.load(exitFailed, path); got[0].Sent != 5 || got[0].Missing != 30 {
@@ -232,7 +233,7 @@ func TestLoadMissesRows(t *testing.T) {
 		}
 		l.load(exitDone, path)
 
-		// A table that somebody dropped and created without rowmill.
+		// A table that was dropped and created without rowmill.
 		table, parts := l.drop()
 		if err := l.db.Apply(l.Context(), engine.CreateTable{Table: table, Partitions: parts}); err != nil {
 			l.Fatal(err)
@@ -247,8 +248,8 @@ func TestLoadMissesRows(t *testing.T) {
 	})
 }
 
-// Where all rows of a file are accepted as missing, later loads have nothing to say,
-// and --again loads all of it.
+// TestLoadAcceptsThatAllIsMissing checks that once all rows of a file are accepted as
+// missing, later loads report nothing, and --again loads the whole file.
 func TestLoadAcceptsThatAllIsMissing(t *testing.T) {
 	t.Parallel()
 	onKinds(t, func(l *loading) {
@@ -271,7 +272,8 @@ func TestLoadAcceptsThatAllIsMissing(t *testing.T) {
 	})
 }
 
-// What retention takes isn't missing.
+// TestLoadKnowsWhatRetentionTook checks that rows dropped by retention aren't reported
+// as missing.
 func TestLoadKnowsWhatRetentionTook(t *testing.T) {
 	t.Parallel()
 	onKinds(t, func(l *loading) {
@@ -303,8 +305,8 @@ func TestLoadKnowsWhatRetentionTook(t *testing.T) {
 	})
 }
 
-// Where the source has no whole key of the table, or one whose columns may be
-// NULL, only the ledger keeps rows from being there twice.
+// TestLoadAgainWithoutKey checks sources that lack part of the table's key, or have a
+// key whose columns may be NULL: only the ledger prevents duplicates.
 func TestLoadAgainWithoutKey(t *testing.T) {
 	for _, server := range testdb.Kinds(t, keepers...) {
 		for name, keys := range map[string]string{"none": "PRIMARY KEY (id, ts)", "nulls": "PRIMARY KEY (id, ts), UNIQUE (note, ts)"} {
@@ -327,8 +329,9 @@ func TestLoadAgainWithoutKey(t *testing.T) {
 	}
 }
 
-// A load that was killed has what it committed, and where; one with --again that
-// was killed goes on without it.
+// TestLoadMissesRowsOfKilledLoad checks that the ledger of a killed load has the
+// committed rows and their periods. A killed load with --again continues without that
+// flag.
 func TestLoadMissesRowsOfKilledLoad(t *testing.T) {
 	t.Parallel()
 	onKinds(t, func(l *loading) {
@@ -360,7 +363,7 @@ func TestLoadMissesRowsOfKilledLoad(t *testing.T) {
 		if n := len(l.rows()); n != 300 {
 			l.Errorf("%d rows, want 300", n)
 		}
-		// Rows that were all there are missed, too.
+		// Rows that all existed before the load are reported as missing, too.
 		if got, _ := l.load(exitDone, path, "--again"); got[0].Duplicate != 300 {
 			l.Errorf("all is there: %+v", got[0])
 		}
@@ -371,8 +374,9 @@ func TestLoadMissesRowsOfKilledLoad(t *testing.T) {
 	})
 }
 
-// A file that a rowmill has loaded which didn't note where its rows went: that is
-// said once, and stays in what programs read.
+// TestLoadOfFileLoadedByOlderRowmill loads a file that was loaded by a version that
+// didn't record the periods of its rows. This is reported once, and remains in the
+// JSON output.
 func TestLoadOfFileLoadedByOlderRowmill(t *testing.T) {
 	t.Parallel()
 	onKinds(t, func(l *loading) {
@@ -396,7 +400,7 @@ func TestLoadOfFileLoadedByOlderRowmill(t *testing.T) {
 		if got[0].NotLooked == "" || got[0].Missing+got[0].Gone != 0 {
 			l.Errorf("as JSON: %+v", got[0])
 		}
-		// What a later load notes is looked for.
+		// Rows recorded by a later load are checked.
 		more := loadRows(2000, 5, false)
 		l.write("day.csv", f.text+more.body())
 		l.load(exitDone, path)

@@ -34,12 +34,14 @@ func TestProgressOfLoad(t *testing.T) {
 	}
 }
 
-// What counts is what the server has acknowledged, not what was read: a file in
-// memory is read in an instant.
+// TestLoadProgressIsWhatIsAcknowledged checks that progress is measured by the rows
+// that the server has acknowledged, not by those read: a file in memory is read in an
+// instant.
 func TestLoadProgressIsWhatIsAcknowledged(t *testing.T) {
 	t.Parallel()
 	f := loadRows(0, 3000, false)
-	// A file is unpacked ahead of the rows by 4 KiB at most, a quarter of this one.
+	// A file is decompressed at most 4 KiB ahead of the rows, which is a quarter of
+	// this file.
 	for name, most := range map[string]float64{"day.csv": 0.25, "day.csv.gz": 0.5} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -70,7 +72,7 @@ func TestLoadProgressIsWhatIsAcknowledged(t *testing.T) {
 				t.Fatal(err)
 			case <-db.stands:
 			}
-			// Two batches of ten are committed. What is told first may be from before.
+			// Two batches of ten are committed. The first report may be older.
 			var p ingest.Progress
 			for range 3 {
 				p = <-seen
@@ -97,7 +99,7 @@ func TestLoadProgressIsWhatIsAcknowledged(t *testing.T) {
 	}
 }
 
-// A gated database takes two batches, and others once it is open.
+// A gated database accepts two batches, and further ones once it is opened.
 type gated struct {
 	engine.Keeper
 	batches      atomic.Int64

@@ -8,7 +8,7 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestLoadColumnsWithoutHeader gives --columns for a file that has no header.
+// TestLoadColumnsWithoutHeader gives --columns for a file without a header.
 func TestLoadColumnsWithoutHeader(t *testing.T) {
 	t.Parallel()
 	l := newLoading(t, "sqlite")
@@ -28,9 +28,9 @@ func TestLoadColumnsWithoutHeader(t *testing.T) {
 	}
 }
 
-// TestLoadObjectsOfManyShapes loads objects of which each has other keys: what
-// one lacks gets its default, whatever the first one has. Some are refused by the
-// check or the server, and a first line that is broken is a row like any other.
+// TestLoadObjectsOfManyShapes loads objects with different keys. A missing key gets
+// its default, whatever keys the first object has. Some objects are refused by the
+// check or the server, and a broken first line is a bad row like any other.
 func TestLoadObjectsOfManyShapes(t *testing.T) {
 	t.Parallel()
 	for _, server := range testdb.Kinds(t, keepers...) {
@@ -71,7 +71,7 @@ func TestLoadObjectsOfManyShapes(t *testing.T) {
 					t.Errorf("line %d: %q, want %q", line, got, want)
 				}
 			}
-			// Again with some of the columns: other keys are passed over.
+			// Again with some of the columns: other keys are ignored.
 			got, _ = l.load(exitFailed, path, "--columns=sensor,ts,must", "--source=again")
 			if g := got[0]; g.Inserted != 2 || g.Duplicate != 6 || g.Rejected != 7 {
 				t.Errorf("with --columns: %+v", g)
@@ -80,8 +80,8 @@ func TestLoadObjectsOfManyShapes(t *testing.T) {
 	}
 }
 
-// TestLoadValuesThatServersBend has values that a server takes in silence for
-// others: they are bad rows, and what is loaded is as it was.
+// TestLoadValuesThatServersBend loads values that a server would silently change. They
+// are bad rows, and the loaded values are unchanged.
 func TestLoadValuesThatServersBend(t *testing.T) {
 	t.Parallel()
 	const my = "e ENUM('a','b','it''s'), s SET('x','y'), y YEAR, t TIME(1), f DOUBLE(8,2), c CHAR(3), v VARCHAR(3),"
@@ -115,8 +115,8 @@ func TestLoadValuesThatServersBend(t *testing.T) {
 	}
 }
 
-// TestLoadOverLongLine has a line that is longer than any that is loaded: it is
-// a bad row, of which the begin is kept, and the lines behind it are loaded.
+// TestLoadOverLongLine loads a line that is longer than the limit. It is a bad row, of
+// which the beginning is stored, and the lines after it are loaded.
 func TestLoadOverLongLine(t *testing.T) {
 	t.Parallel()
 	l := newLoading(t, "sqlite")
@@ -145,7 +145,7 @@ func TestLoadOverLongLine(t *testing.T) {
 	if got, _ := l.load(0, path); got[0].Sent != 0 || got[0].Before != 4 {
 		t.Errorf("again: %+v", got[0])
 	}
-	// A stream through a spool.
+	// A stream with a spool.
 	c := l.command(0, "-", "--format=csv", "--spool=spool")
 	c.Stdin = strings.NewReader(strings.ReplaceAll(before, "1,2026", "7,2026") + long + "\n8,2026-03-29 01:00:00,1,c\n")
 	if out, err := c.CombinedOutput(); err == nil || len(l.rows()) != 4 {
@@ -153,8 +153,9 @@ func TestLoadOverLongLine(t *testing.T) {
 	}
 }
 
-// TestLoadIdentity has a column that PostgreSQL alone gives values to: objects
-// are loaded without it, and fields of it are refused before any row is sent.
+// TestLoadIdentity has a column whose values only PostgreSQL may generate. Objects
+// without it are loaded, and objects with it are bad rows. A CSV file with that column
+// is refused before any row is sent.
 func TestLoadIdentity(t *testing.T) {
 	t.Parallel()
 	l := newLoadingWith(t, "postgres", "id BIGINT GENERATED ALWAYS AS IDENTITY,")
@@ -169,8 +170,8 @@ func TestLoadIdentity(t *testing.T) {
 	}
 }
 
-// TestSpooledObjectsKeepTheirKeys has objects with a key that is no column: they
-// are bad rows on their way through a spool, too, unless --columns passes it over.
+// TestSpooledObjectsKeepTheirKeys loads objects with a key that is not a column. They
+// are bad rows, also with a spool, unless --columns omits the key.
 func TestSpooledObjectsKeepTheirKeys(t *testing.T) {
 	t.Parallel()
 	l := newLoading(t, "sqlite")

@@ -9,7 +9,8 @@ import (
 	"github.com/rowmill/rowmill/ingest"
 )
 
-// An empty file is loaded; one that has become empty isn't what it was.
+// TestLoadEmptyFile checks that an empty file is loaded, and that a file that has
+// become empty counts as changed.
 func TestLoadEmptyFile(t *testing.T) {
 	t.Parallel()
 	l := newNumbered(t, "sqlite")
@@ -24,7 +25,8 @@ func TestLoadEmptyFile(t *testing.T) {
 	l.check("in the end", "day.csv.bad.jsonl", f)
 }
 
-// A file of which only the header was there is known by its rows later.
+// TestLoadHeadGrows checks that a file first loaded with only its header is later
+// identified by its rows.
 func TestLoadHeadGrows(t *testing.T) {
 	t.Parallel()
 	l := newNumbered(t, "sqlite")
@@ -41,7 +43,8 @@ func TestLoadHeadGrows(t *testing.T) {
 	l.check("in the end", "day.csv.bad.jsonl", a, b)
 }
 
-// --max-bad is of the file, not of each try.
+// TestLoadMaxBadOfAllTries checks that --max-bad applies to the file, not to each
+// attempt.
 func TestLoadMaxBadOfAllTries(t *testing.T) {
 	t.Parallel()
 	l := newNumbered(t, "sqlite")
@@ -55,8 +58,8 @@ func TestLoadMaxBadOfAllTries(t *testing.T) {
 	}
 }
 
-// Logs are copied and truncated while they are read: the row in the middle of
-// which one ends then is none.
+// TestLoadFileTruncatedMeanwhile checks a log that is copied and truncated while it is
+// read: the incomplete row at its end is not loaded.
 func TestLoadFileTruncatedMeanwhile(t *testing.T) {
 	t.Parallel()
 	l := newNumbered(t, "sqlite")

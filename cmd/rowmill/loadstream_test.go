@@ -19,8 +19,8 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// A stream that is ended by Ctrl-C has been read further than it was sent: what
-// was read is nowhere else.
+// TestTrapStreamReadAhead checks a stream that is ended by Ctrl-C after more of it was
+// read than sent: the rows already read exist nowhere else.
 func TestTrapStreamReadAhead(t *testing.T) {
 	t.Parallel()
 	onKeepers(t, func(l *loading) {
@@ -50,9 +50,10 @@ func TestTrapStreamReadAhead(t *testing.T) {
 			}
 			at := int(in.at.Load())
 			if spool != "" {
-				l.loadAny("--spool", spool) // what lies there
+				l.loadAny("--spool", spool) // the rows in the spool
 			}
-			// The last row may have been read in part; those before are whole.
+			// The last row may have been read in part; the rows before it are
+			// complete.
 			want := 0
 			for _, line := range bytes.Split([]byte(f.text)[:at], []byte("\n")) {
 				if n := bytes.Count(line, []byte(",")); n == 3 && line[0] != 's' {
@@ -69,8 +70,8 @@ func TestTrapStreamReadAhead(t *testing.T) {
 	})
 }
 
-// A paced reader gives a text slowly from some point on, so that it isn't read
-// to its end before anything is loaded.
+// A paced reader returns a text slowly from some point on, so that loading begins
+// before the text has been read to its end.
 type paced struct {
 	text string
 	at   atomic.Int64
@@ -89,8 +90,8 @@ func (r *paced) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// A stuck database takes two batches, and then fails or, without an error, takes
-// no more.
+// A stuck database accepts two batches. Then it fails or, without an error, accepts no
+// more.
 type stuck struct {
 	engine.Keeper
 	err     error
@@ -135,7 +136,8 @@ func (r *tapped) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// What was read of a stream and can't be sent is said.
+// TestStreamCountsWhatIsLost checks that rows of a stream that were read but can't be
+// sent are reported.
 func TestStreamCountsWhatIsLost(t *testing.T) {
 	t.Parallel()
 	lost := func(l *loading, failure error) {
@@ -171,7 +173,8 @@ func TestStreamCountsWhatIsLost(t *testing.T) {
 	})
 }
 
-// A stream that was stopped can't just be loaded again.
+// TestStoppedHint checks the hint after an interrupted load: a stream without a spool
+// can't simply be loaded again.
 func TestStoppedHint(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -192,15 +195,15 @@ func TestStoppedHint(t *testing.T) {
 	}
 }
 
-// What lies in a spool is read as the load that put it there was told, whatever
-// the next one is.
+// TestTrapSpoolForgetsHowToRead checks that the rows in a spool are read with the
+// options of the load that wrote them, whatever the options of the next load.
 func TestTrapSpoolForgetsHowToRead(t *testing.T) {
 	t.Parallel()
 	onKeepers(t, func(l *loading) {
 		l.load(exitDone, l.write("a.csv", "sensor,ts,value,note\n1,2026-03-29 03:00:00,1,ok\n"))
 		spool := l.dir + "/spool"
 		text := "sensor,ts,value,note\n1,2026-03-29 05:00:00,1,ok\n2,2026-03-29 06:00:00.75,1,ok\n"
-		if l.server == "sqlite" { // which keeps the digits
+		if l.server == "sqlite" { // SQLite keeps the digits
 			text = strings.Replace(text, ".75", "", 1)
 		}
 		for i, zone := range []string{"Europe/Berlin", "+02:00"} {
@@ -208,7 +211,7 @@ func TestTrapSpoolForgetsHowToRead(t *testing.T) {
 				l.Fatal("it wasn't killed")
 			}
 			l.loadAny("--spool", spool)
-			if bad := l.bad("readings.bad.jsonl"); len(bad) != i+1+i { // the second time both rows are there
+			if bad := l.bad("readings.bad.jsonl"); len(bad) != i+1+i { // the second time, both rows are already in the table
 				l.Errorf("%s: bad rows: %+v", zone, bad)
 			}
 			got := l.rows()
@@ -219,7 +222,7 @@ func TestTrapSpoolForgetsHowToRead(t *testing.T) {
 	})
 }
 
-// A spool that is small takes rows in smaller batches.
+// TestSmallSpool checks that a small spool accepts rows in smaller batches.
 func TestSmallSpool(t *testing.T) {
 	t.Parallel()
 	l := newLoading(t, "sqlite")
@@ -236,13 +239,14 @@ func TestSmallSpool(t *testing.T) {
 	}
 }
 
-// A spool whose first records are gone, and that a database knows nothing of or
-// less: that isn't all of the stream.
+// TestTrapSpoolBeginsBehindDatabase checks a spool whose first records are gone and of
+// which the database has loaded nothing, or fewer records than are gone: part of the
+// stream is missing.
 func TestTrapSpoolBeginsBehindDatabase(t *testing.T) {
 	t.Parallel()
 	onKeepers(t, func(l *loading) {
 		spool := l.dir + "/spool"
-		f := loadRows(0, 5000, false).wide() // more than a spool of this size has
+		f := loadRows(0, 5000, false).wide() // more than a spool of this size holds
 		var stdout, stderr bytes.Buffer
 		args := []string{"load", l.file, "-", "--format", "csv", "--spool", spool, "--spool-size", "1MiB", "--batch", "1000", "--bad", l.dir + "/bad.jsonl"}
 		if code := run(l.Context(), args, strings.NewReader(f.text), &stdout, &stderr); code != exitDone {
@@ -267,8 +271,8 @@ func TestTrapSpoolBeginsBehindDatabase(t *testing.T) {
 	})
 }
 
-// How far a spool is loaded doesn't go back, as when a machine was cloned with its
-// spool.
+// TestTrapClonedSpool checks that the recorded position of a spool never goes back, as
+// it could after a machine was cloned with its spool.
 func TestTrapClonedSpool(t *testing.T) {
 	t.Parallel()
 	onKeepers(t, func(l *loading) {
@@ -295,7 +299,8 @@ func TestTrapClonedSpool(t *testing.T) {
 	})
 }
 
-// A server that is down when the load begins is waited for.
+// TestLoadWaitsForServer checks that a load waits for a server that is down when the
+// load begins.
 func TestLoadWaitsForServer(t *testing.T) {
 	t.Parallel()
 	for _, server := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// settle makes a file one that nobody has written to for a while, so that its last
-// line isn't waited for.
+// settle sets the modification time of a file so far back that the load doesn't wait
+// for the rest of its last line.
 func (l *loading) settle(path string) {
 	l.Helper()
 	old := time.Now().Add(-time.Minute)
@@ -18,14 +18,15 @@ func (l *loading) settle(path string) {
 	}
 }
 
-// A writer may be in the middle of a line. Half a row isn't loaded as one while
-// the file is being written to; where it was loaded, because nothing was written
-// for a while, its rest is a bad row, and what follows is loaded.
+// TestTrapHalfWrittenLine checks a file whose last line is incomplete. While the file
+// is being written to, half a row isn't loaded. If it was loaded because the file had
+// not been written to for a while, the rest of the line is a bad row, and the
+// following rows are loaded.
 func TestTrapHalfWrittenLine(t *testing.T) {
 	t.Parallel()
 	onKeepers(t, func(l *loading) {
 		path := l.write("day.csv", "sensor,ts,value,note\n1,2026-03-29 01:00:00,1,ok\n2,2026-03-29 01:00:00,12")
-		// The writer goes on in time.
+		// The writer continues in time.
 		go func() {
 			time.Sleep(500 * time.Millisecond)
 			f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
@@ -46,19 +47,20 @@ func TestTrapHalfWrittenLine(t *testing.T) {
 		if got := l.strings("SELECT value FROM readings WHERE sensor = 2", 1); got[0] != "1234" {
 			l.Errorf("its value is %s, want 1234", got[0])
 		}
-		// Nobody has written for a while: that is the file's end.
+		// The file has not been written to for a while, so that its last line counts
+		// as complete.
 		path = l.write("end.csv", "sensor,ts,value,note\n3,2026-03-29 01:00:00,1,ok\n4,2026-03-29 01:00:00,12,o")
 		l.settle(path)
 		if got, _ := l.load(exitDone, path); got[0].Inserted != 2 || !got[0].Finished {
 			l.Errorf("without an end: %+v", got[0])
 		}
-		// A line break is no change of it.
+		// A line break added to it is not a change.
 		l.write("end.csv", "sensor,ts,value,note\n3,2026-03-29 01:00:00,1,ok\n4,2026-03-29 01:00:00,12,o\r\n5,2026-03-29 01:00:00,1,x")
 		l.settle(path)
 		if got, _ := l.load(exitDone, path); got[0].Inserted != 1 || got[0].Rejected != 0 {
 			l.Errorf("with a line break: %+v", got[0])
 		}
-		// More of it is.
+		// More text in the line is a change.
 		l.write("end.csv", "sensor,ts,value,note\n3,2026-03-29 01:00:00,1,ok\n4,2026-03-29 01:00:00,12,o\r\n5,2026-03-29 01:00:00,1,xyz\n6,2026-03-29 01:00:00,1,ok\n")
 		if got, _ := l.load(exitFailed, path); got[0].Inserted != 1 || got[0].Rejected != 1 || !got[0].Finished {
 			l.Errorf("with more of its last line: %+v", got[0])
@@ -72,7 +74,7 @@ func TestTrapHalfWrittenLine(t *testing.T) {
 		if n := len(l.rows()); n != 6 {
 			l.Errorf("%d rows, want 6", n)
 		}
-		// A load that was killed has noted such a line as a batch's end.
+		// A killed load has recorded such a line as the end of a batch.
 		path = l.write("killed.csv", "sensor,ts,value,note\n7,2026-03-29 01:00:00,1,ok\n8,2026-03-29 01:00:00,12,o")
 		l.settle(path)
 		if !l.killed(1, "", path) {
@@ -88,8 +90,8 @@ func TestTrapHalfWrittenLine(t *testing.T) {
 	})
 }
 
-// A file of which nothing could be loaded isn't one that is loaded: the command
-// that is put right loads it.
+// TestLoadNothingOfAFile checks that a file of which no row could be loaded doesn't
+// count as loaded: the corrected command loads it.
 func TestLoadNothingOfAFile(t *testing.T) {
 	t.Parallel()
 	onKeepers(t, func(l *loading) {
@@ -113,7 +115,8 @@ func TestLoadNothingOfAFile(t *testing.T) {
 	})
 }
 
-// What lies in a spool isn't for any database that has a table of that name.
+// TestLoadSpoolOfAnotherDatabase checks that a spool isn't loaded into another
+// database that has a table of the same name.
 func TestLoadSpoolOfAnotherDatabase(t *testing.T) {
 	t.Parallel()
 	l, other := newLoading(t, "sqlite"), newLoading(t, "sqlite")

@@ -14,41 +14,43 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// loaded is what was loaded of a source, as --json prints it.
+// loaded is the result of loading a source, as --json prints it.
 type loaded struct {
-	stream bool   // which can't be read again
+	stream bool   // can't be read again
 	Table  string `json:"table"`
 	Source string `json:"source"`
-	// Finished tells that the source was loaded to its end.
+	// Finished reports whether the source was loaded to its end.
 	Finished bool `json:"finished"`
 	DryRun   bool `json:"dry_run,omitempty"`
-	// Sent rows are inserted, duplicate and rejected ones, of this load.
-	// In a dry run sent ones were checked, and inserted ones could be sent.
+	// Sent is the number of rows that this load sent: inserted, duplicate and rejected
+	// ones. In a dry run, sent rows were checked, and inserted rows are those that
+	// could be sent.
 	Sent      int64 `json:"sent"`
 	Inserted  int64 `json:"inserted"`
 	Duplicate int64 `json:"duplicate"`
 	Rejected  int64 `json:"rejected"`
-	// Before are the rows that earlier loads of the source sent.
+	// Before is the number of rows that earlier loads of the source sent.
 	Before         int64 `json:"before"`
 	BeforeRejected int64 `json:"before_rejected"`
-	// LoadedAt is when that was. Missing of these rows aren't in the table any
-	// more; Gone lay in periods that it no longer has; NotLooked is why not all of
-	// them were looked for.
+	// LoadedAt is the time of the earlier load. Of its rows, Missing are no longer in
+	// the table, and Gone were in periods that the table no longer has. NotLooked is
+	// the reason why not all of them were checked.
 	LoadedAt  *time.Time `json:"loaded_at,omitempty"`
 	Missing   int64      `json:"missing,omitempty"`
 	Gone      int64      `json:"gone_with_periods,omitempty"`
 	NotLooked string     `json:"not_looked,omitempty"`
-	told      bool       // an earlier load has said so, for good
+	told      bool       // an earlier load has recorded NotLooked permanently
 	Batches   int64      `json:"batches"`
 	Bytes     int64      `json:"bytes"`
 	Seconds   float64    `json:"seconds"`
 	Bad       string     `json:"bad,omitempty"`
 	Damaged   []string   `json:"damaged,omitempty"`
-	// Unread is how many bytes of a row that wasn't whole were left.
+	// Unread is the number of bytes of an incomplete row that were not loaded.
 	Unread int `json:"unread_bytes,omitempty"`
-	// Lost are rows of a stream that were read and neither loaded nor kept.
+	// Lost is the number of rows of a stream that were read but neither loaded nor
+	// spooled.
 	Lost int64 `json:"not_loaded,omitempty"`
-	// Held tells that another process is loading the source.
+	// Held reports that another process is loading the source.
 	Held  bool   `json:"held,omitempty"`
 	Error string `json:"error,omitempty"`
 }
@@ -72,7 +74,7 @@ func newLoaded(table, source string, o ingest.Options, r ingest.Result, err erro
 	return out
 }
 
-// text says it to people.
+// text formats the result as text.
 func (l loaded) text(dry bool) string {
 	var b strings.Builder
 	rows := func(n int64) string { return thousands(float64(n)) }
@@ -128,7 +130,7 @@ func (l loaded) text(dry bool) string {
 	return b.String()
 }
 
-// when is when earlier rows of a source were loaded.
+// when returns the time at which earlier rows of a source were loaded.
 func (l loaded) when() string {
 	if l.LoadedAt == nil {
 		return ""
@@ -136,7 +138,8 @@ func (l loaded) when() string {
 	return ", on " + l.LoadedAt.Format("2006-01-02 15:04") + " UTC"
 }
 
-// amiss is the error for a source that was loaded, but for some of it.
+// amiss returns the error for the parts of a source that were not loaded or are
+// missing; nil if there are none.
 func (l loaded) amiss() error {
 	var all []error
 	if l.Rejected > 0 {
@@ -152,21 +155,21 @@ func (l loaded) amiss() error {
 	return errors.Join(all...)
 }
 
-// sourceKnown is a source that was loaded, or is being loaded, as --list --json
-// prints it.
+// sourceKnown is a source that was loaded or is being loaded, as --list --json prints
+// it.
 type sourceKnown struct {
 	Source string `json:"source"`
 	Kind   string `json:"kind"`
-	// Finished tells that it was loaded to the end that it had.
+	// Finished reports whether it was loaded to the end that it had.
 	Finished bool `json:"finished"`
-	// Bytes are those of which all is in the table. Rows are theirs, and those
-	// of later batches that were committed.
+	// Bytes is the length of the part that is completely in the table. The row counts
+	// include that part and the later batches that were committed.
 	Bytes     int64 `json:"bytes"`
 	Sent      int64 `json:"sent"`
 	Inserted  int64 `json:"inserted"`
 	Duplicate int64 `json:"duplicate"`
 	Rejected  int64 `json:"rejected"`
-	// Open is how many batches were cut and aren't committed.
+	// Open is the number of batches that were cut but not committed.
 	Open    int       `json:"open_batches"`
 	Started time.Time `json:"started"`
 	Updated time.Time `json:"updated"`
@@ -176,7 +179,7 @@ type sourceKnown struct {
 func (a *app) listLoaded(ctx context.Context, k *kept, withJSON bool) error {
 	all, err := k.State.Sources(ctx, k.Declared.Name, "", "")
 	if errors.Is(err, engine.ErrNoTable) {
-		all, err = nil, nil // an older rowmill has applied it, and nothing was loaded
+		all, err = nil, nil // an older rowmill applied the declaration, and nothing was loaded
 	}
 	if err != nil {
 		return err
@@ -219,8 +222,8 @@ func (a *app) listLoaded(ctx context.Context, k *kept, withJSON bool) error {
 	return w.Flush()
 }
 
-// addCuts adds what was committed of a source that isn't loaded to its end, and
-// returns how many of its batches aren't.
+// addCuts adds the counts of the committed batches of a source that isn't loaded to
+// its end, and returns the number of batches that aren't committed.
 func addCuts(ctx context.Context, st *state.Store, s *state.Source) (open int, err error) {
 	cuts, err := st.Cuts(ctx, s.Table, s.Key)
 	if err != nil || len(cuts) == 0 {

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// SQLite has no type for times: they are text, as the declaration may say.
+// TestLoadTimesOfText checks times in SQLite, which has no type for them: they are
+// text, if the declaration says so.
 func TestLoadTimesOfText(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -41,8 +42,8 @@ keep  = "7d"
 	}
 }
 
-// mysql -B writes NULL for what is NULL, and for that text: which it is has to be
-// said before such a row is loaded.
+// TestLoadWordNull checks that the user must say what NULL means before such a row is
+// loaded: mysql -B prints NULL both for a null and for that text.
 func TestLoadWordNull(t *testing.T) {
 	t.Parallel()
 	l := newLoading(t, "sqlite")

@@ -9,8 +9,9 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// The ledger doesn't grow for ever: a day after a file was loaded its lines go,
-// and not those of a file that is still to be loaded on.
+// TestLedgerIsTidied checks that the ledger doesn't grow indefinitely: a day after a
+// file was loaded, its entries are deleted. The entries of a file that is not loaded
+// completely stay.
 func TestLedgerIsTidied(t *testing.T) {
 	t.Parallel()
 	onKeepers(t, func(l *loading) {
@@ -23,7 +24,7 @@ func TestLedgerIsTidied(t *testing.T) {
 		lines := func() string {
 			return fmt.Sprint(l.strings("SELECT SUBSTR(s.path, -9, 5), COUNT(*) FROM rowmill_ledger AS g JOIN rowmill_sources AS s ON s.source = SUBSTR(g.batch, 1, 16) GROUP BY s.path ORDER BY s.path", 2))
 		}
-		if l.server == "postgres" { // which counts no characters from the end
+		if l.server == "postgres" { // its substr counts no characters from the end
 			lines = func() string {
 				return fmt.Sprint(l.strings("SELECT LEFT(RIGHT(s.path, 9), 5), COUNT(*) FROM rowmill_ledger AS g JOIN rowmill_sources AS s ON s.source = SUBSTR(g.batch, 1, 16) GROUP BY s.path ORDER BY s.path", 2))
 			}
@@ -53,7 +54,8 @@ func TestLedgerIsTidied(t *testing.T) {
 	})
 }
 
-// What makes no sense is refused before anything is loaded.
+// TestLoadBadInput checks that invalid arguments are refused before anything is
+// loaded.
 func TestLoadBadInput(t *testing.T) {
 	t.Parallel()
 	l := newLoading(t, "sqlite")

@@ -9,12 +9,12 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// A loader that counts rows to know how far it is goes wrong when the size of a
-// batch changes, and one that notes progress apart from the rows loses or
-// repeats some at each crash. Here it is killed at any point, again and again,
-// goes on with batches of another size each time, and each row is there once,
-// each bad one in the file of bad rows, and the ledger adds up: were a batch sent
-// twice, its rows would be counted as duplicates.
+// TestTrapLoadKilledWithOtherBatchSizes kills a load at any point, repeatedly, and
+// continues it with other batch sizes. A loader that counts rows to find its position
+// fails when the batch size changes, and one that records its progress separately from
+// the rows loses or repeats some of them at each crash. Here each row must be in the
+// table once, each bad row in the file of bad rows, and the ledger must add up: if a
+// batch were sent twice, its rows would be counted as duplicates.
 func TestTrapLoadKilledWithOtherBatchSizes(t *testing.T) {
 	t.Parallel()
 	onKeepers(t, func(l *loading) {
@@ -43,7 +43,8 @@ func TestTrapLoadKilledWithOtherBatchSizes(t *testing.T) {
 	})
 }
 
-// Who isn't sure that a file was loaded loads it again.
+// TestTrapFinishedFileAgain loads a finished file again, as a user does who isn't sure
+// that it was loaded.
 func TestTrapFinishedFileAgain(t *testing.T) {
 	t.Parallel()
 	onKeepers(t, func(l *loading) {
@@ -59,7 +60,7 @@ func TestTrapFinishedFileAgain(t *testing.T) {
 			}
 			l.check("again", "day.csv.bad.jsonl", f)
 		}
-		// What was added since is loaded; nothing else.
+		// The rows added since then are loaded, and nothing else.
 		more := loadRows(1000, 50, false)
 		_, added, _ := strings.Cut(more.text, "\n")
 		l.write("day.csv", f.text+added)
@@ -70,7 +71,7 @@ func TestTrapFinishedFileAgain(t *testing.T) {
 		if got, _ := l.load(exitDone, path); got[0].Sent != 0 || got[0].Before != 750 {
 			l.Errorf("with 50 more rows, again: %+v", got[0])
 		}
-		// A file that is another one in the middle isn't taken for the same.
+		// A file that differs in the middle isn't taken for the same file.
 		l.write("day.csv", strings.Replace(f.text+added, "\n600,", "\n601,", 1))
 		if _, stderr := l.load(exitFailed, path); !strings.Contains(stderr, "has changed since it was loaded") || !strings.Contains(stderr, "Try: --source") {
 			l.Errorf("changed: %s", stderr)
@@ -80,7 +81,7 @@ func TestTrapFinishedFileAgain(t *testing.T) {
 			l.Errorf("cut short: %s", stderr)
 		}
 		l.check("refused", "day.csv.bad.jsonl", f, more)
-		// Another file under its name, as when logs are rotated, is.
+		// Another file under its name, as after log rotation, is loaded.
 		next := loadRows(2000, 80, false)
 		l.write("day.csv", next.text)
 		if got, _ := l.load(exitDone, path); got[0].Sent != 80 || got[0].Inserted != 80 || got[0].Before != 0 {
@@ -89,15 +90,15 @@ func TestTrapFinishedFileAgain(t *testing.T) {
 	})
 }
 
-// A file is changed while it waits to be loaded on: what was cut isn't what is
-// there any more.
+// TestTrapFileChangedInTheMiddle changes a file while its load is incomplete: the
+// batches that were cut no longer match its contents.
 func TestTrapFileChangedInTheMiddle(t *testing.T) {
 	t.Parallel()
 	onKeepers(t, func(l *loading) {
 		f := loadRows(0, 400, false)
 		path := l.write("day.csv", f.text)
-		// At least ten batches are committed then, as each passes three points at
-		// most; all would take forty.
+		// After 30 points, at least ten of the twenty batches are committed, because
+		// each passes at most three points. All of them would pass at least forty.
 		if !l.killed(30, "", path, "--batch", "20", "--writers", "1") {
 			l.Fatal("it wasn't killed")
 		}
@@ -118,20 +119,22 @@ func TestTrapFileChangedInTheMiddle(t *testing.T) {
 	})
 }
 
-// One bad row in a batch fails the whole INSERT. It alone goes to the file of bad
-// rows, with its line, the reason and the row; the others are loaded.
+// TestTrapBadRowTakesItsBatchAlong checks that one bad row, which makes the whole
+// INSERT fail, is the only row in the file of bad rows, with its line, the reason and
+// the row. The others are loaded.
 func TestTrapBadRowTakesItsBatchAlong(t *testing.T) {
 	t.Parallel()
 	onKeepers(t, func(l *loading) {
 		f := loadRows(0, 2000, false)
 		lines := strings.SplitAfter(f.text, "\n")
-		// 2 of these only the server refuses, and one of them is the batch's last.
+		// Two of these are refused only by the server, and one of the two is the last
+		// row of the batch.
 		i := slices.IndexFunc(lines, func(s string) bool { return strings.HasPrefix(s, "777,") })
 		lines[i] = strings.Replace(lines[i], ",ok", ",much too long", 1)
 		last := slices.IndexFunc(lines, func(s string) bool { return strings.HasPrefix(s, "1998,") })
 		lines[last] = strings.Replace(lines[last], ",ok", ",long, long ago", 1)
 		lines[last] = strings.Replace(lines[last], "long, long ago", `"long, long ago"`, 1)
-		// SQLite has a check of the note, others a bound for an INT.
+		// SQLite has a check of the note, other servers the range of an INT.
 		lines[i], lines[last] = "99999999"+lines[i], "99999999"+lines[last]
 		path := l.write("day.csv", strings.Join(lines, ""))
 		got, stderr := l.load(exitFailed, path, "--batch", "1999")
@@ -160,8 +163,8 @@ func TestTrapBadRowTakesItsBatchAlong(t *testing.T) {
 	})
 }
 
-// A sink that inserts a batch as it is loses all of it to one row whose key is
-// there already.
+// TestTrapDuplicateTakesItsBatchAlong checks that one row whose key already exists
+// doesn't make its whole batch fail.
 func TestTrapDuplicateTakesItsBatchAlong(t *testing.T) {
 	t.Parallel()
 	onKeepers(t, func(l *loading) {
@@ -175,7 +178,7 @@ func TestTrapDuplicateTakesItsBatchAlong(t *testing.T) {
 		if g := got[0]; g.Sent != 401 || g.Inserted != 400 || g.Duplicate != 1 || g.Rejected != 0 {
 			l.Errorf("passed over: %+v", g)
 		}
-		// Where they are to be seen, they alone are rejected.
+		// If duplicates are to be reported, only they are rejected.
 		last := loadRows(600, 300, false)
 		path = l.write("c.csv", last.text+row+"\n")
 		got, _ = l.load(exitFailed, path, "--batch", "1000", "--duplicates", "reject")
@@ -191,8 +194,8 @@ func TestTrapDuplicateTakesItsBatchAlong(t *testing.T) {
 	})
 }
 
-// LOAD DATA and INSERT IGNORE drop rows without a partition in silence, and bend
-// bad values.
+// TestTrapRowsOutsideGoToBadFile checks rows outside all partitions and invalid
+// values: LOAD DATA and INSERT IGNORE silently drop the former and change the latter.
 func TestTrapRowsOutsideGoToBadFile(t *testing.T) {
 	t.Parallel()
 	onKeepers(t, func(l *loading) {
@@ -208,7 +211,7 @@ func TestTrapRowsOutsideGoToBadFile(t *testing.T) {
 		path := l.write("day.csv", b.String())
 		rejected := int64(12)
 		if l.server == "sqlite" {
-			rejected -= 2 // its integers have 64 bits, and its times six digits of a second, whatever they are called
+			rejected -= 2 // its integers have 64 bits and its times six fractional digits, whatever the declared type
 		}
 		got, _ := l.load(exitFailed, path)
 		if g := got[0]; g.Sent != 64 || g.Rejected != rejected || g.Sent != g.Inserted+g.Rejected {

@@ -7,8 +7,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// What servers with types refuse is refused on all of them, also on one whose
-// columns take any value.
+// TestLoadRefusesWhatTypesDoNotHave checks that values that typed servers refuse are
+// refused on all servers, even if the server's columns accept any value.
 func TestLoadRefusesWhatTypesDoNotHave(t *testing.T) {
 	for _, server := range testdb.Kinds(t, keepers...) {
 		t.Run(server, func(t *testing.T) {
@@ -36,8 +36,8 @@ func TestLoadRefusesWhatTypesDoNotHave(t *testing.T) {
 	}
 }
 
-// A row of another client and one that is loaded are one, whichever digits of a
-// second either writes.
+// TestLoadSpellsInstants checks that a row of another client and a loaded row have the
+// same key, however many fractional digits of a second either writes.
 func TestLoadSpellsInstants(t *testing.T) {
 	t.Parallel()
 	l := newLoading(t, "sqlite")

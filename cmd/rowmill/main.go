@@ -1,6 +1,6 @@
-// Command rowmill keeps a SQL table's inserts fast long after the table has
-// outgrown memory: it measures where a server's insert rate falls, lays tables
-// out so that it doesn't, and reports both.
+// Command rowmill keeps a SQL table's inserts fast long after the table has outgrown
+// memory. It measures where a server's insert rate falls, converts tables to a layout
+// whose rate doesn't, and reports both.
 //
 // This file runs the command line; each verb has a file of its own.
 package main
@@ -27,32 +27,32 @@ const (
 	exitDone   = 0
 	exitFailed = 1
 	exitUsage  = 2
-	// exitRegression is when `rowmill compare --threshold` finds one.
+	// exitRegression means that `rowmill compare --threshold` found a regression.
 	exitRegression = 3
-	// exitPipe is what shells give for a program ended by SIGPIPE.
+	// exitPipe is the exit code that shells give for a program ended by SIGPIPE.
 	exitPipe = 141
-	// exitInterrupted is what shells give for a program ended by Ctrl-C.
+	// exitInterrupted is the exit code that shells give for a program ended by Ctrl-C.
 	exitInterrupted = 130
 )
 
 func main() {
 	noask.Restore()
-	// The first signal ends the work cleanly; once it has been seen, a second
-	// one has its default effect and kills.
+	// The first signal ends the work cleanly. A second signal has its default effect
+	// and kills the process.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	ctx, stop = untilHangUp(ctx)
-	// Somebody who reads no more of the progress is not to end the run: with
-	// SIGPIPE taken, writing fails, and only a lost result ends in an error.
+	// A closed stderr must not end the run. With SIGPIPE caught, writing returns an
+	// error, and only a lost result makes the command fail.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
 
-// untilHangUp returns a context that also ends when the terminal is closed. The
-// shell and the kernel may both say so, so that another SIGHUP does nothing.
-// Under nohup it is ignored and stays so.
+// untilHangUp returns a context that also ends when the terminal is closed. Both the
+// shell and the kernel may send SIGHUP, so that a second one has no effect. Under
+// nohup, SIGHUP stays ignored.
 func untilHangUp(ctx context.Context) (context.Context, context.CancelFunc) {
 	if signal.Ignored(syscall.SIGHUP) {
 		return context.WithCancel(ctx)
@@ -60,14 +60,14 @@ func untilHangUp(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, syscall.SIGHUP)
 }
 
-// An app is what a verb needs of the outside world.
+// An app is a verb's access to its environment.
 type app struct {
 	stdin  io.Reader
 	stdout results
 	stderr io.Writer
 	args   []string
-	// reached, unless nil, is told each point that changes of several steps
-	// pass: tests end the process there.
+	// reached, unless nil, is called at each point that changes of several steps pass:
+	// tests end the process there.
 	reached func(point string)
 	// logs is held while a line of a log is written to stderr.
 	logs sync.Mutex
@@ -118,7 +118,7 @@ func (a *app) run(ctx context.Context) int {
 	return exitFailed
 }
 
-// A usageError is a command line that makes no sense; exit code 2.
+// A usageError is an invalid command line. Its exit code is 2.
 type usageError struct {
 	err  error
 	hint string
@@ -127,7 +127,7 @@ type usageError struct {
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
-// usagef returns a usageError with what to try instead.
+// usagef returns a usageError with a hint: the command or flag to try instead.
 func usagef(hint, format string, args ...any) error {
 	return &usageError{fmt.Errorf(format, args...), hint}
 }
@@ -182,8 +182,8 @@ inserts touch only what is in memory (plan, apply, run, status).`),
 	return root
 }
 
-// group runs a command that only has others below it: it prints its help, and
-// refuses a name that none of them has.
+// group runs a command that only has subcommands: it prints its help, and refuses an
+// unknown subcommand.
 func group(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return c.Help()

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	testdb.Main(m)
 }
 
-// A session is what a command line gave.
+// A session is the result of a command line.
 type session struct {
 	code           int
 	stdout, stderr string
@@ -41,7 +41,7 @@ func rowmill(ctx context.Context, args ...string) session {
 	return session{code, stdout.String(), stderr.String()}
 }
 
-// openKeeper opens a target for the time of the test.
+// openKeeper opens a target for the duration of the test.
 func openKeeper(t *testing.T, target string) engine.Keeper {
 	t.Helper()
 	opened, err := openTarget(t.Context(), target, func(string) {})
@@ -56,7 +56,7 @@ func openKeeper(t *testing.T, target string) engine.Keeper {
 	return opened.DB.(engine.Keeper)
 }
 
-// golden compares text with testdata/name, or rewrites that with -update.
+// golden compares text with testdata/name, or rewrites that file with -update.
 func golden(t *testing.T, dir, name, got string) {
 	t.Helper()
 	path := filepath.Join(dir, "testdata", name)
@@ -77,7 +77,7 @@ func golden(t *testing.T, dir, name, got string) {
 	}
 }
 
-// here is the package's folder, before a test changes the working directory.
+// here returns the package's directory, before a test changes the working directory.
 func here(t *testing.T) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -103,8 +103,8 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestBadInput: each line that makes no sense is refused as usage, before
-// anything is started or written, by a message that says what can be.
+// TestBadInput checks that each invalid command line is a usage error, before anything
+// is started or written, and that the message says what is allowed.
 func TestBadInput(t *testing.T) {
 	taken := filepath.Join(t.TempDir(), "x")
 	cases := []struct {
@@ -205,7 +205,7 @@ func TestBadInput(t *testing.T) {
 func TestParseCount(t *testing.T) {
 	cases := []struct {
 		in   string
-		want float64 // -1: refused
+		want float64 // -1 if refused
 	}{
 		{"0", 0}, {"1500000", 1500000}, {"1_500_000", 1500000}, {"1.5M", 1500000}, {"10k", 10000}, {"2G", 2e9}, {"1e6", 1e6},
 		{"", -1}, {"M", -1}, {"-1", -1}, {"0x10", -1}, {"NaN", -1}, {"Inf", -1}, {"1.5MB", -1}, {"1e400", -1}, {"1 000", -1},

@@ -48,14 +48,15 @@ type matrixFlags struct {
 }
 
 const (
-	// defaultMatrixRows is enough for a few seconds a cell; a matrix compares
-	// methods, and is not for tables that outgrow memory unless asked to be.
+	// defaultMatrixRows is enough for a few seconds per cell. A matrix compares
+	// methods; tables that outgrow memory must be requested.
 	defaultMatrixRows = 100000
 	defaultCellTime   = 20 * time.Second
-	// manyRuns and longMatrix are from where on a matrix asks before it begins.
+	// manyRuns and longMatrix are the size beyond which a matrix asks for
+	// confirmation.
 	manyRuns   = 200
 	longMatrix = 2 * time.Hour
-	// maxCells bounds what a slip of the finger can ask for.
+	// maxCells bounds the effect of a typing error.
 	maxCells = 100000
 )
 
@@ -170,8 +171,7 @@ func texts(n []int64) []string {
 	return out
 }
 
-// check refuses flags that make no sense, before anything is started, and
-// completes them.
+// check refuses invalid flags before anything is started, and fills in their defaults.
 func (f *matrixFlags) check() error {
 	f.defaultMethods = f.methods == nil && !f.changed("method")
 	if f.defaultMethods {
@@ -232,7 +232,8 @@ func (f *matrixFlags) check() error {
 	return nil
 }
 
-// changed tells whether a flag was given, here or in the record that is resumed.
+// changed reports whether a flag was given, on this command line or in the record that
+// is resumed.
 func (f *matrixFlags) changed(name string) bool { return f.defined.Changed(name) }
 
 // A levelList is one list of the flags.
@@ -242,7 +243,7 @@ type levelList struct {
 	known      []string // nil: numbers
 }
 
-// lists are those of the flags, in the order of the record's factors.
+// lists returns the lists of the flags, in the order of the record's factors.
 func (f *matrixFlags) lists() []levelList {
 	return []levelList{
 		{"--method", "method", f.methods, methods()},
@@ -267,7 +268,7 @@ func (f *matrixFlags) presetIndexes() (int64, error) {
 	return int64(w.Indexes()), nil
 }
 
-// checkDurability refuses --durability where the target doesn't take it.
+// checkDurability refuses --durability if the target doesn't support it.
 func (f *matrixFlags) checkDurability() error {
 	t, err := checkTarget(f.target)
 	if err != nil {
@@ -297,7 +298,7 @@ func (f *matrixFlags) checkDurability() error {
 	return nil
 }
 
-// at returns the target with a durability; "" is the target's own.
+// at returns the target with a durability; "" means the target's own.
 func (f *matrixFlags) at(durability string) string {
 	if durability == "" {
 		return f.target
@@ -309,8 +310,8 @@ func (f *matrixFlags) at(durability string) string {
 	return f.target + sep + "durability=" + durability
 }
 
-// benchMatrix runs the matrix, or what is left of it, and reports what was
-// measured however far that went.
+// benchMatrix runs the matrix, or the remaining part of it. It reports all
+// measurements made, even if it fails.
 func (a *app) benchMatrix(ctx context.Context, f *matrixFlags) error {
 	command := a.args
 	if f.resume != "" {
@@ -372,8 +373,8 @@ func (a *app) benchMatrix(ctx context.Context, f *matrixFlags) error {
 	return a.reportMatrix(f, recs, err)
 }
 
-// takeRecord reads what --resume names and takes its flags, unless those given
-// contradict them. It returns the command that made the record.
+// takeRecord reads the record named by --resume and takes its flags. Contradicting
+// flags on the command line are an error. It returns the command that made the record.
 func (f *matrixFlags) takeRecord(ctx context.Context) (command []string, err error) {
 	if f.out != "" {
 		return nil, usagef("without --out", "--out and --resume: what is run goes into %s", f.resume)
@@ -391,7 +392,7 @@ func (f *matrixFlags) takeRecord(ctx context.Context) (command []string, err err
 	if err := recorded.Parse(command[2:]); err != nil {
 		return nil, usagef("rowmill report "+f.resume, "--resume %s: its command doesn't fit this version of rowmill: %w", f.resume, err)
 	}
-	// What only says how to report may differ.
+	// Flags that affect only the report may differ.
 	free := []string{"resume", "retry-failed", "baseline", "threshold", "html", "png", "md", "json", "plan", "yes"}
 	for _, g := range f.given {
 		if slices.Contains(free, g.Name) {

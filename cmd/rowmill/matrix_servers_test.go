@@ -8,9 +8,9 @@ import (
 	"github.com/rowmill/rowmill/sandbox"
 )
 
-// TestMatrixServers: a private server for each run, with the durability of its
-// cell, and a server that stays, whose tables are dropped: that of one writer
-// and those of two don't get in each other's way.
+// TestMatrixServers tests a private server for each run, with the durability of its
+// cell, and a permanent server whose tables are dropped: the table of one writer and
+// the tables of two don't conflict.
 func TestMatrixServers(t *testing.T) {
 	testdb.Require(t, "mariadb", sandbox.Installed(t.Context(), "mariadb"))
 	t.Chdir(t.TempDir())

@@ -33,8 +33,8 @@ func matrixJSON(t *testing.T, s session) report.Matrix {
 	return m
 }
 
-// TestMatrix runs a small one whole, reports it, goes on when nothing is left,
-// and compares it with itself.
+// TestMatrix runs a small matrix, reports it, resumes it when nothing is left, and
+// compares it with itself.
 func TestMatrix(t *testing.T) {
 	t.Chdir(t.TempDir())
 	s := rowmill(t.Context(), withArgs(tiny, "--out", "m.jsonl", "--html", "m.html", "--png", "m.png", "--md", "m.md", "--json")...)
@@ -92,7 +92,7 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// TestMatrixRegression: a baseline that was faster ends with 3.
+// TestMatrixRegression checks that a faster baseline gives exit code 3.
 func TestMatrixRegression(t *testing.T) {
 	t.Chdir(t.TempDir())
 	mustPass(t, rowmill(t.Context(), withArgs(tiny, "--out", "m.jsonl")...))
@@ -136,8 +136,8 @@ func TestMatrixRegression(t *testing.T) {
 	}
 }
 
-// TestMatrixChild is no test: others run it in a process of its own, to kill it or
-// to limit the size of its files.
+// TestMatrixChild is a helper process of other tests, which kill it or limit the size
+// of its files.
 func TestMatrixChild(t *testing.T) {
 	args := os.Getenv("ROWMILL_TEST_MATRIX")
 	if args == "" {
@@ -149,8 +149,8 @@ func TestMatrixChild(t *testing.T) {
 	os.Exit(run(context.Background(), strings.Split(args, "\n"), strings.NewReader(""), os.Stdout, os.Stderr))
 }
 
-// TestMatrixKilled: however often it is killed, --resume ends with the whole
-// matrix, each cell complete just once.
+// TestMatrixKilled checks that however often a matrix is killed, --resume completes
+// it, and each cell is complete exactly once.
 func TestMatrixKilled(t *testing.T) {
 	t.Chdir(t.TempDir())
 	args := withArgs(tiny, "--out", "m.jsonl", "--target", "sqlite:m.db", "--rows", "2k")
@@ -191,13 +191,13 @@ func TestMatrixKilled(t *testing.T) {
 		}
 		st, err := os.Stat("m.jsonl")
 		if err != nil || st.Size() == 0 {
-			// Killed before the first run was recorded: begun anew, with the table
-			// that may be there.
+			// It was killed before the first run was recorded: start again, with a
+			// table that may exist.
 			args = withArgs(tiny, "--out", "m.jsonl", "--target", "sqlite:m.db", "--rows", "2k", "--drop-existing")
 			continue
 		}
 		args = []string{"bench", "matrix", "--resume", "m.jsonl"}
-		if kills%2 == 0 { // as a machine that goes down leaves it
+		if kills%2 == 0 { // as after a crash of the machine
 			f, err := os.OpenFile("m.jsonl", os.O_APPEND|os.O_WRONLY, 0)
 			if err != nil {
 				t.Fatal(err)
@@ -229,8 +229,8 @@ func TestMatrixKilled(t *testing.T) {
 	}
 }
 
-// TestMatrixInterrupted: Ctrl-C reports what there is, and --resume goes on;
-// flags that contradict the record are refused.
+// TestMatrixInterrupted checks that Ctrl-C reports the completed runs, --resume
+// continues, and flags that contradict the record are refused.
 func TestMatrixInterrupted(t *testing.T) {
 	t.Chdir(t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -276,18 +276,18 @@ func TestMatrixInterrupted(t *testing.T) {
 	}
 }
 
-// TestMatrixFails: a cell that fails is recorded, and the others are run. On
-// SQLite, many rows in a small file size limit fail where few do not.
+// TestMatrixFails checks that a failed cell is recorded, and the others are run. On
+// SQLite, many rows exceed a small limit on the file size, and few do not.
 func TestMatrixFails(t *testing.T) {
 	t.Chdir(t.TempDir())
-	// In a process of its own: the limit would also be that of the test's log.
+	// In a separate process: the limit would also apply to the test's log.
 	c := exec.Command(os.Args[0], "-test.run=^TestMatrixChild$")
 	args := []string{"bench", "matrix", "--target", "sqlite:?durability=none", "--method", "multi", "--batch", "500", "--writers", "1",
 		"--indexes", "0,3", "--rows", "14k", "--interval", "50ms", "--out", "m.jsonl"}
 	c.Env = append(os.Environ(), "ROWMILL_TEST_MATRIX="+strings.Join(args, "\n"), "ROWMILL_TEST_LIMIT=1")
 	var stdout, stderr bytes.Buffer
 	c.Stdout, c.Stderr = &stdout, &stderr
-	_ = c.Run() // its exit code tells
+	_ = c.Run() // the test checks its exit code
 	s := session{c.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 	if s.code != exitFailed || !strings.Contains(s.stdout, "1 run failed and is not in the analysis") || !strings.Contains(s.stderr, "--retry-failed") {
 		t.Fatalf("exit %d\n%s%s", s.code, s.stdout, s.stderr)
@@ -302,8 +302,8 @@ func TestMatrixFails(t *testing.T) {
 	}
 }
 
-// TestMatrixTables: a table that is there is refused, and tables of a database
-// that stays are dropped afterwards.
+// TestMatrixTables checks that an existing table is refused, and that tables of a
+// permanent database are dropped afterwards.
 func TestMatrixTables(t *testing.T) {
 	t.Chdir(t.TempDir())
 	mustPass(t, rowmill(t.Context(), "bench", "insert", "--target", "sqlite:x.db", "--rows", "10"))
@@ -318,8 +318,8 @@ func TestMatrixTables(t *testing.T) {
 	mustPass(t, rowmill(t.Context(), "bench", "insert", "--target", "sqlite:x.db", "--rows", "10"))
 }
 
-// TestMatrixPlan: what the engine can't do is left out and named, and nothing is
-// touched.
+// TestMatrixPlan checks that combinations that the engine doesn't support are omitted
+// and named, and that nothing is accessed.
 func TestMatrixPlan(t *testing.T) {
 	dir := here(t)
 	t.Chdir(t.TempDir())

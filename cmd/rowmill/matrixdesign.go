@@ -17,12 +17,12 @@ import (
 	"github.com/rowmill/rowmill/workload"
 )
 
-// A matrixDesign is what a matrix runs, and in which order.
+// A matrixDesign holds the runs of a matrix and their order.
 type matrixDesign struct {
 	f       *matrixFlags
 	factors []result.Factor
 	leftOut []result.LeftOut
-	// runs are all, in the order in which they are made.
+	// runs are all runs, in the order of execution.
 	runs []cellRun
 }
 
@@ -34,8 +34,8 @@ type cellRun struct {
 	cell   *result.Cell
 }
 
-// newMatrixDesign combines the lists, leaves out what the engine can't do and
-// refuses what makes no sense.
+// newMatrixDesign combines the lists, leaves out the combinations that the engine
+// doesn't support, and refuses invalid ones.
 func newMatrixDesign(f *matrixFlags) (*matrixDesign, error) {
 	d := &matrixDesign{f: f}
 	db, err := dryTarget(f.target)
@@ -118,7 +118,7 @@ func (d *matrixDesign) cells() ([]cellRun, error) {
 	return out, nil
 }
 
-// take makes the flags of a run out of the cell's levels.
+// take sets the flags of a run to the cell's levels.
 func (c *cellRun) take(f *matrixFlags, factors []result.Factor) error {
 	c.f = benchFlags{
 		target: f.target, preset: f.preset, rows: f.rows, maxTime: f.maxTime, interval: f.interval, repeat: 1, seed: f.seed,
@@ -155,11 +155,11 @@ func (c *cellRun) take(f *matrixFlags, factors []result.Factor) error {
 	return nil
 }
 
-// orderStream is the second number of the generator that orders the cells; the
-// rows have the seed alone.
+// orderStream is the second seed of the generator that orders the cells; the rows use
+// the seed alone.
 const orderStream = 0x6d6174726978 // "matrix"
 
-// order puts the runs in order: each round has every cell once, shuffled.
+// order determines the order of the runs: each round has every cell once, shuffled.
 func (d *matrixDesign) order(cells []cellRun) {
 	rng := rand.New(rand.NewPCG(d.f.seed, orderStream))
 	for repeat := 1; repeat <= d.f.repeat; repeat++ {
@@ -177,7 +177,7 @@ func (d *matrixDesign) order(cells []cellRun) {
 	}
 }
 
-// same tells whether a recorded cell is of this design.
+// same reports whether a recorded cell belongs to this design.
 func (d *matrixDesign) same(c *result.Cell) bool {
 	return c.Runs == len(d.runs) && slices.EqualFunc(c.Factors, d.factors, func(x, y result.Factor) bool {
 		return x.Name == y.Name && slices.Equal(x.Levels, y.Levels)
@@ -214,21 +214,20 @@ func (d *matrixDesign) left(done []result.Record, retryFailed bool) []cellRun {
 // An estimate is how long runs take.
 type estimate struct {
 	time time.Duration
-	// from says what it is judged by; empty when nothing is known.
+	// from is the basis of the estimate; empty if there is none.
 	from string
-	// bound tells that it is the most it can be, but for preparing and
+	// bound means that the estimate is an upper limit, apart from preparing and
 	// verifying.
 	bound bool
 }
 
-// perRun is what a run takes besides inserting: starting a private server,
-// making and dropping tables, verifying a small one. On two cores MariaDB and
-// PostgreSQL start within two seconds.
+// perRun is the time of a run besides inserting: starting a private server, creating
+// and dropping tables, verifying a small one. On two cores, MariaDB and PostgreSQL
+// start within two seconds.
 const perRun = 3 * time.Second
 
-// estimate judges by earlier runs of the same cells, in this record or in the
-// baseline; a cell without one takes what the mean of them takes, or where there
-// are none --max-time.
+// estimate uses earlier runs of the same cells, in this record or in the baseline. A
+// cell without one is assumed to take their mean or, if there are none, --max-time.
 func (d *matrixDesign) estimate(left []cellRun, records ...[]result.Record) estimate {
 	known := map[string][]float64{}
 	var sum float64
@@ -287,7 +286,7 @@ func (e estimate) String() string {
 	return fmt.Sprintf("%s %s, %s", about, e.time.Round(time.Second), e.from)
 }
 
-// summary says what will be run.
+// summary describes the runs and how long they take.
 func (d *matrixDesign) summary(left int, took estimate) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s on %s, preset %s", plural(len(d.runs), "run"), d.f.target, d.f.preset)
@@ -305,7 +304,6 @@ func (d *matrixDesign) summary(left int, took estimate) string {
 	return b.String()
 }
 
-// print writes the plan.
 func (d *matrixDesign) print(w io.Writer, left []cellRun, took estimate) error {
 	var b strings.Builder
 	b.WriteString(d.summary(len(left), took))
@@ -321,13 +319,13 @@ func (d *matrixDesign) print(w io.Writer, left []cellRun, took estimate) error {
 	return err
 }
 
-// private tells that the target is made for each run and removed afterwards.
+// private reports whether the target is created for each run and removed afterwards.
 func (d *matrixDesign) private() bool {
 	c := rerunConfig{f: benchFlags{target: d.f.target}}
 	return c.private()
 }
 
-// failedRun is the header of a run that failed before its measurement began.
+// failedRun returns the header of a run that failed before its measurement began.
 func (d *matrixDesign) failedRun(c *cellRun, command []string) result.Run {
 	db, err := dryTarget(c.f.target)
 	run := result.Run{

@@ -11,8 +11,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// reportMatrix writes the reports and judges against the baseline. ended is how
-// the runs ended.
+// reportMatrix writes the reports and compares with the baseline. ended is the error
+// that ended the runs, or nil.
 func (a *app) reportMatrix(f *matrixFlags, recs []result.Record, ended error) error {
 	m, err := report.NewMatrix(recs)
 	if err != nil {

@@ -13,13 +13,12 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// manyFailures is after how many failures in a row a matrix ends: its server is
-// gone, and the cells that are left deserve better than to be recorded as
-// failed.
+// manyFailures is the number of consecutive failures after which a matrix ends: its
+// server is probably gone, and the remaining cells should not be recorded as failed.
 const manyFailures = 5
 
-// runMatrix makes the runs and returns those that began. A run that fails is
-// recorded, and the next one made.
+// runMatrix executes the runs and returns the records of those that began. After a
+// failed run, it records the failure and continues with the next.
 func (a *app) runMatrix(ctx context.Context, d *matrixDesign, left []cellRun, command []string, took estimate, out *recordFile) (recs []result.Record, err error) {
 	if len(left) == 0 {
 		return nil, nil
@@ -39,7 +38,8 @@ func (a *app) runMatrix(ctx context.Context, d *matrixDesign, left []cellRun, co
 		c := &left[i]
 		note := fmt.Sprintf("run %d of %d: %s", c.cell.Order, c.cell.Runs, c.cell.Name())
 		if i > 0 {
-			// The order is random, so that the runs so far stand for the rest.
+			// The order is random, so that the past runs are representative of the
+			// rest.
 			rest := time.Since(began) / time.Duration(i) * time.Duration(len(left)-i)
 			note += fmt.Sprintf("; about %s left", rest.Round(time.Second))
 		}
@@ -61,7 +61,7 @@ func (a *app) runMatrix(ctx context.Context, d *matrixDesign, left []cellRun, co
 			continue
 		}
 		if rec == nil && len(recs)+len(d.f.done) == 0 || errors.Is(err, engine.ErrTableExists) || errors.Is(err, errRecord) {
-			// Nothing has ever worked here, or nothing could be recorded.
+			// No run has succeeded yet, or the record can't be written.
 			return recs, fmt.Errorf("%s: %w", c.cell.Name(), err)
 		}
 		show.Note(fmt.Sprintf("failed: %s: %v", c.cell.Name(), err))
@@ -86,7 +86,7 @@ func (a *app) runMatrix(ctx context.Context, d *matrixDesign, left []cellRun, co
 // errRecord marks a failure to write the record.
 var errRecord = errors.New("the record can't be written")
 
-// notInterrupt returns an error unless it comes from the interrupt itself.
+// notInterrupt returns err, or nil if the interrupt itself caused it.
 func notInterrupt(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, errInterruptedEarly) {
 		return nil
@@ -94,9 +94,9 @@ func notInterrupt(err error) error {
 	return err
 }
 
-// runCell is run for a cell: what the one before left is waited for, and on
-// a database that stays the tables are dropped afterwards, so that
-// each cell finds the same.
+// runCell runs a cell. It first waits for the work that the previous cell left to the
+// server. On a permanent database, it drops the tables afterwards, so that each cell
+// starts from the same state.
 func (r *insertRun) runCell(ctx context.Context, private bool) (_ *result.Record, err error) {
 	if err := syncDisk(ctx); err != nil {
 		return nil, err
@@ -130,10 +130,10 @@ func (r *insertRun) runCell(ctx context.Context, private bool) (_ *result.Record
 	return r.rec, err
 }
 
-// Settling: how often a server that stays is asked how much of its cache is
-// dirty, from which share on that is little, how long it is waited while it
-// falls, and for how many readings without any fall. Servers that flush nothing
-// while idle would be waited for in vain.
+// Settling, on a permanent server: the interval between readings of the dirty share of
+// its cache, the share below which it has settled, the longest wait, and the number of
+// readings without any decrease that ends the wait. The last limit is for servers that
+// flush nothing while idle.
 const (
 	settleEvery   = 500 * time.Millisecond
 	settledShare  = 0.05
@@ -141,8 +141,8 @@ const (
 	settleReading = 6
 )
 
-// settle waits until the server has written what the cell before left dirty, or
-// has stopped doing so. Engines without that figure are not waited for.
+// settle waits until the server has written the pages that the previous cell left
+// dirty, or has stopped writing. It doesn't wait for engines without that counter.
 func (r *insertRun) settle(ctx context.Context) error {
 	if !r.db.Capabilities().Stores {
 		return nil

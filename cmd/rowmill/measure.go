@@ -13,37 +13,35 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A measurement is one run of any workload on an open target: its counters and
-// its record, from the header to the end. begin and measure are called in
-// this order.
+// A measurement is one run of any workload on an open target: its counters and its
+// record, from the header to the end. begin and measure are called in this order.
 type measurement struct {
 	db       *target
 	out      *recordFile
 	show     progress
 	interval time.Duration
-	// workEvery is how often a fixed piece of computing is timed; 0 is never.
+	// workEvery is the interval at which a fixed computation is timed; 0 means never.
 	workEvery time.Duration
 	// note, if set, completes an interval before it is recorded.
 	note func(*result.Interval)
 
 	probe *probe.Probe
-	// counters are the probe's; nil where the engine has none.
+	// counters are the counters of the probe; nil if the engine has none.
 	counters engine.Counters
 	// watch, if set, is called after each interval with the record so far.
 	watch func(*result.Record)
 	rec   *result.Record
-	// kill kills the server during the run; nil where nobody does.
+	// kill kills the server during the run; nil if it is not to be killed.
 	kill *killer
-	// earlier is what this run goes on with, from where; nil for a run of its
-	// own.
+	// earlier is the run that this one continues, and from where it continues; earlier
+	// is nil for a new run.
 	earlier *result.Record
 	from    result.Resumes
 	known   int // warnings in the header
 }
 
-// begin opens the counters and writes the record's first line: run completed
-// with what is known of the server and the machine. shown is its name for
-// people.
+// begin opens the counters and writes the record's first line: run, completed with the
+// properties of the server and the machine. shown is the run's name as shown to users.
 func (m *measurement) begin(ctx context.Context, tables []*engine.Table, run result.Run, shown string) error {
 	if err := m.openProbe(ctx, tables); err != nil {
 		return err
@@ -104,9 +102,9 @@ func (m *measurement) close() error {
 	return errors.Join(errs...)
 }
 
-// measure runs the workload and writes the rest of the record. prove, if set, looks
-// at what the run left in the database, however it ended, and adds to the
-// record's end; what it returns fails the run.
+// measure runs the workload and writes the rest of the record. prove, if set, examines
+// the state that the run left in the database, however the run ended, and adds to the
+// record's end. An error from prove fails the run.
 func (m *measurement) measure(ctx context.Context, w bench.Workload, cfg bench.Config, prove func(ctx context.Context, end *result.End) error) error {
 	end := result.End{}
 	cfg.Interval = m.interval
@@ -146,7 +144,7 @@ func (m *measurement) measure(ctx context.Context, w bench.Workload, cfg bench.C
 	}
 	if err != nil {
 		done = bench.Outcome{Stopped: bench.StoppedFailed, Err: err}
-		if ctx.Err() != nil { // while the clients connected
+		if ctx.Err() != nil { // interrupted while the clients connected
 			done = bench.Outcome{Stopped: bench.StoppedInterrupted}
 		}
 	}
@@ -165,7 +163,7 @@ func (m *measurement) measure(ctx context.Context, w bench.Workload, cfg bench.C
 		end.ServerCPUSeconds = &cpu
 	}
 	err = errors.Join(done.Err, m.close())
-	// The header has those from before the run.
+	// The header has the warnings from before the run.
 	if all := m.probe.Warnings(); len(all) > m.known {
 		end.Warnings = append(end.Warnings, all[m.known:]...)
 	}
@@ -182,8 +180,8 @@ func (m *measurement) measure(ctx context.Context, w bench.Workload, cfg bench.C
 	return errors.Join(err, m.out.End(end))
 }
 
-// goOn cuts a run that goes on with another down to what is left. It returns why
-// it has ended where nothing is.
+// goOn reduces the limits of a continued run to the remaining part. If nothing
+// remains, it returns why the run has ended.
 func (m *measurement) goOn(cfg *bench.Config) (over string) {
 	if m.earlier == nil {
 		return ""
@@ -201,7 +199,7 @@ func (m *measurement) goOn(cfg *bench.Config) (over string) {
 	return ""
 }
 
-// shift makes an interval count on from where the run before ended.
+// shift adds the end of the earlier run to the counts and times of an interval.
 func (m *measurement) shift(iv *result.Interval) {
 	if m.earlier == nil {
 		return
@@ -217,7 +215,7 @@ func (m *measurement) shift(iv *result.Interval) {
 	}
 }
 
-// rows returns how many rows were acknowledged.
+// rows returns the number of acknowledged rows.
 func (m *measurement) rows() int64 {
 	if n := len(m.rec.Intervals); n > 0 {
 		return m.rec.Intervals[n-1].Rows
@@ -225,13 +223,13 @@ func (m *measurement) rows() int64 {
 	return 0
 }
 
-// headroom is memory that is never touched, and so never given by the system.
-// The garbage collector counts it, and runs once for each so many bytes of
-// garbage instead of once for each few MiB: collecting takes time from the
-// clients, and its pauses wait for those that are waiting for the server.
+// headroom is the size of a block of memory that is never touched, and so never
+// allocated by the system. Because the garbage collector counts it, a collection runs
+// once per that many bytes of garbage instead of once per few MiB. Collections take
+// CPU time from the clients, and their pauses delay clients that wait for the server.
 const headroom = 128 << 20
 
-// prepareRuntime fits Go's runtime to a run. The returned function undoes it.
+// prepareRuntime adjusts Go's runtime to a run. The returned function undoes it.
 func prepareRuntime(caps engine.Capabilities, clients int) (restore func()) {
 	procs := runtime.GOMAXPROCS(0)
 	if caps.Blocks {
@@ -244,12 +242,11 @@ func prepareRuntime(caps engine.Capabilities, clients int) (restore func()) {
 	}
 }
 
-// deathNews is how long the end of the server's process is waited for after a
-// connection was lost: it is known a moment later.
+// deathNews is how long death waits for the end of the server's process after a
+// connection was lost: the end is known slightly later than the loss.
 const deathNews = time.Second
 
-// death returns why the private server ended, where that is what an error comes
-// from.
+// death returns why the private server ended, if that caused the error.
 func (m *measurement) death(err error) error {
 	if m.db.server == nil || !errors.Is(err, engine.ErrConnectionLost) && !errors.Is(err, engine.ErrUnreachable) {
 		return nil

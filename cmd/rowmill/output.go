@@ -10,9 +10,9 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
-// results is where results go, standard output. It marks its own errors, so
-// that a reader that has gone is told from a server that has: writing to
-// either fails with EPIPE.
+// results writes results to standard output. It marks its own errors in order to
+// distinguish a reader that has closed the pipe from a server that has closed the
+// connection: writing to either fails with EPIPE.
 type results struct{ w io.Writer }
 
 func (o results) Write(p []byte) (int, error) {
@@ -23,7 +23,8 @@ func (o results) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// columns returns the width of the terminal that o is; 0 when it is none.
+// columns returns the width of the terminal to which o writes; 0 if it is not a
+// terminal.
 func (o results) columns() int {
 	f, ok := o.w.(term.File)
 	if !ok {
@@ -36,7 +37,7 @@ func (o results) columns() int {
 	return columns
 }
 
-// plural writes a count of things whose plural ends in s: 1 row, 2,000 rows.
+// plural formats a count with a noun whose plural ends in s: 1 row, 2,000 rows.
 func plural[N int | int64](n N, one string) string { return figure.Plural(n, one, one+"s") }
 
 // An outputError is a result that could not be written to standard output.
@@ -45,7 +46,7 @@ type outputError struct{ err error }
 func (e *outputError) Error() string { return e.err.Error() }
 func (e *outputError) Unwrap() error { return e.err }
 
-// readerGone reports whether err says that standard output is read no more.
+// readerGone reports whether the reader of standard output has closed it.
 func readerGone(err error) bool {
 	var failed *outputError
 	return errors.As(err, &failed) && errors.Is(failed, syscall.EPIPE)

@@ -15,8 +15,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestServerCuts: a server that cuts a connection is a failure with a message,
-// and not the end of the one who reads the output, though both are EPIPE.
+// TestServerCuts checks that a connection closed by the server is a failure with a
+// message. It must not be taken for a closed standard output, although both are EPIPE.
 func TestServerCuts(t *testing.T) {
 	t.Parallel()
 	target := testdb.Target(t, "postgres")
@@ -45,9 +45,9 @@ func TestServerCuts(t *testing.T) {
 	}
 }
 
-// cuttingRelay passes what PostgreSQL's clients say at the socket on to server.
-// From the first ReadyForQuery of a connection, and as many more as the result
-// says, it reads no more, so that what the client writes next fails with EPIPE.
+// cuttingRelay forwards the traffic of PostgreSQL's clients at the socket to server.
+// From the first ReadyForQuery of a connection, and as many more as the result says,
+// it stops reading, so that the client's next write fails with EPIPE.
 func cuttingRelay(t *testing.T, socket, server string) *atomic.Int32 {
 	t.Helper()
 	var answers atomic.Int32
@@ -72,8 +72,8 @@ func cuttingRelay(t *testing.T, socket, server string) *atomic.Int32 {
 	return &answers
 }
 
-// TestReaderGone: results that nobody reads end a verb as SIGPIPE would, without
-// a word.
+// TestReaderGone checks that a verb whose results are not read ends as with SIGPIPE,
+// without a message.
 func TestReaderGone(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"version"}, {"version", "--json"}, {"bench", "insert", "--target", "null:", "--rows", "10"}} {
@@ -109,7 +109,7 @@ func TestWithoutCanceled(t *testing.T) {
 	}
 }
 
-// TestVersionFlag: --version prints what the verb does.
+// TestVersionFlag checks that --version prints the same as the verb.
 func TestVersionFlag(t *testing.T) {
 	t.Parallel()
 	flag, verb := rowmill(t.Context(), "--version"), rowmill(t.Context(), "version")
@@ -118,8 +118,7 @@ func TestVersionFlag(t *testing.T) {
 	}
 }
 
-// TestAnnounced: benchmarks say how long they take, where that is known, before
-// they begin.
+// TestAnnounced checks that benchmarks announce how long they take, if that is known.
 func TestAnnounced(t *testing.T) {
 	t.Parallel()
 	limited := filepath.Join(t.TempDir(), "mine.toml")

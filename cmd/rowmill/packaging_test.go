@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestUnits: systemd takes the units, and rowmill the command lines in them and
-// in the container file.
+// TestUnits checks that systemd accepts the units, and that rowmill accepts the
+// command lines in them and in the container file.
 func TestUnits(t *testing.T) {
 	packaging := filepath.Join(here(t), "..", "..", "packaging")
 	units, err := filepath.Glob(filepath.Join(packaging, "systemd", "rowmill*@.*"))
@@ -62,11 +62,11 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// notThere is what rowmill says of a declaration that isn't there.
+// notThere matches rowmill's error for a missing declaration.
 var notThere = regexp.MustCompile(`read the declaration: \w+ /etc/rowmill/.*: no such file`)
 
-// takesCommand tells whether rowmill understands a command line: what stops it
-// is that the declaration isn't there.
+// takesCommand checks that rowmill accepts a command line: its only error is the
+// missing declaration.
 func takesCommand(t *testing.T, args []string) {
 	t.Helper()
 	if s := rowmill(t.Context(), args...); s.code != exitFailed || !notThere.MatchString(s.stderr) {

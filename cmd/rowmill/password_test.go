@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestPasswordFileForOthers: a password file that others can read is warned of,
-// one that they can't is not.
+// TestPasswordFileForOthers checks that there is a warning about a password file if
+// and only if others can read it.
 func TestPasswordFileForOthers(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "password")
@@ -28,8 +28,8 @@ func TestPasswordFileForOthers(t *testing.T) {
 	}
 }
 
-// TestPasswordInKeywords: a password in a target that is no URL is printed
-// neither from the command line nor from a declaration.
+// TestPasswordInKeywords checks that a password in a target that is not a URL is never
+// printed, be it from the command line or from a declaration.
 func TestPasswordInKeywords(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "readings.toml")

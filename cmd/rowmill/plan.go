@@ -14,7 +14,7 @@ import (
 	"github.com/rowmill/rowmill/sizing"
 )
 
-// planFlags are those of `rowmill plan`.
+// planFlags are the flags of `rowmill plan`.
 type planFlags struct {
 	kept     keptFlags
 	rate     float64
@@ -26,8 +26,9 @@ type planFlags struct {
 	json     bool
 }
 
-// defaultReads is how many random pages a second a disk is taken to read: what
-// a solid-state disk does for one or a few connections that wait for each.
+// defaultReads is the assumed number of random page reads per second of a disk: that
+// of a solid-state disk with one or a few connections, each of which waits for its
+// reads.
 const defaultReads = 10000
 
 func (a *app) planCommand() *cobra.Command {
@@ -105,7 +106,7 @@ func (a *app) plan(ctx context.Context, file string, f planFlags) error {
 	return writePlan(a.stdout, out)
 }
 
-// planned measures what isn't given and makes the plan.
+// planned measures the values that aren't given and computes the plan.
 func (a *app) planned(ctx context.Context, file string, f planFlags, in sizing.Input) (_ *sizing.Output, err error) {
 	if f.rowBytes > 0 {
 		d, err := readDeclaration(ctx, file, f.kept.target)
@@ -129,7 +130,7 @@ func (a *app) planned(ctx context.Context, file string, f planFlags, in sizing.I
 	return a.planKept(ctx, k, in, f.rows)
 }
 
-// planKept makes the plan of an open table.
+// planKept computes the plan for an open table.
 func (a *app) planKept(ctx context.Context, k *kept, in sizing.Input, rows int) (*sizing.Output, error) {
 	declared(&in, k.Table.Declared)
 	info := k.DB.Info()
@@ -167,7 +168,7 @@ func (a *app) planKept(ctx context.Context, k *kept, in sizing.Input, rows int) 
 	return out, nil
 }
 
-// planHint says what to do where the rate isn't known.
+// planHint adds a hint to the error of an unknown rate.
 func planHint(err error) error {
 	if errors.Is(err, sizing.ErrNoRate) {
 		return &usageError{err, "--rate 5000/s; a table that has rows already tells its rate itself"}
@@ -175,7 +176,7 @@ func planHint(err error) error {
 	return err
 }
 
-// declared takes what the declaration says.
+// declared fills in the values of the declaration.
 func declared(in *sizing.Input, d *rolling.Declaration) {
 	in.Table, in.Keep, in.Ahead, in.After = d.Name, d.Keep, d.Ahead, d.Seal.After
 	in.Merge, in.Compress, in.Axis, in.WholeDays = d.Seal.Merge, d.Seal.Compress, d.Period.Axis(), d.WholeDays()
@@ -184,7 +185,7 @@ func declared(in *sizing.Input, d *rolling.Declaration) {
 	}
 }
 
-// takeRecord takes the rates of a record's runs: the last of each layout.
+// takeRecord takes the rates from a record's runs: the last run of each layout.
 func takeRecord(ctx context.Context, in *sizing.Input, file string) error {
 	recs, err := readRuns(ctx, file)
 	if err != nil {
@@ -213,12 +214,12 @@ func takeRecord(ctx context.Context, in *sizing.Input, file string) error {
 	return nil
 }
 
-// liveTimeout bounds the counting of a live table's newest rows, which may have
-// no index to go by.
+// liveTimeout bounds the counting of a live table's newest rows, for which there may
+// be no index.
 const liveTimeout = 30 * time.Second
 
-// liveRate measures the rate at which rows come into a table that is there: 0
-// where there is none, or none of its rows.
+// liveRate determines the rate at which rows arrive in an existing table; 0 if there
+// is no table, or it has no rows.
 func liveRate(ctx context.Context, k *kept) (sizing.Figure, error) {
 	none := sizing.Figure{From: "not known"}
 	if k.Schema == nil {
@@ -239,7 +240,7 @@ func liveRate(ctx context.Context, k *kept) (sizing.Figure, error) {
 	if err != nil {
 		return none, err
 	}
-	// Of the whole periods with rows, the last ones that are a day together.
+	// Use the last complete periods that have rows, as many as make up a day.
 	var rows, length int64
 	first, last := "", ""
 	for i := len(parts) - 1; i >= 0 && length < 86400e6; i-- {
@@ -260,13 +261,13 @@ func liveRate(ctx context.Context, k *kept) (sizing.Figure, error) {
 	return sizing.Figure{Value: float64(rows) / (float64(length) / 1e6), From: fmt.Sprintf("the live table: the server's estimate of %s in its whole periods %s to %s", plural(rows, "row"), first, last)}, nil
 }
 
-// periodsOf returns the periods of a table that is there, none of a plain one.
+// periodsOf returns the periods of an existing table; a plain table has none.
 func periodsOf(ctx context.Context, k *kept) ([]rolling.Partition, error) {
 	if !k.Schema.Partitioned && !k.Schema.View {
 		return nil, nil
 	}
 	t := *k.Table.Table
-	if !t.Grid.Valid() { // of every = "auto"; the axis is what counts here
+	if !t.Grid.Valid() { // with every = "auto", the grid isn't known; only the axis matters here
 		t.Grid, _ = rolling.Parse("1d")
 	}
 	return k.DB.Catalog().Partitions(ctx, &t)

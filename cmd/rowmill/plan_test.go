@@ -20,10 +20,10 @@ import (
 	"github.com/rowmill/rowmill/sizing"
 )
 
-// A planServer is a kind of database, with its types of a time and of a text.
+// A planServer is a kind of database, with its types for a time and a text.
 type planServer struct{ kind, time, text string }
 
-// planServers returns those that the test plans a table on.
+// planServers returns the databases on which the test plans a table.
 func planServers(t *testing.T) []planServer {
 	kinds := testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres")
 	return slices.DeleteFunc([]planServer{
@@ -57,7 +57,7 @@ func planned(t *testing.T, args ...string) *sizing.Output {
 	return &out
 }
 
-// noScratch fails if a scratch table is there.
+// noScratch fails if a scratch table exists.
 func noScratch(t *testing.T, db engine.Sizer) {
 	t.Helper()
 	names, err := db.Named(t.Context(), scratchName)
@@ -89,7 +89,8 @@ func TestPlanOfATableToBe(t *testing.T) {
 				if p.Ascending {
 					ascending++
 				}
-				// 8 bytes of key, 8 of time and 20 of note at least, and nothing absurd.
+				// The row has 8 bytes of key, 8 of time and at least 20 of note. The
+				// upper limit is a sanity check.
 				if p.BytesPerRow < 20 || p.BytesPerRow > 400 {
 					t.Errorf("%+v", p)
 				}
@@ -97,7 +98,8 @@ func TestPlanOfATableToBe(t *testing.T) {
 			if math.Abs(sum-out.PerRow.Value) > 1e-6 || len(out.Pieces) < 2 {
 				t.Errorf("%+v", out.Pieces)
 			}
-			// Only the rows of PostgreSQL, and of SQLite beside their index, go to an end.
+			// Only PostgreSQL's rows, and SQLite's rows beside their index, are
+			// appended at an end.
 			if want := server.kind == "postgres" || server.kind == "sqlite"; (ascending == 1) != want {
 				t.Errorf("%d pieces ascend: %+v", ascending, out.Pieces)
 			}
@@ -117,8 +119,8 @@ func TestPlanOfATableToBe(t *testing.T) {
 	}
 }
 
-// What is measured is what so many rows take: twice the sample takes twice the
-// room, within what half-full pages make of it.
+// TestPlanMeasuresRows checks that the measured size is proportional to the rows:
+// twice the sample takes twice the space, apart from the effect of half-full pages.
 func TestPlanMeasuresRows(t *testing.T) {
 	t.Parallel()
 	for _, server := range planServers(t) {
@@ -134,7 +136,8 @@ func TestPlanMeasuresRows(t *testing.T) {
 	}
 }
 
-// A table that is there gives the rate, and the rows of the sample.
+// TestPlanOfATableThatIs checks that an existing table provides the rate, and the rows
+// of the sample.
 func TestPlanOfATableThatIs(t *testing.T) {
 	t.Parallel()
 	for _, server := range planServers(t) {
@@ -172,7 +175,8 @@ func TestPlanOfATableThatIs(t *testing.T) {
 	}
 }
 
-// A rolling table gives the rate by its whole periods.
+// TestPlanOfARollingTable checks that a rolling table provides the rate from its
+// complete periods.
 func TestPlanOfARollingTable(t *testing.T) {
 	t.Parallel()
 	for _, server := range planServers(t) {
@@ -191,7 +195,7 @@ func TestPlanOfARollingTable(t *testing.T) {
 			if s := rowmill(t.Context(), "apply", file, "--yes", "--clock", clock); s.code != exitDone {
 				t.Fatalf("exit %d: %s", s.code, s.stderr)
 			}
-			// Two rows a second for three hours, and one in the hour that is open.
+			// Two rows a second for three hours, and one row in the current hour.
 			for h := range 3 {
 				var q strings.Builder
 				for i := range 7200 {
@@ -227,7 +231,8 @@ func TestPlanOfARollingTable(t *testing.T) {
 	}
 }
 
-// insertInto is what takes rows of an hour: in SQLite the period's own table.
+// insertInto returns the table into which rows of an hour are inserted: in SQLite, the
+// period's own table.
 func insertInto(kind string, at time.Time) string {
 	if kind == "sqlite" {
 		return "readings_" + at.Format("p20060102_15")
@@ -235,8 +240,8 @@ func insertInto(kind string, at time.Time) string {
 	return "readings"
 }
 
-// What a killed plan left is dropped by the next one; what another one that
-// runs is using isn't.
+// TestPlanDropsLeftovers checks that the scratch table of a killed plan is dropped by
+// the next plan, and that the scratch table of a running plan is not.
 func TestPlanDropsLeftovers(t *testing.T) {
 	t.Parallel()
 	for _, server := range planServers(t) {
@@ -274,8 +279,8 @@ func TestPlanDropsLeftovers(t *testing.T) {
 	}
 }
 
-// A plan that is interrupted drops its scratch table itself; one that is killed
-// has it dropped by the next.
+// TestPlanInterruptedAndKilled checks that an interrupted plan drops its scratch table
+// itself, and that the next plan drops the scratch table of a killed one.
 func TestPlanInterruptedAndKilled(t *testing.T) {
 	t.Parallel()
 	for _, server := range planServers(t) {
@@ -356,8 +361,8 @@ func TestPlanWithoutAServer(t *testing.T) {
 	}
 }
 
-// A record of a benchmark gives the rates: of one table before, of periods
-// after.
+// TestPlanFromARecord checks that a benchmark's record provides the rates of the plain
+// and the rolling table.
 func TestPlanFromARecord(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -377,7 +382,7 @@ func TestPlanFromARecord(t *testing.T) {
 	}
 }
 
-// every = "auto" becomes the period that fits.
+// TestApplyFindsThePeriod checks that every = "auto" becomes the suitable period.
 func TestApplyFindsThePeriod(t *testing.T) {
 	t.Parallel()
 	for _, server := range planServers(t) {

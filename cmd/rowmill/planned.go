@@ -7,15 +7,14 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// A plannedRun is one of the runs, or searches for a rate, that a command
-// makes.
+// A plannedRun is one of the runs, or searches for a rate, of a command.
 type plannedRun struct {
 	layout string
-	// repeat counts from 1 to repeats; both are 0 where there is one.
+	// repeat counts from 1 to repeats; both are 0 if there is only one.
 	repeat, repeats int
 }
 
-// planned returns the runs that the flags make, in order.
+// planned returns the runs that the flags request, in order.
 func (f *benchFlags) planned() []plannedRun {
 	var out []plannedRun
 	for round := range f.repeat {
@@ -37,14 +36,14 @@ func (p plannedRun) String() string {
 	return "layout " + p.layout
 }
 
-// insertRun returns the run, to be recorded as one of a command.
+// insertRun returns the run, with the command to be recorded.
 func (p plannedRun) insertRun(f benchFlags, command []string, out *recordFile, show progress) *insertRun {
 	return &insertRun{f: f, layout: p.layout, args: command, repeat: p.repeat, repeats: p.repeats,
 		measurement: measurement{out: out, show: show, interval: f.interval}}
 }
 
-// takeRecorded sets the flags to those of the command that a record holds. The
-// set that it returns holds them and tells which were given.
+// takeRecorded sets the flags to those of a recorded command. The returned set holds
+// them and reports which were given.
 func (f *benchFlags) takeRecorded(command []string) (*pflag.FlagSet, error) {
 	if len(command) < 2 || command[0] != "bench" || command[1] != "insert" {
 		return nil, fmt.Errorf("its command, %q, is no rowmill bench insert", strings.Join(command, " "))

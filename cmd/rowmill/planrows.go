@@ -15,14 +15,14 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// perStatement is how many rows one INSERT has: some hundred, and no more
-// placeholders than every server takes.
+// perStatement is the number of rows per INSERT: a few hundred, limited so that every
+// server accepts the number of placeholders.
 func (s *sample) perStatement() int {
 	return max(1, min(500, 30000/max(1, len(s.schema.Names()))))
 }
 
-// insert adds rows of values, each of which is bound, or is SQL text where it
-// is a literal.
+// insert adds rows. A value is bound, unless it is a literal, which is inserted as SQL
+// text.
 func (s *sample) insert(ctx context.Context, into string, columns []string, rows [][]any) error {
 	if len(rows) == 0 {
 		return nil
@@ -65,15 +65,15 @@ func (s *sample) insert(ctx context.Context, into string, columns []string, rows
 // A literal is a value as SQL text.
 type literal string
 
-// copyLive copies rows of the table that is there: of a rolling one those of its
-// newest period with rows enough.
+// copyLive copies rows of the existing table. Of a rolling table, it copies rows of
+// the newest period that has enough of them.
 func (s *sample) copyLive(ctx context.Context, into string) error {
 	var columns, exprs []string
 	quote, words := s.db.Dialect().Quote, s.db.Words()
 	for _, name := range s.schema.Names() {
 		c := s.live.Column(name)
 		if c == nil || c.Generated {
-			continue // it gets its default
+			continue // the column gets its default
 		}
 		columns = append(columns, name)
 		if c.Kind == engine.KindTime || c.Kind == engine.KindOther {
@@ -86,7 +86,7 @@ func (s *sample) copyLive(ctx context.Context, into string) error {
 	if err != nil || from == "" || len(columns) == 0 {
 		return err
 	}
-	// A statement and a connection of its own: the copy must not lock the rows.
+	// A separate statement and connection: the copy must not lock the rows.
 	rows, err := s.db.SQL().QueryContext(ctx, fmt.Sprintf("SELECT %s FROM %s LIMIT %d", strings.Join(exprs, ", "), from, s.rows))
 	if err != nil {
 		return fmt.Errorf("read rows of %s: %w", s.table.Name, s.db.Classify(err))
@@ -130,8 +130,8 @@ func (s *sample) copyLive(ctx context.Context, into string) error {
 	return flush()
 }
 
-// liveSource is what to read rows from: the newest period with enough of them,
-// or the table.
+// liveSource returns the source of the rows to copy: the table, or the newest period
+// with enough rows. If no period has enough, it is the one with the most rows.
 func (s *sample) liveSource(ctx context.Context) (string, error) {
 	if !s.live.Partitioned && !s.live.View {
 		return s.db.Dialect().Quote(s.table.Name), nil
@@ -162,8 +162,8 @@ func (s *sample) liveSource(ctx context.Context) (string, error) {
 	return best, nil
 }
 
-// makeUp fills the scratch table with made-up rows in the order of time. Columns
-// of keys get values all over their range; others numbers and words.
+// makeUp fills the scratch table with generated rows in the order of time. Key columns
+// get values from their whole range, other columns numbers and words.
 func (s *sample) makeUp(ctx context.Context, into string) error {
 	s.source = "made-up rows"
 	t := *s.table
@@ -190,17 +190,17 @@ func (s *sample) makeUp(ctx context.Context, into string) error {
 	return nil
 }
 
-// A rowMaker makes rows up.
+// A rowMaker generates rows.
 type rowMaker struct {
 	s      *sample
 	table  *engine.Table
 	random *rand.Rand
 	makers []func(i int64) any
-	// start and step, in positions, are where rows lie in time.
+	// start and step are the position of the first row and the distance between rows.
 	start, step int64
 }
 
-// prepare decides how each column is made.
+// prepare chooses the generator of each column.
 func (g *rowMaker) prepare() ([]string, error) {
 	schema := g.s.schema
 	keys := append([][]string{schema.PrimaryKey}, schema.Unique...)
@@ -222,7 +222,7 @@ func (g *rowMaker) prepare() ([]string, error) {
 		make, n := g.maker(c, keyed[name])
 		if make == nil {
 			if c.Null || c.Default != "" || c.Auto {
-				continue // it is left to the server
+				continue // the server fills in the column
 			}
 			return nil, fmt.Errorf("column %s of type %s: no values of it can be made up", name, c.Native)
 		}
@@ -234,13 +234,13 @@ func (g *rowMaker) prepare() ([]string, error) {
 	return columns, nil
 }
 
-// spread sets how far apart rows lie, so that no two have the same key.
+// spread sets the distance between rows so that no two rows have the same key.
 func (g *rowMaker) spread(keys [][]string, capacity map[string]int64) {
 	if g.table.Grid.Axis() == rolling.Sequence {
 		g.start, g.step = 1, 1
 		return
 	}
-	unit := int64(1e6) // a column of times may hold whole seconds
+	unit := int64(1e6) // a time column may be limited to whole seconds
 	by := g.s.schema.Column(g.table.By)
 	if by != nil && strings.HasPrefix(strings.ToLower(by.Native), "date") && !strings.HasPrefix(strings.ToLower(by.Native), "datetime") {
 		unit = 86400e6
@@ -256,7 +256,7 @@ func (g *rowMaker) spread(keys [][]string, capacity map[string]int64) {
 		g.step = max(g.step, (unit+most-1)/most)
 	}
 	now := rolling.Position(time.Now())
-	// Not before the times that a TIMESTAMP can hold.
+	// A TIMESTAMP can't hold earlier times.
 	g.start = max(now-g.step*int64(g.s.rows), rolling.Position(time.Date(1971, 1, 1, 0, 0, 0, 0, time.UTC)))
 	g.start -= g.start % unit
 }
@@ -275,9 +275,9 @@ func (g *rowMaker) row(i int64) []any {
 
 var sizeOf = regexp.MustCompile(`\((\d+)(?:\s*,\s*(\d+))?\)`)
 
-// maker returns what makes values of a column up, and how many consecutive
-// ones are different; nil where none can be. Columns of keys get values all over
-// their range.
+// maker returns a function that generates values of a column, and the number of
+// consecutive values that differ. The function is nil if the type is not supported.
+// Key columns get values from their whole range.
 func (g *rowMaker) maker(c engine.SchemaColumn, keyed bool) (func(i int64) any, int64) {
 	native := strings.ToLower(c.Native)
 	first := strings.FieldsFunc(native+" ", func(r rune) bool { return r == ' ' || r == '(' })[0]
@@ -347,7 +347,7 @@ func (g *rowMaker) maker(c engine.SchemaColumn, keyed bool) (func(i int64) any, 
 	return nil, 0
 }
 
-// special makes values of types that have a form of their own.
+// special generates values of types with a syntax of their own.
 func (g *rowMaker) special(first, native string) (func(i int64) any, int64, bool) {
 	r := g.random
 	switch {
@@ -382,7 +382,8 @@ func (g *rowMaker) special(first, native string) (func(i int64) any, int64, bool
 	return nil, 0, false
 }
 
-// words makes texts: half as long as the column may be, up to 40 characters.
+// words generates texts of half the column's maximum length, up to 40 characters.
+// Fixed-length columns are filled completely.
 func (g *rowMaker) words(first string, size int, keyed bool) (func(i int64) any, int64) {
 	n := 40
 	if size > 0 {
@@ -394,12 +395,12 @@ func (g *rowMaker) words(first string, size int, keyed bool) (func(i int64) any,
 	if !keyed {
 		return func(int64) any { return text(g.random, n) }, 1
 	}
-	// In a key a text is a number, scattered, of as many letters as fit.
+	// In a key, the text begins with a permuted number of up to 8 characters.
 	letters := min(max(n, size/2, 1), 8)
 	if size > 0 {
 		letters = min(letters, size)
 	}
-	bits := uint(letters * 5) // base 32 has five bits a letter
+	bits := uint(letters * 5) // base 32 encodes five bits per character
 	return func(i int64) any {
 		t := strconv.FormatInt(permuted(i, bits), 32)
 		t = strings.Repeat("0", letters-len(t)) + t
@@ -407,7 +408,7 @@ func (g *rowMaker) words(first string, size int, keyed bool) (func(i int64) any,
 	}, 1 << bits
 }
 
-// intBits is how many bits of an integer type are used.
+// intBits returns the number of bits of an integer type that are used.
 func intBits(first string) uint {
 	switch first {
 	case "tinyint":
@@ -420,15 +421,15 @@ func intBits(first string) uint {
 	return 30
 }
 
-// permuted is a permutation of the numbers below 2^bits, in which neighbours
-// lie far apart: an odd factor has an inverse modulo a power of two.
+// permuted maps the numbers below 2^bits to a permutation in which neighbours are far
+// apart. The factor is odd and so has an inverse modulo a power of two.
 func permuted(i int64, bits uint) int64 {
 	return int64(uint64(i) * 0x9E3779B1 & (1<<bits - 1))
 }
 
 var vocabulary = strings.Fields("alpha bravo charlie delta echo foxtrot golf hotel india juliett kilo lima mike november oscar papa quebec romeo sierra tango uniform victor whiskey xray yankee zulu")
 
-// text makes words of n letters in all.
+// text returns words, cut to n characters in all.
 func text(r *rand.Rand, n int) string {
 	var b strings.Builder
 	for b.Len() < n {

@@ -17,34 +17,36 @@ import (
 )
 
 const (
-	// defaultSample is enough that pages that are half full, and the first ones
-	// of each index, make little of the whole.
+	// defaultSample is large enough that half-full pages, and the first pages of each
+	// index, are a small part of the sample.
 	defaultSample = 50_000
-	// fewestLive is from how many rows on a table's own are taken for a sample.
+	// fewestLive is the number of rows from which a table's own rows are used for the
+	// sample.
 	fewestLive = 1000
 	// scratchName begins the names of scratch tables.
 	scratchName = "rowmill_scratch_"
-	// scratchAge is after how long a scratch table of another host counts as
-	// left by a killed plan.
+	// scratchAge is the age from which a scratch table of another host is assumed to
+	// be left over from a killed plan.
 	scratchAge = 24 * time.Hour
 	// scratchCleanUp bounds the dropping of a scratch table.
 	scratchCleanUp = time.Minute
 )
 
-// A sample is rows of a declared table in a scratch table, and what they take.
+// A sample is a set of rows of a declared table in a scratch table, and its
+// measurements.
 type sample struct {
 	db       engine.Sizer
 	declared *rolling.Declaration
 	table    *engine.Table
-	live     *engine.Schema // nil where the table isn't there
+	live     *engine.Schema // nil if the table doesn't exist
 	rows     int
-	rate     float64 // 0 is unknown
+	rate     float64 // 0 if unknown
 	note     func(string)
 
-	schema     *engine.Schema // the scratch table's
+	schema     *engine.Schema // of the scratch table
 	loaded     int            // rows
-	took       time.Duration  // to insert them
-	source     string         // what the rows are
+	took       time.Duration  // time to insert them
+	source     string         // origin of the rows
 	footprint  *engine.Footprint
 	compressed *engine.Footprint
 	warnings   []string
@@ -55,7 +57,7 @@ func scratch(now time.Time) string {
 	return fmt.Sprintf("%s%s_%d_%s", scratchName, hostMark(), os.Getpid(), strconv.FormatInt(now.Unix(), 36))
 }
 
-// hostMark tells hosts apart in names.
+// hostMark returns a hash that identifies this host in names.
 func hostMark() string {
 	name, err := os.Hostname()
 	if err != nil {
@@ -66,11 +68,11 @@ func hostMark() string {
 	return fmt.Sprintf("%08x", h.Sum32())
 }
 
-// leftover reports whether a scratch table's owner is gone.
+// leftover reports whether the process that created a scratch table is gone.
 func leftover(name string, now time.Time) bool {
 	parts := strings.Split(strings.TrimPrefix(name, scratchName), "_")
 	if len(parts) < 3 {
-		return false // nobody's name
+		return false // not the name of a scratch table
 	}
 	pid, err := strconv.Atoi(parts[1])
 	made, bad := strconv.ParseInt(parts[2], 36, 64)
@@ -83,7 +85,7 @@ func leftover(name string, now time.Time) bool {
 	return now.Sub(time.Unix(made, 0)) > scratchAge
 }
 
-// clear drops what killed plans left.
+// clear drops the scratch tables that killed plans left.
 func (s *sample) clear(ctx context.Context) error {
 	names, err := s.db.Named(ctx, scratchName)
 	if err != nil {
@@ -101,7 +103,7 @@ func (s *sample) clear(ctx context.Context) error {
 	return nil
 }
 
-// drop drops scratch tables, those that exist.
+// drop drops scratch tables if they exist.
 func (s *sample) drop(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		if _, err := s.db.SQL().ExecContext(ctx, "DROP TABLE IF EXISTS "+s.db.Dialect().Quote(name)); err != nil {
@@ -111,8 +113,7 @@ func (s *sample) drop(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// measure fills a scratch table and measures it. It is dropped whatever
-// happens.
+// measure fills a scratch table and measures it. It drops the table in any case.
 func (s *sample) measure(ctx context.Context) (err error) {
 	if err := s.clear(ctx); err != nil {
 		return err
@@ -159,7 +160,8 @@ func (s *sample) measure(ctx context.Context) (err error) {
 	return nil
 }
 
-// load fills the scratch table with the table's own rows, or made-up ones.
+// load fills the scratch table with the table's own rows or, if there are too few,
+// generated ones.
 func (s *sample) load(ctx context.Context, name string) error {
 	if s.live != nil {
 		if err := s.copyLive(ctx, name); err != nil {
@@ -168,7 +170,7 @@ func (s *sample) load(ctx context.Context, name string) error {
 		if s.loaded >= fewestLive {
 			return nil
 		}
-		// Too few to say anything: made-up rows instead, in an empty table.
+		// There are too few rows for an estimate: start again with generated ones.
 		if s.loaded > 0 {
 			if _, err := s.db.SQL().ExecContext(ctx, "DELETE FROM "+s.db.Dialect().Quote(name)); err != nil {
 				return fmt.Errorf("empty the scratch table: %w", s.db.Classify(err))
@@ -185,7 +187,7 @@ func (s *sample) pack(ctx context.Context, from, into string) (*engine.Footprint
 	plain := &engine.Table{Name: from, By: s.table.By, Epoch: s.table.Epoch, Definition: s.declared.Definition, PrimaryKey: s.schema.PrimaryKey}
 	statements := s.db.Words().CreateTemplate(plain, into, engine.Storage{Compress: true})
 	if info := s.db.Info(); info.Engine == "mariadb" && strings.EqualFold(info.Storage, "innodb") {
-		// There a table is compressed from the start, or not at all.
+		// Such a table must be compressed before its rows are inserted.
 		statements = append(statements, "ALTER TABLE "+s.db.Dialect().Quote(into)+" PAGE_COMPRESSED=1")
 	}
 	for _, q := range statements {
@@ -219,7 +221,7 @@ func (s *sample) pack(ctx context.Context, from, into string) (*engine.Footprint
 	return f, nil
 }
 
-// overriding lets rows bring values for identity columns.
+// overriding returns the clause that permits explicit values for identity columns.
 func (s *sample) overriding() string {
 	if s.db.Info().Engine == "postgres" {
 		return "OVERRIDING SYSTEM VALUE "
@@ -227,7 +229,7 @@ func (s *sample) overriding() string {
 	return ""
 }
 
-// fill puts what was measured into a plan's input.
+// fill copies the measurements to a plan's input.
 func (s *sample) fill(in *sizing.Input) {
 	n := float64(s.loaded)
 	ascending := func(columns []string) bool {

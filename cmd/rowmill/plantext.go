@@ -11,11 +11,10 @@ import (
 	"github.com/rowmill/rowmill/sizing"
 )
 
-// planWidth is how wide the text of a plan is.
+// planWidth is the width of a plan's text, in columns.
 const planWidth = 100
 
-// writePlan writes a plan for people: figures first, where they are from below
-// them.
+// writePlan writes a plan as text: the figures first, their sources below them.
 func writePlan(w io.Writer, o *sizing.Output) error {
 	t := planText{}
 	where := o.Table
@@ -46,7 +45,7 @@ func (t *planText) line(format string, args ...any) {
 	t.b.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " ") + "\n")
 }
 
-// wrap writes a text in lines of the plan's width, below each other.
+// wrap writes a text in lines of the plan's width.
 func (t *planText) wrap(lead, text string) {
 	indent := strings.Repeat(" ", len(lead))
 	line := lead
@@ -185,7 +184,7 @@ func (t *planText) rate(what string, r sizing.RatePlan) {
 	t.from(r.From)
 }
 
-// countText is a number for people: three digits and what they count in.
+// countText formats a number with three digits and a unit.
 func countText(n float64) string {
 	switch {
 	case n >= 1e9:
@@ -200,7 +199,7 @@ func countText(n float64) string {
 	return fmt.Sprintf("%.2g", n)
 }
 
-// spanText is a length of time for people, in one unit.
+// spanText formats a length of time in one unit.
 func spanText(seconds float64) string {
 	for _, u := range []struct {
 		name string

@@ -10,8 +10,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// progress shows runs while they go. liveView draws them on a terminal, lines
-// prints them anywhere else.
+// progress shows runs while they are in progress. liveView draws them on a terminal;
+// lines prints them anywhere else.
 type progress interface {
 	Begin(result.Run)
 	Interval(result.Interval)
@@ -20,7 +20,7 @@ type progress interface {
 	Close()
 }
 
-// newProgress returns the kind of progress that fits stderr. interrupt is
+// newProgress returns the implementation of progress that suits stderr. interrupt is
 // called when the user asks the live view to stop.
 func (a *app) newProgress(interrupt context.CancelFunc) progress {
 	if isTerminal(a.stderr) {

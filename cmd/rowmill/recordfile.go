@@ -17,7 +17,7 @@ type recordFile struct {
 	*result.Writer
 	f       *os.File
 	path    string
-	created bool // by us
+	created bool // created by this process
 	written bool
 }
 
@@ -25,9 +25,9 @@ type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
-// openRecord opens the file for a record, so that a path that can't be written
-// is known before anything is measured. What the file held is replaced only
-// once there is something to replace it with.
+// openRecord opens the file for a record, so that an unwritable path is reported
+// before anything is measured. The previous contents of the file are replaced only
+// once there is something to write.
 func openRecord(path string) (*recordFile, error) {
 	if path == "" {
 		return &recordFile{Writer: result.NewWriter(discard{}), written: true}, nil
@@ -44,8 +44,8 @@ func openRecord(path string) (*recordFile, error) {
 	return &recordFile{Writer: result.NewWriter(f), f: f, path: path, created: created}, nil
 }
 
-// appendRecord opens the file of a record to add runs to it. A last line that
-// was cut off is removed.
+// appendRecord opens the file of a record to append runs to it. It removes an
+// incomplete last line.
 func appendRecord(path string) (*recordFile, error) {
 	fail := func(err error) (*recordFile, error) { return nil, fmt.Errorf("--resume %s: %w", path, err) }
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
@@ -61,8 +61,9 @@ func appendRecord(path string) (*recordFile, error) {
 	return &recordFile{Writer: result.NewWriter(f), f: f, path: path, written: true}, nil
 }
 
-// lockRecord keeps two processes from writing one record: the one that goes on
-// with a run must know that the other has ended. The lock goes with the process.
+// lockRecord prevents two processes from writing the same record: a process that
+// continues a run must know that the other one has ended. The lock is released when
+// the process ends.
 func lockRecord(f *os.File) error {
 	st, err := f.Stat()
 	if err != nil || !st.Mode().IsRegular() {
@@ -72,10 +73,10 @@ func lockRecord(f *os.File) error {
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return engine.Hinted(errors.New("another rowmill is writing it"), "wait until it has ended")
 	}
-	return nil // a file system without locks is no reason not to measure
+	return nil // measuring is possible on a file system without locks too
 }
 
-// run writes a header; the first one replaces what the file held.
+// run writes a header. The first one replaces the file's previous contents.
 func (o *recordFile) run(run result.Run) error {
 	if !o.written {
 		if st, err := o.f.Stat(); err != nil {
@@ -101,7 +102,7 @@ func (o *recordFile) close() error {
 	return err
 }
 
-// failed tells that the last write to the record did not succeed.
+// failed reports whether the last write to the record failed.
 func (o *recordFile) failed() bool { return o.f != nil && o.Writer.Failed() }
 
 // readRuns reads the runs of a record's file, or of a FIFO such as <(zcat FILE).

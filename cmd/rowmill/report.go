@@ -17,16 +17,17 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// reportFlags are the flags of `rowmill report`. Each names a file, "-" is
-// standard output, and empty is not wanted.
+// reportFlags are the flags of `rowmill report`. Each output flag names a file; "-" is
+// standard output, and "" means that the output is not requested.
 type reportFlags struct {
 	html, png, md string
 	json          bool
 	title         string
 	log           bool
-	// elapsed is the axis on which constant loads are laid over each other.
+	// elapsed selects time since the start as the axis on which constant loads are
+	// overlaid.
 	elapsed bool
-	// format, if set, has the lines of the intervals printed instead of the text.
+	// format, if set, prints the lines of the intervals instead of the text.
 	format intervalFormat
 }
 
@@ -61,7 +62,7 @@ func (a *app) reportCommand() *cobra.Command {
 	return c
 }
 
-// An output is a file that the flags ask for.
+// An output is a file requested by a flag.
 type output struct {
 	flag, path string
 	write      func(io.Writer, []result.Record) error
@@ -79,8 +80,8 @@ func (f reportFlags) outputs() []output {
 	}
 }
 
-// check refuses two outputs in one place. command is what to try instead,
-// before the flags.
+// check refuses two outputs to the same place. command is the start of the command
+// line that the hint suggests.
 func (f reportFlags) check(command string) error {
 	taken := ""
 	if f.json {
@@ -121,8 +122,8 @@ func (a *app) report(ctx context.Context, f reportFlags, paths []string) error {
 	return a.writeReports(f, recs)
 }
 
-// writeReports writes what the flags ask for. The text goes to standard output
-// unless something else does.
+// writeReports writes the requested reports. The text goes to standard output unless
+// another report does.
 func (a *app) writeReports(f reportFlags, recs []result.Record) error {
 	taken, err := a.writeFiles(f, recs)
 	taken = taken || f.json
@@ -141,8 +142,8 @@ func (a *app) writeReports(f reportFlags, recs []result.Record) error {
 	return nil
 }
 
-// writeFiles writes the reports that go to files, and reports whether one of
-// them is standard output.
+// writeFiles writes the reports that go to files. taken reports whether one of them
+// went to standard output.
 func (a *app) writeFiles(f reportFlags, recs []result.Record) (taken bool, err error) {
 	for _, o := range f.outputs() {
 		if o.path == "" {
@@ -169,8 +170,8 @@ func readRecords(ctx context.Context, paths []string) ([]result.Record, error) {
 	return recs, nil
 }
 
-// withoutSuperseded leaves out runs of a scenario that were broken off and made
-// again later in the same file.
+// withoutSuperseded omits the runs of a scenario that were interrupted and repeated
+// later in the same file.
 func withoutSuperseded(recs []result.Record) []result.Record {
 	var out []result.Record
 	for i := range recs {
@@ -187,9 +188,9 @@ func withoutSuperseded(recs []result.Record) []result.Record {
 	return out
 }
 
-// writeOutput writes a file as a whole or not at all: to a temporary file
-// beside it that is renamed when complete. The path "-" is standard output,
-// which gets nothing when the writing fails.
+// writeOutput writes a file completely or not at all: it writes a temporary file in
+// the same directory and renames it when complete. The path "-" is standard output,
+// which gets nothing if the writing fails.
 func (a *app) writeOutput(path string, write func(io.Writer) error) error {
 	if path == "-" {
 		var buf bytes.Buffer
@@ -201,11 +202,11 @@ func (a *app) writeOutput(path string, write func(io.Writer) error) error {
 	}
 	switch info, err := os.Stat(path); {
 	case err != nil:
-		// It is made below, or that fails with the cause.
+		// The file is created below, or creating it fails with the cause.
 	case info.IsDir():
 		return fmt.Errorf("write %s: is a directory", path)
 	case !info.Mode().IsRegular():
-		// A device or a pipe is written to; renaming would replace it.
+		// A device or a pipe is written directly; renaming would replace it.
 		return writeDevice(path, write)
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
@@ -214,7 +215,7 @@ func (a *app) writeOutput(path string, write func(io.Writer) error) error {
 	}
 	err = write(f)
 	if err == nil {
-		// A temporary file is private; a report is like any file of the user.
+		// Temporary files are private, but a report needs the usual permissions.
 		err = f.Chmod(0o644)
 	}
 	if closing := f.Close(); err == nil {

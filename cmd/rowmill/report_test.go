@@ -13,7 +13,7 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// writeRecord writes a run record of a steady run and returns its path.
+// writeRecord writes the record of a run at a steady rate and returns its path.
 func writeRecord(t *testing.T, dir, name string, rate int64) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
@@ -33,7 +33,7 @@ func writeRecord(t *testing.T, dir, name string, rate int64) string {
 	return path
 }
 
-// reportVerb runs a command line in the process.
+// reportVerb runs a command line in this process.
 func reportVerb(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer

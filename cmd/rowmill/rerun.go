@@ -14,8 +14,8 @@ import (
 	"github.com/rowmill/rowmill/workload"
 )
 
-// A rerun is what `rowmill compare --repeat` runs: the configurations of both
-// sides, in turn.
+// A rerun holds the runs of `rowmill compare --repeat`: the configurations of both
+// sides, which are run alternately.
 type rerun struct {
 	f     compareFlags
 	sides [2][]rerunConfig
@@ -30,8 +30,8 @@ type rerunConfig struct {
 	tables  []string
 }
 
-// newRerun works out what to run from what the records hold, and refuses what
-// can't be run again. It opens no database.
+// newRerun determines the runs from the records, and refuses configurations that can't
+// be run again. It opens no database.
 func newRerun(f compareFlags, before, after []result.Record) (*rerun, error) {
 	if f.out != "" {
 		if st, err := os.Stat(filepath.Dir(f.out)); err != nil || !st.IsDir() {
@@ -54,7 +54,7 @@ func newRerun(f compareFlags, before, after []result.Record) (*rerun, error) {
 	return out, nil
 }
 
-// newRerunConfig reads the flags out of the command that a record holds.
+// newRerunConfig parses the flags of a recorded command.
 func newRerunConfig(rec *result.Record) (c rerunConfig, err error) {
 	c.command, c.run = rec.Run.Command, rec.Run
 	if _, err := c.f.takeRecorded(c.command); err != nil {
@@ -66,7 +66,7 @@ func newRerunConfig(rec *result.Record) (c rerunConfig, err error) {
 	if !slices.Contains(c.f.layouts, rec.Run.Layout) {
 		return c, fmt.Errorf("its command doesn't make its layout, %q", rec.Run.Layout)
 	}
-	// One layout at a time, without the files of the first time.
+	// One layout at a time, without the output files of the first run.
 	c.f.layouts, c.f.repeat = []string{rec.Run.Layout}, 1
 	c.f.out, c.f.reports, c.f.printSQL, c.f.dropExisting = "", reportFlags{}, false, true
 	if rec.Run.Layout == workload.Plain {
@@ -89,11 +89,11 @@ func newRerunConfig(rec *result.Record) (c rerunConfig, err error) {
 	return c, nil
 }
 
-// private tells that the target is made for each run and removed afterwards,
-// so that nobody's table can be in it.
+// private reports whether the target is created for each run and removed afterwards,
+// so that it can't hold a user's table.
 func (c *rerunConfig) private() bool { return privateTarget(c.f.target) }
 
-// same tells whether two configurations are one command.
+// same reports whether two configurations are the same command.
 func (c *rerunConfig) same(d *rerunConfig) bool {
 	x, y := c.f, d.f
 	return c.run.Layout == d.run.Layout && strings.Join(x.layouts, ",") == strings.Join(y.layouts, ",") &&
@@ -104,7 +104,7 @@ func (c *rerunConfig) same(d *rerunConfig) bool {
 		x.killEvery == y.killEvery && x.keepRows == y.keepRows && x.readers == y.readers && x.readAfter == y.readAfter
 }
 
-// plan says what will be run, where, and what is dropped there.
+// plan describes the runs, their targets, and the tables that are dropped there.
 func (r *rerun) plan() string {
 	var b strings.Builder
 	n := len(r.sides[0]) + len(r.sides[1])
@@ -140,7 +140,7 @@ func (r *rerun) plan() string {
 	return b.String()
 }
 
-// shellWords writes arguments as a shell reads them.
+// shellWords quotes arguments for a shell.
 func shellWords(args []string) string {
 	out := make([]string, len(args))
 	for i, a := range args {
@@ -152,8 +152,8 @@ func shellWords(args []string) string {
 	return strings.Join(out, " ")
 }
 
-// round returns the configurations in the order of the first round: those that
-// are compared with each other next to each other.
+// round returns the configurations in the order of the first round, in which
+// configurations to be compared are adjacent.
 func (r *rerun) round() []rerunConfig {
 	var out []rerunConfig
 	for i := range max(len(r.sides[0]), len(r.sides[1])) {
@@ -166,8 +166,8 @@ func (r *rerun) round() []rerunConfig {
 	return out
 }
 
-// rerun makes the runs and returns those of each side that began. It ends at
-// the first failure.
+// rerun executes the runs and returns the records of those that began, by side. It
+// stops at the first failure.
 func (a *app) rerun(ctx context.Context, r *rerun) (before, after []result.Record, err error) {
 	out, err := openRecord(r.f.out)
 	if err != nil {

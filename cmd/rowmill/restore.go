@@ -17,7 +17,7 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// restoreFlags are those of `rowmill restore`.
+// restoreFlags are the flags of `rowmill restore`.
 type restoreFlags struct {
 	kept          keptFlags
 	file, into    string
@@ -63,7 +63,7 @@ func (a *app) restoreCommand() *cobra.Command {
 	return c
 }
 
-// check returns what makes no sense about the flags.
+// check returns an error if the flags are invalid.
 func (f *restoreFlags) check(period string) error {
 	const try = "rowmill restore FILE.toml PERIOD, or --list"
 	switch {
@@ -146,10 +146,10 @@ func (a *app) restore(ctx context.Context, file, period string, f restoreFlags) 
 	return nil
 }
 
-// restoreFormat is the version of what --json prints.
+// restoreFormat is the version of the --json output.
 const restoreFormat = "rowmill.restore/1"
 
-// restored is what --json prints of a restoration.
+// restored is the --json output of a restoration.
 type restored struct {
 	Format   string  `json:"format"`
 	Table    string  `json:"table"`
@@ -170,7 +170,7 @@ func (a *app) printJSON(v any) error {
 	return out.Encode(v)
 }
 
-// restorePlan is what is about to be done, for people.
+// restorePlan describes a restoration, for the confirmation.
 func restorePlan(k *kept, r *maintain.Restoration) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n  holds period %s of %s: %s, %s in %s, written %s from %s %s\n", r.File.Path, r.File.Name, r.File.Table, r.File.Bounds,
@@ -195,7 +195,7 @@ func restorePlan(k *kept, r *maintain.Restoration) string {
 	return b.String()
 }
 
-// listArchives prints the files there are; verified ones are read whole.
+// listArchives lists the archive files; with --verify, it reads them completely.
 func (a *app) listArchives(ctx context.Context, k *kept, f restoreFlags) error {
 	all, err := k.Archives(ctx)
 	if err != nil {

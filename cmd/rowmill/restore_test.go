@@ -20,7 +20,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// An archived is a table of which some periods are in files only.
+// An archived is a table some of whose periods exist only in files.
 type archived struct {
 	*testing.T
 	db          engine.Keeper
@@ -28,13 +28,13 @@ type archived struct {
 	file, clock string
 }
 
-// newArchived keeps a table for half a day, until its first hours are gone.
+// newArchived keeps a table for half a day, until its first hours are dropped.
 func newArchived(t *testing.T, server string) *archived {
 	t.Helper()
 	return newArchivedOf(t, server, crashDeclaration)
 }
 
-// newArchivedOf is newArchived with a declaration of its own.
+// newArchivedOf is newArchived with another declaration.
 func newArchivedOf(t *testing.T, server, declaration string) *archived {
 	t.Helper()
 	target := testdb.Target(t, server)
@@ -75,13 +75,12 @@ func newArchivedOf(t *testing.T, server, declaration string) *archived {
 	return w
 }
 
-// run runs a verb on the table.
 func (w *archived) run(verb string, args ...string) session {
 	w.Helper()
 	return rowmill(w.Context(), append([]string{verb, w.file, "--clock", w.clock}, args...)...)
 }
 
-// state is how the table stands, with what a restoration may leave behind.
+// state returns the state of the table, including leftovers of a restoration.
 func (w *archived) state() string {
 	w.Helper()
 	out := crashState(w.T, w.db, w.table)
@@ -96,8 +95,8 @@ func (w *archived) state() string {
 	return out
 }
 
-// killed runs a verb so that it kills itself at the n-th point, and returns
-// whether it did.
+// killed runs a verb so that it kills itself at the n-th point, and reports whether it
+// did.
 func (w *archived) killed(n int, verb string, args ...string) bool {
 	w.Helper()
 	c := exec.Command(os.Args[0], append([]string{verb, w.file, "--clock", w.clock}, args...)...)
@@ -114,7 +113,7 @@ func (w *archived) killed(n int, verb string, args ...string) bool {
 	return true
 }
 
-// firstArchive is the oldest period that is in a file only.
+// firstArchive returns the oldest period that exists only in a file.
 func (w *archived) firstArchive() (name string, rows int64) {
 	w.Helper()
 	s := w.run("restore", "--list", "--json")
@@ -134,9 +133,9 @@ func (w *archived) firstArchive() (name string, rows int64) {
 	return list.Archives[0].Period, list.Archives[0].Rows
 }
 
-// TestRestore: a dropped period comes back as it was, stays through retention
-// until it is released, and goes again then; or becomes a table of its own. A
-// kill at any point changes nothing of that.
+// TestRestore checks that a dropped period is restored unchanged, is exempt from
+// retention until it is released, and is then dropped again; or that it becomes a
+// separate table. A kill at any point must not change the result.
 func TestRestore(t *testing.T) {
 	t.Parallel()
 	for _, server := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
@@ -171,7 +170,8 @@ func TestRestore(t *testing.T) {
 					break
 				}
 				points++
-				// What is half restored is nobody else's to seal or to drop.
+				// Maintenance must neither seal nor drop a period that is restored in
+				// part.
 				mustPass(t, w.run("run", "--once"))
 				if again := w.run("restore", period, "--yes"); again.code != exitDone && !strings.Contains(again.stderr, "has that period") {
 					t.Fatalf("killed at point %d: %+v", n, again)
@@ -188,7 +188,7 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// restoreInto restores into a table of its own, killed at each point.
+// restoreInto restores into a separate table, killed at each point.
 func (w *archived) restoreInto(period string, rows int64) {
 	w.Helper()
 	before := w.state()
@@ -223,8 +223,8 @@ func (w *archived) restoreInto(period string, rows int64) {
 	}
 }
 
-// TestRestoredAndChanged: what a period held before somebody changed its values
-// stays in a file, when it is archived anew.
+// TestRestoredAndChanged checks that the original values of a period whose rows were
+// changed stay in a file when it is archived again.
 func TestRestoredAndChanged(t *testing.T) {
 	t.Parallel()
 	for _, server := range []string{"sqlite", "postgres"} {
@@ -260,8 +260,8 @@ func TestRestoredAndChanged(t *testing.T) {
 	}
 }
 
-// TestRestoreRefuses: what can't be restored is refused with the reason, and
-// leaves nothing behind.
+// TestRestoreRefuses checks that an impossible restoration is refused with the reason,
+// and leaves nothing behind.
 func TestRestoreRefuses(t *testing.T) {
 	t.Parallel()
 	w := newArchived(t, "sqlite")
@@ -322,12 +322,12 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 }
 
-// TestRestoreWaits: while a transaction is open over the table, the restoration
-// waits for its lock a moment at a time, names who is in the way, and is done
-// once that ends.
+// TestRestoreWaits checks that while a transaction is open on the table, the
+// restoration repeatedly waits a short time for its lock, names the blocking session,
+// and is completed once the transaction ends.
 func TestRestoreWaits(t *testing.T) {
 	t.Parallel()
-	for _, server := range testdb.Kinds(t, "mariadb", "mysql") { // elsewhere a reader holds up no attachment
+	for _, server := range testdb.Kinds(t, "mariadb", "mysql") { // on other servers, a reader doesn't block attaching a partition
 		t.Run(server, func(t *testing.T) {
 			t.Parallel()
 			w := newArchived(t, server)
@@ -362,7 +362,7 @@ func TestRestoreWaits(t *testing.T) {
 			if code := <-done; code != exitDone {
 				t.Errorf("afterwards it ended with %d: %s", code, stderr.text())
 			}
-			if !strings.Contains(stderr.text(), "in the way is rowmill's own connection ") { // the test's
+			if !strings.Contains(stderr.text(), "in the way is rowmill's own connection ") { // the test's own connection
 				t.Errorf("it doesn't say who is in the way: %s", stderr.text())
 			}
 			if got := count(t, w.db, "readings"); got != n+rows {
@@ -372,7 +372,7 @@ func TestRestoreWaits(t *testing.T) {
 	}
 }
 
-// An overheard writer tells when a text has been written.
+// An overheard writer reports when a text has been written.
 type overheard struct {
 	mu   sync.Mutex
 	buf  bytes.Buffer

@@ -15,22 +15,21 @@ import (
 	"github.com/rowmill/rowmill/workload"
 )
 
-// A resumption is what is left to do of the command of a record.
+// A resumption is the remaining work of a recorded command.
 type resumption struct {
 	f       benchFlags
 	command []string
-	// recs are the record's runs; the last one is gone on with where it is
-	// broken.
+	// recs are the record's runs. The last one is continued if it was interrupted.
 	recs  []result.Record
-	going plannedRun // which run the last one is
+	going plannedRun // the last recorded run, as planned
 	left  []plannedRun
 }
 
-// ownFlags are those that a resumption takes from its own command line.
+// ownFlags are the flags that a resumption takes from its own command line.
 var ownFlags = []string{"resume", "html", "png", "md", "json"}
 
-// newResumption works out what is left of the command that a record holds.
-// given are the flags of the resumption itself.
+// newResumption determines the remaining work of a recorded command. given are the
+// flags of the resumption itself.
 func newResumption(ctx context.Context, given *pflag.FlagSet, f benchFlags) (*resumption, error) {
 	path := f.resume
 	refuse := func(hint, format string, args ...any) error {
@@ -83,7 +82,7 @@ func orNone(f *pflag.Flag) string {
 	return f.Value.String()
 }
 
-// plan finds out which runs are left, and whether they can be made.
+// plan determines which runs remain, and whether they are possible.
 func (r *resumption) plan(path string) error {
 	all := r.f.planned()
 	if len(r.recs) > len(all) {
@@ -120,8 +119,7 @@ func (r *resumption) plan(path string) error {
 	return nil
 }
 
-// broken returns the run that is gone on with; nil where all that began came to
-// their end.
+// broken returns the run to be continued; nil if all runs that began were completed.
 func (r *resumption) broken() *result.Record {
 	if last := &r.recs[len(r.recs)-1]; last.Broken() {
 		return last
@@ -129,7 +127,7 @@ func (r *resumption) broken() *result.Record {
 	return nil
 }
 
-// mustBeThere refuses a target that is gone with its run.
+// mustBeThere refuses a target that was removed with its run.
 func (r *resumption) mustBeThere(path string) error {
 	c := rerunConfig{f: r.f}
 	if c.private() {
@@ -161,8 +159,8 @@ func (r *resumption) mustBeThere(path string) error {
 	return nil
 }
 
-// resumeInsert goes on with what a record has begun, and makes the runs that it
-// hasn't.
+// resumeInsert continues the interrupted run of a record, and executes the remaining
+// ones.
 func (a *app) resumeInsert(ctx context.Context, f benchFlags, given *pflag.FlagSet) error {
 	if recs, err := readRuns(ctx, f.resume); err == nil && recs[0].Run.Search != nil {
 		return a.resumeSearch(ctx, f, given, recs)
@@ -217,7 +215,8 @@ func (a *app) resumeInsert(ctx context.Context, f benchFlags, given *pflag.FlagS
 	return errors.Join(err, out.close(), a.writeReports(r.f.reports, recs))
 }
 
-// resume takes up the tables, and notes in the measurement where it goes on.
+// resume takes over the tables, and records in the measurement where the run
+// continues.
 func (r *insertRun) resume(ctx context.Context) error {
 	was := r.resumes
 	o := r.f.insertOptions(r.layout)

@@ -17,10 +17,10 @@ import (
 	"github.com/rowmill/rowmill/sandbox"
 )
 
-// processVariable makes the test binary rowmill itself, so that it can be killed.
+// processVariable makes the test binary run as rowmill, so that it can be killed.
 const processVariable = "ROWMILL_TEST_PROCESS"
 
-// process starts rowmill as a process of its own.
+// process starts rowmill in a separate process.
 func process(t *testing.T, args ...string) (cmd *exec.Cmd, stderr *bytes.Buffer) {
 	t.Helper()
 	exe, err := os.Executable()
@@ -36,14 +36,14 @@ func process(t *testing.T, args ...string) (cmd *exec.Cmd, stderr *bytes.Buffer)
 	return cmd, stderr
 }
 
-// lineCount returns how many lines a file has; none if it isn't there.
+// lineCount returns the number of lines of a file; 0 if it doesn't exist.
 func lineCount(path string) int {
 	text, _ := os.ReadFile(path)
 	return bytes.Count(text, []byte("\n"))
 }
 
-// TestResumeKilled kills rowmill at random moments, also while it resumes, until
-// the load is done: the table is the same as that of one run.
+// TestResumeKilled kills rowmill at random moments, also while it resumes, until the
+// load is complete. The table must equal that of an uninterrupted run.
 func TestResumeKilled(t *testing.T) {
 	const rows = 60_000
 	kills := 3
@@ -65,7 +65,8 @@ func TestResumeKilled(t *testing.T) {
 				strings.Fields(c.args)...)
 			killed := 0
 			for range 40 {
-				// Killed before the record has grown, or once it has so many lines more.
+				// It is killed before the record has grown, or once it has some more
+				// lines.
 				before, more := lineCount("run.jsonl"), rand.IntN(6)
 				cmd, stderr := process(t, args...)
 				ended := make(chan error, 1)
@@ -133,8 +134,9 @@ func interrupted(t *testing.T, args ...string) {
 	}
 }
 
-// TestResumeInterrupted: what Ctrl-C broke off goes on, by the record's flags,
-// with the runs that had not begun; a torn line at the record's end is cut.
+// TestResumeInterrupted checks that a run interrupted by Ctrl-C is continued with the
+// record's flags, followed by the runs that had not begun, and that an incomplete line
+// at the record's end is removed.
 func TestResumeInterrupted(t *testing.T) {
 	t.Chdir(t.TempDir())
 	interrupted(t, "--target", "sqlite:a.db?durability=none", "--layout", "plain,rolling", "--rows", "40k", "--rate", "20k", "--batch", "100", "--period-rows", "9k")
@@ -174,7 +176,8 @@ func TestResumeInterrupted(t *testing.T) {
 	}
 }
 
-// TestResumeRefused: what can't go on, or isn't ours, is refused.
+// TestResumeRefused checks that a record that can't be continued, or a table whose
+// rows the run did not insert, is refused.
 func TestResumeRefused(t *testing.T) {
 	t.Chdir(t.TempDir())
 	resume := func(code int, says ...string) {
@@ -217,8 +220,8 @@ func TestResumeRefused(t *testing.T) {
 	}
 }
 
-// TestResumeKept: a private server that was kept is started again, after a kill
-// of rowmill, which kills it too.
+// TestResumeKept checks that a kept private server is started again after a kill of
+// rowmill, which kills the server too.
 func TestResumeKept(t *testing.T) {
 	testdb.Require(t, "mariadb", sandbox.Installed(t.Context(), "mariadb"))
 	t.Chdir(t.TempDir())

@@ -27,7 +27,7 @@ func (a *app) rollupCommand() *cobra.Command {
 	return c
 }
 
-// refreshFlags are those of `rowmill rollup refresh`.
+// refreshFlags are the flags of `rowmill rollup refresh`.
 type refreshFlags struct {
 	kept     keptFlags
 	from, to string
@@ -90,7 +90,7 @@ func (a *app) rollupRefresh(ctx context.Context, file string, f refreshFlags) (e
 	if err != nil {
 		return err
 	}
-	if to > now { // a bucket that hasn't ended is no whole one
+	if to > now { // a bucket that hasn't ended is incomplete
 		to = max(now, from+1)
 	}
 	var names []string
@@ -116,7 +116,7 @@ func (a *app) rollupRefresh(ctx context.Context, file string, f refreshFlags) (e
 	return nil
 }
 
-// positionOf reads a time in UTC, or a key where the table goes by one.
+// positionOf parses a time in UTC, or a key if the table is partitioned by one.
 func positionOf(g rolling.Grid, flag, text string) (int64, error) {
 	if g.Axis() == rolling.Sequence {
 		n, err := strconv.ParseInt(text, 10, 64)

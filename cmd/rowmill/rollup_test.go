@@ -36,8 +36,8 @@ from = "readings_1h"
 every = "1d"
 `
 
-// TestRollupRefresh: rows that somebody changed behind rowmill's back are in the
-// roll-ups once a person asks for them.
+// TestRollupRefresh checks that rows changed without rowmill are in the roll-ups after
+// a refresh.
 func TestRollupRefresh(t *testing.T) {
 	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "sqlite", "postgres", "mariadb", "mysql") {
@@ -126,8 +126,8 @@ func TestRollupRefreshRefuses(t *testing.T) {
 	}
 }
 
-// TestApplyOfAChangedRollup: a dry run fails as the run does. A level of which
-// nothing is computed says so.
+// TestApplyOfAChangedRollup checks that a dry run fails as the real run does, and that
+// a level of which nothing is computed is reported as such.
 func TestApplyOfAChangedRollup(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write := func(text string) {

@@ -13,7 +13,7 @@ import (
 	"github.com/rowmill/rowmill/maintain"
 )
 
-// runFlags are those of `rowmill run`.
+// runFlags are the flags of `rowmill run`.
 type runFlags struct {
 	kept     keptFlags
 	once     bool
@@ -111,7 +111,8 @@ func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) 
 	return served()
 }
 
-// keepOnce does what is due and says where something is left.
+// keepOnce executes the due maintenance once, and prints a message if a table was
+// skipped because of a lock.
 func (a *app) keepOnce(ctx context.Context, tables []*kept) error {
 	var failed []error
 	for _, k := range tables {
@@ -126,7 +127,7 @@ func (a *app) keepOnce(ctx context.Context, tables []*kept) error {
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// sayEvent writes what a keeper does as a line of a log.
+// sayEvent writes a keeper's action as a log line.
 func (a *app) sayEvent(e maintain.Event) {
 	line := fmt.Sprintf("%s %s", stamp(e.At), e.Action)
 	if e.Detail != "" {
@@ -146,7 +147,7 @@ func (a *app) sayEvent(e maintain.Event) {
 	a.logLine(line)
 }
 
-// logLine writes a line of the log, from any goroutine.
+// logLine writes a log line. It may be called from several goroutines.
 func (a *app) logLine(line string) {
 	a.logs.Lock()
 	defer a.logs.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// A leadership is the lanes in which this process leads.
+// A leadership is the set of lanes in which this process is the leader.
 type leadership struct {
 	mu    sync.Mutex
 	lanes map[maintain.Lane]bool
@@ -24,7 +24,7 @@ func (l *leadership) set(lane maintain.Lane, leads bool) {
 	l.lanes[lane] = leads
 }
 
-// any tells whether it leads in one of them.
+// any reports whether the process is the leader in at least one lane.
 func (l *leadership) any() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -36,8 +36,8 @@ func (l *leadership) any() bool {
 	return false
 }
 
-// serveStatus serves metrics, health and the page of a table until ctx ends. The
-// function it returns waits for that.
+// serveStatus serves metrics, health and the page of a table until ctx ends. wait
+// waits for the server to end.
 func (a *app) serveStatus(ctx context.Context, addr string, k *kept, l *leadership) (wait func() error, err error) {
 	if addr == "" {
 		return func() error { return nil }, nil

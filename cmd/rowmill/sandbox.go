@@ -20,7 +20,7 @@ import (
 	"github.com/rowmill/rowmill/sandbox"
 )
 
-// defaultSandbox is the name of a sandbox that is given none.
+// defaultSandbox is the name of a sandbox if none is given.
 const defaultSandbox = "default"
 
 func (a *app) sandboxCommand() *cobra.Command {
@@ -120,8 +120,8 @@ options unless a target is given.`),
 	return c
 }
 
-// earlierOptions returns those with which a sandbox was started before, or else
-// o.
+// earlierOptions returns the options with which a sandbox was last started, or o if
+// there are none.
 func earlierOptions(name string, o sandbox.Options) (sandbox.Options, error) {
 	list, err := sandbox.List("")
 	if err != nil {
@@ -302,12 +302,11 @@ func (a *app) stopSandboxes(ctx context.Context, list []sandbox.Instance, yes, k
 	return errors.Join(errs...)
 }
 
-// askYes asks a question and reports whether the answer is yes. No answer is
-// no.
+// askYes asks a question and reports whether the answer is yes. No answer means no.
 func askYes(ctx context.Context, in io.Reader, out io.Writer, question string) (bool, error) {
 	fmt.Fprintf(out, "%s [y/N] ", question)
-	// A read from a terminal can't be interrupted: when ctx ends first, the
-	// goroutine stays until the process ends, which it then does.
+	// A read from a terminal can't be interrupted. If ctx ends first, the goroutine
+	// remains until the process ends, which then follows.
 	answer := make(chan string, 1)
 	go func() {
 		line, _ := bufio.NewReader(in).ReadString('\n')
@@ -322,7 +321,7 @@ func askYes(ctx context.Context, in io.Reader, out io.Writer, question string) (
 	}
 }
 
-// sandboxesJSON is what list prints; sizes are in bytes.
+// sandboxesJSON is the JSON output of list. Sizes are in bytes.
 type sandboxesJSON struct {
 	Format    string        `json:"format"`
 	Sandboxes []sandboxJSON `json:"sandboxes"`
@@ -358,7 +357,7 @@ func describeSandbox(in sandbox.Instance, now time.Time) sandboxJSON {
 	return d
 }
 
-// roundSize writes a size in MiB, for people.
+// roundSize formats a size in MiB.
 func roundSize(n int64) string { return fmt.Sprintf("%d MiB", (n+1<<19)>>20) }
 
 func writeJSON(w io.Writer, v any) error {
@@ -367,7 +366,7 @@ func writeJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// atMostOneName is for commands with an optional name.
+// atMostOneName refuses more than one name.
 func atMostOneName(hint string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) > 1 {

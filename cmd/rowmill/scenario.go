@@ -129,7 +129,7 @@ func (f *scenarioFlags) checkArgs(args []string) error {
 	return nil
 }
 
-// check refuses flags that make no sense.
+// check refuses invalid flags.
 func (f *scenarioFlags) check() error {
 	switch {
 	case f.maxTime < 0:
@@ -155,7 +155,7 @@ func (f *scenarioFlags) check() error {
 	return f.reports.check("rowmill bench scenario")
 }
 
-// scenarioError makes what is wrong with a declaration a usage error.
+// scenarioError turns an error in a declaration into a usage error.
 func scenarioError(err error) error {
 	var bad *scenario.Error
 	if errors.As(err, &bad) {
@@ -168,7 +168,7 @@ func scenarioError(err error) error {
 	return err
 }
 
-// listScenarios explains the scenarios that are built in.
+// listScenarios describes the built-in scenarios.
 func (a *app) listScenarios(ctx context.Context) error {
 	for i, name := range scenario.Names() {
 		d, err := scenario.Load(ctx, name)
@@ -195,7 +195,7 @@ func (a *app) listScenarios(ctx context.Context) error {
 	return nil
 }
 
-// brief writes a time without units of nothing.
+// brief formats a duration without units of zero.
 func brief(d time.Duration) string {
 	text := d.Round(time.Second).String()
 	if strings.HasSuffix(text, "m0s") {
@@ -207,7 +207,7 @@ func brief(d time.Duration) string {
 	return text
 }
 
-// runScenario makes the runs that are not in done yet, and reports all.
+// runScenario executes the runs that are not in done, and reports all.
 func (a *app) runScenario(ctx context.Context, d *scenario.Declaration, f scenarioFlags, done []result.Record) error {
 	if err := f.check(); err != nil {
 		return err
@@ -239,7 +239,7 @@ func (a *app) runScenario(ctx context.Context, d *scenario.Declaration, f scenar
 	return errors.Join(err, out.close(), a.writeReports(f.reports, recs))
 }
 
-// inOrder sorts records as their scenario has its runs.
+// inOrder sorts records into the order of their scenario's runs.
 func inOrder(d *scenario.Declaration, recs []result.Record) []result.Record {
 	place := func(rec result.Record) int {
 		return slices.IndexFunc(d.Runs, func(r scenario.Run) bool { return r.Name == rec.Run.Scenario.Run })
@@ -248,7 +248,7 @@ func inOrder(d *scenario.Declaration, recs []result.Record) []result.Record {
 	return recs
 }
 
-// runExperiment sizes the memory and makes the runs in order. It ends at the
+// runExperiment determines the memory and executes the runs in order. It stops at the
 // first failure.
 func (a *app) runExperiment(ctx context.Context, e *experiment, todo []experimentRun, out *recordFile) (recs []result.Record, err error) {
 	ctx, interrupt := context.WithCancel(ctx)
@@ -266,7 +266,7 @@ func (a *app) runExperiment(ctx context.Context, e *experiment, todo []experimen
 	}
 	seen := map[string]bool{}
 	for i, r := range todo {
-		r.f.target = e.target // with its memory
+		r.f.target = e.target // including its memory
 		show.Note(fmt.Sprintf("run %d of %d: %s", i+1, len(todo), r.name))
 		one := &insertRun{f: r.f, layout: r.f.layouts[0], args: a.args, first: !seen[r.f.preset], scenario: e.record(r.name),
 			measurement: measurement{out: out, show: show, interval: r.f.interval}}
@@ -285,7 +285,7 @@ func (a *app) runExperiment(ctx context.Context, e *experiment, todo []experimen
 	return recs, nil
 }
 
-// resumeScenario goes on with the experiment of a record.
+// resumeScenario continues the experiment of a record.
 func (a *app) resumeScenario(ctx context.Context, flags *pflag.FlagSet, f scenarioFlags) error {
 	recs, err := readRuns(ctx, f.resume)
 	if err != nil {
@@ -299,7 +299,7 @@ func (a *app) resumeScenario(ctx context.Context, flags *pflag.FlagSet, f scenar
 	if err != nil {
 		return fmt.Errorf("--resume %s: the scenario in it: %w", f.resume, err)
 	}
-	// What was asked for the first time is asked for again.
+	// The flags of the recorded command are used again.
 	again := scenarioFlags{}
 	before := pflag.NewFlagSet("", pflag.ContinueOnError)
 	again.define(before)

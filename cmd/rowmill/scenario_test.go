@@ -18,7 +18,7 @@ func TestScenarioList(t *testing.T) {
 	golden(t, here(t), "scenario-list.txt", s.stdout)
 }
 
-// A scenario that is printed is one that can be run as a file.
+// TestScenarioPrint checks that a printed scenario can be run as a file.
 func TestScenarioPrint(t *testing.T) {
 	t.Chdir(t.TempDir())
 	s := rowmill(t.Context(), "bench", "scenario", "daily-2009", "--print")
@@ -47,7 +47,7 @@ func TestScenarioPrint(t *testing.T) {
 	}
 }
 
-// scenarioOf reads what --json printed.
+// scenarioOf parses the --json output.
 func scenarioOf(t *testing.T, s session) report.Scenario {
 	t.Helper()
 	mustPass(t, s)
@@ -66,8 +66,8 @@ func scenarioOf(t *testing.T, s session) report.Scenario {
 	return out.Scenarios[0]
 }
 
-// Each scenario that is built in runs, small, and every figure that it refers
-// to is there. What the figures are says nothing at this size.
+// TestScenarios runs each built-in scenario at a small scale, and checks that every
+// figure to which it refers exists. The values are meaningless at this size.
 func TestScenarios(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, c := range []struct {
@@ -86,7 +86,7 @@ func TestScenarios(t *testing.T) {
 				t.Errorf("%+v", sc)
 			}
 			for _, b := range sc.Beside {
-				// At this size the largest batches are too few for tenths.
+				// At this size, the largest batches are too few for tenths.
 				if b.Ours == nil != (c.name == "daily-2009" && strings.HasPrefix(b.Run, "plain-") && b.Run != "plain-1") {
 					t.Errorf("%+v", b)
 				}
@@ -151,7 +151,8 @@ figure = "slow.mean"
 above  = 5_000
 `
 
-// A scenario that was interrupted goes on with the runs that it lacks.
+// TestScenarioResume checks that an interrupted scenario continues with the missing
+// runs.
 func TestScenarioResume(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("mine.toml", []byte(mine), 0o644); err != nil {
@@ -171,10 +172,10 @@ func TestScenarioResume(t *testing.T) {
 	if s.code != exitInterrupted || !strings.Contains(s.stdout, "slow didn't come to its end") {
 		t.Fatalf("exit %d\n%s\n%s", s.code, s.stdout, s.stderr)
 	}
-	if err := os.Remove("mine.toml"); err != nil { // the record has it
+	if err := os.Remove("mine.toml"); err != nil { // the record contains it
 		t.Fatal(err)
 	}
-	// As if it had been killed while it wrote a line.
+	// As after a kill while a line was written.
 	f, err := os.OpenFile("run.jsonl", os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -208,7 +209,8 @@ func TestScenarioResume(t *testing.T) {
 	}
 }
 
-// Memory that no server can be so small is refused, not changed.
+// TestScenarioMemoryFloor checks that a memory size below a server's minimum is
+// refused, not changed.
 func TestScenarioMemoryFloor(t *testing.T) {
 	t.Chdir(t.TempDir())
 	text := strings.Replace(mine, "share = 0.5", "share = 0.01", 1)
@@ -219,7 +221,7 @@ func TestScenarioMemoryFloor(t *testing.T) {
 	if s.code != exitUsage || !strings.Contains(s.stderr, "takes at least 64 KiB") || !strings.Contains(s.stderr, "Try: --scale") {
 		t.Errorf("exit %d, %s", s.code, s.stderr)
 	}
-	// A target with memory of its own keeps that.
+	// A target that specifies its memory keeps it.
 	s = rowmill(t.Context(), "bench", "scenario", "mine.toml", "--target", "sqlite:?cache=1MB", "--scale", "0.2")
 	mustPass(t, s)
 	if !strings.Contains(s.stdout, "memory is the target's, 1.0 MiB") && !strings.Contains(s.stdout, "memory is the target's, 1 MiB") {

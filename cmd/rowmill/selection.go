@@ -10,8 +10,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A selection chooses runs by fields of their headers, all of which must
-// agree: "layout=plain,batch=1000". Nil chooses all.
+// A selection selects runs by fields of their headers, all of which must match:
+// "layout=plain,batch=1000". Nil selects all.
 type selection []condition
 
 type condition struct{ field, value string }
@@ -54,7 +54,7 @@ func (s selection) match(r *result.Run) bool {
 	return true
 }
 
-// of returns the runs that are chosen, and an error when none is.
+// of returns the selected runs, and an error if there are none.
 func (s selection) of(recs []result.Record, flag, path string) ([]result.Record, error) {
 	if s == nil {
 		return recs, nil
@@ -71,8 +71,8 @@ func (s selection) of(recs []result.Record, flag, path string) ([]result.Record,
 	return out, nil
 }
 
-// headerFields returns the fields of a header that hold one value, by their
-// names in the record, as text. Every field is there, also an empty one.
+// headerFields returns the scalar fields of a header as text, by their names in the
+// record. Empty fields are included.
 func headerFields(r *result.Run) map[string]string {
 	return map[string]string{
 		"name": r.Name, "repeat": fmt.Sprint(r.Repeat), "side": r.Side,
@@ -85,7 +85,7 @@ func headerFields(r *result.Run) map[string]string {
 	}
 }
 
-// number writes a float as the record does.
+// number formats a float as the record does.
 func number(f float64) string {
 	p, err := json.Marshal(f)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/rowmill/rowmill/state"
 )
 
-// monthDeclaration is the table of the simulated month. The verbs stand for its
-// target, the type of a time, the days that are kept, and the archive's folder.
+// monthDeclaration is the table of the simulated month. The verbs are for its target,
+// the type of a time, the days of retention, and the archive's directory.
 const monthDeclaration = `
 [table]
 name   = "readings"
@@ -55,7 +55,7 @@ from  = "readings_1h"
 every = "1d"
 `
 
-// A month is a simulation under way.
+// A month is a running simulation.
 type month struct {
 	t         *testing.T
 	db        engine.Keeper
@@ -74,9 +74,9 @@ type month struct {
 	batches   int
 }
 
-// TestSimulatedMonth: thirty days at full speed, with late rows, the day on
-// which clocks in Europe are put forward, two daemons, and kill -9 at any time:
-// no row is lost, no bucket of a roll-up is wrong, and the periods are bounded.
+// TestSimulatedMonth simulates thirty days at full speed, with late rows, the start of
+// daylight saving time in Europe, two daemons, and kill -9 at any time. No row may be
+// lost, no roll-up bucket may be wrong, and the number of periods must be bounded.
 func TestSimulatedMonth(t *testing.T) {
 	testdb.SkipUnlessNightly(t, "TestSimulatedWeek")
 	for _, server := range []string{"sqlite", "mariadb", "mysql", "postgres"} {
@@ -86,7 +86,8 @@ func TestSimulatedMonth(t *testing.T) {
 	}
 }
 
-// TestSimulatedWeek: six days around that day, of which three are kept.
+// TestSimulatedWeek simulates six days around the start of daylight saving time, of
+// which three are kept.
 func TestSimulatedWeek(t *testing.T) {
 	t.Parallel()
 	for _, server := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
@@ -97,7 +98,8 @@ func TestSimulatedWeek(t *testing.T) {
 	}
 }
 
-// simulate runs a table for some days from first on, of which it keeps some.
+// simulate runs a table for some days, beginning with first, and keeps the last keep
+// days.
 func simulate(t *testing.T, server string, first time.Time, days, keep int) {
 	target := testdb.Target(t, server)
 	opened := openKeeper(t, target.String())
@@ -132,7 +134,6 @@ func simulate(t *testing.T, server string, first time.Time, days, keep int) {
 	m.finish()
 }
 
-// tick sets the clock.
 func (m *month) tick(now int64) {
 	m.t.Helper()
 	m.now = now
@@ -165,7 +166,7 @@ func (m *month) kill(i int) {
 		return
 	}
 	_ = c.Process.Signal(syscall.SIGKILL)
-	_ = c.Wait() // it was killed
+	_ = c.Wait() // killed by the test
 	m.daemons[i] = nil
 	m.kills++
 }
@@ -182,8 +183,8 @@ func (m *month) stop() {
 	}
 }
 
-// step is four hours of the month: rows of the present, now and then late ones,
-// and every so often a daemon dies or comes back.
+// step simulates four hours: rows of the present, sometimes late rows, and sometimes
+// the kill or start of a daemon.
 func (m *month) step(step int) {
 	m.t.Helper()
 	m.tick(m.now + 4*3600e6)
@@ -206,14 +207,13 @@ func (m *month) step(step int) {
 	}
 }
 
-// mostPeriods bounds the periods that there may be: the days kept merged, the day
-// before and this one in periods of 4 hours, those ahead, and as many more as
-// two daemons that are killed again and again may leave undone.
+// mostPeriods is the maximum number of periods: the kept days, merged; the day before
+// and the current day in periods of 4 hours; the periods ahead; and some that two
+// repeatedly killed daemons may leave undone.
 func (m *month) mostPeriods() int { return m.keep + 6 + 6 + 4 + 10 }
 
-// wait holds the clock until there are periods for the next hours, and what is
-// due has been done: a real clock
-// would not run that fast.
+// wait stops the clock until the periods of the next hours exist and the due
+// maintenance is complete: a real clock would not run that fast.
 func (m *month) wait() {
 	m.t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
@@ -236,8 +236,8 @@ func (m *month) wait() {
 	}
 }
 
-// insert inserts rows at random times of a span, as a loader with a ledger or as
-// somebody who bypasses it.
+// insert inserts rows at random times of a span, either as a loader with a ledger or
+// as a client that bypasses it.
 func (m *month) insert(from, to int64, rows int) {
 	m.t.Helper()
 	from = max(from, m.first)
@@ -292,12 +292,12 @@ func (m *month) send(q string, lower, upper int64, rows int) error {
 	return m.db.Classify(tx.Commit())
 }
 
-// finish lets the month's rows pass retention, and compares what the roll-ups
-// and the archive hold with what was sent.
+// finish lets the month's rows exceed their retention, and compares the roll-ups and
+// the archive with the rows that were sent.
 func (m *month) finish() {
 	t := m.t
-	// What a killed daemon has detached and not yet noted is neither there nor
-	// dropped: the next one finishes it.
+	// A period that a killed daemon has detached but not yet recorded is neither in
+	// the table nor dropped: the next daemon finishes the change.
 	if s := rowmill(t.Context(), "run", m.file, "--clock", m.clock, "--once"); s.code != exitDone {
 		t.Fatalf("run --once: %s", s.stderr)
 	}
@@ -320,8 +320,8 @@ func (m *month) finish() {
 	}
 }
 
-// check counts every row that was sent: in the table, or in a period that was
-// dropped, whose rows are in its archive.
+// check counts every row that was sent: in the table or, if its period was dropped, in
+// the archive.
 func (m *month) check(when string) {
 	t := m.t
 	t.Helper()
@@ -343,7 +343,7 @@ func (m *month) check(when string) {
 	}
 }
 
-// A bucket is what a level says of one sensor in one bucket.
+// A bucket is a level's row of one sensor and one time bucket.
 type bucket struct{ n, total, peak, low int64 }
 
 // compareLevel compares a level with a direct computation.

@@ -13,9 +13,9 @@ import (
 	"github.com/rowmill/rowmill/workload"
 )
 
-// A speedTest measures operations at several numbers of clients on several
-// contenders, cell by cell in turn, so that what changes on the machine
-// meanwhile doesn't fall on one of them.
+// A speedTest measures operations with several numbers of clients on several
+// contenders. The cells alternate between the contenders, so that a change on the
+// machine doesn't affect only one of them.
 type speedTest struct {
 	f    cellFlags
 	name string // of the workload: "mixed" or "points"
@@ -32,21 +32,22 @@ type database struct {
 	*target
 	w      *workload.Mixed
 	schema []string
-	// warnings are what filling the table left undone.
+	// warnings come from filling the table.
 	warnings []string
 }
 
-// A contender is what a line of the matrix stands for: a database, or one with
-// a setting.
+// A contender is the subject of a line of the matrix: a database, or a database with a
+// setting.
 type contender struct {
 	db *database
-	// side is "A" or "B" of two settings, setting which it is and how it is made.
+	// side is "A" or "B" if two settings are compared. setting is the setting, and how
+	// the way in which it is made.
 	side    string
 	setting serverSetting
 	how     string
 }
 
-// open opens a target, with its workload.
+// open opens a target with its workload.
 func (s *speedTest) open(ctx context.Context, text string) (*database, error) {
 	t, err := openTarget(ctx, text, s.show.Note)
 	if err != nil {
@@ -63,7 +64,6 @@ func (s *speedTest) open(ctx context.Context, text string) (*database, error) {
 	return db, err
 }
 
-// close closes all databases.
 func (s *speedTest) close() error {
 	var errs []error
 	for _, db := range s.databases {
@@ -73,10 +73,10 @@ func (s *speedTest) close() error {
 	return errors.Join(errs...)
 }
 
-// fillNote is how often filling says how far it is.
+// fillNote is the interval at which filling reports its progress.
 const fillNote = 5 * time.Second
 
-// fill makes the table of a database anew.
+// fill recreates and fills the table of a database.
 func (s *speedTest) fill(ctx context.Context, db *database, dropExisting bool) error {
 	s.show.Note(fmt.Sprintf("%s: filling the table with %s", db.Info().Engine, plural(s.f.rows, "row")))
 	said := time.Now()
@@ -90,8 +90,8 @@ func (s *speedTest) fill(ctx context.Context, db *database, dropExisting bool) e
 	return err
 }
 
-// run fills the tables and measures all cells. It returns the records of those
-// that began, and ends at the first failure.
+// run fills the tables and measures all cells. It returns the records of the cells
+// that began, and stops at the first failure.
 func (s *speedTest) run(ctx context.Context) (recs []result.Record, err error) {
 	turns := s.turns()
 	s.show.expect(s.f.repeat*len(turns)*len(s.contenders), s.f.seconds)
@@ -121,7 +121,7 @@ func (s *speedTest) run(ctx context.Context) (recs []result.Record, err error) {
 	return recs, nil
 }
 
-// early marks an error of what was interrupted before it was measured.
+// early marks an error caused by an interrupt before the measurement.
 func (s *speedTest) early(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", errInterruptedEarly, err)
@@ -129,7 +129,7 @@ func (s *speedTest) early(ctx context.Context, err error) error {
 	return err
 }
 
-// A turn is a cell that each contender gets.
+// A turn is a cell that is measured on each contender.
 type turn struct {
 	op      string
 	clients int
@@ -140,7 +140,7 @@ func (s *speedTest) turns() []turn {
 	for _, op := range s.f.ops {
 		for _, n := range s.f.clients {
 			if op == workload.OpMixed && n < 2 {
-				continue // one client can't do both at once
+				continue // one client can't both insert and select
 			}
 			out = append(out, turn{op, n})
 		}
@@ -148,11 +148,11 @@ func (s *speedTest) turns() []turn {
 	return out
 }
 
-// maxGrowth is by how much of its rows a table may have grown before it is made
-// anew, so that all cells measure the same table.
+// maxGrowth is the share of its rows by which a table may grow before it is recreated,
+// so that all cells measure the same table.
 const maxGrowth = 0.1
 
-// cell measures one cell. The record is nil when the measurement never began.
+// cell measures one cell. The record is nil if the measurement never began.
 func (s *speedTest) cell(ctx context.Context, c contender, t turn, round, number int) (_ *result.Record, err error) {
 	db := c.db
 	if grown := db.w.Rows() - s.f.rows; float64(grown) > maxGrowth*float64(s.f.rows) {
@@ -212,8 +212,8 @@ func (s *speedTest) cell(ctx context.Context, c contender, t turn, round, number
 	return m.rec, err
 }
 
-// prove settles a table that was inserted into, and compares it with what was
-// sent.
+// prove compares the table with the rows that were sent, and then lets the database
+// settle.
 func (s *speedTest) prove(ctx context.Context, m *measurement, db *database, end *result.End) error {
 	end.Warnings = append(end.Warnings, db.w.Warnings()...)
 	if s.f.noVerify {
@@ -234,7 +234,7 @@ func (s *speedTest) prove(ctx context.Context, m *measurement, db *database, end
 				proof.Expected, proof.Found)
 		}
 	}
-	// What is left to write back isn't to fall on the next cell.
+	// The remaining writes must not affect the next cell.
 	warnings, err := db.w.Settle(ctx)
 	end.Warnings = append(end.Warnings, warnings...)
 	if ctx.Err() != nil {
@@ -255,11 +255,11 @@ func (s *speedTest) cellName(c contender, t turn) string {
 	return name
 }
 
-// undoWait bounds how long a setting is set back, also after an interrupt.
+// undoWait bounds the time for restoring a setting, even after an interrupt.
 const undoWait = 30 * time.Second
 
-// apply gives the server the contender's setting for a cell, and says so in its
-// header. undo sets it back.
+// apply sets the contender's setting on the server for a cell, and records it in the
+// cell's header. undo restores the previous value.
 func (c *contender) apply(ctx context.Context, cell *result.Speed) (undo func() error, err error) {
 	cell.Setting, cell.SettingHow = c.setting.String(), c.how
 	if c.how == result.SettingStarted {
@@ -281,16 +281,16 @@ func (c *contender) apply(ctx context.Context, cell *result.Speed) (undo func() 
 	}, nil
 }
 
-// An idleWatch watches the servers beside the one that is measured: they are to
-// do nothing meanwhile.
+// An idleWatch monitors the servers that are not being measured, which should be idle.
 type idleWatch struct {
 	names  []string
 	probes []*probe.Probe
 	began  time.Time
 }
 
-// Limits of what counts as idle, as a share of one core, and how long it is
-// waited for. A server's timers take a hundredth of a core.
+// idleShare is the CPU time, as a share of one core, up to which a server counts as
+// idle; a server's timers take a hundredth of a core. idleWindow is the interval of
+// the check, and idleWait the longest wait for idle servers.
 const (
 	idleShare  = 0.05
 	idleWindow = 200 * time.Millisecond
@@ -329,7 +329,8 @@ func (w *idleWatch) start(ctx context.Context) {
 	w.began = time.Now()
 }
 
-// busy says which servers used more than the idle share since the start.
+// busy returns a warning for each server that used more than the idle share since the
+// start.
 func (w *idleWatch) busy(ctx context.Context) []string {
 	var out []string
 	seconds := time.Since(w.began).Seconds()
@@ -342,8 +343,8 @@ func (w *idleWatch) busy(ctx context.Context) []string {
 	return out
 }
 
-// settle waits until the other servers do nothing, and says which still did
-// something when that took too long.
+// settle waits until the other servers are idle. After idleWait it returns a warning
+// for each server that is not.
 func (w *idleWatch) settle(ctx context.Context) (warnings []string) {
 	for end := time.Now().Add(idleWait); len(w.probes) > 0 && time.Now().Before(end); {
 		select {
@@ -362,7 +363,7 @@ func (w *idleWatch) settle(ctx context.Context) (warnings []string) {
 	return warnings
 }
 
-// stop says which servers did something during the cell.
+// stop returns a warning for each server that was not idle during the cell.
 func (w *idleWatch) stop(ctx context.Context) []string {
 	out := w.busy(ctx)
 	for i := range out {

@@ -22,7 +22,7 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// speed reads what a command printed with --json.
+// speed parses the --json output of a command.
 func speed(t *testing.T, s session) report.SpeedTest {
 	t.Helper()
 	mustPass(t, s)
@@ -33,8 +33,8 @@ func speed(t *testing.T, s session) report.SpeedTest {
 	return out
 }
 
-// TestBenchMixed: every operation on several databases side by side, each cell
-// in the record, and the same matrix from the record alone.
+// TestBenchMixed runs every operation on several databases, and checks that the record
+// has each cell, and that the same matrix can be reported from the record alone.
 func TestBenchMixed(t *testing.T) {
 	maria, postgres := mariadb(t), testdb.Target(t, "postgres").String()
 	t.Chdir(t.TempDir())
@@ -102,15 +102,15 @@ func TestBenchMixed(t *testing.T) {
 	if s := rowmill(t.Context(), "compare", "run.jsonl", "run.jsonl"); s.code != exitFailed || !strings.Contains(s.stderr, "can't be compared by rows") {
 		t.Errorf("compare: exit %d, %s", s.code, s.stderr)
 	}
-	// The tables are still there, and not taken for somebody's to drop.
+	// The tables still exist, and are not taken for a user's tables.
 	if s := rowmill(t.Context(), "bench", "mixed", "--target", maria, "--clients", "1", "--rows", "100", "--seconds", "0.2"); s.code != exitFailed || !strings.Contains(s.stderr, "table sbtest1 exists") {
 		t.Errorf("exit %d, %s", s.code, s.stderr)
 	}
 	nothingLeft(t)
 }
 
-// TestBenchMixedRowGone: when a row is gone, a select that should find it fails
-// the run, and the record says so.
+// TestBenchMixedRowGone checks that a select of a missing row fails the run, and that
+// the record says so.
 func TestBenchMixedRowGone(t *testing.T) {
 	t.Chdir(t.TempDir())
 	stderr := &watched{find: regexp.MustCompile(`1/2 `), found: func([]string) {
@@ -141,8 +141,8 @@ func own(t *testing.T, kind string) string {
 	return testdb.Target(t, kind+"?memory=32MB").String()
 }
 
-// TestBenchPointsSet: two settings, on each kind of server and on SQLite, in
-// turn and compared; the settings are as before afterwards.
+// TestBenchPointsSet measures two settings alternately on each kind of server and on
+// SQLite, and compares them. Afterwards the settings must have their previous values.
 func TestBenchPointsSet(t *testing.T) {
 	kinds := testdb.Kinds(t, "sqlite", "mariadb", "postgres")
 	for _, c := range []struct {
@@ -225,8 +225,8 @@ func tuned(t *testing.T, target, set string) map[string]string {
 	return out
 }
 
-// TestBenchPointsInterrupted: SIGINT in the middle of a measurement sets the
-// server's setting back.
+// TestBenchPointsInterrupted checks that SIGINT during a measurement restores the
+// server's setting.
 func TestBenchPointsInterrupted(t *testing.T) {
 	kinds := testdb.Kinds(t, "mariadb", "postgres")
 	for _, c := range []struct{ kind, name, value, other string }{
@@ -250,7 +250,7 @@ func TestBenchPointsInterrupted(t *testing.T) {
 					"--seconds", "60", "--out", "run.jsonl", "--yes"}, strings.NewReader(""), &stdout, &stderr)
 				done <- session{code, stdout.String(), stderr.String()}
 			}()
-			// The first interval is written in the middle of the measurement.
+			// The first interval is written during the measurement.
 			for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 				text, _ := os.ReadFile("run.jsonl")
 				if bytes.Contains(text, []byte(`"type":"interval"`)) {
@@ -287,7 +287,7 @@ func TestBenchPointsInterrupted(t *testing.T) {
 	}
 }
 
-// settingNow reads a setting beside rowmill.
+// settingNow reads a setting without rowmill.
 func settingNow(t *testing.T, kind, target, name string) string {
 	t.Helper()
 	db, err := openTarget(context.WithoutCancel(t.Context()), target, func(string) {})

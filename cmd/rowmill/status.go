@@ -11,7 +11,7 @@ import (
 	"github.com/rowmill/rowmill/maintain"
 )
 
-// errNeedsPerson is returned by status where something needs a person.
+// errNeedsPerson is returned by status if an action by the user is required.
 var errNeedsPerson = errors.New("something needs a person")
 
 func (a *app) statusCommand() *cobra.Command {
@@ -74,7 +74,7 @@ func (a *app) statusOf(ctx context.Context, file string, f keptFlags) (_ *mainta
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, k.Close()) }()
-	// A table that is being adopted isn't applied yet.
+	// A table that is being adopted has not been applied yet.
 	if s, err := k.AdoptionStatus(ctx); err != nil || s != nil {
 		return s, err
 	}

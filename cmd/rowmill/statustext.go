@@ -16,17 +16,18 @@ import (
 
 // Limits of the text of a status.
 const (
-	// alike is how many adjacent periods of one state become one line.
+	// alike is the least number of adjacent similar periods that are combined into one
+	// line.
 	alike = 4
 	// lastActions is how many of the last actions are listed.
 	lastActions = 6
-	// narrowest is the least width that text is cut to: below it nothing is
-	// left to read.
+	// narrowest is the least width to which text is cut: narrower text would be
+	// unreadable.
 	narrowest = 40
 )
 
-// writeStatus writes a status in lines of at most width columns; 0 cuts
-// nothing. What needs a person comes last: a terminal shows the end.
+// writeStatus writes a status in lines of at most width columns; 0 means no limit.
+// Problems that require an action come last, because a terminal shows the end.
 func writeStatus(w io.Writer, s *maintain.Status, width int) error {
 	t := &statusText{width: width}
 	if width > 0 {
@@ -46,7 +47,7 @@ type statusText struct {
 	width int
 }
 
-// line writes a line, cut to the width. It holds no control characters.
+// line writes a line, cut to the width. The text must not contain control characters.
 func (t *statusText) line(text string) {
 	text = strings.TrimRight(text, " ")
 	if t.width > 0 {
@@ -55,8 +56,8 @@ func (t *statusText) line(text string) {
 	t.b.WriteString(text + "\n")
 }
 
-// wrapped writes text in as many lines as it needs, the first after lead, later
-// ones after indent.
+// wrapped writes text in as many lines as needed. The first begins with lead, the
+// others with indent.
 func (t *statusText) wrapped(lead, text, indent string) {
 	line, empty := lead, true
 	for _, word := range strings.Fields(plainText(text)) {
@@ -73,7 +74,8 @@ func (t *statusText) wrapped(lead, text, indent string) {
 	t.line(line)
 }
 
-// A cells is a table; right says which columns are set to the right.
+// A cells is a table. right is the alignment of its columns, one letter each: l for
+// left, r for right.
 type cells struct {
 	head  []string
 	right string
@@ -82,7 +84,7 @@ type cells struct {
 
 func (c *cells) add(row ...string) { c.rows = append(c.rows, row) }
 
-// width is that of the table without its last column.
+// width returns the width of the table without its last column.
 func (c *cells) width() int {
 	sum := 0
 	for i := range c.head[:len(c.head)-1] {
@@ -95,8 +97,7 @@ func (c *cells) width() int {
 	return sum
 }
 
-// table writes a table below an empty line. Columns without any text are left
-// out.
+// table writes an empty line and the table. It omits columns without any text.
 func (t *statusText) table(c cells) {
 	if len(c.rows) == 0 {
 		return
@@ -163,9 +164,9 @@ func (t *statusText) head(s *maintain.Status) {
 	t.line(fmt.Sprintf("size      %s, about %s in %s", monitor.Bytes(s.Bytes), plural(s.Rows, "row"), plural(len(s.Periods), "period")))
 }
 
-// periods writes the periods, oldest first; long runs that are alike become one
-// line. Where the lines are too long for the width, the end of each period is
-// left out: it is the beginning of the next.
+// periods writes the periods, oldest first. Long sequences of similar periods become
+// one line. If the lines exceed the width, the end of each period is omitted: it is
+// the beginning of the next.
 func (t *statusText) periods(s *maintain.Status) {
 	c := cells{head: []string{"PERIOD", "FROM", "TO", "STATE", "ROWS", "SIZE", "ARCHIVE"}, right: "llllrrl"}
 	cut := timeTail(s.Periods)
@@ -205,13 +206,13 @@ func (t *statusText) periods(s *maintain.Status) {
 	t.table(c)
 }
 
-// isLike tells whether two adjacent periods may share a line.
+// isLike reports whether two adjacent periods may share a line.
 func isLike(p, q maintain.PeriodStatus) bool {
 	return p.State == q.State && p.Rebuilt == q.Rebuilt && (p.Archive == "") == (q.Archive == "") && p.To == q.From
 }
 
-// timeTail returns what all bounds end in and can be left out: the time of day
-// where all are midnight, or the seconds.
+// timeTail returns the common end of all bounds, which can be omitted: the time of day
+// if all are midnight, or the seconds if all are zero.
 func timeTail(periods []maintain.PeriodStatus) string {
 	for _, tail := range []string{" 00:00:00", ":00"} {
 		if !slices.ContainsFunc(periods, func(p maintain.PeriodStatus) bool {
@@ -234,7 +235,7 @@ func (t *statusText) rollups(s *maintain.Status) {
 	}
 }
 
-// doings writes what is under way, was done, is next, and is in the way.
+// doings writes the actions in progress, the last and the next actions, and obstacles.
 func (t *statusText) doings(s *maintain.Status) {
 	c := cells{head: []string{"UNDER WAY", "STEP", "SINCE", "DONE", "ROWS", "FAILED TRIES", "ERROR"}, right: "lllrrrl"}
 	for _, x := range s.Changes {
@@ -274,10 +275,10 @@ func (t *statusText) doings(s *maintain.Status) {
 	t.table(c)
 }
 
-// when is an instant in UTC, as positions are written.
+// when formats an instant in UTC, in the format of positions.
 func when(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
 
-// some is a number, and nothing for none.
+// some formats a number; 0 becomes "".
 func some(n int) string {
 	if n == 0 {
 		return ""

@@ -13,8 +13,8 @@ import (
 	"github.com/rowmill/rowmill/maintain"
 )
 
-// statusFixture is the status of a table with hours and merged days, of which
-// something is amiss.
+// statusFixture returns the status of a table with hours and merged days, and with
+// problems.
 func statusFixture() *maintain.Status {
 	noon := time.Date(2026, 11, 20, 12, 30, 0, 0, time.UTC)
 	s := &maintain.Status{
@@ -86,8 +86,8 @@ func TestStatusText(t *testing.T) {
 	}
 }
 
-// No line is wider than the terminal, and no text of a server or a person
-// breaks it.
+// TestStatusTextKeepsToTheWidth checks that no line is wider than the terminal, and
+// that no text from a server or a user breaks a line.
 func TestStatusTextKeepsToTheWidth(t *testing.T) {
 	t.Parallel()
 	s := statusFixture()

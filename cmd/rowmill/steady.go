@@ -17,8 +17,8 @@ import (
 	"github.com/rowmill/rowmill/workload"
 )
 
-// steadyFlags are the flags of `rowmill bench steady`: those that it shares
-// with `bench insert`, and its own.
+// steadyFlags are the flags of `rowmill bench steady`: those that it shares with
+// `bench insert`, and its own.
 type steadyFlags struct {
 	benchFlags
 	p99      time.Duration
@@ -26,24 +26,25 @@ type steadyFlags struct {
 	noWork   bool
 }
 
-// Defaults: a commit every tenth of a second tells of every stall of that
-// length and is next to nothing for a server; in intervals of 10 s a day's
-// record has some 25 MB.
+// Defaults: a commit every tenth of a second detects every stall of that length, and
+// is a negligible load for a server. With intervals of 10 s, the record of a day has
+// about 25 MB.
 const (
 	steadyFor      = 24 * time.Hour
 	steadyRate     = 100
 	steadyBatch    = 10
 	steadyInterval = 10 * time.Second
 	steadyKeep     = 3
-	// steadyPeriod is how long a period lasts: three are kept, so that the
-	// table has its final size within the first hour.
+	// steadyPeriod is the length of a period: three are kept, so that the table
+	// reaches its final size within the first hour.
 	steadyPeriod = 10 * time.Minute
-	// steadyRetry outlasts a server's restart, also one that has to recover.
+	// steadyRetry is longer than the restart of a server that has to recover.
 	steadyRetry = 10 * time.Minute
-	// steadyWork is how often the fixed piece of computing is timed.
+	// steadyWork is the interval at which the fixed computation is timed.
 	steadyWork = time.Second
-	// leastPerInterval is how many an interval needs, so that the one that falls
-	// on its end is no more than the 5% by which it may be short.
+	// leastPerInterval is the least number of commits per interval. A commit at the
+	// end of an interval may fall into the next one; with 20, that is no more than the
+	// tolerance of 5%.
 	leastPerInterval = 20
 )
 
@@ -111,7 +112,7 @@ func (f *steadyFlags) define(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.printSQL, "print-sql", false, "print every statement that the run would use, and run nothing (default false)")
 }
 
-// complete fills in what depends on other flags and on the target.
+// complete fills in the defaults that depend on other flags and on the target.
 func (f *steadyFlags) complete(now time.Time) error {
 	const help = "rowmill bench steady --help"
 	switch {
@@ -182,7 +183,7 @@ func host() string {
 
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
 
-// fileName makes a part of a file's name of what a system calls itself.
+// fileName turns the name of a system into a part of a file name.
 func fileName(s string) string {
 	if s = strings.Trim(notInNames.ReplaceAllString(s, "-"), "-"); s != "" {
 		return s
@@ -202,7 +203,7 @@ func (f *steadyFlags) runConfig(o workload.InsertOptions) bench.Config {
 	return cfg
 }
 
-// benchSteady holds the load and reports, however the run ended.
+// benchSteady runs the load and reports, however the run ended.
 func (a *app) benchSteady(ctx context.Context, f steadyFlags) error {
 	if err := f.complete(time.Now()); err != nil {
 		return err
@@ -233,7 +234,7 @@ func (a *app) runSteady(ctx context.Context, f steadyFlags, out *recordFile) (*r
 	r := &steadyRun{f: f, insertRun: insertRun{f: f.benchFlags, layout: f.layouts[0], args: a.args, first: true,
 		measurement: measurement{out: out, show: show, interval: f.interval}}}
 	if !f.noWork {
-		// Two in an interval, or some have none.
+		// At least two per interval, so that every interval has one.
 		r.workEvery = min(steadyWork, f.interval/2)
 	}
 	rec, err := r.run(ctx)
@@ -243,7 +244,7 @@ func (a *app) runSteady(ctx context.Context, f steadyFlags, out *recordFile) (*r
 	return rec, err
 }
 
-// A steadyRun holds a constant load on one target.
+// A steadyRun runs a constant load on one target.
 type steadyRun struct {
 	insertRun
 	f steadyFlags
@@ -283,8 +284,8 @@ func (r *steadyRun) header(ctx context.Context, schema []string) error {
 	return r.begin(ctx, r.w.Tables(), run, run.Name)
 }
 
-// summedUp shows intervals summed up over a longer time: a line a minute, where
-// one for each interval would be thousands.
+// summedUp combines intervals into longer ones: it shows a line per minute, because
+// one per interval would be thousands.
 type summedUp struct {
 	progress
 	every   time.Duration
@@ -301,7 +302,7 @@ func (s *summedUp) Interval(iv result.Interval) {
 	s.sum.Errors += iv.Errors
 	s.sum.Retries += iv.Retries
 	if h := iv.Latency[op]; h.Count > 0 {
-		// One that can't be read is missing here; the record has it.
+		// A histogram that can't be read is omitted here; the record has it.
 		_ = s.latency.Add(h)
 	}
 	if s.sum.Seconds >= s.every.Seconds()-iv.Seconds/2 {

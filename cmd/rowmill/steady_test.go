@@ -16,7 +16,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// steadily makes a short run, checks its report and its record, and returns that.
+// steadily executes a short run, checks its report and its record, and returns the
+// record.
 func steadily(t *testing.T, most time.Duration) result.Record {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -44,7 +45,7 @@ func steadily(t *testing.T, most time.Duration) result.Record {
 	return rec
 }
 
-// A short run has the machine's figures in its record.
+// TestSteady checks that the record of a short run has the machine's figures.
 func TestSteady(t *testing.T) {
 	rec := steadily(t, 2*time.Second)
 	if runtime.GOOS != "linux" {
@@ -61,8 +62,8 @@ func TestSteady(t *testing.T) {
 	}
 }
 
-// A short run beside a hog that wants all processors for a part of it: the
-// machine's figures show the hog.
+// TestSteadyBesideHog checks that the machine's figures of a short run show a process
+// that uses all processors for a part of it.
 func TestSteadyBesideHog(t *testing.T) {
 	testdb.SkipUnlessNightly(t, "TestSteady")
 	var began, ended time.Time
@@ -82,7 +83,7 @@ func TestSteadyBesideHog(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		ended = time.Now()
 		for _, hog := range all {
-			_ = hog.Process.Kill() // each ends by that, and Wait says so
+			_ = hog.Process.Kill() // the kill ends each process, and Wait reports that
 			_ = hog.Wait()
 		}
 		hogs <- failed
@@ -121,13 +122,14 @@ func TestSteadyBesideHog(t *testing.T) {
 	if _, err := os.Stat("/proc/pressure/cpu"); err == nil && beside.pressure == 0 {
 		t.Error("no pressure beside the hog")
 	}
-	// A machine that was busy before can't be much busier.
+	// On a machine that was already busy, the figures can't rise much.
 	if beside.pressure/beside.n <= without.pressure/without.n && beside.idle/beside.n > 0.3 {
 		t.Error("the hog is not in the figures")
 	}
 }
 
-// Ctrl-C ends a run with its report; until then the record can be read.
+// TestSteadyInterrupted checks that Ctrl-C ends a run with its report, and that the
+// record can be read before that.
 func TestSteadyInterrupted(t *testing.T) {
 	t.Chdir(t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -136,7 +138,7 @@ func TestSteadyInterrupted(t *testing.T) {
 	stderr := &watched{find: regexp.MustCompile(`recording to (\S+);`), found: func(m []string) {
 		select {
 		case path <- m[1]:
-		default: // it matches again at each further line
+		default: // each further line matches again
 		}
 	}}
 	var stdout bytes.Buffer
@@ -151,7 +153,7 @@ func TestSteadyInterrupted(t *testing.T) {
 			t.Fatalf("ended: %s", stderr.String())
 		}
 		time.Sleep(20 * time.Millisecond)
-		recs, _ = result.ReadFile(name) // there may be no run in it yet
+		recs, _ = result.ReadFile(name) // it may not contain a run yet
 	}
 	if s := rowmill(t.Context(), "report", name); s.code != exitDone || !strings.Contains(s.stdout, "10,000 rows/s") {
 		t.Errorf("report of a run that goes on: exit %d\n%s%s", s.code, s.stdout, s.stderr)
@@ -173,8 +175,8 @@ func TestSteadyInterrupted(t *testing.T) {
 	nothingLeft(t)
 }
 
-// The table keeps its newest periods only, and what is dropped is accounted
-// for.
+// TestSteadyKeepsSize checks that the table keeps only its newest periods, and that
+// dropped rows are accounted for.
 func TestSteadyKeepsSize(t *testing.T) {
 	t.Chdir(t.TempDir())
 	mustPass(t, rowmill(t.Context(), "bench", "steady", "--target", "sqlite:?durability=none", "--for", "3s", "--interval", "500ms",

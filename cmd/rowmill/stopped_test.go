@@ -29,8 +29,8 @@ every = "1d"
 ahead = "2d"
 `
 
-// plainTable makes a plain table of rows, and its declaration, whose path it
-// returns.
+// plainTable creates a plain table with rows, writes its declaration, and returns the
+// declaration's path.
 func plainTable(t *testing.T, kind string, rows int) (file string, db engine.Keeper) {
 	t.Helper()
 	target, typ := testdb.Target(t, kind).String(), "DATETIME"
@@ -56,8 +56,8 @@ func plainTable(t *testing.T, kind string, rows int) (file string, db engine.Kee
 	return file, db
 }
 
-// TestDryRunOfTheEnd: --dry-run of --finish and --undo prints and changes
-// nothing, with --yes and without.
+// TestDryRunOfTheEnd checks that --dry-run of --finish and --undo prints and changes
+// nothing, with and without --yes.
 func TestDryRunOfTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
@@ -90,7 +90,8 @@ func TestDryRunOfTheEnd(t *testing.T) {
 	}
 }
 
-// TestInterruptAtQuestion: an interrupt at a question ends the command at once.
+// TestInterruptAtQuestion checks that an interrupt at a question ends the command at
+// once.
 func TestInterruptAtQuestion(t *testing.T) {
 	t.Parallel()
 	file, _ := plainTable(t, "sqlite", 10)
@@ -113,8 +114,8 @@ func TestInterruptAtQuestion(t *testing.T) {
 	}
 }
 
-// TestInterruptAdoption: an interrupt in the middle of an adoption has its exit
-// code, and the command that goes on is named and does.
+// TestInterruptAdoption checks that an interrupted adoption has the exit code of an
+// interrupt, and names a command that continues it.
 func TestInterruptAdoption(t *testing.T) {
 	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {

@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syncDisk writes what the filesystem of the working directory, where private
-// servers and temporary files live, holds in memory, so that one cell's writing isn't
-// done at the cost of the next. It is given up on when ctx ends.
+// syncDisk writes the cached changes of the working directory's filesystem to disk.
+// Private servers and temporary files are there, and the writes of one cell must not
+// slow down the next. syncDisk stops waiting when ctx ends.
 func syncDisk(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		// Best effort: what can't be synced now will be written later.
+		// Best effort: changes that can't be synced are written later.
 		if dir, err := os.Open("."); err == nil {
 			_ = unix.Syncfs(int(dir.Fd()))
 			_ = dir.Close()

@@ -18,7 +18,7 @@ import (
 	"github.com/rowmill/rowmill/sandbox"
 )
 
-// schemes lists the targets that there are, for messages.
+// schemes lists the kinds of targets, for messages.
 const schemes = "sqlite:PATH, mariadb://USER@HOST/DB, mysql://USER@HOST/DB, postgres://USER@HOST/DB, sandbox:mariadb?memory=64MB, sandbox:mysql, sandbox:postgres, null:"
 
 // targetHelp explains --target.
@@ -29,20 +29,20 @@ postgres://USER@HOST:PORT/DB (as libpq: ?host=DIR for a socket),
 sandbox:mariadb?memory=64MB, sandbox:mysql?..., sandbox:postgres?...
 (a private server for this run)`
 
-// A target is an open database with what was started for it.
+// A target is an open database and the resources created for it.
 type target struct {
 	engine.DB
-	// text is the target as it was given, for records.
+	// text is the target as given, for records.
 	text string
 	// server is the private server; nil for other targets.
 	server *sandbox.Server
-	// fresh tells that nothing of an earlier run can be there.
+	// fresh means that the target can't hold anything of an earlier run.
 	fresh bool
-	// clean removes what was made for it.
+	// clean removes everything that was created for the target.
 	clean func() error
 }
 
-// checkTarget parses a target and refuses what no engine could open.
+// checkTarget parses a target and refuses one that no engine can open.
 func checkTarget(text string) (engine.Target, error) {
 	if text == "sandbox" || strings.HasPrefix(text, "sandbox:") {
 		o, err := sandbox.ParseTarget(text)
@@ -62,8 +62,8 @@ func checkTarget(text string) (engine.Target, error) {
 	return t, engine.Hinted(fmt.Errorf("target: unknown scheme %q", t.Scheme), "%s", schemes)
 }
 
-// openTarget opens a target, starting a private server where it asks for one.
-// note gets lines about what takes long.
+// openTarget opens a target. It starts a private server if the target asks for one.
+// note receives lines about long operations.
 func openTarget(ctx context.Context, text string, note func(string)) (_ *target, err error) {
 	t, err := checkTarget(text)
 	if err != nil {
@@ -111,16 +111,16 @@ func openServer(ctx context.Context, t engine.Target) (engine.DB, error) {
 	return opened(mysql.Open(ctx, t))
 }
 
-// readableByOthers returns a warning about a password file that other users of
-// the machine can read; "" where there is nothing to warn of. As libpq's for
-// private keys, the rule lets the group read a file of root's.
+// readableByOthers returns a warning about a password file that other users of the
+// machine can read, or "". As with libpq's rule for private keys, the group may read a
+// file owned by root.
 func readableByOthers(file string) string {
 	if file == "" {
 		return ""
 	}
 	info, err := os.Stat(file)
 	if err != nil || !info.Mode().IsRegular() {
-		return "" // who opens it will say so
+		return "" // opening the file will report the error
 	}
 	forbidden := os.FileMode(0o077)
 	if owner, ok := info.Sys().(*syscall.Stat_t); ok && owner.Uid == 0 && os.Getuid() != 0 {
@@ -132,7 +132,8 @@ func readableByOthers(file string) string {
 	return fmt.Sprintf("warning: password file %s has permissions %04o: other users can read it; chmod 600 %s", file, info.Mode().Perm(), file)
 }
 
-// drySandbox returns what renders for a private server that is not started.
+// drySandbox returns a database that renders statements for a private server that is
+// not started.
 func drySandbox(o sandbox.Options) (engine.DB, error) {
 	text := o.Kind + "://" + sandbox.User + "@localhost/" + sandbox.Database
 	if o.Kind != "postgres" {
@@ -152,7 +153,8 @@ func dryServer(t engine.Target) (engine.DB, error) {
 	return mysql.Dry(t)
 }
 
-// opened makes a nil interface of a failed opening's nil pointer.
+// opened returns a nil interface instead of one that holds the nil pointer of a failed
+// call.
 func opened[T engine.DB](db T, err error) (engine.DB, error) {
 	if err != nil {
 		return nil, err
@@ -160,8 +162,8 @@ func opened[T engine.DB](db T, err error) (engine.DB, error) {
 	return db, nil
 }
 
-// dryTarget returns a database that renders statements and can do nothing
-// else. It starts and touches nothing.
+// dryTarget returns a database that only renders statements. It starts and accesses
+// nothing.
 func dryTarget(text string) (engine.DB, error) {
 	t, err := checkTarget(text)
 	if err != nil {
@@ -196,7 +198,7 @@ func (t *target) startServer(ctx context.Context, note func(string)) error {
 		}
 		return err
 	}
-	// A stop takes its own time, not the rest of an interrupted run's.
+	// Stopping has its own time limit, even after an interrupt.
 	t.clean = func() error { return t.server.Stop(context.WithoutCancel(ctx)) }
 	t.fresh = o.Keep == ""
 	at, err := engine.ParseTarget(t.server.Target())
@@ -207,7 +209,7 @@ func (t *target) startServer(ctx context.Context, note func(string)) error {
 	return err
 }
 
-// notInstalled says how to get a server of the kind.
+// notInstalled adds a hint about how to install a server of the kind.
 func notInstalled(err error, kind string) error {
 	packages := map[string]string{"mariadb": "mariadb-server", "postgres": "postgresql"}
 	if name, ok := packages[kind]; ok {
@@ -216,7 +218,8 @@ func notInstalled(err error, kind string) error {
 	return engine.Hinted(err, "--target sqlite:")
 }
 
-// died returns what is closed when the private server ends, and why it did.
+// died returns a channel that is closed when the private server ends, and a function
+// that returns why it ended. Both are nil for other targets.
 func (t *target) died() (<-chan struct{}, func() error) {
 	if t.server == nil {
 		return nil, nil
@@ -229,16 +232,16 @@ func (t *target) died() (<-chan struct{}, func() error) {
 	}
 }
 
-// close closes the database and removes what was made for it.
+// close closes the database and removes everything that was created for it.
 func (t *target) close() error { return errors.Join(t.DB.Close(), t.clean()) }
 
-// tempPrefix names temporary SQLite files, before the process that owns them.
+// tempPrefix is the prefix of the names of temporary SQLite directories. The ID of the
+// process that created them follows.
 const tempPrefix = "sqlite-"
 
-// tempFile makes a place for a temporary SQLite file under the working
-// directory, as the private servers have theirs: /tmp is often memory, which
-// would make a benchmark of it meaningless. What killed processes left there
-// is removed.
+// tempFile returns the path of a new temporary SQLite file, in the directory that
+// private servers use below the working directory: /tmp is often in memory, which
+// would make a benchmark meaningless. It removes directories left by killed processes.
 func tempFile() (path string, clean func() error, err error) {
 	root := sandbox.DefaultRoot
 	left, err := filepath.Glob(filepath.Join(root, tempPrefix+"*"))
@@ -249,7 +252,7 @@ func tempFile() (path string, clean func() error, err error) {
 		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), tempPrefix), "-")
 		n, err := strconv.Atoi(pid)
 		if err == nil && n > 0 && errors.Is(syscall.Kill(n, 0), syscall.ESRCH) {
-			_ = os.RemoveAll(dir) // it may be somebody else's; then it stays
+			_ = os.RemoveAll(dir) // best effort: it may belong to another user
 		}
 	}
 	dir, err := tempDir(root)
@@ -258,13 +261,13 @@ func tempFile() (path string, clean func() error, err error) {
 	}
 	return filepath.Join(dir, "rowmill.db"), func() error {
 		err := os.RemoveAll(dir)
-		_ = os.Remove(root) // fails while anything else is in it
+		_ = os.Remove(root) // fails while root has other entries
 		return err
 	}, nil
 }
 
-// tempDir makes a directory of this process under root. Another process may
-// remove a root that is empty in between; then both are made again.
+// tempDir creates a directory of this process in root. If another process removes the
+// empty root at the same time, tempDir creates both again.
 func tempDir(root string) (dir string, err error) {
 	for range 100 {
 		if err := os.MkdirAll(root, 0o755); err != nil {

@@ -10,8 +10,8 @@ import (
 	"unsafe"
 )
 
-// openTerminal opens a pair of pseudo-terminals: what is written to the second
-// is read from the first. Nobody answers there.
+// openTerminal opens a pair of pseudo-terminals: text written to the second is read
+// from the first, which never answers.
 func openTerminal(t *testing.T) (ours, theirs *os.File) {
 	t.Helper()
 	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -32,7 +32,7 @@ func openTerminal(t *testing.T) (ours, theirs *os.File) {
 	return ours, theirs
 }
 
-// onTerminal returns rowmill in a process of its own on a terminal.
+// onTerminal returns rowmill in a separate process on a terminal.
 func onTerminal(theirs *os.File, args ...string) *exec.Cmd {
 	c := exec.Command(os.Args[0], args...)
 	c.Stdin, c.Stdout, c.Stderr = theirs, theirs, theirs
@@ -46,8 +46,8 @@ func onTerminal(theirs *os.File, args ...string) *exec.Cmd {
 	return c
 }
 
-// TestTerminalIsAskedNothing: a terminal is sent no question, whose answer a
-// command would wait for.
+// TestTerminalIsAskedNothing checks that no query is sent to the terminal: the command
+// would wait for its answer.
 func TestTerminalIsAskedNothing(t *testing.T) {
 	ours, theirs := openTerminal(t)
 	c := onTerminal(theirs, "version")
@@ -64,7 +64,7 @@ func TestTerminalIsAskedNothing(t *testing.T) {
 	}
 }
 
-// TestTerminalType: programs that rowmill starts see the terminal's type.
+// TestTerminalType checks that programs started by rowmill see the terminal's type.
 func TestTerminalType(t *testing.T) {
 	if got := os.Getenv("TERM"); got == "dumb" {
 		t.Skip("the tests run on such a terminal")

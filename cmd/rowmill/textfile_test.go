@@ -12,7 +12,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// bounded runs a command line that must end soon, also once its context has.
+// bounded runs a command line that must end soon, even after its context has ended.
 func bounded(t *testing.T, ctx context.Context, args ...string) session {
 	t.Helper()
 	ended := make(chan session, 1)
@@ -26,7 +26,8 @@ func bounded(t *testing.T, ctx context.Context, args ...string) session {
 	}
 }
 
-// TestDeclarationFiles: a declaration is a regular file of a size that one can have.
+// TestDeclarationFiles checks that a declaration must be a regular file of limited
+// size.
 func TestDeclarationFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -40,7 +41,7 @@ func TestDeclarationFiles(t *testing.T) {
 	for file, says := range map[string]string{
 		fifo:        "is a FIFO, not a regular file",
 		huge:        "has more than 1 MiB",
-		"/dev/full": "/dev/full is a device, not a regular file", // without end, as /dev/zero is
+		"/dev/full": "/dev/full is a device, not a regular file", // endless, like /dev/zero
 		dir:         "is a directory, not a regular file",
 	} {
 		verbs := [][]string{{"plan", file}, {"apply", file, "--yes"}, {"run", file, "--once"}, {"load", file, "-", "--format", "csv"}, {"status", file},
@@ -57,7 +58,7 @@ func TestDeclarationFiles(t *testing.T) {
 	}
 }
 
-// TestReadEnds: a signal ends what waits for a file that nobody writes.
+// TestReadEnds checks that a signal ends reading from a file that has no writer.
 func TestReadEnds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set by the Makefile from git; a plain `go install` leaves it
-// empty, and the build information of Go is used.
+// version is set from git by the Makefile. It is empty after a plain `go install`; the
+// build information of Go is then used.
 var version = ""
 
 // versionString returns rowmill's version.
@@ -24,7 +24,7 @@ func versionString() string {
 	return "(devel)"
 }
 
-// versionText is the version as people read it.
+// versionText returns the version as shown to users.
 func versionText() string {
 	return fmt.Sprintf("rowmill %s (%s %s/%s)", versionString(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
