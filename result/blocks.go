@@ -19,9 +19,9 @@ const (
 )
 
 // resampled returns the 95% interval of a statistic over n intervals. For each
-// round, statistic is called with the starts of the blocks drawn, [from,
-// from+length), and returns NaN if it has no value. The result is nil if too many
-// rounds have no value.
+// round, statistic is called with the starts of the blocks drawn and their length,
+// and returns NaN if it has no value. The result is nil if too many rounds have no
+// value.
 func resampled(n int, statistic func(from []int, length int) float64) *[2]float64 {
 	length := max(1, n/blocksInRun)
 	// A constant seed, so that the same record always gives the same report.
