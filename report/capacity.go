@@ -22,7 +22,7 @@ func charted(recs []result.Record) []result.Record {
 	return out
 }
 
-// A capacity is the result of a search, with the figures that distinguish it from
+// A capacity is the result of a search, with a label that distinguishes it from
 // others.
 type capacity struct {
 	result.Capacity
