@@ -49,7 +49,7 @@ type steadyData struct {
 	Runs    []steadyRun   `json:"runs"`
 	Panels  []steadyPanel `json:"panels"`
 	Elapsed bool          `json:"elapsed"`
-	// Days is true if times of day need a day beside them.
+	// Days is true if times of day are shown with their day.
 	Days bool `json:"days"`
 }
 
