@@ -20,7 +20,6 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A tab shows a report.
 type tab struct {
 	*testbrowser.Tab
 	t *testing.T

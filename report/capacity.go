@@ -154,7 +154,6 @@ var trialHeader = []string{"trial", "for", "offered, rows/s", "done, rows/s", "p
 
 var purposes = map[string]string{"bracket": "bracket", "halve": "halving", "confirm": "confirming", "above": "more must break"}
 
-// trialTable lists the trials in order.
 func (c *capacity) trialTable() [][]string {
 	var out [][]string
 	for i := range c.Trials {
@@ -180,7 +179,6 @@ func (c *capacity) trialTable() [][]string {
 	return out
 }
 
-// writeCapacities writes the searches as text.
 func writeCapacities(w io.Writer, cs []capacity) {
 	for i := range cs {
 		c := &cs[i]
@@ -220,7 +218,6 @@ func table(w io.Writer, rows [][]string) {
 	}
 }
 
-// markdownCapacities writes the searches as Markdown.
 func markdownCapacities(w io.Writer, cs []capacity) {
 	for i := range cs {
 		c := &cs[i]

@@ -298,7 +298,6 @@ func (c *MatrixComparison) rows() [][]string {
 	return out
 }
 
-// chanceText formats a p-value.
 func chanceText(p *float64) string {
 	switch {
 	case p == nil:

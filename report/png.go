@@ -424,7 +424,6 @@ func fitted(dc draw.Canvas, s draw.TextStyle, at vg.Point, room vg.Length, line 
 	dc.FillText(s, at, line)
 }
 
-// rgb returns the colour of #rrggbb.
 func rgb(hex string) color.Color {
 	n, err := strconv.ParseUint(strings.TrimPrefix(hex, "#"), 16, 24)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"strings"
 )
 
-// title returns the picture's title.
 func (p *picture) title() string {
 	best := &p.vs[0]
 	rows := int64(0)

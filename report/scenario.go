@@ -265,7 +265,6 @@ func (s *Scenario) tally() string {
 	return strings.Join(parts, ", ")
 }
 
-// writeScenarios writes the scenarios as text.
 func writeScenarios(w io.Writer, recs []result.Record) {
 	for _, s := range Scenarios(recs) {
 		wrapped(w, "", "  ", fmt.Sprintf("%s, at scale %v: %s", s.Name, s.Scale, s.Title))
@@ -311,7 +310,6 @@ func alignedTable(w io.Writer, header []string, rows [][]string, numbers []int) 
 	}
 }
 
-// markdownScenarios writes the scenarios as Markdown.
 func markdownScenarios(w io.Writer, recs []result.Record) {
 	for _, s := range Scenarios(recs) {
 		fmt.Fprintf(w, "## %s: %s\n\n%s\n\n", markdownText(s.Name), markdownText(s.Title), markdownText(sentence(fmt.Sprintf("at scale %v, %s", s.Scale, s.tally()))))
@@ -368,7 +366,6 @@ func pageScenarios(recs []result.Record) []pageScenario {
 	return out
 }
 
-// recordsOf returns the records of the views.
 func recordsOf(vs []view) []result.Record {
 	out := make([]result.Record, len(vs))
 	for i := range vs {

@@ -85,7 +85,6 @@ func buckets(ivs []result.Interval) ([]bucket, int) {
 	return out, size
 }
 
-// last returns the bucket's last interval.
 func (b bucket) last() *result.Interval { return &b[len(b)-1] }
 
 // rate returns the mean rate over the bucket in rows/s.

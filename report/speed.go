@@ -237,7 +237,6 @@ type speedRun struct {
 	bound, heavy, mixed bool
 }
 
-// newSpeedRun derives the figures of a run.
 func newSpeedRun(rec *result.Record) speedRun {
 	s := rec.Summary()
 	v := view{rec: rec}
@@ -294,7 +293,6 @@ func CellLine(s result.Summary) string {
 	return out
 }
 
-// add adds a run to its cell.
 func (t *SpeedTest) add(rec *result.Record, contender int) {
 	c := rec.Run.Speed
 	i := slices.IndexFunc(t.Operations, func(o SpeedOperation) bool { return o.Operation == c.Operation && o.Points == c.Points })

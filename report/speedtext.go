@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 )
 
-// title names what was measured.
 func (t *SpeedTest) title() string {
 	var names []string
 	for _, c := range t.Contenders {
@@ -162,7 +161,6 @@ func (o *SpeedOperation) settingVerdict() string {
 	return fmt.Sprintf("with %s against %s: %s", o.Courses[1].Contender, o.Courses[0].Contender, strings.Join(parts, "; "))
 }
 
-// rate formats a rate with its unit.
 func (o *SpeedOperation) rate(f float64) string { return figure(f) + " " + o.Counts + "/s" }
 
 // header returns the column names of table.
@@ -277,7 +275,6 @@ func (t *SpeedTest) notes() []problem {
 	return out
 }
 
-// describe describes a contender.
 func (c *Contender) describe() string {
 	parts := []string{strings.TrimSpace(c.Engine + " " + c.ServerVersion)}
 	if c.Storage != "" {

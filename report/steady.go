@@ -80,7 +80,6 @@ func (v *steadyView) clockAt(elapsed float64) string {
 	return v.rec.Run.Started.In(v.zone).Add(time.Duration(elapsed * float64(time.Second))).Format(layout)
 }
 
-// target describes the goal of the run.
 func (v *steadyView) target() string {
 	s := rowsRate(v.s.Asked)
 	if v.s.P99LimitUS > 0 {

@@ -61,7 +61,6 @@ type steadyRun struct {
 	Shift float64 `json:"shift"`
 }
 
-// steadyHTML writes the page of constant loads.
 func steadyHTML(w io.Writer, vs []view, ss []steadyView, opts HTMLOptions) error {
 	tmpl, err := template.New("steady").Parse(steadyTemplate)
 	if err != nil {

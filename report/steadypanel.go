@@ -157,5 +157,4 @@ func heat(share float64) int {
 // distinguishable in print too.
 var heatColours = []string{"#d7ecd9", "#fdf0b5", "#fdc776", "#f08a4b", "#cc3d33", "#7a0f22"}
 
-// heatLegend describes the colours.
 var heatLegend = []string{"none", "to 1%", "to 5%", "to 20%", "to 50%", "above"}

@@ -331,7 +331,6 @@ func (p *steadyPicture) heat(dc draw.Canvas, bottom vg.Length, strips []strip) {
 	}
 }
 
-// stripLabel returns the label of a run's day.
 func (v *steadyView) stripLabel(day int) string {
 	if v.s.Host != "" && len(v.s.Host) <= 12 {
 		return fmt.Sprintf("%s %d", v.s.Host, day+1)

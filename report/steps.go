@@ -20,7 +20,6 @@ type grid struct {
 	Rows   [][]string
 }
 
-// add appends a row.
 func (g *grid) add(cells ...string) { g.Rows = append(g.Rows, cells) }
 
 // A benchmark contains the steps of one benchmark, in order.
@@ -279,7 +278,6 @@ func (b benchmark) did() grid {
 	return g
 }
 
-// write writes the grid as text.
 func (g *grid) write(w io.Writer) {
 	fmt.Fprintf(w, "\n%s\n", g.Title)
 	g.columns(w, "  ")

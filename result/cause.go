@@ -287,7 +287,6 @@ func (c *candidate) judge(ivs []judged, values, lateRanks []float64) (out Cause,
 	return out, has, true
 }
 
-// present returns the values that are not NaN.
 func present(values []float64) []float64 {
 	return slices.DeleteFunc(slices.Clone(values), math.IsNaN)
 }

@@ -77,8 +77,7 @@ func (r *Record) Last() time.Time {
 	return at.Add(time.Duration((seconds - from) * float64(time.Second)))
 }
 
-// recentIntervals is the number of intervals whose mean rate is used to estimate the
-// time of rows that no interval contains.
+// recentIntervals is the number of intervals whose rate is used by Unrecorded.
 const recentIntervals = 3
 
 // Unrecorded estimates the time, in seconds, of the given number of rows that are in

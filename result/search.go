@@ -70,15 +70,14 @@ type Trial struct {
 	// Backlog is the number of operations due but unfinished at the end.
 	Backlog int64 `json:"backlog"`
 	// Overloaded is true if less than 95% of the rate was achieved, or if the
-	// backlog was growing at the end and was larger than can be worked off within
-	// the limit.
+	// backlog was growing and exceeded what can be worked off within the limit.
 	Overloaded bool `json:"overloaded"`
 	// Busy is the share of the writers' time spent waiting for the database.
 	Busy float64 `json:"busy"`
 	// Late is the number of operations that began late.
 	Late int64 `json:"late"`
-	// Pass is the verdict: the backlog is bounded and P99US is within the limit.
-	// Close means that the verdict was a narrow one.
+	// Pass is the verdict: a bounded backlog and P99US within the limit. Close means
+	// that the verdict was a narrow one.
 	Pass  bool `json:"pass"`
 	Close bool `json:"close"`
 	// Verdict is "held", "broke" or, for a trial that was cut short and doesn't
@@ -166,9 +165,9 @@ type weighed struct {
 
 // counted adds up a trial's intervals after the ramp, and the operations due but
 // unfinished at its end: a stalled server finishes nothing, and would otherwise
-// appear fast. The newest of these operations was due just now, the one before it
-// one operation interval earlier, and so on. Those that have not yet waited for the
-// limit can't be judged. Damaged distributions are omitted.
+// appear fast. The newest of these was due just now, the one before it one operation
+// interval earlier, and so on. Those that have not yet waited for the limit can't be
+// judged. Damaged distributions are omitted.
 func counted(r *Record) weighed {
 	c := weighed{response: NewHistogram(), service: NewHistogram()}
 	limit := r.Run.Search.LimitUS
@@ -205,10 +204,10 @@ func counted(r *Record) weighed {
 	return c
 }
 
-// Decided reports whether a trial in progress is certain to fail: so many of its
-// total operations are already over the limit that it fails clearly. Continuing
-// would only add to the server's pending work. Trials with the purpose "confirm" or
-// "above" always run to their end, so that their figures cover the whole trial.
+// Decided reports whether a trial in progress is certain to fail clearly: enough of
+// its total operations are over the limit. Continuing would only add to the server's
+// pending work. Trials with the purpose "confirm" or "above" run to their end, so
+// that their figures cover the whole trial.
 func (r *Record) Decided() bool {
 	if !r.IsTrial() || r.Run.Search.Purpose == "confirm" || r.Run.Search.Purpose == "above" {
 		return false
@@ -344,9 +343,9 @@ const (
 	// fewOperations is the minimum number of operations for a meaningful 99th
 	// percentile: ten lie beyond it.
 	fewOperations = 1000
-	// If writers wait for the database for more than busyWriters of their time, none
-	// is free to begin an operation when it is due. If they wait for less than
-	// idleWriters, writers were free, and late operations are the client's fault.
+	// Writers that wait for the database for more than busyWriters of their time are
+	// not free to begin operations when due. If they wait for less than idleWriters,
+	// late operations are the fault of the client.
 	busyWriters, idleWriters = 0.85, 0.5
 	// latePart is the share of operations, begun late while writers were free, from
 	// which on the client is the cause.

@@ -227,8 +227,8 @@ func (s *Steadiness) hours(r *Record, ivs []judged) {
 	s.Worst = worstHour(s.Hours)
 }
 
-// wholeEnough is the minimum number of seconds that the run must have spent in an
-// hour for it to be the worst hour, if any hour has that many.
+// wholeEnough is the minimum length, in seconds, of the part of an hour covered by
+// the run for the worst hour; shorter parts count only if there are no longer ones.
 const wholeEnough = 900
 
 func worstHour(hours []SteadyHour) *SteadyHour {

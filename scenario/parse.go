@@ -141,8 +141,8 @@ func syntax(source string, text []byte, err error) error {
 // elements matches the array indexes in the keys of positions.
 var elements = regexp.MustCompile(`\[[0-9]+\]`)
 
-// wrongType matches the reader's message for a value that doesn't fit the type of
-// a Go field.
+// wrongType matches the reader's message for a value that doesn't fit the type of a
+// Go field.
 var wrongType = regexp.MustCompile(`^cannot decode TOML (.+) into .*of type (\S+)$`)
 
 var typeNames = map[string]string{

@@ -1,6 +1,6 @@
-// Package scenario reads declarations of whole experiments: their runs, the
-// memory and the number of rows of each, the published results to compare them
-// with, and the expected shape of the results.
+// Package scenario reads declarations of whole experiments: their runs, the memory
+// and the number of rows of each, the published results to compare them with, and
+// the expected shape of the results.
 //
 // Its input is TOML text, from a file or built in; its output is a Declaration in
 // which every run has complete settings and every reference is resolved. Unknown
@@ -33,8 +33,8 @@ type Declaration struct {
 	Name, Title, Story string
 	// Rows is the number of rows that each run inserts at scale 1.
 	Rows int64
-	// Takes is the approximate duration of all runs at scale 1 on two cores; 0
-	// means unknown.
+	// Takes is the approximate duration of all runs at scale 1 on two cores; 0 means
+	// unknown.
 	Takes time.Duration
 	// Target is the database, without its memory and durability settings.
 	Target     string
@@ -48,8 +48,8 @@ type Declaration struct {
 	Published []result.Published
 	Checks    []result.Check
 
-	// Text is the declaration's source text, Source the name of the file or of
-	// the built-in scenario.
+	// Text is the declaration's source text, Source the name of the file or of the
+	// built-in scenario.
 	Text, Source string
 	at           positions
 }
@@ -62,8 +62,8 @@ type Run struct {
 	Method         string
 	Writers, Batch int
 	Indexes        *int // nil means the preset's default
-	// PeriodShare is a period's share of the rows; 0 means that two periods fit
-	// into the database's cache.
+	// PeriodShare is a period's share of the rows; 0 means that two periods fit into
+	// the database's cache.
 	PeriodShare float64
 	KeepPeriods int
 	Rate        float64
@@ -98,8 +98,8 @@ func (e *UnknownError) Error() string {
 
 func (e *UnknownError) Unwrap() error { return e.Err }
 
-// Load reads the built-in scenario of the given name, or a file if the name ends
-// in .toml.
+// Load reads the built-in scenario of the given name, or a file if the name ends in
+// .toml.
 func Load(ctx context.Context, name string) (*Declaration, error) {
 	if slices.Contains(Names(), name) {
 		text, err := builtin.ReadFile("builtin/" + name + ".toml")

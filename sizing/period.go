@@ -13,12 +13,11 @@ import (
 // last two divides a day.
 var ladder = []string{"1m", "2m", "5m", "10m", "15m", "30m", "1h", "2h", "3h", "4h", "6h", "8h", "12h", "1d", "1w"}
 
-// keepParts is the minimum number of periods within retention. Retention drops
-// whole periods, so up to a quarter more than requested is kept.
+// keepParts is the minimum number of periods within retention. Retention drops whole
+// periods, so up to a quarter more than requested is kept.
 const keepParts = 4
 
-// FitRows returns the maximum number of rows of a period such that two periods
-// fit.
+// FitRows returns the maximum number of rows of a period such that two periods fit.
 func FitRows(memory, perRow float64) int64 {
 	n := CacheShare * memory / perRow / Resident
 	return int64(min(max(n, 1), math.MaxInt64/4))
@@ -54,8 +53,8 @@ func Fit(in Input) (g rolling.Grid, fits bool, err error) {
 			continue
 		}
 		ok := length*in.Rate.Value <= float64(rows)
-		// A period that doesn't fit is only slow; too many partitions are refused
-		// by the server.
+		// A period that doesn't fit is only slow; too many partitions are refused by
+		// the server.
 		if !ok && g.Valid() && !tooMany(in, g) {
 			break
 		}
@@ -94,8 +93,8 @@ func tooMany(in Input, g rolling.Grid) bool {
 	return in.MaxPeriods > 0 && total > int64(in.MaxPeriods)
 }
 
-// tooManyIn reports whether periods with few enough rows exist, and all of them
-// make too many partitions.
+// tooManyIn reports whether periods with few enough rows exist, and all of them make
+// too many partitions.
 func tooManyIn(in Input, rows int64) bool {
 	found := false
 	for _, name := range ladder {
@@ -123,11 +122,9 @@ func round(n int64) int64 {
 	return unit
 }
 
-// seconds returns a span's length in seconds; months count with their mean
-// length.
+// seconds returns a span's length in seconds; months count with their mean length.
 func seconds(s rolling.Span) float64 { return float64(s.Length()) / 1e6 }
 
-// period chooses the period.
 func (o *Output) period(in Input) error {
 	p := &o.Period
 	p.FitRows = FitRows(in.Memory.Value, o.PerRow.Value)
@@ -167,7 +164,6 @@ func (o *Output) period(in Input) error {
 // memory in every connection that has the table open, and time to plan a query.
 const manyPeriods = 1000
 
-// partitions counts the partitions.
 func (o *Output) partitions(in Input) {
 	p := &o.Partitions
 	p.From = "the declaration's ahead and keep in periods of " + o.Period.Every
@@ -195,8 +191,7 @@ func (o *Output) partitions(in Input) {
 	}
 }
 
-// sizes computes the table's size after a day, after a month and at full
-// retention.
+// sizes computes the table's size after a day, after a month and at full retention.
 func (o *Output) sizes(in Input) {
 	if in.Axis == rolling.Sequence {
 		if !in.Keep.IsZero() {
@@ -238,8 +233,8 @@ func (o *Output) sizes(in Input) {
 	}
 }
 
-// size adds the size of the given number of rows. The newest open rows, those of
-// the open period, are not sealed yet.
+// size adds the size of the given number of rows. The newest open rows, those of the
+// open period, are not sealed yet.
 func (o *Output) size(in Input, name string, after, rows, open float64) {
 	s := SizePlan{After: name, Seconds: after, Rows: rows, Bytes: rows * o.PerRow.Value}
 	if in.Compressed.Value > 0 {

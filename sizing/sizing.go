@@ -1,10 +1,10 @@
 // Package sizing computes the size of a rolling table, the period that fits into
 // memory, and the rates to expect from a plain table with the same rows.
 //
-// It is pure arithmetic and never accesses a server: cmd/rowmill does the
-// measuring. Its input is the measured bytes per row, the insert rate, the
-// server's memory and the declaration; its output is figures, each with its
-// source. Sizes are in bytes, rates in rows per second, times in seconds.
+// It is pure arithmetic and never accesses a server: cmd/rowmill does the measuring.
+// Its input is the measured bytes per row, the insert rate, the server's memory and
+// the declaration; its output is figures, each with its source. Sizes are in bytes,
+// rates in rows per second, times in seconds.
 //
 //	out, err := sizing.Plan(sizing.Input{Pieces: measured, Memory: 8 << 30, Rate: 5000, Keep: month})
 //	fmt.Println(out.Period.Every) // 2h
@@ -26,8 +26,8 @@ const Format = "rowmill.plan/1"
 type Piece struct {
 	Name        string  `json:"name"`
 	BytesPerRow float64 `json:"bytes_per_row"`
-	// Ascending is true if inserts append to the end of the piece; other pieces
-	// take inserts at random positions.
+	// Ascending is true if inserts append to the end of the piece; other pieces take
+	// inserts at random positions.
 	Ascending bool `json:"ascending"`
 }
 
@@ -51,8 +51,8 @@ type Input struct {
 	Memory Figure
 	// Rate is the insert rate; 0 means unknown.
 	Rate Figure
-	// Axis is the axis along which the table is partitioned. Period is the
-	// declared grid; for the zero Grid, Plan chooses one.
+	// Axis is the axis along which the table is partitioned. Period is the declared
+	// grid; for the zero Grid, Plan chooses one.
 	Axis   rolling.Axis
 	Period rolling.Grid
 	// Keep, Ahead, After, Merge and Compress come from the declaration.
@@ -76,17 +76,17 @@ type Input struct {
 
 // Shares of memory, the same as in bench insert.
 const (
-	// CacheShare is the share of memory that the newest periods may fill. The
-	// rest is for undo, the dictionary and dirty pages being written.
+	// CacheShare is the share of memory that the newest periods may fill. The rest
+	// is for undo, the dictionary and dirty pages being written.
 	CacheShare = 0.8
 	// Resident is the number of periods that must fit: the open one and the one
 	// before it, which takes late rows and is still being written back.
 	Resident = 2
 )
 
-// Estimate returns the estimated size of a row if nothing can be measured: twice
-// its bytes, for the overhead of B-trees and of row and page headers in InnoDB,
-// plus 10%.
+// Estimate returns the estimated size of a row if nothing can be measured: twice its
+// bytes, for the overhead of B-trees and of row and page headers in InnoDB, plus
+// 10%.
 func Estimate(rowBytes float64) []Piece {
 	return []Piece{{Name: "row and indexes, estimated", BytesPerRow: rowBytes * 2 * 1.1}}
 }
@@ -158,15 +158,15 @@ func (o *Output) Grid() rolling.Grid { return o.grid }
 
 // PeriodPlan describes the period.
 type PeriodPlan struct {
-	// Every is the effective period, Fits the longest that fits; "" if the rate
-	// is unknown.
+	// Every is the effective period, Fits the longest that fits; "" if the rate is
+	// unknown.
 	Every    string `json:"every"`
 	Declared bool   `json:"declared"`
 	Fits     string `json:"fits"`
 	// FitRows is the maximum number of rows of a period.
 	FitRows int64 `json:"fit_rows"`
-	// Rows and Bytes are the size of a full period; ResidentBytes is the size of
-	// the two newest, which inserts touch.
+	// Rows and Bytes are the size of a full period; ResidentBytes is the size of the
+	// two newest, which inserts touch.
 	Rows          float64 `json:"rows"`
 	Bytes         float64 `json:"bytes"`
 	ResidentBytes float64 `json:"resident_bytes"`
@@ -192,16 +192,15 @@ type SizePlan struct {
 	Seconds float64 `json:"seconds"`
 	Rows    float64 `json:"rows"`
 	Bytes   float64 `json:"bytes"`
-	// Compressed is the size if sealed periods are compressed; null if it could
-	// not be measured.
+	// Compressed is the size if sealed periods are compressed; null if it could not
+	// be measured.
 	Compressed *float64 `json:"bytes_compressed"`
 }
 
 // PlainPlan describes the same rows in a plain table.
 type PlainPlan struct {
-	// KneeRows is the number of rows at which the pages that inserts touch
-	// outgrow memory, Seconds the time until then; null if no piece grows that
-	// way.
+	// KneeRows is the number of rows at which the pages that inserts touch outgrow
+	// memory, Seconds the time until then; null if no piece grows that way.
 	KneeRows *float64 `json:"knee_rows"`
 	Seconds  *float64 `json:"seconds"`
 	From     string   `json:"from"`

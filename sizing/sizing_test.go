@@ -259,8 +259,8 @@ func TestTrapManyPartitionsCostMemory(t *testing.T) {
 	}
 }
 
-// For any input, a period reported as fitting does fit, and the plan can be
-// encoded as JSON.
+// For any input, a period reported as fitting does fit, and the plan can be encoded
+// as JSON.
 func TestPlanProperties(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		keeps := []string{"", "1h", "2d", "30d", "1y"}
