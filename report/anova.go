@@ -5,29 +5,29 @@ import (
 	"slices"
 )
 
-// Analysis of variance by least squares, for data that need not be balanced:
-// cells may be missing, and have different numbers of values.
+// Analysis of variance by least squares, for data that may be unbalanced: cells may
+// be missing, and may have different numbers of values.
 //
-// The sums of squares are of type II (Yates 1934; Langsrud 2003): a factor's is
-// what it explains beyond all terms that don't hold it, the interaction of two
-// factors' what it explains beyond all other terms of the model. They don't
-// depend on how levels are coded or ordered, keep to marginality, and are
-// the classical ones where data are balanced.
+// The sums of squares are of type II (Yates 1934; Langsrud 2003). The sum of a
+// factor is what it explains beyond all terms that don't contain it; the sum of an
+// interaction of two factors is what it explains beyond all other terms of the
+// model. These sums don't depend on the coding or order of levels, respect
+// marginality, and equal the classical sums for balanced data.
 
-// An observation is one value, with the number of its level of each factor.
+// An observation is one value, with the index of its level of each factor.
 type observation struct {
 	levels []int
 	y      float64
 }
 
-// A term is one factor, or two that interact, by their numbers.
+// A term is one factor, or an interaction of two, by their indexes.
 type term []int
 
 func (t term) holds(u term) bool {
 	return !slices.ContainsFunc(u, func(f int) bool { return !slices.Contains(t, f) })
 }
 
-// sumOfSquares is what one source of variation explains.
+// sumOfSquares is the variation explained by one source.
 type sumOfSquares struct {
 	ss float64
 	df int
@@ -38,15 +38,15 @@ type variance struct {
 	total sumOfSquares // about the mean
 	terms []term
 	of    []sumOfSquares // of each term, type II
-	// rest is what the model leaves, and noise that part of it by which values of the
-	// same cell differ.
+	// rest is the residual of the model, noise the part of it that values of the
+	// same cell differ by.
 	rest, noise sumOfSquares
-	// pairs tells that interactions are in the model.
+	// pairs is true if the model contains interactions.
 	pairs bool
 }
 
-// analyse fits all factors and, where there are values enough, all
-// interactions of two. size is the number of levels of each factor.
+// analyse fits all factors and, if there are enough values, all interactions of two.
+// size is the number of levels of each factor.
 func analyse(obs []observation, size []int) variance {
 	y := make([]float64, len(obs))
 	for i := range obs {
@@ -71,7 +71,7 @@ func analyse(obs []observation, size []int) variance {
 	if rest := leftBy(obs, y, size, v.terms); rest.df > 0 || v.noise.df > 0 {
 		v.rest = rest
 	} else {
-		// Nothing would be left to judge the interactions by.
+		// No degrees of freedom would remain for testing the interactions.
 		v.terms, v.pairs = mains, false
 		v.rest = leftBy(obs, y, size, v.terms)
 	}
@@ -104,9 +104,9 @@ func leftBy(obs []observation, y []float64, size []int, terms []term) sumOfSquar
 	return sumOfSquares{sumSquares(s.residual(y)), df}
 }
 
-// columnsOf returns the indicators of a term's levels but the first, products of
-// them for an interaction. Only the space that they span with the terms that
-// they hold counts.
+// columnsOf returns the indicators of a term's levels except the first; for an
+// interaction, their products. Only the space that they span together with the terms
+// they contain matters.
 func columnsOf(obs []observation, size []int, t term) [][]float64 {
 	out := [][]float64{ones(len(obs))}
 	for _, f := range t {
@@ -127,7 +127,7 @@ func columnsOf(obs []observation, size []int, t term) [][]float64 {
 	return out
 }
 
-// withinCells returns how values of the same cell differ.
+// withinCells returns the sum of squares of values within their cells.
 func withinCells(obs []observation) sumOfSquares {
 	var out sumOfSquares
 	taken := make([]bool, len(obs))
@@ -148,9 +148,9 @@ func withinCells(obs []observation) sumOfSquares {
 	return out
 }
 
-// effectsOf fits the factors without interactions, and returns for each level of
-// each factor how much higher than at the first level the value is, all else
-// equal; NaN where the cells that are there don't tell.
+// effectsOf fits the factors without interactions. For each level of each factor it
+// returns the difference to the value at the first level, all else being equal; NaN
+// if the existing cells don't determine it.
 func effectsOf(obs []observation, size []int) [][]float64 {
 	var columns [][]float64
 	columns = append(columns, ones(len(obs)))
@@ -171,21 +171,21 @@ func effectsOf(obs []observation, size []int) [][]float64 {
 	return out
 }
 
-// A space is what columns span: an orthonormal basis of it.
+// A space is the span of columns, as an orthonormal basis.
 type space struct {
 	basis [][]float64
-	// triangle holds, for each column that was added and kept, its coordinates.
+	// triangle contains the coordinates of each column that was added and kept.
 	triangle [][]float64
 }
 
-// dependent is the part of a column's length that must be left, once all that
-// the others span is taken away, for it not to be rounding: indicators have
-// lengths of at least 1, and float64 errs by 1e-16 for each operation.
+// dependent is the threshold for a column's length after subtracting its projection
+// onto the others: a shorter remainder is rounding error. Indicators have lengths of
+// at least 1, and float64 errs by 1e-16 per operation.
 const dependent = 1e-9
 
-// add extends the space by a column; false where the column lies in it already.
-// Gram and Schmidt's way, twice over, which is as exact as reflections (Giraud
-// and others 2005).
+// add extends the space by a column; it returns false if the column is already in
+// the space. It applies Gram-Schmidt twice, which is as accurate as Householder
+// reflections (Giraud and others 2005).
 func (s *space) add(column []float64) bool {
 	c := slices.Clone(column)
 	length := math.Sqrt(sumSquares(c))
@@ -217,7 +217,7 @@ func (s *space) addConstant(n int) {
 	}
 }
 
-// residual returns what of y lies outside of the space.
+// residual returns the component of y orthogonal to the space.
 func (s *space) residual(y []float64) []float64 {
 	r := slices.Clone(y)
 	for range 2 {
@@ -231,8 +231,8 @@ func (s *space) residual(y []float64) []float64 {
 	return r
 }
 
-// leastSquares returns the coefficients of columns that come nearest to y. A
-// column that the ones before it span has none: NaN.
+// leastSquares returns the least-squares coefficients of the columns for y; NaN for
+// a column that depends on those before it.
 func leastSquares(columns [][]float64, y []float64) []float64 {
 	beta := make([]float64, len(columns))
 	var s space

@@ -25,10 +25,10 @@ func data(rows ...[]float64) (obs []observation) {
 	return obs
 }
 
-// TestBalanced: two factors, two values in each cell. By hand: cell means 1.5,
-// 3.5, 5.5, 11.5; mean 5.5; A: 4*((2.5-5.5)²+(8.5-5.5)²) = 72, B: 4*((3.5-5.5)²+
-// (7.5-5.5)²) = 32, together 2*Σ(cell-5.5)² = 112, so that AB is 112-72-32 = 8, and
-// within cells 4*0.5 = 2.
+// TestBalanced: two factors, two values in each cell. Calculated by hand: cell means
+// 1.5, 3.5, 5.5, 11.5; mean 5.5; A: 4*((2.5-5.5)²+(8.5-5.5)²) = 72; B:
+// 4*((3.5-5.5)²+ (7.5-5.5)²) = 32; both together 2*Σ(cell-5.5)² = 112, so AB is
+// 112-72-32 = 8; within cells 4*0.5 = 2.
 func TestBalanced(t *testing.T) {
 	v := analyse(data([]float64{0, 0, 1}, []float64{0, 0, 2}, []float64{0, 1, 3}, []float64{0, 1, 4},
 		[]float64{1, 0, 5}, []float64{1, 0, 6}, []float64{1, 1, 11}, []float64{1, 1, 12}), []int{2, 2})
@@ -44,10 +44,11 @@ func TestBalanced(t *testing.T) {
 	}
 }
 
-// TestUnbalanced: values 1, 3 at (0,0), 4 at (0,1), 5 at (1,0), no (1,1): by
-// hand. With both factors the fit is the cells' means, which leaves 2. Without A,
-// B's means are 3 (of 1, 3, 5) and 4: 8 left, so A explains 6. Without B, A's are
-// 8/3 and 5: 14/3 left, so B explains 8/3. About the mean 13/4 it is 35/4.
+// TestUnbalanced: values 1, 3 at (0,0), 4 at (0,1), 5 at (1,0), none at (1,1).
+// Calculated by hand: with both factors the fit is the cells' means, with a residual
+// of 2. Without A, B's means are 3 (of 1, 3, 5) and 4, with a residual of 8, so A
+// explains 6. Without B, A's are 8/3 and 5, with a residual of 14/3, so B explains
+// 8/3. The sum of squares about the mean 13/4 is 35/4.
 func TestUnbalanced(t *testing.T) {
 	obs := data([]float64{0, 0, 1}, []float64{0, 0, 3}, []float64{0, 1, 4}, []float64{1, 0, 5})
 	v := analyse(obs, []int{2, 2})
@@ -63,8 +64,8 @@ func TestUnbalanced(t *testing.T) {
 	near(t, "effect of B", e[1][1], 2, 1e-9) // 4 against 2
 }
 
-// TestNoRepeats: without repeats two factors leave nothing for their
-// interaction; three leave that of all.
+// TestNoRepeats: without repeats, no degrees of freedom remain for the interaction
+// of two factors; with three factors, only for that of all three.
 func TestNoRepeats(t *testing.T) {
 	v := analyse(data([]float64{0, 0, 1}, []float64{0, 1, 3}, []float64{1, 0, 5}, []float64{1, 1, 11}), []int{2, 2})
 	if v.pairs || len(v.terms) != 2 || v.rest.df != 1 {
@@ -81,7 +82,7 @@ func TestNoRepeats(t *testing.T) {
 	near(t, "third factor", v.of[2].ss, 32, 1e-9)
 }
 
-// TestLevelOrder: type II sums don't depend on how levels are numbered.
+// TestLevelOrder: type II sums don't depend on the numbering of levels.
 func TestLevelOrder(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	var a, b []observation
@@ -102,8 +103,8 @@ func TestLevelOrder(t *testing.T) {
 	near(t, "rest", w.rest.ss, v.rest.ss, 1e-8)
 }
 
-// TestUntold: a level that comes only with one of another factor has no effect
-// of its own.
+// TestUntold: a level that occurs only together with one of another factor has no
+// determinable effect.
 func TestUntold(t *testing.T) {
 	e := effectsOf(data([]float64{0, 0, 1}, []float64{1, 1, 5}), []int{2, 2})
 	if !math.IsNaN(e[1][1]) {
@@ -114,7 +115,7 @@ func TestUntold(t *testing.T) {
 	}
 }
 
-// TestTails: quantiles from printed tables.
+// TestTails compares with quantiles from printed tables.
 func TestTails(t *testing.T) {
 	near(t, "t of 1", tailT(12.7062, 1), 0.05, 1e-6)
 	near(t, "t of 10", tailT(2.2281, 10), 0.05, 1e-5)

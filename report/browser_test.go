@@ -20,14 +20,13 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A tab shows a report.
 type tab struct {
 	*testbrowser.Tab
 	t *testing.T
 }
 
-// opener starts a browser; each call of the returned function opens a report in
-// a tab of its own.
+// opener starts a browser; each call of the returned function opens a report in its
+// own tab.
 func opener(t *testing.T) func(t *testing.T, width, height int64, recs []result.Record) *tab {
 	t.Helper()
 	b := testbrowser.Start(t)
@@ -48,8 +47,8 @@ func opener(t *testing.T) func(t *testing.T, width, height int64, recs []result.
 	}
 }
 
-// drawn counts, for each chart, the pixels that have the given colour, give or
-// take what antialiasing does.
+// drawn counts, for each chart, the pixels of about the given colour, allowing for
+// antialiasing.
 func (b *tab) drawn(hex string) []int {
 	b.t.Helper()
 	return testbrowser.Eval[[]int](b.Tab, fmt.Sprintf(`Array.from(document.querySelectorAll("canvas"), c => {
@@ -65,7 +64,7 @@ func (b *tab) drawn(hex string) []int {
 	})`, hex))
 }
 
-// The colours that the first plain and the first rolling run are drawn in.
+// The colours of the first plain and the first rolling run.
 const (
 	plainLight, rollingLight = "#d55e00", "#0072b2"
 	plainDark, rollingDark   = "#ff8a3d", "#56b4e9"
@@ -81,7 +80,7 @@ func (b *tab) wantDrawn(colours ...string) {
 	}
 }
 
-// over returns the middle of a chart's drawing area, in pixels of the window.
+// over returns the centre of a chart's drawing area, in pixels of the window.
 func (b *tab) over(chart int) (x, y, width float64) {
 	b.t.Helper()
 	p := testbrowser.Eval[[]float64](b.Tab, fmt.Sprintf(`(() => { const o = document.querySelectorAll(".u-over")[%d]; o.scrollIntoView({block: "center"});
@@ -126,7 +125,7 @@ func TestPageInBrowser(t *testing.T) {
 			t.Errorf("the cursor is said to be %q, want a number of rows", at)
 		}
 		b.Shot("hover")
-		// A click on a run's name in the legend takes its line away.
+		// A click on a run's name in the legend hides its line.
 		b.Run(click(".legend button"))
 		b.Settle()
 		if before, after := b.drawn(plainLight), testbrowser.Eval[string](b.Tab, `document.querySelector(".legend button").getAttribute("aria-pressed")`); after != "false" || before[0] > 50 || before[1] < 400 {
@@ -250,7 +249,7 @@ func TestPageInBrowser(t *testing.T) {
 	})
 
 	t.Run("print", func(t *testing.T) {
-		b := open(t, 700, 900, both) // as wide as A4 within its margins
+		b := open(t, 700, 900, both) // the width of A4 within its margins
 		b.Run(click(`[data-theme-set="dark"]`))
 		b.Emulate("print", "dark")
 		b.wantDrawn(plainLight, rollingLight)
@@ -285,7 +284,7 @@ func TestPageInBrowser(t *testing.T) {
 			if w := b.Width(); w > 800 {
 				t.Errorf("the page is %v pixels wide on a window of 800", w)
 			}
-			// A run that failed, was cut off or was overloaded is named before anything else.
+			// A run that failed, was cut off or was overloaded is mentioned first.
 			alerts := testbrowser.Eval[int](b.Tab, `document.querySelectorAll("[role=alert]").length`)
 			want := 0
 			for _, r := range recs {
@@ -306,7 +305,7 @@ func TestPageInBrowser(t *testing.T) {
 	}
 }
 
-// rollingOf returns the record as if another setting had been in force.
+// rollingOf returns the record with a different setting.
 func rollingOf(rec result.Record) result.Record {
 	rec.Run.Settings = maps.Clone(rec.Run.Settings)
 	rec.Run.Settings["innodb_flush_log_at_trx_commit"] = "2"

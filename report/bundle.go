@@ -11,8 +11,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// bundles finds the repeats in what is reported: runs of one configuration in
-// one file. Those of several files are shown side by side, as before and after.
+// bundles finds the repeats among the reported runs: runs of one configuration in
+// one file. Runs in different files are shown side by side, for comparison.
 func bundles(vs []view, recs []result.Record) {
 	for _, group := range grouped(recs) {
 		byFile := map[string][]int{}
@@ -27,8 +27,8 @@ func bundles(vs []view, recs []result.Record) {
 	}
 }
 
-// leaders returns the places of the runs that stand for themselves or for
-// their repeats, in the order in which the first of each was made.
+// leaders returns the indexes of the runs that represent themselves or their
+// repeats, in the order of the first run of each configuration.
 func leaders(vs []view) []int {
 	var out []int
 	for i := range vs {
@@ -42,7 +42,7 @@ func leaders(vs []view) []int {
 	return out
 }
 
-// bundle marks the runs of one configuration, given by their places.
+// bundle marks the runs of one configuration, given by index, as repeats.
 func bundle(vs []view, group []int) {
 	byRate := slices.Clone(group)
 	slices.SortStableFunc(byRate, func(i, j int) int { return cmp.Compare(vs[i].sum.RowsPerSecond, vs[j].sum.RowsPerSecond) })
@@ -51,7 +51,7 @@ func bundle(vs []view, group []int) {
 	}
 }
 
-// bundleLabel names what the run stands for: itself, or its repeats.
+// bundleLabel names what the run represents: itself, or its repeats.
 func (v *view) bundleLabel() string {
 	if v.repeats == nil {
 		return v.label
@@ -67,8 +67,8 @@ func (v *view) configuration() string {
 	return name
 }
 
-// verdicts states in a sentence how each run went, or the median one of
-// repeats, with their spread.
+// verdicts describes each run in a sentence; repeats are described by the median run
+// and their spread.
 func verdicts(vs []view) []string {
 	var out []string
 	for _, i := range leaders(vs) {
@@ -83,8 +83,8 @@ func verdicts(vs []view) []string {
 	return out
 }
 
-// spreadOf states the mean rates of repeats: their median, their range, and
-// the standard deviation as a share of the mean.
+// spreadOf describes the mean rates of repeats: their median, their range, and the
+// standard deviation as a share of the mean.
 func spreadOf(vs []view, group []int) string {
 	var rates []float64
 	for _, i := range group {
@@ -95,7 +95,7 @@ func spreadOf(vs []view, group []int) string {
 		figure(slices.Min(rates)), figure(slices.Max(rates)), rowsRate(middle(rates)), percent(math.Sqrt(variance)/mean))
 }
 
-// ratioOfRepeats states the ratio of the last rates of two bundles.
+// ratioOfRepeats formats the ratio of the last rates of two bundles.
 func ratioOfRepeats(vs []view, plain, rolling *view) string {
 	runs := func(group []int) (out []*result.Record) {
 		for _, i := range group {
@@ -120,14 +120,14 @@ func ratioOfRepeats(vs []view, plain, rolling *view) string {
 	return line + fmt.Sprintf(": median %s against %s in the last tenth of %s rows", rowsRate(deref(last.B)), rowsRate(deref(last.A)), short(float64(p.Rows)))
 }
 
-// A labelled problem says which runs have it.
+// A labelled problem names the runs that have it.
 type labelled struct {
 	problem
 	label string
 }
 
-// allProblems collects the problems of all runs; one that several repeats have
-// in the same words stands once.
+// allProblems collects the problems of all runs; a problem that several repeats
+// share is listed once.
 func allProblems(vs []view) []labelled {
 	var out []labelled
 	type key struct {
@@ -153,7 +153,7 @@ func allProblems(vs []view) []labelled {
 	return out
 }
 
-// writeRepeats lists the runs of each bundle, a line each.
+// writeRepeats lists the runs of each bundle, one per line.
 func writeRepeats(w io.Writer, vs []view) {
 	for i := range vs {
 		if vs[i].repeats == nil || vs[i].repeats[0] != i {

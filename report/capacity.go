@@ -12,8 +12,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// charted returns the runs that are shown one by one: all but the trials of
-// searches, which are shown together. Where there is nothing else, it is they.
+// charted returns the runs that are shown one by one: all except the trials of
+// searches, which are shown together. If there are only trials, it returns these.
 func charted(recs []result.Record) []result.Record {
 	out := slices.DeleteFunc(slices.Clone(recs), func(r result.Record) bool { return r.IsTrial() })
 	if len(out) == 0 {
@@ -22,7 +22,8 @@ func charted(recs []result.Record) []result.Record {
 	return out
 }
 
-// A capacity is what a search found, with what tells it apart from others.
+// A capacity is the result of a search, with a label that distinguishes it from
+// others.
 type capacity struct {
 	result.Capacity
 	label string
@@ -51,7 +52,7 @@ func capacities(recs []result.Record) []capacity {
 	return out
 }
 
-// finding says in a sentence what was found.
+// finding describes the result in a sentence.
 func (c *capacity) finding() string {
 	limit := "p99 <= " + micros(float64(c.P99LimitUS))
 	if c.State == "found" {
@@ -84,7 +85,7 @@ func (c *capacity) finding() string {
 	return s
 }
 
-// findings says what each search found, and how they compare.
+// findings describes the result of each search, and compares them.
 func findings(cs []capacity) []string {
 	var out []string
 	for i := range cs {
@@ -93,8 +94,8 @@ func findings(cs []capacity) []string {
 	return append(out, layoutsSideBySide(cs)...)
 }
 
-// layoutsSideBySide puts the capacities of a rolling and a plain table, and those of
-// repeats, beside each other: of repeats the medians.
+// layoutsSideBySide compares the capacities of a rolling and a plain table, and
+// those of repeats by their medians.
 func layoutsSideBySide(cs []capacity) []string {
 	var out []string
 	rates := map[string][]float64{}
@@ -115,7 +116,7 @@ func layoutsSideBySide(cs []capacity) []string {
 	return out
 }
 
-// problems are what a reader must know before believing the result.
+// problems returns what a reader must know before believing the result.
 func (c *capacity) problems() []problem {
 	var out []problem
 	switch v := c.Verified; {
@@ -142,7 +143,7 @@ func (c *capacity) verified() string {
 	return fmt.Sprintf("%s rows found of %s expected, %s", count(v.Found), count(v.Expected), sum)
 }
 
-// rule says how a trial is judged.
+// rule describes how a trial is judged.
 func (c *capacity) rule() string {
 	return fmt.Sprintf("A trial of %s holds when the backlog is bounded and 99 of 100 operations were done %s after they were due; its first %s don't count. "+
 		"The table was filled with %s in a closed loop before the first.",
@@ -153,7 +154,6 @@ var trialHeader = []string{"trial", "for", "offered, rows/s", "done, rows/s", "p
 
 var purposes = map[string]string{"bracket": "bracket", "halve": "halving", "confirm": "confirming", "above": "more must break"}
 
-// trialTable lists the trials in order.
 func (c *capacity) trialTable() [][]string {
 	var out [][]string
 	for i := range c.Trials {
@@ -179,7 +179,6 @@ func (c *capacity) trialTable() [][]string {
 	return out
 }
 
-// writeCapacities writes the searches as text.
 func writeCapacities(w io.Writer, cs []capacity) {
 	for i := range cs {
 		c := &cs[i]
@@ -195,7 +194,7 @@ func writeCapacities(w io.Writer, cs []capacity) {
 	}
 }
 
-// table writes columns, figures to the right and words to the left.
+// table writes columns, numbers right-aligned and words left-aligned.
 func table(w io.Writer, rows [][]string) {
 	width := make([]int, len(rows[0]))
 	for _, r := range rows {
@@ -219,7 +218,6 @@ func table(w io.Writer, rows [][]string) {
 	}
 }
 
-// markdownCapacities writes the searches as Markdown.
 func markdownCapacities(w io.Writer, cs []capacity) {
 	for i := range cs {
 		c := &cs[i]
@@ -229,7 +227,7 @@ func markdownCapacities(w io.Writer, cs []capacity) {
 	}
 }
 
-// pageCapacity is a search on the page.
+// pageCapacity is a search in the HTML page.
 type pageCapacity struct {
 	Label, Finding, Rule, Verified string
 	Header                         []string
@@ -242,8 +240,8 @@ type pageTrial struct {
 	Bad   bool
 }
 
-// A trialChart is p99 over the rate, both logarithmic, a point for each trial,
-// in units of the drawing.
+// A trialChart plots p99 against the rate, both on logarithmic axes, one point per
+// trial, in units of the drawing.
 type trialChart struct {
 	Width, Height            float64
 	Left, Right, Top, Bottom float64
@@ -277,7 +275,7 @@ func pageCapacities(cs []capacity) []pageCapacity {
 	return out
 }
 
-// chart draws the trials that have a verdict; nil when there are none.
+// chart draws the trials that have a verdict; nil if there are none.
 func (c *capacity) chart() *trialChart {
 	ch := &trialChart{Width: 760, Height: 300, Left: 62, Right: 740, Top: 16, Bottom: 262, Limit: "limit " + micros(float64(c.P99LimitUS))}
 	lowX, highX := math.Inf(1), 0.0

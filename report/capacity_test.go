@@ -12,8 +12,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// searched makes the records of a search: the filling and trials of the rates,
-// of a server that does about 120,000 rows/s.
+// searched returns the records of a search: the filling, and trials of the rates, on
+// a server that sustains about 120,000 rows/s.
 func searched(t *testing.T, layout string, trials []trialCourse, state string) []result.Record {
 	t.Helper()
 	name := "classic " + layout + " on mariadb"
@@ -54,7 +54,7 @@ type trialCourse struct {
 
 var foundCourse = []trialCourse{{77e3, "bracket"}, {100e3, "bracket"}, {130e3, "bracket"}, {103e3, "halve"}, {103e3, "confirm"}, {123600, "above"}}
 
-// searchRecords are the records of the golden files of searches.
+// searchRecords returns the records of the golden files of searches.
 func searchRecords(t *testing.T) map[string][]result.Record {
 	found := searched(t, "plain", foundCourse, "found")
 	none := searched(t, "plain", []trialCourse{{150e3, "bracket"}, {140e3, "bracket"}}, "none")
@@ -85,7 +85,7 @@ func TestSearchGoldens(t *testing.T) {
 	}
 }
 
-// TestSearchJSON: the format keeps its runs, and gains the capacities.
+// TestSearchJSON: the JSON contains the runs, and the capacities in addition.
 func TestSearchJSON(t *testing.T) {
 	recs := searched(t, "plain", foundCourse, "found")
 	var out report.Summaries

@@ -10,65 +10,65 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// ComparisonFormat names the format of what CompareJSON writes.
+// ComparisonFormat is the format of the output of Comparison.JSON.
 const ComparisonFormat = "rowmill.comparison/1"
 
-// A Comparison sets the runs of two records side by side.
+// A Comparison compares the runs of two records.
 type Comparison struct {
 	Format string `json:"format"` // ComparisonFormat
 	Pairs  []Pair `json:"pairs"`
-	// Unpaired names what is left out, and says why.
+	// Unpaired lists the runs left out, with the reason.
 	Unpaired []string `json:"unpaired"`
 }
 
-// A Pair is two configurations compared at equal row counts, each by one run
-// or by several repeats: figures of a run that got further leave out what it
-// did after that, except for sizes and CPU time, which are known for whole
-// runs only and are given per row. With repeats, figures are medians over the
-// runs of a side, and ratios the geometric means of those of the pairs.
+// A Pair is two configurations compared at equal row counts, each with one run or
+// with several repeats. Figures of a run that got further exclude what it did after
+// the common row count, except for sizes and CPU time, which are known only for
+// whole runs and are given per row. With repeats, figures are medians over the runs
+// of a side, and ratios are geometric means of the pairs' ratios.
 type Pair struct {
 	A Side `json:"a"`
 	B Side `json:"b"`
 	// Rows is the row count up to which all runs are compared.
 	Rows int64 `json:"rows"`
-	// Repeats are the mean rates up to Rows, run by run: the i-th run of A was
-	// made in turn with the i-th of B.
+	// Repeats contains the mean rates up to Rows, run by run: the i-th run of A
+	// alternated with the i-th run of B.
 	Repeats []Versus `json:"repeats"`
-	// Seconds is how long each took to reach Rows.
+	// Seconds is the time each side took to reach Rows.
 	Seconds Versus `json:"seconds"`
 	// RowsPerSecond is the mean rate up to Rows.
 	RowsPerSecond Versus `json:"rows_per_second"`
-	// Interval is where the ratio of the mean rates lies with 95% confidence,
-	// and LastTenth that of the rates over the last tenth of Rows; null when
-	// there is too little to tell from. IntervalFrom says what they were judged
-	// by: "within runs", with one run on each side, doesn't know how runs
-	// differ; "between runs" does.
+	// Interval is the 95% confidence interval of the ratio of the mean rates,
+	// LastTenth that of the rates over the last tenth of Rows; null if there is too
+	// little data. IntervalFrom is the basis of the intervals: "between runs", or
+	// "within runs" with one run per side, which does not include the variation
+	// between runs.
 	Interval     *Bounds `json:"ratio_95"`
 	LastTenth    *Bounds `json:"last_tenth_ratio_95"`
 	IntervalFrom string  `json:"interval_from"`
-	// Verdict is NoDifference, Faster, Slower or Unknown: B against A.
+	// Verdict compares B with A: NoDifference, Faster, Slower or Unknown.
 	Verdict string `json:"verdict"`
-	// Windows holds the mean rates over ten equal parts of Rows.
+	// Windows contains the mean rates over ten equal parts of Rows.
 	Windows []Window `json:"windows"`
-	// At holds the rates at round row counts that both reached: the mean over
-	// the tenth of the rows before.
+	// At contains the rates at round row counts that both sides reached: the mean
+	// over the preceding tenth of the rows.
 	At []At `json:"at"`
-	// LatencyUS and ResponseUS are microseconds, by operation.
+	// LatencyUS and ResponseUS are in microseconds, by operation.
 	LatencyUS  []LatencyVersus `json:"latency_us"`
 	ResponseUS []LatencyVersus `json:"response_us"`
-	// StallSeconds is up to Rows; Errors too.
+	// StallSeconds and Errors count up to Rows.
 	StallSeconds Versus `json:"stall_seconds"`
 	Errors       Versus `json:"errors"`
 	BytesPerRow  Versus `json:"bytes_per_row"`
-	// ClientCPU and ServerCPU are microseconds per row.
+	// ClientCPU and ServerCPU are in microseconds per row.
 	ClientCPU Versus `json:"client_cpu_us_per_row"`
 	ServerCPU Versus `json:"server_cpu_us_per_row"`
-	// Flags says what makes the two hard to compare.
+	// Flags lists what makes the two hard to compare.
 	Flags []Flag `json:"flags"`
 }
 
-// A Side identifies the runs of one side of a pair. Rows is how far the run
-// that got least far came.
+// A Side identifies the runs of one side of a pair. Rows is the row count of the run
+// that got least far.
 type Side struct {
 	Name   string `json:"name"`
 	Source string `json:"source"`
@@ -77,15 +77,15 @@ type Side struct {
 	Runs   int    `json:"runs"`
 }
 
-// Versus is one figure of both runs; null where a run doesn't have it. Ratio
-// is B/A, null where there is none.
+// Versus is one figure of both runs; null if a run doesn't have it. Ratio is B/A,
+// null if undefined.
 type Versus struct {
 	A     *float64 `json:"a"`
 	B     *float64 `json:"b"`
 	Ratio *float64 `json:"ratio"`
 }
 
-// A Window is a part of the rows, and the mean rates over it in rows/s.
+// A Window is a part of the rows, with the mean rates over it in rows/s.
 type Window struct {
 	FromRows int64 `json:"from_rows"`
 	ToRows   int64 `json:"to_rows"`
@@ -119,11 +119,11 @@ func versus(a, b float64) Versus {
 	return v
 }
 
-// NewComparison groups the runs of two records by configuration, pairs the
-// groups and compares each pair. Groups are paired when layout, preset and
-// engine agree, or layout and preset, or only layout, in order; with one group
-// on each side they are a pair whatever they are. Cells of a matrix are paired with
-// the same cells, whatever each side has but one level of.
+// NewComparison groups the runs of two records by configuration, pairs the groups
+// and compares each pair. Groups are paired if layout, preset and engine are equal;
+// then if layout and preset are; then if the layout is. A single group on each side
+// is always paired. A matrix's cells are paired with the same cells, ignoring
+// factors that have a single level on each side.
 func NewComparison(a, b []result.Record) (Comparison, error) {
 	c := Comparison{Format: ComparisonFormat, Pairs: []Pair{}, Unpaired: []string{}}
 	if len(a) == 0 || len(b) == 0 {
@@ -159,13 +159,13 @@ func runsOf(recs []result.Record) [][]*result.Record {
 	return out
 }
 
-// JSON writes the comparison, indented, for programs.
+// JSON writes the comparison as indented JSON.
 func (c Comparison) JSON(w io.Writer) error { return writeJSON(w, c) }
 
-// Regressions returns the pairs in which a regression beyond the threshold, a
-// fraction, is shown: the interval of the ratio lies below 1, so that it isn't
-// chance, and the ratio itself below 1-threshold, so that it matters. untold
-// are the pairs that have no interval to tell from.
+// Regressions returns the pairs that show a regression beyond the threshold, a
+// fraction: the interval of the ratio lies below 1, so that it is not due to chance,
+// and the ratio itself is below 1-threshold, so that it matters. untold contains the
+// pairs without an interval.
 func (c Comparison) Regressions(threshold float64) (shown, untold []*Pair) {
 	for i := range c.Pairs {
 		p := &c.Pairs[i]
@@ -179,8 +179,8 @@ func (c Comparison) Regressions(threshold float64) (shown, untold []*Pair) {
 	return shown, untold
 }
 
-// pairUp returns for each group of a the index of its partner in b, -1 for
-// none, and the names of the groups that are left over.
+// pairUp returns for each group of a the index of its partner in b, or -1, and the
+// names of the groups without a partner.
 func pairUp(a, b [][]*result.Record) (partner []int, left []string) {
 	partner = make([]int, len(a))
 	for i := range partner {
@@ -194,15 +194,15 @@ func pairUp(a, b [][]*result.Record) (partner []int, left []string) {
 		},
 		func(x, y *result.Run) bool { return x.Layout == y.Layout && x.Preset == y.Preset },
 		func(x, y *result.Run) bool { return x.Layout == y.Layout },
-		// What is left is paired only when it is one group on each side: two
-		// configurations are compared whatever they are.
+		// The remaining groups are paired only if there is one on each side: two
+		// configurations are always compared.
 		func(x, y *result.Run) bool { return len(a) == 1 && len(b) == 1 },
 	} {
 		for i := range a {
 			for j := range b {
 				x, y := &a[i][0].Run, &b[j][0].Run
 				if cells := x.Cell != nil && y.Cell != nil; cells && step > 0 {
-					continue // of a matrix, only the same cells have to do with each other
+					continue // cells of a matrix are compared only with the same cells
 				}
 				if partner[i] < 0 && !taken[j] && same(x, y) {
 					partner[i], taken[j] = j, true
@@ -235,17 +235,17 @@ func pairUp(a, b [][]*result.Record) (partner []int, left []string) {
 	return partner, left
 }
 
-// windows is how many parts the common rows are compared in.
+// windows is the number of parts in which the common rows are compared.
 const windows = 10
 
-// roundRows are the row counts at which benchmarks of inserts are quoted.
+// roundRows are the row counts at which insert benchmarks are usually quoted.
 var roundRows = []int64{1e6, 10e6, 100e6, 1e9, 10e9}
 
-// maxRows is the greatest number of rows that a float64 holds exactly; a record
-// with more is wrong.
+// maxRows is the largest number of rows that a float64 represents exactly; a record
+// with more is invalid.
 const maxRows = 1 << 53
 
-// A twin is one pair of runs with what is derived from each.
+// A twin is one pair of runs with the figures derived from each.
 type twin struct {
 	rec   [2]*result.Record
 	curve [2]result.Curve
@@ -273,7 +273,7 @@ func newTwins(pairs [][2]*result.Record) (twins []twin, rows int64) {
 // comparePairs compares two groups of runs by the pairs that they form.
 func comparePairs(a, b []*result.Record, pairs [][2]*result.Record) Pair {
 	twins, rows := newTwins(pairs)
-	// each sums up a figure of every run.
+	// each computes a figure over all runs.
 	each := func(f func(t *twin, k int) float64) Versus {
 		values := make([][2]float64, len(twins))
 		for i := range twins {
@@ -331,12 +331,12 @@ func (p *Pair) bounds(twins []twin) {
 		}
 	}
 	p.Interval, p.IntervalFrom = ratioBounds(whole, splits)
-	// A tenth is too short to draw blocks from.
+	// A tenth is too short for the block bootstrap.
 	p.LastTenth, _ = ratioBounds(last, nil)
 	p.Verdict = verdictOf(p.Interval)
 }
 
-// allFlags collects the flags of all pairs of runs, each but once.
+// allFlags collects the flags of all pairs of runs, each once.
 func allFlags(pairs [][2]*result.Record, twins []twin) []Flag {
 	all := []Flag{}
 	if first, second := separate(pairs); first != "" {
@@ -362,8 +362,8 @@ func side(name string, twins []twin, k int) Side {
 	return s
 }
 
-// upTo summarizes what a run did until it had the given rows, in whole
-// intervals: the one in which they were reached still counts.
+// upTo summarizes a run until it had the given rows, in whole intervals: the
+// interval in which they were reached is included.
 func upTo(r *result.Record, rows int64) result.Summary {
 	part := *r
 	part.End = nil
@@ -426,7 +426,7 @@ func serverPerRow(s result.Summary) float64 {
 	return 1e6 * *s.Server.CPUSeconds / float64(s.Rows)
 }
 
-// deref returns NaN for a figure that isn't there.
+// deref returns the figure, or NaN for nil.
 func deref(f *float64) float64 {
 	if f == nil {
 		return math.NaN()

@@ -10,9 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text writes the comparison for people to read: for each pair of runs what
-// makes them unequal first, then figures at equal row counts with the ratio
-// B/A.
+// Text writes the comparison as text. For each pair of runs, the differences in
+// their conditions come first, then figures at equal row counts with the ratio B/A.
 func (c Comparison) Text(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	for i := range c.Pairs {
@@ -94,7 +93,7 @@ func (s *Side) text() string {
 	return out
 }
 
-// verdict states the outcome, and what it is worth.
+// verdict describes the outcome and its reliability.
 func (p *Pair) verdict() string {
 	r, last := deref(p.RowsPerSecond.Ratio), deref(p.Windows[len(p.Windows)-1].Ratio)
 	if math.IsNaN(r) || math.IsNaN(last) {
@@ -130,7 +129,7 @@ func (p *Pair) verdict() string {
 	return s
 }
 
-// unequal names the kinds of flags that put the comparison itself in doubt.
+// unequal names the kinds of flags that call the comparison itself into question.
 func (p *Pair) unequal() []string {
 	var out []string
 	for _, kind := range []string{"durability", "engine", "server", "cache", "machine", "schema"} {
@@ -144,8 +143,7 @@ func (p *Pair) unequal() []string {
 	return out
 }
 
-// columns writes rows of a name and three figures, aligned, the figures to
-// the right.
+// columns writes aligned rows of a name and three right-aligned figures.
 func columns(w io.Writer, rows [][4]string) {
 	var width [4]int
 	for _, r := range rows {

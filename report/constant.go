@@ -7,9 +7,9 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// constantSize puts the runs whose tables were kept at a number of rows side by
-// side: what it took to remove the oldest, and what was left of them. It is nil
-// where no run kept any.
+// constantSize compares the runs whose tables were kept at a number of rows: the
+// cost of removing the oldest rows, and what remained of them. It is nil if there is
+// no such run.
 func constantSize(vs []view) *grid {
 	g := &grid{Title: "Constant size", Header: []string{""},
 		Note: "Bounds are without the rows that come in while a drop is awaited. Rates are from when the tables had their size. Bloat is the tables' bytes on disk for each row held at the end, against those when the size was reached."}
@@ -35,13 +35,13 @@ func constantSize(vs []view) *grid {
 	return g
 }
 
-// constantNames are the rows of that table.
+// constantNames are the names of that table's rows.
 var constantNames = []string{
 	"rows to keep", "bounds", "rows held", "removed by", "removals", "rows removed", "removal p50", "removal p99", "removal max",
 	"inserts/s at that size", "insert p50", "insert p99", "insert max", "size at the end", "bytes for each row", "bloat", "purge lag at most", "stalls",
 }
 
-// constant returns the run's figures, in that order.
+// constant returns the run's figures, in the order of constantNames.
 func (v *view) constant() []string {
 	r := v.rec
 	keep := float64(r.Run.KeepRows)
@@ -70,7 +70,7 @@ func (v *view) constant() []string {
 	}
 }
 
-// removals says what removed the oldest rows, and how long that took.
+// removals describes how the oldest rows were removed, and how long that took.
 func (v *view) removals() (by, n, rows, p50, p99, worst string) {
 	if d, ok := v.sum.Beside["delete"]; ok {
 		l := v.sum.LatencyUS["delete"]
@@ -80,7 +80,7 @@ func (v *view) removals() (by, n, rows, p50, p99, worst string) {
 	for i := range v.rec.Intervals {
 		for _, e := range v.rec.Intervals[i].Events {
 			if strings.HasPrefix(e.What, "drop partition") {
-				_ = h.RecordValue(max(1, int64(1e6*e.Seconds))) // a day at most
+				_ = h.RecordValue(max(1, int64(1e6*e.Seconds))) // fails only above a day
 			}
 		}
 	}
@@ -95,7 +95,7 @@ func (v *view) removals() (by, n, rows, p50, p99, worst string) {
 	return "drops of periods", count(l.Count), gone, micros(float64(l.P50)), micros(float64(l.P99)), micros(float64(l.Max))
 }
 
-// lags are figures of what removed rows leave to do, by what they count.
+// lags maps figures to the cleanup work that removed rows leave behind.
 var lags = []struct{ name, of string }{
 	{"purge_lag_transactions", "transactions not purged"},
 	{"dead_tuples", "dead rows"},

@@ -13,10 +13,10 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// dayIntervals is a day of intervals of a second.
+// dayIntervals is the number of intervals of a second in a day.
 const dayIntervals = 86_400
 
-// day is the record of a run that went on for n seconds, at about 2,000 rows/s.
+// day returns the record of a run of n seconds, at about 2,000 rows/s.
 func day(t testing.TB, n int) result.Record {
 	t.Helper()
 	rec := synthetic(t, course{name: "a day", layout: "rolling", rows: 1e12, rate: func(float64) float64 { return 2000 }, period: 500e3, stop: 60, seed: 8})
@@ -35,9 +35,9 @@ func day(t testing.TB, n int) result.Record {
 	return rec
 }
 
-// A day is too much to draw: points then stand for many intervals. A single
-// stalled second, and a single second in which a counter peaked, must still be
-// in the page, which stays small enough to mail.
+// A day has too many intervals to draw, so points represent many intervals. A single
+// stalled second, and a single second in which a counter peaked, must still be in
+// the page, which stays small enough to mail.
 func TestDayKeepsItsExtremes(t *testing.T) {
 	rec := day(t, dayIntervals)
 	const at = 43_210

@@ -19,14 +19,14 @@ func tailF(f float64, over, under int) float64 {
 	return incompleteBeta(float64(under)/(float64(under)+float64(over)*f), a, b)
 }
 
-// tailT returns the probability that Student's t lies at least as far from 0 as
-// t, on either side.
+// tailT returns the two-sided tail probability of Student's t distribution: of a
+// value at least as far from 0 as t.
 func tailT(t float64, freedom int) float64 { return tailF(t*t, 1, freedom) }
 
-// incompleteBeta returns the regularized incomplete beta function I_x(a, b), by
+// incompleteBeta returns the regularized incomplete beta function I_x(a, b). It uses
 // the continued fraction 26.5.8 of Abramowitz and Stegun in Lentz's form, which
-// converges fast below the mean; beyond it the symmetry I_x(a,b) =
-// 1-I_{1-x}(b,a) is used.
+// converges fast below the mean, and the symmetry I_x(a,b) = 1-I_{1-x}(b,a) above
+// it.
 func incompleteBeta(x, a, b float64) float64 {
 	switch {
 	case x <= 0:
@@ -63,10 +63,10 @@ func incompleteBeta(x, a, b float64) float64 {
 	return sum * math.Exp(lab-la-lb+a*math.Log(x)+b*math.Log(1-x)) / a
 }
 
-// holm adjusts the p-values of several tests made at once, so that rejecting
-// those below 5% rejects any that is true with a probability of at most 5%,
-// however the tests depend on each other (Holm 1979). Values that are no number
-// stay so and don't count.
+// holm adjusts the p-values of several simultaneous tests, so that the probability
+// of rejecting any true hypothesis by rejecting values below 5% is at most 5%,
+// whatever the dependence between the tests (Holm 1979). NaN stays NaN and doesn't
+// count.
 func holm(p []float64) []float64 {
 	out := slices.Clone(p)
 	var order []int

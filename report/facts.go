@@ -9,14 +9,14 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A fact is one line of a run's summary, in words and with units. Text,
-// Markdown and HTML show the same facts.
+// A fact is one line of a run's summary, in words and with units. Text, Markdown and
+// HTML show the same facts.
 type fact struct {
 	name  string
 	value string
 }
 
-// facts returns what a reader wants to know of a run first.
+// facts returns the most important facts of a run.
 func (v *view) facts() []fact {
 	var out []fact
 	add := func(name, value string) {
@@ -55,8 +55,8 @@ func (v *view) facts() []fact {
 	return out
 }
 
-// mainSettings are the server settings that a reader must know to judge an
-// insert rate, beside those of durability; a report in text shows only these.
+// mainSettings are the server settings needed to judge an insert rate, in addition
+// to those of durability; a text report shows only these.
 var mainSettings = []string{
 	"innodb_buffer_pool_size", "innodb_log_file_size", "innodb_log_files_in_group", "innodb_redo_log_capacity",
 	"innodb_page_size", "innodb_io_capacity", "innodb_change_buffering", "innodb_flush_neighbors", "unique_checks",
@@ -64,8 +64,8 @@ var mainSettings = []string{
 	"cache_size", "page_size", "mmap_size", "wal_autocheckpoint",
 }
 
-// durabilitySettings decide what a crash may lose. Two runs that differ in
-// one of them don't compare.
+// durabilitySettings determine what a crash may lose. Two runs that differ in one of
+// them are not comparable.
 var durabilitySettings = []string{
 	"innodb_flush_log_at_trx_commit", "sync_binlog", "log_bin", "innodb_doublewrite", "innodb_flush_method",
 	"innodb_use_native_aio", "innodb_checksum_algorithm", "rocksdb_flush_log_at_trx_commit",
@@ -191,7 +191,7 @@ func (v *view) knee() string {
 	return ""
 }
 
-// openLoop states what an open loop asked for and what it got.
+// openLoop describes the requested and the achieved rate of an open loop.
 func (v *view) openLoop() string {
 	o := v.loop
 	if o == nil {
@@ -209,7 +209,7 @@ func (v *view) openLoop() string {
 		verdict, rowsRate(o.Asked), rowsRate(o.Done), percent(o.Done/o.Asked), backlog, count(o.Peak), plural(o.Late, "operation", "operations"))
 }
 
-// beside says what a load beside the main one did.
+// beside describes a load beside the main one.
 func beside(d result.Done) string {
 	text := fmt.Sprintf("%s, %s operations/s", plural(d.Operations, "operation", "operations"), figure(d.PerSecond))
 	if d.Rows != d.Operations {
@@ -242,7 +242,7 @@ func (v *view) stalls() string {
 	return s
 }
 
-// kills says how often the server was killed, and how long it took to be back.
+// kills describes how often the server was killed, and how long its restart took.
 func (v *view) kills() string {
 	var kills int64
 	var back []float64

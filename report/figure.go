@@ -10,13 +10,13 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// none stands where there is no figure.
+// none is shown in place of a missing figure.
 const none = "-"
 
 func count[N int | int64](n N) string { return figures.Count(n) }
 
-// figure writes a number with three to four significant digits, and without
-// an exponent up to 10^15.
+// figure formats a number with three to four significant digits, without an exponent
+// up to 10^15.
 func figure(f float64) string {
 	switch a := math.Abs(f); {
 	case math.IsNaN(f) || math.IsInf(f, 0):
@@ -42,7 +42,7 @@ func trimZeros(s string) string {
 	return s
 }
 
-// short writes a count for axes and sentences: 640k, 1.25M, 3G.
+// short formats a count for axes and sentences: 640k, 1.25M, 3G.
 func short(f float64) string {
 	a := math.Abs(f)
 	switch {
@@ -68,10 +68,10 @@ func shortDigits(a float64) int {
 	return 2
 }
 
-// rowsRate writes a rate in rows per second.
+// rowsRate formats a rate in rows per second.
 func rowsRate(f float64) string { return figure(f) + " rows/s" }
 
-// micros writes a latency given in microseconds.
+// micros formats a latency given in microseconds.
 func micros(us float64) string {
 	switch {
 	case math.IsNaN(us) || math.IsInf(us, 0) || us < 0:
@@ -84,8 +84,8 @@ func micros(us float64) string {
 	return figure(us/1e6) + " s"
 }
 
-// seconds writes a duration given in seconds; from two minutes on also in the
-// form that people read.
+// seconds formats a duration given in seconds; from two minutes on, it appends the
+// form of clock.
 func seconds(s float64) string {
 	out := figure(s) + " s"
 	if s < 120 || s >= 1e9 || math.IsNaN(s) {
@@ -94,7 +94,7 @@ func seconds(s float64) string {
 	return out + " (" + clock(s) + ")"
 }
 
-// clock writes a duration given in seconds as 5m12s or 3h02m.
+// clock formats a duration given in seconds as 5m12s or 3h02m.
 func clock(s float64) string {
 	if math.IsNaN(s) || math.IsInf(s, 0) || s < 0 || s >= 1e9 {
 		return none
@@ -111,7 +111,7 @@ func clock(s float64) string {
 	return fmt.Sprintf("%dd%02dh", n/86400, n/3600%24)
 }
 
-// percent writes a fraction as a percentage.
+// percent formats a fraction as a percentage.
 func percent(f float64) string {
 	p := 100 * f
 	switch a := math.Abs(p); {
@@ -125,7 +125,7 @@ func percent(f float64) string {
 	return strconv.FormatFloat(p, 'g', 2, 64) + "%"
 }
 
-// ratio writes a quotient: 26.3x, 0.97x, 1.00x.
+// ratio formats a quotient: 26.3x, 0.97x, 1.00x.
 func ratio(f float64) string {
 	switch a := math.Abs(f); {
 	case math.IsNaN(f) || math.IsInf(f, 0):

@@ -10,19 +10,19 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A Flag is one difference between two runs, or one weakness of either, that
-// a reader must know before believing their comparison.
+// A Flag is one difference between two runs, or one weakness of either, that a
+// reader must know before believing their comparison.
 type Flag struct {
 	// Kind is "durability", "engine", "server", "settings", "cache",
 	// "machine", "schema", "workload", "verified", "client-bound",
 	// "incomplete" or "order".
 	Kind string `json:"kind"`
-	// What differs, "innodb_flush_log_at_trx_commit" or "cores"; empty when
-	// Kind says it.
+	// What is the thing that differs, such as "innodb_flush_log_at_trx_commit" or
+	// "cores"; empty if Kind suffices.
 	What string `json:"what,omitempty"`
 	A    string `json:"a"`
 	B    string `json:"b"`
-	// Text says it in one sentence.
+	// Text describes the flag in one sentence.
 	Text string `json:"text"`
 }
 
@@ -57,7 +57,7 @@ type flagList struct{ flags []Flag }
 
 func (f *flagList) add(flag Flag) { f.flags = append(f.flags, flag) }
 
-// differ adds a flag when two values differ; an empty one is shown as "-".
+// differ adds a flag if two values differ; an empty value is shown as "-".
 func (f *flagList) differ(kind, what, a, b, text string) {
 	if a == b {
 		return
@@ -72,7 +72,7 @@ func (f *flagList) differ(kind, what, a, b, text string) {
 	f.add(Flag{kind, what, a, b, fmt.Sprintf("%s: %s against %s", text, a, b)})
 }
 
-// settings flags server settings other than those of durability.
+// settings flags differing server settings, except those of durability.
 func (f *flagList) settings(x, y *result.Run) {
 	names := map[string]bool{}
 	for name := range x.Settings {
@@ -85,14 +85,14 @@ func (f *flagList) settings(x, y *result.Run) {
 		delete(names, name)
 	}
 	if x.Engine != y.Engine {
-		return // Settings of different engines have nothing in common.
+		return // Settings of different engines are not comparable.
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		f.differ("settings", name, x.Settings[name], y.Settings[name], "setting "+name+" differs")
 	}
 }
 
-// firstDifference returns the first lines in which two schemas differ.
+// firstDifference returns the first lines that differ between two schemas.
 func firstDifference(a, b []string) (x, y string) {
 	la, lb := strings.Split(strings.Join(a, "\n"), "\n"), strings.Split(strings.Join(b, "\n"), "\n")
 	for i := range max(len(la), len(lb)) {
@@ -107,14 +107,14 @@ func firstDifference(a, b []string) (x, y string) {
 			return x, y
 		}
 	}
-	// Equal lines in statements that are cut differently, or other spaces.
+	// The lines are equal; statements are split differently, or spaces differ.
 	return plural(len(a), "statement", "statements"), plural(len(b), "statement", "statements") + ", other spaces"
 }
 
 func (f *flagList) machines(x, y result.Machine) {
 	f.differ("machine", "cores", strconv.Itoa(x.Cores), strconv.Itoa(y.Cores), "different numbers of cores")
-	// The kernel reports a few pages more or less from boot to boot: a
-	// hundredth is the same memory.
+	// The memory reported by the kernel varies by a few pages from boot to boot: a
+	// difference of up to 1% is the same memory.
 	if d := x.MemoryBytes - y.MemoryBytes; max(d, -d) > x.MemoryBytes/100 {
 		f.differ("machine", "memory", sizeOrNone(x.MemoryBytes), sizeOrNone(y.MemoryBytes), "different memory")
 	}
@@ -155,7 +155,7 @@ func (f *flagList) workloads(x, y *result.Run) {
 	}
 }
 
-// ends flags runs that are doubtful in themselves.
+// ends flags runs that are doubtful by themselves.
 func (f *flagList) ends(a, b *result.Record, sa, sb result.Summary) {
 	checked := func(r *result.Record, s result.Summary) string {
 		whole := (&view{rec: r}).whole()

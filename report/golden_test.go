@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// golden compares what write writes with a file of testdata.
+// golden compares the output of write with a file of testdata.
 func golden(t *testing.T, name string, write func(io.Writer) error) {
 	t.Helper()
 	var got bytes.Buffer
@@ -43,7 +43,7 @@ func golden(t *testing.T, name string, write func(io.Writer) error) {
 	}
 }
 
-// goldenRecords are the records of the golden files, by the files' names.
+// goldenRecords returns the records of the golden files, by file name.
 func goldenRecords(t *testing.T) map[string][]result.Record {
 	t.Helper()
 	short := course{name: "classic plain on mariadb", layout: "plain", rows: 4e6, rate: falling, stop: 30, seed: 9}

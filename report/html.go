@@ -14,8 +14,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// The parts of the page. uPlot is vendored as published, version 1.6.32 from
-// the npm registry, with its licence, which the page carries along.
+// The parts of the page. uPlot is version 1.6.32 from the npm registry, vendored
+// unmodified with its licence, which the page includes.
 var (
 	//go:embed assets/report.html.tmpl
 	pageTemplate string
@@ -35,7 +35,7 @@ var (
 	uPlotLicense string
 )
 
-// page is what the template shows.
+// page is the data of the template.
 type page struct {
 	CSP      string
 	CSS      template.CSS
@@ -45,9 +45,9 @@ type page struct {
 	Subtitle string
 	Verdicts []string
 	Ratios   []string
-	// Scenarios are the experiments that the runs are part of.
+	// Scenarios are the experiments that the runs belong to.
 	Scenarios []pageScenario
-	// Serious problems are banners, the others a list of warnings.
+	// Serious problems are shown as banners, the others as a list of warnings.
 	Failures []pageNote
 	Warnings []pageNote
 	Runs     []pageRun
@@ -57,15 +57,15 @@ type page struct {
 	Facts    [][]string
 	Tenths   []pageTable
 	Set      []pageSetting
-	// Grids are the tables of a benchmark's steps, or of constant size; Of
-	// names whose they are.
+	// Grids are the tables of a benchmark's steps, or of constant size; Of names
+	// their subject.
 	Grids []pageGrid
-	// PerPoint is how many intervals a point of a chart covers at most.
+	// PerPoint is the maximum number of intervals per point of a chart.
 	PerPoint int
 	Footer   string
 }
 
-// A pageGrid is a grid under the name of what it is of.
+// A pageGrid is a grid with the name of its subject.
 type pageGrid struct {
 	Of string
 	grid
@@ -78,9 +78,9 @@ type pageKnee struct {
 	Label, At, Why string
 }
 
-// HTML writes one page that needs nothing else: charts that can be read,
-// zoomed and printed, the summary, and everything needed to repeat the runs.
-// The page forbids itself any network access.
+// HTML writes a self-contained page: charts that can be zoomed and printed, the
+// summary, and everything needed to repeat the runs. The page's policy forbids any
+// network access.
 func HTML(w io.Writer, recs []result.Record) error { return HTMLWith(w, recs, HTMLOptions{}) }
 
 // HTMLWith is HTML with options.
@@ -182,8 +182,7 @@ func newPage(vs []view, searches []capacity) (*page, error) {
 	return p, nil
 }
 
-// addGrids adds the tables of what was run, and says of benchmarks as wholes
-// how they went.
+// addGrids adds the tables of the runs, and the verdicts on whole benchmarks.
 func (p *page) addGrids(recs []result.Record) error {
 	others, benchmarks := splitSteps(recs)
 	if len(benchmarks) > 0 {
@@ -223,7 +222,8 @@ func (p *page) addGrids(recs []result.Record) error {
 	return nil
 }
 
-// hashSource names an inline script or style in a content security policy.
+// hashSource returns the source expression of an inline script or style for a
+// content security policy.
 func hashSource(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])

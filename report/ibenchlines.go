@@ -9,26 +9,26 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// ibenchColumns are those of the insert benchmark's interval lines.
+// ibenchColumns are the columns of the insert benchmark's interval lines.
 var ibenchColumns = []string{
 	"i_sec", "t_sec", "i_ips", "t_ips", "i_dps", "t_dps", "i_qps", "t_qps", "max_i", "max_d", "max_q",
 	"t_ins", "t_del", "t_query", "retry_i", "retry_d", "retry_q",
 }
 
-// IbenchHeader is the line above them.
+// IbenchHeader returns the header line of these columns.
 func IbenchHeader() string { return strings.Join(ibenchColumns, "\t") }
 
-// IbenchLines makes the insert benchmark's interval lines of one run: 17
-// columns apart by tabs, for all clients together. i_ is of the interval and t_
-// of the run so far: seconds, inserted and deleted rows and queries per second;
-// max_ are the longest response times in the interval in microseconds, from the
-// intended start where a rate was asked for; t_ins, t_del, t_query and retry_
-// are totals so far. The zero value is ready.
+// IbenchLines formats the insert benchmark's interval lines of one run: 17
+// tab-separated columns, for all clients together. Columns i_ are for the interval
+// and t_ for the run so far: seconds, inserted and deleted rows and queries per
+// second. Columns max_ are the longest response times in the interval in
+// microseconds, from the intended start if a rate was requested. Columns t_ins,
+// t_del, t_query and retry_ are totals so far. The zero value is ready to use.
 type IbenchLines struct {
 	deleted, queries, retries, retriedDeletes, retriedQueries int64
 }
 
-// Line returns the line of the next interval, without an end of line.
+// Line returns the line of the next interval, without a newline.
 func (l *IbenchLines) Line(iv *result.Interval) string {
 	deletes, queries := iv.Beside["delete"], iv.Beside["query"]
 	asked := iv.Latency["query"].Count
@@ -56,8 +56,8 @@ func (l *IbenchLines) Line(iv *result.Interval) string {
 		l.retries, l.retriedDeletes, l.retriedQueries)
 }
 
-// Ibench writes the interval lines of the runs that insert, each after a
-// comment that names it.
+// Ibench writes the interval lines of the runs that insert, each preceded by a
+// comment with its name.
 func Ibench(w io.Writer, recs []result.Record) error {
 	return intervalLines(w, recs, func(out io.Writer, r *result.Record) {
 		fmt.Fprintln(out, IbenchHeader())
@@ -68,8 +68,8 @@ func Ibench(w io.Writer, recs []result.Record) error {
 	})
 }
 
-// Intervals writes a line of progress for each interval of the runs, as they
-// were printed while they went.
+// Intervals writes a progress line for each interval of the runs, identical to those
+// printed during the runs.
 func Intervals(w io.Writer, recs []result.Record) error {
 	return intervalLines(w, recs, func(out io.Writer, r *result.Record) {
 		fmt.Fprintln(out, LineHeader())

@@ -8,26 +8,26 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// Bounds is an interval of a figure.
+// Bounds are the bounds of a figure's interval.
 type Bounds struct {
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
 }
 
-// What an interval's width was judged by.
+// What the width of an interval is based on.
 const (
-	// withinRuns: how the rate varies within the two runs; how runs differ from
-	// each other is not in it.
+	// withinRuns: the variation of the rate within the two runs, without the
+	// variation between runs.
 	withinRuns = "within runs"
-	// betweenRuns: how the ratio differs from pair to pair.
+	// betweenRuns: the variation of the ratio from pair to pair.
 	betweenRuns = "between runs"
 )
 
-// The block bootstrap: equal parts of the rows, drawn with replacement in
-// blocks of neighbours, because neighbouring rates depend on each other. A
-// block is longer than a checkpoint's stall, and there are enough of them to
-// draw from. A thousand rounds settle the second digit of a 95% interval; a
-// variance is settled to a tenth by two hundred.
+// The block bootstrap: equal parts of the rows are drawn with replacement, in blocks
+// of neighbours because neighbouring rates depend on each other. A block is longer
+// than a checkpoint's stall, and there are enough blocks to draw from. A thousand
+// rounds settle the second digit of a 95% interval; two hundred settle a variance to
+// a tenth.
 const (
 	bootParts      = 100
 	bootBlock      = 5
@@ -35,12 +35,12 @@ const (
 	varianceRounds = 200
 )
 
-// A split is how many seconds the two runs of a pair took for each of equal
+// A split contains the seconds that the two runs of a pair took for each of equal
 // parts of the rows.
 type split struct{ a, b [bootParts]float64 }
 
-// newSplit cuts two runs at the same rows. It is false for runs with fewer
-// points than parts.
+// newSplit divides two runs at the same rows. ok is false for runs with fewer points
+// than parts.
 func newSplit(a, b result.Curve, rows int64) (s split, ok bool) {
 	if len(a) <= bootParts || len(b) <= bootParts {
 		return s, false
@@ -52,12 +52,12 @@ func newSplit(a, b result.Curve, rows int64) (s split, ok bool) {
 	return s, true
 }
 
-// resample returns the logarithms of the ratio of the two mean rates in rounds
-// of Künsch's moving block bootstrap (1989), sorted; nil where one is no
-// number. Blocks are drawn for both runs together, so that a rate that falls
-// in both in the same way adds nothing to the spread.
+// resample returns the sorted logarithms of the ratio of the two mean rates in
+// rounds of Künsch's moving block bootstrap (1989); nil if one is not a finite
+// number. Blocks are drawn for both runs together, so that a rate that falls equally
+// in both adds nothing to the spread.
 func (s *split) resample(rounds int) []float64 {
-	// The same draws for the same records, so that reports are reproducible.
+	// A constant seed, so that the same records always give the same report.
 	rng := rand.New(rand.NewPCG(1, 95))
 	logs := make([]float64, rounds)
 	for i := range logs {
@@ -78,19 +78,19 @@ func (s *split) resample(rounds int) []float64 {
 	return logs
 }
 
-// ratioBounds returns the 95% interval of the ratio of two mean rates, from
-// the logarithms of the ratio in each pair of runs and the pairs' splits, of
-// which there may be fewer; and what it was judged by.
+// ratioBounds returns the 95% interval of the ratio of two mean rates, and its
+// basis. logs contains the logarithm of the ratio in each pair of runs; splits
+// contains the pairs' splits, possibly fewer.
 //
-// With one pair it is the percentile interval of the block bootstrap within
-// the runs. With more it is Student's, over the pairs' logarithms: with few
-// pairs the percentiles of a bootstrap are too narrow (Efron and Tibshirani
-// 1993, chapter 12 and 13), because a resampled spread is on average short by
-// (n-1)/n and knows nothing of its own uncertainty. Two levels enter the
-// variance: pairs, and blocks within them. The latter is already part of how
-// pairs differ, so it isn't added; but it is known from many more values, and
-// pairs can't truly differ by less, so the greater of the two is taken. That
-// saves the interval of two or three pairs which are alike by chance.
+// With one pair it is the percentile interval of the block bootstrap within the
+// runs. With more pairs it is Student's interval over the pairs' logarithms: with
+// few pairs, the percentiles of a bootstrap are too narrow (Efron and Tibshirani
+// 1993, chapters 12 and 13), because a resampled variance is on average too small by
+// a factor of (n-1)/n and ignores its own uncertainty. The variance has two levels:
+// pairs, and blocks within them. The latter is already part of the variation between
+// pairs, so it isn't added; but it is known from many more values, and the variation
+// between pairs can't truly be smaller, so the greater of the two is used. This
+// prevents too narrow an interval from two or three pairs that are alike by chance.
 func ratioBounds(logs []float64, splits []split) (*Bounds, string) {
 	if len(logs) == 1 {
 		if len(splits) == 0 {
@@ -118,8 +118,7 @@ func ratioBounds(logs []float64, splits []split) (*Bounds, string) {
 	return &b, betweenRuns
 }
 
-// meanVariance returns the mean of values and their variance about it, over
-// n-1.
+// meanVariance returns the mean of the values and their variance, over n-1.
 func meanVariance(values []float64) (mean, variance float64) {
 	n := float64(len(values))
 	for _, v := range values {
@@ -131,9 +130,9 @@ func meanVariance(values []float64) (mean, variance float64) {
 	return mean, variance
 }
 
-// student975 returns the 97.5% quantile of Student's t distribution: tabulated
-// up to ten degrees of freedom, then expanded about the normal quantile
-// (Abramowitz and Stegun 26.7.5), which is within 0.0005 from there on.
+// student975 returns the 97.5% quantile of Student's t distribution: tabulated up to
+// ten degrees of freedom, beyond that an expansion about the normal quantile
+// (Abramowitz and Stegun 26.7.5), which is accurate to 0.0005 there.
 func student975(freedom int) float64 {
 	table := []float64{12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281}
 	if freedom < 1 {
@@ -150,11 +149,11 @@ func student975(freedom int) float64 {
 
 // Verdicts of a comparison.
 const (
-	// NoDifference is when the interval of the ratio holds 1.
+	// NoDifference means that the interval of the ratio contains 1.
 	NoDifference = "no difference shown"
 	Faster       = "faster"
 	Slower       = "slower"
-	// Unknown is when there is no interval.
+	// Unknown means that there is no interval.
 	Unknown = "unknown"
 )
 

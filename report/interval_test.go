@@ -7,7 +7,7 @@ import (
 )
 
 func TestStudent(t *testing.T) {
-	// From the published tables.
+	// From published tables.
 	for freedom, want := range map[int]float64{1: 12.706, 2: 4.303, 4: 2.776, 10: 2.228, 11: 2.201, 15: 2.131, 20: 2.086, 30: 2.042, 120: 1.980, 1e6: 1.960} {
 		if got := student975(freedom); math.Abs(got-want) > 0.0011 {
 			t.Errorf("%d degrees of freedom: %.4f, want %.3f", freedom, got, want)
@@ -18,10 +18,10 @@ func TestStudent(t *testing.T) {
 	}
 }
 
-// A world is how simulated runs vary: within a run the logarithms of the times
-// are autocorrelated (rho at a distance of a hundredth of the rows, standard
-// deviation within), a fiftieth of the parts stall fourfold, and the level
-// differs from run to run.
+// A world describes how simulated runs vary. Within a run, the logarithms of the
+// times are autocorrelated (rho at a distance of a hundredth of the rows, standard
+// deviation within), and a fiftieth of the parts stall fourfold; the level differs
+// from run to run.
 type world struct {
 	name                 string
 	rho, within, between float64
@@ -35,7 +35,7 @@ var worlds = []world{
 	{"long waves and runs", 0.9, 0.2, 0.05},
 }
 
-// run draws the times of the parts of a run whose rate falls to a sixth.
+// run simulates the times of the parts of a run whose rate falls to a sixth.
 func (w world) run(rng *rand.Rand) (times [bootParts]float64) {
 	x, level := rng.NormFloat64()*w.within, rng.NormFloat64()*w.between
 	for i := range times {
@@ -48,8 +48,8 @@ func (w world) run(rng *rand.Rand) (times [bootParts]float64) {
 	return times
 }
 
-// cover returns the share of intervals that hold the truth, a ratio of 1, and
-// their mean width, as a difference of logarithms.
+// cover returns the share of intervals that contain the true ratio, 1, and their
+// mean width, as a difference of logarithms.
 func (w world) cover(pairs, tries int, rng *rand.Rand) (share, width float64) {
 	for range tries {
 		logs, splits := make([]float64, pairs), make([]split, pairs)
@@ -70,10 +70,10 @@ func (w world) cover(pairs, tries int, rng *rand.Rand) (share, width float64) {
 	return share, width
 }
 
-// The interval of 95% holds the truth in 95% of the cases, within the error of
-// the simulation, from two pairs on. That of a single pair doesn't, which is
-// why the text says what it leaves out. docs/statistics.md quotes this table:
-// go test -run TestCoverage -v.
+// From two pairs on, the 95% interval contains the true ratio in 95% of the cases,
+// within the error of the simulation. That of a single pair doesn't, so the report
+// states its limitation. docs/statistics.md quotes this table: go test -run
+// TestCoverage -v.
 func TestCoverage(t *testing.T) {
 	const tries = 300
 	for _, w := range worlds {
@@ -83,7 +83,7 @@ func TestCoverage(t *testing.T) {
 			switch {
 			case pairs == 1 && share > 0.94:
 				t.Errorf("%s: one pair covers %.3f: the warning in the text is wrong", w.name, share)
-			// Three standard errors of a share of 0.95 below it.
+			// Three standard errors below a share of 0.95.
 			case pairs > 1 && share < 0.95-3*math.Sqrt(0.95*0.05/tries):
 				t.Errorf("%s: %d pairs cover %.3f", w.name, pairs, share)
 			}
@@ -91,13 +91,12 @@ func TestCoverage(t *testing.T) {
 	}
 }
 
-// Many pairs make a narrow interval about the true ratio, not one that holds
-// everything.
+// Many pairs make a narrow interval around the true ratio.
 func TestIntervalNarrows(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	for _, c := range []struct {
 		pairs int
-		width float64 // at most
+		width float64 // maximum
 	}{{3, 0.8}, {10, 0.25}, {40, 0.09}} {
 		logs, splits := make([]float64, c.pairs), make([]split, c.pairs)
 		for i := range splits {
@@ -116,8 +115,8 @@ func TestIntervalNarrows(t *testing.T) {
 	}
 }
 
-// Pairs that are alike by chance don't make an interval narrower than what
-// the runs themselves vary by.
+// Pairs that are alike by chance don't make the interval narrower than the variation
+// within the runs.
 func TestPairsAlikeByChance(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	logs, splits := make([]float64, 3), make([]split, 3)

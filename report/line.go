@@ -9,17 +9,16 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// LineHeader returns the heading of the columns that Line writes, without an
-// end of line.
+// LineHeader returns the header of the columns that Line writes, without a newline.
 func LineHeader() string {
 	return fmt.Sprintf("%9s %15s %6s %12s %10s %10s %9s", "elapsed", "rows", "done", "rows/s", "p99", "max", "left")
 }
 
-// Line returns one line of progress for an interval of a run, without an end
-// of line: elapsed time, rows so far, their share of those that were asked for,
-// the interval's rate in rows/s (not of one too short for that), its 99th
-// percentile and maximum of service time over all operations, the time left at
-// that rate, and backlog, errors and retries when there are any.
+// Line returns one line of progress for an interval of a run, without a newline:
+// elapsed time, rows so far, their share of the requested rows, the interval's rate
+// in rows/s (omitted for intervals too short for one), the 99th percentile and
+// maximum of its service time over all operations, the time left at that rate, and
+// backlog, errors and retries if there are any.
 func Line(iv result.Interval, run *result.Run) string {
 	total := run.Rows
 	done, left, pace := none, none, none
@@ -57,7 +56,7 @@ func Line(iv result.Interval, run *result.Run) string {
 	return line
 }
 
-// besideText is what a load beside the main one did in an interval.
+// besideText describes the operations of a load beside the main one in an interval.
 func besideText(op string, iv *result.Interval) string {
 	t, text := iv.Beside[op], op
 	if iv.Seconds > 0 {

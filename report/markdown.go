@@ -10,7 +10,7 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// Markdown writes what Text writes as tables, one column for each run.
+// Markdown writes the content of Text as tables, with one column per run.
 func Markdown(w io.Writer, recs []result.Record) error {
 	if all, err := wholeOf(recs); err != nil {
 		return err
@@ -41,7 +41,7 @@ func Markdown(w io.Writer, recs []result.Record) error {
 	return nil
 }
 
-// runsMarkdown writes the report of runs that are no steps.
+// runsMarkdown writes the report of runs that are not steps.
 func runsMarkdown(out io.Writer, recs []result.Record) error {
 	vs, err := views(recs)
 	if err != nil {
@@ -89,8 +89,8 @@ func runsMarkdown(out io.Writer, recs []result.Record) error {
 	return nil
 }
 
-// factTable puts the facts of all runs side by side: a row for each fact that
-// any run has, its name first.
+// factTable arranges the facts of all runs side by side: one row, beginning with its
+// name, for each fact that any run has.
 func factTable(vs []view) [][]string {
 	var names []string
 	values := make([]map[string]string, len(vs))
@@ -118,7 +118,7 @@ func factTable(vs []view) [][]string {
 	return rows
 }
 
-// tenthsTable holds the mean rate of each run over each tenth of its rows.
+// tenthsTable contains the mean rate of each run over each tenth of its rows.
 func tenthsTable(vs []view) [][]string {
 	const tenths = 10
 	rows := make([][]string, tenths)
@@ -155,8 +155,8 @@ func markdownTable(w io.Writer, header []string, rows [][]string) {
 	}
 }
 
-// markdownEscaper takes their meaning from the characters that begin markup
-// inside of a line; of the rest a table needs only its bars escaped.
+// markdownEscaper escapes the characters that begin inline markup; apart from these,
+// a table needs only its bars escaped.
 var markdownEscaper = strings.NewReplacer(
 	`\`, `\\`, "|", `\|`, "*", `\*`, "_", `\_`, "`", "\\`", "<", "&lt;", ">", "&gt;", "&", "&amp;", "[", `\[`, "]", `\]`)
 

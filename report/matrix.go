@@ -13,117 +13,118 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// MatrixFormat names the format of what Matrix.JSON writes.
+// MatrixFormat is the format of the output of Matrix.JSON.
 const MatrixFormat = "rowmill.matrix/1"
 
-// A Matrix is what the runs of an insert-method matrix say together: which
-// choices matter, and which cells are best. It is about the logarithm of the mean
-// rate of each run, because choices multiply a rate, and because a choice
-// then counts by its factor and not by the rows/s it adds to the fastest cells.
+// A Matrix is the analysis of an insert-method matrix: which choices matter, and
+// which cells are best. It analyses the logarithm of the mean rate of each run,
+// because choices multiply a rate, and because a choice then counts by its factor
+// rather than by the rows/s it adds to the fastest cells.
 type Matrix struct {
 	Format  string          `json:"format"` // MatrixFormat
 	Source  string          `json:"source"`
 	Factors []result.Factor `json:"factors"`
-	// Asked is how many runs the matrix has, Done how many of them are complete
-	// and enter the analysis.
+	// Asked is the number of runs that the matrix has, Done the number of complete
+	// runs, which are analysed.
 	Asked int `json:"runs_asked"`
 	Done  int `json:"runs_done"`
-	// Problems are what a reader must know before any figure.
+	// Problems lists what a reader must know before reading the figures.
 	Problems []string         `json:"problems"`
 	LeftOut  []result.LeftOut `json:"left_out"`
-	// Shares are how much of the variance of the logarithm of the rate each
-	// choice explains (eta squared), each two together beyond that, and what
-	// remains; they add up to 1.
+	// Shares are the shares of the variance of the rate's logarithm (eta squared)
+	// explained by each choice, by each pair of choices beyond that, and the
+	// remainder; they add up to 1.
 	Shares []Share `json:"shares"`
-	// NoiseRatio is how much repeats of a cell differ: e to the power of their
+	// NoiseRatio is the variation between repeats of a cell: e to the power of their
 	// standard deviation, over all cells; null without repeats.
 	NoiseRatio *float64 `json:"noise_ratio"`
 	noise      sumOfSquares
-	// Effects are the levels of each choice against its first.
+	// Effects compares the levels of each choice with its first.
 	Effects []Effect `json:"effects"`
-	// Cells are those with runs, the fastest first, then those without a
-	// complete one.
+	// Cells are the cells with runs: first those with complete runs, the fastest
+	// first, then the others.
 	Cells []MatrixCell `json:"cells"`
-	// Recommended are the cells to take, one for each number of indexes: what
-	// a table's queries need is no choice of the loader's.
+	// Recommended are the recommended cells, one for each number of indexes: which
+	// indexes a table needs depends on its queries, not on the loading.
 	Recommended []Recommendation  `json:"recommended"`
 	Baseline    *MatrixComparison `json:"baseline,omitempty"`
 
-	run    *result.Run      // the first one's header
-	recs   []*result.Record // complete ones
-	byKey  map[string][]int // places in recs, by cell
-	varied []int            // factors of several levels that cells with a rate have
+	run    *result.Run      // the header of the first one
+	recs   []*result.Record // complete runs only
+	byKey  map[string][]int // indexes in recs, by cell
+	varied []int            // factors with several levels among the cells with a rate
 	rate   map[string]float64
 }
 
-// A Share is a source of the variation between runs.
+// A Share is one source of the variation between runs.
 type Share struct {
-	// Of is the choice, or the two, that it belongs to; empty for what
-	// remains, which Name says.
+	// Of is the choice or the pair of choices that the share belongs to; empty for
+	// remainders, which are identified by Name.
 	Of   []string `json:"of"`
 	Name string   `json:"name"`
-	// Share is of the total sum of squares. What several choices explain
-	// together where data are unbalanced may be negative.
+	// Share is a share of the total sum of squares. For unbalanced data, the part
+	// that several choices explain together may be negative.
 	Share float64 `json:"share"`
 	DF    int     `json:"degrees_of_freedom"`
-	// F and P test it against Against, "noise" or "rest"; null where there
-	// is nothing to test against.
+	// F and P test the share against Against, "noise" or "rest"; null if there is
+	// nothing to test against.
 	F       *float64 `json:"f"`
 	P       *float64 `json:"p"`
 	Against string   `json:"against,omitempty"`
 }
 
-// An Effect is one level of a choice against its first level.
+// An Effect compares one level of a choice with its first level.
 type Effect struct {
 	Factor string `json:"factor"`
 	Level  string `json:"level"`
 	Base   string `json:"base"`
-	// Ratio is the geometric mean of the rates against those of Base, all else
-	// equal: fitted without interactions, where cells are missing. Null when it
-	// can't be told from those of other choices.
+	// Ratio is the geometric mean of the rates relative to those of Base, all else
+	// being equal; if cells are missing, it is fitted without interactions. It is
+	// null if it can't be separated from the effects of other choices.
 	Ratio *float64 `json:"ratio"`
-	// Low and High are the least and the greatest ratio of two cells that
-	// differ in nothing else, Pairs how many such there are.
+	// Low and High are the lowest and the highest ratio of two cells that differ in
+	// nothing else, Pairs the number of such pairs.
 	Low   *float64 `json:"low"`
 	High  *float64 `json:"high"`
 	Pairs int      `json:"pairs"`
 }
 
-// A MatrixCell is one combination.
+// A MatrixCell is one combination of levels.
 type MatrixCell struct {
 	Name   string   `json:"name"`
 	Levels []string `json:"levels"`
-	// Rate is the geometric mean of its runs in rows/s; null without a complete
-	// one. Rates are those of the runs, in the order of their repeats.
+	// Rate is the geometric mean of the rates of its runs in rows/s; null if no run
+	// is complete. Rates contains the runs' rates, in the order of their repeats.
 	Rate  *float64  `json:"rows_per_second"`
 	Rates []float64 `json:"rates"`
-	// ClientBound tells that rowmill itself was the limit in one of them.
+	// ClientBound is true if rowmill itself limited the rate of one of the runs.
 	ClientBound bool `json:"client_bound,omitempty"`
-	// Failures are what its failed runs ended with.
+	// Failures are the errors of its failed runs.
 	Failures []string `json:"failures,omitempty"`
 	key      string
 }
 
-// A Recommendation is the fastest cell at the strongest durability that was
-// measured, with so many indexes.
+// A Recommendation is the fastest cell at the strongest durability measured, for a
+// given number of indexes.
 type Recommendation struct {
 	Indexes string  `json:"indexes"`
 	Cell    string  `json:"cell"`
 	Rate    float64 `json:"rows_per_second"`
-	// Alike is how many other cells of such indexes and durability are slower by no
-	// more than noise: Student's t at 95% of the noise of all repeats. 0 without repeats.
+	// Alike is the number of other cells with the same indexes and durability that
+	// are slower by no more than noise, by Student's t at 95% of the noise of all
+	// repeats; 0 without repeats.
 	Alike int `json:"alike"`
-	// Weaker is the weakest durability measured, and Gain how much faster the
-	// same cell is with it; null with one durability.
+	// Weaker is the weakest durability measured, and Gain the ratio by which the
+	// same cell is faster with it; null with a single durability.
 	Weaker string   `json:"weaker,omitempty"`
 	Gain   *float64 `json:"gain"`
-	// Cheapest is the cell in which full durability costs least, of those at
+	// Cheapest is the cell in which full durability costs least, among those at
 	// least half as fast as the recommended one, and CheapestGain its gain.
 	Cheapest     string   `json:"cheapest_durability,omitempty"`
 	CheapestGain *float64 `json:"cheapest_gain"`
 }
 
-// IsMatrix tells whether the runs are those of one matrix.
+// IsMatrix reports whether the runs belong to one matrix.
 func IsMatrix(recs []result.Record) bool {
 	for i := range recs {
 		r, first := &recs[i], &recs[0]
@@ -140,8 +141,8 @@ func sameFactors(a, b *result.Cell) bool {
 	})
 }
 
-// CellComplete tells whether a run of a matrix came to its end. One that
-// failed did, too; failed tells so.
+// CellComplete reports whether a run of a matrix came to its end. Failed runs count
+// as complete; failed identifies them.
 func CellComplete(r *result.Record) (complete, failed bool) {
 	v := view{rec: r}
 	switch how := v.incomplete(); {
@@ -153,9 +154,9 @@ func CellComplete(r *result.Record) (complete, failed bool) {
 	return false, false
 }
 
-// NewMatrix analyses the runs of one matrix. Of several runs of the same repeat
-// of a cell, as a matrix that was interrupted and resumed has them, the last
-// complete one counts.
+// NewMatrix analyses the runs of one matrix. If there are several runs of the same
+// repeat of a cell, as after an interruption and a resume, the last complete one
+// counts.
 func NewMatrix(recs []result.Record) (*Matrix, error) {
 	if len(recs) == 0 {
 		return nil, errNoRuns
@@ -179,7 +180,7 @@ func NewMatrix(recs []result.Record) (*Matrix, error) {
 	return m, nil
 }
 
-// gather takes the runs that count, by cell.
+// gather collects the runs that count, by cell.
 func (m *Matrix) gather(recs []result.Record) {
 	type place struct {
 		key    string
@@ -251,7 +252,7 @@ func (m *Matrix) gather(recs []result.Record) {
 	})
 }
 
-// warn collects what a reader must know.
+// warn collects the problems that a reader must know.
 func (m *Matrix) warn(recs []result.Record) {
 	add := func(format string, args ...any) { m.Problems = append(m.Problems, fmt.Sprintf(format, args...)) }
 	failed, bound, short, unproven := 0, 0, 0, 0
@@ -308,7 +309,7 @@ func (m *Matrix) warn(recs []result.Record) {
 	}
 }
 
-// title and subtitle say what was measured, and where.
+// title and subtitle describe what was measured, and where.
 func (m *Matrix) title() string {
 	var names []string
 	for _, f := range m.Factors {
@@ -347,5 +348,5 @@ func (m *Matrix) footer() string {
 		m.run.Rowmill, m.run.Started.UTC().Format(time.DateTime+" UTC"))
 }
 
-// JSON writes the matrix, indented, for programs.
+// JSON writes the matrix as indented JSON.
 func (m *Matrix) JSON(w io.Writer) error { return writeJSON(w, m) }

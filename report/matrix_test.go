@@ -19,7 +19,7 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A grid makes the record of a matrix whose rates are known.
+// A grid describes a matrix with known rates.
 type grid struct {
 	source  string
 	factors []result.Factor
@@ -102,8 +102,8 @@ func (g grid) records() []result.Record {
 	return out
 }
 
-// unlucky is a matrix with a failed cell, one that was cut off, and one that
-// was begun, interrupted and run again.
+// unlucky returns a matrix with a failed cell, one that was cut off, and one that
+// was interrupted and run again.
 func unlucky() []result.Record {
 	g := wide()
 	g.repeats = 1
@@ -134,7 +134,7 @@ func TestMatrixGoldens(t *testing.T) {
 	}
 }
 
-// TestMatrixShares: what was put in comes out.
+// TestMatrixShares: the analysis finds the simulated effects.
 func TestMatrixShares(t *testing.T) {
 	g := wide()
 	g.noise = 0.001
@@ -168,8 +168,8 @@ func TestMatrixShares(t *testing.T) {
 	}
 }
 
-// TestMatrixMissing: with a tenth of the cells missing the effects are still
-// those that were put in.
+// TestMatrixMissing: with a tenth of the cells missing, the analysis still finds the
+// simulated effects.
 func TestMatrixMissing(t *testing.T) {
 	g := wide()
 	g.noise = 0
@@ -202,7 +202,7 @@ func TestMatrixMissing(t *testing.T) {
 	}
 }
 
-// TestMatrixBaseline: cells that changed are found, and no others.
+// TestMatrixBaseline: exactly the changed cells are found.
 func TestMatrixBaseline(t *testing.T) {
 	old, slow := wide(), wide()
 	old.repeats, slow.repeats, slow.seed, slow.source, old.source = 3, 3, 8, "new.jsonl", "old.jsonl"
@@ -222,7 +222,7 @@ func TestMatrixBaseline(t *testing.T) {
 	if len(slower) != 4 || overall || !told {
 		t.Errorf("%d cells slower, overall %v, told %v", len(slower), overall, told)
 	}
-	// The other way round through compare: the same cells, faster.
+	// In the opposite direction through compare: the same cells are faster.
 	c, err = matrixOf(t, old.records()).Against(matrixOf(t, slow.records()))
 	if err != nil {
 		t.Fatal(err)
@@ -232,8 +232,8 @@ func TestMatrixBaseline(t *testing.T) {
 	}
 }
 
-// TestMatrixFalseAlarms: of 40 pairs of matrices alike, hardly any has a cell
-// that is said to have changed: Holm's chance is 5% for each pair at most.
+// TestMatrixFalseAlarms: among 40 pairs of identical matrices, hardly any has a cell
+// reported as changed: with Holm's method, at most 5% of the pairs.
 func TestMatrixFalseAlarms(t *testing.T) {
 	alarms := 0
 	for i := range uint64(40) {
@@ -252,7 +252,7 @@ func TestMatrixFalseAlarms(t *testing.T) {
 	}
 }
 
-// TestMatrixGuards: other tables, durability and no repeats.
+// TestMatrixGuards: different tables, different durability, and no repeats.
 func TestMatrixGuards(t *testing.T) {
 	one := wide()
 	one.repeats = 1
@@ -283,13 +283,13 @@ func TestMatrixGuards(t *testing.T) {
 	if _, err := report.NewMatrix([]result.Record{synthetic(t, plainCourse())}); err == nil {
 		t.Error("a run of no matrix was taken")
 	}
-	// Two matrices side by side are runs like any.
+	// The records of two matrices are reported as ordinary runs.
 	if report.IsMatrix(append(recs, other...)) {
 		t.Error("two files are one matrix")
 	}
 }
 
-// TestMatrixPNG: a picture of each, also of nothing.
+// TestMatrixPNG draws each matrix, including an empty one.
 func TestMatrixPNG(t *testing.T) {
 	none := unlucky()[7:8]
 	for name, recs := range map[string][]result.Record{"whole": wide().records(), "unlucky": unlucky(), "nothing": none} {
@@ -347,7 +347,7 @@ func TestMatrixInBrowser(t *testing.T) {
 	})
 }
 
-// TestMatrixJSON: readable by programs, all figures finite.
+// TestMatrixJSON: the JSON is valid, and all figures are finite.
 func TestMatrixJSON(t *testing.T) {
 	var buf bytes.Buffer
 	if err := report.JSON(&buf, unlucky()); err != nil {

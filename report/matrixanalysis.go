@@ -24,9 +24,9 @@ func (m *Matrix) analyse() {
 	if len(obs) == 0 {
 		return
 	}
-	// Levels that no complete run has are no levels here.
+	// Levels without a complete run are omitted.
 	size := make([]int, len(m.Factors))
-	levels := make([][]int, len(m.Factors)) // those that are there
+	levels := make([][]int, len(m.Factors)) // those with complete runs
 	for f := range size {
 		for l := range m.Factors[f].Levels {
 			if slices.ContainsFunc(obs, func(o observation) bool { return o.levels[f] == l }) {
@@ -58,7 +58,7 @@ func (m *Matrix) analyse() {
 	}
 }
 
-// number returns a figure, nil for none.
+// number returns a pointer to a figure; nil if it is NaN or infinite.
 func number(f float64) *float64 {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return nil
@@ -66,7 +66,7 @@ func number(f float64) *float64 {
 	return &f
 }
 
-// matched finds the cells that differ in nothing but an effect's levels.
+// matched finds the pairs of cells that differ only in an effect's levels.
 func (m *Matrix) matched(e *Effect, factor int) {
 	for _, c := range m.Cells {
 		if c.Rate == nil || c.Levels[factor] != e.Level {
@@ -87,7 +87,7 @@ func (m *Matrix) matched(e *Effect, factor int) {
 	}
 }
 
-// shares derives the table from an analysis.
+// shares derives the table of shares from an analysis.
 func (m *Matrix) shares(v *variance) {
 	if v.total.df < 1 || v.total.ss <= 0 {
 		return
@@ -132,16 +132,16 @@ func (m *Matrix) shares(v *variance) {
 		}
 		remain(what, v.rest)
 	}
-	// With equal numbers in all cells nothing is left here but rounding.
+	// If all cells have the same number of runs, only rounding error remains.
 	if rest -= v.rest.ss; math.Abs(rest) > 1e-6*v.total.ss {
 		remain("shared: cells are missing", sumOfSquares{rest, 0})
 	}
 }
 
-// durabilities, the strongest first.
+// durabilities lists the durability levels, the strongest first.
 var durabilities = []string{"full", "relaxed", "none"}
 
-// recommend finds the cells to take.
+// recommend determines the recommended cells.
 func (m *Matrix) recommend() {
 	find := func(name string) int {
 		return slices.IndexFunc(m.Factors, func(f result.Factor) bool { return f.Name == name })
@@ -175,7 +175,7 @@ func (m *Matrix) recommend() {
 	for _, level := range m.Factors[indexes].Levels {
 		var out *Recommendation
 		var best *MatrixCell
-		for i := range m.Cells { // the fastest first
+		for i := range m.Cells { // sorted, the fastest first
 			c := &m.Cells[i]
 			if c.Rate == nil || c.Levels[indexes] != level || strong != "" && c.Levels[durability] != strong {
 				continue
@@ -203,7 +203,7 @@ func (m *Matrix) recommend() {
 	}
 }
 
-// alike tells whether noise explains the difference of two cells.
+// alike reports whether noise explains the difference between two cells.
 func (m *Matrix) alike(a, b *MatrixCell) bool {
 	if m.noise.df == 0 {
 		return false

@@ -11,57 +11,60 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// MatrixComparisonFormat names the format of what MatrixComparison.JSON writes.
+// MatrixComparisonFormat is the format of the output of MatrixComparison.JSON.
 const MatrixComparisonFormat = "rowmill.matrix-comparison/1"
 
-// A MatrixComparison sets each cell of a matrix beside the same cell of an older
+// A MatrixComparison compares each cell of a matrix with the same cell of an older
 // one.
 //
-// A cell's runs are compared at equal row counts, as those of any comparison. Whether
-// a change is more than noise is Student's t of its mean log ratio, against the
-// standard deviation of repeats: that pooled over all cells of both matrices, which
-// many repeats know well, or the cell's own where that is greater. As many cells are
-// tested at once, the p-values are Holm's (1979): if nothing changed, the chance
-// that any cell is said to have is at most 5%.
+// A cell's runs are compared at equal row counts, as in every comparison. The
+// significance of a change is determined by Student's t of its mean log ratio
+// against the standard deviation of repeats: that pooled over all cells of both
+// matrices, which is well known from many repeats, or the cell's own if it is
+// greater. As many cells are tested at once, the p-values are adjusted by Holm's
+// method (1979): if nothing changed, the probability that any cell is reported as
+// changed is at most 5%.
 type MatrixComparison struct {
 	Format string `json:"format"` // MatrixComparisonFormat
 	A      string `json:"a"`      // the files
 	B      string `json:"b"`
-	// Cells are those of both, the one that lost most first.
+	// Cells are the cells that both have, the largest loss first.
 	Cells []CellChange `json:"cells"`
-	// Overall is the geometric mean of the cells' ratios, Interval where it lies with
-	// 95% confidence, judged by how the cells' ratios differ.
+	// Overall is the geometric mean of the cells' ratios, Interval its 95%
+	// confidence interval, based on the variation between the cells' ratios.
 	Overall  *float64 `json:"ratio"`
 	Interval *Bounds  `json:"ratio_95"`
 	Verdict  string   `json:"verdict"`
 	// NoiseRatio is e to the power of the pooled standard deviation of repeats,
-	// Freedom its degrees of freedom; null and 0 without repeats, and then
+	// Freedom its degrees of freedom; null and 0 without repeats, in which case
 	// single cells can't be judged.
 	NoiseRatio *float64 `json:"noise_ratio"`
 	Freedom    int      `json:"degrees_of_freedom"`
-	// Flags are those of all cells, each but once.
+	// Flags contains the flags of all cells, each once.
 	Flags []Flag `json:"flags"`
-	// Unpaired are the cells and runs that are left out, and why.
+	// Unpaired lists the cells and runs left out, with the reason.
 	Unpaired []string `json:"unpaired"`
 }
 
 // A CellChange is one cell in both matrices.
 type CellChange struct {
 	Name string `json:"name"`
-	// Runs is how many pairs of runs were compared, Rows up to which row count.
+	// Runs is the number of pairs of runs compared, Rows the row count up to which
+	// they are compared.
 	Runs int   `json:"runs"`
 	Rows int64 `json:"rows"`
-	// RowsPerSecond are medians, the ratio B/A the geometric mean of the pairs'.
+	// RowsPerSecond contains medians; the ratio B/A is the geometric mean of the
+	// pairs' ratios.
 	RowsPerSecond Versus `json:"rows_per_second"`
-	// P is the chance of such a change without a cause, Adjusted Holm's; null
-	// when the noise isn't known.
+	// P is the probability of such a change by chance, Adjusted is P adjusted by
+	// Holm's method; null if the noise isn't known.
 	P        *float64 `json:"p"`
 	Adjusted *float64 `json:"p_adjusted"`
-	// Verdict is Faster or Slower when Adjusted is below 5%.
+	// Verdict is Faster or Slower if Adjusted is below 5%.
 	Verdict string `json:"verdict"`
 }
 
-// significant is the chance of a false alarm that is accepted, over all cells.
+// significant is the accepted probability of a false alarm over all cells.
 const significant = 0.05
 
 // Against compares the matrix with an older one.
@@ -159,11 +162,11 @@ func (c *MatrixComparison) judge(logs, p []float64) {
 	})
 }
 
-// addFlags takes the flags of one cell; seen counts the cells of each.
+// addFlags adds the flags of one cell; seen counts the cells of each flag.
 func (c *MatrixComparison) addFlags(flags []Flag, seen map[string]int) {
 	for _, f := range flags {
 		if f.Kind == "order" {
-			continue // it is so for every baseline; the text says so once
+			continue // it applies to every baseline; the text mentions it once
 		}
 		if seen[f.Text]++; seen[f.Text] == 1 {
 			c.Flags = append(c.Flags, f)
@@ -171,7 +174,7 @@ func (c *MatrixComparison) addFlags(flags []Flag, seen map[string]int) {
 	}
 }
 
-// countFlags says of flags that are not those of all cells of how many.
+// countFlags adds the number of cells to the flags that don't apply to all of them.
 func (c *MatrixComparison) countFlags(seen map[string]int) {
 	for i := range c.Flags {
 		if n := seen[c.Flags[i].Text]; n < len(c.Cells) {
@@ -180,18 +183,18 @@ func (c *MatrixComparison) countFlags(seen map[string]int) {
 	}
 }
 
-// cells are those of a matrix with a complete run, by what identifies them in
-// both of two matrices.
+// cells lists a matrix's cells that have a complete run, with keys that are common
+// to both matrices.
 type cells struct {
-	all  []string // what identifies each
+	all  []string // key of each, common to both matrices
 	at   map[string]int
-	key  []string // by which the matrix knows it
+	key  []string // key of the cell within its own matrix
 	name []string
 }
 
-// cellKeys identifies the cells of two matrices by what their runs did. Their
-// durability counts when either varies it: otherwise it is the target's, and a
-// different one is flagged.
+// cellKeys identifies the cells of two matrices by what their runs did. Durability
+// is part of the key if either matrix varies it; otherwise it is a property of the
+// target, and a difference is flagged.
 func cellKeys(a, b *Matrix) (ka, kb cells) {
 	varies := func(m *Matrix) bool {
 		return slices.ContainsFunc(m.Factors, func(f result.Factor) bool { return f.Name == "durability" && len(f.Levels) > 1 })
@@ -237,9 +240,9 @@ func column(pairs [][2]*result.Record, k int) []*result.Record {
 	return out
 }
 
-// Regressions returns the cells that are shown to be slower by more than the
-// threshold, a fraction, and whether all cells together are. told is false when
-// the noise isn't known, so that no cell can be judged.
+// Regressions returns the cells shown to be slower by more than the threshold, a
+// fraction, and whether all cells together are. told is false if the noise isn't
+// known, so that no cell can be judged.
 func (c *MatrixComparison) Regressions(threshold float64) (slower []CellChange, overall, told bool) {
 	for _, cell := range c.Cells {
 		if cell.Verdict == Slower && *cell.RowsPerSecond.Ratio < 1-threshold {
@@ -249,7 +252,7 @@ func (c *MatrixComparison) Regressions(threshold float64) (slower []CellChange, 
 	return slower, c.Verdict == Slower && deref(c.Overall) < 1-threshold, c.NoiseRatio != nil
 }
 
-// verdict states the outcome in sentences.
+// verdict describes the outcome in sentences.
 func (c *MatrixComparison) verdict() []string {
 	n := plural(int64(len(c.Cells)), "cell", "cells")
 	all := fmt.Sprintf("Over %s, %s runs at %s the rate of %s (geometric mean", n, c.B, ratio(deref(c.Overall)), c.A)
@@ -281,7 +284,7 @@ func (c *MatrixComparison) verdict() []string {
 	return out
 }
 
-// header and rows are the table of the cells.
+// header and rows return the table of the cells.
 func (c *MatrixComparison) header() []string {
 	return []string{"cell", "A, rows/s", "B, rows/s", "B/A", "p", "p, corrected", "verdict"}
 }
@@ -295,7 +298,6 @@ func (c *MatrixComparison) rows() [][]string {
 	return out
 }
 
-// chanceText writes a p-value.
 func chanceText(p *float64) string {
 	switch {
 	case p == nil:
@@ -306,8 +308,8 @@ func chanceText(p *float64) string {
 	return fmt.Sprintf("%.3f", *p)
 }
 
-// sameCell tells of cells whether they are the same in all that varies on
-// either side.
+// sameCell returns a function that reports whether two cells have the same levels of
+// all factors that vary on either side.
 func sameCell(a, b [][]*result.Record) func(x, y *result.Run) bool {
 	seen := [2]map[string]map[string]bool{{}, {}}
 	for side, groups := range [][][]*result.Record{a, b} {

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// A heatMap is the rates of all cells as a table, coloured by their logarithm.
+// A heatMap shows the rates of all cells as a table, coloured by their logarithm.
 type heatMap struct {
-	// Groups are the levels of the first column factor, each over Span columns;
-	// none where one factor makes the columns.
+	// Groups are the levels of the first column factor, each spanning Span columns;
+	// empty if the columns have a single factor.
 	Groups []string
 	Span   int
 	// RowNames are the row factors, Columns the levels of the last column factor.
@@ -26,20 +26,21 @@ type heatRow struct {
 	Cells []heatCell
 }
 
-// heatCell is one place; Heat is 0 (the slowest) to heats-1, -1 without a rate.
+// heatCell is one cell of the table; Heat is 0 (the slowest) to heats-1, -1 without
+// a rate.
 type heatCell struct {
 	Text, Name string
 	Heat       int
 }
 
-// heats is how many shades there are: more can't be told apart.
+// heats is the number of shades: more can't be distinguished.
 const heats = 10
 
-// maxColumns is how many columns a heat map takes before it is too wide.
+// maxColumns is the maximum number of columns of a heat map.
 const maxColumns = 12
 
-// heat lays the cells out: the one or two strongest choices along the columns,
-// so that the colours run with what matters most, the others along the rows.
+// heat arranges the cells: the one or two choices with the strongest effect along
+// the columns, so that the colours follow them, the others along the rows.
 func (m *Matrix) heat() *heatMap {
 	if len(m.varied) == 0 {
 		return nil
@@ -98,7 +99,8 @@ func (m *Matrix) heat() *heatMap {
 	return h
 }
 
-// heatCell finds the cell with the given levels; what isn't varied has any.
+// heatCell finds the cell with the given levels; factors that aren't varied match
+// any level.
 func (m *Matrix) heatCell(row, col map[int]string, low, high float64) heatCell {
 	i := slices.IndexFunc(m.Cells, func(c MatrixCell) bool {
 		for _, f := range m.varied {
@@ -135,8 +137,8 @@ func (m *Matrix) extremes() (low, high float64) {
 	return low, high
 }
 
-// combinations returns all levels of some factors with each other, the last one
-// changing fastest.
+// combinations returns all combinations of the levels of some factors, the last
+// factor varying fastest.
 func (m *Matrix) combinations(factors []int) []map[int]string {
 	out := []map[int]string{{}}
 	for _, f := range factors {

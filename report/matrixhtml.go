@@ -18,7 +18,7 @@ var (
 	matrixJS string
 )
 
-// matrixPage is what the template shows.
+// matrixPage is the data of the template.
 type matrixPage struct {
 	CSP             string
 	CSS             template.CSS
@@ -38,7 +38,7 @@ type matrixPage struct {
 	Footer          string
 }
 
-// A matrixBar is one bar of the shares, in pixels.
+// A matrixBar is one bar of the chart of shares, in pixels.
 type matrixBar struct {
 	Name, Text   string
 	Y, Width, At int
@@ -50,8 +50,8 @@ const (
 	barRow, barRoom = 26, 560
 )
 
-// HTML writes one page that needs nothing else: which choices matter as bars,
-// the rates as a heat map, and all figures. The page forbids itself any network access.
+// HTML writes a self-contained page: a bar chart of the choices that matter, a heat
+// map of the rates, and all figures. The page's policy forbids any network access.
 func (m *Matrix) HTML(w io.Writer) error {
 	tmpl, err := template.New("matrix").Parse(matrixTemplate)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// PNG writes a picture: at the left which choices matter, at the right the rate of
-// every cell by the level of each choice.
+// PNG writes a picture: on the left the choices that matter, on the right the rate
+// of every cell by the level of each choice.
 func (m *Matrix) PNG(w io.Writer, opts PNGOptions) error {
 	if err := opts.Validate(); err != nil {
 		return err
@@ -30,7 +30,7 @@ type matrixPicture struct {
 	dc draw.Canvas
 }
 
-// The part of the width that the bars take, and the most of them.
+// The share of the width for the bars, and the maximum number of bars.
 const (
 	barsWidth = 0.42
 	maxBars   = 14
@@ -55,13 +55,13 @@ func (p *matrixPicture) draw(title string) {
 	p.dots(vg.Rectangle{Min: vg.Point{X: split, Y: dc.Min.Y + px(marginBottom)}, Max: vg.Point{X: dc.Max.X - px(marginSide), Y: top - px(90)}})
 }
 
-// bars draws the shares, the greatest first within choices, pairs and the rest.
+// bars draws the shares, the largest first within choices, pairs and the rest.
 func (p *matrixPicture) bars(at vg.Rectangle) {
 	dc := p.dc
 	dc.FillText(textStyle(15, inkColour, true), vg.Point{X: at.Min.X, Y: at.Max.Y}, "share of the variance of the rate's logarithm")
 	shares := slices.Clone(p.m.Shares)
 	for len(shares) > maxBars {
-		// The least of the pairs tell least.
+		// The smallest pairs are the least informative.
 		i := slices.IndexFunc(shares, func(s Share) bool { return len(s.Of) == 0 }) - 1
 		if i < 0 {
 			i = len(shares) - 1
@@ -98,7 +98,7 @@ func box(dc draw.Canvas, c color.Color, x0, y0, x1, y1 vg.Length) {
 	dc.Fill(vg.Rectangle{Min: vg.Point{X: x0, Y: y0}, Max: vg.Point{X: x1, Y: y1}}.Path())
 }
 
-// dots draws a panel for each choice, over one axis of the rate.
+// dots draws a panel for each choice, with a common axis of the rate.
 func (p *matrixPicture) dots(at vg.Rectangle) {
 	dc := p.dc
 	dc.FillText(textStyle(15, inkColour, true), vg.Point{X: at.Min.X, Y: at.Max.Y}, "rows/s of each cell, logarithmic; lines are geometric means")
@@ -132,7 +132,7 @@ func (p *matrixPicture) dots(at vg.Rectangle) {
 	}
 }
 
-// panel draws the cells by the levels of one choice.
+// panel draws the cells by the level of one choice.
 func (p *matrixPicture) panel(factor int, from, to vg.Length, body vg.Rectangle, ty func(float64) vg.Length) {
 	dc := p.dc
 	levels := p.m.Factors[factor].Levels
@@ -153,8 +153,8 @@ func (p *matrixPicture) panel(factor int, from, to vg.Length, body vg.Rectangle,
 			}
 			log := math.Log(*c.Rate)
 			logs = append(logs, log)
-			// Spread sidewards, the same in every picture: the golden ratio's
-			// multiples fill an interval evenly.
+			// Spread the dots sideways deterministically: multiples of the golden
+			// ratio fill an interval evenly.
 			_, frac := math.Modf(float64(i) * 0.618034)
 			aside := step * 0.5 * vg.Length(frac-0.5)
 			dc.DrawGlyph(draw.GlyphStyle{Color: colour, Radius: px(3), Shape: draw.CircleGlyph{}}, vg.Point{X: x + aside, Y: ty(log)})

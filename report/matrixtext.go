@@ -11,14 +11,14 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A matrixTable is one table of the report, for text, Markdown and HTML alike.
+// A matrixTable is one table of the report, common to text, Markdown and HTML.
 type matrixTable struct {
 	Title, Note string
 	Header      []string
 	Rows        [][]string
 }
 
-// verdicts say in sentences which choices matter, and which to take.
+// verdicts describes in sentences which choices matter, and which are recommended.
 func (m *Matrix) verdicts() []string {
 	if len(m.recs) == 0 {
 		return []string{"No run of the matrix came to its end: there is nothing to say."}
@@ -65,7 +65,8 @@ func (m *Matrix) verdicts() []string {
 	return out
 }
 
-// unshown returns the choices whose share repeats can explain.
+// unshown returns the choices whose share may be due to the variation between
+// repeats.
 func (m *Matrix) unshown() []string {
 	var out []string
 	for _, s := range m.Shares {
@@ -76,7 +77,7 @@ func (m *Matrix) unshown() []string {
 	return out
 }
 
-// ends returns the fastest and the slowest cell; nil where there is but one.
+// ends returns the fastest and the slowest cell; nil if there is only one.
 func (m *Matrix) ends() (best, worst *MatrixCell) {
 	n := 0
 	for i := range m.Cells {
@@ -130,8 +131,8 @@ func (r *Recommendation) text(several bool) string {
 	return s
 }
 
-// cheaper is the ratio of two gains from which on they are told apart in the text:
-// a tenth is what runs differ by.
+// cheaper is the ratio of two gains below which the text treats them as different:
+// runs vary by up to a tenth.
 const cheaper = 0.9
 
 func indexesText(n string) string {
@@ -141,8 +142,8 @@ func indexesText(n string) string {
 	return n + " indexes"
 }
 
-// shareText writes a share of the variance; below a thousandth its digits mean
-// nothing.
+// shareText formats a share of the variance; below a thousandth the digits are
+// meaningless.
 func shareText(f float64) string {
 	if f >= 0 && f < 0.001 {
 		return "<0.1%"
@@ -150,7 +151,7 @@ func shareText(f float64) string {
 	return percent(f)
 }
 
-// tables are those of the report, in order.
+// tables returns the tables of the report, in order.
 func (m *Matrix) tables() []matrixTable {
 	var out []matrixTable
 	if len(m.Shares) > 0 {
@@ -190,7 +191,7 @@ func (m *Matrix) tables() []matrixTable {
 	return append(out, t)
 }
 
-// notes say what is special about a cell.
+// notes returns the peculiarities of a cell.
 func (c *MatrixCell) notes() []string {
 	var out []string
 	for i, f := range c.Failures {
@@ -207,7 +208,7 @@ func (c *MatrixCell) notes() []string {
 	return out
 }
 
-// problems adds to the matrix's own what was left out.
+// problems returns the matrix's problems and the levels left out.
 func (m *Matrix) problems() []string {
 	out := slices.Clone(m.Problems)
 	for _, l := range m.LeftOut {
@@ -220,7 +221,7 @@ func leftOutText(l result.LeftOut) string {
 	return "left out: " + l.Factor + "=" + l.Level + ": " + l.Why
 }
 
-// Text writes the report for people to read.
+// Text writes the report as text.
 func (m *Matrix) Text(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintln(out, oneLine(m.title()))
@@ -246,7 +247,7 @@ func (m *Matrix) Text(w io.Writer) error {
 	return nil
 }
 
-// Text writes the comparison for people to read.
+// Text writes the comparison as text.
 func (c *MatrixComparison) Text(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	c.text(out)
@@ -273,11 +274,11 @@ func (c *MatrixComparison) text(w io.Writer) {
 	}
 }
 
-// JSON writes the comparison, indented, for programs.
+// JSON writes the comparison as indented JSON.
 func (c *MatrixComparison) JSON(w io.Writer) error { return writeJSON(w, c) }
 
-// aligned writes a table whose first and last columns are texts, and the others
-// figures, to the right.
+// aligned writes a table with left-aligned text in the first and last column and
+// right-aligned figures between them.
 func aligned(w io.Writer, header []string, rows [][]string) {
 	width := make([]int, len(header))
 	for _, r := range append([][]string{header}, rows...) {
@@ -304,7 +305,7 @@ func aligned(w io.Writer, header []string, rows [][]string) {
 	}
 }
 
-// Markdown writes what Text writes as tables.
+// Markdown writes the content of Text as tables.
 func (m *Matrix) Markdown(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "# %s\n\n%s\n\n", markdownText(m.title()), markdownText(m.subtitle()))

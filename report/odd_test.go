@@ -8,7 +8,7 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// oddRecords are records that a page must survive.
+// oddRecords returns unusual records that every report must handle.
 func oddRecords(t *testing.T) map[string][]result.Record {
 	t.Helper()
 	base := synthetic(t, course{name: "short", layout: "plain", rows: 4e6, rate: falling, stop: 30, seed: 9})

@@ -10,24 +10,24 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A pageData is what the page's script draws; it stands in the page as JSON.
+// A pageData is the data drawn by the page's script, embedded in the page as JSON.
 type pageData struct {
 	Runs     []runData     `json:"runs"`
 	Counters []counterData `json:"counters"`
-	// Apart gives each run a chart of its rate to itself: steps of a benchmark
+	// Apart gives each run its own chart of the rate: the steps of a benchmark
 	// differ too much to share one.
 	Apart bool `json:"apart,omitempty"`
 }
 
-// A runData is the series of one run. Rows and Time are the ends of the
-// intervals, and every series of Latency, Response, Counters, Backlog, Errors
-// and Retries has one figure for each.
+// A runData contains the series of one run. Rows and Time are the ends of the
+// intervals; every series of Latency, Response, Counters, Backlog, Errors and
+// Retries has one figure for each.
 type runData struct {
 	Label string    `json:"label"`
 	Light string    `json:"light"`
 	Dark  string    `json:"dark"`
 	Dash  []float64 `json:"dash"`
-	// Rate has positions of its own, which are finer where the marks allow it.
+	// Rate has its own positions, which are finer if the marks allow it.
 	Rate rateData `json:"rate"`
 	Rows axis     `json:"rows"`
 	Time axis     `json:"time"`
@@ -41,12 +41,12 @@ type runData struct {
 	Events   []eventData                  `json:"events"`
 	Stalls   []stallData                  `json:"stalls"`
 	Knee     *markData                    `json:"knee"`
-	// Asked is the rate asked for in rows/s; 0 is a closed loop.
+	// Asked is the requested rate in rows/s; 0 means a closed loop.
 	Asked float64 `json:"asked,omitempty"`
 }
 
-// A figureData is a figure over the points: its mean and, where points stand
-// for several intervals, the least and the greatest.
+// A figureData is a figure over the points: its mean and, if points represent
+// several intervals, its minimum and maximum.
 type figureData struct {
 	Mean series `json:"mean"`
 	Lo   series `json:"lo,omitempty"`
@@ -71,7 +71,7 @@ type rateOver struct {
 	figureData
 }
 
-// A markData is a place on both axes.
+// A markData is a position on both axes.
 type markData struct {
 	Rows float64 `json:"rows"`
 	Time float64 `json:"time"`
@@ -96,12 +96,12 @@ type counterData struct {
 	Group string `json:"group"`
 	Unit  string `json:"unit"`
 	Help  string `json:"help"`
-	// Limit names a counter that is drawn as the limit of this one.
+	// Limit names the counter that is drawn as the limit of this one.
 	Limit string `json:"limit,omitempty"`
 }
 
-// limits are counters that bound others: drawn together, a chart shows at a
-// glance when an index outgrows the cache.
+// limits maps counters to those that bound them: drawn in one chart, they show when
+// an index outgrows the cache.
 var limits = map[string]string{
 	"cache_used_bytes":     "cache_bytes",
 	"cache_dirty_bytes":    "cache_bytes",
@@ -110,8 +110,8 @@ var limits = map[string]string{
 	"checkpoint_age_bytes": "checkpoint_max_bytes",
 }
 
-// perRow are counters whose figure for each inserted row explains more than
-// their rate, as it stays level while only the rate of inserts changes.
+// perRow are the counters that are also shown per inserted row, which explains more
+// than their rate: it stays constant if only the insert rate changes.
 var perRow = []struct{ of, name, unit, help string }{
 	{"page_reads", "page_reads_per_row", "pages/row", "pages read from disk for each inserted row"},
 	{"page_writes", "page_writes_per_row", "pages/row", "pages written to disk for each inserted row"},
@@ -120,8 +120,8 @@ var perRow = []struct{ of, name, unit, help string }{
 	{"disk_write_bytes", "disk_write_bytes_per_row", "bytes/row", "written to the disk for each inserted row"},
 }
 
-// telling are the counters that explain most falls of a rate, in the order in
-// which a reader should look at them; the others follow as they were recorded.
+// telling lists the counters that explain most drops of a rate, in the order in
+// which to examine them; the others follow as recorded.
 var telling = []string{
 	"page_reads_per_row", "table_index_bytes", "checkpoint_age_bytes", "page_reads", "table_data_bytes", "cache_used_bytes",
 	"page_writes_per_row", "page_writes", "cache_dirty_bytes", "redo_written_bytes_per_row", "redo_written_bytes",
@@ -138,7 +138,7 @@ func newPageData(vs []view) pageData {
 	return d
 }
 
-// pageCounters lists the charts of counters that any run has figures for.
+// pageCounters lists the charts of counters for which any run has figures.
 func pageCounters(vs []view) []counterData {
 	out := []counterData{}
 	seen := map[string]bool{}
@@ -168,7 +168,7 @@ func pageCounters(vs []view) []counterData {
 				}
 			}
 		}
-		// Figures that the header doesn't describe are shown all the same.
+		// Figures that the header doesn't describe are shown as well.
 		for _, name := range slices.Sorted(maps.Keys(has)) {
 			group := "server"
 			if before, _, ok := strings.Cut(name, "_"); ok && (before == "os" || before == "client") {
@@ -238,7 +238,7 @@ func (v *view) data(s style) runData {
 	return d
 }
 
-// The marks drawn at most; those beyond are in the record.
+// The maximum number of marks drawn; the record has all of them.
 const (
 	maxEvents = 2000
 	maxStalls = 300
@@ -256,7 +256,7 @@ func (v *view) marks(d *runData) {
 	for _, s := range longest(v.stalled, maxStalls) {
 		d.Stalls = append(d.Stalls, stallData{v.markAt(s.From), v.markAt(s.To), s.Seconds(), oneLine(s.Why)})
 	}
-	// Of repeats one line is enough: their knees lie next to each other.
+	// One line is enough for repeats: their knees are close to each other.
 	if k := v.sum.Knee; k != nil && !v.minor {
 		at := v.curve.TimeAt(float64(k.Rows))
 		if math.IsNaN(at) {
@@ -266,7 +266,7 @@ func (v *view) marks(d *runData) {
 	}
 }
 
-// markAt returns a moment as a place on both axes.
+// markAt returns the position of a moment on both axes.
 func (v *view) markAt(elapsed float64) markData {
 	return markData{math.Round(rowsAt(v.curve, elapsed)), thousandths(elapsed)}
 }
@@ -279,17 +279,18 @@ func longest(stalls []result.Stall, n int) []result.Stall {
 	return out
 }
 
-// A rate over rows gets as many points as the course of the run has, whose
-// marks stand at each hundredth of the rows beside the intervals, but at most
-// fineWindows, and longWindows where a window still holds that many intervals.
+// The number of points of a rate over rows: that of the run's course, which has a
+// mark at each hundredth of the rows in addition to the intervals, but at most
+// fineWindows, or longWindows if each window still contains longEnough intervals.
 const (
 	fineWindows = 200
 	longWindows = 600
 	longEnough  = 20
 )
 
-// rateData returns the rate over equal parts of the rows, and over intervals;
-// for a run of few intervals both are the former, where its marks tell more.
+// rateData returns the rate over equal parts of the rows, and over intervals. For a
+// run of few intervals it uses the former for both, because the marks give more
+// detail.
 func (v *view) rateData(bs []bucket) rateData {
 	var d rateData
 	most := fineWindows
@@ -320,8 +321,8 @@ func (v *view) rateData(bs []bucket) rateData {
 	return d
 }
 
-// rateSpreads returns the rate over n equal parts of the rows: the mean, and
-// the least and greatest of the intervals in it.
+// rateSpreads returns the rate over n equal parts of the rows: the mean, and the
+// minimum and maximum of the intervals in each part.
 func (v *view) rateSpreads(n int) []spread {
 	out := make([]spread, n)
 	for i, rate := range v.curve.Windows(n) {

@@ -16,12 +16,12 @@ type pageFact struct {
 	Bad         bool
 }
 
-// pageRun is what the page says of one run beside the charts.
+// pageRun is the text of the page about one run.
 type pageRun struct {
 	Index       int
 	Label, Dash string
-	// Queries is the rate of a step that asks, "" of others; Inserts is the one
-	// beside it.
+	// Queries is the rate of a step with queries, "" for others; Inserts is the
+	// insert rate beside it.
 	Queries, Inserts      string
 	HasRows               bool
 	First, Last, Flatness string
@@ -43,7 +43,8 @@ type pageEvent struct{ At, Took, What string }
 
 type pageStall struct{ At, Rows, Took, Rate, Around, Why string }
 
-// The events and stalls listed in the page; the record has all of them.
+// The maximum number of events and stalls listed in the page; the record has all of
+// them.
 const (
 	listedEvents = 500
 	listedStalls = 20
@@ -93,17 +94,17 @@ func (v *view) pageRun(i int, s style) pageRun {
 	return out
 }
 
-// A pageSetting is one line of the table of how the runs were made: a value
-// for each run, and whether they differ.
+// A pageSetting is one line of the table of the runs' settings: a value for each
+// run, and whether they differ.
 type pageSetting struct {
 	Group, Name string
 	Values      []string
 	Differs     bool
-	// Code values are shown as they are, lines and all.
+	// Code values are shown verbatim, including line breaks.
 	Code bool
 }
 
-// settingsTable puts everything needed to repeat the runs side by side.
+// settingsTable arranges everything needed to repeat the runs side by side.
 func settingsTable(vs []view) []pageSetting {
 	var out []pageSetting
 	add := func(group, name string, code bool, of func(r *result.Run) string) {
@@ -188,15 +189,15 @@ func settingsTable(vs []view) []pageSetting {
 	return out
 }
 
-// A pageTable is what the charts of a run show, as a table.
+// A pageTable contains the content of a run's charts as a table.
 type pageTable struct {
 	Label  string
 	Header []string
 	Rows   [][]string
 }
 
-// tenthsDetail sums the run up over each tenth of its rows: the rate, the
-// latency and what the server read for each row.
+// tenthsDetail summarizes the run over each tenth of its rows: the rate, the latency
+// and what the server read per row.
 func (v *view) tenthsDetail() pageTable {
 	const tenths = 10
 	t := pageTable{Label: v.label, Header: []string{"rows", "mean rate, rows/s"}}
@@ -217,8 +218,8 @@ func (v *view) tenthsDetail() pageTable {
 		for end < len(v.rec.Intervals) && (float64(v.rec.Intervals[end].Rows) <= total*float64(i+1)/tenths || i == tenths-1) {
 			end++
 		}
-		// An interval that crosses into the next tenth counts to the one
-		// where it began; one that spans several counts to the first.
+		// An interval that extends into the next tenth belongs to the one in which
+		// it began; one that spans several belongs to the first.
 		if end < len(v.rec.Intervals) && float64(v.rec.Intervals[end].Rows-v.rec.Intervals[end].NewRows) < total*float64(i+1)/tenths {
 			end++
 		}
@@ -247,7 +248,7 @@ func (v *view) tenthsDetail() pageTable {
 	return t
 }
 
-// tiles are the figures on a run's card.
+// tiles returns the figures on a run's card.
 func (v *view) tiles() []pageFact {
 	s := &v.sum
 	out := []pageFact{

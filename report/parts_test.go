@@ -9,7 +9,7 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// card returns a run's card of a page, without markup.
+// card returns the text of a run's card in a page.
 func card(t *testing.T, page, label string) string {
 	t.Helper()
 	for _, c := range regexp.MustCompile(`(?s)<article class="card".*?</article>`).FindAllString(page, -1) {
@@ -22,8 +22,8 @@ func card(t *testing.T, page, label string) string {
 	return ""
 }
 
-// TestQuerySteps: the headline of a query step is its rate of queries, on its
-// card and above all tables.
+// TestQuerySteps: the headline of a query step is its query rate, on its card and
+// above all tables.
 func TestQuerySteps(t *testing.T) {
 	t.Parallel()
 	recs := steps(t)
@@ -41,7 +41,7 @@ func TestQuerySteps(t *testing.T) {
 	}
 }
 
-// TestPartsAreCheckedWithTheWhole: a step that others follow, and a trial, say
+// TestPartsAreCheckedWithTheWhole: a step that others follow, and a trial, state
 // when their rows are checked.
 func TestPartsAreCheckedWithTheWhole(t *testing.T) {
 	t.Parallel()
@@ -53,7 +53,7 @@ func TestPartsAreCheckedWithTheWhole(t *testing.T) {
 	if text := card(t, page, "qp1000"); !strings.Contains(text, "verified all rows, checksum") {
 		t.Errorf("card of the last step: %s", text)
 	}
-	// Without the last step nothing says that they are.
+	// Without the last step, the rows were not verified.
 	if text := render(t, report.Text, recs[:5]); !strings.Contains(text, "Not verified: the rows are checked after the last step, which is missing here.") {
 		t.Errorf("text: %s", text)
 	}
@@ -68,8 +68,8 @@ func TestPartsAreCheckedWithTheWhole(t *testing.T) {
 	}
 }
 
-// TestCountedRows: rows that were counted and not compared are sound, and said
-// to be what they are.
+// TestCountedRows: rows that were counted but not compared are sound, and the report
+// says that they were only counted.
 func TestCountedRows(t *testing.T) {
 	t.Parallel()
 	rec := steadyRun(100e3, 5000)
@@ -87,7 +87,7 @@ func TestCountedRows(t *testing.T) {
 	}
 }
 
-// TestNotVerified: a run whose rows were not read says so once, with its cause.
+// TestNotVerified: a run whose rows were not read states this once, with the reason.
 func TestNotVerified(t *testing.T) {
 	t.Parallel()
 	rec := steadyRun(100e3, 5000)

@@ -21,28 +21,28 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// PNGOptions says how PNG draws. The zero value is the documented default.
+// PNGOptions contains the options of PNG. The zero value is the documented default.
 type PNGOptions struct {
-	// Width and Height are in pixels; 0 is 1200 by 675, and
-	// by 1000 for constant loads.
+	// Width and Height are in pixels; 0 means 1200 by 675, or 1200 by 1000 for
+	// constant loads.
 	Width, Height int
 	// Title replaces the title made from the first run's header.
 	Title string
 	// Log draws the rate on a logarithmic axis.
 	Log bool
-	// Elapsed lays constant loads over each other by the time since their
-	// start, not by the time of day.
+	// Elapsed aligns constant loads by the time since their start instead of the
+	// time of day.
 	Elapsed bool
 }
 
-// The least and the greatest side of a picture in pixels: below, its text does
-// not fit; above, it takes more memory than a picture deserves.
+// The minimum and maximum side of a picture in pixels: the text doesn't fit into
+// smaller pictures, and larger ones take too much memory.
 const (
 	minSide = 300
 	maxSide = 8000
 )
 
-// Validate tells whether the options make sense.
+// Validate checks the options.
 func (o PNGOptions) Validate() error {
 	for _, side := range []int{o.Width, o.Height} {
 		if side != 0 && (side < minSide || side > maxSide) {
@@ -52,7 +52,7 @@ func (o PNGOptions) Validate() error {
 	return nil
 }
 
-// dpi makes a point 4/3 of a pixel, as browsers do.
+// dpi makes a point 4/3 of a pixel, as in browsers.
 const dpi = 96
 
 func px(n float64) vg.Length { return vg.Length(n) * vg.Inch / dpi }
@@ -66,8 +66,9 @@ var (
 // steadyHeight is the default height of a picture of constant loads in pixels.
 const steadyHeight = 1000
 
-// PNG writes a picture of the rate against rows, the runs on top of each other;
-// of runs of bench steady, rate, latency and the machine's figures against time.
+// PNG writes a picture of the rate against rows, with all runs in one plot; for runs
+// of bench steady, a picture of the rate, latency and the machine's figures against
+// time.
 func PNG(w io.Writer, recs []result.Record, opts PNGOptions) error {
 	if err := opts.Validate(); err != nil {
 		return err
@@ -95,7 +96,7 @@ const (
 	defaultHeight = 675
 )
 
-// sized fills in the size where none was asked for.
+// sized returns the options with the default size if none was requested.
 func (o PNGOptions) sized(height int) PNGOptions {
 	if o.Width == 0 {
 		o.Width = defaultWidth
@@ -106,7 +107,7 @@ func (o PNGOptions) sized(height int) PNGOptions {
 	return o
 }
 
-// writePicture draws a picture of the size that the options have and writes it.
+// writePicture draws a picture of the size given by the options and writes it.
 func writePicture(w io.Writer, opts PNGOptions, drawing func(draw.Canvas) error) error {
 	canvas := vgimg.NewWith(vgimg.UseWH(px(float64(opts.Width)), px(float64(opts.Height))), vgimg.UseDPI(dpi), vgimg.UseBackgroundColor(color.White))
 	if err := drawing(draw.New(canvas)); err != nil {
@@ -124,8 +125,8 @@ type picture struct {
 	opts   PNGOptions
 }
 
-// Space around the plot in pixels: above for the title, two lines of
-// description and the legend, at the right for the labels of the lines' ends.
+// Space around the plot in pixels: above for the title, two lines of description and
+// the legend; on the right for the labels of the lines' ends.
 const (
 	marginTop    = 142
 	marginSide   = 22
@@ -162,7 +163,7 @@ func (p *picture) draw(dc draw.Canvas) error {
 	return nil
 }
 
-// axes sets up grid, labels and ticks, and returns the upper end of the rates.
+// axes sets up grid, labels and ticks, and returns the upper end of the rate axis.
 func (p *picture) axes(pl *plot.Plot) float64 {
 	pl.X.Label.Text = "rows inserted"
 	for _, a := range []*plot.Axis{&pl.X, &pl.Y} {
@@ -196,8 +197,8 @@ func (p *picture) axes(pl *plot.Plot) float64 {
 	return highest * 1.08
 }
 
-// lowest is the lower end of a logarithmic axis: what the slowest run needs,
-// at most four decades below the fastest.
+// lowest returns the lower end of a logarithmic axis: slightly below the lowest
+// rate, and at most four decades below the highest.
 func (p *picture) lowest() float64 {
 	low, high := math.Inf(1), 1.0
 	for i := range p.vs {
@@ -214,22 +215,23 @@ func (p *picture) lowest() float64 {
 	return max(low*0.7, high/1e4)
 }
 
-// pictureWindows is how many points a line has at most; 150 leave single
-// stalls visible at 1200 pixels without turning the line into a brush.
+// pictureWindows is the maximum number of points per line; with 150, single stalls
+// are visible at 1200 pixels and the line stays thin.
 const pictureWindows = 150
 
-// partBatches is how many batches of each client a window has at least: rows
-// come a whole batch at a time, and a window that ends within one has any rate.
+// partBatches is the minimum number of batches of each client per window: rows
+// arrive in whole batches, so the rate of a smaller window is arbitrary.
 const partBatches = 4
 
-// steady returns into how many windows, n at most, the run's rows can be cut.
+// steady returns the number of windows, at most n, into which the run's rows can be
+// divided.
 func (v *view) steady(n int) int {
 	batch := max(1, v.rec.Run.Batch) * max(1, v.rec.Run.Writers)
 	return max(1, min(n, int(v.curve.Rows())/(partBatches*batch)))
 }
 
-// course returns the run's rate over rows, each point the mean over an equal
-// part of the rows, in the middle of that part.
+// course returns the run's rate over rows; each point is the mean over an equal part
+// of the rows, placed in the middle of that part.
 func (v *view) course() plotter.XYs {
 	total := v.curve.Rows()
 	n := min(v.steady(pictureWindows), len(v.curve)-1)
@@ -286,8 +288,8 @@ func (p *picture) lineStyle(i int) draw.LineStyle {
 	return s
 }
 
-// heading writes the title, what ran where, the legend, and above the axis of
-// the rates what it shows: upright text is read faster than turned text.
+// heading writes the title, the description, the legend, and the label of the rate
+// axis above it: upright text is easier to read than rotated text.
 func (p *picture) heading(dc draw.Canvas) {
 	left, top := dc.Min.X+px(marginSide), dc.Max.Y
 	room := dc.Max.X - left - px(marginSide)
@@ -315,11 +317,11 @@ func (p *picture) heading(dc draw.Canvas) {
 	}
 }
 
-// mostKnees is of how many runs at most the knees are marked: the texts of more
+// mostKnees is the maximum number of runs whose knees are marked: more labels would
 // cover each other and the lines.
 const mostKnees = 4
 
-// knees marks where a run fell, on its line.
+// knees marks the knee of each run on its line.
 func (p *picture) knees(data draw.Canvas, pl *plot.Plot) {
 	tx, ty := pl.Transforms(&data)
 	for i := range p.vs {
@@ -345,7 +347,7 @@ func (p *picture) knees(data draw.Canvas, pl *plot.Plot) {
 
 func (p *picture) clamp(pl *plot.Plot, y float64) float64 { return min(max(y, pl.Y.Min), pl.Y.Max) }
 
-// rateAt returns the height of the run's line at a number of rows.
+// rateAt returns the rate of the run's line at a number of rows.
 func (v *view) rateAt(rows float64) float64 {
 	pts := v.course()
 	i := slices.IndexFunc(pts, func(pt plotter.XY) bool { return pt.X >= rows })
@@ -361,7 +363,7 @@ func (v *view) rateAt(rows float64) float64 {
 	return a.Y + (b.Y-a.Y)*(rows-a.X)/(b.X-a.X)
 }
 
-// ends writes each run's last rate at the end of its line, kept apart.
+// ends writes each run's last rate at the end of its line, without overlaps.
 func (p *picture) ends(data draw.Canvas, pl *plot.Plot) {
 	tx, ty := pl.Transforms(&data)
 	type label struct {
@@ -383,8 +385,8 @@ func (p *picture) ends(data draw.Canvas, pl *plot.Plot) {
 	for _, l := range labels {
 		y := max(l.y, floor)
 		floor = y + px(height)
-		// A line that ends early is labelled where it ends, in a field of
-		// white, so that the lines below it don't cross the text.
+		// A line that ends early is labelled at its end, on a white background, so
+		// that the lines below don't cross the text.
 		pt := vg.Point{X: l.x + px(9), Y: y}
 		name, rate := textStyle(15, rgb(p.styles[l.i].light), true), textStyle(14, inkColour, false)
 		name.YAlign, rate.YAlign = text.YBottom, text.YTop
@@ -409,7 +411,7 @@ func textStyle(size float64, c color.Color, bold bool) draw.TextStyle {
 	return text.Style{Color: c, Font: f, XAlign: text.XLeft, YAlign: text.YTop, Handler: plot.DefaultTextHandler}
 }
 
-// fitted writes a line of text, cut with an ellipsis where it would run over.
+// fitted writes a line of text, truncated with an ellipsis if it is too long.
 func fitted(dc draw.Canvas, s draw.TextStyle, at vg.Point, room vg.Length, line string) {
 	line = oneLine(line)
 	if s.Width(line) > room {
@@ -422,7 +424,6 @@ func fitted(dc draw.Canvas, s draw.TextStyle, at vg.Point, room vg.Length, line 
 	dc.FillText(s, at, line)
 }
 
-// rgb returns the colour of #rrggbb.
 func rgb(hex string) color.Color {
 	n, err := strconv.ParseUint(strings.TrimPrefix(hex, "#"), 16, 24)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"strings"
 )
 
-// title says what the picture shows.
 func (p *picture) title() string {
 	best := &p.vs[0]
 	rows := int64(0)
@@ -25,7 +24,7 @@ func (p *picture) title() string {
 	return fmt.Sprintf("Insert rate of %s as a table grows to %s rows", engineName(r.Engine), short(float64(rows)))
 }
 
-// engineName writes an engine as its makers do.
+// engineName returns the official spelling of an engine's name.
 func engineName(name string) string {
 	known := map[string]string{"mysql": "MySQL", "mariadb": "MariaDB", "postgres": "PostgreSQL", "sqlite": "SQLite", "null": "the null engine"}
 	if s, ok := known[name]; ok {
@@ -34,7 +33,7 @@ func engineName(name string) string {
 	return name
 }
 
-// subtitle says what all runs have in common.
+// subtitle describes what all runs have in common.
 func (p *picture) subtitle() string {
 	common := p.vs[0].circumstances()
 	for i := range p.vs[1:] {
@@ -44,7 +43,7 @@ func (p *picture) subtitle() string {
 	return strings.Join(common, " · ")
 }
 
-// circumstances are those of a run, a few words each.
+// circumstances returns the conditions of a run, a few words each.
 func (v *view) circumstances() []string {
 	r := &v.rec.Run
 	parts := []string{strings.TrimSpace(engineName(r.Engine) + " " + r.ServerVersion)}

@@ -9,7 +9,7 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// Repeats groups runs of one configuration, in the order of the first of each:
+// Repeats groups runs of one configuration, in the order of the first run of each:
 // the same workload, table, layout and flags on the same database.
 func Repeats(recs []result.Record) [][]result.Record {
 	var out [][]result.Record
@@ -40,10 +40,10 @@ func grouped(recs []result.Record) [][]int {
 	return out
 }
 
-// A configuration is what the repeats of a run have in common. The length of a
-// rolling table's period is not part of it: where it is fitted to the cache it
-// may differ a little from run to run. Nor is the seed: other rows of the same
-// kind are a repeat too.
+// A configuration is what the repeats of a run have in common. It excludes the
+// length of a rolling table's period, which may vary slightly from run to run if it
+// is fitted to the cache, and the seed: a run with other rows of the same kind is a
+// repeat too.
 type configuration struct {
 	workload, preset, layout, method, side string
 	engine, version, storage, durability   string
@@ -58,7 +58,7 @@ type configuration struct {
 func configurationOf(r *result.Run) configuration {
 	keep := r.KeepPeriods
 	if r.KeepRows > 0 {
-		keep = 0 // it follows from a period that is measured anew for each repeat
+		keep = 0 // derived from a period that is measured again for each repeat
 	}
 	return configuration{
 		workload: r.Workload, preset: r.Preset, layout: r.Layout, method: r.Method, side: r.Side,
@@ -70,7 +70,7 @@ func configurationOf(r *result.Run) configuration {
 	}
 }
 
-// groupName names the runs of a configuration: the first one's name, without
+// groupName returns the name of a configuration's runs: that of the first, without
 // the number of the repeat.
 func groupName(runs []*result.Record) string {
 	r := &runs[0].Run
@@ -81,10 +81,9 @@ func groupName(runs []*result.Record) string {
 	return name
 }
 
-// matched pairs the runs of two groups: those of the same repeat where every
-// run has a number of its own, the i-th with the i-th otherwise. With several
-// pairs, those in which a run did not come to its end are left out. left says
-// what is left over and why.
+// matched pairs the runs of two groups: by their repeat number if every run has a
+// distinct one, otherwise by position. If there are several pairs, those with an
+// unfinished run are left out. left lists what was left out, with the reason.
 func matched(a, b []*result.Record) (pairs [][2]*result.Record, left []string) {
 	partner := func(i int) int {
 		if i < len(b) {
@@ -128,7 +127,7 @@ func matched(a, b []*result.Record) (pairs [][2]*result.Record, left []string) {
 	return whole, append(left, broken...)
 }
 
-// numbered tells whether each run has a number of its own.
+// numbered reports whether each run has a distinct number.
 func numbered(runs []*result.Record) bool {
 	seen := map[int]bool{0: true}
 	for _, r := range runs {
@@ -140,8 +139,8 @@ func numbered(runs []*result.Record) bool {
 	return true
 }
 
-// unfinished says which run of a pair did not come to its end, and how; empty
-// when both did.
+// unfinished describes which run of a pair did not come to its end, and why; empty
+// if both did.
 func unfinished(p [2]*result.Record) string {
 	for i, r := range p {
 		v := view{rec: r}
@@ -152,8 +151,8 @@ func unfinished(p [2]*result.Record) string {
 	return ""
 }
 
-// separate says which side's runs were all made before the other's; empty when
-// they were made in turn, and when it isn't known.
+// separate returns the side whose runs were all made before those of the other side;
+// empty if they alternated, or if the order is unknown.
 func separate(pairs [][2]*result.Record) (first, second string) {
 	if len(pairs) < 2 {
 		return "", ""
@@ -177,9 +176,9 @@ func separate(pairs [][2]*result.Record) (first, second string) {
 	return "", ""
 }
 
-// over sums up a figure of both runs of several pairs: the medians, and as
-// ratio the geometric mean of the pairs' ratios, or where that can't be had,
-// as for a figure of 0, the ratio of the medians.
+// over combines a figure of both runs over several pairs: the medians, and as ratio
+// the geometric mean of the pairs' ratios, or the ratio of the medians if that is
+// undefined, as for a figure of 0.
 func over(values [][2]float64) Versus {
 	var a, b []float64
 	var logs float64
@@ -199,7 +198,7 @@ func over(values [][2]float64) Versus {
 	return v
 }
 
-// middle returns the median, NaN of nothing.
+// middle returns the median; NaN for an empty list.
 func middle(values []float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()

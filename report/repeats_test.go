@@ -12,8 +12,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// recorded reads testdata/recorded-runs.txt: for each run, in the order in which
-// they were made, the seconds that each hundredth of the rows took.
+// recorded reads testdata/recorded-runs.txt: for each run, in chronological order,
+// the seconds taken by each hundredth of the rows.
 func recorded(t *testing.T) (runs [][]float64) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/recorded-runs.txt")
@@ -43,7 +43,8 @@ func recorded(t *testing.T) (runs [][]float64) {
 	return runs
 }
 
-// recordOf makes a record of a run of 100,000 rows, at a share of its rate.
+// recordOf returns the record of a run of 100,000 rows, with its rate multiplied by
+// a factor.
 func recordOf(parts []float64, rate float64, nth int) result.Record {
 	iv := result.Interval{Rows: 100_000, NewRows: 100_000}
 	for i, s := range parts {
@@ -58,9 +59,9 @@ func recordOf(parts []float64, rate float64, nth int) result.Record {
 	}
 }
 
-// draw makes two groups of repeats of recorded runs: neighbours in time are a
-// pair, as `--repeat` makes them, and chance says which of the two is A. The
-// rates of B are changed by a factor.
+// draw returns two groups of repeats of recorded runs: neighbours in time are a
+// pair, as with `--repeat`, and it is random which of the two is A. The rates of B
+// are multiplied by a factor.
 func draw(runs [][]float64, pairs int, rate float64, try uint64) (a, b []result.Record) {
 	rng := rand.New(rand.NewPCG(2012, try))
 	for n, p := range rng.Perm(len(runs) / 2)[:pairs] {
@@ -73,11 +74,11 @@ func draw(runs [][]float64, pairs int, rate float64, try uint64) (a, b []result.
 	return a, b
 }
 
-// Of two groups of repeats of the same recorded configuration no difference is
-// shown in at least 19 of 20 tries, and one that is planted is found in as
-// many, given enough repeats for how much these runs differ. Two hundred tries
-// tell that better than twenty: of an interval that holds the truth in exactly
-// 95% of the cases, 190 are expected, and 184 are within two standard errors.
+// Between two groups of repeats of the same recorded configuration, no difference is
+// shown in at least 19 of 20 tries, and a simulated difference is found as often,
+// given enough repeats for the variation of these runs. Two hundred tries determine
+// this better than twenty: for an interval that contains the true ratio in exactly
+// 95% of the cases, 190 are expected, and 184 is within two standard errors.
 func TestRecordedRepeats(t *testing.T) {
 	runs := recorded(t)
 	for _, c := range []struct {
@@ -123,8 +124,8 @@ func TestRecordedRepeats(t *testing.T) {
 	}
 }
 
-// What a comparison of repeats leaves out, it names; what makes them hard to
-// believe, it flags.
+// A comparison lists the repeats that it leaves out, and flags those that are
+// doubtful.
 func TestRepeatsLeftOut(t *testing.T) {
 	runs := recorded(t)
 	group := func(from, n int) (out []result.Record) {
@@ -148,13 +149,13 @@ func TestRepeatsLeftOut(t *testing.T) {
 	if p := c.Pairs[0]; len(p.Repeats) != 2 || len(c.Unpaired) != 2 || !strings.Contains(c.Unpaired[0], "of B was not finished (cut off") || !strings.Contains(c.Unpaired[1], "of A was not finished (interrupted") {
 		t.Errorf("%d pairs, left out %q", len(p.Repeats), c.Unpaired)
 	}
-	// Repeats are matched by their number, not by their place.
+	// Repeats are matched by number, not by position.
 	a, b = group(0, 3), group(3, 4)[1:]
 	c = compare(a, b)
 	if p := c.Pairs[0]; len(p.Repeats) != 2 || len(c.Unpaired) != 2 {
 		t.Errorf("%d pairs of repeats 1-3 with 2-4, left out %q", len(p.Repeats), c.Unpaired)
 	}
-	// Made one after the other, not in turn.
+	// One side after the other instead of alternating.
 	a, b = group(0, 3), group(3, 3)
 	flagged := func(c report.Comparison) bool {
 		for _, f := range c.Pairs[0].Flags {
@@ -173,7 +174,7 @@ func TestRepeatsLeftOut(t *testing.T) {
 	if !flagged(compare(a, b)) || !flagged(compare(b, a)) {
 		t.Error("runs that were not made in turn are not flagged")
 	}
-	// Runs of other configurations are no repeats.
+	// Runs of other configurations are not repeats.
 	a = group(0, 4)
 	a[2].Run.Batch, a[3].Run.Batch = 10, 10
 	if got := report.Repeats(a); len(got) != 2 || len(got[0]) != 2 || len(got[1]) != 2 {

@@ -1,13 +1,12 @@
-// Package report turns run records into something to read: text, Markdown,
-// JSON, one self-contained HTML file, a PNG picture, a comparison of two
-// records, and the progress line of a running benchmark.
+// Package report renders run records: as text, Markdown, JSON, one self-contained
+// HTML file, or a PNG picture. It also renders the comparison of two records, and
+// the progress line of a running benchmark.
 //
-// In go records as package result reads them, out come bytes on an io.Writer.
-// Nothing here opens a database, a file or a connection, and everything is
-// derived from the record alone, so that a record of another machine, of a
-// failed run or of one that was killed can be reported just as well: figures
-// that are missing are left out, and the report says that it is incomplete.
-// An empty list of records is refused.
+// Its input is records as read by package result; its output is bytes on an
+// io.Writer. Nothing here opens a database, a file or a connection. Everything is
+// derived from the record alone, so records of another machine, of a failed run or
+// of a killed one can be reported too: missing figures are omitted, and the report
+// states that it is incomplete. An empty list of records is refused.
 //
 //	recs, err := result.ReadFile("run.jsonl")
 //	if err != nil {
@@ -15,9 +14,9 @@
 //	}
 //	return report.Text(os.Stdout, recs)
 //
-// Every figure carries its unit: rows/s, seconds, µs or ms, and bytes with
-// binary prefixes. Rates over rows are what result.Rate defines: first and
-// last are means over the first and last tenth of the rows.
+// Every figure has a unit: rows/s, seconds, µs or ms, and bytes with binary
+// prefixes. Rates over rows are defined by result.Rate: first and last are means
+// over the first and last tenth of the rows.
 package report
 
 import (
@@ -32,20 +31,21 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// errNoRuns is what every report of an empty list of records fails with.
+// errNoRuns is the error of every report of an empty list of records.
 var errNoRuns = errors.New("report: no runs to report")
 
-// Summaries is what JSON writes.
+// Summaries is the output of JSON.
 type Summaries struct {
 	Format string           `json:"format"` // result.SummaryFormat
 	Runs   []result.Summary `json:"runs"`
-	// Capacity is what searches for a rate found, each over several of the runs.
+	// Capacity contains the results of searches for a rate, each over several of the
+	// runs.
 	Capacity []result.Capacity `json:"capacity,omitempty"`
-	// Scenarios are the experiments that runs are part of.
+	// Scenarios are the experiments that the runs belong to.
 	Scenarios []Scenario `json:"scenarios,omitempty"`
 }
 
-// JSON writes the runs' summaries, indented, for programs.
+// JSON writes the runs' summaries as indented JSON.
 func JSON(w io.Writer, recs []result.Record) error {
 	if all, err := wholeOf(recs); err != nil {
 		return err
@@ -73,20 +73,20 @@ func writeJSON(w io.Writer, v any) error {
 	return nil
 }
 
-// A view is one run with everything that the reports derive from it, so that
-// each is derived once.
+// A view is one run with everything that the reports derive from it, so that each
+// figure is derived only once.
 type view struct {
 	rec   *result.Record
 	sum   result.Summary
 	curve result.Curve
 	loop  *result.OpenLoop // nil for a closed loop
-	// stalled are the run's stalls, in order of time.
+	// stalled are the run's stalls, in chronological order.
 	stalled []result.Stall
-	// label tells the run apart from the others of the same report.
+	// label distinguishes the run from the others of the same report.
 	label string
-	// repeats are the runs of the same configuration, by their places in the
-	// report; nil where there is one. minor tells that another of them, the one
-	// of median rate, stands for all where one must.
+	// repeats are the indexes, in the report, of the runs of the same configuration;
+	// nil if there is only one. minor is true for all of them except the run of
+	// median rate, which represents them.
 	repeats []int
 	minor   bool
 }
@@ -102,15 +102,15 @@ func views(recs []result.Record) ([]view, error) {
 		r := &recs[i]
 		out[i] = view{rec: r, sum: r.Summary(), curve: r.Curve(), loop: r.OpenLoop(), stalled: r.Stalls(), label: names[i]}
 		if r.Run.Step != nil && r.Run.Rate > 0 {
-			out[i].sum.Knee = nil // a step at a rate is too short for one to mean anything
+			out[i].sum.Knee = nil // a step at a fixed rate is too short for a meaningful knee
 		}
 	}
 	bundles(out, recs)
 	return out, nil
 }
 
-// labels returns the shortest names that tell the runs apart: the scenario's, the layout,
-// the run's name, the name with its file, or those with a number.
+// labels returns the shortest names that distinguish the runs: the scenario's, the
+// layout, the run's name, the name with its file, or those with a number.
 func labels(recs []result.Record) []string {
 	number := 0
 	for _, name := range []func(r *result.Record) string{
@@ -147,8 +147,7 @@ func labels(recs []result.Record) []string {
 	panic("report: numbered labels are distinct")
 }
 
-// incomplete says in what way the run did not come to its end; empty when it
-// did.
+// incomplete describes why the run did not come to its end; empty if it did.
 func (v *view) incomplete() string {
 	end := v.rec.End
 	switch {
@@ -164,8 +163,8 @@ func (v *view) incomplete() string {
 	return ""
 }
 
-// problems are what a reader must know before any figure, worst first: how the
-// run ended, whether its rows are proven, and the record's warnings.
+// problems returns what a reader must know before any figure, worst first: how the
+// run ended, whether its rows are verified, and the record's warnings.
 func (v *view) problems() []problem {
 	var out []problem
 	if how := v.incomplete(); how != "" {
@@ -178,7 +177,7 @@ func (v *view) problems() []problem {
 		out = append(out, problem{false, unverified})
 	}
 	for _, w := range v.sum.Warnings {
-		// Of this the first problem tells already.
+		// The first problem already covers this.
 		if v.rec.End != nil || !strings.HasPrefix(w, "the run was cut off") {
 			out = append(out, problem{v.overloaded() && strings.HasPrefix(w, "overload:"), w})
 		}
@@ -186,16 +185,16 @@ func (v *view) problems() []problem {
 	return out
 }
 
-// unverified is said of rows that were not read after the run.
+// unverified is the note for rows that were not read after the run.
 const unverified = "not verified: the rows in the table were not compared with those sent"
 
-// saidWhy tells that one of the warnings says why rows are not verified.
+// saidWhy reports whether a warning explains why rows are not verified.
 func saidWhy(warnings []string) bool {
 	return slices.ContainsFunc(warnings, func(w string) bool { return strings.HasPrefix(w, "not verified: ") })
 }
 
-// whole says when the rows of a run that is a part of a longer one are verified;
-// "" where they are verified after the run itself.
+// whole tells when the rows of a run that is part of a longer one are verified; ""
+// if they are verified after the run itself.
 func (v *view) whole() string {
 	switch {
 	case v.rec.Run.Search != nil:
@@ -206,14 +205,14 @@ func (v *view) whole() string {
 	return ""
 }
 
-// midway tells that the run is a step that others follow, which is not the time
-// to verify.
+// midway reports whether the run is a step that others follow, so that its rows are
+// not verified yet.
 func (v *view) midway() bool {
 	s := v.rec.Run.Step
 	return s != nil && s.Number < s.Of
 }
 
-// A problem is serious when the run's figures don't stand for themselves.
+// A problem is serious if the run's figures can't be taken at face value.
 type problem struct {
 	serious bool
 	text    string

@@ -33,7 +33,7 @@ func picture(opts report.PNGOptions) func(io.Writer, []result.Record) error {
 	return func(w io.Writer, recs []result.Record) error { return report.PNG(w, recs, opts) }
 }
 
-// The order and the names of the fields are what programs rely on.
+// Programs rely on the order and the names of the fields.
 func TestJSONFields(t *testing.T) {
 	want := []string{
 		"format", "runs", "name", "workload", "preset", "layout", "engine", "server_version", "rows", "seconds", "rows_per_second",
@@ -86,7 +86,7 @@ func TestNothingToReport(t *testing.T) {
 	}
 }
 
-// Every form of report takes every record, and its text stays what it is.
+// Every report format handles every record, and never interprets its text as markup.
 func TestOddRecords(t *testing.T) {
 	for name, recs := range oddRecords(t) {
 		t.Run(name, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestOddRecords(t *testing.T) {
 			if err != nil || c.JSON(io.Discard) != nil {
 				t.Errorf("comparison: %v", err)
 			}
-			// Names come from servers and files: none may steer a terminal.
+			// Names come from servers and files: none may control a terminal.
 			var compared bytes.Buffer
 			if err := c.Text(&compared); err != nil {
 				t.Error(err)
@@ -120,8 +120,8 @@ func TestOddRecords(t *testing.T) {
 	}
 }
 
-// The page is one file that forbids itself the network, and its policy admits
-// exactly the script and the style in it.
+// The page is a single file that forbids itself network access, and its policy
+// permits exactly the script and the style in it.
 func TestPageIsSelfContained(t *testing.T) {
 	page := render(t, report.HTML, []result.Record{synthetic(t, rollingCourse())})
 	policy := regexp.MustCompile(`http-equiv="Content-Security-Policy" content="([^"]*)"`).FindStringSubmatch(page)
@@ -196,7 +196,8 @@ func TestPNG(t *testing.T) {
 	}
 }
 
-// steadyRun is a run of n rows at a rate, in intervals of a second.
+// steadyRun returns a run of the given number of rows at a constant rate, in
+// intervals of a second.
 func steadyRun(rows int64, rate float64) result.Record {
 	r := result.Record{Source: "r", Run: result.Run{Name: "n", Layout: "plain", Engine: "mariadb", Machine: result.Machine{MemoryBytes: 1000}}}
 	for at := 0.0; at < float64(rows); {
@@ -208,8 +209,8 @@ func steadyRun(rows int64, rate float64) result.Record {
 	return r
 }
 
-// The run that got further is cut to the rows of the other before anything is
-// compared: B's fast second half must not count.
+// The longer run is cut to the rows of the other before the comparison: B's fast
+// second half must not count.
 func TestCompareAtEqualRows(t *testing.T) {
 	a, b := steadyRun(1000e3, 5000), steadyRun(1000e3, 4000)
 	for i := range 1000 {
@@ -311,7 +312,7 @@ func TestCompareFlags(t *testing.T) {
 			t.Errorf("flags %+v, want one of %s %s", cmp.Pairs[0].Flags, c.kind, c.what)
 		})
 	}
-	// A few pages of memory more from boot to boot are the same machine.
+	// A difference of a few memory pages from boot to boot is the same machine.
 	a, b := steadyRun(100e3, 5000), steadyRun(100e3, 5000)
 	b.Run.Machine.MemoryBytes = 1005
 	if c, _ := report.NewComparison([]result.Record{a}, []result.Record{b}); len(c.Pairs[0].Flags) > 0 {
@@ -338,7 +339,7 @@ func TestCompareTextOfOppositeEnds(t *testing.T) {
 	}
 }
 
-// Whatever a record holds, every report of it can be written.
+// Every report of any record can be written.
 func FuzzReport(f *testing.F) {
 	f.Add(`{"type":"run","format":"rowmill.run/1","rate":9,"layout":"plain","counters":[{"name":"page_reads","unit":"pages/s"}]}` + "\n" +
 		`{"type":"interval","elapsed":1,"seconds":1,"rows":9,"new_rows":9,"marks":[[5,0.5]],"counters":{"page_reads":7}}` + "\n" +

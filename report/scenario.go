@@ -11,33 +11,33 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A Scenario is an experiment of several runs beside what was published of it.
+// A Scenario compares an experiment of several runs with its published results.
 type Scenario struct {
 	Name  string  `json:"name"`
 	Title string  `json:"title"`
 	Story string  `json:"story,omitempty"`
 	Scale float64 `json:"scale"`
-	// Missing are the runs that there is no record of.
+	// Missing lists the runs without a record.
 	Missing []string `json:"missing,omitempty"`
-	// Notes are what a reader must know of the comparison.
+	// Notes are what a reader must know about the comparison.
 	Notes  []string       `json:"notes"`
 	Beside []Beside       `json:"beside"`
 	Checks []CheckVerdict `json:"checks"`
 }
 
-// Beside is a figure beside the published one.
+// Beside is a figure next to the published one.
 type Beside struct {
 	Run    string `json:"run"`
 	Figure string `json:"figure"`
 	What   string `json:"what,omitempty"`
 	Unit   string `json:"unit"`
-	// Ours is null where the run or its figure is missing.
+	// Ours is null if the run or its figure is missing.
 	Ours      *float64 `json:"ours"`
 	Published float64  `json:"published"`
 	Low       float64  `json:"low,omitempty"`
 	High      float64  `json:"high,omitempty"`
-	// OursToFirst and PublishedToFirst are the ratios to the first figure of
-	// the same unit: machines differ, shapes compare.
+	// OursToFirst and PublishedToFirst are the ratios to the first figure with the
+	// same unit: rates of different machines are not comparable, ratios are.
 	OursToFirst      *float64 `json:"ours_to_first"`
 	PublishedToFirst float64  `json:"published_to_first"`
 	Source           string   `json:"source"`
@@ -51,21 +51,21 @@ const (
 	byLimits    = "max-time"
 )
 
-// CheckVerdict is what became of a claim about the shape.
+// CheckVerdict is the result of checking a claim about the shape.
 type CheckVerdict struct {
 	Verdict string `json:"verdict"`
 	Claim   string `json:"claim"`
-	// Ours is the figure, or the ratio of two; null where one is missing.
+	// Ours is the figure, or the ratio of two; null if one is missing.
 	Ours  *float64 `json:"ours"`
 	Above *float64 `json:"above,omitempty"`
 	Below *float64 `json:"below,omitempty"`
-	// Why says what was computed, in words.
+	// Why describes the computation.
 	Why string `json:"why"`
 }
 
-// Scenarios puts the runs of each experiment among the records beside what was
-// published of it. Of a run that was made again the last record counts that
-// came to its end.
+// Scenarios compares the runs of each experiment among the records with its
+// published results. If a run was repeated, the last record that came to its end
+// counts.
 func Scenarios(recs []result.Record) []Scenario {
 	type key struct {
 		name  string
@@ -84,7 +84,7 @@ func Scenarios(recs []result.Record) []Scenario {
 			runs[k] = map[string]*result.Record{}
 			order = append(order, k)
 		}
-		// Records of two files may be of two versions of a declaration.
+		// Records of two files may contain different versions of a declaration.
 		if was := declared[k]; was == nil || len(s.Runs) > len(was.Runs) {
 			declared[k] = s
 		}
@@ -99,7 +99,7 @@ func Scenarios(recs []result.Record) []Scenario {
 	return out
 }
 
-// finished tells that a run came to its end, by its rows or its limit of time.
+// finished reports whether a run came to its end, by its rows or its time limit.
 func finished(r *result.Record) bool {
 	return r.End != nil && r.End.Failure == "" && (r.End.Stopped == "rows" || r.End.Stopped == byLimits)
 }
@@ -133,7 +133,7 @@ func newScenario(s *result.Scenario, runs map[string]*result.Record) Scenario {
 	return out
 }
 
-// known returns a figure that is one.
+// known returns a pointer to a figure; nil if it is NaN or infinite.
 func known(f float64) *float64 {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return nil
@@ -150,7 +150,7 @@ func unitOf(figure string) string {
 	return ""
 }
 
-// notes say how far the runs are what the scenario asks for.
+// notes describes how the runs deviate from the scenario.
 func notes(s *result.Scenario, runs map[string]*result.Record, missing []string) []string {
 	out := []string{}
 	if of := runs[s.MemoryOf]; s.MemoryShare > 0 && of != nil && of.End != nil && of.End.Size != nil && of.Run.CacheBytes > 0 && of.Run.Rows > 0 {
@@ -219,10 +219,10 @@ func bounds(c result.Check) string {
 	return figure(*c.Above) + " to " + figure(*c.Below)
 }
 
-// besideHeader are the columns of besideRows.
+// besideHeader names the columns of besideRows.
 var besideHeader = []string{"run", "what", "ours", "published", "unit", "ours to the first", "published to the first"}
 
-// besideRows writes the figures of a scenario as cells.
+// besideRows formats the figures of a scenario as cells.
 func (s *Scenario) besideRows() [][]string {
 	optional := func(f *float64, write func(float64) string) string {
 		if f == nil {
@@ -246,10 +246,10 @@ func (s *Scenario) besideRows() [][]string {
 	return rows
 }
 
-// besideHint says how to read the figures.
+// besideHint explains how to read the figures.
 const besideHint = "Other machines, versions and sizes: rates don't compare, their ratios to the first one do."
 
-// tally counts the verdicts in words.
+// tally describes the number of each verdict.
 func (s *Scenario) tally() string {
 	n := map[string]int64{}
 	for _, c := range s.Checks {
@@ -265,7 +265,6 @@ func (s *Scenario) tally() string {
 	return strings.Join(parts, ", ")
 }
 
-// writeScenarios writes the scenarios as text.
 func writeScenarios(w io.Writer, recs []result.Record) {
 	for _, s := range Scenarios(recs) {
 		wrapped(w, "", "  ", fmt.Sprintf("%s, at scale %v: %s", s.Name, s.Scale, s.Title))
@@ -288,8 +287,7 @@ func writeScenarios(w io.Writer, recs []result.Record) {
 	}
 }
 
-// alignedTable writes columns side by side, those that are numbers to the
-// right.
+// alignedTable writes aligned columns, those in numbers right-aligned.
 func alignedTable(w io.Writer, header []string, rows [][]string, numbers []int) {
 	width := make([]int, len(header))
 	rows = slices.Concat([][]string{header}, rows)
@@ -312,7 +310,6 @@ func alignedTable(w io.Writer, header []string, rows [][]string, numbers []int) 
 	}
 }
 
-// markdownScenarios writes the scenarios as Markdown.
 func markdownScenarios(w io.Writer, recs []result.Record) {
 	for _, s := range Scenarios(recs) {
 		fmt.Fprintf(w, "## %s: %s\n\n%s\n\n", markdownText(s.Name), markdownText(s.Title), markdownText(sentence(fmt.Sprintf("at scale %v, %s", s.Scale, s.tally()))))
@@ -339,7 +336,7 @@ func (s *Scenario) checkRows() [][]string {
 	return rows
 }
 
-// pageScenario is a scenario as the page shows it.
+// pageScenario is a scenario in the HTML page.
 type pageScenario struct {
 	Name, Title, Tally, Hint string
 	Story, Notes             []string
@@ -369,7 +366,6 @@ func pageScenarios(recs []result.Record) []pageScenario {
 	return out
 }
 
-// recordsOf returns the records that views are of.
 func recordsOf(vs []view) []result.Record {
 	out := make([]result.Record, len(vs))
 	for i := range vs {

@@ -14,7 +14,7 @@ import (
 
 func at(f float64) *float64 { return &f }
 
-// experiment is a scenario of three runs, of which the third has no record.
+// experiment returns a scenario of three runs; the third has no record.
 func experiment(t *testing.T) []result.Record {
 	t.Helper()
 	s := result.Scenario{
@@ -85,7 +85,7 @@ func TestScenarios(t *testing.T) {
 	if b[3].PublishedToFirst != 1 {
 		t.Errorf("bytes are divided by rates: %+v", b[3])
 	}
-	// A run that was broken off and made again counts once, whichever comes first.
+	// A run that was interrupted and repeated counts once, in either order.
 	cut := recs[1]
 	cut.End, cut.Intervals = nil, cut.Intervals[:3]
 	mean := *b[2].Ours
@@ -94,7 +94,7 @@ func TestScenarios(t *testing.T) {
 			t.Errorf("mean of the run %v, want %v", got, mean)
 		}
 	}
-	// Of another scale it is another experiment.
+	// With a different scale it is a different experiment.
 	other := recs[1]
 	s := *other.Run.Scenario
 	s.Scale = 7

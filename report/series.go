@@ -9,14 +9,13 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// maxPoints is how many points a series in a page has at most: a chart is
-// about 1,100 pixels wide, so more would only be drawn over each other. Where
-// a point stands for several intervals, their least and greatest figures go
-// into the page beside the mean.
+// maxPoints is the maximum number of points of a series in a page: a chart is about
+// 1,100 pixels wide, so more points would overlap. If a point represents several
+// intervals, the page contains their minimum and maximum in addition to the mean.
 const maxPoints = 1000
 
-// A series is figures for a chart, NaN where there is none. In JSON they have
-// five significant digits, which is finer than a pixel, and null for NaN.
+// A series is a list of figures for a chart, NaN for missing ones. In JSON, figures
+// have five significant digits, which is finer than a pixel, and NaN becomes null.
 type series []float64
 
 // MarshalJSON implements json.Marshaler.
@@ -35,8 +34,8 @@ func (s series) MarshalJSON() ([]byte, error) {
 	return append(out, ']'), nil
 }
 
-// An axis is positions for a chart, strictly growing. In JSON they have three
-// decimals: milliseconds, or thousandths of a row.
+// An axis is a list of strictly increasing positions for a chart. In JSON they have
+// three decimals: milliseconds, or thousandths of a row.
 type axis []float64
 
 // MarshalJSON implements json.Marshaler.
@@ -51,7 +50,7 @@ func (a axis) MarshalJSON() ([]byte, error) {
 	return append(out, ']'), nil
 }
 
-// thousandths rounds to three decimals what is small enough to have them.
+// thousandths rounds to three decimals, unless the number is too large for that.
 func thousandths(f float64) float64 {
 	if r := math.Round(f*1e3) / 1e3; !math.IsNaN(r) && !math.IsInf(r, 0) {
 		return r
@@ -59,9 +58,9 @@ func thousandths(f float64) float64 {
 	return f
 }
 
-// add appends a position. An interval without rows ends at the row where it
-// began; it is put a hundredth of a row further, because charts need positions
-// that grow.
+// add appends a position. An interval without rows ends at the row where it began;
+// it is placed a hundredth of a row further, because charts need increasing
+// positions.
 func (a axis) add(f float64) axis {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		f = 0
@@ -72,11 +71,11 @@ func (a axis) add(f float64) axis {
 	return append(a, f)
 }
 
-// A bucket is consecutive intervals that share one point in the charts.
+// A bucket is a list of consecutive intervals that share one point in the charts.
 type bucket []result.Interval
 
-// buckets cuts intervals into at most maxPoints buckets and returns how many
-// intervals each holds.
+// buckets divides intervals into at most maxPoints buckets and returns the number of
+// intervals in each.
 func buckets(ivs []result.Interval) ([]bucket, int) {
 	size := max(1, (len(ivs)+maxPoints-1)/maxPoints)
 	var out []bucket
@@ -86,10 +85,9 @@ func buckets(ivs []result.Interval) ([]bucket, int) {
 	return out, size
 }
 
-// last returns the bucket's last interval.
 func (b bucket) last() *result.Interval { return &b[len(b)-1] }
 
-// rate is the mean over the bucket in rows/s.
+// rate returns the mean rate over the bucket in rows/s.
 func (b bucket) rate() float64 {
 	var rows int64
 	var secs float64
@@ -103,13 +101,13 @@ func (b bucket) rate() float64 {
 	return float64(rows) / secs
 }
 
-// A spread is the mean of a figure over a bucket, weighted by time, and the
-// least and the greatest value in it; all are NaN where no interval has it.
+// A spread is the mean of a figure over a bucket, weighted by time, and its minimum
+// and maximum; all are NaN if no interval has the figure.
 type spread struct{ mean, lo, hi float64 }
 
 func newSpread() spread { return spread{math.NaN(), math.NaN(), math.NaN()} }
 
-// span widens the spread to a value.
+// span extends the spread to include a value.
 func (s *spread) span(v float64) {
 	if !(s.lo <= v) {
 		s.lo = v
@@ -139,10 +137,10 @@ func (b bucket) counter(name string) spread {
 	return out
 }
 
-// latency is the distribution of an operation over the bucket; ok is false
-// where nothing was measured. The maximum is always that of the whole bucket.
-// Percentiles are those of the merged histograms; where one can't be decoded,
-// the highest percentile stands, which never makes a server look better.
+// latency returns the distribution of an operation over the bucket; ok is false if
+// nothing was measured. The maximum is always that of the whole bucket. Percentiles
+// are those of the merged histograms; if one can't be decoded, the highest
+// percentile of the intervals is used, which never makes a server look better.
 func (b bucket) latency(m *result.Merger, op string, of func(*result.Interval) map[string]result.Histogram) (out result.Latency, ok bool) {
 	m.Reset()
 	damaged := false
@@ -167,7 +165,7 @@ func (b bucket) latency(m *result.Merger, op string, of func(*result.Interval) m
 	return out, ok
 }
 
-// rowsAt returns how many rows a run had after the given seconds.
+// rowsAt returns the number of rows that a run had after the given seconds.
 func rowsAt(c result.Curve, elapsed float64) float64 {
 	i := sort.Search(len(c), func(i int) bool { return c[i].Elapsed >= elapsed })
 	switch {

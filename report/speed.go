@@ -13,33 +13,34 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// SpeedFormat names the format of what JSON writes of a speed test.
+// SpeedFormat is the format of the output of SpeedTest.JSON.
 const SpeedFormat = "rowmill.speed/1"
 
-// A SpeedTest is a matrix: operations, by concurrent clients, by contender. It
-// is made of the records of `bench mixed` and `bench points`, of which each is
-// one measurement of one cell.
+// A SpeedTest is a matrix of operations, numbers of concurrent clients, and
+// contenders. It is derived from the records of `bench mixed` and `bench points`,
+// each of which is one measurement of one cell.
 type SpeedTest struct {
 	Format string `json:"format"` // SpeedFormat
 	// Workload is "mixed" or "points".
 	Workload string `json:"workload"`
 	Preset   string `json:"preset"`
-	// Rows is what the table was filled with, Seconds how long a cell took.
+	// Rows is the number of rows that the table was filled with, Seconds the duration of
+	// a cell.
 	Rows       int64            `json:"rows"`
 	Seconds    float64          `json:"seconds"`
 	Machine    result.Machine   `json:"machine"`
 	Contenders []Contender      `json:"contenders"`
 	Operations []SpeedOperation `json:"operations"`
-	// Flags says what makes contenders hard to compare with the first.
+	// Flags lists what makes contenders hard to compare with the first.
 	Flags []string `json:"flags"`
-	// Failures are cells that failed, Warnings what else the records say.
+	// Failures are cells that failed, Warnings the other warnings of the records.
 	Failures []string `json:"failures"`
 	Warnings []string `json:"warnings"`
 
 	started, rowmill string // of the first run
 }
 
-// A Contender is what is compared: a database, or one with a setting.
+// A Contender is one of the compared databases, or a database with a setting.
 type Contender struct {
 	Label         string `json:"label"`
 	Engine        string `json:"engine"`
@@ -48,7 +49,7 @@ type Contender struct {
 	Target        string `json:"target"`
 	Durability    string `json:"durability,omitempty"`
 	CacheBytes    int64  `json:"cache_bytes,omitempty"`
-	// Setting is NAME=VALUE, SettingValue what the server said it then was.
+	// Setting is NAME=VALUE, SettingValue the value then reported by the server.
 	Setting      string `json:"setting,omitempty"`
 	SettingValue string `json:"setting_value,omitempty"`
 	SettingHow   string `json:"setting_how,omitempty"`
@@ -58,27 +59,27 @@ type Contender struct {
 // A SpeedOperation is one operation of all contenders, in their order.
 type SpeedOperation struct {
 	Operation string `json:"operation"`
-	// Counts is what rates count: "rows", "queries" or, of mixed ones,
+	// Counts is the unit of rates: "rows", "queries" or, for mixed operations,
 	// "operations": transactions and queries together.
 	Counts string `json:"counts"`
 	Points int    `json:"points,omitempty"`
-	// Verdict says who is fastest, or what the settings' difference is.
+	// Verdict names the fastest contender, or describes the effect of the settings.
 	Verdict string        `json:"verdict"`
 	Courses []SpeedCourse `json:"courses"`
 }
 
-// A SpeedCourse is one contender's cells of an operation, by clients.
+// A SpeedCourse contains one contender's cells of an operation, by clients.
 type SpeedCourse struct {
 	Contender string      `json:"contender"`
 	Cells     []SpeedCell `json:"cells"`
-	// Peak is the highest rate. Saturation is the fewest clients that reach
-	// nine tenths of it; null where the most clients measured are needed for
-	// that, so that more may bring more.
+	// Peak is the highest rate. Saturation is the smallest number of clients that
+	// reaches nine tenths of it; null if that takes the largest number measured, so
+	// that more clients may increase the rate further.
 	Peak       float64 `json:"peak"`
 	Saturation *int    `json:"saturation_clients"`
 }
 
-// A SpeedCell holds medians over its runs.
+// A SpeedCell contains medians over its runs.
 type SpeedCell struct {
 	Clients int     `json:"clients"`
 	Runs    int     `json:"runs"`
@@ -86,8 +87,9 @@ type SpeedCell struct {
 	// InsertedRows and Selects are the parts of a mixed rate.
 	InsertedRows *float64 `json:"inserted_rows_per_second,omitempty"`
 	Selects      *float64 `json:"selects_per_second,omitempty"`
-	// Ratio is to the first contender's rate, and Interval where it lies with
-	// 95% confidence, judged by how runs differ: null with one run of each.
+	// Ratio is relative to the first contender's rate, and Interval is its 95%
+	// confidence interval, based on the variation between runs; null with one run of
+	// each.
 	Ratio    *float64 `json:"ratio"`
 	Interval *Bounds  `json:"ratio_95"`
 	Verdict  string   `json:"verdict,omitempty"`
@@ -96,40 +98,41 @@ type SpeedCell struct {
 	// ClientCPU and ServerCPU are microseconds for each operation.
 	ClientCPU *float64 `json:"client_cpu_us_per_operation"`
 	ServerCPU *float64 `json:"server_cpu_us_per_operation"`
-	// ClientShare is the part of the clients' time that was their own work and
-	// no waiting. ClientBound tells that it was more than half, ClientHeavy that
-	// client and server filled this machine and the client took more of it.
+	// ClientShare is the share of the clients' time spent on their own work instead
+	// of waiting. ClientBound is true if it was more than half; ClientHeavy is true
+	// if client and server used all of this machine's cores and the client took the
+	// larger part.
 	ClientShare float64 `json:"client_share"`
 	ClientBound bool    `json:"client_bound"`
 	ClientHeavy bool    `json:"client_heavy"`
-	// OthersShare is the part of all cores that other programs of this machine,
-	// and its host, had during the cell; null where that isn't known.
+	// OthersShare is the share of all cores used by other programs of this machine,
+	// and by its host, during the cell; null if unknown.
 	OthersShare *float64 `json:"others_share"`
-	// Incomplete tells that no run of the cell came to its end.
+	// Incomplete is true if no run of the cell came to its end.
 	Incomplete bool `json:"incomplete,omitempty"`
 
 	runs []speedRun
 }
 
-// SpeedLatency is one operation's, of the median run.
+// SpeedLatency is one operation's latency, from the median run.
 type SpeedLatency struct {
 	P50 float64 `json:"p50"`
 	P99 float64 `json:"p99"`
 	Max float64 `json:"max"`
 }
 
-// countsOperations is what mixed rates count.
+// countsOperations is the unit of mixed rates.
 const countsOperations = "operations"
 
-// saturated is the part of the peak from which on more clients count as
-// bringing no more: repeated cells differ by less than a tenth.
+// saturated is the share of the peak from which on more clients count as no
+// improvement: repeated cells differ by less than a tenth.
 const saturated = 0.9
 
-// machineFull is the share of all cores from which on they count as full.
+// machineFull is the share of all cores from which on the machine counts as full.
 const machineFull = 0.8
 
-// speedTest returns the matrix that the records are cells of, nil when none of
-// them is.
+// speedTest returns the matrix whose cells are the records; nil if none of them is a
+// cell.
 func speedTest(recs []result.Record) (*SpeedTest, error) {
 	cells := 0
 	for i := range recs {
@@ -164,7 +167,8 @@ func newSpeedTest(recs []result.Record) *SpeedTest {
 	return t
 }
 
-// contenders finds them, and returns whose each record is.
+// contenders determines the contenders, and returns the index of each record's
+// contender.
 func (t *SpeedTest) contenders(recs []result.Record) []int {
 	type identity struct{ source, target, setting, side string }
 	at := map[identity]int{}
@@ -188,7 +192,7 @@ func (t *SpeedTest) contenders(recs []result.Record) []int {
 	return of
 }
 
-// label gives the contenders the shortest names that tell them apart.
+// label gives the contenders the shortest names that distinguish them.
 func (t *SpeedTest) label(files bool) {
 	for _, name := range []func(i int, c *Contender) string{
 		func(_ int, c *Contender) string {
@@ -221,19 +225,18 @@ func (t *SpeedTest) label(files bool) {
 	}
 }
 
-// A speedRun is one run with the figures that a cell takes from it.
+// A speedRun is one run with the figures that its cell needs.
 type speedRun struct {
 	repeat              int
 	complete            bool
 	rate                float64
 	inserted, selects   float64
 	latency             map[string]result.Latency
-	client, server      float64 // CPU microseconds for each operation; NaN
-	share, others       float64 // others is NaN where it isn't known
+	client, server      float64 // CPU microseconds per operation, or NaN
+	share, others       float64 // others is NaN if unknown
 	bound, heavy, mixed bool
 }
 
-// newSpeedRun derives the figures of a run.
 func newSpeedRun(rec *result.Record) speedRun {
 	s := rec.Summary()
 	v := view{rec: rec}
@@ -267,7 +270,7 @@ func newSpeedRun(rec *result.Record) speedRun {
 	return out
 }
 
-// CellLine says in a few words what a cell came to.
+// CellLine describes the result of a cell in a few words.
 func CellLine(s result.Summary) string {
 	unit := "rows"
 	if s.Speed != nil {
@@ -290,7 +293,6 @@ func CellLine(s result.Summary) string {
 	return out
 }
 
-// add puts a run into its cell.
 func (t *SpeedTest) add(rec *result.Record, contender int) {
 	c := rec.Run.Speed
 	i := slices.IndexFunc(t.Operations, func(o SpeedOperation) bool { return o.Operation == c.Operation && o.Points == c.Points })
@@ -313,7 +315,8 @@ func (t *SpeedTest) add(rec *result.Record, contender int) {
 	course.Cells[j].runs = append(course.Cells[j].runs, newSpeedRun(rec))
 }
 
-// cell returns a contender's cell with so many clients, nil for none.
+// cell returns a contender's cell with the given number of clients; nil if there is
+// none.
 func (o *SpeedOperation) cell(contender, clients int) *SpeedCell {
 	for i := range o.Courses[contender].Cells {
 		if c := &o.Courses[contender].Cells[i]; c.Clients == clients {
@@ -323,7 +326,7 @@ func (o *SpeedOperation) cell(contender, clients int) *SpeedCell {
 	return nil
 }
 
-// clients returns all numbers of clients that any contender was measured with.
+// clients returns all numbers of clients with which any contender was measured.
 func (o *SpeedOperation) clients() []int {
 	var out []int
 	for i := range o.Courses {
@@ -335,7 +338,7 @@ func (o *SpeedOperation) clients() []int {
 	return slices.Compact(out)
 }
 
-// finish derives the cells' figures from their runs, and what they say.
+// finish derives the cells' figures from their runs, and the verdict.
 func (o *SpeedOperation) finish(t *SpeedTest) {
 	for i := range o.Courses {
 		course := &o.Courses[i]
@@ -361,7 +364,7 @@ func (s *SpeedCourse) saturation() {
 	}
 }
 
-// finish sums up the runs that came to their end, or the others where none did.
+// finish summarizes the runs that came to their end, or all runs if none did.
 func (c *SpeedCell) finish(first *SpeedCell, isFirst bool) {
 	runs := slices.DeleteFunc(slices.Clone(c.runs), func(r speedRun) bool { return !r.complete })
 	if len(runs) == 0 {
@@ -404,8 +407,8 @@ func (c *SpeedCell) finish(first *SpeedCell, isFirst bool) {
 	c.against(first)
 }
 
-// against sets the ratio to the first contender's cell, over the runs of the
-// same repeat.
+// against sets the ratio to the first contender's cell, over the runs of the same
+// repeat.
 func (c *SpeedCell) against(first *SpeedCell) {
 	var pairs [][2]float64
 	var logs []float64
@@ -427,5 +430,5 @@ func (c *SpeedCell) against(first *SpeedCell) {
 	}
 }
 
-// JSON writes the matrix, indented, for programs.
+// JSON writes the matrix as indented JSON.
 func (t *SpeedTest) JSON(w io.Writer) error { return writeJSON(w, t) }

@@ -13,14 +13,14 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A madeCell is a run of a cell as a test wants it.
+// A madeCell describes a run of a cell.
 type madeCell struct {
 	operation       string
 	clients         int
 	engine          string
 	rate            float64 // main operations a second
 	beside          float64 // selects a second, of a mixed one
-	p99             int64   // microseconds
+	p99             int64   // in microseconds
 	setting, side   string
 	repeat          int
 	busy            float64 // share of the clients' time
@@ -31,7 +31,7 @@ type madeCell struct {
 
 const cellSeconds = 10
 
-// record makes the record of a cell.
+// record returns the record of a cell.
 func (m madeCell) record(t *testing.T) result.Record {
 	t.Helper()
 	main, counts, readers := m.operation, result.CountsQueries, m.clients
@@ -94,7 +94,7 @@ func (m madeCell) record(t *testing.T) result.Record {
 	return rec
 }
 
-// matrix is a speed test of two servers.
+// matrix returns a speed test of two servers.
 func matrix(t *testing.T) []result.Record {
 	t.Helper()
 	var out []result.Record
@@ -119,8 +119,8 @@ func matrix(t *testing.T) []result.Record {
 			failed: "select-pk in sbtest1: 0 rows came for [id] = [77], want 1"}.record(t))
 }
 
-// settings is a comparison of two, five times: at 8 clients B is faster by
-// about a tenth, at 1 it is as fast.
+// settings returns a comparison of two settings, five times: at 8 clients B is
+// faster by about a tenth, at 1 client it is as fast.
 func settings(t *testing.T) []result.Record {
 	t.Helper()
 	var out []result.Record
@@ -157,7 +157,7 @@ func TestSpeedGoldens(t *testing.T) {
 	}
 }
 
-// Odd records are reported all the same: cut off, of one client, of nothing.
+// Unusual records are reported as well: cut off, with a single client, empty.
 func TestSpeedOdd(t *testing.T) {
 	whole := madeCell{operation: "select-pk", engine: "sqlite", clients: 1, rate: 1000, p99: 100}.record(t)
 	cut := whole

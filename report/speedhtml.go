@@ -17,8 +17,8 @@ var (
 	speedCSS string
 )
 
-// speedPage is what the template of a speed test shows. Its charts are SVG, so
-// that the page needs no script.
+// speedPage is the data of a speed test's template. Its charts are SVG, so the page
+// needs no script.
 type speedPage struct {
 	CSP        string
 	CSS        template.CSS
@@ -64,15 +64,16 @@ type speedLine struct {
 
 type speedDot struct{ X, Y, Title string }
 
-// The field of a chart, in the units of its SVG, which the template has too.
+// The drawing area of a chart, in units of its SVG; the template contains the same
+// numbers.
 const (
 	chartLeft, chartRight = 60, 510
 	chartTop, chartBottom = 10, 212
-	chartInset            = 16 // beside the first and the last number of clients
+	chartInset            = 16 // left of the first and right of the last number of clients
 	chartHead             = 1.1
 )
 
-// HTML writes the matrix as one page that loads nothing.
+// HTML writes the matrix as a self-contained page that loads nothing.
 func (t *SpeedTest) HTML(w io.Writer) error {
 	tmpl, err := template.New("speed").Parse(speedTemplate)
 	if err != nil {
@@ -117,7 +118,7 @@ func (t *SpeedTest) page() speedPage {
 	return p
 }
 
-// lineCSS gives each contender its colours and its dash.
+// lineCSS assigns each contender its colours and its dash.
 func (t *SpeedTest) lineCSS() string {
 	var b strings.Builder
 	for i := range t.Contenders {
@@ -132,7 +133,7 @@ func (t *SpeedTest) lineCSS() string {
 	return b.String()
 }
 
-// chart lays a panel out.
+// chart computes the layout of a panel.
 func (p *panel) chart(t *SpeedTest) speedChart {
 	c := speedChart{Title: p.title}
 	numbers := p.clients()
@@ -182,5 +183,5 @@ func (p *panel) chart(t *SpeedTest) speedChart {
 	return c
 }
 
-// place writes a position with a tenth of a unit.
+// place formats a position to a tenth of a unit.
 func place(v float64) string { return fmt.Sprintf("%.1f", v) }

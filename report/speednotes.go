@@ -9,11 +9,11 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// serverFlags are the kinds of flags that matter between contenders: they are
-// meant to be different servers, or settings, at the same work.
+// serverFlags are the kinds of flags that matter between contenders, which are
+// intended to be different servers, or settings, with the same work.
 var serverFlags = []string{"durability", "cache", "machine", "settings", "server"}
 
-// flags compares the contenders with the first, by a run of each.
+// flags compares the contenders with the first, using one run of each.
 func (t *SpeedTest) flags(recs []result.Record, of []int) {
 	a := slices.Index(of, 0)
 	for n := 1; n < len(t.Contenders); n++ {
@@ -23,9 +23,9 @@ func (t *SpeedTest) flags(recs []result.Record, of []int) {
 		for _, f := range flags(x, y, x.Summary(), y.Summary()) {
 			switch {
 			case !slices.Contains(serverFlags, f.Kind), !same && f.Kind == "server", !same && f.What != "" && f.Kind != "machine":
-				continue // settings of other engines have other names
+				continue // settings of other engines have different names
 			case t.Contenders[n].SettingHow == result.SettingRunning:
-				continue // one server
+				continue // the same server
 			case t.compared(n, f):
 				continue
 			}
@@ -37,13 +37,13 @@ func (t *SpeedTest) flags(recs []result.Record, of []int) {
 	}
 }
 
-// crowded is the share of all cores from which on other programs are said to
-// have disturbed a cell: below, it is what a machine does when it does nothing.
+// crowded is the share of all cores above which other programs are reported to have
+// disturbed a cell; an idle machine uses up to this share.
 const crowded = 0.1
 
-// othersShare returns the part of all cores that neither rowmill nor the server
-// had, and that wasn't idle: other programs' and the host's. NaN where the
-// server's part isn't known.
+// othersShare returns the share of all cores that was neither idle nor used by
+// rowmill or the server: that of other programs and the host. It is NaN if the
+// server's share is unknown.
 func othersShare(rec *result.Record, s result.Summary) float64 {
 	own := s.Client.CPUSeconds
 	switch {
@@ -67,8 +67,8 @@ func othersShare(rec *result.Record, s result.Summary) float64 {
 	return max(0, used/seconds-own/s.Seconds/float64(rec.Run.Machine.Cores))
 }
 
-// compared tells that a flag is about the very setting that is compared: its
-// server's name for it may begin with that of the target's option.
+// compared reports whether a flag concerns the setting being compared: the server's
+// name for it may begin with that of the target's option.
 func (t *SpeedTest) compared(n int, f Flag) bool {
 	for _, c := range []Contender{t.Contenders[0], t.Contenders[n]} {
 		name, _, ok := strings.Cut(c.Setting, "=")
@@ -79,8 +79,8 @@ func (t *SpeedTest) compared(n int, f Flag) bool {
 	return false
 }
 
-// warnings gathers what the records say, each text once with the cells that it
-// is about.
+// warnings collects the records' warnings, each text once with the cells that it
+// concerns.
 func (t *SpeedTest) warnings(recs []result.Record, of []int) {
 	where := map[string][]string{}
 	var texts []string
@@ -93,10 +93,10 @@ func (t *SpeedTest) warnings(recs []result.Record, of []int) {
 		}
 		for _, w := range rec.Summary().Warnings {
 			if strings.HasPrefix(w, "client-bound:") || strings.HasPrefix(w, "the run was cut off") {
-				continue // the matrix says so
+				continue // the matrix shows it
 			}
 			if missing := "server counters missing"; strings.HasPrefix(w, missing) {
-				w = missing + " in some intervals" // how many differs from cell to cell
+				w = missing + " in some intervals" // their number differs from cell to cell
 			}
 			if where[w] == nil {
 				texts = append(texts, w)

@@ -13,8 +13,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// A panel is one chart of a speed test: a figure over the clients, a line for
-// each contender.
+// A panel is one chart of a speed test: a figure over the number of clients, with a
+// line for each contender.
 type panel struct {
 	title string
 	log   bool
@@ -26,7 +26,7 @@ type panelLine struct {
 	values  []float64
 }
 
-// panels returns those of an operation: the rate, and below it the latency.
+// panels returns the panels of an operation: the rate, and the latency below it.
 func (o *SpeedOperation) panels() (rate, latency panel) {
 	rate.title = o.name() + ", " + o.Counts + "/s"
 	latency.title, latency.log = "p99, ms", true
@@ -38,7 +38,7 @@ func (o *SpeedOperation) panels() (rate, latency panel) {
 		for _, c := range o.Courses[i].Cells {
 			v := c.Rate
 			if c.InsertedRows != nil {
-				v = *c.InsertedRows // selects are in the table
+				v = *c.InsertedRows // selects are only in the table
 			}
 			r.clients, r.values = append(r.clients, c.Clients), append(r.values, v)
 			for _, op := range []string{"insert", o.Operation} {
@@ -53,7 +53,8 @@ func (o *SpeedOperation) panels() (rate, latency panel) {
 	return rate, latency
 }
 
-// top is the greatest value of the panel, low the least above 0.
+// span returns the lowest and the highest value of the panel; 0.1 and 1 if no value
+// is above 0.
 func (p *panel) span() (low, top float64) {
 	low, top = math.Inf(1), 0
 	for _, l := range p.lines {
@@ -67,7 +68,7 @@ func (p *panel) span() (low, top float64) {
 	return low, top
 }
 
-// clients are the numbers of clients that any line has, for the ticks.
+// clients returns the numbers of clients of all lines, for the ticks.
 func (p *panel) clients() []int {
 	seen := map[int]bool{}
 	var out []int
@@ -82,15 +83,15 @@ func (p *panel) clients() []int {
 	return out
 }
 
-// logMargin is the room below and above the values of a logarithmic axis: with
-// a factor of 2 on both sides at least two ticks are on it.
+// logMargin is the factor by which a logarithmic axis extends below and above the
+// values: with 2, at least two ticks are on it.
 const logMargin = 2
 
-// clientsAxis is where a number of clients lies: doublings are equally far
-// apart, as they are what is measured.
+// clientsAxis returns the position of a number of clients. The axis is logarithmic
+// because measurements double the number of clients.
 func clientsAxis(n int) float64 { return math.Log2(float64(n)) }
 
-// speedStyle is a contender's: a colour, and beyond the palette a dash.
+// speedStyle returns a contender's style: a colour and, beyond the palette, a dash.
 func speedStyle(i int) style {
 	s := palette[i%len(palette)]
 	if round := i / len(palette); round > 0 {
@@ -99,7 +100,7 @@ func speedStyle(i int) style {
 	return s
 }
 
-// draw draws the panels: a column for each operation.
+// draw draws the panels, one column per operation.
 func (t *SpeedTest) draw(dc draw.Canvas, opts PNGOptions) error {
 	dc.SetColor(color.White)
 	dc.Fill(dc.Rectangle.Path())
@@ -147,7 +148,7 @@ func contenderLine(i int) draw.LineStyle {
 	return line
 }
 
-// draw draws one panel; named tells whether its axis of clients has its name.
+// draw draws one panel; named adds the name of the clients axis.
 func (p *panel) draw(dc draw.Canvas, named bool) error {
 	fitted(dc, textStyle(14, inkColour, true), vg.Point{X: dc.Min.X, Y: dc.Max.Y}, dc.Max.X-dc.Min.X, p.title)
 	pl := plot.New()
@@ -186,7 +187,7 @@ func (p *panel) draw(dc draw.Canvas, named bool) error {
 		pl.Y.Min, pl.Y.Max = low/logMargin, top*logMargin
 		pl.Y.Scale, pl.Y.Tick.Marker = plot.LogScale{}, plot.TickerFunc(decadeTicks)
 	}
-	// A little room beside the first and the last number of clients.
+	// Some space left of the first and right of the last number of clients.
 	pl.X.Min, pl.X.Max = pl.X.Min-0.2, pl.X.Max+0.2
 	if len(ticks) == 0 {
 		pl.X.Min, pl.X.Max = 0, 1

@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 )
 
-// title says what was measured.
 func (t *SpeedTest) title() string {
 	var names []string
 	for _, c := range t.Contenders {
@@ -29,7 +28,7 @@ func (t *SpeedTest) title() string {
 	return what + ": " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// subtitle says of what.
+// subtitle describes the table, the cells and the machine.
 func (t *SpeedTest) subtitle() string {
 	parts := []string{t.Preset + " table of " + short(float64(t.Rows)) + " rows", seconds(t.Seconds) + " a cell"}
 	if n := t.runs(); n > 1 {
@@ -52,7 +51,7 @@ func (t *SpeedTest) subtitle() string {
 	return strings.Join(parts, " · ")
 }
 
-// runs is how many runs a cell has at most.
+// runs returns the maximum number of runs per cell.
 func (t *SpeedTest) runs() int {
 	n := 0
 	for _, o := range t.Operations {
@@ -65,7 +64,7 @@ func (t *SpeedTest) runs() int {
 	return n
 }
 
-// name is the operation's, with how many points.
+// name returns the operation's name, with its number of points.
 func (o *SpeedOperation) name() string {
 	if o.Points > 0 {
 		return fmt.Sprintf("select of %s", plural(int64(o.Points), "point", "points"))
@@ -73,8 +72,8 @@ func (o *SpeedOperation) name() string {
 	return o.Operation
 }
 
-// verdict says who is fastest, and where growth ends, or what the difference
-// between two settings is.
+// verdict names the fastest contender and where growth ends, or describes the
+// difference between two settings.
 func (o *SpeedOperation) verdict(t *SpeedTest) string {
 	if len(t.Contenders) == 2 && t.Contenders[0].Setting != "" {
 		return o.settingVerdict()
@@ -114,8 +113,8 @@ func (o *SpeedOperation) verdict(t *SpeedTest) string {
 	return s
 }
 
-// mixedVerdict gives both parts of the rate, at the most clients: their sum is
-// whatever the quicker operation makes of it, and names no winner.
+// mixedVerdict reports both parts of the rate at the largest number of clients. It
+// names no winner, because the sum is dominated by the faster operation.
 func (o *SpeedOperation) mixedVerdict() string {
 	numbers := o.clients()
 	n := numbers[len(numbers)-1]
@@ -128,7 +127,7 @@ func (o *SpeedOperation) mixedVerdict() string {
 	return fmt.Sprintf("at %s %s", plural(int64(n), "client", "clients"), strings.Join(parts, ", "))
 }
 
-// growth says where more clients bring no more.
+// growth tells from which number of clients on the rate no longer grows.
 func (s *SpeedCourse) growth() string {
 	if s.Saturation == nil {
 		return "still grows at " + plural(s.Cells[len(s.Cells)-1].Clients, "client", "clients")
@@ -136,7 +135,7 @@ func (s *SpeedCourse) growth() string {
 	return fmt.Sprintf("stops growing at %s", plural(int64(*s.Saturation), "client", "clients"))
 }
 
-// settingVerdict compares the second setting with the first, at each number of
+// settingVerdict compares the second setting with the first, for each number of
 // clients.
 func (o *SpeedOperation) settingVerdict() string {
 	var parts []string
@@ -162,10 +161,9 @@ func (o *SpeedOperation) settingVerdict() string {
 	return fmt.Sprintf("with %s against %s: %s", o.Courses[1].Contender, o.Courses[0].Contender, strings.Join(parts, "; "))
 }
 
-// rate writes a rate with what it counts.
 func (o *SpeedOperation) rate(f float64) string { return figure(f) + " " + o.Counts + "/s" }
 
-// header names the columns of table.
+// header returns the column names of table.
 func (o *SpeedOperation) header() []string {
 	h := []string{"clients", "", o.Counts + "/s", "ratio"}
 	if o.Counts == countsOperations {
@@ -176,7 +174,7 @@ func (o *SpeedOperation) header() []string {
 	return append(h, "server CPU/op", "client CPU/op", "client busy", "")
 }
 
-// table is the operation's part of the matrix: a row for each number of clients
+// table returns the operation's part of the matrix: one row per number of clients
 // and contender.
 func (o *SpeedOperation) table() [][]string {
 	var rows [][]string
@@ -233,10 +231,10 @@ func (c *SpeedCell) columns(o *SpeedOperation) []string {
 	return append(out, micros(deref(c.ServerCPU)), micros(deref(c.ClientCPU)), percent(c.ClientShare), strings.Join(notes, ", "))
 }
 
-// crowded tells that others disturbed the cell.
+// crowded reports whether other programs disturbed the cell.
 func (c *SpeedCell) crowded() bool { return c.OthersShare != nil && *c.OthersShare > crowded }
 
-// cells counts those of which something is true.
+// cells counts the cells that satisfy a condition.
 func (t *SpeedTest) cells(is func(c *SpeedCell) bool) (n int) {
 	for _, o := range t.Operations {
 		for _, s := range o.Courses {
@@ -250,7 +248,7 @@ func (t *SpeedTest) cells(is func(c *SpeedCell) bool) (n int) {
 	return n
 }
 
-// notes says what to know before believing the figures.
+// notes returns what a reader must know before believing the figures.
 func (t *SpeedTest) notes() []problem {
 	var out []problem
 	for _, f := range t.Failures {
@@ -277,7 +275,6 @@ func (t *SpeedTest) notes() []problem {
 	return out
 }
 
-// describe says of a contender what it is.
 func (c *Contender) describe() string {
 	parts := []string{strings.TrimSpace(c.Engine + " " + c.ServerVersion)}
 	if c.Storage != "" {
@@ -295,7 +292,7 @@ func (c *Contender) describe() string {
 	return strings.Join(append(parts, c.Target), ", ")
 }
 
-// Text writes the matrix for people to read.
+// Text writes the matrix as text.
 func (t *SpeedTest) Text(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	wrapped(out, "", "  ", t.title())
@@ -327,8 +324,9 @@ func (t *SpeedTest) Text(w io.Writer) error {
 	return nil
 }
 
-// alignedRows writes columns, the second and the last to the left, the others to
-// the right. With one contender the columns of ratios are empty and left out.
+// alignedRows writes aligned columns, the second and the last left-aligned, the
+// others right-aligned. Empty columns are omitted, such as ratios with a single
+// contender.
 func alignedRows(w io.Writer, rows [][]string) {
 	width := make([]int, len(rows[0]))
 	used := make([]bool, len(rows[0]))

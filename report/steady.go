@@ -10,18 +10,19 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A steadyView is a run of bench steady with what its reports derive from it.
+// A steadyView is a run of bench steady with the figures that its reports derive
+// from it.
 type steadyView struct {
 	*view
 	s    *result.Steadiness
 	zone *time.Location
-	// shift is what brings elapsed seconds onto the reports' common axis, on
-	// which 0 is midnight of the first run's first day.
+	// shift converts elapsed seconds to the reports' common axis, on which 0 is
+	// midnight of the first run's first day.
 	shift float64
 }
 
-// steadies returns the views of records that are all of bench steady; nil
-// where one is of another workload, and the report that of any runs.
+// steadies returns the views of records of bench steady. It is nil if one record is
+// of another workload; the report is then the general one.
 func steadies(vs []view) []steadyView {
 	var out []steadyView
 	for i := range vs {
@@ -31,7 +32,7 @@ func steadies(vs []view) []steadyView {
 		}
 		out = append(out, steadyView{view: v, s: v.sum.Steadiness, zone: v.rec.Run.Steady.Location()})
 	}
-	// Machines are told apart by their names, where those differ.
+	// Machines are distinguished by their names if these differ.
 	names := map[string]bool{"": true}
 	for i := range out {
 		names[out[i].s.Host] = true
@@ -50,8 +51,8 @@ func steadies(vs []view) []steadyView {
 
 const daySeconds = 86400
 
-// align lays the runs over each other by the time of day: each by the clock of
-// its own machine, moved by whole days to where it began nearest to the first.
+// align aligns the runs by the time of day: each by the clock of its own machine,
+// shifted by whole days so that it begins as close as possible to the first.
 func align(vs []steadyView) {
 	var first float64
 	for i := range vs {
@@ -69,8 +70,8 @@ func align(vs []steadyView) {
 	}
 }
 
-// clockAt writes a moment of the run, in seconds since its start, as its local
-// time, with the date where the run lasts longer than a day.
+// clockAt formats a moment of the run, in seconds since its start, as local time,
+// with the date if the run lasts longer than a day.
 func (v *steadyView) clockAt(elapsed float64) string {
 	layout := "15:04:05"
 	if v.sum.Seconds > daySeconds {
@@ -79,7 +80,6 @@ func (v *steadyView) clockAt(elapsed float64) string {
 	return v.rec.Run.Started.In(v.zone).Add(time.Duration(elapsed * float64(time.Second))).Format(layout)
 }
 
-// target says what the run was to hold.
 func (v *steadyView) target() string {
 	s := rowsRate(v.s.Asked)
 	if v.s.P99LimitUS > 0 {
@@ -88,7 +88,7 @@ func (v *steadyView) target() string {
 	return s
 }
 
-// below says for how long the load was not held.
+// below describes how long the load was below target.
 func (v *steadyView) below() string {
 	if v.s.Seconds == 0 {
 		return "too short to judge"
@@ -105,8 +105,8 @@ func (v *steadyView) below() string {
 	return s
 }
 
-// verdict says in a sentence or two how the run fared, and how much of its bad
-// times goes with steal.
+// verdicts describes in a sentence or two how the run fared, and how much of the
+// time below target is associated with steal.
 func (v *steadyView) verdicts(several bool) []string {
 	out := []string{fmt.Sprintf("On %s: %s, %s", v.label, v.target(), v.below())}
 	if !several {
@@ -153,7 +153,8 @@ func shareRange(b *[2]float64) string {
 	return percent(max(0, b[0])) + ".." + percent(max(0, b[1]))
 }
 
-// causeHeader and causes are the table of what went with the time below target.
+// causeHeader and causes are the table of the conditions associated with the time
+// below target.
 var causeHeader = []string{"went with it", "below target", "on target", "explains", "95% interval", "attributed", "rank corr. with p99", "what it is"}
 
 func (v *steadyView) causes() [][]string {
@@ -161,7 +162,7 @@ func (v *steadyView) causes() [][]string {
 	for i := range v.s.Causes {
 		c := &v.s.Causes[i]
 		if c.InBelow+c.InOn == 0 {
-			continue // which absent says
+			continue // reported by absent
 		}
 		attributed := percent(c.Attributed)
 		if c.Witness {
@@ -204,7 +205,7 @@ func inUnit(v float64, unit string) string {
 	return strings.TrimSpace(figure(v) + " " + unit)
 }
 
-// An hourOfDay sums up the hours of several days.
+// An hourOfDay summarizes the same hour of several days.
 type hourOfDay struct {
 	hour                    int
 	seconds, below          float64
@@ -213,7 +214,7 @@ type hourOfDay struct {
 	p99                     int64
 }
 
-// byHour returns the hours of the day that the run was in.
+// byHour returns the hours of the day that the run covered.
 func (v *steadyView) byHour() []hourOfDay {
 	var all [24]hourOfDay
 	for i := range v.s.Hours {
@@ -253,7 +254,7 @@ func (v *steadyView) hours() [][]string {
 	return out
 }
 
-// sideBySide is the table of several machines.
+// sideBySide returns the table that compares several machines.
 func sideBySide(vs []steadyView) (header []string, rows [][]string) {
 	header = []string{""}
 	row := func(name string, of func(v *steadyView) string) {
@@ -323,12 +324,12 @@ func (v *steadyView) worst() string {
 	return fmt.Sprintf("%s: %s below, p99 %s", w.Start.In(v.zone).Format("2 Jan 15:04"), percent(w.BelowShare()), micros(float64(w.P99US)))
 }
 
-// zoneText states by which clock hours are counted.
+// zoneText describes the time zone in which hours are counted.
 func (v *steadyView) zoneText() string {
 	return v.rec.Run.Started.In(v.zone).Format("MST (UTC-07:00)") + ", as at the start"
 }
 
-// absent says what was looked for and never there.
+// absent lists the candidates that were recorded but never occurred.
 func (v *steadyView) absent() string {
 	var names []string
 	for i := range v.s.Causes {
@@ -342,7 +343,7 @@ func (v *steadyView) absent() string {
 	return "recorded, and never there: " + strings.Join(names, ", ")
 }
 
-// missing says what the machine had no figures of.
+// missing lists the candidates for which the machine had no figures.
 func (v *steadyView) missing() string {
 	if len(v.s.Missing) == 0 {
 		return ""
@@ -350,7 +351,7 @@ func (v *steadyView) missing() string {
 	return "not recorded here, so that nothing can be said of it: " + strings.Join(v.s.Missing, ", ")
 }
 
-// steadiness is a run's fact in a report of runs of several kinds.
+// steadiness returns the run's fact for a report of runs of several kinds.
 func (v *view) steadiness() string {
 	if v.sum.Steadiness == nil {
 		return ""

@@ -16,8 +16,9 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// steadyRecord is a constant load of 100 rows/s on a machine, from a time of
-// its clock on: a fifth of the hours from 18 to 20 is stolen.
+// steadyRecord returns a constant load of 100 rows/s on a machine, beginning at the
+// given time of its clock. CPU time is stolen in a fifth of the intervals from 18:00
+// to 20:00.
 func steadyRecord(t testing.TB, host string, started time.Time, hours int) result.Record {
 	t.Helper()
 	zone, offset := started.Zone()
@@ -60,7 +61,7 @@ func steadyPair(t testing.TB) []result.Record {
 	cest := time.FixedZone("CEST", 7200)
 	return []result.Record{
 		steadyRecord(t, "db1", time.Date(2026, 5, 4, 10, 30, 0, 0, cest), 24),
-		// Two days later, and from another time of the day on.
+		// Two days later, beginning at another time of the day.
 		steadyRecord(t, "db2", time.Date(2026, 5, 6, 8, 0, 0, 0, cest), 24),
 	}
 }
@@ -75,7 +76,7 @@ func TestSteadyGoldens(t *testing.T) {
 	}
 }
 
-// The page has the panels, one axis, and the second machine's day moved onto
+// The page has the panels, a common axis, and the second machine's day shifted onto
 // the first one's.
 func TestSteadyPage(t *testing.T) {
 	page := render(t, report.HTML, steadyPair(t))
@@ -143,8 +144,8 @@ func TestSteadyPicture(t *testing.T) {
 	}
 }
 
-// Records of several workloads are reported as any are, with the steadiness
-// among the facts.
+// Records of several workloads are reported as usual, with the steadiness among the
+// facts.
 func TestSteadyAmongOthers(t *testing.T) {
 	recs := append(steadyPair(t)[:1], synthetic(t, rollingCourse()))
 	if text := render(t, report.Text, recs); !strings.Contains(text, "steadiness") || !strings.Contains(text, "below target for 1.7% of the time") {
@@ -169,8 +170,8 @@ func TestSteadyJSON(t *testing.T) {
 	}
 }
 
-// The page works in a browser, also with the axis changed, without an error
-// and without a request.
+// The page works in a browser, including a change of the axis, without an error and
+// without a request.
 func TestSteadyBrowser(t *testing.T) {
 	open := opener(t)
 	b := open(t, 1240, 2000, steadyPair(t))
@@ -186,7 +187,7 @@ func TestSteadyBrowser(t *testing.T) {
 	}
 }
 
-// BenchmarkSteadyDay reports a day of intervals of a second.
+// BenchmarkSteadyDay reports 86,400 intervals, as many as a day has seconds.
 func BenchmarkSteadyDay(b *testing.B) {
 	rec := steadyRecord(b, "db1", time.Date(2026, 5, 4, 10, 30, 0, 0, time.UTC), 240)
 	for b.Loop() {

@@ -20,15 +20,15 @@ var (
 	steadyJS string
 )
 
-// HTMLOptions says how HTMLWith begins. The zero value is the documented
+// HTMLOptions contains the options of HTMLWith. The zero value is the documented
 // default.
 type HTMLOptions struct {
-	// Elapsed lays constant loads over each other by the time since their
-	// start, not by the time of day; the page can change it.
+	// Elapsed initially aligns constant loads by the time since their start instead
+	// of the time of day; the page can switch.
 	Elapsed bool
 }
 
-// steadyPage is what the template of constant loads shows.
+// steadyPage is the data of the template of constant loads.
 type steadyPage struct {
 	CSP                string
 	CSS                template.CSS
@@ -44,12 +44,12 @@ type steadyPage struct {
 	Footer             string
 }
 
-// steadyData is what the page's script draws.
+// steadyData is the data drawn by the page's script.
 type steadyData struct {
 	Runs    []steadyRun   `json:"runs"`
 	Panels  []steadyPanel `json:"panels"`
 	Elapsed bool          `json:"elapsed"`
-	// Days tells that times of day need a day beside them.
+	// Days is true if times of day are shown with their day.
 	Days bool `json:"days"`
 }
 
@@ -61,7 +61,6 @@ type steadyRun struct {
 	Shift float64 `json:"shift"`
 }
 
-// steadyHTML writes the page of constant loads.
 func steadyHTML(w io.Writer, vs []view, ss []steadyView, opts HTMLOptions) error {
 	tmpl, err := template.New("steady").Parse(steadyTemplate)
 	if err != nil {
@@ -144,8 +143,8 @@ func newSteadyPage(vs []view, ss []steadyView, opts HTMLOptions) (*steadyPage, e
 	return p, nil
 }
 
-// heatSVG draws the hours: colours as attributes, because the page's security
-// policy allows no style beside its own.
+// heatSVG draws the hours. Colours are attributes, because the page's security
+// policy allows no inline styles.
 func (p *steadyPicture) heatSVG() template.HTML {
 	const cell, row, left, top = 44, 22, 150, 20
 	strips := p.strips()

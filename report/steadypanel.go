@@ -6,20 +6,18 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A steadyPanel is one of the charts that stand above each other, all on the
-// same axis of time.
+// A steadyPanel is one of several stacked charts with a common time axis.
 type steadyPanel struct {
 	Title string      `json:"title"`
 	Unit  string      `json:"unit"`
 	Lines []stripLine `json:"lines"`
-	// Target is a level to draw; 0 is none.
+	// Target is a level to draw; 0 means none.
 	Target float64 `json:"target,omitempty"`
-	// Least is how far the axis goes at least.
+	// Least is the minimum upper end of the axis.
 	Least float64 `json:"least"`
 }
 
-// A stripLine is a figure of one run: its mean over each point, and the
-// extremes in it.
+// A stripLine is a figure of one run: its mean over each point, and its extremes.
 type stripLine struct {
 	Run   int    `json:"run"`
 	Label string `json:"label"`
@@ -28,7 +26,7 @@ type stripLine struct {
 	figureData
 }
 
-// steadyAxis is where the points of a run lie: elapsed seconds at their middle.
+// axis returns the positions of a run's points: the elapsed seconds at their middle.
 func (v *steadyView) axis(bs []bucket) axis {
 	at := axis{}
 	for _, b := range bs {
@@ -38,12 +36,12 @@ func (v *steadyView) axis(bs []bucket) axis {
 	return at
 }
 
-// steadyPanels returns the panels that any of the runs has figures for.
+// steadyPanels returns the panels for which any of the runs has figures.
 func steadyPanels(vs []steadyView, bs [][]bucket) []steadyPanel {
 	rate := steadyPanel{Title: "rate", Unit: "rows/s", Target: vs[0].s.Asked, Least: vs[0].s.Asked * 1.2}
 	late := steadyPanel{Title: "latency from when inserts were due", Unit: "microseconds", Target: float64(vs[0].s.P99LimitUS)}
 	for i := range vs {
-		// Runs with different targets have none in common.
+		// Runs with different targets have no common target.
 		if vs[i].s.Asked != vs[0].s.Asked {
 			rate.Target = 0
 		}
@@ -77,7 +75,7 @@ func steadyPanels(vs []steadyView, bs [][]bucket) []steadyPanel {
 		title, unit string
 		least       float64
 		figures     [2][2]string // name in the record, label
-		peak        string       // a figure of the greatest values
+		peak        string       // a figure of the maximum values
 	}{
 		{"CPU time stolen by the host", "fraction", 0.02, [2][2]string{{"os_cpu_steal", "steal"}}, "os_cpu_steal_peak"},
 		{"pressure: time in which tasks waited", "fraction", 0.1, [2][2]string{{"pressure_cpu_some", "CPU"}, {"pressure_io_some", "I/O"}}, ""},
@@ -108,7 +106,8 @@ func steadyPanels(vs []steadyView, bs [][]bucket) []steadyPanel {
 				}
 			}
 		}
-		// A quota that never bound is no panel; steal that is 0 says much.
+		// A quota that never took effect gets no panel; steal that is always 0 is
+		// informative.
 		if len(panel.Lines) > 0 && (any || p.figures[0][0] != "cgroup_throttled") {
 			out = append(out, panel)
 		}
@@ -123,19 +122,19 @@ func label(vs []steadyView, i int, what string) string {
 	return oneLine(vs[i].label) + " " + what
 }
 
-// A hourCell is an hour of the clock of one run.
+// An hourCell is a clock hour of one run.
 type hourCell struct {
-	day, hour int // day from the first of all runs
+	day, hour int // day counts from the first of all runs
 	h         *result.SteadyHour
 }
 
-// cells places the run's hours on the common axis.
+// cells returns the positions of the run's hours on the common axis.
 func (v *steadyView) cells() []hourCell {
 	out := make([]hourCell, 0, len(v.s.Hours))
 	start := v.rec.Run.Started
 	for i := range v.s.Hours {
 		h := &v.s.Hours[i]
-		// In the middle of the hour, so that no rounding puts it elsewhere.
+		// The middle of the hour, so that rounding doesn't move it to another.
 		at := v.shift + h.Start.Sub(start).Seconds() + 1800
 		day := int(math.Floor(at / daySeconds))
 		out = append(out, hourCell{day, int(math.Floor((at - float64(day)*daySeconds) / 3600)), h})
@@ -143,8 +142,8 @@ func (v *steadyView) cells() []hourCell {
 	return out
 }
 
-// heat returns how dark a share of time below target is, 0 to 5: 0 is none,
-// then up to 1, 5, 20 and 50%, and above.
+// heat returns the shade of a share of time below target, 0 to 5: 0 for none, then
+// up to 1, 5, 20 and 50%, and above.
 func heat(share float64) int {
 	for i, limit := range []float64{0, 0.01, 0.05, 0.2, 0.5} {
 		if share <= limit {
@@ -154,9 +153,8 @@ func heat(share float64) int {
 	return 5
 }
 
-// heatColours are those of the shares, light to dark; also the greys of a
-// printer tell them apart.
+// heatColours are the colours of the shares, light to dark; their greys are
+// distinguishable in print too.
 var heatColours = []string{"#d7ecd9", "#fdf0b5", "#fdc776", "#f08a4b", "#cc3d33", "#7a0f22"}
 
-// heatLegend says what they mean.
 var heatLegend = []string{"none", "to 1%", "to 5%", "to 20%", "to 50%", "above"}

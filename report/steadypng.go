@@ -12,16 +12,15 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// A steadyPicture draws constant loads: the panels above each other over the
-// time of day, and below them the hours, darker the longer the load was below
-// target.
+// A steadyPicture draws constant loads: the panels above each other over the time of
+// day, and below them the hours, darker the longer the load was below target.
 type steadyPicture struct {
 	vs      []steadyView
 	styles  []style
 	opts    PNGOptions
 	buckets [][]bucket
 	panels  []steadyPanel
-	from    float64 // the axis' ends
+	from    float64 // the ends of the axis
 	to      float64
 }
 
@@ -41,7 +40,7 @@ func newSteadyPicture(vs []view, ss []steadyView, opts PNGOptions) *steadyPictur
 	return p
 }
 
-// begin is where a run begins on the axis.
+// begin returns the position of a run's start on the axis.
 func (p *steadyPicture) begin(i int) float64 {
 	if p.opts.Elapsed {
 		return 0
@@ -49,13 +48,13 @@ func (p *steadyPicture) begin(i int) float64 {
 	return p.vs[i].shift
 }
 
-// Room in pixels.
+// Space in pixels.
 const (
 	steadyLeft, steadyRight = 92, 24
 	steadyTop               = 104
 	steadyTitle             = 22 // above each panel
 	steadyAxis              = 30 // below the last
-	steadyStrip             = 16 // a run's hours of a day
+	steadyStrip             = 16 // the hours of one run on one day
 )
 
 func (p *steadyPicture) draw(dc draw.Canvas) error {
@@ -124,7 +123,7 @@ func (p *steadyPicture) heading(dc draw.Canvas) {
 	}
 }
 
-// panel draws one chart into its area.
+// panel draws one chart into the given area.
 func (p *steadyPicture) panel(area draw.Canvas, panel *steadyPanel, last bool) error {
 	title := panel.Title
 	if len(p.vs) == 1 && len(panel.Lines) > 1 {
@@ -140,7 +139,7 @@ func (p *steadyPicture) panel(area draw.Canvas, panel *steadyPanel, last bool) e
 			if panel.Lines[i].Hi != nil {
 				v = panel.Lines[i].Hi[k]
 			}
-			if v > top { // false for what is none
+			if v > top { // false for NaN
 				top = v
 			}
 		}
@@ -179,8 +178,8 @@ func (p *steadyPicture) panel(area draw.Canvas, panel *steadyPanel, last bool) e
 	return nil
 }
 
-// line draws a figure, and behind it from its least to its greatest values;
-// where there is none, the line has a gap.
+// line draws a figure and, behind it, the range between its minimum and maximum;
+// missing figures leave a gap in the line.
 func (p *steadyPicture) line(area draw.Canvas, l *stripLine, x, y func(float64) vg.Length) {
 	colour := rgb(p.styles[l.Run].light)
 	at := p.vs[l.Run].axis(p.buckets[l.Run])
@@ -214,7 +213,7 @@ func (p *steadyPicture) line(area draw.Canvas, l *stripLine, x, y func(float64) 
 	flush()
 }
 
-// sparseTicks puts two to four ticks from 0.
+// sparseTicks returns two to four ticks from 0.
 func sparseTicks(top float64) []float64 {
 	step := math.Pow(10, math.Floor(math.Log10(top/2)))
 	for _, m := range []float64{1, 2, 5, 10} {
@@ -242,7 +241,7 @@ func inPanel(v float64, unit string) string {
 	return inUnit(v, unit)
 }
 
-// timeTicks puts up to a dozen ticks at round times.
+// timeTicks returns up to a dozen ticks at round times.
 func (p *steadyPicture) timeTicks() []plot.Tick {
 	var out []plot.Tick
 	step := 1.0
@@ -268,19 +267,19 @@ func (p *steadyPicture) timeLabel(at, step float64) string {
 	if step < 60 {
 		s += fmt.Sprintf(":%02d", n%60)
 	}
-	if p.to > daySeconds*1.5 || p.from < 0 { // days must be told apart
+	if p.to > daySeconds*1.5 || p.from < 0 { // days must be distinguished
 		s = fmt.Sprintf("day %d %s", int(day)+1, s)
 	}
 	return s
 }
 
-// A strip is the hours of one run on one day.
+// A strip contains the hours of one run on one day.
 type strip struct {
 	run, day int
 	cells    [24]*hourCell
 }
 
-// strips returns a strip for each run and day, days first.
+// strips returns a strip for each run and day, ordered by day.
 func (p *steadyPicture) strips() []strip {
 	var out []strip
 	at := map[[2]int]int{}
@@ -299,7 +298,7 @@ func (p *steadyPicture) strips() []strip {
 	return out
 }
 
-// heat draws the strips from a height upwards, the hours below them.
+// heat draws the strips upwards from the given position, with the hours below them.
 func (p *steadyPicture) heat(dc draw.Canvas, bottom vg.Length, strips []strip) {
 	left, right := dc.Min.X+px(steadyLeft), dc.Max.X-px(steadyRight)
 	width := (right - left) / 24
@@ -332,7 +331,6 @@ func (p *steadyPicture) heat(dc draw.Canvas, bottom vg.Length, strips []strip) {
 	}
 }
 
-// stripLabel names a run's day.
 func (v *steadyView) stripLabel(day int) string {
 	if v.s.Host != "" && len(v.s.Host) <= 12 {
 		return fmt.Sprintf("%s %d", v.s.Host, day+1)

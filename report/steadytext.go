@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// steadyText writes what Text does, of runs that held a constant load.
+// steadyText is Text for runs of constant loads.
 func steadyText(w io.Writer, vs []view, ss []steadyView) error {
 	out := bufio.NewWriter(w)
 	for i := range ss {
@@ -52,8 +52,8 @@ func steadyText(w io.Writer, vs []view, ss []steadyView) error {
 	return nil
 }
 
-// writeTable writes columns as wide as they need; figures stand to the right,
-// but for the first column and the last.
+// writeTable writes columns of minimum width. Figures are right-aligned; the first
+// column and, if last is set, the last are left-aligned.
 func writeTable(w io.Writer, header []string, rows [][]string, last bool) {
 	widths := make([]int, len(header))
 	all := append([][]string{header}, rows...)
@@ -77,7 +77,7 @@ func writeTable(w io.Writer, header []string, rows [][]string, last bool) {
 	}
 }
 
-// steadyMarkdown writes the same as tables.
+// steadyMarkdown writes the content of steadyText as Markdown.
 func steadyMarkdown(w io.Writer, vs []view, ss []steadyView) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprint(out, "# A constant load over time\n\n")

@@ -15,19 +15,18 @@ import (
 type grid struct {
 	Title string
 	Note  string
-	// Header names the columns; the first is that of the rows' names.
+	// Header names the columns; the first column contains the rows' names.
 	Header []string
 	Rows   [][]string
 }
 
-// add appends a row.
 func (g *grid) add(cells ...string) { g.Rows = append(g.Rows, cells) }
 
-// A benchmark is the steps of one benchmark, in order.
+// A benchmark contains the steps of one benchmark, in order.
 type benchmark []view
 
-// splitSteps takes the runs that are steps of a longer benchmark out of the
-// others, each benchmark for itself.
+// splitSteps separates the runs that are steps of a longer benchmark from the
+// others, one list per benchmark.
 func splitSteps(recs []result.Record) (others []result.Record, steps [][]result.Record) {
 	for i := range recs {
 		s := recs[i].Run.Step
@@ -48,19 +47,19 @@ func splitSteps(recs []result.Record) (others []result.Record, steps [][]result.
 	return others, steps
 }
 
-// loading returns the runs that charts are made of: those that insert. Where
-// there is none, it is all of them.
+// loading returns the runs that are charted: those that insert, or all of them if
+// none does.
 func loading(recs []result.Record) []result.Record {
 	return only(recs, func(r *result.Run) bool { return r.Loads() })
 }
 
-// loads returns those of them that a picture shows on top of each other: the
-// steps that insert as fast as they can, which tells more than a rate kept.
+// loads returns the charted runs that share a picture: the steps that insert at full
+// speed, which are more informative than those at a fixed rate.
 func loads(recs []result.Record) []result.Record {
 	return only(loading(recs), func(r *result.Run) bool { return r.Step == nil || r.Rate == 0 })
 }
 
-// only returns the runs of which something holds, or all where it holds of none.
+// only returns the runs that satisfy a condition, or all if none does.
 func only(recs []result.Record, is func(*result.Run) bool) []result.Record {
 	out := slices.DeleteFunc(slices.Clone(recs), func(r result.Record) bool { return !is(&r.Run) })
 	if len(out) == 0 {
@@ -69,10 +68,10 @@ func only(recs []result.Record, is func(*result.Run) bool) []result.Record {
 	return out
 }
 
-// asks tells that the run is a step whose queries are what it is judged by.
+// asks reports whether the run is a step that is judged by its queries.
 func (v *view) asks() bool { return v.sum.Step != nil && v.sum.Step.Query != "" }
 
-// stepName names the step a run is, "" for others.
+// stepName returns the name of a run's step, "" for other runs.
 func stepName(r *result.Run) string {
 	if r.Step == nil {
 		return ""
@@ -80,13 +79,13 @@ func stepName(r *result.Run) string {
 	return r.Step.Name
 }
 
-// title says what was run where.
+// title describes the benchmark and where it ran.
 func (b benchmark) title() string {
 	r := &b[0].rec.Run
 	return fmt.Sprintf("%s on %s", r.Step.Benchmark, b[0].server())
 }
 
-// verdicts say in a few sentences how the benchmark went.
+// verdicts describes the benchmark's results in a few sentences.
 func (b benchmark) verdicts() []string {
 	last := &b[len(b)-1]
 	first := b[0].rec.Run
@@ -131,7 +130,7 @@ func (b benchmark) verdicts() []string {
 	return out
 }
 
-// grids are the benchmark's figures.
+// grids returns the benchmark's tables.
 func (b benchmark) grids() []grid {
 	out := []grid{b.rates(), b.latencies(), b.buckets(), b.costs()}
 	if did := b.did(); len(did.Rows) > 0 {
@@ -262,7 +261,7 @@ func (b benchmark) costs() grid {
 	return g
 }
 
-// did is what the steps without inserts did.
+// did returns the table of the actions of steps without inserts.
 func (b benchmark) did() grid {
 	g := grid{Title: "Indexes and settling", Header: []string{"step", "what", "seconds", "dirty pages before", "after"}}
 	for i := range b {
@@ -273,13 +272,12 @@ func (b benchmark) did() grid {
 		}
 		for _, what := range slices.Sorted(maps.Keys(s.Did)) {
 			g.add(s.Name, what, figure(s.Did[what]), before, after)
-			before, after = none, none // of the step, not of each part
+			before, after = none, none // per step, not per action
 		}
 	}
 	return g
 }
 
-// write writes the grid as text.
 func (g *grid) write(w io.Writer) {
 	fmt.Fprintf(w, "\n%s\n", g.Title)
 	g.columns(w, "  ")
@@ -288,8 +286,8 @@ func (g *grid) write(w io.Writer) {
 	}
 }
 
-// columns writes header and rows, the first column to the left and the others
-// to the right.
+// columns writes header and rows, the first column left-aligned and the others
+// right-aligned.
 func (g *grid) columns(w io.Writer, indent string) {
 	rows := append([][]string{g.Header}, g.Rows...)
 	width := make([]int, len(g.Header))
@@ -337,7 +335,7 @@ func benchmarkText(w io.Writer, recs []result.Record) error {
 	return nil
 }
 
-// facts say what ran where.
+// facts describes the benchmark's conditions.
 func (b benchmark) facts() []fact {
 	r := &b[0].rec.Run
 	out := []fact{{"clients", fmt.Sprintf("%s of %s, method %s, seed %d", plural(int64(r.Writers), "client", "clients"),
@@ -353,7 +351,7 @@ func (b benchmark) facts() []fact {
 	return out
 }
 
-// benchmarkMarkdown writes the same as Markdown.
+// benchmarkMarkdown writes the content of benchmarkText as Markdown.
 func benchmarkMarkdown(w io.Writer, recs []result.Record) error {
 	vs, err := views(recs)
 	if err != nil {

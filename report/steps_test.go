@@ -12,8 +12,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// An act is a step of a synthetic benchmark: so many intervals of a second, and
-// what is done in each of them.
+// An act is a step of a synthetic benchmark: a number of intervals of a second, and
+// the operations in each of them.
 type act struct {
 	name             string
 	seconds          int
@@ -103,7 +103,7 @@ func TestStepsGolden(t *testing.T) {
 	golden(t, "steps.intervals", func(w io.Writer) error { return report.Intervals(w, recs) })
 }
 
-// constant returns runs that kept their table's size by either way.
+// constant returns runs that kept their table's size, one for each method.
 func constant(t testing.TB) []result.Record {
 	t.Helper()
 	plain, rolling := synthetic(t, plainCourse()), synthetic(t, rollingCourse())
@@ -143,8 +143,8 @@ func TestConstantSizeGolden(t *testing.T) {
 	golden(t, "constant.md", func(w io.Writer) error { return report.Markdown(w, recs) })
 }
 
-// Every report takes steps alone, several benchmarks, and steps beside other
-// runs; also benchmarks that ended early, anywhere.
+// Every report handles steps alone, several benchmarks, and steps beside other runs,
+// including benchmarks that ended early at any point.
 func TestStepsAnywhere(t *testing.T) {
 	all := steps(t)
 	other := steps(t)

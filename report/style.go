@@ -1,16 +1,17 @@
 package report
 
-// A style is how the lines of one run are drawn, the same in every picture.
+// A style determines how the lines of one run are drawn, the same in every picture.
 type style struct {
-	// light and dark are the colours on light and on dark ground, as #rrggbb.
+	// light and dark are the colours on a light and on a dark background, as
+	// #rrggbb.
 	light, dark string
-	// dash is the lengths of strokes and gaps in pixels; empty is solid.
+	// dash contains the lengths of strokes and gaps in pixels; empty means solid.
 	dash []float64
 }
 
-// palette is that of Okabe and Ito (2008), which people with any of the common
-// colour blindnesses tell apart, without its yellow, which is too faint on
-// white; the colours for dark ground are the same hues, lighter.
+// palette is that of Okabe and Ito (2008), whose colours people with any common
+// colour blindness can distinguish, without its yellow, which is too faint on white.
+// The colours for a dark background are lighter shades of the same hues.
 var palette = []style{
 	{light: "#0072b2", dark: "#56b4e9"}, // blue
 	{light: "#d55e00", dark: "#ff8a3d"}, // vermilion
@@ -20,15 +21,15 @@ var palette = []style{
 	{light: "#4b5563", dark: "#b6bfca"}, // grey
 }
 
-// Which colours of the palette the first runs of the two layouts take, so that
-// a layout looks the same in every report.
+// The palette indexes of the first run of each layout, so that a layout has the same
+// colour in every report.
 const (
 	rollingColour = 0
 	plainColour   = 1
 )
 
-// styles gives each run its style: a colour for the run, a dash for its layout,
-// so that neither colour nor dash alone carries the meaning.
+// styles assigns each run its style: a colour for the run, a dash for its layout, so
+// that neither colour nor dash alone carries the meaning.
 func styles(vs []view) []style {
 	out := make([]style, len(vs))
 	used := map[int]bool{}
@@ -38,7 +39,7 @@ func styles(vs []view) []style {
 		if vs[i].rec.Run.Layout != "rolling" {
 			out[i].dash = []float64{7, 3}
 		}
-		// Beyond the palette's length its colours repeat with another dash.
+		// Beyond the palette's length, colours repeat with another dash.
 		if round := colour / len(palette); round > 0 {
 			out[i].dash = []float64{float64(2 + round), 3}
 		}
@@ -47,7 +48,7 @@ func styles(vs []view) []style {
 	var rest []int
 	for i := range vs {
 		if r := vs[i].repeats; r != nil && r[0] != i {
-			continue // takes the style of the first of them, below
+			continue // gets the style of the first repeat, below
 		}
 		if colour, ok := first[vs[i].rec.Run.Layout]; ok && !used[colour] {
 			pick(i, colour)

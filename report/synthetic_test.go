@@ -12,18 +12,20 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A course describes a synthetic run: what the server would have done. The
-// same course always makes the same record.
+// A course describes the server's behaviour in a synthetic run. The same course
+// always gives the same record.
 type course struct {
 	name, layout string
 	rows         int64
-	// rate is the server's rate in rows/s when it holds the given rows.
+	// rate returns the server's rate in rows/s when it holds the given number of
+	// rows.
 	rate func(rows float64) float64
-	// asked is the rate of an open loop in rows/s; 0 is a closed loop.
+	// asked is the requested rate of an open loop in rows/s; 0 means a closed loop.
 	asked float64
-	// period is the number of rows in a partition; 0 is none.
+	// period is the number of rows in a partition; 0 means no partitions.
 	period int64
-	// stop ends the run after so many intervals; 0 runs to the last row.
+	// stop ends the run after the given number of intervals; 0 means at the last
+	// row.
 	stop int
 	seed uint64
 }
@@ -33,8 +35,8 @@ const (
 	batch = 1000
 )
 
-// falling is the course of a plain table that outgrows its cache at 640,000
-// rows: from 144,000 rows/s to 4,500.
+// falling is the rate of a plain table that outgrows its cache at 560,000 rows: from
+// 144,000 rows/s to 4,500.
 func falling(rows float64) float64 {
 	if rows < 560e3 {
 		return 144e3 - 0.012*rows
@@ -52,7 +54,7 @@ func rollingCourse() course {
 	return course{name: "classic rolling on mariadb", layout: "rolling", rows: 4e6, rate: flat, period: 500e3, seed: 2}
 }
 
-// openLoop asks for more than the server takes once the table has grown.
+// openLoop requests more than the server sustains once the table has grown.
 func openLoop() course {
 	return course{name: "classic plain at 60k/s", layout: "plain", rows: 100e6, rate: falling, asked: 60e3, stop: 120, seed: 3}
 }
@@ -76,8 +78,8 @@ var counters = []result.Counter{
 	{Name: "row_lock_waits", Group: "server", Unit: "ops/s", Help: "waits for row locks"},
 }
 
-// made holds the records made so far, by course. Two courses that differ in
-// their rate alone need another name or seed.
+// made caches the records, by course. Courses that differ only in their rate need
+// different names or seeds.
 var made = map[string]result.Record{}
 
 // synthetic returns the record of a course, which the caller may change.
@@ -124,7 +126,7 @@ func (c course) record(t testing.TB) result.Record {
 	var rows, backlog, made int64
 	elapsed, carry := 0.0, 0.0
 	for rows < c.rows && (c.stop == 0 || len(rec.Intervals) < c.stop) {
-		// Every so often a checkpoint takes most of a second.
+		// Occasionally a checkpoint takes most of a second.
 		speed := c.rate(float64(rows)) * (0.94 + 0.12*rng.Float64())
 		checkpoint := rng.IntN(45) == 0
 		if checkpoint {
@@ -155,7 +157,7 @@ func (c course) record(t testing.TB) result.Record {
 			if backlog > 1 {
 				iv.Late = n / batch
 			}
-			// The last row to arrive was due when as many had been asked for.
+			// The last row to arrive was due when that many rows had been requested.
 			wait := 1e6 * max(0, elapsed+span/2-float64(rows+n/2)/c.asked)
 			iv.Response = map[string]result.Histogram{"insert": spread(t, rng, n/batch, 1e6*batch/speed, wait)}
 		}
@@ -210,8 +212,8 @@ func figures(rng *rand.Rand, c course, rows, speed float64) map[string]float64 {
 	return out
 }
 
-// spread makes a latency distribution around a median in microseconds, with
-// the long tail that servers have, and a wait before it.
+// spread returns a latency distribution around a median in microseconds, with a long
+// tail as on real servers, after a given wait.
 func spread(t testing.TB, rng *rand.Rand, n int64, median, wait float64) result.Histogram {
 	t.Helper()
 	h := result.NewHistogram()
@@ -233,7 +235,7 @@ func spread(t testing.TB, rng *rand.Rand, n int64, median, wait float64) result.
 
 func round3(f float64) float64 { return math.Round(f*1e3) / 1e3 }
 
-// failed is a run that an error of the server ended.
+// failed turns the record into a run ended by an error of the server.
 func failed(rec result.Record) result.Record {
 	rec.End.Stopped = "failed"
 	rec.End.Failure = "insert batch 1204: Error 1114 (HY000): The table 'purchases' is full"
@@ -241,7 +243,7 @@ func failed(rec result.Record) result.Record {
 	return rec
 }
 
-// cutOff is a run that was killed: the record as Read returns it.
+// cutOff turns the record into that of a killed run, as Read returns it.
 func cutOff(rec result.Record) result.Record {
 	rec.End = nil
 	rec.Intervals = slices.Clone(rec.Intervals)

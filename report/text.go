@@ -11,15 +11,15 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// textWidth is where lines of text are wrapped: what a terminal of 120
-// columns shows without breaking words itself.
+// textWidth is the width at which text is wrapped; it fits a terminal of 120
+// columns.
 const textWidth = 118
 
-// Text writes a summary for people to read: how each run went in a sentence,
-// what to know before believing it, and then the figures of each run.
+// Text writes a summary as text: a sentence on each run, what to know before
+// believing it, and then the figures of each run.
 //
-// The runs of an insert-method matrix are reported together, as Matrix is, here
-// and in every other form.
+// The runs of an insert-method matrix are reported together, as by Matrix; the same
+// applies to all other formats.
 func Text(w io.Writer, recs []result.Record) error {
 	if all, err := wholeOf(recs); err != nil {
 		return err
@@ -50,7 +50,7 @@ func Text(w io.Writer, recs []result.Record) error {
 	return nil
 }
 
-// runsText writes the report of runs that are no steps.
+// runsText writes the report of runs that are not steps.
 func runsText(out io.Writer, recs []result.Record) error {
 	vs, err := views(recs)
 	if err != nil {
@@ -111,8 +111,8 @@ func runsText(out io.Writer, recs []result.Record) error {
 	return nil
 }
 
-// sharedFacts returns what is the same for all of several runs, of the facts
-// that say what ran where.
+// sharedFacts returns the facts about the runs' conditions that are the same for all
+// of several runs.
 func sharedFacts(vs []view) []fact {
 	if len(vs) < 2 {
 		return nil
@@ -138,8 +138,8 @@ func writeFacts(w io.Writer, title string, facts []fact) {
 	}
 }
 
-// wrapped writes text behind a first prefix, broken between words, further
-// lines behind rest.
+// wrapped writes text after the prefix first, broken between words; further lines
+// have the prefix rest.
 func wrapped(w io.Writer, first, rest, text string) {
 	line := oneLine(first)
 	empty := true
@@ -157,8 +157,8 @@ func wrapped(w io.Writer, first, rest, text string) {
 	fmt.Fprintln(w, strings.TrimRight(line, " "))
 }
 
-// oneLine replaces what would break a line or steer a terminal: names and
-// errors come from servers and from files.
+// oneLine replaces characters that would break a line or control a terminal: names
+// and errors come from servers and files.
 func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == '\u2028' || r == '\u2029' {

@@ -7,14 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// From keptFlatness on a rate counts as kept, and above grownFlatness as
-// grown: repeated runs of a steady load differ by less than a tenth.
+// Flatness from keptFlatness on counts as a kept rate, above grownFlatness as a
+// risen one: repeated runs of a steady load differ by less than a tenth.
 const (
 	keptFlatness  = 0.9
 	grownFlatness = 1.1
 )
 
-// sentence begins a text with a capital and ends it with a stop.
+// sentence capitalizes a text and adds a full stop.
 func sentence(s string) string {
 	if s == "" {
 		return ""
@@ -27,8 +27,8 @@ func sentence(s string) string {
 	return s + "."
 }
 
-// mostPercent is the ratio from which a rate is said to be times another, and
-// not percent of it.
+// mostPercent is the ratio above which a rate is described as a multiple of another
+// instead of a percentage.
 const mostPercent = 10
 
 func (v *view) verdict() string {
@@ -44,7 +44,7 @@ func (v *view) verdict() string {
 	case v.sum.Knee != nil:
 		s += fmt.Sprintf("fell to %s of its first rate, with the knee at %s rows", percent(flat), short(float64(v.sum.Knee.Rows)))
 	case v.rec.Run.Search != nil && flat > grownFlatness:
-		// The search chose the rates: first and last are of different ones.
+		// The search chose the rates, so the first and the last are not comparable.
 		s += fmt.Sprintf("inserted %s rows, at the rates that the search tried", short(float64(v.sum.Rows)))
 	case flat > mostPercent:
 		s += fmt.Sprintf("rose to %.0f times its first rate over %s rows", flat, short(float64(v.sum.Rows)))
@@ -65,9 +65,9 @@ func (v *view) verdict() string {
 	return s
 }
 
-// ratios states, for each rolling run, the ratio of its last rate to that of
-// the plain run beside it: the same engine and preset, from the same file
-// where there is one. Repeats are taken together.
+// ratios describes, for each rolling run, the ratio of its last rate to that of the
+// matching plain run: the same engine and preset, preferably from the same file.
+// Repeats are combined.
 func ratios(vs []view) []string {
 	var out []string
 	for i := range vs {
@@ -103,7 +103,7 @@ func plainBeside(vs []view, r *view) *view {
 			continue
 		}
 		if a, b := &p.rec.Run, &r.rec.Run; a.Scenario != nil && (a.Batch != b.Batch || a.Indexes != b.Indexes || a.Writers != b.Writers) {
-			continue // of a scenario's runs, those that differ in the layout alone
+			continue // runs of a scenario match only if they differ in the layout alone
 		}
 		if p.rec.Source == r.rec.Source {
 			return p

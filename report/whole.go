@@ -6,8 +6,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A whole is what several runs say together rather than one by one: the cells
-// of an insert-method matrix, those of a speed test.
+// A whole is a combined report of several runs: the cells of an insert-method
+// matrix, or those of a speed test.
 type whole interface {
 	Text(w io.Writer) error
 	Markdown(w io.Writer) error
@@ -16,7 +16,8 @@ type whole interface {
 	PNG(w io.Writer, opts PNGOptions) error
 }
 
-// wholeOf returns what the runs are parts of, nil where each stands for itself.
+// wholeOf returns the combined report of the runs; nil if each is reported by
+// itself.
 func wholeOf(recs []result.Record) (whole, error) {
 	if IsMatrix(recs) {
 		m, err := NewMatrix(recs)

@@ -6,24 +6,25 @@ import (
 	"slices"
 )
 
-// The block bootstrap over time (Künsch 1989): stretches of neighbours are
-// drawn with replacement, because what disturbs a machine lasts, so that
-// neighbours are anything but independent. A run is about 20 blocks long: of a
-// day, a block is more than an hour. A thousand rounds settle the second digit
-// of a 95% interval.
+// The block bootstrap over time (Künsch 1989): blocks of neighbouring intervals are
+// drawn with replacement. Disturbances of a machine last for some time, so
+// neighbouring intervals are not independent. A run is divided into about 20 blocks;
+// for a run of a day, a block is longer than an hour. A thousand rounds settle the
+// second digit of a 95% interval.
 const (
 	blocksInRun     = 20
 	bootstrapRounds = 1000
-	// leastDrawn is the share of the rounds that must have given a figure.
+	// leastDrawn is the minimum share of rounds that must yield a value.
 	leastDrawn = 0.9
 )
 
-// resampled returns the 95% interval of a figure over n intervals: statistic
-// gets the blocks [from, to) of a round, and gives NaN where it has no value.
-// Nil where too many rounds have none.
+// resampled returns the 95% interval of a statistic over n intervals. For each
+// round, statistic is called with the starts of the blocks drawn and their length,
+// and returns NaN if it has no value. The result is nil if too many rounds have no
+// value.
 func resampled(n int, statistic func(from []int, length int) float64) *[2]float64 {
 	length := max(1, n/blocksInRun)
-	// The same draws for the same record, so that reports are reproducible.
+	// A constant seed, so that the same record always gives the same report.
 	rng := rand.New(rand.NewPCG(1, 95))
 	from := make([]int, (n+length-1)/length)
 	drawn := make([]float64, 0, bootstrapRounds)
@@ -42,15 +43,16 @@ func resampled(n int, statistic func(from []int, length int) float64) *[2]float6
 	return &[2]float64{drawn[len(drawn)*25/1000], drawn[len(drawn)*975/1000-1]}
 }
 
-// A fourfold table counts intervals: below target or on it, with a cause or
-// without.
+// A fourfold table counts intervals: below target or on target, with or without a
+// cause.
 type fourfold struct{ belowWith, belowWithout, onWith, onWithout float64 }
 
 func (f fourfold) plus(o fourfold, sign float64) fourfold {
 	return fourfold{f.belowWith + sign*o.belowWith, f.belowWithout + sign*o.belowWithout, f.onWith + sign*o.onWith, f.onWithout + sign*o.onWithout}
 }
 
-// shares returns how many of those below, and of those on target, had it.
+// shares returns the share of the intervals below target, and of those on target,
+// that had the cause.
 func (f fourfold) shares() (below, on float64) {
 	return safeShare(f.belowWith, f.belowWithout), safeShare(f.onWith, f.onWithout)
 }
@@ -62,11 +64,12 @@ func safeShare(with, without float64) float64 {
 	return with / (with + without)
 }
 
-// explained is the population attributable fraction in Miettinen's form (1974):
-// the share p of the cases that were exposed, times 1 - 1/RR, where RR is how
-// many times likelier an interval with the cause is below target. It is the
-// share of the time below target that would not have been, if intervals with
-// the cause had been below as rarely as those without; NaN without any below.
+// explained returns the population attributable fraction in Miettinen's form (1974):
+// p * (1 - 1/RR), where p is the share of the intervals below target that had the
+// cause, and RR is the risk ratio of being below target with the cause to without
+// it. It estimates the share of the time below target that would not have occurred
+// if intervals with the cause were below target as rarely as those without. It is
+// NaN if no interval is below target.
 func (f fourfold) explained() float64 {
 	if f.belowWith+f.belowWithout == 0 {
 		return math.NaN()
@@ -80,7 +83,7 @@ func (f fourfold) explained() float64 {
 	return p * (1 - others/exposed)
 }
 
-// prefixes are fourfold tables of the first so many intervals.
+// prefixes holds cumulative fourfold tables: element i covers the first i intervals.
 type prefixes []fourfold
 
 func tables(ivs []judged, has []bool) prefixes {
@@ -114,29 +117,30 @@ func (p prefixes) explainedIn95() *[2]float64 {
 	})
 }
 
-// moments are sums over pairs of ranks.
+// moments holds sums over pairs of ranks.
 type moments struct{ n, x, y, xx, yy, xy float64 }
 
 func (m moments) plus(o moments, sign float64) moments {
 	return moments{m.n + sign*o.n, m.x + sign*o.x, m.y + sign*o.y, m.xx + sign*o.xx, m.yy + sign*o.yy, m.xy + sign*o.xy}
 }
 
-// correlation is Pearson's, NaN where one side never changes.
+// correlation returns Pearson's correlation coefficient; NaN if either side is
+// constant.
 func (m moments) correlation() float64 {
 	vx, vy := m.n*m.xx-m.x*m.x, m.n*m.yy-m.y*m.y
-	// What is left of sums that cancel out is no variance.
+	// The remainder of cancelling sums is rounding error, not variance.
 	if tiny := 1e-9 * m.n; vx <= tiny*m.xx || vy <= tiny*m.yy {
 		return math.NaN()
 	}
 	return max(-1, min(1, (m.n*m.xy-m.x*m.y)/math.Sqrt(vx*vy)))
 }
 
-// spearman returns the rank correlation of values with ranks (Spearman 1904;
-// equal values share their mean rank) and its interval, in which the ranks are
-// those of the whole run. Nil where there is none.
+// spearman returns the rank correlation of values with ranks (Spearman 1904; equal
+// values share their mean rank) and its interval, computed from the ranks within the
+// whole run. Both are nil if they cannot be computed.
 func spearman(values, ranksOf []float64, sign float64) (*float64, *[2]float64) {
 	mine := ranks(values)
-	centre := float64(len(values)+1) / 2 // keeps the sums small
+	centre := float64(len(values)+1) / 2 // centred, to keep the sums small
 	sums := make([]moments, len(values)+1)
 	for i := range mine {
 		sums[i+1] = sums[i]

@@ -9,57 +9,56 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
-// A Cause is a candidate for why a constant load fell below target: something
-// that an interval either had or had not. Shares are of intervals.
+// A Cause is a candidate for why a constant load fell below target: a condition that
+// each interval either had or did not have. Shares are shares of intervals.
 type Cause struct {
 	Name string `json:"name"`
 	What string `json:"what"`
-	// Figure is the record's; empty for what is no figure. An interval has the
-	// cause when the figure lies beyond Threshold: above it, or with Low below.
+	// Figure is the name of the record's figure; empty for a cause that isn't based
+	// on one. An interval has the cause if the figure is above Threshold, or below
+	// it if Low is set.
 	Figure    string  `json:"figure,omitempty"`
 	Unit      string  `json:"unit,omitempty"`
 	Threshold float64 `json:"threshold"`
 	Low       bool    `json:"low,omitempty"`
-	// Direct causes are known to stop inserts, so that no association needs to
-	// be shown. A Witness takes no time to its account: it tells that the
-	// processor was short, whatever the reason.
+	// Direct causes are known to stop inserts, so no association has to be shown. No
+	// time is attributed to a Witness: it only shows that processor time was short,
+	// for whatever reason.
 	Direct  bool `json:"direct,omitempty"`
 	Witness bool `json:"witness,omitempty"`
-	// InBelow and InOn are the shares of the intervals below and on target that
-	// had it.
+	// InBelow and InOn are the shares of the intervals below and on target that had
+	// the cause.
 	InBelow float64 `json:"in_below"`
 	InOn    float64 `json:"in_on"`
-	// MedianBelow and MedianOn are the figure's.
+	// MedianBelow and MedianOn are the figure's medians over these intervals.
 	MedianBelow float64 `json:"median_below"`
 	MedianOn    float64 `json:"median_on"`
-	// Explained is the population attributable fraction of the time below
-	// target; null bounds are those that can't be had.
+	// Explained is the population attributable fraction of the time below target.
+	// The bounds are null if they cannot be computed.
 	Explained     float64     `json:"explained"`
 	ExplainedIn95 *[2]float64 `json:"explained_in_95"`
 	// Rho is Spearman's rank correlation of the figure with the interval's p99.
 	Rho     *float64    `json:"rho"`
 	RhoIn95 *[2]float64 `json:"rho_in_95"`
-	// Episodes is how many separate stretches below target had it.
+	// Episodes is the number of separate stretches below target that had the cause.
 	Episodes int `json:"episodes"`
-	// Shown tells that the association is there beyond chance, and was seen
-	// often enough.
+	// Shown is true if the association exceeds chance and was seen often enough.
 	Shown bool `json:"shown"`
-	// Attributed is what it adds to what the shown causes before it explain
-	// together.
+	// Attributed is the share explained in addition to what the shown causes before
+	// this one explain together.
 	Attributed float64 `json:"attributed"`
 }
 
-// A candidate is a cause to look for. In is its value in an interval, false
-// where that isn't known.
+// A candidate is a cause to look for. Function in returns its value in an interval,
+// or false if unknown.
 type candidate struct {
 	name, what, figure, unit string
 	low, direct, witness     bool
-	// floor is how far the value must go at least, to be worth naming;
-	// relative is the same as a multiple of the median on target.
+	// floor is the minimum value that counts as a cause; relative is the same as a
+	// multiple of the median on target.
 	floor, relative float64
 	in              func(ivs []judged, i int) (float64, bool)
-	// instead names a candidate that, where it is known, makes this one
-	// superfluous.
+	// instead names a candidate that makes this one superfluous if it is known.
 	instead string
 }
 
@@ -70,11 +69,11 @@ const (
 	figWork        = "work_seconds"
 )
 
-// candidates are in the order in which time is attributed: what certainly stops
-// inserts, what the run does itself, what comes from outside of the machine,
-// what other processes on it do, and at last what several of the former bring
-// about. Time stolen lengthens the run queue, so steal comes before pressure;
-// a checkpoint writes, so it comes before waiting for the disk.
+// candidates are in the order in which time is attributed: first what certainly
+// stops inserts, then what comes from outside the machine, what other processes on
+// it do, what the run and the server do themselves, waiting for the disk, and last
+// the witness. Stolen time lengthens the run queue, so steal precedes pressure; a
+// checkpoint writes, so it precedes waiting for the disk.
 var candidates = []candidate{
 	{name: "lost connection", what: "the connection was lost, or operations were tried again", direct: true, in: disturbed},
 	{name: "steal", what: "the host gave CPU time to others", figure: figSteal, unit: "fraction", floor: 0.01},
@@ -90,8 +89,9 @@ var candidates = []candidate{
 	{name: "fixed work", what: "a fixed piece of computing took longer, too", figure: figWork, unit: "seconds", relative: 1.2, witness: true},
 }
 
-// disturbed tells of errors and retries, and of the time without any rows
-// after them: trying to connect again counts no further error.
+// disturbed returns 1 for intervals with errors or retries, and for the intervals
+// without rows that follow them: repeated attempts to connect count no further
+// errors.
 func disturbed(ivs []judged, i int) (float64, bool) {
 	for ; i >= 0; i-- {
 		if ivs[i].Errors+ivs[i].Retries > 0 {
@@ -104,28 +104,30 @@ func disturbed(ivs []judged, i int) (float64, bool) {
 	return 0, true
 }
 
-// checkpointAge is InnoDB's, as a part of its limit.
+// checkpointAge returns InnoDB's checkpoint age as a fraction of its limit.
 func checkpointAge(ivs []judged, i int) (float64, bool) {
 	c := ivs[i].Counters
 	limit := c[figCheckpointMax]
 	return c[figCheckpointAge] / limit, limit > 0
 }
 
-// checkpointWrites is the time that PostgreSQL's checkpointer took, per second.
+// checkpointWrites returns the seconds per second that PostgreSQL's checkpointer
+// spent writing and syncing.
 func checkpointWrites(ivs []judged, i int) (float64, bool) {
 	c := ivs[i].Counters
 	write, ok := c["checkpoint_write_us"]
 	return (write + c["checkpoint_sync_us"]) / 1e6, ok
 }
 
-// What it takes to judge: quantiles of the intervals on target need twenty, a
-// bootstrap needs blocks to draw; what happened in one or two stretches may be
-// a coincidence.
+// Minimum amounts of data for a judgement: quantiles of the intervals on target need
+// twenty of them, and a bootstrap needs blocks to draw. A condition that occurred in
+// only one or two stretches may be a coincidence.
 //
-// A figure counts as high above the upper quartile of the intervals on target.
-// A stricter limit would be blind on a machine that is under pressure most of
-// the time, where intervals on target have the most of it, too. What intervals
-// have by chance costs no accuracy: the attributable fraction subtracts it.
+// A figure counts as high if it is above the upper quartile of the intervals on
+// target. A stricter limit would miss causes on a machine that is under pressure
+// most of the time, where most of the pressure falls into intervals on target too.
+// Chance occurrences don't distort the result: the attributable fraction subtracts
+// them.
 const (
 	leastOn       = 20
 	leastJudged   = 40
@@ -133,9 +135,9 @@ const (
 	highQuantile  = 0.75
 )
 
-// explain fills in what went with the time below target.
+// explain fills in the conditions that coincided with the time below target.
 func (s *Steadiness) explain(ivs []judged) {
-	var values [][]float64 // of each candidate; nil is unknown
+	var values [][]float64 // of each candidate; nil means unknown
 	known := map[string]bool{}
 	for i := range candidates {
 		c := &candidates[i]
@@ -174,8 +176,8 @@ func (s *Steadiness) explain(ivs []judged) {
 		late[i] = ivs[i].lateness
 	}
 	lateRanks := ranks(late)
-	// Sequential attributable fractions (Eide and Gefeller 1995): what the
-	// causes explain together, as one after the other joins.
+	// Sequential attributable fractions (Eide and Gefeller 1995): the fraction that
+	// the causes explain together, as they are added one by one.
 	any, together := make([]bool, len(ivs)), 0.0
 	for i := range candidates {
 		if values[i] == nil {
@@ -197,8 +199,8 @@ func (s *Steadiness) explain(ivs []judged) {
 	s.Unexplained = 1 - together
 }
 
-// values returns the candidate's value in each interval, NaN where it isn't
-// known; nil where most are not.
+// values returns the candidate's value in each interval, NaN if unknown; nil if it
+// is unknown in half of the intervals or more.
 func (c *candidate) values(ivs []judged) []float64 {
 	in := c.in
 	if in == nil {
@@ -224,13 +226,14 @@ func (c *candidate) values(ivs []judged) []float64 {
 	return out
 }
 
-// judge says how a candidate goes with the time below target, and which
-// intervals have it; false where too few on target have a figure.
+// judge determines how a candidate is associated with the time below target, and
+// which intervals have it. ok is false if too few intervals on target have the
+// figure.
 func (c *candidate) judge(ivs []judged, values, lateRanks []float64) (out Cause, has []bool, ok bool) {
 	out = Cause{Name: c.name, What: c.what, Figure: c.figure, Unit: c.unit, Low: c.low, Direct: c.direct, Witness: c.witness}
 	sign := 1.0
 	if c.low {
-		sign = -1 // so that more is always worse
+		sign = -1 // so that higher is always worse
 	}
 	var on, below []float64
 	for i, v := range values {
@@ -249,7 +252,7 @@ func (c *candidate) judge(ivs []judged, values, lateRanks []float64) (out Cause,
 	if c.relative > 0 {
 		threshold = max(threshold, c.relative*quantile(on, 0.5))
 	}
-	if c.in != nil && c.unit == "" { // a count of what happened: one is enough
+	if c.in != nil && c.unit == "" { // a count of occurrences: one is enough
 		threshold = 0
 	}
 	out.Threshold, out.MedianBelow, out.MedianOn = sign*threshold, sign*quantile(below, 0.5), sign*quantile(on, 0.5)
@@ -284,12 +287,11 @@ func (c *candidate) judge(ivs []judged, values, lateRanks []float64) (out Cause,
 	return out, has, true
 }
 
-// present returns the values that are numbers.
 func present(values []float64) []float64 {
 	return slices.DeleteFunc(slices.Clone(values), math.IsNaN)
 }
 
-// quantile returns the nearest-rank quantile, NaN of nothing.
+// quantile returns the nearest-rank quantile; NaN for an empty list.
 func quantile(values []float64, q float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()
@@ -298,8 +300,8 @@ func quantile(values []float64, q float64) float64 {
 	return v[max(0, int(math.Ceil(q*float64(len(v))))-1)]
 }
 
-// ranks returns the rank of each value, from 1, the mean rank for equal ones;
-// NaN for what is none.
+// ranks returns the rank of each value, counted from 1; equal values share their
+// mean rank, and NaN has the rank NaN.
 func ranks(values []float64) []float64 {
 	at := make([]int, 0, len(values))
 	out := make([]float64, len(values))

@@ -2,37 +2,37 @@ package result
 
 import "strings"
 
-// A Cell says which cell of an insert-method matrix a run is, and what the
-// whole matrix is: each run carries the design, so that any part of a record
-// tells what is missing from it.
+// A Cell identifies a run's cell in an insert-method matrix and describes the whole
+// matrix: each run contains the full design, so that any part of a record shows
+// which runs are missing.
 type Cell struct {
-	// Factors are what is varied, and also what has but one level.
+	// Factors are all factors, including those with a single level.
 	Factors []Factor `json:"factors"`
-	// LeftOut are levels that were asked for and that the engine can't do.
+	// LeftOut lists requested levels that the engine doesn't support.
 	LeftOut []LeftOut `json:"left_out,omitempty"`
-	// Repeats is how often each cell is run, Runs how many runs that makes.
+	// Repeats is the number of runs per cell, Runs the total number of runs.
 	Repeats int `json:"repeats"`
 	Runs    int `json:"runs"`
-	// Levels holds the level of each factor that this run has, in order.
+	// Levels is the run's level of each factor, in the order of Factors.
 	Levels []string `json:"levels"`
-	// Order is the run's place in the random order of all runs, from 1.
+	// Order is the run's position in the random order of all runs, from 1.
 	Order int `json:"order"`
 }
 
-// A Factor is one thing that a matrix varies.
+// A Factor is one variable of a matrix.
 type Factor struct {
 	Name   string   `json:"name"`
 	Levels []string `json:"levels"`
 }
 
-// LeftOut is a level that no cell has, and why.
+// LeftOut is a level without cells, and the reason.
 type LeftOut struct {
 	Factor string `json:"factor"`
 	Level  string `json:"level"`
 	Why    string `json:"why"`
 }
 
-// Valid tells whether the levels are such as the factors have.
+// Valid reports whether each of the run's levels is one of its factor's.
 func (c *Cell) Valid() bool {
 	if len(c.Levels) != len(c.Factors) {
 		return false
@@ -45,8 +45,8 @@ func (c *Cell) Valid() bool {
 	return true
 }
 
-// Index returns the place of the run's level among those of a factor, -1 where
-// it has none of them.
+// Index returns the index of the run's level among a factor's levels, -1 if it is
+// none of them.
 func (c *Cell) Index(factor int) int {
 	for i, l := range c.Factors[factor].Levels {
 		if l == c.Levels[factor] {
@@ -59,8 +59,8 @@ func (c *Cell) Index(factor int) int {
 // Key identifies the cell within its matrix.
 func (c *Cell) Key() string { return strings.Join(c.Levels, "\x00") }
 
-// Name names the cell by the factors that have several levels: "method=load
-// batch=1000"; by all of them where none has.
+// Name returns the cell's name, made of the factors that have several levels:
+// "method=load batch=1000"; of all factors if none has.
 func (c *Cell) Name() string {
 	var some, all []string
 	for i, f := range c.Factors {

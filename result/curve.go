@@ -6,17 +6,18 @@ import (
 	"sort"
 )
 
-// A Point of a run: how many rows had been acknowledged after how many seconds.
+// A Point of a run: the number of rows acknowledged after the given number of
+// seconds.
 type Point struct {
 	Rows    float64
 	Elapsed float64
 }
 
-// A Curve is a run's course, strictly growing in time and never falling in
-// rows, from (0, 0).
+// A Curve is the course of a run: points with strictly increasing time and
+// non-decreasing rows, starting at (0, 0).
 type Curve []Point
 
-// Curve returns the run's course from its intervals and the marks in them.
+// Curve returns the run's course, from its intervals and the marks in them.
 func (r *Record) Curve() Curve {
 	var pts []Point
 	for _, iv := range r.Intervals {
@@ -34,19 +35,19 @@ func (r *Record) Curve() Curve {
 		case p.Elapsed > last.Elapsed:
 			c = append(c, p)
 		case p.Elapsed == last.Elapsed && p.Elapsed > 0:
-			// A large batch passes several marks at once: its rows came in the
-			// time since the batch before, and not in none.
+			// A large batch passes several marks at once. Its rows took the time
+			// since the previous batch, not zero time.
 			last.Rows = p.Rows
 		}
 	}
 	return c
 }
 
-// Rows returns the number of rows at the curve's end.
+// Rows returns the number of rows at the end of the curve.
 func (c Curve) Rows() float64 { return c[len(c)-1].Rows }
 
-// TimeAt returns when the number of rows was first reached, interpolating
-// between points; NaN past the curve's end.
+// TimeAt returns the time at which the number of rows was first reached,
+// interpolated between points; NaN beyond the curve's end.
 func (c Curve) TimeAt(rows float64) float64 {
 	i := sort.Search(len(c), func(i int) bool { return c[i].Rows >= rows })
 	switch {
@@ -59,8 +60,8 @@ func (c Curve) TimeAt(rows float64) float64 {
 	return a.Elapsed + (b.Elapsed-a.Elapsed)*(rows-a.Rows)/(b.Rows-a.Rows)
 }
 
-// RateBetween returns the mean rate, in rows per second, from one number of
-// rows to another; NaN where the curve doesn't reach.
+// RateBetween returns the mean rate, in rows per second, from one number of rows to
+// another; NaN if the curve ends earlier.
 func (c Curve) RateBetween(from, to float64) float64 {
 	if to <= from {
 		return math.NaN()
@@ -68,8 +69,8 @@ func (c Curve) RateBetween(from, to float64) float64 {
 	return (to - from) / (c.TimeAt(to) - c.TimeAt(from))
 }
 
-// Windows cuts the curve into n windows of equal rows and returns the mean
-// rate in each; nil when there are no rows.
+// Windows divides the curve into n windows of equal rows and returns the mean rate
+// of each; nil if there are no rows.
 func (c Curve) Windows(n int) []float64 {
 	total := c.Rows()
 	if total <= 0 {
@@ -82,7 +83,7 @@ func (c Curve) Windows(n int) []float64 {
 	return out
 }
 
-// tenths of the rows are what Rate is defined over.
+// tenths is the number of parts over which Rate is defined.
 const tenths = 10
 
 func (c Curve) rate() Rate {
@@ -97,14 +98,14 @@ func (c Curve) rate() Rate {
 	return r
 }
 
-// kneeWindows is how finely the knee is located: fiftieths of the rows.
+// kneeWindows is the resolution of the knee: fiftieths of the rows.
 const kneeWindows = 50
 
-// kneeRows returns how many rows there were when the rate fell below half of
-// the first tenth's; ok is false where no tenth of the rows did. lasting tells
-// that it stayed there: most of the rows from the knee on came at less than
-// half. Where the rate recovered, the knee is where the slow part began: the
-// first fiftieth that is slow itself and begins a tenth that is slow.
+// kneeRows returns the number of rows at which the rate fell below half of the first
+// tenth's; ok is false if it did so in no tenth of the rows. lasting means that the
+// rate stayed low: most of the rows from the knee on were inserted at less than
+// half. If the rate recovered, the knee is the start of the slow part: the first
+// fiftieth that is slow itself and starts a slow tenth.
 func (c Curve) kneeRows() (rows float64, lasting, ok bool) {
 	r := c.rate()
 	half := r.First / 2
@@ -115,7 +116,7 @@ func (c Curve) kneeRows() (rows float64, lasting, ok bool) {
 	total := c.Rows()
 	fiftieths := c.Windows(kneeWindows)
 	at := func(i int) float64 { return total * float64(i) / kneeWindows }
-	// A median, because a mean over rows is ruled by the few that take longest.
+	// The median, because the mean over rows is dominated by the few slowest.
 	for i, rate := range fiftieths[:kneeWindows-tenth+1] {
 		if rate < half && median(fiftieths[i:]) < half {
 			return at(i), true, true
@@ -127,11 +128,11 @@ func (c Curve) kneeRows() (rows float64, lasting, ok bool) {
 			return at(i), end == kneeWindows, true
 		}
 	}
-	// No window holds the slow part for itself: it is in the slowest tenth.
+	// No fiftieth qualifies: the slow part is somewhere in the slowest tenth.
 	return total * float64(slices.Index(c.Windows(tenths), r.Min)) / tenths, false, true
 }
 
-// median returns the middle of values, the upper one of two.
+// median returns the median of values, the upper one if their number is even.
 func median(values []float64) float64 {
 	v := slices.Sorted(slices.Values(values))
 	return v[len(v)/2]

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// course makes a record from rates: each entry is the rate in rows/s over one
-// tenth of a million rows, in intervals of at most a second.
+// course makes a record from rates: each entry is the rate in rows/s over one tenth
+// of a million rows, in intervals of at most a second.
 func course(rates ...float64) *Record {
 	r := &Record{}
 	part := 1e6 / float64(len(rates))
@@ -75,8 +75,8 @@ func TestRateAndKnee(t *testing.T) {
 	}
 }
 
-// Tenths are of the rows, not of the time: half of this run's time is spent
-// on its last tenth.
+// Tenths are tenths of the rows, not of the time: this run spends half of its time
+// on the last tenth.
 func TestRateOverRowsNotTime(t *testing.T) {
 	r := &Record{Intervals: []Interval{
 		{Elapsed: 90, Seconds: 90, Rows: 900, NewRows: 900},
@@ -138,7 +138,7 @@ func TestTimeAt(t *testing.T) {
 	if !math.IsNaN(c.TimeAt(201)) {
 		t.Error("a time past the end")
 	}
-	// The pause after the hundredth row is part of what follows it.
+	// The pause after the hundredth row belongs to the rows after it.
 	near(t, "rate before the pause", c.RateBetween(0, 100), 100)
 	near(t, "rate after it", c.RateBetween(100, 200), 20)
 	if !math.IsNaN(c.RateBetween(50, 50)) {
@@ -174,7 +174,7 @@ func TestKneeIsExplained(t *testing.T) {
 	}
 }
 
-// A batch that passes several marks at once took its time, not none.
+// A batch that passes several marks at once took its time, not zero time.
 func TestCurveOfLargeBatches(t *testing.T) {
 	rec := Record{Intervals: []Interval{
 		{Elapsed: 1, Rows: 0},

@@ -12,19 +12,19 @@ import (
 	"os"
 )
 
-// A Writer writes runs to a record, each line flushed as it is written.
+// A Writer writes runs to a record and flushes each line.
 type Writer struct {
 	w      io.Writer
 	buf    bytes.Buffer
 	failed bool
 }
 
-// Failed tells that a line could not be written.
+// Failed reports whether a line could not be written.
 func (w *Writer) Failed() bool { return w.failed }
 
-// NewWriter returns a Writer to w. Each line is one Write to it, so that a
-// file never holds half a line unless the machine itself goes down: what a full
-// disk took of one is removed again.
+// NewWriter returns a Writer to w. Each line is a single Write to w, and a line that
+// a full disk truncates is removed, so a file contains an incomplete line only after
+// a crash of the machine.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
 // Run writes a header. It fills in Type and Format.
@@ -33,9 +33,9 @@ func (w *Writer) Run(r Run) error {
 	return w.line(r)
 }
 
-// Interval writes an interval. It fills in Type. Counters that are no number,
-// as a division by a time of nothing makes them, are left out: JSON can't hold
-// them, and a run must not end for one.
+// Interval writes an interval. It fills in Type. Counters that are NaN or infinite,
+// as after a division by zero seconds, are omitted: JSON can't represent them, and
+// they must not end the run.
 func (w *Writer) Interval(iv Interval) error {
 	iv.Type = "interval"
 	for _, v := range iv.Counters {
@@ -70,8 +70,8 @@ func (w *Writer) line(v any) error {
 	return fmt.Errorf("write record: %w", err)
 }
 
-// takeBack removes the n bytes of a line that a full disk took, so that a line
-// for which there is room later doesn't go on in the middle of this one.
+// takeBack removes the n bytes of a line that were written before the disk was full,
+// so that a later line doesn't continue an incomplete one.
 func (w *Writer) takeBack(n int) {
 	f, ok := w.w.(interface {
 		io.Seeker
@@ -80,17 +80,17 @@ func (w *Writer) takeBack(n int) {
 	if !ok {
 		return
 	}
-	// It fails for pipes and devices, where nothing can be done.
+	// Seeking fails for pipes and devices, where nothing can be removed.
 	if at, err := f.Seek(int64(-n), io.SeekCurrent); err == nil {
 		_ = f.Truncate(at)
 	}
 }
 
-// withoutEnd is the warning of a record that a kill left without its last line.
+// withoutEnd is the warning for a record without a last line, left by a kill.
 const withoutEnd = "the run was cut off: its record has no end, the figures cover what was written"
 
-// maxLine bounds a line of a record: 64 MiB is a thousand times the largest
-// seen, and keeps a wrong file from filling memory.
+// maxLine is the maximum length of a record's line. 64 MiB is a thousand times the
+// largest seen, and prevents a file of another kind from filling memory.
 const maxLine = 64 << 20
 
 // ReadFile reads the runs of a file.
@@ -103,9 +103,9 @@ func ReadFile(path string) ([]Record, error) {
 	return Read(f, path)
 }
 
-// Read reads the runs of r; source names it in errors. A last line that was
-// cut off, as a kill leaves it, becomes a warning of the record; a damaged
-// line elsewhere, or a file that is no record, is an error that names the line.
+// Read reads the runs of r; source names it in errors. A last line truncated by a
+// kill becomes a warning of the record. A damaged line elsewhere, or a file that
+// isn't a record, is an error that names the line.
 func Read(r io.Reader, source string) ([]Record, error) {
 	var recs []Record
 	in := bufio.NewReaderSize(r, 1<<16)
@@ -140,7 +140,7 @@ func Read(r io.Reader, source string) ([]Record, error) {
 	return recs, nil
 }
 
-// readLine returns a line without its end; torn tells that it had none.
+// readLine returns a line without its newline; torn means that there was none.
 func readLine(in *bufio.Reader) (line []byte, torn bool, err error) {
 	for {
 		part, err := in.ReadSlice('\n')
@@ -201,6 +201,6 @@ func addLine(recs *[]Record, line []byte, source string) error {
 		}
 		rec.End = &end
 	}
-	// Lines of other types come from a later rowmill: they are passed over.
+	// Lines of other types were written by a later version; ignore them.
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// full is a record with something in every field that a file holds.
+// full returns a record with a value in every field that a file contains.
 func full(t testing.TB) Record {
 	t.Helper()
 	checksum, cpu := true, 9.25
@@ -74,8 +74,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// A kill may cut the file anywhere: whatever is left is a record as soon as
-// its header is whole.
+// A kill may cut the file anywhere: the rest is a record as soon as its header is
+// complete.
 func TestReadCutAnywhere(t *testing.T) {
 	text := written(t, full(t))
 	header := strings.IndexByte(text, '\n')
@@ -172,7 +172,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A reader of the file, or a kill, must never meet half a line.
+// A reader of the file, or a kill, must never meet an incomplete line.
 func TestWriterWritesWholeLines(t *testing.T) {
 	r := full(t)
 	r.Run.Schema = []string{"CREATE TABLE t (\n  a INT\n)"}
@@ -192,10 +192,10 @@ func TestDamagedLatencyBecomesAWarning(t *testing.T) {
 	}
 }
 
-// Whatever a file holds, reading it ends with an error or with records whose
-// summaries can be written as JSON and read again.
+// For any file content, Read returns an error or records whose summaries can be
+// written as JSON and read again.
 func FuzzRead(f *testing.F) {
-	// Short seeds: the fuzzer spends its time in making long ones shorter.
+	// Short seeds: the fuzzer spends its time minimizing long ones.
 	const header = `{"type":"run","format":"rowmill.run/1","rate":9,"counters":[{"name":"page_reads","unit":"pages/s"}]}`
 	rest := `{"type":"interval","elapsed":1,"seconds":1,"rows":9,"new_rows":9,"marks":[[5,0.5]],"counters":{"page_reads":7}}` + "\n" +
 		`{"type":"summary","stopped":"rows","size_bytes":{"data":1,"index":2}}` + "\n"
@@ -230,7 +230,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// A tightFile is a file on a disk with room for so many bytes.
+// A tightFile is a file on a disk with room for a given number of bytes.
 type tightFile struct {
 	*os.File
 	room int
@@ -245,8 +245,8 @@ func (f *tightFile) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// TestFullDisk: what a full disk takes of a line is removed, so that the end of
-// the run, which fits, leaves a readable record.
+// TestFullDisk checks that the part of a line written to a full disk is removed, so
+// that the end of the run, which fits, leaves a readable record.
 func TestFullDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.jsonl")
 	f, err := os.Create(path)

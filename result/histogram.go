@@ -7,8 +7,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// The range of a histogram: from 1 us to a day, at 3 significant figures.
-// Nothing in that range is clamped.
+// The range of a histogram: 1 us to a day, with 3 significant figures. Values in
+// that range are not clamped.
 const (
 	histogramMin     = 1
 	histogramMax     = 24 * 3600 * 1e6
@@ -21,9 +21,9 @@ func NewHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(histogramMin, histogramMax, histogramFigures)
 }
 
-// A Histogram is a latency distribution of one interval as it stands in a
-// record: an HDR histogram in its own compressed V2 encoding, base64, with the
-// figures that a person reading the file wants beside it.
+// A Histogram is the latency distribution of one interval as stored in a record: an
+// HDR histogram in its compressed V2 encoding, base64, together with the usual
+// percentiles for human readers of the file.
 type Histogram struct {
 	Latency
 	HDR string `json:"hdr"`

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Figures that explain a knee, by the names package engine gives them.
+// Figures that explain a knee, by their names in package engine.
 const (
 	figCache         = "cache_bytes"
 	figTableIndex    = "table_index_bytes"
@@ -20,8 +20,8 @@ const (
 	figSteal         = "os_cpu_steal"
 )
 
-// knee locates the knee of the run and says what moved there; nil where no
-// tenth fell below half of the first.
+// knee locates the knee of the run and its probable cause; nil if no tenth of the
+// rows fell below half of the first.
 func (r *Record) knee(c Curve) *Knee {
 	rows, lasting, ok := c.kneeRows()
 	if !ok {
@@ -34,8 +34,8 @@ func (r *Record) knee(c Curve) *Knee {
 	return &Knee{Rows: int64(math.Round(rows)), Why: why}
 }
 
-// why compares the run's first tenth with its course from the knee on: to the
-// end, or over a tenth where the rate recovered.
+// why compares the run's first tenth with its course from the knee on: to the end,
+// or over a tenth if the rate recovered.
 func (r *Record) why(c Curve, rows float64, lasting bool) string {
 	total := c.Rows()
 	before := r.means(0, max(total/tenths, 1))
@@ -86,10 +86,10 @@ func (r *Record) why(c Curve, rows float64, lasting bool) string {
 	return strings.Join(parts, "; ")
 }
 
-// figures are means of counters over a part of a run, weighted by time.
+// figures maps counters to their means over a part of a run, weighted by time.
 type figures map[string]float64
 
-// rowsRate is the key under which means keeps the insert rate itself.
+// rowsRate is the key of the insert rate in the results of means.
 const rowsRate = "\x00rows/s"
 
 func (f figures) perRow(name string) float64 {
@@ -99,8 +99,8 @@ func (f figures) perRow(name string) float64 {
 	return f[name] / f[rowsRate]
 }
 
-// means returns the figures over the intervals that begin at or after `from`
-// rows and before `to` rows.
+// means returns the figures over the intervals that begin between `from` rows
+// (inclusive) and `to` rows (exclusive).
 func (r *Record) means(from, to float64) figures {
 	var part []Interval
 	for _, iv := range r.Intervals {
@@ -111,9 +111,9 @@ func (r *Record) means(from, to float64) figures {
 	return mean(part)
 }
 
-// sizeAt returns a size of the table when it had the given rows: in
-// proportion to its final size where that was measured, because what servers
-// show in between lags behind, else from the nearest interval.
+// sizeAt returns a size of the table at the given number of rows. If the final size
+// was measured, it is proportional to that, because the sizes that servers report
+// during the run lag behind; otherwise it is the size reported by then.
 func (r *Record) sizeAt(rows float64, name string) float64 {
 	kept := 0.0
 	if r.End != nil && len(r.Intervals) > 0 {

@@ -13,32 +13,33 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// A Merger adds up latency distributions. The zero value is empty and ready.
+// A Merger adds latency distributions. The zero value is empty and ready to use.
 //
-// A day's record holds 86,400 distributions, so Merger reads the counts
-// straight out of their encoding into one array that it keeps: the library's
-// Decode makes a histogram of 229 KB of each.
+// The record of a day contains 86,400 distributions, so Merger adds their encoded
+// counts directly to one array that it reuses: the library's Decode allocates a
+// histogram of 229 KB for each.
 type Merger struct {
 	counts []int64
 	total  int64
-	// highest is the largest maximum seen, exact where the counts are rounded
-	// to three figures.
+	// highest is the largest maximum of the distributions. It is exact, whereas
+	// counts are rounded to three figures.
 	highest int64
 
 	base64, packed, plain []byte
 	inflate               io.Reader
 }
 
-// The parts of an encoded histogram, after the HdrHistogram V2 format: a
-// cookie and a length before the compressed part; in that a cookie, a length,
-// an offset, the figures, lowest and highest value, a ratio, then the counts.
+// Layout of an encoded histogram, from the HdrHistogram V2 format: a cookie and a
+// length precede the compressed part, which consists of a cookie, a length, an
+// offset, the number of figures, the lowest and the highest value, a ratio and the
+// counts.
 const (
 	outerHeader    = 8
 	innerHeader    = hdrhistogram.ENCODING_HEADER_SIZE
 	cookieMask     = ^uint32(0xf0)
 	innerCookie    = uint32(hdrhistogram.V2EncodingCookieBase)
 	outerCookie    = uint32(hdrhistogram.V2CompressedEncodingCookieBase)
-	maxCountLength = 9 // bytes of a count at most
+	maxCountLength = 9 // maximum number of bytes of a count
 )
 
 var errHistogram = errors.New("decode histogram: damaged")
@@ -49,7 +50,7 @@ func (m *Merger) Reset() {
 	m.total, m.highest = 0, 0
 }
 
-// Add adds a distribution. When it fails m is unchanged.
+// Add adds a distribution. If it fails, m is unchanged.
 func (m *Merger) Add(h Histogram) error {
 	payload, err := m.payload(h.HDR)
 	if err != nil {
@@ -58,8 +59,7 @@ func (m *Merger) Add(h Histogram) error {
 	if m.counts == nil {
 		m.counts = NewHistogram().Export().Counts
 	}
-	// Once to check, once to add: a damaged payload must not leave half of its
-	// counts behind.
+	// Check first, then add: a damaged payload must not be added in part.
 	total, err := m.walk(payload, false)
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func (m *Merger) Add(h Histogram) error {
 	return nil
 }
 
-// payload returns the counts of an encoded histogram, still as varints.
+// payload returns the counts of an encoded histogram, as varints.
 func (m *Merger) payload(hdr string) ([]byte, error) {
 	m.base64 = append(m.base64[:0], hdr...)
 	var err error
@@ -120,7 +120,7 @@ func (m *Merger) payload(hdr string) ([]byte, error) {
 	return m.plain[innerHeader:], nil
 }
 
-// walk goes through the counts, adds them if told to, and returns their sum.
+// walk reads the counts, adds them to m if add is true, and returns their sum.
 func (m *Merger) walk(p []byte, add bool) (int64, error) {
 	at, sum := 0, int64(0)
 	for len(p) > 0 {
@@ -148,8 +148,8 @@ func (m *Merger) walk(p []byte, add bool) (int64, error) {
 	return sum, nil
 }
 
-// zigzag reads a number of up to nine bytes: seven bits in each of the first
-// eight, all eight in the last. n is 0 when p ends within it.
+// zigzag reads a number of up to nine bytes: seven bits from each of the first
+// eight, all eight from the last. n is 0 if p ends within it.
 func zigzag(p []byte) (v int64, n int) {
 	var u uint64
 	for n < maxCountLength {
@@ -171,11 +171,11 @@ func zigzag(p []byte) (v int64, n int) {
 	return int64(u>>1) ^ -int64(u&1), n
 }
 
-// Count returns how many operations were added.
+// Count returns the number of operations added.
 func (m *Merger) Count() int64 { return m.total }
 
-// Latency returns the usual percentiles of all that was added. Max is the
-// largest maximum that the distributions themselves state.
+// Latency returns the usual percentiles of everything added. Max is the largest
+// maximum that the distributions state.
 func (m *Merger) Latency() Latency {
 	if m.total == 0 {
 		return Latency{}

@@ -24,8 +24,7 @@ func encoded(t testing.TB, values ...int64) Histogram {
 	return e
 }
 
-// The library is the reference: what Merger adds up is what Decode and Merge
-// of the library make of it.
+// The library is the reference: Merger must agree with its Decode and Merge.
 func TestMergerAgreesWithTheLibrary(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var m Merger
@@ -86,7 +85,7 @@ func TestMergerRefuses(t *testing.T) {
 	}
 }
 
-// Nothing up to a day is clamped, and three figures are kept.
+// Values up to a day are not clamped, and keep three figures.
 func TestHistogramRange(t *testing.T) {
 	for _, v := range []int64{1, 999, 123_456, 86_400_000_000} {
 		l := LatencyOf(func() *hdrhistogram.Histogram { h := NewHistogram(); _ = h.RecordValue(v); return h }())

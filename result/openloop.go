@@ -7,28 +7,28 @@ import (
 	"slices"
 )
 
-// An OpenLoop says how a run with a fixed rate coped with it.
+// An OpenLoop describes how well a run kept its fixed rate.
 type OpenLoop struct {
-	// Asked and Done are rates in rows/s.
+	// Asked and Done are the requested and the achieved rate in rows/s.
 	Asked, Done float64
-	// Backlog is how many operations were due but not finished at the end,
-	// Peak how many there were at most.
+	// Backlog is the number of operations due but unfinished at the end, Peak its
+	// maximum during the run.
 	Backlog, Peak int64
-	// Late is how many operations began late.
+	// Late is the number of operations that began late.
 	Late int64
-	// Growing tells that the backlog still grew at the end.
+	// Growing is true if the backlog was still growing at the end.
 	Growing bool
-	// Overloaded tells that the database did not take the rate: the backlog
-	// was growing, or less than keptShare of the rate was done.
+	// Overloaded is true if the database did not keep up with the rate: the backlog
+	// was growing, or less than keptShare of the rate was achieved.
 	Overloaded bool
 }
 
-// keptShare is the share of the rate asked for below which it was not kept:
-// the insert benchmark's own limit for failing a step.
+// keptShare is the minimum share of the requested rate that counts as kept: the
+// insert benchmark's own limit for failing a step.
 const keptShare = 0.95
 
-// OpenLoop returns how a run coped with the rate asked for; nil when none was,
-// or when nothing was recorded.
+// OpenLoop returns how well the run kept its rate; nil if no rate was requested, or
+// nothing was recorded.
 func (r *Record) OpenLoop() *OpenLoop {
 	n := len(r.Intervals)
 	if r.Run.Rate <= 0 || n == 0 {
@@ -48,10 +48,10 @@ func (r *Record) OpenLoop() *OpenLoop {
 	return o
 }
 
-// growing tells whether the backlog grew to the end: its least value over the
-// last quarter of the run is above that of the quarter before, and above what
-// the writers have in hand. Least values, because a checkpoint's backlog that
-// is caught up with is no growth.
+// growing reports whether the backlog grew to the end: its minimum over the last
+// quarter of the run exceeds both that of the quarter before and the number of
+// operations in progress. Minima are compared because a backlog that builds up
+// during a checkpoint and is worked off is not growth.
 func growing(ivs []Interval, inHand int64) bool {
 	quarter := max(1, len(ivs)/4)
 	least := func(part []Interval) int64 {
@@ -65,8 +65,8 @@ func growing(ivs []Interval, inHand int64) bool {
 	return end > before && end > inHand
 }
 
-// overload says in words that the rate was not kept; empty when it was. s has
-// the distributions of the run.
+// overload describes a rate that was not kept; empty if it was kept. s contains the
+// run's distributions.
 func (o *OpenLoop) overload(s *Summary) string {
 	if o == nil || !o.Overloaded {
 		return ""

@@ -1,88 +1,89 @@
-// Package result is the run record: what a benchmark wrote, as JSON lines that
-// are readable at any moment, also after the run was killed.
+// Package result is the run record: the measurements of a benchmark, as JSON lines
+// that are readable at any time, even after the run was killed.
 //
-// The first line of a run is its header (Run): everything needed to repeat it.
-// Then comes one Interval a line, each flushed as it ends, then the Summary.
-// A file may hold several runs, one after the other. Writer writes them, Read
-// reads them back, also torn ones, and Summarize derives a Summary from what
-// was measured. Records carry their warnings as data; nothing here prints.
+// The first line of a run is its header (Run): everything needed to repeat it. It is
+// followed by one Interval per line, each flushed when the interval ends, and by the
+// End with the Summary. A file may contain several runs, one after the other. Writer
+// writes runs, Read reads them, including truncated ones, and Record.Summary derives
+// a Summary from the measurements. Records contain their warnings as data; nothing
+// here prints.
 //
-// Times are seconds since the run's start, on one clock for client, operating
-// system and server; latencies are microseconds; sizes are bytes.
+// Times are seconds since the run's start, on one clock for client, operating system
+// and server; latencies are in microseconds; sizes are in bytes.
 package result
 
 import "time"
 
-// Format names the version of the record's format, in each header.
+// Format is the version of the record's format, contained in each header.
 const Format = "rowmill.run/1"
 
-// SummaryFormat names the format of what `rowmill report --json` prints.
+// SummaryFormat is the format of the output of `rowmill report --json`.
 const SummaryFormat = "rowmill.summary/1"
 
 // Run is the header of a run: everything needed to repeat it.
 type Run struct {
 	Type   string `json:"type"`   // "run"
 	Format string `json:"format"` // Format
-	// Name tells runs of one file apart: "classic plain on mariadb".
+	// Name distinguishes the runs of a file: "classic plain on mariadb".
 	Name    string    `json:"name"`
 	Started time.Time `json:"started"`
-	// Rowmill is the version that ran it, Command its arguments.
+	// Rowmill is the version that executed the run, Command its arguments.
 	Rowmill string   `json:"rowmill"`
 	Command []string `json:"command"`
 
 	Workload string `json:"workload"`
 	Preset   string `json:"preset"`
 	Layout   string `json:"layout"` // "plain" or "rolling"
-	// Speed is set where the run is a cell of `bench mixed` or `bench points`.
-	// What it counts may then be queries.
+	// Speed is set if the run is a cell of `bench mixed` or `bench points`. Rows may
+	// then count queries.
 	Speed *Speed `json:"speed,omitempty"`
-	// Repeat counts the runs of one configuration that were made in turn with
-	// others, from 1; 0 where nothing was repeated. Side is "A" or "B" where
-	// they were made to be compared with each other.
+	// Repeat numbers the runs of one configuration that alternated with others, from
+	// 1; 0 if nothing was repeated. Side is "A" or "B" if the runs were made for
+	// comparison with each other.
 	Repeat int    `json:"repeat,omitempty"`
 	Side   string `json:"side,omitempty"`
-	// Cell is where the run stands in an insert-method matrix; nil elsewhere.
+	// Cell is the run's cell of an insert-method matrix; nil elsewhere.
 	Cell *Cell  `json:"cell,omitempty"`
 	Seed uint64 `json:"seed"`
-	// Rows is the number of rows asked for; 0 when only time limits the run.
+	// Rows is the requested number of rows; 0 if only time limits the run.
 	Rows           int64   `json:"rows"`
 	MaxTimeSeconds float64 `json:"max_time_seconds,omitempty"`
 	Writers        int     `json:"writers"`
 	Batch          int     `json:"batch"`
 	Method         string  `json:"method"`
 	Indexes        int     `json:"indexes"`
-	// Rate is the rate asked for in rows per second; 0 is as fast as it goes.
+	// Rate is the requested rate in rows per second; 0 means unlimited.
 	Rate float64 `json:"rate,omitempty"`
-	// Search is set in the runs of a search for a rate.
+	// Search is set in the runs of a search for the highest rate.
 	Search          *Search `json:"search,omitempty"`
 	IntervalSeconds float64 `json:"interval_seconds"`
-	// KillServerSeconds is how often the server was killed and restarted during
-	// the run; 0 is never.
+	// KillServerSeconds is the interval at which the server was killed and restarted
+	// during the run; 0 means never.
 	KillServerSeconds float64 `json:"kill_server_seconds,omitempty"`
-	// Period says how a rolling table is cut ("125000 rows"), and PeriodWhy
-	// where that comes from. KeepPeriods is how many are kept; 0 is all.
+	// Period is a rolling table's period ("125000 rows"), and PeriodWhy its source.
+	// KeepPeriods is the number of periods kept; 0 means all.
 	Period      string `json:"period,omitempty"`
 	PeriodWhy   string `json:"period_why,omitempty"`
 	KeepPeriods int    `json:"keep_periods,omitempty"`
-	// Steady is what a run of bench steady was to hold.
+	// Steady is the goal of a run of bench steady.
 	Steady *SteadyGoal `json:"steady,omitempty"`
-	// PeriodRows is how many rows a period holds; 0 for a plain table.
+	// PeriodRows is the number of rows per period; 0 for a plain table.
 	PeriodRows int64 `json:"period_rows,omitempty"`
-	// Scenario is the experiment that the run is part of; nil for others.
+	// Scenario is the experiment that the run belongs to; nil if there is none.
 	Scenario *Scenario `json:"scenario,omitempty"`
-	// KeepRows is how many rows the tables are kept at, HeldRows between how many
-	// that lets them hold. 0 is all.
+	// KeepRows is the number of rows at which the tables are kept, HeldRows the
+	// resulting bounds of the number of rows. 0 means that all rows are kept.
 	KeepRows int64    `json:"keep_rows,omitempty"`
 	HeldRows [2]int64 `json:"held_rows,omitzero"`
-	// Readers ask queries beside the inserts, once ReadAfter rows are there.
+	// Readers is the number of clients that execute queries beside the inserts, once
+	// the table has ReadAfter rows.
 	Readers   int   `json:"readers,omitempty"`
 	ReadAfter int64 `json:"read_after,omitempty"`
-	// Step is set where the run is one step of a longer benchmark.
+	// Step is set if the run is one step of a longer benchmark.
 	Step *Step `json:"step,omitempty"`
-	// Deviations says where the preset departs from its published definition.
+	// Deviations lists the preset's differences from its published definition.
 	Deviations []string `json:"deviations,omitempty"`
-	// Resumes says of a run that goes on with the one before it in the file what
-	// it goes on from; nil for a run of its own.
+	// Resumes is set if the run continues the one before it in the file.
 	Resumes *Resumes `json:"resumes,omitempty"`
 
 	Target        string            `json:"target"`
@@ -93,7 +94,7 @@ type Run struct {
 	CacheBytes    int64             `json:"cache_bytes,omitempty"`
 	Embedded      bool              `json:"embedded,omitempty"`
 	Settings      map[string]string `json:"settings,omitempty"`
-	// Schema holds the statements that made the table.
+	// Schema contains the statements that created the table.
 	Schema  []string `json:"schema,omitempty"`
 	Machine Machine  `json:"machine"`
 	// Counters describes the figures of the intervals' Counters.
@@ -101,8 +102,8 @@ type Run struct {
 	Warnings []string  `json:"warnings,omitempty"`
 }
 
-// Machine is where the run's client ran; for an embedded or local server, also
-// where the server ran.
+// Machine is the machine of the run's client; for an embedded or local server, also
+// that of the server.
 type Machine struct {
 	Cores       int    `json:"cores"`
 	CPU         string `json:"cpu,omitempty"`
@@ -110,66 +111,67 @@ type Machine struct {
 	Kernel      string `json:"kernel,omitempty"`
 	OS          string `json:"os,omitempty"`
 	Arch        string `json:"arch,omitempty"`
-	// Disk is the device that holds the server's data, Filesystem its type;
-	// empty when the server is elsewhere.
+	// Disk is the device that holds the server's data, Filesystem its type; empty if
+	// the server is remote.
 	Disk       string `json:"disk,omitempty"`
 	Filesystem string `json:"filesystem,omitempty"`
 }
 
-// A Counter describes one figure that intervals carry.
+// A Counter describes one figure recorded in intervals.
 type Counter struct {
 	Name string `json:"name"`
-	// Group is where it was read: "os", "client" or "server".
+	// Group is the source of the figure: "os", "client" or "server".
 	Group string `json:"group"`
-	// Unit is that of the value in an interval: "bytes", "pages/s",
-	// "fraction" (0 to 1), "seconds", "" for a plain number. Figures that
-	// only grow on the server are rates here, so their unit ends in "/s".
+	// Unit is the unit of the values in intervals: "bytes", "pages/s", "fraction" (0
+	// to 1), "seconds", "" for a plain number. Figures that are cumulative on the
+	// server are recorded as rates, so their unit ends in "/s".
 	Unit string `json:"unit"`
 	Help string `json:"help"`
 }
 
-// Interval is what happened since the interval before.
+// Interval contains the measurements since the interval before.
 type Interval struct {
 	Type string `json:"type"` // "interval"
-	// Elapsed is when it ended, in seconds since the run's start; Seconds is
-	// how long it lasted.
+	// Elapsed is the interval's end, in seconds since the run's start; Seconds is
+	// its length.
 	Elapsed float64 `json:"elapsed"`
 	Seconds float64 `json:"seconds"`
-	// Rows were acknowledged since the run's start, NewRows in the interval.
+	// Rows is the number of rows acknowledged since the run's start, NewRows the
+	// number in the interval.
 	Rows    int64 `json:"rows"`
 	NewRows int64 `json:"new_rows"`
-	// HeldRows is how many rows tables of constant size hold at its end, those
-	// on their way included.
+	// HeldRows is the number of rows in tables of constant size at the interval's
+	// end, including rows in flight.
 	HeldRows int64 `json:"held_rows,omitempty"`
-	// Marks are moments within the interval, as [rows so far, elapsed
-	// seconds]: when each further hundredth of the rows asked for was reached.
+	// Marks are moments within the interval, as [rows so far, elapsed seconds], one
+	// for each hundredth of the requested rows reached.
 	Marks [][2]float64 `json:"marks,omitempty"`
 	// Latency is the service time by operation; Response is measured from the
-	// intended start, when a rate was asked for.
+	// intended start, if a rate was requested.
 	Latency  map[string]Histogram `json:"latency_us"`
 	Response map[string]Histogram `json:"response_us,omitempty"`
-	// Backlog is how many operations were due but not finished at the end of
-	// the interval, Late how many began late in it.
+	// Backlog is the number of operations due but unfinished at the interval's end,
+	// Late the number that began late in the interval.
 	Backlog int64 `json:"backlog,omitempty"`
 	Late    int64 `json:"late,omitempty"`
 	Errors  int64 `json:"errors"`
 	Retries int64 `json:"retries"`
-	// Beside are the loads that ran beside the main one, by operation; their
-	// latencies are with the others.
+	// Beside contains the loads that ran beside the main one, by operation; their
+	// latencies are in Latency and Response.
 	Beside map[string]Tally `json:"beside,omitempty"`
-	// BusySeconds is the clients' time spent making rows and waiting for
-	// nobody; WaitSeconds their time waiting for the database.
+	// BusySeconds is the clients' own time, without waits, spent generating rows;
+	// WaitSeconds is their time waiting for the database.
 	BusySeconds float64 `json:"busy_seconds"`
 	WaitSeconds float64 `json:"wait_seconds"`
-	// Counters holds the figures that could be read, by name.
+	// Counters contains the figures that could be read, by name.
 	Counters map[string]float64 `json:"counters,omitempty"`
-	// Events are things that were done to the table: partitions made, dropped.
+	// Events are operations on the table, such as partitions created or dropped.
 	Events []Event `json:"events,omitempty"`
 }
 
-// A Tally is what a load beside the main one did in an interval.
+// A Tally contains the operations of a load beside the main one in an interval.
 type Tally struct {
-	// Rows are those of acknowledged operations; one for each query.
+	// Rows counts the rows of acknowledged operations; a query counts as one.
 	Rows    int64 `json:"rows"`
 	Backlog int64 `json:"backlog,omitempty"`
 	Late    int64 `json:"late,omitempty"`
@@ -185,13 +187,13 @@ func (iv *Interval) Rate() float64 {
 	return float64(iv.NewRows) / iv.Seconds
 }
 
-// briefShare is the part of the interval asked for below which a last one, cut
-// short by the run's end, is too short for a rate: a single acknowledgement in
-// it can make a hundred times the true one.
+// briefShare is the share of the nominal interval length below which a last
+// interval, cut short by the run's end, is too short for a rate: a single
+// acknowledgement in it can make the rate a hundred times too high.
 const briefShare = 0.2
 
-// Operation returns the name of the main load's operation; empty where the
-// interval has no latencies.
+// Operation returns the name of the main load's operation; empty if the interval has
+// no latencies.
 func (iv *Interval) Operation() string {
 	for op := range iv.Latency {
 		if _, beside := iv.Beside[op]; !beside {
@@ -201,22 +203,21 @@ func (iv *Interval) Operation() string {
 	return ""
 }
 
-// Brief reports whether an interval of the run is too short for its rate to
-// say anything.
+// Brief reports whether an interval of the run is too short for a meaningful rate.
 func (r *Run) Brief(iv *Interval) bool { return iv.Seconds < briefShare*r.IntervalSeconds }
 
-// An Event is something done to the table during the run.
+// An Event is an operation on the table during the run.
 type Event struct {
-	// Elapsed is when it ended, Seconds how long it took.
+	// Elapsed is the event's end, Seconds its duration.
 	Elapsed float64 `json:"elapsed"`
 	Seconds float64 `json:"seconds"`
-	// What it was: "create partitions", "drop partition", "kill server", "server
-	// back" (Seconds since the kill), and of what.
+	// What is the kind of event: "create partitions", "drop partition", "kill
+	// server", "server back" (Seconds since the kill). Object names its object.
 	What   string `json:"what"`
 	Object string `json:"object"`
 }
 
-// Summary is the end of a run, and what `report --json` prints of it.
+// Summary is the end of a run, and its part of the output of `report --json`.
 type Summary struct {
 	Name          string  `json:"name"`
 	Workload      string  `json:"workload"`
@@ -230,31 +231,31 @@ type Summary struct {
 	RowsPerSecond float64 `json:"rows_per_second"`
 	Rate          Rate    `json:"rate"`
 	Knee          *Knee   `json:"knee"`
-	// LatencyUS is the service time; ResponseUS, from the intended start, is
-	// null without a rate.
+	// LatencyUS is the service time; ResponseUS, measured from the intended start,
+	// is null without a rate.
 	LatencyUS  map[string]Latency `json:"latency_us"`
 	ResponseUS map[string]Latency `json:"response_us"`
-	// Beside are the loads that ran beside the main one, by operation.
+	// Beside contains the loads that ran beside the main one, by operation.
 	Beside map[string]Done `json:"beside,omitempty"`
-	// Step is what a step of a longer benchmark comes to.
+	// Step is the result of a step of a longer benchmark.
 	Step         *StepSummary `json:"step,omitempty"`
 	StallSeconds float64      `json:"stall_seconds"`
-	// Errors and Retries are of all loads.
+	// Errors and Retries are totals over all loads.
 	Errors  int64 `json:"errors"`
 	Retries int64 `json:"retries"`
-	// Steadiness is null but for runs of bench steady.
+	// Steadiness is null except for runs of bench steady.
 	Steadiness *Steadiness `json:"steadiness,omitempty"`
-	// Verified is null when the table was not checked.
+	// Verified is null if the table was not checked.
 	Verified  *Verified `json:"verified"`
 	SizeBytes *Size     `json:"size_bytes"`
 	Client    Client    `json:"client"`
 	Server    Server    `json:"server"`
 	Warnings  []string  `json:"warnings"`
-	// Failure says what ended the run early; empty when nothing did.
+	// Failure is the error that ended the run early; empty if there was none.
 	Failure string `json:"failure,omitempty"`
 }
 
-// Done is what a load beside the main one did in the whole run.
+// Done is the total of a load beside the main one over the whole run.
 type Done struct {
 	Operations    int64   `json:"operations"`
 	Rows          int64   `json:"rows"`
@@ -265,9 +266,9 @@ type Done struct {
 	Retries       int64   `json:"retries,omitempty"`
 }
 
-// Rate is how the insert rate went, in rows per second. First and Last are
-// means over the first and the last tenth of the rows, Min is the lowest mean
-// over a tenth, Flatness is Last/First.
+// Rate is the course of the insert rate, in rows per second. First and Last are
+// means over the first and the last tenth of the rows, Min is the lowest mean over a
+// tenth, Flatness is Last/First.
 type Rate struct {
 	First    float64 `json:"first"`
 	Last     float64 `json:"last"`
@@ -275,9 +276,9 @@ type Rate struct {
 	Flatness float64 `json:"flatness"`
 }
 
-// Knee is where the rate fell below half of the first tenth's, and what moved
-// there; Why also says when the rate recovered. There is one when, and only
-// when, Min is below half of First.
+// Knee is the point where the rate fell below half of the first tenth's, with the
+// probable cause; Why also tells if the rate recovered. A knee exists if and only if
+// Min is below half of First.
 type Knee struct {
 	Rows int64  `json:"rows"`
 	Why  string `json:"why"`
@@ -297,104 +298,104 @@ type Latency struct {
 type Verified struct {
 	Expected int64 `json:"expected"`
 	Found    int64 `json:"found"`
-	// Lost are expected rows that are missing and may be: the server was killed
-	// so shortly after it had acknowledged them that its settings allow it to
-	// lose them. In a sound table Found and Lost add up to Expected.
+	// Lost is the number of expected rows that are missing although no error
+	// occurred: the server was killed so shortly after acknowledging them that its
+	// settings permit the loss. In a sound table Found and Lost add up to Expected.
 	Lost int64 `json:"lost,omitempty"`
-	// Checksum is true when the rows are the very rows that were sent, but for
-	// those lost.
+	// Checksum is true if the rows are identical to those sent, except for those
+	// lost.
 	Checksum bool `json:"checksum"`
-	// Counted tells that rows were only counted, those of periods dropped since
-	// included, so that there is no checksum.
+	// Counted is true if rows were only counted, including those of periods dropped
+	// meanwhile, so that there is no checksum.
 	Counted bool `json:"counted,omitempty"`
 }
 
-// Sound reports whether each row that must be there is, and no other.
+// Sound reports whether the table contains exactly the rows that it must contain.
 func (v *Verified) Sound() bool { return (v.Checksum || v.Counted) && v.Found+v.Lost == v.Expected }
 
-// Size is the table's, at the end of the run.
+// Size is the table's size at the end of the run.
 type Size struct {
 	Data   int64   `json:"data"`
 	Index  int64   `json:"index"`
 	PerRow float64 `json:"per_row"`
 }
 
-// Client is what rowmill itself used.
+// Client is rowmill's own resource usage.
 type Client struct {
 	CPUSeconds float64 `json:"cpu_seconds"`
-	// Bound tells that rowmill, not the database, limited the rate.
+	// Bound is true if rowmill, not the database, limited the rate.
 	Bound bool `json:"bound"`
 }
 
-// Server is what the server's process used; null where it can't be seen, and
-// for embedded engines, whose time is the client's.
+// Server is the resource usage of the server's process; null if it isn't visible,
+// and for embedded engines, whose time is part of the client's.
 type Server struct {
 	CPUSeconds *float64 `json:"cpu_seconds"`
 }
 
-// Period is the check of one partition.
+// Period is the result of checking one partition.
 type Period struct {
 	Name     string `json:"name"`
 	From     string `json:"from"`
 	To       string `json:"to"`
 	Expected int64  `json:"expected"`
 	Found    int64  `json:"found"`
-	// Lost are of Expected: see Verified.
+	// Lost is the lost part of Expected: see Verified.
 	Lost int64 `json:"lost,omitempty"`
-	// Checksum is true when the rows are those that were sent; null where the
-	// server assigns the keys, so that only the whole table can be checked.
+	// Checksum is true if the rows are identical to those sent; null if the server
+	// assigns the keys, so that only the whole table can be checked.
 	Checksum *bool `json:"checksum"`
 }
 
-// End is the last line of a run: the summary, and the details behind it.
+// End is the last line of a run: the summary and its details.
 type End struct {
 	Type string `json:"type"` // "summary"
-	// Stopped says what ended the run: "rows", "max-time", "interrupted",
-	// "failed"; "decided" of a trial whose verdict was clear before its end.
+	// Stopped is the reason for the run's end: "rows", "max-time", "interrupted",
+	// "failed"; "decided" for a trial whose verdict was clear before its end.
 	Stopped string `json:"stopped"`
 	// Failure is the error of a failed run.
 	Failure string `json:"failure,omitempty"`
-	// Verified, Periods and DroppedRows are what the proof found. Rows of
-	// periods that were dropped on purpose are not expected.
+	// Verified, Periods and DroppedRows are the results of the proof. Rows of
+	// periods that were dropped intentionally are not expected.
 	Verified    *Verified `json:"verified"`
 	Periods     []Period  `json:"periods,omitempty"`
 	DroppedRows int64     `json:"dropped_rows,omitempty"`
-	// SkippedRows were acknowledged and left out: their key was there already.
+	// SkippedRows were acknowledged but not inserted: their key already existed.
 	SkippedRows int64 `json:"skipped_rows,omitempty"`
 	// LostRows is Verified.Lost: rows acknowledged and lost in crashes, as the
-	// server's settings allow. Kills is how often the server was killed.
+	// server's settings permit. Kills is the number of times the server was killed.
 	LostRows int64 `json:"lost_rows,omitempty"`
 	Kills    int   `json:"kills,omitempty"`
-	// DeletedRows were deleted one by one.
+	// DeletedRows is the number of rows deleted individually.
 	DeletedRows int64 `json:"deleted_rows,omitempty"`
 	Size        *Size `json:"size_bytes"`
-	// SizeReached is what tables of constant size took when they first had it.
+	// SizeReached is the size of tables of constant size when they first reached it.
 	SizeReached *Size `json:"size_reached_bytes,omitempty"`
 	// CPU seconds of client and server over the run.
 	ClientCPUSeconds float64  `json:"client_cpu_seconds"`
 	ServerCPUSeconds *float64 `json:"server_cpu_seconds"`
 	Warnings         []string `json:"warnings,omitempty"`
-	// Search is what is known after a run of a search for a rate.
+	// Search is the state of the search after a run that belongs to one.
 	Search *Searched `json:"search,omitempty"`
-	// Summary is derived from the lines before and from this one; it is here
-	// for readers without rowmill.
+	// Summary is derived from the other lines and fields; it is for readers that
+	// don't use rowmill.
 	Summary *Summary `json:"summary,omitempty"`
 }
 
-// A Record is one run as read back.
+// A Record is one run as read from a file.
 type Record struct {
 	Run       Run
 	Intervals []Interval
-	// End is nil when the run was killed before it could write it.
+	// End is nil if the run was killed before writing it.
 	End *End
-	// Source is the file it was read from.
+	// Source is the name of the file.
 	Source string
-	// Pieces are the headers of a run that was broken off and resumed, the first
-	// included; nil for one that was not.
+	// Pieces are the headers of a run that was interrupted and resumed, including
+	// the first; nil for other runs.
 	Pieces []Run
-	// Warnings are about the record itself: a torn line, a missing end.
+	// Warnings concern the record itself: a truncated line, a missing end.
 	Warnings []string
 
-	// Earlier is what the pieces before the last used.
+	// Earlier is the CPU time used by the pieces before the last.
 	Earlier Used
 }

@@ -11,41 +11,44 @@ import (
 	"time"
 )
 
-// Resumes says what a run goes on from. Its intervals count rows and seconds on
-// from there, so that the pieces of a run, put behind each other, are one run.
+// Resumes describes the point from which a run is continued. The run's intervals
+// continue the count of rows and seconds from there, so that the concatenated pieces
+// form one run.
 type Resumes struct {
-	// Rows had been inserted when it went on, as the tables show.
+	// Rows is the number of rows in the tables when the run was resumed.
 	Rows int64 `json:"rows"`
-	// Seconds the run had lasted, without the time between the pieces. The time
-	// of rows that no interval holds any more is an estimate by the rate before.
+	// Seconds is the duration of the run so far, without the pauses between the
+	// pieces. It includes an estimate, from the rate before, for rows that no
+	// interval contains.
 	Seconds float64 `json:"seconds"`
-	// PausedSeconds is how long the run lay still.
+	// PausedSeconds is the length of the pause before this piece.
 	PausedSeconds float64 `json:"paused_seconds"`
-	// Stopped says what broke the piece before off: as End has it, or "killed"
-	// where it has no end.
+	// Stopped is the reason for the end of the previous piece: End's Stopped, or
+	// "killed" if it has no end.
 	Stopped string `json:"stopped"`
-	// Refilled rows were missing below the highest, and were inserted first.
-	// Missing is how many at least of them the record has as acknowledged.
+	// Refilled is the number of rows that were missing below the highest and were
+	// inserted first. Missing is a lower bound of how many of them the record has as
+	// acknowledged.
 	Refilled int64 `json:"refilled,omitempty"`
 	Missing  int64 `json:"missing,omitempty"`
 }
 
-// StoppedKilled is the Resumes.Stopped of a run without an end.
+// StoppedKilled is the value of Resumes.Stopped for a run without an end.
 const StoppedKilled = "killed"
 
-// Used is CPU time, in seconds. ServerKnown tells that the server's was seen.
+// Used is CPU time, in seconds. ServerKnown is true if the server's was visible.
 type Used struct {
 	Client, Server float64
 	ServerKnown    bool
 }
 
-// Broken reports whether a run has not come to its end: it was killed,
-// interrupted, or it failed.
+// Broken reports whether a run ended prematurely: it was killed, interrupted, or it
+// failed.
 func (r *Record) Broken() bool {
 	return r.End == nil || r.End.Stopped != "rows" && r.End.Stopped != "max-time"
 }
 
-// Stopped says what ended the run, or its last piece.
+// Stopped returns the reason for the end of the run, or of its last piece.
 func (r *Record) Stopped() string {
 	if r.End == nil {
 		return StoppedKilled
@@ -53,7 +56,7 @@ func (r *Record) Stopped() string {
 	return r.End.Stopped
 }
 
-// Done returns how many rows the record has, in how many seconds.
+// Done returns the number of rows in the record, and the seconds they took.
 func (r *Record) Done() (rows int64, seconds float64) {
 	if n := len(r.Pieces); n > 1 {
 		rows, seconds = r.Pieces[n-1].Resumes.Rows, r.Pieces[n-1].Resumes.Seconds
@@ -64,7 +67,7 @@ func (r *Record) Done() (rows int64, seconds float64) {
 	return rows, seconds
 }
 
-// Last returns when the record was last written to, as far as it tells.
+// Last returns the time of the last write to the record, as far as known.
 func (r *Record) Last() time.Time {
 	at, from := r.Run.Started, 0.0
 	if n := len(r.Pieces); n > 1 {
@@ -74,12 +77,11 @@ func (r *Record) Last() time.Time {
 	return at.Add(time.Duration((seconds - from) * float64(time.Second)))
 }
 
-// recentIntervals is over how many intervals the rate is taken at which rows
-// came that no interval holds.
+// recentIntervals is the number of intervals whose rate is used by Unrecorded.
 const recentIntervals = 3
 
-// Unrecorded estimates the seconds that rows took which are in the table and in
-// no interval: those of the interval that was cut off.
+// Unrecorded estimates the time, in seconds, of the given number of rows that are in
+// the table but in no interval: those of the interval that was cut off.
 func (r *Record) Unrecorded(rows int64) float64 {
 	if rows <= 0 {
 		return 0
@@ -94,7 +96,7 @@ func (r *Record) Unrecorded(rows int64) float64 {
 	return math.Round(float64(rows)*took/done*1e6) / 1e6
 }
 
-// Resume adds a piece's header to the run that it goes on with.
+// Resume adds a piece's header to the run that it continues.
 func (r *Record) Resume(piece Run) {
 	if r.Pieces == nil {
 		r.Pieces = []Run{r.Run}
@@ -130,8 +132,8 @@ func (r *Record) Resume(piece Run) {
 	r.End = nil
 }
 
-// add adds what the last piece of a record used: by its end, or by the counters
-// of its intervals where it has none.
+// add adds the usage of a record's last piece: from its end, or from the counters of
+// its intervals if it has none.
 func (u *Used) add(r *Record) {
 	if e := r.End; e != nil {
 		u.Client += e.ClientCPUSeconds
@@ -155,7 +157,7 @@ func (u *Used) add(r *Record) {
 	}
 }
 
-// pause writes how long a run lay still.
+// pause formats the length of a pause.
 func pause(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second))
 	if d >= time.Minute {
@@ -164,11 +166,11 @@ func pause(seconds float64) string {
 	return d.Round(100 * time.Millisecond).String()
 }
 
-// mendChunk is how much of a file's end is read at a time.
+// mendChunk is the number of bytes read at a time from the end of a file.
 const mendChunk = 64 << 10
 
-// Mend cuts off the last line of a record that was not written to its end, and
-// leaves the file where the next line goes.
+// Mend removes an incomplete last line from a record, and leaves the file positioned
+// for the next line.
 func Mend(f *os.File) error {
 	end, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -190,7 +192,7 @@ func Mend(f *os.File) error {
 		tail = append(part, tail...)
 	}
 	if len(tail) > 0 && json.Valid(tail) {
-		_, err := f.WriteAt([]byte("\n"), end) // only its end was lost
+		_, err := f.WriteAt([]byte("\n"), end) // only the newline was lost
 		if err != nil {
 			return err
 		}

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// pieces is a run that was killed at 1.5 s, with rows that no interval holds,
-// and went on an hour later.
+// pieces returns a run that was killed at 1.5 s, with rows that no interval
+// contains, and was resumed an hour later.
 func pieces(t *testing.T) string {
 	t.Helper()
 	var out strings.Builder
@@ -58,7 +58,7 @@ func TestPiecesAreOneRun(t *testing.T) {
 	}
 }
 
-// TestBrokenPieces: what a record of a run that was broken off says of it.
+// TestBrokenPieces checks what the record of an interrupted run tells about it.
 func TestBrokenPieces(t *testing.T) {
 	lines := strings.SplitAfter(pieces(t), "\n")
 	for _, c := range []struct {

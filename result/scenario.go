@@ -5,47 +5,47 @@ import (
 	"slices"
 )
 
-// A Scenario is the experiment that a run is part of: what was published of it,
-// and what is to be seen in it.
+// A Scenario is the experiment that a run belongs to: its published results, and the
+// expected shape of its own.
 type Scenario struct {
 	Name  string `json:"name"`
 	Title string `json:"title"`
 	Story string `json:"story,omitempty"`
-	// Run is the name of this run in it, Runs are those of all, in order.
+	// Run is the name of this run in the experiment, Runs are the names of all, in
+	// order.
 	Run  string   `json:"run"`
 	Runs []string `json:"runs"`
-	// Scale is what its declared number of rows was multiplied by.
+	// Scale is the factor by which the declared number of rows was multiplied.
 	Scale float64 `json:"scale"`
-	// MemoryShare is the memory asked for as a share of the final size of run
-	// MemoryOf, FinalBytes that size as it was expected from a sample. 0 where
-	// the target's memory isn't the scenario's to set.
+	// MemoryShare is the requested memory as a share of the final size of run
+	// MemoryOf; FinalBytes is that size as estimated from a sample. MemoryShare is 0
+	// if the scenario doesn't set the target's memory.
 	MemoryShare float64 `json:"memory_share,omitempty"`
 	MemoryOf    string  `json:"memory_of,omitempty"`
 	FinalBytes  int64   `json:"final_bytes,omitempty"`
 
 	Published []Published `json:"published,omitempty"`
 	Checks    []Check     `json:"checks,omitempty"`
-	// Declaration is the text that all this was read from.
+	// Declaration is the text of the declaration.
 	Declaration string `json:"declaration,omitempty"`
 }
 
-// Published is a figure that somebody else has measured.
+// Published is a figure published by somebody else.
 type Published struct {
 	Run    string `json:"run"`
 	Figure string `json:"figure"` // see Figures
-	// Value is the figure; where a range was published, Low and High are its
-	// ends and Value lies in it.
+	// Value is the figure; if a range was published, Low and High are its bounds and
+	// Value lies between them.
 	Value float64 `json:"value"`
 	Low   float64 `json:"low,omitempty"`
 	High  float64 `json:"high,omitempty"`
-	// What it was in words, and Source who published it.
+	// What describes the figure in words, Source is the publication.
 	What   string `json:"what,omitempty"`
 	Source string `json:"source"`
 }
 
-// A Check is a claim about the shape of the results: that a figure of a run,
-// divided by one of the same or another run where Over is set, lies between
-// Above and Below.
+// A Check is a claim about the shape of the results: a figure of a run, divided by
+// one of the same or another run if Over is set, lies between Above and Below.
 type Check struct {
 	Claim  string   `json:"claim"`
 	Figure string   `json:"figure"` // RUN.FIGURE
@@ -59,9 +59,9 @@ type FigureKind struct {
 	Name, Unit, Help string
 }
 
-// Figures lists the figures of a run that scenarios can refer to. Where a tenth
-// of the rows is less than four batches, larger parts stand for tenths; a run
-// of less than eight batches has no such figures.
+// Figures lists the figures of a run that scenarios can refer to. If a tenth of the
+// rows is less than four batches, larger parts are used instead of tenths; a run of
+// less than eight batches has no such figures.
 func Figures() []FigureKind {
 	return []FigureKind{
 		{"mean", "rows/s", "mean rate of the run"},
@@ -76,8 +76,7 @@ func Figures() []FigureKind {
 	}
 }
 
-// Figure returns a figure of the run by its name; NaN where the record doesn't
-// have it.
+// Figure returns a figure of the run by name; NaN if the record doesn't have it.
 func (r *Record) Figure(name string) float64 {
 	c := r.Curve()
 	switch name {
@@ -115,25 +114,25 @@ func (r *Record) Figure(name string) float64 {
 	return math.NaN()
 }
 
-// partBatches is how many batches of each client a part of the rows has at
-// least, so that its rate is wrong by no more than a quarter: rows come a whole
-// batch at a time.
+// partBatches is the minimum number of batches of each client per part of the rows.
+// It limits the error of a part's rate to a quarter, as rows arrive in whole
+// batches.
 const partBatches = 4
 
-// parts returns into how many equal parts the run's rows are cut: tenths, or
-// fewer where those would be too few batches.
+// parts returns the number of equal parts into which the run's rows are divided:
+// ten, or fewer if tenths would contain too few batches.
 func (r *Record) parts(c Curve) int {
 	batch := max(1, r.Run.Batch) * max(1, r.Run.Writers)
 	return min(tenths, int(c.Rows())/(partBatches*batch))
 }
 
-// periodShare is the part of a period that its start and its end are: small
-// enough to be either, and several intervals long in a run of minutes.
+// periodShare is the share of a period that counts as its start, and as its end:
+// small enough to represent either, and several intervals long in a run of minutes.
 const periodShare = 0.2
 
 // periodRates returns the median rates over the first and the last part of the
-// whole periods, without the first one, which begins with an empty table. Rows
-// come in the order of the periods.
+// complete periods, except the first period, which begins with an empty table. It
+// relies on rows arriving in the order of the periods.
 func (r *Record) periodRates(c Curve) (start, end float64) {
 	n := float64(r.Run.PeriodRows)
 	if n <= 0 {

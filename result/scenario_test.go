@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// sawtooth is a run of so many periods of 1000 rows: in each, 100 rows/s over
-// the first half and 50 rows/s over the second.
+// sawtooth returns a run of the given number of periods of 1000 rows: 100 rows/s
+// over the first half of each and 50 rows/s over the second.
 func sawtooth(periods int) *Record {
 	r := &Record{Run: Run{PeriodRows: 1000}}
 	var rows int64

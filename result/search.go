@@ -9,77 +9,79 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// A Search in a run's header tells that the run is part of a search for the
-// highest rate at which the response time holds: the filling of the table, or a
-// trial of one rate on that table, which goes on growing.
+// A Search in a run's header means that the run is part of a search for the highest
+// rate at which the response time stays within its limit: the initial filling of the
+// table, or the trial of one rate on that table, which keeps growing.
 type Search struct {
-	// Trial counts from 1; 0 is the filling, with which a search begins.
+	// Trial is the number of the trial, from 1; 0 is the filling that begins a
+	// search.
 	Trial int `json:"trial"`
-	// Purpose is why this rate is tried: "bracket", "halve", "confirm" (the
-	// rate found must pass again) or "above" (a fifth more must fail).
+	// Purpose is the reason for trying this rate: "bracket", "halve", "confirm" (the
+	// rate found must pass again) or "above" (a rate a fifth higher must fail).
 	Purpose string `json:"purpose,omitempty"`
-	// LimitUS is what the 99th percentile of the response time is to keep to.
+	// LimitUS is the limit of the 99th percentile of the response time.
 	LimitUS int64 `json:"p99_limit_us"`
-	// TrialSeconds is how long a trial lasts. What was done in its first
-	// RampSeconds is not judged.
+	// TrialSeconds is the length of a trial. Operations of its first RampSeconds are
+	// not judged.
 	TrialSeconds float64 `json:"trial_seconds"`
 	RampSeconds  float64 `json:"ramp_seconds"`
-	// TableRows is how many rows the table held as the trial began. SettleRows
-	// of them were inserted in the SettleSeconds before, at SettleRate, so that
-	// the trial began on a server that had worked off what was left undone.
+	// TableRows is the number of rows in the table at the start of the trial.
+	// SettleRows of them were inserted during the SettleSeconds before, at
+	// SettleRate, so that the server had worked off its pending work when the trial
+	// began.
 	TableRows     int64   `json:"table_rows,omitempty"`
 	SettleSeconds float64 `json:"settle_seconds,omitempty"`
 	SettleRate    float64 `json:"settle_rate,omitempty"`
 	SettleRows    int64   `json:"settle_rows,omitempty"`
 }
 
-// A Searched is what the end of such a run says: what is known after it.
+// A Searched is the state of a search after a run.
 type Searched struct {
-	// State is "searching", or how the search ended: "found", "none" (not even
-	// the least rate passed), "gave up" (too many trials).
+	// State is "searching", or the outcome of the search: "found", "none" (not even
+	// the lowest rate passed), "gave up" (too many trials).
 	State string `json:"state"`
 	// Low is the highest rate known to pass, High the lowest known to fail, in
-	// rows/s; 0 is none.
+	// rows/s; 0 means none.
 	Low  float64 `json:"low,omitempty"`
 	High float64 `json:"high,omitempty"`
-	// Inserted is how many rows were inserted since the table was made.
+	// Inserted is the number of rows inserted since the table was created.
 	Inserted int64 `json:"inserted"`
 }
 
-// A Trial is what the run of one rate gave.
+// A Trial is the result of one rate's run.
 type Trial struct {
 	Number  int    `json:"trial"`
 	Purpose string `json:"purpose"`
-	// Rate was asked for, Done is what was done, in rows/s.
+	// Rate is the requested rate, Done the achieved rate, in rows/s.
 	Rate float64 `json:"rate"`
 	Done float64 `json:"done"`
-	// TableRows is how many rows the table held at its begin and at its end.
+	// TableRows is the number of rows in the table at the trial's start and end.
 	TableRows [2]int64 `json:"table_rows"`
-	// Seconds and Operations are what the verdict is made from.
+	// Seconds and Operations are the time and the operations that were judged.
 	Seconds    float64 `json:"seconds"`
 	Operations int64   `json:"operations"`
-	// P99US is the response time's, of the operations that were due after the
-	// ramp; those not finished at the end count with the time they had waited.
-	// ServiceP99US is that of the database alone.
+	// P99US is the response time of the operations due after the ramp; those
+	// unfinished at the end count with the time they had waited. ServiceP99US is the
+	// database's service time alone.
 	P99US        int64 `json:"p99_us"`
 	ServiceP99US int64 `json:"service_p99_us"`
 	// Over is the share of the operations that took longer than the limit.
 	Over float64 `json:"over"`
-	// Backlog is how many operations were due and not finished at the end.
+	// Backlog is the number of operations due but unfinished at the end.
 	Backlog int64 `json:"backlog"`
-	// Overloaded tells that less than 95% of the rate was done, or that the
-	// backlog grew to the end and beyond what is worked off within the limit.
+	// Overloaded is true if less than 95% of the rate was achieved, or if the
+	// backlog was growing and exceeded what can be worked off within the limit.
 	Overloaded bool `json:"overloaded"`
-	// Busy is the share of their time that the writers waited for the database.
+	// Busy is the share of the writers' time spent waiting for the database.
 	Busy float64 `json:"busy"`
-	// Late is how many operations were begun late.
+	// Late is the number of operations that began late.
 	Late int64 `json:"late"`
-	// Pass is the verdict: the backlog is bounded and P99US within the limit.
-	// Close tells that it was a close thing.
+	// Pass is the verdict: a bounded backlog and P99US within the limit. Close means
+	// that the verdict was a narrow one.
 	Pass  bool `json:"pass"`
 	Close bool `json:"close"`
-	// Verdict is "held", "broke" or, of a trial that was not brought to its
-	// end and doesn't count, "no verdict".
+	// Verdict is "held", "broke" or, for a trial that was cut short and doesn't
+	// count, "no verdict".
 	Verdict string `json:"verdict"`
 }
 
@@ -91,27 +93,28 @@ const (
 )
 
 const (
-	// overShare is what the 99th percentile leaves to be over the limit.
+	// overShare is the share of operations that may exceed the limit, by definition
+	// of the 99th percentile.
 	overShare = 0.01
-	// A verdict is clear when the share over the limit is a fifth of that, or
-	// five times it: so far, neither one stall nor its absence turns it.
+	// A verdict is clear if the share over the limit is at most a fifth of that, or
+	// at least five times it: then a single stall more or less doesn't change it.
 	clearlyFew, clearlyMany = overShare / 5, overShare * 5
-	// decidedShare of all operations that a trial would have, over the limit,
-	// end it early.
+	// decidedShare is the share of all operations of a trial that, once they are
+	// over the limit, end it early.
 	decidedShare = clearlyMany
-	// StoppedDecided is why such a trial stopped.
+	// StoppedDecided is the Stopped value of such a trial.
 	StoppedDecided = "decided"
 )
 
-// flatShare of the rate found at flatShare of the limit or more says that the
-// response time is not made by the rate.
+// flatShare detects a response time that hardly depends on the rate: at no more than
+// this share of the rate found, p99 was at least this share of the limit.
 const flatShare = 0.75
 
-// IsTrial tells that the run is a trial of a rate.
+// IsTrial reports whether the run is a trial of a rate.
 func (r *Record) IsTrial() bool { return r.Run.Search != nil && r.Run.Search.Trial > 0 }
 
-// Trial returns what a trial gave, also of one that was cut off; nil when the
-// run is no trial.
+// Trial returns the result of a trial, even if it was cut off; nil if the run isn't
+// a trial.
 func (r *Record) Trial() *Trial {
 	if !r.IsTrial() {
 		return nil
@@ -122,7 +125,7 @@ func (r *Record) Trial() *Trial {
 		t.Backlog, t.TableRows[1] = r.Intervals[n-1].Backlog, s.TableRows+r.Intervals[n-1].Rows
 	}
 	if o := r.OpenLoop(); o != nil {
-		// A backlog that is worked off within the limit is a queue like any.
+		// A backlog that is worked off within the limit is an ordinary queue.
 		every := 1e6 * float64(max(r.Run.Batch, 1)) / r.Run.Rate
 		queue := float64(o.Backlog) * every
 		t.Done, t.Overloaded = o.Done, o.Done < keptShare*o.Asked || o.Growing && queue > float64(s.LimitUS)
@@ -135,8 +138,8 @@ func (r *Record) Trial() *Trial {
 	if c.seconds > 0 {
 		t.Busy = c.wait / (c.seconds * float64(max(r.Run.Writers, 1)))
 	}
-	// That more breaks is shown by the response time, not by a backlog that has
-	// not yet reached it.
+	// A trial "above" fails only by its response time, not by a backlog that has not
+	// affected it yet.
 	t.Pass = t.Operations > 0 && t.Over <= overShare && (!t.Overloaded || t.Purpose == "above")
 	switch {
 	case t.Pass:
@@ -153,18 +156,18 @@ func (r *Record) Trial() *Trial {
 	return t
 }
 
-// A weighed is what of a trial is judged.
+// A weighed contains the judged part of a trial.
 type weighed struct {
 	response, service *hdrhistogram.Histogram
 	over, late        int64 // operations
 	seconds, wait     float64
 }
 
-// counted adds up a trial's intervals after the ramp, and what was due and not
-// finished at its end: a server that stands still finishes nothing, and would
-// pass for a fast one. The newest of these was due just now, the one before it
-// one operation's time earlier, and so on; those that have not yet waited for
-// the limit can't be judged. A damaged distribution is left out.
+// counted adds up a trial's intervals after the ramp, and the operations due but
+// unfinished at its end: a stalled server finishes nothing, and would otherwise
+// appear fast. The newest of these was due just now, the one before it one operation
+// interval earlier, and so on. Those that have not yet waited for the limit can't be
+// judged. Damaged distributions are omitted.
 func counted(r *Record) weighed {
 	c := weighed{response: NewHistogram(), service: NewHistogram()}
 	limit := r.Run.Search.LimitUS
@@ -201,11 +204,10 @@ func counted(r *Record) weighed {
 	return c
 }
 
-// Decided tells that a trial under way will fail whatever comes: so many of
-// the operations that are due in all of it are over the limit that it would
-// fail clearly. One that goes on only adds to what the server must work off.
-// Trials that confirm are brought to their end, so that their figures stand
-// for the whole of it.
+// Decided reports whether a trial in progress is certain to fail clearly: enough of
+// its total operations are over the limit. Continuing would only add to the server's
+// pending work. Trials with the purpose "confirm" or "above" run to their end, so
+// that their figures cover the whole trial.
 func (r *Record) Decided() bool {
 	if !r.IsTrial() || r.Run.Search.Purpose == "confirm" || r.Run.Search.Purpose == "above" {
 		return false
@@ -215,41 +217,44 @@ func (r *Record) Decided() bool {
 	return float64(counted(r).over) > decidedShare*max(all, 1)
 }
 
-// A Capacity is what a search found.
+// A Capacity is the result of a search.
 type Capacity struct {
 	Name   string `json:"name"`
 	Layout string `json:"layout"`
 	Engine string `json:"engine"`
 	Repeat int    `json:"repeat,omitempty"`
-	// State is that of Searched, or "interrupted" where the search was broken
-	// off; then Low and High are what it knew.
+	// State is the State of Searched, or "interrupted" if the search was cut short;
+	// Low and High are then the bracket known so far.
 	State string `json:"state"`
-	// P99LimitUS was asked for.
+	// P99LimitUS is the requested limit.
 	P99LimitUS int64 `json:"p99_limit_us"`
-	// RowsPerSecond is the rate found; 0 when none was. Rows is how many the
-	// table held as it was confirmed, P99US the response time's there.
+	// RowsPerSecond is the rate found; 0 if none was. Rows is the number of rows in
+	// the table when it was confirmed, P99US the response time of that trial.
 	RowsPerSecond float64 `json:"rows_per_second"`
 	Rows          int64   `json:"rows"`
 	P99US         int64   `json:"p99_us"`
-	// Above is the trial that shows that more breaks; null when there is none.
+	// Above is the trial which shows that a higher rate fails; null if there is
+	// none.
 	Above *Trial `json:"above"`
-	// Low and High are the bracket; 0 is unknown.
+	// Low and High are the bracket; 0 means unknown.
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
-	// FilledRows were inserted before the first trial, in a closed loop.
+	// FilledRows is the number of rows inserted before the first trial, in a closed
+	// loop.
 	FilledRows int64 `json:"filled_rows"`
-	// Trials are all, in order.
+	// Trials are all trials in order.
 	TrialSeconds float64   `json:"trial_seconds"`
 	RampSeconds  float64   `json:"ramp_seconds"`
 	Trials       []Trial   `json:"trials"`
 	Verified     *Verified `json:"verified"`
 	SizeBytes    *Size     `json:"size_bytes"`
 	Warnings     []string  `json:"warnings"`
-	// Source is the file.
+	// Source is the name of the file.
 	Source string `json:"-"`
 }
 
-// Capacities returns what each search in the records found, as far as it went.
+// Capacities returns the result of each search in the records, including incomplete
+// ones.
 func Capacities(recs []Record) []Capacity {
 	var out []Capacity
 	for _, runs := range Searches(recs) {
@@ -315,7 +320,7 @@ func capacity(runs []*Record) Capacity {
 	return c
 }
 
-// conclude finds the confirming trials of a search that found a rate.
+// conclude finds the trials that confirm the rate found by a search.
 func (c *Capacity) conclude() {
 	if c.State != "found" {
 		return
@@ -330,24 +335,24 @@ func (c *Capacity) conclude() {
 		}
 	}
 	if c.RowsPerSecond == 0 || c.Above == nil {
-		c.State = "interrupted" // the record lost the trials that confirmed it
+		c.State = "interrupted" // the record lacks the trials that confirmed it
 	}
 }
 
 const (
-	// fewOperations is how many a percentile of 99 should stand on at least:
-	// ten beyond it.
+	// fewOperations is the minimum number of operations for a meaningful 99th
+	// percentile: ten lie beyond it.
 	fewOperations = 1000
-	// Writers that wait for the database for more than busyWriters of their
-	// time have none left to begin an operation when it is due; those that do
-	// so for less than idleWriters have, and yet began late.
+	// Writers that wait for the database for more than busyWriters of their time are
+	// not free to begin operations when due. If they wait for less than idleWriters,
+	// late operations are the fault of the client.
 	busyWriters, idleWriters = 0.85, 0.5
-	// latePart of the operations, begun late while writers were idle, are the
-	// client's doing.
+	// latePart is the share of operations, begun late while writers were free, from
+	// which on the client is the cause.
 	latePart = overShare
 )
 
-// warn says what makes the result doubtful, and what to do about it.
+// warn adds warnings about whatever makes the result doubtful, with advice.
 func (c *Capacity) warn(runs []*Record) {
 	say := func(format string, args ...any) { c.Warnings = append(c.Warnings, fmt.Sprintf(format, args...)) }
 	for i := range c.Trials {
@@ -402,7 +407,7 @@ func (c *Capacity) warn(runs []*Record) {
 	}
 	for _, r := range runs {
 		if !r.IsTrial() {
-			continue // the filling is reported by itself
+			continue // the filling has its own report
 		}
 		for _, w := range r.Run.Warnings {
 			if !slices.Contains(c.Warnings, w) {
@@ -413,7 +418,7 @@ func (c *Capacity) warn(runs []*Record) {
 			continue
 		}
 		for _, w := range r.End.Warnings {
-			// Counters that are missing in a trial bear on no verdict.
+			// Counters missing in a trial don't affect any verdict.
 			if !slices.Contains(c.Warnings, w) && !strings.HasPrefix(w, "server counters missing") {
 				c.Warnings = append(c.Warnings, w)
 			}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// trialRecord is a record of a trial of so many rows/s in batches of 10, an
-// interval for each list of response times in microseconds.
+// trialRecord returns the record of a trial of the given rows/s in batches of 10,
+// with one interval per list of response times in microseconds.
 func trialRecord(t *testing.T, rate float64, purpose string, backlog int64, stopped string, intervals ...[]int64) *Record {
 	t.Helper()
 	r := &Record{Run: Run{Rate: rate, Batch: 10, Writers: 4, IntervalSeconds: 1,
@@ -39,7 +39,7 @@ func trialRecord(t *testing.T, rate float64, purpose string, backlog int64, stop
 	return r
 }
 
-// times returns n operations of 5 ms, over of them of 50 ms.
+// times returns n operations of 5 ms, `over` of them of 50 ms.
 func times(n, over int) []int64 {
 	out := make([]int64, n)
 	for i := range out {
@@ -92,8 +92,8 @@ func TestTrialVerdict(t *testing.T) {
 	}
 }
 
-// TestTrialStandstill: a server that finishes nothing any more has no slow
-// operations in its distribution, but those that wait.
+// TestTrialStandstill: a server that finishes nothing has no slow operations in its
+// distribution, only waiting ones.
 func TestTrialStandstill(t *testing.T) {
 	ivs := [][]int64{times(100, 0), times(100, 0), times(100, 0), times(100, 0), nil}
 	got := trialRecord(t, 1000, "confirm", 100, "max-time", ivs...).Trial()
@@ -125,8 +125,8 @@ func TestTrialDecided(t *testing.T) {
 	}
 }
 
-// A response time that was near the limit at lower rates, too, is not made by
-// the rate, and the result says so.
+// The result warns about a response time that was close to the limit at lower rates
+// too, because it hardly depends on the rate.
 func TestCapacityOfFlatResponse(t *testing.T) {
 	for name, c := range map[string]struct {
 		p99  int64

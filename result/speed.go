@@ -1,38 +1,39 @@
 package result
 
-// A Speed says which cell of a speed test a run is: one operation, with so
-// many clients, on one target.
+// A Speed identifies a run's cell of a speed test: one operation, with a number of
+// clients, on one target.
 type Speed struct {
-	// Operation is "insert", "select-pk", "select-index", "mixed" or "points".
-	// Of a mixed one the main load inserts, and the selects are beside it.
+	// Operation is "insert", "select-pk", "select-index", "mixed" or "points". In a
+	// mixed run the main load inserts, and the selects run beside it.
 	Operation string `json:"operation"`
-	// Clients is how many ran at once, Readers how many of them selected.
+	// Clients is the number of concurrent clients, Readers how many of them
+	// selected.
 	Clients int `json:"clients"`
 	Readers int `json:"readers,omitempty"`
-	// Counts is what the run's rows and rates count: "rows" or "queries".
+	// Counts is the unit of the run's rows and rates: "rows" or "queries".
 	Counts string `json:"counts"`
-	// Points is how many values one select asked for.
+	// Points is the number of values that one select requests.
 	Points int `json:"points,omitempty"`
-	// TableRows is how many rows the table had as the cell began, Filled how
-	// many it was filled with: selects ask for these.
+	// TableRows is the number of rows in the table at the start of the cell, Filled
+	// the number it was filled with: selects request these.
 	TableRows int64 `json:"table_rows"`
 	Filled    int64 `json:"filled"`
-	// Setting is what was changed on the server for this run, as NAME=VALUE,
-	// SettingValue what the server then said, and SettingHow "running" where
-	// the one server was changed for each run, "started" where each value has a
-	// server of its own; all empty where nothing was.
+	// Setting is the server setting changed for this run, as NAME=VALUE;
+	// SettingValue is the value then reported by the server. SettingHow is "running"
+	// if one server was changed for each run, "started" if each value has its own
+	// server. All are empty if nothing was changed.
 	Setting      string `json:"setting,omitempty"`
 	SettingValue string `json:"setting_value,omitempty"`
 	SettingHow   string `json:"setting_how,omitempty"`
 }
 
-// What a cell's rates count.
+// Units of a cell's rates.
 const (
 	CountsRows    = "rows"
 	CountsQueries = "queries"
 )
 
-// How a cell's setting was changed.
+// Ways of changing a cell's setting.
 const (
 	SettingRunning = "running"
 	SettingStarted = "started"

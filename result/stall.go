@@ -10,28 +10,29 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
-// A Stall is a time in which far fewer rows arrived than around it.
+// A Stall is a time in which far fewer rows arrived than before and after it.
 type Stall struct {
 	// From and To are seconds since the run's start.
 	From, To float64
-	// Rows is how many rows there were when it began.
+	// Rows is the number of rows at its start.
 	Rows int64
-	// Rate is the mean rate in it, Around the median rate of the intervals
-	// about it, both in rows/s.
+	// Rate is the mean rate during the stall, Around the median rate of the
+	// surrounding intervals, both in rows/s.
 	Rate, Around float64
-	// Why says what moved with it; empty when no recorded figure did.
+	// Why names what changed with it; empty if no recorded figure did.
 	Why string
 }
 
-// Seconds is how long the stall lasted.
+// Seconds returns the length of the stall.
 func (s *Stall) Seconds() float64 { return s.To - s.From }
 
-// stallWindow is how many intervals on each side an interval is compared with.
+// stallWindow is the number of intervals on each side with which an interval is
+// compared.
 const stallWindow = 10
 
-// slow returns, for each interval, the median rate of those around it where
-// its own is below half of that, else 0. The median is local, so that a rate
-// which falls over the whole run is no stall.
+// slow returns, for each interval with a rate below half of the median of its
+// surroundings, that median, and 0 for others. The median is local, so that a rate
+// which falls over the whole run is not a stall.
 func slow(ivs []Interval) []float64 {
 	out := make([]float64, len(ivs))
 	rates := make([]float64, 0, 2*stallWindow+1)
@@ -52,7 +53,7 @@ func slow(ivs []Interval) []float64 {
 	return out
 }
 
-// stallSeconds adds up the intervals in which the run stalled.
+// stallSeconds returns the total length of the stalled intervals.
 func stallSeconds(ivs []Interval) float64 {
 	var sum float64
 	for i, median := range slow(ivs) {
@@ -63,9 +64,9 @@ func stallSeconds(ivs []Interval) float64 {
 	return sum
 }
 
-// Stalls returns the run's stalls in order: stalled intervals that follow each
-// other are one. Each is explained by the events in it and by the figures that
-// differ most from those around it.
+// Stalls returns the run's stalls in order; consecutive stalled intervals form one
+// stall. Each is explained by the events during it and by the figures that differ
+// most from the intervals around it.
 func (r *Record) Stalls() []Stall {
 	medians := slow(r.Intervals)
 	var out []Stall
@@ -96,14 +97,14 @@ func (r *Record) Stalls() []Stall {
 	return out
 }
 
-// The figures named for a stall: at most this many, and only those that at
-// least doubled or halved.
+// The figures named for a stall: at most this many, and only those that at least
+// doubled or halved.
 const (
 	stallFigures = 3
 	stallChange  = 2
 )
 
-// stallWhy says what differs in the intervals i to end from the others about
+// stallWhy describes the differences between the intervals i to end and those around
 // them.
 func (r *Record) stallWhy(i, end int, medians []float64) string {
 	var parts []string
@@ -151,12 +152,12 @@ func (r *Record) moved(inside, outside figures) []string {
 		c, ok := known[name]
 		in, out := inside[name], outside[name]
 		_, both := outside[name]
-		// Work that is done for each row falls with the rate.
+		// Work done for each row falls together with the rate.
 		if !ok || !both || follows[name] || in < out && strings.HasSuffix(c.Unit, "/s") {
 			continue
 		}
-		// A little on top keeps a figure next to nothing from winning with
-		// twice as little.
+		// Adding a small amount prevents a figure close to zero from ranking first
+		// because it doubled or halved.
 		floor := floors[c.Unit]
 		strength := math.Abs(math.Log((math.Abs(in) + floor) / (math.Abs(out) + floor)))
 		if strength >= math.Log(stallChange) {
@@ -183,20 +184,20 @@ func (r *Record) moved(inside, outside figures) []string {
 	return out
 }
 
-// follows are figures that come with the rows, or stay what they are: they
+// follows lists figures that depend on the number of rows or are constant: they
 // explain nothing.
 var follows = map[string]bool{
 	"rows_inserted": true, "page_requests": true, "redo_written_bytes": true, "client_cpu": true, "client_goroutines": true,
 	figTableData: true, figTableIndex: true, figCheckpointMax: true, figCache: true,
 }
 
-// floors are amounts that are next to nothing, by unit.
+// floors are negligible amounts, by unit.
 var floors = map[string]float64{
 	"fraction": 0.05, "cores": 0.05, "bytes": 1 << 20, "bytes/s": 1 << 20, "pages/s": 100, "ops/s": 20,
 	"seconds": 0.01, "seconds/s": 0.01, "microseconds": 500, "": 10,
 }
 
-// inUnit writes a figure in its unit.
+// inUnit formats a figure in its unit.
 func inUnit(v float64, unit string) string {
 	switch unit {
 	case "bytes":
@@ -215,7 +216,7 @@ func inUnit(v float64, unit string) string {
 	return strings.TrimSpace(s + " " + unit)
 }
 
-// mean returns the figures over intervals, weighted by time.
+// mean returns the means of figures over intervals, weighted by time.
 func mean(ivs []Interval) figures {
 	out, weight := figures{}, map[string]float64{}
 	for i := range ivs {

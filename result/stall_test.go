@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// steady returns n intervals of a second at the rate, with one counter.
+// steady returns n intervals of a second at the given rate, with one counter.
 func steady(n int, rate int64) []Interval {
 	out := make([]Interval, n)
 	for i := range out {
@@ -94,7 +94,7 @@ func TestStallIsExplained(t *testing.T) {
 }
 
 func TestOpenLoop(t *testing.T) {
-	// loop makes a run with the backlogs at the ends of its intervals.
+	// loop returns a run with the given backlogs at the ends of its intervals.
 	loop := func(asked float64, done int64, backlogs ...int64) *Record {
 		r := &Record{Run: Run{Rate: asked, Writers: 2, Batch: 100}, Intervals: steady(len(backlogs), done)}
 		for i, b := range backlogs {
@@ -114,7 +114,7 @@ func TestOpenLoop(t *testing.T) {
 		{"a checkpoint at the very end", loop(1000, 990, 0, 0, 0, 0, 0, 0, 0, 50), false, ""},
 		{"growing", loop(1000, 500, 5, 10, 15, 20, 25, 30, 35, 40), true, "overload: offered 1,000 rows/s, done 500 rows/s (50%), backlog 40 operations and growing"},
 		{"growing slowly", loop(1000, 980, 1, 2, 4, 8, 10, 12, 14, 17), true, "and growing"},
-		// A run that is limited by rows stops offering; what is left drains.
+		// A run that is limited by rows stops offering; the backlog drains.
 		{"drained at the end", loop(60_000, 20_000, 40, 80, 120, 90, 60, 40, 20, 0), true, "overload: offered 60,000 rows/s, done 20,000 rows/s (33%), backlog up to 120 operations"},
 		{"a tenth not done, and no backlog left", loop(1000, 900, 4, 8, 12, 9, 6, 3, 1, 0), true, "done 900 rows/s (90%), backlog up to 12 operations"},
 		{"closed loop", loop(0, 500, 0, 0, 0, 0), false, ""},

@@ -6,61 +6,63 @@ import (
 	"time"
 )
 
-// A SteadyGoal is what a run of bench steady was to hold, beside the rate, and
-// where and by which clock it ran.
+// A SteadyGoal is the goal of a run of bench steady in addition to its rate, with
+// the machine and the clock on which it ran.
 type SteadyGoal struct {
-	// P99LimitUS is the limit of each interval's p99 in microseconds, counted
-	// from when an operation was due; 0 is none.
+	// P99LimitUS is the limit of each interval's p99 in microseconds, measured from
+	// the time an operation was due; 0 means none.
 	P99LimitUS int64 `json:"p99_limit_us,omitempty"`
 	// Host is the machine's name.
 	Host string `json:"host,omitempty"`
-	// Zone and UTCOffsetSeconds are the local time's at the run's start. Hours
-	// of the day keep to them, also past a change to or from summer time.
+	// Zone and UTCOffsetSeconds are the local time zone at the run's start. Hours of
+	// the day use this offset throughout the run, even across a change to or from
+	// summer time.
 	Zone             string `json:"zone,omitempty"`
 	UTCOffsetSeconds int    `json:"utc_offset_seconds"`
 }
 
-// Location is the run's local time.
+// Location returns the run's time zone.
 func (g *SteadyGoal) Location() *time.Location { return time.FixedZone(g.Zone, g.UTCOffsetSeconds) }
 
-// Steadiness is how a constant load fared over time: when it was below target,
-// and what went with that. An interval is below target when fewer rows were
-// acknowledged than keptShare of those that fell due in it, less one batch for
-// where the interval's ends fall, or when its p99 was above the limit.
+// Steadiness describes how a constant load fared over time: when it was below
+// target, and what coincided with that. An interval is below target if its p99
+// exceeded the limit, or if fewer rows were acknowledged than keptShare of those due
+// in it, less one batch for rounding at the interval's ends.
 //
-// What goes with it is an association, not a proof of cause; the definitions
-// and their sources are in docs/statistics.md.
+// A coincidence is an association, not a proof of cause; docs/statistics.md has the
+// definitions and their sources.
 type Steadiness struct {
 	Host       string  `json:"host,omitempty"`
 	Zone       string  `json:"zone,omitempty"`
 	Asked      float64 `json:"asked_rows_per_second"`
 	P99LimitUS int64   `json:"p99_limit_us,omitempty"`
-	// Seconds is the time judged: all intervals long enough to be. The others
-	// are parts of it, and may overlap.
+	// Seconds is the time judged: all intervals that are long enough. The other
+	// fields are parts of it, and may overlap.
 	Seconds      float64 `json:"seconds"`
 	BelowSeconds float64 `json:"below_seconds"`
-	SlowSeconds  float64 `json:"slow_seconds"` // for the rate
-	LateSeconds  float64 `json:"late_seconds"` // for the p99
+	SlowSeconds  float64 `json:"slow_seconds"` // below the rate
+	LateSeconds  float64 `json:"late_seconds"` // above the p99 limit
 	BelowShare   float64 `json:"below_share"`
-	// Stretches is how many times it fell below, Longest the longest of them.
+	// Stretches is the number of stretches below target, Longest the longest of
+	// them.
 	Stretches int      `json:"stretches"`
 	Longest   *Stretch `json:"longest"`
-	// ResponseUS is the insert's, from when it was due.
+	// ResponseUS is the response time of inserts, from when they were due.
 	ResponseUS Latency `json:"response_us"`
-	// Medians are those of the figures looked at over the intervals, by name.
+	// Medians are the medians of the figures examined over the intervals, by name.
 	Medians map[string]float64 `json:"medians"`
-	// Hours are the hours of the clock that the run touched, in order; Worst is
-	// the one with the greatest share below target.
+	// Hours are the clock hours that the run touched, in order; Worst is the one
+	// with the largest share of time below target.
 	Hours []SteadyHour `json:"hours"`
 	Worst *SteadyHour  `json:"worst_hour"`
-	// Causes are candidates, in the order in which time is attributed; it is
-	// empty, and Unjudged says why, where there is too little to judge by.
+	// Causes are the candidates, in the order in which time is attributed. If there
+	// is too little data to judge them, it is empty, and Unjudged states the reason.
 	Causes   []Cause `json:"causes"`
 	Unjudged string  `json:"unjudged,omitempty"`
-	// Unexplained is the share of the time below target that the causes shown
-	// do not explain together.
+	// Unexplained is the share of the time below target that the shown causes
+	// together do not explain.
 	Unexplained float64 `json:"unexplained_share"`
-	// Missing are candidates that this machine or server has no figures of.
+	// Missing lists candidates for which this machine or server has no figures.
 	Missing []string `json:"missing,omitempty"`
 }
 
@@ -70,22 +72,22 @@ type Stretch struct {
 	To   float64 `json:"to"`
 }
 
-// Seconds is how long it lasted.
+// Seconds returns the length of the stretch.
 func (s Stretch) Seconds() float64 { return s.To - s.From }
 
-// A SteadyHour is what of a run lay in one hour of the clock.
+// A SteadyHour is the part of a run within one clock hour.
 type SteadyHour struct {
 	Start        time.Time `json:"start"`
 	Seconds      float64   `json:"seconds"`
 	BelowSeconds float64   `json:"below_seconds"`
 	Rate         float64   `json:"rows_per_second"`
 	P99US        int64     `json:"p99_us"`
-	// Steal and CPUPressure are means, null where there is no figure.
+	// Steal and CPUPressure are means, null if the figure is missing.
 	Steal       *float64 `json:"steal"`
 	CPUPressure *float64 `json:"cpu_pressure"`
 }
 
-// BelowShare is the share of the hour's time below target.
+// BelowShare returns the share of the hour's time below target.
 func (h *SteadyHour) BelowShare() float64 {
 	if h.Seconds <= 0 {
 		return 0
@@ -93,19 +95,19 @@ func (h *SteadyHour) BelowShare() float64 {
 	return h.BelowSeconds / h.Seconds
 }
 
-// A judged interval with the verdict on it.
+// A judged is an interval with its verdict.
 type judged struct {
 	*Interval
 	slow, late bool
-	// lateness orders intervals by how late operations were: the p99, or
-	// infinite where none came to its end.
+	// lateness orders intervals by the delay of their operations: the p99, or
+	// infinite if no operation finished.
 	lateness float64
 	response Histogram
 }
 
 func (j *judged) below() bool { return j.slow || j.late }
 
-// Steadiness judges a run of bench steady; nil for another.
+// Steadiness judges a run of bench steady; nil for other runs.
 func (r *Record) Steadiness() *Steadiness {
 	goal := r.Run.Steady
 	if goal == nil || r.Run.Rate <= 0 {
@@ -124,7 +126,7 @@ func (r *Record) Steadiness() *Steadiness {
 			s.LateSeconds += j.Seconds
 		}
 		if j.response.Count > 0 {
-			_ = merged.Add(j.response) // damaged ones are in the summary's warnings
+			_ = merged.Add(j.response) // damaged ones appear in the summary's warnings
 		}
 		if !j.below() {
 			continue
@@ -172,8 +174,8 @@ func (r *Record) judge() []judged {
 		if j.response.Count > 0 {
 			j.lateness = float64(j.response.P99)
 		}
-		// An interval in which nothing came to its end, though it was due, is
-		// late as well: there is only no figure for it.
+		// An interval in which no due operation finished is late too, although it
+		// has no figure.
 		limit := r.Run.Steady.P99LimitUS
 		j.late = limit > 0 && j.lateness > float64(limit) && (j.response.Count > 0 || j.slow)
 		out = append(out, j)
@@ -181,14 +183,15 @@ func (r *Record) judge() []judged {
 	return out
 }
 
-// hours cuts the run at the full hours of its clock.
+// hours divides the run at the full hours of its clock.
 func (s *Steadiness) hours(r *Record, ivs []judged) {
 	zone := r.Run.Steady.Location()
 	_, offset := r.Run.Started.In(zone).Zone()
 	shift := time.Duration(offset) * time.Second
 	hourOf := func(j *judged) time.Time {
 		at := r.Run.Started.Add(time.Duration((j.Elapsed - j.Seconds) * float64(time.Second)))
-		// Truncate goes by absolute time, and zones may be off by half an hour.
+		// Truncate operates on absolute time, and zones may be offset by half an
+		// hour.
 		return at.Add(shift).Truncate(time.Hour).Add(-shift).In(zone)
 	}
 	for i := 0; i < len(ivs); {
@@ -224,8 +227,8 @@ func (s *Steadiness) hours(r *Record, ivs []judged) {
 	s.Worst = worstHour(s.Hours)
 }
 
-// wholeEnough is the part of an hour that the run must have been in for the
-// hour to be called the worst, where there are longer ones.
+// wholeEnough is the minimum length, in seconds, of the part of an hour covered by
+// the run for the worst hour; shorter parts count only if there are no longer ones.
 const wholeEnough = 900
 
 func worstHour(hours []SteadyHour) *SteadyHour {

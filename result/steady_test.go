@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// A steadyCourse makes the record of a constant load of 100 rows/s in batches
-// of 10, in intervals of 10 s.
+// A steadyCourse describes the record of a constant load of 100 rows/s in batches of
+// 10, in intervals of 10 s.
 type steadyCourse struct {
 	n     int
 	limit int64 // of the p99
-	// at sets what happened in an interval, before it is added.
+	// at modifies an interval before it is added.
 	at func(i int, iv *Interval, rng *rand.Rand)
 }
 
 var latencies = map[int64]Histogram{}
 
-// histogram has 100 latencies about a median in microseconds.
+// histogram returns 100 latencies around a median in microseconds.
 func histogram(t testing.TB, us int64) Histogram {
 	t.Helper()
 	if h, ok := latencies[us]; ok {
@@ -75,11 +75,11 @@ func cause(t *testing.T, s *Steadiness, name string) Cause {
 
 const day = 8640
 
-// troubled tells whether an interval lies in one of the times of trouble: 3 of
-// 100 intervals, in 17 or so stretches over the day.
+// troubled reports whether an interval is in a troubled time: 3 of 100 intervals, in
+// about 17 stretches over the day.
 func troubled(i int) bool { return i%500 >= 485 }
 
-// stolen makes an interval one in which time is stolen.
+// stolen adds stolen time to an interval.
 func stolen(iv *Interval, rng *rand.Rand) {
 	iv.Counters[figSteal] = 0.2 + 0.3*rng.Float64()
 	iv.Counters[figCPUPressure] = 0.5
@@ -96,7 +96,7 @@ func TestStealExplains(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		at     func(i int, iv *Interval, rng *rand.Rand)
-		lo, hi float64 // of what steal explains
+		lo, hi float64 // of the share that steal explains
 		shown  bool
 	}{
 		{"all", func(i int, iv *Interval, rng *rand.Rand) {
@@ -167,8 +167,8 @@ func TestStealExplains(t *testing.T) {
 	}
 }
 
-// A hog on the machine itself makes pressure, and no steal; a limit on the p99
-// finds what the rate hides.
+// A busy process on the machine itself causes pressure without steal; a limit on the
+// p99 shows what the rate hides.
 func TestPressureIsNoSteal(t *testing.T) {
 	s := steadyCourse{n: day, limit: 20_000, at: func(i int, iv *Interval, _ *rand.Rand) {
 		if troubled(i) {
@@ -184,7 +184,7 @@ func TestPressureIsNoSteal(t *testing.T) {
 	}
 }
 
-// One stretch may be a coincidence: the association is given, and no time
+// A single stretch may be a coincidence: the association is reported, but no time is
 // attributed. An outage needs no association.
 func TestOnce(t *testing.T) {
 	s := steadyCourse{n: day, at: func(i int, iv *Interval, rng *rand.Rand) {
@@ -243,10 +243,11 @@ func TestSteadyTarget(t *testing.T) {
 	}
 }
 
-// The hours are those of the machine's clock, here half an hour off UTC's.
+// Hours are those of the machine's clock, here with an offset of half an hour from
+// UTC's.
 func TestSteadyHours(t *testing.T) {
 	r := steadyCourse{n: 720, at: func(i int, iv *Interval, rng *rand.Rand) {
-		if i >= 100 && i < 190 { // 22:31:40 to 22:46:40 UTC, 04:01:40 to 04:16:40 there
+		if i >= 100 && i < 190 { // 22:31:40 to 22:46:40 UTC, 04:01:40 to 04:16:40 local time
 			slowed(t, iv)
 			stolen(iv, rng)
 		}
@@ -264,7 +265,7 @@ func TestSteadyHours(t *testing.T) {
 	}
 }
 
-// What there is too little of is not judged, and not made up.
+// Too little data is not judged, and no figures are invented.
 func TestTooLittle(t *testing.T) {
 	for name, r := range map[string]*Record{
 		"no intervals": steadyCourse{n: 0}.record(t),
@@ -303,14 +304,14 @@ func TestTooLittle(t *testing.T) {
 	}
 }
 
-// What has nothing to do with the time below target is shown in few of many
-// tries: the lower end of a 95% interval lies above nothing in one of forty.
+// Conditions unrelated to the time below target are rarely shown as causes: the
+// lower end of a 95% interval is above zero in one of forty tries.
 func TestFalseCauses(t *testing.T) {
 	const tries = 60
 	shown := 0
 	for try := range tries {
 		s := steadyCourse{n: 1000 + try, at: func(i int, iv *Interval, rng *rand.Rand) {
-			// Both last for several intervals, each by itself.
+			// Both last for several intervals, independently of each other.
 			if (i+37*try)%90 < 8 {
 				slowed(t, iv)
 			}
@@ -345,7 +346,8 @@ func TestExplained(t *testing.T) {
 		{fourfold{10, 0, 0, 100}, 1},
 		{fourfold{0, 10, 5, 100}, 0},
 		{fourfold{10, 10, 100, 100}, 0},
-		// Exposed 30 of 40, others 10 of 60: RR 4.5, of the cases 0.75 exposed.
+		// 30 of 40 with the cause, 10 of 60 without: RR 4.5; 0.75 of the cases had
+		// it.
 		{fourfold{30, 10, 10, 50}, 0.75 * (1 - 1/4.5)},
 	} {
 		if got := c.f.explained(); math.Abs(got-c.want) > 1e-9 {

@@ -8,82 +8,81 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// A Step tells that a run is one step of a longer benchmark, whose steps follow
-// each other in the record and go on with the same tables.
+// A Step identifies the run as one step of a longer benchmark, whose steps follow
+// each other in the record and continue with the same tables.
 type Step struct {
 	Benchmark string `json:"benchmark"` // "ibench"
 	Name      string `json:"name"`      // "l.i1"
-	// Number counts the steps that were run from 1 to Of.
+	// Number is the step's number among those executed, from 1 to Of.
 	Number int `json:"number"`
 	Of     int `json:"of"`
 	Tables int `json:"tables"`
-	// StartRows is how many rows the tables held when it began. KeepRows is
-	// how many deletes leave in them; 0 where none run.
+	// StartRows is the number of rows in the tables at its start. KeepRows is the
+	// number at which deletes keep them; 0 if none run.
 	StartRows int64 `json:"start_rows"`
 	KeepRows  int64 `json:"keep_rows,omitempty"`
-	// DirtyBytes are pages that were not written back when it began, where that
-	// is known.
+	// DirtyBytes is the size of the dirty pages at its start, if known.
 	DirtyBytes *float64 `json:"dirty_bytes_before,omitempty"`
 	// Query names the queries that ran beside the inserts.
 	Query string `json:"query,omitempty"`
 }
 
-// Loads tells that the run inserts rows: l.x and settle don't.
+// Loads reports whether the run inserts rows: l.x and settle don't.
 func (r *Run) Loads() bool { return r.Step == nil || r.Batch > 0 }
 
-// BucketMicros are the upper bounds, in microseconds, of the insert benchmark's
-// response-time buckets; the last bucket holds what takes longer.
+// BucketMicros returns the upper bounds, in microseconds, of the insert benchmark's
+// response-time buckets; one more bucket contains longer times.
 func BucketMicros() []int64 {
 	return []int64{256, 1e3, 4e3, 16e3, 64e3, 256e3, 1e6, 4e6, 16e6}
 }
 
-// StepSummary is what a step of a benchmark comes to.
+// StepSummary is the result of a benchmark's step.
 type StepSummary struct {
 	Step
-	// EndRows is how many rows the tables held at its end.
+	// EndRows is the number of rows in the tables at its end.
 	EndRows int64 `json:"end_rows"`
-	// Inserts and deletes are rows per second, queries are queries.
+	// Inserts and deletes are in rows per second, queries in queries per second.
 	InsertsPerSecond float64 `json:"inserts_per_second"`
 	DeletesPerSecond float64 `json:"deletes_per_second"`
 	QueriesPerSecond float64 `json:"queries_per_second"`
-	// SLA is null where no rate was asked for.
+	// SLA is null if no rate was requested.
 	SLA *SLA `json:"sla"`
-	// Held is how many rows the tables held at the ends of the intervals; null
-	// where no deletes ran.
+	// Held is the range of the tables' row counts at the ends of the intervals; null
+	// if no deletes ran.
 	Held *Held `json:"held"`
-	// Buckets count operations by response time, by operation: as many as
-	// BucketMicros, and one for what took longer.
+	// Buckets count operations by response time, by operation: one per bound of
+	// BucketMicros, and one for longer times.
 	Buckets map[string][]int64 `json:"response_buckets"`
-	// Cost is per inserted row, or per query where queries ran; null for steps
-	// without either.
+	// Cost is per inserted row, or per query if queries ran; null for steps without
+	// either.
 	Cost *Cost `json:"cost"`
-	// MemoryBytes is the most that the server's process has had; 0 is unknown.
+	// MemoryBytes is the peak memory of the server's process; 0 means unknown.
 	MemoryBytes float64 `json:"server_memory_bytes,omitempty"`
-	// DirtyBytes are pages not written back, before and after the step, where
-	// the server says so.
+	// DirtyBytes are the sizes of the dirty pages before and after the step, if the
+	// server reports them.
 	DirtyBytes []float64 `json:"dirty_bytes,omitempty"`
-	// Did are the seconds of what a step without inserts did, by its objects.
+	// Did contains the seconds of each action of a step without inserts, by object.
 	Did map[string]float64 `json:"did,omitempty"`
 }
 
-// SLA is whether a step's average insert rate was at least 95% of that asked
-// for.
+// SLA tells whether a step's average insert rate was at least 95% of the requested
+// rate.
 type SLA struct {
 	Asked  float64 `json:"asked"` // rows per second
-	Share  float64 `json:"share"` // of it that was done
+	Share  float64 `json:"share"` // of the requested rate
 	Failed bool    `json:"failed"`
 }
 
-// Held is how many rows tables of constant size held.
+// Held is the range of row counts of tables of constant size.
 type Held struct {
 	Least int64 `json:"least"`
 	Most  int64 `json:"most"`
-	// Off is by how much either differs from the rows to keep at most, as a
-	// share of these.
+	// Off is the larger deviation of the two from the rows to keep, as a fraction of
+	// these.
 	Off float64 `json:"off"`
 }
 
-// Cost is what an operation took.
+// Cost is the cost of one operation.
 type Cost struct {
 	Per          string   `json:"per"` // "insert" (a row) or "query"
 	ReadBytes    *float64 `json:"disk_read_bytes"`
@@ -92,9 +91,9 @@ type Cost struct {
 	ServerMicros *float64 `json:"server_cpu_us"`
 }
 
-// Held returns how many rows the tables held at the ends of the intervals from
-// the one on in which they first held as many as they are kept at; nil where
-// they never did, or where nothing keeps their size.
+// Held returns the range of the tables' row counts at the ends of the intervals,
+// beginning with the first in which they reached the size to keep; nil if they never
+// did, or if no size is kept.
 func (r *Record) Held() *Held {
 	keep := r.Run.KeepRows
 	if r.Run.Step != nil {
@@ -119,10 +118,10 @@ func (r *Record) Held() *Held {
 	return h
 }
 
-// round3 cuts a figure to thousandths, for readers of JSON.
+// round3 rounds a figure to thousandths, for readers of JSON.
 func round3(f float64) float64 { return math.Round(f*1e3) / 1e3 }
 
-// step returns what a step comes to; nil for other runs.
+// step returns the result of a step; nil for other runs.
 func (r *Record) step(s *Summary) *StepSummary {
 	if r.Run.Step == nil {
 		return nil
@@ -158,7 +157,7 @@ func (r *Record) step(s *Summary) *StepSummary {
 	return out
 }
 
-// cost returns what an operation of the run took, from its counters.
+// cost returns the cost of an operation of the run, from its counters.
 func (r *Record) cost(s *Summary) *Cost {
 	c, n := &Cost{Per: "insert"}, float64(s.Rows)
 	if r.Run.Step != nil && r.Run.Step.Query != "" {
@@ -189,7 +188,7 @@ func (r *Record) cost(s *Summary) *Cost {
 	return c
 }
 
-// total adds up a figure that is a rate per second, the first of several names
+// total integrates a figure that is a rate per second: the first of several names
 // that the intervals have.
 func (r *Record) total(names ...string) (sum float64, known bool) {
 	for _, name := range names {
@@ -205,7 +204,7 @@ func (r *Record) total(names ...string) (sum float64, known bool) {
 	return 0, false
 }
 
-// most returns the greatest of some figures in any interval.
+// most returns the maximum of some figures over all intervals.
 func (r *Record) most(names ...string) (most float64) {
 	for i := range r.Intervals {
 		for _, name := range names {
@@ -216,7 +215,7 @@ func (r *Record) most(names ...string) (most float64) {
 }
 
 // Buckets counts the run's operations by response time, by operation: from the
-// intended start where a rate was asked for, else the service time.
+// intended start if a rate was requested, else the service time.
 func (r *Record) Buckets() map[string][]int64 {
 	mergers := map[string]*Merger{}
 	for i := range r.Intervals {
@@ -231,7 +230,7 @@ func (r *Record) Buckets() map[string][]int64 {
 			if mergers[op] == nil {
 				mergers[op] = &Merger{}
 			}
-			_ = mergers[op].Add(h) // Summary warns of those that are damaged
+			_ = mergers[op].Add(h) // Summary warns about damaged ones
 		}
 	}
 	out := map[string][]int64{}
@@ -241,8 +240,8 @@ func (r *Record) Buckets() map[string][]int64 {
 	return out
 }
 
-// upTo counts what was added by upper bounds, and what is above the last. A
-// count whose range of three figures holds a bound is below it.
+// upTo counts the added values by upper bounds, and those above the last bound. A
+// histogram bar that contains a bound counts as below it.
 func (m *Merger) upTo(bounds []int64) []int64 {
 	out := make([]int64, len(bounds)+1)
 	if m.total == 0 {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// latencies makes the distribution of some values in microseconds.
+// latencyOf returns the distribution of some values in microseconds.
 func latencyOf(t *testing.T, us ...int64) Histogram {
 	t.Helper()
 	h := NewHistogram()
@@ -32,7 +32,7 @@ func TestBuckets(t *testing.T) {
 			t.Errorf("%d us: %v, want bucket %d", c.us, got, c.want)
 		}
 	}
-	// Two intervals, of which one has response times.
+	// Two intervals, one of which has response times.
 	r := &Record{Intervals: []Interval{
 		{Latency: map[string]Histogram{"insert": latencyOf(t, 10, 10), "query": latencyOf(t, 500)}, Response: map[string]Histogram{"insert": latencyOf(t, 10, 5000)}},
 		{Latency: map[string]Histogram{"insert": latencyOf(t, 10)}},

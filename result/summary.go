@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Summary derives the summary of a run from its record, also when the run was
-// cut off: then it covers what was written.
+// Summary derives the summary of a run from its record; for a run that was cut off,
+// it covers what was written.
 func (r *Record) Summary() Summary {
 	c := r.Curve()
 	s := Summary{
@@ -52,8 +52,8 @@ func (r *Record) Summary() Summary {
 			s.Warnings = append(s.Warnings, text)
 		}
 	}
-	// A client that spends more than half of its time on its own work, and not
-	// waiting for the database, is what limits a closed loop.
+	// A closed loop is limited by a client that spends more than half of its time on
+	// its own work instead of waiting for the database.
 	s.Client.Bound = r.Run.Rate == 0 && busy > wait
 	if e := r.End; e != nil {
 		s.Verified, s.SizeBytes, s.Failure = e.Verified, e.Size, e.Failure
@@ -74,7 +74,7 @@ func (r *Record) Summary() Summary {
 	return s
 }
 
-// beside adds up the loads that ran beside the main one.
+// beside totals the loads that ran beside the main one.
 func (r *Record) beside(s *Summary) {
 	for _, iv := range r.Intervals {
 		for op, t := range iv.Beside {
@@ -100,8 +100,8 @@ func (r *Record) beside(s *Summary) {
 	}
 }
 
-// merged adds up a distribution over all intervals, by operation. Damaged ones
-// are left out and counted in the error.
+// merged adds up a distribution over all intervals, by operation. Damaged
+// distributions are omitted and counted in the error.
 func (r *Record) merged(of func(*Interval) map[string]Histogram) (map[string]Latency, error) {
 	sums := map[string]*Merger{}
 	var first error
@@ -134,8 +134,8 @@ func (r *Record) merged(of func(*Interval) map[string]Histogram) (map[string]Lat
 	return out, first
 }
 
-// round cuts figures to what they can carry, for readers of the JSON, which
-// has no way to write what is no number: that becomes 0.
+// round rounds figures to meaningful precision, for readers of the JSON. JSON can't
+// represent NaN and infinity: they become 0.
 func round(s *Summary) {
 	cut := func(p *float64, digits int) {
 		if math.IsNaN(*p) || math.IsInf(*p, 0) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Bytes writes a size as people read it: 64 MiB, 1.2 GiB.
+// Bytes formats a size for messages: 64 MiB, 1.2 GiB.
 func Bytes(n float64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
 	i := 0
@@ -21,7 +21,7 @@ func Bytes(n float64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", n), ".0") + " " + units[i]
 }
 
-// microseconds writes a latency with three figures: 850 µs, 12.5 ms, 3.2 s.
+// microseconds formats a latency with three figures: 850 µs, 12.5 ms, 3.2 s.
 func microseconds(us int64) string {
 	v, unit := float64(us), "µs"
 	if v >= 1e6 {
@@ -42,7 +42,7 @@ func microseconds(us int64) string {
 	return s + " " + unit
 }
 
-// grouped writes a number without decimals, thousands apart: 60,000.
+// grouped formats a number without decimals, with thousands separators: 60,000.
 func grouped(f float64) string {
 	s := strconv.FormatFloat(math.Abs(f), 'f', 0, 64)
 	for i := len(s) - 3; i > 0; i -= 3 {

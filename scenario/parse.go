@@ -16,7 +16,7 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// file is a declaration as it is written.
+// file is a declaration as it is written in TOML.
 type file struct {
 	Name   string  `toml:"name"`
 	Title  string  `toml:"title"`
@@ -38,7 +38,7 @@ type memory struct {
 	Of    string  `toml:"of"`
 }
 
-// settings are those of a run, each nil where it isn't given.
+// settings are the settings of a run; those not given are nil.
 type settings struct {
 	Preset      *string  `toml:"preset"`
 	Layout      *string  `toml:"layout"`
@@ -75,12 +75,12 @@ type check struct {
 	Below  *float64 `toml:"below"`
 }
 
-// An Error is about one place of a declaration.
+// An Error refers to one place of a declaration.
 type Error struct {
 	Source       string
 	Line, Column int
 	Text         string
-	// Hint is what to do instead; it may be empty.
+	// Hint suggests a correction; it may be empty.
 	Hint string
 }
 
@@ -109,14 +109,14 @@ func Parse(source string, text []byte) (*Declaration, error) {
 	return d, nil
 }
 
-// syntax gives an error of the TOML reader its place.
+// syntax adds the position to an error of the TOML reader.
 func syntax(source string, text []byte, err error) error {
 	var unknown *toml.StrictMissingError
 	if errors.As(err, &unknown) && len(unknown.Errors) > 0 {
 		first := &unknown.Errors[0]
 		line, column := first.Position()
 		key := strings.Join(first.Key(), ".")
-		// The reader leaves out the name of a table written inline.
+		// The reader omits the name of an inline table.
 		if at, err := positionsOf(text); err == nil {
 			for full, p := range at {
 				if p == (position{line, column}) {
@@ -138,11 +138,11 @@ func syntax(source string, text []byte, err error) error {
 	return fmt.Errorf("%s: %w", source, err)
 }
 
-// elements are the numbers of tables in the keys of positions.
+// elements matches the array indexes in the keys of positions.
 var elements = regexp.MustCompile(`\[[0-9]+\]`)
 
-// wrongType is how the reader speaks of a value that the type of a Go field
-// can't hold.
+// wrongType matches the reader's message for a value that doesn't fit the type of a
+// Go field.
 var wrongType = regexp.MustCompile(`^cannot decode TOML (.+) into .*of type (\S+)$`)
 
 var typeNames = map[string]string{
@@ -150,7 +150,7 @@ var typeNames = map[string]string{
 	"*string": "a text in quotes", "*int": "a whole number", "*float64": "a number", "[]float64": "a list of numbers",
 }
 
-// knownKeys lists what could stand in the place of a key.
+// knownKeys lists the keys that are valid in place of a key.
 func knownKeys(key string) string {
 	const settings = "preset, layout, method, writers, batch, indexes, period, keep-periods, rate, max-time"
 	table, _, nested := strings.Cut(key, ".")
@@ -181,7 +181,7 @@ type reader struct {
 	err    error
 }
 
-// fail notes an error at a key, or at the nearest that there is above it.
+// fail records an error at a key, or at its nearest ancestor that is present.
 func (r *reader) fail(key, hint, format string, args ...any) {
 	if r.err != nil {
 		return
@@ -268,7 +268,7 @@ func runNames(d *Declaration) string {
 	return "one of " + strings.Join(all, ", ")
 }
 
-// checkSettings refuses values that can't be, whatever runs them.
+// checkSettings refuses values that are invalid for every run.
 func (r *reader) checkSettings(key string, s settings) {
 	for name, v := range map[string]*int{"writers": s.Writers, "batch": s.Batch, "keep-periods": s.KeepPeriods} {
 		if v != nil && *v < 1 {
@@ -306,7 +306,7 @@ func (r *reader) run(key string, f *run, def settings) Run {
 		r.fail(key, `preset = "classic", here or in [defaults]`, "run %q has no preset", f.Name)
 	}
 	if out.Layout == "plain" {
-		// The defaults' are for the runs that have periods.
+		// Defaults of these settings apply only to runs that have periods.
 		if s.Period != nil || s.KeepPeriods != nil {
 			r.fail(key, `layout = "rolling"`, "run %q is plain and has no periods", f.Name)
 		}
@@ -315,7 +315,7 @@ func (r *reader) run(key string, f *run, def settings) Run {
 	return out
 }
 
-// of returns a run's own setting, or the default one.
+// of returns a run's own setting, or else the default.
 func of[T any](own, def *T) (v T) {
 	if own = cmp.Or(own, def); own != nil {
 		v = *own
@@ -344,7 +344,7 @@ func (r *reader) published(key string, d *Declaration, f *published) result.Publ
 	return out
 }
 
-// figure refuses a run or a figure that there isn't.
+// figure refuses a run or a figure that doesn't exist.
 func (r *reader) figure(key string, d *Declaration, run, runKey, figure, figureKey string) {
 	if d.Run(run) == nil {
 		r.fail(runKey, runNames(d), "%q is no run", run)

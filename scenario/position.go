@@ -7,14 +7,14 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// A position in a text, both counted from 1.
+// A position is a line and a column in a text, both counted from 1.
 type position struct{ Line, Column int }
 
-// positions are where keys stand in a declaration: "memory.share",
+// positions maps the keys of a declaration to their positions: "memory.share",
 // "run[1].layout", "run[1]".
 type positions map[string]position
 
-// positionsOf finds all keys of a text that was read without an error.
+// positionsOf finds all keys of a text that was parsed without an error.
 func positionsOf(text []byte) (positions, error) {
 	out := positions{}
 	var p unstable.Parser
@@ -39,7 +39,7 @@ func positionsOf(text []byte) (positions, error) {
 	return out, p.Error()
 }
 
-// add notes a key and, where its value is a table written inline, those in it.
+// add records a key and, if its value is an inline table, the keys in it.
 func (ps positions) add(p *unstable.Parser, key string, at position, value *unstable.Node) {
 	ps[key] = at
 	if value.Kind != unstable.InlineTable {
@@ -53,7 +53,7 @@ func (ps positions) add(p *unstable.Parser, key string, at position, value *unst
 	}
 }
 
-// keyOf returns the key of an expression and where it begins.
+// keyOf returns the key of an expression and its position.
 func keyOf(p *unstable.Parser, e *unstable.Node) (string, position) {
 	if e.Kind != unstable.Table && e.Kind != unstable.ArrayTable && e.Kind != unstable.KeyValue {
 		return "", position{}

@@ -1,13 +1,13 @@
-// Package scenario reads declarations of whole experiments: which runs are
-// made, with how much memory for how many rows, what somebody else has
-// published of them, and which shape is to be seen.
+// Package scenario reads declarations of whole experiments: their runs, the memory
+// and the number of rows of each, the published results to compare them with, and
+// the expected shape of the results.
 //
-// In goes TOML text, a file's or one of those built in; out comes a
-// Declaration in which every run has its settings complete and every reference
-// leads somewhere. Keys that it doesn't know, values that can't be and
-// references to nothing are refused, with file, line and column. What only an
-// engine or a workload knows, such as the names of presets, is checked by who
-// runs it; Declaration.At tells where in the file it stands.
+// Its input is TOML text, from a file or built in; its output is a Declaration in
+// which every run has complete settings and every reference is resolved. Unknown
+// keys, invalid values and dangling references are refused, with file, line and
+// column. Values known only to an engine or a workload, such as the names of
+// presets, are checked by the code that runs the scenario; Declaration.At returns
+// their position in the file.
 //
 //	d, err := scenario.Load(ctx, "ec2-2012")
 package scenario
@@ -31,16 +31,16 @@ import (
 // A Declaration is an experiment.
 type Declaration struct {
 	Name, Title, Story string
-	// Rows is how many each run inserts at scale 1.
+	// Rows is the number of rows that each run inserts at scale 1.
 	Rows int64
-	// Takes is about how long all runs take at scale 1 on two cores; 0 is
+	// Takes is the approximate duration of all runs at scale 1 on two cores; 0 means
 	// unknown.
 	Takes time.Duration
-	// Target is the database, without its memory and durability.
+	// Target is the database, without its memory and durability settings.
 	Target     string
-	Durability string // "" is the target's default
+	Durability string // "" means the target's default
 	// MemoryShare is the server's memory as a share of the final size of run
-	// MemoryOf; 0 leaves the memory as the target has it.
+	// MemoryOf; 0 leaves the target's memory unchanged.
 	MemoryShare float64
 	MemoryOf    string
 
@@ -48,32 +48,33 @@ type Declaration struct {
 	Published []result.Published
 	Checks    []result.Check
 
-	// Text is what it was read from, Source the file's name or the built-in
-	// scenario's.
+	// Text is the declaration's source text, Source the name of the file or of the
+	// built-in scenario.
 	Text, Source string
 	at           positions
 }
 
-// A Run is one run of an experiment. Zero values are those of `bench insert`.
+// A Run is one run of an experiment. Its zero values are the defaults of `bench
+// insert`.
 type Run struct {
 	Name, Title    string
 	Preset, Layout string
 	Method         string
 	Writers, Batch int
-	Indexes        *int // nil is the preset's default
-	// PeriodShare is a period's share of the rows; 0 fits two periods into the
-	// database's cache.
+	Indexes        *int // nil means the preset's default
+	// PeriodShare is a period's share of the rows; 0 means that two periods fit into
+	// the database's cache.
 	PeriodShare float64
 	KeepPeriods int
 	Rate        float64
-	// MaxTime ends the run early; 0 is no limit.
+	// MaxTime ends the run early; 0 means no limit.
 	MaxTime time.Duration
 }
 
 //go:embed builtin/*.toml
 var builtin embed.FS
 
-// Names lists the scenarios that are built in, in alphabetical order.
+// Names lists the built-in scenarios in alphabetical order.
 func Names() []string {
 	files, err := fs.Glob(builtin, "builtin/*.toml")
 	if err != nil {
@@ -85,10 +86,10 @@ func Names() []string {
 	return files
 }
 
-// An UnknownError is about a name that is neither built in nor a file.
+// An UnknownError reports a name that is neither built in nor a file.
 type UnknownError struct {
 	Name string
-	Err  error // of opening it as a file
+	Err  error // from opening it as a file
 }
 
 func (e *UnknownError) Error() string {
@@ -97,7 +98,8 @@ func (e *UnknownError) Error() string {
 
 func (e *UnknownError) Unwrap() error { return e.Err }
 
-// Load reads the scenario of a name, or a file whose name ends in .toml.
+// Load reads the built-in scenario of the given name, or a file if the name ends in
+// .toml.
 func Load(ctx context.Context, name string) (*Declaration, error) {
 	if slices.Contains(Names(), name) {
 		text, err := builtin.ReadFile("builtin/" + name + ".toml")
@@ -119,7 +121,7 @@ func Load(ctx context.Context, name string) (*Declaration, error) {
 	return Parse(name, text)
 }
 
-// Run returns the run of a name; nil where there is none.
+// Run returns the run with the given name; nil if there is none.
 func (d *Declaration) Run(name string) *Run {
 	for i := range d.Runs {
 		if d.Runs[i].Name == name {
@@ -129,8 +131,8 @@ func (d *Declaration) Run(name string) *Run {
 	return nil
 }
 
-// At returns where a run is declared, as FILE:LINE:COLUMN; key is one of its
-// settings, and where the run doesn't have it, the defaults' is meant.
+// At returns the position of a run's setting key, as FILE:LINE:COLUMN. If the run
+// doesn't have the setting, it returns that of the defaults.
 func (d *Declaration) At(run, key string) string {
 	i := slices.IndexFunc(d.Runs, func(r Run) bool { return r.Name == run })
 	for _, at := range []string{fmt.Sprintf("run[%d].%s", i, key), "defaults." + key, fmt.Sprintf("run[%d]", i)} {
@@ -141,7 +143,7 @@ func (d *Declaration) At(run, key string) string {
 	return d.Source
 }
 
-// Record returns what a run's record holds of the experiment.
+// Record returns the part of a run's record that describes the experiment.
 func (d *Declaration) Record(run string, scale float64, finalBytes int64) *result.Scenario {
 	s := &result.Scenario{
 		Name: d.Name, Title: d.Title, Story: d.Story, Run: run, Scale: scale,

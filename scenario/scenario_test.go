@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// small is a declaration that is right.
+// small is a valid declaration.
 const small = `name  = "small"
 title = "two runs"
 story = "none"
@@ -87,7 +87,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Each mistake is refused where it stands, with what to do instead.
+// Each mistake is reported at its position, with a suggestion.
 func TestErrors(t *testing.T) {
 	var out strings.Builder
 	for _, c := range [][3]string{
@@ -193,7 +193,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// No text makes the reader panic, and what it takes has runs.
+// No text makes the parser panic, and every accepted declaration has runs.
 func FuzzParse(f *testing.F) {
 	f.Add(small)
 	for _, s := range []string{"", "a.b = {c = {d = 1}}", "[[run]]\n[run.x]\n", "run = [{name = 'a'}]", "\"\" = 1", "[defaults]\nindexes = -1"} {

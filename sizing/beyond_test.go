@@ -8,8 +8,9 @@ import (
 	"github.com/rowmill/rowmill/sizing"
 )
 
-// TestRateOfPeriods: the rate in periods is said to stay only where two periods
-// fit into memory; of longer ones it falls as that of a table of their size.
+// TestRateOfPeriods checks that the rate in periods is reported as constant only if
+// two periods fit into memory; with longer periods it falls like that of a table of
+// their size.
 func TestRateOfPeriods(t *testing.T) {
 	t.Parallel()
 	in := sizing.Input{

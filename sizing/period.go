@@ -9,25 +9,26 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// ladder are the periods that a person would choose, shortest first. Each but
-// the last two divides a day.
+// ladder lists the period lengths to choose from, shortest first. Each except the
+// last two divides a day.
 var ladder = []string{"1m", "2m", "5m", "10m", "15m", "30m", "1h", "2h", "3h", "4h", "6h", "8h", "12h", "1d", "1w"}
 
-// keepParts is how many periods retention has at least: it drops whole ones, so
-// that up to a quarter more is kept than was asked for.
+// keepParts is the minimum number of periods within retention. Retention drops whole
+// periods, so up to a quarter more than requested is kept.
 const keepParts = 4
 
-// FitRows is how many rows a period may have so that two of them fit.
+// FitRows returns the maximum number of rows of a period such that two periods fit.
 func FitRows(memory, perRow float64) int64 {
 	n := CacheShare * memory / perRow / Resident
 	return int64(min(max(n, 1), math.MaxInt64/4))
 }
 
-// ErrNoRate is returned where a period of time is to be found without a rate.
+// ErrNoRate is returned if a period of time is requested and the insert rate is
+// unknown.
 var ErrNoRate = errors.New("the rate of inserts is not known")
 
-// Fit returns the longest period that fits, of those that a person would
-// choose, and whether it does: the shortest is returned where none fits.
+// Fit returns the longest period of the ladder that fits, and whether it does: if
+// none fits, it returns the shortest.
 func Fit(in Input) (g rolling.Grid, fits bool, err error) {
 	rows := FitRows(in.Memory.Value, PerRow(in.Pieces))
 	if in.Axis == rolling.Sequence {
@@ -52,8 +53,8 @@ func Fit(in Input) (g rolling.Grid, fits bool, err error) {
 			continue
 		}
 		ok := length*in.Rate.Value <= float64(rows)
-		// One that doesn't fit is slow, but one that makes too many partitions
-		// is refused by the server.
+		// A period that doesn't fit is only slow; too many partitions are refused by
+		// the server.
 		if !ok && g.Valid() && !tooMany(in, g) {
 			break
 		}
@@ -65,8 +66,8 @@ func Fit(in Input) (g rolling.Grid, fits bool, err error) {
 	return g, fits, nil
 }
 
-// count returns how many partitions within retention there will be, and how
-// many in all; -1 where all rows are kept. Sealed ones may be merged.
+// count returns the number of partitions within retention and in total; -1 if all
+// rows are kept. Sealed partitions may be merged.
 func count(in Input, g rolling.Grid) (kept, total int64) {
 	if in.Keep.IsZero() {
 		return -1, -1
@@ -82,7 +83,7 @@ func count(in Input, g rolling.Grid) (kept, total int64) {
 	return kept, kept + 1 + ahead(in, g)
 }
 
-// ahead is how many partitions are made before they are needed.
+// ahead returns how many partitions are created before they are needed.
 func ahead(in Input, g rolling.Grid) int64 {
 	return max(1, int64(math.Ceil(float64(in.Ahead.Length())/float64(g.Span().Length()))))
 }
@@ -92,8 +93,8 @@ func tooMany(in Input, g rolling.Grid) bool {
 	return in.MaxPeriods > 0 && total > int64(in.MaxPeriods)
 }
 
-// tooManyIn reports whether some period has few enough rows, and all that have
-// make too many partitions.
+// tooManyIn reports whether periods with few enough rows exist, and all of them make
+// too many partitions.
 func tooManyIn(in Input, rows int64) bool {
 	found := false
 	for _, name := range ladder {
@@ -107,7 +108,7 @@ func tooManyIn(in Input, rows int64) bool {
 	return found
 }
 
-// round cuts a number of rows to 1, 2 or 5 and zeros.
+// round rounds a number of rows down to 1, 2 or 5 times a power of ten.
 func round(n int64) int64 {
 	unit := int64(1)
 	for n/unit >= 10 {
@@ -121,10 +122,9 @@ func round(n int64) int64 {
 	return unit
 }
 
-// seconds is a span's length, of months their mean.
+// seconds returns a span's length in seconds; months count with their mean length.
 func seconds(s rolling.Span) float64 { return float64(s.Length()) / 1e6 }
 
-// period decides on one.
 func (o *Output) period(in Input) error {
 	p := &o.Period
 	p.FitRows = FitRows(in.Memory.Value, o.PerRow.Value)
@@ -160,11 +160,10 @@ func (o *Output) period(in Input) error {
 	return nil
 }
 
-// manyPeriods is from where on each costs: memory in every connection that has
-// the table open, time to plan a query.
+// manyPeriods is the number of partitions from which each has a noticeable cost:
+// memory in every connection that has the table open, and time to plan a query.
 const manyPeriods = 1000
 
-// partitions counts them.
 func (o *Output) partitions(in Input) {
 	p := &o.Partitions
 	p.From = "the declaration's ahead and keep in periods of " + o.Period.Every
@@ -192,7 +191,7 @@ func (o *Output) partitions(in Input) {
 	}
 }
 
-// sizes says how large the table is after a day, a month and at full retention.
+// sizes computes the table's size after a day, after a month and at full retention.
 func (o *Output) sizes(in Input) {
 	if in.Axis == rolling.Sequence {
 		if !in.Keep.IsZero() {
@@ -208,7 +207,7 @@ func (o *Output) sizes(in Input) {
 	}
 	keep, one := math.Inf(1), seconds(o.grid.Span())
 	if in.Axis == rolling.Time && !in.Keep.IsZero() {
-		// A period is dropped when all of it has passed retention.
+		// A period is dropped when all of its rows are older than retention.
 		keep = seconds(in.Keep) + one
 	}
 	open := seconds(in.After) * in.Rate.Value
@@ -234,8 +233,8 @@ func (o *Output) sizes(in Input) {
 	}
 }
 
-// size adds the size of so many rows, of which the newest open ones, and those
-// of the open period, are not sealed yet.
+// size adds the size of the given number of rows. The newest open rows, those of the
+// open period, are not sealed yet.
 func (o *Output) size(in Input, name string, after, rows, open float64) {
 	s := SizePlan{After: name, Seconds: after, Rows: rows, Bytes: rows * o.PerRow.Value}
 	if in.Compressed.Value > 0 {

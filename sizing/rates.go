@@ -8,9 +8,9 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// plain says from how many rows on a plain table's inserts wait for the disk:
-// when the pieces into which they go everywhere have outgrown memory. It is
-// where bench insert finds the knee ("index bytes against the cache").
+// plain computes the number of rows from which a plain table's inserts wait for the
+// disk: when the pieces that take inserts at random positions have outgrown memory.
+// This is where bench insert finds the knee ("index bytes against the cache").
 func (o *Output) plain(in Input) {
 	touched, names := touched(in.Pieces)
 	if touched == 0 {
@@ -26,7 +26,7 @@ func (o *Output) plain(in Input) {
 	}
 }
 
-// touched are the pieces into which inserts go everywhere.
+// touched returns the pieces that take inserts at random positions.
 func touched(pieces []Piece) (perRow float64, names []string) {
 	for _, p := range pieces {
 		if !p.Ascending {
@@ -37,7 +37,7 @@ func touched(pieces []Piece) (perRow float64, names []string) {
 	return perRow, names
 }
 
-// rates says what rate of inserts to expect in one table and in periods.
+// rates computes the insert rates to expect in one table and in periods.
 func (o *Output) rates(in Input) {
 	o.Before, o.After = measured(in.Plain, in), measured(in.Rolling, in)
 	if !o.Before.Measured {
@@ -51,15 +51,15 @@ func (o *Output) rates(in Input) {
 				o.After.From = fmt.Sprintf("an estimate: %s; it stays, if a period has at most %s rows, so that the newest ones stay in memory", in.Sample.From, rowCount(float64(o.Period.FitRows)))
 			}
 		} else if v > 0 {
-			// Inserts find the newest periods as they would a table of their size.
+			// Inserts into the newest periods behave like inserts into a table of
+			// the same size.
 			o.After = estimated(in, Resident*o.Period.Rows)
 			o.After.From += fmt.Sprintf("; the %d newest periods hold %s rows, which don't fit into memory", Resident, rowCount(Resident*o.Period.Rows))
 		}
 	}
 }
 
-// full is how many rows the table has in the end: at full retention, or a year
-// from now.
+// full returns the table's final number of rows: at full retention, or after a year.
 func (o *Output) full(in Input) float64 {
 	if n := len(o.Sizes); n > 0 {
 		return o.Sizes[n-1].Rows
@@ -70,7 +70,7 @@ func (o *Output) full(in Input) float64 {
 	return 0
 }
 
-// measured is a run's.
+// measured returns the rates measured in a run.
 func measured(s *result.Summary, in Input) RatePlan {
 	if s == nil {
 		return RatePlan{}
@@ -80,9 +80,9 @@ func measured(s *result.Summary, in Input) RatePlan {
 		From: fmt.Sprintf("measured by %s: %s, %s on %s", in.RunsFrom, s.Name, figure.Plural(s.Rows, "row", "rows"), s.Engine)}
 }
 
-// estimated is a plain table's rate: as long as what inserts touch is in
-// memory, that of the sample; then each row waits for one random read in each
-// piece, as often as its page isn't in memory.
+// estimated returns the estimated rate of a plain table: the sample's rate while the
+// pages that inserts touch are in memory. Beyond that, each row waits for one random
+// read per piece, with the probability that its page is not in memory.
 func estimated(in Input, rows float64) RatePlan {
 	perRow, names := touched(in.Pieces)
 	r := in.Sample.Value
@@ -101,7 +101,7 @@ func estimated(in Input, rows float64) RatePlan {
 		in.Sample.From, rowCount(rows), 100*missed, len(names), strings.Join(names, ", "), in.Reads.Value, in.Reads.From)}
 }
 
-// rowCount is a number of rows for people.
+// rowCount formats a number of rows for messages.
 func rowCount(n float64) string {
 	switch {
 	case n >= 1e9:

@@ -1,10 +1,10 @@
-// Package sizing says how large a rolling table gets, which period fits into
-// memory, and what a plain table would do instead.
+// Package sizing computes the size of a rolling table, the period that fits into
+// memory, and the rates to expect from a plain table with the same rows.
 //
-// It is arithmetic: what goes in is bytes per row as they were measured, the
-// rate of inserts, the server's memory and what was declared; what comes out is
-// figures, each with where it comes from. It asks no server: cmd/rowmill
-// measures. Sizes are bytes, rates are rows per second, times are seconds.
+// It is pure arithmetic and never accesses a server: cmd/rowmill does the measuring.
+// Its input is the measured bytes per row, the insert rate, the server's memory and
+// the declaration; its output is figures, each with its source. Sizes are in bytes,
+// rates in rows per second, times in seconds.
 //
 //	out, err := sizing.Plan(sizing.Input{Pieces: measured, Memory: 8 << 30, Rate: 5000, Keep: month})
 //	fmt.Println(out.Period.Every) // 2h
@@ -19,78 +19,79 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Format names the version of Output as JSON.
+// Format is the version of Output's JSON form.
 const Format = "rowmill.plan/1"
 
 // A Piece is one part of a table: the rows, or one index.
 type Piece struct {
 	Name        string  `json:"name"`
 	BytesPerRow float64 `json:"bytes_per_row"`
-	// Ascending pieces are added to at their end only; into the others, inserts
-	// go everywhere.
+	// Ascending is true if inserts append to the end of the piece; other pieces take
+	// inserts at random positions.
 	Ascending bool `json:"ascending"`
 }
 
-// A Figure is a number and where it comes from.
+// A Figure is a number and its source.
 type Figure struct {
 	Value float64 `json:"value"`
 	From  string  `json:"from"`
 }
 
-// Input is what a plan is made of.
+// Input is the input of a plan.
 type Input struct {
 	Table string
-	// Pieces are measured, or one made by Estimate; PiecesFrom says which.
+	// Pieces are measured, or a single piece made by Estimate; PiecesFrom names
+	// their source.
 	Pieces     []Piece
 	PiecesFrom string
-	// Compressed is bytes per row of a sealed period that was rebuilt and
-	// compressed; 0 is unknown.
+	// Compressed is the bytes per row of a sealed period that was rebuilt and
+	// compressed; 0 means unknown.
 	Compressed Figure
-	// Memory is the server's for table and index pages.
+	// Memory is the server's memory for table and index pages.
 	Memory Figure
-	// Rate is of inserts; 0 is unknown.
+	// Rate is the insert rate; 0 means unknown.
 	Rate Figure
-	// Axis is what the table rolls by. Period is how it is declared to be
-	// cut; the zero Grid has it found.
+	// Axis is the axis along which the table is partitioned. Period is the declared
+	// grid; for the zero Grid, Plan chooses one.
 	Axis   rolling.Axis
 	Period rolling.Grid
-	// Keep, Ahead, After, Merge and Compress are the declaration's.
+	// Keep, Ahead, After, Merge and Compress come from the declaration.
 	Keep, Ahead, After rolling.Span
 	Merge              rolling.Grid
 	Compress           bool
-	// WholeDays tells that the column holds dates.
+	// WholeDays is true if the column contains dates.
 	WholeDays bool
-	// MaxPeriods is the engine's limit; 0 is none.
+	// MaxPeriods is the engine's limit; 0 means no limit.
 	MaxPeriods int
-	// Plain and Rolling are runs of bench insert; nil without one.
+	// Plain and Rolling are runs of bench insert; nil if there is none.
 	Plain, Rolling *result.Summary
-	// RunsFrom names the record they are from.
+	// RunsFrom names the record that contains these runs.
 	RunsFrom string
-	// Sample is the rate at which the sample went in, on one connection.
+	// Sample is the insert rate of the sample, on one connection.
 	Sample Figure
-	// Reads is how many random pages a second the disk reads, for the estimate
-	// of a plain table's rate.
+	// Reads is the disk's random page reads per second, used to estimate a plain
+	// table's rate.
 	Reads Figure
 }
 
-// Shares of memory, as bench insert has them.
+// Shares of memory, the same as in bench insert.
 const (
-	// CacheShare is how much of the memory the newest periods may fill. The
-	// rest is for undo, the dictionary and pages on their way to disk.
+	// CacheShare is the share of memory that the newest periods may fill. The rest
+	// is for undo, the dictionary and dirty pages being written.
 	CacheShare = 0.8
-	// Resident is how many periods must fit: the one that fills and the one
-	// before it, which takes stragglers and is still being written back.
+	// Resident is the number of periods that must fit: the open one and the one
+	// before it, which takes late rows and is still being written back.
 	Resident = 2
 )
 
-// Estimate returns what a row of so many bytes takes where nothing can be
-// measured: twice its bytes, as B-trees and the headers of rows and pages have it
-// in InnoDB, and a tenth more.
+// Estimate returns the estimated size of a row if nothing can be measured: twice its
+// bytes, for the overhead of B-trees and of row and page headers in InnoDB, plus
+// 10%.
 func Estimate(rowBytes float64) []Piece {
 	return []Piece{{Name: "row and indexes, estimated", BytesPerRow: rowBytes * 2 * 1.1}}
 }
 
-// PerRow is what all pieces take.
+// PerRow returns the bytes per row of all pieces.
 func PerRow(pieces []Piece) (n float64) {
 	for _, p := range pieces {
 		n += p.BytesPerRow
@@ -98,7 +99,7 @@ func PerRow(pieces []Piece) (n float64) {
 	return n
 }
 
-// Plan makes the plan.
+// Plan computes the plan.
 func Plan(in Input) (*Output, error) {
 	perRow := PerRow(in.Pieces)
 	if !(perRow > 0) || math.IsInf(perRow, 0) {
@@ -135,11 +136,11 @@ type Output struct {
 
 	Pieces []Piece `json:"pieces"`
 	PerRow Figure  `json:"bytes_per_row"`
-	// Compressed is bytes per row of a sealed period, rebuilt and compressed;
-	// null where that could not be measured.
+	// Compressed is the bytes per row of a sealed period, rebuilt and compressed;
+	// null if it could not be measured.
 	Compressed *Figure `json:"bytes_per_row_compressed"`
 	Memory     Figure  `json:"memory_bytes"`
-	Rate       Figure  `json:"rows_per_second"` // 0 is unknown
+	Rate       Figure  `json:"rows_per_second"` // 0 means unknown
 
 	Period     PeriodPlan    `json:"period"`
 	Partitions PartitionPlan `json:"partitions"`
@@ -152,20 +153,20 @@ type Output struct {
 	grid rolling.Grid
 }
 
-// Grid returns the period in force: the declared one, or the one that fits.
+// Grid returns the effective period: the declared one, or the one that fits.
 func (o *Output) Grid() rolling.Grid { return o.grid }
 
-// PeriodPlan is the period.
+// PeriodPlan describes the period.
 type PeriodPlan struct {
-	// Every is the period in force, Fits the longest that fits; "" where the
-	// rate isn't known.
+	// Every is the effective period, Fits the longest that fits; "" if the rate is
+	// unknown.
 	Every    string `json:"every"`
 	Declared bool   `json:"declared"`
 	Fits     string `json:"fits"`
-	// FitRows is how many rows may lie in a period.
+	// FitRows is the maximum number of rows of a period.
 	FitRows int64 `json:"fit_rows"`
-	// Rows and Bytes are those of a full period, ResidentBytes of the two
-	// newest, which inserts touch.
+	// Rows and Bytes are the size of a full period; ResidentBytes is the size of the
+	// two newest, which inserts touch.
 	Rows          float64 `json:"rows"`
 	Bytes         float64 `json:"bytes"`
 	ResidentBytes float64 `json:"resident_bytes"`
@@ -175,40 +176,40 @@ type PeriodPlan struct {
 // PartitionPlan counts the partitions.
 type PartitionPlan struct {
 	PerDay float64 `json:"per_day"`
-	// Ahead are those made before they are needed, Open takes inserts; Kept
-	// are those within retention, null where all are.
+	// Ahead counts the partitions created before they are needed, Open those that
+	// take inserts, Kept those within retention; Kept is null if all are kept.
 	Ahead int64  `json:"ahead"`
 	Open  int64  `json:"open"`
 	Kept  *int64 `json:"kept"`
-	// Total is all of them, at full retention.
+	// Total is the number of all partitions at full retention.
 	Total *int64 `json:"total"`
 	From  string `json:"from"`
 }
 
-// SizePlan is the size after a time.
+// SizePlan is the table's size after a given time.
 type SizePlan struct {
 	After   string  `json:"after"`
 	Seconds float64 `json:"seconds"`
 	Rows    float64 `json:"rows"`
 	Bytes   float64 `json:"bytes"`
-	// Compressed is the size when sealed periods are compressed; null where
-	// that could not be measured.
+	// Compressed is the size if sealed periods are compressed; null if it could not
+	// be measured.
 	Compressed *float64 `json:"bytes_compressed"`
 }
 
-// PlainPlan is what the same rows would do in one table.
+// PlainPlan describes the same rows in a plain table.
 type PlainPlan struct {
-	// KneeRows is how many rows it has when what inserts touch has outgrown
-	// memory, Seconds how long that takes; null where nothing grows that way.
+	// KneeRows is the number of rows at which the pages that inserts touch outgrow
+	// memory, Seconds the time until then; null if no piece grows that way.
 	KneeRows *float64 `json:"knee_rows"`
 	Seconds  *float64 `json:"seconds"`
 	From     string   `json:"from"`
 }
 
-// RatePlan is a rate of inserts to expect.
+// RatePlan is an expected insert rate.
 type RatePlan struct {
-	// First is while everything is in memory, Last at full retention, or where
-	// the measured run ended.
+	// First is the rate while everything is in memory, Last the rate at full
+	// retention or at the end of the measured run.
 	First    *float64 `json:"first"`
 	Last     *float64 `json:"last"`
 	LastRows float64  `json:"last_rows"`

@@ -39,9 +39,9 @@ func grid(t testing.TB, s string) (g rolling.Grid) {
 	return g
 }
 
-// The estimate of a table in the field: 44 million rows a day of 102 bytes, twice
-// for InnoDB, and a tenth more, are 9.2 GB a day in 12 partitions of 760 MB, two
-// of which are resident.
+// The estimate of a production table: 44 million rows a day of 102 bytes, doubled
+// for InnoDB, plus 10%, are 9.2 GB a day in 12 partitions of 760 MB, two of which
+// are resident.
 func TestFieldEstimate(t *testing.T) {
 	const gb = 1 << 30
 	out, err := sizing.Plan(sizing.Input{
@@ -116,7 +116,7 @@ func TestSequence(t *testing.T) {
 	if out.Period.Every != "200000 rows" || len(out.Sizes) != 1 || out.Sizes[0].Rows != 10_200_000 || *out.Partitions.Total != 50+3+1 {
 		t.Errorf("%+v", out)
 	}
-	// The newest 300,000 rows aren't compressed yet.
+	// The newest 300,000 rows are not compressed yet.
 	if got := *out.Sizes[0].Compressed; got != 300_000*100+9_900_000*25 {
 		t.Errorf("%v compressed", got)
 	}
@@ -219,12 +219,12 @@ func TestPlanRefuses(t *testing.T) {
 	}
 }
 
-// Two periods must fit, not one: the one before the newest takes stragglers and
-// is still being written back.
+// Two periods must fit, not one: the second newest takes late rows and is still
+// being written back.
 func TestTrapRoomForTwoPeriods(t *testing.T) {
 	const perRow, rate = 100, 1000
 	for _, c := range []struct {
-		periods float64 // of an hour, that fit into the memory for them
+		periods float64 // of an hour, that fit into the memory available to periods
 		want    string
 	}{{1, "30m"}, {1.99, "30m"}, {2.001, "1h"}, {3.9, "1h"}, {4.001, "2h"}} {
 		memory := c.periods * perRow * rate * 3600 / sizing.CacheShare
@@ -235,8 +235,8 @@ func TestTrapRoomForTwoPeriods(t *testing.T) {
 	}
 }
 
-// A period is chosen with the number of partitions in mind: those beyond the
-// server's limit are refused, and many are warned of.
+// The number of partitions affects the choice of a period: numbers beyond the
+// server's limit are refused, large ones cause a warning.
 func TestTrapManyPartitionsCostMemory(t *testing.T) {
 	in := sizing.Input{Pieces: []sizing.Piece{{Name: "rows", BytesPerRow: 100}}, Memory: sizing.Figure{Value: 128 << 20}, Rate: sizing.Figure{Value: 5000}, Keep: span(t, "90d"), Ahead: span(t, "1d")}
 	for limit, want := range map[int]string{0: "1m", 8192: "30m", 500: "6h"} {
@@ -259,8 +259,8 @@ func TestTrapManyPartitionsCostMemory(t *testing.T) {
 	}
 }
 
-// Whatever goes in, a period that is found and said to fit does, and the plan
-// can be written as JSON.
+// For any input, a period reported as fitting does fit, and the plan can be encoded
+// as JSON.
 func TestPlanProperties(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		keeps := []string{"", "1h", "2d", "30d", "1y"}
