@@ -223,8 +223,8 @@ func (s *Server) restart(ctx context.Context) error {
 		case <-ended:
 		}
 	}()
-	// The files of the previous start are outdated, and the server removes them
-	// when it reads them.
+	// The files of the previous start are outdated, or removed because the
+	// server has read them.
 	if err := s.plan.kind.prepare(s.plan); err != nil {
 		return err
 	}
