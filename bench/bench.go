@@ -1,18 +1,17 @@
 // Package bench runs a workload with a number of clients and measures it.
 //
-// A Workload creates Clients; each of them executes one operation after the
-// other. Further loads may run beside this main load, each with its own
-// operation, clients and rate. In a closed loop a client begins the next
-// operation when the last one is done. In an open loop operations are due on a
-// schedule of a fixed number per second, which does not depend on their
-// completion. An operation that is due while all clients are busy begins late,
-// and its response time counts from when it was due, so that overload is visible
-// in the response times. Timers begin an operation up to a millisecond late; the
-// response time includes this delay of the client.
+// A Workload creates Clients; each of them executes one operation after the other.
+// Further loads may run beside this main load, each with its own operation, clients
+// and rate. In a closed loop a client begins the next operation when the last one is
+// done. In an open loop operations are due on a schedule of a fixed number per
+// second, which does not depend on their completion. An operation that is due while
+// all clients are busy begins late, and its response time counts from when it was
+// due, so that overload is visible in the response times. Timers begin an operation
+// up to a millisecond late; the response time includes this delay of the client.
 //
 // The result is a result.Interval at each tick and, at the end, an Outcome. Only
-// acknowledged operations count. If a run can't continue, because its server or
-// its disk fails, it ends and keeps the measurements taken so far.
+// acknowledged operations count. If a run can't continue, because its server or its
+// disk fails, it ends and keeps the measurements taken so far.
 package bench
 
 import (

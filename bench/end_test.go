@@ -110,8 +110,7 @@ func TestInterruptedBetweenOperations(t *testing.T) {
 	})
 }
 
-// TestFailures tests failures while one client hangs forever and the others
-// work.
+// TestFailures tests failures while one client hangs forever and the others work.
 func TestFailures(t *testing.T) {
 	boom, other, full := errors.New("boom"), errors.New("other"), errors.New("disk full")
 	for name, c := range map[string]struct {

@@ -18,8 +18,7 @@ type Load struct {
 	Clients int
 	// Batch is the number of rows of one operation, at least 1.
 	Batch int
-	// Rows ends the load, but not the run, after this number of rows; 0 is no
-	// limit.
+	// Rows ends the load, but not the run, after this number of rows; 0 is no limit.
 	Rows int64
 	// Rate is the rate of an open loop, in rows per second of all clients
 	// together; 0 is a closed loop.
@@ -28,9 +27,8 @@ type Load struct {
 	Client func(ctx context.Context, n int) (Client, error)
 }
 
-// A Waiter is a Client whose operations must wait for a condition: a delete
-// waits for rows that may be deleted, an insert for deletes that have fallen
-// behind.
+// A Waiter is a Client whose operations must wait for a condition: a delete waits
+// for rows that may be deleted, an insert for deletes that have fallen behind.
 type Waiter interface {
 	Client
 	// Await returns once the prepared operation may begin, or when ctx ends,

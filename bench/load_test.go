@@ -73,8 +73,7 @@ func TestBeside(t *testing.T) {
 	})
 }
 
-// TestBesideFails checks that a failure of a load beside the main one ends the
-// run.
+// TestBesideFails checks that a failure of a load beside the main one ends the run.
 func TestBesideFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bad := &script{do: func(context.Context, *actor) error { return errors.New("no such index") }}

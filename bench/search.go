@@ -2,22 +2,21 @@ package bench
 
 import "math"
 
-// A Search finds the highest rate that passes a trial, where trials are noisy
-// and the database changes while its table grows. It is pure: Next returns the
-// rate to try and Tell takes the result, so an interrupted search is restored by
-// replaying the results of its trials.
+// A Search finds the highest rate that passes a trial, where trials are noisy and
+// the database changes while its table grows. It is pure: Next returns the rate to
+// try and Tell takes the result, so an interrupted search is restored by replaying
+// the results of its trials.
 //
 // It begins at the start rate and goes up while trials pass, or down while they
 // fail, in growing steps, until one rate has passed and a higher one has failed.
-// Then it halves this bracket, at its geometric mean, until it is narrow. Some
-// of these results were obtained with a smaller table, or while the database was
-// still working off an overload. Therefore the search confirms them: it repeats
-// the upper end if that failed on the way down, then the rate found, which must
-// pass, then a rate a fifth higher, which must fail. If a confirmation has
-// another result, the search continues from there.
+// Then it halves this bracket, at its geometric mean, until it is narrow. Some of
+// these results were obtained with a smaller table, or while the database was still
+// working off an overload. Therefore the search confirms them: it repeats the upper
+// end if that failed on the way down, then the rate found, which must pass, then a
+// rate a fifth higher, which must fail. If a confirmation has another result, the
+// search continues from there.
 //
-// A trial with a close result is repeated, and the majority of three trials
-// decides.
+// A trial with a close result is repeated, and the majority of three trials decides.
 type Search struct {
 	start, least float64
 
@@ -68,8 +67,7 @@ func NewSearch(start, least float64) *Search {
 	return &Search{start: start, least: least, stage: SearchBracket, rate: max(start, least), step: searchStep, high: math.Inf(1)}
 }
 
-// Next returns the next rate to try and its purpose; false if the search has
-// ended.
+// Next returns the next rate to try and its purpose; false if the search has ended.
 func (s *Search) Next() (rate float64, purpose string, ok bool) {
 	switch s.stage {
 	case SearchBracket, SearchHalve, SearchConfirm, SearchAbove:
@@ -78,8 +76,7 @@ func (s *Search) Next() (rate float64, purpose string, ok bool) {
 	return 0, "", false
 }
 
-// State returns the state of the search: one of the final states, or
-// SearchOngoing.
+// State returns the state of the search: one of the final states, or SearchOngoing.
 func (s *Search) State() string {
 	if _, _, ok := s.Next(); ok {
 		return SearchOngoing

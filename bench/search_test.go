@@ -142,8 +142,7 @@ func TestSearchConfirm(t *testing.T) {
 }
 
 // TestSearchEnds: for any results of trials, a search ends, tries only sensible
-// rates and keeps its bracket in order; replaying the results gives the same
-// search.
+// rates and keeps its bracket in order; replaying the results gives the same search.
 func TestSearchEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		start := rapid.Float64Range(0.1, 1e7).Draw(t, "start")
@@ -188,10 +187,9 @@ func TestSearchExact(t *testing.T) {
 	})
 }
 
-// TestSearchNoise: if the trials of a server are noisy, repeated searches agree.
-// The share of operations over the limit rises steeply around the capacity,
-// multiplied by a disturbance per trial, and occasionally a trial fails for
-// another reason.
+// TestSearchNoise: if the trials of a server are noisy, repeated searches agree. The
+// share of operations over the limit rises steeply around the capacity, multiplied
+// by a disturbance per trial, and occasionally a trial fails for another reason.
 func TestSearchNoise(t *testing.T) {
 	const tries = 500
 	r := rand.New(rand.NewPCG(1, 2))

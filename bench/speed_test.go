@@ -70,8 +70,7 @@ func BenchmarkRecorderDone(b *testing.B) {
 	}
 }
 
-// BenchmarkCollect measures a tick, with latencies of up to 50 ms from each
-// client.
+// BenchmarkCollect measures a tick, with latencies of up to 50 ms from each client.
 func BenchmarkCollect(b *testing.B) {
 	for _, clients := range []int{1, 16, 128} {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {

@@ -168,10 +168,9 @@ func (f *frequencySource) close() error {
 	return errors.Join(errs...)
 }
 
-// throttleSource reads how long a control group, or a group around it, was
-// throttled because it had used up its quota of CPU time (cpu.stat of
-// Documentation/admin-guide/cgroup-v2.rst; version 1 has the same in
-// nanoseconds).
+// throttleSource reads how long a control group, or a group around it, was throttled
+// because it had used up its quota of CPU time (cpu.stat of
+// Documentation/admin-guide/cgroup-v2.rst; version 1 has the same in nanoseconds).
 type throttleSource struct {
 	groups []throttled
 }

@@ -65,8 +65,7 @@ func (sys system) device(dir string) (device, error) {
 	return device{}, fmt.Errorf("no block device behind %s: %s", dir, m.FSType)
 }
 
-// blockDevice returns the block device with a device number, if the kernel shows
-// it.
+// blockDevice returns the block device with a device number, if the kernel shows it.
 func (sys system) blockDevice(n devNumber) (device, error) {
 	path, err := filepath.EvalSymlinks(sys.blockDir(n))
 	if err != nil {
@@ -75,8 +74,7 @@ func (sys system) blockDevice(n devNumber) (device, error) {
 	return device{number: n, name: filepath.Base(path)}, nil
 }
 
-// btrfsOf describes the btrfs that a device belongs to, if it has several
-// devices.
+// btrfsOf describes the btrfs that a device belongs to, if it has several devices.
 func (sys system) btrfsOf(name string) string {
 	found, err := filepath.Glob(filepath.Join(sys.sys, "fs/btrfs/*/devices", name))
 	if err != nil || len(found) == 0 {

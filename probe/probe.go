@@ -88,8 +88,7 @@ type Config struct {
 	Embedded bool
 	// Interval is the expected time between calls of Sample; 0 is 1 s.
 	Interval time.Duration
-	// WorkEvery is the time between two timings of a fixed computation; 0 is
-	// never.
+	// WorkEvery is the time between two timings of a fixed computation; 0 is never.
 	WorkEvery time.Duration
 	// Wait is the maximum time that Sample waits for the server's counters; 0 is
 	// a quarter of Interval.
@@ -372,9 +371,8 @@ func (p *Probe) ClientCPUSeconds() float64 {
 	return p.client.cpu().seconds - p.startClient.seconds
 }
 
-// ServerCPUSeconds returns the CPU time of the server's processes from Start to
-// the last Sample that could read them; false if none could, and for embedded
-// engines.
+// ServerCPUSeconds returns the CPU time of the server's processes from Start to the
+// last Sample that could read them; false if none could, and for embedded engines.
 func (p *Probe) ServerCPUSeconds() (float64, bool) {
 	if p.process == nil {
 		return 0, false

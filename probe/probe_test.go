@@ -105,9 +105,8 @@ func TestConfigValidate(t *testing.T) {
 	}
 }
 
-// TestHangingServer checks that a server that hangs costs the first tick
-// Config.Wait and the others nothing, and that the first answer in time covers
-// the whole gap.
+// TestHangingServer checks that a server that hangs costs the first tick Config.Wait
+// and the others nothing, and that the first answer in time covers the whole gap.
 func TestHangingServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var value float64
@@ -228,9 +227,8 @@ func TestCloseReportsDeafQuery(t *testing.T) {
 	})
 }
 
-// TestServerRestart: counters of a restarted server begin at zero. No rate may
-// be negative, or be computed from a new and an old value, even if it looks
-// plausible.
+// TestServerRestart: counters of a restarted server begin at zero. No rate may be
+// negative, or be computed from a new and an old value, even if it looks plausible.
 func TestServerRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		values := [][3]float64{
@@ -259,9 +257,8 @@ func TestServerRestart(t *testing.T) {
 	})
 }
 
-// TestUnreadableCounters checks that a figure that can't be read, and a whole
-// sample that fails, are left out, and that the next readable one covers both
-// intervals.
+// TestUnreadableCounters checks that a figure that can't be read, and a whole sample
+// that fails, are left out, and that the next readable one covers both intervals.
 func TestUnreadableCounters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type reading struct {

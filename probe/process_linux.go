@@ -16,12 +16,11 @@ import (
 // platform that Go supports, independent of the kernel's timer.
 const userHZ = 100
 
-// processSource reads the server's process and its child processes. CPU time is
-// in ticks of 10 ms.
+// processSource reads the server's process and its child processes. CPU time is in
+// ticks of 10 ms.
 //
-// The CPU time of an ended child is added to its parent once the parent has
-// waited for it, so the sum over the living processes doesn't decrease when one
-// ends.
+// The CPU time of an ended child is added to its parent once the parent has waited
+// for it, so the sum over the living processes doesn't decrease when one ends.
 type processSource struct {
 	sys      system
 	pid      int
@@ -92,8 +91,7 @@ func (p *processSource) describe() []result.Counter {
 	return out
 }
 
-// processUse is the resources that processes have used so far and hold at
-// present.
+// processUse is the resources that processes have used so far and hold at present.
 type processUse struct {
 	ticks        uint64
 	private      uint64 // pages

@@ -206,9 +206,8 @@ func (p *poller) take(a answer, out figures) {
 	}
 }
 
-// restarted discards the previous values of the counters: after a restart,
-// counters restart at 0, including those that have since exceeded their old
-// values.
+// restarted discards the previous values of the counters: after a restart, counters
+// restart at 0, including those that have since exceeded their old values.
 func (p *poller) restarted() {
 	for i := range p.figures {
 		p.figures[i].meter = meter{}

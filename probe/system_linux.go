@@ -141,10 +141,9 @@ func readLine(path string) string {
 	return strings.TrimSpace(line)
 }
 
-// kernelFile is a file of /proc or /sys that is kept open: when it is read from
-// its start, the kernel generates it again. A file of a process stays bound to
-// that process; reading it fails once the process has ended, even if its id is
-// reused.
+// kernelFile is a file of /proc or /sys that is kept open: when it is read from its
+// start, the kernel generates it again. A file of a process stays bound to that
+// process; reading it fails once the process has ended, even if its id is reused.
 type kernelFile struct {
 	f   *os.File
 	buf []byte
@@ -152,8 +151,7 @@ type kernelFile struct {
 	head bool
 }
 
-// headSize is sufficient for the first line of /proc/stat: ten numbers of 20
-// digits.
+// headSize is sufficient for the first line of /proc/stat: ten numbers of 20 digits.
 const headSize = 256
 
 func openKernelFile(path string) (*kernelFile, error) {

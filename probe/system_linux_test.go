@@ -11,8 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tree is a root directory with files of /proc, /sys and /etc, and device
-// numbers.
+// tree is a root directory with files of /proc, /sys and /etc, and device numbers.
 type tree struct {
 	t    *testing.T
 	root string
@@ -338,8 +337,7 @@ func TestMachineFromFiles(t *testing.T) {
 	}
 }
 
-// TestLongKernelFile checks that files longer than the buffer are read to their
-// end.
+// TestLongKernelFile checks that files longer than the buffer are read to their end.
 func TestLongKernelFile(t *testing.T) {
 	tr := newTree(t)
 	tr.write("proc/vmstat", strings.Repeat("nr_something 1\n", 1000)+"pswpin 1\npswpout 2\n")

@@ -56,8 +56,7 @@ func newWorkSource(ctx context.Context, every time.Duration, stolen source) *wor
 }
 
 func (w *workSource) run(ctx context.Context, every time.Duration, stolen source) {
-	// The CPU time is that of the thread, so this goroutine is locked to its
-	// thread.
+	// The CPU time is that of the thread, so this goroutine is locked to its thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if stolen != nil {

@@ -16,6 +16,5 @@ func threadCPU() float64 {
 	return float64(ts.Nano()) / 1e9
 }
 
-// openSteal opens the CPU times a second time, for a reader with another
-// interval.
+// openSteal opens the CPU times a second time, for a reader with another interval.
 func (sys system) openSteal() (source, error) { return openCPU(sys) }

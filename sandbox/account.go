@@ -26,8 +26,7 @@ func (a *account) start(cmd *exec.Cmd) error {
 	return startPassing(cmd)
 }
 
-// output runs a command as the account, and returns its standard output and
-// error.
+// output runs a command as the account, and returns its standard output and error.
 func (a *account) output(cmd *exec.Cmd) ([]byte, error) {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

@@ -150,8 +150,7 @@ func tryLock(dir string, create bool) (*os.File, error) {
 }
 
 // lockPoll is the interval between attempts to get a lock that another process
-// holds. Locks on a Root are held for milliseconds, those on templates for a
-// second.
+// holds. Locks on a Root are held for milliseconds, those on templates for a second.
 const lockPoll = 20 * time.Millisecond
 
 // waitLock locks a directory, and waits while another process holds the lock.
@@ -276,9 +275,8 @@ func sweepOne(ctx context.Context, dir string) (removed bool, err error) {
 	}
 	lock, err := tryLock(dir, false)
 	if errors.Is(err, fs.ErrNotExist) {
-		// It is not a sandbox, or its owner was killed before it created the
-		// lock. In the latter case the directory is empty; otherwise Remove
-		// fails.
+		// It is not a sandbox, or its owner was killed before it created the lock.
+		// In the latter case the directory is empty; otherwise Remove fails.
 		return os.Remove(dir) == nil, nil
 	}
 	if errors.Is(err, errLocked) {
@@ -305,8 +303,7 @@ func sweepOne(ctx context.Context, dir string) (removed bool, err error) {
 	return true, removeSandbox(dir, s.SocketDir)
 }
 
-// ownDirectory returns an error unless dir is a directory owned by the calling
-// user.
+// ownDirectory returns an error unless dir is a directory owned by the calling user.
 func ownDirectory(dir string) error {
 	fi, err := os.Lstat(dir)
 	if err != nil {

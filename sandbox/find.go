@@ -11,10 +11,9 @@ import (
 	"strings"
 )
 
-// find searches this machine for a server of the kind: the first one of the
-// given version, or the first of any if version is empty. If there is none, its
-// error wraps ErrNotInstalled, and lists the versions found and the possible
-// actions.
+// find searches this machine for a server of the kind: the first one of the given
+// version, or the first of any if version is empty. If there is none, its error
+// wraps ErrNotInstalled, and lists the versions found and the possible actions.
 func (k *kind) find(ctx context.Context, version string) (binaries, error) {
 	named := ""
 	if k.variable != "" {

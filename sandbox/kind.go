@@ -5,9 +5,8 @@ import (
 	"syscall"
 )
 
-// A kind contains the properties in which one make of server differs from
-// others. To add one, write a file with a function that returns it, and list it
-// in kinds.
+// A kind contains the properties in which one make of server differs from others. To
+// add one, write a file with a function that returns it, and list it in kinds.
 type kind struct {
 	// name is the name of the kind in sandbox targets; scheme is the URL scheme
 	// of the server's own targets.
@@ -124,8 +123,7 @@ type launch struct {
 	// dir is the sandbox; the other paths are inside it, except a socket whose
 	// path would be too long.
 	dir, dataDir, tmpDir, socket string
-	// port is the port on the loopback interface, or 0. A port requires a
-	// password.
+	// port is the port on the loopback interface, or 0. A port requires a password.
 	port     int
 	password string
 }

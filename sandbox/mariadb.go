@@ -172,9 +172,8 @@ func argsMariaDB(l *launch) []string {
 			"--default-storage-engine=rocksdb",
 			"--rocksdb-block-cache-size="+strconv.FormatInt(l.Memory, 10),
 			"--rocksdb-flush-log-at-trx-commit="+flushAtCommit[l.Durability],
-			// Like O_DIRECT for InnoDB: otherwise the kernel's page cache holds
-			// the pages that the block cache does not, and memory is not
-			// limited.
+			// Like O_DIRECT for InnoDB: otherwise the kernel's page cache holds the
+			// pages that the block cache does not, and memory is not limited.
 			"--rocksdb-use-direct-reads=ON",
 			"--rocksdb-use-direct-io-for-flush-and-compaction=ON",
 			// By default, a server that was killed during a write to its log

@@ -118,8 +118,7 @@ func TestMySQL(t *testing.T) {
 	assertGone(t, o.Root)
 }
 
-// TestMySQLAccounts: only the socket gives access, and only its owner can reach
-// it.
+// TestMySQLAccounts: only the socket gives access, and only its owner can reach it.
 func TestMySQLAccounts(t *testing.T) {
 	o := smallMySQL(t)
 	o.Port, o.Memory = "auto", 5<<20

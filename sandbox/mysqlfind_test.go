@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// program writes a program that prints answer for --version, and returns its
-// path.
+// program writes a program that prints answer for --version, and returns its path.
 func program(t *testing.T, dir, name, answer string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)

@@ -44,10 +44,9 @@ func ValidName(name string) error {
 	return nil
 }
 
-// StartNamed starts a server that keeps running after the calling process has
-// ended, until StopNamed. A stopped or crashed sandbox of that name is started
-// again with its data. o.Keep must be empty, because a named sandbox is always
-// kept.
+// StartNamed starts a server that keeps running after the calling process has ended,
+// until StopNamed. A stopped or crashed sandbox of that name is started again with
+// its data. o.Keep must be empty, because a named sandbox is always kept.
 func StartNamed(ctx context.Context, name string, o Options, logf func(format string, args ...any)) (Info, error) {
 	if logf == nil {
 		logf = func(string, ...any) {}
@@ -74,8 +73,7 @@ func StartNamed(ctx context.Context, name string, o Options, logf func(format st
 	return s.Info, nil
 }
 
-// List returns the named sandboxes under root ("" is DefaultRoot), sorted by
-// name.
+// List returns the named sandboxes under root ("" is DefaultRoot), sorted by name.
 func List(root string) ([]Instance, error) {
 	if root == "" {
 		root = DefaultRoot

@@ -37,12 +37,11 @@ func startProcess(cmd *exec.Cmd, k *kind, detached bool) (*process, error) {
 	started := make(chan error)
 	go func() {
 		if !detached {
-			// The kernel sends the parent-death signal when the thread that
-			// started the child ends, and a thread ends with any goroutine that
-			// is locked to it. Therefore this goroutine stays locked to its
-			// thread while the child runs. It is then unlocked so that the
-			// thread does not end, because other children may have been started
-			// from it.
+			// The kernel sends the parent-death signal when the thread that started
+			// the child ends, and a thread ends with any goroutine that is locked to
+			// it. Therefore this goroutine stays locked to its thread while the
+			// child runs. It is then unlocked so that the thread does not end,
+			// because other children may have been started from it.
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 		}
@@ -99,8 +98,7 @@ func commandInGroup(ctx context.Context, name string, args ...string) *exec.Cmd 
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.Env = serverEnv()
-	// If a child survives and keeps the output open, Wait returns after this
-	// delay.
+	// If a child survives and keeps the output open, Wait returns after this delay.
 	cmd.WaitDelay = 5 * time.Second
 	return cmd
 }
@@ -144,8 +142,7 @@ func endServers(ctx context.Context, dir string, s state, grace time.Duration) e
 				return err
 			}
 		}
-		// A killed process that does not end is blocked in the kernel, by a
-		// disk.
+		// A killed process that does not end is blocked in the kernel, by a disk.
 		if time.Since(deadline) > 30*time.Second {
 			return fmt.Errorf("server of %s, process %d, does not end", dir, pids[0])
 		}
@@ -170,9 +167,8 @@ func signalServer(pid int, dir string, s state, sig syscall.Signal) error {
 	return nil
 }
 
-// matches reports whether a command line is that of the server of the sandbox
-// dir: the program is one of the kind's, and its data directory is that of the
-// sandbox.
+// matches reports whether a command line is that of the server of the sandbox dir:
+// the program is one of the kind's, and its data directory is that of the sandbox.
 func matches(argv []string, dir string, s state) bool {
 	k, err := kindOf(s.Kind)
 	if err != nil || len(argv) == 0 {

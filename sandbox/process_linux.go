@@ -125,8 +125,7 @@ func runsServers(uid uint32, s state) bool {
 	return err == nil && as != nil && as.uid == uid
 }
 
-// ended removes errors that are caused by a process that ends while it is
-// examined.
+// ended removes errors that are caused by a process that ends while it is examined.
 func ended(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) || errors.Is(err, fs.ErrPermission) {
 		return nil

@@ -200,8 +200,7 @@ func plainName(name string) string {
 	return name
 }
 
-// oneOf returns an error that lists the allowed values, unless value is one of
-// them.
+// oneOf returns an error that lists the allowed values, unless value is one of them.
 func oneOf(what, value string, allowed ...string) error {
 	if slices.Contains(allowed, value) {
 		return nil

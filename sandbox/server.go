@@ -35,8 +35,7 @@ type Info struct {
 	// Kind and Version are the make of server and the server's version.
 	Kind, Version string
 	PID           int
-	// Dir is the sandbox directory, and DataDir the server's data directory in
-	// it.
+	// Dir is the sandbox directory, and DataDir the server's data directory in it.
 	Dir, DataDir string
 	// Socket is a Unix socket on which User needs no password.
 	Socket string
@@ -71,8 +70,7 @@ func (i Info) TCPTarget() string {
 	return fmt.Sprintf("%s://%s@127.0.0.1:%d/%s?password-file=%s", scheme, i.User, i.Port, i.Database, escape(i.PasswordFile))
 }
 
-// ClientCommand returns a command line that starts the server's interactive
-// client.
+// ClientCommand returns a command line that starts the server's interactive client.
 func (i Info) ClientCommand() string {
 	k, err := kindOf(i.Kind)
 	if err != nil {
@@ -81,9 +79,8 @@ func (i Info) ClientCommand() string {
 	return k.client(i.Socket)
 }
 
-// A Server is a running private server. Its owner must call Stop. Its Info is
-// from the first start; after a Restart its process id is different: see
-// Process.
+// A Server is a running private server. Its owner must call Stop. Its Info is from
+// the first start; after a Restart its process id is different: see Process.
 type Server struct {
 	Info
 	plan      *launch
@@ -173,8 +170,7 @@ func (s *Server) deathBefore() error {
 func (i Info) LogTail() string { return readTail(filepath.Join(i.Dir, logFile)) }
 
 // Params returns the parameters needed to repeat a run: the server's effective
-// variables that affect durability and memory, and its command line under
-// "command".
+// variables that affect durability and memory, and its command line under "command".
 func (s *Server) Params() map[string]string { return maps.Clone(s.params) }
 
 // Kill kills the server at once, as in a crash, and waits until it has ended.

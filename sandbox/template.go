@@ -162,8 +162,7 @@ func copyFile(from, to string, mode fs.FileMode) (err error) {
 	if err != nil {
 		return err
 	}
-	// The kernel copies the data, or shares blocks if the file system supports
-	// it.
+	// The kernel copies the data, or shares blocks if the file system supports it.
 	_, err = io.Copy(out, in)
 	return errors.Join(err, out.Close())
 }

@@ -108,9 +108,8 @@ func (c *client) Do(ctx context.Context) error {
 // beyond all periods. Each time the room created is doubled.
 const maxCatchUp = 10
 
-// write sends the batch. Keys assigned by the server may be ahead of the
-// sequence: the server skips keys of failed statements, and may increment by
-// more than one.
+// write sends the batch. Keys assigned by the server may be ahead of the sequence:
+// the server skips keys of failed statements, and may increment by more than one.
 func (c *client) write(ctx context.Context) (engine.Ack, error) {
 	r := c.table.roller
 	for try := 0; ; try++ {

@@ -61,8 +61,7 @@ func TestLostConnections(t *testing.T) {
 						}
 						return
 					}
-					// A third of the tries is lost, and half of these are
-					// committed.
+					// A third of the tries is lost, and half of these are committed.
 					doubt := w.tables[0].doubtRows()
 					if p.Found <= rows || p.Found >= rows+doubt || doubt != w.tables[0].next.Load()-rows {
 						t.Errorf("%d rows in doubt; %+v", doubt, p)
@@ -117,9 +116,8 @@ func TestRecoverDoubtsOnce(t *testing.T) {
 	}
 }
 
-// TestDuplicateKey checks that after other failures a batch that is sent again
-// is not in doubt, and that a duplicate key means success only after a lost
-// connection.
+// TestDuplicateKey checks that after other failures a batch that is sent again is
+// not in doubt, and that a duplicate key means success only after a lost connection.
 func TestDuplicateKey(t *testing.T) {
 	db := testdb.Open(t, "sqlite")
 	w := newTestInsert(t, db, InsertOptions{Preset: "classic", Layout: Plain, Rows: 100})
@@ -196,9 +194,8 @@ func TestCloseUnsent(t *testing.T) {
 	mustHold(t, w, 10)
 }
 
-// TestKilledConnections kills connections with the server's KILL, those that
-// insert and those that create and drop periods: every acknowledged row must
-// exist.
+// TestKilledConnections kills connections with the server's KILL, those that insert
+// and those that create and drop periods: every acknowledged row must exist.
 func TestKilledConnections(t *testing.T) {
 	for _, o := range []InsertOptions{
 		{Preset: "classic", Layout: Plain},

@@ -15,19 +15,17 @@ import (
 
 // Accounting for a server that crashes during the workload: the rows that it may
 // lose with the configured durability. These are the rows acknowledged within
-// engine.Info.CrashLoss before the crash. All other acknowledged rows must
-// exist.
+// engine.Info.CrashLoss before the crash. All other acknowledged rows must exist.
 
 // crashSlack is added to engine.Info.CrashLoss: the servers' threads that write
 // the log are delayed on a busy machine, which their documentation allows ("not
 // guaranteed to happen every second").
 const crashSlack = 2 * time.Second
 
-// ExpectCrashes prepares the workload for a server that crashes and restarts.
-// outage returns nil while the server is up; while it is down, it returns a
-// channel that is closed when it accepts connections again. The caller reports
-// each crash with Crashed. A workload that can't be verified after a crash is
-// refused.
+// ExpectCrashes prepares the workload for a server that crashes and restarts. outage
+// returns nil while the server is up; while it is down, it returns a channel that is
+// closed when it accepts connections again. The caller reports each crash with
+// Crashed. A workload that can't be verified after a crash is refused.
 func (w *Insert) ExpectCrashes(outage func() <-chan struct{}) error {
 	if w.preset.table.ServerKey != "" && w.opt.Layout == Rolling {
 		return engine.Hinted(fmt.Errorf("preset %s leaves its keys to the server, which after a crash goes on with others than before: "+
@@ -86,9 +84,8 @@ func (w *Insert) awaitServer(ctx context.Context) (waited bool) {
 	}
 }
 
-// recent keeps the batches that a crash may lose: those acknowledged within
-// keep, and those that previous crashes may have lost. The zero value keeps
-// none.
+// recent keeps the batches that a crash may lose: those acknowledged within keep,
+// and those that previous crashes may have lost. The zero value keeps none.
 type recent struct {
 	keep time.Duration
 	// epoch counts the crashes. If a batch was sent before a crash and its

@@ -113,8 +113,7 @@ func TestWithout(t *testing.T) {
 	}
 }
 
-// TestAwaitServer: while the server is known to be down, patience does not
-// expire.
+// TestAwaitServer: while the server is known to be down, patience does not expire.
 func TestAwaitServer(t *testing.T) {
 	back := make(chan struct{})
 	w := &Insert{}

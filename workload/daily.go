@@ -9,10 +9,9 @@ import (
 
 // daily is a table of traffic figures with a natural key, as described in field
 // reports of 2009: loaded in time order, with some rows sent twice, which INSERT
-// IGNORE skips. The report states the length of its rows, 104 bytes, but neither
-// the columns nor the number of repeated rows; both are chosen here. With the
-// column storage of MySQL 5.6 and later the length is 4 + 4 + 5 + 4 * 8 + 1 + 58
-// bytes.
+// IGNORE skips. The report states the length of its rows, 104 bytes, but neither the
+// columns nor the number of repeated rows; both are chosen here. With the column
+// storage of MySQL 5.6 and later the length is 4 + 4 + 5 + 4 * 8 + 1 + 58 bytes.
 func daily() preset {
 	return preset{
 		name: "daily",
@@ -51,8 +50,7 @@ const (
 	freshPerSecond   = readingsPerSecond - repeatsPerSecond
 	// pathLength is the length of the varchar, without its length byte.
 	pathLength = 58
-	// devicesPerCustomer divides the sensors' numbers into the key's two
-	// columns.
+	// devicesPerCustomer divides the sensors' numbers into the key's two columns.
 	devicesPerCustomer = 1000
 )
 

@@ -61,9 +61,8 @@ func TestDailyRows(t *testing.T) {
 	uniform(t, "device", ids, 0, sensors)
 }
 
-// TestDailyRowSize checks that a row takes the published 104 bytes: the sum of
-// the storage of each column, by "Data Type Storage Requirements" in MySQL's
-// manual.
+// TestDailyRowSize checks that a row takes the published 104 bytes: the sum of the
+// storage of each column, by "Data Type Storage Requirements" in MySQL's manual.
 func TestDailyRowSize(t *testing.T) {
 	bytes := 0
 	for _, c := range daily().table.Columns {

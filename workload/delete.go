@@ -16,9 +16,8 @@ const (
 	opQuery  = "query"
 )
 
-// A deleter removes the oldest rows of one table, as many as were inserted. A
-// table has only one deleter, so the deleted rows are always those below one
-// row.
+// A deleter removes the oldest rows of one table, as many as were inserted. A table
+// has only one deleter, so the deleted rows are always those below one row.
 type deleter struct {
 	w       *Insert
 	table   *table
@@ -72,8 +71,7 @@ func (d *deleter) Prepare(rows int) {
 	d.rows, d.lost = span{from, from + int64(rows)}, false
 }
 
-// Await implements bench.Waiter: only rows in excess of those to keep are
-// deleted.
+// Await implements bench.Waiter: only rows in excess of those to keep are deleted.
 func (d *deleter) Await(ctx context.Context) error {
 	t := d.table
 	return t.tail.moved.await(ctx, func() bool {

@@ -14,9 +14,8 @@ import (
 )
 
 // The steps of the modern insert benchmark, in order. The steps after settle run
-// queries by ranges of the indexes (qr) or by primary keys (qp), while each
-// client inserts the given number of rows per second and the same number is
-// deleted.
+// queries by ranges of the indexes (qr) or by primary keys (qp), while each client
+// inserts the given number of rows per second and the same number is deleted.
 var ibenchSteps = []string{"l.i0", "l.x", "l.i1", "l.i2", "settle", "qr100", "qp100", "qr500", "qp500", "qr1000", "qp1000"}
 
 // IbenchSteps returns the names of the steps, in order.
@@ -50,9 +49,8 @@ const PublishedQueryTime = 30 * time.Minute
 // value of a field is its default, except that Rows and QueryTime are required.
 type IbenchOptions struct {
 	Seed uint64
-	// Rows, RowsI1 and RowsI2 are the rows of l.i0, l.i1 and l.i2, of all
-	// clients together. If RowsI1 or RowsI2 is 0, it is proportional to Rows, as
-	// published.
+	// Rows, RowsI1 and RowsI2 are the rows of l.i0, l.i1 and l.i2, of all clients
+	// together. If RowsI1 or RowsI2 is 0, it is proportional to Rows, as published.
 	Rows, RowsI1, RowsI2 int64
 	// Clients is the number of clients that insert, of those that delete, and of
 	// those that query.

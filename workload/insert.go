@@ -66,8 +66,7 @@ type InsertOptions struct {
 	// PeriodRows is the number of rows per period of a rolling table. 0 means
 	// that Measure determines it.
 	PeriodRows int64
-	// KeepPeriods is the number of periods to keep, including the newest; 0 is
-	// all.
+	// KeepPeriods is the number of periods to keep, including the newest; 0 is all.
 	KeepPeriods int
 	// Patience is how long the creation or drop of periods is retried after a
 	// step failed because of a lock or the connection; 0 is 30 seconds.

@@ -31,8 +31,7 @@ type KeepOptions struct {
 	Method engine.Method
 	// Now is the clock for the rows' times.
 	Now func() time.Time
-	// Stall is the duration from which an insert is listed as a stall; 0 is 100
-	// ms.
+	// Stall is the duration from which an insert is listed as a stall; 0 is 100 ms.
 	Stall time.Duration
 }
 
@@ -41,8 +40,7 @@ const (
 	// maxKeys ensures that the product of two keys fits in an int64.
 	maxKeys      = 1 << 31
 	defaultStall = 100 * time.Millisecond
-	// maxStalls is the maximum number of inserts that are listed; all are
-	// counted.
+	// maxStalls is the maximum number of inserts that are listed; all are counted.
 	maxStalls = 10_000
 )
 

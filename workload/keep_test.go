@@ -224,9 +224,8 @@ func (w *slowWriter) Write(_ context.Context, b *engine.Batch) (engine.Ack, erro
 func (w *slowWriter) Reset(context.Context) error { return nil }
 func (w *slowWriter) Close() error                { return nil }
 
-// TestKeepNotes checks that slow inserts are listed and failures counted, and
-// that a batch whose first try may have been committed isn't an error if its
-// keys exist.
+// TestKeepNotes checks that slow inserts are listed and failures counted, and that a
+// batch whose first try may have been committed isn't an error if its keys exist.
 func TestKeepNotes(t *testing.T) {
 	lost := engine.Classed(engine.ErrConnectionLost, errors.New("gone away"))
 	duplicate := engine.Classed(engine.ErrDuplicateKey, errors.New("duplicate"))

@@ -155,8 +155,7 @@ func (f *faulty) Writer(ctx context.Context, t *engine.Table, m engine.Method) (
 	return w, err
 }
 
-// hooked is a writer with a hook before and one after each Write, and one for
-// Reset.
+// hooked is a writer with a hook before and one after each Write, and one for Reset.
 type hooked struct {
 	engine.Writer
 	write func(write func() (engine.Ack, error)) (engine.Ack, error)

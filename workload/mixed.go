@@ -28,13 +28,11 @@ func MixedOperations() []string { return []string{OpInsert, OpSelectPK, OpSelect
 type MixedOptions struct {
 	Preset string // one of MixedPresets
 	Seed   uint64
-	// Rows is the initial number of rows in the table; selects look for these
-	// rows.
+	// Rows is the initial number of rows in the table; selects look for these rows.
 	Rows int64
 	// Batch is the number of rows per insert; 0 is 1.
 	Batch int
-	// Method is the method of the measured inserts; empty is the engine's
-	// default.
+	// Method is the method of the measured inserts; empty is the engine's default.
 	Method engine.Method
 	// Points is the number of values in a select of OpPoints; 0 is none.
 	Points int
@@ -47,14 +45,13 @@ const MaxMixedRows = 100_000_000
 // MaxPoints is the maximum number of values in one select.
 const MaxPoints = 1000
 
-// A Mixed fills a table and then inserts into it and selects from it. Selects
-// look for existing rows, and the number of rows found is checked: a select that
-// finds too few or too many rows is an error, not a fast query.
+// A Mixed fills a table and then inserts into it and selects from it. Selects look
+// for existing rows, and the number of rows found is checked: a select that finds
+// too few or too many rows is an error, not a fast query.
 //
-// For this check, the rows sent and the rows acknowledged are counted per key of
-// the secondary index. A select must find at least the rows that were
-// acknowledged before it began, and at most the rows that had been sent when it
-// ended.
+// For this check, the rows sent and the rows acknowledged are counted per key of the
+// secondary index. A select must find at least the rows that were acknowledged
+// before it began, and at most the rows that had been sent when it ended.
 type Mixed struct {
 	insert *Insert
 	opt    MixedOptions
@@ -73,9 +70,8 @@ type lookup struct {
 	on    []string
 	// columns are the columns that a select by the index reads.
 	columns []string
-	// slots is the number of counters. exact means that each counter belongs to
-	// one key; otherwise keys share counters, and only one row is certain to
-	// exist.
+	// slots is the number of counters. exact means that each counter belongs to one
+	// key; otherwise keys share counters, and only one row is certain to exist.
 	slots int64
 	exact bool
 	// values returns the values to look for to find a row, and the row's slot.
@@ -225,8 +221,7 @@ func (m *Mixed) Indexes() int { return m.insert.Indexes() }
 // Warnings returns the server's warnings about inserted batches.
 func (m *Mixed) Warnings() []string { return m.insert.Warnings() }
 
-// Rows returns the number of rows that the table may have: all rows that were
-// sent.
+// Rows returns the number of rows that the table may have: all rows that were sent.
 func (m *Mixed) Rows() int64 { return m.insert.tables[0].next.Load() }
 
 // Verify compares the table with the rows that were sent.

@@ -133,8 +133,7 @@ func TestMixedFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestLookupValues checks that the values a select looks for are those of the
-// row.
+// TestLookupValues checks that the values a select looks for are those of the row.
 func TestLookupValues(t *testing.T) {
 	const rows = 500
 	for _, preset := range MixedPresets() {

@@ -23,9 +23,8 @@ func (c Clients) Background(context.Context, func(what, object string, began tim
 }
 
 // Clients returns the clients of an operation other than OpMixed. The rows that
-// selects look for depend on the seed and on turn, a number that the caller
-// assigns to each measurement: it must be equal for measurements that are
-// compared.
+// selects look for depend on the seed and on turn, a number that the caller assigns
+// to each measurement: it must be equal for measurements that are compared.
 func (m *Mixed) Clients(operation string, turn int) (Clients, error) {
 	if operation == OpInsert {
 		return m.inserter, nil
@@ -39,8 +38,7 @@ func (m *Mixed) Clients(operation string, turn int) (Clients, error) {
 		if err != nil {
 			return nil, err
 		}
-		// Writers and readers use different streams: the writers' numbers are
-		// small.
+		// Writers and readers use different streams: the writers' numbers are small.
 		source := newStream(m.opt.Seed, firstReader+n)
 		return &reader{m: m, operation: operation, find: f, querier: q, random: source.row(int64(turn)),
 			values: make([]engine.Value, 0, f.Values()), slots: make([]int64, 0, max(f.Points, 1))}, nil

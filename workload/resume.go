@@ -17,15 +17,13 @@ import (
 
 // Resumed describes the contents of a table when its load is continued.
 type Resumed struct {
-	// Rows is the number of rows done: in the tables, or dropped with their
-	// periods.
+	// Rows is the number of rows done: in the tables, or dropped with their periods.
 	Rows int64
 	// Found is the number of rows in the tables, Dropped of those dropped with
 	// periods.
 	Found, Dropped int64
-	// Refilled is the number of missing rows among those that were inserted
-	// again: of batches in progress when the load was interrupted, or lost in a
-	// crash.
+	// Refilled is the number of missing rows among those that were inserted again:
+	// of batches in progress when the load was interrupted, or lost in a crash.
 	Refilled int64
 }
 

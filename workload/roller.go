@@ -28,8 +28,7 @@ const (
 	rollLinger = 5 * time.Second
 )
 
-// A roller creates a table's periods ahead of the inserts and drops the oldest
-// ones.
+// A roller creates a table's periods ahead of the inserts and drops the oldest ones.
 type roller struct {
 	w *Insert
 	t *table
@@ -194,10 +193,9 @@ func (w *Insert) roller(ctx context.Context, task func(*roller, context.Context,
 }
 
 // A trouble is the state of a failing task: since when it fails, and whether its
-// last failure was temporary. A failure of another kind right after a temporary
-// one may be its consequence: a step that the server completed after the
-// connection was lost can't be executed twice. In that case the task is retried
-// once.
+// last failure was temporary. A failure of another kind right after a temporary one
+// may be its consequence: a step that the server completed after the connection was
+// lost can't be executed twice. In that case the task is retried once.
 type trouble struct {
 	since   time.Time
 	passing bool

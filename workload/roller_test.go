@@ -142,8 +142,7 @@ func TestRollerFinishes(t *testing.T) {
 }
 
 // TestBusyTable checks that a transaction that holds the table's metadata lock
-// longer than the lock timeout of DDL delays the roller, but does not end the
-// run.
+// longer than the lock timeout of DDL delays the roller, but does not end the run.
 func TestBusyTable(t *testing.T) {
 	db := testdb.Open(t, "mariadb")
 	w := newTestInsert(t, db, InsertOptions{Preset: "classic", Layout: Rolling, Rows: 6000, Writers: 2, Batch: 100, PeriodRows: 1000, KeepPeriods: 2})

@@ -235,9 +235,8 @@ func TestTimeseriesRows(t *testing.T) {
 	uniform(t, "value * 1000", values, 0, 1e6)
 }
 
-// TestSbtestRows checks the rows against oltp_insert of sysbench 1.0.20:
-// get_c_value and get_pad_value fill templates of '#', 10 and 5 groups of 11,
-// with digits.
+// TestSbtestRows checks the rows against oltp_insert of sysbench 1.0.20: get_c_value
+// and get_pad_value fill templates of '#', 10 and 5 groups of 11, with digits.
 func TestSbtestRows(t *testing.T) {
 	p := sbtest()
 	b := fill(p, newStream(1, 0), 0, distributionRows/10)

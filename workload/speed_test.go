@@ -70,8 +70,7 @@ func BenchmarkClient(b *testing.B) {
 	}
 }
 
-// memory keeps the rows of a table in memory, so that reading them takes no
-// time.
+// memory keeps the rows of a table in memory, so that reading them takes no time.
 type memory struct {
 	engine.DB
 	batches []*engine.Batch
@@ -102,8 +101,7 @@ func BenchmarkVerify(b *testing.B) {
 			for at := int64(0); at < rows; at += batch {
 				sent, all := engine.NewBatch(t.Inserted()), engine.NewBatch(t.Columns)
 				p.fill(sent, t.stream, at, batch)
-				// In all presets a key assigned by the server is the first
-				// column.
+				// In all presets a key assigned by the server is the first column.
 				copy(all.Columns[len(all.Columns)-len(sent.Columns):], sent.Columns)
 				if len(all.Columns) > len(sent.Columns) {
 					all.Columns[0].Ints = make([]int64, batch)

@@ -30,8 +30,7 @@ func (w *Insert) Statements(dropExisting, verify bool) ([]Statement, error) {
 	l.add("the connection that changes tables", engine.Session{Maintenance: true})
 	if w.opt.Layout == Rolling && !w.tables[0].Rolling() {
 		l.sample()
-		// On a copy, because Measure has not determined this workload's period
-		// yet.
+		// On a copy, because Measure has not determined this workload's period yet.
 		l.w = newInsert(w.db, w.opt, w.preset)
 		if err := l.w.roll(assumedPeriodRows, fmt.Sprintf("assumed %d rows; a run measures it", assumedPeriodRows)); err != nil {
 			return nil, err

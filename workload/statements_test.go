@@ -126,8 +126,7 @@ func TestStatementsAreWhatRuns(t *testing.T) {
 	}
 }
 
-// TestStatementsChangeNothing checks that Statements does not change the
-// workload.
+// TestStatementsChangeNothing checks that Statements does not change the workload.
 func TestStatementsChangeNothing(t *testing.T) {
 	w := newTestInsert(t, testdb.Open(t, "sqlite"), InsertOptions{Preset: "classic", Layout: Rolling, Rows: 3000, KeepPeriods: 2})
 	before, err := w.Statements(false, true)
@@ -146,8 +145,7 @@ func TestStatementsChangeNothing(t *testing.T) {
 	mustHold(t, w, 3000)
 }
 
-// logged returns the statements in the server's log, except those that enable
-// it.
+// logged returns the statements in the server's log, except those that enable it.
 func logged(t *testing.T, db *sql.DB) []string {
 	t.Helper()
 	rows, err := db.Query("SELECT command_type, argument FROM mysql.general_log ORDER BY event_time")

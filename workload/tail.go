@@ -22,8 +22,7 @@ type tail struct {
 	// inserted and removed count acknowledged rows; inserted includes the rows
 	// of an earlier run.
 	inserted, removed atomic.Int64
-	// moved wakes goroutines that wait for inserts or deletes to be
-	// acknowledged.
+	// moved wakes goroutines that wait for inserts or deletes to be acknowledged.
 	moved   gate
 	mu      sync.Mutex
 	clients []*client // the clients that insert into the table
@@ -135,9 +134,8 @@ func (c heldClient) Await(ctx context.Context) error {
 	return t.tail.moved.await(ctx, func() bool { return t.held() <= t.tail.keep+t.tail.lead })
 }
 
-// slackShare is the inverse of the excess of a table's size that is tolerated
-// while deletes follow inserts: the insert benchmark's tables should stay within
-// 1%.
+// slackShare is the inverse of the excess of a table's size that is tolerated while
+// deletes follow inserts: the insert benchmark's tables should stay within 1%.
 const slackShare = 100
 
 // leastKept is the minimum number of batches that a table must hold if deletes

@@ -43,8 +43,7 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestTail tests rows that are gone, going, in doubt and never sent, in one
-// table.
+// TestTail tests rows that are gone, going, in doubt and never sent, in one table.
 func TestTail(t *testing.T) {
 	var table table
 	table.next.Store(100)
@@ -118,9 +117,8 @@ func keeping(t *testing.T, db engine.DB) (*Insert, bench.Config) {
 	return w, cfg
 }
 
-// TestDeletes checks that deletes follow inserts and that the expected rows
-// remain, also if a delete was executed and its acknowledgement lost, or was not
-// executed.
+// TestDeletes checks that deletes follow inserts and that the expected rows remain,
+// also if a delete was executed and its acknowledgement lost, or was not executed.
 func TestDeletes(t *testing.T) {
 	lost := engine.Classed(engine.ErrConnectionLost, errors.New("the connection was lost"))
 	for _, kind := range stores {

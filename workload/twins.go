@@ -33,8 +33,7 @@ func (w *Insert) twice(t *table, acked []span, seq int64) bool {
 	return ok && repeat && has(acked, other)
 }
 
-// distinct returns the number of different rows in a part of the acknowledged
-// rows.
+// distinct returns the number of different rows in a part of the acknowledged rows.
 func (w *Insert) distinct(t *table, acked []span, s span) int64 {
 	n := s.rows()
 	if w.preset.twin == nil {

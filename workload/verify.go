@@ -25,8 +25,7 @@ type Proof struct {
 	// Checksum is true if the rows found are exactly the rows that were sent,
 	// and no others are missing than those counted in Lost.
 	Checksum bool
-	// Periods are the results by period, if the period of each row can be
-	// computed.
+	// Periods are the results by period, if the period of each row can be computed.
 	Periods []PeriodProof
 	// DroppedRows is the number of rows in dropped periods, DeletedRows of rows
 	// deleted one by one.
@@ -46,15 +45,14 @@ type PeriodProof struct {
 // verifyChunk is the number of rows recomputed at a time.
 const verifyChunk = 1000
 
-// Verify reads the tables and compares them with the rows computed from the
-// seed: their number, and a checksum of each period. Rows without
-// acknowledgement, and rows acknowledged so shortly before a crash that they may
-// be lost, may exist or not, but only as whole batches; this takes some 50 bytes
-// of memory per such row. Rows of periods that the workload has dropped are not
-// expected. If the server assigned the keys, it is unknown which rows those are,
-// so only their number is checked, and a few dozen bytes are kept for each
-// remaining row. progress, if set, is called with the number of rows read so
-// far.
+// Verify reads the tables and compares them with the rows computed from the seed:
+// their number, and a checksum of each period. Rows without acknowledgement, and
+// rows acknowledged so shortly before a crash that they may be lost, may exist or
+// not, but only as whole batches; this takes some 50 bytes of memory per such row.
+// Rows of periods that the workload has dropped are not expected. If the server
+// assigned the keys, it is unknown which rows those are, so only their number is
+// checked, and a few dozen bytes are kept for each remaining row. progress, if set,
+// is called with the number of rows read so far.
 //
 // Verify must be called after a run, when no client is running.
 func (w *Insert) Verify(ctx context.Context, progress func(rows int64)) (Proof, error) {
@@ -275,8 +273,7 @@ func (c *check) part(seq int64) (part int, until int64) {
 		return 0, math.MaxInt64
 	}
 	pos := c.w.position(seq)
-	// If the table rolls by the sequence, the parts are in the order of the
-	// rows.
+	// If the table rolls by the sequence, the parts are in the order of the rows.
 	i, _ := slices.BinarySearchFunc(c.periods, pos, func(p rolling.Partition, pos int64) int {
 		if p.To <= pos {
 			return -1

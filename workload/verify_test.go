@@ -59,8 +59,7 @@ func harms() []harm {
 	)
 }
 
-// stored returns the names of the tables that contain row 5000 and the last
-// period.
+// stored returns the names of the tables that contain row 5000 and the last period.
 func stored(t *testing.T, w *Insert) (holds, last string) {
 	t.Helper()
 	table := w.Tables()[0]

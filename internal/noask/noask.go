@@ -22,8 +22,7 @@ func replace(value string) (was string, isSet bool) {
 	return was, isSet
 }
 
-// Restore restores the value of TERM. A program must call it before anything
-// else.
+// Restore restores the value of TERM. A program must call it before anything else.
 func Restore() {
 	if isSet {
 		_ = syscall.Setenv(variable, was) // can't fail, because the variable had this value

@@ -1,6 +1,5 @@
-// Package testbrowser opens pages in a real browser, headless Chromium, for
-// tests. A test fails if a page logs an error or requests anything except
-// itself.
+// Package testbrowser opens pages in a real browser, headless Chromium, for tests. A
+// test fails if a page logs an error or requests anything except itself.
 package testbrowser
 
 import (

@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// NightlyVariable is the environment variable that enables the parts of tests
-// that are too slow for every change: every server, every crash point, random
-// seeds.
+// NightlyVariable is the environment variable that enables the parts of tests that
+// are too slow for every change: every server, every crash point, random seeds.
 const NightlyVariable = "ROWMILL_TEST_NIGHTLY"
 
 // Nightly reports whether NightlyVariable is set. Every test that does less
@@ -25,13 +24,12 @@ func SkipUnlessNightly(t testing.TB, instead string) {
 	}
 }
 
-// Kinds returns which of the given kinds of database to use in a test of a
-// package above the engines: "sqlite", if it is among them, and one server,
-// chosen by a hash of the test's name, so that all tests together cover each
-// kind evenly and a test always runs on the same server. In the nightly run it
-// returns all. In both cases only kinds allowed by KindsVariable are returned.
-// Tests of an engine itself (engine/enginetest) run on every kind and don't use
-// it.
+// Kinds returns which of the given kinds of database to use in a test of a package
+// above the engines: "sqlite", if it is among them, and one server, chosen by a hash
+// of the test's name, so that all tests together cover each kind evenly and a test
+// always runs on the same server. In the nightly run it returns all. In both cases
+// only kinds allowed by KindsVariable are returned. Tests of an engine itself
+// (engine/enginetest) run on every kind and don't use it.
 func Kinds(t testing.TB, kinds ...string) []string {
 	t.Helper()
 	if !Nightly() {

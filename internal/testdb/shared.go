@@ -60,8 +60,7 @@ func start(o sandbox.Options) (*Shared, error) {
 	return &Shared{Info: s.Info, Params: s.Params(), own: s}, nil
 }
 
-// find returns the server of a kind that Serve has started, or nil if there is
-// none.
+// find returns the server of a kind that Serve has started, or nil if there is none.
 func find(kind string) (*Shared, error) {
 	dir := os.Getenv(ServersVariable)
 	if dir == "" {
