@@ -79,7 +79,6 @@ func newLoad(c Load) *load {
 	return l
 }
 
-// open makes the clients.
 func (l *load) open(ctx context.Context) error {
 	for n := range l.Clients {
 		c, err := l.Client(ctx, n)

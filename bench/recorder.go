@@ -110,21 +110,18 @@ func (r *recorder) gaveUp(busy, wait time.Duration) {
 	r.mu.Unlock()
 }
 
-// late records that an operation began late.
 func (r *recorder) late() {
 	r.mu.Lock()
 	r.t.late++
 	r.mu.Unlock()
 }
 
-// failed records a failed try of an operation.
 func (r *recorder) failed() {
 	r.mu.Lock()
 	r.t.errors++
 	r.mu.Unlock()
 }
 
-// retried records that an operation is retried.
 func (r *recorder) retried() {
 	r.mu.Lock()
 	r.t.retries++

@@ -160,7 +160,6 @@ func (s *Search) advance(pass bool) {
 	s.choose()
 }
 
-// choose selects the next rate.
 func (s *Search) choose() {
 	s.stage = SearchBracket
 	switch {

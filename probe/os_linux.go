@@ -193,8 +193,8 @@ type pressureResource struct {
 	some, full string
 }
 
-// "full" of the CPU is undefined for the whole machine and always 0
-// (Documentation/accounting/psi.rst).
+// pressureResources leave out "full" of the CPU, which is undefined for the whole
+// machine and always 0 (Documentation/accounting/psi.rst).
 var pressureResources = []pressureResource{
 	{name: "cpu", some: "pressure_cpu_some"},
 	{name: "io", some: "pressure_io_some", full: "pressure_io_full"},

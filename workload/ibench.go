@@ -13,9 +13,10 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
-// The steps of the modern insert benchmark, in order. The steps after settle run
-// queries by ranges of the indexes (qr) or by primary keys (qp), while each client
-// inserts the given number of rows per second and the same number is deleted.
+// ibenchSteps are the steps of the modern insert benchmark, in order. Those after
+// settle run queries by ranges of the indexes (qr) or by primary keys (qp), while
+// each client inserts the given number of rows per second and the same number is
+// deleted.
 var ibenchSteps = []string{"l.i0", "l.x", "l.i1", "l.i2", "settle", "qr100", "qp100", "qr500", "qp500", "qr1000", "qp1000"}
 
 // IbenchSteps returns the names of the steps, in order.

@@ -1,18 +1,17 @@
-// Package workload contains the operations of benchmarks, one file each; this
-// file contains the inserts.
+// Package workload contains the operations of benchmarks, one file each; this one
+// contains the inserts.
 //
-// The insert workload fills one of the published tables, plain or rolling. Every
-// row is a pure function of (seed, writer, sequence), so the expected contents
-// of a table can be recomputed and compared (verify.go). Presets and their
-// generators are in preset.go, the creation and dropping of partitions in
-// roller.go, and the work of one connection in client.go.
+// The insert workload fills one of the published tables, plain or rolling. Every row
+// is a pure function of (seed, writer, sequence), so the expected contents of a
+// table can be recomputed and compared (verify.go). Presets and their generators are
+// in preset.go, creating and dropping partitions in roller.go, one connection's work
+// in client.go.
 //
-// The maximum rate of a client on one core of an AMD EPYC, in million rows/s,
-// from the generation of a batch of 1000 rows to its acknowledgement by an
-// engine that only counts: classic 50, ibench 30, timeseries 90, sbtest 5 (with
-// single rows: 20, 15, 25, 5), without allocations. Verify compares classic 8,
-// ibench 5, timeseries 13, sbtest 3, in addition to the time that the database
-// needs to return the rows.
+// The maximum rate of a client on one core of an AMD EPYC, in million rows/s, from
+// generating a batch of 1000 rows to its acknowledgement by an engine that only
+// counts: classic 50, ibench 30, timeseries 90, sbtest 5 (single rows: 20, 15, 25,
+// 5), without allocations. Verify compares classic 8, ibench 5, timeseries 13,
+// sbtest 3, in addition to the database's time to return the rows.
 //
 //	go test ./workload -run '^$' -bench . -cpu 1
 package workload
@@ -41,13 +40,12 @@ const (
 // Layouts returns the names of the layouts.
 func Layouts() []string { return []string{Plain, Rolling} }
 
-// periodsAhead is the number of whole periods that exist beyond the one that is
-// being filled. Creating a period takes milliseconds, filling one takes seconds
-// or more.
+// periodsAhead is the number of whole periods ready beyond the one being filled.
+// Creating a period takes milliseconds, filling one seconds or more.
 const periodsAhead = 2
 
-// InsertOptions are the parameters of an insert workload. The zero value of a
-// field is the default of the preset or the engine.
+// InsertOptions are the parameters of an insert workload. The zero value of a field
+// is the preset's or the engine's default.
 type InsertOptions struct {
 	Preset string
 	Layout string
@@ -63,18 +61,17 @@ type InsertOptions struct {
 	// TablePerWriter gives each writer a table of its own; nil is the preset's
 	// default.
 	TablePerWriter *bool
-	// PeriodRows is the number of rows per period of a rolling table. 0 means
-	// that Measure determines it.
+	// PeriodRows is the number of rows per period of a rolling table; 0 lets Measure
+	// determine it.
 	PeriodRows int64
 	// KeepPeriods is the number of periods to keep, including the newest; 0 is all.
 	KeepPeriods int
 	// Patience is how long the creation or drop of periods is retried after a
 	// step failed because of a lock or the connection; 0 is 30 seconds.
 	Patience time.Duration
-	// KeepRows is the number of rows at which the size of all tables together is
-	// kept, once they have reached it: in a plain table the oldest rows are
-	// deleted beside the inserts, in a rolling table the oldest periods are
-	// dropped. 0 is all.
+	// KeepRows limits the size of all tables together, in rows: in a plain table the
+	// oldest rows are deleted beside the inserts, in a rolling table the oldest
+	// periods are dropped. 0 is no limit.
 	KeepRows int64
 	// Readers is the number of clients that run the preset's queries beside the
 	// inserts, once the tables hold ReadAfter rows.
@@ -117,12 +114,12 @@ type table struct {
 	doubt  []span // sent and not acknowledged: they may exist or not
 	unsent []span // prepared and never sent: they do not exist
 	recent recent // batches that a crash may lose
-	// resumed means that an earlier process filled the table; its batches before
+	// resumed means that an earlier process filled the table, whose batches before
 	// row late may still arrive.
 	resumed bool
 	late    int64
-	// dropped is the number of rows in dropped periods, if it can't be computed
-	// and Verify has determined it; -1 before.
+	// dropped is the number of rows in dropped periods, set by Verify if it cannot
+	// be computed; -1 before that.
 	dropped int64
 }
 

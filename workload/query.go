@@ -241,8 +241,8 @@ func (w *Insert) follow() error {
 // perTable returns the maximum number of clients that insert into one table.
 func (w *Insert) perTable() int { return (w.opt.Writers + len(w.tables) - 1) / len(w.tables) }
 
-// Sizes of periods for --keep-rows: at least keptParts periods hold the number
-// of rows, so that a table exceeds it by at most a tenth.
+// keptParts is the minimum number of periods that hold the rows of --keep-rows, so
+// that a table exceeds them by at most a tenth.
 const keptParts = 10
 
 // keepPeriods makes a rolling table keep the required rows: as many periods as

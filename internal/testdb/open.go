@@ -65,7 +65,6 @@ func onServer(t testing.TB, kind, storage string) engine.Target {
 	return target
 }
 
-// open opens a target of any kind.
 func open(t engine.Target) (engine.DB, error) {
 	switch t.Scheme {
 	case "null":
