@@ -1,17 +1,17 @@
 // Package bench runs a workload with a number of clients and measures it.
 //
-// A Workload hands out Clients; each of them does operations one after the
-// other. Beside this main load others may run, of other operations, each with
-// clients and a pace of its own. In a closed loop a client begins the next operation when the last one
-// is done. In an open loop operations have a schedule, so many a second, which
-// doesn't wait for anybody: an operation that finds all clients busy is begun
-// late, and its response time counts from when it was due, so that overload is
-// seen as what it is. Timers begin an operation up to a millisecond late; in a
-// response time, that is the client's share.
+// A Workload creates Clients; each of them executes one operation after the other.
+// Further loads may run beside this main load, each with its own operation, clients
+// and rate. In a closed loop a client begins the next operation when the last one is
+// done. In an open loop operations are due on a schedule of a fixed number per
+// second, which does not depend on their completion. An operation that is due while
+// all clients are busy begins late, and its response time counts from when it was
+// due, so that overload is visible in the response times. Timers begin an operation
+// up to a millisecond late; the response time includes this delay of the client.
 //
-// Out come a result.Interval at each tick and, at the end, an Outcome. Only
-// acknowledged operations count. What a run can't go on without (its server,
-// its disk) ends it with what was measured so far.
+// The result is a result.Interval at each tick and, at the end, an Outcome. Only
+// acknowledged operations count. If a run can't continue, because its server or its
+// disk fails, it ends and keeps the measurements taken so far.
 package bench
 
 import (
@@ -23,78 +23,76 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A Workload is what a benchmark does.
+// A Workload defines the operations of a benchmark.
 type Workload interface {
 	// Client returns a new client, the n-th of the run.
 	Client(ctx context.Context, n int) (Client, error)
-	// Background does what goes on beside the clients, such as creating
-	// partitions ahead, until ctx ends. It reports what it did by event.
-	// Its error ends the run. Background is to return soon after ctx ended:
-	// the run waits for it, so that no event is lost.
+	// Background runs the work beside the clients, such as creating partitions
+	// ahead, until ctx ends. It reports each action by event. Its error ends the
+	// run. Background must return soon after ctx has ended: the run waits for
+	// it, so that no event is lost.
 	Background(ctx context.Context, event func(what, object string, began time.Time)) error
 }
 
 // A Client does operations. It is used by one goroutine.
 type Client interface {
-	// Prepare makes the next operation ready, of the given number of rows. It
-	// is the client's own work and not part of the operation's time.
+	// Prepare prepares the next operation, of the given number of rows. This is
+	// the client's own work and not part of the operation's time.
 	Prepare(rows int)
-	// Do performs what Prepare made ready and returns once the database has
-	// acknowledged it. It is to return soon after ctx ended.
+	// Do executes the prepared operation and returns once the database has
+	// acknowledged it. It must return soon after ctx has ended.
 	Do(ctx context.Context) error
-	// Recover makes the client ready to Do the same operation again after an
-	// error that engine.Retryable reports. It is called again for the same
-	// error while what it returns is Retryable or ErrUnreachable.
+	// Recover prepares the client to Do the same operation again after an error
+	// for which engine.Retryable is true. It is called again for the same error
+	// while it returns an error that is Retryable or ErrUnreachable.
 	Recover(ctx context.Context, failed error) error
-	// Close ends the client. An operation that was made ready and not
-	// acknowledged is then known to be in doubt.
+	// Close ends the client. An operation that was prepared and not acknowledged
+	// is in doubt from then on.
 	Close() error
 }
 
-// Config says how to run a workload.
+// Config holds the parameters of a run.
 type Config struct {
 	// Operation is the name of the operation in records, such as "insert".
 	Operation string
-	// Clients is how many run at once, at least 1.
+	// Clients is the number of concurrent clients, at least 1.
 	Clients int
 	// Batch is the number of rows of one operation, at least 1.
 	Batch int
-	// Rows ends the run once so many are done; 0 is no limit.
+	// Rows ends the run after this number of rows; 0 is no limit.
 	Rows int64
 	// MaxTime ends the run; 0 is no limit.
 	MaxTime time.Duration
-	// Rate asks for an open loop of so many rows per second; 0 is a closed
-	// loop.
+	// Rate is the rate of an open loop, in rows per second; 0 is a closed loop.
 	Rate float64
-	// Beside are loads that run beside the main one, which is described above,
-	// and end with it.
+	// Beside are loads that run beside the main load, which the fields above
+	// describe. They end with it.
 	Beside []Load
-	// Interval is how often figures are taken; 0 is a second.
+	// Interval is the length of a measurement interval; 0 is a second.
 	Interval time.Duration
-	// Grace is how long operations under way may take once the run is to
-	// end, before they are broken off; 0 is 10 seconds. It is 2 seconds at
-	// most once the run has failed, and none once the server died.
+	// Grace is the time that operations in progress may take after the run is
+	// told to end, before they are cancelled; 0 is 10 seconds. It is at most 2
+	// seconds if the run has failed, and 0 if the server has died.
 	Grace time.Duration
-	// RetryFor is how long an operation that failed is tried again, while it
-	// may be; 0 is 15 seconds. A run of a day lasts longer than a server's
-	// restart does.
+	// RetryFor is how long a failed operation is retried if it is retryable; 0
+	// is 15 seconds. Long runs need more than the time of a server's restart.
 	RetryFor time.Duration
-	// Sample, if set, returns the figures of the interval that ends now. ctx
-	// ends after an interval's time (at least 0.1, at most 2 seconds): a stuck
-	// server is not to hold up the run. Sample and Observe are never called
-	// at the same time.
+	// Sample, if set, returns the figures of the interval that has just ended.
+	// ctx ends after the length of an interval, but at least 0.1 and at most 2
+	// seconds, so that a stuck server does not delay the run. Sample and Observe
+	// are never called at the same time.
 	Sample func(ctx context.Context, elapsed time.Duration) map[string]float64
-	// Observe gets each interval as it ends. Its error ends the run. The last
-	// interval is observed however the run ended.
+	// Observe receives each interval when it ends. Its error ends the run. The
+	// last interval is observed however the run ended.
 	Observe func(result.Interval) error
 	// Died, if set, is closed when the server is gone; Death, if set, then
-	// says why.
+	// returns the reason.
 	Died  <-chan struct{}
 	Death func() error
-	// Outage, if set, returns nil while the server is up, and while it is known
-	// to be down and on its way back what is closed when it takes connections
-	// again. Operations that fail meanwhile wait for that before they are
-	// retried, however long it takes.
+	// Outage, if set, returns nil while the server is up. While the server is
+	// known to be down and restarting, it returns a channel that is closed when
+	// it accepts connections again. Operations that fail in the meantime wait
+	// for that before they are retried, however long it takes.
 	Outage func() (back <-chan struct{})
 }
 
@@ -104,10 +102,10 @@ const (
 	defaultGrace    = 10 * time.Second
 )
 
-// minInterval keeps sampling from becoming the load.
+// minInterval keeps the load of sampling small.
 const minInterval = 10 * time.Millisecond
 
-// Validate says what of a Config makes no sense.
+// Validate returns an error if a field of the Config is invalid.
 func (c *Config) Validate() error {
 	main := Load{Clients: c.Clients, Batch: c.Batch, Rows: c.Rows, Rate: c.Rate}
 	if err := main.validate(); err != nil {
@@ -138,7 +136,7 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// Reasons why a run stopped, as records have them.
+// Reasons why a run stopped, as stored in records.
 const (
 	StoppedRows        = "rows"
 	StoppedTime        = "max-time"
@@ -146,27 +144,27 @@ const (
 	StoppedFailed      = "failed"
 )
 
-// Outcome is how a run ended.
+// Outcome describes how a run ended.
 type Outcome struct {
 	// Stopped is one of the Stopped reasons.
 	Stopped string
-	// Err is what a failed run failed of: errors.Join of all failures that
-	// differ, the server's death first.
+	// Err is the error of a failed run: errors.Join of all different failures,
+	// the server's death first.
 	Err error
-	// Rows were acknowledged, in Elapsed, of the main load.
+	// Rows is the number of acknowledged rows of the main load, in Elapsed.
 	Rows    int64
 	Elapsed time.Duration
-	// Backlog is how many operations of an open loop were due when the run
-	// stopped and are not acknowledged.
+	// Backlog is the number of operations of an open loop that were due when the
+	// run stopped and have not been acknowledged.
 	Backlog int64
-	// BrokenOff is how many operations were under way when the grace time was
-	// up. Whether the database has performed them is not known.
+	// BrokenOff is the number of operations in progress when the grace time
+	// expired. It is unknown whether the database has executed them.
 	BrokenOff int64
 }
 
-// Run runs the workload until its rows or its time are up, ctx ends or
-// something fails. Its error is only about what kept the run from beginning;
-// how it ended is in the Outcome.
+// Run runs the workload until its rows or its time are reached, ctx ends or an
+// operation fails. It returns an error only if the run could not begin; the
+// Outcome describes how it ended.
 func Run(ctx context.Context, w Workload, cfg Config) (Outcome, error) {
 	if err := cfg.Validate(); err != nil {
 		return Outcome{}, err

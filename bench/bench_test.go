@@ -18,8 +18,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A script is a workload whose every part a test can write. What it leaves out
-// succeeds at once, but for operations, which take a millisecond.
+// A script is a workload of which a test can define every part. Parts that are
+// not defined succeed at once, but operations take a millisecond.
 type script struct {
 	do         func(ctx context.Context, a *actor) error
 	recover    func(ctx context.Context, a *actor, failed error) error
@@ -38,9 +38,9 @@ type script struct {
 type actor struct {
 	s      *script
 	n      int
-	rows   int // of the operation that was made ready
-	op     int // operations made ready, from 1
-	try    int // tries of this operation, from 1
+	rows   int // of the prepared operation
+	op     int // number of prepared operations
+	try    int // number of tries of this operation
 	closed int
 }
 
@@ -99,21 +99,21 @@ func (a *actor) Close() error {
 	return nil
 }
 
-// hang takes until ctx ends, as a server that no longer answers.
+// hang blocks until ctx ends, like a server that does not answer.
 func hang(ctx context.Context) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
 
-// A failer is what *testing.T and *rapid.T have in common.
+// A failer is the common interface of *testing.T and *rapid.T.
 type failer interface {
 	Helper()
 	Fatalf(format string, args ...any)
 	Errorf(format string, args ...any)
 }
 
-// execute runs a script and checks what holds of any run: that the record adds
-// up to what was done.
+// execute runs a script and checks the properties of every run: the record is
+// consistent with the operations done.
 func execute(t failer, ctx context.Context, s *script, cfg Config) (Outcome, []result.Interval) {
 	t.Helper()
 	var ivs []result.Interval
@@ -179,7 +179,7 @@ func checkIntervals(t failer, s *script, cfg Config, o Outcome, ivs []result.Int
 	}
 }
 
-// count returns how many latencies are really in an encoded distribution.
+// count returns the number of latencies in an encoded distribution.
 func count(t failer, hs map[string]result.Histogram) int64 {
 	t.Helper()
 	if hs == nil {
@@ -209,7 +209,7 @@ func sums(ivs []result.Interval) (sum result.Interval) {
 	return sum
 }
 
-// want compares the parts of an outcome that a test is about.
+// want compares the given parts of an outcome.
 func want(t *testing.T, o Outcome, stopped string, elapsed time.Duration, rows int64) {
 	t.Helper()
 	if o.Stopped != stopped || o.Elapsed != elapsed || o.Rows != rows {
@@ -252,8 +252,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// A client that can't be made keeps the run from beginning, and the others are
-// closed.
+// TestOpenFails checks that an error of Client prevents the run, and that the
+// other clients are closed.
 func TestOpenFails(t *testing.T) {
 	refused, stuck := errors.New("too many connections"), errors.New("stuck")
 	s := &script{

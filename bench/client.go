@@ -9,11 +9,11 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// client does operations until there are no more, or the run is to end. It
-// reports whether its last operation was broken off.
+// client executes operations until there are no more, or the run ends. It
+// reports whether its last operation was cancelled.
 //
-// Reading the clock is the dearest thing here, so each moment is read once:
-// the end of an operation is where the client's own time begins.
+// Reading the clock is the most expensive step here, so each moment is read
+// once: the client's own time begins at the end of an operation.
 func (r *run) client(ctx context.Context, l *load, c Client, rec *recorder) (brokenOff bool) {
 	batch, ops := l.Batch, l.ops
 	waiter, _ := c.(Waiter)
@@ -81,7 +81,7 @@ func (r *run) client(ctx context.Context, l *load, c Client, rec *recorder) (bro
 	return false
 }
 
-// wait sleeps until an operation is due and reports whether it is to begin.
+// wait sleeps until an operation is due and reports whether to begin it.
 func (r *run) wait(t *time.Timer, d time.Duration) bool {
 	t.Reset(d)
 	select {
@@ -92,26 +92,26 @@ func (r *run) wait(t *time.Timer, d time.Duration) bool {
 	}
 }
 
-// Limits of trying an operation again. A deadlock ends at the first or second
-// try; a server that restarts takes seconds to be back. Where that is waited
-// for longer, there is one more try for each pause.
+// Limits of retrying an operation. A deadlock is resolved by the first or second
+// retry; a server that restarts is back after seconds. A longer RetryFor adds
+// one retry per pause.
 const (
 	maxRetries      = 100
 	defaultRetryFor = 15 * time.Second
 	firstPause      = time.Millisecond
 	longestWait     = time.Second
-	firstPauses     = 10 // of less than longestWait
+	firstPauses     = 10 // shorter than longestWait
 )
 
-// retry tries an operation that failed again, while it may be tried again. It
-// returns what failed last, and what kept it from being tried again. A try
-// that was broken off is no error of the database and is not counted as one.
+// retry retries a failed operation as long as that is allowed. It returns the
+// last error of the operation and the reason why it was not retried again. A try
+// that was cancelled is not an error of the database and is not counted as one.
 func (r *run) retry(ctx context.Context, c Client, rec *recorder, err error) error {
 	if ctx.Err() != nil {
 		return err
 	}
 	rec.failed()
-	var unrecovered error // why the last try couldn't even begin
+	var unrecovered error // why the last try couldn't begin
 	began, pause := time.Now(), firstPause
 	tries := max(maxRetries, firstPauses+int(r.cfg.RetryFor/longestWait))
 	for try := 0; try < tries && engine.Retryable(err) && time.Since(began) < r.cfg.RetryFor; try++ {
@@ -121,12 +121,12 @@ func (r *run) retry(ctx context.Context, c Client, rec *recorder, err error) err
 		if waited, ok := r.awaitServer(ctx); !ok {
 			break
 		} else if waited {
-			began, pause, try = time.Now(), firstPause, 0 // the limits are for a server that is up
+			began, pause, try = time.Now(), firstPause, 0 // the limits apply while the server is up
 		}
 		pause = min(2*pause, longestWait)
 		if unrecovered = c.Recover(ctx, err); unrecovered != nil {
 			if engine.Retryable(unrecovered) || errors.Is(unrecovered, engine.ErrUnreachable) {
-				continue // the server may be on its way back
+				continue // the server may be restarting
 			}
 			break
 		}
@@ -145,8 +145,8 @@ func (r *run) retry(ctx context.Context, c Client, rec *recorder, err error) err
 	return err
 }
 
-// awaitServer waits until a server that is known to be down is back. It reports
-// whether there was something to wait for, and false when ctx ended meanwhile.
+// awaitServer waits until a server that is known to be down is back. waited
+// reports whether it was down; ok is false if ctx ended first.
 func (r *run) awaitServer(ctx context.Context) (waited, ok bool) {
 	if r.cfg.Outage == nil {
 		return false, true
@@ -165,7 +165,7 @@ func (r *run) awaitServer(ctx context.Context) (waited, ok bool) {
 	}
 }
 
-// sleep waits and reports false when ctx ended meanwhile.
+// sleep waits for d and returns false if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -20,7 +20,7 @@ func TestMaxTime(t *testing.T) {
 			return nil
 		}}
 		o, ivs := execute(t, t.Context(), s, Config{Clients: 2, Batch: 5, MaxTime: 2 * time.Second})
-		// The operations under way are finished: 29 of each client in 2030 ms.
+		// Operations in progress are completed: 29 of each client in 2030 ms.
 		want(t, o, StoppedTime, 2030*ms, 290)
 		if o.Err != nil || o.BrokenOff != 0 || len(ivs) != 3 {
 			t.Errorf("%+v, %d intervals", o, len(ivs))
@@ -28,8 +28,8 @@ func TestMaxTime(t *testing.T) {
 	})
 }
 
-// One operation hangs, its time is up: it is broken off after the grace time,
-// which the record shows as the stall that it is.
+// TestMaxTimeHanging checks that a hanging operation is cancelled after the
+// grace time, and that the record shows the stall.
 func TestMaxTimeHanging(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{
@@ -42,7 +42,7 @@ func TestMaxTimeHanging(t *testing.T) {
 			},
 			close: func(a *actor) error {
 				if a.n == 0 {
-					return errors.New("bad connection") // as of one that was broken off
+					return errors.New("bad connection") // like that of a cancelled query
 				}
 				return nil
 			},
@@ -96,7 +96,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// A client waiting for its operation to be due doesn't keep the run.
+// TestInterruptedBetweenOperations checks that a client that waits until its
+// operation is due doesn't delay the end of the run.
 func TestInterruptedBetweenOperations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -109,7 +110,7 @@ func TestInterruptedBetweenOperations(t *testing.T) {
 	})
 }
 
-// What fails, while one client hangs for good and the others work.
+// TestFailures tests failures while one client hangs forever and the others work.
 func TestFailures(t *testing.T) {
 	boom, other, full := errors.New("boom"), errors.New("other"), errors.New("disk full")
 	for name, c := range map[string]struct {
@@ -125,7 +126,7 @@ func TestFailures(t *testing.T) {
 		"two clients alike": {func(s *script, _ *Config) { s.fails(1, 10, boom); s.fails(2, 10, boom) },
 			3 * time.Second, []error{boom}, "boom"},
 		"two clients": {func(s *script, _ *Config) { s.fails(1, 10, boom); s.fails(2, 20, full) },
-			3 * time.Second, []error{boom}, "boom"}, // the run ended before the 20th
+			3 * time.Second, []error{boom}, "boom"}, // the run ends before the 20th
 		"two clients at once": {func(s *script, _ *Config) { s.fails(1, 10, boom); s.fails(2, 10, full) },
 			3 * time.Second, []error{boom, full}, ""},
 		"within the grace time": {func(s *script, c *Config) { s.fails(1, 12, boom); c.MaxTime = 1150 * ms },
@@ -213,8 +214,8 @@ func (c *Config) dies(after time.Duration, why error) {
 	c.Died, c.Death = died, func() error { return why }
 }
 
-// Many clients fail in as many words: some of them are enough, and what
-// somebody else fails of is not lost behind them.
+// TestManyFailures checks that only some of many equal failures of clients are
+// kept, and that a failure elsewhere is kept as well.
 func TestManyFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		full := errors.New("disk full")
@@ -229,7 +230,8 @@ func TestManyFailures(t *testing.T) {
 	})
 }
 
-// The server is found dead only when all has failed already.
+// TestDeathAtTheEnd checks that the server's death is reported even if it is
+// detected after all other failures.
 func TestDeathAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		died, boom, gone := make(chan struct{}), errors.New("boom"), errors.New("killed by signal 9")
@@ -252,7 +254,7 @@ func TestEvents(t *testing.T) {
 			event("create partition", "p1", time.Now().Add(-200*ms))
 			err := hang(ctx)
 			began := time.Now()
-			time.Sleep(300 * ms) // it was under way
+			time.Sleep(300 * ms) // it was in progress
 			event("drop partition", "p0", began)
 			return err
 		}}

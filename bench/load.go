@@ -9,32 +9,31 @@ import (
 	"time"
 )
 
-// A Load is one kind of operation with the clients that do it. A run has its
-// main one, which its Config describes, and any number beside it.
+// A Load is one kind of operation with the clients that execute it. A run has a
+// main load, described by its Config, and any number of loads beside it.
 type Load struct {
-	// Operation is its name in records, such as "query": another one for each
-	// load of a run.
+	// Operation is its name in records, such as "query", unique within the run.
 	Operation string
-	// Clients is how many run at once, at least 1.
+	// Clients is the number of concurrent clients, at least 1.
 	Clients int
 	// Batch is the number of rows of one operation, at least 1.
 	Batch int
-	// Rows ends the load, not the run, once so many are done; 0 is no limit.
+	// Rows ends the load, but not the run, after this number of rows; 0 is no limit.
 	Rows int64
-	// Rate asks for an open loop of so many rows per second, all clients
+	// Rate is the rate of an open loop, in rows per second of all clients
 	// together; 0 is a closed loop.
 	Rate float64
 	// Client returns a new client, the n-th of the load.
 	Client func(ctx context.Context, n int) (Client, error)
 }
 
-// A Waiter is a Client whose operations can't begin at any time: a delete waits
-// for rows that may go, an insert for deletes that have fallen behind.
+// A Waiter is a Client whose operations must wait for a condition: a delete waits
+// for rows that may be deleted, an insert for deletes that have fallen behind.
 type Waiter interface {
 	Client
-	// Await returns once the operation that Prepare made ready may begin, or
-	// when ctx ends, which it does as the run stops. In a closed loop nobody is
-	// charged for the time; in an open loop it is part of the response.
+	// Await returns once the prepared operation may begin, or when ctx ends,
+	// which happens when the run stops. In a closed loop the wait is not
+	// counted; in an open loop it is part of the response time.
 	Await(ctx context.Context) error
 }
 
@@ -55,15 +54,15 @@ func (l *Load) validate() error {
 // A load is a Load in a run.
 type load struct {
 	Load
-	ops      int64 // how many operations there are; 0 is no limit
+	ops      int64 // number of operations; 0 is no limit
 	schedule schedule
 	clients  []Client
 	figures  *collector
 	marks    marks // only of the main load
-	// What the ticker has seen so far.
+	// The state at the last tick.
 	opsDone, rowsDone, backlog int64
 
-	_    [64]byte     // what follows is written at each operation, the rest is read
+	_    [64]byte     // separates the fields below, written by each operation, from those above, only read
 	next atomic.Int64 // the next operation to begin
 	rows atomic.Int64 // acknowledged
 	_    [64]byte
@@ -80,7 +79,6 @@ func newLoad(c Load) *load {
 	return l
 }
 
-// open makes the clients.
 func (l *load) open(ctx context.Context) error {
 	for n := range l.Clients {
 		c, err := l.Client(ctx, n)
@@ -92,8 +90,8 @@ func (l *load) open(ctx context.Context) error {
 	return nil
 }
 
-// close closes the clients. One that was broken off has lost its connection
-// by that: what its Close says of it is no failure.
+// close closes the clients. A client whose operation was cancelled has lost its
+// connection, so an error of its Close is not a failure.
 func (l *load) close(brokenOff []bool) error {
 	var errs []error
 	for n, c := range l.clients {
@@ -104,8 +102,8 @@ func (l *load) close(brokenOff []bool) error {
 	return errors.Join(errs...)
 }
 
-// tick takes what the clients added up since the last tick, and the backlog of
-// operations that were due until a moment.
+// tick collects what the clients have counted since the last tick, and the
+// backlog of operations due at a given time.
 func (l *load) tick(due time.Duration) (sum tallies, backlog int64) {
 	sum = l.figures.collect()
 	l.opsDone += sum.ops

@@ -12,7 +12,7 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A waiting client does operations of 1 ms, each once permitted.
+// A waiting client executes operations of 1 ms, each once it is permitted.
 type waiting struct {
 	actor
 	await func(ctx context.Context) error
@@ -33,7 +33,8 @@ func besideOf(ivs []result.Interval, op string) (ops int64, sum result.Tally) {
 	return ops, sum
 }
 
-// Loads beside the main one have figures of their own and end with it.
+// TestBeside checks that loads beside the main one have separate figures and end
+// with it.
 func TestBeside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		queries, paced := &script{}, &script{}
@@ -50,7 +51,7 @@ func TestBeside(t *testing.T) {
 		if err != nil || o.Stopped != StoppedRows || o.Rows != 20000 || o.BrokenOff != 0 {
 			t.Fatalf("%+v, %v", o, err)
 		}
-		// 1000 operations of 1 ms by each main client: one second.
+		// 1000 operations of 1 ms by each main client take one second.
 		if ops, sum := besideOf(ivs, "query"); ops < 2990 || ops > 3010 || sum.Rows != ops || ops != queries.ops.Load() {
 			t.Errorf("%d queries, %+v; %d were done", ops, sum, queries.ops.Load())
 		}
@@ -72,7 +73,7 @@ func TestBeside(t *testing.T) {
 	})
 }
 
-// What a load beside fails of ends the run.
+// TestBesideFails checks that a failure of a load beside the main one ends the run.
 func TestBesideFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bad := &script{do: func(context.Context, *actor) error { return errors.New("no such index") }}
@@ -84,7 +85,8 @@ func TestBesideFails(t *testing.T) {
 	})
 }
 
-// Waiting is nobody's service time, ends with the run, and its error is one.
+// TestWaiter checks that waiting is not service time, that it ends with the run,
+// and that its error fails the run.
 func TestWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var awaited atomic.Int64

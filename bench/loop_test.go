@@ -12,11 +12,12 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// Whatever the clients and batches, exactly the rows asked for are done: each
-// once, the last operation with what is left.
+// TestRowsExact checks that exactly the requested rows are done for any number
+// of clients and batch size: each once, the last operation with the remainder.
 func TestRowsExact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		// Within a bubble rapid must not ask a *testing.T for its deadline.
+		// Within a synctest bubble rapid must not query the deadline of a
+		// *testing.T.
 		rapid.Check(struct{ *testing.T }{t}, func(rt *rapid.T) {
 			cfg := Config{
 				Clients:  rapid.IntRange(1, 6).Draw(rt, "clients"),
@@ -60,7 +61,8 @@ func TestRowsExact(t *testing.T) {
 	})
 }
 
-// The same on a real clock: the race detector sees clients and ticks at once.
+// TestRowsExactInParallel is the same with a real clock, so that the race
+// detector sees clients and ticks concurrently.
 func TestRowsExactInParallel(t *testing.T) {
 	const rows = 50_003
 	s := &script{do: func(context.Context, *actor) error { return nil }}
@@ -88,7 +90,7 @@ func TestServiceTime(t *testing.T) {
 			t.Errorf("%d intervals", len(ivs))
 		}
 		for _, iv := range ivs {
-			if h := iv.Latency["insert"]; h.P50 < 7000 || h.Max > 7003 { // at 3 figures
+			if h := iv.Latency["insert"]; h.P50 < 7000 || h.Max > 7003 { // with 3 significant figures
 				t.Errorf("latency %+v", h.Latency)
 			}
 		}
@@ -107,8 +109,8 @@ func pace(t *testing.T, s *script, cfg Config) (Outcome, []result.Interval) {
 	return execute(t, t.Context(), s, cfg)
 }
 
-// A server that keeps up answers when asked: preparing comes before the
-// operation is due and costs nothing.
+// TestPaced checks that a server that keeps up has the expected response times:
+// preparing takes place before the operation is due and is not counted.
 func TestPaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -141,8 +143,8 @@ func TestPaced(t *testing.T) {
 	})
 }
 
-// Operations three times as long as there is time for: the backlog grows by
-// two of three, and the response times with it.
+// TestOverload tests operations that take three times as long as available: the
+// backlog grows by two of three, and the response times grow with it.
 func TestOverload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: func(context.Context, *actor) error {
@@ -155,7 +157,8 @@ func TestOverload(t *testing.T) {
 			t.Fatalf("%d intervals", len(ivs))
 		}
 		for i, iv := range ivs {
-			// Due by then, from the one at 0; finished, one in 30 ms.
+			// Operations due by then, including the one at 0; one is completed
+			// every 30 ms.
 			due := int64(min(iv.Elapsed, 3.001)*100+1e-6) + 1
 			if left := due - iv.Rows/10; iv.Backlog != left {
 				t.Errorf("interval %d: backlog %d, want %d", i, iv.Backlog, left)
@@ -164,7 +167,8 @@ func TestOverload(t *testing.T) {
 				t.Errorf("interval %d: response %+v", i, h.Latency)
 			}
 		}
-		// The second operation begins 20 ms late, each further one 20 ms more.
+		// The second operation begins 20 ms late, each further one another 20 ms
+		// later.
 		if sum := sums(ivs); sum.Late != 100 {
 			t.Errorf("%d began late, want all but the first of 101", sum.Late)
 		}
@@ -174,7 +178,8 @@ func TestOverload(t *testing.T) {
 	})
 }
 
-// One stall: what was due meanwhile waited, and that is in the response times.
+// TestStallIsNotOmitted checks that the response times include the wait of the
+// operations that were due during a stall.
 func TestStallIsNotOmitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: func(_ context.Context, a *actor) error {
@@ -187,8 +192,8 @@ func TestStallIsNotOmitted(t *testing.T) {
 		o, ivs := pace(t, s, Config{Rows: 5000, Interval: time.Minute})
 		want(t, o, StoppedRows, 4991*time.Millisecond, 5000)
 		service, response := ivs[0].Latency["insert"], ivs[0].Response["insert"]
-		// 200 operations fell due in the stall, and 22 more while they were
-		// caught up with, one in 1 ms instead of 10.
+		// 200 operations fell due during the stall, and 22 more while the
+		// backlog was worked off, one per 1 ms instead of 10.
 		if service.P99 > 1002 || response.P99 < 1_900_000 || response.P50 > 1002 || ivs[0].Late < 200 || ivs[0].Late > 222 {
 			t.Errorf("service %+v, response %+v, %d late", service.Latency, response.Latency, ivs[0].Late)
 		}

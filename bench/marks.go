@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// hundredths is how many marks a run with a known number of rows gets.
+// hundredths is the number of marks of a run with a known number of rows.
 const hundredths = 100
 
-// marks remember when each hundredth of the rows was reached, so that rates
-// over rows don't depend on where intervals happen to end.
+// marks record when each hundredth of the rows was reached, so that rates over
+// rows don't depend on where intervals end.
 type marks struct {
-	rows int64          // of the whole run; 0 is no marks
-	at   []atomic.Int64 // nanoseconds since the start; 0 is not yet
+	rows int64          // of the whole run; 0 means no marks
+	at   []atomic.Int64 // nanoseconds since the start; 0 is not reached yet
 	told int            // how many have been taken
-	last time.Duration  // of those taken
+	last time.Duration  // of the last one taken
 }
 
 func newMarks(rows int64) marks {
@@ -26,16 +26,16 @@ func newMarks(rows int64) marks {
 	return marks{rows: rows, at: make([]atomic.Int64, hundredths)}
 }
 
-// mark returns how many rows mark i stands for, without rows*hundredths, which
-// may not fit.
+// mark returns the number of rows of mark i. It avoids the product
+// rows*hundredths, which may overflow.
 func (m *marks) mark(i int) int64 {
 	n := int64(i + 1)
 	return m.rows/hundredths*n + m.rows%hundredths*n/hundredths
 }
 
-// pass notes that the number of rows grew from one number to another, and
-// returns at which number the next mark lies. A caller that saw this many rows
-// need not call again before it sees that many: the number only grows.
+// pass records that the number of rows has grown from one number to another, and
+// returns the number of rows at the next mark. A caller need not call again
+// until it reaches that number, because the number of rows only grows.
 func (m *marks) pass(from, to int64, elapsed time.Duration) int64 {
 	i := sort.Search(len(m.at), func(i int) bool { return m.mark(i) > from })
 	for ; i < len(m.at); i++ {
@@ -47,9 +47,9 @@ func (m *marks) pass(from, to int64, elapsed time.Duration) int64 {
 	return math.MaxInt64
 }
 
-// take returns the marks reached up to a moment and not yet taken. A client
-// may be held up between ending an operation and noting its mark, so a mark is
-// never put before the one of fewer rows.
+// take returns the marks reached up to a moment and not yet taken. A client may
+// be delayed between the end of an operation and the recording of its mark, so
+// no mark gets an earlier time than the mark before it.
 func (m *marks) take(until time.Duration) [][2]float64 {
 	var out [][2]float64
 	for ; m.told < len(m.at); m.told++ {

@@ -9,9 +9,9 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// A server that is away for minutes doesn't end a run that asks for patience:
-// the operations due meanwhile are made up for once it is back, and the
-// intervals in between have the errors.
+// TestOutage checks that an outage of minutes doesn't end a run with a
+// sufficient RetryFor: the operations that were due during it are executed
+// afterwards, and the intervals in between contain the errors.
 func TestOutage(t *testing.T) {
 	for _, c := range []struct {
 		name    string

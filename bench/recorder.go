@@ -9,30 +9,30 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// tallies are what a client adds up between two ticks.
+// tallies are the counts of a client between two ticks.
 type tallies struct {
 	ops, rows             int64
 	errors, retries, late int64
 	busy, wait            time.Duration
 }
 
-// any reports whether anything was done. Having got ready for more is nothing.
+// any reports whether anything was done. Preparing an operation does not count.
 func (t tallies) any() bool {
 	t.busy = 0
 	return t != tallies{}
 }
 
-// latencies are those of one client between two ticks, in microseconds: the
-// first ones as they are, the others in a histogram. A histogram of 3 figures
-// is 220 KB, and going through it takes 0.1 ms; most clients of a database do
-// fewer operations between two ticks than would be worth that.
+// latencies are one client's latencies between two ticks, in microseconds: the
+// first ones are kept as values, the others in a histogram. A histogram with 3
+// significant figures takes 220 KB, and iterating over it 0.1 ms; most clients
+// execute too few operations between two ticks to justify that.
 type latencies struct {
 	first    []int64
 	rest     *hdrhistogram.Histogram // nil until needed
-	overflow int64                   // of the rest: longer than a histogram holds
+	overflow int64                   // number in rest too long for the histogram
 }
 
-// firstLatencies is how many are kept as they are, in 8 KB.
+// firstLatencies is the number of latencies kept as values, in 8 KB.
 const firstLatencies = 1024
 
 func newLatencies() latencies { return latencies{first: make([]int64, 0, firstLatencies)} }
@@ -50,8 +50,8 @@ func (l *latencies) record(us int64) {
 	}
 }
 
-// moveTo adds the latencies to a histogram and forgets them. It returns how
-// many the histogram can't hold.
+// moveTo adds the latencies to a histogram and clears them. It returns how many
+// exceed the range of the histogram.
 func (l *latencies) moveTo(h *hdrhistogram.Histogram) (overflow int64) {
 	overflow, l.overflow = l.overflow, 0
 	for _, us := range l.first {
@@ -67,9 +67,8 @@ func (l *latencies) moveTo(h *hdrhistogram.Histogram) (overflow int64) {
 	return overflow
 }
 
-// A recorder is one client's figures since the last tick. The client writes
-// them, the ticker swaps them out; the lock between them is hardly ever
-// contended.
+// A recorder holds one client's figures since the last tick. The client writes
+// them and the ticker swaps them out; their lock is rarely contended.
 type recorder struct {
 	open     bool
 	mu       sync.Mutex
@@ -77,7 +76,7 @@ type recorder struct {
 	service  latencies
 	response latencies // only of an open loop
 
-	_ [64]byte // keeps clients off each other's cache line
+	_ [64]byte // keeps recorders on separate cache lines
 }
 
 func newRecorder(open bool) *recorder {
@@ -88,8 +87,8 @@ func newRecorder(open bool) *recorder {
 	return r
 }
 
-// done records an acknowledged operation: the client's own time before it, the
-// time it took and, for an open loop, the time since it was due.
+// done records an acknowledged operation: the client's own time before it, its
+// service time and, for an open loop, the time since it was due.
 func (r *recorder) done(rows int, busy, service, response time.Duration) {
 	r.mu.Lock()
 	r.t.ops++
@@ -111,28 +110,25 @@ func (r *recorder) gaveUp(busy, wait time.Duration) {
 	r.mu.Unlock()
 }
 
-// late records that an operation began late.
 func (r *recorder) late() {
 	r.mu.Lock()
 	r.t.late++
 	r.mu.Unlock()
 }
 
-// failed records a try of an operation that failed.
 func (r *recorder) failed() {
 	r.mu.Lock()
 	r.t.errors++
 	r.mu.Unlock()
 }
 
-// retried records that an operation is tried again.
 func (r *recorder) retried() {
 	r.mu.Lock()
 	r.t.retries++
 	r.mu.Unlock()
 }
 
-// micros rounds up, so that nothing takes 0 us.
+// micros converts to microseconds and rounds up, so that no duration is 0 us.
 func micros(d time.Duration) int64 {
 	return max(1, int64((d+time.Microsecond-1)/time.Microsecond))
 }
@@ -141,8 +137,8 @@ func micros(d time.Duration) int64 {
 type collector struct {
 	recorders []*recorder
 	spare     *recorder // its latencies are swapped with each recorder's in turn
-	// The distributions of the last interval that was collected, and how many
-	// latencies they can't hold.
+	// The distributions of the last collected interval, and the number of
+	// latencies that exceed their range.
 	service  *hdrhistogram.Histogram
 	response *hdrhistogram.Histogram // nil in a closed loop
 	overflow int64
@@ -159,7 +155,7 @@ func newCollector(clients int, open bool) *collector {
 	return c
 }
 
-// collect returns what all clients added up since the last call.
+// collect returns the sums of all clients since the last call.
 func (c *collector) collect() tallies {
 	var sum tallies
 	c.overflow = 0

@@ -8,8 +8,9 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// What clients record is what is collected, in few operations or in many, and
-// nothing of an interval is left in the next one.
+// TestCollect checks that the collected figures are those that clients record,
+// for few and for many operations, and that no interval contains figures of the
+// previous one.
 func TestCollect(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	c := newCollector(3, true)

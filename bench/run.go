@@ -17,8 +17,9 @@ type run struct {
 	loads []*load // the main one first
 	start time.Time
 
-	// stop is closed, once, when no further operation is to begin, and waiting
-	// ends with it; failed, once, when that is or becomes a failure's doing.
+	// stop is closed, once, when no further operation may begin; it also ends
+	// all waits. failed is closed, once, when the run ends by a failure or fails
+	// while it ends.
 	stop     chan struct{}
 	waiting  context.Context
 	endWait  context.CancelFunc
@@ -29,8 +30,8 @@ type run struct {
 	stopped   string        // why
 	stoppedAt time.Duration // since the start
 	failures  []error
-	ofClients int  // how many of the failures are clients'
-	died      bool // the server; its death is the first of the failures
+	ofClients int  // number of failures that came from clients
+	died      bool // the server has died; its death is the first failure
 	events    []result.Event
 }
 
@@ -46,7 +47,6 @@ func newRun(ctx context.Context, w Workload, cfg Config) *run {
 	return r
 }
 
-// open makes the clients.
 func (r *run) open(ctx context.Context) error {
 	for _, l := range r.loads {
 		if err := l.open(ctx); err != nil {
@@ -59,10 +59,10 @@ func (r *run) open(ctx context.Context) error {
 	return nil
 }
 
-// execute runs the clients, the background work and the ticker to their end.
+// execute runs the clients, the background work and the ticker until they end.
 func (r *run) execute(ctx context.Context, w Workload) Outcome {
-	// Operations run on a context of their own: the end of ctx lets those
-	// under way finish, and breaks them off only after the grace time.
+	// Operations run with a context of their own: when ctx ends, those in
+	// progress may complete, and they are cancelled only after the grace time.
 	opCtx, breakOff := context.WithCancel(context.WithoutCancel(ctx))
 	defer breakOff()
 	background, endBackground := context.WithCancel(opCtx)
@@ -95,7 +95,7 @@ func (r *run) execute(ctx context.Context, w Workload) Outcome {
 	}
 	elapsed := time.Since(r.start)
 	close(done)
-	// The last interval is closed when nothing can add to it any more.
+	// The last interval is closed once no goroutine can add to it.
 	endBackground()
 	helpers.Wait()
 	t.close(context.WithoutCancel(ctx), elapsed)
@@ -114,11 +114,11 @@ func (r *run) execute(ctx context.Context, w Workload) Outcome {
 	return o
 }
 
-// outcome says how the run ended.
+// outcome returns how the run ended.
 func (r *run) outcome() Outcome {
 	select {
 	case <-r.cfg.Died:
-		r.die() // what the clients saw of it may have come first
+		r.die() // clients may have seen its death first
 	default:
 	}
 	r.mu.Lock()
@@ -128,12 +128,12 @@ func (r *run) outcome() Outcome {
 		o.Stopped, o.Err = StoppedFailed, errors.Join(r.failures...)
 	}
 	if len(r.failures) == 1 {
-		o.Err = r.failures[0] // as it is
+		o.Err = r.failures[0] // not wrapped
 	}
 	return o
 }
 
-// end keeps further operations from beginning. The first reason counts, unless
+// end keeps further operations from beginning. The first reason is kept, unless
 // the run fails before it is over.
 func (r *run) end(why string) {
 	r.mu.Lock()
@@ -151,15 +151,15 @@ func (r *run) endLocked(why string) {
 	r.endWait()
 }
 
-// fail ends the run as failed. No failure is lost behind another.
+// fail ends the run as failed. All failures are kept.
 func (r *run) fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failLocked(err, len(r.failures))
 }
 
-// failLocked puts a failure at a place among the others, unless it says the
-// same as one of them.
+// failLocked inserts a failure at an index, unless the same failure is already
+// in the list.
 func (r *run) failLocked(err error, at int) {
 	if len(r.failures) == 0 {
 		close(r.failed)
@@ -174,12 +174,12 @@ func (r *run) known(err error) bool {
 	return slices.ContainsFunc(r.failures, func(f error) bool { return f.Error() == err.Error() })
 }
 
-// maxClientFailures is how many different failures of clients are kept.
-// Hundreds of clients fail of the same cause within milliseconds, each naming
-// another row.
+// maxClientFailures is the number of different client failures that are kept.
+// Hundreds of clients can fail for the same cause within milliseconds, each with
+// a message about another row.
 const maxClientFailures = 3
 
-// clientFailed ends the run for what a client's operation failed of.
+// clientFailed ends the run because a client's operation failed.
 func (r *run) clientFailed(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -190,8 +190,8 @@ func (r *run) clientFailed(err error) {
 	r.failLocked(err, len(r.failures))
 }
 
-// die ends the run because the server is gone. That comes before what others
-// saw of it.
+// die ends the run because the server is gone. Its death precedes the failures
+// that it caused elsewhere.
 func (r *run) die() {
 	err := errors.New("the server is gone")
 	if r.cfg.Death != nil {
@@ -207,14 +207,14 @@ func (r *run) die() {
 	}
 }
 
-// failureGrace is how long operations may take once the run has failed. Those
-// on a healthy server need milliseconds; the others hang for the same reason
+// failureGrace is how long operations may take once the run has failed. On a
+// healthy server they need milliseconds; otherwise they hang for the same reason
 // and would only delay the message.
 const failureGrace = 2 * time.Second
 
-// watch ends the run from outside: its time is up, ctx ended, the server died.
-// After the grace time it breaks off what is still under way; at once when
-// there is no server that it could be under way on.
+// watch ends the run for external reasons: its time is over, ctx has ended, or
+// the server has died. It cancels the operations still in progress after the
+// grace time, or at once if the server is gone.
 func (r *run) watch(ctx context.Context, done <-chan struct{}, breakOff func()) {
 	var timeUp <-chan time.Time
 	if r.cfg.MaxTime > 0 {
@@ -254,7 +254,7 @@ func (r *run) watch(ctx context.Context, done <-chan struct{}, breakOff func()) 
 	}
 }
 
-// event notes something that the background work did.
+// event records an action of the background work.
 func (r *run) event(what, object string, began time.Time) {
 	now := time.Now()
 	r.mu.Lock()

@@ -5,26 +5,26 @@ import (
 	"time"
 )
 
-// A schedule says when the operations of an open loop are due. It is pure: it
-// knows no clock, so it goes on while nobody keeps up with it.
+// A schedule computes when the operations of an open loop are due. It is pure
+// and uses no clock, so it does not depend on the progress of the clients.
 type schedule struct {
-	every float64 // nanoseconds from one operation to the next; 0 is a closed loop
-	ops   int64   // how many there are; 0 is no limit
+	every float64 // nanoseconds between two operations; 0 is a closed loop
+	ops   int64   // number of operations; 0 is no limit
 }
 
-// Bounds of what a float64 does for an int64.
+// Limits of the conversion between float64 and int64.
 const (
 	tooLarge = float64(1 << 63) // the first value that an int64 can't hold
-	exact    = float64(1 << 50) // up to it, a quotient is off by less than 1
+	exact    = float64(1 << 50) // up to here, the error of a quotient is less than 1
 )
 
-// newSchedule returns the schedule of a rate in rows per second, in operations
-// of batch rows, for a number of operations (0 is no limit).
+// newSchedule returns the schedule of a rate in rows per second, with operations
+// of batch rows, for ops operations (0 is no limit).
 func newSchedule(rate float64, batch int, ops int64) schedule {
 	if rate <= 0 {
 		return schedule{}
 	}
-	// Never infinite, so that the first operation is due at 0 at any rate.
+	// Finite, so that the first operation is due at 0 at any rate.
 	return schedule{every: min(float64(batch)/rate*1e9, tooLarge), ops: ops}
 }
 
@@ -35,20 +35,20 @@ func (s schedule) open() bool { return s.every > 0 }
 func (s schedule) due(n int64) time.Duration {
 	d := math.Round(float64(n) * s.every)
 	if d >= tooLarge {
-		return math.MaxInt64 // in 292 years
+		return math.MaxInt64 // 292 years
 	}
 	return time.Duration(d)
 }
 
-// passed returns how many operations are due at a moment, since the start:
-// those for which due is not after it.
+// passed returns the number of operations that are due at elapsed, the time
+// since the start: those for which due is not later.
 func (s schedule) passed(elapsed time.Duration) int64 {
 	if !s.open() || elapsed < 0 {
 		return 0
 	}
 	n := int64(math.MaxInt64)
-	// due rounds to a nanosecond, so half of one more counts. The quotient may
-	// still be off by one, and beyond 2^50 operations by more than matters.
+	// due rounds to a nanosecond, hence the half. The quotient may still be off
+	// by one; beyond 2^50 operations the error is too large.
 	if f := (float64(elapsed) + 0.5) / s.every; f < exact {
 		n = max(0, int64(f)-1)
 		for range 3 {
@@ -65,7 +65,7 @@ func (s schedule) passed(elapsed time.Duration) int64 {
 	return n
 }
 
-// lateAfter is when an operation counts as begun late: that no client was
-// free. Timers alone begin one late, too: half a millisecond in the middle, 2
-// ms in one of a hundred and 5 ms at worst on a busy machine of 2 cores.
+// lateAfter is the delay from which an operation counts as begun late, because
+// no client was free. Timers alone cause delays: a median of half a millisecond,
+// 2 ms at the 99th percentile and 5 ms at worst, on a busy machine with 2 cores.
 const lateAfter = 10 * time.Millisecond

@@ -63,7 +63,8 @@ func TestSchedulePassed(t *testing.T) {
 	}
 }
 
-// passed counts what due says, at and beside any operation.
+// TestScheduleAgrees checks that passed agrees with due, at the time of any
+// operation and close to it.
 func TestScheduleAgrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := math.Exp(rapid.Float64Range(-10, 25).Draw(t, "log rate"))
@@ -85,7 +86,8 @@ func TestScheduleAgrees(t *testing.T) {
 	})
 }
 
-// Each mark lies at its hundredth, whatever the batches and whoever is first.
+// TestMarks checks that each mark is at its hundredth, for any batches and any
+// order of the clients.
 func TestMarks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := rapid.OneOf(rapid.Int64Range(100, 2000), rapid.Int64Range(1e17, math.MaxInt64)).Draw(t, "rows")
@@ -103,7 +105,7 @@ func TestMarks(t *testing.T) {
 		for _, i := range rapid.Permutation(steps).Draw(t, "order") {
 			m.pass(i.from, i.to, time.Duration(i.to))
 		}
-		// In order, asking only at marks gives the same.
+		// Calling pass only at marks, in order, gives the same result.
 		again := newMarks(rows)
 		for _, i := range steps {
 			if i.to >= next {
@@ -133,7 +135,7 @@ func TestMarksTake(t *testing.T) {
 	if got := m.take(time.Minute); len(got) != 1 || got[0] != [2]float64{10, 5} {
 		t.Errorf("got %v, want the first mark only: the second isn't noted yet", got)
 	}
-	m.pass(10, 20, 4*time.Second) // by a client that was held up
+	m.pass(10, 20, 4*time.Second) // by a client that was delayed
 	if got := m.take(6 * time.Second); len(got) != 1 || got[0] != [2]float64{20, 5} {
 		t.Errorf("got %v, want the second mark, not before the first", got)
 	}

@@ -2,72 +2,72 @@ package bench
 
 import "math"
 
-// A Search finds the highest rate that passes a trial, where trials are noisy
-// and the database changes while its table grows. It is pure: it says which
-// rate to try next and is told how that went, so that one that was broken off
-// is rebuilt by telling it again what its trials gave.
+// A Search finds the highest rate that passes a trial, where trials are noisy and
+// the database changes while its table grows. It is pure: Next returns the rate to
+// try and Tell takes the result, so an interrupted search is restored by replaying
+// the results of its trials.
 //
-// From its start it goes up while trials pass and down while they fail, in
-// growing steps, until one rate passed and a higher one failed; then it halves
-// that bracket (in proportion: the middle is the geometric mean) until it is
-// narrow. What it has then was in part found when the table was smaller, or
-// behind an overload that was not yet worked off. So the upper end is tried
-// again where it failed on the way down, then the rate found, and then one a
-// fifth higher: the second must pass, the third must fail. Where one of them
-// goes otherwise, the search goes on from there.
+// It begins at the start rate and goes up while trials pass, or down while they
+// fail, in growing steps, until one rate has passed and a higher one has failed.
+// Then it halves this bracket, at its geometric mean, until it is narrow. Some of
+// these results were obtained with a smaller table, or while the database was still
+// working off an overload. Therefore the search confirms them: it repeats the upper
+// end if that failed on the way down, then the rate found, which must pass, then a
+// rate a fifth higher, which must fail. If a confirmation has another result, the
+// search continues from there.
 //
-// A trial that was a close thing is repeated, and the best of three counts.
+// A trial with a close result is repeated, and the majority of three trials decides.
 type Search struct {
 	start, least float64
 
 	stage  string
-	rate   float64 // to try next
-	step   float64 // while one end of the bracket is unknown
-	done   float64 // of the last trial that failed; 0 is unknown
-	passed int     // at this rate
+	rate   float64 // the next rate to try
+	step   float64 // until both ends of the bracket are known
+	done   float64 // rate achieved by the last failed trial; 0 is unknown
+	passed int     // trials passed at this rate
 	failed int
 	low    float64 // the highest rate known to pass; 0 is none
 	high   float64 // the lowest rate known to fail; +Inf is none
-	stale  bool    // high failed on the way down, behind an overload
+	stale  bool    // high failed on the way down, after an overload
 	trials int
 }
 
-// Purposes of a trial, and how a search ended.
+// Purposes of a trial, and states of a search.
 const (
 	SearchBracket = "bracket" // find a rate that passes and one that fails
 	SearchHalve   = "halve"   // narrow the bracket
 	SearchConfirm = "confirm" // the rate found must pass again
-	SearchAbove   = "above"   // a fifth more must fail
+	SearchAbove   = "above"   // a rate a fifth higher must fail
 
 	SearchFound   = "found"     // both confirmed
-	SearchNone    = "none"      // not even the least rate passed
+	SearchNone    = "none"      // not even the lowest rate passed
 	SearchGaveUp  = "gave up"   // too many trials
-	SearchOngoing = "searching" // not ended
+	SearchOngoing = "searching" // not ended yet
 )
 
 const (
-	// searchWidth is how wide, in proportion, the last bracket may be. Narrower
-	// ones cost trials and tell nothing: two trials of one rate differ by more.
+	// searchWidth is the ratio of the ends of the final bracket. A narrower
+	// bracket costs more trials and no precision is gained: two trials of the
+	// same rate differ by more.
 	searchWidth = 1.06
-	// SearchMargin is how much higher a rate must be shown to fail.
+	// SearchMargin is the factor above the result at which a rate must fail.
 	SearchMargin = 1.2
-	// The first steps up or down: from a guess, and from a rate that was right
-	// a moment ago. Each further one is the square of the one before, as far
-	// as doubling.
+	// The first step up or down: from the start rate, and from a rate that was
+	// recently correct. Each further step is the square of the one before, up to
+	// doubling.
 	searchStep, searchNear, searchLeap = 1.3, 1.08, 2.0
-	// searchTrials is how many trials there are at most: with 15 seconds each,
-	// a quarter of an hour. A search on a quiet machine takes 10 to 20.
+	// searchTrials is the maximum number of trials: a quarter of an hour at 15
+	// seconds each. A search on an idle machine takes 10 to 20.
 	searchTrials = 60
 )
 
-// NewSearch returns a search that begins at a rate and gives up below the
-// least one.
+// NewSearch returns a search that begins at the rate start and gives up below
+// the rate least.
 func NewSearch(start, least float64) *Search {
 	return &Search{start: start, least: least, stage: SearchBracket, rate: max(start, least), step: searchStep, high: math.Inf(1)}
 }
 
-// Next returns the rate to try next and what for; false when the search has
-// ended.
+// Next returns the next rate to try and its purpose; false if the search has ended.
 func (s *Search) Next() (rate float64, purpose string, ok bool) {
 	switch s.stage {
 	case SearchBracket, SearchHalve, SearchConfirm, SearchAbove:
@@ -76,7 +76,7 @@ func (s *Search) Next() (rate float64, purpose string, ok bool) {
 	return 0, "", false
 }
 
-// State returns how the search stands: one of the ends, or SearchOngoing.
+// State returns the state of the search: one of the final states, or SearchOngoing.
 func (s *Search) State() string {
 	if _, _, ok := s.Next(); ok {
 		return SearchOngoing
@@ -84,13 +84,14 @@ func (s *Search) State() string {
 	return s.stage
 }
 
-// Bracket returns the highest rate known to pass, 0 for none, and the lowest
-// known to fail, +Inf for none.
+// Bracket returns the highest rate known to pass, or 0, and the lowest rate
+// known to fail, or +Inf.
 func (s *Search) Bracket() (low, high float64) { return s.low, s.high }
 
-// Tell says how the trial of the rate that Next returned went. close tells that
-// it could have gone otherwise. done is the rate that was done, 0 for unknown:
-// what an overloaded database did is a better guess than the next step down.
+// Tell records the result of the trial at the rate that Next returned. close
+// means that the result was near the limit and could have been different. done
+// is the rate achieved, 0 if unknown: the rate that an overloaded database
+// achieved is a better guess than the next step down.
 func (s *Search) Tell(pass, close bool, done float64) {
 	if _, _, ok := s.Next(); !ok {
 		return
@@ -112,14 +113,14 @@ func (s *Search) Tell(pass, close bool, done float64) {
 	}
 }
 
-// decided tells whether the trials of this rate say enough: one that is not
-// close, or two of three that agree.
+// decided reports whether the trials at this rate are conclusive: one that is
+// not close, or two of three that agree.
 func (s *Search) decided(close bool) bool {
 	n := s.passed + s.failed
 	return n == 1 && !close || s.passed >= 2 || s.failed >= 2
 }
 
-// advance goes on from a rate that passed or failed.
+// advance continues the search after a rate has passed or failed.
 func (s *Search) advance(pass bool) {
 	switch {
 	case s.stage == SearchConfirm && pass && s.high <= s.rate*SearchMargin:
@@ -131,9 +132,10 @@ func (s *Search) advance(pass bool) {
 		s.stage = SearchFound
 		return
 	case s.stage == SearchConfirm && !pass:
-		// It doesn't pass any more, nor can be relied on what passed below it.
-		// A rate a little lower that passes at the present size is the answer:
-		// with more halving, a table that grows would be chased for ever.
+		// The rate does not pass again, so the lower rates that passed are
+		// unreliable, too. The answer is a slightly lower rate that passes at
+		// the present table size; with more halving, the search would never
+		// catch up with a growing table.
 		if s.low > 0 {
 			s.low, s.step = 0, searchNear
 		}
@@ -143,22 +145,21 @@ func (s *Search) advance(pass bool) {
 			return
 		}
 	case s.stage == SearchAbove:
-		// What failed at lower rates was chance, or has passed.
+		// The failures at lower rates were chance, or their cause is gone.
 		s.low, s.high, s.step = s.rate, math.Inf(1), searchNear
 	case pass && s.rate >= s.high:
 		s.low, s.high, s.step, s.stale = s.rate, math.Inf(1), searchNear, false
 	case pass:
 		s.low = s.rate
 	default:
-		// On the way down each trial begins on what the overload before it has
-		// left undone, and the first to fail may have failed of that.
+		// On the way down each trial begins with the backlog of the overload
+		// before it, which may be the reason why the first one failed.
 		s.stale = s.low == 0
 		s.high = s.rate
 	}
 	s.choose()
 }
 
-// choose picks the next rate from what is known.
 func (s *Search) choose() {
 	s.stage = SearchBracket
 	switch {
@@ -181,15 +182,15 @@ func (s *Search) choose() {
 	}
 }
 
-// stride returns the step to take, and lengthens the next one.
+// stride returns the current step and enlarges the next one.
 func (s *Search) stride() float64 {
 	step := s.step
 	s.step = min(step*step, searchLeap)
 	return step
 }
 
-// Left estimates how many trials are still to come, were every one decided at
-// once and the present bracket right.
+// Left estimates the number of trials left, assuming that each one is conclusive
+// and the present bracket is correct.
 func (s *Search) Left() int {
 	const confirming = 2
 	switch s.stage {
@@ -205,7 +206,7 @@ func (s *Search) Left() int {
 	return 0
 }
 
-// halvings returns how many trials it takes to narrow a bracket.
+// halvings returns the number of trials that narrow a bracket of this width.
 func halvings(width float64) int {
 	return max(1, int(math.Ceil(math.Log2(math.Log(width)/math.Log(searchWidth)))))
 }

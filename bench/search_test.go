@@ -33,7 +33,7 @@ func course(s *bench.Search, trial func(rate float64) (pass, close bool)) []stri
 	}
 }
 
-// exactly is a server that takes a rate and no more.
+// exactly is a server with an exact capacity.
 func exactly(capacity float64) func(float64) (bool, bool) {
 	return func(rate float64) (bool, bool) { return rate <= capacity, false }
 }
@@ -61,7 +61,7 @@ func TestSearchCourse(t *testing.T) {
 			if s.State() != c.state || s.Left() != 0 {
 				t.Errorf("state %q, %d left", s.State(), s.Left())
 			}
-			s.Tell(true, false, 0) // after the end it changes nothing
+			s.Tell(true, false, 0) // after the end it has no effect
 			if s.State() != c.state {
 				t.Errorf("state after the end %q", s.State())
 			}
@@ -69,8 +69,8 @@ func TestSearchCourse(t *testing.T) {
 	}
 }
 
-// TestSearchRepeats: a close trial is repeated at the same rate, and the best
-// of three counts.
+// TestSearchRepeats: a close trial is repeated at the same rate, and the
+// majority of three decides.
 func TestSearchRepeats(t *testing.T) {
 	type told struct{ pass, close bool }
 	for name, c := range map[string]struct {
@@ -101,8 +101,8 @@ func TestSearchRepeats(t *testing.T) {
 	}
 }
 
-// TestSearchDone: what an overloaded database did is where the search goes on,
-// when that is less than its next step.
+// TestSearchDone: the search continues at the rate that an overloaded database
+// achieved, if that is less than its next step.
 func TestSearchDone(t *testing.T) {
 	for done, want := range map[float64]float64{0: 1000 / 1.3, 900: 1000 / 1.3, 300: 300, 5: 10} {
 		s := bench.NewSearch(1000, 10)
@@ -113,7 +113,7 @@ func TestSearchDone(t *testing.T) {
 	}
 }
 
-// TestSearchConfirm: what isn't confirmed sends the search on.
+// TestSearchConfirm: a failed confirmation continues the search.
 func TestSearchConfirm(t *testing.T) {
 	t.Run("the table has outgrown it", func(t *testing.T) {
 		n := 0
@@ -141,8 +141,8 @@ func TestSearchConfirm(t *testing.T) {
 	})
 }
 
-// TestSearchEnds: whatever trials give, a search ends, tries sensible rates
-// only and keeps its bracket in order; told the same again, it is the same.
+// TestSearchEnds: for any results of trials, a search ends, tries only sensible
+// rates and keeps its bracket in order; replaying the results gives the same search.
 func TestSearchEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		start := rapid.Float64Range(0.1, 1e7).Draw(t, "start")
@@ -174,8 +174,8 @@ func TestSearchEnds(t *testing.T) {
 	})
 }
 
-// TestSearchExact: without noise the rate found is the capacity, to the width
-// of the bracket.
+// TestSearchExact: without noise the rate found is the capacity, within the
+// width of the bracket.
 func TestSearchExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		capacity := rapid.Float64Range(100, 1e6).Draw(t, "capacity")
@@ -187,10 +187,9 @@ func TestSearchExact(t *testing.T) {
 	})
 }
 
-// TestSearchNoise: on a server whose trials are noisy, searches in a row agree.
-// The share of operations over the limit rises steeply around the capacity,
-// times a disturbance from trial to trial, and now and then a trial fails of
-// something else altogether.
+// TestSearchNoise: if the trials of a server are noisy, repeated searches agree. The
+// share of operations over the limit rises steeply around the capacity, multiplied
+// by a disturbance per trial, and occasionally a trial fails for another reason.
 func TestSearchNoise(t *testing.T) {
 	const tries = 500
 	r := rand.New(rand.NewPCG(1, 2))
@@ -223,8 +222,8 @@ func TestSearchNoise(t *testing.T) {
 	}
 }
 
-// What failed on the way down, behind an overload, is tried again before it
-// bounds the result.
+// TestSearchBehindOverload: a rate that failed on the way down, after an
+// overload, is repeated before it limits the result.
 func TestSearchBehindOverload(t *testing.T) {
 	trials := 0
 	got := course(bench.NewSearch(8000, 1), func(rate float64) (bool, bool) {

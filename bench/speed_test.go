@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// An instant is a workload whose operations take no time at all: what is left
-// is the cost of measuring.
+// An instant is a workload whose operations take no time, so that only the cost
+// of measuring remains.
 type instant struct{ prepared, done int }
 
 func (w *instant) Client(context.Context, int) (Client, error) { return &instant{}, nil }
@@ -26,7 +26,8 @@ func (w *instant) Recover(_ context.Context, failed error) error { return failed
 
 func (w *instant) Close() error { return nil }
 
-// BenchmarkClient is the whole of a run by operation, from Prepare to Prepare.
+// BenchmarkClient measures the cost of one operation of a run, from Prepare to
+// Prepare.
 func BenchmarkClient(b *testing.B) {
 	for _, c := range []struct {
 		name    string
@@ -35,7 +36,7 @@ func BenchmarkClient(b *testing.B) {
 	}{
 		{"closed/clients=1", 1, 0},
 		{"closed/clients=2", 2, 0},
-		{"overloaded/clients=1", 1, 1e12}, // every operation is late, none waits
+		{"overloaded/clients=1", 1, 1e12}, // every operation is late, so none waits
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -69,7 +70,7 @@ func BenchmarkRecorderDone(b *testing.B) {
 	}
 }
 
-// BenchmarkCollect is a tick, with latencies of up to 50 ms from each client.
+// BenchmarkCollect measures a tick, with latencies of up to 50 ms from each client.
 func BenchmarkCollect(b *testing.B) {
 	for _, clients := range []int{1, 16, 128} {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
@@ -95,7 +96,7 @@ func BenchmarkMarks(b *testing.B) {
 	const every = 1000
 	m := newMarks(hundredths * every)
 	for total := int64(0); b.Loop(); {
-		if total += 1; total%every == 0 { // what a client does: it asks at marks
+		if total += 1; total%every == 0 { // as a client does: it calls pass only at marks
 			m.pass(total-1, total, time.Duration(total))
 		}
 		total %= hundredths * every

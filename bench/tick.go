@@ -12,14 +12,14 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A ticker closes the intervals of a run, one goroutine at a time.
+// A ticker closes the intervals of a run. Only one goroutine at a time uses it.
 type ticker struct {
 	r    *run
-	last time.Duration // the end of the interval before
+	last time.Duration // end of the previous interval
 	told bool          // an interval has been observed
 }
 
-// tick closes an interval at each tick until done. It leaves the last one to
+// tick closes an interval at each tick until done. The last interval is left to
 // close.
 func (t *ticker) tick(ctx context.Context, done <-chan struct{}) {
 	clock := time.NewTicker(t.r.cfg.Interval)
@@ -31,7 +31,7 @@ func (t *ticker) tick(ctx context.Context, done <-chan struct{}) {
 		case <-clock.C:
 		}
 		select {
-		case <-done: // as well: a slow sample held up the tick beyond the end
+		case <-done: // check again: a slow sample can delay the tick past the end
 			return
 		default:
 		}
@@ -39,17 +39,17 @@ func (t *ticker) tick(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-// close closes the last interval, once nobody adds anything any more.
+// close closes the last interval, after all other goroutines have ended.
 func (t *ticker) close(ctx context.Context, elapsed time.Duration) {
 	t.interval(ctx, max(t.last, elapsed), true)
 }
 
-// A last interval of less than this part of a whole one, in which nothing
-// happened, is the moment it takes to stop. A longer one is a stall.
+// sliver is the share of a whole interval below which an empty last interval is
+// left out: it is only the time it takes to stop. A longer one is a stall.
 const sliver = 0.5
 
-// interval closes the interval that ends now. What can't be recorded ends the
-// run, but costs no figures that can.
+// interval closes the interval that ends now. A figure that can't be recorded
+// ends the run, but the other figures are still recorded.
 func (t *ticker) interval(ctx context.Context, now time.Duration, final bool) {
 	r := t.r
 	r.mu.Lock()
@@ -57,7 +57,7 @@ func (t *ticker) interval(ctx context.Context, now time.Duration, final bool) {
 	r.events = nil
 	due := now
 	if r.stopped != "" {
-		due = min(due, r.stoppedAt) // what is due later was never to be done
+		due = min(due, r.stoppedAt) // operations due later were never to be executed
 	}
 	r.mu.Unlock()
 
@@ -103,14 +103,14 @@ func (t *ticker) interval(ctx context.Context, now time.Duration, final bool) {
 	}
 }
 
-// Limits of a sample: a server that is stuck must neither cost intervals nor
-// keep the run from ending.
+// Limits of a sample: a stuck server must not cost intervals or delay the end of
+// the run.
 const (
 	shortestSample = 100 * time.Millisecond
 	longestSample  = 2 * time.Second
 )
 
-// sample asks for the counters of the interval that ended at elapsed.
+// sample returns the counters of the interval that ended at elapsed.
 func (r *run) sample(ctx context.Context, elapsed time.Duration) map[string]float64 {
 	if r.cfg.Sample == nil {
 		return nil
@@ -120,10 +120,10 @@ func (r *run) sample(ctx context.Context, elapsed time.Duration) map[string]floa
 	return r.cfg.Sample(ctx, elapsed)
 }
 
-// encode puts the distributions that were collected into an interval.
+// encode stores the collected distributions in an interval.
 func (r *run) encode(iv *result.Interval) error {
 	put := func(m *map[string]result.Histogram, operation string, h *hdrhistogram.Histogram) error {
-		if h == nil { // of a closed loop
+		if h == nil { // in a closed loop
 			return nil
 		}
 		e, err := result.EncodeHistogram(h)
@@ -140,5 +140,5 @@ func (r *run) encode(iv *result.Interval) error {
 	return errors.Join(errs...)
 }
 
-// seconds cuts a duration to what a record needs: microseconds.
+// seconds rounds a duration to the resolution of records, microseconds.
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1e6) / 1e6 }

@@ -12,10 +12,10 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A server that answers no questions costs counters, not intervals, and
-// doesn't lengthen the run.
+// TestSlowSample checks that a server that does not answer queries costs
+// counters but no intervals, and doesn't lengthen the run.
 func TestSlowSample(t *testing.T) {
-	for range 10 { // which of two events at one moment comes first is chance
+	for range 10 { // the order of two events at the same moment is random
 		synctest.Test(t, slowSample)
 	}
 }
@@ -34,7 +34,7 @@ func slowSample(t *testing.T) {
 	}
 	o, ivs := execute(t, t.Context(), &script{}, cfg)
 	want(t, o, StoppedRows, 5500*ms, 5500)
-	// The last sample but one hangs until 6 s, when its tick is due, too.
+	// The last sample but one hangs until 6 s, when the next tick is due, too.
 	if took := time.Since(began); took != 6*time.Second {
 		t.Errorf("ended after %v", took)
 	}
@@ -48,7 +48,8 @@ func slowSample(t *testing.T) {
 	}
 }
 
-// Of a long interval's sample the run waits no more than 2 s.
+// TestSlowLastSample checks that the run waits at most 2 s for the sample of a
+// long interval.
 func TestSlowLastSample(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -65,7 +66,8 @@ func TestSlowLastSample(t *testing.T) {
 	})
 }
 
-// The moment after the last tick is no interval, unless something is in it.
+// TestLastInterval checks that the moment after the last tick is no interval,
+// unless something happened in it.
 func TestLastInterval(t *testing.T) {
 	fails := func(_ context.Context, a *actor) error {
 		if time.Sleep(99 * ms); a.op == 21 { // 2079 ms
@@ -99,7 +101,8 @@ func TestLastInterval(t *testing.T) {
 	}
 }
 
-// A tick between an operation's end and its mark: the mark is not lost.
+// TestLateMark checks that a tick between an operation's end and its mark does
+// not lose the mark.
 func TestLateMark(t *testing.T) {
 	var ivs []result.Interval
 	r := newRun(t.Context(), &instant{}, Config{Clients: 1, Batch: 100, Rows: 100, Interval: time.Second,
@@ -115,7 +118,8 @@ func TestLateMark(t *testing.T) {
 	}
 }
 
-// An operation longer than histograms hold fails the run, and only that.
+// TestOverflow checks that an operation longer than the range of the histograms
+// fails the run, without other effects.
 func TestOverflow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: func(_ context.Context, a *actor) error {
@@ -127,7 +131,7 @@ func TestOverflow(t *testing.T) {
 		}}
 		rows := int64(0)
 		var intervals int
-		// Not by execute: one latency is missing, and known to be.
+		// Without execute, because one latency is missing, as expected.
 		o, err := Run(t.Context(), s, Config{Clients: 1, Batch: 1, Rows: 10, Interval: 1000 * time.Hour,
 			Observe: func(iv result.Interval) error { rows += iv.NewRows; intervals++; return nil }})
 		if err != nil || intervals != 1 || rows != 10 || o.Rows != 10 {
@@ -166,7 +170,7 @@ func TestRetry(t *testing.T) {
 		"can't recover":      {first(1, lost), always(boom), 1, 0, 2 * ms, []error{lost, boom}},
 		"fails otherwise":    {first(1, boom), nil, 1, 0, ms, []error{boom}},
 		"unreachable at all": {first(1, down), nil, 1, 0, ms, []error{down}},
-		// 1023 ms of growing pauses, then one each second.
+		// 1023 ms of growing pauses, then one per second.
 		"gone for good":      {always(lost), always(down), 1, 0, (1 + 1023 + 14000) * ms, []error{lost, down}},
 		"deadlocks for good": {always(engine.ErrDeadlock), nil, 25, 24, (25 + 1023 + 14000) * ms, []error{engine.ErrDeadlock}},
 	} {
@@ -212,7 +216,7 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// Trying again ends with the grace time.
+// TestRetryBrokenOff checks that retries end with the grace time.
 func TestRetryBrokenOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: func(context.Context, *actor) error {

@@ -8,7 +8,7 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// Figures of this process, in the order of clientSource.samples.
+// Metrics of this process, in the order of clientSource.samples.
 const (
 	metricPauses = iota
 	metricLatencies
@@ -19,17 +19,17 @@ const (
 	metricGoroutines
 )
 
-// clientSource reads this process: its CPU time from the operating system, the
-// rest from the Go runtime.
+// clientSource reads figures of this process: its CPU time from the operating
+// system, the others from the Go runtime.
 //
-// The runtime keeps pauses and scheduling delays in histograms with four
-// buckets to each power of two from 512 ns on, and 128 ns wide below. A delay
-// is given as its bucket's upper end, so it is up to 25% too high and never
-// too low; a pause counts as its bucket's middle, within 13%.
+// The runtime keeps pauses and scheduling delays in histograms with four buckets
+// per power of two from 512 ns on, and buckets 128 ns wide below that. A delay
+// is reported as the upper end of its bucket, so it is up to 25% too high and
+// never too low; a pause is reported as the middle of its bucket, within 13%.
 type clientSource struct {
 	samples        []metrics.Sample
-	pauses, delays []uint64 // counts of the sample before
-	gc, goCPU      float64  // seconds, of the sample before
+	pauses, delays []uint64 // counts of the previous sample
+	gc, goCPU      float64  // seconds, of the previous sample
 	pauseAt        time.Time
 	hasCPU         bool
 	meter          meter
@@ -70,8 +70,8 @@ func (c *clientSource) describe() []result.Counter {
 func (c *clientSource) sample(now time.Time, out figures) error {
 	if c.hasCPU {
 		if v, ok := processCPU(); ok {
-			// An instant apart from the other sources' clock: CPU time moves
-			// by as much as the reading of those takes.
+			// Read the clock separately from the other sources: reading them
+			// takes CPU time.
 			if grown, seconds, ok := c.meter.advance(v, time.Now()); ok {
 				put(out, "client_cpu", grown/seconds)
 				c.used.seconds += grown
@@ -91,7 +91,7 @@ func (c *clientSource) sample(now time.Time, out figures) error {
 		if v, ok := quantileSince(delays, c.delays, 0.99); ok {
 			put(out, "client_sched_delay_p99_us", v*1e6)
 		}
-		// The runtime brings these up to date at the end of a collection.
+		// The runtime updates these at the end of a collection.
 		if goCPU > c.goCPU {
 			put(out, "client_gc_cpu", fraction((gc-c.gc)/(goCPU-c.goCPU)))
 		}
@@ -108,8 +108,8 @@ func (c *clientSource) cpu() cpuTime { return c.used }
 
 func (c *clientSource) close() error { return nil }
 
-// quantileSince returns the upper end of the bucket that holds the quantile of
-// what was counted since before; false when nothing was.
+// quantileSince returns the upper end of the bucket that contains the quantile
+// of the values counted since before; false if there are none.
 func quantileSince(h *metrics.Float64Histogram, before []uint64, q float64) (float64, bool) {
 	var total uint64
 	for i, n := range h.Counts {
@@ -128,10 +128,10 @@ func quantileSince(h *metrics.Float64Histogram, before []uint64, q float64) (flo
 			return h.Buckets[i], true
 		}
 	}
-	return 0, false // not reached: seen ends at total, which is at least rank
+	return 0, false // unreachable: seen ends at total, which is at least rank
 }
 
-// sumSince returns the sum of what was counted since before, each as the
+// sumSince returns the sum of the values counted since before, each taken as the
 // middle of its bucket.
 func sumSince(h *metrics.Float64Histogram, before []uint64) float64 {
 	var sum float64
@@ -141,7 +141,7 @@ func sumSince(h *metrics.Float64Histogram, before []uint64) float64 {
 		}
 		lower, upper := h.Buckets[i], h.Buckets[i+1]
 		switch {
-		case math.IsInf(lower, -1): // a clock that went backwards
+		case math.IsInf(lower, -1): // the clock went backwards
 			continue
 		case math.IsInf(upper, 1):
 			upper = lower

@@ -2,5 +2,5 @@
 
 package probe
 
-// processCPU is not known here.
+// processCPU is not implemented for this operating system.
 func processCPU() (float64, bool) { return 0, false }

@@ -40,13 +40,15 @@ func TestSumSince(t *testing.T) {
 		Buckets: []float64{math.Inf(-1), 0, 1, 2, 4, math.Inf(1)},
 		Counts:  []uint64{9, 3, 1, 2, 1},
 	}
-	// One of 0-1 and two of 2-4 by their middles, one above 4 as 4.
+	// One value of 0-1 and two of 2-4 by the middles of their buckets, one above
+	// 4 as 4.
 	if got := sumSince(h, []uint64{0, 2, 1, 0, 0}); got != 0.5+2*3+4 {
 		t.Errorf("got %v, want 10.5", got)
 	}
 }
 
-// The figures of this very process must move with what it does.
+// TestClientFigures checks that the figures of this process change with its
+// activity.
 func TestClientFigures(t *testing.T) {
 	c := newClientSource()
 	c.sample(time.Now(), figures{})
@@ -72,7 +74,7 @@ func TestClientFigures(t *testing.T) {
 	if c.hasCPU && c.used.seconds <= 0 {
 		t.Error("no cpu time was seen")
 	}
-	// Without a collection in between there is nothing to say of it.
+	// Without a collection in between there are no figures about it.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	c.sample(time.Now(), figures{})
 	quiet := figures{}

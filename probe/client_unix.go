@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// processCPU returns the CPU seconds of user and system that this process has
-// used, without its children.
+// processCPU returns the user and system CPU time of this process, in seconds,
+// without its children.
 func processCPU() (float64, bool) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -13,11 +13,11 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// errNotShown is when a machine has nothing to read of a kind.
+// errNotShown means that this machine does not provide a figure.
 var errNotShown = errors.New("not shown by this machine")
 
-// loadSource reads /proc/loadavg: the load, and how many tasks want a
-// processor at this moment.
+// loadSource reads /proc/loadavg: the load, and the number of currently runnable
+// tasks.
 type loadSource struct{ file *kernelFile }
 
 func openLoad(sys system) (source, error) {
@@ -51,8 +51,8 @@ func (l *loadSource) sample(_ time.Time, out figures) error {
 
 func (l *loadSource) close() error { return l.file.close() }
 
-// parseLoad reads a line as "0.77 0.48 0.84 1/95 29647": three means, then
-// runnable tasks of all (proc_loadavg(5)).
+// parseLoad parses a line such as "0.77 0.48 0.84 1/95 29647": three averages,
+// then the numbers of runnable and of all tasks (proc_loadavg(5)).
 func parseLoad(text []byte) (load float64, runnable uint64, err error) {
 	fields := bytes.Fields(text)
 	if len(fields) >= 4 {
@@ -66,19 +66,19 @@ func parseLoad(text []byte) (load float64, runnable uint64, err error) {
 	return 0, 0, fmt.Errorf("not a line of load averages: %.60q", text)
 }
 
-// frequencySource reads how fast the processors run. Each reading may
-// interrupt the processor that is asked, so of many only some are.
+// frequencySource reads the frequency of the processors. Each reading may
+// interrupt the processor in question, so only some of many processors are read.
 type frequencySource struct {
-	files []*kernelFile // of cpufreq, one a processor
-	info  *kernelFile   // else /proc/cpuinfo
+	files []*kernelFile // of cpufreq, one per processor
+	info  *kernelFile   // otherwise /proc/cpuinfo
 }
 
-// maxFrequencies is how many processors are asked.
+// maxFrequencies is the maximum number of processors that are read.
 const maxFrequencies = 8
 
-// openFrequency takes cpufreq, or /proc/cpuinfo where the processor counts its
-// cycles (aperfmperf): without that, as in most virtual machines, the "cpu MHz"
-// there is the clock's nominal frequency and never moves.
+// openFrequency uses cpufreq, or else /proc/cpuinfo if the processor counts its
+// cycles (aperfmperf). Without that, as in most virtual machines, "cpu MHz" in
+// that file is the constant nominal frequency.
 func openFrequency(sys system) (source, error) {
 	paths, err := filepath.Glob(filepath.Join(sys.sys, "devices/system/cpu/cpu[0-9]*/cpufreq/scaling_cur_freq"))
 	if err != nil {
@@ -168,10 +168,9 @@ func (f *frequencySource) close() error {
 	return errors.Join(errs...)
 }
 
-// throttleSource reads how long a control group, or one that it lies in, was
-// held back because it had used up its quota of CPU time (cpu.stat of
-// Documentation/admin-guide/cgroup-v2.rst; version 1 has the same in
-// nanoseconds).
+// throttleSource reads how long a control group, or a group around it, was throttled
+// because it had used up its quota of CPU time (cpu.stat of
+// Documentation/admin-guide/cgroup-v2.rst; version 1 has the same in nanoseconds).
 type throttleSource struct {
 	groups []throttled
 }
@@ -190,7 +189,7 @@ func openThrottle(sys system) (source, error) {
 	for _, dir := range cpuGroups(string(text)) {
 		f, err := openKernelFile(filepath.Join(sys.sys, "fs/cgroup", dir, "cpu.stat"))
 		if errors.Is(err, os.ErrNotExist) {
-			continue // the root of version 2 has none, and a container sees only its part
+			continue // version 2 has no such file in the root, and a container sees only part of the hierarchy
 		}
 		if err != nil {
 			return nil, errors.Join(err, t.close())
@@ -213,9 +212,9 @@ func openThrottle(sys system) (source, error) {
 	return opened(t)
 }
 
-// cpuGroups returns the folders, below the mount, of the group that holds the
-// process and of those around it, from the lines of /proc/self/cgroup
-// (cgroups(7)): version 2's is "0::/path", version 1's "3:cpu,cpuacct:/path".
+// cpuGroups returns the directories, below the mount point, of the group of the
+// process and of the groups around it, from the lines of /proc/self/cgroup
+// (cgroups(7)): version 2 has "0::/path", version 1 "3:cpu,cpuacct:/path".
 func cpuGroups(text string) []string {
 	var out []string
 	for line := range strings.Lines(text) {

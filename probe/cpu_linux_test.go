@@ -22,7 +22,7 @@ func TestFrequency(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		before, after map[string]string
-		mean, least   float64 // 0: there is none
+		mean, least   float64 // 0: no figure
 	}{
 		{"cpufreq", map[string]string{"sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq": "3000000\n", "sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq": "3000000\n"},
 			map[string]string{"sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq": "1200000\n"}, 2.1e9, 1.2e9},
@@ -56,7 +56,7 @@ func TestThrottle(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		before, after map[string]string
-		held, times   float64 // negative: there is none
+		held, times   float64 // negative: no figure
 	}{
 		{"version 2, the quota is the group's around", map[string]string{
 			"proc/self/cgroup":           "0::/a/b\n",
@@ -100,8 +100,8 @@ func TestCPUGroups(t *testing.T) {
 	}
 }
 
-// The fixed work is timed at its own pace, and a sample tells of the pieces
-// since the one before.
+// TestWork checks that the fixed work is timed at its own interval, and that a
+// sample contains the pieces since the previous one.
 func TestWork(t *testing.T) {
 	p, err := New(t.Context(), Config{Embedded: true, Interval: time.Second, WorkEvery: time.Millisecond})
 	if err != nil {
@@ -134,7 +134,7 @@ func TestWorkFigures(t *testing.T) {
 	}
 	wantFigures(t, out, figures{"work_seconds": 0.01, "work_worst_seconds": 0.02, "work_cpu_seconds": 0.004, "work_wait": 0.6, "os_cpu_steal_peak": 0.4})
 	clear(out)
-	w.pieces = []workPiece{{wall: 0.004, cpu: math.NaN()}} // a system without threads' times
+	w.pieces = []workPiece{{wall: 0.004, cpu: math.NaN()}} // a system without CPU times of threads
 	if err := w.sample(time.Now(), out); err != nil {
 		t.Fatal(err)
 	}

@@ -9,12 +9,13 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// device is a block device that holds data.
+// device is a block device that stores the data.
 type device struct {
 	number devNumber
-	// name is the kernel's: "sda1", "nvme0n1p2", "dm-0".
+	// name is the kernel's name: "sda1", "nvme0n1p2", "dm-0".
 	name string
-	// partOf says what else the file system spreads over, "" for one device.
+	// partOf describes the other devices of the file system, "" if there is only
+	// one.
 	partOf string
 }
 
@@ -22,9 +23,9 @@ func (sys system) blockDir(n devNumber) string {
 	return filepath.Join(sys.sys, "dev/block", n.String())
 }
 
-// device finds the block device that holds dir. A file system on no device of
-// its own (btrfs, overlay) is looked up in the table of mounts: the first by
-// the device it was mounted from, the second by its upper layer, which takes
+// device returns the block device that stores dir. File systems without a device
+// number of their own (btrfs, overlay) are looked up in the mount table: btrfs
+// by the device it was mounted from, overlay by its upper layer, which receives
 // the writes.
 func (sys system) device(dir string) (device, error) {
 	holder, _, err := sys.stat(dir)
@@ -64,7 +65,7 @@ func (sys system) device(dir string) (device, error) {
 	return device{}, fmt.Errorf("no block device behind %s: %s", dir, m.FSType)
 }
 
-// blockDevice names the device of a number, if the kernel shows it.
+// blockDevice returns the block device with a device number, if the kernel shows it.
 func (sys system) blockDevice(n devNumber) (device, error) {
 	path, err := filepath.EvalSymlinks(sys.blockDir(n))
 	if err != nil {
@@ -73,7 +74,7 @@ func (sys system) blockDevice(n devNumber) (device, error) {
 	return device{number: n, name: filepath.Base(path)}, nil
 }
 
-// btrfsOf describes the btrfs that a device is part of, when it has others.
+// btrfsOf describes the btrfs that a device belongs to, if it has several devices.
 func (sys system) btrfsOf(name string) string {
 	found, err := filepath.Glob(filepath.Join(sys.sys, "fs/btrfs/*/devices", name))
 	if err != nil || len(found) == 0 {
@@ -86,8 +87,8 @@ func (sys system) btrfsOf(name string) string {
 	return fmt.Sprintf("a btrfs over %d", len(all))
 }
 
-// mount returns the mount that dir lies in: the longest mount point that is a
-// prefix of it, and of equals the last, which covers the others.
+// mount returns the mount that contains dir: the longest mount point that is a
+// prefix of it, and the last of equal ones, which covers the others.
 func (sys system) mount(dir string) (*procfs.MountInfo, error) {
 	real, err := filepath.Abs(dir)
 	if err != nil {
@@ -119,8 +120,7 @@ func (sys system) mount(dir string) (*procfs.MountInfo, error) {
 	return best, nil
 }
 
-// filesystem returns the type of the file system that holds dir, "" when it
-// isn't known.
+// filesystem returns the type of the file system of dir, "" if unknown.
 func (sys system) filesystem(dir string) string {
 	m, err := sys.mount(dir)
 	if err != nil {
@@ -129,13 +129,12 @@ func (sys system) filesystem(dir string) string {
 	return m.FSType
 }
 
-// unescapeMount undoes what the kernel does to blanks, tabs, line feeds and
-// backslashes in mountinfo: each is written as a backslash and three octal
-// digits.
+// unescapeMount reverses the kernel's escapes in mountinfo: spaces, tabs, line
+// feeds and backslashes are written as a backslash and three octal digits.
 var unescapeMount = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace
 
-// describeDevice returns what a device says of itself. A partition's disk, and
-// the first disk below a mapped device, speaks for it.
+// describeDevice returns the description of a device: of the disk of a
+// partition, or of the first disk below a mapped device.
 func (sys system) describeDevice(d device) string {
 	dir, err := filepath.EvalSymlinks(sys.blockDir(d.number))
 	if err != nil {
@@ -144,7 +143,7 @@ func (sys system) describeDevice(d device) string {
 	if _, err := os.Stat(filepath.Join(dir, "partition")); err == nil {
 		dir = filepath.Dir(dir)
 	}
-	// Mapped devices may lie on each other: encryption on a volume on a RAID.
+	// Mapped devices can be stacked: encryption on a volume on a RAID.
 	for range 8 {
 		slaves, err := filepath.Glob(filepath.Join(dir, "slaves/*"))
 		if err != nil || len(slaves) == 0 {

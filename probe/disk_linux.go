@@ -26,12 +26,13 @@ const (
 	diskColumns
 )
 
-// sectorSize is the unit of the sector columns, whatever the disk's own is.
+// sectorSize is the unit of the sector columns, independent of the disk's sector
+// size.
 const sectorSize = 512
 
-// diskSource reads the statistics of the block device that holds the data: of
-// the partition, where it is one. Requests are counted when they complete, and
-// after the kernel has merged neighbours.
+// diskSource reads the statistics of the block device that stores the data; if
+// that is a partition, those of the partition. Requests are counted when they
+// complete, and after the kernel has merged adjacent ones.
 type diskSource struct {
 	name   string
 	file   *kernelFile
@@ -82,7 +83,7 @@ func (d *diskSource) sample(now time.Time, out figures) error {
 	for i := range columns {
 		var ok bool
 		grown[i], seconds, ok = d.meters[i].advance(float64(columns[i]), now)
-		// The requests in flight, alone among the columns, may shrink.
+		// The number of requests in flight is the only column that may decrease.
 		if !ok && i != diskInFlight {
 			all = false
 		}
@@ -95,7 +96,7 @@ func (d *diskSource) sample(now time.Time, out figures) error {
 	put(out, "disk_read_bytes", grown[diskSectorsRead]*sectorSize/seconds)
 	put(out, "disk_write_bytes", grown[diskSectorsWritten]*sectorSize/seconds)
 	put(out, "disk_utilisation", fraction(grown[diskBusyMS]/1000/seconds))
-	// 0/0 when there were none: put leaves that out.
+	// 0/0 if there were no reads, which put leaves out.
 	put(out, "disk_read_latency_us", grown[diskReadMS]*1000/grown[diskReads])
 	put(out, "disk_write_latency_us", grown[diskWriteMS]*1000/grown[diskWrites])
 	return nil
@@ -103,7 +104,7 @@ func (d *diskSource) sample(now time.Time, out figures) error {
 
 func (d *diskSource) close() error { return d.file.close() }
 
-// spaceSource asks the file system of the data what is free.
+// spaceSource reads the free space of the data's file system.
 type spaceSource struct{ dir string }
 
 func openSpace(dir string) (source, error) { return opened(&spaceSource{dir}) }

@@ -36,7 +36,7 @@ func burnIfAsked() {
 	}
 }
 
-// burn uses CPU time for a while.
+// burn uses CPU time for a duration.
 func burn(d time.Duration) {
 	x := 1.0
 	for end := time.Now().Add(d); time.Now().Before(end); {
@@ -49,7 +49,7 @@ func burn(d time.Duration) {
 	}
 }
 
-// patience is how long a live test waits for a figure to move. It is met in a
+// patience is how long a live test waits for a figure to change. It takes a
 // fraction of a second unless the machine is badly overloaded.
 const patience = 60 * time.Second
 
@@ -107,7 +107,7 @@ func startServer(t *testing.T, cmd *exec.Cmd) io.Closer {
 	return in
 }
 
-// waitEnded waits until a child has ended, and leaves it to be waited for.
+// waitEnded waits until a child has ended, but does not reap it.
 func waitEnded(t *testing.T, pid int) {
 	t.Helper()
 	err := unix.EINTR
@@ -155,9 +155,9 @@ func TestLiveServerProcess(t *testing.T) {
 	wantWarning(t, p.Warnings(), "server process figures missing in 2 intervals, first at 9.0 s")
 }
 
-// The process that burns is the child of the one that is watched.
+// TestLiveServerThatForks watches the parent of the process that burns CPU time.
 func TestLiveServerThatForks(t *testing.T) {
-	// A shell gives a background command no standard input of its own accord.
+	// A shell does not give a background command its standard input by default.
 	cmd := exec.Command("/bin/sh", "-c", `exec 3<&0; "$0" <&3 & wait`, os.Args[0])
 	startServer(t, cmd)
 	p := newProbe(t, Config{ServerPID: cmd.Process.Pid})
@@ -199,7 +199,8 @@ func TestLiveDisk(t *testing.T) {
 	}
 }
 
-// Whatever a sample holds is described, once, with a group and a text.
+// TestLiveDescribe checks that every figure of a sample is described once, with
+// a group and a text.
 func TestLiveDescribe(t *testing.T) {
 	db := &testCounters{counters: []engine.Counter{pageReads, indexSize}}
 	db.sample = func(_ context.Context, dst []float64) error { dst[0]++; dst[1] = 1; return nil }
@@ -226,7 +227,8 @@ func TestLiveDescribe(t *testing.T) {
 	}
 }
 
-// What is parsed here must lie between what procfs reads before and after.
+// TestLiveAgainstProcfs checks that the values parsed here are between those
+// that procfs reads before and after.
 func TestLiveAgainstProcfs(t *testing.T) {
 	fs, err := procfs.NewDefaultFS()
 	if err != nil {
@@ -234,7 +236,7 @@ func TestLiveAgainstProcfs(t *testing.T) {
 	}
 	between := func(what string, before, got, after float64) {
 		t.Helper()
-		const tick = 0.5 / userHZ // what rounding may do to seconds
+		const tick = 0.5 / userHZ // the rounding error, in seconds
 		if got < before-tick || got > after+tick {
 			t.Errorf("%s: %v is not between %v and %v", what, got, before, after)
 		}
@@ -247,7 +249,7 @@ func TestLiveAgainstProcfs(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer f.close()
-		for range 3 { // the file stays open
+		for range 3 { // the file remains open
 			a, err := fs.Stat()
 			if err != nil {
 				t.Fatal(err)
@@ -387,8 +389,8 @@ func TestLiveMachine(t *testing.T) {
 	t.Logf("%+v", m)
 }
 
-// BenchmarkSample is the cost of one interval's sample. "all" adds a server
-// process, and counters that cost nothing themselves.
+// BenchmarkSample measures the cost of one sample. "all" adds a server process,
+// and counters that cost nothing themselves.
 func BenchmarkSample(b *testing.B) {
 	db := &testCounters{counters: make([]engine.Counter, 20)}
 	for i := range db.counters {

@@ -6,12 +6,12 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// Machine describes this machine for a run's header, as far as it can be read:
-// what can't is left empty. dataDir is where the server's data lies, or "" when
-// that is elsewhere.
+// Machine describes this machine for the header of a run record; fields that
+// can't be read are left empty. dataDir is the server's data directory, or "" if
+// that is on another machine.
 //
-// Disk reads "vda: MODEL, rotational, write back cache": the device, and what
-// it says of itself. Virtual disks often claim to be rotational.
+// Disk has the form "vda: MODEL, rotational, write back cache": the device and
+// its own description. Virtual disks often report that they are rotational.
 func Machine(dataDir string) result.Machine {
 	return hostSystem().machine(dataDir)
 }
@@ -22,7 +22,7 @@ func (sys system) machine(dataDir string) result.Machine {
 	return m
 }
 
-// namedSource is a source and what warnings call it.
+// namedSource is a source with its name in warnings.
 type namedSource struct {
 	what   string
 	source source

@@ -10,9 +10,9 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// cpuTicks is the first line of /proc/stat, the sum of all cores in ticks:
-// user nice system idle iowait irq softirq steal. The two that follow, guest
-// and guest_nice, are part of user and nice already (proc_stat(5)).
+// cpuTicks is the first line of /proc/stat, the sum of all cores in ticks: user
+// nice system idle iowait irq softirq steal. The next two fields, guest and
+// guest_nice, are already included in user and nice (proc_stat(5)).
 type cpuTicks [8]uint64
 
 const (
@@ -41,7 +41,7 @@ func openCPU(sys system) (source, error) {
 	return opened(c)
 }
 
-// opened tries a source out: some files open and can't be read.
+// opened reads a source once, because some files can be opened but not read.
 func opened(s source) (source, error) {
 	if err := s.sample(time.Now(), figures{}); err != nil {
 		s.close()
@@ -74,8 +74,8 @@ func (c *cpuSourceOS) sample(_ time.Time, out figures) error {
 	if !have {
 		return nil
 	}
-	// The kernel estimates iowait and idle, and may take some back
-	// (proc_stat(5)): such a step counts as none.
+	// The kernel estimates iowait and idle, so they may decrease (proc_stat(5)):
+	// a decrease counts as 0.
 	var d [len(now)]float64
 	var total float64
 	for i := range now {
@@ -97,7 +97,7 @@ func (c *cpuSourceOS) sample(_ time.Time, out figures) error {
 
 func (c *cpuSourceOS) close() error { return c.file.close() }
 
-// parseCPU reads the first line of /proc/stat.
+// parseCPU parses the first line of /proc/stat.
 func parseCPU(text []byte) (cpuTicks, error) {
 	var t cpuTicks
 	rest, ok := bytes.CutPrefix(text, []byte("cpu "))
@@ -186,23 +186,23 @@ func (s *swapSource) sample(now time.Time, out figures) error {
 
 func (s *swapSource) close() error { return s.file.close() }
 
-// pressureResource is a file of /proc/pressure and the figures of its lines;
-// an empty name leaves a line out.
+// pressureResource is a file of /proc/pressure with the names of the figures of
+// its lines; a line with an empty name is left out.
 type pressureResource struct {
 	name       string
 	some, full string
 }
 
-// "full" of the CPU is undefined for the whole machine and always 0
-// (Documentation/accounting/psi.rst).
+// pressureResources leave out "full" of the CPU, which is undefined for the whole
+// machine and always 0 (Documentation/accounting/psi.rst).
 var pressureResources = []pressureResource{
 	{name: "cpu", some: "pressure_cpu_some"},
 	{name: "io", some: "pressure_io_some", full: "pressure_io_full"},
 	{name: "memory", some: "pressure_memory_some"},
 }
 
-// pressureSource reads a file of /proc/pressure. It takes the total stall
-// times, in microseconds: the averages there look back over 10 s or more.
+// pressureSource reads a file of /proc/pressure. It uses the total stall times,
+// in microseconds, because the averages in the file cover 10 s or more.
 type pressureSource struct {
 	resource   pressureResource
 	file       *kernelFile
@@ -255,7 +255,8 @@ func (p *pressureSource) sample(now time.Time, out figures) error {
 
 func (p *pressureSource) close() error { return p.file.close() }
 
-// pressureTotal returns total= of the line with the prefix, in microseconds.
+// pressureTotal returns the value of total= in the line with the prefix, in
+// microseconds.
 func pressureTotal(text []byte, prefix string) (uint64, bool) {
 	for len(text) > 0 {
 		line, rest, _ := bytes.Cut(text, []byte("\n"))

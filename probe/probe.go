@@ -1,39 +1,39 @@
 // Package probe reads the counters of the operating system, of rowmill's own
-// process and of the database server, together, at the end of every interval
-// of a run, so that a stall can be laid beside what moved in it.
+// process and of the database server, together, at the end of every interval of
+// a run, so that a stall can be compared with the changes in these counters.
 //
-// In goes a Config: the engine's counters, the server's process, where its
-// data lies. Out comes one Sample an interval: figures by name, as package
-// result records them, each described by Describe. Whatever only grows at its
-// source is a rate per second here, divided by the true time between the two
-// readings, so a late or a missing reading doesn't distort it. Times are
-// seconds, sizes bytes, fractions lie between 0 and 1.
+// The input is a Config: the engine's counters, the server's process and its
+// data directory. The output is one Sample per interval: figures by name, in the
+// form that package result records, each described by Describe. Cumulative
+// counters are reported as rates per second, divided by the actual time between
+// the two readings, so a late or missing reading doesn't distort them. Times are
+// in seconds, sizes in bytes; fractions are between 0 and 1.
 //
 //   - Group "os" is the machine that rowmill runs on: CPU time by kind, the
-//     device that holds the data, memory, swapping, pressure (the time that
+//     device that stores the data, memory, swapping, pressure (the time that
 //     tasks lost waiting), the processors' frequency, throttling by control
-//     groups. It is the server's machine only where that is the same one. A
-//     fixed piece of computing can be timed beside (Config.WorkEvery).
-//   - Group "client" is rowmill's process: CPU, garbage collection, how long
-//     goroutines wait for a processor. With an embedded engine the engine's
-//     work is in it.
-//   - Group "server" is the server's process, and all that its engine counts.
+//     groups. It describes the server's machine only if that is the same. A
+//     fixed computation can be timed as well (Config.WorkEvery).
+//   - Group "client" is rowmill's process: CPU, garbage collection, the time
+//     that goroutines wait for a processor. With an embedded engine it includes
+//     the engine's work.
+//   - Group "server" is the server's process, and all counters of its engine.
 //
-// What can't be read never fails a run: it is left out, and Warnings says what
-// and why. A figure with no meaning in an interval is left out of it: a mean
-// latency when nothing was read, a rate when the counter went backwards
-// because the server restarted.
+// A counter that can't be read never fails a run: it is left out, and Warnings
+// returns its name and the reason. A figure that is undefined for an interval is
+// left out of that interval: a mean latency if there were no reads, a rate if
+// the counter went backwards because the server restarted.
 //
-// A server that stalls answers no queries either. So its counters are asked
-// for by a goroutine of the probe's own, and Sample waits for the answer for
-// Config.Wait at most; an answer that comes later is dropped, and the next one
-// in time covers both intervals. While a question is still open, Sample
-// doesn't wait at all.
+// A stalled server does not answer queries either. Therefore a separate
+// goroutine queries its counters, and Sample waits for the answer for at most
+// Config.Wait; a late answer is discarded, and the next answer in time covers
+// both intervals. While a query is still in progress, Sample doesn't wait at
+// all.
 //
-// A Sample costs about 0.05 ms of CPU time, 15 system calls and 1 KB, and with
-// a server's process 0.08 ms, 22 calls and 2.4 KB, on files that are kept open
-// (BenchmarkSample, 2 cores); 0.2 ms after a second's pause has cooled the
-// caches. To that comes what the engine's own query takes.
+// A Sample costs about 0.05 ms of CPU time, 15 system calls and 1 KB, and with a
+// server's process 0.08 ms, 22 calls and 2.4 KB, on files that are kept open
+// (BenchmarkSample, 2 cores); 0.2 ms with caches that are cold after a second's
+// pause. The cost of the engine's own query is extra.
 //
 //	p, err := probe.New(ctx, probe.Config{DB: counters, ServerPID: info.PID, DataDir: info.DataDir})
 //	...
@@ -59,42 +59,43 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// Groups of figures, as result.Counter names them.
+// Groups of figures, as named in result.Counter.
 const (
 	groupOS     = "os"
 	groupClient = "client"
 	groupServer = "server"
 )
 
-// defaultInterval is how often Sample is expected when Config doesn't say.
+// defaultInterval is the default of Config.Interval.
 const defaultInterval = time.Second
 
-// Config says what to read. The zero value reads this machine and this
-// process only.
+// Config selects what to read. The zero value reads only this machine and this
+// process.
 type Config struct {
-	// DB are the engine's counters; nil when there are none. The probe is
-	// their only user until Close has returned; whoever opened them closes
-	// them, after that.
+	// DB is the engine's counters; nil if there are none. Only the probe may use
+	// them until Close has returned; the caller that opened them closes them
+	// after that.
 	DB engine.Counters
-	// ServerPID is the server's process on this machine; 0 is unknown or
-	// elsewhere. Processes that it forked are counted with it, as PostgreSQL
-	// has one for each connection.
+	// ServerPID is the server's process on this machine; 0 if unknown or on
+	// another machine. Its child processes are included, because PostgreSQL has
+	// one per connection.
 	ServerPID int
-	// DataDir is where the server's data lies on this machine, "" when it
-	// doesn't. It selects the disk that is watched.
+	// DataDir is the server's data directory on this machine, "" if it is on
+	// another machine. It determines the disk to watch.
 	DataDir string
-	// Embedded engines run in this process: there is no server to look for.
+	// Embedded means that the engine runs in this process: there is no server
+	// process.
 	Embedded bool
-	// Interval is how often Sample will be called; 0 is 1 s.
+	// Interval is the expected time between calls of Sample; 0 is 1 s.
 	Interval time.Duration
-	// WorkEvery is how often a fixed piece of computing is timed; 0 is never.
+	// WorkEvery is the time between two timings of a fixed computation; 0 is never.
 	WorkEvery time.Duration
-	// Wait is the longest that Sample waits for the server's counters; 0 is a
-	// quarter of Interval.
+	// Wait is the maximum time that Sample waits for the server's counters; 0 is
+	// a quarter of Interval.
 	Wait time.Duration
 }
 
-// Validate says what of a Config makes no sense.
+// Validate returns an error if a field of the Config is invalid.
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	switch {
@@ -122,36 +123,36 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// A Sample is what one interval showed.
+// A Sample holds the figures of one interval.
 type Sample struct {
-	// Elapsed is the interval's end, as given to Probe.Sample.
+	// Elapsed is the end of the interval, as passed to Probe.Sample.
 	Elapsed time.Duration
-	// Seconds is the true time since the sample before, or since Start; 0 in
+	// Seconds is the actual time since the previous sample, or since Start; 0 in
 	// the first sample without Start.
 	Seconds float64
-	// Counters holds the figures that could be read, by name: finite numbers,
-	// ready for result.Interval.
+	// Counters are the figures that could be read, by name. The values are
+	// finite, as required by result.Interval.
 	Counters map[string]float64
-	// ClientCPUSeconds and ServerCPUSeconds are CPU time used in the interval.
-	// The server's counts only with ServerCPUKnown; a reading that failed is
-	// made up for by the next one.
+	// ClientCPUSeconds and ServerCPUSeconds are the CPU time used in the
+	// interval. The server's is valid only if ServerCPUKnown is set; after a
+	// failed reading, the next one includes the missing time.
 	ClientCPUSeconds float64
 	ServerCPUSeconds float64
 	ServerCPUKnown   bool
 }
 
-// A Probe reads the figures. Its methods are for one goroutine at a time.
+// A Probe reads the figures. Only one goroutine at a time may call its methods.
 type Probe struct {
 	cfg      Config
 	counters []result.Counter
 	warnings []string
 	sources  []*watched
-	// client and process are those of the sources that know CPU time; process
-	// is nil where the server's can't be seen. server is nil without counters.
+	// client and process are the sources that provide CPU time; process is nil
+	// if the server's process can't be read. server is nil without counters.
 	client  cpuSource
 	process serverProcess
-	// following is the server's process that is watched, newPID the one that
-	// Follow has named.
+	// following is the source of the watched server process, newPID the process
+	// last passed to Follow.
 	following   *watched
 	newPID      atomic.Int64
 	server      *poller
@@ -162,12 +163,12 @@ type Probe struct {
 	closed      bool
 }
 
-// A source reads some figures that are always read together.
+// A source reads a group of figures together.
 type source interface {
-	// describe lists the figures that sample may give.
+	// describe returns the figures that sample may provide.
 	describe() []result.Counter
-	// sample puts the figures since the call before into out. The first call
-	// gives no rates.
+	// sample adds the figures since the previous call to out. The first call
+	// provides no rates.
 	sample(now time.Time, out figures) error
 	close() error
 }
@@ -175,21 +176,21 @@ type source interface {
 // A cpuSource is a source that watches one process.
 type cpuSource interface {
 	source
-	// cpu is the CPU time that sample has seen used since its first call.
+	// cpu is the CPU time used between the first and the last call of sample.
 	cpu() cpuTime
 }
 
-// A serverProcess is the source that watches the server's process.
+// A serverProcess is the source for the server's process.
 type serverProcess interface {
 	cpuSource
-	// goOn makes a source that has not been sampled count from its process's
-	// start, on top of what another one has seen, as if it had been there at a
-	// moment with nothing used.
+	// goOn makes a source that has not been sampled continue the CPU time of
+	// another source. It counts from its process's start, as if it had been
+	// sampled at the given time with no CPU time used.
 	goOn(before cpuSource, at time.Time)
 }
 
-// cpuTime is CPU time used, as of a number of successful readings: when the
-// number has not moved, neither has the knowledge.
+// cpuTime is CPU time used, with the number of successful readings: if that
+// number has not changed, the CPU time is not up to date.
 type cpuTime struct {
 	seconds  float64
 	readings int
@@ -201,10 +202,10 @@ type watched struct {
 	gap gap
 }
 
-// New finds what can be read here. It fails on a Config that makes no sense
-// only; what can't be read is in Warnings. ctx passes on its values: the probe
-// stops at Close, not with ctx, so that an interrupted run keeps its last
-// interval.
+// New opens the sources that can be read on this machine. It returns an error
+// only for an invalid Config; Warnings returns the sources that can't be read.
+// Only the values of ctx are used: the probe stops at Close, not with ctx, so
+// that an interrupted run keeps its last interval.
 func New(ctx context.Context, cfg Config) (*Probe, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -214,7 +215,7 @@ func New(ctx context.Context, cfg Config) (*Probe, error) {
 	if p.cfg.WorkEvery > 0 {
 		stolen, err := hostSystem().openSteal()
 		if err != nil {
-			stolen = nil // which the CPU times' own warning says
+			stolen = nil // the warning about CPU times covers this
 		}
 		p.add("the fixed work", newWorkSource(context.WithoutCancel(ctx), p.cfg.WorkEvery, stolen))
 	}
@@ -231,7 +232,7 @@ func New(ctx context.Context, cfg Config) (*Probe, error) {
 	return p, nil
 }
 
-// openSystem opens all sources but the engine's counters.
+// openSystem opens all sources except the engine's counters.
 func (p *Probe) openSystem(sys system) {
 	for _, s := range sys.open(p.cfg.DataDir, p.warn) {
 		p.add(s.what, s.source)
@@ -259,25 +260,25 @@ func (p *Probe) openSystem(sys system) {
 	}
 }
 
-// Follow tells that the server was restarted, as another process: from the next
-// Sample on that one is watched, from its start on, and CPU time goes on
-// counting. It may be called while Sample runs. What the process before used
-// after the last Sample is not known, nor is a server followed whose first
-// process could not be seen.
+// Follow reports that the server was restarted with another process id: from the
+// next Sample on, the new process is watched, from its start on, and CPU time
+// accumulates. It may be called while Sample runs. The CPU time that the old
+// process used after the last Sample is lost. If the first process could not be
+// read, Follow has no effect.
 func (p *Probe) Follow(pid int) { p.newPID.Store(int64(pid)) }
 
-// follow changes to the process that Follow named.
+// follow switches to the process passed to Follow.
 func (p *Probe) follow() {
 	pid := int(p.newPID.Load())
 	if p.following == nil || pid == p.cfg.ServerPID {
 		return
 	}
-	source, err := hostSystem().openProcess(pid, func(string) {}) // the same as of the first
+	source, err := hostSystem().openProcess(pid, func(string) {}) // the warnings are the same as for the first process
 	if err != nil {
-		return // it has ended again, and the next will be named
+		return // it has already ended; Follow will be called with the next one
 	}
 	source.goOn(p.process, p.lastSample)
-	_ = p.following.close() // it is gone
+	_ = p.following.close() // its process has ended
 	p.cfg.ServerPID, p.process, p.following.source = pid, source, source
 	if p.server != nil {
 		p.server.restarted()
@@ -291,13 +292,13 @@ func (p *Probe) add(what string, s source) {
 
 func (p *Probe) warn(text string) { p.warnings = append(p.warnings, text) }
 
-// Describe returns all figures that samples may hold, in a fixed order.
+// Describe returns all figures that samples may contain, in a fixed order.
 func (p *Probe) Describe() []result.Counter {
 	return append([]result.Counter(nil), p.counters...)
 }
 
-// Warnings says what is missing and why: what was never readable and, after
-// samples, what failed in how many of them.
+// Warnings returns the missing figures with reasons: those that were never
+// readable and, after samples, those that failed, with the number of samples.
 func (p *Probe) Warnings() []string {
 	out := append([]string(nil), p.warnings...)
 	for _, w := range p.sources {
@@ -310,9 +311,9 @@ func (p *Probe) Warnings() []string {
 	return out
 }
 
-// Start takes the readings that the first Sample is compared with, and is the
-// start of what ClientCPUSeconds and ServerCPUSeconds count. Nothing ticks
-// yet, so it waits for the server for a whole interval, if need be.
+// Start takes the initial readings, which the first Sample is compared with and
+// from which ClientCPUSeconds and ServerCPUSeconds count. No interval is running
+// yet, so it may wait for the server for a whole interval.
 func (p *Probe) Start(ctx context.Context) {
 	p.read(ctx, 0, p.cfg.Interval)
 	p.startClient = p.client.cpu()
@@ -321,9 +322,9 @@ func (p *Probe) Start(ctx context.Context) {
 	}
 }
 
-// Sample returns what happened since the call before, or since Start. elapsed
-// is the time since the run's start, for the sample and for warnings. It
-// returns within Config.Wait, and at once when ctx is done.
+// Sample returns the changes since the previous call, or since Start. elapsed is
+// the time since the run's start, for the sample and for warnings. It returns
+// within Config.Wait, and at once if ctx is done.
 func (p *Probe) Sample(ctx context.Context, elapsed time.Duration) Sample {
 	return p.read(ctx, elapsed, p.cfg.Wait)
 }
@@ -364,15 +365,14 @@ func (p *Probe) read(ctx context.Context, elapsed, wait time.Duration) Sample {
 	return s
 }
 
-// ClientCPUSeconds returns the CPU time, of user and system, that this process
-// used from Start to the last Sample.
+// ClientCPUSeconds returns the user and system CPU time that this process used
+// from Start to the last Sample.
 func (p *Probe) ClientCPUSeconds() float64 {
 	return p.client.cpu().seconds - p.startClient.seconds
 }
 
-// ServerCPUSeconds returns the same of the server's processes, up to the last
-// Sample that could see them; false when there was none, and for embedded
-// engines.
+// ServerCPUSeconds returns the CPU time of the server's processes from Start to the
+// last Sample that could read them; false if none could, and for embedded engines.
 func (p *Probe) ServerCPUSeconds() (float64, bool) {
 	if p.process == nil {
 		return 0, false
@@ -381,9 +381,9 @@ func (p *Probe) ServerCPUSeconds() (float64, bool) {
 	return now.seconds - p.startServer.seconds, now.readings > p.startServer.readings
 }
 
-// Close stops the probe and waits for its goroutine; a query that doesn't heed
-// its context is waited for a bounded time, and reported. Totals and warnings
-// remain readable.
+// Close stops the probe and waits for its goroutine. If a query ignores its
+// context, the wait ends after a limit and Close returns an error. Totals and
+// warnings remain readable.
 func (p *Probe) Close() error {
 	if p.closed {
 		return nil
@@ -402,26 +402,26 @@ func (p *Probe) Close() error {
 // figures are the values of one sample, by name.
 type figures = map[string]float64
 
-// put adds a figure unless it is no number: records are JSON.
+// put adds a figure unless it is NaN or infinite, which JSON can't represent.
 func put(out figures, name string, v float64) {
 	if !math.IsNaN(v) && !math.IsInf(v, 0) {
 		out[name] = v
 	}
 }
 
-// fraction keeps a share of time in 0 to 1: the counters behind it are updated
-// a moment before or after the clock is read.
+// fraction limits a share of time to 0 to 1, because the counters are updated
+// slightly before or after the clock is read.
 func fraction(v float64) float64 { return min(max(v, 0), 1) }
 
-// A meter follows a figure that only grows.
+// A meter computes the growth of a cumulative figure.
 type meter struct {
 	value float64
 	at    time.Time
 }
 
-// advance returns by how much the figure grew and in how many seconds. It is
-// false for the first value and for one that is below the last; the next is
-// compared with this one in any case.
+// advance returns the growth of the figure and the time in seconds since the
+// last value. It returns false for the first value and for a value below the
+// last one; the next value is compared with this one in any case.
 func (m *meter) advance(v float64, at time.Time) (grown, seconds float64, ok bool) {
 	if math.IsNaN(v) {
 		return 0, 0, false
@@ -432,14 +432,14 @@ func (m *meter) advance(v float64, at time.Time) (grown, seconds float64, ok boo
 	return grown, seconds, ok
 }
 
-// rate puts the figure's growth per second, times scale.
+// rate adds the figure's growth per second, times scale, to out.
 func (m *meter) rate(v float64, at time.Time, scale float64, name string, out figures) {
 	if grown, seconds, ok := m.advance(v, at); ok {
 		put(out, name, grown*scale/seconds)
 	}
 }
 
-// A gap counts the readings that failed.
+// A gap counts failed readings.
 type gap struct {
 	what  string
 	count int

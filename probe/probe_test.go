@@ -20,8 +20,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// testCounters are a server's counters at the boundary: what it says is given
-// by a function, so that it can hang, fail and restart when the test wants.
+// testCounters are a server's counters, whose values a function provides, so
+// that a test can make them hang, fail and restart.
 type testCounters struct {
 	counters []engine.Counter
 	sample   func(ctx context.Context, dst []float64) error
@@ -39,7 +39,7 @@ var (
 	indexSize = engine.Counter{Name: engine.CounterTableIndex, Unit: "bytes", Help: "secondary indexes"}
 )
 
-// newProbe opens a probe that the test closes.
+// newProbe opens a probe that is closed when the test ends.
 func newProbe(t *testing.T, cfg Config) *Probe {
 	t.Helper()
 	p, err := New(t.Context(), cfg)
@@ -54,7 +54,7 @@ func newProbe(t *testing.T, cfg Config) *Probe {
 	return p
 }
 
-// want checks one figure of a sample; NaN wants it left out.
+// want checks one figure of a sample; NaN means that it must be left out.
 func want(t *testing.T, s Sample, name string, value float64) {
 	t.Helper()
 	got, ok := s.Counters[name]
@@ -105,17 +105,17 @@ func TestConfigValidate(t *testing.T) {
 	}
 }
 
-// A server that hangs must cost the first tick Config.Wait and the others
-// nothing, and the first answer in time must cover the whole gap.
+// TestHangingServer checks that a server that hangs costs the first tick Config.Wait
+// and the others nothing, and that the first answer in time covers the whole gap.
 func TestHangingServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var value float64
 		hang := make(chan struct{})
 		db := &testCounters{counters: []engine.Counter{pageReads}}
 		db.sample = func(_ context.Context, dst []float64) error {
-			if value == 100 { // the second question
+			if value == 100 { // the second query
 				value = 150
-				<-hang // whatever its context says
+				<-hang // ignores its context
 			}
 			dst[0] = value
 			return nil
@@ -137,7 +137,7 @@ func TestHangingServer(t *testing.T) {
 		want(t, sampleAt(1*time.Second, 200*time.Millisecond), pageReads.Name, math.NaN())
 		want(t, sampleAt(2*time.Second, 0), pageReads.Name, math.NaN())
 		want(t, sampleAt(3*time.Second, 0), pageReads.Name, math.NaN())
-		close(hang) // the late answer, 150 at 1 s, is dropped
+		close(hang) // the late answer, 150 at 1 s, is discarded
 		synctest.Wait()
 		value = 800
 		want(t, sampleAt(4*time.Second, 0), pageReads.Name, 200) // 800 in 4 s
@@ -147,7 +147,8 @@ func TestHangingServer(t *testing.T) {
 	})
 }
 
-// A query that hangs forever is given up, so that the server is asked again.
+// TestHangingQueryIsCancelled checks that a query that hangs is cancelled, so
+// that the server is queried again.
 func TestHangingQueryIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		queries := 0
@@ -187,7 +188,8 @@ func TestSampleReturnsWithContext(t *testing.T) {
 	})
 }
 
-// After Close, nothing of the probe runs: also when a query was under way.
+// TestCloseEndsQuery checks that after Close no part of the probe runs, also if
+// a query was in progress.
 func TestCloseEndsQuery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := false
@@ -225,14 +227,14 @@ func TestCloseReportsDeafQuery(t *testing.T) {
 	})
 }
 
-// Counters of a restarted server begin at zero: no rate is negative, and none
-// is made of a new value and an old one, even where that looks plausible.
+// TestServerRestart: counters of a restarted server begin at zero. No rate may be
+// negative, or be computed from a new and an old value, even if it looks plausible.
 func TestServerRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		values := [][3]float64{
 			{1000, 1, 70},
 			{1500, 2, 71},
-			{20, 3, 72}, // restarted: page reads fell, rows look as if they grew
+			{20, 3, 72}, // restarted: page reads decreased, rows seem to have grown
 			{30, 5, 73},
 		}
 		i := 0
@@ -255,8 +257,8 @@ func TestServerRestart(t *testing.T) {
 	})
 }
 
-// A figure that can't be read, and a whole sample that fails, are left out; the
-// next one that can be covers both intervals.
+// TestUnreadableCounters checks that a figure that can't be read, and a whole sample
+// that fails, are left out, and that the next readable one covers both intervals.
 func TestUnreadableCounters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type reading struct {
@@ -275,7 +277,7 @@ func TestUnreadableCounters(t *testing.T) {
 		db.sample = func(_ context.Context, dst []float64) error {
 			r := readings[i]
 			i++
-			dst[0], dst[1] = r.reads, r.size // and never the rows
+			dst[0], dst[1] = r.reads, r.size // never the rows
 			return r.err
 		}
 		p := newProbe(t, Config{DB: db, Embedded: true})
@@ -315,8 +317,8 @@ func TestCounterNamesAreUnique(t *testing.T) {
 	wantWarning(t, p.Warnings(), "server counter table_index_bytes left out")
 }
 
-// Figures have to arrive under the names, and as the rates, that package
-// result explains a knee with.
+// TestKneeIsExplained checks that figures have the names, and are the rates, by
+// which package result explains a knee.
 func TestKneeIsExplained(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reads, size float64
@@ -330,8 +332,8 @@ func TestKneeIsExplained(t *testing.T) {
 		p.Start(t.Context())
 		var total int64
 		for i := range 40 {
-			// Half-way the indexes outgrow the cache: each row reads three
-			// pages, and the rate falls to a twentieth.
+			// Half-way the indexes exceed the cache: each row reads three pages,
+			// and the rate falls to a twentieth.
 			n, perRow := int64(20000), 0.0
 			if i >= 20 {
 				n, perRow = 1000, 3

@@ -12,24 +12,24 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// userHZ is how many ticks a second /proc/PID/stat counts in. It is 100 on
-// every platform that Go runs on, whatever the kernel's own timer does.
+// userHZ is the number of ticks per second in /proc/PID/stat. It is 100 on every
+// platform that Go supports, independent of the kernel's timer.
 const userHZ = 100
 
-// processSource reads the server's process and those it forked. CPU time comes
-// in ticks of 10 ms.
+// processSource reads the server's process and its child processes. CPU time is in
+// ticks of 10 ms.
 //
-// What a process's ended children used is added to it once it has taken note
-// of their end, so the sum over the living ones doesn't fall when one ends.
+// The CPU time of an ended child is added to its parent once the parent has waited
+// for it, so the sum over the living processes doesn't decrease when one ends.
 type processSource struct {
 	sys      system
 	pid      int
-	started  uint64 // ticks after boot: tells it from another with its number
+	started  uint64 // ticks after boot: distinguishes processes with the same id
 	stat     *kernelFile
 	statm    *kernelFile
-	status   *kernelFile // nil when it has no peak of memory
-	io       *kernelFile // nil when it may not be read
-	children *kernelFile // nil when the kernel doesn't list them
+	status   *kernelFile // nil if it has no peak of memory
+	io       *kernelFile // nil if it may not be read
+	children *kernelFile // nil if the kernel doesn't list them
 	cpuMeter meter
 	reads    meter
 	writes   meter
@@ -67,7 +67,7 @@ func (sys system) openProcess(pid int, warn func(string)) (serverProcess, error)
 	if err != nil {
 		warn("server disk figures left out: " + err.Error())
 	}
-	// The main thread's children: servers that fork do it there.
+	// The main thread's children, because servers fork in the main thread.
 	path := filepath.Join(dir, "task", strconv.Itoa(pid), "children")
 	if p.children, err = openKernelFile(path); err != nil {
 		warn("server process figures are those of its first process only: " + err.Error())
@@ -91,11 +91,11 @@ func (p *processSource) describe() []result.Counter {
 	return out
 }
 
-// processUse is what processes have used so far, and hold now.
+// processUse is the resources that processes have used so far and hold at present.
 type processUse struct {
 	ticks        uint64
 	private      uint64 // pages
-	shared       uint64 // pages, of the one with most
+	shared       uint64 // pages, of the process with the most
 	reads, wrote uint64 // bytes
 }
 
@@ -122,7 +122,7 @@ func (p *processSource) sample(now time.Time, out figures) error {
 	return nil
 }
 
-// peak returns the most memory that the first process has had (VmHWM), in bytes.
+// peak returns the peak memory of the first process (VmHWM), in bytes.
 func (p *processSource) peak() (uint64, error) {
 	text, err := p.status.read()
 	if err != nil {
@@ -135,11 +135,13 @@ func (p *processSource) peak() (uint64, error) {
 	return kb << 10, nil
 }
 
-// errForking means that the sum over the processes would be wrong.
+// errForking means that processes ended during the reading, so that the sum is
+// unreliable.
 var errForking = errors.New("processes ended while they were read")
 
-// read adds up the processes. A child that ends on the way may be counted
-// twice or not at all: its parent's time shows that, and then it begins anew.
+// read adds up the processes. A child that ends during the reading may be
+// counted twice or not at all. The parent's time of ended children shows that,
+// and the reading is repeated.
 func (p *processSource) read() (processUse, error) {
 	for range 3 {
 		main, err := readProcessStat(p.stat)
@@ -192,7 +194,7 @@ func (p *processSource) addChildren(use *processUse) (forked bool, err error) {
 	}
 }
 
-// addChild adds what can be read of a child: it may end at any moment.
+// addChild adds the readable figures of a child, which may end at any moment.
 func (u *processUse) addChild(dir string, io bool) {
 	open := func(name string) *kernelFile {
 		f, err := openKernelFile(filepath.Join(dir, name))
@@ -222,10 +224,10 @@ func (u *processUse) addChild(dir string, io bool) {
 			defer ioFile.close()
 		}
 	}
-	_ = u.addFiles(statm, ioFile) // it has ended since: the sum is read again
+	_ = u.addFiles(statm, ioFile) // on an error it has ended: the sum is read again
 }
 
-// addFiles adds memory and disk use of one process; io may be nil.
+// addFiles adds the memory and disk use of one process; io may be nil.
 func (u *processUse) addFiles(statm, io *kernelFile) error {
 	text, err := statm.read()
 	if err != nil {
@@ -267,12 +269,12 @@ func (p *processSource) close() error {
 	return errors.Join(errs...)
 }
 
-// processStat is a process's line in /proc/PID/stat.
+// processStat is the relevant part of /proc/PID/stat.
 type processStat struct {
 	ticks   uint64 // user and system
-	reaped  uint64 // the same of its ended children
+	reaped  uint64 // the same for its ended children
 	started uint64 // after boot
-	ended   bool   // and its parent hasn't taken note yet
+	ended   bool   // ended, but its parent hasn't waited for it yet
 }
 
 func readProcessStat(f *kernelFile) (processStat, error) {
@@ -287,9 +289,9 @@ func readProcessStat(f *kernelFile) (processStat, error) {
 	return s, nil
 }
 
-// parseProcessStat reads a line of /proc/PID/stat (proc_pid_stat(5)). The
-// second field is the program's name in parentheses; it may hold blanks and
-// parentheses itself, so the last one ends it.
+// parseProcessStat parses a line of /proc/PID/stat (proc_pid_stat(5)). The
+// second field is the program's name in parentheses; it may itself contain
+// spaces and parentheses, so it ends at the last closing one.
 func parseProcessStat(text []byte) (processStat, error) {
 	bad := func() (processStat, error) {
 		return processStat{}, fmt.Errorf("not a process's line: %.60q", text)
@@ -300,7 +302,7 @@ func parseProcessStat(text []byte) (processStat, error) {
 	}
 	rest := text[name:]
 	ended := bytes.HasPrefix(rest, []byte(") Z")) || bytes.HasPrefix(rest, []byte(") X"))
-	var v [23]uint64 // by the manual's count, which is 1 for the first field
+	var v [23]uint64 // indexed as in the manual, where the first field is 1
 	for field := 3; field < len(v); field++ {
 		blank := bytes.IndexByte(rest, ' ')
 		if blank < 0 {

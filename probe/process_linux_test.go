@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// process writes the files of a process: times in ticks.
+// process writes the files of a process, with times in ticks.
 func (tr *tree) process(pid int, name string, user, system, reaped, started uint64) {
 	tr.t.Helper()
 	dir := fmt.Sprintf("proc/%d/", pid)
@@ -62,8 +62,8 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// A server with a process for each connection: what a connection used must
-// stay in the sum after it has ended.
+// TestProcessWithChildren tests a server with one process per connection: the
+// CPU time of a connection must remain in the sum after it has ended.
 func TestProcessWithChildren(t *testing.T) {
 	tr := newTree(t)
 	tr.process(40, "postgres", 100, 0, 1000, 777)
@@ -88,7 +88,7 @@ func TestProcessWithChildren(t *testing.T) {
 	page := float64(os.Getpagesize())
 	wantFigures(t, out, figures{"server_rss_bytes": (20 + 5 + 5 + 45) * page})
 
-	// 42 ends after 50 ticks more, of which its parent takes note.
+	// 42 ends after 50 more ticks, and its parent reaps it.
 	tr.process(40, "postgres", 110, 0, 1250, 777)
 	tr.io(40, 0, 1500+300)
 	tr.children(40, "41 ")
@@ -104,7 +104,7 @@ func TestProcessWithChildren(t *testing.T) {
 		"server_io_read_bytes": 0, "server_io_write_bytes": 300})
 }
 
-// The number of a process that ended may be given to another.
+// TestProcessIsAnother tests a process id that is reused.
 func TestProcessIsAnother(t *testing.T) {
 	tr := newTree(t)
 	tr.process(40, "mariadbd", 100, 0, 0, 777)
@@ -172,7 +172,8 @@ func TestParseProcessStatRefuses(t *testing.T) {
 	}
 }
 
-// The peak of memory is the kernel's own, where it has one.
+// TestProcessPeak checks that the peak of memory is the kernel's own, if it
+// provides one.
 func TestProcessPeak(t *testing.T) {
 	tr := newTree(t)
 	tr.process(40, "server", 100, 0, 0, 777)

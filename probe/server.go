@@ -14,55 +14,56 @@ import (
 )
 
 const (
-	// queryLimit ends a query for the server's counters. It is far longer than
-	// Sample waits: most drivers give the connection up when a query is
-	// cancelled, and a stall of some seconds shouldn't end the sampling. It
-	// bounds how long a server that vanished without a word goes unnoticed.
+	// queryLimit is the timeout of a query for the server's counters. It is much
+	// longer than Sample waits: most drivers close the connection when a query
+	// is cancelled, and a stall of some seconds shouldn't end the sampling. It
+	// limits how long the loss of a server that does not close the connection
+	// stays undetected.
 	queryLimit = 30 * time.Second
-	// closeLimit is how long Close waits for a query that was cancelled.
+	// closeLimit is how long Close waits for a cancelled query.
 	closeLimit = 5 * time.Second
 )
 
-// Why a sample has no server counters.
+// Reasons why a sample has no server counters.
 var (
 	errStillOpen = errors.New("the query before has not returned")
 	errLate      = errors.New("the query took too long")
 )
 
-// A poller asks for an engine's counters in a goroutine of its own. At most
-// one question is open at a time.
+// A poller queries an engine's counters in a separate goroutine. At most one
+// query is in progress.
 type poller struct {
 	described []result.Counter
 	figures   []serverFigure
-	// values is nil while the goroutine has it: while a question is open.
+	// values is nil while a query is in progress, because the goroutine uses it.
 	values   []float64
 	asks     chan []float64
 	answers  chan answer
 	stop     context.CancelFunc
 	done     chan struct{}
 	answered bool // at least once
-	// resets counts samples in which a figure went backwards, resetName is
-	// the first such figure.
+	// resets is the number of samples in which a figure went backwards,
+	// resetName the first such figure.
 	resets    int
 	resetName string
 }
 
 type serverFigure struct {
-	name       string // "" when the figure is left out
+	name       string // "" if the figure is left out
 	cumulative bool
 	meter      meter
-	seen       bool // it was a number at least once
+	seen       bool // it had a value at least once
 }
 
 type answer struct {
-	// at is the middle of the query: when the figures were true, give or take
-	// half of its duration.
+	// at is the middle of the query's duration, the best estimate of when the
+	// figures were valid.
 	at     time.Time
 	values []float64
 	err    error
 }
 
-// warnings says what was odd about the answers so far.
+// warnings returns warnings about irregular answers so far.
 func (p *poller) warnings() []string {
 	var out, unseen []string
 	if p.resets > 0 {
@@ -80,8 +81,8 @@ func (p *poller) warnings() []string {
 	return out
 }
 
-// newPoller starts the goroutine; close stops it. Figures whose names are
-// taken are left out.
+// newPoller starts the goroutine; close stops it. Figures whose names already
+// exist are left out.
 func newPoller(ctx context.Context, db engine.Counters, others []result.Counter) (*poller, []string) {
 	taken := map[string]bool{}
 	for _, c := range others {
@@ -114,8 +115,8 @@ func newPoller(ctx context.Context, db engine.Counters, others []result.Counter)
 	return p, warnings
 }
 
-// poll answers each question until ctx ends. Both channels have room for one,
-// which is all that is ever under way, so it never blocks on them for good.
+// poll executes each query until ctx ends. Both channels have a capacity of one,
+// which is the maximum in progress, so it never blocks on them forever.
 func poll(ctx context.Context, db engine.Counters, asks <-chan []float64, answers chan<- answer, done chan<- struct{}) {
 	defer close(done)
 	for {
@@ -136,8 +137,8 @@ func poll(ctx context.Context, db engine.Counters, asks <-chan []float64, answer
 	}
 }
 
-// ask poses a question, and reports false when the one before is still open.
-// An answer that came too late for its own interval is dropped here.
+// ask requests a query, and returns false if the previous one is still in
+// progress. An answer that came too late for its own interval is discarded here.
 func (p *poller) ask() bool {
 	if p.values == nil {
 		select {
@@ -152,7 +153,7 @@ func (p *poller) ask() bool {
 	return true
 }
 
-// await waits for the answer and puts its figures into out.
+// await waits for the answer and adds its figures to out.
 func (p *poller) await(ctx context.Context, wait time.Duration, out figures) error {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -171,9 +172,9 @@ func (p *poller) await(ctx context.Context, wait time.Duration, out figures) err
 	}
 }
 
-// take turns an answer into figures. When one counter went backwards, the
-// server has restarted and all of them count from new zeros, also those that
-// have grown past their old values since: no rate of the sample means anything.
+// take converts an answer to figures. If one counter went backwards, the server
+// has restarted and all counters have restarted at 0, including those that have
+// since exceeded their old values, so the sample has no valid rate.
 func (p *poller) take(a answer, out figures) {
 	p.answered = true
 	restarted := false
@@ -205,15 +206,15 @@ func (p *poller) take(a answer, out figures) {
 	}
 }
 
-// restarted forgets what the counters were: those of a server that is back count
-// from new zeros, also where they have grown past their old values.
+// restarted discards the previous values of the counters: after a restart, counters
+// restart at 0, including those that have since exceeded their old values.
 func (p *poller) restarted() {
 	for i := range p.figures {
 		p.figures[i].meter = meter{}
 	}
 }
 
-// close ends the goroutine and waits for it.
+// close stops the goroutine and waits for it.
 func (p *poller) close() error {
 	p.stop()
 	timer := time.NewTimer(closeLimit)

@@ -8,25 +8,24 @@ import (
 	"time"
 )
 
-// SyncEvery is how often Syncs writes where syncs are quick: often enough for any
-// stall of a tenth of a second to meet a write, and seldom enough not to be one
-// of its causes.
+// SyncEvery is the interval of Syncs' writes if syncs are fast: short enough
+// that a write coincides with every stall of a tenth of a second, and long
+// enough that the writes don't cause stalls.
 const SyncEvery = 50 * time.Millisecond
 
-// syncSize is how much it writes, in bytes: a page of the file system's.
+// syncSize is the size of a write in bytes: a page of the file system.
 const syncSize = 4096
 
-// A Sync is a write that was synced to disk: when it began, and how long that
-// took.
+// A Sync is a write that was synced to disk: when it began, and its duration.
 type Sync struct {
 	Began time.Time
 	Took  time.Duration
 }
 
-// Syncs has a file of its own in dir written and synced each SyncEvery, as a commit
-// has the server's log, until ctx ends, and removes it then. It tells each write:
-// where one takes as long as an insert that began at the same moment, the disk
-// is why. The directory should be on the disk of the server's files.
+// Syncs writes and syncs a separate file in dir every SyncEvery, as a commit does
+// with the server's log, until ctx ends, and then removes it. It passes each write
+// to tell: if a write takes as long as an insert that began at the same moment, the
+// disk is the cause. The directory should be on the disk of the server's files.
 func Syncs(ctx context.Context, dir string, tell func(Sync)) (err error) {
 	f, err := os.CreateTemp(dir, "synced-*")
 	if err != nil {

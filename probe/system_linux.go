@@ -14,14 +14,14 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// system is where Linux shows its figures; tests put other roots in. What is
-// read once comes from procfs; what is read every interval is parsed here, out
-// of files that stay open, because procfs opens and parses whole files: the
-// interrupts of every core, for one line of CPU times.
+// system is the locations of Linux's figures; tests use other roots. Values that
+// are read once come from procfs. Values that are read every interval are parsed
+// here from files that stay open, because procfs opens and parses whole files:
+// the interrupts of every core, for one line of CPU times.
 type system struct {
 	proc, sys, etc string
-	// stat returns the device that holds a file, and the device that the file
-	// itself is, 0 when it is no block device.
+	// stat returns the device that stores a file, and the device that the file
+	// itself represents, 0 if it is no block device.
 	stat func(path string) (holder, itself devNumber, err error)
 }
 
@@ -29,7 +29,7 @@ func hostSystem() system {
 	return system{proc: procfs.DefaultMountPoint, sys: "/sys", etc: "/etc", stat: statDevice}
 }
 
-// devNumber is a device's number, as the kernel encodes it in stat(2).
+// devNumber is a device number in the kernel's encoding of stat(2).
 type devNumber uint64
 
 // String returns "major:minor", as /sys/dev/block names devices.
@@ -37,7 +37,8 @@ func (d devNumber) String() string {
 	return fmt.Sprintf("%d:%d", unix.Major(uint64(d)), unix.Minor(uint64(d)))
 }
 
-// anonymous devices belong to file systems that sit on no device of their own.
+// anonymous reports whether the number is that of a file system without a device
+// of its own.
 func (d devNumber) anonymous() bool { return unix.Major(uint64(d)) == 0 }
 
 func statDevice(path string) (holder, itself devNumber, err error) {
@@ -51,8 +52,8 @@ func statDevice(path string) (holder, itself devNumber, err error) {
 	return devNumber(st.Dev), itself, nil
 }
 
-// open opens the sources of the operating system that can be read, and warns
-// of those that can't.
+// open opens the readable sources of the operating system, and warns about the
+// others.
 func (sys system) open(dataDir string, warn func(string)) []namedSource {
 	var out []namedSource
 	add := func(what string, s source, err error) {
@@ -66,8 +67,8 @@ func (sys system) open(dataDir string, warn func(string)) []namedSource {
 	add("cpu figures", cpu, err)
 	load, err := openLoad(sys)
 	add("load figures", load, err)
-	// Most virtual machines show no frequency, and most processes have no
-	// quota: that is no fault of a run.
+	// Most virtual machines show no frequency, and most processes have no quota:
+	// this is not worth a warning.
 	if frequency, err := openFrequency(sys); !errors.Is(err, errNotShown) {
 		add("cpu frequency", frequency, err)
 	}
@@ -93,7 +94,7 @@ func (sys system) open(dataDir string, warn func(string)) []namedSource {
 	return out
 }
 
-// describeMachine fills in what Linux says of itself.
+// describeMachine fills in the information that Linux provides.
 func (sys system) describeMachine(dataDir string, m *result.Machine) {
 	if fs, err := procfs.NewFS(sys.proc); err == nil {
 		if cpus, err := fs.CPUInfo(); err == nil && len(cpus) > 0 {
@@ -116,7 +117,7 @@ func (sys system) describeMachine(dataDir string, m *result.Machine) {
 	}
 }
 
-// osName returns PRETTY_NAME of os-release(5), "" when there is none.
+// osName returns PRETTY_NAME of os-release(5), "" if there is none.
 func (sys system) osName() string {
 	text, err := os.ReadFile(filepath.Join(sys.etc, "os-release"))
 	if err != nil {
@@ -130,7 +131,7 @@ func (sys system) osName() string {
 	return ""
 }
 
-// readLine returns a small file's first line, "" when it can't be read.
+// readLine returns a small file's first line, "" if it can't be read.
 func readLine(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -140,17 +141,17 @@ func readLine(path string) string {
 	return strings.TrimSpace(line)
 }
 
-// kernelFile is a file of /proc or /sys that is kept open: reading it from its
-// start makes the kernel fill it anew. A file of a process remains bound to
-// that process, and fails once it is gone, also when its number is used again.
+// kernelFile is a file of /proc or /sys that is kept open: when it is read from its
+// start, the kernel generates it again. A file of a process stays bound to that
+// process; reading it fails once the process has ended, even if its id is reused.
 type kernelFile struct {
 	f   *os.File
 	buf []byte
-	// head files need their first bytes only, as many as buf has.
+	// head means that only the first bytes are needed, as many as fit in buf.
 	head bool
 }
 
-// headSize holds the first line of /proc/stat: ten numbers of 20 digits.
+// headSize is sufficient for the first line of /proc/stat: ten numbers of 20 digits.
 const headSize = 256
 
 func openKernelFile(path string) (*kernelFile, error) {
@@ -174,7 +175,7 @@ func (k *kernelFile) read() ([]byte, error) {
 	for {
 		n, err := k.f.ReadAt(k.buf, 0)
 		switch {
-		case err == nil && !k.head: // it filled the buffer: there may be more
+		case err == nil && !k.head: // the buffer is full: there may be more
 			k.buf = make([]byte, 2*len(k.buf))
 			continue
 		case err != nil && !errors.Is(err, io.EOF):
@@ -186,8 +187,8 @@ func (k *kernelFile) read() ([]byte, error) {
 
 func (k *kernelFile) close() error { return k.f.Close() }
 
-// nextNumber returns the first decimal number in text, skipping blanks before
-// it, and the text behind it; false when there is none.
+// nextNumber returns the first decimal number in text, skipping spaces before
+// it, and the text after it; false if there is none.
 func nextNumber(text []byte) (v uint64, rest []byte, ok bool) {
 	i := 0
 	for i < len(text) && (text[i] == ' ' || text[i] == '\t') {
@@ -201,8 +202,8 @@ func nextNumber(text []byte) (v uint64, rest []byte, ok bool) {
 	return v, text[i:], i > begin
 }
 
-// numbers fills dst with the decimal numbers at text's start and returns how
-// many there were.
+// numbers fills dst with the decimal numbers at the start of text and returns
+// how many there were.
 func numbers(text []byte, dst []uint64) int {
 	for i := range dst {
 		v, rest, ok := nextNumber(text)
@@ -214,8 +215,8 @@ func numbers(text []byte, dst []uint64) int {
 	return len(dst)
 }
 
-// lineNumber returns the number that follows prefix at the start of a line;
-// false when no line begins with it.
+// lineNumber returns the number after a prefix at the start of a line; false if
+// no line begins with the prefix.
 func lineNumber(text []byte, prefix string) (uint64, bool) {
 	for len(text) > 0 {
 		if len(text) > len(prefix) && string(text[:len(prefix)]) == prefix {

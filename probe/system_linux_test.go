@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tree is a root with files of /proc, /sys and /etc, and device numbers.
+// tree is a root directory with files of /proc, /sys and /etc, and device numbers.
 type tree struct {
 	t    *testing.T
 	root string
-	// devices gives what stat says of a path: the device that holds it, and
-	// the one it is.
+	// devices are the results of stat for a path: the device that stores it, and
+	// the device that it represents.
 	devices map[string][2]devNumber
 }
 
@@ -43,7 +43,7 @@ func (tr *tree) write(name, text string) {
 	}
 }
 
-// disk makes a block device; dir is its place below /sys/devices.
+// disk creates a block device; dir is its directory below /sys/devices.
 func (tr *tree) disk(n devNumber, dir, stat string) {
 	tr.t.Helper()
 	tr.write("sys/devices/"+dir+"/stat", stat)
@@ -71,8 +71,8 @@ func (tr *tree) system() system {
 
 func dev(major, minor uint32) devNumber { return devNumber(unix.Mkdev(major, minor)) }
 
-// secondSample opens a source, changes what it reads, and returns the figures
-// of two seconds.
+// secondSample opens a source, changes the files that it reads, and returns the
+// figures of two seconds.
 func secondSample(t *testing.T, open func() (source, error), change func()) figures {
 	t.Helper()
 	s, err := open()
@@ -92,7 +92,7 @@ func secondSample(t *testing.T, open func() (source, error), change func()) figu
 	return out
 }
 
-// wantFigures checks that out holds these figures and no others.
+// wantFigures checks that out contains exactly these figures.
 func wantFigures(t *testing.T, out, figures figures) {
 	t.Helper()
 	for name, v := range figures {
@@ -150,7 +150,7 @@ func TestMemorySwapPressure(t *testing.T) {
 		func() {
 			tr.write("proc/pressure/io", "some avg10=0.00 avg60=0.00 avg300=0.00 total=1800000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=9500000\n")
 		})
-	wantFigures(t, pressure, figures{"pressure_io_some": .4, "pressure_io_full": 1}) // never more than all the time
+	wantFigures(t, pressure, figures{"pressure_io_some": .4, "pressure_io_full": 1}) // at most all of the time
 }
 
 const diskStat = "   100 5 2000 300 200 6 4000 800 1 5000 1100 1 2 3 4 5 6\n"
@@ -182,7 +182,7 @@ func TestDisk(t *testing.T) {
 
 func TestDevice(t *testing.T) {
 	tr := newTree(t)
-	data := t.TempDir() // exists, for the look-up of its mount
+	data := t.TempDir() // exists, for the lookup of its mount
 	real, err := filepath.EvalSymlinks(data)
 	if err != nil {
 		t.Fatal(err)
@@ -243,7 +243,8 @@ func TestDevice(t *testing.T) {
 	}
 }
 
-// A btrfs may lie on several disks, of which one is seen: that must be said.
+// TestDeviceOfSeveral: a btrfs may consist of several disks, of which one is
+// read; the description must state that.
 func TestDeviceOfSeveral(t *testing.T) {
 	tr := newTree(t)
 	dir := t.TempDir()
@@ -266,8 +267,8 @@ func TestDeviceOfSeveral(t *testing.T) {
 	wantWarning(t, warnings, "disk figures are those of sda1 only, one of the devices of a btrfs over 2")
 }
 
-// What a system doesn't have is warned of, each with its cause, and the rest
-// is read.
+// TestMissingFiles checks that each missing figure causes a warning with its
+// reason, and that the others are read.
 func TestMissingFiles(t *testing.T) {
 	tr := newTree(t)
 	if err := os.RemoveAll(filepath.Join(tr.root, "proc/pressure")); err != nil {
@@ -336,7 +337,7 @@ func TestMachineFromFiles(t *testing.T) {
 	}
 }
 
-// Files longer than the buffer must be read to their end.
+// TestLongKernelFile checks that files longer than the buffer are read to their end.
 func TestLongKernelFile(t *testing.T) {
 	tr := newTree(t)
 	tr.write("proc/vmstat", strings.Repeat("nr_something 1\n", 1000)+"pswpin 1\npswpout 2\n")

@@ -9,7 +9,7 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// system is the operating system's figures, of which none are read here.
+// system has no sources on this operating system.
 type system struct{}
 
 func hostSystem() system { return system{} }

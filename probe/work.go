@@ -11,14 +11,14 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// WorkSteps is how many steps a piece of work has: about 5 ms on a processor
-// of 2 to 4 GHz, long enough to be interrupted where time is stolen, and at
-// one a second half a percent of a core. It is the same everywhere, so that
-// machines compare by what a piece takes.
+// WorkSteps is the number of steps of a piece of work: about 5 ms on a processor
+// of 2 to 4 GHz. That is long enough to be interrupted if time is stolen and,
+// once per second, half a percent of a core. It is constant, so that machines
+// can be compared by the time of a piece.
 const WorkSteps = 3_000_000
 
-// workSteps does a chain of steps that depend on each other, in registers: its
-// time depends on the processor alone, not on caches or memory.
+// workSteps executes a chain of steps that depend on each other, in registers:
+// its time depends only on the processor, not on caches or memory.
 func workSteps(n int) uint64 {
 	x := uint64(0x9e3779b97f4a7c15)
 	for range n {
@@ -29,25 +29,25 @@ func workSteps(n int) uint64 {
 	return x
 }
 
-// A workSource asks again and again how long the same work takes. What its
-// thread was given of that time tells apart why it took longer: it waited for
-// a processor, or the processor was slow. Time that a host steals is in one or
-// the other, by how the guest's kernel accounts it.
+// A workSource repeatedly measures the time of the same work. The CPU time of
+// its thread shows the cause of a longer time: it waited for a processor, or the
+// processor was slow. Time stolen by the host appears as either, depending on
+// the accounting of the guest's kernel.
 type workSource struct {
 	end  context.CancelFunc
 	done sync.WaitGroup
 
 	mu     sync.Mutex
 	pieces []workPiece // since the last sample
-	steal  []float64   // fraction between two pieces
+	steal  []float64   // fraction between two pieces of work
 }
 
 type workPiece struct {
-	wall, cpu float64 // seconds; cpu is NaN where the system can't say
+	wall, cpu float64 // seconds; cpu is NaN if unknown
 }
 
-// newWorkSource begins to work. stolen, if it isn't nil, is the source of CPU
-// times, read at each piece.
+// newWorkSource starts the measurements. stolen, if it isn't nil, is the source
+// of CPU times, which is read at each piece.
 func newWorkSource(ctx context.Context, every time.Duration, stolen source) *workSource {
 	ctx, end := context.WithCancel(ctx)
 	w := &workSource{end: end}
@@ -56,7 +56,7 @@ func newWorkSource(ctx context.Context, every time.Duration, stolen source) *wor
 }
 
 func (w *workSource) run(ctx context.Context, every time.Duration, stolen source) {
-	// The thread's own CPU time is read, so this goroutine keeps its thread.
+	// The CPU time is that of the thread, so this goroutine is locked to its thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if stolen != nil {
@@ -78,7 +78,7 @@ func (w *workSource) run(ctx context.Context, every time.Duration, stolen source
 		steal := figures{}
 		if stolen != nil {
 			if err := stolen.sample(time.Now(), steal); err != nil {
-				clear(steal) // the probe's own reading of the file reports it
+				clear(steal) // the probe's own reading of the file reports the error
 			}
 		}
 		w.mu.Lock()

@@ -6,27 +6,27 @@ import (
 	"syscall"
 )
 
-// An account is whom a server runs as where it refuses to run as root.
+// An account is the user that a server runs as if it refuses to run as root.
 //
-// Its data directory belongs to the account; the directories around it stay
-// root's, so that nobody else gets to the socket. On Linux the server is given
-// the right to pass them.
+// Its data directory is owned by the account; the directories around it are
+// owned by root, so that no other user can access the socket. On Linux the
+// server is given the capability to pass through them.
 type account struct{ uid, gid uint32 }
 
-// start starts a command, which has its SysProcAttr, as the account. None is the
-// calling user.
+// start starts a command, whose SysProcAttr must be set, as the account; a nil
+// account is the calling user.
 func (a *account) start(cmd *exec.Cmd) error {
 	if a == nil {
 		return cmd.Start()
 	}
 	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: a.uid, Gid: a.gid}
-	// The account may not be able to enter the caller's working directory
-	// before the program begins, when it gets its rights.
+	// The account may not be able to enter the caller's working directory before
+	// the program has started and has its capability.
 	cmd.Dir = "/"
 	return startPassing(cmd)
 }
 
-// output runs a command as the account, and returns all that it prints.
+// output runs a command as the account, and returns its standard output and error.
 func (a *account) output(cmd *exec.Cmd) ([]byte, error) {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

@@ -16,7 +16,7 @@ import (
 )
 
 // Files of a sandbox directory. lock is held by the process that owns it, or by
-// a server that is to outlive that process.
+// a server that outlives that process.
 const (
 	lockFile     = "lock"
 	stateFile    = "sandbox.json"
@@ -28,15 +28,15 @@ const (
 	socketName   = "s"
 )
 
-// ourFiles are all names that this package and its servers make in a sandbox
-// directory, in the order in which they are removed: what proves that the
-// directory is a sandbox goes last.
+// ourFiles are all file names that this package and its servers create in a
+// sandbox directory, in the order in which they are removed: the files that
+// identify the directory as a sandbox are last.
 var ourFiles = []string{
 	dataName, dataName + ".new", tmpName, socketName, socketName + ".lock", pidFile, logFile, initFile,
 	passwordFile, stateFile + ".new", stateFile, lockFile,
 }
 
-// throwAway and named are the names of sandbox directories under a Root.
+// throwAway and named match the names of sandbox directories under a Root.
 var (
 	throwAway = regexp.MustCompile(`^sandbox-[0-9a-f]{16}$`)
 	named     = regexp.MustCompile(`^named-([A-Za-z0-9][A-Za-z0-9._-]{0,62})$`)
@@ -44,11 +44,11 @@ var (
 
 const stateFormat = "rowmill.sandbox/1"
 
-// state is what a sandbox directory says about itself, on disk.
+// state is the description of a sandbox, stored in its directory.
 type state struct {
 	Format string `json:"format"`
-	// Target are the options. Throwaway sandboxes are removed when their owner
-	// is gone; named and kept ones are not.
+	// Target is the text form of the options. Throwaway sandboxes are removed
+	// when their owner is gone; named and kept ones are not.
 	Target    string `json:"target"`
 	Throwaway bool   `json:"throwaway"`
 	Kind      string `json:"kind"`
@@ -56,14 +56,14 @@ type state struct {
 	PID       int    `json:"pid"`
 	DataDir   string `json:"data_dir"`
 	Socket    string `json:"socket"`
-	// SocketDir is a directory outside the sandbox that holds only the
+	// SocketDir is a directory outside the sandbox that contains only the
 	// socket, or "".
 	SocketDir string    `json:"socket_dir,omitempty"`
 	Port      int       `json:"port,omitempty"`
 	Started   time.Time `json:"started"`
 }
 
-// parseState reads a state and checks what is relied upon.
+// parseState parses a state and validates the fields that are used.
 func parseState(data []byte) (state, error) {
 	var s state
 	if err := json.Unmarshal(data, &s); err != nil {
@@ -106,12 +106,12 @@ func writeState(dir string, s state) error {
 	return os.Rename(path+".new", path)
 }
 
-// errLocked: another process holds the lock.
+// errLocked means that another process holds the lock.
 var errLocked = errors.New("in use by another process")
 
-// tryLock takes the lock file of a directory, which it creates if create is
-// set, and returns errLocked where another process has it. Closing the file
-// lets the lock go.
+// tryLock locks the lock file of a directory, and creates it if create is set.
+// If another process holds the lock, it returns errLocked. Closing the file
+// releases the lock.
 func tryLock(dir string, create bool) (*os.File, error) {
 	path := filepath.Join(dir, lockFile)
 	flags := os.O_RDWR | syscall.O_NOFOLLOW
@@ -134,7 +134,8 @@ func tryLock(dir string, create bool) (*os.File, error) {
 	case err != nil:
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
 	}
-	// The holder before may have removed the file: then the lock is on nothing.
+	// The previous holder may have removed the file; the lock is then without
+	// effect.
 	held, err := f.Stat()
 	if err == nil {
 		var there fs.FileInfo
@@ -148,12 +149,11 @@ func tryLock(dir string, create bool) (*os.File, error) {
 	return f, nil
 }
 
-// lockPoll is how often a lock held by another process is tried again. Locks
-// on a Root are held for milliseconds, those on templates for a second.
+// lockPoll is the interval between attempts to get a lock that another process
+// holds. Locks on a Root are held for milliseconds, those on templates for a second.
 const lockPoll = 20 * time.Millisecond
 
-// waitLock takes the lock of a directory, and waits while another process has
-// it.
+// waitLock locks a directory, and waits while another process holds the lock.
 func waitLock(ctx context.Context, dir string) (*os.File, error) {
 	for {
 		f, err := tryLock(dir, true)
@@ -177,8 +177,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// lockRoot makes the root directory if need be, and takes its lock, which is
-// held while sandboxes in it are made, looked for or cleared away.
+// lockRoot creates the root directory if necessary, and locks it. The lock is
+// held while sandboxes in it are created, searched or removed.
 func lockRoot(ctx context.Context, root string) (*os.File, error) {
 	for {
 		if err := makeRoot(root); err != nil {
@@ -186,14 +186,14 @@ func lockRoot(ctx context.Context, root string) (*os.File, error) {
 		}
 		f, err := waitLock(ctx, root)
 		if errors.Is(err, fs.ErrNotExist) && ctx.Err() == nil {
-			continue // Another process has just removed the empty root.
+			continue // another process has just removed the empty root
 		}
 		return f, err
 	}
 }
 
-// rootMark marks a root directory that this package has made, which it may
-// therefore remove; and keeps git from looking inside.
+// rootMark marks a root directory that this package has created and may
+// therefore remove. Its contents make git ignore the directory.
 const (
 	rootMark     = ".gitignore"
 	rootMarkText = "# Made by rowmill for its sandboxes; removed when empty.\n*\n"
@@ -205,7 +205,7 @@ func makeRoot(root string) error {
 	}
 	err := os.Mkdir(root, 0o700)
 	if errors.Is(err, fs.ErrExist) {
-		// Whoever owns it could exchange the sandboxes in it.
+		// The owner of the directory could replace the sandboxes in it.
 		return ownDirectory(root)
 	}
 	if err != nil {
@@ -213,13 +213,13 @@ func makeRoot(root string) error {
 	}
 	err = os.WriteFile(filepath.Join(root, rootMark), []byte(rootMarkText), 0o600)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // Removed again by another process; lockRoot makes it anew.
+		return nil // removed again by another process; lockRoot recreates it
 	}
 	return err
 }
 
-// tidyRoot removes a root that this package has made and in which nothing is
-// left. It does nothing while another process is at work in it.
+// tidyRoot removes a root that this package has created, if it is empty. It does
+// nothing while another process uses it.
 func tidyRoot(root string) {
 	f, err := tryLock(root, false)
 	if err != nil {
@@ -239,15 +239,15 @@ func tidyRoot(root string) {
 			return
 		}
 	}
-	// Failing to remove leaves an empty directory, which is no harm.
+	// If this fails, only an empty directory remains.
 	_ = os.Remove(filepath.Join(root, rootMark))
 	_ = os.Remove(filepath.Join(root, lockFile))
 	_ = os.Remove(root)
 }
 
 // sweep removes the throwaway sandboxes under root whose owner is gone, and
-// ends their servers should they still run. The caller holds the root's lock.
-// Whatever it can't prove to be such a sandbox stays as it is.
+// stops their servers if they still run. The caller holds the root's lock.
+// Directories that are not provably such sandboxes are not changed.
 func sweep(ctx context.Context, root string, logf func(string, ...any)) {
 	entries, err := os.ReadDir(root)
 	if err != nil {
@@ -275,8 +275,8 @@ func sweepOne(ctx context.Context, dir string) (removed bool, err error) {
 	}
 	lock, err := tryLock(dir, false)
 	if errors.Is(err, fs.ErrNotExist) {
-		// Not ours, or its owner was killed before it could make the lock:
-		// then it is empty, and removing anything else fails.
+		// It is not a sandbox, or its owner was killed before it created the lock.
+		// In the latter case the directory is empty; otherwise Remove fails.
 		return os.Remove(dir) == nil, nil
 	}
 	if errors.Is(err, errLocked) {
@@ -303,7 +303,7 @@ func sweepOne(ctx context.Context, dir string) (removed bool, err error) {
 	return true, removeSandbox(dir, s.SocketDir)
 }
 
-// ownDirectory refuses what is not a directory of the calling user.
+// ownDirectory returns an error unless dir is a directory owned by the calling user.
 func ownDirectory(dir string) error {
 	fi, err := os.Lstat(dir)
 	if err != nil {
@@ -318,8 +318,8 @@ func ownDirectory(dir string) error {
 	return nil
 }
 
-// removeSandbox removes what this package has made in dir, and dir itself if
-// nothing else lies in it. The caller holds its lock, and no server runs.
+// removeSandbox removes the files that this package has created in dir, and dir
+// itself if it is then empty. The caller holds its lock, and no server runs.
 func removeSandbox(dir, socketDir string) error {
 	var errs []error
 	if socketDir != "" {
@@ -328,8 +328,8 @@ func removeSandbox(dir, socketDir string) error {
 	sockets, err := postgresSockets(dir)
 	errs = append(errs, err, removeSharedMemory(filepath.Join(dir, dataName)))
 	for _, name := range slices.Concat(sockets, ourFiles) {
-		// The lock goes only when all else is gone, so that a removal that
-		// was interrupted is taken up by the next sweep.
+		// The lock is removed only after all other files, so that the next sweep
+		// completes an interrupted removal.
 		if name == lockFile && errors.Join(errs...) != nil {
 			break
 		}
@@ -342,15 +342,15 @@ func removeSandbox(dir, socketDir string) error {
 }
 
 // maxSocketPath is the longest path of a Unix socket, in bytes, on every system
-// rowmill runs on: sun_path has 104 bytes on BSD and macOS and 108 on Linux, one
-// of them the ending zero.
+// rowmill runs on: sun_path has 104 bytes on BSD and macOS and 108 on Linux,
+// including the terminating zero.
 const maxSocketPath = 103
 
 var socketDirName = regexp.MustCompile(`^rowmill-[0-9a-f]{16}$`)
 
-// socketPlace returns where the socket of a sandbox goes: into its directory,
-// or, where that path would be too long, into a directory of its own, not yet
-// made, in a temporary directory.
+// socketPlace returns the path of a sandbox's socket: in the sandbox directory
+// or, if that path would be too long, in socketDir, a new directory in a
+// temporary directory, which the caller must create.
 func socketPlace(dir, id, name string) (socket, socketDir string, err error) {
 	if socket = filepath.Join(dir, name); len(socket) <= maxSocketPath {
 		return socket, "", nil
@@ -370,8 +370,8 @@ func socketPlace(dir, id, name string) (socket, socketDir string, err error) {
 	return "", "", fmt.Errorf("place the socket of %s: its path, and those in the temporary directories, are longer than the %d bytes a socket can have", dir, maxSocketPath)
 }
 
-// removeSocketDir removes a directory that holds only a socket. It removes
-// nothing else: a state file may have been tampered with.
+// removeSocketDir removes a directory that contains only a socket. It removes
+// nothing else, because a state file may have been tampered with.
 func removeSocketDir(dir string) error {
 	if err := ownDirectory(dir); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {

@@ -41,7 +41,7 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// TestSweep: of all that lies in a root, only what is provably a leftover goes.
+// TestSweep: only provable leftovers in a root are removed.
 func TestSweep(t *testing.T) {
 	root := t.TempDir()
 	leftover := func(dir string) map[string]string {
@@ -120,8 +120,8 @@ func stateText(t *testing.T, s state) string {
 	return string(data)
 }
 
-// TestRemoveSocketDir: a state that was tampered with removes nothing but a
-// socket.
+// TestRemoveSocketDir: with a state that was tampered with, only a socket is
+// removed.
 func TestRemoveSocketDir(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "rowmill-0123456789abcdef")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -219,7 +219,7 @@ func TestIndentTail(t *testing.T) {
 	}
 }
 
-// TestServerEnv: passwords meant for clients don't reach servers.
+// TestServerEnv: passwords intended for clients are not passed to servers.
 func TestServerEnv(t *testing.T) {
 	t.Setenv("MYSQL_PWD", "secret")
 	t.Setenv("PGPASSWORD", "secret")

@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// find looks for a server of the kind on this machine: without a version the
-// first that there is, else the first of that version. Its error wraps
-// ErrNotInstalled where there is none, and says which there are and what to do.
+// find searches this machine for a server of the kind: the first one of the given
+// version, or the first of any if version is empty. If there is none, its error
+// wraps ErrNotInstalled, and lists the versions found and the possible actions.
 func (k *kind) find(ctx context.Context, version string) (binaries, error) {
 	named := ""
 	if k.variable != "" {
@@ -38,7 +38,7 @@ func (k *kind) find(ctx context.Context, version string) (binaries, error) {
 		case err != nil && version == "":
 			return binaries{}, err
 		case err != nil:
-			// Another can be the one that is asked for.
+			// Another program may be of the requested version.
 			broken = errors.Join(broken, err)
 		case version == "" || isVersion(bin.version, version):
 			return bin, nil
@@ -59,14 +59,14 @@ func (k *kind) find(ctx context.Context, version string) (binaries, error) {
 	return binaries{}, fmt.Errorf("find %s: %w; %s", what, ErrNotInstalled, k.hint)
 }
 
-// findNamed takes the program that the kind's variable names.
+// findNamed returns the program in the kind's environment variable.
 func (k *kind) findNamed(ctx context.Context, path string) (binaries, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return binaries{}, fmt.Errorf("%s: %w", k.variable, err)
 	}
 	if name := filepath.Base(path); !slices.Contains(k.programs, name) {
-		// A process that is left over is known by it.
+		// Processes left over from earlier runs are identified by this name.
 		return binaries{}, fmt.Errorf("%s: %s is not named %s; a symbolic link of that name will do", k.variable, path, k.programs[0])
 	}
 	bin, foreign, err := k.ask(ctx, path)
@@ -84,17 +84,18 @@ func isProgram(path string) bool {
 	return err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0
 }
 
-// isVersion reports whether a server's version, "9.7.4-2" or
-// "11.8.9-MariaDB-4", is the one that is asked for, "9", "9.7" or "9.7.4".
+// isVersion reports whether a server's version, such as "9.7.4-2" or
+// "11.8.9-MariaDB-4", matches the requested one: "9", "9.7" or "9.7.4".
 func isVersion(version, wanted string) bool {
 	rest, ok := strings.CutPrefix(version, wanted)
 	return ok && (rest == "" || strings.IndexAny(rest, "0123456789") != 0)
 }
 
-// onPath returns where a program may be: in the directories of PATH, in dirs,
-// because an ordinary user's PATH often lacks those of servers, and in those
-// below the cache into which scripts/install.sh unpacks servers of the kind, the
-// lowest version first: fetching a newer one doesn't change what is found.
+// onPath returns the paths where a program may be: in the directories of PATH;
+// in dirs, because an ordinary user's PATH often lacks the servers' directories;
+// and in the cache directories into which scripts/install.sh unpacks servers of
+// the kind. These are sorted by version, lowest first, so that installing a
+// newer version doesn't change which one is found.
 func onPath(kind, program string, dirs ...string) []string {
 	var places []string
 	add := func(dir string) {
@@ -103,8 +104,8 @@ func onPath(kind, program string, dirs ...string) []string {
 		}
 	}
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
-		// As the shell's, but for the working directory: what lies there by
-		// chance is not to be run.
+		// Like the shell, but without relative directories: a program that
+		// happens to be in the working directory must not run.
 		if filepath.IsAbs(dir) {
 			add(dir)
 		}
@@ -116,7 +117,7 @@ func onPath(kind, program string, dirs ...string) []string {
 	if err != nil {
 		return places
 	}
-	// Such patterns are never malformed.
+	// These patterns are never malformed.
 	homes, _ := filepath.Glob(filepath.Join(cache, "rowmill", kind+"-*"))
 	slices.SortFunc(homes, func(a, b string) int { return compareVersions(filepath.Base(a), filepath.Base(b)) })
 	for _, home := range homes {
@@ -130,13 +131,13 @@ func onPath(kind, program string, dirs ...string) []string {
 	return places
 }
 
-// compareVersions compares texts by the numbers in them: "mysql-8.0.15" is less
-// than "mysql-10.1".
+// compareVersions compares strings by the numbers in them: "mysql-8.0.15" is
+// less than "mysql-10.1".
 func compareVersions(a, b string) int {
 	numbers := func(s string) []int {
 		var all []int
 		for _, field := range strings.FieldsFunc(s, func(r rune) bool { return r < '0' || r > '9' }) {
-			n, _ := strconv.Atoi(field) // one that is too large counts as 0
+			n, _ := strconv.Atoi(field) // a number that is too large counts as 0
 			all = append(all, n)
 		}
 		return all
@@ -145,9 +146,9 @@ func compareVersions(a, b string) int {
 }
 
 // homeArgs are the arguments by which a server of the MySQL family finds its
-// messages, character sets and plug-ins where they lie beside it, as in an
-// archive that was unpacked anywhere. One that a package has put below /usr
-// knows where they are.
+// messages, character sets and plug-ins if they are installed beside it, as in
+// an unpacked archive. A server that a package has installed below /usr finds
+// them by itself.
 func homeArgs(bin binaries) []string {
 	home := homeOf(bin.server)
 	if home == "" {
@@ -163,8 +164,8 @@ func homeArgs(bin binaries) []string {
 	return args
 }
 
-// homeOf returns the directory above the one of a server's program, or "" for
-// /usr.
+// homeOf returns the parent of the directory of a server's program, or "" if
+// that is /usr.
 func homeOf(server string) string {
 	path, err := filepath.EvalSymlinks(server)
 	if err != nil {

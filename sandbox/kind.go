@@ -5,73 +5,76 @@ import (
 	"syscall"
 )
 
-// A kind is what one make of server needs that others don't. Adding one is a
-// file with a function that returns it, and its line in kinds.
+// A kind contains the properties in which one make of server differs from others. To
+// add one, write a file with a function that returns it, and list it in kinds.
 type kind struct {
-	// name is the kind in targets; scheme is the scheme of its own targets.
+	// name is the name of the kind in sandbox targets; scheme is the URL scheme
+	// of the server's own targets.
 	name, scheme string
-	// storages are the storage engines it has, the default first.
+	// storages are the available storage engines, the default first.
 	storages []string
-	// minMemory and minRedo are the smallest sizes it starts with, in bytes.
+	// minMemory and minRedo are the smallest sizes with which the server starts,
+	// in bytes.
 	minMemory, minRedo int64
-	// reserved are server variables, in lower case with _, that Options.Set
-	// may not hold, each with what to do instead.
+	// reserved are server variables that Options.Set may not contain, in lower
+	// case with _, each with the alternative.
 	reserved map[string]string
-	// programs are the names that a server's process can have.
+	// programs are the possible names of the server's process.
 	programs []string
-	// places are the paths where the server's program may be, in order.
+	// places returns the paths where the server's program may be, in order.
 	places func() []string
-	// ask makes sure that a program is a server of the kind, and finds what
-	// belongs to it. foreign is what one of another kind says about itself.
+	// ask checks that a program is a server of the kind, and finds the related
+	// programs. foreign is the version output of a server of another kind.
 	ask func(ctx context.Context, path string) (bin binaries, foreign string, err error)
-	// hint says how to get a server, and one of another version.
+	// hint describes how to install a server, or one of another version.
 	hint string
-	// install fills the existing empty directory dir with a fresh data
-	// directory that a server of this version opens in place of its own.
+	// install fills the existing empty directory dir with a new data directory
+	// that a server of this version accepts as its own.
 	install func(ctx context.Context, bin binaries, dir string) error
 	// prepare writes the files that the server reads when it starts.
 	prepare func(l *launch) error
-	// args are the server's arguments; one of them is dataDirArg.
+	// args returns the server's arguments; one of them is dataDirArg.
 	args func(l *launch) []string
-	// dataDirArg is the argument that names the data directory: the proof that
-	// a process is the server of that directory.
+	// dataDirArg returns the argument that names the data directory. It proves
+	// that a process is the server of that directory.
 	dataDirArg func(dataDir string) string
-	// greet connects to the socket and returns once the server has answered,
-	// with the version it gave, or an error while it doesn't answer.
+	// greet connects to the socket and returns the server's version once the
+	// server answers, or an error while it doesn't.
 	greet func(ctx context.Context, socket string) (version string, err error)
-	// settings returns what the running server says about itself, and an
-	// error where that is not what was asked for.
+	// settings returns the effective settings of the running server, and an
+	// error if they differ from the requested ones.
 	settings func(l *launch) (map[string]string, error)
-	// explain turns the log of a server that didn't come up into an error
-	// that says what to do, or nil where the log speaks for itself.
+	// explain converts the log of a server that failed to start to an error with
+	// a remedy, or returns nil if the log is sufficient.
 	explain func(log string) error
-	// client is the command line of the interactive client.
+	// client returns the command line of the interactive client.
 	client func(socket string) string
 
-	// The rest may be left out.
+	// The following fields are optional.
 
 	// variable is the environment variable that names the program to use.
 	variable string
-	// installed are the variables that a data directory is installed with, and
-	// that can't be changed afterwards.
+	// installed are the variables that are set when a data directory is
+	// installed and can't be changed afterwards.
 	installed []string
 
-	// account is whom the server and its tools run as; nil is the caller.
+	// account returns the user that the server and its tools run as; nil is the
+	// caller.
 	account func() (*account, error)
-	// children tells that the server is several processes, of which the others
-	// can outlive the first by a moment. Their working directory is the data
-	// directory.
+	// children means that the server consists of several processes, and the
+	// others may end slightly later than the first. Their working directory is
+	// the data directory.
 	children bool
-	// stopSignal asks the server to end; 0 is SIGTERM.
+	// stopSignal is the signal for an orderly shutdown; 0 is SIGTERM.
 	stopSignal syscall.Signal
-	// socketName is the name that its socket must have.
+	// socketName is the required name of the socket.
 	socketName string
-	// socketQuery is the option of its targets that names the socket.
+	// socketQuery returns the option of its targets that specifies the socket.
 	socketQuery func(socket string) string
 }
 
-// installArgs are the installer's arguments for the variables of set that a data
-// directory is installed with.
+// installArgs returns the installer's arguments for those variables of set that
+// must be set when a data directory is installed.
 func (k *kind) installArgs(set map[string]string) []string {
 	var args []string
 	for _, name := range k.installed {
@@ -108,8 +111,7 @@ type binaries struct {
 	// server and installer are absolute paths.
 	server, installer string
 	version           string
-	// installArgs are arguments of the installer besides its own: see
-	// kind.installed.
+	// installArgs are additional arguments of the installer: see kind.installed.
 	installArgs []string
 }
 
@@ -118,11 +120,10 @@ type launch struct {
 	Options
 	kind *kind
 	bin  binaries
-	// dir is the sandbox; the other paths lie in it, except for a socket whose
+	// dir is the sandbox; the other paths are inside it, except a socket whose
 	// path would be too long.
 	dir, dataDir, tmpDir, socket string
-	// port is that of the loopback interface, or 0. With a port there is a
-	// password for it.
+	// port is the port on the loopback interface, or 0. A port requires a password.
 	port     int
 	password string
 }
@@ -132,7 +133,7 @@ func kinds() []*kind {
 	return []*kind{mariadb(), mysql(), postgres()}
 }
 
-// Kinds returns the makes of server that there are, the default first.
+// Kinds returns the names of the makes of servers, the default first.
 func Kinds() []string {
 	var names []string
 	for _, k := range kinds() {
@@ -150,9 +151,9 @@ func kindOf(name string) (*kind, error) {
 	return nil, oneOf("kind of server", name, Kinds()...)
 }
 
-// Installed reports whether a server is on this machine: of a kind, or of one of
-// its versions, "mysql?version=9.7". Its error wraps ErrNotInstalled where there
-// is none.
+// Installed returns nil if a server is installed on this machine: of a kind, or
+// of one of its versions, such as "mysql?version=9.7". If there is none, the
+// error wraps ErrNotInstalled.
 func Installed(ctx context.Context, name string) error {
 	o, err := parseTarget(targetPrefix + name)
 	if err != nil {
@@ -166,7 +167,7 @@ func Installed(ctx context.Context, name string) error {
 	return err
 }
 
-// MinMemory returns the smallest memory that a server of a kind starts with, in
+// MinMemory returns the smallest memory with which a server of a kind starts, in
 // bytes; 0 for an unknown kind.
 func MinMemory(kind string) int64 {
 	k, err := kindOf(kind)

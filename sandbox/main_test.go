@@ -28,13 +28,13 @@ import (
 	"github.com/rowmill/rowmill/sandbox"
 )
 
-// childVariable makes this test binary a process that owns a server: its value
-// is the options, as JSON. With nameVariable it starts one of that name, and
-// ends.
+// childVariable makes this test binary a process that owns a server; its value
+// is the options, as JSON. With nameVariable it starts a server with that name,
+// and ends.
 const (
 	childVariable = "SANDBOX_TEST_CHILD"
 	nameVariable  = "SANDBOX_TEST_NAME"
-	// With restartVariable it kills and restarts its server, again and again.
+	// restartVariable makes it kill and restart its server repeatedly.
 	restartVariable = "SANDBOX_TEST_RESTART"
 )
 
@@ -82,7 +82,7 @@ type child struct {
 	out    *bufio.Reader
 }
 
-// startChild starts one; each may change the command before it runs.
+// startChild starts a child; each may change the command before it runs.
 func startChild(t *testing.T, o sandbox.Options, each ...func(*exec.Cmd)) *child {
 	t.Helper()
 	options, err := json.Marshal(o)
@@ -133,19 +133,20 @@ func (c *child) info(t *testing.T) sandbox.Info {
 	return info
 }
 
-// needServer skips where there is no MariaDB.
+// needServer skips the test if MariaDB is not installed.
 func needServer(t *testing.T) {
 	t.Helper()
 	testdb.Require(t, "mariadb", sandbox.Installed(t.Context(), "mariadb"))
 }
 
-// small are options that start fast, under a root that does not exist yet.
+// small returns options with which a server starts fast, under a root that does
+// not exist yet.
 func small(t *testing.T) sandbox.Options {
 	t.Helper()
 	return sandbox.Options{Memory: 16 << 20, Redo: 8 << 20, Root: filepath.Join(t.TempDir(), "root")}
 }
 
-// start starts a server that the test's end stops.
+// start starts a server that is stopped when the test ends.
 func start(t *testing.T, o sandbox.Options) *sandbox.Server {
 	t.Helper()
 	needServer(t)
@@ -209,7 +210,7 @@ func execute(t *testing.T, i sandbox.Info, statements ...string) {
 	}
 }
 
-// alive reports whether a process runs; one that waits to be reaped does not.
+// alive reports whether a process is running; a zombie is not.
 func alive(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -220,7 +221,7 @@ func alive(pid int) bool {
 	return !strings.HasPrefix(rest, "Z")
 }
 
-// eventually waits for something that another process does.
+// eventually waits for a condition that another process fulfils.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {

@@ -17,8 +17,8 @@ func mariadb() *kind {
 		name:     "mariadb",
 		scheme:   "mariadb",
 		storages: []string{InnoDB, RocksDB},
-		// InnoDB with its pages of 16 KiB refuses less than 6 MiB of memory,
-		// and less than 4 MiB of redo log.
+		// InnoDB with pages of 16 KiB requires at least 6 MiB of memory and 4
+		// MiB of redo log.
 		minMemory:  6 << 20,
 		minRedo:    4 << 20,
 		reserved:   reservedMySQL(),
@@ -48,9 +48,10 @@ func mariadbPlaces() []string {
 
 const mariadbName = "mariadbd"
 
-// askMariaDB finds what makes the system tables. Where the statements that
-// mariadb-install-db reads lie beside the server, it is the server itself: that
-// script looks for further tools where packages put them.
+// askMariaDB finds the program that creates the system tables. If the statements
+// that mariadb-install-db reads are installed beside the server, that is the
+// server itself, because the script needs further tools in the places where
+// packages put them.
 func askMariaDB(ctx context.Context, path string) (bin binaries, foreign string, err error) {
 	version, _, err := versionMySQL(ctx, path)
 	if err != nil {
@@ -78,8 +79,8 @@ func askMariaDB(ctx context.Context, path string) (bin binaries, foreign string,
 
 const mariadbInstaller = "mariadb-install-db"
 
-// systemTables are the files of statements of which mariadb-install-db makes the
-// system tables, in its order; none where one is missing.
+// systemTables returns the files of statements from which mariadb-install-db
+// creates the system tables, in its order; none if one is missing.
 func systemTables(share string) []string {
 	var files []string
 	for _, name := range []string{"mariadb_system_tables", "mariadb_performance_tables", "mariadb_system_tables_data",
@@ -93,8 +94,8 @@ func systemTables(share string) []string {
 	return files
 }
 
-// installMariaDB creates the system tables. Accounts are left for the socket
-// only: the installer's root@127.0.0.1 and root@HOSTNAME have no password.
+// installMariaDB creates the system tables. It leaves only accounts for the
+// socket: the installer's root@127.0.0.1 and root@HOSTNAME have no password.
 func installMariaDB(ctx context.Context, bin binaries, dir string) error {
 	common := append([]string{"--no-defaults", "--datadir=" + dir, "--innodb-log-file-size=4M", "--skip-log-bin"}, userArg()...)
 	if bin.installer == bin.server {
@@ -112,8 +113,8 @@ func installMariaDB(ctx context.Context, bin binaries, dir string) error {
 		"DELETE FROM mysql.proxies_priv WHERE Host <> 'localhost';\n"))
 }
 
-// tablesMariaDB does what mariadb-install-db does, which calls tools that are not
-// part of the server.
+// tablesMariaDB replaces mariadb-install-db, which calls tools that are not part
+// of the server.
 func tablesMariaDB(ctx context.Context, bin binaries, common []string, dir string) error {
 	const begin = "CREATE DATABASE IF NOT EXISTS mysql;\nUSE mysql;\nSET @auth_root_socket = NULL;\n"
 	parts := []io.Reader{strings.NewReader(begin)}
@@ -131,8 +132,8 @@ func tablesMariaDB(ctx context.Context, bin binaries, common []string, dir strin
 	return bootstrapMariaDB(ctx, bin, common, io.MultiReader(parts...))
 }
 
-// bootstrapMariaDB has a server execute statements on a data directory that no
-// server has.
+// bootstrapMariaDB makes a server execute statements on a data directory that no
+// server uses.
 func bootstrapMariaDB(ctx context.Context, bin binaries, common []string, statements io.Reader) error {
 	server := commandInGroup(ctx, bin.server, slices.Concat(common, homeArgs(bin), []string{"--bootstrap"})...)
 	server.Stdin = statements
@@ -164,36 +165,37 @@ func argsMariaDB(l *launch) []string {
 	args = append(args, "--innodb-log-file-size="+strconv.FormatInt(l.Redo, 10))
 	pool := l.Memory
 	if l.Storage == RocksDB {
-		// InnoDB then only holds the server's own tables.
+		// InnoDB then contains only the server's own tables.
 		pool = 16 << 20
 		args = append(args,
 			"--plugin-load-add=ha_rocksdb",
 			"--default-storage-engine=rocksdb",
 			"--rocksdb-block-cache-size="+strconv.FormatInt(l.Memory, 10),
 			"--rocksdb-flush-log-at-trx-commit="+flushAtCommit[l.Durability],
-			// As O_DIRECT for InnoDB: otherwise the kernel's page cache holds
-			// what the block cache does not, and memory is no limit.
+			// Like O_DIRECT for InnoDB: otherwise the kernel's page cache holds the
+			// pages that the block cache does not, and memory is not limited.
 			"--rocksdb-use-direct-reads=ON",
 			"--rocksdb-use-direct-io-for-flush-and-compaction=ON",
-			// By default a server that was killed in the middle of a write to its
-			// log refuses to start. This is recovery up to there: what was
-			// synced before is complete.
+			// By default, a server that was killed during a write to its log
+			// refuses to start. This setting recovers up to that write;
+			// everything synced before it is complete.
 			"--rocksdb-wal-recovery-mode=2",
-			// Lets a table have an index on text in a collation that RocksDB
-			// can't restore from the index, as InnoDB does.
+			// Allows indexes on text with a collation that RocksDB can't restore
+			// from the index, as InnoDB does.
 			"--rocksdb-strict-collation-check=OFF",
 		)
 	}
 	// Servers before 10.11.12 round the pool up to whole chunks, by default of
-	// 128 MiB; a chunk that divides the pool avoids that. Later ones have no
-	// chunks.
+	// 128 MiB; a chunk size that divides the pool avoids that. Later ones have
+	// no chunks.
 	args = append(args,
 		"--innodb-buffer-pool-size="+strconv.FormatInt(pool, 10),
 		"--loose-innodb-buffer-pool-chunk-size="+strconv.FormatInt(gcd(pool, 128<<20), 10))
 	return append(args, argsSet(l)...)
 }
 
-// settingsMariaDB reads what the server wrote before it accepted connections.
+// settingsMariaDB reads the settings that the server wrote before it accepted
+// connections.
 func settingsMariaDB(l *launch) (map[string]string, error) {
 	settings, err := readSettings(l)
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// MySQLVariable is the environment variable that names the path of the mysqld
-// to use, before any that is found.
+// MySQLVariable is the environment variable with the path of the mysqld to use,
+// which precedes any that is found.
 const MySQLVariable = "ROWMILL_MYSQLD"
 
-// mysqldName is the file name of the server, by which its process is known.
+// mysqldName is the file name of the server, by which its process is identified.
 const mysqldName = "mysqld"
 
 // mysql is MySQL 8.0 and later, tested with 8.0.15 and 9.7.
@@ -34,8 +34,8 @@ func mysql() *kind {
 		name:     "mysql",
 		scheme:   "mysql",
 		storages: []string{InnoDB},
-		// InnoDB with its pages of 16 KiB takes 5 MiB of memory at least, and
-		// a redo log of 8 MiB.
+		// InnoDB with pages of 16 KiB requires at least 5 MiB of memory, and a
+		// redo log of 8 MiB.
 		minMemory:  5 << 20,
 		minRedo:    8 << 20,
 		installed:  []string{"lower_case_table_names"},
@@ -61,15 +61,15 @@ func mysql() *kind {
 const mysqlHint = "put the mysqld of MySQL 8.0 or later on PATH, or name it: " + MySQLVariable + "=/path/to/mysqld " +
 	"(in rowmill's source, scripts/install.sh mysql fetches 8.0, scripts/install.sh mysql-new 9.7)"
 
-// mysqldPlaces are the paths where a mysqld may be. MariaDB installs itself under
-// that name, too: askMySQL tells them apart.
+// mysqldPlaces returns the paths where a mysqld may be. MariaDB uses that name,
+// too: askMySQL distinguishes them.
 func mysqldPlaces() []string {
 	return onPath("mysql", mysqldName,
 		"/usr/sbin", "/usr/libexec", "/usr/local/sbin", "/usr/local/bin", "/usr/local/mysql/bin", "/opt/homebrew/bin")
 }
 
-// askMySQL makes sure that a program is MySQL; foreign is what another one says
-// about itself.
+// askMySQL checks that a program is MySQL; foreign is the version output of
+// another program.
 func askMySQL(ctx context.Context, path string) (bin binaries, foreign string, err error) {
 	version, said, err := versionMySQL(ctx, path)
 	if err != nil {
@@ -84,8 +84,9 @@ func askMySQL(ctx context.Context, path string) (bin binaries, foreign string, e
 	return binaries{server: path, installer: path, version: version}, "", nil
 }
 
-// redoArgs size the redo log: its capacity since MySQL 8.0.30, the size of each
-// of its two files before. A server ignores the one that it doesn't know.
+// redoArgs sets the size of the redo log: its capacity since MySQL 8.0.30, the
+// size of each of its two files before. A server ignores the argument that it
+// doesn't know.
 func redoArgs(redo int64) []string {
 	return []string{
 		"--loose-innodb-redo-log-capacity=" + strconv.FormatInt(redo, 10),
@@ -94,8 +95,8 @@ func redoArgs(redo int64) []string {
 	}
 }
 
-// installMySQL creates the system tables. There is one account for people,
-// root@localhost, and it is for the socket only, because the server does not
+// installMySQL creates the system tables. The only account for users is
+// root@localhost, and it is limited to the socket, because the server does not
 // resolve names.
 func installMySQL(ctx context.Context, bin binaries, dir string) error {
 	args := []string{"--no-defaults", "--initialize-insecure", "--datadir=" + dir, "--skip-log-bin"}
@@ -112,7 +113,7 @@ func installMySQL(ctx context.Context, bin binaries, dir string) error {
 		}
 		return fmt.Errorf("run %s: %w%s", bin.installer, causeOr(ctx, err), indentTail(string(out)))
 	}
-	// It holds the server's identity, of which each server makes its own.
+	// It contains the server's UUID, which must differ between servers.
 	if err := os.Remove(filepath.Join(dir, "auto.cnf")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -135,8 +136,8 @@ func prepareMySQL(l *launch) error {
 	return writeInitFile(l, account, "performance_schema.global_variables", reportedMySQL)
 }
 
-// manyInstances is the buffer pool from which MySQL divides it into eight, each
-// of which is a whole number of chunks.
+// manyInstances is the size of the buffer pool from which MySQL divides it into
+// eight instances, each of which is a whole number of chunks.
 const manyInstances = 1 << 30
 
 func argsMySQL(l *launch) []string {
@@ -149,13 +150,13 @@ func argsMySQL(l *launch) []string {
 	args = append(args,
 		"--innodb-buffer-pool-size="+strconv.FormatInt(l.Memory, 10),
 		// The server rounds the pool up to whole chunks, by default of 128 MiB;
-		// a chunk that divides it avoids that.
+		// a chunk size that divides it avoids that.
 		"--innodb-buffer-pool-chunk-size="+strconv.FormatInt(max(gcd(part, 128<<20), 1<<20), 10),
-		// The X protocol would listen on a port and a socket of its own.
+		// The X protocol would listen on a separate port and socket.
 		"--loose-mysqlx=OFF",
-		// What costs nothing until it is asked for.
+		// Counters that cost nothing until they are read.
 		"--loose-innodb-monitor-enable=log_lsn_checkpoint_age,log_max_modified_age_sync",
-		// The settings are written there.
+		// The settings are written to this directory.
 		"--secure-file-priv="+l.tmpDir,
 	)
 	return append(args, argsSet(l)...)
@@ -195,8 +196,8 @@ func redoOf(settings map[string]string) (int64, error) {
 	return size * files, nil
 }
 
-// profile confines the packaged mysqld on Ubuntu to the machine's own server's
-// directories.
+// profile restricts the packaged mysqld on Ubuntu to the directories of the
+// system's own server.
 const profile = "/etc/apparmor.d/usr.sbin.mysqld"
 
 func explainMySQL(log string) error {

@@ -19,8 +19,8 @@ import (
 	"github.com/rowmill/rowmill/sandbox"
 )
 
-// smallMySQL are options of a MySQL server that starts fast; the test is
-// skipped where there is none.
+// smallMySQL returns options with which a MySQL server starts fast; the test is
+// skipped if it is not installed.
 func smallMySQL(t *testing.T) sandbox.Options {
 	t.Helper()
 	testdb.Require(t, "mysql", sandbox.Installed(t.Context(), "mysql"))
@@ -39,8 +39,8 @@ func startMySQL(t *testing.T, o sandbox.Options) *sandbox.Server {
 	return s
 }
 
-// TestMySQLInstalled: variables that a data directory is installed with are
-// those of the server, and defaults of sessions don't keep it from starting.
+// TestMySQLInstalled: the server has the variables with which its data directory
+// was installed, and session defaults don't prevent its start.
 func TestMySQLInstalled(t *testing.T) {
 	o := smallMySQL(t)
 	o.Set = map[string]string{
@@ -82,7 +82,7 @@ func TestMySQL(t *testing.T) {
 		"@@GLOBAL.time_zone":                      "+00:00",
 		"@@GLOBAL.default_storage_engine":         "InnoDB",
 		"(SELECT PLUGIN_STATUS FROM information_schema.PLUGINS WHERE PLUGIN_NAME = 'mysqlx')": "DISABLED",
-		// Figures that a benchmark records.
+		// Counters that a benchmark records.
 		"(SELECT COUNT(*) FROM information_schema.INNODB_METRICS WHERE STATUS = 'enabled' AND " +
 			"NAME IN ('log_lsn_checkpoint_age', 'log_max_modified_age_sync'))": "2",
 	} {
@@ -118,13 +118,12 @@ func TestMySQL(t *testing.T) {
 	assertGone(t, o.Root)
 }
 
-// TestMySQLAccounts: nobody gets in without the socket, which only its owner
-// reaches.
+// TestMySQLAccounts: only the socket gives access, and only its owner can reach it.
 func TestMySQLAccounts(t *testing.T) {
 	o := smallMySQL(t)
 	o.Port, o.Memory = "auto", 5<<20
 	s := startMySQL(t, o)
-	// The others are the server's own, and locked.
+	// The others are the server's own accounts, and locked.
 	if got := ask(t, s.Info, "SELECT GROUP_CONCAT(CONCAT(User, '@', Host) ORDER BY User, Host) FROM mysql.user WHERE account_locked = 'N'"); got != "root@127.0.0.1,root@localhost" {
 		t.Errorf("accounts %s", got)
 	}
@@ -178,8 +177,8 @@ func TestMySQLKeep(t *testing.T) {
 	}
 }
 
-// TestMySQLOwnerKilled: the server of a process that is killed dies with it, and
-// the next start removes what it has left.
+// TestMySQLOwnerKilled: the server of a killed process ends with it, and the
+// next start removes its files.
 func TestMySQLOwnerKilled(t *testing.T) {
 	o := smallMySQL(t)
 	c := startChild(t, o)
@@ -210,7 +209,8 @@ func TestMySQLNamed(t *testing.T) {
 			syscall.Kill(info.PID, syscall.SIGKILL)
 		}
 	})
-	// It outlives its owner, and a throwaway one under the same root.
+	// The named server outlives its owner, and a throwaway server under the same
+	// root.
 	stop(t, startMySQL(t, o))
 	execute(t, info, "CREATE TABLE a (id INT)")
 	if in := only(t, o.Root); in.State != sandbox.Running || in.Kind != "mysql" || in.PID != info.PID {
@@ -235,8 +235,7 @@ func TestMySQLDoesNotComeUp(t *testing.T) {
 	assertGone(t, o.Root)
 }
 
-// TestVersions: each version that is installed beside another starts, and is the
-// one that is asked for.
+// TestVersions: each of several installed versions starts if it is requested.
 func TestVersions(t *testing.T) {
 	testdb.SkipUnlessNightly(t, "TestFindVersion")
 	for _, target := range []string{

@@ -18,7 +18,7 @@ import (
 	"strings"
 )
 
-// What MariaDB and MySQL have in common: most of their arguments, the file of
+// Code shared by MariaDB and MySQL: most of their arguments, the file of
 // statements that they read before they accept connections, and the greeting.
 
 // reservedMySQL are the variables that both kinds refuse.
@@ -45,8 +45,8 @@ func reservedMySQL() map[string]string {
 	return reserved
 }
 
-// versionMySQL asks a server's program for its version: the version alone, and
-// all that it says.
+// versionMySQL runs a server's program to get its version: the version number,
+// and the complete output.
 func versionMySQL(ctx context.Context, server string) (version, said string, err error) {
 	out, err := exec.CommandContext(ctx, server, "--no-defaults", "--version").Output()
 	if err != nil {
@@ -65,7 +65,8 @@ func versionMySQL(ctx context.Context, server string) (version, said string, err
 	return fields[0], said, nil
 }
 
-// userArg is what the server needs to run as root, which it refuses otherwise.
+// userArg returns the argument that the server needs to run as root, which it
+// otherwise refuses.
 func userArg() []string {
 	if os.Geteuid() == 0 {
 		return []string{"--user=root"}
@@ -73,20 +74,20 @@ func userArg() []string {
 	return nil
 }
 
-// Files that the server reads and writes as it starts: the statements in the
-// sandbox, the settings in its tmp.
+// Files that the server reads and writes when it starts: the statements in the
+// sandbox, the settings in its tmp directory.
 const (
 	initFile     = "init.sql"
 	settingsFile = "settings.tsv"
 )
 
-// portAccount is the account that can use the port.
+// portAccount is the account for connections to the port.
 const portAccount = "'" + User + "'@'127.0.0.1'"
 
-// writeInitFile writes the statements that the server executes before it
-// accepts connections, each on one line: the database, the port's account,
-// which the statements of account make, and the values of the variables in
-// names and of those that were set, from the view variables.
+// writeInitFile writes the statements that the server executes before it accepts
+// connections, each on one line. They create the database and, with the
+// statements in account, the port's account, and write the values of the
+// variables in names and of those that were set, from the view variables.
 func writeInitFile(l *launch, account, variables string, names []string) error {
 	names = slices.Concat(names, slices.Collect(maps.Keys(l.Set)))
 	slices.Sort(names)
@@ -99,7 +100,8 @@ func writeInitFile(l *launch, account, variables string, names []string) error {
 		return err
 	}
 	var b strings.Builder
-	// The rest relies on no default that the variables of Set may change.
+	// The statements below depend on no default that the variables of Set may
+	// change.
 	b.WriteString("SET SESSION sql_mode = '', autocommit = 1, completion_type = 'NO_CHAIN', sql_big_selects = 1 /*!80000 , max_execution_time = 0 */;\nSET SESSION TRANSACTION READ WRITE;\n")
 	fmt.Fprintf(&b, "CREATE DATABASE IF NOT EXISTS %s;\n", Database)
 	if account != "" {
@@ -113,7 +115,8 @@ func writeInitFile(l *launch, account, variables string, names []string) error {
 
 func settingsPath(l *launch) string { return filepath.Join(l.tmpDir, settingsFile) }
 
-// readSettings reads what the server wrote before it accepted connections.
+// readSettings reads the settings that the server wrote before it accepted
+// connections.
 func readSettings(l *launch) (map[string]string, error) {
 	data, err := os.ReadFile(settingsPath(l))
 	if err != nil {
@@ -127,10 +130,11 @@ func readSettings(l *launch) (map[string]string, error) {
 	return settings, nil
 }
 
-// flushAtCommit is innodb_flush_log_at_trx_commit, and MyRocks' namesake.
+// flushAtCommit are the values of innodb_flush_log_at_trx_commit, and of the
+// MyRocks variable with the same meaning.
 var flushAtCommit = map[string]string{Full: "1", Relaxed: "2", None: "0"}
 
-// argsCommon are the arguments that both kinds take.
+// argsCommon returns the arguments that both kinds accept.
 func argsCommon(l *launch) []string {
 	args := []string{"--no-defaults", "--datadir=" + l.dataDir}
 	args = append(args, userArg()...)
@@ -148,7 +152,7 @@ func argsCommon(l *launch) []string {
 		"--default-time-zone=+00:00",
 		"--innodb-flush-method=O_DIRECT",
 		"--innodb-flush-log-at-trx-commit="+flushAtCommit[l.Durability],
-		// A kept server starts as cold as a new one.
+		// A kept server starts with a cold cache, like a new one.
 		"--innodb-buffer-pool-dump-at-shutdown=OFF",
 		"--innodb-buffer-pool-load-at-startup=OFF",
 	)
@@ -158,8 +162,8 @@ func argsCommon(l *launch) []string {
 	return append(args, "--bind-address=127.0.0.1", "--port="+strconv.Itoa(l.port))
 }
 
-// argsSet are the variables of Options.Set as arguments. They come last, and so
-// prevail.
+// argsSet returns the variables of Options.Set as arguments. They come last and
+// therefore take precedence.
 func argsSet(l *launch) []string {
 	var args []string
 	for _, name := range slices.Sorted(maps.Keys(l.Set)) {
@@ -175,10 +179,10 @@ func gcd(a, b int64) int64 {
 	return a
 }
 
-// greetMySQL reads the packet with which a server of the MySQL protocol greets
-// a client: 3 bytes of length, a sequence number, the protocol's version 10, and
-// the server's version, ended by a zero byte.
-// See https://mariadb.com/kb/en/connection/#initial-handshake-packet.
+// greetMySQL reads the initial handshake packet of the MySQL protocol: 3 bytes
+// of length, a sequence number, the protocol's version 10, and the server's
+// version, terminated by a zero byte. See
+// https://mariadb.com/kb/en/connection/#initial-handshake-packet.
 func greetMySQL(ctx context.Context, socket string) (string, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", socket)
@@ -192,7 +196,7 @@ func greetMySQL(ctx context.Context, socket string) (string, error) {
 		return "", err
 	}
 	size := binary.LittleEndian.Uint32(append(header[:3:3], 0))
-	// A greeting is about 100 bytes.
+	// A greeting has about 100 bytes.
 	if size == 0 || size > 4096 {
 		return "", fmt.Errorf("greeting of %d bytes", size)
 	}
@@ -207,11 +211,11 @@ func greetMySQL(ctx context.Context, socket string) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("greeting without a version: %q", packet)
 	}
-	// MariaDB puts this in front of its version for old replicas.
+	// MariaDB prepends this to its version for old replicas.
 	return strings.TrimPrefix(string(version), "5.5.5-"), nil
 }
 
-// sqlString writes a string constant.
+// sqlString returns a string as an SQL literal.
 func sqlString(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `''`, "\n", `\n`, "\r", `\r`, "\x00", `\0`).Replace(s) + "'"
 }

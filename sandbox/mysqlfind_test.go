@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// program writes a program that answers --version, and returns its path.
+// program writes a program that prints answer for --version, and returns its path.
 func program(t *testing.T, dir, name, answer string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
@@ -31,11 +31,13 @@ const (
 
 func TestFindMySQL(t *testing.T) {
 	for name, test := range map[string]struct {
-		// what mysqld of two directories on PATH say, and of one of scripts/install.sh
+		// the version output of the mysqld in two directories on PATH, and of
+		// one from scripts/install.sh
 		first, second, fetched string
-		// named is what the one of MySQLVariable says, under the name namedAs
+		// named is the version output of the program in MySQLVariable, which is
+		// named namedAs
 		named, namedAs string
-		want           string // the directory of the one that is found
+		want           string // the directory of the server found
 		version        string
 		wantErr        string
 	}{
@@ -88,15 +90,15 @@ func TestFindMySQL(t *testing.T) {
 	}
 }
 
-// TestFindVersion: version= chooses among the servers that are there, wherever
-// they lie; without it a server of the system goes first, then the lowest version
-// that was fetched.
+// TestFindVersion: version= selects one of the installed servers, in any
+// directory; without it a server of the system comes first, then the lowest
+// version from scripts/install.sh.
 func TestFindVersion(t *testing.T) {
 	says := func(version string) string { return "echo 'mysqld  Ver " + version + " for Linux on x86_64'" }
 	for name, test := range map[string]struct {
-		installed map[string]string // what the program in a directory says
+		installed map[string]string // version output of the program in each directory
 		version   string
-		want      string // the version that is found
+		want      string // the version found
 		wantErr   []string
 	}{
 		"the system's first":      {map[string]string{"bin": says("8.4.1"), "cache/rowmill/mysql-8.0.15/bin": says("8.0.15")}, "", "8.4.1", nil},
@@ -132,8 +134,8 @@ func TestFindVersion(t *testing.T) {
 	}
 }
 
-// TestNamedAndVersion: the named server goes first, where it is of the version
-// that is asked for.
+// TestNamedAndVersion: the server in the variable comes first, if it has the
+// requested version.
 func TestNamedAndVersion(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", "/bin")
@@ -148,7 +150,7 @@ func TestNamedAndVersion(t *testing.T) {
 	}
 }
 
-// TestMySQLNotInstalled: a MariaDB that is named mysqld is none.
+// TestMySQLNotInstalled: a MariaDB server that is named mysqld is not MySQL.
 func TestMySQLNotInstalled(t *testing.T) {
 	for _, dir := range []string{"/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/usr/local/mysql/bin"} {
 		if _, foreign, err := askMySQL(t.Context(), filepath.Join(dir, mysqldName)); err == nil && foreign == "" {

@@ -15,30 +15,28 @@ import (
 const (
 	// Running: the server is up.
 	Running = "running"
-	// Starting: another process is starting or removing it.
+	// Starting: another process is starting or removing the server.
 	Starting = "starting"
-	// Stopped: the server was shut down and its data kept.
+	// Stopped: the server was shut down and its data were kept.
 	Stopped = "stopped"
-	// Crashed: the server has ended, and nobody has stopped it.
+	// Crashed: the server has ended without being stopped.
 	Crashed = "crashed"
 )
 
-// ErrRunning means that a sandbox of that name runs already, or is just being
-// started.
+// ErrRunning means that a sandbox with that name is already running or starting.
 var ErrRunning = errors.New("it is running already")
 
-// An Instance is a sandbox with a name, which outlives the process that started
-// it.
+// An Instance is a named sandbox, which outlives the process that started it.
 type Instance struct {
 	Name string
 	// State is Running, Starting, Stopped or Crashed.
 	State string
-	// Bytes are what its directory takes on disk.
+	// Bytes is the size of its directory on disk.
 	Bytes int64
 	Info
 }
 
-// ValidName reports why a name can't be that of a sandbox.
+// ValidName returns an error if a name is not valid for a sandbox.
 func ValidName(name string) error {
 	if !named.MatchString("named-" + name) {
 		return fmt.Errorf("name %q: up to 63 letters, digits, '.', '_' and '-', of which the first is a letter or a digit", name)
@@ -46,9 +44,9 @@ func ValidName(name string) error {
 	return nil
 }
 
-// StartNamed starts a server that keeps running when the calling process ends,
-// until StopNamed. A stopped or crashed sandbox of that name is started again
-// with its data. o.Keep must be empty: a named sandbox is kept by its nature.
+// StartNamed starts a server that keeps running after the calling process has ended,
+// until StopNamed. A stopped or crashed sandbox of that name is started again with
+// its data. o.Keep must be empty, because a named sandbox is always kept.
 func StartNamed(ctx context.Context, name string, o Options, logf func(format string, args ...any)) (Info, error) {
 	if logf == nil {
 		logf = func(string, ...any) {}
@@ -67,15 +65,15 @@ func StartNamed(ctx context.Context, name string, o Options, logf func(format st
 	if err != nil {
 		return fail(err)
 	}
-	// The server holds the lock from here on. The goroutine that waits for it
-	// reaps it should it end before this process does.
+	// From here on the server holds the lock. The goroutine that waits for the
+	// server reaps it if it ends before this process.
 	if err := s.lock.Close(); err != nil {
 		return fail(err)
 	}
 	return s.Info, nil
 }
 
-// List returns the named sandboxes under root ("" is DefaultRoot), by name.
+// List returns the named sandboxes under root ("" is DefaultRoot), sorted by name.
 func List(root string) ([]Instance, error) {
 	if root == "" {
 		root = DefaultRoot
@@ -100,7 +98,7 @@ func List(root string) ([]Instance, error) {
 		}
 		in, err := inspect(filepath.Join(root, e.Name()), m[1])
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // Not a sandbox, or removed while we look.
+			continue // not a sandbox, or removed in the meantime
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("list sandboxes: %w", err))
@@ -147,11 +145,11 @@ func inspect(dir, name string) (Instance, error) {
 	return in, lock.Close()
 }
 
-// diskUsage returns the bytes of the files in dir. Files that vanish meanwhile
-// count for nothing.
+// diskUsage returns the total size of the files in dir, in bytes. Files that are
+// removed in the meantime are ignored.
 func diskUsage(dir string) int64 {
 	var n int64
-	// The function returns no error, so that the walk has none.
+	// The function returns no error, so the walk returns none.
 	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
 			return nil
@@ -206,8 +204,8 @@ func stopNamed(ctx context.Context, in Instance, keepData bool) error {
 	if err := endServers(ctx, in.Dir, st, grace); err != nil {
 		return err
 	}
-	// The lock is free a moment after the server has ended, unless another
-	// process has taken it.
+	// The lock is released shortly after the server has ended, unless another
+	// process has locked it.
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), 5*time.Second, errLocked)
 	defer cancel()
 	lock, err := waitLock(ctx, in.Dir)

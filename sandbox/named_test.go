@@ -17,7 +17,7 @@ import (
 	"github.com/rowmill/rowmill/sandbox"
 )
 
-// startNamed starts a named server that the test's end stops.
+// startNamed starts a named server that is stopped when the test ends.
 func startNamed(t *testing.T, name string, o sandbox.Options) sandbox.Info {
 	t.Helper()
 	needServer(t)
@@ -67,7 +67,7 @@ func TestNamed(t *testing.T) {
 	if _, err := sandbox.StartNamed(t.Context(), "a", o, nil); !errors.Is(err, sandbox.ErrRunning) {
 		t.Errorf("second start: %v", err)
 	}
-	// A throwaway server under the same root leaves it alone.
+	// A throwaway server under the same root does not affect it.
 	stop(t, start(t, o))
 	if got := ask(t, info, "SELECT COUNT(*) FROM a"); got != "0" {
 		t.Errorf("%s rows", got)
@@ -126,8 +126,8 @@ func TestNamedRefuses(t *testing.T) {
 	}
 }
 
-// TestNamedOutlivesOwner: a named server stays when the process that started it
-// ends, and listing and stopping it is up to any other.
+// TestNamedOutlivesOwner: a named server keeps running when the process that
+// started it ends, and any other process can list and stop it.
 func TestNamedOutlivesOwner(t *testing.T) {
 	needServer(t)
 	o := small(t)
@@ -154,7 +154,8 @@ func TestNamedOutlivesOwner(t *testing.T) {
 	assertGone(t, o.Root)
 }
 
-// TestListForeign: what is not a sandbox is not listed, and damage is said.
+// TestListForeign: directories that are not sandboxes are not listed, and damage
+// is reported.
 func TestListForeign(t *testing.T) {
 	root := t.TempDir()
 	for _, name := range []string{"named-a", "other", "sandbox-0123456789abcdef"} {

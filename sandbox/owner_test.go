@@ -16,8 +16,8 @@ import (
 	"github.com/rowmill/rowmill/sandbox"
 )
 
-// TestOwnerKilled: the server of a process that is killed dies with it, and the
-// next start removes what it has left, in the root and beside it.
+// TestOwnerKilled: the server of a killed process ends with it, and the next
+// start removes its files, inside and outside the root.
 func TestOwnerKilled(t *testing.T) {
 	needServer(t)
 	for name, deep := range map[string]string{"short path": "", "long path": strings.Repeat("long/", 30)} {
@@ -88,7 +88,7 @@ func TestOwnerTerminated(t *testing.T) {
 }
 
 // TestStartTogether: processes that start at the same time, without a template,
-// don't disturb each other.
+// don't interfere with each other.
 func TestStartTogether(t *testing.T) {
 	needServer(t)
 	cache := t.TempDir()
@@ -107,7 +107,7 @@ func TestStartTogether(t *testing.T) {
 		t.Errorf("data directories %v", seen)
 	}
 	templates, err := os.ReadDir(filepath.Join(cache, "rowmill/templates"))
-	if err != nil || len(templates) != 2 { // One of them is the lock.
+	if err != nil || len(templates) != 2 { // one of them is the lock
 		t.Errorf("templates %v, %v", templates, err)
 	}
 	for _, c := range children {
@@ -130,7 +130,7 @@ func TestOrdinaryUser(t *testing.T) {
 		t.Skip("only root can become another user; the other tests have run as one")
 	}
 	const nobody = 65534
-	// Its parent is one that nobody may enter, unlike that of t.TempDir.
+	// Its parent is not accessible to other users, unlike that of t.TempDir.
 	home, err := os.MkdirTemp("", "sandbox-test-")
 	if err != nil {
 		t.Fatal(err)
@@ -165,7 +165,7 @@ func TestOrdinaryUser(t *testing.T) {
 	if uid := fi.Sys().(*syscall.Stat_t).Uid; uid != nobody {
 		t.Errorf("data belong to user %d", uid)
 	}
-	// Root keeps out of what belongs to others.
+	// As root, Start refuses directories of other users.
 	if _, err := sandbox.Start(t.Context(), o, t.Logf); err == nil || !strings.Contains(err.Error(), "belongs to another user") {
 		t.Errorf("root in a user's directory: %v", err)
 	}
@@ -176,7 +176,7 @@ func TestOrdinaryUser(t *testing.T) {
 }
 
 // TestForeignServer: a server in a directory that looks like a sandbox, but is
-// not provably one, is left alone.
+// not provably one, is not stopped.
 func TestForeignServer(t *testing.T) {
 	o := small(t)
 	kept := o
@@ -217,7 +217,7 @@ func TestForeignServer(t *testing.T) {
 			cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 			started, ended := make(chan error), make(chan struct{})
 			go func() {
-				runtime.LockOSThread() // To which Pdeathsig is tied.
+				runtime.LockOSThread() // Pdeathsig is tied to the thread
 				defer runtime.UnlockOSThread()
 				defer close(ended)
 				err := cmd.Start()

@@ -19,10 +19,10 @@ import (
 )
 
 // postgres is PostgreSQL 12 and later, tested with 15 and 18. Its memory is
-// shared_buffers; the kernel's page cache holds pages besides, because no
-// version up to 17 reads tables past it (debug_io_direct of 16 is for its
-// developers). So a table outgrows this memory gradually, where InnoDB's with
-// O_DIRECT does so at once.
+// shared_buffers; in addition, the kernel's page cache holds pages, because no
+// version up to 17 bypasses it (debug_io_direct of 16 is intended for
+// developers). Therefore a table outgrows the memory gradually, while with
+// InnoDB and O_DIRECT it does so abruptly.
 func postgres() *kind {
 	const inside = "the sandbox chooses it"
 	reserved := map[string]string{
@@ -48,8 +48,8 @@ func postgres() *kind {
 		name:     "postgres",
 		scheme:   "postgres",
 		storages: []string{Heap},
-		// A thousand connections that each hold a few of the pages of 8 KiB;
-		// two WAL segments of 16 MiB.
+		// A thousand connections that each hold a few pages of 8 KiB; two WAL
+		// segments of 16 MiB.
 		minMemory:  8 << 20,
 		minRedo:    32 << 20,
 		reserved:   reserved,
@@ -66,9 +66,9 @@ func postgres() *kind {
 		explain:    func(string) error { return nil },
 		account:    postgresAccount,
 		children:   true,
-		stopSignal: syscall.SIGINT, // SIGTERM waits for the clients to go
+		stopSignal: syscall.SIGINT, // SIGTERM waits for the clients to disconnect
 		socketName: postgresSocket,
-		// Not the port that PGPORT may name.
+		// Otherwise PGPORT would apply.
 		socketQuery: func(socket string) string { return "host=" + escape(filepath.Dir(socket)) + "&port=5432" },
 		client: func(socket string) string {
 			return "psql --host=" + shellQuote(filepath.Dir(socket)) + " --port=5432 --username=" + User + " " + Database
@@ -76,8 +76,8 @@ func postgres() *kind {
 	}
 }
 
-// postgresSocket is the socket's name that clients look for in a directory,
-// unless told another port.
+// postgresSocket is the name of the socket that clients look for in a directory,
+// unless another port is specified.
 const (
 	postgresSocket       = postgresSocketPrefix + "5432"
 	postgresSocketPrefix = ".s.PGSQL."
@@ -87,17 +87,17 @@ const postgresHint = "install it, on Debian and Ubuntu with: apt install postgre
 	"(in rowmill's source, scripts/install.sh postgres-new fetches 18)"
 
 func postgresPlaces() []string {
-	// Debian keeps each major version apart, and out of PATH.
+	// Debian installs each major version in a separate directory outside PATH.
 	var dirs []string
 	for _, pattern := range []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql@*/bin"} {
-		found, _ := filepath.Glob(pattern) // such patterns are never malformed
+		found, _ := filepath.Glob(pattern) // these patterns are never malformed
 		dirs = append(dirs, found...)
 	}
 	slices.SortStableFunc(dirs, func(a, b string) int { return compareVersions(b, a) })
 	return onPath("postgres", "postgres", append(dirs, "/usr/local/pgsql/bin", "/usr/local/bin", "/usr/bin")...)
 }
 
-// askPostgresProgram finds the installer of the server's own version.
+// askPostgresProgram finds the installer of the server's version.
 func askPostgresProgram(ctx context.Context, path string) (bin binaries, foreign string, err error) {
 	out, err := exec.CommandContext(ctx, path, "--version").Output()
 	if err != nil {
@@ -112,7 +112,7 @@ func askPostgresProgram(ctx context.Context, path string) (bin binaries, foreign
 	if err != nil {
 		return binaries{}, "", err
 	}
-	// The two must be of one version, and so lie side by side.
+	// Both must have the same version, so they must be in the same directory.
 	for _, beside := range []string{path, real} {
 		if installer := filepath.Join(filepath.Dir(beside), "initdb"); isProgram(installer) {
 			return binaries{server: path, installer: installer, version: fields[0]}, "", nil
@@ -121,8 +121,8 @@ func askPostgresProgram(ctx context.Context, path string) (bin binaries, foreign
 	return binaries{}, "", fmt.Errorf("find initdb beside %s: %w; %s", path, ErrNotInstalled, postgresHint)
 }
 
-// postgresAccount is whom the server runs as where it would run as root, which
-// it refuses: the account that its packages make, or nobody.
+// postgresAccount returns the account that the server runs as if the caller is
+// root, which it refuses: the account that its packages create, or nobody.
 func postgresAccount() (*account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -144,8 +144,7 @@ func postgresAccount() (*account, error) {
 	return nil, errors.New("PostgreSQL refuses to run as root, and there is neither an account postgres nor nobody to run it as")
 }
 
-// postgresOutput runs a command as the server does, and returns all that it
-// prints.
+// postgresOutput runs a command as the server's account, and returns its output.
 func postgresOutput(ctx context.Context, stdin io.Reader, name string, args ...string) ([]byte, error) {
 	as, err := postgresAccount()
 	if err != nil {
@@ -156,9 +155,9 @@ func postgresOutput(ctx context.Context, stdin io.Reader, name string, args ...s
 	return as.output(cmd)
 }
 
-// installPostgres makes a cluster whose only account is User, with the empty
-// database Database. Nobody needs a password on the socket, and everybody one
-// elsewhere. Sorting by bytes in UTF-8 is what the other kinds have, too.
+// installPostgres creates a cluster whose only account is User, with the empty
+// database Database. The socket requires no password, all other connections do.
+// Sorting by bytes in UTF-8 is the same as in the other kinds.
 func installPostgres(ctx context.Context, bin binaries, dir string) error {
 	if err := giveToPostgres(dir); err != nil {
 		return err
@@ -171,22 +170,23 @@ func installPostgres(ctx context.Context, bin binaries, dir string) error {
 	return postgresAlone(ctx, bin, dir, "CREATE DATABASE "+Database)
 }
 
-// postgresAlone executes a statement on a cluster whose server does not run.
+// postgresAlone executes a statement on a cluster whose server is not running.
 func postgresAlone(ctx context.Context, bin binaries, dataDir, statement string) error {
 	// With -j, a statement ends with a semicolon and an empty line.
 	out, err := postgresOutput(ctx, strings.NewReader(statement+";\n\n"), bin.server, "--single", "-D"+dataDir, "-F", "-j", "postgres")
 	if err != nil {
 		return fmt.Errorf("run %s --single: %w%s", bin.server, causeOr(ctx, err), indentTail(string(out)))
 	}
-	// It goes on after an error.
+	// The server continues after an error.
 	if strings.Contains(string(out), "ERROR:") {
 		return fmt.Errorf("run %s --single%s", bin.server, indentTail(string(out)))
 	}
 	return nil
 }
 
-// giveToPostgres makes the server's account the owner of its files, as it
-// demands. Only the sandbox's owner can get to them all the same.
+// giveToPostgres makes the server's account the owner of its files, as the
+// server requires. They are still accessible only to the sandbox's owner,
+// because of the directories above.
 func giveToPostgres(dataDir string) error {
 	as, err := postgresAccount()
 	if err != nil || as == nil {
@@ -200,8 +200,8 @@ func giveToPostgres(dataDir string) error {
 	})
 }
 
-// alterTimeout is far above the half second that the server needs to start
-// and end alone; after a crash it recovers first.
+// alterTimeout is far longer than the half second that the server needs to start
+// and stop in single-user mode; after a crash it first recovers.
 const alterTimeout = startTimeout
 
 func preparePostgres(l *launch) error {
@@ -211,9 +211,9 @@ func preparePostgres(l *launch) error {
 	if err := removeSharedMemory(l.dataDir); err != nil {
 		return err
 	}
-	// No server has the directory, so that these can only be of one that was
-	// killed. The next would believe in them should another process have got
-	// its number.
+	// No server uses the directory, so these files can only be those of a killed
+	// server. The next server would refuse to start if another process had got
+	// the same process id.
 	stale := []string{filepath.Join(l.dataDir, "postmaster.pid")}
 	for _, dir := range []string{l.dir, filepath.Dir(l.socket)} {
 		names, err := postgresSockets(dir)
@@ -232,7 +232,8 @@ func preparePostgres(l *launch) error {
 	if l.port == 0 {
 		return nil
 	}
-	// The port is part of the socket's name, too; clients look for the usual.
+	// The port is also part of the socket's name; clients look for the standard
+	// port.
 	if err := os.Symlink(postgresSocketPrefix+strconv.Itoa(l.port), l.socket); err != nil {
 		return err
 	}
@@ -241,8 +242,8 @@ func preparePostgres(l *launch) error {
 	return postgresAlone(ctx, l.bin, l.dataDir, "ALTER ROLE "+User+" PASSWORD '"+l.password+"'")
 }
 
-// postgresSockets returns the names of the server's sockets in a directory,
-// and of their lock files.
+// postgresSockets returns the names of the server's sockets in a directory, and
+// of their lock files.
 func postgresSockets(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -260,8 +261,8 @@ func postgresSockets(dir string) ([]string, error) {
 func argsPostgres(l *launch) []string {
 	settings := map[string]string{
 		"shared_buffers": strconv.FormatInt(l.Memory>>20, 10) + "MB",
-		// The size between checkpoints at which they begin. WAL segments are
-		// made as they are needed, not ahead.
+		// The amount of WAL that triggers a checkpoint. WAL segments are created
+		// on demand, not in advance.
 		"max_wal_size":                strconv.FormatInt(l.Redo>>20, 10) + "MB",
 		"fsync":                       map[string]string{Full: "on", Relaxed: "on", None: "off"}[l.Durability],
 		"synchronous_commit":          map[string]string{Full: "on", Relaxed: "off", None: "off"}[l.Durability],
@@ -276,8 +277,8 @@ func argsPostgres(l *launch) []string {
 		"lc_messages":                 "C",
 		"logging_collector":           "off",
 		"log_destination":             "stderr",
-		// In the data directory, so that a server that is killed leaves
-		// nothing in the system's shared memory.
+		// In the data directory, so that a killed server leaves nothing in the
+		// system's shared memory.
 		"dynamic_shared_memory_type": "mmap",
 	}
 	if l.port != 0 {

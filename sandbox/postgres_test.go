@@ -25,8 +25,8 @@ func needPostgres(t *testing.T) {
 	testdb.Require(t, "postgres", sandbox.Installed(t.Context(), "postgres"))
 }
 
-// smallPostgres are options that start fast, under a root that does not exist
-// yet.
+// smallPostgres returns options with which a server starts fast, under a root
+// that does not exist yet.
 func smallPostgres(t *testing.T) sandbox.Options {
 	t.Helper()
 	o := small(t)
@@ -49,7 +49,7 @@ func startPostgres(t *testing.T, o sandbox.Options) *sandbox.Server {
 	return s
 }
 
-// askPostgres returns the first value that a query on a target gives.
+// askPostgres returns the first value of a query on a target.
 func askPostgres(t *testing.T, target, query string) (string, error) {
 	t.Helper()
 	c, err := pgconn.Connect(t.Context(), target)
@@ -111,7 +111,7 @@ func TestPostgresDurability(t *testing.T) {
 	}
 }
 
-// TestPostgresPort: on the port a password is asked for, on the socket none.
+// TestPostgresPort: the port requires a password, the socket does not.
 func TestPostgresPort(t *testing.T) {
 	o := smallPostgres(t)
 	o.Port = sandbox.PortAuto
@@ -143,7 +143,8 @@ func TestPostgresPort(t *testing.T) {
 	assertGone(t, o.Root)
 }
 
-// postgresProcesses returns the processes that work in a data directory.
+// postgresProcesses returns the processes whose working directory is a data
+// directory.
 func postgresProcesses(t *testing.T, dataDir string) (pids []int) {
 	t.Helper()
 	links, err := filepath.Glob("/proc/[0-9]*/cwd")
@@ -159,8 +160,8 @@ func postgresProcesses(t *testing.T, dataDir string) (pids []int) {
 	return pids
 }
 
-// busyPostgres leaves a connection whose statement does not look whether its
-// server is still there.
+// busyPostgres returns while a connection executes a statement that does not
+// check whether its server still runs.
 func busyPostgres(t *testing.T, i sandbox.Info) {
 	t.Helper()
 	c, err := pgconn.Connect(t.Context(), i.Target())
@@ -180,8 +181,8 @@ func busyPostgres(t *testing.T, i sandbox.Info) {
 	})
 }
 
-// sharedMemory counts the system's segments of shared memory that only a server
-// of the data directory can have: their key is the directory's number.
+// sharedMemory counts the system's shared memory segments that only a server of
+// the data directory can have: their key is the directory's inode number.
 func sharedMemory(t *testing.T, inode uint64) (n int) {
 	t.Helper()
 	text, err := os.ReadFile("/proc/sysvipc/shm")
@@ -196,7 +197,7 @@ func sharedMemory(t *testing.T, inode uint64) (n int) {
 	return n
 }
 
-// TestPostgresKill: nothing of a server outlives its Kill or its Stop.
+// TestPostgresKill: no process of a server outlives its Kill or its Stop.
 func TestPostgresKill(t *testing.T) {
 	o := smallPostgres(t)
 	s := startPostgres(t, o)
@@ -235,8 +236,8 @@ func TestPostgresKill(t *testing.T) {
 	assertGone(t, o.Root)
 }
 
-// TestPostgresOwnerKilled: the server of a process that is killed dies with it,
-// and the next start removes what it has left.
+// TestPostgresOwnerKilled: the server of a killed process ends with it, and the
+// next start removes its files.
 func TestPostgresOwnerKilled(t *testing.T) {
 	needPostgres(t)
 	for name, deep := range map[string]string{"short path": "", "long path": strings.Repeat("long/", 30)} {
@@ -262,7 +263,7 @@ func TestPostgresOwnerKilled(t *testing.T) {
 	}
 }
 
-// TestPostgresKeep: data outlive a stop and a crash.
+// TestPostgresKeep: data survive a stop and a crash.
 func TestPostgresKeep(t *testing.T) {
 	o := smallPostgres(t)
 	o.Keep = filepath.Join(t.TempDir(), "kept")
@@ -303,7 +304,7 @@ func TestPostgresNamed(t *testing.T) {
 	assertGone(t, o.Root)
 }
 
-// TestPostgresOrdinaryUser starts a server as nobody, as whom it runs then.
+// TestPostgresOrdinaryUser starts a server as the user nobody.
 func TestPostgresOrdinaryUser(t *testing.T) {
 	needPostgres(t)
 	if os.Geteuid() != 0 {

@@ -11,12 +11,11 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// The few messages of PostgreSQL's protocol by which a server is asked whether
-// it is up and what it is:
-// https://www.postgresql.org/docs/current/protocol-flow.html.
+// The subset of PostgreSQL's protocol needed to check that a server is up and to
+// read its settings: https://www.postgresql.org/docs/current/protocol-flow.html.
 
-// dialPostgres connects to a socket as User and calls fn once the server waits
-// for a query, with the version that it gave.
+// dialPostgres connects to a socket as User and calls fn with the server's
+// version once the server is ready for a query.
 func dialPostgres(ctx context.Context, socket string, fn func(fe *pgproto3.Frontend, version string) error) error {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", socket)
@@ -55,7 +54,7 @@ func dialPostgres(ctx context.Context, socket string, fn func(fe *pgproto3.Front
 	return fe.Flush()
 }
 
-// receivePostgres hands messages to fn until the server waits for a query.
+// receivePostgres passes messages to fn until the server is ready for a query.
 func receivePostgres(fe *pgproto3.Frontend, fn func(pgproto3.BackendMessage) error) error {
 	for {
 		m, err := fe.Receive()
@@ -83,8 +82,8 @@ func greetPostgres(ctx context.Context, socket string) (version string, err erro
 	return version, err
 }
 
-// askPostgres returns the values of settings, as SHOW prints them. Those that
-// the server doesn't have are left out.
+// askPostgres returns the values of settings, in the format of SHOW. Settings
+// that the server doesn't have are left out.
 func askPostgres(ctx context.Context, socket string, names []string) (map[string]string, error) {
 	names = slices.Clone(names)
 	slices.Sort(names)

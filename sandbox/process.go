@@ -14,19 +14,19 @@ import (
 	"time"
 )
 
-// A process is a server's process that this one has started.
+// A process is a server's process that this process has started.
 type process struct {
 	cmd  *exec.Cmd
-	ask  os.Signal     // that asks it to end
+	ask  os.Signal     // the signal for an orderly shutdown
 	done chan struct{} // closed once it has ended and err is set
 	err  error
-	// endOthers ends what the server's other processes leave running when the
-	// first is gone; nil where there are none.
+	// endOthers ends the other processes of the server that still run after the
+	// first has ended; nil if there are none.
 	endOthers func() error
 }
 
 // startProcess starts cmd. Unless it is detached, the kernel kills it when this
-// process ends, in whatever way. A detached one is a session of its own.
+// process ends, however it ends. A detached process has a session of its own.
 func startProcess(cmd *exec.Cmd, k *kind, detached bool) (*process, error) {
 	as, err := k.serverAccount()
 	if err != nil {
@@ -37,11 +37,11 @@ func startProcess(cmd *exec.Cmd, k *kind, detached bool) (*process, error) {
 	started := make(chan error)
 	go func() {
 		if !detached {
-			// The kernel's parent-death signal is tied to the thread that
-			// started the child, and a thread ends with a goroutine that has
-			// locked it, whosoever that is. This one is locked as long as the
-			// child lives, and then unlocked so as not to end itself: other
-			// children may have been started from it.
+			// The kernel sends the parent-death signal when the thread that started
+			// the child ends, and a thread ends with any goroutine that is locked to
+			// it. Therefore this goroutine stays locked to its thread while the
+			// child runs. It is then unlocked so that the thread does not end,
+			// because other children may have been started from it.
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 		}
@@ -58,10 +58,10 @@ func startProcess(cmd *exec.Cmd, k *kind, detached bool) (*process, error) {
 	return p, nil
 }
 
-// stop asks the process to end, kills it when grace has passed or ctx is
-// done, and waits until it has ended. It reports whether it had to kill.
+// stop asks the process to end, kills it when grace has expired or ctx is done,
+// and waits until it has ended. It reports whether it had to kill it.
 func (p *process) stop(ctx context.Context, grace time.Duration) (killed bool) {
-	// Signal fails only where the process has ended already.
+	// Signal fails only if the process has already ended.
 	_ = p.cmd.Process.Signal(p.ask)
 	t := time.NewTimer(grace)
 	defer t.Stop()
@@ -83,29 +83,28 @@ func (p *process) kill() {
 	p.ended()
 }
 
-// ended ends the server's other processes. What could not be ended shows when
-// its files are removed.
+// ended ends the server's other processes. A failure shows later, when the
+// server's files are removed.
 func (p *process) ended() {
 	if p.endOthers != nil {
 		_ = p.endOthers()
 	}
 }
 
-// commandInGroup is a command that is killed with all its children when ctx is
-// done.
+// commandInGroup returns a command that is killed with all its children when ctx
+// is done.
 func commandInGroup(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.Env = serverEnv()
-	// Should a child get away and hold the output open, Wait returns all the
-	// same.
+	// If a child survives and keeps the output open, Wait returns after this delay.
 	cmd.WaitDelay = 5 * time.Second
 	return cmd
 }
 
-// serverEnv is the environment of servers: this process's without what
-// configures clients, passwords among it.
+// serverEnv returns the environment of servers: that of this process without the
+// variables that configure clients, including passwords.
 func serverEnv() []string {
 	var env []string
 	for _, e := range os.Environ() {
@@ -117,7 +116,7 @@ func serverEnv() []string {
 }
 
 // endServers ends the processes that are provably the server of the sandbox dir
-// with state s: asks them to end, and kills them when grace has passed.
+// with state s: it asks them to end, and kills them when grace has expired.
 func endServers(ctx context.Context, dir string, s state, grace time.Duration) error {
 	k, err := kindOf(s.Kind)
 	if err != nil {
@@ -143,7 +142,7 @@ func endServers(ctx context.Context, dir string, s state, grace time.Duration) e
 				return err
 			}
 		}
-		// A killed process that does not end hangs in the kernel, on a disk.
+		// A killed process that does not end is blocked in the kernel, by a disk.
 		if time.Since(deadline) > 30*time.Second {
 			return fmt.Errorf("server of %s, process %d, does not end", dir, pids[0])
 		}
@@ -151,8 +150,8 @@ func endServers(ctx context.Context, dir string, s state, grace time.Duration) e
 	}
 }
 
-// signalServer signals a process after it has made sure, through a handle that
-// can't come to mean another process, that it is the server of dir.
+// signalServer signals a process after it has verified that it is the server of
+// dir. It uses a handle that always refers to the same process.
 func signalServer(pid int, dir string, s state, sig syscall.Signal) error {
 	p, err := os.FindProcess(pid)
 	if err != nil {
@@ -168,9 +167,8 @@ func signalServer(pid int, dir string, s state, sig syscall.Signal) error {
 	return nil
 }
 
-// matches reports whether a command line is that of the server of the sandbox
-// dir: the program is one of the kind's, and it was given the very data
-// directory.
+// matches reports whether a command line is that of the server of the sandbox dir:
+// the program is one of the kind's, and its data directory is that of the sandbox.
 func matches(argv []string, dir string, s state) bool {
 	k, err := kindOf(s.Kind)
 	if err != nil || len(argv) == 0 {
@@ -184,8 +182,8 @@ func matches(argv []string, dir string, s state) bool {
 		return false
 	}
 	proofs := []string{k.dataDirArg(filepath.Join(dir, dataName))}
-	// The same sandbox by another path: it was moved, or is reached through
-	// a symbolic link. Its name is random, which makes the path a proof.
+	// The same sandbox by another path: it was moved, or is reached through a
+	// symbolic link. Its name is random, so the path is sufficient proof.
 	was := filepath.Dir(s.DataDir)
 	if throwAway.MatchString(filepath.Base(was)) && filepath.Base(was) == filepath.Base(dir) {
 		proofs = append(proofs, k.dataDirArg(s.DataDir))
@@ -198,9 +196,9 @@ func matches(argv []string, dir string, s state) bool {
 	return false
 }
 
-// lives reports whether a process, by its working directory and its program, is
-// one of the several of the server of the sandbox dir. They have command lines
-// of their own, which don't name the data directory.
+// lives reports whether a process belongs to the server of the sandbox dir, by
+// its working directory and its program. It is for the child processes of a
+// server, whose command lines don't contain the data directory.
 func lives(workingDir, program, dir string, s state) bool {
 	k, err := kindOf(s.Kind)
 	return err == nil && slices.Contains(k.programs, filepath.Base(strings.TrimSuffix(program, removed))) && livesIn(workingDir, dir, s)
@@ -224,7 +222,7 @@ const (
 	tailLines = 12
 )
 
-// readTail returns the end of a file, or "" where it can't be read.
+// readTail returns the end of a file, or "" if it can't be read.
 func readTail(path string) string {
 	f, err := os.Open(path)
 	if err != nil {
@@ -240,8 +238,8 @@ func readTail(path string) string {
 	return string(buf[:n])
 }
 
-// indentTail returns the last lines of a log, those with news first of all, each
-// on an indented line of its own, to be put after an error's text.
+// indentTail returns the last lines of a log, preferably the significant ones,
+// each indented on a separate line, to be appended to an error's text.
 func indentTail(log string) string {
 	var all, telling []string
 	for line := range strings.Lines(log) {
@@ -264,8 +262,8 @@ func indentTail(log string) string {
 	return "; its log ends with:\n  " + strings.Join(all, "\n  ")
 }
 
-// causeOr returns why ctx ended where it has, and err otherwise: a program that
-// was killed because of ctx reports only the signal.
+// causeOr returns the cause of ctx if it has ended, and err otherwise: a program
+// that was killed because of ctx reports only the signal.
 func causeOr(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

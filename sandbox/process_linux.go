@@ -14,13 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inheritLock tells whether a server that ends with its owner holds the lock
-// of its sandbox too. On Linux it does not: an unlocked sandbox is one whose
-// owner is gone, and a server left in it is found by its command line.
+// inheritLock means that a server that ends with its owner also holds the lock
+// of its sandbox. On Linux it does not: an unlocked sandbox is one whose owner
+// is gone, and a server left in it is found by its command line.
 const inheritLock = false
 
-// serverAttr puts the server into a process group of its own, which a
-// terminal's Ctrl-C does not reach.
+// serverAttr puts the server into a separate process group, so that it does not
+// receive a terminal's Ctrl-C.
 func serverAttr(detached bool) *syscall.SysProcAttr {
 	if detached {
 		return &syscall.SysProcAttr{Setsid: true}
@@ -28,15 +28,15 @@ func serverAttr(detached bool) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// startPassing starts a command that does not run as root with the right to pass,
-// and write to, directories that are root's. Unlike most rights, containers leave
-// root this one (CAP_DAC_OVERRIDE).
+// startPassing starts a command that does not run as root with the capability to
+// pass through, and write to, directories owned by root. Unlike most
+// capabilities, this one (CAP_DAC_OVERRIDE) is available to root in containers.
 //
-// PostgreSQL asks with access(2) whether it may execute itself. For that call the
-// kernel takes the right away from an account that is not root, unless it is
-// told not to (SECBIT_NO_SETUID_FIXUP), which the child inherits from the thread
-// that starts it. Where that is refused, the server's program must lie in
-// directories that all may pass, as that of a package does.
+// PostgreSQL checks with access(2) whether it may execute itself. For that call
+// the kernel drops the capability of an account that is not root, unless
+// SECBIT_NO_SETUID_FIXUP is set, which the child inherits from the thread that
+// starts it. If setting it is refused, all users must be able to pass through
+// the directories of the server's program, as is the case for packages.
 func startPassing(cmd *exec.Cmd) error {
 	cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_DAC_OVERRIDE}
 	runtime.LockOSThread()
@@ -83,7 +83,7 @@ func serversOf(dir string, s state) ([]int, error) {
 }
 
 // isServerOf reports whether a process of the calling user is the server of a
-// sandbox. A process that has ended is not, even while it waits to be reaped.
+// sandbox. A process that has ended is not, even if it is not reaped yet.
 func isServerOf(pid int, dir string, s state) (bool, error) {
 	path := "/proc/" + strconv.Itoa(pid)
 	fi, err := os.Stat(path)
@@ -104,7 +104,7 @@ func isServerOf(pid int, dir string, s state) (bool, error) {
 	if err != nil {
 		return false, ended(err)
 	}
-	// Not a shell in that directory: what runs is the server's program.
+	// This excludes a shell in that directory: the program must be the server's.
 	program, err := os.Readlink(path + "/exe")
 	if errors.Is(err, fs.ErrNotExist) {
 		// The process is ending. It has no program any more, and until it has given
@@ -116,7 +116,7 @@ func isServerOf(pid int, dir string, s state) (bool, error) {
 	return lives(workingDir, program, dir, s), nil
 }
 
-// runsServers reports whether the servers of a sandbox run as a user.
+// runsServers reports whether the servers of a sandbox run as the given user.
 func runsServers(uid uint32, s state) bool {
 	if int(uid) == os.Geteuid() {
 		return true
@@ -129,7 +129,7 @@ func runsServers(uid uint32, s state) bool {
 	return err == nil && as != nil && as.uid == uid
 }
 
-// ended drops the errors that a process gives which ends while one looks at it.
+// ended removes errors that are caused by a process that ends while it is examined.
 func ended(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) || errors.Is(err, fs.ErrPermission) {
 		return nil

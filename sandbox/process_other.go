@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// inheritLock: without a parent-death signal a server may outlive its owner. It
-// then holds the lock of its sandbox, which is left alone.
+// inheritLock is true because without a parent-death signal a server may outlive
+// its owner. It then holds the lock of its sandbox, which is not removed.
 const inheritLock = true
 
 func serverAttr(detached bool) *syscall.SysProcAttr {
@@ -18,12 +18,12 @@ func serverAttr(detached bool) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
-// startPassing starts a command. The directories around the sandbox must be ones
-// that its account can pass.
+// startPassing starts a command. Its account must be able to pass through the
+// directories around the sandbox.
 func startPassing(cmd *exec.Cmd) error { return cmd.Start() }
 
-// serversOf finds none: without /proc there is no proof whose server a process
-// is. A server that runs holds its sandbox's lock.
+// serversOf returns none: without /proc there is no proof which sandbox a
+// process belongs to. A running server holds its sandbox's lock.
 func serversOf(string, state) ([]int, error) { return nil, nil }
 
 func isServerOf(int, string, state) (bool, error) { return false, nil }

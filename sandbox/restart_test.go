@@ -16,8 +16,7 @@ import (
 	"github.com/rowmill/rowmill/sandbox"
 )
 
-// restartable are the servers that are killed and restarted, with how to ask
-// each for a value.
+// restartable returns the servers that are killed and restarted.
 func restartable() map[string]sandbox.Options {
 	return map[string]sandbox.Options{
 		"mariadb":  {Memory: 16 << 20, Redo: 8 << 20},
@@ -27,8 +26,8 @@ func restartable() map[string]sandbox.Options {
 	}
 }
 
-// TestRestart: what was committed before a kill is there after a restart, on
-// the same socket and port.
+// TestRestart: rows committed before a kill exist after a restart, on the same
+// socket and port.
 func TestRestart(t *testing.T) {
 	for name, o := range restartable() {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +102,7 @@ func TestRestart(t *testing.T) {
 					t.Errorf("the password changed, or %v", err)
 				}
 			}
-			// A restart that is broken off leaves nothing, and can be repeated.
+			// An interrupted restart leaves no process, and can be repeated.
 			s.Kill()
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
@@ -129,8 +128,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestRestartOwnerKilled: a server that was restarted, or is just being, dies
-// with its owner, as the first did.
+// TestRestartOwnerKilled: a server that was restarted, or is restarting, ends
+// with its owner, like the first one.
 func TestRestartOwnerKilled(t *testing.T) {
 	for _, name := range []string{"mariadb", "postgres"} {
 		t.Run(name, func(t *testing.T) {

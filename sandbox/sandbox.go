@@ -1,31 +1,30 @@
-// Package sandbox starts private database servers that are thrown away when
-// the work is done.
+// Package sandbox starts private temporary database servers.
 //
-// In go Options, or their text form, a target: "sandbox:mariadb?memory=64MB".
-// Out comes a running Server with a database named rowmill, reachable by a
-// Unix socket in a directory that only the calling user can enter. Sizes are in
-// bytes.
+// The input is Options, or their text form, a target:
+// "sandbox:mariadb?memory=64MB". The result is a running Server with a database
+// named rowmill, reachable by a Unix socket in a directory that only the calling
+// user can enter. Sizes are in bytes.
 //
 //	o, err := sandbox.ParseTarget("sandbox:mariadb?memory=64MB&redo=512MB")
 //	s, err := sandbox.Start(ctx, o, log.Printf)
 //	defer s.Stop(context.WithoutCancel(ctx))
 //	db, err := sql.Open("mysql", "root@unix("+s.Socket+")/rowmill")
 //
-// A server never outlives the process that started it: on Linux the kernel
-// kills it even when that process is killed with SIGKILL. What such a process
-// leaves on disk is removed by the next Start under the same Root. Only
-// directories and processes that are provably this package's are touched:
-// sandbox-* directories that hold a lock file, belong to the same user, and are
-// locked by nobody; processes whose command line names that very data
-// directory. Servers that are to outlive the process have a name: StartNamed,
+// A server never outlives the process that started it: on Linux the kernel kills
+// it even if that process is killed with SIGKILL. Files that such a process
+// leaves on disk are removed by the next Start under the same Root. Only
+// directories and processes that provably belong to this package are touched:
+// sandbox-* directories that contain a lock file, belong to the same user and
+// are not locked, and processes whose command line names exactly that data
+// directory. Servers that should outlive the process have a name: StartNamed,
 // List, StopNamed.
 //
-// It refuses settings that would lead a server out of its sandbox, memory that
-// the server would silently round, and a Keep directory that holds anything
-// else.
+// Start refuses settings that would make a server use resources outside its
+// sandbox, memory sizes that the server would silently round, and a Keep
+// directory that contains other files.
 //
-// Neighbours: package engine and its engines talk to the servers; this package
-// only starts and stops them. Each make of server is one file: see kind.
+// Package engine and its engines communicate with the servers; this package only
+// starts and stops them. Each make of server is one file: see kind.
 package sandbox
 
 import (
@@ -37,29 +36,30 @@ import (
 	"strings"
 )
 
-// ErrNotInstalled marks errors that say that a server, or a part of it, is not
-// installed on this machine. A server that is there and broken is not this.
+// ErrNotInstalled marks errors that report that a server, or a part of it, is
+// not installed on this machine. It does not apply to a server that is installed
+// and broken.
 var ErrNotInstalled = errors.New("not installed")
 
 // Defaults of Options.
 const (
 	// DefaultMemory is MariaDB's own default of 128 MiB.
 	DefaultMemory int64 = 128 << 20
-	// DefaultRedo is 512 MiB: MariaDB's own 96 MiB fill within seconds of fast
-	// inserting, and the server then flushes pages to free the log instead
-	// of to make room in memory, which is the limit that is to be measured.
+	// DefaultRedo is 512 MiB: MariaDB's own 96 MiB are filled within seconds of
+	// fast inserts, and the server then flushes pages to free log space and not
+	// to free memory, whose limit is the one to measure.
 	DefaultRedo int64 = 512 << 20
-	// DefaultRoot is the directory, under the working directory, that holds
-	// the sandboxes.
+	// DefaultRoot is the directory of the sandboxes, relative to the working
+	// directory.
 	DefaultRoot = ".rowmill"
 )
 
 // Values of Options.Durability.
 const (
-	// Full syncs at each commit: it survives power loss.
+	// Full syncs at each commit: commits survive power loss.
 	Full = "full"
-	// Relaxed writes at each commit and syncs once a second: it survives the
-	// server's own crash.
+	// Relaxed writes at each commit and syncs once a second: commits survive a
+	// crash of the server alone.
 	Relaxed = "relaxed"
 	// None writes and syncs once a second.
 	None = "none"
@@ -72,28 +72,28 @@ const (
 	Heap    = "heap" // PostgreSQL's own
 )
 
-// PortAuto is the Options.Port that asks for a free port of 127.0.0.1.
+// PortAuto is the value of Options.Port for any free port of 127.0.0.1.
 const PortAuto = "auto"
 
-// User and Database are what every sandbox has: an administrator who needs no
+// User and Database exist in every sandbox: an administrator who needs no
 // password on the socket, and an empty database.
 const (
 	User     = "root"
 	Database = "rowmill"
 )
 
-// Options say what server to start. The zero value is a MariaDB server with
-// the documented defaults.
+// Options are the parameters of a server. The zero value is a MariaDB server
+// with the documented defaults.
 type Options struct {
 	// Kind is the make of server: one of Kinds; "mariadb" is the default.
 	Kind string
-	// Version is the version to take where several are installed: "9", "9.7" or
-	// "9.7.4". "" is the first that is found: see kind.find.
+	// Version selects one of several installed versions: "9", "9.7" or "9.7.4".
+	// "" is the first one found: see kind.find.
 	Version string
-	// Memory is the cache of table and index pages, in bytes: InnoDB's buffer
-	// pool, RocksDB's block cache (RocksDB's write buffers, 64 MiB each, come
-	// on top), or PostgreSQL's shared_buffers (beside which the kernel caches
-	// its files, without a limit). 0 is DefaultMemory.
+	// Memory is the size of the cache of table and index pages, in bytes:
+	// InnoDB's buffer pool, RocksDB's block cache (without RocksDB's write
+	// buffers of 64 MiB each), or PostgreSQL's shared_buffers (in addition, the
+	// kernel caches its files without a limit). 0 is DefaultMemory.
 	Memory int64
 	// Redo is the size of InnoDB's redo log, in bytes, which the server
 	// allocates on disk, or PostgreSQL's max_wal_size. 0 is DefaultRedo.
@@ -105,17 +105,16 @@ type Options struct {
 	Storage string
 	// Port is "" for a server without TCP, or PortAuto.
 	Port string
-	// Keep is a directory that takes the server's files and is not removed at
-	// the end. A Keep directory of an earlier run is opened again, with its
-	// data.
+	// Keep is a directory for the server's files that is not removed at the end.
+	// The Keep directory of an earlier run is opened again, with its data.
 	Keep string
-	// Root is the directory that takes the sandboxes; "" is DefaultRoot.
+	// Root is the directory of the sandboxes; "" is DefaultRoot.
 	Root string
 	// Set holds further server variables by name.
 	Set map[string]string
 }
 
-// withDefaults returns o with its empty fields filled in.
+// withDefaults returns o with the defaults for its empty fields.
 func (o Options) withDefaults() Options {
 	if o.Kind == "" {
 		o.Kind = kinds()[0].name
@@ -144,7 +143,7 @@ var versionNumber = regexp.MustCompile(`^[0-9]{1,4}(\.[0-9]{1,4}){0,3}$`)
 
 var variableName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 
-// Validate reports the first option that can't be, and what can.
+// Validate returns an error for the first invalid option, with the valid values.
 func (o Options) Validate() error {
 	o = o.withDefaults()
 	k, err := kindOf(o.Kind)
@@ -190,8 +189,8 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// plainName returns what MariaDB's and MySQL's servers take a variable's name for:
-// these may stand before any.
+// plainName returns a variable's name without the prefixes that MariaDB's and
+// MySQL's servers accept before any name.
 func plainName(name string) string {
 	for _, prefix := range []string{"loose_", "enable_", "disable_", "maximum_"} {
 		if rest, ok := strings.CutPrefix(name, prefix); ok {
@@ -201,7 +200,7 @@ func plainName(name string) string {
 	return name
 }
 
-// oneOf returns an error that lists what is allowed, unless value is in it.
+// oneOf returns an error that lists the allowed values, unless value is one of them.
 func oneOf(what, value string, allowed ...string) error {
 	if slices.Contains(allowed, value) {
 		return nil
@@ -209,8 +208,8 @@ func oneOf(what, value string, allowed ...string) error {
 	return fmt.Errorf("unknown %s %q: allowed are %s", what, value, strings.Join(allowed, ", "))
 }
 
-// wholeMiB refuses sizes that a server would round: a benchmark must have the
-// memory it says it has.
+// wholeMiB refuses sizes that a server would round: a benchmark must have
+// exactly the memory that it reports.
 func wholeMiB(what string, size, least int64) error {
 	switch {
 	case size < least:

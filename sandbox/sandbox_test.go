@@ -170,7 +170,7 @@ func TestRocksDBNotInstalled(t *testing.T) {
 	assertGone(t, o.Root)
 }
 
-// TestAccounts: nobody gets in without the socket, which only its owner reaches.
+// TestAccounts: only the socket gives access, and only its owner can reach it.
 func TestAccounts(t *testing.T) {
 	o := small(t)
 	o.Port = "auto"
@@ -233,7 +233,8 @@ func TestServerDies(t *testing.T) {
 	assertGone(t, o.Root)
 }
 
-// TestStopHanging: a server that does not react is killed, and its files go.
+// TestStopHanging: a server that does not react is killed, and its files are
+// removed.
 func TestStopHanging(t *testing.T) {
 	o := small(t)
 	s := start(t, o)
@@ -278,7 +279,8 @@ func TestCancelledStart(t *testing.T) {
 			}
 			s, err := sandbox.Start(ctx, o, func(format string, args ...any) {
 				if strings.HasPrefix(format, step+" ") {
-					// Later, so that it hits what the line announces.
+					// With a delay, so that it interrupts the step that the line
+					// announces.
 					time.AfterFunc(30*time.Millisecond, func() { cancel(why) })
 					if step == "installed" {
 						cancel(why)
@@ -387,7 +389,7 @@ func TestKeep(t *testing.T) {
 	}
 	stop(t, s)
 
-	// A start that fails leaves the data.
+	// A failed start does not remove the data.
 	bad := o
 	bad.Set = map[string]string{"no_such_variable": "1"}
 	if _, err := sandbox.Start(t.Context(), bad, t.Logf); err == nil {

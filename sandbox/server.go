@@ -12,33 +12,35 @@ import (
 	"time"
 )
 
-// Bounds of waiting.
+// Time limits.
 const (
-	// startTimeout is long because a kept directory may need crash recovery;
-	// a fresh server is up in about 0.1 s.
+	// startTimeout is long because a kept directory may need crash recovery; a
+	// new server is up in about 0.1 s.
 	startTimeout = 5 * time.Minute
-	// startPoll is how often a starting server is asked whether it is up.
+	// startPoll is the interval between checks whether a starting server is up.
 	startPoll = 5 * time.Millisecond
-	// startNews is how long a start takes before it is worth a line.
+	// startNews is the duration from which a start is reported in a line of
+	// progress.
 	startNews = 5 * time.Second
-	// stopGrace is how long a server whose data are thrown away may take to
-	// end by itself. Its last pages are not worth more.
+	// stopGrace is how long a server whose data are thrown away may take to shut
+	// down. Flushing its last pages is not worth more.
 	stopGrace = 10 * time.Second
-	// keepGrace is the same where data are kept: it writes all of its memory.
+	// keepGrace is the same for a server whose data are kept: it writes all of
+	// its dirty pages.
 	keepGrace = 5 * time.Minute
 )
 
-// Info says what a server is and how to reach it.
+// Info describes a server and how to connect to it.
 type Info struct {
-	// Kind and Version are the make of server and its own version.
+	// Kind and Version are the make of server and the server's version.
 	Kind, Version string
 	PID           int
-	// Dir is the sandbox, and DataDir the server's data directory in it.
+	// Dir is the sandbox directory, and DataDir the server's data directory in it.
 	Dir, DataDir string
 	// Socket is a Unix socket on which User needs no password.
 	Socket string
-	// Port of 127.0.0.1, or 0. On it User needs the password that
-	// PasswordFile holds.
+	// Port is the port on 127.0.0.1, or 0. On the port, User needs the password
+	// in PasswordFile.
 	Port         int
 	PasswordFile string
 	User         string
@@ -47,7 +49,7 @@ type Info struct {
 	Started      time.Time
 }
 
-// Target is the server as a target of rowmill, through its socket.
+// Target returns the server's target for rowmill, through its socket.
 func (i Info) Target() string {
 	scheme, query := i.Kind, "socket="+escape(i.Socket)
 	if k, err := kindOf(i.Kind); err == nil {
@@ -59,7 +61,7 @@ func (i Info) Target() string {
 	return fmt.Sprintf("%s://%s@localhost/%s?%s", scheme, i.User, i.Database, query)
 }
 
-// TCPTarget is the server as a target through its port, or "" without one.
+// TCPTarget returns the server's target through its port, or "" without a port.
 func (i Info) TCPTarget() string {
 	if i.Port == 0 {
 		return ""
@@ -68,7 +70,7 @@ func (i Info) TCPTarget() string {
 	return fmt.Sprintf("%s://%s@127.0.0.1:%d/%s?password-file=%s", scheme, i.User, i.Port, i.Database, escape(i.PasswordFile))
 }
 
-// ClientCommand is a command line that opens the server's interactive client.
+// ClientCommand returns a command line that starts the server's interactive client.
 func (i Info) ClientCommand() string {
 	k, err := kindOf(i.Kind)
 	if err != nil {
@@ -77,9 +79,8 @@ func (i Info) ClientCommand() string {
 	return k.client(i.Socket)
 }
 
-// A Server is a running private server. Its owner must call Stop. Its Info is
-// that of the first start; after a Restart its process is another one: see
-// Process.
+// A Server is a running private server. Its owner must call Stop. Its Info is from
+// the first start; after a Restart its process id is different: see Process.
 type Server struct {
 	Info
 	plan      *launch
@@ -96,16 +97,16 @@ type Server struct {
 	proc *process // the latest; under mu
 
 	stopOnce sync.Once
-	stopping chan struct{} // closed once Stop was called, and died is set
+	stopping chan struct{} // closed when Stop is called, after died is set
 	died     error         // how the server had ended before that
 	stopErr  error
 }
 
-// Start starts a private server and returns once it takes connections. It
-// first removes what killed processes have left under the same Root. When ctx
-// ends before that, or the server does not come up, nothing of it is left. A
-// server that is up does not depend on ctx. logf takes a line of progress now
-// and then; nil drops them.
+// Start starts a private server and returns once it accepts connections. It
+// first removes the files that killed processes have left under the same Root.
+// If ctx ends before that, or the server fails to start, everything is removed.
+// A server that is up does not depend on ctx. logf receives occasional lines of
+// progress; nil discards them.
 func Start(ctx context.Context, o Options, logf func(format string, args ...any)) (*Server, error) {
 	if logf == nil {
 		logf = func(string, ...any) {}
@@ -132,16 +133,15 @@ func (s *Server) process() *process {
 }
 
 // Process returns the id of the latest process of the server, whether or not it
-// still runs.
+// is still running.
 func (s *Server) Process() int { return s.process().cmd.Process.Pid }
 
-// Done is closed when the server has ended, whether or not it was stopped or
-// killed. It is the channel of the latest process: after a Restart, Done returns
-// another one.
+// Done returns a channel that is closed when the latest process of the server
+// has ended, for whatever reason. After a Restart, Done returns another channel.
 func (s *Server) Done() <-chan struct{} { return s.process().done }
 
-// Err says why the server has ended, with the end of its log. It is nil while
-// the latest process runs, and where Stop has ended it.
+// Err returns the reason why the server has ended, with the end of its log. It
+// returns nil while the latest process runs, and if Stop has ended it.
 func (s *Server) Err() error {
 	select {
 	case <-s.stopping:
@@ -166,26 +166,25 @@ func (s *Server) deathBefore() error {
 	return fmt.Errorf("%s server, process %d, is gone: %s%s", s.Kind, proc.cmd.Process.Pid, how, indentTail(s.LogTail()))
 }
 
-// LogTail returns the end of the server's log, at most 16 KiB of it.
+// LogTail returns the end of the server's log, at most 16 KiB.
 func (i Info) LogTail() string { return readTail(filepath.Join(i.Dir, logFile)) }
 
-// Params returns what a record of a run needs to repeat it: the server's
-// variables that bear on durability and memory as it reports them, and its
-// command line under "command".
+// Params returns the parameters needed to repeat a run: the server's effective
+// variables that affect durability and memory, and its command line under "command".
 func (s *Server) Params() map[string]string { return maps.Clone(s.params) }
 
-// Kill kills the server at once, as a crash would, and waits until it is gone.
-// Its directory stays until Stop, and Restart starts it again.
+// Kill kills the server at once, as in a crash, and waits until it has ended.
+// Its directory remains until Stop, and Restart starts it again.
 func (s *Server) Kill() { s.process().kill() }
 
-// errStopped is why a stopped server can't be restarted.
+// errStopped is the reason why a stopped server can't be restarted.
 var errStopped = errors.New("it was stopped")
 
-// Restart starts a server that was killed, or has ended by itself, with the
-// same options on the same data directory, socket and port, so that its targets
-// stay valid. It returns once the server has recovered and takes connections.
-// When ctx ends before that, or Stop is called, no process is left; it can be
-// tried again. A server that runs is refused.
+// Restart starts a server that was killed, or has ended by itself, with the same
+// options on the same data directory, socket and port, so that its targets stay
+// valid. It returns once the server has recovered and accepts connections. If
+// ctx ends before that, or Stop is called, no process remains, and Restart can
+// be called again. A running server is refused.
 func (s *Server) Restart(ctx context.Context) error {
 	s.life.Lock()
 	defer s.life.Unlock()
@@ -204,7 +203,7 @@ func (s *Server) restart(ctx context.Context) error {
 	old := s.process()
 	select {
 	case <-old.done:
-		// Of a server that ended by itself, others may still be there.
+		// If the server ended by itself, its other processes may still run.
 		old.ended()
 	default:
 		return fmt.Errorf("process %d still runs", old.cmd.Process.Pid)
@@ -220,7 +219,8 @@ func (s *Server) restart(ctx context.Context) error {
 		case <-ended:
 		}
 	}()
-	// Those of the start before are older, and removed as the server reads them.
+	// The files of the previous start are outdated, or removed because the
+	// server has read them.
 	if err := s.plan.kind.prepare(s.plan); err != nil {
 		return err
 	}

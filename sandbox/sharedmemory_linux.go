@@ -12,9 +12,9 @@ import (
 )
 
 // removeSharedMemory removes the segment of System V shared memory by which a
-// PostgreSQL server that was killed kept others out of its data directory. No
-// server of the directory runs. The kernel would keep these 56 bytes for ever,
-// and has room for 4096 segments.
+// killed PostgreSQL server reserved its data directory. No server of the
+// directory may be running. Otherwise the kernel would keep these 56 bytes
+// forever, and it has room for only 4096 segments.
 func removeSharedMemory(dataDir string) error {
 	text, err := os.ReadFile(filepath.Join(dataDir, "postmaster.pid"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -28,8 +28,8 @@ func removeSharedMemory(dataDir string) error {
 		return nil // killed before it had one
 	}
 	var segment unix.SysvShmDesc
-	// The number may be another's since: the key is the directory's, and
-	// nobody uses it.
+	// The id may have been reused. The key was derived from the directory, and
+	// the segment must not be in use.
 	if _, err := unix.SysvShmCtl(id, unix.IPC_STAT, &segment); err != nil || segment.Perm.Key != key || segment.Nattch > 0 {
 		return nil
 	}
@@ -37,8 +37,8 @@ func removeSharedMemory(dataDir string) error {
 	return err
 }
 
-// parsePostmaster reads the key and the number of the segment from the seventh
-// line of postmaster.pid.
+// parsePostmaster parses the key and the id of the segment in the seventh line
+// of postmaster.pid.
 func parsePostmaster(text string) (key int32, id int, ok bool) {
 	lines := strings.Split(text, "\n")
 	if len(lines) < 7 {

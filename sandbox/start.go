@@ -19,7 +19,7 @@ import (
 type place struct {
 	dir, socket, socketDir string
 	lock                   *os.File
-	// fresh tells that no server has had its data here before.
+	// fresh means that the directory has never contained a server's data.
 	fresh bool
 }
 
@@ -57,7 +57,7 @@ func start(ctx context.Context, o Options, name string, logf func(string, ...any
 	return s, nil
 }
 
-// abandon undoes a start that has failed. Data of an earlier run stay.
+// abandon undoes a failed start. Data of an earlier run are kept.
 func (s *Server) abandon(ctx context.Context, p place) error {
 	var errs []error
 	if proc := s.process(); proc != nil {
@@ -73,10 +73,10 @@ func (s *Server) abandon(ctx context.Context, p place) error {
 	return errors.Join(errs...)
 }
 
-// takePlace makes and locks the directory of a server, and its state.
+// takePlace creates and locks the directory of a server, and writes its state.
 func takePlace(ctx context.Context, k *kind, o Options, name string, logf func(string, ...any)) (place, error) {
 	random := make([]byte, 8)
-	rand.Read(random) // Never fails.
+	rand.Read(random) // never fails
 	id := hex.EncodeToString(random)
 	var p place
 	var err error
@@ -105,7 +105,7 @@ func takePlace(ctx context.Context, k *kind, o Options, name string, logf func(s
 	return p, nil
 }
 
-// claim makes and locks the directory.
+// claim creates and locks the directory.
 func (p *place) claim(ctx context.Context, root string, logf func(string, ...any)) error {
 	rootLock, err := lockRoot(ctx, root)
 	if err != nil {
@@ -122,7 +122,8 @@ func (p *place) claim(ctx context.Context, root string, logf func(string, ...any
 	return nil
 }
 
-// settle ends what is left of an earlier server, and writes the new state.
+// settle ends the remaining processes of an earlier server, and writes the new
+// state.
 func (p *place) settle(ctx context.Context, o Options, throwaway bool) error {
 	if !p.fresh {
 		old, err := readState(p.dir)
@@ -141,8 +142,8 @@ func (p *place) settle(ctx context.Context, o Options, throwaway bool) error {
 			}
 		}
 	}
-	// Written before anything else is made, so that whoever finds the
-	// directory can remove all of it.
+	// Written before any other file is created, so that any process that finds
+	// the directory can remove all of it.
 	err := writeState(p.dir, state{
 		Target: o.Target(), Throwaway: throwaway, Kind: o.Kind,
 		DataDir: filepath.Join(p.dir, dataName), Socket: p.socket, SocketDir: p.socketDir,
@@ -158,8 +159,8 @@ func (p *place) settle(ctx context.Context, o Options, throwaway bool) error {
 	return nil
 }
 
-// makePlace makes dir, or accepts one that is empty or holds a sandbox, and
-// reports whether it is without data.
+// makePlace creates dir, or accepts it if it is empty or contains a sandbox, and
+// reports whether it has no data.
 func makePlace(dir string) (fresh bool, err error) {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return false, err
@@ -178,21 +179,21 @@ func makePlace(dir string) (fresh bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	// A process that was killed early leaves just the lock.
+	// A process that was killed early leaves only the lock.
 	fresh = len(entries) == 0 || len(entries) == 1 && entries[0].Name() == lockFile
 	if !fresh {
 		if _, err := readState(dir); err != nil {
 			return false, fmt.Errorf("%s is neither empty nor a sandbox: %w", dir, err)
 		}
 	}
-	// Only its user may reach the socket, on which there is no password.
+	// Only its user may access the socket, which requires no password.
 	if err := os.Chmod(dir, 0o700); err != nil {
 		return false, err
 	}
 	return fresh, nil
 }
 
-// launch fills the place, starts the server in it, and waits until it is up.
+// launch creates the files, starts the server, and waits until it is up.
 func (s *Server) launch(ctx context.Context, k *kind, bin binaries, p place, detached bool) error {
 	l := &launch{Options: s.Options, kind: k, bin: bin, dir: p.dir, dataDir: s.DataDir,
 		tmpDir: filepath.Join(p.dir, tmpName), socket: p.socket}
@@ -214,7 +215,7 @@ func (s *Server) launch(ctx context.Context, k *kind, bin binaries, p place, det
 	return nil
 }
 
-// A booted server is one that takes connections.
+// A booted server is one that accepts connections.
 type booted struct {
 	pid     int
 	version string
@@ -222,9 +223,9 @@ type booted struct {
 	params  map[string]string
 }
 
-// boot starts the process of a server whose files are in place, waits until it
-// takes connections, and notes it in the sandbox's state. logMode is os.O_TRUNC
-// for a log that begins anew, 0 for one that goes on.
+// boot starts the process of a server whose files exist, waits until it accepts
+// connections, and records it in the sandbox's state. logMode is os.O_TRUNC to
+// truncate the log, 0 to append to it.
 func (s *Server) boot(ctx context.Context, logMode int) (up booted, err error) {
 	l := s.plan
 	log, err := os.OpenFile(filepath.Join(l.dir, logFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND|logMode, 0o600)
@@ -257,7 +258,7 @@ func (s *Server) boot(ctx context.Context, logMode int) (up booted, err error) {
 		return up, err
 	}
 	up.params["command"] = strings.Join(cmd.Args, " ")
-	// It may hold the password of the port.
+	// The file may contain the password for the port.
 	if err := os.Remove(filepath.Join(l.dir, initFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return up, err
 	}
@@ -269,7 +270,7 @@ func (s *Server) boot(ctx context.Context, logMode int) (up booted, err error) {
 	return up, writeState(l.dir, st)
 }
 
-// fill makes the files that a server needs before it starts.
+// fill creates the files that a server needs before it starts.
 func (l *launch) fill(ctx context.Context, root string, logf func(string, ...any)) error {
 	if err := os.RemoveAll(l.dataDir + ".new"); err != nil {
 		return err
@@ -298,7 +299,7 @@ func (l *launch) fill(ctx context.Context, root string, logf func(string, ...any
 	return l.kind.prepare(l)
 }
 
-// freePort returns a port of 127.0.0.1 that was free a moment ago.
+// freePort returns a port of 127.0.0.1 that is free at the time of the call.
 func freePort() (int, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -308,7 +309,8 @@ func freePort() (int, error) {
 	return port, ln.Close()
 }
 
-// await returns the version of the server once it answers, or why it won't.
+// await returns the version of the server once it answers, or an error if it
+// can't start.
 func (s *Server) await(ctx context.Context, proc *process, k *kind) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not up within %v", startTimeout))
 	defer cancel()
@@ -334,8 +336,8 @@ func (s *Server) await(ctx context.Context, proc *process, k *kind) (string, err
 			s.logf("still waiting for the server%s", indentTail(s.LogTail()))
 			news.Reset(2 * startNews)
 		case <-tick.C:
-			// Bounded apart, so that a server that ends after it has taken
-			// the connection is noticed.
+			// This call has its own timeout, so that the end of a server that
+			// has accepted the connection is noticed.
 			ask, done := context.WithTimeout(ctx, startNews)
 			version, err := k.greet(ask, s.Socket)
 			done()

@@ -16,16 +16,16 @@ const targetPrefix = "sandbox:"
 // targetKeys are the parameters of a target, as errors list them.
 var targetKeys = []string{"version", "memory", "redo", "durability", "engine", "port", "keep", "set"}
 
-// ParseTarget reads the text form of Options:
+// ParseTarget parses the text form of Options:
 //
 //	sandbox:mariadb?version=11.8&memory=64MB&redo=512MB&durability=full&engine=rocksdb&port=auto&keep=DIR&set=name=value,name=value
 //
-// Everything after the kind may be left out. Percent-encoding is undone, so a
-// comma inside a value of set is written %2C. The result is valid.
+// Everything after the kind is optional. Percent-encoding is decoded, so a comma
+// inside a value of set is written %2C. The result is valid.
 func ParseTarget(target string) (Options, error) {
 	o, err := parseTarget(target)
 	if err != nil {
-		if !strings.HasPrefix(target, targetPrefix) { // it may be any text, also one with a password
+		if !strings.HasPrefix(target, targetPrefix) { // not a sandbox target; the text may contain a password
 			return Options{}, fmt.Errorf("target: %w", err)
 		}
 		return Options{}, fmt.Errorf("target %q: %w", target, err)
@@ -66,7 +66,7 @@ func parseTarget(target string) (Options, error) {
 	return o, o.Validate()
 }
 
-// setParameter sets one field from a target's parameter, still encoded.
+// setParameter sets one field from a parameter of a target, still encoded.
 func (o *Options) setParameter(key, encoded string) error {
 	if key == "set" {
 		return o.setVariables(encoded)
@@ -97,7 +97,7 @@ func (o *Options) setParameter(key, encoded string) error {
 	return err
 }
 
-// setVariables reads name=value,name=value, still encoded.
+// setVariables parses name=value,name=value, still encoded.
 func (o *Options) setVariables(encoded string) error {
 	for pair := range strings.SplitSeq(encoded, ",") {
 		name, value, ok := strings.Cut(pair, "=")
@@ -111,7 +111,7 @@ func (o *Options) setVariables(encoded string) error {
 		if value, err = url.PathUnescape(value); err != nil {
 			return fmt.Errorf("parameter set: %w", err)
 		}
-		// A server takes both spellings; one of them is enough to look for.
+		// A server accepts both spellings; they are normalised to one.
 		name = strings.ReplaceAll(strings.ToLower(name), "-", "_")
 		if _, twice := o.Set[name]; twice {
 			return fmt.Errorf("parameter set: %s is given twice", name)
@@ -135,8 +135,8 @@ func parsePositive(what, text string) (int64, error) {
 	return n, nil
 }
 
-// Target returns the text form of o, which ParseTarget reads. Root is not part
-// of it: it is a matter of the calling process.
+// Target returns the text form of o, which ParseTarget accepts. Root is not
+// included: it depends on the calling process.
 func (o Options) Target() string {
 	var parts []string
 	add := func(key, value string) {
@@ -172,13 +172,13 @@ func (o Options) Target() string {
 	return targetPrefix + kind + "?" + strings.Join(parts, "&")
 }
 
-// escape encodes a value for a target, and leaves paths readable.
+// escape encodes a value for a target, but keeps paths readable.
 func escape(s string) string {
 	return strings.NewReplacer("+", "%20", "%2F", "/", "%3A", ":").Replace(url.QueryEscape(s))
 }
 
-// units are the suffixes of sizes. They are powers of 1024 in each spelling,
-// as in MySQL, whose M is 1048576: 64MB and 64MiB are the same.
+// units are the suffixes of sizes. They are powers of 1024 in each spelling, as
+// in MySQL, where 1M is 1048576: 64MB and 64MiB are the same.
 var units = map[string]int{
 	"": 0, "b": 0,
 	"k": 10, "kb": 10, "kib": 10,
@@ -187,7 +187,7 @@ var units = map[string]int{
 	"t": 40, "tb": 40, "tib": 40,
 }
 
-// ParseSize reads a size in bytes: 67108864, 64M, 64MB, 64MiB, 1G. The units
+// ParseSize parses a size in bytes: 67108864, 64M, 64MB, 64MiB, 1G. The units
 // are powers of 1024 in each spelling and in upper or lower case.
 func ParseSize(text string) (int64, error) {
 	digits := strings.TrimLeft(text, "0123456789")
@@ -203,7 +203,7 @@ func ParseSize(text string) (int64, error) {
 	return n << shift, nil
 }
 
-// FormatSize writes a size in bytes in the largest unit that needs no fraction:
+// FormatSize formats a size in bytes in the largest unit that needs no fraction:
 // "64 MiB".
 func FormatSize(n int64) string {
 	for _, u := range []struct {

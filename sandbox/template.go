@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// templateRecipe counts the ways in which installing has made templates; a new
-// way must not find the templates of the old.
+// templateRecipe is the version of the installation procedure. It must change
+// with the procedure, so that templates of the old one are not used.
 const templateRecipe = 1
 
-// freshData fills dataDir, which does not exist, with a fresh data directory.
-// Installing one takes seconds on a slow disk, so that it is done once for each
-// server version, and copied.
+// freshData fills dataDir, which must not exist, with a new data directory.
+// Installing one takes seconds on a slow disk, so it is done once per server
+// version, and the result is copied.
 func freshData(ctx context.Context, k *kind, bin binaries, root, dataDir string, logf func(string, ...any)) error {
 	templates, err := templateDir(root)
 	if err != nil {
@@ -44,7 +44,8 @@ func freshData(ctx context.Context, k *kind, bin binaries, root, dataDir string,
 	return os.Rename(dataDir+".new", dataDir)
 }
 
-// templateDir is in the user's cache directory, and where there is none in root.
+// templateDir returns the directory of templates: in the user's cache directory
+// or, if there is none, in root.
 func templateDir(root string) (string, error) {
 	dir := filepath.Join(root, "templates")
 	if cache, err := os.UserCacheDir(); err == nil {
@@ -60,8 +61,8 @@ func templateDir(root string) (string, error) {
 	return dir, ownDirectory(dir)
 }
 
-// templateName tells apart versions, builds of one version, and what they were
-// installed with.
+// templateName returns a name that depends on the version, the build of that
+// version, and the installation variables.
 func templateName(k *kind, bin binaries) (string, error) {
 	h := fnv.New64a()
 	fmt.Fprintln(h, templateRecipe)
@@ -84,9 +85,9 @@ func templateName(k *kind, bin binaries) (string, error) {
 	return fmt.Sprintf("%s-%s-%016x", k.name, version, h.Sum64()), nil
 }
 
-// buildTemplate installs a data directory under a temporary name, and gives it
-// its own only when it is complete. One process at a time builds, so that
-// temporary names met under the lock are leftovers.
+// buildTemplate installs a data directory under a temporary name, and renames it
+// when it is complete. Only one process at a time builds templates, so temporary
+// names found under the lock are leftovers.
 func buildTemplate(ctx context.Context, k *kind, bin binaries, template string, logf func(string, ...any)) error {
 	dir := filepath.Dir(template)
 	lock, err := waitLock(ctx, dir)
@@ -95,7 +96,7 @@ func buildTemplate(ctx context.Context, k *kind, bin binaries, template string, 
 	}
 	defer lock.Close()
 	if _, err := os.Stat(template); err == nil {
-		return nil // Built by another process in the meantime.
+		return nil // built by another process in the meantime
 	}
 	leftovers, err := filepath.Glob(filepath.Join(dir, "build-*"))
 	if err != nil {
@@ -122,8 +123,8 @@ func buildTemplate(ctx context.Context, k *kind, bin binaries, template string, 
 	return nil
 }
 
-// copyTree copies a directory with its modes. It refuses anything but regular
-// files and directories, of which data directories consist.
+// copyTree copies a directory with its modes. It refuses anything except regular
+// files and directories, because data directories contain nothing else.
 func copyTree(ctx context.Context, from, to string) error {
 	return filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
@@ -161,7 +162,7 @@ func copyFile(from, to string, mode fs.FileMode) (err error) {
 	if err != nil {
 		return err
 	}
-	// The kernel copies, or shares blocks, where the file system can.
+	// The kernel copies the data, or shares blocks if the file system supports it.
 	_, err = io.Copy(out, in)
 	return errors.Join(err, out.Close())
 }

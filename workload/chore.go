@@ -11,11 +11,12 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// choreGrace is how long a chore may go on once it is to end: a server takes
-// its time to give up building an index.
+// choreGrace is how long a chore may continue after the run is told to end: a
+// server takes some time to cancel the build of an index.
 const choreGrace = 5 * time.Second
 
-// Chores is a workload of jobs that are done once, a client's operation each.
+// Chores is a workload of jobs that are executed once, one operation of a client
+// each.
 type Chores struct {
 	jobs []func(ctx context.Context, event rollEvent) error
 	next atomic.Int64
@@ -33,7 +34,7 @@ type choreEvent struct {
 
 func newChores() *Chores { return &Chores{wake: make(chan struct{}, 1)} }
 
-// Warnings returns what the server could not do.
+// Warnings returns the parts of the jobs that the server could not do.
 func (c *Chores) Warnings() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -46,11 +47,11 @@ func (c *Chores) event(what, object string, began time.Time) {
 	c.mu.Unlock()
 	select {
 	case c.wake <- struct{}{}:
-	default: // it is awake already
+	default: // it is already awake
 	}
 }
 
-// Background implements bench.Workload: it hands on what the jobs report.
+// Background implements bench.Workload: it forwards the events of the jobs.
 func (c *Chores) Background(ctx context.Context, event func(what, object string, began time.Time)) error {
 	for {
 		over := false
@@ -86,18 +87,18 @@ func (c *choreClient) Prepare(int) { c.job = c.chores.jobs[c.chores.next.Add(1)-
 
 func (c *choreClient) Do(ctx context.Context) error { return c.job(ctx, c.chores.event) }
 
-// Recover lets a job be tried again that a lock has held up.
+// Recover allows a retry of a job that failed because of a lock.
 func (c *choreClient) Recover(ctx context.Context, _ error) error { return ctx.Err() }
 
 func (c *choreClient) Close() error { return nil }
 
-// buildIndexes returns l.x: the indexes of each table one after the other, all
-// tables at once.
+// buildIndexes returns l.x: it builds the indexes of each table one after the
+// other, and all tables in parallel.
 func (b *Ibench) buildIndexes() *Chores {
 	c := newChores()
 	b.built = make([]int, len(b.tables))
 	for i, t := range b.tables {
-		table := t.Table // the counters read the original meanwhile
+		table := t.Table // a copy, because the counters read the original concurrently
 		c.jobs = append(c.jobs, func(ctx context.Context, event rollEvent) error {
 			for b.built[i] < len(b.indexes) {
 				ix := b.indexes[b.built[i]]
@@ -114,7 +115,7 @@ func (b *Ibench) buildIndexes() *Chores {
 	return c
 }
 
-// settle returns the step that drains what writes have left to do.
+// settle returns the step that completes the work that writes have deferred.
 func (b *Ibench) settle() *Chores {
 	c := newChores()
 	c.jobs = append(c.jobs, func(ctx context.Context, event rollEvent) error {

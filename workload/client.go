@@ -25,19 +25,19 @@ type client struct {
 	table  *table
 	batch  *engine.Batch
 	writer engine.Writer
-	rows   span  // made ready and not acknowledged
-	sent   bool  // the writer got them
+	rows   span  // prepared and not acknowledged
+	sent   bool  // the writer has received them
 	lost   bool  // the last try may have been committed
 	epoch  int64 // of the last try: see recent
-	// again is how many rows are to be made ready as soon as the writer can
-	// be used again, in the place of as many that are in doubt.
+	// again is the number of rows to prepare as soon as the writer is usable
+	// again; they replace as many that are in doubt.
 	again int
-	// pending is the first row made ready and not acknowledged, for the
-	// roller: no period at or after it may be dropped.
+	// pending is the first row that is prepared and not acknowledged. The roller
+	// drops no period at or after it.
 	pending atomic.Int64
 }
 
-// idle is a client's pending when there is none.
+// idle is the value of pending while no row is pending.
 const idle = math.MaxInt64
 
 // Client implements bench.Workload.
@@ -62,8 +62,8 @@ func (w *Insert) Client(ctx context.Context, n int) (bench.Client, error) {
 // Prepare implements bench.Client.
 func (c *client) Prepare(rows int) {
 	if c.table.roller != nil || c.table.tail.followed {
-		// Announced before the rows are taken, so that whoever follows never
-		// sees them taken and not pending.
+		// Stored before the rows are taken, so that no other goroutine sees rows
+		// that are taken and not pending.
 		c.pending.Store(c.table.next.Load())
 	}
 	from := c.table.next.Add(int64(rows)) - int64(rows)
@@ -83,9 +83,9 @@ func (c *client) Do(ctx context.Context) error {
 	ack, err := c.write(ctx)
 	if err != nil {
 		if (c.lost || c.rows.from < c.table.late) && c.table.ServerKey == "" && errors.Is(err, engine.ErrDuplicateKey) {
-			// The try before was committed after all, or that of the process
-			// that filled the table before: a batch is one transaction, and
-			// nobody else sends these keys.
+			// The previous try was committed after all, or the process that
+			// filled the table earlier has inserted the batch: a batch is one
+			// transaction, and no other client sends these keys.
 			c.acknowledged()
 			return nil
 		}
@@ -94,7 +94,7 @@ func (c *client) Do(ctx context.Context) error {
 	if want := c.rows.rows(); ack.Rows+ack.Skipped != want {
 		return fmt.Errorf("insert into %s: the server acknowledged %s of %d", c.table.Name, figure.Plural(ack.Rows+ack.Skipped, "row", "rows"), want)
 	}
-	if !c.lost { // a try before it may have put them there itself
+	if !c.lost { // a previous try may have inserted them
 		c.table.skipped.Add(ack.Skipped)
 	}
 	if len(ack.Warnings) > 0 {
@@ -104,12 +104,12 @@ func (c *client) Do(ctx context.Context) error {
 	return nil
 }
 
-// maxCatchUp is how often a batch is sent again because the server's keys have
-// run past all periods. Each time twice as much room is made.
+// maxCatchUp is how often a batch is sent again because the server's keys are
+// beyond all periods. Each time the room created is doubled.
 const maxCatchUp = 10
 
-// write sends the batch. Keys that the server assigns may be ahead of the
-// sequence: it skips some for statements that failed, and may count in steps.
+// write sends the batch. Keys assigned by the server may be ahead of the sequence:
+// the server skips keys of failed statements, and may increment by more than one.
 func (c *client) write(ctx context.Context) (engine.Ack, error) {
 	r := c.table.roller
 	for try := 0; ; try++ {
@@ -144,8 +144,8 @@ func (c *client) Recover(ctx context.Context, failed error) error {
 		if c.table.ServerKey == "" {
 			c.lost = true
 		} else if n := c.rows.rows(); n > 0 {
-			// Without keys of our own a committed batch can't be told from a
-			// lost one: it stays in doubt, and is sent again as new rows.
+			// If the server assigns the keys, a committed batch can't be told
+			// from a lost one: it stays in doubt, and is sent again as new rows.
 			c.again = int(n)
 			c.letGo()
 		}
@@ -159,8 +159,8 @@ func (c *client) Recover(ctx context.Context, failed error) error {
 	return nil
 }
 
-// letGo notes what is known of rows that this client won't hear of any more.
-// They stay pending.
+// letGo records the state of rows that this client will get no acknowledgement
+// for. They stay pending.
 func (c *client) letGo() {
 	if c.rows.rows() == 0 {
 		return
@@ -186,7 +186,7 @@ func (c *client) Close() error {
 	return c.writer.Close()
 }
 
-// reset begins the table's sequence anew.
+// reset restarts the table's sequence.
 func (t *table) reset() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -201,7 +201,7 @@ func (t *table) reset() {
 }
 
 // sent returns the rows that were acknowledged and not deleted, in order, and
-// the batches in doubt. Rows that a client has in hand count as acknowledged.
+// the batches in doubt. Rows that a client is inserting count as acknowledged.
 func (t *table) sent() (acked, doubt []span) {
 	kept := t.tail.going.Load()
 	all, doubt := t.known()
@@ -213,8 +213,8 @@ func (t *table) sent() (acked, doubt []span) {
 	return acked, doubt
 }
 
-// leaving returns the acknowledged rows that a delete was sent for and not
-// acknowledged: all of them are there or none.
+// leaving returns the acknowledged rows whose delete was sent and not
+// acknowledged: either all of them exist or none.
 func (t *table) leaving() []span {
 	var out []span
 	all, _ := t.known()
@@ -226,7 +226,7 @@ func (t *table) leaving() []span {
 	return out
 }
 
-// known returns the same without regard to deletes that are in doubt.
+// known returns the same as sent, but ignores deletes in doubt.
 func (t *table) known() (acked, doubt []span) {
 	gone := t.tail.gone.Load()
 	t.mu.Lock()
@@ -248,7 +248,7 @@ func (t *table) known() (acked, doubt []span) {
 	return acked, doubt
 }
 
-// doubtRows returns how many rows are in doubt.
+// doubtRows returns the number of rows in doubt.
 func (t *table) doubtRows() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

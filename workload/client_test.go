@@ -16,9 +16,9 @@ import (
 
 var errLost = engine.Classed(engine.ErrConnectionLost, errors.New("lost on purpose"))
 
-// Connections break while rows are sent, some before the commit, some after
-// it, and don't come back at the first try. No acknowledged row is missing, and
-// no batch is half there.
+// TestLostConnections breaks connections while rows are sent, some before the
+// commit, some after it, and not all can be reestablished at the first try. No
+// acknowledged row may be missing, and no batch may be incomplete.
 func TestLostConnections(t *testing.T) {
 	for _, kind := range stores {
 		for _, preset := range []string{"classic", "timeseries", "daily", "sbtest"} {
@@ -28,7 +28,7 @@ func TestLostConnections(t *testing.T) {
 					db := &faulty{DB: testdb.Open(t, kind), writer: func(w engine.Writer) engine.Writer {
 						h := &hooked{Writer: w}
 						h.write = func(write func() (engine.Ack, error)) (engine.Ack, error) {
-							switch mix(uint64(n.Add(1))) % 6 { // at random, and always the same
+							switch mix(uint64(n.Add(1))) % 6 { // random, but the same in every run
 							case 1:
 								return engine.Ack{}, errLost
 							case 2:
@@ -40,7 +40,7 @@ func TestLostConnections(t *testing.T) {
 							return write()
 						}
 						h.reset = func(reset func() error) error {
-							if mix(uint64(resets.Add(1)))%2 > 0 { // as a server that restarts
+							if mix(uint64(resets.Add(1)))%2 > 0 { // as for a server that restarts
 								return engine.Classed(engine.ErrUnreachable, errors.New("not yet"))
 							}
 							return reset()
@@ -61,7 +61,7 @@ func TestLostConnections(t *testing.T) {
 						}
 						return
 					}
-					// A third of the tries is lost, and half of these committed.
+					// A third of the tries is lost, and half of these are committed.
 					doubt := w.tables[0].doubtRows()
 					if p.Found <= rows || p.Found >= rows+doubt || doubt != w.tables[0].next.Load()-rows {
 						t.Errorf("%d rows in doubt; %+v", doubt, p)
@@ -72,8 +72,8 @@ func TestLostConnections(t *testing.T) {
 	}
 }
 
-// A batch whose connection was lost is in doubt once, however often it takes
-// to get another one.
+// TestRecoverDoubtsOnce checks that a batch whose connection was lost is in
+// doubt only once, however many tries it takes to reconnect.
 func TestRecoverDoubtsOnce(t *testing.T) {
 	down := engine.Classed(engine.ErrUnreachable, errors.New("down"))
 	for _, again := range []bool{true, false} {
@@ -116,8 +116,8 @@ func TestRecoverDoubtsOnce(t *testing.T) {
 	}
 }
 
-// Other failures leave nothing in doubt that is sent again, and a duplicate key
-// is only good news after a connection was lost.
+// TestDuplicateKey checks that after other failures a batch that is sent again is
+// not in doubt, and that a duplicate key means success only after a lost connection.
 func TestDuplicateKey(t *testing.T) {
 	db := testdb.Open(t, "sqlite")
 	w := newTestInsert(t, db, InsertOptions{Preset: "classic", Layout: Plain, Rows: 100})
@@ -153,8 +153,8 @@ func TestDuplicateKey(t *testing.T) {
 	}
 }
 
-// A batch that was made ready and never sent is not in doubt: it must not be
-// in the table.
+// TestCloseUnsent checks that a batch that was prepared and never sent is not in
+// doubt: it must not be in the table.
 func TestCloseUnsent(t *testing.T) {
 	db := testdb.Open(t, "sqlite")
 	w := newTestInsert(t, db, InsertOptions{Preset: "classic", Layout: Rolling, Rows: 100, PeriodRows: 50})
@@ -177,7 +177,7 @@ func TestCloseUnsent(t *testing.T) {
 	if first := w.tables[0].roller.oldest(); first != 19 {
 		t.Errorf("a closed client keeps rows from %d on pending", first)
 	}
-	// Nor does a client that was waiting for a period.
+	// The same applies to a client that was waiting for a period.
 	c, err = w.Client(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
@@ -194,8 +194,8 @@ func TestCloseUnsent(t *testing.T) {
 	mustHold(t, w, 10)
 }
 
-// Connections are killed by the server's KILL, those that insert and those
-// that create and drop periods: every acknowledged row is there.
+// TestKilledConnections kills connections with the server's KILL, those that insert
+// and those that create and drop periods: every acknowledged row must exist.
 func TestKilledConnections(t *testing.T) {
 	for _, o := range []InsertOptions{
 		{Preset: "classic", Layout: Plain},
@@ -228,7 +228,8 @@ func TestKilledConnections(t *testing.T) {
 				t.Fatal(out.Err)
 			}
 			p := verify(t, w)
-			// Uses what the pool has left, which may have been killed last.
+			// This uses the remaining connections of the pool, which may have
+			// been killed last.
 			if _, err := w.Sizes(t.Context()); err != nil {
 				t.Error(err)
 			}
@@ -243,14 +244,14 @@ func TestKilledConnections(t *testing.T) {
 	}
 }
 
-// killOneByOne kills n times one of the connections to its own database, 4 ms
-// apart, and returns how many it met.
+// killOneByOne kills one of the connections to its database n times, 4 ms apart,
+// and returns how many it killed.
 func killOneByOne(db *sql.DB, n int) (killed int, err error) {
 	last := int64(0)
 	for range n {
 		time.Sleep(4 * time.Millisecond)
 		var id int64
-		// The one after the last, so that each gets its turn.
+		// The connection after the last one, so that each gets its turn.
 		err := db.QueryRow(fmt.Sprintf("SELECT ID FROM information_schema.PROCESSLIST "+
 			"WHERE DB = DATABASE() AND ID <> CONNECTION_ID() ORDER BY ID <= %d, ID LIMIT 1", last)).Scan(&id)
 		if errors.Is(err, sql.ErrNoRows) {

@@ -13,21 +13,19 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// What a workload knows of a server that crashes under it: which rows the
-// durability chosen allows it to lose. Those are the rows acknowledged within
-// engine.Info.CrashLoss before the crash. Any other row that was acknowledged
-// must be there.
+// Accounting for a server that crashes during the workload: the rows that it may
+// lose with the configured durability. These are the rows acknowledged within
+// engine.Info.CrashLoss before the crash. All other acknowledged rows must exist.
 
-// crashSlack is how much longer before a crash than engine.Info.CrashLoss an
-// acknowledged row may be lost: the servers' threads that write the log come
-// late on a busy machine, which their documentation allows ("not guaranteed to
-// happen every second").
+// crashSlack is added to engine.Info.CrashLoss: the servers' threads that write
+// the log are delayed on a busy machine, which their documentation allows ("not
+// guaranteed to happen every second").
 const crashSlack = 2 * time.Second
 
-// ExpectCrashes prepares the workload for a server that crashes and comes back:
-// outage returns nil while it is up, and while it is down what is closed when it
-// takes connections again. The caller reports each crash with Crashed. It
-// refuses a workload whose proof a crash would spoil.
+// ExpectCrashes prepares the workload for a server that crashes and restarts. outage
+// returns nil while the server is up; while it is down, it returns a channel that is
+// closed when it accepts connections again. The caller reports each crash with
+// Crashed. A workload that can't be verified after a crash is refused.
 func (w *Insert) ExpectCrashes(outage func() <-chan struct{}) error {
 	if w.preset.table.ServerKey != "" && w.opt.Layout == Rolling {
 		return engine.Hinted(fmt.Errorf("preset %s leaves its keys to the server, which after a crash goes on with others than before: "+
@@ -46,8 +44,8 @@ func (w *Insert) ExpectCrashes(outage func() <-chan struct{}) error {
 	return nil
 }
 
-// lossWindow is how long before a crash rows may have been acknowledged that it
-// lost; 0 is that it may lose none.
+// lossWindow returns how long before a crash rows may have been acknowledged and
+// still be lost; 0 means that no row may be lost.
 func (w *Insert) lossWindow() time.Duration {
 	if loss := w.db.Info().CrashLoss; loss > 0 {
 		return loss + crashSlack
@@ -55,8 +53,8 @@ func (w *Insert) lossWindow() time.Duration {
 	return 0
 }
 
-// Crashed notes that the server was killed at a moment. It is to be called when
-// its processes are gone and it has not been started again.
+// Crashed records that the server was killed at a moment. It must be called
+// after the server's processes have ended and before the server is restarted.
 func (w *Insert) Crashed(at time.Time) {
 	w.mu.Lock()
 	w.crashes++
@@ -66,8 +64,8 @@ func (w *Insert) Crashed(at time.Time) {
 	}
 }
 
-// awaitServer waits until a server that is down is back, or ctx ends, and
-// reports whether it was down.
+// awaitServer waits until a server that is down is up again, or ctx ends. It
+// reports whether the server was down.
 func (w *Insert) awaitServer(ctx context.Context) (waited bool) {
 	if w.outage == nil {
 		return false
@@ -86,18 +84,18 @@ func (w *Insert) awaitServer(ctx context.Context) (waited bool) {
 	}
 }
 
-// recent knows the batches that a crash may take: those acknowledged within keep,
-// and those that crashes so far may have taken. The zero value knows none.
+// recent keeps the batches that a crash may lose: those acknowledged within keep,
+// and those that previous crashes may have lost. The zero value keeps none.
 type recent struct {
 	keep time.Duration
-	// epoch counts the crashes. A batch that was sent before one and whose
-	// acknowledgement is read after it was acknowledged by the server that is
-	// gone.
+	// epoch counts the crashes. If a batch was sent before a crash and its
+	// acknowledgement is read after it, the acknowledgement is that of the
+	// crashed server.
 	epoch atomic.Int64
 
 	mu      sync.Mutex
-	batches []acknowledgement // of this epoch, in the order of their times
-	first   int               // of those that are young enough
+	batches []acknowledgement // of this epoch, ordered by time
+	first   int               // index of the first one within keep
 	atRisk  []span
 }
 
@@ -121,14 +119,14 @@ func (r *recent) note(rows span, epoch int64) {
 	for r.first < len(r.batches) && now.Sub(r.batches[r.first].at) > r.keep {
 		r.first++
 	}
-	if r.first > len(r.batches)/2 { // the old ones go when they are most
+	if r.first > len(r.batches)/2 { // remove the old ones once they are the majority
 		r.batches = r.batches[:copy(r.batches, r.batches[r.first:])]
 		r.first = 0
 	}
 	r.batches = append(r.batches, acknowledgement{rows, now})
 }
 
-// crashed begins an epoch.
+// crashed starts a new epoch.
 func (r *recent) crashed(at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,7 +139,7 @@ func (r *recent) crashed(at time.Time) {
 	r.batches, r.first = nil, 0
 }
 
-// risk returns the rows that crashes may have taken, in order.
+// risk returns the rows that crashes may have lost, in order.
 func (r *recent) risk() []span {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,7 +148,7 @@ func (r *recent) risk() []span {
 	return risk
 }
 
-// reset forgets all batches.
+// reset removes all batches.
 func (r *recent) reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -158,7 +156,7 @@ func (r *recent) reset() {
 }
 
 // without returns the rows of spans that are in none of others; both are in
-// order, and none of their spans overlap.
+// order, and their spans do not overlap.
 func without(spans, others []span) []span {
 	var out []span
 	for _, s := range spans {

@@ -12,7 +12,7 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// lossy is a database that may lose what it acknowledged lately.
+// lossy is a database that may lose recently acknowledged rows.
 type lossy struct {
 	engine.DB
 	loss time.Duration
@@ -24,8 +24,8 @@ func (l lossy) Info() engine.Info {
 	return info
 }
 
-// TestLost: after a crash whole batches may be missing of those acknowledged
-// within the window, and nothing else.
+// TestLost: after a crash whole batches acknowledged within the window may be
+// missing, but no other rows.
 func TestLost(t *testing.T) {
 	const rows, batch = 2000, 100
 	for _, c := range []struct {
@@ -48,7 +48,7 @@ func TestLost(t *testing.T) {
 			t.Run(c.name+"/"+layout, func(t *testing.T) {
 				db := lossy{testdb.Open(t, "mariadb"), 0}
 				if c.lossy {
-					db.loss = time.Hour // all that the test inserts
+					db.loss = time.Hour // all rows that the test inserts
 				}
 				w := newTestInsert(t, db, InsertOptions{Preset: "classic", Layout: layout, Rows: rows, Batch: batch, PeriodRows: 700})
 				setUp(t, w)
@@ -79,8 +79,8 @@ func harmed(t *testing.T, db *sql.DB, q string) {
 	exec(t, db, strings.ReplaceAll(q, "%T", "purchases"))
 }
 
-// TestRecent: a batch is at risk when it was acknowledged within the window, or
-// by the server that is gone.
+// TestRecent: a batch is at risk if it was acknowledged within the window, or by
+// the crashed server.
 func TestRecent(t *testing.T) {
 	r := recent{keep: time.Minute}
 	r.note(span{0, 10}, 0)
@@ -88,7 +88,7 @@ func TestRecent(t *testing.T) {
 	r.note(span{10, 20}, 0)
 	r.note(span{30, 40}, 0)
 	r.crashed(time.Now())
-	r.note(span{20, 30}, 0) // sent before, read after
+	r.note(span{20, 30}, 0) // sent before the crash, read after it
 	r.note(span{40, 50}, 1)
 	if got, want := r.risk(), []span{{10, 20}, {20, 30}, {30, 40}}; !slices.Equal(got, want) {
 		t.Errorf("at risk %v, want %v", got, want)
@@ -113,7 +113,7 @@ func TestWithout(t *testing.T) {
 	}
 }
 
-// TestAwaitServer: while the server is known to be down, nobody's patience ends.
+// TestAwaitServer: while the server is known to be down, patience does not expire.
 func TestAwaitServer(t *testing.T) {
 	back := make(chan struct{})
 	w := &Insert{}

@@ -7,11 +7,11 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// daily is a table of traffic figures with a natural key, as field reports of
-// 2009 load them: in time order, some rows a second time, which INSERT IGNORE
-// skips. The report gives the length of its rows, 104 bytes, and neither their
-// columns nor how many came twice; these are ours. In the column types' storage
-// of MySQL 5.6 and later: 4 + 4 + 5 + 4 * 8 + 1 + 58 bytes.
+// daily is a table of traffic figures with a natural key, as described in field
+// reports of 2009: loaded in time order, with some rows sent twice, which INSERT
+// IGNORE skips. The report states the length of its rows, 104 bytes, but neither the
+// columns nor the number of repeated rows; both are chosen here. With the column
+// storage of MySQL 5.6 and later the length is 4 + 4 + 5 + 4 * 8 + 1 + 58 bytes.
 func daily() preset {
 	return preset{
 		name: "daily",
@@ -44,25 +44,26 @@ func daily() preset {
 }
 
 const (
-	// repeatsPerSecond is how many rows of a second of the clock come twice.
+	// repeatsPerSecond is the number of rows in a simulated second that are sent
+	// twice.
 	repeatsPerSecond = readingsPerSecond / 100
 	freshPerSecond   = readingsPerSecond - repeatsPerSecond
-	// pathLength is a varchar's, beside its byte of length.
+	// pathLength is the length of the varchar, without its length byte.
 	pathLength = 58
-	// devicesPerCustomer parts the sensors' numbers into the key's two columns.
+	// devicesPerCustomer divides the sensors' numbers into the key's two columns.
 	devicesPerCustomer = 1000
 )
 
-// A repeatPlan says which rows of a second come twice: those that are freshStep
-// apart from first on.
+// repeatPlan returns the first row of a second that is sent twice; the others
+// follow at intervals of freshStep.
 func repeatPlan(s stream, second int64) (first int64) {
 	d := s.row(-1 - second)
-	d.next() // those of the key's permutation
+	d.next() // the draws of the key's permutation
 	d.next()
 	return d.below(freshStep)
 }
 
-// freshStep spreads the repeated rows over the second.
+// freshStep spreads the repeated rows evenly over the second.
 const freshStep = freshPerSecond / repeatsPerSecond
 
 // twinDaily implements preset.twin.
@@ -113,7 +114,7 @@ func fillDaily(b *engine.Batch, s stream, first int64, n int) {
 func appendPath(dst []byte, d *draws) []byte {
 	var r uint64
 	for i := range pathLength {
-		if i%10 == 0 { // a draw has ten characters of six bits
+		if i%10 == 0 { // a draw yields ten characters of six bits
 			r = d.next()
 		}
 		dst = append(dst, textAlphabet[r%64])

@@ -11,8 +11,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// distinctRows is how many of a preset's first rows are different, where that
-// number ends with a second of the clock or in the first 990 rows of one.
+// distinctRows returns the number of different rows among a preset's first rows.
+// rows must end with a second of the clock or in the first 990 rows of a second.
 func distinctRows(preset string, rows int64) int64 {
 	if preset != "daily" {
 		return rows
@@ -61,8 +61,8 @@ func TestDailyRows(t *testing.T) {
 	uniform(t, "device", ids, 0, sensors)
 }
 
-// The published rows take 104 bytes: the sum of what MySQL stores of each
-// column, by its manual's "Data Type Storage Requirements".
+// TestDailyRowSize checks that a row takes the published 104 bytes: the sum of the
+// storage of each column, by "Data Type Storage Requirements" in MySQL's manual.
 func TestDailyRowSize(t *testing.T) {
 	bytes := 0
 	for _, c := range daily().table.Columns {
@@ -84,8 +84,9 @@ func TestDailyRowSize(t *testing.T) {
 	}
 }
 
-// Whatever becomes of the batches that two rows of the same values come in,
-// the proof holds: acknowledged, in doubt and there, in doubt and not, unsent.
+// TestVerifyTwins checks that the proof holds for all outcomes of the batches
+// that contain two equal rows: acknowledged, in doubt and committed, in doubt
+// and not committed, unsent.
 func TestVerifyTwins(t *testing.T) {
 	for _, layout := range Layouts() {
 		t.Run(layout, func(t *testing.T) {
@@ -117,7 +118,7 @@ func TestVerifyTwins(t *testing.T) {
 					case 2:
 						table.unsent = append(table.unsent, s)
 					}
-					if fate == 1 || fate == 2 { // not there
+					if fate == 1 || fate == 2 { // not committed
 						continue
 					}
 					b := fill(w.preset, table.stream, s.from, batch)
@@ -132,7 +133,7 @@ func TestVerifyTwins(t *testing.T) {
 				if err != nil || !p.Checksum || p.Expected != int64(len(there)) || p.Found != p.Expected {
 					rt.Fatalf("%d rows are there: %+v, %v", len(there), p, err)
 				}
-				// A row that must be there is not: an acknowledged one.
+				// An acknowledged row that must exist is missing.
 				lose(rt, t, w)
 			})
 		})
@@ -147,7 +148,7 @@ func numbers(n int64) []int64 {
 	return out
 }
 
-// makeAll creates all periods of the rows.
+// makeAll creates the periods of all rows.
 func makeAll(rt *rapid.T, t *testing.T, w *Insert, rows int64) {
 	r := w.tables[0].roller
 	r.t.next.Store(rows)
@@ -156,7 +157,7 @@ func makeAll(rt *rapid.T, t *testing.T, w *Insert, rows int64) {
 	}
 }
 
-// lose deletes one acknowledged row and wants the proof to see it.
+// lose deletes one acknowledged row and checks that the proof detects it.
 func lose(rt *rapid.T, t *testing.T, w *Insert) {
 	table := w.tables[0]
 	acked, _ := table.sent()
@@ -178,7 +179,8 @@ func lose(rt *rapid.T, t *testing.T, w *Insert) {
 	}
 }
 
-// Rows that are skipped are acknowledged, counted and not expected twice.
+// TestSkipped checks that skipped rows are acknowledged, counted and not
+// expected twice.
 func TestSkipped(t *testing.T) {
 	for _, kind := range stores {
 		for _, batch := range []int{1, 70, 3000} {

@@ -10,30 +10,30 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Operations beside the inserts, as records name them.
+// Operations beside the inserts, as named in records.
 const (
 	opDelete = "delete"
 	opQuery  = "query"
 )
 
-// A deleter removes the oldest rows of one table, as many as were inserted. It
-// is the table's only one, so that what is gone is always all below one row.
+// A deleter removes the oldest rows of one table, as many as were inserted. A table
+// has only one deleter, so the deleted rows are always those below one row.
 type deleter struct {
 	w       *Insert
 	table   *table
 	querier engine.Querier
 	del     *engine.Delete
-	rows    span // made ready and not acknowledged
+	rows    span // prepared and not acknowledged
 	lost    bool // the last try may have been committed
 }
 
-// deletes returns the load that deletes, of batches of rows: one client for
-// each table.
+// deletes returns the load that deletes in batches of the given size: one client
+// per table.
 func (w *Insert) deletes(batch int) bench.Load {
 	return bench.Load{Operation: opDelete, Clients: len(w.tables), Batch: batch, Client: w.deleter}
 }
 
-// checkDeletes refuses tables whose oldest rows can't be told from the others.
+// checkDeletes refuses tables whose oldest rows can't be identified.
 func (w *Insert) checkDeletes(batch int) error {
 	switch {
 	case w.preset.table.ServerKey != "":
@@ -45,8 +45,8 @@ func (w *Insert) checkDeletes(batch int) error {
 	return nil
 }
 
-// deleter returns the client that deletes from a table. A delete that a run
-// before broke off is repeated first, as it is not known whether it was done.
+// deleter returns the client that deletes from a table. A delete that an earlier
+// run left incomplete is repeated first, because its outcome is unknown.
 func (w *Insert) deleter(ctx context.Context, n int) (bench.Client, error) {
 	t := w.tables[n]
 	q, err := w.db.Querier(ctx)
@@ -71,7 +71,7 @@ func (d *deleter) Prepare(rows int) {
 	d.rows, d.lost = span{from, from + int64(rows)}, false
 }
 
-// Await implements bench.Waiter: only rows beyond those to keep are deleted.
+// Await implements bench.Waiter: only rows in excess of those to keep are deleted.
 func (d *deleter) Await(ctx context.Context) error {
 	t := d.table
 	return t.tail.moved.await(ctx, func() bool {
@@ -93,7 +93,7 @@ func (d *deleter) Do(ctx context.Context) error {
 			d.table.Name, d.rows.from+1, d.rows.to, n, atLeast(least, most))
 	}
 	if d.lost {
-		n = max(n, least) // the try before removed them
+		n = max(n, least) // the previous try removed them
 	}
 	t.removed.Add(n)
 	t.gone.Store(d.rows.to)
@@ -108,8 +108,8 @@ func atLeast(least, most int64) string {
 	return fmt.Sprintf("%d to %d", least, most)
 }
 
-// there returns how many rows of a span are in the table, at least and at
-// most: an insert in doubt may be there or not.
+// there returns the minimum and the maximum number of rows of a span in the
+// table: the rows of an insert in doubt may exist or not.
 func (t *table) there(s span) (least, most int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -132,6 +132,6 @@ func (d *deleter) Recover(ctx context.Context, failed error) error {
 	return d.querier.Reset(ctx)
 }
 
-// Close implements bench.Client. What was sent and not acknowledged is in doubt
-// from then on: it lies between gone and going.
+// Close implements bench.Client. A delete that was sent and not acknowledged is
+// in doubt from then on: its rows lie between gone and going.
 func (d *deleter) Close() error { return d.querier.Close() }

@@ -10,7 +10,7 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
-// maxWarnings bounds how many different warnings of the server are kept.
+// maxWarnings is the maximum number of different server warnings that are kept.
 const maxWarnings = 20
 
 func (w *Insert) warn(texts []string) {
@@ -26,7 +26,8 @@ func (w *Insert) warn(texts []string) {
 	}
 }
 
-// Warnings returns what the server said of batches, and of how many.
+// Warnings returns the server's warnings about batches, each with the number of
+// batches.
 func (w *Insert) Warnings() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -37,7 +38,7 @@ func (w *Insert) Warnings() []string {
 	return out
 }
 
-// Sizes returns the size of all tables together.
+// Sizes returns the total size of all tables.
 func (w *Insert) Sizes(ctx context.Context) (engine.Sizes, error) {
 	var sum engine.Sizes
 	for _, t := range w.tables {
@@ -51,8 +52,8 @@ func (w *Insert) Sizes(ctx context.Context) (engine.Sizes, error) {
 	return sum, nil
 }
 
-// SkippedRows returns how many of the acknowledged rows the server left out,
-// because rows with their keys were there.
+// SkippedRows returns how many of the acknowledged rows the server skipped
+// because their keys existed.
 func (w *Insert) SkippedRows() int64 {
 	var n int64
 	for _, t := range w.tables {
@@ -61,8 +62,8 @@ func (w *Insert) SkippedRows() int64 {
 	return n
 }
 
-// DroppedRows returns how many rows went with dropped periods. Where the server
-// assigns the keys, that is an estimate until Verify has counted.
+// DroppedRows returns the number of rows in dropped periods. If the server
+// assigns the keys, it is an estimate until Verify has counted.
 func (w *Insert) DroppedRows() int64 {
 	var n int64
 	for _, t := range w.tables {
@@ -89,8 +90,8 @@ func (w *Insert) droppedRows(t *table) int64 {
 	return n
 }
 
-// DeletedRows returns how many rows were deleted to keep the tables' size, as
-// far as that was acknowledged.
+// DeletedRows returns the number of rows whose delete, to keep the tables' size,
+// was acknowledged.
 func (w *Insert) DeletedRows() int64 {
 	var n int64
 	for _, t := range w.tables {

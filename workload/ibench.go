@@ -13,16 +13,17 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
-// The steps of the modern insert benchmark, in order. Those after settle ask
-// queries by ranges of the indexes (qr) or by primary keys (qp) while each
-// client inserts so many rows per second and as many are deleted.
+// ibenchSteps are the steps of the modern insert benchmark, in order. Those after
+// settle run queries by ranges of the indexes (qr) or by primary keys (qp), while
+// each client inserts the given number of rows per second and the same number is
+// deleted.
 var ibenchSteps = []string{"l.i0", "l.x", "l.i1", "l.i2", "settle", "qr100", "qp100", "qr500", "qp500", "qr1000", "qp1000"}
 
-// IbenchSteps lists them.
+// IbenchSteps returns the names of the steps, in order.
 func IbenchSteps() []string { return slices.Clone(ibenchSteps) }
 
-// Rows of one transaction in the steps. The publication doesn't give those of
-// the query steps; they are as in l.i1.
+// Rows per transaction in the steps. The publication does not state them for the
+// query steps; they are the same as in l.i1.
 const (
 	batchI0    = 100
 	batchI1    = 50
@@ -30,34 +31,36 @@ const (
 	batchQuery = 50
 )
 
-// leastClient is how many rows a client has at least: clients deal the rows out
-// among themselves, and with few of them a table might stay empty.
+// leastClient is the minimum number of rows per client: clients share the rows
+// dynamically, and with few rows a table could stay empty.
 const leastClient = 5000
 
-// The published rows of the steps are 30 million, 40 million and 10 million.
+// The published numbers of rows of l.i0, l.i1 and l.i2: 30 million, 40 million
+// and 10 million.
 const (
 	partsI0 = 30
 	partsI1 = 40
 	partsI2 = 10
 )
 
-// PublishedQueryTime is how long a query step lasts as published.
+// PublishedQueryTime is the published duration of a query step.
 const PublishedQueryTime = 30 * time.Minute
 
-// IbenchOptions say how to run the modern insert benchmark. A field's zero
-// value is the default, but Rows and QueryTime have none.
+// IbenchOptions are the parameters of the modern insert benchmark. The zero
+// value of a field is its default, except that Rows and QueryTime are required.
 type IbenchOptions struct {
 	Seed uint64
-	// Rows, RowsI1 and RowsI2 are those of l.i0, l.i1 and l.i2, of all clients
-	// together. 0 for the latter two is in proportion to Rows, as published.
+	// Rows, RowsI1 and RowsI2 are the rows of l.i0, l.i1 and l.i2, of all clients
+	// together. If RowsI1 or RowsI2 is 0, it is proportional to Rows, as published.
 	Rows, RowsI1, RowsI2 int64
-	// Clients insert, as many delete, and as many ask queries.
+	// Clients is the number of clients that insert, of those that delete, and of
+	// those that query.
 	Clients     int
 	SharedTable bool // instead of one for each client
 	Method      engine.Method
-	// QueryTime is how long each query step lasts.
+	// QueryTime is the duration of each query step.
 	QueryTime time.Duration
-	// Steps are those to run, in the benchmark's order; nil is all of them.
+	// Steps are the steps to run, in the benchmark's order; nil is all of them.
 	Steps []string
 }
 
@@ -65,34 +68,34 @@ type IbenchOptions struct {
 type Ibench struct {
 	*Insert
 	opt IbenchOptions
-	// indexes are built by l.x; a table that exists has them already.
+	// indexes are built by l.x; an existing table already has them.
 	indexes []engine.Index
-	built   []int   // indexes of each table that l.x has built
-	keep    []int64 // rows of each table that deletes leave; nil before the first such step
+	built   []int   // number of indexes that l.x has built on each table
+	keep    []int64 // number of rows that deletes leave in each table; nil before the first step with deletes
 }
 
 // A Step is one step of the benchmark.
 type Step struct {
 	Name string
-	// Rows and Time end it; one of them is 0. Batch is the rows of one
-	// transaction.
+	// Rows or Time ends the step; the other one is 0. Batch is the number of
+	// rows per transaction.
 	Rows  int64
 	Batch int
 	Time  time.Duration
-	// Rate is what all clients together are to insert, in rows per second; 0
-	// is as fast as it goes.
+	// Rate is the insert rate of all clients together, in rows per second; 0 is
+	// unlimited.
 	Rate float64
-	// Deletes tells that the oldest rows are deleted at the rate of the
-	// inserts, Query which queries are asked meanwhile: "", "qr" or "qp".
+	// Deletes means that the oldest rows are deleted at the rate of the inserts.
+	// Query is the kind of queries that run at the same time: "", "qr" or "qp".
 	Deletes bool
 	Query   string
 	number  int // among all steps
 }
 
-// Loads tells that the step inserts rows, and is not l.x or settle.
+// Loads reports whether the step inserts rows, unlike l.x and settle.
 func (s *Step) Loads() bool { return s.Batch > 0 }
 
-// NewIbench checks the options and completes them. It asks nothing of the
+// NewIbench checks the options and fills in defaults. It does not access the
 // database.
 func NewIbench(db engine.DB, opt IbenchOptions) (*Ibench, error) {
 	if !db.Capabilities().Stores {
@@ -142,7 +145,7 @@ func NewIbench(db engine.DB, opt IbenchOptions) (*Ibench, error) {
 	b := &Ibench{Insert: w, opt: opt, indexes: full.table.Indexes}
 	for _, t := range w.tables {
 		t.tail.followed = true
-		// Whatever is not built here is there already.
+		// Tables and indexes that these steps do not create must exist.
 		if i, x := slices.Index(opt.Steps, "l.i0"), slices.Index(opt.Steps, "l.x"); i < 0 && x < 0 {
 			t.Indexes = b.indexes
 		}
@@ -150,7 +153,7 @@ func NewIbench(db engine.DB, opt IbenchOptions) (*Ibench, error) {
 	return b, b.checkIndexes()
 }
 
-// checkIndexes refuses query steps on a table that gets no indexes.
+// checkIndexes refuses query steps on a table without indexes.
 func (b *Ibench) checkIndexes() error {
 	if slices.Contains(b.opt.Steps, "l.i0") && !slices.Contains(b.opt.Steps, "l.x") {
 		for _, name := range b.opt.Steps {
@@ -162,16 +165,16 @@ func (b *Ibench) checkIndexes() error {
 	return nil
 }
 
-// Creates tells that the steps begin with empty tables; otherwise they go on
-// with those that an earlier run has left.
+// Creates reports whether the steps begin with empty tables; otherwise they
+// continue with those of an earlier run.
 func (b *Ibench) Creates() bool { return slices.Contains(b.opt.Steps, "l.i0") }
 
-// IbenchOptions returns the options with all defaults filled in.
+// IbenchOptions returns the options with the defaults filled in.
 func (b *Ibench) IbenchOptions() IbenchOptions { return b.opt }
 
-// Deviations says where the benchmark departs from its publication.
+// Deviations describes how the benchmark departs from its publication.
 func (b *Ibench) Deviations() []string {
-	out := slices.Clone(b.preset.deviations[:2]) // of the clock and the keys
+	out := slices.Clone(b.preset.deviations[:2]) // about the clock and the keys
 	out = append(out,
 		"rows are those of all clients together, dealt out as they ask for them; published: a fixed number for each client",
 		fmt.Sprintf("query steps insert %d rows in a transaction; published: not said", batchQuery))
@@ -181,7 +184,7 @@ func (b *Ibench) Deviations() []string {
 	return out
 }
 
-// IndexesNow returns how many secondary indexes each table has.
+// IndexesNow returns the current number of secondary indexes per table.
 func (b *Ibench) IndexesNow() int { return len(b.tables[0].Indexes) }
 
 // Steps returns the steps to run.
@@ -210,8 +213,9 @@ func (b *Ibench) Steps() []Step {
 	return out
 }
 
-// Begin prepares the tables for a step: deletes keep those rows that the first
-// of their steps finds. It returns what runs the step, and how.
+// Begin prepares the tables for a step: the first step with deletes fixes the
+// number of rows to keep at the number it finds. It returns the workload of the
+// step and its configuration.
 func (b *Ibench) Begin(s Step) (bench.Workload, bench.Config, error) {
 	b.Insert.opt.Batch = s.Batch
 	switch s.Name {
@@ -251,7 +255,7 @@ func (b *Ibench) Begin(s Step) (bench.Workload, bench.Config, error) {
 	return b.Insert, cfg, nil
 }
 
-// End notes what a step has done, once its run is over.
+// End records the results of a step after its run.
 func (b *Ibench) End() {
 	for i, n := range b.built {
 		b.tables[i].Indexes = b.indexes[:n]
@@ -259,8 +263,8 @@ func (b *Ibench) End() {
 	b.built = nil
 }
 
-// KeepRows returns how many rows deletes leave in all tables; 0 before a step
-// that deletes.
+// KeepRows returns the number of rows that deletes leave in all tables; 0 before
+// the first step with deletes.
 func (b *Ibench) KeepRows() int64 {
 	var n int64
 	for _, k := range b.keep {
@@ -269,8 +273,8 @@ func (b *Ibench) KeepRows() int64 {
 	return n
 }
 
-// Continue goes on with tables that an earlier run has left: it finds out which
-// rows they hold, by a few dozen queries of the primary key each.
+// Continue continues with the tables of an earlier run: it determines which rows
+// they hold, by a few dozen queries by primary key per table.
 func (b *Ibench) Continue(ctx context.Context) (err error) {
 	q, err := b.db.Querier(ctx)
 	if err != nil {
@@ -302,7 +306,7 @@ func (b *Ibench) Continue(ctx context.Context) (err error) {
 // maxKey is larger than any key that a run can reach.
 const maxKey = 1 << 50
 
-// goOn finds the range of a table's keys and takes up its sequence.
+// goOn finds the range of a table's keys and continues its sequence.
 func (b *Ibench) goOn(ctx context.Context, q engine.Querier, t *table) error {
 	key := t.PrimaryKey[0]
 	from := &engine.Find{Table: &t.Table, Columns: []string{key}, On: []string{key}, How: engine.AtLeast, Order: []string{key}, Limit: 1}
@@ -313,7 +317,7 @@ func (b *Ibench) goOn(ctx context.Context, q engine.Querier, t *table) error {
 			return n > 0, err
 		}
 	}
-	// The first key from which on there is none, and the first that is there.
+	// The first key without rows at or after it, and the first existing key.
 	end, err := firstKey(1, maxKey, func(k int64) (bool, error) { ok, err := has(from)(k); return !ok, err })
 	if err != nil {
 		return err
@@ -325,7 +329,7 @@ func (b *Ibench) goOn(ctx context.Context, q engine.Querier, t *table) error {
 	if err != nil {
 		return err
 	}
-	// The newest row is enough to know another seed, or another table, by.
+	// The newest row is sufficient to detect another seed or another table.
 	row := engine.NewBatch(t.Columns)
 	b.preset.fill(row, t.stream, end-2, 1)
 	same := &engine.Find{Table: &t.Table, Columns: []string{key}, How: engine.Equal}
@@ -350,8 +354,8 @@ func (b *Ibench) goOn(ctx context.Context, q engine.Querier, t *table) error {
 	return nil
 }
 
-// firstKey returns the first key in [from, to) for which is holds, and to where
-// it holds for none; it holds for every one after the first.
+// firstKey returns the first key in [from, to) for which is returns true, or to
+// if there is none. is must be monotonic: true for every key after the first.
 func firstKey(from, to int64, is func(int64) (bool, error)) (int64, error) {
 	for from < to {
 		middle := from + (to-from)/2

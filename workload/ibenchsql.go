@@ -7,8 +7,8 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// Statements returns every statement that the steps would use, in order, as
-// Insert.Statements does.
+// Statements returns every statement that the steps execute, in order, like
+// Insert.Statements.
 func (b *Ibench) Statements(dropExisting, verify bool) ([]Statement, error) {
 	l := listing{w: b.Insert, dialect: b.db.Dialect()}
 	l.add("each connection", engine.Session{})
@@ -42,7 +42,7 @@ func (b *Ibench) Statements(dropExisting, verify bool) ([]Statement, error) {
 	return l.out, l.err
 }
 
-// list adds what a step does to a table.
+// list adds the statements of a step on a table.
 func (b *Ibench) list(l *listing, s Step, t *table) {
 	if s.Name == "l.x" {
 		for _, ix := range b.indexes {

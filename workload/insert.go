@@ -1,16 +1,17 @@
-// Package workload holds what benchmarks do, one file each: here, inserting.
+// Package workload contains the operations of benchmarks, one file each; this one
+// contains the inserts.
 //
-// The insert workload fills one of the published tables, plain or rolling.
-// Every row is a pure function of (seed, writer, sequence), so what a table
-// must hold can be computed again and compared (verify.go). Presets and their
-// generators are in preset.go, the life of partitions is in roller.go, one
-// connection's work in client.go.
+// The insert workload fills one of the published tables, plain or rolling. Every row
+// is a pure function of (seed, writer, sequence), so the expected contents of a
+// table can be recomputed and compared (verify.go). Presets and their generators are
+// in preset.go, creating and dropping partitions in roller.go, one connection's work
+// in client.go.
 //
-// The client's ceiling, on one core of an AMD EPYC in million rows/s, from the
-// making of a batch of 1000 rows to its acknowledgement by an engine that only
-// counts: classic 50, ibench 30, timeseries 90, sbtest 5 (one by one: 20, 15,
-// 25, 5), without an allocation. Verify compares classic 8, ibench 5,
-// timeseries 13, sbtest 3, beside what the database takes to hand them over.
+// The maximum rate of a client on one core of an AMD EPYC, in million rows/s, from
+// generating a batch of 1000 rows to its acknowledgement by an engine that only
+// counts: classic 50, ibench 30, timeseries 90, sbtest 5 (single rows: 20, 15, 25,
+// 5), without allocations. Verify compares classic 8, ibench 5, timeseries 13,
+// sbtest 3, in addition to the database's time to return the rows.
 //
 //	go test ./workload -run '^$' -bench . -cpu 1
 package workload
@@ -36,44 +37,44 @@ const (
 	Rolling = "rolling"
 )
 
-// Layouts lists them.
+// Layouts returns the names of the layouts.
 func Layouts() []string { return []string{Plain, Rolling} }
 
-// periodsAhead is how many whole periods are kept ready beyond the one that is
-// filling. Creating one takes milliseconds, filling one seconds or more.
+// periodsAhead is the number of whole periods ready beyond the one being filled.
+// Creating a period takes milliseconds, filling one seconds or more.
 const periodsAhead = 2
 
-// InsertOptions say what an insert workload does. A field's zero value is the
-// preset's or the engine's default.
+// InsertOptions are the parameters of an insert workload. The zero value of a field
+// is the preset's or the engine's default.
 type InsertOptions struct {
 	Preset string
 	Layout string
 	Seed   uint64
-	// Rows is how many will be inserted in all; 0 is unknown.
+	// Rows is the total number of rows to insert; 0 is unknown.
 	Rows    int64
 	Writers int
 	Batch   int
 	Method  engine.Method
-	// Indexes is how many of the preset's secondary indexes the table gets;
-	// nil is the preset's default.
+	// Indexes is the number of the preset's secondary indexes that the table
+	// gets; nil is the preset's default.
 	Indexes *int
 	// TablePerWriter gives each writer a table of its own; nil is the preset's
 	// default.
 	TablePerWriter *bool
-	// PeriodRows is how many rows a period of a rolling table holds. 0 is
-	// automatic: Measure decides.
+	// PeriodRows is the number of rows per period of a rolling table; 0 lets Measure
+	// determine it.
 	PeriodRows int64
-	// KeepPeriods is how many periods are kept, the newest included; 0 is all.
+	// KeepPeriods is the number of periods to keep, including the newest; 0 is all.
 	KeepPeriods int
-	// Patience is how long periods are tried to be created or dropped again
-	// after a step failed of a lock or of the connection; 0 is 30 seconds.
+	// Patience is how long the creation or drop of periods is retried after a
+	// step failed because of a lock or the connection; 0 is 30 seconds.
 	Patience time.Duration
-	// KeepRows is how many rows the tables are kept at, all together, once they
-	// hold them: of a plain table the oldest rows are deleted beside the
-	// inserts, of a rolling one the oldest periods are dropped. 0 is all.
+	// KeepRows limits the size of all tables together, in rows: in a plain table the
+	// oldest rows are deleted beside the inserts, in a rolling table the oldest
+	// periods are dropped. 0 is no limit.
 	KeepRows int64
-	// Readers is how many clients ask the preset's queries beside the inserts,
-	// once the tables hold ReadAfter rows.
+	// Readers is the number of clients that run the preset's queries beside the
+	// inserts, once the tables hold ReadAfter rows.
 	Readers   int
 	ReadAfter int64
 }
@@ -84,46 +85,47 @@ type Insert struct {
 	opt    InsertOptions
 	preset preset
 	tables []*table
-	// periodWhy says where the period's length comes from.
+	// periodWhy is the reason for the length of the period.
 	periodWhy string
 
-	// wanted wakes who creates periods, before the next tick.
+	// wanted wakes the goroutine that creates periods before its next tick.
 	wanted chan struct{}
 
 	mu      sync.Mutex
 	clients []*client
 	outage  func() <-chan struct{} // see ExpectCrashes
-	// crashes is how often the server crashed under the workload.
+	// crashes is the number of server crashes during the workload.
 	crashes int
-	// warnings counts batches by what the server said of them.
+	// warnings counts batches by the server's warning.
 	warnings map[string]int64
 }
 
-// A table is one table of the workload and what is known of its rows.
+// A table is one table of the workload and the state of its rows.
 type table struct {
 	engine.Table
 	stream stream
-	next   atomic.Int64 // the next row's sequence number
-	// skipped counts rows that the server left out: their key was there.
+	next   atomic.Int64 // sequence number of the next row
+	// skipped counts rows that the server skipped because their keys existed.
 	skipped atomic.Int64
 	roller  *roller // nil for a plain table
 	tail    tail
 
 	mu     sync.Mutex
-	doubt  []span // sent and not acknowledged: they may be there or not
-	unsent []span // made ready and never sent: they are not there
-	recent recent // batches that a crash may take
-	// resumed tells that an earlier process filled the table; batches before row
-	// late may still arrive from it.
+	doubt  []span // sent and not acknowledged: they may exist or not
+	unsent []span // prepared and never sent: they do not exist
+	recent recent // batches that a crash may lose
+	// resumed means that an earlier process filled the table, whose batches before
+	// row late may still arrive.
 	resumed bool
 	late    int64
-	// dropped is how many rows went with dropped periods, once Verify has
-	// found out what arithmetic can't tell; -1 before.
+	// dropped is the number of rows in dropped periods, set by Verify if it cannot
+	// be computed; -1 before that.
 	dropped int64
 }
 
-// NewInsert checks the options and completes them. It asks nothing of the
-// database. A rolling layout without PeriodRows must be measured before Setup.
+// NewInsert checks the options and fills in defaults. It does not access the
+// database. For a rolling layout without PeriodRows, Measure must be called
+// before Setup.
 func NewInsert(db engine.DB, opt InsertOptions) (*Insert, error) {
 	p, err := findPreset(opt.Preset)
 	if err != nil {
@@ -180,7 +182,7 @@ func NewInsert(db engine.DB, opt InsertOptions) (*Insert, error) {
 		p.tablePerWriter = *opt.TablePerWriter
 	}
 	if opt.KeepPeriods > 0 && opt.Layout != Rolling {
-		opt.KeepPeriods = 0 // a plain table has none; layouts share their flags
+		opt.KeepPeriods = 0 // a plain table has no periods; both layouts accept the same flags
 	}
 	w := newInsert(db, opt, p)
 	if err := w.follow(); err != nil {
@@ -192,14 +194,14 @@ func NewInsert(db engine.DB, opt InsertOptions) (*Insert, error) {
 	return w, nil
 }
 
-// newInsert takes options that are complete.
+// newInsert requires complete options.
 func newInsert(db engine.DB, opt InsertOptions, p preset) *Insert {
 	w := &Insert{db: db, opt: opt, preset: p, wanted: make(chan struct{}, 1)}
 	w.addTables()
 	return w
 }
 
-// widen makes a key that may pass 2^31 rows a 64-bit one.
+// widen changes a key that may exceed 2^31 rows to 64 bits.
 func widen(t *engine.Table) {
 	t.Columns = slices.Clone(t.Columns)
 	for i := range t.Columns {
@@ -217,7 +219,7 @@ func joinMethods(ms []engine.Method) string {
 	return strings.Join(names, ", ")
 }
 
-// addTables makes the one shared table, or one for each writer.
+// addTables adds the shared table, or one table per writer.
 func (w *Insert) addTables() {
 	n := 1
 	if w.preset.tablePerWriter {
@@ -232,8 +234,8 @@ func (w *Insert) addTables() {
 	}
 }
 
-// roll makes the tables rolling ones with periods of so many rows, or on a time
-// axis of the whole seconds nearest below.
+// roll makes the tables rolling, with periods of the given number of rows; on a
+// time axis the period is rounded down to whole seconds.
 func (w *Insert) roll(rows int64, why string) error {
 	var grid rolling.Grid
 	var err error
@@ -277,10 +279,10 @@ func (w *Insert) roll(rows int64, why string) error {
 	return nil
 }
 
-// maxPeriodSeconds is the longest time.Duration.
+// maxPeriodSeconds is the longest time.Duration, in seconds.
 const maxPeriodSeconds = math.MaxInt64 / int64(time.Second)
 
-// fits refuses periods so short that the engine can't have as many as they make.
+// fits refuses periods so short that their number exceeds the engine's limit.
 func (w *Insert) fits(rows int64) error {
 	most := int64(w.db.Capabilities().MaxPeriods)
 	if most == 0 {
@@ -288,7 +290,8 @@ func (w *Insert) fits(rows int64) error {
 	}
 	engineName := w.db.Info().Engine
 	perTable := w.opt.Rows / int64(len(w.tables))
-	// The first period may be cut short, and dropping comes after creating.
+	// The first period may be shorter, and periods are created before old ones
+	// are dropped.
 	all, kept := perTable/rows+1+periodsAhead, int64(w.opt.KeepPeriods)+1+periodsAhead
 	if w.opt.KeepPeriods > 0 && min(all, kept) > most {
 		return fmt.Errorf("keep %d periods: with those ahead they are %d, %s allows %d", w.opt.KeepPeriods, kept, engineName, most)
@@ -300,7 +303,7 @@ func (w *Insert) fits(rows int64) error {
 	return nil
 }
 
-// position returns where on the table's axis a row lies.
+// position returns the position of a row on the table's axis.
 func (w *Insert) position(seq int64) int64 {
 	if w.preset.axis == rolling.Time {
 		return virtualTime(seq, readingsPerSecond)
@@ -308,7 +311,7 @@ func (w *Insert) position(seq int64) int64 {
 	return seq + 1
 }
 
-// firstAt returns the first row that lies at a position or after it.
+// firstAt returns the first row at or after a position.
 func (w *Insert) firstAt(pos int64) int64 {
 	if w.preset.axis == rolling.Time {
 		const second = int64(time.Second / time.Microsecond)
@@ -317,13 +320,14 @@ func (w *Insert) firstAt(pos int64) int64 {
 	return max(0, pos-1)
 }
 
-// Options returns the options with all defaults filled in.
+// Options returns the options with the defaults filled in.
 func (w *Insert) Options() InsertOptions { return w.opt }
 
-// Indexes returns how many secondary indexes each table has.
+// Indexes returns the number of secondary indexes per table.
 func (w *Insert) Indexes() int { return len(w.preset.table.Indexes) }
 
-// Period returns how the tables are cut, and why so; empty for plain ones.
+// Period returns the length of the tables' periods and the reason for it; empty
+// for plain tables.
 func (w *Insert) Period() (period, why string) {
 	if t := w.tables[0]; t.Rolling() {
 		return t.Grid.String(), w.periodWhy
@@ -331,7 +335,7 @@ func (w *Insert) Period() (period, why string) {
 	return "", ""
 }
 
-// Deviations says where the workload departs from the preset's publication.
+// Deviations describes how the workload departs from the preset's publication.
 func (w *Insert) Deviations() []string { return w.preset.deviations }
 
 // Tables returns the tables that the workload fills.
@@ -356,10 +360,10 @@ func (w *Insert) createStep(t *table) (engine.CreateTable, error) {
 	return step, nil
 }
 
-// Setup creates the tables, empty, and begins their sequences anew. Tables that
-// exist are refused, or dropped first when dropExisting is set. All of them are
-// looked for before the first is touched, and what was created is dropped again
-// when a later one fails. It returns the statements that made the schema.
+// Setup creates the tables, empty, and restarts their sequences. Existing tables
+// are refused, or dropped first if dropExisting is set. All tables are checked
+// before the first is changed, and if one fails, those created so far are
+// dropped again. It returns the statements that created the schema.
 func (w *Insert) Setup(ctx context.Context, dropExisting bool) (schema []string, err error) {
 	if w.opt.Layout == Rolling && !w.tables[0].Rolling() {
 		return nil, errors.New("set up rolling tables: the period isn't known; measure first")
@@ -393,7 +397,7 @@ func (w *Insert) Setup(ctx context.Context, dropExisting bool) (schema []string,
 	return schema, nil
 }
 
-// create creates a table and returns the statements that did.
+// create creates a table and returns the statements it executed.
 func (w *Insert) create(ctx context.Context, t *table) ([]string, error) {
 	step, err := w.createStep(t)
 	if err != nil {
@@ -413,7 +417,7 @@ func (w *Insert) create(ctx context.Context, t *table) ([]string, error) {
 	return text, nil
 }
 
-// cleanUp bounds how long tables are dropped after a failure or an interrupt.
+// cleanUp limits the time for dropping tables after a failure or an interrupt.
 const cleanUp = 30 * time.Second
 
 // undoSetup drops tables that were just created.
@@ -427,7 +431,7 @@ func (w *Insert) undoSetup(ctx context.Context, tables []*table) error {
 	return errors.Join(errs...)
 }
 
-// drop drops a table that may have been left by a run of another layout.
+// drop drops a table, which may be from a run of another layout.
 func (w *Insert) drop(ctx context.Context, t *table) error {
 	parts, err := w.db.Catalog().Partitions(ctx, &t.Table)
 	if err != nil && !errors.Is(err, engine.ErrNoTable) {

@@ -15,7 +15,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// Every preset, layout and method arrives, whole and once, and is proven.
+// TestInsert checks that the rows of every preset, layout and method are
+// inserted completely and once, and are verified.
 func TestInsert(t *testing.T) {
 	for _, kind := range stores {
 		db := testdb.Open(t, kind)
@@ -24,7 +25,7 @@ func TestInsert(t *testing.T) {
 				methods := db.Capabilities().Methods
 				method := methods[(2*i+j)%len(methods)]
 				t.Run(fmt.Sprintf("%s/%s/%s/%s", kind, p.name, layout, method), func(t *testing.T) {
-					const rows = 2345 // no multiple of the batch
+					const rows = 2345 // not a multiple of the batch size
 					w := newTestInsert(t, db, InsertOptions{
 						Preset: p.name, Layout: layout, Rows: rows, Writers: 2, Batch: 100, Method: method, PeriodRows: 1000})
 					setUp(t, w)
@@ -65,8 +66,8 @@ func TestInsert(t *testing.T) {
 	}
 }
 
-// The content of a table does not depend on how many writers filled it, nor on
-// the batch or the method.
+// TestSameRowsWhateverTheWriters checks that the content of a table does not
+// depend on the number of writers, the batch size or the method.
 func TestSameRowsWhateverTheWriters(t *testing.T) {
 	db := testdb.Open(t, "sqlite")
 	sql := raw(t, db)
@@ -140,7 +141,8 @@ func TestTablePerWriter(t *testing.T) {
 	}
 }
 
-// Existing tables are refused, all of them looked at before any is touched.
+// TestSetupRefusesExisting checks that existing tables are refused, and that all
+// are checked before any is changed.
 func TestSetupRefusesExisting(t *testing.T) {
 	for _, kind := range stores {
 		t.Run(kind, func(t *testing.T) {
@@ -161,7 +163,7 @@ func TestSetupRefusesExisting(t *testing.T) {
 					t.Errorf("purchases_1 was created, %v", err)
 				}
 			}
-			// Each layout takes the place of the other's tables.
+			// Each layout replaces the other's tables.
 			for _, layout := range []string{Rolling, Plain, Plain, Rolling, Rolling} {
 				w := newTestInsert(t, db, InsertOptions{Preset: "ibench", Layout: layout, Rows: 900, Writers: 3, PeriodRows: 200})
 				schema, err := w.Setup(t.Context(), true)
@@ -178,7 +180,7 @@ func TestSetupRefusesExisting(t *testing.T) {
 	}
 }
 
-// A workload that is set up again begins anew.
+// TestSetupAgain checks that a second Setup restarts the workload.
 func TestSetupAgain(t *testing.T) {
 	w := newTestInsert(t, testdb.Open(t, "sqlite"), InsertOptions{Preset: "classic", Layout: Rolling, Rows: 5000, Writers: 2, PeriodRows: 500, KeepPeriods: 2, Batch: 50})
 	for range 2 {
@@ -192,7 +194,8 @@ func TestSetupAgain(t *testing.T) {
 	}
 }
 
-// What a failing Setup created is dropped again.
+// TestSetupFails checks that the tables created by a failing Setup are dropped
+// again.
 func TestSetupFails(t *testing.T) {
 	for _, kind := range stores {
 		t.Run(kind, func(t *testing.T) {
@@ -248,7 +251,7 @@ func TestOptions(t *testing.T) {
 		})
 	}
 	t.Run("too many periods", func(t *testing.T) {
-		sqlite := testdb.Open(t, "sqlite") // allows 500
+		sqlite := testdb.Open(t, "sqlite") // limit: 500 periods
 		_, err := NewInsert(sqlite, InsertOptions{Preset: "classic", Layout: Rolling, Rows: 100000, PeriodRows: 100})
 		if err == nil || !strings.Contains(err.Error(), "at least 202 rows") {
 			t.Fatalf("%v", err)
@@ -283,8 +286,8 @@ func TestOptions(t *testing.T) {
 	})
 }
 
-// Periods are dropped while several writers insert, and no row that wasn't
-// dropped is missing.
+// TestKeepPeriods drops periods while several writers insert; no other row may
+// be missing.
 func TestKeepPeriods(t *testing.T) {
 	for _, kind := range stores {
 		for _, preset := range []string{"classic", "timeseries", "daily", "sbtest"} {
@@ -321,7 +324,7 @@ func TestKeepPeriods(t *testing.T) {
 	}
 }
 
-// observed is a workload whose events are seen.
+// observed is a workload that records its events.
 type observed struct {
 	*Insert
 	event func(what string)

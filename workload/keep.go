@@ -17,62 +17,65 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// KeepOptions say how to insert into a table that people have declared.
+// KeepOptions are the parameters of inserts into a declared rolling table.
 type KeepOptions struct {
-	// Seed derives the rows' values.
+	// Seed determines the rows' values.
 	Seed uint64
-	// Keys is the size of the key space; 0 is a million. Rows of the same
-	// second have different keys, so that it must hold two seconds' rows.
+	// Keys is the size of the key space; 0 is a million. Rows of the same second
+	// have different keys, so the key space must exceed the rows of two seconds.
 	Keys int64
-	// Rate is that of the run in rows per second, to check Keys by; 0 is unknown.
+	// Rate is the rate of the run in rows per second, used to check Keys; 0 is
+	// unknown.
 	Rate float64
-	// Method is how to insert; "" is the engine's default.
+	// Method is the insert method; "" is the engine's default.
 	Method engine.Method
-	// Now is the clock that rows get their time from.
+	// Now is the clock for the rows' times.
 	Now func() time.Time
-	// Stall is how long an insert takes that is listed; 0 is 100 ms.
+	// Stall is the duration from which an insert is listed as a stall; 0 is 100 ms.
 	Stall time.Duration
 }
 
 const (
 	defaultKeys = 1_000_000
-	// maxKeys keeps the product of two of its numbers within an int64.
+	// maxKeys ensures that the product of two keys fits in an int64.
 	maxKeys      = 1 << 31
 	defaultStall = 100 * time.Millisecond
-	// maxStalls is how many inserts are listed; all count.
+	// maxStalls is the maximum number of inserts that are listed; all are counted.
 	maxStalls = 10_000
 )
 
-// A Keep is the workload of a table that is being kept: rows of the present,
-// with keys all over their space, inserted by statements as an application has
-// them, on connections of their own. Rows are made from the table's columns.
+// A Keep is the workload of a table under maintenance: rows with current times
+// and keys spread over the key space, inserted by statements as an application
+// does, on separate connections. The rows' values are generated from the types
+// of the table's columns.
 type Keep struct {
 	db    engine.Keeper
 	opt   KeepOptions
-	table engine.Table // as writers see it
-	fill  []filler     // of its columns
-	// Beside does what goes on beside the inserts; nil is nothing.
+	table engine.Table // as writers use it
+	fill  []filler     // one per column
+	// Beside is the work beside the inserts; nil is none.
 	Beside func(ctx context.Context, event func(what, object string, began time.Time)) error
 
 	next atomic.Int64
-	most atomic.Int64 // nanoseconds of the longest
+	most atomic.Int64 // duration of the longest insert, in nanoseconds
 
 	mu       sync.Mutex
 	stalls   []SlowInsert
-	slow     int64 // stalls, also those that aren't listed
+	slow     int64 // number of stalls, including those not listed
 	longest  SlowInsert
 	errors   map[string]int64
 	warnings []string
 }
 
-// A SlowInsert is one that took longer than KeepOptions.Stall, or the longest.
+// A SlowInsert is an insert that took longer than KeepOptions.Stall, or the
+// longest insert.
 type SlowInsert struct {
 	Began time.Time
 	Took  time.Duration
 }
 
-// NewKeep returns the workload of a table that the catalog describes as s. It
-// refuses one that rows can't be made for.
+// NewKeep returns the workload of a table with the catalog description s. It
+// refuses tables for which it can't generate rows.
 func NewKeep(db engine.Keeper, t *engine.Table, s *engine.Schema, o KeepOptions) (*Keep, error) {
 	if o.Keys == 0 {
 		o.Keys = defaultKeys
@@ -88,7 +91,7 @@ func NewKeep(db engine.Keeper, t *engine.Table, s *engine.Schema, o KeepOptions)
 	}
 	w := &Keep{db: db, opt: o, errors: map[string]int64{}, table: engine.Table{Name: t.Name, By: t.By}}
 	if db.Capabilities().Embedded {
-		// Its writers find the period themselves.
+		// The writers of an embedded engine determine the period themselves.
 		w.table.Grid = t.Grid
 		if t.Epoch > 0 {
 			return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("insert into %s: on %s only where %s is a time, or a sequence", t.Name, db.Info().Engine, t.By))
@@ -97,12 +100,12 @@ func NewKeep(db engine.Keeper, t *engine.Table, s *engine.Schema, o KeepOptions)
 	if err := w.columns(t, s); err != nil {
 		return nil, fmt.Errorf("insert into %s: %w", t.Name, err)
 	}
-	// What writers check is that there is a key with the time in it.
+	// Writers only check that a key contains the time.
 	w.table.PrimaryKey = []string{t.By}
 	return w, w.table.Validate()
 }
 
-// columns finds how to fill each column.
+// columns selects the filler of each column.
 func (w *Keep) columns(t *engine.Table, s *engine.Schema) error {
 	counted, err := w.counted(t, s)
 	if err != nil {
@@ -132,8 +135,8 @@ func (w *Keep) columns(t *engine.Table, s *engine.Schema) error {
 	return nil
 }
 
-// counted returns the columns that make rows of the same instant differ: one of
-// each unique key.
+// counted returns the columns whose values make rows of the same time differ:
+// one column of each unique key.
 func (w *Keep) counted(t *engine.Table, s *engine.Schema) (map[string]bool, error) {
 	out := map[string]bool{}
 	keys := slices.Clone(s.Unique)
@@ -148,7 +151,7 @@ func (w *Keep) counted(t *engine.Table, s *engine.Schema) (map[string]bool, erro
 				continue
 			}
 			if c.Auto || name == t.By {
-				best, space = name, math.MaxInt64 // unique by itself
+				best, space = name, math.MaxInt64 // sufficient alone
 				continue
 			}
 			if n := keySpace(*c); n > space {
@@ -170,17 +173,17 @@ func (w *Keep) counted(t *engine.Table, s *engine.Schema) (map[string]bool, erro
 	return out, nil
 }
 
-// StartAt makes the rows of a sequence begin at a key.
+// StartAt sets the first key of the rows to insert.
 func (w *Keep) StartAt(key int64) { w.next.Store(key) }
 
-// Table returns the table as counters know it.
+// Table returns the table for use by counters.
 func (w *Keep) Table() *engine.Table { return &w.table }
 
-// Method returns how rows are inserted.
+// Method returns the insert method.
 func (w *Keep) Method() engine.Method { return w.opt.Method }
 
-// Stalls returns the inserts that took longer than KeepOptions.Stall, in the
-// order of their ends, and how many there were, which may be more.
+// Stalls returns the listed inserts that took longer than KeepOptions.Stall,
+// ordered by their ends, and the number of all such inserts.
 func (w *Keep) Stalls() ([]SlowInsert, int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -194,8 +197,8 @@ func (w *Keep) Longest() SlowInsert {
 	return w.longest
 }
 
-// Errors returns how often each error was met, also those after which the
-// batch was inserted at another try.
+// Errors returns the number of occurrences of each error, including those after
+// which a retry inserted the batch.
 func (w *Keep) Errors() map[string]int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -206,7 +209,7 @@ func (w *Keep) Errors() map[string]int64 {
 	return out
 }
 
-// Warnings returns some of what the server said to inserts.
+// Warnings returns some of the server's warnings about inserts.
 func (w *Keep) Warnings() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -234,7 +237,7 @@ type keepClient struct {
 	w      *Keep
 	writer engine.Writer
 	batch  *engine.Batch
-	// lost tells that the try before may have been committed.
+	// lost means that the previous try may have been committed.
 	lost bool
 }
 
@@ -266,8 +269,8 @@ func (c *keepClient) Do(ctx context.Context) error {
 func (c *keepClient) insert(ctx context.Context) error {
 	ack, err := c.writer.Write(ctx, c.batch)
 	if err != nil && c.w.table.Rolling() && (errors.Is(err, engine.ErrNoPartition) || errors.Is(err, engine.ErrNoTable)) {
-		// Periods that another process has made, or dropped, are known once
-		// the catalog is read again.
+		// Periods created or dropped by another process become known when the
+		// catalog is read again.
 		if failed := c.writer.Reset(ctx); failed != nil {
 			return errors.Join(err, failed)
 		}
@@ -275,7 +278,7 @@ func (c *keepClient) insert(ctx context.Context) error {
 	}
 	switch {
 	case err != nil && c.lost && errors.Is(err, engine.ErrDuplicateKey):
-		return nil // the try before was committed after all
+		return nil // the previous try was committed after all
 	case err != nil:
 		return err
 	case ack.Rows != int64(c.batch.Rows()):
@@ -287,7 +290,7 @@ func (c *keepClient) insert(ctx context.Context) error {
 	return nil
 }
 
-// took notes how long an insert took, and how it failed.
+// took records the duration of an insert, and its error if it failed.
 func (w *Keep) took(began time.Time, d time.Duration, err error) {
 	if err == nil && d < w.opt.Stall && int64(d) <= w.most.Load() {
 		return

@@ -14,7 +14,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// keptTables are tables with all kinds of columns, as each server writes them.
+// keptTables are tables with columns of all kinds, in each server's SQL.
 var keptTables = map[string]string{
 	"mariadb": "CREATE TABLE kept (sensor INT NOT NULL, ts DATETIME NOT NULL, tag VARCHAR(20) NOT NULL, code CHAR(3) NOT NULL, small TINYINT, " +
 		"big BIGINT UNSIGNED, price DECIMAL(8,2) NOT NULL, value DOUBLE NOT NULL, single FLOAT, state ENUM('on','off') NOT NULL, doc JSON, " +
@@ -28,8 +28,8 @@ var keptTables = map[string]string{
 		"raw BLOB, seen DATETIME, kind TEXT DEFAULT 'x', PRIMARY KEY (sensor, ts), UNIQUE (tag, ts))",
 }
 
-// keptTable creates a table and returns what the engine and the catalog say of
-// it.
+// keptTable creates a table and returns its descriptions by the engine and the
+// catalog.
 func keptTable(t *testing.T, db engine.Keeper, create, by string, grid rolling.Grid) (*engine.Table, *engine.Schema) {
 	t.Helper()
 	if _, err := db.SQL().ExecContext(t.Context(), create); err != nil {
@@ -60,15 +60,16 @@ func hourly(t *testing.T) rolling.Grid {
 	return g
 }
 
-// simpleTable has types that every method carries.
+// simpleTable has types that every method supports.
 var simpleTable = map[string]string{
 	"sqlite":   "CREATE TABLE kept (sensor INTEGER NOT NULL, ts DATETIME NOT NULL, value DOUBLE NOT NULL, tag VARCHAR(20), PRIMARY KEY (sensor, ts))",
 	"mariadb":  "CREATE TABLE kept (sensor INT NOT NULL, ts DATETIME NOT NULL, value DOUBLE NOT NULL, tag VARCHAR(20), PRIMARY KEY (sensor, ts))",
 	"postgres": "CREATE TABLE kept (sensor INTEGER NOT NULL, ts TIMESTAMP NOT NULL, value DOUBLE PRECISION NOT NULL, tag VARCHAR(20), PRIMARY KEY (sensor, ts))",
 }
 
-// Rows can be made for every type that a server has, and by every method, all of
-// one second, and none is lost to another's key.
+// TestKeepInserts checks that rows can be generated for every type of a server,
+// by every method, all in the same second, and that none is lost because of a
+// duplicate key.
 func TestKeepInserts(t *testing.T) {
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 123456000, time.UTC)
 	for _, kind := range []string{"sqlite", "mariadb", "mysql", "postgres"} {
@@ -81,7 +82,7 @@ func TestKeepInserts(t *testing.T) {
 				db := keeperOf(t, kind)
 				table, schema := keptTable(t, db, create, "ts", hourly(t))
 				if db.Capabilities().Embedded {
-					table.Grid = rolling.Grid{} // without periods, which another test has
+					table.Grid = rolling.Grid{} // without periods, which another test covers
 				}
 				methods := db.Capabilities().Methods
 				if name == "all types" {
@@ -133,7 +134,7 @@ func insertKept(t *testing.T, w *Keep) {
 	}
 }
 
-// A sequence goes on behind the highest key.
+// TestKeepSequence checks that a sequence continues after the highest key.
 func TestKeepSequence(t *testing.T) {
 	db := keeperOf(t, "sqlite")
 	grid, err := rolling.EveryRows(1000)
@@ -193,7 +194,8 @@ func TestKeepRefuses(t *testing.T) {
 	}
 }
 
-// A walk visits every key once before any again, whatever their number.
+// TestCoprime checks that a walk visits every key once before it repeats any,
+// for any number of keys.
 func TestCoprime(t *testing.T) {
 	for _, n := range []int64{1, 2, 3, 7, 100, 127, 1000, 4096, 1_000_000} {
 		step, seen := coprime(n), map[int64]bool{}
@@ -206,7 +208,7 @@ func TestCoprime(t *testing.T) {
 	}
 }
 
-// A slowWriter takes as long as it is told, or fails.
+// A slowWriter takes as long as the test specifies, or fails.
 type slowWriter struct {
 	takes []time.Duration
 	fails []error
@@ -222,8 +224,8 @@ func (w *slowWriter) Write(_ context.Context, b *engine.Batch) (engine.Ack, erro
 func (w *slowWriter) Reset(context.Context) error { return nil }
 func (w *slowWriter) Close() error                { return nil }
 
-// Slow inserts are listed, failures counted, and a batch whose first try may
-// have been committed isn't an error when its keys are there.
+// TestKeepNotes checks that slow inserts are listed and failures counted, and that a
+// batch whose first try may have been committed isn't an error if its keys exist.
 func TestKeepNotes(t *testing.T) {
 	lost := engine.Classed(engine.ErrConnectionLost, errors.New("gone away"))
 	duplicate := engine.Classed(engine.ErrDuplicateKey, errors.New("duplicate"))

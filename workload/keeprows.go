@@ -12,14 +12,14 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A filler appends the value of a column of a row to its vector, at the present
-// now, a position.
+// A filler appends the value of a column of a row to its vector. now is the
+// present time, as a position.
 type filler func(v *engine.Vector, row, now int64)
 
-// errNoValues is why a column is left to the server.
+// errNoValues is the reason why the server must fill a column.
 var errNoValues = errors.New("no values of this type are known; give it a default, or let it be NULL")
 
-// digit returns the i-th number of a type.
+// digit returns the i-th number in a type's name.
 func digit(digits []int, i, without int) int {
 	if i < len(digits) {
 		return digits[i]
@@ -27,18 +27,19 @@ func digit(digits []int, i, without int) int {
 	return without
 }
 
-// intRanges are the highest values of integer types.
+// intRanges are the maximum values of integer types.
 var intRanges = map[string]int64{"tinyint": math.MaxInt8, "smallint": math.MaxInt16, "int2": math.MaxInt16, "mediumint": 1<<23 - 1,
 	"int": math.MaxInt32, "integer": math.MaxInt32, "int4": math.MaxInt32, "year": 0}
 
-// Limits of what is written into a column: short texts, small numbers.
+// Limits of generated values: short texts, small numbers.
 const (
 	textLength    = 12
 	smallNumbers  = 1000
 	maxTextLength = 64
 )
 
-// keySpace is how many different values a column can get as part of a key.
+// keySpace returns the number of different values that a column can have as part
+// of a key.
 func keySpace(c engine.SchemaColumn) int64 {
 	name, digits := engine.NativeType(c.Native)
 	switch c.Kind {
@@ -63,7 +64,7 @@ func keySpace(c engine.SchemaColumn) int64 {
 	return 0
 }
 
-// byColumn fills the column that the table rolls by.
+// byColumn returns the filler of the column that partitions the table.
 func (w *Keep) byColumn(t *engine.Table, c engine.SchemaColumn) (filler, engine.Column, error) {
 	col := engine.Column{Name: c.Name, Type: engine.Time}
 	switch {
@@ -80,13 +81,13 @@ func (w *Keep) byColumn(t *engine.Table, c engine.SchemaColumn) (filler, engine.
 	return wholeSeconds, col, nil
 }
 
-// wholeSeconds fills in the present, as writers carry it.
+// wholeSeconds appends the present time, in the representation of writers.
 func wholeSeconds(v *engine.Vector, _, now int64) {
 	v.Ints = append(v.Ints, now-(now%1e6+1e6)%1e6)
 }
 
-// column fills any other column: with a number from a walk over all keys where
-// rows are to differ in it, and at random elsewhere.
+// column returns the filler of any other column. If rows must differ in it, the
+// values are a permutation of all keys; otherwise they are random.
 func (w *Keep) column(c engine.SchemaColumn, counted bool) (filler, engine.Column, error) {
 	name, digits := engine.NativeType(c.Native)
 	col := engine.Column{Name: c.Name, Null: c.Null}
@@ -100,7 +101,7 @@ func (w *Keep) column(c engine.SchemaColumn, counted bool) (filler, engine.Colum
 		step := coprime(space)
 		value = func(row int64) uint64 { return uint64((row%space)*step%space + 1) }
 	}
-	// below is a number of the key space, or a small one.
+	// below returns a number of the key space, or a small one.
 	below := func(row, most int64) int64 {
 		if counted {
 			return min(int64(value(row)), most)
@@ -111,7 +112,7 @@ func (w *Keep) column(c engine.SchemaColumn, counted bool) (filler, engine.Colum
 	case engine.KindInt:
 		col.Type = engine.Int64
 		if intRanges[name] == math.MaxInt32 {
-			col.Type = engine.Int32 // binary protocols want the column's own
+			col.Type = engine.Int32 // binary protocols require the column's own type
 		}
 		most := int64(math.MaxInt64)
 		if n, ok := intRanges[name]; ok {
@@ -123,7 +124,7 @@ func (w *Keep) column(c engine.SchemaColumn, counted bool) (filler, engine.Colum
 		if name == "float" || name == "float4" || name == "real" {
 			col.Type = engine.Float32
 		}
-		// A quarter of a whole number is exact in any binary fraction.
+		// A quarter of an integer is exact in every binary floating-point type.
 		return func(v *engine.Vector, row, _ int64) { v.Floats = append(v.Floats, float64(value(row)%40_000)/4) }, col, nil
 	case engine.KindDecimal:
 		col.Type = engine.Decimal
@@ -147,7 +148,7 @@ func (w *Keep) column(c engine.SchemaColumn, counted bool) (filler, engine.Colum
 	return nil, col, errNoValues
 }
 
-// textOf appends values of types that are written as text.
+// textOf returns the filler for types that are written as text.
 func textOf(c engine.SchemaColumn, name string, counted bool, value func(int64) uint64, length int) (func([]byte, int64) []byte, error) {
 	switch {
 	case name == "enum" || name == "set":
@@ -157,7 +158,7 @@ func textOf(c engine.SchemaColumn, name string, counted bool, value func(int64) 
 		}
 		return func(dst []byte, row int64) []byte { return append(dst, words[value(row)%uint64(len(words))]...) }, nil
 	case name == "longtext" && !counted:
-		// What MariaDB makes of JSON: a text in quotes is both.
+		// MariaDB's JSON type is longtext: a quoted text is valid as both.
 		return func(dst []byte, row int64) []byte { return fmt.Appendf(dst, `"%012x"`, value(row)>>16) }, nil
 	case name == "json" || name == "jsonb":
 		return func(dst []byte, row int64) []byte { return fmt.Appendf(dst, `{"n": %d}`, value(row)%smallNumbers) }, nil
@@ -180,11 +181,11 @@ func textOf(c engine.SchemaColumn, name string, counted bool, value func(int64) 
 	}, nil
 }
 
-// isSpatial are types whose values aren't written as text.
+// isSpatial are types whose values are not written as text.
 var isSpatial = map[string]bool{"geometry": true, "point": true, "linestring": true, "polygon": true, "multipoint": true,
 	"multilinestring": true, "multipolygon": true, "geometrycollection": true, "geomcollection": true}
 
-// literals returns the words of enum('a','b'), those without a quote in them.
+// literals returns the words of enum('a','b') that contain no quote.
 func literals(native string) (out []string) {
 	for _, m := range regexp.MustCompile(`'([^',\\]+)'`).FindAllStringSubmatch(native, -1) {
 		out = append(out, m[1])
@@ -192,13 +193,13 @@ func literals(native string) (out []string) {
 	return out
 }
 
-// coprime returns a step by which a walk visits all n places in no order that an
-// index could make use of.
+// coprime returns a step with which a walk visits all n values, in an order that
+// is not favorable to an index.
 func coprime(n int64) int64 {
 	if n <= 2 {
 		return 1
 	}
-	// The golden ratio spreads steps most evenly.
+	// The golden ratio spreads the steps most evenly.
 	for step := int64(float64(n)*0.618033988749895) | 1; ; step++ {
 		if gcd(step, n) == 1 {
 			return step

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(testdb.Runner{M: m}) }
 // stores are the kinds of databases that the tests run on.
 var stores = []string{"sqlite", "mariadb"}
 
-// raw opens a test's database beside rowmill.
+// raw opens a test's database without rowmill.
 func raw(t *testing.T, db engine.DB) *sql.DB {
 	t.Helper()
 	target, err := engine.ParseTarget(db.Info().Target)
@@ -94,13 +94,13 @@ func setUp(t testing.TB, w *Insert) {
 	}
 }
 
-// config is how tests run a workload.
+// config returns the configuration of a test's run.
 func config(w *Insert) bench.Config {
 	o := w.Options()
 	return bench.Config{Operation: "insert", Clients: o.Writers, Batch: o.Batch, Rows: o.Rows, Grace: 5 * time.Second}
 }
 
-// run runs a workload, which must succeed.
+// run runs a workload and requires it to succeed.
 func run(t testing.TB, w *Insert, cfg bench.Config) bench.Outcome {
 	t.Helper()
 	out, err := bench.Run(t.Context(), w, cfg)
@@ -122,8 +122,8 @@ func verify(t testing.TB, w *Insert) Proof {
 	return p
 }
 
-// mustHold fails the test unless the table holds so many rows, all of them those
-// that were sent.
+// mustHold fails the test unless the table contains the given number of rows,
+// exactly those that were sent.
 func mustHold(t testing.TB, w *Insert, rows int64) Proof {
 	t.Helper()
 	p := verify(t, w)
@@ -133,7 +133,7 @@ func mustHold(t testing.TB, w *Insert, rows int64) Proof {
 	return p
 }
 
-// faulty is a database with hooks where a test makes it fail.
+// faulty is a database with hooks by which a test makes it fail.
 type faulty struct {
 	engine.DB
 	apply  func(ctx context.Context, steps []engine.Step) error
@@ -155,8 +155,7 @@ func (f *faulty) Writer(ctx context.Context, t *engine.Table, m engine.Method) (
 	return w, err
 }
 
-// hooked is a writer with a hook before and after each Write, and one for
-// Reset.
+// hooked is a writer with a hook before and one after each Write, and one for Reset.
 type hooked struct {
 	engine.Writer
 	write func(write func() (engine.Ack, error)) (engine.Ack, error)

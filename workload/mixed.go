@@ -21,38 +21,37 @@ const (
 	OpPoints      = "points"       // the rows of several values of a secondary index
 )
 
-// MixedOperations lists those of `bench mixed`.
+// MixedOperations returns the operations of `bench mixed`.
 func MixedOperations() []string { return []string{OpInsert, OpSelectPK, OpSelectIndex, OpMixed} }
 
-// MixedOptions say what a Mixed workload works on.
+// MixedOptions are the parameters of a Mixed workload.
 type MixedOptions struct {
 	Preset string // one of MixedPresets
 	Seed   uint64
-	// Rows is how many the table is filled with; selects ask for these.
+	// Rows is the initial number of rows in the table; selects look for these rows.
 	Rows int64
-	// Batch is the rows of one insert; 0 is 1.
+	// Batch is the number of rows per insert; 0 is 1.
 	Batch int
-	// Method of the measured inserts; empty is the engine's default.
+	// Method is the method of the measured inserts; empty is the engine's default.
 	Method engine.Method
-	// Points is how many values a select of OpPoints asks for; 0 is none.
+	// Points is the number of values in a select of OpPoints; 0 is none.
 	Points int
 }
 
-// MaxMixedRows bounds the rows that a table is filled with: who checks what
-// selects find counts the rows of each key, in 8 bytes.
+// MaxMixedRows is the maximum initial number of rows: checking the results of
+// selects takes a count per key, 8 bytes each.
 const MaxMixedRows = 100_000_000
 
-// MaxPoints bounds the values of one select.
+// MaxPoints is the maximum number of values in one select.
 const MaxPoints = 1000
 
-// A Mixed fills a table and then inserts into it and selects from it. Each
-// select asks for rows that are there, and how many come is checked: a select
-// that finds too few or too many is an error, and no fast query.
+// A Mixed fills a table and then inserts into it and selects from it. Selects look
+// for existing rows, and the number of rows found is checked: a select that finds
+// too few or too many rows is an error, not a fast query.
 //
-// For that the rows are counted by the key of the secondary index: those that
-// were sent, and those that were acknowledged. A select must find at least what
-// had been acknowledged before it began, and at most what had been sent when it
-// ended.
+// For this check, the rows sent and the rows acknowledged are counted per key of the
+// secondary index. A select must find at least the rows that were acknowledged
+// before it began, and at most the rows that had been sent when it ended.
 type Mixed struct {
 	insert *Insert
 	opt    MixedOptions
@@ -63,28 +62,28 @@ type Mixed struct {
 	acked  []atomic.Int32
 }
 
-// A lookup is how the rows of a preset are found.
+// A lookup defines how the rows of a preset are found.
 type lookup struct {
 	key   string // the primary key's column
 	pk    []string
 	index string
 	on    []string
-	// columns that a select of the index reads.
+	// columns are the columns that a select by the index reads.
 	columns []string
-	// slots is how many counts there are, and exact whether each is of one key;
-	// otherwise keys share them, and only one row is sure to be there.
+	// slots is the number of counters. exact means that each counter belongs to one
+	// key; otherwise keys share counters, and only one row is certain to exist.
 	slots int64
 	exact bool
-	// values returns those of a row that is looked for, and its slot.
+	// values returns the values to look for to find a row, and the row's slot.
 	values func(s stream, seq int64) ([2]engine.Value, int64)
-	// slot is that of row i of a batch.
+	// slot returns the slot of row i of a batch.
 	slot func(b *engine.Batch, i int) int64
 }
 
-// MixedPresets lists the presets that a Mixed works on.
+// MixedPresets returns the presets that Mixed supports.
 func MixedPresets() []string { return []string{"sbtest", "classic"} }
 
-// CheckMixed says what NewMixed would refuse, and makes nothing.
+// CheckMixed returns the error of NewMixed, but creates nothing.
 func CheckMixed(db engine.DB, opt MixedOptions) error {
 	_, _, _, err := checkMixed(db, opt)
 	return err
@@ -100,7 +99,7 @@ func checkMixed(db engine.DB, opt MixedOptions) (_ MixedOptions, p preset, l loo
 	if opt.Points < 0 || opt.Points > MaxPoints {
 		return fail("%d points: from 1 to %d will do", opt.Points, MaxPoints)
 	}
-	// Two thirds of the keys have a row, and a select asks for different ones.
+	// Two thirds of the keys have a row, and a select needs different keys.
 	if int64(opt.Points)*2 > opt.Rows {
 		return fail("%d points of %d rows: fill the table with at least twice as many rows", opt.Points, opt.Rows)
 	}
@@ -126,7 +125,7 @@ func checkMixed(db engine.DB, opt MixedOptions) (_ MixedOptions, p preset, l loo
 	return opt, p, l, nil
 }
 
-// NewMixed checks the options. It asks nothing of the database.
+// NewMixed checks the options. It does not access the database.
 func NewMixed(db engine.DB, opt MixedOptions) (*Mixed, error) {
 	opt, p, l, err := checkMixed(db, opt)
 	if err != nil {
@@ -148,8 +147,9 @@ func NewMixed(db engine.DB, opt MixedOptions) (*Mixed, error) {
 	return m, nil
 }
 
-// keyedSbtest is the table of sbtest with an id that the client sends, so that
-// a select knows which are there, and as many values of k as rows.
+// keyedSbtest is the table of sbtest with two differences: the client sends the
+// id, so that a select knows which ids exist, and k has as many values as there
+// are rows.
 func keyedSbtest(rows int64) (preset, lookup) {
 	p := sbtest()
 	keys := uint64(rows)
@@ -178,8 +178,8 @@ func keyedSbtest(rows int64) (preset, lookup) {
 	}
 }
 
-// classicLookup finds purchases by price and customer, of which there are so
-// many different ones that hardly two rows have the same.
+// classicLookup finds purchases by price and customer. These have so many
+// combinations that two rows rarely share one.
 func classicLookup(rows int64) lookup {
 	slots := 2 * rows
 	slot := func(price float64, customer int64) int64 {
@@ -196,7 +196,8 @@ func classicLookup(rows int64) lookup {
 	}
 }
 
-// purchase returns what fillClassic gives a row, in its order of draws.
+// purchase returns the values that fillClassic gives a row; it must draw in the
+// same order.
 func purchase(s stream, seq int64) (price float64, customer int64) {
 	d := s.row(seq)
 	customer = d.below(100000)
@@ -205,22 +206,22 @@ func purchase(s stream, seq int64) (price float64, customer int64) {
 	return float64(float32((d.float()*500 + float64(customer)) / 100)), customer
 }
 
-// Options returns the options with all defaults filled in.
+// Options returns the options with the defaults filled in.
 func (m *Mixed) Options() MixedOptions { return m.opt }
 
-// Tables returns the one table.
+// Tables returns the only table, as a list.
 func (m *Mixed) Tables() []*engine.Table { return m.insert.Tables() }
 
-// Deviations says where the workload departs from the preset's publication.
+// Deviations describes how the workload departs from the preset's publication.
 func (m *Mixed) Deviations() []string { return m.insert.Deviations() }
 
-// Indexes returns how many secondary indexes the table has.
+// Indexes returns the number of secondary indexes of the table.
 func (m *Mixed) Indexes() int { return m.insert.Indexes() }
 
-// Warnings returns what the server said of inserted batches.
+// Warnings returns the server's warnings about inserted batches.
 func (m *Mixed) Warnings() []string { return m.insert.Warnings() }
 
-// Rows returns how many rows the table has, or may have.
+// Rows returns the number of rows that the table may have: all rows that were sent.
 func (m *Mixed) Rows() int64 { return m.insert.tables[0].next.Load() }
 
 // Verify compares the table with the rows that were sent.
@@ -231,13 +232,14 @@ func (m *Mixed) Verify(ctx context.Context, progress func(rows int64)) (Proof, e
 // Drop drops the table.
 func (m *Mixed) Drop(ctx context.Context) error { return m.insert.Drop(ctx) }
 
-// fillBatch is how many rows one statement fills the table with: enough that
-// the commit doesn't count, and below what servers limit a statement to.
+// fillBatch is the number of rows per statement of the initial fill: so many
+// that the cost of the commit is negligible, and fewer than the statement limits
+// of servers.
 const fillBatch = 5000
 
-// Fill makes the table anew, with its first rows, and has the server finish
-// what that left it to do. It returns the statements that made the schema, and
-// what the server couldn't finish.
+// Fill recreates the table with its initial rows, and lets the server complete
+// its deferred work. It returns the statements that created the schema, and
+// warnings about work that the server could not complete.
 func (m *Mixed) Fill(ctx context.Context, dropExisting bool, progress func(rows int64)) (schema, warnings []string, err error) {
 	schema, err = m.insert.Setup(ctx, dropExisting)
 	if err != nil {
@@ -254,7 +256,7 @@ func (m *Mixed) Fill(ctx context.Context, dropExisting bool, progress func(rows 
 	}
 	err = m.fill(ctx, method, progress)
 	if errors.Is(err, engine.ErrUnsupported) && method != m.opt.Method && m.Rows() == 0 {
-		err = m.fill(ctx, m.opt.Method, progress) // a server may forbid it
+		err = m.fill(ctx, m.opt.Method, progress) // the server may forbid the bulk method
 	}
 	if err != nil {
 		return schema, nil, fmt.Errorf("fill table %s: %w", m.Tables()[0].Name, err)
@@ -263,7 +265,7 @@ func (m *Mixed) Fill(ctx context.Context, dropExisting bool, progress func(rows 
 	return schema, warnings, err
 }
 
-// Settle has the server finish what writes have left it to do.
+// Settle lets the server complete the work that writes have deferred.
 func (m *Mixed) Settle(ctx context.Context) ([]string, error) {
 	return m.insert.db.Settle(ctx, engine.Settle{Tables: m.Tables()})
 }
@@ -296,7 +298,7 @@ func (m *Mixed) fill(ctx context.Context, method engine.Method, progress func(ro
 	return nil
 }
 
-// count adds the rows of a batch to the counts by key.
+// count adds the rows of a batch to the counts per key.
 func (m *Mixed) count(counts []atomic.Int32, b *engine.Batch) {
 	for i := range b.Rows() {
 		counts[m.lookup.slot(b, i)].Add(1)

@@ -29,7 +29,7 @@ func filled(t testing.TB, db engine.DB, opt MixedOptions) *Mixed {
 	return m
 }
 
-// A counted client counts what it does.
+// A counted client counts its operations.
 type counted struct {
 	bench.Client
 	n *atomic.Int64
@@ -40,8 +40,8 @@ func (c counted) Do(ctx context.Context) error {
 	return c.Client.Do(ctx)
 }
 
-// measured runs an operation with two clients, or inserts beside selects, of
-// which it returns how many there were.
+// measured runs an operation with two clients, or inserts beside selects. In the
+// latter case it returns the number of selects.
 func measured(t *testing.T, m *Mixed, operation string, turn int) (bench.Outcome, int64) {
 	t.Helper()
 	main := operation
@@ -72,8 +72,8 @@ func measured(t *testing.T, m *Mixed, operation string, turn int) (bench.Outcome
 	return done, selects.Load()
 }
 
-// Every operation finds what it must on every engine, also while rows are
-// inserted beside it, and the table is what was sent.
+// TestMixed checks that every operation finds the expected rows on every engine,
+// also during inserts, and that the table contains the rows that were sent.
 func TestMixed(t *testing.T) {
 	for _, kind := range []string{"sqlite", "mariadb", "postgres"} {
 		for _, preset := range MixedPresets() {
@@ -104,7 +104,8 @@ func TestMixed(t *testing.T) {
 	}
 }
 
-// A select that finds too few or too many rows is a failure.
+// TestMixedFindsWhatIsWrong checks that a select that finds too few or too many
+// rows fails.
 func TestMixedFindsWhatIsWrong(t *testing.T) {
 	for name, c := range map[string]struct {
 		preset, break1, operation, says string
@@ -132,7 +133,7 @@ func TestMixedFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// What a select looks for is what the row has.
+// TestLookupValues checks that the values a select looks for are those of the row.
 func TestLookupValues(t *testing.T) {
 	const rows = 500
 	for _, preset := range MixedPresets() {
@@ -182,8 +183,8 @@ func TestMixedRefused(t *testing.T) {
 	}
 }
 
-// BenchmarkMixed is the client's own work for an operation, on an engine that
-// only counts, and its allocations: -cpu 1 shows what one core does.
+// BenchmarkMixed measures the client's own work and its allocations per
+// operation, on an engine that only counts. Use -cpu 1 for the rate of one core.
 func BenchmarkMixed(b *testing.B) {
 	for _, c := range []struct {
 		operation string

@@ -11,20 +11,20 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// Clients makes the clients of one operation. It is a bench.Workload.
+// Clients creates the clients of one operation. It is a bench.Workload.
 type Clients func(ctx context.Context, n int) (bench.Client, error)
 
 // Client implements bench.Workload.
 func (c Clients) Client(ctx context.Context, n int) (bench.Client, error) { return c(ctx, n) }
 
-// Background implements bench.Workload: nothing goes on beside the clients.
+// Background implements bench.Workload; there is no work beside the clients.
 func (c Clients) Background(context.Context, func(what, object string, began time.Time)) error {
 	return nil
 }
 
-// Clients returns those of an operation other than OpMixed. Which rows selects
-// ask for depends on the seed and on turn, a number that the caller gives to
-// each measurement: the same for all that are to be compared.
+// Clients returns the clients of an operation other than OpMixed. The rows that
+// selects look for depend on the seed and on turn, a number that the caller assigns
+// to each measurement: it must be equal for measurements that are compared.
 func (m *Mixed) Clients(operation string, turn int) (Clients, error) {
 	if operation == OpInsert {
 		return m.inserter, nil
@@ -38,18 +38,18 @@ func (m *Mixed) Clients(operation string, turn int) (Clients, error) {
 		if err != nil {
 			return nil, err
 		}
-		// Writers and readers never draw the same: writers' numbers are small.
+		// Writers and readers use different streams: the writers' numbers are small.
 		source := newStream(m.opt.Seed, firstReader+n)
 		return &reader{m: m, operation: operation, find: f, querier: q, random: source.row(int64(turn)),
 			values: make([]engine.Value, 0, f.Values()), slots: make([]int64, 0, max(f.Points, 1))}, nil
 	}, nil
 }
 
-// firstReader is the number of the first client that selects, beyond those of
-// all that insert.
+// firstReader is the stream number of the first client that selects, above those
+// of all clients that insert.
 const firstReader = 1 << 20
 
-// An inserter is a client that counts what it sends by key.
+// An inserter is a client that counts the rows it sends per key.
 type inserter struct {
 	*client
 	m *Mixed
@@ -78,7 +78,7 @@ func (c *inserter) Do(ctx context.Context) error {
 	return err
 }
 
-// A reader is a client that selects rows that are there.
+// A reader is a client that selects existing rows.
 type reader struct {
 	m         *Mixed
 	operation string
@@ -86,11 +86,11 @@ type reader struct {
 	querier   engine.Querier
 	random    draws
 	values    []engine.Value
-	slots     []int64 // of the keys that are looked for; none for a primary key
+	slots     []int64 // of the keys to look for; empty for a primary key
 }
 
 // Prepare implements bench.Client: it draws the rows to look for, uniformly
-// among those that the table was filled with.
+// among the initial rows of the table.
 func (c *reader) Prepare(int) {
 	c.values, c.slots = c.values[:0], c.slots[:0]
 	if c.operation == OpSelectPK {
@@ -101,7 +101,7 @@ func (c *reader) Prepare(int) {
 	for len(c.slots) < max(c.find.Points, 1) {
 		v, slot := c.m.lookup.values(stream, c.draw())
 		if slices.Contains(c.slots, slot) {
-			continue // the same value twice finds its rows once
+			continue // a duplicate value would find its rows only once
 		}
 		c.slots, c.values = append(c.slots, slot), append(c.values, v[:on]...)
 	}
@@ -126,7 +126,8 @@ func (c *reader) Do(ctx context.Context) error {
 	return nil
 }
 
-// sum returns how many rows the keys have by the counts; a primary key has one.
+// sum returns the number of rows of the keys according to the counts; a primary
+// key has one row.
 func (c *reader) sum(counts []atomic.Int32) int64 {
 	if len(c.slots) == 0 {
 		return 1
@@ -138,7 +139,7 @@ func (c *reader) sum(counts []atomic.Int32) int64 {
 	return n
 }
 
-// wrong says what a select found that it shouldn't have.
+// wrong returns the error of a select with a wrong number of rows.
 func (c *reader) wrong(rows int, least, most int64) error {
 	want := fmt.Sprint(least)
 	if most > least {

@@ -10,36 +10,38 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A preset is a published table, how its rows are made, and how it rolls.
+// A preset defines a published table, the generation of its rows, and its
+// partitioning.
 type preset struct {
 	name  string
 	help  string
-	table engine.Table // with all its secondary indexes
-	// by is the column by which the table rolls, over the axis.
+	table engine.Table // with all of its secondary indexes
+	// by is the partitioning column; axis is its type of position.
 	by   string
 	axis rolling.Axis
 	// indexes and batch are the defaults.
 	indexes, batch int
 	tablePerWriter bool
-	// fill appends rows [first, first+n) of a writer's stream to an empty
-	// batch of the columns that the table inserts.
+	// fill appends rows [first, first+n) of a writer's stream to an empty batch
+	// with the inserted columns.
 	fill func(b *engine.Batch, s stream, first int64, n int)
-	// twin returns the number of the row that has the same values as a row,
-	// where there is one, and whether the row is the later of the two. Both lie
-	// in one second of the clock, so in one period. nil: no row comes twice.
+	// twin returns the number of the row with the same values as a given row, if
+	// there is one, and whether the given row is the later of the two. Both are
+	// in the same second of the clock, hence in the same period. nil means that
+	// no two rows are equal.
 	twin func(s stream, seq int64) (other int64, repeat, ok bool)
-	// sequence returns which row of a writer's stream a row of the table says
-	// it is, -1 for none; nil where rows don't tell.
+	// sequence returns the sequence number in a writer's stream of a row read
+	// from the table, -1 if there is none; nil if rows don't contain it.
 	sequence func(b *engine.Batch, row int, s stream) int64
-	// queries returns what readers ask of a table; nil where the publication
-	// has none.
+	// queries returns the readers' queries on a table; nil if the publication
+	// defines none.
 	queries func(*engine.Table) []query
-	// deviations say where this departs from the published definition.
+	// deviations describe the differences from the published definition.
 	deviations []string
 }
 
-// virtualStart is when simulated clocks begin. Rows can only be made again
-// when their times don't depend on when they were sent.
+// virtualStart is the start of simulated clocks. Rows can be recomputed only if
+// their times don't depend on when they were sent.
 var virtualStart = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 
 // Simulated clocks: rows per simulated second.
@@ -60,7 +62,7 @@ func presets() []preset {
 	return []preset{classic(), ibench(), timeseries(), daily(), sbtest()}
 }
 
-// Presets returns the names of the presets with a line of help each.
+// Presets returns the names of the presets, each with a line of help.
 func Presets() [][2]string {
 	var out [][2]string
 	for _, p := range presets() {
@@ -69,7 +71,7 @@ func Presets() [][2]string {
 	return out
 }
 
-// SkipsKnownKeys tells that a preset's inserts skip rows whose key is there.
+// SkipsKnownKeys reports whether a preset's inserts skip rows whose keys exist.
 func SkipsKnownKeys(name string) bool {
 	p, err := findPreset(name)
 	return err == nil && p.table.Ignore
@@ -169,7 +171,8 @@ func ibench() preset {
 // The length of ibench's text is uniform in [minText, maxText].
 const minText, maxText = 10, 20
 
-// textAlphabet are the characters of random text: printable, none to escape.
+// textAlphabet contains the characters of random text: printable, none that
+// needs escaping.
 const textAlphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-"
 
 const textFill = "aaaaaaaaaaaaaaaaaaaa" // maxText long
@@ -224,7 +227,7 @@ func timeseries() preset {
 	}
 }
 
-// sensors is the number of ids: a prime, so that a*i+b visits every one.
+// sensors is the number of ids: a prime, so that a*i+b visits each id.
 const sensors = 1000003
 
 // permutation returns the coefficients of a second's ids.
@@ -237,8 +240,8 @@ func fillTimeseries(b *engine.Batch, s stream, first int64, n int) {
 	c := b.Columns
 	var scale, shift, second int64 = 0, 0, -1
 	for seq := first; seq < first+int64(n); seq++ {
-		// Within a second ids are an affine permutation of the sensors, with
-		// coefficients of that second: uniform, and none twice.
+		// Within a second, ids are an affine permutation of the sensors, with
+		// coefficients specific to that second: uniform and unique.
 		if seq/readingsPerSecond != second {
 			second = seq / readingsPerSecond
 			scale, shift = permutation(s, second)
@@ -251,7 +254,7 @@ func fillTimeseries(b *engine.Batch, s stream, first int64, n int) {
 	b.EndRows(n)
 }
 
-// sbtest is the table, and the statement, of sysbench's oltp_insert.
+// sbtest is the table and the statement of sysbench's oltp_insert.
 func sbtest() preset {
 	return preset{
 		name: "sbtest",
@@ -281,15 +284,15 @@ func sbtest() preset {
 
 const (
 	sbtestKeys = 10000 // sysbench's default --table-size
-	cGroups    = 10    // of 11 digits in c
-	padGroups  = 5     // of 11 digits in pad
+	cGroups    = 10    // groups of 11 digits in c
+	padGroups  = 5     // groups of 11 digits in pad
 )
 
 func fillSbtest(b *engine.Batch, s stream, first int64, n int) {
 	fillSbtestKeys(b, s, first, n, sbtestKeys)
 }
 
-// fillSbtestKeys fills in rows whose k is uniform in 1..keys.
+// fillSbtestKeys appends rows whose k is uniform in 1..keys.
 func fillSbtestKeys(b *engine.Batch, s stream, first int64, n int, keys uint64) {
 	c := b.Columns
 	for seq := first; seq < first+int64(n); seq++ {
@@ -318,10 +321,10 @@ func appendGroups(dst []byte, d *draws, groups int) []byte {
 }
 
 // digits8 returns the 8 decimal digits of v < 10^8 as text, the first in the
-// lowest byte. All are split off at once, in lanes of one word: halves into
-// hundreds by multiplying with 2^20/100, those into digits with 2^10/10, both
-// rounded up, which is exact in these ranges. Digit by digit, the texts of
-// sbtest take nearly all the time of a row.
+// lowest byte. It splits all digits at once, in lanes of one word: halves into
+// hundreds by multiplying with 2^20/100, hundreds into digits with 2^10/10, both
+// rounded up, which is exact in these ranges. If computed digit by digit, the
+// texts of sbtest would take most of the time of a row.
 func digits8(v uint64) uint64 {
 	v = v/10000 | v%10000<<32
 	q := v * 10486 >> 20 & 0x0000007f0000007f

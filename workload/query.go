@@ -9,41 +9,41 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A query is one shape of query: what it finds, and how its values are drawn.
+// A query is one kind of query: the rows it finds, and how its values are drawn.
 type query struct {
 	find   *engine.Find
 	values func(d *draws, live span, out []engine.Value)
 }
 
-// An asker asks one table's queries, one after the other.
+// An asker runs one table's queries, one after the other.
 type asker struct {
 	w       *Insert
 	table   *table
 	querier engine.Querier
 	queries []query
-	// turns asks them in turn, as the classic benchmark does; otherwise one is
-	// drawn each time, as the modern one does.
+	// turns selects the queries in turn, as in the classic benchmark; otherwise
+	// one is drawn at random each time, as in the modern one.
 	turns  bool
 	stream stream
 	asked  int64
-	below  int64 // rows below were acknowledged when last looked
-	after  int64 // the table's rows before the first one
+	below  int64 // rows below it were acknowledged at the last refresh
+	after  int64 // number of rows in the table before the first query
 	values []engine.Value
-	next   int // of the queries
+	next   int // index of the next query
 }
 
-// queryStreams keeps the readers' draws apart from the rows', whose streams are
+// queryStreams separates the readers' streams from the rows' streams, which are
 // numbered from 0.
 const queryStreams = 1 << 32
 
-// limit is how many rows a query by an index returns at most.
+// limit is the maximum number of rows returned by a query by an index.
 const limit = 10
 
-// points is how many primary keys a query by them looks for.
+// points is the number of primary keys in a query by primary keys.
 const points = 10
 
-// newAsker opens the n-th asker of a run. Runs of different numbers draw
-// other values.
+// newAsker opens the n-th asker of a run. Runs with different numbers draw
+// different values.
 func (w *Insert) newAsker(ctx context.Context, n, run int, queries func(*engine.Table) []query, turns bool) (*asker, error) {
 	t := w.tables[n%len(w.tables)]
 	q, err := w.db.Querier(ctx)
@@ -70,12 +70,12 @@ func (r *asker) Prepare(int) {
 	q.values(&d, r.live(), r.values[:q.find.Values()])
 }
 
-// refreshEvery is how many queries an asker asks before it looks again how many
-// rows were inserted: that costs more than drawing the values.
+// refreshEvery is the number of queries after which an asker refreshes the
+// number of inserted rows, which costs more than drawing the values.
 const refreshEvery = 32
 
-// live returns the rows of the table that are there for certain, as far as rows
-// in doubt are not among them; never none.
+// live returns the rows that certainly exist in the table, unless they are in
+// doubt; it is never empty.
 func (r *asker) live() span {
 	t := r.table
 	if r.asked%refreshEvery == 1 {
@@ -89,8 +89,8 @@ func (r *asker) live() span {
 	return s
 }
 
-// Await implements bench.Waiter: a table that is filled is first asked once it
-// holds some rows.
+// Await implements bench.Waiter: queries on a table that is being filled wait
+// until it holds some rows.
 func (r *asker) Await(ctx context.Context) error {
 	if r.after == 0 {
 		return nil
@@ -115,19 +115,18 @@ func (r *asker) Recover(ctx context.Context, _ error) error { return r.querier.R
 // Close implements bench.Client.
 func (r *asker) Close() error { return r.querier.Close() }
 
-// below is a draw of an integer column's values.
+// below returns a function that draws a value of an integer column.
 func below(n uint64) func(*draws, span, []engine.Value) {
 	return func(d *draws, _ span, out []engine.Value) { out[0].Int = d.below(n) }
 }
 
-// byIndex finds the first rows of an index at or above one value of its first
-// column.
+// byIndex finds the first rows of an index at or above a value of its first column.
 func byIndex(t *engine.Table, index int, how engine.Condition) *engine.Find {
 	ix := t.Indexes[index]
 	return &engine.Find{Table: t, Columns: ix.Columns, Index: ix.Name, On: ix.Columns[:1], How: how, Order: ix.Columns, Limit: limit}
 }
 
-// ibenchRanges are the modern benchmark's queries by its indexes.
+// ibenchRanges are the modern benchmark's queries by index ranges.
 func ibenchRanges(t *engine.Table) []query {
 	all := []query{}
 	for i, how := range []engine.Condition{engine.AtLeast, engine.Above, engine.AtLeast}[:len(t.Indexes)] {
@@ -149,8 +148,8 @@ func ibenchPoints(t *engine.Table) []query {
 	}}
 }
 
-// classicQueries are those of iiBench: by the primary key and, of each index,
-// from a point on.
+// classicQueries are the queries of iiBench: one by the primary key and one per
+// index, each from a value on.
 func classicQueries(t *engine.Table) []query {
 	key := t.PrimaryKey[0]
 	all := []query{{
@@ -162,7 +161,7 @@ func classicQueries(t *engine.Table) []query {
 	for _, ix := range t.Indexes {
 		find := &engine.Find{Table: t, Columns: ix.Columns, Index: ix.Name, On: ix.Columns, How: engine.Keyset, Order: ix.Columns, Limit: limit}
 		all = append(all, query{find, func(d *draws, live span, out []engine.Value) {
-			// Like a row of the table: price follows customerid.
+			// As in a row of the table, the price depends on customerid.
 			customer := d.below(100000)
 			price := (d.float()*500 + float64(customer)) / 100
 			register, row := d.below(1000), live.from+d.below(uint64(live.rows()))
@@ -183,7 +182,7 @@ func classicQueries(t *engine.Table) []query {
 	return all
 }
 
-// readers returns the load of queries beside `bench insert`.
+// readers returns the load of the queries of `bench insert`.
 func (w *Insert) readers() bench.Load {
 	return bench.Load{Operation: opQuery, Clients: w.opt.Readers, Batch: 1,
 		Client: func(ctx context.Context, n int) (bench.Client, error) {
@@ -196,8 +195,8 @@ func (w *Insert) readers() bench.Load {
 		}}
 }
 
-// Beside returns the loads that run beside the inserts, as the options ask for
-// them: queries, and deletes that keep a plain table's size.
+// Beside returns the loads that the options require beside the inserts: queries,
+// and deletes that keep a plain table's size.
 func (w *Insert) Beside() []bench.Load {
 	var out []bench.Load
 	if w.opt.KeepRows > 0 && w.opt.Layout == Plain {
@@ -209,7 +208,7 @@ func (w *Insert) Beside() []bench.Load {
 	return out
 }
 
-// follow prepares the tables for what runs beside the inserts.
+// follow prepares the tables for the loads beside the inserts.
 func (w *Insert) follow() error {
 	if w.opt.Readers > 0 && w.preset.queries == nil {
 		return engine.Hinted(fmt.Errorf("preset %s has no queries", w.preset.name), "--preset classic, or ibench")
@@ -226,7 +225,7 @@ func (w *Insert) follow() error {
 			"--keep-rows %d", (w.opt.KeepRows/tables+1)*tables)
 	}
 	if w.opt.Layout != Plain {
-		return nil // whole periods are dropped: see keepPeriods
+		return nil // whole periods are dropped instead: see keepPeriods
 	}
 	if err := w.checkDeletes(w.opt.Batch); err != nil {
 		return err
@@ -239,16 +238,16 @@ func (w *Insert) follow() error {
 	return nil
 }
 
-// perTable returns how many clients insert into one table, at most.
+// perTable returns the maximum number of clients that insert into one table.
 func (w *Insert) perTable() int { return (w.opt.Writers + len(w.tables) - 1) / len(w.tables) }
 
-// Sizes of periods where --keep-rows asks for a number of rows: at least
-// keptParts of them, so that a table holds at most a tenth more.
+// keptParts is the minimum number of periods that hold the rows of --keep-rows, so
+// that a table exceeds them by at most a tenth.
 const keptParts = 10
 
-// keepPeriods has a rolling table keep the rows asked for: as many periods as
-// hold them, and the one that fills. Periods must divide the rows; a length
-// that was measured is shortened until it does.
+// keepPeriods makes a rolling table keep the required rows: as many periods as
+// hold them, and the one being filled. The period must divide the number of
+// rows; a measured length is reduced until it does.
 func (w *Insert) keepPeriods(period int64, measured bool) (int64, error) {
 	keep := w.opt.KeepRows / int64(len(w.tables))
 	if w.preset.axis == rolling.Time && keep%readingsPerSecond != 0 {
@@ -276,8 +275,8 @@ func (w *Insert) keepPeriods(period int64, measured bool) (int64, error) {
 	return 0, engine.Hinted(fmt.Errorf("keep %d rows: no period divides them into %d parts or more", keep, keptParts), "--keep-rows 1M, or another round number")
 }
 
-// HeldRows returns between how many rows all tables hold once they have the
-// size that the options ask for; 0 where nothing keeps it.
+// HeldRows returns the minimum and maximum number of rows in all tables once
+// they have the size that the options require; 0 if the size is not limited.
 func (w *Insert) HeldRows() (least, most int64) {
 	if w.opt.KeepRows == 0 {
 		return 0, 0
@@ -293,8 +292,8 @@ func (w *Insert) HeldRows() (least, most int64) {
 	return least, most
 }
 
-// RowsNow returns how many rows all tables hold, by what was acknowledged, where
-// the options ask for readers or for rows to keep.
+// RowsNow returns the acknowledged number of rows in all tables, if the options
+// ask for readers or for rows to keep.
 func (w *Insert) RowsNow() int64 {
 	var n int64
 	for _, t := range w.tables {

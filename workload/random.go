@@ -2,11 +2,11 @@ package workload
 
 import "math/bits"
 
-// Rows are drawn from a counter-based generator: every value is a hash of
-// (seed, writer, sequence, draw), so any row can be made again by itself, in
-// any order, without the rows before it. The hash is the finalizer of
-// SplitMix64 (Steele, Lea, Flood: "Fast Splittable Pseudorandom Number
-// Generators", OOPSLA 2014), which passes BigCrush when fed with a counter.
+// Rows are drawn from a counter-based generator: every value is a hash of (seed,
+// writer, sequence, draw), so any row can be recomputed independently and in any
+// order. The hash is the finalizer of SplitMix64 (Steele, Lea, Flood: "Fast
+// Splittable Pseudorandom Number Generators", OOPSLA 2014), which passes
+// BigCrush if its input is a counter.
 
 const (
 	golden      = 0x9e3779b97f4a7c15 // 2^64 / golden ratio, the counter's step
@@ -32,7 +32,7 @@ func newStream(seed uint64, writer int) stream {
 // row returns the random source of the row with a sequence number.
 func (s stream) row(seq int64) draws { return draws(mix(uint64(s) + uint64(seq)*golden)) }
 
-// draws are the random values of one row: the n-th is a hash of its number.
+// draws are the random values of one row: the n-th value is a hash of n.
 type draws uint64
 
 // next returns 64 random bits and advances.
@@ -41,7 +41,7 @@ func (d *draws) next() uint64 {
 	return mix(uint64(*d))
 }
 
-// below returns a uniform integer in [0, n). The bias is under n / 2^64.
+// below returns a uniform integer in [0, n). The bias is less than n / 2^64.
 func (d *draws) below(n uint64) int64 {
 	hi, _ := bits.Mul64(d.next(), n)
 	return int64(hi)

@@ -10,23 +10,24 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
-// Going on with a load that was broken off, perhaps by a kill of rowmill itself
-// or of the server. Nothing is believed of what was done: the tables are read.
-// Every row is a function of its place in the sequence, so that each row found
-// tells which it is, and whether it is one of the load's at all.
+// Continuing a load that was interrupted, perhaps because rowmill or the server
+// was killed. Progress is determined only by reading the tables. Every row is a
+// function of its sequence number, so each row found identifies its sequence
+// number, or is recognized as not belonging to the load.
 
-// Resumed is what a table holds that is filled further.
+// Resumed describes the contents of a table when its load is continued.
 type Resumed struct {
-	// Rows are done: in the tables, or dropped with their periods.
+	// Rows is the number of rows done: in the tables, or dropped with their periods.
 	Rows int64
-	// Found were in the tables, Dropped went with periods.
+	// Found is the number of rows in the tables, Dropped of those dropped with
+	// periods.
 	Found, Dropped int64
-	// Refilled were missing among those, and were inserted: batches that were
-	// on their way when the load broke off, or that a crash took.
+	// Refilled is the number of missing rows among those that were inserted again:
+	// of batches in progress when the load was interrupted, or lost in a crash.
 	Refilled int64
 }
 
-// CanResume refuses a workload that can't go on.
+// CanResume refuses a workload that can't be continued.
 func (w *Insert) CanResume() error {
 	if w.preset.sequence == nil {
 		return engine.Hinted(fmt.Errorf("preset %s: a row doesn't tell its place in the sequence", w.preset.name),
@@ -39,15 +40,16 @@ func (w *Insert) CanResume() error {
 	return nil
 }
 
-// refillTries is how often the tables are read anew because rows turned up that
-// were missing before: the server went on with a batch whose client was killed.
+// refillTries is how often the tables are read again because missing rows have
+// appeared in the meantime: the server had continued with a batch of a killed
+// client.
 const refillTries = 10
 
-// Resume takes the place of Setup: it finds out what the tables hold, inserts
-// the rows that are missing below the highest, and lets the clients go on from
-// there. most is how many rows the load was to insert at most, 0 where that was
-// not limited. progress, if set, is called with the number of rows read so far.
-// It refuses tables that are not there, and rows that the load didn't insert.
+// Resume replaces Setup: it determines which rows the tables hold, inserts the
+// missing rows below the highest one, and lets the clients continue from there.
+// most is the maximum number of rows of the load, 0 if it was not limited.
+// progress, if set, is called with the number of rows read so far. Resume
+// refuses tables that do not exist, and rows that the load did not insert.
 func (w *Insert) Resume(ctx context.Context, most int64, progress func(rows int64)) (Resumed, error) {
 	if err := w.CanResume(); err != nil {
 		return Resumed{}, err
@@ -87,7 +89,7 @@ func (w *Insert) Resume(ctx context.Context, most int64, progress func(rows int6
 	return out, nil
 }
 
-// resume reads a table, fills its holes, and continues its sequence.
+// resume reads a table, inserts its missing rows, and continues its sequence.
 func (w *Insert) resume(ctx context.Context, t *table, most int64, progress func(rows int64)) (out Resumed, err error) {
 	t.reset()
 	low, err := w.resumePeriods(ctx, t)
@@ -109,14 +111,14 @@ func (w *Insert) resume(ctx context.Context, t *table, most int64, progress func
 		}
 	}
 	t.next.Store(next)
-	// The server may still be at work on batches of the process that is gone:
-	// one for each of its writers, after the last that is there.
+	// The server may still be executing batches of the ended process: one per
+	// writer, after the last row found.
 	t.late = next + int64(w.opt.Batch)*int64(w.opt.Writers)
 	return out, nil
 }
 
-// resumePeriods takes up a rolling table's periods, and returns the first row
-// that was not dropped with one.
+// resumePeriods reads a rolling table's periods, and returns the first row that
+// was not dropped with a period.
 func (w *Insert) resumePeriods(ctx context.Context, t *table) (low int64, err error) {
 	if t.roller == nil {
 		return 0, nil
@@ -133,7 +135,7 @@ func (w *Insert) resumePeriods(ctx context.Context, t *table) (low int64, err er
 		return 0, err
 	}
 	t.roller.reset(parts)
-	// A step of the process that is gone may end at any moment.
+	// A step of the ended process may still complete at any moment.
 	t.roller.ddl.Lock()
 	t.roller.stale = true
 	t.roller.ddl.Unlock()
@@ -205,11 +207,11 @@ func hinted(err error) error {
 	return err
 }
 
-// refillFor is how long a batch that is missing is tried again while a lock or
-// the connection keeps it from being inserted.
+// refillFor is how long the insert of a missing batch is retried while it fails
+// because of a lock or the connection.
 const refillFor = 30 * time.Second
 
-// refill inserts rows that are missing, in batches no larger than the load's.
+// refill inserts missing rows, in batches no larger than the load's.
 func (w *Insert) refill(ctx context.Context, t *table, hole span, refilled *int64) (err error) {
 	writer, err := w.db.Writer(ctx, &t.Table, w.opt.Method)
 	if err != nil {
@@ -248,7 +250,7 @@ func (w *Insert) refill(ctx context.Context, t *table, hole span, refilled *int6
 	return nil
 }
 
-// A rowSet is a set of rows of a sequence, with a bit for each.
+// A rowSet is a set of rows of a sequence, with one bit per row.
 type rowSet struct {
 	bits  []uint64
 	count int64
@@ -256,7 +258,7 @@ type rowSet struct {
 
 const wordBits = 64
 
-// add adds rows, and reports false when one of them is there already.
+// add adds rows, and returns false if one of them is already in the set.
 func (r *rowSet) add(s span) bool {
 	if need := int((s.to + wordBits - 1) / wordBits); need > len(r.bits) {
 		grown := make([]uint64, max(need, 2*len(r.bits)))
@@ -278,7 +280,7 @@ func (r *rowSet) has(row int64) bool {
 	return row/wordBits < int64(len(r.bits)) && r.bits[row/wordBits]&(1<<(row%wordBits)) != 0
 }
 
-// end returns the row after the highest.
+// end returns the row after the highest one.
 func (r *rowSet) end() int64 {
 	for at := int64(len(r.bits)) * wordBits; at > 0; at-- {
 		if r.has(at - 1) {
@@ -288,7 +290,7 @@ func (r *rowSet) end() int64 {
 	return 0
 }
 
-// holes returns the rows between two that are not in the set.
+// holes returns the rows in [from, to) that are not in the set.
 func (r *rowSet) holes(from, to int64) []span {
 	var out []span
 	for at := from; at < to; at++ {
@@ -308,12 +310,12 @@ func (r *rowSet) holes(from, to int64) []span {
 	return out
 }
 
-// keySequence is a preset's sequence where its first column is the row's place,
-// from 1.
+// keySequence is a preset's sequence if the table's first column is the sequence
+// number, from 1.
 func keySequence(b *engine.Batch, row int, _ stream) int64 { return b.Columns[0].Ints[row] - 1 }
 
-// readingsSequence undoes fillTimeseries: it finds the place within the second
-// by the inverse of the permutation that made the id.
+// readingsSequence inverts fillTimeseries: it computes the position within the
+// second from the id, by the inverse of the permutation.
 func readingsSequence(b *engine.Batch, row int, s stream) int64 {
 	id, since := b.Columns[0].Ints[row], b.Columns[1].Ints[row]-virtualStart
 	if since < 0 || since%1e6 != 0 || id < 0 || id >= sensors {
@@ -328,8 +330,8 @@ func readingsSequence(b *engine.Batch, row int, s stream) int64 {
 	return second*readingsPerSecond + place
 }
 
-// inverse returns the inverse of n among the sensors, a prime number of them:
-// n^(sensors-2), by Fermat.
+// inverse returns the inverse of n modulo sensors, a prime: n^(sensors-2), by
+// Fermat's little theorem.
 func inverse(n int64) int64 {
 	out := int64(1)
 	for e := sensors - 2; e > 0; e >>= 1 {

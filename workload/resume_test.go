@@ -10,7 +10,7 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestSequence: each row tells its place.
+// TestSequence: each row identifies its sequence number.
 func TestSequence(t *testing.T) {
 	for _, p := range presets() {
 		if p.sequence == nil {
@@ -31,8 +31,8 @@ func TestSequence(t *testing.T) {
 	}
 }
 
-// TestResume: holes are filled, rows that arrive late are met, and the load goes
-// on to the rows asked for.
+// TestResume: missing rows are inserted, late rows are accepted, and the load
+// continues to the requested rows.
 func TestResume(t *testing.T) {
 	const rows, batch = 6000, 100
 	for _, kind := range stores {
@@ -68,8 +68,8 @@ func TestResume(t *testing.T) {
 					if got.Rows != 3000 || got.Found != 3000-missing || got.Refilled != missing {
 						t.Fatalf("%+v", got)
 					}
-					// A batch of the process before, which the server has only
-					// now come to.
+					// A batch of the previous process that the server executes
+					// only now.
 					if r := again.tables[0].roller; r != nil {
 						if err := r.create(t.Context(), func(string, string, time.Time) {}); err != nil {
 							t.Fatal(err)

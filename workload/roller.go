@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// rollEvery is how often the roller looks how far the inserts have come.
-	// Clients that have to wait for a period wake it at once.
+	// rollEvery is how often the roller checks the progress of the inserts.
+	// Clients that wait for a period wake it at once.
 	rollEvery = 20 * time.Millisecond
-	// rollPatience is how long a step is tried again, by default, that failed
-	// of a lock or of the connection: twice as long as clients try a batch. An
-	// engine has waited for a lock several times by then.
+	// rollPatience is the default time for which a step that failed because of a
+	// lock or the connection is retried: twice as long as clients retry a batch.
+	// The engine has then already waited for a lock several times.
 	rollPatience = 30 * time.Second
-	rollPause    = 200 * time.Millisecond // between two such tries
-	// rollLinger is how long a step that has begun may take after the run has
-	// ended. Broken off, a server would finish it at any later time, under
-	// whoever reads the table next.
+	rollPause    = 200 * time.Millisecond // between two retries
+	// rollLinger is how long a step in progress may take after the run has
+	// ended. If it were cancelled, the server could still complete it at any
+	// later time, while another process reads the table.
 	rollLinger = 5 * time.Second
 )
 
-// A roller creates a table's periods ahead of the inserts and drops the oldest.
+// A roller creates a table's periods ahead of the inserts and drops the oldest ones.
 type roller struct {
 	w *Insert
 	t *table
@@ -39,13 +39,13 @@ type roller struct {
 
 	ready atomic.Int64 // positions below it have a partition
 	mu    sync.Mutex
-	grown chan struct{} // closed, and made anew, when ready grows
+	grown chan struct{} // closed and replaced when ready grows
 
-	// drift is how far the keys that a server assigns are ahead of the
-	// sequence, as far as is known.
+	// drift is how far the keys assigned by the server are known to be ahead of
+	// the sequence.
 	drift atomic.Int64
-	// Periods below dropping were dropped, or a try to drop them was made;
-	// those below dropped are gone.
+	// Periods below dropping have been dropped, or their drop was tried; those
+	// below dropped are gone.
 	dropping, dropped atomic.Int64
 }
 
@@ -53,13 +53,13 @@ func newRoller(w *Insert, t *table) *roller {
 	return &roller{w: w, t: t, grown: make(chan struct{})}
 }
 
-// policy says how many periods there are to be. Creation doesn't look at
-// retention: a batch larger than what is kept needs all its periods.
+// policy returns how many periods to create and keep. Creation ignores
+// retention: a batch larger than the retained periods needs all of its periods.
 func (r *roller) policy(keep int) rolling.Policy {
 	return rolling.Policy{Grid: r.t.Grid, Ahead: periodsAhead, Keep: keep}
 }
 
-// reset notes the partitions of a table that was just created.
+// reset records the partitions of a table that was just created.
 func (r *roller) reset(parts []rolling.Partition) {
 	r.ddl.Lock()
 	defer r.ddl.Unlock()
@@ -69,7 +69,7 @@ func (r *roller) reset(parts []rolling.Partition) {
 	r.have(slices.Clone(parts))
 }
 
-// have notes the partitions that there are; r.ddl is held.
+// have records the existing partitions; r.ddl is held.
 func (r *roller) have(parts []rolling.Partition) {
 	r.parts, r.stale = parts, false
 	r.mu.Lock()
@@ -79,7 +79,7 @@ func (r *roller) have(parts []rolling.Partition) {
 	r.grown = make(chan struct{})
 }
 
-// await waits until a position has a partition.
+// await waits until the partition of a position exists.
 func (r *roller) await(ctx context.Context, pos int64) error {
 	for pos >= r.ready.Load() {
 		r.mu.Lock()
@@ -90,7 +90,7 @@ func (r *roller) await(ctx context.Context, pos int64) error {
 		}
 		select {
 		case r.w.wanted <- struct{}{}:
-		default: // somebody has asked already
+		default: // a request is already pending
 		}
 		select {
 		case <-grown:
@@ -101,7 +101,7 @@ func (r *roller) await(ctx context.Context, pos int64) error {
 	return nil
 }
 
-// catchUp makes room for n more keys than there are periods for.
+// catchUp creates room for n more keys than the existing periods hold.
 func (r *roller) catchUp(ctx context.Context, n int64) error {
 	ready := r.ready.Load()
 	ahead := ready + n - r.newest()
@@ -113,14 +113,14 @@ func (r *roller) catchUp(ctx context.Context, n int64) error {
 	}
 }
 
-// newest returns the position of the last row that was made ready.
+// newest returns the position of the last row that was prepared.
 func (r *roller) newest() int64 { return r.w.position(max(r.t.next.Load()-1, 0)) }
 
-// A rollEvent reports what was done, as bench.Workload has it.
+// A rollEvent reports an action, like the event of bench.Workload.
 type rollEvent func(what, object string, began time.Time)
 
-// Background implements bench.Workload: it rolls all tables. Creating doesn't
-// wait for the dropping of another table's period, which may take seconds.
+// Background implements bench.Workload: it rolls all tables. Creating periods
+// doesn't wait for the drop of another table's period, which may take seconds.
 func (w *Insert) Background(ctx context.Context, event func(what, object string, began time.Time)) error {
 	if !w.tables[0].Rolling() {
 		return nil
@@ -143,14 +143,14 @@ func (w *Insert) Background(ctx context.Context, event func(what, object string,
 	return errors.Join(created, dropped)
 }
 
-// roller does a task for all tables, again and again, until ctx ends or it
-// fails for good.
+// roller executes a task for all tables repeatedly, until ctx ends or the task
+// fails permanently.
 func (w *Insert) roller(ctx context.Context, task func(*roller, context.Context, rollEvent) error, wanted <-chan struct{}, event rollEvent) error {
 	tick := time.NewTicker(rollEvery)
 	defer tick.Stop()
 	failing := map[*table]trouble{}
 	for _, t := range w.tables {
-		if t.resumed { // a step of the process before it may still be under way
+		if t.resumed { // a step of the previous process may still be in progress
 			failing[t] = trouble{since: time.Now(), passing: true}
 		}
 	}
@@ -171,7 +171,7 @@ func (w *Insert) roller(ctx context.Context, task func(*roller, context.Context,
 				return nil
 			}
 			if waited := w.awaitServer(ctx); waited {
-				delete(failing, t) // patience is for a server that is up
+				delete(failing, t) // patience applies while the server is up
 			}
 			was, known := failing[t]
 			now := trouble{since: was.since, passing: engine.Retryable(err) || errors.Is(err, engine.ErrUnreachable)}
@@ -192,16 +192,16 @@ func (w *Insert) roller(ctx context.Context, task func(*roller, context.Context,
 	}
 }
 
-// A trouble is a task that fails: since when, and whether the last failure was
-// one that may pass. One of another kind right after it may be its consequence:
-// a step that the server went on with after the connection was lost can't be
-// done twice. Then it is looked at once more.
+// A trouble is the state of a failing task: since when it fails, and whether its
+// last failure was temporary. A failure of another kind right after a temporary one
+// may be its consequence: a step that the server completed after the connection was
+// lost can't be executed twice. In that case the task is retried once.
 type trouble struct {
 	since   time.Time
 	passing bool
 }
 
-// create adds the periods that are due.
+// create creates the periods that are due.
 func (r *roller) create(ctx context.Context, event rollEvent) error {
 	r.ddl.Lock()
 	defer r.ddl.Unlock()
@@ -225,8 +225,8 @@ func (r *roller) create(ctx context.Context, event rollEvent) error {
 	return nil
 }
 
-// drop drops the periods that are past retention, one at a time, so that
-// creation is never held up by more than one.
+// drop drops the periods beyond retention, one at a time, so that creation waits
+// for at most one drop.
 func (r *roller) drop(ctx context.Context, event rollEvent) error {
 	for {
 		if more, err := r.dropOldest(ctx, event); err != nil || !more {
@@ -257,7 +257,7 @@ func (r *roller) dropOldest(ctx context.Context, event rollEvent) (more bool, er
 	return len(s.Drop) > 1, nil
 }
 
-// apply runs a step; r.ddl is held.
+// apply executes a step; r.ddl is held.
 func (r *roller) apply(ctx context.Context, step engine.Step) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -270,8 +270,8 @@ func (r *roller) apply(ctx context.Context, step engine.Step) error {
 	return err
 }
 
-// refresh reads from the server which partitions there are, after a step that
-// failed: it may have been done all the same. r.ddl is held.
+// refresh reads the existing partitions from the server after a failed step,
+// which may have been executed nevertheless. r.ddl is held.
 func (r *roller) refresh(ctx context.Context) error {
 	if !r.stale {
 		return nil
@@ -288,10 +288,10 @@ func (r *roller) refresh(ctx context.Context) error {
 	return nil
 }
 
-// oldest returns the first row that is needed: the oldest that a client has on
-// its way, or the newest of all.
+// oldest returns the first row that is still needed: the oldest row that a
+// client is inserting, or else the newest row.
 func (r *roller) oldest() int64 {
-	// Read before the clients are: rows taken from now on are not older.
+	// Read before the clients' rows: rows taken after this are not older.
 	first := max(r.t.next.Load()-1, 0)
 	r.w.mu.Lock()
 	for _, c := range r.w.clients {
@@ -301,7 +301,8 @@ func (r *roller) oldest() int64 {
 	}
 	r.w.mu.Unlock()
 	if r.t.ServerKey != "" {
-		// Rows in doubt may never have got a key, so that others get theirs.
+		// Rows in doubt may never have got a key, in which case later rows have
+		// theirs.
 		first = max(first-r.t.doubtRows(), 0)
 	}
 	return first

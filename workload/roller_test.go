@@ -13,15 +13,15 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// A step of the roller that fails of what passes is tried again, also when the
-// server has done it all the same.
+// TestRollerTriesAgain checks that a step that fails for a temporary reason is
+// retried, also if the server has executed it nevertheless.
 func TestRollerTriesAgain(t *testing.T) {
 	busy := engine.Classed(engine.ErrLockTimeout, errors.New("busy"))
 	for _, kind := range stores {
 		for _, test := range []struct {
 			name string
 			fail error
-			done bool // all the same
+			done bool // executed nevertheless
 		}{
 			{"lock", busy, false},
 			{"unreachable", engine.Classed(engine.ErrUnreachable, errors.New("down")), false},
@@ -60,8 +60,8 @@ func TestRollerTriesAgain(t *testing.T) {
 	}
 }
 
-// What doesn't pass ends the run at once, with the reason, and no client waits
-// for a period that won't come.
+// TestRollerFails checks that a permanent failure ends the run at once, with the
+// reason, and that no client keeps waiting for a period.
 func TestRollerFails(t *testing.T) {
 	broken := errors.New("broken on purpose")
 	db := &faulty{DB: testdb.Open(t, "sqlite")}
@@ -71,7 +71,7 @@ func TestRollerFails(t *testing.T) {
 		if w.tables[0].next.Load() < 3200 {
 			return engine.Classed(engine.ErrLockTimeout, errors.New("busy"))
 		}
-		return broken // now that all three wait
+		return broken // all three clients are waiting
 	}
 	cfg := config(w)
 	cfg.Grace = 100 * time.Millisecond
@@ -83,10 +83,11 @@ func TestRollerFails(t *testing.T) {
 	if out.Stopped != bench.StoppedFailed || !errors.Is(out.Err, broken) || out.Rows != 2900 || time.Since(began) > 10*time.Second {
 		t.Errorf("%+v after %v", out, time.Since(began))
 	}
-	mustHold(t, w, 2900) // the key 3000 is of the first period that isn't there
+	mustHold(t, w, 2900) // the key 3000 is in the first missing period
 }
 
-// An interrupt ends clients that wait for a period whose creation is stuck.
+// TestRollerInterrupted checks that an interrupt ends clients that wait for a
+// period whose creation is stuck.
 func TestRollerInterrupted(t *testing.T) {
 	db := &faulty{DB: testdb.Open(t, "sqlite")}
 	w := newTestInsert(t, db, InsertOptions{Preset: "classic", Layout: Rolling, Rows: 100000, Writers: 3, Batch: 100, PeriodRows: 1000})
@@ -115,8 +116,8 @@ func TestRollerInterrupted(t *testing.T) {
 	mustHold(t, w, out.Rows)
 }
 
-// A step that has begun is finished when the run ends: what reads the table
-// next finds no partition vanishing.
+// TestRollerFinishes checks that a step in progress is completed when the run
+// ends, so that no partition is dropped while the table is read afterwards.
 func TestRollerFinishes(t *testing.T) {
 	db := &faulty{DB: testdb.Open(t, "sqlite")}
 	w := newTestInsert(t, db, InsertOptions{Preset: "classic", Layout: Rolling, Rows: 1000, PeriodRows: 1000})
@@ -140,8 +141,8 @@ func TestRollerFinishes(t *testing.T) {
 	}
 }
 
-// A transaction that holds the table's metadata lock longer than DDL waits for
-// it holds up the roller, and ends nothing.
+// TestBusyTable checks that a transaction that holds the table's metadata lock
+// longer than the lock timeout of DDL delays the roller, but does not end the run.
 func TestBusyTable(t *testing.T) {
 	db := testdb.Open(t, "mariadb")
 	w := newTestInsert(t, db, InsertOptions{Preset: "classic", Layout: Rolling, Rows: 6000, Writers: 2, Batch: 100, PeriodRows: 1000, KeepPeriods: 2})
@@ -149,7 +150,7 @@ func TestBusyTable(t *testing.T) {
 	sql := raw(t, db)
 	exec(t, sql, "BEGIN")
 	number(t, sql, "SELECT COUNT(*) FROM purchases")
-	released := time.AfterFunc(2500*time.Millisecond, func() { // DDL waits for 2 seconds at a time
+	released := time.AfterFunc(2500*time.Millisecond, func() { // the lock timeout of DDL is 2 seconds
 		if _, err := sql.Exec("COMMIT"); err != nil {
 			t.Error(err)
 		}
@@ -161,8 +162,8 @@ func TestBusyTable(t *testing.T) {
 	}
 }
 
-// A server may leave keys out. Rows then lie further on than their number says,
-// and the roller follows.
+// TestKeysRunAhead checks that the roller follows if a server skips keys, so
+// that rows are at higher positions than their sequence numbers.
 func TestKeysRunAhead(t *testing.T) {
 	db := testdb.Open(t, "mariadb")
 	const rows = 4000
@@ -185,7 +186,8 @@ func TestKeysRunAhead(t *testing.T) {
 	}
 }
 
-// A period that a pending row needs is not dropped, however far the others are.
+// TestPendingKeepsPeriod checks that a period needed by a pending row is not
+// dropped, however far the inserts have progressed.
 func TestPendingKeepsPeriod(t *testing.T) {
 	for _, kind := range stores {
 		t.Run(kind, func(t *testing.T) {
@@ -215,12 +217,12 @@ func TestPendingKeepsPeriod(t *testing.T) {
 				fast.Prepare(100)
 				send(fast)
 			}
-			time.Sleep(5 * rollEvery) // time enough to drop too much
+			time.Sleep(5 * rollEvery) // sufficient to drop too many periods
 			send(slow)
 			if err := slow.Close(); err != nil {
 				t.Fatal(err)
 			}
-			// Now nothing is pending, and all but one can go.
+			// No row is pending, so all periods except one can be dropped.
 			oldest := func() string {
 				parts, err := db.Catalog().Partitions(t.Context(), w.Tables()[0])
 				if err != nil {
@@ -244,7 +246,7 @@ func TestPendingKeepsPeriod(t *testing.T) {
 	}
 }
 
-// few is a database that allows a table only so many periods.
+// few is a database with a limit on the number of periods per table.
 type few struct {
 	engine.DB
 	periods int
@@ -256,8 +258,8 @@ func (f few) Capabilities() engine.Capabilities {
 	return c
 }
 
-// Rows in doubt may never have got a key: later ones then get keys before their
-// number, whose periods must be there.
+// TestDoubtKeepsPeriod: rows in doubt may never have got a key. Later rows then
+// get keys below their sequence numbers, whose periods must exist.
 func TestDoubtKeepsPeriod(t *testing.T) {
 	for preset, want := range map[string]int64{"sbtest": 899, "classic": 999} {
 		w := newTestInsert(t, testdb.Open(t, "null"), InsertOptions{Preset: preset, Layout: Rolling, PeriodRows: 100, KeepPeriods: 1})
@@ -269,7 +271,8 @@ func TestDoubtKeepsPeriod(t *testing.T) {
 	}
 }
 
-// Too many periods are refused before the server is asked, with a way out.
+// TestTooManyPeriods checks that too many periods are refused before any
+// statement is sent, with a hint.
 func TestTooManyPeriods(t *testing.T) {
 	w := newTestInsert(t, few{testdb.Open(t, "sqlite"), 10}, InsertOptions{Preset: "classic", Layout: Rolling, Batch: 50, PeriodRows: 100})
 	setUp(t, w)

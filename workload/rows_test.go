@@ -16,7 +16,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// rowText writes row i of a batch, so that rows can be compared and shown.
+// rowText formats row i of a batch, for comparison and messages.
 func rowText(b *engine.Batch, i int) string {
 	var out []byte
 	for c := range b.Columns {
@@ -31,8 +31,8 @@ func fill(p preset, s stream, first int64, n int) *engine.Batch {
 	return b
 }
 
-// A row depends on the seed, the writer and its number, and on nothing else:
-// not on the batch it comes in, nor on the rows made before.
+// TestRowsArePure checks that a row depends only on the seed, the writer and its
+// sequence number: not on its batch, or on the rows generated before.
 func TestRowsArePure(t *testing.T) {
 	for _, p := range presets() {
 		t.Run(p.name, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestRowsArePure(t *testing.T) {
 						t.Fatalf("column %d has another number of values than rows", c)
 					}
 				}
-				// In other pieces, in any order, into a batch that was used.
+				// In other pieces, in any order, into a used batch.
 				used := fill(p, s, 12345, 7)
 				for range 20 {
 					from := rapid.IntRange(0, n-1).Draw(t, "from")
@@ -66,11 +66,12 @@ func TestRowsArePure(t *testing.T) {
 	}
 }
 
-// The rows of a seed are those of the last version, or records and tables of
-// then can't be compared with those of now. A change here is a change of format.
+// TestRowsStay checks that the rows of a seed are those of earlier versions;
+// otherwise their records and tables are not comparable. A difference here is a
+// change of format.
 func TestRowsStay(t *testing.T) {
 	for name, want := range map[string]string{
-		// the sum of the first 100000 rows, and row 99999
+		// The checksum of the first 100000 rows, and row 99999.
 		"classic":    "451d422ef769a4a4 100000|2026-01-01 00:00:09|796|85614|3565|856.4391|",
 		"ibench":     "a9105d8580a8ea68 100000|2026-01-01 00:00:09|856|79607|3565|29|aaaaaaaaaaaavVmyiJY|",
 		"timeseries": "c2b410280796d8a7 1476|2026-01-01 00:01:39|856.144495902865|",
@@ -110,8 +111,8 @@ func TestStreamsDiffer(t *testing.T) {
 }
 
 // uniform fails the test unless integers are uniform in [low, high): by the
-// extremes, the mean, and a chi-square test over 100 bins. The data are fixed
-// by the seed, so that it fails always or never.
+// extremes, the mean, and a chi-square test over 100 bins. The data are
+// determined by the seed, so the result is always the same.
 func uniform(t *testing.T, what string, values []int64, low, high int64) {
 	t.Helper()
 	const bins = 100
@@ -163,13 +164,13 @@ func TestClassicRows(t *testing.T) {
 	uniform(t, "cashregisterid", c[2].Ints, 0, 1000)
 	uniform(t, "customerid", c[3].Ints, 0, 100000)
 	uniform(t, "productid", c[4].Ints, 0, 10000)
-	// (U[0,1) * 500 + customerid) / 100: undo it, and find U.
+	// price is (U[0,1) * 500 + customerid) / 100; compute U from it.
 	u := make([]int64, distributionRows)
 	for i, price := range c[5].Floats {
 		if float64(float32(price)) != price {
 			t.Fatalf("price %v is no float32", price)
 		}
-		u[i] = int64(math.Floor((price*100-float64(c[3].Ints[i]))/500*1000 + 0.5)) // a float32 is off by 0.006 of U
+		u[i] = int64(math.Floor((price*100-float64(c[3].Ints[i]))/500*1000 + 0.5)) // the error of a float32 is 0.006 of U
 	}
 	slices.Sort(u)
 	if u[0] < -8 || u[len(u)-1] > 1008 {
@@ -234,8 +235,8 @@ func TestTimeseriesRows(t *testing.T) {
 	uniform(t, "value * 1000", values, 0, 1e6)
 }
 
-// What sysbench 1.0.20's oltp_insert sends: get_c_value and get_pad_value fill
-// templates of '#', 10 and 5 groups of 11, with digits.
+// TestSbtestRows checks the rows against oltp_insert of sysbench 1.0.20: get_c_value
+// and get_pad_value fill templates of '#', 10 and 5 groups of 11, with digits.
 func TestSbtestRows(t *testing.T) {
 	p := sbtest()
 	b := fill(p, newStream(1, 0), 0, distributionRows/10)
@@ -291,7 +292,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// firstAt is the inverse of position.
+// TestFirstAt checks that firstAt is the inverse of position.
 func TestFirstAt(t *testing.T) {
 	for _, name := range []string{"classic", "timeseries", "daily"} {
 		w := newTestInsert(t, testdb.Open(t, "null"), InsertOptions{Preset: name, Layout: Plain})

@@ -8,40 +8,41 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// How Measure fits periods into a cache.
+// Parameters by which Measure fits periods into a cache.
 const (
-	// sampleRows is enough that a table's first extents, which servers
-	// allocate whole (1 MiB for InnoDB), don't dominate what is measured.
+	// sampleRows is large enough that a table's first extents, which servers
+	// allocate whole (1 MiB for InnoDB), don't dominate the measurement.
 	sampleRows = 50000
-	// sampleShare keeps the sample a small part of a short run.
+	// sampleShare limits the sample to a small part of a short run.
 	sampleShare = 10
-	// cacheShare is how much of the cache inserts may fill. The rest is for
-	// undo, the dictionary and pages on their way to disk.
+	// cacheShare is the share of the cache that inserts may fill. The rest is
+	// for undo, the dictionary and pages waiting to be written.
 	cacheShare = 0.8
-	// residentPeriods must fit: the one that fills and the one before it,
-	// which takes stragglers and is still being written back.
+	// residentPeriods is the number of periods that must fit: the one being
+	// filled and the one before it, which receives late rows and is still being
+	// written back.
 	residentPeriods = 2
 	minPeriodRows   = 1000
-	// unknownPeriodRows keeps the life of periods out of what a run that
-	// stores nothing measures: one every second or so.
+	// unknownPeriodRows is so large that the creation of periods does not affect
+	// the measurement of a run that stores nothing: about one period per second.
 	unknownPeriodRows = 10_000_000
 )
 
-// Measure finds how many rows a period may hold: it loads a sample into a
-// scratch table of the same schema, measures its bytes per row, indexes
-// included, and fits two periods into the database's cache. It does nothing
-// for a plain layout, or when the options say how many rows.
+// Measure determines the number of rows per period: it loads a sample into a
+// scratch table with the same schema, measures its bytes per row, including
+// indexes, and fits two periods into the database's cache. It does nothing for a
+// plain layout, or if the options set the number of rows.
 //
-// The scratch table is rowmill_sample_ and the preset's table's name. It is
-// dropped at the end, also after errors and interrupts; one that a killed run
-// left is dropped by the next Measure, or by hand.
+// The scratch table is named rowmill_sample_ and the name of the preset's table.
+// It is dropped at the end, also after errors and interrupts; after a killed
+// run, the next Measure drops it.
 func (w *Insert) Measure(ctx context.Context) (err error) {
 	if w.opt.Layout != Rolling || w.opt.PeriodRows > 0 {
 		return nil
 	}
 	cache := w.db.Info().CacheBytes
 	if !w.db.Capabilities().Stores {
-		// Nothing is stored, so nothing has to fit.
+		// Nothing is stored, so the cache is no limit.
 		if w.opt.Rows == 0 {
 			return w.roll(unknownPeriodRows, "any number of rows: the engine stores nothing")
 		}
@@ -70,9 +71,9 @@ func (w *Insert) Measure(ctx context.Context) (err error) {
 	return w.roll(fit, why)
 }
 
-// BytesPerRow measures what a row takes in the table with its indexes, on a
-// sample of so many rows, in a scratch table as Measure does. The layout makes
-// no difference to it but for the periods' first extents.
+// BytesPerRow measures the size of a row in the table with its indexes, on a
+// sample of the given number of rows, in a scratch table like that of Measure.
+// The layout affects the result only by the first extents of the periods.
 func (w *Insert) BytesPerRow(ctx context.Context, rows int64) (float64, error) {
 	perRow, err := w.sample(ctx, rows)
 	if err != nil {
@@ -81,7 +82,8 @@ func (w *Insert) BytesPerRow(ctx context.Context, rows int64) (float64, error) {
 	return perRow, nil
 }
 
-// roundDown cuts a number to two leading digits: more would only look exact.
+// roundDown truncates a number to two leading digits: more would suggest a
+// precision that the measurement does not have.
 func roundDown(n int64) int64 {
 	unit := int64(1)
 	for n/unit >= 100 {
@@ -90,8 +92,8 @@ func roundDown(n int64) int64 {
 	return n / unit * unit
 }
 
-// scratch returns the table that a sample is loaded into. It has one name for
-// each preset, so that what a killed run left is found and dropped by the next.
+// scratch returns the table for the sample. Its name depends only on the preset,
+// so that the next run finds and drops the table of a killed run.
 func (w *Insert) scratch() *engine.Table {
 	t := w.preset.table
 	t.Name = scratchPrefix + t.Name
@@ -126,7 +128,7 @@ func (w *Insert) sample(ctx context.Context, rows int64) (perRow float64, err er
 	return float64(s.Data+s.Index) / float64(rows), nil
 }
 
-// load inserts the first rows of the first table into another one.
+// load inserts the first rows of the first table into another table.
 func (w *Insert) load(ctx context.Context, into *engine.Table, rows int64) (err error) {
 	writer, err := w.db.Writer(ctx, into, w.opt.Method)
 	if err != nil {
@@ -134,7 +136,7 @@ func (w *Insert) load(ctx context.Context, into *engine.Table, rows int64) (err 
 	}
 	defer func() { err = errors.Join(err, writer.Close()) }()
 	b := engine.NewBatch(into.Inserted())
-	step := int64(max(w.opt.Batch, minPeriodRows)) // single rows would take long
+	step := int64(max(w.opt.Batch, minPeriodRows)) // single rows would take too long
 	for at := int64(0); at < rows; at += step {
 		b.Reset()
 		w.preset.fill(b, w.tables[0].stream, at, int(min(step, rows-at)))

@@ -14,7 +14,7 @@ func TestMeasure(t *testing.T) {
 	for _, kind := range stores {
 		t.Run(kind, func(t *testing.T) {
 			db := testdb.Open(t, kind)
-			// As a run that was killed left it, with another schema and rows.
+			// The table of a killed run, with another schema and other rows.
 			exec(t, raw(t, db), "CREATE TABLE rowmill_sample_purchases (x INT)", "INSERT INTO rowmill_sample_purchases VALUES (1)")
 			sizes := map[string]int64{}
 			for _, o := range []InsertOptions{
@@ -39,7 +39,7 @@ func TestMeasure(t *testing.T) {
 				sizes[name] = w.Options().PeriodRows
 				gone(t, w)
 			}
-			// With indexes a row takes about three times as much. Four tables
+			// With indexes a row takes about three times the space. Four tables
 			// share a cache.
 			if sizes["classic bare"] < 2*sizes["classic"] || sizes["ibench"] > sizes["classic"]/2 || sizes["timeseries"]%1000 != 0 {
 				t.Errorf("rows of a period: %v", sizes)
@@ -48,7 +48,7 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// gone fails the test if a scratch table is left.
+// gone fails the test if a scratch table exists.
 func gone(t *testing.T, w *Insert) {
 	t.Helper()
 	if exists, err := w.db.Catalog().Exists(t.Context(), w.scratch()); err != nil || exists {
@@ -56,13 +56,14 @@ func gone(t *testing.T, w *Insert) {
 	}
 }
 
-// Whatever happens to Measure, its scratch table is dropped.
+// TestMeasureCleansUp checks that the scratch table is dropped after every
+// failure of Measure.
 func TestMeasureCleansUp(t *testing.T) {
 	broken := errors.New("broken on purpose")
 	for _, kind := range stores {
 		for _, test := range []struct {
 			name string
-			at   int // the Write that fails; 0: the step after CREATE TABLE
+			at   int // index of the Write that fails; 0: the step after CREATE TABLE
 			want error
 		}{
 			{"interrupted after it was created", 0, context.Canceled},

@@ -10,13 +10,13 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// perRow reports a benchmark of rows.
+// perRow reports the results of a benchmark per row.
 func perRow(b *testing.B, rows int) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(rows), "ns/row")
 	b.ReportMetric(float64(rows)/b.Elapsed().Seconds()/1e6, "Mrows/s")
 }
 
-// BenchmarkFill is the making of rows alone.
+// BenchmarkFill measures only the generation of rows.
 func BenchmarkFill(b *testing.B) {
 	for _, p := range presets() {
 		for _, batch := range []int{1, 1000} {
@@ -35,8 +35,8 @@ func BenchmarkFill(b *testing.B) {
 	}
 }
 
-// BenchmarkClient is all that a client does for a batch, but the database: no
-// run can insert faster than this on one core.
+// BenchmarkClient measures the client's work for a batch without the database:
+// the maximum insert rate of a run on one core.
 func BenchmarkClient(b *testing.B) {
 	for _, p := range presets() {
 		for _, layout := range Layouts() {
@@ -70,8 +70,7 @@ func BenchmarkClient(b *testing.B) {
 	}
 }
 
-// memory holds the rows of a table in memory, so that reading them takes no
-// time.
+// memory keeps the rows of a table in memory, so that reading them takes no time.
 type memory struct {
 	engine.DB
 	batches []*engine.Batch
@@ -86,8 +85,8 @@ func (m *memory) Scan(_ context.Context, _ *engine.Table, _ *rolling.Partition, 
 	return nil
 }
 
-// BenchmarkVerify is the comparison of a table with the rows that the seed
-// gives, without the database's part: -cpu 1 shows what one core does.
+// BenchmarkVerify measures the comparison of a table with the recomputed rows,
+// without the database's part. Use -cpu 1 for the rate of one core.
 func BenchmarkVerify(b *testing.B) {
 	const rows, batch = 200000, 1000
 	for _, p := range presets() {
@@ -102,7 +101,7 @@ func BenchmarkVerify(b *testing.B) {
 			for at := int64(0); at < rows; at += batch {
 				sent, all := engine.NewBatch(t.Inserted()), engine.NewBatch(t.Columns)
 				p.fill(sent, t.stream, at, batch)
-				// A key that the server assigned comes first in all presets.
+				// In all presets a key assigned by the server is the first column.
 				copy(all.Columns[len(all.Columns)-len(sent.Columns):], sent.Columns)
 				if len(all.Columns) > len(sent.Columns) {
 					all.Columns[0].Ints = make([]int64, batch)

@@ -8,30 +8,29 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// A Statement is SQL that a run uses, and what for.
+// A Statement is SQL that a run executes, and its purpose.
 type Statement struct {
 	Purpose string
 	SQL     string
 }
 
-// shownRows is how many rows of a batch Statements writes out.
+// shownRows is the number of rows of a batch in the SQL of Statements.
 const shownRows = 2
 
-// Statements returns every statement that a run would use, in order and
-// rendered by the code that runs them; inserts with their first rows. It asks
-// nothing of the database, and changes nothing of the workload. Periods that
-// aren't measured yet are shown at an assumed length. Not shown is what the
-// engine's connections say of themselves: transactions around batches of
-// several statements, their own number and the lock by which they are known, the
-// server's settings for the record; and which partitions' statistics are
-// refreshed, which depends on what was written to last.
+// Statements returns every statement that a run executes, in order and rendered
+// by the same code; inserts with their first rows. It does not access the
+// database or change the workload. Periods that aren't measured yet are shown
+// with an assumed length. Statements of the engine's connections are left out:
+// transactions around batches of several statements, the reading of the
+// connection's id and the lock that identifies it, the server's settings for the
+// record, and refreshing the statistics of the partitions last written to.
 func (w *Insert) Statements(dropExisting, verify bool) ([]Statement, error) {
 	l := listing{w: w, dialect: w.db.Dialect()}
 	l.add("each connection", engine.Session{})
 	l.add("the connection that changes tables", engine.Session{Maintenance: true})
 	if w.opt.Layout == Rolling && !w.tables[0].Rolling() {
 		l.sample()
-		// On a copy: Measure has yet to find the period of this one.
+		// On a copy, because Measure has not determined this workload's period yet.
 		l.w = newInsert(w.db, w.opt, w.preset)
 		if err := l.w.roll(assumedPeriodRows, fmt.Sprintf("assumed %d rows; a run measures it", assumedPeriodRows)); err != nil {
 			return nil, err
@@ -71,7 +70,7 @@ func (l *listing) add(purpose string, steps ...engine.Step) {
 	}
 }
 
-// sample adds what Measure does.
+// sample adds the statements of Measure.
 func (l *listing) sample() {
 	scratch := l.w.scratch()
 	l.add("measure bytes per row on a sample, to find the period", engine.DropTable{Table: scratch}, engine.CreateTable{Table: scratch})
@@ -79,7 +78,7 @@ func (l *listing) sample() {
 	l.add("measure bytes per row on a sample, to find the period", engine.Measure{Table: scratch}, engine.DropTable{Table: scratch})
 }
 
-// table adds what is done to a table from its creation to the last row.
+// table adds the statements on a table from its creation to the last row.
 func (l *listing) table(t *table, dropExisting bool) {
 	create, err := l.w.createStep(t)
 	if err != nil {
@@ -113,7 +112,7 @@ func (l *listing) table(t *table, dropExisting bool) {
 	}
 }
 
-// end adds what is done with a table that is filled.
+// end adds the statements on a table after it is filled.
 func (l *listing) end(t *table, verify bool) {
 	if verify && l.w.db.Capabilities().Stores {
 		sel := engine.Select{Table: &t.Table}
@@ -127,10 +126,10 @@ func (l *listing) end(t *table, verify bool) {
 	l.add("measure the table at the end", engine.Measure{Table: &t.Table})
 }
 
-// assumedPeriodRows stands for a period's length before it is measured.
+// assumedPeriodRows is the assumed length of a period that is not measured yet.
 const assumedPeriodRows = 100000
 
-// insert adds what is sent for a table's first batch of n rows.
+// insert adds the statements that insert a table's first batch of n rows.
 func (l *listing) insert(purpose string, t *engine.Table, from stream, n int) {
 	b := engine.NewBatch(t.Inserted())
 	shown := min(n, shownRows)

@@ -12,7 +12,7 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// shape is a statement without its values and the names of its periods.
+// shape returns a statement without its values and the names of its periods.
 func shape(q string) string {
 	q = strings.Join(strings.Fields(strings.TrimSuffix(q, ";")), " ")
 	for _, r := range []struct{ from, to string }{
@@ -23,9 +23,9 @@ func shape(q string) string {
 		{`\((V|\?)(, ?(V|\?))*\)`, "(V)"},
 		{`\(V\)(, ?\(V\))+`, "(V)"},
 		{"PARTITION `P` VALUES LESS THAN \\(V\\)(, PARTITION `P` VALUES LESS THAN \\(V\\))+", "PARTITION `P` VALUES LESS THAN (V)"},
-		// The name of the database, which the run knows.
+		// The run has the name of the database as a constant.
 		{"CONCAT\\(DATABASE\\(\\), V\\)", "CONCAT(V)"},
-		// The driver says in words of its own what Session shows.
+		// The driver has another form of the statement of Session.
 		{"^SET (SESSION )?(sql_mode = V, time_zone = V|time_zone = V, sql_mode = V)$", "SET SESSION"},
 	} {
 		q = regexp.MustCompile(r.from).ReplaceAllString(q, r.to)
@@ -33,16 +33,18 @@ func shape(q string) string {
 	return q
 }
 
-// unlisted are statements that Statements says it leaves out: transactions
-// around a batch, what a connection asks and sets for itself, the locks by which
-// it is known, and the statistics of partitions, which only the server can name.
+// unlisted are the statements that Statements omits according to its
+// documentation: transactions around a batch, the queries and settings of a
+// connection, the locks that identify it, and the statistics of partitions,
+// which only the server can name.
 var unlisted = regexp.MustCompile(`^(BEGIN|COMMIT|ROLLBACK|SELECT CONNECTION_ID\(\)|SHOW WARNINGS LIMIT V|SELECT @@max_allowed_packet|SET NAMES .*|SELECT @@innodb_page_size|` +
 	`SET SESSION (wait_timeout|max_error_count) = V|(DO|SELECT) .*GET_LOCK\(.*|ALTER TABLE .* ANALYZE PARTITION .*)$`)
 
-// What a run sends is what Statements shows: the server's own log of a small
-// run has nothing else, and everything shown is in it.
+// TestStatementsAreWhatRuns checks that a run sends the statements that
+// Statements returns: the server's log of a small run contains no others, and
+// contains each of them.
 func TestStatementsAreWhatRuns(t *testing.T) {
-	// The log is the whole server's: this one is for this test alone.
+	// The log is for the whole server, so this test needs its own server.
 	const server = "mariadb?memory=16MB&redo=16MB"
 	for _, o := range []InsertOptions{
 		{Preset: "classic", Layout: Plain, Method: engine.Multi},
@@ -81,7 +83,7 @@ func TestStatementsAreWhatRuns(t *testing.T) {
 			if err := w.Measure(ctx); err != nil {
 				t.Fatal(err)
 			}
-			for range 2 { // the second one drops the tables of the first
+			for range 2 { // the second run drops the tables of the first
 				if _, err := w.Setup(ctx, true); err != nil {
 					t.Fatal(err)
 				}
@@ -102,7 +104,7 @@ func TestStatementsAreWhatRuns(t *testing.T) {
 			}
 			exec(t, admin, "SET GLOBAL general_log = OFF")
 
-			shown := map[string]bool{} // and whether it was sent
+			shown := map[string]bool{} // whether each was sent
 			for _, s := range listed {
 				shown[shape(s.SQL)] = false
 			}
@@ -115,7 +117,7 @@ func TestStatementsAreWhatRuns(t *testing.T) {
 				}
 			}
 			for s, sent := range shown {
-				// Periods that are measured are longer than the run.
+				// Measured periods are longer than the run.
 				if !sent && (o.PeriodRows > 0 || !strings.Contains(s, "ADD PARTITION")) {
 					t.Errorf("shown, and not sent: %.300s", s)
 				}
@@ -124,7 +126,7 @@ func TestStatementsAreWhatRuns(t *testing.T) {
 	}
 }
 
-// Statements leaves the workload as it is.
+// TestStatementsChangeNothing checks that Statements does not change the workload.
 func TestStatementsChangeNothing(t *testing.T) {
 	w := newTestInsert(t, testdb.Open(t, "sqlite"), InsertOptions{Preset: "classic", Layout: Rolling, Rows: 3000, KeepPeriods: 2})
 	before, err := w.Statements(false, true)
@@ -143,7 +145,7 @@ func TestStatementsChangeNothing(t *testing.T) {
 	mustHold(t, w, 3000)
 }
 
-// logged returns the statements in the server's log, but those that turn it on.
+// logged returns the statements in the server's log, except those that enable it.
 func logged(t *testing.T, db *sql.DB) []string {
 	t.Helper()
 	rows, err := db.Query("SELECT command_type, argument FROM mysql.general_log ORDER BY event_time")

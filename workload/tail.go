@@ -9,38 +9,37 @@ import (
 	"sync/atomic"
 )
 
-// A tail is the old end of a table: how far deletes have come, and who waits
-// for whom. The zero value is a table that nothing is deleted from.
+// A tail is the old end of a table: the progress of the deletes, and the waits
+// between inserts and deletes. The zero value is for a table without deletes.
 type tail struct {
-	// keep is how many rows deletes leave, lead how many more there may be
-	// before inserts wait for the deletes, and most how many there may be at
-	// all. They are fixed while a run goes.
+	// keep is the number of rows that deletes leave, lead the number of rows in
+	// excess at which inserts wait for the deletes, and most the maximum number
+	// of rows. They do not change during a run.
 	keep, lead, most int64
-	// Rows below gone were deleted. Those from there to going are being
-	// deleted: whether they are there isn't known.
+	// Rows below gone are deleted. Rows from gone to going are being deleted: it
+	// is unknown whether they exist.
 	gone, going atomic.Int64
-	// inserted and removed count rows that were acknowledged; the former begins
-	// with those of an earlier run.
+	// inserted and removed count acknowledged rows; inserted includes the rows
+	// of an earlier run.
 	inserted, removed atomic.Int64
-	// moved wakes who waits for rows to be acknowledged, or deleted.
+	// moved wakes goroutines that wait for inserts or deletes to be acknowledged.
 	moved   gate
 	mu      sync.Mutex
-	clients []*client // those that insert into the table
-	// followed tells the clients that insert to announce and to count their
-	// rows.
+	clients []*client // the clients that insert into the table
+	// followed makes the inserting clients announce and count their rows.
 	followed bool
 }
 
-// A gate is where goroutines wait for what others bring about. Who does so
-// calls signal after each change, which costs one read while nobody waits.
+// A gate lets goroutines wait for a condition that others change. They call
+// signal after each change, which costs one read while no goroutine waits.
 type gate struct {
 	waiting atomic.Bool
 	mu      sync.Mutex
-	open    chan struct{} // closed by the next signal; nil while nobody waits
+	open    chan struct{} // closed by the next signal; nil while no goroutine waits
 }
 
-// await returns once ok holds, or with the error of ctx. ok is called again
-// after each signal.
+// await returns once ok returns true, or with the error of ctx. ok is called
+// again after each signal.
 func (g *gate) await(ctx context.Context, ok func() bool) error {
 	for !ok() {
 		g.mu.Lock()
@@ -50,7 +49,7 @@ func (g *gate) await(ctx context.Context, ok func() bool) error {
 		open := g.open
 		g.waiting.Store(true)
 		g.mu.Unlock()
-		if ok() { // it came about before the others could know of the wait
+		if ok() { // the condition may have changed before the wait was visible
 			return nil
 		}
 		select {
@@ -75,10 +74,10 @@ func (g *gate) signal() {
 	}
 }
 
-// acknowledgedBelow returns the row below which none is on its way: each was
-// acknowledged, is in doubt or was never sent.
+// acknowledgedBelow returns the row below which no row is being inserted: each
+// was acknowledged, is in doubt or was never sent.
 func (t *table) acknowledgedBelow() int64 {
-	// Read before the clients are: rows taken from now on are not older.
+	// Read before the clients' rows: rows taken after this are not older.
 	below := t.next.Load()
 	t.tail.mu.Lock()
 	defer t.tail.mu.Unlock()
@@ -88,7 +87,7 @@ func (t *table) acknowledgedBelow() int64 {
 	return below
 }
 
-// join and leave say which clients insert into the table.
+// join and leave maintain the list of clients that insert into the table.
 func (t *tail) join(c *client) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -102,13 +101,13 @@ func (t *tail) leave(c *client) {
 	t.moved.signal()
 }
 
-// held returns how many rows the table holds, by what was acknowledged.
+// held returns the acknowledged number of rows in the table.
 func (t *table) held() int64 {
 	return t.tail.inserted.Load() - t.tail.removed.Load()
 }
 
-// trim gives back the end of the sequence that no client has sent, so that it
-// leaves no gap. No client may be at work.
+// trim returns unsent rows at the end of the sequence, so that they leave no
+// gap. No client may be running.
 func (t *table) trim() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -119,10 +118,10 @@ func (t *table) trim() {
 	}
 }
 
-// since returns the part of a span that is not below a row.
+// since returns the part of a span at or after a row.
 func (s span) since(from int64) span { return span{max(s.from, from), max(s.to, from)} }
 
-// below returns the part of a span that is below a row.
+// below returns the part of a span before a row.
 func (s span) below(to int64) span { return span{min(s.from, to), min(s.to, to)} }
 
 // A heldClient is a client whose inserts wait for the deletes of its table, so
@@ -135,17 +134,18 @@ func (c heldClient) Await(ctx context.Context) error {
 	return t.tail.moved.await(ctx, func() bool { return t.held() <= t.tail.keep+t.tail.lead })
 }
 
-// slackShare is how much larger than asked for a table may be while deletes
-// follow inserts: the insert benchmark's tables are to stay within 1%.
+// slackShare is the inverse of the excess of a table's size that is tolerated while
+// deletes follow inserts: the insert benchmark's tables should stay within 1%.
 const slackShare = 100
 
-// leastKept is how many batches a table must hold that deletes are to keep at
-// its size.
+// leastKept is the minimum number of batches that a table must hold if deletes
+// are to keep it at its size.
 const leastKept = 10
 
-// keepRows has deletes leave n rows of the table, in batches as large as those
-// of so many clients that insert. Whatever these have on their way comes on top
-// of the rows at which they wait, and a batch is needed for a delete to begin.
+// keepRows sets the number of rows that deletes leave in the table to n. batch
+// and clients are the batch size and the number of the clients that insert. The
+// batches that they are inserting are added to the number of rows at which they
+// wait, and a delete can only begin when there is a whole batch to delete.
 func (t *table) keepRows(n int64, batch, clients int) error {
 	if least := leastKept * int64(batch); n < least {
 		return fmt.Errorf("keep %d rows of table %s: want at least %d batches of %d rows", n, t.Name, leastKept, batch)

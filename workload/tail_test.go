@@ -15,7 +15,7 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// Nobody who waits misses a change, whenever it comes.
+// TestGate checks that no waiting goroutine misses a change, at any time.
 func TestGate(t *testing.T) {
 	var g gate
 	var n atomic.Int64
@@ -43,7 +43,7 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// What is gone, going, in doubt and never sent, of one table.
+// TestTail tests rows that are gone, going, in doubt and never sent, in one table.
 func TestTail(t *testing.T) {
 	var table table
 	table.next.Store(100)
@@ -84,7 +84,7 @@ func TestFirstKey(t *testing.T) {
 	}
 }
 
-// A querying is a database whose queriers have a hook around each delete.
+// A querying database has queriers with a hook around each delete.
 type querying struct {
 	engine.DB
 	del func(del func() (int64, error)) (int64, error)
@@ -117,8 +117,8 @@ func keeping(t *testing.T, db engine.DB) (*Insert, bench.Config) {
 	return w, cfg
 }
 
-// Deletes follow inserts, and what is left is what it should be; also when a
-// delete was done and its acknowledgement lost, or was not done at all.
+// TestDeletes checks that deletes follow inserts and that the expected rows remain,
+// also if a delete was executed and its acknowledgement lost, or was not executed.
 func TestDeletes(t *testing.T) {
 	lost := engine.Classed(engine.ErrConnectionLost, errors.New("the connection was lost"))
 	for _, kind := range stores {
@@ -160,8 +160,8 @@ func TestDeletes(t *testing.T) {
 	}
 }
 
-// A delete that nobody heard of again leaves its rows in doubt: they are there
-// or not, all of them; the next run deletes them for certain.
+// TestDeleteInDoubt checks that a delete without acknowledgement leaves its rows
+// in doubt: either all or none of them exist. The next run deletes them.
 func TestDeleteInDoubt(t *testing.T) {
 	for _, done := range []bool{true, false} {
 		db := &querying{DB: testdb.Open(t, "sqlite")}
@@ -206,11 +206,12 @@ func TestDeleteInDoubt(t *testing.T) {
 	}
 }
 
-// A delete that removes other rows than there should be ends the run.
+// TestDeleteFindsLess checks that a delete that removes other rows than expected
+// ends the run.
 func TestDeleteFindsLess(t *testing.T) {
 	db := testdb.Open(t, "sqlite")
 	w, cfg := keeping(t, db)
-	// Row 500 is taken away behind its back, once it is there.
+	// Row 500 is deleted by another connection as soon as it exists.
 	db2 := raw(t, db)
 	var once sync.Once
 	real := cfg.Beside[0].Client
@@ -224,7 +225,7 @@ func TestDeleteFindsLess(t *testing.T) {
 	}
 }
 
-// before does something before each operation.
+// before calls a function before each operation.
 type before struct {
 	bench.Waiter
 	do func()
@@ -235,8 +236,8 @@ func (b *before) Do(ctx context.Context) error {
 	return b.Waiter.Do(ctx)
 }
 
-// Every query of each preset is one that the engines take, and draws values of
-// rows that are there.
+// TestReaders checks that the engines accept every query of each preset, and
+// that its values are drawn from existing rows.
 func TestReaders(t *testing.T) {
 	for _, kind := range stores {
 		for _, preset := range []string{"classic", "ibench"} {
@@ -266,7 +267,8 @@ func TestReaders(t *testing.T) {
 	}
 }
 
-// Primary keys are drawn from the rows that are there, all of them.
+// TestPointsAreLive checks that primary keys are drawn from all existing rows,
+// and from no others.
 func TestPointsAreLive(t *testing.T) {
 	w := newTestInsert(t, testdb.Open(t, "sqlite"), InsertOptions{Preset: "ibench", Layout: Plain, Rows: 100})
 	w.tables[0].next.Store(40)

@@ -6,10 +6,10 @@ import (
 	"github.com/rowmill/rowmill/engine"
 )
 
-// Of two rows with the same values a table that ignores those whose key is
-// there keeps one. Which of them it is makes no difference.
+// If two rows have the same values and the inserts skip existing keys, the table
+// keeps one of the two. It does not matter which one.
 
-// has tells whether a row lies in one of the spans, which are in order.
+// has reports whether a row is in one of the spans, which are in order.
 func has(spans []span, seq int64) bool {
 	i, found := slices.BinarySearchFunc(spans, seq, func(s span, seq int64) int {
 		switch {
@@ -23,7 +23,8 @@ func has(spans []span, seq int64) bool {
 	return found && spans[i].from <= seq
 }
 
-// twice tells that a row is the later of two, both of which were acknowledged.
+// twice reports whether a row is the later of two equal rows, both of which were
+// acknowledged.
 func (w *Insert) twice(t *table, acked []span, seq int64) bool {
 	if w.preset.twin == nil {
 		return false
@@ -32,8 +33,7 @@ func (w *Insert) twice(t *table, acked []span, seq int64) bool {
 	return ok && repeat && has(acked, other)
 }
 
-// distinct returns how many different rows there are in a part of those
-// acknowledged.
+// distinct returns the number of different rows in a part of the acknowledged rows.
 func (w *Insert) distinct(t *table, acked []span, s span) int64 {
 	n := s.rows()
 	if w.preset.twin == nil {
@@ -47,7 +47,7 @@ func (w *Insert) distinct(t *table, acked []span, s span) int64 {
 	return n
 }
 
-// mustHold adds acknowledged rows, which b has, to those that must be there.
+// mustHold adds the acknowledged rows in b to the rows that must exist.
 func (c *check) mustHold(sum *engine.Sum, s span, b *engine.Batch) {
 	if c.w.preset.twin == nil {
 		sum.Add(b, nil)
@@ -60,19 +60,19 @@ func (c *check) mustHold(sum *engine.Sum, s span, b *engine.Batch) {
 	}
 }
 
-// A claim is what a batch in doubt has to do with one of its rows.
+// A claim is the relation between a batch in doubt and one of its rows.
 type claim int
 
 const (
-	claimOwn claim = iota // the row is there if, and only if, the batch is
-	// claimNone: the row must be there anyway, or counts elsewhere.
+	claimOwn claim = iota // the row exists if, and only if, the batch was committed
+	// claimNone: the row must exist anyway, or is counted elsewhere.
 	claimNone
-	// claimShared: another batch in doubt has it too, so that it may be there
-	// whether this one is or not.
+	// claimShared: another batch in doubt contains it, too, so it may exist
+	// whether this batch was committed or not.
 	claimShared
 )
 
-// claim tells what a row of a batch in doubt says about that batch.
+// claim returns what a row of a batch in doubt implies about that batch.
 func (c *check) claim(batch span, seq int64) claim {
 	if c.w.preset.twin == nil {
 		return claimOwn
@@ -88,7 +88,7 @@ func (c *check) claim(batch span, seq int64) claim {
 		return claimOwn
 	}
 	switch {
-	case repeat: // it counts with the first of the two
+	case repeat: // it is counted with the first of the two
 		return claimNone
 	case batch.from <= other && other < batch.to:
 		return claimOwn

@@ -12,26 +12,28 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Proof is what Verify found.
+// Proof is the result of Verify.
 type Proof struct {
-	// Expected rows were acknowledged and not dropped since; Found are there.
-	// Both have the rows of batches in doubt that turned out to be there.
+	// Expected is the number of rows that were acknowledged and not dropped
+	// since; Found is the number of rows in the tables. Both include the rows of
+	// batches in doubt that were committed.
 	Expected, Found int64
-	// Lost are rows of Expected that are not there and needn't be: they were
-	// acknowledged so shortly before the server was killed that its settings
-	// allow it to lose them. A sound table has Expected = Found + Lost.
+	// Lost is the number of rows of Expected that are missing legitimately: they
+	// were acknowledged so shortly before the server was killed that its
+	// settings allow it to lose them. A sound table has Expected = Found + Lost.
 	Lost int64
-	// Checksum is true when the rows found are the very rows that were sent,
-	// and no others are missing than those lost.
+	// Checksum is true if the rows found are exactly the rows that were sent,
+	// and no others are missing than those counted in Lost.
 	Checksum bool
-	// Periods are the same by period, where a row's period is known beforehand.
+	// Periods are the results by period, if the period of each row can be computed.
 	Periods []PeriodProof
-	// DroppedRows went with periods that were dropped, DeletedRows one by one.
+	// DroppedRows is the number of rows in dropped periods, DeletedRows of rows
+	// deleted one by one.
 	DroppedRows, DeletedRows int64
 	Warnings                 []string
 }
 
-// PeriodProof is what Verify found in one period.
+// PeriodProof is the result of Verify for one period.
 type PeriodProof struct {
 	// Name is TABLE.PARTITION, From and To its bounds as text.
 	Name, From, To  string
@@ -40,20 +42,19 @@ type PeriodProof struct {
 	Checksum        bool
 }
 
-// verifyChunk is how many rows are made again at a time.
+// verifyChunk is the number of rows recomputed at a time.
 const verifyChunk = 1000
 
-// Verify reads the tables and compares them with the rows that the seed gives:
-// their number, and a checksum of each period. Rows whose acknowledgement was
-// lost, and rows acknowledged so shortly before a crash that it may have lost
-// them, may be there or not, but whole batches of them only; some 50 bytes are
-// kept for each. Rows of periods
-// that the workload dropped are not expected; where the server assigned the
-// keys it isn't known which those are, so that their number alone is checked,
-// and a few dozen bytes are kept for each row that is left. progress, if set,
+// Verify reads the tables and compares them with the rows computed from the seed:
+// their number, and a checksum of each period. Rows without acknowledgement, and
+// rows acknowledged so shortly before a crash that they may be lost, may exist or
+// not, but only as whole batches; this takes some 50 bytes of memory per such row.
+// Rows of periods that the workload has dropped are not expected. If the server
+// assigned the keys, it is unknown which rows those are, so only their number is
+// checked, and a few dozen bytes are kept for each remaining row. progress, if set,
 // is called with the number of rows read so far.
 //
-// Verify is for the time after a run: no client may be at work.
+// Verify must be called after a run, when no client is running.
 func (w *Insert) Verify(ctx context.Context, progress func(rows int64)) (Proof, error) {
 	proof := Proof{Checksum: true}
 	if progress == nil {
@@ -77,43 +78,44 @@ type check struct {
 	progress func(rows int64)
 
 	periods []rolling.Partition // of a rolling table
-	// sorted tells that each row's period is known beforehand. Otherwise the
-	// table counts as one part.
+	// sorted means that each row's period can be computed. Otherwise the table
+	// counts as one part.
 	sorted bool
-	skip   []bool // of the columns read: the key that the server assigned
+	skip   []bool // columns to leave out: the key that the server assigned
 
-	acked, doubt []span // what was sent: see table.sent
+	acked, doubt []span // the rows that were sent: see table.sent
 
-	read  int64        // rows so far
+	read  int64        // number of rows so far
 	must  []engine.Sum // acknowledged rows, by part
-	found []engine.Sum // rows in the table but those in doubt, by part
-	// missing are acknowledged rows that no period holds and no drop explains,
-	// dropped those that one does, strayed rows with another period's key.
+	found []engine.Sum // rows in the table except those in doubt, by part
+	// missing counts acknowledged rows that are in no period and not in a
+	// dropped one, dropped those in a dropped period, strayed rows whose key
+	// belongs to another period.
 	missing, dropped, strayed int64
 
 	doubts  []*doubtful
 	suspect map[uint64]place // rows in doubt, by hash
 }
 
-// A doubtful batch was sent and not acknowledged, to be inserted or, leaving,
-// to be deleted; or, with atRisk, it was acknowledged so shortly before a crash
-// that it may be lost.
+// A doubtful batch was sent and not acknowledged: an insert or, if leaving is
+// set, a delete. With atRisk, it was acknowledged so shortly before a crash that
+// it may be lost.
 type doubtful struct {
 	atRisk, leaving bool
-	rows, found     int64 // rows but those of dropped periods
+	rows, found     int64 // without rows of dropped periods
 	parts           []doubtfulPart
 }
 
-// A doubtfulPart is what of such a batch lies in one part.
+// A doubtfulPart is the portion of a doubtful batch in one part.
 type doubtfulPart struct {
 	part        int
 	rows, found int64
 }
 
-// A place is where a row in doubt belongs.
+// A place is the batch and part of a row in doubt.
 type place struct {
 	batch *doubtful
-	part  int // of batch.parts
+	part  int // index in batch.parts
 }
 
 func (c *check) run(ctx context.Context) error {
@@ -153,7 +155,7 @@ func (c *check) run(ctx context.Context) error {
 	return nil
 }
 
-// compare makes the acknowledged rows again while it reads those in the table.
+// compare recomputes the acknowledged rows while it reads those in the table.
 func (c *check) compare(ctx context.Context) error {
 	making, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -168,7 +170,7 @@ func (c *check) compare(ctx context.Context) error {
 	return <-made
 }
 
-// expect adds up the rows that must be there.
+// expect adds up the rows that must exist.
 func (c *check) expect(ctx context.Context) error {
 	for _, s := range c.acked {
 		err := c.each(ctx, s, func(part int, s span, b *engine.Batch) {
@@ -185,8 +187,7 @@ func (c *check) expect(ctx context.Context) error {
 	return nil
 }
 
-// outside counts acknowledged rows that no period holds: a drop explains them
-// or not.
+// outside counts acknowledged rows that are in no period, as dropped or missing.
 func (c *check) outside(s span) {
 	dropped := int64(0)
 	if c.t.roller != nil {
@@ -197,8 +198,8 @@ func (c *check) outside(s span) {
 	c.missing += c.w.distinct(c.t, c.acked, s) - gone
 }
 
-// suspects takes down the rows of batches that may be there or not, each like
-// kind.
+// suspects records the rows of batches that may exist or not; kind is the
+// template of the batches' entries.
 func (c *check) suspects(ctx context.Context, batches []span, kind doubtful) error {
 	var scratch engine.Sum
 	for _, batch := range batches {
@@ -243,8 +244,9 @@ func hash(sum *engine.Sum, b *engine.Batch, row int, skip []bool) uint64 {
 	return sum.Hash - before
 }
 
-// each makes the rows of a span again and hands them over in chunks, each of
-// one part; rows of no part, which are -1, without making them.
+// each recomputes the rows of a span and passes them to fn in chunks, each
+// within one part. Rows that belong to no part are passed as part -1, without
+// being computed.
 func (c *check) each(ctx context.Context, s span, fn func(part int, s span, b *engine.Batch)) error {
 	b := engine.NewBatch(c.t.Inserted())
 	for at := s.from; at < s.to; {
@@ -264,14 +266,14 @@ func (c *check) each(ctx context.Context, s span, fn func(part int, s span, b *e
 	return nil
 }
 
-// part returns which part a row belongs to, -1 for none, and the first row
-// after it that may belong to another.
+// part returns the part that a row belongs to, or -1, and the first row after it
+// that may belong to another part.
 func (c *check) part(seq int64) (part int, until int64) {
 	if !c.sorted {
 		return 0, math.MaxInt64
 	}
 	pos := c.w.position(seq)
-	// Rolling by the sequence, parts are in the order of the rows.
+	// If the table rolls by the sequence, the parts are in the order of the rows.
 	i, _ := slices.BinarySearchFunc(c.periods, pos, func(p rolling.Partition, pos int64) int {
 		if p.To <= pos {
 			return -1
@@ -287,7 +289,7 @@ func (c *check) part(seq int64) (part int, until int64) {
 	return i, c.w.firstAt(c.periods[i].To)
 }
 
-// readAll reads the table, part by part, and hands over its rows.
+// readAll reads the table, part by part, and passes its rows to fn.
 func (c *check) readAll(ctx context.Context, fn func(part int, b *engine.Batch)) error {
 	if !c.t.Rolling() {
 		return c.readPart(ctx, nil, 0, fn)
@@ -297,7 +299,7 @@ func (c *check) readAll(ctx context.Context, fn func(part int, b *engine.Batch))
 		if !c.sorted {
 			part = 0
 			if i == 0 && !c.w.db.Capabilities().Gaps {
-				p.From = math.MinInt64 // it has taken over those that were dropped
+				p.From = math.MinInt64 // it covers the range of the dropped periods
 			}
 		}
 		if err := c.readPart(ctx, &p, part, fn); err != nil {
@@ -308,8 +310,8 @@ func (c *check) readAll(ctx context.Context, fn func(part int, b *engine.Batch))
 }
 
 func (c *check) readPart(ctx context.Context, p *rolling.Partition, part int, fn func(part int, b *engine.Batch)) error {
-	// Sums of rows can't tell that a row lies in another period than its key
-	// says, where keys aren't part of them.
+	// If the key is not in the row's sum, the sums can't detect a row in another
+	// period than that of its key.
 	key := -1
 	if p != nil && !c.sorted {
 		key = c.t.Column(c.t.ServerKey)
@@ -329,7 +331,7 @@ func (c *check) readPart(ctx context.Context, p *rolling.Partition, part int, fn
 	})
 }
 
-// add adds up rows that are in the table, those in doubt by themselves.
+// add adds up the rows in the table, those in doubt separately.
 func (c *check) add(part int, b *engine.Batch) {
 	sum := &c.found[part]
 	if len(c.suspect) == 0 {
@@ -349,7 +351,7 @@ func (c *check) add(part int, b *engine.Batch) {
 	}
 }
 
-// conclude adds what was found to the proof.
+// conclude adds the results to the proof.
 func (c *check) conclude() {
 	parts := make([]PeriodProof, len(c.must))
 	for i := range c.must {
@@ -417,7 +419,7 @@ func (c *check) warn(format string, args ...any) {
 	c.proof.Warnings = append(c.proof.Warnings, fmt.Sprintf("table %s: "+format, append([]any{c.t.Name}, args...)...))
 }
 
-// wrong says of a number of rows or batches how they differ from what was sent.
+// wrong describes how a number of rows or batches differs from what was sent.
 func (c *check) wrong(n int64, one, many, how string) {
 	if n > 0 {
 		c.proof.Checksum = false
@@ -434,10 +436,10 @@ func (c *check) setDropped(n int64) {
 	}
 }
 
-// runLeft checks a table whose keys the server assigned and that lost periods.
-// Which rows those held can't be computed, so each row that is left is looked
-// up among those that were sent, and those that are not found must be no more
-// than the keys of the periods dropped.
+// runLeft checks a table whose keys the server assigned and whose oldest periods
+// were dropped. The rows of the dropped periods can't be computed, so each
+// remaining row is looked up among the rows that were sent, and the number of
+// rows not found must not exceed the keys of the dropped periods.
 func (c *check) runLeft(ctx context.Context) error {
 	left := map[uint64]struct{}{}
 	var sum engine.Sum
@@ -454,7 +456,7 @@ func (c *check) runLeft(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// match takes the rows of spans out of those that are left.
+	// match removes the rows of spans from the remaining ones.
 	match := func(spans []span) (rows, found int64, err error) {
 		for _, s := range spans {
 			err := c.each(ctx, s, func(_ int, s span, b *engine.Batch) {
@@ -482,8 +484,8 @@ func (c *check) runLeft(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Keys begin at 1, so that the keys below the first period are as many as
-	// it begins at, less one.
+	// Keys begin at 1, so the number of keys below the first period is its lower
+	// bound less one.
 	keys := int64(0)
 	if len(c.periods) > 0 && c.t.roller.dropping.Load() > 0 {
 		keys = max(0, min(c.periods[0].From, c.t.roller.dropping.Load())-1)

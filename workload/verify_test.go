@@ -14,16 +14,16 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// harm is something done to a table behind rowmill's back.
+// harm is a change of a table that rowmill does not know about.
 type harm struct {
 	name     string
 	preset   string
 	layout   string
-	sql      string // %T is the table that holds row 5000
-	affected int64  // rows, when not 1
-	found    int64  // how many more rows are there than before
+	sql      string // %T is the table that contains row 5000
+	affected int64  // rows, if not 1
+	found    int64  // increase of the number of rows
 	says     string
-	only     string // the kind of database it can be done on
+	only     string // the only kind of database that allows it
 }
 
 func harms() []harm {
@@ -59,7 +59,7 @@ func harms() []harm {
 	)
 }
 
-// stored returns the names of the tables that hold row 5000 and the last period.
+// stored returns the names of the tables that contain row 5000 and the last period.
 func stored(t *testing.T, w *Insert) (holds, last string) {
 	t.Helper()
 	table := w.Tables()[0]
@@ -74,8 +74,8 @@ func stored(t *testing.T, w *Insert) (holds, last string) {
 	return table.Name + "_" + parts[i].Name, table.Name + "_" + parts[len(parts)-1].Name
 }
 
-// makeAhead creates periods up to a position, where the run ended before that was
-// done.
+// makeAhead creates the periods up to a position, if the run ended before that
+// was done.
 func makeAhead(t *testing.T, w *Insert, to int64) {
 	t.Helper()
 	table := w.Tables()[0]
@@ -154,8 +154,9 @@ func TestVerifyCatches(t *testing.T) {
 	}
 }
 
-// Rows of dropped periods aren't expected, but all others are, also where the
-// server gave the keys and only their number is known.
+// TestVerifyAfterDrops checks that rows of dropped periods aren't expected, but
+// all others are, also if the server assigned the keys and only the number of
+// rows is known.
 func TestVerifyAfterDrops(t *testing.T) {
 	for _, kind := range stores {
 		for _, preset := range []string{"classic", "sbtest"} {
@@ -165,7 +166,7 @@ func TestVerifyAfterDrops(t *testing.T) {
 				w := newTestInsert(t, db, InsertOptions{Preset: preset, Layout: Rolling, Rows: rows, Batch: 100, PeriodRows: 1000, KeepPeriods: 3, Writers: 2})
 				setUp(t, w)
 				slowly := config(w)
-				slowly.Rate = rows // a second, in which periods are dropped
+				slowly.Rate = rows // one second, in which periods are dropped
 				run(t, w, slowly)
 				before := verify(t, w)
 				if !before.Checksum || before.Found == rows || len(before.Warnings) > 0 {
@@ -192,8 +193,9 @@ func TestVerifyAfterDrops(t *testing.T) {
 	}
 }
 
-// A batch in doubt is there whole or not at all, in whichever periods its rows
-// lie; what holds is found for more batches than combinations could be tried.
+// TestVerifyDoubt checks that a batch in doubt must exist completely or not at
+// all, across any periods, for more batches than all of their combinations could
+// be tested for.
 func TestVerifyDoubt(t *testing.T) {
 	for _, layout := range Layouts() {
 		for _, preset := range []string{"classic", "timeseries", "sbtest"} {
@@ -204,7 +206,7 @@ func TestVerifyDoubt(t *testing.T) {
 				setUp(t, w)
 				run(t, w, config(w))
 				table := w.tables[0]
-				// All of them are there; two thirds are in doubt.
+				// All of them exist; two thirds are in doubt.
 				var doubted int64
 				for i := int64(0); i < rows/batch; i++ {
 					if i%3 > 0 {
@@ -217,17 +219,17 @@ func TestVerifyDoubt(t *testing.T) {
 				if want := fmt.Sprintf("%[1]s rows were sent and not acknowledged; %[1]s of them are in the table", figure.Count(doubted)); !hasWarning(p, want) {
 					t.Errorf("warnings %q", p.Warnings)
 				}
-				// One more was sent and never arrived.
+				// One more was sent and not committed.
 				table.next.Add(batch)
 				table.doubt = append(table.doubt, span{rows, rows + batch})
 				mustHold(t, w, rows)
-				// And one was never sent.
+				// One was never sent.
 				table.next.Add(batch)
 				table.unsent = append(table.unsent, span{rows + batch, rows + 2*batch})
 				mustHold(t, w, rows)
 
 				// One row of a batch in doubt is missing: row 999, the last of
-				// its period, whose batch goes on in the next one.
+				// its period. The batch continues in the next period.
 				row := fill(w.preset, table.stream, 999, 1)
 				column := table.Columns[len(table.Columns)-1].Name
 				where := column + " = " + string(row.Columns[len(row.Columns)-1].AppendText(nil, 0))
@@ -255,7 +257,7 @@ func TestVerifyDoubt(t *testing.T) {
 	}
 }
 
-// tables returns the names of the tables that SQLite keeps the rows in.
+// tables returns the names of the SQLite tables that contain the rows.
 func tables(t *testing.T, w *Insert) []string {
 	t.Helper()
 	table := w.Tables()[0]
@@ -289,7 +291,8 @@ func TestVerifyInterrupted(t *testing.T) {
 	}
 }
 
-// Acknowledged rows are the sequence without those in doubt or never sent.
+// TestSent checks that acknowledged rows are the sequence without the rows in
+// doubt or never sent.
 func TestSent(t *testing.T) {
 	var table table
 	table.next.Store(100)

@@ -1,10 +1,10 @@
-// Package figure writes whole numbers as people read them, in messages and reports:
-// figure.Plural(n, "row", "rows") is "1 row" or "4,000,000 rows".
+// Package figure formats integers for messages and reports: figure.Plural(n,
+// "row", "rows") is "1 row" or "4,000,000 rows".
 package figure
 
 import "strconv"
 
-// Count writes a whole number: 4,000,000.
+// Count formats an integer with separators: 4,000,000.
 func Count[N int | int64](n N) string {
 	s := strconv.FormatInt(int64(n), 10)
 	sign := ""
@@ -17,8 +17,8 @@ func Count[N int | int64](n N) string {
 	return sign + s
 }
 
-// Plural writes a count of things: 1 retry, 2,000 retries. What follows the count may
-// have the verb that agrees with it: 1 row was, 2 rows were.
+// Plural formats a number with a noun: 1 retry, 2,000 retries. The noun may be
+// followed by a verb that agrees with it: 1 row was, 2 rows were.
 func Plural[N int | int64](n N, one, many string) string {
 	if n == 1 {
 		return "1 " + one

@@ -1,12 +1,13 @@
-// Package noask keeps libraries from asking the terminal questions as a program
-// starts. Bubble Tea asks for the background's colour in an init function, with
-// ESC]11;? and ESC[6n, and waits up to 5 s for an answer, whatever the program
-// then does; nothing of it is told apart by that colour here.
+// Package noask prevents libraries from sending queries to the terminal when a
+// program starts. Bubble Tea queries the background colour in an init function,
+// with ESC]11;? and ESC[6n, and waits up to 5 s for an answer, whatever the
+// program does afterwards; rowmill does not use that colour.
 //
-// While packages are initialised, TERM is "dumb", of which nobody asks anything.
-// Go initialises the first package, by import path, whose imports all are
-// initialised (Go specification, "Program initialization"). This one imports
-// only syscall and comes before os, on which all others that ask depend.
+// While packages are initialised, TERM is "dumb", for which libraries send no
+// query. Go initialises the packages sorted by import path, always the first one
+// whose imports are all initialised (Go specification, "Program
+// initialization"). This package imports only syscall and is therefore
+// initialised before os, on which all packages that query the terminal depend.
 package noask
 
 import "syscall"
@@ -17,15 +18,15 @@ var was, isSet = replace("dumb")
 
 func replace(value string) (was string, isSet bool) {
 	was, isSet = syscall.Getenv(variable)
-	_ = syscall.Setenv(variable, value) // at worst the terminal is asked
+	_ = syscall.Setenv(variable, value) // on an error the terminal is queried
 	return was, isSet
 }
 
-// Restore gives TERM back its value. A program calls it first of all.
+// Restore restores the value of TERM. A program must call it before anything else.
 func Restore() {
 	if isSet {
-		_ = syscall.Setenv(variable, was) // it was its value before
+		_ = syscall.Setenv(variable, was) // can't fail, because the variable had this value
 		return
 	}
-	_ = syscall.Unsetenv(variable) // it fails for names that can't be
+	_ = syscall.Unsetenv(variable) // fails only for invalid names
 }

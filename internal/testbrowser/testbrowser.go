@@ -1,6 +1,5 @@
-// Package testbrowser opens pages in a real browser, for tests: Chromium
-// without a window. A test fails where a page complains or asks for anything
-// but itself.
+// Package testbrowser opens pages in a real browser, headless Chromium, for tests. A
+// test fails if a page logs an error or requests anything except itself.
 package testbrowser
 
 import (
@@ -27,17 +26,17 @@ import (
 
 var screenshots = flag.String("screenshots", "", "write screenshots of the pages to this `directory`")
 
-// Screenshots is the directory that pictures of pages are wanted in, or "".
+// Screenshots returns the directory for screenshots of pages, or "".
 func Screenshots() string { return *screenshots }
 
 // A Browser runs until its test ends.
 type Browser struct{ ctx context.Context }
 
-// Start starts a browser with an empty profile. Without one the test is skipped,
-// or fails where browsers are required.
+// Start starts a browser with an empty profile. Without a browser the test is
+// skipped, or fails if browsers are required.
 func Start(t *testing.T) *Browser {
 	t.Helper()
-	// Not DefaultExecAllocatorOptions: these are all the flags there are.
+	// Without DefaultExecAllocatorOptions: these are all of the flags.
 	alloc, stop := chromedp.NewExecAllocator(context.Background(),
 		chromedp.ExecPath(find(t)), chromedp.UserDataDir(t.TempDir()),
 		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun,
@@ -65,7 +64,7 @@ func find(t *testing.T) string {
 	return ""
 }
 
-// A Tab is a page of a browser, and everything that it complained about.
+// A Tab is a page of a browser, and the errors that it logged.
 type Tab struct {
 	t   *testing.T
 	ctx context.Context
@@ -75,8 +74,8 @@ type Tab struct {
 	requests []string
 }
 
-// Open opens an address in a tab of its own, width and height pixels large, and
-// waits for the page's footer.
+// Open opens an address in a new tab of width by height pixels, and waits for
+// the page's footer.
 func (b *Browser) Open(t *testing.T, width, height int64, address string) *Tab {
 	t.Helper()
 	ctx, stopTab := chromedp.NewContext(b.ctx)
@@ -127,7 +126,7 @@ func (b *Tab) listen(event any) {
 	}
 }
 
-// Run carries out actions.
+// Run executes actions.
 func (b *Tab) Run(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	if err := chromedp.Do(b.ctx, actions...); err != nil {
@@ -145,7 +144,7 @@ func Call[P, R any](b *Tab, command cdp.Command[P, R], params P) R {
 	return r
 }
 
-// Eval returns the value of an expression in the page.
+// Eval returns the value of an expression evaluated in the page.
 func Eval[T any](b *Tab, expression string) T {
 	b.t.Helper()
 	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
@@ -155,7 +154,7 @@ func Eval[T any](b *Tab, expression string) T {
 	return v
 }
 
-// Settle waits until what was asked for has been drawn.
+// Settle waits until pending changes are drawn.
 func (b *Tab) Settle() {
 	b.t.Helper()
 	const frame = `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`
@@ -186,8 +185,8 @@ func (b *Tab) Emulate(media, scheme string) {
 	b.Settle()
 }
 
-// Lightness is that of the ground of the element that an expression gives, from
-// 0 to 1.
+// Lightness returns the lightness of the background of the element that an
+// expression selects, from 0 to 1.
 func (b *Tab) Lightness(element string) float64 {
 	b.t.Helper()
 	colour := Eval[string](b, fmt.Sprintf("getComputedStyle(%s).backgroundColor", element))
@@ -198,14 +197,14 @@ func (b *Tab) Lightness(element string) float64 {
 	return float64(red+green+blue) / (3 * 255)
 }
 
-// Width is that of the page in pixels, which is more than the window's where
-// something sticks out.
+// Width returns the width of the page in pixels; it exceeds the window's width
+// if an element overflows.
 func (b *Tab) Width() float64 {
 	b.t.Helper()
 	return Eval[float64](b, `document.documentElement.scrollWidth`)
 }
 
-// Shot takes a picture of the whole page where -screenshots asks for it.
+// Shot takes a screenshot of the whole page if -screenshots is set.
 func (b *Tab) Shot(name string) {
 	b.t.Helper()
 	if *screenshots == "" {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// hostile are the defaults of a server on which no session may rely, by kind. A
-// version that doesn't have one passes over it where its name begins with loose_.
+// hostile are server defaults that no session may depend on, by kind. Names that
+// begin with loose_ are ignored by versions without that variable.
 var hostile = map[string]map[string]string{
 	"mariadb": {
 		"autocommit":                      "0",
@@ -76,16 +76,16 @@ var hostile = map[string]map[string]string{
 	},
 }
 
-// hostileGlobals are those that no server takes as an argument.
+// hostileGlobals are the variables that no server accepts as an argument.
 var hostileGlobals = map[string][]string{
 	"mariadb": {"sql_auto_is_null = 1", "sql_select_limit = 1", "sql_big_selects = 0", "sql_quote_show_create = 0", "unique_checks = 0", "foreign_key_checks = 0"},
 	"mysql":   {"sql_auto_is_null = 1", "sql_select_limit = 1", "sql_big_selects = 0", "sql_quote_show_create = 0", "unique_checks = 0", "foreign_key_checks = 0", "sql_safe_updates = 1"},
 }
 
-// Hostile returns a kind of server whose defaults differ from all that a session
-// relies on: autocommit off, another SQL mode, isolation level, time zone and
-// character set, a search path that leads elsewhere, and more. kind is
-// "mariadb", "mysql" or "postgres", with parameters if need be.
+// Hostile returns a kind of server whose defaults differ from everything that a
+// session needs: autocommit off, another SQL mode, isolation level, time zone
+// and character set, another search path, and more. kind is "mariadb", "mysql"
+// or "postgres", with optional parameters.
 func Hostile(t testing.TB, kind string) string {
 	t.Helper()
 	name, rest, _ := strings.Cut(kind, "?")

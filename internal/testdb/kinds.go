@@ -7,16 +7,16 @@ import (
 	"testing"
 )
 
-// NightlyVariable is the environment variable with which the tests do what a
-// change need not wait for: every server, every crash point, random seeds.
+// NightlyVariable is the environment variable that enables the parts of tests that
+// are too slow for every change: every server, every crash point, random seeds.
 const NightlyVariable = "ROWMILL_TEST_NIGHTLY"
 
-// Nightly reports whether NightlyVariable is set. A test that does less without
-// it has a line in docs/testing.md.
+// Nightly reports whether NightlyVariable is set. Every test that does less
+// without it has a line in docs/testing.md.
 func Nightly() bool { return os.Getenv(NightlyVariable) != "" }
 
 // SkipUnlessNightly skips a test that only `make nightly` runs. instead names
-// the test that stands for it in `make test`.
+// the test that covers it in `make test`.
 func SkipUnlessNightly(t testing.TB, instead string) {
 	t.Helper()
 	if !Nightly() {
@@ -24,11 +24,11 @@ func SkipUnlessNightly(t testing.TB, instead string) {
 	}
 }
 
-// Kinds returns which of the given kinds of database a test of what lies above
-// the engines runs on: "sqlite", if it is among them, and one server, chosen by
-// a hash of the test's name, so that all tests together cover each kind evenly
-// and one test always runs on the same. In the nightly run it returns all, and in
-// either those only that KindsVariable allows. Tests of an engine itself
+// Kinds returns which of the given kinds of database to use in a test of a package
+// above the engines: "sqlite", if it is among them, and one server, chosen by a hash
+// of the test's name, so that all tests together cover each kind evenly and a test
+// always runs on the same server. In the nightly run it returns all. In both cases
+// only kinds allowed by KindsVariable are returned. Tests of an engine itself
 // (engine/enginetest) run on every kind and don't use it.
 func Kinds(t testing.TB, kinds ...string) []string {
 	t.Helper()
@@ -42,7 +42,7 @@ func Kinds(t testing.TB, kinds ...string) []string {
 	return kinds
 }
 
-// choose returns the kinds of Kinds, for a test of the given name.
+// choose returns the kinds that Kinds chooses for a test name.
 func choose(test string, kinds []string) []string {
 	var chosen, servers []string
 	for _, kind := range kinds {

@@ -15,9 +15,9 @@ import (
 	"github.com/rowmill/rowmill/sandbox"
 )
 
-// Open opens a private database of a kind, "mariadb", "mariadb-rocksdb",
-// "mysql", "postgres", "sqlite", "null" or one that Server takes, and closes and
-// removes it when the test ends.
+// Open opens a private database of a kind, which is "mariadb",
+// "mariadb-rocksdb", "mysql", "postgres", "sqlite", "null" or a kind that Server
+// accepts. The database is closed and removed when the test ends.
 func Open(t testing.TB, kind string) engine.DB {
 	t.Helper()
 	target := Target(t, kind)
@@ -33,8 +33,8 @@ func Open(t testing.TB, kind string) engine.DB {
 	return db
 }
 
-// Target returns the target of a private database, as Open opens it, which is
-// removed when the test ends.
+// Target returns the target of a private database of a kind of Open. The
+// database is removed when the test ends.
 func Target(t testing.TB, kind string) engine.Target {
 	t.Helper()
 	switch kind {
@@ -65,7 +65,6 @@ func onServer(t testing.TB, kind, storage string) engine.Target {
 	return target
 }
 
-// open opens a target of any of the kinds.
 func open(t engine.Target) (engine.DB, error) {
 	switch t.Scheme {
 	case "null":

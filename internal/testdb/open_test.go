@@ -20,7 +20,7 @@ func TestOpen(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			table := &engine.Table{Name: "t", Columns: []engine.Column{{Name: "id", Type: engine.Int64}}, PrimaryKey: []string{"id"}}
-			for range 2 { // each is empty, and a database of its own
+			for range 2 { // each is empty and separate
 				db := testdb.Open(t, kind)
 				got := db.Info()
 				if got.Engine != want.Engine || got.Storage != want.Storage || got.Durability != want.Durability {

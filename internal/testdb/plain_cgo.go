@@ -4,6 +4,6 @@ package testdb
 
 import _ "github.com/mattn/go-sqlite3" // the plain client
 
-// SQLiteDriver is the name by which database/sql knows a client of SQLite that
-// is none of rowmill's.
+// SQLiteDriver is the database/sql name of an SQLite client that does not use
+// rowmill's code.
 const SQLiteDriver = "sqlite3"

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// A Relay stands between clients and a server's Unix socket, so that all of the
-// clients' connections can be cut at once, as they are when their process is
-// killed: the server sees the same, and what they do afterwards reaches nobody.
+// A Relay forwards connections to a server's Unix socket, so that all connections of
+// the clients can be cut at once, as if their process were killed: the server sees
+// the same, and the clients' later messages do not reach it.
 type Relay struct {
 	listener *net.UnixListener
 	server   string
@@ -21,9 +21,9 @@ type Relay struct {
 	all   sync.WaitGroup
 }
 
-// NewRelay listens at a path, until the test's end, and passes on what clients say
-// to the server's socket. Its answers are passed on by answers, which returns when
-// a connection is to end; nil passes on all.
+// NewRelay listens at a path until the test ends, and forwards the clients'
+// messages to the server's socket. answers forwards the server's answers, and
+// returns to end a connection; nil forwards all of them.
 func NewRelay(t testing.TB, path, server string, answers func(client *net.UnixConn, server io.Reader)) *Relay {
 	t.Helper()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
@@ -31,7 +31,7 @@ func NewRelay(t testing.TB, path, server string, answers func(client *net.UnixCo
 		t.Fatal(err)
 	}
 	if answers == nil {
-		answers = func(client *net.UnixConn, server io.Reader) { _, _ = io.Copy(client, server) } // it ends as either side does
+		answers = func(client *net.UnixConn, server io.Reader) { _, _ = io.Copy(client, server) } // ends when either side closes
 	}
 	r := &Relay{listener: l, server: server, answers: answers}
 	r.all.Go(r.accept)
@@ -43,11 +43,11 @@ func (r *Relay) accept() {
 	for {
 		client, err := r.listener.AcceptUnix()
 		if err != nil {
-			return // it is cut
+			return // the relay was cut
 		}
 		server, err := net.Dial("unix", r.server)
 		if err != nil {
-			_ = client.Close() // the client says that nobody answers
+			_ = client.Close() // the client reports that the server does not answer
 			continue
 		}
 		if !r.keep(client, server) {
@@ -55,7 +55,7 @@ func (r *Relay) accept() {
 		}
 		r.all.Go(func() {
 			_, _ = io.Copy(server, client)
-			_ = server.Close() // which ends the answers
+			_ = server.Close() // this ends the forwarding of answers
 		})
 		r.all.Go(func() {
 			r.answers(client, server)
@@ -64,7 +64,7 @@ func (r *Relay) accept() {
 	}
 }
 
-// keep notes connections, and reports false and closes them once all are cut.
+// keep records connections; after a cut it closes them and returns false.
 func (r *Relay) keep(conns ...net.Conn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,18 +78,18 @@ func (r *Relay) keep(conns ...net.Conn) bool {
 	return true
 }
 
-// Cut ends all connections, and lets none begin.
+// Cut closes all connections, and refuses new ones.
 func (r *Relay) Cut() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.gone = true
 	_ = r.listener.Close()
 	for _, c := range r.conns {
-		_ = c.Close() // both ends may have done so
+		_ = c.Close() // both ends may already have closed it
 	}
 }
 
-// Close cuts, and waits for all that the relay does.
+// Close cuts the connections, and waits for the relay's goroutines.
 func (r *Relay) Close() {
 	r.Cut()
 	r.all.Wait()

@@ -16,20 +16,20 @@ import (
 	"github.com/rowmill/rowmill/sandbox"
 )
 
-// ServersVariable is the environment variable that names the directory with the
+// ServersVariable is the environment variable with the directory of the
 // descriptions of the servers that Serve has started.
 const ServersVariable = "ROWMILL_TEST_SERVERS"
 
-// A Shared server is one that tests use together.
+// A Shared server is used by several tests.
 type Shared struct {
 	sandbox.Info
-	// Params are those of sandbox.Server.
+	// Params are the parameters of sandbox.Server.
 	Params map[string]string
-	// own is the server where this process has started it, else nil.
+	// own is the server if this process has started it, else nil.
 	own *sandbox.Server
 }
 
-// Err says that the server is gone, with the end of its log.
+// Err returns an error with the end of the server's log if the server has ended.
 func (s *Shared) Err() error {
 	if s.own != nil {
 		return s.own.Err()
@@ -48,9 +48,9 @@ func (s *Shared) stop(ctx context.Context) error {
 	return s.own.Stop(ctx)
 }
 
-// start starts a server of this process.
+// start starts a server owned by this process.
 func start(o sandbox.Options) (*Shared, error) {
-	// Not a test's context: the server outlives the test.
+	// Not a test's context, because the server outlives the test.
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	s, err := sandbox.Start(ctx, o, nil)
@@ -60,8 +60,7 @@ func start(o sandbox.Options) (*Shared, error) {
 	return &Shared{Info: s.Info, Params: s.Params(), own: s}, nil
 }
 
-// find returns the server of a kind that Serve has started, or nil where it has
-// started none.
+// find returns the server of a kind that Serve has started, or nil if there is none.
 func find(kind string) (*Shared, error) {
 	dir := os.Getenv(ServersVariable)
 	if dir == "" {
@@ -81,17 +80,17 @@ func find(kind string) (*Shared, error) {
 	return &s, nil
 }
 
-// description is the file that tells of a server. Its name doesn't grow with the
-// settings that a kind lists.
+// description returns the name of the file that describes a server. Its length
+// does not depend on the settings in the kind.
 func description(dir, kind string) string {
 	name, _, _ := strings.Cut(kind, "?")
 	return filepath.Join(dir, fmt.Sprintf("%s-%x.json", name, sha256.Sum256([]byte(kind))))
 }
 
 // Serve starts one server of each kind that is installed and writes their
-// descriptions into dir, for the tests of processes in which ServersVariable
-// names it. stop ends the servers; they end with this process in any case. A
-// server that is not installed is left to the tests, which say so.
+// descriptions to dir, for the test processes in which ServersVariable names it.
+// stop stops the servers; they also end with this process. A server that is not
+// installed is left out, and its tests report that.
 func Serve(ctx context.Context, dir string, kinds []string) (stop func() error, err error) {
 	var (
 		mu      sync.Mutex
@@ -145,9 +144,9 @@ func serve(ctx context.Context, dir, kind string) (*Shared, error) {
 	return s, os.WriteFile(description(dir, kind), text, 0o600)
 }
 
-// TempDir makes a directory for the temporary files of a whole run: in memory,
-// where there is room. As in the system.s own, tests that run a program as another user can write to it.
-// The caller removes it.
+// TempDir creates a directory for the temporary files of a whole run: in memory,
+// if there is room. Like the system's own, it is writable for all users, because
+// some tests run a program as another user. The caller removes it.
 func TempDir() (string, error) {
 	dir, err := os.MkdirTemp(memoryDir(), "rowmill-run-")
 	if err != nil {
@@ -156,7 +155,7 @@ func TempDir() (string, error) {
 	return dir, os.Chmod(dir, 0o777|os.ModeSticky)
 }
 
-// freeBytes returns the room that is left in the file system of dir.
+// freeBytes returns the free space of the file system of dir.
 func freeBytes(dir string) (uint64, error) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {

@@ -1,23 +1,23 @@
-// Package testdb gives tests real database servers: throwaway ones, one of each
-// kind for a whole run of `make test`, or for one test binary that is run by
-// itself, and in it a private database for each test.
+// Package testdb provides tests with real database servers: temporary servers,
+// one of each kind, which are shared by a whole run of `make test` or by the
+// tests of a single test binary, and in them a private database for each test.
 //
 // A package whose tests use it stops the servers at the end with
 //
 //	func TestMain(m *testing.M) { testdb.Main(m) }
 //
-// and a test says
+// and a test calls
 //
 //	socket, name := testdb.Database(t, "mariadb")
 //
-// A test binary that panics, runs into its time limit or is killed takes its
-// servers with it; what they leave on disk, under the temporary directory, is
-// removed by the next one.
+// If a test binary panics, exceeds its time limit or is killed, its servers end
+// with it; their files, in the temporary directory, are removed by the next test
+// binary.
 //
-// Where a server is not installed the test is skipped with the reason, unless
-// the environment variable ROWMILL_TEST_REQUIRE demands it: "all", or a list
-// such as "mariadb,rocksdb". A server that is installed and does not start fails
-// the test in any case.
+// If a server is not installed the test is skipped with the reason, unless the
+// environment variable ROWMILL_TEST_REQUIRE requires it: "all", or a list such
+// as "mariadb,rocksdb". If a server is installed but does not start, the test
+// fails in any case.
 package testdb
 
 import (
@@ -43,8 +43,8 @@ import (
 // RequireVariable is the environment variable that turns skips into failures.
 const RequireVariable = "ROWMILL_TEST_REQUIRE"
 
-// Require skips the test if err says that what it needs is missing, or fails it
-// if that is required. Nil lets the test go on.
+// Require skips the test if err means that something it needs is missing, or
+// fails it if that is required. With a nil err the test continues.
 func Require(t testing.TB, what string, err error) {
 	t.Helper()
 	if err == nil {
@@ -56,7 +56,7 @@ func Require(t testing.TB, what string, err error) {
 	t.Skipf("without %s: %v (%s=%s would make this a failure)", what, err, RequireVariable, what)
 }
 
-// required reports whether a list demands what.
+// required reports whether a list contains what.
 func required(list, what string) bool {
 	for name := range strings.SplitSeq(list, ",") {
 		if name = strings.TrimSpace(name); name == what || name == "all" {
@@ -66,9 +66,9 @@ func required(list, what string) bool {
 	return false
 }
 
-// KindsVariable names the kinds of database that tests may use, "sqlite" or a
+// KindsVariable lists the kinds of database that tests may use, "sqlite" or a
 // list such as "sqlite,mariadb"; empty allows all. A test of another kind is
-// skipped, whatever RequireVariable says.
+// skipped, regardless of RequireVariable.
 const KindsVariable = "ROWMILL_TEST_KINDS"
 
 // allowed reports whether KindsVariable allows a kind: "mariadb" allows
@@ -82,7 +82,7 @@ func allowed(kind string) bool {
 // Main runs the tests of a package, stops the servers they started, and exits.
 func Main(m *testing.M) { os.Exit(Runner{m}.Run()) }
 
-// A Runner is Main for packages that wrap it:
+// A Runner is Main in a form that packages can wrap:
 // goleak.VerifyTestMain(testdb.Runner{M: m}).
 type Runner struct{ M *testing.M }
 
@@ -103,30 +103,30 @@ func (r Runner) Run() int {
 // pool holds the servers of this process.
 type pool struct {
 	mu sync.Mutex
-	// owned tells that Runner runs, and will stop them.
+	// owned means that Runner runs, and will stop the servers.
 	owned   bool
 	entries map[string]*entry
 }
 
 var servers = pool{entries: map[string]*entry{}}
 
-// An entry is one server, found or started by whoever needs it first.
+// An entry is one server, found or started by the first test that needs it.
 type entry struct {
 	once   sync.Once
 	server *Shared
 	err    error
 }
 
-// startTimeout is far above the second that a start takes on an idle machine.
+// startTimeout is far longer than a start takes on an idle machine, a second.
 const startTimeout = 2 * time.Minute
 
 // Server returns the server of a kind that all tests share. A kind is that of a
-// sandbox, with parameters if need be: "mariadb", "mariadb?engine=rocksdb".
-// Each distinct kind is a server of its own: one of the whole run where
-// ServersVariable says so, else one of this process. Where the parameters don't
-// say otherwise, it has 64 MiB of memory and of redo log, durability none, and
-// lies in memory. A test that changes the server's variables, reads counters of
-// the whole server, or kills it, starts its own with package sandbox.
+// sandbox, with optional parameters: "mariadb", "mariadb?engine=rocksdb". Each
+// distinct kind is a separate server: one of the whole run if ServersVariable is
+// set, else one of this process. Unless the parameters differ, it has 64 MiB of
+// memory and of redo log, durability none, and its files are in memory. A test
+// that changes the server's variables, reads counters of the whole server, or
+// kills it, must start its own server with package sandbox.
 func Server(t testing.TB, kind string) *Shared {
 	t.Helper()
 	if !allowed(kind) {
@@ -164,7 +164,7 @@ func Server(t testing.TB, kind string) *Shared {
 	return e.server
 }
 
-// unsafe are settings that spare writes which only a crash needs. Tests that
+// unsafe are settings that avoid writes needed only after a crash. Tests that
 // crash a server start their own.
 var unsafe = map[string]map[string]string{
 	"mariadb":  {"innodb_doublewrite": "0"},
@@ -197,14 +197,14 @@ func options(kind string) (sandbox.Options, error) {
 			}
 		}
 	}
-	// One place for all test binaries, so that each clears up after those
-	// that were killed.
+	// One directory for all test binaries, so that each removes the files of
+	// those that were killed.
 	o.Root = filepath.Join(memoryDir(), "rowmill-test-"+strconv.Itoa(os.Geteuid()))
 	return o, nil
 }
 
-// memoryDir returns a directory in memory, where there is one with room for the
-// servers of a whole run, and else that of temporary files.
+// memoryDir returns a directory in memory if it has room for the servers of a
+// whole run, else the directory for temporary files.
 func memoryDir() string {
 	const dir, room = "/dev/shm", 4 << 30
 	if free, err := freeBytes(dir); err == nil && free >= room {
@@ -213,8 +213,8 @@ func memoryDir() string {
 	return os.TempDir()
 }
 
-// stop ends the servers that this process started. Their data are worth
-// nothing, so that they are killed.
+// stop ends the servers that this process started. It kills them, because their
+// data are not needed.
 func (p *pool) stop() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -232,9 +232,9 @@ func (p *pool) stop() error {
 
 var databases atomic.Int64
 
-// Database makes an empty database on the shared server of a kind, which is
-// dropped when the test ends, and returns the server's socket and the
-// database's name.
+// Database creates an empty database on the shared server of a kind, and returns
+// the server's socket and the database's name. The database is dropped when the
+// test ends.
 func Database(t testing.TB, kind string) (socket, name string) {
 	t.Helper()
 	s := Server(t, kind)
@@ -248,7 +248,7 @@ func Database(t testing.TB, kind string) (socket, name string) {
 	}
 	t.Cleanup(func() {
 		if s.Err() != nil {
-			return // Gone with the server, which fails the next test.
+			return // the server has ended, which fails the next test
 		}
 		if err := execute(s, drop); err != nil {
 			t.Errorf("drop test database: %v", err)
@@ -257,8 +257,9 @@ func Database(t testing.TB, kind string) (socket, name string) {
 	return s.Socket, name
 }
 
-// databaseName makes a name that tells the test: at most 64 bytes in MySQL, of
-// letters that need no quoting. Other processes use the same server.
+// databaseName returns a name that identifies the test: at most 64 bytes, for
+// MySQL, of letters that need no quoting. It includes the process id because
+// other processes use the same server.
 func databaseName(test string, pid int, n int64) string {
 	clean := strings.Map(func(r rune) rune {
 		switch {
@@ -272,11 +273,11 @@ func databaseName(test string, pid int, n int64) string {
 	return fmt.Sprintf("t%d_%d_%s", pid, n, clean[:min(len(clean), 40)])
 }
 
-// execute runs one statement on a connection of its own, so that no pool of
-// connections outlives it. The server's sessions may be read-only and short of time by default:
-// see Hostile.
+// execute executes one statement on a new connection, so that no connection pool
+// outlives it. The server's sessions may be read-only and have short timeouts by
+// default: see Hostile.
 func execute(s *Shared, statement string) error {
-	// Dropping a large table takes a while on a busy disk.
+	// Dropping a large table takes long on a busy disk.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if s.Kind == "postgres" {

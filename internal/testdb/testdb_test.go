@@ -18,7 +18,7 @@ import (
 	"github.com/rowmill/rowmill/sandbox"
 )
 
-// endVariable makes the test binary use a server and end in the way it says.
+// endVariable makes the test binary use a server and end in the given way.
 const endVariable = "TESTDB_TEST_END"
 
 func TestMain(m *testing.M) {
@@ -48,7 +48,7 @@ func TestServerIsShared(t *testing.T) {
 }
 
 func TestDatabase(t *testing.T) {
-	testdb.Kinds(t, "mariadb") // or it is skipped
+	testdb.Kinds(t, "mariadb") // skips if the kind is not allowed
 	var socket, name string
 	t.Run("a test's own", func(t *testing.T) {
 		socket, name = testdb.Database(t, "mariadb")
@@ -78,7 +78,7 @@ func query(t *testing.T, socket, statement string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// A recorder is a test that notes how it was ended.
+// A recorder is a test that records how it ended.
 type recorder struct {
 	testing.TB
 	outcome string
@@ -90,7 +90,7 @@ func (r *recorder) Skipf(format string, args ...any) {
 }
 func (r *recorder) Fatalf(format string, args ...any) {
 	r.outcome = "failed: " + fmt.Sprintf(format, args...)
-	panic(r) // As a real one, it does not return.
+	panic(r) // like that of a real test, it does not return
 }
 
 func TestRequire(t *testing.T) {
@@ -125,10 +125,10 @@ func TestRequire(t *testing.T) {
 	}
 }
 
-// TestEnds runs this binary in a process of its own, which ends in many ways;
+// TestEnds runs this binary in a separate process, which ends in several ways;
 // none may leave a server.
 func TestEnds(t *testing.T) {
-	testdb.Kinds(t, "mariadb") // or it is skipped
+	testdb.Kinds(t, "mariadb") // skips if the kind is not allowed
 	testdb.Require(t, "mariadb", sandbox.Installed(t.Context(), "mariadb"))
 	for _, end := range []string{"return", "panic", "exit", "timeout"} {
 		t.Run(end, func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestEndHelper is not a test: TestEnds runs it.
+// TestEndHelper is not a test: it is executed by TestEnds.
 func TestEndHelper(t *testing.T) {
 	end := os.Getenv(endVariable)
 	if end == "" {
@@ -173,7 +173,7 @@ func TestEndHelper(t *testing.T) {
 	}
 }
 
-// running reports whether a process runs; one that waits to be reaped does not.
+// running reports whether a process is running; a zombie is not.
 func running(pid int) bool {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	return err == nil && len(data) > 0

@@ -8,13 +8,13 @@ import (
 	"github.com/rowmill/rowmill/sandbox"
 )
 
-// VersionsVariable names the versions of the servers that tests use, such as
-// "mysql=9.7,mariadb=11.8,postgres=18". A kind that it doesn't name, and one that
-// is asked for with a version, is left alone. So the same tests run on several
-// versions: see docs/servers.md.
+// VersionsVariable lists the server versions that tests use, such as
+// "mysql=9.7,mariadb=11.8,postgres=18", so that the same tests can run on
+// several versions: see docs/servers.md. It does not affect kinds that it
+// doesn't list, or kinds that are requested with a version.
 const VersionsVariable = "ROWMILL_TEST_VERSIONS"
 
-// setVersion chooses the version of a server that is asked for without one.
+// setVersion sets the version of a server that is requested without one.
 func setVersion(o *sandbox.Options, list string) error {
 	if o.Version != "" || list == "" {
 		return nil
@@ -31,9 +31,9 @@ func setVersion(o *sandbox.Options, list string) error {
 	return o.Validate()
 }
 
-// requirement is the name of a server in RequireVariable: the part of it that is
-// installed apart from the rest, and the version where it is a certain one, such
-// as "mysql-9.7".
+// requirement returns the name of a server in RequireVariable: of a part of it
+// that is installed separately, and with the version if a particular one is
+// requested, such as "mysql-9.7".
 func requirement(o sandbox.Options) string {
 	name := o.Kind
 	if o.Storage == sandbox.RocksDB {
@@ -45,5 +45,5 @@ func requirement(o sandbox.Options) string {
 	return name
 }
 
-// versions is the list of VersionsVariable.
+// versions returns the list in VersionsVariable.
 func versions() string { return os.Getenv(VersionsVariable) }

@@ -1,7 +1,7 @@
-// Command testservers runs a command, as a rule `go test ./...`, beside one
+// Command testservers runs a command, usually `go test ./...`, beside one
 // database server of each kind, which the tests of all packages share (package
-// testdb). Servers and temporary files lie in memory where there is room. It
-// ends with the command's exit status, and leaves no server and no file.
+// testdb). Servers and temporary files are kept in memory if there is room. It
+// exits with the command's exit status, and leaves no server and no file.
 //
 //	go run ./internal/testservers [-kinds LIST] go test ./...
 package main
@@ -21,8 +21,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// usual are the servers that most tests use. What a test needs besides, its own
-// process starts.
+// usual are the servers that most tests use. Other servers are started by the
+// test processes that need them.
 const usual = "mariadb,mysql,postgres,mariadb?engine=rocksdb"
 
 func main() { os.Exit(run(os.Args[1:])) }
@@ -69,7 +69,7 @@ func beside(ctx context.Context, kinds, args []string) (status int, err error) {
 		fmt.Fprintf(os.Stderr, "testservers: up after %v\n", time.Since(begin).Round(time.Millisecond))
 	}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	// An interrupted `go test` passes the signal on to the tests.
+	// An interrupted `go test` forwards the signal to the tests.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr

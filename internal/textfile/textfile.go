@@ -1,7 +1,7 @@
-// Package textfile reads files that users name: declarations, passwords, run
-// records. Such a name may be a FIFO that nobody writes to, a terminal, or a
-// device without end, so that each read ends with its context, which a signal
-// does; and a file that is read into memory whole has a bound.
+// Package textfile reads files named by users: declarations, passwords, run
+// records. Such a file may be a FIFO without a writer, a terminal, or an endless
+// device. Therefore each read ends with its context, which a signal cancels, and
+// a file that is read into memory whole has a size limit.
 package textfile
 
 import (
@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// Limit is the size in bytes of the largest file that Read takes: a hundred
+// Limit is the maximum size in bytes of a file that Read accepts: a hundred
 // times the longest declaration seen.
 const Limit = 1 << 20
 
-// Read returns what a regular file of at most Limit bytes holds.
+// Read returns the contents of a regular file of at most Limit bytes.
 func Read(ctx context.Context, path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -36,8 +36,8 @@ func Read(ctx context.Context, path string) ([]byte, error) {
 	return bounded(f, path)
 }
 
-// ReadAny returns what a file of any kind but a directory holds, up to its end
-// and at most Limit bytes: also a FIFO's, such as a shell's <(command).
+// ReadAny returns the contents of a file of any kind except a directory, at most
+// Limit bytes. The file may be a FIFO, such as a shell's <(command).
 func ReadAny(ctx context.Context, path string) ([]byte, error) {
 	f, err := Open(ctx, path)
 	if err != nil {
@@ -58,7 +58,7 @@ func bounded(r io.Reader, path string) ([]byte, error) {
 	return text, nil
 }
 
-// kind names what is no regular file.
+// kind returns the name of a type of file that is not regular.
 func kind(m fs.FileMode) string {
 	switch {
 	case m.IsDir():
@@ -71,15 +71,15 @@ func kind(m fs.FileMode) string {
 	return "device"
 }
 
-// A File is open for reading for as long as its context lives.
+// A File is open for reading until its context ends.
 type File struct {
 	ctx  context.Context
 	f    *os.File
 	stop func() bool
 }
 
-// Open opens a file of any kind but a directory. Opening and reading end with
-// ctx, whose error they then return.
+// Open opens a file of any kind except a directory. When ctx ends, opening and
+// reading end and return its error.
 func Open(ctx context.Context, path string) (*File, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil, fmt.Errorf("%s is a directory", path)
@@ -89,12 +89,12 @@ func Open(ctx context.Context, path string) (*File, error) {
 		return nil, err
 	}
 	return &File{ctx: ctx, f: f, stop: context.AfterFunc(ctx, func() {
-		// Files without deadlines don't wait for anybody: Read looks at ctx.
+		// Files without deadlines don't block: Read checks ctx.
 		_ = f.SetReadDeadline(time.Unix(1, 0))
 	})}, nil
 }
 
-// open opens a file. A FIFO's opening waits for a writer.
+// open opens a file. Opening a FIFO waits for a writer.
 func open(ctx context.Context, path string) (*os.File, error) {
 	var f *os.File
 	var err error
@@ -108,8 +108,9 @@ func open(ctx context.Context, path string) (*os.File, error) {
 		return f, err
 	case <-ctx.Done():
 	}
-	// For reading and writing a FIFO opens at once, which ends the wait. What
-	// else waits, and a FIFO that may not be written to, waits until the process ends.
+	// Opening a FIFO for reading and writing succeeds at once, which ends the
+	// wait. If the FIFO is not writable, or another kind of file blocks, the
+	// goroutine waits until the process ends.
 	if info, err := os.Stat(path); err != nil || info.Mode()&fs.ModeNamedPipe == 0 {
 		return nil, ctx.Err()
 	}
@@ -124,8 +125,8 @@ func open(ctx context.Context, path string) (*os.File, error) {
 	return nil, errors.Join(ctx.Err(), err, w.Close())
 }
 
-// Read reads as io.Reader says, and returns the context's error once that has
-// ended.
+// Read implements io.Reader, and returns the context's error once the context
+// has ended.
 func (f *File) Read(p []byte) (int, error) {
 	if err := f.ctx.Err(); err != nil {
 		return 0, err

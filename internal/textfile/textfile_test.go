@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fifo makes one.
+// fifo creates a FIFO and returns its path.
 func fifo(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "fifo")
@@ -40,7 +40,7 @@ func TestRead(t *testing.T) {
 	}
 	cases := []struct {
 		name, path string
-		says       string // in the error; "" is none
+		says       string // part of the error; "" is no error
 		size       int
 	}{
 		{"file", filepath.Join(dir, "file"), "", 3},
@@ -66,7 +66,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestReadAny: a FIFO is read to its end, and a device without end is refused.
+// TestReadAny: a FIFO is read to its end, and an endless device is refused.
 func TestReadAny(t *testing.T) {
 	path := fifo(t)
 	go func() {
@@ -82,7 +82,7 @@ func TestReadAny(t *testing.T) {
 	}
 }
 
-// TestEnds: the end of the context ends what waits.
+// TestEnds: the end of the context ends blocked calls.
 func TestEnds(t *testing.T) {
 	t.Run("opening", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
