@@ -12,9 +12,9 @@ FUZZ_TIME    ?= 20s
 TEST_FLAGS   ?= -p 2 -parallel 8
 # Packages whose goroutines share data. `make race` tests them under -race on
 # SQLite only; their tests on servers run once, in `make test`, without -race.
-RACE_PACKAGES ?= ./bench ./ingest/... ./state ./monitor ./probe ./maintain/...
+RACE_PACKAGES ?= ./internal/bench ./internal/ingest/... ./internal/state ./internal/monitor ./internal/probe ./internal/maintain/...
 # The packages whose speed limits the rates that rowmill can measure.
-BENCH_PACKAGES ?= ./rolling/... ./engine/... ./workload/... ./bench/... ./result/... ./ingest/...
+BENCH_PACKAGES ?= ./rolling/... ./internal/engine/... ./internal/workload/... ./internal/bench/... ./result/... ./internal/ingest/...
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -63,7 +63,7 @@ imports:
 # Part long of `make nightly` runs the whole suite on SQLite without cgo.
 pure:
 	CGO_ENABLED=0 $(GO) vet ./...
-	CGO_ENABLED=0 ROWMILL_TEST_KINDS=sqlite $(GO) test -timeout $(TEST_TIMEOUT) ./engine/sqlite
+	CGO_ENABLED=0 ROWMILL_TEST_KINDS=sqlite $(GO) test -timeout $(TEST_TIMEOUT) ./internal/engine/sqlite
 
 race: gcc
 	ROWMILL_TEST_KINDS=sqlite $(GO) run ./internal/testservers -kinds '' $(GO) test -race -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(RACE_PACKAGES)

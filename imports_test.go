@@ -28,36 +28,36 @@ const anything = "anything"
 // outside its tests. docs/architecture.md has the same table for people, and
 // TestTreeDocs compares the two.
 var mayImport = map[string][]string{
-	"":                  {},
-	"rolling":           {},
-	"result":            {"internal/figure"},
-	"sandbox":           {},
-	"engine":            {"rolling", "internal/textfile"},
-	"engine/mysql":      {"engine", "rolling", "internal/textfile", "internal/figure"},
-	"engine/postgres":   {"engine", "rolling"},
-	"engine/sqlite":     {"engine", "rolling"},
-	"engine/null":       {"engine", "rolling"},
-	"engine/enginetest": {"engine", "rolling", "internal/testdb"},
-	"bench":             {"engine", "rolling", "result"},
-	"workload":          {"bench", "engine", "rolling", "internal/figure"},
-	"probe":             {"engine", "result", "internal/figure"},
-	"ingest":            {"engine", "rolling", "state", "ingest/spool", "internal/figure"},
-	"ingest/spool":      {},
-	"maintain": {"engine", "rolling", "state", "maintain/copier", "maintain/rollup", "maintain/archive",
-		"maintain/adopt", "internal/figure"},
-	"state":            {"engine", "rolling"},
-	"maintain/copier":  {"engine", "rolling", "state", "internal/figure"},
-	"maintain/rollup":  {"engine", "rolling", "state", "maintain/copier", "internal/figure"},
-	"maintain/archive": {"engine", "rolling", "state", "internal/figure"},
-	"maintain/adopt":   {"engine", "rolling", "state", "maintain/copier", "internal/figure"},
-	"monitor":          {"maintain"},
-	"query":            {"engine", "rolling"},
-	"query/mysqlfront": {"query"},
-	"report":           {"result", "internal/figure"},
-	"scenario":         {"result", "internal/textfile"},
-	"sizing":           {"rolling", "result", "internal/figure"},
-	"internal/testdb": {"engine", "engine/mysql", "engine/null", "engine/postgres", "engine/sqlite",
-		"rolling", "sandbox"},
+	"":                           {},
+	"rolling":                    {},
+	"result":                     {"internal/figure"},
+	"internal/sandbox":           {},
+	"internal/engine":            {"rolling", "internal/textfile"},
+	"internal/engine/mysql":      {"internal/engine", "rolling", "internal/textfile", "internal/figure"},
+	"internal/engine/postgres":   {"internal/engine", "rolling"},
+	"internal/engine/sqlite":     {"internal/engine", "rolling"},
+	"internal/engine/null":       {"internal/engine", "rolling"},
+	"internal/engine/enginetest": {"internal/engine", "rolling", "internal/testdb"},
+	"internal/bench":             {"internal/engine", "rolling", "result"},
+	"internal/workload":          {"internal/bench", "internal/engine", "rolling", "internal/figure"},
+	"internal/probe":             {"internal/engine", "result", "internal/figure"},
+	"internal/ingest":            {"internal/engine", "rolling", "internal/state", "internal/ingest/spool", "internal/figure"},
+	"internal/ingest/spool":      {},
+	"internal/maintain": {"internal/engine", "rolling", "internal/state", "internal/maintain/copier", "internal/maintain/rollup", "internal/maintain/archive",
+		"internal/maintain/adopt", "internal/figure"},
+	"internal/state":            {"internal/engine", "rolling"},
+	"internal/maintain/copier":  {"internal/engine", "rolling", "internal/state", "internal/figure"},
+	"internal/maintain/rollup":  {"internal/engine", "rolling", "internal/state", "internal/maintain/copier", "internal/figure"},
+	"internal/maintain/archive": {"internal/engine", "rolling", "internal/state", "internal/figure"},
+	"internal/maintain/adopt":   {"internal/engine", "rolling", "internal/state", "internal/maintain/copier", "internal/figure"},
+	"internal/monitor":          {"internal/maintain"},
+	"query":                     {"internal/engine", "rolling"},
+	"query/mysqlfront":          {"query"},
+	"internal/report":           {"result", "internal/figure"},
+	"internal/scenario":         {"result", "internal/textfile"},
+	"internal/sizing":           {"rolling", "result", "internal/figure"},
+	"internal/testdb": {"internal/engine", "internal/engine/mysql", "internal/engine/null", "internal/engine/postgres", "internal/engine/sqlite",
+		"rolling", "internal/sandbox"},
 	"internal/testbrowser": {"internal/testdb"},
 	"internal/testservers": {"internal/testdb"},
 	"internal/noask":       {},
@@ -67,13 +67,13 @@ var mayImport = map[string][]string{
 }
 
 // engines are the packages that only cmd, internal/testdb and tests may name.
-var engines = []string{"engine/mysql", "engine/postgres", "engine/sqlite", "engine/null"}
+var engines = []string{"internal/engine/mysql", "internal/engine/postgres", "internal/engine/sqlite", "internal/engine/null"}
 
 // namesEngines are the packages outside tests that may.
 var namesEngines = []string{"cmd/rowmill", "internal/testdb"}
 
 // testsMayAlsoImport is what any package's tests may import besides.
-var testsMayAlsoImport = slices.Concat(engines, []string{"internal/testdb", "internal/testbrowser", "engine/enginetest"})
+var testsMayAlsoImport = slices.Concat(engines, []string{"internal/testdb", "internal/testbrowser", "internal/engine/enginetest"})
 
 // listed is what `go list -json` says of a package.
 type listed struct {
@@ -157,16 +157,16 @@ func TestTreeImportRuleCatches(t *testing.T) {
 		want int
 	}{
 		"unknown package":           {listed{ImportPath: module + "/helpers"}, 1},
-		"two breaches":              {listed{ImportPath: module + "/report", Imports: []string{module + "/engine", module + "/bench", "fmt"}}, 2},
-		"engine named by bench":     {listed{ImportPath: module + "/bench", Imports: []string{module + "/engine/mysql"}}, 1},
-		"one engine by another":     {listed{ImportPath: module + "/engine/mysql", Imports: []string{module + "/engine/null"}}, 1},
-		"test database in code":     {listed{ImportPath: module + "/bench", Imports: []string{module + "/internal/testdb"}}, 1},
-		"root in code":              {listed{ImportPath: module + "/bench", Imports: []string{module}}, 1},
-		"test database in tests":    {listed{ImportPath: module + "/bench", XTestImports: []string{module + "/internal/testdb"}}, 0},
-		"neighbour in tests":        {listed{ImportPath: module + "/report", TestImports: []string{module + "/bench"}}, 1},
+		"two breaches":              {listed{ImportPath: module + "/internal/report", Imports: []string{module + "/internal/engine", module + "/internal/bench", "fmt"}}, 2},
+		"engine named by bench":     {listed{ImportPath: module + "/internal/bench", Imports: []string{module + "/internal/engine/mysql"}}, 1},
+		"one engine by another":     {listed{ImportPath: module + "/internal/engine/mysql", Imports: []string{module + "/internal/engine/null"}}, 1},
+		"test database in code":     {listed{ImportPath: module + "/internal/bench", Imports: []string{module + "/internal/testdb"}}, 1},
+		"root in code":              {listed{ImportPath: module + "/internal/bench", Imports: []string{module}}, 1},
+		"test database in tests":    {listed{ImportPath: module + "/internal/bench", XTestImports: []string{module + "/internal/testdb"}}, 0},
+		"neighbour in tests":        {listed{ImportPath: module + "/internal/report", TestImports: []string{module + "/internal/bench"}}, 1},
 		"a package's external test": {listed{ImportPath: module + "/rolling", XTestImports: []string{module + "/rolling"}}, 0},
-		"command":                   {listed{ImportPath: module + "/cmd/rowmill", Imports: []string{module + "/engine/null"}}, 0},
-		"allowed":                   {listed{ImportPath: module + "/sizing", Imports: []string{module + "/result", "golang.org/x/sys/unix"}}, 0},
+		"command":                   {listed{ImportPath: module + "/cmd/rowmill", Imports: []string{module + "/internal/engine/null"}}, 0},
+		"allowed":                   {listed{ImportPath: module + "/internal/sizing", Imports: []string{module + "/result", "golang.org/x/sys/unix"}}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := breaches(c.pkg); len(got) != c.want {
@@ -233,8 +233,8 @@ func TestTreeDocs(t *testing.T) {
 
 // Limits on the lines of a Go file: one subject each.
 const (
-	linesWarn = 500
-	linesMax  = 600
+	linesWarn = 800
+	linesMax  = 900
 )
 
 // vagueNames say nothing about what a package is for.

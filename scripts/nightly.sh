@@ -28,10 +28,10 @@ newer() (
   export ROWMILL_TEST_NIGHTLY=1 ROWMILL_TEST_KINDS=mysql,mariadb,postgres
   export ROWMILL_TEST_VERSIONS=mysql=9.7,mariadb=11.8,postgres=$postgres
   export ROWMILL_TEST_REQUIRE=mysql-9.7,mariadb-11.8,rocksdb-11.8,postgres-$postgres
-  "$GO" test -count 1 -run 'TestVersions$' ./sandbox || return
+  "$GO" test -count 1 -run 'TestVersions$' ./internal/sandbox || return
   local failed=0
-  beside ./engine/mysql ./engine/postgres || failed=1
-  beside -skip "$kills|Memory" ./maintain/... ./ingest ./state || failed=1
+  beside ./internal/engine/mysql ./internal/engine/postgres || failed=1
+  beside -skip "$kills|Memory" ./internal/maintain/... ./internal/ingest ./internal/state || failed=1
   beside -run 'Grants|Privileges|Restore$|Trap|'"$servers" -skip "$kills" ./cmd/rowmill || failed=1
   return $failed
 )

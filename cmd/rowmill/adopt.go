@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/figure"
-	"github.com/rowmill/rowmill/maintain"
-	"github.com/rowmill/rowmill/maintain/adopt"
+	"github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/maintain/adopt"
 )
 
 // adoptOptions returns the options for adopting a table.

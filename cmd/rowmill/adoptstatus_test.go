@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/testdb"
-	"github.com/rowmill/rowmill/maintain"
 )
 
 // told is an io.Writer that calls the function with each text written.

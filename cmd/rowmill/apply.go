@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rowmill/rowmill/maintain"
-	"github.com/rowmill/rowmill/maintain/adopt"
+	"github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/maintain/adopt"
 )
 
 // applyFlags are the flags of `rowmill apply`.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/engine"
 )
 
 // wantArgs refuses fewer arguments than least, or more than most (-1: no limit), as a

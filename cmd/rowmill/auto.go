@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/rowmill/rowmill/internal/sizing"
 	"github.com/rowmill/rowmill/result"
 	"github.com/rowmill/rowmill/rolling"
-	"github.com/rowmill/rowmill/sizing"
 )
 
 // autoPeriod determines the period for every = "auto": the longest that fits into

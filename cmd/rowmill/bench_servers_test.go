@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rowmill/rowmill/internal/sandbox"
 	"github.com/rowmill/rowmill/internal/testdb"
-	"github.com/rowmill/rowmill/sandbox"
 )
 
 // TestBenchServers checks that a run on a private server of each kind proves every row

@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/sandbox"
 	"github.com/rowmill/rowmill/internal/testdb"
-	"github.com/rowmill/rowmill/report"
 	"github.com/rowmill/rowmill/result"
-	"github.com/rowmill/rowmill/sandbox"
 )
 
 // summaries parses the --json output of a command.

@@ -12,11 +12,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rowmill/rowmill/monitor"
-	"github.com/rowmill/rowmill/probe"
+	"github.com/rowmill/rowmill/internal/monitor"
+	"github.com/rowmill/rowmill/internal/probe"
+	"github.com/rowmill/rowmill/internal/state"
+	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/result"
-	"github.com/rowmill/rowmill/state"
-	"github.com/rowmill/rowmill/workload"
 )
 
 // A rowCount is the number of rows in a table and in its dropped periods.

@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/rowmill/rowmill/bench"
-	"github.com/rowmill/rowmill/engine"
-	"github.com/rowmill/rowmill/sandbox"
-	"github.com/rowmill/rowmill/workload"
+	"github.com/rowmill/rowmill/internal/bench"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/sandbox"
+	"github.com/rowmill/rowmill/internal/workload"
 )
 
 // cellFlags are the flags that `bench mixed` and `bench points` have in common.

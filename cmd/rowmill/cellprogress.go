@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rowmill/rowmill/report"
+	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/result"
 )
 

@@ -7,11 +7,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/rowmill/rowmill/engine"
-	"github.com/rowmill/rowmill/ingest"
-	"github.com/rowmill/rowmill/sandbox"
-	"github.com/rowmill/rowmill/scenario"
-	"github.com/rowmill/rowmill/workload"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/ingest"
+	"github.com/rowmill/rowmill/internal/sandbox"
+	"github.com/rowmill/rowmill/internal/scenario"
+	"github.com/rowmill/rowmill/internal/workload"
 )
 
 // methods returns the insert methods, including those that only one engine has.

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/engine"
 )
 
 // confirm prints the plan on stderr and asks on stdin, unless yes is given. Any answer

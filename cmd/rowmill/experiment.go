@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/sandbox"
+	"github.com/rowmill/rowmill/internal/scenario"
+	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/result"
-	"github.com/rowmill/rowmill/sandbox"
-	"github.com/rowmill/rowmill/scenario"
-	"github.com/rowmill/rowmill/workload"
 )
 
 // An experiment is a scenario at a scale, on a target.

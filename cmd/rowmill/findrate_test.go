@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rowmill/rowmill/bench"
+	"github.com/rowmill/rowmill/internal/bench"
+	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/internal/testdb"
-	"github.com/rowmill/rowmill/report"
 	"github.com/rowmill/rowmill/result"
 )
 

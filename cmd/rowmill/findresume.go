@@ -11,11 +11,11 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/rowmill/rowmill/bench"
-	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/bench"
+	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/result"
-	"github.com/rowmill/rowmill/workload"
 )
 
 // resumeSearch continues the searches of a record, and reports all of them. given are

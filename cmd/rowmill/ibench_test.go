@@ -12,10 +12,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/internal/testdb"
-	"github.com/rowmill/rowmill/report"
+	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/result"
-	"github.com/rowmill/rowmill/workload"
 )
 
 // ibenchTable parses interval lines: the rows of figures after each comment that names

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rowmill/rowmill/bench"
-	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/bench"
+	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/result"
-	"github.com/rowmill/rowmill/workload"
 )
 
 // An ibenchRun runs the steps of the insert benchmark, each as a separate run in one

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/sandbox"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/result"
-	"github.com/rowmill/rowmill/sandbox"
 )
 
 // TestInterruptEarly checks that an interrupt before a run has begun has the exit code

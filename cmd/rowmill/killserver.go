@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rowmill/rowmill/engine"
-	"github.com/rowmill/rowmill/sandbox"
-	"github.com/rowmill/rowmill/workload"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/sandbox"
+	"github.com/rowmill/rowmill/internal/workload"
 )
 
 // shortestKill keeps a server from spending all of its time on recovery.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/sandbox"
 	"github.com/rowmill/rowmill/internal/testdb"
-	"github.com/rowmill/rowmill/sandbox"
 )
 
 // TestKillServer checks that a server that is killed repeatedly has every row that it

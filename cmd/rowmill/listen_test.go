@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/testdb"
-	"github.com/rowmill/rowmill/maintain"
 )
 
 // listenDeclaration is keepDeclaration for any server.

@@ -17,12 +17,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rowmill/rowmill/engine"
-	"github.com/rowmill/rowmill/ingest"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/ingest"
+	"github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/internal/testdb"
-	"github.com/rowmill/rowmill/maintain"
 	"github.com/rowmill/rowmill/rolling"
-	"github.com/rowmill/rowmill/state"
 )
 
 // TestTrapLoadKilledAnyTime kills a loader at any time, not only between its steps.

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/rolling"
-	"github.com/rowmill/rowmill/state"
 )
 
 // onKinds runs a test on SQLite and one server, in parallel with other tests.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rowmill/rowmill/engine"
-	"github.com/rowmill/rowmill/ingest"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/ingest"
 )
 
 func TestProgressOfLoad(t *testing.T) {

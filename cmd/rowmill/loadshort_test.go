@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rowmill/rowmill/ingest"
+	"github.com/rowmill/rowmill/internal/ingest"
 )
 
 // TestLoadEmptyFile checks that an empty file is loaded, and that a file that has

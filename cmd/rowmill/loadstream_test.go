@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rowmill/rowmill/engine"
-	"github.com/rowmill/rowmill/ingest"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/ingest"
+	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/internal/testdb"
-	"github.com/rowmill/rowmill/state"
 )
 
 // TestTrapStreamReadAhead checks a stream that is ended by Ctrl-C after more of it was

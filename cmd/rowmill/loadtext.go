@@ -8,10 +8,10 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/rowmill/rowmill/engine"
-	"github.com/rowmill/rowmill/ingest"
+	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
-	"github.com/rowmill/rowmill/state"
+	"github.com/rowmill/rowmill/internal/ingest"
+	"github.com/rowmill/rowmill/internal/state"
 )
 
 // loaded is the result of loading a source, as --json prints it.

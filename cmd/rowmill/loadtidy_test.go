@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rowmill/rowmill/state"
+	"github.com/rowmill/rowmill/internal/state"
 )
 
 // TestLedgerIsTidied checks that the ledger doesn't grow indefinitely: a day after a

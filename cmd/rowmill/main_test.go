@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/noask"
 	"github.com/rowmill/rowmill/internal/testdb"
 )

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rowmill/rowmill/internal/sandbox"
 	"github.com/rowmill/rowmill/internal/testdb"
-	"github.com/rowmill/rowmill/sandbox"
 )
 
 // TestMatrixServers tests a private server for each run, with the durability of its

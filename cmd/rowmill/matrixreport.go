@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/rowmill/rowmill/engine"
-	"github.com/rowmill/rowmill/report"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/result"
 )
 

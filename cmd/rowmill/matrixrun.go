@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rowmill/rowmill/bench"
-	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/bench"
+	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/result"
 )
 

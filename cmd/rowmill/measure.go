@@ -7,9 +7,9 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/rowmill/rowmill/bench"
-	"github.com/rowmill/rowmill/engine"
-	"github.com/rowmill/rowmill/probe"
+	"github.com/rowmill/rowmill/internal/bench"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/probe"
 	"github.com/rowmill/rowmill/result"
 )
 

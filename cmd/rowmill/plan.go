@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/sizing"
 	"github.com/rowmill/rowmill/rolling"
-	"github.com/rowmill/rowmill/sizing"
 )
 
 // planFlags are the flags of `rowmill plan`.

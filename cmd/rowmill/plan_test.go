@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/sizing"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/rolling"
-	"github.com/rowmill/rowmill/sizing"
 )
 
 // A planServer is a kind of database, with its types for a time and a text.

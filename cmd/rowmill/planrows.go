@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/rolling"
 )
 

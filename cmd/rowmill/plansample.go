@@ -11,9 +11,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/sizing"
 	"github.com/rowmill/rowmill/rolling"
-	"github.com/rowmill/rowmill/sizing"
 )
 
 const (

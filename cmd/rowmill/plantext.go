@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/sizing"
 	"github.com/rowmill/rowmill/result"
-	"github.com/rowmill/rowmill/sizing"
 )
 
 // planWidth is the width of a plan's text, in columns.

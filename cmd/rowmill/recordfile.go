@@ -7,7 +7,7 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/textfile"
 	"github.com/rowmill/rowmill/result"
 )

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rowmill/rowmill/report"
+	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/result"
-	"github.com/rowmill/rowmill/workload"
 )
 
 // A rerun holds the runs of `rowmill compare --repeat`: the configurations of both

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowmill/rowmill/internal/figure"
-	"github.com/rowmill/rowmill/maintain"
-	"github.com/rowmill/rowmill/maintain/archive"
+	"github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/maintain/archive"
 	"github.com/rowmill/rowmill/result"
 )
 

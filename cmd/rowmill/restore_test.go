@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/maintain/archive"
 	"github.com/rowmill/rowmill/internal/testdb"
-	"github.com/rowmill/rowmill/maintain/archive"
 	"github.com/rowmill/rowmill/rolling"
 )
 

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/sandbox"
 	"github.com/rowmill/rowmill/internal/testdb"
-	"github.com/rowmill/rowmill/sandbox"
 )
 
 // processVariable makes the test binary run as rowmill, so that it can be killed.

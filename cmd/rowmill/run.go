@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rowmill/rowmill/engine"
-	"github.com/rowmill/rowmill/maintain"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/maintain"
 )
 
 // runFlags are the flags of `rowmill run`.

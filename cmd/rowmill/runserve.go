@@ -4,9 +4,9 @@ import (
 	"context"
 	"sync"
 
-	"github.com/rowmill/rowmill/maintain"
-	"github.com/rowmill/rowmill/monitor"
-	"github.com/rowmill/rowmill/state"
+	"github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/monitor"
+	"github.com/rowmill/rowmill/internal/state"
 )
 
 // A leadership is the set of lanes in which this process is the leader.

@@ -16,8 +16,8 @@ import (
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 
-	"github.com/rowmill/rowmill/engine"
-	"github.com/rowmill/rowmill/sandbox"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/sandbox"
 )
 
 // defaultSandbox is the name of a sandbox if none is given.

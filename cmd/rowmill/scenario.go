@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/rowmill/rowmill/bench"
+	"github.com/rowmill/rowmill/internal/bench"
+	"github.com/rowmill/rowmill/internal/scenario"
 	"github.com/rowmill/rowmill/result"
-	"github.com/rowmill/rowmill/scenario"
 )
 
 // scenarioFlags are the flags of `rowmill bench scenario`.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rowmill/rowmill/report"
+	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/result"
 )
 

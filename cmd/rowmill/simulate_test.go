@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/rolling"
-	"github.com/rowmill/rowmill/state"
 )
 
 // monthDeclaration is the table of the simulated month. The verbs are for its target,

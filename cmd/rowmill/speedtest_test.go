@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/internal/testdb"
-	"github.com/rowmill/rowmill/report"
 	"github.com/rowmill/rowmill/result"
 )
 

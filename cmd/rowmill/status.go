@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rowmill/rowmill/maintain"
+	"github.com/rowmill/rowmill/internal/maintain"
 )
 
 // errNeedsPerson is returned by status if an action by the user is required.

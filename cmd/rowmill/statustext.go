@@ -10,8 +10,8 @@ import (
 
 	"github.com/mattn/go-runewidth"
 
-	"github.com/rowmill/rowmill/maintain"
-	"github.com/rowmill/rowmill/monitor"
+	"github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/monitor"
 )
 
 // Limits of the text of a status.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/mattn/go-runewidth"
 
-	"github.com/rowmill/rowmill/maintain"
+	"github.com/rowmill/rowmill/internal/maintain"
 )
 
 // statusFixture returns the status of a table with hours and merged days, and with

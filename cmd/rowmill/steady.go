@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/rowmill/rowmill/bench"
+	"github.com/rowmill/rowmill/internal/bench"
+	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/result"
-	"github.com/rowmill/rowmill/workload"
 )
 
 // steadyFlags are the flags of `rowmill bench steady`: those that it shares with

@@ -10,12 +10,12 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/rowmill/rowmill/engine"
-	"github.com/rowmill/rowmill/engine/mysql"
-	"github.com/rowmill/rowmill/engine/null"
-	"github.com/rowmill/rowmill/engine/postgres"
-	"github.com/rowmill/rowmill/engine/sqlite"
-	"github.com/rowmill/rowmill/sandbox"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/engine/mysql"
+	"github.com/rowmill/rowmill/internal/engine/null"
+	"github.com/rowmill/rowmill/internal/engine/postgres"
+	"github.com/rowmill/rowmill/internal/engine/sqlite"
+	"github.com/rowmill/rowmill/internal/sandbox"
 )
 
 // schemes lists the kinds of targets, for messages.

@@ -5,7 +5,7 @@ package testdb_test
 import (
 	"testing"
 
-	"github.com/rowmill/rowmill/engine"
+	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/rowmill/rowmill/sandbox"
+	"github.com/rowmill/rowmill/internal/sandbox"
 )
 
 // ServersVariable is the environment variable with the directory of the

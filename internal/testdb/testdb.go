@@ -37,7 +37,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/rowmill/rowmill/sandbox"
+	"github.com/rowmill/rowmill/internal/sandbox"
 )
 
 // RequireVariable is the environment variable that turns skips into failures.

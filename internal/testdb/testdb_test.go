@@ -14,8 +14,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/rowmill/rowmill/internal/sandbox"
 	"github.com/rowmill/rowmill/internal/testdb"
-	"github.com/rowmill/rowmill/sandbox"
 )
 
 // endVariable makes the test binary use a server and end in the given way.

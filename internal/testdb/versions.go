@@ -5,7 +5,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/rowmill/rowmill/sandbox"
+	"github.com/rowmill/rowmill/internal/sandbox"
 )
 
 // VersionsVariable lists the server versions that tests use, such as

@@ -3,7 +3,7 @@ package testdb
 import (
 	"testing"
 
-	"github.com/rowmill/rowmill/sandbox"
+	"github.com/rowmill/rowmill/internal/sandbox"
 )
 
 func TestSetVersion(t *testing.T) {

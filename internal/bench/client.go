@@ -1,0 +1,178 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// client executes operations until there are no more, or the run ends. It
+// reports whether its last operation was cancelled.
+//
+// Reading the clock is the most expensive step here, so each moment is read
+// once: the client's own time begins at the end of an operation.
+func (r *run) client(ctx context.Context, l *load, c Client, rec *recorder) (brokenOff bool) {
+	batch, ops := l.Batch, l.ops
+	waiter, _ := c.(Waiter)
+	var due time.Duration
+	var nextMark int64
+	var timer *time.Timer
+	if l.schedule.open() {
+		timer = time.NewTimer(0)
+		defer timer.Stop()
+	}
+	ended := time.Since(r.start)
+	for !r.stopping.Load() {
+		op := l.next.Add(1) - 1
+		if ops > 0 && op >= ops {
+			return false
+		}
+		rows := batch
+		if ops > 0 && op == ops-1 {
+			rows = int(l.Rows - op*int64(batch))
+		}
+		c.Prepare(rows)
+		began := time.Since(r.start)
+		busy := began - ended
+		if timer != nil {
+			due = l.schedule.due(op)
+			if due > began {
+				if !r.wait(timer, due-began) {
+					rec.gaveUp(busy, 0)
+					return false
+				}
+				began = time.Since(r.start)
+			}
+			if began-due > lateAfter {
+				rec.late()
+			}
+		}
+		if waiter != nil {
+			if err := waiter.Await(r.waiting); err != nil {
+				rec.gaveUp(busy, 0)
+				if r.waiting.Err() == nil {
+					r.clientFailed(err)
+				}
+				return false
+			}
+			began = time.Since(r.start)
+		}
+		err := c.Do(ctx)
+		if err != nil {
+			err = r.retry(ctx, c, rec, err)
+		}
+		ended = time.Since(r.start)
+		if err != nil {
+			rec.gaveUp(busy, ended-began)
+			if ctx.Err() != nil {
+				return true
+			}
+			r.clientFailed(err)
+			return false
+		}
+		rec.done(rows, busy, ended-began, ended-due)
+		if total := l.rows.Add(int64(rows)); total >= nextMark {
+			nextMark = l.marks.pass(total-int64(rows), total, ended)
+		}
+	}
+	return false
+}
+
+// wait sleeps until an operation is due and reports whether to begin it.
+func (r *run) wait(t *time.Timer, d time.Duration) bool {
+	t.Reset(d)
+	select {
+	case <-t.C:
+		return true
+	case <-r.stop:
+		return false
+	}
+}
+
+// Limits of retrying an operation. A deadlock is resolved by the first or second
+// retry; a server that restarts is back after seconds. A longer RetryFor adds
+// one retry per pause.
+const (
+	maxRetries      = 100
+	defaultRetryFor = 15 * time.Second
+	firstPause      = time.Millisecond
+	longestWait     = time.Second
+	firstPauses     = 10 // shorter than longestWait
+)
+
+// retry retries a failed operation as long as that is allowed. It returns the
+// last error of the operation and the reason why it was not retried again. A try
+// that was cancelled is not an error of the database and is not counted as one.
+func (r *run) retry(ctx context.Context, c Client, rec *recorder, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	rec.failed()
+	var unrecovered error // why the last try couldn't begin
+	began, pause := time.Now(), firstPause
+	tries := max(maxRetries, firstPauses+int(r.cfg.RetryFor/longestWait))
+	for try := 0; try < tries && engine.Retryable(err) && time.Since(began) < r.cfg.RetryFor; try++ {
+		if !sleep(ctx, pause) {
+			break
+		}
+		if waited, ok := r.awaitServer(ctx); !ok {
+			break
+		} else if waited {
+			began, pause, try = time.Now(), firstPause, 0 // the limits apply while the server is up
+		}
+		pause = min(2*pause, longestWait)
+		if unrecovered = c.Recover(ctx, err); unrecovered != nil {
+			if engine.Retryable(unrecovered) || errors.Is(unrecovered, engine.ErrUnreachable) {
+				continue // the server may be restarting
+			}
+			break
+		}
+		rec.retried()
+		if err = c.Do(ctx); err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+		rec.failed()
+	}
+	if unrecovered != nil {
+		return fmt.Errorf("%w; and then: %w", err, unrecovered)
+	}
+	return err
+}
+
+// awaitServer waits until a server that is known to be down is back. waited
+// reports whether it was down; ok is false if ctx ended first.
+func (r *run) awaitServer(ctx context.Context) (waited, ok bool) {
+	if r.cfg.Outage == nil {
+		return false, true
+	}
+	for {
+		back := r.cfg.Outage()
+		if back == nil {
+			return waited, true
+		}
+		waited = true
+		select {
+		case <-back:
+		case <-ctx.Done():
+			return waited, false
+		}
+	}
+}
+
+// sleep waits for d and returns false if ctx ends first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

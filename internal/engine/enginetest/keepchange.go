@@ -1,0 +1,338 @@
+package enginetest
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// detach converts a period at any place to a table, and a table to a period.
+func (s keepers) detach(t *testing.T) {
+	for _, kind := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			db := s.open(t)
+			k := created(t, db, "readings", kind, 4)
+			k.insert(t, k.parts, 0, 50)
+			whole := k.whole(t)
+			for _, i := range []int{1, 0, 3} {
+				p := k.parts[i]
+				before := k.part(t, p)
+				k.step(t, engine.Detach{Table: k.Table, Have: k.parts, Part: p, Into: "gone"})
+				k.wantParts(t, k.without(k.parts, i))
+				want(t, "the detached table", k.of(t, "gone"), before)
+				want(t, "the rows left", k.whole(t).Rows, whole.Rows-before.Rows)
+				k.step(t, engine.Attach{Table: k.Table, Have: k.without(k.parts, i), Part: p, From: "gone"})
+				k.wantParts(t, k.parts)
+				want(t, "the period", k.part(t, p), before)
+				want(t, "the whole table", k.whole(t), whole)
+				if left := k.tables(t, "gone"); len(left) > 0 {
+					t.Errorf("tables %q are left", left)
+				}
+			}
+			// A new table becomes the period after the last one.
+			next := periods(t, k.Grid, k.parts[3].To, 1)[0]
+			k.template(t, "new")
+			k.step(t, engine.Attach{Table: k.Table, Have: k.parts, Part: next, From: "new"})
+			k.parts = append(k.parts, next)
+			k.wantParts(t, k.parts)
+			k.insert(t, k.parts[4:], 0, 10)
+			want(t, "rows of it", k.part(t, next).Rows, 10)
+		})
+	}
+}
+
+// fill copies the rows of periods to a new table, as a rebuild does.
+func (k *kept) fill(t testing.TB, name string, parts []rolling.Partition) {
+	t.Helper()
+	k.template(t, name)
+	for _, p := range parts {
+		k.exec(t, k.db.SQL(), fmt.Sprintf("INSERT INTO %s SELECT * FROM %s", k.quote(name), k.Words().From(k.Table, p)))
+	}
+}
+
+// merge returns the Replace of n periods, starting with period i, by the table
+// that contains their rows.
+func (k *kept) merge(t testing.TB, i, n int, name, with string) engine.Replace {
+	old := k.parts[i : i+n]
+	if k.db.Capabilities().LastName {
+		name = old[n-1].Name
+	}
+	r := engine.Replace{Table: k.Table, Have: k.parts, Old: old, With: with,
+		New: rolling.Partition{Name: name, Period: rolling.Period{From: old[0].From, To: old[n-1].To}}}
+	for j := range old {
+		r.Out = append(r.Out, fmt.Sprintf("out_%d", j))
+	}
+	return r
+}
+
+// replaced returns the partitions after a Replace.
+func replaced(parts []rolling.Partition, r engine.Replace) []rolling.Partition {
+	i := slices.Index(parts, r.Old[0])
+	return slices.Concat(parts[:i], []rolling.Partition{r.New}, parts[i+len(r.Old):])
+}
+
+// replace replaces one or several periods by rebuilt ones.
+func (s keepers) replace(t *testing.T) {
+	for _, kind := range kinds {
+		db := s.open(t)
+		for i, c := range []struct {
+			name     string
+			first, n int
+			keepName bool
+		}{
+			{"one by its own name", 1, 1, true}, {"one by another name", 1, 1, false}, {"the first", 0, 1, true}, {"the last", 3, 1, true},
+			{"three in one", 0, 3, true}, {"two at the end", 2, 2, false}, {"all", 0, 4, false},
+		} {
+			if i > 0 && kind != "time" && c.n != 3 {
+				continue // here the kind of column By makes no difference
+			}
+			t.Run(kind+"/"+c.name, func(t *testing.T) {
+				k := created(t, db, fmt.Sprintf("readings%d", i), kind, 4)
+				k.insert(t, k.parts, 0, 30)
+				whole := k.whole(t)
+				old := make([]content, c.n)
+				for i := range old {
+					old[i] = k.part(t, k.parts[c.first+i])
+				}
+				name := k.parts[c.first].Name
+				if !c.keepName {
+					name += "x"
+				}
+				// Twice, because the names must be available again.
+				for range 2 {
+					k.fill(t, "rebuilt", k.parts[c.first:c.first+c.n])
+					r := k.merge(t, c.first, c.n, name, "rebuilt")
+					k.step(t, r)
+					k.parts = replaced(k.parts, r)
+					k.wantParts(t, k.parts)
+					want(t, "the whole table", k.whole(t), whole)
+					for i, out := range r.Out {
+						if len(old) > i {
+							want(t, "the old rows in "+out, k.of(t, out), old[i])
+						}
+					}
+					if left := k.tables(t, "rebuilt"); len(left) > 0 {
+						t.Errorf("tables %q are left", left)
+					}
+					k.step(t, engine.DropTables{Names: r.Out})
+					c.n, old = 1, []content{k.part(t, r.New)}
+				}
+				k.insert(t, k.parts[c.first:c.first+1], 500, 510)
+				want(t, "rows after an insert", k.whole(t).Rows, whole.Rows+10)
+			})
+		}
+	}
+}
+
+// readers checks that queries see each row once while periods are rebuilt and
+// merged.
+func (s keepers) readers(t *testing.T) {
+	db := s.open(t)
+	k := created(t, db, "readings", "time", 4)
+	k.insert(t, k.parts, 0, 200)
+	var rows, sum int64
+	q := "SELECT COUNT(*), SUM(id) FROM readings"
+	if err := db.SQL().QueryRowContext(within(t), q).Scan(&rows, &sum); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(within(t))
+	defer stop()
+	var readers sync.WaitGroup
+	var mu sync.Mutex
+	var seen int
+	var problems []string
+	for range 2 {
+		readers.Go(func() {
+			for ctx.Err() == nil {
+				var r, u int64
+				err := db.Classify(db.SQL().QueryRowContext(ctx, q).Scan(&r, &u))
+				if ctx.Err() != nil {
+					return
+				}
+				mu.Lock()
+				if seen++; err != nil {
+					problems = append(problems, err.Error())
+				} else if r != rows || u != sum {
+					problems = append(problems, fmt.Sprintf("%d rows with the sum %d, want %d with %d", r, u, rows, sum))
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	step := func(s engine.Step) {
+		t.Helper()
+		for i := 0; ; i++ {
+			err := db.Try(within(t), s)
+			if err == nil {
+				return
+			}
+			if !errors.Is(err, engine.ErrLockTimeout) || i == 20 {
+				t.Fatalf("%T: %v", s, err)
+			}
+		}
+	}
+	for i := range 4 {
+		k.fill(t, "rebuilt", k.parts[i:i+1])
+		r := k.merge(t, i, 1, k.parts[i].Name, "rebuilt")
+		step(r)
+		step(engine.DropTables{Names: r.Out})
+	}
+	k.fill(t, "rebuilt", k.parts[:3])
+	r := k.merge(t, 0, 3, k.parts[0].Name+"x", "rebuilt")
+	step(r)
+	step(engine.DropTables{Names: r.Out})
+	k.parts = replaced(k.parts, r)
+	// Enough counts to ensure that some ran meanwhile.
+	for n := 0; n < 20; time.Sleep(5 * time.Millisecond) {
+		mu.Lock()
+		n = seen
+		mu.Unlock()
+		if ctx.Err() != nil {
+			t.Fatal("the readers don't get on")
+		}
+	}
+	stop()
+	readers.Wait()
+	for i, p := range problems {
+		if i < 10 {
+			t.Errorf("a reader: %s", p)
+		}
+	}
+	k.wantParts(t, k.parts)
+}
+
+// interrupted breaks the connection after any number of a step's statements, and
+// checks that Try of the step has the same result as without the interruption.
+func (s keepers) interrupted(t *testing.T) {
+	for name, make := range map[string]func(k *kept) (engine.Step, []rolling.Partition){
+		"Detach": func(k *kept) (engine.Step, []rolling.Partition) {
+			return engine.Detach{Table: k.Table, Have: k.parts, Part: k.parts[0], Into: "gone"}, k.without(k.parts, 0)
+		},
+		"Replace": func(k *kept) (engine.Step, []rolling.Partition) {
+			k.fill(t, "rebuilt", k.parts[1:2])
+			r := k.merge(t, 1, 1, k.parts[1].Name, "rebuilt")
+			return r, replaced(k.parts, r)
+		},
+		"Merge": func(k *kept) (engine.Step, []rolling.Partition) {
+			k.fill(t, "rebuilt", k.parts[:3])
+			r := k.merge(t, 0, 3, k.parts[0].Name+"x", "rebuilt")
+			return r, replaced(k.parts, r)
+		},
+		"Attach": func(k *kept) (engine.Step, []rolling.Partition) {
+			next := periods(t, k.Grid, k.parts[3].To, 1)[0]
+			k.template(t, "new")
+			return engine.Attach{Table: k.Table, Have: k.parts, Part: next, From: "new"}, append(slices.Clone(k.parts), next)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := s.open(t)
+			for done, all := 0, 1; done <= all; done++ {
+				k := created(t, db, fmt.Sprintf("readings%d", done), "time", 4)
+				k.insert(t, k.parts, 0, 10)
+				whole, first := k.whole(t), k.part(t, k.parts[0])
+				step, after := make(k)
+				statements, err := db.Dialect().Render(step)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = len(statements)
+				conn, err := db.SQL().Conn(within(t))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, q := range statements[:done] {
+					k.exec(t, conn, q)
+				}
+				// This discards the connection and its transaction.
+				_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+				if err := db.Try(within(t), step); err != nil {
+					t.Fatalf("after %d of %d statements: %v\n%s", done, all, err, strings.Join(statements, "\n"))
+				}
+				k.wantParts(t, after)
+				if name == "Detach" {
+					whole.Rows -= first.Rows
+					want(t, "the detached table", k.of(t, "gone"), first)
+					want(t, "rows", k.whole(t).Rows, whole.Rows)
+				} else {
+					want(t, "the whole table", k.whole(t), whole)
+				}
+				apply(t, db, engine.DropTables{Names: []string{"gone", "out_0", "out_1", "out_2"}})
+			}
+		})
+	}
+}
+
+// drop drops tables, some of which don't exist.
+func (s keepers) drop(t *testing.T) {
+	db := s.open(t)
+	k := created(t, db, "readings", "time", 1)
+	for _, name := range []string{"a", "b", `odd " ' name`} {
+		k.template(t, name)
+	}
+	k.step(t, engine.DropTables{Names: []string{"a", "nowhere", `odd " ' name`}})
+	if got := k.tables(t, "a", "b", `odd " ' name`); !slices.Equal(got, []string{"b"}) {
+		t.Errorf("tables %q are left", got)
+	}
+	k.step(t, engine.DropTables{})
+}
+
+// addColumn checks that rows of every period have an added column, and that
+// periods can still be created and dropped.
+func (s keepers) addColumn(t *testing.T) {
+	for _, kind := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			db := s.open(t)
+			k := created(t, db, "readings", kind, 4)
+			k.insert(t, k.parts, 0, 30)
+			before := k.whole(t)
+			columns := "INT NOT NULL DEFAULT 5"
+			step := engine.AddColumn{Table: k.Table, Have: k.parts, Name: "extra col", Definition: k.quote("extra col") + " " + columns}
+			if err := db.Try(within(t), step); err != nil {
+				t.Fatal(err)
+			}
+			if c := k.schema(t, k.Name).Column("extra col"); c == nil || c.Null || c.Kind != engine.KindInt {
+				t.Fatalf("the column is %+v", c)
+			}
+			var n int64
+			if err := db.SQL().QueryRowContext(within(t), "SELECT COUNT(*) FROM readings WHERE "+k.quote("extra col")+" = 5").Scan(&n); err != nil {
+				t.Fatal(err)
+			}
+			want(t, "rows with the default", n, before.Rows)
+			// Use the definition with the new column, as its owner would write it.
+			text := strings.Replace(k.Definition.Text, ",\n  PRIMARY KEY", ",\n  "+step.Definition+",\n  PRIMARY KEY", 1)
+			d, err := rolling.ReadDefinition(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			k.Definition = d
+			whole := k.whole(t)
+			k.fill(t, "rebuilt", k.parts[:2])
+			r := k.merge(t, 0, 2, k.parts[0].Name+"x", "rebuilt")
+			k.step(t, r)
+			k.parts = replaced(k.parts, r)
+			want(t, "the whole table", k.whole(t), whole)
+			k.step(t, engine.Detach{Table: k.Table, Have: k.parts, Part: k.parts[1], Into: "gone"})
+			k.step(t, engine.Attach{Table: k.Table, Have: k.without(k.parts, 1), Part: k.parts[1], From: "gone"})
+			want(t, "the whole table", k.whole(t), whole)
+			next := periods(t, k.Grid, k.parts[2].To, 1)
+			if err := db.Try(within(t), engine.CreatePartitions{Table: k.Table, Have: k.parts, New: next}); err != nil {
+				t.Fatal(err)
+			}
+			ts, id := k.Words().Literal(k.Table, next[0].From), int64(1)
+			if kind == "sequence" {
+				ts, id = "'2026-11-20 18:00:00'", next[0].From
+			}
+			k.exec(t, db.SQL(), fmt.Sprintf("INSERT INTO readings (id, ts, %s) VALUES (?, %s, 6)", k.quote("extra col"), ts), id)
+			want(t, "rows", k.whole(t).Rows, whole.Rows+1)
+		})
+	}
+}

@@ -1,0 +1,543 @@
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// eachMethod runs a test for each insert method, each on its own database.
+func (s suite) eachMethod(t *testing.T, run func(*testing.T, engine.DB, engine.Method)) {
+	db := s.open(t)
+	for _, m := range db.Capabilities().Methods {
+		t.Run(string(m), func(t *testing.T) { run(t, s.open(t), m) })
+	}
+}
+
+func (s suite) roundTrip(t *testing.T) {
+	s.eachMethod(t, func(t *testing.T, db engine.DB, m engine.Method) {
+		table := everyType("every type")
+		apply(t, db, engine.CreateTable{Table: table})
+		f, b := newFiller(table.Columns), engine.NewBatch(table.Columns)
+		f.noZero = db.Capabilities().NoZeroBytes
+		f.fillEdges(b, 0)
+		f.fill(b, int64(edges), 500)
+		write(t, writer(t, db, table, m), b)
+		wantRows(t, db, table, b)
+	})
+}
+
+// zeroBytes checks that, if the engine's text can't contain zero bytes, a batch
+// with one is refused completely and the writer works afterwards.
+func (s suite) zeroBytes(t *testing.T) {
+	s.eachMethod(t, func(t *testing.T, db engine.DB, m engine.Method) {
+		if !db.Capabilities().NoZeroBytes {
+			t.Skip("text may hold zero bytes, which RoundTrip shows")
+		}
+		for _, column := range []string{"varchars", "chars_null", "dec"} {
+			table := everyType("zero in " + column)
+			apply(t, db, engine.CreateTable{Table: table})
+			w, f := writer(t, db, table, m), newFiller(table.Columns)
+			b, all := engine.NewBatch(table.Columns), engine.NewBatch(table.Columns)
+			f.fill(b, 0, 1000)
+			text := &b.Columns[table.Column(column)]
+			last := text.Bytes[:text.Ends[len(text.Ends)-2]]
+			text.Bytes = append(last, "1\x001"...)
+			text.Ends[len(text.Ends)-1] = len(text.Bytes)
+			if column == "chars_null" && text.Null(999) {
+				t.Fatal("the last row's text is NULL: fill another number of rows")
+			}
+			if ack, err := w.Write(within(t), b); err == nil || ack.Rows != 0 {
+				t.Errorf("%s: %d rows acknowledged, error %v", column, ack.Rows, err)
+			}
+			if err := w.Reset(within(t)); err != nil {
+				t.Fatal(err)
+			}
+			wantRows(t, db, table, all)
+			f.fill(all, 0, 10)
+			write(t, w, all)
+			wantRows(t, db, table, all)
+		}
+	})
+}
+
+// serverKey checks that rows of batches without the key get different keys.
+func (s suite) serverKey(t *testing.T) {
+	s.eachMethod(t, func(t *testing.T, db engine.DB, m engine.Method) {
+		for _, every := range []string{"", "100 rows"} {
+			table := sequenceTable(t, "keyed"+every, 100)
+			table.Columns[0].Auto, table.ServerKey = true, "id"
+			var parts []rolling.Partition
+			if every == "" || !db.Capabilities().Rolling {
+				table.Grid = rolling.Grid{}
+			} else {
+				parts = periods(t, table.Grid, 0, 4)
+			}
+			apply(t, db, engine.CreateTable{Table: table, Partitions: parts})
+			f := newFiller(append([]engine.Column{{}}, table.Inserted()...))
+			for range 2 { // the second writer continues after the first
+				w := writer(t, db, table, m)
+				for range 3 {
+					b := engine.NewBatch(append([]engine.Column{{}}, table.Inserted()...))
+					f.fill(b, 0, 30)
+					b.Columns = b.Columns[1:]
+					write(t, w, b)
+				}
+			}
+			if !db.Capabilities().Stores {
+				continue
+			}
+			got := read(t, db, table, nil)
+			seen := map[int64]bool{}
+			for _, id := range got.Columns[0].Ints {
+				seen[id] = true
+				if id < 1 {
+					t.Errorf("key %d", id)
+				}
+			}
+			if len(seen) != 180 || got.Rows() != 180 {
+				t.Errorf("%d rows with %d keys, want 180", got.Rows(), len(seen))
+			}
+		}
+	})
+}
+
+// batchSizes writes batches of any size, including empty ones, with one writer.
+func (s suite) batchSizes(t *testing.T) {
+	s.eachMethod(t, func(t *testing.T, db engine.DB, m engine.Method) {
+		table := everyType("sizes")
+		apply(t, db, engine.CreateTable{Table: table})
+		w, f, all := writer(t, db, table, m), newFiller(table.Columns), engine.NewBatch(table.Columns)
+		b := engine.NewBatch(table.Columns)
+		for _, n := range []int{1, 0, 1000, 2, 63, 64, 65, 1, 7, 1000, 999, 129, 0, 3} {
+			b.Reset()
+			f.fill(b, int64(all.Rows()), n)
+			for i := range n {
+				copyRow(all, b, i)
+			}
+			write(t, w, b)
+		}
+		wantRows(t, db, table, all)
+	})
+}
+
+// largeBatch checks that a batch above any packet limit is one transaction.
+func (s suite) largeBatch(t *testing.T) {
+	s.eachMethod(t, func(t *testing.T, db engine.DB, m engine.Method) {
+		// The test transfers 40 MB. The other methods send each row separately.
+		if m != engine.Multi && m != engine.Load && !testdb.Nightly() {
+			t.Skip("in the nightly run only")
+		}
+		table := &engine.Table{
+			Name: "large", PrimaryKey: []string{"id"},
+			Columns: []engine.Column{{Name: "id", Type: engine.Int64}, {Name: "data", Type: engine.Varchar, Size: maxText}},
+		}
+		apply(t, db, engine.CreateTable{Table: table})
+		b := engine.NewBatch(table.Columns)
+		long := make([]byte, 0, 4*maxText)
+		for len(long) < 4*maxText {
+			long = append(long, "😀"...)
+		}
+		const rows = 1300 // 20.8 MB; MariaDB's packet limit is 16 MiB
+		for i := range rows {
+			b.Columns[0].Ints = append(b.Columns[0].Ints, int64(i))
+			b.Columns[1].AppendBytes(long)
+			b.EndRow()
+		}
+		w := writer(t, db, table, m)
+		write(t, w, b)
+		wantRows(t, db, table, b)
+		if !db.Capabilities().Stores {
+			return
+		}
+		// Its last row is a duplicate, so none of the others may be stored.
+		for i := range rows - 1 {
+			b.Columns[0].Ints[i] += rows
+		}
+		_, err := w.Write(within(t), b)
+		wantError(t, err, engine.ErrDuplicateKey)
+		if got := read(t, db, table, nil).Rows(); got != rows {
+			t.Errorf("%d rows after a batch that failed, want %d", got, rows)
+		}
+	})
+}
+
+func (s suite) duplicate(t *testing.T) {
+	s.eachMethod(t, func(t *testing.T, db engine.DB, m engine.Method) {
+		if !db.Capabilities().Stores {
+			t.Skip("an engine that stores nothing has no duplicates")
+		}
+		for _, n := range []int{1, 100} {
+			table := sequenceTable(t, fmt.Sprintf("twice %d", n), 1000)
+			parts := periods(t, table.Grid, 0, 2)
+			if !db.Capabilities().Rolling {
+				table.Grid, parts = rolling.Grid{}, nil
+			}
+			apply(t, db, engine.CreateTable{Table: table, Partitions: parts})
+			w, f, all := writer(t, db, table, m), newFiller(table.Columns), engine.NewBatch(table.Columns)
+			add := func(first int64) error {
+				b := engine.NewBatch(table.Columns)
+				f.fill(b, first, n)
+				ack, err := w.Write(within(t), b)
+				if err == nil {
+					for i := range n {
+						copyRow(all, b, i)
+					}
+				} else if ack.Rows != 0 {
+					t.Errorf("%d rows acknowledged of a batch that failed", ack.Rows)
+				}
+				return err
+			}
+			if err := add(1000); err != nil {
+				t.Fatal(err)
+			}
+			// The last row of the batch, or its first, is a duplicate.
+			for _, first := range []int64{1000 - int64(n) + 1, 1000 + int64(n) - 1} {
+				err := add(first)
+				wantError(t, err, engine.ErrDuplicateKey)
+				if engine.Retryable(err) {
+					t.Error("a duplicate key is called retryable")
+				}
+				wantRows(t, db, table, all) // even before Reset
+				if err := w.Reset(within(t)); err != nil {
+					t.Fatalf("reset: %v", err)
+				}
+			}
+			// The same key twice in one batch, and the next batch without Reset.
+			b := engine.NewBatch(table.Columns)
+			f.fill(b, 1500, 2)
+			b.Columns[0].Ints[1] = 1500
+			_, err := w.Write(within(t), b)
+			wantError(t, err, engine.ErrDuplicateKey)
+			if err := add(1200); err != nil {
+				t.Fatalf("after an error: %v", err)
+			}
+			wantRows(t, db, table, all)
+		}
+	})
+}
+
+func (s suite) outside(t *testing.T) {
+	s.eachMethod(t, func(t *testing.T, db engine.DB, m engine.Method) {
+		if !db.Capabilities().Rolling || !db.Capabilities().Stores {
+			t.Skip("the engine has no partitions to be outside of")
+		}
+		table := timeTable(t, "rolls", "1h")
+		parts := periods(t, table.Grid, start, 2)
+		apply(t, db, engine.CreateTable{Table: table, Partitions: parts})
+		w, f, all := writer(t, db, table, m), newFiller(table.Columns), engine.NewBatch(table.Columns)
+		f.fill(all, 0, 10)
+		for i := range all.Rows() {
+			all.Columns[1].Ints[i] = start + int64(i)*second
+		}
+		write(t, w, all)
+		b := engine.NewBatch(table.Columns)
+		f.fill(b, 10, 10)
+		for i := range b.Rows() {
+			b.Columns[1].Ints[i] = parts[1].To - second + int64(i/9)*second // only the last is outside
+		}
+		_, err := w.Write(within(t), b)
+		wantError(t, err, engine.ErrNoPartition)
+		wantRows(t, db, table, all)
+		if err := w.Reset(within(t)); err != nil {
+			t.Fatal(err)
+		}
+		// The writer uses a partition that was created after it was opened.
+		apply(t, db, engine.CreatePartitions{Table: table, Have: parts, New: periods(t, table.Grid, parts[1].To, 1)})
+		write(t, w, b)
+		for i := range b.Rows() {
+			copyRow(all, b, i)
+		}
+		wantRows(t, db, table, all)
+	})
+}
+
+func (s suite) missingTable(t *testing.T) {
+	s.eachMethod(t, func(t *testing.T, db engine.DB, m engine.Method) {
+		if !db.Capabilities().Stores {
+			t.Skip("an engine that stores nothing needs no table")
+		}
+		table := everyType("nowhere")
+		err := db.Scan(within(t), table, nil, func(*engine.Batch) error { return nil })
+		wantError(t, err, engine.ErrNoTable)
+		b := engine.NewBatch(table.Columns)
+		newFiller(table.Columns).fill(b, 0, 3)
+		w, err := db.Writer(within(t), table, m)
+		if err == nil {
+			_, err = w.Write(within(t), b)
+			t.Cleanup(func() { w.Close() })
+		}
+		wantError(t, err, engine.ErrNoTable)
+		if w == nil {
+			return
+		}
+		if err := w.Reset(within(t)); err != nil {
+			t.Fatal(err)
+		}
+		apply(t, db, engine.CreateTable{Table: table})
+		write(t, w, b)
+		wantRows(t, db, table, b)
+	})
+}
+
+// cancel checks that the end of a context interrupts a Write, and that the table
+// then has the acknowledged rows and all or none of the interrupted batch.
+func (s suite) cancel(t *testing.T) {
+	s.eachMethod(t, func(t *testing.T, db engine.DB, m engine.Method) {
+		table := everyType("cancelled")
+		apply(t, db, engine.CreateTable{Table: table})
+		w, f, all := writer(t, db, table, m), newFiller(table.Columns), engine.NewBatch(table.Columns)
+		b := engine.NewBatch(table.Columns)
+		next := int64(0)
+		for round := range 3 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(round*15)*time.Millisecond)
+			broken := func() int64 {
+				for {
+					b.Reset()
+					f.fill(b, next, 200)
+					if _, err := w.Write(ctx, b); err != nil {
+						if ctx.Err() == nil || !errors.Is(err, context.DeadlineExceeded) {
+							t.Fatalf("a write that was broken off: %v", err)
+						}
+						return next
+					}
+					for i := range b.Rows() {
+						copyRow(all, b, i)
+					}
+					next += int64(b.Rows())
+				}
+			}()
+			cancel()
+			if err := w.Reset(within(t)); err != nil {
+				t.Fatalf("reset: %v", err)
+			}
+			if !db.Capabilities().Stores {
+				continue
+			}
+			there := 0
+			for _, id := range read(t, db, table, nil).Columns[0].Ints {
+				if id >= broken {
+					there++
+				}
+			}
+			switch there {
+			case 0:
+			case b.Rows():
+				for i := range b.Rows() {
+					copyRow(all, b, i)
+				}
+			default:
+				t.Fatalf("%d of the %d rows of the batch that was broken off are there", there, b.Rows())
+			}
+			next += int64(b.Rows())
+			wantRows(t, db, table, all)
+		}
+		b.Reset()
+		f.fill(b, next, 10)
+		write(t, w, b)
+		if _, err := w.Write(canceled(), b); !errors.Is(err, context.Canceled) {
+			t.Errorf("a write after the end: %v", err)
+		}
+	})
+}
+
+func canceled() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+// cancelOther checks that a context that ends after its Write has no effect on the
+// next Write with any context.
+func (s suite) cancelOther(t *testing.T) {
+	s.eachMethod(t, func(t *testing.T, db engine.DB, m engine.Method) {
+		table := everyType("contexts")
+		apply(t, db, engine.CreateTable{Table: table})
+		w, f, all := writer(t, db, table, m), newFiller(table.Columns), engine.NewBatch(table.Columns)
+		for range 50 {
+			b := engine.NewBatch(table.Columns)
+			f.fill(b, int64(all.Rows()), 2)
+			ctx, cancel := context.WithCancel(t.Context())
+			_, err := w.Write(ctx, b)
+			cancel()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range b.Rows() {
+				copyRow(all, b, i)
+			}
+		}
+		wantRows(t, db, table, all)
+		for _, err := range []error{
+			db.Apply(canceled(), engine.CreateTable{Table: everyType("late")}),
+			func() error { _, err := db.Writer(canceled(), table, m); return err }(),
+		} {
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("with a context that has ended: %v", err)
+			}
+		}
+	})
+}
+
+func (s suite) scan(t *testing.T) {
+	db := s.open(t)
+	if !db.Capabilities().Stores {
+		t.Skip("the engine stores nothing")
+	}
+	table := everyType("scanned")
+	apply(t, db, engine.CreateTable{Table: table})
+	b := engine.NewBatch(table.Columns)
+	newFiller(table.Columns).fill(b, 0, 2500)
+	write(t, writer(t, db, table, db.Capabilities().Methods[0]), b)
+	stop, calls := errors.New("enough"), 0
+	err := db.Scan(within(t), table, nil, func(*engine.Batch) error { calls++; return stop })
+	if !errors.Is(err, stop) || calls != 1 {
+		t.Errorf("after %d calls: %v", calls, err)
+	}
+	ctx, cancel := context.WithCancel(within(t))
+	err = db.Scan(ctx, table, nil, func(*engine.Batch) error { cancel(); return nil })
+	// A server may have sent all rows by then.
+	if err != nil && !errors.Is(err, context.Canceled) {
+		t.Errorf("a scan that was broken off: %v", err)
+	}
+	if err := db.Scan(canceled(), table, nil, func(*engine.Batch) error { return nil }); !errors.Is(err, context.Canceled) {
+		t.Errorf("a scan after the end: %v", err)
+	}
+}
+
+// writersAndPartitions runs several writers while partitions are created ahead of
+// them and dropped behind them, and checks that no row is lost or duplicated.
+func (s suite) writersAndPartitions(t *testing.T) {
+	s.eachMethod(t, func(t *testing.T, db engine.DB, m engine.Method) {
+		const writers, batches, rows, perPeriod, keep = 3, 60, 10, 200, 4
+		table := sequenceTable(t, "busy", perPeriod)
+		policy := rolling.Policy{Grid: table.Grid, Ahead: 2}
+		parts := periods(t, table.Grid, 0, 3)
+		if !db.Capabilities().Rolling {
+			t.Skip("the engine has no rolling tables")
+		}
+		apply(t, db, engine.CreateTable{Table: table, Partitions: parts})
+
+		var mu sync.Mutex // protects the state shared by the writers
+		next, grown := int64(0), sync.NewCond(&mu)
+		pending := map[int]int64{}
+		done := 0
+		var wg sync.WaitGroup
+		fail := func(err error) {
+			t.Error(err)
+			mu.Lock()
+			defer mu.Unlock()
+			done = writers
+			grown.Broadcast()
+		}
+		all := engine.NewBatch(table.Columns)
+		for n := range writers {
+			w, f := writer(t, db, table, m), newFiller(table.Columns)
+			wg.Go(func() {
+				b := engine.NewBatch(table.Columns)
+				for range batches {
+					mu.Lock()
+					pending[n] = next
+					first := next
+					next += rows
+					for done < writers && parts[len(parts)-1].To < first+rows {
+						grown.Wait()
+					}
+					mu.Unlock()
+					b.Reset()
+					f.fill(b, first, rows)
+					var err error
+					for try := 0; try < 100; try++ {
+						if _, err = w.Write(within(t), b); err == nil || !engine.Retryable(err) {
+							break
+						}
+						if err := w.Reset(within(t)); err != nil {
+							fail(err)
+							return
+						}
+					}
+					if err != nil {
+						fail(fmt.Errorf("rows from %d: %w", first, err))
+						return
+					}
+					mu.Lock()
+					for i := range b.Rows() {
+						copyRow(all, b, i)
+					}
+					mu.Unlock()
+				}
+				mu.Lock()
+				pending[n] = 1 << 62
+				done++
+				mu.Unlock()
+			})
+		}
+		roll := func() error {
+			mu.Lock()
+			pos, oldest := next, next
+			have := parts
+			for _, p := range pending {
+				oldest = min(oldest, p)
+			}
+			mu.Unlock()
+			s, err := policy.Steps(have, pos)
+			if err != nil {
+				return err
+			}
+			if len(s.Create) > 0 {
+				if err := db.Apply(within(t), engine.CreatePartitions{Table: table, Have: have, New: s.Create}); err != nil {
+					return err
+				}
+				have = append(have[:len(have):len(have)], s.Create...)
+			}
+			if len(have) > keep && have[0].To <= oldest {
+				if err := db.Apply(within(t), engine.DropPartition{Table: table, Have: have, Drop: have[0]}); err != nil {
+					return err
+				}
+				have = have[1:]
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			parts = have
+			grown.Broadcast()
+			return nil
+		}
+		for {
+			mu.Lock()
+			stop := done >= writers
+			mu.Unlock()
+			if stop {
+				break
+			}
+			if err := roll(); err != nil {
+				fail(err)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		wg.Wait()
+		if t.Failed() {
+			return
+		}
+		if err := roll(); err != nil { // by now one can be dropped
+			t.Fatal(err)
+		}
+		wantPartitions(t, db, table, parts)
+		if parts[0].From == 0 {
+			t.Fatalf("no partition was dropped: %v", parts)
+		}
+		left := engine.NewBatch(table.Columns)
+		for i := range all.Rows() {
+			if all.Columns[0].Ints[i] >= parts[0].From {
+				copyRow(left, all, i)
+			}
+		}
+		wantRows(t, db, table, left)
+	})
+}

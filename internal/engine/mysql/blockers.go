@@ -1,0 +1,224 @@
+package mysql
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// statementLength is the maximum length, in characters, of a blocker's statement.
+const statementLength = 200
+
+// Ages. InnoDB reports a transaction's start in the system's time zone, but
+// sessions are in UTC.
+const (
+	trxAge     = "TIMESTAMPDIFF(SECOND, x.trx_started, CONVERT_TZ(NOW(), '+00:00', 'SYSTEM'))"
+	blockedRow = "SELECT p.ID, p.USER, p.HOST, COALESCE(" + trxAge + ", p.TIME, 0) AS age, "
+	joinTrx    = "LEFT JOIN information_schema.INNODB_TRX x ON x.trx_mysql_thread_id = p.ID "
+)
+
+// A blockerView is one way to query the sessions that hold a table's lock.
+type blockerView struct {
+	// when is a query that returns 1 if the view is available; "" means always.
+	when string
+	// query takes the table's name names times.
+	query string
+	names int
+}
+
+// blockerViews returns the views, the most precise one first. The last two are
+// approximations. One lists the transactions of sessions in this database, and
+// running statements that contain the table's name, of sessions in this database or
+// with the database's name. The other lists only the statements, for accounts that
+// can't read transactions.
+func (d dialect) blockerViews() []blockerView {
+	const own = ", IS_USED_LOCK(CONCAT('" + ownLock + "', p.ID)) IS NOT NULL AS own FROM "
+	const last = "COALESCE(x.trx_query, p.INFO, %s) AS statement" + own
+	views := []blockerView{
+		{
+			when: "SELECT COUNT(*) FROM performance_schema.setup_instruments WHERE NAME = 'wait/lock/metadata/sql/mdl' AND ENABLED = 'YES' AND @@performance_schema = 1",
+			query: blockedRow + fmt.Sprintf(last, "e.SQL_TEXT") + d.sessions() + " p " +
+				"JOIN performance_schema.threads t ON t.PROCESSLIST_ID = p.ID JOIN performance_schema.metadata_locks m ON m.OWNER_THREAD_ID = t.THREAD_ID " +
+				"LEFT JOIN performance_schema.events_statements_current e ON e.THREAD_ID = t.THREAD_ID AND e.NESTING_EVENT_ID IS NULL " + joinTrx +
+				"WHERE m.OBJECT_TYPE = 'TABLE' AND m.OBJECT_SCHEMA = DATABASE() AND m.OBJECT_NAME = ? AND m.LOCK_STATUS = 'GRANTED' AND p.ID <> CONNECTION_ID()",
+			names: 1,
+		},
+		{
+			query: blockedRow + fmt.Sprintf(last, "''") + d.sessions() + " p JOIN information_schema.METADATA_LOCK_INFO m ON m.THREAD_ID = p.ID " + joinTrx +
+				"WHERE m.LOCK_TYPE = 'Table metadata lock' AND m.TABLE_SCHEMA = DATABASE() AND m.TABLE_NAME = ? AND p.ID <> CONNECTION_ID()",
+			names: 1,
+		},
+	}
+	if !d.mariadb {
+		views = views[:1]
+	}
+	if d.rocksdb() {
+		views = append(views, blockerView{query: "SELECT p.ID, p.USER, p.HOST, p.TIME AS age, COALESCE(p.INFO, '') AS statement" + own + d.sessions() + " p " +
+			"JOIN information_schema.ROCKSDB_TRX r ON r.THREAD_ID = p.ID WHERE p.DB = DATABASE() AND p.ID <> CONNECTION_ID()"})
+	}
+	running := "p.COMMAND IN ('Query', 'Execute') AND LOCATE(?, p.INFO) > 0 AND (p.DB = DATABASE() OR LOCATE(DATABASE(), p.INFO) > 0)"
+	return append(views,
+		blockerView{query: blockedRow + fmt.Sprintf(last, "''") + d.sessions() + " p " + joinTrx +
+			"WHERE (x.trx_id IS NOT NULL AND p.DB = DATABASE() OR " + running + ") AND p.ID <> CONNECTION_ID()", names: 1},
+		blockerView{query: "SELECT p.ID, p.USER, p.HOST, p.TIME AS age, p.INFO AS statement" + own + d.sessions() + " p " +
+			"WHERE " + running + " AND p.ID <> CONNECTION_ID()", names: 1})
+}
+
+// trxCache is slightly longer than the time for which INNODB_TRX returns a cached
+// result.
+const trxCache = 120 * time.Millisecond
+
+// Blockers implements engine.Keeper. The performance schema, or MariaDB's plugin
+// METADATA_LOCK_INFO, lists the holders of a table's metadata lock. Without either,
+// Blockers lists the transactions of sessions in this database, including those on
+// other tables.
+func (db *DB) Blockers(ctx context.Context, t *engine.Table) ([]engine.Blocker, error) {
+	select {
+	case <-time.After(trxCache):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	var out []engine.Blocker
+	for _, v := range db.dialect.blockerViews() {
+		if v.when != "" {
+			var kept bool
+			err := db.pool.QueryRowContext(ctx, v.when).Scan(&kept)
+			if missing(err) || err == nil && !kept {
+				continue
+			}
+			if err != nil {
+				return nil, fmt.Errorf("look who holds table %s: %w", t.Name, classify(err))
+			}
+		}
+		found, err := db.blockers(ctx, v, t.Name)
+		if missing(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("look who holds table %s: %w", t.Name, err)
+		}
+		out = found
+		if len(found) > 0 || v.when != "" || !db.dialect.rocksdb() {
+			break
+		}
+	}
+	return out, nil
+}
+
+// missing reports whether a view doesn't exist or can't be read.
+func missing(err error) bool {
+	return serverError(err, 1044, 1109, 1142, 1146, 1193, errPrivilege, errCannotConvert)
+}
+
+const (
+	processList       = "information_schema.PROCESSLIST"
+	schemaProcessList = "performance_schema.processlist"
+	// errCannotConvert is the error of MySQL 9.7 for reading processList while any
+	// session runs a statement with bytes, or with a character beyond the first
+	// 65,536.
+	errCannotConvert = 3854
+)
+
+// sessions returns the view of the list of sessions, for a FROM clause.
+func (d dialect) sessions() string { return cmp.Or(d.listed, processList) }
+
+// Sessions implements engine.SessionLister. Unlike the view, the statement also
+// lists sessions with characters or bytes that the view's columns can't hold.
+func (db *DB) Sessions(ctx context.Context) ([]engine.ServerSession, error) {
+	rows, err := db.pool.QueryContext(ctx, "SHOW FULL PROCESSLIST")
+	if err != nil {
+		return nil, fmt.Errorf("list sessions: %w", classify(err))
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	values, to := make([]sql.NullString, len(columns)), make([]any, len(columns))
+	for i := range values {
+		to[i] = &values[i]
+	}
+	var out []engine.ServerSession
+	for rows.Next() {
+		if err := rows.Scan(to...); err != nil {
+			return nil, err
+		}
+		var s engine.ServerSession
+		for i, name := range columns {
+			switch text := values[i].String; strings.ToUpper(name) {
+			case "ID":
+				if s.ID, err = strconv.ParseInt(text, 10, 64); err != nil {
+					return nil, fmt.Errorf("list sessions: %w", err)
+				}
+			case "DB":
+				s.Database = text
+			case "STATE":
+				s.State = text
+			case "INFO":
+				s.Statement = text
+			}
+		}
+		out = append(out, s)
+	}
+	return out, classify(rows.Err())
+}
+
+// probeSessions returns the view that lists sessions. MySQL 8.0.22 and later also
+// have the list in the performance schema, if it is enabled, without the limits of
+// the older view.
+func (db *DB) probeSessions(ctx context.Context) (string, error) {
+	if db.dialect.mariadb {
+		return processList, nil
+	}
+	var n int
+	err := db.pool.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+schemaProcessList).Scan(&n)
+	var server *mysql.MySQLError
+	switch {
+	case err == nil && n > 0: // at least this session
+		return schemaProcessList, nil
+	case err != nil && !errors.As(err, &server):
+		return "", db.unreachable(err)
+	}
+	return processList, nil
+}
+
+func (db *DB) blockers(ctx context.Context, v blockerView, table string) ([]engine.Blocker, error) {
+	var args []any
+	for range v.names {
+		args = append(args, db.dialect.stored(table))
+	}
+	var out []engine.Blocker
+	seen := map[int64]bool{}
+	err := db.each(ctx, func(r *sql.Rows) error {
+		var b engine.Blocker
+		var seconds int64
+		var user, host, statement sql.NullString
+		var own sql.NullBool
+		if err := r.Scan(&b.ID, &user, &host, &seconds, &statement, &own); err != nil {
+			return err
+		}
+		if seen[b.ID] {
+			return nil
+		}
+		seen[b.ID] = true
+		b.User, b.Host, b.Statement, b.Own = user.String, host.String, statement.String, own.Bool
+		if text := []rune(b.Statement); len(text) > statementLength {
+			b.Statement = string(text[:statementLength])
+		}
+		// The servers count whole seconds; a transaction has lasted for at least a
+		// fraction of one.
+		b.Age = max(time.Duration(seconds)*time.Second, time.Millisecond)
+		out = append(out, b)
+		return nil
+	}, v.query+" ORDER BY age DESC, ID", args...)
+	return out, err
+}

@@ -1,0 +1,270 @@
+package mysql
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// dialect renders steps for MariaDB and MySQL.
+type dialect struct {
+	mariadb bool
+	storage string
+	// remembers is set if the server caches table sizes: see fresh.
+	remembers bool
+	// unchecked is set if EXCHANGE PARTITION supports WITHOUT VALIDATION.
+	unchecked bool
+	// folds is set if the server stores names of databases and tables in lower
+	// case: lower_case_table_names.
+	folds bool
+	// statements is set if the binary log is statement-based.
+	statements bool
+	// hashes are the hash functions that the server has, of the list hashes.
+	hashes []hash
+	// listed is the view of the server's sessions, "" for processList.
+	listed string
+}
+
+func (d dialect) rocksdb() bool { return strings.EqualFold(d.storage, "rocksdb") }
+
+// flushRocksDB makes MyRocks write its memtables to files: its sizes count only files.
+const flushRocksDB = "SET GLOBAL rocksdb_force_flush_memtable_now = ON"
+
+// lockWait is how long, in seconds, a statement of maintenance waits for a table's
+// metadata lock. Every new statement on the table queues behind the waiting one, so
+// this is also the longest delay of an insert. One second is the smallest value
+// that every server accepts, and much longer than transactions on a table that
+// takes inserts should last.
+const lockWait = 1
+
+// rowLockWait is how long, in seconds, such a statement waits for a row lock. With
+// the servers' default of 50, one table would delay the maintenance of the others;
+// maintenance can always be retried.
+const rowLockWait = 5
+
+// Quote implements engine.Dialect.
+func (dialect) Quote(ident string) string {
+	return "`" + strings.ReplaceAll(ident, "`", "``") + "`"
+}
+
+// stored returns a database's or table's name as InnoDB and the performance schema
+// store it. In other views, the server compares names by its own rules.
+func (d dialect) stored(name string) string {
+	if d.folds {
+		return strings.ToLower(name)
+	}
+	return name
+}
+
+func (d dialect) list(names []string) string {
+	quoted := make([]string, len(names))
+	for i, n := range names {
+		quoted[i] = d.Quote(n)
+	}
+	return strings.Join(quoted, ", ")
+}
+
+// quoteText returns a string literal, for a session with the sql_mode of Session.
+func quoteText(s string) string { return string(appendQuoted(nil, []byte(s))) }
+
+// Render implements engine.Dialect.
+func (d dialect) Render(s engine.Step) ([]string, error) {
+	switch s := s.(type) {
+	case engine.Session:
+		if s.Maintenance {
+			return d.session(maintaining), nil
+		}
+		return d.session(inserting), nil
+	case engine.CreateTable:
+		return d.createTable(s)
+	case engine.DropTable:
+		return []string{"DROP TABLE IF EXISTS " + d.Quote(s.Table.Name)}, nil
+	case engine.CreatePartitions:
+		if len(s.New) == 0 {
+			return nil, nil
+		}
+		q, err := d.add(s)
+		return d.alone(s.Table, q), err
+	case engine.DropPartition:
+		q, err := d.dropPartition(s.Table, supposed(s.Table, s.Have), s.Drop)
+		return d.alone(s.Table, q...), err
+	case engine.Detach:
+		return d.detach(s)
+	case engine.Attach:
+		return d.attach(s)
+	case engine.Replace:
+		return d.replace(s)
+	case engine.DropTables:
+		return d.dropTables(s), nil
+	case engine.AddColumn:
+		return []string{d.addColumn(s, algorithms[0])}, nil
+	case engine.Insert:
+		return d.insert(s)
+	case engine.Select:
+		names := make([]string, len(s.Table.Columns))
+		for i, c := range s.Table.Columns {
+			names[i] = c.Name
+		}
+		q := fmt.Sprintf("SELECT %s FROM %s", d.list(names), d.Quote(s.Table.Name))
+		if s.Partition != nil {
+			q += fmt.Sprintf(" PARTITION (%s)", d.Quote(s.Partition.Name))
+		}
+		return []string{q}, nil
+	case engine.Inspect:
+		return []string{d.exists(s.Table), d.parts(s.Table)}, nil
+	case engine.Find:
+		q, _, err := d.find(s)
+		return one(q, err)
+	case engine.Delete:
+		return one(d.delete(s))
+	case engine.CreateIndexes:
+		return one(d.createIndexes(s))
+	case engine.Settle:
+		return d.settle(s), nil
+	case engine.Rename:
+		return d.rename(s), nil
+	case engine.Measure:
+		return d.measure(s.Table), nil
+	case engine.Sample:
+		return append(d.fresh(), d.sample(s.Tables)...), nil
+	}
+	return nil, fmt.Errorf("mysql: no rendering of %T", s)
+}
+
+// one returns the rendering of a step that is one statement.
+func one(q string, err error) ([]string, error) {
+	if err != nil {
+		return nil, err
+	}
+	return []string{q}, nil
+}
+
+func (d dialect) createTable(s engine.CreateTable) ([]string, error) {
+	t := s.Table
+	if t.Definition != nil {
+		return d.createDeclared(s)
+	}
+	if err := t.Validate(); err != nil {
+		return nil, err
+	}
+	var lines []string
+	for _, c := range t.Columns {
+		lines = append(lines, d.Quote(c.Name)+" "+columnType(c))
+	}
+	lines = append(lines, fmt.Sprintf("PRIMARY KEY (%s)", d.list(t.PrimaryKey)))
+	for _, ix := range t.Indexes {
+		lines = append(lines, d.key(ix))
+	}
+	q := fmt.Sprintf("CREATE TABLE %s (\n  %s\n)", d.Quote(t.Name), strings.Join(lines, ",\n  "))
+	if d.storage != "" {
+		q += " ENGINE=" + d.Quote(d.storage)
+	}
+	// Generated text is ASCII; a binary collation doesn't change it.
+	q += " DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
+	if t.Rolling() {
+		if len(s.Partitions) == 0 {
+			return nil, fmt.Errorf("create table %s: a rolling table needs a first partition", t.Name)
+		}
+		defs, err := d.partitions(t, s.Partitions)
+		if err != nil {
+			return nil, fmt.Errorf("create table %s: %w", t.Name, err)
+		}
+		q += fmt.Sprintf("\nPARTITION BY %s (%s)", d.partitionBy(t), defs)
+	}
+	return []string{q}, nil
+}
+
+func (d dialect) key(ix engine.Index) string {
+	return fmt.Sprintf("KEY %s (%s)", d.Quote(ix.Name), d.list(ix.Columns))
+}
+
+// partitions renders partition definitions. There is no MAXVALUE partition: inserts
+// of rows outside every period must fail.
+func (d dialect) partitions(t *engine.Table, parts []rolling.Partition) (string, error) {
+	defs := make([]string, len(parts))
+	for i, p := range parts {
+		to, err := bound(t, p.To)
+		if err != nil {
+			return "", fmt.Errorf("partition %s: %w", p.Name, err)
+		}
+		defs[i] = fmt.Sprintf("PARTITION %s VALUES LESS THAN (%s)", d.Quote(p.Name), to)
+	}
+	return "\n  " + strings.Join(defs, ",\n  ") + "\n", nil
+}
+
+func columnType(c engine.Column) string {
+	var s string
+	switch c.Type {
+	case engine.Int32:
+		s = "INT"
+	case engine.Int64:
+		s = "BIGINT"
+	case engine.Float32:
+		s = "FLOAT"
+	case engine.Float64:
+		s = "DOUBLE"
+	case engine.Time:
+		s = "DATETIME"
+	case engine.Varchar:
+		s = fmt.Sprintf("VARCHAR(%d)", c.Size)
+	case engine.Char:
+		s = fmt.Sprintf("CHAR(%d)", c.Size)
+	case engine.Decimal:
+		s = fmt.Sprintf("DECIMAL(%d,%d)", c.Size, c.Scale)
+	}
+	if c.Default != "" {
+		s += " DEFAULT " + c.Default
+	}
+	if !c.Null {
+		s += " NOT NULL"
+	}
+	if c.Auto {
+		s += " AUTO_INCREMENT"
+	}
+	return s
+}
+
+// insert renders the statements that a writer sends for a batch. Writers use the
+// same encoder, so a dry run shows the exact text. Only a batch that exceeds the
+// server's limit, which a dry run doesn't know, is sent in parts.
+func (d dialect) insert(s engine.Insert) ([]string, error) {
+	e, rows := newEncoder(d, s.Table), s.Batch.Rows()
+	var out []string
+	switch {
+	case rows == 0:
+	case s.Method == engine.Multi:
+		out = []string{string(e.appendInsert(nil, s.Batch, 0, rows))}
+	case s.Method == engine.Single:
+		for i := range rows {
+			out = append(out, string(e.appendInsert(nil, s.Batch, i, i+1)))
+		}
+	case s.Method == engine.Prepared:
+		per := e.perStatement()
+		for i := 0; i < rows; i += per {
+			out = append(out, e.placeholders(min(per, rows-i)))
+		}
+	case s.Method == engine.Load:
+		query := warningsQuery
+		if e.ignore {
+			query = allWarningQuery
+		}
+		return []string{beginStatement, e.load("rowmill"), query, commitStatement}, nil
+	default:
+		return nil, fmt.Errorf("mysql: no insert method %q", s.Method)
+	}
+	if e.ignore {
+		// After each statement, the warnings are read to determine which rows were
+		// skipped and why; after a statement of a single row, only if that row was
+		// skipped.
+		for i := len(out); i > 0; i-- {
+			out = slices.Insert(out, i, allWarningQuery)
+		}
+	}
+	if len(out) > 1 && rows > 1 {
+		out = append(slices.Insert(out, 0, beginStatement), commitStatement)
+	}
+	return out, nil
+}

@@ -1,0 +1,172 @@
+package mysql
+
+import (
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// An encoder encodes batches for one table as statements and streams.
+type encoder struct {
+	prefix string // INSERT INTO t (...) VALUES
+	table  string // quoted
+	names  string // quoted, the columns in batches
+	// serverKey is true if the first value of each row is the literal 0, for which
+	// the server assigns the next AUTO_INCREMENT value.
+	serverKey bool
+	columns   int // of a batch
+	// ignore skips rows whose key exists; warnings is the number of warnings that
+	// the server keeps per statement, which limits its rows.
+	ignore   bool
+	warnings int
+}
+
+func newEncoder(d dialect, t *engine.Table) encoder {
+	var all []string
+	cols := t.Inserted()
+	for _, c := range cols {
+		all = append(all, c.Name)
+	}
+	e := encoder{table: d.Quote(t.Name), names: d.list(all), columns: len(cols), ignore: t.Ignore, warnings: mostWarnings}
+	names := e.names
+	if t.ServerKey != "" {
+		e.serverKey = true
+		names = d.Quote(t.ServerKey) + ", " + names
+	}
+	verb := "INSERT"
+	if t.Ignore {
+		verb = "INSERT IGNORE"
+	}
+	e.prefix = fmt.Sprintf("%s INTO %s (%s) VALUES ", verb, e.table, names)
+	return e
+}
+
+// appendInsert appends an INSERT of rows [from, to) of b, values as literals.
+func (e *encoder) appendInsert(dst []byte, b *engine.Batch, from, to int) []byte {
+	dst = append(dst, e.prefix...)
+	for i := from; i < to; i++ {
+		if i > from {
+			dst = append(dst, ',')
+		}
+		dst = e.appendRow(dst, b, i)
+	}
+	return dst
+}
+
+// appendRow appends the row as a parenthesised list of literals.
+func (e *encoder) appendRow(dst []byte, b *engine.Batch, row int) []byte {
+	dst = append(dst, '(')
+	if e.serverKey {
+		dst = append(dst, "0, "...)
+	}
+	for c := range b.Columns {
+		if c > 0 {
+			dst = append(dst, ", "...)
+		}
+		v := &b.Columns[c]
+		switch {
+		case v.Null(row):
+			dst = append(dst, "NULL"...)
+		case v.Type == engine.Varchar || v.Type == engine.Char || v.Type == engine.Decimal:
+			// A decimal is quoted too: its text may come from a file.
+			dst = appendQuoted(dst, v.Value(row))
+		case v.Type == engine.Time:
+			dst = append(dst, '\'')
+			dst = append(engine.AppendTime(dst, v.Ints[row]), '\'')
+		case v.Type == engine.Binary:
+			dst = append(hex.AppendEncode(append(dst, "X'"...), v.Value(row)), '\'')
+		case (v.Type == engine.Float64 || v.Type == engine.Float32) && v.Floats[row]-v.Floats[row] != 0:
+			// NaN or an infinity: encoded as text, so that it is refused as a value
+			// rather than parsed as a name.
+			dst = append(v.AppendText(append(dst, '\''), row), '\'')
+		default:
+			dst = v.AppendText(dst, row)
+		}
+	}
+	return append(dst, ')')
+}
+
+// appendQuoted appends p as a string literal with backslash escapes. In utf8mb4, no
+// byte of a multi-byte character equals a quote or a backslash.
+func appendQuoted(dst, p []byte) []byte {
+	dst = append(dst, '\'')
+	start := 0
+	for i, c := range p {
+		var esc byte
+		switch c {
+		case '\'', '\\':
+			esc = c
+		case 0:
+			esc = '0'
+		default:
+			continue
+		}
+		dst = append(append(dst, p[start:i]...), '\\', esc)
+		start = i + 1
+	}
+	return append(append(dst, p[start:]...), '\'')
+}
+
+// maxPlaceholders is the largest number of values that a prepared statement can
+// bind: the protocol has 16 bits for it.
+const maxPlaceholders = 65535
+
+// perStatement returns the largest number of rows that a prepared statement can bind.
+func (e *encoder) perStatement() int {
+	return max(1, min(e.rowLimit(), maxPlaceholders/max(1, e.columns)))
+}
+
+// placeholders returns an INSERT of n rows with a ? for each value.
+func (e *encoder) placeholders(n int) string {
+	values := slices.Repeat([]string{"?"}, e.columns)
+	if e.serverKey {
+		values = append([]string{"0"}, values...)
+	}
+	row := "(" + strings.Join(values, ", ") + ")"
+	return e.prefix + strings.Repeat(row+",", n-1) + row
+}
+
+// load returns the LOAD DATA statement for a stream of the given name.
+func (e *encoder) load(name string) string {
+	ignore := ""
+	if e.ignore {
+		ignore = "IGNORE " // LOCAL implies it; here it is explicit
+	}
+	return fmt.Sprintf(`LOAD DATA LOCAL INFILE 'Reader::%s' %sINTO TABLE %s CHARACTER SET utf8mb4 `+
+		`FIELDS TERMINATED BY '\t' ESCAPED BY '\\' LINES TERMINATED BY '\n' (%s)`, name, ignore, e.table, e.names)
+}
+
+// appendLine appends the row in the format that load declares.
+func (e *encoder) appendLine(dst []byte, b *engine.Batch, row int) []byte {
+	for c := range b.Columns {
+		if c > 0 {
+			dst = append(dst, '\t')
+		}
+		v := &b.Columns[c]
+		switch {
+		case v.Null(row):
+			dst = append(dst, '\\', 'N')
+		case v.Type == engine.Varchar || v.Type == engine.Char || v.Type == engine.Decimal:
+			for _, ch := range v.Value(row) {
+				switch ch {
+				case '\t':
+					dst = append(dst, '\\', 't')
+				case '\n':
+					dst = append(dst, '\\', 'n')
+				case '\\':
+					dst = append(dst, '\\', '\\')
+				case 0:
+					dst = append(dst, '\\', '0')
+				default:
+					dst = append(dst, ch)
+				}
+			}
+		default:
+			dst = v.AppendText(dst, row)
+		}
+	}
+	return append(dst, '\n')
+}

@@ -1,0 +1,87 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// Internals for the external tests, which can use package testdb.
+
+const (
+	LockTries = lockTries
+	SQLMode   = sqlMode
+	KeepMode  = keepMode
+	TimeZone  = timeZone
+)
+
+func (db *DB) Pool() *sql.DB                      { return db.pool }
+func (db *DB) Changes() *sql.DB                   { return db.changes }
+func (db *DB) Target() engine.Target              { return db.target }
+func (db *DB) SetLockTries(n int)                 { db.lockTries = n }
+func (db *DB) Kill(ctx context.Context, id int64) { db.kill(ctx, id) }
+
+// ConnectionID returns the server's id of a writer's connection.
+func ConnectionID(w engine.Writer) int64 { return w.(*writer).conn.id }
+
+// CountersConnectionID returns the server's id of the counters' connection, 0 if it
+// is lost.
+func CountersConnectionID(ctx context.Context, c engine.Counters) (id int64) {
+	_ = c.(*counters).conn.QueryRowContext(ctx, "SELECT CONNECTION_ID()").Scan(&id)
+	return id
+}
+
+// Number queries a number on a writer's connection.
+func Number(w engine.Writer, query string) (int64, error) { return w.(*writer).conn.number(query) }
+
+// Run runs a statement on a writer's connection.
+func Run(w engine.Writer, q string) error {
+	_, err := w.(*writer).conn.run(q)
+	return err
+}
+
+func QuoteText(s string) string { return quoteText(s) }
+
+// ReadMyCnf returns the user and password of an option file.
+func ReadMyCnf(path string) (user, password string, err error) {
+	o, err := readMyCnf(context.Background(), path)
+	return o.user, o.password, err
+}
+
+// QuerierConnectionID returns the server's id of a querier's connection.
+func QuerierConnectionID(q engine.Querier) int64 { return q.(*querier).conn.id }
+
+// UseDriver makes a querier execute through the driver, as with TLS.
+func UseDriver(q engine.Querier) { q.(*querier).conn.wrapped = true }
+
+// RunQuerier runs a statement on a querier's connection.
+func RunQuerier(q engine.Querier, s string) error {
+	_, err := q.(*querier).conn.run(s)
+	return err
+}
+
+// LeaseConnectionID returns the server's id of a lease's connection.
+func LeaseConnectionID(l engine.Lease) (id int64) {
+	_ = l.(*lease).conn.QueryRowContext(context.Background(), "SELECT CONNECTION_ID()").Scan(&id)
+	return id
+}
+
+// Interrupt sets a function to call before each statement of a change; if it
+// returns an error, the change fails and its connection is discarded.
+func (db *DB) Interrupt(fn func(statement string) error) { db.interrupt = fn }
+
+// LoaderConnectionID returns the server's id of a loader's connection.
+func LoaderConnectionID(l engine.Loader) int64 { return l.(*loader).conn.id }
+
+// LoaderValue queries a number on a loader's connection.
+func LoaderValue(l engine.Loader, query string) (int64, error) { return l.(*loader).conn.number(query) }
+
+// LimitLoader sets the maximum length of a loader's statements.
+func LimitLoader(l engine.Loader, bytes int) { l.(*loader).limit = bytes }
+
+// LoadByDriver makes a loader send through the driver, as with TLS.
+func LoadByDriver(l engine.Loader) { l.(*loader).conn.wrapped = true }
+
+// LoaderEncoders returns the number of tables in a loader's cache.
+func LoaderEncoders(l engine.Loader) int { return len(l.(*loader).encoders) }

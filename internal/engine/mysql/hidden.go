@@ -1,0 +1,74 @@
+package mysql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+var _ engine.Limited = (*DB)(nil)
+
+// Hidden implements engine.Limited. Everything that rowmill reads and that may be
+// hidden from an account needs the privilege PROCESS.
+func (db *DB) Hidden(ctx context.Context) ([]engine.Hidden, error) {
+	if db.dialect.rocksdb() {
+		return nil, nil // MyRocks has its own views, which need no privilege
+	}
+	rows, err := db.pool.QueryContext(ctx, db.dialect.tablespaces("DATABASE()", "rowmill_tables"))
+	if err == nil {
+		for rows.Next() {
+		}
+		if err = rows.Err(); err == nil {
+			err = rows.Close()
+		}
+	}
+	if err == nil {
+		return nil, nil
+	}
+	if !missing(err) {
+		return nil, fmt.Errorf("find out what the account may see: %w", classify(err))
+	}
+	var user string
+	if err := db.pool.QueryRowContext(ctx, "SELECT CURRENT_USER()").Scan(&user); err != nil {
+		return nil, fmt.Errorf("find out what the account may see: %w", classify(err))
+	}
+	return []engine.Hidden{{
+		What:  "what periods take on disk, their sizes are the server's estimates; transactions of other accounts, one of which may hold a lock",
+		Grant: "GRANT PROCESS ON *.* TO " + account(user),
+	}}, nil
+}
+
+// account quotes what CURRENT_USER() returns, for a GRANT.
+func account(current string) string {
+	i := strings.LastIndexByte(current, '@')
+	if i < 0 {
+		return quoteText(current)
+	}
+	return quoteText(current[:i]) + "@" + quoteText(current[i+1:])
+}
+
+// TriggerExists implements engine.TriggerHider: the catalog shows triggers only to
+// accounts with the TRIGGER privilege. For an existing trigger, SHOW CREATE TRIGGER
+// checks that privilege before it opens the table; for a missing one, it reports
+// that it doesn't exist.
+func (db *DB) TriggerExists(ctx context.Context, name string) (bool, error) {
+	rows, err := db.pool.QueryContext(ctx, "SHOW CREATE TRIGGER "+db.dialect.Quote(name))
+	if err == nil {
+		return true, classify(rows.Close())
+	}
+	var server *mysql.MySQLError
+	if errors.As(err, &server) {
+		switch server.Number {
+		case 1360: // ER_TRG_DOES_NOT_EXIST
+			return false, nil
+		case 1142, 1227: // ER_TABLEACCESS_DENIED_ERROR, ER_SPECIFIC_ACCESS_DENIED_ERROR
+			return true, nil
+		}
+	}
+	return false, fmt.Errorf("find out whether trigger %s exists: %w", name, classify(err))
+}

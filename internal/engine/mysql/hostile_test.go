@@ -1,0 +1,174 @@
+package mysql_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/engine/enginetest"
+	"github.com/rowmill/rowmill/internal/engine/mysql"
+	"github.com/rowmill/rowmill/internal/testdb"
+)
+
+// TestHostile runs the suites on servers whose defaults all differ from the
+// settings that sessions rely on: a part of the suites on one server, and nightly
+// all of them on each.
+func TestHostile(t *testing.T) {
+	t.Parallel()
+	for _, kind := range testdb.Kinds(t, servers...) {
+		t.Run(kind, func(t *testing.T) {
+			hostile := testdb.Hostile(t, kind)
+			enginetest.RunHostile(t, testdb.Nightly(), func(t testing.TB) engine.Keeper { return testdb.Open(t, hostile).(engine.Keeper) })
+		})
+	}
+}
+
+// TestHostileSessions: on such a server, connections of each kind have the same
+// settings, however they were made and after each Reset.
+func TestHostileSessions(t *testing.T) {
+	t.Parallel()
+	for _, kind := range testdb.Kinds(t, servers...) {
+		t.Run(kind, func(t *testing.T) { testHostileSessions(t, testdb.Open(t, testdb.Hostile(t, kind)).(*mysql.DB)) })
+	}
+}
+
+func testHostileSessions(t *testing.T, db *mysql.DB) {
+	isolation, readOnly, limit := "@@transaction_isolation", "@@transaction_read_only", "@@max_execution_time"
+	if db.Info().Engine == "mariadb" {
+		isolation, readOnly, limit = "@@tx_isolation", "@@tx_read_only", "@@max_statement_time"
+	}
+	base := []string{
+		"@@autocommit = 1", "@@completion_type = 'NO_CHAIN'", readOnly + " = 0", limit + " = 0", "@@time_zone = '+00:00'",
+		"@@sql_mode NOT LIKE '%NO_BACKSLASH%'", "@@sql_mode NOT LIKE '%ANSI%'", "@@sql_mode NOT LIKE '%PIPES%'", "@@sql_mode LIKE '%STRICT_ALL_TABLES%'",
+		"@@character_set_client = 'utf8mb4'", "@@character_set_results = 'utf8mb4'", "@@collation_connection = 'utf8mb4_general_ci'",
+		"@@sql_auto_is_null = 0", "@@sql_safe_updates = 0", "@@sql_select_limit > 1000000", "@@sql_big_selects = 1", "@@unique_checks = 1",
+		"@@foreign_key_checks = 1", "@@div_precision_increment = 4", "@@explicit_defaults_for_timestamp = 1",
+	}
+	writing := append(slices.Clone(base), isolation+" = 'REPEATABLE-READ'")
+	keeping := append(slices.Clone(base), isolation+" = 'READ-COMMITTED'", "@@lock_wait_timeout = 1", "@@sql_mode LIKE '%NO_AUTO_VALUE_ON_ZERO%'")
+	loading := append(slices.Clone(base), isolation+" = 'READ-COMMITTED'", "@@lock_wait_timeout = 10", "@@sql_notes = 0", "@@max_error_count = 65535",
+		"@@sql_mode LIKE '%NO_AUTO_VALUE_ON_ZERO%'")
+	check := func(who string, want []string, ask func(query string) (int64, error)) {
+		t.Helper()
+		for _, is := range want {
+			if n, err := ask("SELECT " + is); n != 1 || err != nil {
+				t.Errorf("%s: not %s: %v", who, is, err)
+			}
+		}
+	}
+	pooled := func(pool *sql.DB) func(string) (int64, error) {
+		return func(q string) (n int64, err error) { return n, pool.QueryRowContext(within(t), q).Scan(&n) }
+	}
+	check("catalog", writing, pooled(db.Pool()))
+	check("maintenance", keeping, pooled(db.SQL()))
+	check("changes of periods", keeping, pooled(db.Changes()))
+	w, l := smallWriter(t, db, engine.Multi), openLoader(t, db)
+	for range 2 { // the second time, on another connection
+		check("writer", writing, func(q string) (int64, error) { return mysql.Number(w, q) })
+		check("loader", loading, func(q string) (int64, error) { return mysql.LoaderValue(l, q) })
+		db.Kill(within(t), mysql.ConnectionID(w))
+		db.Kill(within(t), mysql.LoaderConnectionID(l))
+		for _, c := range []interface{ Reset(context.Context) error }{w, l} {
+			if err := c.Reset(within(t)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestHostileCommit: acknowledged rows are visible to other sessions, although the
+// server's default is autocommit off.
+func TestHostileCommit(t *testing.T) {
+	t.Parallel()
+	for _, kind := range testdb.Kinds(t, servers...) {
+		t.Run(kind, func(t *testing.T) {
+			db := testdb.Open(t, kind+"?set=autocommit=0").(*mysql.DB)
+			for _, m := range db.Capabilities().Methods {
+				w := smallWriter(t, db, m)
+				if _, err := w.Write(within(t), rowsOf(1)); err != nil {
+					t.Fatal(err)
+				}
+				if n := count(t, db); n != 1 {
+					t.Errorf("%s: another connection sees %d rows, want 1", m, n)
+				}
+				w.Close()
+			}
+		})
+	}
+}
+
+// TestHostileWarnings: if the server keeps no warnings by default, every method
+// still refuses rows whose values the server would truncate.
+func TestHostileWarnings(t *testing.T) {
+	t.Parallel()
+	for _, kind := range testdb.Kinds(t, servers...) {
+		t.Run(kind, func(t *testing.T) {
+			db := testdb.Open(t, kind+"?set=max_error_count=0").(*mysql.DB)
+			table := small()
+			table.Columns[1] = engine.Column{Name: "n", Type: engine.Varchar, Size: 2}
+			if err := db.Apply(within(t), engine.CreateTable{Table: table}); err != nil {
+				t.Fatal(err)
+			}
+			wide := small()
+			wide.Columns[1] = engine.Column{Name: "n", Type: engine.Varchar, Size: 9}
+			b := engine.NewBatch(wide.Columns)
+			b.Columns[0].Ints = []int64{1}
+			b.Columns[1].Bytes, b.Columns[1].Ends = []byte("too long"), []int{8}
+			b.EndRow()
+			for _, m := range db.Capabilities().Methods {
+				w, err := db.Writer(within(t), wide, m)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if ack, err := w.Write(within(t), b); !errors.Is(err, engine.ErrRefused) {
+					t.Errorf("%s: %+v, %v", m, ack, err)
+				}
+				if err := w.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			if n := count(t, db); n != 0 {
+				t.Errorf("%d rows", n)
+			}
+		})
+	}
+}
+
+// TestHostileNames: on a server that stores table names in lower case, all changes
+// of periods work for a table declared with upper-case letters.
+func TestHostileNames(t *testing.T) {
+	t.Parallel()
+	for _, kind := range testdb.Kinds(t, servers...) {
+		t.Run(kind, func(t *testing.T) {
+			folding := kind + "?set=lower_case_table_names=1"
+			enginetest.RunNames(t, func(t testing.TB) engine.Keeper { return testdb.Open(t, folding).(engine.Keeper) })
+			t.Run("Lead", func(t *testing.T) {
+				target := testdb.Target(t, folding)
+				upper := target
+				upper.Path = strings.ToUpper(target.Path)
+				for i, at := range []engine.Target{target, upper} {
+					db, err := mysql.Open(within(t), at)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer db.Close()
+					lease, err := db.Lead(within(t), fmt.Sprint("a name that makes the lock's longer than a server takes, table ", []string{"Readings", "readings"}[i]))
+					if i == 0 && err != nil {
+						t.Fatal(err)
+					}
+					if i == 0 {
+						defer lease.Release()
+					} else if err == nil {
+						lease.Release()
+						t.Error("two lead one table")
+					}
+				}
+			})
+		})
+	}
+}

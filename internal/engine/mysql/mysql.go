@@ -1,0 +1,447 @@
+// Package mysql is the engine for MariaDB and MySQL: range partitions, four insert
+// methods, and every storage engine of the server, by default InnoDB.
+//
+// A target is mariadb://USER@HOST:PORT/DB or mysql://...; both schemes mean the
+// same, because the server reports which of the two it is. The package is tested
+// with MariaDB 10.11, with InnoDB and MyRocks, and MySQL 8.0; docs/servers.md lists
+// the features that work on newer versions. Options: socket (the path of a Unix
+// socket, instead of the host), tls (false, true, skip-verify or preferred), engine
+// (the storage engine of new tables), password-file. The password is read from that
+// file, MYSQL_PWD or ~/.my.cnf, never from the target.
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// connectTimeout limits the time to connect: a server that takes longer counts as
+// down in a benchmark.
+const connectTimeout = 10 * time.Second
+
+// DB is an open MariaDB or MySQL server.
+type DB struct {
+	target    engine.Target
+	config    *mysql.Config // of all connections; never printed
+	pool      *sql.DB       // for the catalog and counters
+	keep      *sql.DB       // for maintenance: Session{Maintenance: true}
+	changes   *sql.DB       // for changes of periods: several statements in a packet
+	own       signature     // marks the connections of keep and changes
+	info      engine.Info
+	dialect   dialect
+	maxPacket int
+	packet    atomic.Int64 // max_allowed_packet, as read by the latest connection
+	lockTries int          // the constant lockTries, except in tests
+	// interrupt is called before each statement of a change, in tests. If it
+	// returns an error, the change fails with it and its connection is discarded.
+	interrupt func(statement string) error
+}
+
+// Open connects to the target and reads the server's version and settings. If the
+// server doesn't answer, the error is engine.ErrUnreachable and names the address.
+func Open(ctx context.Context, t engine.Target) (*DB, error) {
+	cfg, err := configOf(t)
+	if err != nil {
+		return nil, err
+	}
+	if err := authenticate(ctx, cfg, t); err != nil {
+		return nil, err
+	}
+	db := &DB{target: t, config: cfg, lockTries: lockTries}
+	several := cfg.Clone()
+	several.MultiStatements = true
+	asking, err := db.connector(cfg, inserting)
+	if err != nil {
+		return nil, err
+	}
+	keeping, err := db.connector(cfg, maintaining)
+	if err != nil {
+		return nil, err
+	}
+	changing, err := db.connector(several, maintaining)
+	if err != nil {
+		return nil, err
+	}
+	db.pool, db.keep, db.changes = sql.OpenDB(asking), sql.OpenDB(keeping), sql.OpenDB(changing)
+	db.keep.SetConnMaxIdleTime(maxIdle)
+	db.changes.SetConnMaxIdleTime(maxIdle)
+	if err := db.connect(ctx); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+// Dry checks the target like Open and returns a DB that renders the same statements,
+// but accesses neither a server nor a file. It derives the server's kind from the
+// target's scheme, and assumes InnoDB if the target names no storage engine.
+func Dry(t engine.Target) (engine.DB, error) {
+	if _, err := configOf(t); err != nil {
+		return nil, err
+	}
+	// Spelled as in information_schema.ENGINES, so that a dry run shows the same
+	// statements as a run.
+	storage := t.Query.Get("engine")
+	switch strings.ToLower(storage) {
+	case "", "innodb":
+		storage = "InnoDB"
+	case "rocksdb":
+		storage = "ROCKSDB"
+	}
+	d := dialect{mariadb: t.Scheme == "mariadb", storage: storage}
+	d.remembers, d.unchecked, d.hashes = !d.mariadb, !d.mariadb, hashes
+	info := engine.Info{Engine: "mysql", Storage: storage, Target: t.String()}
+	if d.mariadb {
+		info.Engine = "mariadb"
+	}
+	return engine.Dry(info, capabilities(d), d), nil
+}
+
+// configOf converts a target to a driver configuration without a password.
+func configOf(t engine.Target) (*mysql.Config, error) {
+	if err := t.Options("socket", "tls", "engine", "password-file"); err != nil {
+		return nil, err
+	}
+	cfg := mysql.NewConfig()
+	cfg.User, cfg.DBName = t.User, t.Path
+	if t.Path == "" || strings.Contains(t.Path, "/") {
+		return nil, engine.Hinted(fmt.Errorf("target %s: it needs the name of one database", t),
+			"%s://USER@HOST:3306/DATABASE", t.Scheme)
+	}
+	switch socket := t.Query.Get("socket"); {
+	case socket != "":
+		cfg.Net, cfg.Addr = "unix", socket
+	case t.Host == "":
+		return nil, engine.Hinted(fmt.Errorf("target %s: it names neither a host nor a socket", t),
+			"%s://USER@HOST:3306/%s or ?socket=/run/mysqld/mysqld.sock", t.Scheme, t.Path)
+	default:
+		host, port, err := net.SplitHostPort(t.Host)
+		if err != nil {
+			host, port = strings.Trim(t.Host, "[]"), "3306"
+		}
+		cfg.Net, cfg.Addr = "tcp", net.JoinHostPort(host, port)
+	}
+	tls, err := t.Choice("tls", "false", "true", "skip-verify", "preferred")
+	if err != nil {
+		return nil, err
+	}
+	cfg.TLSConfig = tls
+	cfg.Timeout = connectTimeout
+	cfg.Logger = discard{}
+	return cfg, nil
+}
+
+// authenticate adds the password, and the user if the target has none.
+func authenticate(ctx context.Context, cfg *mysql.Config, t engine.Target) error {
+	option, err := clientOptions(ctx, t)
+	if err != nil {
+		return err
+	}
+	if cfg.User == "" {
+		cfg.User = option.user
+	}
+	cfg.Passwd = option.password
+	return nil
+}
+
+// discard suppresses the driver's log messages: errors are returned.
+type discard struct{}
+
+func (discard) Print(...any) {}
+
+// connect reads the server's version, settings and features.
+func (db *DB) connect(ctx context.Context) error {
+	var full, datadir, pidFile string
+	var folds int
+	err := db.pool.QueryRowContext(ctx,
+		"SELECT VERSION(), @@datadir, @@pid_file, @@max_allowed_packet, @@lower_case_table_names").
+		Scan(&full, &datadir, &pidFile, &db.maxPacket, &folds)
+	if err != nil {
+		return db.unreachable(err)
+	}
+	db.info = engine.Info{Engine: "mysql", Target: db.target.String()}
+	if strings.Contains(strings.ToLower(full), "mariadb") {
+		db.info.Engine = "mariadb"
+	}
+	db.info.Version, _, _ = strings.Cut(full, "-")
+	storage := db.target.Query.Get("engine")
+	if db.info.Storage, err = db.storage(ctx, storage); err != nil {
+		return err
+	}
+	db.dialect = dialect{mariadb: db.info.Engine == "mariadb", storage: db.info.Storage, folds: folds != 0}
+	settings, err := db.Catalog().Settings(ctx)
+	if err != nil {
+		return err
+	}
+	if db.dialect.unchecked, err = db.probeUnchecked(ctx); err != nil {
+		return err
+	}
+	if db.dialect.listed, err = db.probeSessions(ctx); err != nil {
+		return err
+	}
+	if db.dialect.hashes, err = db.probeHashes(ctx); err != nil {
+		return err
+	}
+	_, db.dialect.remembers = settings[statsExpiry]
+	db.dialect.statements = settings["log_bin"] == "ON" && settings["binlog_format"] == "STATEMENT"
+	db.info.Durability, db.info.CrashLoss = durability(settings, db.info.Storage), crashLoss(settings, db.info.Storage)
+	size := "innodb_buffer_pool_size"
+	if db.dialect.rocksdb() {
+		size = "rocksdb_block_cache_size"
+	}
+	db.info.CacheBytes, _ = strconv.ParseInt(settings[size], 10, 64)
+	db.local(datadir, pidFile)
+	return nil
+}
+
+// probeUnchecked reports whether EXCHANGE PARTITION supports WITHOUT VALIDATION, as
+// in MySQL, and in MariaDB from 11.4 on. A server without the clause reports a
+// syntax error; others report that the tables don't exist.
+func (db *DB) probeUnchecked(ctx context.Context) (bool, error) {
+	_, err := db.pool.ExecContext(ctx, "ALTER TABLE rowmill_no_such_table EXCHANGE PARTITION p WITH TABLE rowmill_no_such_table_either WITHOUT VALIDATION")
+	var server *mysql.MySQLError
+	if err != nil && !errors.As(err, &server) {
+		return false, db.unreachable(err)
+	}
+	return !serverError(err, errSyntax), nil
+}
+
+// local fills in the server's data directory and process, if it runs on this machine.
+func (db *DB) local(datadir, pidFile string) {
+	if db.config.Net == "tcp" {
+		host, _, _ := net.SplitHostPort(db.config.Addr)
+		ip := net.ParseIP(host)
+		if host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return
+		}
+	}
+	if st, err := os.Stat(datadir); err == nil && st.IsDir() {
+		db.info.DataDir = datadir
+	}
+	if !filepath.IsAbs(pidFile) {
+		pidFile = filepath.Join(datadir, pidFile)
+	}
+	if p, err := os.ReadFile(pidFile); err == nil {
+		db.info.PID, _ = strconv.Atoi(strings.TrimSpace(string(p)))
+	}
+}
+
+// storage checks that the server has the requested storage engine and returns the
+// name of the engine for new tables.
+func (db *DB) storage(ctx context.Context, want string) (string, error) {
+	rows, err := db.pool.QueryContext(ctx, "SELECT ENGINE, SUPPORT FROM information_schema.ENGINES ORDER BY ENGINE")
+	if err != nil {
+		return "", fmt.Errorf("list storage engines: %w", classify(err))
+	}
+	defer rows.Close()
+	var have []string
+	for rows.Next() {
+		var name, support string
+		if err := rows.Scan(&name, &support); err != nil {
+			return "", fmt.Errorf("list storage engines: %w", classify(err))
+		}
+		switch {
+		case support == "NO" || support == "DISABLED":
+		case want == "" && support == "DEFAULT", want != "" && strings.EqualFold(name, want):
+			return name, nil
+		default:
+			have = append(have, name)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return "", fmt.Errorf("list storage engines: %w", classify(err))
+	}
+	err = fmt.Errorf("target %s: the server has no storage engine %q; it has %s", db.target, want, strings.Join(have, ", "))
+	if strings.EqualFold(want, "rocksdb") {
+		err = engine.Hinted(err, "apt install mariadb-plugin-rocksdb, then INSTALL SONAME 'ha_rocksdb'")
+	}
+	return "", engine.Classed(engine.ErrUnsupported, err)
+}
+
+func (db *DB) unreachable(err error) error {
+	where := db.config.Addr
+	var server *mysql.MySQLError
+	if errors.As(err, &server) {
+		switch server.Number {
+		case 1049: // ER_BAD_DB_ERROR
+			return engine.Hinted(fmt.Errorf("connect to %s: %w", where, err), "CREATE DATABASE %s", dialect{}.Quote(db.config.DBName))
+		case 1045, 1698: // ER_ACCESS_DENIED_ERROR
+			return engine.Hinted(fmt.Errorf("connect to %s: %w", where, err), "MYSQL_PWD, ~/.my.cnf or ?password-file=FILE for the password of %q", db.config.User)
+		}
+		return fmt.Errorf("connect to %s: %w", where, classify(err))
+	}
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	return engine.Hinted(engine.Classed(engine.ErrUnreachable,
+		fmt.Errorf("no answer from %s as user %q over %s: %w", where, db.config.User, db.config.Net, err)),
+		"a server of your own for the run, --target 'sandbox:mariadb?memory=64MB', or one that stays, rowmill sandbox start mariadb")
+}
+
+// Info implements engine.DB.
+func (db *DB) Info() engine.Info { return db.info }
+
+// Capabilities implements engine.DB.
+func (db *DB) Capabilities() engine.Capabilities { return capabilities(db.dialect) }
+
+// swapRows is the number of rows that the server validates within about 200 ms when
+// they are exchanged into a partition: MariaDB 10.11 took 0.33 s for a million rows
+// of 60 bytes.
+const swapRows = 500_000
+
+func capabilities(d dialect) engine.Capabilities {
+	var swap int64
+	if !d.unchecked {
+		swap = swapRows
+	}
+	return engine.Capabilities{
+		SwapRows:   swap,
+		LastName:   true,
+		Methods:    []engine.Method{engine.Multi, engine.Single, engine.Prepared, engine.Load},
+		Rolling:    true,
+		MaxPeriods: 8192, // MySQL's and MariaDB's limit for one table
+		Stores:     true,
+		Blocks:     true,
+	}
+}
+
+// Dialect implements engine.DB.
+func (db *DB) Dialect() engine.Dialect { return db.dialect }
+
+// lockTries is the number of attempts for a step whose lock was not granted. Each
+// attempt waits lockWait seconds, so a blocked step fails after about half a minute,
+// and new statements are never queued behind it for longer than one attempt.
+const lockTries = 20
+
+// Apply implements engine.DB. DDL runs on a separate connection with a short lock
+// wait: a waiting ALTER blocks every new statement on its table.
+func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
+	return db.apply(ctx, db.lockTries, steps)
+}
+
+func (db *DB) apply(ctx context.Context, tries int, steps []engine.Step) error {
+	conn, err := db.keep.Conn(ctx)
+	if err != nil {
+		return db.unreachable(err)
+	}
+	defer conn.Close()
+	for _, s := range steps {
+		var changed bool
+		err := db.retry(ctx, tries, func() (err error) {
+			changed, err = db.tryChange(ctx, s)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if changed {
+			continue
+		}
+		statements, err := db.dialect.Render(s)
+		if err != nil {
+			return err
+		}
+		for _, q := range statements {
+			err := db.retry(ctx, tries, func() error {
+				_, err := conn.ExecContext(ctx, q)
+				return classify(err)
+			})
+			if err != nil {
+				return fmt.Errorf("%s: %w", engine.FirstWords(q), err)
+			}
+		}
+	}
+	return nil
+}
+
+// retry calls run up to tries times, while it fails with a lock timeout.
+func (db *DB) retry(ctx context.Context, tries int, run func() error) error {
+	for try := 1; ; try++ {
+		err := run()
+		if try >= tries || !errors.Is(err, engine.ErrLockTimeout) {
+			return err
+		}
+		select { // let the statements pass that queued behind the lock
+		case <-time.After(time.Duration(50+try*50) * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Close implements engine.DB.
+func (db *DB) Close() error {
+	db.own.end()
+	return errors.Join(unlessLost(db.changes.Close()), unlessLost(db.keep.Close()), unlessLost(db.pool.Close()))
+}
+
+// unlessLost ignores the error of closing a connection that the server has ended:
+// it is closed.
+func unlessLost(err error) error {
+	if errors.Is(classify(err), engine.ErrConnectionLost) {
+		return nil
+	}
+	return err
+}
+
+// Scan implements engine.DB. It uses the binary protocol, because FLOAT values lose
+// digits as text.
+func (db *DB) Scan(ctx context.Context, t *engine.Table, part *rolling.Partition, fn func(*engine.Batch) error) error {
+	statements, err := db.dialect.Render(engine.Select{Table: t, Partition: part})
+	if err != nil {
+		return err
+	}
+	c, err := db.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.watch.Begin(ctx); err != nil {
+		return err
+	}
+	defer c.watch.End()
+	var own error // the error of fn, returned unchanged
+	err = c.scan(statements[0], t.Columns, func(b *engine.Batch) error {
+		own = fn(b)
+		return own
+	})
+	switch {
+	case own != nil:
+		return own
+	case err != nil && ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return fmt.Errorf("read table %s: %w", t.Name, classify(err))
+	}
+	return nil
+}
+
+func (c *conn) scan(query string, cols []engine.Column, fn func(*engine.Batch) error) error {
+	stmt, err := c.conn.Prepare(query)
+	if err != nil {
+		return err
+	}
+	rows, err := stmt.(driver.StmtQueryContext).QueryContext(context.Background(), nil)
+	if err != nil {
+		return err
+	}
+	if err := engine.ScanDriverRows(rows, cols, fn); err != nil {
+		// Closing the rows properly would read all remaining ones.
+		return errors.Join(err, unlessLost(c.net.Close()))
+	}
+	return errors.Join(rows.Close(), stmt.Close())
+}

@@ -1,0 +1,236 @@
+package mysql_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/engine/mysql"
+	"github.com/rowmill/rowmill/internal/testdb"
+)
+
+// Differences, and possible differences, between MySQL 8.0 and MariaDB.
+
+// figures takes one sample, by name.
+func figures(t *testing.T, c engine.Counters) map[string]float64 {
+	t.Helper()
+	described := c.Describe()
+	values := make([]float64, len(described))
+	if err := c.Sample(within(t), values); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]float64{}
+	for i, d := range described {
+		out[d.Name] = values[i]
+	}
+	return out
+}
+
+func counters(t *testing.T, db *mysql.DB) engine.Counters {
+	t.Helper()
+	c, err := db.Counters(within(t), small())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// TestFiguresOfRedo: both servers report how full the redo log is. MySQL has
+// metrics that stay 0 until they are enabled; these are left out.
+func TestFiguresOfRedo(t *testing.T) { onEach(t, testFiguresOfRedo) }
+
+func testFiguresOfRedo(t *testing.T, db *mysql.DB) {
+	c, w := counters(t, db), smallWriter(t, db, engine.Multi)
+	before := figures(t, c)
+	for i := range int64(20) {
+		if _, err := w.Write(within(t), rowsOf(i*2, i*2+1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	after := figures(t, c)
+	// With durability off, the log is written once a second.
+	for ctx := within(t); after[engine.CounterRedoWritten] <= before[engine.CounterRedoWritten]; after = figures(t, c) {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("redo written stays at %v", after[engine.CounterRedoWritten])
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	// The redo log is 64 MiB.
+	if age := after[engine.CounterCheckpointMax]; !(age > 16<<20 && age <= 64<<20) {
+		t.Errorf("writes are held up at a checkpoint age of %v", age)
+	}
+	if age := after[engine.CounterCheckpointAge]; !(age > 0 && age < 64<<20) {
+		t.Errorf("checkpoint age %v", age)
+	}
+	// MariaDB's number of pages leaves out the memory for their descriptors.
+	if cache := after[engine.CounterCache]; !(cache > 60<<20 && cache <= 64<<20) {
+		t.Errorf("cache of %v bytes", cache)
+	}
+}
+
+// TestDisabledFigures: a metric that is not enabled is left out.
+func TestDisabledFigures(t *testing.T) {
+	t.Parallel()
+	db := testdb.Open(t, "mysql?set=innodb_monitor_enable=log_lsn_current").(*mysql.DB)
+	got := figures(t, counters(t, db))
+	for _, name := range []string{engine.CounterCheckpointAge, engine.CounterCheckpointMax} {
+		if v, ok := got[name]; ok {
+			t.Errorf("%s is %v", name, v)
+		}
+	}
+	if _, ok := got[engine.CounterPurgeLag]; !ok {
+		t.Errorf("%s is missing, which is always there", engine.CounterPurgeLag)
+	}
+}
+
+// TestSizesAreFresh: by default, MySQL 8.0 shows sizes that are up to a day old.
+// The table's statistics are not persistent, so that they follow its rows.
+func TestSizesAreFresh(t *testing.T) { onEach(t, testSizesAreFresh) }
+
+func testSizesAreFresh(t *testing.T, db *mysql.DB) {
+	s := session(t, db)
+	exec(t, s, "CREATE TABLE small (id BIGINT PRIMARY KEY, n INT NOT NULL, filler CHAR(200) NOT NULL DEFAULT '') STATS_PERSISTENT = 0")
+	c := counters(t, db)
+	// Another session makes the server cache the size.
+	exec(t, s, "SELECT SUM(DATA_LENGTH) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()")
+	before := figures(t, c)
+	for i := range 5 {
+		exec(t, s, fmt.Sprintf("INSERT INTO small (id, n) WITH RECURSIVE seq (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM seq WHERE n < 1000) SELECT n + %d, 1 FROM seq", i*1000))
+	}
+	after := figures(t, c)
+	if a, b := before[engine.CounterTableData], after[engine.CounterTableData]; !(b > a && b > 500<<10) {
+		t.Errorf("table of %v bytes is one of %v after 5000 rows of 200 bytes", a, b)
+	}
+}
+
+// TestNamesHaveCase: a table isn't found by its name in different case.
+func TestNamesHaveCase(t *testing.T) { onEach(t, testNamesHaveCase) }
+
+func testNamesHaveCase(t *testing.T, db *mysql.DB) {
+	table, other := small(), small()
+	other.Name = "SMALL"
+	if err := db.Apply(within(t), engine.CreateTable{Table: table}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		table *engine.Table
+		want  bool
+	}{{table, true}, {other, false}} {
+		if got, err := db.Catalog().Exists(within(t), c.table); got != c.want || err != nil {
+			t.Errorf("%s exists: %v, %v", c.table.Name, got, err)
+		}
+		if _, err := db.Catalog().Partitions(within(t), c.table); errors.Is(err, engine.ErrNoTable) == c.want {
+			t.Errorf("partitions of %s: %v", c.table.Name, err)
+		}
+	}
+}
+
+// TestPasswords: the default authentication of either server, over the socket.
+// MySQL's requires the full password once, before it has a cached hash of it.
+func TestPasswords(t *testing.T) { onEachAlone(t, testPasswords) }
+
+func testPasswords(t *testing.T, db *mysql.DB) {
+	t.Setenv("HOME", t.TempDir())
+	s, user := session(t, db), "joe_"+db.Info().Engine
+	exec(t, s, "CREATE USER "+user+"@localhost IDENTIFIED BY 'ge heim'", "GRANT ALL ON *.* TO "+user+"@localhost")
+	defer exec(t, s, "DROP USER "+user+"@localhost")
+	target := db.Target()
+	target.User = user
+	for _, password := range []string{"ge heim", "geheim", "", "ge heim"} {
+		t.Setenv("MYSQL_PWD", password)
+		other, err := mysql.Open(within(t), target)
+		if (err == nil) != (password == "ge heim") {
+			t.Errorf("with password %q: %v", password, err)
+		}
+		if err == nil {
+			w := smallWriter(t, other, engine.Multi)
+			if _, err := w.Write(within(t), rowsOf(1)); err != nil {
+				t.Error(err)
+			}
+			if err := errors.Join(w.Close(), other.Close()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// TestFewPrivileges: an account with access to the tables only can load and
+// measure; figures that need more privileges are left out.
+func TestFewPrivileges(t *testing.T) { onEachAlone(t, testFewPrivileges) }
+
+func testFewPrivileges(t *testing.T, db *mysql.DB) {
+	t.Setenv("HOME", t.TempDir())
+	s, user := session(t, db), "few_"+db.Info().Engine
+	exec(t, s, "CREATE USER "+user+"@localhost IDENTIFIED BY 'geheim'", "GRANT ALL ON "+db.Dialect().Quote(db.Target().Path)+".* TO "+user+"@localhost")
+	defer exec(t, s, "DROP USER "+user+"@localhost")
+	file := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(file, []byte("geheim\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	target := db.Target()
+	target.User = user
+	target.Query.Set("password-file", file)
+	few, err := mysql.Open(within(t), target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer few.Close()
+	for _, m := range few.Capabilities().Methods {
+		w := smallWriter(t, few, m)
+		if _, err := w.Write(within(t), rowsOf(1, 2, 3)); err != nil {
+			t.Errorf("%s: %v", m, err)
+		}
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if sizes, err := few.Catalog().Sizes(within(t), small()); err != nil || sizes.Data <= 0 {
+		t.Errorf("sizes %+v, %v", sizes, err)
+	}
+	c, err := few.Counters(within(t), small())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	got := figures(t, c)
+	for name, v := range got {
+		if math.IsNaN(v) {
+			t.Errorf("%s can't be read", name)
+		}
+	}
+	if got[engine.CounterRedoWritten] <= 0 {
+		t.Errorf("figures %v", got)
+	}
+}
+
+// TestLoadIsDisabled: the server refuses LOAD DATA LOCAL, and the error has a hint.
+func TestLoadIsDisabled(t *testing.T) {
+	t.Parallel()
+	for _, kind := range servers {
+		t.Run(kind, func(t *testing.T) {
+			db := testdb.Open(t, kind+"?set=local_infile=0").(*mysql.DB)
+			w := smallWriter(t, db, engine.Load)
+			for range 2 { // the connection stays usable
+				_, err := w.Write(within(t), rowsOf(1, 2))
+				var hint *engine.HintError
+				if !errors.Is(err, engine.ErrUnsupported) || engine.Retryable(err) || !errors.As(err, &hint) {
+					t.Errorf("got %v with the hint %v", err, hint)
+				}
+			}
+			if n := count(t, db); n != 0 {
+				t.Errorf("%d rows", n)
+			}
+		})
+	}
+}

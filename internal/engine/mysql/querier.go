@@ -1,0 +1,349 @@
+package mysql
+
+import (
+	"context"
+	"database/sql/driver"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"reflect"
+	"strconv"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// A querier reads and deletes on one connection, with prepared statements in the
+// binary protocol. The driver prepares them, but doesn't execute them: it parses
+// the column definitions and allocates every value on each execution, 10
+// allocations for a row of five columns, 62 for ten rows. Here, a call writes one
+// packet and counts the rows of the answer in place, without an allocation
+// (BenchmarkFind compares). With TLS, where packets pass only through the driver,
+// the driver executes.
+//
+// A Delete is a text statement: MySQL 8.0.15 crashes if a prepared one is executed
+// again after an execution that pruned all partitions.
+type querier struct {
+	db      *DB
+	conn    *conn
+	results results
+	buf     []byte
+	binder  binder
+	finds   map[*engine.Find]*statement
+	deletes map[*engine.Delete]*deletion
+}
+
+// A statement is a prepared statement of the connection.
+type statement struct {
+	stmt  driver.Stmt
+	id    uint32        // the server's id of the statement, 0 if only the driver knows it
+	types []engine.Type // of its placeholders
+	takes []int         // the index of the value for each of them
+	short bool          // the answer has few rows
+}
+
+// A deletion is a Delete as text: the parts before its first and its second value.
+type deletion struct {
+	before, between string
+	by              engine.Type
+}
+
+// Querier implements engine.DB.
+func (db *DB) Querier(ctx context.Context) (engine.Querier, error) {
+	q := &querier{db: db, deletes: map[*engine.Delete]*deletion{}}
+	return q, q.dial(ctx)
+}
+
+func (q *querier) dial(ctx context.Context) error {
+	var err error
+	q.finds = map[*engine.Find]*statement{}
+	q.conn, err = q.db.dial(ctx)
+	return err
+}
+
+// Reset implements engine.Querier: it rolls back, or reconnects if the connection
+// is lost.
+func (q *querier) Reset(ctx context.Context) error {
+	if q.conn != nil {
+		if err := q.conn.watch.Begin(ctx); err != nil {
+			return err
+		}
+		_, err := q.conn.run("ROLLBACK")
+		q.conn.watch.End()
+		if err == nil {
+			return nil
+		}
+		q.drop()
+	}
+	return q.dial(ctx)
+}
+
+// drop closes the connection, which may be broken.
+func (q *querier) drop() {
+	if q.conn != nil {
+		_ = q.conn.Close()
+		q.conn = nil
+	}
+}
+
+// Close implements engine.Querier.
+func (q *querier) Close() error {
+	q.drop()
+	return nil
+}
+
+// Find implements engine.Querier.
+func (q *querier) Find(ctx context.Context, f *engine.Find, values []engine.Value) (int, error) {
+	rows, err := q.run(ctx, func() (int64, error) { return q.find(f, values) })
+	if err != nil {
+		return 0, about(ctx, "find in", f.Table, err)
+	}
+	return int(rows), nil
+}
+
+// Delete implements engine.Querier. One statement is one transaction.
+func (q *querier) Delete(ctx context.Context, d *engine.Delete, from, to int64) (int64, error) {
+	rows, err := q.run(ctx, func() (int64, error) { return q.delete(d, from, to) })
+	if err != nil {
+		return 0, about(ctx, "delete from", d.Table, err)
+	}
+	return rows, nil
+}
+
+// about adds the operation and the table to an error.
+func about(ctx context.Context, what string, t *engine.Table, err error) error {
+	if t == nil || errors.Is(err, errUnsent) || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return err
+	}
+	return fmt.Errorf("%s %s: %w", what, t.Name, classify(err))
+}
+
+// errUnsent marks the error of a call that sent nothing; its message needs no context.
+var errUnsent = errors.New("not sent")
+
+// run executes a call on the connection; the end of ctx interrupts it.
+func (q *querier) run(ctx context.Context, call func() (int64, error)) (int64, error) {
+	if q.conn == nil {
+		return 0, engine.Classed(engine.ErrConnectionLost, errors.New("the connection is lost"))
+	}
+	if err := q.conn.watch.Begin(ctx); err != nil {
+		return 0, err
+	}
+	rows, err := call()
+	interrupted := q.conn.watch.End()
+	if err == nil {
+		return rows, nil // the call may have completed although ctx ended
+	}
+	var server *mysql.MySQLError
+	good := errors.Is(err, errUnsent) || errors.As(err, &server) && !errors.Is(classify(err), engine.ErrConnectionLost)
+	if interrupted {
+		q.db.kill(ctx, q.conn.id)
+		err, good = ctx.Err(), false
+	}
+	if !good {
+		q.drop()
+	}
+	return 0, err
+}
+
+func (q *querier) find(f *engine.Find, values []engine.Value) (int64, error) {
+	s, ok := q.finds[f]
+	if !ok {
+		var err error
+		if s, err = q.prepare(f); err != nil {
+			return 0, err
+		}
+		q.finds[f] = s
+	}
+	if err := f.Check(values); err != nil {
+		return 0, engine.Classed(errUnsent, err)
+	}
+	if q.conn.wrapped || s.id == 0 {
+		return q.findByDriver(s, values)
+	}
+	if s.short {
+		if err := q.conn.block(); err != nil {
+			return 0, err
+		}
+	}
+	q.buf = s.appendExecute(q.buf[:0], values)
+	if _, err := q.conn.net.Write(q.buf); err != nil {
+		return 0, fmt.Errorf("%w: %w", mysql.ErrInvalidConn, err)
+	}
+	return q.results.count(q.conn.net)
+}
+
+// delete sends a Delete as text.
+func (q *querier) delete(d *engine.Delete, from, to int64) (int64, error) {
+	s, ok := q.deletes[d]
+	if !ok {
+		if err := d.Validate(); err != nil {
+			return 0, engine.Classed(errUnsent, err)
+		}
+		s = q.db.dialect.deletion(d)
+		q.deletes[d] = s
+	}
+	if err := q.conn.block(); err != nil {
+		return 0, err
+	}
+	var head [packetHead]byte
+	q.buf = append(append(q.buf[:0], head[:]...), s.before...)
+	q.buf = append(s.appendBound(q.buf, from), s.between...)
+	q.buf = s.appendBound(q.buf, to)
+	return q.conn.send(q.buf)
+}
+
+// prepare prepares a Find.
+func (q *querier) prepare(f *engine.Find) (*statement, error) {
+	s := &statement{short: f.Limit > 0 || f.How == engine.Equal || f.How == engine.In}
+	text, takes, err := q.db.dialect.find(*f)
+	if err != nil {
+		return nil, engine.Classed(errUnsent, err)
+	}
+	for _, i := range takes {
+		s.takes, s.types = append(s.takes, i), append(s.types, f.Type(i))
+	}
+	if s.stmt, err = q.conn.conn.Prepare(text); err != nil {
+		return nil, err
+	}
+	if id := reflect.ValueOf(s.stmt).Elem().FieldByName("id"); id.IsValid() && id.CanUint() {
+		s.id = uint32(id.Uint())
+	}
+	return s, nil
+}
+
+// findByDriver executes a statement through the driver.
+func (q *querier) findByDriver(s *statement, values []engine.Value) (n int64, err error) {
+	q.binder.reset()
+	for i, t := range s.types {
+		q.binder.add(t, values[s.takes[i]])
+	}
+	//lint:ignore SA1019 QueryContext copies all the values first
+	rows, err := s.stmt.Query(q.binder.values)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	row := make([]driver.Value, len(rows.Columns()))
+	for {
+		if err := rows.Next(row); errors.Is(err, io.EOF) {
+			return n, nil
+		} else if err != nil {
+			return 0, err
+		}
+		n++
+	}
+}
+
+// The command that executes a prepared statement, and the types of bound values:
+// https://mariadb.com/kb/en/com_stmt_execute/. A float is sent as a double: the
+// server compares a FLOAT column as a double. Text such as 123.45, or a double that
+// isn't a float32, would match no value.
+const (
+	comExecute = 0x17
+	typeDouble = 5
+	typeBigint = 8
+	typeString = 254
+)
+
+// appendExecute appends the packet that executes the statement.
+func (s *statement) appendExecute(dst []byte, values []engine.Value) []byte {
+	dst = append(dst, 0, 0, 0, 0, comExecute) // the header is filled in at the end
+	dst = binary.LittleEndian.AppendUint32(dst, s.id)
+	dst = append(dst, 0, 1, 0, 0, 0) // no cursor; one iteration
+	for range (len(s.types) + 7) / 8 {
+		dst = append(dst, 0) // no value is NULL
+	}
+	dst = append(dst, 1) // types follow
+	for _, t := range s.types {
+		switch t {
+		case engine.Float32, engine.Float64:
+			dst = append(dst, typeDouble, 0)
+		case engine.Time:
+			dst = append(dst, typeString, 0)
+		default:
+			dst = append(dst, typeBigint, 0)
+		}
+	}
+	for i, t := range s.types {
+		v := values[s.takes[i]]
+		switch t {
+		case engine.Float32:
+			dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(float64(float32(v.Float))))
+		case engine.Float64:
+			dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(v.Float))
+		case engine.Time:
+			at := len(dst)
+			dst = engine.AppendTime(append(dst, 0), v.Int)
+			dst[at] = byte(len(dst) - at - 1)
+		default:
+			dst = binary.LittleEndian.AppendUint64(dst, uint64(v.Int))
+		}
+	}
+	// The longest Find binds MaxPoints values of 20 and 2 bytes: 0.7 MB, far below
+	// the limit of the header and every server's default limit.
+	body := len(dst) - 4
+	dst[0], dst[1], dst[2] = byte(body), byte(body>>8), byte(body>>16)
+	return dst
+}
+
+// find renders a Find and returns the index of the value for each placeholder.
+func (d dialect) find(f engine.Find) (q string, takes []int, err error) {
+	if err := f.Validate(); err != nil {
+		return "", nil, err
+	}
+	from := d.Quote(f.Table.Name)
+	if f.Index != "" {
+		from += " FORCE INDEX (" + d.Quote(f.Index) + ")"
+	}
+	q = f.Select(from, engine.Wording{Quote: d.Quote, Value: func(i int) string {
+		takes = append(takes, i)
+		return "?"
+	}})
+	return q, takes, nil
+}
+
+func (d dialect) deletion(s *engine.Delete) *deletion {
+	by := d.Quote(s.By)
+	return &deletion{
+		before:  "DELETE FROM " + d.Quote(s.Table.Name) + " WHERE " + by + " >= ",
+		between: " AND " + by + " < ",
+		by:      s.Table.Columns[s.Table.Column(s.By)].Type,
+	}
+}
+
+// appendBound appends one end of the range as a literal.
+func (s *deletion) appendBound(dst []byte, pos int64) []byte {
+	if s.by == engine.Time {
+		return append(engine.AppendTime(append(dst, '\''), pos), '\'')
+	}
+	return strconv.AppendInt(dst, pos, 10)
+}
+
+// delete renders a Delete.
+func (d dialect) delete(s engine.Delete) (string, error) {
+	if err := s.Validate(); err != nil {
+		return "", err
+	}
+	of := d.deletion(&s)
+	return of.before + "?" + of.between + "?", nil
+}
+
+// createIndexes builds all indexes in one statement: InnoDB and MyRocks then read
+// the table only once.
+func (d dialect) createIndexes(s engine.CreateIndexes) (string, error) {
+	if err := s.Validate(); err != nil {
+		return "", err
+	}
+	q := "ALTER TABLE " + d.Quote(s.Table.Name)
+	for i, ix := range s.Indexes {
+		if i > 0 {
+			q += ","
+		}
+		q += " ADD " + d.key(ix)
+	}
+	return q, nil
+}

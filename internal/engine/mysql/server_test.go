@@ -1,0 +1,546 @@
+package mysql_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/engine/mysql"
+	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+var servers = []string{"mariadb", "mysql"}
+
+// onEach runs a test on a database of each kind, in parallel with other tests.
+func onEach(t *testing.T, test func(*testing.T, *mysql.DB)) {
+	t.Parallel()
+	for _, kind := range servers {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			test(t, testdb.Open(t, kind).(*mysql.DB))
+		})
+	}
+}
+
+// onEachAlone is onEach, not in parallel, for tests that change this process's
+// environment.
+func onEachAlone(t *testing.T, test func(*testing.T, *mysql.DB)) {
+	for _, kind := range servers {
+		t.Run(kind, func(t *testing.T) { test(t, testdb.Open(t, kind).(*mysql.DB)) })
+	}
+}
+
+// onEachOwn is onEach on servers that only this package uses, one test at a time,
+// for tests that change global variables.
+func onEachOwn(t *testing.T, test func(*testing.T, *mysql.DB)) {
+	for _, kind := range servers {
+		t.Run(kind, func(t *testing.T) { test(t, testdb.Open(t, kind+ownServer).(*mysql.DB)) })
+	}
+}
+
+// ownServer is appended to a kind for a server other than the shared one.
+const ownServer = "?memory=65MB"
+
+func within(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func small() *engine.Table {
+	return &engine.Table{
+		Name: "small", Columns: []engine.Column{{Name: "id", Type: engine.Int64}, {Name: "n", Type: engine.Int32}},
+		PrimaryKey: []string{"id"},
+	}
+}
+
+func rowsOf(ids ...int64) *engine.Batch {
+	b := engine.NewBatch(small().Columns)
+	for _, id := range ids {
+		b.Columns[0].Ints = append(b.Columns[0].Ints, id)
+		b.Columns[1].Ints = append(b.Columns[1].Ints, 1)
+		b.EndRow()
+	}
+	return b
+}
+
+// session returns another connection, for statements that a writer doesn't send.
+func session(t *testing.T, db *mysql.DB) *sql.Conn {
+	t.Helper()
+	c, err := db.Pool().Conn(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_, err := c.ExecContext(context.WithoutCancel(t.Context()), "ROLLBACK")
+		if err := errors.Join(err, c.Close()); err != nil && !errors.Is(err, sql.ErrConnDone) {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func exec(t *testing.T, c *sql.Conn, statements ...string) {
+	t.Helper()
+	for _, q := range statements {
+		if _, err := c.ExecContext(within(t), q); err != nil {
+			t.Fatalf("%s: %v", q, err)
+		}
+	}
+}
+
+func smallWriter(t *testing.T, db *mysql.DB, m engine.Method) engine.Writer {
+	t.Helper()
+	if err := db.Apply(within(t), engine.DropTable{Table: small()}, engine.CreateTable{Table: small()}); err != nil {
+		t.Fatal(err)
+	}
+	w, err := db.Writer(within(t), small(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close() })
+	return w
+}
+
+// blocked waits until a statement of a connection waits for a row lock.
+func blocked(t *testing.T, db *mysql.DB, connection int64) {
+	t.Helper()
+	// The server refreshes the view only if it was not read for 100 ms.
+	for ctx := within(t); ; time.Sleep(120 * time.Millisecond) {
+		var n int
+		err := db.Pool().QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_mysql_thread_id = %d AND trx_state = 'LOCK WAIT'", connection)).Scan(&n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n > 0 {
+			return
+		}
+	}
+}
+
+func count(t *testing.T, db *mysql.DB) (n int) {
+	t.Helper()
+	if err := db.Pool().QueryRowContext(within(t), "SELECT COUNT(*) FROM small").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestDeadlock(t *testing.T) { onEach(t, testDeadlock) }
+
+func testDeadlock(t *testing.T, db *mysql.DB) {
+	w, other := smallWriter(t, db, engine.Single), session(t, db)
+	// The server rolls back the transaction with fewer changes.
+	exec(t, other, "BEGIN", "INSERT INTO small WITH RECURSIVE seq (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM seq WHERE n < 1000) SELECT n + 1000, 1 FROM seq", "INSERT INTO small VALUES (2, 1)")
+	result, id := make(chan error, 1), mysql.ConnectionID(w)
+	go func() {
+		_, err := w.Write(t.Context(), rowsOf(1, 2))
+		result <- err
+	}()
+	blocked(t, db, id) // holds 1, waits for 2
+	exec(t, other, "INSERT INTO small VALUES (1, 1)", "ROLLBACK")
+	err := <-result
+	if !errors.Is(err, engine.ErrDeadlock) || !engine.Retryable(err) {
+		t.Fatalf("got %v", err)
+	}
+	if err := w.Reset(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(within(t), rowsOf(1, 2)); err != nil {
+		t.Fatal(err)
+	}
+	if n := count(t, db); n != 2 {
+		t.Errorf("%d rows, want 2", n)
+	}
+}
+
+func TestLockWaitTimeout(t *testing.T) { onEach(t, testLockWaitTimeout) }
+
+func testLockWaitTimeout(t *testing.T, db *mysql.DB) {
+	for _, m := range db.Capabilities().Methods {
+		w, other := smallWriter(t, db, m), session(t, db)
+		if err := mysql.Run(w, "SET SESSION innodb_lock_wait_timeout = 1"); err != nil {
+			t.Fatal(err)
+		}
+		exec(t, other, "BEGIN", "INSERT INTO small VALUES (2, 1)")
+		_, err := w.Write(within(t), rowsOf(1, 2))
+		if !errors.Is(err, engine.ErrLockTimeout) || !engine.Retryable(err) {
+			t.Fatalf("%s: got %v", m, err)
+		}
+		// The server rolls back only the statement: row 1 must be unlocked
+		// immediately.
+		exec(t, other, "INSERT INTO small VALUES (1, 1)", "ROLLBACK")
+		if _, err := w.Write(within(t), rowsOf(1, 2)); err != nil {
+			t.Fatalf("%s: %v", m, err)
+		}
+		if n := count(t, db); n != 2 {
+			t.Errorf("%s: %d rows, want 2", m, n)
+		}
+	}
+}
+
+// TestCancelWhileBlocked: a Write that waits for a lock ends with its context, and
+// its statement is not executed later.
+func TestCancelWhileBlocked(t *testing.T) { onEach(t, testCancelWhileBlocked) }
+
+func testCancelWhileBlocked(t *testing.T, db *mysql.DB) {
+	for _, m := range db.Capabilities().Methods {
+		w, other := smallWriter(t, db, m), session(t, db)
+		exec(t, other, "BEGIN", "INSERT INTO small VALUES (2, 1)")
+		ctx, cancel := context.WithCancel(t.Context())
+		result, id := make(chan error, 1), mysql.ConnectionID(w)
+		go func() {
+			_, err := w.Write(ctx, rowsOf(1, 2))
+			result <- err
+		}()
+		blocked(t, db, id)
+		cancel()
+		if err := <-result; !errors.Is(err, context.Canceled) {
+			t.Fatalf("%s: got %v", m, err)
+		}
+		exec(t, other, "ROLLBACK")
+		if n := count(t, db); n != 0 {
+			t.Errorf("%s: %d rows of a batch that was broken off", m, n)
+		}
+		if _, err := w.Write(within(t), rowsOf(1)); !errors.Is(err, engine.ErrConnectionLost) {
+			t.Errorf("%s: a write before Reset: %v", m, err)
+		}
+		if err := w.Reset(within(t)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(within(t), rowsOf(1, 2)); err != nil {
+			t.Errorf("%s: after Reset: %v", m, err)
+		}
+	}
+}
+
+func TestConnectionKilled(t *testing.T) { onEach(t, testConnectionKilled) }
+
+func testConnectionKilled(t *testing.T, db *mysql.DB) {
+	for _, m := range db.Capabilities().Methods {
+		w := smallWriter(t, db, m)
+		if _, err := w.Write(within(t), rowsOf(1)); err != nil {
+			t.Fatal(err)
+		}
+		db.Kill(t.Context(), mysql.ConnectionID(w))
+		_, err := w.Write(within(t), rowsOf(2, 3))
+		if !errors.Is(err, engine.ErrConnectionLost) || !engine.Retryable(err) {
+			t.Fatalf("%s: got %v", m, err)
+		}
+		if err := w.Reset(within(t)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(within(t), rowsOf(2, 3)); err != nil {
+			t.Fatal(err)
+		}
+		if n := count(t, db); n != 3 {
+			t.Errorf("%s: %d rows, want 3", m, n)
+		}
+	}
+}
+
+// TestConnectionKilledWhileBlocked kills a connection in the middle of a statement.
+func TestConnectionKilledWhileBlocked(t *testing.T) { onEach(t, testConnectionKilledWhileBlocked) }
+
+func testConnectionKilledWhileBlocked(t *testing.T, db *mysql.DB) {
+	w, other := smallWriter(t, db, engine.Multi), session(t, db)
+	exec(t, other, "BEGIN", "INSERT INTO small VALUES (2, 1)")
+	result, id := make(chan error, 1), mysql.ConnectionID(w)
+	go func() {
+		_, err := w.Write(t.Context(), rowsOf(1, 2))
+		result <- err
+	}()
+	blocked(t, db, id)
+	db.Kill(t.Context(), id)
+	if err := <-result; !errors.Is(err, engine.ErrConnectionLost) {
+		t.Errorf("got %v", err)
+	}
+	if err := w.Reset(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, other, "ROLLBACK")
+	if _, err := w.Write(within(t), rowsOf(1, 2)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestApplyWaitsForLock: DDL waits for transactions that use the table, for a
+// limited time, and lets the statements pass that queue behind it.
+func TestApplyWaitsForLock(t *testing.T) { onEach(t, testApplyWaitsForLock) }
+
+func testApplyWaitsForLock(t *testing.T, db *mysql.DB) {
+	w, other := smallWriter(t, db, engine.Multi), session(t, db)
+	if _, err := w.Write(within(t), rowsOf(1)); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, other, "BEGIN", "SELECT * FROM small")
+	db.SetLockTries(1)
+	if err := db.Apply(within(t), engine.DropTable{Table: small()}); !errors.Is(err, engine.ErrLockTimeout) {
+		t.Fatalf("got %v", err)
+	}
+	db.SetLockTries(mysql.LockTries)
+	result := make(chan error, 1)
+	go func() { result <- db.Apply(t.Context(), engine.DropTable{Table: small()}) }()
+	time.Sleep(2300 * time.Millisecond) // longer than one attempt
+	exec(t, other, "COMMIT")
+	if err := <-result; err != nil {
+		t.Fatalf("after the lock was free: %v", err)
+	}
+}
+
+// TestApplyRunsWhatRenderShows compares the rendered statements with the server's log.
+func TestApplyRunsWhatRenderShows(t *testing.T) {
+	t.Parallel()
+	for _, kind := range servers {
+		t.Run(kind, func(t *testing.T) { testApplyRunsWhatRenderShows(t, kind) })
+	}
+}
+
+func testApplyRunsWhatRenderShows(t *testing.T, kind string) {
+	target := testdb.Target(t, kind+"?set=general_log=1,log_output=TABLE")
+	db, err := mysql.Open(within(t), target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	grid, err := rolling.Parse("2h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := &engine.Table{
+		Name: "it's", Columns: []engine.Column{{Name: "at", Type: engine.Time}, {Name: "a`b", Type: engine.Varchar, Size: 9}},
+		PrimaryKey: []string{"at"}, Grid: grid, By: "at",
+	}
+	var parts []rolling.Partition
+	for pos := int64(1795197600e6); len(parts) < 3; pos = parts[len(parts)-1].To {
+		p, err := grid.At(pos)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts = append(parts, grid.Named(p))
+	}
+	steps := []engine.Step{
+		engine.CreateTable{Table: table, Partitions: parts[:1]}, engine.CreatePartitions{Table: table, Have: parts[:1], New: parts[1:]},
+		engine.DropPartition{Table: table, Have: parts, Drop: parts[0]}, engine.DropTable{Table: table},
+	}
+	if err := db.Apply(within(t), steps...); err != nil {
+		t.Fatal(err)
+	}
+	dry, err := mysql.Dry(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, s := range append([]engine.Step{engine.Session{Maintenance: true}}, steps...) {
+		statements, err := dry.Dialect().Render(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, statements...)
+	}
+	rows, err := db.Pool().QueryContext(within(t), `SELECT CONVERT(argument USING utf8mb4) FROM mysql.general_log
+WHERE command_type = 'Query' AND thread_id = (SELECT thread_id FROM mysql.general_log WHERE CONVERT(argument USING utf8mb4) LIKE 'CREATE TABLE%' AND command_type = 'Query')
+ORDER BY event_time`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var got []string
+	for rows.Next() {
+		var q string
+		if err := rows.Scan(&q); err != nil {
+			t.Fatal(err)
+		}
+		// Queries of a connection itself: its id, and the largest packet.
+		if q != "SELECT CONNECTION_ID()" && q != "SELECT @@max_allowed_packet" {
+			got = append(got, q)
+		}
+	}
+	// The driver sends the first statement of Session{} in a different form, and
+	// Open sends queries about the server.
+	first := slices.Index(got, want[1])
+	if first < 0 || !slices.Equal(got[first:first+len(want)-1], want[1:]) {
+		t.Errorf("the server got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want[1:], "\n"))
+	}
+}
+
+func TestSessionOfEachConnection(t *testing.T) { onEach(t, testSessionOfEachConnection) }
+
+func testSessionOfEachConnection(t *testing.T, db *mysql.DB) {
+	w := smallWriter(t, db, engine.Multi)
+	for name, want := range map[string]string{"sql_mode": strings.Trim(mysql.SQLMode, "'"), "time_zone": strings.Trim(mysql.TimeZone, "'")} {
+		for who, ask := range map[string]func() (string, error){
+			"writer": func() (string, error) {
+				n, err := mysql.Number(w, fmt.Sprintf("SELECT @@%s = '%s'", name, want))
+				return map[int64]string{1: want}[n], err
+			},
+			"catalog": func() (v string, err error) {
+				return v, db.Pool().QueryRowContext(within(t), "SELECT @@"+name).Scan(&v)
+			},
+		} {
+			if got, err := ask(); got != want && who == "writer" || err != nil {
+				t.Errorf("%s's %s is %q, %v, want %q", who, name, got, err, want)
+			}
+		}
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("HOME", dir)
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, []byte("geheim\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ target, want string }{
+		"no socket": {"mariadb://joe@/db?socket=/nowhere/x.sock", "/nowhere/x.sock"},
+		"no port":   {"mysql://joe@127.0.0.1:1/db?password-file=" + file, "127.0.0.1:1"},
+		"no host":   {"mysql://joe@nowhere.invalid/db", "nowhere.invalid:3306"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("MYSQL_PWD", "geheim")
+			target, err := engine.ParseTarget(c.target)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = mysql.Open(within(t), target)
+			var hint *engine.HintError
+			if !errors.Is(err, engine.ErrUnreachable) || !errors.As(err, &hint) {
+				t.Fatalf("got %v, with a hint %v", err, hint)
+			}
+			if text := err.Error(); !strings.Contains(text, c.want) || !strings.Contains(text, `"joe"`) || strings.Contains(text+hint.Hint, "geheim") {
+				t.Errorf("got %q", text)
+			}
+		})
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	for _, kind := range servers {
+		t.Run(kind, func(t *testing.T) { testOpenRefuses(t, testdb.Target(t, kind)) })
+	}
+}
+
+func testOpenRefuses(t *testing.T, good engine.Target) {
+	t.Setenv("HOME", t.TempDir())
+	socket := "?socket=" + good.Query.Get("socket")
+	for name, c := range map[string]struct {
+		target, want string
+		class        error
+	}{
+		"no database":     {"mariadb://root@/" + socket, "name of one database", nil},
+		"two databases":   {"mariadb://root@/a/b" + socket, "name of one database", nil},
+		"nowhere":         {"mariadb:db", "neither a host nor a socket", nil},
+		"unknown option":  {"mariadb://root@h/db?colour=red", `no option "colour"`, nil},
+		"tls":             {"mariadb://root@h/db?tls=maybe", "tls=maybe; want false, true", nil},
+		"no such db":      {"mariadb://root@/nowhere" + socket, "nknown database", nil},
+		"no such user":    {"mariadb://joe@/mysql" + socket, "denied", nil},
+		"no such storage": {"mariadb://root@/mysql" + socket + "&engine=tape", `no storage engine "tape"; it has`, engine.ErrUnsupported},
+		"password file":   {"mariadb://root@/mysql" + socket + "&password-file=/nowhere/pw", "password file", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			target, err := engine.ParseTarget(c.target)
+			if err != nil {
+				t.Fatal(err)
+			}
+			db, err := mysql.Open(within(t), target)
+			if err == nil {
+				db.Close()
+				t.Fatal("it was opened")
+			}
+			if !strings.Contains(err.Error(), c.want) || c.class != nil && !errors.Is(err, c.class) {
+				t.Errorf("got %q, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestBlockedWriterStopsNothing: a writer that waits for the server keeps its
+// thread, but delays neither the garbage collector nor other goroutines.
+func TestBlockedWriterStopsNothing(t *testing.T) { onEach(t, testBlockedWriterStopsNothing) }
+
+func testBlockedWriterStopsNothing(t *testing.T, db *mysql.DB) {
+	other := session(t, db)
+	var writers []engine.Writer
+	for i := range runtime.GOMAXPROCS(0) + 2 {
+		table := small()
+		table.Name = fmt.Sprintf("small%d", i)
+		if err := db.Apply(within(t), engine.CreateTable{Table: table}); err != nil {
+			t.Fatal(err)
+		}
+		w, err := db.Writer(within(t), table, engine.Multi)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { w.Close() })
+		writers = append(writers, w)
+		if i == 0 {
+			exec(t, other, "BEGIN")
+		}
+		exec(t, other, "INSERT INTO "+table.Name+" VALUES (1, 1)")
+	}
+	results := make(chan error, len(writers))
+	ids := make([]int64, len(writers))
+	for i, w := range writers {
+		ids[i] = mysql.ConnectionID(w)
+		go func() {
+			_, err := w.Write(t.Context(), rowsOf(1))
+			results <- err
+		}()
+	}
+	for _, id := range ids {
+		blocked(t, db, id)
+	}
+	began := time.Now()
+	for range 5 {
+		runtime.GC()
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("5 garbage collections took %v", took)
+	}
+	exec(t, other, "ROLLBACK")
+	for range writers {
+		if err := <-results; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestCountersConnectionKilled(t *testing.T) { onEach(t, testCountersConnectionKilled) }
+
+// testCountersConnectionKilled checks that counters continue after their connection
+// was lost, and that closing a lost connection is not an error.
+func testCountersConnectionKilled(t *testing.T, db *mysql.DB) {
+	c, err := db.Counters(within(t), small())
+	if err != nil {
+		t.Fatal(err)
+	}
+	figures := make([]float64, len(c.Describe()))
+	for range 2 {
+		if err := c.Sample(within(t), figures); err != nil {
+			t.Fatal(err)
+		}
+		id := mysql.CountersConnectionID(t.Context(), c)
+		db.Kill(t.Context(), id)
+		if err := c.Sample(within(t), figures); err != nil {
+			t.Errorf("on a killed connection: %v", err)
+		}
+		if again := mysql.CountersConnectionID(t.Context(), c); again == id {
+			t.Errorf("still on connection %d, which was killed", id)
+		}
+	}
+	db.Kill(t.Context(), mysql.CountersConnectionID(t.Context(), c))
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,272 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// InnoDB settings that make it write back dirty pages immediately: the highest
+// percentage of dirty pages, and the percentage from which it begins to write.
+const (
+	dirtyMax = "innodb_max_dirty_pages_pct"
+	dirtyLow = "innodb_max_dirty_pages_pct_lwm"
+)
+
+// Figures up to these count as settled. InnoDB dirties some pages by itself. It
+// removes purged transactions from its history list only every 128 purges or so,
+// and an idle MySQL always keeps some hundreds of them.
+const (
+	fewDirtyPages = 64
+	fewOldRows    = 1000
+)
+
+// settleStall is how long to wait for a figure to decrease further. The figure
+// increases while others write, and doesn't decrease while a transaction is open.
+const settleStall = 20 * time.Second
+
+// settlePause is the interval between two readings.
+const settlePause = 100 * time.Millisecond
+
+// A debt is a figure that Settle waits for: its query, the value that is small
+// enough, and the likely reason why it doesn't decrease.
+type debt struct {
+	what, query string
+	few         int64
+	hint        string
+}
+
+// debts returns the server's figures. InnoDB's old rows are first, because purging
+// them dirties pages.
+func (d dialect) debts() []debt {
+	if d.rocksdb() {
+		return []debt{{
+			what: "flushes and compactions pending", few: 0, hint: "others may be writing",
+			query: "SELECT COALESCE(SUM(VALUE), 0) FROM information_schema.ROCKSDB_CFSTATS WHERE STAT_TYPE IN " +
+				"('NUM_IMMUTABLE_MEM_TABLE', 'MEM_TABLE_FLUSH_PENDING', 'COMPACTION_PENDING')",
+		}}
+	}
+	old := debt{what: "transactions whose old rows are not purged", few: fewOldRows, hint: "an open transaction may keep them",
+		query: "SHOW GLOBAL STATUS WHERE Variable_name = 'Innodb_history_list_length'"}
+	dirty := debt{what: "pages dirty", few: fewDirtyPages, hint: "others may be writing",
+		query: "SHOW GLOBAL STATUS WHERE Variable_name = 'Innodb_buffer_pool_pages_dirty'"}
+	if !d.mariadb {
+		old.query = "SELECT `COUNT` FROM information_schema.INNODB_METRICS WHERE NAME = 'trx_rseg_history_len' AND STATUS = 'enabled'"
+	}
+	return []debt{old, dirty}
+}
+
+// oldDirty reads the settings that settle changes.
+const oldDirty = "SELECT @@GLOBAL." + dirtyMax + ", @@GLOBAL." + dirtyLow
+
+// lowerDirty sets the settings to 0, and restoreDirty restores them. The low-water
+// mark must not exceed the maximum, so it is set first when lowering and last when
+// restoring.
+func lowerDirty() []string {
+	return []string{"SET GLOBAL " + dirtyLow + " = 0", "SET GLOBAL " + dirtyMax + " = 0"}
+}
+
+func restoreDirty() []string {
+	return []string{"SET GLOBAL " + dirtyMax + " = ?", "SET GLOBAL " + dirtyLow + " = ?"}
+}
+
+// analyze renders the first statements: they read the tables and dirty a few pages.
+func (d dialect) analyze(s engine.Settle) []string {
+	var out []string
+	for _, t := range s.Tables {
+		out = append(out, "ANALYZE TABLE "+d.Quote(t.Name))
+	}
+	return out
+}
+
+// settle renders Settle. The queries are repeated until little work is left.
+func (d dialect) settle(s engine.Settle) []string {
+	out := d.analyze(s)
+	if d.rocksdb() {
+		out = append(out, flushRocksDB)
+	} else {
+		out = append(append(out, oldDirty), lowerDirty()...)
+	}
+	for _, w := range d.debts() {
+		out = append(out, w.query)
+	}
+	if !d.rocksdb() {
+		out = append(out, restoreDirty()...)
+	}
+	return out
+}
+
+// Settle implements engine.DB.
+func (db *DB) Settle(ctx context.Context, s engine.Settle) (warnings []string, err error) {
+	for _, q := range db.dialect.analyze(s) {
+		// ANALYZE reports its outcome, also an error, as a row.
+		if err := db.checkTable(ctx, q); err != nil {
+			return nil, err
+		}
+	}
+	debts := db.dialect.debts()
+	if db.dialect.rocksdb() {
+		if _, err := db.pool.ExecContext(ctx, flushRocksDB); err != nil {
+			if warnings, err = db.denied(warnings, "memtables are written later", flushRocksDB, err); err != nil {
+				return warnings, err
+			}
+		}
+	} else {
+		restore, failed := db.writeDirty(ctx)
+		// In any case, also if only one of the two was changed.
+		defer func() { err = errors.Join(err, restore(ctx)) }()
+		if failed != nil {
+			if warnings, err = db.denied(warnings, "dirty pages are written later", lowerDirty()[0], failed); err != nil {
+				return warnings, err
+			}
+			debts = debts[:1] // dirty pages are then written at the server's usual rate
+		}
+	}
+	for _, w := range debts {
+		note, err := db.await(ctx, w)
+		if note != "" {
+			warnings = append(warnings, note)
+		}
+		if err != nil {
+			return warnings, err
+		}
+	}
+	return warnings, nil
+}
+
+func (db *DB) checkTable(ctx context.Context, q string) error {
+	rows, err := db.pool.QueryContext(ctx, q)
+	if err != nil {
+		return fmt.Errorf("settle: %s: %w", q, classify(err))
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var table, op, kind, text string
+		if err := rows.Scan(&table, &op, &kind, &text); err != nil {
+			return fmt.Errorf("settle: %s: %w", q, classify(err))
+		}
+		if kind == "Error" {
+			err := fmt.Errorf("settle: %s: %s", q, text)
+			if strings.Contains(text, "doesn't exist") {
+				err = engine.Classed(engine.ErrNoTable, err)
+			}
+			return err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("settle: %s: %w", q, classify(err))
+	}
+	return nil
+}
+
+// denied converts the refusal of a setting to a warning.
+func (db *DB) denied(warnings []string, what, q string, err error) ([]string, error) {
+	var server *mysql.MySQLError
+	if errors.As(err, &server) && (server.Number == errPrivilege || server.Number == 1045) {
+		return append(warnings, fmt.Sprintf("settle: %s: %s: %s", what, q, server.Message)), nil
+	}
+	return warnings, fmt.Errorf("settle: %s: %w", q, classify(err))
+}
+
+// restoreWait limits the time to change settings, and to restore them after ctx has
+// ended.
+const restoreWait = 10 * time.Second
+
+// writeDirty makes InnoDB write back every dirty page, and returns a function that
+// restores its settings. The caller must call it in any case.
+func (db *DB) writeDirty(ctx context.Context) (restore func(context.Context) error, err error) {
+	var old [2]float64
+	none := func(context.Context) error { return nil }
+	if err := db.pool.QueryRowContext(ctx, oldDirty).Scan(&old[0], &old[1]); err != nil {
+		return none, err
+	}
+	restore = func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreWait)
+		defer cancel()
+		var failed error
+		for i, q := range restoreDirty() {
+			if _, err := db.pool.ExecContext(ctx, q, old[i]); err != nil {
+				failed = errors.Join(failed, engine.Hinted(fmt.Errorf("settle: restore %v: %s: %w", old, q, classify(err)),
+					"SET GLOBAL %s = %v, GLOBAL %s = %v on the server", dirtyMax, old[0], dirtyLow, old[1]))
+			}
+		}
+		return failed
+	}
+	// Not interrupted by the end of ctx: otherwise it would be unknown whether a
+	// setting has changed, and the server might change it later.
+	setting, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreWait)
+	defer cancel()
+	for i, q := range lowerDirty() {
+		if _, err := db.pool.ExecContext(setting, q); err != nil {
+			var server *mysql.MySQLError
+			if i == 0 && errors.As(err, &server) {
+				restore = none // nothing was changed
+			}
+			return restore, err
+		}
+	}
+	return restore, ctx.Err()
+}
+
+// figure returns the number in the last column of a query's only row.
+func (db *DB) figure(ctx context.Context, q string) (n int64, err error) {
+	rows, err := db.pool.QueryContext(ctx, q)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	columns, err := rows.Columns()
+	if err != nil {
+		return 0, err
+	}
+	if !rows.Next() {
+		if err := rows.Err(); err != nil {
+			return 0, err
+		}
+		return 0, sql.ErrNoRows
+	}
+	to := make([]any, len(columns))
+	for i := range to {
+		to[i] = new(string)
+	}
+	to[len(to)-1] = &n
+	err = rows.Scan(to...)
+	return n, err
+}
+
+// await waits until a figure is small or stops decreasing; in the latter case it
+// returns a note.
+func (db *DB) await(ctx context.Context, w debt) (note string, err error) {
+	least, since := int64(-1), time.Now()
+	for {
+		n, err := db.figure(ctx, w.query)
+		var server *mysql.MySQLError
+		if errors.Is(err, sql.ErrNoRows) || errors.As(err, &server) && server.Number == errPrivilege {
+			return fmt.Sprintf("settle: how many %s is not known: %v", w.what, err), nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("settle: %s: %w", engine.FirstWords(w.query), classify(err))
+		}
+		if n <= w.few {
+			return "", nil
+		}
+		if least < 0 || n < least {
+			least, since = n, time.Now()
+		}
+		if time.Since(since) >= settleStall {
+			return fmt.Sprintf("settle: still %d %s after %v without fewer: %s", n, w.what, settleStall, w.hint), nil
+		}
+		select {
+		case <-time.After(settlePause):
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,412 @@
+package mysql
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+)
+
+// Statements around the inserts.
+const (
+	beginStatement  = "BEGIN"
+	commitStatement = "COMMIT"
+	warningsQuery   = "SHOW WARNINGS LIMIT 5"
+)
+
+// A writer inserts batches on one connection.
+type writer struct {
+	db     *DB
+	table  *engine.Table
+	method engine.Method
+	conn   *conn
+	enc    encoder
+	buf    []byte
+	limit  int   // of a statement, in bytes
+	ends   []int // where each statement of a batch ends in buf
+	upTo   []int // the first row after each statement's rows
+
+	// for the prepared method
+	stmts  map[int]driver.Stmt // by number of rows
+	binder binder
+	// for the load method
+	source string
+	load   string // the statement
+	stream stream
+}
+
+// sources numbers the streams of all writers: the driver identifies them by name.
+var sources atomic.Int64
+
+// Writer implements engine.DB.
+func (db *DB) Writer(ctx context.Context, t *engine.Table, m engine.Method) (engine.Writer, error) {
+	if err := t.Validate(); err != nil {
+		return nil, err
+	}
+	for _, c := range t.Columns {
+		if c.Type == engine.Binary {
+			return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("mysql: column %s of table %s: only loaders write bytes", c.Name, t.Name))
+		}
+	}
+	w := &writer{db: db, table: t, method: m, enc: newEncoder(db.dialect, t)}
+	// Half of the server's limit leaves room for the row that exceeds it.
+	w.limit = max(db.maxPacket/2, 1024)
+	switch m {
+	case engine.Single, engine.Multi, engine.Prepared:
+	case engine.Load:
+		w.source = fmt.Sprintf("rowmill-%d", sources.Add(1))
+		w.load = w.enc.load(w.source)
+		mysql.RegisterReaderHandler(w.source, func() io.Reader { return &w.stream })
+	default:
+		return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("mysql: no insert method %q", m))
+	}
+	if err := w.dial(ctx); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	return w, nil
+}
+
+func (w *writer) dial(ctx context.Context) error {
+	var err error
+	w.stmts = map[int]driver.Stmt{}
+	if w.conn, err = w.db.dial(ctx); err != nil || !w.enc.ignore && w.method != engine.Load {
+		return err
+	}
+	// Only warnings report rows that were skipped or values that were changed.
+	if err = w.conn.watch.Begin(ctx); err == nil {
+		err = w.conn.keepWarnings()
+		w.enc.warnings = w.conn.warnings
+		if w.conn.watch.End() {
+			err = ctx.Err()
+		}
+	}
+	if err != nil {
+		w.drop()
+	}
+	return err
+}
+
+// Reset implements engine.Writer: it rolls back, or dials again.
+func (w *writer) Reset(ctx context.Context) error {
+	if w.conn != nil {
+		if err := w.conn.watch.Begin(ctx); err != nil {
+			return err
+		}
+		_, err := w.conn.run("ROLLBACK")
+		w.conn.watch.End()
+		if err == nil {
+			return nil
+		}
+		w.drop()
+	}
+	return w.dial(ctx)
+}
+
+// drop closes the connection, which may be broken.
+func (w *writer) drop() {
+	if w.conn != nil {
+		_ = w.conn.Close()
+		w.conn = nil
+	}
+}
+
+// Close implements engine.Writer.
+func (w *writer) Close() error {
+	w.drop()
+	if w.source != "" {
+		mysql.DeregisterReaderHandler(w.source)
+	}
+	return nil
+}
+
+// Write implements engine.Writer.
+func (w *writer) Write(ctx context.Context, b *engine.Batch) (engine.Ack, error) {
+	if w.conn == nil {
+		return engine.Ack{}, engine.Classed(engine.ErrConnectionLost, fmt.Errorf("insert into %s: the connection is lost", w.table.Name))
+	}
+	if err := w.conn.watch.Begin(ctx); err != nil {
+		return engine.Ack{}, err
+	}
+	ack, err := w.write(b)
+	if err != nil {
+		err = w.undo(ctx, err)
+	} else {
+		w.conn.watch.End()
+	}
+	return ack, err
+}
+
+// smallBatch is the largest number of rows for which waiting for the answer costs
+// the client at least as much CPU time as encoding the statement: see socket. The
+// single method waits for each row, whatever the batch size.
+const smallBatch = 20
+
+func (w *writer) write(b *engine.Batch) (engine.Ack, error) {
+	if b.Rows() <= smallBatch || w.method == engine.Single {
+		if err := w.conn.block(); err != nil {
+			return engine.Ack{}, err
+		}
+	}
+	switch {
+	case b.Rows() == 0:
+		return engine.Ack{}, nil
+	case w.method == engine.Prepared:
+		return w.writePrepared(b)
+	case w.method == engine.Load:
+		return w.writeLoad(b)
+	}
+	return w.writeText(b)
+}
+
+// undo rolls back a failed batch: it sends ROLLBACK if the server refused the
+// batch, and drops a connection that is lost or was interrupted.
+func (w *writer) undo(ctx context.Context, err error) error {
+	var server *mysql.MySQLError
+	refused := errors.As(err, &server) || errors.Is(err, mysql.ErrPktTooLarge)
+	err = fmt.Errorf("insert into %s: %w", w.table.Name, classify(err))
+	lost := errors.Is(err, engine.ErrConnectionLost)
+	if refused && !lost {
+		_, rollback := w.conn.run("ROLLBACK")
+		lost = rollback != nil
+	}
+	interrupted := w.conn.watch.End()
+	if interrupted {
+		w.db.kill(ctx, w.conn.id)
+		err = ctx.Err()
+	}
+	if interrupted || lost || !refused {
+		w.drop()
+	}
+	return err
+}
+
+// writeText sends the batch as INSERT statements of text: one for each row, or as
+// few as the server's limit for a statement's length allows.
+func (w *writer) writeText(b *engine.Batch) (engine.Ack, error) {
+	w.buf, w.ends, w.upTo = w.buf[:0], w.ends[:0], w.upTo[:0]
+	rows := b.Rows()
+	var head [packetHead]byte
+	for i := 0; i < rows; {
+		start := len(w.buf)
+		w.buf = append(w.buf, head[:]...)
+		w.buf = append(w.buf, w.enc.prefix...)
+		w.buf = w.enc.appendRow(w.buf, b, i)
+		end := min(rows, i+w.enc.rowLimit())
+		for i++; i < end && w.method == engine.Multi && len(w.buf)-start < w.limit; i++ {
+			w.buf = append(w.buf, ',')
+			w.buf = w.enc.appendRow(w.buf, b, i)
+		}
+		w.ends, w.upTo = append(w.ends, len(w.buf)), append(w.upTo, i)
+	}
+	return w.inTransaction(w.upTo, func(i int) (int64, error) {
+		from := 0
+		if i > 0 {
+			from = w.ends[i-1]
+		}
+		return w.conn.send(w.buf[from:w.ends[i]])
+	})
+}
+
+// inTransaction runs a batch's statements as one transaction and adds up the rows
+// they affected. upTo has for each statement the first row after its own. A single
+// statement commits by itself, unless it may have to be rolled back: see skipped.
+func (w *writer) inTransaction(upTo []int, run func(i int) (affected int64, err error)) (engine.Ack, error) {
+	rows := upTo[len(upTo)-1]
+	transaction := len(upTo) > 1 || w.enc.ignore && rows > 1
+	if transaction {
+		if _, err := w.conn.run(beginStatement); err != nil {
+			return engine.Ack{}, err
+		}
+	}
+	var ack engine.Ack
+	from := 0
+	for i, to := range upTo {
+		affected, err := run(i)
+		if err != nil {
+			return engine.Ack{}, err
+		}
+		ack.Rows += affected
+		if w.enc.ignore {
+			skipped, err := w.skipped(to-from, affected)
+			if err != nil {
+				return engine.Ack{}, err
+			}
+			ack.Skipped += skipped
+		}
+		from = to
+	}
+	if transaction {
+		if _, err := w.conn.run(commitStatement); err != nil {
+			return engine.Ack{}, err
+		}
+	}
+	return ack, nil
+}
+
+// writePrepared sends the batch as bound values.
+func (w *writer) writePrepared(b *engine.Batch) (engine.Ack, error) {
+	rows := b.Rows()
+	per := min(rows, w.enc.perStatement())
+	w.upTo = w.upTo[:0]
+	for row := 0; row < rows; {
+		row = min(row+per, rows)
+		w.upTo = append(w.upTo, row)
+	}
+	return w.inTransaction(w.upTo, func(i int) (int64, error) {
+		from, to := i*per, w.upTo[i]
+		stmt, err := w.statement(to - from)
+		if err != nil {
+			return 0, err
+		}
+		//lint:ignore SA1019 ExecContext copies all the values first
+		res, err := stmt.Exec(w.binder.bind(b, from, to))
+		if err != nil {
+			return 0, err
+		}
+		return res.RowsAffected()
+	})
+}
+
+// maxStatements is the number of prepared statements that a writer keeps, each for
+// a number of rows: the usual number, the rest of a batch, and a few more.
+const maxStatements = 4
+
+func (w *writer) statement(rows int) (driver.Stmt, error) {
+	if s, ok := w.stmts[rows]; ok {
+		return s, nil
+	}
+	if len(w.stmts) >= maxStatements {
+		for n, s := range w.stmts {
+			if err := s.Close(); err != nil {
+				return nil, err
+			}
+			delete(w.stmts, n)
+			break
+		}
+	}
+	s, err := w.conn.conn.Prepare(w.enc.placeholders(rows))
+	if err != nil {
+		return nil, err
+	}
+	w.stmts[rows] = s
+	return s, nil
+}
+
+// writeLoad streams the batch. LOAD DATA LOCAL implies IGNORE: the server skips
+// invalid rows with a warning, and adjusts invalid values. So the batch is
+// committed only if the server accepted every row without a warning.
+func (w *writer) writeLoad(b *engine.Batch) (engine.Ack, error) {
+	if _, err := w.conn.run(beginStatement); err != nil {
+		return engine.Ack{}, err
+	}
+	var ack engine.Ack
+	for from := 0; from < b.Rows(); {
+		to := from + min(b.Rows()-from, w.enc.rowLimit())
+		if err := w.loadRows(b, from, to, &ack); err != nil {
+			return engine.Ack{}, err
+		}
+		from = to
+	}
+	if _, err := w.conn.run(commitStatement); err != nil {
+		return engine.Ack{}, err
+	}
+	return ack, nil
+}
+
+// loadRows streams rows [from, to) of a batch and adds the result to ack.
+func (w *writer) loadRows(b *engine.Batch, from, to int, ack *engine.Ack) error {
+	w.stream = stream{enc: &w.enc, batch: b, row: from, to: to, buf: w.stream.buf[:0]}
+	res, err := w.conn.run(w.load)
+	if errors.Is(classify(err), engine.ErrUnsupported) {
+		return engine.Hinted(err, "SET GLOBAL local_infile = ON on the server, or another insert method")
+	}
+	if err != nil {
+		return err
+	}
+	affected, err := res.RowsAffected()
+	if err != nil {
+		return err
+	}
+	ack.Rows += affected
+	if w.enc.ignore {
+		skipped, err := w.skipped(to-from, affected)
+		ack.Skipped += skipped
+		return err
+	}
+	warnings, err := w.conn.listWarnings(warningsQuery)
+	if err != nil {
+		return err
+	}
+	if affected != int64(to-from) || len(warnings) > 0 {
+		return refused("load data", affected, to-from, warnings)
+	}
+	return nil
+}
+
+// listWarnings returns warnings of the last statement.
+func (c *conn) listWarnings(query string) ([]mysql.MySQLError, error) {
+	rows, err := c.conn.(driver.QueryerContext).QueryContext(context.Background(), query, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []mysql.MySQLError
+	values := make([]driver.Value, 3)
+	for {
+		if err := rows.Next(values); errors.Is(err, io.EOF) {
+			return out, nil
+		} else if err != nil {
+			return nil, err
+		}
+		code, _ := values[1].(int64)
+		text, _ := values[2].([]byte)
+		out = append(out, mysql.MySQLError{Number: uint16(code), Message: string(text)})
+	}
+}
+
+// refused is the error for rows that a server did not accept unchanged.
+func refused(what string, took int64, sent int, warnings []mysql.MySQLError) error {
+	err := fmt.Errorf("%s: the server took %d of %s", what, took, figure.Plural(sent, "row", "rows"))
+	if len(warnings) == 0 {
+		// Number 0 is not a server error number, but the type marks the connection
+		// as usable.
+		warnings = []mysql.MySQLError{{Message: "none"}}
+	}
+	// The warning's number determines the error's class.
+	return fmt.Errorf("%w; its first warning: %w", err, &warnings[0])
+}
+
+// streamChunk is the number of bytes that a stream encodes ahead.
+const streamChunk = 64 << 10
+
+// A stream is a batch in the format of LOAD DATA, encoded as it is read.
+type stream struct {
+	enc   *encoder
+	batch *engine.Batch
+	row   int // the next row, and the first that is not sent
+	to    int
+	buf   []byte
+	off   int
+}
+
+func (s *stream) Read(p []byte) (int, error) {
+	if s.off == len(s.buf) {
+		s.buf, s.off = s.buf[:0], 0
+		for ; s.row < s.to && len(s.buf) < streamChunk; s.row++ {
+			s.buf = s.enc.appendLine(s.buf, s.batch, s.row)
+		}
+		if len(s.buf) == 0 {
+			return 0, io.EOF
+		}
+	}
+	n := copy(p, s.buf[s.off:])
+	s.off += n
+	return n, nil
+}

@@ -1,0 +1,196 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// exclusiveWait bounds the total wait of a step that locks its table
+// exclusively, because new statements on the table queue behind it for that
+// long. Such a step requests the lock only after the transactions in its way
+// have ended, so it waits only for short transactions that began since.
+const exclusiveWait = "1s"
+
+// exclusive begins a transaction that locks tables in ACCESS EXCLUSIVE mode. The
+// timeouts also apply to the statements after the lock, which change only catalogs.
+func (d dialect) exclusive(tables ...string) []string {
+	quoted := make([]string, len(tables))
+	for i, name := range tables {
+		quoted[i] = "ONLY " + d.Quote(name)
+	}
+	return []string{
+		beginStatement, "SET LOCAL lock_timeout = '" + exclusiveWait + "'", "SET LOCAL statement_timeout = '" + exclusiveWait + "'",
+		"LOCK TABLE " + strings.Join(quoted, ", ") + " IN ACCESS EXCLUSIVE MODE",
+	}
+}
+
+func (d dialect) renameTable(from, to string) string {
+	return fmt.Sprintf("ALTER TABLE %s RENAME TO %s", d.Quote(from), d.Quote(to))
+}
+
+// boundsCheck names the CHECK that proves to ATTACH that a table's rows lie
+// within a partition's bounds. The CHECK exists only while the table is detached.
+func boundsCheck(p rolling.Period) string {
+	return boundsPrefix + strings.ReplaceAll(fmt.Sprintf("%d_%d", p.From, p.To), "-", "m")
+}
+
+const boundsPrefix = "rowmill_bounds_"
+
+// addCheck renders that CHECK. Adding it reads the whole detached table under
+// an exclusive lock, which blocks no one. The literals are untyped and take the
+// column's type, so that the server recognizes the partition constraint.
+func (d dialect) addCheck(t *engine.Table, name string, p rolling.Partition) string {
+	by := d.Quote(t.By)
+	return fmt.Sprintf("ALTER TABLE %s ADD CONSTRAINT %s CHECK (%s IS NOT NULL AND %[3]s >= %[4]s AND %[3]s < %[5]s)",
+		d.Quote(name), d.Quote(boundsCheck(p.Period)), by, quoteText(byValue(t, p.From)), quoteText(byValue(t, p.To)))
+}
+
+func (d dialect) dropCheck(name, check string) string {
+	return fmt.Sprintf("ALTER TABLE %s DROP CONSTRAINT %s", d.Quote(name), d.Quote(check))
+}
+
+func (d dialect) attach(t *engine.Table, p rolling.Partition) string {
+	return fmt.Sprintf("ALTER TABLE %s ATTACH PARTITION %s %s", d.Quote(t.Name), d.Quote(childName(t, p)), bounds(t, p))
+}
+
+// changeDetach renders Detach. DETACH CONCURRENTLY can't be part of a
+// transaction. A server before 14 does not have it, so the table is locked there.
+func (d dialect) changeDetach(s engine.Detach) ([]string, error) {
+	if err := checkName("detach partition "+s.Part.Name+" of "+s.Table.Name, s.Into); err != nil {
+		return nil, err
+	}
+	child := childName(s.Table, s.Part)
+	detach := d.detach(s.Table, child)
+	var rename []string
+	if s.Into != child {
+		rename = []string{d.renameTable(child, s.Into)}
+	}
+	if d.concurrent {
+		return slices.Concat([]string{detach + " CONCURRENTLY"}, rename), nil
+	}
+	return slices.Concat(d.exclusive(s.Table.Name, child), []string{detach}, rename, []string{commitStatement}), nil
+}
+
+// checkName refuses a name that the server would silently truncate.
+func checkName(what, name string) error {
+	if name == "" || len(name) > maxName {
+		return fmt.Errorf("%s: a table's name has from 1 to %d bytes, not %q", what, maxName, name)
+	}
+	return nil
+}
+
+// changeAttach renders Attach, for a table that already has all indexes of s.Table.
+func (d dialect) changeAttach(s engine.Attach) ([]string, error) {
+	if err := fits(s.Table, s.Part); err != nil {
+		return nil, err
+	}
+	return append([]string{d.addCheck(s.Table, s.From, s.Part)}, d.attachChecked(s)...), nil
+}
+
+// attachChecked attaches a table that has its CHECK, and drops the CHECK, which
+// a partition does not need.
+func (d dialect) attachChecked(s engine.Attach) []string {
+	child := childName(s.Table, s.Part)
+	var out []string
+	if s.From != child {
+		out = append(out, d.renameTable(s.From, child))
+	}
+	return transaction(append(out, d.attach(s.Table, s.Part), d.dropCheck(child, boundsCheck(s.Part.Period)))...)
+}
+
+// Table comments that record a table's fate, for an administrator after a
+// crash.
+const replacedMark = "rowmill: replaced"
+
+func dropMark(t *engine.Table) string { return "rowmill: to be dropped, was a partition of " + t.Name }
+
+func (d dialect) comment(table, text string) string {
+	return fmt.Sprintf("COMMENT ON TABLE %s IS %s", d.Quote(table), quoteText(text))
+}
+
+// changeReplace renders Replace, for a table that already has all indexes of
+// s.Table.
+func (d dialect) changeReplace(s engine.Replace) ([]string, error) {
+	if err := checkReplace(s); err != nil {
+		return nil, fmt.Errorf("replace partitions of %s: %w", s.Table.Name, err)
+	}
+	return append([]string{d.addCheck(s.Table, s.With, s.New)}, d.replaceChecked(s)...), nil
+}
+
+func checkReplace(s engine.Replace) error {
+	switch {
+	case len(s.Old) == 0:
+		return errors.New("none is named")
+	case len(s.Out) != len(s.Old):
+		return fmt.Errorf("%d tables for the rows of %d partitions", len(s.Out), len(s.Old))
+	case s.With == s.Table.Name || slices.Contains(s.Out, s.Table.Name):
+		return errors.New("the table can't stand in for its own partition")
+	}
+	for i, p := range s.Old {
+		if i > 0 && p.From != s.Old[i-1].To {
+			return fmt.Errorf("%s and %s are not adjacent", s.Old[i-1].Name, p.Name)
+		}
+		if err := checkName("the rows of "+p.Name, s.Out[i]); err != nil {
+			return err
+		}
+	}
+	if first, last := s.Old[0], s.Old[len(s.Old)-1]; s.New.From != first.From || s.New.To != last.To {
+		return fmt.Errorf("%s has other bounds than what it replaces", s.New.Name)
+	}
+	return fits(s.Table, s.New)
+}
+
+// replaceChecked renders a single transaction, so that readers see either the
+// old partitions or the new one. With may also be listed in Out; it is then
+// renamed twice, since an old partition takes over its name.
+func (d dialect) replaceChecked(s engine.Replace) []string {
+	tables := []string{s.Table.Name, s.With}
+	for _, p := range s.Old {
+		tables = append(tables, childName(s.Table, p))
+	}
+	child, with := childName(s.Table, s.New), s.With
+	out := d.exclusive(tables...)
+	if slices.Contains(s.Out, with) {
+		with = fmt.Sprintf("rowmill_swap_%016x", uint64(leadKey(s.With)))
+		out = append(out, d.renameTable(s.With, with))
+	}
+	for i, p := range s.Old {
+		old := childName(s.Table, p)
+		out = append(out, d.detach(s.Table, old))
+		if old != s.Out[i] {
+			out = append(out, d.renameTable(old, s.Out[i]))
+		}
+		out = append(out, d.comment(s.Out[i], replacedMark))
+	}
+	if with != child {
+		out = append(out, d.renameTable(with, child))
+	}
+	return append(out, d.attach(s.Table, s.New), d.dropCheck(child, boundsCheck(s.New.Period)), commitStatement)
+}
+
+func (d dialect) changeDropTables(s engine.DropTables) []string {
+	var out []string
+	for _, name := range s.Names {
+		out = append(out, "DROP TABLE IF EXISTS "+d.Quote(name))
+	}
+	return out
+}
+
+// changeAddColumn renders AddColumn. A column without a default, or with a
+// constant one, changes only catalogs. Any other default would rewrite the
+// table; statement_timeout stops that.
+func (d dialect) changeAddColumn(s engine.AddColumn) ([]string, error) {
+	if strings.TrimSpace(s.Definition) == "" {
+		return nil, fmt.Errorf("add column %s to %s: it has no definition", s.Name, s.Table.Name)
+	}
+	table := d.Quote(s.Table.Name)
+	out := d.exclusive(s.Table.Name)
+	// Without ONLY, the lock includes all partitions.
+	out[len(out)-1] = "LOCK TABLE " + table + " IN ACCESS EXCLUSIVE MODE"
+	return append(out, fmt.Sprintf("ALTER TABLE %s ADD COLUMN IF NOT EXISTS %s", table, s.Definition), commitStatement), nil
+}

@@ -1,0 +1,157 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// dial opens a connection and prepares it with the default engine.Session.
+func (db *DB) dial(ctx context.Context) (*pgconn.PgConn, error) {
+	return db.dialSession(ctx, engine.Session{})
+}
+
+func (db *DB) dialSession(ctx context.Context, s engine.Session) (*pgconn.PgConn, error) {
+	return db.connectAs(ctx, db.config, s)
+}
+
+func (db *DB) connectAs(ctx context.Context, cfg *pgconn.Config, s engine.Session) (*pgconn.PgConn, error) {
+	c, err := pgconn.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, db.unreachable(ctx, err)
+	}
+	if err := db.prepareSession(ctx, c, s); err != nil {
+		discard(c)
+		return nil, err
+	}
+	return c, nil
+}
+
+// discardWait bounds the wait for a connection to close.
+const discardWait = 5 * time.Second
+
+// discard closes a connection, even while a statement runs on it.
+func discard(c *pgconn.PgConn) {
+	ctx, cancel := context.WithTimeout(context.Background(), discardWait)
+	defer cancel()
+	_ = c.Close(ctx) // the connection may be broken
+	select {
+	case <-c.CleanupDone(): // a running query has been canceled
+	case <-ctx.Done():
+	}
+}
+
+// maxIdle is how many idle connections the catalog keeps: one, and one for a
+// concurrent caller.
+const maxIdle = 2
+
+// acquire takes an idle connection or opens one.
+func (db *DB) acquire(ctx context.Context) (*pgconn.PgConn, error) {
+	for {
+		db.mu.Lock()
+		var c *pgconn.PgConn
+		if n := len(db.idle); n > 0 {
+			c, db.idle = db.idle[n-1], db.idle[:n-1]
+		}
+		db.mu.Unlock()
+		if c == nil {
+			return db.dial(ctx)
+		}
+		if c.Ping(ctx) == nil {
+			return c, nil
+		}
+		discard(c) // the server closed it while it was idle
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (db *DB) release(c *pgconn.PgConn) {
+	db.mu.Lock()
+	keep := !db.closed && len(db.idle) < maxIdle && !c.IsClosed() && c.TxStatus() == 'I'
+	if keep {
+		db.idle = append(db.idle, c)
+	}
+	db.mu.Unlock()
+	if !keep {
+		discard(c)
+	}
+}
+
+// query runs one statement on an idle connection and returns its rows as text.
+func (db *DB) query(ctx context.Context, q string) ([][][]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	c, err := db.acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer db.release(c)
+	results, err := c.Exec(ctx, q).ReadAll()
+	if err != nil {
+		return nil, classifyIn(ctx, err)
+	}
+	if len(results) == 0 {
+		return nil, nil
+	}
+	return results[len(results)-1].Rows, nil
+}
+
+// classifyIn classifies an error. If ctx has ended and the error is not the
+// server's, it returns the error of ctx.
+func classifyIn(ctx context.Context, err error) error {
+	var server *pgconn.PgError
+	if err != nil && ctx.Err() != nil && !errors.As(err, &server) {
+		return ctx.Err()
+	}
+	return classify(err)
+}
+
+func (db *DB) unreachable(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) {
+		return ctx.Err()
+	}
+	network, where := pgconn.NetworkAddress(db.config.Host, db.config.Port)
+	var server *pgconn.PgError
+	if errors.As(err, &server) {
+		err := fmt.Errorf("connect to %s: %w", where, server)
+		switch server.Code {
+		case "3D000": // invalid_catalog_name
+			return engine.Hinted(err, "CREATE DATABASE %s", dialect{}.Quote(db.config.Database))
+		case "28P01", "28000": // invalid_password, invalid_authorization_specification
+			return engine.Hinted(err, "PGPASSWORD, ~/.pgpass or ?password-file=FILE for the password of %q", db.config.User)
+		}
+		return classify(err)
+	}
+	return engine.Hinted(engine.Classed(engine.ErrUnreachable,
+		fmt.Errorf("no answer from %s as user %q over %s: %w", where, db.config.User, network, err)),
+		"a server of your own for the run, --target 'sandbox:postgres?memory=64MB', or one that stays, rowmill sandbox start --target sandbox:postgres")
+}
+
+// killWait bounds the wait for a connection that was killed.
+const killWait = 5 * time.Second
+
+// kill terminates a connection on the server and waits until it is gone. While a
+// statement runs or waits for a lock, the server does not notice that the client
+// has disconnected: it would finish the statement, and commit, at any later time.
+func (db *DB) kill(ctx context.Context, pid uint32) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killWait)
+	defer cancel()
+	if _, err := db.query(ctx, fmt.Sprintf("SELECT pg_terminate_backend(%d)", pid)); err != nil {
+		return // the server is gone
+	}
+	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		rows, err := db.query(ctx, fmt.Sprintf("SELECT 1 FROM pg_stat_activity WHERE pid = %d", pid))
+		if err != nil || len(rows) == 0 {
+			return
+		}
+		time.Sleep(pause)
+	}
+}

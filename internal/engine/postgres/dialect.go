@@ -1,0 +1,360 @@
+package postgres
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// dialect renders steps for PostgreSQL.
+type dialect struct {
+	// concurrent reports whether the server has DETACH CONCURRENTLY (version 14).
+	concurrent bool
+	// lz4 reports whether the server can compress with LZ4.
+	lz4 bool
+	// views are the statistics views that the server has.
+	views []string
+	// version is the server's server_version_num.
+	version int
+	// path is the search path of every session, quoted.
+	path string
+}
+
+// newDialect returns the dialect of a server of version 15.
+func newDialect() dialect {
+	return dialect{version: 150000, concurrent: true, lz4: true, views: []string{"pg_stat_database", "pg_stat_bgwriter", "pg_stat_wal"}}
+}
+
+// Statements that enclose a transaction.
+const (
+	beginStatement  = "BEGIN"
+	commitStatement = "COMMIT"
+)
+
+func transaction(statements ...string) []string {
+	return slices.Concat([]string{beginStatement}, statements, []string{commitStatement})
+}
+
+// lockWait is the lock timeout of maintenance statements. Statements that queue
+// behind a waiting one are delayed for up to as long.
+const lockWait = "2s"
+
+// maxName is the longest name of a relation, in bytes. The server silently
+// truncates longer names.
+const maxName = 63
+
+// Quote implements engine.Dialect.
+func (dialect) Quote(ident string) string {
+	return `"` + strings.ReplaceAll(ident, `"`, `""`) + `"`
+}
+
+func (d dialect) list(names []string) string {
+	quoted := make([]string, len(names))
+	for i, n := range names {
+		quoted[i] = d.Quote(n)
+	}
+	return strings.Join(quoted, ", ")
+}
+
+// quoteText returns a string literal. It requires a session prepared by Session.
+func quoteText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+
+// childName returns the name of the table that holds a partition.
+func childName(t *engine.Table, p rolling.Partition) string {
+	if name, ok := strings.CutPrefix(p.Name, `"`); ok {
+		return strings.ReplaceAll(strings.TrimSuffix(name, `"`), `""`, `"`)
+	}
+	return t.Name + "_" + p.Name
+}
+
+// partitionName returns the name of the partition that a table holds. It is the
+// reverse of childName. A table that was attached by someone else keeps its
+// name, and the partition's name is then that name in quotes.
+func partitionName(t *engine.Table, child string) string {
+	if name, ok := strings.CutPrefix(child, t.Name+"_"); ok && name != "" && name[0] != '"' {
+		return name
+	}
+	return dialect{}.Quote(child)
+}
+
+// indexName returns the name of an index. A name that would be too long is cut
+// and ends with a hash; no code looks up an index by its name.
+func indexName(t *engine.Table, ix engine.Index) string {
+	name := t.Name + "_" + ix.Name + "_idx"
+	if len(name) <= maxName {
+		return name
+	}
+	h := fnv.New32a()
+	h.Write([]byte(name))
+	cut := maxName - 9
+	for !utf8.RuneStart(name[cut]) {
+		cut--
+	}
+	return fmt.Sprintf("%s_%08x", name[:cut], h.Sum32())
+}
+
+// Render implements engine.Dialect.
+func (d dialect) Render(s engine.Step) ([]string, error) {
+	switch s := s.(type) {
+	case engine.Session:
+		return d.session(s), nil
+	case engine.CreateTable:
+		return d.createTable(s)
+	case engine.DropTable:
+		return []string{"DROP TABLE IF EXISTS " + d.Quote(s.Table.Name)}, nil
+	case engine.CreatePartitions:
+		return d.createPartitions(s)
+	case engine.DropPartition:
+		return d.dropPartition(s)
+	case engine.Detach:
+		return d.changeDetach(s)
+	case engine.Attach:
+		return d.changeAttach(s)
+	case engine.Replace:
+		return d.changeReplace(s)
+	case engine.DropTables:
+		return d.changeDropTables(s), nil
+	case engine.AddColumn:
+		return d.changeAddColumn(s)
+	case engine.Insert:
+		return d.insert(s)
+	case engine.Select:
+		names := make([]string, len(s.Table.Columns))
+		for i, c := range s.Table.Columns {
+			names[i] = c.Name
+		}
+		from := s.Table.Name
+		if s.Partition != nil {
+			from = childName(s.Table, *s.Partition)
+		}
+		return []string{fmt.Sprintf("SELECT %s FROM %s", d.list(names), d.Quote(from))}, nil
+	case engine.Inspect:
+		return []string{d.exists(s.Table), d.parts(s.Table)}, nil
+	case engine.Find:
+		return one(d.find(s))
+	case engine.Delete:
+		return one(d.delete(s))
+	case engine.CreateIndexes:
+		return d.createIndexes(s)
+	case engine.Settle:
+		return d.settle(s), nil
+	case engine.Rename:
+		return d.rename(s)
+	case engine.Measure:
+		return []string{d.sizes(s.Table)}, nil
+	case engine.Sample:
+		return d.sample(s.Tables), nil
+	}
+	return nil, fmt.Errorf("postgres: no rendering of %T", s)
+}
+
+// one makes the rendering of a step that consists of one statement.
+func one(q string, err error) ([]string, error) {
+	if err != nil {
+		return nil, err
+	}
+	return []string{q}, nil
+}
+
+func (d dialect) createTable(s engine.CreateTable) ([]string, error) {
+	t := s.Table
+	if len(t.Name) > maxName {
+		return nil, fmt.Errorf("create table %s: its name is longer than %d bytes", t.Name, maxName)
+	}
+	if t.Rolling() && len(s.Partitions) == 0 {
+		return nil, fmt.Errorf("create table %s: a rolling table needs a first partition", t.Name)
+	}
+	q, rest := "", ""
+	if t.Definition != nil {
+		var err error
+		if q, rest, err = splitDefinition(t.Definition.As(d.Quote(t.Name))); err != nil {
+			return nil, fmt.Errorf("create table %s: %w", t.Name, err)
+		}
+	} else {
+		if err := t.Validate(); err != nil {
+			return nil, err
+		}
+		var lines []string
+		for _, c := range t.Columns {
+			lines = append(lines, d.Quote(c.Name)+" "+columnType(t, c))
+		}
+		lines = append(lines, fmt.Sprintf("PRIMARY KEY (%s)", d.list(t.PrimaryKey)))
+		q = fmt.Sprintf("CREATE TABLE %s (\n  %s\n)", d.Quote(t.Name), strings.Join(lines, ",\n  "))
+	}
+	if t.Rolling() {
+		// There is no DEFAULT partition: rows outside every period must be refused,
+		// not hidden, and a DEFAULT partition prevents DETACH CONCURRENTLY.
+		q += fmt.Sprintf(" PARTITION BY RANGE (%s)", d.Quote(t.By))
+	}
+	out := []string{q + rest}
+	for _, ix := range t.Indexes {
+		out = append(out, d.createIndex(t, ix))
+	}
+	if !t.Rolling() {
+		s.Partitions = nil
+	}
+	for _, p := range s.Partitions {
+		if err := fits(t, p); err != nil {
+			return nil, err
+		}
+		// This lock blocks no one: the table is not visible yet.
+		out = append(out, fmt.Sprintf("CREATE TABLE %s PARTITION OF %s %s", d.Quote(childName(t, p)), d.Quote(t.Name), bounds(t, p)))
+	}
+	if len(out) == 1 {
+		return out, nil
+	}
+	return transaction(out...), nil
+}
+
+func (d dialect) createIndex(t *engine.Table, ix engine.Index) string {
+	return fmt.Sprintf("CREATE INDEX %s ON %s (%s)", d.Quote(indexName(t, ix)), d.Quote(t.Name), d.list(ix.Columns))
+}
+
+// createIndexes builds the indexes one after another. The server has no
+// statement for several, but sorts each one with parallel workers. An index of
+// a rolling table is built in every partition.
+func (d dialect) createIndexes(s engine.CreateIndexes) ([]string, error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, ix := range s.Indexes {
+		out = append(out, d.createIndex(s.Table, ix))
+	}
+	return out, nil
+}
+
+func fits(t *engine.Table, p rolling.Partition) error {
+	if name := childName(t, p); len(name) > maxName {
+		return fmt.Errorf("partition %s of %s: its table would be %s, which is longer than %d bytes", p.Name, t.Name, name, maxName)
+	}
+	return checkBounds(t, p)
+}
+
+// createPartitions creates each partition as a separate table and attaches it.
+// CREATE TABLE ... PARTITION OF is a single statement, but takes an ACCESS
+// EXCLUSIVE lock on the table. ATTACH takes SHARE UPDATE EXCLUSIVE, which
+// allows inserts and queries. The new table is empty, so ATTACH scans nothing,
+// and it creates the table's indexes. Each partition has its own transaction,
+// so that no lock is held for longer than one partition takes.
+func (d dialect) createPartitions(s engine.CreatePartitions) ([]string, error) {
+	var out []string
+	for _, p := range s.New {
+		if err := fits(s.Table, p); err != nil {
+			return nil, err
+		}
+		child, parent := d.Quote(childName(s.Table, p)), d.Quote(s.Table.Name)
+		out = append(out, transaction(
+			fmt.Sprintf("CREATE TABLE %s (LIKE %s %s EXCLUDING INDEXES)", child, parent, likeTable),
+			fmt.Sprintf("ALTER TABLE %s ATTACH PARTITION %s %s", parent, child, bounds(s.Table, p)))...)
+	}
+	return out, nil
+}
+
+// dropPartition detaches the partition first: dropping an attached partition
+// takes an ACCESS EXCLUSIVE lock on the whole table for as long as the drop
+// takes. DETACH CONCURRENTLY waits for the transactions that use the table
+// without blocking new ones. It can't be part of a transaction. The comment on
+// the table marks it for dropping, in case a crash leaves it behind.
+func (d dialect) dropPartition(s engine.DropPartition) ([]string, error) {
+	if len(s.Have) == 1 {
+		return nil, fmt.Errorf("drop partition %s of %s: it is the only one", s.Drop.Name, s.Table.Name)
+	}
+	child := childName(s.Table, s.Drop)
+	detach, mark := d.detach(s.Table, child), d.comment(child, dropMark(s.Table))
+	drop := "DROP TABLE " + d.Quote(child)
+	if d.concurrent {
+		return []string{mark, detach + " CONCURRENTLY", drop}, nil
+	}
+	return slices.Concat(d.exclusive(s.Table.Name, child), []string{detach, mark, commitStatement, drop}), nil
+}
+
+func (d dialect) detach(t *engine.Table, child string) string {
+	return fmt.Sprintf("ALTER TABLE %s DETACH PARTITION %s", d.Quote(t.Name), d.Quote(child))
+}
+
+// sequenceCache is how many keys a connection takes from a table's sequence at
+// a time. The value is that of the reference insert benchmark.
+const sequenceCache = 1000
+
+func columnType(t *engine.Table, c engine.Column) string {
+	var s string
+	switch c.Type {
+	case engine.Int32:
+		s = "INTEGER"
+	case engine.Int64:
+		s = "BIGINT"
+	case engine.Float32:
+		s = "REAL"
+	case engine.Float64:
+		s = "DOUBLE PRECISION"
+	case engine.Time:
+		s = "TIMESTAMP"
+	case engine.Varchar:
+		s = fmt.Sprintf("VARCHAR(%d)", c.Size)
+	case engine.Char:
+		s = fmt.Sprintf("CHAR(%d)", c.Size)
+	case engine.Decimal:
+		s = fmt.Sprintf("NUMERIC(%d,%d)", c.Size, c.Scale)
+	}
+	if c.Default != "" {
+		s += " DEFAULT " + c.Default
+	}
+	if !c.Null {
+		s += " NOT NULL"
+	}
+	if c.Auto {
+		s += " GENERATED BY DEFAULT AS IDENTITY"
+		// With a cache, each new connection makes the key jump ahead. If the table
+		// is partitioned by the key, it could jump past the last partition.
+		if t.ServerKey == c.Name && !(t.Rolling() && t.By == c.Name) {
+			s += fmt.Sprintf(" (CACHE %d)", sequenceCache)
+		}
+	}
+	return s
+}
+
+// insert renders what a writer sends for a batch. Writers use the same encoder,
+// so a dry run shows exactly the text that is sent.
+func (d dialect) insert(s engine.Insert) ([]string, error) {
+	e, rows := newEncoder(d, s.Table), s.Batch.Rows()
+	var out []string
+	switch {
+	case rows == 0:
+	case s.Method == engine.Multi:
+		for i := 0; i < rows; {
+			var q []byte
+			q, i = e.appendInsert(nil, s.Batch, i, s.Batch.Rows())
+			out = append(out, string(q))
+		}
+	case s.Method == engine.Single:
+		for i := range rows {
+			q := e.appendRow([]byte(e.prefix), s.Batch, i)
+			out = append(out, string(append(q, e.suffix...)))
+		}
+	case s.Method == engine.Prepared:
+		per := e.perStatement()
+		for i := 0; i < rows; i += per {
+			out = append(out, e.placeholders(min(per, rows-i)))
+		}
+		return out, e.err // no BEGIN for several statements either: see writer
+	case s.Method == engine.Pipeline:
+		return []string{e.placeholders(1)}, nil
+	case s.Method == engine.Load:
+		return []string{e.copyStatement()}, nil
+	default:
+		return nil, fmt.Errorf("postgres: no insert method %q", s.Method)
+	}
+	if e.err != nil {
+		return nil, e.err
+	}
+	if len(out) > 1 {
+		out = transaction(out...)
+	}
+	return out, nil
+}

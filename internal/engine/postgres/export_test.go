@@ -1,0 +1,96 @@
+package postgres
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// Internals for the tests of package postgres_test, which may import testdb.
+
+const LockTries = lockTries
+
+func (db *DB) Target() engine.Target                                   { return db.target }
+func (db *DB) Config() *pgconn.Config                                  { return db.config.Copy() }
+func (db *DB) SetLockTries(n int)                                      { db.lockTries = n }
+func (db *DB) SetQuietWait(d time.Duration)                            { db.quietWait = d }
+func (db *DB) SetConcurrent(on bool)                                   { db.dialect.concurrent = on }
+func (db *DB) SetNotice(fn pgconn.NoticeHandler)                       { db.config.OnNotice = fn }
+func (db *DB) Kill(ctx context.Context, pid uint32)                    { db.kill(ctx, pid) }
+func (db *DB) Dial(ctx context.Context) (*pgconn.PgConn, error)        { return db.dial(ctx) }
+func (db *DB) Password() string                                        { return db.config.Password }
+func (db *DB) Query(ctx context.Context, q string) ([][][]byte, error) { return db.query(ctx, q) }
+
+// PID returns the server's process ID for a writer's connection.
+func PID(w engine.Writer) uint32 { return w.(*writer).conn.pid }
+
+// Run runs a statement on a writer's connection.
+func Run(w engine.Writer, q string) error {
+	r, err := w.(*writer).conn.run(q)
+	if err == nil && r.err != nil {
+		err = r.err
+	}
+	return err
+}
+
+// QuerierPID returns the server's process ID for a querier's connection.
+func QuerierPID(q engine.Querier) uint32 { return q.(*querier).conn.pid }
+
+// RunQuerier runs a statement on a querier's connection.
+func RunQuerier(q engine.Querier, s string) error {
+	r, err := q.(*querier).conn.run(s)
+	if err == nil && r.err != nil {
+		err = r.err
+	}
+	return err
+}
+
+// LoaderPID returns the server's process ID for a loader's connection.
+func LoaderPID(l engine.Loader) uint32 { return l.(*loader).conn.pid }
+
+// RunLoader runs a statement on a loader's connection.
+func RunLoader(l engine.Loader, q string) error {
+	r, err := l.(*loader).conn.run(q)
+	if err == nil && r.err != nil {
+		err = r.err
+	}
+	return err
+}
+
+// SetLongest sets the lengths, in bytes, at which a loader splits and refuses
+// statements.
+func SetLongest(l engine.Loader, t *engine.Table, cut, longest int) {
+	l.(*loader).encoder(t).limit, l.(*loader).longest = cut, longest
+}
+
+// SetBefore sets the hook that is called with a step's connection before its
+// statements are sent.
+func (db *DB) SetBefore(fn func(c *pgconn.PgConn, statements []string)) { db.before = fn }
+
+var Bind, SplitDefinition = bind, splitDefinition
+
+// LingerInWrites delays the return of each write by d after the server has the
+// bytes, for connections opened later. This happens on a machine with more
+// runnable threads than cores.
+func (db *DB) LingerInWrites(d time.Duration) {
+	dial := db.config.DialFunc
+	db.config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := dial(ctx, network, addr)
+		return lingering{c, d}, err
+	}
+}
+
+type lingering struct {
+	net.Conn
+	time.Duration
+}
+
+func (c lingering) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	time.Sleep(c.Duration)
+	return n, err
+}

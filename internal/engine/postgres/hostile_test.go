@@ -1,0 +1,100 @@
+package postgres_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/engine/enginetest"
+	"github.com/rowmill/rowmill/internal/engine/postgres"
+	"github.com/rowmill/rowmill/internal/testdb"
+)
+
+// TestHostile runs the suites on a server whose defaults all differ from the
+// settings of our sessions. It runs a part of them, and nightly all.
+func TestHostile(t *testing.T) {
+	t.Parallel()
+	hostile := testdb.Hostile(t, "postgres")
+	enginetest.RunHostile(t, testdb.Nightly(), func(t testing.TB) engine.Keeper { return testdb.Open(t, hostile).(engine.Keeper) })
+}
+
+// sessionSettings is a query for the settings of a connection.
+const sessionSettings = `SELECT concat_ws(' ', current_setting('client_encoding'), current_setting('standard_conforming_strings'), current_setting('DateStyle'),
+	current_setting('TimeZone'), current_setting('extra_float_digits'), current_setting('bytea_output'), current_setting('IntervalStyle'),
+	current_setting('quote_all_identifiers'), current_setting('transform_null_equals'), current_setting('transaction_isolation'),
+	current_setting('transaction_read_only'), current_setting('transaction_deferrable'), current_setting('statement_timeout'),
+	current_setting('idle_in_transaction_session_timeout'), current_setting('client_min_messages'), current_setting('search_path'))`
+
+// TestHostileSessions checks that connections of all kinds have the same
+// settings on such a server, including connections that are opened again.
+func TestHostileSessions(t *testing.T) {
+	t.Parallel()
+	db := testdb.Open(t, testdb.Hostile(t, "postgres")).(*postgres.DB)
+	const settings = "UTF8 on ISO, YMD UTC 1 hex postgres off off read committed off off 0 0 notice public"
+	check := func(who, query, want string, ask func(query string) (string, error)) {
+		t.Helper()
+		if got, err := ask(query); got != want || err != nil {
+			t.Errorf("%s: %q, %v, want %q", who, got, err, want)
+		}
+	}
+	pool := func(q string) (v string, err error) { return v, db.SQL().QueryRowContext(within(t), q).Scan(&v) }
+	const wait = "SELECT current_setting('lock_timeout')"
+	check("maintenance", sessionSettings, settings, pool)
+	check("maintenance", wait, "2s", pool)
+	catalog := func(q string) (string, error) { return value(t, db, q), nil }
+	check("catalog", sessionSettings, settings, catalog)
+	check("catalog", wait, "0", catalog)
+	w, l := smallWriter(t, db, engine.Multi), loader(t, db)
+	// These connections return no values: the statement makes the comparison.
+	is := func(ask func(string) error) func(string) (string, error) {
+		return func(q string) (string, error) {
+			return "", ask("DO $$ BEGIN IF (" + q + ") THEN RETURN; END IF; RAISE 'no'; END $$")
+		}
+	}
+	for range 2 { // the second time on a new connection
+		check("writer", "("+sessionSettings+") = '"+settings+"'", "", is(func(q string) error { return postgres.Run(w, q) }))
+		check("loader", "("+sessionSettings+") = '"+settings+"'", "", is(func(q string) error { return postgres.RunLoader(l, q) }))
+		check("loader", "("+wait+") = '10s'", "", is(func(q string) error { return postgres.RunLoader(l, q) }))
+		db.Kill(within(t), postgres.PID(w))
+		db.Kill(within(t), postgres.LoaderPID(l))
+		_ = l.Begin(within(t)) // it notices the lost connection
+		for _, c := range []interface{ Reset(context.Context) error }{w, l} {
+			if err := c.Reset(within(t)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestSearchPath checks that tables are found in the account's search path as
+// of Open, and that the system catalog comes first.
+func TestSearchPath(t *testing.T) {
+	t.Parallel()
+	setup := open(t)
+	run(t, setup, `CREATE SCHEMA metrics; CREATE SCHEMA "Odd name, quoted"`)
+	for _, c := range []struct{ set, want string }{
+		{`"$user", public`, "public"},
+		{"metrics, public", "metrics, public"},
+		{`"Odd name, quoted", pg_catalog, metrics, nowhere`, `"Odd name, quoted", metrics`},
+		{"nowhere", "public"},
+		{`''`, "public"},
+	} {
+		run(t, setup, "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = "+strings.ReplaceAll(c.set, "'", "''")+"', current_database()); END $$")
+		db, err := postgres.Open(within(t), setup.Target())
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, setup, "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = metrics', current_database()); END $$")
+		var got string
+		if err := db.SQL().QueryRowContext(within(t), "SELECT current_setting('search_path')").Scan(&got); err != nil {
+			t.Fatal(err)
+		}
+		if got != c.want {
+			t.Errorf("search_path = %s: sessions have %s, want %s", c.set, got, c.want)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,445 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/engine/postgres"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// run runs statements on the pool.
+func run(t testing.TB, db *postgres.DB, statements ...string) {
+	t.Helper()
+	for _, q := range statements {
+		if _, err := db.SQL().ExecContext(within(t), q); err != nil {
+			t.Fatalf("%s: %v", q, err)
+		}
+	}
+}
+
+func TestSQL(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	run(t, db, `CREATE TABLE v (i BIGINT, s SMALLINT, f DOUBLE PRECISION, d NUMERIC(20,5), x TEXT, b BYTEA, at TIMESTAMP, tz TIMESTAMPTZ, day DATE, u UUID)`)
+	const text = `INSERT INTO v VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	moment := time.Date(2026, 3, 29, 3, 30, 0, 123456000, time.FixedZone("CEST", 7200))
+	for name, args := range map[string][]any{
+		"values": {int64(-7), 3, 0.1, "12.5", "it's", []byte{0, 255}, moment.UTC(), moment, moment.UTC(), "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"},
+		"text": {"-7", "3", "0.1", "12.5", "it's", `\x00ff`, "2026-03-29 01:30:00.123456", "2026-03-29 01:30:00.123456", "2026-03-29",
+			"a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, db, "DELETE FROM v")
+			if _, err := db.SQL().ExecContext(within(t), db.Bind(text), args...); err != nil {
+				t.Fatal(err)
+			}
+			s, err := db.Describe(within(t), "v")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, c := range s.Columns {
+				var v string
+				if err := db.SQL().QueryRowContext(within(t), "SELECT "+db.Words().AsText(c)+" FROM v").Scan(&v); err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, v)
+			}
+			want := []string{"-7", "3", "0.1", "12.50000", "it's", `\x00ff`, "2026-03-29 01:30:00.123456", "2026-03-29 01:30:00.123456+00", "2026-03-29",
+				"a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Error(d)
+			}
+			var n int
+			if err := db.SQL().QueryRowContext(within(t), db.Bind("SELECT count(*) FROM v WHERE (i, at) >= (?, ?) AND tz < ?"), got[0], got[6], got[7]).Scan(&n); err != nil || n != 0 {
+				t.Errorf("%d rows, %v", n, err)
+			}
+			if err := db.SQL().QueryRowContext(within(t), db.Bind("SELECT count(*) FROM v WHERE (i, at) >= (?, ?) AND tz <= ?"), got[0], got[6], got[7]).Scan(&n); err != nil || n != 1 {
+				t.Errorf("%d rows, %v", n, err)
+			}
+		})
+	}
+	// The table changes between two uses of the same statement.
+	for range 3 {
+		if err := db.SQL().QueryRowContext(within(t), "SELECT * FROM v").Err(); err != nil {
+			t.Error(err)
+		}
+		run(t, db, "ALTER TABLE v DROP COLUMN x", "ALTER TABLE v ADD COLUMN x INTEGER DEFAULT 1")
+	}
+	var wait, zone string
+	if err := db.SQL().QueryRowContext(within(t), "SELECT current_setting('lock_timeout'), current_setting('TimeZone')").Scan(&wait, &zone); err != nil || wait != "2s" || zone != "UTC" {
+		t.Errorf("lock_timeout %s, TimeZone %s, %v", wait, zone, err)
+	}
+}
+
+func TestClassifyPool(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	run(t, db, "CREATE TABLE k (id BIGINT PRIMARY KEY)", "INSERT INTO k VALUES (1)")
+	for q, want := range map[string]error{
+		"INSERT INTO k VALUES (1)":                      engine.ErrDuplicateKey,
+		"SELECT * FROM nothing":                         engine.ErrNoTable,
+		"CREATE TABLE k (id BIGINT)":                    engine.ErrTableExists,
+		"SELECT pg_terminate_backend(pg_backend_pid())": engine.ErrConnectionLost,
+	} {
+		_, err := db.SQL().ExecContext(within(t), q)
+		if got := db.Classify(err); !errors.Is(got, want) {
+			t.Errorf("%s: %v", q, got)
+		}
+	}
+	if db.Classify(nil) != nil {
+		t.Error("nil is an error")
+	}
+	var n int
+	if err := db.SQL().QueryRowContext(within(t), "SELECT 1").Scan(&n); err != nil {
+		t.Errorf("after a lost connection: %v", err)
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	if _, err := db.Describe(within(t), "nothing"); !errors.Is(err, engine.ErrNoTable) {
+		t.Errorf("got %v", err)
+	}
+	run(t, db, `CREATE DOMAIN euro AS NUMERIC(10,2)`,
+		`CREATE TABLE "sho""ps" (id INTEGER PRIMARY KEY)`,
+		`CREATE UNLOGGED TABLE "it's" (id BIGINT GENERATED ALWAYS AS IDENTITY, n SERIAL, "a b" VARCHAR(40) NOT NULL DEFAULT 'x', price euro, raw BYTEA,
+			at TIMESTAMP(3) NOT NULL, tz TIMESTAMPTZ, r REAL, j JSONB, twice INTEGER GENERATED ALWAYS AS (n * 2) STORED, shop INTEGER REFERENCES "sho""ps",
+			gone INTEGER, PRIMARY KEY (at, id), UNIQUE (n, at)) WITH (fillfactor=70)`,
+		`ALTER TABLE "it's" DROP COLUMN gone`,
+		`CREATE INDEX low ON "it's" (lower("a b"), price) INCLUDE (raw)`, `CREATE UNIQUE INDEX positive ON "it's" (price) WHERE price > 0`,
+		`CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'`, `CREATE TRIGGER tr BEFORE INSERT ON "it's" FOR EACH ROW EXECUTE FUNCTION f()`,
+		`CREATE VIEW v AS SELECT 1 AS one`,
+		`CREATE TABLE p (id BIGINT NOT NULL, at TIMESTAMPTZ NOT NULL) PARTITION BY RANGE (at)`, `CREATE TABLE p_rest PARTITION OF p DEFAULT`,
+		`CREATE TABLE two (a BIGINT, b BIGINT) PARTITION BY RANGE (a, b)`)
+	got, err := db.Describe(within(t), "it's")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &engine.Schema{
+		Name: "it's",
+		Columns: []engine.SchemaColumn{
+			{Name: "id", Native: "bigint", Kind: engine.KindInt, Auto: true},
+			{Name: "n", Native: "integer", Kind: engine.KindInt, Auto: true, Default: `nextval('"it''s_n_seq"'::regclass)`},
+			{Name: "a b", Native: "character varying(40)", Kind: engine.KindText, Default: `'x'::character varying`},
+			{Name: "price", Native: "euro", Kind: engine.KindDecimal, Null: true},
+			{Name: "raw", Native: "bytea", Kind: engine.KindBytes, Null: true},
+			{Name: "at", Native: "timestamp(3) without time zone", Kind: engine.KindTime},
+			{Name: "tz", Native: "timestamp with time zone", Kind: engine.KindTime, Null: true},
+			{Name: "r", Native: "real", Kind: engine.KindFloat, Null: true},
+			{Name: "j", Native: "jsonb", Kind: engine.KindOther, Null: true},
+			{Name: "twice", Native: "integer", Kind: engine.KindInt, Null: true, Generated: true},
+			{Name: "shop", Native: "integer", Kind: engine.KindInt, Null: true},
+		},
+		PrimaryKey: []string{"at", "id"},
+		Unique:     [][]string{{"n", "at"}}, UniqueOther: []string{"positive"},
+		Indexes: []engine.Index{{Name: "it's_n_at_key", Columns: []string{"n", "at"}},
+			{Name: "low", Columns: []string{"lower(\"a b\"::text)", "price"}}, {Name: "positive", Columns: []string{"price"}}},
+		ForeignKeys: []string{"it's_shop_fkey"},
+		Triggers:    []string{"tr"},
+		Options:     map[string]string{"access_method": "heap", "persistence": "unlogged", "reloptions": "fillfactor=70", "identity": "always: id"},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	shops, err := db.Describe(within(t), `sho"ps`)
+	if err != nil || len(shops.ForeignKeys) != 1 {
+		t.Errorf("%+v, %v", shops, err)
+	}
+	if v, err := db.Describe(within(t), "v"); err != nil || !v.View || v.Partitioned {
+		t.Errorf("%+v, %v", v, err)
+	}
+	if p, err := db.Describe(within(t), "p"); err != nil || !p.Partitioned || p.By != "at" || p.Options["default_partition"] != "p_rest" {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if p, err := db.Describe(within(t), "two"); err != nil || !p.Partitioned || p.By != "" {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+func TestLead(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	again, err := postgres.Open(within(t), db.Target())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	elsewhere := open(t)
+	first, err := db.Lead(within(t), "readings")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := again.Lead(within(t), "readings"); !errors.Is(err, engine.ErrLockTimeout) {
+		t.Fatalf("a second leader: %v", err)
+	}
+	for name, other := range map[string]*postgres.DB{"orders": again, "readings": elsewhere} {
+		l, err := other.Lead(within(t), name)
+		if err != nil {
+			t.Fatalf("another lock: %v", err)
+		}
+		if err := l.Release(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case <-first.Lost():
+		t.Fatal("lost")
+	case <-time.After(1200 * time.Millisecond): // longer than the ping interval
+	}
+	value(t, db, "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())")
+	select {
+	case <-first.Lost():
+	case <-time.After(5 * time.Second):
+		t.Fatal("not lost with its connection")
+	}
+	second, err := again.Lead(within(t), "readings")
+	if err != nil {
+		t.Fatalf("after the first is lost: %v", err)
+	}
+	if err := errors.Join(first.Release(), second.Release(), second.Release()); err != nil {
+		t.Error(err)
+	}
+	select {
+	case <-second.Lost():
+	default:
+		t.Error("a lease that was given back is not lost")
+	}
+	third, err := db.Lead(within(t), "readings")
+	if err != nil {
+		t.Fatalf("after the release: %v", err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-third.Lost()
+	if _, err := db.Lead(within(t), "readings"); err == nil {
+		t.Error("a closed database gives leases")
+	}
+}
+
+func TestLoad(t *testing.T) {
+	// Load counts every statement on the server.
+	db := openAlone(t)
+	before, err := db.Load(within(t))
+	if err != nil || before.ReplicaLag != -1 {
+		t.Fatalf("%+v, %v", before, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	busy, own := make(chan error, 1), make(chan error, 1)
+	c := session(t, db)
+	go func() {
+		_, err := c.Exec(ctx, "SELECT pg_sleep(60)").ReadAll()
+		busy <- err
+	}()
+	go func() {
+		_, err := db.SQL().ExecContext(ctx, "SELECT pg_sleep(60)")
+		own <- err
+	}()
+	for value(t, db, "SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(60)' AND state = 'active'") != "2" {
+		time.Sleep(5 * time.Millisecond)
+	}
+	got, err := db.Load(within(t))
+	if err != nil || got.Running != before.Running+1 {
+		t.Errorf("%+v, %v; before %+v", got, err, before)
+	}
+	cancel()
+	<-busy
+	<-own
+}
+
+// kindsOfTables returns a rolling table for each type of time column.
+func kindsOfTables(t testing.TB) map[string]*engine.Table {
+	t.Helper()
+	day, err := rolling.Parse("1d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := rolling.Parse("100 rows")
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared := func(kind string, grid rolling.Grid, epoch time.Duration) *engine.Table {
+		return &engine.Table{Name: "r", Grid: grid, By: "ts", Epoch: epoch,
+			Definition: &rolling.Definition{Name: "r", Columns: []rolling.DefinedColumn{{Name: "id", Type: "date"}, {Name: "ts", Type: kind}}}}
+	}
+	return map[string]*engine.Table{
+		"TIMESTAMP":                   declared("TIMESTAMP", day, 0),
+		"timestamp(6)":                declared("timestamp(6)", day, 0),
+		"timestamptz":                 declared("timestamptz", day, 0),
+		"Timestamp(6) With Time Zone": declared("Timestamp(6) With Time Zone", day, 0),
+		"date":                        declared("date", day, 0),
+		"bigint":                      declared("bigint", day, time.Microsecond),
+		"int8":                        declared("int8", day, time.Millisecond),
+		"integer":                     declared("integer", day, time.Second),
+		"BIGSERIAL":                   declared("BIGSERIAL", rows, 0),
+	}
+}
+
+// TestWordsOfPositions checks that positions convert both ways exactly to the
+// microsecond, or to the resolution of the column.
+func TestWordsOfPositions(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	w := db.Words()
+	for kind, table := range kindsOfTables(t) {
+		t.Run(kind, func(t *testing.T) {
+			unit, positions := int64(1), []int64{0, 1, 99, 1795197600123456, 1795197600000000, 253402300799999999, 9466848000000001}
+			column := kind
+			switch {
+			case table.Epoch > 0:
+				unit = table.Epoch.Microseconds()
+			case kind == "date":
+				unit = 86400e6
+			case kind == "BIGSERIAL":
+				column = "bigint"
+			}
+			if table.Grid.Axis() == rolling.Time {
+				positions = append(positions, -1, -999999, -86400e6, -30610224000000000, -1234567890123456)
+			}
+			if kind == "integer" {
+				positions = []int64{0, 1, 1795197600123456, -1, -1234567890123456}
+			}
+			for _, pos := range positions {
+				want := pos - (pos%unit+unit)%unit
+				for what, expr := range map[string]string{
+					"literal":       w.Position(table, w.Literal(table, pos)),
+					"column":        w.Position(table, "("+w.Literal(table, pos)+")::"+column),
+					"from position": w.Position(table, w.FromPosition(table, fmt.Sprint("'", pos, "'::bigint"))),
+					"of sums":       w.Position(table, w.FromPosition(table, fmt.Sprintf("'%d'::bigint + '1'::bigint", pos-1))),
+				} {
+					var got int64
+					var kept string
+					err := db.SQL().QueryRowContext(within(t), "SELECT "+expr+", pg_typeof("+w.FromPosition(table, "'0'::bigint")+")::text").Scan(&got, &kept)
+					if err != nil || got != want {
+						t.Errorf("%s of %d: %d, %v (%s)", what, pos, got, err, expr)
+					}
+					var is bool
+					if err := db.SQL().QueryRowContext(within(t), "SELECT '"+kept+"'::regtype = format_type('"+column+"'::regtype, NULL)::regtype").Scan(&is); err != nil || !is {
+						t.Fatalf("a value from a position is of type %s, %v", kept, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestRowHash checks that the hash is independent of the order of rows and of
+// the account's settings, and distinguishes NULL from similar text.
+func TestRowHash(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	w := db.Words()
+	run(t, db, "CREATE TABLE a (i BIGINT, s TEXT, f DOUBLE PRECISION, at TIMESTAMPTZ)", "CREATE TABLE b (LIKE a)")
+	s, err := db.Describe(within(t), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := func(from string) string {
+		t.Helper()
+		return value(t, db, "SELECT "+w.RowHash(s.Columns)+" FROM "+from)
+	}
+	if got := hash("a"); got != "0" {
+		t.Errorf("no rows give %s", got)
+	}
+	seen := map[string]string{}
+	for _, rows := range []string{"(NULL, 'x', 0.1, 'epoch')", "(1, NULL, 0.1, 'epoch')", "(1, '', 0.1, 'epoch')", "(1, 'NULL', 0.1, 'epoch')", "(1, 'x', 0.1, 'epoch')",
+		"(1, 'x', 0.1, 'epoch'), (1, 'x', 0.1, 'epoch')", "(1, 'x', 0.10000000000000002, 'epoch')", "(1, 'x', 0.1, NULL)", "(1, 'x', 0.1, '1970-01-01 00:00:00.000001+00')"} {
+		run(t, db, "DELETE FROM a", "INSERT INTO a VALUES "+rows)
+		h := hash("a")
+		if other, ok := seen[h]; ok || h == "0" {
+			t.Errorf("%s and %s have one hash, %s", rows, other, h)
+		}
+		seen[h] = rows
+	}
+	run(t, db, "DELETE FROM a", "INSERT INTO a SELECT n, 's' || n, sqrt(n), to_timestamp(n) FROM generate_series(1, 1000) n", "INSERT INTO b SELECT * FROM a ORDER BY f DESC")
+	if a, b := hash("a"), hash("b"); a != b {
+		t.Errorf("in another order %s, %s", a, b)
+	}
+	var before, after string
+	q := "SELECT " + w.RowHash(s.Columns) + " FROM a"
+	if err := db.SQL().QueryRowContext(within(t), q).Scan(&before); err != nil {
+		t.Fatal(err)
+	}
+	run(t, db, "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET extra_float_digits = 0', current_database()); "+
+		"EXECUTE format('ALTER DATABASE %I SET TimeZone = ''Europe/Berlin''', current_database()); "+
+		"EXECUTE format('ALTER DATABASE %I SET DateStyle = ''German''', current_database()); END $$")
+	again, err := postgres.Open(within(t), db.Target())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if err := again.SQL().QueryRowContext(within(t), q).Scan(&after); err != nil || before != after {
+		t.Errorf("with other settings %s, %s, %v", before, after, err)
+	}
+}
+
+func TestPeriodSizes(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	table, parts := rollingTable(t, "sized", 3)
+	if err := db.Apply(within(t), engine.CreateTable{Table: table, Partitions: parts}); err != nil {
+		t.Fatal(err)
+	}
+	run(t, db, "CREATE INDEX ON sized (n)", "INSERT INTO sized SELECT n, n FROM generate_series(0, 149) n", "ANALYZE sized")
+	got, err := db.PeriodSizes(within(t), table)
+	if err != nil || len(got) != 3 {
+		t.Fatalf("%v, %v", got, err)
+	}
+	for i, want := range []int64{100, 50, 0} {
+		s := got[parts[i].Name]
+		if s.Rows != want || s.Data == 0 || s.Index == 0 {
+			t.Errorf("%s: %+v, want %d rows", parts[i].Name, s, want)
+		}
+	}
+}
+
+// TestTemplate checks that a template has columns, defaults, keys and checks,
+// but assigns no keys, and that index names never collide.
+func TestTemplate(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	long := strings.Repeat("long", 15)
+	table := &engine.Table{Name: long}
+	run(t, db, `CREATE TABLE `+long+` (id BIGINT GENERATED ALWAYS AS IDENTITY, at TIMESTAMP NOT NULL, "no te" TEXT DEFAULT 'x' CHECK ("no te" <> ''),
+		j JSONB, fixed TEXT COLLATE "C", n INTEGER, twice INTEGER GENERATED ALWAYS AS (n * 2) STORED, PRIMARY KEY (id, at)) PARTITION BY RANGE (at)`,
+		"ALTER TABLE "+long+" ALTER COLUMN fixed SET STORAGE PLAIN", "CREATE INDEX ON "+long+" (n)", "CREATE INDEX ON "+long+" USING gin (j)")
+	want, err := db.Describe(within(t), long)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, o := range []engine.Storage{{}, {Compress: true}, {Compress: true}} {
+		name := strings.Repeat("long", 14) + `'"%s$$` + strconv.Itoa(i)
+		run(t, db, db.Words().CreateTemplate(table, name, o)...)
+		got, err := db.Describe(within(t), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Columns[0].Auto {
+			t.Error("it assigns keys")
+		}
+		got.Columns[0].Auto = true
+		if d := cmp.Diff(want.Columns, got.Columns); d != "" {
+			t.Error(d)
+		}
+		if d := cmp.Diff(want.PrimaryKey, got.PrimaryKey); d != "" || len(got.Indexes) != 2 {
+			t.Error(d, got.Indexes)
+		}
+		q := fmt.Sprintf("SELECT string_agg(attstorage::text || attcompression::text, ',' ORDER BY attnum) FROM pg_attribute WHERE attnum > 0 AND attrelid = to_regclass('%s')",
+			strings.ReplaceAll(db.Dialect().Quote(name), "'", "''"))
+		layout := map[bool]string{true: "p,p,ml,ml,p,p,p", false: "p,p,x,x,p,p,p"}[o.Compress]
+		if got := value(t, db, q); got != layout {
+			t.Errorf("storage %s, want %s", got, layout)
+		}
+	}
+}

@@ -1,0 +1,305 @@
+// Package postgres is the engine for PostgreSQL 12 and later. It uses
+// declarative range partitions and offers five insert methods, COPY among them.
+//
+// A target is postgres://USER@HOST:PORT/DB or postgresql://..., with libpq's
+// conventions. The option host=DIR is the directory of a Unix socket; sslmode,
+// sslrootcert, sslcert and sslkey have libpq's meaning. Parts that the target
+// omits come from PGHOST, PGUSER and the other variables of libpq. The password
+// comes from ?password-file=FILE, PGPASSWORD or ~/.pgpass, never from the target.
+//
+// Times are stored in columns of type timestamp without time zone, in UTC. Text
+// with a zero byte is refused, because PostgreSQL can't store it.
+//
+// A partition is a table in the same namespace as all others. It is named after
+// its table and its period, as in PURCHASES_P0. Index names begin with the
+// table's name, too: PURCHASES_MARKET_IDX.
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// connectTimeout bounds the time to establish a connection. For a benchmark, a
+// server that takes longer is down.
+const connectTimeout = 10 * time.Second
+
+// DB is a PostgreSQL server. It implements engine.DB.
+type DB struct {
+	target    engine.Target
+	config    *pgconn.Config // for every connection; never printed
+	info      engine.Info
+	dialect   dialect
+	lockTries int // the constant lockTries, except in tests
+
+	quietWait time.Duration // the constant quietWait, except in tests
+	pool      *sql.DB
+	// before is a hook for tests, called before the statements of a step are sent.
+	before func(c *pgconn.PgConn, statements []string)
+
+	mu     sync.Mutex
+	idle   []*pgconn.PgConn
+	leases map[*lease]bool
+	// checked holds the server time at which a CHECK was first seen, by OID.
+	checked map[string]string
+	closed  bool
+}
+
+// Open connects to the target and reads the server's version and settings. If
+// the server does not answer, the error is engine.ErrUnreachable with the
+// address.
+func Open(ctx context.Context, t engine.Target) (*DB, error) {
+	cfg, err := configOf(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	db := &DB{target: t, config: cfg, lockTries: lockTries, quietWait: quietWait, leases: map[*lease]bool{}, checked: map[string]string{}}
+	if err := db.connect(ctx); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+// Dry checks the target as Open does. The DB that it returns renders the
+// statements for a server of version 15 and touches neither a server nor a file.
+func Dry(t engine.Target) (engine.DB, error) {
+	if err := checkOptions(t); err != nil {
+		return nil, err
+	}
+	return engine.Dry(engine.Info{Engine: "postgres", Storage: "heap", Target: t.String()}, capabilities(), newDialect()), nil
+}
+
+// options are the options of a target that libpq has, too.
+var options = []string{"host", "port", "sslmode", "sslrootcert", "sslcert", "sslkey", "target_session_attrs"}
+
+func checkOptions(t engine.Target) error {
+	if err := t.Options(append([]string{"password-file"}, options...)...); err != nil {
+		return err
+	}
+	if t.Path == "" || strings.Contains(t.Path, "/") {
+		return engine.Hinted(fmt.Errorf("target %s: it needs the name of one database", t),
+			"%s://USER@HOST:5432/DATABASE", t.Scheme)
+	}
+	_, err := t.Choice("sslmode", "prefer", "disable", "allow", "require", "verify-ca", "verify-full")
+	return err
+}
+
+// configOf converts a target to a driver configuration and completes it from
+// the environment and ~/.pgpass.
+func configOf(ctx context.Context, t engine.Target) (*pgconn.Config, error) {
+	if err := checkOptions(t); err != nil {
+		return nil, err
+	}
+	settings := map[string]string{"dbname": t.Path, "user": t.User}
+	if t.Host != "" {
+		settings["host"] = strings.Trim(t.Host, "[]")
+		if host, port, err := net.SplitHostPort(t.Host); err == nil {
+			settings["host"], settings["port"] = host, port
+		}
+	}
+	for _, o := range options {
+		if v := t.Query.Get(o); v != "" {
+			settings[o] = v
+		}
+	}
+	var text strings.Builder
+	for name, v := range settings {
+		if v != "" {
+			fmt.Fprintf(&text, "%s='%s' ", name, strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(v))
+		}
+	}
+	cfg, err := pgconn.ParseConfig(text.String())
+	if err != nil {
+		// The error itself repeats the settings; its cause does not.
+		if cause := errors.Unwrap(err); cause != nil {
+			err = cause
+		}
+		return nil, fmt.Errorf("target %s: %w", t, err)
+	}
+	password, given, err := t.FilePassword(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if given {
+		cfg.Password = password
+	}
+	cfg.ConnectTimeout = connectTimeout
+	if cfg.RuntimeParams["application_name"] == "" {
+		cfg.RuntimeParams["application_name"] = "rowmill"
+	}
+	return cfg, nil
+}
+
+// connect reads the server's properties into db.
+func (db *DB) connect(ctx context.Context) error {
+	// Until the version is known, assume that the server has no optional feature.
+	db.dialect = dialect{}
+	c, err := db.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer db.release(c)
+	rows, err := ask(ctx, c, probe(statViews))
+	if err != nil {
+		return err
+	}
+	get := func(i int) string { return string(rows[0][i]) }
+	db.info = engine.Info{Engine: "postgres", Storage: get(1), Target: db.target.String()}
+	db.info.Version, _, _ = strings.Cut(get(0), " ")
+	db.info.CacheBytes, _ = strconv.ParseInt(get(2), 10, 64)
+	db.dialect.version, _ = strconv.Atoi(get(3))
+	db.dialect.concurrent = db.dialect.version >= 140000
+	db.dialect.lz4 = get(5) == "t"
+	db.dialect.path = get(6)
+	have := rows[0][7:]
+	for i, v := range statViews {
+		if string(have[i]) == "t" {
+			db.dialect.views = append(db.dialect.views, v)
+		}
+	}
+	if err := db.prepareSession(ctx, c, engine.Session{}); err != nil {
+		return err
+	}
+	settings, err := db.Catalog().Settings(ctx)
+	if err != nil {
+		return err
+	}
+	db.info.Durability, db.info.CrashLoss = durability(settings), crashLoss(settings)
+	db.local(get(4))
+	return db.openPool()
+}
+
+// probe renders the query for the server's properties and available views.
+func probe(views []string) string {
+	q := `SELECT current_setting('server_version'), current_setting('default_table_access_method'), ` +
+		`pg_size_bytes(current_setting('shared_buffers')), current_setting('server_version_num'), ` +
+		`(SELECT setting FROM pg_settings WHERE name = 'data_directory'), ` +
+		`EXISTS (SELECT FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals)), current_setting('search_path')`
+	for _, v := range views {
+		q += `, to_regclass('pg_catalog.` + v + `') IS NOT NULL`
+	}
+	return q
+}
+
+// local fills in the data directory and process ID of a server on this machine.
+func (db *DB) local(dataDir string) {
+	if network, _ := pgconn.NetworkAddress(db.config.Host, db.config.Port); network == "tcp" {
+		ip := net.ParseIP(db.config.Host)
+		if db.config.Host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return
+		}
+	}
+	if dataDir == "" { // visible only to privileged accounts
+		return
+	}
+	if st, err := os.Stat(dataDir); err == nil && st.IsDir() {
+		db.info.DataDir = dataDir
+	}
+	if p, err := os.ReadFile(filepath.Join(dataDir, "postmaster.pid")); err == nil {
+		first, _, _ := strings.Cut(string(p), "\n")
+		db.info.PID, _ = strconv.Atoi(strings.TrimSpace(first))
+	}
+}
+
+// Info implements engine.DB.
+func (db *DB) Info() engine.Info { return db.info }
+
+// Capabilities implements engine.DB.
+func (db *DB) Capabilities() engine.Capabilities { return capabilities() }
+
+func capabilities() engine.Capabilities {
+	return engine.Capabilities{
+		Methods:     []engine.Method{engine.Multi, engine.Single, engine.Prepared, engine.Pipeline, engine.Load},
+		NoIgnore:    []engine.Method{engine.Load},
+		Rolling:     true,
+		Gaps:        true,
+		Stores:      true,
+		NoZeroBytes: true,
+	}
+}
+
+// Dialect implements engine.DB.
+func (db *DB) Dialect() engine.Dialect { return db.dialect }
+
+// Scan implements engine.DB. Numbers and times are read in the binary format,
+// so that they are exact.
+func (db *DB) Scan(ctx context.Context, t *engine.Table, part *rolling.Partition, fn func(*engine.Batch) error) error {
+	statements, err := db.dialect.Render(engine.Select{Table: t, Partition: part})
+	if err != nil {
+		return err
+	}
+	c, err := db.dial(ctx)
+	if err != nil {
+		return err
+	}
+	// If the scan ends before the last row, the server notices the close.
+	defer discard(c)
+	formats := make([]int16, len(t.Columns))
+	for i, col := range t.Columns {
+		formats[i] = resultFormat(col.Type)
+	}
+	rows := c.ExecParams(ctx, statements[0], nil, nil, nil, formats)
+	b := engine.NewBatch(t.Columns)
+	for rows.NextRow() {
+		for i, p := range rows.Values() {
+			if err := appendResult(&b.Columns[i], p); err != nil {
+				return fmt.Errorf("read table %s: column %s: %w", t.Name, t.Columns[i].Name, err)
+			}
+		}
+		if b.EndRow(); b.Rows() == scanBatch {
+			if err := fn(b); err != nil {
+				return err
+			}
+			b.Reset()
+		}
+	}
+	if _, err := rows.Close(); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fmt.Errorf("read table %s: %w", t.Name, classify(err))
+	}
+	if b.Rows() > 0 {
+		return fn(b)
+	}
+	return nil
+}
+
+// scanBatch is the number of rows that Scan passes to fn at a time.
+const scanBatch = 1000
+
+// Close implements engine.DB.
+func (db *DB) Close() error {
+	db.mu.Lock()
+	idle := db.idle
+	db.idle, db.closed = nil, true
+	leases := slices.Collect(maps.Keys(db.leases))
+	db.mu.Unlock()
+	for _, c := range idle {
+		discard(c)
+	}
+	var errs []error
+	for _, l := range leases {
+		errs = append(errs, l.Release())
+	}
+	if db.pool != nil {
+		errs = append(errs, db.pool.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,29 @@
+package postgres_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/engine/enginetest"
+	"github.com/rowmill/rowmill/internal/testdb"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(testdb.Runner{M: m}) }
+
+func TestPostgres(t *testing.T) {
+	enginetest.Run(t, func(t testing.TB) engine.DB { return testdb.Open(t, "postgres") })
+}
+
+func TestKeeper(t *testing.T) {
+	enginetest.RunKeeper(t, func(t testing.TB) engine.Keeper { return testdb.Open(t, "postgres").(engine.Keeper) })
+}
+
+func TestLoader(t *testing.T) {
+	enginetest.RunLoader(t, func(t testing.TB) engine.Keeper { return testdb.Open(t, "postgres").(engine.Keeper) })
+}
+
+func TestAlone(t *testing.T) {
+	enginetest.RunAlone(t, func(t testing.TB) engine.DB { return openAlone(t) })
+}

@@ -1,0 +1,361 @@
+package postgres_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/engine/postgres"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// TestTrapDefaultPartition checks that rowmill creates no DEFAULT partition and
+// reports an existing one. A DEFAULT partition hides rows that have no period,
+// and prevents concurrent detaches of the others.
+func TestTrapDefaultPartition(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	table, parts := rolls(t, db, 2, 1)
+	if got := value(t, db, "SELECT partdefid FROM pg_partitioned_table WHERE partrelid = 'rolls'::regclass"); got != "0" {
+		t.Fatalf("the table has default partition %s", got)
+	}
+	_, err := db.SQL().ExecContext(within(t), "INSERT INTO rolls VALUES (5000, 1)")
+	if !errors.Is(db.Classify(err), engine.ErrNoPartition) {
+		t.Errorf("a row outside every period: %v", err)
+	}
+	run(t, db, "CREATE TABLE rest PARTITION OF rolls DEFAULT", "INSERT INTO rolls VALUES (5000, 1)")
+	_, err = db.SQL().ExecContext(within(t), "ALTER TABLE rolls DETACH PARTITION rolls_"+parts[0].Name+" CONCURRENTLY")
+	if err == nil {
+		t.Error("this server detaches beside a default partition")
+	}
+	var hint *engine.HintError
+	if _, err := db.Catalog().Partitions(within(t), table); !errors.Is(err, engine.ErrUnsupported) || !errors.As(err, &hint) || !strings.Contains(err.Error(), "rest") {
+		t.Errorf("partitions: %v", err)
+	}
+	if s, err := db.Describe(within(t), "rolls"); err != nil || s.Options["default_partition"] != "rest" {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// TestTrapPendingDetach checks the effects of an interrupted DETACH CONCURRENTLY,
+// here by a kill during its wait and by a lock timeout. It stays pending, and no
+// other partition can be detached until it is finished. Partitions can still be
+// created, and the next step that detaches one finishes it.
+func TestTrapPendingDetach(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"killed", "timed out"} {
+		for _, next := range []string{"the same", "another", "a replace", "a drop"} {
+			t.Run(how+", then "+next, func(t *testing.T) {
+				db := open(t)
+				db.SetQuietWait(100 * time.Millisecond)
+				table, parts := rolls(t, db, 5, 5)
+				busy := session(t, db)
+				before(db, "CONCURRENTLY", func(c *pgconn.PgConn) {
+					exec(t, busy, "BEGIN", "INSERT INTO rolls SELECT 0, 0 WHERE false", "SELECT count(*) FROM rolls")
+					if how == "killed" {
+						go func() {
+							blocked(t, db, c.PID())
+							db.Kill(t.Context(), c.PID())
+						}()
+					}
+				})
+				detach := engine.Detach{Table: table, Have: parts, Part: parts[0], Into: "gone"}
+				err := db.Try(within(t), detach)
+				if err == nil || (how == "killed") != errors.Is(err, engine.ErrConnectionLost) {
+					t.Fatal(err)
+				}
+				if pending(t, db) != "1" {
+					t.Fatalf("%s detaches are pending", pending(t, db))
+				}
+				other := session(t, db)
+				if _, err := other.Exec(within(t), "ALTER TABLE rolls DETACH PARTITION rolls_"+parts[1].Name+" CONCURRENTLY").ReadAll(); err == nil {
+					t.Error("this server detaches two at a time")
+				}
+				// It is still there, and must be finished by the next try.
+				if got := partitions(t, db, table); !slices.Equal(got, parts) {
+					t.Errorf("partitions %v, want %v", got, parts)
+				}
+				if err := db.Try(within(t), detach); !errors.Is(err, engine.ErrLockTimeout) {
+					t.Errorf("beside the transaction: %v", err)
+				}
+				if b, err := db.Blockers(within(t), table); err != nil || len(b) != 1 || b[0].ID != int64(busy.PID()) {
+					t.Errorf("blockers %+v, %v", b, err)
+				}
+				p := rolling.Partition{Name: "p0000000000000000500", Period: rolling.Period{From: 500, To: 600}}
+				step(t, db, engine.CreatePartitions{Table: table, Have: parts, New: []rolling.Partition{p}})
+				exec(t, other, "SET lock_timeout = '1s'", "INSERT INTO rolls VALUES (500, 1)")
+				exec(t, busy, "COMMIT")
+
+				left := append(slices.Clone(parts[1:]), p)
+				switch next {
+				case "another":
+					step(t, db, engine.Detach{Table: table, Have: parts, Part: parts[1], Into: "gone1"})
+					left = left[1:]
+				case "a replace":
+					apart(t, db, table, "apart", parts[2])
+					step(t, db, engine.Replace{Table: table, Have: parts, Old: parts[2:3], New: parts[2], With: "apart", Out: []string{"out"}})
+				case "a drop":
+					step(t, db, engine.DropPartition{Table: table, Have: parts, Drop: parts[1]})
+					left = left[1:]
+				}
+				step(t, db, detach)
+				if got := partitions(t, db, table); !slices.Equal(got, left) {
+					t.Errorf("partitions %v, want %v", got, left)
+				}
+				if got := value(t, db, "SELECT count(*) FROM gone"); got != "100" {
+					t.Errorf("%s rows in the detached table", got)
+				}
+			})
+		}
+	}
+}
+
+// TestTrapCreationWithRetention checks that no transaction both creates and
+// drops, and that each waits for a lock for a bounded time, so that blocked
+// retention does not block creation.
+func TestTrapCreationWithRetention(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	db.SetQuietWait(100 * time.Millisecond)
+	var transactions [][]string
+	db.SetBefore(func(c *pgconn.PgConn, statements []string) {
+		if c.TxStatus() == 'T' && len(transactions) > 0 {
+			last := &transactions[len(transactions)-1]
+			*last = append(*last, statements...)
+			return
+		}
+		transactions = append(transactions, statements)
+	})
+	table, parts := rolls(t, db, 4, 4)
+	next := rolling.Partition{Name: "p0000000000000000400", Period: rolling.Period{From: 400, To: 500}}
+	busy := session(t, db)
+	exec(t, busy, "BEGIN", "SELECT count(*) FROM rolls")
+	drop, create := engine.DropPartition{Table: table, Have: parts, Drop: parts[0]}, engine.CreatePartitions{Table: table, Have: parts, New: []rolling.Partition{next}}
+	if err := db.Try(within(t), drop); !errors.Is(err, engine.ErrLockTimeout) {
+		t.Errorf("retention beside a transaction: %v", err)
+	}
+	if err := db.Try(within(t), create); err != nil {
+		t.Errorf("creation beside it: %v", err)
+	}
+	exec(t, busy, "COMMIT")
+	step(t, db, drop)
+	var created, dropped int
+	for _, statements := range transactions {
+		text := strings.Join(statements, ";\n")
+		creates, drops := strings.Contains(text, "CREATE TABLE"), strings.Contains(text, "DETACH") || strings.Contains(text, "DROP TABLE")
+		if creates && drops {
+			t.Errorf("one transaction creates and drops:\n%s", text)
+		}
+		if creates {
+			created++
+		}
+		if drops {
+			dropped++
+		}
+	}
+	if created < 2 || dropped < 2 {
+		t.Errorf("%d transactions create, %d drop", created, dropped)
+	}
+}
+
+// TestTrapAttachScans checks that a filled table has all indexes and a CHECK
+// before ATTACH. Otherwise ATTACH reads the whole table to verify the bounds,
+// and builds the missing indexes.
+func TestTrapAttachScans(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	table, parts := rolls(t, db, 2, 2)
+	run(t, db, "ALTER TABLE rolls ADD CONSTRAINT key UNIQUE (n, id)")
+	filled := rolling.Partition{Name: "filled", Period: rolling.Period{From: 200, To: 100000}}
+	var notices []string
+	db.SetNotice(func(_ *pgconn.PgConn, n *pgconn.Notice) { notices = append(notices, n.Message) })
+	fill := func(name string, p rolling.Partition) {
+		t.Helper()
+		run(t, db, "CREATE TABLE "+name+" (id BIGINT NOT NULL, n INT NOT NULL)",
+			fmt.Sprintf("INSERT INTO %s SELECT n, n FROM generate_series(%d, %d) n", name, p.From, p.To-1))
+	}
+	const implied = `partition constraint for table "%s" is implied by existing constraints`
+	var indexes string
+	look := func(name string) func(c *pgconn.PgConn) {
+		return func(c *pgconn.PgConn) {
+			exec(t, c, "SET client_min_messages = debug1")
+			notices = nil
+			indexes = value(t, db, "SELECT string_agg(indexrelid::text, ' ' ORDER BY indexrelid) FROM pg_index WHERE indrelid = '"+name+"'::regclass")
+		}
+	}
+	check := func(child string) {
+		t.Helper()
+		if want := fmt.Sprintf(implied, child); !slices.Contains(notices, want) {
+			t.Errorf("the server scanned: it said %q, not %q", notices, want)
+		}
+		after := value(t, db, "SELECT string_agg(indexrelid::text, ' ' ORDER BY indexrelid) FROM pg_index WHERE indrelid = '"+child+"'::regclass")
+		if after != indexes || strings.Count(after, " ") != 2 {
+			t.Errorf("indexes were built: %s, before %s", after, indexes)
+		}
+		if got := value(t, db, "SELECT count(*) FROM pg_constraint WHERE contype = 'c' AND conrelid = '"+child+"'::regclass"); got != "0" {
+			t.Errorf("%s checks are left", got)
+		}
+	}
+	fill("apart", filled)
+	before(db, "ATTACH", look("apart"))
+	step(t, db, engine.Attach{Table: table, Have: parts, Part: filled, From: "apart"})
+	check("rolls_filled")
+	have := append(slices.Clone(parts), filled)
+	fill("again", filled)
+	before(db, "ATTACH", look("again"))
+	step(t, db, engine.Replace{Table: table, Have: have, Old: have[2:], New: filled, With: "again", Out: []string{"out"}})
+	check("rolls_filled")
+	// Detached and attached again: the CHECK left by DETACH is dropped.
+	step(t, db, engine.Detach{Table: table, Have: have, Part: filled, Into: "gone"})
+	before(db, "ATTACH", look("gone"))
+	step(t, db, engine.Attach{Table: table, Have: parts, Part: filled, From: "gone"})
+	check("rolls_filled")
+
+	// For comparison, without these preparations.
+	step(t, db, engine.Detach{Table: table, Have: have, Part: filled, Into: "gone"})
+	fill("bare", filled)
+	before(db, "COMMENT", func(c *pgconn.PgConn) {
+		exec(t, c, "SET client_min_messages = debug1")
+		notices = nil
+		exec(t, c, "ALTER TABLE rolls ATTACH PARTITION bare FOR VALUES FROM (200) TO (100000)")
+		if slices.Contains(notices, fmt.Sprintf(implied, "bare")) {
+			t.Error("this server doesn't scan")
+		}
+	})
+	step(t, db, engine.DropPartition{Table: table, Have: parts, Drop: parts[0]})
+}
+
+// TestTrapPartitionLocks checks that statements about one period name its
+// table. A query without a condition on the time locks every partition and each
+// of its indexes, and a process has only 16 fast-path locks (up to version 17).
+func TestTrapPartitionLocks(t *testing.T) {
+	t.Parallel()
+	const n = 40
+	db := open(t)
+	table, parts := rolls(t, db, n, n)
+	c := session(t, db)
+	locks := func(q string) int {
+		t.Helper()
+		exec(t, c, "BEGIN", q)
+		got, err := strconv.Atoi(value(t, db, fmt.Sprintf("SELECT count(*) FROM pg_locks WHERE locktype = 'relation' AND pid = %d", c.PID())))
+		if err != nil {
+			t.Fatal(err)
+		}
+		exec(t, c, "COMMIT")
+		return got
+	}
+	w := db.Words()
+	whole := locks("SELECT sum(n) FROM rolls")
+	within := locks("SELECT sum(n) FROM rolls WHERE id >= " + w.Literal(table, parts[7].From) + " AND id < " + w.Literal(table, parts[7].To))
+	one := locks("SELECT sum(n) FROM " + w.From(table, parts[7]))
+	t.Logf("locks on %d partitions: %d without a condition, %d with one, %d of the period by its name", n, whole, within, one)
+	if whole < n || within > 8 || one > 3 {
+		t.Errorf("%d locks without a condition, %d with one, %d of the period by its name", whole, within, one)
+	}
+}
+
+// TestTrapLocalDays checks that bounds are in UTC, whatever time zone the
+// server, the database or the account has. Days of a zone with daylight saving
+// time have 23 or 25 hours.
+func TestTrapLocalDays(t *testing.T) {
+	t.Parallel()
+	// The days around the changes of 2026-03-29 and 2026-10-25.
+	for kind, table := range kindsOfTables(t) {
+		if table.Grid.Axis() == rolling.Sequence {
+			continue
+		}
+		t.Run(kind, func(t *testing.T) {
+			setup := open(t)
+			run(t, setup, "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET TimeZone = ''Europe/Berlin''', current_database()); "+
+				"EXECUTE format('ALTER DATABASE %I SET DateStyle = ''German''', current_database()); END $$")
+			db, err := postgres.Open(within(t), setup.Target())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			var parts []rolling.Partition
+			for _, day := range []string{"2026-03-28", "2026-03-29", "2026-03-30", "2026-10-24", "2026-10-25", "2026-10-26"} {
+				at, err := time.Parse(time.DateOnly, day)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p, err := table.Grid.At(rolling.Position(at))
+				if err != nil {
+					t.Fatal(err)
+				}
+				parts = append(parts, table.Grid.Named(p))
+			}
+			d, err := rolling.ReadDefinition("CREATE TABLE r (id INTEGER NOT NULL, ts " + kind + " NOT NULL, PRIMARY KEY (id, ts))")
+			if err != nil {
+				t.Fatal(err)
+			}
+			table.Definition = d
+			if err := db.Apply(within(t), engine.CreateTable{Table: table, Partitions: parts[:2]}); err != nil {
+				t.Fatal(err)
+			}
+			step(t, db, engine.CreatePartitions{Table: table, Have: parts[:2], New: parts[2:]})
+			if got := partitions(t, db, table); !slices.Equal(got, parts) {
+				t.Fatalf("partitions %v, want %v", got, parts)
+			}
+			// Each hour is in the period of its UTC day.
+			w := db.Words()
+			for i, p := range parts {
+				for hour := range int64(24) {
+					run(t, db, fmt.Sprintf("INSERT INTO r VALUES (%d, %s)", i*24+int(hour), w.FromPosition(table, fmt.Sprint(p.From+hour*3600e6))))
+				}
+				if got := value(t, db, "SELECT count(*) FROM "+w.From(table, p)); got != "24" {
+					t.Errorf("%s hours in %s", got, p.Name)
+				}
+			}
+			apart(t, db, table, "apart")
+			run(t, db, "INSERT INTO apart SELECT * FROM "+w.From(table, parts[1]))
+			step(t, db, engine.Replace{Table: table, Have: parts, Old: parts[1:2], New: parts[1], With: "apart", Out: []string{"out"}})
+			step(t, db, engine.Detach{Table: table, Have: parts, Part: parts[1], Into: "gone"})
+			step(t, db, engine.Attach{Table: table, Have: parts, Part: parts[1], From: "gone"})
+			if got := partitions(t, db, table); !slices.Equal(got, parts) {
+				t.Errorf("partitions %v, want %v", got, parts)
+			}
+		})
+	}
+	// For comparison, a day of that zone.
+	db := open(t)
+	c := session(t, db)
+	exec(t, c, "CREATE TABLE days (ts TIMESTAMPTZ NOT NULL) PARTITION BY RANGE (ts)", "SET TimeZone = 'Europe/Berlin'",
+		"CREATE TABLE day PARTITION OF days FOR VALUES FROM ('2026-03-29') TO ('2026-03-30')", "SET TimeZone = 'UTC'")
+	got, err := c.Exec(within(t), "SELECT pg_get_expr(relpartbound, oid) FROM pg_class WHERE relname = 'day'").ReadAll()
+	if err != nil || string(got[0].Rows[0][0]) != "FOR VALUES FROM ('2026-03-28 23:00:00+00') TO ('2026-03-29 22:00:00+00')" {
+		t.Errorf("%s, %v", got[0].Rows[0][0], err)
+	}
+}
+
+// TestBoundsOfCoarseColumns checks that a column of days refuses hourly
+// periods.
+func TestBoundsOfCoarseColumns(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	hours, err := rolling.Parse("1h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := kindsOfTables(t)["date"]
+	table.Grid = hours
+	table.Definition, err = rolling.ReadDefinition("CREATE TABLE r (ts DATE NOT NULL PRIMARY KEY)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := hours.At(3600e6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var hint *engine.HintError
+	if err := db.Apply(within(t), engine.CreateTable{Table: table, Partitions: []rolling.Partition{hours.Named(p)}}); !errors.As(err, &hint) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,239 @@
+package postgres
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// A wire is the connection of a writer or querier. It implements the client's
+// side of the few protocol messages that they use. Messages are sent from the
+// buffer in which they were built and read in place, without an allocation.
+// pgconn establishes, encrypts and authenticates the connection. The message
+// formats are those of
+// https://www.postgresql.org/docs/current/protocol-message-formats.html.
+//
+// If its watch's context ends, the operation in progress fails.
+type wire struct {
+	net net.Conn
+	// from is the reader of the connection. pgconn starts to read net in the
+	// background when a write takes long, and from returns that data first.
+	from io.Reader
+	pid  uint32 // of the server's process
+	in   []byte // data received
+	// in[at:have] is the unread data.
+	at, have int
+	watch    *engine.Watch
+}
+
+// errProtocol reports a reply that violates the protocol.
+var errProtocol = errors.New("malformed answer of the server")
+
+// dialWire opens a connection for a writer or querier.
+func (db *DB) dialWire(ctx context.Context) (*wire, error) {
+	var from io.Reader
+	cfg := db.config.Copy()
+	build := cfg.BuildFrontend
+	// The last frontend built belongs to the connection that pgconn has chosen.
+	cfg.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
+		from = r
+		return build(r, w)
+	}
+	c, err := db.connectAs(ctx, cfg, engine.Session{})
+	if err != nil {
+		return nil, err
+	}
+	h, err := c.Hijack()
+	if err != nil {
+		discard(c)
+		return nil, fmt.Errorf("take over the connection: %w", err)
+	}
+	if n := h.Frontend.ReadBufferLen(); n > 0 {
+		_ = h.Conn.Close()
+		return nil, engine.Classed(engine.ErrConnectionLost, fmt.Errorf("take over the connection: the server sent %d bytes unasked", n))
+	}
+	return &wire{net: h.Conn, from: from, pid: h.PID, in: make([]byte, 8<<10), watch: engine.NewWatch(h.Conn)}, nil
+}
+
+// A reply collects the server's answer to a batch.
+type reply struct {
+	rows     int64 // affected, or found
+	came     int   // rows that were received
+	done     int   // statements completed
+	err      *pgconn.PgError
+	warnings []string
+	tx       byte // 'I' idle, 'T' in a transaction, 'E' in one that failed
+}
+
+// mostWarnings is the number of warnings kept per batch.
+const mostWarnings = 5
+
+// finish reads until the server is ready for the next query.
+func (c *wire) finish(r *reply) error {
+	for {
+		kind, body, err := c.message()
+		if err != nil {
+			return err
+		}
+		if err := r.take(kind, body); err != nil {
+			return err
+		}
+		if kind == 'Z' {
+			return nil
+		}
+	}
+}
+
+// await reads until that many statements are completed, or one has failed.
+func (c *wire) await(r *reply, statements int) error {
+	for r.done < statements && r.err == nil {
+		kind, body, err := c.message()
+		if err != nil {
+			return err
+		}
+		if err := r.take(kind, body); err != nil {
+			return err
+		}
+		if kind == 'Z' {
+			return errProtocol
+		}
+	}
+	return nil
+}
+
+func (r *reply) take(kind byte, body []byte) error {
+	switch kind {
+	case 'D': // DataRow
+		r.came++
+	case 'C': // CommandComplete
+		r.done++
+		r.rows += affected(body)
+	case 'Z': // ReadyForQuery
+		if len(body) != 1 || body[0] != 'I' && body[0] != 'T' && body[0] != 'E' {
+			return errProtocol
+		}
+		r.tx = body[0]
+	case 'E': // ErrorResponse
+		var m pgproto3.ErrorResponse
+		if err := m.Decode(body); err != nil {
+			return fmt.Errorf("%w: %w", errProtocol, err)
+		}
+		if r.err == nil {
+			r.err = pgconn.ErrorResponseToPgError(&m)
+		}
+	case 'N': // NoticeResponse
+		var m pgproto3.NoticeResponse
+		if err := m.Decode(body); err != nil {
+			return fmt.Errorf("%w: %w", errProtocol, err)
+		}
+		if m.SeverityUnlocalized == "WARNING" && len(r.warnings) < mostWarnings {
+			r.warnings = append(r.warnings, m.Message)
+		}
+	}
+	// Other messages confirm steps and are ignored: a later message shows the result.
+	return nil
+}
+
+// affected returns the number at the end of a command tag such as "INSERT 0 12".
+func affected(tag []byte) (n int64) {
+	end := len(tag) - 1 // without the zero byte
+	i := end
+	for i > 0 && tag[i-1] >= '0' && tag[i-1] <= '9' {
+		i--
+	}
+	for ; i < end; i++ {
+		n = n*10 + int64(tag[i]-'0')
+	}
+	return n
+}
+
+// maxMessage is the longest message that is accepted, in bytes. No expected
+// message is longer than an error's text.
+const maxMessage = 64 << 20
+
+// message reads one message. Its body is valid until the next call.
+func (c *wire) message() (kind byte, body []byte, err error) {
+	if err := c.fill(5); err != nil {
+		return 0, nil, err
+	}
+	kind = c.in[c.at]
+	size := int(binary.BigEndian.Uint32(c.in[c.at+1:]))
+	if size < 4 || size > maxMessage {
+		return 0, nil, errProtocol
+	}
+	if err := c.fill(1 + size); err != nil {
+		return 0, nil, err
+	}
+	body = c.in[c.at+5 : c.at+1+size]
+	c.at += 1 + size
+	return kind, body, nil
+}
+
+// fill reads until n bytes from c.at are available.
+func (c *wire) fill(n int) error {
+	if c.have-c.at >= n {
+		return nil
+	}
+	if c.at+n > len(c.in) {
+		if n > len(c.in) {
+			c.in = append(make([]byte, 0, 2*n), c.in[c.at:c.have]...)[:2*n]
+		} else {
+			copy(c.in, c.in[c.at:c.have])
+		}
+		c.at, c.have = 0, c.have-c.at
+	}
+	for c.have-c.at < n {
+		got, err := c.from.Read(c.in[c.have:])
+		c.have += got
+		if err != nil && c.have-c.at < n {
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *wire) send(p []byte) error {
+	_, err := c.net.Write(p)
+	return err
+}
+
+// run executes a statement with the simple query protocol.
+func (c *wire) run(q string) (*reply, error) {
+	r := &reply{}
+	p, start := beginMessage(nil, 'Q')
+	p = append(append(p, q...), 0)
+	endMessage(p, start)
+	if err := c.send(p); err != nil {
+		return r, err
+	}
+	return r, c.finish(r)
+}
+
+// beginMessage appends the header of a message; endMessage fills in its length.
+func beginMessage(dst []byte, kind byte) (_ []byte, start int) {
+	return append(dst, kind, 0, 0, 0, 0), len(dst)
+}
+
+func endMessage(p []byte, start int) {
+	binary.BigEndian.PutUint32(p[start+1:], uint32(len(p)-start-1))
+}
+
+// close closes the connection, with a Terminate message first.
+func (c *wire) close() {
+	c.watch.Close()
+	_ = c.net.SetDeadline(time.Now().Add(time.Second))
+	_ = c.send([]byte{'X', 0, 0, 0, 4}) // Terminate; the server may be gone
+	_ = c.net.Close()
+}

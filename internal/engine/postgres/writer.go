@@ -1,0 +1,353 @@
+package postgres
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// A writer inserts batches on one connection.
+type writer struct {
+	db     *DB
+	table  *engine.Table
+	method engine.Method
+	conn   *wire
+	enc    encoder
+	buf    []byte
+	ends   []int  // end offset in buf of each statement of a text batch
+	copy   string // the COPY statement of method load
+	// stmts has the prepared statements of the connection, by their number of rows.
+	stmts map[int]bool
+}
+
+// Writer implements engine.DB.
+func (db *DB) Writer(ctx context.Context, t *engine.Table, m engine.Method) (engine.Writer, error) {
+	if err := t.Validate(); err != nil {
+		return nil, err
+	}
+	switch m {
+	case engine.Single, engine.Multi, engine.Prepared, engine.Pipeline, engine.Load:
+	default:
+		return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("postgres: no insert method %q", m))
+	}
+	if t.Ignore && m == engine.Load {
+		return nil, engine.Classed(engine.ErrUnsupported, errors.New("postgres: COPY can't skip rows whose key is there"))
+	}
+	w := &writer{db: db, table: t, method: m, enc: newEncoder(db.dialect, t)}
+	w.copy = w.enc.copyStatement()
+	if err := w.dial(ctx); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *writer) dial(ctx context.Context) error {
+	var err error
+	w.stmts = map[int]bool{}
+	w.conn, err = w.db.dialWire(ctx)
+	return err
+}
+
+// Reset implements engine.Writer. It rolls back, or opens a new connection.
+func (w *writer) Reset(ctx context.Context) error {
+	if w.conn != nil {
+		if err := w.conn.watch.Begin(ctx); err != nil {
+			return err
+		}
+		r, err := w.conn.run("ROLLBACK")
+		w.conn.watch.End()
+		if err == nil && r.err == nil {
+			return nil
+		}
+		w.drop()
+	}
+	return w.dial(ctx)
+}
+
+// drop closes the connection, which may be broken.
+func (w *writer) drop() {
+	if w.conn != nil {
+		w.conn.close()
+		w.conn = nil
+	}
+}
+
+// Close implements engine.Writer.
+func (w *writer) Close() error {
+	w.drop()
+	return nil
+}
+
+// Write implements engine.Writer.
+func (w *writer) Write(ctx context.Context, b *engine.Batch) (engine.Ack, error) {
+	if w.conn == nil {
+		return engine.Ack{}, engine.Classed(engine.ErrConnectionLost, fmt.Errorf("insert into %s: the connection is lost", w.table.Name))
+	}
+	if err := w.conn.watch.Begin(ctx); err != nil {
+		return engine.Ack{}, err
+	}
+	var r reply
+	err := w.write(b, &r)
+	if err == nil && r.err == nil {
+		w.conn.watch.End()
+		ack := engine.Ack{Rows: r.rows, Warnings: r.warnings}
+		if w.table.Ignore {
+			ack.Skipped = int64(b.Rows()) - r.rows
+		}
+		return ack, nil
+	}
+	return engine.Ack{}, w.undo(ctx, err, &r)
+}
+
+// write returns an error of the connection or of the encoding. The server's
+// reply, including its error, is in r.
+func (w *writer) write(b *engine.Batch, r *reply) error {
+	w.buf, w.enc.err = w.buf[:0], nil
+	switch {
+	case b.Rows() == 0:
+		return nil
+	case w.method == engine.Prepared:
+		return w.writeBound(b, r, min(b.Rows(), w.enc.perStatement()))
+	case w.method == engine.Pipeline:
+		return w.writeBound(b, r, 1)
+	case w.method == engine.Load:
+		return w.writeCopy(b, r)
+	}
+	return w.writeText(b, r)
+}
+
+// errUnsent marks the error of a batch that failed before anything was sent.
+var errUnsent = errors.New("not sent")
+
+// undo leaves no row of a failed batch in the table. It rolls back a batch that
+// the server refused. It drops a connection that is lost, was interrupted, or
+// has received only part of the batch.
+func (w *writer) undo(ctx context.Context, err error, r *reply) error {
+	unsent := errors.Is(err, errUnsent)
+	good := unsent || err == nil && r.tx != 0
+	if r.err != nil {
+		err = r.err
+	}
+	err = fmt.Errorf("insert into %s: %w", w.table.Name, classify(err))
+	good = good && !errors.Is(err, engine.ErrConnectionLost)
+	if good && !unsent && r.tx != 'I' {
+		rollback, broken := w.conn.run("ROLLBACK")
+		good = broken == nil && rollback.err == nil
+	}
+	if w.conn.watch.End() {
+		w.db.kill(ctx, w.conn.pid)
+		err, good = ctx.Err(), false
+	}
+	if !good {
+		w.drop()
+	}
+	return err
+}
+
+// writeText sends the batch as INSERT statements of text: one per row, or as
+// few as the limit on a statement's length allows.
+func (w *writer) writeText(b *engine.Batch, r *reply) error {
+	w.ends = w.ends[:0]
+	for row := 0; row < b.Rows(); {
+		var start int
+		w.buf, start = beginMessage(w.buf, 'Q')
+		if w.method == engine.Multi {
+			w.buf, row = w.enc.appendInsert(w.buf, b, row, b.Rows())
+		} else {
+			w.buf = append(w.enc.appendRow(append(w.buf, w.enc.prefix...), b, row), w.enc.suffix...)
+			row++
+		}
+		w.buf = append(w.buf, 0)
+		endMessage(w.buf, start)
+		w.ends = append(w.ends, len(w.buf))
+	}
+	if w.enc.err != nil {
+		return fmt.Errorf("%w: %w", errUnsent, w.enc.err)
+	}
+	if len(w.ends) == 1 {
+		return w.exchange(w.buf, r)
+	}
+	begun, err := w.conn.run(beginStatement)
+	if err != nil || begun.err != nil {
+		r.err, r.tx = begun.err, begun.tx
+		return err
+	}
+	from := 0
+	for _, end := range w.ends {
+		if err := w.exchange(w.buf[from:end], r); err != nil || r.err != nil {
+			return err
+		}
+		from = end
+	}
+	done, err := w.conn.run(commitStatement)
+	r.err, r.tx = done.err, done.tx
+	return err
+}
+
+func (w *writer) exchange(p []byte, r *reply) error {
+	if err := w.conn.send(p); err != nil {
+		return err
+	}
+	return w.conn.finish(r)
+}
+
+// maxStatements is how many prepared statements a connection keeps, one per
+// number of rows: the usual number, that of a batch's last rows, and two more.
+const maxStatements = 4
+
+// window is how many bytes of a batch are sent before the replies to the previous
+// window are read. The server answers each row of a pipeline with 21 bytes, and
+// stops reading if its replies are not read. Two windows of 64 KiB, with rows of
+// at least 30 bytes, cause fewer bytes of replies than any socket buffer holds.
+const window = 64 << 10
+
+// writeBound sends the batch as values bound to prepared statements of per rows
+// each. All up to the final Sync is one transaction, without BEGIN and COMMIT.
+func (w *writer) writeBound(b *engine.Batch, r *reply, per int) error {
+	var prepared [2]int // by this batch: at most the usual size and the last rows
+	news := prepared[:0]
+	sent, before := 0, 0 // statements sent, and those sent before the current window
+	for row := 0; row < b.Rows(); {
+		n := min(per, b.Rows()-row)
+		if !w.stmts[n] && !(len(news) > 0 && news[len(news)-1] == n) {
+			w.forgetStatement()
+			w.buf = w.appendParse(w.buf, n)
+			news = append(news, n)
+		}
+		w.buf = w.appendBind(w.buf, b, row, row+n)
+		if w.enc.err != nil {
+			return w.enc.err // the caller drops the connection, which undoes what was sent
+		}
+		row += n
+		sent++
+		if len(w.buf) < window || row == b.Rows() {
+			continue
+		}
+		w.buf = append(w.buf, 'H', 0, 0, 0, 4) // Flush: send the pending replies
+		if err := w.conn.send(w.buf); err != nil {
+			return err
+		}
+		w.buf = w.buf[:0]
+		if err := w.conn.await(r, before); err != nil {
+			return err
+		}
+		if r.err != nil {
+			break
+		}
+		before = sent
+	}
+	w.buf = append(w.buf, 'S', 0, 0, 0, 4) // Sync
+	if err := w.exchange(w.buf, r); err != nil || r.err != nil {
+		return err
+	}
+	for _, n := range news {
+		w.stmts[n] = true
+	}
+	return nil
+}
+
+// forgetStatement makes room for another prepared statement.
+func (w *writer) forgetStatement() {
+	if len(w.stmts) < maxStatements {
+		return
+	}
+	for n := range w.stmts {
+		w.buf = appendClose(w.buf, n)
+		delete(w.stmts, n)
+		return
+	}
+}
+
+// appendStatementName appends the name of the prepared statement for n rows.
+func appendStatementName(dst []byte, n int) []byte {
+	dst = append(dst, 'r')
+	return append(appendInt(dst, n), 0)
+}
+
+func appendInt(dst []byte, n int) []byte {
+	if n >= 10 {
+		dst = appendInt(dst, n/10)
+	}
+	return append(dst, byte('0'+n%10))
+}
+
+func appendClose(dst []byte, n int) []byte {
+	dst, start := beginMessage(dst, 'C')
+	dst = appendStatementName(append(dst, 'S'), n)
+	endMessage(dst, start)
+	return dst
+}
+
+// appendParse prepares the statement for n rows. A failed batch may have left a
+// statement of the same name, so it is closed first; to close a statement that
+// does not exist is no error.
+func (w *writer) appendParse(dst []byte, n int) []byte {
+	dst = appendClose(dst, n)
+	dst, start := beginMessage(dst, 'P')
+	dst = appendStatementName(dst, n)
+	dst = append(append(dst, w.enc.placeholders(n)...), 0)
+	dst = binary.BigEndian.AppendUint16(dst, uint16(n*len(w.enc.columns)))
+	for range n {
+		for _, c := range w.enc.columns {
+			dst = binary.BigEndian.AppendUint32(dst, oid(c.Type))
+		}
+	}
+	endMessage(dst, start)
+	return dst
+}
+
+// appendBind binds rows [from, to) and executes the statement.
+func (w *writer) appendBind(dst []byte, b *engine.Batch, from, to int) []byte {
+	dst, start := beginMessage(dst, 'B')
+	dst = append(dst, 0) // the unnamed portal
+	dst = appendStatementName(dst, to-from)
+	dst = append(dst, 0, 1, 0, 1) // one format for all values: binary
+	dst = binary.BigEndian.AppendUint16(dst, uint16((to-from)*len(w.enc.columns)))
+	for row := from; row < to; row++ {
+		dst = w.enc.appendBinary(dst, b, row)
+	}
+	dst = append(dst, 0, 0) // no results
+	endMessage(dst, start)
+	// Execute the unnamed portal, for all of its rows.
+	return append(dst, 'E', 0, 0, 0, 9, 0, 0, 0, 0, 0)
+}
+
+// copyHeader begins a COPY stream in binary format: a signature, no flags, no
+// extension.
+const copyHeader = "PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+
+// copyChunk is how much of a COPY stream goes into one message, in bytes.
+const copyChunk = 64 << 10
+
+// writeCopy streams the batch without waiting for the server's CopyInResponse.
+// After an error the server discards the stream. A COPY is a transaction.
+func (w *writer) writeCopy(b *engine.Batch, r *reply) error {
+	var start int
+	w.buf, start = beginMessage(w.buf, 'Q')
+	w.buf = append(append(w.buf, w.copy...), 0)
+	endMessage(w.buf, start)
+	w.buf, start = beginMessage(w.buf, 'd')
+	w.buf = append(w.buf, copyHeader...)
+	for row := range b.Rows() {
+		w.buf = binary.BigEndian.AppendUint16(w.buf, uint16(len(b.Columns)))
+		w.buf = w.enc.appendBinary(w.buf, b, row)
+		if w.enc.err != nil {
+			return w.enc.err // the caller drops the connection, which undoes what was sent
+		}
+		if len(w.buf) < copyChunk {
+			continue
+		}
+		endMessage(w.buf, start)
+		if err := w.conn.send(w.buf); err != nil {
+			return err
+		}
+		w.buf, start = beginMessage(w.buf[:0], 'd')
+	}
+	w.buf = append(w.buf, 0xff, 0xff) // no more rows
+	endMessage(w.buf, start)
+	w.buf = append(w.buf, 'c', 0, 0, 0, 4) // CopyDone
+	return w.exchange(w.buf, r)
+}

@@ -1,0 +1,145 @@
+package sqlite
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// An encoder converts batches to statements for one stored table.
+type encoder struct {
+	prefix  string // INSERT INTO t (...) VALUES
+	suffix  string // after the rows
+	key     bool   // the first column is the key that the engine assigns
+	columns int    // of the table
+}
+
+func newEncoder(d dialect, t *engine.Table, name string) encoder {
+	var names []string
+	if t.ServerKey != "" {
+		names = append(names, t.ServerKey)
+	}
+	for _, c := range t.Inserted() {
+		names = append(names, c.Name)
+	}
+	suffix := ""
+	if t.Ignore {
+		// INSERT OR IGNORE would also skip rows that violate other constraints.
+		suffix = " ON CONFLICT DO NOTHING"
+	}
+	return encoder{
+		suffix:  suffix,
+		prefix:  fmt.Sprintf("INSERT INTO %s (%s) VALUES ", d.Quote(name), d.list(names)),
+		key:     t.ServerKey != "",
+		columns: len(names),
+	}
+}
+
+// appendInsert appends an INSERT of rows [from, to) of b with values as literals.
+// If the engine assigns keys, the rows get consecutive keys, starting at key.
+func (e *encoder) appendInsert(dst []byte, b *engine.Batch, from, to int, key int64) []byte {
+	dst = append(dst, e.prefix...)
+	for i := from; i < to; i++ {
+		if i > from {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, '(')
+		if e.key {
+			dst = append(strconv.AppendInt(dst, key+int64(i-from), 10), ", "...)
+		}
+		for c := range b.Columns {
+			if c > 0 {
+				dst = append(dst, ", "...)
+			}
+			dst = appendLiteral(dst, &b.Columns[c], i)
+		}
+		dst = append(dst, ')')
+	}
+	return append(dst, e.suffix...)
+}
+
+func appendLiteral(dst []byte, v *engine.Vector, row int) []byte {
+	switch {
+	case v.Null(row):
+		return append(dst, "NULL"...)
+	case v.Type == engine.Varchar || v.Type == engine.Char || v.Type == engine.Decimal:
+		return appendQuoted(dst, v.Value(row))
+	case v.Type == engine.Binary:
+		return append(hex.AppendEncode(append(dst, "X'"...), v.Value(row)), '\'')
+	case v.Type == engine.Float32:
+		// As a double: every method stores the same value.
+		return strconv.AppendFloat(dst, v.Floats[row], 'g', -1, 64)
+	case v.Type == engine.Time:
+		dst = append(dst, '\'')
+		return append(engine.AppendTime(dst, v.Ints[row]), '\'')
+	}
+	return v.AppendText(dst, row)
+}
+
+// appendQuoted appends p as a text literal. Text with a NUL is written in hex,
+// because a NUL ends a statement.
+func appendQuoted(dst, p []byte) []byte {
+	if bytes.IndexByte(p, 0) >= 0 {
+		return append(hex.AppendEncode(append(dst, "CAST(X'"...), p), "' AS TEXT)"...)
+	}
+	dst = append(dst, '\'')
+	for {
+		i := bytes.IndexByte(p, '\'')
+		if i < 0 {
+			return append(append(dst, p...), '\'')
+		}
+		dst = append(append(dst, p[:i+1]...), '\'')
+		p = p[i+1:]
+	}
+}
+
+// appendBound appends the row's values in the format that step reads: a letter
+// for the type, then the 8 bytes of a number, or the length and the bytes of text
+// or binary data.
+func (e *encoder) appendBound(dst []byte, b *engine.Batch, row int, key int64) []byte {
+	if e.key {
+		dst = binary.NativeEndian.AppendUint64(append(dst, 'i'), uint64(key))
+	}
+	for c := range b.Columns {
+		v := &b.Columns[c]
+		switch {
+		case v.Null(row):
+			dst = append(dst, 'n')
+		case v.Type == engine.Float32 || v.Type == engine.Float64:
+			dst = binary.NativeEndian.AppendUint64(append(dst, 'f'), math.Float64bits(v.Floats[row]))
+		case v.Type == engine.Varchar || v.Type == engine.Char || v.Type == engine.Decimal:
+			dst = appendBytes(dst, 't', v.Value(row))
+		case v.Type == engine.Binary:
+			dst = appendBytes(dst, 'b', v.Value(row))
+		case v.Type == engine.Time:
+			dst = appendTime(dst, v.Ints[row])
+		default:
+			dst = binary.NativeEndian.AppendUint64(append(dst, 'i'), uint64(v.Ints[row]))
+		}
+	}
+	return dst
+}
+
+func appendBytes(dst []byte, kind byte, p []byte) []byte {
+	return append(binary.NativeEndian.AppendUint32(append(dst, kind), uint32(len(p))), p...)
+}
+
+// appendTime appends a time in the format that step reads.
+func appendTime(dst []byte, us int64) []byte {
+	at := len(dst)
+	dst = engine.AppendTime(append(dst, 't', 0, 0, 0, 0), us)
+	binary.NativeEndian.PutUint32(dst[at+1:], uint32(len(dst)-at-5))
+	return dst
+}
+
+// placeholders returns an INSERT of n rows with a ? for each value.
+func (e *encoder) placeholders(n int) string {
+	row := "(" + strings.Repeat("?, ", e.columns-1) + "?)"
+	return e.prefix + strings.Repeat(row+",", n-1) + row + e.suffix
+}

@@ -1,0 +1,350 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+func writerOf(t testing.TB, db *DB, m engine.Method) *writer {
+	t.Helper()
+	w, err := db.Writer(t.Context(), purchases(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close() })
+	return w.(*writer)
+}
+
+func countRows(t *testing.T, db *DB) int64 {
+	t.Helper()
+	n, err := queryInt(db.write, "SELECT COUNT(*) FROM purchases")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestDiskFull(t *testing.T) {
+	t.Parallel()
+	for _, m := range capabilities().Methods {
+		db := openTest(t, "")
+		if err := db.Apply(t.Context(), engine.CreateTable{Table: purchases()}); err != nil {
+			t.Fatal(err)
+		}
+		w, b, rnd := writerOf(t, db, m), engine.NewBatch(purchases().Columns), rand.New(rand.NewPCG(1, 2))
+		fillPurchases(b, rnd, 0, 10)
+		if _, err := w.Write(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.write.Exec("PRAGMA max_page_count = 20", nil); err != nil {
+			t.Fatal(err)
+		}
+		fillPurchases(b, rnd, 10, 5000)
+		if _, err := w.Write(t.Context(), b); !errors.Is(err, engine.ErrDiskFull) || engine.Retryable(err) {
+			t.Fatalf("%s: got %v", m, err)
+		}
+		if n := countRows(t, db); n != 10 {
+			t.Errorf("%s: %d rows, want 10", m, n)
+		}
+		if _, err := db.write.Exec("PRAGMA max_page_count = 1000000", nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Reset(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(t.Context(), b); err != nil {
+			t.Errorf("%s: with room again: %v", m, err)
+		}
+	}
+}
+
+// expiring is a context that is canceled after left calls of Err.
+type expiring struct {
+	context.Context
+	left int
+}
+
+func (c *expiring) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestCancelInBatch cancels a context in the middle of a batch.
+func TestCancelInBatch(t *testing.T) {
+	t.Parallel()
+	for _, m := range capabilities().Methods {
+		db := openTest(t, "")
+		if err := db.Apply(t.Context(), engine.CreateTable{Table: purchases()}); err != nil {
+			t.Fatal(err)
+		}
+		w, b := writerOf(t, db, m), engine.NewBatch(purchases().Columns)
+		fillPurchases(b, rand.New(rand.NewPCG(1, 2)), 0, 5000)
+		if _, err := w.Write(&expiring{t.Context(), 3}, b); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: got %v", m, err)
+		}
+		if n := countRows(t, db); n != 0 {
+			t.Errorf("%s: %d rows", m, n)
+		}
+		if _, err := w.Write(t.Context(), b); err != nil {
+			t.Errorf("%s: the next write: %v", m, err)
+		}
+	}
+}
+
+// TestLocked writes while another connection has the file locked.
+func TestLocked(t *testing.T) {
+	t.Parallel()
+	db := openTest(t, "")
+	if err := db.Apply(t.Context(), engine.CreateTable{Table: purchases()}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.write.Exec("PRAGMA busy_timeout = 20", nil); err != nil {
+		t.Fatal(err)
+	}
+	other, err := db.connect(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if _, err := other.Exec("BEGIN IMMEDIATE", nil); err != nil {
+		t.Fatal(err)
+	}
+	w, b := writerOf(t, db, engine.Prepared), engine.NewBatch(purchases().Columns)
+	for _, n := range []int{1, 10} {
+		fillPurchases(b, rand.New(rand.NewPCG(1, 2)), 0, n)
+		if _, err := w.Write(t.Context(), b); !errors.Is(err, engine.ErrLockTimeout) || !engine.Retryable(err) {
+			t.Errorf("%d rows: got %v", n, err)
+		}
+	}
+	if err := db.Apply(t.Context(), engine.CreateTable{Table: orders(t, "")}); !errors.Is(err, engine.ErrLockTimeout) {
+		t.Errorf("apply: got %v", err)
+	}
+	if _, err := other.Exec("ROLLBACK", nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(t.Context(), b); err != nil {
+		t.Errorf("once the lock is free: %v", err)
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	text := filepath.Join(dir, "text")
+	if err := os.WriteFile(text, []byte(strings.Repeat("no database\n", 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		target, want string
+		class        error
+	}{
+		"no folder":       {"sqlite:" + dir + "/x/y.db", "there is no folder", engine.ErrUnreachable},
+		"a file's folder": {"sqlite:" + text + "/y.db", "is not a folder", engine.ErrUnreachable},
+		"a folder":        {"sqlite:" + dir, "unable to open", engine.ErrUnreachable},
+		"no database":     {"sqlite:" + text, "not a database", engine.ErrUnreachable},
+		"a host":          {"sqlite://host/x", "a file, not a host", nil},
+		"memory":          {"sqlite::memory:", "belongs to one connection", nil},
+		"unknown option":  {"sqlite:x?sync=1", `no option "sync"`, nil},
+		"small cache":     {"sqlite:x?cache=1K", "less than the 64K", nil},
+		"cache":           {"sqlite:x?cache=much", "want a number", nil},
+		"durability":      {"sqlite:x?durability=some", "want full, relaxed, none", nil},
+		"journal":         {"sqlite:x?journal=paper", "want wal", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			target, err := engine.ParseTarget(c.target)
+			if err != nil {
+				t.Fatal(err)
+			}
+			db, err := Open(t.Context(), target)
+			if err == nil {
+				db.Close()
+				t.Fatal("it was opened")
+			}
+			if !strings.Contains(err.Error(), c.want) || c.class != nil && !errors.Is(err, c.class) {
+				t.Errorf("got %q, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestTemporaryFile(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	db, err := Open(t.Context(), engine.Target{Scheme: "sqlite"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := db.path
+	if _, err := os.Stat(path); err != nil {
+		t.Error(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Dir(path)); !os.IsNotExist(err) {
+		t.Errorf("%s is still there: %v", filepath.Dir(path), err)
+	}
+	// The error of a closed database contains "closed".
+	if err := db.Apply(t.Context(), engine.DropTable{Table: purchases()}); err == nil || !strings.Contains(err.Error(), "closed") {
+		t.Errorf("apply on a closed database: %v", err)
+	}
+	if err := db.Close(); err != nil {
+		t.Errorf("closed again: %v", err)
+	}
+}
+
+// TestSettings checks that the connection has the settings of the target.
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	for options, want := range map[string]map[string]string{
+		"":                              {"journal_mode": "wal", "synchronous": "0", "cache_size": "-2000"},
+		"&cache=16MB&journal=truncate":  {"journal_mode": "truncate", "cache_size": "-16384"},
+		"&journal=memory":               {"journal_mode": "memory", "busy_timeout": "10000"},
+		"&journal=persist&cache=1G":     {"journal_mode": "persist", "cache_size": "-1048576"},
+		"&journal=delete&cache=1048576": {"journal_mode": "delete", "cache_size": "-1024"},
+		"&journal=off":                  {"journal_mode": "off"},
+	} {
+		got, err := openTest(t, options).Catalog().Settings(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k, v := range want {
+			if got[k] != v {
+				t.Errorf("%s: %s is %q, want %q", options, k, got[k], v)
+			}
+		}
+	}
+}
+
+// TestSizesAgainstFile compares Sizes with the number of pages of the file.
+func TestSizesAgainstFile(t *testing.T) {
+	t.Parallel()
+	db := openTest(t, "")
+	if err := db.Apply(t.Context(), engine.CreateTable{Table: purchases()}); err != nil {
+		t.Fatal(err)
+	}
+	w, b := writerOf(t, db, engine.Prepared), engine.NewBatch(purchases().Columns)
+	fillPurchases(b, rand.New(rand.NewPCG(1, 2)), 0, 30000)
+	if _, err := w.Write(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	got, err := db.Catalog().Sizes(t.Context(), purchases())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := queryInt(db.write, "SELECT page_count FROM pragma_page_count()")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The file has one more page, for the schema.
+	if want := (pages - 1) * 4096; got.Data+got.Index != want {
+		t.Errorf("%+v is %d pages, the file has %d", got, (got.Data+got.Index)/4096, pages)
+	}
+}
+
+// TestDry checks that no file is created and the statements are those of a run.
+func TestDry(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "x", "y.db")
+	target, err := engine.ParseTarget("sqlite:" + path + "?durability=relaxed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dry, err := Dry(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info := dry.Info(); info.Engine != "sqlite" || info.Durability != "relaxed" || info.CacheBytes != defaultCache {
+		t.Errorf("info %+v", info)
+	}
+	real := openTest(t, "")
+	for _, s := range []engine.Step{engine.CreateTable{Table: purchases()}, engine.Measure{Table: purchases()}} {
+		a, errA := dry.Dialect().Render(s)
+		b, errB := real.Dialect().Render(s)
+		if errA != nil || errB != nil || fmt.Sprint(a) != fmt.Sprint(b) {
+			t.Errorf("%T: %q, %v; %q, %v", s, a, errA, b, errB)
+		}
+	}
+	if fmt.Sprint(dry.Capabilities()) != fmt.Sprint(real.Capabilities()) {
+		t.Error("other capabilities than a run's")
+	}
+	if _, err := os.Stat(filepath.Dir(path)); !os.IsNotExist(err) {
+		t.Errorf("something was made: %v", err)
+	}
+	target.Query.Set("durability", "some")
+	if _, err := Dry(target); err == nil {
+		t.Error("it takes what Open refuses")
+	}
+}
+
+// TestSampleWhileBusy checks that a sample doesn't wait and its figures are NaN.
+func TestSampleWhileBusy(t *testing.T) {
+	t.Parallel()
+	db := openTest(t, "")
+	c, err := db.Counters(t.Context(), purchases())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer db.unlock()
+	dst := make([]float64, len(c.Describe()))
+	if err := c.Sample(t.Context(), dst); err != nil {
+		t.Fatal(err)
+	}
+	for i, d := range c.Describe() {
+		file := strings.HasSuffix(d.Name, "file_bytes") || d.Name == engine.CounterWAL || d.Name == engine.CounterCache
+		if math.IsNaN(dst[i]) == file {
+			t.Errorf("%s is %v", d.Name, dst[i])
+		}
+	}
+}
+
+func TestGrow(t *testing.T) {
+	t.Parallel()
+	c := &counters{}
+	for i, step := range []struct{ sample, want float64 }{{100, 100}, {1 << 31, 1 << 31}, {1<<32 - 10, 1<<32 - 10}, {20, 1<<32 + 20}, {30, 1<<32 + 30}} {
+		if got := c.grow(0, step.sample); got != step.want {
+			t.Errorf("sample %d: %v, want %v", i, got, step.want)
+		}
+	}
+	if got := c.grow(0, math.NaN()); !math.IsNaN(got) {
+		t.Errorf("what can't be read is %v", got)
+	}
+	if got := c.grow(0, 31); got != 1<<32+31 {
+		t.Errorf("after that: %v", got)
+	}
+}
+
+// TestWriteAllocates checks that a batch of any size needs only a few allocations.
+func TestWriteAllocates(t *testing.T) {
+	for _, m := range capabilities().Methods {
+		db := openTest(t, "")
+		if err := db.Apply(t.Context(), engine.CreateTable{Table: purchases()}); err != nil {
+			t.Fatal(err)
+		}
+		w, b := writerOf(t, db, m), engine.NewBatch(purchases().Columns)
+		rnd, next := rand.New(rand.NewPCG(1, 2)), int64(0)
+		n := testing.AllocsPerRun(5, func() {
+			fillPurchases(b, rnd, next, 1000)
+			next += 1000
+			if _, err := w.Write(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if n > 10 {
+			t.Errorf("%s: %v allocations for 1000 rows", m, n)
+		}
+	}
+}

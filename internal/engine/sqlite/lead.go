@@ -1,0 +1,128 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// Lead implements engine.Keeper. It locks a file beside the database,
+// PATH-rowmill-NAME.lock, with a lock of the operating system, which is released
+// when the process ends for any reason. Release keeps the file, except for the
+// lock of a source that is loaded, because their number is unlimited. On a network
+// file system the lock is as reliable as that system's locks.
+func (db *DB) Lead(ctx context.Context, name string) (engine.Lease, error) {
+	path, err := lockPath(db.path, name)
+	if err != nil {
+		return nil, fmt.Errorf("take the lock %s: %w", name, err)
+	}
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		f, err := takeLock(path)
+		if err != nil {
+			return nil, fmt.Errorf("take the lock %s: %w", name, err)
+		}
+		if f != nil {
+			return &lease{file: f, remove: strings.Contains(name, "/load/"), lost: make(chan struct{})}, nil
+		}
+	}
+}
+
+// takeLock locks the file at a path. It returns nil if the file was removed or
+// replaced meanwhile, because a lock on the removed file has no effect.
+func takeLock(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	return lockOpened(f, path)
+}
+
+// lockOpened is takeLock for an open file. It closes the file unless it returns
+// it.
+func lockOpened(f *os.File, path string) (*os.File, error) {
+	held, err := lockFile(f)
+	if err == nil && held {
+		err = engine.Classed(engine.ErrLockTimeout, fmt.Errorf("somebody else has %s", path))
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	is, err := f.Stat()
+	if err == nil {
+		var at os.FileInfo
+		if at, err = os.Stat(path); err == nil && os.SameFile(is, at) {
+			return f, nil
+		}
+	}
+	f.Close()
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	return nil, err
+}
+
+// lockPath returns the path of a lock's file. It is the same for every path and
+// symbolic link to the database.
+func lockPath(path, name string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		return "", err
+	}
+	escaped := url.PathEscape(name)
+	// A name that is too long for a file is shortened and followed by its hash,
+	// after a character that no escaped name contains.
+	if spare := maxName - len(filepath.Base(path)+"-rowmill-.lock"); len(escaped) > spare {
+		sum := sha256.Sum256([]byte(name))
+		hash := "#" + hex.EncodeToString(sum[:16])
+		escaped = escaped[:min(max(spare-len(hash), 0), readable)] + hash
+	}
+	return path + "-rowmill-" + escaped + ".lock", nil
+}
+
+const (
+	// maxName is the maximum length of a file's name, in bytes.
+	maxName = 255
+	// readable is the length of the part of a long lock name that its file's name
+	// contains, in bytes.
+	readable = 64
+)
+
+type lease struct {
+	file   *os.File
+	remove bool // Release also removes the file
+	once   sync.Once
+	lost   chan struct{}
+}
+
+// Lost implements engine.Lease. Only Release ends the lock.
+func (l *lease) Lost() <-chan struct{} { return l.lost }
+
+// Release implements engine.Lease.
+func (l *lease) Release() (err error) {
+	l.once.Do(func() {
+		close(l.lost)
+		if l.remove {
+			// The file is still locked, so that a process that has opened it finds
+			// that it was removed. A failure to remove it has no consequences.
+			_ = os.Remove(l.file.Name())
+		}
+		err = errors.Join(unlockFile(l.file), l.file.Close())
+	})
+	return err
+}

@@ -1,0 +1,84 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// A line is a connection that notes whether its deadline is past.
+type line struct{ past atomic.Bool }
+
+func (l *line) SetDeadline(t time.Time) error {
+	l.past.Store(!t.IsZero() && t.Before(time.Now()))
+	return nil
+}
+
+func TestWatch(t *testing.T) {
+	l := &line{}
+	w := engine.NewWatch(l)
+	end := func(want bool) {
+		t.Helper()
+		if got := w.End(); got != want {
+			t.Errorf("interrupted: %v, want %v", got, want)
+		}
+		if l.past.Load() {
+			t.Error("the connection was not mended")
+		}
+	}
+	begin := func(ctx context.Context) {
+		t.Helper()
+		if err := w.Begin(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// past waits until the deadline is set.
+	past := func() {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); !l.past.Load(); time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("nothing was interrupted")
+			}
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	for range 3 {
+		begin(ctx)
+		if err := w.Hold(func() error { return os.ErrExist }); !errors.Is(err, os.ErrExist) {
+			t.Errorf("hold: %v", err)
+		}
+		end(false)
+	}
+	begin(ctx)
+	cancel()
+	past()
+	if err := w.Hold(func() error { return nil }); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("hold of what was interrupted: %v", err)
+	}
+	end(true)
+	if err := w.Begin(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("begin after the end: %v", err)
+	}
+	// A context of before, or one that ends in between, interrupts nothing.
+	older, cancelOlder := context.WithCancel(t.Context())
+	begin(older)
+	end(false)
+	newer, cancelNewer := context.WithCancel(t.Context())
+	begin(newer)
+	cancelOlder()
+	end(false)
+	cancelNewer()
+	begin(t.Context())
+	end(false)
+	// Nor does anything once it is closed.
+	last, cancelLast := context.WithCancel(t.Context())
+	begin(last)
+	w.Close()
+	cancelLast()
+	end(false)
+}

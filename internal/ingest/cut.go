@@ -1,0 +1,388 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/rowmill/rowmill/internal/state"
+)
+
+// A batch is a byte range of a source that begins and ends at record boundaries.
+type batch struct {
+	state.Cut
+	data []byte
+	held int // bytes of it reserved in load.ahead
+	// target is the destination of its rows and describes its fields.
+	target *target
+	// first reports that it starts the file, including the header if there is
+	// one; torn that it starts in the middle of a line.
+	first, torn bool
+	// rows is the number of its rows as counted by the cutter.
+	rows int
+}
+
+// hashOf returns the hash of a batch's bytes: xxHash64 as 16 hexadecimal digits.
+func hashOf(data []byte) string { return fmt.Sprintf("%016x", xxhash.Sum64(data)) }
+
+// blockSize is the size of one read, in bytes.
+const blockSize = 256 << 10
+
+// A block is the result of one read.
+type block struct {
+	data []byte
+	err  error
+}
+
+// A cutter cuts a stream of bytes at record boundaries. It buffers little more
+// than the requested records; a goroutine reads ahead. The goroutine ends at the
+// end of the stream or, after ctx has ended, when its current read returns.
+type cutter struct {
+	format *Format
+	blocks chan block
+	free   chan []byte
+	ended  chan struct{} // closed when the reading goroutine has ended
+	left   block         // the last block read, if it was not delivered; valid once ended is closed
+	// rows and size (bytes) limit a batch. flush limits how long rows of a stream
+	// wait for further rows; 0 means no limit.
+	rows, size int
+	flush      time.Duration
+
+	buf  []byte // read but not yet returned
+	ends error  // the stream's error, io.EOF at its end
+	at   int64  // the offset of buf
+	last byte   // the byte before buf
+	line int64  // the current line number, from 1
+	sum  *xxhash.Digest
+	open int    // bytes of the incomplete record at the end of buf already searched for its end
+	head []byte // the first bytes returned, at most headBytes
+}
+
+// torn reports whether the remaining bytes begin in the middle of a line. This
+// happens if the file has grown and its last line was incomplete when it was cut.
+func (c *cutter) torn() bool { return c.at > 0 && c.last != '\n' }
+
+// sums adds bytes that are returned to the checksum and the head.
+func (c *cutter) sums(p []byte) {
+	_, _ = c.sum.Write(p) // never fails
+	c.head = append(c.head, p[:min(len(p), headBytes-len(c.head))]...)
+}
+
+func newCutter(ctx context.Context, r io.Reader, f *Format, rows, size int, flush time.Duration) *cutter {
+	c := &cutter{format: f, blocks: make(chan block, 4), free: make(chan []byte, 6), rows: rows, size: size, flush: flush, line: 1, sum: xxhash.New()}
+	c.ended = make(chan struct{})
+	go func() {
+		defer close(c.ended)
+		c.read(ctx, r)
+	}()
+	return c
+}
+
+// wait stops the reader and waits for it. A pending read of an idle stream
+// returns only when data arrives, so a caller that can't close the stream must
+// not call it.
+func (c *cutter) wait(stop context.CancelFunc) {
+	stop()
+	<-c.ended
+}
+
+func (c *cutter) read(ctx context.Context, r io.Reader) {
+	for ready(ctx, r) {
+		var p []byte
+		select {
+		case p = <-c.free:
+		default:
+			p = make([]byte, blockSize)
+		}
+		n, err := r.Read(p)
+		select {
+		case c.blocks <- block{p[:n], err}:
+		case <-ctx.Done():
+			c.left = block{p[:n], err}
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// errFlush is returned when rows have waited for c.flush.
+var errFlush = errors.New("time to send what there is")
+
+// errEnds is returned if the source ends before the requested offset.
+var errEnds = errors.New("the source ends before")
+
+// final reports whether the whole stream has been read.
+func (c *cutter) final() bool { return errors.Is(c.ends, io.EOF) }
+
+// fill reads more bytes. After the end of the stream it returns nil, after an
+// error of the stream that error, at each call.
+func (c *cutter) fill(ctx context.Context, flush <-chan time.Time) error {
+	if c.ends != nil {
+		if c.final() {
+			return nil
+		}
+		return c.ends
+	}
+	select {
+	case b := <-c.blocks:
+		c.buf = append(c.buf, b.data...)
+		c.ends = b.err
+		select {
+		case c.free <- b.data[:blockSize]:
+		default:
+		}
+		if c.ends != nil && !c.final() {
+			return c.ends
+		}
+		return nil
+	case <-flush:
+		return errFlush
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// peek returns the first record without consuming it; nil if there is none.
+func (c *cutter) peek(ctx context.Context) ([]byte, error) {
+	for {
+		n, err := c.end(0)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", c.line, err)
+		}
+		switch {
+		case n > 0 || c.final():
+			return c.buf[:n], nil
+		case c.ends != nil:
+			return nil, c.ends
+		}
+		if err := c.fill(ctx, nil); err != nil && c.ends == nil {
+			return nil, err
+		}
+	}
+}
+
+// end returns the end of the record at n of buf, as Format.end does. For a long
+// record only the bytes read since the last call are searched.
+func (c *cutter) end(n int) (int, error) {
+	p := c.buf[n:]
+	if c.open > maxQuoted && c.open <= len(p) && len(p) <= maxRecord && !c.final() && bytes.IndexByte(p[c.open:], '\n') < 0 {
+		c.open = len(p)
+		return 0, nil
+	}
+	if n == 0 && c.torn() { // the rest of a line, whose quoting state is unknown
+		if i := bytes.IndexByte(p, '\n'); i >= 0 {
+			return i + 1, nil
+		} else if c.final() {
+			return len(p), nil
+		}
+		return 0, nil
+	}
+	more, err := c.format.end(p, c.final())
+	if c.open = 0; more == 0 {
+		c.open = len(p)
+	}
+	return more, err
+}
+
+// take returns the next n bytes as a batch. They must have been read, and n must
+// be positive.
+func (c *cutter) take(n, rows int) *batch {
+	b := &batch{data: bytes.Clone(c.buf[:n]), first: c.at == 0, torn: c.torn(), rows: rows}
+	c.buf = c.buf[:copy(c.buf, c.buf[n:])]
+	b.From, b.To, b.Line, b.Hash = c.at, c.at+int64(n), c.line, hashOf(b.data)
+	breaks := int64(bytes.Count(b.data, []byte("\n")))
+	c.sums(b.data)
+	c.at, c.line, c.last, c.open = b.To, b.Line+breaks, b.data[n-1], 0
+	if b.Lines = breaks; c.torn() {
+		b.Lines++
+	}
+	return b
+}
+
+// next returns the next batch, and io.EOF after the last. If ctx ends it returns
+// ctx's error, and records already read stay buffered for breakOff. Records read
+// before an error of the stream, or before a record without an end, are returned
+// before that error.
+func (c *cutter) next(ctx context.Context) (*batch, error) {
+	var flush <-chan time.Time
+	n, rows := 0, 0
+	if c.at == 0 && c.format.header() {
+		rows-- // the header is not a row
+	}
+	for rows < c.rows && n < c.size {
+		more, err := c.end(n)
+		if err != nil {
+			if n > 0 {
+				break
+			}
+			return nil, fmt.Errorf("line %d: %w", c.line, err)
+		}
+		if more > 0 {
+			if rows > 0 && n+more > c.size {
+				break
+			}
+			n += more
+			rows++
+			if c.flush > 0 && flush == nil && rows > 0 {
+				flush = time.After(c.flush)
+			}
+			continue
+		}
+		if c.final() || c.ends != nil && n > 0 {
+			break
+		}
+		if c.ends != nil {
+			return nil, c.ends
+		}
+		if err := c.fill(ctx, flush); errors.Is(err, errFlush) {
+			break
+		} else if err != nil && c.ends == nil {
+			return nil, err
+		}
+	}
+	if n == 0 {
+		return nil, io.EOF
+	}
+	return c.take(n, max(rows, 0)), nil
+}
+
+// errBrokenOff is returned once all records read before breakOff have been
+// returned.
+var errBrokenOff = errors.New("the stream was broken off")
+
+// readWait limits the wait for a read that can't be interrupted. Bytes that it
+// returns later are lost.
+const readWait = time.Second
+
+// breakOff stops the reader and takes all bytes that it has read. next then
+// returns them, except an incomplete record, followed by errBrokenOff, or by
+// io.EOF if the whole stream was read.
+func (c *cutter) breakOff(stop context.CancelFunc) {
+	stop()
+	late := time.After(readWait)
+	for reading := true; reading; {
+		select {
+		case b := <-c.blocks:
+			c.add(b)
+		case <-c.ended:
+			reading = false
+		case <-late:
+			reading = false
+		}
+	}
+	for len(c.blocks) > 0 {
+		c.add(<-c.blocks)
+	}
+	select {
+	case <-c.ended:
+		c.add(c.left)
+		c.left = block{}
+	default:
+	}
+	if c.ends == nil {
+		c.ends = errBrokenOff
+	}
+}
+
+func (c *cutter) add(b block) {
+	c.buf = append(c.buf, b.data...)
+	if b.err != nil {
+		c.ends = b.err
+	}
+}
+
+// each passes the batches of a stream to fn. When ctx ends, it calls stop, which
+// ends the reader, passes on the records read by then, and returns ctx's error.
+func (c *cutter) each(ctx context.Context, stop context.CancelFunc, fn func(*batch) error) error {
+	on := ctx
+	for {
+		b, err := c.next(on)
+		switch {
+		case b != nil:
+			if err := fn(b); err != nil {
+				return err
+			}
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, errBrokenOff):
+			return ctx.Err()
+		case ctx.Err() != nil && on == ctx:
+			c.breakOff(stop)
+			on = context.WithoutCancel(ctx)
+		default:
+			return err
+		}
+	}
+}
+
+// abandon stops the reader and returns the number of rows that were read but
+// never returned.
+func (c *cutter) abandon(stop context.CancelFunc) int64 {
+	c.breakOff(stop)
+	n := int64(0)
+	for {
+		b, err := c.next(context.Background())
+		if b == nil || err != nil {
+			return n
+		}
+		n += int64(b.rows)
+	}
+}
+
+// unfinished returns the number of bytes of the incomplete record at which the
+// stream was broken off.
+func (c *cutter) unfinished() int {
+	if errors.Is(c.ends, errBrokenOff) {
+		return len(c.buf)
+	}
+	return 0
+}
+
+// again returns the bytes of a recorded cut as a batch. It returns errEnds if the
+// stream ends before the end of the cut.
+func (c *cutter) again(ctx context.Context, cut state.Cut) (*batch, error) {
+	n := int(cut.To - cut.From)
+	for len(c.buf) < n && !c.final() {
+		if err := c.fill(ctx, nil); err != nil {
+			return nil, err
+		}
+	}
+	if len(c.buf) < n {
+		return nil, errEnds
+	}
+	return c.take(n, 0), nil
+}
+
+// skip discards the bytes up to an offset and returns the hash of all bytes up to
+// there. It returns errEnds if the stream ends earlier.
+func (c *cutter) skip(ctx context.Context, to, lines int64) (string, error) {
+	c.open = 0
+	for c.at < to {
+		if len(c.buf) == 0 {
+			if c.final() {
+				return "", errEnds
+			}
+			if err := c.fill(ctx, nil); err != nil {
+				return "", err
+			}
+			continue
+		}
+		n := int(min(int64(len(c.buf)), to-c.at))
+		c.last = c.buf[n-1]
+		c.sums(c.buf[:n])
+		c.buf = c.buf[:copy(c.buf, c.buf[n:])]
+		c.at += int64(n)
+	}
+	c.line = lines + 1
+	return c.total(), nil
+}
+
+// total returns the hash of all bytes returned or skipped.
+func (c *cutter) total() string { return fmt.Sprintf("%016x", c.sum.Sum64()) }

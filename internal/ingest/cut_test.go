@@ -1,0 +1,408 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/state"
+)
+
+// pieces reads 0 to most bytes at a time, and then ends with err.
+type pieces struct {
+	p    []byte
+	most int
+	rng  *rand.Rand
+	err  error
+}
+
+func (r *pieces) Read(p []byte) (int, error) {
+	n := copy(p[:min(len(p), r.rng.IntN(r.most)+r.rng.IntN(2))], r.p)
+	r.p = r.p[n:]
+	if len(r.p) == 0 && (n == 0 || r.rng.IntN(2) == 0) {
+		return n, r.err
+	}
+	return n, nil
+}
+
+// cutAll cuts p, read in pieces, into batches.
+func cutAll(t *testing.T, f *Format, r io.Reader, rows, size int) ([]*batch, error) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	c := newCutter(ctx, r, f, rows, size, 0)
+	defer c.wait(stop)
+	var out []*batch
+	for {
+		b, err := c.next(ctx)
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			if _, again := c.next(ctx); again == nil || again.Error() != err.Error() {
+				t.Errorf("after error %v the next call has %v", err, again)
+			}
+			return out, err
+		}
+		out = append(out, b)
+	}
+}
+
+// texts returns a target of n text columns.
+func texts(f *Format, n int) *target {
+	t := &target{format: f, table: &engine.Table{}, byName: map[string]int{}, unit: 1}
+	for i := range n {
+		name := string(rune('a' + i))
+		t.byName[name] = i
+		t.columns = append(t.columns, column{SchemaColumn: engine.SchemaColumn{Name: name, Null: true, Kind: engine.KindText},
+			parse: func(v *engine.Vector, text []byte) error { return appendText(v, text, false) }})
+		t.table.Columns = append(t.table.Columns, engine.Column{Name: name, Type: engine.Varchar, Null: true})
+	}
+	return t
+}
+
+// A row is a parsed row: its values, or the reason for its rejection.
+type row struct {
+	line, offset int64
+	text         string
+}
+
+// rowsOf returns the rows of a parser's batch in the order of the source.
+func rowsOf(p *parser, offset int64) []row {
+	var out []row
+	for i, where := range p.places {
+		text := ""
+		for c := range p.batch.Columns {
+			if v := &p.batch.Columns[c]; v.Null(i) {
+				text += "[NULL]"
+			} else {
+				text += "[" + string(v.AppendText(nil, i)) + "]"
+			}
+		}
+		out = append(out, row{where.line, offset + int64(where.from), text})
+	}
+	for _, r := range p.rejected {
+		out = append(out, row{r.Line, r.Offset, fmt.Sprintf("rejected: %s%s: %s", r.Column, r.Reason, r.Row)})
+	}
+	slices.SortFunc(out, func(a, b row) int { return int(a.offset - b.offset) })
+	return out
+}
+
+// checkBatches fails unless the batches of p contain the same rows, lines and bytes
+// as p parsed in one piece, for any sizes of batches and reads.
+func checkBatches(t *testing.T, f *Format, p []byte, rng *rand.Rand) {
+	t.Helper()
+	whole := newParser(texts(f, 3))
+	whole.parse(p, 1, 0, true)
+	want := rowsOf(whole, 0)
+	if int64(len(want)) != whole.rows {
+		t.Fatalf("%d rows are counted, and %d there", whole.rows, len(want))
+	}
+	most := []int{1, 3, 50, 5000}[rng.IntN(4)]
+	rows, size := 1+rng.IntN(7), 1+rng.IntN(200)
+	batches, err := cutAll(t, f, &pieces{p, most, rng, io.EOF}, rows, size)
+	if err != nil {
+		t.Fatalf("cut %q: %v", p, err)
+	}
+	parser := newParser(texts(f, 3))
+	var got []row
+	var data []byte
+	at, line := int64(0), int64(1)
+	for _, b := range batches {
+		if b.From != at || b.Line != line || b.To-b.From != int64(len(b.data)) || b.Hash != hashOf(b.data) || b.first != (at == 0) {
+			t.Fatalf("a batch from byte %d, line %d, of %d bytes, first: %v; want byte %d, line %d", b.From, b.Line, len(b.data), b.first, at, line)
+		}
+		at, line = b.To, line+b.Lines
+		data = append(data, b.data...)
+		parser.parse(b.data, b.Line, b.From, b.first)
+		if n := int(parser.rows); n > b.rows || n > rows {
+			t.Errorf("batch %q has %d rows, was cut for %d, of %d", b.data, n, b.rows, rows)
+		}
+		got = append(got, rowsOf(parser, b.From)...)
+	}
+	if !bytes.Equal(data, p) {
+		t.Fatalf("the batches have %q, want %q", data, p)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q in batches of %d rows or %d bytes:\n%v, want\n%v", p, rows, size, got, want)
+	}
+}
+
+// alphabet contains the characters that delimit records and fields, and some letters.
+var alphabet = []string{`"`, `""`, "\n", "\r\n", "\r", ",", "\t", `\`, `\N`, "a", "b", " ", "\xef\xbb\xbf", "\xff", `{"a":`, `}`, "1"}
+
+func soup(rng *rand.Rand, n int) []byte {
+	var out []byte
+	for range n {
+		out = append(out, alphabet[rng.IntN(len(alphabet))]...)
+	}
+	return out
+}
+
+func TestBatchesHaveTheRowsOfTheWhole(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	formats := []*Format{{Kind: CSV}, {Kind: CSV, NoHeader: true}, {Kind: TSV}, {Kind: TSV, NoHeader: true}, {Kind: JSONL}}
+	for i := range 3000 {
+		f := formats[i%len(formats)]
+		checkBatches(t, f, soup(rng, rng.IntN(60)), rng)
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+func FuzzBatches(f *testing.F) {
+	f.Add([]byte("a,b,c\n\"1\n\",2,3\n\n\"4,5,6\n"), byte(0), uint64(1))
+	f.Add([]byte("a\tb\tc\n1\\\n\t2\t\\N\n"), byte(2), uint64(2))
+	f.Add([]byte("{\"a\":1}\n\n{\"b\":\"\\ud800\"}"), byte(4), uint64(3))
+	f.Fuzz(func(t *testing.T, p []byte, which byte, seed uint64) {
+		if len(p) > 2000 {
+			return
+		}
+		formats := []*Format{{Kind: CSV}, {Kind: CSV, NoHeader: true}, {Kind: TSV}, {Kind: TSV, NoHeader: true}, {Kind: JSONL}}
+		checkBatches(t, formats[int(which)%len(formats)], p, rand.New(rand.NewPCG(seed, seed)))
+	})
+}
+
+// TestLongQuotedRecordsInBatches uses records that end with their line because their
+// closing quote is too far away, and cuts within the quoted range.
+func TestLongQuotedRecordsInBatches(t *testing.T) {
+	f := &Format{Kind: CSV, NoHeader: true}
+	var p []byte
+	p = append(p, "\"stray,2,3\n"...)
+	for i := 0; len(p) < maxQuoted+4000; i++ {
+		p = fmt.Appendf(p, "%d,b,%s\n", i, strings.Repeat("c", 3000))
+	}
+	p = append(p, "x,\"y\n\",z\n\"end,of,it\n"...)
+	whole := newParser(texts(f, 3))
+	whole.parse(p, 1, 0, true)
+	want := rowsOf(whole, 0)
+	if len(whole.rejected) != 2 || int(whole.rows) != bytes.Count(p, []byte("\n"))-1 {
+		t.Fatalf("%d of %d rows are rejected, want the two with stray quotes", len(whole.rejected), whole.rows)
+	}
+	for _, rows := range []int{1, 7, 100, 100000} {
+		batches, err := cutAll(t, f, bytes.NewReader(p), rows, 64<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []row
+		parser := newParser(texts(f, 3))
+		for _, b := range batches {
+			parser.parse(b.data, b.Line, b.From, b.first)
+			got = append(got, rowsOf(parser, b.From)...)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("in batches of %d rows there are %d, want %d, or they differ", rows, len(got), len(want))
+		}
+	}
+}
+
+// randomField returns text for encoding/csv, never the text of NULL.
+func randomField(rng *rand.Rand) string {
+	var s strings.Builder
+	for range rng.IntN(6) {
+		s.WriteString([]string{`"`, ",", "\n", "\r\n", "\r", "a", "ü", " ", "\\", ";", "\t"}[rng.IntN(11)])
+	}
+	return s.String()
+}
+
+// TestReadsWhatCSVWriters reads rows written by encoding/csv.
+func TestReadsWhatCSVWriters(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 500 {
+		var want []string
+		var out bytes.Buffer
+		w := csv.NewWriter(&out)
+		delimiter := []rune{',', ';', '|', '\t'}[rng.IntN(4)]
+		w.Comma = delimiter
+		for range 1 + rng.IntN(20) {
+			fields := []string{randomField(rng), randomField(rng), randomField(rng)}
+			if err := w.Write(fields); err != nil {
+				t.Fatal(err)
+			}
+			text := ""
+			for _, s := range fields {
+				if s == "" {
+					s = "NULL"
+				}
+				text += "[" + s + "]"
+			}
+			want = append(want, text)
+		}
+		w.Flush()
+		p := newParser(texts(&Format{Kind: CSV, NoHeader: true, Delimiter: byte(delimiter)}, 3))
+		p.parse(out.Bytes(), 1, 0, true)
+		var got []string
+		for _, r := range rowsOf(p, 0) {
+			got = append(got, r.text)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("%q:\n%q, want\n%q", out.Bytes(), got, want)
+		}
+	}
+}
+
+// TestStrayQuoteCostsItsLineOnly inserts one superfluous quote into a valid file.
+func TestStrayQuoteCostsItsLineOnly(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	f := &Format{Kind: CSV, NoHeader: true}
+	for range 2000 {
+		var lines []string
+		for range 1 + rng.IntN(12) {
+			var fields []string
+			for range 3 {
+				s := []string{"a", "bc", "10.5", "x y"}[rng.IntN(4)]
+				if rng.IntN(3) == 0 {
+					s = `"` + s + []string{"", ",", `""z`}[rng.IntN(3)] + `"`
+				}
+				fields = append(fields, s)
+			}
+			lines = append(lines, strings.Join(fields, ","))
+		}
+		good := newParser(texts(f, 3))
+		good.parse([]byte(strings.Join(lines, "\r\n")+"\r\n"), 1, 0, true)
+		want := rowsOf(good, 0)
+		bad := rng.IntN(len(lines))
+		fields := strings.Split(lines[bad], ",a")
+		i := rng.IntN(len(fields))
+		if i == 0 && strings.HasPrefix(lines[bad], `"`) || i > 0 && strings.HasPrefix(fields[i], `"`) {
+			continue
+		}
+		if i > 0 {
+			fields[i] = `,"a` + fields[i]
+			lines[bad] = strings.Join(fields[:i], ",a") + strings.Join(fields[i:], ",a")
+		} else {
+			lines[bad] = `"` + lines[bad]
+		}
+		p := newParser(texts(f, 3))
+		p.parse([]byte(strings.Join(lines, "\r\n")+"\r\n"), 1, 0, true)
+		got := rowsOf(p, 0)
+		if len(p.rejected) != 1 || p.rejected[0].Line != int64(bad+1) || string(p.rejected[0].Row) != lines[bad] || len(got) != len(want) {
+			t.Fatalf("%q with a stray quote in line %d: %v", lines, bad+1, got)
+		}
+		for i := range got {
+			if i != bad && got[i].text != want[i].text {
+				t.Fatalf("%q: line %d has %s, want %s", lines, i+1, got[i].text, want[i].text)
+			}
+		}
+	}
+}
+
+// TestReadErrorAfterRows checks that complete records read before a stream's error
+// are returned.
+func TestReadErrorAfterRows(t *testing.T) {
+	broken := errors.New("the stream broke")
+	rng := rand.New(rand.NewPCG(7, 8))
+	for _, c := range []struct{ in, want string }{
+		{"a,b\n1,2\n3,4\n5", "a,b\n1,2\n3,4\n"},
+		{"a,b\n1,2\n3,\"4\n", "a,b\n1,2\n"}, // may continue
+		{"a,b\n", "a,b\n"},
+		{"a", ""},
+		{"", ""},
+	} {
+		for _, most := range []int{1, 100} {
+			batches, err := cutAll(t, &Format{Kind: CSV}, &pieces{[]byte(c.in), most, rng, broken}, 2, 1<<20)
+			if !errors.Is(err, broken) {
+				t.Errorf("%q: %v, want the error of the stream", c.in, err)
+			}
+			var got []byte
+			for _, b := range batches {
+				got = append(got, b.data...)
+			}
+			if string(got) != c.want {
+				t.Errorf("%q: %q came before the error, want %q", c.in, got, c.want)
+			}
+		}
+	}
+}
+
+func TestTooLongARecordAfterRows(t *testing.T) {
+	in := io.MultiReader(strings.NewReader("a,b\n1,2\n3,4\n"), strings.NewReader(strings.Repeat("x", maxRecord+2)+"\n5,6\n"))
+	batches, err := cutAll(t, &Format{Kind: CSV}, in, 100, 1<<30)
+	if !errors.Is(err, errEndless) || !strings.Contains(err.Error(), "line 4: ") {
+		t.Errorf("%v, want one about line 4", err)
+	}
+	if len(batches) != 1 || string(batches[0].data) != "a,b\n1,2\n3,4\n" {
+		t.Errorf("%d batches came before it", len(batches))
+	}
+}
+
+// TestAgain cuts a source a second time, at the recorded cuts.
+func TestAgain(t *testing.T) {
+	data := []byte("a,b\n1,\"2\n\"\n3,4\n5,6")
+	f := &Format{Kind: CSV}
+	first, err := cutAll(t, f, bytes.NewReader(data), 1, 1<<20)
+	if err != nil || len(first) != 3 {
+		t.Fatalf("%d batches, %v", len(first), err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	c := newCutter(ctx, &pieces{data, 3, rand.New(rand.NewPCG(1, 1)), io.EOF}, f, 1, 1<<20, 0)
+	defer c.wait(stop)
+	for _, b := range first {
+		again, err := c.again(ctx, b.Cut)
+		if err != nil || again.Cut != b.Cut || !bytes.Equal(again.data, b.data) {
+			t.Errorf("%+v, %v; want %+v", again, err, b.Cut)
+		}
+	}
+	if c.total() != hashOf(data) {
+		t.Error("the hash of all isn't the data's")
+	}
+	if _, err := c.again(ctx, state.Cut{From: int64(len(data)), To: int64(len(data)) + 1}); !errors.Is(err, errEnds) {
+		t.Errorf("behind the end: %v", err)
+	}
+	s := newCutter(ctx, bytes.NewReader(data), f, 1, 1<<20, 0)
+	if hash, err := s.skip(ctx, 11, 3); err != nil || hash != hashOf(data[:11]) || s.at != 11 || s.line != 4 {
+		t.Errorf("skip: %s, %v; it is at %d, line %d", hash, err, s.at, s.line)
+	}
+	if b, err := s.next(ctx); err != nil || string(b.data) != "3,4\n" || b.Line != 4 || b.first {
+		t.Errorf("after skipping: %q, %v", b.data, err)
+	}
+	if _, err := s.skip(ctx, 100, 9); !errors.Is(err, errEnds) {
+		t.Errorf("skip beyond the end: %v", err)
+	}
+}
+
+// TestFlush checks that rows of a slow stream are sent without waiting for a full
+// batch, and that bytes read are kept when the load ends.
+func TestFlush(t *testing.T) {
+	in, out := io.Pipe()
+	ctx, stop := context.WithCancel(t.Context())
+	c := newCutter(ctx, in, &Format{Kind: CSV}, 100, 1<<20, time.Millisecond)
+	go func() { _, _ = out.Write([]byte("a,b\n1,2\n3")) }()
+	b, err := c.next(ctx)
+	if err != nil || string(b.data) != "a,b\n1,2\n" {
+		t.Fatalf("%v, %v", b, err)
+	}
+	if _, err := out.Write([]byte(",4\n\"5")); err != nil {
+		t.Fatal(err)
+	}
+	for !bytes.Contains(c.buf, []byte("5")) {
+		if err := c.fill(ctx, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	go func() { // an in-memory pipe can't be polled like a system pipe
+		time.Sleep(50 * time.Millisecond)
+		out.Close()
+	}()
+	var rest []string
+	stop()
+	if err := c.each(ctx, stop, func(b *batch) error {
+		rest = append(rest, string(b.data))
+		return nil
+	}); err != nil && !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if len(rest) != 1 || !strings.HasPrefix(rest[0], "3,4\n") {
+		t.Errorf("rest: %q", rest)
+	}
+	c.wait(stop)
+}

@@ -1,0 +1,357 @@
+package ingest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/state"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+func periodsOf(all []state.Extent) []rolling.Period {
+	out := make([]rolling.Period, len(all))
+	for i, e := range all {
+		out[i] = e.Period
+	}
+	return out
+}
+
+// inserted returns a lower bound for the number of rows inserted in each range, given
+// the rows sent to each. there is the number of rows that already existed and refused
+// the number that were refused; their ranges are unknown.
+func inserted(sent []state.Extent, there, refused int64) []state.Extent {
+	out := []state.Extent{}
+	for _, e := range sent {
+		if e.Rows > refused {
+			e.Rows = max(e.Rows-refused-there, 0)
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// extentsOf returns the extents of the rows of a batch in the ledger.
+func extentsOf(b state.Batch) []state.Extent {
+	switch {
+	case b.Extents != nil:
+		return b.Extents
+	case b.Inserted+b.Duplicate > 0:
+		return []state.Extent{{Period: rolling.Period{From: b.Lower, To: b.Upper + 1}, Rows: b.Inserted}}
+	}
+	return nil
+}
+
+// merged reduces the number of extents: it merges those in the same period of the
+// grid, and those that span the same periods.
+func merged(g rolling.Grid, all []state.Extent) []state.Extent {
+	by := map[rolling.Period]state.Extent{}
+	for _, e := range all {
+		span := e.Period
+		first, err1 := g.At(e.From)
+		last, err2 := g.At(e.To - 1)
+		if err1 == nil && err2 == nil {
+			span = rolling.Period{From: first.From, To: last.To}
+		}
+		if was, there := by[span]; there {
+			e = state.Extent{Period: rolling.Period{From: min(e.From, was.From), To: max(e.To, was.To)}, Rows: e.Rows + was.Rows}
+		}
+		by[span] = e
+	}
+	out := make([]state.Extent, 0, len(by))
+	for _, e := range by {
+		out = append(out, e)
+	}
+	slices.SortFunc(out, func(a, b state.Extent) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
+	return out
+}
+
+// mergeAt is the number of extents at which a load merges them. Each batch adds one
+// per period.
+const mergeAt = 4096
+
+// lookFor limits how long to look for rows that were loaded earlier. The last query
+// may exceed it.
+const lookFor = 10 * time.Second
+
+// A finding is the result of looking for rows that were loaded earlier.
+type finding struct {
+	// missing rows are not in the table; gone rows were in periods that the table
+	// does not have.
+	missing, gone int64
+	// unlooked is the reason why not all of them were looked for, "" if all were.
+	unlooked string
+	// found are the extents, reduced to the rows found.
+	found []state.Extent
+}
+
+// wanted returns the minimum number of rows of an extent in the table.
+func wanted(e state.Extent) int64 { return max(e.Rows, 1) }
+
+// look counts the rows of extents, newest first, each up to the number that was
+// inserted. Retention removes whole periods, so rows in periods that were or are
+// being dropped are not missing.
+func (l *load) look(ctx context.Context, all []state.Extent) (finding, error) {
+	f := finding{found: slices.Clone(all)}
+	p, err := l.present(ctx)
+	if err != nil {
+		return f, err
+	}
+	began := time.Now()
+	for i := len(all) - 1; i >= 0; i-- {
+		e := all[i]
+		if !p.has(e.Period) {
+			f.gone += wanted(e)
+			continue
+		}
+		if time.Since(began) >= l.lookFor {
+			f.unlooked = fmt.Sprintf("counting them takes longer than %s", l.lookFor)
+			break
+		}
+		n, there, err := l.there(ctx, &p, e)
+		switch {
+		case err != nil:
+			return f, err
+		case !there:
+			f.gone += wanted(e)
+		case n < wanted(e):
+			f.missing += wanted(e) - n
+			f.found[i].Rows = n
+			if n == 0 {
+				f.found[i].Period = rolling.Period{}
+			}
+		}
+	}
+	f.found = slices.DeleteFunc(f.found, func(e state.Extent) bool { return e.Period == rolling.Period{} })
+	return f, nil
+}
+
+// lookBack looks for the rows of a file that were loaded earlier: settled rows, and
+// rows of cuts that are in the ledger.
+func (l *load) lookBack(ctx context.Context, cuts []state.Cut) error {
+	if l.out != nil { // this load looked before it lost a lock
+		return nil
+	}
+	noted, err := l.noted(ctx, cuts)
+	if err != nil {
+		return err
+	}
+	all := slices.Clone(l.settledIn)
+	for _, b := range noted {
+		all = append(all, extentsOf(b)...)
+	}
+	f, err := l.look(ctx, merged(l.opt.Table.Grid, all))
+	if err != nil {
+		return err
+	}
+	r, s := &l.result, l.source
+	r.LoadedAt, r.Missing, r.Gone, r.Unlooked = s.Updated, f.missing, f.gone, f.unlooked
+	if s.Inserted+s.Duplicate > 0 && len(l.settledIn) == 0 && !l.accepted {
+		r.Unlooked, r.Told = "where they lie isn't known: an older version of rowmill has loaded them", l.told
+		if !l.told {
+			err := l.retry(ctx, func() error { return l.state.PutExtents(ctx, s, []state.Extent{state.Unknown}) })
+			if err != nil {
+				return err
+			}
+		}
+	}
+	if r.Missing > 0 && l.opt.AcceptMissing && len(cuts) == 0 {
+		l.accepted = true
+		err := l.retry(ctx, func() error { return l.state.PutExtents(ctx, s, l.lookedFor(f.found)) })
+		if err != nil {
+			return err
+		}
+		l.say("%s: %s not in the table and no longer looked for", s.Path, figure.Plural(r.Missing, "loaded row is", "loaded rows are"))
+		l.settledIn, r.Missing = f.found, 0
+	}
+	return nil
+}
+
+// forget makes a file that is already loaded new again. It refuses if rows are still
+// in the table and no key would detect the duplicates.
+func (l *load) forget(ctx context.Context, t *target) error {
+	s := l.source
+	if l.anew || s.Started.IsZero() {
+		return nil
+	}
+	there, err := l.stillThere(ctx, !t.hasKey(l.opt.Schema))
+	if err != nil {
+		return err
+	}
+	if err := l.retry(ctx, func() error { return l.state.ForgetSource(ctx, s, there) }); err != nil {
+		return err
+	}
+	l.settledIn, l.accepted = there, false
+	l.anew = true
+	l.say("%s was loaded on %s, %s of it: it is loaded again", s.Path, s.Updated.UTC().Format("2006-01-02 15:04"), figure.Plural(s.Sent, "row", "rows"))
+	// Keep the key, because it is locked.
+	l.source = &state.Source{Table: s.Table, Path: s.Path, Kind: s.Kind, Key: s.Key}
+	return nil
+}
+
+// stillThere returns the extents of the rows in the table of a file that is about to
+// be loaded again, as far as they are known. With none, it returns an error unless
+// all of the file's rows are known to be absent.
+func (l *load) stillThere(ctx context.Context, none bool) ([]state.Extent, error) {
+	s := l.source
+	all, err := l.extents(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cuts, err := l.cuts(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	noted, err := l.noted(ctx, cuts)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range noted {
+		all = append(all, extentsOf(b)...)
+	}
+	all = merged(l.opt.Table.Grid, all)
+	rows := int64(0)
+	for _, e := range all {
+		rows += wanted(e)
+	}
+	f, err := l.look(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	whole := f.unlooked == "" && (len(all) > 0 || l.accepted || s.Inserted+s.Duplicate == 0)
+	if none && (!whole || f.missing+f.gone < rows) {
+		return nil, engine.Hinted(fmt.Errorf("table %s has no key without NULL of which the source has all columns: rows of it that are in the table would be there twice", l.opt.Table.Name),
+			"DELETE the rows of the file first; then --again loads all of it")
+	}
+	if !whole {
+		return nil, nil
+	}
+	return f.found, nil
+}
+
+// lookedFor returns the extents to store for the source.
+func (l *load) lookedFor(all []state.Extent) []state.Extent {
+	if len(all) == 0 && l.accepted {
+		return []state.Extent{state.Accepted}
+	}
+	return all
+}
+
+// extents returns the settled extents of the source's rows. It also sets l.told and
+// l.accepted.
+func (l *load) extents(ctx context.Context) (all []state.Extent, err error) {
+	err = l.retry(ctx, func() (err error) {
+		all, err = l.state.Extents(ctx, l.source.Table, l.source.Key)
+		return err
+	})
+	l.told, l.accepted = slices.Contains(all, state.Unknown), slices.Contains(all, state.Accepted)
+	return slices.DeleteFunc(all, func(e state.Extent) bool { return e == state.Unknown || e == state.Accepted }), err
+}
+
+// lookTries is the number of attempts to count rows while periods are being moved.
+const lookTries = 3
+
+// there counts the rows of an extent, up to the number inserted, and reports whether
+// the table still has its periods after the count: they may have been dropped or
+// merged in the meantime.
+func (l *load) there(ctx context.Context, p *periods, e state.Extent) (n int64, there bool, err error) {
+	for range lookTries {
+		if n, err = l.rowsIn(ctx, *p, e); err == nil && n >= wanted(e) {
+			return n, true, nil
+		}
+		now, lookErr := l.present(ctx)
+		if lookErr != nil {
+			return 0, false, lookErr
+		}
+		*p = now
+		if !p.has(e.Period) {
+			return 0, false, nil
+		}
+		if err == nil {
+			break
+		}
+	}
+	return n, true, err
+}
+
+// periods are a table's periods, and those that were or are being dropped.
+type periods struct {
+	parts []rolling.Partition
+	gone  []rolling.Period
+}
+
+func (l *load) present(ctx context.Context) (p periods, err error) {
+	name := l.opt.Table.Name
+	// The changes are read before the catalog: when a drop has left the list of
+	// changes, the catalog no longer has the period.
+	err = l.retry(ctx, func() error {
+		p = periods{}
+		changes, err := l.state.Changes(ctx, name)
+		if err != nil {
+			return err
+		}
+		for i := range changes {
+			if part, is := changes[i].Drops(); is {
+				p.gone = append(p.gone, part.Period)
+			}
+		}
+		known, err := l.state.Periods(ctx, name)
+		if err != nil {
+			return err
+		}
+		for _, k := range known {
+			if k.State == state.Dropped {
+				p.gone = append(p.gone, k.Period)
+			}
+		}
+		p.parts, err = l.db.Catalog().Partitions(ctx, l.opt.Table)
+		return err
+	})
+	return p, err
+}
+
+// has reports whether the table has all periods of a range.
+func (p periods) has(r rolling.Period) bool {
+	if slices.ContainsFunc(p.gone, r.Overlaps) {
+		return false
+	}
+	for at := r.From; at < r.To; {
+		i := rolling.Find(p.parts, at)
+		if i < 0 {
+			return false
+		}
+		at = p.parts[i].To
+	}
+	return true
+}
+
+// rowsIn counts the rows of an extent, up to the number inserted.
+func (l *load) rowsIn(ctx context.Context, p periods, e state.Extent) (int64, error) {
+	t, w, by := l.opt.Table, l.db.Words(), l.db.Dialect().Quote(l.opt.Table.By)
+	n := int64(0)
+	for _, part := range p.parts {
+		if n >= wanted(e) || !part.Overlaps(e.Period) {
+			continue
+		}
+		// The server prunes to the one partition. The partition is not addressed by
+		// its own name, because a privilege on the table need not cover it. A view is
+		// not pruned, so there the partition's table is read.
+		from := l.db.Dialect().Quote(t.Name)
+		if l.opt.Schema.View {
+			from = w.From(t, part)
+		}
+		q := fmt.Sprintf("SELECT COUNT(*) FROM (SELECT 1 AS one FROM %s WHERE %s >= %s AND %s < %s LIMIT %d) AS r",
+			from, by, w.Literal(t, max(part.From, e.From)), by, w.Literal(t, min(part.To, e.To)), wanted(e)-n)
+		var some int64
+		err := l.retry(ctx, func() error { return l.db.Classify(l.state.DB().QueryRowContext(ctx, q).Scan(&some)) })
+		if err != nil {
+			return 0, fmt.Errorf("count rows of %s: %w", t.Name, err)
+		}
+		n += some
+	}
+	return n, nil
+}

@@ -1,0 +1,425 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/ingest/spool"
+	"github.com/rowmill/rowmill/internal/state"
+)
+
+// Stream loads a source that can't be read twice, until it or ctx ends. When it
+// returns, all records that were read completely are loaded or, with a spool, stored
+// there. Without a spool, records that a killed load had read but not committed are
+// lost.
+//
+// With a spool, its records are loaded first; r may be nil to load only those.
+func Stream(ctx context.Context, o Options, r io.Reader) (Result, error) {
+	l, err := newLoad(&o)
+	if err != nil {
+		return Result{}, err
+	}
+	if o.Format.Kind == "" {
+		return l.finish(engine.Hinted(errors.New("a stream has no name that would tell its format"), "--format csv, tsv or jsonl"))
+	}
+	if err := o.Format.Validate(); err != nil {
+		return l.finish(err)
+	}
+	if o.Spool != "" && !o.Dry {
+		return l.finish(l.throughSpool(ctx, r))
+	}
+	name := o.Name
+	if name == "" {
+		name = "stdin"
+	}
+	l.source = &state.Source{Table: o.Table.Name, Path: name, Kind: state.StreamSource, Key: newKey()}
+	return l.finish(l.stream(ctx, r))
+}
+
+// stream sends a stream without a spool.
+func (l *load) stream(ctx context.Context, r io.Reader) error {
+	if !l.opt.Dry {
+		if err := l.tidy(ctx); err != nil {
+			return err
+		}
+	}
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	c := newCutter(reading, r, &l.opt.Format, l.opt.Rows, l.opt.Bytes, l.opt.Flush)
+	defer func() { l.lost.Add(c.abandon(stop)) }()
+	t, err := l.targetOf(ctx, c, &l.opt.Format)
+	if err != nil || t == nil {
+		return err
+	}
+	if !l.opt.Dry {
+		if err := l.retry(ctx, func() error { return l.state.PutSource(ctx, l.state.DB(), l.source) }); err != nil {
+			return err
+		}
+	}
+	err = l.run(ctx, true, func(ctx context.Context, out chan<- *batch) error {
+		defer func() { l.result.Unfinished = c.unfinished() }()
+		return c.each(ctx, stop, func(b *batch) error {
+			b.target = t
+			// Senders free room even after ctx has ended.
+			if err := l.hold(context.WithoutCancel(ctx), b); err != nil {
+				return err
+			}
+			out <- b
+			return nil
+		})
+	}, func(_ context.Context, b *batch, noted state.Batch) error {
+		l.count(noted.Counts, b.To-b.From, false)
+		return nil
+	})
+	l.result.Finished = err == nil
+	if l.opt.Dry {
+		return err
+	}
+	// The recorded state is no longer needed, however the load ended.
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWait)
+	defer cancel()
+	s := l.source
+	s.Finished = true
+	s.Loaded, s.Lines = c.at, c.line-1
+	s.Counts = l.result.Counts
+	return errors.Join(err, l.state.PutSource(last, l.state.DB(), s))
+}
+
+// A spooled describes how to read the rows of a spool record. It is the first line of
+// the record, as JSON.
+type spooled struct {
+	Table   string   `json:"table"`
+	Columns []string `json:"columns"`
+	// Named means that the options named the columns: other keys of objects are
+	// skipped.
+	Named bool `json:"named,omitempty"`
+	Kind  Kind `json:"format"`
+	// Delimiter and Null are those of the format.
+	Delimiter byte   `json:"delimiter,omitempty"`
+	Null      string `json:"null,omitempty"`
+	// Zone, Offset, Unix, Bytes and Truncate determine how values are read,
+	// Duplicates the treatment of rows whose key is already in the table. Offset, in
+	// seconds, describes a zone that is only an offset.
+	Zone       string `json:"zone"`
+	Offset     *int   `json:"offset,omitempty"`
+	Unix       string `json:"unix,omitempty"`
+	Bytes      string `json:"bytes,omitempty"`
+	Truncate   bool   `json:"truncate,omitempty"`
+	Duplicates string `json:"duplicates"`
+	// Line is the number of the first line, counted from the beginning of the stream.
+	Line int64 `json:"line"`
+	// Lines is the number of lines.
+	Lines int64 `json:"lines"`
+}
+
+// putZone stores a zone; nil means UTC.
+func (s *spooled) putZone(zone *time.Location) {
+	if zone == nil {
+		zone = time.UTC
+	}
+	s.Zone = zone.String()
+	if _, err := time.LoadLocation(s.Zone); err != nil {
+		_, offset := time.Unix(0, 0).In(zone).Zone()
+		s.Offset = &offset
+	}
+}
+
+// zone returns the stored zone.
+func (s *spooled) zone() (*time.Location, error) {
+	if s.Offset != nil {
+		return time.FixedZone(s.Zone, *s.Offset), nil
+	}
+	return time.LoadLocation(s.Zone)
+}
+
+// throughSpool writes the stream to a spool and loads from the spool.
+func (l *load) throughSpool(ctx context.Context, r io.Reader) (err error) {
+	sp, found, err := spool.Open(spool.Options{Dir: l.opt.Spool, Budget: l.opt.SpoolBytes})
+	if err != nil {
+		return err
+	}
+	l.spool = sp
+	defer func() { err = errors.Join(err, sp.Close()) }()
+	l.sayFound(found)
+	dir, err := filepath.Abs(l.opt.Spool)
+	if err != nil {
+		return err
+	}
+	name := l.opt.Name
+	if name == "" {
+		name = dir
+	}
+	l.source = &state.Source{Table: l.opt.Table.Name, Path: name, Kind: state.SpoolSource, Key: sp.ID()}
+	if err := l.findSpool(ctx, sp); err != nil {
+		return err
+	}
+	// Records that were read are spooled even if the load is being ended, but for at
+	// most endWait, as the spool may be full.
+	reading, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	keeping, give := context.WithCancel(context.WithoutCancel(ctx))
+	defer give()
+	defer context.AfterFunc(reading, func() { time.AfterFunc(endWait, give) })()
+	var appender sync.WaitGroup
+	var readErr error
+	if r == nil {
+		sp.Finish()
+	} else {
+		appender.Go(func() {
+			readErr = l.spoolUp(reading, keeping, sp, r)
+			sp.Finish()
+		})
+	}
+	done := &settled{load: l, sp: sp, at: max(l.source.Loaded, l.gap), done: map[int64]settledPart{}}
+	// A pending Append may need the room of the last records. Once all records are
+	// sent, only this timer acknowledges them.
+	var acknowledger sync.WaitGroup
+	acknowledger.Go(func() { done.each(keeping) })
+	err = l.run(ctx, false, func(ctx context.Context, out chan<- *batch) error {
+		return l.fromSpool(ctx, sp, found.Records, done, out)
+	}, func(work context.Context, b *batch, noted state.Batch) error {
+		l.count(noted.Counts, b.To-b.From, false)
+		return done.add(work, b, noted)
+	})
+	stop(err)
+	appender.Wait()
+	give()
+	acknowledger.Wait()
+	if errors.Is(readErr, context.Canceled) && ctx.Err() != nil {
+		readErr = nil // err reports it
+	}
+	for _, bad := range sp.Bad() {
+		l.damaged(bad)
+	}
+	l.result.Finished = err == nil && readErr == nil
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWait)
+	defer cancel()
+	return errors.Join(err, readErr, done.acknowledge(last))
+}
+
+// fromSpool produces the batches of the spool's remaining records. The first old
+// records were there when the spool was opened, so they may already be in the ledger.
+func (l *load) fromSpool(ctx context.Context, sp *spool.Spool, old int64, done *settled, out chan<- *batch) error {
+	targets := map[string]*target{}
+	for n := int64(0); ; n++ {
+		rec, err := sp.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		b, err := l.unspool(rec, targets)
+		if err != nil {
+			return fmt.Errorf("record %d-%d of spool %s: %w", rec.From, rec.To, l.opt.Spool, err)
+		}
+		done.expect(b)
+		if n < old {
+			var noted *state.Batch
+			err := l.retry(ctx, func() (err error) {
+				noted, err = l.state.Noted(ctx, l.state.DB(), l.source.Table, b.ID(l.source.Key))
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if noted != nil { // committed, but not acknowledged before the crash
+				l.count(noted.Counts, 0, true)
+				if err := done.add(ctx, b, *noted); err != nil {
+					return err
+				}
+				continue
+			}
+		}
+		if err := l.hold(ctx, b); err != nil {
+			return err
+		}
+		out <- b
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// emptySegments is a number of bytes that removed segments without records may take:
+// less than any record takes.
+const emptySegments = 64
+
+// findSpool reads the offset up to which the database has the spool, and continues
+// there.
+func (l *load) findSpool(ctx context.Context, sp *spool.Spool) error {
+	if err := l.retry(ctx, func() error { return l.tidy(ctx) }); err != nil {
+		return err
+	}
+	known, err := l.state.Sources(ctx, l.source.Table, state.SpoolSource, "")
+	if err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(known, func(s state.Source) bool { return s.Key == sp.ID() }); i >= 0 {
+		path := l.source.Path
+		l.source = &known[i]
+		l.source.Path = path
+	}
+	if l.source.Started.IsZero() {
+		if records, _ := sp.Size(); records > 0 && l.opt.Name == "" {
+			return engine.Hinted(fmt.Errorf("spool %s has %s, and the database doesn't know it: it was begun for another one", l.opt.Spool, figure.Plural(records, "record", "records")),
+				"the target that it was begun for; --source NAME, to load all that lies in it into this one; or another --spool")
+		}
+		if err := l.state.PutSource(ctx, l.state.DB(), l.source); err != nil {
+			return err
+		}
+	}
+	// The bytes before the spool's first segment are neither in the spool nor known
+	// to be in the database. This is reported once and then acknowledged.
+	if from, to := l.source.Loaded, sp.First(); from < to {
+		l.gap = to
+		if to-from <= emptySegments {
+			return sp.SeekTo(to)
+		}
+		l.result.Damaged = append(l.result.Damaged, fmt.Sprintf("%s missing at %d, and the database has the spool up to byte %d: set aside, or in another database, or in a newer state of this one",
+			figure.Plural(to-from, "byte", "bytes"), from, from))
+		return sp.SeekTo(to)
+	}
+	err = sp.SeekTo(l.source.Loaded)
+	if errors.Is(err, spool.ErrBeyond) {
+		return engine.Hinted(fmt.Errorf("the database has spool %s up to byte %d: %w", l.opt.Spool, l.source.Loaded, err),
+			"the spool's present files, not an older copy; or another --spool")
+	}
+	if err != nil {
+		return err
+	}
+	return sp.Release(l.source.Loaded)
+}
+
+// damaged records a part that the spool has set aside.
+func (l *load) damaged(bad spool.Bad) {
+	l.result.Damaged = append(l.result.Damaged, fmt.Sprintf("%s at %d: %s; set aside in %s", figure.Plural(bad.Bytes, "byte", "bytes"), bad.Offset, bad.Reason, bad.File))
+}
+
+// sayFound reports the state in which the spool was found.
+func (l *load) sayFound(f spool.Found) {
+	if f.Torn > 0 {
+		l.say("spool %s: %s cut off, of a record that was never whole", l.opt.Spool, figure.Plural(f.Torn, "byte was", "bytes were"))
+	}
+	for _, gap := range f.Missing {
+		l.result.Damaged = append(l.result.Damaged, fmt.Sprintf("%s at %d: the file isn't there", figure.Plural(gap.To-gap.From, "byte", "bytes"), gap.From))
+	}
+	for _, bad := range f.Bad {
+		if !bad.Known {
+			l.damaged(bad)
+		}
+	}
+}
+
+// spoolShare limits a record to this fraction of the spool, unless it consists of a
+// single row.
+const spoolShare = 8
+
+// spoolUp writes the stream's records to the spool.
+func (l *load) spoolUp(ctx, keeping context.Context, sp *spool.Spool, r io.Reader) error {
+	f := l.opt.Format
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	size := l.opt.Bytes
+	if l.opt.SpoolBytes > 0 { // so that only a single row can exceed the spool
+		size = max(min(size, int(l.opt.SpoolBytes/spoolShare)), 1)
+	}
+	c := newCutter(reading, r, &f, l.opt.Rows, size, l.opt.Flush)
+	defer func() { l.lost.Add(c.abandon(stop)) }()
+	t, err := l.targetOf(ctx, c, &f)
+	if err != nil || t == nil {
+		return err
+	}
+	head := spooled{Table: l.opt.Table.Name, Named: f.Columns != nil, Kind: f.Kind, Delimiter: f.Delimiter, Null: f.Null,
+		Unix: l.opt.Values.Unix, Bytes: l.opt.Values.Bytes, Truncate: l.opt.Values.TruncateTimes, Duplicates: l.opt.Duplicates}
+	head.putZone(l.opt.Values.Zone)
+	for _, col := range t.columns {
+		head.Columns = append(head.Columns, col.Name)
+	}
+	put := func(b *batch) error {
+		data := b.data
+		if b.first && f.header() {
+			n, err := f.end(data, true)
+			if err != nil {
+				return err
+			}
+			head.Line, data = b.Line+int64(bytes.Count(data[:n], []byte("\n"))), data[n:]
+		} else {
+			head.Line = b.Line
+		}
+		if len(data) == 0 {
+			return nil
+		}
+		head.Lines = b.Line + b.Lines - head.Line
+		record, err := json.Marshal(head)
+		if err != nil {
+			return err
+		}
+		if b.first {
+			data = bytes.TrimPrefix(data, byteOrderMark)
+		}
+		if _, err = sp.Append(keeping, append(append(record, '\n'), data...)); err != nil {
+			l.lost.Add(int64(b.rows))
+			return fmt.Errorf("%s read from line %d on and not kept: %w", figure.Plural(head.Lines, "line was", "lines were"), head.Line, err)
+		}
+		return nil
+	}
+	defer func() { l.result.Unfinished = c.unfinished() }()
+	return c.each(ctx, stop, func(b *batch) error {
+		if err := put(b); err != nil {
+			return err
+		}
+		l.reached("spooled")
+		return nil
+	})
+}
+
+// unspool converts a spool record to a batch.
+func (l *load) unspool(rec spool.Record, targets map[string]*target) (*batch, error) {
+	first, data, _ := bytes.Cut(rec.Data, []byte("\n"))
+	var head spooled
+	if err := json.Unmarshal(first, &head); err != nil {
+		return nil, fmt.Errorf("it isn't one of rowmill load's: %w", err)
+	}
+	if head.Table != l.opt.Table.Name {
+		return nil, engine.Hinted(fmt.Errorf("its rows are for table %s, not for %s", head.Table, l.opt.Table.Name), "a spool of its own for each table")
+	}
+	shape := head
+	shape.Line, shape.Lines = 0, 0
+	key, err := json.Marshal(shape)
+	if err != nil {
+		return nil, err
+	}
+	t := targets[string(key)]
+	if t == nil {
+		f := &Format{Kind: head.Kind, Delimiter: head.Delimiter, Null: head.Null, NoHeader: true}
+		if head.Named {
+			f.Columns = head.Columns
+		}
+		if err := f.Validate(); err != nil {
+			return nil, err
+		}
+		o := *l.opt
+		o.Duplicates, o.Values.Bytes, o.Values.TruncateTimes, o.Values.Unix = head.Duplicates, head.Bytes, head.Truncate, head.Unix
+		if o.Values.Zone, err = head.zone(); err != nil {
+			return nil, fmt.Errorf("its time zone: %w", err)
+		}
+		if t, err = newTarget(l.db, l.opt.Table, l.opt.Schema, f, head.Columns, &o); err != nil {
+			return nil, err
+		}
+		targets[string(key)] = t
+	}
+	b := &batch{data: data, target: t}
+	b.From, b.To, b.Line, b.Lines, b.Hash = rec.From, rec.To, head.Line, head.Lines, fmt.Sprintf("%016x", rec.Sum)
+	return b, nil
+}

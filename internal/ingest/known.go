@@ -1,0 +1,213 @@
+package ingest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/state"
+)
+
+// findSource finds the recorded source of the file, given its head: the newest source
+// with the same name and head, or a source with another name whose bytes the file
+// contains.
+func (l *load) findSource(ctx context.Context, path string, head []byte) error {
+	s := l.source
+	var all []state.Source
+	err := l.retry(ctx, func() error { return l.tidy(ctx) })
+	if err == nil {
+		all, err = l.sources(ctx)
+	}
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	var same, other []state.Source // with the same head as the file
+	var newest *state.Source
+	for i, was := range all {
+		if was.Path == s.Path && newest == nil {
+			newest = &all[i]
+		}
+		if was.Head > int64(len(head)) || hashOf(head[:was.Head]) != was.HeadHash {
+			continue
+		}
+		switch {
+		case was.Path == s.Path:
+			same = append(same, was)
+		case l.opt.Name == "" && was.Head > 0 && (was.Sent > 0 || !was.Finished): // a header alone doesn't identify a file
+			other = append(other, was)
+		}
+	}
+	if len(head) == 0 && newest != nil && newest.Head > 0 {
+		return fmt.Errorf("%s: %w", path, l.shorter(0, newest.Loaded))
+	}
+	if len(same) == 1 && len(other) == 0 {
+		l.source = &same[0]
+		return nil
+	}
+	for _, was := range append(slices.Clone(same), other...) {
+		is, err := l.agrees(ctx, path, was)
+		if err != nil {
+			return err
+		}
+		if !is {
+			continue
+		}
+		if l.source = &was; was.Path != s.Path {
+			l.say("%s has what was loaded already as %s, the first %s of it: only what follows is loaded", s.Path, was.Path, figure.Plural(was.Loaded, "byte", "bytes"))
+		}
+		return nil
+	}
+	if len(same) > 0 {
+		l.source = &same[0]
+		return nil
+	}
+	if newest != nil && !newest.Finished {
+		l.say("%s isn't the file that was being loaded on %s, which wasn't loaded to its end: it is loaded from its start",
+			s.Path, newest.Started.UTC().Format("2006-01-02 15:04"))
+	}
+	return nil
+}
+
+func (l *load) sources(ctx context.Context) (all []state.Source, err error) {
+	err = l.retry(ctx, func() (err error) {
+		all, err = l.state.Sources(ctx, l.opt.Table.Name, state.FileSource, "")
+		return err
+	})
+	return all, err
+}
+
+// reread reads the recorded state of the source, once its lock is held.
+func (l *load) reread(ctx context.Context) error {
+	all, err := l.sources(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		if all[i].Key == l.source.Key {
+			l.source = &all[i]
+			return nil
+		}
+	}
+	return fmt.Errorf("what was known of %s was removed just now", l.source.Path)
+}
+
+// cuts returns a source's recorded cuts, in order.
+func (l *load) cuts(ctx context.Context, s *state.Source) (cuts []state.Cut, err error) {
+	err = l.retry(ctx, func() (err error) {
+		cuts, err = l.state.Cuts(ctx, s.Table, s.Key)
+		return err
+	})
+	return cuts, err
+}
+
+// agrees reports whether the file contains the bytes of a source: the loaded part and
+// the recorded cuts after it.
+func (l *load) agrees(ctx context.Context, path string, s state.Source) (bool, error) {
+	var cuts []state.Cut
+	if !s.Finished {
+		var err error
+		if cuts, err = l.cuts(ctx, &s); err != nil {
+			return false, err
+		}
+	}
+	if s.Loaded == 0 && len(cuts) == 0 {
+		return false, nil
+	}
+	in, err := openFile(path)
+	if err != nil {
+		return false, err
+	}
+	defer in.Close()
+	close(in.quit) // don't wait for a file that is being written
+	part := func(size int64, hash string) (bool, error) {
+		sum := xxhash.New()
+		_, err := io.CopyN(sum, ended{ctx, in}, size)
+		if errors.Is(err, io.EOF) {
+			return false, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("%s: %w", path, err)
+		}
+		return fmt.Sprintf("%016x", sum.Sum64()) == hash, nil
+	}
+	if s.Loaded > 0 {
+		if is, err := part(s.Loaded, s.Hash); !is {
+			return false, err
+		}
+	}
+	for _, cut := range cuts {
+		if is, err := part(cut.To-cut.From, cut.Hash); !is {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// ended is a reader that ends when its context does.
+type ended struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (e ended) Read(p []byte) (int, error) {
+	if err := e.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return e.Reader.Read(p)
+}
+
+// meaning returns, as JSON, the options that determine how a file's bytes become
+// rows. Other options would produce different rows from the rest of the file.
+func (l *load) meaning(f *Format) string {
+	m := map[string]string{"format": string(f.Kind), "columns": strings.Join(f.Columns, ","), "bytes": string(l.opt.Values.Bytes),
+		"time-zone": time.UTC.String(), "truncate-times": strconv.FormatBool(l.opt.Values.TruncateTimes),
+		"unix-times": l.opt.Values.Unix}
+	if m["bytes"] == "" {
+		m["bytes"] = Hex
+	}
+	if l.opt.Values.Zone != nil {
+		m["time-zone"] = l.opt.Values.Zone.String()
+	}
+	if f.Kind != JSONL {
+		m["header"], m["delimiter"], m["null"] = strconv.FormatBool(f.header()), string(f.delimiter()), f.null()
+	}
+	text, _ := json.Marshal(m) // contains only strings
+	return string(text)
+}
+
+// sameMeaning refuses to load the rest of a file with different options.
+func (l *load) sameMeaning(f *Format) error {
+	s := l.source
+	is, was := map[string]string{}, map[string]string{}
+	now := l.meaning(f)
+	if s.Finished || s.Options == "" || s.Started.IsZero() || s.Options == now {
+		s.Options = now
+		return nil
+	}
+	if err := errors.Join(json.Unmarshal([]byte(now), &is), json.Unmarshal([]byte(s.Options), &was)); err != nil {
+		return fmt.Errorf("options with which %s was being loaded: %w", s.Path, err)
+	}
+	var differ []string
+	for name, value := range is {
+		if value != was[name] {
+			differ = append(differ, fmt.Sprintf("--%s was %q and is %q", name, was[name], value))
+		}
+	}
+	if len(differ) == 0 { // an older version recorded fewer options
+		s.Options = now
+		return nil
+	}
+	slices.Sort(differ)
+	return engine.Hinted(fmt.Errorf("it isn't loaded to its end, and was being loaded with other options: %s", strings.Join(differ, ", ")),
+		"the same options; --source with another name loads all of it anew, passing over rows whose key is in the table")
+}

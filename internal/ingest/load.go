@@ -1,0 +1,462 @@
+package ingest
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/ingest/spool"
+	"github.com/rowmill/rowmill/internal/state"
+)
+
+// Treatments of rows whose key is already in the table.
+const (
+	// SkipDuplicates keeps the table's row and counts the duplicate.
+	SkipDuplicates = "skip"
+	// RejectDuplicates writes duplicates to the file of bad rows.
+	RejectDuplicates = "reject"
+)
+
+// Options describe the destination of a load and its settings.
+type Options struct {
+	DB engine.Keeper
+	// Table and Schema describe the rolling table, which must exist.
+	Table  *engine.Table
+	Schema *engine.Schema
+	// Late means that the table refuses rows below the position up to which all of
+	// its periods are sealed.
+	Late bool
+
+	// Format is the format of the source. If Kind is empty, it is derived from the
+	// file's name.
+	Format Format
+	Values ValueOptions
+	// Name, unless empty, identifies the source instead of its path, so that the file
+	// may be moved.
+	Name string
+	// Duplicates is SkipDuplicates (also if "") or RejectDuplicates.
+	Duplicates string
+
+	// Rows and Bytes limit a batch; 0 means DefaultRows and DefaultBytes. A record is
+	// never split.
+	Rows, Bytes int
+	// Writers is the number of batches sent concurrently; 0 means DefaultWriters.
+	// Engines with serial writes always use 1.
+	Writers int
+	// Flush limits how long rows of a stream wait for further rows before they are
+	// sent; 0 means DefaultFlush.
+	Flush time.Duration
+	// RetryFor limits how long a batch is retried after transient errors: a lost
+	// connection, a server that is down, a deadlock. Negative means without limit, 0
+	// no retries.
+	RetryFor time.Duration
+
+	// Bad is the path of the file for rows that can't be loaded. The load ends if
+	// there are more than MaxBad of them, before the batch that exceeds the limit is
+	// committed; negative means no limit.
+	Bad    string
+	MaxBad int64
+
+	// Spool is the directory that stores a stream until it is loaded; if it is "",
+	// the stream is sent directly. SpoolBytes limits its size; 0 means the spool's
+	// own default.
+	Spool      string
+	SpoolBytes int64
+
+	// Again loads a file that is already loaded as if it were new. Rows whose key is
+	// in the table are duplicates.
+	Again bool
+	// AcceptMissing stops the check for rows of a file that were loaded and are
+	// missing from the table: they were removed on purpose.
+	AcceptMissing bool
+
+	// Dry reads and checks all rows and sends none.
+	Dry bool
+	// Say, unless nil, receives messages for the user. It is called from several
+	// goroutines.
+	Say func(line string)
+	// Progress, unless nil, is called after each interval of length Every; 0 means
+	// one second.
+	Progress func(Progress)
+	Every    time.Duration
+	// Reached, unless nil, is called at each point where a test simulates a crash.
+	Reached func(point string)
+}
+
+const (
+	DefaultRows    = 5000
+	DefaultBytes   = 4 << 20
+	DefaultWriters = 2
+	DefaultFlush   = time.Second
+	DefaultEvery   = time.Second
+)
+
+// endWait limits how long batches in flight may take after the load was asked to end.
+const endWait = 10 * time.Second
+
+// A Progress describes how far a load has come.
+type Progress struct {
+	// Rows counts the rows sent by this load: inserted, duplicate and rejected.
+	Rows int64
+	// Bytes is the part of the file (of Size bytes on disk, compressed or not; 0
+	// means unknown) that is in the database or was checked by a dry run. Sent is the
+	// part of Bytes sent by this load, and Sending the time since it began to send.
+	Bytes, Size int64
+	Sent        int64
+	Sending     time.Duration
+	// Waiting is the number of bytes in the spool; Full is how long the sender has
+	// been waiting for room in it.
+	Waiting int64
+	Full    time.Duration
+	Elapsed time.Duration
+}
+
+// A Result summarises a load.
+type Result struct {
+	// Source is the source's name; Key identifies it in the IDs of its batches.
+	Source, Key string
+	// Counts are the rows of this load.
+	state.Counts
+	// Before is the number of rows that earlier loads of the same source sent;
+	// BeforeRejected is how many of them were rejected.
+	Before, BeforeRejected int64
+	// LoadedAt is when rows of an earlier load were last recorded. For a file,
+	// Missing counts those rows that are not in the table although it has their
+	// periods; Gone counts those whose periods were dropped. Unlooked is the reason
+	// why not all of them were looked for, "" if all were. Told means that an earlier
+	// load has already reported that reason, which is permanent.
+	LoadedAt      time.Time
+	Missing, Gone int64
+	Unlooked      string
+	Told          bool
+	// Batches and Bytes count the batches of this load and their bytes.
+	Batches, Bytes int64
+	// Finished means that the source was loaded to its end.
+	Finished bool
+	// Damaged lists byte ranges of the spool that were set aside, with the path of
+	// their copy.
+	Damaged []string
+	// Unfinished is the number of bytes of a stream's last record that were not
+	// loaded because the load ended in the middle of it.
+	Unfinished int
+	// Lost is the number of rows of a stream that were read but neither loaded nor
+	// kept in a spool, because the load failed or had to end.
+	Lost    int64
+	Seconds float64
+}
+
+// A load is a load in progress.
+type load struct {
+	opt     *Options
+	db      engine.Keeper
+	state   *state.Store
+	source  *state.Source
+	bounds  *bounds
+	bad     *badFile
+	reached func(string)
+	began   time.Time
+	input   *input
+	spool   *spool.Spool
+	ahead   ahead
+	gap     int64 // if the spool's first record follows a gap, the end of that gap; otherwise 0
+
+	rows     atomic.Int64
+	rejected atomic.Int64
+	// passed counts the bytes of the current reading of a file that are done:
+	// compared with earlier loads, or committed. skipped is the part of them that
+	// earlier loads had committed. sending is when the first new batch was passed on,
+	// as time.Since(began).
+	passed, skipped, sending atomic.Int64
+	// rejectedBefore counts the rows of a file that earlier loads rejected.
+	rejectedBefore atomic.Int64
+	lost           atomic.Int64 // see Result.Lost
+	mu             sync.Mutex
+	result         Result
+	said           time.Time
+	// loadedAt is when the source was last loaded.
+	loadedAt time.Time
+	// earlier counts batches that earlier loads committed without settling them.
+	earlier state.Counts
+	// out contains the batches of a file that this load has sent, and whether they
+	// are counted. own counts the rows sent by this load that are already in the
+	// source's totals.
+	out map[string]bool
+	own state.Counts
+	// known releases the lock that blocks files with the same head.
+	known func()
+	// loaded is the offset up to which the file was loaded when last read.
+	loaded int64
+	// settledIn, earlierIn and sentIn are the extents of a file's rows: the settled
+	// ones, those of earlier, and the unsettled ones of this load.
+	settledIn, earlierIn, sentIn []state.Extent
+	// told means that an earlier load has reported that the extents of the file's
+	// rows are unknown.
+	told bool
+	// accepted means that none of the file's rows is in the table, and that this is
+	// intended.
+	accepted bool
+	// anew means that the file was forgotten, to be loaded again.
+	anew bool
+	// lookFor limits how long to look for rows that were loaded earlier.
+	lookFor time.Duration
+}
+
+// newLoad checks the options and fills in their defaults.
+func newLoad(o *Options) (*load, error) {
+	full := *o
+	o = &full
+	if o.Rows == 0 {
+		o.Rows = DefaultRows
+	}
+	if o.Bytes == 0 {
+		o.Bytes = DefaultBytes
+	}
+	if o.Writers == 0 {
+		o.Writers = DefaultWriters
+	}
+	if o.Flush == 0 {
+		o.Flush = DefaultFlush
+	}
+	if o.Every == 0 {
+		o.Every = DefaultEvery
+	}
+	if o.DB.Capabilities().SerialWrites {
+		o.Writers = 1
+	}
+	if o.Duplicates == "" {
+		o.Duplicates = SkipDuplicates
+	}
+	switch {
+	case o.Rows < 1 || o.Bytes < 1 || o.Writers < 1 || o.Flush < 0 || o.Every < 0:
+		return nil, fmt.Errorf("batches of %d rows or %d bytes, %d at a time, after %s: want more than nothing", o.Rows, o.Bytes, o.Writers, o.Flush)
+	case o.Duplicates != SkipDuplicates && o.Duplicates != RejectDuplicates:
+		return nil, fmt.Errorf("duplicates %q: want %s or %s", o.Duplicates, SkipDuplicates, RejectDuplicates)
+	}
+	l := &load{opt: o, db: o.DB, state: state.New(o.DB), began: time.Now(), reached: o.Reached, lookFor: lookFor}
+	l.bounds = &bounds{db: o.DB, table: o.Table, late: o.Late, sealed: func(ctx context.Context) (int64, error) {
+		return l.state.SealedUpTo(ctx, o.Table.Name)
+	}}
+	if l.reached == nil {
+		l.reached = func(string) {}
+	}
+	var err error
+	if l.bad, err = openBad(o.Bad); err == nil && len(l.bad.broken) > 0 {
+		l.say("file of bad rows %s: %s can't be read, the first is line %d; what is there stays", o.Bad, figure.Plural(len(l.bad.broken), "line", "lines"), l.bad.broken[0])
+	}
+	return l, err
+}
+
+func newKey() string {
+	var p [8]byte
+	_, _ = rand.Read(p[:]) // never fails
+	return hex.EncodeToString(p[:])
+}
+
+func (l *load) say(format string, args ...any) {
+	if l.opt.Say != nil {
+		l.opt.Say(fmt.Sprintf(format, args...))
+	}
+}
+
+// sayWaiting is the minimum interval between messages about waiting batches.
+const sayWaiting = 5 * time.Second
+
+// waiting reports why a batch is retried.
+func (l *load) waiting(why error) {
+	l.mu.Lock()
+	due := time.Since(l.said) >= sayWaiting
+	if due {
+		l.said = time.Now()
+	}
+	l.mu.Unlock()
+	if due {
+		l.say("will be tried again: %v", why)
+	}
+}
+
+// enough returns an error if these rejected rows of a batch exceed MaxBad.
+func (l *load) enough(rejected []Rejected) error {
+	if l.opt.MaxBad < 0 || l.rejectedBefore.Load()+l.rejected.Load()+int64(len(rejected)) <= l.opt.MaxBad || len(rejected) == 0 {
+		return nil
+	}
+	return &TooManyError{Most: l.opt.MaxBad, Path: l.opt.Bad, First: rejected[0]}
+}
+
+// reject writes a batch's rejected rows to disk. It is called before the batch is
+// committed.
+func (l *load) reject(rows []Rejected, b *batch) error {
+	slices.SortFunc(rows, func(a, b Rejected) int { return int(a.Offset - b.Offset) })
+	return l.bad.add(l.source.Path, l.source.Key, b.From, b.To, rows)
+}
+
+// count adds a committed batch; before means that an earlier load committed it.
+func (l *load) count(b state.Counts, size int64, before bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := &l.result
+	if before {
+		r.Before += b.Sent
+		r.BeforeRejected += b.Rejected
+	} else {
+		r.Add(b)
+		r.Batches++
+		r.Bytes += size
+		l.rows.Add(b.Sent)
+		l.rejected.Add(b.Rejected)
+	}
+}
+
+func (l *load) progress(ctx context.Context) {
+	if l.opt.Progress == nil {
+		return
+	}
+	t := time.NewTicker(l.opt.Every)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			l.opt.Progress(l.howFar())
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (l *load) howFar() Progress {
+	p := Progress{Rows: l.rows.Load(), Elapsed: time.Since(l.began)}
+	if l.input != nil {
+		skipped := l.input.upTo(l.skipped.Load())
+		p.Bytes, p.Size = l.input.upTo(l.passed.Load()), l.input.size
+		p.Sent = max(p.Bytes-skipped, 0)
+		if began := l.sending.Load(); began > 0 {
+			p.Sending = p.Elapsed - time.Duration(began)
+		}
+	}
+	if l.spool != nil {
+		_, p.Waiting = l.spool.Size()
+		p.Full = l.spool.Full()
+	}
+	return p
+}
+
+// A produce sends batches to out until there are no more.
+type produce func(ctx context.Context, out chan<- *batch) error
+
+// run sends the batches of produce, several concurrently, and passes each committed
+// batch to done, in no particular order. When ctx ends, batches in flight are
+// completed; with drain, also those already produced, and rows of batches that can't
+// be sent are counted as lost.
+func (l *load) run(ctx context.Context, drain bool, produce produce, done func(context.Context, *batch, state.Batch) error) error {
+	// Sending continues for up to endWait after ctx has ended.
+	work, fail := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer fail(nil)
+	stop := context.AfterFunc(ctx, func() {
+		time.AfterFunc(endWait, func() { fail(ctx.Err()) })
+	})
+	defer stop()
+	source, end := context.WithCancel(ctx)
+	defer end()
+	batches := make(chan *batch, l.opt.Writers)
+	drop := func(b *batch) {
+		if drain {
+			l.lost.Add(int64(b.rows))
+		}
+	}
+	var all, ticking sync.WaitGroup
+	ticking.Go(func() { l.progress(source) })
+	for range l.opt.Writers {
+		all.Go(func() {
+			s := &sender{load: l, parsers: map[*target]*parser{}}
+			for b := range batches {
+				l.ahead.give(b.held)
+				if work.Err() != nil || ctx.Err() != nil && !drain {
+					drop(b)
+					continue // receive the rest, so that produce doesn't block
+				}
+				noted, err := s.sendOrCheck(work, b)
+				if err == nil {
+					err = done(work, b, noted)
+				}
+				if err != nil {
+					drop(b)
+					fail(err)
+					end()
+				}
+			}
+			if err := s.close(); err != nil && work.Err() == nil {
+				fail(err)
+			}
+		})
+	}
+	err := produce(source, batches)
+	close(batches)
+	all.Wait()
+	end()
+	ticking.Wait()
+	if cause := context.Cause(work); cause != nil {
+		return cause
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	return err
+}
+
+// sendOrCheck sends a batch; with Dry it only checks it.
+func (s *sender) sendOrCheck(ctx context.Context, b *batch) (state.Batch, error) {
+	if !s.opt.Dry {
+		return s.send(ctx, b)
+	}
+	p := s.parserOf(b.target)
+	p.torn = s.tornBy(b)
+	p.parse(b.data, b.Line, b.From, b.first)
+	if _, err := s.bounds.check(ctx, p, b.data, b.From); err != nil {
+		return state.Batch{}, err
+	}
+	if err := s.reject(p.rejected, b); err != nil {
+		return state.Batch{}, err
+	}
+	return state.Batch{Counts: state.Counts{Sent: p.rows, Inserted: int64(p.batch.Rows()), Rejected: int64(len(p.rejected))}}, s.enough(p.rejected)
+}
+
+// firstPause and lastPause limit the pause between two attempts.
+const (
+	firstPause = 20 * time.Millisecond
+	lastPause  = 2 * time.Second
+)
+
+// retry repeats fn after transient errors.
+func (l *load) retry(ctx context.Context, fn func() error) error {
+	began := time.Now()
+	for try := 0; ; try++ {
+		err := fn()
+		if err == nil || !passes(err) || ctx.Err() != nil {
+			return err
+		}
+		if l.opt.RetryFor >= 0 && time.Since(began) >= l.opt.RetryFor {
+			return err
+		}
+		if try > 0 {
+			l.waiting(err)
+		}
+		if err := engine.Sleep(ctx, engine.Backoff(firstPause, lastPause, try)); err != nil {
+			return err
+		}
+	}
+}
+
+func (l *load) finish(err error) (Result, error) {
+	l.result.Lost = l.lost.Load()
+	l.result.Seconds = time.Since(l.began).Seconds()
+	if l.source != nil {
+		l.result.Source, l.result.Key = l.source.Path, l.source.Key
+	}
+	return l.result, err
+}

@@ -1,0 +1,330 @@
+package ingest
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// measurements describes a table with a column of each kind.
+func measurements(t testing.TB) (engine.Keeper, *engine.Table, *engine.Schema) {
+	t.Helper()
+	db, ok := testdb.Open(t, "sqlite").(engine.Keeper)
+	if !ok {
+		t.Fatal("it keeps no tables")
+	}
+	grid, err := rolling.EveryDuration(24 * time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db, &engine.Table{Name: "m", Grid: grid, By: "ts"}, &engine.Schema{Columns: []engine.SchemaColumn{
+		{Name: "sensor", Native: "INTEGER", Kind: engine.KindInt},
+		{Name: "ts", Native: "DATETIME", Kind: engine.KindTime},
+		{Name: "value", Native: "REAL", Kind: engine.KindFloat, Null: true},
+		{Name: "note", Native: "TEXT", Kind: engine.KindText},
+		{Name: "more", Native: "TEXT", Kind: engine.KindText, Null: true},
+		{Name: "raw", Native: "BLOB", Kind: engine.KindBytes, Null: true},
+		{Name: "price", Native: "DECIMAL(10,2)", Kind: engine.KindDecimal, Null: true},
+		{Name: "doc", Native: "JSON", Kind: engine.KindOther, Null: true},
+		{Name: "total", Native: "REAL", Kind: engine.KindFloat, Generated: true},
+	}}
+}
+
+// parserOf returns a parser for these columns of a format.
+func parserOf(t testing.TB, f *Format, columns string) *parser {
+	t.Helper()
+	db, table, schema := measurements(t)
+	target, err := newTarget(db, table, schema, f, strings.Split(columns, ","), &Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newParser(target)
+}
+
+func TestNewTarget(t *testing.T) {
+	db, table, schema := measurements(t)
+	for columns, want := range map[string]string{
+		"sensor,ts,note":           "",
+		"SENSOR,Ts,NOTE":           "",
+		"sensor,ts,note,total":     "computed",
+		"sensor,ts,note,colour":    `column "colour" isn't one of table m`,
+		"sensor,note":              "no column ts",
+		"sensor,ts":                "must have a value for note",
+		"sensor,ts,note,Sensor":    "sensor is named twice",
+		"sensor,ts,note,note":      "named twice",
+		"":                         `column "" isn't`,
+		"sensor,ts,note\x00,note":  `column "note\x00"`,
+		"sensor;ts;note":           `column "sensor;ts;note"`,
+		"sensor,ts,note,\"); DROP": "isn't one",
+	} {
+		_, err := newTarget(db, table, schema, &Format{Kind: CSV}, strings.Split(columns, ","), &Options{})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", columns, err, want)
+		}
+	}
+	both := &engine.Schema{Columns: []engine.SchemaColumn{{Name: "a", Kind: engine.KindInt}, {Name: "A", Kind: engine.KindText}}}
+	for name, want := range map[string]string{"a": "a", "A": "A"} {
+		if c := both.Find(name); c == nil || c.Name != want {
+			t.Errorf("%s is %v", name, c)
+		}
+	}
+	table.By = "doc"
+	schema.Columns = append(schema.Columns, engine.SchemaColumn{Name: "doc", Kind: engine.KindBytes})
+	if _, err := newTarget(db, table, schema, &Format{Kind: CSV}, []string{"sensor", "doc", "note"}, &Options{}); err == nil {
+		t.Error("a table rolls by bytes")
+	}
+}
+
+func TestRows(t *testing.T) {
+	const some, all = "sensor,ts,value,note", "sensor,ts,value,note,more,raw,price,doc"
+	const day = "2026-03-29"
+	csv, tsv, jsonl := &Format{Kind: CSV, NoHeader: true}, &Format{Kind: TSV, NoHeader: true}, &Format{Kind: JSONL}
+	for _, c := range []struct {
+		f       *Format
+		columns string
+		in      string
+		want    string // the row, or a part of the reason for its rejection
+	}{
+		{csv, some, "1," + day + ",2.5,x", "[1][2026-03-29 00:00:00][2.5][x]"},
+		{csv, some, "1," + day + ",,x", "[1][2026-03-29 00:00:00][NULL][x]"},
+		{csv, some, "1," + day + ",,", "[1][2026-03-29 00:00:00][NULL][]"},
+		{csv, some, "1," + day + ",\\N,\"\"", "[1][2026-03-29 00:00:00][NULL][]"},
+		{csv, some, "1," + day + ",\"\",x", "rejected: valueit is empty"},
+		{csv, some, "1," + day + ",1,\\N", "rejected: noteit is NULL"},
+		{csv, some, "1," + day + ",1,\"\\N\"", `[1][2026-03-29 00:00:00][1][\N]`},
+		{csv, some, ",2026-03-29,1,x", "rejected: sensorit is empty"},
+		{csv, some, "\\N,2026-03-29,1,x", "rejected: sensorit is NULL"},
+		{csv, some, "1,,1,x", "rejected: tsit is empty"},
+		{csv, some, "1," + day + ",1", "rejected: it has 3 fields for 4 columns"},
+		{csv, some, "1," + day + ",1,x,", "rejected: it has 5 fields"},
+		{csv, some, "1;" + day + ";1;x", "rejected: it has 1 field "},
+		{csv, some, "1," + day + ",1,\"x", "rejected: a quote isn't closed"},
+		{csv, some, "1," + day + ",1,\"x\"y", "rejected: text follows"},
+		{csv, some, "x," + day + ",1,x", `rejected: sensor"x": it is no integer`},
+		{csv, some, "1,yesterday,1,x", `rejected: ts"yesterday": it is no time`},
+		{csv, some, "1," + day + ",1,\xff", `rejected: note"\xff": it isn't UTF-8`},
+		{csv, some, "1," + day + "," + strings.Repeat("9", 100) + "x,y", "rejected: value\"" + strings.Repeat("9", 60) + `"...: it is no number`},
+		{csv, all, "1," + day + ",1,x,,,,", "[1][2026-03-29 00:00:00][1][x][NULL][NULL][NULL][NULL]"},
+		{csv, all, "1," + day + ",1,x,\"\",\"\",1.5,{}", "[1][2026-03-29 00:00:00][1][x][][][1.5][{}]"},
+		{csv, all, "1," + day + ",1,x,y,4142,1.555,1", "rejected: price"},
+		{tsv, some, "1\t" + day + "\t\\N\t", "[1][2026-03-29 00:00:00][NULL][]"},
+		{tsv, some, "1\t" + day + "\t\tx", "rejected: valueit is empty"},
+		{tsv, some, "1\t" + day + "\t1\t\\N", "rejected: noteit is NULL"},
+		{tsv, all, "1\t" + day + "\t1\tx\t\t\\\\x4142\t\\N\t\"a\"", `[1][2026-03-29 00:00:00][1][x][][AB][NULL]["a"]`},
+		{jsonl, some, `{"note":"x","sensor":1,"ts":"2026-03-29","value":2.5}`, "[1][2026-03-29 00:00:00][2.5][x]"},
+		{jsonl, some, `  {"sensor":"1","ts":"2026-03-29T00:00:00Z","value":"2.5","note":""}  `, "[1][2026-03-29 00:00:00][2.5][]"},
+		{jsonl, some, `{"SENSOR":1,"Ts":"2026-03-29","note":"x"}`, "[1][2026-03-29 00:00:00][NULL][x]"},
+		{jsonl, some, `{"sensor":1,"ts":"2026-03-29","note":1.50,"value":null}`, "[1][2026-03-29 00:00:00][NULL][1.50]"},
+		{jsonl, some, `{"sensor":true,"ts":"2026-03-29","note":"x"}`, `rejected: sensor"true": it is no integer`},
+		{jsonl, some, `{"sensor":1,"ts":"2026-03-29","note":{"a": [1, "b"]}}`, `[1][2026-03-29 00:00:00][NULL][{"a": [1, "b"]}]`},
+		{jsonl, some, `{"sensor":1,"ts":"2026-03-29","note":"\ud834\udd1e \u00e4\n\"\\ufffd\ufffd"}`, "[1][2026-03-29 00:00:00][NULL][𝄞 ä\n\"\\ufffd\ufffd]"},
+		{jsonl, some, `{"sen\u0073or":1,"ts":"2026-03-29","note":"x"}`, "[1][2026-03-29 00:00:00][NULL][x]"},
+		{jsonl, some, `{"sensor":1,"ts":"2026-03-29","note":"\ud800"}`, "half of a surrogate pair"},
+		{jsonl, some, `{"sensor":1,"ts":"2026-03-29","note":"\ud834\u0041bc"}`, "half of a surrogate pair"},
+		{jsonl, some, `{"sensor":1,"ts":"2026-03-29","note":"\\\udd1e"}`, "half of a surrogate pair"},
+		{jsonl, some, `{"sensor":1,"ts":"2026-03-29","note":"` + "\xff" + `"}`, "isn't UTF-8"},
+		{jsonl, some, `{"sensor":1,"ts":"2026-03-29"}`, "rejected: noteit is missing"},
+		{jsonl, some, `{"sensor":1,"ts":"2026-03-29","note":null}`, "rejected: noteit is NULL"},
+		{jsonl, some, `{"sensor":1,"ts":"2026-03-29","note":"x","colour":1}`, `key "colour" isn't one of the columns that are loaded, sensor, ts, value, note`},
+		{jsonl, some, `{"sensor":1,"ts":"2026-03-29","note":"x","sensor":2}`, `it has key "sensor" twice`},
+		{jsonl, some, `{"sensor":1,"ts":"2026-03-29","note":"x","Note":null}`, `it has key "Note" twice`},
+		{jsonl, some, `{"sensor":1.0,"ts":"2026-03-29","note":"x"}`, "[1][2026-03-29 00:00:00][NULL][x]"},
+		{jsonl, some, `{"sensor":-14.00,"ts":"2026-03-29","note":"x"}`, "[-14][2026-03-29 00:00:00][NULL][x]"},
+		{jsonl, some, `{"sensor":1e3,"ts":"2026-03-29","note":"x"}`, "[1000][2026-03-29 00:00:00][NULL][x]"},
+		{jsonl, some, `{"sensor":1.5E1,"ts":"2026-03-29","note":"x"}`, "[15][2026-03-29 00:00:00][NULL][x]"},
+		{jsonl, some, `{"sensor":120e-1,"ts":"2026-03-29","note":"x"}`, "[12][2026-03-29 00:00:00][NULL][x]"},
+		{jsonl, some, `{"sensor":-0.0,"ts":"2026-03-29","note":"x"}`, "[0][2026-03-29 00:00:00][NULL][x]"},
+		{jsonl, some, `{"sensor":0e-9,"ts":"2026-03-29","note":"x"}`, "[0][2026-03-29 00:00:00][NULL][x]"},
+		{jsonl, some, `{"sensor":0.0e-2,"ts":"2026-03-29","note":"x"}`, "[0][2026-03-29 00:00:00][NULL][x]"},
+		{jsonl, some, `{"sensor":9223372036854775807.0,"ts":"2026-03-29","note":"x"}`, "[9223372036854775807][2026-03-29 00:00:00][NULL][x]"},
+		{jsonl, some, `{"sensor":1.2e18,"ts":"2026-03-29","note":"x"}`, "[1200000000000000000][2026-03-29 00:00:00][NULL][x]"},
+		{jsonl, some, `{"sensor":1.5,"ts":"2026-03-29","note":"x"}`, "1.5\": it is no integer"},
+		{jsonl, some, `{"sensor":1e-1,"ts":"2026-03-29","note":"x"}`, "it is no integer"},
+		{jsonl, some, `{"sensor":1e40,"ts":"2026-03-29","note":"x"}`, "it is no integer of 64 bits"},
+		{jsonl, some, `{"sensor":1e41,"ts":"2026-03-29","note":"x"}`, "it is no integer"},
+		{jsonl, some, `{"sensor":1e999999999999999999999,"ts":"2026-03-29","note":"x"}`, "it is no integer"},
+		{jsonl, some, `{"sensor":9223372036854775808.0,"ts":"2026-03-29","note":"x"}`, "it is no integer of 64 bits"},
+		{jsonl, some, `{"sensor":"1.0","ts":"2026-03-29","note":"x"}`, "it is no integer"},
+		{jsonl, some, `{"sensor":[1],"ts":"2026-03-29","note":"x"}`, "it is no integer"},
+		{jsonl, some, `{"sensor":"","ts":"2026-03-29","note":"x"}`, "rejected: sensorit is empty"},
+		{jsonl, some, `{"sensor":9223372036854775808,"ts":"2026-03-29","note":"x"}`, "no integer of 64 bits"},
+		{jsonl, some, `{"sensor":1,"ts":1774742400,"note":"x"}`, "it is no time"},
+		{jsonl, some, `[1,"2026-03-29",1,"x"]`, "it is no JSON object"},
+		{jsonl, some, `{"sensor":1,"ts":"2026-03-29","note":"x"`, "it is no JSON object"},
+		{jsonl, some, `{"sensor":1,"ts":"2026-03-29","note":"x"} {}`, "it is no JSON object"},
+		{jsonl, some, `{"sensor":01,"ts":"2026-03-29","note":"x"}`, "it is no JSON object"},
+		{jsonl, some, `{"sensor":NaN,"ts":"2026-03-29","note":"x"}`, "it is no JSON object"},
+		{jsonl, some, `{'sensor':1}`, "it is no JSON object"}, {jsonl, some, ` `, "it is no JSON object"}, {jsonl, some, `null`, "it is no JSON object"}, {jsonl, some, `"x"`, "it is no JSON object"},
+		{jsonl, some, "{}", "rejected: sensorit is missing"},
+		{jsonl, all, `{"sensor":1,"ts":"2026-03-29","note":"x","doc":"text","raw":"4142","price":1e1}`, `[1][2026-03-29 00:00:00][NULL][x][NULL][AB][1e1]["text"]`},
+		{jsonl, all, `{"sensor":1,"ts":"2026-03-29","note":"x","doc":{"a":1},"more":false}`, `[1][2026-03-29 00:00:00][NULL][x][false][NULL][NULL][{"a":1}]`},
+		{jsonl, all, `{"sensor":1,"ts":"2026-03-29","note":"x","doc":null,"more":[]}`, `[1][2026-03-29 00:00:00][NULL][x][[]][NULL][NULL][NULL]`},
+	} {
+		p := parserOf(t, c.f, c.columns)
+		// Valid rows around it remain unchanged, whatever the rejected row had
+		// appended.
+		good := map[Kind]string{
+			CSV: "7,2026-01-01,1.5,good" + strings.Repeat(",", strings.Count(c.columns, ",")-3),
+			TSV: "7\t2026-01-01\t1.5\tgood" + strings.Repeat("\t\\N", strings.Count(c.columns, ",")-3), JSONL: `{"sensor":7,"ts":"2026-01-01","value":1.5,"note":"good"}`,
+		}[c.f.Kind]
+		p.parse([]byte(good+"\n"+c.in+"\n"+good+"\n"), 10, 1000, false)
+		got := rowsOf(p, 1000)
+		if len(got) != 3 || p.rows != 3 || got[1].line != 11 || got[1].offset != 1000+int64(len(good))+1 {
+			t.Errorf("%q: %v", c.in, got)
+			continue
+		}
+		if strings.HasPrefix(c.want, "[") && got[1].text != c.want || !strings.Contains(got[1].text, c.want) {
+			t.Errorf("%q: %s, want %s", c.in, got[1].text, c.want)
+		}
+		if got[0].text != got[2].text || !strings.HasPrefix(got[0].text, "[7][2026-01-01 00:00:00][1.5][good]") || p.batch.Rows() != len(p.places) {
+			t.Errorf("%q between good rows: %v", c.in, got)
+		}
+		for i := range p.batch.Columns {
+			v := &p.batch.Columns[i]
+			if n := len(v.Ints) + len(v.Floats) + len(v.Ends); n != p.batch.Rows() || len(v.Ends) > 0 && v.Ends[len(v.Ends)-1] != len(v.Bytes) {
+				t.Errorf("%q: column %d has %d values, %d rows", c.in, i, n, p.batch.Rows())
+			}
+		}
+	}
+}
+
+// TestRejectedRowsAmongMany rejects rows with NULLs and values of any length before
+// the invalid one.
+func TestRejectedRowsAmongMany(t *testing.T) {
+	p := parserOf(t, &Format{Kind: CSV, NoHeader: true}, "more,raw,value,price,note,sensor,ts")
+	var in strings.Builder
+	var want []string
+	var bad []int64
+	for i := range 500 {
+		more, raw, value, price := "", "", "", ""
+		null := func(s string) string {
+			if s == "" {
+				return "[NULL]"
+			}
+			return "[" + s + "]"
+		}
+		if i%2 == 0 {
+			more, price = strings.Repeat("m", i%7), "1.5"
+		}
+		if i%3 == 0 {
+			raw = strings.Repeat("41", i%5)
+			value = "0.5"
+		}
+		sensor := fmt.Sprint(i)
+		if i%7 == 3 || i > 450 {
+			sensor += "x"
+			bad = append(bad, int64(i+1))
+		} else {
+			want = append(want, null(more)+null(strings.Repeat("A", len(raw)/2))+null(value)+null(price)+"[n"+sensor+"]["+sensor+"][2026-01-01 00:00:00]")
+		}
+		fmt.Fprintf(&in, "%s,%s,%s,%s,n%d,%s,2026-01-01\n", more, raw, value, price, i, sensor)
+	}
+	for range 2 { // a parser is reused
+		p.parse([]byte(in.String()), 1, 0, true)
+		var got []string
+		var lines []int64
+		for _, r := range rowsOf(p, 0) {
+			if strings.HasPrefix(r.text, "rejected") {
+				lines = append(lines, r.line)
+			} else {
+				got = append(got, r.text)
+			}
+		}
+		if !slices.Equal(got, want) || !slices.Equal(lines, bad) {
+			t.Fatalf("%d rows and %d rejected, want %d and %d", len(got), len(lines), len(want), len(bad))
+		}
+	}
+}
+
+func TestHeadersAndMarks(t *testing.T) {
+	for _, c := range []struct {
+		f    Format
+		in   string
+		want int
+	}{
+		{Format{Kind: CSV}, "a,b,c\n1,2,3\n", 1},
+		{Format{Kind: CSV}, "\xef\xbb\xbf\"a\n\",b,c\n1,2,3\n", 1},
+		{Format{Kind: CSV, NoHeader: true}, "\xef\xbb\xbf\"1,\n\",2,3\n4,5,6", 2},
+		{Format{Kind: JSONL}, "\xef\xbb\xbf{\"a\":1}\n\n\r\n{\"a\":2}\r\n", 2},
+		{Format{Kind: TSV}, "\xef\xbb\xbfa\tb\tc\n", 0},
+	} {
+		p := newParser(texts(&c.f, 3))
+		p.parse([]byte(c.in), 1, 0, true)
+		if p.batch.Rows() != c.want || len(p.rejected) > 0 {
+			t.Errorf("%q: %d rows, %v", c.in, p.batch.Rows(), p.rejected)
+		}
+		if c.f.NoHeader && !strings.HasPrefix(rowsOf(p, 0)[0].text, "[1,\n]") {
+			t.Errorf("%q: %v", c.in, rowsOf(p, 0))
+		}
+	}
+}
+
+// TestDeepObjects uses objects nested so deeply that reading them would overflow the
+// stack.
+func TestDeepObjects(t *testing.T) {
+	p := parserOf(t, &Format{Kind: JSONL}, "sensor,ts,note")
+	in := func(depth int) string {
+		return `{"sensor":1,"ts":"2026-01-01","note":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + "}\n"
+	}
+	for depth, good := range map[int]bool{10: true, maxDepth - 1: true, maxDepth: false, 7 << 20: false} {
+		p.parse([]byte(in(depth)), 1, 0, true)
+		if p.rows != 1 || (len(p.rejected) == 0) != good {
+			t.Errorf("%d deep: %d rows, rejected: %v", depth, p.rows, len(p.rejected) > 0)
+		}
+	}
+	// Many brackets need not be deeply nested.
+	p.parse([]byte(`{"sensor":1,"ts":"2026-01-01","note":[`+strings.Repeat("[],", 9999)+`"[[\"[`+strings.Repeat("[", 9999)+"\"]}\n"), 1, 0, true)
+	if len(p.rejected) > 0 {
+		t.Errorf("many brackets: %.200s", p.rejected[0].Reason)
+	}
+}
+
+func TestPosition(t *testing.T) {
+	p := newParser(texts(&Format{Kind: CSV}, 1))
+	p.by, p.unit = 0, 1000
+	p.batch.Columns[0].Type = engine.Int64
+	p.batch.Columns[0].Ints = []int64{5, -5, math.MaxInt64, math.MinInt64, math.MaxInt64 / 1000}
+	for i, want := range []int64{5000, -5000, math.MaxInt64, math.MaxInt64, math.MaxInt64 / 1000 * 1000} {
+		if got := p.position(i); got != want {
+			t.Errorf("position of %d: %d, want %d", p.batch.Columns[0].Ints[i], got, want)
+		}
+	}
+}
+
+func FuzzRows(f *testing.F) {
+	f.Add([]byte("1,2026-03-29,2.5,\"x\"\"\n\",,00,1.5,{}\n"), byte(0))
+	f.Add([]byte("1\t2026-03-29\t\\N\tx\\\n\t\t\\\\x00\t1e1\t{}\n"), byte(1))
+	f.Add([]byte(`{"sensor":1,"ts":"2026-03-29","note":"\ud800","doc":{"a":[1]}}`), byte(2))
+	db, table, schema := measurements(f)
+	var parsers []*parser
+	for _, kind := range Kinds() {
+		target, err := newTarget(db, table, schema, &Format{Kind: kind, NoHeader: true}, schema.Names(), &Options{Values: ValueOptions{TruncateTimes: true}})
+		if err != nil {
+			f.Fatal(err)
+		}
+		parsers = append(parsers, newParser(target))
+	}
+	f.Fuzz(func(t *testing.T, data []byte, which byte) {
+		p := parsers[int(which)%len(parsers)]
+		p.parse(data, 1, 0, true)
+		if p.rows != int64(len(p.places)+len(p.rejected)) || p.batch.Rows() != len(p.places) {
+			t.Fatalf("%q: %d rows, %d taken, %d rejected", data, p.rows, len(p.places), len(p.rejected))
+		}
+		for i := range p.batch.Columns {
+			v := &p.batch.Columns[i]
+			if n := len(v.Ints) + len(v.Floats) + len(v.Ends); n != p.batch.Rows() {
+				t.Fatalf("%q: column %d has %d values, %d rows", data, i, n, p.batch.Rows())
+			}
+		}
+		for i := range p.batch.Rows() {
+			p.position(i)
+		}
+	})
+}

@@ -1,0 +1,97 @@
+package ingest
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/ingest/spool"
+	"github.com/rowmill/rowmill/internal/state"
+)
+
+const (
+	// acknowledgeEach and acknowledgeAfter limit the number of committed batches
+	// that a spool keeps, and for how long.
+	acknowledgeEach  = 64
+	acknowledgeAfter = time.Second
+)
+
+// A settled records in the database up to which offset all of a spool is
+// committed, and then releases that part of the spool.
+type settled struct {
+	*load
+	sp *spool.Spool
+
+	mu   sync.Mutex
+	at   int64                 // all records below are committed
+	next []int64               // start offsets of the batches above at, in order
+	done map[int64]settledPart // committed batches above at, by start offset
+	ids  []string              // IDs of batches below at that are still in the ledger
+	sums state.Counts          // the rows of those
+	last time.Time
+}
+
+type settledPart struct {
+	to   int64
+	id   string
+	rows state.Counts
+}
+
+// expect registers the next batch, in order.
+func (s *settled) expect(b *batch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next = append(s.next, b.From)
+}
+
+// add records that a batch is committed.
+func (s *settled) add(ctx context.Context, b *batch, noted state.Batch) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.done[b.From] = settledPart{b.To, b.ID(s.source.Key), noted.Counts}
+	for len(s.next) > 0 {
+		part, there := s.done[s.next[0]]
+		if !there {
+			break
+		}
+		delete(s.done, s.next[0])
+		s.next, s.at, s.ids = s.next[1:], part.to, append(s.ids, part.id)
+		s.sums.Add(part.rows)
+	}
+	if len(s.ids) < acknowledgeEach && time.Since(s.last) < acknowledgeAfter {
+		return nil
+	}
+	return s.acknowledgeLocked(ctx)
+}
+
+// each acknowledges committed batches periodically until ctx ends. Errors are
+// ignored: they recur with the next batch or at the end.
+func (s *settled) each(ctx context.Context) {
+	for engine.Sleep(ctx, acknowledgeAfter) == nil {
+		_ = s.acknowledge(ctx)
+	}
+}
+
+func (s *settled) acknowledge(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.acknowledgeLocked(ctx)
+}
+
+func (s *settled) acknowledgeLocked(ctx context.Context) error {
+	s.last = time.Now()
+	if s.at == s.source.Loaded {
+		return nil
+	}
+	f := *s.source
+	f.Loaded = s.at
+	f.Add(s.sums)
+	if err := s.retry(ctx, func() error { return s.state.Acknowledge(ctx, &f, s.ids) }); err != nil {
+		return err
+	}
+	s.source.Loaded, s.source.Counts = f.Loaded, f.Counts
+	s.ids, s.sums = s.ids[:0], state.Counts{}
+	s.reached("acknowledged")
+	return s.sp.Release(f.Loaded)
+}

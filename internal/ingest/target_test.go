@@ -1,0 +1,60 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// targetOfText returns the target for the fields of a source.
+func targetOfText(t *testing.T, f *Format, text string) (*target, error) {
+	t.Helper()
+	db, table, schema := measurements(t)
+	l := &load{opt: &Options{Table: table, Schema: schema}, db: db}
+	ctx, stop := context.WithCancel(t.Context())
+	c := newCutter(ctx, strings.NewReader(text), f, 10, 1000, 0)
+	defer c.wait(stop)
+	return l.targetOf(ctx, c, f)
+}
+
+// TestColumnsOfAFileWithoutHeader gives column names for a file without a header:
+// its first row must not be skipped silently.
+func TestColumnsOfAFileWithoutHeader(t *testing.T) {
+	columns := []string{"sensor", "ts", "note"}
+	const row, header = "1,2026-03-29,x\n", "a,b,c\n"
+	for _, c := range []struct {
+		f    Format
+		text string
+		want string // part of the error and its hint
+	}{
+		{Format{Kind: CSV, Columns: columns}, row, "line 1, which would be passed over as a header, is a row of values --header=false"},
+		{Format{Kind: CSV, Columns: columns}, "\xef\xbb\xbf\"1\",2026-03-29,x\r\n", "is a row of values"},
+		{Format{Kind: CSV, Columns: columns}, "no int,2026-03-29,x", "is a row of values"},
+		{Format{Kind: TSV, Columns: columns}, "1\t2026-03-29\tx\n", "is a row of values"},
+		{Format{Kind: CSV, Columns: columns, Header: true}, row, ""},
+		{Format{Kind: CSV, Columns: columns, NoHeader: true}, row, ""},
+		{Format{Kind: CSV, Columns: columns}, header + row, ""},
+		{Format{Kind: CSV, Columns: columns}, "a,b\n" + row, ""},
+		{Format{Kind: CSV}, row, "looks like a row of values --header=false"},
+		{Format{Kind: CSV}, "x,2026-03-29,y\n", "looks like a row of values --header=false"},
+		{Format{Kind: CSV}, "sensor,ts,colour\n", "--columns with the names"},
+		{Format{Kind: CSV}, "sensor,ts,inf\n", "sensor, ts, value, note, more, raw, price, doc --columns"},
+		{Format{Kind: CSV, Columns: []string{"sensor", "1"}}, row, "doc --columns"},
+	} {
+		_, err := targetOfText(t, &c.f, c.text)
+		got := ""
+		if err != nil {
+			var hinted *engine.HintError
+			got = err.Error()
+			if errors.As(err, &hinted) {
+				got += " " + hinted.Hint
+			}
+		}
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%+v, %q: %q, want %q", c.f, c.text, got, c.want)
+		}
+	}
+}

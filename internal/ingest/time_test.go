@@ -1,0 +1,243 @@
+package ingest
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+	_ "time/tzdata"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+func zoneOf(t testing.TB, name string) *time.Location {
+	t.Helper()
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return zone
+}
+
+func TestParseTime(t *testing.T) {
+	for _, c := range []struct {
+		in   string
+		want string // RFC 3339, "" if invalid
+	}{
+		{"2026-03-29", "2026-03-29T00:00:00Z"},
+		{"2026-03-29 01:02", "2026-03-29T01:02:00Z"},
+		{"2026-03-29 01:02:03", "2026-03-29T01:02:03Z"},
+		{"2026-03-29T01:02:03", "2026-03-29T01:02:03Z"},
+		{"2026-03-29t01:02:03z", "2026-03-29T01:02:03Z"},
+		{"2026-03-29T01:02:03.5Z", "2026-03-29T01:02:03.5Z"},
+		{"2026-03-29 01:02:03.123456 UTC", "2026-03-29T01:02:03.123456Z"},
+		{"2026-03-29 01:02:03.1234560000", "2026-03-29T01:02:03.123456Z"},
+		{"2026-03-29 01:02:03+02", "2026-03-28T23:02:03Z"},
+		{"2026-03-29 01:02:03 +0200", "2026-03-28T23:02:03Z"},
+		{"2026-03-29 01:02-05:30", "2026-03-29T06:32:00Z"},
+		{"2026-03-29T01:02Z", "2026-03-29T01:02:00Z"},
+		{"2026-03-29 01:02:03-00:00", "2026-03-29T01:02:03Z"},
+		{"2026-12-31 23:59:59.999999-18", "2027-01-01T17:59:59.999999Z"},
+		{"1969-12-31 23:59:59.999999", "1969-12-31T23:59:59.999999Z"},
+		{"0000-01-01", "0000-01-01T00:00:00Z"},
+		{"0000-02-29", "0000-02-29T00:00:00Z"},
+		{"9999-12-31 23:59:59.999999", "9999-12-31T23:59:59.999999Z"},
+		{"2000-02-29", "2000-02-29T00:00:00Z"},
+		{"2024-02-29 00:00", "2024-02-29T00:00:00Z"},
+		{in: "1900-02-29"}, {in: "2023-02-29"}, {in: "2023-04-31"}, {in: "2023-00-01"}, {in: "2023-13-01"}, {in: "2023-01-00"}, {in: "0000-00-00"},
+		{in: "2026-03-29 24:00:00"}, {in: "2026-03-29 23:60:00"}, {in: "2026-03-29 23:59:60"},
+		{in: ""}, {in: "2026"}, {in: "2026-3-29"}, {in: "2026-03-29 "}, {in: "2026-03-29 1:00:00"}, {in: "2026-03-29 01"}, {in: "2026-03-29 01:00:0"},
+		{in: "2026-03-29_01:00:00"}, {in: "2026/03/29"}, {in: "20260329"}, {in: "29.03.2026"}, {in: " 2026-03-29"}, {in: "-026-03-29"}, {in: "+2026-03-29"},
+		{in: "2026-03-29 01:00:00."}, {in: "2026-03-29 01:00:00.Z"}, {in: "2026-03-29 01:00:00.+02"}, {in: "2026-03-29 01:00.5"}, {in: "2026-03-29 01:00:00,5"},
+		{in: "2026-03-29 01:00:00 "}, {in: "2026-03-29 01:00:00  Z"}, {in: "2026-03-29 01:00:00Zx"}, {in: "2026-03-29 01:00:00+2"}, {in: "2026-03-29 01:00:00+02:"},
+		{in: "2026-03-29 01:00:00+02:60"}, {in: "2026-03-29 01:00:00+19"}, {in: "2026-03-29 01:00:00+02:00:00"}, {in: "2026-03-29 01:00:00 CET"}, {in: "2026-03-29Z"},
+		{in: "infinity"}, {in: "now"}, {in: "0044-03-15 BC"}, {in: "12026-03-29"}, {in: "2026-03-29 0１:00:00"},
+	} {
+		us, exact, err := parseTime([]byte(c.in), nil)
+		if c.want == "" {
+			if !errors.Is(err, errNoTime) {
+				t.Errorf("%q: %v, %v; want it refused", c.in, time.UnixMicro(us).UTC(), err)
+			}
+			continue
+		}
+		want, wantErr := time.Parse(time.RFC3339, c.want)
+		if wantErr != nil {
+			t.Fatal(wantErr)
+		}
+		if err != nil || us != want.UnixMicro() || !exact {
+			t.Errorf("%q: %v, exact %v, %v; want %s", c.in, time.UnixMicro(us).UTC(), exact, err, c.want)
+		}
+	}
+}
+
+// TestEachDay compares all days of the years 0 to 9999 with package time.
+func TestEachDay(t *testing.T) {
+	for day := time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC); day.Year() < 10000; day = day.AddDate(0, 0, 1) {
+		us, _, err := parseTime(day.AppendFormat(nil, time.DateOnly), nil)
+		if err != nil || us != day.UnixMicro() {
+			t.Fatalf("%s: %d, %v; want %d", day.Format(time.DateOnly), us, err, day.UnixMicro())
+		}
+	}
+}
+
+func TestTimesThatColumnsKeep(t *testing.T) {
+	const day, second = 24 * 3600e6, 1e6
+	truncate := &ValueOptions{TruncateTimes: true}
+	berlin := &ValueOptions{Zone: zoneOf(t, "Europe/Berlin")}
+	for _, c := range []struct {
+		native, engine string
+		o              *ValueOptions
+		in             string
+		want           int64
+		ok             bool
+	}{
+		{"datetime", "mysql", &ValueOptions{}, "1970-01-01 00:00:01", second, true},
+		{"datetime", "mysql", &ValueOptions{}, "1970-01-01 00:00:01.000000000", second, true},
+		{"datetime", "mysql", &ValueOptions{}, "1970-01-01 00:00:01.5", 0, false},
+		{"timestamp", "mariadb", truncate, "1970-01-01 00:00:01.999999", second, true},
+		{"datetime", "mysql", truncate, "1969-12-31 23:59:58.999999", -2 * second, true},
+		{"datetime(3)", "mysql", &ValueOptions{}, "1970-01-01 00:00:00.001", 1000, true},
+		{"datetime(3)", "mysql", &ValueOptions{}, "1970-01-01 00:00:00.0011", 0, false},
+		{"datetime(3)", "mysql", truncate, "1969-12-31 23:59:59.9999", -1000, true},
+		{"timestamp(0) without time zone", "postgres", &ValueOptions{}, "1970-01-01 00:00:00.1", 0, false},
+		{"timestamp with time zone", "postgres", &ValueOptions{}, "1970-01-01 00:00:00.000001", 1, true},
+		{"timestamp with time zone", "postgres", &ValueOptions{}, "1970-01-01 00:00:00.0000001", 0, false},
+		{"timestamp with time zone", "postgres", truncate, "1970-01-01 00:00:00.0000019", 1, true},
+		{"timestamp with time zone", "postgres", truncate, "1969-12-31 23:59:59.9999991", -1, true},
+		{"DATETIME", "sqlite", &ValueOptions{}, "1970-01-01 00:00:00.000001", 1, true},
+		{"date", "mysql", &ValueOptions{}, "1970-01-02", day, true},
+		{"date", "mysql", &ValueOptions{}, "1970-01-02 00:00:00", day, true},
+		{"date", "postgres", &ValueOptions{}, "1970-01-02 00:00:01", 0, false},
+		{"date", "postgres", truncate, "1970-01-02 23:59:59.9999999", day, true},
+		{"date", "postgres", truncate, "1969-12-31 23:59:59", -day, true},
+		{"date", "postgres", berlin, "1970-01-02", day, true},
+		{"date", "postgres", berlin, "1970-01-02 00:00", day, true},
+		{"date", "postgres", berlin, "1970-01-02 00:00+01", 0, false},
+		{"datetime", "mysql", berlin, "1970-01-02", day - 3600*second, true},
+		{"datetime", "mysql", berlin, "1970-01-02 00:00Z", day, true},
+	} {
+		name, digits := engine.NativeType(c.native)
+		v := engine.Vector{Type: engine.Time}
+		err := timeOf(name, digits, c.engine, c.o)(&v, []byte(c.in))
+		switch {
+		case (err == nil) != c.ok || err != nil && len(v.Ints) > 0:
+			t.Errorf("%s of %s, %q: %v, %d values", c.native, c.engine, c.in, err, len(v.Ints))
+		case c.ok && (len(v.Ints) != 1 || v.Ints[0] != c.want):
+			t.Errorf("%s of %s, %q: %v, want %v", c.native, c.engine, c.in, v.Ints, c.want)
+		}
+	}
+}
+
+func TestTimesInZones(t *testing.T) {
+	for _, c := range []struct {
+		zone, in, want string
+		err            error
+	}{
+		{"Europe/Berlin", "2026-03-29 01:59:59.999999", "2026-03-29T00:59:59.999999Z", nil},
+		{"Europe/Berlin", "2026-03-29 02:00:00", "", errNoSuch},
+		{"Europe/Berlin", "2026-03-29 02:59:59.999999", "", errNoSuch},
+		{"Europe/Berlin", "2026-03-29 03:00:00", "2026-03-29T01:00:00Z", nil},
+		{"Europe/Berlin", "2026-10-25 01:59:59.999999", "2026-10-24T23:59:59.999999Z", nil},
+		{"Europe/Berlin", "2026-10-25 02:00:00", "", errTwice},
+		{"Europe/Berlin", "2026-10-25 02:59:59.999999", "", errTwice},
+		{"Europe/Berlin", "2026-10-25 02:30:00+02", "2026-10-25T00:30:00Z", nil},
+		{"Europe/Berlin", "2026-10-25 02:30:00+01:00", "2026-10-25T01:30:00Z", nil},
+		{"Europe/Berlin", "2026-10-25 03:00:00", "2026-10-25T02:00:00Z", nil},
+		{"America/New_York", "2026-03-08 02:30", "", errNoSuch},
+		{"America/New_York", "2026-03-08 03:00", "2026-03-08T07:00:00Z", nil},
+		{"America/New_York", "2026-11-01 00:59", "2026-11-01T04:59:00Z", nil},
+		{"America/New_York", "2026-11-01 01:30", "", errTwice},
+		{"America/New_York", "2026-11-01 02:00", "2026-11-01T07:00:00Z", nil},
+		{"Australia/Lord_Howe", "2026-10-04 02:00", "", errNoSuch},
+		{"Australia/Lord_Howe", "2026-10-04 02:30", "2026-10-03T15:30:00Z", nil},
+		{"Australia/Lord_Howe", "2026-04-05 01:29", "2026-04-04T14:29:00Z", nil},
+		{"Australia/Lord_Howe", "2026-04-05 01:30", "", errTwice},
+		{"Australia/Lord_Howe", "2026-04-05 02:00", "2026-04-04T15:30:00Z", nil},
+		{"Pacific/Apia", "2011-12-29 23:59", "2011-12-30T09:59:00Z", nil},
+		{"Pacific/Apia", "2011-12-30 12:00", "", errNoSuch},
+		{"Pacific/Apia", "2011-12-31 00:00", "2011-12-30T10:00:00Z", nil},
+		{"Asia/Kolkata", "1969-12-31 05:30:00.000001", "1969-12-31T00:00:00.000001Z", nil},
+	} {
+		us, _, err := parseTime([]byte(c.in), zoneOf(t, c.zone))
+		if !errors.Is(err, c.err) {
+			t.Errorf("%s in %s: %v, want %v", c.in, c.zone, err, c.err)
+			continue
+		}
+		if got := time.UnixMicro(us).UTC().Format(time.RFC3339Nano); err == nil && got != c.want {
+			t.Errorf("%s in %s: %s, want %s", c.in, c.zone, got, c.want)
+		}
+	}
+}
+
+// TestLocalTimes compares with a search of all instants at which a clock of the
+// zone shows a time, mostly near clock changes.
+func TestLocalTimes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	const hour = 3600e6
+	for _, name := range []string{"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca", "Europe/Dublin", "America/Sao_Paulo", "Asia/Gaza", "Pacific/Apia", "Antarctica/Troll", "America/Caracas"} {
+		zone := zoneOf(t, name)
+		var changes []int64
+		for at := time.Date(1975, 1, 1, 0, 0, 0, 0, time.UTC); at.Year() < 2035; {
+			_, next := at.In(zone).ZoneBounds()
+			if next.IsZero() {
+				break
+			}
+			changes = append(changes, next.UnixMicro())
+			at = next.UTC()
+		}
+		if len(changes) < 3 {
+			t.Fatalf("%s has %d changes", name, len(changes))
+		}
+		for range 20000 {
+			near := changes[rng.IntN(len(changes))]
+			civil := near + offsetAt(near, zone) + rng.Int64N(60*hour) - 30*hour
+			if rng.IntN(2) == 0 { // at a whole quarter of an hour
+				civil -= civil % (hour / 4)
+			}
+			offsets := map[int64]bool{}
+			for h := int64(-48); h <= 48; h++ {
+				offsets[offsetAt(civil+h*hour, zone)] = true
+			}
+			var at []int64
+			for offset := range offsets {
+				if us := civil - offset; offsetAt(us, zone) == offset {
+					at = append(at, us)
+				}
+			}
+			us, err := local(civil, zone)
+			switch {
+			case len(at) == 0 && errors.Is(err, errNoSuch), len(at) == 2 && errors.Is(err, errTwice), len(at) == 1 && err == nil && us == at[0]:
+			default:
+				t.Fatalf("%s in %s: %v, %v; want one of %v", time.UnixMicro(civil).UTC(), name, time.UnixMicro(us).UTC(), err, at)
+			}
+		}
+	}
+}
+
+func FuzzParseTime(f *testing.F) {
+	for _, s := range []string{"2026-03-29", "2026-03-29T01:02:03.5Z", "2026-03-29 01:02:03.123456789+02:00", "1969-12-31 23:59:59.9999999", "2026-03-29 01:02-0530"} {
+		f.Add(s)
+	}
+	layouts := []string{time.RFC3339, time.DateTime, time.DateOnly, "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05Z07", "2006-01-02 15:04:05-0700"}
+	f.Fuzz(func(t *testing.T, s string) {
+		us, exact, err := parseTime([]byte(s), nil)
+		if err != nil {
+			return
+		}
+		for _, layout := range layouts {
+			want, wantErr := time.Parse(layout, s)
+			if wantErr != nil {
+				continue
+			}
+			// UnixMicro truncates finer digits. Package time keeps 9 digits.
+			if us != want.UnixMicro() || exact && want.Nanosecond()%1000 != 0 {
+				t.Errorf("%q: %d, exact %v; package time has %d", s, us, exact, want.UnixNano())
+			}
+		}
+		// The formatted time reads back as the same time.
+		text := engine.AppendTime(nil, us)
+		if again, exact, err := parseTime(text, nil); us >= -62167219200e6 && us <= 253402300799999999 && (err != nil || !exact || again != us) {
+			t.Errorf("%q is %d, and %s is %d, %v", s, us, text, again, err)
+		}
+	})
+}

@@ -1,0 +1,442 @@
+package adopt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/maintain/copier"
+	"github.com/rowmill/rowmill/internal/state"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// Kind is the kind and the ID of an adoption in the journal: a table has at most one
+// at a time.
+const Kind = "adopt"
+
+// Steps of an adoption, in order. The journal records the next step to do.
+const (
+	stepCheck = "check" // of all rows, before anything is changed or recorded
+
+	stepCreate   = "create"   // the log, the table for late rows, the rolling table
+	stepTriggers = "triggers" // on the plain table
+	stepCopy     = "copy"     // the rows
+	stepVerify   = "verify"   // chunk by chunk
+	stepSwap     = "swap"     // the cut-over: rename the tables
+	stepClean    = "clean"    // drop triggers and log
+	stepKept     = "kept"     // the old table waits for Finish or Undo
+	stepDrop     = "drop"     // drop the old table
+
+	stepCancel = "cancel" // before the cut-over: drop all created objects
+
+	stepBack       = "back"        // create the log and triggers on the rolling table
+	stepBackVerify = "back-verify" // chunk by chunk; chunks that differ are copied
+	stepBackSwap   = "back-swap"   // rename the tables back
+	stepBackClean  = "back-clean"  // drop triggers, log and the rolling table
+)
+
+type Options struct {
+	DB    engine.Keeper
+	State *state.Store
+	// Table is the intended rolling table. Schema describes the current plain table;
+	// it may be nil if an adoption is in progress.
+	Table    *engine.Table
+	Schema   *engine.Schema
+	Declared *rolling.Declaration
+	// AllowDuplicates permits the loss of unique keys of the plain table: see Lost.
+	AllowDuplicates bool
+	// Now returns the current position on a time axis; nil means the clock. On a
+	// sequence the current position is the highest key.
+	Now func(ctx context.Context) (int64, error)
+	// Before, unless nil, is called after the table has passed the checks and before
+	// an adoption begins, with the position from which there will be periods.
+	Before func(ctx context.Context, from int64) error
+	// Limits are the limits of the server's load.
+	Limits copier.Limits
+	// Chunk is the number of rows copied at a time; 0 means an adaptive number that
+	// takes a fraction of a second.
+	Chunk int
+	// Progress is called at least for each step and chunk.
+	Progress func(Progress)
+
+	// at, unless nil, is called at each point; tests end the process there.
+	at func(point string) error
+}
+
+// Progress describes how far an adoption has come.
+type Progress struct {
+	Step string
+	// Rows of approximately Of rows are copied or compared in the current step.
+	// PerSecond is the rate since this process began the step, Left the estimated
+	// remaining time at that rate. All are 0 in steps that count no rows.
+	Rows, Of  int64
+	PerSecond float64
+	Left      time.Duration
+	// Paused is the reason for which the work waits, "" if it doesn't.
+	Paused string
+	// Blockers are the transactions that hold the requested lock.
+	Blockers []engine.Blocker
+}
+
+// data is the state of an adoption in the journal.
+type data struct {
+	// Columns are the columns of both tables. Key is the primary key of the plain
+	// table, NewKey that of the rolling one.
+	Columns, Key, NewKey []engine.SchemaColumn
+	// After is the last key copied, Rows the number of rows copied, Of the
+	// approximate total.
+	After    []string
+	Rows, Of int64
+	// First and Last are the positions of the first and the last row, if there are
+	// rows.
+	First, Last int64
+	// Checked is the last key compared, CheckedRows the number of rows compared, and
+	// Repaired the number of chunks that had to be copied again.
+	Checked     []string
+	CheckedRows int64
+	Repaired    int
+	// Verified is the number of rows found to be equal in both tables.
+	Verified int64
+}
+
+// A job is an adoption in this process.
+type job struct {
+	Options
+	change *state.Change
+	data   data
+	// columns are the writable columns.
+	columns []engine.SchemaColumn
+	began   time.Time
+	first   int64 // rows already done when this process began the step
+	ahead   time.Time
+}
+
+// Names of the objects that an adoption creates beside the table.
+func newName(table string) string  { return table + "__rowmill_new" }
+func oldName(table string) string  { return table + "__rowmill_old" }
+func logName(table string) string  { return table + "__rowmill_log" }
+func lateName(table string) string { return table + "_late" }
+
+// UnderWay returns the adoption of a table, or nil. It includes an adoption after the
+// cut-over whose old table is kept: see Kept.
+func UnderWay(ctx context.Context, st *state.Store, table string) (*state.Change, error) {
+	c, err := st.Change(ctx, table, Kind)
+	if errors.Is(err, engine.ErrNoTable) {
+		return nil, nil // the database has no journal
+	}
+	return c, err
+}
+
+// Kept reports whether only the old table remains to be dropped.
+func Kept(c *state.Change) bool { return c != nil && c.Step == stepKept }
+
+// Undoing reports whether the adoption is being reverted.
+func Undoing(c *state.Change) bool {
+	return c != nil && (c.Step == stepCancel || c.Step == stepBack || c.Step == stepBackVerify || c.Step == stepBackSwap || c.Step == stepBackClean)
+}
+
+// open finds the adoption in progress.
+func open(ctx context.Context, o Options) (*job, error) {
+	j := &job{Options: o}
+	c, err := UnderWay(ctx, o.State, o.Table.Name)
+	if err != nil || c == nil {
+		return j, err
+	}
+	j.change = c
+	if err := c.Load(&j.data); err != nil {
+		return nil, err
+	}
+	j.use(j.data)
+	return j, nil
+}
+
+func (j *job) use(d data) {
+	j.data = d
+	j.columns = nil
+	for _, c := range d.Columns {
+		if !c.Generated {
+			j.columns = append(j.columns, c)
+		}
+	}
+}
+
+// Run adopts the table, resuming an earlier call, and returns after the cut-over. The
+// old table is kept.
+func Run(ctx context.Context, o Options) error {
+	return leading(ctx, o, func(ctx context.Context, j *job) error {
+		if Undoing(j.change) {
+			return engine.Hinted(fmt.Errorf("adopt %s: its adoption is being taken back", o.Table.Name), "rowmill apply FILE --undo, which goes on")
+		}
+		if j.change == nil {
+			if err := j.begin(ctx); err != nil {
+				return err
+			}
+		}
+		if j.change.Step == stepDrop {
+			return j.steps(ctx, "") // an interrupted Finish
+		}
+		return j.steps(ctx, stepKept)
+	})
+}
+
+// Finish drops the old table.
+func Finish(ctx context.Context, o Options) error {
+	return leading(ctx, o, func(ctx context.Context, j *job) error {
+		if err := j.mayFinish(); err != nil {
+			return err
+		}
+		if j.change.Step == stepKept {
+			if err := j.advance(ctx, stepDrop); err != nil {
+				return err
+			}
+		}
+		return j.steps(ctx, "")
+	})
+}
+
+// mayFinish returns the reason why the adoption can't be finished.
+func (j *job) mayFinish() error {
+	switch {
+	case j.change == nil:
+		return engine.Hinted(fmt.Errorf("finish the adoption of %s: there is none", j.Table.Name), "rowmill apply FILE, which begins one")
+	case j.change.Step != stepKept && j.change.Step != stepDrop:
+		return engine.Hinted(fmt.Errorf("finish the adoption of %s: it is at step %s", j.Table.Name, j.change.Step), "rowmill apply FILE first, until it is done")
+	}
+	return nil
+}
+
+// Undo reverts an adoption: the table becomes a plain table again, with all rows
+// inserted, changed and deleted since.
+func Undo(ctx context.Context, o Options) error {
+	return leading(ctx, o, func(ctx context.Context, j *job) error {
+		if err := j.mayUndo(); err != nil {
+			return err
+		}
+		if !Undoing(j.change) {
+			if err := j.settle(ctx); err != nil {
+				return err
+			}
+			swapped, err := j.swapped(ctx)
+			if err != nil {
+				return err
+			}
+			step := stepCancel
+			if swapped {
+				// The triggers and the log of the adoption must go before those of
+				// the undo are created.
+				if err := j.clean(ctx, j.there()); err != nil {
+					return err
+				}
+				step = stepBack
+				j.data.Checked, j.data.CheckedRows, j.data.Repaired = nil, 0, 0
+			}
+			if err := j.advance(ctx, step); err != nil {
+				return err
+			}
+		}
+		return j.steps(ctx, "")
+	})
+}
+
+// mayUndo returns the reason why the adoption can't be reverted.
+func (j *job) mayUndo() error {
+	switch {
+	case j.change == nil:
+		return engine.Hinted(fmt.Errorf("take the adoption of %s back: there is none", j.Table.Name), "rowmill status FILE, which shows what is under way")
+	case j.change.Step == stepDrop:
+		return fmt.Errorf("take the adoption of %s back: the old table is being dropped", j.Table.Name)
+	}
+	return nil
+}
+
+// leadTries is the number of further attempts to take the lock of the adopting
+// process, leadPause the pause between them.
+const (
+	leadTries = 3
+	leadPause = 100 * time.Millisecond
+)
+
+// leading runs fn while holding the lock that only one process at a time can hold for
+// the table.
+func leading(ctx context.Context, o Options, fn func(context.Context, *job) error) (err error) {
+	lease, err := o.DB.Lead(ctx, lockName(o.Table.Name))
+	for try := 0; try < leadTries && errors.Is(err, engine.ErrLockTimeout); try++ {
+		// Working takes this lock for a moment, to check whether it is held.
+		if err := engine.Sleep(ctx, leadPause); err != nil {
+			return err
+		}
+		lease, err = o.DB.Lead(ctx, lockName(o.Table.Name))
+	}
+	if errors.Is(err, engine.ErrLockTimeout) {
+		return engine.Hinted(fmt.Errorf("adopt %s: another process does: %w", o.Table.Name, err), "rowmill status FILE, which shows how far it is")
+	}
+	if err != nil {
+		return fmt.Errorf("adopt %s: %w", o.Table.Name, err)
+	}
+	defer func() { err = errors.Join(err, lease.Release()) }()
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	defer func() { cancel(nil); <-done }()
+	go func() {
+		defer close(done)
+		select {
+		case <-lease.Lost():
+			cancel(errors.New("the lock that only one process may hold is lost"))
+		case <-ctx.Done():
+		}
+	}()
+	j, err := open(ctx, o)
+	if err == nil {
+		err = fn(ctx, j)
+	}
+	if err == nil {
+		return nil
+	}
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		err = errors.Join(cause, err)
+	}
+	if j != nil && j.change != nil && j.change.Step != "" && ctx.Err() == nil && !errors.Is(err, errKilled) {
+		err = errors.Join(err, j.State.Failed(ctx, j.change, err))
+	}
+	return err
+}
+
+// errKilled is returned where a test simulates the end of the process.
+var errKilled = errors.New("killed")
+
+// needs returns the privileges required by an adoption and by the subsequent
+// roll-ups.
+func (j *job) needs() engine.Needs {
+	return engine.Needs{Triggers: true, Locks: true, Temporary: len(j.Declared.Rollups) > 0}
+}
+
+// begin checks the table and records the adoption.
+func (j *job) begin(ctx context.Context) error {
+	if err := MayDuplicate(j.Options); err != nil {
+		return err
+	}
+	if err := engine.Probe(ctx, j.DB, j.needs()); err != nil {
+		return fmt.Errorf("adopt %s: %w", j.Table.Name, err)
+	}
+	d, err := j.check(ctx)
+	if err != nil {
+		return err
+	}
+	if err := j.State.Ensure(ctx); err != nil {
+		return err
+	}
+	if j.Before != nil {
+		parts, err := j.periods(ctx, extent{d.Of, d.First, d.Last})
+		if err != nil {
+			return err
+		}
+		if err := j.Before(ctx, parts[0].From); err != nil {
+			return err
+		}
+	}
+	j.use(*d)
+	j.change = &state.Change{Table: j.Table.Name, ID: Kind, Kind: Kind, Step: stepCreate}
+	if _, err := j.State.Begin(ctx, j.change, j.data); err != nil {
+		return err
+	}
+	return j.point("begun")
+}
+
+// steps executes the steps in order, up to but excluding last; "" means all.
+func (j *job) steps(ctx context.Context, last string) error {
+	for j.change.Step != last {
+		step := j.change.Step
+		j.began, j.first = time.Time{}, 0
+		j.progress(Progress{})
+		next, err := j.step(ctx, step)
+		if err != nil {
+			return fmt.Errorf("adopt %s: %s: %w", j.Table.Name, step, err)
+		}
+		if err := j.point(step + ": done"); err != nil {
+			return err
+		}
+		switch {
+		case j.change.Step != step: // the step has recorded it in its own transaction
+		case next == "":
+			if err := j.State.End(ctx, j.State.DB(), j.change); err != nil {
+				return err
+			}
+			j.change.Step = ""
+		default:
+			if err := j.advance(ctx, next); err != nil {
+				return err
+			}
+		}
+		if err := j.point(step + ": noted"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// step executes one step and returns the next.
+func (j *job) step(ctx context.Context, step string) (next string, err error) {
+	switch step {
+	case stepCreate:
+		return stepTriggers, j.create(ctx)
+	case stepTriggers:
+		return stepCopy, j.addTriggers(ctx, j.there())
+	case stepCopy:
+		return stepVerify, j.copy(ctx, j.there())
+	case stepVerify:
+		return stepSwap, j.verify(ctx, j.there())
+	case stepSwap:
+		return stepClean, j.swap(ctx, j.there(), stepClean)
+	case stepClean:
+		return stepKept, j.clean(ctx, j.there())
+	case stepDrop:
+		return "", j.dropOld(ctx)
+	case stepCancel:
+		return "", j.cancel(ctx)
+	case stepBack:
+		return stepBackVerify, j.turnBack(ctx, j.back())
+	case stepBackVerify:
+		return stepBackSwap, j.verify(ctx, j.back())
+	case stepBackSwap:
+		return stepBackClean, j.swap(ctx, j.back(), stepBackClean)
+	case stepBackClean:
+		return "", errors.Join(j.clean(ctx, j.back()), j.dropNew(ctx))
+	}
+	return "", fmt.Errorf("the journal has step %q, which this rowmill doesn't know", step)
+}
+
+func (j *job) advance(ctx context.Context, step string) error {
+	return j.State.Advance(ctx, j.State.DB(), j.change, step, j.data)
+}
+
+func (j *job) point(name string) error {
+	if j.at == nil {
+		return nil
+	}
+	return j.at(name)
+}
+
+func (j *job) progress(p Progress) {
+	if j.Progress == nil {
+		return
+	}
+	p.Step = j.change.Step
+	if j.began.IsZero() {
+		j.began, j.first = time.Now(), p.Rows
+	}
+	if took := time.Since(j.began); p.Rows > j.first && took > 0 {
+		p.PerSecond = float64(p.Rows-j.first) / took.Seconds()
+		if left := p.Of - p.Rows; left > 0 {
+			p.Left = time.Duration(float64(left) / p.PerSecond * float64(time.Second))
+		}
+	}
+	j.Progress(p)
+}
+
+// paused returns a function that reports why the work waits, with the number of rows
+// done.
+func (j *job) paused(rows *int64) func(string) {
+	return func(why string) { j.progress(Progress{Rows: *rows, Of: j.data.Of, Paused: why}) }
+}

@@ -1,0 +1,327 @@
+package adopt
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/maintain/copier"
+	"github.com/rowmill/rowmill/internal/state"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// maxPeriods limits the number of periods that an adoption creates: each is a
+// file, and takes memory in every connection that opens the table.
+const maxPeriods = 4000
+
+// check determines, before anything is changed, whether the table can be adopted,
+// and the data that the steps need. It reports all obstacles at once.
+func (j *job) check(ctx context.Context) (*data, error) {
+	s, t := j.Schema, j.Table
+	fail := func(err error) error { return fmt.Errorf("adopt %s: %w", t.Name, err) }
+	if s == nil {
+		return nil, fail(engine.Classed(engine.ErrNoTable, errors.New("no such table")))
+	}
+	if s.View || s.Partitioned {
+		return nil, fail(engine.Hinted(errors.New("it is no plain table"), "a table without partitions"))
+	}
+	errs := j.checkSchema()
+	if len(errs) > 0 {
+		return nil, fail(errors.Join(errs...))
+	}
+	d := &data{Columns: s.Columns, Key: pick(s, s.PrimaryKey), NewKey: pick(s, t.PrimaryKey)}
+	if err := j.checkKeys(ctx, j.DB.SQL(), d.Key, t.Name); err != nil {
+		return nil, fail(err)
+	}
+	rows, err := j.checkRows(ctx, d.Key)
+	if err != nil {
+		return nil, fail(err)
+	}
+	d.Of, d.First, d.Last = rows.count, rows.from, rows.to
+	if _, err := j.periods(ctx, rows); err != nil {
+		return nil, fail(err)
+	}
+	if err := errors.Join(j.checkServer(ctx)...); err != nil {
+		return nil, fail(err)
+	}
+	return d, nil
+}
+
+func pick(s *engine.Schema, names []string) []engine.SchemaColumn {
+	var out []engine.SchemaColumn
+	for _, n := range names {
+		if c := s.Find(n); c != nil {
+			out = append(out, *c)
+		}
+	}
+	return out
+}
+
+// checkSchema compares the table with the declaration.
+func (j *job) checkSchema() (errs []error) {
+	s, t, d := j.Schema, j.Table, j.Declared.Definition
+	add := func(hint, format string, args ...any) {
+		errs = append(errs, engine.Hinted(fmt.Errorf(format, args...), "%s", hint))
+	}
+	if n := len(newName(t.Name)) + len("_p20061231_235959"); n > 63 {
+		add("a table of a shorter name", "the names of what is made beside it would have %d characters, and servers allow 63", n)
+	}
+	if len(s.PrimaryKey) == 0 {
+		add("ALTER TABLE ... ADD PRIMARY KEY", "it has no primary key, along which it could be copied")
+	}
+	if len(s.ForeignKeys) > 0 {
+		add("drop them: a rolling table can have none", "it has foreign keys, or they point to it: %s", strings.Join(s.ForeignKeys, ", "))
+	}
+	if len(s.Triggers) > 0 {
+		add("drop them, and create them again on the rolling table", "it has triggers, which would stay with the old table: %s", strings.Join(s.Triggers, ", "))
+	}
+	if added, err := AddedColumns(s, d); err != nil {
+		errs = append(errs, err)
+	} else if len(added) > 0 {
+		add("adopt it with the columns that it has; rowmill apply adds others afterwards", "column %s is in the declaration only", added[0].Name)
+	}
+	for i := range d.Columns {
+		c, have := &d.Columns[i], s.Find(d.Columns[i].Name)
+		switch {
+		case have == nil:
+		case c.Generated != have.Generated:
+			add("the same columns in both", "column %s is generated in one of both only", c.Name)
+		case have.Auto && !c.Auto && !strings.Contains(strings.ToLower(c.Text), "nextval") && j.DB.Info().Engine != "sqlite":
+			add(c.Text+" AUTO_INCREMENT, or what the server calls it", "column %s gets its values from the server in the table, and not in the declaration", c.Name)
+		}
+	}
+	if !slices.ContainsFunc(t.PrimaryKey, func(c string) bool { return strings.EqualFold(c, t.By) }) {
+		add("add it to the primary key", "the primary key of the declaration lacks %s, by which the table rolls", t.By)
+	}
+	// Rows that are distinct in the plain table must be distinct in the rolling
+	// one.
+	unique := append(slices.Clone(s.Unique), s.PrimaryKey)
+	for _, key := range append(slices.Clone(d.Unique), t.PrimaryKey) {
+		if !slices.ContainsFunc(unique, func(u []string) bool { return len(u) > 0 && within(u, key) }) {
+			add("add the columns of the present primary key to it", "key (%s) of the declaration: rows of the table may share it", strings.Join(key, ", "))
+		}
+	}
+	return errs
+}
+
+// Lost returns the keys of a plain table that would not be unique in the rolling
+// table t of definition d, in the form "PRIMARY KEY (id)": each period checks
+// only its own rows. A key that contains all columns of a unique key of the
+// definition remains unique.
+func Lost(s *engine.Schema, t *engine.Table, d *rolling.Definition) []string {
+	kept := append(slices.Clone(d.Unique), t.PrimaryKey)
+	stays := func(key []string) bool {
+		return slices.ContainsFunc(kept, func(k []string) bool { return len(k) > 0 && within(k, key) })
+	}
+	var out []string
+	if len(s.PrimaryKey) > 0 && !stays(s.PrimaryKey) {
+		out = append(out, "PRIMARY KEY ("+strings.Join(s.PrimaryKey, ", ")+")")
+	}
+	for _, key := range s.Unique {
+		if !stays(key) {
+			out = append(out, "UNIQUE ("+strings.Join(key, ", ")+")")
+		}
+	}
+	for _, name := range s.UniqueOther {
+		out = append(out, "unique index "+name)
+	}
+	return out
+}
+
+// MayDuplicate refuses an adoption that loses unique keys, unless o permits it.
+func MayDuplicate(o Options) error {
+	if o.AllowDuplicates || o.Schema == nil {
+		return nil
+	}
+	lost := Lost(o.Schema, o.Table, o.Declared.Definition)
+	if len(lost) == 0 {
+		return nil
+	}
+	return engine.Hinted(fmt.Errorf("adopt %s: no longer unique afterwards: %s; each period checks its own rows only", o.Table.Name, strings.Join(lost, ", ")),
+		"--allow-duplicates, if the programs that write keep these values distinct")
+}
+
+// within reports whether all elements of a are in b.
+func within(a, b []string) bool {
+	for _, x := range a {
+		if !slices.ContainsFunc(b, func(y string) bool { return strings.EqualFold(x, y) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// checkKeys reports rows with NULL in a column of the primary key, which SQLite
+// permits. No chunk would contain them, and their changes could not be applied.
+func (j *job) checkKeys(ctx context.Context, x state.Exec, key []engine.SchemaColumn, table string) error {
+	var parts []string
+	for _, c := range key {
+		if c.Null {
+			parts = append(parts, j.q(c.Name)+" IS NULL")
+		}
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	where := strings.Join(parts, " OR ")
+	var n int64
+	if err := x.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+j.q(table)+" WHERE "+where).Scan(&n); err != nil {
+		return fmt.Errorf("look for rows without a key: %w", j.DB.Classify(err))
+	}
+	if n > 0 {
+		return engine.Hinted(fmt.Errorf("%s NULL in a column of the primary key, by which rows are told apart", figure.Plural(n, "row has", "rows have")), "SELECT rowid, * FROM %s WHERE %s", j.q(table), where)
+	}
+	return nil
+}
+
+// extent describes the existing rows along the axis.
+type extent struct {
+	count    int64
+	from, to int64 // of the first and the last row
+}
+
+// checkRows reports rows that fit into no period. It reads the table along its
+// primary key, chunk by chunk. During one long statement, the server would have
+// to keep the old versions of all changed rows; and if MySQL used a secondary
+// index, it would look up each row.
+func (j *job) checkRows(ctx context.Context, key []engine.SchemaColumn) (extent, error) {
+	var e extent
+	q := j.DB.Dialect().Quote
+	t, by, from := j.Table, q(j.Table.By), q(j.Table.Name)
+	b := t.Grid.Bounds()
+	outside := by + " < " + j.DB.Words().Literal(t, b.From)
+	switch name := j.DB.Info().Engine; {
+	case t.Grid.Axis() == rolling.Sequence:
+	case name == "postgres" && t.Epoch == 0:
+		outside += " OR " + by + " >= '9999-12-31 23:59:59.999999'" // infinity, and years beyond
+	case name == "sqlite" && t.Epoch == 0:
+		outside += fmt.Sprintf(" OR typeof(%s) <> 'text' OR strftime('%%Y-%%m-%%d %%H:%%M:%%S', substr(%s, 1, 19)) IS NOT substr(%s, 1, 19)"+
+			" OR length(%s) <> 19 AND (length(%s) <> 26 OR substr(%s, 20) = '.000000')", by, by, by, by, by, by) // each instant in one spelling only
+	}
+	inside := "CASE WHEN " + outside + " THEN NULL ELSE " + by + " END"
+	look := fmt.Sprintf("SELECT COUNT(*), COALESCE(SUM(CASE WHEN %s IS NULL THEN 1 ELSE 0 END), 0), COALESCE(SUM(CASE WHEN %s THEN 1 ELSE 0 END), 0), %s, %s FROM %s WHERE ",
+		by, outside, j.DB.Words().Position(t, "MIN("+inside+")"), j.DB.Words().Position(t, "MAX("+inside+")"), from)
+	keys, err := copier.NewKeys(j.DB, key)
+	if err != nil {
+		return e, err
+	}
+	until, err := keys.Last(ctx, j.DB.SQL(), from, "")
+	if err != nil {
+		return e, err
+	}
+	var nulls, n int64
+	var lo, hi sql.NullInt64
+	var last []string
+	for size := firstCheck; ; {
+		began, after := time.Now(), last
+		if last, err = keys.Nth(ctx, j.DB.SQL(), from, "", after, until, size); err != nil {
+			return e, err
+		}
+		if last == nil {
+			break
+		}
+		where, args, err := keys.Range(after, last)
+		if err != nil {
+			return e, err
+		}
+		var rows, noTime, beyond int64
+		var first, end sql.NullInt64
+		if err := j.DB.SQL().QueryRowContext(ctx, j.DB.Bind(look+where), args...).Scan(&rows, &noTime, &beyond, &first, &end); err != nil {
+			return e, fmt.Errorf("count rows, and those outside of every period: %w", j.DB.Classify(err))
+		}
+		e.count, nulls, n = e.count+rows, nulls+noTime, n+beyond
+		if first.Valid && (!lo.Valid || first.Int64 < lo.Int64) {
+			lo = first
+		}
+		if end.Valid && (!hi.Valid || end.Int64 > hi.Int64) {
+			hi = end
+		}
+		size = checkSize(size, time.Since(began))
+		if j.Progress != nil {
+			j.Progress(Progress{Step: stepCheck, Rows: e.count})
+		}
+	}
+	if nulls > 0 {
+		return e, engine.Hinted(fmt.Errorf("%s no %s, by which the table rolls", figure.Plural(nulls, "row has", "rows have"), t.By), "UPDATE %s SET %s = ... WHERE %s IS NULL", t.Name, t.By, t.By)
+	}
+	if n > 0 {
+		return e, engine.Hinted(fmt.Errorf("%s a %s that no period can hold", figure.Plural(n, "row has", "rows have"), t.By), "SELECT * FROM %s WHERE %s", t.Name, outside)
+	}
+	if e.count == 0 {
+		return e, nil
+	}
+	if !lo.Valid || !hi.Valid {
+		return e, fmt.Errorf("column %s holds what is no position of a period", t.By)
+	}
+	e.from, e.to = lo.Int64, hi.Int64
+	return e, nil
+}
+
+// now returns the current position. On a sequence it is the highest key.
+func (j *job) now(ctx context.Context, rows extent) (int64, error) {
+	if j.Table.Grid.Axis() == rolling.Sequence {
+		return max(rows.to, 0), nil
+	}
+	if j.Now != nil {
+		return j.Now(ctx)
+	}
+	return clock(), nil
+}
+
+// periods returns the initial periods of the rolling table: from the first row or
+// now, whichever is earlier, to the declared time ahead or the last row,
+// whichever is later.
+func (j *job) periods(ctx context.Context, rows extent) ([]rolling.Partition, error) {
+	t := j.Table
+	now, err := j.now(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
+	span := rolling.Period{From: now, To: now + 1}
+	if rows.count > 0 {
+		span = rolling.Period{From: min(now, rows.from), To: max(now, rows.to) + 1}
+	}
+	end, err := j.end(now)
+	if err != nil {
+		return nil, err
+	}
+	span.To = max(span.To, end)
+	limit := maxPeriods
+	if most := j.DB.Capabilities().MaxPeriods; most > 0 {
+		// Leave room for future periods.
+		limit = min(limit, most*9/10)
+	}
+	cover, err := t.Grid.Cover(span, limit)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]rolling.Partition, len(cover))
+	for i, p := range cover {
+		out[i] = t.Grid.Named(p)
+	}
+	return out, nil
+}
+
+// end returns the end of the last period: that of the period after the current
+// one, or as far ahead as declared, whichever is later.
+func (j *job) end(now int64) (int64, error) {
+	present, err := j.Table.Grid.At(now)
+	if err != nil {
+		return 0, err
+	}
+	next, err := j.Table.Grid.At(present.To)
+	if err != nil {
+		return 0, err
+	}
+	end := next.To
+	if a := j.Declared.Ahead; !a.IsZero() {
+		end = max(end, min(a.After(now), j.Table.Grid.Bounds().To))
+	}
+	return end, nil
+}

@@ -1,0 +1,285 @@
+package adopt
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/maintain/copier"
+	"github.com/rowmill/rowmill/internal/state"
+)
+
+const (
+	// Rows compared at a time: initial, minimum, maximum.
+	firstCheck, leastCheck, mostCheck = 2000, 200, 50000
+	// checkTime is the target duration of a comparison, during which the server must
+	// keep old row versions.
+	checkTime = 300 * time.Millisecond
+	// mostPending limits the number of logged keys that a comparison excludes. If its
+	// range has more, they are applied first.
+	mostPending = 300
+	// rounds limits the rounds that process newly appended rows chunk by chunk. Few
+	// rows are left after the first round; after the last, the rest is one unbounded
+	// chunk.
+	rounds = 3
+	// repairs limits how often a differing chunk is copied again.
+	repairs = 3
+)
+
+// errPending is returned if the log has too many keys for a comparison.
+var errPending = errors.New("the changes of this range come faster than they are repeated")
+
+var errDiffer = errors.New("rows differ")
+
+// verify compares both tables, chunk by chunk along the key of the plain one. A
+// chunk that differs is copied again. Chunks differ if rows were changed without
+// the triggers, for example by TRUNCATE in MySQL, or, when an adoption is
+// reverted, if rows were changed since the adoption.
+func (j *job) verify(ctx context.Context, m *mirror) error {
+	if err := m.look(ctx); err != nil {
+		return err
+	}
+	if m.sqlite() && m.src.rolls {
+		return nil // there is no log: see swapSQLite
+	}
+	// A resumed copy may have created periods for rows that were late before.
+	if err := m.logReturned(ctx); err != nil {
+		return err
+	}
+	keys, err := copier.NewKeys(j.DB, j.data.Key)
+	if err != nil {
+		return err
+	}
+	throttle := copier.Throttle{DB: j.DB, Limits: j.Limits, Paused: j.paused(&j.data.CheckedRows)}
+	step, size := j.change.Step, firstCheck
+	until, err := keys.Last(ctx, j.DB.SQL(), j.q(m.src.name), m.inside(""))
+	if err != nil {
+		return err
+	}
+	for done, round := false, 1; !done; {
+		if err := errors.Join(throttle.Wait(ctx), j.follow(ctx, m)); err != nil {
+			return err
+		}
+		began := time.Now()
+		last, err := keys.Nth(ctx, j.DB.SQL(), j.q(m.src.name), m.inside(""), j.data.Checked, until, size)
+		if err != nil {
+			return err
+		}
+		if last == nil && round < rounds {
+			round++
+			if until, err = keys.Last(ctx, j.DB.SQL(), j.q(m.src.name), m.inside("")); err != nil {
+				return err
+			}
+			continue
+		}
+		n, fixed, err := m.same(ctx, keys, j.data.Checked, last)
+		if errors.Is(err, errPending) && size > leastCheck {
+			size = max(size/4, leastCheck)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		size = checkSize(size, time.Since(began))
+		done = last == nil
+		if fixed {
+			j.data.Repaired++
+		}
+		j.data.CheckedRows += n
+		j.data.Checked = last
+		if done {
+			j.data.Verified = j.data.CheckedRows
+		}
+		if err := j.State.Advance(ctx, j.State.DB(), j.change, step, j.data); err != nil {
+			return err
+		}
+		j.progress(Progress{Rows: j.data.CheckedRows, Of: j.data.Of})
+		if err := j.point(step + ": chunk"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkSize returns the number of rows of the next comparison, given the size and the
+// duration of the last.
+func checkSize(size int, took time.Duration) int {
+	next := float64(size) * min(2, float64(checkTime)/float64(max(took, time.Millisecond)))
+	return min(max(int(next), leastCheck), mostCheck)
+}
+
+// same compares the rows after a key, up to and including another (nil means
+// unbounded), and copies them again if they differ.
+func (m *mirror) same(ctx context.Context, keys *copier.Keys, after, last []string) (rows int64, fixed bool, err error) {
+	where, args, err := keys.Range(after, last)
+	if err != nil {
+		return 0, false, err
+	}
+	pending := 0
+	for try := 0; ; {
+		rows, err = m.compare(ctx, keys, where, args)
+		switch {
+		case err == nil:
+			return rows, fixed, nil
+		case errors.Is(err, errPending) && pending < 10:
+			pending++
+		case errors.Is(err, errDiffer) && try < repairs:
+			try++
+			fixed = true
+			if err := m.repair(ctx, where, args); err != nil {
+				return 0, fixed, err
+			}
+		case errors.Is(err, engine.ErrLockTimeout) || errors.Is(err, engine.ErrDeadlock):
+			if err := engine.Sleep(ctx, engine.Backoff(firstPause, lastPause, 1)); err != nil {
+				return 0, fixed, err
+			}
+		default:
+			return 0, fixed, fmt.Errorf("compare rows after key (%s) up to (%s): %w", strings.Join(after, ", "), strings.Join(last, ", "), err)
+		}
+		if err := m.drainAll(ctx); err != nil {
+			return 0, fixed, err
+		}
+	}
+}
+
+// A sum is the row count and checksum by which rows are compared.
+type sum struct {
+	rows int64
+	hash string
+}
+
+// compare compares the rows that satisfy a condition, in one snapshot, except those
+// whose keys are in the log in that snapshot.
+func (m *mirror) compare(ctx context.Context, keys *copier.Keys, where string, args []any) (int64, error) {
+	o := &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}
+	if m.sqlite() {
+		o = nil
+	}
+	tx, err := m.DB.SQL().BeginTx(ctx, o)
+	if err != nil {
+		return 0, m.DB.Classify(err)
+	}
+	defer tx.Rollback() // it has changed nothing
+	if m.postgres() {
+		if _, err := tx.ExecContext(ctx, "SET LOCAL jit = off"); err != nil {
+			return 0, m.DB.Classify(err)
+		}
+	}
+	pending, err := m.pending(ctx, tx, keys, m.data.Key, where, args)
+	if err != nil {
+		return 0, err
+	}
+	if len(pending) > 0 {
+		in, more, err := keys.In(pending)
+		if err != nil {
+			return 0, err
+		}
+		where, args = where+" AND NOT ("+in+")", append(slices.Clone(args), more...)
+	}
+	var a, b sum
+	if a, err = m.sum(ctx, tx, m.q(m.src.name), and(where, m.inside("")), args); err != nil {
+		return 0, err
+	}
+	if b, err = m.sum(ctx, tx, m.q(m.dst.name), where, args); err != nil {
+		return 0, err
+	}
+	if a != b {
+		return 0, fmt.Errorf("%w: %s has %s there, of checksum %s, and %s %s, of checksum %s", errDiffer, m.src.name, figure.Plural(a.rows, "row", "rows"), a.hash, m.dst.name, figure.Count(b.rows), b.hash)
+	}
+	return a.rows, nil
+}
+
+// pending returns the logged keys within a range.
+func (m *mirror) pending(ctx context.Context, x state.Exec, keys *copier.Keys, cols []engine.SchemaColumn, where string, args []any) ([][]string, error) {
+	rows, err := x.QueryContext(ctx, m.DB.Bind(m.pendingQuery(keys, where)), args...)
+	if err != nil {
+		return nil, m.DB.Classify(err)
+	}
+	defer rows.Close()
+	var out [][]string
+	for rows.Next() {
+		key := make([]string, len(cols))
+		into := make([]any, len(key))
+		for i := range key {
+			into[i] = &key[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			return nil, err
+		}
+		out = append(out, key)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, m.DB.Classify(err)
+	}
+	if len(out) > mostPending {
+		return nil, errPending
+	}
+	return out, nil
+}
+
+func (m *mirror) pendingQuery(keys *copier.Keys, where string) string {
+	return fmt.Sprintf("SELECT DISTINCT %s FROM %s WHERE %s LIMIT %d", keys.Texts(), m.q(logName(m.Table.Name)), where, mostPending+1)
+}
+
+// sumQuery returns the query for the row count and checksum of the rows of a table,
+// quoted, that satisfy a condition.
+func (m *mirror) sumQuery(from, where string) string {
+	return "SELECT COUNT(*), " + m.DB.Words().RowHash(m.columns) + " FROM " + from + " WHERE " + where
+}
+
+func (m *mirror) sum(ctx context.Context, x state.Exec, from, where string, args []any) (s sum, err error) {
+	if err := x.QueryRowContext(ctx, m.DB.Bind(m.sumQuery(from, where)), args...).Scan(&s.rows, &s.hash); err != nil {
+		return s, fmt.Errorf("sum up rows of %s: %w", from, m.DB.Classify(err))
+	}
+	return s, nil
+}
+
+// repair copies the rows of a range again.
+func (m *mirror) repair(ctx context.Context, where string, args []any) error {
+	return m.locked(ctx, m.src.name, "copy rows that differ", func() error {
+		tx, err := m.DB.SQL().BeginTx(ctx, m.committed())
+		if err != nil {
+			return err
+		}
+		err = m.recopy(ctx, tx, where, args)
+		if err != nil {
+			_ = tx.Rollback() // err is the cause
+			return err
+		}
+		return tx.Commit()
+	})
+}
+
+func (m *mirror) recopy(ctx context.Context, x state.Exec, where string, args []any) error {
+	c := m.copier()
+	c.Skip = false
+	stores := []string{m.q(m.dst.name)}
+	statements := []copier.Statement{{Query: c.Insert(and(where, c.Where)), Args: args}}
+	if c.Each != nil {
+		stores = nil
+		for _, p := range m.parts {
+			stores = append(stores, m.DB.Words().From(m.table(m.dst), p))
+		}
+		var err error
+		if statements, err = c.Each(ctx, x, and(where, c.Where), args); err != nil {
+			return err
+		}
+	}
+	for _, into := range stores {
+		if _, err := x.ExecContext(ctx, m.DB.Bind("DELETE FROM "+into+" WHERE "+where), args...); err != nil {
+			return err
+		}
+	}
+	for _, s := range statements {
+		if _, err := x.ExecContext(ctx, m.DB.Bind(s.Query), s.Args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}

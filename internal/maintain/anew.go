@@ -1,0 +1,231 @@
+package maintain
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/maintain/adopt"
+	"github.com/rowmill/rowmill/internal/maintain/rollup"
+	"github.com/rowmill/rowmill/internal/state"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// An anew is the plan for the records of a table that was dropped, before another
+// table of its name is kept.
+type anew struct {
+	rollups *rollup.Anew
+	// rows means that the rows recorded in the ledger were lost with the table.
+	rows bool
+	// undeclare means that the former declaration is to be discarded: the new table
+	// has other positions, or comes from elsewhere.
+	undeclare bool
+	// notes are for the owner.
+	notes []string
+}
+
+// planAnew plans this for a table whose first period will begin at a position. It
+// relies on the records, which may exist without a declaration: applied may be nil.
+func (t *Table) planAnew(ctx context.Context, applied *rolling.Declaration, from int64) (*anew, error) {
+	n := &anew{rows: t.Schema == nil || applied != nil}
+	var err error
+	if n.rollups, err = rollup.PlanAnew(ctx, t.DB, t.Table, t.Declared, from); err != nil {
+		return nil, err
+	}
+	if applied != nil {
+		if n.undeclare, err = t.anewByAxis(ctx, applied, n.rollups.Kept); err != nil {
+			return nil, err
+		}
+		is := "isn't there any more"
+		if t.Schema != nil {
+			is = "is a plain table now"
+		}
+		n.notes = append(n.notes, fmt.Sprintf("%s was applied before and %s: the new table begins with a new ledger, and none of its periods is sealed", t.Table.Name, is))
+	}
+	n.notes = append(n.notes, n.rollups.Notes...)
+	return n, nil
+}
+
+// beginAnew executes the plan in one transaction: a crash leaves either all records
+// unchanged, or none of the former table.
+func (t *Table) beginAnew(ctx context.Context, n *anew) error {
+	var changes []state.Change
+	var said []string
+	var err error
+	if n.rows {
+		if changes, said, err = t.endChanges(ctx); err != nil {
+			return err
+		}
+	}
+	err = n.rollups.Run(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		for i := range changes {
+			if err := t.State.End(ctx, tx, &changes[i]); err != nil {
+				return err
+			}
+		}
+		if n.rows {
+			if err := t.State.Anew(ctx, tx, t.Table.Name); err != nil {
+				return err
+			}
+		}
+		if n.undeclare {
+			return t.State.Unapply(ctx, tx, t.Table.Name)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i, detail := range said {
+		t.log(ctx, changes[i].Kind, detail, 0, nil)
+	}
+	for _, note := range n.rollups.Notes {
+		t.log(ctx, string(Rollup), note, 0, nil)
+	}
+	return nil
+}
+
+// planAdoption plans what happens to the records of a former table whose name a
+// plain table has, before the plain table is adopted.
+func (t *Table) planAdoption(ctx context.Context, a *Application, applied *rolling.Declaration) error {
+	a.Adopt = true
+	under, err := adopt.UnderWay(ctx, t.State, t.Table.Name)
+	if err != nil {
+		return err
+	}
+	if adopt.Kept(under) {
+		return engine.Hinted(fmt.Errorf("table %s is a plain one, and what the former one was before its adoption is still kept", t.Table.Name),
+			"rowmill apply %s --finish, which drops that, and apply again", cmp.Or(t.Declared.Source, "FILE"))
+	}
+	if under != nil {
+		return nil // the adoption continues
+	}
+	from, err := t.Now(ctx)
+	if err != nil {
+		return err
+	}
+	n, err := t.planAnew(ctx, applied, from)
+	if err != nil {
+		return err
+	}
+	if len(n.rollups.SQL) > 0 {
+		if from, err = t.firstPeriod(ctx, from); err != nil {
+			return err
+		}
+		if n, err = t.planAnew(ctx, applied, from); err != nil {
+			return err
+		}
+	}
+	a.Notes = append(a.Notes, n.notes...)
+	if len(n.rollups.SQL) == 0 && !n.rows {
+		return nil
+	}
+	a.BeforeSQL = n.rollups.SQL
+	a.Before = func(ctx context.Context, from int64) error {
+		return t.declaring(ctx, func() error {
+			n, err := t.planAnew(ctx, applied, from)
+			if err != nil {
+				return err
+			}
+			// The plain table's keys and columns may differ from those of the
+			// former one.
+			n.undeclare = applied != nil
+			return t.beginAnew(ctx, n)
+		})
+	}
+	return nil
+}
+
+// firstPeriod returns where the periods of a plain table will begin: at its first
+// row or at the present, whichever is earlier.
+func (t *Table) firstPeriod(ctx context.Context, now int64) (int64, error) {
+	by, words := t.DB.Dialect().Quote(t.Table.By), t.DB.Words()
+	var first sql.NullInt64
+	// Rows below can't be adopted, and the adoption reports them.
+	q := fmt.Sprintf("SELECT %s FROM %s WHERE %s >= %s", words.Position(t.Table, "MIN("+by+")"), t.DB.Dialect().Quote(t.Table.Name), by, words.Literal(t.Table, t.Table.Grid.Bounds().From))
+	if err := t.DB.SQL().QueryRowContext(ctx, q).Scan(&first); err != nil {
+		return 0, fmt.Errorf("first %s of %s: %w", t.Table.By, t.Table.Name, t.DB.Classify(err))
+	}
+	if first.Valid && first.Int64 < now {
+		now = first.Int64
+	}
+	return t.Table.Grid.Floor(now), nil
+}
+
+// createTable creates the table and starts a new ledger.
+func (t *Table) createTable(ctx context.Context, n *anew, step engine.CreateTable) error {
+	// The records are reset while the table doesn't exist, so that no crash leaves
+	// a table with the records of another one.
+	if there, err := t.DB.Catalog().Exists(ctx, t.Table); err != nil {
+		return err
+	} else if !there {
+		if err := t.beginAnew(ctx, n); err != nil {
+			return err
+		}
+	}
+	return t.DB.Try(ctx, step)
+}
+
+// endChanges prepares the end of the period changes of a table that its owner has
+// dropped, and returns them with their entries for the log: they have nothing left
+// to change. Tables that are mere copies are removed. Tables that may hold the only
+// copy of rows stay, and the log names them.
+func (t *Table) endChanges(ctx context.Context) (ended []state.Change, said []string, err error) {
+	changes, err := t.State.Changes(ctx, t.Table.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, c := range changes {
+		var name string
+		var copied, left []string
+		switch Kind(c.Kind) {
+		case Rebuild:
+			var r rebuilding
+			if err := c.Load(&r); err != nil {
+				return nil, nil, err
+			}
+			name, left = r.New.Name, append(slices.Clone(r.Out), r.With)
+			switch c.Step {
+			case stepPrepare, stepCopy, stepCompact, stepCompare:
+				copied = []string{r.With}
+			}
+		case Drop:
+			var d dropping
+			if err := c.Load(&d); err != nil {
+				return nil, nil, err
+			}
+			name, left = d.Part.Name, []string{d.Table}
+		case Restore:
+			var r restoring
+			if err := c.Load(&r); err != nil {
+				return nil, nil, err
+			}
+			if r.Into != "" {
+				continue // a table of its own; its rows are in the archive
+			}
+			name, copied = r.Part.Name, []string{r.Table}
+		default:
+			continue
+		}
+		if len(copied) > 0 {
+			if err := t.DB.Try(ctx, engine.DropTables{Names: copied}); err != nil {
+				return nil, nil, err
+			}
+		}
+		detail := name + ": ended, the table was dropped"
+		for _, name := range left {
+			there, err := t.exists(ctx, name)
+			if err != nil {
+				return nil, nil, err
+			}
+			if there {
+				detail += "; table " + name + " has rows of it"
+			}
+		}
+		ended, said = append(ended, c), append(said, detail)
+	}
+	return ended, said, nil
+}

@@ -1,0 +1,365 @@
+package maintain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/maintain/adopt"
+	"github.com/rowmill/rowmill/internal/maintain/rollup"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// An ApplyStep is one step of applying a declaration.
+type ApplyStep struct {
+	// What describes the step, as a sentence.
+	What string
+	// SQL are its statements, in order.
+	SQL []string
+	run func(ctx context.Context) error
+}
+
+// An Application is the plan for applying a declaration.
+type Application struct {
+	Steps []ApplyStep
+	// Notes are for the owner: what remains unchanged, and what takes effect later.
+	Notes []string
+	// Adopt means that the table is a plain one with rows, which package adopt
+	// converts into a rolling one. Steps follow the adoption.
+	Adopt bool
+	// Before, unless nil, is called by the adoption once its checks have passed,
+	// with the position from which the table has periods. It resets the records of
+	// a former table of that name. BeforeSQL are its statements about roll-ups.
+	Before    func(ctx context.Context, from int64) error
+	BeforeSQL []string
+}
+
+// Empty reports whether there is nothing to do.
+func (a *Application) Empty() bool { return len(a.Steps) == 0 && !a.Adopt }
+
+// PlanApply compares the declaration with the database, and returns the steps that
+// apply it.
+func (t *Table) PlanApply(ctx context.Context) (*Application, error) {
+	a := &Application{}
+	applied, err := t.Applied(ctx)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case t.Schema == nil:
+		if err := t.planTable(ctx, a, applied); err != nil {
+			return nil, err
+		}
+	case !t.Schema.Partitioned:
+		if err := t.planAdoption(ctx, a, applied); err != nil {
+			return nil, err
+		}
+	default:
+		if applied != nil {
+			if err := t.sameAxis(applied); err != nil {
+				return nil, err
+			}
+		}
+		if err := t.planChange(a, applied); err != nil {
+			return nil, err
+		}
+	}
+	if err := t.planLevels(ctx, a, applied); err != nil {
+		return nil, err
+	}
+	if err := t.planLate(ctx, a); err != nil {
+		return nil, err
+	}
+	if err := t.planState(ctx, a); err != nil {
+		return nil, err
+	}
+	t.planProbe(a)
+	if len(a.Steps) > 0 || a.Adopt || applied == nil || !sameDeclaration(applied, t.Declared) {
+		a.Steps = append(a.Steps, ApplyStep{What: "note the declaration in rowmill_tables", run: t.declare})
+	}
+	return a, nil
+}
+
+// planProbe tests the account's privileges before the first step that needs them.
+// An adoption does this itself.
+func (t *Table) planProbe(a *Application) {
+	words, ok := t.DB.Words().(engine.ProbeWords)
+	if !ok || a.Adopt || len(a.Steps) == 0 {
+		return
+	}
+	needs := engine.Needs{Triggers: t.Declared.Exact || t.Declared.Late == rolling.LateReject, Temporary: len(t.Declared.Rollups) > 0}
+	sql, _ := words.Probe(needs)
+	a.Steps = slices.Insert(a.Steps, 0, ApplyStep{What: "check the account's privileges with a scratch table", SQL: sql,
+		run: func(ctx context.Context) error { return engine.Probe(ctx, t.DB, needs) }})
+}
+
+// planState creates missing tables of rowmill's own first. An adoption does this
+// itself.
+func (t *Table) planState(ctx context.Context, a *Application) error {
+	if a.Adopt {
+		return nil
+	}
+	missing, err := t.State.Missing(ctx)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	what, sql := "create rowmill's own tables", t.State.Statements(missing...)
+	if len(sql) < len(t.State.Statements()) {
+		what = "create those of rowmill's own tables that are missing: " + strings.Join(missing, ", ")
+	}
+	a.Steps = slices.Insert(a.Steps, 0, ApplyStep{What: what, SQL: sql, run: t.State.Ensure})
+	return nil
+}
+
+// Applied returns the declaration that was applied last, or nil.
+func (t *Table) Applied(ctx context.Context) (*rolling.Declaration, error) {
+	d, err := t.State.Declared(ctx, t.Table.Name)
+	if isNoTable(err) || d == nil && err == nil {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return declaredOf(d, t.Declared.Target)
+}
+
+// sameDeclaration compares the meaning of two declarations, not their text.
+func sameDeclaration(a, b *rolling.Declaration) bool {
+	strip := func(d *rolling.Declaration) rolling.Declaration {
+		c := *d
+		c.Source, c.Text, c.Target, c.Warnings = "", "", "", nil
+		c.Rollups = append([]rolling.Rollup(nil), d.Rollups...)
+		for i, r := range c.Rollups {
+			c.Rollups[i] = stripped(r)
+		}
+		c.Definition = nil
+		return c
+	}
+	return reflect.DeepEqual(strip(a), strip(b)) && strings.Join(strings.Fields(a.Definition.Text), " ") == strings.Join(strings.Fields(b.Definition.Text), " ")
+}
+
+// planTable creates a missing table, with the periods for the present and those
+// ahead of it.
+func (t *Table) planTable(ctx context.Context, a *Application, applied *rolling.Declaration) error {
+	if left, err := t.DB.Catalog().Exists(ctx, t.Table); err != nil {
+		return err
+	} else if left {
+		return engine.Hinted(fmt.Errorf("table %s is not there, and tables of its periods are, with their rows", t.Table.Name),
+			"restore the view %s and its triggers from a backup; or drop the tables %s_*, and apply again, to begin anew", t.Table.Name, t.Table.Name)
+	}
+	now, err := t.Now(ctx)
+	if err != nil {
+		return err
+	}
+	tasks, err := planCreate(t.Declared, View{Now: now, MaxPeriods: t.DB.Capabilities().MaxPeriods})
+	if err != nil {
+		return err
+	}
+	if tasks[0].Waits != "" {
+		return errors.New(tasks[0].Waits)
+	}
+	step := engine.CreateTable{Table: t.Table, Partitions: tasks[0].Parts}
+	anew, err := t.planAnew(ctx, applied, step.Partitions[0].From)
+	if err != nil {
+		return err
+	}
+	a.Notes = append(a.Notes, anew.notes...)
+	sql, err := t.DB.Dialect().Render(step)
+	if err != nil {
+		return err
+	}
+	what := fmt.Sprintf("create table %s with %s of %s", t.Table.Name, figure.Plural(len(step.Partitions), "period", "periods"), t.Table.Grid)
+	if len(anew.rollups.SQL) > 0 {
+		what += ", and begin the roll-ups of the former table anew"
+	}
+	a.Steps = append(a.Steps, ApplyStep{What: what, SQL: slices.Concat(anew.rollups.SQL, sql),
+		run: func(ctx context.Context) error {
+			// The lock admits one apply at a time: a table created by another one
+			// may have rows already.
+			if err := t.declaring(ctx, func() error { return t.createTable(ctx, anew, step) }); err != nil {
+				return err
+			}
+			return t.look(ctx)
+		}})
+	return nil
+}
+
+// planChange compares a rolling table with its declaration.
+func (t *Table) planChange(a *Application, applied *rolling.Declaration) error {
+	if t.Schema.By == "" {
+		return engine.Hinted(fmt.Errorf("table %s is there, and cut in a way that rowmill can't keep: not by ranges of one column's own values", t.Table.Name),
+			"another name, or copy its rows into a plain table, which is adopted")
+	}
+	if t.Schema.By != t.Table.By {
+		return engine.Hinted(fmt.Errorf("table %s is cut by column %s, and %s is declared", t.Table.Name, t.Schema.By, t.Table.By),
+			"declare time = %q, or a new table", t.Schema.By)
+	}
+	if applied != nil {
+		was, now := applied.Definition, t.Declared.Definition
+		if !reflect.DeepEqual(was.PrimaryKey, now.PrimaryKey) || !reflect.DeepEqual(was.Unique, now.Unique) || !reflect.DeepEqual(keysOf(was), keysOf(now)) {
+			return engine.Hinted(fmt.Errorf("table %s: its keys or indexes have changed in the declaration, and periods that are there keep theirs", t.Table.Name),
+				"change them on the server first, or declare them as they were")
+		}
+	}
+	columns, err := adopt.AddedColumns(t.Schema, t.Declared.Definition)
+	if err != nil {
+		return err
+	}
+	for _, c := range columns {
+		c.Table = t.Table
+		sql, err := t.DB.Dialect().Render(c)
+		if err != nil {
+			return err
+		}
+		a.Steps = append(a.Steps, ApplyStep{What: fmt.Sprintf("add column %s", c.Name), SQL: sql, run: func(ctx context.Context) error {
+			have, err := t.DB.Catalog().Partitions(ctx, t.Table)
+			if err != nil {
+				return err
+			}
+			c.Have = have
+			if err := t.tryLocked(ctx, c); err != nil {
+				return t.blocked(ctx, err)
+			}
+			return t.look(ctx)
+		}})
+	}
+	if applied == nil {
+		a.Notes = append(a.Notes, fmt.Sprintf("%s is a rolling table already: it is kept from now on as it is", t.Table.Name))
+		return nil
+	}
+	changed := func(what, before, now, when string) {
+		if before != now {
+			a.Notes = append(a.Notes, fmt.Sprintf("%s: %s -> %s; %s", what, before, now, when))
+		}
+	}
+	changed("period", applied.Period.String(), t.Table.Grid.String(), "periods that exist stay as they are, the next ones get the new length")
+	changed("ahead", applied.Ahead.String(), t.Declared.Ahead.String(), "by the next look of rowmill run")
+	changed("keep", applied.Keep.String(), t.Declared.Keep.String(), "from now on: what has passed it is dropped by rowmill run, once sealed")
+	return nil
+}
+
+// planLevels creates missing roll-ups.
+func (t *Table) planLevels(ctx context.Context, a *Application, applied *rolling.Declaration) error {
+	if applied != nil {
+		for _, was := range applied.Rollups {
+			if !slices.Contains(namesOf(t.Declared), was.Name) {
+				a.Notes = append(a.Notes, fmt.Sprintf("roll-up %s is declared no more: its table is left alone, and no longer refreshed", was.Name))
+			}
+		}
+	}
+	if len(t.Declared.Rollups) == 0 {
+		return nil
+	}
+	var sql, what []string
+	if t.Schema != nil {
+		set, err := rollup.New(t.DB, t.State, t.Table, t.Schema, t.Declared)
+		if err != nil {
+			return err
+		}
+		made, changed, err := set.Changes(ctx)
+		if err != nil {
+			return err
+		}
+		if len(made) > 0 {
+			what = append(what, "create roll-ups "+strings.Join(made, ", "))
+		}
+		if len(changed) > 0 {
+			what = append(what, "change roll-ups "+strings.Join(changed, ", "))
+		}
+		triggers, err := set.TriggerChange(ctx)
+		if err != nil {
+			return err
+		}
+		if of := triggers.What(exactTriggers); of != "" {
+			what = append(what, of)
+		}
+		if len(what) == 0 {
+			return nil
+		}
+		sql = append(set.Statements(slices.Concat(made, changed)...), triggers.SQL...)
+	} else {
+		if err := rollup.Taken(ctx, t.DB, t.Declared); err != nil {
+			return err
+		}
+		what = append(what, "create roll-ups "+strings.Join(namesOf(t.Declared), ", "))
+		a.Notes = append(a.Notes, "the statements of roll-ups follow from the table's columns: --dry-run shows them once it is there")
+	}
+	a.Steps = append(a.Steps, ApplyStep{What: strings.Join(what, "; "), SQL: sql, run: func(ctx context.Context) error {
+		if err := t.openLevels(); err != nil {
+			return err
+		}
+		return t.Rollups.Create(ctx)
+	}})
+	return nil
+}
+
+// planLate creates or removes the triggers that reject late rows.
+func (t *Table) planLate(ctx context.Context, a *Application) error {
+	change, err := t.lateChange(ctx)
+	if err != nil || t.Schema != nil && len(change.SQL) == 0 || t.Schema == nil && t.Declared.Late != rolling.LateReject {
+		return err
+	}
+	what := "refuse rows whose period is sealed"
+	if t.Declared.Late != rolling.LateReject {
+		what = "let rows in whose period is sealed"
+	} else if change.Old > 0 {
+		what = change.What(lateTriggers)
+	}
+	a.Steps = append(a.Steps, ApplyStep{What: what, SQL: change.SQL, run: t.refuseLate})
+	return nil
+}
+
+// keysOf returns the indexes of a definition by name, as text.
+func keysOf(d *rolling.Definition) []string {
+	var out []string
+	for _, k := range d.Keys {
+		out = append(out, fmt.Sprintf("%+v", k))
+	}
+	for _, ix := range d.Indexes {
+		out = append(out, fmt.Sprintf("%s %v", ix.Name, ix.Columns))
+	}
+	return out
+}
+
+func namesOf(d *rolling.Declaration) []string {
+	var out []string
+	for _, r := range d.Rollups {
+		out = append(out, r.Name)
+	}
+	return out
+}
+
+// Run executes the steps in order, and calls note before each. It may be repeated
+// after a failure: every step first checks the current state.
+func (a *Application) Run(ctx context.Context, note func(ApplyStep)) error {
+	for _, s := range a.Steps {
+		note(s)
+		if err := s.run(ctx); err != nil {
+			return fmt.Errorf("%s: %w", s.What, err)
+		}
+	}
+	return nil
+}
+
+// CheckApplied returns an error unless the table exists and the declaration was
+// applied.
+func (t *Table) CheckApplied(ctx context.Context) error {
+	applied, err := t.Applied(ctx)
+	switch {
+	case err != nil:
+		return err
+	case applied == nil:
+		return fmt.Errorf("table %s has not been applied on %s", t.Declared.Name, t.DB.Info().Target)
+	case t.Schema == nil:
+		return engine.Hinted(fmt.Errorf("table %s was applied on %s and isn't there any more: it was dropped or renamed by SQL", t.Declared.Name, t.DB.Info().Target),
+			"rename it back; or rowmill apply %s, which creates it anew, without its rows", t.Declared.Source)
+	case !sameDeclaration(applied, t.Declared):
+		return fmt.Errorf("%s says something else than what was applied for table %s", t.Declared.Source, t.Declared.Name)
+	}
+	return nil
+}

@@ -1,0 +1,388 @@
+package archive
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// A form is the representation of a column's values in a file.
+type form string
+
+// Forms. If a value's exact text can't be restored from its column's form, the column
+// falls back to the next form: number and time to text, text to bytes.
+const (
+	formInt       form = "int64"
+	formDouble    form = "double"
+	formFloat     form = "float" // a binary fraction of 32 bits
+	formDecimal   form = "decimal"
+	formTimestamp form = "timestamp" // microseconds since 1970, UTC
+	formDate      form = "date"      // days since 1970
+	formText      form = "text"      // valid UTF-8
+	formBytes     form = "bytes"
+)
+
+// A column is a column of a file. Its JSON is part of the format.
+type column struct {
+	Name string `json:"name"`
+	// Native is the type as written by the server.
+	Native string `json:"native"`
+	Kind   string `json:"kind"`
+	Null   bool   `json:"null,omitempty"`
+	Form   form   `json:"form"`
+	// Precision and Scale are those of a decimal.
+	Precision int `json:"precision,omitempty"`
+	Scale     int `json:"scale,omitempty"`
+	// Layout describes how the server writes a time.
+	Layout layout `json:"layout,omitzero"`
+
+	layouts []layout // while writing: the layouts that fit all values so far
+	bounds  bool     // minima and maxima are correct and useful
+	nan     bool     // a float column contains NaN
+}
+
+// errUnfit is returned if a column's form can't represent a value.
+var errUnfit = errors.New("doesn't fit")
+
+var (
+	decimalType = regexp.MustCompile(`(?i)^(?:decimal|numeric|dec|fixed)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)`)
+	bigUnsigned = regexp.MustCompile(`(?i)^bigint(?:\s*\(\d+\))?\s+unsigned`)
+	floatType   = regexp.MustCompile(`(?i)^(float4?|real)\b`)
+	dateType    = regexp.MustCompile(`(?i)^date$`)
+)
+
+// maxPrecision is the maximum precision of decimals that Parquet readers support.
+const maxPrecision = 38
+
+// columnOf returns the initial form of a table's column. wideReal means that the
+// engine's REAL and FLOAT have 64 bits.
+func columnOf(c engine.SchemaColumn, wideReal bool) column {
+	out := column{Name: c.Name, Native: c.Native, Kind: c.Kind.String(), Null: c.Null, Form: formText}
+	switch c.Kind {
+	case engine.KindInt:
+		out.Form = formInt
+	case engine.KindFloat:
+		out.Form = formDouble
+		if floatType.MatchString(c.Native) && !wideReal {
+			out.Form = formFloat
+		}
+	case engine.KindDecimal:
+		if bigUnsigned.MatchString(c.Native) {
+			out.Form, out.Precision = formDecimal, 20
+			break
+		}
+		if m := decimalType.FindStringSubmatch(c.Native); m != nil {
+			p, err := strconv.Atoi(m[1])
+			s := 0
+			if err == nil && m[2] != "" {
+				s, err = strconv.Atoi(m[2])
+			}
+			if err == nil && p >= 1 && p <= maxPrecision && s <= p {
+				out.Form, out.Precision, out.Scale = formDecimal, p, s
+			}
+		}
+	case engine.KindTime:
+		out.Form = formTimestamp
+		if dateType.MatchString(c.Native) {
+			out.Form = formDate
+		}
+	case engine.KindBytes:
+		out.Form = formBytes
+	}
+	return out
+}
+
+// widen changes the column to a form that represents more values, after a value that
+// didn't fit.
+func (c *column) widen(null bool) error {
+	c.layouts, c.Layout, c.nan = nil, layout{}, false
+	switch {
+	case null && !c.Null:
+		c.Null = true
+	case c.Form == formFloat:
+		c.Form = formDouble
+	case c.Form == formText:
+		c.Form = formBytes
+	case c.Form == formBytes:
+		return fmt.Errorf("column %s: a value fits no form", c.Name)
+	default:
+		c.Form, c.Precision, c.Scale = formText, 0, 0
+	}
+	return nil
+}
+
+// node returns the column as part of a Parquet schema.
+func (c *column) node() parquet.Node {
+	var n parquet.Node
+	switch c.Form {
+	case formInt:
+		n = parquet.Encoded(parquet.Int(64), &parquet.DeltaBinaryPacked)
+	case formDouble:
+		n = parquet.Leaf(parquet.DoubleType)
+	case formFloat:
+		n = parquet.Leaf(parquet.FloatType)
+	case formDecimal:
+		n = parquet.Decimal(c.Scale, c.Precision, decimalStorage(c.Precision))
+	case formTimestamp:
+		n = parquet.Encoded(parquet.Timestamp(parquet.Microsecond), &parquet.DeltaBinaryPacked)
+	case formDate:
+		n = parquet.Date()
+	case formText:
+		n = parquet.Encoded(parquet.String(), &parquet.RLEDictionary)
+	default:
+		n = parquet.Leaf(parquet.ByteArrayType)
+	}
+	if c.Null {
+		n = parquet.Optional(n)
+	}
+	return n
+}
+
+// decimalStorage returns the physical type for decimals of this precision.
+func decimalStorage(precision int) parquet.Type {
+	switch {
+	case precision <= 9:
+		return parquet.Int32Type
+	case precision <= 18:
+		return parquet.Int64Type
+	}
+	return parquet.FixedLenByteArrayType(decimalBytes(precision))
+}
+
+// decimalBytes returns the number of bytes for signed decimals of this precision.
+func decimalBytes(precision int) int {
+	limit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(precision)), nil)
+	return limit.BitLen()/8 + 1
+}
+
+// encode converts the server's text to a value, which may refer to the text. It
+// returns errUnfit if decode would not restore the same text.
+func (c *column) encode(text []byte) (parquet.Value, error) {
+	switch c.Form {
+	case formInt:
+		v, err := strconv.ParseInt(string(text), 10, 64)
+		if err != nil || !sameInt(v, text) {
+			return parquet.Value{}, errUnfit
+		}
+		return parquet.Int64Value(v), nil
+	case formDouble:
+		v, err := parseFloat(string(text), 64)
+		if err != nil {
+			return parquet.Value{}, errUnfit
+		}
+		c.nan = c.nan || v != v
+		return parquet.DoubleValue(v), nil
+	case formFloat:
+		return c.encodeFloat(string(text))
+	case formDecimal:
+		return c.encodeDecimal(text)
+	case formTimestamp, formDate:
+		return c.encodeTime(text)
+	case formText:
+		if !utf8.Valid(text) {
+			return parquet.Value{}, errUnfit
+		}
+	}
+	return parquet.ByteArrayValue(text), nil
+}
+
+func sameInt(v int64, text []byte) bool {
+	var buf [20]byte
+	return string(strconv.AppendInt(buf[:0], v, 10)) == string(text)
+}
+
+// parseFloat reads the server's text of a binary fraction: decimal digits, NaN and
+// infinities.
+func parseFloat(text string, bits int) (float64, error) {
+	if strings.ContainsAny(text, "_xXpP") {
+		return 0, errUnfit // notations that only Go accepts
+	}
+	return strconv.ParseFloat(text, bits)
+}
+
+// encodeFloat encodes a value that a server stores in 32 bits. Its text is either the
+// shortest that distinguishes it from its neighbours, or has all of its digits.
+func (c *column) encodeFloat(text string) (parquet.Value, error) {
+	v, err := parseFloat(text, 32)
+	if err != nil {
+		return parquet.Value{}, errUnfit
+	}
+	wide, err := parseFloat(text, 64)
+	if err != nil {
+		return parquet.Value{}, errUnfit
+	}
+	if wide != v && !(wide != wide && v != v) {
+		short, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', -1, 32), 64)
+		if err != nil || short != wide {
+			return parquet.Value{}, errUnfit
+		}
+	}
+	c.nan = c.nan || v != v
+	return parquet.FloatValue(float32(v)), nil
+}
+
+// encodeDecimal encodes digits with exactly the column's scale.
+func (c *column) encodeDecimal(text []byte) (parquet.Value, error) {
+	digits := make([]byte, 0, 40)
+	rest := text
+	if len(rest) > 0 && rest[0] == '-' {
+		digits, rest = append(digits, '-'), rest[1:]
+	}
+	whole := len(rest)
+	if c.Scale > 0 {
+		whole -= c.Scale + 1
+	}
+	if whole < 1 || len(rest) > maxPrecision+2 {
+		return parquet.Value{}, errUnfit
+	}
+	for i, b := range rest {
+		switch {
+		case i == whole:
+			if b != '.' {
+				return parquet.Value{}, errUnfit
+			}
+		case b < '0' || b > '9' || i == 0 && b == '0' && whole > 1:
+			return parquet.Value{}, errUnfit
+		default:
+			digits = append(digits, b)
+		}
+	}
+	if c.Precision <= 18 {
+		v, err := strconv.ParseInt(string(digits), 10, 64)
+		if err != nil || v == 0 && digits[0] == '-' || v >= pow10(c.Precision) || v <= -pow10(c.Precision) {
+			return parquet.Value{}, errUnfit
+		}
+		if c.Precision <= 9 {
+			return parquet.Int32Value(int32(v)), nil
+		}
+		return parquet.Int64Value(v), nil
+	}
+	v, ok := new(big.Int).SetString(string(digits), 10)
+	if !ok || v.Sign() == 0 && digits[0] == '-' {
+		return parquet.Value{}, errUnfit
+	}
+	out := make([]byte, decimalBytes(c.Precision))
+	if v.BitLen() > len(out)*8-1 {
+		return parquet.Value{}, errUnfit
+	}
+	if v.Sign() < 0 { // two's complement
+		v.Add(v, new(big.Int).Lsh(big.NewInt(1), uint(len(out)*8)))
+	}
+	return parquet.FixedLenByteArrayValue(v.FillBytes(out)), nil
+}
+
+func pow10(n int) int64 {
+	v := int64(1)
+	for range n {
+		v *= 10
+	}
+	return v
+}
+
+// decode converts a value to the value to bind to a statement.
+func (c *column) decode(v parquet.Value) any {
+	if v.IsNull() {
+		return nil
+	}
+	switch c.Form {
+	case formInt:
+		return v.Int64()
+	case formDouble:
+		return v.Double()
+	case formFloat:
+		return float64(v.Float())
+	case formDecimal:
+		return c.decimalText(v)
+	case formTimestamp:
+		return c.Layout.format(v.Int64())
+	case formDate:
+		return c.Layout.format(int64(v.Int32()) * microsPerDay)
+	}
+	if c.Kind == engine.KindBytes.String() {
+		return append([]byte{}, v.ByteArray()...)
+	}
+	return string(v.ByteArray())
+}
+
+func (c *column) decimalText(v parquet.Value) string {
+	var digits string
+	switch {
+	case c.Precision <= 9:
+		digits = strconv.FormatInt(int64(v.Int32()), 10)
+	case c.Precision <= 18:
+		digits = strconv.FormatInt(v.Int64(), 10)
+	default:
+		b := v.ByteArray()
+		n := new(big.Int).SetBytes(b)
+		if len(b) > 0 && b[0]&0x80 != 0 {
+			n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(len(b)*8)))
+		}
+		digits = n.String()
+	}
+	if c.Scale == 0 {
+		return digits
+	}
+	digits, negative := strings.CutPrefix(digits, "-")
+	if pad := c.Scale + 1 - len(digits); pad > 0 {
+		digits = strings.Repeat("0", pad) + digits
+	}
+	digits = digits[:len(digits)-c.Scale] + "." + digits[len(digits)-c.Scale:]
+	if negative {
+		digits = "-" + digits
+	}
+	return digits
+}
+
+// check returns an error if a column read from a file's metadata is unusable.
+func (c *column) check() error {
+	switch c.Form {
+	case formInt, formDouble, formFloat, formTimestamp, formDate, formText, formBytes:
+		return nil
+	case formDecimal:
+		if c.Precision >= 1 && c.Precision <= maxPrecision && c.Scale >= 0 && c.Scale <= c.Precision {
+			return nil
+		}
+	}
+	return fmt.Errorf("column %s: form %q of %d and %d is unknown", c.Name, c.Form, c.Precision, c.Scale)
+}
+
+// appendCanonical appends the form of a value that enters a row's checksum.
+func appendCanonical(b []byte, v parquet.Value) []byte {
+	if v.IsNull() {
+		return append(b, 0)
+	}
+	switch v.Kind() {
+	case parquet.Int32:
+		return appendNumber(b, uint64(int64(v.Int32())))
+	case parquet.Int64:
+		return appendNumber(b, uint64(v.Int64()))
+	case parquet.Float:
+		return appendNumber(b, floatBits(float64(v.Float())))
+	case parquet.Double:
+		return appendNumber(b, floatBits(v.Double()))
+	}
+	data := v.ByteArray()
+	b = appendNumber(append(b, 2), uint64(len(data)))
+	return append(b, data...)
+}
+
+func appendNumber(b []byte, n uint64) []byte {
+	return append(b, 1, byte(n), byte(n>>8), byte(n>>16), byte(n>>24), byte(n>>32), byte(n>>40), byte(n>>48), byte(n>>56))
+}
+
+// floatBits maps all NaNs to one: servers don't distinguish them.
+func floatBits(v float64) uint64 {
+	if v != v {
+		v = math.NaN()
+	}
+	return math.Float64bits(v)
+}

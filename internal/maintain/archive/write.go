@@ -1,0 +1,448 @@
+package archive
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress"
+	"github.com/parquet-go/parquet-go/compress/zstd"
+	"github.com/parquet-go/parquet-go/encoding"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+const (
+	// groupRows and groupBytes limit a row group, which is held in memory while it is
+	// written and is the unit that readers read.
+	groupRows  = 100_000
+	groupBytes = 64 << 20
+	// batchRows, of approximately batchBytes, are passed to the Parquet writer at a
+	// time, and batchRows are read at a time.
+	batchRows  = 128
+	batchBytes = 1 << 20
+	// dictionaryBytes limits the size of a text dictionary in a row group; beyond it,
+	// further texts are written without a dictionary.
+	dictionaryBytes = 1 << 20
+)
+
+// A File describes a file that was written or read back.
+type File struct {
+	Path string
+	Rows int64
+	// Sum is a checksum of the rows' values. It doesn't depend on their order or on
+	// the layout of the file.
+	Sum   string
+	Bytes int64
+	// Kept is the path under which a file with different rows was kept that had the
+	// same name; "" if there was none.
+	Kept string
+}
+
+// Write writes the rows of a period of t to DIR/TABLE/PERIOD.parquet. The period must
+// not receive inserts during the call. Before anything is dropped, the caller must
+// compare File.Rows with the known number of rows of the period, and the result of
+// Verify with File. note, which may be nil, is called with the number of rows so far.
+//
+// The file is complete and on disk before it gets its name. An existing file with the
+// same rows is kept unchanged. A file with different rows of the same period is kept
+// under another name. A file of another table or period is an error.
+func Write(ctx context.Context, db engine.Keeper, t *engine.Table, s *engine.Schema, p rolling.Partition, dir string, note func(rows int64)) (File, error) {
+	return (&writing{}).write(ctx, db, t, s, p, dir, note)
+}
+
+// A writing is one call of Write. Tests set its fields.
+type writing struct {
+	wrap   func(io.Writer) io.Writer // wraps the file
+	at     func(step string) error   // called between the steps
+	chunk  int
+	groups int64 // rows per group; 0 means groupRows
+	bytes  int64 // bytes per group; 0 means groupBytes
+}
+
+func (w *writing) write(ctx context.Context, db engine.Keeper, t *engine.Table, s *engine.Schema, p rolling.Partition, dir string, note func(rows int64)) (_ File, err error) {
+	fail := func(err error) (File, error) {
+		return File{}, fmt.Errorf("archive period %s of %s: %w", p.Name, t.Name, err)
+	}
+	path := Path(dir, t.Name, p.Name)
+	folder := filepath.Dir(path)
+	if err := makeFolder(folder); err != nil {
+		return fail(err)
+	}
+	if err := removeLeft(path); err != nil {
+		return fail(err)
+	}
+	names := s.Names()
+	if len(names) == 0 {
+		return fail(errors.New("the table has no columns that can be written to"))
+	}
+	from, err := columnsOf(s, names)
+	if err != nil {
+		return fail(err)
+	}
+	key, err := columnsOf(s, s.PrimaryKey)
+	if err != nil {
+		return fail(err)
+	}
+	dbInfo := db.Info()
+	info := Info{
+		Path: path, Table: t.Name, Name: p.Name, From: p.From, To: p.To, key: s.PrimaryKey,
+		Bounds: t.Grid.Format(p.From) + " to " + t.Grid.Format(p.To),
+		Engine: dbInfo.Engine, Version: dbInfo.Version, Target: dbInfo.Target, Written: time.Now(),
+	}
+	if t.Definition != nil {
+		info.Create = t.Definition.Text
+	}
+	for _, c := range from {
+		// SQLite's REAL and FLOAT have 64 bits; on other servers they have 32.
+		info.columns = append(info.columns, columnOf(c, dbInfo.Engine == "sqlite"))
+	}
+	r := &reader{db: db, from: db.Words().From(t, p), columns: from, key: key, chunk: w.chunk}
+	if dbInfo.Engine == "sqlite" {
+		if err := checkClasses(ctx, r); err != nil {
+			return fail(err)
+		}
+	}
+	f, err := os.CreateTemp(folder, tempPattern(path))
+	if err != nil {
+		return fail(err)
+	}
+	temp := f.Name()
+	if err := f.Chmod(0o640); err != nil {
+		return fail(errors.Join(err, f.Close(), os.Remove(temp)))
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, ignoreMissing(os.Remove(temp)))
+		}
+	}()
+	// Each round either completes the file or finds a column that needs a wider form.
+	// There are few forms, so there are few rounds.
+	var wide *unfitError
+	for {
+		err = w.fill(ctx, f, r, &info, note)
+		if !errors.As(err, &wide) {
+			break
+		}
+		if err = info.columns[wide.column].widen(wide.null); err != nil {
+			break
+		}
+		if _, err = f.Seek(0, io.SeekStart); err != nil {
+			break
+		}
+		if err = f.Truncate(0); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = w.step("filled")
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fail(err)
+	}
+	if err = w.step("synced"); err != nil {
+		return fail(err)
+	}
+	out, err := w.publish(ctx, temp, &info)
+	if err != nil {
+		return fail(err)
+	}
+	return out, nil
+}
+
+func (w *writing) step(name string) error {
+	if w.at == nil {
+		return nil
+	}
+	return w.at(name)
+}
+
+// An unfitError identifies a column whose form can't represent a value.
+type unfitError struct {
+	column int
+	null   bool
+}
+
+func (e *unfitError) Error() string { return "a value doesn't fit its column's form" }
+
+func (w *writing) fill(ctx context.Context, f *os.File, r *reader, info *Info, note func(int64)) error {
+	var sink io.Writer = f
+	if w.wrap != nil {
+		sink = w.wrap(f)
+	}
+	rows, bytes := cmp.Or(w.groups, groupRows), cmp.Or(w.bytes, groupBytes)
+	out := parquet.NewGenericWriter[any](sink, options(info)...)
+	width := len(info.columns)
+	batch := make([]parquet.Row, 0, batchRows)
+	values := make([]parquet.Value, 0, batchRows*width)
+	var text []byte // buffer to which the values of the batch refer
+	var inGroup, groupBegan, noted int64
+	var total sum
+	flush := func() error {
+		n, err := out.WriteRows(batch)
+		if err == nil && n != len(batch) {
+			err = io.ErrShortWrite
+		}
+		batch, values, text = batch[:0], values[:0], text[:0]
+		return err
+	}
+	err := r.each(ctx, func(row []sql.RawBytes) error {
+		begin := len(values)
+		for i := range info.columns {
+			v, err := info.columns[i].value(row[i], i, &text)
+			if err != nil {
+				return err
+			}
+			values = append(values, v)
+			inGroup += int64(len(row[i])) + 8
+		}
+		added := values[begin:len(values):len(values)]
+		total.add(added)
+		full := inGroup >= bytes || total.rows-groupBegan >= rows
+		if batch = append(batch, added); len(batch) < batchRows && len(text) < batchBytes && !full {
+			return nil
+		}
+		if err := flush(); err != nil {
+			return err
+		}
+		if full {
+			inGroup, groupBegan = 0, total.rows
+			if err := out.Flush(); err != nil {
+				return err
+			}
+		}
+		if note != nil && total.rows-noted >= 10_000 {
+			noted = total.rows
+			note(total.rows)
+		}
+		return ctx.Err()
+	})
+	if err == nil {
+		err = flush()
+	}
+	if err == nil {
+		err = out.Close()
+	}
+	if err != nil {
+		return err
+	}
+	if note != nil {
+		note(total.rows)
+	}
+	info.Rows, info.Sum = total.rows, total.String()
+	info.setBounds()
+	metadata, err := info.metadata()
+	if err != nil {
+		return err
+	}
+	return sealFile(f, metadata, info.columns)
+}
+
+// value converts the server's text to a value of a file's column i. It copies the
+// text.
+func (c *column) value(row sql.RawBytes, i int, text *[]byte) (parquet.Value, error) {
+	if row == nil {
+		if !c.Null {
+			return parquet.Value{}, &unfitError{i, true}
+		}
+		return parquet.NullValue().Level(0, 0, i), nil
+	}
+	level := 0
+	if c.Null {
+		level = 1
+	}
+	if c.Form == formText || c.Form == formBytes {
+		// When the buffer grows it moves; earlier values still refer to the old
+		// buffer.
+		at := len(*text)
+		*text = append(*text, row...)
+		row = sql.RawBytes((*text)[at:len(*text):len(*text)])
+	}
+	v, err := c.encode(row)
+	if err != nil {
+		return parquet.Value{}, &unfitError{column: i}
+	}
+	return v.Level(0, level, i), nil
+}
+
+func options(info *Info) []parquet.WriterOption {
+	opts := []parquet.WriterOption{
+		parquet.NewSchema("period", &group{columns: info.columns}),
+		parquet.Compression(&zstd.Codec{Level: zstd.SpeedDefault}),
+		parquet.CreatedBy("rowmill", "1", "period"),
+		parquet.DictionaryMaxBytes(dictionaryBytes),
+	}
+	var sorted []parquet.SortingColumn
+	for _, k := range info.key {
+		i := info.find(k)
+		if i < 0 || !info.columns[i].sortsAlike() {
+			break
+		}
+		sorted = append(sorted, parquet.Ascending(k))
+	}
+	if len(sorted) > 0 {
+		opts = append(opts, parquet.SortingWriterConfig(parquet.SortingColumns(sorted...)))
+	}
+	for i := range info.columns {
+		// Minima and maxima of texts and bytes may be as long as the values, and help
+		// readers little if rows aren't sorted by them.
+		if c := &info.columns[i]; !c.hasBounds() {
+			opts = append(opts, parquet.SkipPageBounds(c.Name))
+		}
+	}
+	return opts
+}
+
+func (i *Info) find(name string) int {
+	for n, c := range i.columns {
+		if c.Name == name {
+			return n
+		}
+	}
+	return -1
+}
+
+func (i *Info) setBounds() {
+	for n := range i.columns {
+		i.columns[n].bounds = i.columns[n].hasBounds()
+	}
+}
+
+// hasBounds reports whether the Parquet writer's minima and maxima are correct and
+// useful. The writer compares decimals of more than 18 digits as unsigned bytes.
+func (c *column) hasBounds() bool {
+	switch c.Form {
+	case formText, formBytes:
+		return false
+	case formDecimal:
+		return c.Precision <= 18
+	}
+	return true
+}
+
+// sortsAlike reports whether the server sorts the column as Parquet readers do. Text
+// sorts by the server's collation.
+func (c *column) sortsAlike() bool {
+	switch c.Form {
+	case formInt, formTimestamp, formDate, formDecimal:
+		return true
+	}
+	return false
+}
+
+// A group is the root of a Parquet schema whose columns keep their order.
+type group struct {
+	parquet.Group // for methods that don't depend on columns
+	columns       []column
+}
+
+// Fields returns the columns in the order of the table.
+func (g *group) Fields() []parquet.Field {
+	out := make([]parquet.Field, len(g.columns))
+	for i := range g.columns {
+		out[i] = &field{g.columns[i].node(), g.columns[i].Name}
+	}
+	return out
+}
+
+// GoType is not used, because rows are written as values.
+func (g *group) GoType() reflect.Type { return reflect.TypeFor[map[string]any]() }
+
+// String describes the group for messages.
+func (g *group) String() string { return fmt.Sprintf("group of %d columns", len(g.columns)) }
+
+// Encoding is set for each column.
+func (g *group) Encoding() encoding.Encoding { return nil }
+
+// Compression is set in the writer's options.
+func (g *group) Compression() compress.Codec { return nil }
+
+type field struct {
+	parquet.Node
+	name string
+}
+
+func (f *field) Name() string { return f.name }
+
+func (f *field) Value(base reflect.Value) reflect.Value {
+	return base.MapIndex(reflect.ValueOf(f.name))
+}
+
+// publish renames a complete file to its final name, unless that name already has a
+// file with the same rows.
+func (w *writing) publish(ctx context.Context, temp string, info *Info) (File, error) {
+	out := File{Path: info.Path, Rows: info.Rows, Sum: info.Sum}
+	there, err := os.Lstat(info.Path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+	case err != nil:
+		return out, err
+	case !there.Mode().IsRegular():
+		return out, fmt.Errorf("%s is in the way, and no file", info.Path)
+	default:
+		same, err := w.compare(ctx, info)
+		if err != nil {
+			return out, err
+		}
+		if same {
+			out.Bytes = there.Size()
+			return out, os.Remove(temp)
+		}
+		// Link the old file to a second name before the first name is replaced, so
+		// that a good file exists at any moment.
+		out.Kept = asideName(info.Path)
+		if err := os.Link(info.Path, out.Kept); errors.Is(err, os.ErrExist) {
+			return out, err
+		} else if err != nil {
+			if err := os.Rename(info.Path, out.Kept); err != nil {
+				return out, err
+			}
+		}
+	}
+	if err := w.step("kept"); err != nil {
+		return out, err
+	}
+	st, err := os.Stat(temp)
+	if err != nil {
+		return out, err
+	}
+	out.Bytes = st.Size()
+	if err := os.Rename(temp, info.Path); err != nil {
+		return out, err
+	}
+	if err := w.step("renamed"); err != nil {
+		return out, err
+	}
+	return out, syncFolder(filepath.Dir(info.Path))
+}
+
+// compare reports whether the existing file contains the same rows. A file of another
+// table, or of more than the period, is an error. A damaged file, or one of a part of
+// the period, is not the same.
+func (w *writing) compare(ctx context.Context, info *Info) (bool, error) {
+	old, err := verify(ctx, info.Path, nil)
+	if errors.Is(err, errDamaged) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if old.Table != info.Table || old.From < info.From || old.To > info.To || old.Target != info.Target {
+		return false, engine.Hinted(
+			fmt.Errorf("%s holds %s of table %s of %s already", info.Path, old.Bounds, old.Table, old.Target),
+			"give each table of that name a directory of its own in [seal] archive, or move that file away")
+	}
+	return old.From == info.From && old.To == info.To && old.Rows == info.Rows && old.Sum == info.Sum && len(old.columns) == len(info.columns), nil
+}

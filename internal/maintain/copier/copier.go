@@ -1,0 +1,295 @@
+// Package copier copies rows from one table into another with the same columns, in
+// chunks along the primary key. Each chunk is one transaction, which also records the
+// progress of the copy, so that the copy resumes after a crash without lost or
+// duplicate rows. Between chunks it waits while the server's load exceeds the limits.
+//
+// A copy ends at the highest key that exists when Run begins. Otherwise rows appended
+// during the copy could keep it running forever.
+package copier
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/state"
+)
+
+// A Copy describes what to copy.
+type Copy struct {
+	DB engine.Keeper
+	// From is an item of a FROM clause, quoted: a table, or a period as returned by
+	// Words.From. Into is a quoted table name.
+	From, Into string
+	// Columns are the columns to copy, in order, without generated columns. Key
+	// contains the columns of the primary key.
+	Columns, Key []engine.SchemaColumn
+	// Where, unless empty, is a condition on the rows to copy.
+	Where string
+	// Lock makes each chunk lock the rows that it reads, so that concurrent changes
+	// of these rows commit before or after the chunk. Without it no row is locked,
+	// and each chunk is a consistent snapshot.
+	Lock bool
+	// Replace first deletes the rows of Into in the chunk's range of keys.
+	Replace bool
+	// Skip keeps the row of Into if one with the same key exists.
+	Skip bool
+	// Each, unless nil, replaces the single INSERT of a chunk: it returns statements
+	// with question marks that copy the rows which satisfy the condition where, whose
+	// values are args.
+	Each func(ctx context.Context, tx state.Exec, where string, args []any) ([]Statement, error)
+	// Chunk is the number of rows per chunk; 0 means an adaptive size of up to 20,000
+	// rows, so that a chunk takes a fraction of a second.
+	Chunk int
+	// After is the last key already copied, as passed to Done. Nil starts at the
+	// beginning.
+	After []string
+	// Done records, in the chunk's transaction, the last key and the number of rows
+	// copied by this call of Run.
+	Done func(ctx context.Context, tx state.Exec, last []string, rows int64) error
+	// Again is the number of times the copy continues, after reaching its end, with
+	// rows appended in the meantime.
+	Again int
+	// Between, unless nil, runs after each chunk, outside of any transaction. Its
+	// arguments delimit the keys that remain to be copied: those after one key, up to
+	// another, where nil means unbounded.
+	Between func(ctx context.Context, after, until []string) error
+	// Limits are the limits of the server's load; the zero value never waits.
+	Limits Limits
+	// Paused is called with the reason for each wait, and with "" when the copy
+	// continues.
+	Paused func(why string)
+}
+
+// A Statement is SQL with question marks, and their values.
+type Statement struct {
+	Query string
+	Args  []any
+}
+
+// Limits are the server load above which copying pauses.
+type Limits struct {
+	Running    int           // number of statements running concurrently; 0 means no limit
+	ReplicaLag time.Duration // 0 means no limit
+}
+
+const (
+	// chunkTime is the target duration of a chunk. It bounds how long its locks are
+	// held, and the work repeated after a crash.
+	chunkTime = 200 * time.Millisecond
+	// Rows per chunk: initial, minimum, maximum.
+	firstChunk, leastChunk, mostChunk = 1000, 50, 20000
+	// lockTries limits the consecutive attempts at a chunk that doesn't get its
+	// locks: some minutes, as each attempt waits two seconds.
+	lockTries = 100
+	// firstPause and lastPause limit the pause between these attempts.
+	firstPause, lastPause = 50 * time.Millisecond, 2 * time.Second
+)
+
+// Run copies the rows and returns their number.
+func (c *Copy) Run(ctx context.Context) (int64, error) {
+	rows, err := c.run(ctx)
+	if err != nil {
+		return rows, fmt.Errorf("copy %s into %s: %w", c.From, c.Into, err)
+	}
+	return rows, nil
+}
+
+func (c *Copy) run(ctx context.Context) (int64, error) {
+	keys, err := NewKeys(c.DB, c.Key)
+	if err != nil {
+		return 0, err
+	}
+	until, err := keys.Last(ctx, c.DB.SQL(), c.From, c.Where)
+	if err != nil || until == nil {
+		return 0, err
+	}
+	conn, err := c.DB.SQL().Conn(ctx)
+	if err != nil {
+		return 0, c.DB.Classify(err)
+	}
+	defer conn.Close()
+	var total int64
+	after, size, tries := c.After, c.Chunk, 0
+	if size <= 0 {
+		size = firstChunk
+	}
+	throttle := Throttle{DB: c.DB, Limits: c.Limits, Paused: c.Paused}
+	for again := 0; ; {
+		if err := throttle.Wait(ctx); err != nil {
+			return total, err
+		}
+		began := time.Now()
+		last, n, err := c.chunk(ctx, conn, keys, after, until, size, total)
+		switch {
+		case err == nil && last == nil && again == c.Again:
+			return total, nil
+		case err == nil && last == nil:
+			again++
+			if until, err = keys.Last(ctx, c.DB.SQL(), c.From, c.Where); err != nil {
+				return total, err
+			}
+		case err == nil:
+			total, after, tries = total+n, last, 0
+			size = c.resize(size, time.Since(began))
+			if c.Between != nil {
+				bound := until
+				if again < c.Again {
+					bound = nil
+				}
+				if err := c.Between(ctx, after, bound); err != nil {
+					return total, err
+				}
+			}
+		case !errors.Is(err, engine.ErrLockTimeout) && !errors.Is(err, engine.ErrDeadlock) || ctx.Err() != nil:
+			return total, err
+		default:
+			if tries++; tries >= lockTries {
+				return total, err
+			}
+			if c.Chunk <= 0 {
+				size = max(size/2, leastChunk)
+			}
+			c.paused("a chunk waits for locks: " + err.Error())
+			if err := engine.Sleep(ctx, engine.Backoff(firstPause, lastPause, tries)); err != nil {
+				return total, err
+			}
+			c.paused("")
+		}
+	}
+}
+
+func (c *Copy) paused(why string) {
+	if c.Paused != nil {
+		c.Paused(why)
+	}
+}
+
+// resize returns the number of rows of the next chunk, given the size and the
+// duration of the last one.
+func (c *Copy) resize(size int, took time.Duration) int {
+	if c.Chunk > 0 {
+		return c.Chunk
+	}
+	next := float64(size) * float64(chunkTime) / float64(max(took, time.Millisecond))
+	next = min(max(next, float64(size)/2), float64(size)*2)
+	return min(max(int(next), leastChunk), mostChunk)
+}
+
+// chunk copies at most size rows after a key in one transaction and returns the key
+// of the last one; nil if there were none.
+func (c *Copy) chunk(ctx context.Context, conn *sql.Conn, keys *Keys, after, until []string, size int, before int64) (last []string, n int64, err error) {
+	// Each statement sees the rows committed when it begins, and takes only the locks
+	// that it requests.
+	var o *sql.TxOptions
+	if c.DB.Info().Engine != "sqlite" {
+		o = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
+	}
+	tx, err := conn.BeginTx(ctx, o)
+	if err != nil {
+		return nil, 0, c.DB.Classify(err)
+	}
+	done := false
+	defer func() {
+		if !done {
+			// A transaction ended by the server or the context can't be rolled back.
+			_ = tx.Rollback()
+		}
+		err = c.DB.Classify(err)
+	}()
+	last, err = keys.Nth(ctx, tx, c.From, c.Where, after, until, size)
+	if err != nil || last == nil {
+		return nil, 0, err
+	}
+	where, args, err := keys.Range(after, last)
+	if err != nil {
+		return nil, 0, err
+	}
+	statements, err := c.statements(ctx, tx, where, args)
+	if err != nil {
+		return nil, 0, err
+	}
+	if c.Replace {
+		q := "DELETE FROM " + c.Into + " WHERE " + where
+		if _, err := tx.ExecContext(ctx, c.DB.Bind(q), args...); err != nil {
+			return nil, 0, fmt.Errorf("clear the chunk's place: %w", err)
+		}
+	}
+	for _, s := range statements {
+		r, err := tx.ExecContext(ctx, c.DB.Bind(s.Query), s.Args...)
+		if err != nil {
+			return nil, 0, fmt.Errorf("insert a chunk: %w", err)
+		}
+		k, err := r.RowsAffected()
+		if err != nil {
+			return nil, 0, err
+		}
+		n += k
+	}
+	if c.Done != nil {
+		if err := c.Done(ctx, tx, last, before+n); err != nil {
+			return nil, 0, err
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		return nil, 0, fmt.Errorf("commit a chunk: %w", err)
+	}
+	done = true
+	return last, n, nil
+}
+
+func (c *Copy) statements(ctx context.Context, tx state.Exec, where string, args []any) ([]Statement, error) {
+	if c.Where != "" {
+		where = "(" + where + ") AND (" + c.Where + ")"
+	}
+	if c.Each != nil {
+		return c.Each(ctx, tx, where, args)
+	}
+	return []Statement{{c.Insert(where), args}}, nil
+}
+
+// Insert returns the statement that copies the rows which satisfy a condition.
+func (c *Copy) Insert(where string) string {
+	quote := c.DB.Dialect().Quote
+	var names []string
+	for _, col := range c.Columns {
+		if !col.Generated {
+			names = append(names, quote(col.Name))
+		}
+	}
+	list := strings.Join(names, ", ")
+	verb, tail := "INSERT INTO ", ""
+	name := c.DB.Info().Engine
+	if c.Skip {
+		switch name {
+		case "postgres":
+			tail = " ON CONFLICT DO NOTHING"
+		case "sqlite":
+			verb = "INSERT OR IGNORE INTO "
+		default:
+			// Not INSERT IGNORE, which silently changes invalid values and drops rows
+			// without a partition.
+			tail = " ON DUPLICATE KEY UPDATE " + names[0] + " = " + c.Into + "." + names[0]
+		}
+	}
+	lock := ""
+	if c.Lock && name == "postgres" {
+		lock = " FOR SHARE"
+	} else if c.Lock && name != "sqlite" {
+		lock = " LOCK IN SHARE MODE"
+	}
+	into := "(" + list + ")"
+	if name == "postgres" {
+		into += " OVERRIDING SYSTEM VALUE" // needed for identity columns
+	}
+	q := fmt.Sprintf("%s%s %s SELECT %s FROM %s WHERE %s", verb, c.Into, into, list, c.From, where)
+	order := make([]string, len(c.Key))
+	for i, k := range c.Key {
+		order[i] = quote(k.Name)
+	}
+	return q + " ORDER BY " + strings.Join(order, ", ") + lock + tail
+}

@@ -1,0 +1,291 @@
+package copier
+
+import (
+	"context"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/state"
+)
+
+// Keys describe columns, in order, by which rows are traversed and found: a primary
+// key. Values are passed as text.
+type Keys struct {
+	db   engine.Keeper
+	cols []engine.SchemaColumn
+}
+
+// NewKeys returns the keys of the columns. It refuses columns whose sort order on the
+// server differs from the order of their values: enumerations, sets, bits.
+func NewKeys(db engine.Keeper, cols []engine.SchemaColumn) (*Keys, error) {
+	if len(cols) == 0 {
+		return nil, errors.New("the table has no primary key to go along")
+	}
+	for _, c := range cols {
+		native := strings.ToLower(c.Native)
+		for _, bad := range []string{"enum", "set(", "bit", "json", "geometry"} {
+			if strings.HasPrefix(native, bad) {
+				return nil, engine.Hinted(fmt.Errorf("key column %s is %s: its values can't be gone along", c.Name, c.Native),
+					"a primary key of numbers, times or text")
+			}
+		}
+	}
+	return &Keys{db, cols}, nil
+}
+
+func (k *Keys) sqlite() bool   { return k.db.Info().Engine == "sqlite" }
+func (k *Keys) postgres() bool { return k.db.Info().Engine == "postgres" }
+
+func (k *Keys) quote(name string) string { return k.db.Dialect().Quote(name) }
+
+// hexed reports whether values of the column are passed as hexadecimal digits, which
+// text in any character set can represent.
+func (k *Keys) hexed(c engine.SchemaColumn) bool { return c.Kind == engine.KindBytes && !k.postgres() }
+
+// Texts returns the select list for a key: one expression per column, with aliases
+// that no column has. PostgreSQL names the result of "id"::text id, and ORDER BY "id"
+// would then sort by the text.
+func (k *Keys) Texts() string {
+	out := make([]string, len(k.cols))
+	for i, c := range k.cols {
+		if out[i] = k.db.Words().AsText(c); k.hexed(c) {
+			out[i] = "HEX(" + k.quote(c.Name) + ")"
+		}
+		out[i] += fmt.Sprintf(" AS rowmill_key%d", i+1)
+	}
+	return strings.Join(out, ", ")
+}
+
+// Value returns the value to bind for the text of column i, so that the server
+// compares as the column does: numbers as numbers, bytes as bytes, text by the
+// column's collation.
+func (k *Keys) Value(i int, text string) (any, error) {
+	c := k.cols[i]
+	switch {
+	case k.hexed(c):
+		p, err := hex.DecodeString(text)
+		if err != nil {
+			return nil, fmt.Errorf("key column %s: %q is not hexadecimal", c.Name, text)
+		}
+		return p, nil
+	case k.postgres():
+		return text, nil // the server converts it to the column's type
+	case c.Kind == engine.KindInt:
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("key column %s: %q is no integer", c.Name, text)
+		}
+		return n, nil
+	case c.Kind == engine.KindFloat:
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return nil, fmt.Errorf("key column %s: %q is no number", c.Name, text)
+		}
+		return f, nil
+	case c.Kind == engine.KindDecimal:
+		if n, err := strconv.ParseUint(text, 10, 64); err == nil && !k.sqlite() {
+			return n, nil
+		}
+	}
+	return text, nil
+}
+
+// placeholder returns the placeholder for a value of column i. MySQL compares a
+// DECIMAL with text as binary floating point unless the text is cast.
+func (k *Keys) placeholder(i int) string {
+	if c := k.cols[i]; c.Kind == engine.KindDecimal && !k.postgres() && !k.sqlite() {
+		native := strings.ToLower(c.Native)
+		if from, to := strings.IndexByte(native, '('), strings.IndexByte(native, ')'); strings.HasPrefix(native, "decimal") && from > 0 && to > from {
+			return "CAST(? AS DECIMAL" + native[from:to+1] + ")"
+		}
+	}
+	return "?"
+}
+
+// compare returns a condition that compares the key with a value; op is <, <=, > or
+// >=. PostgreSQL and SQLite use the index for row values; MySQL and MariaDB only for
+// the expanded condition.
+func (k *Keys) compare(op string, key []string) (string, []any, error) {
+	if len(key) != len(k.cols) {
+		return "", nil, fmt.Errorf("a key of %d values for %d columns", len(key), len(k.cols))
+	}
+	values := make([]any, len(key))
+	for i, text := range key {
+		var err error
+		if values[i], err = k.Value(i, text); err != nil {
+			return "", nil, err
+		}
+	}
+	n := len(k.cols)
+	if n == 1 {
+		return k.quote(k.cols[0].Name) + " " + op + " " + k.placeholder(0), values, nil
+	}
+	if k.postgres() || k.sqlite() {
+		names := make([]string, n)
+		for i, c := range k.cols {
+			names[i] = k.quote(c.Name)
+		}
+		return "(" + strings.Join(names, ", ") + ") " + op + " (?" + strings.Repeat(", ?", n-1) + ")", values, nil
+	}
+	// (a = ? AND b = ? AND c > ?) OR (a = ? AND b > ?) OR a > ?
+	var terms []string
+	var args []any
+	for i := n - 1; i >= 0; i-- {
+		var parts []string
+		for j := range i {
+			parts = append(parts, k.quote(k.cols[j].Name)+" = "+k.placeholder(j))
+		}
+		beyond := op
+		if i < n-1 {
+			beyond = op[:1]
+		}
+		parts = append(parts, k.quote(k.cols[i].Name)+" "+beyond+" "+k.placeholder(i))
+		terms = append(terms, "("+strings.Join(parts, " AND ")+")")
+		args = append(args, values[:i+1]...)
+	}
+	return "(" + strings.Join(terms, " OR ") + ")", args, nil
+}
+
+// Range returns a condition for the keys after one key, up to and including another.
+// Nil means unbounded; two nils give a condition that is always true.
+func (k *Keys) Range(after, last []string) (string, []any, error) {
+	var terms []string
+	var args []any
+	for _, side := range []struct {
+		op  string
+		key []string
+	}{{">", after}, {"<=", last}} {
+		if side.key == nil {
+			continue
+		}
+		term, values, err := k.compare(side.op, side.key)
+		if err != nil {
+			return "", nil, err
+		}
+		terms, args = append(terms, term), append(args, values...)
+	}
+	if len(terms) == 0 {
+		return "1 = 1", nil, nil
+	}
+	return strings.Join(terms, " AND "), args, nil
+}
+
+func (k *Keys) order(way string) string {
+	out := make([]string, len(k.cols))
+	for i, c := range k.cols {
+		out[i] = k.quote(c.Name) + way
+	}
+	return " ORDER BY " + strings.Join(out, ", ")
+}
+
+// scan reads a key that follows the columns of before. It returns nil if there is no
+// row.
+func (k *Keys) scan(row *sql.Row, before ...any) ([]string, error) {
+	key := make([]string, len(k.cols))
+	into := before
+	for i := range key {
+		into = append(into, &key[i])
+	}
+	err := row.Scan(into...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, k.db.Classify(err)
+	}
+	return key, nil
+}
+
+// Last returns the highest key of the rows that satisfy a condition; nil if there are
+// none. from is an item of a FROM clause, quoted.
+func (k *Keys) Last(ctx context.Context, x state.Exec, from, where string) ([]string, error) {
+	if where == "" {
+		where = "1 = 1"
+	}
+	q := "SELECT " + k.Texts() + " FROM " + from + " WHERE " + where + k.order(" DESC") + " LIMIT 1"
+	key, err := k.scan(x.QueryRowContext(ctx, q))
+	if err != nil {
+		return nil, fmt.Errorf("find the last key of %s: %w", from, err)
+	}
+	return key, nil
+}
+
+// Nth returns the key of the n-th row after a key, but not beyond until. If there are
+// fewer rows it returns the key of the last one, and nil if there are none. If the
+// result equals after, Nth returns an error: the text of the key doesn't read back as
+// the same value, which happens with binary fractions, and a traversal would never
+// end.
+//
+// The bound until is checked only after the row is found. Without statistics,
+// PostgreSQL estimates that a range condition with two bounds selects one row in 200,
+// and therefore sorts all remaining rows of the table for each chunk.
+func (k *Keys) Nth(ctx context.Context, x state.Exec, from, where string, after, until []string, n int) ([]string, error) {
+	key, err := k.nth(ctx, x, from, where, after, until, n)
+	if err == nil && len(after) > 0 && slices.Equal(key, after) {
+		return nil, engine.Hinted(fmt.Errorf("key %s of %s doesn't read back as what it is: there is no going on after it", strings.Join(key, ", "), from),
+			"a primary key of integers, decimals, times or text")
+	}
+	return key, err
+}
+
+func (k *Keys) nth(ctx context.Context, x state.Exec, from, where string, after, until []string, n int) ([]string, error) {
+	fail := func(err error) error { return fmt.Errorf("find the end of a chunk of %s: %w", from, err) }
+	if where == "" {
+		where = "1 = 1"
+	}
+	upTo, bound, err := k.Range(nil, until)
+	if err != nil {
+		return nil, err
+	}
+	cond, args, err := k.Range(after, nil)
+	if err != nil {
+		return nil, err
+	}
+	var within int
+	q := fmt.Sprintf("SELECT CASE WHEN %s THEN 1 ELSE 0 END, %s FROM %s WHERE (%s) AND (%s)%s LIMIT 1 OFFSET %d", upTo, k.Texts(), from, cond, where, k.order(""), max(n, 1)-1)
+	key, err := k.scan(x.QueryRowContext(ctx, k.db.Bind(q), slices.Concat(bound, args)...), &within)
+	if err != nil {
+		return nil, fail(err)
+	}
+	if key != nil && within == 1 {
+		return key, nil
+	}
+	q = fmt.Sprintf("SELECT %s FROM %s WHERE (%s) AND (%s) AND (%s)%s LIMIT 1", k.Texts(), from, upTo, cond, where, k.order(" DESC"))
+	key, err = k.scan(x.QueryRowContext(ctx, k.db.Bind(q), slices.Concat(bound, args)...))
+	if err != nil {
+		return nil, fail(err)
+	}
+	return key, nil
+}
+
+// In returns a condition for the rows with the given keys.
+func (k *Keys) In(keys [][]string) (string, []any, error) {
+	var terms []string
+	var args []any
+	for _, key := range keys {
+		parts := make([]string, len(k.cols))
+		for i := range k.cols {
+			v, err := k.Value(i, key[i])
+			if err != nil {
+				return "", nil, err
+			}
+			parts[i] = k.quote(k.cols[i].Name) + " = " + k.placeholder(i)
+			args = append(args, v)
+		}
+		terms = append(terms, strings.Join(parts, " AND "))
+	}
+	if len(terms) == 0 {
+		return "1 = 0", nil, nil
+	}
+	if len(k.cols) == 1 {
+		p := k.placeholder(0)
+		return k.quote(k.cols[0].Name) + " IN (" + strings.Join(slices.Repeat([]string{p}, len(keys)), ", ") + ")", args, nil
+	}
+	return "(" + strings.Join(terms, ") OR (") + ")", args, nil
+}

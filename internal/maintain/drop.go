@@ -1,0 +1,303 @@
+package maintain
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/maintain/archive"
+	"github.com/rowmill/rowmill/internal/state"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// archive writes a sealed period to its file, reads the file back, and records the
+// result.
+func (t *Table) archive(ctx context.Context, p rolling.Partition, k *state.Period) (string, error) {
+	if err := t.sameTable(ctx); err != nil {
+		return "", err
+	}
+	if same, err := t.unchanged(ctx, p, k); err != nil || !same {
+		return p.Name + ": rows have come since it was sealed", err
+	}
+	t.reach("archive begun")
+	f, err := archive.Write(ctx, t.DB, t.Table, t.Schema, p, t.archiveDir(), nil)
+	if err != nil {
+		return "", err
+	}
+	t.reach("archive written")
+	read, err := archive.Verify(ctx, f.Path, nil)
+	if err != nil {
+		return "", err
+	}
+	if read.Rows != f.Rows || read.Sum != f.Sum {
+		return "", fmt.Errorf("archive %s: the file reads back as %s with checksum %s, and was written with %s and %s", f.Path, figure.Plural(read.Rows, "row", "rows"), read.Sum, figure.Count(f.Rows), f.Sum)
+	}
+	// A row that arrived while the file was written may or may not be in it.
+	if same, err := t.unchanged(ctx, p, k); err != nil || !same {
+		return p.Name + ": rows have come while it was archived", err
+	}
+	if f.Rows != k.Rows {
+		return "", fmt.Errorf("archive %s: %s written, and %s has %s", f.Path, figure.Plural(f.Rows, "row was", "rows were"), p.Name, figure.Count(k.Rows))
+	}
+	done := *k
+	done.State, done.Archive, done.ArchiveSum = state.Archived, f.Path, f.Sum
+	err = t.inTx(ctx, func(tx *sql.Tx) error { return t.State.Put(ctx, tx, done) })
+	t.reach("archived")
+	if err != nil {
+		return "", err
+	}
+	kept, err := archive.Supersede(t.archiveDir(), t.Table.Name, p.Period, f)
+	if err != nil {
+		return "", err
+	}
+	if f.Kept != "" {
+		kept = append(kept, f.Kept)
+	}
+	for _, path := range kept {
+		t.log(ctx, string(Archive), p.Name+": what was archived before had other rows, and is kept as "+path, 0, nil)
+	}
+	return fmt.Sprintf("%s: %s in %s", p.Name, figure.Plural(f.Rows, "row", "rows"), f.Path), nil
+}
+
+// A dropping is the state of a drop, as its steps record it.
+type dropping struct {
+	state.Dropping
+	Table string // the table that the partition becomes
+	Known state.Period
+	// Applied identifies the declaration under which the period was due and its
+	// conditions were verified. Under another declaration the drop is reverted.
+	Applied mark
+}
+
+// Steps of a drop.
+const (
+	stepDetach = "detach"
+	stepCheck  = "check"
+	stepRemove = "remove"
+)
+
+// drop removes a period, which must be sealed, present in the roll-ups and, if so
+// declared, in an intact archive. It first detaches the period, so that the table's
+// lock is held only for moments, and verifies it once more when no writer can add
+// rows.
+func (t *Table) drop(ctx context.Context, p rolling.Partition, k *state.Period) (string, error) {
+	c := &state.Change{Table: t.Table.Name, ID: fmt.Sprintf("drop %d", p.From), Kind: string(Drop), Step: stepDetach}
+	if err := t.sameTable(ctx); err != nil {
+		return "", err
+	}
+	if err := t.rolledUp(ctx, p); err != nil {
+		return "", err
+	}
+	if same, err := t.unchanged(ctx, p, k); err != nil || !same {
+		return p.Name + ": rows have come since it was sealed", err
+	}
+	if t.Declared.Seal.Archive != "" {
+		read, err := archive.Verify(ctx, k.Archive, nil)
+		if err != nil && ctx.Err() == nil {
+			// The rows exist, and are as they were sealed: the archive is written
+			// again.
+			again := *k
+			again.State, again.Archive, again.ArchiveSum = state.Sealed, "", ""
+			put := t.inTx(ctx, func(tx *sql.Tx) error { return t.State.Put(ctx, tx, again) })
+			return "", errors.Join(fmt.Errorf("%w; it is written anew", err), put)
+		}
+		if err != nil {
+			return "", err
+		}
+		if read.Rows != k.Rows || read.Sum != k.ArchiveSum {
+			return "", fmt.Errorf("archive %s has changed since it was written: %s is not dropped", k.Archive, p.Name)
+		}
+	}
+	if _, err := t.State.Begin(ctx, c, dropping{state.Dropping{Part: p}, standalone(t.Table.Name, "drop", p), *k, t.mark}); err != nil {
+		return "", err
+	}
+	t.reach("drop begun")
+	return t.goOnDropping(ctx, c)
+}
+
+// goOnDropping completes a drop from its current step. A step that removes data
+// runs while no process can apply another declaration, and only under the
+// declaration with which the drop began.
+func (t *Table) goOnDropping(ctx context.Context, c *state.Change) (string, error) {
+	var d dropping
+	if err := c.Load(&d); err != nil {
+		return "", err
+	}
+	detail, err := t.dropSteps(ctx, c, d)
+	if errors.Is(err, errChanged) {
+		return t.takeBack(ctx, c, d)
+	}
+	return detail, err
+}
+
+func (t *Table) dropSteps(ctx context.Context, c *state.Change, d dropping) (string, error) {
+	if c.Step == stepDetach {
+		err := t.undisturbed(ctx, d.Applied, func(ctx context.Context) error { return t.detach(ctx, c, d) })
+		if err != nil {
+			return "", err
+		}
+	}
+	if c.Step == stepCheck {
+		s, _, err := t.sumLike(ctx, t.State.DB(), t.DB.Dialect().Quote(d.Table), d.Known.Checksum)
+		if isNoTable(err) { // a crash followed its re-attachment
+			if _, findErr := t.find(ctx, d.Part.Period); findErr != nil {
+				return "", errors.Join(err, findErr)
+			}
+			err = t.inTx(ctx, func(tx *sql.Tx) error { return t.notDropped(ctx, tx, c, d, nil) })
+			return d.Part.Name + ": it was put back", err
+		}
+		if err != nil {
+			return "", err
+		}
+		if s.Rows != d.Known.Rows || s.Hash != d.Known.Checksum {
+			return t.putBack(ctx, c, d, nil, "rows came at the last moment")
+		}
+		t.reach("drop checked")
+	}
+	if err := t.undisturbed(ctx, d.Applied, func(ctx context.Context) error { return t.remove(ctx, c, d) }); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s: %s", d.Part.Name, figure.Plural(d.Known.Rows, "row", "rows")), t.State.End(ctx, t.State.DB(), c)
+}
+
+// detach turns the period into a table of its own.
+func (t *Table) detach(ctx context.Context, c *state.Change, d dropping) error {
+	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
+	if err != nil {
+		return err
+	}
+	// From here on no refresh computes its buckets: without the rows they would
+	// become empty.
+	if t.Rollups != nil {
+		if err := t.inTx(ctx, func(tx *sql.Tx) error { return t.Rollups.Seal(ctx, tx, d.Part.To) }); err != nil {
+			return err
+		}
+	}
+	t.reach("drop levels sealed")
+	if err := t.tryLocked(ctx, engine.Detach{Table: t.Table, Have: have, Part: d.Part, Into: d.Table}); err != nil {
+		return err
+	}
+	t.reach("detached")
+	return t.State.Advance(ctx, t.State.DB(), c, stepCheck, nil)
+}
+
+// remove records that the period's table is about to be dropped, and drops it.
+func (t *Table) remove(ctx context.Context, c *state.Change, d dropping) error {
+	if c.Step == stepCheck {
+		err := t.inTx(ctx, func(tx *sql.Tx) error {
+			gone := d.Known
+			gone.State = state.Dropped
+			if err := t.State.Put(ctx, tx, gone); err != nil {
+				return err
+			}
+			return t.State.Advance(ctx, tx, c, stepRemove, nil)
+		})
+		if err != nil {
+			return err
+		}
+		t.reach("drop noted")
+	}
+	if err := t.DB.Try(ctx, engine.DropTables{Names: []string{d.Table}}); err != nil {
+		return err
+	}
+	t.reach("dropped")
+	return nil
+}
+
+// takeBack ends a drop because the declaration in force is no longer the one under
+// which it began. The next plan decides whether the period is due, and what must
+// happen before.
+func (t *Table) takeBack(ctx context.Context, c *state.Change, d dropping) (string, error) {
+	why := "another declaration was applied since the drop began"
+	if d.Applied == (mark{}) {
+		why = "the drop was begun by an older rowmill, which did not note by which declaration: whether it is due is decided anew"
+	}
+	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
+	if err != nil {
+		return "", err
+	}
+	apart, err := t.exists(ctx, d.Table)
+	if err != nil {
+		return "", err
+	}
+	i := rolling.Find(have, d.Part.From)
+	within := i >= 0 && have[i].Period == d.Part.Period
+	switch {
+	case apart && within:
+		// After a crash during the detachment, or during its reversal, either table
+		// may hold the rows: first complete the detachment.
+		if err := t.tryLocked(ctx, engine.Detach{Table: t.Table, Have: have, Part: d.Part, Into: d.Table}); err != nil {
+			return "", err
+		}
+		fallthrough
+	case apart:
+		return t.putBack(ctx, c, d, &d.Known, why)
+	case within:
+		err := t.inTx(ctx, func(tx *sql.Tx) error { return t.notDropped(ctx, tx, c, d, &d.Known) })
+		return d.Part.Name + ": " + why, err
+	}
+	// A crash followed the drop.
+	return fmt.Sprintf("%s: %s", d.Part.Name, figure.Plural(d.Known.Rows, "row", "rows")), t.State.End(ctx, t.State.DB(), c)
+}
+
+// putBack attaches a detached period again. known becomes its record; nil breaks
+// its seal.
+func (t *Table) putBack(ctx context.Context, c *state.Change, d dropping, known *state.Period, why string) (string, error) {
+	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
+	if err != nil {
+		return "", err
+	}
+	if err := t.tryLocked(ctx, engine.Attach{Table: t.Table, Have: have, Part: d.Part, From: d.Table}); err != nil {
+		return "", err
+	}
+	t.reach("put back")
+	err = t.inTx(ctx, func(tx *sql.Tx) error { return t.notDropped(ctx, tx, c, d, known) })
+	return d.Part.Name + ": " + why + "; it was put back", err
+}
+
+// notDropped records that a period is still in the table.
+func (t *Table) notDropped(ctx context.Context, tx *sql.Tx, c *state.Change, d dropping, known *state.Period) error {
+	var err error
+	if known == nil {
+		err = t.State.Forget(ctx, tx, t.Table.Name, d.Part.Period)
+	} else {
+		err = t.State.Put(ctx, tx, *known)
+	}
+	if err != nil {
+		return err
+	}
+	if t.Rollups != nil {
+		if err := t.Rollups.Unseal(ctx, tx, d.Part.From); err != nil {
+			return err
+		}
+	}
+	return t.State.End(ctx, tx, c)
+}
+
+// sameTable returns errChanged if the table has changed since the pass began. A
+// column added since then would be missing from an archive, and lost with the drop.
+func (t *Table) sameTable(ctx context.Context) error {
+	changed, err := t.changed(ctx)
+	if err == nil && changed {
+		err = errChanged
+	}
+	return err
+}
+
+// standalone is the name of a table that holds a period's rows for a while. It
+// fits the 63 bytes that PostgreSQL has for names: of a longer name of the table
+// 24 bytes are kept, the last 8 of them a hash of all of it, so that tables whose
+// names begin alike have tables of their own.
+func standalone(table, what string, p rolling.Partition) string {
+	if len(table) > 24 {
+		h := fnv.New32a()
+		_, _ = h.Write([]byte(table)) // returns no error
+		table = fmt.Sprintf("%s_%08x", strings.ToValidUTF8(table[:15], ""), h.Sum32())
+	}
+	return fmt.Sprintf("rowmill_%s_%s_%d", what, table, p.From)
+}

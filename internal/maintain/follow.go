@@ -1,0 +1,453 @@
+package maintain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/maintain/rollup"
+	"github.com/rowmill/rowmill/internal/state"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// Declaring is the log's action for a declaration that takes effect, or that can't
+// be followed.
+const Declaring = "declaration"
+
+// A mark identifies an applied declaration. The zero mark identifies none.
+type mark struct {
+	Revision int64
+	Created  int64 // microseconds: a table that is created anew begins at revision 1
+}
+
+func markOf(d *state.Declared) mark { return mark{d.Revision, d.Created.UnixMicro()} }
+
+// A followed is an applied declaration with its table. It is immutable.
+type followed struct {
+	mark
+	declared *rolling.Declaration
+	table    *engine.Table
+	schema   *engine.Schema
+	rollups  *rollup.Set
+}
+
+// shared is the state that all copies of a Table share.
+type shared struct {
+	failed failures
+	turns  sync.Mutex
+	gate   gate
+
+	mu sync.Mutex
+	// waiting are the tasks that were not yet possible at their last attempt, for
+	// example because a bucket of a roll-up isn't over.
+	waiting map[string]bool
+	last    *followed // nil until Follow has read one
+	stale   bool      // the table has changed since last was read
+	said    *followed // the one that the log names last
+	passed  mark      // declaration of the latest pass of the create lane
+}
+
+// firstPass records a pass under a declaration, and reports whether the preceding
+// pass was under another one, or didn't exist.
+func (s *shared) firstPass(m mark) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := s.passed != m
+	s.passed = m
+	return first
+}
+
+// wait records whether a task has to wait for its time.
+func (s *shared) wait(task string, waits bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting == nil {
+		s.waiting = map[string]bool{}
+	}
+	if waits {
+		s.waiting[task] = true
+	} else {
+		delete(s.waiting, task)
+	}
+}
+
+func (s *shared) waits(task string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.waiting[task]
+}
+
+// followed returns the last declaration read, and whether it must be read again.
+func (s *shared) followed() (f *followed, stale bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last, s.stale
+}
+
+// follow makes f the followed declaration.
+func (s *shared) follow(f *followed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last, s.stale = f, false
+}
+
+// forget makes the next Follow inspect the table again.
+func (s *shared) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stale = true
+}
+
+// news returns the declaration that the log names last and the followed one, if
+// they differ. It assumes that the caller logs the followed one.
+func (s *shared) news() (before, now *followed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last == nil || s.said != nil && s.said.mark == s.last.mark {
+		return nil, nil
+	}
+	before, s.said = s.said, s.last
+	return before, s.last
+}
+
+// An unfollowedError is the reason why a table can't be kept according to its
+// declaration.
+type unfollowedError struct {
+	why, try string
+	// gone means that the table, or its declaration, doesn't exist. Otherwise the
+	// previous declaration still determines which periods inserts need.
+	gone bool
+}
+
+func (e *unfollowedError) Error() string { return e.why }
+
+// errChanged means that another declaration was applied since a decision.
+var errChanged = errors.New("the declaration has changed: it is decided anew")
+
+// Follow returns the table according to the declaration in the database, the one
+// that any process applied last. The copy shares its log with t. If the declaration
+// can't be followed, the error is an unfollowedError.
+func (t *Table) Follow(ctx context.Context) (*Table, error) {
+	stored, err := t.State.Declared(ctx, t.Table.Name)
+	if err != nil && !isNoTable(err) {
+		return nil, err
+	}
+	if stored == nil {
+		return nil, &unfollowedError{why: fmt.Sprintf("no declaration of table %s is in force on %s: nothing is done with it", t.Table.Name, t.DB.Info().Target),
+			try: "rowmill apply FILE; or stop this rowmill run, if the table is not to be kept", gone: true}
+	}
+	f, stale := t.shared.followed()
+	if f == nil || stale || f.mark != markOf(stored) {
+		if f, err = t.read(ctx, stored); err != nil {
+			return nil, err
+		}
+		t.shared.follow(f)
+	}
+	return t.by(f), nil
+}
+
+// lastFollowed returns the table according to the last declaration that could be
+// followed.
+func (t *Table) lastFollowed() *Table {
+	if f, _ := t.shared.followed(); f != nil {
+		return t.by(f)
+	}
+	return t
+}
+
+// inLane returns the table as a lane must keep it at present, and logs a change of
+// declaration. If the declaration in force can't be followed, periods are still
+// created according to the previous one, so that inserts continue: then both a
+// table and an error are returned.
+func (t *Table) inLane(ctx context.Context, lane Lane) (*Table, error) {
+	now, err := t.Follow(ctx)
+	var not *unfollowedError
+	switch {
+	case errors.As(err, &not):
+		t.log(ctx, Declaring, "not followed", 0, engine.Hinted(err, "%s", not.try))
+		if lane == Creating && !not.gone {
+			return t.lastFollowed(), err
+		}
+		return nil, err
+	case err != nil:
+		return nil, err
+	}
+	before, is := t.shared.news()
+	if is != nil {
+		was := t.Declared
+		if before != nil {
+			was = before.declared
+		}
+		if changes := declaredChanges(was, is.declared); len(changes) > 0 {
+			t.log(ctx, Declaring, fmt.Sprintf("revision %d is followed: %s", is.Revision, strings.Join(changes, "; ")), 0, nil)
+		}
+	}
+	if t.failed.ended(Declaring) {
+		t.log(ctx, Declaring, fmt.Sprintf("revision %d is followed", now.mark.Revision), 0, nil)
+	}
+	return now, nil
+}
+
+// changed reports whether the table differs from the one being kept, for example because
+// it has other columns or was dropped. In that case the next Follow inspects it.
+func (t *Table) changed(ctx context.Context) (bool, error) {
+	is, err := t.DB.Describe(ctx, t.Table.Name)
+	if err != nil && !isNoTable(err) {
+		return false, err
+	}
+	was := t.Schema
+	if err == nil && reflect.DeepEqual(is.Columns, was.Columns) && is.Partitioned == was.Partitioned && is.By == was.By {
+		return false, nil
+	}
+	t.shared.forget()
+	return true, nil
+}
+
+// by returns a copy of the table according to a declaration.
+func (t *Table) by(f *followed) *Table {
+	n := *t
+	n.mark, n.Declared, n.Table, n.Schema, n.Rollups = f.mark, f.declared, f.table, f.schema, f.rollups
+	switch was, is := t.Table.Grid.Axis(), f.table.Grid.Axis(); {
+	case is == rolling.Sequence:
+		n.Now = n.highest
+	case was == rolling.Sequence:
+		n.Now = t.clock
+	}
+	return &n
+}
+
+// read parses an applied declaration and inspects its table.
+func (t *Table) read(ctx context.Context, stored *state.Declared) (*followed, error) {
+	name := stored.Name
+	unreadable := func(err error) error {
+		return &unfollowedError{why: fmt.Sprintf("this rowmill can't follow revision %d of the declaration of %s: %v", stored.Revision, name, err),
+			try: "rowmill run of the version that applied it; until then periods are created by the revision before, and nothing else is done"}
+	}
+	d, err := declaredOf(stored, t.Declared.Target)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	f := &followed{mark: markOf(stored), declared: d, table: tableOf(d)}
+	n := *t
+	n.Declared, n.Table, n.Schema, n.Rollups = f.declared, f.table, nil, nil
+	if err := n.look(ctx); err != nil {
+		return nil, err
+	}
+	gone := func(what, try string) error { return &unfollowedError{why: what, try: try, gone: true} }
+	switch {
+	case n.Schema == nil:
+		return nil, noTable(name)
+	case !n.Schema.Partitioned:
+		return nil, gone(fmt.Sprintf("table %s has no periods: it is a plain table now", name), "rowmill apply FILE, which makes it a rolling one")
+	case n.Schema.By != d.Time:
+		return nil, gone(fmt.Sprintf("table %s is cut by column %q, and %q is declared", name, n.Schema.By, d.Time), "rowmill apply FILE --dry-run, which says what differs")
+	}
+	if err := n.openLevels(); err != nil {
+		return nil, unreadable(err)
+	}
+	if n.Rollups != nil {
+		n.Rollups.Guard = func(ctx context.Context, remove func(context.Context) error) error {
+			return t.undisturbed(ctx, f.mark, remove)
+		}
+	}
+	f.schema, f.rollups = n.Schema, n.Rollups
+	return f, nil
+}
+
+func noTable(name string) error {
+	return &unfollowedError{why: fmt.Sprintf("table %s is declared and is not there", name), try: "rowmill apply FILE, which creates it, or find out who has dropped it", gone: true}
+}
+
+// declaredOf parses an applied declaration.
+func declaredOf(stored *state.Declared, target string) (*rolling.Declaration, error) {
+	d, err := rolling.ParseDeclarationFor("what was applied for "+stored.Name, []byte(stored.Text), target)
+	if err == nil && d.Auto {
+		d.Period, err = inForce(stored)
+	}
+	return d, err
+}
+
+// tableOf returns a declared table as engines need it.
+func tableOf(d *rolling.Declaration) *engine.Table {
+	return &engine.Table{Name: d.Name, Grid: d.Period, By: d.Time, Epoch: d.Epoch, Definition: d.Definition, Compress: d.Seal.Compress, PrimaryKey: d.Definition.PrimaryKey}
+}
+
+// declaredChanges lists the differences between two declarations that affect how a
+// table is kept.
+func declaredChanges(was, now *rolling.Declaration) []string {
+	var out []string
+	add := func(what, before, after string) {
+		if before != after {
+			out = append(out, fmt.Sprintf("%s %s -> %s", what, orNone(before), orNone(after)))
+		}
+	}
+	add("period", was.Period.String(), now.Period.String())
+	add("ahead", was.Ahead.String(), now.Ahead.String())
+	add("keep", was.Keep.String(), now.Keep.String())
+	add("late", was.Late.String(), now.Late.String())
+	add("exact", fmt.Sprint(was.Exact), fmt.Sprint(now.Exact))
+	add("seal.after", was.Seal.After.String(), now.Seal.After.String())
+	add("seal.compress", fmt.Sprint(was.Seal.Compress), fmt.Sprint(now.Seal.Compress))
+	add("seal.merge", gridText(was.Seal.Merge), gridText(now.Seal.Merge))
+	add("seal.archive", was.Seal.Archive, now.Seal.Archive)
+	for _, name := range namesOf(now) {
+		if old, is := levelOf(was, name), levelOf(now, name); old == nil {
+			out = append(out, "roll-up "+name+" added")
+		} else if !reflect.DeepEqual(stripped(*old), stripped(*is)) {
+			out = append(out, "roll-up "+name+" changed")
+		}
+	}
+	for _, name := range namesOf(was) {
+		if levelOf(now, name) == nil {
+			out = append(out, "roll-up "+name+" no longer kept")
+		}
+	}
+	return out
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
+
+func gridText(g rolling.Grid) string {
+	if !g.Valid() {
+		return ""
+	}
+	return g.String()
+}
+
+func levelOf(d *rolling.Declaration, name string) *rolling.Rollup {
+	for i := range d.Rollups {
+		if d.Rollups[i].Name == name {
+			return &d.Rollups[i]
+		}
+	}
+	return nil
+}
+
+// stripped returns a roll-up without its place in the file.
+func stripped(r rolling.Rollup) rolling.Rollup {
+	r.Line = 0
+	return r
+}
+
+// Locks of a declaration. A process holds declareLock while it stores a
+// declaration, and while it removes rows according to one. It takes applyLock first
+// and releases it once it has declareLock, so that a waiting apply is next however
+// many periods are still to be dropped.
+const (
+	declareLock = "/declaration"
+	applyLock   = "/applying"
+)
+
+// How long a process waits for the locks of a declaration. A process that removes
+// rows holds them while a period is detached or its table dropped, which may take a
+// server minutes if the file is large. A process that applies a declaration holds
+// them for moments.
+const (
+	applyWait  = 5 * time.Minute
+	removeWait = 5 * time.Second
+	lockPoll   = 20 * time.Millisecond
+)
+
+// declareLease waits for the lock of the declaration and takes it.
+func (t *Table) declareLease(ctx context.Context, patience time.Duration) (_ engine.Lease, err error) {
+	end := time.Now().Add(patience)
+	next, err := t.lease(ctx, applyLock, end)
+	if err != nil {
+		return nil, err
+	}
+	lease, err := t.lease(ctx, declareLock, end)
+	if err != nil {
+		return nil, errors.Join(err, next.Release())
+	}
+	if err := next.Release(); err != nil {
+		return nil, errors.Join(err, lease.Release())
+	}
+	return lease, nil
+}
+
+func (t *Table) lease(ctx context.Context, lock string, end time.Time) (engine.Lease, error) {
+	for {
+		lease, err := t.DB.Lead(ctx, t.Table.Name+lock)
+		if err == nil || !errors.Is(err, engine.ErrLockTimeout) {
+			return lease, err
+		}
+		if time.Now().After(end) {
+			// Without the error class of the table's lock: no transaction blocks
+			// this one.
+			return nil, fmt.Errorf("the declaration of %s is locked by another rowmill, which applies another one or removes rows by it: %v", t.Table.Name, err)
+		}
+		if err := engine.Sleep(ctx, engine.Jitter(lockPoll)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// undisturbed calls remove, which deletes rows or detaches them, while no process
+// can apply another declaration. If the declaration in force isn't the one of the
+// mark, it returns errChanged instead.
+func (t *Table) undisturbed(ctx context.Context, as mark, remove func(ctx context.Context) error) (err error) {
+	lease, err := t.declareLease(ctx, removeWait)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lease.Release()) }()
+	stored, err := t.State.Declared(ctx, t.Table.Name)
+	if err != nil {
+		return err
+	}
+	if stored == nil || markOf(stored) != as {
+		return errChanged
+	}
+	return whileHeld(ctx, lease, remove)
+}
+
+// whileHeld calls fn with a context that ends when the lease is lost.
+func whileHeld(ctx context.Context, lease engine.Lease, fn func(ctx context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-lease.Lost():
+			cancel()
+		case <-stop:
+		}
+	})
+	defer watch.Wait()
+	defer close(stop)
+	return fn(ctx)
+}
+
+// declare stores the declaration. A drop in progress either ends first, or sees the
+// new declaration before it removes anything.
+func (t *Table) declare(ctx context.Context) error {
+	return t.declaring(ctx, func() error {
+		return t.State.Declare(ctx, t.State.DB(), t.Table.Name, t.Declared.Text, t.Table.Grid.String())
+	})
+}
+
+// Undeclare removes the applied declaration and all records of the table except the
+// log of actions.
+func (t *Table) Undeclare(ctx context.Context) error {
+	return t.declaring(ctx, func() error { return t.State.Undeclare(ctx, t.State.DB(), t.Table.Name) })
+}
+
+func (t *Table) declaring(ctx context.Context, write func() error) (err error) {
+	lease, err := t.declareLease(ctx, applyWait)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lease.Release()) }()
+	return write()
+}

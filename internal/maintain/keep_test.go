@@ -1,0 +1,275 @@
+package maintain
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// onServers runs a test on each required kind of database, in parallel with other
+// tests: each has a database of its own.
+func onServers(t *testing.T, test func(t *testing.T, db engine.Keeper)) {
+	t.Parallel()
+	for _, name := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db, ok := testdb.Open(t, name).(engine.Keeper)
+			if !ok {
+				t.Fatalf("%s keeps no tables", name)
+			}
+			test(t, db)
+		})
+	}
+}
+
+// create returns the CREATE TABLE statement of the tests' table for a server.
+func create(db engine.Keeper) string {
+	time := "DATETIME"
+	if db.Info().Engine == "postgres" {
+		time = "TIMESTAMP"
+	}
+	return "CREATE TABLE readings (sensor INT NOT NULL, ts " + time + " NOT NULL, value INT, PRIMARY KEY (sensor, ts))"
+}
+
+// declare returns a declaration of the table.
+func declare(t *testing.T, db engine.Keeper, change func(*rolling.Declaration)) *rolling.Declaration {
+	t.Helper()
+	def, err := rolling.ReadDefinition(create(db))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &rolling.Declaration{Name: "readings", Target: db.Info().Target, Definition: def, Time: "ts", Period: grid(t, "1h"), Ahead: span(3 * time.Hour)}
+	if change != nil {
+		change(d)
+	}
+	if d.Seal.After.IsZero() {
+		d.Seal.After = span(time.Second)
+	}
+	d.Text = d.String()
+	return d
+}
+
+// A world is a table under test with a clock of its own.
+type world struct {
+	*Table
+	t   testing.TB
+	now int64
+}
+
+// applied opens the declared table and creates it.
+func applied(t *testing.T, db engine.Keeper, d *rolling.Declaration, now int64) *world {
+	t.Helper()
+	w := &world{t: t, now: now}
+	table, err := Open(t.Context(), db, d, func() time.Time { return rolling.Instant(w.now) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Table = table
+	table.breath = time.Millisecond // no other session queues behind the test
+	table.Say = func(e Event) {
+		t.Logf("%s %s %s %v", rolling.Instant(w.now).Format(time.DateTime), e.Action, e.Detail, e.Err)
+	}
+	plan, err := table.PlanApply(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := plan.Run(t.Context(), func(ApplyStep) {}); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// insert inserts rows of some sensors at a position.
+func (w *world) insert(pos int64, sensors ...int) {
+	w.t.Helper()
+	for _, s := range sensors {
+		q := fmt.Sprintf("INSERT INTO %s (sensor, ts, value) VALUES (%d, %s, %d)", w.DB.Dialect().Quote(w.Table.Table.Name), s, w.DB.Words().Literal(w.Table.Table, pos), s*7)
+		if _, err := w.DB.SQL().ExecContext(w.t.Context(), q); err != nil {
+			w.t.Fatalf("insert at %s: %v", rolling.Instant(pos), err)
+		}
+	}
+}
+
+// keep executes the due tasks of all lanes twice, so that each lane sees the
+// results of the others.
+func (w *world) keep() {
+	w.t.Helper()
+	if err := (&Daemon{Table: w.Table}).Once(w.t.Context()); err != nil {
+		w.t.Fatalf("keep: %v", err)
+	}
+}
+
+// parts lists the partitions as FROM-TO hours of the test's day.
+func (w *world) parts() string {
+	w.t.Helper()
+	have, err := w.DB.Catalog().Partitions(w.t.Context(), w.Table.Table)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var out []string
+	for _, p := range have {
+		out = append(out, fmt.Sprintf("%d-%d", (p.From-at(0))/3600e6, (p.To-at(0))/3600e6))
+	}
+	return strings.Join(out, " ")
+}
+
+func (w *world) count() (n int64) {
+	w.t.Helper()
+	if err := w.DB.SQL().QueryRowContext(context.Background(), "SELECT COUNT(*) FROM "+w.DB.Dialect().Quote(w.Table.Table.Name)).Scan(&n); err != nil {
+		w.t.Fatal(err)
+	}
+	return n
+}
+
+func TestKeep(t *testing.T) {
+	onServers(t, func(t *testing.T, db engine.Keeper) {
+		d := declare(t, db, func(d *rolling.Declaration) { keepsHalfDay(t, d) })
+		w := applied(t, db, d, at(0.2))
+		if got, want := w.parts(), "0-1 1-2 2-3 3-4"; got != want {
+			t.Fatalf("created %s, want %s", got, want)
+		}
+		w.halfDay()
+	})
+}
+
+// keepsHalfDay sets the policies of the table for halfDay.
+func keepsHalfDay(t *testing.T, d *rolling.Declaration) {
+	d.Keep = span(6 * time.Hour)
+	d.Seal.After = span(30 * time.Minute)
+	d.Seal.Merge = grid(t, "3h")
+	d.Seal.Compress = true
+}
+
+// halfDay keeps the table for twelve hours, of which six remain: 30 rows arrive
+// each hour, and one late row reaches a sealed and merged period.
+func (w *world) halfDay() {
+	w.t.Helper()
+	for hour := range 12 {
+		w.now = at(float64(hour) + 0.6)
+		w.keep()
+		for i := range 10 {
+			w.insert(w.now+int64(i)*1e6, 1, 2, 3)
+		}
+		if hour == 4 {
+			w.insert(at(2.2), 77)
+		}
+	}
+	w.now = at(12.6)
+	w.keep()
+	if got, want := w.parts(), "6-9 9-12 12-13 13-14 14-15 15-16"; got != want {
+		w.t.Errorf("after twelve hours there is %s, want %s", got, want)
+	}
+	if got, want := w.count(), int64(6*30); got != want {
+		w.t.Errorf("it holds %d rows, want %d", got, want)
+	}
+	changes, err := w.State.Changes(w.t.Context(), w.Table.Table.Name)
+	if err != nil || len(changes) > 0 {
+		w.t.Errorf("left under way: %v, %v", changes, err)
+	}
+}
+
+// TestTriggersAndSwaps: a table whose triggers use other tables supports merges and
+// drops like any other.
+func TestTriggersAndSwaps(t *testing.T) {
+	onServers(t, func(t *testing.T, db engine.Keeper) {
+		d := declare(t, db, func(d *rolling.Declaration) {
+			d.Keep = span(6 * time.Hour)
+			d.Late, d.Exact = rolling.LateReject, true
+			d.Seal.Merge = grid(t, "3h")
+			d.Rollups = []rolling.Rollup{{Name: "readings_1h", Every: grid(t, "1h"), By: []string{"sensor"},
+				Select: []rolling.Aggregate{{Name: "n", Func: "count"}}}}
+		})
+		w := applied(t, db, d, at(0.2))
+		for hour := range 12 {
+			w.now = at(float64(hour) + 0.6)
+			w.keep()
+			w.insert(w.now, 1, 2, 3)
+		}
+		if got, want := w.parts(), "3-6 6-9 9-10 10-11 11-12 12-13 13-14 14-15"; got != want {
+			t.Errorf("after twelve hours there is %s, want %s", got, want)
+		}
+		if got, want := w.count(), int64(9*3); got != want {
+			t.Errorf("it holds %d rows, want %d", got, want)
+		}
+	})
+}
+
+// TestTrapRowsOlderThanEveryPeriod: if partitions have no lower bounds, a row that
+// is older than all of them is stored separately and raises an alarm. Otherwise it
+// is rejected. It is never lost silently.
+func TestTrapRowsOlderThanEveryPeriod(t *testing.T) {
+	onServers(t, func(t *testing.T, db engine.Keeper) {
+		w := applied(t, db, declare(t, db, nil), at(5.5))
+		q := fmt.Sprintf("INSERT INTO readings (sensor, ts, value) VALUES (9, %s, 1)", db.Words().Literal(w.Table.Table, at(1.7)))
+		_, err := db.SQL().ExecContext(t.Context(), q)
+		s, statusErr := w.Status(t.Context())
+		if statusErr != nil {
+			t.Fatal(statusErr)
+		}
+		if _, floor := db.(engine.Outsider); !floor {
+			if err == nil {
+				t.Error("it was taken")
+			}
+			return
+		}
+		if err != nil || w.count() != 1 || len(s.Problems) != 1 || s.Problems[0].Code != "outside" {
+			t.Errorf("insert: %v; %d rows; problems %+v", err, w.count(), s.Problems)
+		}
+	})
+}
+
+// TestChangedValues: if values of a sealed period change but not its number of
+// rows, its checksum is recomputed before it is dropped.
+func TestChangedValues(t *testing.T) {
+	onServers(t, func(t *testing.T, db engine.Keeper) {
+		d := declare(t, db, func(d *rolling.Declaration) {
+			d.Keep = span(4 * time.Hour)
+			d.Rollups = []rolling.Rollup{{Name: "readings_1h", Every: grid(t, "1h"), Select: []rolling.Aggregate{{Name: "total", Func: "sum", Column: "value"}}}}
+		})
+		w := applied(t, db, d, at(0.2))
+		for hour := range 6 {
+			w.now = at(float64(hour) + 0.6)
+			w.keep()
+			w.insert(w.now, 1, 2, 3)
+			if hour == 3 {
+				if _, err := db.SQL().ExecContext(t.Context(), "UPDATE readings SET value = value + 1000 WHERE ts < "+db.Words().Literal(w.Table.Table, at(1))); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		var total int64
+		q := "SELECT total FROM readings_1h WHERE bucket = " + db.Words().Literal(w.Table.Table, at(0))
+		if err := db.SQL().QueryRowContext(t.Context(), q).Scan(&total); err != nil {
+			t.Fatal(err)
+		}
+		if want := int64(3000 + 7*(1+2+3)); total != want || strings.HasPrefix(w.parts(), "0-1") {
+			t.Errorf("the bucket says %d, want %d; periods %s", total, want, w.parts())
+		}
+	})
+}
+
+// TestForeignPartitions: a table partitioned in a way that rowmill doesn't use is
+// not treated as a rolling table.
+func TestForeignPartitions(t *testing.T) {
+	t.Parallel()
+	for _, server := range testdb.Kinds(t, "mariadb", "mysql") {
+		db := testdb.Open(t, server).(engine.Keeper)
+		_, err := db.SQL().ExecContext(t.Context(), create(db)+" PARTITION BY RANGE (TO_DAYS(ts)) (PARTITION a VALUES LESS THAN (TO_DAYS('2026-01-01')))")
+		if err != nil {
+			t.Fatal(err)
+		}
+		table, err := Open(t.Context(), db, declare(t, db, nil), time.Now)
+		if err == nil {
+			_, err = table.PlanApply(t.Context())
+		}
+		if err == nil || !strings.Contains(err.Error(), "cut in a way") {
+			t.Errorf("%s: %v", server, err)
+		}
+	}
+}

@@ -1,0 +1,180 @@
+// Package maintain keeps rolling tables: it inspects a table and its declaration,
+// plans the necessary changes, and executes them in steps. After a crash at any
+// point it resumes, and nothing but time is lost.
+package maintain
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/maintain/copier"
+	"github.com/rowmill/rowmill/internal/maintain/rollup"
+	"github.com/rowmill/rowmill/internal/state"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// A Table is a declared table on its open database.
+type Table struct {
+	DB       engine.Keeper
+	Declared *rolling.Declaration
+	State    *state.Store
+	// Table describes it to engines. Schema is from the catalog, nil while the
+	// table doesn't exist.
+	Table  *engine.Table
+	Schema *engine.Schema
+	// Now returns the position of the present: the clock, or for a sequence the
+	// highest key.
+	Now func(ctx context.Context) (int64, error)
+	// Rollups are its levels; nil if it has none.
+	Rollups *rollup.Set
+	// Limits are the limits on the server's load while rows are copied.
+	Limits copier.Limits
+	// Reached, unless nil, is called at each point of each change with several
+	// steps. Tests end the process there.
+	Reached func(point string)
+	// Say, unless nil, is called for each action, and for each failure.
+	Say func(Event)
+
+	// Dir is the base of relative archive paths; "" is the working directory.
+	Dir string
+
+	// breath is the pause between attempts to get the lock after one has failed; 0
+	// is defaultBreath. Tests shorten it.
+	breath time.Duration
+	// mark identifies the applied declaration in Declared; zero unless Follow
+	// returned the table.
+	mark  mark
+	clock func(ctx context.Context) (int64, error)
+	*shared
+}
+
+// archiveDir returns the archive's directory as an absolute path: the path is
+// stored for processes with other working directories.
+func (t *Table) archiveDir() string {
+	dir := t.Declared.Seal.Archive
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(t.Dir, dir)
+	}
+	if abs, err := filepath.Abs(dir); err == nil {
+		return abs
+	}
+	return dir
+}
+
+// An Event is an event of a table's maintenance.
+type Event struct {
+	At     time.Time
+	Action string
+	Detail string
+	Took   time.Duration
+	Err    error
+	// Waiting means that it will be tried again automatically.
+	Waiting bool
+}
+
+func (t *Table) say(e Event) {
+	if t.Say != nil {
+		t.Say(e)
+	}
+}
+
+// Clock returns the present as a position of a time axis.
+func Clock(now func() time.Time) func(context.Context) (int64, error) {
+	return func(context.Context) (int64, error) { return rolling.Position(now()), nil }
+}
+
+// Open looks up the declared table in its database, and reads its schema if it
+// exists.
+func Open(ctx context.Context, db engine.Keeper, d *rolling.Declaration, now func() time.Time) (*Table, error) {
+	t := &Table{DB: db, Declared: d, State: state.New(db), Now: Clock(now), clock: Clock(now), shared: &shared{}}
+	if d.Auto && !d.Period.Valid() {
+		was, err := t.State.Declared(ctx, d.Name)
+		if err != nil && !isNoTable(err) {
+			return nil, err
+		}
+		if was != nil {
+			found := *d
+			if found.Period, err = inForce(was); err != nil {
+				return nil, err
+			}
+			t.Declared = &found
+		}
+	}
+	t.Table = tableOf(t.Declared)
+	if d.Period.Axis() == rolling.Sequence && d.Period.Valid() {
+		t.Now = t.highest
+	}
+	if err := t.look(ctx); err != nil {
+		return nil, err
+	}
+	return t, t.openLevels()
+}
+
+// inForce returns the period that replaced "auto" when a declaration was applied.
+func inForce(d *state.Declared) (rolling.Grid, error) {
+	g, err := rolling.Parse(d.Period)
+	if err != nil {
+		return g, fmt.Errorf("period in force of %s: %w", d.Name, err)
+	}
+	return g, nil
+}
+
+// look reads the table's schema if the table exists.
+func (t *Table) look(ctx context.Context) error {
+	s, err := t.DB.Describe(ctx, t.Table.Name)
+	if err != nil {
+		if isNoTable(err) {
+			return nil
+		}
+		return fmt.Errorf("look at table %s: %w", t.Table.Name, err)
+	}
+	if s.View && !s.Partitioned {
+		return engine.Hinted(fmt.Errorf("%s is a view, and rowmill keeps tables", t.Table.Name), "the name of the table that it reads, or one that is free")
+	}
+	t.Schema = s
+	return nil
+}
+
+// openLevels creates the set of roll-ups once the table's columns are known.
+func (t *Table) openLevels() error {
+	if t.Schema == nil || len(t.Declared.Rollups) == 0 {
+		return nil
+	}
+	set, err := rollup.New(t.DB, t.State, t.Table, t.Schema, t.Declared)
+	if err != nil {
+		return err
+	}
+	set.Reading = t.gate.read
+	t.Rollups = set
+	return nil
+}
+
+// highest returns the present of a sequence: its highest key.
+func (t *Table) highest(ctx context.Context) (int64, error) {
+	if t.Schema == nil {
+		return 0, nil
+	}
+	quote := t.DB.Dialect().Quote
+	var max sql.NullInt64
+	err := t.DB.SQL().QueryRowContext(ctx, "SELECT MAX("+quote(t.Table.By)+") FROM "+quote(t.Table.Name)).Scan(&max)
+	if err != nil {
+		return 0, fmt.Errorf("highest %s of %s: %w", t.Table.By, t.Table.Name, t.DB.Classify(err))
+	}
+	return max.Int64, nil
+}
+
+func isNoTable(err error) bool { return errors.Is(err, engine.ErrNoTable) }
+
+// Reload reads the table's schema again, after another component has changed it.
+func (t *Table) Reload(ctx context.Context) error {
+	t.Schema, t.Rollups = nil, nil
+	if err := t.look(ctx); err != nil {
+		return err
+	}
+	return t.openLevels()
+}

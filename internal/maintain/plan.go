@@ -1,0 +1,367 @@
+package maintain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/rowmill/rowmill/internal/state"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// A Kind is a kind of task.
+type Kind string
+
+// Kinds of tasks, in the order of execution.
+const (
+	Create  Kind = "create"       // create periods ahead
+	Rollup  Kind = "rollup"       // refresh the levels
+	Seal    Kind = "seal"         // count a period that takes no more rows, and compute its checksum
+	Check   Kind = "check"        // verify that a sealed period is unchanged
+	Archive Kind = "archive"      // write a sealed period to a file
+	Drop    Kind = state.DropKind // remove a period that has passed retention
+	Rebuild Kind = "rebuild"      // rewrite a sealed period sorted and compressed
+	Merge   Kind = "merge"        // the same, with several periods combined into one
+)
+
+// A Task is one action on a table.
+type Task struct {
+	Kind Kind
+	// Parts are the partitions that it affects: those to create or to merge, or the
+	// one to seal, archive, drop or rebuild.
+	Parts []rolling.Partition
+	// New is the partition that a merge or a rebuild produces.
+	New rolling.Partition
+	// Due is the position at which the task becomes due.
+	Due int64
+	// Waits is the reason why it can't be done although it is due, "" if it can.
+	Waits string
+	// Behind means that it waits for another task of the plan.
+	Behind bool
+	// PutOff means that it waits for its owner, who has to finish an adoption or to
+	// release a restored period.
+	PutOff bool
+}
+
+// ID identifies the task among those of its table.
+func (t Task) ID() string {
+	if len(t.Parts) == 0 {
+		return string(t.Kind)
+	}
+	return fmt.Sprintf("%s %d-%d", t.Kind, t.Parts[0].From, t.Parts[len(t.Parts)-1].To)
+}
+
+// A View is the state of a table and its server, the input of a plan.
+type View struct {
+	Now int64
+	// Parts are the table's partitions in order, Known the records about periods.
+	Parts []rolling.Partition
+	Known []state.Period
+	// Busy are the bounds of changes in progress, which end first.
+	Busy []rolling.Period
+	// MaxPeriods and SwapRows are the engine's limits; 0 means no limit.
+	MaxPeriods int
+	SwapRows   int64
+	// Gaps means that partitions have lower bounds. Without them, a period can't be
+	// dropped before those preceding it, as the next period would take over its range.
+	Gaps bool
+	// Adopting means that the table was adopted and its old table still exists.
+	// Drops are then put off, as undoing the adoption would drop the period's rows
+	// from the old table too.
+	Adopting bool
+	// Compacts means that the engine sorts and compresses rows without a rebuild,
+	// and that periods can't be merged by a swap.
+	Compacts bool
+}
+
+// known returns the record of a partition, or nil. It compares bounds and not
+// names, because an engine may use another name.
+func (v View) known(p rolling.Partition) *state.Period {
+	i, found := slices.BinarySearchFunc(v.Known, p.From, func(k state.Period, from int64) int { return cmp.Compare(k.From, from) })
+	if !found || v.Known[i].To != p.To || v.Known[i].State == state.Dropped {
+		return nil
+	}
+	return &v.Known[i]
+}
+
+// maxFan is the maximum number of partitions that are merged at a time: each costs
+// some milliseconds under the table's lock. More are merged in several rounds.
+const maxFan = 12
+
+// Plan returns the tasks of a table that are due and those that become due next, in
+// the order of execution. It decides by positions and records alone; executing a
+// task verifies its conditions.
+func Plan(d *rolling.Declaration, v View) ([]Task, error) {
+	create, err := planCreate(d, v)
+	if err != nil {
+		return nil, err
+	}
+	out := create
+	if len(d.Rollups) > 0 {
+		out = append(out, Task{Kind: Rollup, Due: v.Now})
+	}
+	out = append(out, planSeals(d, v)...)
+	out = append(out, planChecks(v)...)
+	rebuilds := planRebuilds(d, v)
+	out = append(out, planArchives(d, v, rebuilds)...)
+	out = append(out, planDrops(d, v)...)
+	out = append(out, rebuilds...)
+	for i := range out {
+		if out[i].Kind != Create && v.busy(out[i].Parts) {
+			out[i].Waits = "a change of it is under way"
+		}
+	}
+	return out, nil
+}
+
+// busy reports whether a change in progress affects one of the partitions.
+func (v View) busy(parts []rolling.Partition) bool {
+	return slices.ContainsFunc(parts, func(p rolling.Partition) bool {
+		return slices.ContainsFunc(v.Busy, p.Overlaps)
+	})
+}
+
+// planCreate returns the partitions to create so that inserts find a period for as
+// long as declared, or when the next one is due.
+func planCreate(d *rolling.Declaration, v View) ([]Task, error) {
+	present, err := d.Period.At(v.Now)
+	if err != nil {
+		return nil, err
+	}
+	n := 1
+	if !d.Ahead.IsZero() {
+		ahead, err := d.Period.Cover(rolling.Period{From: present.To, To: max(d.Ahead.After(v.Now), present.To+1)}, 8192)
+		if err != nil {
+			return nil, fmt.Errorf("create ahead: %w", err)
+		}
+		n = len(ahead)
+	}
+	steps, err := rolling.Policy{Grid: d.Period, Ahead: n}.Steps(v.Parts, v.Now)
+	if err != nil {
+		return nil, err
+	}
+	if len(steps.Create) == 0 {
+		last := v.Parts[len(v.Parts)-1]
+		next, err := d.Period.At(last.To)
+		if err != nil {
+			return nil, nil // the end of the axis
+		}
+		due := present.To
+		if !d.Ahead.IsZero() {
+			due = max(d.Ahead.Before(last.To), present.From)
+		}
+		return []Task{{Kind: Create, Parts: []rolling.Partition{d.Period.Named(next)}, Due: max(due, v.Now+1)}}, nil
+	}
+	t := Task{Kind: Create, Parts: steps.Create, Due: v.Now}
+	if have := len(v.Parts) + len(steps.Create); v.MaxPeriods > 0 && have > v.MaxPeriods {
+		t.Waits = fmt.Sprintf("the table would have %d periods and the server allows %d: merge or drop some, or take a longer period", have, v.MaxPeriods)
+	}
+	return []Task{t}, nil
+}
+
+// sealDue is the position at which a period is due to be sealed.
+func sealDue(d *rolling.Declaration, p rolling.Partition) int64 { return d.Seal.After.After(p.To) }
+
+// planSeals returns the unsealed periods that are over, and the next one that will be.
+func planSeals(d *rolling.Declaration, v View) []Task {
+	var out []Task
+	for _, p := range v.Parts {
+		if v.known(p) != nil {
+			continue
+		}
+		due := sealDue(d, p)
+		out = append(out, Task{Kind: Seal, Parts: []rolling.Partition{p}, Due: due})
+		if due > v.Now {
+			break
+		}
+	}
+	return out
+}
+
+// planChecks returns the sealed periods to verify again, because writers may add
+// rows without recording them. Late rows become rarer as a period ages: each period
+// is verified when its age has doubled since its last check, and before it is
+// dropped. A table of n periods is thus read about log n times in total.
+func planChecks(v View) []Task {
+	var out []Task
+	for _, p := range v.Parts {
+		k := v.known(p)
+		if k == nil || k.State == state.Restored {
+			continue
+		}
+		due := k.Checked + max(k.Checked-k.To, k.To-k.From)
+		if k.Checked > v.Now {
+			due = v.Now // the clock was set back: rows since then have not been checked
+		}
+		if due <= v.Now {
+			out = append(out, Task{Kind: Check, Parts: []rolling.Partition{p}, Due: due})
+		}
+	}
+	return out
+}
+
+// dropDue returns the position at which a period is due to be dropped, or false if
+// all are kept.
+func dropDue(d *rolling.Declaration, p rolling.Partition) (int64, bool) {
+	if d.Keep.IsZero() {
+		return 0, false
+	}
+	return max(d.Keep.After(p.To), sealDue(d, p)), true
+}
+
+// planArchives returns the sealed periods that have no file yet and won't be merged
+// into a longer one before they are dropped.
+func planArchives(d *rolling.Declaration, v View, rebuilds []Task) []Task {
+	if d.Seal.Archive == "" {
+		return nil
+	}
+	waiting := map[int64]bool{} // those due to be rebuilt
+	for _, t := range rebuilds {
+		for _, p := range t.Parts {
+			waiting[p.From] = true
+		}
+	}
+	var out []Task
+	for i, p := range v.Parts {
+		if d.Seal.Merge.Valid() && !v.Compacts && v.group(d, i) == 0 {
+			waiting[p.From] = true
+		}
+		k := v.known(p)
+		if k == nil || k.State != state.Sealed {
+			continue
+		}
+		due, drops := dropDue(d, p)
+		if waiting[p.From] && !(drops && due <= v.Now) {
+			continue
+		}
+		out = append(out, Task{Kind: Archive, Parts: []rolling.Partition{p}, Due: v.Now})
+	}
+	return out
+}
+
+// planDrops returns the periods that have passed retention, oldest first, and the
+// next one that will. A period waits until it is sealed and, if so declared,
+// archived. The last partition stays, because a table needs one.
+func planDrops(d *rolling.Declaration, v View) []Task {
+	var out []Task
+	older, restored := "an older period goes first", false
+	for i, p := range v.Parts {
+		due, drops := dropDue(d, p)
+		if !drops || i == len(v.Parts)-1 {
+			break
+		}
+		k := v.known(p)
+		if k != nil && k.State == state.Restored {
+			older, restored = "restored period "+p.Name+" is older: give it back first, by rowmill restore --release", true
+			continue
+		}
+		t := Task{Kind: Drop, Parts: []rolling.Partition{p}, Due: due}
+		switch {
+		case due > v.Now:
+		case v.Adopting:
+			t.PutOff = true
+			t.Waits = "the adoption of the table is not finished: rowmill apply FILE --finish, after which there is no way back"
+		case i > 0 && !v.Gaps:
+			t.Waits, t.PutOff, t.Behind = older, restored, true
+		case k == nil:
+			t.Waits, t.Behind = "not sealed", true
+		case d.Seal.Archive != "" && k.State != state.Archived:
+			t.Waits, t.Behind = "not archived", true
+		}
+		out = append(out, t)
+		if due > v.Now {
+			break
+		}
+	}
+	return out
+}
+
+// planRebuilds returns the sealed periods to merge or to rebuild, without those
+// that are due to be dropped.
+func planRebuilds(d *rolling.Declaration, v View) []Task {
+	if v.Compacts || !d.Seal.Compress && !d.Seal.Merge.Valid() {
+		return nil
+	}
+	var out []Task
+	for i := 0; i < len(v.Parts); {
+		n := 1
+		if d.Seal.Merge.Valid() {
+			n = v.group(d, i)
+		}
+		group := v.Parts[i : i+max(n, 1)]
+		i += len(group)
+		if n == 0 {
+			continue
+		}
+		if due, drops := dropDue(d, group[0]); drops && due <= v.Now {
+			continue
+		}
+		out = append(out, v.rebuild(d, group)...)
+	}
+	return out
+}
+
+// group returns how many partitions, beginning with the i-th, lie in one longer
+// period that is over; 0 if that period isn't over.
+func (v View) group(d *rolling.Declaration, i int) int {
+	long, err := d.Seal.Merge.At(v.Parts[i].From)
+	if err != nil || d.Seal.After.After(long.To) > v.Now {
+		return 0
+	}
+	n := 0
+	for i+n < len(v.Parts) && v.Parts[i+n].To <= long.To {
+		n++
+	}
+	return n
+}
+
+// rebuild returns the tasks for the partitions of a group: each takes a run of
+// adjacent sealed partitions, with at most SwapRows rows.
+func (v View) rebuild(d *rolling.Declaration, group []rolling.Partition) []Task {
+	var out []Task
+	for i := 0; i < len(group); {
+		run, rows := 0, int64(0)
+		for i+run < len(group) && run < maxFan {
+			k := v.known(group[i+run])
+			if k == nil || k.State != state.Sealed {
+				break
+			}
+			if v.SwapRows > 0 && rows+k.Rows > v.SwapRows {
+				break
+			}
+			if run > 0 && group[i+run].From != group[i+run-1].To {
+				break
+			}
+			rows += k.Rows
+			run++
+		}
+		if run == 0 {
+			i++
+			continue
+		}
+		parts := group[i : i+run]
+		i += run
+		t := Task{Kind: Merge, Parts: parts, Due: v.Now}
+		if run == 1 {
+			if !d.Seal.Compress || v.known(parts[0]).Rebuilt {
+				continue
+			}
+			t.Kind = Rebuild
+		}
+		t.New = merged(d, parts)
+		out = append(out, t)
+	}
+	return out
+}
+
+// merged returns the partition that replaces the given ones.
+func merged(d *rolling.Declaration, parts []rolling.Partition) rolling.Partition {
+	p := rolling.Period{From: parts[0].From, To: parts[len(parts)-1].To}
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	if long, err := d.Seal.Merge.At(p.From); err == nil && long == p {
+		return d.Seal.Merge.Named(p)
+	}
+	return d.Period.Named(p)
+}

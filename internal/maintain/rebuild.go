@@ -1,0 +1,310 @@
+package maintain
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/maintain/copier"
+	"github.com/rowmill/rowmill/internal/state"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// A rebuilding is the state of a rebuild or a merge, as its steps record it.
+type rebuilding struct {
+	Old  []rolling.Partition
+	New  rolling.Partition
+	With string
+	Out  []string
+	// Part and After are the progress of the copy: the partition and the last key.
+	Part  int
+	After []string
+	// Sums are the sums of the old partitions at the time of the comparison.
+	Sums []sum
+	// Kept are the tables of Out that are kept for inspection.
+	Kept []string `json:",omitempty"`
+}
+
+// Steps of a rebuild.
+const (
+	stepPrepare   = "prepare"
+	stepCopy      = "copy"
+	stepCompact   = "compact"
+	stepCompare   = "compare"
+	stepSwap      = "swap"
+	stepReconcile = "reconcile"
+	stepClean     = "clean"
+)
+
+// rebuild writes the rows of one or more sealed periods sorted and, if so declared,
+// compressed, and replaces the periods with the result. It then adds rows that
+// reached the old partitions in the meantime.
+func (t *Table) rebuild(ctx context.Context, task Task) (string, error) {
+	// Old tables may be kept for inspection, so their names must not recur.
+	once := fmt.Sprintf("_%x", time.Now().UnixMilli()&0xffffff)
+	r := rebuilding{Old: task.Parts, New: task.New, With: standalone(t.Table.Name, "new", task.New)}
+	for _, p := range task.Parts {
+		r.Out = append(r.Out, standalone(t.Table.Name, "old", p)+once)
+	}
+	c := &state.Change{Table: t.Table.Name, ID: fmt.Sprintf("rebuild %d", task.New.From), Kind: string(Rebuild), Step: stepPrepare}
+	if _, err := t.State.Begin(ctx, c, r); err != nil {
+		return "", err
+	}
+	t.reach("rebuild begun")
+	return t.goOnRebuilding(ctx, c)
+}
+
+// goOnRebuilding completes a rebuild from its current step.
+func (t *Table) goOnRebuilding(ctx context.Context, c *state.Change) (string, error) {
+	var r rebuilding
+	if err := c.Load(&r); err != nil {
+		return "", err
+	}
+	for {
+		t.reach("rebuild " + c.Step)
+		next, err := "", error(nil)
+		switch c.Step {
+		case stepPrepare:
+			next, err = stepCopy, t.prepare(ctx, &r)
+		case stepCopy:
+			next, err = stepCompact, t.copyRows(ctx, c, &r)
+		case stepCompact:
+			next, err = stepCompare, t.compact(ctx, &r)
+		case stepCompare:
+			var same bool
+			if same, err = t.compare(ctx, &r); err == nil && !same {
+				return t.giveUp(ctx, c, &r)
+			}
+			next = stepSwap
+		case stepSwap:
+			next, err = stepReconcile, t.swap(ctx, &r)
+		case stepReconcile:
+			next, err = stepClean, t.reconcile(ctx, &r)
+		case stepClean:
+			return t.clean(ctx, c, &r)
+		default:
+			return "", fmt.Errorf("journal of %s: %s is at step %q, which this version doesn't know", c.Table, c.ID, c.Step)
+		}
+		if err != nil {
+			return "", err
+		}
+		t.reach("rebuild " + c.Step + " done")
+		if err := t.State.Advance(ctx, t.State.DB(), c, next, r); err != nil {
+			return "", err
+		}
+	}
+}
+
+// prepare creates the empty table for the rows.
+func (t *Table) prepare(ctx context.Context, r *rebuilding) error {
+	if err := t.DB.Try(ctx, engine.DropTables{Names: []string{r.With}}); err != nil {
+		return err
+	}
+	for _, q := range t.DB.Words().CreateTemplate(t.Table, r.With, engine.Storage{Compress: t.Declared.Seal.Compress}) {
+		if _, err := t.DB.SQL().ExecContext(ctx, q); err != nil {
+			return fmt.Errorf("create table %s: %w", r.With, t.DB.Classify(err))
+		}
+	}
+	return nil
+}
+
+// copyRows copies the partitions one after the other.
+func (t *Table) copyRows(ctx context.Context, c *state.Change, r *rebuilding) error {
+	for r.Part < len(r.Old) {
+		cp := copier.Copy{
+			DB: t.DB, From: t.DB.Words().From(t.Table, r.Old[r.Part]), Into: t.DB.Dialect().Quote(r.With),
+			Columns: t.columns(), Key: t.key(), After: r.After, Limits: t.Limits,
+			Done: func(ctx context.Context, tx state.Exec, last []string, _ int64) error {
+				r.After = last
+				return t.State.Advance(ctx, tx, c, stepCopy, r)
+			},
+		}
+		if _, err := cp.Run(ctx); err != nil {
+			return fmt.Errorf("rebuild %s: %w", r.New.Name, err)
+		}
+		r.Part, r.After = r.Part+1, nil
+		if err := t.State.Advance(ctx, t.State.DB(), c, stepCopy, r); err != nil {
+			return err
+		}
+		t.reach("rebuild copied a part")
+	}
+	return nil
+}
+
+// compact sorts and packs indexes that grew row by row.
+func (t *Table) compact(ctx context.Context, r *rebuilding) error {
+	words, ok := t.DB.Words().(engine.CompactWords)
+	if !ok {
+		return nil
+	}
+	for _, q := range words.Compact(r.With) {
+		if _, err := t.DB.SQL().ExecContext(ctx, q); err != nil {
+			return fmt.Errorf("compact table %s: %w", r.With, t.DB.Classify(err))
+		}
+	}
+	return nil
+}
+
+// compare compares the sums of each old partition and of its copy.
+func (t *Table) compare(ctx context.Context, r *rebuilding) (bool, error) {
+	r.Sums = nil
+	for _, p := range r.Old {
+		old, err := t.sumOf(ctx, t.State.DB(), t.DB.Words().From(t.Table, p), nil)
+		if err != nil {
+			return false, err
+		}
+		copied, err := t.sumOf(ctx, t.State.DB(), t.DB.Dialect().Quote(r.With), &p.Period)
+		if err != nil {
+			return false, err
+		}
+		if old != copied {
+			return false, nil
+		}
+		r.Sums = append(r.Sums, old)
+	}
+	return true, nil
+}
+
+// giveUp removes a copy that differs because rows arrived while it was made. It
+// breaks the seals, so that the rebuild starts again later.
+func (t *Table) giveUp(ctx context.Context, c *state.Change, r *rebuilding) (string, error) {
+	if err := t.DB.Try(ctx, engine.DropTables{Names: []string{r.With}}); err != nil {
+		return "", err
+	}
+	err := t.inTx(ctx, func(tx *sql.Tx) error {
+		for _, p := range r.Old {
+			if err := t.State.Forget(ctx, tx, t.Table.Name, p.Period); err != nil {
+				return err
+			}
+		}
+		return t.State.End(ctx, tx, c)
+	})
+	return r.New.Name + ": rows came while it was rebuilt; it will be sealed again first", err
+}
+
+// swap replaces the old partitions with the new table.
+func (t *Table) swap(ctx context.Context, r *rebuilding) error {
+	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
+	if err != nil {
+		return err
+	}
+	return t.tryLocked(ctx, engine.Replace{Table: t.Table, Have: have, Old: r.Old, New: r.New, With: r.With, Out: r.Out})
+}
+
+// reconcile adds the rows that reached the old partitions between the comparison
+// and the swap. Their contents no longer change.
+func (t *Table) reconcile(ctx context.Context, r *rebuilding) error {
+	quote := t.DB.Dialect().Quote
+	into := quote(t.Table.Name)
+	for i, out := range r.Out {
+		now, _, err := t.sumLike(ctx, t.State.DB(), quote(out), r.Sums[i].Hash)
+		if errors.Is(err, engine.ErrNoTable) {
+			continue // removed before a crash
+		}
+		if err != nil {
+			return err
+		}
+		if now == r.Sums[i] {
+			continue
+		}
+		part, err := t.find(ctx, r.New.Period)
+		if err != nil {
+			return err
+		}
+		from := t.DB.Words().From(t.Table, part)
+		cols := t.quoted("", t.columns())
+		missing := fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s o WHERE NOT EXISTS (SELECT 1 FROM %s n WHERE %s)",
+			into, cols, t.quoted("o.", t.columns()), quote(out), from, t.sameKey("o.", "n."))
+		res, err := t.DB.SQL().ExecContext(ctx, missing)
+		if err != nil && t.Declared.Late == rolling.LateReject {
+			r.Kept = append(r.Kept, out)
+			t.log(ctx, "rebuild", fmt.Sprintf("%s: rows came while it was swapped in, and late rows are refused: they are in table %s", part.Name, out), 0, t.DB.Classify(err))
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("carry over late rows to %s: %w", part.Name, t.DB.Classify(err))
+		}
+		n, _ := res.RowsAffected()
+		detail := fmt.Sprintf("%s: %s came while it was swapped in", part.Name, figure.Plural(n, "row", "rows"))
+		hash, err := t.DB.Words().RowHashLike(r.Sums[i].Hash, t.columns())
+		if err != nil {
+			return fmt.Errorf("compare %s with %s: %w", out, part.Name, err)
+		}
+		var carried sum
+		err = t.DB.SQL().QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*), %s FROM %s n WHERE EXISTS (SELECT 1 FROM %s o WHERE %s)",
+			hash, from, quote(out), t.sameKey("o.", "n."))).Scan(&carried.Rows, &carried.Hash)
+		if err != nil {
+			return fmt.Errorf("compare %s with %s: %w", out, part.Name, t.DB.Classify(err))
+		}
+		if now.Rows < r.Sums[i].Rows || carried != now {
+			// It is unknown which of two rows with one key is the newer: the old
+			// table is kept for inspection.
+			if !slices.Contains(r.Kept, out) {
+				r.Kept = append(r.Kept, out)
+			}
+			detail += fmt.Sprintf("; others were changed or deleted at that moment: as they were last is in table %s", out)
+			t.log(ctx, "rebuild", detail, 0, errors.New("rows of a sealed period were changed while it was swapped"))
+			continue
+		}
+		t.log(ctx, "rebuild", detail, 0, nil)
+	}
+	return nil
+}
+
+// clean drops the old rows and records the new period.
+func (t *Table) clean(ctx context.Context, c *state.Change, r *rebuilding) (string, error) {
+	part, err := t.find(ctx, r.New.Period)
+	if err != nil {
+		return "", err
+	}
+	s, err := t.sumOf(ctx, t.State.DB(), t.DB.Words().From(t.Table, part), nil)
+	if err != nil {
+		return "", err
+	}
+	var want int64
+	for _, old := range r.Sums {
+		want += old.Rows
+	}
+	out := slices.DeleteFunc(slices.Clone(r.Out), func(name string) bool { return slices.Contains(r.Kept, name) })
+	if err := t.DB.Try(ctx, engine.DropTables{Names: out}); err != nil {
+		return "", err
+	}
+	t.reach("rebuild cleaned")
+	if err := t.triggers(ctx); err != nil {
+		return "", err
+	}
+	now, err := t.Now(ctx)
+	if err != nil {
+		return "", err
+	}
+	k := state.Period{Table: t.Table.Name, Partition: part, State: state.Sealed, Rows: s.Rows, Checksum: s.Hash, Checked: now, Rebuilt: true}
+	err = t.inTx(ctx, func(tx *sql.Tx) error {
+		if err := t.State.Forget(ctx, tx, t.Table.Name, part.Period); err != nil {
+			return err
+		}
+		if s.Rows == want { // otherwise it is sealed again, with the levels
+			if err := t.State.Put(ctx, tx, k); err != nil {
+				return err
+			}
+		}
+		return t.State.End(ctx, tx, c)
+	})
+	return fmt.Sprintf("%s: %s of %s", part.Name, figure.Plural(s.Rows, "row", "rows"), figure.Plural(len(r.Old), "period", "periods")), err
+}
+
+// find returns the partition with these bounds, whatever its name.
+func (t *Table) find(ctx context.Context, p rolling.Period) (rolling.Partition, error) {
+	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
+	if err != nil {
+		return rolling.Partition{}, err
+	}
+	if i := rolling.Find(have, p.From); i >= 0 && have[i].Period == p {
+		return have[i], nil
+	}
+	return rolling.Partition{}, fmt.Errorf("table %s has no period from %s to %s", t.Table.Name, t.Table.Grid.Format(p.From), t.Table.Grid.Format(p.To))
+}

@@ -1,0 +1,196 @@
+package rollup
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// An Anew is the plan for the roll-ups of a table that was dropped and is about to
+// be created again: their buckets outlive the rows that they were computed from.
+// Buckets before the one in which the new table begins stay unchanged, as those of
+// dropped periods do. Later buckets are removed, and computed from the new rows.
+type Anew struct {
+	// Notes describe the plan, one for each level.
+	Notes []string
+	// Kept are the names of the roll-ups whose table exists.
+	Kept []string
+	// SQL are the statements that Run executes.
+	SQL []string
+
+	db    engine.Keeper
+	table string
+}
+
+// PlanAnew plans the fate of a table's roll-ups, for a table whose first period
+// will begin at a position. It includes all recorded roll-ups, declared or not, and
+// relies on their records. It returns an error if the kept buckets can't be
+// continued under the current declaration. SQL is empty if no roll-up is recorded.
+func PlanAnew(ctx context.Context, db engine.Keeper, t *engine.Table, d *rolling.Declaration, from int64) (*Anew, error) {
+	a := &Anew{db: db, table: t.Name}
+	former, err := formerOf(ctx, db, t.Name)
+	if err != nil {
+		return nil, fmt.Errorf("roll-ups of the former table %s: %w", t.Name, err)
+	}
+	for _, f := range former {
+		if err := a.level(ctx, t, d, f, from); err != nil {
+			return nil, fmt.Errorf("roll-up %s of the former table: %w", f.name, err)
+		}
+	}
+	if len(a.SQL) > 0 {
+		a.SQL = append(a.SQL, "DELETE FROM rowmill_touched WHERE table_name = "+quoteText(t.Name))
+	}
+	return a, nil
+}
+
+// A former is the record of a roll-up of the former table.
+type former struct {
+	name      string
+	watermark int64
+	spec      spec
+}
+
+// formerOf returns all records of a table's roll-ups.
+func formerOf(ctx context.Context, db engine.Keeper, table string) (out []former, err error) {
+	err = engine.Each(ctx, db, db.SQL(), func(r *sql.Rows) error {
+		var f former
+		var text string
+		if err := r.Scan(&f.name, &f.watermark, &text); err != nil {
+			return err
+		}
+		if err := json.Unmarshal([]byte(text), &f.spec); err != nil {
+			return fmt.Errorf("what is written down of %s: %w", f.name, err)
+		}
+		out = append(out, f)
+		return nil
+	}, "SELECT name, watermark, spec FROM rowmill_rollups WHERE table_name = ? ORDER BY name", table)
+	if errors.Is(err, engine.ErrNoTable) {
+		return nil, nil
+	}
+	return out, err
+}
+
+func (a *Anew) level(ctx context.Context, t *engine.Table, d *rolling.Declaration, f former, from int64) error {
+	if err := usable(f.name, "_live"); err != nil {
+		return err
+	}
+	if err := usable(t.Name, ""); err != nil {
+		return err
+	}
+	of := fmt.Sprintf("WHERE table_name = %s AND name = %s", quoteText(t.Name), quoteText(f.name))
+	stale := "DELETE FROM rowmill_stale WHERE rollup_name = " + quoteText(f.name)
+	_, err := a.db.Describe(ctx, f.name)
+	if err != nil && !errors.Is(err, engine.ErrNoTable) {
+		return err
+	}
+	if err != nil || f.spec.Every == "" {
+		// The roll-up was dropped too, or never had a bucket: it begins as a new
+		// one does.
+		a.SQL = append(a.SQL, stale, "DELETE FROM rowmill_rollups "+of)
+		return nil
+	}
+	if i := slices.IndexFunc(d.Rollups, func(r rolling.Rollup) bool { return r.Name == f.name }); i >= 0 {
+		if err := fits(&f.spec, declaredSpec(d, i)); err != nil {
+			return err
+		}
+	}
+	every, err := rolling.Parse(f.spec.Every)
+	if err != nil {
+		return fmt.Errorf("what is written down of it: %w", err)
+	}
+	if every.Axis() != t.Grid.Axis() {
+		return engine.Hinted(fmt.Errorf("its buckets are of %s, and the periods of %s are of %s, along another axis", every, t.Name, t.Grid),
+			"DROP TABLE %s first, if the buckets are not needed; or declare periods along that axis", f.name)
+	}
+	a.Kept = append(a.Kept, f.name)
+	unset := every.Bounds().From
+	begin := every.Floor(from)
+	to := begin
+	computed := fmt.Sprintf("CASE WHEN watermark > %d THEN %d ELSE watermark END", begin, begin)
+	sealed := fmt.Sprintf("CASE WHEN sealed_to > %d THEN %d ELSE sealed_to END", begin, begin)
+	if f.spec.From == "" {
+		// The rows of the other buckets are gone, so they can't be computed.
+		computed, sealed = fmt.Sprintf("CASE WHEN watermark > %d THEN %d ELSE watermark END", unset, begin), fmt.Sprint(begin)
+		to = unset
+	}
+	// Another updated_us stops a worker that has lost its lock.
+	a.SQL = append(a.SQL,
+		fmt.Sprintf("DELETE FROM %s WHERE %s >= %s", a.db.Dialect().Quote(f.name), a.db.Dialect().Quote(Bucket), a.db.Words().Literal(t, begin)),
+		fmt.Sprintf("%s AND bucket >= %d", stale, to),
+		fmt.Sprintf("UPDATE rowmill_rollups SET watermark = %s, sealed_to = %s, checked_us = 0, updated_us = updated_us + 1 %s", computed, sealed, of))
+	what, unfinished := "are kept: they are of the table of before", ""
+	if f.spec.From == "" {
+		if unfinished, err = a.unfinished(ctx, &f, every, begin); err != nil {
+			return err
+		}
+		if f.watermark > unset && f.watermark < begin {
+			what = fmt.Sprintf("are kept, those computed up to %s: they are of the table of before, whose later rows are gone", every.Format(f.watermark))
+		}
+	}
+	a.Notes = append(a.Notes, fmt.Sprintf("roll-up %s: buckets before %s %s%s; those from there on are removed, and made of the rows of the new table",
+		f.name, every.Format(begin), what, unfinished))
+	return nil
+}
+
+// unfinished describes what can no longer be recomputed of the buckets before a
+// position. The last buckets before the watermark, if stale, count as not computed:
+// it moves f.watermark below them.
+func (a *Anew) unfinished(ctx context.Context, f *former, every rolling.Grid, begin int64) (string, error) {
+	var stale, notes int64
+	err := engine.Each(ctx, a.db, a.db.SQL(), func(r *sql.Rows) error {
+		var pos int64
+		if err := r.Scan(&pos); err != nil {
+			return err
+		}
+		stale++
+		if b, err := every.At(pos); err == nil && b.To == f.watermark {
+			f.watermark = b.From
+		}
+		return nil
+	}, "SELECT bucket FROM rowmill_stale WHERE rollup_name = ? AND bucket < ? ORDER BY bucket DESC", f.name, begin)
+	if err != nil && !errors.Is(err, engine.ErrNoTable) { // apply creates rowmill's own tables if they are missing
+		return "", err
+	}
+	err = a.db.SQL().QueryRowContext(ctx, a.db.Bind("SELECT COUNT(*) FROM rowmill_touched WHERE table_name = ? AND lower_pos < ?"), a.table, begin).Scan(&notes)
+	if err = a.db.Classify(err); err != nil && !errors.Is(err, engine.ErrNoTable) {
+		return "", err
+	}
+	if stale == 0 && notes == 0 {
+		return "", nil
+	}
+	return fmt.Sprintf("; %s to be computed again, and %s not been taken in: buckets may lack rows", figure.Plural(stale, "bucket was", "buckets were"),
+		figure.Plural(notes, "note of changed rows had", "notes of changed rows had")), nil
+}
+
+// Run executes the plan and calls with in the same transaction, as the only worker
+// on the roll-ups.
+func (a *Anew) Run(ctx context.Context, with func(context.Context, *sql.Tx) error) (err error) {
+	lease, err := leadOf(ctx, a.db, a.table)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lease.Release()) }()
+	tx, err := a.db.SQL().BeginTx(ctx, nil)
+	if err != nil {
+		return a.db.Classify(err)
+	}
+	defer tx.Rollback()
+	for _, q := range a.SQL {
+		if _, err := tx.ExecContext(ctx, q); err != nil {
+			first, _, _ := strings.Cut(q, " WHERE ")
+			return fmt.Errorf("%s: %w", first, a.db.Classify(err))
+		}
+	}
+	if err := with(ctx, tx); err != nil {
+		return err
+	}
+	return a.db.Classify(tx.Commit())
+}

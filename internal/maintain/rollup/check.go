@@ -1,0 +1,256 @@
+package rollup
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/state"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// checkBuckets is the number of buckets compared at a time.
+const checkBuckets = 20000
+
+// Check compares the number of rows in each bucket of p with the number that each
+// level has recorded, and marks buckets that differ stale. That finds rows of
+// writers that leave no notes. It can't find updates.
+func (s *Set) Check(ctx context.Context, p rolling.Period) (stale int, err error) {
+	err = s.alone(ctx, func(ctx context.Context, w *worker) error {
+		for _, l := range w.levels {
+			n, err := w.check(ctx, l, p)
+			if stale += n; err != nil {
+				return fmt.Errorf("check roll-up %s: %w", l.Name, err)
+			}
+		}
+		return nil
+	})
+	return stale, err
+}
+
+func (w *worker) check(ctx context.Context, l *level, p rolling.Period) (stale int, err error) {
+	if p.From >= p.To {
+		return 0, nil
+	}
+	marks, err := w.marks(ctx, w.conn)
+	if err != nil {
+		return 0, err
+	}
+	m := marks[l.Name]
+	within := rolling.Period{From: max(l.Every.Floor(p.From), m.sealedTo), To: min(l.Every.Ceil(p.To), m.watermark)}
+	differ, err := w.differing(ctx, w.conn, l, within)
+	if err != nil {
+		return 0, err
+	}
+	for some := range slices.Chunk(differ, marksAtOnce) {
+		err := w.tx(ctx, func(tx *transaction) error {
+			for _, b := range some {
+				if err := w.markTree(ctx, tx, l, b); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	return len(differ), nil
+}
+
+// marks returns the marks of all levels.
+func (s *Set) marks(ctx context.Context, x state.Exec) (map[string]mark, error) {
+	out := map[string]mark{}
+	err := s.each(ctx, x, func(r *sql.Rows) error {
+		var name string
+		var m mark
+		err := r.Scan(&name, &m.watermark, &m.sealedTo)
+		out[name] = m
+		return err
+	}, "SELECT name, watermark, sealed_to FROM rowmill_rollups WHERE table_name = ?", s.table.Name)
+	if err != nil {
+		return nil, fmt.Errorf("roll-ups of %s: %w", s.table.Name, err)
+	}
+	return out, nil
+}
+
+// differing returns the buckets in a range whose counts differ from their source's.
+func (s *Set) differing(ctx context.Context, x state.Exec, l *level, p rolling.Period) ([]rolling.Period, error) {
+	if p.From >= p.To {
+		return nil, nil
+	}
+	// The axis is long: begin at the first row.
+	first, err := s.firstOf(ctx, x, l, p)
+	if err != nil {
+		return nil, err
+	}
+	p.From = max(p.From, first)
+	var out []rolling.Period
+	for p.From < p.To {
+		part := rolling.Period{From: p.From, To: p.From}
+		for i := 0; i < checkBuckets && part.To < p.To; i++ {
+			b, err := l.Every.At(part.To)
+			if err != nil {
+				return nil, err
+			}
+			part.To = b.To
+		}
+		some, err := s.compare(ctx, x, l, part)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, some...)
+		p.From = part.To
+	}
+	return out, nil
+}
+
+// firstOf returns the start of the first bucket in p that has a row, in the level
+// or in its source.
+func (s *Set) firstOf(ctx context.Context, x state.Exec, l *level, p rolling.Period) (int64, error) {
+	first, err := s.first(ctx, x, l, p.To)
+	if err != nil {
+		return 0, err
+	}
+	w := s.db.Words()
+	var pos sql.NullInt64
+	column := s.sourceTime(l)
+	q := fmt.Sprintf("SELECT %s FROM (SELECT MIN(%s) AS t FROM %s WHERE %s) q", w.Position(s.table, "q.t"), column, s.source(l), s.between(column, p.From, p.To))
+	defer s.reads()()
+	if err := x.QueryRowContext(ctx, q).Scan(&pos); err != nil {
+		return 0, fmt.Errorf("look for the first row: %w", s.db.Classify(err))
+	}
+	if pos.Valid {
+		first = min(first, l.Every.Floor(pos.Int64))
+	}
+	return max(first, p.From), nil
+}
+
+func (s *Set) compare(ctx context.Context, x state.Exec, l *level, p rolling.Period) ([]rolling.Period, error) {
+	w := s.db.Words()
+	counts := map[int64]int64{}
+	read := func(sign int64, src source, b, rows string) error {
+		err := src.pieces(ctx, x, p, l.counting, func(where string, args []any) error {
+			defer s.reads()()
+			// Group by time first: if many rows share an instant, fewer values are
+			// converted. The server keeps groups in memory, not rows.
+			return s.each(ctx, x, func(r *sql.Rows) error {
+				var bucket, n int64
+				err := r.Scan(&bucket, &n)
+				counts[bucket] += sign * n
+				return err
+			}, fmt.Sprintf("SELECT q.b, SUM(q.n) FROM (SELECT %s AS b, %s AS n FROM %s WHERE %s GROUP BY %s) q GROUP BY q.b", b, rows, src.from, where, src.column), args...)
+		})
+		if err != nil {
+			return fmt.Errorf("count rows of %s: %w", src.from, err)
+		}
+		return nil
+	}
+	rows := "COUNT(*)"
+	if l.from != nil {
+		rows = "SUM(" + s.quote(RawRows) + ")"
+	}
+	of, own := s.sourceOf(l), s.levelRows(l)
+	if err := read(1, of, s.bucketOf(l, w.Position(s.table, of.column)), rows); err != nil {
+		return nil, err
+	}
+	if err := read(-1, own, w.Position(s.table, own.column), "SUM("+s.quote(RawRows)+")"); err != nil {
+		return nil, err
+	}
+	var out []rolling.Period
+	for bucket, n := range counts {
+		if n != 0 {
+			b, err := l.Every.At(bucket)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, b)
+		}
+	}
+	return out, nil
+}
+
+// Proof returns the number of raw rows of a period, and the reason why they must
+// not be dropped yet. The reason is "" if every level contains them, according to a
+// fresh count.
+func (s *Set) Proof(ctx context.Context, p rolling.Period) (rows int64, why string, err error) {
+	x := s.db.SQL()
+	err = s.raw.pieces(ctx, x, p, newPace(mostCounted), func(where string, args []any) error {
+		defer s.reads()()
+		var n int64
+		err := x.QueryRowContext(ctx, s.db.Bind("SELECT COUNT(*) FROM "+s.raw.from+" WHERE "+where), args...).Scan(&n)
+		rows += n
+		return err
+	})
+	if err != nil {
+		return 0, "", fmt.Errorf("count rows of %s: %w", s.table.Name, s.db.Classify(err))
+	}
+	if len(s.levels) == 0 {
+		return rows, "", nil
+	}
+	marks, err := s.marks(ctx, x)
+	if err != nil {
+		return rows, "", err
+	}
+	for _, l := range s.levels {
+		m, ok := marks[l.Name]
+		if !ok {
+			return rows, "roll-up " + l.Name + " isn't there yet", nil
+		}
+		if why, err = s.lacking(ctx, l, m, p, rows); why != "" || err != nil {
+			return rows, why, err
+		}
+	}
+	return rows, "", nil
+}
+
+// lacking describes what a level lacks of a period, "" if nothing.
+func (s *Set) lacking(ctx context.Context, l *level, m mark, p rolling.Period, rows int64) (string, error) {
+	whole := rolling.Period{From: max(l.Every.Floor(p.From), m.sealedTo), To: l.Every.Ceil(p.To)}
+	if l.from != nil {
+		// Its source is another level, whose rows stay, so the bucket that contains p.To
+		// can be computed later. The buckets before that must be computed from all of
+		// these rows, because the live view reads raw rows from the watermark on.
+		whole.To = l.Every.Floor(p.To)
+	}
+	if whole.From >= whole.To {
+		return "", nil
+	}
+	if m.watermark < whole.To {
+		if rows == 0 && m.watermark <= l.Every.Bounds().From {
+			if first, err := s.firstOf(ctx, s.db.SQL(), l, whole); err != nil || first >= whole.To {
+				return "", err
+			}
+		}
+		return fmt.Sprintf("roll-up %s is computed up to %s only, not %s", l.Name, l.Every.Format(m.watermark), l.Every.Format(whole.To)), nil
+	}
+	count := func(q string, args ...any) (n int64, err error) {
+		err = s.db.SQL().QueryRowContext(ctx, s.db.Bind(q), args...).Scan(&n)
+		return n, s.db.Classify(err)
+	}
+	n, err := count("SELECT COUNT(*) FROM rowmill_stale WHERE rollup_name = ? AND bucket >= ? AND bucket < ?", l.Name, whole.From, whole.To)
+	if err != nil {
+		return "", err
+	}
+	if n > 0 {
+		return fmt.Sprintf("%d stale buckets of roll-up %s are to be computed again", n, l.Name), nil
+	}
+	n, err = count("SELECT COUNT(*) FROM rowmill_touched WHERE table_name = ? AND lower_pos < ? AND upper_pos >= ?", s.table.Name, whole.To, whole.From)
+	if err != nil {
+		return "", err
+	}
+	if n > 0 {
+		return fmt.Sprintf("rows changed that roll-up %s has not seen yet", l.Name), nil
+	}
+	differ, err := s.differing(ctx, s.db.SQL(), l, whole)
+	if err != nil {
+		return "", err
+	}
+	if len(differ) > 0 {
+		return fmt.Sprintf("%s not counted the rows there are; the first is %s",
+			figure.Plural(len(differ), "bucket of roll-up "+l.Name+" has", "buckets of roll-up "+l.Name+" have"), l.Every.Format(differ[0].From)), nil
+	}
+	return "", nil
+}

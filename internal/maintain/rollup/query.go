@@ -1,0 +1,287 @@
+package rollup
+
+import (
+	"fmt"
+	"math/big"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// bucketOf returns an expression for the start of the bucket that contains a position.
+func (s *Set) bucketOf(l *level, pos string) string {
+	b := l.Every.Bucketing()
+	if b.Months > 0 {
+		m := s.sums.Month(pos)
+		if b.Months > 1 {
+			m = fmt.Sprintf("(%s - %s %% %d)", m, m, b.Months)
+		}
+		return s.sums.MonthStart(m)
+	}
+	// Remainders have the sign of the dividend on every server.
+	return fmt.Sprintf("(%s - ((%s - %d) %% %d + %d) %% %d)", pos, pos, b.Origin, b.Step, b.Step, b.Step)
+}
+
+// endOf returns an expression for the end of the bucket that begins at a position.
+func (s *Set) endOf(l *level, pos string) string {
+	b := l.Every.Bucketing()
+	if b.Months > 0 {
+		return s.sums.MonthStart(fmt.Sprintf("(%s + %d)", s.sums.Month(pos), b.Months))
+	}
+	return fmt.Sprintf("(%s + %d)", pos, b.Step)
+}
+
+// A selection is a query under construction: an inner query that reads rows, and an
+// outer one that groups them.
+type selection struct {
+	s     *Set
+	l     *level
+	inner []string          // columns of the inner query
+	named map[string]string // their names, by expression
+	// rootOutside means that a third query around the outer one computes square
+	// roots: old versions of SQLite don't allow an aggregate in a root that is
+	// itself a query.
+	rootOutside bool
+}
+
+// in adds an expression over the rows to the inner query, and returns its name in
+// the outer one.
+func (q *selection) in(expr string) string {
+	if name, ok := q.named[expr]; ok {
+		return name
+	}
+	name := fmt.Sprintf("q.c%d", len(q.inner))
+	q.inner = append(q.inner, expr+" AS "+name[2:])
+	q.named[expr] = name
+	return name
+}
+
+// window returns a window expression over the rows of the same bucket and group.
+func (q *selection) window(fn, order string) string {
+	by := "(PARTITION BY " + q.bucket()
+	for _, c := range q.l.by {
+		by += ", " + q.s.quote(c.Name)
+	}
+	if order != "" {
+		by += " ORDER BY " + order
+	}
+	return q.in(fn + " OVER " + by + ")")
+}
+
+// bucket returns the position of a row's bucket, in the inner query.
+func (q *selection) bucket() string {
+	w := q.s.db.Words()
+	if q.l.from == nil {
+		return q.s.bucketOf(q.l, w.Position(q.s.table, q.s.quote(q.s.declared.Time)))
+	}
+	return q.s.bucketOf(q.l, w.Position(q.s.table, q.s.quote(Bucket)))
+}
+
+// source returns the table from which a level is computed.
+func (s *Set) source(l *level) string {
+	if l.from == nil {
+		return s.quote(s.table.Name)
+	}
+	return s.quote(l.from.Name)
+}
+
+// sourceTime returns the time column of the source.
+func (s *Set) sourceTime(l *level) string {
+	if l.from == nil {
+		return s.quote(s.declared.Time)
+	}
+	return s.quote(Bucket)
+}
+
+// selectRows renders the query that computes a level's rows from the rows of its
+// source that meet a condition: the bucket, the groups, the number of raw rows and
+// the aggregates' columns. These are to be merged with those of other rows, so
+// sketches are NULL and square roots are omitted. With readable, it selects the
+// readable columns only, and computes distinct and percentile exactly.
+func (s *Set) selectRows(l *level, where string, readable bool) string {
+	q := &selection{s: s, l: l, named: map[string]string{}, rootOutside: !readable || s.sums.Variance("x") == ""}
+	b := q.in(q.bucket())
+	group := []string{b}
+	out := []string{s.db.Words().FromPosition(s.table, b) + " AS " + s.quote(Bucket)}
+	for _, c := range l.by {
+		g := q.in(s.quote(c.Name))
+		group = append(group, g)
+		out = append(out, g+" AS "+s.quote(c.Name))
+	}
+	rows := "COUNT(*)"
+	if l.from != nil {
+		rows = "SUM(" + q.in(s.quote(RawRows)) + ")"
+	}
+	out = append(out, rows+" AS "+s.quote(RawRows))
+	var around []string // columns of the query around it
+	for _, name := range append(l.key(), RawRows) {
+		around = append(around, s.quote(name))
+	}
+	roots := false
+	for i := range l.aggs {
+		a := &l.aggs[i]
+		var exprs []string
+		switch {
+		case a.sketched() && readable:
+			exprs = []string{q.exact(a)}
+		case a.sketched():
+			exprs = []string{"NULL", "NULL"}
+		case l.from == nil:
+			exprs = q.raw(a)
+		default:
+			exprs = q.merged(a)
+		}
+		for j, suffix := range a.suffixes() {
+			if j == 0 || !readable {
+				name := s.quote(a.Name + suffix)
+				out = append(out, exprs[j]+" AS "+name)
+				if j == 0 && a.Func == "stddev" {
+					roots = true
+					name = s.sums.SquareRoot("v."+name) + " AS " + name
+				}
+				around = append(around, name)
+			}
+		}
+	}
+	if where != "" {
+		where = " WHERE " + where
+	}
+	grouped := fmt.Sprintf("SELECT %s\nFROM (SELECT %s FROM %s%s) q\nGROUP BY %s",
+		strings.Join(out, ", "), strings.Join(q.inner, ", "), s.source(l), where, strings.Join(group, ", "))
+	if q.rootOutside && roots && readable {
+		return fmt.Sprintf("SELECT %s\nFROM (%s) v", strings.Join(around, ", "), grouped)
+	}
+	return grouped
+}
+
+// raw returns the columns of an aggregate over raw rows.
+func (q *selection) raw(a *aggregate) []string {
+	w := q.s.sums
+	if a.Column == "" {
+		return []string{"COUNT(*)"}
+	}
+	col := q.s.quote(a.Column)
+	v := q.in(col)
+	n := "COUNT(" + v + ")"
+	sum := "SUM(" + v + ")"
+	if a.col.Kind == engine.KindFloat {
+		sum = "SUM(" + w.AsDouble(v) + ")" // 64 bits, even if the column has 32
+	}
+	switch a.Func {
+	case "count":
+		return []string{n}
+	case "sum":
+		return []string{sum}
+	case "avg":
+		return []string{w.AsDouble(sum) + " / NULLIF(" + n + ", 0)", n, sum}
+	case "min", "max":
+		return []string{strings.ToUpper(a.Func) + "(" + v + ")"}
+	case "stddev", "variance":
+		mean := w.AsDouble("AVG(" + v + ")")
+		variance := w.Variance(v)
+		if variance == "" {
+			// In two passes: the sum of squares minus the square of the sum loses
+			// all digits if the mean is large.
+			m := q.window("AVG("+col+")", "")
+			d := "(" + v + " - " + m + ")"
+			variance = "AVG(" + d + " * " + d + ")"
+		}
+		variance = w.AsDouble(variance)
+		return []string{q.spread(a, variance), n, mean, variance + " * " + n}
+	}
+	first := q.window("ROW_NUMBER()", q.order(a.Func, col, q.s.quote(q.s.declared.Time)))
+	pick := func(x string) string {
+		return "MAX(CASE WHEN " + first + " = 1 AND " + v + " IS NOT NULL THEN " + x + " END)"
+	}
+	return []string{pick(v), pick(q.in(q.s.quote(q.s.declared.Time)))}
+}
+
+// order places the row of a first or last value before all others. Among several at
+// the same instant it selects the least for first and the greatest for last, so
+// that the result is deterministic.
+func (q *selection) order(fn, value, at string) string {
+	direction := ""
+	if fn == "last" {
+		direction = " DESC"
+	}
+	return fmt.Sprintf("CASE WHEN %s IS NULL THEN 1 ELSE 0 END, %s%s, %s%s", value, at, direction, value, direction)
+}
+
+// spread converts a variance to the aggregate's value, except for a root computed
+// outside.
+func (q *selection) spread(a *aggregate, variance string) string {
+	if a.Func == "stddev" && !q.rootOutside {
+		return q.s.sums.SquareRoot(variance)
+	}
+	return variance
+}
+
+// merged returns the columns of an aggregate over rows of a finer level.
+func (q *selection) merged(a *aggregate) []string {
+	w := q.s.sums
+	if a.Column == "" {
+		return []string{"SUM(" + q.in(q.s.quote(RawRows)) + ")"}
+	}
+	stored := func(suffix string) string { return q.s.quote(a.src.Name + suffix) }
+	switch a.Func {
+	case "count", "sum":
+		return []string{"SUM(" + q.in(stored("")) + ")"}
+	case "min", "max":
+		return []string{strings.ToUpper(a.Func) + "(" + q.in(stored("")) + ")"}
+	case "avg":
+		n, sum := "SUM("+q.in(stored(sufN))+")", "SUM("+q.in(stored(sufSum))+")"
+		return []string{w.AsDouble(sum) + " / NULLIF(" + n + ", 0)", n, sum}
+	case "stddev", "variance":
+		// For any number of parts: Chan, Golub, LeVeque, Updating formulae and a
+		// pairwise algorithm for computing sample variances (1979).
+		n, mean, m2 := q.in(stored(sufN)), q.in("COALESCE("+stored(sufMean)+", 0)"), q.in("COALESCE("+stored(sufM2)+", 0)")
+		weighted := stored(sufN) + " * COALESCE(" + stored(sufMean) + ", 0)"
+		all := q.window("SUM("+stored(sufN)+")", "")
+		total := q.window("SUM("+weighted+")", "")
+		d := "(" + mean + " - " + total + " / NULLIF(" + all + ", 0))"
+		squares := "SUM(" + m2 + " + " + n + " * " + d + " * " + d + ")"
+		count := "SUM(" + n + ")"
+		return []string{q.spread(a, w.AsDouble(squares)+" / NULLIF("+count+", 0)"), count,
+			w.AsDouble("SUM("+n+" * "+mean+")") + " / NULLIF(" + count + ", 0)", "CASE WHEN " + count + " > 0 THEN " + squares + " END"}
+	}
+	at := stored(sufAt)
+	first := q.window("ROW_NUMBER()", q.order(a.Func, stored(""), at))
+	v := q.in(stored(""))
+	pick := func(x string) string {
+		return "MAX(CASE WHEN " + first + " = 1 AND " + v + " IS NOT NULL THEN " + x + " END)"
+	}
+	return []string{pick(v), pick(q.in(at))}
+}
+
+// exact returns the exact value of a sketched aggregate, from raw rows.
+func (q *selection) exact(a *aggregate) string {
+	col := q.s.quote(a.Column)
+	v := q.in(col)
+	if a.Func == "distinct" {
+		return "COUNT(DISTINCT " + v + ")"
+	}
+	// The nearest rank: the least value such that at least this percentage of all
+	// values are not greater. The percentage is a fraction of integers.
+	num, den := percentRatio(a.Percent)
+	rank := q.window("ROW_NUMBER()", fmt.Sprintf("CASE WHEN %s IS NULL THEN 1 ELSE 0 END, %s", col, col))
+	n := q.window("COUNT("+col+")", "")
+	return fmt.Sprintf("MAX(CASE WHEN %s * %d >= %s * %d AND (%s - 1) * %d < %s * %d THEN %s END)",
+		rank, den, n, num, rank, den, n, num, q.s.sums.AsDouble(v))
+}
+
+// percentRatio returns a percentage as a fraction: 99.9 is 999/1000.
+func percentRatio(percent float64) (num, den int64) {
+	r, ok := new(big.Rat).SetString(fmt.Sprintf("%.6f", percent))
+	if !ok {
+		return 0, 1
+	}
+	r.Quo(r, big.NewRat(100, 1))
+	return r.Num().Int64(), r.Denom().Int64()
+}
+
+// between returns a condition on a time column. It uses literals, so that servers
+// can exclude periods during planning.
+func (s *Set) between(column string, from, to int64) string {
+	w := s.db.Words()
+	return fmt.Sprintf("%s >= %s AND %s < %s", column, w.Literal(s.table, from), column, w.Literal(s.table, to))
+}

@@ -1,0 +1,445 @@
+// Package rollup keeps the roll-ups (continuous aggregates) of a rolling table:
+// tables with one row for each time bucket and group, computed from the raw rows or
+// from a finer roll-up.
+//
+// A bucket is always computed and replaced as a whole, so that computing it twice
+// gives the same result as once. Changes are detected from notes that loaders
+// (state.Note) or triggers write in the transactions of their rows, by comparing
+// row counts, and by request of a user. A refresh works level by level: it turns
+// notes into stale buckets, recomputes those, and continues from the watermark.
+// Each step is one transaction, so that a crash loses nothing. Before raw rows are
+// removed, their buckets are sealed, and remain unchanged from then on.
+//
+// Each level has a view, NAME_live, that is correct at any moment: it computes from
+// raw rows the buckets that the roll-up lacks.
+//
+// The package rejects groups that may be NULL, aggregates of unsuitable types, and
+// names that clash.
+package rollup
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/state"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// A Set is the roll-ups of one rolling table. Its methods may be called by one goroutine
+// at a time. Several Sets, also in several processes, may work on the same table.
+type Set struct {
+	db       engine.Keeper
+	sums     engine.SumWords
+	st       *state.Store
+	table    *engine.Table
+	schema   *engine.Schema
+	declared *rolling.Declaration
+	levels   []*level
+	raw      source
+	memory   int // approximate size of sketches at which they are stored
+	// recounting is the progress of interrupted recounts, by level.
+	recounting map[string]*recounting
+
+	before func(ctx context.Context, q string) // called with each statement, in tests
+
+	// Guard, unless nil, is called to execute each deletion of rows that have
+	// passed their retention. It may refuse, because the declaration may change
+	// during the deletion.
+	Guard func(ctx context.Context, remove func(ctx context.Context) error) error
+	// Reading, unless nil, is called before each statement that reads raw rows, and
+	// may delay it. The function that it returns is called at the statement's end.
+	// A process about to change the table's partitions delays the statements, so
+	// that neither its lock nor the inserts queued behind that have to wait.
+	Reading func() (end func())
+}
+
+// New checks the declaration's roll-ups against the table's schema.
+func New(db engine.Keeper, st *state.Store, t *engine.Table, schema *engine.Schema, d *rolling.Declaration) (*Set, error) {
+	s := &Set{db: db, st: st, table: t, schema: schema, declared: d, memory: sketchMemory}
+	s.raw = s.rawRows()
+	if len(d.Rollups) == 0 {
+		return s, nil
+	}
+	var ok bool
+	if s.sums, ok = db.Words().(engine.SumWords); !ok {
+		return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("roll-ups on %s are not supported", db.Info().Engine))
+	}
+	if c := schema.Column(d.Time); c == nil {
+		return nil, fmt.Errorf("roll-ups of %s: table %s has no column %s", t.Name, schema.Name, d.Time)
+	}
+	if err := usable(t.Name, ""); err != nil {
+		return nil, fmt.Errorf("roll-ups: %w", err)
+	}
+	var err error
+	if s.levels, err = newLevels(schema, d); err != nil {
+		return nil, err
+	}
+	for _, l := range s.levels {
+		if err := usable(l.Name, "_live"); err != nil {
+			return nil, fmt.Errorf("roll-up: %w", err)
+		}
+		if l.keys, err = s.keysOf(l); err != nil {
+			return nil, fmt.Errorf("roll-up %s: %w", l.Name, err)
+		}
+	}
+	return s, nil
+}
+
+// usable rejects names that can't be part of a literal on every server, and names
+// that PostgreSQL would truncate.
+func usable(name, suffix string) error {
+	if strings.ContainsAny(name, "'\"`\\?$\x00") {
+		return fmt.Errorf("the name %q has characters that roll-ups don't take", name)
+	}
+	if len(name+suffix) > 63 {
+		return fmt.Errorf("the name %s is longer than %d bytes", name, 63-len(suffix))
+	}
+	return nil
+}
+
+// triggerName is the prefix of the names of triggers.
+const triggerName = "rowmill_touch"
+
+// note returns the row that triggers write.
+func (s *Set) note() engine.NoteRow {
+	finest := s.levels[0]
+	for _, l := range s.levels {
+		if l.from == nil && s.shorter(l, finest) {
+			finest = l
+		}
+	}
+	return engine.NoteRow{
+		Name: triggerName,
+		Into: "rowmill_touched (table_name, lower_pos, upper_pos, writer)",
+		Values: func(by string) []string {
+			b := s.bucketOf(finest, s.db.Words().Position(s.table, by))
+			return []string{quoteText(s.table.Name), b, s.endOf(finest, b) + " - 1"}
+		},
+		Watermark: fmt.Sprintf("(SELECT MAX(watermark) FROM rowmill_rollups WHERE table_name = %s)", quoteText(s.table.Name)),
+	}
+}
+
+func (s *Set) shorter(a, b *level) bool {
+	x, y := a.Every.Bucketing(), b.Every.Bucketing()
+	if (x.Months > 0) != (y.Months > 0) {
+		return y.Months > 0
+	}
+	return x.Months < y.Months || x.Step < y.Step
+}
+
+// Statements returns the statements that Create would execute for the tables and views
+// of the named roll-ups if the database had none of them, without terminators.
+func (s *Set) Statements(names ...string) []string {
+	var out []string
+	for _, l := range s.levels {
+		if !slices.Contains(names, l.Name) {
+			continue
+		}
+		out = append(out, s.createTable(l))
+		out = append(out, s.sums.ReplaceView(l.view(), s.viewQuery(l))...)
+	}
+	return out
+}
+
+// periods returns the names of the tables with the periods' rows, if periods are
+// tables of their own.
+func (s *Set) periods(ctx context.Context) ([]string, error) {
+	if !s.schema.View {
+		return nil, nil
+	}
+	parts, err := s.db.Catalog().Partitions(ctx, s.table)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, p := range parts {
+		out = append(out, s.table.Name+"_"+p.Name)
+	}
+	return out, nil
+}
+
+// A spec is the stored description of how a level's rows are computed, and of its view.
+type spec struct {
+	Every   string            `json:"every"`
+	By      []string          `json:"by"`
+	From    string            `json:"from"`
+	Columns map[string]string `json:"columns"`
+	View    string            `json:"view"`
+}
+
+func (s *Set) specOf(l *level) spec {
+	sp := newSpec(l.Rollup)
+	sp.View = fmt.Sprintf("%x", sha256.Sum256([]byte(s.viewQuery(l))))
+	return sp
+}
+
+// newSpec returns the spec of a roll-up, without its view.
+func newSpec(r rolling.Rollup) spec {
+	sp := spec{Every: r.Every.String(), By: slices.Clone(r.By), From: r.From, Columns: map[string]string{}}
+	for _, a := range r.Select {
+		text := a.Func + "(" + a.Column
+		if a.Func == "percentile" {
+			text += fmt.Sprintf(", %v", a.Percent)
+		}
+		sp.Columns[a.Name] = text + ")"
+	}
+	return sp
+}
+
+// Create creates missing tables, views and triggers of the roll-ups. It must be
+// called again after periods were created, replaced or attached, and after a change
+// of the declaration. A new level or aggregate causes all buckets with existing raw
+// rows to be recomputed.
+func (s *Set) Create(ctx context.Context) error {
+	for _, l := range s.levels {
+		if err := s.createLevel(ctx, l); err != nil {
+			return fmt.Errorf("create roll-up %s: %w", l.Name, err)
+		}
+	}
+	if len(s.levels) == 0 {
+		return nil
+	}
+	if err := s.createTriggers(ctx); err != nil {
+		return fmt.Errorf("create triggers of %s: %w", s.table.Name, err)
+	}
+	return nil
+}
+
+func (s *Set) createLevel(ctx context.Context, l *level) error {
+	want := s.specOf(l)
+	have, err := s.spec(ctx, l)
+	if err != nil {
+		return err
+	}
+	if err := fits(have, want); err != nil {
+		return err
+	}
+	if err := s.createColumns(ctx, l); err != nil {
+		return err
+	}
+	unset := l.Every.Bounds().From
+	if have == nil {
+		begin, end := s.sums.InsertNew()
+		_, err := s.exec(ctx, s.db.SQL(), begin+" INTO rowmill_rollups (table_name, name, source, watermark, sealed_to, checked_us, updated_us, spec) VALUES (?, ?, ?, ?, ?, 0, ?, '{}')"+end,
+			s.table.Name, l.Name, l.Rollup.From, unset, unset, time.Now().UnixMicro())
+		if err != nil {
+			return err
+		}
+		have = &spec{}
+	}
+	if !maps.Equal(have.Columns, want.Columns) {
+		text, err := json.Marshal(spec{want.Every, want.By, want.From, want.Columns, have.View})
+		if err != nil {
+			return err
+		}
+		if err := s.startAgain(ctx, l, string(text), added(have, want)); err != nil {
+			return err
+		}
+	}
+	if there, err := s.exists(ctx, l.view()); err != nil || there && have.View == want.View {
+		return err
+	}
+	if err := s.run(ctx, s.sums.ReplaceView(l.view(), s.viewQuery(l))); err != nil {
+		return err
+	}
+	text, err := json.Marshal(want)
+	if err != nil {
+		return err
+	}
+	_, err = s.exec(ctx, s.db.SQL(), "UPDATE rowmill_rollups SET spec = ? WHERE table_name = ? AND name = ?", string(text), s.table.Name, l.Name)
+	return err
+}
+
+// added reports whether want has an aggregate that have lacks.
+func added(have *spec, want spec) bool {
+	for name := range want.Columns {
+		if _, ok := have.Columns[name]; !ok {
+			return true
+		}
+	}
+	return false
+}
+
+// fits rejects changes that would give a table rows of two kinds.
+func fits(have *spec, want spec) error {
+	if have == nil || have.Every == "" {
+		return nil
+	}
+	changed := func(what, from, to string) error {
+		return engine.Hinted(fmt.Errorf("its %s is %s, and its rows can't be made again as %s", what, from, to), "declare another roll-up, under another name")
+	}
+	if have.Every != want.Every {
+		return changed("bucket", have.Every, want.Every)
+	}
+	if !slices.Equal(have.By, want.By) {
+		return changed("grouping", strings.Join(have.By, ", "), strings.Join(want.By, ", "))
+	}
+	if have.From != want.From {
+		return changed("source", cmpOr(have.From, "raw rows"), cmpOr(want.From, "raw rows"))
+	}
+	for name, fn := range want.Columns {
+		if old, ok := have.Columns[name]; ok && old != fn {
+			return engine.Hinted(fmt.Errorf("column %s is %s, and its rows can't be made again as %s", name, old, fn), "give the aggregate another name")
+		}
+	}
+	return nil
+}
+
+func cmpOr(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+// spec returns the stored spec of a level, or nil.
+func (s *Set) spec(ctx context.Context, l *level) (*spec, error) {
+	var text string
+	err := s.db.SQL().QueryRowContext(ctx, s.db.Bind("SELECT spec FROM rowmill_rollups WHERE table_name = ? AND name = ?"), s.table.Name, l.Name).Scan(&text)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, s.db.Classify(err)
+	}
+	var sp spec
+	if err := json.Unmarshal([]byte(text), &sp); err != nil {
+		return nil, fmt.Errorf("what is written down of it: %w", err)
+	}
+	return &sp, nil
+}
+
+// levelTable returns the level's table, nil if it doesn't exist yet.
+func (s *Set) levelTable(ctx context.Context, l *level) (*engine.Schema, error) {
+	there, err := s.db.Describe(ctx, l.Name)
+	if errors.Is(err, engine.ErrNoTable) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if there.View || !slices.Equal(there.PrimaryKey, l.key()) || there.Column(RawRows) == nil {
+		return nil, errTaken()
+	}
+	return there, nil
+}
+
+// createColumns creates the level's table, or its missing columns.
+func (s *Set) createColumns(ctx context.Context, l *level) error {
+	there, err := s.levelTable(ctx, l)
+	if err != nil {
+		return err
+	}
+	if there == nil {
+		return s.run(ctx, []string{s.createTable(l)})
+	}
+	for i := range l.aggs {
+		for _, c := range s.columns(&l.aggs[i]) {
+			if there.Column(c.name) == nil {
+				if err := s.run(ctx, []string{fmt.Sprintf("ALTER TABLE %s ADD COLUMN %s %s NULL", s.quote(l.Name), s.quote(c.name), c.typ)}); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// startAgain stores a level's new spec. With again, it resets the watermark so that
+// all buckets with existing raw rows are recomputed; the live view uses raw rows
+// until then.
+func (s *Set) startAgain(ctx context.Context, l *level, text string, again bool) error {
+	tx, err := s.db.SQL().BeginTx(ctx, nil)
+	if err != nil {
+		return s.db.Classify(err)
+	}
+	defer tx.Rollback()
+	if _, err := s.exec(ctx, tx, "UPDATE rowmill_rollups SET spec = ? WHERE table_name = ? AND name = ?", text, s.table.Name, l.Name); err != nil {
+		return err
+	}
+	if again {
+		to := l.Every.Bounds().From
+		read := func(of *level, column string) (pos int64, err error) {
+			err = tx.QueryRowContext(ctx, s.db.Bind("SELECT "+column+" FROM rowmill_rollups WHERE table_name = ? AND name = ?"), s.table.Name, of.Name).Scan(&pos)
+			return pos, s.db.Classify(err)
+		}
+		sealed, err := read(l, "sealed_to")
+		if err != nil {
+			return err
+		}
+		to = max(to, sealed)
+		if l.from != nil {
+			// Below that, the finer level's rows lack it as well.
+			if sealed, err = read(l.from, "sealed_to"); err != nil {
+				return err
+			}
+			to = max(to, l.Every.Ceil(sealed))
+		}
+		if _, err := s.exec(ctx, tx, "UPDATE rowmill_rollups SET watermark = ? WHERE table_name = ? AND name = ? AND watermark > ?", to, s.table.Name, l.Name, to); err != nil {
+			return err
+		}
+		if _, err := s.exec(ctx, tx, "DELETE FROM rowmill_stale WHERE rollup_name = ? AND bucket >= ?", l.Name, to); err != nil {
+			return err
+		}
+	}
+	return s.db.Classify(tx.Commit())
+}
+
+// TriggerChange returns the change that makes the triggers match the declaration.
+func (s *Set) TriggerChange(ctx context.Context) (engine.TriggerChange, error) {
+	if len(s.levels) == 0 {
+		return engine.TriggerChange{}, nil
+	}
+	periods, err := s.periods(ctx)
+	if err != nil {
+		return engine.TriggerChange{}, err
+	}
+	return engine.ChangeTriggers(ctx, s.db, s.sums.HaveTriggers, s.table.Name, s.sums.Triggers(s.table, periods, s.note()), s.declared.Exact)
+}
+
+// createTriggers makes the change of TriggerChange.
+func (s *Set) createTriggers(ctx context.Context) error {
+	c, err := s.TriggerChange(ctx)
+	if err != nil || len(c.SQL) == 0 {
+		return err
+	}
+	return s.run(ctx, c.SQL)
+}
+
+// exists reports whether a table or view can be read.
+func (s *Set) exists(ctx context.Context, name string) (bool, error) {
+	rows, err := s.db.SQL().QueryContext(ctx, "SELECT 1 FROM "+s.quote(name)+" WHERE 1 = 0")
+	if err != nil {
+		if err = s.db.Classify(err); errors.Is(err, engine.ErrNoTable) {
+			return false, nil
+		}
+		return false, err
+	}
+	return true, s.db.Classify(rows.Close())
+}
+
+// run executes statements in one transaction, if the server supports that for
+// changes of the schema.
+func (s *Set) run(ctx context.Context, statements []string) error {
+	tx, err := s.db.SQL().BeginTx(ctx, nil)
+	if err != nil {
+		return s.db.Classify(err)
+	}
+	defer tx.Rollback()
+	for _, q := range statements {
+		if _, err := tx.ExecContext(ctx, q); err != nil {
+			first, _, _ := strings.Cut(q, "\n")
+			return fmt.Errorf("%s: %w", first, s.db.Classify(err))
+		}
+	}
+	return s.db.Classify(tx.Commit())
+}

@@ -1,0 +1,273 @@
+package rollup
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/state"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// Seal records, in the transaction of x, that raw rows below upTo are about to be
+// removed: buckets that contain any of them are never computed again. It fails if
+// one of these buckets isn't computed. The caller must check Proof first.
+func (s *Set) Seal(ctx context.Context, x state.Exec, upTo int64) error {
+	for _, l := range s.levels {
+		if l.from != nil {
+			continue // made from rows that stay
+		}
+		to := l.Every.Ceil(upTo)
+		// The workers' lock: no worker replaces buckets in the meantime.
+		if _, err := s.exec(ctx, x, lockRollups, s.table.Name); err != nil {
+			return fmt.Errorf("seal roll-up %s: %w", l.Name, err)
+		}
+		var m mark
+		err := x.QueryRowContext(ctx, s.db.Bind("SELECT watermark, sealed_to FROM rowmill_rollups WHERE table_name = ? AND name = ?"), s.table.Name, l.Name).Scan(&m.watermark, &m.sealedTo)
+		if err != nil {
+			return fmt.Errorf("seal roll-up %s: %w", l.Name, s.db.Classify(err))
+		}
+		if m.watermark < to && m.watermark > l.Every.Bounds().From {
+			return fmt.Errorf("seal roll-up %s up to %s: it is computed up to %s only", l.Name, l.Every.Format(to), l.Every.Format(m.watermark))
+		}
+		if m.sealedTo >= to {
+			continue
+		}
+		// They would never be recomputed, and may be incomplete.
+		var stale int64
+		err = x.QueryRowContext(ctx, s.db.Bind("SELECT COUNT(*) FROM rowmill_stale WHERE rollup_name = ? AND bucket >= ? AND bucket < ?"), l.Name, m.sealedTo, to).Scan(&stale)
+		if err != nil {
+			return fmt.Errorf("seal roll-up %s: %w", l.Name, s.db.Classify(err))
+		}
+		if stale > 0 {
+			return fmt.Errorf("seal roll-up %s up to %s: %s still to be computed again", l.Name, l.Every.Format(to), figure.Plural(stale, "bucket is", "buckets are"))
+		}
+		if err := s.seal(ctx, x, l, to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Set) seal(ctx context.Context, x execer, l *level, to int64) error {
+	if _, err := s.exec(ctx, x, "UPDATE rowmill_rollups SET sealed_to = ? WHERE table_name = ? AND name = ? AND sealed_to < ?", to, s.table.Name, l.Name, to); err != nil {
+		return fmt.Errorf("seal roll-up %s: %w", l.Name, err)
+	}
+	if _, err := s.exec(ctx, x, "DELETE FROM rowmill_stale WHERE rollup_name = ? AND bucket < ?", l.Name, to); err != nil {
+		return fmt.Errorf("seal roll-up %s: %w", l.Name, err)
+	}
+	return nil
+}
+
+// Unseal records, in the transaction of x, that all raw rows from a position on
+// exist: buckets that begin at it or later may be computed again.
+func (s *Set) Unseal(ctx context.Context, x state.Exec, from int64) error {
+	for _, l := range s.levels {
+		if l.from != nil {
+			continue
+		}
+		to := l.Every.Ceil(from)
+		if _, err := s.exec(ctx, x, "UPDATE rowmill_rollups SET sealed_to = ? WHERE table_name = ? AND name = ? AND sealed_to > ?", to, s.table.Name, l.Name, to); err != nil {
+			return fmt.Errorf("unseal roll-up %s: %w", l.Name, err)
+		}
+	}
+	return nil
+}
+
+// markTree marks the buckets of a level, and of the levels computed from it, that
+// overlap a range.
+func (w *worker) markTree(ctx context.Context, tx *transaction, l *level, p rolling.Period) error {
+	if _, err := w.markLevel(ctx, tx, l, p); err != nil {
+		return err
+	}
+	for _, c := range l.children {
+		if err := w.markTree(ctx, tx, c, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// expireBuckets is the minimum number of buckets that one statement of Expire removes.
+const expireBuckets = 64
+
+// Expire removes the rows of levels that have passed their retention, in parts.
+// Rows from which a coarser level is still to be computed stay.
+func (s *Set) Expire(ctx context.Context, now int64) error {
+	for _, l := range slices.Backward(s.levels) {
+		if l.Keep.IsZero() {
+			continue
+		}
+		cut := l.Every.Floor(l.Keep.Before(now))
+		first, err := s.first(ctx, s.db.SQL(), l, cut)
+		if err == nil && first < cut {
+			err = s.alone(ctx, func(ctx context.Context, w *worker) error { return w.expire(ctx, l, first, cut) })
+		}
+		if err != nil {
+			return fmt.Errorf("expire roll-up %s: %w", l.Name, err)
+		}
+	}
+	return nil
+}
+
+func (w *worker) expire(ctx context.Context, l *level, first, cut int64) error {
+	err := w.tx(ctx, func(tx *transaction) error {
+		cut = min(cut, tx.marks[l.Name].watermark)
+		for _, c := range l.children {
+			cut = min(cut, l.Every.Floor(tx.marks[c.Name].watermark))
+			stale, err := w.stale(ctx, tx, c, rolling.Period{From: tx.marks[c.Name].sealedTo, To: c.Every.Ceil(cut)})
+			if err != nil {
+				return err
+			}
+			if len(stale) > 0 {
+				cut = min(cut, l.Every.Floor(stale[0]))
+			}
+		}
+		if err := w.seal(ctx, tx, l, cut); err != nil {
+			return err
+		}
+		for _, c := range l.children {
+			if err := w.seal(ctx, tx, c, min(c.Every.Ceil(cut), tx.marks[c.Name].watermark)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for n := expireBuckets; err == nil && first < cut; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		to := first
+		for range n {
+			p, err := l.Every.At(to)
+			if err != nil {
+				return err
+			}
+			if to = p.To; to >= cut {
+				to = cut
+				break
+			}
+		}
+		began := time.Now()
+		err = w.guarded(ctx, func(ctx context.Context) error {
+			_, err := w.exec(ctx, w.conn, fmt.Sprintf("DELETE FROM %s WHERE %s", w.quote(l.Name), w.between(w.quote(Bucket), first, to)))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if took := time.Since(began); took < goalTime/2 {
+			n = min(n*2, maxBuckets)
+		} else if took > goalTime {
+			n = max(n/2, 1)
+		}
+		first, err = w.first(ctx, w.conn, l, cut)
+	}
+	return err
+}
+
+func (s *Set) guarded(ctx context.Context, remove func(ctx context.Context) error) error {
+	if s.Guard == nil {
+		return remove(ctx)
+	}
+	return s.Guard(ctx, remove)
+}
+
+// first returns the level's first bucket below a position, or the position if there
+// is none.
+func (s *Set) first(ctx context.Context, x state.Exec, l *level, below int64) (int64, error) {
+	w := s.db.Words()
+	var pos sql.NullInt64
+	q := fmt.Sprintf("SELECT %s FROM (SELECT MIN(%s) AS t FROM %s WHERE %s < %s) q", w.Position(s.table, "q.t"), s.quote(Bucket), s.quote(l.Name), s.quote(Bucket), w.Literal(s.table, below))
+	if err := x.QueryRowContext(ctx, q).Scan(&pos); err != nil {
+		return 0, s.db.Classify(err)
+	}
+	if !pos.Valid {
+		return below, nil
+	}
+	return pos.Int64, nil
+}
+
+// A Level is the status of one roll-up.
+type Level struct {
+	Name  string
+	Every rolling.Grid
+	// Watermark is the position up to which buckets are computed, except for stale ones.
+	// Begun is false if none is computed; the watermark is then the start of the axis.
+	Watermark int64
+	Begun     bool
+	// SealedTo is the position below which buckets are never computed again.
+	SealedTo int64
+	// Stale is the number of buckets below the watermark to be recomputed.
+	Stale int64
+	// Rows is the number of rows of its table.
+	Rows int64
+	// Updated is when it was last refreshed.
+	Updated time.Time
+}
+
+// Status returns the status of the levels, in the declaration's order. Levels that
+// don't exist yet are omitted.
+func (s *Set) Status(ctx context.Context, _ int64) ([]Level, error) {
+	var out []Level
+	for _, l := range s.levels {
+		st := Level{Name: l.Name, Every: l.Every}
+		found := false
+		err := s.each(ctx, s.db.SQL(), func(r *sql.Rows) error {
+			var updated int64
+			found = true
+			err := r.Scan(&st.Watermark, &st.SealedTo, &updated, &st.Stale)
+			st.Updated = time.UnixMicro(updated)
+			return err
+		}, "SELECT watermark, sealed_to, updated_us, (SELECT COUNT(*) FROM rowmill_stale s WHERE s.rollup_name = r.name) FROM rowmill_rollups r WHERE table_name = ? AND name = ?", s.table.Name, l.Name)
+		if err == nil && found {
+			if err = s.behind(ctx, l, &st); err != nil {
+				return nil, fmt.Errorf("status of roll-up %s: %w", l.Name, err)
+			}
+			st.Begun = st.Watermark > l.Every.Bounds().From
+			err = s.db.Classify(s.db.SQL().QueryRowContext(ctx, "SELECT COUNT(*) FROM "+s.quote(l.Name)).Scan(&st.Rows))
+			out = append(out, st)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("status of roll-up %s: %w", l.Name, err)
+		}
+	}
+	return out, nil
+}
+
+// behind lowers the watermark below its last buckets if they are stale: advance
+// marked them for their first computation.
+func (s *Set) behind(ctx context.Context, l *level, st *Level) error {
+	return s.each(ctx, s.db.SQL(), func(r *sql.Rows) error {
+		var pos int64
+		if err := r.Scan(&pos); err != nil {
+			return err
+		}
+		if b, err := l.Every.At(pos); err == nil && b.To == st.Watermark {
+			st.Watermark = b.From
+			st.Stale--
+		}
+		return nil
+	}, fmt.Sprintf("SELECT bucket FROM rowmill_stale WHERE rollup_name = ? AND bucket < ? ORDER BY bucket DESC LIMIT %d", maxBuckets), l.Name, st.Watermark)
+}
+
+// Undeclared returns the table's roll-ups that are not in the declaration. They are
+// left unchanged.
+func (s *Set) Undeclared(ctx context.Context) ([]string, error) {
+	var out []string
+	err := s.each(ctx, s.db.SQL(), func(r *sql.Rows) error {
+		var name string
+		err := r.Scan(&name)
+		if !slices.ContainsFunc(s.levels, func(l *level) bool { return l.Name == name }) {
+			out = append(out, name)
+		}
+		return err
+	}, "SELECT name FROM rowmill_rollups WHERE table_name = ? ORDER BY name", s.table.Name)
+	if err != nil {
+		return nil, fmt.Errorf("roll-ups of %s: %w", s.table.Name, err)
+	}
+	return out, nil
+}

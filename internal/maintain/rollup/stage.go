@@ -1,0 +1,254 @@
+package rollup
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/maintain/copier"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// A stage is a temporary table in which a level's buckets are computed. It has a
+// row for each bucket and group, and accumulates the source's rows piece by piece.
+// It ends with the connection, so that nothing remains after a crash.
+type stage struct {
+	l     *level
+	table engine.TemporaryTable
+}
+
+// stageName is the name of the table in statements.
+const stageName = "rowmill_stage"
+
+// staged creates an empty stage for a level.
+func (w *worker) staged(ctx context.Context, l *level) (*stage, error) {
+	if w.stage != nil && w.stage.l == l {
+		_, err := w.exec(ctx, w.conn, w.stage.table.Clear)
+		return w.stage, err
+	}
+	st := &stage{l, w.sums.Temporary(stageName, w.tableBody(l))}
+	for _, q := range []string{st.table.Drop, st.table.Create} {
+		if _, err := w.exec(ctx, w.conn, q); err != nil {
+			return nil, fmt.Errorf("make a temporary table: %w", err)
+		}
+	}
+	w.stage = st
+	return st, nil
+}
+
+// compute fills the stage with the rows of some complete buckets, and returns the
+// number of rows. No transaction stays open for longer than one piece.
+func (w *worker) compute(ctx context.Context, l *level, p rolling.Period) (rows int64, err error) {
+	fail := func(err error) (int64, error) {
+		return 0, fmt.Errorf("compute buckets from %s: %w", l.Every.Format(p.From), err)
+	}
+	st, err := w.staged(ctx, l)
+	if err != nil {
+		return fail(err)
+	}
+	sk := &sketches{set: w.Set, st: st, found: map[group][]sketch{}}
+	for i := range l.aggs {
+		if l.aggs[i].sketched() {
+			sk.aggs = append(sk.aggs, &l.aggs[i])
+		}
+	}
+	err = w.sourceOf(l).pieces(ctx, w.conn, p, l.reading, func(where string, args []any) error {
+		err := w.read(ctx, func(x execer) error {
+			if _, err := w.exec(ctx, x, w.stagePiece(st, where), args...); err != nil {
+				return err
+			}
+			return sk.read(ctx, x, where, args)
+		})
+		if err == nil && sk.bytes > w.memory {
+			err = sk.store(ctx, w.conn)
+		}
+		return err
+	})
+	if err == nil {
+		err = sk.store(ctx, w.conn)
+	}
+	if err == nil {
+		err = w.conn.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+st.table.Name+" WHERE "+w.counted()).Scan(&rows)
+	}
+	if err != nil {
+		return fail(w.db.Classify(err))
+	}
+	return rows, nil
+}
+
+// counted is the condition that a stage's row represents raw rows. If all rows of a
+// group were deleted between two statements, its row may have only a sketch.
+func (s *Set) counted() string { return s.quote(RawRows) + " > 0" }
+
+// stagePiece renders the statement that adds a piece of the source to the stage.
+// Rows of existing groups are merged with those in the stage.
+func (s *Set) stagePiece(st *stage, where string) string {
+	var set []string
+	mine := func(column string) string { return s.quote(stageName) + "." + s.quote(column) }
+	assign := func(column, expr string) { set = append(set, s.quote(column)+" = "+expr) }
+	add := func(column string) {
+		old, sent := mine(column), s.sums.Sent(column)
+		assign(column, fmt.Sprintf("COALESCE(%s + %s, %s, %s)", old, sent, old, sent))
+	}
+	add(RawRows)
+	for i := range st.l.aggs {
+		a := &st.l.aggs[i]
+		switch a.Func {
+		case "count", "sum":
+			add(a.Name)
+		case "avg":
+			add(a.Name + sufN)
+			add(a.Name + sufSum)
+		case "min", "max":
+			beyond := map[string]string{"min": "<", "max": ">"}[a.Func]
+			old, sent := mine(a.Name), s.sums.Sent(a.Name)
+			assign(a.Name, fmt.Sprintf("CASE WHEN %s IS NULL OR %s %s %s THEN %s ELSE %s END", old, sent, beyond, old, sent, old))
+		case "stddev", "variance":
+			// For two parts: Chan, Golub, LeVeque (1979). Each assignment reads
+			// columns that later ones change.
+			n, mean, m2 := mine(a.Name+sufN), mine(a.Name+sufMean), mine(a.Name+sufM2)
+			n2, mean2, m22 := s.sums.Sent(a.Name+sufN), s.sums.Sent(a.Name+sufMean), s.sums.Sent(a.Name+sufM2)
+			merged := func(old, sent, both string) string {
+				return fmt.Sprintf("CASE WHEN COALESCE(%s, 0) = 0 THEN %s WHEN %s = 0 THEN %s ELSE %s END", n, sent, n2, old, both)
+			}
+			d := "(" + mean2 + " - " + mean + ")"
+			assign(a.Name+sufM2, merged(m2, m22, fmt.Sprintf("%s + %s + %s * %s * %s * %s / (%s + %s)", m2, m22, d, d, n, n2, n, n2)))
+			assign(a.Name+sufMean, merged(mean, mean2, fmt.Sprintf("%s + %s * %s / (%s + %s)", mean, d, n2, n, n2)))
+			add(a.Name + sufN)
+		case "first", "last":
+			beyond := map[string]string{"first": "<", "last": ">"}[a.Func]
+			v, at := mine(a.Name), mine(a.Name+sufAt)
+			v2, at2 := s.sums.Sent(a.Name), s.sums.Sent(a.Name+sufAt)
+			assign(a.Name, fmt.Sprintf("CASE WHEN %s IS NULL OR %s %s %s OR %s = %s AND %s %s %s THEN %s ELSE %s END", at, at2, beyond, at, at2, at, v2, beyond, v, v2, v))
+			assign(a.Name+sufAt, fmt.Sprintf("CASE WHEN %s IS NULL OR %s %s %s THEN %s ELSE %s END", at, at2, beyond, at, at2, at))
+		}
+	}
+	return fmt.Sprintf("INSERT INTO %s (%s)\n%s%s%s", st.table.Name, s.quote(st.l.stored()...), s.selectRows(st.l, where, false),
+		s.sums.OnKey(st.l.key()), strings.Join(set, ", "))
+}
+
+// stored returns the columns of a level's table.
+func (l *level) stored() []string {
+	names := append(l.key(), RawRows)
+	for i := range l.aggs {
+		for _, suffix := range l.aggs[i].suffixes() {
+			names = append(names, l.aggs[i].Name+suffix)
+		}
+	}
+	return names
+}
+
+// readable returns expressions for a level's columns from those of its stage.
+// Derived columns are computed here, after all rows are in the stage.
+func (s *Set) readable(l *level) []string {
+	var out []string
+	for _, name := range append(l.key(), RawRows) {
+		out = append(out, s.quote(name))
+	}
+	for i := range l.aggs {
+		a := &l.aggs[i]
+		for j, suffix := range a.suffixes() {
+			x := s.quote(a.Name + suffix)
+			n := "NULLIF(" + s.quote(a.Name+sufN) + ", 0)"
+			switch {
+			case j > 0:
+			case a.Func == "avg":
+				x = s.sums.AsDouble(s.quote(a.Name+sufSum)) + " / " + n
+			case a.Func == "variance":
+				x = s.quote(a.Name+sufM2) + " / " + n
+			case a.Func == "stddev":
+				x = s.sums.SquareRoot(s.quote(a.Name+sufM2) + " / " + n)
+			}
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// publish replaces buckets of the level with those of the stage, which have the
+// given number of rows, and calls last in the final transaction. Many rows are
+// replaced in several transactions, each for a range of groups: the buckets are
+// stale until the end, so that live views ignore them.
+func (w *worker) publish(ctx context.Context, l *level, p rolling.Period, rows int64, last func(*transaction) error) error {
+	own := w.between(w.quote(Bucket), p.From, p.To)
+	var after []string
+	for more := true; more; {
+		began, took := time.Now(), int64(0)
+		until, err := w.chunk(ctx, l, own, after, rows)
+		if err != nil {
+			return fmt.Errorf("replace buckets: %w", err)
+		}
+		more = until != nil
+		cond, args, err := l.keys.Range(after, until)
+		if err != nil {
+			return err
+		}
+		err = w.tx(ctx, func(tx *transaction) error {
+			m := tx.marks[l.Name]
+			if p.From < m.sealedTo || p.To > m.watermark {
+				return fmt.Errorf("bucket %s was sealed, or taken back, while it was computed", l.Every.Format(p.From))
+			}
+			if took, err = w.replace(ctx, tx, l, own, cond, args); err != nil || more {
+				return err
+			}
+			return last(tx)
+		})
+		if err != nil {
+			return err
+		}
+		rows -= took
+		l.writing.learn(int(took), time.Since(began))
+		after = until
+	}
+	return nil
+}
+
+// replace replaces the rows whose keys meet a condition with those of the stage,
+// and returns the number of rows inserted.
+func (w *worker) replace(ctx context.Context, tx *transaction, l *level, own, cond string, args []any) (int64, error) {
+	if _, err := w.exec(ctx, tx, fmt.Sprintf("DELETE FROM %s WHERE %s AND %s", w.quote(l.Name), own, cond), args...); err != nil {
+		return 0, fmt.Errorf("replace buckets: %w", err)
+	}
+	n, err := w.exec(ctx, tx, fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s WHERE %s AND %s", w.quote(l.Name), w.quote(l.stored()...),
+		strings.Join(w.readable(l), ", "), w.stage.table.Name, w.counted(), cond), args...)
+	if err != nil {
+		return 0, fmt.Errorf("replace buckets: %w", err)
+	}
+	return n, nil
+}
+
+// chunk returns the last key of the next transaction, so that it neither inserts
+// nor deletes more rows than it may; nil if it covers all remaining rows.
+func (w *worker) chunk(ctx context.Context, l *level, own string, after []string, left int64) (until []string, err error) {
+	n := l.writing.rows
+	if left > int64(n) {
+		if until, err = l.keys.Nth(ctx, w.conn, w.stage.table.Name, w.counted(), after, nil, n); err != nil {
+			return nil, err
+		}
+	}
+	cond, args, err := l.keys.Range(after, until)
+	if err != nil {
+		return nil, err
+	}
+	old, err := w.atMost(ctx, w.conn, w.quote(l.Name), own+" AND "+cond, args, n+1)
+	if err == nil && old > n {
+		until, err = l.keys.Nth(ctx, w.conn, w.quote(l.Name), own, after, nil, n)
+	}
+	return until, err
+}
+
+// keysOf returns the keys in whose order a level's rows are processed: its primary
+// key, without groups that the server sorts in another order than their values.
+func (s *Set) keysOf(l *level) (*copier.Keys, error) {
+	bucket := *s.schema.Column(s.declared.Time)
+	bucket.Name = Bucket
+	cols := []engine.SchemaColumn{bucket}
+	for _, c := range l.by {
+		if _, err := copier.NewKeys(s.db, []engine.SchemaColumn{c}); err == nil {
+			cols = append(cols, c)
+		}
+	}
+	return copier.NewKeys(s.db, cols)
+}

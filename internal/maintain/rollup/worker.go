@@ -1,0 +1,208 @@
+package rollup
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// A worker has exclusive control of a table's roll-ups, across all processes. It reads
+// and computes outside of transactions for which others would wait. The state that it
+// relies on doesn't change in the meantime: only workers consume notes and mark buckets.
+type worker struct {
+	*Set
+	conn *sql.Conn
+	// fence is the time of the last change to the roll-ups, made by this worker. A
+	// worker that has lost its lock unnoticed changes nothing once another one has
+	// made a change.
+	fence int64
+	stage *stage
+}
+
+// errFenced means that another worker has begun.
+var errFenced = errors.New("another process works on the roll-ups now")
+
+// Pauses while waiting for the preceding worker.
+const (
+	firstTurn = 10 * time.Millisecond
+	lastTurn  = time.Second
+)
+
+// alone calls fn as the only worker, after the preceding one has ended.
+func (s *Set) alone(ctx context.Context, fn func(ctx context.Context, w *worker) error) (err error) {
+	lease, err := s.lead(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lease.Release()) }()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case <-lease.Lost():
+			cancel(errFenced)
+		case <-ctx.Done():
+		}
+	}()
+	defer func() { cancel(nil); <-watched }()
+	conn, err := s.db.SQL().Conn(ctx)
+	if err != nil {
+		return s.db.Classify(err)
+	}
+	w := &worker{Set: s, conn: conn}
+	defer func() { err = errors.Join(err, w.close(err)) }()
+	if err = fn(ctx, w); err != nil && errors.Is(context.Cause(ctx), errFenced) {
+		return errFenced
+	}
+	return err
+}
+
+// lead takes the worker's lock.
+func (s *Set) lead(ctx context.Context) (engine.Lease, error) {
+	return leadOf(ctx, s.db, s.table.Name)
+}
+
+// leadOf takes the lock of the worker on a table's roll-ups.
+func leadOf(ctx context.Context, db engine.Keeper, table string) (engine.Lease, error) {
+	for try := 0; ; try++ {
+		lease, err := db.Lead(ctx, table+"/rollups")
+		if !errors.Is(err, engine.ErrLockTimeout) {
+			return lease, err
+		}
+		if err := engine.Sleep(ctx, engine.Backoff(firstTurn, lastTurn, try)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// close returns the connection in its original state, or closes it.
+func (w *worker) close(failed error) error {
+	if failed == nil && w.stage != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_, failed = w.conn.ExecContext(ctx, w.stage.table.Drop)
+	}
+	if failed != nil {
+		// The connection's state is unknown. Its temporary table ends with it.
+		_ = w.conn.Raw(func(any) error { return driver.ErrBadConn })
+	}
+	if err := w.conn.Close(); err != nil && !errors.Is(err, sql.ErrConnDone) && failed == nil {
+		return w.db.Classify(err)
+	}
+	return nil
+}
+
+// A mark is the progress of a level.
+type mark struct{ watermark, sealedTo int64 }
+
+// A transaction is a transaction of a worker. It locks the table's roll-ups, so
+// that it is serialized with seals; readers and writers of raw rows don't wait for
+// it. It is short: see goalTime.
+type transaction struct {
+	*sql.Tx
+	marks map[string]mark
+}
+
+// tx runs fn in a transaction.
+//
+// It is READ COMMITTED: each statement sees the changes committed before it.
+func (w *worker) tx(ctx context.Context, fn func(*transaction) error) error {
+	for try := 1; ; try++ {
+		err := w.tryTx(ctx, fn)
+		if err == nil || try == tries || ctx.Err() != nil || !errors.Is(err, engine.ErrDeadlock) && !errors.Is(err, engine.ErrLockTimeout) {
+			return err
+		}
+	}
+}
+
+func (w *worker) tryTx(ctx context.Context, fn func(*transaction) error) (err error) {
+	tx, err := w.conn.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err != nil {
+		return w.db.Classify(err)
+	}
+	defer func() { err = w.rolledBack(tx, err) }()
+	t := &transaction{Tx: tx, marks: map[string]mark{}}
+	if _, err := w.exec(ctx, tx, lockRollups, w.table.Name); err != nil {
+		return fmt.Errorf("lock the roll-ups: %w", err)
+	}
+	var updated int64
+	err = w.each(ctx, tx, func(r *sql.Rows) error {
+		var name string
+		var m mark
+		var at int64
+		err := r.Scan(&name, &m.watermark, &m.sealedTo, &at)
+		t.marks[name], updated = m, max(updated, at)
+		return err
+	}, "SELECT name, watermark, sealed_to, updated_us FROM rowmill_rollups WHERE table_name = ?", w.table.Name)
+	if err != nil {
+		return err
+	}
+	if w.fence != 0 && updated != w.fence {
+		return errFenced
+	}
+	for _, l := range w.levels {
+		if _, ok := t.marks[l.Name]; !ok {
+			return engine.Hinted(fmt.Errorf("roll-up %s isn't there yet", l.Name), "rowmill apply")
+		}
+	}
+	if err := fn(t); err != nil {
+		return err
+	}
+	// Later than any previous time, even if the clock was set back.
+	now := max(time.Now().UnixMicro(), updated+1)
+	if _, err := w.exec(ctx, tx, "UPDATE rowmill_rollups SET updated_us = ? WHERE table_name = ?", now, w.table.Name); err != nil {
+		return err
+	}
+	if w.before != nil {
+		w.before(ctx, "COMMIT")
+	}
+	if err := tx.Commit(); err != nil {
+		return w.db.Classify(err)
+	}
+	w.fence = now
+	return nil
+}
+
+// lockRollups takes the lock for changes of the levels' progress.
+const lockRollups = "UPDATE rowmill_rollups SET updated_us = updated_us WHERE table_name = ?"
+
+// read runs fn in the right context for statements that read raw rows. This is a
+// short READ COMMITTED transaction, so that MySQL's INSERT ... SELECT doesn't lock
+// the rows that it reads. If a transaction would block writers, fn runs outside of
+// any.
+func (w *worker) read(ctx context.Context, fn func(x execer) error) (err error) {
+	defer w.reads()()
+	if w.db.Capabilities().SerialWrites {
+		return fn(w.conn)
+	}
+	tx, err := w.conn.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err != nil {
+		return w.db.Classify(err)
+	}
+	defer func() { err = w.rolledBack(tx, err) }()
+	if err := fn(tx); err != nil {
+		return err
+	}
+	if w.before != nil {
+		w.before(ctx, "COMMIT")
+	}
+	return w.db.Classify(tx.Commit())
+}
+
+// rolledBack rolls back a failed transaction.
+func (s *Set) rolledBack(tx *sql.Tx, failed error) error {
+	if failed == nil {
+		return nil
+	}
+	if err := tx.Rollback(); err != nil && !errors.Is(err, sql.ErrTxDone) && !errors.Is(s.db.Classify(err), engine.ErrConnectionLost) {
+		return errors.Join(failed, err)
+	}
+	return failed
+}

@@ -1,0 +1,175 @@
+package maintain
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// Timing of the daemon.
+const (
+	// takeover is the interval between a follower's attempts to become the leader,
+	// and so about the time until a dead leader is replaced.
+	takeover = time.Second
+	// beat is the interval of a leader's heartbeat. Status reports a leader as gone
+	// after three times that.
+	beat = 5 * time.Second
+	// firstRetry and lastRetry bound the pause after a failure, which doubles.
+	// Inserts that queued behind a lock request must pass first.
+	firstRetry = 500 * time.Millisecond
+	lastRetry  = time.Minute
+	// lockPause is the pause after a lock was not granted: each attempt delays
+	// inserts by up to a second. It is a fifth if periods are needed soon.
+	lockPause = 10 * time.Second
+)
+
+// A Daemon keeps a table for as long as it runs.
+type Daemon struct {
+	Table *Table
+	// Poll is the interval of passes while no task becomes due; 0 is 10 s. Late
+	// rows are found within that time.
+	Poll time.Duration
+	// LockPause is the pause after a lock was not granted; 0 is 10 s.
+	LockPause time.Duration
+	// Leads, unless nil, is called when this process begins or ceases to lead a lane.
+	Leads func(lane Lane, leads bool)
+}
+
+// Run keeps the table until ctx ends, with all lanes in parallel, each under a lock
+// of its own. It then waits until actions in progress reach a point where they can
+// stop. Errors are reported as events, and maintenance continues.
+func (d *Daemon) Run(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, lane := range Lanes {
+		all.Go(func() { d.lead(ctx, lane) })
+	}
+	all.Wait()
+}
+
+// pass makes one pass of a lane. It ends when the lock is lost.
+func (d *Daemon) pass(ctx context.Context, lease engine.Lease, lane Lane) (int64, bool, error) {
+	var next int64
+	var more bool
+	err := whileHeld(ctx, lease, func(ctx context.Context) (err error) {
+		next, more, err = d.Table.Pass(ctx, lane)
+		return err
+	})
+	return next, more, err
+}
+
+// lead takes a lane's lock, works, and takes the lock again after losing it.
+func (d *Daemon) lead(ctx context.Context, lane Lane) {
+	said := false
+	for ctx.Err() == nil {
+		if !d.wanted(ctx, lane) {
+			_ = engine.Sleep(ctx, d.poll()) // the loop checks ctx
+			continue
+		}
+		lease, err := d.Table.DB.Lead(ctx, d.Table.Table.Name+"/"+string(lane))
+		if err != nil {
+			if !errors.Is(err, engine.ErrLockTimeout) && ctx.Err() == nil && !said {
+				d.Table.say(Event{At: time.Now(), Action: "lead", Detail: string(lane), Err: err, Waiting: true})
+				said = true
+			}
+			_ = engine.Sleep(ctx, engine.Jitter(takeover))
+			continue
+		}
+		said = false
+		if d.Leads != nil {
+			d.Leads(lane, true)
+		}
+		d.work(ctx, lease, lane)
+		if d.Leads != nil {
+			d.Leads(lane, false)
+		}
+		if err := lease.Release(); err != nil {
+			d.Table.say(Event{At: time.Now(), Action: "lead", Detail: string(lane), Err: err})
+		}
+	}
+}
+
+// poll is the interval of passes while no task becomes due.
+func (d *Daemon) poll() time.Duration {
+	if d.Poll > 0 {
+		return d.Poll
+	}
+	return 10 * time.Second
+}
+
+// wanted reports whether a lane may have work. The declaration decides whether
+// there are roll-ups; one that can't be read may have them.
+func (d *Daemon) wanted(ctx context.Context, lane Lane) bool {
+	if lane != Summing {
+		return true
+	}
+	t, err := d.Table.Follow(ctx)
+	if err != nil {
+		t = d.Table.lastFollowed()
+	}
+	return t.Rollups != nil
+}
+
+// work makes passes while the lock is held.
+func (d *Daemon) work(ctx context.Context, lease engine.Lease, lane Lane) {
+	var beats sync.WaitGroup
+	ctx, cancel := context.WithCancel(ctx)
+	defer beats.Wait()
+	defer cancel()
+	beats.Go(func() {
+		for ctx.Err() == nil {
+			if err := d.Table.State.Beat(ctx, d.Table.Table.Name, string(lane)); err != nil && ctx.Err() == nil {
+				d.Table.say(Event{At: time.Now(), Action: "lead", Detail: string(lane), Err: err})
+			}
+			select {
+			case <-lease.Lost():
+				cancel()
+			case <-ctx.Done():
+			case <-time.After(beat):
+			}
+		}
+	})
+	retry := firstRetry
+	for ctx.Err() == nil && d.wanted(ctx, lane) {
+		next, more, err := d.pass(ctx, lease, lane)
+		pause := d.poll()
+		if err != nil {
+			pause = engine.Jitter(retry)
+			retry = min(2*retry, lastRetry)
+		} else {
+			retry = firstRetry
+		}
+		t := d.Table.lastFollowed()
+		if now, err := t.Now(ctx); err == nil && more && t.Table.Grid.Axis() == rolling.Time {
+			pause = min(pause, max(time.Duration(next-now)*time.Microsecond, 10*time.Millisecond))
+		}
+		if errors.Is(err, engine.ErrLockTimeout) {
+			pause = d.lockPause(ctx, lane)
+		}
+		_ = engine.Sleep(ctx, pause) // the loop checks ctx
+	}
+}
+
+// lockPause returns the pause after a lock was not granted. The creation of periods
+// is tried more often when more than half of the headroom is gone.
+func (d *Daemon) lockPause(ctx context.Context, lane Lane) time.Duration {
+	pause := d.LockPause
+	if pause <= 0 {
+		pause = lockPause
+	}
+	if lane != Creating {
+		return engine.Jitter(pause)
+	}
+	t := d.Table.lastFollowed()
+	v, err := t.View(ctx)
+	if err != nil || len(v.Parts) == 0 {
+		return engine.Jitter(pause)
+	}
+	if left, wanted := v.Parts[len(v.Parts)-1].To-v.Now, t.wanted(v)-v.Now; left < wanted/2 {
+		pause /= 5
+	}
+	return engine.Jitter(pause)
+}

@@ -1,0 +1,127 @@
+package maintain
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/state"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// seal completes a period's roll-ups, counts its rows and records their checksum.
+// Each action that relies on the checksum (an archive, a drop) first compares it
+// with the rows: a late row breaks the seal.
+func (t *Table) seal(ctx context.Context, p rolling.Partition) (detail string, err error) {
+	if err := t.rolledUp(ctx, p); err != nil {
+		return "", err
+	}
+	s, err := t.sumOfPeriod(ctx, p)
+	if err != nil {
+		return "", err
+	}
+	t.reach("seal summed")
+	now, err := t.Now(ctx)
+	if err != nil {
+		return "", err
+	}
+	k := state.Period{Table: t.Table.Name, Partition: p, State: state.Sealed, Rows: s.Rows, Checksum: s.Hash, Checked: now}
+	if err := t.sealedTo(ctx, t.State.DB(), p); err != nil {
+		return "", err
+	}
+	err = t.inTx(ctx, func(tx *sql.Tx) error { return t.State.Put(ctx, tx, k) })
+	t.reach("sealed")
+	return fmt.Sprintf("%s: %s", p.Name, figure.Plural(s.Rows, "row", "rows")), err
+}
+
+// rolledUp refreshes the levels up to a period's end and verifies that they contain
+// all of its rows.
+func (t *Table) rolledUp(ctx context.Context, p rolling.Partition) error {
+	if t.Rollups == nil {
+		return nil
+	}
+	if _, err := t.Rollups.Check(ctx, p.Period); err != nil {
+		return err
+	}
+	now, err := t.Now(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := t.Rollups.Refresh(ctx, now); err != nil {
+		return err
+	}
+	_, why, err := t.Rollups.Proof(ctx, p.Period)
+	if err != nil {
+		return err
+	}
+	if why != "" {
+		return &waitError{"the roll-ups of " + p.Name + " are not done: " + why}
+	}
+	return nil
+}
+
+// unseal deletes the record of a period whose rows have changed, so that it is
+// sealed again.
+func (t *Table) unseal(ctx context.Context, p rolling.Partition, why string) error {
+	err := t.inTx(ctx, func(tx *sql.Tx) error {
+		if t.Rollups != nil {
+			// Counts don't reveal changed values: all of its buckets are recomputed.
+			if err := t.State.Touch(ctx, tx, t.Table.Name, "unseal", p.Period); err != nil {
+				return err
+			}
+		}
+		return t.State.Forget(ctx, tx, t.Table.Name, p.Period)
+	})
+	if err != nil {
+		return err
+	}
+	t.log(ctx, "unseal", p.Name+": "+why, 0, nil)
+	return nil
+}
+
+// unchanged compares a sealed period's rows with its seal, and breaks the seal if
+// they differ. If they are equal, it sets k's checksum to that of the current
+// checksum function.
+func (t *Table) unchanged(ctx context.Context, p rolling.Partition, k *state.Period) (bool, error) {
+	done := t.gate.read()
+	now, fresh, err := t.sumLike(ctx, t.State.DB(), t.DB.Words().From(t.Table, p), k.Checksum)
+	done()
+	if err != nil {
+		return false, err
+	}
+	if now.Rows == k.Rows && now.Hash == k.Checksum {
+		k.Checksum = fresh.Hash
+		return true, nil
+	}
+	return false, t.unseal(ctx, p, fmt.Sprintf("it had %s when it was sealed and has %s, with another checksum", figure.Plural(k.Rows, "row", "rows"), figure.Count(now.Rows)))
+}
+
+// check verifies that a sealed period's rows are unchanged.
+func (t *Table) check(ctx context.Context, p rolling.Partition, k *state.Period, now int64) (string, error) {
+	same, err := t.unchanged(ctx, p, k)
+	if err != nil || !same {
+		return "", err
+	}
+	done := *k
+	done.Checked = now
+	return "", t.inTx(ctx, func(tx *sql.Tx) error { return t.State.Put(ctx, tx, done) })
+}
+
+// A waitError is the reason why a task isn't possible yet. It is not a failure.
+type waitError struct{ why string }
+
+func (e *waitError) Error() string { return e.why }
+
+// inTx runs fn in a transaction.
+func (t *Table) inTx(ctx context.Context, fn func(*sql.Tx) error) error {
+	tx, err := t.DB.SQL().BeginTx(ctx, nil)
+	if err != nil {
+		return t.DB.Classify(err)
+	}
+	if err := fn(tx); err != nil {
+		_ = tx.Rollback() // no effect: the transaction also ends with its connection
+		return err
+	}
+	return t.DB.Classify(tx.Commit())
+}

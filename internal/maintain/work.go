@@ -1,0 +1,449 @@
+package maintain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/maintain/adopt"
+	"github.com/rowmill/rowmill/internal/state"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// A Lane is a sequence of tasks with a loop of its own. Lanes don't wait for each
+// other: no other work delays the creation of periods.
+type Lane string
+
+// Lanes.
+const (
+	Creating   Lane = "create"  // create periods ahead
+	Summing    Lane = "rollup"  // refresh roll-ups
+	Keeping    Lane = "keep"    // seal, archive, drop
+	Rebuilding Lane = "rebuild" // rebuild and merge
+)
+
+// Lanes are all lanes.
+var Lanes = []Lane{Creating, Summing, Keeping, Rebuilding}
+
+// lane returns the lane of a kind of task.
+func (k Kind) lane() Lane {
+	switch k {
+	case Create:
+		return Creating
+	case Rollup:
+		return Summing
+	case Rebuild, Merge:
+		return Rebuilding
+	}
+	return Keeping
+}
+
+// View reads the state of the table: its partitions, their records and sizes.
+func (t *Table) View(ctx context.Context) (View, error) {
+	v := View{MaxPeriods: t.DB.Capabilities().MaxPeriods, SwapRows: t.DB.Capabilities().SwapRows, Gaps: t.DB.Capabilities().Gaps, Compacts: t.Schema != nil && t.Schema.Compacts}
+	var err error
+	if v.Now, err = t.Now(ctx); err != nil {
+		return v, err
+	}
+	if v.Parts, err = t.DB.Catalog().Partitions(ctx, t.Table); err != nil {
+		return v, err
+	}
+	if v.Known, err = t.State.Periods(ctx, t.Table.Name); err != nil {
+		return v, err
+	}
+	changes, err := t.State.Changes(ctx, t.Table.Name)
+	if err != nil {
+		return v, err
+	}
+	for _, c := range changes {
+		v.Adopting = v.Adopting || c.Kind == adopt.Kind
+		if p, ok := bounds(&c); ok {
+			v.Busy = append(v.Busy, p)
+		}
+	}
+	return v, nil
+}
+
+// bounds returns the range that a change in progress affects.
+func bounds(c *state.Change) (rolling.Period, bool) {
+	if Kind(c.Kind) == Restore {
+		var r restoring
+		err := c.Load(&r)
+		return r.Part.Period, err == nil && r.Into == ""
+	}
+	task, ok := taskOf(c)
+	switch task.Kind {
+	case Drop:
+		return task.Parts[0].Period, ok
+	case Rebuild, Merge:
+		return task.New.Period, ok
+	}
+	return rolling.Period{}, false
+}
+
+// Pass executes all due tasks of a lane in order, and returns when the next task
+// will be due: a position, or false if none is known. A failure is reported and
+// logged, and the other tasks continue; the errors are returned together.
+func (t *Table) Pass(ctx context.Context, lane Lane) (next int64, more bool, err error) {
+	t, err = t.begin(ctx, lane)
+	if t == nil {
+		return 0, false, err
+	}
+	failed := []error{err}
+	if lane == Creating && t.shared.firstPass(t.mark) {
+		// A process that created a period may have been killed before it created
+		// the triggers.
+		if err := t.triggers(ctx); err != nil {
+			failed = append(failed, fmt.Errorf("triggers of the periods of %s: %w", t.Table.Name, err))
+		}
+	}
+	if err := t.finish(ctx, lane); err != nil {
+		failed = append(failed, err)
+		if errors.Is(err, engine.ErrLockTimeout) {
+			return 0, false, err
+		}
+	}
+	done := map[string]bool{}
+	for {
+		if ctx.Err() != nil {
+			return 0, false, errors.Join(append(failed, ctx.Err())...)
+		}
+		v, err := t.View(ctx)
+		if err != nil {
+			return 0, false, errors.Join(append(failed, err)...)
+		}
+		tasks, err := Plan(t.Declared, v)
+		if err != nil {
+			return 0, false, errors.Join(append(failed, err)...)
+		}
+		more = false
+		var task *Task
+		for i := range tasks {
+			c := &tasks[i]
+			switch {
+			case c.Kind.lane() != lane:
+			case c.Due > v.Now:
+				if !more || c.Due < next {
+					next, more = c.Due, true
+				}
+			case c.Waits != "" || done[c.ID()]:
+			case task == nil:
+				task = c
+			}
+		}
+		if task == nil {
+			return next, more, errors.Join(failed...)
+		}
+		// Each task runs once per pass: one that is still due afterwards has
+		// failed, or waits for another lane.
+		done[task.ID()] = true
+		if err := t.Do(ctx, *task, v); err != nil {
+			failed = append(failed, err)
+			if errors.Is(err, engine.ErrLockTimeout) {
+				// The blocking transaction would block the other tasks too, and
+				// each attempt delays inserts.
+				return next, more, errors.Join(failed...)
+			}
+		}
+		now, err := t.inLane(ctx, lane)
+		if now == nil {
+			return next, more, errors.Join(append(failed, err)...)
+		}
+		t = now
+	}
+}
+
+// begin returns the table as inLane does, after checking that it is unchanged.
+func (t *Table) begin(ctx context.Context, lane Lane) (*Table, error) {
+	now, err := t.inLane(ctx, lane)
+	if now == nil {
+		return nil, err
+	}
+	changed, lookErr := now.changed(ctx)
+	if lookErr != nil {
+		return nil, lookErr
+	}
+	if changed {
+		return t.inLane(ctx, lane)
+	}
+	return now, err
+}
+
+// Do executes one task, and reports and logs the result.
+func (t *Table) Do(ctx context.Context, task Task, v View) error {
+	began := time.Now()
+	detail, err := t.do(ctx, task, v)
+	var wait *waitError
+	t.shared.wait(task.ID(), errors.As(err, &wait))
+	switch {
+	case errors.Is(err, errChanged):
+		t.say(Event{At: began, Action: string(task.Kind), Detail: label(task) + ": " + err.Error(), Waiting: true})
+		return nil
+	case errors.As(err, &wait):
+		t.say(Event{At: began, Action: string(task.Kind), Detail: wait.why, Waiting: true})
+		return nil
+	case err != nil && ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		if detail = label(task); errors.Is(err, engine.ErrLockTimeout) {
+			err = t.blocked(ctx, err)
+		}
+		t.log(ctx, string(task.Kind), detail, time.Since(began), err)
+		return fmt.Errorf("%s %s: %w", task.Kind, detail, err)
+	case detail != "":
+		t.log(ctx, string(task.Kind), detail, time.Since(began), nil)
+	case t.failed.over(string(task.Kind)):
+		// There was nothing to do, but the log's last word would be the failure.
+		t.log(ctx, string(task.Kind), label(task), time.Since(began), nil)
+	}
+	return nil
+}
+
+// label describes what a task affects, for messages.
+func label(task Task) string {
+	names := make([]string, len(task.Parts))
+	for i, p := range task.Parts {
+		names[i] = p.Name
+	}
+	if len(names) > 4 {
+		return fmt.Sprintf("%s to %s (%d periods)", names[0], names[len(names)-1], len(names))
+	}
+	return strings.Join(names, ", ")
+}
+
+func (t *Table) do(ctx context.Context, task Task, v View) (string, error) {
+	switch task.Kind {
+	case Create:
+		return t.create(ctx, task, v)
+	case Rollup:
+		n, err := t.refresh(ctx, v.Now)
+		if err == nil {
+			err = t.Rollups.Expire(ctx, v.Now)
+		}
+		if errors.Is(err, errChanged) {
+			err = nil // the next pass removes the rest
+		}
+		if n == 0 {
+			return "", err
+		}
+		return figure.Plural(n, "bucket", "buckets"), err
+	case Seal:
+		return t.seal(ctx, task.Parts[0])
+	case Check:
+		return t.check(ctx, task.Parts[0], v.known(task.Parts[0]), v.Now)
+	case Archive:
+		return t.archive(ctx, task.Parts[0], v.known(task.Parts[0]))
+	case Drop:
+		return t.drop(ctx, task.Parts[0], v.known(task.Parts[0]))
+	case Rebuild, Merge:
+		return t.rebuild(ctx, task)
+	}
+	return "", fmt.Errorf("no such task: %s", task.Kind)
+}
+
+// refresh refreshes the levels up to the present, including late rows that were not
+// recorded.
+func (t *Table) refresh(ctx context.Context, now int64) (int, error) {
+	n, err := t.Rollups.Refresh(ctx, now)
+	if err != nil {
+		return n, err
+	}
+	stale, err := t.Rollups.Recount(ctx, now)
+	if stale == 0 || ctx.Err() != nil {
+		return n, err
+	}
+	more, again := t.Rollups.Refresh(ctx, now) // also for what was found before an error
+	return n + more, errors.Join(err, again)
+}
+
+// create adds the partitions one at a time, so that a blocked one doesn't affect
+// the others.
+func (t *Table) create(ctx context.Context, task Task, v View) (string, error) {
+	have := v.Parts
+	for i, p := range task.Parts {
+		err := t.tryLocked(ctx, engine.CreatePartitions{Table: t.Table, Have: have, New: []rolling.Partition{p}})
+		if err != nil {
+			if i > 0 {
+				t.log(ctx, string(Create), label(Task{Parts: task.Parts[:i]}), 0, nil)
+			}
+			return "", err
+		}
+		t.reach("created")
+		have = append(have[:len(have):len(have)], p)
+	}
+	return label(task), t.triggers(ctx)
+}
+
+// triggers creates the triggers of new periods, if triggers belong to periods.
+func (t *Table) triggers(ctx context.Context) error {
+	if !t.Schema.View {
+		return nil
+	}
+	if t.Rollups != nil && t.Declared.Exact {
+		if err := t.Rollups.Create(ctx); err != nil {
+			return err
+		}
+	}
+	if t.Declared.Late == rolling.LateReject {
+		return t.refuseLate(ctx)
+	}
+	return nil
+}
+
+// finish completes the changes of a lane whose process has ended.
+func (t *Table) finish(ctx context.Context, lane Lane) error {
+	changes, err := t.State.Changes(ctx, t.Table.Name)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for i := range changes {
+		c := &changes[i]
+		if Kind(c.Kind).lane() != lane {
+			continue
+		}
+		var detail string
+		began := time.Now()
+		switch Kind(c.Kind) {
+		case Drop:
+			detail, err = t.goOnDropping(ctx, c)
+		case Rebuild:
+			detail, err = t.goOnRebuilding(ctx, c)
+		default:
+			continue
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if errors.Is(err, engine.ErrLockTimeout) {
+			err = t.blocked(ctx, err)
+		}
+		// The entry has the task's name: the previous entry may report that the
+		// task failed.
+		action, what := c.Kind, c.ID
+		if task, ok := taskOf(c); ok {
+			action, what = string(task.Kind), label(task)
+		}
+		if err != nil {
+			detail = what
+			failed = append(failed, fmt.Errorf("%s %s: %w", action, detail, err), t.State.Failed(context.WithoutCancel(ctx), c, err))
+		}
+		t.log(ctx, action, detail, time.Since(began), err)
+		if errors.Is(err, engine.ErrLockTimeout) {
+			break
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// taskOf returns the task for which a change was begun: its kind and its
+// partitions; false if there is none or it can't be read.
+func taskOf(c *state.Change) (Task, bool) {
+	switch Kind(c.Kind) {
+	case Drop:
+		var d dropping
+		err := c.Load(&d)
+		return Task{Kind: Drop, Parts: []rolling.Partition{d.Part}}, err == nil
+	case Rebuild:
+		var r rebuilding
+		err := c.Load(&r)
+		kind := Rebuild
+		if len(r.Old) > 1 {
+			kind = Merge
+		}
+		return Task{Kind: kind, Parts: r.Old, New: r.New}, err == nil
+	}
+	return Task{}, false
+}
+
+// blocked adds the blocking transaction to the error of a lock.
+func (t *Table) blocked(ctx context.Context, err error) error {
+	who, lookErr := t.DB.Blockers(ctx, t.Table)
+	own, others := apart(who)
+	if lookErr == nil && len(others) == 0 && len(own) > 0 {
+		return engine.Hinted(fmt.Errorf("%w: in the way is %s", err, own[0]), "no action required: it ends by itself, and what waits for it is tried again")
+	}
+	if lookErr != nil || len(others) == 0 {
+		return err
+	}
+	who = others
+	return engine.Hinted(fmt.Errorf("%w: in the way is %s", err, who[0]), "end that transaction; it is tried again by itself")
+}
+
+// again is how long an identical failure is not logged again: without it, retries
+// every second for hours would fill the log.
+const again = 30 * time.Second
+
+// failures are the recent failures, and when they were logged.
+type failures struct {
+	mu   sync.Mutex
+	last map[string]time.Time
+	open map[string]bool // kinds of actions whose last entry in the log is a failure
+}
+
+// note records how a logged action ended.
+func (f *failures) note(action string, failed bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.open == nil {
+		f.open = map[string]bool{}
+	}
+	f.open[action] = failed
+}
+
+// over reports whether the last entry of a kind of action is a failure.
+func (f *failures) over(action string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.open[action]
+}
+
+// ended reports whether the last entry of a kind of action is a failure, and resets
+// that: the caller is about to log a success.
+func (f *failures) ended(action string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	was := f.open[action]
+	if was {
+		f.open[action] = false
+	}
+	return was
+}
+
+// repeated reports whether the same failure was logged less than again ago, and
+// otherwise records it.
+func (f *failures) repeated(what string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if time.Since(f.last[what]) < again {
+		return true
+	}
+	if f.last == nil || len(f.last) > 1000 {
+		f.last = map[string]time.Time{}
+	}
+	f.last[what] = time.Now()
+	return false
+}
+
+// log reports and logs an action. If the log can't be written, that is reported.
+func (t *Table) log(ctx context.Context, action, detail string, took time.Duration, err error) {
+	if err != nil && t.failed.repeated(action+" "+detail) {
+		return
+	}
+	t.failed.note(action, err != nil)
+	a := state.Action{At: time.Now(), Table: t.Table.Name, Action: action, Detail: detail, Took: took}
+	if err != nil {
+		a.Error, a.Locked = err.Error(), errors.Is(err, engine.ErrLockTimeout)
+	}
+	t.say(Event{At: a.At, Action: action, Detail: detail, Took: took, Err: err, Waiting: errors.Is(err, engine.ErrLockTimeout)})
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := t.State.Log(ctx, a); err != nil {
+		t.say(Event{At: time.Now(), Action: "log", Err: err})
+	}
+}

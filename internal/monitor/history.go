@@ -1,0 +1,119 @@
+package monitor
+
+import (
+	"time"
+
+	"github.com/rowmill/rowmill/internal/maintain"
+)
+
+// Limits of a history: half an hour at one look every 10 seconds. Looks that follow
+// the previous one by less than minGap are not kept, so that an open page, which
+// causes more looks, doesn't shorten that time.
+const (
+	keepSamples = 180
+	minGap      = 5 * time.Second
+	// rateOver is the averaging time of a rate: a server's estimates of row counts
+	// move in steps.
+	rateOver = 30 * time.Second
+)
+
+// A point is the contribution of one look to the history.
+type point struct {
+	at time.Time
+	// rows is the number of rows inserted since the first point, derived from the
+	// row counts of periods that take inserts.
+	rows int64
+}
+
+// A sample is the rate of inserts at a time.
+type sample struct {
+	At   time.Time
+	Rate float64 // rows per second
+}
+
+// A history contains the latest looks, oldest first.
+type history struct {
+	points []point
+	rows   map[string]int64 // row counts of the periods that take inserts, by name
+}
+
+// takesInserts reports whether rows of a period in this state come from inserts.
+// Those of other periods change when they are counted, merged and dropped.
+func takesInserts(state string) bool {
+	return state == "ahead" || state == "open" || state == "closing"
+}
+
+func (h *history) add(at time.Time, s *maintain.Status) {
+	rows := map[string]int64{}
+	var delta int64
+	for _, p := range s.Periods {
+		if !takesInserts(p.State) {
+			continue
+		}
+		rows[p.Name] = p.Rows
+		if before, known := h.rows[p.Name]; known {
+			delta += p.Rows - before
+		} else if h.rows != nil {
+			delta += p.Rows // created since
+		}
+	}
+	n := len(h.points)
+	switch {
+	case n == 0:
+		h.points = append(h.points, point{at, 0})
+	case at.Sub(h.points[n-1].at) < minGap && n > 1:
+		return // the next look is compared with the same row counts
+	default:
+		h.points = append(h.points, point{at, h.points[n-1].rows + delta})
+	}
+	h.rows = rows
+	if len(h.points) > keepSamples {
+		h.points = h.points[len(h.points)-keepSamples:]
+	}
+}
+
+// samples returns the rate at each point; the first point has the rate of the second.
+func (h *history) samples() []sample {
+	var out []sample
+	from := 0
+	for i := 1; i < len(h.points); i++ {
+		for from < i-1 && h.points[i].at.Sub(h.points[from+1].at) >= rateOver {
+			from++
+		}
+		d := h.points[i].at.Sub(h.points[from].at).Seconds()
+		if d <= 0 {
+			continue
+		}
+		// Estimates may fall when the server updates its statistics.
+		rate := max(float64(h.points[i].rows-h.points[from].rows)/d, 0)
+		if len(out) == 0 {
+			out = append(out, sample{h.points[0].at, rate})
+		}
+		out = append(out, sample{h.points[i].at, rate})
+	}
+	return out
+}
+
+// seen contains the actions that have been counted.
+type seen struct {
+	begun bool
+	last  map[maintain.ActionStatus]bool
+}
+
+// fresh returns the actions of self that are new since the last look, oldest first.
+// With self "", those of the first look are not counted, as they are older than the
+// process.
+func (s *seen) fresh(actions []maintain.ActionStatus, self string) []maintain.ActionStatus {
+	now := map[maintain.ActionStatus]bool{}
+	var out []maintain.ActionStatus
+	for i := len(actions) - 1; i >= 0; i-- {
+		a := actions[i]
+		now[a] = true
+		if s.last[a] || self != "" && a.By != self || self == "" && !s.begun {
+			continue
+		}
+		out = append(out, a)
+	}
+	s.begun, s.last = true, now
+	return out
+}

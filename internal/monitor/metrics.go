@@ -1,0 +1,220 @@
+package monitor
+
+import (
+	"context"
+	"net/http"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/rowmill/rowmill/internal/maintain"
+)
+
+// States and codes that are exported even with a count of 0, so that alerts end and
+// graphs have no gaps.
+var (
+	states = []string{"ahead", "open", "closing", "sealed", "archived", "restored", "dropped"}
+	codes  = []string{"headroom", "blocked", "gap", "stopped", "rollup", "failed", "outside", "declaration", "triggers"}
+)
+
+// counted contains the counters that accumulate during the process's life.
+type counted struct {
+	table   string
+	actions *prometheus.CounterVec
+	seconds *prometheus.HistogramVec
+}
+
+func newCounted(table string) *counted {
+	return &counted{
+		table: table,
+		actions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rowmill_actions_total",
+			Help: "Actions that this process has done, by kind and result (ok, failed)."}, []string{"table", "action", "result"}),
+		// From a catalog query (1 ms) to the copy of a large period (an hour).
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "rowmill_action_seconds",
+			Help:    "How long the actions of this process took.",
+			Buckets: []float64{.001, .005, .025, .1, .25, 1, 5, 30, 120, 600, 3600}}, []string{"table", "action"}),
+	}
+}
+
+func (c *counted) add(a maintain.ActionStatus) {
+	action, result := strings.ToValidUTF8(a.Action, "\uFFFD"), "ok"
+	if a.Error != "" {
+		result = "failed"
+	}
+	c.actions.WithLabelValues(c.table, action, result).Inc()
+	c.seconds.WithLabelValues(c.table, action).Observe(a.Seconds)
+}
+
+// gauges describes the metrics that are derived from a status.
+type gauges struct {
+	up, look, leader, headroom, headroomWanted, headroomRows, rows, bytes, periods, inserted,
+	lag, stale, rollupRows, problems, changes, tries, blockers, blockerAge, success, build *prometheus.Desc
+}
+
+func newGauges() gauges {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("rowmill_"+name, help, append([]string{"table"}, labels...), nil)
+	}
+	return gauges{
+		up:             desc("up", "1 when the last look at the table worked."),
+		look:           desc("look_seconds", "How long the last look at the table took."),
+		leader:         desc("leader", "1 when this process keeps the table, 0 when it stands by."),
+		headroom:       desc("headroom_seconds", "For how long inserts find a period if nobody creates another."),
+		headroomWanted: desc("headroom_wanted_seconds", "The headroom that the declaration asks for."),
+		headroomRows:   desc("headroom_rows", "Key values left in the periods of a sequence."),
+		rows:           desc("rows", "Rows in the table, as the server estimates."),
+		bytes:          desc("bytes", "Bytes of data and indexes of the table."),
+		periods:        desc("periods", "Periods by state.", "state"),
+		inserted:       desc("insert_rows_per_second", "Rate of inserts, told from row counts that the server estimates."),
+		lag:            desc("rollup_lag_seconds", "How far a roll-up is behind its last whole bucket.", "rollup"),
+		stale:          desc("rollup_stale_buckets", "Buckets of a roll-up that must be computed again.", "rollup"),
+		rollupRows:     desc("rollup_rows", "Rows of a roll-up, as the server estimates.", "rollup"),
+		problems:       desc("problems", "Problems that need a person, by code.", "code"),
+		changes:        desc("changes", "Changes of several steps that are under way."),
+		tries:          desc("change_failed_tries", "How often the present step has failed, of the change where that is most."),
+		blockers:       desc("blockers", "Transactions that hold up what is due."),
+		blockerAge:     desc("blocker_age_seconds", "For how long the oldest transaction in the way has been open; 0 without one."),
+		success:        desc("last_success_timestamp_seconds", "When an action of that kind last succeeded.", "action"),
+		build:          desc("build_info", "Always 1; the labels say what runs.", "version", "goversion"),
+	}
+}
+
+// scrapeWait is how long a scrape waits for a look if Prometheus doesn't send its
+// timeout: the default timeout of 10 s, minus the time for the response.
+const (
+	scrapeWait   = 9 * time.Second
+	scrapeMargin = 500 * time.Millisecond
+)
+
+// metrics returns the handler of /metrics. If the database doesn't respond, rowmill_up
+// is 0 and the response is not an error: it still contains the other metrics.
+func (m *Monitor) metrics() http.Handler {
+	g := newGauges()
+	process := prometheus.NewRegistry()
+	process.MustRegister(m.counted.actions, m.counted.seconds,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), waitOf(r))
+		defer cancel()
+		status := prometheus.NewRegistry()
+		status.MustRegister(&scrape{m, g, m.look(ctx)})
+		promhttp.HandlerFor(prometheus.Gatherers{process, status}, promhttp.HandlerOpts{}).ServeHTTP(w, r)
+	})
+}
+
+// waitOf returns how long a scrape may wait.
+func waitOf(r *http.Request) time.Duration {
+	s, err := strconv.ParseFloat(r.Header.Get("X-Prometheus-Scrape-Timeout-Seconds"), 64)
+	if err != nil || !(s > 0 && s < 3600) {
+		return scrapeWait
+	}
+	d := time.Duration(s * float64(time.Second))
+	return max(d-scrapeMargin, d/2)
+}
+
+// A scrape contains the metrics of one look.
+type scrape struct {
+	m *Monitor
+	gauges
+	l look
+}
+
+// Describe sends nothing, which makes the scrape an unchecked collector: its
+// metrics depend on the look.
+func (s *scrape) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (s *scrape) Collect(ch chan<- prometheus.Metric) {
+	set := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, append([]string{s.m.o.Table}, valid(labels)...)...)
+	}
+	st := s.l.status
+	set(s.build, 1, s.m.o.Version, runtime.Version())
+	set(s.up, truth(st != nil))
+	set(s.look, s.l.took.Seconds())
+	set(s.leader, truth(s.m.leads(st)))
+	if st == nil {
+		return
+	}
+	for d, v := range map[*prometheus.Desc]*float64{s.headroom: st.Headroom, s.headroomWanted: st.HeadroomWanted} {
+		if v != nil {
+			set(d, *v)
+		}
+	}
+	if st.HeadroomRows != nil {
+		set(s.headroomRows, float64(*st.HeadroomRows))
+	}
+	set(s.rows, float64(st.Rows))
+	set(s.bytes, float64(st.Bytes))
+	if samples := s.m.samples(); len(samples) > 0 {
+		set(s.inserted, samples[len(samples)-1].Rate)
+	}
+	for state, n := range count(states, st.Periods, func(p maintain.PeriodStatus) string { return p.State }) {
+		set(s.periods, n, state)
+	}
+	for code, n := range count(codes, st.Problems, func(p maintain.Problem) string { return p.Code }) {
+		set(s.problems, n, code)
+	}
+	rollups := map[string]bool{} // a duplicate name would invalidate the whole scrape
+	for _, r := range st.Rollups {
+		if !rollups[r.Name] {
+			rollups[r.Name] = true
+			set(s.lag, r.Lag, r.Name)
+			set(s.stale, float64(r.Stale), r.Name)
+			set(s.rollupRows, float64(r.Rows), r.Name)
+		}
+	}
+	tries, age := 0, 0.0
+	for _, c := range st.Changes {
+		tries = max(tries, c.Tries)
+	}
+	for _, b := range st.Blockers {
+		age = max(age, b.Age)
+	}
+	set(s.changes, float64(len(st.Changes)))
+	set(s.tries, float64(tries))
+	set(s.blockers, float64(len(st.Blockers)))
+	set(s.blockerAge, age)
+	last := map[string]time.Time{}
+	for _, a := range st.Actions {
+		if a.Error == "" && a.At.After(last[a.Action]) {
+			last[a.Action] = a.At
+		}
+	}
+	for action, at := range last {
+		set(s.success, float64(at.UnixMicro())/1e6, action)
+	}
+}
+
+// count returns the number of elements of list by key, with 0 for known keys that
+// have none.
+func count[T any](known []string, list []T, key func(T) string) map[string]float64 {
+	out := map[string]float64{}
+	for _, k := range known {
+		out[k] = 0
+	}
+	for _, v := range list {
+		out[key(v)]++
+	}
+	return out
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// valid makes labels valid UTF-8, as Prometheus requires.
+func valid(labels []string) []string {
+	for i, l := range labels {
+		labels[i] = strings.ToValidUTF8(l, "\uFFFD")
+	}
+	return labels
+}

@@ -1,0 +1,191 @@
+package monitor
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"github.com/rowmill/rowmill/internal/maintain"
+)
+
+// rowmillLines returns the samples of /metrics about the table.
+func rowmillLines(body string) map[string]string {
+	out := map[string]string{}
+	for line := range strings.Lines(body) {
+		if strings.HasPrefix(line, "rowmill_") {
+			name, value, _ := strings.Cut(strings.TrimSpace(line), "} ")
+			out[name+"}"] = value
+		}
+	}
+	return out
+}
+
+func TestMetrics(t *testing.T) {
+	m := newMonitor(&looker{s: status()})
+	_, body, _ := get(t, m, "/metrics")
+	got := rowmillLines(body)
+	for name, want := range map[string]string{
+		`rowmill_up{table="readings"}`:                                                       "1",
+		`rowmill_leader{table="readings"}`:                                                   "1",
+		`rowmill_headroom_seconds{table="readings"}`:                                         "171000",
+		`rowmill_headroom_wanted_seconds{table="readings"}`:                                  "172800",
+		`rowmill_periods{state="sealed",table="readings"}`:                                   "26",
+		`rowmill_periods{state="open",table="readings"}`:                                     "1",
+		`rowmill_periods{state="dropped",table="readings"}`:                                  "0",
+		`rowmill_rows{table="readings"}`:                                                     "7.325e+07",
+		`rowmill_rollup_lag_seconds{rollup="readings_1d",table="readings"}`:                  "86400",
+		`rowmill_rollup_stale_buckets{rollup="readings_1h",table="readings"}`:                "3",
+		`rowmill_rollup_rows{rollup="readings_1d",table="readings"}`:                         "30",
+		`rowmill_problems{code="blocked",table="readings"}`:                                  "1",
+		`rowmill_problems{code="headroom",table="readings"}`:                                 "0",
+		`rowmill_changes{table="readings"}`:                                                  "2",
+		`rowmill_change_failed_tries{table="readings"}`:                                      "3",
+		`rowmill_blockers{table="readings"}`:                                                 "1",
+		`rowmill_blocker_age_seconds{table="readings"}`:                                      "612",
+		`rowmill_actions_total{action="create",result="ok",table="readings"}`:                "1", // db2's is not ours
+		`rowmill_actions_total{action="drop",result="failed",table="readings"}`:              "1",
+		`rowmill_action_seconds_count{action="drop",table="readings"}`:                       "1",
+		`rowmill_last_success_timestamp_seconds{action="create",table="readings"}`:           "1.79517768e+09",
+		`rowmill_build_info{goversion="` + goVersion + `",table="readings",version="1.2.3"}`: "1",
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %q, want %s", name, got[name], want)
+		}
+	}
+	for name := range got {
+		if !strings.Contains(name, `table="readings"`) {
+			t.Errorf("%s doesn't say of which table", name)
+		}
+	}
+	families, err := gatherer(m).Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if problems, err := promlint.NewWithMetricFamilies(families).Lint(); err != nil || len(problems) > 0 {
+		t.Errorf("names: %v %v", problems, err)
+	}
+	// The same actions are not counted again.
+	_, body, _ = get(t, m, "/metrics")
+	if n := rowmillLines(body)[`rowmill_actions_total{action="create",result="ok",table="readings"}`]; n != "1" {
+		t.Errorf("after another look an action is counted %s times", n)
+	}
+}
+
+// Whatever a status contains, the scrape as a whole succeeds.
+func TestOddMetrics(t *testing.T) {
+	s := status()
+	s.Headroom, s.HeadroomWanted, s.HeadroomRows = nil, nil, new(int64(5))
+	s.Rollups = append(s.Rollups, s.Rollups[0])
+	s.Periods[0].State, s.Problems[0].Code, s.Actions[0].Action = "odd\xff", "new\"code", "odd\xfe"
+	code, body, _ := get(t, newMonitor(&looker{s: s}), "/metrics")
+	got := rowmillLines(body)
+	if code != 200 || got[`rowmill_headroom_rows{table="readings"}`] != "5" || got[`rowmill_problems{code="new\"code",table="readings"}`] != "1" {
+		t.Errorf("%d\n%s", code, body)
+	}
+	if code, body, _ := get(t, newMonitor(&looker{s: &maintain.Status{}}), "/metrics"); code != 200 || !strings.Contains(body, "rowmill_rows") {
+		t.Errorf("of an empty status: %d %s", code, body)
+	}
+}
+
+func TestLeader(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Options)
+		want   string
+	}{
+		"in the status": {func(*Options) {}, "1"},
+		"another":       {func(o *Options) { o.Self = "db2:1" }, "0"},
+		"unnamed":       {func(o *Options) { o.Self = "" }, "0"},
+		"asked, no":     {func(o *Options) { o.Leads = func() bool { return false } }, "0"},
+		"asked, yes":    {func(o *Options) { o.Self, o.Leads = "db2:1", func() bool { return true } }, "1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := Options{Table: "readings", Look: (&looker{s: status()}).look, Self: self}
+			c.change(&o)
+			_, body, _ := get(t, New(o), "/metrics")
+			if got := rowmillLines(body)[`rowmill_leader{table="readings"}`]; got != c.want {
+				t.Errorf("leader %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestSeen(t *testing.T) {
+	a := func(n int, by string) maintain.ActionStatus {
+		return maintain.ActionStatus{At: noon.Add(time.Duration(n) * time.Second), Action: "create", By: by}
+	}
+	names := func(list []maintain.ActionStatus) (out []int) {
+		for _, x := range list {
+			out = append(out, int(x.At.Sub(noon).Seconds()))
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		self string
+		want [][]int
+	}{
+		"mine":      {self, [][]int{{1}, nil, {4, 5}, nil}},
+		"everybody": {"", [][]int{nil, {3}, {4, 5}, nil}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s seen
+			var got [][]int
+			for _, list := range [][]maintain.ActionStatus{
+				{a(2, "x"), a(1, self)}, {a(3, "x"), a(2, "x"), a(1, self)}, {a(5, self), a(4, self), a(3, "x")}, {a(5, self)},
+			} {
+				got = append(got, names(s.fresh(list, c.self)))
+			}
+			if d := cmp.Diff(c.want, got); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestHistory(t *testing.T) {
+	var h history
+	look := func(second int, periods ...maintain.PeriodStatus) {
+		h.add(noon.Add(time.Duration(second)*time.Second), &maintain.Status{Periods: periods})
+	}
+	p := func(name, state string, rows int64) maintain.PeriodStatus {
+		return maintain.PeriodStatus{Name: name, State: state, Rows: rows}
+	}
+	look(0, p("old", "sealed", 5000), p("a", "open", 1000), p("b", "ahead", 0))
+	look(10, p("old", "sealed", 5000), p("a", "open", 2000), p("b", "ahead", 0))
+	look(12, p("a", "open", 2100), p("b", "ahead", 0)) // too soon
+	// Drops, seals and the move to the next period don't affect the rate: only
+	// inserted rows count.
+	look(20, p("a", "closing", 2500), p("b", "open", 500), p("c", "ahead", 0))
+	look(30, p("a", "sealed", 9999), p("b", "open", 1500), p("c", "ahead", 0))
+	look(40, p("b", "open", 1000), p("c", "ahead", 0)) // the server has updated its estimate
+	var got []float64
+	for _, s := range h.samples() {
+		got = append(got, s.Rate)
+	}
+	if d := cmp.Diff([]float64{100, 100, 100, 100, 50}, got); d != "" {
+		t.Error(d)
+	}
+	for i := range 1000 {
+		look(50+10*i, p("b", "open", int64(1000+100*i)))
+	}
+	if n := len(h.points); n != keepSamples {
+		t.Errorf("%d points are kept", n)
+	}
+	if s := h.samples(); s[len(s)-1].Rate != 10 {
+		t.Errorf("the rate is %v, want 10", s[len(s)-1].Rate)
+	}
+}
+
+var goVersion = runtime.Version()
+
+// gatherer returns a gatherer of the metrics of a monitor's table.
+func gatherer(m *Monitor) prometheus.Gatherer {
+	r := prometheus.NewRegistry()
+	r.MustRegister(m.counted.actions, m.counted.seconds, &scrape{m, newGauges(), m.look(context.Background())})
+	return r
+}

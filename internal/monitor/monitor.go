@@ -1,0 +1,184 @@
+// Package monitor shows the status of a rolling table: metrics for Prometheus, a
+// check for load balancers and a page for people, based on a function that inspects
+// the table.
+//
+// The input is a maintain.Status, read on request, at most once every few seconds
+// however many requests there are. The output is /metrics, /healthz, /livez,
+// /status.json and a page at /. The package changes nothing, and its page loads
+// nothing from other servers. Everyone who can reach the address can see the
+// status: names of tables and statements of blocking transactions, but no
+// passwords.
+//
+//	m := monitor.New(monitor.Options{Table: "readings", Look: look, Self: self})
+//	go m.Run(ctx)
+//	err := monitor.Serve(ctx, ":9187", m)
+package monitor
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/maintain"
+)
+
+// Options configure a Monitor. Table and Look are required.
+type Options struct {
+	// Table is the table's name.
+	Table string
+	// Look returns the table's status. It is called by one goroutine at a time,
+	// with a context that ends after LookTimeout.
+	Look func(context.Context) (*maintain.Status, error)
+	// LookTimeout limits the duration of a look; 0 is 20 seconds.
+	LookTimeout time.Duration
+	// Fresh is how long a status is reused for further requests; 0 is 5 seconds.
+	Fresh time.Duration
+	// Every is the interval of Run's looks; 0 is 10 seconds.
+	Every time.Duration
+	// Self is the name of this process in ActionStatus.By: its actions are counted.
+	// "" counts the actions of all processes, from the first look on.
+	Self string
+	// Leads reports whether this process is the leader. If it is nil, the process
+	// is the leader if the status names Self as such.
+	Leads func() bool
+	// Hosts are additional host names under which the page is available over loopback
+	// connections, besides addresses, localhost and the machine's own name.
+	Hosts []string
+	// Version is the version of rowmill.
+	Version string
+}
+
+// Defaults of Options.
+const (
+	defaultFresh = 5 * time.Second
+	defaultEvery = 10 * time.Second
+	// A look reads the catalog, which takes a second or two with thousands of
+	// periods. Prometheus gives up after 10 s by default, and the look continues
+	// for the next scrape.
+	defaultLookTimeout = 20 * time.Second
+)
+
+// A Monitor is an http.Handler. It is created by New.
+type Monitor struct {
+	o       Options
+	now     func() time.Time
+	handler http.Handler
+	hosts   []string
+	counted *counted
+
+	mu      sync.Mutex
+	flight  chan struct{} // closed when the current look is done; nil without one
+	last    look
+	good    look // the last successful one
+	history history
+	seen    seen
+}
+
+// A look is the result of one look at the table.
+type look struct {
+	at     time.Time // its end; zero before the first look
+	took   time.Duration
+	status *maintain.Status // nil if it failed
+	err    error
+}
+
+// New returns a Monitor. It looks at the table on request, and at the intervals of Run.
+func New(o Options) *Monitor {
+	if o.Fresh == 0 {
+		o.Fresh = defaultFresh
+	}
+	if o.Every == 0 {
+		o.Every = defaultEvery
+	}
+	if o.LookTimeout == 0 {
+		o.LookTimeout = defaultLookTimeout
+	}
+	if o.Version == "" {
+		o.Version = "unknown"
+	}
+	m := &Monitor{o: o, now: time.Now, counted: newCounted(o.Table)}
+	m.handler = m.routes()
+	return m
+}
+
+// ServeHTTP answers a request.
+func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.handler.ServeHTTP(w, r) }
+
+// Run looks at the table every Every until ctx ends, so that the rate of inserts is
+// also known without requests, and actions are counted in time.
+func (m *Monitor) Run(ctx context.Context) {
+	t := time.NewTicker(m.o.Every)
+	defer t.Stop()
+	for {
+		m.look(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+	}
+}
+
+// look returns a fresh look. All requests during a look wait for it, and it
+// continues if one of them is cancelled.
+func (m *Monitor) look(ctx context.Context) look {
+	m.mu.Lock()
+	if !m.last.at.IsZero() && m.now().Sub(m.last.at) < m.o.Fresh {
+		defer m.mu.Unlock()
+		return m.last
+	}
+	if m.flight == nil {
+		m.flight = make(chan struct{})
+		go m.fly(context.WithoutCancel(ctx), m.flight)
+	}
+	flight := m.flight
+	m.mu.Unlock()
+	select {
+	case <-flight:
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.last
+	case <-ctx.Done():
+		return look{at: m.now(), err: ctx.Err()}
+	}
+}
+
+// fly does one look and records its result.
+func (m *Monitor) fly(ctx context.Context, done chan struct{}) {
+	ctx, cancel := context.WithTimeout(ctx, m.o.LookTimeout)
+	defer cancel()
+	began := m.now()
+	s, err := m.o.Look(ctx)
+	l := look{at: m.now(), err: err}
+	l.took = l.at.Sub(began)
+	if err == nil {
+		l.status = s
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err == nil {
+		m.good = l
+		m.history.add(l.at, s)
+		for _, a := range m.seen.fresh(s.Actions, m.o.Self) {
+			m.counted.add(a)
+		}
+	}
+	m.last, m.flight = l, nil
+	close(done)
+}
+
+// leads reports whether this process is the leader.
+func (m *Monitor) leads(s *maintain.Status) bool {
+	if m.o.Leads != nil {
+		return m.o.Leads()
+	}
+	return s != nil && m.o.Self != "" && s.Leader == m.o.Self
+}
+
+// samples returns the rates of the last minutes.
+func (m *Monitor) samples() []sample {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.history.samples()
+}

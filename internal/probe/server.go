@@ -1,0 +1,228 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/result"
+)
+
+const (
+	// queryLimit is the timeout of a query for the server's counters. It is much
+	// longer than Sample waits: most drivers close the connection when a query
+	// is cancelled, and a stall of some seconds shouldn't end the sampling. It
+	// limits how long the loss of a server that does not close the connection
+	// stays undetected.
+	queryLimit = 30 * time.Second
+	// closeLimit is how long Close waits for a cancelled query.
+	closeLimit = 5 * time.Second
+)
+
+// Reasons why a sample has no server counters.
+var (
+	errStillOpen = errors.New("the query before has not returned")
+	errLate      = errors.New("the query took too long")
+)
+
+// A poller queries an engine's counters in a separate goroutine. At most one
+// query is in progress.
+type poller struct {
+	described []result.Counter
+	figures   []serverFigure
+	// values is nil while a query is in progress, because the goroutine uses it.
+	values   []float64
+	asks     chan []float64
+	answers  chan answer
+	stop     context.CancelFunc
+	done     chan struct{}
+	answered bool // at least once
+	// resets is the number of samples in which a figure went backwards,
+	// resetName the first such figure.
+	resets    int
+	resetName string
+}
+
+type serverFigure struct {
+	name       string // "" if the figure is left out
+	cumulative bool
+	meter      meter
+	seen       bool // it had a value at least once
+}
+
+type answer struct {
+	// at is the middle of the query's duration, the best estimate of when the
+	// figures were valid.
+	at     time.Time
+	values []float64
+	err    error
+}
+
+// warnings returns warnings about irregular answers so far.
+func (p *poller) warnings() []string {
+	var out, unseen []string
+	if p.resets > 0 {
+		out = append(out, fmt.Sprintf("server counters went backwards %s, first %s: the server restarted, and its rates are left out of those intervals",
+			figure.Plural(p.resets, "time", "times"), p.resetName))
+	}
+	for _, f := range p.figures {
+		if p.answered && f.name != "" && !f.seen {
+			unseen = append(unseen, f.name)
+		}
+	}
+	if len(unseen) > 0 {
+		out = append(out, "server counters missing throughout, the server doesn't give them: "+strings.Join(unseen, ", "))
+	}
+	return out
+}
+
+// newPoller starts the goroutine; close stops it. Figures whose names already
+// exist are left out.
+func newPoller(ctx context.Context, db engine.Counters, others []result.Counter) (*poller, []string) {
+	taken := map[string]bool{}
+	for _, c := range others {
+		taken[c.Name] = true
+	}
+	counters := db.Describe()
+	p := &poller{
+		figures: make([]serverFigure, len(counters)),
+		values:  make([]float64, len(counters)),
+		asks:    make(chan []float64, 1),
+		answers: make(chan answer, 1),
+		done:    make(chan struct{}),
+	}
+	var warnings []string
+	for i, c := range counters {
+		if taken[c.Name] {
+			warnings = append(warnings, fmt.Sprintf("server counter %s left out: the name is taken by another figure", c.Name))
+			continue
+		}
+		taken[c.Name] = true
+		p.figures[i] = serverFigure{name: c.Name, cumulative: c.Cumulative}
+		unit := c.Unit
+		if c.Cumulative {
+			unit += "/s"
+		}
+		p.described = append(p.described, result.Counter{Name: c.Name, Group: groupServer, Unit: unit, Help: c.Help})
+	}
+	ctx, p.stop = context.WithCancel(ctx)
+	go poll(ctx, db, p.asks, p.answers, p.done)
+	return p, warnings
+}
+
+// poll executes each query until ctx ends. Both channels have a capacity of one,
+// which is the maximum in progress, so it never blocks on them forever.
+func poll(ctx context.Context, db engine.Counters, asks <-chan []float64, answers chan<- answer, done chan<- struct{}) {
+	defer close(done)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case values := <-asks:
+			for i := range values {
+				values[i] = math.NaN()
+			}
+			query, cancel := context.WithTimeout(ctx, queryLimit)
+			begin := time.Now()
+			err := db.Sample(query, values)
+			at := begin.Add(time.Since(begin) / 2)
+			cancel()
+			answers <- answer{at: at, values: values, err: err}
+		}
+	}
+}
+
+// ask requests a query, and returns false if the previous one is still in
+// progress. An answer that came too late for its own interval is discarded here.
+func (p *poller) ask() bool {
+	if p.values == nil {
+		select {
+		case a := <-p.answers:
+			p.values = a.values
+		default:
+			return false
+		}
+	}
+	p.asks <- p.values
+	p.values = nil
+	return true
+}
+
+// await waits for the answer and adds its figures to out.
+func (p *poller) await(ctx context.Context, wait time.Duration, out figures) error {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case a := <-p.answers:
+		p.values = a.values
+		if a.err != nil {
+			return a.err
+		}
+		p.take(a, out)
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("%w (more than %v)", errLate, wait)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// take converts an answer to figures. If one counter went backwards, the server
+// has restarted and all counters have restarted at 0, including those that have
+// since exceeded their old values, so the sample has no valid rate.
+func (p *poller) take(a answer, out figures) {
+	p.answered = true
+	restarted := false
+	for i := range p.figures {
+		f := &p.figures[i]
+		if f.cumulative && f.name != "" && !f.meter.at.IsZero() && a.values[i] < f.meter.value {
+			if p.resetName == "" {
+				p.resetName = f.name
+			}
+			restarted = true
+		}
+	}
+	if restarted {
+		p.resets++
+	}
+	for i := range p.figures {
+		f := &p.figures[i]
+		f.seen = f.seen || !math.IsNaN(a.values[i])
+		switch {
+		case f.name == "":
+		case !f.cumulative:
+			put(out, f.name, a.values[i])
+		case restarted:
+			f.meter = meter{}
+			f.meter.advance(a.values[i], a.at)
+		default:
+			f.meter.rate(a.values[i], a.at, 1, f.name, out)
+		}
+	}
+}
+
+// restarted discards the previous values of the counters: after a restart, counters
+// restart at 0, including those that have since exceeded their old values.
+func (p *poller) restarted() {
+	for i := range p.figures {
+		p.figures[i].meter = meter{}
+	}
+}
+
+// close stops the goroutine and waits for it.
+func (p *poller) close() error {
+	p.stop()
+	timer := time.NewTimer(closeLimit)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("stop sampling server counters: the query still runs %v after it was cancelled", closeLimit)
+	}
+}

@@ -1,0 +1,198 @@
+package report_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"image/png"
+	"io"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/testbrowser"
+	"github.com/rowmill/rowmill/result"
+)
+
+// steadyRecord returns a constant load of 100 rows/s on a machine, beginning at the
+// given time of its clock. CPU time is stolen in a fifth of the intervals from 18:00
+// to 20:00.
+func steadyRecord(t testing.TB, host string, started time.Time, hours int) result.Record {
+	t.Helper()
+	zone, offset := started.Zone()
+	rec := result.Record{Source: host + ".jsonl", Run: result.Run{Type: "run", Format: result.Format,
+		Name: "steady 100 rows/s on mariadb " + host, Started: started.UTC(), Rowmill: "v0.1.0", Command: []string{"bench", "steady"},
+		Workload: "steady", Preset: "classic", Layout: "rolling", Seed: 1, Writers: 1, Batch: 10, Method: "multi", Indexes: 3, Rate: 100,
+		MaxTimeSeconds: float64(hours * 3600), IntervalSeconds: 10, Period: "60000 rows", KeepPeriods: 3,
+		Target: "mariadb://bench@localhost/test", Engine: "mariadb", ServerVersion: "10.11.19", Storage: "InnoDB", Durability: "full",
+		Machine: result.Machine{Cores: 2, CPU: "EPYC 7B13", OS: "linux", Arch: "amd64"},
+		Steady:  &result.SteadyGoal{P99LimitUS: 20_000, Host: host, Zone: zone, UTCOffsetSeconds: offset},
+		Counters: []result.Counter{
+			{Name: "os_cpu_steal", Group: "os", Unit: "fraction"}, {Name: "pressure_cpu_some", Group: "os", Unit: "fraction"},
+			{Name: "pressure_io_some", Group: "os", Unit: "fraction"}, {Name: "work_seconds", Group: "os", Unit: "seconds"},
+		},
+	}}
+	rng := rand.New(rand.NewPCG(3, uint64(hours)))
+	fast, slow := spread(t, rng, 100, 900, 0), spread(t, rng, 70, 30_000, 0)
+	var rows int64
+	for i := range hours * 360 {
+		at := started.Add(time.Duration(i) * 10 * time.Second)
+		iv := result.Interval{Type: "interval", Elapsed: 10 * float64(i+1), Seconds: 10, NewRows: 1000, Counters: map[string]float64{
+			"os_cpu_steal": round3(0.004 * rng.Float64()), "pressure_cpu_some": round3(0.04 * rng.Float64()),
+			"pressure_io_some": round3(0.05 + 0.04*rng.Float64()), "work_seconds": 0.0051 + 0.0001*rng.Float64()}}
+		h := fast
+		if at.Hour() >= 18 && at.Hour() < 20 && i%90 < 18 {
+			h, iv.NewRows = slow, 700
+			iv.Counters["os_cpu_steal"], iv.Counters["work_seconds"] = 0.35, 0.0087
+		}
+		iv.Latency, iv.Response = map[string]result.Histogram{"insert": h}, map[string]result.Histogram{"insert": h}
+		rows += iv.NewRows
+		iv.Rows = rows
+		rec.Intervals = append(rec.Intervals, iv)
+	}
+	rec.End = &result.End{Type: "summary", Stopped: "max-time", ClientCPUSeconds: 70,
+		Verified: &result.Verified{Expected: 180_000, Found: 180_000, Checksum: true}, DroppedRows: rows - 180_000}
+	return rec
+}
+
+func steadyPair(t testing.TB) []result.Record {
+	cest := time.FixedZone("CEST", 7200)
+	return []result.Record{
+		steadyRecord(t, "db1", time.Date(2026, 5, 4, 10, 30, 0, 0, cest), 24),
+		// Two days later, beginning at another time of the day.
+		steadyRecord(t, "db2", time.Date(2026, 5, 6, 8, 0, 0, 0, cest), 24),
+	}
+}
+
+func TestSteadyGoldens(t *testing.T) {
+	pair := steadyPair(t)
+	for name, recs := range map[string][]result.Record{"steady": pair[:1], "steady_pair": pair} {
+		t.Run(name, func(t *testing.T) {
+			golden(t, name+".txt", func(w io.Writer) error { return report.Text(w, recs) })
+			golden(t, name+".md", func(w io.Writer) error { return report.Markdown(w, recs) })
+		})
+	}
+}
+
+// The page has the panels, a common axis, and the second machine's day shifted onto
+// the first one's.
+func TestSteadyPage(t *testing.T) {
+	page := render(t, report.HTML, steadyPair(t))
+	if n := len(page); n > 1<<20 {
+		t.Errorf("the page has %d bytes", n)
+	}
+	var data struct {
+		Runs []struct {
+			Label string
+			Shift float64
+			At    []float64
+		}
+		Panels []struct {
+			Title string
+			Lines []struct {
+				Run          int
+				Mean, Lo, Hi []*float64
+			}
+		}
+	}
+	text := regexp.MustCompile(`(?s)<script type="application/json" id="data">(.*?)</script>`).FindStringSubmatch(page)[1]
+	if err := json.Unmarshal([]byte(text), &data); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := data.Runs[0].Shift, data.Runs[1].Shift; a != 10.5*3600 || b != 8*3600 {
+		t.Errorf("the runs begin at %v and %v seconds of the day", a, b)
+	}
+	var titles []string
+	for _, p := range data.Panels {
+		titles = append(titles, p.Title)
+		for _, l := range p.Lines {
+			if len(l.Mean) != len(data.Runs[l.Run].At) {
+				t.Errorf("%s: %d figures at %d positions", p.Title, len(l.Mean), len(data.Runs[l.Run].At))
+			}
+		}
+	}
+	if got := strings.Join(titles, "; "); got != "rate; latency from when inserts were due; CPU time stolen by the host; "+
+		"pressure: time in which tasks waited; a fixed piece of computing" {
+		t.Errorf("panels %s", got)
+	}
+	if n := strings.Count(page, "<title>4 May 18:00: 20% of"); n != 1 {
+		t.Errorf("the strip has the hour of 18 on 4 May %d times", n)
+	}
+}
+
+func TestSteadyPicture(t *testing.T) {
+	pair := steadyPair(t)
+	short := steadyRecord(t, "db3", time.Date(2026, 5, 4, 23, 59, 0, 0, time.UTC), 1)
+	empty := short
+	empty.Intervals = nil
+	for name, recs := range map[string][]result.Record{"one": pair[:1], "two": pair, "short": {short}, "empty": {empty}} {
+		for _, elapsed := range []bool{false, true} {
+			var b strings.Builder
+			if err := report.PNG(&b, recs, report.PNGOptions{Elapsed: elapsed}); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			img, err := png.Decode(strings.NewReader(b.String()))
+			if err != nil || img.Bounds().Dx() != 1200 || img.Bounds().Dy() != 1000 {
+				t.Errorf("%s: %v, %v", name, img.Bounds(), err)
+			}
+		}
+	}
+	if err := report.PNG(io.Discard, pair, report.PNGOptions{Height: 300}); err == nil {
+		t.Error("five panels in 300 pixels")
+	}
+}
+
+// Records of several workloads are reported as usual, with the steadiness among the
+// facts.
+func TestSteadyAmongOthers(t *testing.T) {
+	recs := append(steadyPair(t)[:1], synthetic(t, rollingCourse()))
+	if text := render(t, report.Text, recs); !strings.Contains(text, "steadiness") || !strings.Contains(text, "below target for 1.7% of the time") {
+		t.Error(text)
+	}
+}
+
+func TestSteadyJSON(t *testing.T) {
+	var out report.Summaries
+	if err := json.Unmarshal([]byte(render(t, report.JSON, steadyPair(t))), &out); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range out.Runs {
+		st := s.Steadiness
+		if st == nil || st.BelowShare == 0 || st.Worst == nil || st.Worst.Start.Hour() < 18 {
+			t.Errorf("%+v", st)
+			continue
+		}
+		if got := fmt.Sprintf("%.2f", st.Unexplained); got != "0.00" {
+			t.Errorf("unexplained %s", got)
+		}
+	}
+}
+
+// The page works in a browser, including a change of the axis, without an error and
+// without a request.
+func TestSteadyBrowser(t *testing.T) {
+	open := opener(t)
+	b := open(t, 1240, 2000, steadyPair(t))
+	for _, axis := range []string{"day", "elapsed"} {
+		testbrowser.Eval[bool](b.Tab, `(document.querySelector('[data-axis="`+axis+`"]').click(), true)`)
+		b.Settle()
+		if n := testbrowser.Eval[int](b.Tab, `document.querySelectorAll("#panels canvas").length`); n != 5 {
+			t.Errorf("%d panels drawn over %s", n, axis)
+		}
+		if pressed := testbrowser.Eval[string](b.Tab, `document.querySelector('[aria-pressed="true"][data-axis]').getAttribute("data-axis")`); pressed != axis {
+			t.Errorf("pressed %q, want %q", pressed, axis)
+		}
+	}
+}
+
+// BenchmarkSteadyDay reports 86,400 intervals, as many as a day has seconds.
+func BenchmarkSteadyDay(b *testing.B) {
+	rec := steadyRecord(b, "db1", time.Date(2026, 5, 4, 10, 30, 0, 0, time.UTC), 240)
+	for b.Loop() {
+		if err := report.HTML(io.Discard, []result.Record{rec}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

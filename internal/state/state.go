@@ -1,0 +1,151 @@
+// Package state stores rowmill's information about rolling tables in their own
+// database, in tables named rowmill_*, so that any host may maintain them:
+// declarations, sealed and archived periods, changes in progress, the log of
+// actions, the ledger of batches and the stale buckets of roll-ups.
+//
+// Times in these tables are microseconds since 1970 in UTC, and positions are those
+// of package rolling. Methods with a table name as an argument access the rows of
+// that table.
+package state
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// A Store represents the rowmill_* tables of one database.
+type Store struct{ db engine.Keeper }
+
+// New returns the store of a database. Ensure creates its tables.
+func New(db engine.Keeper) *Store { return &Store{db} }
+
+// An Exec runs statements: a *sql.DB, *sql.Conn or *sql.Tx of the database, so that
+// a note can be committed together with its subject.
+type Exec interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// DB returns an Exec outside any transaction.
+func (s *Store) DB() Exec { return s.db.SQL() }
+
+// schema returns the statements that create the tables. Every name has at most 191
+// characters, so that a key of two fits InnoDB's 3072 bytes.
+func schema(text string) []string {
+	const name = "VARCHAR(191) NOT NULL"
+	return []string{
+		// The applied declaration of each rolling table, one row per table.
+		"CREATE TABLE IF NOT EXISTS rowmill_tables (name " + name + ", declaration " + text + " NOT NULL, period VARCHAR(40) NOT NULL, " +
+			"revision BIGINT NOT NULL, sealed_to BIGINT NOT NULL, created_us BIGINT NOT NULL, updated_us BIGINT NOT NULL, PRIMARY KEY (name))",
+		// Periods with information beyond the catalog's.
+		"CREATE TABLE IF NOT EXISTS rowmill_states (table_name " + name + ", lower_pos BIGINT NOT NULL, upper_pos BIGINT NOT NULL, " +
+			"name " + name + ", state VARCHAR(20) NOT NULL, row_count BIGINT NOT NULL, checksum VARCHAR(80) NOT NULL, checked_pos BIGINT NOT NULL, " +
+			"rebuilt BIGINT NOT NULL, archive " + text + " NOT NULL, archive_sum VARCHAR(80) NOT NULL, updated_us BIGINT NOT NULL, " +
+			"PRIMARY KEY (table_name, lower_pos))",
+		// Changes of several steps that are in progress.
+		"CREATE TABLE IF NOT EXISTS rowmill_journal (table_name " + name + ", id " + name + ", kind VARCHAR(40) NOT NULL, step VARCHAR(40) NOT NULL, " +
+			"data " + text + " NOT NULL, started_us BIGINT NOT NULL, updated_us BIGINT NOT NULL, tries BIGINT NOT NULL, error " + text + " NOT NULL, " +
+			"PRIMARY KEY (table_name, id))",
+		// A log of actions, successful and failed, for users.
+		"CREATE TABLE IF NOT EXISTS rowmill_actions (table_name " + name + ", at_us BIGINT NOT NULL, serial BIGINT NOT NULL, action VARCHAR(40) NOT NULL, " +
+			"detail " + text + " NOT NULL, took_us BIGINT NOT NULL, error " + text + " NOT NULL, locked BIGINT NOT NULL, by_whom VARCHAR(191) NOT NULL, " +
+			"PRIMARY KEY (table_name, at_us, serial))",
+		// The process that leads each lane of a table.
+		"CREATE TABLE IF NOT EXISTS rowmill_leaders (table_name " + name + ", lane VARCHAR(20) NOT NULL, by_whom VARCHAR(191) NOT NULL, " +
+			"at_us BIGINT NOT NULL, PRIMARY KEY (table_name, lane))",
+		// Loaded batches, each recorded in the transaction of its rows, so that
+		// nothing is loaded twice.
+		"CREATE TABLE IF NOT EXISTS rowmill_ledger (table_name " + name + ", batch " + name + ", lower_pos BIGINT NOT NULL, upper_pos BIGINT NOT NULL, " +
+			"sent BIGINT NOT NULL, inserted BIGINT NOT NULL, duplicate BIGINT NOT NULL, rejected BIGINT NOT NULL, at_us BIGINT NOT NULL, " +
+			"PRIMARY KEY (table_name, batch))",
+		// Files and streams that are being or were loaded: the loaded offset of each
+		// and the hash of the bytes up to it, so that the same file is recognised.
+		"CREATE TABLE IF NOT EXISTS rowmill_sources (table_name " + name + ", source " + name + ", path " + text + " NOT NULL, kind VARCHAR(20) NOT NULL, " +
+			"loaded BIGINT NOT NULL, loaded_lines BIGINT NOT NULL, loaded_hash VARCHAR(40) NOT NULL, head BIGINT NOT NULL, head_hash VARCHAR(40) NOT NULL, " +
+			"options " + text + " NOT NULL, sent BIGINT NOT NULL, inserted BIGINT NOT NULL, duplicate BIGINT NOT NULL, rejected BIGINT NOT NULL, finished BIGINT NOT NULL, " +
+			"started_us BIGINT NOT NULL, updated_us BIGINT NOT NULL, PRIMARY KEY (table_name, source))",
+		// Where a file was cut into batches, recorded before any of them is sent.
+		"CREATE TABLE IF NOT EXISTS rowmill_cuts (table_name " + name + ", source " + name + ", lower_byte BIGINT NOT NULL, upper_byte BIGINT NOT NULL, " +
+			"line BIGINT NOT NULL, line_count BIGINT NOT NULL, hash VARCHAR(40) NOT NULL, PRIMARY KEY (table_name, source, lower_byte))",
+		// Where the rows of loaded files lie: the minimum number of rows in each
+		// range of positions, both ends included.
+		"CREATE TABLE IF NOT EXISTS rowmill_loaded (table_name " + name + ", source " + name + ", lower_pos BIGINT NOT NULL, upper_pos BIGINT NOT NULL, " +
+			"row_count BIGINT NOT NULL, PRIMARY KEY (table_name, source, lower_pos, upper_pos))",
+		// Ranges of positions, both ends included, in which rows have changed since
+		// the roll-ups last read them. They are consumed by deletion.
+		"CREATE TABLE IF NOT EXISTS rowmill_touched (table_name " + name + ", lower_pos BIGINT NOT NULL, upper_pos BIGINT NOT NULL, " +
+			"writer " + name + ", PRIMARY KEY (table_name, lower_pos, upper_pos, writer))",
+		// The progress of each roll-up. Its spec, as JSON, defines how its rows and
+		// its view are made.
+		"CREATE TABLE IF NOT EXISTS rowmill_rollups (table_name " + name + ", name " + name + ", source " + name + ", watermark BIGINT NOT NULL, " +
+			"sealed_to BIGINT NOT NULL, checked_us BIGINT NOT NULL, updated_us BIGINT NOT NULL, spec " + text + " NOT NULL, PRIMARY KEY (table_name, name))",
+		// Buckets below the watermark that must be computed again.
+		"CREATE TABLE IF NOT EXISTS rowmill_stale (rollup_name " + name + ", bucket BIGINT NOT NULL, PRIMARY KEY (rollup_name, bucket))",
+	}
+}
+
+// Ensure creates missing tables.
+func (s *Store) Ensure(ctx context.Context) error {
+	for _, q := range s.Statements() {
+		if _, err := s.db.SQL().ExecContext(ctx, q); err != nil {
+			return fmt.Errorf("create rowmill's own tables: %s: %w", strings.SplitN(q, " (", 2)[0], s.db.Classify(err))
+		}
+	}
+	return nil
+}
+
+// Statements returns the statements of Ensure, or those that create the given
+// tables, for a dry run.
+func (s *Store) Statements(of ...string) []string {
+	words := s.db.Words()
+	var out []string
+	for i, q := range schema(words.Text()) {
+		if len(of) == 0 || slices.Contains(of, names()[i]) {
+			out = append(out, q+words.OwnTable())
+		}
+	}
+	return out
+}
+
+func (s *Store) exec(ctx context.Context, x Exec, q string, args ...any) (int64, error) {
+	r, err := x.ExecContext(ctx, s.db.Bind(q), args...)
+	if err != nil {
+		return 0, s.db.Classify(err)
+	}
+	return r.RowsAffected()
+}
+
+func (s *Store) query(ctx context.Context, x Exec, scan func(*sql.Rows) error, q string, args ...any) error {
+	return engine.Each(ctx, s.db, x, scan, q, args...)
+}
+
+// Missing returns the names of the missing tables.
+func (s *Store) Missing(ctx context.Context) ([]string, error) {
+	var out []string
+	for _, name := range names() {
+		_, err := s.db.Describe(ctx, name)
+		if errors.Is(err, engine.ErrNoTable) {
+			out = append(out, name)
+		} else if err != nil {
+			return nil, fmt.Errorf("look for table %s: %w", name, err)
+		}
+	}
+	return out, nil
+}
+
+// names returns the names of the tables, in the order of schema.
+func names() []string {
+	var out []string
+	for _, q := range schema("") {
+		name, _, _ := strings.Cut(strings.TrimPrefix(q, "CREATE TABLE IF NOT EXISTS "), " ")
+		out = append(out, name)
+	}
+	return out
+}

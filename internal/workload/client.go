@@ -1,0 +1,260 @@
+package workload
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync/atomic"
+
+	"github.com/rowmill/rowmill/internal/bench"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+)
+
+// A span is the rows [from, to) of a table's sequence.
+type span struct{ from, to int64 }
+
+func (s span) rows() int64 { return s.to - s.from }
+
+// A client inserts into one table.
+type client struct {
+	w      *Insert
+	table  *table
+	batch  *engine.Batch
+	writer engine.Writer
+	rows   span  // prepared and not acknowledged
+	sent   bool  // the writer has received them
+	lost   bool  // the last try may have been committed
+	epoch  int64 // of the last try: see recent
+	// again is the number of rows to prepare as soon as the writer is usable
+	// again; they replace as many that are in doubt.
+	again int
+	// pending is the first row that is prepared and not acknowledged. The roller
+	// drops no period at or after it.
+	pending atomic.Int64
+}
+
+// idle is the value of pending while no row is pending.
+const idle = math.MaxInt64
+
+// Client implements bench.Workload.
+func (w *Insert) Client(ctx context.Context, n int) (bench.Client, error) {
+	t := w.tables[n%len(w.tables)]
+	writer, err := w.db.Writer(ctx, &t.Table, w.opt.Method)
+	if err != nil {
+		return nil, err
+	}
+	c := &client{w: w, table: t, batch: engine.NewBatch(t.Inserted()), writer: writer}
+	c.pending.Store(idle)
+	w.mu.Lock()
+	w.clients = append(w.clients, c)
+	w.mu.Unlock()
+	t.tail.join(c)
+	if t.tail.keep > 0 {
+		return heldClient{c}, nil
+	}
+	return c, nil
+}
+
+// Prepare implements bench.Client.
+func (c *client) Prepare(rows int) {
+	if c.table.roller != nil || c.table.tail.followed {
+		// Stored before the rows are taken, so that no other goroutine sees rows
+		// that are taken and not pending.
+		c.pending.Store(c.table.next.Load())
+	}
+	from := c.table.next.Add(int64(rows)) - int64(rows)
+	c.rows, c.sent, c.lost, c.again = span{from, from + int64(rows)}, false, false, 0
+	c.batch.Reset()
+	c.w.preset.fill(c.batch, c.table.stream, from, rows)
+}
+
+// Do implements bench.Client.
+func (c *client) Do(ctx context.Context) error {
+	if r := c.table.roller; r != nil {
+		if err := r.await(ctx, c.w.position(c.rows.to-1)); err != nil {
+			return err
+		}
+	}
+	c.sent, c.epoch = true, c.table.recent.epoch.Load()
+	ack, err := c.write(ctx)
+	if err != nil {
+		if (c.lost || c.rows.from < c.table.late) && c.table.ServerKey == "" && errors.Is(err, engine.ErrDuplicateKey) {
+			// The previous try was committed after all, or the process that
+			// filled the table earlier has inserted the batch: a batch is one
+			// transaction, and no other client sends these keys.
+			c.acknowledged()
+			return nil
+		}
+		return err
+	}
+	if want := c.rows.rows(); ack.Rows+ack.Skipped != want {
+		return fmt.Errorf("insert into %s: the server acknowledged %s of %d", c.table.Name, figure.Plural(ack.Rows+ack.Skipped, "row", "rows"), want)
+	}
+	if !c.lost { // a previous try may have inserted them
+		c.table.skipped.Add(ack.Skipped)
+	}
+	if len(ack.Warnings) > 0 {
+		c.w.warn(ack.Warnings)
+	}
+	c.acknowledged()
+	return nil
+}
+
+// maxCatchUp is how often a batch is sent again because the server's keys are
+// beyond all periods. Each time the room created is doubled.
+const maxCatchUp = 10
+
+// write sends the batch. Keys assigned by the server may be ahead of the sequence:
+// the server skips keys of failed statements, and may increment by more than one.
+func (c *client) write(ctx context.Context) (engine.Ack, error) {
+	r := c.table.roller
+	for try := 0; ; try++ {
+		ack, err := c.writer.Write(ctx, c.batch)
+		if err == nil || r == nil || c.table.ServerKey == "" || try == maxCatchUp || !errors.Is(err, engine.ErrNoPartition) {
+			return ack, err
+		}
+		if failed := c.writer.Reset(ctx); failed != nil {
+			return ack, errors.Join(err, failed)
+		}
+		if failed := r.catchUp(ctx, c.rows.rows()<<(try+1)); failed != nil {
+			return ack, errors.Join(err, failed)
+		}
+	}
+}
+
+func (c *client) acknowledged() {
+	c.table.recent.note(c.rows, c.epoch)
+	if c.table.tail.followed {
+		c.table.tail.inserted.Add(c.rows.rows())
+	}
+	c.rows = span{}
+	c.pending.Store(idle)
+	if c.table.tail.followed {
+		c.table.tail.moved.signal()
+	}
+}
+
+// Recover implements bench.Client.
+func (c *client) Recover(ctx context.Context, failed error) error {
+	if errors.Is(failed, engine.ErrConnectionLost) {
+		if c.table.ServerKey == "" {
+			c.lost = true
+		} else if n := c.rows.rows(); n > 0 {
+			// If the server assigns the keys, a committed batch can't be told
+			// from a lost one: it stays in doubt, and is sent again as new rows.
+			c.again = int(n)
+			c.letGo()
+		}
+	}
+	if err := c.writer.Reset(ctx); err != nil {
+		return err
+	}
+	if c.again > 0 {
+		c.Prepare(c.again)
+	}
+	return nil
+}
+
+// letGo records the state of rows that this client will get no acknowledgement
+// for. They stay pending.
+func (c *client) letGo() {
+	if c.rows.rows() == 0 {
+		return
+	}
+	t := c.table
+	t.mu.Lock()
+	if c.sent {
+		t.doubt = append(t.doubt, c.rows)
+	} else {
+		t.unsent = append(t.unsent, c.rows)
+	}
+	t.mu.Unlock()
+	c.rows = span{}
+}
+
+// Close implements bench.Client.
+func (c *client) Close() error {
+	c.letGo()
+	c.w.mu.Lock()
+	c.w.clients = slices.DeleteFunc(c.w.clients, func(o *client) bool { return o == c })
+	c.w.mu.Unlock()
+	c.table.tail.leave(c)
+	return c.writer.Close()
+}
+
+// reset restarts the table's sequence.
+func (t *table) reset() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.next.Store(0)
+	t.skipped.Store(0)
+	t.doubt, t.unsent, t.dropped, t.late = nil, nil, -1, 0
+	t.recent.reset()
+	t.tail.gone.Store(0)
+	t.tail.going.Store(0)
+	t.tail.inserted.Store(0)
+	t.tail.removed.Store(0)
+}
+
+// sent returns the rows that were acknowledged and not deleted, in order, and
+// the batches in doubt. Rows that a client is inserting count as acknowledged.
+func (t *table) sent() (acked, doubt []span) {
+	kept := t.tail.going.Load()
+	all, doubt := t.known()
+	for _, s := range all {
+		if s = s.since(kept); s.rows() > 0 {
+			acked = append(acked, s)
+		}
+	}
+	return acked, doubt
+}
+
+// leaving returns the acknowledged rows whose delete was sent and not
+// acknowledged: either all of them exist or none.
+func (t *table) leaving() []span {
+	var out []span
+	all, _ := t.known()
+	for _, s := range all {
+		if s = s.below(t.tail.going.Load()); s.rows() > 0 {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// known returns the same as sent, but ignores deletes in doubt.
+func (t *table) known() (acked, doubt []span) {
+	gone := t.tail.gone.Load()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range t.doubt {
+		if s = s.since(gone); s.rows() > 0 {
+			doubt = append(doubt, s)
+		}
+	}
+	not := slices.Concat(t.doubt, t.unsent)
+	slices.SortFunc(not, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	at := gone
+	for _, s := range append(not, span{from: t.next.Load()}) {
+		if at < s.from {
+			acked = append(acked, span{at, s.from})
+		}
+		at = max(at, s.to)
+	}
+	return acked, doubt
+}
+
+// doubtRows returns the number of rows in doubt.
+func (t *table) doubtRows() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var n int64
+	for _, s := range t.doubt {
+		n += s.rows()
+	}
+	return n
+}

@@ -1,0 +1,181 @@
+package workload
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// Accounting for a server that crashes during the workload: the rows that it may
+// lose with the configured durability. These are the rows acknowledged within
+// engine.Info.CrashLoss before the crash. All other acknowledged rows must exist.
+
+// crashSlack is added to engine.Info.CrashLoss: the servers' threads that write
+// the log are delayed on a busy machine, which their documentation allows ("not
+// guaranteed to happen every second").
+const crashSlack = 2 * time.Second
+
+// ExpectCrashes prepares the workload for a server that crashes and restarts. outage
+// returns nil while the server is up; while it is down, it returns a channel that is
+// closed when it accepts connections again. The caller reports each crash with
+// Crashed. A workload that can't be verified after a crash is refused.
+func (w *Insert) ExpectCrashes(outage func() <-chan struct{}) error {
+	if w.preset.table.ServerKey != "" && w.opt.Layout == Rolling {
+		return engine.Hinted(fmt.Errorf("preset %s leaves its keys to the server, which after a crash goes on with others than before: "+
+			"which period a row lies in isn't known then", w.preset.name), "--layout plain, or --preset classic")
+	}
+	switch {
+	case w.preset.twin != nil:
+		return engine.Hinted(fmt.Errorf("preset %s sends some rows twice: which of the two a crash took isn't known", w.preset.name), "--preset classic")
+	case w.opt.KeepRows > 0 || w.opt.Readers > 0:
+		return engine.Hinted(errors.New("deletes and queries beside the inserts don't wait for a server that is killed"), "without --keep-rows and --readers; --keep-periods bounds the size")
+	}
+	w.outage = outage
+	for _, t := range w.tables {
+		t.recent.keep = w.lossWindow()
+	}
+	return nil
+}
+
+// lossWindow returns how long before a crash rows may have been acknowledged and
+// still be lost; 0 means that no row may be lost.
+func (w *Insert) lossWindow() time.Duration {
+	if loss := w.db.Info().CrashLoss; loss > 0 {
+		return loss + crashSlack
+	}
+	return 0
+}
+
+// Crashed records that the server was killed at a moment. It must be called
+// after the server's processes have ended and before the server is restarted.
+func (w *Insert) Crashed(at time.Time) {
+	w.mu.Lock()
+	w.crashes++
+	w.mu.Unlock()
+	for _, t := range w.tables {
+		t.recent.crashed(at)
+	}
+}
+
+// awaitServer waits until a server that is down is up again, or ctx ends. It
+// reports whether the server was down.
+func (w *Insert) awaitServer(ctx context.Context) (waited bool) {
+	if w.outage == nil {
+		return false
+	}
+	for {
+		back := w.outage()
+		if back == nil {
+			return waited
+		}
+		waited = true
+		select {
+		case <-back:
+		case <-ctx.Done():
+			return waited
+		}
+	}
+}
+
+// recent keeps the batches that a crash may lose: those acknowledged within keep,
+// and those that previous crashes may have lost. The zero value keeps none.
+type recent struct {
+	keep time.Duration
+	// epoch counts the crashes. If a batch was sent before a crash and its
+	// acknowledgement is read after it, the acknowledgement is that of the
+	// crashed server.
+	epoch atomic.Int64
+
+	mu      sync.Mutex
+	batches []acknowledgement // of this epoch, ordered by time
+	first   int               // index of the first one within keep
+	atRisk  []span
+}
+
+type acknowledgement struct {
+	rows span
+	at   time.Time
+}
+
+// note adds a batch that was sent in an epoch and has just been acknowledged.
+func (r *recent) note(rows span, epoch int64) {
+	if r.keep == 0 || rows.rows() == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if epoch != r.epoch.Load() {
+		r.atRisk = append(r.atRisk, rows)
+		return
+	}
+	now := time.Now()
+	for r.first < len(r.batches) && now.Sub(r.batches[r.first].at) > r.keep {
+		r.first++
+	}
+	if r.first > len(r.batches)/2 { // remove the old ones once they are the majority
+		r.batches = r.batches[:copy(r.batches, r.batches[r.first:])]
+		r.first = 0
+	}
+	r.batches = append(r.batches, acknowledgement{rows, now})
+}
+
+// crashed starts a new epoch.
+func (r *recent) crashed(at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.epoch.Add(1)
+	for _, b := range r.batches[r.first:] {
+		if at.Sub(b.at) <= r.keep {
+			r.atRisk = append(r.atRisk, b.rows)
+		}
+	}
+	r.batches, r.first = nil, 0
+}
+
+// risk returns the rows that crashes may have lost, in order.
+func (r *recent) risk() []span {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	risk := slices.Clone(r.atRisk)
+	slices.SortFunc(risk, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	return risk
+}
+
+// reset removes all batches.
+func (r *recent) reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.batches, r.first, r.atRisk = nil, 0, nil
+}
+
+// without returns the rows of spans that are in none of others; both are in
+// order, and their spans do not overlap.
+func without(spans, others []span) []span {
+	var out []span
+	for _, s := range spans {
+		for len(others) > 0 && others[0].to <= s.from {
+			others = others[1:]
+		}
+		for len(others) > 0 && others[0].from < s.to {
+			if o := others[0]; s.from < o.from {
+				out = append(out, span{s.from, o.from})
+			}
+			s.from = min(others[0].to, s.to)
+			if others[0].to > s.to {
+				break
+			}
+			others = others[1:]
+		}
+		if s.from < s.to {
+			out = append(out, s)
+		}
+	}
+	return out
+}

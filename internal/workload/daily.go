@@ -1,0 +1,124 @@
+package workload
+
+import (
+	"fmt"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// daily is a table of traffic figures with a natural key, as described in field
+// reports of 2009: loaded in time order, with some rows sent twice, which INSERT
+// IGNORE skips. The report states the length of its rows, 104 bytes, but neither the
+// columns nor the number of repeated rows; both are chosen here. With the column
+// storage of MySQL 5.6 and later the length is 4 + 4 + 5 + 4 * 8 + 1 + 58 bytes.
+func daily() preset {
+	return preset{
+		name: "daily",
+		help: "traffic of 2009: key (customer, device, ts), rows of 104 bytes in time order, 1% of them twice: skipped",
+		table: engine.Table{
+			Name: "traffic",
+			Columns: []engine.Column{
+				{Name: "customer", Type: engine.Int32},
+				{Name: "device", Type: engine.Int32},
+				{Name: "ts", Type: engine.Time},
+				{Name: "bytes_in", Type: engine.Int64},
+				{Name: "bytes_out", Type: engine.Int64},
+				{Name: "packets_in", Type: engine.Int64},
+				{Name: "packets_out", Type: engine.Int64},
+				{Name: "path", Type: engine.Varchar, Size: pathLength},
+			},
+			PrimaryKey: []string{"customer", "device", "ts"},
+			Ignore:     true,
+		},
+		by: "ts", axis: rolling.Time,
+		batch: 10000,
+		fill:  fillDaily,
+		twin:  twinDaily,
+		deviations: []string{
+			"the columns are rowmill's, of 104 bytes together as published; the publication doesn't name its own",
+			fmt.Sprintf("ts is a simulated clock, %d rows to the second from 2026-01-01; the last %d of each second are others of that second once more",
+				readingsPerSecond, repeatsPerSecond),
+		},
+	}
+}
+
+const (
+	// repeatsPerSecond is the number of rows in a simulated second that are sent
+	// twice.
+	repeatsPerSecond = readingsPerSecond / 100
+	freshPerSecond   = readingsPerSecond - repeatsPerSecond
+	// pathLength is the length of the varchar, without its length byte.
+	pathLength = 58
+	// devicesPerCustomer divides the sensors' numbers into the key's two columns.
+	devicesPerCustomer = 1000
+)
+
+// repeatPlan returns the first row of a second that is sent twice; the others
+// follow at intervals of freshStep.
+func repeatPlan(s stream, second int64) (first int64) {
+	d := s.row(-1 - second)
+	d.next() // the draws of the key's permutation
+	d.next()
+	return d.below(freshStep)
+}
+
+// freshStep spreads the repeated rows evenly over the second.
+const freshStep = freshPerSecond / repeatsPerSecond
+
+// twinDaily implements preset.twin.
+func twinDaily(s stream, seq int64) (other int64, repeat, ok bool) {
+	second, at := seq/readingsPerSecond, seq%readingsPerSecond
+	first := repeatPlan(s, second)
+	if at >= freshPerSecond {
+		return second*readingsPerSecond + first + (at-freshPerSecond)*freshStep, true, true
+	}
+	if n := at - first; n >= 0 && n%freshStep == 0 {
+		return second*readingsPerSecond + freshPerSecond + n/freshStep, false, true
+	}
+	return 0, false, false
+}
+
+func fillDaily(b *engine.Batch, s stream, first int64, n int) {
+	c := b.Columns
+	var scale, shift, repeated, second int64 = 0, 0, 0, -1
+	for seq := first; seq < first+int64(n); seq++ {
+		if seq/readingsPerSecond != second {
+			second = seq / readingsPerSecond
+			d := s.row(-1 - second) // see fillTimeseries
+			scale, shift = 1+d.below(sensors-1), d.below(sensors)
+			repeated = d.below(freshStep)
+		}
+		at, source := seq%readingsPerSecond, seq
+		if at >= freshPerSecond {
+			at = repeated + (at-freshPerSecond)*freshStep
+			source = second*readingsPerSecond + at
+		}
+		d := s.row(source)
+		id := (scale*at + shift) % sensors
+		c[0].Ints = append(c[0].Ints, id/devicesPerCustomer)
+		c[1].Ints = append(c[1].Ints, id%devicesPerCustomer)
+		c[2].Ints = append(c[2].Ints, virtualTime(seq, readingsPerSecond))
+		in, out := d.below(1<<30), d.below(1<<30)
+		c[3].Ints = append(c[3].Ints, in)
+		c[4].Ints = append(c[4].Ints, out)
+		c[5].Ints = append(c[5].Ints, 1+in/1000)
+		c[6].Ints = append(c[6].Ints, 1+out/1000)
+		c[7].Bytes = appendPath(c[7].Bytes, &d)
+		c[7].EndBytes()
+	}
+	b.EndRows(n)
+}
+
+// appendPath appends pathLength characters of the text alphabet.
+func appendPath(dst []byte, d *draws) []byte {
+	var r uint64
+	for i := range pathLength {
+		if i%10 == 0 { // a draw yields ten characters of six bits
+			r = d.next()
+		}
+		dst = append(dst, textAlphabet[r%64])
+		r >>= 6
+	}
+	return dst
+}

@@ -1,0 +1,206 @@
+package workload
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/testdb"
+)
+
+// distinctRows returns the number of different rows among a preset's first rows.
+// rows must end with a second of the clock or in the first 990 rows of a second.
+func distinctRows(preset string, rows int64) int64 {
+	if preset != "daily" {
+		return rows
+	}
+	return rows - rows/1000*10
+}
+
+func TestDailyRows(t *testing.T) {
+	p := daily()
+	s := newStream(1, 0)
+	b := fill(p, s, 0, distributionRows)
+	c := b.Columns
+	keys := map[[3]int64]int{}
+	ids := make([]int64, distributionRows)
+	repeats := 0
+	for i := range distributionRows {
+		if want := virtualStart + int64(i)/1000*1e6; c[2].Ints[i] != want {
+			t.Fatalf("row %d is at %d, want %d", i, c[2].Ints[i], want)
+		}
+		ids[i] = c[0].Ints[i]*1000 + c[1].Ints[i]
+		key := [3]int64{c[0].Ints[i], c[1].Ints[i], c[2].Ints[i]}
+		other, repeat, ok := p.twin(s, int64(i))
+		before, twice := keys[key]
+		switch {
+		case twice != (ok && repeat):
+			t.Fatalf("row %d: its key was there: %t; its twin: %d, repeat %t, %t", i, twice, other, repeat, ok)
+		case twice:
+			repeats++
+			if int64(before) != other || rowText(b, before) != rowText(b, i) {
+				t.Fatalf("row %d is another than row %d, or that is not its twin, %d", i, before, other)
+			}
+			if back, again, ok := p.twin(s, other); back != int64(i) || again || !ok {
+				t.Fatalf("row %d has the twin %d, %t, %t; want %d", other, back, again, ok, i)
+			}
+		case ok && (other/1000 != int64(i)/1000 || other%1000 < 990):
+			t.Fatalf("row %d has the twin %d", i, other)
+		}
+		keys[key] = i
+		if n := len(c[7].Value(i)); n != 58 {
+			t.Fatalf("row %d has a path of %d bytes", i, n)
+		}
+	}
+	if repeats != distributionRows/100 {
+		t.Errorf("%d rows come twice, want one of a hundred", repeats)
+	}
+	uniform(t, "device", ids, 0, sensors)
+}
+
+// TestDailyRowSize checks that a row takes the published 104 bytes: the sum of the
+// storage of each column, by "Data Type Storage Requirements" in MySQL's manual.
+func TestDailyRowSize(t *testing.T) {
+	bytes := 0
+	for _, c := range daily().table.Columns {
+		switch c.Type {
+		case engine.Int32:
+			bytes += 4
+		case engine.Int64:
+			bytes += 8
+		case engine.Time:
+			bytes += 5
+		case engine.Varchar:
+			bytes += 1 + c.Size
+		default:
+			t.Fatalf("column %s", c.Name)
+		}
+	}
+	if bytes != 104 {
+		t.Errorf("a row takes %d bytes", bytes)
+	}
+}
+
+// TestVerifyTwins checks that the proof holds for all outcomes of the batches
+// that contain two equal rows: acknowledged, in doubt and committed, in doubt
+// and not committed, unsent.
+func TestVerifyTwins(t *testing.T) {
+	for _, layout := range Layouts() {
+		t.Run(layout, func(t *testing.T) {
+			db := testdb.Open(t, "sqlite")
+			const rows, batch = 4000, 50
+			w := newTestInsert(t, db, InsertOptions{Preset: "daily", Layout: layout, Rows: rows, Batch: batch, PeriodRows: 1000})
+			table := w.tables[0]
+			rapid.Check(t, func(rt *rapid.T) {
+				if _, err := w.Setup(t.Context(), true); err != nil {
+					rt.Fatal(err)
+				}
+				if layout == Rolling {
+					makeAll(rt, t, w, rows)
+				}
+				table.next.Store(rows)
+				writer, err := db.Writer(t.Context(), &table.Table, w.opt.Method)
+				if err != nil {
+					rt.Fatal(err)
+				}
+				defer writer.Close()
+				there := map[string]bool{}
+				for _, at := range rapid.Permutation(numbers(rows/batch)).Draw(rt, "order") {
+					s := span{at * batch, (at + 1) * batch}
+					// Most are acknowledged.
+					fate := rapid.IntRange(0, 9).Draw(rt, "fate")
+					switch fate {
+					case 0, 1:
+						table.doubt = append(table.doubt, s)
+					case 2:
+						table.unsent = append(table.unsent, s)
+					}
+					if fate == 1 || fate == 2 { // not committed
+						continue
+					}
+					b := fill(w.preset, table.stream, s.from, batch)
+					if _, err := writer.Write(t.Context(), b); err != nil {
+						rt.Fatal(err)
+					}
+					for i := range b.Rows() {
+						there[rowText(b, i)] = true
+					}
+				}
+				p, err := w.Verify(t.Context(), nil)
+				if err != nil || !p.Checksum || p.Expected != int64(len(there)) || p.Found != p.Expected {
+					rt.Fatalf("%d rows are there: %+v, %v", len(there), p, err)
+				}
+				// An acknowledged row that must exist is missing.
+				lose(rt, t, w)
+			})
+		})
+	}
+}
+
+func numbers(n int64) []int64 {
+	out := make([]int64, n)
+	for i := range out {
+		out[i] = int64(i)
+	}
+	return out
+}
+
+// makeAll creates the periods of all rows.
+func makeAll(rt *rapid.T, t *testing.T, w *Insert, rows int64) {
+	r := w.tables[0].roller
+	r.t.next.Store(rows)
+	if err := r.create(t.Context(), func(string, string, time.Time) {}); err != nil {
+		rt.Fatal(err)
+	}
+}
+
+// lose deletes one acknowledged row and checks that the proof detects it.
+func lose(rt *rapid.T, t *testing.T, w *Insert) {
+	table := w.tables[0]
+	acked, _ := table.sent()
+	if len(acked) == 0 {
+		return
+	}
+	s := acked[rapid.IntRange(0, len(acked)-1).Draw(rt, "span")]
+	seq := rapid.Int64Range(s.from, s.to-1).Draw(rt, "row")
+	b := fill(w.preset, table.stream, seq, 1)
+	sql, n := raw(t, w.db), int64(0)
+	for _, in := range tables(t, w) {
+		n += exec(t, sql, fmt.Sprintf("DELETE FROM %s WHERE path = '%s'", in, b.Columns[7].Value(0)))
+	}
+	if n != 1 {
+		rt.Fatalf("%d rows deleted", n)
+	}
+	if p, err := w.Verify(t.Context(), nil); err != nil || p.Checksum {
+		rt.Fatalf("row %d is missing: %+v, %v", seq, p, err)
+	}
+}
+
+// TestSkipped checks that skipped rows are acknowledged, counted and not
+// expected twice.
+func TestSkipped(t *testing.T) {
+	for _, kind := range stores {
+		for _, batch := range []int{1, 70, 3000} {
+			t.Run(fmt.Sprintf("%s/%d", kind, batch), func(t *testing.T) {
+				w := newTestInsert(t, testdb.Open(t, kind), InsertOptions{
+					Preset: "daily", Layout: Rolling, Rows: 3000, Batch: batch, Writers: 2, PeriodRows: 1000})
+				setUp(t, w)
+				out := run(t, w, config(w))
+				mustHold(t, w, 2970)
+				if out.Rows != 3000 || w.SkippedRows() != 30 || len(w.Warnings()) > 0 {
+					t.Errorf("%d rows acknowledged, %d skipped, warnings %q", out.Rows, w.SkippedRows(), w.Warnings())
+				}
+			})
+		}
+	}
+	t.Run("COPY", func(t *testing.T) {
+		db := testdb.Open(t, "postgres")
+		_, err := NewInsert(db, InsertOptions{Preset: "daily", Layout: Plain, Method: engine.Load})
+		if err == nil {
+			t.Error("COPY is taken for a table that skips rows")
+		}
+	})
+}

@@ -1,0 +1,373 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/bench"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+)
+
+// ibenchSteps are the steps of the modern insert benchmark, in order. Those after
+// settle run queries by ranges of the indexes (qr) or by primary keys (qp), while
+// each client inserts the given number of rows per second and the same number is
+// deleted.
+var ibenchSteps = []string{"l.i0", "l.x", "l.i1", "l.i2", "settle", "qr100", "qp100", "qr500", "qp500", "qr1000", "qp1000"}
+
+// IbenchSteps returns the names of the steps, in order.
+func IbenchSteps() []string { return slices.Clone(ibenchSteps) }
+
+// Rows per transaction in the steps. The publication does not state them for the
+// query steps; they are the same as in l.i1.
+const (
+	batchI0    = 100
+	batchI1    = 50
+	batchI2    = 5
+	batchQuery = 50
+)
+
+// leastClient is the minimum number of rows per client: clients share the rows
+// dynamically, and with few rows a table could stay empty.
+const leastClient = 5000
+
+// The published numbers of rows of l.i0, l.i1 and l.i2: 30 million, 40 million
+// and 10 million.
+const (
+	partsI0 = 30
+	partsI1 = 40
+	partsI2 = 10
+)
+
+// PublishedQueryTime is the published duration of a query step.
+const PublishedQueryTime = 30 * time.Minute
+
+// IbenchOptions are the parameters of the modern insert benchmark. The zero
+// value of a field is its default, except that Rows and QueryTime are required.
+type IbenchOptions struct {
+	Seed uint64
+	// Rows, RowsI1 and RowsI2 are the rows of l.i0, l.i1 and l.i2, of all clients
+	// together. If RowsI1 or RowsI2 is 0, it is proportional to Rows, as published.
+	Rows, RowsI1, RowsI2 int64
+	// Clients is the number of clients that insert, of those that delete, and of
+	// those that query.
+	Clients     int
+	SharedTable bool // instead of one for each client
+	Method      engine.Method
+	// QueryTime is the duration of each query step.
+	QueryTime time.Duration
+	// Steps are the steps to run, in the benchmark's order; nil is all of them.
+	Steps []string
+}
+
+// An Ibench is the modern insert benchmark on one database.
+type Ibench struct {
+	*Insert
+	opt IbenchOptions
+	// indexes are built by l.x; an existing table already has them.
+	indexes []engine.Index
+	built   []int   // number of indexes that l.x has built on each table
+	keep    []int64 // number of rows that deletes leave in each table; nil before the first step with deletes
+}
+
+// A Step is one step of the benchmark.
+type Step struct {
+	Name string
+	// Rows or Time ends the step; the other one is 0. Batch is the number of
+	// rows per transaction.
+	Rows  int64
+	Batch int
+	Time  time.Duration
+	// Rate is the insert rate of all clients together, in rows per second; 0 is
+	// unlimited.
+	Rate float64
+	// Deletes means that the oldest rows are deleted at the rate of the inserts.
+	// Query is the kind of queries that run at the same time: "", "qr" or "qp".
+	Deletes bool
+	Query   string
+	number  int // among all steps
+}
+
+// Loads reports whether the step inserts rows, unlike l.x and settle.
+func (s *Step) Loads() bool { return s.Batch > 0 }
+
+// NewIbench checks the options and fills in defaults. It does not access the
+// database.
+func NewIbench(db engine.DB, opt IbenchOptions) (*Ibench, error) {
+	if !db.Capabilities().Stores {
+		return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("the %s engine stores nothing that could be indexed, deleted or queried", db.Info().Engine))
+	}
+	if opt.Steps == nil {
+		opt.Steps = IbenchSteps()
+	}
+	opt.Clients = max(opt.Clients, 1)
+	if opt.RowsI1 == 0 {
+		opt.RowsI1 = opt.Rows * partsI1 / partsI0
+	}
+	if opt.RowsI2 == 0 {
+		opt.RowsI2 = opt.Rows * partsI2 / partsI0
+	}
+	if least := int64(opt.Clients * leastClient); opt.Rows < least || opt.RowsI1 < 1 || opt.RowsI2 < 1 {
+		return nil, fmt.Errorf("%d rows, then %d and %d: want at least %d for %s, and some in each step",
+			opt.Rows, opt.RowsI1, opt.RowsI2, least, figure.Plural(opt.Clients, "client", "clients"))
+	}
+	last := -1
+	for _, name := range opt.Steps {
+		i := slices.Index(ibenchSteps, name)
+		if i < 0 {
+			return nil, fmt.Errorf("unknown step %q; there are %s", name, strings.Join(ibenchSteps, ", "))
+		}
+		if i <= last {
+			return nil, fmt.Errorf("step %s comes after %s; the order is %s", ibenchSteps[last], name, strings.Join(ibenchSteps, ", "))
+		}
+		last = i
+		if i >= slices.Index(ibenchSteps, "qr100") && opt.QueryTime <= 0 {
+			return nil, fmt.Errorf("step %s of %v: want some time", name, opt.QueryTime)
+		}
+	}
+	perWriter := !opt.SharedTable
+	none := 0
+	w, err := NewInsert(db, InsertOptions{
+		Preset: "ibench", Layout: Plain, Seed: opt.Seed, Writers: opt.Clients, Batch: batchI0, Method: opt.Method,
+		Indexes: &none, TablePerWriter: &perWriter,
+	})
+	if err != nil {
+		return nil, err
+	}
+	full, err := findPreset("ibench")
+	if err != nil {
+		return nil, err
+	}
+	b := &Ibench{Insert: w, opt: opt, indexes: full.table.Indexes}
+	for _, t := range w.tables {
+		t.tail.followed = true
+		// Tables and indexes that these steps do not create must exist.
+		if i, x := slices.Index(opt.Steps, "l.i0"), slices.Index(opt.Steps, "l.x"); i < 0 && x < 0 {
+			t.Indexes = b.indexes
+		}
+	}
+	return b, b.checkIndexes()
+}
+
+// checkIndexes refuses query steps on a table without indexes.
+func (b *Ibench) checkIndexes() error {
+	if slices.Contains(b.opt.Steps, "l.i0") && !slices.Contains(b.opt.Steps, "l.x") {
+		for _, name := range b.opt.Steps {
+			if strings.HasPrefix(name, "qr") {
+				return engine.Hinted(fmt.Errorf("step %s asks by the indexes that l.x builds, which isn't among the steps", name), "--steps with l.x")
+			}
+		}
+	}
+	return nil
+}
+
+// Creates reports whether the steps begin with empty tables; otherwise they
+// continue with those of an earlier run.
+func (b *Ibench) Creates() bool { return slices.Contains(b.opt.Steps, "l.i0") }
+
+// IbenchOptions returns the options with the defaults filled in.
+func (b *Ibench) IbenchOptions() IbenchOptions { return b.opt }
+
+// Deviations describes how the benchmark departs from its publication.
+func (b *Ibench) Deviations() []string {
+	out := slices.Clone(b.preset.deviations[:2]) // about the clock and the keys
+	out = append(out,
+		"rows are those of all clients together, dealt out as they ask for them; published: a fixed number for each client",
+		fmt.Sprintf("query steps insert %d rows in a transaction; published: not said", batchQuery))
+	if b.opt.QueryTime != PublishedQueryTime {
+		out = append(out, fmt.Sprintf("query steps last %v; published: %v", b.opt.QueryTime, PublishedQueryTime))
+	}
+	return out
+}
+
+// IndexesNow returns the current number of secondary indexes per table.
+func (b *Ibench) IndexesNow() int { return len(b.tables[0].Indexes) }
+
+// Steps returns the steps to run.
+func (b *Ibench) Steps() []Step {
+	var out []Step
+	for _, name := range b.opt.Steps {
+		s := Step{Name: name, number: slices.Index(ibenchSteps, name)}
+		switch name {
+		case "l.i0":
+			s.Rows, s.Batch = b.opt.Rows, batchI0
+		case "l.i1":
+			s.Rows, s.Batch, s.Deletes = b.opt.RowsI1, batchI1, true
+		case "l.i2":
+			s.Rows, s.Batch, s.Deletes = b.opt.RowsI2, batchI2, true
+		case "l.x", "settle":
+		default:
+			perClient := 0.0
+			if _, err := fmt.Sscanf(name[2:], "%g", &perClient); err != nil {
+				panic(fmt.Sprintf("workload: step %q names no rate", name))
+			}
+			s.Query, s.Batch, s.Deletes, s.Time = name[:2], batchQuery, true, b.opt.QueryTime
+			s.Rate = perClient * float64(b.opt.Clients)
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// Begin prepares the tables for a step: the first step with deletes fixes the
+// number of rows to keep at the number it finds. It returns the workload of the
+// step and its configuration.
+func (b *Ibench) Begin(s Step) (bench.Workload, bench.Config, error) {
+	b.Insert.opt.Batch = s.Batch
+	switch s.Name {
+	case "l.x":
+		return b.buildIndexes(), bench.Config{Operation: "index", Clients: len(b.tables), Batch: 1, Rows: int64(len(b.tables)), Grace: choreGrace}, nil
+	case "settle":
+		return b.settle(), bench.Config{Operation: "settle", Clients: 1, Batch: 1, Rows: 1, Grace: choreGrace}, nil
+	}
+	cfg := bench.Config{Operation: "insert", Clients: b.opt.Clients, Batch: s.Batch, Rows: s.Rows, MaxTime: s.Time, Rate: s.Rate}
+	if s.Deletes && b.keep == nil {
+		for _, t := range b.tables {
+			b.keep = append(b.keep, t.held())
+		}
+	}
+	for i, t := range b.tables {
+		t.trim()
+		t.tail.keep = 0
+		if s.Deletes {
+			if err := t.keepRows(b.keep[i], s.Batch, b.perTable()); err != nil {
+				return nil, cfg, err
+			}
+		}
+	}
+	if s.Deletes {
+		cfg.Beside = append(cfg.Beside, b.deletes(s.Batch))
+	}
+	if s.Query != "" {
+		queries := ibenchRanges
+		if s.Query == "qp" {
+			queries = ibenchPoints
+		}
+		cfg.Beside = append(cfg.Beside, bench.Load{Operation: opQuery, Clients: b.opt.Clients, Batch: 1,
+			Client: func(ctx context.Context, n int) (bench.Client, error) {
+				return b.newAsker(ctx, n, s.number, queries, false)
+			}})
+	}
+	return b.Insert, cfg, nil
+}
+
+// End records the results of a step after its run.
+func (b *Ibench) End() {
+	for i, n := range b.built {
+		b.tables[i].Indexes = b.indexes[:n]
+	}
+	b.built = nil
+}
+
+// KeepRows returns the number of rows that deletes leave in all tables; 0 before
+// the first step with deletes.
+func (b *Ibench) KeepRows() int64 {
+	var n int64
+	for _, k := range b.keep {
+		n += k
+	}
+	return n
+}
+
+// Continue continues with the tables of an earlier run: it determines which rows
+// they hold, by a few dozen queries by primary key per table.
+func (b *Ibench) Continue(ctx context.Context) (err error) {
+	q, err := b.db.Querier(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, q.Close()) }()
+	for _, t := range b.tables {
+		exists, err := b.db.Catalog().Exists(ctx, &t.Table)
+		if err != nil {
+			return err
+		}
+		if !exists {
+			return engine.Hinted(fmt.Errorf("table %s is not there to go on with in %s", t.Name, b.db.Info().Target), "all steps from l.i0 on")
+		}
+		if err := b.goOn(ctx, q, t); err != nil {
+			return fmt.Errorf("go on with table %s: %w", t.Name, err)
+		}
+	}
+	if len(b.tables[0].Indexes) == 0 {
+		return nil
+	}
+	size, err := b.Sizes(ctx)
+	if err == nil && size.Index == 0 && size.Data > 0 {
+		err = engine.Hinted(fmt.Errorf("table %s has no secondary indexes", b.tables[0].Name), "--steps with l.x before the others")
+	}
+	return err
+}
+
+// maxKey is larger than any key that a run can reach.
+const maxKey = 1 << 50
+
+// goOn finds the range of a table's keys and continues its sequence.
+func (b *Ibench) goOn(ctx context.Context, q engine.Querier, t *table) error {
+	key := t.PrimaryKey[0]
+	from := &engine.Find{Table: &t.Table, Columns: []string{key}, On: []string{key}, How: engine.AtLeast, Order: []string{key}, Limit: 1}
+	is := &engine.Find{Table: &t.Table, Columns: []string{key}, On: []string{key}, How: engine.Equal}
+	has := func(f *engine.Find) func(int64) (bool, error) {
+		return func(k int64) (bool, error) {
+			n, err := q.Find(ctx, f, []engine.Value{{Int: k}})
+			return n > 0, err
+		}
+	}
+	// The first key without rows at or after it, and the first existing key.
+	end, err := firstKey(1, maxKey, func(k int64) (bool, error) { ok, err := has(from)(k); return !ok, err })
+	if err != nil {
+		return err
+	}
+	if end == 1 {
+		return engine.Hinted(errors.New("it is empty"), "all steps from l.i0 on")
+	}
+	begin, err := firstKey(1, end-1, has(is))
+	if err != nil {
+		return err
+	}
+	// The newest row is sufficient to detect another seed or another table.
+	row := engine.NewBatch(t.Columns)
+	b.preset.fill(row, t.stream, end-2, 1)
+	same := &engine.Find{Table: &t.Table, Columns: []string{key}, How: engine.Equal}
+	var values []engine.Value
+	for i, c := range t.Columns {
+		if c.Type == engine.Int32 || c.Type == engine.Int64 {
+			same.On = append(same.On, c.Name)
+			values = append(values, engine.Value{Int: row.Columns[i].Ints[0]})
+		}
+	}
+	n, err := q.Find(ctx, same, values)
+	if err != nil {
+		return err
+	}
+	if n != 1 {
+		return engine.Hinted(fmt.Errorf("its row %d is not what seed %d gives", end-1, b.opt.Seed), "the --seed and --clients that it was filled with")
+	}
+	t.next.Store(end - 1)
+	t.tail.inserted.Store(end - begin)
+	t.tail.gone.Store(begin - 1)
+	t.tail.going.Store(begin - 1)
+	return nil
+}
+
+// firstKey returns the first key in [from, to) for which is returns true, or to
+// if there is none. is must be monotonic: true for every key after the first.
+func firstKey(from, to int64, is func(int64) (bool, error)) (int64, error) {
+	for from < to {
+		middle := from + (to-from)/2
+		ok, err := is(middle)
+		if err != nil {
+			return 0, err
+		}
+		if ok {
+			to = middle
+		} else {
+			from = middle + 1
+		}
+	}
+	return from, nil
+}

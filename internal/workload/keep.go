@@ -1,0 +1,332 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/bench"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// KeepOptions are the parameters of inserts into a declared rolling table.
+type KeepOptions struct {
+	// Seed determines the rows' values.
+	Seed uint64
+	// Keys is the size of the key space; 0 is a million. Rows of the same second
+	// have different keys, so the key space must exceed the rows of two seconds.
+	Keys int64
+	// Rate is the rate of the run in rows per second, used to check Keys; 0 is
+	// unknown.
+	Rate float64
+	// Method is the insert method; "" is the engine's default.
+	Method engine.Method
+	// Now is the clock for the rows' times.
+	Now func() time.Time
+	// Stall is the duration from which an insert is listed as a stall; 0 is 100 ms.
+	Stall time.Duration
+}
+
+const (
+	defaultKeys = 1_000_000
+	// maxKeys ensures that the product of two keys fits in an int64.
+	maxKeys      = 1 << 31
+	defaultStall = 100 * time.Millisecond
+	// maxStalls is the maximum number of inserts that are listed; all are counted.
+	maxStalls = 10_000
+)
+
+// A Keep is the workload of a table under maintenance: rows with current times
+// and keys spread over the key space, inserted by statements as an application
+// does, on separate connections. The rows' values are generated from the types
+// of the table's columns.
+type Keep struct {
+	db    engine.Keeper
+	opt   KeepOptions
+	table engine.Table // as writers use it
+	fill  []filler     // one per column
+	// Beside is the work beside the inserts; nil is none.
+	Beside func(ctx context.Context, event func(what, object string, began time.Time)) error
+
+	next atomic.Int64
+	most atomic.Int64 // duration of the longest insert, in nanoseconds
+
+	mu       sync.Mutex
+	stalls   []SlowInsert
+	slow     int64 // number of stalls, including those not listed
+	longest  SlowInsert
+	errors   map[string]int64
+	warnings []string
+}
+
+// A SlowInsert is an insert that took longer than KeepOptions.Stall, or the
+// longest insert.
+type SlowInsert struct {
+	Began time.Time
+	Took  time.Duration
+}
+
+// NewKeep returns the workload of a table with the catalog description s. It
+// refuses tables for which it can't generate rows.
+func NewKeep(db engine.Keeper, t *engine.Table, s *engine.Schema, o KeepOptions) (*Keep, error) {
+	if o.Keys == 0 {
+		o.Keys = defaultKeys
+	}
+	if o.Keys < 1 || o.Keys > maxKeys {
+		return nil, fmt.Errorf("a key space of %d: want 1 to %d", o.Keys, int64(maxKeys))
+	}
+	if o.Stall == 0 {
+		o.Stall = defaultStall
+	}
+	if o.Method == "" {
+		o.Method = db.Capabilities().Methods[0]
+	}
+	w := &Keep{db: db, opt: o, errors: map[string]int64{}, table: engine.Table{Name: t.Name, By: t.By}}
+	if db.Capabilities().Embedded {
+		// The writers of an embedded engine determine the period themselves.
+		w.table.Grid = t.Grid
+		if t.Epoch > 0 {
+			return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("insert into %s: on %s only where %s is a time, or a sequence", t.Name, db.Info().Engine, t.By))
+		}
+	}
+	if err := w.columns(t, s); err != nil {
+		return nil, fmt.Errorf("insert into %s: %w", t.Name, err)
+	}
+	// Writers only check that a key contains the time.
+	w.table.PrimaryKey = []string{t.By}
+	return w, w.table.Validate()
+}
+
+// columns selects the filler of each column.
+func (w *Keep) columns(t *engine.Table, s *engine.Schema) error {
+	counted, err := w.counted(t, s)
+	if err != nil {
+		return err
+	}
+	for _, c := range s.Columns {
+		if c.Generated || c.Auto && c.Name != t.By {
+			continue
+		}
+		var f filler
+		var col engine.Column
+		switch {
+		case c.Name == t.By:
+			f, col, err = w.byColumn(t, c)
+		default:
+			f, col, err = w.column(c, counted[c.Name])
+		}
+		if errors.Is(err, errNoValues) && (c.Null || c.Default != "") {
+			continue // the server fills it
+		}
+		if err != nil {
+			return fmt.Errorf("column %s (%s): %w", c.Name, c.Native, err)
+		}
+		w.table.Columns = append(w.table.Columns, col)
+		w.fill = append(w.fill, f)
+	}
+	return nil
+}
+
+// counted returns the columns whose values make rows of the same time differ:
+// one column of each unique key.
+func (w *Keep) counted(t *engine.Table, s *engine.Schema) (map[string]bool, error) {
+	out := map[string]bool{}
+	keys := slices.Clone(s.Unique)
+	if len(s.PrimaryKey) > 0 {
+		keys = append([][]string{s.PrimaryKey}, keys...)
+	}
+	for _, key := range keys {
+		best, space := "", int64(0)
+		for _, name := range key {
+			c := s.Column(name)
+			if c == nil || name == t.By && t.Grid.Axis() == rolling.Time {
+				continue
+			}
+			if c.Auto || name == t.By {
+				best, space = name, math.MaxInt64 // sufficient alone
+				continue
+			}
+			if n := keySpace(*c); n > space {
+				best, space = name, n
+			}
+		}
+		space = min(space, w.opt.Keys)
+		need := int64(2 * w.opt.Rate)
+		switch {
+		case best == "":
+			return nil, engine.Hinted(fmt.Errorf("the key (%s) has no column besides %s that rows of the same second could differ in", strings.Join(key, ", "), t.By),
+				"a key with an integer or a text beside the time")
+		case space < need:
+			return nil, engine.Hinted(fmt.Errorf("the key (%s) has room for %d different rows of a second, and two seconds have %d", strings.Join(key, ", "), space, need),
+				"a lower --rate, or more --keys")
+		}
+		out[best] = true
+	}
+	return out, nil
+}
+
+// StartAt sets the first key of the rows to insert.
+func (w *Keep) StartAt(key int64) { w.next.Store(key) }
+
+// Table returns the table for use by counters.
+func (w *Keep) Table() *engine.Table { return &w.table }
+
+// Method returns the insert method.
+func (w *Keep) Method() engine.Method { return w.opt.Method }
+
+// Stalls returns the listed inserts that took longer than KeepOptions.Stall,
+// ordered by their ends, and the number of all such inserts.
+func (w *Keep) Stalls() ([]SlowInsert, int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.stalls), w.slow
+}
+
+// Longest returns the insert that took longest.
+func (w *Keep) Longest() SlowInsert {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.longest
+}
+
+// Errors returns the number of occurrences of each error, including those after
+// which a retry inserted the batch.
+func (w *Keep) Errors() map[string]int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := map[string]int64{}
+	for text, n := range w.errors {
+		out[text] = n
+	}
+	return out
+}
+
+// Warnings returns some of the server's warnings about inserts.
+func (w *Keep) Warnings() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.warnings)
+}
+
+// Background implements bench.Workload.
+func (w *Keep) Background(ctx context.Context, event func(what, object string, began time.Time)) error {
+	if w.Beside == nil {
+		return nil
+	}
+	return w.Beside(ctx, event)
+}
+
+// Client implements bench.Workload.
+func (w *Keep) Client(ctx context.Context, _ int) (bench.Client, error) {
+	writer, err := w.db.Writer(ctx, &w.table, w.opt.Method)
+	if err != nil {
+		return nil, err
+	}
+	return &keepClient{w: w, writer: writer, batch: engine.NewBatch(w.table.Columns)}, nil
+}
+
+type keepClient struct {
+	w      *Keep
+	writer engine.Writer
+	batch  *engine.Batch
+	// lost means that the previous try may have been committed.
+	lost bool
+}
+
+// Prepare implements bench.Client.
+func (c *keepClient) Prepare(rows int) {
+	c.lost = false
+	from := c.w.next.Add(int64(rows)) - int64(rows)
+	now := rolling.Position(c.w.opt.Now())
+	c.batch.Reset()
+	for i, fill := range c.w.fill {
+		v := &c.batch.Columns[i]
+		for row := from; row < from+int64(rows); row++ {
+			fill(v, row, now)
+		}
+	}
+	c.batch.EndRows(rows)
+}
+
+// Do implements bench.Client.
+func (c *keepClient) Do(ctx context.Context) error {
+	began := time.Now()
+	err := c.insert(ctx)
+	if ctx.Err() == nil {
+		c.w.took(began, time.Since(began), err)
+	}
+	return err
+}
+
+func (c *keepClient) insert(ctx context.Context) error {
+	ack, err := c.writer.Write(ctx, c.batch)
+	if err != nil && c.w.table.Rolling() && (errors.Is(err, engine.ErrNoPartition) || errors.Is(err, engine.ErrNoTable)) {
+		// Periods created or dropped by another process become known when the
+		// catalog is read again.
+		if failed := c.writer.Reset(ctx); failed != nil {
+			return errors.Join(err, failed)
+		}
+		ack, err = c.writer.Write(ctx, c.batch)
+	}
+	switch {
+	case err != nil && c.lost && errors.Is(err, engine.ErrDuplicateKey):
+		return nil // the previous try was committed after all
+	case err != nil:
+		return err
+	case ack.Rows != int64(c.batch.Rows()):
+		return fmt.Errorf("insert into %s: the server acknowledged %s of %d", c.w.table.Name, figure.Plural(ack.Rows, "row", "rows"), c.batch.Rows())
+	}
+	if len(ack.Warnings) > 0 {
+		c.w.warn(ack.Warnings)
+	}
+	return nil
+}
+
+// took records the duration of an insert, and its error if it failed.
+func (w *Keep) took(began time.Time, d time.Duration, err error) {
+	if err == nil && d < w.opt.Stall && int64(d) <= w.most.Load() {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil {
+		w.errors[err.Error()]++
+	}
+	if d > w.longest.Took {
+		w.longest = SlowInsert{began, d}
+		w.most.Store(int64(d))
+	}
+	if d >= w.opt.Stall {
+		w.slow++
+		if len(w.stalls) < maxStalls {
+			w.stalls = append(w.stalls, SlowInsert{began, d})
+		}
+	}
+}
+
+func (w *Keep) warn(said []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, text := range said {
+		if len(w.warnings) < maxWarnings && !slices.Contains(w.warnings, text) {
+			w.warnings = append(w.warnings, text)
+		}
+	}
+}
+
+// Recover implements bench.Client.
+func (c *keepClient) Recover(ctx context.Context, failed error) error {
+	c.lost = c.lost || errors.Is(failed, engine.ErrConnectionLost)
+	return c.writer.Reset(ctx)
+}
+
+// Close implements bench.Client.
+func (c *keepClient) Close() error { return c.writer.Close() }

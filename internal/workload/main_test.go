@@ -1,0 +1,183 @@
+package workload
+
+import (
+	"context"
+	"database/sql"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"go.uber.org/goleak"
+
+	"github.com/rowmill/rowmill/internal/bench"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/testdb"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(testdb.Runner{M: m}) }
+
+// stores are the kinds of databases that the tests run on.
+var stores = []string{"sqlite", "mariadb"}
+
+// raw opens a test's database without rowmill.
+func raw(t *testing.T, db engine.DB) *sql.DB {
+	t.Helper()
+	target, err := engine.ParseTarget(db.Info().Target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	driver, source := testdb.SQLiteDriver, "file:"+(&url.URL{Path: target.Path}).EscapedPath()+"?_busy_timeout=10000"
+	if target.Scheme != "sqlite" {
+		c := mysql.NewConfig()
+		c.User, c.Net, c.Addr, c.DBName = target.User, "unix", target.Query.Get("socket"), target.Path
+		driver, source = "mysql", c.FormatDSN()
+	}
+	out, err := sql.Open(driver, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.SetMaxOpenConns(1)
+	t.Cleanup(func() {
+		if err := out.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return out
+}
+
+// exec runs statements and returns how many rows the last one affected.
+func exec(t *testing.T, db *sql.DB, statements ...string) int64 {
+	t.Helper()
+	var n int64
+	for _, q := range statements {
+		r, err := db.Exec(q)
+		if err != nil {
+			t.Fatalf("%s: %v", q, err)
+		}
+		if n, err = r.RowsAffected(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return n
+}
+
+func number(t *testing.T, db *sql.DB, query string) int64 {
+	t.Helper()
+	var n int64
+	if err := db.QueryRow(query).Scan(&n); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+func newTestInsert(t testing.TB, db engine.DB, o InsertOptions) *Insert {
+	t.Helper()
+	if o.Seed == 0 {
+		o.Seed = 1
+	}
+	w, err := NewInsert(db, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func setUp(t testing.TB, w *Insert) {
+	t.Helper()
+	if err := w.Measure(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Setup(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// config returns the configuration of a test's run.
+func config(w *Insert) bench.Config {
+	o := w.Options()
+	return bench.Config{Operation: "insert", Clients: o.Writers, Batch: o.Batch, Rows: o.Rows, Grace: 5 * time.Second}
+}
+
+// run runs a workload and requires it to succeed.
+func run(t testing.TB, w *Insert, cfg bench.Config) bench.Outcome {
+	t.Helper()
+	out, err := bench.Run(t.Context(), w, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.Err != nil {
+		t.Fatal(out.Err)
+	}
+	return out
+}
+
+func verify(t testing.TB, w *Insert) Proof {
+	t.Helper()
+	p, err := w.Verify(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// mustHold fails the test unless the table contains the given number of rows,
+// exactly those that were sent.
+func mustHold(t testing.TB, w *Insert, rows int64) Proof {
+	t.Helper()
+	p := verify(t, w)
+	if !p.Checksum || p.Expected != rows || p.Found != rows {
+		t.Errorf("want proof of %d rows, got %+v", rows, p)
+	}
+	return p
+}
+
+// faulty is a database with hooks by which a test makes it fail.
+type faulty struct {
+	engine.DB
+	apply  func(ctx context.Context, steps []engine.Step) error
+	writer func(engine.Writer) engine.Writer
+}
+
+func (f *faulty) Apply(ctx context.Context, steps ...engine.Step) error {
+	if f.apply != nil {
+		return f.apply(ctx, steps)
+	}
+	return f.DB.Apply(ctx, steps...)
+}
+
+func (f *faulty) Writer(ctx context.Context, t *engine.Table, m engine.Method) (engine.Writer, error) {
+	w, err := f.DB.Writer(ctx, t, m)
+	if err == nil && f.writer != nil {
+		w = f.writer(w)
+	}
+	return w, err
+}
+
+// hooked is a writer with a hook before and one after each Write, and one for Reset.
+type hooked struct {
+	engine.Writer
+	write func(write func() (engine.Ack, error)) (engine.Ack, error)
+	reset func(reset func() error) error
+}
+
+func (h *hooked) Write(ctx context.Context, b *engine.Batch) (engine.Ack, error) {
+	if h.write == nil {
+		return h.Writer.Write(ctx, b)
+	}
+	return h.write(func() (engine.Ack, error) { return h.Writer.Write(ctx, b) })
+}
+
+func (h *hooked) Reset(ctx context.Context) error {
+	if h.reset == nil {
+		return h.Writer.Reset(ctx)
+	}
+	return h.reset(func() error { return h.Writer.Reset(ctx) })
+}
+
+func hasWarning(p Proof, part string) bool {
+	return strings.Contains(strings.Join(p.Warnings, "\n"), part)
+}
+
+func ptr[T any](v T) *T { return &v }

@@ -1,0 +1,335 @@
+package workload
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// A preset defines a published table, the generation of its rows, and its
+// partitioning.
+type preset struct {
+	name  string
+	help  string
+	table engine.Table // with all of its secondary indexes
+	// by is the partitioning column; axis is its type of position.
+	by   string
+	axis rolling.Axis
+	// indexes and batch are the defaults.
+	indexes, batch int
+	tablePerWriter bool
+	// fill appends rows [first, first+n) of a writer's stream to an empty batch
+	// with the inserted columns.
+	fill func(b *engine.Batch, s stream, first int64, n int)
+	// twin returns the number of the row with the same values as a given row, if
+	// there is one, and whether the given row is the later of the two. Both are
+	// in the same second of the clock, hence in the same period. nil means that
+	// no two rows are equal.
+	twin func(s stream, seq int64) (other int64, repeat, ok bool)
+	// sequence returns the sequence number in a writer's stream of a row read
+	// from the table, -1 if there is none; nil if rows don't contain it.
+	sequence func(b *engine.Batch, row int, s stream) int64
+	// queries returns the readers' queries on a table; nil if the publication
+	// defines none.
+	queries func(*engine.Table) []query
+	// deviations describe the differences from the published definition.
+	deviations []string
+}
+
+// virtualStart is the start of simulated clocks. Rows can be recomputed only if
+// their times don't depend on when they were sent.
+var virtualStart = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+
+// Simulated clocks: rows per simulated second.
+const (
+	purchasesPerSecond = 10000
+	readingsPerSecond  = 1000
+)
+
+// virtualTime returns the simulated time of a row, in whole seconds.
+func virtualTime(seq int64, perSecond int64) int64 {
+	return virtualStart + seq/perSecond*1e6
+}
+
+const clockDeviation = "dateandtime is a simulated clock, %d rows to the second from 2026-01-01, so that every row can be made again; published: the time of insertion"
+const keyDeviation = "transactionid is sent by the client, ascending, so that a batch repeated after a lost connection isn't inserted twice; published: left to the server's auto-increment"
+
+func presets() []preset {
+	return []preset{classic(), ibench(), timeseries(), daily(), sbtest()}
+}
+
+// Presets returns the names of the presets, each with a line of help.
+func Presets() [][2]string {
+	var out [][2]string
+	for _, p := range presets() {
+		out = append(out, [2]string{p.name, p.help})
+	}
+	return out
+}
+
+// SkipsKnownKeys reports whether a preset's inserts skip rows whose keys exist.
+func SkipsKnownKeys(name string) bool {
+	p, err := findPreset(name)
+	return err == nil && p.table.Ignore
+}
+
+func findPreset(name string) (preset, error) {
+	var names []string
+	for _, p := range presets() {
+		if p.name == name {
+			return p, nil
+		}
+		names = append(names, p.name)
+	}
+	return preset{}, fmt.Errorf("unknown preset %q; there are %s", name, strings.Join(names, ", "))
+}
+
+// classic is the purchases table of iiBench (2008).
+func classic() preset {
+	return preset{
+		name: "classic",
+		help: "purchases of iiBench (2008): up to 3 secondary indexes on random columns",
+		table: engine.Table{
+			Name: "purchases",
+			Columns: []engine.Column{
+				{Name: "transactionid", Type: engine.Int32, Auto: true},
+				{Name: "dateandtime", Type: engine.Time},
+				{Name: "cashregisterid", Type: engine.Int32},
+				{Name: "customerid", Type: engine.Int32},
+				{Name: "productid", Type: engine.Int32},
+				{Name: "price", Type: engine.Float32},
+			},
+			PrimaryKey: []string{"transactionid"},
+			Indexes: []engine.Index{
+				{Name: "marketsegment", Columns: []string{"price", "customerid"}},
+				{Name: "registersegment", Columns: []string{"cashregisterid", "price", "customerid"}},
+				{Name: "pdc", Columns: []string{"price", "dateandtime", "customerid"}},
+			},
+		},
+		by: "transactionid", axis: rolling.Sequence,
+		indexes: 3, batch: 1000,
+		fill: fillClassic, sequence: keySequence, queries: classicQueries,
+		deviations: []string{
+			fmt.Sprintf(clockDeviation, purchasesPerSecond), keyDeviation,
+		},
+	}
+}
+
+func fillClassic(b *engine.Batch, s stream, first int64, n int) {
+	c := b.Columns
+	for seq := first; seq < first+int64(n); seq++ {
+		d := s.row(seq)
+		customer := d.below(100000)
+		c[0].Ints = append(c[0].Ints, seq+1)
+		c[1].Ints = append(c[1].Ints, virtualTime(seq, purchasesPerSecond))
+		c[2].Ints = append(c[2].Ints, d.below(1000))
+		c[3].Ints = append(c[3].Ints, customer)
+		c[4].Ints = append(c[4].Ints, d.below(10000))
+		price := (d.float()*500 + float64(customer)) / 100
+		c[5].Floats = append(c[5].Floats, float64(float32(price)))
+	}
+	b.EndRows(n)
+}
+
+// ibench is the table of the modern insert benchmark.
+func ibench() preset {
+	return preset{
+		name: "ibench",
+		help: "the modern insert benchmark's table, one for each writer, 3 secondary indexes on integers, a text",
+		table: engine.Table{
+			Name: "purchases",
+			Columns: []engine.Column{
+				{Name: "transactionid", Type: engine.Int64, Auto: true},
+				{Name: "dateandtime", Type: engine.Time},
+				{Name: "cashregisterid", Type: engine.Int32},
+				{Name: "customerid", Type: engine.Int32},
+				{Name: "productid", Type: engine.Int32},
+				{Name: "price", Type: engine.Int32},
+				{Name: "data", Type: engine.Varchar, Size: 4000},
+			},
+			PrimaryKey: []string{"transactionid"},
+			Indexes: []engine.Index{
+				{Name: "marketsegment", Columns: []string{"productid", "customerid", "price"}},
+				{Name: "registersegment", Columns: []string{"cashregisterid", "customerid", "price"}},
+				{Name: "pdc", Columns: []string{"price", "dateandtime", "customerid"}},
+			},
+		},
+		by: "transactionid", axis: rolling.Sequence,
+		indexes: 3, batch: 100, tablePerWriter: true,
+		fill: fillIbench, sequence: keySequence, queries: ibenchRanges,
+		deviations: []string{
+			fmt.Sprintf(clockDeviation, purchasesPerSecond), keyDeviation,
+			"one step of it, the inserts: all indexes exist before the load; `rowmill bench ibench` runs the whole",
+		},
+	}
+}
+
+// The length of ibench's text is uniform in [minText, maxText].
+const minText, maxText = 10, 20
+
+// textAlphabet contains the characters of random text: printable, none that
+// needs escaping.
+const textAlphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-"
+
+const textFill = "aaaaaaaaaaaaaaaaaaaa" // maxText long
+
+func fillIbench(b *engine.Batch, s stream, first int64, n int) {
+	c := b.Columns
+	for seq := first; seq < first+int64(n); seq++ {
+		d := s.row(seq)
+		c[0].Ints = append(c[0].Ints, seq+1)
+		c[1].Ints = append(c[1].Ints, virtualTime(seq, purchasesPerSecond))
+		c[2].Ints = append(c[2].Ints, d.below(1000))
+		c[3].Ints = append(c[3].Ints, d.below(100000))
+		c[4].Ints = append(c[4].Ints, d.below(10000))
+		c[5].Ints = append(c[5].Ints, d.below(500))
+		// length - random times 'a', then int(length * 0.75 * 0.5) random
+		// characters: compressible, like real text.
+		length := minText + int(d.below(maxText-minText+1))
+		random := length * 3 / 8
+		text := c[6].Bytes
+		text = append(text, textFill[:length-random]...)
+		for r := d.next(); random > 0; random-- {
+			text = append(text, textAlphabet[r%64])
+			r >>= 6
+		}
+		c[6].Bytes = text
+		c[6].EndBytes()
+	}
+	b.EndRows(n)
+}
+
+// timeseries is the table of field reports on metrics.
+func timeseries() preset {
+	return preset{
+		name: "timeseries",
+		help: "readings (id, ts, value) in time order, ids uniform, keyed by (id, ts)",
+		table: engine.Table{
+			Name: "readings",
+			Columns: []engine.Column{
+				{Name: "id", Type: engine.Int32},
+				{Name: "ts", Type: engine.Time},
+				{Name: "value", Type: engine.Float64},
+			},
+			PrimaryKey: []string{"id", "ts"},
+			Indexes:    []engine.Index{{Name: "ts", Columns: []string{"ts"}}},
+		},
+		by: "ts", axis: rolling.Time,
+		indexes: 1, batch: 1000,
+		fill: fillTimeseries, sequence: readingsSequence,
+		deviations: []string{
+			fmt.Sprintf("ts is a simulated clock, %d rows to the second from 2026-01-01; within a second no id comes twice, or the key would", readingsPerSecond),
+		},
+	}
+}
+
+// sensors is the number of ids: a prime, so that a*i+b visits each id.
+const sensors = 1000003
+
+// permutation returns the coefficients of a second's ids.
+func permutation(s stream, second int64) (scale, shift int64) {
+	d := s.row(-1 - second)
+	return 1 + d.below(sensors-1), d.below(sensors)
+}
+
+func fillTimeseries(b *engine.Batch, s stream, first int64, n int) {
+	c := b.Columns
+	var scale, shift, second int64 = 0, 0, -1
+	for seq := first; seq < first+int64(n); seq++ {
+		// Within a second, ids are an affine permutation of the sensors, with
+		// coefficients specific to that second: uniform and unique.
+		if seq/readingsPerSecond != second {
+			second = seq / readingsPerSecond
+			scale, shift = permutation(s, second)
+		}
+		d := s.row(seq)
+		c[0].Ints = append(c[0].Ints, (scale*(seq%readingsPerSecond)+shift)%sensors)
+		c[1].Ints = append(c[1].Ints, virtualTime(seq, readingsPerSecond))
+		c[2].Floats = append(c[2].Floats, d.float()*1000)
+	}
+	b.EndRows(n)
+}
+
+// sbtest is the table and the statement of sysbench's oltp_insert.
+func sbtest() preset {
+	return preset{
+		name: "sbtest",
+		help: "table and statement of sysbench's oltp_insert, to compare generators on the same work",
+		table: engine.Table{
+			Name: "sbtest1",
+			Columns: []engine.Column{
+				{Name: "id", Type: engine.Int32, Auto: true},
+				{Name: "k", Type: engine.Int32, Default: "'0'"},
+				{Name: "c", Type: engine.Char, Size: 120, Default: "''"},
+				{Name: "pad", Type: engine.Char, Size: 60, Default: "''"},
+			},
+			PrimaryKey: []string{"id"},
+			Indexes:    []engine.Index{{Name: "k_1", Columns: []string{"k"}}},
+			ServerKey:  "id",
+		},
+		by: "id", axis: rolling.Sequence,
+		indexes: 1, batch: 1,
+		fill: fillSbtest,
+		deviations: []string{
+			"k is uniform in 1..10000, as sysbench has it with --rand-type=uniform and its default table size",
+			"the table begins empty; sysbench prepares it with rows",
+			"on SQLite, where id 0 would be a value, the statement leaves it out",
+		},
+	}
+}
+
+const (
+	sbtestKeys = 10000 // sysbench's default --table-size
+	cGroups    = 10    // groups of 11 digits in c
+	padGroups  = 5     // groups of 11 digits in pad
+)
+
+func fillSbtest(b *engine.Batch, s stream, first int64, n int) {
+	fillSbtestKeys(b, s, first, n, sbtestKeys)
+}
+
+// fillSbtestKeys appends rows whose k is uniform in 1..keys.
+func fillSbtestKeys(b *engine.Batch, s stream, first int64, n int, keys uint64) {
+	c := b.Columns
+	for seq := first; seq < first+int64(n); seq++ {
+		d := s.row(seq)
+		c[0].Ints = append(c[0].Ints, 1+d.below(keys))
+		c[1].Bytes = appendGroups(c[1].Bytes, &d, cGroups)
+		c[1].EndBytes()
+		c[2].Bytes = appendGroups(c[2].Bytes, &d, padGroups)
+		c[2].EndBytes()
+	}
+	b.EndRows(n)
+}
+
+// appendGroups appends groups of 11 random digits, joined by dashes.
+func appendGroups(dst []byte, d *draws, groups int) []byte {
+	for g := range groups {
+		if g > 0 {
+			dst = append(dst, '-')
+		}
+		v := uint64(d.below(1e11))
+		high, low := v/1e8, v%1e8
+		dst = append(dst, byte('0'+high/100), byte('0'+high/10%10), byte('0'+high%10))
+		dst = binary.LittleEndian.AppendUint64(dst, digits8(low))
+	}
+	return dst
+}
+
+// digits8 returns the 8 decimal digits of v < 10^8 as text, the first in the
+// lowest byte. It splits all digits at once, in lanes of one word: halves into
+// hundreds by multiplying with 2^20/100, hundreds into digits with 2^10/10, both
+// rounded up, which is exact in these ranges. If computed digit by digit, the
+// texts of sbtest would take most of the time of a row.
+func digits8(v uint64) uint64 {
+	v = v/10000 | v%10000<<32
+	q := v * 10486 >> 20 & 0x0000007f0000007f
+	v = q | (v-q*100)<<16
+	q = v * 103 >> 10 & 0x000f000f000f000f
+	v = q | (v-q*10)<<8
+	return v | 0x3030303030303030
+}

@@ -1,0 +1,303 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rowmill/rowmill/internal/bench"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// A query is one kind of query: the rows it finds, and how its values are drawn.
+type query struct {
+	find   *engine.Find
+	values func(d *draws, live span, out []engine.Value)
+}
+
+// An asker runs one table's queries, one after the other.
+type asker struct {
+	w       *Insert
+	table   *table
+	querier engine.Querier
+	queries []query
+	// turns selects the queries in turn, as in the classic benchmark; otherwise
+	// one is drawn at random each time, as in the modern one.
+	turns  bool
+	stream stream
+	asked  int64
+	below  int64 // rows below it were acknowledged at the last refresh
+	after  int64 // number of rows in the table before the first query
+	values []engine.Value
+	next   int // index of the next query
+}
+
+// queryStreams separates the readers' streams from the rows' streams, which are
+// numbered from 0.
+const queryStreams = 1 << 32
+
+// limit is the maximum number of rows returned by a query by an index.
+const limit = 10
+
+// points is the number of primary keys in a query by primary keys.
+const points = 10
+
+// newAsker opens the n-th asker of a run. Runs with different numbers draw
+// different values.
+func (w *Insert) newAsker(ctx context.Context, n, run int, queries func(*engine.Table) []query, turns bool) (*asker, error) {
+	t := w.tables[n%len(w.tables)]
+	q, err := w.db.Querier(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &asker{w: w, table: t, querier: q, queries: queries(&t.Table), turns: turns,
+		stream: newStream(w.opt.Seed, queryStreams+run<<20+n)}
+	for _, q := range r.queries {
+		r.values = append(r.values, make([]engine.Value, max(0, q.find.Values()-len(r.values)))...)
+	}
+	return r, nil
+}
+
+// Prepare implements bench.Client.
+func (r *asker) Prepare(int) {
+	d := r.stream.row(r.asked)
+	r.next = int(r.asked % int64(len(r.queries)))
+	if !r.turns {
+		r.next = int(d.below(uint64(len(r.queries))))
+	}
+	r.asked++
+	q := r.queries[r.next]
+	q.values(&d, r.live(), r.values[:q.find.Values()])
+}
+
+// refreshEvery is the number of queries after which an asker refreshes the
+// number of inserted rows, which costs more than drawing the values.
+const refreshEvery = 32
+
+// live returns the rows that certainly exist in the table, unless they are in
+// doubt; it is never empty.
+func (r *asker) live() span {
+	t := r.table
+	if r.asked%refreshEvery == 1 {
+		r.below = t.acknowledgedBelow()
+	}
+	s := span{max(t.tail.gone.Load(), t.tail.going.Load()), r.below}
+	if t.roller != nil {
+		s.from = max(s.from, r.w.firstAt(t.roller.dropping.Load()))
+	}
+	s.to = max(s.to, s.from+1)
+	return s
+}
+
+// Await implements bench.Waiter: queries on a table that is being filled wait
+// until it holds some rows.
+func (r *asker) Await(ctx context.Context) error {
+	if r.after == 0 {
+		return nil
+	}
+	err := r.table.tail.moved.await(ctx, func() bool { return r.table.acknowledgedBelow() >= r.after })
+	if err == nil {
+		r.after = 0
+	}
+	return err
+}
+
+// Do implements bench.Client.
+func (r *asker) Do(ctx context.Context) error {
+	q := r.queries[r.next]
+	_, err := r.querier.Find(ctx, q.find, r.values[:q.find.Values()])
+	return err
+}
+
+// Recover implements bench.Client.
+func (r *asker) Recover(ctx context.Context, _ error) error { return r.querier.Reset(ctx) }
+
+// Close implements bench.Client.
+func (r *asker) Close() error { return r.querier.Close() }
+
+// below returns a function that draws a value of an integer column.
+func below(n uint64) func(*draws, span, []engine.Value) {
+	return func(d *draws, _ span, out []engine.Value) { out[0].Int = d.below(n) }
+}
+
+// byIndex finds the first rows of an index at or above a value of its first column.
+func byIndex(t *engine.Table, index int, how engine.Condition) *engine.Find {
+	ix := t.Indexes[index]
+	return &engine.Find{Table: t, Columns: ix.Columns, Index: ix.Name, On: ix.Columns[:1], How: how, Order: ix.Columns, Limit: limit}
+}
+
+// ibenchRanges are the modern benchmark's queries by index ranges.
+func ibenchRanges(t *engine.Table) []query {
+	all := []query{}
+	for i, how := range []engine.Condition{engine.AtLeast, engine.Above, engine.AtLeast}[:len(t.Indexes)] {
+		all = append(all, query{byIndex(t, i, how), below([]uint64{10000, 1000, 500}[i])})
+	}
+	return all
+}
+
+// ibenchPoints is the modern benchmark's query by primary keys.
+func ibenchPoints(t *engine.Table) []query {
+	key := t.PrimaryKey[0]
+	return []query{{
+		find: &engine.Find{Table: t, On: []string{key}, How: engine.In, Points: points},
+		values: func(d *draws, live span, out []engine.Value) {
+			for i := range out {
+				out[i].Int = 1 + live.from + d.below(uint64(live.rows()))
+			}
+		},
+	}}
+}
+
+// classicQueries are the queries of iiBench: one by the primary key and one per
+// index, each from a value on.
+func classicQueries(t *engine.Table) []query {
+	key := t.PrimaryKey[0]
+	all := []query{{
+		find: &engine.Find{Table: t, On: []string{key}, How: engine.AtLeast, Order: []string{key}, Limit: limit},
+		values: func(d *draws, live span, out []engine.Value) {
+			out[0].Int = 1 + live.from + d.below(uint64(live.rows()))
+		},
+	}}
+	for _, ix := range t.Indexes {
+		find := &engine.Find{Table: t, Columns: ix.Columns, Index: ix.Name, On: ix.Columns, How: engine.Keyset, Order: ix.Columns, Limit: limit}
+		all = append(all, query{find, func(d *draws, live span, out []engine.Value) {
+			// As in a row of the table, the price depends on customerid.
+			customer := d.below(100000)
+			price := (d.float()*500 + float64(customer)) / 100
+			register, row := d.below(1000), live.from+d.below(uint64(live.rows()))
+			for i, c := range ix.Columns {
+				switch c {
+				case "price":
+					out[i].Float = price
+				case "customerid":
+					out[i].Int = customer
+				case "cashregisterid":
+					out[i].Int = register
+				case "dateandtime":
+					out[i].Int = virtualTime(row, purchasesPerSecond)
+				}
+			}
+		}})
+	}
+	return all
+}
+
+// readers returns the load of the queries of `bench insert`.
+func (w *Insert) readers() bench.Load {
+	return bench.Load{Operation: opQuery, Clients: w.opt.Readers, Batch: 1,
+		Client: func(ctx context.Context, n int) (bench.Client, error) {
+			r, err := w.newAsker(ctx, n, 0, w.preset.queries, w.preset.name == "classic")
+			if err != nil {
+				return nil, err
+			}
+			r.after = w.opt.ReadAfter / int64(len(w.tables))
+			return r, nil
+		}}
+}
+
+// Beside returns the loads that the options require beside the inserts: queries,
+// and deletes that keep a plain table's size.
+func (w *Insert) Beside() []bench.Load {
+	var out []bench.Load
+	if w.opt.KeepRows > 0 && w.opt.Layout == Plain {
+		out = append(out, w.deletes(w.opt.Batch))
+	}
+	if w.opt.Readers > 0 {
+		out = append(out, w.readers())
+	}
+	return out
+}
+
+// follow prepares the tables for the loads beside the inserts.
+func (w *Insert) follow() error {
+	if w.opt.Readers > 0 && w.preset.queries == nil {
+		return engine.Hinted(fmt.Errorf("preset %s has no queries", w.preset.name), "--preset classic, or ibench")
+	}
+	for _, t := range w.tables {
+		t.tail.followed = w.opt.Readers > 0 || w.opt.KeepRows > 0
+	}
+	if w.opt.KeepRows == 0 {
+		return nil
+	}
+	tables := int64(len(w.tables))
+	if w.opt.KeepRows%tables != 0 {
+		return engine.Hinted(fmt.Errorf("keep %d rows: they can't be shared by %d tables", w.opt.KeepRows, tables),
+			"--keep-rows %d", (w.opt.KeepRows/tables+1)*tables)
+	}
+	if w.opt.Layout != Plain {
+		return nil // whole periods are dropped instead: see keepPeriods
+	}
+	if err := w.checkDeletes(w.opt.Batch); err != nil {
+		return err
+	}
+	for _, t := range w.tables {
+		if err := t.keepRows(w.opt.KeepRows/tables, w.opt.Batch, w.perTable()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// perTable returns the maximum number of clients that insert into one table.
+func (w *Insert) perTable() int { return (w.opt.Writers + len(w.tables) - 1) / len(w.tables) }
+
+// keptParts is the minimum number of periods that hold the rows of --keep-rows, so
+// that a table exceeds them by at most a tenth.
+const keptParts = 10
+
+// keepPeriods makes a rolling table keep the required rows: as many periods as
+// hold them, and the one being filled. The period must divide the number of
+// rows; a measured length is reduced until it does.
+func (w *Insert) keepPeriods(period int64, measured bool) (int64, error) {
+	keep := w.opt.KeepRows / int64(len(w.tables))
+	if w.preset.axis == rolling.Time && keep%readingsPerSecond != 0 {
+		return 0, engine.Hinted(fmt.Errorf("keep %d rows of preset %s: periods are whole seconds, which hold %d rows", keep, w.preset.name, readingsPerSecond),
+			"--keep-rows %d", (w.opt.KeepRows/readingsPerSecond+1)*readingsPerSecond)
+	}
+	if !measured {
+		if w.preset.axis == rolling.Time && period%readingsPerSecond != 0 {
+			return 0, engine.Hinted(fmt.Errorf("periods of %d rows: preset %s has whole seconds, which hold %d rows", period, w.preset.name, readingsPerSecond),
+				"--period-rows %d", (period/readingsPerSecond+1)*readingsPerSecond)
+		}
+		if keep%period != 0 {
+			return 0, engine.Hinted(fmt.Errorf("periods of %d rows don't divide the %d rows to keep", period, keep),
+				"--period-rows %d, or auto", max(1, keep/max(1, (keep+period/2)/period)))
+		}
+		w.opt.KeepPeriods = int(keep/period) + 1
+		return period, nil
+	}
+	for parts := max(keptParts, (keep+period-1)/period); parts <= keep; parts++ {
+		if length := keep / parts; keep%parts == 0 && (w.preset.axis != rolling.Time || length%readingsPerSecond == 0) {
+			w.opt.KeepPeriods = int(parts) + 1
+			return length, nil
+		}
+	}
+	return 0, engine.Hinted(fmt.Errorf("keep %d rows: no period divides them into %d parts or more", keep, keptParts), "--keep-rows 1M, or another round number")
+}
+
+// HeldRows returns the minimum and maximum number of rows in all tables once
+// they have the size that the options require; 0 if the size is not limited.
+func (w *Insert) HeldRows() (least, most int64) {
+	if w.opt.KeepRows == 0 {
+		return 0, 0
+	}
+	least = w.opt.KeepRows
+	for _, t := range w.tables {
+		if t.Rolling() {
+			most += int64(w.opt.KeepPeriods) * w.opt.PeriodRows
+		} else {
+			most += t.tail.most
+		}
+	}
+	return least, most
+}
+
+// RowsNow returns the acknowledged number of rows in all tables, if the options
+// ask for readers or for rows to keep.
+func (w *Insert) RowsNow() int64 {
+	var n int64
+	for _, t := range w.tables {
+		n += t.held() - w.droppedRows(t)
+	}
+	return n
+}

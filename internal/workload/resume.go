@@ -1,0 +1,344 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+)
+
+// Continuing a load that was interrupted, perhaps because rowmill or the server
+// was killed. Progress is determined only by reading the tables. Every row is a
+// function of its sequence number, so each row found identifies its sequence
+// number, or is recognized as not belonging to the load.
+
+// Resumed describes the contents of a table when its load is continued.
+type Resumed struct {
+	// Rows is the number of rows done: in the tables, or dropped with their periods.
+	Rows int64
+	// Found is the number of rows in the tables, Dropped of those dropped with
+	// periods.
+	Found, Dropped int64
+	// Refilled is the number of missing rows among those that were inserted again:
+	// of batches in progress when the load was interrupted, or lost in a crash.
+	Refilled int64
+}
+
+// CanResume refuses a workload that can't be continued.
+func (w *Insert) CanResume() error {
+	if w.preset.sequence == nil {
+		return engine.Hinted(fmt.Errorf("preset %s: a row doesn't tell its place in the sequence", w.preset.name),
+			"the command of the record once more, with --drop-existing")
+	}
+	if w.opt.KeepRows > 0 {
+		return engine.Hinted(errors.New("rows of a table that is kept at its size are gone from below, so that a row that is missing doesn't tell whether it was deleted"),
+			"the command of the record once more, with --drop-existing")
+	}
+	return nil
+}
+
+// refillTries is how often the tables are read again because missing rows have
+// appeared in the meantime: the server had continued with a batch of a killed
+// client.
+const refillTries = 10
+
+// Resume replaces Setup: it determines which rows the tables hold, inserts the
+// missing rows below the highest one, and lets the clients continue from there.
+// most is the maximum number of rows of the load, 0 if it was not limited.
+// progress, if set, is called with the number of rows read so far. Resume
+// refuses tables that do not exist, and rows that the load did not insert.
+func (w *Insert) Resume(ctx context.Context, most int64, progress func(rows int64)) (Resumed, error) {
+	if err := w.CanResume(); err != nil {
+		return Resumed{}, err
+	}
+	if progress == nil {
+		progress = func(int64) {}
+	}
+	for _, t := range w.tables {
+		exists, err := w.db.Catalog().Exists(ctx, &t.Table)
+		if err == nil && !exists {
+			err = engine.Hinted(engine.Classed(engine.ErrNoTable, fmt.Errorf("table %s is not there any more in %s", t.Name, w.db.Info().Target)),
+				"the command of the record once more: there is nothing to go on with")
+		}
+		if err != nil {
+			return Resumed{}, err
+		}
+	}
+	var out Resumed
+	for _, t := range w.tables {
+		for try := 1; ; try++ {
+			r, err := w.resume(ctx, t, most, func(rows int64) { progress(out.Found + rows) })
+			if errors.Is(err, engine.ErrDuplicateKey) && try < refillTries {
+				out.Refilled += r.Refilled
+				continue
+			}
+			if err != nil {
+				return out, fmt.Errorf("resume table %s: %w", t.Name, err)
+			}
+			out.Rows, out.Found = out.Rows+r.Rows, out.Found+r.Found
+			out.Dropped, out.Refilled = out.Dropped+r.Dropped, out.Refilled+r.Refilled
+			break
+		}
+	}
+	if most > 0 && out.Rows > most {
+		return out, fmt.Errorf("the tables hold %s, and the load was to insert %s", figure.Plural(out.Rows, "row", "rows"), figure.Count(most))
+	}
+	return out, nil
+}
+
+// resume reads a table, inserts its missing rows, and continues its sequence.
+func (w *Insert) resume(ctx context.Context, t *table, most int64, progress func(rows int64)) (out Resumed, err error) {
+	t.reset()
+	low, err := w.resumePeriods(ctx, t)
+	if err != nil {
+		return out, err
+	}
+	there, err := w.survey(ctx, t, most, progress)
+	if err != nil {
+		return out, err
+	}
+	next := max(there.end(), low)
+	if t.roller != nil && next > 0 && w.position(next-1) >= t.roller.ready.Load() {
+		return out, errors.New("it holds rows that no period has room for")
+	}
+	out = Resumed{Rows: next, Found: there.count, Dropped: low}
+	for _, s := range there.holes(low, next) {
+		if err := w.refill(ctx, t, s, &out.Refilled); err != nil {
+			return out, err
+		}
+	}
+	t.next.Store(next)
+	// The server may still be executing batches of the ended process: one per
+	// writer, after the last row found.
+	t.late = next + int64(w.opt.Batch)*int64(w.opt.Writers)
+	return out, nil
+}
+
+// resumePeriods reads a rolling table's periods, and returns the first row that
+// was not dropped with a period.
+func (w *Insert) resumePeriods(ctx context.Context, t *table) (low int64, err error) {
+	if t.roller == nil {
+		return 0, nil
+	}
+	parts, err := w.db.Catalog().Partitions(ctx, &t.Table)
+	if err != nil {
+		return 0, err
+	}
+	if len(parts) == 0 {
+		return 0, errors.New("it has no periods, and the load's had")
+	}
+	first, err := t.Grid.At(w.position(0))
+	if err != nil {
+		return 0, err
+	}
+	t.roller.reset(parts)
+	// A step of the ended process may still complete at any moment.
+	t.roller.ddl.Lock()
+	t.roller.stale = true
+	t.roller.ddl.Unlock()
+	t.resumed = true
+	if parts[0].From <= first.From {
+		return 0, nil
+	}
+	if w.opt.KeepPeriods == 0 {
+		return 0, fmt.Errorf("its periods before %s are gone, and the load was to drop none", t.Grid.Format(parts[0].From))
+	}
+	t.roller.dropping.Store(parts[0].From)
+	t.roller.dropped.Store(parts[0].From)
+	return w.firstAt(parts[0].From), nil
+}
+
+// errForeign marks the error for a row that the load did not insert.
+var errForeign = errors.New("it holds a row that this load did not insert")
+
+// survey reads a table and returns which rows of the sequence it holds.
+func (w *Insert) survey(ctx context.Context, t *table, most int64, progress func(rows int64)) (*rowSet, error) {
+	there := &rowSet{}
+	want := engine.NewBatch(t.Columns)
+	check := func(b *engine.Batch) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		for i := 0; i < b.Rows(); {
+			first := w.preset.sequence(b, i, t.stream)
+			n := 1
+			for i+n < b.Rows() && w.preset.sequence(b, i+n, t.stream) == first+int64(n) {
+				n++
+			}
+			if first < 0 || most > 0 && first+int64(n) > most {
+				return errForeign
+			}
+			want.Reset()
+			w.preset.fill(want, t.stream, first, n)
+			var found, made engine.Sum
+			for j := range n {
+				found.AddRow(b, i+j, nil)
+			}
+			made.Add(want, nil)
+			if !found.Equal(&made) || !there.add(span{first, first + int64(n)}) {
+				return errForeign
+			}
+			i += n
+		}
+		progress(there.count)
+		return nil
+	}
+	if !t.Rolling() {
+		return there, hinted(w.db.Scan(ctx, &t.Table, nil, check))
+	}
+	t.roller.ddl.Lock()
+	parts := t.roller.parts
+	t.roller.ddl.Unlock()
+	for _, p := range parts {
+		if err := w.db.Scan(ctx, &t.Table, &p, func(b *engine.Batch) error { return check(b) }); err != nil {
+			return nil, hinted(err)
+		}
+	}
+	return there, nil
+}
+
+func hinted(err error) error {
+	if errors.Is(err, errForeign) {
+		return engine.Hinted(err, "the command of the record once more, with --drop-existing to drop the table")
+	}
+	return err
+}
+
+// refillFor is how long the insert of a missing batch is retried while it fails
+// because of a lock or the connection.
+const refillFor = 30 * time.Second
+
+// refill inserts missing rows, in batches no larger than the load's.
+func (w *Insert) refill(ctx context.Context, t *table, hole span, refilled *int64) (err error) {
+	writer, err := w.db.Writer(ctx, &t.Table, w.opt.Method)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, writer.Close()) }()
+	b := engine.NewBatch(t.Inserted())
+	for at := hole.from; at < hole.to; {
+		n := min(hole.to-at, int64(w.opt.Batch))
+		b.Reset()
+		w.preset.fill(b, t.stream, at, int(n))
+		began := time.Now()
+		for {
+			ack, err := writer.Write(ctx, b)
+			if err == nil && ack.Rows != n {
+				err = fmt.Errorf("the server acknowledged %s of %d", figure.Plural(ack.Rows, "row", "rows"), n)
+			}
+			if err == nil {
+				break
+			}
+			if !engine.Retryable(err) || time.Since(began) > refillFor {
+				return err
+			}
+			select {
+			case <-time.After(rollPause):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			if err := writer.Reset(ctx); err != nil {
+				return err
+			}
+		}
+		*refilled += n
+		at += n
+	}
+	return nil
+}
+
+// A rowSet is a set of rows of a sequence, with one bit per row.
+type rowSet struct {
+	bits  []uint64
+	count int64
+}
+
+const wordBits = 64
+
+// add adds rows, and returns false if one of them is already in the set.
+func (r *rowSet) add(s span) bool {
+	if need := int((s.to + wordBits - 1) / wordBits); need > len(r.bits) {
+		grown := make([]uint64, max(need, 2*len(r.bits)))
+		copy(grown, r.bits)
+		r.bits = grown
+	}
+	for at := s.from; at < s.to; at++ {
+		bit := uint64(1) << (at % wordBits)
+		if r.bits[at/wordBits]&bit != 0 {
+			return false
+		}
+		r.bits[at/wordBits] |= bit
+	}
+	r.count += s.rows()
+	return true
+}
+
+func (r *rowSet) has(row int64) bool {
+	return row/wordBits < int64(len(r.bits)) && r.bits[row/wordBits]&(1<<(row%wordBits)) != 0
+}
+
+// end returns the row after the highest one.
+func (r *rowSet) end() int64 {
+	for at := int64(len(r.bits)) * wordBits; at > 0; at-- {
+		if r.has(at - 1) {
+			return at
+		}
+	}
+	return 0
+}
+
+// holes returns the rows in [from, to) that are not in the set.
+func (r *rowSet) holes(from, to int64) []span {
+	var out []span
+	for at := from; at < to; at++ {
+		if at%wordBits == 0 && at+wordBits <= to && r.bits[at/wordBits] == ^uint64(0) {
+			at += wordBits - 1
+			continue
+		}
+		if r.has(at) {
+			continue
+		}
+		if n := len(out); n > 0 && out[n-1].to == at {
+			out[n-1].to++
+		} else {
+			out = append(out, span{at, at + 1})
+		}
+	}
+	return out
+}
+
+// keySequence is a preset's sequence if the table's first column is the sequence
+// number, from 1.
+func keySequence(b *engine.Batch, row int, _ stream) int64 { return b.Columns[0].Ints[row] - 1 }
+
+// readingsSequence inverts fillTimeseries: it computes the position within the
+// second from the id, by the inverse of the permutation.
+func readingsSequence(b *engine.Batch, row int, s stream) int64 {
+	id, since := b.Columns[0].Ints[row], b.Columns[1].Ints[row]-virtualStart
+	if since < 0 || since%1e6 != 0 || id < 0 || id >= sensors {
+		return -1
+	}
+	second := since / 1e6
+	scale, shift := permutation(s, second)
+	place := (id - shift + sensors) % sensors * inverse(scale) % sensors
+	if place >= readingsPerSecond {
+		return -1
+	}
+	return second*readingsPerSecond + place
+}
+
+// inverse returns the inverse of n modulo sensors, a prime: n^(sensors-2), by
+// Fermat's little theorem.
+func inverse(n int64) int64 {
+	out := int64(1)
+	for e := sensors - 2; e > 0; e >>= 1 {
+		if e&1 == 1 {
+			out = out * n % sensors
+		}
+		n = n * n % sensors
+	}
+	return out
+}

@@ -1,0 +1,287 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/bench"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/testdb"
+)
+
+// TestRollerTriesAgain checks that a step that fails for a temporary reason is
+// retried, also if the server has executed it nevertheless.
+func TestRollerTriesAgain(t *testing.T) {
+	busy := engine.Classed(engine.ErrLockTimeout, errors.New("busy"))
+	for _, kind := range stores {
+		for _, test := range []struct {
+			name string
+			fail error
+			done bool // executed nevertheless
+		}{
+			{"lock", busy, false},
+			{"unreachable", engine.Classed(engine.ErrUnreachable, errors.New("down")), false},
+			{"lost before", errLost, false},
+			{"lost after", errLost, true},
+		} {
+			t.Run(kind+"/"+test.name, func(t *testing.T) {
+				db := &faulty{DB: testdb.Open(t, kind)}
+				w := newTestInsert(t, db, InsertOptions{Preset: "classic", Layout: Rolling, Rows: 8000, Writers: 2, Batch: 100, PeriodRows: 2000, KeepPeriods: 1})
+				setUp(t, w)
+				var create, drop atomic.Int64
+				db.apply = func(ctx context.Context, steps []engine.Step) error {
+					n := &create
+					if _, ok := steps[0].(engine.DropPartition); ok {
+						n = &drop
+					}
+					if n.Add(1)%2 == 0 {
+						return db.DB.Apply(ctx, steps...)
+					}
+					if test.done {
+						if err := db.DB.Apply(ctx, steps...); err != nil {
+							return err
+						}
+					}
+					return test.fail
+				}
+				run(t, w, config(w))
+				if p := verify(t, w); !p.Checksum || p.Found+p.DroppedRows != 8000 || p.Expected != p.Found {
+					t.Errorf("%+v", p)
+				}
+				if create.Load() < 1 || drop.Load() < 1 {
+					t.Errorf("%d tries to create, %d to drop", create.Load(), drop.Load())
+				}
+			})
+		}
+	}
+}
+
+// TestRollerFails checks that a permanent failure ends the run at once, with the
+// reason, and that no client keeps waiting for a period.
+func TestRollerFails(t *testing.T) {
+	broken := errors.New("broken on purpose")
+	db := &faulty{DB: testdb.Open(t, "sqlite")}
+	w := newTestInsert(t, db, InsertOptions{Preset: "classic", Layout: Rolling, Rows: 100000, Writers: 3, Batch: 100, PeriodRows: 1000})
+	setUp(t, w)
+	db.apply = func(context.Context, []engine.Step) error {
+		if w.tables[0].next.Load() < 3200 {
+			return engine.Classed(engine.ErrLockTimeout, errors.New("busy"))
+		}
+		return broken // all three clients are waiting
+	}
+	cfg := config(w)
+	cfg.Grace = 100 * time.Millisecond
+	began := time.Now()
+	out, err := bench.Run(t.Context(), w, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.Stopped != bench.StoppedFailed || !errors.Is(out.Err, broken) || out.Rows != 2900 || time.Since(began) > 10*time.Second {
+		t.Errorf("%+v after %v", out, time.Since(began))
+	}
+	mustHold(t, w, 2900) // the key 3000 is in the first missing period
+}
+
+// TestRollerInterrupted checks that an interrupt ends clients that wait for a
+// period whose creation is stuck.
+func TestRollerInterrupted(t *testing.T) {
+	db := &faulty{DB: testdb.Open(t, "sqlite")}
+	w := newTestInsert(t, db, InsertOptions{Preset: "classic", Layout: Rolling, Rows: 100000, Writers: 3, Batch: 100, PeriodRows: 1000})
+	setUp(t, w)
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	release := make(chan struct{})
+	db.apply = func(ctx context.Context, _ []engine.Step) error {
+		interrupt()
+		select {
+		case <-ctx.Done():
+		case <-release:
+		}
+		return engine.Classed(engine.ErrLockTimeout, errors.New("busy"))
+	}
+	cfg := config(w)
+	cfg.Grace = 100 * time.Millisecond
+	time.AfterFunc(500*time.Millisecond, func() { close(release) })
+	out, err := bench.Run(ctx, w, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.Stopped != bench.StoppedInterrupted || out.Err != nil {
+		t.Errorf("%+v", out)
+	}
+	mustHold(t, w, out.Rows)
+}
+
+// TestRollerFinishes checks that a step in progress is completed when the run
+// ends, so that no partition is dropped while the table is read afterwards.
+func TestRollerFinishes(t *testing.T) {
+	db := &faulty{DB: testdb.Open(t, "sqlite")}
+	w := newTestInsert(t, db, InsertOptions{Preset: "classic", Layout: Rolling, Rows: 1000, PeriodRows: 1000})
+	setUp(t, w)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var after error
+	db.apply = func(own context.Context, steps []engine.Step) error {
+		cancel()
+		time.Sleep(20 * time.Millisecond)
+		after = own.Err()
+		return db.DB.Apply(own, steps...)
+	}
+	w.tables[0].next.Store(2500)
+	if err := w.Background(ctx, func(string, string, time.Time) {}); err != nil || after != nil {
+		t.Errorf("Background returned %v; the step's context: %v", err, after)
+	}
+	parts, err := db.Catalog().Partitions(t.Context(), w.Tables()[0])
+	if err != nil || len(parts) != 5 {
+		t.Errorf("periods %v, %v", parts, err)
+	}
+}
+
+// TestBusyTable checks that a transaction that holds the table's metadata lock
+// longer than the lock timeout of DDL delays the roller, but does not end the run.
+func TestBusyTable(t *testing.T) {
+	db := testdb.Open(t, "mariadb")
+	w := newTestInsert(t, db, InsertOptions{Preset: "classic", Layout: Rolling, Rows: 6000, Writers: 2, Batch: 100, PeriodRows: 1000, KeepPeriods: 2})
+	setUp(t, w)
+	sql := raw(t, db)
+	exec(t, sql, "BEGIN")
+	number(t, sql, "SELECT COUNT(*) FROM purchases")
+	released := time.AfterFunc(2500*time.Millisecond, func() { // the lock timeout of DDL is 2 seconds
+		if _, err := sql.Exec("COMMIT"); err != nil {
+			t.Error(err)
+		}
+	})
+	defer released.Stop()
+	run(t, w, config(w))
+	if p := verify(t, w); !p.Checksum || p.Found+p.DroppedRows != 6000 {
+		t.Errorf("%+v", p)
+	}
+}
+
+// TestKeysRunAhead checks that the roller follows if a server skips keys, so
+// that rows are at higher positions than their sequence numbers.
+func TestKeysRunAhead(t *testing.T) {
+	db := testdb.Open(t, "mariadb")
+	const rows = 4000
+	for _, keep := range []int{0, 3} {
+		t.Run(fmt.Sprintf("keep=%d", keep), func(t *testing.T) {
+			w := newTestInsert(t, db, InsertOptions{Preset: "sbtest", Layout: Rolling, Rows: rows, Writers: 3, Batch: 100, PeriodRows: 500, KeepPeriods: keep})
+			if _, err := w.Setup(t.Context(), true); err != nil {
+				t.Fatal(err)
+			}
+			exec(t, raw(t, db), "ALTER TABLE sbtest1 AUTO_INCREMENT = 5000")
+			run(t, w, config(w))
+			p := verify(t, w)
+			if !p.Checksum || p.Expected != p.Found || p.Found+p.DroppedRows != rows {
+				t.Errorf("%+v", p)
+			}
+			if spare := hasWarning(p, "the server left keys out"); spare != (keep > 0) {
+				t.Errorf("warnings %q", p.Warnings)
+			}
+		})
+	}
+}
+
+// TestPendingKeepsPeriod checks that a period needed by a pending row is not
+// dropped, however far the inserts have progressed.
+func TestPendingKeepsPeriod(t *testing.T) {
+	for _, kind := range stores {
+		t.Run(kind, func(t *testing.T) {
+			db := testdb.Open(t, kind)
+			w := newTestInsert(t, db, InsertOptions{Preset: "classic", Layout: Rolling, Rows: 10000, Batch: 100, PeriodRows: 500, KeepPeriods: 1})
+			setUp(t, w)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			ended := make(chan error, 1)
+			go func() { ended <- w.Background(ctx, func(string, string, time.Time) {}) }()
+			slow, err := w.Client(ctx, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fast, err := w.Client(ctx, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			send := func(c bench.Client) {
+				t.Helper()
+				if err := c.Do(ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+			slow.Prepare(100)
+			for range 40 {
+				fast.Prepare(100)
+				send(fast)
+			}
+			time.Sleep(5 * rollEvery) // sufficient to drop too many periods
+			send(slow)
+			if err := slow.Close(); err != nil {
+				t.Fatal(err)
+			}
+			// No row is pending, so all periods except one can be dropped.
+			oldest := func() string {
+				parts, err := db.Catalog().Partitions(t.Context(), w.Tables()[0])
+				if err != nil {
+					t.Fatal(err)
+				}
+				return parts[0].Name
+			}
+			for deadline := time.Now().Add(10 * time.Second); oldest() != "p0000000000000004000"; time.Sleep(rollEvery) {
+				if time.Now().After(deadline) {
+					t.Fatalf("the oldest period is still %s", oldest())
+				}
+			}
+			cancel()
+			if err := errors.Join(fast.Close(), <-ended); err != nil {
+				t.Fatal(err)
+			}
+			if p := verify(t, w); !p.Checksum || p.Expected != 101 || p.DroppedRows != 3999 {
+				t.Errorf("%+v", p)
+			}
+		})
+	}
+}
+
+// few is a database with a limit on the number of periods per table.
+type few struct {
+	engine.DB
+	periods int
+}
+
+func (f few) Capabilities() engine.Capabilities {
+	c := f.DB.Capabilities()
+	c.MaxPeriods = f.periods
+	return c
+}
+
+// TestDoubtKeepsPeriod: rows in doubt may never have got a key. Later rows then
+// get keys below their sequence numbers, whose periods must exist.
+func TestDoubtKeepsPeriod(t *testing.T) {
+	for preset, want := range map[string]int64{"sbtest": 899, "classic": 999} {
+		w := newTestInsert(t, testdb.Open(t, "null"), InsertOptions{Preset: preset, Layout: Rolling, PeriodRows: 100, KeepPeriods: 1})
+		w.tables[0].next.Store(1000)
+		w.tables[0].doubt = []span{{100, 150}, {300, 350}}
+		if got := w.tables[0].roller.oldest(); got != want {
+			t.Errorf("%s: rows from %d on are needed, want %d", preset, got, want)
+		}
+	}
+}
+
+// TestTooManyPeriods checks that too many periods are refused before any
+// statement is sent, with a hint.
+func TestTooManyPeriods(t *testing.T) {
+	w := newTestInsert(t, few{testdb.Open(t, "sqlite"), 10}, InsertOptions{Preset: "classic", Layout: Rolling, Batch: 50, PeriodRows: 100})
+	setUp(t, w)
+	cfg := config(w)
+	cfg.Rows, cfg.Grace = 10000, 100*time.Millisecond
+	out, err := bench.Run(t.Context(), w, cfg)
+	var hint *engine.HintError
+	if err != nil || out.Stopped != bench.StoppedFailed || !errors.As(out.Err, &hint) || out.Rows == 0 || out.Rows > 1000 {
+		t.Errorf("%+v, %v", out, err)
+	}
+	mustHold(t, w, out.Rows)
+}

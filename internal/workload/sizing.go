@@ -1,0 +1,148 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// Parameters by which Measure fits periods into a cache.
+const (
+	// sampleRows is large enough that a table's first extents, which servers
+	// allocate whole (1 MiB for InnoDB), don't dominate the measurement.
+	sampleRows = 50000
+	// sampleShare limits the sample to a small part of a short run.
+	sampleShare = 10
+	// cacheShare is the share of the cache that inserts may fill. The rest is
+	// for undo, the dictionary and pages waiting to be written.
+	cacheShare = 0.8
+	// residentPeriods is the number of periods that must fit: the one being
+	// filled and the one before it, which receives late rows and is still being
+	// written back.
+	residentPeriods = 2
+	minPeriodRows   = 1000
+	// unknownPeriodRows is so large that the creation of periods does not affect
+	// the measurement of a run that stores nothing: about one period per second.
+	unknownPeriodRows = 10_000_000
+)
+
+// Measure determines the number of rows per period: it loads a sample into a
+// scratch table with the same schema, measures its bytes per row, including
+// indexes, and fits two periods into the database's cache. It does nothing for a
+// plain layout, or if the options set the number of rows.
+//
+// The scratch table is named rowmill_sample_ and the name of the preset's table.
+// It is dropped at the end, also after errors and interrupts; after a killed
+// run, the next Measure drops it.
+func (w *Insert) Measure(ctx context.Context) (err error) {
+	if w.opt.Layout != Rolling || w.opt.PeriodRows > 0 {
+		return nil
+	}
+	cache := w.db.Info().CacheBytes
+	if !w.db.Capabilities().Stores {
+		// Nothing is stored, so the cache is no limit.
+		if w.opt.Rows == 0 {
+			return w.roll(unknownPeriodRows, "any number of rows: the engine stores nothing")
+		}
+		return w.roll(max(minPeriodRows, w.opt.Rows/10), "a tenth of the rows: the engine stores nothing")
+	}
+	if cache <= 0 {
+		return engine.Hinted(fmt.Errorf("period rows auto: %s doesn't say how large its cache is", w.db.Info().Engine),
+			"--period-rows N, so that two periods of N rows fit into memory")
+	}
+	rows := int64(sampleRows)
+	if w.opt.Rows > 0 {
+		rows = min(rows, max(w.opt.Rows/sampleShare, minPeriodRows))
+	}
+	perRow, err := w.sample(ctx, rows)
+	if err != nil {
+		return fmt.Errorf("measure bytes per row: %w", err)
+	}
+	tables := int64(len(w.tables))
+	fit := int64(cacheShare*float64(cache)/perRow) / residentPeriods / tables
+	fit = max(roundDown(fit), minPeriodRows)
+	why := fmt.Sprintf("%d periods of %.0f bytes per row, measured on %d rows, fit into %.0f%% of a cache of %d bytes",
+		residentPeriods, perRow, rows, 100*cacheShare, cache)
+	if tables > 1 {
+		why += fmt.Sprintf(", for each of %d tables", tables)
+	}
+	return w.roll(fit, why)
+}
+
+// BytesPerRow measures the size of a row in the table with its indexes, on a
+// sample of the given number of rows, in a scratch table like that of Measure.
+// The layout affects the result only by the first extents of the periods.
+func (w *Insert) BytesPerRow(ctx context.Context, rows int64) (float64, error) {
+	perRow, err := w.sample(ctx, rows)
+	if err != nil {
+		return 0, fmt.Errorf("measure bytes per row: %w", err)
+	}
+	return perRow, nil
+}
+
+// roundDown truncates a number to two leading digits: more would suggest a
+// precision that the measurement does not have.
+func roundDown(n int64) int64 {
+	unit := int64(1)
+	for n/unit >= 100 {
+		unit *= 10
+	}
+	return n / unit * unit
+}
+
+// scratch returns the table for the sample. Its name depends only on the preset,
+// so that the next run finds and drops the table of a killed run.
+func (w *Insert) scratch() *engine.Table {
+	t := w.preset.table
+	t.Name = scratchPrefix + t.Name
+	return &t
+}
+
+const scratchPrefix = "rowmill_sample_"
+
+// sample loads rows into a scratch table and returns their bytes per row.
+func (w *Insert) sample(ctx context.Context, rows int64) (perRow float64, err error) {
+	scratch := w.scratch()
+	defer func() {
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUp)
+		defer cancel()
+		if failed := w.db.Apply(clean, engine.DropTable{Table: scratch}); failed != nil {
+			err = errors.Join(err, fmt.Errorf("drop scratch table %s: %w", scratch.Name, failed))
+		}
+	}()
+	if err := w.db.Apply(ctx, engine.DropTable{Table: scratch}, engine.CreateTable{Table: scratch}); err != nil {
+		return 0, err
+	}
+	if err := w.load(ctx, scratch, rows); err != nil {
+		return 0, err
+	}
+	s, err := w.db.Catalog().Sizes(ctx, scratch)
+	if err != nil {
+		return 0, err
+	}
+	if s.Data+s.Index <= 0 {
+		return 0, engine.Hinted(errors.New("the server says that the sample takes no room"), "--period-rows N")
+	}
+	return float64(s.Data+s.Index) / float64(rows), nil
+}
+
+// load inserts the first rows of the first table into another table.
+func (w *Insert) load(ctx context.Context, into *engine.Table, rows int64) (err error) {
+	writer, err := w.db.Writer(ctx, into, w.opt.Method)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, writer.Close()) }()
+	b := engine.NewBatch(into.Inserted())
+	step := int64(max(w.opt.Batch, minPeriodRows)) // single rows would take too long
+	for at := int64(0); at < rows; at += step {
+		b.Reset()
+		w.preset.fill(b, w.tables[0].stream, at, int(min(step, rows-at)))
+		if _, err := writer.Write(ctx, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,509 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// Proof is the result of Verify.
+type Proof struct {
+	// Expected is the number of rows that were acknowledged and not dropped
+	// since; Found is the number of rows in the tables. Both include the rows of
+	// batches in doubt that were committed.
+	Expected, Found int64
+	// Lost is the number of rows of Expected that are missing legitimately: they
+	// were acknowledged so shortly before the server was killed that its
+	// settings allow it to lose them. A sound table has Expected = Found + Lost.
+	Lost int64
+	// Checksum is true if the rows found are exactly the rows that were sent,
+	// and no others are missing than those counted in Lost.
+	Checksum bool
+	// Periods are the results by period, if the period of each row can be computed.
+	Periods []PeriodProof
+	// DroppedRows is the number of rows in dropped periods, DeletedRows of rows
+	// deleted one by one.
+	DroppedRows, DeletedRows int64
+	Warnings                 []string
+}
+
+// PeriodProof is the result of Verify for one period.
+type PeriodProof struct {
+	// Name is TABLE.PARTITION, From and To its bounds as text.
+	Name, From, To  string
+	Expected, Found int64
+	Lost            int64
+	Checksum        bool
+}
+
+// verifyChunk is the number of rows recomputed at a time.
+const verifyChunk = 1000
+
+// Verify reads the tables and compares them with the rows computed from the seed:
+// their number, and a checksum of each period. Rows without acknowledgement, and
+// rows acknowledged so shortly before a crash that they may be lost, may exist or
+// not, but only as whole batches; this takes some 50 bytes of memory per such row.
+// Rows of periods that the workload has dropped are not expected. If the server
+// assigned the keys, it is unknown which rows those are, so only their number is
+// checked, and a few dozen bytes are kept for each remaining row. progress, if set,
+// is called with the number of rows read so far.
+//
+// Verify must be called after a run, when no client is running.
+func (w *Insert) Verify(ctx context.Context, progress func(rows int64)) (Proof, error) {
+	proof := Proof{Checksum: true}
+	if progress == nil {
+		progress = func(int64) {}
+	}
+	for _, t := range w.tables {
+		before := proof.Found
+		c := &check{w: w, t: t, proof: &proof, progress: func(rows int64) { progress(before + rows) }}
+		if err := c.run(ctx); err != nil {
+			return proof, fmt.Errorf("verify table %s: %w", t.Name, err)
+		}
+	}
+	return proof, nil
+}
+
+// A check compares one table with the rows that were sent.
+type check struct {
+	w        *Insert
+	t        *table
+	proof    *Proof
+	progress func(rows int64)
+
+	periods []rolling.Partition // of a rolling table
+	// sorted means that each row's period can be computed. Otherwise the table
+	// counts as one part.
+	sorted bool
+	skip   []bool // columns to leave out: the key that the server assigned
+
+	acked, doubt []span // the rows that were sent: see table.sent
+
+	read  int64        // number of rows so far
+	must  []engine.Sum // acknowledged rows, by part
+	found []engine.Sum // rows in the table except those in doubt, by part
+	// missing counts acknowledged rows that are in no period and not in a
+	// dropped one, dropped those in a dropped period, strayed rows whose key
+	// belongs to another period.
+	missing, dropped, strayed int64
+
+	doubts  []*doubtful
+	suspect map[uint64]place // rows in doubt, by hash
+}
+
+// A doubtful batch was sent and not acknowledged: an insert or, if leaving is
+// set, a delete. With atRisk, it was acknowledged so shortly before a crash that
+// it may be lost.
+type doubtful struct {
+	atRisk, leaving bool
+	rows, found     int64 // without rows of dropped periods
+	parts           []doubtfulPart
+}
+
+// A doubtfulPart is the portion of a doubtful batch in one part.
+type doubtfulPart struct {
+	part        int
+	rows, found int64
+}
+
+// A place is the batch and part of a row in doubt.
+type place struct {
+	batch *doubtful
+	part  int // index in batch.parts
+}
+
+func (c *check) run(ctx context.Context) error {
+	t := c.t
+	if t.ServerKey != "" {
+		c.skip = make([]bool, len(t.Columns))
+		c.skip[t.Column(t.ServerKey)] = true
+	}
+	parts := 1
+	if t.Rolling() {
+		var err error
+		if c.periods, err = c.w.db.Catalog().Partitions(ctx, &t.Table); err != nil {
+			return err
+		}
+		if c.sorted = t.ServerKey == ""; c.sorted {
+			parts = len(c.periods)
+		} else if t.roller.dropping.Load() > 0 {
+			return c.runLeft(ctx)
+		}
+	}
+	c.must, c.found = make([]engine.Sum, parts), make([]engine.Sum, parts)
+	c.acked, c.doubt = t.sent()
+	c.suspect = map[uint64]place{}
+	risk := t.recent.risk()
+	if err := errors.Join(c.suspects(ctx, c.doubt, doubtful{}), c.suspects(ctx, risk, doubtful{atRisk: true})); err != nil {
+		return err
+	}
+	if err := c.suspects(ctx, t.leaving(), doubtful{leaving: true}); err != nil {
+		return err
+	}
+	c.proof.DeletedRows += t.tail.removed.Load()
+	c.acked = without(c.acked, risk)
+	if err := c.compare(ctx); err != nil {
+		return err
+	}
+	c.conclude()
+	return nil
+}
+
+// compare recomputes the acknowledged rows while it reads those in the table.
+func (c *check) compare(ctx context.Context) error {
+	making, cancel := context.WithCancel(ctx)
+	defer cancel()
+	made := make(chan error, 1)
+	go func() { made <- c.expect(making) }()
+	err := c.readAll(ctx, c.add)
+	if err != nil {
+		cancel()
+		<-made
+		return err
+	}
+	return <-made
+}
+
+// expect adds up the rows that must exist.
+func (c *check) expect(ctx context.Context) error {
+	for _, s := range c.acked {
+		err := c.each(ctx, s, func(part int, s span, b *engine.Batch) {
+			if part >= 0 {
+				c.mustHold(&c.must[part], s, b)
+			} else {
+				c.outside(s)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// outside counts acknowledged rows that are in no period, as dropped or missing.
+func (c *check) outside(s span) {
+	dropped := int64(0)
+	if c.t.roller != nil {
+		dropped = c.w.firstAt(c.t.roller.dropping.Load())
+	}
+	gone := c.w.distinct(c.t, c.acked, span{s.from, max(s.from, min(s.to, dropped))})
+	c.dropped += gone
+	c.missing += c.w.distinct(c.t, c.acked, s) - gone
+}
+
+// suspects records the rows of batches that may exist or not; kind is the
+// template of the batches' entries.
+func (c *check) suspects(ctx context.Context, batches []span, kind doubtful) error {
+	var scratch engine.Sum
+	for _, batch := range batches {
+		d := &doubtful{atRisk: kind.atRisk, leaving: kind.leaving}
+		err := c.each(ctx, batch, func(part int, s span, b *engine.Batch) {
+			if part < 0 {
+				if kind.atRisk {
+					c.outside(s)
+				}
+				return
+			}
+			for i := range b.Rows() {
+				of := d
+				switch c.claim(batch, s.from+int64(i)) {
+				case claimNone:
+					continue
+				case claimShared:
+					of = &doubtful{}
+					c.doubts = append(c.doubts, of)
+				}
+				if n := len(of.parts); n == 0 || of.parts[n-1].part != part {
+					of.parts = append(of.parts, doubtfulPart{part: part})
+				}
+				n := len(of.parts) - 1
+				of.parts[n].rows++
+				of.rows++
+				c.suspect[hash(&scratch, b, i, nil)] = place{of, n}
+			}
+		})
+		if err != nil {
+			return err
+		}
+		c.doubts = append(c.doubts, d)
+	}
+	return nil
+}
+
+// hash adds a row to a sum and returns the row's own hash.
+func hash(sum *engine.Sum, b *engine.Batch, row int, skip []bool) uint64 {
+	before := sum.Hash
+	sum.AddRow(b, row, skip)
+	return sum.Hash - before
+}
+
+// each recomputes the rows of a span and passes them to fn in chunks, each
+// within one part. Rows that belong to no part are passed as part -1, without
+// being computed.
+func (c *check) each(ctx context.Context, s span, fn func(part int, s span, b *engine.Batch)) error {
+	b := engine.NewBatch(c.t.Inserted())
+	for at := s.from; at < s.to; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		part, until := c.part(at)
+		to := min(s.to, until)
+		if part >= 0 {
+			to = min(to, at+verifyChunk)
+			b.Reset()
+			c.w.preset.fill(b, c.t.stream, at, int(to-at))
+		}
+		fn(part, span{at, to}, b)
+		at = to
+	}
+	return nil
+}
+
+// part returns the part that a row belongs to, or -1, and the first row after it
+// that may belong to another part.
+func (c *check) part(seq int64) (part int, until int64) {
+	if !c.sorted {
+		return 0, math.MaxInt64
+	}
+	pos := c.w.position(seq)
+	// If the table rolls by the sequence, the parts are in the order of the rows.
+	i, _ := slices.BinarySearchFunc(c.periods, pos, func(p rolling.Partition, pos int64) int {
+		if p.To <= pos {
+			return -1
+		}
+		return 1
+	})
+	switch {
+	case i == len(c.periods):
+		return -1, math.MaxInt64
+	case pos < c.periods[i].From:
+		return -1, c.w.firstAt(c.periods[i].From)
+	}
+	return i, c.w.firstAt(c.periods[i].To)
+}
+
+// readAll reads the table, part by part, and passes its rows to fn.
+func (c *check) readAll(ctx context.Context, fn func(part int, b *engine.Batch)) error {
+	if !c.t.Rolling() {
+		return c.readPart(ctx, nil, 0, fn)
+	}
+	for i, p := range c.periods {
+		part := i
+		if !c.sorted {
+			part = 0
+			if i == 0 && !c.w.db.Capabilities().Gaps {
+				p.From = math.MinInt64 // it covers the range of the dropped periods
+			}
+		}
+		if err := c.readPart(ctx, &p, part, fn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *check) readPart(ctx context.Context, p *rolling.Partition, part int, fn func(part int, b *engine.Batch)) error {
+	// If the key is not in the row's sum, the sums can't detect a row in another
+	// period than that of its key.
+	key := -1
+	if p != nil && !c.sorted {
+		key = c.t.Column(c.t.ServerKey)
+	}
+	return c.w.db.Scan(ctx, &c.t.Table, p, func(b *engine.Batch) error {
+		if key >= 0 {
+			for _, k := range b.Columns[key].Ints {
+				if !p.Contains(k) {
+					c.strayed++
+				}
+			}
+		}
+		fn(part, b)
+		c.read += int64(b.Rows())
+		c.progress(c.read)
+		return ctx.Err()
+	})
+}
+
+// add adds up the rows in the table, those in doubt separately.
+func (c *check) add(part int, b *engine.Batch) {
+	sum := &c.found[part]
+	if len(c.suspect) == 0 {
+		sum.Add(b, c.skip)
+		return
+	}
+	for i := range b.Rows() {
+		h := hash(sum, b, i, c.skip)
+		p, ok := c.suspect[h]
+		if !ok || p.batch.parts[p.part].part != part {
+			continue
+		}
+		sum.Rows--
+		sum.Hash -= h
+		p.batch.found++
+		p.batch.parts[p.part].found++
+	}
+}
+
+// conclude adds the results to the proof.
+func (c *check) conclude() {
+	parts := make([]PeriodProof, len(c.must))
+	for i := range c.must {
+		parts[i] = PeriodProof{Expected: c.must[i].Rows, Found: c.found[i].Rows, Checksum: c.must[i].Equal(&c.found[i])}
+	}
+	var rows, found, torn, risk, lost, cut, leaving, left int64
+	for _, d := range c.doubts {
+		if d.leaving {
+			leaving, left = leaving+d.rows, left+d.found
+		} else if d.atRisk {
+			risk, lost = risk+d.rows, lost+d.rows-d.found
+		} else {
+			rows, found = rows+d.rows, found+d.found
+		}
+		whole := d.found == d.rows
+		switch {
+		case whole || d.found == 0:
+		case d.atRisk:
+			cut++
+		default:
+			torn++
+		}
+		for _, p := range d.parts {
+			part := &parts[p.part]
+			part.Found += p.found
+			if whole || d.atRisk {
+				part.Expected += p.rows
+			}
+			if d.atRisk {
+				part.Lost += p.rows - p.found
+			}
+			part.Checksum = part.Checksum && (whole || d.found == 0)
+		}
+	}
+	for i, p := range parts {
+		c.proof.Expected += p.Expected
+		c.proof.Found += p.Found
+		c.proof.Lost += p.Lost
+		c.proof.Checksum = c.proof.Checksum && p.Checksum
+		if c.sorted {
+			at := c.periods[i]
+			p.Name, p.From, p.To = c.t.Name+"."+at.Name, c.t.Grid.Format(at.From), c.t.Grid.Format(at.To)
+			c.proof.Periods = append(c.proof.Periods, p)
+		}
+	}
+	c.proof.Expected += c.missing
+	c.setDropped(c.dropped)
+	if rows > 0 {
+		c.warn("%s sent and not acknowledged; %s in the table", figure.Plural(rows, "row was", "rows were"), figure.Plural(found, "of them is", "of them are"))
+	}
+	if lost > 0 {
+		c.warn("%s acknowledged and lost: of the %s acknowledged in the %v before each of %s of the server, which its settings allow it to lose; all others are there",
+			figure.Plural(lost, "row was", "rows were"), figure.Count(risk), c.w.lossWindow(), figure.Plural(c.w.crashes, "kill", "kills"))
+	}
+	if leaving > 0 {
+		c.warn("a delete of %s was not acknowledged; %s in the table", figure.Plural(leaving, "row", "rows"), figure.Plural(left, "of them is", "of them are"))
+	}
+	c.wrong(torn, "unacknowledged batch is", "unacknowledged batches are", "in the table in part")
+	c.wrong(cut, "batch acknowledged shortly before a crash is", "batches acknowledged shortly before a crash are", "in the table in part")
+	c.wrong(c.missing, "acknowledged row lies", "acknowledged rows lie", "in no period, though theirs was never dropped")
+	c.wrong(c.strayed, "row lies", "rows lie", "in another period than by key")
+}
+
+func (c *check) warn(format string, args ...any) {
+	c.proof.Warnings = append(c.proof.Warnings, fmt.Sprintf("table %s: "+format, append([]any{c.t.Name}, args...)...))
+}
+
+// wrong describes how a number of rows or batches differs from what was sent.
+func (c *check) wrong(n int64, one, many, how string) {
+	if n > 0 {
+		c.proof.Checksum = false
+		c.warn("%s %s", figure.Plural(n, one, many), how)
+	}
+}
+
+func (c *check) setDropped(n int64) {
+	c.proof.DroppedRows += n
+	if c.t.roller != nil {
+		c.t.mu.Lock()
+		c.t.dropped = n
+		c.t.mu.Unlock()
+	}
+}
+
+// runLeft checks a table whose keys the server assigned and whose oldest periods
+// were dropped. The rows of the dropped periods can't be computed, so each
+// remaining row is looked up among the rows that were sent, and the number of
+// rows not found must not exceed the keys of the dropped periods.
+func (c *check) runLeft(ctx context.Context) error {
+	left := map[uint64]struct{}{}
+	var sum engine.Sum
+	var twice int64
+	err := c.readAll(ctx, func(_ int, b *engine.Batch) {
+		for i := range b.Rows() {
+			h := hash(&sum, b, i, c.skip)
+			if _, known := left[h]; known {
+				twice++
+			}
+			left[h] = struct{}{}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	// match removes the rows of spans from the remaining ones.
+	match := func(spans []span) (rows, found int64, err error) {
+		for _, s := range spans {
+			err := c.each(ctx, s, func(_ int, s span, b *engine.Batch) {
+				rows += s.rows()
+				for i := range b.Rows() {
+					h := hash(&sum, b, i, nil)
+					if _, ok := left[h]; ok {
+						delete(left, h)
+						found++
+					}
+				}
+			})
+			if err != nil {
+				return rows, found, err
+			}
+		}
+		return rows, found, nil
+	}
+	acked, doubt := c.t.sent()
+	sent, found, err := match(acked)
+	if err != nil {
+		return err
+	}
+	doubted, doubtFound, err := match(doubt)
+	if err != nil {
+		return err
+	}
+	// Keys begin at 1, so the number of keys below the first period is its lower
+	// bound less one.
+	keys := int64(0)
+	if len(c.periods) > 0 && c.t.roller.dropping.Load() > 0 {
+		keys = max(0, min(c.periods[0].From, c.t.roller.dropping.Load())-1)
+	}
+	gone := sent - found
+	lost := max(0, gone-keys)
+	c.proof.Found += c.read
+	c.proof.Expected += found + doubtFound + lost
+	c.setDropped(gone - lost)
+	if doubted > 0 {
+		c.warn("%s sent and not acknowledged; %s in the table", figure.Plural(doubted, "row was", "rows were"), figure.Plural(doubtFound, "of them is", "of them are"))
+	}
+	c.wrong(lost, "acknowledged row is", "acknowledged rows are", "missing")
+	c.wrong(twice, "row is", "rows are", "in the table twice")
+	c.wrong(int64(len(left)), "row in the table was", "rows in the table were", "never sent")
+	c.wrong(c.strayed, "row lies", "rows lie", "in another period than by key")
+	if spare := keys - gone; spare > 0 {
+		c.warn("the server left keys out, so that of the rows in dropped periods only the largest number is known: up to %s could be missing unnoticed", figure.Plural(spare, "row", "rows"))
+	}
+	return nil
+}
