@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/bench"
@@ -370,4 +372,169 @@ func firstKey(from, to int64, is func(int64) (bool, error)) (int64, error) {
 		}
 	}
 	return from, nil
+}
+
+// Statements returns every statement that the steps execute, in order, like
+// Insert.Statements.
+func (b *Ibench) Statements(dropExisting, verify bool) ([]Statement, error) {
+	l := listing{w: b.Insert, dialect: b.db.Dialect()}
+	l.add("each connection", engine.Session{})
+	l.add("the connection that changes tables", engine.Session{Maintenance: true})
+	for _, t := range b.tables {
+		l.add("look for the table", engine.Inspect{Table: &t.Table})
+	}
+	if b.Creates() {
+		for _, t := range b.tables {
+			if dropExisting {
+				l.add("drop the table if it exists", engine.DropTable{Table: &t.Table})
+			}
+			l.add("create the table", engine.CreateTable{Table: &t.Table})
+		}
+	}
+	for _, s := range b.Steps() {
+		for _, t := range b.tables {
+			b.list(&l, s, t)
+		}
+		if s.Name == "settle" {
+			l.add("settle: finish what writes have left", engine.Settle{Tables: b.Tables()})
+		}
+	}
+	l.add("sample the server, every interval", engine.Sample{Tables: b.Tables()})
+	for _, t := range b.tables {
+		if verify {
+			l.add("verify every row at the end", engine.Select{Table: &t.Table})
+		}
+		l.add("measure the table after each step", engine.Measure{Table: &t.Table})
+	}
+	return l.out, l.err
+}
+
+// list adds the statements of a step on a table.
+func (b *Ibench) list(l *listing, s Step, t *table) {
+	if s.Name == "l.x" {
+		for _, ix := range b.indexes {
+			l.add("l.x: build the indexes, one after the other", engine.CreateIndexes{Table: &t.Table, Indexes: []engine.Index{ix}})
+		}
+	}
+	if !s.Loads() {
+		return
+	}
+	l.insert(fmt.Sprintf("%s: insert a batch of %d rows in one transaction", s.Name, s.Batch), &t.Table, t.stream, s.Batch)
+	if s.Deletes {
+		l.deletes(s.Name+": ", t, s.Batch)
+	}
+	indexed := t.Table
+	indexed.Indexes = b.indexes
+	switch s.Query {
+	case "qr":
+		l.queries(s.Name+": ", ibenchRanges(&indexed))
+	case "qp":
+		l.queries(s.Name+": ", ibenchPoints(&indexed))
+	}
+}
+
+func (l *listing) deletes(step string, t *table, batch int) {
+	l.add(fmt.Sprintf("%sdelete the oldest %d rows, while inserts run", step, batch), engine.Delete{Table: &t.Table, By: l.w.preset.by})
+}
+
+func (l *listing) queries(step string, all []query) {
+	for _, q := range all {
+		l.add(strings.TrimSpace(step+" query")+", while inserts run", *q.find)
+	}
+}
+
+// choreGrace is how long a chore may continue after the run is told to end: a
+// server takes some time to cancel the build of an index.
+const choreGrace = 5 * time.Second
+
+// Chores is a workload of jobs that are executed once, one operation of a client
+// each.
+type Chores struct {
+	jobs []func(ctx context.Context, event rollEvent) error
+	next atomic.Int64
+	// event reports an action; it may be used once started is closed.
+	event   rollEvent
+	started chan struct{}
+
+	mu       sync.Mutex
+	warnings []string
+}
+
+func newChores() *Chores { return &Chores{started: make(chan struct{})} }
+
+// Warnings returns the parts of the jobs that the server could not do.
+func (c *Chores) Warnings() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.warnings)
+}
+
+// Background implements bench.Workload: the jobs report by its event.
+func (c *Chores) Background(ctx context.Context, event func(what, object string, began time.Time)) error {
+	c.event = event
+	close(c.started)
+	<-ctx.Done()
+	return nil
+}
+
+// Client implements bench.Workload.
+func (c *Chores) Client(context.Context, int) (bench.Client, error) {
+	return &choreClient{chores: c}, nil
+}
+
+type choreClient struct {
+	chores *Chores
+	job    func(ctx context.Context, event rollEvent) error
+}
+
+func (c *choreClient) Prepare(int) { c.job = c.chores.jobs[c.chores.next.Add(1)-1] }
+
+func (c *choreClient) Do(ctx context.Context) error {
+	<-c.chores.started
+	return c.job(ctx, c.chores.event)
+}
+
+// Recover allows a retry of a job that failed because of a lock.
+func (c *choreClient) Recover(ctx context.Context, _ error) error { return ctx.Err() }
+
+func (c *choreClient) Close() error { return nil }
+
+// buildIndexes returns l.x: it builds the indexes of each table one after the
+// other, and all tables in parallel.
+func (b *Ibench) buildIndexes() *Chores {
+	c := newChores()
+	b.built = make([]int, len(b.tables))
+	for i, t := range b.tables {
+		table := t.Table // a copy, because the counters read the original concurrently
+		c.jobs = append(c.jobs, func(ctx context.Context, event rollEvent) error {
+			for b.built[i] < len(b.indexes) {
+				ix := b.indexes[b.built[i]]
+				began := time.Now()
+				if err := b.db.Apply(ctx, engine.CreateIndexes{Table: &table, Indexes: []engine.Index{ix}}); err != nil {
+					return fmt.Errorf("create index %s of %s: %w", ix.Name, t.Name, err)
+				}
+				event("create index", t.Name+"."+ix.Name, began)
+				b.built[i]++
+			}
+			return nil
+		})
+	}
+	return c
+}
+
+// settle returns the step that completes the work that writes have deferred.
+func (b *Ibench) settle() *Chores {
+	c := newChores()
+	c.jobs = append(c.jobs, func(ctx context.Context, event rollEvent) error {
+		began := time.Now()
+		warnings, err := b.db.Settle(ctx, engine.Settle{Tables: b.Tables()})
+		c.mu.Lock()
+		c.warnings = append(c.warnings, warnings...)
+		c.mu.Unlock()
+		if err == nil {
+			event("settle", "", began)
+		}
+		return err
+	})
+	return c
 }

@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -28,6 +29,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -138,11 +140,8 @@ func NewInsert(db engine.DB, opt InsertOptions) (*Insert, error) {
 	if opt.Layout == Rolling && !caps.Rolling {
 		return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("layout rolling: %s can't cut a table into periods", db.Info().Engine))
 	}
-	if opt.Method == "" {
-		opt.Method = caps.Methods[0]
-	}
-	if !slices.Contains(caps.Methods, opt.Method) {
-		return nil, fmt.Errorf("unknown insert method %q; %s has %s", opt.Method, db.Info().Engine, joinMethods(caps.Methods))
+	if opt.Method, err = chooseMethod(db, opt.Method); err != nil {
+		return nil, err
 	}
 	if p.table.Ignore && slices.Contains(caps.NoIgnore, opt.Method) {
 		return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("insert method %s of %s can't skip rows whose key is there, which preset %s needs",
@@ -158,13 +157,14 @@ func NewInsert(db engine.DB, opt InsertOptions) (*Insert, error) {
 	if opt.Batch < 0 || opt.Rows < 0 || opt.PeriodRows < 0 || opt.KeepPeriods < 0 || opt.KeepRows < 0 || opt.Readers < 0 || opt.ReadAfter < 0 {
 		return nil, errors.New("rows, batch, period rows, readers and what to keep can't be negative")
 	}
-	if opt.KeepRows > 0 && p.twin != nil {
-		return nil, engine.Hinted(fmt.Errorf("rows to keep: preset %s sends some rows twice, so that how many the table holds isn't known", p.name), "--keep-periods, or --preset timeseries")
-	}
-	if opt.KeepRows > 0 && !caps.Stores {
+	switch {
+	case opt.KeepRows == 0:
+	case p.twin != nil:
+		return nil, engine.Hinted(fmt.Errorf("rows to keep: preset %s sends some rows twice, so that how many the table holds isn't known", p.name),
+			"--keep-periods, or --preset timeseries")
+	case !caps.Stores:
 		return nil, engine.Hinted(fmt.Errorf("rows to keep: %s stores none", db.Info().Engine), "--target sqlite:")
-	}
-	if opt.KeepRows > 0 && opt.KeepPeriods > 0 {
+	case opt.KeepPeriods > 0:
 		return nil, errors.New("rows to keep and periods to keep: the one follows from the other")
 	}
 	n := p.indexes
@@ -211,12 +211,20 @@ func widen(t *engine.Table) {
 	}
 }
 
-func joinMethods(ms []engine.Method) string {
-	names := make([]string, len(ms))
-	for i, m := range ms {
+// chooseMethod returns the insert method asked for, or the engine's default.
+func chooseMethod(db engine.DB, asked engine.Method) (engine.Method, error) {
+	methods := db.Capabilities().Methods
+	if asked == "" {
+		return methods[0], nil
+	}
+	if slices.Contains(methods, asked) {
+		return asked, nil
+	}
+	names := make([]string, len(methods))
+	for i, m := range methods {
 		names[i] = string(m)
 	}
-	return strings.Join(names, ", ")
+	return "", fmt.Errorf("unknown insert method %q; %s has %s", asked, db.Info().Engine, strings.Join(names, ", "))
 }
 
 // addTables adds the shared table, or one table per writer.
@@ -390,7 +398,12 @@ func (w *Insert) Setup(ctx context.Context, dropExisting bool) (schema []string,
 	for i, t := range w.tables {
 		text, err := w.create(ctx, t)
 		if err != nil {
-			return nil, errors.Join(err, w.undoSetup(ctx, w.tables[:i]))
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUp)
+			defer cancel()
+			for _, t := range w.tables[:i] {
+				err = errors.Join(err, w.drop(ctx, t))
+			}
+			return nil, err
 		}
 		schema = append(schema, text...)
 	}
@@ -420,17 +433,6 @@ func (w *Insert) create(ctx context.Context, t *table) ([]string, error) {
 // cleanUp limits the time for dropping tables after a failure or an interrupt.
 const cleanUp = 30 * time.Second
 
-// undoSetup drops tables that were just created.
-func (w *Insert) undoSetup(ctx context.Context, tables []*table) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUp)
-	defer cancel()
-	var errs []error
-	for _, t := range tables {
-		errs = append(errs, w.drop(ctx, t))
-	}
-	return errors.Join(errs...)
-}
-
 // drop drops a table, which may be from a run of another layout.
 func (w *Insert) drop(ctx context.Context, t *table) error {
 	parts, err := w.db.Catalog().Partitions(ctx, &t.Table)
@@ -452,6 +454,148 @@ func (w *Insert) Drop(ctx context.Context) error {
 	for _, t := range w.tables {
 		if err := w.drop(ctx, t); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// maxWarnings is the maximum number of different server warnings that are kept.
+const maxWarnings = 20
+
+func (w *Insert) warn(texts []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.warnings == nil {
+		w.warnings = map[string]int64{}
+	}
+	for _, text := range texts {
+		if _, known := w.warnings[text]; known || len(w.warnings) < maxWarnings {
+			w.warnings[text]++
+		}
+	}
+}
+
+// Warnings returns the server's warnings about batches, each with the number of
+// batches.
+func (w *Insert) Warnings() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []string
+	for _, text := range slices.Sorted(maps.Keys(w.warnings)) {
+		out = append(out, fmt.Sprintf("the server warned of %s: %s", figure.Plural(w.warnings[text], "batch", "batches"), text))
+	}
+	return out
+}
+
+// Sizes returns the total size of all tables.
+func (w *Insert) Sizes(ctx context.Context) (engine.Sizes, error) {
+	var sum engine.Sizes
+	for _, t := range w.tables {
+		s, err := w.db.Catalog().Sizes(ctx, &t.Table)
+		if err != nil {
+			return sum, err
+		}
+		sum.Data += s.Data
+		sum.Index += s.Index
+	}
+	return sum, nil
+}
+
+// SkippedRows returns how many of the acknowledged rows the server skipped
+// because their keys existed.
+func (w *Insert) SkippedRows() int64 {
+	return w.total(func(t *table) int64 { return t.skipped.Load() })
+}
+
+// DroppedRows returns the number of rows in dropped periods. If the server
+// assigns the keys, it is an estimate until Verify has counted.
+func (w *Insert) DroppedRows() int64 { return w.total(w.droppedRows) }
+
+func (w *Insert) droppedRows(t *table) int64 {
+	if t.roller == nil {
+		return 0
+	}
+	below := w.firstAt(t.roller.dropped.Load())
+	acked, _ := t.sent()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.dropped >= 0 {
+		return t.dropped
+	}
+	var n int64
+	for _, s := range acked {
+		n += w.distinct(t, acked, span{s.from, max(s.from, min(s.to, below))})
+	}
+	return n
+}
+
+// DeletedRows returns the number of rows whose delete, to keep the tables' size,
+// was acknowledged.
+func (w *Insert) DeletedRows() int64 {
+	return w.total(func(t *table) int64 { return t.tail.removed.Load() })
+}
+
+// RowsNow returns the acknowledged number of rows in all tables, if the options
+// ask for readers or for rows to keep.
+func (w *Insert) RowsNow() int64 {
+	return w.total(func(t *table) int64 { return t.held() - w.droppedRows(t) })
+}
+
+// total adds up a figure of all tables.
+func (w *Insert) total(of func(*table) int64) int64 {
+	var n int64
+	for _, t := range w.tables {
+		n += of(t)
+	}
+	return n
+}
+
+// A transfer describes rows to insert by one connection, outside of a run.
+type transfer struct {
+	into   *engine.Table
+	stream stream
+	rows   span
+	batch  int64
+	method engine.Method
+	// patience is how long a batch is retried that fails because of a lock or the
+	// connection; 0 is not at all.
+	patience time.Duration
+	// done, if set, is called with each batch that was inserted, and the row after it.
+	done func(b *engine.Batch, next int64)
+}
+
+// transfer inserts rows in batches, each in one transaction.
+func (w *Insert) transfer(ctx context.Context, t transfer) (err error) {
+	writer, err := w.db.Writer(ctx, t.into, t.method)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, writer.Close()) }()
+	b := engine.NewBatch(t.into.Inserted())
+	for at := t.rows.from; at < t.rows.to; at += int64(b.Rows()) {
+		n := min(t.batch, t.rows.to-at)
+		b.Reset()
+		w.preset.fill(b, t.stream, at, int(n))
+		for began := time.Now(); ; {
+			ack, err := writer.Write(ctx, b)
+			if err == nil && ack.Rows+ack.Skipped != n {
+				err = fmt.Errorf("the server acknowledged %s of %d", figure.Plural(ack.Rows+ack.Skipped, "row", "rows"), n)
+			}
+			if err == nil {
+				break
+			}
+			if !engine.Retryable(err) || time.Since(began) > t.patience {
+				return err
+			}
+			if err := engine.Sleep(ctx, rollPause); err != nil {
+				return err
+			}
+			if err := writer.Reset(ctx); err != nil {
+				return err
+			}
+		}
+		if t.done != nil {
+			t.done(b, at+n)
 		}
 	}
 	return nil

@@ -7,9 +7,10 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
+	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
-	"github.com/rowmill/rowmill/internal/figure"
 )
 
 // Operations of a Mixed workload.
@@ -53,7 +54,7 @@ const MaxPoints = 1000
 // secondary index. A select must find at least the rows that were acknowledged
 // before it began, and at most the rows that had been sent when it ended.
 type Mixed struct {
-	insert *Insert
+	*Insert
 	opt    MixedOptions
 	lookup lookup
 	finds  map[string]*engine.Find
@@ -115,14 +116,8 @@ func checkMixed(db engine.DB, opt MixedOptions) (_ MixedOptions, p preset, l loo
 	if opt.Points > 0 && len(l.on) != 1 {
 		return fail("points of preset %s: its index is of several columns", opt.Preset)
 	}
-	caps := db.Capabilities()
-	if opt.Method == "" {
-		opt.Method = caps.Methods[0]
-	}
-	if !slices.Contains(caps.Methods, opt.Method) {
-		return fail("unknown insert method %q; %s has %s", opt.Method, db.Info().Engine, joinMethods(caps.Methods))
-	}
-	return opt, p, l, nil
+	opt.Method, err = chooseMethod(db, opt.Method)
+	return opt, p, l, err
 }
 
 // NewMixed checks the options. It does not access the database.
@@ -135,8 +130,8 @@ func NewMixed(db engine.DB, opt MixedOptions) (*Mixed, error) {
 		widen(&p.table)
 	}
 	m := &Mixed{opt: opt, lookup: l, stores: db.Capabilities().Stores, sent: make([]atomic.Int32, l.slots), acked: make([]atomic.Int32, l.slots)}
-	m.insert = newInsert(db, InsertOptions{Preset: opt.Preset, Layout: Plain, Seed: opt.Seed, Writers: 1, Batch: opt.Batch, Method: opt.Method}, p)
-	t := &m.insert.tables[0].Table
+	m.Insert = newInsert(db, InsertOptions{Preset: opt.Preset, Layout: Plain, Seed: opt.Seed, Writers: 1, Batch: opt.Batch, Method: opt.Method}, p)
+	t := &m.tables[0].Table
 	m.finds = map[string]*engine.Find{
 		OpSelectPK:    {Table: t, Columns: l.pk, On: []string{l.key}, How: engine.Equal},
 		OpSelectIndex: {Table: t, Columns: l.columns, Index: l.index, On: l.on, How: engine.Equal},
@@ -209,28 +204,8 @@ func purchase(s stream, seq int64) (price float64, customer int64) {
 // Options returns the options with the defaults filled in.
 func (m *Mixed) Options() MixedOptions { return m.opt }
 
-// Tables returns the only table, as a list.
-func (m *Mixed) Tables() []*engine.Table { return m.insert.Tables() }
-
-// Deviations describes how the workload departs from the preset's publication.
-func (m *Mixed) Deviations() []string { return m.insert.Deviations() }
-
-// Indexes returns the number of secondary indexes of the table.
-func (m *Mixed) Indexes() int { return m.insert.Indexes() }
-
-// Warnings returns the server's warnings about inserted batches.
-func (m *Mixed) Warnings() []string { return m.insert.Warnings() }
-
 // Rows returns the number of rows that the table may have: all rows that were sent.
-func (m *Mixed) Rows() int64 { return m.insert.tables[0].next.Load() }
-
-// Verify compares the table with the rows that were sent.
-func (m *Mixed) Verify(ctx context.Context, progress func(rows int64)) (Proof, error) {
-	return m.insert.Verify(ctx, progress)
-}
-
-// Drop drops the table.
-func (m *Mixed) Drop(ctx context.Context) error { return m.insert.Drop(ctx) }
+func (m *Mixed) Rows() int64 { return m.tables[0].next.Load() }
 
 // fillBatch is the number of rows per statement of the initial fill: so many
 // that the cost of the commit is negligible, and fewer than the statement limits
@@ -241,7 +216,7 @@ const fillBatch = 5000
 // its deferred work. It returns the statements that created the schema, and
 // warnings about work that the server could not complete.
 func (m *Mixed) Fill(ctx context.Context, dropExisting bool, progress func(rows int64)) (schema, warnings []string, err error) {
-	schema, err = m.insert.Setup(ctx, dropExisting)
+	schema, err = m.Setup(ctx, dropExisting)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -249,17 +224,24 @@ func (m *Mixed) Fill(ctx context.Context, dropExisting bool, progress func(rows 
 		m.sent[i].Store(0)
 		m.acked[i].Store(0)
 	}
-	db := m.insert.db
-	method := m.opt.Method
-	if slices.Contains(db.Capabilities().Methods, engine.Load) {
-		method = engine.Load
+	t := m.tables[0]
+	load := transfer{into: &t.Table, stream: t.stream, rows: span{0, m.opt.Rows}, batch: fillBatch, method: m.opt.Method,
+		done: func(b *engine.Batch, next int64) {
+			m.count(m.sent, b)
+			m.count(m.acked, b)
+			t.next.Store(next)
+			progress(next)
+		}}
+	if slices.Contains(m.db.Capabilities().Methods, engine.Load) {
+		load.method = engine.Load
 	}
-	err = m.fill(ctx, method, progress)
-	if errors.Is(err, engine.ErrUnsupported) && method != m.opt.Method && m.Rows() == 0 {
-		err = m.fill(ctx, m.opt.Method, progress) // the server may forbid the bulk method
+	err = m.transfer(ctx, load)
+	if errors.Is(err, engine.ErrUnsupported) && load.method != m.opt.Method && m.Rows() == 0 {
+		load.method = m.opt.Method // the server may forbid the bulk method
+		err = m.transfer(ctx, load)
 	}
 	if err != nil {
-		return schema, nil, fmt.Errorf("fill table %s: %w", m.Tables()[0].Name, err)
+		return schema, nil, fmt.Errorf("fill table %s: %w", t.Name, err)
 	}
 	warnings, err = m.Settle(ctx)
 	return schema, warnings, err
@@ -267,35 +249,7 @@ func (m *Mixed) Fill(ctx context.Context, dropExisting bool, progress func(rows 
 
 // Settle lets the server complete the work that writes have deferred.
 func (m *Mixed) Settle(ctx context.Context) ([]string, error) {
-	return m.insert.db.Settle(ctx, engine.Settle{Tables: m.Tables()})
-}
-
-func (m *Mixed) fill(ctx context.Context, method engine.Method, progress func(rows int64)) (err error) {
-	t := m.insert.tables[0]
-	writer, err := m.insert.db.Writer(ctx, &t.Table, method)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, writer.Close()) }()
-	b := engine.NewBatch(t.Inserted())
-	for from := int64(0); from < m.opt.Rows; {
-		n := int(min(fillBatch, m.opt.Rows-from))
-		b.Reset()
-		m.insert.preset.fill(b, t.stream, from, n)
-		ack, err := writer.Write(ctx, b)
-		if err != nil {
-			return err
-		}
-		if ack.Rows != int64(n) {
-			return fmt.Errorf("the server acknowledged %s of %d", figure.Plural(ack.Rows, "row", "rows"), n)
-		}
-		m.count(m.sent, b)
-		m.count(m.acked, b)
-		from += int64(n)
-		t.next.Store(from)
-		progress(from)
-	}
-	return nil
+	return m.db.Settle(ctx, engine.Settle{Tables: m.Tables()})
 }
 
 // count adds the rows of a batch to the counts per key.
@@ -304,3 +258,155 @@ func (m *Mixed) count(counts []atomic.Int32, b *engine.Batch) {
 		counts[m.lookup.slot(b, i)].Add(1)
 	}
 }
+
+// Clients creates the clients of one operation. It is a bench.Workload.
+type Clients func(ctx context.Context, n int) (bench.Client, error)
+
+// Client implements bench.Workload.
+func (c Clients) Client(ctx context.Context, n int) (bench.Client, error) { return c(ctx, n) }
+
+// Background implements bench.Workload; there is no work beside the clients.
+func (c Clients) Background(context.Context, func(what, object string, began time.Time)) error {
+	return nil
+}
+
+// Clients returns the clients of an operation other than OpMixed. The rows that
+// selects look for depend on the seed and on turn, a number that the caller assigns
+// to each measurement: it must be equal for measurements that are compared.
+func (m *Mixed) Clients(operation string, turn int) (Clients, error) {
+	if operation == OpInsert {
+		return m.inserter, nil
+	}
+	f := m.finds[operation]
+	if f == nil {
+		return nil, fmt.Errorf("unknown operation %q", operation)
+	}
+	return func(ctx context.Context, n int) (bench.Client, error) {
+		q, err := m.db.Querier(ctx)
+		if err != nil {
+			return nil, err
+		}
+		// Writers and readers use different streams: the writers' numbers are small.
+		source := newStream(m.opt.Seed, firstReader+n)
+		return &reader{m: m, operation: operation, find: f, querier: q, random: source.row(int64(turn)),
+			values: make([]engine.Value, 0, f.Values()), slots: make([]int64, 0, max(f.Points, 1))}, nil
+	}, nil
+}
+
+// firstReader is the stream number of the first client that selects, above those
+// of all clients that insert.
+const firstReader = 1 << 20
+
+// An inserter is a client that counts the rows it sends per key.
+type inserter struct {
+	*client
+	m *Mixed
+}
+
+func (m *Mixed) inserter(ctx context.Context, n int) (bench.Client, error) {
+	c, err := m.Client(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	return &inserter{c.(*client), m}, nil
+}
+
+// Prepare implements bench.Client.
+func (c *inserter) Prepare(rows int) {
+	c.client.Prepare(rows)
+	c.m.count(c.m.sent, c.batch)
+}
+
+// Do implements bench.Client.
+func (c *inserter) Do(ctx context.Context) error {
+	err := c.client.Do(ctx)
+	if err == nil {
+		c.m.count(c.m.acked, c.batch)
+	}
+	return err
+}
+
+// A reader is a client that selects existing rows.
+type reader struct {
+	m         *Mixed
+	operation string
+	find      *engine.Find
+	querier   engine.Querier
+	random    draws
+	values    []engine.Value
+	slots     []int64 // of the keys to look for; empty for a primary key
+}
+
+// Prepare implements bench.Client: it draws the rows to look for, uniformly
+// among the initial rows of the table.
+func (c *reader) Prepare(int) {
+	c.values, c.slots = c.values[:0], c.slots[:0]
+	if c.operation == OpSelectPK {
+		c.values = append(c.values, engine.Value{Int: c.draw() + 1})
+		return
+	}
+	stream, on := c.m.tables[0].stream, len(c.find.On)
+	for len(c.slots) < max(c.find.Points, 1) {
+		v, slot := c.m.lookup.values(stream, c.draw())
+		if slices.Contains(c.slots, slot) {
+			continue // a duplicate value would find its rows only once
+		}
+		c.slots, c.values = append(c.slots, slot), append(c.values, v[:on]...)
+	}
+}
+
+// draw returns the number of a row.
+func (c *reader) draw() int64 { return c.random.below(uint64(c.m.opt.Rows)) }
+
+// Do implements bench.Client.
+func (c *reader) Do(ctx context.Context) error {
+	least := c.sum(c.m.acked)
+	if !c.m.lookup.exact && len(c.slots) > 0 {
+		least = int64(len(c.slots))
+	}
+	rows, err := c.querier.Find(ctx, c.find, c.values)
+	if err != nil || !c.m.stores {
+		return err
+	}
+	if most := c.sum(c.m.sent); int64(rows) < least || int64(rows) > most {
+		return c.wrong(rows, least, most)
+	}
+	return nil
+}
+
+// sum returns the number of rows of the keys according to the counts; a primary
+// key has one row.
+func (c *reader) sum(counts []atomic.Int32) int64 {
+	if len(c.slots) == 0 {
+		return 1
+	}
+	var n int64
+	for _, s := range c.slots {
+		n += int64(counts[s].Load())
+	}
+	return n
+}
+
+// wrong returns the error of a select with a wrong number of rows.
+func (c *reader) wrong(rows int, least, most int64) error {
+	want := fmt.Sprint(least)
+	if most > least {
+		want = fmt.Sprintf("%d to %d", least, most)
+	}
+	asked := make([]string, len(c.values))
+	for i, v := range c.values {
+		switch c.find.Table.Columns[c.find.Table.Column(c.find.On[min(i, len(c.find.On)-1)])].Type {
+		case engine.Float32, engine.Float64:
+			asked[i] = fmt.Sprint(v.Float)
+		default:
+			asked[i] = fmt.Sprint(v.Int)
+		}
+	}
+	return fmt.Errorf("%s in %s: %d rows came for %v = %v, want %s", c.operation, c.find.Table.Name, rows, c.find.On, asked, want)
+}
+
+// Recover implements bench.Client.
+func (c *reader) Recover(ctx context.Context, _ error) error { return c.querier.Reset(ctx) }
+
+// Close implements bench.Client.
+func (c *reader) Close() error { return c.querier.Close() }

@@ -141,9 +141,9 @@ func TestLookupValues(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		table := m.insert.tables[0]
+		table := m.tables[0]
 		b := engine.NewBatch(table.Inserted())
-		m.insert.preset.fill(b, table.stream, 0, rows)
+		m.preset.fill(b, table.stream, 0, rows)
 		for i := range rows {
 			v, slot := m.lookup.values(table.stream, int64(i))
 			if got := m.lookup.slot(b, i); got != slot || slot < 0 || slot >= m.lookup.slots {

@@ -291,13 +291,3 @@ func (w *Insert) HeldRows() (least, most int64) {
 	}
 	return least, most
 }
-
-// RowsNow returns the acknowledged number of rows in all tables, if the options
-// ask for readers or for rows to keep.
-func (w *Insert) RowsNow() int64 {
-	var n int64
-	for _, t := range w.tables {
-		n += t.held() - w.droppedRows(t)
-	}
-	return n
-}

@@ -212,42 +212,9 @@ func hinted(err error) error {
 const refillFor = 30 * time.Second
 
 // refill inserts missing rows, in batches no larger than the load's.
-func (w *Insert) refill(ctx context.Context, t *table, hole span, refilled *int64) (err error) {
-	writer, err := w.db.Writer(ctx, &t.Table, w.opt.Method)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, writer.Close()) }()
-	b := engine.NewBatch(t.Inserted())
-	for at := hole.from; at < hole.to; {
-		n := min(hole.to-at, int64(w.opt.Batch))
-		b.Reset()
-		w.preset.fill(b, t.stream, at, int(n))
-		began := time.Now()
-		for {
-			ack, err := writer.Write(ctx, b)
-			if err == nil && ack.Rows != n {
-				err = fmt.Errorf("the server acknowledged %s of %d", figure.Plural(ack.Rows, "row", "rows"), n)
-			}
-			if err == nil {
-				break
-			}
-			if !engine.Retryable(err) || time.Since(began) > refillFor {
-				return err
-			}
-			select {
-			case <-time.After(rollPause):
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-			if err := writer.Reset(ctx); err != nil {
-				return err
-			}
-		}
-		*refilled += n
-		at += n
-	}
-	return nil
+func (w *Insert) refill(ctx context.Context, t *table, hole span, refilled *int64) error {
+	return w.transfer(ctx, transfer{into: &t.Table, stream: t.stream, rows: hole, batch: int64(w.opt.Batch), method: w.opt.Method, patience: refillFor,
+		done: func(b *engine.Batch, _ int64) { *refilled += int64(b.Rows()) }})
 }
 
 // A rowSet is a set of rows of a sequence, with one bit per row.

@@ -38,8 +38,7 @@ type roller struct {
 	stale bool                // under ddl: a step failed, so parts may be wrong
 
 	ready atomic.Int64 // positions below it have a partition
-	mu    sync.Mutex
-	grown chan struct{} // closed and replaced when ready grows
+	grown gate         // of clients that wait for ready
 
 	// drift is how far the keys assigned by the server are known to be ahead of
 	// the sequence.
@@ -50,7 +49,7 @@ type roller struct {
 }
 
 func newRoller(w *Insert, t *table) *roller {
-	return &roller{w: w, t: t, grown: make(chan struct{})}
+	return &roller{w: w, t: t}
 }
 
 // policy returns how many periods to create and keep. Creation ignores
@@ -72,33 +71,22 @@ func (r *roller) reset(parts []rolling.Partition) {
 // have records the existing partitions; r.ddl is held.
 func (r *roller) have(parts []rolling.Partition) {
 	r.parts, r.stale = parts, false
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.ready.Store(parts[len(parts)-1].To)
-	close(r.grown)
-	r.grown = make(chan struct{})
+	r.grown.signal()
 }
 
 // await waits until the partition of a position exists.
 func (r *roller) await(ctx context.Context, pos int64) error {
-	for pos >= r.ready.Load() {
-		r.mu.Lock()
-		grown := r.grown
-		r.mu.Unlock()
+	return r.grown.await(ctx, func() bool {
 		if pos < r.ready.Load() {
-			return nil
+			return true
 		}
 		select {
 		case r.w.wanted <- struct{}{}:
 		default: // a request is already pending
 		}
-		select {
-		case <-grown:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
+		return false
+	})
 }
 
 // catchUp creates room for n more keys than the existing periods hold.
@@ -170,7 +158,7 @@ func (w *Insert) roller(ctx context.Context, task func(*roller, context.Context,
 			if ctx.Err() != nil {
 				return nil
 			}
-			if waited := w.awaitServer(ctx); waited {
+			if w.awaitServer(ctx) {
 				delete(failing, t) // patience applies while the server is up
 			}
 			was, known := failing[t]
@@ -183,11 +171,8 @@ func (w *Insert) roller(ctx context.Context, task func(*roller, context.Context,
 			}
 			failing[t] = now
 		}
-		if len(failing) > 0 {
-			select {
-			case <-ctx.Done():
-			case <-time.After(rollPause):
-			}
+		if len(failing) > 0 && engine.Sleep(ctx, rollPause) != nil {
+			return nil
 		}
 	}
 }

@@ -115,7 +115,10 @@ func (w *Insert) sample(ctx context.Context, rows int64) (perRow float64, err er
 	if err := w.db.Apply(ctx, engine.DropTable{Table: scratch}, engine.CreateTable{Table: scratch}); err != nil {
 		return 0, err
 	}
-	if err := w.load(ctx, scratch, rows); err != nil {
+	// The sample consists of the first rows of the first table. Single rows would take too long.
+	batch := int64(max(w.opt.Batch, minPeriodRows))
+	load := transfer{into: scratch, stream: w.tables[0].stream, rows: span{0, rows}, batch: batch, method: w.opt.Method}
+	if err := w.transfer(ctx, load); err != nil {
 		return 0, err
 	}
 	s, err := w.db.Catalog().Sizes(ctx, scratch)
@@ -126,23 +129,4 @@ func (w *Insert) sample(ctx context.Context, rows int64) (perRow float64, err er
 		return 0, engine.Hinted(errors.New("the server says that the sample takes no room"), "--period-rows N")
 	}
 	return float64(s.Data+s.Index) / float64(rows), nil
-}
-
-// load inserts the first rows of the first table into another table.
-func (w *Insert) load(ctx context.Context, into *engine.Table, rows int64) (err error) {
-	writer, err := w.db.Writer(ctx, into, w.opt.Method)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, writer.Close()) }()
-	b := engine.NewBatch(into.Inserted())
-	step := int64(max(w.opt.Batch, minPeriodRows)) // single rows would take too long
-	for at := int64(0); at < rows; at += step {
-		b.Reset()
-		w.preset.fill(b, w.tables[0].stream, at, int(min(step, rows-at)))
-		if _, err := writer.Write(ctx, b); err != nil {
-			return err
-		}
-	}
-	return nil
 }
