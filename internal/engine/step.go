@@ -65,3 +65,64 @@ func (Select) step()           {}
 func (Inspect) step()          {}
 func (Measure) step()          {}
 func (Sample) step()           {}
+
+// Rename renames a table, and its periods accordingly. It renders the statements of
+// a transaction that the caller begins, so that several tables can be renamed
+// together. Have lists the partitions of a rolling table, in order.
+type Rename struct {
+	Table *Table
+	Have  []rolling.Partition
+	To    string
+}
+
+func (Rename) step() {}
+
+type (
+	// Detach converts a partition to a standalone table, called Into. Have lists the
+	// existing partitions in order, including the detached one.
+	Detach struct {
+		Table *Table
+		Have  []rolling.Partition
+		Part  rolling.Partition
+		Into  string
+	}
+	// Attach makes the table From a partition: before the first, after the last, or
+	// in a gap. The caller must have checked that its rows lie within the bounds.
+	Attach struct {
+		Table *Table
+		Have  []rolling.Partition
+		Part  rolling.Partition
+		From  string
+	}
+	// Replace puts the rows of the table With in the place of one or more adjacent
+	// partitions, Old, which become the one partition New, of the same bounds.
+	// Readers see each row exactly once. The rows of each old partition are moved to
+	// the table at the same index of Out. Out must not name With, because it can't
+	// be determined afterwards whether tables were exchanged. See
+	// Capabilities.LastName for the name of New.
+	Replace struct {
+		Table *Table
+		Have  []rolling.Partition
+		Old   []rolling.Partition
+		New   rolling.Partition
+		With  string
+		Out   []string
+	}
+	// DropTables drops the standalone tables that exist.
+	DropTables struct{ Names []string }
+	// AddColumn adds a column to a table and all of its periods, with the method
+	// that blocks inserts the least. Definition is the column as in CREATE TABLE,
+	// with its name, as its owner wrote it.
+	AddColumn struct {
+		Table      *Table
+		Have       []rolling.Partition
+		Name       string
+		Definition string
+	}
+)
+
+func (Detach) step()     {}
+func (Attach) step()     {}
+func (Replace) step()    {}
+func (DropTables) step() {}
+func (AddColumn) step()  {}

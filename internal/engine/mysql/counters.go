@@ -161,7 +161,6 @@ func (c *counters) setSources(sources []source) {
 	}
 }
 
-// Describe implements engine.Counters.
 func (c *counters) Describe() []engine.Counter {
 	var out []engine.Counter
 	for _, s := range c.sources {
@@ -230,5 +229,4 @@ func (c *counters) read(ctx context.Context, q string, dst []float64) error {
 	return nil
 }
 
-// Close implements engine.Counters.
 func (c *counters) Close() error { return unlessLost(c.conn.Close()) }

@@ -158,7 +158,6 @@ func (l *loader) fail(ctx context.Context, err error) error {
 	return err
 }
 
-// Begin implements engine.Loader.
 func (l *loader) Begin(ctx context.Context) error {
 	err := l.enter(ctx, idle)
 	if err == nil {
@@ -173,7 +172,6 @@ func (l *loader) Begin(ctx context.Context) error {
 	return fmt.Errorf("begin a transaction: %w", err)
 }
 
-// Commit implements engine.Loader.
 func (l *loader) Commit(ctx context.Context) error {
 	err := l.enter(ctx, open)
 	if err == nil {
@@ -234,7 +232,6 @@ func (l *loader) encoder(t *engine.Table) *encoder {
 	return e
 }
 
-// Insert implements engine.Loader.
 func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, from, to int) (engine.Ack, error) {
 	err := l.enter(ctx, open)
 	if err == nil {

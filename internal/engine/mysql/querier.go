@@ -89,13 +89,11 @@ func (q *querier) drop() {
 	}
 }
 
-// Close implements engine.Querier.
 func (q *querier) Close() error {
 	q.drop()
 	return nil
 }
 
-// Find implements engine.Querier.
 func (q *querier) Find(ctx context.Context, f *engine.Find, values []engine.Value) (int, error) {
 	rows, err := q.run(ctx, func() (int64, error) { return q.find(f, values) })
 	if err != nil {

@@ -1,8 +1,16 @@
 package mysql
 
 import (
+	"context"
+	"database/sql"
+	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/rolling"
@@ -11,7 +19,6 @@ import (
 // Words implements engine.Keeper.
 func (db *DB) Words() engine.Words { return speaker{db.dialect, db} }
 
-// From implements engine.Words.
 func (d dialect) From(t *engine.Table, p rolling.Partition) string {
 	return d.Quote(t.Name) + " PARTITION (" + d.Quote(p.Name) + ")"
 }
@@ -62,7 +69,6 @@ func (d dialect) Position(t *engine.Table, expr string) string {
 	return "TIMESTAMPDIFF(MICROSECOND, " + zeroTime + ", " + expr + ")"
 }
 
-// FromPosition implements engine.Words.
 func (d dialect) FromPosition(t *engine.Table, expr string) string {
 	switch kindOf(t) {
 	case bySequence:
@@ -84,7 +90,6 @@ func (d dialect) FromPosition(t *engine.Table, expr string) string {
 	return at
 }
 
-// AsText implements engine.Words.
 func (d dialect) AsText(c engine.SchemaColumn) string {
 	name := d.Quote(c.Name)
 	switch c.Kind {
@@ -102,7 +107,6 @@ func (d dialect) AsText(c engine.SchemaColumn) string {
 	return "CAST(" + name + " AS CHAR)"
 }
 
-// CreateTemplate implements engine.Words.
 func (d dialect) CreateTemplate(t *engine.Table, name string, o engine.Storage) []string {
 	out := []string{"CREATE TABLE " + d.Quote(name) + " LIKE " + d.Quote(t.Name)}
 	if t.Rolling() {
@@ -121,10 +125,7 @@ func (d dialect) compress(name string, o engine.Storage) []string {
 	return []string{"ALTER TABLE " + d.Quote(name) + " COMPRESSION = 'zlib'"}
 }
 
-// Text implements engine.Words.
 func (dialect) Text() string { return "LONGTEXT CHARACTER SET utf8mb4" }
-
-// Blob implements engine.Words.
 func (dialect) Blob() string { return "LONGBLOB" }
 
 // OwnTable implements engine.Words. It names the storage engine and character set,
@@ -147,4 +148,366 @@ func (d dialect) Compact(table string) []string {
 		return nil
 	}
 	return []string{"ALTER TABLE " + d.Quote(table) + " FORCE"}
+}
+
+// A byKind is the representation of positions in the column that a table is
+// partitioned by. It determines the partitioning expression and the form of a bound.
+type byKind int
+
+const (
+	bySequence  byKind = iota // an integer key: RANGE (c)
+	byEpoch                   // an integer that counts Table.Epoch: RANGE (c)
+	byDatetime                // DATETIME(n): RANGE COLUMNS (c)
+	byDate                    // DATE: RANGE COLUMNS (c)
+	byTimestamp               // TIMESTAMP(n): RANGE (UNIX_TIMESTAMP(c)), the only function allowed there
+)
+
+// kindOf returns the kind of t's column. A declared table has the column's type in
+// its definition.
+func kindOf(t *engine.Table) byKind {
+	if t.Grid.Axis() == rolling.Sequence {
+		return bySequence
+	}
+	if t.Epoch > 0 {
+		return byEpoch
+	}
+	if i := t.Column(t.By); i < 0 && t.Definition != nil {
+		for _, c := range t.Definition.Columns {
+			if !strings.EqualFold(c.Name, t.By) {
+				continue
+			}
+			switch typeName(c.Type) {
+			case "DATE":
+				return byDate
+			case "TIMESTAMP":
+				return byTimestamp
+			}
+		}
+	}
+	return byDatetime
+}
+
+// typeName returns the first word of a type in upper case: DATETIME of "datetime(6)".
+func typeName(native string) string {
+	name, _ := engine.NativeType(native)
+	return strings.ToUpper(name)
+}
+
+// epochUnit is the column's unit, in microseconds.
+func epochUnit(t *engine.Table) int64 { return max(t.Epoch.Microseconds(), 1) }
+
+// partitionBy renders the partitioning expression.
+func (d dialect) partitionBy(t *engine.Table) string {
+	switch kindOf(t) {
+	case byDatetime, byDate:
+		return "RANGE COLUMNS (" + d.Quote(t.By) + ")"
+	case byTimestamp:
+		return "RANGE (UNIX_TIMESTAMP(" + d.Quote(t.By) + "))"
+	}
+	return "RANGE (" + d.Quote(t.By) + ")"
+}
+
+// bound renders the upper bound of a partition, as in its definition. It returns an
+// error for a bound between two values that the column or its partitioning can
+// represent.
+func bound(t *engine.Table, pos int64) (string, error) {
+	unit := int64(1)
+	switch kindOf(t) {
+	case bySequence:
+		return strconv.FormatInt(pos, 10), nil
+	case byEpoch:
+		unit = epochUnit(t)
+	case byTimestamp:
+		unit = time.Second.Microseconds()
+	case byDate:
+		unit = 24 * time.Hour.Microseconds()
+	case byDatetime:
+		return datetimeText(pos), nil
+	}
+	if pos%unit != 0 {
+		return "", fmt.Errorf("bound %s of table %s lies between two values of column %s", t.Grid.Format(pos), t.Name, t.By)
+	}
+	if kindOf(t) == byDate {
+		return "'" + rolling.Instant(pos).Format(time.DateOnly) + "'", nil
+	}
+	return strconv.FormatInt(pos/unit, 10), nil
+}
+
+// datetimeText renders a position as a DATETIME literal, with fractional seconds
+// only if needed.
+func datetimeText(pos int64) string {
+	layout := engine.TimeLayout
+	if pos%time.Second.Microseconds() != 0 {
+		layout += ".000000"
+	}
+	return "'" + rolling.Instant(pos).Format(layout) + "'"
+}
+
+// parseBound parses an upper bound: a number, a time or a date in quotes, or
+// MAXVALUE, which tables not created by rowmill may have.
+func parseBound(t *engine.Table, s string) (int64, error) {
+	if s == "MAXVALUE" {
+		return t.Grid.Bounds().To, nil
+	}
+	if text, quoted := strings.CutPrefix(s, "'"); quoted {
+		text = strings.TrimSuffix(text, "'")
+		for _, layout := range []string{engine.TimeLayout, time.DateOnly} {
+			if at, err := time.Parse(layout, text); err == nil { // also parses fractions
+				return rolling.Position(at), nil
+			}
+		}
+		return 0, fmt.Errorf("bound %s is no time", s)
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("bound %s is no number", s)
+	}
+	unit := int64(1)
+	switch kindOf(t) {
+	case byEpoch:
+		unit = epochUnit(t)
+	case byTimestamp:
+		unit = time.Second.Microseconds()
+	}
+	if unit == 1 {
+		return n, nil
+	}
+	// A bound outside the axis is clamped to its end.
+	b := t.Grid.Bounds()
+	return min(max(n, b.From/unit), b.To/unit) * unit, nil
+}
+
+var _ engine.SumWords = dialect{}
+
+// digits matches the precision and scale of a decimal type.
+var digits = regexp.MustCompile(`\((\d+)(?:,\s*(\d+))?\)`)
+
+// SumType implements engine.SumWords. Like the server's own SUM, it has 22 digits
+// more than a value, up to the maximum of 65.
+func (dialect) SumType(c engine.SchemaColumn) string {
+	precision, scale := 20, 0
+	switch {
+	case c.Kind == engine.KindFloat:
+		return "DOUBLE"
+	case c.Kind == engine.KindDecimal && typeName(c.Native) == "DECIMAL":
+		precision = 10
+		if m := digits.FindStringSubmatch(c.Native); m != nil {
+			precision, _ = strconv.Atoi(m[1])
+			scale, _ = strconv.Atoi(m[2])
+		}
+	}
+	return fmt.Sprintf("DECIMAL(%d,%d)", min(precision+22, 65), scale)
+}
+
+func (dialect) Double() string { return "DOUBLE" }
+
+// AsDouble implements engine.SumWords. MySQL can cast to DOUBLE only since 8.0.17.
+func (dialect) AsDouble(expr string) string   { return "(" + expr + " + 0e0)" }
+func (dialect) Variance(expr string) string   { return "VAR_POP(" + expr + ")" }
+func (dialect) SquareRoot(expr string) string { return "SQRT(" + expr + ")" }
+
+func (dialect) Month(pos string) string {
+	at := "TIMESTAMPADD(MICROSECOND, " + pos + ", " + zeroTime + ")"
+	return "(YEAR(" + at + ") * 12 + MONTH(" + at + ") - 1)"
+}
+
+func (dialect) MonthStart(month string) string {
+	return fmt.Sprintf("TIMESTAMPDIFF(MICROSECOND, %s, MAKEDATE((%s) DIV 12, 1) + INTERVAL ((%s) %% 12) MONTH)", zeroTime, month, month)
+}
+
+// SkipLocked implements engine.SumWords. MariaDB supports it since 10.6.
+func (dialect) SkipLocked() string { return " FOR UPDATE SKIP LOCKED" }
+
+// InsertNew implements engine.SumWords. The tables it is used for have no
+// partitions and only integers and short names, so it ignores only duplicate keys.
+func (dialect) InsertNew() (begin, end string) { return "INSERT IGNORE", "" }
+func (dialect) OnKey([]string) string          { return " ON DUPLICATE KEY UPDATE " }
+
+// Sent implements engine.SumWords. MariaDB has no other form.
+func (d dialect) Sent(column string) string { return "VALUES(" + d.Quote(column) + ")" }
+
+// Temporary implements engine.SumWords. It names the storage engine, because
+// MyRocks, if it is the default, has no temporary tables.
+func (d dialect) Temporary(name, body string) engine.TemporaryTable {
+	q := d.Quote(name)
+	return engine.TemporaryTable{
+		Create: "CREATE TEMPORARY TABLE " + q + " (" + body + ") ENGINE=InnoDB",
+		Clear:  "TRUNCATE TABLE " + q,
+		Drop:   "DROP TEMPORARY TABLE IF EXISTS " + q,
+		Name:   q,
+	}
+}
+
+func (d dialect) SumColumn(c engine.SchemaColumn) string {
+	if c.Collation == "" || typeName(c.Native) == "JSON" {
+		return c.Native
+	}
+	charset, _, _ := strings.Cut(c.Collation, "_")
+	return c.Native + " CHARACTER SET " + charset + " COLLATE " + c.Collation
+}
+
+func (d dialect) ReplaceView(name, query string) []string {
+	return []string{"CREATE OR REPLACE VIEW " + d.Quote(name) + " AS\n" + query}
+}
+
+// Triggers implements engine.SumWords. Each row looks up its note, and the first
+// one of a connection writes it. The lookup locks the note, so that the consumer of
+// notes skips those of open transactions.
+func (d dialect) Triggers(t *engine.Table, _ []string, n engine.NoteRow) []engine.Trigger {
+	insert := func(row string) string {
+		return fmt.Sprintf("INSERT IGNORE INTO %s VALUES (%s, CONCAT('connection ', CONNECTION_ID()))",
+			n.Into, strings.Join(n.Values(row+"."+d.Quote(t.By)), ", "))
+	}
+	var out []engine.Trigger
+	for _, e := range []struct{ event, body string }{
+		{"INSERT", insert("NEW")},
+		{"UPDATE", "BEGIN " + insert("OLD") + "; " + insert("NEW") + "; END"},
+		{"DELETE", insert("OLD")},
+	} {
+		out = append(out, d.trigger(t, n.Name+"_"+strings.ToLower(e.event)+"_"+t.Name, "AFTER "+e.event, e.body))
+	}
+	return out
+}
+
+// trigger returns a row trigger with two alternative names. MySQL can't replace a
+// trigger, and when MariaDB does, a crash of the server may lose it. The names have
+// the same length, which is limited to 64.
+func (d dialect) trigger(t *engine.Table, name, when, body string) engine.Trigger {
+	named := func(name string) engine.Trigger {
+		return engine.Trigger{
+			Name: name, Table: t.Name, Body: unquoted.Replace(body),
+			Statements: []string{fmt.Sprintf("CREATE TRIGGER %s %s ON %s FOR EACH ROW %s", d.Quote(name), when, d.Quote(t.Name), body)},
+			Drop:       []string{"DROP TRIGGER IF EXISTS " + d.Quote(name)},
+		}
+	}
+	out, other := named(name), named(strings.Replace(name, "rowmill_", "rowmill2", 1))
+	out.Other = &other
+	return out
+}
+
+// unquoted removes quotes and backslashes from literals, because the catalog shows
+// them differently from the statement: MySQL shows the unescaped character.
+var unquoted = strings.NewReplacer("'", "", `\`, "")
+
+// HaveTriggers implements engine.SumWords. CHAR(39) and CHAR(92) are a quote and a
+// backslash under any sql_mode. MariaDB opens the tables of every database unless
+// EVENT_OBJECT_SCHEMA is given; with EVENT_OBJECT_TABLE it opens only one.
+func (dialect) HaveTriggers(table string) string {
+	q := "SELECT TRIGGER_NAME, EVENT_OBJECT_TABLE, REPLACE(REPLACE(ACTION_STATEMENT, CHAR(39), ''), CHAR(92), '') " +
+		"FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE() AND EVENT_OBJECT_SCHEMA = DATABASE()"
+	if table != "" {
+		q += " AND EVENT_OBJECT_TABLE = " + quoteText(table)
+	}
+	return q
+}
+
+func (d dialect) Refuse(t *engine.Table, _ []string, boundary string) []engine.Trigger {
+	body := fmt.Sprintf("BEGIN IF %s < %s THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = %s; END IF; END",
+		d.Position(t, "NEW."+d.Quote(t.By)), boundary, quoteText("rowmill: the period of this row is sealed"))
+	return []engine.Trigger{d.trigger(t, "rowmill_late_"+t.Name, "BEFORE INSERT", body)}
+}
+
+// A hash is a hash function of the server, used for rows' checksums.
+type hash struct {
+	// name is the prefix of its checksums: see engine.Words.RowHash.
+	name string
+	// function is the function's name in messages; call renders a call that returns
+	// hexadecimal digits.
+	function string
+	call     func(expr string) string
+	// float renders a floating-point value as text, the same for both zeros.
+	float func(expr string) string
+}
+
+// hashes are the functions that rows' checksums have been made with; the first one
+// is for new checksums. Every release of MySQL and MariaDB has SHA2(). MD5(), whose
+// checksums have no prefix, was used for older seals: newer MySQL (9.7) has it only
+// as a component, and a server in FIPS mode refuses it.
+var hashes = []hash{
+	{"sha2", "SHA2()", func(expr string) string { return "SHA2(" + expr + ", 256)" },
+		// All digits, also in MySQL 9.7, which elsewhere returns only those that
+		// fit in 22 characters. NULL becomes a text that differs from every number.
+		func(expr string) string { return "JSON_ARRAY(" + expr + " + 0e0)" }},
+	{"", "MD5()", func(expr string) string { return "MD5(" + expr + ")" },
+		func(expr string) string { return "CONCAT(" + expr + " + 0e0)" }},
+}
+
+// probeHashes returns those of the functions that the server has.
+func (db *DB) probeHashes(ctx context.Context) ([]hash, error) {
+	var have []hash
+	for _, h := range hashes {
+		var digits sql.NullString
+		err := db.pool.QueryRowContext(ctx, "SELECT "+h.call("'rowmill'")).Scan(&digits)
+		var server *mysql.MySQLError
+		switch {
+		case err == nil && digits.String != "":
+			have = append(have, h)
+		case err != nil && (!errors.As(err, &server) || errors.Is(classify(err), engine.ErrConnectionLost)):
+			return nil, db.unreachable(err)
+		}
+	}
+	return have, nil
+}
+
+func (d dialect) RowHash(cols []engine.SchemaColumn) string {
+	if len(d.hashes) == 0 { // a dry run, or a server that will report the missing function
+		return hashes[0].rows(d, cols)
+	}
+	return d.hashes[0].rows(d, cols)
+}
+
+func (d dialect) RowHashLike(checksum string, cols []engine.SchemaColumn) (string, error) {
+	name := engine.HashName(checksum)
+	for _, h := range d.hashes {
+		if h.name == name {
+			return h.rows(d, cols), nil
+		}
+	}
+	for _, h := range hashes {
+		if h.name != name {
+			continue
+		}
+		err := engine.Classed(engine.ErrUnsupported, fmt.Errorf("the checksum %s is made with %s, which this server doesn't have", checksum, h.function))
+		if !d.mariadb {
+			return "", engine.Hinted(err, "INSTALL COMPONENT 'file://component_classic_hashing', which has %s", h.function)
+		}
+		return "", err
+	}
+	return "", engine.UnknownHash(checksum)
+}
+
+// rows renders the sum of the first 64 bits of each row's hash. Every value is
+// preceded by its length, and NULL has none, so that different rows have different
+// texts.
+func (h hash) rows(d dialect, cols []engine.SchemaColumn) string {
+	values := make([]string, len(cols))
+	for i, c := range cols {
+		v := d.Quote(c.Name)
+		switch {
+		case c.Kind == engine.KindFloat:
+			v = h.float(v)
+		case c.Kind == engine.KindDecimal || c.Kind == engine.KindOther || typeName(c.Native) == "JSON":
+			v = "CAST(" + v + " AS CHAR)"
+		}
+		v = "CAST(" + v + " AS BINARY)"
+		if long(c.Native) {
+			v = h.call(v) // several long values may exceed the maximum length of a text
+		}
+		values[i] = "COALESCE(CONCAT(LENGTH(" + v + "), ':', " + v + "), 'n')"
+	}
+	row := "''"
+	if len(values) > 0 {
+		row = "CONCAT(" + strings.Join(values, ", ") + ")"
+	}
+	sum := "CAST(COALESCE(SUM(CAST(CONV(LEFT(" + h.call(row) + ", 16), 16, 10) AS UNSIGNED)), 0) AS CHAR)"
+	if h.name == "" {
+		return sum
+	}
+	return "CONCAT('" + h.name + ":', " + sum + ")"
+}
+
+// long reports whether values of a type can be large.
+func long(native string) bool {
+	name := typeName(native)
+	return strings.HasSuffix(name, "TEXT") || strings.HasSuffix(name, "BLOB") || name == "JSON"
 }

@@ -133,7 +133,6 @@ func (db *DB) Counters(ctx context.Context, tables ...*engine.Table) (engine.Cou
 	return c, nil
 }
 
-// Describe implements engine.Counters.
 func (c *counters) Describe() []engine.Counter {
 	out := make([]engine.Counter, len(c.sources))
 	for i, s := range c.sources {
@@ -193,7 +192,6 @@ func (c *counters) sample(ctx context.Context, dst []float64) error {
 	return nil
 }
 
-// Close implements engine.Counters.
 func (c *counters) Close() error {
 	discard(c.conn)
 	return nil

@@ -48,7 +48,6 @@ const lockWait = "2s"
 // truncates longer names.
 const maxName = 63
 
-// Quote implements engine.Dialect.
 func (dialect) Quote(ident string) string {
 	return `"` + strings.ReplaceAll(ident, `"`, `""`) + `"`
 }
@@ -98,7 +97,6 @@ func indexName(t *engine.Table, ix engine.Index) string {
 	return fmt.Sprintf("%s_%08x", name[:cut], h.Sum32())
 }
 
-// Render implements engine.Dialect.
 func (d dialect) Render(s engine.Step) ([]string, error) {
 	switch s := s.(type) {
 	case engine.Session:

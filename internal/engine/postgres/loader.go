@@ -142,7 +142,6 @@ func (l *loader) drop() {
 	}
 }
 
-// Begin implements engine.Loader.
 func (l *loader) Begin(ctx context.Context) error {
 	const what = "begin a transaction"
 	if l.open {
@@ -153,7 +152,6 @@ func (l *loader) Begin(ctx context.Context) error {
 	return err
 }
 
-// Commit implements engine.Loader.
 func (l *loader) Commit(ctx context.Context) error {
 	const what = "commit"
 	if !l.open && l.conn != nil {
@@ -185,7 +183,6 @@ func (l *loader) Reset(ctx context.Context) error {
 	return l.dial(ctx)
 }
 
-// Close implements engine.Loader.
 func (l *loader) Close() error {
 	l.closed = true
 	l.drop()
@@ -206,7 +203,6 @@ func (l *loader) encoder(t *engine.Table) *encoder {
 	return e
 }
 
-// Insert implements engine.Loader.
 func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, from, to int) (engine.Ack, error) {
 	what := "insert into " + t.Name
 	if !l.open && l.conn != nil {

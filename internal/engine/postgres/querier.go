@@ -68,13 +68,11 @@ func (q *querier) drop() {
 	}
 }
 
-// Close implements engine.Querier.
 func (q *querier) Close() error {
 	q.drop()
 	return nil
 }
 
-// Find implements engine.Querier.
 func (q *querier) Find(ctx context.Context, f *engine.Find, values []engine.Value) (int, error) {
 	r, err := q.run(ctx, f, values)
 	if err != nil {

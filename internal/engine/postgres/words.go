@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -17,7 +18,6 @@ func (w words) From(t *engine.Table, p rolling.Partition) string {
 	return w.d.Quote(childName(t, p))
 }
 
-// Literal implements engine.Words.
 func (words) Literal(t *engine.Table, pos int64) string { return byLiteral(t, pos) }
 
 // Position implements engine.Words. It is exact: date_part returns a double, which
@@ -88,11 +88,165 @@ func (w words) CreateTemplate(t *engine.Table, name string, o engine.Storage) []
 	return w.d.createTemplate(t, name, o)
 }
 
-// Text implements engine.Words.
-func (words) Text() string { return "TEXT" }
-
-// Blob implements engine.Words.
-func (words) Blob() string { return "BYTEA" }
-
-// OwnTable implements engine.Words.
+func (words) Text() string     { return "TEXT" }
+func (words) Blob() string     { return "BYTEA" }
 func (words) OwnTable() string { return "" }
+
+var _ engine.SumWords = words{}
+
+func (words) SumType(c engine.SchemaColumn) string {
+	if c.Kind == engine.KindFloat {
+		return "DOUBLE PRECISION"
+	}
+	return "NUMERIC"
+}
+
+func (words) Double() string                { return "DOUBLE PRECISION" }
+func (words) AsDouble(expr string) string   { return "(" + expr + ")::double precision" }
+func (words) Variance(expr string) string   { return "VAR_POP(" + expr + ")" }
+func (words) SquareRoot(expr string) string { return "SQRT(" + expr + ")" }
+
+func (words) Month(pos string) string {
+	at := fmt.Sprintf("(TIMESTAMP '1970-01-01 00:00:00' + (%s) / 1000000 * INTERVAL '1 second' + (%[1]s) %% 1000000 * INTERVAL '1 microsecond')", pos)
+	return fmt.Sprintf("(date_part('year', %s)::bigint * 12 + date_part('month', %[1]s)::bigint - 1)", at)
+}
+
+func (words) MonthStart(month string) string {
+	return fmt.Sprintf("((make_date(((%s) / 12)::integer, ((%[1]s) %% 12)::integer + 1, 1) - DATE '1970-01-01')::bigint * %d)", month, microsPerDay)
+}
+
+// SkipLocked implements engine.SumWords. It is empty: notes of an open transaction
+// are not visible, and no other transaction writes a note with the same key.
+func (words) SkipLocked() string             { return "" }
+func (words) InsertNew() (begin, end string) { return "INSERT", " ON CONFLICT DO NOTHING" }
+
+func (w words) OnKey(key []string) string {
+	quoted := make([]string, len(key))
+	for i, k := range key {
+		quoted[i] = w.d.Quote(k)
+	}
+	return " ON CONFLICT (" + strings.Join(quoted, ", ") + ") DO UPDATE SET "
+}
+
+func (w words) Sent(column string) string { return "excluded." + w.d.Quote(column) }
+
+func (w words) Temporary(name, body string) engine.TemporaryTable {
+	q := w.d.Quote(name)
+	return engine.TemporaryTable{
+		Create: "CREATE TEMPORARY TABLE " + q + " (" + body + ")",
+		Clear:  "TRUNCATE TABLE pg_temp." + q,
+		Drop:   "DROP TABLE IF EXISTS pg_temp." + q,
+		Name:   "pg_temp." + q,
+	}
+}
+
+func (words) SumColumn(c engine.SchemaColumn) string {
+	if c.Collation == "" {
+		return c.Native
+	}
+	return c.Native + " COLLATE " + c.Collation
+}
+
+// ReplaceView implements engine.SumWords. A view whose columns stay the same is
+// replaced and keeps its grants; otherwise it is dropped and created.
+func (w words) ReplaceView(name, query string) []string {
+	q := w.d.Quote(name)
+	return []string{fmt.Sprintf("DO $rowmill$ BEGIN\nCREATE OR REPLACE VIEW %s AS\n%s;\nEXCEPTION WHEN invalid_table_definition THEN\nDROP VIEW %s;\nCREATE VIEW %s AS\n%s;\nEND $rowmill$",
+		q, query, q, q, query)}
+}
+
+// Triggers implements engine.SumWords. The triggers fire once per statement,
+// with the rows that it changed. Each transaction writes its own notes, so that
+// none waits for another.
+func (w words) Triggers(t *engine.Table, _ []string, n engine.NoteRow) []engine.Trigger {
+	by := w.d.Quote(t.By)
+	var out []engine.Trigger
+	for _, e := range []struct{ event, transition, rows string }{
+		{"INSERT", "NEW TABLE AS rowmill_new", "SELECT " + by + " FROM rowmill_new"},
+		{"UPDATE", "OLD TABLE AS rowmill_old NEW TABLE AS rowmill_new", "SELECT " + by + " FROM rowmill_old UNION ALL SELECT " + by + " FROM rowmill_new"},
+		{"DELETE", "OLD TABLE AS rowmill_old", "SELECT " + by + " FROM rowmill_old"},
+	} {
+		body := fmt.Sprintf(" BEGIN INSERT INTO %s SELECT DISTINCT %s, 'transaction ' || txid_current() FROM (%s) r ON CONFLICT DO NOTHING; RETURN NULL; END ",
+			n.Into, strings.Join(n.Values("r."+by), ", "), e.rows)
+		when := fmt.Sprintf("AFTER %s ON %s REFERENCING %s FOR EACH STATEMENT", e.event, w.d.Quote(t.Name), e.transition)
+		out = append(out, w.trigger(t, n.Name+"_"+strings.ToLower(e.event), when, body))
+	}
+	return out
+}
+
+func (words) HaveTriggers(string) string {
+	return "SELECT c.relname || '.' || t.tgname, c.relname, p.prosrc FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_proc p ON p.oid = t.tgfoid " +
+		"WHERE NOT t.tgisinternal AND pg_table_is_visible(c.oid)"
+}
+
+func (w words) Refuse(t *engine.Table, _ []string, boundary string) []engine.Trigger {
+	name := "rowmill_late"
+	body := fmt.Sprintf(" BEGIN IF %s < %s THEN RAISE EXCEPTION 'rowmill: the period of this row is sealed' USING ERRCODE = 'check_violation'; END IF; RETURN NEW; END ",
+		w.Position(t, "NEW."+w.d.Quote(t.By)), boundary)
+	return []engine.Trigger{w.trigger(t, name, "BEFORE INSERT ON "+w.d.Quote(t.Name)+" FOR EACH ROW", body)}
+}
+
+// trigger renders a trigger with its own function. The function is SECURITY
+// DEFINER, so any account that may write rows may run it. Replace replaces only
+// the function, which takes no lock on the table.
+func (w words) trigger(t *engine.Table, name, when, body string) engine.Trigger {
+	function := w.d.Quote(name + "_" + t.Name)
+	define := fmt.Sprintf("CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $rowmill$%s$rowmill$", function, body)
+	return engine.Trigger{
+		Name: t.Name + "." + name, Table: t.Name, Body: body,
+		Statements: []string{
+			define,
+			fmt.Sprintf("CREATE TRIGGER %s %s EXECUTE FUNCTION %s()", w.d.Quote(name), when, function),
+		},
+		Replace: []string{define},
+		Drop: []string{
+			fmt.Sprintf("DROP TRIGGER IF EXISTS %s ON %s", w.d.Quote(name), w.d.Quote(t.Name)),
+			fmt.Sprintf("DROP FUNCTION IF EXISTS %s()", function),
+		},
+	}
+}
+
+var _ engine.RenderWords = words{}
+
+// renderings lists the settings that affect the text of values: words of the
+// affected types, and values other than those of rowmill's sessions. For
+// extra_float_digits, PostgreSQL 11 adds the given number of digits; later versions
+// print the shortest exact text, or, with 0, only the digits that are certain.
+var renderings = []struct {
+	types, name string
+	values      []string
+}{
+	{"date timestamp", "DateStyle", []string{"'ISO, DMY'", "'SQL, MDY'", "'SQL, DMY'", "'German, DMY'", "'Postgres, MDY'", "'Postgres, DMY'"}},
+	{"real double float", "extra_float_digits", []string{"0", "3"}},
+	{"interval", "IntervalStyle", []string{"'sql_standard'", "'postgres_verbose'", "'iso_8601'"}},
+	{"bytea", "bytea_output", []string{"'escape'"}},
+	{"timestamptz with", "TimeZone", []string{"DEFAULT"}},
+	{"money", "lc_monetary", []string{"DEFAULT", "'C'"}},
+}
+
+func (words) Renderings(cols []engine.SchemaColumn) [][]string {
+	var all []string // the account's default settings
+	sets := [][]string{nil}
+	for _, r := range renderings {
+		if !slices.ContainsFunc(cols, func(c engine.SchemaColumn) bool {
+			return slices.ContainsFunc(strings.Fields(r.types), func(word string) bool {
+				return slices.ContainsFunc(strings.FieldsFunc(strings.ToLower(c.Native), func(x rune) bool { return strings.ContainsRune(" ()[],", x) }),
+					func(is string) bool { return is == word })
+			})
+		}) {
+			continue
+		}
+		all = append(all, "SET LOCAL "+r.name+" = DEFAULT")
+		for _, set := range sets {
+			for _, v := range r.values {
+				sets = append(sets, append(slices.Clone(set), "SET LOCAL "+r.name+" = "+v))
+			}
+		}
+	}
+	if all == nil {
+		return nil
+	}
+	sets = sets[1:]
+	slices.SortStableFunc(sets, func(a, b []string) int { return len(a) - len(b) })
+	return append([][]string{all}, sets...)
+}

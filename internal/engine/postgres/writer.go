@@ -75,13 +75,11 @@ func (w *writer) drop() {
 	}
 }
 
-// Close implements engine.Writer.
 func (w *writer) Close() error {
 	w.drop()
 	return nil
 }
 
-// Write implements engine.Writer.
 func (w *writer) Write(ctx context.Context, b *engine.Batch) (engine.Ack, error) {
 	if w.conn == nil {
 		return engine.Ack{}, engine.Classed(engine.ErrConnectionLost, fmt.Errorf("insert into %s: the connection is lost", w.table.Name))

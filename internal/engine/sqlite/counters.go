@@ -23,7 +23,6 @@ func (db *DB) Counters(context.Context, ...*engine.Table) (engine.Counters, erro
 	return &counters{db: db}, nil
 }
 
-// Describe implements engine.Counters.
 func (c *counters) Describe() []engine.Counter {
 	return []engine.Counter{
 		{Name: engine.CounterPageRequests, Unit: "pages", Cumulative: true, Help: "pages asked of the page cache"},
@@ -92,5 +91,4 @@ func size(path string) float64 {
 	return float64(st.Size())
 }
 
-// Close implements engine.Counters.
 func (c *counters) Close() error { return nil }

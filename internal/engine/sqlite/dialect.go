@@ -26,7 +26,6 @@ const createPeriods = `CREATE TABLE IF NOT EXISTS rowmill_periods (
 // hasStore is true for rows of rowmill_periods whose table exists.
 const hasStore = "EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = rowmill_periods.table_name || '_' || rowmill_periods.name)"
 
-// Quote implements engine.Dialect.
 func (dialect) Quote(ident string) string {
 	return `"` + strings.ReplaceAll(ident, `"`, `""`) + `"`
 }

@@ -53,8 +53,7 @@ func (h *pureHash) WindowInverse(*sqlite3.FunctionContext, []driver.Value) error
 }
 
 func (h *pureHash) WindowValue(*sqlite3.FunctionContext) (driver.Value, error) { return h.Done(), nil }
-
-func (h *pureHash) Final(*sqlite3.FunctionContext) {}
+func (h *pureHash) Final(*sqlite3.FunctionContext)                             {}
 
 func anys(values []driver.Value) []any {
 	out := make([]any, len(values))
@@ -286,7 +285,6 @@ func (r *pureRows) Next(dest []driver.Value) error {
 
 func (r *pureRows) Close() error { return r.c.own(r.Rows.Close()) }
 
-// ColumnTypeDatabaseTypeName implements driver.RowsColumnTypeDatabaseTypeName.
 func (r *pureRows) ColumnTypeDatabaseTypeName(i int) string {
 	if typed, ok := r.Rows.(driver.RowsColumnTypeDatabaseTypeName); ok {
 		return typed.ColumnTypeDatabaseTypeName(i)

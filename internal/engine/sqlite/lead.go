@@ -113,7 +113,6 @@ type lease struct {
 // Lost implements engine.Lease. Only Release ends the lock.
 func (l *lease) Lost() <-chan struct{} { return l.lost }
 
-// Release implements engine.Lease.
 func (l *lease) Release() (err error) {
 	l.once.Do(func() {
 		close(l.lost)

@@ -133,7 +133,6 @@ func (l *loader) end() error {
 	return err
 }
 
-// Commit implements engine.Loader.
 func (l *loader) Commit(ctx context.Context) error {
 	if !l.open {
 		return fmt.Errorf("commit: %w", errNoTransaction)
@@ -149,7 +148,6 @@ func (l *loader) Commit(ctx context.Context) error {
 
 var errNoTransaction = errors.New("no transaction is open")
 
-// Reset implements engine.Loader.
 func (l *loader) Reset(context.Context) error { return l.end() }
 
 // Close implements engine.Loader. It needs no turn, because SQLite locks the
@@ -304,7 +302,6 @@ func (d *destination) statement(name string) (stmt, error) {
 	return s, nil
 }
 
-// Insert implements engine.Loader.
 func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, from, to int) (engine.Ack, error) {
 	if !l.open {
 		return engine.Ack{}, fmt.Errorf("insert into %s: %w", t.Name, errNoTransaction)

@@ -11,6 +11,8 @@ import (
 	"math"
 	"math/bits"
 	"strconv"
+	"sync"
+	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
 )
@@ -25,7 +27,6 @@ const poolSize = 8
 // immediately with SQLITE_BUSY if another transaction has written in between.
 type connector struct{ db *DB }
 
-// Connect implements driver.Connector.
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := c.db.connectWith(ctx, "?_txlock=immediate", c.db.pragmas)
 	if err != nil {
@@ -37,7 +38,6 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return &pooled{conn, c.db}, nil
 }
 
-// Driver implements driver.Connector.
 func (c connector) Driver() driver.Driver { return newDriver() }
 
 // SQL implements engine.Keeper.
@@ -120,3 +120,164 @@ func appendRow(dst []byte, values []any) []byte {
 }
 
 var _ engine.Keeper = (*DB)(nil)
+
+// SQLite has no queue for its lock. A process that finds it locked tries again
+// after at most 100 ms. Consecutive long transactions leave gaps of microseconds,
+// so that a writer in another process would reach its busy timeout without seeing
+// one. So each long transaction is followed by a gap that is longer than the
+// interval between two attempts.
+//
+// Loaders can fill a table for hours at full speed. They leave a gap after they
+// have held the lock for longLoad in total, which costs a tenth of the time.
+const (
+	longTransaction = 20 * time.Millisecond
+	longLoad        = time.Second
+	gap             = 120 * time.Millisecond
+)
+
+// A pace enforces the pause between long transactions of this process, or between
+// transactions of loaders. Writers of batches don't pause: the pauses are for
+// their benefit.
+type pace struct {
+	mu   sync.Mutex
+	next time.Time
+	// For loaders: how long they have held the lock since the last gap, and when
+	// they last released it.
+	sum  time.Duration
+	last time.Time
+}
+
+// loaded records that a loader released the file's lock, which it held since began.
+func (p *pace) loaded(began time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if began.Sub(p.last) >= gap {
+		p.sum = 0
+	}
+	p.last = now
+	if p.sum += now.Sub(began); p.sum >= longLoad {
+		p.sum, p.next = 0, now.Add(gap)
+	}
+}
+
+// held records that the file's lock, held since began, was released.
+func (p *pace) held(began time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now := time.Now(); now.Sub(began) >= longTransaction {
+		p.next = now.Add(gap)
+	}
+}
+
+// wait waits for the end of a gap.
+func (p *pace) wait(ctx context.Context) error {
+	for {
+		p.mu.Lock()
+		left := time.Until(p.next)
+		p.mu.Unlock()
+		if left <= 0 {
+			return ctx.Err()
+		}
+		t := time.NewTimer(left)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+// A pooled connection belongs to the pool that SQL returns. Its transactions take
+// turns within this process, with the pauses of pace.
+type pooled struct {
+	*connection
+	db *DB
+}
+
+// BeginTx implements driver.ConnBeginTx. A read-only transaction takes no lock
+// that blocks others, and sees the data that was committed at its first read.
+func (c *pooled) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
+	if o.ReadOnly {
+		return c.beginReadOnly(ctx)
+	}
+	bounded, cancel := context.WithTimeout(ctx, busyTimeout*time.Millisecond)
+	defer cancel()
+	select {
+	case c.db.txTurn <- struct{}{}:
+	case <-bounded.Done():
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		return nil, engine.Classed(engine.ErrLockTimeout, fmt.Errorf("%s: another transaction of this process is open", c.db.path))
+	}
+	tx, err := c.begin(ctx, o)
+	if err != nil {
+		<-c.db.txTurn
+	}
+	return tx, err
+}
+
+func (c *pooled) begin(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
+	if err := c.db.pace.wait(ctx); err != nil {
+		return nil, err
+	}
+	tx, err := c.connection.BeginTx(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return &pooledTx{Tx: tx, db: c.db, began: time.Now()}, nil
+}
+
+func (c *pooled) beginReadOnly(ctx context.Context) (driver.Tx, error) {
+	for _, q := range []string{"PRAGMA query_only = ON", "BEGIN"} {
+		if _, err := c.ExecContext(ctx, q, nil); err != nil {
+			_, off := c.ExecContext(context.WithoutCancel(ctx), "PRAGMA query_only = OFF", nil)
+			return nil, errors.Join(err, off)
+		}
+	}
+	return readTx{c}, nil
+}
+
+// A readTx is a read-only transaction.
+type readTx struct{ c *pooled }
+
+func (t readTx) Commit() error   { return t.end("COMMIT") }
+func (t readTx) Rollback() error { return t.end("ROLLBACK") }
+
+func (t readTx) end(q string) error {
+	var errs []error
+	for _, q := range []string{q, "PRAGMA query_only = OFF"} {
+		_, err := t.c.ExecContext(context.Background(), q, nil)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+type pooledTx struct {
+	driver.Tx
+	db    *DB
+	began time.Time
+	once  sync.Once
+}
+
+// Commit implements driver.Tx. A failed COMMIT leaves the transaction open.
+// database/sql doesn't roll it back; the driver does.
+func (t *pooledTx) Commit() error   { defer t.end(); return t.Tx.Commit() }
+func (t *pooledTx) Rollback() error { defer t.end(); return t.Tx.Rollback() }
+
+func (t *pooledTx) end() {
+	t.once.Do(func() {
+		t.db.pace.held(t.began)
+		<-t.db.txTurn
+	})
+}
+
+var _ interface {
+	driver.ConnBeginTx
+	driver.ExecerContext
+	driver.QueryerContext
+	driver.ConnPrepareContext
+	driver.Pinger
+} = (*pooled)(nil)

@@ -67,7 +67,6 @@ func (db *DB) Querier(ctx context.Context) (engine.Querier, error) {
 // leaves a transaction open.
 func (q *querier) Reset(ctx context.Context) error { return ctx.Err() }
 
-// Close implements engine.Querier.
 func (q *querier) Close() error {
 	if q.conn == nil {
 		return nil
@@ -98,7 +97,6 @@ func (q *querier) forget() {
 // errClosed is returned by a querier after Close.
 var errClosed = errors.New("the querier is closed")
 
-// Find implements engine.Querier.
 func (q *querier) Find(ctx context.Context, f *engine.Find, values []engine.Value) (int, error) {
 	if q.conn == nil {
 		return 0, errClosed

@@ -45,7 +45,6 @@ func epochOf(t *engine.Table) int64 {
 	return 0
 }
 
-// From implements engine.Words.
 func (w words) From(t *engine.Table, p rolling.Partition) string {
 	if !t.Rolling() {
 		return w.Quote(t.Name)
@@ -94,7 +93,6 @@ func (words) Position(t *engine.Table, expr string) string {
 	}
 }
 
-// FromPosition implements engine.Words.
 func (words) FromPosition(t *engine.Table, expr string) string {
 	// SQLite's division truncates towards zero, and a remainder has the sign of the
 	// dividend.
@@ -119,7 +117,6 @@ func (w words) AsText(c engine.SchemaColumn) string { return "rowmill_text(" + w
 // versions 127.
 const hashColumns = 100
 
-// RowHash implements engine.Words.
 func (w words) RowHash(cols []engine.SchemaColumn) string {
 	var names, rows []string
 	for _, c := range cols {
@@ -158,13 +155,8 @@ func (w words) CreateTemplate(t *engine.Table, name string, _ engine.Storage) []
 	})
 }
 
-// Text implements engine.Words.
-func (words) Text() string { return "TEXT" }
-
-// Blob implements engine.Words.
-func (words) Blob() string { return "BLOB" }
-
-// OwnTable implements engine.Words.
+func (words) Text() string     { return "TEXT" }
+func (words) Blob() string     { return "BLOB" }
 func (words) OwnTable() string { return "" }
 
 // kindOf returns the kind of a declared type by SQLite's affinity rules
@@ -197,4 +189,115 @@ func kindOf(native string) engine.Kind {
 		return engine.KindDecimal
 	}
 	return engine.KindOther
+}
+
+// SumType implements engine.SumWords. Decimal fractions are summed as binary ones.
+func (words) SumType(c engine.SchemaColumn) string {
+	if c.Kind == engine.KindInt {
+		return "INTEGER"
+	}
+	return "REAL"
+}
+
+func (words) Double() string              { return "REAL" }
+func (words) AsDouble(expr string) string { return "CAST(" + expr + " AS REAL)" }
+func (words) Variance(string) string      { return "" }
+
+// SquareRoot implements engine.SumWords with Newton's method, because not every
+// build of SQLite has sqrt. From a start above the root, the values decrease until
+// they reach it; 1100 iterations are sufficient for any double.
+func (words) SquareRoot(expr string) string {
+	return fmt.Sprintf("(WITH RECURSIVE root(v, x, i) AS (SELECT v, max(v, 1.0), 0 FROM (SELECT CAST(%s AS REAL) AS v) "+
+		"UNION ALL SELECT v, (x + v / x) / 2, i + 1 FROM root WHERE v > 0 AND (x + v / x) / 2 < x AND i < 1100) "+
+		"SELECT CASE WHEN v > 0 THEN x ELSE v END FROM root ORDER BY i DESC LIMIT 1)", expr)
+}
+
+func (words) Month(pos string) string {
+	// Round down to whole seconds: SQLite's division truncates towards zero.
+	s := fmt.Sprintf("(%s) / 1000000 - ((%s) %% 1000000 < 0)", pos, pos)
+	return fmt.Sprintf("(strftime('%%Y', %s, 'unixepoch') * 12 + strftime('%%m', %s, 'unixepoch') - 1)", s, s)
+}
+
+func (words) MonthStart(month string) string {
+	return fmt.Sprintf("(strftime('%%s', printf('%%04d-%%02d-01', (%s) / 12, (%s) %% 12 + 1)) * 1000000)", month, month)
+}
+
+// SkipLocked implements engine.SumWords. SQLite has no row locks to skip.
+func (words) SkipLocked() string             { return "" }
+func (words) InsertNew() (begin, end string) { return "INSERT OR IGNORE", "" }
+
+func (w words) OnKey(key []string) string {
+	quoted := make([]string, len(key))
+	for i, k := range key {
+		quoted[i] = w.Quote(k)
+	}
+	return " ON CONFLICT (" + strings.Join(quoted, ", ") + ") DO UPDATE SET "
+}
+
+func (w words) Sent(column string) string { return "excluded." + w.Quote(column) }
+
+// Temporary implements engine.SumWords. A temporary table is in a separate file,
+// so that filling it doesn't block writers.
+func (w words) Temporary(name, body string) engine.TemporaryTable {
+	q := w.Quote(name)
+	return engine.TemporaryTable{
+		Create: "CREATE TEMPORARY TABLE " + q + " (" + body + ")",
+		Clear:  "DELETE FROM temp." + q,
+		Drop:   "DROP TABLE IF EXISTS temp." + q,
+		Name:   "temp." + q,
+	}
+}
+
+// SumColumn implements engine.SumWords. SQLite's catalog doesn't report
+// collations.
+func (words) SumColumn(c engine.SchemaColumn) string { return c.Native }
+
+func (w words) ReplaceView(name, query string) []string {
+	return []string{"DROP VIEW IF EXISTS " + w.Quote(name), "CREATE VIEW " + w.Quote(name) + " AS\n" + query}
+}
+
+// Triggers implements engine.SumWords. Only one transaction writes at a time, so a
+// row that isn't late when it is written isn't late at commit, either.
+func (w words) Triggers(t *engine.Table, periods []string, n engine.NoteRow) []engine.Trigger {
+	if !t.Rolling() {
+		periods = []string{t.Name}
+	}
+	by := w.Quote(t.By)
+	var out []engine.Trigger
+	for _, p := range periods {
+		for _, e := range []struct {
+			event string
+			rows  []string
+		}{{"INSERT", []string{"NEW"}}, {"UPDATE", []string{"OLD", "NEW"}}, {"DELETE", []string{"OLD"}}} {
+			var body, late []string
+			for _, r := range e.rows {
+				x := r + "." + by
+				is := w.Position(t, x) + " < " + n.Watermark
+				late = append(late, is)
+				body = append(body, fmt.Sprintf("INSERT OR IGNORE INTO %s SELECT %s, 'trigger' WHERE %s;", n.Into, strings.Join(n.Values(x), ", "), is))
+			}
+			name := n.Name + "_" + strings.ToLower(e.event) + "_" + p
+			out = append(out, w.trigger(name, p, fmt.Sprintf("AFTER %s ON %s WHEN %s BEGIN %s END", e.event, w.Quote(p), strings.Join(late, " OR "), strings.Join(body, " "))))
+		}
+	}
+	return out
+}
+
+func (words) HaveTriggers(string) string {
+	return "SELECT name, tbl_name, sql FROM sqlite_schema WHERE type = 'trigger'"
+}
+
+func (w words) Refuse(t *engine.Table, periods []string, boundary string) []engine.Trigger {
+	var out []engine.Trigger
+	for _, p := range periods {
+		out = append(out, w.trigger("rowmill_late_"+p, p, fmt.Sprintf("BEFORE INSERT ON %s WHEN %s < %s BEGIN SELECT RAISE(ABORT, 'rowmill: the period of this row is sealed'); END",
+			w.Quote(p), w.Position(t, "NEW."+w.Quote(t.By)), boundary)))
+	}
+	return out
+}
+
+// trigger returns a trigger whose Body is its whole CREATE statement.
+func (w words) trigger(name, table, text string) engine.Trigger {
+	q := "CREATE TRIGGER " + w.Quote(name) + " " + text
+	return engine.Trigger{Name: name, Table: table, Body: q, Statements: []string{q}, Drop: []string{"DROP TRIGGER IF EXISTS " + w.Quote(name)}}
 }

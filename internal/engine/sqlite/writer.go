@@ -87,7 +87,6 @@ func (w *writer) forget() {
 	w.name, w.rows = "", nil
 }
 
-// Reset implements engine.Writer.
 func (w *writer) Reset(ctx context.Context) error {
 	if err := w.db.lock(ctx); err != nil {
 		return err
@@ -97,7 +96,6 @@ func (w *writer) Reset(ctx context.Context) error {
 	return errors.Join(w.db.rollback(), w.refresh(ctx))
 }
 
-// Close implements engine.Writer.
 func (w *writer) Close() error {
 	w.db.turn <- struct{}{} // unlike lock, works after the DB was closed
 	defer w.db.unlock()
@@ -105,7 +103,6 @@ func (w *writer) Close() error {
 	return nil
 }
 
-// Write implements engine.Writer.
 func (w *writer) Write(ctx context.Context, b *engine.Batch) (engine.Ack, error) {
 	if err := w.db.lock(ctx); err != nil {
 		return engine.Ack{}, err

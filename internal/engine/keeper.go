@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/rowmill/rowmill/rolling"
 )
 
 // A Keeper is a DB that can maintain declared rolling tables for years. Every
@@ -59,14 +57,6 @@ type Keeper interface {
 type Outsider interface {
 	// Outside returns the number of such rows.
 	Outside(ctx context.Context, t *Table) (int64, error)
-}
-
-// CompactWords are those of an engine that can store a filled table more densely
-// than it was after filling.
-type CompactWords interface {
-	// Compact returns statements that do so for a standalone table: rows and every
-	// index sorted, pages full.
-	Compact(table string) []string
 }
 
 // A Lease is a lock held by a leader.
@@ -225,45 +215,6 @@ func (s *Schema) Names() []string {
 	return out
 }
 
-// Words are pieces of SQL. Columns are given by name; the methods quote them.
-type Words interface {
-	// From is the operand of FROM to read or write one period of t: a partition or a
-	// table.
-	From(t *Table, p rolling.Partition) string
-	// Literal is a position as a literal of the type of t's By column.
-	Literal(t *Table, pos int64) string
-	// Position is an expression for the position, a BIGINT, of a value of t's By
-	// column given as an expression.
-	Position(t *Table, expr string) string
-	// FromPosition is the reverse: an expression of the By column's type for a
-	// position given as an expression.
-	FromPosition(t *Table, expr string) string
-	// AsText is an expression for a column's value as text that is read back
-	// exactly: the server accepts it as a value of that column.
-	AsText(c SchemaColumn) string
-	// RowHash is an aggregate expression of type text for a checksum of the columns
-	// of a group of rows. It is independent of their order and includes NULLs. The
-	// server function it is made with precedes a colon, "sha2:123"; the first one
-	// that rowmill used on an engine has no name. Checksums of groups can only be
-	// added up on the server.
-	RowHash(cols []SchemaColumn) string
-	// RowHashLike is a RowHash with the function of a checksum from an earlier
-	// release of rowmill or of the server. Its error is ErrUnsupported if this
-	// server lacks that function.
-	RowHashLike(checksum string, cols []SchemaColumn) (string, error)
-	// CreateTemplate returns statements that create an empty table of the given name
-	// with the columns and keys of a standalone table or of a period of t.
-	CreateTemplate(t *Table, name string, o Storage) []string
-	// Text and Blob are types of any length, Text for any characters.
-	Text() string
-	Blob() string
-	// OwnTable is the text after the parentheses of CREATE TABLE for rowmill's own
-	// tables: their changes commit with those of other tables, and names in them, of
-	// any characters, are compared in the same way as the server compares table
-	// names.
-	OwnTable() string
-}
-
 // A SessionLister is a DB whose server can list its sessions.
 type SessionLister interface {
 	// Sessions lists the sessions visible to the target's user, at least its own.
@@ -278,73 +229,102 @@ type ServerSession struct {
 	Database, State, Statement string
 }
 
-// HashName is the name of the function that produced a checksum: see Words.RowHash.
-func HashName(checksum string) string {
-	name, _, named := strings.Cut(checksum, ":")
-	if !named {
-		return ""
-	}
-	return name
+// A Sizer is a Keeper that can measure each part of a plain table.
+type Sizer interface {
+	Keeper
+	// Footprint measures a plain table now, to the page if the server reports that,
+	// and without preallocated space.
+	Footprint(ctx context.Context, table string) (*Footprint, error)
+	// Named returns the tables whose names begin with a prefix.
+	Named(ctx context.Context, prefix string) ([]string, error)
 }
 
-// UnknownHash is the error of RowHashLike for a checksum that the engine never
-// produced.
-func UnknownHash(checksum string) error {
-	return Classed(ErrUnsupported, fmt.Errorf("the checksum %s is made with %q, which this release of rowmill doesn't know", checksum, HashName(checksum)))
+// A Footprint is the sizes of the parts of a plain table, in bytes.
+type Footprint struct {
+	// Heap is the size of the rows. If Clustered is set, they are stored in the
+	// order of the primary key and are its index; otherwise in the order of
+	// insertion.
+	Heap      int64
+	Clustered bool
+	// Indexes are the other indexes, including that of the primary key if it is
+	// separate.
+	Indexes []IndexFootprint
+	// Saved is the space on disk saved by compression below the page level; it is
+	// included in the sizes above. -1 is unknown.
+	Saved int64
+	// Rough reports that the server provides only estimates of data and index,
+	// including preallocated space. Indexes then has one element without columns for
+	// all of them.
+	Rough bool
 }
 
-// Storage describes how a period's rows are stored on disk.
-type Storage struct {
-	// Compress requests the engine's best compression for a period.
-	Compress bool
+// An IndexFootprint is the size of one index.
+type IndexFootprint struct {
+	Name    string
+	Columns []string
+	Bytes   int64
 }
 
-type (
-	// Detach converts a partition to a standalone table, called Into. Have lists the
-	// existing partitions in order, including the detached one.
-	Detach struct {
-		Table *Table
-		Have  []rolling.Partition
-		Part  rolling.Partition
-		Into  string
+// Total is the size of all parts on disk.
+func (f *Footprint) Total() int64 {
+	n := f.Heap
+	for _, ix := range f.Indexes {
+		n += ix.Bytes
 	}
-	// Attach makes the table From a partition: before the first, after the last, or
-	// in a gap. The caller must have checked that its rows lie within the bounds.
-	Attach struct {
-		Table *Table
-		Have  []rolling.Partition
-		Part  rolling.Partition
-		From  string
-	}
-	// Replace puts the rows of the table With in the place of one or more adjacent
-	// partitions, Old, which become the one partition New, of the same bounds.
-	// Readers see each row exactly once. The rows of each old partition are moved to
-	// the table at the same index of Out. Out must not name With, because it can't
-	// be determined afterwards whether tables were exchanged. See
-	// Capabilities.LastName for the name of New.
-	Replace struct {
-		Table *Table
-		Have  []rolling.Partition
-		Old   []rolling.Partition
-		New   rolling.Partition
-		With  string
-		Out   []string
-	}
-	// DropTables drops the standalone tables that exist.
-	DropTables struct{ Names []string }
-	// AddColumn adds a column to a table and all of its periods, with the method
-	// that blocks inserts the least. Definition is the column as in CREATE TABLE,
-	// with its name, as its owner wrote it.
-	AddColumn struct {
-		Table      *Table
-		Have       []rolling.Partition
-		Name       string
-		Definition string
-	}
-)
+	return n - max(f.Saved, 0)
+}
 
-func (Detach) step()     {}
-func (Attach) step()     {}
-func (Replace) step()    {}
-func (DropTables) step() {}
-func (AddColumn) step()  {}
+// A Limited is a Keeper whose server hides some information from accounts without a
+// privilege that is needed for nothing else.
+type Limited interface {
+	// Hidden returns the information hidden from the account.
+	Hidden(ctx context.Context) ([]Hidden, error)
+}
+
+// Hidden is information that is hidden from an account.
+type Hidden struct {
+	// What is a list of the information, for users; Grant the statement that makes
+	// it visible.
+	What, Grant string
+}
+
+// ProbeTable is the scratch table on which privileges are tested.
+const ProbeTable = "rowmill_probe"
+
+// Needs are the privileges that an account must have in addition to creating,
+// changing and dropping tables and views, and reading and writing rows.
+type Needs struct {
+	// Triggers are needed by exact roll-ups, late = "reject", and adoption.
+	Triggers bool
+	// Locks are locks on whole tables, which an adoption takes.
+	Locks bool
+	// Temporary tables are needed to compute roll-ups.
+	Temporary bool
+}
+
+// Probe tests whether the account of db has the necessary privileges, so that a
+// change doesn't fail halfway because one is missing.
+func Probe(ctx context.Context, db Keeper, n Needs) error {
+	words, ok := db.Words().(ProbeWords)
+	if !ok {
+		return nil
+	}
+	c, err := db.SQL().Conn(ctx)
+	if err != nil {
+		return db.Classify(err)
+	}
+	defer c.Close()
+	statements, undo := words.Probe(n)
+	for _, q := range statements {
+		if _, err := c.ExecContext(ctx, q); err != nil {
+			err = fmt.Errorf("check the account's privileges with the scratch table %s: %w", ProbeTable, db.Classify(err))
+			for _, q := range undo {
+				// An undo statement may fail because its object was not created or
+				// can't be dropped: the first error is returned.
+				_, _ = c.ExecContext(context.WithoutCancel(ctx), q)
+			}
+			return err
+		}
+	}
+	return nil
+}

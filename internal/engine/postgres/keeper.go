@@ -1,0 +1,271 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+var _ engine.Keeper = (*DB)(nil)
+
+// Number and lifetime of the pool's connections. A round of maintenance sends
+// many queries and is followed by a pause.
+const (
+	poolIdle     = 4
+	poolIdleTime = time.Minute
+)
+
+// maintenanceName returns the application_name of maintenance connections,
+// which Load excludes by it.
+func maintenanceName(cfg *pgconn.Config) string {
+	return cfg.RuntimeParams["application_name"] + " maintenance"
+}
+
+// openPool creates the pool that SQL returns. The pool connects on first use.
+//
+// Statements use the extended protocol without a Describe or Prepare step
+// (QueryExecModeExec). Values are sent as text, and the server infers their
+// types, so text works for a column of any type. No cached plan or description
+// can become stale when a table changes.
+func (db *DB) openPool() error {
+	// pgx accepts only a configuration that it has parsed; all of it is replaced.
+	cfg, err := pgx.ParseConfig("sslmode=disable")
+	if err != nil {
+		return fmt.Errorf("target %s: %w", db.target, err)
+	}
+	cfg.Config = *db.maintenanceConfig()
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
+	db.pool = stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
+		return db.prepareSession(ctx, c.PgConn(), engine.Session{Maintenance: true})
+	}))
+	db.pool.SetMaxIdleConns(poolIdle)
+	db.pool.SetConnMaxIdleTime(poolIdleTime)
+	return nil
+}
+
+func (db *DB) maintenanceConfig() *pgconn.Config {
+	cfg := db.config.Copy()
+	cfg.RuntimeParams["application_name"] = maintenanceName(db.config)
+	return cfg
+}
+
+// SQL implements engine.Keeper. Times are scanned as time.Time in UTC, and
+// values of types without an equivalent in Go as text.
+func (db *DB) SQL() *sql.DB { return db.pool }
+
+// Bind implements engine.Keeper.
+func (db *DB) Bind(query string) string { return bind(query) }
+
+// Classify implements engine.Keeper.
+func (db *DB) Classify(err error) error { return classify(err) }
+
+// Words implements engine.Keeper.
+func (db *DB) Words() engine.Words { return words{db.dialect} }
+
+// Load implements engine.Keeper. Without the role pg_read_all_stats an account
+// sees only its own statements, and no replication lag.
+func (db *DB) Load(ctx context.Context) (engine.ServerLoad, error) {
+	load := engine.ServerLoad{ReplicaLag: -1}
+	rows, err := db.query(ctx, "SELECT (SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND backend_type = 'client backend' "+
+		"AND pid <> pg_backend_pid() AND application_name <> "+quoteText(maintenanceName(db.config))+"), "+
+		// The lag is NULL for a standby that has replayed everything, and so is the
+		// position of a receiver that replays nothing, such as pg_receivewal.
+		"(SELECT (max(COALESCE(extract(epoch FROM replay_lag), 0)) * 1000000)::bigint FROM pg_stat_replication "+
+		"WHERE state IN ('streaming', 'catchup') AND replay_lsn IS NOT NULL)")
+	if err != nil {
+		return load, fmt.Errorf("load of the server: %w", err)
+	}
+	if load.Running, err = strconv.Atoi(string(rows[0][0])); err != nil {
+		return load, fmt.Errorf("load of the server: %w", err)
+	}
+	if rows[0][1] != nil {
+		us, err := strconv.ParseInt(string(rows[0][1]), 10, 64)
+		if err != nil {
+			return load, fmt.Errorf("load of the server: %w", err)
+		}
+		load.ReplicaLag = time.Duration(us) * time.Microsecond
+	}
+	return load, nil
+}
+
+// mostStatement is the length to which a blocker's statement is cut, in characters.
+const mostStatement = "200"
+
+// blockers is the query for Blockers. It lists every transaction, idle or
+// prepared ones included, that holds a lock on the table or a partition. While
+// a detach is unfinished it also lists the transactions whose snapshot is older
+// than the detach, because the detach waits for them. The parameter own is the
+// application name of maintenance connections.
+func (d dialect) blockers(t *engine.Table, own string) string {
+	older := ""
+	if d.concurrent {
+		older = " OR a.datname = current_database() AND age(a.backend_xmin) >= " +
+			"(SELECT min(age(i.xmin)) FROM pg_inherits i JOIN rel ON rel.oid = i.inhrelid WHERE i.inhdetachpending)"
+	}
+	return "WITH RECURSIVE rel(oid) AS (SELECT " + d.regclass(t) + "::oid UNION SELECT i.inhrelid FROM pg_inherits i JOIN rel ON i.inhparent = rel.oid), " +
+		"held AS MATERIALIZED (SELECT l.pid, l.virtualtransaction FROM pg_locks l JOIN rel ON rel.oid = l.relation " +
+		"WHERE l.locktype = 'relation' AND l.granted AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())) " +
+		"SELECT a.pid, COALESCE(a.usename, ''), COALESCE(host(a.client_addr), CASE WHEN a.client_port = -1 THEN 'local' END, ''), " +
+		"COALESCE(extract(epoch FROM clock_timestamp() - a.xact_start) * 1000000, 0)::bigint AS age, left(COALESCE(a.query, ''), " + mostStatement + "), " +
+		"a.application_name IN (" + quoteText(own) + ", 'rowmill maintenance') " +
+		"FROM pg_stat_activity a WHERE a.pid <> pg_backend_pid() AND a.backend_type <> 'autovacuum worker' " +
+		"AND (a.pid IN (SELECT pid FROM held)" + older + ") " +
+		"UNION ALL SELECT 0, p.owner, '', (extract(epoch FROM clock_timestamp() - p.prepared) * 1000000)::bigint, left('PREPARE TRANSACTION ' || quote_literal(p.gid), " + mostStatement + "), false " +
+		"FROM pg_prepared_xacts p WHERE p.database = current_database() AND p.transaction IN (SELECT x.transactionid FROM pg_locks x " +
+		"WHERE x.locktype = 'transactionid' AND x.pid IS NULL AND x.virtualtransaction IN (SELECT virtualtransaction FROM held WHERE pid IS NULL)) " +
+		"ORDER BY age DESC"
+}
+
+// Blockers implements engine.Keeper. A prepared transaction has the ID 0; COMMIT
+// PREPARED or ROLLBACK PREPARED ends it. Without the role pg_read_all_stats an
+// account sees neither the age nor the statement of other users' transactions.
+func (db *DB) Blockers(ctx context.Context, t *engine.Table) ([]engine.Blocker, error) {
+	rows, err := db.query(ctx, db.dialect.blockers(t, maintenanceName(db.config)))
+	if err != nil {
+		return nil, fmt.Errorf("transactions that use %s: %w", t.Name, err)
+	}
+	var out []engine.Blocker
+	for _, row := range rows {
+		b := engine.Blocker{User: string(row[1]), Host: string(row[2]), Statement: string(row[4]), Own: string(row[5]) == "t"}
+		b.ID, err = strconv.ParseInt(string(row[0]), 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("transactions that use %s: %w", t.Name, err)
+		}
+		age, err := strconv.ParseInt(string(row[3]), 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("transactions that use %s: %w", t.Name, err)
+		}
+		b.Age = max(time.Duration(age)*time.Microsecond, 0)
+		out = append(out, b)
+	}
+	return out, nil
+}
+
+// A leader pings its connection every leadPing, and resigns after leadWait
+// without an answer. The server releases an unresponsive client's lock only
+// later, after the timeouts of leadSession, so there are never two leaders.
+const (
+	leadPing = time.Second
+	leadWait = 3 * time.Second
+)
+
+// leadSession are the settings with which the server detects a dead client
+// within about 11 s, instead of two hours, and never closes an idle connection.
+// The server refuses a setting that it does not support, over a Unix socket or
+// before version 14.
+var leadSession = []string{
+	"SET tcp_keepalives_idle = 5", "SET tcp_keepalives_interval = 2", "SET tcp_keepalives_count = 3", "SET tcp_user_timeout = 11000",
+	"SET idle_session_timeout = 0",
+}
+
+// A lease holds a session-level advisory lock. The server releases the lock
+// when the connection ends.
+type lease struct {
+	db   *DB
+	key  int64
+	conn *pgconn.PgConn
+	lost chan struct{}
+	stop context.CancelFunc
+	done chan struct{} // closed when watch has returned
+	once sync.Once
+}
+
+// leadKey returns the advisory lock key for a name. The lock is per database.
+func leadKey(name string) int64 {
+	h := fnv.New64a()
+	h.Write([]byte("rowmill " + name))
+	return int64(h.Sum64())
+}
+
+// Lead implements engine.Keeper. A connection pooler must be in session mode.
+func (db *DB) Lead(ctx context.Context, name string) (engine.Lease, error) {
+	c, err := db.connectAs(ctx, db.maintenanceConfig(), engine.Session{Maintenance: true})
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range leadSession {
+		if _, err := c.Exec(ctx, q).ReadAll(); err != nil && c.IsClosed() {
+			discard(c)
+			return nil, fmt.Errorf("lead %s: %w", name, classifyIn(ctx, err))
+		}
+	}
+	results, err := c.Exec(ctx, fmt.Sprintf("SELECT pg_try_advisory_lock(%d)", leadKey(name))).ReadAll()
+	if err != nil {
+		discard(c)
+		return nil, fmt.Errorf("lead %s: %w", name, classifyIn(ctx, err))
+	}
+	if string(results[0].Rows[0][0]) != "t" {
+		discard(c)
+		return nil, engine.Classed(engine.ErrLockTimeout, fmt.Errorf("lead %s: somebody else does", name))
+	}
+	watched, stop := context.WithCancel(context.Background())
+	l := &lease{db: db, key: leadKey(name), conn: c, lost: make(chan struct{}), stop: stop, done: make(chan struct{})}
+	db.mu.Lock()
+	closed := db.closed
+	if !closed {
+		db.leases[l] = true
+	}
+	db.mu.Unlock()
+	go l.watch(watched)
+	if closed {
+		return nil, fmt.Errorf("lead %s: the database is closed: %w", name, l.Release())
+	}
+	return l, nil
+}
+
+// watch pings the connection until a ping fails or stop is called.
+func (l *lease) watch(ctx context.Context) {
+	defer close(l.done)
+	defer discard(l.conn)
+	defer close(l.lost)
+	tick := time.NewTicker(leadPing)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			l.unlock()
+			return
+		case <-tick.C:
+		}
+		ping, cancel := context.WithTimeout(ctx, leadWait)
+		err := l.conn.Ping(ping)
+		cancel()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// unlock releases the lock before the connection is closed, because the server
+// notices a closed connection only later. If unlock fails, closing the
+// connection releases the lock.
+func (l *lease) unlock() {
+	ctx, cancel := context.WithTimeout(context.Background(), leadWait)
+	defer cancel()
+	_, _ = l.conn.Exec(ctx, fmt.Sprintf("SELECT pg_advisory_unlock(%d)", l.key)).ReadAll()
+}
+
+// Lost implements engine.Lease. Release closes the channel, too.
+func (l *lease) Lost() <-chan struct{} { return l.lost }
+
+// Release implements engine.Lease: it closes the connection.
+func (l *lease) Release() error {
+	l.once.Do(func() {
+		l.db.mu.Lock()
+		delete(l.db.leases, l)
+		l.db.mu.Unlock()
+		l.stop()
+	})
+	<-l.done
+	return nil
+}

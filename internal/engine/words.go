@@ -1,0 +1,178 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// Words are pieces of SQL. Columns are given by name; the methods quote them.
+type Words interface {
+	// From is the operand of FROM to read or write one period of t: a partition or a
+	// table.
+	From(t *Table, p rolling.Partition) string
+	// Literal is a position as a literal of the type of t's By column.
+	Literal(t *Table, pos int64) string
+	// Position is an expression for the position, a BIGINT, of a value of t's By
+	// column given as an expression.
+	Position(t *Table, expr string) string
+	// FromPosition is the reverse: an expression of the By column's type for a
+	// position given as an expression.
+	FromPosition(t *Table, expr string) string
+	// AsText is an expression for a column's value as text that is read back
+	// exactly: the server accepts it as a value of that column.
+	AsText(c SchemaColumn) string
+	// RowHash is an aggregate expression of type text for a checksum of the columns
+	// of a group of rows. It is independent of their order and includes NULLs. The
+	// server function it is made with precedes a colon, "sha2:123"; the first one
+	// that rowmill used on an engine has no name. Checksums of groups can only be
+	// added up on the server.
+	RowHash(cols []SchemaColumn) string
+	// RowHashLike is a RowHash with the function of a checksum from an earlier
+	// release of rowmill or of the server. Its error is ErrUnsupported if this
+	// server lacks that function.
+	RowHashLike(checksum string, cols []SchemaColumn) (string, error)
+	// CreateTemplate returns statements that create an empty table of the given name
+	// with the columns and keys of a standalone table or of a period of t.
+	CreateTemplate(t *Table, name string, o Storage) []string
+	// Text and Blob are types of any length, Text for any characters.
+	Text() string
+	Blob() string
+	// OwnTable is the text after the parentheses of CREATE TABLE for rowmill's own
+	// tables: their changes commit with those of other tables, and names in them, of
+	// any characters, are compared in the same way as the server compares table
+	// names.
+	OwnTable() string
+}
+
+// Storage describes how a period's rows are stored on disk.
+type Storage struct {
+	// Compress requests the engine's best compression for a period.
+	Compress bool
+}
+
+// HashName is the name of the function that produced a checksum: see Words.RowHash.
+func HashName(checksum string) string {
+	name, _, named := strings.Cut(checksum, ":")
+	if !named {
+		return ""
+	}
+	return name
+}
+
+// UnknownHash is the error of RowHashLike for a checksum that the engine never
+// produced.
+func UnknownHash(checksum string) error {
+	return Classed(ErrUnsupported, fmt.Errorf("the checksum %s is made with %q, which this release of rowmill doesn't know", checksum, HashName(checksum)))
+}
+
+// CompactWords are those of an engine that can store a filled table more densely
+// than it was after filling.
+type CompactWords interface {
+	// Compact returns statements that do so for a standalone table: rows and every
+	// index sorted, pages full.
+	Compact(table string) []string
+}
+
+// ProbeWords are the Words of an engine with privileges.
+type ProbeWords interface {
+	// Probe returns statements that use the needed privileges on a table called
+	// ProbeTable, and leave nothing behind; undo removes what remains after one has
+	// failed. All run on one connection.
+	Probe(n Needs) (statements, undo []string)
+}
+
+// SumWords are the pieces of SQL that roll-ups (continuous aggregates) need in
+// addition to Words. Those used in views need no functions that other clients of the
+// server lack.
+type SumWords interface {
+	// SumType is a column type that holds the sum of any number of values of c.
+	SumType(c SchemaColumn) string
+	// Double is the type of 64-bit binary fractions, AsDouble a conversion of a
+	// number to that type.
+	Double() string
+	AsDouble(expr string) string
+	// Variance is an aggregate expression for the population variance of a group, or
+	// "" if there is none.
+	Variance(expr string) string
+	// SquareRoot is the square root of a number that is not negative, or NULL.
+	SquareRoot(expr string) string
+	// Month is the number of the month of a position, counted from January of year
+	// 0; MonthStart the position at which that month begins.
+	Month(pos string) string
+	MonthStart(month string) string
+	// SkipLocked ends a SELECT that locks the rows it reads and skips rows locked by
+	// others; "" if rows can't be locked by others.
+	SkipLocked() string
+	// InsertNew begins and ends an INSERT that skips rows whose key exists: INSERT
+	// IGNORE, ON CONFLICT DO NOTHING.
+	InsertNew() (begin, end string)
+	// OnKey continues an INSERT. It is followed by assignments, separated by commas,
+	// to the existing row with the same key. Sent is the value that the INSERT has
+	// for a column, given by its name. An assignment must not read a column changed
+	// by an earlier assignment: servers differ in the value it would see.
+	OnKey(key []string) string
+	Sent(column string) string
+	// Temporary returns the statements that create, empty and drop a table visible
+	// only to its connection, which ends with it; and its name in statements. Body
+	// is its columns and its key. If possible, none of them is written to the log
+	// for replicas or recovery.
+	Temporary(name, body string) TemporaryTable
+	// SumColumn is the type of a column for values of c that compares them in the
+	// same way: with its collation.
+	SumColumn(c SchemaColumn) string
+	// ReplaceView returns the statements that create a view or change its query, if
+	// possible without a moment in which it is missing.
+	ReplaceView(name, query string) []string
+	// Triggers returns triggers that note each change of rows of t as n specifies,
+	// or of its periods if those are tables of their own.
+	Triggers(t *Table, periods []string, n NoteRow) []Trigger
+	// HaveTriggers is a query for the triggers there are: name, with the table's
+	// where triggers of two tables may have the same, table, and body. Where one
+	// table's are cheaper to read it is a query for those, unless its name is
+	// empty.
+	HaveTriggers(table string) string
+}
+
+// A TemporaryTable is the statements to create, empty and drop a table, and its name
+// in statements.
+type TemporaryTable struct{ Create, Clear, Drop, Name string }
+
+// A NoteRow tells triggers what to insert for rows that are inserted, updated
+// (before and after) or deleted: Values and the writer into Into, unless the key
+// exists. See Watermark for the rows that are noted.
+type NoteRow struct {
+	// Name is the prefix of the triggers' names.
+	Name string
+	// Into is the quoted table with its columns.
+	Into string
+	// Values are expressions for a value of t's By column given as an expression.
+	// The trigger adds the writer after them, which identifies the transaction if
+	// possible.
+	Values func(by string) []string
+	// Watermark is a scalar subquery for the position below which rows are late.
+	// Engines with concurrent transactions note every row: a row that isn't late
+	// when it is written may be late when it is committed.
+	Watermark string
+}
+
+// LateWords are the pieces of SQL that refuse rows whose period is sealed.
+type LateWords interface {
+	// Refuse returns triggers that fail the INSERT of a row whose position lies
+	// below the boundary, with a message that states the reason. The boundary is a
+	// scalar subquery for a position. Periods are the tables that hold t's periods,
+	// if they are tables of their own.
+	Refuse(t *Table, periods []string, boundary string) []Trigger
+	// HaveTriggers is that of SumWords.
+	HaveTriggers(table string) string
+}
+
+// RenderWords are Words of a server on which the text of a value, and so a checksum
+// of rows, depends on settings of the session that computes it.
+type RenderWords interface {
+	// Renderings returns settings that render the columns differently from the
+	// pool's: each is the statements that set them for one transaction. The
+	// account's own settings come first, then those that differ in few settings.
+	Renderings(cols []SchemaColumn) [][]string
+}
