@@ -56,8 +56,9 @@ var mayImport = map[string][]string{
 	"internal/report":           {"result", "internal/figure"},
 	"internal/scenario":         {"result", "internal/textfile"},
 	"internal/sizing":           {"rolling", "result", "internal/figure"},
-	"internal/testdb": {"internal/engine", "internal/engine/mysql", "internal/engine/null", "internal/engine/postgres", "internal/engine/sqlite",
-		"rolling", "internal/sandbox"},
+	"internal/target": {"internal/engine", "internal/engine/mysql", "internal/engine/null", "internal/engine/postgres", "internal/engine/sqlite",
+		"internal/sandbox"},
+	"internal/testdb":      {"internal/engine", "rolling", "internal/sandbox", "internal/target"},
 	"internal/testbrowser": {"internal/testdb"},
 	"internal/testservers": {"internal/testdb"},
 	"internal/noask":       {},
@@ -66,11 +67,11 @@ var mayImport = map[string][]string{
 	"cmd/rowmill":          {anything},
 }
 
-// engines are the packages that only cmd, internal/testdb and tests may name.
+// engines are the packages that only internal/target and tests may name.
 var engines = []string{"internal/engine/mysql", "internal/engine/postgres", "internal/engine/sqlite", "internal/engine/null"}
 
 // namesEngines are the packages outside tests that may.
-var namesEngines = []string{"cmd/rowmill", "internal/testdb"}
+var namesEngines = []string{"internal/target"}
 
 // testsMayAlsoImport is what any package's tests may import besides.
 var testsMayAlsoImport = slices.Concat(engines, []string{"internal/testdb", "internal/testbrowser", "internal/engine/enginetest"})

@@ -94,12 +94,24 @@ type Run struct {
 	CacheBytes    int64             `json:"cache_bytes,omitempty"`
 	Embedded      bool              `json:"embedded,omitempty"`
 	Settings      map[string]string `json:"settings,omitempty"`
+	// Nodes are the servers of a target that has several; empty for one.
+	Nodes []Node `json:"nodes,omitempty"`
 	// Schema contains the statements that created the table.
 	Schema  []string `json:"schema,omitempty"`
 	Machine Machine  `json:"machine"`
 	// Counters describes the figures of the intervals' Counters.
 	Counters []Counter `json:"counters,omitempty"`
 	Warnings []string  `json:"warnings,omitempty"`
+}
+
+// A Node is one server of a target.
+type Node struct {
+	Target string `json:"target"`
+	Engine string `json:"engine"`
+	// PID is the server's process and DataDir its data directory; 0 and "" for a server
+	// on another machine, and 0 for an embedded one.
+	PID     int    `json:"pid,omitempty"`
+	DataDir string `json:"data_dir,omitempty"`
 }
 
 // Machine is the machine of the run's client; for an embedded or local server, also

@@ -17,6 +17,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/result"
 )
@@ -159,7 +160,7 @@ func (f *benchFlags) complete(flags *pflag.FlagSet) {
 
 func (f *benchFlags) define(flags *pflag.FlagSet) {
 	flags.SortFlags = false
-	flags.StringVar(&f.target, "target", "sqlite:", targetHelp+"\n`URL`")
+	flags.StringVar(&f.target, "target", target.Default, target.Help+"\n`URL`")
 	flags.StringVar(&f.preset, "preset", "classic", "`name` of the table and its rows, see above")
 	flags.StringSliceVar(&f.layouts, "layout", []string{workload.Plain}, "layouts to measure, `list` of "+strings.Join(workload.Layouts(), ", "))
 	intVar(flags, &f.repeat, "repeat", 1, "measure each layout `N` times, in turn, in one record")
@@ -205,7 +206,7 @@ func (f *benchFlags) check() error {
 			return usagef(help, "--layout: %s is named twice", l)
 		}
 	}
-	if _, err := checkTarget(f.target); err != nil {
+	if err := target.Check(f.target); err != nil {
 		return usagef(hintOf(err), "--target: %w", err)
 	}
 	switch {
@@ -340,7 +341,7 @@ func (f *benchFlags) announce(w io.Writer) {
 // statements, so that invalid options are a usage error, reported at once.
 func (f *benchFlags) tryOut() error {
 	for _, layout := range f.layouts {
-		db, err := dryTarget(f.target)
+		db, err := target.Dry(f.target)
 		if err != nil {
 			return usagef(hintOf(err), "--target: %w", err)
 		}
@@ -402,7 +403,7 @@ func inTurn[T any](what []T, round int) []T {
 // printSQL prints the statements of each layout and executes nothing.
 func (a *app) printSQL(f benchFlags) error {
 	for _, layout := range f.layouts {
-		db, err := dryTarget(f.target)
+		db, err := target.Dry(f.target)
 		if err != nil {
 			return err
 		}

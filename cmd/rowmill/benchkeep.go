@@ -16,6 +16,7 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/probe"
+	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/result"
 	"github.com/rowmill/rowmill/rolling"
@@ -106,7 +107,7 @@ func (f *keepFlags) check() error {
 		return usagef("--with-run, or --clock FILE here and for rowmill run", "--speed %v: whoever keeps the table must have the same clock", f.speed)
 	case f.withRun && f.clock != "":
 		return usagef("one of them", "--with-run has the clock already: --clock is for a rowmill run elsewhere")
-	case !f.withRun && privateTarget(f.target):
+	case !f.withRun && target.Private(f.target):
 		return usagef("--with-run", "--target %s is private: nobody else can keep its tables", f.target)
 	}
 	b := benchFlags{out: f.out, reports: f.reports}
@@ -116,7 +117,7 @@ func (f *keepFlags) check() error {
 // checkClock refuses a clock that runs ahead if the table or one of its roll-ups has
 // rows: by that clock they would exceed the retention and be dropped.
 func (f *keepFlags) checkClock(ctx context.Context, k *kept) error {
-	if f.speed == 1 || privateTarget(k.target.text) {
+	if f.speed == 1 || target.Private(k.target.Text) {
 		return nil
 	}
 	name := k.Declared.Name
@@ -156,7 +157,7 @@ func (a *app) benchKeep(ctx context.Context, file string, f keepFlags) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, k.Close()) }()
-	if k.Table.Table.Grid.Valid() && k.Schema == nil && privateTarget(k.target.text) {
+	if k.Table.Table.Grid.Valid() && k.Schema == nil && target.Private(k.target.Text) {
 		err = a.applyPrivate(ctx, k)
 	} else {
 		err = k.wantApplied(ctx, file)
@@ -268,7 +269,7 @@ func (r *keepRun) run(ctx context.Context) (err error) {
 
 // timeSyncs times the disk of a private server until ends is called.
 func (r *keepRun) timeSyncs(ctx context.Context) (ends func()) {
-	server := r.kept.target.server
+	server := r.kept.target.Server()
 	if server == nil {
 		return func() {}
 	}

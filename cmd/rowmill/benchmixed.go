@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/result"
 )
@@ -41,7 +42,7 @@ func (a *app) benchMixedCommand() *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
-	flags.StringArrayVar(&targets, "target", []string{"sqlite:"}, targetHelp+"\n`URL`; given several times, they are measured side by side")
+	flags.StringArrayVar(&targets, "target", []string{target.Default}, target.Help+"\n`URL`; given several times, they are measured side by side")
 	flags.StringVar(&f.preset, "preset", "sbtest", "`name` of the table: "+strings.Join(workload.MixedPresets(), ", "))
 	flags.StringSliceVar(&f.ops, "ops", workload.MixedOperations(), "operations to measure, `list`")
 	f.define(flags)

@@ -8,13 +8,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/result"
 )
 
 func (a *app) benchPointsCommand() *cobra.Command {
 	f := cellFlags{command: "rowmill bench points", preset: "sbtest", ops: []string{workload.OpPoints}, batch: 1}
-	var target string
+	var url string
 	var set []string
 	var yes bool
 	c := &cobra.Command{
@@ -42,12 +43,12 @@ func (a *app) benchPointsCommand() *cobra.Command {
 			if !c.Flags().Changed("repeat") && len(set) > 0 {
 				f.repeat = defaultSetRepeats
 			}
-			return a.benchPoints(c.Context(), f, target, set, yes)
+			return a.benchPoints(c.Context(), f, url, set, yes)
 		},
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&target, "target", "sqlite:", targetHelp+"\n`URL`")
+	flags.StringVar(&url, "target", target.Default, target.Help+"\n`URL`")
 	intVar(flags, &f.points, "points", 10, "values that one select asks for, `N`")
 	flags.StringArrayVar(&set, "set", nil, "compare two settings of the server, `NAME=VALUE,NAME=VALUE` (default none)")
 	f.define(flags)
@@ -61,43 +62,39 @@ func (a *app) benchPointsCommand() *cobra.Command {
 // five pairs is a third wider than one from very many.
 const defaultSetRepeats = 5
 
-func (a *app) benchPoints(ctx context.Context, f cellFlags, target string, set []string, yes bool) error {
+func (a *app) benchPoints(ctx context.Context, f cellFlags, url string, set []string, yes bool) error {
 	if f.points < 1 {
 		return usagef("--points 10", "--points %d: want at least 1", f.points)
 	}
-	if err := f.check([]string{target}); err != nil {
+	if err := f.check([]string{url}); err != nil {
 		return err
 	}
-	var settings []serverSetting
+	var settings []target.Setting
 	if len(set) > 0 {
 		var err error
 		if settings, err = parseSettings(set); err != nil {
 			return err
 		}
 	}
-	if err := f.tryOut([]string{target}); err != nil {
+	if err := f.tryOut([]string{url}); err != nil {
 		return err
 	}
 	s := &speedTest{f: f, name: "points", args: a.args, show: newCellProgress(a.stderr)}
 	if settings == nil {
 		return a.speedTest(ctx, s, func(ctx context.Context) error {
-			db, err := s.open(ctx, target)
+			db, err := s.open(ctx, url)
 			s.contenders = []contender{{db: db}}
 			return err
 		})
 	}
-	t, err := checkTarget(target)
-	if err != nil {
-		return err
-	}
 	switch {
-	case t.Scheme == "null":
+	case !target.Stores(url):
 		return usagef("--target 'sandbox:mariadb?memory=64MB'", "--set: the null engine has no settings")
-	case t.Scheme == "sqlite" && t.Path != "":
-		return usagef("--target sqlite:", "--set: on SQLite each value gets a temporary file of its own, not %s", target)
-	case t.Scheme == "sqlite":
+	case target.SetByOptions(url) && target.Place(url) != "":
+		return usagef("--target sqlite:", "--set: on SQLite each value gets a temporary file of its own, not %s", url)
+	case target.SetByOptions(url):
 		for _, setting := range settings {
-			if _, err := withSetting(target, setting); err != nil {
+			if _, err := target.WithSetting(url, setting); err != nil {
 				hint := hintOf(err)
 				if hint == "" {
 					hint = "--set cache=1MB,cache=64MB"
@@ -105,21 +102,21 @@ func (a *app) benchPoints(ctx context.Context, f cellFlags, target string, set [
 				return usagef(hint, "--set: %w", err)
 			}
 		}
-		return a.speedTest(ctx, s, func(ctx context.Context) error { return s.openStarted(ctx, target, settings) })
-	case !privateTarget(target):
-		if err := a.confirm(ctx, setPlan(target, settings), yes); err != nil {
+		return a.speedTest(ctx, s, func(ctx context.Context) error { return s.openStarted(ctx, url, settings) })
+	case !target.Private(url):
+		if err := a.confirm(ctx, setPlan(url, settings), yes); err != nil {
 			return err
 		}
 	}
-	return a.speedTest(ctx, s, func(ctx context.Context) error { return s.openTuned(ctx, target, settings) })
+	return a.speedTest(ctx, s, func(ctx context.Context) error { return s.openTuned(ctx, url, settings) })
 }
 
 // setPlan describes what --set does to a server that others may use.
-func setPlan(target string, settings []serverSetting) string {
+func setPlan(url string, settings []target.Setting) string {
 	return fmt.Sprintf("Changes settings of the whole server for each measurement, and sets them back after it:\n\n"+
 		"  %s\n  %s\n     on %s\n\n"+
 		"! Whoever else uses the server has them meanwhile. A rowmill that is killed (SIGKILL)\n"+
-		"  leaves the last one as it is.\n", settings[0], settings[1], target)
+		"  leaves the last one as it is.\n", settings[0], settings[1], url)
 }
 
 // sides names the two settings.
@@ -128,8 +125,8 @@ var sides = []string{"A", "B"}
 // openTuned opens one server whose settings are changed for each cell. If a private
 // server's settings can't be changed at run time, it opens two that are started with
 // them.
-func (s *speedTest) openTuned(ctx context.Context, target string, settings []serverSetting) error {
-	db, err := s.open(ctx, target)
+func (s *speedTest) openTuned(ctx context.Context, url string, settings []target.Setting) error {
+	db, err := s.open(ctx, url)
 	if err != nil {
 		return err
 	}
@@ -141,14 +138,14 @@ func (s *speedTest) openTuned(ctx context.Context, target string, settings []ser
 			err = undo()
 		}
 		if errors.Is(err, engine.ErrUnsupported) {
-			if db.server == nil {
+			if db.Server() == nil {
 				return engine.Hinted(err, "a private server for each value: --target sandbox:%s", db.Info().Engine)
 			}
 			s.show.Note(fmt.Sprintf("%v: each value gets a server of its own", err))
 			if err := s.close(); err != nil {
 				return err
 			}
-			return s.openStarted(ctx, target, settings)
+			return s.openStarted(ctx, url, settings)
 		}
 		if err != nil {
 			return err
@@ -159,10 +156,10 @@ func (s *speedTest) openTuned(ctx context.Context, target string, settings []ser
 }
 
 // openStarted opens a database for each setting, on a server that is started with it.
-func (s *speedTest) openStarted(ctx context.Context, target string, settings []serverSetting) error {
+func (s *speedTest) openStarted(ctx context.Context, url string, settings []target.Setting) error {
 	s.contenders = nil
 	for i, setting := range settings {
-		text, err := withSetting(target, setting)
+		text, err := target.WithSetting(url, setting)
 		if err != nil {
 			return fmt.Errorf("--set: %w", err)
 		}

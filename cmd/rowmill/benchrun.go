@@ -9,6 +9,7 @@ import (
 	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/result"
 )
@@ -62,10 +63,10 @@ func (r *insertRun) run(ctx context.Context) (_ *result.Record, err error) {
 			err = fmt.Errorf("%w: %w", errInterruptedEarly, err)
 		}
 	}()
-	if r.db, err = openTarget(ctx, r.f.target, r.show.Note); err != nil {
+	if r.db, err = target.Open(ctx, r.f.target, r.show.Note); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, r.db.close()) }()
+	defer func() { err = errors.Join(err, r.db.Close()) }()
 	var schema []string
 	if r.resumes != nil {
 		err = r.resume(ctx)
@@ -88,7 +89,7 @@ func (r *insertRun) run(ctx context.Context) (_ *result.Record, err error) {
 	if r.f.killEvery == 0 {
 		return r.rec, r.measure(ctx, r.w, cfg, r.prove)
 	}
-	if r.kill, err = newKiller(r.db.server, r.f.killEvery, r.w, r.show.Note); err != nil {
+	if r.kill, err = newKiller(r.db.Server(), r.f.killEvery, r.w, r.show.Note); err != nil {
 		return nil, errors.Join(err, r.close())
 	}
 	r.kill.follow = r.probe.Follow
@@ -268,7 +269,7 @@ func (m *measurement) verify(ctx context.Context, w *workload.Insert, expected i
 			end.Warnings = append(end.Warnings, "not verified: interrupted meanwhile")
 			return nil
 		}
-		return errors.Join(m.death(err), err)
+		return errors.Join(m.db.Death(err), err)
 	}
 	end.Verified = &result.Verified{Expected: proof.Expected, Found: proof.Found, Lost: proof.Lost, Checksum: proof.Checksum}
 	end.DroppedRows, end.LostRows, end.DeletedRows = proof.DroppedRows, proof.Lost, proof.DeletedRows

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -12,8 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rowmill/rowmill/internal/bench"
-	"github.com/rowmill/rowmill/internal/engine"
-	"github.com/rowmill/rowmill/internal/sandbox"
+	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/workload"
 )
 
@@ -77,7 +75,7 @@ func (f *cellFlags) check(targets []string) error {
 		return usagef(f.command+" --target sqlite:", "--target: name at least one")
 	}
 	for i, t := range targets {
-		if _, err := checkTarget(t); err != nil {
+		if err := target.Check(t); err != nil {
 			return usagef(hintOf(err), "--target: %w", err)
 		}
 		if slices.Contains(targets[:i], t) {
@@ -134,7 +132,7 @@ func (f *cellFlags) options() workload.MixedOptions {
 // tryOut lets the workload check its options before anything is started.
 func (f *cellFlags) tryOut(targets []string) error {
 	for _, t := range targets {
-		db, err := dryTarget(t)
+		db, err := target.Dry(t)
 		if err != nil {
 			return usagef(hintOf(err), "--target: %w", err)
 		}
@@ -182,33 +180,9 @@ func (f *cellFlags) config(m *workload.Mixed, op string, clients, turn int) (ben
 	return w, cfg, nil
 }
 
-// privateTarget reports whether a target is created for the run and removed
-// afterwards, so that no one else uses it.
-func privateTarget(text string) bool {
-	t, err := checkTarget(text)
-	if err != nil {
-		return false
-	}
-	switch t.Scheme {
-	case "null":
-		return true
-	case "sqlite":
-		return t.Path == ""
-	case "sandbox":
-		o, err := sandbox.ParseTarget(text)
-		return err == nil && o.Keep == ""
-	}
-	return false
-}
-
-// A serverSetting is a NAME=VALUE of --set.
-type serverSetting struct{ name, value string }
-
-func (s serverSetting) String() string { return s.name + "=" + s.value }
-
 // parseSettings parses the two settings of --set: one value of the flag with a comma
 // between them, or two values.
-func parseSettings(given []string) ([]serverSetting, error) {
+func parseSettings(given []string) ([]target.Setting, error) {
 	const try = "--set innodb_adaptive_hash_index=OFF,innodb_adaptive_hash_index=ON"
 	if len(given) == 1 {
 		given = strings.Split(given[0], ",")
@@ -216,46 +190,16 @@ func parseSettings(given []string) ([]serverSetting, error) {
 	if len(given) != 2 {
 		return nil, usagef(try, "--set takes two settings to compare, not %d; where a value has a comma, give --set twice", len(given))
 	}
-	var out []serverSetting
+	var out []target.Setting
 	for _, text := range given {
 		name, value, ok := strings.Cut(text, "=")
 		if name = strings.TrimSpace(name); !ok || name == "" {
 			return nil, usagef(try, "--set: %q is not NAME=VALUE", text)
 		}
-		out = append(out, serverSetting{name, value})
+		out = append(out, target.Setting{Name: name, Value: value})
 	}
 	if out[0] == out[1] {
 		return nil, usagef(try, "--set: both settings are %s", out[0])
 	}
 	return out, nil
-}
-
-// withSetting returns a target that is started with a setting: a private server's
-// variable, or an option of SQLite's target.
-func withSetting(text string, s serverSetting) (string, error) {
-	if strings.HasPrefix(text, "sandbox") {
-		o, err := sandbox.ParseTarget(text)
-		if err != nil {
-			return "", err
-		}
-		if o.Keep != "" {
-			return "", engine.Hinted(fmt.Errorf("--set %s: it needs a server for each value, and keep=%s can hold one", s, o.Keep), "a target without keep=")
-		}
-		name := strings.ReplaceAll(strings.ToLower(s.name), "-", "_")
-		if o.Set == nil {
-			o.Set = map[string]string{}
-		}
-		o.Set[name] = s.value
-		return o.Target(), o.Validate()
-	}
-	base, query, _ := strings.Cut(text, "?")
-	var kept []string
-	for part := range strings.SplitSeq(query, "&") {
-		if key, _, _ := strings.Cut(part, "="); part != "" && key != s.name {
-			kept = append(kept, part)
-		}
-	}
-	text = base + "?" + strings.Join(append(kept, s.String()), "&")
-	_, err := dryTarget(text)
-	return text, err
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -97,13 +98,13 @@ func newCrashing(t *testing.T, server string) *crashing {
 // open opens the test's own connections.
 func (c *crashing) open() {
 	c.Helper()
-	opened, err := openTarget(c.Context(), c.target.String(), func(string) {})
+	opened, err := target.Open(c.Context(), c.target.String(), func(string) {})
 	if err != nil {
 		c.Fatal(err)
 	}
 	c.db = opened.DB.(engine.Keeper)
 	c.close = sync.OnceFunc(func() {
-		if err := opened.close(); err != nil {
+		if err := opened.Close(); err != nil {
 			c.Error(err)
 		}
 	})

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/url"
 	"strings"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/sandbox"
 	"github.com/rowmill/rowmill/internal/scenario"
+	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/result"
 )
@@ -42,14 +42,14 @@ func newExperiment(d *scenario.Declaration, f scenarioFlags) (*experiment, error
 	if f.target != "" {
 		e.target = f.target
 	}
-	if _, err := checkTarget(e.target); err != nil {
+	if err := target.Check(e.target); err != nil {
 		if f.target != "" {
 			return nil, usagef(hintOf(err), "--target: %w", err)
 		}
 		return nil, usagef(hintOf(err), "%s: target: %w", d.Source, err)
 	}
 	var err error
-	if e.target, err = withDurability(e.target, d.Durability); err != nil {
+	if e.target, err = target.WithDurability(e.target, d.Durability); err != nil {
 		return nil, err
 	}
 	for i := range d.Runs {
@@ -115,80 +115,6 @@ func keyOf(err error) string {
 	return "name"
 }
 
-// withDurability adds a durability to a target that supports one and doesn't specify
-// it.
-func withDurability(text, durability string) (string, error) {
-	if durability == "" {
-		return text, nil
-	}
-	return withParameter(text, "durability", durability, func(o *sandbox.Options) bool {
-		if o.Durability != "" {
-			return false
-		}
-		o.Durability = durability
-		return true
-	})
-}
-
-// withMemory adds memory, in bytes, to a target that supports a memory setting and
-// doesn't specify it.
-func withMemory(text string, bytes int64) (string, error) {
-	return withParameter(text, "cache", fmt.Sprint(bytes), func(o *sandbox.Options) bool {
-		if o.Memory != 0 {
-			return false
-		}
-		o.Memory = bytes
-		return true
-	})
-}
-
-// withParameter sets a parameter that a sandbox's options or an SQLite target's query
-// don't have yet. Other targets are returned unchanged.
-func withParameter(text, key, value string, set func(*sandbox.Options) bool) (string, error) {
-	t, err := checkTarget(text)
-	if err != nil {
-		return text, err
-	}
-	switch t.Scheme {
-	case "sandbox":
-		o, err := sandbox.ParseTarget(text)
-		if err != nil || !set(&o) {
-			return text, err
-		}
-		return o.Target(), nil
-	case "sqlite":
-		if t.Query.Has(key) {
-			return text, nil
-		}
-		base, query, _ := strings.Cut(text, "?")
-		if query != "" {
-			query += "&"
-		}
-		return base + "?" + query + key + "=" + url.QueryEscape(value), nil
-	}
-	return text, nil
-}
-
-// memoryFloor returns the least memory that a target can be given, and the unit in
-// which it is given, both in bytes. ok is false if the target has no memory setting.
-func memoryFloor(text string) (least, unit int64, ok bool) {
-	t, err := checkTarget(text)
-	if err != nil {
-		return 0, 0, false
-	}
-	switch t.Scheme {
-	case "sandbox":
-		o, err := sandbox.ParseTarget(text)
-		if err != nil || o.Memory != 0 {
-			return 0, 0, false
-		}
-		return sandbox.MinMemory(o.Kind), 1 << 20, true
-	case "sqlite":
-		return 64 << 10, 1 << 10, !t.Query.Has("cache")
-	}
-	return 0, 0, false
-}
-
 // The sample has scenarioSample rows, or scenarioSampleShare of the rows if that is
 // less, but at least minScenarioSample. It is large enough that the first extents of
 // the table and its indexes don't dominate, and that pages have been split as in the
@@ -204,7 +130,7 @@ func (e *experiment) size(ctx context.Context, note func(string)) (err error) {
 	if e.d.MemoryShare == 0 {
 		return nil
 	}
-	least, unit, ok := memoryFloor(e.target)
+	least, unit, ok := target.MemoryFloor(e.target)
 	if !ok {
 		note("memory stays as the target has it: the scenario's is " + e.memoryWords())
 		return nil
@@ -229,7 +155,7 @@ func (e *experiment) size(ctx context.Context, note func(string)) (err error) {
 			e.scale, e.memoryWords(), result.Bytes(e.d.MemoryShare*float64(e.finalBytes)), e.target, sandbox.FormatSize(least))
 	}
 	note(fmt.Sprintf("%s: %.0f bytes per row, %s in the end, memory %s", e.d.MemoryOf, perRow, result.Bytes(float64(e.finalBytes)), result.Bytes(float64(memory))))
-	e.target, err = withMemory(e.target, memory)
+	e.target, err = target.WithMemory(e.target, memory)
 	return err
 }
 
@@ -239,11 +165,11 @@ func (e *experiment) memoryWords() string {
 
 // bytesPerRow measures the bytes per row of a run's table, on a sample on its target.
 func bytesPerRow(ctx context.Context, f benchFlags, rows int64, note func(string)) (perRow float64, err error) {
-	db, err := openTarget(ctx, f.target, note)
+	db, err := target.Open(ctx, f.target, note)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, db.close()) }()
+	defer func() { err = errors.Join(err, db.Close()) }()
 	w, err := workload.NewInsert(db, sampleOptions(f))
 	if err != nil {
 		return 0, err

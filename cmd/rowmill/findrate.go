@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rowmill/rowmill/internal/bench"
+	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/result"
 )
@@ -77,11 +78,11 @@ func (f *benchFlags) checkFind() error {
 		}
 		return nil
 	}
-	t, err := checkTarget(f.target)
+	err := target.Check(f.target)
 	switch {
 	case err != nil:
 		return usagef(hintOf(err), "--target: %w", err)
-	case t.Scheme == "null":
+	case !target.Stores(f.target):
 		return usagef("--target sqlite:", "--find-rate: null: stores nothing, so there is no rate that it doesn't take")
 	case f.keepRows > 0 || f.readers > 0 || f.killEvery > 0:
 		return usagef("--find-rate without them", "--find-rate measures inserts alone: it goes without --keep-rows, --readers and --kill-server-every")
@@ -105,7 +106,7 @@ func (f *benchFlags) checkFind() error {
 type rateSearch struct {
 	// fill is the first run, and the template of the others.
 	fill *insertRun
-	db   *target
+	db   *target.DB
 	w    *workload.Insert
 
 	search   *bench.Search
@@ -132,10 +133,10 @@ func (s *rateSearch) run(ctx context.Context) (_ []result.Record, err error) {
 		}
 	}()
 	r := s.fill
-	if s.db, err = openTarget(ctx, r.f.target, r.show.Note); err != nil {
+	if s.db, err = target.Open(ctx, r.f.target, r.show.Note); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, s.db.close()) }()
+	defer func() { err = errors.Join(err, s.db.Close()) }()
 	r.db = s.db
 	schema, err := r.setup(ctx)
 	if err != nil {
@@ -320,7 +321,7 @@ func (s *rateSearch) settle(ctx context.Context, rate float64, head *result.Sear
 	row := 0
 	cfg := bench.Config{Operation: "insert", Clients: s.w.Options().Writers, Batch: s.w.Options().Batch, Rate: rate,
 		MaxTime: r.f.find.trial, Interval: r.f.interval}
-	cfg.Died, cfg.Death = s.db.died()
+	cfg.Died, cfg.Death = s.db.Died()
 	cfg.Observe = func(iv result.Interval) error {
 		if iv.Backlog <= int64(cfg.Clients) && iv.Response["insert"].P50 <= head.LimitUS {
 			row++
@@ -342,13 +343,10 @@ func (s *rateSearch) settle(ctx context.Context, rate float64, head *result.Sear
 		err = done.Err
 	}
 	if err != nil && ctx.Err() == nil {
-		return false, errors.Join(fmt.Errorf("let the server settle: %w", err), deathOf(s.db, err))
+		return false, errors.Join(fmt.Errorf("let the server settle: %w", err), s.db.Death(err))
 	}
 	return calm, nil
 }
-
-// deathOf returns why the private server ended, if that caused the error.
-func deathOf(db *target, err error) error { return (&measurement{db: db}).death(err) }
 
 // shown returns the text after a trial's name: the rate that it tries, and the results
 // so far.

@@ -14,6 +14,7 @@ import (
 	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/result"
 )
@@ -121,13 +122,14 @@ func resumedSearch(f benchFlags, args []string, at plannedRun, runs []*result.Re
 	if fill.End == nil || fill.End.Stopped != bench.StoppedRows || fill.End.Search == nil {
 		return nil, errors.New("the table was not yet filled, so there is nothing to go on from")
 	}
-	if t, err := checkTarget(f.target); err == nil && privateTarget(f.target) {
-		return nil, fmt.Errorf("its table was in a private %s that is gone; only one of a server, of sqlite:PATH or of a sandbox with keep=DIR is still there", t.Scheme)
+	if target.Private(f.target) {
+		scheme, _, _ := strings.Cut(f.target, ":")
+		return nil, fmt.Errorf("its table was in a private %s that is gone; only one of a server, of sqlite:PATH or of a sandbox with keep=DIR is still there", scheme)
 	}
 	if f.keepPeriods > 0 {
 		return nil, errors.New("a table whose oldest periods are dropped can't be taken over")
 	}
-	db, err := dryTarget(f.target)
+	db, err := target.Dry(f.target)
 	if err != nil {
 		return nil, err
 	}
@@ -156,10 +158,10 @@ func resumedSearch(f benchFlags, args []string, at plannedRun, runs []*result.Re
 // resume takes over the table and continues the search.
 func (s *rateSearch) resume(ctx context.Context, runs []*result.Record) (_ []result.Record, err error) {
 	r := s.fill
-	if s.db, err = openTarget(ctx, r.f.target, r.show.Note); err != nil {
+	if s.db, err = target.Open(ctx, r.f.target, r.show.Note); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, s.db.close()) }()
+	defer func() { err = errors.Join(err, s.db.Close()) }()
 	r.db = s.db
 	// The last run that was completed has the latest results.
 	var known *result.Searched

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/workload"
 )
 
@@ -81,7 +82,7 @@ func (a *app) benchIbenchCommand() *cobra.Command {
 func (f *ibenchFlags) define(flags *pflag.FlagSet) {
 	f.rows, f.format = defaultRows, formatRowmill
 	flags.SortFlags = false
-	flags.StringVar(&f.target, "target", "sqlite:", targetHelp+"\n`URL`")
+	flags.StringVar(&f.target, "target", target.Default, target.Help+"\n`URL`")
 	flags.Var(countValue{n: &f.rows}, "rows", "rows of l.i0, of all clients together")
 	flags.Var(countValue{n: &f.rowsI1, auto: true}, "rows-i1", "rows of l.i1; auto is 4/3 of --rows, as published")
 	flags.Var(countValue{n: &f.rowsI2, auto: true}, "rows-i2", "rows of l.i2; auto is 1/3 of --rows, as published")
@@ -106,7 +107,7 @@ func (f *ibenchFlags) define(flags *pflag.FlagSet) {
 // check refuses invalid flags before anything is started.
 func (f *ibenchFlags) check() error {
 	const help = "rowmill bench ibench --help"
-	if _, err := checkTarget(f.target); err != nil {
+	if err := target.Check(f.target); err != nil {
 		return usagef(hintOf(err), "--target: %w", err)
 	}
 	switch {
@@ -155,7 +156,7 @@ func (f *ibenchFlags) dry() (*workload.Ibench, error) {
 		}
 		return usagef(hint, what+"%w", err)
 	}
-	db, err := dryTarget(f.target)
+	db, err := target.Dry(f.target)
 	if err != nil {
 		return nil, usage(err, "--target: ")
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/result"
 )
@@ -22,17 +23,17 @@ type ibenchRun struct {
 	out  *recordFile
 	show progress
 
-	db   *target
+	db   *target.DB
 	w    *workload.Ibench
 	recs []result.Record
 }
 
 // run opens the target and runs the steps, up to the first failure.
 func (r *ibenchRun) run(ctx context.Context) (err error) {
-	if r.db, err = openTarget(ctx, r.f.target, r.show.Note); err != nil {
+	if r.db, err = target.Open(ctx, r.f.target, r.show.Note); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.db.close()) }()
+	defer func() { err = errors.Join(err, r.db.Close()) }()
 	if r.w, err = workload.NewIbench(r.db, r.f.options()); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
@@ -42,8 +43,8 @@ func TestIdleWatch(t *testing.T) {
 				_ = server.Wait() // killed by the test
 			}()
 			db := testdb.Open(t, "null")
-			measured := &database{target: &target{DB: db}}
-			other := &database{target: &target{DB: elsewhere{db, server.Process.Pid}}}
+			measured := &database{DB: &target.DB{DB: db}}
+			other := &database{DB: &target.DB{DB: elsewhere{db, server.Process.Pid}}}
 			w, err := watchIdle(t.Context(), []*database{measured, other}, measured)
 			if err != nil {
 				t.Fatal(err)

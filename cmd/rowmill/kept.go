@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/textfile"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -80,23 +80,23 @@ func (f *keptFlags) present() func() time.Time {
 // A kept is a declared table and its open database.
 type kept struct {
 	*maintain.Table
-	target *target
+	target *target.DB
 	// named is the target that was requested, even if a temporary one is open in its
 	// place.
 	named string
 }
 
 // Close closes the database.
-func (k *kept) Close() error { return k.target.close() }
+func (k *kept) Close() error { return k.target.Close() }
 
-// readDeclaration reads and checks a declaration. A target that is not "" replaces the
-// declaration's own.
-func readDeclaration(ctx context.Context, file, target string) (*rolling.Declaration, error) {
+// readDeclaration reads and checks a declaration. A url that is not "" replaces the
+// declaration's target.
+func readDeclaration(ctx context.Context, file, url string) (*rolling.Declaration, error) {
 	text, err := textfile.Read(ctx, file)
 	if err != nil {
 		return nil, engine.Hinted(fmt.Errorf("read the declaration: %w", err), "a file such as docs/declaration.md shows")
 	}
-	d, err := rolling.ParseDeclarationFor(file, text, target)
+	d, err := rolling.ParseDeclarationFor(file, text, url)
 	if err != nil {
 		return nil, &usageError{err, ""}
 	}
@@ -115,19 +115,19 @@ func (a *app) openKept(ctx context.Context, file string, f keptFlags) (_ *kept, 
 	if d.Target == "" {
 		return nil, usagef("target = \"mysql://USER@HOST/DB\" below [table], or --target URL", "%s: no target", file)
 	}
-	target := d.Target
-	if missing := missingFile(target); missing != "" && f.applied {
+	text := d.Target
+	if missing := target.MissingFile(text); missing != "" && f.applied {
 		return nil, engine.Hinted(fmt.Errorf("open %s: there is no such file", missing), "rowmill apply %s, which creates it", file)
 	} else if missing != "" && f.dry {
-		target = temporary(target)
+		text = target.Temporary(text)
 	}
-	t, err := openTarget(ctx, target, func(line string) { fmt.Fprintln(a.stderr, line) })
+	t, err := target.Open(ctx, text, func(line string) { fmt.Fprintln(a.stderr, line) })
 	if err != nil {
 		return nil, unreached(err, d.Target, file)
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, t.close())
+			err = errors.Join(err, t.Close())
 		}
 	}()
 	db, ok := t.DB.(engine.Keeper)
@@ -140,7 +140,7 @@ func (a *app) openKept(ctx context.Context, file string, f keptFlags) (_ *kept, 
 	}
 	table.Dir = filepath.Dir(file)
 	named := db.Info().Target
-	if target != d.Target {
+	if text != d.Target {
 		named = d.Target
 	}
 	return &kept{Table: table, target: t, named: named}, nil
@@ -170,42 +170,13 @@ func (k *kept) wantApplied(ctx context.Context, file string) error {
 	return engine.Hinted(err, "rowmill apply %s", file)
 }
 
-// missingFile returns the path of a SQLite target whose file doesn't exist although
-// its directory does, else "".
-func missingFile(target string) string {
-	t, err := engine.ParseTarget(target)
-	if err != nil || t.Scheme != "sqlite" || t.Path == "" || t.Host != "" {
-		return ""
-	}
-	if _, err := os.Stat(t.Path); !errors.Is(err, fs.ErrNotExist) {
-		return ""
-	}
-	if _, err := os.Stat(filepath.Dir(t.Path)); err != nil {
-		return ""
-	}
-	return t.Path
-}
-
-// temporary returns a SQLite target with the same options, for a file that is removed
-// when the target is closed.
-func temporary(target string) string {
-	if _, options, ok := strings.Cut(target, "?"); ok {
-		return "sqlite:?" + options
-	}
-	return "sqlite:"
-}
-
 // unreached adds a hint to the error of an unreachable server: what to check. It
 // suggests no other server, because a declared table has only its own.
-func unreached(err error, target, file string) error {
+func unreached(err error, text, file string) error {
 	var hint *engine.HintError
-	t, parsed := engine.ParseTarget(target)
-	if parsed != nil || !errors.Is(err, engine.ErrUnreachable) || !errors.As(err, &hint) || t.Scheme == "sqlite" || t.Scheme == "sandbox" {
+	where := target.Host(text)
+	if where == "" || !errors.Is(err, engine.ErrUnreachable) || !errors.As(err, &hint) {
 		return err
-	}
-	where := t.Host
-	if where == "" {
-		where = "the target's socket"
 	}
 	return engine.Hinted(err, "see that the server runs and listens at %s, and that target in %s, or --target, names its host and port", where, file)
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/sandbox"
+	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/workload"
 )
 
@@ -23,7 +23,7 @@ func (f *benchFlags) checkKills() error {
 		return nil
 	case f.killEvery < shortestKill:
 		return usagef("--kill-server-every 10s", "--kill-server-every %v: want at least %v", f.killEvery, shortestKill)
-	case !strings.HasPrefix(f.target, "sandbox"):
+	case !target.StartsServer(f.target):
 		return usagef("--target 'sandbox:mariadb?memory=64MB'",
 			"--kill-server-every: %s is no private server: rowmill kills only servers that it has started for the run", f.target)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/noask"
+	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
@@ -42,14 +43,14 @@ func rowmill(ctx context.Context, args ...string) session {
 }
 
 // openKeeper opens a target for the duration of the test.
-func openKeeper(t *testing.T, target string) engine.Keeper {
+func openKeeper(t *testing.T, url string) engine.Keeper {
 	t.Helper()
-	opened, err := openTarget(t.Context(), target, func(string) {})
+	opened, err := target.Open(t.Context(), url, func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := opened.close(); err != nil {
+		if err := opened.Close(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -17,6 +17,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/internal/sandbox"
+	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/result"
 )
@@ -105,7 +106,7 @@ func (f *matrixFlags) define(flags *pflag.FlagSet) {
 	f.threshold = noThreshold
 	f.rows, f.batches, f.writers, f.indexes = defaultMatrixRows, []int64{1, 100, 1000}, []int64{1, 4}, nil
 	flags.SortFlags = false
-	flags.StringVar(&f.target, "target", "sqlite:", targetHelp+"\n`URL`")
+	flags.StringVar(&f.target, "target", target.Default, target.Help+"\n`URL`")
 	flags.StringVar(&f.preset, "preset", "classic", "`name` of the table and its rows: see rowmill bench insert --help")
 	flags.Var(countValue{n: &f.rows}, "rows", "rows of each run; 0 is none but --max-time")
 	flags.DurationVar(&f.maxTime, "max-time", defaultCellTime, "end each run after this `time`; 0 is none")
@@ -257,7 +258,7 @@ func (f *matrixFlags) lists() []levelList {
 
 // presetIndexes returns how many secondary indexes the preset has by default.
 func (f *matrixFlags) presetIndexes() (int64, error) {
-	db, err := dryTarget(f.target)
+	db, err := target.Dry(f.target)
 	if err != nil {
 		return 0, usagef(hintOf(err), "--target: %w", err)
 	}
@@ -270,29 +271,19 @@ func (f *matrixFlags) presetIndexes() (int64, error) {
 
 // checkDurability refuses --durability if the target doesn't support it.
 func (f *matrixFlags) checkDurability() error {
-	t, err := checkTarget(f.target)
-	if err != nil {
+	if err := target.Check(f.target); err != nil {
 		return usagef(hintOf(err), "--target: %w", err)
 	}
 	if len(f.durabilities) == 0 {
 		return nil
 	}
-	has := t.Query.Has("durability")
-	switch t.Scheme {
-	case "sqlite":
-	case "sandbox":
-		o, err := sandbox.ParseTarget(f.target)
-		if err != nil {
-			return usagef(matrixHelp, "--target: %w", err)
-		}
-		has = o.Durability != ""
-		if o.Keep != "" {
-			return usagef("a target without keep=", "--durability: the server in %s keeps its own", o.Keep)
-		}
-	default:
+	settable, given := target.Durability(f.target)
+	switch keep := target.Place(f.target); {
+	case !settable:
 		return usagef("without --durability: the server's own settings hold", "--durability: only sandboxes and SQLite can be told, not %s", f.target)
-	}
-	if has {
+	case keep != "" && target.StartsServer(f.target):
+		return usagef("a target without keep=", "--durability: the server in %s keeps its own", keep)
+	case given:
 		return usagef("leave it out of the target", "--durability: the target %s says it, too", f.target)
 	}
 	return nil

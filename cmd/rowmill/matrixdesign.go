@@ -13,6 +13,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/result"
 )
@@ -38,7 +39,7 @@ type cellRun struct {
 // doesn't support, and refuses invalid ones.
 func newMatrixDesign(f *matrixFlags) (*matrixDesign, error) {
 	d := &matrixDesign{f: f}
-	db, err := dryTarget(f.target)
+	db, err := target.Dry(f.target)
 	if err != nil {
 		return nil, usagef(hintOf(err), "--target: %w", err)
 	}
@@ -327,7 +328,7 @@ func (d *matrixDesign) private() bool {
 
 // failedRun returns the header of a run that failed before its measurement began.
 func (d *matrixDesign) failedRun(c *cellRun, command []string) result.Run {
-	db, err := dryTarget(c.f.target)
+	db, err := target.Dry(c.f.target)
 	run := result.Run{
 		Name: c.cell.Name(), Cell: c.cell, Repeat: c.repeat, Command: command, Started: time.Now().UTC(), Rowmill: versionString(),
 		Workload: "insert", Preset: c.f.preset, Layout: c.layout, Seed: c.f.seed, Rows: c.f.rows, MaxTimeSeconds: c.f.maxTime.Seconds(),

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -101,10 +102,10 @@ func (r *insertRun) runCell(ctx context.Context, private bool) (_ *result.Record
 	if err := syncDisk(ctx); err != nil {
 		return nil, err
 	}
-	if r.db, err = openTarget(ctx, r.f.target, r.show.Note); err != nil {
+	if r.db, err = target.Open(ctx, r.f.target, r.show.Note); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, r.db.close()) }()
+	defer func() { err = errors.Join(err, r.db.Close()) }()
 	schema, err := r.setup(ctx)
 	if err != nil {
 		return nil, err

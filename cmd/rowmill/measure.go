@@ -10,13 +10,14 @@ import (
 	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/probe"
+	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/result"
 )
 
 // A measurement is one run of any workload on an open target: its counters and its
 // record, from the header to the end. begin and measure are called in this order.
 type measurement struct {
-	db       *target
+	db       *target.DB
 	out      *recordFile
 	show     progress
 	interval time.Duration
@@ -52,8 +53,13 @@ func (m *measurement) begin(ctx context.Context, tables []*engine.Table, run res
 		return errors.Join(fmt.Errorf("read the server's settings: %w", err), m.close())
 	}
 	run.Started, run.Rowmill, run.IntervalSeconds = time.Now().UTC(), versionString(), m.interval.Seconds()
-	run.Target, run.Engine, run.ServerVersion, run.Storage = m.db.text, info.Engine, info.Version, info.Storage
+	run.Target, run.Engine, run.ServerVersion, run.Storage = m.db.Text, info.Engine, info.Version, info.Storage
 	run.Durability, run.CacheBytes, run.Embedded, run.Settings = info.Durability, info.CacheBytes, caps.Embedded, settings
+	if len(m.db.Nodes) > 1 {
+		for _, n := range m.db.Nodes {
+			run.Nodes = append(run.Nodes, result.Node{Target: n.Target, Engine: n.Engine, PID: n.PID, DataDir: n.DataDir})
+		}
+	}
 	run.Machine, run.Counters = probe.Machine(info.DataDir), m.probe.Describe()
 	run.Warnings = append(run.Warnings, m.probe.Warnings()...)
 	m.known = len(m.probe.Warnings())
@@ -108,7 +114,7 @@ func (m *measurement) close() error {
 func (m *measurement) measure(ctx context.Context, w bench.Workload, cfg bench.Config, prove func(ctx context.Context, end *result.End) error) error {
 	end := result.End{}
 	cfg.Interval = m.interval
-	cfg.Died, cfg.Death = m.db.died()
+	cfg.Died, cfg.Death = m.db.Died()
 	if m.kill != nil {
 		cfg.Died, cfg.Outage = m.kill.died, m.kill.outage
 	}
@@ -240,20 +246,4 @@ func prepareRuntime(caps engine.Capabilities, clients int) (restore func()) {
 		runtime.KeepAlive(untouched)
 		runtime.GOMAXPROCS(procs)
 	}
-}
-
-// deathNews is how long death waits for the end of the server's process after a
-// connection was lost: the end is known slightly later than the loss.
-const deathNews = time.Second
-
-// death returns why the private server ended, if that caused the error.
-func (m *measurement) death(err error) error {
-	if m.db.server == nil || !errors.Is(err, engine.ErrConnectionLost) && !errors.Is(err, engine.ErrUnreachable) {
-		return nil
-	}
-	select {
-	case <-m.db.server.Done():
-	case <-time.After(deathNews):
-	}
-	return m.db.server.Err()
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/result"
 )
@@ -75,7 +76,7 @@ func newRerunConfig(rec *result.Record) (c rerunConfig, err error) {
 	if err := errors.Join(c.f.check(), c.f.tryOut()); err != nil {
 		return c, err
 	}
-	db, err := dryTarget(c.f.target)
+	db, err := target.Dry(c.f.target)
 	if err != nil {
 		return c, err
 	}
@@ -91,7 +92,7 @@ func newRerunConfig(rec *result.Record) (c rerunConfig, err error) {
 
 // private reports whether the target is created for each run and removed afterwards,
 // so that it can't hold a user's table.
-func (c *rerunConfig) private() bool { return privateTarget(c.f.target) }
+func (c *rerunConfig) private() bool { return target.Private(c.f.target) }
 
 // same reports whether two configurations are the same command.
 func (c *rerunConfig) same(d *rerunConfig) bool {

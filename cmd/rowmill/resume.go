@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/rowmill/rowmill/internal/sandbox"
+	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/result"
 )
@@ -105,7 +105,7 @@ func (r *resumption) plan(path string) error {
 	if err := r.mustBeThere(path); err != nil {
 		return err
 	}
-	db, err := dryTarget(r.f.target)
+	db, err := target.Dry(r.f.target)
 	if err != nil {
 		return usagef(hintOf(err), "--target: %w", err)
 	}
@@ -134,21 +134,10 @@ func (r *resumption) mustBeThere(path string) error {
 		return usagef("next time a target that stays: sqlite:PATH, or &keep=DIR for a sandbox",
 			"--resume %s: its target, %s, was made for the run and is gone with it", path, r.f.target)
 	}
-	t, err := checkTarget(r.f.target)
-	if err != nil {
+	if err := target.Check(r.f.target); err != nil {
 		return usagef(hintOf(err), "--target: %w", err)
 	}
-	file := ""
-	switch t.Scheme {
-	case "sqlite":
-		file = t.Path
-	case "sandbox":
-		o, err := sandbox.ParseTarget(r.f.target)
-		if err != nil {
-			return err
-		}
-		file = o.Keep
-	}
+	file := target.Place(r.f.target)
 	if file == "" {
 		return nil
 	}

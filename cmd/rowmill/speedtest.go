@@ -9,6 +9,7 @@ import (
 	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/probe"
+	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/result"
 )
@@ -29,7 +30,7 @@ type speedTest struct {
 
 // A database is an open target with its table.
 type database struct {
-	*target
+	*target.DB
 	w      *workload.Mixed
 	schema []string
 	// warnings come from filling the table.
@@ -43,22 +44,22 @@ type contender struct {
 	// side is "A" or "B" if two settings are compared. setting is the setting, and how
 	// the way in which it is made.
 	side    string
-	setting serverSetting
+	setting target.Setting
 	how     string
 }
 
 // open opens a target with its workload.
 func (s *speedTest) open(ctx context.Context, text string) (*database, error) {
-	t, err := openTarget(ctx, text, s.show.Note)
+	t, err := target.Open(ctx, text, s.show.Note)
 	if err != nil {
 		return nil, err
 	}
-	db := &database{target: t}
+	db := &database{DB: t}
 	s.databases = append(s.databases, db)
 	db.w, err = workload.NewMixed(t, s.f.options())
 	for _, other := range s.databases[:len(s.databases)-1] {
 		if err == nil && other.Info().Target == t.Info().Target && other.Info().Engine != "null" {
-			err = usagef("one database for each --target", "--target %s is the same database as %s: both would use one table", text, other.text)
+			err = usagef("one database for each --target", "--target %s is the same database as %s: both would use one table", text, other.Text)
 		}
 	}
 	return db, err
@@ -67,7 +68,7 @@ func (s *speedTest) open(ctx context.Context, text string) (*database, error) {
 func (s *speedTest) close() error {
 	var errs []error
 	for _, db := range s.databases {
-		errs = append(errs, db.close())
+		errs = append(errs, db.Close())
 	}
 	s.databases = nil
 	return errors.Join(errs...)
@@ -113,7 +114,7 @@ func (s *speedTest) run(ctx context.Context) (recs []result.Record, err error) {
 					err = errInterrupted
 				}
 				if err != nil {
-					return recs, fmt.Errorf("%s with %d clients on %s: %w", t.op, t.clients, c.db.text, err)
+					return recs, fmt.Errorf("%s with %d clients on %s: %w", t.op, t.clients, c.db.Text, err)
 				}
 			}
 		}
@@ -196,7 +197,7 @@ func (s *speedTest) cell(ctx context.Context, c contender, t turn, round, number
 	if err != nil {
 		return nil, err
 	}
-	m := measurement{db: db.target, out: s.out, show: s.show, interval: s.f.interval()}
+	m := measurement{db: db.DB, out: s.out, show: s.show, interval: s.f.interval()}
 	if err := m.begin(ctx, db.w.Tables(), run, run.Name); err != nil {
 		return nil, err
 	}
@@ -226,7 +227,7 @@ func (s *speedTest) prove(ctx context.Context, m *measurement, db *database, end
 				end.Warnings = append(end.Warnings, "not verified: interrupted meanwhile")
 				return nil
 			}
-			return errors.Join(m.death(err), err)
+			return errors.Join(m.db.Death(err), err)
 		}
 		end.Verified = &result.Verified{Expected: proof.Expected, Found: proof.Found, Checksum: proof.Checksum}
 		if !proof.Checksum {
@@ -265,11 +266,11 @@ func (c *contender) apply(ctx context.Context, cell *result.Speed) (undo func() 
 	if c.how == result.SettingStarted {
 		return func() error { return nil }, nil
 	}
-	tuner, ok := c.db.DB.(engine.Tuner)
+	tuner, ok := c.db.DB.DB.(engine.Tuner)
 	if !ok {
 		return nil, fmt.Errorf("--set %s: %s has no settings to change while it runs", c.setting, c.db.Info().Engine)
 	}
-	tuning, err := tuner.Tune(ctx, c.setting.name, c.setting.value)
+	tuning, err := tuner.Tune(ctx, c.setting.Name, c.setting.Value)
 	if err != nil {
 		return nil, fmt.Errorf("--set: %w", err)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/result"
 )
@@ -198,28 +199,28 @@ func TestBenchPointsSet(t *testing.T) {
 }
 
 // tuned returns the values that the settings of --set have on a server.
-func tuned(t *testing.T, target, set string) map[string]string {
+func tuned(t *testing.T, url, set string) map[string]string {
 	t.Helper()
 	settings, err := parseSettings([]string{set})
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := openTarget(t.Context(), target, func(string) {})
+	db, err := target.Open(t.Context(), url, func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.close()
+	defer db.Close()
 	out := map[string]string{}
 	for _, s := range settings {
-		got, err := db.DB.(engine.Tuner).Tune(t.Context(), s.name, s.value)
+		got, err := db.DB.(engine.Tuner).Tune(t.Context(), s.Name, s.Value)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := got.Undo(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if _, known := out[s.name]; !known {
-			out[s.name] = got.Before
+		if _, known := out[s.Name]; !known {
+			out[s.Name] = got.Before
 		}
 	}
 	return out
@@ -288,13 +289,13 @@ func TestBenchPointsInterrupted(t *testing.T) {
 }
 
 // settingNow reads a setting without rowmill.
-func settingNow(t *testing.T, kind, target, name string) string {
+func settingNow(t *testing.T, kind, url, name string) string {
 	t.Helper()
-	db, err := openTarget(context.WithoutCancel(t.Context()), target, func(string) {})
+	db, err := target.Open(context.WithoutCancel(t.Context()), url, func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.close()
+	defer db.Close()
 	settings, err := db.Catalog().Settings(t.Context())
 	if err != nil {
 		t.Fatal(err)

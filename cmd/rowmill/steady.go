@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rowmill/rowmill/internal/bench"
+	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/result"
 )
@@ -87,7 +88,7 @@ func (a *app) benchSteadyCommand() *cobra.Command {
 func (f *steadyFlags) define(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	f.rate = steadyRate
-	flags.StringVar(&f.target, "target", "sqlite:", targetHelp+"\n`URL`")
+	flags.StringVar(&f.target, "target", target.Default, target.Help+"\n`URL`")
 	flags.DurationVar(&f.maxTime, "for", steadyFor, "hold the load for this `time`, such as 10m, 24h or 168h")
 	flags.Var(rateValue{v: &f.rate}, "rate", "rows per second to hold")
 	flags.DurationVar(&f.p99, "p99", 0, "an interval whose 99th percentile, from when inserts are due, is above this `time` is below target (default no limit)")
@@ -141,7 +142,7 @@ func (f *steadyFlags) complete(now time.Time) error {
 	if f.periodRows == 0 {
 		f.periodRows = max(int64(f.batch), int64(f.rate*steadyPeriod.Seconds()))
 	}
-	db, err := dryTarget(f.target)
+	db, err := target.Dry(f.target)
 	if err != nil {
 		return usagef(hintOf(err), "--target: %w", err)
 	}
@@ -256,10 +257,10 @@ func (r *steadyRun) run(ctx context.Context) (_ *result.Record, err error) {
 			err = fmt.Errorf("%w: %w", errInterruptedEarly, err)
 		}
 	}()
-	if r.db, err = openTarget(ctx, r.f.target, r.show.Note); err != nil {
+	if r.db, err = target.Open(ctx, r.f.target, r.show.Note); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, r.db.close()) }()
+	defer func() { err = errors.Join(err, r.db.Close()) }()
 	if r.w, err = workload.NewInsert(r.db, r.f.options()); err != nil {
 		return nil, err
 	}

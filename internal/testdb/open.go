@@ -8,11 +8,8 @@ import (
 	"testing"
 
 	"github.com/rowmill/rowmill/internal/engine"
-	"github.com/rowmill/rowmill/internal/engine/mysql"
-	"github.com/rowmill/rowmill/internal/engine/null"
-	"github.com/rowmill/rowmill/internal/engine/postgres"
-	"github.com/rowmill/rowmill/internal/engine/sqlite"
 	"github.com/rowmill/rowmill/internal/sandbox"
+	"github.com/rowmill/rowmill/internal/target"
 )
 
 // Open opens a private database of a kind, which is "mariadb",
@@ -20,14 +17,14 @@ import (
 // accepts. The database is closed and removed when the test ends.
 func Open(t testing.TB, kind string) engine.DB {
 	t.Helper()
-	target := Target(t, kind)
-	db, err := open(target)
+	at := Target(t, kind)
+	db, err := target.Connect(context.Background(), at)
 	if err != nil {
-		t.Fatalf("open %s: %v", target, err)
+		t.Fatalf("open %s: %v", at, err)
 	}
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
-			t.Errorf("close %s: %v", target, err)
+			t.Errorf("close %s: %v", at, err)
 		}
 	})
 	return db
@@ -63,16 +60,4 @@ func onServer(t testing.TB, kind, storage string) engine.Target {
 		target.Query = url.Values{"host": {filepath.Dir(socket)}, "port": {"5432"}}
 	}
 	return target
-}
-
-func open(t engine.Target) (engine.DB, error) {
-	switch t.Scheme {
-	case "null":
-		return null.Open(t)
-	case "sqlite":
-		return sqlite.Open(context.Background(), t)
-	case "postgres":
-		return postgres.Open(context.Background(), t)
-	}
-	return mysql.Open(context.Background(), t)
 }
