@@ -12,7 +12,10 @@
 // and server; latencies are in microseconds; sizes are in bytes.
 package result
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Format is the version of the record's format, contained in each header.
 const Format = "rowmill.run/1"
@@ -30,6 +33,9 @@ type Run struct {
 	// Rowmill is the version that executed the run, Command its arguments.
 	Rowmill string   `json:"rowmill"`
 	Command []string `json:"command"`
+	// Spec says what the experiment is that the run belongs to, in full: rowmill reads
+	// it to continue or to repeat the run. Records of before it was stored lack it.
+	Spec json.RawMessage `json:"spec,omitempty"`
 
 	Workload string `json:"workload"`
 	Preset   string `json:"preset"`

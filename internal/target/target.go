@@ -30,6 +30,9 @@ const schemes = "sqlite:PATH, mariadb://USER@HOST/DB, mysql://USER@HOST/DB, post
 // Default is the target of benchmarks: a temporary file.
 const Default = "sqlite:"
 
+// ExampleServer is a private server's target, quoted for a shell, for hints.
+const ExampleServer = "'sandbox:mariadb?memory=64MB'"
+
 // Help explains a --target flag.
 const Help = `database to use:
 sqlite:PATH (no PATH: a temporary file), null: (accepts and counts),

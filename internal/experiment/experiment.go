@@ -1,0 +1,150 @@
+// Package experiment turns a Spec into trials and trials into records: a run, a
+// matrix, a search for a rate, a scenario, a day of steadiness.
+//
+// The input is a Spec, filled from flags, from a declaration or from a recorded run,
+// and an Env; the output are result.Records, which are also written to the Env's file
+// while they grow. A Spec that can't be run is a Refusal, before anything is touched.
+// The package prints nothing: an Env's Progress shows what happens.
+//
+//	spec := &experiment.Spec{Workload: experiment.Insert, Targets: []string{"null:"}, Preset: "classic",
+//		Layouts: []string{"plain"}, Repeat: 1, Rows: 1e6, Writers: 1, Seed: 1, Interval: experiment.Duration(time.Second)}
+//	recs, err := experiment.Run(ctx, env, spec)
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rowmill/rowmill/internal/bench"
+	"github.com/rowmill/rowmill/result"
+)
+
+// ErrInterrupted is the error of an experiment that was interrupted.
+var ErrInterrupted = errors.New("interrupted; what was measured is reported")
+
+// ErrInterruptedEarly is the error of an experiment that was interrupted before its
+// first measurement.
+var ErrInterruptedEarly = errors.New("interrupted before anything was measured")
+
+// Env is what an experiment needs of its surroundings.
+type Env struct {
+	// Out receives the records.
+	Out *File
+	// Show shows the runs.
+	Show Progress
+	// Rowmill is rowmill's version and Command its arguments, for the records.
+	Rowmill string
+	Command []string
+}
+
+// Progress shows runs while they are in progress. Its methods may be called from
+// several goroutines.
+type Progress interface {
+	// Begin announces a run; its name is as shown to users.
+	Begin(result.Run)
+	Interval(result.Interval)
+	End(result.Summary)
+	Note(text string)
+}
+
+// A Trial is one run of an experiment, or one search for a rate.
+type Trial struct {
+	// Spec is the trial's own, with one target and one layout; Whole is that of the
+	// experiment, which the record stores.
+	Spec, Whole *Spec
+	// Label is the trial's name in errors: "layout plain, repeat 2".
+	Label string
+	// Repeat counts the runs of a configuration from 1 to Repeats; both are 0 if there
+	// is only one. Side is the side of a comparison.
+	Repeat, Repeats int
+	Side            string
+	// Cell is the trial's cell of a matrix, Scenario the scenario that it is a run of.
+	Cell     *result.Cell
+	Scenario *result.Scenario
+	// Again means that an earlier trial left its table, which is dropped.
+	Again bool
+}
+
+// layout returns the trial's only layout.
+func (t *Trial) layout() string { return t.Spec.Layouts[0] }
+
+// trials returns the runs of an insert experiment, in order.
+func (s *Spec) trials() (out []Trial) {
+	for round := range s.Repeat {
+		for _, layout := range inTurn(s.Layouts, round) {
+			t := Trial{Spec: s.alone(layout), Whole: s, Label: "layout " + layout, Again: len(out) > 0}
+			if s.Repeat > 1 {
+				t.Repeat, t.Repeats = round+1, s.Repeat
+				t.Label += fmt.Sprintf(", repeat %d", t.Repeat)
+			}
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// inTurn returns the order for a round, counted from 0. Every other round is reversed,
+// so that no item always runs first or always after the same other item.
+func inTurn[T any](what []T, round int) []T {
+	what = slices.Clone(what)
+	if round%2 == 1 {
+		slices.Reverse(what)
+	}
+	return what
+}
+
+// Run runs an experiment and returns the records of the runs that began. It stops at
+// the first failure.
+func Run(ctx context.Context, env *Env, s *Spec) ([]result.Record, error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	return each(ctx, s.trials(), trialLabel, func(t Trial) ([]result.Record, error) { return env.insert(ctx, t) })
+}
+
+func trialLabel(t Trial) string { return t.Label }
+
+// each makes runs in order and returns the records of those that began. It stops at the
+// first failure, and after an interrupt. label names a run in an error.
+func each[T any](ctx context.Context, what []T, label func(T) string, run func(T) ([]result.Record, error)) (recs []result.Record, err error) {
+	for _, one := range what {
+		made, err := run(one)
+		recs = append(recs, made...)
+		if err == nil && ctx.Err() != nil {
+			err = ErrInterrupted
+		}
+		if err != nil {
+			return recs, fmt.Errorf("%s: %w", label(one), err)
+		}
+	}
+	return recs, nil
+}
+
+// early marks the error of a trial that was interrupted before its measurement.
+func early(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", ErrInterruptedEarly, err)
+	}
+	return err
+}
+
+// header assembles the header of a trial's run: the one place that does. own is what
+// only the workload knows; cfg is how it runs. The measurement completes the header
+// with what the open database and the machine say.
+func (e *Env) header(t *Trial, cfg *bench.Config, own result.Run) result.Run {
+	s, run := t.Spec, own
+	run.Command, run.Rowmill, run.Spec = e.Command, e.Rowmill, t.Whole.encoded()
+	run.Repeat, run.Side, run.Cell, run.Scenario = t.Repeat, t.Side, t.Cell, t.Scenario
+	if run.Workload == "" {
+		run.Workload = s.Workload
+	}
+	run.Preset, run.Layout, run.Seed, run.Target = s.Preset, t.layout(), uint64(s.Seed), s.Target()
+	run.Rows, run.MaxTimeSeconds, run.Rate, run.Batch = cfg.Rows, cfg.MaxTime.Seconds(), cfg.Rate, cfg.Batch
+	if run.Writers == 0 {
+		run.Writers = cfg.Clients
+	}
+	run.IntervalSeconds, run.KillServerSeconds = cfg.Interval.Seconds(), s.KillEvery.D().Seconds()
+	return run
+}

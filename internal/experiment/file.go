@@ -1,0 +1,114 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/textfile"
+	"github.com/rowmill/rowmill/result"
+)
+
+// A File is the file of --out, or nothing.
+type File struct {
+	*result.Writer
+	// Path is empty if nothing is written.
+	Path    string
+	f       *os.File
+	created bool // created by this process
+	written bool
+}
+
+// Create opens the file for a record, so that an unwritable path is reported before
+// anything is measured. The previous contents of the file are replaced only once there
+// is something to write. An empty path is no file.
+func Create(path string) (*File, error) {
+	if path == "" {
+		return &File{Writer: result.NewWriter(io.Discard), written: true}, nil
+	}
+	_, err := os.Stat(path)
+	created := errors.Is(err, os.ErrNotExist)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("--out: %w", err)
+	}
+	if err := lock(f); err != nil {
+		return nil, errors.Join(fmt.Errorf("--out %s: %w", path, err), f.Close())
+	}
+	return &File{Writer: result.NewWriter(f), f: f, Path: path, created: created}, nil
+}
+
+// Append opens the file of a record to append runs to it. It removes an incomplete last
+// line.
+func Append(path string) (*File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, fmt.Errorf("--resume %s: %w", path, err)
+	}
+	if err = lock(f); err == nil {
+		err = result.Mend(f)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("--resume %s: %w", path, err), f.Close())
+	}
+	return &File{Writer: result.NewWriter(f), f: f, Path: path, written: true}, nil
+}
+
+// lock prevents two processes from writing the same record: a process that continues a
+// run must know that the other one has ended. The lock is released when the process
+// ends.
+func lock(f *os.File) error {
+	st, err := f.Stat()
+	if err != nil || !st.Mode().IsRegular() {
+		return err
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return engine.Hinted(errors.New("another rowmill is writing it"), "wait until it has ended")
+	}
+	return nil // measuring is possible on a file system without locks too
+}
+
+// Run writes a header. The first one replaces the file's previous contents.
+func (o *File) Run(run result.Run) error {
+	if !o.written {
+		if st, err := o.f.Stat(); err != nil {
+			return fmt.Errorf("--out: %w", err)
+		} else if st.Mode().IsRegular() {
+			if err := o.f.Truncate(0); err != nil {
+				return fmt.Errorf("--out: %w", err)
+			}
+		}
+		o.written = true
+	}
+	return o.Writer.Run(run)
+}
+
+// Close closes the file, and removes it if it was created for nothing.
+func (o *File) Close() error {
+	if o.f == nil {
+		return nil
+	}
+	err := o.f.Close()
+	if o.created && !o.written {
+		err = errors.Join(err, os.Remove(o.Path))
+	}
+	return err
+}
+
+// failed reports whether the last write to the record failed.
+func (o *File) failed() bool { return o.f != nil && o.Writer.Failed() }
+
+// Read reads the runs of a record's file, or of a FIFO such as <(zcat FILE).
+func Read(ctx context.Context, path string) (_ []result.Record, err error) {
+	f, err := textfile.Open(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return result.Read(f, path)
+}

@@ -1,0 +1,435 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/bench"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/target"
+	"github.com/rowmill/rowmill/internal/workload"
+	"github.com/rowmill/rowmill/result"
+)
+
+const (
+	// DefaultP99 is the response time that a search for a rate keeps to.
+	DefaultP99 = 20 * time.Millisecond
+	// DefaultTrial gives a 99th percentile of a thousand operations at 84 operations a
+	// second or more, and includes a few of the seconds in which a server writes back
+	// deferred changes.
+	DefaultTrial = 15 * time.Second
+	// SearchBatch and SearchWriters are the defaults of a search. A response time is
+	// meant for a user's transaction, which is small. There must be more writers than
+	// operations in progress, or operations wait for a writer: 16 writers can execute
+	// 800 operations a second of 20 ms each.
+	SearchBatch, SearchWriters = 10, 16
+
+	// trialIntervals is the least number of intervals of a trial: the backlog is
+	// judged by quarters of them.
+	trialIntervals = 10
+	// rampShare is the initial part of a trial that is not judged: connections are
+	// opened, statements are prepared, and the server adjusts from one rate to
+	// another.
+	rampShare = 0.2
+	// guess is the share of the closed loop's last rate that is tried first: at its
+	// full throughput, a database responds late.
+	guess = 0.7
+	// wideRows is the largest number of rows before the trials for which the keys have
+	// 32 bits: as many rows again then fit. Above it, the keys have 64 bits.
+	wideRows = 1 << 30
+	// leastOperations is the least number of operations judged in a trial of the
+	// lowest rate: with fewer, the 99th percentile is the slowest operation.
+	leastOperations = 100
+)
+
+// validateSearch refuses what is invalid together with a search.
+func (s *Spec) validateSearch() error {
+	p99, trial, least := s.P99.D(), s.Trial.D(), trialIntervals*s.Interval.D()
+	switch {
+	case !s.FindRate:
+		return nil
+	case !target.Stores(s.Target()):
+		return refuse("--target "+target.Default, "--find-rate: %s stores nothing, so there is no rate that it doesn't take", s.Target())
+	case s.KeepRows > 0 || s.Readers > 0 || s.KillEvery > 0:
+		return refuse("--find-rate without them", "--find-rate measures inserts alone: it goes without --keep-rows, --readers and --kill-server-every")
+	case s.Rate > 0:
+		return refuse("--find-rate without --rate", "--find-rate looks for the rate, so --rate can't give it")
+	case s.Rows == 0:
+		return refuse("--rows 1M", "--rows 0: --find-rate needs the size from which on the rate is to hold")
+	case p99 < time.Millisecond:
+		return refuse("--p99 20ms", "--p99 %v: want at least 1ms: timers alone begin an operation that late", p99)
+	case trial < least:
+		return refuse(fmt.Sprintf("--trial %v, or a shorter --interval", least),
+			"--trial %v: want at least %d times --interval %v, to see whether the backlog grows", trial, trialIntervals, s.Interval.D())
+	case trial < 2*p99:
+		return refuse(fmt.Sprintf("--trial %v", 100*p99), "--trial %v is too short to see whether --p99 %v holds", trial, p99)
+	}
+	return nil
+}
+
+// A rateSearch finds the highest rate that one layout's table sustains. The first run
+// fills the table; each further run tries a rate on it.
+type rateSearch struct {
+	// fill is the first run, and the template of the others.
+	fill *insertRun
+
+	search   *bench.Search
+	began    time.Time
+	trials   int
+	inserted int64
+	// unsettled means that the server may still have work left from an earlier run.
+	unsettled bool
+	// over means that no further trial follows. It is decided once, because the last
+	// trial has then proven the table.
+	over bool
+	recs []result.Record
+}
+
+func newRateSearch(fill *insertRun) *rateSearch {
+	return &rateSearch{fill: fill, began: time.Now(), unsettled: true}
+}
+
+// run fills the table and searches. It returns the records of the runs that began.
+func (s *rateSearch) run(ctx context.Context) ([]result.Record, error) {
+	err := s.fill.open(ctx, func() error { return s.fillAndSearch(ctx) })
+	if len(s.recs) == 0 {
+		err = early(ctx, err)
+	}
+	return s.recs, err
+}
+
+func (s *rateSearch) fillAndSearch(ctx context.Context) error {
+	r := s.fill
+	schema, err := r.setup(ctx)
+	if err != nil {
+		return err
+	}
+	r.search = s.header(0, "")
+	cfg := r.config()
+	if cfg.Batch, err = s.fillBatch(); err != nil {
+		return err
+	}
+	if err := r.header(ctx, schema, cfg); err != nil {
+		return err
+	}
+	err = r.measure(ctx, r.w, func(ctx context.Context, end *result.End) (err error) {
+		s.inserted = r.rows()
+		if end.Stopped != bench.StoppedRows {
+			end.Warnings = append(end.Warnings, "the search for a rate never began: the table was not filled")
+			end.Search = s.state()
+			return nil
+		}
+		sum := r.rec.Summary()
+		s.search = newSearch(r.search, r.w.Options().Batch, &sum)
+		end.Search = s.state()
+		if end.Size, err = tableSize(ctx, r.w, max(1, s.inserted-r.w.DroppedRows())); err != nil {
+			return fmt.Errorf("measure the table's size: %w", err)
+		}
+		return nil
+	})
+	s.recs = append(s.recs, *r.rec)
+	if err != nil || r.rec.End.Stopped != bench.StoppedRows {
+		return err
+	}
+	return s.goOn(ctx)
+}
+
+// fillBatch returns the rows per batch of filling the table at full speed: the larger
+// of the preset's and the trials' batches.
+func (s *rateSearch) fillBatch() (int, error) {
+	o := s.fill.trial.Spec.insertOptions(s.fill.trial.layout())
+	batch := o.Batch
+	o.Batch = 0
+	w, err := workload.NewInsert(s.fill.db, o)
+	if err != nil {
+		return 0, err
+	}
+	return max(batch, w.Options().Batch), nil
+}
+
+// newSearch creates a search from the result of filling the table.
+func newSearch(head *result.Search, batch int, filled *result.Summary) *bench.Search {
+	return bench.NewSearch(guess*filled.Rate.Last, leastOperations*float64(batch)/(head.TrialSeconds-head.RampSeconds))
+}
+
+// goOn runs trials until the search or its time has ended.
+func (s *rateSearch) goOn(ctx context.Context) error {
+	for s.over = s.timeUp(); ; {
+		rate, purpose, ok := s.search.Next()
+		if !ok || ctx.Err() != nil || s.over {
+			return nil
+		}
+		if err := s.try(ctx, rate, purpose); err != nil {
+			return err
+		}
+	}
+}
+
+// timeUp reports whether --max-time has passed. A trial that has begun is completed.
+func (s *rateSearch) timeUp() bool {
+	most := s.fill.trial.Spec.MaxTime.D()
+	return most > 0 && time.Since(s.began) >= most
+}
+
+// header describes a run's place in the search.
+func (s *rateSearch) header(trial int, purpose string) *result.Search {
+	spec := s.fill.trial.Spec
+	return &result.Search{Trial: trial, Purpose: purpose, LimitUS: spec.P99.D().Microseconds(),
+		TrialSeconds: spec.Trial.D().Seconds(), RampSeconds: rampShare * spec.Trial.D().Seconds()}
+}
+
+// state returns the results of the search so far, for the record.
+func (s *rateSearch) state() *result.Searched {
+	out := &result.Searched{State: bench.SearchOngoing, Inserted: s.inserted}
+	if s.search != nil {
+		out.State = s.search.State()
+		low, high := s.search.Bracket()
+		if out.Low = low; !math.IsInf(high, 1) {
+			out.High = high
+		}
+	}
+	return out
+}
+
+// try tries a rate, after the server has completed its remaining work.
+func (s *rateSearch) try(ctx context.Context, rate float64, purpose string) error {
+	s.trials++
+	head := s.header(s.trials, purpose)
+	var warnings []string
+	if s.unsettled {
+		calm, err := s.settle(ctx, rate*settleShare, head)
+		if err != nil || ctx.Err() != nil {
+			return err
+		}
+		if !calm {
+			warnings = append(warnings, fmt.Sprintf("before trial %d the server had not calmed down after %.0f s of %.0f rows/s", s.trials, head.SettleSeconds, head.SettleRate))
+		}
+	}
+	w := s.fill.w
+	head.TableRows = s.inserted - w.DroppedRows()
+	r := s.fill.env.newInsert(s.fill.trial)
+	r.db, r.w, r.search, r.searching, r.before = s.fill.db, w, head, s.shown(), s.inserted
+	cfg := s.config(rate)
+	if err := r.header(ctx, nil, cfg); err != nil {
+		return err
+	}
+	trying, stop := context.WithCancel(ctx)
+	defer stop()
+	decided := false
+	r.watch = func(rec *result.Record) {
+		if !decided && rec.Decided() {
+			decided = true
+			stop()
+		}
+	}
+	err := r.measure(trying, w, func(_ context.Context, end *result.End) error {
+		s.inserted += r.rows()
+		if decided && end.Stopped == bench.StoppedInterrupted && ctx.Err() == nil {
+			end.Stopped = result.StoppedDecided
+		}
+		end.Warnings = append(end.Warnings, warnings...)
+		r.rec.End = end // for the verdict
+		t := r.rec.Trial()
+		if t.Verdict == result.VerdictNone {
+			end.Search = s.state()
+			s.over = s.timeUp()
+			return nil
+		}
+		s.unsettled = !t.Pass
+		s.search.Tell(t.Pass, t.Close, t.Done)
+		r.env.Show.Note(verdictNote(t, head.LimitUS) + "; " + s.known())
+		if s.over = s.search.State() != bench.SearchOngoing || s.timeUp(); !s.over {
+			end.Search = s.state()
+			return nil
+		}
+		err := r.prove(ctx, end)
+		end.Search = s.state()
+		return err
+	})
+	s.recs = append(s.recs, *r.rec)
+	return err
+}
+
+// config returns how the table takes a rate for the time of a trial.
+func (s *rateSearch) config(rate float64) bench.Config {
+	cfg := s.fill.trial.Spec.config(s.fill.w.Options())
+	cfg.Rate, cfg.Rows, cfg.MaxTime = rate, 0, s.fill.trial.Spec.Trial.D()
+	return cfg
+}
+
+const (
+	// settleShare is the share of the rate to be tried at which settle inserts.
+	settleShare = 0.25
+	// calmIntervals is the number of consecutive intervals that must be calm.
+	calmIntervals = 2
+)
+
+// settle lets the server complete the work that an excessive load has left: dirty
+// pages, redo to the next checkpoint, segments to be merged. The server isn't left
+// idle: it would begin the trial without any such work, and for a while sustain a rate
+// that is too high. At a quarter of the next rate it stays active and has room to
+// catch up. settle ends once two consecutive intervals have no backlog and a median
+// within the limit, or after the time of a trial.
+func (s *rateSearch) settle(ctx context.Context, rate float64, head *result.Search) (calm bool, err error) {
+	r := s.fill
+	r.env.Show.Note(fmt.Sprintf("letting the server settle at %s rows/s", figure.Rounded(rate)))
+	settling, stop := context.WithCancel(ctx)
+	defer stop()
+	row := 0
+	cfg := s.config(rate)
+	cfg.Died, cfg.Death = r.db.Died()
+	cfg.Observe = func(iv result.Interval) error {
+		if iv.Backlog <= int64(cfg.Clients) && iv.Response["insert"].P50 <= head.LimitUS {
+			row++
+		} else {
+			row = 0
+		}
+		if row >= calmIntervals {
+			calm = true
+			stop()
+		}
+		return nil
+	}
+	restore := prepareRuntime(r.db.Capabilities(), cfg.Clients)
+	defer restore()
+	done, err := bench.Run(settling, r.w, cfg)
+	s.inserted += done.Rows
+	head.SettleRate, head.SettleSeconds, head.SettleRows = rate, done.Elapsed.Seconds(), done.Rows
+	if err == nil {
+		err = done.Err
+	}
+	if err != nil && ctx.Err() == nil {
+		return false, errors.Join(fmt.Errorf("let the server settle: %w", err), r.db.Death(err))
+	}
+	return calm, nil
+}
+
+// shown returns the text after a trial's name: the rate that it tries, and the results
+// so far.
+func (s *rateSearch) shown() string {
+	rate, purpose, _ := s.search.Next()
+	return fmt.Sprintf(": %s rows/s (%s; %s)", figure.Rounded(rate), map[string]string{
+		bench.SearchBracket: "finding a bracket", bench.SearchHalve: "halving the bracket",
+		bench.SearchConfirm: "confirming", bench.SearchAbove: "confirming that more breaks"}[purpose], s.known())
+}
+
+// known describes the results so far, and how long the rest may take.
+func (s *rateSearch) known() string {
+	low, high := s.search.Bracket()
+	text := "nothing known yet"
+	switch {
+	case low > 0 && !math.IsInf(high, 1):
+		text = fmt.Sprintf("%s rows/s hold, %s break", figure.Rounded(low), figure.Rounded(high))
+	case low > 0:
+		text = figure.Rounded(low) + " rows/s hold"
+	case !math.IsInf(high, 1):
+		text = figure.Rounded(high) + " rows/s break"
+	}
+	if n := s.search.Left(); n > 0 {
+		// Trials that fail are followed by settling, and others end early.
+		left := time.Duration(n) * s.fill.trial.Spec.Trial.D()
+		text += fmt.Sprintf("; about %s left, %s", figure.Plural(n, "trial", "trials"), figure.Clock(left.Seconds()))
+	} else {
+		text += "; the search has ended: " + s.search.State()
+	}
+	return text
+}
+
+func verdictNote(t *result.Trial, limit int64) string {
+	return fmt.Sprintf("trial %d: %s rows/s %s: p99 %s of %s, backlog %s", t.Number, figure.Rounded(t.Rate), t.Verdict,
+		figure.Micros(t.P99US), figure.Micros(limit), figure.Count(t.Backlog))
+}
+
+// ended reports whether a search needs no further trial.
+func ended(runs []*result.Record) bool {
+	for _, r := range runs {
+		if r.End != nil && r.End.Search != nil && r.End.Search.State != bench.SearchOngoing {
+			return true
+		}
+	}
+	return false
+}
+
+// resumedSearch reconstructs an interrupted search from its runs. It accesses no
+// database.
+func (e *Env) resumedSearch(t *Trial, runs []*result.Record) (*rateSearch, error) {
+	fill, spec := runs[0], t.Spec
+	if fill.Run.Layout != t.layout() {
+		return nil, fmt.Errorf("its last search is of layout %s, its spec makes %s there", fill.Run.Layout, t.layout())
+	}
+	if fill.End == nil || fill.End.Stopped != bench.StoppedRows || fill.End.Search == nil {
+		return nil, errors.New("the table was not yet filled, so there is nothing to go on from")
+	}
+	if target.Private(spec.Target()) {
+		return nil, fmt.Errorf("its table was in %s, which was private and is gone; only one of a server, of a file or of a sandbox with keep=DIR is still there", spec.Target())
+	}
+	if spec.KeepPeriods > 0 {
+		return nil, errors.New("a table whose oldest periods are dropped can't be taken over")
+	}
+	w, err := spec.dryInsert(t.layout())
+	if err != nil {
+		return nil, err
+	}
+	s := newRateSearch(e.newInsert(t))
+	sum := fill.Summary()
+	s.search = newSearch(fill.Run.Search, w.Options().Batch, &sum)
+	for _, r := range runs[1:] {
+		t := r.Trial()
+		s.trials = max(s.trials, t.Number)
+		if t.Verdict == result.VerdictNone || r.End.Search == nil {
+			continue
+		}
+		rate, purpose, ok := s.search.Next()
+		if !ok || purpose != t.Purpose || math.Abs(rate-t.Rate) > 1e-6*rate {
+			return nil, fmt.Errorf("its trial %d, of %.0f rows/s, is not the one that this version of rowmill would have made there, of %.0f", t.Number, t.Rate, rate)
+		}
+		s.search.Tell(t.Pass, t.Close, t.Done)
+	}
+	return s, nil
+}
+
+// resume takes over the table and continues the search. It returns the records of the
+// new runs.
+func (s *rateSearch) resume(ctx context.Context, runs []*result.Record) ([]result.Record, error) {
+	err := s.fill.open(ctx, func() error {
+		if err := s.takeOver(ctx, runs); err != nil {
+			return err
+		}
+		return s.goOn(ctx)
+	})
+	return s.recs, err
+}
+
+// takeOver reads what the table holds.
+func (s *rateSearch) takeOver(ctx context.Context, runs []*result.Record) (err error) {
+	r := s.fill
+	// The last run that was completed has the latest results.
+	var known *result.Searched
+	for _, run := range runs {
+		if run.End != nil && run.End.Search != nil {
+			known = run.End.Search
+		}
+	}
+	o := r.trial.Spec.insertOptions(r.trial.layout())
+	o.PeriodRows = runs[0].Run.PeriodRows
+	if r.w, err = workload.NewInsert(r.db, o); err != nil {
+		return err
+	}
+	r.env.Show.Note("reading what the table holds, to go on from there")
+	got, err := r.w.Resume(ctx, 0, r.env.noteRows(func(n int64) string {
+		return fmt.Sprintf("reading the table: %s of about %s", figure.Count(n), rows(known.Inserted))
+	}))
+	if err != nil {
+		return err
+	}
+	if was := got.Rows - got.Refilled; was < known.Inserted {
+		return engine.Hinted(fmt.Errorf("the table held %s, and %s acknowledged: it is another table, or rows were lost", rows(was), figure.Plural(known.Inserted, "was", "were")), "begin anew, without --resume")
+	}
+	s.inserted = got.Rows
+	r.env.Show.Note(fmt.Sprintf("going on after trial %d with %s rows; %s", s.trials, figure.Count(got.Rows), s.known()))
+	return nil
+}

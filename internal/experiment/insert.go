@@ -1,0 +1,328 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/bench"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/target"
+	"github.com/rowmill/rowmill/internal/workload"
+	"github.com/rowmill/rowmill/result"
+)
+
+// An insertRun measures inserts into the tables of one trial.
+type insertRun struct {
+	measurement
+	w *workload.Insert
+	// resumes is the run that this one continues; nil for a new run.
+	resumes *result.Record
+	// search is the run's place in a search for a rate; nil outside of one. searching
+	// is the text shown after the name of one of its runs.
+	search    *result.Search
+	searching string
+	// before is the number of rows that earlier runs inserted into the tables.
+	before int64
+	// reached receives the tables' size when they first hold the rows to keep.
+	// measuring is set once determining that size has begun.
+	reached   chan *result.Size
+	measuring bool
+}
+
+func (e *Env) newInsert(t *Trial) *insertRun {
+	return &insertRun{measurement: measurement{env: e, trial: t}}
+}
+
+// insert makes a trial: one run, or all runs of a search for a rate.
+func (e *Env) insert(ctx context.Context, t Trial) ([]result.Record, error) {
+	r := e.newInsert(&t)
+	if t.Spec.FindRate {
+		return newRateSearch(r).run(ctx)
+	}
+	return recorded(r.run(ctx))
+}
+
+// recorded returns a record that may be missing as a list.
+func recorded(rec *result.Record, err error) ([]result.Record, error) {
+	if rec == nil {
+		return nil, err
+	}
+	return []result.Record{*rec}, err
+}
+
+// open opens the trial's target for one function.
+func (m *measurement) open(ctx context.Context, use func() error) (err error) {
+	if m.db, err = target.Open(ctx, m.trial.Spec.Target(), m.env.Show.Note); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.db.Close()) }()
+	return use()
+}
+
+// run opens the target, measures and verifies. The record is nil if the measurement
+// never began.
+func (r *insertRun) run(ctx context.Context) (*result.Record, error) {
+	err := r.open(ctx, func() error {
+		var schema []string
+		var err error
+		if r.resumes != nil {
+			err = r.resume(ctx)
+			schema = r.resumes.Run.Schema
+		} else {
+			schema, err = r.setup(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		return r.insert(ctx, schema, r.config())
+	})
+	if r.rec == nil {
+		err = early(ctx, err)
+	}
+	return r.rec, err
+}
+
+// config returns how the workload runs.
+func (r *insertRun) config() bench.Config {
+	cfg := r.trial.Spec.config(r.w.Options())
+	cfg.Beside = append(cfg.Beside, r.w.Beside()...)
+	return cfg
+}
+
+// setup creates the tables and returns the statements that created them.
+func (r *insertRun) setup(ctx context.Context) (schema []string, err error) {
+	s := r.trial.Spec
+	if r.w, err = workload.NewInsert(r.db, s.insertOptions(r.trial.layout())); err != nil {
+		return nil, err
+	}
+	if r.trial.layout() == workload.Rolling && s.PeriodRows == 0 {
+		r.env.Show.Note("measuring bytes per row on a sample, to fit two periods into the cache")
+	}
+	if err := r.w.Measure(ctx); err != nil {
+		return nil, err
+	}
+	return r.w.Setup(ctx, s.DropExisting || r.trial.Again)
+}
+
+// insert measures the workload in the open tables.
+func (r *insertRun) insert(ctx context.Context, schema []string, cfg bench.Config) error {
+	if err := r.header(ctx, schema, cfg); err != nil {
+		return err
+	}
+	s := r.trial.Spec
+	if s.KeepRows > 0 {
+		r.reached = make(chan *result.Size, 1)
+		r.note = func(iv *result.Interval) { r.noteHeld(ctx, iv) }
+	}
+	if s.KillEvery == 0 {
+		return r.measure(ctx, r.w, r.prove)
+	}
+	var err error
+	if r.kill, err = newKiller(r.db.Server(), s.KillEvery.D(), r.w, r.env.Show.Note); err != nil {
+		return errors.Join(err, r.close())
+	}
+	r.kill.follow = r.probe.Follow
+	return r.measure(ctx, r.kill.workload(ctx), r.prove)
+}
+
+// header begins the measurement with all that the workload knows about itself.
+func (r *insertRun) header(ctx context.Context, schema []string, cfg bench.Config) error {
+	own, shown := r.describe(schema)
+	return r.begin(ctx, r.w.Tables(), cfg, own, shown)
+}
+
+// describe returns the part of the header that only the workload knows, and the run's
+// name as shown to users.
+func (r *insertRun) describe(schema []string) (own result.Run, shown string) {
+	o, t := r.w.Options(), r.trial
+	own = result.Run{
+		Name: fmt.Sprintf("%s %s on %s", o.Preset, t.layout(), r.db.Info().Engine), Method: string(o.Method), Indexes: r.w.Indexes(),
+		KeepPeriods: o.KeepPeriods, KeepRows: o.KeepRows, Readers: o.Readers, ReadAfter: o.ReadAfter,
+		Deviations: r.w.Deviations(), Schema: schema, Search: r.search,
+	}
+	own.HeldRows[0], own.HeldRows[1] = r.w.HeldRows()
+	if own.Period, own.PeriodWhy = r.w.Period(); own.Period != "" {
+		own.PeriodRows = o.PeriodRows
+	}
+	if t.Scenario != nil {
+		own.Name = t.Scenario.Run + ": " + own.Name
+	}
+	shown = own.Name
+	switch {
+	case t.Cell != nil:
+		own.Name = t.Cell.Name()
+		shown = fmt.Sprintf("%s (%d of %d)", own.Name, t.Cell.Order, t.Cell.Runs)
+	case t.Repeats > 0:
+		own.Name += fmt.Sprintf(" #%d", t.Repeat)
+		shown = fmt.Sprintf("%s of %d", own.Name, t.Repeats)
+		if t.Side != "" {
+			shown = t.Side + ": " + shown
+		}
+	}
+	if r.search != nil && r.search.Trial > 0 {
+		trial := fmt.Sprintf(", trial %d", r.search.Trial)
+		own.Name += trial
+		shown += trial + r.searching
+	}
+	return own, shown
+}
+
+// noteHeld records how many rows the tables hold. Once they hold the rows to keep, it
+// starts to determine their size.
+func (r *insertRun) noteHeld(ctx context.Context, iv *result.Interval) {
+	iv.HeldRows = r.w.RowsNow()
+	if r.measuring || iv.HeldRows < r.trial.Spec.KeepRows {
+		return
+	}
+	r.measuring = true
+	held := iv.HeldRows
+	go func() {
+		size, err := tableSize(ctx, r.w, held)
+		if err != nil {
+			size = nil // the report omits what depends on it
+		}
+		r.reached <- size
+	}()
+}
+
+// afterwards bounds the reading of figures from the server after an interrupt.
+const afterwards = 20 * time.Second
+
+// tableSize measures the tables of a workload, which hold the given number of rows, also
+// after an interrupt.
+func tableSize(ctx context.Context, w *workload.Insert, held int64) (*result.Size, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
+	defer cancel()
+	size, err := w.Sizes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &result.Size{Data: size.Data, Index: size.Index}
+	if held > 0 {
+		out.PerRow = float64(size.Data+size.Index) / float64(held)
+	}
+	return out, nil
+}
+
+// prove verifies the tables and measures their size, unless the run failed.
+func (r *insertRun) prove(ctx context.Context, end *result.End) error {
+	defer func() { end.Warnings = append(end.Warnings, r.w.Warnings()...) }()
+	if r.measuring {
+		end.SizeReached = <-r.reached
+	}
+	end.SkippedRows, end.DroppedRows, end.DeletedRows = r.w.SkippedRows(), r.w.DroppedRows(), r.w.DeletedRows()
+	failed := r.verifyUnless(ctx, r.w, r.before+r.rows(), end)
+	if end.Stopped == bench.StoppedFailed || failed != nil {
+		return failed
+	}
+	held := r.before + r.rows() - end.SkippedRows - r.w.DroppedRows()
+	if r.trial.Spec.KeepRows > 0 {
+		held = r.w.RowsNow()
+	}
+	var err error
+	if end.Size, err = tableSize(ctx, r.w, held); err != nil {
+		end.Warnings = append(end.Warnings, fmt.Sprintf("the table's size is unknown: %v", err))
+	}
+	return nil
+}
+
+// verifyUnless compares the tables with the rows that the seed generates, unless the
+// Spec or the way the run ended rule that out. expected is the approximate number of
+// rows in the tables.
+func (m *measurement) verifyUnless(ctx context.Context, w *workload.Insert, expected int64, end *result.End) error {
+	skip := ""
+	switch {
+	case m.trial.Spec.NoVerify:
+		skip = "--no-verify was given"
+	case !m.db.Capabilities().Stores:
+		skip = "the " + m.db.Info().Engine + " engine stores nothing"
+	case end.Stopped == bench.StoppedFailed:
+		skip = "the run failed"
+	case end.Stopped == bench.StoppedInterrupted:
+		skip = "the run was interrupted"
+	}
+	if skip != "" {
+		end.Warnings = append(end.Warnings, "not verified: "+skip)
+		return nil
+	}
+	return m.verify(ctx, w, expected, end)
+}
+
+// verify compares the tables with the rows that the seed generates.
+func (m *measurement) verify(ctx context.Context, w *workload.Insert, expected int64, end *result.End) error {
+	m.env.Show.Note("verifying the table")
+	proof, err := w.Verify(ctx, m.env.noteRows(func(n int64) string {
+		return fmt.Sprintf("verifying the table: %s of %s", figure.Count(n), rows(expected))
+	}))
+	end.Warnings = append(end.Warnings, proof.Warnings...)
+	if err != nil {
+		if ctx.Err() != nil {
+			end.Warnings = append(end.Warnings, "not verified: interrupted meanwhile")
+			return nil
+		}
+		return errors.Join(m.db.Death(err), err)
+	}
+	end.Verified = &result.Verified{Expected: proof.Expected, Found: proof.Found, Lost: proof.Lost, Checksum: proof.Checksum}
+	end.DroppedRows, end.LostRows, end.DeletedRows = proof.DroppedRows, proof.Lost, proof.DeletedRows
+	for _, p := range proof.Periods {
+		end.Periods = append(end.Periods, result.Period{
+			Name: p.Name, From: p.From, To: p.To, Expected: p.Expected, Found: p.Found, Lost: p.Lost, Checksum: &p.Checksum})
+	}
+	if !proof.Checksum {
+		return engine.Hinted(fmt.Errorf("verification failed: of %d rows expected %d were found, and they are not all the rows that were sent",
+			proof.Expected, proof.Found), "the record's periods, to see where")
+	}
+	return nil
+}
+
+// noteEvery is the interval at which reading or filling a table reports its progress.
+const noteEvery = 5 * time.Second
+
+// noteRows returns a function that reports progress in rows, from time to time.
+func (e *Env) noteRows(text func(n int64) string) func(n int64) {
+	said := time.Now()
+	return func(n int64) {
+		if time.Since(said) > noteEvery {
+			said = time.Now()
+			e.Show.Note(text(n))
+		}
+	}
+}
+
+// resume takes over the tables, and records in the measurement where the run
+// continues.
+func (r *insertRun) resume(ctx context.Context) error {
+	was := r.resumes
+	o := r.trial.Spec.insertOptions(r.trial.layout())
+	if o.Layout == workload.Rolling {
+		o.PeriodRows = was.Run.PeriodRows
+	}
+	var err error
+	if r.w, err = workload.NewInsert(r.db, o); err != nil {
+		return err
+	}
+	if err := r.w.Measure(ctx); err != nil {
+		return err
+	}
+	r.env.Show.Note("reading what the table holds, to go on from there")
+	got, err := r.w.Resume(ctx, o.Rows, r.env.noteRows(func(n int64) string { return "reading the table: " + rows(n) }))
+	if err != nil {
+		return err
+	}
+	done, seconds := was.Done()
+	tail := was.Unrecorded(got.Rows - done)
+	r.earlier, r.from = was, result.Resumes{
+		Rows: got.Rows, Seconds: seconds + tail, Stopped: was.Stopped(),
+		PausedSeconds: max(0, time.Since(was.Last()).Seconds()-tail), Refilled: got.Refilled,
+		Missing: max(0, done-(got.Found+got.Dropped)),
+	}
+	text := "going on at " + rows(got.Rows)
+	if got.Refilled > 0 {
+		text += fmt.Sprintf(", after %d missing ones were inserted", got.Refilled)
+	}
+	r.env.Show.Note(text)
+	return nil
+}

@@ -1,0 +1,153 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/sandbox"
+	"github.com/rowmill/rowmill/internal/target"
+	"github.com/rowmill/rowmill/internal/workload"
+)
+
+// shortestKill keeps a server from spending all of its time on recovery.
+const shortestKill = 100 * time.Millisecond
+
+// validateKills refuses an invalid --kill-server-every.
+func (s *Spec) validateKills() error {
+	switch {
+	case s.KillEvery == 0:
+		return nil
+	case s.KillEvery.D() < shortestKill:
+		return refuse("--kill-server-every 10s", "--kill-server-every %v: want at least %v", s.KillEvery.D(), shortestKill)
+	case !target.StartsServer(s.Target()):
+		return refuse("--target "+target.ExampleServer,
+			"--kill-server-every: %s is no private server: rowmill kills only servers that it has started for the run", s.Target())
+	}
+	return nil
+}
+
+// A killer kills the private server at regular intervals, and restarts it.
+type killer struct {
+	server *sandbox.Server
+	every  time.Duration
+	w      *workload.Insert
+	note   func(text string)
+	// follow is called with the process ID of the restarted server.
+	follow func(pid int)
+
+	// died is closed when the server has ended without being killed.
+	died  chan struct{}
+	mu    sync.Mutex
+	back  chan struct{} // nil while the server is up
+	kills int
+}
+
+func newKiller(server *sandbox.Server, every time.Duration, w *workload.Insert, note func(string)) (*killer, error) {
+	k := &killer{server: server, every: every, w: w, note: note, died: make(chan struct{})}
+	return k, w.ExpectCrashes(k.outage)
+}
+
+// outage returns nil while the server is up, and otherwise a channel that is closed
+// when it is back.
+func (k *killer) outage() <-chan struct{} {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.back
+}
+
+func (k *killer) down() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.back = make(chan struct{})
+	k.kills++
+}
+
+func (k *killer) up() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	close(k.back)
+	k.back = nil
+}
+
+// A killedInsert is the insert workload on a server that is killed during the run.
+type killedInsert struct {
+	*workload.Insert
+	background func(ctx context.Context, event func(what, object string, began time.Time)) error
+}
+
+// Background implements bench.Workload.
+func (w *killedInsert) Background(ctx context.Context, event func(what, object string, began time.Time)) error {
+	return w.background(ctx, event)
+}
+
+// workload returns the workload, with the killer running in its background. A restart
+// in progress is canceled only by the end of user: when the run is over, it is still
+// completed, so that the table can be read.
+func (k *killer) workload(user context.Context) *killedInsert {
+	return &killedInsert{k.w, func(ctx context.Context, event func(what, object string, began time.Time)) error {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		var rolled, killed error
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if rolled = k.w.Background(ctx, event); rolled != nil {
+				cancel()
+			}
+		})
+		wg.Go(func() {
+			if killed = k.run(ctx, user, event); killed != nil {
+				cancel()
+			}
+		})
+		wg.Wait()
+		return errors.Join(rolled, killed)
+	}}
+}
+
+// run kills and restarts the server until ctx ends. It skips the times at which the
+// server is not back yet.
+func (k *killer) run(ctx, user context.Context, event func(what, object string, began time.Time)) error {
+	began := time.Now()
+	for {
+		past := time.Since(began)
+		next := time.NewTimer(past.Truncate(k.every) + k.every - past)
+		select {
+		case <-ctx.Done():
+			next.Stop()
+			return nil
+		case <-k.server.Done():
+			next.Stop()
+			close(k.died)
+			return nil
+		case <-next.C:
+		}
+		if err := k.once(user, event); err != nil {
+			if user.Err() != nil {
+				return nil // the run ends as interrupted
+			}
+			return engine.Hinted(err, "the server's log, with &keep=DIR in the target")
+		}
+	}
+}
+
+// once kills and restarts the server.
+func (k *killer) once(user context.Context, event func(what, object string, began time.Time)) error {
+	k.down()
+	killed := time.Now()
+	pid := k.server.Process()
+	k.server.Kill()
+	k.w.Crashed(killed)
+	event("kill server", fmt.Sprintf("process %d", pid), killed)
+	if err := k.server.Restart(user); err != nil {
+		return err
+	}
+	k.follow(k.server.Process())
+	event("server back", fmt.Sprintf("process %d", k.server.Process()), killed)
+	k.note(fmt.Sprintf("killed the server; it took connections again after %.2f s", time.Since(killed).Seconds()))
+	k.up()
+	return nil
+}

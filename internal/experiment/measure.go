@@ -1,0 +1,251 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/bench"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/probe"
+	"github.com/rowmill/rowmill/internal/target"
+	"github.com/rowmill/rowmill/result"
+)
+
+// A measurement is one run of any workload on an open target: its counters and its
+// record, from the header to the end. begin and measure are called in this order.
+type measurement struct {
+	env   *Env
+	trial *Trial
+	db    *target.DB
+	// workEvery is the interval at which a fixed computation is timed; 0 means never.
+	workEvery time.Duration
+	// note, if set, completes an interval before it is recorded.
+	note func(*result.Interval)
+	// watch, if set, is called after each interval with the record so far.
+	watch func(*result.Record)
+
+	cfg   bench.Config
+	probe *probe.Probe
+	// counters are the counters of the probe; nil if the engine has none.
+	counters engine.Counters
+	rec      *result.Record
+	// kill kills the server during the run; nil if it is not to be killed.
+	kill *killer
+	// earlier is the run that this one continues, and from where it continues; earlier
+	// is nil for a new run.
+	earlier *result.Record
+	from    result.Resumes
+	known   int // warnings in the header
+}
+
+// begin opens the counters and writes the record's first line. own is what only the
+// workload knows of its header, cfg how it is run, and shown the run's name as shown to
+// users.
+func (m *measurement) begin(ctx context.Context, tables []*engine.Table, cfg bench.Config, own result.Run, shown string) error {
+	m.cfg = cfg
+	if err := m.openProbe(ctx, tables); err != nil {
+		return err
+	}
+	info, caps := m.db.Info(), m.db.Capabilities()
+	settings, err := m.db.Catalog().Settings(ctx)
+	if err != nil {
+		return errors.Join(fmt.Errorf("read the server's settings: %w", err), m.close())
+	}
+	run := m.env.header(m.trial, &cfg, own)
+	run.Started, run.Target = time.Now().UTC(), m.db.Text
+	if len(m.db.Nodes) > 1 {
+		for _, n := range m.db.Nodes {
+			run.Nodes = append(run.Nodes, result.Node{Target: n.Target, Engine: n.Engine, PID: n.PID, DataDir: n.DataDir})
+		}
+	}
+	run.Engine, run.ServerVersion, run.Storage = info.Engine, info.Version, info.Storage
+	run.Durability, run.CacheBytes, run.Embedded, run.Settings = info.Durability, info.CacheBytes, caps.Embedded, settings
+	run.Machine, run.Counters = probe.Machine(info.DataDir), m.probe.Describe()
+	run.Warnings = append(run.Warnings, m.probe.Warnings()...)
+	m.known = len(m.probe.Warnings())
+	if m.earlier != nil {
+		run.Resumes = &m.from
+	}
+	if err := m.env.Out.Run(run); err != nil {
+		return errors.Join(err, m.close())
+	}
+	m.rec = &result.Record{Run: run, Source: m.env.Out.Path}
+	if m.earlier != nil {
+		m.rec = m.earlier
+		m.rec.Resume(run)
+	}
+	run.Name = shown
+	m.env.Show.Begin(run)
+	return nil
+}
+
+func (m *measurement) openProbe(ctx context.Context, tables []*engine.Table) (err error) {
+	info, caps := m.db.Info(), m.db.Capabilities()
+	cfg := probe.Config{Embedded: caps.Embedded, ServerPID: info.PID, DataDir: info.DataDir, Interval: m.cfg.Interval, WorkEvery: m.workEvery}
+	if caps.Stores {
+		m.counters, err = m.db.Counters(ctx, tables...)
+		if err != nil {
+			return fmt.Errorf("open the server's counters: %w", err)
+		}
+		cfg.DB = m.counters
+	}
+	if m.probe, err = probe.New(ctx, cfg); err != nil {
+		err = errors.Join(err, m.close())
+	}
+	return err
+}
+
+// close closes the probe and then its counters. Further calls do nothing.
+func (m *measurement) close() error {
+	var errs []error
+	if m.probe != nil {
+		errs = append(errs, m.probe.Close())
+	}
+	if m.counters != nil {
+		errs = append(errs, m.counters.Close())
+		m.counters = nil
+	}
+	return errors.Join(errs...)
+}
+
+// measure runs the workload and writes the rest of the record. prove, if set, examines
+// the state that the run left in the database, however the run ended, and adds to the
+// record's end. An error from prove fails the run.
+func (m *measurement) measure(ctx context.Context, w bench.Workload, prove func(ctx context.Context, end *result.End) error) error {
+	end, cfg := result.End{}, m.cfg
+	cfg.Died, cfg.Death = m.db.Died()
+	if m.kill != nil {
+		cfg.Died, cfg.Outage = m.kill.died, m.kill.outage
+	}
+	cfg.Sample = func(ctx context.Context, elapsed time.Duration) map[string]float64 {
+		return m.probe.Sample(ctx, elapsed).Counters
+	}
+	over := m.goOn(&cfg)
+	cfg.Observe = func(iv result.Interval) error {
+		m.shift(&iv)
+		if m.note != nil {
+			m.note(&iv)
+		}
+		m.rec.Intervals = append(m.rec.Intervals, iv)
+		m.env.Show.Interval(iv)
+		if m.watch != nil {
+			m.watch(m.rec)
+		}
+		return m.env.Out.Interval(iv)
+	}
+	clients := cfg.Clients
+	for _, l := range cfg.Beside {
+		clients += l.Clients
+	}
+	restore := prepareRuntime(m.db.Capabilities(), clients)
+	defer restore()
+	m.probe.Start(ctx)
+	var done bench.Outcome
+	var err error
+	if over != "" {
+		done.Stopped = over
+	} else {
+		done, err = bench.Run(ctx, w, cfg)
+	}
+	if err != nil {
+		done = bench.Outcome{Stopped: bench.StoppedFailed, Err: err}
+		if ctx.Err() != nil { // interrupted while the clients connected
+			done = bench.Outcome{Stopped: bench.StoppedInterrupted}
+		}
+	}
+	end.Stopped = done.Stopped
+	if m.kill != nil {
+		end.Kills = m.kill.kills
+		if m.earlier != nil && m.earlier.End != nil {
+			end.Kills += m.earlier.End.Kills
+		}
+	}
+	if done.BrokenOff > 0 {
+		end.Warnings = append(end.Warnings, fmt.Sprintf("%d operations were broken off as the run ended: the database may have performed them", done.BrokenOff))
+	}
+	end.ClientCPUSeconds = m.probe.ClientCPUSeconds()
+	if cpu, ok := m.probe.ServerCPUSeconds(); ok {
+		end.ServerCPUSeconds = &cpu
+	}
+	err = errors.Join(done.Err, m.close())
+	// The header has the warnings from before the run.
+	if all := m.probe.Warnings(); len(all) > m.known {
+		end.Warnings = append(end.Warnings, all[m.known:]...)
+	}
+	if prove != nil {
+		err = errors.Join(err, prove(ctx, &end))
+	}
+	if err != nil {
+		end.Stopped, end.Failure = bench.StoppedFailed, err.Error()
+	}
+	m.rec.End = &end
+	summary := m.rec.Summary()
+	end.Summary = &summary
+	m.env.Show.End(summary)
+	return errors.Join(err, m.env.Out.End(end))
+}
+
+// goOn reduces the limits of a continued run to the remaining part. If nothing
+// remains, it returns why the run has ended.
+func (m *measurement) goOn(cfg *bench.Config) (over string) {
+	if m.earlier == nil {
+		return ""
+	}
+	if cfg.Rows > 0 {
+		if cfg.Rows -= m.from.Rows; cfg.Rows <= 0 {
+			return bench.StoppedRows
+		}
+	}
+	if cfg.MaxTime > 0 {
+		if cfg.MaxTime -= time.Duration(m.from.Seconds * float64(time.Second)); cfg.MaxTime <= 0 {
+			return bench.StoppedTime
+		}
+	}
+	return ""
+}
+
+// shift adds the end of the earlier run to the counts and times of an interval.
+func (m *measurement) shift(iv *result.Interval) {
+	if m.earlier == nil {
+		return
+	}
+	iv.Rows += m.from.Rows
+	iv.Elapsed += m.from.Seconds
+	for i := range iv.Marks {
+		iv.Marks[i][0] += float64(m.from.Rows)
+		iv.Marks[i][1] += m.from.Seconds
+	}
+	for i := range iv.Events {
+		iv.Events[i].Elapsed += m.from.Seconds
+	}
+}
+
+// rows returns the number of acknowledged rows.
+func (m *measurement) rows() int64 {
+	if n := len(m.rec.Intervals); n > 0 {
+		return m.rec.Intervals[n-1].Rows
+	}
+	return 0
+}
+
+// headroom is the size of a block of memory that is never touched, and so never
+// allocated by the system. Because the garbage collector counts it, a collection runs
+// once per that many bytes of garbage instead of once per few MiB. Collections take
+// CPU time from the clients, and their pauses delay clients that wait for the server.
+const headroom = 128 << 20
+
+// prepareRuntime adjusts Go's runtime to a run. The returned function undoes it.
+func prepareRuntime(caps engine.Capabilities, clients int) (restore func()) {
+	procs := runtime.GOMAXPROCS(0)
+	if caps.Blocks {
+		runtime.GOMAXPROCS(procs + clients)
+	}
+	untouched := make([]byte, headroom)
+	return func() {
+		runtime.KeepAlive(untouched)
+		runtime.GOMAXPROCS(procs)
+	}
+}

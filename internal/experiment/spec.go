@@ -1,0 +1,376 @@
+package experiment
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/bench"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/target"
+	"github.com/rowmill/rowmill/internal/workload"
+	"github.com/rowmill/rowmill/result"
+)
+
+// A Spec says what an experiment is: its targets, table, layouts, load, limits and
+// proof. The flags of `rowmill bench` fill it, the header of each run stores it, and
+// --resume and compare --repeat read it back. A zero field is the default of the
+// workload or of the engine, unless the field says otherwise.
+//
+// In JSON and TOML, keys are the names of the flags; durations are texts such as
+// "1m30s".
+type Spec struct {
+	// Workload is the verb below `rowmill bench`, one of the constants below.
+	Workload string `json:"workload" toml:"workload"`
+	// Targets are the databases, measured in turn; most workloads have exactly one.
+	Targets []string `json:"targets" toml:"targets"`
+
+	// Preset names the table and its rows. Indexes and TablePerWriter replace the
+	// preset's own; nil keeps them.
+	Preset         string `json:"preset,omitempty" toml:"preset,omitempty"`
+	Indexes        *int   `json:"indexes,omitempty" toml:"indexes,omitempty"`
+	TablePerWriter *bool  `json:"table-per-writer,omitempty" toml:"table-per-writer,omitempty"`
+
+	// Layouts are measured in turn, Repeat times.
+	Layouts []string `json:"layouts,omitempty" toml:"layouts,omitempty"`
+	Repeat  int      `json:"repeat,omitempty" toml:"repeat,omitempty"`
+	// PeriodRows is the number of rows in a period of a rolling table; 0 lets two
+	// periods fit into the database's cache. KeepPeriods and KeepRows limit what the
+	// table keeps; 0 keeps all.
+	PeriodRows  int64 `json:"period-rows,omitempty" toml:"period-rows,omitempty"`
+	KeepPeriods int   `json:"keep-periods,omitempty" toml:"keep-periods,omitempty"`
+	KeepRows    int64 `json:"keep-rows,omitempty" toml:"keep-rows,omitempty"`
+
+	// Writers insert Batch rows in a transaction, by Method, at Rate rows per second
+	// together; a rate of 0 is as fast as possible. All rows derive from Seed.
+	Writers int     `json:"writers,omitempty" toml:"writers,omitempty"`
+	Batch   int     `json:"batch,omitempty" toml:"batch,omitempty"`
+	Method  string  `json:"method,omitempty" toml:"method,omitempty"`
+	Rate    float64 `json:"rate,omitempty" toml:"rate,omitempty"`
+	Seed    Seed    `json:"seed" toml:"seed"`
+	// Readers query the table beside the inserts, once it has ReadAfter rows.
+	Readers   int   `json:"readers,omitempty" toml:"readers,omitempty"`
+	ReadAfter int64 `json:"read-after,omitempty" toml:"read-after,omitempty"`
+	// KillEvery is the interval at which the private server is killed and restarted;
+	// 0 is never.
+	KillEvery Duration `json:"kill-server-every,omitzero" toml:"kill-server-every,omitzero"`
+	// RetryFor is how long an operation that failed is retried.
+	RetryFor Duration `json:"retry-for,omitzero" toml:"retry-for,omitzero"`
+
+	// Rows and MaxTime end a run; 0 is no limit. Interval is the time between two
+	// readings of all figures.
+	Rows     int64    `json:"rows,omitempty" toml:"rows,omitempty"`
+	MaxTime  Duration `json:"max-time,omitzero" toml:"max-time,omitzero"`
+	Interval Duration `json:"interval" toml:"interval"`
+
+	// FindRate searches the filled table's highest rate at which 99 of 100 operations
+	// stay within P99. Each rate is tried for the time Trial.
+	FindRate bool     `json:"find-rate,omitempty" toml:"find-rate,omitempty"`
+	P99      Duration `json:"p99,omitzero" toml:"p99,omitzero"`
+	Trial    Duration `json:"trial,omitzero" toml:"trial,omitzero"`
+
+	// DropExisting drops tables of the same names first. NoVerify omits the proof that
+	// the tables hold the rows that were sent.
+	DropExisting bool `json:"drop-existing,omitempty" toml:"drop-existing,omitempty"`
+	NoVerify     bool `json:"no-verify,omitempty" toml:"no-verify,omitempty"`
+}
+
+// The workloads of a Spec.
+const (
+	Insert = "insert"
+)
+
+// A Duration is a time.Duration whose text is that of time.ParseDuration.
+type Duration time.Duration
+
+// D returns d as a time.Duration.
+func (d Duration) D() time.Duration { return time.Duration(d) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.D().String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (d *Duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	*d = Duration(v)
+	return err
+}
+
+// A Seed is the number that all rows derive from. It is a text in JSON and TOML, whose
+// readers would round or refuse one of 64 bits.
+type Seed uint64
+
+// MarshalText implements encoding.TextMarshaler.
+func (s Seed) MarshalText() ([]byte, error) { return strconv.AppendUint(nil, uint64(s), 10), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *Seed) UnmarshalText(text []byte) error {
+	v, err := strconv.ParseUint(string(text), 10, 64)
+	*s = Seed(v)
+	return err
+}
+
+// Target returns the target of a Spec with exactly one.
+func (s *Spec) Target() string { return s.Targets[0] }
+
+// encoded returns the Spec as it is stored in a run's header.
+func (s *Spec) encoded() json.RawMessage {
+	text, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // a Spec holds no value that JSON lacks: Validate refuses NaN and Inf
+	}
+	return text
+}
+
+// Recorded returns the Spec in a run's header.
+func Recorded(run *result.Run) (*Spec, error) {
+	if run.Spec == nil {
+		try := "run the experiment again, with --out NEW.jsonl"
+		if len(run.Command) > 0 {
+			try = "rowmill " + ShellWords(run.Command)
+		}
+		return nil, refuse(try, "its record has no spec: rowmill %s wrote it, which stored none, so that it can only be reported and compared", run.Rowmill)
+	}
+	dec := json.NewDecoder(bytes.NewReader(run.Spec))
+	dec.DisallowUnknownFields()
+	s := &Spec{}
+	if err := dec.Decode(s); err != nil {
+		return nil, fmt.Errorf("its spec doesn't fit this version of rowmill: %w", err)
+	}
+	if len(s.Targets) == 0 {
+		return nil, errors.New("its spec names no target")
+	}
+	return s, nil
+}
+
+// ShellWords quotes arguments for a shell.
+func ShellWords(args []string) string {
+	out := make([]string, len(args))
+	for i, a := range args {
+		out[i] = a
+		if a == "" || strings.ContainsAny(a, " \t\n'\"\\$`&|;<>()*?[]{}~#!") {
+			out[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// A Refusal is an experiment that can't be made as specified. Nothing was touched.
+type Refusal struct {
+	Err error
+	// Hint is the command or the flags to try instead.
+	Hint string
+}
+
+func (e *Refusal) Error() string { return e.Err.Error() }
+func (e *Refusal) Unwrap() error { return e.Err }
+
+func refuse(hint, format string, args ...any) error {
+	return &Refusal{fmt.Errorf(format, args...), hint}
+}
+
+// Hint returns what an error suggests to try instead; "" if it suggests nothing.
+func Hint(err error) string {
+	var refusal *Refusal
+	if errors.As(err, &refusal) && refusal.Hint != "" {
+		return refusal.Hint
+	}
+	var hint *engine.HintError
+	if errors.As(err, &hint) {
+		return hint.Hint
+	}
+	return ""
+}
+
+// help is the hint of a refusal that has no better one.
+func (s *Spec) help() string { return "rowmill bench " + s.Workload + " --help" }
+
+// MaxWriters keeps rowmill below the 10,000 threads at which Go's runtime aborts: a
+// writer that waits for its server occupies a thread.
+const MaxWriters = 5000
+
+// Validate refuses a Spec that can't be run, as a Refusal. It accesses no database.
+func (s *Spec) Validate() error {
+	switch s.Workload {
+	case Insert:
+		return s.validateInsert()
+	}
+	return refuse("rowmill bench --help", "unknown workload %q", s.Workload)
+}
+
+func (s *Spec) validateInsert() error {
+	for _, check := range []func() error{s.validateTable, s.validateLoad, s.validateSearch, s.validateKills, s.tryOut} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// validateTable checks target, layouts and limits of an insert run.
+func (s *Spec) validateTable() error {
+	layouts := strings.Join(workload.Layouts(), ", ")
+	if len(s.Layouts) == 0 {
+		return refuse(s.help(), "--layout: name at least one of %s", layouts)
+	}
+	for i, l := range s.Layouts {
+		if !slices.Contains(workload.Layouts(), l) {
+			return refuse(s.help(), "--layout: unknown layout %q: there are %s", l, layouts)
+		}
+		if slices.Contains(s.Layouts[:i], l) {
+			return refuse(s.help(), "--layout: %s is named twice", l)
+		}
+	}
+	if len(s.Targets) != 1 {
+		return refuse(s.help(), "--target: want one, not %d", len(s.Targets))
+	}
+	if err := target.Check(s.Target()); err != nil {
+		return refuse(Hint(err), "--target: %w", err)
+	}
+	rolls := slices.Contains(s.Layouts, workload.Rolling)
+	switch {
+	case s.Rows == 0 && s.MaxTime == 0:
+		return refuse("--rows 1M, or --max-time 60s", "--rows 0: a run needs an end")
+	case s.MaxTime < 0:
+		return refuse(s.help(), "--max-time %v is negative", s.MaxTime.D())
+	case s.Repeat < 1:
+		return refuse(s.help(), "--repeat %d: want at least 1", s.Repeat)
+	case s.KeepPeriods < 0:
+		return refuse(s.help(), "--keep-periods %d: want at least 1, or 0 to keep all", s.KeepPeriods)
+	case s.KeepRows > 0 && s.KeepPeriods > 0:
+		return refuse("--keep-rows alone", "--keep-rows and --keep-periods: the one follows from the other")
+	case s.KeepRows > 0 && s.Rows > 0 && s.Rows <= s.KeepRows:
+		return refuse("--rows "+strconv.FormatInt(3*s.KeepRows, 10), "--keep-rows %d: with --rows %d nothing is ever removed", s.KeepRows, s.Rows)
+	case s.KeepPeriods > 0 && !rolls:
+		return refuse("--layout rolling", "--keep-periods: layout plain has no periods to drop")
+	case s.PeriodRows > 0 && !rolls:
+		return refuse("--layout rolling", "--period-rows: layout plain has no periods")
+	}
+	return nil
+}
+
+// validateLoad checks the clients of an insert run.
+func (s *Spec) validateLoad() error {
+	switch {
+	case s.Writers < 1:
+		return refuse(s.help(), "--writers %d: want at least 1", s.Writers)
+	case s.Writers > MaxWriters:
+		return refuse(s.help(), "--writers %d: want at most %d", s.Writers, MaxWriters)
+	case s.Interval == 0:
+		return refuse(s.help(), "--interval 0: want at least 10ms")
+	case s.Batch < 0:
+		return refuse(s.help(), "--batch %d: want at least 1, or 0 for the preset's", s.Batch)
+	case s.Readers < 0:
+		return refuse(s.help(), "--readers %d: want at least 1, or 0 for none", s.Readers)
+	case s.Readers == 0 && s.ReadAfter > 0:
+		return refuse("--readers 1", "--read-after is for --readers")
+	case s.Readers > MaxWriters:
+		return refuse(s.help(), "--readers %d: want at most %d", s.Readers, MaxWriters)
+	}
+	return nil
+}
+
+// tryOut completes the options of each layout on a database that only renders
+// statements.
+func (s *Spec) tryOut() error {
+	for _, layout := range s.Layouts {
+		w, err := s.dryInsert(layout)
+		if err == nil {
+			cfg := s.config(w.Options())
+			err = cfg.Validate()
+		}
+		if err == nil && s.Readers > 0 && s.Rows > 0 && s.ReadAfter >= s.Rows {
+			err = engine.Hinted(fmt.Errorf("--readers: queries begin after %s (--read-after), and --rows %d end the run before", rows(s.ReadAfter), s.Rows),
+				"--read-after %d", s.Rows/10)
+		}
+		if err == nil && s.KillEvery > 0 {
+			err = w.ExpectCrashes(func() <-chan struct{} { return nil })
+		}
+		if err != nil {
+			hint := Hint(err)
+			if hint == "" {
+				hint = s.help()
+			}
+			return refuse(hint, "%w", err)
+		}
+	}
+	return nil
+}
+
+// dryInsert returns the insert workload of a layout on a database that only renders
+// statements.
+func (s *Spec) dryInsert(layout string) (*workload.Insert, error) {
+	db, err := target.Dry(s.Target())
+	if err != nil {
+		return nil, refuse(Hint(err), "--target: %w", err)
+	}
+	return workload.NewInsert(db, s.insertOptions(layout))
+}
+
+// insertOptions returns the options of the insert workload for a layout.
+func (s *Spec) insertOptions(layout string) workload.InsertOptions {
+	o := workload.InsertOptions{
+		Preset: s.Preset, Layout: layout, Seed: uint64(s.Seed), Rows: s.Rows, Writers: s.Writers, Batch: s.Batch,
+		Method: engine.Method(s.Method), Indexes: s.Indexes, TablePerWriter: s.TablePerWriter,
+		PeriodRows: s.PeriodRows, KeepPeriods: s.KeepPeriods, Patience: s.RetryFor.D(),
+		KeepRows: s.KeepRows, Readers: s.Readers, ReadAfter: s.ReadAfter,
+	}
+	if s.FindRate && s.Rows > wideRows {
+		o.Rows = 0 // unknown; each trial sets it
+	}
+	return o
+}
+
+// config returns the configuration with which the workload inserts. o are its complete
+// options.
+func (s *Spec) config(o workload.InsertOptions) bench.Config {
+	return bench.Config{
+		Operation: "insert", Clients: o.Writers, Batch: o.Batch, Rows: s.Rows, MaxTime: s.MaxTime.D(),
+		Rate: s.Rate, Interval: s.Interval.D(), RetryFor: s.RetryFor.D(),
+	}
+}
+
+// alone returns the Spec of a single run with one of the layouts.
+func (s *Spec) alone(layout string) *Spec {
+	one := *s
+	one.Layouts, one.Repeat = []string{layout}, 1
+	if layout == workload.Plain {
+		one.PeriodRows, one.KeepPeriods = 0, 0
+	}
+	return &one
+}
+
+// Statements are what the experiment would execute for one layout.
+type Statements struct {
+	Layout, Engine string
+	All            []workload.Statement
+}
+
+// Statements returns what an insert run would execute, by layout.
+func (s *Spec) Statements() (out []Statements, err error) {
+	db, err := target.Dry(s.Target())
+	if err != nil {
+		return nil, err
+	}
+	for _, layout := range s.Layouts {
+		w, err := workload.NewInsert(db, s.insertOptions(layout))
+		if err != nil {
+			return nil, err
+		}
+		all, err := w.Statements(s.DropExisting, !s.NoVerify)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Statements{layout, db.Info().Engine, all})
+	}
+	return out, nil
+}
+
+// rows formats a number of rows: 1 row, 2,000 rows.
+func rows[N int | int64](n N) string { return figure.Plural(n, "row", "rows") }
