@@ -19,6 +19,15 @@ type span struct{ from, to int64 }
 
 func (s span) rows() int64 { return s.to - s.from }
 
+// within returns the part of a span that lies in another one; it may be empty.
+func (s span) within(o span) span {
+	from := min(max(s.from, o.from), o.to)
+	return span{from, max(from, min(s.to, o.to))}
+}
+
+// byFirst orders spans.
+func byFirst(a, b span) int { return cmp.Compare(a.from, b.from) }
+
 // A client inserts into one table.
 type client struct {
 	w      *Insert
@@ -59,7 +68,6 @@ func (w *Insert) Client(ctx context.Context, n int) (bench.Client, error) {
 	return c, nil
 }
 
-// Prepare implements bench.Client.
 func (c *client) Prepare(rows int) {
 	if c.table.roller != nil || c.table.tail.followed {
 		// Stored before the rows are taken, so that no other goroutine sees rows
@@ -72,7 +80,6 @@ func (c *client) Prepare(rows int) {
 	c.w.preset.fill(c.batch, c.table.stream, from, rows)
 }
 
-// Do implements bench.Client.
 func (c *client) Do(ctx context.Context) error {
 	if r := c.table.roller; r != nil {
 		if err := r.await(ctx, c.w.position(c.rows.to-1)); err != nil {
@@ -138,7 +145,6 @@ func (c *client) acknowledged() {
 	}
 }
 
-// Recover implements bench.Client.
 func (c *client) Recover(ctx context.Context, failed error) error {
 	if errors.Is(failed, engine.ErrConnectionLost) {
 		if c.table.ServerKey == "" {
@@ -176,7 +182,6 @@ func (c *client) letGo() {
 	c.rows = span{}
 }
 
-// Close implements bench.Client.
 func (c *client) Close() error {
 	c.letGo()
 	c.w.mu.Lock()
@@ -194,32 +199,30 @@ func (t *table) reset() {
 	t.skipped.Store(0)
 	t.doubt, t.unsent, t.dropped, t.late = nil, nil, -1, 0
 	t.recent.reset()
-	t.tail.gone.Store(0)
-	t.tail.going.Store(0)
-	t.tail.inserted.Store(0)
-	t.tail.removed.Store(0)
+	for _, n := range []*atomic.Int64{&t.tail.gone, &t.tail.going, &t.tail.inserted, &t.tail.removed} {
+		n.Store(0)
+	}
 }
 
 // sent returns the rows that were acknowledged and not deleted, in order, and
 // the batches in doubt. Rows that a client is inserting count as acknowledged.
 func (t *table) sent() (acked, doubt []span) {
-	kept := t.tail.going.Load()
-	all, doubt := t.known()
-	for _, s := range all {
-		if s = s.since(kept); s.rows() > 0 {
-			acked = append(acked, s)
-		}
-	}
-	return acked, doubt
+	acked, doubt = t.known()
+	return clip(acked, span{t.tail.going.Load(), math.MaxInt64}), doubt
 }
 
 // leaving returns the acknowledged rows whose delete was sent and not
 // acknowledged: either all of them exist or none.
 func (t *table) leaving() []span {
+	acked, _ := t.known()
+	return clip(acked, span{0, t.tail.going.Load()})
+}
+
+// clip returns the parts of spans that lie in one span.
+func clip(spans []span, in span) []span {
 	var out []span
-	all, _ := t.known()
-	for _, s := range all {
-		if s = s.below(t.tail.going.Load()); s.rows() > 0 {
+	for _, s := range spans {
+		if s = s.within(in); s.rows() > 0 {
 			out = append(out, s)
 		}
 	}
@@ -231,13 +234,9 @@ func (t *table) known() (acked, doubt []span) {
 	gone := t.tail.gone.Load()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, s := range t.doubt {
-		if s = s.since(gone); s.rows() > 0 {
-			doubt = append(doubt, s)
-		}
-	}
+	doubt = clip(t.doubt, span{gone, math.MaxInt64})
 	not := slices.Concat(t.doubt, t.unsent)
-	slices.SortFunc(not, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	slices.SortFunc(not, byFirst)
 	at := gone
 	for _, s := range append(not, span{from: t.next.Load()}) {
 		if at < s.from {

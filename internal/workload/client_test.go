@@ -48,8 +48,7 @@ func TestLostConnections(t *testing.T) {
 						return h
 					}}
 					const rows, batch = 2500, 50
-					w := newTestInsert(t, db, InsertOptions{Preset: preset, Layout: layout, Rows: rows, Batch: batch, Writers: 3, PeriodRows: 1000})
-					setUp(t, w)
+					w := prepared(t, db, InsertOptions{Preset: preset, Layout: layout, Rows: rows, Batch: batch, Writers: 3, PeriodRows: 1000})
 					out := run(t, w, config(w))
 					p := verify(t, w)
 					if !p.Checksum || p.Expected != p.Found || out.Rows != rows {
@@ -80,12 +79,9 @@ func TestRecoverDoubtsOnce(t *testing.T) {
 		t.Run(fmt.Sprintf("again=%t", again), func(t *testing.T) {
 			h := &hooked{write: func(func() (engine.Ack, error)) (engine.Ack, error) { return engine.Ack{}, errLost }}
 			db := &faulty{DB: testdb.Open(t, "null"), writer: func(w engine.Writer) engine.Writer { h.Writer = w; return h }}
-			w := newTestInsert(t, db, InsertOptions{Preset: "sbtest", Layout: Plain})
-			setUp(t, w)
+			w := prepared(t, db, InsertOptions{Preset: "sbtest", Layout: Plain})
 			c, err := w.Client(t.Context(), 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			c.Prepare(10)
 			failed := c.Do(t.Context())
 			h.reset = func(func() error) error { return down }
@@ -97,17 +93,11 @@ func TestRecoverDoubtsOnce(t *testing.T) {
 			want := int64(10)
 			if again {
 				h.reset, h.write = nil, nil
-				if err := c.Recover(t.Context(), failed); err != nil {
-					t.Fatal(err)
-				}
-				if err := c.Do(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, c.Recover(t.Context(), failed))
+				ok(t, c.Do(t.Context()))
 				want = 20
 			}
-			if err := c.Close(); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, c.Close())
 			table := w.tables[0]
 			if len(table.doubt) != 1 || table.doubt[0] != (span{0, 10}) || table.next.Load() != want {
 				t.Errorf("in doubt %v of %d rows", table.doubt, table.next.Load())
@@ -120,31 +110,22 @@ func TestRecoverDoubtsOnce(t *testing.T) {
 // not in doubt, and that a duplicate key means success only after a lost connection.
 func TestDuplicateKey(t *testing.T) {
 	db := testdb.Open(t, "sqlite")
-	w := newTestInsert(t, db, InsertOptions{Preset: "classic", Layout: Plain, Rows: 100})
-	setUp(t, w)
+	w := prepared(t, db, InsertOptions{Preset: "classic", Layout: Plain, Rows: 100})
 	ctx := t.Context()
 	c, err := w.Client(ctx, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	c.Prepare(10)
-	if err := c.Do(ctx); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, c.Do(ctx))
 	w.tables[0].next.Store(5)
 	c.Prepare(10)
 	if err := c.Do(ctx); !errors.Is(err, engine.ErrDuplicateKey) {
 		t.Fatalf("keys that are there: %v", err)
 	}
-	if err := c.Recover(ctx, engine.Classed(engine.ErrDeadlock, errors.New("deadlock"))); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, c.Recover(ctx, engine.Classed(engine.ErrDeadlock, errors.New("deadlock"))))
 	if err := c.Do(ctx); !errors.Is(err, engine.ErrDuplicateKey) {
 		t.Errorf("after a deadlock, which was rolled back: %v", err)
 	}
-	if err := c.Recover(ctx, errLost); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, c.Recover(ctx, errLost))
 	if err := c.Do(ctx); err != nil {
 		t.Errorf("after a connection was lost: %v", err)
 	}
@@ -157,20 +138,13 @@ func TestDuplicateKey(t *testing.T) {
 // doubt: it must not be in the table.
 func TestCloseUnsent(t *testing.T) {
 	db := testdb.Open(t, "sqlite")
-	w := newTestInsert(t, db, InsertOptions{Preset: "classic", Layout: Rolling, Rows: 100, PeriodRows: 50})
-	setUp(t, w)
+	w := prepared(t, db, InsertOptions{Preset: "classic", Layout: Rolling, Rows: 100, PeriodRows: 50})
 	c, err := w.Client(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	c.Prepare(10)
-	if err := c.Do(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, c.Do(t.Context()))
 	c.Prepare(10)
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, c.Close())
 	if p := mustHold(t, w, 10); len(p.Warnings) > 0 {
 		t.Errorf("warnings %q", p.Warnings)
 	}
@@ -179,18 +153,14 @@ func TestCloseUnsent(t *testing.T) {
 	}
 	// The same applies to a client that was waiting for a period.
 	c, err = w.Client(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	c.Prepare(1000)
 	if err := c.Do(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("no period, and Do returned %v", err)
 	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, c.Close())
 	mustHold(t, w, 10)
 }
 
@@ -209,8 +179,7 @@ func TestKilledConnections(t *testing.T) {
 		o.Writers, o.Batch, o.PeriodRows = 4, 100, 2000
 		t.Run(fmt.Sprintf("%s/%s/%s/keep=%d", o.Preset, o.Layout, o.Method, o.KeepPeriods), func(t *testing.T) {
 			db := testdb.Open(t, "mariadb")
-			w := newTestInsert(t, db, o)
-			setUp(t, w)
+			w := prepared(t, db, o)
 			killer, done := raw(t, db), make(chan error, 1)
 			var killed int
 			go func() {
@@ -221,9 +190,7 @@ func TestKilledConnections(t *testing.T) {
 			cfg := config(w)
 			cfg.MaxTime = 450 * time.Millisecond
 			out, err := bench.Run(t.Context(), w, cfg)
-			if err := errors.Join(<-done, err); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, errors.Join(<-done, err))
 			if out.Err != nil {
 				t.Fatal(out.Err)
 			}

@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -144,7 +143,7 @@ func (r *recent) risk() []span {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	risk := slices.Clone(r.atRisk)
-	slices.SortFunc(risk, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	slices.SortFunc(risk, byFirst)
 	return risk
 }
 

@@ -50,11 +50,8 @@ func TestLost(t *testing.T) {
 				if c.lossy {
 					db.loss = time.Hour // all rows that the test inserts
 				}
-				w := newTestInsert(t, db, InsertOptions{Preset: "classic", Layout: layout, Rows: rows, Batch: batch, PeriodRows: 700})
-				setUp(t, w)
-				if err := w.ExpectCrashes(func() <-chan struct{} { return nil }); err != nil {
-					t.Fatal(err)
-				}
+				w := prepared(t, db, InsertOptions{Preset: "classic", Layout: layout, Rows: rows, Batch: batch, PeriodRows: 700})
+				ok(t, w.ExpectCrashes(func() <-chan struct{} { return nil }))
 				run(t, w, config(w))
 				if c.crashed {
 					w.Crashed(time.Now())

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -313,23 +314,27 @@ func (b *Ibench) goOn(ctx context.Context, q engine.Querier, t *table) error {
 	key := t.PrimaryKey[0]
 	from := &engine.Find{Table: &t.Table, Columns: []string{key}, On: []string{key}, How: engine.AtLeast, Order: []string{key}, Limit: 1}
 	is := &engine.Find{Table: &t.Table, Columns: []string{key}, On: []string{key}, How: engine.Equal}
-	has := func(f *engine.Find) func(int64) (bool, error) {
-		return func(k int64) (bool, error) {
-			n, err := q.Find(ctx, f, []engine.Value{{Int: k}})
-			return n > 0, err
-		}
+	// firstKey returns the first key in [1, to) for which a query finds a row, or
+	// no row; after a failure any key.
+	var failed error
+	firstKey := func(to int64, f *engine.Find, finds bool) int64 {
+		return 1 + int64(sort.Search(int(to-1), func(i int) bool {
+			if failed != nil {
+				return true
+			}
+			var n int
+			n, failed = q.Find(ctx, f, []engine.Value{{Int: int64(i) + 1}})
+			return n > 0 == finds
+		}))
 	}
 	// The first key without rows at or after it, and the first existing key.
-	end, err := firstKey(1, maxKey, func(k int64) (bool, error) { ok, err := has(from)(k); return !ok, err })
-	if err != nil {
-		return err
-	}
-	if end == 1 {
+	end := firstKey(maxKey, from, false)
+	if end == 1 && failed == nil {
 		return engine.Hinted(errors.New("it is empty"), "all steps from l.i0 on")
 	}
-	begin, err := firstKey(1, end-1, has(is))
-	if err != nil {
-		return err
+	begin := firstKey(end-1, is, true)
+	if failed != nil {
+		return failed
 	}
 	// The newest row is sufficient to detect another seed or another table.
 	row := engine.NewBatch(t.Columns)
@@ -354,24 +359,6 @@ func (b *Ibench) goOn(ctx context.Context, q engine.Querier, t *table) error {
 	t.tail.gone.Store(begin - 1)
 	t.tail.going.Store(begin - 1)
 	return nil
-}
-
-// firstKey returns the first key in [from, to) for which is returns true, or to
-// if there is none. is must be monotonic: true for every key after the first.
-func firstKey(from, to int64, is func(int64) (bool, error)) (int64, error) {
-	for from < to {
-		middle := from + (to-from)/2
-		ok, err := is(middle)
-		if err != nil {
-			return 0, err
-		}
-		if ok {
-			to = middle
-		} else {
-			from = middle + 1
-		}
-	}
-	return from, nil
 }
 
 // Statements returns every statement that the steps execute, in order, like

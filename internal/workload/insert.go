@@ -524,7 +524,7 @@ func (w *Insert) droppedRows(t *table) int64 {
 	}
 	var n int64
 	for _, s := range acked {
-		n += w.distinct(t, acked, span{s.from, max(s.from, min(s.to, below))})
+		n += w.distinct(t, acked, s.within(span{0, below}))
 	}
 	return n
 }

@@ -243,7 +243,6 @@ type keepClient struct {
 	lost bool
 }
 
-// Prepare implements bench.Client.
 func (c *keepClient) Prepare(rows int) {
 	c.lost = false
 	from := c.w.next.Add(int64(rows)) - int64(rows)
@@ -258,7 +257,6 @@ func (c *keepClient) Prepare(rows int) {
 	c.batch.EndRows(rows)
 }
 
-// Do implements bench.Client.
 func (c *keepClient) Do(ctx context.Context) error {
 	began := time.Now()
 	err := c.insert(ctx)
@@ -324,13 +322,11 @@ func (w *Keep) warn(said []string) {
 	}
 }
 
-// Recover implements bench.Client.
 func (c *keepClient) Recover(ctx context.Context, failed error) error {
 	c.lost = c.lost || errors.Is(failed, engine.ErrConnectionLost)
 	return c.writer.Reset(ctx)
 }
 
-// Close implements bench.Client.
 func (c *keepClient) Close() error { return c.writer.Close() }
 
 // A filler appends the value of a column of a row to its vector. now is the

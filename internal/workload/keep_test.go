@@ -36,9 +36,7 @@ func keptTable(t *testing.T, db engine.Keeper, create, by string, grid rolling.G
 		t.Fatal(err)
 	}
 	s, err := db.Describe(t.Context(), "kept")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return &engine.Table{Name: "kept", By: by, Grid: grid, PrimaryKey: s.PrimaryKey}, s
 }
 
@@ -54,9 +52,7 @@ func keeperOf(t *testing.T, kind string) engine.Keeper {
 func hourly(t *testing.T) rolling.Grid {
 	t.Helper()
 	g, err := rolling.EveryDuration(time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return g
 }
 
@@ -90,15 +86,11 @@ func TestKeepInserts(t *testing.T) {
 				}
 				for i, method := range methods {
 					w, err := NewKeep(db, table, schema, KeepOptions{Method: method, Keys: 5000, Rate: 2500, Now: func() time.Time { return noon.Add(time.Duration(i) * time.Hour) }})
-					if err != nil {
-						t.Fatal(err)
-					}
+					ok(t, err)
 					insertKept(t, w)
 				}
 				var rows, keys int64
-				if err := db.SQL().QueryRowContext(t.Context(), "SELECT COUNT(*), COUNT(DISTINCT sensor) FROM kept").Scan(&rows, &keys); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, db.SQL().QueryRowContext(t.Context(), "SELECT COUNT(*), COUNT(DISTINCT sensor) FROM kept").Scan(&rows, &keys))
 				if want := int64(5000 * len(methods)); rows != want || keys != 5000 {
 					t.Errorf("%d rows of %d keys, want %d of 5000", rows, keys, want)
 				}
@@ -114,9 +106,7 @@ func TestKeepInserts(t *testing.T) {
 func insertKept(t *testing.T, w *Keep) {
 	t.Helper()
 	c, err := w.Client(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	for range 5 {
 		c.Prepare(1000)
 		if err := c.Do(t.Context()); err != nil {
@@ -138,25 +128,17 @@ func insertKept(t *testing.T, w *Keep) {
 func TestKeepSequence(t *testing.T) {
 	db := keeperOf(t, "sqlite")
 	grid, err := rolling.EveryRows(1000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	table, schema := keptTable(t, db, "CREATE TABLE kept (id INTEGER NOT NULL PRIMARY KEY, v TEXT)", "id", grid)
 	table.Grid = rolling.Grid{}
 	w, err := NewKeep(db, &engine.Table{Name: "kept", By: "id", Grid: grid}, schema, KeepOptions{Now: time.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	w.table.Grid = rolling.Grid{}
 	w.StartAt(500)
 	c, err := w.Client(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	c.Prepare(10)
-	if err := errors.Join(c.Do(t.Context()), c.Close()); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, errors.Join(c.Do(t.Context()), c.Close()))
 	var low, high int64
 	if err := db.SQL().QueryRowContext(t.Context(), "SELECT MIN(id), MAX(id) FROM kept").Scan(&low, &high); err != nil || low != 500 || high != 509 {
 		t.Errorf("keys %d to %d, %v", low, high, err)
@@ -235,17 +217,13 @@ func TestKeepNotes(t *testing.T) {
 	do := func() error { return c.Do(t.Context()) }
 	for range 2 {
 		c.Prepare(3)
-		if err := do(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, do())
 	}
 	c.Prepare(3)
 	if err := do(); !errors.Is(err, engine.ErrConnectionLost) {
 		t.Errorf("got %v", err)
 	}
-	if err := c.Recover(t.Context(), lost); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, c.Recover(t.Context(), lost))
 	if err := do(); err != nil {
 		t.Errorf("a batch that was committed after all: %v", err)
 	}

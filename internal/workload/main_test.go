@@ -25,9 +25,7 @@ var stores = []string{"sqlite", "mariadb"}
 func raw(t *testing.T, db engine.DB) *sql.DB {
 	t.Helper()
 	target, err := engine.ParseTarget(db.Info().Target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	driver, source := testdb.SQLiteDriver, "file:"+(&url.URL{Path: target.Path}).EscapedPath()+"?_busy_timeout=10000"
 	if target.Scheme != "sqlite" {
 		c := mysql.NewConfig()
@@ -35,9 +33,7 @@ func raw(t *testing.T, db engine.DB) *sql.DB {
 		driver, source = "mysql", c.FormatDSN()
 	}
 	out, err := sql.Open(driver, source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	out.SetMaxOpenConns(1)
 	t.Cleanup(func() {
 		if err := out.Close(); err != nil {
@@ -78,17 +74,32 @@ func newTestInsert(t testing.TB, db engine.DB, o InsertOptions) *Insert {
 		o.Seed = 1
 	}
 	w, err := NewInsert(db, o)
+	ok(t, err)
+	return w
+}
+
+// prepared returns a workload whose tables exist.
+func prepared(t testing.TB, db engine.DB, o InsertOptions) *Insert {
+	t.Helper()
+	w := newTestInsert(t, db, o)
+	setUp(t, w)
+	return w
+}
+
+// ok ends a test that can't go on after an error.
+func ok(t interface {
+	Helper()
+	Fatal(args ...any)
+}, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return w
 }
 
 func setUp(t testing.TB, w *Insert) {
 	t.Helper()
-	if err := w.Measure(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, w.Measure(t.Context()))
 	if _, err := w.Setup(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
@@ -104,9 +115,7 @@ func config(w *Insert) bench.Config {
 func run(t testing.TB, w *Insert, cfg bench.Config) bench.Outcome {
 	t.Helper()
 	out, err := bench.Run(t.Context(), w, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if out.Err != nil {
 		t.Fatal(out.Err)
 	}
@@ -116,9 +125,7 @@ func run(t testing.TB, w *Insert, cfg bench.Config) bench.Outcome {
 func verify(t testing.TB, w *Insert) Proof {
 	t.Helper()
 	p, err := w.Verify(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return p
 }
 
@@ -181,3 +188,5 @@ func hasWarning(p Proof, part string) bool {
 }
 
 func ptr[T any](v T) *T { return &v }
+
+func noEvent(string, string, time.Time) {}

@@ -311,13 +311,11 @@ func (m *Mixed) inserter(ctx context.Context, n int) (bench.Client, error) {
 	return &inserter{c.(*client), m}, nil
 }
 
-// Prepare implements bench.Client.
 func (c *inserter) Prepare(rows int) {
 	c.client.Prepare(rows)
 	c.m.count(c.m.sent, c.batch)
 }
 
-// Do implements bench.Client.
 func (c *inserter) Do(ctx context.Context) error {
 	err := c.client.Do(ctx)
 	if err == nil {
@@ -358,7 +356,6 @@ func (c *reader) Prepare(int) {
 // draw returns the number of a row.
 func (c *reader) draw() int64 { return c.random.below(uint64(c.m.opt.Rows)) }
 
-// Do implements bench.Client.
 func (c *reader) Do(ctx context.Context) error {
 	least := c.sum(c.m.acked)
 	if !c.m.lookup.exact && len(c.slots) > 0 {
@@ -405,8 +402,6 @@ func (c *reader) wrong(rows int, least, most int64) error {
 	return fmt.Errorf("%s in %s: %d rows came for %v = %v, want %s", c.operation, c.find.Table.Name, rows, c.find.On, asked, want)
 }
 
-// Recover implements bench.Client.
 func (c *reader) Recover(ctx context.Context, _ error) error { return c.querier.Reset(ctx) }
 
-// Close implements bench.Client.
 func (c *reader) Close() error { return c.querier.Close() }

@@ -16,9 +16,7 @@ import (
 func filled(t testing.TB, db engine.DB, opt MixedOptions) *Mixed {
 	t.Helper()
 	m, err := NewMixed(db, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	var last int64
 	if _, _, err := m.Fill(t.Context(), true, func(rows int64) { last = rows }); err != nil {
 		t.Fatal(err)
@@ -49,16 +47,12 @@ func measured(t *testing.T, m *Mixed, operation string, turn int) (bench.Outcome
 		main = OpInsert
 	}
 	clients, err := m.Clients(main, turn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	var selects atomic.Int64
 	cfg := bench.Config{Operation: main, Clients: 2, Batch: 1, MaxTime: 150 * time.Millisecond}
 	if operation == OpMixed {
 		readers, err := m.Clients(OpSelectIndex, turn)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		cfg.Beside = []bench.Load{{Operation: OpSelectIndex, Clients: 2, Batch: 1,
 			Client: func(ctx context.Context, n int) (bench.Client, error) {
 				c, err := readers(ctx, n)
@@ -66,9 +60,7 @@ func measured(t *testing.T, m *Mixed, operation string, turn int) (bench.Outcome
 			}}}
 	}
 	done, err := bench.Run(t.Context(), clients, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return done, selects.Load()
 }
 
@@ -138,9 +130,7 @@ func TestLookupValues(t *testing.T) {
 	const rows = 500
 	for _, preset := range MixedPresets() {
 		m, err := NewMixed(testdb.Open(t, "null"), MixedOptions{Preset: preset, Seed: 9, Rows: rows})
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		table := m.tables[0]
 		b := engine.NewBatch(table.Inserted())
 		m.preset.fill(b, table.stream, 0, rows)
@@ -194,20 +184,14 @@ func BenchmarkMixed(b *testing.B) {
 			b.ReportAllocs()
 			m := filled(b, testdb.Open(b, "null"), MixedOptions{Preset: "sbtest", Rows: 100_000, Points: c.points})
 			clients, err := m.Clients(c.operation, 1)
-			if err != nil {
-				b.Fatal(err)
-			}
+			ok(b, err)
 			client, err := clients(b.Context(), 0)
-			if err != nil {
-				b.Fatal(err)
-			}
+			ok(b, err)
 			ctx := b.Context()
 			b.ResetTimer()
 			for range b.N {
 				client.Prepare(1)
-				if err := client.Do(ctx); err != nil {
-					b.Fatal(err)
-				}
+				ok(b, client.Do(ctx))
 			}
 		})
 	}

@@ -15,11 +15,18 @@ type query struct {
 	values func(d *draws, live span, out []engine.Value)
 }
 
+// A connection is that of a client that finds or deletes rows.
+type connection struct{ querier engine.Querier }
+
+func (c connection) Recover(ctx context.Context, _ error) error { return c.querier.Reset(ctx) }
+
+func (c connection) Close() error { return c.querier.Close() }
+
 // An asker runs one table's queries, one after the other.
 type asker struct {
+	connection
 	w       *Insert
 	table   *table
-	querier engine.Querier
 	queries []query
 	// turns selects the queries in turn, as in the classic benchmark; otherwise
 	// one is drawn at random each time, as in the modern one.
@@ -50,7 +57,7 @@ func (w *Insert) newAsker(ctx context.Context, n, run int, queries func(*engine.
 	if err != nil {
 		return nil, err
 	}
-	r := &asker{w: w, table: t, querier: q, queries: queries(&t.Table), turns: turns,
+	r := &asker{connection: connection{q}, w: w, table: t, queries: queries(&t.Table), turns: turns,
 		stream: newStream(w.opt.Seed, queryStreams+run<<20+n)}
 	for _, q := range r.queries {
 		r.values = append(r.values, make([]engine.Value, max(0, q.find.Values()-len(r.values)))...)
@@ -58,7 +65,6 @@ func (w *Insert) newAsker(ctx context.Context, n, run int, queries func(*engine.
 	return r, nil
 }
 
-// Prepare implements bench.Client.
 func (r *asker) Prepare(int) {
 	d := r.stream.row(r.asked)
 	r.next = int(r.asked % int64(len(r.queries)))
@@ -102,18 +108,11 @@ func (r *asker) Await(ctx context.Context) error {
 	return err
 }
 
-// Do implements bench.Client.
 func (r *asker) Do(ctx context.Context) error {
 	q := r.queries[r.next]
 	_, err := r.querier.Find(ctx, q.find, r.values[:q.find.Values()])
 	return err
 }
-
-// Recover implements bench.Client.
-func (r *asker) Recover(ctx context.Context, _ error) error { return r.querier.Reset(ctx) }
-
-// Close implements bench.Client.
-func (r *asker) Close() error { return r.querier.Close() }
 
 // below returns a function that draws a value of an integer column.
 func below(n uint64) func(*draws, span, []engine.Value) {
@@ -187,11 +186,10 @@ func (w *Insert) readers() bench.Load {
 	return bench.Load{Operation: opQuery, Clients: w.opt.Readers, Batch: 1,
 		Client: func(ctx context.Context, n int) (bench.Client, error) {
 			r, err := w.newAsker(ctx, n, 0, w.preset.queries, w.preset.name == "classic")
-			if err != nil {
-				return nil, err
+			if err == nil {
+				r.after = w.opt.ReadAfter / int64(len(w.tables))
 			}
-			r.after = w.opt.ReadAfter / int64(len(w.tables))
-			return r, nil
+			return r, err
 		}}
 }
 

@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/testdb"
@@ -41,8 +40,7 @@ func TestResume(t *testing.T) {
 				t.Run(kind+"/"+preset+"/"+layout, func(t *testing.T) {
 					db := testdb.Open(t, kind)
 					o := InsertOptions{Preset: preset, Layout: layout, Rows: rows, Batch: batch, Writers: 2, PeriodRows: 1000}
-					w := newTestInsert(t, db, o)
-					setUp(t, w)
+					w := prepared(t, db, o)
 					cfg := config(w)
 					cfg.Rows = 3000
 					run(t, w, cfg)
@@ -58,9 +56,7 @@ func TestResume(t *testing.T) {
 					}
 					again := newTestInsert(t, db, o)
 					got, err := again.Resume(t.Context(), 0, nil)
-					if err != nil {
-						t.Fatal(err)
-					}
+					ok(t, err)
 					missing := int64(0)
 					if preset == "classic" {
 						missing = gap.rows()
@@ -71,13 +67,9 @@ func TestResume(t *testing.T) {
 					// A batch of the previous process that the server executes
 					// only now.
 					if r := again.tables[0].roller; r != nil {
-						if err := r.create(t.Context(), func(string, string, time.Time) {}); err != nil {
-							t.Fatal(err)
-						}
+						ok(t, r.create(t.Context(), noEvent))
 					}
-					if err := again.refill(t.Context(), again.tables[0], late, new(int64)); err != nil {
-						t.Fatal(err)
-					}
+					ok(t, again.refill(t.Context(), again.tables[0], late, new(int64)))
 					cfg = config(again)
 					cfg.Rows = rows - got.Rows
 					run(t, again, cfg)

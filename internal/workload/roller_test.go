@@ -30,8 +30,7 @@ func TestRollerTriesAgain(t *testing.T) {
 		} {
 			t.Run(kind+"/"+test.name, func(t *testing.T) {
 				db := &faulty{DB: testdb.Open(t, kind)}
-				w := newTestInsert(t, db, InsertOptions{Preset: "classic", Layout: Rolling, Rows: 8000, Writers: 2, Batch: 100, PeriodRows: 2000, KeepPeriods: 1})
-				setUp(t, w)
+				w := prepared(t, db, InsertOptions{Preset: "classic", Layout: Rolling, Rows: 8000, Writers: 2, Batch: 100, PeriodRows: 2000, KeepPeriods: 1})
 				var create, drop atomic.Int64
 				db.apply = func(ctx context.Context, steps []engine.Step) error {
 					n := &create
@@ -65,8 +64,7 @@ func TestRollerTriesAgain(t *testing.T) {
 func TestRollerFails(t *testing.T) {
 	broken := errors.New("broken on purpose")
 	db := &faulty{DB: testdb.Open(t, "sqlite")}
-	w := newTestInsert(t, db, InsertOptions{Preset: "classic", Layout: Rolling, Rows: 100000, Writers: 3, Batch: 100, PeriodRows: 1000})
-	setUp(t, w)
+	w := prepared(t, db, InsertOptions{Preset: "classic", Layout: Rolling, Rows: 100000, Writers: 3, Batch: 100, PeriodRows: 1000})
 	db.apply = func(context.Context, []engine.Step) error {
 		if w.tables[0].next.Load() < 3200 {
 			return engine.Classed(engine.ErrLockTimeout, errors.New("busy"))
@@ -77,9 +75,7 @@ func TestRollerFails(t *testing.T) {
 	cfg.Grace = 100 * time.Millisecond
 	began := time.Now()
 	out, err := bench.Run(t.Context(), w, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if out.Stopped != bench.StoppedFailed || !errors.Is(out.Err, broken) || out.Rows != 2900 || time.Since(began) > 10*time.Second {
 		t.Errorf("%+v after %v", out, time.Since(began))
 	}
@@ -90,8 +86,7 @@ func TestRollerFails(t *testing.T) {
 // period whose creation is stuck.
 func TestRollerInterrupted(t *testing.T) {
 	db := &faulty{DB: testdb.Open(t, "sqlite")}
-	w := newTestInsert(t, db, InsertOptions{Preset: "classic", Layout: Rolling, Rows: 100000, Writers: 3, Batch: 100, PeriodRows: 1000})
-	setUp(t, w)
+	w := prepared(t, db, InsertOptions{Preset: "classic", Layout: Rolling, Rows: 100000, Writers: 3, Batch: 100, PeriodRows: 1000})
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	release := make(chan struct{})
@@ -107,9 +102,7 @@ func TestRollerInterrupted(t *testing.T) {
 	cfg.Grace = 100 * time.Millisecond
 	time.AfterFunc(500*time.Millisecond, func() { close(release) })
 	out, err := bench.Run(ctx, w, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if out.Stopped != bench.StoppedInterrupted || out.Err != nil {
 		t.Errorf("%+v", out)
 	}
@@ -120,8 +113,7 @@ func TestRollerInterrupted(t *testing.T) {
 // ends, so that no partition is dropped while the table is read afterwards.
 func TestRollerFinishes(t *testing.T) {
 	db := &faulty{DB: testdb.Open(t, "sqlite")}
-	w := newTestInsert(t, db, InsertOptions{Preset: "classic", Layout: Rolling, Rows: 1000, PeriodRows: 1000})
-	setUp(t, w)
+	w := prepared(t, db, InsertOptions{Preset: "classic", Layout: Rolling, Rows: 1000, PeriodRows: 1000})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var after error
@@ -132,7 +124,7 @@ func TestRollerFinishes(t *testing.T) {
 		return db.DB.Apply(own, steps...)
 	}
 	w.tables[0].next.Store(2500)
-	if err := w.Background(ctx, func(string, string, time.Time) {}); err != nil || after != nil {
+	if err := w.Background(ctx, noEvent); err != nil || after != nil {
 		t.Errorf("Background returned %v; the step's context: %v", err, after)
 	}
 	parts, err := db.Catalog().Partitions(t.Context(), w.Tables()[0])
@@ -145,8 +137,7 @@ func TestRollerFinishes(t *testing.T) {
 // longer than the lock timeout of DDL delays the roller, but does not end the run.
 func TestBusyTable(t *testing.T) {
 	db := testdb.Open(t, "mariadb")
-	w := newTestInsert(t, db, InsertOptions{Preset: "classic", Layout: Rolling, Rows: 6000, Writers: 2, Batch: 100, PeriodRows: 1000, KeepPeriods: 2})
-	setUp(t, w)
+	w := prepared(t, db, InsertOptions{Preset: "classic", Layout: Rolling, Rows: 6000, Writers: 2, Batch: 100, PeriodRows: 1000, KeepPeriods: 2})
 	sql := raw(t, db)
 	exec(t, sql, "BEGIN")
 	number(t, sql, "SELECT COUNT(*) FROM purchases")
@@ -192,25 +183,18 @@ func TestPendingKeepsPeriod(t *testing.T) {
 	for _, kind := range stores {
 		t.Run(kind, func(t *testing.T) {
 			db := testdb.Open(t, kind)
-			w := newTestInsert(t, db, InsertOptions{Preset: "classic", Layout: Rolling, Rows: 10000, Batch: 100, PeriodRows: 500, KeepPeriods: 1})
-			setUp(t, w)
+			w := prepared(t, db, InsertOptions{Preset: "classic", Layout: Rolling, Rows: 10000, Batch: 100, PeriodRows: 500, KeepPeriods: 1})
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			ended := make(chan error, 1)
-			go func() { ended <- w.Background(ctx, func(string, string, time.Time) {}) }()
+			go func() { ended <- w.Background(ctx, noEvent) }()
 			slow, err := w.Client(ctx, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			fast, err := w.Client(ctx, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			send := func(c bench.Client) {
 				t.Helper()
-				if err := c.Do(ctx); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, c.Do(ctx))
 			}
 			slow.Prepare(100)
 			for range 40 {
@@ -219,15 +203,11 @@ func TestPendingKeepsPeriod(t *testing.T) {
 			}
 			time.Sleep(5 * rollEvery) // sufficient to drop too many periods
 			send(slow)
-			if err := slow.Close(); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, slow.Close())
 			// No row is pending, so all periods except one can be dropped.
 			oldest := func() string {
 				parts, err := db.Catalog().Partitions(t.Context(), w.Tables()[0])
-				if err != nil {
-					t.Fatal(err)
-				}
+				ok(t, err)
 				return parts[0].Name
 			}
 			for deadline := time.Now().Add(10 * time.Second); oldest() != "p0000000000000004000"; time.Sleep(rollEvery) {
@@ -236,9 +216,7 @@ func TestPendingKeepsPeriod(t *testing.T) {
 				}
 			}
 			cancel()
-			if err := errors.Join(fast.Close(), <-ended); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, errors.Join(fast.Close(), <-ended))
 			if p := verify(t, w); !p.Checksum || p.Expected != 101 || p.DroppedRows != 3999 {
 				t.Errorf("%+v", p)
 			}
@@ -274,8 +252,7 @@ func TestDoubtKeepsPeriod(t *testing.T) {
 // TestTooManyPeriods checks that too many periods are refused before any
 // statement is sent, with a hint.
 func TestTooManyPeriods(t *testing.T) {
-	w := newTestInsert(t, few{testdb.Open(t, "sqlite"), 10}, InsertOptions{Preset: "classic", Layout: Rolling, Batch: 50, PeriodRows: 100})
-	setUp(t, w)
+	w := prepared(t, few{testdb.Open(t, "sqlite"), 10}, InsertOptions{Preset: "classic", Layout: Rolling, Batch: 50, PeriodRows: 100})
 	cfg := config(w)
 	cfg.Rows, cfg.Grace = 10000, 100*time.Millisecond
 	out, err := bench.Run(t.Context(), w, cfg)

@@ -1,11 +1,9 @@
 package workload
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"testing"
 
@@ -81,9 +79,7 @@ func TestRowsStay(t *testing.T) {
 			"91033190378-60113461711-33844878126-48198365981-22801859332|",
 	} {
 		p, err := findPreset(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		var sum engine.Sum
 		b := fill(p, newStream(1, 0), 0, 100000)
 		sum.Add(b, nil)
@@ -143,131 +139,64 @@ func uniform(t *testing.T, what string, values []int64, low, high int64) {
 	}
 }
 
-const distributionRows = 200000
-
-func sequence(t *testing.T, keys, times []int64, perSecond int64) {
-	t.Helper()
-	for i := range keys {
-		if keys[i] != int64(i)+1 {
-			t.Fatalf("row %d has key %d", i, keys[i])
+// TestRowsAreUniform checks the distribution of every random column, and the clock and
+// the keys of 200,000 rows. TestRowsStay has an example of the texts.
+func TestRowsAreUniform(t *testing.T) {
+	const rows = 200000
+	type column struct {
+		at        int
+		low, high int64
+	}
+	for _, c := range []struct {
+		preset    preset
+		key       int // column with the sequence number, from 1; -1: none
+		clock     int // column with the time; -1: none
+		perSecond int64
+		uniform   []column
+	}{
+		{classic(), 0, 1, 10000, []column{{2, 0, 1000}, {3, 0, 100000}, {4, 0, 10000}}},
+		{ibench(), 0, 1, 10000, []column{{2, 0, 1000}, {3, 0, 100000}, {4, 0, 10000}, {5, 0, 500}}},
+		{timeseries(), -1, 1, 1000, []column{{0, 0, sensors}}},
+		{daily(), -1, 2, 1000, []column{{3, 0, 1 << 30}, {4, 0, 1 << 30}}},
+		{sbtest(), -1, -1, 0, []column{{0, 1, 10001}}},
+	} {
+		columns := fill(c.preset, newStream(1, 0), 0, rows).Columns
+		for _, u := range c.uniform {
+			uniform(t, fmt.Sprintf("%s, column %d", c.preset.name, u.at), columns[u.at].Ints, u.low, u.high)
 		}
-		if want := virtualStart + int64(i)/perSecond*1e6; times[i] != want {
-			t.Fatalf("row %d is at %d, want %d", i, times[i], want)
+		for i := range int64(rows) {
+			if c.key >= 0 && columns[c.key].Ints[i] != i+1 {
+				t.Fatalf("%s: row %d has key %d", c.preset.name, i, columns[c.key].Ints[i])
+			}
+			if c.clock >= 0 && columns[c.clock].Ints[i] != virtualStart+i/c.perSecond*1e6 {
+				t.Fatalf("%s: row %d is at %d", c.preset.name, i, columns[c.clock].Ints[i])
+			}
 		}
 	}
-}
-
-func TestClassicRows(t *testing.T) {
-	p := classic()
-	c := fill(p, newStream(1, 0), 0, distributionRows).Columns
-	sequence(t, c[0].Ints, c[1].Ints, 10000)
-	uniform(t, "cashregisterid", c[2].Ints, 0, 1000)
-	uniform(t, "customerid", c[3].Ints, 0, 100000)
-	uniform(t, "productid", c[4].Ints, 0, 10000)
-	// price is (U[0,1) * 500 + customerid) / 100; compute U from it.
-	u := make([]int64, distributionRows)
+	// The price of classic is (U[0,1) * 500 + customerid) / 100, as a float32.
+	c := fill(classic(), newStream(1, 0), 0, rows).Columns
+	random := make([]int64, rows)
 	for i, price := range c[5].Floats {
+		random[i] = min(max(int64((price*100-float64(c[3].Ints[i]))*100), 0), 49999) // the error of a float32 is 3
 		if float64(float32(price)) != price {
 			t.Fatalf("price %v is no float32", price)
 		}
-		u[i] = int64(math.Floor((price*100-float64(c[3].Ints[i]))/500*1000 + 0.5)) // the error of a float32 is 0.006 of U
 	}
-	slices.Sort(u)
-	if u[0] < -8 || u[len(u)-1] > 1008 {
-		t.Errorf("price lies %d to %d thousandths of 500 above customerid", u[0], u[len(u)-1])
+	uniform(t, "classic, price", random, 0, 50000)
+	c = fill(daily(), newStream(1, 0), 0, rows).Columns
+	for i := range random {
+		random[i] = c[0].Ints[i]*devicesPerCustomer + c[1].Ints[i]
 	}
-	for q := 1; q < 10; q++ {
-		if got := u[len(u)*q/10]; got < int64(q)*100-8 || got > int64(q)*100+8 {
-			t.Errorf("quantile 0.%d of the price's random part is %d thousandths", q, got)
-		}
-	}
-}
-
-func TestIbenchRows(t *testing.T) {
-	p := ibench()
-	c := fill(p, newStream(1, 0), 0, distributionRows).Columns
-	sequence(t, c[0].Ints, c[1].Ints, 10000)
-	uniform(t, "cashregisterid", c[2].Ints, 0, 1000)
-	uniform(t, "customerid", c[3].Ints, 0, 100000)
-	uniform(t, "productid", c[4].Ints, 0, 10000)
-	uniform(t, "price", c[5].Ints, 0, 500)
-	lengths := map[int]int{}
-	chars := map[byte]int{}
-	for i := range distributionRows {
-		text := c[6].Value(i)
-		lengths[len(text)]++
-		random := int(float64(len(text)) * 0.75 * 0.5)
-		fixed := text[:len(text)-random]
-		if !bytes.Equal(fixed, bytes.Repeat([]byte("a"), len(fixed))) {
-			t.Fatalf("row %d: data %q, want %d times a first", i, text, len(fixed))
-		}
-		for _, r := range text[len(fixed):] {
-			chars[r]++
-		}
-	}
-	for n := 10; n <= 20; n++ {
-		if got := lengths[n]; got < distributionRows/11-600 || got > distributionRows/11+600 {
-			t.Errorf("length %d comes %d times of %d, want a uniform length in 10..20", n, got, distributionRows)
-		}
-	}
-	if len(lengths) != 11 || len(chars) != 64 {
-		t.Errorf("%d lengths, %d random characters; want 11, 64", len(lengths), len(chars))
-	}
-}
-
-func TestTimeseriesRows(t *testing.T) {
-	p := timeseries()
-	c := fill(p, newStream(1, 0), 0, distributionRows).Columns
-	uniform(t, "id", c[0].Ints, 0, sensors)
+	uniform(t, "daily, key", random, 0, sensors)
+	c = fill(timeseries(), newStream(1, 0), 0, rows).Columns
 	keys := map[[2]int64]bool{}
-	values := make([]int64, distributionRows)
-	for i := range distributionRows {
-		if want := virtualStart + int64(i)/1000*1e6; c[1].Ints[i] != want {
-			t.Fatalf("row %d is at %d, want %d", i, c[1].Ints[i], want)
-		}
-		key := [2]int64{c[0].Ints[i], c[1].Ints[i]}
-		if keys[key] {
-			t.Fatalf("key %v comes twice", key)
-		}
-		keys[key] = true
-		values[i] = int64(c[2].Floats[i] * 1000)
+	for i, v := range c[2].Floats {
+		random[i] = int64(v * 1000)
+		keys[[2]int64{c[0].Ints[i], c[1].Ints[i]}] = true
 	}
-	uniform(t, "value * 1000", values, 0, 1e6)
-}
-
-// TestSbtestRows checks the rows against oltp_insert of sysbench 1.0.20: get_c_value
-// and get_pad_value fill templates of '#', 10 and 5 groups of 11, with digits.
-func TestSbtestRows(t *testing.T) {
-	p := sbtest()
-	b := fill(p, newStream(1, 0), 0, distributionRows/10)
-	group := `[0-9]{11}`
-	formats := []*regexp.Regexp{
-		regexp.MustCompile("^" + group + "(-" + group + "){9}$"),
-		regexp.MustCompile("^" + group + "(-" + group + "){4}$"),
-	}
-	uniform(t, "k", b.Columns[0].Ints, 1, 10001)
-	var digits []int64
-	for i := range b.Rows() {
-		for c, f := range formats {
-			v := b.Columns[c+1].Value(i)
-			if !f.Match(v) {
-				t.Fatalf("row %d, column %d: %q doesn't match %s", i, c+1, v, f)
-			}
-			for _, d := range v {
-				if d != '-' {
-					digits = append(digits, int64(d-'0'))
-				}
-			}
-		}
-	}
-	counts := map[int64]int{}
-	for _, d := range digits {
-		counts[d]++
-	}
-	for d := range int64(10) {
-		if share := float64(counts[d]) / float64(len(digits)); math.Abs(share-0.1) > 0.001 {
-			t.Errorf("digit %d has a share of %.4f", d, share)
-		}
+	uniform(t, "timeseries, value * 1000", random, 0, 1e6)
+	if len(keys) != rows {
+		t.Errorf("timeseries: %d different keys of %d rows", len(keys), rows)
 	}
 }
 
@@ -280,15 +209,6 @@ func TestDigits(t *testing.T) {
 				t.Fatalf("%q, want %q", got, want)
 			}
 		}
-	}
-}
-
-func TestGroups(t *testing.T) {
-	d := newStream(1, 0).row(0)
-	again := d
-	want := fmt.Sprintf("x%011d-%011d-%011d", again.below(1e11), again.below(1e11), again.below(1e11))
-	if got := string(appendGroups([]byte("x"), &d, 3)); got != want {
-		t.Errorf("%q, want %q", got, want)
 	}
 }
 

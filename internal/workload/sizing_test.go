@@ -25,9 +25,7 @@ func TestMeasure(t *testing.T) {
 			} {
 				o.Layout = Rolling
 				w := newTestInsert(t, db, o)
-				if err := w.Measure(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, w.Measure(t.Context()))
 				_, why := w.Period()
 				if !strings.Contains(why, "fit into 80% of a cache") {
 					t.Errorf("period because %q", why)

@@ -57,13 +57,9 @@ func TestStatementsAreWhatRuns(t *testing.T) {
 		t.Run(fmt.Sprintf("%s/%s/%s", o.Preset, o.Layout, o.Method), func(t *testing.T) {
 			socket, name := testdb.Database(t, server)
 			target, err := engine.ParseTarget("mariadb://root@/" + name + "?socket=" + socket)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			db, err := mysql.Open(t.Context(), target)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			admin := raw(t, db)
 			defer func() {
 				exec(t, admin, "SET GLOBAL general_log = OFF")
@@ -76,26 +72,18 @@ func TestStatementsAreWhatRuns(t *testing.T) {
 			o.Rows, o.Batch, o.Writers = 5000, 25, 2
 			w := newTestInsert(t, db, o)
 			listed, err := w.Statements(true, true)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			ctx := t.Context()
-			if err := w.Measure(ctx); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, w.Measure(ctx))
 			for range 2 { // the second run drops the tables of the first
 				if _, err := w.Setup(ctx, true); err != nil {
 					t.Fatal(err)
 				}
 			}
 			counters, err := db.Counters(ctx, w.Tables()...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			run(t, w, config(w))
-			if err := counters.Close(); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, counters.Close())
 			if p := verify(t, w); !p.Checksum {
 				t.Errorf("%+v", p)
 			}
@@ -130,9 +118,7 @@ func TestStatementsAreWhatRuns(t *testing.T) {
 func TestStatementsChangeNothing(t *testing.T) {
 	w := newTestInsert(t, testdb.Open(t, "sqlite"), InsertOptions{Preset: "classic", Layout: Rolling, Rows: 3000, KeepPeriods: 2})
 	before, err := w.Statements(false, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if period, _ := w.Period(); period != "" || w.Options().PeriodRows != 0 {
 		t.Errorf("the period is %q, of %d rows, before it was measured", period, w.Options().PeriodRows)
 	}
@@ -149,16 +135,12 @@ func TestStatementsChangeNothing(t *testing.T) {
 func logged(t *testing.T, db *sql.DB) []string {
 	t.Helper()
 	rows, err := db.Query("SELECT command_type, argument FROM mysql.general_log ORDER BY event_time")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer rows.Close()
 	var out []string
 	for rows.Next() {
 		var kind, text string
-		if err := rows.Scan(&kind, &text); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, rows.Scan(&kind, &text))
 		switch kind {
 		case "Query", "Prepare":
 			if !strings.Contains(text, "general_log") {
@@ -166,8 +148,6 @@ func logged(t *testing.T, db *sql.DB) []string {
 			}
 		}
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, rows.Err())
 	return out
 }

@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -116,24 +115,17 @@ func (t *table) held() int64 {
 func (t *table) trim() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	slices.SortFunc(t.unsent, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	slices.SortFunc(t.unsent, byFirst)
 	for n := len(t.unsent) - 1; n >= 0 && t.unsent[n].to == t.next.Load(); n-- {
 		t.next.Store(t.unsent[n].from)
 		t.unsent = t.unsent[:n]
 	}
 }
 
-// since returns the part of a span at or after a row.
-func (s span) since(from int64) span { return span{max(s.from, from), max(s.to, from)} }
-
-// below returns the part of a span before a row.
-func (s span) below(to int64) span { return span{min(s.from, to), min(s.to, to)} }
-
 // A heldClient is a client whose inserts wait for the deletes of its table, so
 // that the table keeps its size.
 type heldClient struct{ *client }
 
-// Await implements bench.Waiter.
 func (c heldClient) Await(ctx context.Context) error {
 	t := c.table
 	return t.tail.moved.await(ctx, func() bool { return t.held() <= t.tail.keep+t.tail.lead })
@@ -169,13 +161,16 @@ const (
 
 // A deleter removes the oldest rows of one table, as many as were inserted. A table
 // has only one deleter, so the deleted rows are always those below one row.
+//
+// A delete that was sent and not acknowledged is in doubt once its deleter is
+// closed: its rows lie between the tail's gone and going.
 type deleter struct {
-	w       *Insert
-	table   *table
-	querier engine.Querier
-	del     *engine.Delete
-	rows    span // prepared and not acknowledged
-	lost    bool // the last try may have been committed
+	connection
+	w     *Insert
+	table *table
+	del   *engine.Delete
+	rows  span // prepared and not acknowledged
+	lost  bool // the last try may have been committed
 }
 
 // deletes returns the load that deletes in batches of the given size: one client
@@ -204,7 +199,7 @@ func (w *Insert) deleter(ctx context.Context, n int) (bench.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &deleter{w: w, table: t, querier: q, del: &engine.Delete{Table: &t.Table, By: w.preset.by}}
+	d := &deleter{connection: connection{q}, w: w, table: t, del: &engine.Delete{Table: &t.Table, By: w.preset.by}}
 	if from, to := t.tail.gone.Load(), t.tail.going.Load(); from < to {
 		if _, err := q.Delete(ctx, d.del, w.position(from), w.position(to)); err != nil {
 			return nil, errors.Join(fmt.Errorf("delete from %s what a run before may have left: %w", t.Name, err), q.Close())
@@ -216,7 +211,6 @@ func (w *Insert) deleter(ctx context.Context, n int) (bench.Client, error) {
 	return d, nil
 }
 
-// Prepare implements bench.Client.
 func (d *deleter) Prepare(rows int) {
 	from := d.table.tail.gone.Load()
 	d.rows, d.lost = span{from, from + int64(rows)}, false
@@ -230,7 +224,6 @@ func (d *deleter) Await(ctx context.Context) error {
 	})
 }
 
-// Do implements bench.Client.
 func (d *deleter) Do(ctx context.Context) error {
 	t := &d.table.tail
 	t.going.Store(max(t.going.Load(), d.rows.to))
@@ -266,23 +259,18 @@ func (t *table) there(s span) (least, most int64) {
 	defer t.mu.Unlock()
 	least, most = s.rows(), s.rows()
 	for _, d := range t.doubt {
-		least -= d.since(s.from).below(s.to).rows()
+		least -= d.within(s).rows()
 	}
 	for _, u := range t.unsent {
-		n := u.since(s.from).below(s.to).rows()
+		n := u.within(s).rows()
 		least, most = least-n, most-n
 	}
 	return least, most
 }
 
-// Recover implements bench.Client.
 func (d *deleter) Recover(ctx context.Context, failed error) error {
 	if errors.Is(failed, engine.ErrConnectionLost) {
 		d.lost = true
 	}
 	return d.querier.Reset(ctx)
 }
-
-// Close implements bench.Client. A delete that was sent and not acknowledged is
-// in doubt from then on: its rows lie between gone and going.
-func (d *deleter) Close() error { return d.querier.Close() }

@@ -49,17 +49,19 @@ func TestTail(t *testing.T) {
 	table.next.Store(100)
 	table.doubt = []span{{60, 80}, {0, 10}}
 	table.unsent = []span{{90, 100}, {10, 20}}
-	table.tail.gone.Store(15)
-	table.tail.going.Store(65)
-	acked, doubt := table.sent()
-	if want := []span{{80, 90}}; !slices.Equal(acked, want) {
-		t.Errorf("acknowledged and not being deleted %v, want %v", acked, want)
-	}
-	if want := []span{{60, 80}}; !slices.Equal(doubt, want) {
-		t.Errorf("in doubt %v, want %v", doubt, want)
-	}
-	if got, want := table.leaving(), []span{{20, 60}}; !slices.Equal(got, want) {
-		t.Errorf("being deleted %v, want %v", got, want)
+	for _, c := range []struct {
+		gone, going           int64
+		acked, doubt, leaving []span
+	}{
+		{0, 0, []span{{20, 60}, {80, 90}}, []span{{60, 80}, {0, 10}}, nil},
+		{15, 65, []span{{80, 90}}, []span{{60, 80}}, []span{{20, 60}}},
+	} {
+		table.tail.gone.Store(c.gone)
+		table.tail.going.Store(c.going)
+		acked, doubt := table.sent()
+		if leaving := table.leaving(); !slices.Equal(acked, c.acked) || !slices.Equal(doubt, c.doubt) || !slices.Equal(leaving, c.leaving) {
+			t.Errorf("below %d gone, below %d going: acknowledged %v, in doubt %v, being deleted %v", c.gone, c.going, acked, doubt, leaving)
+		}
 	}
 	for _, c := range []struct {
 		s           span
@@ -72,15 +74,6 @@ func TestTail(t *testing.T) {
 	table.trim()
 	if next := table.next.Load(); next != 90 || len(table.unsent) != 1 {
 		t.Errorf("the sequence goes on at %d, %d gaps left", next, len(table.unsent))
-	}
-}
-
-func TestFirstKey(t *testing.T) {
-	for _, want := range []int64{1, 2, 77, 99, 100} {
-		got, err := firstKey(1, 100, func(k int64) (bool, error) { return k >= want, nil })
-		if err != nil || got != want {
-			t.Errorf("found %d, want %d: %v", got, want, err)
-		}
 	}
 }
 
@@ -110,8 +103,7 @@ func (q *hookedQuerier) Delete(ctx context.Context, d *engine.Delete, from, to i
 // keeping returns a workload that keeps 3000 rows of 10,000.
 func keeping(t *testing.T, db engine.DB) (*Insert, bench.Config) {
 	t.Helper()
-	w := newTestInsert(t, db, InsertOptions{Preset: "classic", Layout: Plain, Rows: 10000, Batch: 50, Writers: 2, KeepRows: 3000})
-	setUp(t, w)
+	w := prepared(t, db, InsertOptions{Preset: "classic", Layout: Plain, Rows: 10000, Batch: 50, Writers: 2, KeepRows: 3000})
 	cfg := config(w)
 	cfg.Beside = w.Beside()
 	return w, cfg
@@ -194,12 +186,8 @@ func TestDeleteInDoubt(t *testing.T) {
 		}
 		db.del = nil
 		c, err := w.deleter(t.Context(), 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Close(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
+		ok(t, c.Close())
 		if p := mustHold(t, w, w.RowsNow()); len(p.Warnings) > 0 {
 			t.Errorf("done %v: warnings %q", done, p.Warnings)
 		}
@@ -243,16 +231,13 @@ func TestReaders(t *testing.T) {
 		for _, preset := range []string{"classic", "ibench"} {
 			for _, layout := range Layouts() {
 				t.Run(kind+"/"+preset+"/"+layout, func(t *testing.T) {
-					w := newTestInsert(t, testdb.Open(t, kind), InsertOptions{Preset: preset, Layout: layout, Rows: 3000, Batch: 100,
+					w := prepared(t, testdb.Open(t, kind), InsertOptions{Preset: preset, Layout: layout, Rows: 3000, Batch: 100,
 						PeriodRows: 1000, Readers: 2, ReadAfter: 1000})
-					setUp(t, w)
 					cfg := config(w)
 					cfg.Beside = w.Beside()
 					run(t, w, cfg)
 					r, err := w.newAsker(t.Context(), 0, 0, w.preset.queries, true)
-					if err != nil {
-						t.Fatal(err)
-					}
+					ok(t, err)
 					defer r.Close()
 					for range r.queries {
 						r.Prepare(1)
@@ -275,9 +260,7 @@ func TestPointsAreLive(t *testing.T) {
 	w.tables[0].tail.gone.Store(30)
 	w.tables[0].tail.going.Store(35)
 	r, err := w.newAsker(t.Context(), 0, 1, ibenchPoints, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer r.Close()
 	seen := map[int64]bool{}
 	for range 200 {

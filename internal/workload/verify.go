@@ -97,19 +97,32 @@ type check struct {
 	suspect map[uint64]place // rows in doubt, by hash
 }
 
-// A doubtful batch was sent and not acknowledged: an insert or, if leaving is
-// set, a delete. With atRisk, it was acknowledged so shortly before a crash that
-// it may be lost.
+// A doubt is the reason why the rows of a batch may exist or not.
+type doubt int
+
+const (
+	unacknowledged doubt = iota // the insert was sent and not acknowledged
+	atRisk                      // acknowledged so shortly before a crash that it may be lost
+	leaving                     // the delete was sent and not acknowledged
+)
+
+// A tally counts the rows of a batch, and how many of them are in the table.
+type tally struct{ rows, found int64 }
+
+func (t *tally) add(o tally) { t.rows, t.found = t.rows+o.rows, t.found+o.found }
+
+// A doubtful batch may be in the table or not. Its rows are those that lie in no
+// dropped period, in all and by part.
 type doubtful struct {
-	atRisk, leaving bool
-	rows, found     int64 // without rows of dropped periods
-	parts           []doubtfulPart
+	doubt
+	tally
+	parts []doubtfulPart
 }
 
 // A doubtfulPart is the portion of a doubtful batch in one part.
 type doubtfulPart struct {
-	part        int
-	rows, found int64
+	part int
+	tally
 }
 
 // A place is the batch and part of a row in doubt.
@@ -140,11 +153,10 @@ func (c *check) run(ctx context.Context) error {
 	c.acked, c.doubt = t.sent()
 	c.suspect = map[uint64]place{}
 	risk := t.recent.risk()
-	if err := errors.Join(c.suspects(ctx, c.doubt, doubtful{}), c.suspects(ctx, risk, doubtful{atRisk: true})); err != nil {
-		return err
-	}
-	if err := c.suspects(ctx, t.leaving(), doubtful{leaving: true}); err != nil {
-		return err
+	for kind, batches := range [...][]span{unacknowledged: c.doubt, atRisk: risk, leaving: t.leaving()} {
+		if err := c.suspects(ctx, batches, doubt(kind)); err != nil {
+			return err
+		}
 	}
 	c.proof.DeletedRows += t.tail.removed.Load()
 	c.acked = without(c.acked, risk)
@@ -189,24 +201,23 @@ func (c *check) expect(ctx context.Context) error {
 
 // outside counts acknowledged rows that are in no period, as dropped or missing.
 func (c *check) outside(s span) {
-	dropped := int64(0)
+	var dropped span
 	if c.t.roller != nil {
-		dropped = c.w.firstAt(c.t.roller.dropping.Load())
+		dropped.to = c.w.firstAt(c.t.roller.dropping.Load())
 	}
-	gone := c.w.distinct(c.t, c.acked, span{s.from, max(s.from, min(s.to, dropped))})
+	gone := c.w.distinct(c.t, c.acked, s.within(dropped))
 	c.dropped += gone
 	c.missing += c.w.distinct(c.t, c.acked, s) - gone
 }
 
-// suspects records the rows of batches that may exist or not; kind is the
-// template of the batches' entries.
-func (c *check) suspects(ctx context.Context, batches []span, kind doubtful) error {
+// suspects records the rows of batches that may exist or not.
+func (c *check) suspects(ctx context.Context, batches []span, why doubt) error {
 	var scratch engine.Sum
 	for _, batch := range batches {
-		d := &doubtful{atRisk: kind.atRisk, leaving: kind.leaving}
+		d := &doubtful{doubt: why}
 		err := c.each(ctx, batch, func(part int, s span, b *engine.Batch) {
 			if part < 0 {
-				if kind.atRisk {
+				if why == atRisk {
 					c.outside(s)
 				}
 				return
@@ -357,19 +368,14 @@ func (c *check) conclude() {
 	for i := range c.must {
 		parts[i] = PeriodProof{Expected: c.must[i].Rows, Found: c.found[i].Rows, Checksum: c.must[i].Equal(&c.found[i])}
 	}
-	var rows, found, torn, risk, lost, cut, leaving, left int64
+	var sums [leaving + 1]tally
+	var torn, cut int64
 	for _, d := range c.doubts {
-		if d.leaving {
-			leaving, left = leaving+d.rows, left+d.found
-		} else if d.atRisk {
-			risk, lost = risk+d.rows, lost+d.rows-d.found
-		} else {
-			rows, found = rows+d.rows, found+d.found
-		}
+		sums[d.doubt].add(d.tally)
 		whole := d.found == d.rows
 		switch {
 		case whole || d.found == 0:
-		case d.atRisk:
+		case d.doubt == atRisk:
 			cut++
 		default:
 			torn++
@@ -377,10 +383,10 @@ func (c *check) conclude() {
 		for _, p := range d.parts {
 			part := &parts[p.part]
 			part.Found += p.found
-			if whole || d.atRisk {
+			if whole || d.doubt == atRisk {
 				part.Expected += p.rows
 			}
-			if d.atRisk {
+			if d.doubt == atRisk {
 				part.Lost += p.rows - p.found
 			}
 			part.Checksum = part.Checksum && (whole || d.found == 0)
@@ -399,20 +405,24 @@ func (c *check) conclude() {
 	}
 	c.proof.Expected += c.missing
 	c.setDropped(c.dropped)
-	if rows > 0 {
-		c.warn("%s sent and not acknowledged; %s in the table", figure.Plural(rows, "row was", "rows were"), figure.Plural(found, "of them is", "of them are"))
-	}
-	if lost > 0 {
+	c.warnUnacknowledged(sums[unacknowledged])
+	if risk := sums[atRisk]; risk.rows > risk.found {
 		c.warn("%s acknowledged and lost: of the %s acknowledged in the %v before each of %s of the server, which its settings allow it to lose; all others are there",
-			figure.Plural(lost, "row was", "rows were"), figure.Count(risk), c.w.lossWindow(), figure.Plural(c.w.crashes, "kill", "kills"))
+			figure.Plural(risk.rows-risk.found, "row was", "rows were"), figure.Count(risk.rows), c.w.lossWindow(), figure.Plural(c.w.crashes, "kill", "kills"))
 	}
-	if leaving > 0 {
-		c.warn("a delete of %s was not acknowledged; %s in the table", figure.Plural(leaving, "row", "rows"), figure.Plural(left, "of them is", "of them are"))
+	if d := sums[leaving]; d.rows > 0 {
+		c.warn("a delete of %s was not acknowledged; %s in the table", figure.Plural(d.rows, "row", "rows"), figure.Plural(d.found, "of them is", "of them are"))
 	}
 	c.wrong(torn, "unacknowledged batch is", "unacknowledged batches are", "in the table in part")
 	c.wrong(cut, "batch acknowledged shortly before a crash is", "batches acknowledged shortly before a crash are", "in the table in part")
 	c.wrong(c.missing, "acknowledged row lies", "acknowledged rows lie", "in no period, though theirs was never dropped")
 	c.wrong(c.strayed, "row lies", "rows lie", "in another period than by key")
+}
+
+func (c *check) warnUnacknowledged(t tally) {
+	if t.rows > 0 {
+		c.warn("%s sent and not acknowledged; %s in the table", figure.Plural(t.rows, "row was", "rows were"), figure.Plural(t.found, "of them is", "of them are"))
+	}
 }
 
 func (c *check) warn(format string, args ...any) {
@@ -457,30 +467,27 @@ func (c *check) runLeft(ctx context.Context) error {
 		return err
 	}
 	// match removes the rows of spans from the remaining ones.
-	match := func(spans []span) (rows, found int64, err error) {
+	match := func(spans []span) (n tally, err error) {
 		for _, s := range spans {
-			err := c.each(ctx, s, func(_ int, s span, b *engine.Batch) {
-				rows += s.rows()
+			err = errors.Join(err, c.each(ctx, s, func(_ int, s span, b *engine.Batch) {
+				n.rows += s.rows()
 				for i := range b.Rows() {
 					h := hash(&sum, b, i, nil)
 					if _, ok := left[h]; ok {
 						delete(left, h)
-						found++
+						n.found++
 					}
 				}
-			})
-			if err != nil {
-				return rows, found, err
-			}
+			}))
 		}
-		return rows, found, nil
+		return n, err
 	}
-	acked, doubt := c.t.sent()
-	sent, found, err := match(acked)
+	acked, inDoubt := c.t.sent()
+	sent, err := match(acked)
 	if err != nil {
 		return err
 	}
-	doubted, doubtFound, err := match(doubt)
+	doubted, err := match(inDoubt)
 	if err != nil {
 		return err
 	}
@@ -490,14 +497,12 @@ func (c *check) runLeft(ctx context.Context) error {
 	if len(c.periods) > 0 && c.t.roller.dropping.Load() > 0 {
 		keys = max(0, min(c.periods[0].From, c.t.roller.dropping.Load())-1)
 	}
-	gone := sent - found
+	gone := sent.rows - sent.found
 	lost := max(0, gone-keys)
 	c.proof.Found += c.read
-	c.proof.Expected += found + doubtFound + lost
+	c.proof.Expected += sent.found + doubted.found + lost
 	c.setDropped(gone - lost)
-	if doubted > 0 {
-		c.warn("%s sent and not acknowledged; %s in the table", figure.Plural(doubted, "row was", "rows were"), figure.Plural(doubtFound, "of them is", "of them are"))
-	}
+	c.warnUnacknowledged(doubted)
 	c.wrong(lost, "acknowledged row is", "acknowledged rows are", "missing")
 	c.wrong(twice, "row is", "rows are", "in the table twice")
 	c.wrong(int64(len(left)), "row in the table was", "rows in the table were", "never sent")
