@@ -32,6 +32,17 @@ func Each(ctx context.Context, db Keeper, x Queryer, scan func(*sql.Rows) error,
 	return db.Classify(rows.Err())
 }
 
+// List returns the values of a query's only column.
+func List[T any](ctx context.Context, db Keeper, x Queryer, query string, args ...any) (out []T, err error) {
+	err = Each(ctx, db, x, func(r *sql.Rows) error {
+		var v T
+		err := r.Scan(&v)
+		out = append(out, v)
+		return err
+	}, query, args...)
+	return out, err
+}
+
 // Sleep waits for a time, or until ctx ends, and then returns its error.
 func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)

@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -134,42 +133,38 @@ func (d dialect) sessions() string { return cmp.Or(d.listed, processList) }
 // Sessions implements engine.SessionLister. Unlike the view, the statement also
 // lists sessions with characters or bytes that the view's columns can't hold.
 func (db *DB) Sessions(ctx context.Context) ([]engine.ServerSession, error) {
-	rows, err := db.pool.QueryContext(ctx, "SHOW FULL PROCESSLIST")
-	if err != nil {
-		return nil, fmt.Errorf("list sessions: %w", classify(err))
-	}
-	defer rows.Close()
-	columns, err := rows.Columns()
-	if err != nil {
-		return nil, err
-	}
-	values, to := make([]sql.NullString, len(columns)), make([]any, len(columns))
-	for i := range values {
-		to[i] = &values[i]
-	}
 	var out []engine.ServerSession
-	for rows.Next() {
-		if err := rows.Scan(to...); err != nil {
-			return nil, err
+	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
+		columns, err := r.Columns()
+		if err != nil {
+			return err
 		}
 		var s engine.ServerSession
+		var database, state, statement sql.NullString
+		to := make([]any, len(columns)) // MariaDB has more of them than MySQL
 		for i, name := range columns {
-			switch text := values[i].String; strings.ToUpper(name) {
+			switch strings.ToUpper(name) {
 			case "ID":
-				if s.ID, err = strconv.ParseInt(text, 10, 64); err != nil {
-					return nil, fmt.Errorf("list sessions: %w", err)
-				}
+				to[i] = &s.ID
 			case "DB":
-				s.Database = text
+				to[i] = &database
 			case "STATE":
-				s.State = text
+				to[i] = &state
 			case "INFO":
-				s.Statement = text
+				to[i] = &statement
+			default:
+				to[i] = new(sql.RawBytes)
 			}
 		}
+		err = r.Scan(to...)
+		s.Database, s.State, s.Statement = database.String, state.String, statement.String
 		out = append(out, s)
+		return err
+	}, "SHOW FULL PROCESSLIST")
+	if err != nil {
+		return nil, fmt.Errorf("list sessions: %w", err)
 	}
-	return out, classify(rows.Err())
+	return out, nil
 }
 
 // probeSessions returns the view that lists sessions. MySQL 8.0.22 and later also
@@ -198,7 +193,7 @@ func (db *DB) blockers(ctx context.Context, v blockerView, table string) ([]engi
 	}
 	var out []engine.Blocker
 	seen := map[int64]bool{}
-	err := db.each(ctx, func(r *sql.Rows) error {
+	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
 		var b engine.Blocker
 		var seconds int64
 		var user, host, statement sql.NullString

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -54,36 +53,26 @@ type querent interface {
 
 // layout reads a table's partitions.
 func (db *DB) layout(ctx context.Context, from querent, t *engine.Table) (layout, error) {
-	fail := func(err error) (layout, error) {
-		return layout{}, fmt.Errorf("partitions of %s: %w", t.Name, classify(err))
-	}
-	rows, err := from.QueryContext(ctx, db.dialect.parts(t))
-	if err != nil {
-		return fail(err)
-	}
-	defer rows.Close()
 	var have []bounded
 	found := false
-	for rows.Next() {
+	err := engine.Each(ctx, db, from, func(r *sql.Rows) error {
 		found = true
 		var name, bound sql.NullString
-		if err := rows.Scan(&name, &bound); err != nil {
-			return fail(err)
-		}
-		if !name.Valid {
-			continue // the single row of a plain table
+		if err := r.Scan(&name, &bound); err != nil || !name.Valid { // a plain table has one row without a name
+			return err
 		}
 		to, err := parseBound(t, bound.String)
 		if err != nil {
-			return layout{}, fmt.Errorf("partition %s of %s: %w", name.String, t.Name, err)
+			return fmt.Errorf("partition %s: %w", name.String, err)
 		}
 		have = append(have, bounded{name.String, to})
+		return nil
+	}, db.dialect.parts(t))
+	if err == nil && !found {
+		err = engine.Classed(engine.ErrNoTable, errors.New("no such table"))
 	}
-	if err := rows.Err(); err != nil {
-		return fail(err)
-	}
-	if !found {
-		return fail(engine.Classed(engine.ErrNoTable, errors.New("no such table")))
+	if err != nil {
+		return layout{}, fmt.Errorf("partitions of %s: %w", t.Name, err)
 	}
 	return layOut(t, have)
 }
@@ -138,20 +127,14 @@ func (c catalog) Settings(ctx context.Context) (map[string]string, error) {
 		quoted[i] = quoteText(s)
 	}
 	out := map[string]string{}
-	rows, err := c.db.pool.QueryContext(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ("+strings.Join(quoted, ", ")+")")
-	if err != nil {
-		return nil, fmt.Errorf("read settings: %w", classify(err))
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err := engine.Each(ctx, c.db, c.db.pool, func(r *sql.Rows) error {
 		var name, value string
-		if err := rows.Scan(&name, &value); err != nil {
-			return nil, fmt.Errorf("read settings: %w", classify(err))
-		}
+		err := r.Scan(&name, &value)
 		out[name] = value
-	}
-	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("read settings: %w", classify(err))
+		return err
+	}, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ("+strings.Join(quoted, ", ")+")")
+	if err != nil {
+		return nil, fmt.Errorf("read settings: %w", err)
 	}
 	return out, nil
 }
@@ -201,26 +184,11 @@ func crashLoss(settings map[string]string, storage string) time.Duration {
 	return 0
 }
 
-// each runs a query on the catalog and calls fn for each row.
-func (db *DB) each(ctx context.Context, fn func(*sql.Rows) error, query string, args ...any) error {
-	rows, err := db.pool.QueryContext(ctx, query, args...)
-	if err != nil {
-		return classify(err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := fn(rows); err != nil {
-			return err
-		}
-	}
-	return classify(rows.Err())
-}
-
 // Describe implements engine.Keeper.
 func (db *DB) Describe(ctx context.Context, name string) (*engine.Schema, error) {
 	s := &engine.Schema{Name: name, Options: map[string]string{}}
 	found := false
-	err := db.each(ctx, func(r *sql.Rows) error {
+	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
 		found = true
 		var kind string
 		var storage, format, options, collation sql.NullString
@@ -254,7 +222,7 @@ func (db *DB) Describe(ctx context.Context, name string) (*engine.Schema, error)
 }
 
 func (db *DB) describeColumns(ctx context.Context, s *engine.Schema) error {
-	return db.each(ctx, func(r *sql.Rows) error {
+	return engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
 		var c engine.SchemaColumn
 		var nullable, extra string
 		var value, collation sql.NullString
@@ -323,7 +291,7 @@ func kindOfType(native string) engine.Kind {
 func (db *DB) describeKeys(ctx context.Context, s *engine.Schema) error {
 	unique, expression := map[string]bool{}, map[string]bool{}
 	var keys []engine.Index
-	err := db.each(ctx, func(r *sql.Rows) error {
+	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
 		var key string
 		var column sql.NullString // NULL for an expression
 		var notUnique int
@@ -356,26 +324,16 @@ func (db *DB) describeKeys(ctx context.Context, s *engine.Schema) error {
 	return err
 }
 
-func (db *DB) describeReferences(ctx context.Context, s *engine.Schema) error {
-	return db.each(ctx, func(r *sql.Rows) error {
-		var name string
-		err := r.Scan(&name)
-		if !slices.Contains(s.ForeignKeys, name) {
-			s.ForeignKeys = append(s.ForeignKeys, name)
-		}
-		return err
-	}, "SELECT CONSTRAINT_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS "+
+func (db *DB) describeReferences(ctx context.Context, s *engine.Schema) (err error) {
+	s.ForeignKeys, err = engine.List[string](ctx, db, db.pool, "SELECT DISTINCT CONSTRAINT_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS "+
 		"WHERE CONSTRAINT_SCHEMA = DATABASE() AND (TABLE_NAME = ? OR REFERENCED_TABLE_NAME = ?) ORDER BY CONSTRAINT_NAME", s.Name, s.Name)
+	return err
 }
 
-func (db *DB) describeTriggers(ctx context.Context, s *engine.Schema) error {
-	return db.each(ctx, func(r *sql.Rows) error {
-		var name string
-		err := r.Scan(&name)
-		s.Triggers = append(s.Triggers, name)
-		return err
-	}, "SELECT TRIGGER_NAME FROM information_schema.TRIGGERS "+
+func (db *DB) describeTriggers(ctx context.Context, s *engine.Schema) (err error) {
+	s.Triggers, err = engine.List[string](ctx, db, db.pool, "SELECT TRIGGER_NAME FROM information_schema.TRIGGERS "+
 		"WHERE TRIGGER_SCHEMA = DATABASE() AND EVENT_OBJECT_TABLE = ? ORDER BY TRIGGER_NAME", s.Name)
+	return err
 }
 
 // rangeColumn matches a partitioning expression that is a column, or UNIX_TIMESTAMP
@@ -383,7 +341,7 @@ func (db *DB) describeTriggers(ctx context.Context, s *engine.Schema) error {
 var rangeColumn = regexp.MustCompile("(?i)^\\s*(?:unix_timestamp\\s*\\(\\s*)?(?:`((?:[^`]|``)+)`|([^`(),]+?))\\s*\\)?\\s*$")
 
 func (db *DB) describePartitions(ctx context.Context, s *engine.Schema) error {
-	return db.each(ctx, func(r *sql.Rows) error {
+	return engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
 		var method, expr, sub sql.NullString
 		if err := r.Scan(&method, &expr, &sub); err != nil {
 			return err

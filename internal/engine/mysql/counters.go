@@ -202,19 +202,14 @@ func (c *counters) sample(ctx context.Context, dst []float64) error {
 }
 
 func (c *counters) read(ctx context.Context, q string, dst []float64) error {
-	rows, err := c.conn.QueryContext(ctx, q)
-	if err != nil {
-		return fmt.Errorf("sample server status: %w", classify(err))
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err := engine.Each(ctx, c.db, c.conn, func(r *sql.Rows) error {
 		var name, value string
-		if err := rows.Scan(&name, &value); err != nil {
-			return fmt.Errorf("sample server status: %w", classify(err))
+		if err := r.Scan(&name, &value); err != nil {
+			return err
 		}
 		v, err := strconv.ParseFloat(value, 64)
 		if err != nil {
-			continue
+			return nil // not a figure
 		}
 		for _, i := range c.index[strings.ToLower(name)] {
 			dst[i] = v
@@ -222,9 +217,10 @@ func (c *counters) read(ctx context.Context, q string, dst []float64) error {
 				dst[i] = v * c.pageSize
 			}
 		}
-	}
-	if err := rows.Err(); err != nil {
-		return fmt.Errorf("sample server status: %w", classify(err))
+		return nil
+	}, q)
+	if err != nil {
+		return fmt.Errorf("sample server status: %w", err)
 	}
 	return nil
 }

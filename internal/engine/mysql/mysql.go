@@ -243,27 +243,25 @@ func (db *DB) local(datadir, pidFile string) {
 // storage checks that the server has the requested storage engine and returns the
 // name of the engine for new tables.
 func (db *DB) storage(ctx context.Context, want string) (string, error) {
-	rows, err := db.pool.QueryContext(ctx, "SELECT ENGINE, SUPPORT FROM information_schema.ENGINES ORDER BY ENGINE")
-	if err != nil {
-		return "", fmt.Errorf("list storage engines: %w", classify(err))
-	}
-	defer rows.Close()
+	var found string
 	var have []string
-	for rows.Next() {
+	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
 		var name, support string
-		if err := rows.Scan(&name, &support); err != nil {
-			return "", fmt.Errorf("list storage engines: %w", classify(err))
-		}
+		err := r.Scan(&name, &support)
 		switch {
 		case support == "NO" || support == "DISABLED":
 		case want == "" && support == "DEFAULT", want != "" && strings.EqualFold(name, want):
-			return name, nil
+			found = name
 		default:
 			have = append(have, name)
 		}
+		return err
+	}, "SELECT ENGINE, SUPPORT FROM information_schema.ENGINES ORDER BY ENGINE")
+	if err != nil {
+		return "", fmt.Errorf("list storage engines: %w", err)
 	}
-	if err := rows.Err(); err != nil {
-		return "", fmt.Errorf("list storage engines: %w", classify(err))
+	if found != "" {
+		return found, nil
 	}
 	err = fmt.Errorf("target %s: the server has no storage engine %q; it has %s", db.target, want, strings.Join(have, ", "))
 	if strings.EqualFold(want, "rocksdb") {

@@ -142,28 +142,21 @@ func (db *DB) Settle(ctx context.Context, s engine.Settle) (warnings []string, e
 }
 
 func (db *DB) checkTable(ctx context.Context, q string) error {
-	rows, err := db.pool.QueryContext(ctx, q)
-	if err != nil {
-		return fmt.Errorf("settle: %s: %w", q, classify(err))
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
 		var table, op, kind, text string
-		if err := rows.Scan(&table, &op, &kind, &text); err != nil {
-			return fmt.Errorf("settle: %s: %w", q, classify(err))
-		}
-		if kind == "Error" {
-			err := fmt.Errorf("settle: %s: %s", q, text)
-			if strings.Contains(text, "doesn't exist") {
-				err = engine.Classed(engine.ErrNoTable, err)
-			}
+		if err := r.Scan(&table, &op, &kind, &text); err != nil || kind != "Error" {
 			return err
 		}
+		err := errors.New(text)
+		if strings.Contains(text, "doesn't exist") {
+			err = engine.Classed(engine.ErrNoTable, err)
+		}
+		return err
+	}, q)
+	if err != nil {
+		err = fmt.Errorf("settle: %s: %w", q, err)
 	}
-	if err := rows.Err(); err != nil {
-		return fmt.Errorf("settle: %s: %w", q, classify(err))
-	}
-	return nil
+	return err
 }
 
 // denied converts the refusal of a setting to a warning.
@@ -217,27 +210,23 @@ func (db *DB) writeDirty(ctx context.Context) (restore func(context.Context) err
 
 // figure returns the number in the last column of a query's only row.
 func (db *DB) figure(ctx context.Context, q string) (n int64, err error) {
-	rows, err := db.pool.QueryContext(ctx, q)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	columns, err := rows.Columns()
-	if err != nil {
-		return 0, err
-	}
-	if !rows.Next() {
-		if err := rows.Err(); err != nil {
-			return 0, err
+	found := false
+	err = engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
+		found = true
+		columns, err := r.Columns()
+		if err != nil {
+			return err
 		}
-		return 0, sql.ErrNoRows
+		to := make([]any, len(columns))
+		for i := range to {
+			to[i] = new(string)
+		}
+		to[len(to)-1] = &n
+		return r.Scan(to...)
+	}, q)
+	if err == nil && !found {
+		err = sql.ErrNoRows
 	}
-	to := make([]any, len(columns))
-	for i := range to {
-		to[i] = new(string)
-	}
-	to[len(to)-1] = &n
-	err = rows.Scan(to...)
 	return n, err
 }
 
@@ -252,7 +241,7 @@ func (db *DB) await(ctx context.Context, w debt) (note string, err error) {
 			return fmt.Sprintf("settle: how many %s is not known: %v", w.what, err), nil
 		}
 		if err != nil {
-			return "", fmt.Errorf("settle: %s: %w", engine.FirstWords(w.query), classify(err))
+			return "", fmt.Errorf("settle: %s: %w", engine.FirstWords(w.query), err)
 		}
 		if n <= w.few {
 			return "", nil

@@ -134,31 +134,23 @@ func (d dialect) tablespaces(database, table string) string {
 func (db *DB) tablespaces(ctx context.Context, from querent, table string) ([]tablespace, error) {
 	database := fileName(db.config.DBName)
 	name := db.dialect.stored(database + "/" + fileName(table))
-	rows, err := from.QueryContext(ctx, db.dialect.tablespaces(quoteText(db.dialect.stored(database)), table))
-	if missing(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, classify(err)
-	}
-	defer rows.Close()
 	var out []tablespace
-	for rows.Next() {
+	err := engine.Each(ctx, db, from, func(r *sql.Rows) error {
 		var s tablespace
 		var full string
-		if err := rows.Scan(&s.id, &full, &s.file, &s.allocated); err != nil {
-			return nil, classify(err)
+		if err := r.Scan(&s.id, &full, &s.file, &s.allocated); err != nil {
+			return err
 		}
 		if len(full) > len(name) {
 			s.partition = full[len(name)+len("#p#"):]
 		}
 		out = append(out, s)
-	}
-	err = rows.Err()
-	if missing(err) { // newer MySQL checks privileges only here
+		return nil
+	}, db.dialect.tablespaces(quoteText(db.dialect.stored(database)), table))
+	if missing(err) {
 		return nil, nil
 	}
-	return out, classify(err)
+	return out, err
 }
 
 // mostAnalyzed is the largest number of partitions whose statistics a measurement
@@ -182,27 +174,18 @@ func (d dialect) statistics(table string) string {
 // partitionStatistics returns the statistics by the partition's name, "" for a
 // plain table.
 func (db *DB) partitionStatistics(ctx context.Context, from querent, table string) (map[string]statistic, error) {
-	rows, err := from.QueryContext(ctx, db.dialect.statistics(table))
-	if err != nil {
-		return nil, classify(err)
-	}
-	defer rows.Close()
 	out := map[string]statistic{}
-	for rows.Next() {
+	err := engine.Each(ctx, db, from, func(r *sql.Rows) error {
 		var name string
 		var s statistic
-		if err := rows.Scan(&name, &s.rows, &s.data, &s.index, &s.changed); err != nil {
-			return nil, classify(err)
-		}
+		err := r.Scan(&name, &s.rows, &s.data, &s.index, &s.changed)
 		out[name] = s
+		return err
+	}, db.dialect.statistics(table))
+	if err == nil && len(out) == 0 {
+		err = engine.Classed(engine.ErrNoTable, errors.New("no such table"))
 	}
-	if err := rows.Err(); err != nil {
-		return nil, classify(err)
-	}
-	if len(out) == 0 {
-		return nil, engine.Classed(engine.ErrNoTable, errors.New("no such table"))
-	}
-	return out, nil
+	return out, err
 }
 
 // analyzeSome renders the refresh of the statistics of some partitions, or of a
@@ -356,20 +339,11 @@ var _ engine.Sizer = (*DB)(nil)
 
 // Named implements engine.Sizer.
 func (db *DB) Named(ctx context.Context, prefix string) ([]string, error) {
-	rows, err := db.pool.QueryContext(ctx, "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND LEFT(TABLE_NAME, CHAR_LENGTH(?)) = ? ORDER BY TABLE_NAME", prefix, prefix)
+	out, err := engine.List[string](ctx, db, db.pool, "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND LEFT(TABLE_NAME, CHAR_LENGTH(?)) = ? ORDER BY TABLE_NAME", prefix, prefix)
 	if err != nil {
-		return nil, fmt.Errorf("list tables: %w", classify(err))
+		return nil, fmt.Errorf("list tables: %w", err)
 	}
-	defer rows.Close()
-	var out []string
-	for rows.Next() {
-		var name string
-		if err := rows.Scan(&name); err != nil {
-			return nil, fmt.Errorf("list tables: %w", classify(err))
-		}
-		out = append(out, name)
-	}
-	return out, rows.Err()
+	return out, nil
 }
 
 // Footprint implements engine.Sizer. InnoDB's persistent statistics count the leaf
@@ -422,22 +396,16 @@ func (db *DB) Footprint(ctx context.Context, table string) (*engine.Footprint, e
 
 // leafPages returns the size of the leaf pages of each index, in bytes.
 func (db *DB) leafPages(ctx context.Context, table string) (map[string]int64, error) {
-	rows, err := db.pool.QueryContext(ctx, "SELECT index_name, stat_value * @@innodb_page_size FROM mysql.innodb_index_stats "+
-		"WHERE database_name = DATABASE() AND table_name = ? AND stat_name = 'n_leaf_pages'", db.dialect.stored(table))
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	out := map[string]int64{}
-	for rows.Next() {
+	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
 		var name string
 		var bytes int64
-		if err := rows.Scan(&name, &bytes); err != nil {
-			return nil, err
-		}
+		err := r.Scan(&name, &bytes)
 		out[name] = bytes
-	}
-	return out, rows.Err()
+		return err
+	}, "SELECT index_name, stat_value * @@innodb_page_size FROM mysql.innodb_index_stats "+
+		"WHERE database_name = DATABASE() AND table_name = ? AND stat_name = 'n_leaf_pages'", db.dialect.stored(table))
+	return out, err
 }
 
 // allocated returns the size of the table's file, and its size on disk without the

@@ -263,44 +263,23 @@ func (db *DB) describe(ctx context.Context, name string) (*engine.Schema, error)
 			s.Options[option] = v
 		}
 	}
-	if err := readColumns(ctx, tx, oid, s); err != nil {
+	if err := db.readColumns(ctx, tx, oid, s); err != nil {
 		return nil, err
 	}
-	if err := readIndexes(ctx, tx, oid, s); err != nil {
+	if err := db.readIndexes(ctx, tx, oid, s); err != nil {
 		return nil, err
 	}
 	for q, to := range map[string]*[]string{describeForeignKeys: &s.ForeignKeys, describeTriggers: &s.Triggers} {
-		err := each(ctx, tx, q, oid, func(rows *sql.Rows) error {
-			var name string
-			err := rows.Scan(&name)
-			*to = append(*to, name)
-			return err
-		})
-		if err != nil {
+		if *to, err = engine.List[string](ctx, db, tx, q, oid); err != nil {
 			return nil, err
 		}
 	}
 	return s, tx.Commit()
 }
 
-// each calls fn for each row of a query that has one parameter.
-func each(ctx context.Context, tx *sql.Tx, q string, value any, fn func(*sql.Rows) error) error {
-	rows, err := tx.QueryContext(ctx, q, value)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := fn(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
-func readColumns(ctx context.Context, tx *sql.Tx, oid int64, s *engine.Schema) error {
+func (db *DB) readColumns(ctx context.Context, tx *sql.Tx, oid int64, s *engine.Schema) error {
 	var always []string
-	err := each(ctx, tx, describeColumns, oid, func(rows *sql.Rows) error {
+	err := engine.Each(ctx, db, tx, func(rows *sql.Rows) error {
 		var c engine.SchemaColumn
 		var kind, identity string
 		if err := rows.Scan(&c.Name, &c.Native, &c.Null, &kind, &c.Generated, &identity, &c.Default, &c.Collation); err != nil {
@@ -316,16 +295,16 @@ func readColumns(ctx context.Context, tx *sql.Tx, oid int64, s *engine.Schema) e
 		}
 		s.Columns = append(s.Columns, c)
 		return nil
-	})
+	}, describeColumns, oid)
 	if len(always) > 0 {
 		s.Options["identity"] = "always: " + strings.Join(always, ", ")
 	}
 	return err
 }
 
-func readIndexes(ctx context.Context, tx *sql.Tx, oid int64, s *engine.Schema) error {
+func (db *DB) readIndexes(ctx context.Context, tx *sql.Tx, oid int64, s *engine.Schema) error {
 	last := ""
-	return each(ctx, tx, describeIndexes, oid, func(rows *sql.Rows) error {
+	return engine.Each(ctx, db, tx, func(rows *sql.Rows) error {
 		var name, expr, column string
 		var primary, unique, partial bool
 		if err := rows.Scan(&name, &primary, &unique, &partial, &expr, &column); err != nil {
@@ -356,5 +335,5 @@ func readIndexes(ctx context.Context, tx *sql.Tx, oid int64, s *engine.Schema) e
 			s.Unique[len(s.Unique)-1] = ix.Columns
 		}
 		return nil
-	})
+	}, describeIndexes, oid)
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -43,19 +44,14 @@ func (db *DB) periodSizes(ctx context.Context, t *engine.Table) (map[string]engi
 	if oid == 0 {
 		return nil, engine.Classed(engine.ErrNoTable, errors.New("no such table"))
 	}
-	rows, err := db.pool.QueryContext(ctx, periodSizes, oid)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	out := map[string]engine.PeriodSize{}
 	var samples []string
-	for rows.Next() {
+	err = engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
 		var child string
 		var bytes int64
 		var s engine.PeriodSize
-		if err := rows.Scan(&child, &s.Rows, &s.Data, &s.Index, &bytes); err != nil {
-			return nil, err
+		if err := r.Scan(&child, &s.Rows, &s.Data, &s.Index, &bytes); err != nil {
+			return err
 		}
 		if s.Rows < 0 {
 			share := min(1, float64(sampleBytes)/float64(bytes))
@@ -64,50 +60,36 @@ func (db *DB) periodSizes(ctx context.Context, t *engine.Table) (map[string]engi
 				quoteText(child), share, db.dialect.Quote(child), 100*share))
 		}
 		out[partitionName(t, child)] = s
-	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil || len(samples) == 0 {
+		return nil
+	}, periodSizes, oid)
+	if err != nil || len(samples) == 0 {
 		return out, err
 	}
-	counted, err := db.pool.QueryContext(ctx, strings.Join(samples, " UNION ALL "))
-	if errors.Is(classify(err), engine.ErrNoTable) {
-		return out, nil // a partition was dropped meanwhile
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer counted.Close()
-	for counted.Next() {
+	err = engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
 		var child string
 		var n int64
-		if err := counted.Scan(&child, &n); err != nil {
-			return nil, err
-		}
+		err := r.Scan(&child, &n)
 		s := out[partitionName(t, child)]
 		s.Rows = n
 		out[partitionName(t, child)] = s
+		return err
+	}, strings.Join(samples, " UNION ALL "))
+	if errors.Is(err, engine.ErrNoTable) {
+		return out, nil // a partition was dropped meanwhile
 	}
-	return out, counted.Err()
+	return out, err
 }
 
 var _ engine.Sizer = (*DB)(nil)
 
 // Named implements engine.Sizer.
 func (db *DB) Named(ctx context.Context, prefix string) ([]string, error) {
-	rows, err := db.pool.QueryContext(ctx, "SELECT relname::text FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') "+
+	out, err := engine.List[string](ctx, db, db.pool, "SELECT relname::text FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') "+
 		"AND starts_with(relname::text, $1) ORDER BY relname", prefix)
 	if err != nil {
-		return nil, fmt.Errorf("list tables: %w", classify(err))
+		return nil, fmt.Errorf("list tables: %w", err)
 	}
-	defer rows.Close()
-	var out []string
-	for rows.Next() {
-		var name string
-		if err := rows.Scan(&name); err != nil {
-			return nil, fmt.Errorf("list tables: %w", classify(err))
-		}
-		out = append(out, name)
-	}
-	return out, rows.Err()
+	return out, nil
 }
 
 // Footprint implements engine.Sizer. It returns the sizes of the files; the
@@ -121,32 +103,27 @@ func (db *DB) Footprint(ctx context.Context, table string) (*engine.Footprint, e
 	if err := db.pool.QueryRowContext(ctx, "SELECT pg_table_size($1::text::regclass)", quoted).Scan(&f.Heap); err != nil {
 		return fail(err)
 	}
-	rows, err := db.pool.QueryContext(ctx, "SELECT c.relname::text, pg_relation_size(c.oid), a.attname::text FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "+
-		"LEFT JOIN unnest(i.indkey::int2[]) WITH ORDINALITY k (attnum, place) ON k.place <= i.indnkeyatts "+
-		"LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum AND k.attnum > 0 "+
-		"WHERE i.indrelid = $1::text::regclass ORDER BY NOT i.indisprimary, c.relname, k.place", quoted)
-	if err != nil {
-		return fail(err)
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
 		var name string
-		var column *string // nil for an expression
+		var column sql.NullString // NULL for an expression
 		var bytes int64
-		if err := rows.Scan(&name, &bytes, &column); err != nil {
-			return fail(err)
+		if err := r.Scan(&name, &bytes, &column); err != nil {
+			return err
 		}
 		if n := len(f.Indexes); n == 0 || f.Indexes[n-1].Name != name {
 			f.Indexes = append(f.Indexes, engine.IndexFootprint{Name: name, Bytes: bytes})
 		}
-		ix := &f.Indexes[len(f.Indexes)-1]
-		if column == nil {
-			ix.Columns = append(ix.Columns, "(an expression)")
-		} else {
-			ix.Columns = append(ix.Columns, *column)
+		if !column.Valid {
+			column.String = "(an expression)"
 		}
-	}
-	if err := rows.Err(); err != nil {
+		ix := &f.Indexes[len(f.Indexes)-1]
+		ix.Columns = append(ix.Columns, column.String)
+		return nil
+	}, "SELECT c.relname::text, pg_relation_size(c.oid), a.attname::text FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "+
+		"LEFT JOIN unnest(i.indkey::int2[]) WITH ORDINALITY k (attnum, place) ON k.place <= i.indnkeyatts "+
+		"LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum AND k.attnum > 0 "+
+		"WHERE i.indrelid = $1::text::regclass ORDER BY NOT i.indisprimary, c.relname, k.place", quoted)
+	if err != nil {
 		return fail(err)
 	}
 	return f, nil
