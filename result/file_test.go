@@ -29,7 +29,7 @@ func full(t testing.TB) Record {
 			Indexes: 3, Rate: 500, IntervalSeconds: 1, Period: "1000 rows", PeriodWhy: "asked for", KeepPeriods: 4, Deviations: []string{"none"},
 			Target: "sandbox:mariadb", Engine: "mariadb", ServerVersion: "10.11.19", Storage: "InnoDB", Durability: "full", CacheBytes: 64 << 20, Embedded: true,
 			Settings: map[string]string{"fsync": "on"}, Schema: []string{"CREATE TABLE t (a INT)"}, Machine: Machine{2, "cpu", 8 << 30, "6.1", "linux", "amd64", "vda", "ext4"},
-			Counters: []Counter{{"page_reads", "server", "pages/s", "pages read"}}, Warnings: []string{"a warning"},
+			Counters: []Counter{{Name: "page_reads", Group: "server", Unit: "pages/s", Help: "pages read"}}, Warnings: []string{"a warning"},
 		},
 		Intervals: []Interval{
 			{Type: "interval", Elapsed: 1, Seconds: 1, Rows: 1000, NewRows: 1000, Marks: [][2]float64{{500, 0.5}}, Latency: map[string]Histogram{"insert": h}, Response: map[string]Histogram{"insert": h},

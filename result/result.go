@@ -138,6 +138,9 @@ type Machine struct {
 // A Counter describes one figure recorded in intervals.
 type Counter struct {
 	Name string `json:"name"`
+	// Node is the server that the figure belongs to, if the target has several; Name
+	// then begins with it: "NODE/page_reads".
+	Node string `json:"node,omitempty"`
 	// Group is the source of the figure: "os", "client" or "server".
 	Group string `json:"group"`
 	// Unit is the unit of the values in intervals: "bytes", "pages/s", "fraction" (0

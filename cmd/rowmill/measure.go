@@ -81,14 +81,15 @@ func (m *measurement) begin(ctx context.Context, tables []*engine.Table, run res
 
 func (m *measurement) openProbe(ctx context.Context, tables []*engine.Table) (err error) {
 	info, caps := m.db.Info(), m.db.Capabilities()
-	cfg := probe.Config{Embedded: caps.Embedded, ServerPID: info.PID, DataDir: info.DataDir, Interval: m.interval, WorkEvery: m.workEvery}
+	node := probe.Node{Embedded: caps.Embedded, ServerPID: info.PID, DataDir: info.DataDir}
 	if caps.Stores {
 		m.counters, err = m.db.Counters(ctx, tables...)
 		if err != nil {
 			return fmt.Errorf("open the server's counters: %w", err)
 		}
-		cfg.DB = m.counters
+		node.DB = m.counters
 	}
+	cfg := probe.Config{Nodes: []probe.Node{node}, Interval: m.interval, WorkEvery: m.workEvery}
 	if m.probe, err = probe.New(ctx, cfg); err != nil {
 		err = errors.Join(err, m.close())
 	}
@@ -118,9 +119,7 @@ func (m *measurement) measure(ctx context.Context, w bench.Workload, cfg bench.C
 	if m.kill != nil {
 		cfg.Died, cfg.Outage = m.kill.died, m.kill.outage
 	}
-	cfg.Sample = func(ctx context.Context, elapsed time.Duration) map[string]float64 {
-		return m.probe.Sample(ctx, elapsed).Counters
-	}
+	cfg.Sample = m.probe.Sample
 	over := m.goOn(&cfg)
 	cfg.Observe = func(iv result.Interval) error {
 		m.shift(&iv)

@@ -305,7 +305,7 @@ func watchIdle(ctx context.Context, all []*database, measured *database) (*idleW
 		if db == measured || pid == 0 {
 			continue
 		}
-		p, err := probe.New(ctx, probe.Config{ServerPID: pid})
+		p, err := probe.New(ctx, probe.Config{Nodes: []probe.Node{{ServerPID: pid}}})
 		if err != nil {
 			return nil, errors.Join(err, w.close())
 		}

@@ -1,8 +1,10 @@
 package probe
 
 import (
+	"fmt"
 	"math"
 	"runtime/metrics"
+	"syscall"
 	"time"
 
 	"github.com/rowmill/rowmill/result"
@@ -31,13 +33,12 @@ type clientSource struct {
 	pauses, delays []uint64 // counts of the previous sample
 	gc, goCPU      float64  // seconds, of the previous sample
 	pauseAt        time.Time
-	hasCPU         bool
 	meter          meter
-	used           cpuTime
+	used           float64 // CPU time in seconds
 }
 
 func newClientSource() *clientSource {
-	c := &clientSource{samples: []metrics.Sample{
+	return &clientSource{samples: []metrics.Sample{
 		metricPauses:     {Name: "/sched/pauses/total/gc:seconds"},
 		metricLatencies:  {Name: "/sched/latencies:seconds"},
 		metricGC:         {Name: "/cpu/classes/gc/total:cpu-seconds"},
@@ -46,20 +47,16 @@ func newClientSource() *clientSource {
 		metricHeap:       {Name: "/memory/classes/heap/objects:bytes"},
 		metricGoroutines: {Name: "/sched/goroutines:goroutines"},
 	}}
-	_, c.hasCPU = processCPU()
-	return c
 }
 
 func (c *clientSource) describe() []result.Counter {
 	out := []result.Counter{
+		{Name: "client_cpu", Unit: "cores", Help: "CPU time of rowmill's process per second"},
 		{Name: "client_gc_pause_seconds", Unit: "seconds/s", Help: "time for which garbage collection stopped rowmill"},
 		{Name: "client_gc_cpu", Unit: "fraction", Help: "share of the CPU time open to rowmill that garbage collection took; known after each collection"},
 		{Name: "client_sched_delay_p99_us", Unit: "microseconds", Help: "how long goroutines ready to run waited for a processor, 99th percentile; up to 25% too high"},
 		{Name: "client_heap_bytes", Unit: "bytes", Help: "rowmill's heap: objects in use or not yet collected"},
 		{Name: "client_goroutines", Unit: "", Help: "goroutines of rowmill"},
-	}
-	if c.hasCPU {
-		out = append([]result.Counter{{Name: "client_cpu", Unit: "cores", Help: "CPU time of rowmill's process per second"}}, out...)
 	}
 	for i := range out {
 		out[i].Group = groupClient
@@ -68,16 +65,16 @@ func (c *clientSource) describe() []result.Counter {
 }
 
 func (c *clientSource) sample(now time.Time, out figures) error {
-	if c.hasCPU {
-		if v, ok := processCPU(); ok {
-			// Read the clock separately from the other sources: reading them
-			// takes CPU time.
-			if grown, seconds, ok := c.meter.advance(v, time.Now()); ok {
-				put(out, "client_cpu", grown/seconds)
-				c.used.seconds += grown
-				c.used.readings++
-			}
-		}
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return fmt.Errorf("getrusage: %w", err)
+	}
+	cpu := time.Duration(u.Utime.Nano()) + time.Duration(u.Stime.Nano())
+	// The clock is read here and not before the other sources, because reading them
+	// takes CPU time.
+	if grown, seconds, ok := c.meter.advance(cpu.Seconds(), time.Now()); ok {
+		put(out, "client_cpu", grown/seconds)
+		c.used += grown
 	}
 	metrics.Read(c.samples)
 	pauses := c.samples[metricPauses].Value.Float64Histogram()
@@ -103,8 +100,6 @@ func (c *clientSource) sample(now time.Time, out figures) error {
 	put(out, "client_goroutines", float64(c.samples[metricGoroutines].Value.Uint64()))
 	return nil
 }
-
-func (c *clientSource) cpu() cpuTime { return c.used }
 
 func (c *clientSource) close() error { return nil }
 

@@ -61,7 +61,7 @@ func TestClientFigures(t *testing.T) {
 		}
 		runtime.GC()
 		c.sample(time.Now(), out)
-		if out["client_gc_pause_seconds"] > 0 && out["client_gc_cpu"] > 0 && out["client_sched_delay_p99_us"] > 0 && c.used.seconds > 0 {
+		if out["client_gc_pause_seconds"] > 0 && out["client_gc_cpu"] > 0 && out["client_sched_delay_p99_us"] > 0 && c.used > 0 {
 			break
 		}
 	}
@@ -71,7 +71,7 @@ func TestClientFigures(t *testing.T) {
 			t.Errorf("%s = %v after garbage collections", name, out[name])
 		}
 	}
-	if c.hasCPU && c.used.seconds <= 0 {
+	if c.used <= 0 {
 		t.Error("no cpu time was seen")
 	}
 	// Without a collection in between there are no figures about it.

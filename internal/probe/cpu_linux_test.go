@@ -103,18 +103,10 @@ func TestCPUGroups(t *testing.T) {
 // TestWork checks that the fixed work is timed at its own interval, and that a
 // sample contains the pieces since the previous one.
 func TestWork(t *testing.T) {
-	p, err := New(t.Context(), Config{Embedded: true, Interval: time.Second, WorkEvery: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	p := newProbe(t, Config{WorkEvery: time.Millisecond})
 	p.Start(t.Context())
-	s := until(t, p, func() { time.Sleep(50 * time.Millisecond) }, func(s Sample) bool { _, ok := s.Counters["work_seconds"]; return ok })
-	mean, worst, cpu, wait := s.Counters["work_seconds"], s.Counters["work_worst_seconds"], s.Counters["work_cpu_seconds"], s.Counters["work_wait"]
+	s := until(t, p, func() { time.Sleep(50 * time.Millisecond) }, func(s figures) bool { _, ok := s["work_seconds"]; return ok })
+	mean, worst, cpu, wait := s["work_seconds"], s["work_worst_seconds"], s["work_cpu_seconds"], s["work_wait"]
 	if mean <= 0 || worst < mean || cpu <= 0 || wait < 0 || wait > 1 {
 		t.Errorf("mean %v, worst %v, cpu %v, wait %v", mean, worst, cpu, wait)
 	}

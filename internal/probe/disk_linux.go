@@ -2,9 +2,12 @@ package probe
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"github.com/rowmill/rowmill/result"
@@ -30,34 +33,18 @@ const (
 // size.
 const sectorSize = 512
 
-// diskSource reads the statistics of the block device that stores the data; if
-// that is a partition, those of the partition. Requests are counted when they
-// complete, and after the kernel has merged adjacent ones.
-type diskSource struct {
-	name   string
-	file   *kernelFile
-	meters [diskColumns]meter
-}
-
+// openDisk reads the statistics of the block device that stores the data; if that is a
+// partition, those of the partition. Requests are counted when they complete, and after
+// the kernel has merged adjacent ones.
 func openDisk(sys system, dataDir string, warn func(string)) (source, error) {
 	d, err := sys.device(dataDir)
 	if err != nil {
 		return nil, err
 	}
-	f, err := openKernelFile(filepath.Join(sys.blockDir(d.number), "stat"))
-	if err != nil {
-		return nil, err
-	}
-	s, err := opened(&diskSource{name: d.name, file: f})
-	if err == nil && d.partOf != "" {
-		warn(fmt.Sprintf("disk figures are those of %s only, one of the devices of %s", d.name, d.partOf))
-	}
-	return s, err
-}
-
-func (d *diskSource) describe() []result.Counter {
 	on := " on " + d.name
-	return []result.Counter{
+	var meters [diskColumns]meter
+	f, err := openKernelFile(filepath.Join(sys.blockDir(d.number), "stat"))
+	s, err := openFile(f, err, []result.Counter{
 		{Name: "disk_reads", Group: groupOS, Unit: "ops/s", Help: "reads completed" + on},
 		{Name: "disk_writes", Group: groupOS, Unit: "ops/s", Help: "writes completed" + on},
 		{Name: "disk_read_bytes", Group: groupOS, Unit: "bytes/s", Help: "bytes read" + on},
@@ -65,44 +52,38 @@ func (d *diskSource) describe() []result.Counter {
 		{Name: "disk_utilisation", Group: groupOS, Unit: "fraction", Help: "time with a request under way" + on + "; a device that serves many at once is not full at 1"},
 		{Name: "disk_read_latency_us", Group: groupOS, Unit: "microseconds", Help: "mean time of a read, queue included," + on},
 		{Name: "disk_write_latency_us", Group: groupOS, Unit: "microseconds", Help: "mean time of a write, queue included," + on},
-	}
-}
-
-func (d *diskSource) sample(now time.Time, out figures) error {
-	text, err := d.file.read()
-	if err != nil {
-		return err
-	}
-	var columns [diskColumns]uint64
-	if numbers(text, columns[:]) < diskColumns {
-		return fmt.Errorf("%s: not the statistics of a disk: %.60q", d.file.f.Name(), text)
-	}
-	var grown [diskColumns]float64
-	var seconds float64
-	all := true
-	for i := range columns {
-		var ok bool
-		grown[i], seconds, ok = d.meters[i].advance(float64(columns[i]), now)
-		// The number of requests in flight is the only column that may decrease.
-		if !ok && i != diskInFlight {
-			all = false
+	}, func(text []byte, now time.Time, out figures) error {
+		var columns [diskColumns]uint64
+		if numbers(text, columns[:]) < diskColumns {
+			return fmt.Errorf("not the statistics of a disk: %.60q", text)
 		}
-	}
-	if !all {
+		var grown [diskColumns]float64
+		var seconds float64
+		all := true
+		for i := range columns {
+			var ok bool
+			grown[i], seconds, ok = meters[i].advance(float64(columns[i]), now)
+			// The number of requests in flight is the only column that may decrease.
+			all = all && (ok || i == diskInFlight)
+		}
+		if !all {
+			return nil
+		}
+		put(out, "disk_reads", grown[diskReads]/seconds)
+		put(out, "disk_writes", grown[diskWrites]/seconds)
+		put(out, "disk_read_bytes", grown[diskSectorsRead]*sectorSize/seconds)
+		put(out, "disk_write_bytes", grown[diskSectorsWritten]*sectorSize/seconds)
+		put(out, "disk_utilisation", fraction(grown[diskBusyMS]/1000/seconds))
+		// 0/0 if there were no reads, which put leaves out.
+		put(out, "disk_read_latency_us", grown[diskReadMS]*1000/grown[diskReads])
+		put(out, "disk_write_latency_us", grown[diskWriteMS]*1000/grown[diskWrites])
 		return nil
+	})
+	if err == nil && d.partOf != "" {
+		warn(fmt.Sprintf("disk figures are those of %s only, one of the devices of %s", d.name, d.partOf))
 	}
-	put(out, "disk_reads", grown[diskReads]/seconds)
-	put(out, "disk_writes", grown[diskWrites]/seconds)
-	put(out, "disk_read_bytes", grown[diskSectorsRead]*sectorSize/seconds)
-	put(out, "disk_write_bytes", grown[diskSectorsWritten]*sectorSize/seconds)
-	put(out, "disk_utilisation", fraction(grown[diskBusyMS]/1000/seconds))
-	// 0/0 if there were no reads, which put leaves out.
-	put(out, "disk_read_latency_us", grown[diskReadMS]*1000/grown[diskReads])
-	put(out, "disk_write_latency_us", grown[diskWriteMS]*1000/grown[diskWrites])
-	return nil
+	return s, err
 }
-
-func (d *diskSource) close() error { return d.file.close() }
 
 // spaceSource reads the free space of the data's file system.
 type spaceSource struct{ dir string }
@@ -124,3 +105,163 @@ func (s *spaceSource) sample(_ time.Time, out figures) error {
 }
 
 func (s *spaceSource) close() error { return nil }
+
+// device is a block device that stores the data.
+type device struct {
+	number devNumber
+	// name is the kernel's name: "sda1", "nvme0n1p2", "dm-0".
+	name string
+	// partOf describes the other devices of the file system, "" if there is only
+	// one.
+	partOf string
+}
+
+func (sys system) blockDir(n devNumber) string {
+	return filepath.Join(sys.sys, "dev/block", n.String())
+}
+
+// device returns the block device that stores dir. File systems without a device
+// number of their own (btrfs, overlay) are looked up in the mount table: btrfs
+// by the device it was mounted from, overlay by its upper layer, which receives
+// the writes.
+func (sys system) device(dir string) (device, error) {
+	holder, _, err := sys.stat(dir)
+	if err != nil {
+		return device{}, err
+	}
+	if !holder.anonymous() {
+		return sys.blockDevice(holder)
+	}
+	m, err := sys.mount(dir)
+	if err != nil {
+		return device{}, fmt.Errorf("no block device behind %s: %w", dir, err)
+	}
+	source := unescapeMount(m.Source)
+	switch {
+	case m.FSType == "overlay":
+		upper := unescapeMount(m.SuperOptions["upperdir"])
+		holder, _, err := sys.stat(upper)
+		if err != nil || holder.anonymous() {
+			return device{}, fmt.Errorf("no block device behind %s: overlay, and its upper layer %q can't be followed from here", dir, upper)
+		}
+		return sys.blockDevice(holder)
+	case strings.HasPrefix(source, "/"):
+		_, itself, err := sys.stat(source)
+		if err != nil {
+			return device{}, fmt.Errorf("no block device behind %s: %s: %w", dir, m.FSType, err)
+		}
+		if itself == 0 {
+			break
+		}
+		d, err := sys.blockDevice(itself)
+		if err == nil && m.FSType == "btrfs" {
+			d.partOf = sys.btrfsOf(d.name)
+		}
+		return d, err
+	}
+	return device{}, fmt.Errorf("no block device behind %s: %s", dir, m.FSType)
+}
+
+// blockDevice returns the block device with a device number, if the kernel shows it.
+func (sys system) blockDevice(n devNumber) (device, error) {
+	path, err := filepath.EvalSymlinks(sys.blockDir(n))
+	if err != nil {
+		return device{}, fmt.Errorf("find block device %s: %w", n, err)
+	}
+	return device{number: n, name: filepath.Base(path)}, nil
+}
+
+// btrfsOf describes the btrfs that a device belongs to, if it has several devices.
+func (sys system) btrfsOf(name string) string {
+	found, err := filepath.Glob(filepath.Join(sys.sys, "fs/btrfs/*/devices", name))
+	if err != nil || len(found) == 0 {
+		return ""
+	}
+	all, err := os.ReadDir(filepath.Dir(found[0]))
+	if err != nil || len(all) < 2 {
+		return ""
+	}
+	return fmt.Sprintf("a btrfs over %d", len(all))
+}
+
+// mount returns the mount that contains dir: the longest mount point that is a
+// prefix of it, and the last of equal ones, which covers the others.
+func (sys system) mount(dir string) (*procfs.MountInfo, error) {
+	real, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	if real, err = filepath.EvalSymlinks(real); err != nil {
+		return nil, err
+	}
+	fs, err := procfs.NewFS(sys.proc)
+	if err != nil {
+		return nil, err
+	}
+	mounts, err := fs.GetMounts()
+	if err != nil {
+		return nil, fmt.Errorf("read mounts: %w", err)
+	}
+	var best *procfs.MountInfo
+	longest := -1
+	for _, m := range mounts {
+		point := unescapeMount(m.MountPoint)
+		within := point == "/" || real == point || strings.HasPrefix(real, point+"/")
+		if within && len(point) >= longest {
+			best, longest = m, len(point)
+		}
+	}
+	if best == nil {
+		return nil, fmt.Errorf("no mount holds %s", real)
+	}
+	return best, nil
+}
+
+// unescapeMount reverses the kernel's escapes in mountinfo: spaces, tabs, line
+// feeds and backslashes are written as a backslash and three octal digits.
+var unescapeMount = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace
+
+// describeDevice returns the description of a device: of the disk of a
+// partition, or of the first disk below a mapped device.
+func (sys system) describeDevice(d device) string {
+	dir := sys.blockDir(d.number)
+	// Mapped devices can be stacked: encryption on a volume on a RAID.
+	for range 8 {
+		var err error
+		if dir, err = filepath.EvalSymlinks(dir); err != nil {
+			return d.name
+		}
+		if _, err := os.Stat(filepath.Join(dir, "partition")); err == nil {
+			dir = filepath.Dir(dir)
+		}
+		slaves, _ := filepath.Glob(filepath.Join(dir, "slaves/*"))
+		if len(slaves) == 0 {
+			break
+		}
+		dir = slaves[0]
+	}
+	name := d.name
+	if disk := filepath.Base(dir); disk != name {
+		name += " on " + disk
+	}
+	var says []string
+	if model := readLine(filepath.Join(dir, "device/model")); model != "" {
+		says = append(says, model)
+	}
+	switch readLine(filepath.Join(dir, "queue/rotational")) {
+	case "0":
+		says = append(says, "not rotational")
+	case "1":
+		says = append(says, "rotational")
+	}
+	if cache := readLine(filepath.Join(dir, "queue/write_cache")); cache != "" {
+		says = append(says, cache+" cache")
+	}
+	if d.partOf != "" {
+		says = append(says, "one of "+d.partOf)
+	}
+	if len(says) == 0 {
+		return name
+	}
+	return name + ": " + strings.Join(says, ", ")
+}

@@ -2,9 +2,9 @@
 // process and of the database server, together, at the end of every interval of
 // a run, so that a stall can be compared with the changes in these counters.
 //
-// The input is a Config: the engine's counters, the server's process and its
-// data directory. The output is one Sample per interval: figures by name, in the
-// form that package result records, each described by Describe. Cumulative
+// The input is a Config: of each server of the target the engine's counters, the
+// process and the data directory. The output is one sample per interval: figures by
+// name, in the form that package result records, each described by Describe. Cumulative
 // counters are reported as rates per second, divided by the actual time between
 // the two readings, so a late or missing reading doesn't distort them. Times are
 // in seconds, sizes in bytes; fractions are between 0 and 1.
@@ -35,14 +35,13 @@
 // (BenchmarkSample, 2 cores); 0.2 ms with caches that are cold after a second's
 // pause. The cost of the engine's own query is extra.
 //
-//	p, err := probe.New(ctx, probe.Config{DB: counters, ServerPID: info.PID, DataDir: info.DataDir})
+//	p, err := probe.New(ctx, probe.Config{Nodes: []probe.Node{{DB: counters, ServerPID: info.PID, DataDir: info.DataDir}}})
 //	...
 //	defer p.Close()
 //	run.Counters, run.Warnings = p.Describe(), p.Warnings()
 //	p.Start(ctx)
 //	for range ticks {
-//		s := p.Sample(ctx, time.Since(begin))
-//		interval.Counters = s.Counters
+//		interval.Counters = p.Sample(ctx, time.Since(begin))
 //	}
 package probe
 
@@ -51,6 +50,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -72,6 +73,22 @@ const defaultInterval = time.Second
 // Config selects what to read. The zero value reads only this machine and this
 // process.
 type Config struct {
+	// Nodes are the servers of the target: one, except in a topology.
+	Nodes []Node
+	// Interval is the expected time between calls of Sample; 0 is 1 s.
+	Interval time.Duration
+	// WorkEvery is the time between two timings of a fixed computation; 0 is never.
+	WorkEvery time.Duration
+	// Wait is the maximum time that Sample waits for the servers' counters; 0 is
+	// a quarter of Interval.
+	Wait time.Duration
+}
+
+// A Node is a server to watch.
+type Node struct {
+	// Name distinguishes the nodes of a target; "" if there is only one. The figures
+	// of a named node are NAME/FIGURE.
+	Name string
 	// DB is the engine's counters; nil if there are none. Only the probe may use
 	// them until Close has returned; the caller that opened them closes them
 	// after that.
@@ -86,23 +103,24 @@ type Config struct {
 	// Embedded means that the engine runs in this process: there is no server
 	// process.
 	Embedded bool
-	// Interval is the expected time between calls of Sample; 0 is 1 s.
-	Interval time.Duration
-	// WorkEvery is the time between two timings of a fixed computation; 0 is never.
-	WorkEvery time.Duration
-	// Wait is the maximum time that Sample waits for the server's counters; 0 is
-	// a quarter of Interval.
-	Wait time.Duration
 }
 
 // Validate returns an error if a field of the Config is invalid.
 func (c Config) Validate() error {
 	c = c.withDefaults()
+	names := map[string]bool{}
+	for _, n := range c.Nodes {
+		switch {
+		case names[n.Name]:
+			return fmt.Errorf("probe: two nodes are named %q", n.Name)
+		case n.ServerPID < 0:
+			return fmt.Errorf("probe: server process %d is no process id", n.ServerPID)
+		case n.Embedded && n.ServerPID != 0:
+			return fmt.Errorf("probe: an embedded engine has no process of its own, but %d was given", n.ServerPID)
+		}
+		names[n.Name] = true
+	}
 	switch {
-	case c.ServerPID < 0:
-		return fmt.Errorf("probe: server process %d is no process id", c.ServerPID)
-	case c.Embedded && c.ServerPID != 0:
-		return fmt.Errorf("probe: an embedded engine has no process of its own, but %d was given", c.ServerPID)
 	case c.WorkEvery < 0:
 		return fmt.Errorf("probe: work every %v must not be negative", c.WorkEvery)
 	case c.Interval < 0 || c.Wait < 0:
@@ -123,44 +141,31 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// A Sample holds the figures of one interval.
-type Sample struct {
-	// Elapsed is the end of the interval, as passed to Probe.Sample.
-	Elapsed time.Duration
-	// Seconds is the actual time since the previous sample, or since Start; 0 in
-	// the first sample without Start.
-	Seconds float64
-	// Counters are the figures that could be read, by name. The values are
-	// finite, as required by result.Interval.
-	Counters map[string]float64
-	// ClientCPUSeconds and ServerCPUSeconds are the CPU time used in the
-	// interval. The server's is valid only if ServerCPUKnown is set; after a
-	// failed reading, the next one includes the missing time.
-	ClientCPUSeconds float64
-	ServerCPUSeconds float64
-	ServerCPUKnown   bool
+// Machine describes this machine for the header of a run record; fields that
+// can't be read are left empty. dataDir is the server's data directory, or "" if
+// that is on another machine.
+//
+// Disk has the form "vda: MODEL, rotational, write back cache": the device and
+// its own description. Virtual disks often report that they are rotational.
+func Machine(dataDir string) result.Machine { return hostSystem().machine(dataDir) }
+
+func (sys system) machine(dataDir string) result.Machine {
+	m := result.Machine{Cores: runtime.NumCPU(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	sys.describeMachine(dataDir, &m)
+	return m
 }
 
-// A Probe reads the figures. Only one goroutine at a time may call its methods.
+// A Probe reads the figures. Only one goroutine at a time may call its methods, except
+// Follow.
 type Probe struct {
 	cfg      Config
 	counters []result.Counter
 	warnings []string
 	sources  []*watched
-	// client and process are the sources that provide CPU time; process is nil
-	// if the server's process can't be read. server is nil without counters.
-	client  cpuSource
-	process serverProcess
-	// following is the source of the watched server process, newPID the process
-	// last passed to Follow.
-	following   *watched
-	newPID      atomic.Int64
-	server      *poller
-	serverGap   gap
-	lastSample  time.Time
-	startClient cpuTime
-	startServer cpuTime
-	closed      bool
+	client   *clientSource
+	nodes    []*node
+	last     time.Time // of the last sample
+	closed   bool
 }
 
 // A source reads a group of figures together.
@@ -173,33 +178,41 @@ type source interface {
 	close() error
 }
 
-// A cpuSource is a source that watches one process.
-type cpuSource interface {
-	source
-	// cpu is the CPU time used between the first and the last call of sample.
-	cpu() cpuTime
-}
-
-// A serverProcess is the source for the server's process.
-type serverProcess interface {
-	cpuSource
-	// goOn makes a source that has not been sampled continue the CPU time of
-	// another source. It counts from its process's start, as if it had been
-	// sampled at the given time with no CPU time used.
-	goOn(before cpuSource, at time.Time)
-}
-
-// cpuTime is CPU time used, with the number of successful readings: if that
-// number has not changed, the CPU time is not up to date.
-type cpuTime struct {
-	seconds  float64
-	readings int
-}
-
-// watched is a source with the record of its failures.
+// A watched source belongs to a node, or to the machine if node is nil. gap is the
+// record of its failures.
 type watched struct {
 	source
-	gap gap
+	node *node
+	gap  gap
+}
+
+func watch(what string, s source) *watched { return &watched{source: s, gap: gap{what: what}} }
+
+// A node is a server with the sources of its figures.
+type node struct {
+	Node
+	// process is the source of the server's process, used the CPU time that the
+	// process has used since Start; newPID is the process last passed to Follow.
+	process *watched
+	used    cpuTime
+	newPID  atomic.Int64
+	// poller is nil without counters.
+	poller *poller
+	gap    gap
+}
+
+// cpuTime is CPU time in seconds. known is set by each successful reading.
+type cpuTime struct {
+	seconds float64
+	known   bool
+}
+
+// figure returns the name of one of the node's figures; a nil node is the machine.
+func (n *node) figure(name string) string {
+	if n == nil || n.Name == "" {
+		return name
+	}
+	return n.Name + "/" + name
 }
 
 // New opens the sources that can be read on this machine. It returns an error
@@ -210,178 +223,202 @@ func New(ctx context.Context, cfg Config) (*Probe, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	p := &Probe{cfg: cfg.withDefaults(), serverGap: gap{what: "server counters"}}
-	p.openSystem(hostSystem())
+	ctx = context.WithoutCancel(ctx)
+	p := &Probe{cfg: cfg.withDefaults(), client: newClientSource()}
+	sys := hostSystem()
+	p.add(nil, sys.open(p.warner(nil))...)
+	for _, n := range cfg.Nodes {
+		added := &node{Node: n}
+		p.nodes = append(p.nodes, added)
+		p.add(added, sys.openDisk(n.DataDir, p.warner(added))...)
+	}
+	p.add(nil, watch("client figures", p.client))
+	for _, n := range p.nodes {
+		p.openProcess(sys, n)
+	}
 	if p.cfg.WorkEvery > 0 {
-		stolen, err := hostSystem().openSteal()
+		stolen, err := sys.openSteal()
 		if err != nil {
 			stolen = nil // the warning about CPU times covers this
 		}
-		p.add("the fixed work", newWorkSource(context.WithoutCancel(ctx), p.cfg.WorkEvery, stolen))
+		p.add(nil, watch("the fixed work", newWorkSource(ctx, p.cfg.WorkEvery, stolen)))
 	}
-	if cfg.DB == nil {
-		if !cfg.Embedded {
-			p.warn("server counters left out: the target has none")
+	for _, n := range p.nodes {
+		warn := p.warner(n)
+		switch {
+		case n.DB != nil:
+			n.poller = newPoller(ctx, n, p.counters, warn)
+			n.gap.what = n.figure("server counters")
+			p.counters = append(p.counters, n.poller.described...)
+		case !n.Embedded:
+			warn("server counters left out: the target has none")
 		}
-		return p, nil
 	}
-	var warnings []string
-	p.server, warnings = newPoller(context.WithoutCancel(ctx), cfg.DB, p.counters)
-	p.counters = append(p.counters, p.server.described...)
-	p.warnings = append(p.warnings, warnings...)
 	return p, nil
 }
 
-// openSystem opens all sources except the engine's counters.
-func (p *Probe) openSystem(sys system) {
-	for _, s := range sys.open(p.cfg.DataDir, p.warn) {
-		p.add(s.what, s.source)
-	}
-	client := newClientSource()
-	p.client = client
-	p.add("client figures", client)
-	if !client.hasCPU {
-		p.warn("client cpu time left out: it can't be read on this system")
-	}
+func (p *Probe) openProcess(sys system, n *node) {
+	warn := p.warner(n)
 	switch {
-	case p.cfg.Embedded:
-	case p.cfg.ServerPID == 0:
-		p.warn("server process figures left out: its process is unknown or on another machine")
+	case n.Embedded:
+	case n.ServerPID == 0:
+		warn("server process figures left out: its process is unknown or on another machine")
 	default:
-		process, err := sys.openProcess(p.cfg.ServerPID, p.warn)
+		source, err := sys.openProcess(n.ServerPID, &n.used, warn)
 		if err != nil {
-			p.warn("server process figures left out: " + err.Error())
+			warn("server process figures left out: " + err.Error())
 			return
 		}
-		p.process = process
-		p.add("server process figures", process)
-		p.following = p.sources[len(p.sources)-1]
-		p.newPID.Store(int64(p.cfg.ServerPID))
+		n.process = watch("server process figures", source)
+		p.add(n, n.process)
+		n.newPID.Store(int64(n.ServerPID))
 	}
 }
 
-// Follow reports that the server was restarted with another process id: from the
-// next Sample on, the new process is watched, from its start on, and CPU time
-// accumulates. It may be called while Sample runs. The CPU time that the old
+// Follow reports that the server of the only node was restarted with another process
+// id: from the next Sample on, the new process is watched, from its start on, and CPU
+// time accumulates. It may be called while Sample runs. The CPU time that the old
 // process used after the last Sample is lost. If the first process could not be
 // read, Follow has no effect.
-func (p *Probe) Follow(pid int) { p.newPID.Store(int64(pid)) }
+func (p *Probe) Follow(pid int) { p.nodes[0].newPID.Store(int64(pid)) }
 
 // follow switches to the process passed to Follow.
-func (p *Probe) follow() {
-	pid := int(p.newPID.Load())
-	if p.following == nil || pid == p.cfg.ServerPID {
+func (n *node) follow(last time.Time) {
+	pid := int(n.newPID.Load())
+	if n.process == nil || pid == n.ServerPID {
 		return
 	}
-	source, err := hostSystem().openProcess(pid, func(string) {}) // the warnings are the same as for the first process
+	source, err := hostSystem().openProcess(pid, &n.used, func(string) {}) // the warnings are the same as for the first process
 	if err != nil {
 		return // it has already ended; Follow will be called with the next one
 	}
-	source.goOn(p.process, p.lastSample)
-	_ = p.following.close() // its process has ended
-	p.cfg.ServerPID, p.process, p.following.source = pid, source, source
-	if p.server != nil {
-		p.server.restarted()
+	source.startedAfter(last)
+	_ = n.process.close() // its process has ended
+	n.ServerPID, n.process.source = pid, source
+	if n.poller != nil {
+		n.poller.restarted()
 	}
 }
 
-func (p *Probe) add(what string, s source) {
-	p.sources = append(p.sources, &watched{source: s, gap: gap{what: what}})
-	p.counters = append(p.counters, s.describe()...)
+func (p *Probe) add(n *node, sources ...*watched) {
+	for _, w := range sources {
+		w.node = n
+		w.gap.what = n.figure(w.gap.what)
+		p.sources = append(p.sources, w)
+		for _, c := range w.describe() {
+			p.counters = append(p.counters, n.describe(c))
+		}
+	}
 }
 
-func (p *Probe) warn(text string) { p.warnings = append(p.warnings, text) }
+// describe returns the description of a figure with the node's name in it.
+func (n *node) describe(c result.Counter) result.Counter {
+	c.Name = n.figure(c.Name)
+	if n != nil {
+		c.Node = n.Name
+	}
+	return c
+}
+
+// warner returns a function that adds a warning about a node.
+func (p *Probe) warner(n *node) func(string) {
+	return func(text string) { p.warnings = append(p.warnings, n.figure(text)) }
+}
 
 // Describe returns all figures that samples may contain, in a fixed order.
-func (p *Probe) Describe() []result.Counter {
-	return append([]result.Counter(nil), p.counters...)
-}
+func (p *Probe) Describe() []result.Counter { return slices.Clone(p.counters) }
 
 // Warnings returns the missing figures with reasons: those that were never
 // readable and, after samples, those that failed, with the number of samples.
 func (p *Probe) Warnings() []string {
-	out := append([]string(nil), p.warnings...)
+	out := slices.Clone(p.warnings)
 	for _, w := range p.sources {
 		out = w.gap.appendTo(out)
 	}
-	out = p.serverGap.appendTo(out)
-	if p.server != nil {
-		out = append(out, p.server.warnings()...)
+	for _, n := range p.nodes {
+		out = n.gap.appendTo(out)
+		if n.poller != nil {
+			out = append(out, n.poller.warnings()...)
+		}
 	}
 	return out
 }
 
 // Start takes the initial readings, which the first Sample is compared with and
 // from which ClientCPUSeconds and ServerCPUSeconds count. No interval is running
-// yet, so it may wait for the server for a whole interval.
+// yet, so it may wait for the servers for a whole interval.
 func (p *Probe) Start(ctx context.Context) {
 	p.read(ctx, 0, p.cfg.Interval)
-	p.startClient = p.client.cpu()
-	if p.process != nil {
-		p.startServer = p.process.cpu()
+	p.client.used = 0
+	for _, n := range p.nodes {
+		n.used = cpuTime{}
 	}
 }
 
-// Sample returns the changes since the previous call, or since Start. elapsed is
-// the time since the run's start, for the sample and for warnings. It returns
-// within Config.Wait, and at once if ctx is done.
-func (p *Probe) Sample(ctx context.Context, elapsed time.Duration) Sample {
+// Sample returns the figures that could be read, by name: the changes since the
+// previous call, or since Start. The values are finite, as required by
+// result.Interval. elapsed is the time since the run's start, for warnings. Sample
+// returns within Config.Wait, and at once if ctx is done.
+func (p *Probe) Sample(ctx context.Context, elapsed time.Duration) map[string]float64 {
 	return p.read(ctx, elapsed, p.cfg.Wait)
 }
 
-func (p *Probe) read(ctx context.Context, elapsed, wait time.Duration) Sample {
-	s := Sample{Elapsed: elapsed, Counters: make(figures, len(p.counters))}
+func (p *Probe) read(ctx context.Context, elapsed, wait time.Duration) figures {
+	out := make(figures, len(p.counters))
 	if p.closed {
-		return s
+		return out
 	}
-	p.follow()
-	asked := p.server != nil && p.server.ask()
-	client := p.client.cpu()
-	var process cpuTime
-	if p.process != nil {
-		process = p.process.cpu()
-	}
-	now := time.Now()
-	if !p.lastSample.IsZero() {
-		s.Seconds = now.Sub(p.lastSample).Seconds()
-	}
-	p.lastSample = now
-	for _, w := range p.sources {
-		w.gap.note(elapsed, w.sample(now, s.Counters))
-	}
-	s.ClientCPUSeconds = p.client.cpu().seconds - client.seconds
-	if p.process != nil {
-		after := p.process.cpu()
-		s.ServerCPUSeconds = after.seconds - process.seconds
-		s.ServerCPUKnown = after.readings > process.readings
-	}
-	if p.server != nil {
-		err := errStillOpen
-		if asked {
-			err = p.server.await(ctx, wait, s.Counters)
+	for _, n := range p.nodes {
+		n.follow(p.last)
+		if n.poller != nil {
+			n.poller.ask()
 		}
-		p.serverGap.note(elapsed, err)
 	}
-	return s
+	p.last = time.Now()
+	for _, w := range p.sources {
+		w.gap.note(elapsed, w.read(p.last, out))
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("%w (more than %v)", errLate, wait))
+	defer cancel()
+	for _, n := range p.nodes {
+		if n.poller != nil {
+			n.gap.note(elapsed, n.poller.await(ctx, out))
+		}
+	}
+	return out
+}
+
+// read adds the source's figures to out.
+func (w *watched) read(now time.Time, out figures) error {
+	if w.node == nil || w.node.Name == "" {
+		return w.sample(now, out)
+	}
+	own := figures{}
+	err := w.sample(now, own)
+	for name, v := range own {
+		out[w.node.figure(name)] = v
+	}
+	return err
 }
 
 // ClientCPUSeconds returns the user and system CPU time that this process used
 // from Start to the last Sample.
-func (p *Probe) ClientCPUSeconds() float64 {
-	return p.client.cpu().seconds - p.startClient.seconds
-}
+func (p *Probe) ClientCPUSeconds() float64 { return p.client.used }
 
-// ServerCPUSeconds returns the CPU time of the server's processes from Start to the
-// last Sample that could read them; false if none could, and for embedded engines.
-func (p *Probe) ServerCPUSeconds() (float64, bool) {
-	if p.process == nil {
-		return 0, false
+// ServerCPUSeconds returns the CPU time of the servers' processes from Start to the
+// last Sample that could read them; false if none of a server's could be read, and for
+// embedded engines.
+func (p *Probe) ServerCPUSeconds() (seconds float64, known bool) {
+	for _, n := range p.nodes {
+		if !n.used.known {
+			return 0, false
+		}
+		seconds += n.used.seconds
 	}
-	now := p.process.cpu()
-	return now.seconds - p.startServer.seconds, now.readings > p.startServer.readings
+	return seconds, len(p.nodes) > 0
 }
 
-// Close stops the probe and waits for its goroutine. If a query ignores its
+// Close stops the probe and waits for its goroutines. If a query ignores its
 // context, the wait ends after a limit and Close returns an error. Totals and
 // warnings remain readable.
 func (p *Probe) Close() error {
@@ -390,8 +427,10 @@ func (p *Probe) Close() error {
 	}
 	p.closed = true
 	var errs []error
-	if p.server != nil {
-		errs = append(errs, p.server.close())
+	for _, n := range p.nodes {
+		if n.poller != nil {
+			errs = append(errs, n.poller.close())
+		}
 	}
 	for _, w := range p.sources {
 		errs = append(errs, w.close())

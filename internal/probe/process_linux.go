@@ -33,13 +33,13 @@ type processSource struct {
 	cpuMeter meter
 	reads    meter
 	writes   meter
-	used     cpuTime
+	used     *cpuTime
 }
 
-// openProcess opens the server's process.
-func (sys system) openProcess(pid int, warn func(string)) (serverProcess, error) {
+// openProcess opens the server's process, whose CPU time is added to used.
+func (sys system) openProcess(pid int, used *cpuTime, warn func(string)) (*processSource, error) {
 	dir := filepath.Join(sys.proc, strconv.Itoa(pid))
-	p := &processSource{sys: sys, pid: pid}
+	p := &processSource{sys: sys, pid: pid, used: used}
 	var err error
 	if p.stat, err = openKernelFile(filepath.Join(dir, "stat")); err != nil {
 		return nil, err
@@ -106,8 +106,7 @@ func (p *processSource) sample(now time.Time, out figures) error {
 	}
 	if grown, seconds, ok := p.cpuMeter.advance(float64(use.ticks)/userHZ, now); ok {
 		put(out, "server_cpu", grown/seconds)
-		p.used.seconds += grown
-		p.used.readings++
+		p.used.seconds, p.used.known = p.used.seconds+grown, true
 	}
 	put(out, "server_rss_bytes", float64(use.private+use.shared)*float64(os.Getpagesize()))
 	if p.status != nil {
@@ -194,17 +193,11 @@ func (p *processSource) addChildren(use *processUse) (forked bool, err error) {
 	}
 }
 
-// addChild adds the readable figures of a child, which may end at any moment.
+// addChild adds the readable figures of a child, which may end at any moment: the sum
+// is then read again.
 func (u *processUse) addChild(dir string, io bool) {
-	open := func(name string) *kernelFile {
-		f, err := openKernelFile(filepath.Join(dir, name))
-		if err != nil {
-			return nil
-		}
-		return f
-	}
-	stat := open("stat")
-	if stat == nil {
+	stat, err := openKernelFile(filepath.Join(dir, "stat"))
+	if err != nil {
 		return
 	}
 	defer stat.close()
@@ -213,18 +206,18 @@ func (u *processUse) addChild(dir string, io bool) {
 		return
 	}
 	u.ticks += s.ticks + s.reaped
-	statm := open("statm")
-	if statm == nil {
+	statm, err := openKernelFile(filepath.Join(dir, "statm"))
+	if err != nil {
 		return
 	}
 	defer statm.close()
 	var ioFile *kernelFile
 	if io {
-		if ioFile = open("io"); ioFile != nil {
+		if ioFile, err = openKernelFile(filepath.Join(dir, "io")); err == nil {
 			defer ioFile.close()
 		}
 	}
-	_ = u.addFiles(statm, ioFile) // on an error it has ended: the sum is read again
+	_ = u.addFiles(statm, ioFile)
 }
 
 // addFiles adds the memory and disk use of one process; io may be nil.
@@ -251,22 +244,15 @@ func (u *processUse) addFiles(statm, io *kernelFile) error {
 	return nil
 }
 
-func (p *processSource) cpu() cpuTime { return p.used }
-
-func (p *processSource) goOn(before cpuSource, at time.Time) {
-	p.used = before.cpu()
+// startedAfter makes a source that has not been sampled count from its process's
+// start, as if it had been sampled at the given time, when nothing was used yet.
+func (p *processSource) startedAfter(at time.Time) {
 	zero := meter{at: at}
 	p.cpuMeter, p.reads, p.writes = zero, zero, zero
 }
 
 func (p *processSource) close() error {
-	var errs []error
-	for _, f := range []*kernelFile{p.stat, p.statm, p.status, p.io, p.children} {
-		if f != nil {
-			errs = append(errs, f.close())
-		}
-	}
-	return errors.Join(errs...)
+	return closeFiles(p.stat, p.statm, p.status, p.io, p.children)
 }
 
 // processStat is the relevant part of /proc/PID/stat.

@@ -30,35 +30,34 @@ func (tr *tree) children(pid int, children string) {
 	tr.write(fmt.Sprintf("proc/%d/task/%d/children", pid, pid), children)
 }
 
-func noWarning(t *testing.T) func(string) {
-	return func(text string) { t.Errorf("warning: %s", text) }
+// server writes the files of process 40, and opens it.
+func (tr *tree) server(children string) (*processSource, *cpuTime) {
+	tr.t.Helper()
+	tr.process(40, "odd) name (x", 100, 50, 1000, 777)
+	tr.memory(40, 30, 10)
+	tr.io(40, 4096, 8192)
+	tr.children(40, children)
+	used := &cpuTime{}
+	p, err := tr.system().openProcess(40, used, func(text string) { tr.t.Errorf("warning: %s", text) })
+	if err != nil {
+		tr.t.Fatal(err)
+	}
+	tr.t.Cleanup(func() { p.close() })
+	return p, used
 }
 
 func TestProcess(t *testing.T) {
 	tr := newTree(t)
-	tr.process(40, "odd) name (x", 100, 50, 0, 777)
-	tr.memory(40, 30, 10)
-	tr.io(40, 4096, 8192)
-	tr.children(40, "")
-	p, err := tr.system().openProcess(40, noWarning(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.close()
-	begin := time.Now()
-	if err := p.sample(begin, figures{}); err != nil {
-		t.Fatal(err)
-	}
-	tr.process(40, "odd) name (x", 250, 100, 0, 777)
-	tr.io(40, 4096+2048, 8192+4096)
-	out := figures{}
-	if err := p.sample(begin.Add(2*time.Second), out); err != nil {
-		t.Fatal(err)
-	}
-	wantFigures(t, out, figures{"server_cpu": 1, "server_rss_bytes": 30 * float64(os.Getpagesize()),
+	tr.write("proc/40/status", "Name:\tserver\nVmPeak:\t   99999 kB\nVmHWM:\t    1234 kB\nVmRSS:\t     120 kB\n")
+	p, used := tr.server("")
+	out := secondSample(t, func() (source, error) { return p, nil }, func() {
+		tr.process(40, "odd) name (x", 250, 100, 1000, 777)
+		tr.io(40, 4096+2048, 8192+4096)
+	})
+	wantFigures(t, out, figures{"server_cpu": 1, "server_rss_bytes": 30 * float64(os.Getpagesize()), "server_peak_bytes": 1234 << 10,
 		"server_io_read_bytes": 1024, "server_io_write_bytes": 2048})
-	if got := p.cpu(); got.seconds != 2 || got.readings != 1 {
-		t.Errorf("cpu time %+v, want 2 s of 1 reading", got)
+	if *used != (cpuTime{2, true}) {
+		t.Errorf("cpu time %+v, want 2 s", *used)
 	}
 }
 
@@ -66,20 +65,12 @@ func TestProcess(t *testing.T) {
 // CPU time of a connection must remain in the sum after it has ended.
 func TestProcessWithChildren(t *testing.T) {
 	tr := newTree(t)
-	tr.process(40, "postgres", 100, 0, 1000, 777)
-	tr.memory(40, 30, 10)
-	tr.io(40, 0, 1000)
-	tr.children(40, "41 42 ")
 	for _, pid := range []int{41, 42} {
 		tr.process(pid, "postgres", 200, 0, 0, 800)
 		tr.memory(pid, 50, 45)
 		tr.io(pid, 0, 500)
 	}
-	p, err := tr.system().openProcess(40, noWarning(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.close()
+	p, _ := tr.server("41 42 ")
 	begin := time.Now()
 	out := figures{}
 	if err := p.sample(begin, out); err != nil {
@@ -89,8 +80,8 @@ func TestProcessWithChildren(t *testing.T) {
 	wantFigures(t, out, figures{"server_rss_bytes": (20 + 5 + 5 + 45) * page})
 
 	// 42 ends after 50 more ticks, and its parent reaps it.
-	tr.process(40, "postgres", 110, 0, 1250, 777)
-	tr.io(40, 0, 1500+300)
+	tr.process(40, "postgres", 110, 50, 1250, 777)
+	tr.io(40, 4096, 8192+500+300)
 	tr.children(40, "41 ")
 	tr.process(41, "postgres", 240, 0, 0, 800)
 	if err := os.RemoveAll(filepath.Join(tr.root, "proc/42")); err != nil {
@@ -107,15 +98,7 @@ func TestProcessWithChildren(t *testing.T) {
 // TestProcessIsAnother tests a process id that is reused.
 func TestProcessIsAnother(t *testing.T) {
 	tr := newTree(t)
-	tr.process(40, "mariadbd", 100, 0, 0, 777)
-	tr.memory(40, 30, 10)
-	tr.io(40, 0, 0)
-	tr.children(40, "")
-	p, err := tr.system().openProcess(40, noWarning(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.close()
+	p, _ := tr.server("")
 	tr.process(40, "vi", 900, 0, 0, 888)
 	out := figures{}
 	if err := p.sample(time.Now(), out); err == nil || !strings.Contains(err.Error(), "another") {
@@ -126,13 +109,13 @@ func TestProcessIsAnother(t *testing.T) {
 
 func TestProcessPartlyReadable(t *testing.T) {
 	tr := newTree(t)
-	if _, err := tr.system().openProcess(40, noWarning(t)); err == nil {
+	if _, err := tr.system().openProcess(40, &cpuTime{}, func(string) {}); err == nil {
 		t.Error("a process that isn't there was opened")
 	}
 	tr.process(40, "mariadbd", 100, 0, 0, 777)
 	tr.memory(40, 30, 10)
 	var warnings []string
-	p, err := tr.system().openProcess(40, func(text string) { warnings = append(warnings, text) })
+	p, err := tr.system().openProcess(40, &cpuTime{}, func(text string) { warnings = append(warnings, text) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,28 +152,5 @@ func TestParseProcessStatRefuses(t *testing.T) {
 				t.Errorf("%q was read as %+v", c.text, s)
 			}
 		})
-	}
-}
-
-// TestProcessPeak checks that the peak of memory is the kernel's own, if it
-// provides one.
-func TestProcessPeak(t *testing.T) {
-	tr := newTree(t)
-	tr.process(40, "server", 100, 0, 0, 777)
-	tr.memory(40, 30, 10)
-	tr.io(40, 0, 0)
-	tr.children(40, "")
-	tr.write("proc/40/status", "Name:\tserver\nVmPeak:\t   99999 kB\nVmHWM:\t    1234 kB\nVmRSS:\t     120 kB\n")
-	p, err := tr.system().openProcess(40, noWarning(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.close()
-	out := figures{}
-	if err := p.sample(time.Now(), out); err != nil {
-		t.Fatal(err)
-	}
-	if got := out["server_peak_bytes"]; got != 1234<<10 {
-		t.Errorf("peak of %v bytes", got)
 	}
 }

@@ -41,6 +41,7 @@ type poller struct {
 	answers  chan answer
 	stop     context.CancelFunc
 	done     chan struct{}
+	asked    bool // by the present sample
 	answered bool // at least once
 	// resets is the number of samples in which a figure went backwards,
 	// resetName the first such figure.
@@ -83,12 +84,12 @@ func (p *poller) warnings() []string {
 
 // newPoller starts the goroutine; close stops it. Figures whose names already
 // exist are left out.
-func newPoller(ctx context.Context, db engine.Counters, others []result.Counter) (*poller, []string) {
+func newPoller(ctx context.Context, n *node, others []result.Counter, warn func(string)) *poller {
 	taken := map[string]bool{}
 	for _, c := range others {
 		taken[c.Name] = true
 	}
-	counters := db.Describe()
+	counters := n.DB.Describe()
 	p := &poller{
 		figures: make([]serverFigure, len(counters)),
 		values:  make([]float64, len(counters)),
@@ -96,23 +97,22 @@ func newPoller(ctx context.Context, db engine.Counters, others []result.Counter)
 		answers: make(chan answer, 1),
 		done:    make(chan struct{}),
 	}
-	var warnings []string
 	for i, c := range counters {
-		if taken[c.Name] {
-			warnings = append(warnings, fmt.Sprintf("server counter %s left out: the name is taken by another figure", c.Name))
+		d := n.describe(result.Counter{Name: c.Name, Group: groupServer, Unit: c.Unit, Help: c.Help})
+		if taken[d.Name] {
+			warn(fmt.Sprintf("server counter %s left out: the name is taken by another figure", c.Name))
 			continue
 		}
-		taken[c.Name] = true
-		p.figures[i] = serverFigure{name: c.Name, cumulative: c.Cumulative}
-		unit := c.Unit
+		taken[d.Name] = true
+		p.figures[i] = serverFigure{name: d.Name, cumulative: c.Cumulative}
 		if c.Cumulative {
-			unit += "/s"
+			d.Unit += "/s"
 		}
-		p.described = append(p.described, result.Counter{Name: c.Name, Group: groupServer, Unit: unit, Help: c.Help})
+		p.described = append(p.described, d)
 	}
 	ctx, p.stop = context.WithCancel(ctx)
-	go poll(ctx, db, p.asks, p.answers, p.done)
-	return p, warnings
+	go poll(ctx, n.DB, p.asks, p.answers, p.done)
+	return p
 }
 
 // poll executes each query until ctx ends. Both channels have a capacity of one,
@@ -137,38 +137,36 @@ func poll(ctx context.Context, db engine.Counters, asks <-chan []float64, answer
 	}
 }
 
-// ask requests a query, and returns false if the previous one is still in
-// progress. An answer that came too late for its own interval is discarded here.
-func (p *poller) ask() bool {
+// ask requests a query unless the previous one is still in progress. An answer that
+// came too late for its own interval is discarded here.
+func (p *poller) ask() {
 	if p.values == nil {
 		select {
 		case a := <-p.answers:
 			p.values = a.values
 		default:
-			return false
+			p.asked = false
+			return
 		}
 	}
 	p.asks <- p.values
-	p.values = nil
-	return true
+	p.values, p.asked = nil, true
 }
 
-// await waits for the answer and adds its figures to out.
-func (p *poller) await(ctx context.Context, wait time.Duration, out figures) error {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
+// await waits for the answer until ctx ends, and adds its figures to out.
+func (p *poller) await(ctx context.Context, out figures) error {
+	if !p.asked {
+		return errStillOpen
+	}
 	select {
 	case a := <-p.answers:
 		p.values = a.values
-		if a.err != nil {
-			return a.err
+		if a.err == nil {
+			p.take(a, out)
 		}
-		p.take(a, out)
-		return nil
-	case <-timer.C:
-		return fmt.Errorf("%w (more than %v)", errLate, wait)
+		return a.err
 	case <-ctx.Done():
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
 }
 

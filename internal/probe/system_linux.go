@@ -1,9 +1,11 @@
 package probe
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,8 +18,8 @@ import (
 
 // system is the locations of Linux's figures; tests use other roots. Values that
 // are read once come from procfs. Values that are read every interval are parsed
-// here from files that stay open, because procfs opens and parses whole files:
-// the interrupts of every core, for one line of CPU times.
+// here from files that stay open: procfs opens and parses whole files, which costs
+// ten times the CPU time and 80 KB of garbage per sample (docs/decisions/0003-dependencies.md).
 type system struct {
 	proc, sys, etc string
 	// stat returns the device that stores a file, and the device that the file
@@ -52,45 +54,51 @@ func statDevice(path string) (holder, itself devNumber, err error) {
 	return devNumber(st.Dev), itself, nil
 }
 
-// open opens the readable sources of the operating system, and warns about the
-// others.
-func (sys system) open(dataDir string, warn func(string)) []namedSource {
-	var out []namedSource
-	add := func(what string, s source, err error) {
-		if err != nil {
+// open opens the readable sources of the machine, and warns about the others.
+func (sys system) open(warn func(string)) []*watched {
+	var out []*watched
+	add := func(what string, open func(system) (source, error)) {
+		switch s, err := open(sys); {
+		case err == nil:
+			out = append(out, watch(what, s))
+		case !errors.Is(err, errNotShown):
 			warn(what + " left out: " + err.Error())
-			return
 		}
-		out = append(out, namedSource{what, s})
 	}
-	cpu, err := openCPU(sys)
-	add("cpu figures", cpu, err)
-	load, err := openLoad(sys)
-	add("load figures", load, err)
+	add("cpu figures", openCPU)
+	add("load figures", openLoad)
 	// Most virtual machines show no frequency, and most processes have no quota:
 	// this is not worth a warning.
-	if frequency, err := openFrequency(sys); !errors.Is(err, errNotShown) {
-		add("cpu frequency", frequency, err)
+	add("cpu frequency", openFrequency)
+	add("throttling figures", openThrottle)
+	add("memory figures", openMemory)
+	add("swap figures", openSwap)
+	for _, name := range []string{"cpu", "io", "memory"} {
+		add(name+" pressure figures", func(sys system) (source, error) { return openPressure(sys, name) })
 	}
-	if throttle, err := openThrottle(sys); !errors.Is(err, errNotShown) {
-		add("throttling figures", throttle, err)
-	}
-	memory, err := openMemory(sys)
-	add("memory figures", memory, err)
-	swap, err := openSwap(sys)
-	add("swap figures", swap, err)
-	for _, resource := range pressureResources {
-		p, err := openPressure(sys, resource)
-		add(resource.name+" pressure figures", p, err)
-	}
+	return out
+}
+
+// openDisk opens the sources of the disk that holds a data directory, and warns about
+// those that can't be read.
+func (sys system) openDisk(dataDir string, warn func(string)) []*watched {
 	if dataDir == "" {
 		warn("disk figures left out: where the data lies is unknown, or on another machine")
-		return out
+		return nil
 	}
+	var out []*watched
 	disk, err := openDisk(sys, dataDir, warn)
-	add("disk figures", disk, err)
+	if err != nil {
+		warn("disk figures left out: " + err.Error())
+	} else {
+		out = append(out, watch("disk figures", disk))
+	}
 	space, err := openSpace(dataDir)
-	add("disk space", space, err)
+	if err != nil {
+		warn("disk space left out: " + err.Error())
+	} else {
+		out = append(out, watch("disk space", space))
+	}
 	return out
 }
 
@@ -111,7 +119,9 @@ func (sys system) describeMachine(dataDir string, m *result.Machine) {
 	if dataDir == "" {
 		return
 	}
-	m.Filesystem = sys.filesystem(dataDir)
+	if mount, err := sys.mount(dataDir); err == nil {
+		m.Filesystem = mount.FSType
+	}
 	if d, err := sys.device(dataDir); err == nil {
 		m.Disk = sys.describeDevice(d)
 	}
@@ -185,6 +195,17 @@ func (k *kernelFile) read() ([]byte, error) {
 	}
 }
 
+// closeFiles closes files; those that are nil are not open.
+func closeFiles(files ...*kernelFile) error {
+	var errs []error
+	for _, k := range files {
+		if k != nil {
+			errs = append(errs, k.close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
 func (k *kernelFile) close() error { return k.f.Close() }
 
 // nextNumber returns the first decimal number in text, skipping spaces before
@@ -218,16 +239,24 @@ func numbers(text []byte, dst []uint64) int {
 // lineNumber returns the number after a prefix at the start of a line; false if
 // no line begins with the prefix.
 func lineNumber(text []byte, prefix string) (uint64, bool) {
-	for len(text) > 0 {
-		if len(text) > len(prefix) && string(text[:len(prefix)]) == prefix {
-			v, _, ok := nextNumber(text[len(prefix):])
+	for line := range bytes.Lines(text) {
+		if len(line) > len(prefix) && string(line[:len(prefix)]) == prefix {
+			v, _, ok := nextNumber(line[len(prefix):])
 			return v, ok
 		}
-		i := 0
-		for i < len(text) && text[i] != '\n' {
-			i++
-		}
-		text = text[min(i+1, len(text)):]
 	}
 	return 0, false
 }
+
+// threadCPU returns the CPU time of the calling thread in seconds; NaN if it
+// can't be read.
+func threadCPU() float64 {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts); err != nil {
+		return math.NaN()
+	}
+	return float64(ts.Nano()) / 1e9
+}
+
+// openSteal opens the CPU times a second time, for a reader with another interval.
+func (sys system) openSteal() (source, error) { return openCPU(sys) }

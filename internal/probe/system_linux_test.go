@@ -146,7 +146,7 @@ func TestMemorySwapPressure(t *testing.T) {
 	page := float64(os.Getpagesize())
 	wantFigures(t, swap, figures{"swap_in_bytes": page, "swap_out_bytes": 3 * page})
 
-	pressure := secondSample(t, func() (source, error) { return openPressure(tr.system(), pressureResources[1]) },
+	pressure := secondSample(t, func() (source, error) { return openPressure(tr.system(), "io") },
 		func() {
 			tr.write("proc/pressure/io", "some avg10=0.00 avg60=0.00 avg300=0.00 total=1800000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=9500000\n")
 		})
@@ -279,9 +279,10 @@ func TestMissingFiles(t *testing.T) {
 	tr.write("proc/loadavg", "\n")
 	var warnings []string
 	var names []string
-	for _, s := range tr.system().open("/nowhere", func(text string) { warnings = append(warnings, text) }) {
-		names = append(names, s.what)
-		s.source.close()
+	warn := func(text string) { warnings = append(warnings, text) }
+	for _, s := range append(tr.system().open(warn), tr.system().openDisk("/nowhere", warn)...) {
+		names = append(names, s.gap.what)
+		s.close()
 	}
 	if len(names) != 1 || names[0] != "swap figures" {
 		t.Errorf("opened %v, want the swap figures only", names)
@@ -289,7 +290,7 @@ func TestMissingFiles(t *testing.T) {
 	for _, part := range []string{
 		"cpu figures left out: ", "not a line of cpu times",
 		"load figures left out: ", "not a line of load averages",
-		"memory figures left out: ", "has no MemAvailable:",
+		"memory figures left out: ", "no line MemAvailable:",
 		"cpu pressure figures left out: open ", "io pressure figures left out: open ", "no such file",
 		"disk figures left out: stat /nowhere: ", "disk space left out: statfs /nowhere: no such file",
 	} {
