@@ -60,7 +60,7 @@ func TestFindRate(t *testing.T) {
 			if n := 2 + len(found[0].Trials) + len(found[1].Trials); len(recs) != n {
 				t.Errorf("%d runs in the record, want %d", len(recs), n)
 			}
-			if s := rowmill(t.Context(), "report", "run.jsonl"); !strings.Contains(s.stdout, "capacity of plain") || !strings.Contains(s.stdout, "capacity of rolling") {
+			if s := rowmill(t.Context(), "report", "run.jsonl"); !strings.Contains(s.stdout, "Capacity of plain") || !strings.Contains(s.stdout, "Capacity of rolling") {
 				t.Errorf("the report has no capacities:\n%s", s.stdout)
 			}
 		})

@@ -67,13 +67,13 @@ func TestMatrix(t *testing.T) {
 	}
 
 	text := rowmill(t.Context(), "report", "m.jsonl")
-	if !strings.Contains(text.stdout, "Which choices matter") {
+	if !strings.Contains(text.stdout, "What each choice does") {
 		t.Errorf("report: %s%s", text.stdout, text.stderr)
 	}
 	before, _ := os.ReadFile("m.jsonl")
 	again := rowmill(t.Context(), "bench", "matrix", "--resume", "m.jsonl")
 	mustPass(t, again)
-	if after, _ := os.ReadFile("m.jsonl"); !bytes.Equal(before, after) || !strings.Contains(again.stdout, "Which choices matter") {
+	if after, _ := os.ReadFile("m.jsonl"); !bytes.Equal(before, after) || !strings.Contains(again.stdout, "What each choice does") {
 		t.Errorf("a complete record was gone on with: %s", again.stderr)
 	}
 	for _, args := range []string{"compare m.jsonl m.jsonl --threshold 5%", "compare m.jsonl m.jsonl --json", "bench matrix --resume m.jsonl --baseline old.jsonl --threshold 5%"} {

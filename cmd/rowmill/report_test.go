@@ -57,7 +57,7 @@ func TestReportCommand(t *testing.T) {
 	}{
 		{"text", []string{"run.jsonl"}, 0, "Plain kept 100% of its first rate over 20k rows.", ""},
 		{"json", []string{"run.jsonl", "--json"}, 0, `"format": "rowmill.summary/1"`, ""},
-		{"markdown on standard output", []string{"run.jsonl", "--md", "-"}, 0, "# Insert rate as the table grows", ""},
+		{"markdown on standard output", []string{"run.jsonl", "--md", "-"}, 0, "# Insert rate of ", ""},
 		{"no record", nil, 2, "", "Try: rowmill report run.jsonl"},
 		{"an unknown flag", []string{"run.jsonl", "--pdf", "x"}, 2, "", "Try: rowmill report --help"},
 		{"two on standard output", []string{"run.jsonl", "--json", "--md", "-"}, 2, "", "--json and --md can't both be standard output"},

@@ -119,7 +119,7 @@ func TestScenarios(t *testing.T) {
 			}
 			s = rowmill(t.Context(), "report", "run.jsonl")
 			mustPass(t, s)
-			if !strings.Contains(s.stdout, "beside the published figures") || !strings.Contains(s.stdout, "checks of its shape agree") {
+			if !strings.Contains(s.stdout, "Beside the published figures") || !strings.Contains(s.stdout, "checks of its shape agree") {
 				t.Errorf("the report of the record:\n%s", s.stdout)
 			}
 		})

@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strings"
@@ -120,19 +119,13 @@ func ratioOfRepeats(vs []view, plain, rolling *view) string {
 	return line + fmt.Sprintf(": median %s against %s in the last tenth of %s rows", rowsRate(deref(last.B)), rowsRate(deref(last.A)), short(float64(p.Rows)))
 }
 
-// A labelled problem names the runs that have it.
-type labelled struct {
-	problem
-	label string
-}
-
-// allProblems collects the problems of all runs; a problem that several repeats
-// share is listed once.
-func allProblems(vs []view) []labelled {
-	var out []labelled
+// allProblems collects the problems of all runs, each with the run's label if there
+// are several; a problem that several repeats share is listed once.
+func allProblems(vs []view) []Note {
+	var out []Note
 	type key struct {
-		bundle  int
-		problem problem
+		bundle int
+		note   Note
 	}
 	at, n := map[key]int{}, map[key]int{}
 	for i := range vs {
@@ -142,29 +135,33 @@ func allProblems(vs []view) []labelled {
 				k.bundle = r[0]
 			}
 			n[k]++
-			if n[k] == 1 {
-				at[k] = len(out)
-				out = append(out, labelled{p, vs[i].label})
+			if n[k] > 1 {
+				out[at[k]].Label = fmt.Sprintf("%s, %d runs", vs[i].configuration(), n[k])
 				continue
 			}
-			out[at[k]].label = fmt.Sprintf("%s, %d runs", vs[i].configuration(), n[k])
+			if len(vs) > 1 {
+				p.Label = vs[i].label
+			}
+			at[k] = len(out)
+			out = append(out, p)
 		}
 	}
 	return out
 }
 
-// writeRepeats lists the runs of each bundle, one per line.
-func writeRepeats(w io.Writer, vs []view) {
+// repeatSections lists the runs of each bundle.
+func repeatSections(vs []view) []Part {
+	var out []Part
 	for i := range vs {
 		if vs[i].repeats == nil || vs[i].repeats[0] != i {
 			continue
 		}
-		fmt.Fprintf(w, "\n%s\n", oneLine(vs[i].bundleLabel()))
-		rows := [][4]string{{"", "mean rate", "last tenth", "rows"}}
+		t := &table{Header: []string{"", "mean rate", "last tenth", "rows"}}
 		for _, j := range vs[i].repeats {
 			s := &vs[j].sum
-			rows = append(rows, [4]string{oneLine(vs[j].label), rowsRate(s.RowsPerSecond), rowsRate(s.Rate.Last), count(s.Rows)})
+			t.add(vs[j].label, rowsRate(s.RowsPerSecond), rowsRate(s.Rate.Last), count(s.Rows))
 		}
-		columns(w, rows)
+		out = append(out, &section{Title: vs[i].bundleLabel(), In: inText, Parts: []Part{t}})
 	}
+	return out
 }

@@ -2,12 +2,10 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/rowmill/rowmill/result"
 )
@@ -117,16 +115,17 @@ func layoutsSideBySide(cs []capacity) []string {
 }
 
 // problems returns what a reader must know before believing the result.
-func (c *capacity) problems() []problem {
-	var out []problem
+func (c *capacity) problems() []Note {
+	var out []Note
+	add := func(serious bool, text string) { out = append(out, Note{"capacity of " + c.label, text, serious}) }
 	switch v := c.Verified; {
 	case v != nil && (v.Found != v.Expected || !v.Checksum):
-		out = append(out, problem{true, "verification FAILED: " + c.verified()})
+		add(true, "verification FAILED: "+c.verified())
 	case v == nil && !saidWhy(c.Warnings):
-		out = append(out, problem{false, unverified})
+		add(false, unverified)
 	}
 	for _, w := range c.Warnings {
-		out = append(out, problem{strings.HasPrefix(w, "failed:"), w})
+		add(strings.HasPrefix(w, "failed:"), w)
 	}
 	return out
 }
@@ -179,52 +178,22 @@ func (c *capacity) trialTable() [][]string {
 	return out
 }
 
-func writeCapacities(w io.Writer, cs []capacity) {
-	for i := range cs {
-		c := &cs[i]
-		fmt.Fprintf(w, "\ncapacity of %s\n", oneLine(c.label))
-		wrapped(w, "  ", "  ", c.rule())
-		if len(c.Trials) > 0 {
-			table(w, append([][]string{trialHeader}, c.trialTable()...))
+// section reports the search.
+func (c *capacity) section() *section {
+	s := &section{Title: "Capacity of " + c.label, Parts: []Part{paragraph(c.rule())}}
+	if len(c.Trials) > 0 {
+		t := &table{Header: trialHeader, Rows: c.trialTable(), Bad: map[int]bool{}}
+		for i := range c.Trials {
+			t.Bad[i] = c.Trials[i].Verdict == result.VerdictBroke
 		}
-		wrapped(w, "  verified  ", "            ", c.verified())
-		if z := c.SizeBytes; z != nil {
-			wrapped(w, "  size      ", "            ", fmt.Sprintf("rows %s, indexes %s", bytes(float64(z.Data)), bytes(float64(z.Index))))
-		}
+		s.Parts = append(s.Parts, t)
 	}
-}
-
-// table writes columns, numbers right-aligned and words left-aligned.
-func table(w io.Writer, rows [][]string) {
-	width := make([]int, len(rows[0]))
-	for _, r := range rows {
-		for i, cell := range r {
-			width[i] = max(width[i], utf8.RuneCountInString(cell))
-		}
+	about := facts{{"verified", c.verified()}}
+	if z := c.SizeBytes; z != nil {
+		about = append(about, fact{"size", fmt.Sprintf("rows %s, indexes %s", bytes(float64(z.Data)), bytes(float64(z.Index)))})
 	}
-	words := func(i int) bool { return i == 1 || i == len(width)-1 }
-	for _, r := range rows {
-		line := ""
-		for i, cell := range r {
-			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell))
-			if words(i) {
-				cell += pad
-			} else {
-				cell = pad + cell
-			}
-			line += "  " + cell
-		}
-		fmt.Fprintln(w, strings.TrimRight(line, " "))
-	}
-}
-
-func markdownCapacities(w io.Writer, cs []capacity) {
-	for i := range cs {
-		c := &cs[i]
-		fmt.Fprintf(w, "\n## Capacity of %s\n\n%s\n\n", markdownText(c.label), markdownText(c.rule()))
-		markdownTable(w, trialHeader, c.trialTable())
-		fmt.Fprintf(w, "\nVerified: %s.\n", markdownText(c.verified()))
-	}
+	s.Parts = append(s.Parts, about)
+	return s
 }
 
 // pageCapacity is a search in the HTML page.

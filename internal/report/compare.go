@@ -3,7 +3,6 @@ package report
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 
@@ -158,9 +157,6 @@ func runsOf(recs []result.Record) [][]*result.Record {
 	}
 	return out
 }
-
-// JSON writes the comparison as indented JSON.
-func (c Comparison) JSON(w io.Writer) error { return writeJSON(w, c) }
 
 // Regressions returns the pairs that show a regression beyond the threshold, a
 // fraction: the interval of the ratio lies below 1, so that it is not due to chance,

@@ -1,66 +1,70 @@
 package report
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"math"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
-// Text writes the comparison as text. For each pair of runs, the differences in
-// their conditions come first, then figures at equal row counts with the ratio B/A.
-func (c Comparison) Text(w io.Writer) error {
-	out := bufio.NewWriter(w)
+// document builds the report of the comparison. For each pair of runs, the differences
+// in their conditions come first, then figures at equal row counts with the ratio B/A.
+func (c Comparison) document() *Document {
+	d := &Document{Title: "Comparison", Untitled: true, Data: c}
 	for i := range c.Pairs {
-		if i > 0 {
-			fmt.Fprintln(out)
-		}
-		c.Pairs[i].text(out)
+		d.add(c.Pairs[i].section(len(c.Pairs) > 1))
 	}
-	for i, name := range c.Unpaired {
-		if i == 0 && len(c.Pairs) > 0 {
-			fmt.Fprintln(out)
-		}
-		wrapped(out, "left out: ", "  ", name)
+	var left section
+	for _, name := range c.Unpaired {
+		left.Parts = append(left.Parts, paragraph("left out: "+name))
 	}
-	if err := out.Flush(); err != nil {
-		return fmt.Errorf("write comparison: %w", err)
-	}
-	return nil
+	d.add(&left)
+	return d
 }
 
-func (p *Pair) text(w io.Writer) {
-	wrapped(w, "A  ", "   ", p.A.text())
-	wrapped(w, "B  ", "   ", p.B.text())
-	fmt.Fprintln(w)
+// Text, Markdown and JSON write the comparison.
+func (c Comparison) Text(w io.Writer) error { return c.document().Text(w) }
+
+func (c Comparison) Markdown(w io.Writer) error { return c.document().Markdown(w) }
+
+func (c Comparison) JSON(w io.Writer) error { return c.document().JSON(w) }
+
+// section reports the pair.
+func (p *Pair) section(named bool) *section {
+	s := &section{Parts: []Part{facts{{"A", p.A.text()}, {"B", p.B.text()}}}}
+	if named {
+		s.Title = p.B.Name + " against " + p.A.Name
+	}
+	var doubts notes
 	for _, f := range p.Flags {
-		wrapped(w, "  ! ", "    ", f.Text)
+		doubts = append(doubts, Note{Text: f.Text})
 	}
-	if len(p.Flags) > 0 {
-		fmt.Fprintln(w)
-	}
+	s.Parts = append(s.Parts, doubts)
 	if len(p.Windows) == 0 {
-		fmt.Fprintln(w, "  one of the two inserted no rows: there is nothing to compare")
-		return
+		s.Parts = append(s.Parts, paragraph("one of the two inserted no rows: there is nothing to compare"))
+		return s
 	}
-	rows := [][4]string{{"at equal rows", "A", "B", "B/A"}}
+	s.Parts = append(s.Parts, paragraph(p.verdict()), &section{Parts: []Part{p.table()}})
+	return s
+}
+
+// table returns the figures of both sides.
+func (p *Pair) table() *table {
+	t := &table{Header: []string{"at equal rows", "A", "B", "B/A"}}
 	if len(p.Repeats) > 1 {
-		rows[0][0] += ", medians of " + plural(int64(len(p.Repeats)), "pair", "pairs")
+		t.Header[0] += ", medians of " + plural(int64(len(p.Repeats)), "pair", "pairs")
 	}
 	add := func(name string, v Versus, format func(float64) string) {
-		if v.A == nil && v.B == nil {
-			return
+		if v.A != nil || v.B != nil {
+			t.add(name, format(deref(v.A)), format(deref(v.B)), ratio(deref(v.Ratio)))
 		}
-		rows = append(rows, [4]string{oneLine(name), format(deref(v.A)), format(deref(v.B)), ratio(deref(v.Ratio))})
 	}
 	add("seconds to "+count(p.Rows)+" rows", p.Seconds, seconds)
 	add("mean rate", p.RowsPerSecond, rowsRate)
 	if len(p.Repeats) > 1 {
 		for i, v := range p.Repeats {
-			add(fmt.Sprintf("  of pair %d", i+1), v, rowsRate)
+			add(fmt.Sprintf("mean rate of pair %d", i+1), v, rowsRate)
 		}
 	}
 	for _, win := range p.Windows {
@@ -80,9 +84,7 @@ func (p *Pair) text(w io.Writer) {
 	add("size per row (whole run)", p.BytesPerRow, func(f float64) string { return figure(f) + " bytes" })
 	add("client CPU per row (whole run)", p.ClientCPU, micros)
 	add("server CPU per row (whole run)", p.ServerCPU, micros)
-	columns(w, rows)
-	fmt.Fprintln(w)
-	wrapped(w, "  ", "  ", p.verdict())
+	return t
 }
 
 func (s *Side) text() string {
@@ -141,21 +143,4 @@ func (p *Pair) unequal() []string {
 		}
 	}
 	return out
-}
-
-// columns writes aligned rows of a name and three right-aligned figures.
-func columns(w io.Writer, rows [][4]string) {
-	var width [4]int
-	for _, r := range rows {
-		for i, cell := range r {
-			width[i] = max(width[i], utf8.RuneCountInString(cell))
-		}
-	}
-	for _, r := range rows {
-		line := "  " + r[0] + strings.Repeat(" ", width[0]-utf8.RuneCountInString(r[0]))
-		for i, cell := range r[1:] {
-			line += strings.Repeat(" ", 3+width[i+1]-utf8.RuneCountInString(cell)) + cell
-		}
-		fmt.Fprintln(w, line)
-	}
 }

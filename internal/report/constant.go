@@ -8,31 +8,26 @@ import (
 )
 
 // constantSize compares the runs whose tables were kept at a number of rows: the
-// cost of removing the oldest rows, and what remained of them. It is nil if there is
-// no such run.
-func constantSize(vs []view) *grid {
-	g := &grid{Title: "Constant size", Header: []string{""},
+// cost of removing the oldest rows, and what remained of them.
+func constantSize(vs []view) *section {
+	g := &table{Header: []string{""},
 		Note: "Bounds are without the rows that come in while a drop is awaited. Rates are from when the tables had their size. Bloat is the tables' bytes on disk for each row held at the end, against those when the size was reached."}
-	var cells [][]string
+	for _, name := range constantNames {
+		g.add(name)
+	}
 	for i := range vs {
-		v := &vs[i]
-		if v.rec.Run.KeepRows == 0 {
+		if vs[i].rec.Run.KeepRows == 0 {
 			continue
 		}
-		g.Header = append(g.Header, v.label)
-		cells = append(cells, v.constant())
+		g.Header = append(g.Header, vs[i].label)
+		for j, cell := range vs[i].constant() {
+			g.Rows[j] = append(g.Rows[j], cell)
+		}
 	}
-	if len(cells) == 0 {
+	if len(g.Header) == 1 {
 		return nil
 	}
-	for i, name := range constantNames {
-		row := []string{name}
-		for _, c := range cells {
-			row = append(row, c[i])
-		}
-		g.add(row...)
-	}
-	return g
+	return &section{Title: "Constant size", Parts: []Part{g}}
 }
 
 // constantNames are the names of that table's rows.

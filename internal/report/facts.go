@@ -9,13 +9,6 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A fact is one line of a run's summary, in words and with units. Text, Markdown and
-// HTML show the same facts.
-type fact struct {
-	name  string
-	value string
-}
-
 // facts returns the most important facts of a run.
 func (v *view) facts() []fact {
 	var out []fact

@@ -65,10 +65,27 @@ type page struct {
 	Footer   string
 }
 
-// A pageGrid is a grid with the name of its subject.
+// A pageGrid is a table with its title.
 type pageGrid struct {
-	Of string
-	grid
+	Of, Title string
+	*table
+}
+
+// A whole is a report of several runs together.
+type whole interface {
+	HTML(w io.Writer) error
+	PNG(w io.Writer, opts PNGOptions) error
+}
+
+func wholeOf(recs []result.Record) (whole, error) {
+	if IsMatrix(recs) {
+		return NewMatrix(recs)
+	}
+	t, err := speedTest(recs)
+	if t == nil {
+		return nil, err
+	}
+	return t, nil
 }
 
 type pageNote struct{ Label, Text string }
@@ -129,7 +146,7 @@ func newPage(vs []view, searches []capacity) (*page, error) {
 		CSP: fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; img-src data:; base-uri 'none'; form-action 'none'",
 			hashSource(script), hashSource(css)),
 		CSS: template.CSS(css), Script: template.JS(script), Data: template.JS(data),
-		Facts: factTable(vs), Set: settingsTable(vs), PerPoint: 1,
+		Facts: runColumns(vs).sheet().Rows, Set: settingsTable(vs), PerPoint: 1,
 	}
 	p.Scenarios = pageScenarios(recordsOf(vs))
 	pic := picture{vs: vs}
@@ -140,8 +157,8 @@ func newPage(vs []view, searches []capacity) (*page, error) {
 	}
 	for i := range searches {
 		for _, problem := range searches[i].problems() {
-			note := pageNote{"capacity of " + searches[i].label, sentence(problem.text)}
-			if problem.serious {
+			note := pageNote{problem.Label, sentence(problem.Text)}
+			if problem.Serious {
 				p.Failures = append(p.Failures, note)
 			} else {
 				p.Warnings = append(p.Warnings, note)
@@ -155,8 +172,8 @@ func newPage(vs []view, searches []capacity) (*page, error) {
 		p.Verdicts = append(p.Verdicts, sentence(line))
 	}
 	for _, problem := range allProblems(vs) {
-		note := pageNote{problem.label, sentence(problem.text)}
-		if problem.serious {
+		note := pageNote{problem.Label, sentence(problem.Text)}
+		if problem.Serious {
 			p.Failures = append(p.Failures, note)
 		} else {
 			p.Warnings = append(p.Warnings, note)
@@ -200,8 +217,10 @@ func (p *page) addGrids(recs []result.Record) error {
 		if len(benchmarks) > 1 {
 			of = b.title()
 		}
-		for _, g := range b.grids() {
-			p.Grids = append(p.Grids, pageGrid{of, g})
+		for _, g := range []*section{b.rates(), b.latencies(), b.buckets(), b.costs(), b.did()} {
+			if len(g.Parts) > 0 {
+				p.Grids = append(p.Grids, pageGrid{of, g.Title, g.Parts[0].(*table)})
+			}
 		}
 	}
 	if len(others) == 0 {
@@ -217,7 +236,7 @@ func (p *page) addGrids(recs []result.Record) error {
 		}
 	}
 	if g := constantSize(vs); g != nil {
-		p.Grids = append(p.Grids, pageGrid{"", *g})
+		p.Grids = append(p.Grids, pageGrid{"", g.Title, g.Parts[0].(*table)})
 	}
 	return nil
 }

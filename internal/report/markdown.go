@@ -1,158 +1,110 @@
 package report
 
 import (
-	"bufio"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
-
-	"github.com/rowmill/rowmill/result"
 )
 
-// Markdown writes the content of Text as tables, with one column per run.
-func Markdown(w io.Writer, recs []result.Record) error {
-	if all, err := wholeOf(recs); err != nil {
-		return err
-	} else if all != nil {
-		return all.Markdown(w)
+// Markdown writes the document as headings, paragraphs and tables.
+func (d *Document) Markdown(w io.Writer) error {
+	var m markdownWriter
+	m.add("# " + markdownText(d.Title))
+	if d.Subtitle != "" {
+		m.add(markdownText(d.Subtitle))
 	}
-	recs, benchmarks := splitSteps(recs)
-	out := bufio.NewWriter(w)
-	for i, steps := range benchmarks {
-		if i > 0 {
-			fmt.Fprintln(out)
-		}
-		if err := benchmarkMarkdown(out, steps); err != nil {
-			return err
-		}
+	for _, line := range d.Lines {
+		m.add(emphasis(line.Strong, markdownText(line.Text)))
 	}
-	if len(benchmarks) > 0 && len(recs) > 0 {
-		fmt.Fprintln(out)
-	}
-	if len(recs) > 0 || len(benchmarks) == 0 {
-		if err := runsMarkdown(out, recs); err != nil {
-			return err
-		}
-	}
-	if err := out.Flush(); err != nil {
+	m.notes(d.Notes)
+	m.parts(d.Parts, "##")
+	if _, err := io.WriteString(w, strings.Join(m.blocks, "\n\n")+"\n"); err != nil {
 		return fmt.Errorf("write Markdown report: %w", err)
 	}
 	return nil
 }
 
-// runsMarkdown writes the report of runs that are not steps.
-func runsMarkdown(out io.Writer, recs []result.Record) error {
-	vs, err := views(recs)
-	if err != nil {
-		return err
+// A markdownWriter collects blocks, which have an empty line between them.
+type markdownWriter struct{ blocks []string }
+
+func (m *markdownWriter) add(lines ...string) {
+	if len(lines) > 0 {
+		m.blocks = append(m.blocks, strings.Join(lines, "\n"))
 	}
-	if ss := steadies(vs); ss != nil {
-		return steadyMarkdown(out, vs, ss)
-	}
-	fmt.Fprint(out, "# Insert rate as the table grows\n\n")
-	searches := capacities(recs)
-	for _, line := range findings(searches) {
-		fmt.Fprintf(out, "**%s**\n\n", markdownText(sentence(line)))
-	}
-	markdownScenarios(out, recs)
-	for _, line := range verdicts(vs) {
-		fmt.Fprintf(out, "%s\n\n", markdownText(sentence(line)))
-	}
-	for _, line := range ratios(vs) {
-		fmt.Fprintf(out, "**%s**\n\n", markdownText(sentence(line)))
-	}
-	for _, p := range allProblems(vs) {
-		strong := ""
-		if p.serious {
-			strong = "**"
-		}
-		fmt.Fprintf(out, "- %s%s: %s%s\n", strong, markdownText(p.label), markdownText(p.text), strong)
-	}
-	for i := range searches {
-		for _, p := range searches[i].problems() {
-			fmt.Fprintf(out, "- capacity of %s: %s\n", markdownText(searches[i].label), markdownText(p.text))
-		}
-	}
-	markdownCapacities(out, searches)
-	fmt.Fprintln(out)
-	header := []string{""}
-	for i := range vs {
-		header = append(header, vs[i].label)
-	}
-	markdownTable(out, header, factTable(vs))
-	fmt.Fprint(out, "\n## Rate over each tenth of the rows (rows/s)\n\n")
-	markdownTable(out, header, tenthsTable(vs))
-	if g := constantSize(vs); g != nil {
-		g.markdown(out)
-	}
-	return nil
 }
 
-// factTable arranges the facts of all runs side by side: one row, beginning with its
-// name, for each fact that any run has.
-func factTable(vs []view) [][]string {
-	var names []string
-	values := make([]map[string]string, len(vs))
-	for i := range vs {
-		values[i] = map[string]string{}
-		at := 0
-		for _, f := range vs[i].facts() {
-			values[i][f.name] = f.value
-			if j := slices.Index(names, f.name); j >= 0 {
-				at = j + 1
+func (m *markdownWriter) parts(parts []Part, heading string) {
+	for _, p := range parts {
+		switch p := p.(type) {
+		case *section:
+			if p.In != 0 && p.In&inMarkdown == 0 {
 				continue
 			}
-			names = slices.Insert(names, at, f.name)
-			at++
-		}
-	}
-	var rows [][]string
-	for _, name := range names {
-		row := []string{name}
-		for i := range vs {
-			row = append(row, values[i][name])
-		}
-		rows = append(rows, row)
-	}
-	return rows
-}
-
-// tenthsTable contains the mean rate of each run over each tenth of its rows.
-func tenthsTable(vs []view) [][]string {
-	const tenths = 10
-	rows := make([][]string, tenths)
-	for i := range rows {
-		rows[i] = []string{fmt.Sprintf("%d%% to %d%%", 10*i, 10*(i+1))}
-	}
-	for i := range vs {
-		w := vs[i].curve.Windows(tenths)
-		for j := range rows {
-			cell := none
-			if w != nil {
-				cell = figure(w[j])
+			if p.Title != "" {
+				m.add(heading + " " + markdownText(p.Title))
 			}
-			rows[j] = append(rows[j], cell)
+			m.parts(p.Parts, heading+"#")
+		case paragraph:
+			m.add(markdownText(string(p)))
+		case list:
+			var lines []string
+			for _, item := range p {
+				lines = append(lines, "- "+markdownText(item))
+			}
+			m.add(lines...)
+		case notes:
+			m.notes(p)
+		case facts:
+			t := &table{Header: []string{"", ""}}
+			for _, f := range p {
+				t.add(f.Name, f.Value)
+			}
+			m.table(t)
+		case *table:
+			m.table(p.filled())
+		case *columns:
+			m.table(p.sheet())
 		}
 	}
-	return rows
 }
 
-func markdownTable(w io.Writer, header []string, rows [][]string) {
-	line := func(cells []string) {
+func (m *markdownWriter) notes(all []Note) {
+	var lines []string
+	for _, n := range all {
+		text := n.Text
+		if n.Label != "" {
+			text = n.Label + ": " + text
+		}
+		lines = append(lines, "- "+emphasis(n.Serious, markdownText(text)))
+	}
+	m.add(lines...)
+}
+
+func (m *markdownWriter) table(t *table) {
+	line := func(cells []string) (out string) {
 		for _, c := range cells {
 			if c = markdownText(c); c == "" {
 				c = " "
 			}
-			fmt.Fprintf(w, "| %s ", c)
+			out += "| " + c + " "
 		}
-		fmt.Fprintln(w, "|")
+		return out + "|"
 	}
-	line(header)
-	fmt.Fprintln(w, strings.Repeat("|---", len(header))+"|")
-	for _, r := range rows {
-		line(r)
+	lines := []string{line(t.Header), strings.Repeat("|---", len(t.Header)) + "|"}
+	for _, r := range t.Rows {
+		lines = append(lines, line(r))
 	}
+	m.add(lines...)
+	if t.Note != "" {
+		m.add(markdownText(t.Note))
+	}
+}
+
+func emphasis(strong bool, text string) string {
+	if strong {
+		return "**" + text + "**"
+	}
+	return text
 }
 
 // markdownEscaper escapes the characters that begin inline markup; apart from these,

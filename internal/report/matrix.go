@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strings"
@@ -347,6 +346,3 @@ func (m *Matrix) footer() string {
 	return fmt.Sprintf("Measured by rowmill %s, started %s. This page is one file: it loads nothing and sends nothing.",
 		m.run.Rowmill, m.run.Started.UTC().Format(time.DateTime+" UTC"))
 }
-
-// JSON writes the matrix as indented JSON.
-func (m *Matrix) JSON(w io.Writer) error { return writeJSON(w, m) }

@@ -284,18 +284,14 @@ func (c *MatrixComparison) verdict() []string {
 	return out
 }
 
-// header and rows return the table of the cells.
-func (c *MatrixComparison) header() []string {
-	return []string{"cell", "A, rows/s", "B, rows/s", "B/A", "p", "p, corrected", "verdict"}
-}
-
-func (c *MatrixComparison) rows() [][]string {
-	var out [][]string
+// table returns the table of the cells.
+func (c *MatrixComparison) table() *table {
+	t := &table{Header: []string{"cell", "A, rows/s", "B, rows/s", "B/A", "p", "p, corrected", "verdict"}}
 	for _, cell := range c.Cells {
-		out = append(out, []string{cell.Name, figure(deref(cell.RowsPerSecond.A)), figure(deref(cell.RowsPerSecond.B)), ratio(deref(cell.RowsPerSecond.Ratio)),
-			chanceText(cell.P), chanceText(cell.Adjusted), cell.Verdict})
+		v := cell.RowsPerSecond
+		t.add(cell.Name, figure(deref(v.A)), figure(deref(v.B)), ratio(deref(v.Ratio)), chanceText(cell.P), chanceText(cell.Adjusted), cell.Verdict)
 	}
-	return out
+	return t
 }
 
 func chanceText(p *float64) string {

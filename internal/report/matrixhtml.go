@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"math"
 )
 
 var (
@@ -17,6 +16,12 @@ var (
 	//go:embed assets/matrix.js
 	matrixJS string
 )
+
+// A matrixTable is one table of the page.
+type matrixTable struct {
+	Title string
+	*table
+}
 
 // matrixPage is the data of the template.
 type matrixPage struct {
@@ -64,24 +69,13 @@ func (m *Matrix) HTML(w io.Writer) error {
 		CSS: template.CSS(css), Script: template.JS(script),
 		Title: m.title(), Subtitle: m.subtitle(), Verdicts: m.verdicts(), Heat: m.heat(), Footer: m.footer(),
 	}
-	for _, text := range m.problems() {
-		p.Problems = append(p.Problems, sentence(text))
+	for _, n := range m.document().Notes {
+		p.Problems = append(p.Problems, sentence(n.Text))
 	}
-	for i, s := range m.Shares {
-		kind := map[int]string{1: "one", 2: "two", 0: "rest"}[len(s.Of)]
-		width := max(1, int(math.Round(barRoom*min(1, math.Abs(s.Share)))))
-		text := shareText(s.Share)
-		if s.P != nil {
-			text += ", p " + chanceText(s.P)
-		}
-		p.Bars = append(p.Bars, matrixBar{s.Name, text, i * barRow, width, width + 8, kind})
-	}
-	p.BarsHeight = barRow * len(m.Shares)
-	tables := m.tables()
-	p.Cells = tables[len(tables)-1]
-	p.Effects = tables[:len(tables)-1]
+	p.Cells = matrixTable{"All cells, the fastest first", m.cells().filled()}
+	p.Effects = []matrixTable{{"What each choice does", m.effects()}}
 	if c := m.Baseline; c != nil {
-		p.Baseline = &matrixTable{Title: "Against " + c.A, Header: c.header(), Rows: c.rows()}
+		p.Baseline = &matrixTable{"Against " + c.A, c.table()}
 		p.BaselineText, p.BaselineLeft = c.verdict(), c.Unpaired
 		for _, f := range c.Flags {
 			p.BaselineFlags = append(p.BaselineFlags, sentence(f.Text))

@@ -89,7 +89,7 @@ func (p *matrixPicture) bars(at vg.Rectangle) {
 		x := at.Min.X + names
 		width := max(px(1), room*vg.Length(min(1, math.Abs(s.Share))))
 		box(dc, fill, x, y-row+px(8), x+width, y-px(2))
-		dc.FillText(textStyle(14, mutedColour, false), vg.Point{X: x + width + px(6), Y: y - px(4)}, shareText(s.Share))
+		dc.FillText(textStyle(14, mutedColour, false), vg.Point{X: x + width + px(6), Y: y - px(4)}, percent(s.Share))
 	}
 }
 

@@ -2,11 +2,8 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"math"
-	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/rowmill/rowmill/result"
 )
@@ -111,7 +108,7 @@ func newScenario(s *result.Scenario, runs map[string]*result.Record) Scenario {
 			out.Missing = append(out.Missing, name)
 		}
 	}
-	out.Notes = notes(s, runs, out.Missing)
+	out.Notes = deviations(s, runs, out.Missing)
 	first := map[string][2]float64{}
 	for _, p := range s.Published {
 		b := Beside{Run: p.Run, Figure: p.Figure, What: p.What, Unit: unitOf(p.Figure), Published: p.Value, Low: p.Low, High: p.High, Source: p.Source}
@@ -150,8 +147,8 @@ func unitOf(figure string) string {
 	return ""
 }
 
-// notes describes how the runs deviate from the scenario.
-func notes(s *result.Scenario, runs map[string]*result.Record, missing []string) []string {
+// deviations describes how the runs deviate from the scenario.
+func deviations(s *result.Scenario, runs map[string]*result.Record, missing []string) []string {
 	out := []string{}
 	if of := runs[s.MemoryOf]; s.MemoryShare > 0 && of != nil && of.End != nil && of.End.Size != nil && of.Run.CacheBytes > 0 && of.Run.Rows > 0 {
 		final := of.End.Size.PerRow * float64(of.Run.Rows)
@@ -265,75 +262,34 @@ func (s *Scenario) tally() string {
 	return strings.Join(parts, ", ")
 }
 
-func writeScenarios(w io.Writer, recs []result.Record) {
-	for _, s := range Scenarios(recs) {
-		wrapped(w, "", "  ", fmt.Sprintf("%s, at scale %v: %s", s.Name, s.Scale, s.Title))
-		for _, n := range s.Notes {
-			wrapped(w, "  ", "  ", n)
-		}
-		if len(s.Beside) > 0 {
-			fmt.Fprint(w, "\nbeside the published figures\n")
-			alignedTable(w, besideHeader, s.besideRows(), []int{2, 3, 5, 6})
-			wrapped(w, "  ", "  ", besideHint)
-		}
-		if len(s.Checks) > 0 {
-			fmt.Fprintln(w)
-			wrapped(w, "shape: ", "  ", s.tally())
-			for _, c := range s.Checks {
-				wrapped(w, fmt.Sprintf("  %-12s  ", c.Verdict), strings.Repeat(" ", 16), c.Claim+": "+c.Why)
-			}
-		}
-		fmt.Fprintln(w)
-	}
+// outcome is the scenario's result in a sentence.
+func (s *Scenario) outcome() string {
+	return fmt.Sprintf("%s, at scale %v: %s.", s.Name, s.Scale, s.tally())
 }
 
-// alignedTable writes aligned columns, those in numbers right-aligned.
-func alignedTable(w io.Writer, header []string, rows [][]string, numbers []int) {
-	width := make([]int, len(header))
-	rows = slices.Concat([][]string{header}, rows)
-	for _, r := range rows {
-		for i, cell := range r {
-			width[i] = max(width[i], utf8.RuneCountInString(oneLine(cell)))
+// section reports the scenario.
+func (s *Scenario) section() *section {
+	out := &section{Title: s.Name + ": " + s.Title}
+	story := &section{In: inHTML}
+	for part := range strings.SplitSeq(s.Story, "\n\n") {
+		if part = strings.TrimSpace(part); part != "" {
+			story.Parts = append(story.Parts, paragraph(part))
 		}
 	}
-	for _, r := range rows {
-		line := ""
-		for i, cell := range r {
-			cell = oneLine(cell)
-			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell))
-			if slices.Contains(numbers, i) {
-				cell, pad = pad+cell, ""
-			}
-			line += "  " + cell + pad
-		}
-		fmt.Fprintln(w, strings.TrimRight(line, " "))
+	out.Parts = append(out.Parts, story, list(s.Notes))
+	if len(s.Beside) > 0 {
+		out.Parts = append(out.Parts, &section{Title: "Beside the published figures",
+			Parts: []Part{&table{Header: besideHeader, Rows: s.besideRows(), Note: besideHint}}})
 	}
-}
-
-func markdownScenarios(w io.Writer, recs []result.Record) {
-	for _, s := range Scenarios(recs) {
-		fmt.Fprintf(w, "## %s: %s\n\n%s\n\n", markdownText(s.Name), markdownText(s.Title), markdownText(sentence(fmt.Sprintf("at scale %v, %s", s.Scale, s.tally()))))
-		for _, n := range s.Notes {
-			fmt.Fprintf(w, "- %s\n", markdownText(n))
+	if len(s.Checks) > 0 {
+		t := &table{Header: []string{"verdict", "claim", "why"}, Bad: map[int]bool{}}
+		for i, c := range s.Checks {
+			t.add(c.Verdict, c.Claim, c.Why)
+			t.Bad[i] = c.Verdict == Differs
 		}
-		if len(s.Beside) > 0 {
-			fmt.Fprintf(w, "\n%s\n\n", besideHint)
-			markdownTable(w, besideHeader, s.besideRows())
-		}
-		if len(s.Checks) > 0 {
-			fmt.Fprintln(w)
-			markdownTable(w, []string{"verdict", "claim", "why"}, s.checkRows())
-		}
-		fmt.Fprintln(w)
+		out.Parts = append(out.Parts, &section{Title: "Shape", Parts: []Part{t}})
 	}
-}
-
-func (s *Scenario) checkRows() [][]string {
-	var rows [][]string
-	for _, c := range s.Checks {
-		rows = append(rows, []string{c.Verdict, c.Claim, c.Why})
-	}
-	return rows
+	return out
 }
 
 // pageScenario is a scenario in the HTML page.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"path/filepath"
 	"slices"
@@ -429,6 +428,3 @@ func (c *SpeedCell) against(first *SpeedCell) {
 		c.Verdict = verdictOf(c.Interval)
 	}
 }
-
-// JSON writes the matrix as indented JSON.
-func (t *SpeedTest) JSON(w io.Writer) error { return writeJSON(w, t) }

@@ -102,10 +102,10 @@ func (t *SpeedTest) page() speedPage {
 	}
 	p.Facts = append(p.Facts, []string{"machine", machine(t.Machine)})
 	for _, n := range t.notes() {
-		if n.serious {
-			p.Failures = append(p.Failures, sentence(n.text))
+		if n.Serious {
+			p.Failures = append(p.Failures, sentence(n.Text))
 		} else {
-			p.Warnings = append(p.Warnings, sentence(n.text))
+			p.Warnings = append(p.Warnings, sentence(n.Text))
 		}
 	}
 	for i := range t.Operations {
@@ -113,7 +113,7 @@ func (t *SpeedTest) page() speedPage {
 		p.Verdicts = append(p.Verdicts, pageNote{o.name(), sentence(o.Verdict)})
 		rate, latency := o.panels()
 		p.Operations = append(p.Operations, speedSection{o.name(),
-			[]speedChart{rate.chart(t), latency.chart(t)}, o.header(), o.table()})
+			[]speedChart{rate.chart(t), latency.chart(t)}, o.table().filled().Header, o.table().filled().Rows})
 	}
 	return p
 }

@@ -1,13 +1,10 @@
 package report
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 func (t *SpeedTest) title() string {
@@ -163,35 +160,31 @@ func (o *SpeedOperation) settingVerdict() string {
 
 func (o *SpeedOperation) rate(f float64) string { return figure(f) + " " + o.Counts + "/s" }
 
-// header returns the column names of table.
-func (o *SpeedOperation) header() []string {
-	h := []string{"clients", "", o.Counts + "/s", "ratio"}
-	if o.Counts == countsOperations {
-		h = append(h, "rows/s inserted", "selects/s", "insert p50", "p99", "select p50", "p99")
-	} else {
-		h = append(h, "p50", "p99", "max")
-	}
-	return append(h, "server CPU/op", "client CPU/op", "client busy", "")
-}
-
 // table returns the operation's part of the matrix: one row per number of clients
 // and contender.
-func (o *SpeedOperation) table() [][]string {
-	var rows [][]string
+func (o *SpeedOperation) table() *table {
+	t := &table{Header: []string{"clients", "", o.Counts + "/s", "ratio"}}
+	if o.Counts == countsOperations {
+		t.Header = append(t.Header, "rows/s inserted", "selects/s", "insert p50", "p99", "select p50", "p99")
+	} else {
+		t.Header = append(t.Header, "p50", "p99", "max")
+	}
+	t.Header = append(t.Header, "server CPU/op", "client CPU/op", "client busy", "")
 	for _, n := range o.clients() {
 		for i := range o.Courses {
-			c := o.cell(i, n)
-			if c == nil {
-				continue
+			if c := o.cell(i, n); c != nil {
+				t.add(append([]string{count(int64(n)), o.Courses[i].Contender}, c.columns(o)...)...)
 			}
-			rows = append(rows, append([]string{count(int64(n)), o.Courses[i].Contender}, c.columns(o)...))
 		}
 	}
-	return rows
+	return t
 }
 
 func (c *SpeedCell) columns(o *SpeedOperation) []string {
 	to := none
+	if len(o.Courses) == 1 {
+		to = ""
+	}
 	if c.Ratio != nil {
 		to = ratio(*c.Ratio)
 		if b := c.Interval; b != nil {
@@ -249,29 +242,27 @@ func (t *SpeedTest) cells(is func(c *SpeedCell) bool) (n int) {
 }
 
 // notes returns what a reader must know before believing the figures.
-func (t *SpeedTest) notes() []problem {
-	var out []problem
-	for _, f := range t.Failures {
-		out = append(out, problem{true, f})
+func (t *SpeedTest) notes() []Note {
+	var out []Note
+	add := func(serious bool, texts ...string) {
+		for _, text := range texts {
+			out = append(out, Note{Serious: serious, Text: text})
+		}
 	}
-	bound := t.cells(func(c *SpeedCell) bool { return c.ClientBound })
-	heavy, disturbed := t.cells(func(c *SpeedCell) bool { return c.ClientHeavy }), t.cells((*SpeedCell).crowded)
-	if bound > 0 {
-		out = append(out, problem{true, fmt.Sprintf("client-bound in %s: their clients spent most of their time on their own work, so the database could take more", plural(int64(bound), "cell", "cells"))})
+	add(true, t.Failures...)
+	cells := func(is func(c *SpeedCell) bool, serious bool, text string) {
+		if n := t.cells(is); n > 0 {
+			add(serious, fmt.Sprintf(text, plural(int64(n), "cell", "cells")))
+		}
 	}
-	if disturbed > 0 {
-		out = append(out, problem{true, fmt.Sprintf("disturbed in %s: other programs or the host took more than %s of this machine's cores meanwhile, so these rates are too low; measure on a machine that does nothing else",
-			plural(int64(disturbed), "cell", "cells"), percent(crowded))})
-	}
-	for _, f := range t.Flags {
-		out = append(out, problem{false, f})
-	}
-	if heavy > 0 {
-		out = append(out, problem{false, fmt.Sprintf("client-heavy in %s: client and server filled this machine's cores, and the client took more of them; from another machine the server may be faster", plural(int64(heavy), "cell", "cells"))})
-	}
-	for _, w := range t.Warnings {
-		out = append(out, problem{false, w})
-	}
+	cells(func(c *SpeedCell) bool { return c.ClientBound }, true,
+		"client-bound in %s: their clients spent most of their time on their own work, so the database could take more")
+	cells((*SpeedCell).crowded, true, "disturbed in %s: other programs or the host took more than 10%% of this machine's cores meanwhile, "+
+		"so these rates are too low; measure on a machine that does nothing else")
+	add(false, t.Flags...)
+	cells(func(c *SpeedCell) bool { return c.ClientHeavy }, false,
+		"client-heavy in %s: client and server filled this machine's cores, and the client took more of them; from another machine the server may be faster")
+	add(false, t.Warnings...)
 	return out
 }
 
@@ -292,97 +283,18 @@ func (c *Contender) describe() string {
 	return strings.Join(append(parts, c.Target), ", ")
 }
 
-// Text writes the matrix as text.
-func (t *SpeedTest) Text(w io.Writer) error {
-	out := bufio.NewWriter(w)
-	wrapped(out, "", "  ", t.title())
-	wrapped(out, "", "  ", t.subtitle())
-	fmt.Fprintln(out)
-	for i := range t.Operations {
-		wrapped(out, t.Operations[i].name()+": ", "  ", sentence(t.Operations[i].Verdict))
-	}
-	for _, p := range t.notes() {
-		mark := "! "
-		if p.serious {
-			mark = "!! "
-		}
-		wrapped(out, mark, "   ", p.text)
+// document builds the report.
+func (t *SpeedTest) document() *Document {
+	d := &Document{Title: t.title(), Subtitle: t.subtitle(), Notes: t.notes(), Footer: footer(t.rowmill, t.started), Data: t}
+	about := facts{}
+	for i := range t.Contenders {
+		about = append(about, fact{t.Contenders[i].Label, t.Contenders[i].describe()})
 	}
 	for i := range t.Operations {
 		o := &t.Operations[i]
-		fmt.Fprintf(out, "\n%s\n", o.name())
-		alignedRows(out, append([][]string{o.header()}, o.table()...))
+		d.Lines = append(d.Lines, Sentence{Text: o.name() + ": " + sentence(o.Verdict)})
+		d.add(&section{Title: o.name(), Parts: []Part{o.table()}})
 	}
-	var facts []fact
-	for i := range t.Contenders {
-		facts = append(facts, fact{t.Contenders[i].Label, t.Contenders[i].describe()})
-	}
-	writeFacts(out, "measured", append(facts, fact{"machine", machine(t.Machine)}))
-	if err := out.Flush(); err != nil {
-		return fmt.Errorf("write text report: %w", err)
-	}
-	return nil
-}
-
-// alignedRows writes aligned columns, the second and the last left-aligned, the
-// others right-aligned. Empty columns are omitted, such as ratios with a single
-// contender.
-func alignedRows(w io.Writer, rows [][]string) {
-	width := make([]int, len(rows[0]))
-	used := make([]bool, len(rows[0]))
-	for n, r := range rows {
-		for i, cell := range r {
-			width[i] = max(width[i], utf8.RuneCountInString(cell))
-			used[i] = used[i] || n > 0 && cell != "" && cell != none
-		}
-	}
-	for _, r := range rows {
-		line := " "
-		for i, cell := range r {
-			if !used[i] {
-				continue
-			}
-			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell))
-			if i == 1 || i == len(r)-1 {
-				line += "  " + cell + pad
-			} else {
-				line += "  " + pad + cell
-			}
-		}
-		fmt.Fprintln(w, strings.TrimRight(line, " "))
-	}
-}
-
-// Markdown writes the matrix as tables.
-func (t *SpeedTest) Markdown(w io.Writer) error {
-	out := bufio.NewWriter(w)
-	fmt.Fprintf(out, "# %s\n\n%s\n\n", markdownText(t.title()), markdownText(t.subtitle()))
-	for i := range t.Operations {
-		fmt.Fprintf(out, "- %s: %s\n", t.Operations[i].name(), markdownText(sentence(t.Operations[i].Verdict)))
-	}
-	if notes := t.notes(); len(notes) > 0 {
-		fmt.Fprintln(out)
-		for _, p := range notes {
-			strong := ""
-			if p.serious {
-				strong = "**"
-			}
-			fmt.Fprintf(out, "- %s%s%s\n", strong, markdownText(p.text), strong)
-		}
-	}
-	for i := range t.Operations {
-		o := &t.Operations[i]
-		fmt.Fprintf(out, "\n## %s\n\n", o.name())
-		markdownTable(out, o.header(), o.table())
-	}
-	fmt.Fprint(out, "\n## Measured\n\n")
-	var rows [][]string
-	for i := range t.Contenders {
-		rows = append(rows, []string{t.Contenders[i].Label, t.Contenders[i].describe()})
-	}
-	markdownTable(out, []string{"", ""}, append(rows, []string{"machine", machine(t.Machine)}))
-	if err := out.Flush(); err != nil {
-		return fmt.Errorf("write Markdown report: %w", err)
-	}
-	return nil
+	d.add(&section{Title: "Measured", Parts: []Part{append(about, fact{"machine", machine(t.Machine)})}})
+	return d
 }

@@ -153,12 +153,9 @@ func shareRange(b *[2]float64) string {
 	return percent(max(0, b[0])) + ".." + percent(max(0, b[1]))
 }
 
-// causeHeader and causes are the table of the conditions associated with the time
-// below target.
-var causeHeader = []string{"went with it", "below target", "on target", "explains", "95% interval", "attributed", "rank corr. with p99", "what it is"}
-
-func (v *steadyView) causes() [][]string {
-	var out [][]string
+// causes returns the table of the conditions associated with the time below target.
+func (v *steadyView) causes() *table {
+	out := &table{Header: []string{"went with it", "below target", "on target", "explains", "95% interval", "attributed", "rank corr. with p99", "what it is"}}
 	for i := range v.s.Causes {
 		c := &v.s.Causes[i]
 		if c.InBelow+c.InOn == 0 {
@@ -185,10 +182,10 @@ func (v *steadyView) causes() [][]string {
 		if !c.Shown {
 			what += "; not shown"
 		}
-		out = append(out, []string{c.Name, percent(c.InBelow), percent(c.InOn), percent(c.Explained), shareRange(c.ExplainedIn95), attributed, rho, what})
+		out.add(c.Name, percent(c.InBelow), percent(c.InOn), percent(c.Explained), shareRange(c.ExplainedIn95), attributed, rho, what)
 	}
-	if len(out) > 0 {
-		out = append(out, []string{"unexplained", "", "", "", "", percent(v.s.Unexplained), "", "none of those shown"})
+	if len(out.Rows) > 0 {
+		out.add("unexplained", "", "", "", "", percent(v.s.Unexplained), "", "none of those shown")
 	}
 	return out
 }
@@ -243,29 +240,27 @@ func (v *steadyView) byHour() []hourOfDay {
 	return out
 }
 
-var hourHeader = []string{"hour", "measured", "below target", "rows/s", "p99 from due", "steal", "CPU pressure"}
-
-func (v *steadyView) hours() [][]string {
-	var out [][]string
+func (v *steadyView) hours() *table {
+	out := &table{Header: []string{"hour", "measured", "below target", "rows/s", "p99 from due", "steal", "CPU pressure"}}
 	for _, h := range v.byHour() {
-		out = append(out, []string{fmt.Sprintf("%02d:00", h.hour), clock(h.seconds), percent(h.below / h.seconds), figure(h.rows / h.seconds),
-			micros(float64(h.p99)), percent(h.steal / h.stealOver), percent(h.pressure / h.pressureOver)})
+		out.add(fmt.Sprintf("%02d:00", h.hour), clock(h.seconds), percent(h.below/h.seconds), figure(h.rows/h.seconds),
+			micros(float64(h.p99)), percent(h.steal/h.stealOver), percent(h.pressure/h.pressureOver))
 	}
 	return out
 }
 
 // sideBySide returns the table that compares several machines.
-func sideBySide(vs []steadyView) (header []string, rows [][]string) {
-	header = []string{""}
+func sideBySide(vs []steadyView) *table {
+	out := &table{Header: []string{""}}
 	row := func(name string, of func(v *steadyView) string) {
 		cells := []string{name}
 		for i := range vs {
 			cells = append(cells, of(&vs[i]))
 		}
-		rows = append(rows, cells)
+		out.add(cells...)
 	}
 	for i := range vs {
-		header = append(header, vs[i].label)
+		out.Header = append(out.Header, vs[i].label)
 	}
 	median := func(name, unit string) func(v *steadyView) string {
 		return func(v *steadyView) string {
@@ -313,7 +308,7 @@ func sideBySide(vs []steadyView) (header []string, rows [][]string) {
 		}
 		return percent(v.s.Unexplained)
 	})
-	return header, rows
+	return out
 }
 
 func (v *steadyView) worst() string {

@@ -113,30 +113,30 @@ func newSteadyPage(vs []view, ss []steadyView, opts HTMLOptions) (*steadyPage, e
 		}
 	}
 	for _, problem := range allProblems(vs) {
-		note := pageNote{problem.label, sentence(problem.text)}
-		if problem.serious {
+		note := pageNote{problem.Label, sentence(problem.Text)}
+		if problem.Serious {
 			p.Failures = append(p.Failures, note)
 		} else {
 			p.Warnings = append(p.Warnings, note)
 		}
 	}
-	header, rows := sideBySide(ss)
-	p.Tables = append(p.Tables, pageTable{"In short", header, rows})
+	short := sideBySide(ss)
+	p.Tables = append(p.Tables, pageTable{"In short", short.Header, short.Rows})
 	for i := range ss {
 		v := &ss[i]
-		if rows := v.causes(); rows != nil {
-			p.Tables = append(p.Tables, pageTable{"What went with the time below target: " + v.label, causeHeader, rows})
+		if t := v.causes(); len(t.Rows) > 0 {
+			p.Tables = append(p.Tables, pageTable{"What went with the time below target: " + v.label, t.Header, t.Rows})
 		}
 		if text := v.missing(); text != "" {
 			p.Warnings = append(p.Warnings, pageNote{v.label, sentence(text)})
 		}
-		p.Tables = append(p.Tables, pageTable{"By hour of the day: " + v.label, hourHeader, v.hours()})
+		p.Tables = append(p.Tables, pageTable{"By hour of the day: " + v.label, v.hours().Header, v.hours().Rows})
 	}
 	facts := []string{""}
 	for i := range vs {
 		facts = append(facts, vs[i].label)
 	}
-	p.Tables = append(p.Tables, pageTable{"The runs", facts, factTable(vs)})
+	p.Tables = append(p.Tables, pageTable{"The runs", facts, runColumns(vs).sheet().Rows})
 	r := &vs[0].rec.Run
 	p.Footer = fmt.Sprintf("Measured by rowmill %s, started %s. This page is one file: it loads nothing and sends nothing.",
 		r.Rowmill, r.Started.UTC().Format(time.DateTime+" UTC"))

@@ -1,26 +1,14 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/rowmill/rowmill/result"
 )
-
-// A grid is a table of figures: Text, Markdown and HTML show the same ones.
-type grid struct {
-	Title string
-	Note  string
-	// Header names the columns; the first column contains the rows' names.
-	Header []string
-	Rows   [][]string
-}
-
-func (g *grid) add(cells ...string) { g.Rows = append(g.Rows, cells) }
 
 // A benchmark contains the steps of one benchmark, in order.
 type benchmark []view
@@ -130,17 +118,27 @@ func (b benchmark) verdicts() []string {
 	return out
 }
 
-// grids returns the benchmark's tables.
-func (b benchmark) grids() []grid {
-	out := []grid{b.rates(), b.latencies(), b.buckets(), b.costs()}
-	if did := b.did(); len(did.Rows) > 0 {
-		out = append(out, did)
+// parts adds the benchmark's report; named puts its title to what it says.
+func (b benchmark) parts(d *Document, named bool) {
+	d.say(false, b.verdicts()...)
+	of := ""
+	if named {
+		of = ": " + b.title()
 	}
-	return out
+	all := allProblems(b)
+	for i := range all {
+		all[i].Label = cmp.Or(all[i].Label, b[0].label)
+	}
+	d.Notes = append(d.Notes, all...)
+	for _, s := range []*section{b.rates(), b.latencies(), b.buckets(), b.costs(), b.did()} {
+		s.Title += of
+		d.add(s)
+	}
+	d.add(&section{Title: "How it was run" + of, Parts: []Part{b.facts()}})
 }
 
-func (b benchmark) rates() grid {
-	g := grid{Title: "Rates", Header: []string{"step", "seconds", "rows", "inserts/s", "deletes/s", "queries/s", "asked", "SLA", "rows held", "off", "stalls"},
+func (b benchmark) rates() *section {
+	g := &table{Header: []string{"step", "seconds", "rows", "inserts/s", "deletes/s", "queries/s", "asked", "SLA", "rows held", "off", "stalls"},
 		Note: "Inserts and deletes are rows per second. The SLA is 95% of the rate asked for. Rows held are those at the step's end, off is by how much they differed from those to keep at most."}
 	for i := range b {
 		v := &b[i]
@@ -167,7 +165,7 @@ func (b benchmark) rates() grid {
 		g.add(append(row, count(v.sum.Rows), figure(s.InsertsPerSecond), perSecond(s.DeletesPerSecond), perSecond(s.QueriesPerSecond),
 			asked, sla, count(s.EndRows), off, stalls)...)
 	}
-	return g
+	return &section{Title: "Rates", Parts: g.some()}
 }
 
 func perSecond(f float64) string {
@@ -180,8 +178,8 @@ func perSecond(f float64) string {
 // stepOps are the operations of the steps, in the order of the tables.
 var stepOps = []string{"insert", "delete", "query"}
 
-func (b benchmark) latencies() grid {
-	g := grid{Title: "Response times", Header: []string{"step"},
+func (b benchmark) latencies() *section {
+	g := &table{Header: []string{"step"},
 		Note: "From the intended start where a rate was asked for, so that waiting counts; else from when it was sent."}
 	for _, op := range stepOps {
 		g.Header = append(g.Header, op+" p50", "p99", "max")
@@ -204,11 +202,11 @@ func (b benchmark) latencies() grid {
 		}
 		g.add(row...)
 	}
-	return g
+	return &section{Title: "Response times", Parts: g.some()}
 }
 
-func (b benchmark) buckets() grid {
-	g := grid{Title: "Operations by response time", Header: []string{"step"}}
+func (b benchmark) buckets() *section {
+	g := &table{Header: []string{"step"}}
 	for _, us := range result.BucketMicros() {
 		g.Header = append(g.Header, "<="+strings.ReplaceAll(micros(float64(us)), " ", ""))
 	}
@@ -231,11 +229,11 @@ func (b benchmark) buckets() grid {
 			g.add(row...)
 		}
 	}
-	return g
+	return &section{Title: "Operations by response time", Parts: g.some()}
 }
 
-func (b benchmark) costs() grid {
-	g := grid{Title: "Cost of an operation", Header: []string{"step", "per", "disk read", "disk written", "client CPU", "server CPU", "tables", "server's memory"},
+func (b benchmark) costs() *section {
+	g := &table{Header: []string{"step", "per", "disk read", "disk written", "client CPU", "server CPU", "tables", "server's memory"},
 		Note: "An insert is a row, with its delete where deletes run. The disk's figures are of the whole device where that is known, else of the server's process. Memory is the most that was seen, of some servers since they started."}
 	for i := range b {
 		s := b[i].sum.Step
@@ -258,12 +256,12 @@ func (b benchmark) costs() grid {
 		}
 		g.add(append(row, size, memory)...)
 	}
-	return g
+	return &section{Title: "Cost of an operation", Parts: g.some()}
 }
 
 // did returns the table of the actions of steps without inserts.
-func (b benchmark) did() grid {
-	g := grid{Title: "Indexes and settling", Header: []string{"step", "what", "seconds", "dirty pages before", "after"}}
+func (b benchmark) did() *section {
+	g := &table{Header: []string{"step", "what", "seconds", "dirty pages before", "after"}}
 	for i := range b {
 		s := b[i].sum.Step
 		before, after := none, none
@@ -275,73 +273,16 @@ func (b benchmark) did() grid {
 			before, after = none, none // per step, not per action
 		}
 	}
-	return g
-}
-
-func (g *grid) write(w io.Writer) {
-	fmt.Fprintf(w, "\n%s\n", g.Title)
-	g.columns(w, "  ")
-	if g.Note != "" {
-		wrapped(w, "  ", "  ", g.Note)
-	}
-}
-
-// columns writes header and rows, the first column left-aligned and the others
-// right-aligned.
-func (g *grid) columns(w io.Writer, indent string) {
-	rows := append([][]string{g.Header}, g.Rows...)
-	width := make([]int, len(g.Header))
-	for _, r := range rows {
-		for i, cell := range r {
-			width[i] = max(width[i], utf8.RuneCountInString(oneLine(cell)))
-		}
-	}
-	for _, r := range rows {
-		line := indent
-		for i, cell := range r {
-			cell = oneLine(cell)
-			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell))
-			if i == 0 {
-				line += cell + pad
-			} else {
-				line += "  " + pad + cell
-			}
-		}
-		fmt.Fprintln(w, strings.TrimRight(line, " "))
-	}
-}
-
-// benchmarkText writes the report of one benchmark's steps.
-func benchmarkText(w io.Writer, recs []result.Record) error {
-	vs, err := views(recs)
-	if err != nil {
-		return err
-	}
-	b := benchmark(vs)
-	for _, line := range b.verdicts() {
-		wrapped(w, "", "  ", sentence(line))
-	}
-	for _, p := range allProblems(vs) {
-		mark := "! "
-		if p.serious {
-			mark = "!! "
-		}
-		wrapped(w, mark+p.label+": ", "   ", p.text)
-	}
-	for _, g := range b.grids() {
-		g.write(w)
-	}
-	writeFacts(w, b.title(), b.facts())
-	return nil
+	return &section{Title: "Indexes and settling", Parts: g.some()}
 }
 
 // facts describes the benchmark's conditions.
-func (b benchmark) facts() []fact {
+func (b benchmark) facts() facts {
 	r := &b[0].rec.Run
-	out := []fact{{"clients", fmt.Sprintf("%s of %s, method %s, seed %d", plural(int64(r.Writers), "client", "clients"),
+	out := facts{{"clients", fmt.Sprintf("%s of %s, method %s, seed %d", plural(int64(r.Writers), "client", "clients"),
 		plural(int64(r.Step.Tables), "table", "tables"), r.Method, r.Seed)}}
 	for _, f := range b[0].facts() {
-		if slices.Contains([]string{"server", "settings", "machine", "target"}, f.name) {
+		if slices.Contains(conditions, f.Name) {
 			out = append(out, f)
 		}
 	}
@@ -349,42 +290,4 @@ func (b benchmark) facts() []fact {
 		out = append(out, fact{"deviation", d})
 	}
 	return out
-}
-
-// benchmarkMarkdown writes the content of benchmarkText as Markdown.
-func benchmarkMarkdown(w io.Writer, recs []result.Record) error {
-	vs, err := views(recs)
-	if err != nil {
-		return err
-	}
-	b := benchmark(vs)
-	fmt.Fprintf(w, "# %s\n\n", markdownText(b.title()))
-	for _, line := range b.verdicts() {
-		fmt.Fprintf(w, "%s\n\n", markdownText(sentence(line)))
-	}
-	for _, p := range allProblems(vs) {
-		strong := ""
-		if p.serious {
-			strong = "**"
-		}
-		fmt.Fprintf(w, "- %s%s: %s%s\n", strong, markdownText(p.label), markdownText(p.text), strong)
-	}
-	for _, g := range b.grids() {
-		g.markdown(w)
-	}
-	fmt.Fprint(w, "\n## How it was run\n\n")
-	rows := [][]string{}
-	for _, f := range b.facts() {
-		rows = append(rows, []string{f.name, f.value})
-	}
-	markdownTable(w, []string{"", ""}, rows)
-	return nil
-}
-
-func (g *grid) markdown(w io.Writer) {
-	fmt.Fprintf(w, "\n## %s\n\n", markdownText(g.Title))
-	markdownTable(w, g.Header, g.Rows)
-	if g.Note != "" {
-		fmt.Fprintf(w, "\n%s\n", markdownText(g.Note))
-	}
 }

@@ -1,151 +1,170 @@
 package report
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/rowmill/rowmill/result"
 )
 
 // textWidth is the width at which text is wrapped; it fits a terminal of 120
 // columns.
 const textWidth = 118
 
-// Text writes a summary as text: a sentence on each run, what to know before
-// believing it, and then the figures of each run.
-//
-// The runs of an insert-method matrix are reported together, as by Matrix; the same
-// applies to all other formats.
-func Text(w io.Writer, recs []result.Record) error {
-	if all, err := wholeOf(recs); err != nil {
-		return err
-	} else if all != nil {
-		return all.Text(w)
+// leastWrapped is the least width to which a table's last column is wrapped.
+const leastWrapped = 30
+
+// Text writes the document for a terminal: the results, what to know before believing
+// them, and then the figures.
+func (d *Document) Text(w io.Writer) error {
+	var t textWriter
+	if !d.Untitled {
+		t.wrapped("", "  ", d.Title)
+		t.wrapped("", "  ", d.Subtitle)
 	}
-	recs, benchmarks := splitSteps(recs)
-	out := bufio.NewWriter(w)
-	for i, steps := range benchmarks {
-		if i > 0 {
-			fmt.Fprintln(out)
-		}
-		if err := benchmarkText(out, steps); err != nil {
-			return err
-		}
+	t.block()
+	for _, line := range d.Lines {
+		t.wrapped("", "  ", line.Text)
 	}
-	if len(benchmarks) > 0 && len(recs) > 0 {
-		fmt.Fprintln(out)
-	}
-	if len(recs) > 0 || len(benchmarks) == 0 {
-		if err := runsText(out, recs); err != nil {
-			return err
-		}
-	}
-	if err := out.Flush(); err != nil {
+	t.notes("", d.Notes)
+	t.parts(d.Parts, 0)
+	if _, err := io.WriteString(w, t.out.String()); err != nil {
 		return fmt.Errorf("write text report: %w", err)
 	}
 	return nil
 }
 
-// runsText writes the report of runs that are not steps.
-func runsText(out io.Writer, recs []result.Record) error {
-	vs, err := views(recs)
-	if err != nil {
-		return err
+// A textWriter writes blocks of lines, with an empty line between them.
+type textWriter struct {
+	out strings.Builder
+	gap bool
+}
+
+// block begins a block.
+func (t *textWriter) block() { t.gap = t.out.Len() > 0 }
+
+func (t *textWriter) line(line string) {
+	if t.gap {
+		t.out.WriteByte('\n')
+		t.gap = false
 	}
-	if ss := steadies(vs); ss != nil {
-		return steadyText(out, vs, ss)
-	}
-	searches := capacities(recs)
-	for _, line := range findings(searches) {
-		wrapped(out, "", "  ", sentence(line))
-	}
-	writeScenarios(out, recs)
-	for _, line := range verdicts(vs) {
-		wrapped(out, "", "  ", sentence(line))
-	}
-	for _, line := range ratios(vs) {
-		wrapped(out, "", "  ", sentence(line))
-	}
-	for _, p := range allProblems(vs) {
-		mark := "! "
-		if p.serious {
-			mark = "!! "
-		}
-		if len(vs) > 1 {
-			mark += p.label + ": "
-		}
-		wrapped(out, mark, "   ", p.text)
-	}
-	for i := range searches {
-		for _, p := range searches[i].problems() {
-			mark := "! "
-			if p.serious {
-				mark = "!! "
+	t.out.WriteString(strings.TrimRight(line, " "))
+	t.out.WriteByte('\n')
+}
+
+func (t *textWriter) parts(parts []Part, depth int) {
+	for _, p := range parts {
+		switch p := p.(type) {
+		case *section:
+			if p.In != 0 && p.In&inText == 0 {
+				continue
 			}
-			wrapped(out, mark+"capacity of "+searches[i].label+": ", "   ", p.text)
+			t.block()
+			if p.Title != "" {
+				t.line(strings.Repeat("  ", depth) + oneLine(p.Title))
+			}
+			t.parts(p.Parts, 1)
+		case paragraph:
+			t.wrapped("  ", "  ", string(p))
+		case list:
+			for _, item := range p {
+				t.wrapped("  - ", "    ", item)
+			}
+		case notes:
+			t.notes("  ", p)
+		case facts:
+			t.facts(p)
+		case *table:
+			t.table(p.filled())
+		case *columns:
+			t.columns(p)
 		}
 	}
-	writeCapacities(out, searches)
-	if g := constantSize(vs); g != nil {
-		g.write(out)
+}
+
+func (t *textWriter) notes(indent string, all []Note) {
+	for _, n := range all {
+		mark := indent + "! "
+		if n.Serious {
+			mark = indent + "!! "
+		}
+		if n.Label != "" {
+			mark += n.Label + ": "
+		}
+		t.wrapped(mark, indent+"   ", n.Text)
 	}
-	writeRepeats(out, vs)
-	shared := sharedFacts(vs)
-	for _, i := range leaders(vs) {
-		title := vs[i].rec.Run.Name
-		if title == "" {
-			title = vs[i].label
-		}
-		if n := len(vs[i].repeats); n > 0 {
-			title += fmt.Sprintf(", the median of %d", n)
-		}
-		writeFacts(out, title, slices.DeleteFunc(vs[i].facts(), func(f fact) bool { return slices.Contains(shared, f) }))
+}
+
+func (t *textWriter) facts(all []fact) {
+	width := 0
+	for _, f := range all {
+		width = max(width, utf8.RuneCountInString(f.Name))
+	}
+	for _, f := range all {
+		t.wrapped(fmt.Sprintf("  %-*s  ", width, oneLine(f.Name)), strings.Repeat(" ", width+4), f.Value)
+	}
+}
+
+func (t *textWriter) columns(c *columns) {
+	shared := c.shared()
+	for _, i := range c.Shown {
+		t.block()
+		t.line(oneLine(c.Titles[i]))
+		t.facts(slices.DeleteFunc(slices.Clone(c.Facts[i]), func(f fact) bool { return slices.Contains(shared, f) }))
 	}
 	if len(shared) > 0 {
-		writeFacts(out, "all runs", shared)
+		t.block()
+		t.line("All runs")
+		t.facts(shared)
 	}
-	return nil
 }
 
-// sharedFacts returns the facts about the runs' conditions that are the same for all
-// of several runs.
-func sharedFacts(vs []view) []fact {
-	if len(vs) < 2 {
-		return nil
-	}
-	var shared []fact
-	for _, f := range vs[0].facts() {
-		where := slices.Contains([]string{"server", "settings", "machine", "target"}, f.name)
-		if where && !slices.ContainsFunc(vs[1:], func(v view) bool { return !slices.Contains(v.facts(), f) }) {
-			shared = append(shared, f)
+func (t *textWriter) table(tb *table) {
+	rows := append([][]string{tb.Header}, tb.Rows...)
+	width := make([]int, len(tb.Header))
+	for _, r := range rows {
+		for i, cell := range r {
+			width[i] = max(width[i], utf8.RuneCountInString(oneLine(cell)))
 		}
 	}
-	return shared
-}
-
-func writeFacts(w io.Writer, title string, facts []fact) {
-	fmt.Fprintf(w, "\n%s\n", oneLine(title))
-	width := 0
-	for _, f := range facts {
-		width = max(width, utf8.RuneCountInString(f.name))
+	// Words in the last column are wrapped if the table is too wide without that.
+	last, total := len(width)-1, 0
+	for _, n := range width {
+		total += n + 2
 	}
-	for _, f := range facts {
-		wrapped(w, fmt.Sprintf("  %-*s  ", width, oneLine(f.name)), strings.Repeat(" ", width+4), f.value)
+	wrap := total > textWidth && textWidth-total+width[last] >= leastWrapped && !tb.numeric(last)
+	for _, r := range rows {
+		line := ""
+		for i, cell := range r {
+			cell = oneLine(cell)
+			if i == last && wrap {
+				t.wrapped(line+"  ", strings.Repeat(" ", utf8.RuneCountInString(line)+2), cell)
+				break
+			}
+			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell))
+			if tb.numeric(i) {
+				cell, pad = pad+cell, ""
+			}
+			line += "  " + cell + pad
+		}
+		if !wrap {
+			t.line(line)
+		}
+	}
+	if tb.Note != "" {
+		t.wrapped("  ", "  ", tb.Note)
 	}
 }
 
 // wrapped writes text after the prefix first, broken between words; further lines
 // have the prefix rest.
-func wrapped(w io.Writer, first, rest, text string) {
+func (t *textWriter) wrapped(first, rest, text string) {
 	line := oneLine(first)
 	empty := true
 	for _, word := range strings.Fields(oneLine(text)) {
 		if !empty && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > textWidth {
-			fmt.Fprintln(w, line)
+			t.line(line)
 			line, empty = rest, true
 		}
 		if !empty {
@@ -154,16 +173,5 @@ func wrapped(w io.Writer, first, rest, text string) {
 		line += word
 		empty = false
 	}
-	fmt.Fprintln(w, strings.TrimRight(line, " "))
-}
-
-// oneLine replaces characters that would break a line or control a terminal: names
-// and errors come from servers and files.
-func oneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == '\u2028' || r == '\u2029' {
-			return ' '
-		}
-		return r
-	}, s)
+	t.line(line)
 }

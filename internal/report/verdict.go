@@ -3,8 +3,6 @@ package report
 import (
 	"fmt"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 )
 
 // Flatness from keptFlatness on counts as a kept rate, above grownFlatness as a
@@ -13,19 +11,6 @@ const (
 	keptFlatness  = 0.9
 	grownFlatness = 1.1
 )
-
-// sentence capitalizes a text and adds a full stop.
-func sentence(s string) string {
-	if s == "" {
-		return ""
-	}
-	first, size := utf8.DecodeRuneInString(s)
-	s = string(unicode.ToUpper(first)) + s[size:]
-	if strings.HasSuffix(s, ".") {
-		return s
-	}
-	return s + "."
-}
 
 // mostPercent is the ratio above which a rate is described as a multiple of another
 // instead of a percentage.

@@ -1,0 +1,251 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A Document is a report without a format: what it says, in order. Text, Markdown,
+// HTML, PNG and JSON render it, so that a family of runs only builds one.
+type Document struct {
+	Title, Subtitle string
+	// Untitled omits the title from text: the command line above it says what it is.
+	Untitled bool
+	// Lines are the results, in sentences; Notes are what a reader must know before
+	// any figure.
+	Lines []Sentence
+	Notes []Note
+	Parts []Part
+	// Footer tells where the figures come from.
+	Footer string
+	// Data is the content of the JSON format.
+	Data any
+}
+
+// A Sentence is one of a document's results. Strong ones are set in large type.
+type Sentence struct {
+	Text   string
+	Strong bool
+}
+
+// A Note is a warning. Label names what it concerns; empty for the whole document. A
+// serious note means that the figures can't be taken at face value.
+type Note struct {
+	Label, Text string
+	Serious     bool
+}
+
+// A Part is a piece of a document: section, paragraph, notes, facts, table, columns.
+type Part interface {
+	// Kind names the HTML template of the part.
+	Kind() string
+}
+
+// A medium is a set of formats.
+type medium uint8
+
+const (
+	inText medium = 1 << iota
+	inMarkdown
+	inHTML
+)
+
+// A section has a title of its own and may contain sections. In limits it to some
+// formats; 0 means all. Folded ones are closed in HTML until the reader opens them.
+type section struct {
+	Title  string
+	In     medium
+	Fold   bool // a part that can be closed
+	Folded bool // closed at first
+	Parts  []Part
+}
+
+// A paragraph is wrapped text.
+type paragraph string
+
+// A list has one item per line.
+type list []string
+
+// notes are warnings about the section that they are in.
+type notes []Note
+
+// facts are names with values, one per line.
+type facts []fact
+
+// A fact is one line of a run's summary, in words and with units.
+type fact struct{ Name, Value string }
+
+// A table has one line per row. Columns of figures are right-aligned, and columns of
+// empty cells are omitted.
+type table struct {
+	Header []string
+	Rows   [][]string
+	// Note explains the columns.
+	Note string
+	// Bad marks rows that tell of a failure.
+	Bad map[int]bool
+}
+
+// some returns the table as the parts of a section; nil if it has no rows.
+func (t *table) some() []Part {
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	return []Part{t}
+}
+
+func (t *table) add(cells ...string) { t.Rows = append(t.Rows, cells) }
+
+// columns are the facts of several runs. Text shows the facts of the runs in Shown
+// one run after the other, with those that all runs share at the end; other formats
+// show all runs side by side.
+type columns struct {
+	Labels []string
+	Titles []string
+	Shown  []int
+	Facts  [][]fact
+	// Shared are the names of facts to be shown once if all runs have the same.
+	Shared []string
+}
+
+func (*section) Kind() string  { return "section" }
+func (paragraph) Kind() string { return "paragraph" }
+func (list) Kind() string      { return "list" }
+func (notes) Kind() string     { return "notes" }
+func (facts) Kind() string     { return "facts" }
+func (*table) Kind() string    { return "table" }
+func (*columns) Kind() string  { return "columns" }
+
+// add appends parts, leaving out tables without rows and sections without parts.
+func (d *Document) add(parts ...Part) {
+	for _, p := range parts {
+		if s, ok := p.(*section); !ok || s != nil && len(s.Parts) > 0 {
+			d.Parts = append(d.Parts, p)
+		}
+	}
+}
+
+// say appends sentences to the results.
+func (d *Document) say(strong bool, lines ...string) {
+	for _, line := range lines {
+		d.Lines = append(d.Lines, Sentence{sentence(line), strong})
+	}
+}
+
+// JSON writes the document's data as indented JSON.
+func (d *Document) JSON(w io.Writer) error { return writeJSON(w, d.Data) }
+
+// filled returns the table without its columns of empty cells.
+func (t *table) filled() *table {
+	var keep []int
+	for i := range t.Header {
+		if i == 0 || slices.ContainsFunc(t.Rows, func(r []string) bool { return r[i] != "" }) {
+			keep = append(keep, i)
+		}
+	}
+	pick := func(cells []string) []string {
+		out := make([]string, len(keep))
+		for i, k := range keep {
+			out[i] = cells[k]
+		}
+		return out
+	}
+	out := &table{Header: pick(t.Header), Note: t.Note, Bad: t.Bad}
+	for _, r := range t.Rows {
+		out.Rows = append(out.Rows, pick(r))
+	}
+	return out
+}
+
+// numeric reports whether a column contains only figures.
+func (t *table) numeric(column int) bool {
+	some := false
+	for _, r := range t.Rows {
+		cell := strings.TrimLeft(r[column], "<+-")
+		if cell == "" {
+			continue
+		}
+		if cell[0] < '0' || cell[0] > '9' {
+			return false
+		}
+		some = true
+	}
+	return some
+}
+
+// sheet arranges the facts of all runs side by side: one row, beginning with its name,
+// for each fact that any run has.
+func (c *columns) sheet() *table {
+	t := &table{Header: append([]string{""}, c.Labels...)}
+	var names []string
+	values := make([]map[string]string, len(c.Facts))
+	for i, of := range c.Facts {
+		values[i] = map[string]string{}
+		at := 0
+		for _, f := range of {
+			values[i][f.Name] = f.Value
+			if j := slices.Index(names, f.Name); j >= 0 {
+				at = j + 1
+				continue
+			}
+			names = slices.Insert(names, at, f.Name)
+			at++
+		}
+	}
+	for _, name := range names {
+		row := []string{name}
+		for i := range values {
+			row = append(row, values[i][name])
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// shared returns the facts that all of several runs have in common.
+func (c *columns) shared() []fact {
+	var out []fact
+	if len(c.Facts) < 2 {
+		return nil
+	}
+	for _, f := range c.Facts[0] {
+		differs := slices.ContainsFunc(c.Facts[1:], func(of []fact) bool { return !slices.Contains(of, f) })
+		if slices.Contains(c.Shared, f.Name) && !differs {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// sentence capitalizes a text and adds a full stop.
+func sentence(s string) string {
+	if s == "" {
+		return ""
+	}
+	first, size := utf8.DecodeRuneInString(s)
+	s = string(unicode.ToUpper(first)) + s[size:]
+	if strings.HasSuffix(s, ".") {
+		return s
+	}
+	return s + "."
+}
+
+// oneLine replaces characters that would break a line or control a terminal: names
+// and errors come from servers and files.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == '\u2028' || r == '\u2029' {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// footer tells which rowmill measured, and when.
+func footer(rowmill, started string) string {
+	return fmt.Sprintf("Measured by rowmill %s, started %s. This page is one file: it loads nothing and sends nothing.", rowmill, started)
+}

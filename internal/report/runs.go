@@ -1,0 +1,255 @@
+package report
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/result"
+)
+
+// conditions are the facts that runs made on one server have in common.
+var conditions = []string{"server", "settings", "machine", "target"}
+
+// runsDocument reports runs one by one: inserts of any kind, searches for a rate, the
+// steps of benchmarks, constant loads, and the runs of scenarios.
+func runsDocument(recs []result.Record) (*Document, error) {
+	charts, err := views(loading(recs))
+	if err != nil {
+		return nil, err
+	}
+	pic := picture{vs: charts}
+	d := &Document{Title: pic.title(), Subtitle: pic.subtitle(), Untitled: true, Data: summaries(recs)}
+	if ss := steadies(charts); ss != nil {
+		steadyParts(d, charts, ss)
+		return d, nil
+	}
+	others, benchmarks := splitSteps(recs)
+	for _, steps := range benchmarks {
+		vs, err := views(steps)
+		if err != nil {
+			return nil, err
+		}
+		benchmark(vs).parts(d, len(benchmarks) > 1)
+	}
+	if len(others) > 0 {
+		err = insertParts(d, others)
+	}
+	return d, err
+}
+
+func summaries(recs []result.Record) Summaries {
+	out := Summaries{Format: result.SummaryFormat, Runs: make([]result.Summary, len(recs)), Capacity: result.Capacities(recs)}
+	for i := range recs {
+		out.Runs[i] = recs[i].Summary()
+	}
+	out.Scenarios = Scenarios(recs)
+	return out
+}
+
+// insertParts adds the report of runs that are not steps.
+func insertParts(d *Document, recs []result.Record) error {
+	vs, err := views(recs)
+	if err != nil {
+		return err
+	}
+	searches := capacities(recs)
+	d.say(true, findings(searches)...)
+	scenarios := Scenarios(recs)
+	for i := range scenarios {
+		d.Lines = append(d.Lines, Sentence{scenarios[i].outcome(), true})
+	}
+	d.say(false, verdicts(vs)...)
+	d.say(true, ratios(vs)...)
+	d.Notes = append(d.Notes, allProblems(vs)...)
+	for i := range searches {
+		d.Notes = append(d.Notes, searches[i].problems()...)
+	}
+	for i := range scenarios {
+		d.add(scenarios[i].section())
+	}
+	for i := range searches {
+		d.add(searches[i].section())
+	}
+	d.add(constantSize(vs))
+	d.add(repeatSections(vs)...)
+	d.add(runColumns(vs), &section{Title: "Rate over each tenth of the rows (rows/s)", In: inMarkdown, Parts: []Part{tenthsTable(vs)}})
+	return nil
+}
+
+// runColumns arranges the facts of the runs.
+func runColumns(vs []view) *columns {
+	c := &columns{Shown: leaders(vs), Shared: conditions}
+	for i := range vs {
+		title := vs[i].rec.Run.Name
+		if title == "" {
+			title = vs[i].label
+		}
+		if n := len(vs[i].repeats); n > 0 {
+			title += fmt.Sprintf(", the median of %d", n)
+		}
+		c.Labels, c.Titles, c.Facts = append(c.Labels, vs[i].label), append(c.Titles, title), append(c.Facts, vs[i].facts())
+	}
+	return c
+}
+
+// tenthsTable contains the mean rate of each run over each tenth of its rows.
+func tenthsTable(vs []view) *table {
+	const tenths = 10
+	t := &table{Header: []string{""}, Rows: make([][]string, tenths)}
+	for i := range t.Rows {
+		t.Rows[i] = []string{fmt.Sprintf("%d%% to %d%%", 10*i, 10*(i+1))}
+	}
+	for i := range vs {
+		t.Header = append(t.Header, vs[i].label)
+		w := vs[i].curve.Windows(tenths)
+		for j := range t.Rows {
+			cell := none
+			if w != nil {
+				cell = figure(w[j])
+			}
+			t.Rows[j] = append(t.Rows[j], cell)
+		}
+	}
+	return t
+}
+
+// A view is one run with everything that the reports derive from it, so that each
+// figure is derived only once.
+type view struct {
+	rec   *result.Record
+	sum   result.Summary
+	curve result.Curve
+	loop  *result.OpenLoop // nil for a closed loop
+	// stalled are the run's stalls, in chronological order.
+	stalled []result.Stall
+	// label distinguishes the run from the others of the same report.
+	label string
+	// repeats are the indexes, in the report, of the runs of the same configuration;
+	// nil if there is only one. minor is true for all of them except the run of
+	// median rate, which represents them.
+	repeats []int
+	minor   bool
+}
+
+func views(recs []result.Record) ([]view, error) {
+	if len(recs) == 0 {
+		return nil, errNoRuns
+	}
+	recs = charted(recs)
+	out := make([]view, len(recs))
+	names := labels(recs)
+	for i := range recs {
+		r := &recs[i]
+		out[i] = view{rec: r, sum: r.Summary(), curve: r.Curve(), loop: r.OpenLoop(), stalled: r.Stalls(), label: names[i]}
+		if r.Run.Step != nil && r.Run.Rate > 0 {
+			out[i].sum.Knee = nil // a step at a fixed rate is too short for a meaningful knee
+		}
+	}
+	bundles(out, recs)
+	return out, nil
+}
+
+// labels returns the shortest names that distinguish the runs: the scenario's, the
+// layout, the run's name, the name with its file, or those with a number.
+func labels(recs []result.Record) []string {
+	number := 0
+	for _, name := range []func(r *result.Record) string{
+		func(r *result.Record) string {
+			if r.Run.Scenario == nil {
+				return ""
+			}
+			return r.Run.Scenario.Run
+		},
+		func(r *result.Record) string { return stepName(&r.Run) },
+		func(r *result.Record) string { return r.Run.Layout },
+		func(r *result.Record) string {
+			if r.Run.Repeat == 0 {
+				return ""
+			}
+			return strings.TrimSpace(fmt.Sprintf("%s %s #%d", r.Run.Side, r.Run.Layout, r.Run.Repeat))
+		},
+		func(r *result.Record) string { return r.Run.Name },
+		func(r *result.Record) string { return r.Run.Layout + " (" + filepath.Base(r.Source) + ")" },
+		func(r *result.Record) string { return r.Run.Name + " (" + filepath.Base(r.Source) + ")" },
+		func(r *result.Record) string { number++; return fmt.Sprintf("%s #%d", r.Run.Name, number) },
+	} {
+		out, seen := make([]string, len(recs)), map[string]bool{"": true}
+		distinct := true
+		for i := range recs {
+			out[i] = name(&recs[i])
+			distinct = distinct && !seen[out[i]]
+			seen[out[i]] = true
+		}
+		if distinct {
+			return out
+		}
+	}
+	panic("report: numbered labels are distinct")
+}
+
+// incomplete describes why the run did not come to its end; empty if it did.
+func (v *view) incomplete() string {
+	end := v.rec.End
+	switch {
+	case end == nil:
+		return "cut off: its record has no end, the figures cover what was written"
+	case end.Failure != "":
+		return "failed: " + end.Failure
+	case end.Stopped == "failed":
+		return "failed"
+	case end.Stopped == "interrupted":
+		return "interrupted"
+	}
+	return ""
+}
+
+// problems returns what a reader must know before any figure, worst first: how the
+// run ended, whether its rows are verified, and the record's warnings.
+func (v *view) problems() []Note {
+	var out []Note
+	if how := v.incomplete(); how != "" {
+		out = append(out, Note{Serious: true, Text: how})
+	}
+	switch c := v.sum.Verified; {
+	case c != nil && !c.Sound():
+		out = append(out, Note{Serious: true, Text: "verification " + v.verified()})
+	case c == nil && v.sum.Rows > 0 && v.whole() == "" && !saidWhy(v.sum.Warnings):
+		out = append(out, Note{Text: unverified})
+	}
+	for _, w := range v.sum.Warnings {
+		// The first problem already covers this.
+		if v.rec.End != nil || !strings.HasPrefix(w, "the run was cut off") {
+			out = append(out, Note{Serious: v.overloaded() && strings.HasPrefix(w, "overload:"), Text: w})
+		}
+	}
+	return out
+}
+
+// unverified is the note for rows that were not read after the run.
+const unverified = "not verified: the rows in the table were not compared with those sent"
+
+// saidWhy reports whether a warning explains why rows are not verified.
+func saidWhy(warnings []string) bool {
+	return slices.ContainsFunc(warnings, func(w string) bool { return strings.HasPrefix(w, "not verified: ") })
+}
+
+// whole tells when the rows of a run that is part of a longer one are verified; ""
+// if they are verified after the run itself.
+func (v *view) whole() string {
+	switch {
+	case v.rec.Run.Search != nil:
+		return "with all trials, after the last"
+	case v.midway():
+		return "with all steps, after the last"
+	}
+	return ""
+}
+
+// midway reports whether the run is a step that others follow, so that its rows are
+// not verified yet.
+func (v *view) midway() bool {
+	s := v.rec.Run.Step
+	return s != nil && s.Number < s.Of
+}
