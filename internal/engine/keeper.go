@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/rowmill/rowmill/internal/value"
 )
 
 // A Keeper is a DB that can maintain declared rolling tables for years. Every
@@ -145,11 +147,11 @@ type Schema struct {
 // A SchemaColumn is a column as described by the catalog.
 type SchemaColumn struct {
 	Name string
-	// Native is the type as written by the server, "decimal(10,2) unsigned".
+	// Native is the type as written by the server, "decimal(10,2) unsigned", for
+	// messages and statements. Type is what it means.
 	Native string
-	Null   bool
-	// Kind determines how its values are transported.
-	Kind Kind
+	value.Type
+	Null bool
 	// Generated columns can't be written to.
 	Generated bool
 	// Auto columns are assigned values by the server if none is given.
@@ -161,24 +163,16 @@ type SchemaColumn struct {
 	Default string
 }
 
-// A Kind is a class of types whose values are transported in the same way.
-type Kind int
-
-// Kinds of columns.
+// Kinds of columns: see value.Kind.
 const (
-	KindOther   Kind = iota // the server's text, which the server also accepts
-	KindInt                 // fits an int64
-	KindFloat               // a binary fraction
-	KindDecimal             // a decimal fraction, or an integer beyond int64
-	KindTime                // an instant or a civil time, to the microsecond, UTC
-	KindText                // characters
-	KindBytes               // anything
+	KindOther   = value.Other
+	KindInt     = value.Int
+	KindFloat   = value.Float
+	KindDecimal = value.Decimal
+	KindTime    = value.Time
+	KindText    = value.Text
+	KindBytes   = value.Bytes
 )
-
-// String returns the kind's name.
-func (k Kind) String() string {
-	return [...]string{"other", "integer", "float", "decimal", "time", "text", "bytes"}[k]
-}
 
 // Column returns the named column, or nil.
 func (s *Schema) Column(name string) *SchemaColumn {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/internal/value"
 )
 
 // parseOne appends a value to a vector that already contains one. It fails unless
@@ -229,7 +230,7 @@ func TestNewColumn(t *testing.T) {
 	}
 	for _, c := range []struct {
 		native    string
-		kind      engine.Kind
+		kind      value.Kind
 		good, bad string
 		as        engine.Type
 	}{
@@ -244,7 +245,7 @@ func TestNewColumn(t *testing.T) {
 		{"TEXT", engine.KindText, "x", "\xff", engine.Varchar},
 		{"uuid", engine.KindOther, "x", "\xff", engine.Varchar},
 	} {
-		col, as, err := newColumn(engine.SchemaColumn{Name: "c", Native: c.native, Kind: c.kind}, db, &ValueOptions{})
+		col, as, err := newColumn(engine.SchemaColumn{Name: "c", Native: c.native, Type: value.Type{Kind: c.kind}}, db, &ValueOptions{})
 		if err != nil || as.Type != c.as || col.json {
 			t.Errorf("%s: %+v, %v", c.native, as, err)
 			continue
@@ -261,11 +262,11 @@ func TestNewColumn(t *testing.T) {
 			t.Errorf("%s isn't JSON, %v", native, err)
 		}
 	}
-	if _, _, err := newColumn(engine.SchemaColumn{Kind: engine.KindBytes}, db, &ValueOptions{Bytes: "base32"}); err == nil {
+	if _, _, err := newColumn(engine.SchemaColumn{Type: value.Type{Kind: value.Bytes}}, db, &ValueOptions{Bytes: "base32"}); err == nil {
 		t.Error("base32 is taken")
 	}
 	for _, encoding := range Encodings() {
-		if _, _, err := newColumn(engine.SchemaColumn{Kind: engine.KindBytes}, db, &ValueOptions{Bytes: encoding}); err != nil {
+		if _, _, err := newColumn(engine.SchemaColumn{Type: value.Type{Kind: value.Bytes}}, db, &ValueOptions{Bytes: encoding}); err != nil {
 			t.Error(err)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/state"
+	"github.com/rowmill/rowmill/internal/value"
 )
 
 // pieces reads 0 to most bytes at a time, and then ends with err.
@@ -62,7 +63,7 @@ func texts(f *Format, n int) *target {
 	for i := range n {
 		name := string(rune('a' + i))
 		t.byName[name] = i
-		t.columns = append(t.columns, column{SchemaColumn: engine.SchemaColumn{Name: name, Null: true, Kind: engine.KindText},
+		t.columns = append(t.columns, column{SchemaColumn: engine.SchemaColumn{Name: name, Null: true, Type: value.Type{Kind: value.Text}},
 			parse: func(v *engine.Vector, text []byte) error { return appendText(v, text, false) }})
 		t.table.Columns = append(t.table.Columns, engine.Column{Name: name, Type: engine.Varchar, Null: true})
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/value"
 )
 
 func TestMembers(t *testing.T) {
@@ -22,7 +23,7 @@ func TestMembers(t *testing.T) {
 func TestUnbent(t *testing.T) {
 	for _, c := range []struct {
 		server, native string
-		kind           engine.Kind
+		kind           value.Kind
 		text, want     string // "": refused
 	}{
 		{"mysql", "enum('a','2','')", engine.KindText, "2", "2"}, {"mysql", "enum('a','2','')", engine.KindText, "", ""},
@@ -45,7 +46,7 @@ func TestUnbent(t *testing.T) {
 		for _, truncate := range []bool{false, true} {
 			name, digits := engine.NativeType(c.native)
 			parse := unbent(func(v *engine.Vector, text []byte) error { return appendText(v, text, false) },
-				engine.SchemaColumn{Native: c.native, Kind: c.kind}, name, digits, c.server, &ValueOptions{TruncateTimes: truncate})
+				engine.SchemaColumn{Native: c.native, Type: value.Type{Kind: c.kind}}, name, digits, c.server, &ValueOptions{TruncateTimes: truncate})
 			v := engine.Vector{Type: engine.Varchar}
 			got := ""
 			if err := parse(&v, []byte(c.text)); err == nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -25,15 +26,15 @@ func measurements(t testing.TB) (engine.Keeper, *engine.Table, *engine.Schema) {
 		t.Fatal(err)
 	}
 	return db, &engine.Table{Name: "m", Grid: grid, By: "ts"}, &engine.Schema{Columns: []engine.SchemaColumn{
-		{Name: "sensor", Native: "INTEGER", Kind: engine.KindInt},
-		{Name: "ts", Native: "DATETIME", Kind: engine.KindTime},
-		{Name: "value", Native: "REAL", Kind: engine.KindFloat, Null: true},
-		{Name: "note", Native: "TEXT", Kind: engine.KindText},
-		{Name: "more", Native: "TEXT", Kind: engine.KindText, Null: true},
-		{Name: "raw", Native: "BLOB", Kind: engine.KindBytes, Null: true},
-		{Name: "price", Native: "DECIMAL(10,2)", Kind: engine.KindDecimal, Null: true},
-		{Name: "doc", Native: "JSON", Kind: engine.KindOther, Null: true},
-		{Name: "total", Native: "REAL", Kind: engine.KindFloat, Generated: true},
+		{Name: "sensor", Native: "INTEGER", Type: value.Type{Kind: value.Int}},
+		{Name: "ts", Native: "DATETIME", Type: value.Type{Kind: value.Time}},
+		{Name: "value", Native: "REAL", Type: value.Type{Kind: value.Float}, Null: true},
+		{Name: "note", Native: "TEXT", Type: value.Type{Kind: value.Text}},
+		{Name: "more", Native: "TEXT", Type: value.Type{Kind: value.Text}, Null: true},
+		{Name: "raw", Native: "BLOB", Type: value.Type{Kind: value.Bytes}, Null: true},
+		{Name: "price", Native: "DECIMAL(10,2)", Type: value.Type{Kind: value.Decimal}, Null: true},
+		{Name: "doc", Native: "JSON", Type: value.Type{Kind: value.Other}, Null: true},
+		{Name: "total", Native: "REAL", Type: value.Type{Kind: value.Float}, Generated: true},
 	}}
 }
 
@@ -69,14 +70,14 @@ func TestNewTarget(t *testing.T) {
 			t.Errorf("%q: %v, want %q", columns, err, want)
 		}
 	}
-	both := &engine.Schema{Columns: []engine.SchemaColumn{{Name: "a", Kind: engine.KindInt}, {Name: "A", Kind: engine.KindText}}}
+	both := &engine.Schema{Columns: []engine.SchemaColumn{{Name: "a", Type: value.Type{Kind: value.Int}}, {Name: "A", Type: value.Type{Kind: value.Text}}}}
 	for name, want := range map[string]string{"a": "a", "A": "A"} {
 		if c := both.Find(name); c == nil || c.Name != want {
 			t.Errorf("%s is %v", name, c)
 		}
 	}
 	table.By = "doc"
-	schema.Columns = append(schema.Columns, engine.SchemaColumn{Name: "doc", Kind: engine.KindBytes})
+	schema.Columns = append(schema.Columns, engine.SchemaColumn{Name: "doc", Type: value.Type{Kind: value.Bytes}})
 	if _, err := newTarget(db, table, schema, &Format{Kind: CSV}, []string{"sensor", "doc", "note"}, &Options{}); err == nil {
 		t.Error("a table rolls by bytes")
 	}

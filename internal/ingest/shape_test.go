@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/value"
 )
 
 // TestParts uses rows of several shapes, some of which are removed again: each
@@ -100,7 +101,7 @@ func TestParts(t *testing.T) {
 // TestIdentityThatIsAlwaysGenerated uses a column that accepts no values.
 func TestIdentityThatIsAlwaysGenerated(t *testing.T) {
 	db, table, schema := measurements(t)
-	schema.Columns = append(schema.Columns, engine.SchemaColumn{Name: "id", Native: "bigint", Kind: engine.KindInt, Auto: true})
+	schema.Columns = append(schema.Columns, engine.SchemaColumn{Name: "id", Native: "bigint", Type: value.Type{Kind: value.Int}, Auto: true})
 	schema.Options = map[string]string{"identity": "always: no, id"}
 	_, err := newTarget(db, table, schema, &Format{Kind: CSV}, []string{"sensor", "ts", "note", "id"}, &Options{})
 	if err == nil || !strings.Contains(err.Error(), "GENERATED ALWAYS") {

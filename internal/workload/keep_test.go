@@ -11,6 +11,7 @@ import (
 	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -147,11 +148,12 @@ func TestKeepSequence(t *testing.T) {
 
 func TestKeepRefuses(t *testing.T) {
 	db := keeperOf(t, "sqlite")
-	col := func(name, native string, kind engine.Kind) engine.SchemaColumn {
-		return engine.SchemaColumn{Name: name, Native: native, Kind: kind}
-	}
-	ts, id := col("ts", "datetime", engine.KindTime), col("id", "int", engine.KindInt)
-	nullable := col("x", "point", engine.KindBytes)
+	ts := engine.SchemaColumn{Name: "ts", Type: value.Type{Kind: value.Time}}
+	id := engine.SchemaColumn{Name: "id", Type: value.Type{Kind: value.Int, Bits: 32}}
+	small := engine.SchemaColumn{Name: "id", Type: value.Type{Kind: value.Int, Bits: 8}}
+	text := engine.SchemaColumn{Name: "ts", Native: "text", Type: value.Type{Kind: value.Text}}
+	point := engine.SchemaColumn{Name: "x", Native: "point", Type: value.Type{Kind: value.Bytes, Logical: value.Spatial}}
+	nullable := point
 	nullable.Null = true
 	for name, c := range map[string]struct {
 		cols []engine.SchemaColumn
@@ -162,9 +164,9 @@ func TestKeepRefuses(t *testing.T) {
 		"good":              {[]engine.SchemaColumn{id, ts, nullable}, []string{"id", "ts"}, KeepOptions{}, ""},
 		"only the time":     {[]engine.SchemaColumn{id, ts}, []string{"ts"}, KeepOptions{}, "no column besides ts"},
 		"too few keys":      {[]engine.SchemaColumn{id, ts}, []string{"id", "ts"}, KeepOptions{Keys: 100, Rate: 1000}, "room for 100 different rows"},
-		"small column":      {[]engine.SchemaColumn{col("id", "tinyint(4)", engine.KindInt), ts}, []string{"id", "ts"}, KeepOptions{Rate: 1000}, "room for 127"},
-		"unknown type":      {[]engine.SchemaColumn{id, ts, col("x", "point", engine.KindBytes)}, []string{"id", "ts"}, KeepOptions{}, "column x (point): no values"},
-		"time is a text":    {[]engine.SchemaColumn{id, col("ts", "text", engine.KindText)}, []string{"id", "ts"}, KeepOptions{}, "column ts (text)"},
+		"small column":      {[]engine.SchemaColumn{small, ts}, []string{"id", "ts"}, KeepOptions{Rate: 1000}, "room for 127"},
+		"unknown type":      {[]engine.SchemaColumn{id, ts, point}, []string{"id", "ts"}, KeepOptions{}, "column x (point): no values"},
+		"time is a text":    {[]engine.SchemaColumn{id, text}, []string{"id", "ts"}, KeepOptions{}, "column ts (text)"},
 		"key space below 1": {[]engine.SchemaColumn{id, ts}, []string{"id", "ts"}, KeepOptions{Keys: -1}, "key space of -1"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -23,7 +24,7 @@ func (s keepers) describe(t *testing.T) {
 	_, err := db.Describe(within(t), "nowhere")
 	wantError(t, err, engine.ErrNoTable)
 	k := created(t, db, "readings", "time", 3)
-	wantKinds := []engine.Kind{engine.KindInt, engine.KindTime, engine.KindInt, engine.KindDecimal, engine.KindFloat, engine.KindText, engine.KindBytes}
+	wantKinds := []value.Kind{engine.KindInt, engine.KindTime, engine.KindInt, engine.KindDecimal, engine.KindFloat, engine.KindText, engine.KindBytes}
 	k.template(t, "beside")
 	for _, name := range []string{"readings", "beside"} {
 		s := k.schema(t, name)
@@ -35,6 +36,10 @@ func (s keepers) describe(t *testing.T) {
 			if c.Kind != wantKinds[i] || c.Null != (i > 1) || c.Generated || c.Auto || c.Native == "" {
 				t.Errorf("column %d of %s: %+v", i, name, c)
 			}
+		}
+		price, double, at := s.Column("price").Type, s.Column("value").Type, s.Column("ts").Type
+		if price.Precision != 12 || price.Scale != 4 || double.Bits != 64 || at.Digits != 6 || at.Logical != value.Plain {
+			t.Errorf("types of %s: %+v, %+v, %+v", name, price, double, at)
 		}
 		if !slices.Equal(s.PrimaryKey, []string{"id", "ts"}) {
 			t.Errorf("primary key of %s: %q", name, s.PrimaryKey)

@@ -232,7 +232,7 @@ func (db *DB) describeColumns(ctx context.Context, s *engine.Schema) error {
 		c.Collation = collation.String
 		extra = strings.ToLower(extra)
 		c.Null = nullable == "YES"
-		c.Kind = kindOfType(c.Native)
+		c.Type = typeOf(c.Native)
 		c.Auto = strings.Contains(extra, "auto_increment")
 		c.Generated = strings.Contains(extra, "virtual generated") || strings.Contains(extra, "stored generated")
 		c.Default = db.dialect.defaultText(c, value, strings.Contains(extra, "default_generated"))
@@ -260,32 +260,6 @@ func (d dialect) defaultText(c engine.SchemaColumn, value sql.NullString, isExpr
 		return "(" + value.String + ")"
 	}
 	return quoteText(value.String)
-}
-
-// kindOfType returns the kind of a type's values.
-func kindOfType(native string) engine.Kind {
-	name := typeName(native)
-	switch name {
-	case "TINYINT", "SMALLINT", "MEDIUMINT", "INT", "YEAR":
-		return engine.KindInt
-	case "BIGINT":
-		if strings.Contains(strings.ToLower(native), "unsigned") {
-			return engine.KindDecimal
-		}
-		return engine.KindInt
-	case "FLOAT", "DOUBLE":
-		return engine.KindFloat
-	case "DECIMAL":
-		return engine.KindDecimal
-	case "DATETIME", "TIMESTAMP", "DATE":
-		return engine.KindTime
-	case "CHAR", "VARCHAR", "ENUM", "SET", "JSON", "TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT":
-		return engine.KindText
-	case "BINARY", "VARBINARY", "BIT", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB",
-		"GEOMETRY", "POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON", "GEOMETRYCOLLECTION", "GEOMCOLLECTION":
-		return engine.KindBytes
-	}
-	return engine.KindOther // TIME, an interval of up to 838 hours; INET6; UUID
 }
 
 func (db *DB) describeKeys(ctx context.Context, s *engine.Schema) error {

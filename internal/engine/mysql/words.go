@@ -187,12 +187,6 @@ func kindOf(t *engine.Table) byKind {
 	return byDatetime
 }
 
-// typeName returns the first word of a type in upper case: DATETIME of "datetime(6)".
-func typeName(native string) string {
-	name, _ := engine.NativeType(native)
-	return strings.ToUpper(name)
-}
-
 // epochUnit is the column's unit, in microseconds.
 func epochUnit(t *engine.Table) int64 { return max(t.Epoch.Microseconds(), 1) }
 

@@ -178,17 +178,6 @@ func crashLoss(settings map[string]string) time.Duration {
 	return walWriterRounds * delay
 }
 
-// kinds maps type names of pg_type to kinds. Values of all other types are
-// carried as text.
-var kinds = map[string]engine.Kind{
-	"int2": engine.KindInt, "int4": engine.KindInt, "int8": engine.KindInt,
-	"float4": engine.KindFloat, "float8": engine.KindFloat,
-	"numeric":   engine.KindDecimal,
-	"timestamp": engine.KindTime, "timestamptz": engine.KindTime, "date": engine.KindTime,
-	"text": engine.KindText, "varchar": engine.KindText, "bpchar": engine.KindText, "name": engine.KindText,
-	"bytea": engine.KindBytes,
-}
-
 // describeTable reads the table's properties from pg_class; $1 is the quoted name.
 const describeTable = `SELECT c.oid, c.relkind::text, c.relpersistence::text, COALESCE(a.amname, ''), COALESCE(array_to_string(c.reloptions, ','), ''),
 	COALESCE(s.spcname, ''),
@@ -281,11 +270,11 @@ func (db *DB) readColumns(ctx context.Context, tx *sql.Tx, oid int64, s *engine.
 	var always []string
 	err := engine.Each(ctx, db, tx, func(rows *sql.Rows) error {
 		var c engine.SchemaColumn
-		var kind, identity string
-		if err := rows.Scan(&c.Name, &c.Native, &c.Null, &kind, &c.Generated, &identity, &c.Default, &c.Collation); err != nil {
+		var base, identity string
+		if err := rows.Scan(&c.Name, &c.Native, &c.Null, &base, &c.Generated, &identity, &c.Default, &c.Collation); err != nil {
 			return err
 		}
-		c.Kind = kinds[kind]
+		c.Type = typeOf(base, c.Native)
 		c.Auto = identity != "" || strings.HasPrefix(c.Default, "nextval(")
 		if identity == "a" {
 			always = append(always, c.Name)

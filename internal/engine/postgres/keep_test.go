@@ -13,6 +13,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/engine/postgres"
+	values "github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -129,17 +130,17 @@ func TestDescribe(t *testing.T) {
 	want := &engine.Schema{
 		Name: "it's",
 		Columns: []engine.SchemaColumn{
-			{Name: "id", Native: "bigint", Kind: engine.KindInt, Auto: true},
-			{Name: "n", Native: "integer", Kind: engine.KindInt, Auto: true, Default: `nextval('"it''s_n_seq"'::regclass)`},
-			{Name: "a b", Native: "character varying(40)", Kind: engine.KindText, Default: `'x'::character varying`},
-			{Name: "price", Native: "euro", Kind: engine.KindDecimal, Null: true},
-			{Name: "raw", Native: "bytea", Kind: engine.KindBytes, Null: true},
-			{Name: "at", Native: "timestamp(3) without time zone", Kind: engine.KindTime},
-			{Name: "tz", Native: "timestamp with time zone", Kind: engine.KindTime, Null: true},
-			{Name: "r", Native: "real", Kind: engine.KindFloat, Null: true},
-			{Name: "j", Native: "jsonb", Kind: engine.KindOther, Null: true},
-			{Name: "twice", Native: "integer", Kind: engine.KindInt, Null: true, Generated: true},
-			{Name: "shop", Native: "integer", Kind: engine.KindInt, Null: true},
+			{Name: "id", Native: "bigint", Type: values.Type{Kind: values.Int, Bits: 64}, Auto: true},
+			{Name: "n", Native: "integer", Type: values.Type{Kind: values.Int, Bits: 32}, Auto: true, Default: `nextval('"it''s_n_seq"'::regclass)`},
+			{Name: "a b", Native: "character varying(40)", Type: values.Type{Kind: values.Text, Length: 40}, Default: `'x'::character varying`},
+			{Name: "price", Native: "euro", Type: values.Type{Kind: values.Decimal, NaN: true}, Null: true},
+			{Name: "raw", Native: "bytea", Type: values.Type{Kind: values.Bytes}, Null: true},
+			{Name: "at", Native: "timestamp(3) without time zone", Type: values.Type{Kind: values.Time, Digits: 3}},
+			{Name: "tz", Native: "timestamp with time zone", Type: values.Type{Kind: values.Time, Digits: 6}, Null: true},
+			{Name: "r", Native: "real", Type: values.Type{Kind: values.Float, Bits: 32, NaN: true}, Null: true},
+			{Name: "j", Native: "jsonb", Type: values.Type{Logical: values.JSON}, Null: true},
+			{Name: "twice", Native: "integer", Type: values.Type{Kind: values.Int, Bits: 32}, Null: true, Generated: true},
+			{Name: "shop", Native: "integer", Type: values.Type{Kind: values.Int, Bits: 32}, Null: true},
 		},
 		PrimaryKey: []string{"at", "id"},
 		Unique:     [][]string{{"n", "at"}}, UniqueOther: []string{"positive"},

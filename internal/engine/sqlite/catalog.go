@@ -241,7 +241,7 @@ func (d describer) columns(s *engine.Schema, of string) error {
 	var keys []string // in key order
 	intKey := ""
 	err := d.query("SELECT name, type, \"notnull\", dflt_value, pk, hidden FROM pragma_table_xinfo(?)", []driver.Value{of}, func(row []driver.Value) error {
-		c := engine.SchemaColumn{Name: text(row[0]), Native: text(row[1]), Null: row[2] == int64(0), Kind: kindOf(text(row[1])), Default: text(row[3])}
+		c := engine.SchemaColumn{Name: text(row[0]), Native: text(row[1]), Null: row[2] == int64(0), Type: typeOf(text(row[1])), Default: text(row[3])}
 		switch row[5] {
 		case int64(1): // of a virtual table
 			return nil

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -360,15 +361,21 @@ func TestRealAsText(t *testing.T) {
 	t.Logf("%d reals, %d came back as others", len(all), bad)
 }
 
-func TestKindOf(t *testing.T) {
+func TestTypeOf(t *testing.T) {
 	t.Parallel()
-	for native, want := range map[string]engine.Kind{
-		"INTEGER": engine.KindInt, "bigint": engine.KindInt, "UNSIGNED BIG INT": engine.KindInt, "TEXT": engine.KindText, "VARCHAR(20)": engine.KindText,
-		"BLOB": engine.KindBytes, "": engine.KindOther, "ANY": engine.KindOther, "DOUBLE PRECISION": engine.KindFloat, "real": engine.KindFloat, "FLOAT": engine.KindFloat,
-		"DATETIME": engine.KindTime, "TIMESTAMP": engine.KindTime, "DATE": engine.KindOther, "DECIMAL(10,2)": engine.KindDecimal, "NUMERIC": engine.KindDecimal, "BOOLEAN": engine.KindOther,
+	for native, want := range map[string]value.Type{
+		"INTEGER": {Kind: value.Int, Bits: 64}, "bigint": {Kind: value.Int, Bits: 64}, "UNSIGNED BIG INT": {Kind: value.Int},
+		"TINYINT UNSIGNED": {Kind: value.Int, Bits: 8, Unsigned: true}, "MEDIUMINT": {Kind: value.Int, Bits: 24},
+		"TEXT": {Kind: value.Text}, "VARCHAR(20)": {Kind: value.Text, Length: 20}, "CHARACTER VARYING": {Kind: value.Text}, "TEXT(5)": {Kind: value.Text},
+		"BLOB": {Kind: value.Bytes}, "": {}, "ANY": {},
+		"DOUBLE PRECISION": {Kind: value.Float, Bits: 64}, "real": {Kind: value.Float, Bits: 64}, "FLOAT": {Kind: value.Float, Bits: 64},
+		"DATETIME": {Kind: value.Time, Digits: 6}, "TIMESTAMP(3)": {Kind: value.Time, Digits: 3}, "DATE": {Logical: value.Date},
+		"TIME": {Logical: value.Clock}, "YEAR": {Logical: value.Year}, "BOOLEAN": {Logical: value.Bool}, "JSON": {Logical: value.JSON},
+		"DECIMAL(10,2)": {Kind: value.Decimal, Precision: 10, Scale: 2}, "NUMERIC": {Kind: value.Decimal},
+		"BIT": {Logical: value.Bit, Bits: 1}, "bit(8)": {Logical: value.Bit, Bits: 8}, "bit varying(8)": {Logical: value.Bit}, "bits": {},
 	} {
-		if got := kindOf(native); got != want {
-			t.Errorf("%q is %v, want %v", native, got, want)
+		if d := cmp.Diff(want, typeOf(native)); d != "" {
+			t.Errorf("%q: %s", native, d)
 		}
 	}
 }
@@ -444,8 +451,8 @@ func TestDescribeOdd(t *testing.T) {
 	want := &engine.Schema{
 		Name: "odd", PrimaryKey: []string{"c", "a"}, Unique: [][]string{{"d"}}, UniqueOther: []string{"expression"}, Triggers: []string{"watch"}, ForeignKeys: []string{"child(c, a)"},
 		Columns: []engine.SchemaColumn{
-			{Name: "a", Native: "INTEGER", Kind: engine.KindInt}, {Name: "b", Null: true, Kind: engine.KindOther},
-			{Name: "c", Native: "TEXT", Kind: engine.KindText}, {Name: "d", Native: "ANY", Null: true, Kind: engine.KindOther},
+			{Name: "a", Native: "INTEGER", Type: value.Type{Kind: value.Int, Bits: 64}}, {Name: "b", Null: true},
+			{Name: "c", Native: "TEXT", Type: value.Type{Kind: value.Text}}, {Name: "d", Native: "ANY", Null: true},
 		},
 		Indexes: []engine.Index{{Name: "sqlite_autoindex_odd_2", Columns: []string{"d"}}},
 		Options: map[string]string{"without rowid": "yes", "index part": "partial, or of an expression", "index expression": "partial, or of an expression"},

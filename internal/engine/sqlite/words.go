@@ -37,7 +37,7 @@ func epochOf(t *engine.Table) int64 {
 	}
 	if t.Definition != nil {
 		for _, c := range t.Definition.Columns {
-			if strings.EqualFold(c.Name, t.By) && kindOf(c.Type) == engine.KindInt {
+			if strings.EqualFold(c.Name, t.By) && affinity(c.Type) == engine.KindInt {
 				return 1
 			}
 		}
@@ -158,38 +158,6 @@ func (w words) CreateTemplate(t *engine.Table, name string, _ engine.Storage) []
 func (words) Text() string     { return "TEXT" }
 func (words) Blob() string     { return "BLOB" }
 func (words) OwnTable() string { return "" }
-
-// kindOf returns the kind of a declared type by SQLite's affinity rules
-// ("Datatypes In SQLite", section 3.1, at sqlite.org) and by the usual names of
-// time types.
-func kindOf(native string) engine.Kind {
-	s := strings.ToUpper(native)
-	has := func(parts ...string) bool {
-		for _, p := range parts {
-			if strings.Contains(s, p) {
-				return true
-			}
-		}
-		return false
-	}
-	switch {
-	case has("INT"):
-		return engine.KindInt
-	case has("CHAR", "CLOB", "TEXT"):
-		return engine.KindText
-	case has("BLOB"):
-		return engine.KindBytes
-	case s == "" || s == "ANY":
-		return engine.KindOther
-	case has("REAL", "FLOA", "DOUB"):
-		return engine.KindFloat
-	case has("DATETIME", "TIMESTAMP"):
-		return engine.KindTime
-	case has("DEC", "NUMERIC"):
-		return engine.KindDecimal
-	}
-	return engine.KindOther
-}
 
 // SumType implements engine.SumWords. Decimal fractions are summed as binary ones.
 func (words) SumType(c engine.SchemaColumn) string {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/engine/sqlite"
+	"github.com/rowmill/rowmill/internal/value"
 )
 
 // readings is the table of the tests of files.
@@ -125,7 +126,7 @@ func TestOtherTable(t *testing.T) {
 		t.Errorf("table without a column: %v", err)
 	}
 	more := *w.s
-	more.Columns = append(more.Columns[:4:4], engine.SchemaColumn{Name: "extra", Native: "INT", Kind: engine.KindInt})
+	more.Columns = append(more.Columns[:4:4], engine.SchemaColumn{Name: "extra", Native: "INT", Type: value.Type{Kind: value.Int}})
 	if _, err := Restore(t.Context(), w.db, w.table, &more, f.Path, "back", nil); err == nil || !strings.Contains(err.Error(), "has got column extra") {
 		t.Errorf("table with a column that needs a value: %v", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/internal/value"
 )
 
 func TestMain(m *testing.M) { testdb.Main(m) }
@@ -498,7 +499,7 @@ func TestNewKeysRefuses(t *testing.T) {
 	if _, err := NewKeys(db, []engine.SchemaColumn{{Name: "e", Native: "enum('b','a')"}}); err == nil {
 		t.Error("an enumeration sorts by number and compares by name")
 	}
-	k, err := NewKeys(db, []engine.SchemaColumn{{Name: "e", Native: "int", Kind: engine.KindInt}})
+	k, err := NewKeys(db, []engine.SchemaColumn{{Name: "e", Native: "int", Type: value.Type{Kind: value.Int}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/internal/value"
 )
 
 // TestTrapKeyDoesntReadBack: a key may be greater than the value that its text reads
@@ -16,7 +17,7 @@ func TestTrapKeyDoesntReadBack(t *testing.T) {
 	db := testdb.Open(t, "sqlite").(engine.Keeper)
 	exec(t, db, "CREATE TABLE a (id TEXT NOT NULL PRIMARY KEY)")
 	exec(t, db, "INSERT INTO a VALUES ('b'), (x'63')")
-	keys, err := NewKeys(db, []engine.SchemaColumn{{Name: "id", Native: "TEXT", Kind: engine.KindText}})
+	keys, err := NewKeys(db, []engine.SchemaColumn{{Name: "id", Native: "TEXT", Type: value.Type{Kind: value.Text}}})
 	if err != nil {
 		t.Fatal(err)
 	}

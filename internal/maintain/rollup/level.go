@@ -162,7 +162,7 @@ func (l *level) resolve(s *engine.Schema, d *rolling.Declaration) error {
 
 // check rejects aggregates of unsuitable types.
 func (a *aggregate) check() error {
-	number := slices.Contains([]engine.Kind{engine.KindInt, engine.KindFloat, engine.KindDecimal}, a.col.Kind)
+	number := a.col.Numeric()
 	switch a.Func {
 	case "count":
 		return nil

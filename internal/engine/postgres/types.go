@@ -1,0 +1,49 @@
+package postgres
+
+import "github.com/rowmill/rowmill/internal/value"
+
+// types are the types by their name in pg_type, of a domain that of its base. Values
+// of all other types are value.Other.
+var types = map[string]value.Type{
+	"int2":        {Kind: value.Int, Bits: 16},
+	"int4":        {Kind: value.Int, Bits: 32},
+	"int8":        {Kind: value.Int, Bits: 64},
+	"float4":      {Kind: value.Float, Bits: 32, NaN: true},
+	"float8":      {Kind: value.Float, Bits: 64, NaN: true},
+	"numeric":     {Kind: value.Decimal, NaN: true},
+	"timestamp":   {Kind: value.Time},
+	"timestamptz": {Kind: value.Time},
+	"date":        {Kind: value.Time, Logical: value.Date},
+	"time":        {Logical: value.Clock},
+	"timetz":      {Logical: value.Clock},
+	"interval":    {Logical: value.Interval},
+	"text":        {Kind: value.Text},
+	"varchar":     {Kind: value.Text},
+	"bpchar":      {Kind: value.Text},
+	"name":        {Kind: value.Text},
+	"bytea":       {Kind: value.Bytes},
+	"bit":         {Logical: value.Bit},
+	"bool":        {Logical: value.Bool},
+	"json":        {Logical: value.JSON},
+	"jsonb":       {Logical: value.JSON},
+	"uuid":        {Logical: value.UUID},
+}
+
+// typeOf returns the type of a name in pg_type, which format_type writes as native:
+// "numeric(10,2)". That of a domain is the domain's name, without numbers.
+func typeOf(name, native string) value.Type {
+	n := value.ParseName(native)
+	t := types[name]
+	t.Array = n.Array
+	switch {
+	case t.Logical == value.Bit:
+		t.Bits = n.Number(0, 0)
+	case t.Kind == value.Decimal:
+		t.Precision, t.Scale = n.Number(0, 0), n.Number(1, 0)
+	case t.Kind == value.Time || t.Logical == value.Clock || t.Logical == value.Interval:
+		t.Digits = n.Number(0, 6)
+	case t.Kind == value.Text:
+		t.Length = n.Number(0, 0)
+	}
+	return t
+}

@@ -1,0 +1,71 @@
+package sqlite
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/value"
+)
+
+// typeOf returns what a declared type says. SQLite itself keeps it to the kind alone,
+// by its affinity rules ("Datatypes In SQLite", section 3.1, at sqlite.org), which
+// here know the usual names of time types besides; values beyond the rest of the type
+// must be refused by those who write them: see Capabilities.Untyped.
+func typeOf(native string) value.Type {
+	n := value.ParseName(native)
+	t := value.Type{Kind: affinity(native), Array: n.Array}
+	switch t.Kind {
+	case value.Int:
+		t.Bits = intBits[n.First]
+		t.Unsigned = t.Bits > 0 && n.Has("unsigned")
+	case value.Float:
+		t.Bits = 64
+	case value.Decimal:
+		t.Precision, t.Scale = n.Number(0, 0), n.Number(1, 0)
+	case value.Time:
+		t.Digits = n.Number(0, 6)
+	case value.Text:
+		if len(n.Numbers) == 1 && slices.Contains([]string{"char", "varchar", "character", "nchar", "nvarchar", "varying", "native"}, n.First) {
+			t.Length = n.Numbers[0]
+		}
+	case value.Other:
+		t.Logical = logical[n.First]
+		if t.Logical == value.Bit && !n.Has("varying") && !n.Array && len(n.Numbers) <= 1 {
+			t.Bits = n.Number(0, 1)
+		}
+	}
+	return t
+}
+
+// intBits are the widths of integers on servers that keep to them. INT and INTEGER have
+// 64 bits, as in the engine.
+var intBits = map[string]int{"tinyint": 8, "smallint": 16, "int2": 16, "mediumint": 24, "int4": 32, "bigint": 64, "int8": 64, "int": 64, "integer": 64}
+
+var logical = map[string]value.Logical{
+	"date": value.Date, "time": value.Clock, "year": value.Year, "bool": value.Bool, "boolean": value.Bool,
+	"json": value.JSON, "jsonb": value.JSON, "bit": value.Bit, "uuid": value.UUID,
+}
+
+// affinity returns the kind of a declared type.
+func affinity(native string) value.Kind {
+	s := strings.ToUpper(native)
+	if s == "" || s == "ANY" {
+		return value.Other
+	}
+	for _, a := range []struct {
+		kind  value.Kind
+		parts []string
+	}{
+		{value.Int, []string{"INT"}},
+		{value.Text, []string{"CHAR", "CLOB", "TEXT"}},
+		{value.Bytes, []string{"BLOB"}},
+		{value.Float, []string{"REAL", "FLOA", "DOUB"}},
+		{value.Time, []string{"DATETIME", "TIMESTAMP"}},
+		{value.Decimal, []string{"DEC", "NUMERIC"}},
+	} {
+		if slices.ContainsFunc(a.parts, func(p string) bool { return strings.Contains(s, p) }) {
+			return a.kind
+		}
+	}
+	return value.Other
+}
