@@ -51,7 +51,7 @@ var mayImport = map[string][]string{
 	"internal/maintain/rollup":  {"internal/engine", "rolling", "internal/state", "internal/maintain/copier", "internal/figure"},
 	"internal/maintain/archive": {"internal/engine", "rolling", "internal/value", "internal/state", "internal/figure"},
 	"internal/maintain/adopt":   {"internal/engine", "rolling", "internal/state", "internal/maintain/copier", "internal/figure"},
-	"internal/monitor":          {"internal/maintain"},
+	"internal/monitor":          {"internal/maintain", "internal/figure"},
 	"query":                     {"internal/engine", "rolling"},
 	"query/mysqlfront":          {"query"},
 	"internal/report":           {"result", "internal/figure"},

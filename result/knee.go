@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/rowmill/rowmill/internal/figure"
 )
 
 // Figures that explain a knee, by their names in package engine.
@@ -29,7 +31,7 @@ func (r *Record) knee(c Curve) *Knee {
 	}
 	why := r.why(c, rows, lasting)
 	if !lasting {
-		why += fmt.Sprintf("; the rate recovered, to %s rows/s in the last tenth", grouped(c.rate().Last))
+		why += fmt.Sprintf("; the rate recovered, to %s rows/s in the last tenth", figure.Rounded(c.rate().Last))
 	}
 	return &Knee{Rows: int64(math.Round(rows)), Why: why}
 }
@@ -55,9 +57,9 @@ func (r *Record) why(c Curve, rows float64, lasting bool) string {
 	if cache > 0 && index+data > 0.5*cache {
 		switch {
 		case index > 0:
-			add("the secondary indexes had grown to %s and the rows to %s, against a cache of %s", Bytes(index), Bytes(data), Bytes(cache))
+			add("the secondary indexes had grown to %s and the rows to %s, against a cache of %s", figure.Bytes(index), figure.Bytes(data), figure.Bytes(cache))
 		default:
-			add("the table had grown to %s, against a cache of %s", Bytes(data), Bytes(cache))
+			add("the table had grown to %s, against a cache of %s", figure.Bytes(data), figure.Bytes(cache))
 		}
 	}
 	perRow := func(name, what string) {
@@ -69,7 +71,7 @@ func (r *Record) why(c Curve, rows float64, lasting bool) string {
 	perRow(figPageReads, "page reads")
 	perRow(figPageWrites, "page writes")
 	if age, limit := after[figCheckpointAge], after[figCheckpointMax]; limit > 0 && age > 0.75*limit {
-		add("the checkpoint age stood at %.0f%% of its limit of %s, where the server throttles writes", 100*age/limit, Bytes(limit))
+		add("the checkpoint age stood at %.0f%% of its limit of %s, where the server throttles writes", 100*age/limit, figure.Bytes(limit))
 	}
 	if w := after[figLogWaits]; w > 1 {
 		add("the log buffer was waited for %.0f times a second", w)

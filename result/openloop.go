@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/rowmill/rowmill/internal/figure"
 )
 
 // An OpenLoop describes how well a run kept its fixed rate.
@@ -71,15 +73,15 @@ func (o *OpenLoop) overload(s *Summary) string {
 	if o == nil || !o.Overloaded {
 		return ""
 	}
-	text := fmt.Sprintf("overload: offered %s rows/s, done %s rows/s (%.0f%%)", grouped(o.Asked), grouped(o.Done), 100*o.Done/o.Asked)
+	text := fmt.Sprintf("overload: offered %s rows/s, done %s rows/s (%.0f%%)", figure.Rounded(o.Asked), figure.Rounded(o.Done), 100*o.Done/o.Asked)
 	if o.Growing {
-		text += fmt.Sprintf(", backlog %s operations and growing", grouped(float64(o.Backlog)))
+		text += fmt.Sprintf(", backlog %s operations and growing", figure.Rounded(float64(o.Backlog)))
 	} else {
-		text += fmt.Sprintf(", backlog up to %s operations", grouped(float64(o.Peak)))
+		text += fmt.Sprintf(", backlog up to %s operations", figure.Rounded(float64(o.Peak)))
 	}
 	for _, op := range slices.Sorted(maps.Keys(s.ResponseUS)) {
 		text += fmt.Sprintf("; %s response p99 %s vs service p99 %s", op,
-			microseconds(s.ResponseUS[op].P99), microseconds(s.LatencyUS[op].P99))
+			figure.Micros(s.ResponseUS[op].P99), figure.Micros(s.LatencyUS[op].P99))
 	}
 	return text
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"github.com/rowmill/rowmill/internal/figure"
 )
 
 // Resumes describes the point from which a run is continued. The run's intervals
@@ -119,15 +121,15 @@ func (r *Record) Resume(piece Run) {
 			r.Run.Warnings = append(slices.Clip(r.Run.Warnings), w)
 		}
 	}
-	text := fmt.Sprintf("%s at %s rows, after %.1f s, and resumed %s later", from.Stopped, grouped(float64(from.Rows)), from.Seconds, pause(from.PausedSeconds))
+	text := fmt.Sprintf("%s at %s rows, after %.1f s, and resumed %s later", from.Stopped, figure.Rounded(float64(from.Rows)), from.Seconds, pause(from.PausedSeconds))
 	if from.Rows > rows && len(r.Intervals) > 0 {
-		text += fmt.Sprintf("; the time of the last %s rows before that is estimated", grouped(float64(from.Rows-rows)))
+		text += fmt.Sprintf("; the time of the last %s rows before that is estimated", figure.Rounded(float64(from.Rows-rows)))
 	}
 	r.Warnings = append(slices.DeleteFunc(r.Warnings, func(w string) bool { return w == withoutEnd }), text)
 	if from.Missing > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf(
 			"at least %s rows that had been acknowledged before the run was %s were not in the table when it was resumed, and were inserted again",
-			grouped(float64(from.Missing)), from.Stopped))
+			figure.Rounded(float64(from.Missing)), from.Stopped))
 	}
 	r.End = nil
 }

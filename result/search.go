@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/rowmill/rowmill/internal/figure"
 )
 
 // A Search in a run's header means that the run is part of a search for the highest
@@ -358,7 +360,7 @@ func (c *Capacity) warn(runs []*Record) {
 	for i := range c.Trials {
 		if t := &c.Trials[i]; t.Verdict != VerdictNone && t.Rate <= flatShare*c.RowsPerSecond && float64(t.P99US) >= flatShare*float64(c.P99LimitUS) {
 			say("p99 depends little on the rate here: it was %s at %s rows/s already, so that chance decides what holds, and another search may find another rate; "+
-				"a higher --p99 or a longer --trial gives a rate that can be found again", microseconds(t.P99US), grouped(t.Rate))
+				"a higher --p99 or a longer --trial gives a rate that can be found again", figure.Micros(t.P99US), figure.Rounded(t.Rate))
 			break
 		}
 	}
@@ -399,9 +401,9 @@ func (c *Capacity) warn(runs []*Record) {
 	case "none":
 		if n := len(c.Trials); n > 0 && c.Trials[n-1].ServiceP99US > c.P99LimitUS {
 			say("too slow for the limit: the database's own time, without waiting, has a p99 of %s for %d rows; fewer rows in a --batch, or a higher --p99",
-				microseconds(c.Trials[n-1].ServiceP99US), batch)
+				figure.Micros(c.Trials[n-1].ServiceP99US), batch)
 		}
-		say("no rate found: not even %s rows/s held the limit; a trial of less would have fewer than 100 operations, of which a p99 says nothing", grouped(c.High))
+		say("no rate found: not even %s rows/s held the limit; a trial of less would have fewer than 100 operations, of which a p99 says nothing", figure.Rounded(c.High))
 	case "gave up":
 		say("gave up after %d trials: their verdicts contradict each other, so something else than the rate decides them; a longer --trial, a quieter machine, or another limit", len(c.Trials))
 	}

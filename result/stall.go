@@ -111,7 +111,7 @@ func (r *Record) stallWhy(i, end int, medians []float64) string {
 	var errs, retries int64
 	for j := i; j < end; j++ {
 		for _, e := range r.Intervals[j].Events {
-			parts = append(parts, strings.TrimSpace(e.What+" "+e.Object)+fmt.Sprintf(" took %s", microseconds(int64(math.Round(min(e.Seconds, 1e9)*1e6)))))
+			parts = append(parts, strings.TrimSpace(e.What+" "+e.Object)+fmt.Sprintf(" took %s", figure.Micros(int64(math.Round(min(e.Seconds, 1e9)*1e6)))))
 		}
 		errs += r.Intervals[j].Errors
 		retries += r.Intervals[j].Retries
@@ -201,15 +201,15 @@ var floors = map[string]float64{
 func inUnit(v float64, unit string) string {
 	switch unit {
 	case "bytes":
-		return Bytes(v)
+		return figure.Bytes(v)
 	case "bytes/s":
-		return Bytes(v) + "/s"
+		return figure.Bytes(v) + "/s"
 	case "fraction":
 		return fmt.Sprintf("%.0f%%", 100*v)
 	case "microseconds":
-		return microseconds(int64(math.Round(v)))
+		return figure.Micros(int64(math.Round(v)))
 	}
-	s := grouped(v)
+	s := figure.Rounded(v)
 	if math.Abs(v) < 10 {
 		s = fmt.Sprintf("%.2g", v)
 	}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/sizing"
-	"github.com/rowmill/rowmill/result"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -19,7 +19,7 @@ func (a *app) autoPeriod(ctx context.Context, k *kept, rate float64, memory int6
 		return rolling.Grid{}, "", fmt.Errorf("find the period: %w", err)
 	}
 	why := fmt.Sprintf("%s holds %s rows of %.0f bytes at %s rows/s; two of them fit into %.0f%% of %s", out.Grid(), countText(out.Period.Rows), out.PerRow.Value,
-		countText(out.Rate.Value), 100*sizing.CacheShare, result.Bytes(out.Memory.Value))
+		countText(out.Rate.Value), 100*sizing.CacheShare, figure.Bytes(out.Memory.Value))
 	if len(out.Warnings) > 0 {
 		why += "; " + strings.Join(out.Warnings, "; ")
 	}

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rowmill/rowmill/internal/monitor"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/probe"
 	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/internal/workload"
@@ -182,7 +182,7 @@ func (l *maintenanceLog) during(from, to time.Time) []string {
 		}
 	}
 	if last != nil {
-		out = append(out, fmt.Sprintf("%s after %s", monitor.Duration(from.Sub(last.To).Seconds()), last))
+		out = append(out, fmt.Sprintf("%s after %s", figure.Duration(from.Sub(last.To).Seconds()), last))
 	}
 	return out
 }
@@ -313,9 +313,9 @@ func (f *keepFigures) text() string {
 		fmt.Fprintf(&b, "%-12s %s\n", what, plainText(fmt.Sprintf(format, args...)))
 	}
 	s := &f.Summary
-	line("inserted", "%s in %s, %s rows/s", plural(f.Rows, "row"), monitor.Duration(s.Seconds), monitor.Count(int64(s.RowsPerSecond+.5)))
+	line("inserted", "%s in %s, %s rows/s", plural(f.Rows, "row"), figure.Duration(s.Seconds), figure.Count(int64(s.RowsPerSecond+.5)))
 	if f.Backlog > 0 {
-		line("behind", "%s inserts were due and not done", monitor.Count(f.Backlog))
+		line("behind", "%s inserts were due and not done", figure.Count(f.Backlog))
 	}
 	if l, ok := s.LatencyUS["insert"]; ok {
 		line("insert", "p50 %s, p99 %s, p99.9 %s", millis(l.P50), millis(l.P99), millis(l.P999))
@@ -343,7 +343,7 @@ func (f *keepFigures) text() string {
 	for _, n := range f.Errors {
 		total += n
 	}
-	line("errors", "%s", monitor.Count(total))
+	line("errors", "%s", figure.Count(total))
 	for text, n := range f.Errors {
 		line("", "%dx %s", n, text)
 	}
@@ -369,7 +369,7 @@ func (f *keepFigures) text() string {
 		if f.Disk != nil {
 			row = append(row, f.syncText(s.Sync))
 		}
-		c.add(append(row, monitor.Count(int64(s.Inserts)), during)...)
+		c.add(append(row, figure.Count(int64(s.Inserts)), during)...)
 	}
 	t.table(c)
 	return b.String() + t.b.String()
@@ -408,9 +408,9 @@ func (f *keepFigures) found() string {
 	if f.Found == nil {
 		return "not counted"
 	}
-	text := fmt.Sprintf("%s acknowledged, %s found", monitor.Count(f.Rows), monitor.Count(*f.Found))
+	text := fmt.Sprintf("%s acknowledged, %s found", figure.Count(f.Rows), figure.Count(*f.Found))
 	if f.Dropped > 0 {
-		text += fmt.Sprintf(", counting %s in periods dropped since", monitor.Count(f.Dropped))
+		text += fmt.Sprintf(", counting %s in periods dropped since", figure.Count(f.Dropped))
 	}
 	return text
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/sandbox"
 	"github.com/rowmill/rowmill/internal/scenario"
 	"github.com/rowmill/rowmill/internal/target"
@@ -152,9 +153,9 @@ func (e *experiment) size(ctx context.Context, note func(string)) (err error) {
 	if memory < least {
 		return usagef(fmt.Sprintf("--scale %.2g", math.Ceil(100*e.scale*float64(least)/(e.d.MemoryShare*float64(e.finalBytes)))/100),
 			"--scale %v: %s are %s, and %s takes at least %s: the shape would be another one",
-			e.scale, e.memoryWords(), result.Bytes(e.d.MemoryShare*float64(e.finalBytes)), e.target, sandbox.FormatSize(least))
+			e.scale, e.memoryWords(), figure.Bytes(e.d.MemoryShare*float64(e.finalBytes)), e.target, sandbox.FormatSize(least))
 	}
-	note(fmt.Sprintf("%s: %.0f bytes per row, %s in the end, memory %s", e.d.MemoryOf, perRow, result.Bytes(float64(e.finalBytes)), result.Bytes(float64(memory))))
+	note(fmt.Sprintf("%s: %.0f bytes per row, %s in the end, memory %s", e.d.MemoryOf, perRow, figure.Bytes(float64(e.finalBytes)), figure.Bytes(float64(memory))))
 	e.target, err = target.WithMemory(e.target, memory)
 	return err
 }

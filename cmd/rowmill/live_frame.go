@@ -9,6 +9,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -238,9 +239,9 @@ func pageFigures(iv *result.Interval) []string {
 		out = append(out, fmt.Sprintf("%.2f page reads/row", v/iv.Rate()))
 	}
 	if v, ok := iv.Counters[engine.CounterCacheDirty]; ok && finite(v) {
-		dirty := "cache dirty " + result.Bytes(v)
+		dirty := "cache dirty " + figure.Bytes(v)
 		if size := iv.Counters[engine.CounterCache]; size > 0 {
-			dirty = fmt.Sprintf("cache dirty %.0f%% of %s", 100*v/size, result.Bytes(size))
+			dirty = fmt.Sprintf("cache dirty %.0f%% of %s", 100*v/size, figure.Bytes(size))
 		}
 		out = append(out, dirty)
 	}

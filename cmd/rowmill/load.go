@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/ingest"
 	"github.com/rowmill/rowmill/internal/textfile"
-	"github.com/rowmill/rowmill/result"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -422,13 +422,13 @@ func progressOfLoad(p ingest.Progress, dry bool) string {
 			what = "checked"
 		}
 		done := min(p.Bytes, p.Size)
-		line += fmt.Sprintf(", %d%% of %s %s", int64(100*float64(done)/float64(p.Size)), result.Bytes(float64(p.Size)), what)
+		line += fmt.Sprintf(", %d%% of %s %s", int64(100*float64(done)/float64(p.Size)), figure.Bytes(float64(p.Size)), what)
 		if left := p.Size - done; left > 0 && p.Sent > 0 && p.Sending >= time.Second {
 			line += fmt.Sprintf(", %s left", time.Duration(float64(p.Sending)*float64(left)/float64(p.Sent)).Round(time.Second))
 		}
 	}
 	if p.Waiting > 0 {
-		line += fmt.Sprintf(", %s in the spool", result.Bytes(float64(p.Waiting)))
+		line += fmt.Sprintf(", %s in the spool", figure.Bytes(float64(p.Waiting)))
 	}
 	if p.Full > time.Second {
 		line += fmt.Sprintf(", which is full: the sender has been waiting for %s", p.Full.Round(time.Second))

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/sizing"
-	"github.com/rowmill/rowmill/result"
 )
 
 // planWidth is the width of a plan's text, in columns.
@@ -89,7 +89,7 @@ func (t *planText) rowBytes(o *sizing.Output) {
 }
 
 func (t *planText) period(o *sizing.Output) {
-	t.line("\nMemory for pages %26s", result.Bytes(o.Memory.Value))
+	t.line("\nMemory for pages %26s", figure.Bytes(o.Memory.Value))
 	t.from(o.Memory.From)
 	if o.Rate.Value > 0 {
 		t.line("Rate of inserts %27s", countText(o.Rate.Value)+" rows/s")
@@ -107,8 +107,8 @@ func (t *planText) period(o *sizing.Output) {
 	t.line("  rows that fit into one %17s", countText(float64(p.FitRows)))
 	if p.Rows > 0 {
 		t.line("  rows in a full one %21s", countText(p.Rows))
-		t.line("  a full one takes %23s", result.Bytes(p.Bytes))
-		t.line("  the two newest take %20s  %.0f%% of the memory", result.Bytes(p.ResidentBytes), 100*p.ResidentBytes/o.Memory.Value)
+		t.line("  a full one takes %23s", figure.Bytes(p.Bytes))
+		t.line("  the two newest take %20s  %.0f%% of the memory", figure.Bytes(p.ResidentBytes), 100*p.ResidentBytes/o.Memory.Value)
 	}
 	t.from(p.From)
 	q := o.Partitions
@@ -136,9 +136,9 @@ func (t *planText) sizes(o *sizing.Output) {
 	}
 	t.line("%s", head)
 	for _, s := range o.Sizes {
-		line := fmt.Sprintf("  %-24s %16s %11s", s.After, countText(s.Rows), result.Bytes(s.Bytes))
+		line := fmt.Sprintf("  %-24s %16s %11s", s.After, countText(s.Rows), figure.Bytes(s.Bytes))
 		if packed && s.Compressed != nil {
-			line += fmt.Sprintf(" %12s", result.Bytes(*s.Compressed))
+			line += fmt.Sprintf(" %12s", figure.Bytes(*s.Compressed))
 		}
 		t.line("%s", line)
 	}

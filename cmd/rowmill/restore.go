@@ -14,7 +14,6 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/maintain/archive"
-	"github.com/rowmill/rowmill/result"
 )
 
 // restoreFlags are the flags of `rowmill restore`.
@@ -174,7 +173,7 @@ func (a *app) printJSON(v any) error {
 func restorePlan(k *kept, r *maintain.Restoration) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n  holds period %s of %s: %s, %s in %s, written %s from %s %s\n", r.File.Path, r.File.Name, r.File.Table, r.File.Bounds,
-		plural(r.File.Rows, "row"), result.Bytes(float64(r.File.Bytes)), r.File.Written.UTC().Format("2006-01-02 15:04"), r.File.Engine, r.File.Version)
+		plural(r.File.Rows, "row"), figure.Bytes(float64(r.File.Bytes)), r.File.Written.UTC().Format("2006-01-02 15:04"), r.File.Engine, r.File.Version)
 	for _, n := range r.Notes {
 		fmt.Fprintf(&b, "  note: %s\n", n)
 	}
@@ -232,7 +231,7 @@ func (a *app) listArchives(ctx context.Context, k *kept, f restoreFlags) error {
 			if !i.Written.IsZero() {
 				written = i.Written.UTC().Format("2006-01-02 15:04")
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", i.Name, i.Bounds, thousands(float64(i.Rows)), result.Bytes(float64(i.Bytes)), written, i.Path)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", i.Name, i.Bounds, thousands(float64(i.Rows)), figure.Bytes(float64(i.Bytes)), written, i.Path)
 		}
 		if err := w.Flush(); err != nil {
 			return err

@@ -10,8 +10,8 @@ import (
 
 	"github.com/mattn/go-runewidth"
 
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/maintain"
-	"github.com/rowmill/rowmill/internal/monitor"
 )
 
 // Limits of the text of a status.
@@ -155,13 +155,13 @@ func (t *statusText) head(s *maintain.Status) {
 	t.line("")
 	switch {
 	case s.Headroom != nil && s.HeadroomWanted != nil:
-		t.line(fmt.Sprintf("headroom  %s of %s", monitor.Duration(max(*s.Headroom, 0)), monitor.Duration(*s.HeadroomWanted)))
+		t.line(fmt.Sprintf("headroom  %s of %s", figure.Duration(max(*s.Headroom, 0)), figure.Duration(*s.HeadroomWanted)))
 	case s.Headroom != nil:
-		t.line("headroom  " + monitor.Duration(max(*s.Headroom, 0)))
+		t.line("headroom  " + figure.Duration(max(*s.Headroom, 0)))
 	case s.HeadroomRows != nil:
-		t.line(fmt.Sprintf("headroom  %s rows of %s", monitor.Count(*s.HeadroomRows), plainText(s.Ahead)))
+		t.line(fmt.Sprintf("headroom  %s rows of %s", figure.Count(*s.HeadroomRows), plainText(s.Ahead)))
 	}
-	t.line(fmt.Sprintf("size      %s, about %s in %s", monitor.Bytes(s.Bytes), plural(s.Rows, "row"), plural(len(s.Periods), "period")))
+	t.line(fmt.Sprintf("size      %s, about %s in %s", figure.Bytes(s.Bytes), plural(s.Rows, "row"), plural(len(s.Periods), "period")))
 }
 
 // periods writes the periods, oldest first. Long sequences of similar periods become
@@ -196,7 +196,7 @@ func (t *statusText) periods(s *maintain.Status) {
 			rows += q.Rows
 			bytes += q.Bytes
 		}
-		c.add(name, strings.TrimSuffix(p.From, cut), strings.TrimSuffix(run[n-1].To, cut), state, monitor.Count(rows), monitor.Bytes(bytes), archive)
+		c.add(name, strings.TrimSuffix(p.From, cut), strings.TrimSuffix(run[n-1].To, cut), state, figure.Count(rows), figure.Bytes(bytes), archive)
 	}
 	if t.width > 0 && c.width() > t.width {
 		for _, row := range c.rows {
@@ -227,7 +227,7 @@ func timeTail(periods []maintain.PeriodStatus) string {
 func (t *statusText) rollups(s *maintain.Status) {
 	c := cells{head: []string{"ROLL-UP", "EVERY", "COMPUTED TO", "BEHIND", "STALE", "ROWS"}, right: "lllrrr"}
 	for _, r := range s.Rollups {
-		c.add(r.Name, r.Every, cmp.Or(r.To, "nothing yet"), monitor.Duration(r.Lag), monitor.Count(r.Stale), monitor.Count(r.Rows))
+		c.add(r.Name, r.Every, cmp.Or(r.To, "nothing yet"), figure.Duration(r.Lag), figure.Count(r.Stale), figure.Count(r.Rows))
 	}
 	t.table(c)
 	if len(s.Rollups) > 0 && s.Late != "" {
@@ -245,14 +245,14 @@ func (t *statusText) doings(s *maintain.Status) {
 		}
 		rows := ""
 		if x.Of > 0 {
-			rows = fmt.Sprintf("%s of about %s", monitor.Count(x.Rows), monitor.Count(x.Of))
+			rows = fmt.Sprintf("%s of about %s", figure.Count(x.Rows), figure.Count(x.Of))
 		}
 		c.add(x.What, x.Step, when(x.Since), done, rows, some(x.Tries), x.Error)
 	}
 	t.table(c)
 	c = cells{head: []string{"LAST", "OF", "AT", "TOOK", "ERROR"}, right: "lllrl"}
 	for _, x := range s.Actions[:min(len(s.Actions), lastActions)] {
-		c.add(x.Action, x.Detail, when(x.At), monitor.Duration(x.Seconds), x.Error)
+		c.add(x.Action, x.Detail, when(x.At), figure.Duration(x.Seconds), x.Error)
 	}
 	t.table(c)
 	c = cells{head: []string{"NEXT", "OF", "DUE", "WHY"}}
@@ -270,7 +270,7 @@ func (t *statusText) doings(s *maintain.Status) {
 		if x.Own {
 			user += " (rowmill)"
 		}
-		c.add(fmt.Sprint(x.ID), user, x.Host, monitor.Duration(x.Age), x.Statement)
+		c.add(fmt.Sprint(x.ID), user, x.Host, figure.Duration(x.Age), x.Statement)
 	}
 	t.table(c)
 }

@@ -1,16 +1,33 @@
-// Package figure formats numbers for messages and reports: figure.Plural(n, "row",
-// "rows") is "1 row" or "4,000,000 rows".
+// Package figure formats numbers with their units, for messages, reports and pages:
+// figure.Plural(n, "row") is "1 row" or "4,000,000 rows", figure.Bytes(n) "1.2 GiB",
+// figure.Micros(us) "12.5 ms". What can't be shown, such as NaN, is None.
 package figure
 
 import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 )
 
+// None is shown in place of a missing figure.
+const None = "-"
+
+func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
+
 // Count formats an integer with separators: 4,000,000.
-func Count[N int | int64](n N) string {
-	s := strconv.FormatInt(int64(n), 10)
+func Count[N int | int64](n N) string { return grouped(strconv.FormatInt(int64(n), 10)) }
+
+// Rounded formats a number, rounded to an integer, with separators: 60,000.
+func Rounded(f float64) string {
+	if !finite(f) {
+		return None
+	}
+	return grouped(strconv.FormatFloat(math.Round(f)+0, 'f', 0, 64)) // +0 turns -0 into 0
+}
+
+// grouped inserts the separators into an integer.
+func grouped(s string) string {
 	sign := ""
 	if s[0] == '-' {
 		sign, s = "-", s[1:]
@@ -21,47 +38,181 @@ func Count[N int | int64](n N) string {
 	return sign + s
 }
 
-// Plural formats a number with a noun: 1 retry, 2,000 retries. The noun may be
-// followed by a verb that agrees with it: 1 row was, 2 rows were.
-func Plural[N int | int64](n N, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return Count(n) + " " + many
-}
-
-// Rounded formats a number without decimals: 4,000,000. A number that isn't finite is
-// "?".
-func Rounded(v float64) string {
-	if math.IsNaN(v) || math.Abs(v) >= 1<<63 {
-		return "?"
-	}
-	return Count(int64(math.Round(v)))
-}
-
-// Micros formats a time given in microseconds: 850 us, 1.2 ms, 34 ms, 5.6 s.
-func Micros(us int64) string {
-	v, unit := float64(us), "us"
+// Plural formats a number with a noun: 1 row, 2,000 rows. A plural that does not end in
+// s is given, and may have a verb that agrees with it: 1 row was, 2 rows were.
+func Plural[N int | int64](n N, one string, many ...string) string {
 	switch {
-	case v >= 999500:
-		v, unit = v/1e6, "s"
-	case v >= 1000:
-		v, unit = v/1000, "ms"
+	case n == 1:
+		return "1 " + one
+	case len(many) == 0:
+		return Count(n) + " " + one + "s"
 	}
-	if unit != "us" && v < 9.95 {
-		return fmt.Sprintf("%.1f %s", v, unit)
-	}
-	return fmt.Sprintf("%.0f %s", v, unit)
+	return Count(n) + " " + many[0]
 }
 
-// Clock formats seconds as a clock does: 1:05, 2:03:04.
-func Clock(seconds float64) string {
-	if math.IsNaN(seconds) || seconds > 1e9 {
-		return "?"
+// Number formats a number with three to four significant digits, without an exponent
+// up to 10^15.
+func Number(f float64) string {
+	switch a := math.Abs(f); {
+	case !finite(f):
+		return None
+	case a == 0:
+		return "0"
+	case a >= 1e15:
+		return strconv.FormatFloat(f, 'g', 4, 64)
+	case a >= 0.01:
+		return digits(f)
 	}
-	s := int64(math.Round(max(seconds, 0)))
-	if s >= 3600 {
-		return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
+	return strconv.FormatFloat(f, 'g', 2, 64)
+}
+
+// digits formats a number with three significant digits, or all digits of its integer
+// part if that has more.
+func digits(f float64) string {
+	switch a := math.Abs(f); {
+	case a >= 100:
+		return Rounded(f)
+	case a >= 10:
+		return trimZeros(strconv.FormatFloat(f, 'f', 1, 64))
 	}
-	return fmt.Sprintf("%d:%02d", s/60, s%60)
+	return trimZeros(strconv.FormatFloat(f, 'f', 2, 64))
+}
+
+func trimZeros(s string) string {
+	if strings.Contains(s, ".") {
+		s = strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
+	}
+	return s
+}
+
+// Short formats a count for axes and sentences: 640k, 1.25M, 3G.
+func Short(f float64) string {
+	switch a := math.Abs(f); {
+	case !finite(f):
+		return None
+	case a >= 999.5e6:
+		return digits(f/1e9) + "G"
+	case a >= 999.5e3:
+		return digits(f/1e6) + "M"
+	case a >= 1e3:
+		return digits(f/1e3) + "k"
+	}
+	return digits(f)
+}
+
+// Bytes formats a size: 64 MiB, 1.2 GiB.
+func Bytes[N int64 | float64](n N) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
+	f, i := float64(n), 0
+	for math.Abs(f) >= 1024 && i < len(units)-1 {
+		f /= 1024
+		i++
+	}
+	if i == 0 || math.Abs(f) >= 100 {
+		return fmt.Sprintf("%.0f %s", f, units[i])
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", f), ".0") + " " + units[i]
+}
+
+// Micros formats a latency given in microseconds: 850 µs, 12.5 ms, 3.2 s.
+func Micros[N int64 | float64](us N) string {
+	switch f := float64(us); {
+	case !finite(f) || f < 0:
+		return None
+	case f < 1000:
+		return Number(f) + " µs"
+	case f < 1e6:
+		return Number(f/1e3) + " ms"
+	default:
+		return Number(f/1e6) + " s"
+	}
+}
+
+// Seconds formats a duration given in seconds; from two minutes on, it appends the
+// form of Clock: 312 s (5m12s).
+func Seconds(s float64) string {
+	out := Number(s) + " s"
+	if s < 120 || s >= 1e9 || math.IsNaN(s) {
+		return out
+	}
+	return out + " (" + Clock(s) + ")"
+}
+
+// Clock formats a duration given in seconds as 5m12s, 3h02m or 12d03h.
+func Clock(s float64) string {
+	if !finite(s) || s < 0 || s >= 1e9 {
+		return None
+	}
+	n := int64(math.Round(s))
+	switch {
+	case n < 60:
+		return fmt.Sprintf("%ds", n)
+	case n < 3600:
+		return fmt.Sprintf("%dm%02ds", n/60, n%60)
+	case n < 100*3600:
+		return fmt.Sprintf("%dh%02dm", n/3600, n/60%60)
+	}
+	return fmt.Sprintf("%dd%02dh", n/86400, n/3600%24)
+}
+
+// Duration formats seconds with two units at most: 2d 3h, 45m, 12s, 250ms. Months and
+// years have no fixed length and are not used.
+func Duration(seconds float64) string {
+	switch {
+	case !finite(seconds):
+		return "unknown"
+	case seconds < 0:
+		return "-" + Duration(-seconds)
+	case seconds == 0:
+		return "0s"
+	case seconds < 0.9995:
+		return fmt.Sprintf("%.0fms", seconds*1000)
+	case seconds < 9.95:
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", seconds), ".0") + "s"
+	case seconds > 1e12:
+		return "ages"
+	}
+	s := int64(math.Round(seconds))
+	units := []struct {
+		name string
+		s    int64
+	}{{"d", 86400}, {"h", 3600}, {"m", 60}, {"s", 1}}
+	i := 0
+	for s < units[i].s {
+		i++
+	}
+	u := units[i]
+	out := fmt.Sprintf("%d%s", s/u.s, u.name)
+	// From ten of a unit on, the next smaller unit is insignificant.
+	if i+1 < len(units) && s/u.s < 10 {
+		if rest := s % u.s / units[i+1].s; rest > 0 {
+			out += fmt.Sprintf(" %d%s", rest, units[i+1].name)
+		}
+	}
+	return out
+}
+
+// Percent formats a fraction as a percentage.
+func Percent(f float64) string {
+	p := 100 * f
+	switch a := math.Abs(p); {
+	case !finite(p):
+		return None
+	case a == 0 || a >= 10:
+		return fmt.Sprintf("%.0f%%", p)
+	case a >= 0.1:
+		return trimZeros(fmt.Sprintf("%.1f", p)) + "%"
+	}
+	return strconv.FormatFloat(p, 'g', 2, 64) + "%"
+}
+
+// Ratio formats a quotient: 26.3x, 0.97x, 1.00x.
+func Ratio(f float64) string {
+	switch a := math.Abs(f); {
+	case !finite(f):
+		return None
+	case a >= 0.01 && a < 10:
+		return strconv.FormatFloat(f, 'f', 2, 64) + "x"
+	}
+	return Number(f) + "x"
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/maintain"
 )
 
@@ -28,7 +29,7 @@ var pageJS string
 // routes returns the handler of all requests.
 func (m *Monitor) routes() http.Handler {
 	page := template.Must(template.New("page").Funcs(template.FuncMap{
-		"duration": Duration, "bytes": Bytes, "count": countAny, "short": short, "at": at, "zone": zone, "due": due, "percent": func(p *float64) string { return fmt.Sprintf("%.0f%%", *p) },
+		"duration": figure.Duration, "bytes": figure.Bytes[int64], "count": countAny, "short": figure.Short, "at": at, "zone": zone, "due": due, "percent": func(p *float64) string { return fmt.Sprintf("%.0f%%", *p) },
 	}).Parse(pageText))
 	m.hosts = ownNames(m.o.Hosts)
 	mux := http.NewServeMux()
@@ -203,11 +204,11 @@ func (v *view) fill() {
 func headroomOf(s *maintain.Status) headroom {
 	switch {
 	case s.Headroom != nil:
-		h := headroom{Text: Duration(max(*s.Headroom, 0)), Class: "good"}
+		h := headroom{Text: figure.Duration(max(*s.Headroom, 0)), Class: "good"}
 		wanted := 0.0
 		if s.HeadroomWanted != nil {
 			wanted = *s.HeadroomWanted
-			h.Wanted = Duration(wanted)
+			h.Wanted = figure.Duration(wanted)
 		}
 		if *s.Headroom < wanted {
 			h.Class = "warn"
@@ -217,7 +218,7 @@ func headroomOf(s *maintain.Status) headroom {
 		}
 		return h
 	case s.HeadroomRows != nil:
-		h := headroom{Text: Count(*s.HeadroomRows) + " rows", Wanted: s.Ahead, Class: "good"}
+		h := headroom{Text: figure.Count(*s.HeadroomRows) + " rows", Wanted: s.Ahead, Class: "good"}
 		if *s.HeadroomRows <= 0 {
 			h.Class = "bad"
 		}
@@ -233,9 +234,9 @@ func zone(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 func countAny(n any) string {
 	switch n := n.(type) {
 	case int:
-		return Count(int64(n))
+		return figure.Count(int64(n))
 	case int64:
-		return Count(n)
+		return figure.Count(n)
 	}
 	return fmt.Sprint(n)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/maintain"
 )
 
@@ -167,7 +168,7 @@ func tip(run []span) string {
 	if len(run) > 1 {
 		lines[0] = fmt.Sprintf("%s to %s · %d periods, %s", a.Name, z.Name, len(run), a.State)
 	}
-	lines = append(lines, a.From+" to "+z.To, about+Count(rows)+" rows, "+Bytes(bytes))
+	lines = append(lines, a.From+" to "+z.To, about+figure.Count(rows)+" rows, "+figure.Bytes(bytes))
 	if len(run) == 1 && a.Rebuilt {
 		lines = append(lines, "rebuilt")
 	}
@@ -209,7 +210,7 @@ func rateChart(samples []sample) chart {
 		c.Top = max(c.Top, s.Rate)
 	}
 	over := last.At.Sub(samples[0].At).Seconds()
-	c.Over = Duration(over)
+	c.Over = figure.Duration(over)
 	if over <= 0 {
 		return c
 	}
@@ -223,7 +224,7 @@ func rateChart(samples []sample) chart {
 		}
 		fmt.Fprintf(&b, "%g,%g ", x, y)
 		if i > 0 {
-			c.Columns = append(c.Columns, column{before, round(x - before), at(s.At)[11:] + " UTC\nabout " + short(s.Rate) + " rows/s"})
+			c.Columns = append(c.Columns, column{before, round(x - before), at(s.At)[11:] + " UTC\nabout " + figure.Short(s.Rate) + " rows/s"})
 		}
 		before = x
 	}

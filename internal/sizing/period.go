@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/rowmill/rowmill/result"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -153,9 +153,9 @@ func (o *Output) period(in Input) error {
 	case p.Rows > float64(p.FitRows) && !p.Declared && tooManyIn(in, p.FitRows):
 		o.warn("a period that fits makes more than the %d partitions that a table may have: let sealed ones be merged (merge = %q under [seal]), or keep less", in.MaxPeriods, "1d")
 	case p.Rows > float64(p.FitRows) && !p.Declared && !fits:
-		o.warn("not even %s fits: two of them take %s, and %s of memory are for them; more memory, or fewer indexes on columns other than the time's", p.Every, result.Bytes(p.ResidentBytes), result.Bytes(CacheShare*in.Memory.Value))
+		o.warn("not even %s fits: two of them take %s, and %s of memory are for them; more memory, or fewer indexes on columns other than the time's", p.Every, figure.Bytes(p.ResidentBytes), figure.Bytes(CacheShare*in.Memory.Value))
 	case p.Rows > float64(p.FitRows):
-		o.warn("two periods of %s take %s, and %s of memory are for them: inserts will wait for the disk; take %s", p.Every, result.Bytes(p.ResidentBytes), result.Bytes(CacheShare*in.Memory.Value), p.Fits)
+		o.warn("two periods of %s take %s, and %s of memory are for them: inserts will wait for the disk; take %s", p.Every, figure.Bytes(p.ResidentBytes), figure.Bytes(CacheShare*in.Memory.Value), p.Fits)
 	}
 	return nil
 }
