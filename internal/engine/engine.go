@@ -103,6 +103,15 @@ type Capabilities struct {
 	// refused from then on. Otherwise the next period takes over its range, and rows
 	// before the first period go to that period.
 	Gaps bool
+	// PeriodTables reports that a rolling table is a view over one table per period: a
+	// statement that copies or deletes many rows names the period's table, and no
+	// trigger on the rolling table sees its changes.
+	PeriodTables bool
+	// AutoWholeKey reports that the server assigns values only to a column that is
+	// the whole primary key.
+	AutoWholeKey bool
+	// RowValues reports that a comparison of rows, (a, b) > (?, ?), uses an index.
+	RowValues bool
 	// Embedded engines run inside rowmill's process and share its CPU time.
 	Embedded bool
 	// Stores reports that rows can be read back; the null engine only counts.

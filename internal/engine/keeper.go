@@ -52,6 +52,8 @@ type Keeper interface {
 
 	// Words returns the engine's SQL for constructs that differ between servers.
 	Words() Words
+	// Mirroring returns what keeps the target of m equal to its source.
+	Mirroring(m *Mirror) Mirroring
 }
 
 // An Outsider is a Keeper whose tables keep rows older than every period, because

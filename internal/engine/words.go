@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/rowmill/rowmill/rolling"
@@ -23,6 +25,13 @@ type Words interface {
 	// AsText is an expression for a column's value as text that is read back
 	// exactly: the server accepts it as a value of that column.
 	AsText(c SchemaColumn) string
+	// KeyText is AsText for a column of a key, in a form that text of any character
+	// set can represent. KeyValue returns the value to bind for such a text, so that
+	// the server compares it as the column does, and its placeholder.
+	KeyText(c SchemaColumn) string
+	KeyValue(c SchemaColumn, text string) (placeholder string, value any, err error)
+	// CopyRows is a statement that copies rows from one table into another.
+	CopyRows(c CopyRows) string
 	// RowHash is an aggregate expression of type text for a checksum of the columns
 	// of a group of rows. It is independent of their order and includes NULLs. The
 	// server function it is made with precedes a colon, "sha2:123"; the first one
@@ -175,4 +184,59 @@ type RenderWords interface {
 	// pool's: each is the statements that set them for one transaction. The
 	// account's own settings come first, then those that differ in few settings.
 	Renderings(cols []SchemaColumn) [][]string
+}
+
+// CopyRows describes an INSERT ... SELECT.
+type CopyRows struct {
+	// Into is a table, quoted, From an item of FROM. Columns and Key are names.
+	Into, From   string
+	Columns, Key []string
+	// Where is a condition on the rows. They are copied in the order of Key.
+	Where string
+	// Lock makes the statement lock the rows that it reads against changes, as far
+	// as a server has such locks. Skip keeps a row of Into with the same key.
+	Lock, Skip bool
+}
+
+// SQL returns the statement with the parts in which servers differ: the verb, what
+// follows the list of columns, and what follows the order.
+func (c CopyRows) SQL(quote func(string) string, verb, override, tail string) string {
+	list := func(names []string) string {
+		out := make([]string, len(names))
+		for i, n := range names {
+			out[i] = quote(n)
+		}
+		return strings.Join(out, ", ")
+	}
+	cols := list(c.Columns)
+	return fmt.Sprintf("%s %s (%s)%s SELECT %s FROM %s WHERE %s ORDER BY %s%s", verb, c.Into, cols, override, cols, c.From, c.Where, list(c.Key), tail)
+}
+
+// BytesFromKey and NumberFromKey are parts of Words.KeyValue: they return the value of
+// a key column's text, for hexadecimal digits and for an integer or a float.
+func BytesFromKey(c SchemaColumn, text string) ([]byte, error) {
+	p, err := hex.DecodeString(text)
+	if err != nil {
+		return nil, fmt.Errorf("key column %s: %q is not hexadecimal", c.Name, text)
+	}
+	return p, nil
+}
+
+// NumberFromKey returns the text itself for a column of another kind.
+func NumberFromKey(c SchemaColumn, text string) (any, error) {
+	switch c.Kind {
+	case KindInt:
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("key column %s: %q is no integer", c.Name, text)
+		}
+		return n, nil
+	case KindFloat:
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return nil, fmt.Errorf("key column %s: %q is no number", c.Name, text)
+		}
+		return f, nil
+	}
+	return text, nil
 }

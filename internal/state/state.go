@@ -27,11 +27,7 @@ func New(db engine.Keeper) *Store { return &Store{db} }
 
 // An Exec runs statements: a *sql.DB, *sql.Conn or *sql.Tx of the database, so that
 // a note can be committed together with its subject.
-type Exec interface {
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}
+type Exec = engine.Exec
 
 // DB returns an Exec outside any transaction.
 func (s *Store) DB() Exec { return s.db.SQL() }

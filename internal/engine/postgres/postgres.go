@@ -229,6 +229,7 @@ func capabilities() engine.Capabilities {
 		NoIgnore:    []engine.Method{engine.Load},
 		Rolling:     true,
 		Gaps:        true,
+		RowValues:   true,
 		Stores:      true,
 		NoZeroBytes: true,
 	}

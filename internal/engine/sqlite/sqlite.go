@@ -207,6 +207,9 @@ func capabilities() engine.Capabilities {
 		Embedded:     true,
 		Stores:       true,
 		SerialWrites: true,
+		PeriodTables: true,
+		AutoWholeKey: true,
+		RowValues:    true,
 		Untyped:      true,
 	}
 }

@@ -1,9 +1,31 @@
+// Package adopt converts a plain table into a rolling table, and back, while the
+// table is in use.
+//
+// The rolling table is created beside the plain one. Triggers on the plain table
+// write the key of each changed row into a log: one short insert, which can't fail
+// because of the row's values. Rows are copied in chunks along the primary key,
+// without locking any of them. Rows whose keys are in the log are copied again, in
+// their current state. Then each chunk of both tables is compared, in one snapshot
+// and without the rows whose keys are in the log. In the final cut-over, under a lock
+// with a limited wait, the rest of the log is applied and the tables are renamed.
+//
+// The invariant behind all of this: a row that differs between the two tables either
+// has its key in the log or lies beyond the position of the copy.
+//
+// The plain table is kept as NAME__rowmill_old until Finish drops it. Undo reverts
+// the adoption. Before the cut-over it removes the objects that were created. After
+// it, the same method is used in the opposite direction, and only chunks that differ
+// are copied.
+//
+// Every step is recorded in the journal before it begins, and first checks whether it
+// is already done. A crash at any point therefore costs nothing but time.
 package adopt
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -137,6 +159,47 @@ func Undoing(c *state.Change) bool {
 	return c != nil && (c.Step == stepCancel || c.Step == stepBack || c.Step == stepBackVerify || c.Step == stepBackSwap || c.Step == stepBackClean)
 }
 
+// lockName returns the name of the lock held by the process that adopts a table.
+func lockName(table string) string { return "adopt " + table }
+
+// Done returns how many rows of an adoption's step are done, and the approximate
+// total. Both are 0 in steps that count no rows.
+func Done(c *state.Change) (rows, of int64, err error) {
+	if c.Step != stepCopy && c.Step != stepVerify && c.Step != stepBackVerify {
+		return 0, 0, nil
+	}
+	var d data
+	if err := c.Load(&d); err != nil {
+		return 0, 0, err
+	}
+	if c.Step == stepCopy {
+		return d.Rows, d.Of, nil
+	}
+	return d.CheckedRows, d.Of, nil
+}
+
+// Working reports whether a process is currently working on the adoption of a
+// table. It tries to take that process's lock, and releases it if it gets it.
+func Working(ctx context.Context, db engine.Keeper, table string) (bool, error) {
+	lease, err := db.Lead(ctx, lockName(table))
+	if errors.Is(err, engine.ErrLockTimeout) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return false, lease.Release()
+}
+
+// NeedsLock reports whether the adoption's current step takes a table lock that
+// other transactions may delay.
+func NeedsLock(c *state.Change) bool {
+	return slices.Contains([]string{stepTriggers, stepSwap, stepClean, stepDrop, stepCancel, stepBack, stepBackSwap, stepBackClean}, c.Step)
+}
+
+// Ended reports whether only the old table remains: it is kept, or being dropped.
+func Ended(c *state.Change) bool { return c != nil && (c.Step == stepKept || c.Step == stepDrop) }
+
 // open finds the adoption in progress.
 func open(ctx context.Context, o Options) (*job, error) {
 	j := &job{Options: o}
@@ -215,7 +278,7 @@ func Undo(ctx context.Context, o Options) error {
 			return err
 		}
 		if !Undoing(j.change) {
-			if err := j.settle(ctx); err != nil {
+			if err := j.forward().sql.Recover(ctx); err != nil {
 				return err
 			}
 			swapped, err := j.swapped(ctx)
@@ -226,7 +289,7 @@ func Undo(ctx context.Context, o Options) error {
 			if swapped {
 				// The triggers and the log of the adoption must go before those of
 				// the undo are created.
-				if err := j.clean(ctx, j.there()); err != nil {
+				if err := j.clean(ctx, j.forward()); err != nil {
 					return err
 				}
 				step = stepBack
@@ -382,15 +445,15 @@ func (j *job) step(ctx context.Context, step string) (next string, err error) {
 	case stepCreate:
 		return stepTriggers, j.create(ctx)
 	case stepTriggers:
-		return stepCopy, j.addTriggers(ctx, j.there())
+		return stepCopy, j.addTriggers(ctx, j.forward())
 	case stepCopy:
-		return stepVerify, j.copy(ctx, j.there())
+		return stepVerify, j.copy(ctx, j.forward())
 	case stepVerify:
-		return stepSwap, j.verify(ctx, j.there())
+		return stepSwap, j.verify(ctx, j.forward())
 	case stepSwap:
-		return stepClean, j.swap(ctx, j.there(), stepClean)
+		return stepClean, j.cutOver(ctx, j.forward(), stepClean)
 	case stepClean:
-		return stepKept, j.clean(ctx, j.there())
+		return stepKept, j.clean(ctx, j.forward())
 	case stepDrop:
 		return "", j.dropOld(ctx)
 	case stepCancel:
@@ -400,7 +463,7 @@ func (j *job) step(ctx context.Context, step string) (next string, err error) {
 	case stepBackVerify:
 		return stepBackSwap, j.verify(ctx, j.back())
 	case stepBackSwap:
-		return stepBackClean, j.swap(ctx, j.back(), stepBackClean)
+		return stepBackClean, j.cutOver(ctx, j.back(), stepBackClean)
 	case stepBackClean:
 		return "", errors.Join(j.clean(ctx, j.back()), j.dropNew(ctx))
 	}

@@ -190,7 +190,7 @@ func TestTrapEntriesInAnyOrder(t *testing.T) {
 						if i == 1 {
 							w.exec("INSERT INTO events__rowmill_log (id, ts) SELECT id, ts FROM kept")
 						}
-						if n, err := m.drainOnce(t.Context()); err != nil || n != 1 {
+						if n, err := m.replayOnce(t.Context()); err != nil || n != 1 {
 							return fmt.Errorf("%d entries repeated: %w", n, err)
 						}
 					}

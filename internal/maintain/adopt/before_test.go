@@ -2,6 +2,7 @@ package adopt
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"slices"
 	"strings"
@@ -156,11 +157,11 @@ func TestTrapEntriesLeftTooEarly(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			m := j.there()
-			if err := errors.Join(m.look(t.Context()), m.leave(j.data.After, nil, m.inside(""))); err != nil {
+			m := j.forward()
+			if err := errors.Join(m.readPeriods(t.Context()), m.leave(j.data.After, nil, m.Inside(""))); err != nil {
 				return err
 			}
-			tx, err := w.db.SQL().BeginTx(t.Context(), m.committed())
+			tx, err := w.db.SQL().BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 			if err != nil {
 				return err
 			}
@@ -168,7 +169,7 @@ func TestTrapEntriesLeftTooEarly(t *testing.T) {
 			if w.kind != "postgres" {
 				entries = 2 // the row before and after
 			}
-			if _, err := m.drain(t.Context(), tx, entries); err != nil {
+			if _, err := m.sql.Replay(t.Context(), tx, entries, m.coming); err != nil {
 				return errors.Join(err, tx.Rollback())
 			}
 			if err := tx.Commit(); err != nil {

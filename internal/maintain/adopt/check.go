@@ -1,6 +1,7 @@
 package adopt
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -92,7 +93,7 @@ func (j *job) checkSchema() (errs []error) {
 		case have == nil:
 		case c.Generated != have.Generated:
 			add("the same columns in both", "column %s is generated in one of both only", c.Name)
-		case have.Auto && !c.Auto && !strings.Contains(strings.ToLower(c.Text), "nextval") && j.DB.Info().Engine != "sqlite":
+		case have.Auto && !c.Auto && !strings.Contains(strings.ToLower(c.Text), "nextval") && !j.DB.Capabilities().AutoWholeKey:
 			add(c.Text+" AUTO_INCREMENT, or what the server calls it", "column %s gets its values from the server in the table, and not in the declaration", c.Name)
 		}
 	}
@@ -163,7 +164,7 @@ func (j *job) checkKeys(ctx context.Context, x state.Exec, key []engine.SchemaCo
 	var parts []string
 	for _, c := range key {
 		if c.Null {
-			parts = append(parts, j.q(c.Name)+" IS NULL")
+			parts = append(parts, j.quote(c.Name)+" IS NULL")
 		}
 	}
 	if len(parts) == 0 {
@@ -171,11 +172,11 @@ func (j *job) checkKeys(ctx context.Context, x state.Exec, key []engine.SchemaCo
 	}
 	where := strings.Join(parts, " OR ")
 	var n int64
-	if err := x.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+j.q(table)+" WHERE "+where).Scan(&n); err != nil {
+	if err := x.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+j.quote(table)+" WHERE "+where).Scan(&n); err != nil {
 		return fmt.Errorf("look for rows without a key: %w", j.DB.Classify(err))
 	}
 	if n > 0 {
-		return engine.Hinted(fmt.Errorf("%s NULL in a column of the primary key, by which rows are told apart", figure.Plural(n, "row has", "rows have")), "SELECT rowid, * FROM %s WHERE %s", j.q(table), where)
+		return engine.Hinted(fmt.Errorf("%s NULL in a column of the primary key, by which rows are told apart", figure.Plural(n, "row has", "rows have")), "SELECT rowid, * FROM %s WHERE %s", j.quote(table), where)
 	}
 	return nil
 }
@@ -192,17 +193,11 @@ type extent struct {
 // index, it would look up each row.
 func (j *job) checkRows(ctx context.Context, key []engine.SchemaColumn) (extent, error) {
 	var e extent
-	q := j.DB.Dialect().Quote
-	t, by, from := j.Table, q(j.Table.By), q(j.Table.Name)
+	t, by, from := j.Table, j.quote(j.Table.By), j.quote(j.Table.Name)
 	b := t.Grid.Bounds()
 	outside := by + " < " + j.DB.Words().Literal(t, b.From)
-	switch name := j.DB.Info().Engine; {
-	case t.Grid.Axis() == rolling.Sequence:
-	case name == "postgres" && t.Epoch == 0:
-		outside += " OR " + by + " >= '9999-12-31 23:59:59.999999'" // infinity, and years beyond
-	case name == "sqlite" && t.Epoch == 0:
-		outside += fmt.Sprintf(" OR typeof(%s) <> 'text' OR strftime('%%Y-%%m-%%d %%H:%%M:%%S', substr(%s, 1, 19)) IS NOT substr(%s, 1, 19)"+
-			" OR length(%s) <> 19 AND (length(%s) <> 26 OR substr(%s, 20) = '.000000')", by, by, by, by, by, by) // each instant in one spelling only
+	if no := j.forward().sql.NoPosition(); no != "" && t.Grid.Axis() == rolling.Time {
+		outside += " OR " + no
 	}
 	inside := "CASE WHEN " + outside + " THEN NULL ELSE " + by + " END"
 	look := fmt.Sprintf("SELECT COUNT(*), COALESCE(SUM(CASE WHEN %s IS NULL THEN 1 ELSE 0 END), 0), COALESCE(SUM(CASE WHEN %s THEN 1 ELSE 0 END), 0), %s, %s FROM %s WHERE ",
@@ -263,6 +258,71 @@ func (j *job) checkRows(ctx context.Context, key []engine.SchemaColumn) (extent,
 	return e, nil
 }
 
+// checkServer reports obstacles on the server. Privileges have already been tested by
+// engine.Probe.
+func (j *job) checkServer(ctx context.Context) (errs []error) {
+	size, err := j.DB.Catalog().Sizes(ctx, &engine.Table{Name: j.Table.Name})
+	if err != nil {
+		return []error{fmt.Errorf("measure the table: %w", err)}
+	}
+	if dir := j.DB.Info().DataDir; dir != "" {
+		need := size.Data + size.Index
+		if free, ok := room(dir); ok && free < need+need/5 {
+			errs = append(errs, engine.Hinted(fmt.Errorf("the rolling table needs some %d MB beside the plain one, and %d MB are free in %s", need>>20, free>>20, dir),
+				"a larger disk, or delete old rows first"))
+		}
+	}
+	for _, o := range j.forward().sql.Obstacles() {
+		var found []string
+		err := engine.Each(ctx, j.DB, j.DB.SQL(), func(r *sql.Rows) error {
+			var s string
+			err := r.Scan(&s)
+			found = append(found, s)
+			return err
+		}, o.Query, o.Args...)
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case len(found) > 0:
+			errs = append(errs, engine.Hinted(fmt.Errorf(o.Message, strings.Join(found, ", ")), "%s", o.Hint))
+		}
+	}
+	return errs
+}
+
+// checkNew compares the columns of the plain table with those of the new rolling one,
+// as the server created it.
+func (j *job) checkNew(ctx context.Context) error {
+	created, err := j.DB.Describe(ctx, newName(j.Table.Name))
+	if err != nil {
+		return err
+	}
+	declare := func(err error) error {
+		return engine.Hinted(err, "declare it as it is, with its character set and collation")
+	}
+	for _, c := range j.data.Columns {
+		have := created.Find(c.Name)
+		if have == nil {
+			return fmt.Errorf("column %s is in the table only", c.Name)
+		}
+		// The columns of the rolling table's key are NOT NULL. No row has NULL there
+		// now, and rows that get it during the adoption become late rows.
+		a, b := c, *have
+		a.Null, b.Null = false, false
+		if err := sameColumn(a, b); err != nil {
+			return declare(fmt.Errorf("%w: first in the table, then in the declaration", err))
+		}
+		if c.Null && !have.Null && !within([]string{c.Name}, j.Table.PrimaryKey) {
+			return declare(fmt.Errorf("column %s may be NULL in the table and not in the declaration", c.Name))
+		}
+		if c.Collation != have.Collation {
+			const unnamed = "the default"
+			return declare(fmt.Errorf("the collation of column %s is %s in the table and %s in the declaration", c.Name, cmp.Or(c.Collation, unnamed), cmp.Or(have.Collation, unnamed)))
+		}
+	}
+	return nil
+}
+
 // now returns the current position. On a sequence it is the highest key.
 func (j *job) now(ctx context.Context, rows extent) (int64, error) {
 	if j.Table.Grid.Axis() == rolling.Sequence {
@@ -271,7 +331,7 @@ func (j *job) now(ctx context.Context, rows extent) (int64, error) {
 	if j.Now != nil {
 		return j.Now(ctx)
 	}
-	return clock(), nil
+	return rolling.Position(time.Now()), nil
 }
 
 // periods returns the initial periods of the rolling table: from the first row or

@@ -2,8 +2,6 @@ package adopt
 
 import (
 	"context"
-	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"time"
@@ -58,12 +56,7 @@ func named(blockers []engine.Blocker) string {
 	return s
 }
 
-// discard closes a connection instead of returning it to the pool, which releases its
-// locks and settings.
-func discard(c *sql.Conn) {
-	_ = c.Raw(func(any) error { return driver.ErrBadConn })
-	_ = c.Close()
-}
+func (j *job) quote(name string) string { return j.DB.Dialect().Quote(name) }
 
 // exec runs statements one after the other, each in its own transaction.
 func (j *job) exec(ctx context.Context, statements ...string) error {

@@ -2,152 +2,64 @@ package adopt
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/maintain/copier"
+	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A side is one of the two tables.
-type side struct {
-	name  string
-	key   []engine.SchemaColumn
-	rolls bool
-}
-
-// A mirror makes one table, the target dst, equal to another, the source src, by
-// means of a log of the keys that change in the source.
+// A mirror makes one table, the target, equal to another, the source, by means of a
+// log of the keys that change in the source.
 type mirror struct {
 	*job
-	src, dst side
-	// parts are the periods of dst, if it is a rolling table.
-	parts []rolling.Partition
-	// coming is the condition for rows that the copy is still to reach.
-	coming condition
+	engine.Mirror
+	sql engine.Mirroring
+	// coming is the condition for rows that the copy has yet to reach.
+	coming engine.Predicate
 	// past is the condition for rows beyond all those that the target had when the
 	// copy began.
-	past condition
+	past engine.Predicate
 }
 
-// A condition is SQL with question marks for its arguments. "" is no condition.
-type condition struct {
-	text string
-	args []any
-}
-
-// leave makes drain discard log entries whose rows the copy is still to reach: rows
-// with keys after one key, up to another, that satisfy a condition. The copy reads
-// these rows in their then current state. A row that has ceased to satisfy the
-// condition has another entry, which is applied.
-func (m *mirror) leave(after, until []string, where string) error {
-	if m.sqlite() {
-		return nil
-	}
-	keys, err := copier.NewKeys(m.DB, m.src.key)
-	if err != nil {
-		return err
-	}
-	text, args, err := keys.Range(after, until)
-	if err != nil {
-		return err
-	}
-	m.coming = condition{and(text, where, m.past.text), append(args, m.past.args...)}
-	return nil
-}
-
-// arrived determines, before the first chunk, up to which key the target has rows. A
-// copy that was interrupted after its last chunk may have applied changes to rows
-// beyond the key that it recorded. The copy keeps such rows unchanged when it reaches
-// them, so their entries must not be left to the copy.
-func (m *mirror) arrived(ctx context.Context) error {
-	m.past = condition{}
-	if m.sqlite() {
-		return nil
-	}
-	keys, err := copier.NewKeys(m.DB, m.src.key)
-	if err != nil {
-		return err
-	}
-	last, err := keys.Last(ctx, m.DB.SQL(), m.q(m.dst.name), "")
-	if err != nil || last == nil {
-		return err
-	}
-	m.past.text, m.past.args, err = keys.Range(last, nil)
-	return err
-}
-
-// there returns the mirror from the plain table to the rolling one.
-func (j *job) there() *mirror {
-	return &mirror{job: j, src: side{j.Table.Name, j.data.Key, false}, dst: side{newName(j.Table.Name), j.data.NewKey, true}}
+// forward returns the mirror from the plain table to the rolling one.
+func (j *job) forward() *mirror {
+	name := j.Table.Name
+	return j.mirror(engine.MirrorSide{Name: name, Key: j.data.Key}, engine.MirrorSide{Name: newName(name), Key: j.data.NewKey, Rolls: true}, oldName(name))
 }
 
 // back returns the mirror from the rolling table to the former plain table.
 func (j *job) back() *mirror {
-	return &mirror{job: j, src: side{j.Table.Name, j.data.NewKey, true}, dst: side{oldName(j.Table.Name), j.data.Key, false}}
+	name := j.Table.Name
+	return j.mirror(engine.MirrorSide{Name: name, Key: j.data.NewKey, Rolls: true}, engine.MirrorSide{Name: oldName(name), Key: j.data.Key}, newName(name))
 }
 
-// table describes a side for the engine.
-func (m *mirror) table(s side) *engine.Table {
-	if !s.rolls {
-		return &engine.Table{Name: s.name}
-	}
-	t := *m.Table
-	t.Name = s.name
-	return &t
+func (j *job) mirror(source, target engine.MirrorSide, aside string) *mirror {
+	m := &mirror{job: j, Mirror: engine.Mirror{DB: j.Options.DB, Table: j.Options.Table, Source: source, Target: target, Aside: aside,
+		Log: logName(j.Options.Table.Name), Late: lateName(j.Options.Table.Name), Columns: j.columns, Plain: j.data.Key}}
+	m.sql = m.DB.Mirroring(&m.Mirror)
+	return m
 }
 
-// logged returns the columns of the log: those of both keys.
-func (j *job) logged() []engine.SchemaColumn {
-	out := slices.Clone(j.data.Key)
-	for _, c := range j.data.NewKey {
-		if !slices.ContainsFunc(out, func(o engine.SchemaColumn) bool { return o.Name == c.Name }) {
-			out = append(out, c)
-		}
-	}
-	return out
-}
+// unlogged reports that changes of the source can't be logged: it is a rolling table
+// on which the engine has no triggers.
+func (m *mirror) unlogged() bool { return m.Source.Rolls && m.DB.Capabilities().PeriodTables }
 
-// names returns the columns quoted, each after a prefix such as "NEW.".
-func (j *job) names(cols []engine.SchemaColumn, prefix string) []string {
-	out := make([]string, len(cols))
-	for i, c := range cols {
-		out[i] = prefix + j.q(c.Name)
-	}
-	return out
-}
-
-func (j *job) list(cols []engine.SchemaColumn, prefix string) string {
-	return strings.Join(j.names(cols, prefix), ", ")
-}
-
-// look reads the periods of the rolling side.
-func (m *mirror) look(ctx context.Context) error {
-	if !m.dst.rolls {
+// readPeriods reads the periods of the target, if it is the rolling table.
+func (m *mirror) readPeriods(ctx context.Context) error {
+	if !m.Target.Rolls {
 		return nil
 	}
-	parts, err := m.DB.Catalog().Partitions(ctx, m.table(m.dst))
+	parts, err := m.DB.Catalog().Partitions(ctx, m.Side(m.Target))
 	if err == nil && len(parts) == 0 {
-		err = fmt.Errorf("%s has no periods", m.dst.name)
+		err = fmt.Errorf("%s has no periods", m.Target.Name)
 	}
-	m.parts = parts
+	m.Target.Periods = parts
 	return err
-}
-
-// inside returns a condition on rows of the source that the target has a period for
-// them; alias is "" or "o.". It returns "" if the target accepts every row.
-func (m *mirror) inside(alias string) string {
-	if !m.dst.rolls || len(m.parts) == 0 {
-		return ""
-	}
-	return m.in(alias, rolling.Period{From: m.parts[0].From, To: m.parts[len(m.parts)-1].To})
-}
-
-func (m *mirror) in(alias string, p rolling.Period) string {
-	by, w := alias+m.q(m.Table.By), m.DB.Words()
-	return by + " >= " + w.Literal(m.Table, p.From) + " AND " + by + " < " + w.Literal(m.Table, p.To)
 }
 
 // and joins conditions with AND.
@@ -160,127 +72,220 @@ func and(cond string, more ...string) string {
 	return cond
 }
 
-// logStatements returns the statements that create the log.
-func (m *mirror) logStatements(types []string) []string {
-	id := "rowmill_id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, "
-	switch {
-	case m.sqlite():
-		id = "rowmill_id INTEGER PRIMARY KEY, "
-	case m.postgres():
-		// Without a sequence, so that lastval() in the client's session still returns
-		// the value of the table's own sequence.
-		id = ""
-	}
-	return []string{"CREATE TABLE IF NOT EXISTS " + m.q(logName(m.Table.Name)) + " (" + id + strings.Join(types, ", ") + ")"}
-}
-
-// lateStatements returns the statements that create the table for rows outside of
-// every period.
-func (j *job) lateStatements(types []string) []string {
-	name, index := lateName(j.Table.Name), lateName(j.Table.Name)+"__rowmill"
-	cols := "(" + strings.Join(types, ", ") + ", rowmill_reason VARCHAR(200), rowmill_at_us BIGINT"
-	if j.mysql() {
-		return []string{"CREATE TABLE IF NOT EXISTS " + j.q(name) + " " + cols + ", KEY " + j.q(index) + " (" + j.list(j.data.Key, "") + "))"}
-	}
-	return []string{
-		"CREATE TABLE IF NOT EXISTS " + j.q(name) + " " + cols + ")",
-		"CREATE INDEX IF NOT EXISTS " + j.q(index) + " ON " + j.q(name) + " (" + j.list(j.data.Key, "") + ")",
-	}
-}
-
-// triggerNames returns the names of the triggers on a table that is being adopted.
-func (j *job) triggerNames() []string {
-	n := j.Table.Name + "__rowmill_"
-	if j.postgres() {
-		return []string{n + "log", n + "truncate"}
-	}
-	return []string{n + "insert", n + "update", n + "delete"}
-}
-
-// triggerStatements returns the statements that create the triggers on the
-// source, by name. Row triggers only write keys into the log, so that no row can
-// make them fail. On PostgreSQL a further trigger refuses TRUNCATE.
-func (m *mirror) triggerStatements(schema string) map[string][]string {
-	cols := m.logged()
-	log := m.q(logName(m.Table.Name))
-	insert := func(rows ...string) string {
-		out := "INSERT INTO " + log + " (" + m.list(cols, "") + ") VALUES "
-		for i, prefix := range rows {
-			if i > 0 {
-				out += ", "
-			}
-			out += "(" + m.list(cols, prefix) + ")"
-		}
-		return out
-	}
-	names, on := m.triggerNames(), m.q(m.src.name)
-	if m.postgres() {
-		// The function names the table's schema and runs with the rights of its
-		// owner, so that clients need no privileges on the log.
-		log = m.q(schema) + "." + log
-		f, g := m.q(schema)+"."+m.q(names[0]), m.q(schema)+"."+m.q(names[1])
-		function := func(name, body string) string {
-			return "CREATE OR REPLACE FUNCTION " + name + "() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $rowmill$ BEGIN " + body + " RETURN NULL; END $rowmill$"
-		}
-		return map[string][]string{
-			names[0]: {
-				function(f, "IF TG_OP = 'DELETE' OR TG_OP = 'UPDATE' AND ROW("+m.list(cols, "OLD.")+") IS DISTINCT FROM ROW("+m.list(cols, "NEW.")+") THEN "+insert("OLD.")+"; END IF; "+
-					"IF TG_OP <> 'DELETE' THEN "+insert("NEW.")+"; END IF;"),
-				"CREATE TRIGGER " + m.q(names[0]) + " AFTER INSERT OR UPDATE OR DELETE ON " + on + " FOR EACH ROW EXECUTE FUNCTION " + f + "()",
-			},
-			names[1]: {
-				function(g, "RAISE EXCEPTION 'rowmill adopts this table: it can be truncated once that is done';"),
-				"CREATE TRIGGER " + m.q(names[1]) + " BEFORE TRUNCATE ON " + on + " FOR EACH STATEMENT EXECUTE FUNCTION " + g + "()",
-			},
-		}
-	}
-	trigger := func(name, event string, rows ...string) []string {
-		head, tail := "CREATE TRIGGER "+m.q(name)+" AFTER "+event+" ON "+on+" FOR EACH ROW ", ""
-		if m.sqlite() {
-			head, tail = "CREATE TRIGGER "+m.q(name)+" AFTER "+event+" ON "+on+" BEGIN ", "; END"
-		}
-		return []string{head + insert(rows...) + tail}
-	}
-	return map[string][]string{
-		names[0]: trigger(names[0], "INSERT", "NEW."),
-		names[1]: trigger(names[1], "UPDATE", "OLD.", "NEW."),
-		names[2]: trigger(names[2], "DELETE", "OLD."),
-	}
-}
-
-// dropTriggers returns the statements that drop the triggers from a table.
-func (j *job) dropTriggers(table string) []string {
-	var out []string
-	for _, n := range j.triggerNames() {
-		on := ""
-		if j.postgres() {
-			on = " ON " + j.q(table)
-		}
-		out = append(out, "DROP TRIGGER IF EXISTS "+j.q(n)+on)
-	}
-	return out
-}
-
-// dropFunctions returns the statements that drop the triggers' functions.
-func (j *job) dropFunctions() []string {
-	if !j.postgres() {
-		return nil
-	}
-	var out []string
-	for _, n := range j.triggerNames() {
-		out = append(out, "DROP FUNCTION IF EXISTS "+j.q(n)+"()")
-	}
-	return out
-}
-
 // copier returns a copy of the source's rows into the target.
 func (m *mirror) copier() *copier.Copy {
 	c := &copier.Copy{
-		DB: m.DB, From: m.q(m.src.name), Into: m.q(m.dst.name), Columns: m.columns, Key: m.src.key,
-		Where: m.inside(""), Skip: true, Chunk: m.Chunk, Limits: m.Limits,
+		DB: m.DB, From: m.Quote(m.Source.Name), Into: m.Quote(m.Target.Name), Columns: m.Columns, Key: m.Source.Key,
+		Where: m.Inside(""), Skip: true, Chunk: m.Chunk, Limits: m.Limits,
 	}
-	if m.sqlite() && m.dst.rolls {
-		c.Each = m.each(c)
+	if m.Target.Rolls && m.DB.Capabilities().PeriodTables {
+		c.Each = m.intoPeriods(c)
 	}
 	return c
+}
+
+// intoPeriods returns the statements of a chunk that copy rows into the tables of
+// their periods.
+func (m *mirror) intoPeriods(c *copier.Copy) func(context.Context, state.Exec, string, []any) ([]copier.Statement, error) {
+	return func(ctx context.Context, x state.Exec, where string, args []any) ([]copier.Statement, error) {
+		by, w := m.Quote(m.Table.By), m.DB.Words()
+		var low, high sql.NullInt64
+		err := x.QueryRowContext(ctx, fmt.Sprintf("SELECT %s, %s FROM %s WHERE %s", w.Position(m.Table, "MIN("+by+")"), w.Position(m.Table, "MAX("+by+")"), c.From, where), args...).Scan(&low, &high)
+		if err != nil || !low.Valid || !high.Valid {
+			return nil, err
+		}
+		var out []copier.Statement
+		for _, p := range m.Target.Periods {
+			if p.Overlaps(rolling.Period{From: low.Int64, To: high.Int64 + 1}) {
+				out = append(out, copier.Statement{Query: m.intoPeriod(c, p, where), Args: args})
+			}
+		}
+		return out, nil
+	}
+}
+
+func (m *mirror) intoPeriod(c *copier.Copy, p rolling.Partition, where string) string {
+	one := *c
+	one.Into = m.DB.Words().From(m.Side(m.Target), p)
+	return one.Insert(and(where, m.In("", p.Period)))
+}
+
+// leave makes replay discard log entries whose rows the copy has yet to reach: rows
+// with keys after one key, up to another, that satisfy a condition. The copy reads
+// these rows in their then current state. A row that has ceased to satisfy the
+// condition has another entry, which is applied.
+func (m *mirror) leave(after, until []string, where string) error {
+	keys, err := copier.NewKeys(m.DB, m.Source.Key)
+	if err != nil {
+		return err
+	}
+	text, args, err := keys.Range(after, until)
+	if err != nil {
+		return err
+	}
+	m.coming = engine.Predicate{Text: and(text, where, m.past.Text), Args: append(args, m.past.Args...)}
+	return nil
+}
+
+// arrived determines, before the first chunk, up to which key the target has rows. A
+// copy that was interrupted after its last chunk may have applied changes to rows
+// beyond the key that it recorded. The copy keeps such rows unchanged when it reaches
+// them, so their entries must not be left to the copy.
+func (m *mirror) arrived(ctx context.Context) error {
+	m.past = engine.Predicate{}
+	keys, err := copier.NewKeys(m.DB, m.Source.Key)
+	if err != nil {
+		return err
+	}
+	last, err := keys.Last(ctx, m.DB.SQL(), m.Quote(m.Target.Name), "")
+	if err != nil || last == nil {
+		return err
+	}
+	m.past.Text, m.past.Args, err = keys.Range(last, nil)
+	return err
+}
+
+const (
+	// replayRows is the number of log entries applied at a time.
+	replayRows = 2000
+	// replayBatches limits the number of these batches between two chunks, so that a
+	// log that grows faster can't keep the copy from making progress.
+	replayBatches = 20
+	// lockedRows limits the entries that may remain when the lock is taken, so that
+	// it is held only briefly.
+	lockedRows = 2000
+)
+
+// replayAll applies the log until it is empty, or nearly so.
+func (m *mirror) replayAll(ctx context.Context) error {
+	for range replayBatches {
+		n, err := m.replayOnce(ctx)
+		if err != nil || n < replayRows/4 {
+			return err
+		}
+	}
+	return nil
+}
+
+// replayOnce applies one batch in a transaction.
+func (m *mirror) replayOnce(ctx context.Context) (n int, err error) {
+	limit := replayRows
+	replay := func(x state.Exec) (err error) {
+		n, err = m.sql.Replay(ctx, x, limit, m.coming)
+		return err
+	}
+	err = m.locked(ctx, m.Source.Name, "repeat changes", func() error {
+		err := m.inTransaction(ctx, replay)
+		for errors.Is(err, engine.ErrDuplicateKey) && limit < 1<<20 {
+			// A row has taken over a unique value from another row whose entry is not
+			// in the batch. A larger batch is likely to include both.
+			limit *= 8
+			err = m.inTransaction(ctx, replay)
+		}
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("repeat changes in %s: %w", m.Target.Name, err)
+	}
+	return n, nil
+}
+
+// inTransaction runs fn in a transaction in which each statement sees the rows
+// committed when it begins, and in which plain reads take no locks.
+func (j *job) inTransaction(ctx context.Context, fn func(x state.Exec) error) error {
+	tx, err := j.DB.SQL().BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err != nil {
+		return j.DB.Classify(err)
+	}
+	if err := fn(tx); err != nil {
+		_ = tx.Rollback() // err is the cause
+		return j.DB.Classify(err)
+	}
+	return j.DB.Classify(tx.Commit())
+}
+
+// replayLocked applies the remaining entries under the lock.
+func (m *mirror) replayLocked(ctx context.Context, x state.Exec) error {
+	n := 0
+	if err := x.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM (SELECT 1 AS x FROM %s LIMIT %d) AS t", m.Quote(m.Log), lockedRows+1)).Scan(&n); err != nil {
+		return err
+	}
+	if n > lockedRows {
+		return errBusy
+	}
+	for n > 0 {
+		// All in one batch, so that unique values never conflict in between.
+		var err error
+		if n, err = m.sql.Replay(ctx, x, lockedRows*2, m.coming); err != nil {
+			return fmt.Errorf("repeat the last changes: %w", err)
+		}
+	}
+	return nil
+}
+
+// logOutside writes to the log the keys of rows outside of every period, in the range
+// after a key up to another (nil means unbounded), so that they are copied to the
+// table for late rows. Such rows were inserted after the check and before the
+// triggers existed, or are already in the log: applying an entry twice is harmless.
+func (m *mirror) logOutside(ctx context.Context, x state.Exec, inside string, after, until []string) error {
+	if inside == "" {
+		return nil
+	}
+	keys, err := copier.NewKeys(m.DB, m.Source.Key)
+	if err != nil {
+		return err
+	}
+	where, args, err := keys.Range(after, until)
+	if err != nil {
+		return err
+	}
+	if _, err := x.ExecContext(ctx, m.DB.Bind(m.logFrom(m.Source.Name, and(where, "("+inside+") IS NOT TRUE"))), args...); err != nil {
+		return fmt.Errorf("look for rows outside of every period: %w", m.DB.Classify(err))
+	}
+	return nil
+}
+
+// logFrom returns the statement that writes to the log the keys of a table's rows
+// that satisfy a condition.
+func (m *mirror) logFrom(table, where string) string {
+	cols := m.List(m.Logged(), "")
+	return fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s WHERE %s", m.Quote(m.Log), cols, cols, m.Quote(table), where)
+}
+
+// logReturned writes to the log the keys of late rows for which a period now exists,
+// so that they are copied to it. It must not be called while rows of these periods
+// are left to the copy.
+func (m *mirror) logReturned(ctx context.Context) error {
+	inside := m.Inside("")
+	if inside == "" {
+		return nil
+	}
+	return m.exec(ctx, m.logFrom(m.Late, inside))
+}
+
+// catchUp makes the plain table equal to the rolling one whose changes are not
+// logged, within a transaction.
+func (m *mirror) catchUp(ctx context.Context, x state.Exec) error {
+	if err := engine.ExecEach(ctx, x, m.catchUpStatements()); err != nil {
+		return err
+	}
+	a, err := m.sum(ctx, x, m.Quote(m.Source.Name), "1 = 1", nil)
+	if err != nil {
+		return err
+	}
+	b, err := m.sum(ctx, x, m.Quote(m.Target.Name), "1 = 1", nil)
+	if err == nil && a != b {
+		err = fmt.Errorf("%w: %s of the rolling table came to %s of the plain one", errDiffer, figure.Plural(a.rows, "row", "rows"), figure.Count(b.rows))
+	}
+	return err
+}
+
+// catchUpStatements returns statements that delete the plain table's rows that
+// differ, and copy the rows that are missing.
+func (m *mirror) catchUpStatements() []string {
+	src, dst, cols, key := m.Quote(m.Source.Name), m.Quote(m.Target.Name), m.List(m.Columns, ""), m.List(m.Plain, "")
+	return []string{
+		fmt.Sprintf("DELETE FROM %s WHERE (%s) IN (SELECT %s FROM (SELECT %s FROM %s EXCEPT SELECT %s FROM %s))", dst, key, key, cols, dst, cols, src),
+		fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s EXCEPT SELECT %s FROM %s", dst, cols, cols, src, cols, dst),
+	}
 }

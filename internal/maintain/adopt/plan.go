@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -38,12 +37,12 @@ func plan(ctx context.Context, o Options) (statements, notes []string, err error
 	}
 	j.use(*found)
 	rows := extent{j.data.Of, j.data.First, j.data.Last}
-	m := j.there()
-	if m.parts, err = j.periods(ctx, rows); err != nil {
+	m := j.forward()
+	if m.Target.Periods, err = j.periods(ctx, rows); err != nil {
 		return nil, nil, err
 	}
 	p := planner{job: j, mirror: m}
-	for _, part := range []func(context.Context) error{p.made, p.hooked, p.copied, p.compared, p.renamed, p.left} {
+	for _, part := range []func(context.Context) error{p.created, p.triggers, p.copied, p.compared, p.cutOver, p.cleaned} {
 		if err := part(ctx); err != nil {
 			return nil, nil, err
 		}
@@ -64,7 +63,7 @@ func (p *planner) say(comment string, statements ...string) {
 	p.out = append(p.out, statements...)
 }
 
-func (p *planner) made(ctx context.Context) error {
+func (p *planner) created(ctx context.Context) error {
 	if words, ok := p.DB.Words().(engine.ProbeWords); ok {
 		statements, _ := words.Probe(p.needs())
 		p.say("check the account's privileges with a scratch table", statements...)
@@ -76,17 +75,14 @@ func (p *planner) made(ctx context.Context) error {
 	if len(missing) > 0 {
 		p.say("create rowmill's own tables", p.State.Statements(missing...)...)
 	}
-	beside, err := p.beside(ctx, p.mirror)
+	m := p.mirror
+	p.say("a log of keys that change, and a table for rows outside of every period", m.sql.Tables()...)
+	create, err := p.DB.Dialect().Render(engine.CreateTable{Table: m.Side(m.Target), Partitions: m.Target.Periods})
 	if err != nil {
 		return err
 	}
-	p.say("a log of keys that change, and a table for rows outside of every period", beside...)
-	create, err := p.DB.Dialect().Render(engine.CreateTable{Table: p.mirror.table(p.mirror.dst), Partitions: p.mirror.parts})
-	if err != nil {
-		return err
-	}
-	p.say("the rolling table, with "+figure.Plural(len(p.mirror.parts), "period", "periods"), create...)
-	grants, err := p.grants(ctx)
+	p.say("the rolling table, with "+figure.Plural(len(m.Target.Periods), "period", "periods"), create...)
+	grants, err := m.sql.Grants(ctx)
 	if err != nil {
 		return err
 	}
@@ -96,20 +92,14 @@ func (p *planner) made(ctx context.Context) error {
 	return nil
 }
 
-func (p *planner) hooked(ctx context.Context) error {
-	schema, err := p.schema(ctx)
+func (p *planner) triggers(ctx context.Context) error {
+	triggers, err := p.mirror.sql.Triggers(ctx)
 	if err != nil {
 		return err
 	}
-	triggers := p.mirror.triggerStatements(schema)
-	var names []string
-	for name := range triggers {
-		names = append(names, name)
-	}
-	sort.Strings(names)
 	p.say("triggers, which need the lock of " + p.Table.Name + " for a moment")
-	for _, name := range names {
-		p.out = append(p.out, triggers[name]...)
+	for _, t := range triggers {
+		p.out = append(p.out, t.Statements...)
 	}
 	return nil
 }
@@ -130,36 +120,24 @@ func (p *planner) copied(context.Context) error {
 	if err != nil {
 		return err
 	}
-	c := p.mirror.copier()
+	m, c := p.mirror, p.mirror.copier()
 	var inserts []string
 	if c.Each == nil {
 		inserts = []string{p.DB.Bind(c.Insert(and(where, c.Where)))}
 	} else {
-		for _, part := range p.mirror.parts {
-			one := *c
-			one.Into = p.DB.Words().From(p.mirror.table(p.mirror.dst), part)
-			inserts = append(inserts, p.DB.Bind(one.Insert(and(where, c.Where, p.mirror.in("", part.Period)))))
+		for _, part := range m.Target.Periods {
+			inserts = append(inserts, p.DB.Bind(m.intoPeriod(c, part, and(where, c.Where))))
 		}
 	}
-	inserts = append(inserts, p.DB.Bind(p.mirror.logFrom(p.mirror.src.name, and(where, "("+c.Where+") IS NOT TRUE"))))
+	inserts = append(inserts, p.DB.Bind(m.logFrom(m.Source.Name, and(where, "("+c.Where+") IS NOT TRUE"))))
 	p.say("for each chunk of rows, after a key up to another one", inserts...)
-	p.drained()
+	p.replayed()
 	return nil
 }
 
-// drained adds the statements that apply the log.
-func (p *planner) drained() {
-	var drain []string
-	switch {
-	case p.postgres():
-		take, use := p.mirror.postgresDrain("n")
-		drain = slices.Concat([]string{strings.Join(byIndex, "; "), take}, use)
-	case p.sqlite():
-		drain = p.mirror.sqliteDrain(p.mirror.parts)
-	default:
-		drain = p.mirror.mysqlDrain("?")
-	}
-	p.say("between chunks, for the keys in the log that the work has passed", drain...)
+// replayed adds the statements that apply the log.
+func (p *planner) replayed() {
+	p.say("between chunks, for the keys in the log that the work has passed", p.mirror.sql.ReplayStatements()...)
 }
 
 func (p *planner) compared(context.Context) error {
@@ -170,38 +148,25 @@ func (p *planner) compared(context.Context) error {
 	m := p.mirror
 	p.say("for each chunk, as of one moment: keys in the log, which are left out, and checksums of both tables",
 		p.DB.Bind(m.pendingQuery(keys, where)),
-		p.DB.Bind(m.sumQuery(p.q(m.src.name), and(where, m.inside("")))), p.DB.Bind(m.sumQuery(p.q(m.dst.name), where)))
+		p.DB.Bind(m.sumQuery(p.quote(m.Source.Name), and(where, m.Inside("")))), p.DB.Bind(m.sumQuery(p.quote(m.Target.Name), where)))
 	return nil
 }
 
-func (p *planner) renamed(context.Context) error {
-	const what = "under the lock: what is left in the log as above, and the names"
-	m := p.mirror
-	switch {
-	case p.postgres():
-		names, err := m.namesPostgres()
-		if err != nil {
-			return err
-		}
-		p.say(what, slices.Concat([]string{"BEGIN", m.lockPostgres()}, names, []string{"COMMIT"})...)
-	case p.sqlite():
-		names, err := m.namesSQLite(m.parts)
-		if err != nil {
-			return err
-		}
-		if m.src.rolls {
-			names = slices.Concat(m.catchUpStatements(), names)
-		}
-		p.say(what, slices.Concat([]string{"PRAGMA legacy_alter_table = ON", "BEGIN IMMEDIATE"}, names, []string{"COMMIT", "PRAGMA legacy_alter_table = OFF"})...)
-	default:
-		sentry, lock, rename, unsentry := m.mysqlNames()
-		p.say(what+"; a second connection waits with RENAME until the first gives its locks back", sentry, lock, rename, unsentry, "UNLOCK TABLES")
+func (p *planner) cutOver(context.Context) error {
+	var final []string
+	if p.mirror.unlogged() {
+		final = p.mirror.catchUpStatements()
 	}
+	remark, statements, err := p.mirror.sql.CutOverStatements(final)
+	if err != nil {
+		return err
+	}
+	p.say("under the lock: what is left in the log as above, and the names"+remark, statements...)
 	return nil
 }
 
-func (p *planner) left(context.Context) error {
-	p.say("triggers and log", slices.Concat(p.dropTriggers(oldName(p.Table.Name)), p.dropFunctions(), []string{p.dropLog()})...)
+func (p *planner) cleaned(context.Context) error {
+	p.dropsTriggers(p.mirror.Aside, "triggers and log")
 	p.say("rowmill apply FILE --finish then drops the old table: " + p.dropOldStatement())
 	return nil
 }
@@ -209,7 +174,7 @@ func (p *planner) left(context.Context) error {
 // notes returns the notes for the user.
 func (p *planner) notes(rows extent) []string {
 	t := p.Table
-	out := []string{fmt.Sprintf("%s copied into %s while %s is written to; the old table stays as %s", figure.Plural(rows.count, "row is", "rows are"), figure.Plural(len(p.mirror.parts), "period", "periods"), t.Name, oldName(t.Name))}
+	out := []string{fmt.Sprintf("%s copied into %s while %s is written to; the old table stays as %s", figure.Plural(rows.count, "row is", "rows are"), figure.Plural(len(p.mirror.Target.Periods), "period", "periods"), t.Name, oldName(t.Name))}
 	if rows.count > 0 {
 		out = append(out, fmt.Sprintf("rows are from %s to %s", t.Grid.Format(rows.from), t.Grid.Format(rows.to)))
 	}
@@ -221,15 +186,174 @@ func (p *planner) notes(rows extent) []string {
 		out = append(out, fmt.Sprintf("the new primary key doesn't begin with %s, as the old one does: comparing and taking back read far more of the rolling table", p.data.Key[0].Name))
 	}
 	for _, c := range p.data.Columns {
-		if d := p.Declared.Definition.Column(c.Name); p.sqlite() && c.Auto && d != nil {
-			out = append(out, fmt.Sprintf("SQLite counts %s up only while it is the whole primary key: inserts must give it afterwards", c.Name))
+		if d := p.Declared.Definition.Column(c.Name); p.DB.Capabilities().AutoWholeKey && c.Auto && d != nil {
+			out = append(out, fmt.Sprintf("the server assigns values to %s only while it is the whole primary key: inserts must give it afterwards", c.Name))
 		}
 	}
 	if lost := Lost(p.Schema, t, p.Declared.Definition); len(lost) > 0 {
 		out = append(out, fmt.Sprintf("no longer unique: %s; each period checks its own rows only, which --allow-duplicates accepts", strings.Join(lost, ", ")))
 	}
-	if p.mysql() {
-		out = append(out, "TRUNCATE runs no trigger: don't while the table is adopted")
+	return append(out, p.mirror.sql.Notes()...)
+}
+
+// PlanFinish returns the statements that Finish would run, in the form of Plan.
+// It fails if Finish would refuse.
+func PlanFinish(ctx context.Context, o Options) ([]string, error) {
+	j, err := open(ctx, o)
+	if err != nil {
+		return nil, err
 	}
-	return out
+	if err := j.mayFinish(); err != nil {
+		return nil, err
+	}
+	p := planner{job: j}
+	p.say("the table that "+o.Table.Name+" was, with its rows", p.dropOldStatement())
+	p.say("rowmill's note of the adoption, in rowmill_journal, is deleted")
+	return p.out, nil
+}
+
+// PlanUndo returns the statements that Undo would run from the adoption's current
+// step, in the form of Plan. It fails if Undo would refuse.
+func PlanUndo(ctx context.Context, o Options) ([]string, error) {
+	j, err := open(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := j.mayUndo(); err != nil {
+		return nil, err
+	}
+	p := planner{job: j, mirror: j.back()}
+	step := j.change.Step
+	if !Undoing(j.change) {
+		swapped, err := j.swapped(ctx)
+		if err != nil {
+			return nil, err
+		}
+		step = stepCancel
+		if swapped {
+			step = stepBack
+			if err := p.dropped(ctx, oldName(o.Table.Name), "what is left of the way there"); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := p.wayBack(ctx, step); err != nil {
+		return nil, err
+	}
+	p.say("rowmill's notes of the table, in rowmill_journal, rowmill_tables, rowmill_states and rowmill_leaders, are deleted")
+	return p.out, nil
+}
+
+// wayBack adds the steps of Undo, from the given one on.
+func (p *planner) wayBack(ctx context.Context, step string) error {
+	if step == stepCancel {
+		if err := p.dropped(ctx, p.Table.Name, "triggers and log"); err != nil {
+			return err
+		}
+		s, err := p.exists(ctx, newName(p.Table.Name))
+		if err != nil || s == nil {
+			return err
+		}
+		return p.dropsNew(ctx, newName(p.Table.Name))
+	}
+	order := []string{stepBack, stepBackVerify, stepBackSwap, stepBackClean}
+	for _, step := range order[slices.Index(order, step):] {
+		var err error
+		switch step {
+		case stepBack:
+			err = p.turnedBack(ctx)
+		case stepBackVerify:
+			err = p.comparedBack(ctx)
+		case stepBackSwap:
+			err = p.cutOverBack(ctx)
+		case stepBackClean:
+			if err = p.dropped(ctx, newName(p.Table.Name), "triggers and log"); err == nil {
+				err = p.dropsNew(ctx, p.rollingNow(ctx))
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// turnedBack adds the log and the triggers on the rolling table.
+func (p *planner) turnedBack(ctx context.Context) error {
+	p.say("a log of keys that change in the rolling table", p.mirror.sql.Tables()...)
+	if p.mirror.unlogged() {
+		return nil
+	}
+	return p.triggers(ctx)
+}
+
+// comparedBack adds the statements that update the plain table.
+func (p *planner) comparedBack(ctx context.Context) error {
+	if p.mirror.unlogged() {
+		return nil // everything happens under the lock
+	}
+	if err := p.compared(ctx); err != nil {
+		return err
+	}
+	_, where, err := p.chunk()
+	if err != nil {
+		return err
+	}
+	c := p.mirror.copier()
+	c.Skip = false
+	p.say("for each chunk that differs, its rows anew", p.DB.Bind("DELETE FROM "+c.Into+" WHERE "+where), p.DB.Bind(c.Insert(and(where, c.Where))))
+	p.replayed()
+	return nil
+}
+
+// cutOverBack adds the cut-over back to the plain table.
+func (p *planner) cutOverBack(ctx context.Context) error {
+	parts, err := p.DB.Catalog().Partitions(ctx, p.mirror.Side(p.mirror.Source))
+	if err != nil {
+		return err
+	}
+	p.mirror.Source.Periods = parts
+	return p.cutOver(ctx)
+}
+
+// dropped adds the removal of the triggers and the log from the table that will have
+// that name by then.
+func (p *planner) dropped(ctx context.Context, on, what string) error {
+	late, err := p.emptyLate(ctx)
+	if err != nil {
+		return err
+	}
+	p.dropsTriggers(on, what, late...)
+	return nil
+}
+
+func (p *planner) dropsTriggers(on, what string, more ...string) {
+	triggers, functions := p.mirror.sql.DropTriggers(on)
+	p.say(what, slices.Concat(triggers, functions, []string{p.dropLog()}, more)...)
+}
+
+// rollingNow returns the current name of the rolling table.
+func (p *planner) rollingNow(ctx context.Context) string {
+	if swapped, err := p.swapped(ctx); err == nil && swapped {
+		return p.Table.Name
+	}
+	return newName(p.Table.Name)
+}
+
+// dropsNew adds the removal of the rolling table. now is its current name; the
+// statements use the name that it will have by then.
+func (p *planner) dropsNew(ctx context.Context, now string) error {
+	t := *p.Table
+	t.Name = now
+	parts, err := p.DB.Catalog().Partitions(ctx, &t)
+	if err != nil {
+		return err
+	}
+	t.Name = newName(p.Table.Name)
+	drop, err := p.DB.Dialect().Render(engine.DropTable{Table: &t, Partitions: parts})
+	if err != nil {
+		return err
+	}
+	p.say("the rolling table", drop...)
+	return nil
 }

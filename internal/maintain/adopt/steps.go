@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -24,18 +23,14 @@ func (j *job) exists(ctx context.Context, name string) (*engine.Schema, error) {
 
 // create creates the objects that the copy needs beside the table.
 func (j *job) create(ctx context.Context) error {
-	m := j.there()
-	statements, err := j.beside(ctx, m)
-	if err != nil {
-		return err
-	}
-	if err := j.exec(ctx, statements...); err != nil {
+	m := j.forward()
+	if err := j.exec(ctx, m.sql.Tables()...); err != nil {
 		return err
 	}
 	if err := j.point("create: log"); err != nil {
 		return err
 	}
-	have, err := j.exists(ctx, m.dst.name)
+	have, err := j.exists(ctx, m.Target.Name)
 	if err != nil {
 		return err
 	}
@@ -44,145 +39,51 @@ func (j *job) create(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := j.DB.Try(ctx, engine.CreateTable{Table: m.table(m.dst), Partitions: parts}); err != nil {
+		if err := j.DB.Try(ctx, engine.CreateTable{Table: m.Side(m.Target), Partitions: parts}); err != nil {
 			return err
 		}
 		if err := j.point("create: table"); err != nil {
 			return err
 		}
 	}
-	if err := j.checkTwin(ctx); err != nil {
+	if err := j.checkNew(ctx); err != nil {
 		return err
 	}
-	grants, err := j.grants(ctx)
+	grants, err := m.sql.Grants(ctx)
 	if err != nil {
 		return err
 	}
 	return j.exec(ctx, grants...)
 }
 
-// beside returns the statements for the log and the table for late rows.
-func (j *job) beside(ctx context.Context, m *mirror) ([]string, error) {
-	types, err := j.nativeTypes(ctx, m.logged())
-	if err != nil {
-		return nil, err
-	}
-	out := m.logStatements(types)
-	if m.dst.rolls {
-		if types, err = j.nativeTypes(ctx, j.columns); err != nil {
-			return nil, err
-		}
-		out = append(out, j.lateStatements(types)...)
-	}
-	return out, nil
-}
-
-// grants returns statements that give the rolling table the privileges of the plain
-// one. In MySQL and MariaDB privileges belong to a table's name, and SQLite has none.
-func (j *job) grants(ctx context.Context) ([]string, error) {
-	if !j.postgres() {
-		return nil, nil
-	}
-	to := j.q(newName(j.Table.Name))
-	out, err := j.strings(ctx, "SELECT format('GRANT %s ON TABLE %s TO %s%s', a.privilege_type, ?::text, "+
-		"CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END, CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END) "+
-		"FROM pg_class AS c, aclexplode(c.relacl) AS a WHERE c.oid = to_regclass(?) AND a.grantee <> c.relowner ORDER BY 1", to, j.q(j.Table.Name))
-	if err != nil {
-		return nil, fmt.Errorf("read the table's privileges: %w", err)
-	}
-	owner, err := j.strings(ctx, "SELECT format('ALTER TABLE %s OWNER TO %s', ?::text, quote_ident(pg_get_userbyid(relowner))) FROM pg_class WHERE oid = to_regclass(?) AND pg_get_userbyid(relowner) <> current_user", to, j.q(j.Table.Name))
-	if err != nil {
-		return nil, fmt.Errorf("read the table's owner: %w", err)
-	}
-	return append(out, owner...), nil
-}
-
 // addTriggers creates the missing triggers. Each creation waits for all open
 // transactions that have written to the table, so that every later change is logged.
 func (j *job) addTriggers(ctx context.Context, m *mirror) error {
-	schema, err := j.schema(ctx)
+	triggers, err := m.sql.Triggers(ctx)
 	if err != nil {
 		return err
 	}
-	statements := m.triggerStatements(schema)
-	on, names, err := j.carriers(ctx, m, statements)
+	have, err := j.DB.Describe(ctx, m.Source.Name)
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		if slices.Contains(on, name) {
+	for _, t := range triggers {
+		if slices.Contains(have.Triggers, t.Name) {
 			continue
 		}
-		err := j.locked(ctx, m.src.name, "create a trigger", func() error { return j.createTrigger(ctx, statements[name]) })
-		if err != nil {
-			return engine.Hinted(err, "the privilege TRIGGER; in MySQL with a binary log also log_bin_trust_function_creators = 1")
+		if err := j.locked(ctx, m.Source.Name, "create a trigger", func() error { return m.sql.CreateTrigger(ctx, t) }); err != nil {
+			return err
 		}
-		if err := j.point("trigger: " + name); err != nil {
+		if err := j.point("trigger: " + t.Name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// triggerAhead is how far in the future, in seconds, the creation time of a trigger
-// in MariaDB is set. It exceeds the time for which the statement waits for the lock.
-const triggerAhead = 10
-
-// createTrigger runs the statements of one trigger. To decide whether a prepared
-// statement is older than a trigger, MariaDB uses the time at which the statement
-// that created the trigger began. A statement prepared while CREATE TRIGGER waited
-// for its lock would run the trigger without the trigger's tables, and fail: "Table
-// ...__rowmill_log doesn't exist". The creation time is therefore set ahead. The only
-// effect is that statements are prepared again, once.
-func (j *job) createTrigger(ctx context.Context, statements []string) error {
-	if j.DB.Info().Engine != "mariadb" {
-		return j.exec(ctx, statements...)
-	}
-	conn, err := j.DB.SQL().Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer discard(conn) // discards its timestamp setting
-	for _, q := range append([]string{fmt.Sprintf("SET timestamp = UNIX_TIMESTAMP() + %d", triggerAhead)}, statements...) {
-		if _, err := conn.ExecContext(ctx, q); err != nil {
-			return fmt.Errorf("%s: %w", engine.FirstWords(q), j.DB.Classify(err))
-		}
-	}
-	return nil
-}
-
-// schema returns the current PostgreSQL schema, which the triggers name.
-func (j *job) schema(ctx context.Context) (string, error) {
-	if !j.postgres() {
-		return "", nil
-	}
-	names, err := j.strings(ctx, "SELECT current_schema()::text")
-	if err == nil && len(names) != 1 {
-		err = errors.New("there is none")
-	}
-	if err != nil {
-		return "", fmt.Errorf("ask for the schema: %w", err)
-	}
-	return names[0], nil
-}
-
-// carriers returns the existing triggers of the source, and the required triggers in
-// order.
-func (j *job) carriers(ctx context.Context, m *mirror, statements map[string][]string) (have, want []string, err error) {
-	for name := range statements {
-		want = append(want, name)
-	}
-	sort.Strings(want)
-	s, err := j.DB.Describe(ctx, m.src.name)
-	if err != nil {
-		return nil, nil, err
-	}
-	return s.Triggers, want, nil
-}
-
 // copy copies all existing rows.
 func (j *job) copy(ctx context.Context, m *mirror) error {
-	if err := m.look(ctx); err != nil {
+	if err := m.readPeriods(ctx); err != nil {
 		return err
 	}
 	c := m.copier()
@@ -216,11 +117,14 @@ func (j *job) copy(ctx context.Context, m *mirror) error {
 	if _, err := c.Run(ctx); err != nil {
 		return err
 	}
-	m.coming = condition{}
-	if err := m.logOutsideRest(ctx, c.Where, from); err != nil {
+	m.coming = engine.Predicate{}
+	err := m.locked(ctx, m.Source.Name, "look for rows outside of every period", func() error {
+		return m.inTransaction(ctx, func(x state.Exec) error { return m.logOutside(ctx, x, c.Where, from, nil) })
+	})
+	if err != nil {
 		return err
 	}
-	return m.drainAll(ctx)
+	return m.replayAll(ctx)
 }
 
 // follow applies logged changes and creates upcoming periods while rows are copied
@@ -229,7 +133,7 @@ func (j *job) follow(ctx context.Context, m *mirror) error {
 	if err := j.extend(ctx, m); err != nil {
 		return err
 	}
-	return m.drainAll(ctx)
+	return m.replayAll(ctx)
 }
 
 // extendEvery is the interval at which periods are created ahead while rows are
@@ -239,14 +143,14 @@ const extendEvery = 20 * time.Second
 // extend creates the periods that the rolling table needs by now. On a sequence the
 // highest key is the current position.
 func (j *job) extend(ctx context.Context, m *mirror) error {
-	if !m.dst.rolls || time.Since(j.ahead) < extendEvery && j.Table.Grid.Axis() == rolling.Time {
+	if !m.Target.Rolls || time.Since(j.ahead) < extendEvery && j.Table.Grid.Axis() == rolling.Time {
 		return nil
 	}
 	j.ahead = time.Now()
 	var rows extent
 	if j.Table.Grid.Axis() == rolling.Sequence {
-		by := j.q(j.Table.By)
-		if err := j.DB.SQL().QueryRowContext(ctx, fmt.Sprintf("SELECT COALESCE(MAX(%s), 0) FROM %s", by, j.q(m.src.name))).Scan(&rows.to); err != nil {
+		by := m.Quote(j.Table.By)
+		if err := j.DB.SQL().QueryRowContext(ctx, fmt.Sprintf("SELECT COALESCE(MAX(%s), 0) FROM %s", by, m.Quote(m.Source.Name))).Scan(&rows.to); err != nil {
 			return j.DB.Classify(err)
 		}
 	}
@@ -255,10 +159,10 @@ func (j *job) extend(ctx context.Context, m *mirror) error {
 		return err
 	}
 	end, err := j.end(now)
-	if err != nil || len(m.parts) == 0 || m.parts[len(m.parts)-1].To >= end {
+	if err != nil || len(m.Target.Periods) == 0 || m.Target.Periods[len(m.Target.Periods)-1].To >= end {
 		return err
 	}
-	last := m.parts[len(m.parts)-1].To
+	last := m.Target.Periods[len(m.Target.Periods)-1].To
 	if end-last > 0 {
 		cover, err := j.Table.Grid.Cover(rolling.Period{From: last, To: end}, maxPeriods)
 		if err != nil {
@@ -269,43 +173,34 @@ func (j *job) extend(ctx context.Context, m *mirror) error {
 			p.From = max(p.From, last)
 			more = append(more, j.Table.Grid.Named(p))
 		}
-		err = j.locked(ctx, m.dst.name, "create periods", func() error {
-			return j.DB.Try(ctx, engine.CreatePartitions{Table: m.table(m.dst), Have: m.parts, New: more})
+		err = j.locked(ctx, m.Target.Name, "create periods", func() error {
+			return j.DB.Try(ctx, engine.CreatePartitions{Table: m.Side(m.Target), Have: m.Target.Periods, New: more})
 		})
 		if err != nil {
 			return err
 		}
 	}
-	if err := m.look(ctx); err != nil {
+	if err := m.readPeriods(ctx); err != nil {
 		return err
 	}
 	return m.logReturned(ctx)
 }
 
-// clean drops the triggers and the log from the former source.
-func (j *job) clean(ctx context.Context, m *mirror) error {
-	// After the cut-over, the source has the name of the kept table or, if the
-	// adoption is reverted, of the rolling table that will be dropped.
-	on := oldName(j.Table.Name)
-	if m.src.rolls {
-		on = newName(j.Table.Name)
-	}
-	return j.unhook(ctx, on)
-}
+// clean drops the triggers from the former source, and the log. After the cut-over
+// the source has the name of the kept table or, if the adoption is reverted, of the
+// rolling table that will be dropped.
+func (j *job) clean(ctx context.Context, m *mirror) error { return j.dropTriggers(ctx, m, m.Aside) }
 
-// unhook drops the triggers on a table, and the log.
-func (j *job) unhook(ctx context.Context, on string) error {
-	err := j.locked(ctx, on, "drop the triggers", func() error { return j.exec(ctx, j.dropTriggers(on)...) })
-	if err != nil {
+// dropTriggers drops the triggers on a table, and the log.
+func (j *job) dropTriggers(ctx context.Context, m *mirror, on string) error {
+	triggers, functions := m.sql.DropTriggers(on)
+	if err := j.locked(ctx, on, "drop the triggers", func() error { return j.exec(ctx, triggers...) }); err != nil {
 		return err
 	}
 	if err := j.point("unhook: triggers"); err != nil {
 		return err
 	}
-	if err := j.exec(ctx, j.dropFunctions()...); err != nil {
-		return err
-	}
-	if err := j.exec(ctx, j.dropLog()); err != nil {
+	if err := j.exec(ctx, append(functions, j.dropLog())...); err != nil {
 		return err
 	}
 	drop, err := j.emptyLate(ctx)
@@ -315,7 +210,7 @@ func (j *job) unhook(ctx context.Context, on string) error {
 	return j.exec(ctx, drop...)
 }
 
-func (j *job) dropLog() string { return "DROP TABLE IF EXISTS " + j.q(logName(j.Table.Name)) }
+func (j *job) dropLog() string { return "DROP TABLE IF EXISTS " + j.quote(logName(j.Table.Name)) }
 
 // emptyLate returns the statement that drops the table for late rows if it exists and
 // is empty.
@@ -326,21 +221,22 @@ func (j *job) emptyLate(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	var n int
-	if err := j.DB.SQL().QueryRowContext(ctx, "SELECT COUNT(*) FROM "+j.q(name)).Scan(&n); err != nil {
+	if err := j.DB.SQL().QueryRowContext(ctx, "SELECT COUNT(*) FROM "+j.quote(name)).Scan(&n); err != nil {
 		return nil, j.DB.Classify(err)
 	}
 	if n > 0 {
 		return nil, nil
 	}
-	return []string{"DROP TABLE IF EXISTS " + j.q(name)}, nil
+	return []string{"DROP TABLE IF EXISTS " + j.quote(name)}, nil
 }
 
 // cancel drops all objects created before the cut-over.
 func (j *job) cancel(ctx context.Context) error {
-	if err := j.unhook(ctx, j.Table.Name); err != nil {
+	m := j.forward()
+	if err := j.dropTriggers(ctx, m, j.Table.Name); err != nil {
 		return err
 	}
-	if err := j.dropSentry(ctx); err != nil {
+	if err := m.sql.Recover(ctx); err != nil {
 		return err
 	}
 	return j.dropNew(ctx)
@@ -352,12 +248,12 @@ func (j *job) dropNew(ctx context.Context) error {
 	if err != nil || s == nil {
 		return err
 	}
-	m := j.there()
-	if err := m.look(ctx); err != nil {
+	m := j.forward()
+	if err := m.readPeriods(ctx); err != nil {
 		return err
 	}
-	return j.locked(ctx, m.dst.name, "drop the rolling table", func() error {
-		return j.DB.Try(ctx, engine.DropTable{Table: m.table(m.dst), Partitions: m.parts})
+	return j.locked(ctx, m.Target.Name, "drop the rolling table", func() error {
+		return j.DB.Try(ctx, engine.DropTable{Table: m.Side(m.Target), Partitions: m.Target.Periods})
 	})
 }
 
@@ -366,30 +262,14 @@ func (j *job) dropOld(ctx context.Context) error {
 }
 
 func (j *job) dropOldStatement() string {
-	return "DROP TABLE IF EXISTS " + j.q(oldName(j.Table.Name))
+	return "DROP TABLE IF EXISTS " + j.quote(oldName(j.Table.Name))
 }
 
 // turnBack creates the log and the triggers on the rolling table, to revert the
 // adoption.
 func (j *job) turnBack(ctx context.Context, m *mirror) error {
-	statements, err := j.beside(ctx, m)
-	if err != nil {
+	if err := j.exec(ctx, m.sql.Tables()...); err != nil || m.unlogged() {
 		return err
-	}
-	if err := j.exec(ctx, statements...); err != nil {
-		return err
-	}
-	if j.sqlite() {
-		return nil // a view can't have such triggers: the last step does everything
 	}
 	return j.addTriggers(ctx, m)
-}
-
-// swapped reports whether the table with the plain table's name is a rolling table.
-func (j *job) swapped(ctx context.Context) (bool, error) {
-	s, err := j.DB.Describe(ctx, j.Table.Name)
-	if err != nil {
-		return false, err
-	}
-	return s.Partitioned, nil
 }

@@ -2,7 +2,6 @@ package adopt
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -42,11 +41,8 @@ var errDiffer = errors.New("rows differ")
 // the triggers, for example by TRUNCATE in MySQL, or, when an adoption is
 // reverted, if rows were changed since the adoption.
 func (j *job) verify(ctx context.Context, m *mirror) error {
-	if err := m.look(ctx); err != nil {
-		return err
-	}
-	if m.sqlite() && m.src.rolls {
-		return nil // there is no log: see swapSQLite
+	if err := m.readPeriods(ctx); err != nil || m.unlogged() {
+		return err // without a log, everything happens in the cut-over
 	}
 	// A resumed copy may have created periods for rows that were late before.
 	if err := m.logReturned(ctx); err != nil {
@@ -58,7 +54,7 @@ func (j *job) verify(ctx context.Context, m *mirror) error {
 	}
 	throttle := copier.Throttle{DB: j.DB, Limits: j.Limits, Paused: j.paused(&j.data.CheckedRows)}
 	step, size := j.change.Step, firstCheck
-	until, err := keys.Last(ctx, j.DB.SQL(), j.q(m.src.name), m.inside(""))
+	until, err := keys.Last(ctx, j.DB.SQL(), m.Quote(m.Source.Name), m.Inside(""))
 	if err != nil {
 		return err
 	}
@@ -67,13 +63,13 @@ func (j *job) verify(ctx context.Context, m *mirror) error {
 			return err
 		}
 		began := time.Now()
-		last, err := keys.Nth(ctx, j.DB.SQL(), j.q(m.src.name), m.inside(""), j.data.Checked, until, size)
+		last, err := keys.Nth(ctx, j.DB.SQL(), m.Quote(m.Source.Name), m.Inside(""), j.data.Checked, until, size)
 		if err != nil {
 			return err
 		}
 		if last == nil && round < rounds {
 			round++
-			if until, err = keys.Last(ctx, j.DB.SQL(), j.q(m.src.name), m.inside("")); err != nil {
+			if until, err = keys.Last(ctx, j.DB.SQL(), m.Quote(m.Source.Name), m.Inside("")); err != nil {
 				return err
 			}
 			continue
@@ -142,7 +138,7 @@ func (m *mirror) same(ctx context.Context, keys *copier.Keys, after, last []stri
 		default:
 			return 0, fixed, fmt.Errorf("compare rows after key (%s) up to (%s): %w", strings.Join(after, ", "), strings.Join(last, ", "), err)
 		}
-		if err := m.drainAll(ctx); err != nil {
+		if err := m.replayAll(ctx); err != nil {
 			return 0, fixed, err
 		}
 	}
@@ -157,20 +153,11 @@ type sum struct {
 // compare compares the rows that satisfy a condition, in one snapshot, except those
 // whose keys are in the log in that snapshot.
 func (m *mirror) compare(ctx context.Context, keys *copier.Keys, where string, args []any) (int64, error) {
-	o := &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}
-	if m.sqlite() {
-		o = nil
-	}
-	tx, err := m.DB.SQL().BeginTx(ctx, o)
+	tx, err := m.sql.Snapshot(ctx)
 	if err != nil {
 		return 0, m.DB.Classify(err)
 	}
 	defer tx.Rollback() // it has changed nothing
-	if m.postgres() {
-		if _, err := tx.ExecContext(ctx, "SET LOCAL jit = off"); err != nil {
-			return 0, m.DB.Classify(err)
-		}
-	}
 	pending, err := m.pending(ctx, tx, keys, m.data.Key, where, args)
 	if err != nil {
 		return 0, err
@@ -183,14 +170,14 @@ func (m *mirror) compare(ctx context.Context, keys *copier.Keys, where string, a
 		where, args = where+" AND NOT ("+in+")", append(slices.Clone(args), more...)
 	}
 	var a, b sum
-	if a, err = m.sum(ctx, tx, m.q(m.src.name), and(where, m.inside("")), args); err != nil {
+	if a, err = m.sum(ctx, tx, m.Quote(m.Source.Name), and(where, m.Inside("")), args); err != nil {
 		return 0, err
 	}
-	if b, err = m.sum(ctx, tx, m.q(m.dst.name), where, args); err != nil {
+	if b, err = m.sum(ctx, tx, m.Quote(m.Target.Name), where, args); err != nil {
 		return 0, err
 	}
 	if a != b {
-		return 0, fmt.Errorf("%w: %s has %s there, of checksum %s, and %s %s, of checksum %s", errDiffer, m.src.name, figure.Plural(a.rows, "row", "rows"), a.hash, m.dst.name, figure.Count(b.rows), b.hash)
+		return 0, fmt.Errorf("%w: %s has %s there, of checksum %s, and %s %s, of checksum %s", errDiffer, m.Source.Name, figure.Plural(a.rows, "row", "rows"), a.hash, m.Target.Name, figure.Count(b.rows), b.hash)
 	}
 	return a.rows, nil
 }
@@ -224,13 +211,13 @@ func (m *mirror) pending(ctx context.Context, x state.Exec, keys *copier.Keys, c
 }
 
 func (m *mirror) pendingQuery(keys *copier.Keys, where string) string {
-	return fmt.Sprintf("SELECT DISTINCT %s FROM %s WHERE %s LIMIT %d", keys.Texts(), m.q(logName(m.Table.Name)), where, mostPending+1)
+	return fmt.Sprintf("SELECT DISTINCT %s FROM %s WHERE %s LIMIT %d", keys.Texts(), m.Quote(m.Log), where, mostPending+1)
 }
 
 // sumQuery returns the query for the row count and checksum of the rows of a table,
 // quoted, that satisfy a condition.
 func (m *mirror) sumQuery(from, where string) string {
-	return "SELECT COUNT(*), " + m.DB.Words().RowHash(m.columns) + " FROM " + from + " WHERE " + where
+	return "SELECT COUNT(*), " + m.DB.Words().RowHash(m.Columns) + " FROM " + from + " WHERE " + where
 }
 
 func (m *mirror) sum(ctx context.Context, x state.Exec, from, where string, args []any) (s sum, err error) {
@@ -242,36 +229,27 @@ func (m *mirror) sum(ctx context.Context, x state.Exec, from, where string, args
 
 // repair copies the rows of a range again.
 func (m *mirror) repair(ctx context.Context, where string, args []any) error {
-	return m.locked(ctx, m.src.name, "copy rows that differ", func() error {
-		tx, err := m.DB.SQL().BeginTx(ctx, m.committed())
-		if err != nil {
-			return err
-		}
-		err = m.recopy(ctx, tx, where, args)
-		if err != nil {
-			_ = tx.Rollback() // err is the cause
-			return err
-		}
-		return tx.Commit()
+	return m.locked(ctx, m.Source.Name, "copy rows that differ", func() error {
+		return m.inTransaction(ctx, func(x state.Exec) error { return m.recopy(ctx, x, where, args) })
 	})
 }
 
 func (m *mirror) recopy(ctx context.Context, x state.Exec, where string, args []any) error {
 	c := m.copier()
 	c.Skip = false
-	stores := []string{m.q(m.dst.name)}
+	tables := []string{m.Quote(m.Target.Name)}
 	statements := []copier.Statement{{Query: c.Insert(and(where, c.Where)), Args: args}}
 	if c.Each != nil {
-		stores = nil
-		for _, p := range m.parts {
-			stores = append(stores, m.DB.Words().From(m.table(m.dst), p))
+		tables = nil
+		for _, p := range m.Target.Periods {
+			tables = append(tables, m.DB.Words().From(m.Side(m.Target), p))
 		}
 		var err error
 		if statements, err = c.Each(ctx, x, and(where, c.Where), args); err != nil {
 			return err
 		}
 	}
-	for _, into := range stores {
+	for _, into := range tables {
 		if _, err := x.ExecContext(ctx, m.DB.Bind("DELETE FROM "+into+" WHERE "+where), args...); err != nil {
 			return err
 		}

@@ -12,7 +12,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -185,11 +184,7 @@ func (c *Copy) resize(size int, took time.Duration) int {
 func (c *Copy) chunk(ctx context.Context, conn *sql.Conn, keys *Keys, after, until []string, size int, before int64) (last []string, n int64, err error) {
 	// Each statement sees the rows committed when it begins, and takes only the locks
 	// that it requests.
-	var o *sql.TxOptions
-	if c.DB.Info().Engine != "sqlite" {
-		o = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
-	}
-	tx, err := conn.BeginTx(ctx, o)
+	tx, err := conn.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
 		return nil, 0, c.DB.Classify(err)
 	}
@@ -254,42 +249,14 @@ func (c *Copy) statements(ctx context.Context, tx state.Exec, where string, args
 
 // Insert returns the statement that copies the rows which satisfy a condition.
 func (c *Copy) Insert(where string) string {
-	quote := c.DB.Dialect().Quote
-	var names []string
+	rows := engine.CopyRows{Into: c.Into, From: c.From, Where: where, Lock: c.Lock, Skip: c.Skip}
 	for _, col := range c.Columns {
 		if !col.Generated {
-			names = append(names, quote(col.Name))
+			rows.Columns = append(rows.Columns, col.Name)
 		}
 	}
-	list := strings.Join(names, ", ")
-	verb, tail := "INSERT INTO ", ""
-	name := c.DB.Info().Engine
-	if c.Skip {
-		switch name {
-		case "postgres":
-			tail = " ON CONFLICT DO NOTHING"
-		case "sqlite":
-			verb = "INSERT OR IGNORE INTO "
-		default:
-			// Not INSERT IGNORE, which silently changes invalid values and drops rows
-			// without a partition.
-			tail = " ON DUPLICATE KEY UPDATE " + names[0] + " = " + c.Into + "." + names[0]
-		}
+	for _, k := range c.Key {
+		rows.Key = append(rows.Key, k.Name)
 	}
-	lock := ""
-	if c.Lock && name == "postgres" {
-		lock = " FOR SHARE"
-	} else if c.Lock && name != "sqlite" {
-		lock = " LOCK IN SHARE MODE"
-	}
-	into := "(" + list + ")"
-	if name == "postgres" {
-		into += " OVERRIDING SYSTEM VALUE" // needed for identity columns
-	}
-	q := fmt.Sprintf("%s%s %s SELECT %s FROM %s WHERE %s", verb, c.Into, into, list, c.From, where)
-	order := make([]string, len(c.Key))
-	for i, k := range c.Key {
-		order[i] = quote(k.Name)
-	}
-	return q + " ORDER BY " + strings.Join(order, ", ") + lock + tail
+	return c.DB.Words().CopyRows(rows)
 }

@@ -3,11 +3,9 @@ package copier
 import (
 	"context"
 	"database/sql"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -39,99 +37,51 @@ func NewKeys(db engine.Keeper, cols []engine.SchemaColumn) (*Keys, error) {
 	return &Keys{db, cols}, nil
 }
 
-func (k *Keys) sqlite() bool   { return k.db.Info().Engine == "sqlite" }
-func (k *Keys) postgres() bool { return k.db.Info().Engine == "postgres" }
-
 func (k *Keys) quote(name string) string { return k.db.Dialect().Quote(name) }
 
-// hexed reports whether values of the column are passed as hexadecimal digits, which
-// text in any character set can represent.
-func (k *Keys) hexed(c engine.SchemaColumn) bool { return c.Kind == engine.KindBytes && !k.postgres() }
-
 // Texts returns the select list for a key: one expression per column, with aliases
-// that no column has. PostgreSQL names the result of "id"::text id, and ORDER BY "id"
+// that no column has. A server may name the result of "id"::text id, and ORDER BY "id"
 // would then sort by the text.
 func (k *Keys) Texts() string {
 	out := make([]string, len(k.cols))
 	for i, c := range k.cols {
-		if out[i] = k.db.Words().AsText(c); k.hexed(c) {
-			out[i] = "HEX(" + k.quote(c.Name) + ")"
-		}
-		out[i] += fmt.Sprintf(" AS rowmill_key%d", i+1)
+		out[i] = fmt.Sprintf("%s AS rowmill_key%d", k.db.Words().KeyText(c), i+1)
 	}
 	return strings.Join(out, ", ")
 }
 
-// Value returns the value to bind for the text of column i, so that the server
-// compares as the column does: numbers as numbers, bytes as bytes, text by the
-// column's collation.
-func (k *Keys) Value(i int, text string) (any, error) {
-	c := k.cols[i]
-	switch {
-	case k.hexed(c):
-		p, err := hex.DecodeString(text)
-		if err != nil {
-			return nil, fmt.Errorf("key column %s: %q is not hexadecimal", c.Name, text)
-		}
-		return p, nil
-	case k.postgres():
-		return text, nil // the server converts it to the column's type
-	case c.Kind == engine.KindInt:
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("key column %s: %q is no integer", c.Name, text)
-		}
-		return n, nil
-	case c.Kind == engine.KindFloat:
-		f, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			return nil, fmt.Errorf("key column %s: %q is no number", c.Name, text)
-		}
-		return f, nil
-	case c.Kind == engine.KindDecimal:
-		if n, err := strconv.ParseUint(text, 10, 64); err == nil && !k.sqlite() {
-			return n, nil
+// values returns the placeholders and the values to bind for the texts of a key.
+func (k *Keys) values(key []string) (places []string, values []any, err error) {
+	if len(key) != len(k.cols) {
+		return nil, nil, fmt.Errorf("a key of %d values for %d columns", len(key), len(k.cols))
+	}
+	places, values = make([]string, len(key)), make([]any, len(key))
+	for i, text := range key {
+		if places[i], values[i], err = k.db.Words().KeyValue(k.cols[i], text); err != nil {
+			return nil, nil, err
 		}
 	}
-	return text, nil
-}
-
-// placeholder returns the placeholder for a value of column i. MySQL compares a
-// DECIMAL with text as binary floating point unless the text is cast.
-func (k *Keys) placeholder(i int) string {
-	if c := k.cols[i]; c.Kind == engine.KindDecimal && !k.postgres() && !k.sqlite() {
-		native := strings.ToLower(c.Native)
-		if from, to := strings.IndexByte(native, '('), strings.IndexByte(native, ')'); strings.HasPrefix(native, "decimal") && from > 0 && to > from {
-			return "CAST(? AS DECIMAL" + native[from:to+1] + ")"
-		}
-	}
-	return "?"
+	return places, values, nil
 }
 
 // compare returns a condition that compares the key with a value; op is <, <=, > or
-// >=. PostgreSQL and SQLite use the index for row values; MySQL and MariaDB only for
-// the expanded condition.
+// >=. Some servers use an index for a comparison of rows, others only for the expanded
+// condition.
 func (k *Keys) compare(op string, key []string) (string, []any, error) {
-	if len(key) != len(k.cols) {
-		return "", nil, fmt.Errorf("a key of %d values for %d columns", len(key), len(k.cols))
-	}
-	values := make([]any, len(key))
-	for i, text := range key {
-		var err error
-		if values[i], err = k.Value(i, text); err != nil {
-			return "", nil, err
-		}
+	places, values, err := k.values(key)
+	if err != nil {
+		return "", nil, err
 	}
 	n := len(k.cols)
-	if n == 1 {
-		return k.quote(k.cols[0].Name) + " " + op + " " + k.placeholder(0), values, nil
+	names := make([]string, n)
+	for i, c := range k.cols {
+		names[i] = k.quote(c.Name)
 	}
-	if k.postgres() || k.sqlite() {
-		names := make([]string, n)
-		for i, c := range k.cols {
-			names[i] = k.quote(c.Name)
-		}
-		return "(" + strings.Join(names, ", ") + ") " + op + " (?" + strings.Repeat(", ?", n-1) + ")", values, nil
+	switch {
+	case n == 1:
+		return names[0] + " " + op + " " + places[0], values, nil
+	case k.db.Capabilities().RowValues:
+		return "(" + strings.Join(names, ", ") + ") " + op + " (" + strings.Join(places, ", ") + ")", values, nil
 	}
 	// (a = ? AND b = ? AND c > ?) OR (a = ? AND b > ?) OR a > ?
 	var terms []string
@@ -139,13 +89,13 @@ func (k *Keys) compare(op string, key []string) (string, []any, error) {
 	for i := n - 1; i >= 0; i-- {
 		var parts []string
 		for j := range i {
-			parts = append(parts, k.quote(k.cols[j].Name)+" = "+k.placeholder(j))
+			parts = append(parts, names[j]+" = "+places[j])
 		}
 		beyond := op
 		if i < n-1 {
 			beyond = op[:1]
 		}
-		parts = append(parts, k.quote(k.cols[i].Name)+" "+beyond+" "+k.placeholder(i))
+		parts = append(parts, names[i]+" "+beyond+" "+places[i])
 		terms = append(terms, "("+strings.Join(parts, " AND ")+")")
 		args = append(args, values[:i+1]...)
 	}
@@ -266,26 +216,24 @@ func (k *Keys) nth(ctx context.Context, x state.Exec, from, where string, after,
 
 // In returns a condition for the rows with the given keys.
 func (k *Keys) In(keys [][]string) (string, []any, error) {
-	var terms []string
+	var terms, single []string
 	var args []any
 	for _, key := range keys {
-		parts := make([]string, len(k.cols))
-		for i := range k.cols {
-			v, err := k.Value(i, key[i])
-			if err != nil {
-				return "", nil, err
-			}
-			parts[i] = k.quote(k.cols[i].Name) + " = " + k.placeholder(i)
-			args = append(args, v)
+		places, values, err := k.values(key)
+		if err != nil {
+			return "", nil, err
 		}
-		terms = append(terms, strings.Join(parts, " AND "))
+		parts := make([]string, len(k.cols))
+		for i, c := range k.cols {
+			parts[i] = k.quote(c.Name) + " = " + places[i]
+		}
+		terms, single, args = append(terms, strings.Join(parts, " AND ")), append(single, places[0]), append(args, values...)
 	}
-	if len(terms) == 0 {
+	switch {
+	case len(terms) == 0:
 		return "1 = 0", nil, nil
-	}
-	if len(k.cols) == 1 {
-		p := k.placeholder(0)
-		return k.quote(k.cols[0].Name) + " IN (" + strings.Join(slices.Repeat([]string{p}, len(keys)), ", ") + ")", args, nil
+	case len(k.cols) == 1:
+		return k.quote(k.cols[0].Name) + " IN (" + strings.Join(single, ", ") + ")", args, nil
 	}
 	return "(" + strings.Join(terms, ") OR (") + ")", args, nil
 }

@@ -1,0 +1,256 @@
+package engine
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// An Exec runs statements: a *sql.DB, *sql.Conn or *sql.Tx of Keeper.SQL.
+type Exec interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// A Mirror describes how a table, the target, is kept equal to another, the source,
+// while clients change the source: triggers write the keys of changed rows into a
+// log, and replaying the log copies the current state of these rows. In the cut-over
+// the target takes the name of the source. One of the two tables is rolling.
+type Mirror struct {
+	DB Keeper
+	// Table is the rolling table, under the name that both tables have in turn.
+	Table          *Table
+	Source, Target MirrorSide
+	// Aside is the name that the source gets in the cut-over.
+	Aside string
+	// Log and Late are the names of the log and of the table for rows that no period
+	// of a rolling target accepts.
+	Log, Late string
+	// Columns are those to copy, without generated ones. Plain is the primary key of
+	// the plain table: late rows are told apart by it.
+	Columns, Plain []SchemaColumn
+}
+
+// A MirrorSide is one of the two tables of a Mirror.
+type MirrorSide struct {
+	Name  string
+	Key   []SchemaColumn // its primary key
+	Rolls bool
+	// Periods are those of a rolling table, in order.
+	Periods []rolling.Partition
+}
+
+// A Predicate is a condition in SQL with question marks for its arguments; "" is none.
+type Predicate struct {
+	Text string
+	Args []any
+}
+
+// LateReason is stored with each row of the table for late rows.
+const LateReason = "outside of every period, when the table was adopted"
+
+// Mirroring is an engine's implementation of a Mirror. Its methods that return SQL
+// text return what the others execute.
+type Mirroring interface {
+	// Obstacles are the queries for properties of the source that prevent its
+	// replacement.
+	Obstacles() []Obstacle
+	// Notes are remarks for the user about what must not happen meanwhile.
+	Notes() []string
+	// NoPosition is a condition on rows of the source whose By value is within the
+	// bounds of the axis as the server compares it, and yet no position; "" if there
+	// are none.
+	NoPosition() string
+
+	// Tables returns the statements that create the log, and the table for late rows
+	// unless the target is plain, where they don't exist.
+	Tables() []string
+	// Grants returns the statements that give the target the privileges of the
+	// source, if privileges don't belong to the name.
+	Grants(ctx context.Context) ([]string, error)
+	// Triggers returns the triggers on the source, sorted by name.
+	Triggers(ctx context.Context) ([]MirrorTrigger, error)
+	// CreateTrigger creates one, so that no prepared statement fails by it.
+	CreateTrigger(ctx context.Context, t MirrorTrigger) error
+	// DropTriggers returns the statements that remove the triggers from a table, and
+	// then their functions.
+	DropTriggers(table string) (triggers, functions []string)
+
+	// Snapshot begins a transaction that reads both tables as of one moment.
+	Snapshot(ctx context.Context) (*sql.Tx, error)
+	// Replay applies a batch of at most limit entries of the log in the transaction
+	// or connection x, and returns their number. Rows with the keys of the entries
+	// are deleted from the target and copied in their current state; the entries are
+	// read before the rows, so that one written later is applied later. Entries that
+	// satisfy the predicate later are discarded instead: the copy has yet to reach
+	// their rows. An engine with one writer at a time may apply them all the same.
+	//
+	// In the target an entry stands only for rows that have all of its values, those
+	// of both keys. So the order of entries doesn't matter, and no entry adds a row
+	// that the copy has yet to reach. In the table for late rows it stands for the
+	// row with the plain table's key.
+	Replay(ctx context.Context, x Exec, limit int, later Predicate) (int, error)
+	ReplayStatements() []string
+
+	// CutOver renames the source to Aside and the target to Table.Name, so that
+	// clients see one of the two tables at any moment. It waits a limited time for
+	// the lock (ErrLockTimeout).
+	CutOver(ctx context.Context, c CutOver) error
+	// CutOverStatements includes final among the statements under the lock. Remark
+	// says what they don't show.
+	CutOverStatements(final []string) (remark string, statements []string, err error)
+	// Recover completes or clears what a cut-over left whose process was killed.
+	Recover(ctx context.Context) error
+}
+
+// An Obstacle is a property of a table that prevents its replacement, if Query
+// returns rows of one column. Message has one %s, for their list.
+type Obstacle struct {
+	Query         string
+	Args          []any
+	Message, Hint string
+}
+
+// A MirrorTrigger is a trigger with the statements that create it.
+type MirrorTrigger struct {
+	Name       string
+	Statements []string
+}
+
+// CutOver is what a caller does during a cut-over.
+type CutOver struct {
+	// Final applies the last changes, under the lock.
+	Final func(ctx context.Context, x Exec) error
+	// Record records the cut-over in its transaction. It isn't called by engines
+	// whose changes of the schema are not transactional.
+	Record func(ctx context.Context, x Exec) error
+	// Point is called at each point at which a crash leaves a different state; an
+	// error ends the cut-over as a crash does.
+	Point func(name string) error
+}
+
+// Side returns the description of a side for the engine.
+func (m *Mirror) Side(s MirrorSide) *Table {
+	if !s.Rolls {
+		return &Table{Name: s.Name}
+	}
+	t := *m.Table
+	t.Name = s.Name
+	return &t
+}
+
+// Quote returns an identifier quoted for the engine.
+func (m *Mirror) Quote(name string) string { return m.DB.Dialect().Quote(name) }
+
+// List returns columns quoted, each after a prefix such as "NEW.".
+func (m *Mirror) List(cols []SchemaColumn, prefix string) string {
+	out := make([]string, len(cols))
+	for i, c := range cols {
+		out[i] = prefix + m.Quote(c.Name)
+	}
+	return strings.Join(out, ", ")
+}
+
+// Logged returns the columns of the log: those of both keys, the plain table's first.
+func (m *Mirror) Logged() []SchemaColumn {
+	out := slices.Clone(m.Plain)
+	for _, key := range [][]SchemaColumn{m.Source.Key, m.Target.Key} {
+		out = append(out, without(key, out)...)
+	}
+	return out
+}
+
+// without returns the columns that are not among others.
+func without(cols, others []SchemaColumn) []SchemaColumn {
+	return slices.DeleteFunc(slices.Clone(cols), func(c SchemaColumn) bool {
+		return slices.ContainsFunc(others, func(o SchemaColumn) bool { return o.Name == c.Name })
+	})
+}
+
+// Inside returns a condition on rows of the source that the target has a period for
+// them; alias is "" or "o.". It returns "" if the target accepts every row.
+func (m *Mirror) Inside(alias string) string {
+	parts := m.Target.Periods
+	if len(parts) == 0 {
+		return ""
+	}
+	return m.In(alias, rolling.Period{From: parts[0].From, To: parts[len(parts)-1].To})
+}
+
+// In returns a condition that a row lies in a period.
+func (m *Mirror) In(alias string, p rolling.Period) string {
+	by, w := alias+m.Quote(m.Table.By), m.DB.Words()
+	return by + " >= " + w.Literal(m.Table, p.From) + " AND " + by + " < " + w.Literal(m.Table, p.To)
+}
+
+// SameKey returns a condition that rows of two aliases have equal values in columns.
+func (m *Mirror) SameKey(cols []SchemaColumn, a, b string) string {
+	parts := make([]string, len(cols))
+	for i, c := range cols {
+		parts[i] = a + m.Quote(c.Name) + " = " + b + m.Quote(c.Name)
+	}
+	return strings.Join(parts, " AND ")
+}
+
+// SameEntry returns a condition that rows of two aliases have equal values in all
+// columns of the log. Rows are to be found by the columns of key. The others are
+// compared in a form that no index supports: an index on the time may have as many
+// rows for one value as the table has.
+func (m *Mirror) SameEntry(key []SchemaColumn, a, b string) string {
+	cond := m.SameKey(key, a, b)
+	if rest := without(m.Logged(), key); len(rest) > 0 {
+		cond += " AND (" + m.SameKey(rest, a, b) + ") IS TRUE"
+	}
+	return cond
+}
+
+// Definitions returns the definitions of columns in a table that only stores their
+// values.
+func (m *Mirror) Definitions(cols []SchemaColumn, typeOf func(SchemaColumn) string) string {
+	out := make([]string, len(cols))
+	for i, c := range cols {
+		out[i] = m.Quote(c.Name) + " " + typeOf(c)
+	}
+	return strings.Join(out, ", ")
+}
+
+// LogValues returns the statement that writes one entry for each prefix into the log
+// whose quoted name is given.
+func (m *Mirror) LogValues(log string, prefixes ...string) string {
+	rows := make([]string, len(prefixes))
+	for i, p := range prefixes {
+		rows[i] = "(" + m.List(m.Logged(), p) + ")"
+	}
+	return "INSERT INTO " + log + " (" + m.List(m.Logged(), "") + ") VALUES " + strings.Join(rows, ", ")
+}
+
+// RenameStatements returns the statements that rename both tables, for engines whose
+// changes of the schema are transactional.
+func (m *Mirror) RenameStatements() (out []string, err error) {
+	for _, r := range []struct {
+		side MirrorSide
+		to   string
+	}{{m.Source, m.Aside}, {m.Target, m.Table.Name}} {
+		names, err := m.DB.Dialect().Render(Rename{Table: m.Side(r.side), Have: r.side.Periods, To: r.to})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, names...)
+	}
+	return out, nil
+}
+
+// ExecEach runs statements in order. An error names the statement.
+func ExecEach(ctx context.Context, x Exec, statements []string, args ...any) error {
+	for _, q := range statements {
+		if _, err := x.ExecContext(ctx, q, args...); err != nil {
+			return fmt.Errorf("%s: %w", FirstWords(q), err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,421 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// Mirroring implements engine.Keeper.
+func (db *DB) Mirroring(m *engine.Mirror) engine.Mirroring { return mirror{m, db} }
+
+type mirror struct {
+	*engine.Mirror
+	db *DB
+}
+
+// Obstacles implements engine.Mirroring.
+func (m mirror) Obstacles() []engine.Obstacle {
+	return []engine.Obstacle{
+		{Query: "SELECT @@binlog_format FROM DUAL WHERE @@log_bin = 1 AND @@binlog_format = 'STATEMENT'",
+			Message: "the server's binary log has the format %s, which can't record a copy without locks", Hint: "SET GLOBAL binlog_format = ROW"},
+		{Query: "SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? " +
+			"AND ENGINE IN ('MyISAM', 'Aria', 'MEMORY', 'CSV', 'ARCHIVE', 'MERGE')", Args: []any{m.Source.Name},
+			Message: "its storage engine is %s, which has no transactions", Hint: "ALTER TABLE ... ENGINE=InnoDB"},
+	}
+}
+
+// Notes implements engine.Mirroring.
+func (mirror) Notes() []string {
+	return []string{"TRUNCATE runs no trigger: don't while the table is adopted"}
+}
+
+// NoPosition implements engine.Mirroring.
+func (mirror) NoPosition() string { return "" }
+
+// Tables implements engine.Mirroring.
+func (m mirror) Tables() []string {
+	// Without NULL, a TIMESTAMP would be NOT NULL.
+	typeOf := func(c engine.SchemaColumn) string { return m.db.dialect.SumColumn(c) + " NULL" }
+	out := []string{fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (rowmill_id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, %s)",
+		m.Quote(m.Log), m.Definitions(m.Logged(), typeOf))}
+	if m.Target.Rolls {
+		out = append(out, fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (%s, rowmill_reason VARCHAR(200), rowmill_at_us BIGINT, KEY %s (%s))",
+			m.Quote(m.Late), m.Definitions(m.Columns, typeOf), m.Quote(m.Late+"__rowmill"), m.List(m.Plain, "")))
+	}
+	return out
+}
+
+// Grants implements engine.Mirroring: privileges belong to a table's name.
+func (mirror) Grants(context.Context) ([]string, error) { return nil, nil }
+
+func (m mirror) triggerNames() []string {
+	n := m.Table.Name + "__rowmill_"
+	return []string{n + "delete", n + "insert", n + "update"}
+}
+
+// Triggers implements engine.Mirroring.
+func (m mirror) Triggers(context.Context) ([]engine.MirrorTrigger, error) {
+	var out []engine.MirrorTrigger
+	rows := [][]string{{"OLD."}, {"NEW."}, {"OLD.", "NEW."}}
+	for i, name := range m.triggerNames() {
+		event := []string{"DELETE", "INSERT", "UPDATE"}[i]
+		out = append(out, engine.MirrorTrigger{Name: name, Statements: []string{
+			"CREATE TRIGGER " + m.Quote(name) + " AFTER " + event + " ON " + m.Quote(m.Source.Name) + " FOR EACH ROW " + m.LogValues(m.Quote(m.Log), rows[i]...)}})
+	}
+	return out, nil
+}
+
+// triggerAhead is how far in the future, in seconds, the creation time of a trigger
+// in MariaDB is set. It exceeds the time for which the statement waits for the lock.
+const triggerAhead = 10
+
+// CreateTrigger implements engine.Mirroring. To decide whether a prepared statement
+// is older than a trigger, MariaDB uses the time at which the statement that created
+// the trigger began. A statement prepared while CREATE TRIGGER waited for its lock
+// would run the trigger without the trigger's tables, and fail: "Table
+// ...__rowmill_log doesn't exist". The creation time is therefore set ahead. The only
+// effect is that statements are prepared again, once.
+func (m mirror) CreateTrigger(ctx context.Context, t engine.MirrorTrigger) error {
+	conn, err := m.db.SQL().Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer discardConn(conn) // discards its timestamp setting
+	statements := t.Statements
+	if m.db.dialect.mariadb {
+		statements = append([]string{fmt.Sprintf("SET timestamp = UNIX_TIMESTAMP() + %d", triggerAhead)}, statements...)
+	}
+	if err := engine.ExecEach(ctx, conn, statements); err != nil {
+		return engine.Hinted(classify(err), "the privilege TRIGGER; in MySQL with a binary log also log_bin_trust_function_creators = 1")
+	}
+	return nil
+}
+
+// DropTriggers implements engine.Mirroring.
+func (m mirror) DropTriggers(string) (triggers, functions []string) {
+	for _, n := range []string{"insert", "update", "delete"} {
+		triggers = append(triggers, "DROP TRIGGER IF EXISTS "+m.Quote(m.Table.Name+"__rowmill_"+n))
+	}
+	return triggers, nil
+}
+
+// Snapshot implements engine.Mirroring.
+func (m mirror) Snapshot(ctx context.Context) (*sql.Tx, error) {
+	return m.db.SQL().BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+}
+
+// ReplayStatements implements engine.Mirroring.
+func (m mirror) ReplayStatements() []string { return m.replay("?") }
+
+// replay returns the statements of a batch, for the entries with these ids. They name
+// each table at most once, or by an alias, as LOCK TABLES requires.
+func (m mirror) replay(ids string) []string {
+	src, dst, log, late := m.Quote(m.Source.Name), m.Quote(m.Target.Name), m.Quote(m.Log), m.Quote(m.Late)
+	where := "rowmill_id IN (" + ids + ")"
+	rows := func(of []engine.SchemaColumn, on string) string {
+		return fmt.Sprintf("FROM (SELECT DISTINCT %s FROM %s WHERE %s) AS l STRAIGHT_JOIN %s AS o ON %s", m.List(of, ""), log, where, src, on)
+	}
+	inside := m.Inside("o.")
+	out := []string{fmt.Sprintf("DELETE n FROM %s AS l STRAIGHT_JOIN %s AS n ON %s WHERE l.%s", log, dst, m.SameEntry(m.Target.Key, "n.", "l."), where)}
+	if m.Target.Rolls {
+		out = append(out, fmt.Sprintf("DELETE r FROM %s AS l STRAIGHT_JOIN %s AS r ON %s WHERE l.%s", log, late, m.SameKey(m.Plain, "r.", "l."), where))
+	}
+	// REPLACE, because the target may still contain a row that was deleted in the
+	// source and has the same value of a unique key. The key of that row is in the
+	// log.
+	insert := fmt.Sprintf("REPLACE INTO %s (%s) SELECT %s %s", dst, m.List(m.Columns, ""), m.List(m.Columns, "o."),
+		rows(m.Logged(), m.SameEntry(m.Source.Key, "o.", "l.")))
+	if inside != "" {
+		insert += " WHERE " + inside
+	}
+	out = append(out, insert)
+	if inside != "" {
+		out = append(out, fmt.Sprintf("INSERT INTO %s (%s, rowmill_reason, rowmill_at_us) SELECT %s, %s, CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED) %s WHERE (%s) IS NOT TRUE",
+			late, m.List(m.Columns, ""), m.List(m.Columns, "o."), quoteText(engine.LateReason), rows(m.Source.Key, m.SameKey(m.Source.Key, "o.", "l.")), inside))
+	}
+	return append(out, fmt.Sprintf("DELETE FROM %s WHERE %s", log, where))
+}
+
+// Replay implements engine.Mirroring.
+func (m mirror) Replay(ctx context.Context, x engine.Exec, limit int, later engine.Predicate) (int, error) {
+	log, comes := m.Quote(m.Log), "0"
+	if later.Text != "" {
+		comes = "CASE WHEN " + later.Text + " THEN 1 ELSE 0 END"
+	}
+	var now, discarded []string
+	err := engine.Each(ctx, m.db, x, func(r *sql.Rows) error {
+		var id, comes int64
+		if err := r.Scan(&id, &comes); err != nil {
+			return err
+		}
+		if comes != 0 {
+			discarded = append(discarded, fmt.Sprint(id))
+		} else {
+			now = append(now, fmt.Sprint(id))
+		}
+		return nil
+	}, fmt.Sprintf("SELECT rowmill_id, %s FROM %s ORDER BY rowmill_id LIMIT %d", comes, log, limit), later.Args...)
+	if err != nil {
+		return 0, err
+	}
+	var statements []string
+	if len(now) > 0 {
+		statements = m.replay(strings.Join(now, ", "))
+	}
+	if len(discarded) > 0 {
+		statements = append(statements, fmt.Sprintf("DELETE FROM %s WHERE rowmill_id IN (%s)", log, strings.Join(discarded, ", ")))
+	}
+	if err := engine.ExecEach(ctx, x, statements); err != nil {
+		return 0, err
+	}
+	return len(now) + len(discarded), nil
+}
+
+// sentryColumn is the column of the sentry, a table that blocks a premature rename by
+// occupying the new name.
+const sentryColumn = "rowmill_sentry"
+
+// names returns the statements of the cut-over: sentry, lock and unsentry are for the
+// first session, rename is for the second.
+func (m mirror) names() (sentry, lock, rename, unsentry string) {
+	src, dst, aside, log := m.Quote(m.Source.Name), m.Quote(m.Target.Name), m.Quote(m.Aside), m.Quote(m.Log)
+	lock = fmt.Sprintf("LOCK TABLES %s WRITE, %s AS o WRITE, %s WRITE, %s AS n WRITE, %s WRITE, %s AS l WRITE, %s WRITE", src, src, dst, dst, log, log, aside)
+	if m.Target.Rolls {
+		late := m.Quote(m.Late)
+		lock += fmt.Sprintf(", %s WRITE, %s AS r WRITE", late, late)
+	}
+	return "CREATE TABLE " + aside + " (" + sentryColumn + " INT NOT NULL PRIMARY KEY)", lock,
+		m.renameStart() + aside + ", " + dst + " TO " + m.Quote(m.Table.Name), "DROP TABLE " + aside
+}
+
+func (m mirror) renameStart() string { return "RENAME TABLE " + m.Quote(m.Source.Name) + " TO " }
+
+// CutOverStatements implements engine.Mirroring.
+func (m mirror) CutOverStatements(final []string) (remark string, statements []string, err error) {
+	sentry, lock, rename, unsentry := m.names()
+	return "; a second connection waits with RENAME until the first gives its locks back",
+		slices.Concat([]string{sentry, lock}, final, []string{rename, unsentry, "UNLOCK TABLES"}), nil
+}
+
+// CutOver implements engine.Mirroring by one RENAME, which is atomic. LOCK TABLES
+// blocks the writers, but MariaDB doesn't allow RENAME under it. A second connection
+// therefore queues its RENAME, ahead of all waiting writers, and runs first when the
+// locks are released. Until then, a sentry table occupies the new name: if the first
+// connection is lost, the RENAME fails and nothing has changed.
+func (m mirror) CutOver(ctx context.Context, c engine.CutOver) error {
+	if err := m.dropSentries(ctx); err != nil {
+		return err
+	}
+	sentry, lock, rename, unsentry := m.names()
+	if err := engine.ExecEach(ctx, m.db.SQL(), []string{sentry}); err != nil {
+		return err
+	}
+	holder, err := m.db.SQL().Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer discardConn(holder) // releases its locks in all cases
+	renamer, err := m.db.SQL().Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer discardConn(renamer)
+	var id int64
+	if err := renamer.QueryRowContext(ctx, "SELECT CONNECTION_ID()").Scan(&id); err != nil {
+		return err
+	}
+	if _, err := holder.ExecContext(ctx, lock); err != nil {
+		return err
+	}
+	if err := c.Point("swap: locked"); err != nil {
+		return err
+	}
+	if err := c.Final(ctx, holder); err != nil {
+		return err
+	}
+	if err := m.continueCounter(ctx, holder); err != nil {
+		return err
+	}
+	// Not bound by ctx: whether the RENAME was done can be checked afterwards, but no
+	// lock must be left behind.
+	renamed := make(chan error, 1)
+	go func() {
+		_, err := renamer.ExecContext(context.WithoutCancel(ctx), rename)
+		renamed <- err
+	}()
+	waits, err := m.waitsForLock(ctx, id, renamed)
+	if err == nil && waits {
+		if err := c.Point("swap: renaming"); err != nil {
+			discardConn(holder)
+			return errors.Join(err, <-renamed)
+		}
+		if _, err = holder.ExecContext(ctx, unsentry); err == nil {
+			if err := c.Point("swap: sentry gone"); err != nil {
+				discardConn(holder)
+				return errors.Join(err, <-renamed)
+			}
+		}
+	}
+	if _, unlock := holder.ExecContext(context.WithoutCancel(ctx), "UNLOCK TABLES"); unlock != nil {
+		discardConn(holder) // which also releases them
+	}
+	return errors.Join(err, classify(<-renamed))
+}
+
+// renameWait limits the time until the second connection waits for the lock.
+const renameWait = 2 * time.Second
+
+// waitsForLock returns once the connection waits for a table lock, or has ended.
+func (m mirror) waitsForLock(ctx context.Context, id int64, ended chan error) (bool, error) {
+	for deadline := time.Now().Add(renameWait); time.Now().Before(deadline); {
+		sessions, err := m.db.Sessions(ctx)
+		if err != nil {
+			return false, err
+		}
+		if slices.ContainsFunc(sessions, func(s engine.ServerSession) bool {
+			return s.ID == id && strings.Contains(s.State, "table metadata lock")
+		}) {
+			return true, nil
+		}
+		select {
+		case err := <-ended:
+			ended <- err
+			return false, nil
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+	return false, engine.Classed(engine.ErrLockTimeout, errors.New("the RENAME did not begin to wait for its lock"))
+}
+
+// continueCounter makes the target's AUTO_INCREMENT continue where the source's is,
+// if that is beyond the highest value.
+func (m mirror) continueCounter(ctx context.Context, x engine.Exec) error {
+	if !slices.ContainsFunc(m.Columns, func(c engine.SchemaColumn) bool { return c.Auto }) {
+		return nil
+	}
+	if !m.db.dialect.mariadb {
+		// Otherwise MySQL caches these figures for a day.
+		if _, err := x.ExecContext(ctx, "SET SESSION information_schema_stats_expiry = 0"); err != nil {
+			return err
+		}
+	}
+	next := func(name string) (n int64, err error) {
+		err = x.QueryRowContext(ctx, "SELECT COALESCE(AUTO_INCREMENT, 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?", name).Scan(&n)
+		return n, err
+	}
+	have, err := next(m.Source.Name)
+	if err != nil {
+		return err
+	}
+	if n, err := next(m.Target.Name); err != nil || n >= have {
+		return err
+	}
+	_, err = x.ExecContext(ctx, fmt.Sprintf("ALTER TABLE %s AUTO_INCREMENT = %d", m.Quote(m.Target.Name), have))
+	return err
+}
+
+// Recover implements engine.Mirroring: it waits for a RENAME that a killed process
+// has left running, because the server completes statements whose client is gone, and
+// then drops its sentry.
+func (m mirror) Recover(ctx context.Context) error {
+	var here string
+	if err := m.db.SQL().QueryRowContext(ctx, "SELECT DATABASE()").Scan(&here); err != nil {
+		return classify(err)
+	}
+	for {
+		sessions, err := m.db.Sessions(ctx)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(sessions, func(s engine.ServerSession) bool {
+			return s.Database == here && strings.HasPrefix(s.Statement, m.renameStart())
+		}) {
+			return m.dropSentries(ctx)
+		}
+		if err := engine.Sleep(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// dropSentries drops a sentry left by a crash. It checks under the table's lock that
+// it is the sentry, because then no other table can take its name.
+func (m mirror) dropSentries(ctx context.Context) error {
+	for _, name := range []string{m.Aside, m.Target.Name} {
+		s, err := m.db.Describe(ctx, name)
+		if errors.Is(err, engine.ErrNoTable) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if s.Column(sentryColumn) == nil {
+			continue
+		}
+		if err := m.dropSentry(ctx, m.Quote(name)); err != nil {
+			return fmt.Errorf("drop the table that reserves the name %s: %w", name, classify(err))
+		}
+	}
+	return nil
+}
+
+func (m mirror) dropSentry(ctx context.Context, name string) error {
+	conn, err := m.db.SQL().Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer discardConn(conn) // releases its lock
+	return engine.ExecEach(ctx, conn, []string{"LOCK TABLES " + name + " WRITE", "DELETE FROM " + name + " WHERE " + m.Quote(sentryColumn) + " = 0", "DROP TABLE " + name})
+}
+
+// KeyText implements engine.Words.
+func (d dialect) KeyText(c engine.SchemaColumn) string {
+	if c.Kind == engine.KindBytes {
+		return "HEX(" + d.Quote(c.Name) + ")"
+	}
+	return d.AsText(c)
+}
+
+// KeyValue implements engine.Words. A DECIMAL is compared with text as binary floating
+// point unless the text is cast.
+func (dialect) KeyValue(c engine.SchemaColumn, text string) (placeholder string, value any, err error) {
+	switch c.Kind {
+	case engine.KindBytes:
+		value, err = engine.BytesFromKey(c, text)
+		return "?", value, err
+	case engine.KindDecimal:
+		placeholder, value = "?", text
+		native := strings.ToLower(c.Native)
+		if from, to := strings.IndexByte(native, '('), strings.IndexByte(native, ')'); strings.HasPrefix(native, "decimal") && from > 0 && to > from {
+			placeholder = "CAST(? AS DECIMAL" + native[from:to+1] + ")"
+		}
+		if n, err := strconv.ParseUint(text, 10, 64); err == nil {
+			value = n
+		}
+		return placeholder, value, nil
+	}
+	value, err = engine.NumberFromKey(c, text)
+	return "?", value, err
+}
+
+// CopyRows implements engine.Words. It doesn't use INSERT IGNORE, which silently
+// changes invalid values and drops rows without a partition.
+func (d dialect) CopyRows(c engine.CopyRows) string {
+	tail := ""
+	if c.Lock {
+		tail = " LOCK IN SHARE MODE"
+	}
+	if c.Skip {
+		first := d.Quote(c.Columns[0])
+		tail += " ON DUPLICATE KEY UPDATE " + first + " = " + c.Into + "." + first
+	}
+	return c.SQL(d.Quote, "INSERT INTO", "", tail)
+}

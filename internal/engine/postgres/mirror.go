@@ -1,0 +1,359 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// Mirroring implements engine.Keeper.
+func (db *DB) Mirroring(m *engine.Mirror) engine.Mirroring { return mirror{m, db} }
+
+type mirror struct {
+	*engine.Mirror
+	db *DB
+}
+
+// Obstacles implements engine.Mirroring: objects that depend on the table, and not on
+// its name, would stay with the old table.
+func (m mirror) Obstacles() []engine.Obstacle {
+	const again = "drop them, and create them again afterwards"
+	name := m.Quote(m.Source.Name)
+	return []engine.Obstacle{
+		{Query: "SELECT DISTINCT v.relname::text FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass " +
+			"JOIN pg_class v ON v.oid = r.ev_class WHERE d.refobjid = to_regclass(?) AND v.oid <> d.refobjid", Args: []any{name},
+			Message: "views would go on reading the old table: %s", Hint: again},
+		{Query: "SELECT polname::text FROM pg_policy WHERE polrelid = to_regclass(?)", Args: []any{name},
+			Message: "row security policies would stay with the old table: %s", Hint: again},
+		{Query: "SELECT c.relname::text FROM pg_inherits i JOIN pg_class c ON c.oid IN (i.inhrelid, i.inhparent) " +
+			"WHERE to_regclass(?) IN (i.inhrelid, i.inhparent) AND c.oid <> to_regclass(?)", Args: []any{name, name},
+			Message: "it inherits, or is inherited from: %s", Hint: "a table by itself"},
+		{Query: "SELECT rolname::text FROM pg_class c JOIN pg_roles r ON r.oid = c.relowner WHERE c.oid = to_regclass(?) AND NOT pg_has_role(r.oid, 'USAGE')", Args: []any{name},
+			Message: "the table belongs to %s", Hint: "connect as the owner"},
+	}
+}
+
+// Notes implements engine.Mirroring.
+func (mirror) Notes() []string { return nil }
+
+// NoPosition implements engine.Mirroring: infinity, and years beyond.
+func (m mirror) NoPosition() string {
+	if m.Table.Epoch != 0 {
+		return ""
+	}
+	return m.Quote(m.Table.By) + " >= '9999-12-31 23:59:59.999999'"
+}
+
+// Tables implements engine.Mirroring. The log has no sequence, so that lastval() in
+// the client's session still returns the value of the table's own sequence.
+func (m mirror) Tables() []string {
+	typeOf := words{}.SumColumn
+	out := []string{fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (%s)", m.Quote(m.Log), m.Definitions(m.Logged(), typeOf))}
+	if m.Target.Rolls {
+		late := m.Quote(m.Late)
+		out = append(out, fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (%s, rowmill_reason VARCHAR(200), rowmill_at_us BIGINT)", late, m.Definitions(m.Columns, typeOf)),
+			fmt.Sprintf("CREATE INDEX IF NOT EXISTS %s ON %s (%s)", m.Quote(m.Late+"__rowmill"), late, m.List(m.Plain, "")))
+	}
+	return out
+}
+
+// texts runs a query that returns one column.
+func (m mirror) texts(ctx context.Context, query string, args ...any) (out []string, err error) {
+	err = engine.Each(ctx, m.db, m.db.SQL(), func(r *sql.Rows) error {
+		var s string
+		err := r.Scan(&s)
+		out = append(out, s)
+		return err
+	}, query, args...)
+	return out, err
+}
+
+// Grants implements engine.Mirroring.
+func (m mirror) Grants(ctx context.Context) ([]string, error) {
+	to, from := m.Quote(m.Target.Name), m.Quote(m.Source.Name)
+	out, err := m.texts(ctx, "SELECT format('GRANT %s ON TABLE %s TO %s%s', a.privilege_type, ?::text, "+
+		"CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END, CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END) "+
+		"FROM pg_class AS c, aclexplode(c.relacl) AS a WHERE c.oid = to_regclass(?) AND a.grantee <> c.relowner ORDER BY 1", to, from)
+	if err != nil {
+		return nil, fmt.Errorf("read the table's privileges: %w", err)
+	}
+	owner, err := m.texts(ctx, "SELECT format('ALTER TABLE %s OWNER TO %s', ?::text, quote_ident(pg_get_userbyid(relowner))) "+
+		"FROM pg_class WHERE oid = to_regclass(?) AND pg_get_userbyid(relowner) <> current_user", to, from)
+	if err != nil {
+		return nil, fmt.Errorf("read the table's owner: %w", err)
+	}
+	return append(out, owner...), nil
+}
+
+func (m mirror) triggerNames() []string {
+	return []string{m.Table.Name + "__rowmill_log", m.Table.Name + "__rowmill_truncate"}
+}
+
+// Triggers implements engine.Mirroring. A row trigger only writes keys into the log,
+// so that no row can make it fail; another trigger refuses TRUNCATE. The functions
+// name the table's schema and run with the rights of their owner, so that clients
+// need no privileges on the log.
+func (m mirror) Triggers(ctx context.Context) ([]engine.MirrorTrigger, error) {
+	schema, err := m.texts(ctx, "SELECT current_schema()::text")
+	if err == nil && len(schema) != 1 {
+		err = errors.New("there is none")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the current schema: %w", err)
+	}
+	in, on, cols := m.Quote(schema[0])+".", m.Quote(m.Source.Name), m.Logged()
+	log := in + m.Quote(m.Log)
+	trigger := func(name, when, each, body string) engine.MirrorTrigger {
+		f := in + m.Quote(name)
+		return engine.MirrorTrigger{Name: name, Statements: []string{
+			"CREATE OR REPLACE FUNCTION " + f + "() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $rowmill$ BEGIN " + body + " RETURN NULL; END $rowmill$",
+			"CREATE TRIGGER " + m.Quote(name) + " " + when + " ON " + on + " FOR EACH " + each + " EXECUTE FUNCTION " + f + "()",
+		}}
+	}
+	names := m.triggerNames()
+	return []engine.MirrorTrigger{
+		trigger(names[0], "AFTER INSERT OR UPDATE OR DELETE", "ROW",
+			"IF TG_OP = 'DELETE' OR TG_OP = 'UPDATE' AND ROW("+m.List(cols, "OLD.")+") IS DISTINCT FROM ROW("+m.List(cols, "NEW.")+") THEN "+m.LogValues(log, "OLD.")+"; END IF; "+
+				"IF TG_OP <> 'DELETE' THEN "+m.LogValues(log, "NEW.")+"; END IF;"),
+		trigger(names[1], "BEFORE TRUNCATE", "STATEMENT", "RAISE EXCEPTION 'rowmill adopts this table: it can be truncated once that is done';"),
+	}, nil
+}
+
+// CreateTrigger implements engine.Mirroring.
+func (m mirror) CreateTrigger(ctx context.Context, t engine.MirrorTrigger) error {
+	if err := engine.ExecEach(ctx, m.db.SQL(), t.Statements); err != nil {
+		return engine.Hinted(classify(err), "the privilege TRIGGER")
+	}
+	return nil
+}
+
+// DropTriggers implements engine.Mirroring.
+func (m mirror) DropTriggers(table string) (triggers, functions []string) {
+	for _, n := range m.triggerNames() {
+		triggers = append(triggers, "DROP TRIGGER IF EXISTS "+m.Quote(n)+" ON "+m.Quote(table))
+		functions = append(functions, "DROP FUNCTION IF EXISTS "+m.Quote(n)+"()")
+	}
+	return triggers, functions
+}
+
+// Snapshot implements engine.Mirroring.
+func (m mirror) Snapshot(ctx context.Context) (*sql.Tx, error) {
+	tx, err := m.db.SQL().BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := tx.ExecContext(ctx, "SET LOCAL jit = off"); err != nil {
+		return nil, errors.Join(err, tx.Rollback())
+	}
+	return tx, nil
+}
+
+// byIndex makes the planner find each key by its index. For a newly created table it
+// has no statistics: it would scan the whole table for a few hundred keys, or compile
+// a query that runs for a millisecond.
+const byIndex = "SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; SET LOCAL enable_seqscan = off; SET LOCAL jit = off"
+
+// ReplayStatements implements engine.Mirroring.
+func (m mirror) ReplayStatements() []string {
+	take, use := m.replay("n", engine.Predicate{})
+	return slices.Concat([]string{byIndex, take}, use)
+}
+
+// replay returns the statement that takes a batch out of the log, and the statements
+// that apply it. Their parameters are arrays of text, one for each column of the log.
+func (m mirror) replay(limit string, later engine.Predicate) (take string, use []string) {
+	cols := m.Logged()
+	log, late, dst := m.Quote(m.Log), m.Quote(m.Late), m.Quote(m.Target.Name)
+	texts, arrays, names, native := make([]string, len(cols)), make([]string, len(cols)), make([]string, len(cols)), make([]string, len(cols))
+	for i, c := range cols {
+		texts[i] = m.Quote(c.Name) + "::text"
+		arrays[i] = fmt.Sprintf("$%d::text[]", i+1)
+		names[i] = fmt.Sprintf("k%d", i+1)
+		native[i] = fmt.Sprintf("k%d::%s AS %s", i+1, c.Native, m.Quote(c.Name))
+	}
+	// The log has no order. The only requirement is that an entry of a row which the
+	// copy is still to reach is left to the copy after all earlier entries are
+	// applied. Otherwise the row's value of a second unique key might still be taken
+	// by a row that has given it up.
+	comes, first := "0", ""
+	if later.Text != "" {
+		comes = "CASE WHEN " + later.Text + " THEN 1 ELSE 0 END"
+		first = " ORDER BY " + comes
+	}
+	take = fmt.Sprintf("DELETE FROM %s WHERE ctid = ANY (ARRAY(SELECT ctid FROM %s%s LIMIT %s)) RETURNING %s, %s", log, log, first, limit, comes, strings.Join(texts, ", "))
+	// The keys are a subquery, so that a volatile conversion runs once and not for
+	// each use.
+	keys := fmt.Sprintf("(SELECT %s FROM unnest(%s) AS u(%s))", strings.Join(native, ", "), strings.Join(arrays, ", "), strings.Join(names, ", "))
+	use = append(use, fmt.Sprintf("DELETE FROM %s AS n USING %s AS l WHERE %s", dst, keys, m.SameEntry(m.Target.Key, "n.", "l.")))
+	if m.Target.Rolls {
+		use = append(use, fmt.Sprintf("DELETE FROM %s AS n USING %s AS l WHERE %s", late, keys, m.SameKey(m.Plain, "n.", "l.")))
+	}
+	// OFFSET keeps the other conditions out of the subquery: with outdated
+	// statistics, the planner could prefer an index on the time to the key.
+	rows := func(of []engine.SchemaColumn) string {
+		return fmt.Sprintf("FROM (SELECT DISTINCT %s FROM %s AS a) AS l CROSS JOIN LATERAL (SELECT * FROM %s AS s WHERE %s OFFSET 0) AS o",
+			m.List(of, ""), keys, m.Quote(m.Source.Name), m.SameKey(m.Source.Key, "s.", "l."))
+	}
+	insert := fmt.Sprintf("INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s %s WHERE %s",
+		dst, m.List(m.Columns, ""), m.List(m.Columns, "o."), rows(cols), m.SameEntry(m.Source.Key, "o.", "l."))
+	inside := m.Inside("o.")
+	if inside != "" {
+		insert += " AND " + inside
+	}
+	// The entries of one change may be in two batches, so the target may have a row
+	// that this batch doesn't name.
+	use = append(use, insert+fmt.Sprintf(" ON CONFLICT (%s) DO UPDATE SET (%s) = ROW(%s)", m.List(m.Target.Key, ""), m.List(m.Columns, ""), m.List(m.Columns, "EXCLUDED.")))
+	if inside != "" {
+		use = append(use, fmt.Sprintf("INSERT INTO %s (%s, rowmill_reason, rowmill_at_us) SELECT %s, %s, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint %s WHERE (%s) IS NOT TRUE",
+			late, m.List(m.Columns, ""), m.List(m.Columns, "o."), quoteText(engine.LateReason), rows(m.Source.Key), inside))
+	}
+	return take, use
+}
+
+// Replay implements engine.Mirroring.
+func (m mirror) Replay(ctx context.Context, x engine.Exec, limit int, later engine.Predicate) (int, error) {
+	if _, err := x.ExecContext(ctx, byIndex); err != nil {
+		return 0, err
+	}
+	take, use := m.replay(fmt.Sprint(limit), later)
+	n, now := 0, 0
+	keys := make([][]*string, len(m.Logged()))
+	err := engine.Each(ctx, m.db, x, func(r *sql.Rows) error {
+		var comes int
+		key := make([]*string, len(keys))
+		into := []any{&comes}
+		for i := range key {
+			into = append(into, &key[i])
+		}
+		if err := r.Scan(into...); err != nil {
+			return err
+		}
+		n++
+		if comes != 0 {
+			return nil
+		}
+		now++
+		for i := range key {
+			keys[i] = append(keys[i], key[i])
+		}
+		return nil
+	}, take, slices.Concat(later.Args, later.Args)...)
+	if err != nil || now == 0 {
+		return n, err
+	}
+	// Each statement names all arrays, so that all parameters are used.
+	args := make([]any, len(keys))
+	for i := range keys {
+		args[i] = keys[i]
+	}
+	return n, engine.ExecEach(ctx, x, use, args...)
+}
+
+// lock returns the statement that takes the lock of the cut-over.
+func (m mirror) lock() string {
+	return "LOCK TABLE " + m.Quote(m.Source.Name) + ", " + m.Quote(m.Target.Name) + " IN ACCESS EXCLUSIVE MODE"
+}
+
+// names returns the statements that rename the tables.
+func (m mirror) names() ([]string, error) {
+	drop, _ := m.DropTriggers(m.Source.Name)
+	rename, err := m.RenameStatements()
+	return append(drop, rename...), err
+}
+
+// CutOverStatements implements engine.Mirroring.
+func (m mirror) CutOverStatements(final []string) (remark string, statements []string, err error) {
+	names, err := m.names()
+	return "", slices.Concat([]string{"BEGIN", m.lock()}, final, names, []string{"COMMIT"}), err
+}
+
+// CutOver implements engine.Mirroring in one transaction. Sessions waiting for the
+// lock resolve the name again afterwards, also for prepared statements.
+func (m mirror) CutOver(ctx context.Context, c engine.CutOver) error {
+	names, err := m.names()
+	if err != nil {
+		return err
+	}
+	target, err := m.db.Describe(ctx, m.Target.Name) // before the lock is taken, as it would wait for it
+	if err != nil {
+		return err
+	}
+	tx, err := m.db.SQL().BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() // no effect after a commit
+	if _, err := tx.ExecContext(ctx, m.lock()); err != nil {
+		return err
+	}
+	if err := c.Point("swap: locked"); err != nil {
+		return err
+	}
+	sequences, err := m.continueSequences(ctx, tx, target)
+	if err != nil {
+		return err
+	}
+	if err := c.Final(ctx, tx); err != nil {
+		return err
+	}
+	if err := engine.ExecEach(ctx, tx, slices.Concat(sequences, names)); err != nil {
+		return err
+	}
+	if err := c.Point("swap: renamed"); err != nil {
+		return err
+	}
+	if err := c.Record(ctx, tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// continueSequences returns statements that make the target's sequences continue
+// where the source's are.
+func (m mirror) continueSequences(ctx context.Context, x engine.Exec, target *engine.Schema) ([]string, error) {
+	var out []string
+	for _, c := range m.Columns {
+		var from, to sql.NullString
+		err := x.QueryRowContext(ctx, "SELECT pg_get_serial_sequence($1, $2), pg_get_serial_sequence($3, $2)", m.Quote(m.Source.Name), c.Name, m.Quote(m.Target.Name)).Scan(&from, &to)
+		if err != nil {
+			return nil, fmt.Errorf("read the sequence of column %s: %w", c.Name, err)
+		}
+		switch have := target.Find(c.Name); {
+		case !from.Valid || have == nil:
+		case to.Valid && to.String != from.String:
+			out = append(out, fmt.Sprintf("SELECT setval(%s, s.last_value, s.is_called) FROM %s AS s", quoteText(to.String), from.String))
+		case !to.Valid && strings.Contains(have.Default, "nextval"):
+			// Both tables use the same sequence, which must survive the old table.
+			out = append(out, fmt.Sprintf("ALTER SEQUENCE %s OWNED BY %s.%s", from.String, m.Quote(m.Target.Name), m.Quote(c.Name)))
+		}
+	}
+	return out, nil
+}
+
+// Recover implements engine.Mirroring: a transaction leaves nothing.
+func (mirror) Recover(context.Context) error { return nil }
+
+// KeyText implements engine.Words.
+func (w words) KeyText(c engine.SchemaColumn) string { return w.AsText(c) }
+
+// KeyValue implements engine.Words: the server converts text to the column's type.
+func (words) KeyValue(_ engine.SchemaColumn, text string) (placeholder string, value any, err error) {
+	return "?", text, nil
+}
+
+// CopyRows implements engine.Words. Identity columns need OVERRIDING.
+func (w words) CopyRows(c engine.CopyRows) string {
+	tail := ""
+	if c.Lock {
+		tail = " FOR SHARE"
+	}
+	if c.Skip {
+		tail += " ON CONFLICT DO NOTHING"
+	}
+	return c.SQL(w.d.Quote, "INSERT INTO", " OVERRIDING SYSTEM VALUE", tail)
+}

@@ -1,0 +1,217 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// Mirroring implements engine.Keeper.
+func (db *DB) Mirroring(m *engine.Mirror) engine.Mirroring { return mirror{m, db} }
+
+type mirror struct {
+	*engine.Mirror
+	db *DB
+}
+
+// Obstacles implements engine.Mirroring.
+func (mirror) Obstacles() []engine.Obstacle { return nil }
+
+// Notes implements engine.Mirroring.
+func (mirror) Notes() []string { return nil }
+
+// NoPosition implements engine.Mirroring: each instant has one spelling only.
+func (m mirror) NoPosition() string {
+	if m.Table.Epoch != 0 {
+		return ""
+	}
+	return fmt.Sprintf("typeof(%[1]s) <> 'text' OR strftime('%%Y-%%m-%%d %%H:%%M:%%S', substr(%[1]s, 1, 19)) IS NOT substr(%[1]s, 1, 19)"+
+		" OR length(%[1]s) <> 19 AND (length(%[1]s) <> 26 OR substr(%[1]s, 20) = '.000000')", m.Quote(m.Table.By))
+}
+
+// Tables implements engine.Mirroring.
+func (m mirror) Tables() []string {
+	typeOf := words{}.SumColumn
+	out := []string{fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (rowmill_id INTEGER PRIMARY KEY, %s)", m.Quote(m.Log), m.Definitions(m.Logged(), typeOf))}
+	if m.Target.Rolls {
+		late := m.Quote(m.Late)
+		out = append(out, fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (%s, rowmill_reason VARCHAR(200), rowmill_at_us BIGINT)", late, m.Definitions(m.Columns, typeOf)),
+			fmt.Sprintf("CREATE INDEX IF NOT EXISTS %s ON %s (%s)", m.Quote(m.Late+"__rowmill"), late, m.List(m.Plain, "")))
+	}
+	return out
+}
+
+// Grants implements engine.Mirroring.
+func (mirror) Grants(context.Context) ([]string, error) { return nil, nil }
+
+// Triggers implements engine.Mirroring.
+func (m mirror) Triggers(context.Context) ([]engine.MirrorTrigger, error) {
+	var out []engine.MirrorTrigger
+	for _, t := range []struct {
+		name, event string
+		rows        []string
+	}{{"delete", "DELETE", []string{"OLD."}}, {"insert", "INSERT", []string{"NEW."}}, {"update", "UPDATE", []string{"OLD.", "NEW."}}} {
+		name := m.Table.Name + "__rowmill_" + t.name
+		out = append(out, engine.MirrorTrigger{Name: name, Statements: []string{
+			"CREATE TRIGGER " + m.Quote(name) + " AFTER " + t.event + " ON " + m.Quote(m.Source.Name) + " BEGIN " + m.LogValues(m.Quote(m.Log), t.rows...) + "; END"}})
+	}
+	return out, nil
+}
+
+// CreateTrigger implements engine.Mirroring.
+func (m mirror) CreateTrigger(ctx context.Context, t engine.MirrorTrigger) error {
+	return classify(engine.ExecEach(ctx, m.db.SQL(), t.Statements))
+}
+
+// DropTriggers implements engine.Mirroring.
+func (m mirror) DropTriggers(string) (triggers, functions []string) {
+	for _, n := range []string{"insert", "update", "delete"} {
+		triggers = append(triggers, "DROP TRIGGER IF EXISTS "+m.Quote(m.Table.Name+"__rowmill_"+n))
+	}
+	return triggers, nil
+}
+
+// Snapshot implements engine.Mirroring.
+func (m mirror) Snapshot(ctx context.Context) (*sql.Tx, error) { return m.db.SQL().BeginTx(ctx, nil) }
+
+// ReplayStatements implements engine.Mirroring.
+func (m mirror) ReplayStatements() []string { return m.replay(m.Target.Periods) }
+
+// replay returns the statements of a batch: the entries up to an id, which is the
+// parameter of each statement. No other connection can write during the batch.
+func (m mirror) replay(parts []rolling.Partition) []string {
+	src, log, late, cols := m.Quote(m.Source.Name), m.Quote(m.Log), m.Quote(m.Late), m.List(m.Columns, "")
+	batch := func(key []engine.SchemaColumn) string {
+		return fmt.Sprintf("(%s) IN (SELECT %s FROM %s WHERE rowmill_id <= ?1)", m.List(key, ""), m.List(key, ""), log)
+	}
+	insert := func(into string) string {
+		return fmt.Sprintf("INSERT OR REPLACE INTO %s (%s) SELECT %s FROM %s WHERE ", into, cols, cols, src)
+	}
+	var out []string
+	if !m.Target.Rolls {
+		out = append(out, "DELETE FROM "+m.Quote(m.Target.Name)+" WHERE "+batch(m.Target.Key), insert(m.Quote(m.Target.Name))+batch(m.Source.Key))
+	} else {
+		for _, p := range parts {
+			table := m.DB.Words().From(m.Side(m.Target), p)
+			out = append(out, "DELETE FROM "+table+" WHERE "+batch(m.Target.Key), insert(table)+"("+batch(m.Source.Key)+") AND ("+m.In("", p.Period)+")")
+		}
+		out = append(out, "DELETE FROM "+late+" WHERE "+batch(m.Plain),
+			fmt.Sprintf("INSERT INTO %s (%s, rowmill_reason, rowmill_at_us) SELECT %s, %s, CAST(strftime('%%s', 'now') AS INTEGER) * 1000000 FROM %s WHERE (%s) AND ((%s) IS NOT TRUE)",
+				late, cols, cols, quoteText(engine.LateReason), src, batch(m.Source.Key), m.Inside("")))
+	}
+	return append(out, "DELETE FROM "+log+" WHERE rowmill_id <= ?1")
+}
+
+// Replay implements engine.Mirroring. Entries of rows that the copy has yet to reach
+// are applied like the others.
+func (m mirror) Replay(ctx context.Context, x engine.Exec, limit int, _ engine.Predicate) (int, error) {
+	by := m.Quote(m.Table.By)
+	var id, low, high sql.NullInt64
+	var n int
+	err := x.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*), MAX(rowmill_id), %s, %s FROM (SELECT * FROM %s ORDER BY rowmill_id LIMIT %d)",
+		m.DB.Words().Position(m.Table, "MIN("+by+")"), m.DB.Words().Position(m.Table, "MAX("+by+")"), m.Quote(m.Log), limit)).Scan(&n, &id, &low, &high)
+	if err != nil || n == 0 {
+		return 0, err
+	}
+	var parts []rolling.Partition
+	for _, p := range m.Target.Periods {
+		// Unusual values may sort anywhere, so then all periods are searched.
+		if !low.Valid || !high.Valid || low.Int64 > high.Int64 || p.Overlaps(rolling.Period{From: low.Int64, To: high.Int64 + 1}) {
+			parts = append(parts, p)
+		}
+	}
+	return n, engine.ExecEach(ctx, x, m.replay(parts), id.Int64)
+}
+
+// Renaming checks all views and triggers, one of which names a table that is
+// temporarily missing, unless this pragma is set. It can't be set within a
+// transaction.
+const (
+	renameUnchecked = "PRAGMA legacy_alter_table = ON"
+	renameChecked   = "PRAGMA legacy_alter_table = OFF"
+)
+
+// names returns the statements that rename the tables.
+func (m mirror) names() ([]string, error) {
+	drop, _ := m.DropTriggers(m.Source.Name)
+	rename, err := m.RenameStatements()
+	return append(drop, rename...), err
+}
+
+// CutOverStatements implements engine.Mirroring.
+func (m mirror) CutOverStatements(final []string) (remark string, statements []string, err error) {
+	names, err := m.names()
+	return "", slices.Concat([]string{renameUnchecked, beginStatement}, final, names, []string{commitStatement, renameChecked}), err
+}
+
+// CutOver implements engine.Mirroring in one transaction.
+func (m mirror) CutOver(ctx context.Context, c engine.CutOver) error {
+	names, err := m.names()
+	if err != nil {
+		return err
+	}
+	conn, err := m.db.SQL().Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if _, err := conn.ExecContext(ctx, renameUnchecked); err != nil {
+		return err
+	}
+	defer conn.ExecContext(context.WithoutCancel(ctx), renameChecked)
+	tx, err := conn.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() // no effect after a commit
+	if err := c.Point("swap: locked"); err != nil {
+		return err
+	}
+	if err := c.Final(ctx, tx); err != nil {
+		return err
+	}
+	if err := engine.ExecEach(ctx, tx, names); err != nil {
+		return err
+	}
+	if err := c.Point("swap: renamed"); err != nil {
+		return err
+	}
+	if err := c.Record(ctx, tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// Recover implements engine.Mirroring: a transaction leaves nothing.
+func (mirror) Recover(context.Context) error { return nil }
+
+// KeyText implements engine.Words.
+func (w words) KeyText(c engine.SchemaColumn) string {
+	if c.Kind == engine.KindBytes {
+		return "HEX(" + w.Quote(c.Name) + ")"
+	}
+	return w.AsText(c)
+}
+
+// KeyValue implements engine.Words.
+func (words) KeyValue(c engine.SchemaColumn, text string) (placeholder string, value any, err error) {
+	if c.Kind == engine.KindBytes {
+		value, err = engine.BytesFromKey(c, text)
+	} else {
+		value, err = engine.NumberFromKey(c, text)
+	}
+	return "?", value, err
+}
+
+// CopyRows implements engine.Words. There are no locks of rows.
+func (w words) CopyRows(c engine.CopyRows) string {
+	verb := "INSERT INTO"
+	if c.Skip {
+		verb = "INSERT OR IGNORE INTO"
+	}
+	return c.SQL(w.Quote, verb, "", "")
+}

@@ -1,0 +1,105 @@
+package adopt
+
+import (
+	"context"
+	"errors"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/maintain/copier"
+	"github.com/rowmill/rowmill/internal/state"
+)
+
+// errBusy is returned if too many changes remain to be applied under the lock. It is
+// retried like a lock that was not granted.
+var errBusy = engine.Classed(engine.ErrLockTimeout, errors.New("too many changes are left to repeat"))
+
+// swapped reports whether the table with the plain table's name is a rolling table.
+func (j *job) swapped(ctx context.Context) (bool, error) {
+	s, err := j.DB.Describe(ctx, j.Table.Name)
+	if err != nil {
+		return false, err
+	}
+	return s.Partitioned, nil
+}
+
+// cutOver renames the source out of the way, and the target to its name. The wait for
+// the lock is limited. Under the lock, only the last changes are applied and the
+// tables renamed. Where the renames are transactional, next is recorded with them.
+func (j *job) cutOver(ctx context.Context, m *mirror, next string) error {
+	if err := m.sql.Recover(ctx); err != nil {
+		return err
+	}
+	done := func() (bool, error) {
+		rolls, err := j.swapped(ctx)
+		return rolls == m.Target.Rolls, err
+	}
+	if done, err := done(); err != nil || done {
+		return err
+	}
+	if err := errors.Join(m.readPeriods(ctx), m.logReturned(ctx)); err != nil {
+		return err
+	}
+	return j.locked(ctx, m.Source.Name, "change the names", func() error {
+		if done, err := done(); err != nil || done {
+			return err
+		}
+		if err := j.catchUpBefore(ctx, m); err != nil {
+			return err
+		}
+		if m.Source.Rolls {
+			parts, err := j.DB.Catalog().Partitions(ctx, m.Side(m.Source))
+			if err != nil {
+				return err
+			}
+			m.Source.Periods = parts
+		}
+		step := j.change.Step
+		err := m.sql.CutOver(ctx, engine.CutOver{
+			Point: j.point,
+			Final: func(ctx context.Context, x state.Exec) error {
+				if m.unlogged() {
+					return m.catchUp(ctx, x)
+				}
+				if !m.Source.Rolls {
+					// Rows without a key may have been inserted since the check.
+					if err := j.checkKeys(ctx, x, m.Source.Key, m.Source.Name); err != nil {
+						return err
+					}
+				}
+				return m.replayLocked(ctx, x)
+			},
+			Record: func(ctx context.Context, x state.Exec) error {
+				return j.State.Advance(ctx, x, j.change, next, j.data)
+			},
+		})
+		if err != nil {
+			j.change.Step = step // what was recorded is rolled back
+		}
+		return err
+	})
+}
+
+// catchUpBefore applies the log before the lock is taken. It detects TRUNCATE, which
+// fires no trigger on some servers.
+func (j *job) catchUpBefore(ctx context.Context, m *mirror) error {
+	if m.unlogged() {
+		return nil // everything happens under the lock
+	}
+	if err := j.follow(ctx, m); err != nil {
+		return err
+	}
+	var source, target int
+	any := func(name string, n *int) error {
+		return j.DB.Classify(j.DB.SQL().QueryRowContext(ctx, "SELECT COUNT(*) FROM (SELECT 1 AS x FROM "+m.Quote(name)+" LIMIT 1) AS t").Scan(n))
+	}
+	if err := errors.Join(any(m.Source.Name, &source), any(m.Target.Name, &target)); err != nil || source > 0 || target == 0 {
+		return err
+	}
+	// Log entries of rows that are being deleted may not be committed yet.
+	keys, err := copier.NewKeys(j.DB, j.data.Key)
+	if err != nil {
+		return err
+	}
+	_, _, err = m.same(ctx, keys, nil, nil)
+	return err
+}
