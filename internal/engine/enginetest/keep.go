@@ -34,6 +34,8 @@ func RunKeeper(t *testing.T, open func(testing.TB) engine.Keeper) {
 		{"PeriodSizes", s.periodSizes},
 		{"Lead", s.lead},
 		{"OddNames", s.oddNames},
+		{"Mirror", s.mirror},
+		{"Keys", s.keys},
 		{"Errors", s.errors},
 	})
 }
