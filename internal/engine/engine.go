@@ -121,6 +121,9 @@ type Capabilities struct {
 	// NoZeroBytes reports that text can't contain a zero byte: a batch with one is
 	// refused.
 	NoZeroBytes bool
+	// SharesSnapshots reports that several sessions can read the same snapshot: see
+	// Session.Snapshot.
+	SharesSnapshots bool
 	// Untyped reports that a column accepts values outside its declared type: a
 	// caller that wants them refused must check them.
 	Untyped bool

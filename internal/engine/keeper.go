@@ -15,7 +15,7 @@ import (
 // once: the caller decides when to retry.
 type Keeper interface {
 	DB
-	// SQL is a pool of connections prepared by Session{Maintenance: true}: UTC,
+	// SQL is a pool of connections prepared by Connect{Maintenance: true}: UTC,
 	// strict, limited waits for locks. Its statements have the placeholders that
 	// Bind produces. Times are returned as text or as time.Time, depending on the
 	// driver: use AsText to be certain.
@@ -26,6 +26,12 @@ type Keeper interface {
 	// Classify adds its class to an error of SQL. Nil stays nil.
 	Classify(err error) error
 
+	// Session opens a connection of its own for statements and transactions.
+	Session(ctx context.Context) (*Session, error)
+	// Kill ends a connection by its id on the server, and waits until its
+	// transaction has ended; a connection that doesn't exist is no error. It is
+	// ErrUnsupported on an embedded engine.
+	Kill(ctx context.Context, id int64) error
 	// Loader opens a connection of its own that can insert into any tables.
 	Loader(ctx context.Context) (Loader, error)
 

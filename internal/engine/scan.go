@@ -55,7 +55,7 @@ func (v *Vector) appendValue(val driver.Value) error {
 		return nil
 	case []byte:
 		switch v.Type {
-		case Varchar, Char, Decimal:
+		case Varchar, Char, Decimal, Binary:
 			v.AppendBytes(x)
 			return nil
 		}
@@ -69,6 +69,10 @@ func (v *Vector) appendValue(val driver.Value) error {
 			return nil
 		case Float32, Float64:
 			v.Floats = append(v.Floats, float64(x))
+			return nil
+		case Varchar, Char, Decimal: // a column without a type
+			v.Bytes = strconv.AppendInt(v.Bytes, x, 10)
+			v.EndBytes()
 			return nil
 		}
 	case float32:
@@ -84,6 +88,19 @@ func (v *Vector) appendValue(val driver.Value) error {
 		case Float64:
 			v.Floats = append(v.Floats, x)
 			return nil
+		case Varchar, Char, Decimal:
+			v.Bytes = strconv.AppendFloat(v.Bytes, x, 'g', -1, 64)
+			v.EndBytes()
+			return nil
+		}
+	case bool:
+		if v.Type == Int32 {
+			n := int64(0)
+			if x {
+				n = 1
+			}
+			v.Ints = append(v.Ints, n)
+			return nil
 		}
 	case time.Time:
 		if v.Type == Time {
@@ -96,7 +113,7 @@ func (v *Vector) appendValue(val driver.Value) error {
 
 func (v *Vector) appendText(s string) error {
 	switch v.Type {
-	case Varchar, Char, Decimal:
+	case Varchar, Char, Decimal, Binary:
 		v.Bytes = append(v.Bytes, s...)
 		v.EndBytes()
 	case Time:
@@ -124,10 +141,13 @@ func (v *Vector) appendText(s string) error {
 	return nil
 }
 
-// parseTime reads TimeLayout, with or without a fraction, as microseconds
+// parseTime reads TimeLayout, with or without a fraction, or a date, as microseconds
 // since the epoch, UTC.
 func parseTime(s string) (int64, error) {
 	layout := TimeLayout
+	if len(s) == len(time.DateOnly) {
+		layout = time.DateOnly
+	}
 	if strings.ContainsRune(s, '.') {
 		layout += ".999999"
 	}

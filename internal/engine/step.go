@@ -7,9 +7,9 @@ import "github.com/rowmill/rowmill/rolling"
 type Step interface{ step() }
 
 type (
-	// Session prepares a connection: time zone, SQL mode, lock waits.
-	// Maintenance connections run DDL, the others insert.
-	Session struct{ Maintenance bool }
+	// Connect prepares a new connection: time zone, SQL mode, lock waits.
+	// Maintenance connections run DDL, the others insert and query.
+	Connect struct{ Maintenance bool }
 	// CreateTable creates t, its indexes and, if it rolls, its first partitions.
 	CreateTable struct {
 		Table      *Table
@@ -55,7 +55,7 @@ type (
 	Sample struct{ Tables []*Table }
 )
 
-func (Session) step()          {}
+func (Connect) step()          {}
 func (CreateTable) step()      {}
 func (DropTable) step()        {}
 func (CreatePartitions) step() {}

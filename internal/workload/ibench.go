@@ -365,8 +365,8 @@ func (b *Ibench) goOn(ctx context.Context, q engine.Querier, t *table) error {
 // Insert.Statements.
 func (b *Ibench) Statements(dropExisting, verify bool) ([]Statement, error) {
 	l := listing{w: b.Insert, dialect: b.db.Dialect()}
-	l.add("each connection", engine.Session{})
-	l.add("the connection that changes tables", engine.Session{Maintenance: true})
+	l.add("each connection", engine.Connect{})
+	l.add("the connection that changes tables", engine.Connect{Maintenance: true})
 	for _, t := range b.tables {
 		l.add("look for the table", engine.Inspect{Table: &t.Table})
 	}

@@ -26,8 +26,8 @@ const shownRows = 2
 // record, and refreshing the statistics of the partitions last written to.
 func (w *Insert) Statements(dropExisting, verify bool) ([]Statement, error) {
 	l := listing{w: w, dialect: w.db.Dialect()}
-	l.add("each connection", engine.Session{})
-	l.add("the connection that changes tables", engine.Session{Maintenance: true})
+	l.add("each connection", engine.Connect{})
+	l.add("the connection that changes tables", engine.Connect{Maintenance: true})
 	if w.opt.Layout == Rolling && !w.tables[0].Rolling() {
 		l.sample()
 		// On a copy, because Measure has not determined this workload's period yet.

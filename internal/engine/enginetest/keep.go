@@ -37,6 +37,12 @@ func RunKeeper(t *testing.T, open func(testing.TB) engine.Keeper) {
 		{"Mirror", s.mirror},
 		{"Keys", s.keys},
 		{"Errors", s.errors},
+		{"SessionValues", s.sessionValues},
+		{"SessionTransaction", s.sessionTransaction},
+		{"SessionErrors", s.sessionErrors},
+		{"SessionKill", s.sessionKill},
+		{"SessionState", s.sessionState},
+		{"SessionSnapshot", s.sessionSnapshot},
 	})
 }
 

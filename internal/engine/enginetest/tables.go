@@ -82,7 +82,7 @@ func (s suite) info(t *testing.T) {
 	if caps.Stores && len(settings) < 5 {
 		t.Errorf("settings: %v", settings)
 	}
-	for _, step := range []engine.Step{engine.Session{}, engine.Session{Maintenance: true}} {
+	for _, step := range []engine.Step{engine.Connect{}, engine.Connect{Maintenance: true}} {
 		if _, err := db.Dialect().Render(step); err != nil {
 			t.Errorf("render %T: %v", step, err)
 		}

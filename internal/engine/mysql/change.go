@@ -58,7 +58,7 @@ func (db *DB) change(ctx context.Context, t *engine.Table, run func(*changer) er
 	}
 	defer func() {
 		if err != nil { // closes the session: releases its locks, rolls back
-			err = errors.Join(err, discardConn(conn))
+			err = errors.Join(err, engine.DiscardConn(db, conn))
 			return
 		}
 		err = conn.Close()

@@ -30,7 +30,7 @@ type purpose int
 
 const (
 	inserting   purpose = iota // and querying
-	maintaining                // engine.Session{Maintenance: true}
+	maintaining                // engine.Connect{Maintenance: true}
 	loading                    // a loader's
 )
 
@@ -229,7 +229,7 @@ func (c *connector) sign(ctx context.Context, conn driver.Conn) {
 		return
 	}
 	if id, err := numberOf(ctx, conn, "SELECT CONNECTION_ID()"); err == nil {
-		c.db.own.sign(ctx, c.db, id)
+		c.db.own.sign(ctx, id)
 	}
 }
 
@@ -363,28 +363,31 @@ const killWait = 5 * time.Second
 //
 // MySQL 9.7 removes a connection from the list as soon as it is killed, while its
 // commit may still be running; its lock is held until the commit ends.
-func (db *DB) kill(ctx context.Context, id int64) {
+func (db *DB) kill(ctx context.Context, id int64) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killWait)
 	defer cancel()
-	// KILL fails if the connection is already gone, or if the server is; in the
-	// latter case the next query fails, too.
-	_, _ = db.pool.ExecContext(ctx, fmt.Sprintf("KILL %d", id))
+	if _, err := db.pool.ExecContext(ctx, fmt.Sprintf("KILL %d", id)); err != nil && !serverError(err, errNoThread) {
+		return fmt.Errorf("end connection %d: %w", id, classify(err))
+	}
 	free := fmt.Sprintf(lockIsFree, fmt.Sprintf(connectionLock, fmt.Sprint(id)))
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		listed, isFree := 0, 0
 		err := db.pool.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM %s WHERE ID = %d", db.dialect.sessions(), id)).Scan(&listed)
 		if err != nil && !missing(err) { // without access to the list, the lock decides
-			return
+			return fmt.Errorf("wait for the end of connection %d: %w", id, classify(err))
 		}
 		if err := db.pool.QueryRowContext(ctx, free).Scan(&isFree); err != nil {
 			isFree = 1 // the server has no such locks
 		}
 		if listed == 0 && isFree == 1 {
-			return
+			return nil
 		}
 		time.Sleep(pause)
 	}
 }
+
+// errNoThread is the error of KILL for a connection that doesn't exist.
+const errNoThread = 1094
 
 // ownLock is the prefix of the name of a lock that marks a connection as one of
 // maintenance; the connection's number follows. Any process can query the lock,
@@ -397,6 +400,7 @@ const ownLock = "rowmill.connection."
 // own without other statements: on the maintenance connections themselves, the locks
 // would interfere with LOCK TABLES.
 type signature struct {
+	db   *DB
 	mu   sync.Mutex
 	conn *sql.Conn // nil before the first lock
 }
@@ -407,11 +411,11 @@ const signIdle = 31536000
 
 // sign marks a connection as one of maintenance. If that fails, it is treated like
 // any other.
-func (s *signature) sign(ctx context.Context, db *DB, id int64) {
+func (s *signature) sign(ctx context.Context, id int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn == nil {
-		conn, err := db.pool.Conn(ctx)
+		conn, err := s.db.pool.Conn(ctx)
 		if err != nil {
 			return
 		}
@@ -428,7 +432,7 @@ func (s *signature) sign(ctx context.Context, db *DB, id int64) {
 
 func (s *signature) discard() {
 	if s.conn != nil {
-		_ = discardConn(s.conn) // an error has no effect
+		_ = engine.DiscardConn(s.db, s.conn) // an error has no effect
 		s.conn = nil
 	}
 }

@@ -72,7 +72,7 @@ func quoteText(s string) string { return string(appendQuoted(nil, []byte(s))) }
 
 func (d dialect) Render(s engine.Step) ([]string, error) {
 	switch s := s.(type) {
-	case engine.Session:
+	case engine.Connect:
 		if s.Maintenance {
 			return d.session(maintaining), nil
 		}

@@ -110,8 +110,8 @@ func TestRender(t *testing.T) {
 		d     dialect
 		steps []engine.Step
 	}{
-		{"sessions", mariadb, []engine.Step{engine.Session{}, engine.Session{Maintenance: true}}},
-		{"sessions-mysql", mysql8, []engine.Step{engine.Session{}, engine.Session{Maintenance: true}}},
+		{"sessions", mariadb, []engine.Step{engine.Connect{}, engine.Connect{Maintenance: true}}},
+		{"sessions-mysql", mysql8, []engine.Step{engine.Connect{}, engine.Connect{Maintenance: true}}},
 		{"plain", mariadb, []engine.Step{engine.CreateTable{Table: plain}, engine.Inspect{Table: plain}, engine.Select{Table: plain},
 			engine.Measure{Table: plain}, engine.Sample{Tables: []*engine.Table{plain}}, engine.DropTable{Table: plain}}},
 		{"plain-rocksdb", rocks, []engine.Step{engine.CreateTable{Table: plain}, engine.Measure{Table: plain}, engine.Sample{Tables: []*engine.Table{plain}}}},

@@ -16,11 +16,10 @@ const (
 	TimeZone  = timeZone
 )
 
-func (db *DB) Pool() *sql.DB                      { return db.pool }
-func (db *DB) Changes() *sql.DB                   { return db.changes }
-func (db *DB) Target() engine.Target              { return db.target }
-func (db *DB) SetLockTries(n int)                 { db.lockTries = n }
-func (db *DB) Kill(ctx context.Context, id int64) { db.kill(ctx, id) }
+func (db *DB) Pool() *sql.DB         { return db.pool }
+func (db *DB) Changes() *sql.DB      { return db.changes }
+func (db *DB) Target() engine.Target { return db.target }
+func (db *DB) SetLockTries(n int)    { db.lockTries = n }
 
 // ConnectionID returns the server's id of a writer's connection.
 func ConnectionID(w engine.Writer) int64 { return w.(*writer).conn.id }
@@ -61,9 +60,10 @@ func RunQuerier(q engine.Querier, s string) error {
 	return err
 }
 
-// LeaseConnectionID returns the server's id of a lease's connection.
-func LeaseConnectionID(l engine.Lease) (id int64) {
-	_ = l.(*lease).conn.QueryRowContext(context.Background(), "SELECT CONNECTION_ID()").Scan(&id)
+// LeaseConnectionID returns the server's id of the connection that holds a lock.
+func (db *DB) LeaseConnectionID(ctx context.Context, name string) (id int64) {
+	lock := lockName(db.dialect.stored(db.config.DBName), db.dialect.stored(name))
+	_ = db.pool.QueryRowContext(ctx, "SELECT IS_USED_LOCK("+quoteText(lock)+")").Scan(&id)
 	return id
 }
 

@@ -50,7 +50,7 @@ func testLead(t *testing.T, db *mysql.DB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db.Kill(within(t), mysql.LeaseConnectionID(again))
+	db.Kill(within(t), db.LeaseConnectionID(within(t), name))
 	select {
 	case <-again.Lost():
 	case <-time.After(10 * time.Second):

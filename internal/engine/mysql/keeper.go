@@ -4,11 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"database/sql"
-	"database/sql/driver"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -45,10 +42,11 @@ func (db *DB) Load(ctx context.Context) (engine.ServerLoad, error) {
 	return l, nil
 }
 
+// How long a lease may go unnoticed.
 const (
-	// leasePing is how often a lease checks that its lock is still held.
-	leasePing = time.Second
+	// leasePing is how often a lease checks that its lock is still held, and
 	// leaseTimeout limits the wait for the answer.
+	leasePing    = time.Second
 	leaseTimeout = 5 * time.Second
 	// leaseIdle is after how many seconds without a ping the server releases the
 	// lock, for example after a network failure: later than the holder has declared
@@ -68,85 +66,35 @@ func lockName(database, name string) string {
 	return "rowmill." + hex.EncodeToString(sum[:16])
 }
 
-// A lease is a GET_LOCK lock on a connection of its own. The server releases the
-// lock when that connection ends.
-type lease struct {
-	conn    *sql.Conn
-	name    string
-	lost    chan struct{}
-	stop    context.CancelFunc
-	pinging chan struct{} // closed when ping has returned
-	once    sync.Once
-	err     error // of Release
-}
-
-// Lead implements engine.Keeper.
+// Lead implements engine.Keeper with GET_LOCK, whose lock the server releases when
+// the connection ends.
 func (db *DB) Lead(ctx context.Context, name string) (engine.Lease, error) {
-	fail := func(err error) error { return fmt.Errorf("take lock %s: %w", name, err) }
-	conn, err := db.pool.Conn(ctx)
-	if err != nil {
-		return nil, db.unreachable(err)
-	}
-	lock := lockName(db.dialect.stored(db.config.DBName), db.dialect.stored(name))
-	if _, err := conn.ExecContext(ctx, fmt.Sprintf("SET SESSION wait_timeout = %d", leaseIdle)); err != nil {
-		return nil, errors.Join(fail(classify(err)), discardConn(conn))
-	}
-	var got sql.NullInt64
-	if err := conn.QueryRowContext(ctx, "SELECT GET_LOCK("+quoteText(lock)+", 0)").Scan(&got); err != nil {
-		return nil, errors.Join(fail(classify(err)), discardConn(conn))
-	}
-	if got.Int64 != 1 {
-		return nil, errors.Join(fail(engine.Classed(engine.ErrLockTimeout, errors.New("somebody else has it"))), discardConn(conn))
-	}
-	pinging, stop := context.WithCancel(context.Background()) // not ended by ctx, only by Release
-	l := &lease{conn: conn, name: lock, lost: make(chan struct{}), stop: stop, pinging: make(chan struct{})}
-	go l.ping(pinging)
-	return l, nil
-}
-
-// ping checks the lock until it is lost or released.
-func (l *lease) ping(ctx context.Context) {
-	defer close(l.pinging)
-	defer close(l.lost)
-	tick := time.NewTicker(leasePing)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if !l.held(ctx) {
-			return
-		}
-	}
-}
-
-func (l *lease) held(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
-	defer cancel()
-	var mine sql.NullBool
-	err := l.conn.QueryRowContext(ctx, "SELECT IS_USED_LOCK("+quoteText(l.name)+") = CONNECTION_ID()").Scan(&mine)
-	return err == nil && mine.Bool
-}
-
-func (l *lease) Lost() <-chan struct{} { return l.lost }
-
-// Release implements engine.Lease: it releases the lock and closes the connection.
-func (l *lease) Release() error {
-	l.once.Do(func() {
-		l.stop()
-		<-l.pinging
-		ctx, cancel := context.WithTimeout(context.Background(), leaseTimeout)
-		defer cancel()
-		_, err := l.conn.ExecContext(ctx, "DO RELEASE_LOCK("+quoteText(l.name)+")")
-		l.err = errors.Join(unlessLost(err), discardConn(l.conn))
+	lock := quoteText(lockName(db.dialect.stored(db.config.DBName), db.dialect.stored(name)))
+	return db.leases.Take(ctx, db, db.pool, name, engine.LockWords{
+		Begin:   []string{fmt.Sprintf("SET SESSION wait_timeout = %d", leaseIdle)},
+		Take:    "SELECT GET_LOCK(" + lock + ", 0)",
+		Held:    "SELECT IS_USED_LOCK(" + lock + ") = CONNECTION_ID()",
+		Release: "DO RELEASE_LOCK(" + lock + ")",
+		Every:   leasePing,
+		Wait:    leaseTimeout,
 	})
-	return l.err
 }
 
-// discardConn closes a connection instead of returning it to its pool.
-func discardConn(c *sql.Conn) error {
-	err := c.Raw(func(any) error { return driver.ErrBadConn })
-	return errors.Join(unlessLost(err), unlessLost(c.Close()))
+// Session implements engine.Keeper.
+func (db *DB) Session(ctx context.Context) (*engine.Session, error) {
+	return engine.OpenSession(ctx, db, db.pool, engine.SessionWords{
+		ID:       "SELECT CONNECTION_ID()",
+		Prepares: true, // as text, a FLOAT loses digits
+		Get: func(name string) (string, error) {
+			name, err := variable(name)
+			return "SELECT @@SESSION." + name, err
+		},
+		Set: func(name, value string) (string, error) {
+			name, err := variable(name)
+			return "SET SESSION " + name + " = " + variableValue(value), err
+		},
+	})
 }
+
+// Kill implements engine.Keeper.
+func (db *DB) Kill(ctx context.Context, id int64) error { return db.kill(ctx, id) }

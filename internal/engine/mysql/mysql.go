@@ -39,9 +39,10 @@ type DB struct {
 	target    engine.Target
 	config    *mysql.Config // of all connections; never printed
 	pool      *sql.DB       // for the catalog and counters
-	keep      *sql.DB       // for maintenance: Session{Maintenance: true}
+	keep      *sql.DB       // for maintenance: Connect{Maintenance: true}
 	changes   *sql.DB       // for changes of periods: several statements in a packet
-	own       signature     // marks the connections of keep and changes
+	leases    engine.Leases
+	own       signature // marks the connections of keep and changes
 	info      engine.Info
 	dialect   dialect
 	maxPacket int
@@ -63,6 +64,7 @@ func Open(ctx context.Context, t engine.Target) (*DB, error) {
 		return nil, err
 	}
 	db := &DB{target: t, config: cfg, lockTries: lockTries}
+	db.own.db = db
 	several := cfg.Clone()
 	several.MultiStatements = true
 	asking, err := db.connector(cfg, inserting)
@@ -384,7 +386,7 @@ func (db *DB) retry(ctx context.Context, tries int, run func() error) error {
 // Close implements engine.DB.
 func (db *DB) Close() error {
 	db.own.end()
-	return errors.Join(unlessLost(db.changes.Close()), unlessLost(db.keep.Close()), unlessLost(db.pool.Close()))
+	return errors.Join(db.leases.Close(), unlessLost(db.changes.Close()), unlessLost(db.keep.Close()), unlessLost(db.pool.Close()))
 }
 
 // unlessLost ignores the error of closing a connection that the server has ended:

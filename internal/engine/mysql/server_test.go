@@ -341,7 +341,7 @@ func testApplyRunsWhatRenderShows(t *testing.T, kind string) {
 		t.Fatal(err)
 	}
 	var want []string
-	for _, s := range append([]engine.Step{engine.Session{Maintenance: true}}, steps...) {
+	for _, s := range append([]engine.Step{engine.Connect{Maintenance: true}}, steps...) {
 		statements, err := dry.Dialect().Render(s)
 		if err != nil {
 			t.Fatal(err)

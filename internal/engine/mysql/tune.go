@@ -5,7 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,12 +14,26 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// settingName matches the name of a system variable, including structured ones.
-// Names can't be bound, and a quoted name would be an expression.
-var settingName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$`)
+// variable returns the name of a system variable, in the server's form. Names can't be
+// bound, and a quoted name would be an expression.
+func variable(name string) (string, error) {
+	name = strings.ReplaceAll(strings.ToLower(name), "-", "_")
+	for part := range strings.SplitSeq(name, ".") { // structured variables have two
+		if part == "" || strings.Trim(part, "abcdefghijklmnopqrstuvwxyz_0123456789") != "" || part[0] <= '9' {
+			return "", errors.New("that is no name of a system variable")
+		}
+	}
+	return name, nil
+}
 
-// number matches values that are put into the statement without quotes.
-var number = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
+// variableValue renders the value of a variable: a number without quotes.
+func variableValue(value string) string {
+	digits := strings.TrimPrefix(value, "-")
+	if _, err := strconv.ParseFloat(value, 64); err == nil && strings.Trim(digits, "0123456789.") == "" {
+		return value
+	}
+	return quoteText(value)
+}
 
 // tuneTimeout limits the time of changing a setting: for some, such as the size of
 // a buffer pool, the server first moves memory.
@@ -37,13 +51,14 @@ func (db *DB) Tune(ctx context.Context, name, value string) (engine.Tuning, erro
 	if err := ctx.Err(); err != nil {
 		return engine.Tuning{}, err
 	}
-	name = strings.ReplaceAll(strings.ToLower(name), "-", "_")
 	fail := func(err error) (engine.Tuning, error) {
 		return engine.Tuning{}, fmt.Errorf("set %s=%s: %w", name, value, err)
 	}
-	if !settingName.MatchString(name) {
-		return fail(errors.New("that is no name of a system variable"))
+	known, err := variable(name)
+	if err != nil {
+		return fail(err)
 	}
+	name = known
 	// An interrupted statement may have been executed.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tuneTimeout)
 	defer cancel()
@@ -87,10 +102,7 @@ func (db *DB) setting(ctx context.Context, name string) (string, error) {
 // setGlobal sets a variable: a number as a number, or as text if the variable's
 // type is text.
 func (db *DB) setGlobal(ctx context.Context, name, value string) error {
-	text := value
-	if !number.MatchString(value) {
-		text = quoteText(value)
-	}
+	text := variableValue(value)
 	_, err := db.pool.ExecContext(ctx, "SET GLOBAL "+name+" = "+text)
 	var server *mysql.MySQLError
 	if errors.As(err, &server) && server.Number == errVariableType && text == value {

@@ -27,7 +27,7 @@ func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
 
 // apply tries each step up to the given number of times.
 func (db *DB) apply(ctx context.Context, tries int, steps []engine.Step) error {
-	c, err := db.dialSession(ctx, engine.Session{Maintenance: true})
+	c, err := db.dialSession(ctx, engine.Connect{Maintenance: true})
 	if err != nil {
 		return err
 	}
@@ -531,7 +531,7 @@ func (db *DB) Settle(ctx context.Context, s engine.Settle) (warnings []string, e
 			warnings = append(warnings, "settle: "+n.Message)
 		}
 	}
-	c, err := db.connectAs(ctx, cfg, engine.Session{Maintenance: true})
+	c, err := db.connectAs(ctx, cfg, engine.Connect{Maintenance: true})
 	if err != nil {
 		return nil, err
 	}

@@ -12,16 +12,16 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// dial opens a connection and prepares it with the default engine.Session.
+// dial opens a connection and prepares it with the default engine.Connect.
 func (db *DB) dial(ctx context.Context) (*pgconn.PgConn, error) {
-	return db.dialSession(ctx, engine.Session{})
+	return db.dialSession(ctx, engine.Connect{})
 }
 
-func (db *DB) dialSession(ctx context.Context, s engine.Session) (*pgconn.PgConn, error) {
+func (db *DB) dialSession(ctx context.Context, s engine.Connect) (*pgconn.PgConn, error) {
 	return db.connectAs(ctx, db.config, s)
 }
 
-func (db *DB) connectAs(ctx context.Context, cfg *pgconn.Config, s engine.Session) (*pgconn.PgConn, error) {
+func (db *DB) connectAs(ctx context.Context, cfg *pgconn.Config, s engine.Connect) (*pgconn.PgConn, error) {
 	c, err := pgconn.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return nil, db.unreachable(ctx, err)
@@ -142,16 +142,19 @@ const killWait = 5 * time.Second
 // kill terminates a connection on the server and waits until it is gone. While a
 // statement runs or waits for a lock, the server does not notice that the client
 // has disconnected: it would finish the statement, and commit, at any later time.
-func (db *DB) kill(ctx context.Context, pid uint32) {
+func (db *DB) kill(ctx context.Context, pid uint32) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killWait)
 	defer cancel()
 	if _, err := db.query(ctx, fmt.Sprintf("SELECT pg_terminate_backend(%d)", pid)); err != nil {
-		return // the server is gone
+		return fmt.Errorf("end the server's process %d: %w", pid, err)
 	}
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		rows, err := db.query(ctx, fmt.Sprintf("SELECT 1 FROM pg_stat_activity WHERE pid = %d", pid))
-		if err != nil || len(rows) == 0 {
-			return
+		if err != nil {
+			return fmt.Errorf("wait for the end of the server's process %d: %w", pid, err)
+		}
+		if len(rows) == 0 {
+			return nil
 		}
 		time.Sleep(pause)
 	}
@@ -183,7 +186,7 @@ const wholePath = "SELECT pg_catalog.set_config('search_path', COALESCE((SELECT 
 	"FROM pg_catalog.unnest(pg_catalog.current_schemas(false)) WITH ORDINALITY s(name, i) WHERE s.name::text OPERATOR(pg_catalog.<>) 'pg_catalog'), 'public'), false)"
 
 // session renders the statements that prepare a connection.
-func (d dialect) session(s engine.Session) []string {
+func (d dialect) session(s engine.Connect) []string {
 	out := make([]string, len(common), len(common)+2)
 	for i, setting := range common {
 		out[i] = "SET " + setting
@@ -213,7 +216,7 @@ func (d dialect) searchPath() string {
 // prepareSession prepares a connection. The SET statements go in one message. A
 // query goes in a second one: in the same transaction it could block, if the
 // account's transactions are read-only and deferrable by default.
-func (db *DB) prepareSession(ctx context.Context, c *pgconn.PgConn, s engine.Session) error {
+func (db *DB) prepareSession(ctx context.Context, c *pgconn.PgConn, s engine.Connect) error {
 	statements := db.dialect.session(s)
 	messages := []string{strings.Join(statements, "; ")}
 	if db.dialect.path == "" {

@@ -99,7 +99,7 @@ func indexName(t *engine.Table, ix engine.Index) string {
 
 func (d dialect) Render(s engine.Step) ([]string, error) {
 	switch s := s.(type) {
-	case engine.Session:
+	case engine.Connect:
 		return d.session(s), nil
 	case engine.CreateTable:
 		return d.createTable(s)

@@ -139,7 +139,7 @@ func TestRender(t *testing.T) {
 		d     dialect
 		steps []engine.Step
 	}{
-		{"sessions", d, []engine.Step{engine.Session{}, engine.Session{Maintenance: true}}},
+		{"sessions", d, []engine.Step{engine.Connect{}, engine.Connect{Maintenance: true}}},
 		{"plain", d, []engine.Step{engine.CreateTable{Table: plain}, engine.Inspect{Table: plain}, engine.Select{Table: plain},
 			engine.Measure{Table: plain}, engine.Sample{Tables: []*engine.Table{plain}}, engine.DropTable{Table: plain}}},
 		{"rolling-rows", d, []engine.Step{engine.CreateTable{Table: byRows, Partitions: rows[:2]}, engine.CreatePartitions{Table: byRows, Have: rows[:2], New: rows[2:]},

@@ -20,13 +20,12 @@ func (db *DB) SetLockTries(n int)                                      { db.lock
 func (db *DB) SetQuietWait(d time.Duration)                            { db.quietWait = d }
 func (db *DB) SetConcurrent(on bool)                                   { db.dialect.concurrent = on }
 func (db *DB) SetNotice(fn pgconn.NoticeHandler)                       { db.config.OnNotice = fn }
-func (db *DB) Kill(ctx context.Context, pid uint32)                    { db.kill(ctx, pid) }
 func (db *DB) Dial(ctx context.Context) (*pgconn.PgConn, error)        { return db.dial(ctx) }
 func (db *DB) Password() string                                        { return db.config.Password }
 func (db *DB) Query(ctx context.Context, q string) ([][][]byte, error) { return db.query(ctx, q) }
 
 // PID returns the server's process ID for a writer's connection.
-func PID(w engine.Writer) uint32 { return w.(*writer).conn.pid }
+func PID(w engine.Writer) int64 { return int64(w.(*writer).conn.pid) }
 
 // Run runs a statement on a writer's connection.
 func Run(w engine.Writer, q string) error {
@@ -38,7 +37,7 @@ func Run(w engine.Writer, q string) error {
 }
 
 // QuerierPID returns the server's process ID for a querier's connection.
-func QuerierPID(q engine.Querier) uint32 { return q.(*querier).conn.pid }
+func QuerierPID(q engine.Querier) int64 { return int64(q.(*querier).conn.pid) }
 
 // RunQuerier runs a statement on a querier's connection.
 func RunQuerier(q engine.Querier, s string) error {
@@ -50,7 +49,7 @@ func RunQuerier(q engine.Querier, s string) error {
 }
 
 // LoaderPID returns the server's process ID for a loader's connection.
-func LoaderPID(l engine.Loader) uint32 { return l.(*loader).conn.pid }
+func LoaderPID(l engine.Loader) int64 { return int64(l.(*loader).conn.pid) }
 
 // RunLoader runs a statement on a loader's connection.
 func RunLoader(l engine.Loader, q string) error {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -46,7 +45,7 @@ func (db *DB) openPool() error {
 	cfg.Config = *db.maintenanceConfig()
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
 	db.pool = stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
-		return db.prepareSession(ctx, c.PgConn(), engine.Session{Maintenance: true})
+		return db.prepareSession(ctx, c.PgConn(), engine.Connect{Maintenance: true})
 	}))
 	db.pool.SetMaxIdleConns(poolIdle)
 	db.pool.SetConnMaxIdleTime(poolIdleTime)
@@ -151,9 +150,9 @@ func (db *DB) Blockers(ctx context.Context, t *engine.Table) ([]engine.Blocker, 
 	return out, nil
 }
 
-// A leader pings its connection every leadPing, and resigns after leadWait
-// without an answer. The server releases an unresponsive client's lock only
-// later, after the timeouts of leadSession, so there are never two leaders.
+// A lease checks its connection every leadPing, and is lost after leadWait without
+// an answer. The server releases an unresponsive client's lock only later, after the
+// timeouts of leadSession, so there are never two holders.
 const (
 	leadPing = time.Second
 	leadWait = 3 * time.Second
@@ -168,18 +167,6 @@ var leadSession = []string{
 	"SET idle_session_timeout = 0",
 }
 
-// A lease holds a session-level advisory lock. The server releases the lock
-// when the connection ends.
-type lease struct {
-	db   *DB
-	key  int64
-	conn *pgconn.PgConn
-	lost chan struct{}
-	stop context.CancelFunc
-	done chan struct{} // closed when watch has returned
-	once sync.Once
-}
-
 // leadKey returns the advisory lock key for a name. The lock is per database.
 func leadKey(name string) int64 {
 	h := fnv.New64a()
@@ -187,85 +174,33 @@ func leadKey(name string) int64 {
 	return int64(h.Sum64())
 }
 
-// Lead implements engine.Keeper. A connection pooler must be in session mode.
+// Lead implements engine.Keeper with a session-level advisory lock, which the server
+// releases when the connection ends. A connection pooler must be in session mode.
 func (db *DB) Lead(ctx context.Context, name string) (engine.Lease, error) {
-	c, err := db.connectAs(ctx, db.maintenanceConfig(), engine.Session{Maintenance: true})
-	if err != nil {
-		return nil, err
-	}
-	for _, q := range leadSession {
-		if _, err := c.Exec(ctx, q).ReadAll(); err != nil && c.IsClosed() {
-			discard(c)
-			return nil, fmt.Errorf("lead %s: %w", name, classifyIn(ctx, err))
-		}
-	}
-	results, err := c.Exec(ctx, fmt.Sprintf("SELECT pg_try_advisory_lock(%d)", leadKey(name))).ReadAll()
-	if err != nil {
-		discard(c)
-		return nil, fmt.Errorf("lead %s: %w", name, classifyIn(ctx, err))
-	}
-	if string(results[0].Rows[0][0]) != "t" {
-		discard(c)
-		return nil, engine.Classed(engine.ErrLockTimeout, fmt.Errorf("lead %s: somebody else does", name))
-	}
-	watched, stop := context.WithCancel(context.Background())
-	l := &lease{db: db, key: leadKey(name), conn: c, lost: make(chan struct{}), stop: stop, done: make(chan struct{})}
-	db.mu.Lock()
-	closed := db.closed
-	if !closed {
-		db.leases[l] = true
-	}
-	db.mu.Unlock()
-	go l.watch(watched)
-	if closed {
-		return nil, fmt.Errorf("lead %s: the database is closed: %w", name, l.Release())
-	}
-	return l, nil
-}
-
-// watch pings the connection until a ping fails or stop is called.
-func (l *lease) watch(ctx context.Context) {
-	defer close(l.done)
-	defer discard(l.conn)
-	defer close(l.lost)
-	tick := time.NewTicker(leadPing)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			l.unlock()
-			return
-		case <-tick.C:
-		}
-		ping, cancel := context.WithTimeout(ctx, leadWait)
-		err := l.conn.Ping(ping)
-		cancel()
-		if err != nil {
-			return
-		}
-	}
-}
-
-// unlock releases the lock before the connection is closed, because the server
-// notices a closed connection only later. If unlock fails, closing the
-// connection releases the lock.
-func (l *lease) unlock() {
-	ctx, cancel := context.WithTimeout(context.Background(), leadWait)
-	defer cancel()
-	_, _ = l.conn.Exec(ctx, fmt.Sprintf("SELECT pg_advisory_unlock(%d)", l.key)).ReadAll()
-}
-
-// Lost implements engine.Lease. Release closes the channel, too.
-func (l *lease) Lost() <-chan struct{} { return l.lost }
-
-// Release implements engine.Lease: it closes the connection.
-func (l *lease) Release() error {
-	l.once.Do(func() {
-		l.db.mu.Lock()
-		delete(l.db.leases, l)
-		l.db.mu.Unlock()
-		l.stop()
+	return db.leases.Take(ctx, db, db.pool, name, engine.LockWords{
+		Begin:   leadSession,
+		Take:    fmt.Sprintf("SELECT pg_try_advisory_lock(%d)", leadKey(name)),
+		Held:    "SELECT true",
+		Release: fmt.Sprintf("SELECT pg_advisory_unlock(%d)", leadKey(name)),
+		Every:   leadPing,
+		Wait:    leadWait,
 	})
-	<-l.done
-	return nil
 }
+
+// Session implements engine.Keeper. The pool's connections are those of maintenance,
+// whose settings are taken back.
+func (db *DB) Session(ctx context.Context) (*engine.Session, error) {
+	return engine.OpenSession(ctx, db, db.pool, engine.SessionWords{
+		Begin: []string{"SET lock_timeout = 0", "SET application_name = " + quoteText(db.config.RuntimeParams["application_name"])},
+		ID:    "SELECT pg_backend_pid()",
+		Get:   func(name string) (string, error) { return "SELECT current_setting(" + quoteText(name) + ")", nil },
+		Set: func(name, value string) (string, error) {
+			return "SELECT set_config(" + quoteText(name) + ", " + quoteText(value) + ", false)", nil
+		},
+		Export: "SELECT pg_export_snapshot()",
+		Import: func(snapshot string) string { return "SET TRANSACTION SNAPSHOT " + quoteText(snapshot) },
+	})
+}
+
+// Kill implements engine.Keeper.
+func (db *DB) Kill(ctx context.Context, id int64) error { return db.kill(ctx, uint32(id)) }

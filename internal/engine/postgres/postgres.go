@@ -20,11 +20,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -48,14 +46,14 @@ type DB struct {
 	dialect   dialect
 	lockTries int // the constant lockTries, except in tests
 
+	leases    engine.Leases
 	quietWait time.Duration // the constant quietWait, except in tests
 	pool      *sql.DB
 	// before is a hook for tests, called before the statements of a step are sent.
 	before func(c *pgconn.PgConn, statements []string)
 
-	mu     sync.Mutex
-	idle   []*pgconn.PgConn
-	leases map[*lease]bool
+	mu   sync.Mutex
+	idle []*pgconn.PgConn
 	// checked holds the server time at which a CHECK was first seen, by OID.
 	checked map[string]string
 	closed  bool
@@ -69,7 +67,7 @@ func Open(ctx context.Context, t engine.Target) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{target: t, config: cfg, lockTries: lockTries, quietWait: quietWait, leases: map[*lease]bool{}, checked: map[string]string{}}
+	db := &DB{target: t, config: cfg, lockTries: lockTries, quietWait: quietWait, checked: map[string]string{}}
 	if err := db.connect(ctx); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -173,7 +171,7 @@ func (db *DB) connect(ctx context.Context) error {
 			db.dialect.views = append(db.dialect.views, v)
 		}
 	}
-	if err := db.prepareSession(ctx, c, engine.Session{}); err != nil {
+	if err := db.prepareSession(ctx, c, engine.Connect{}); err != nil {
 		return err
 	}
 	settings, err := db.Catalog().Settings(ctx)
@@ -232,6 +230,8 @@ func capabilities() engine.Capabilities {
 		RowValues:   true,
 		Stores:      true,
 		NoZeroBytes: true,
+
+		SharesSnapshots: true,
 	}
 }
 
@@ -290,17 +290,13 @@ func (db *DB) Close() error {
 	db.mu.Lock()
 	idle := db.idle
 	db.idle, db.closed = nil, true
-	leases := slices.Collect(maps.Keys(db.leases))
 	db.mu.Unlock()
 	for _, c := range idle {
 		discard(c)
 	}
-	var errs []error
-	for _, l := range leases {
-		errs = append(errs, l.Release())
-	}
+	err := db.leases.Close()
 	if db.pool != nil {
-		errs = append(errs, db.pool.Close())
+		err = errors.Join(err, db.pool.Close())
 	}
-	return errors.Join(errs...)
+	return err
 }

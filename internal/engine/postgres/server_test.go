@@ -96,7 +96,7 @@ func smallWriter(t testing.TB, db *postgres.DB, m engine.Method) engine.Writer {
 }
 
 // blocked waits until a connection waits for a lock.
-func blocked(t testing.TB, db *postgres.DB, pid uint32) {
+func blocked(t testing.TB, db *postgres.DB, pid int64) {
 	t.Helper()
 	for value(t, db, fmt.Sprintf("SELECT count(*) FROM pg_locks WHERE pid = %d AND NOT granted", pid)) == "0" {
 		time.Sleep(5 * time.Millisecond)
@@ -336,7 +336,7 @@ func TestApplyRunsWhatRenderShows(t *testing.T) {
 		t.Fatal(err)
 	}
 	var want []string
-	for i, s := range append([]engine.Step{engine.Session{Maintenance: true}}, steps...) {
+	for i, s := range append([]engine.Step{engine.Connect{Maintenance: true}}, steps...) {
 		d := dry.Dialect()
 		if i == 0 {
 			d = db.Dialect() // a dry run has no search path of a server

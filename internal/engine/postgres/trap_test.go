@@ -61,8 +61,8 @@ func TestTrapPendingDetach(t *testing.T) {
 					exec(t, busy, "BEGIN", "INSERT INTO rolls SELECT 0, 0 WHERE false", "SELECT count(*) FROM rolls")
 					if how == "killed" {
 						go func() {
-							blocked(t, db, c.PID())
-							db.Kill(t.Context(), c.PID())
+							blocked(t, db, int64(c.PID()))
+							db.Kill(t.Context(), int64(c.PID()))
 						}()
 					}
 				})

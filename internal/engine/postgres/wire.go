@@ -48,7 +48,7 @@ func (db *DB) dialWire(ctx context.Context) (*wire, error) {
 		from = r
 		return build(r, w)
 	}
-	c, err := db.connectAs(ctx, cfg, engine.Session{})
+	c, err := db.connectAs(ctx, cfg, engine.Connect{})
 	if err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ func store(t *engine.Table, p rolling.Partition) string { return t.Name + "_" + 
 // transaction.
 func (d dialect) Render(s engine.Step) ([]string, error) {
 	switch s := s.(type) {
-	case engine.Session:
+	case engine.Connect:
 		return d.pragmas, nil
 	case engine.CreateTable:
 		if err := validate(s.Table); err != nil {

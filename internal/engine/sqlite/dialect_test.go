@@ -80,7 +80,7 @@ func TestRender(t *testing.T) {
 	market := []string{"price", "n"}
 	var out strings.Builder
 	for _, s := range []engine.Step{
-		engine.Session{}, engine.CreateTable{Table: plain}, engine.Inspect{Table: plain}, engine.Select{Table: plain}, engine.Measure{Table: plain},
+		engine.Connect{}, engine.CreateTable{Table: plain}, engine.Inspect{Table: plain}, engine.Select{Table: plain}, engine.Measure{Table: plain},
 		engine.Sample{Tables: []*engine.Table{plain}}, engine.DropTable{Table: plain},
 		engine.CreateTable{Table: roll, Partitions: parts[:1]}, engine.CreatePartitions{Table: roll, Have: parts[:1]},
 		engine.CreatePartitions{Table: roll, Have: parts[:1], New: parts[1:]}, engine.DropPartition{Table: roll, Have: parts, Drop: parts[0]},

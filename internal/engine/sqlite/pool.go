@@ -11,6 +11,7 @@ import (
 	"math"
 	"math/bits"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -42,6 +43,28 @@ func (c connector) Driver() driver.Driver { return newDriver() }
 
 // SQL implements engine.Keeper.
 func (db *DB) SQL() *sql.DB { return db.pool }
+
+// Session implements engine.Keeper. The settings are pragmas.
+func (db *DB) Session(ctx context.Context) (*engine.Session, error) {
+	pragma := func(name string) (string, error) {
+		if name == "" || strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz_") != "" {
+			return "", errors.New("that is no name of a pragma")
+		}
+		return "PRAGMA " + name, nil
+	}
+	return engine.OpenSession(ctx, db, db.pool, engine.SessionWords{
+		Get: pragma,
+		Set: func(name, value string) (string, error) {
+			q, err := pragma(name)
+			return q + " = " + quoteText(value), err
+		},
+	})
+}
+
+// Kill implements engine.Keeper.
+func (db *DB) Kill(context.Context, int64) error {
+	return engine.Classed(engine.ErrUnsupported, errors.New("end a connection: SQLite has no server"))
+}
 
 func (db *DB) openPool() {
 	db.pool = sql.OpenDB(connector{db})

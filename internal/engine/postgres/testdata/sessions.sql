@@ -1,4 +1,4 @@
--- engine.Session
+-- engine.Connect
 SET client_encoding = 'UTF8';
 SET standard_conforming_strings = on;
 SET DateStyle = 'ISO, YMD';
@@ -17,7 +17,7 @@ SET idle_in_transaction_session_timeout = 0;
 SET client_min_messages = 'notice';
 SET idle_session_timeout = 0;
 SELECT pg_catalog.set_config('search_path', COALESCE((SELECT pg_catalog.string_agg(pg_catalog.quote_ident(s.name::text), ', ' ORDER BY s.i) FROM pg_catalog.unnest(pg_catalog.current_schemas(false)) WITH ORDINALITY s(name, i) WHERE s.name::text OPERATOR(pg_catalog.<>) 'pg_catalog'), 'public'), false);
--- engine.Session
+-- engine.Connect
 SET client_encoding = 'UTF8';
 SET standard_conforming_strings = on;
 SET DateStyle = 'ISO, YMD';

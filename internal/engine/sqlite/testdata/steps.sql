@@ -1,4 +1,4 @@
--- engine.Session
+-- engine.Connect
 PRAGMA x = 1;
 -- engine.CreateTable
 BEGIN IMMEDIATE;

@@ -1,0 +1,496 @@
+package engine
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A Session is one connection of its own: it runs statements with bound values,
+// returns typed rows, and holds an interactive transaction. Its settings are those
+// of an inserting connection (strict, UTC); SetState changes them for this session
+// alone. Only ID may be called while another method runs.
+//
+// An error that ends a transaction, such as ErrDeadlock, leaves it open in some
+// servers: call Rollback after any error. If ctx ends during a call, the connection
+// is ended on the server before the call returns, so that nothing of it runs on:
+// then, as after ErrConnectionLost, Reset makes a new one.
+type Session struct {
+	db    Keeper
+	pool  *sql.DB
+	words SessionWords
+	conn  *sql.Conn // nil if it is lost
+	tx    *sql.Tx   // nil outside of a transaction
+	id    int64
+}
+
+// SessionWords are an engine's statements for the sessions of its connections.
+type SessionWords struct {
+	// Begin are the statements with which a session begins.
+	Begin []string
+	// ID is a query for the connection's id on the server; "" if it has none.
+	ID string
+	// Get is a query for a setting of the session, and Set the statement that
+	// changes it. Their errors refuse a name.
+	Get func(name string) (string, error)
+	Set func(name, value string) (string, error)
+	// Export is a query for a name under which other transactions can use the
+	// snapshot of this one, and Import the statement that does: "" and nil on an
+	// engine without Capabilities.SharesSnapshots.
+	Export string
+	Import func(snapshot string) string
+	// Prepares reports that only prepared statements return numbers exactly.
+	Prepares bool
+}
+
+// A Transaction describes how a transaction is begun.
+type Transaction struct {
+	// Isolation is the isolation level; the zero value is the session's.
+	Isolation sql.IsolationLevel
+	ReadOnly  bool
+	// Snapshot is the Snapshot of another session, whose transaction must still be
+	// open: this transaction sees the same rows. It implies LevelRepeatableRead.
+	Snapshot string
+}
+
+// OpenSession opens a session on a new connection of a pool.
+func OpenSession(ctx context.Context, db Keeper, pool *sql.DB, w SessionWords) (*Session, error) {
+	s := &Session{db: db, pool: pool, words: w}
+	if err := s.open(ctx); err != nil {
+		return nil, fmt.Errorf("open a session: %w", err)
+	}
+	return s, nil
+}
+
+func (s *Session) open(ctx context.Context) (err error) {
+	if s.conn, err = s.pool.Conn(ctx); err != nil {
+		return s.db.Classify(err)
+	}
+	for _, q := range s.words.Begin {
+		if _, err := s.conn.ExecContext(ctx, q); err != nil {
+			return errors.Join(s.db.Classify(err), s.discard())
+		}
+	}
+	if s.words.ID != "" {
+		if err := s.conn.QueryRowContext(ctx, s.words.ID).Scan(&s.id); err != nil {
+			return errors.Join(s.db.Classify(err), s.discard())
+		}
+	}
+	return nil
+}
+
+// ID is the connection's id on the server, for Keeper.Kill; 0 for an embedded
+// engine.
+func (s *Session) ID() int64 { return s.id }
+
+// discard closes the connection instead of returning it to the pool: its settings
+// may have been changed.
+func (s *Session) discard() error {
+	if s.tx != nil {
+		_ = s.tx.Rollback() // the end of the connection does it in any case
+	}
+	conn := s.conn
+	s.conn, s.tx = nil, nil
+	if conn == nil {
+		return nil
+	}
+	return DiscardConn(s.db, conn)
+}
+
+// do runs fn on the connection, and classifies its error. A connection that is lost
+// or was interrupted is closed.
+func (s *Session) do(ctx context.Context, what string, fn func() error) error {
+	if s.conn == nil {
+		return Classed(ErrConnectionLost, fmt.Errorf("%s: the connection is lost", what))
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	err := s.db.Classify(fn())
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		s.kill(ctx)
+		return errors.Join(ctx.Err(), s.discard())
+	}
+	if errors.Is(err, ErrConnectionLost) {
+		err = errors.Join(err, s.discard())
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// kill ends the connection on the server. It fails if the server is gone, and the
+// connection with it.
+func (s *Session) kill(ctx context.Context) {
+	if s.id != 0 {
+		_ = s.db.Kill(context.WithoutCancel(ctx), s.id)
+	}
+}
+
+// Exec runs a statement and returns the number of rows that it affected. Values of
+// args take the places of question marks: see Keeper.Bind.
+func (s *Session) Exec(ctx context.Context, query string, args ...any) (affected int64, err error) {
+	err = s.do(ctx, FirstWords(query), func() error {
+		if len(args) > 0 {
+			query = s.db.Bind(query)
+		}
+		r, err := s.conn.ExecContext(ctx, query, args...)
+		if err == nil {
+			affected, err = r.RowsAffected()
+		}
+		return err
+	})
+	return affected, err
+}
+
+// Query runs a query and passes its rows to fn in batches that it reuses; fn's first
+// error ends it and is returned. Want gives the columns' types. If it is nil, they
+// are those that the server reports, and cols has their names; a column whose type
+// is not reported, such as an expression in SQLite, is text.
+func (s *Session) Query(ctx context.Context, want []Column, fn func(cols []Column, rows *Batch) error, query string, args ...any) error {
+	var own error
+	err := s.do(ctx, FirstWords(query), func() error {
+		if len(args) > 0 {
+			query = s.db.Bind(query)
+		}
+		return s.conn.Raw(func(c any) error {
+			rows, end, err := s.rows(ctx, c, query, args)
+			if err != nil {
+				return err
+			}
+			cols := want
+			if cols == nil {
+				cols = resultColumns(rows)
+			}
+			err = ScanDriverRows(rows, cols, func(b *Batch) error {
+				own = fn(cols, b)
+				return own
+			})
+			closed := errors.Join(rows.Close(), end())
+			if own != nil {
+				return nil
+			}
+			return errors.Join(err, closed)
+		})
+	})
+	if own != nil {
+		return errors.Join(own, err)
+	}
+	return err
+}
+
+// rows runs a query on a driver's connection. The caller calls end after it has
+// closed the rows.
+func (s *Session) rows(ctx context.Context, c any, query string, args []any) (rows driver.Rows, end func() error, err error) {
+	values := make([]driver.NamedValue, len(args))
+	for i, a := range args {
+		v, err := driver.DefaultParameterConverter.ConvertValue(a)
+		if err != nil {
+			return nil, nil, fmt.Errorf("value %d: %w", i+1, err)
+		}
+		values[i] = driver.NamedValue{Ordinal: i + 1, Value: v}
+	}
+	if !s.words.Prepares {
+		rows, err = c.(driver.QueryerContext).QueryContext(ctx, query, values)
+		return rows, func() error { return nil }, err
+	}
+	stmt, err := c.(driver.ConnPrepareContext).PrepareContext(ctx, query)
+	if err != nil {
+		return nil, nil, err
+	}
+	if rows, err = stmt.(driver.StmtQueryContext).QueryContext(ctx, values); err != nil {
+		return nil, nil, errors.Join(err, stmt.Close())
+	}
+	return rows, stmt.Close, nil
+}
+
+// resultTypes are the types of a result's columns by the names that drivers give
+// them. Every other type is text.
+var resultTypes = map[string]Type{
+	"TINYINT": Int32, "SMALLINT": Int32, "MEDIUMINT": Int32, "INT": Int32, "YEAR": Int32, "INT2": Int32, "INT4": Int32, "BOOL": Int32, "BOOLEAN": Int32,
+	"UNSIGNED TINYINT": Int32, "UNSIGNED SMALLINT": Int32, "UNSIGNED MEDIUMINT": Int32,
+	"BIGINT": Int64, "INT8": Int64, "INTEGER": Int64, "UNSIGNED INT": Int64,
+	"FLOAT": Float32, "FLOAT4": Float32, "DOUBLE": Float64, "FLOAT8": Float64, "REAL": Float64,
+	"DECIMAL": Decimal, "NUMERIC": Decimal, "UNSIGNED BIGINT": Decimal,
+	"DATETIME": Time, "TIMESTAMP": Time, "TIMESTAMPTZ": Time, "DATE": Time,
+	"CHAR": Char, "BPCHAR": Char,
+	"BINARY": Binary, "VARBINARY": Binary, "BLOB": Binary, "BIT": Binary, "GEOMETRY": Binary, "BYTEA": Binary,
+}
+
+// resultColumns returns the columns of a result as the driver describes them.
+func resultColumns(rows driver.Rows) []Column {
+	typed, _ := rows.(driver.RowsColumnTypeDatabaseTypeName)
+	scaled, _ := rows.(driver.RowsColumnTypePrecisionScale)
+	cols := make([]Column, len(rows.Columns()))
+	for i, name := range rows.Columns() {
+		cols[i] = Column{Name: name, Type: Varchar, Null: true}
+		if typed == nil {
+			continue
+		}
+		native, _, _ := strings.Cut(strings.ToUpper(typed.ColumnTypeDatabaseTypeName(i)), "(")
+		if t, ok := resultTypes[native]; ok {
+			cols[i].Type = t
+		}
+		if scaled != nil && cols[i].Type == Decimal {
+			if precision, scale, ok := scaled.ColumnTypePrecisionScale(i); ok {
+				cols[i].Size, cols[i].Scale = int(precision), int(scale)
+			}
+		}
+	}
+	return cols
+}
+
+// Begin begins a transaction.
+func (s *Session) Begin(ctx context.Context, t Transaction) error {
+	const what = "begin a transaction"
+	if s.tx != nil {
+		return fmt.Errorf("%s: one is open already", what)
+	}
+	if t.Snapshot != "" {
+		if s.words.Import == nil {
+			return Classed(ErrUnsupported, fmt.Errorf("%s: this server can't share a snapshot", what))
+		}
+		t.Isolation = sql.LevelRepeatableRead
+	}
+	return s.do(ctx, what, func() error {
+		// The transaction outlives ctx, which only interrupts its begin.
+		lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		defer context.AfterFunc(ctx, cancel)()
+		tx, err := s.conn.BeginTx(lasting, &sql.TxOptions{Isolation: t.Isolation, ReadOnly: t.ReadOnly})
+		if err == nil && t.Snapshot != "" {
+			if _, err = tx.ExecContext(ctx, s.words.Import(t.Snapshot)); err != nil {
+				err = errors.Join(err, tx.Rollback())
+			}
+		}
+		if err != nil {
+			cancel()
+			return err
+		}
+		s.tx = tx
+		return nil
+	})
+}
+
+// Commit commits the transaction. After ErrConnectionLost it may have been
+// committed.
+func (s *Session) Commit(ctx context.Context) error {
+	err := s.end(ctx, "commit", (*sql.Tx).Commit)
+	if err != nil && s.conn == nil {
+		err = Classed(ErrConnectionLost, err)
+	}
+	return err
+}
+
+// Rollback rolls the transaction back. It does nothing if none is open.
+func (s *Session) Rollback(ctx context.Context) error {
+	if s.tx == nil {
+		return nil
+	}
+	return s.end(ctx, "roll back", (*sql.Tx).Rollback)
+}
+
+func (s *Session) end(ctx context.Context, what string, fn func(*sql.Tx) error) error {
+	if s.tx == nil && s.conn != nil {
+		return fmt.Errorf("%s: no transaction is open", what)
+	}
+	return s.do(ctx, what, func() error {
+		defer context.AfterFunc(ctx, func() { s.kill(ctx) })() // fn takes no context
+		tx := s.tx
+		s.tx = nil
+		return fn(tx)
+	})
+}
+
+// Snapshot returns a name for the rows that the open transaction sees, for
+// Transaction.Snapshot of other sessions. It is valid until this transaction ends.
+func (s *Session) Snapshot(ctx context.Context) (name string, err error) {
+	const what = "share a snapshot"
+	if s.words.Export == "" {
+		return "", Classed(ErrUnsupported, fmt.Errorf("%s: this server can't", what))
+	}
+	if s.tx == nil && s.conn != nil {
+		return "", fmt.Errorf("%s: no transaction is open", what)
+	}
+	err = s.do(ctx, what, func() error { return s.conn.QueryRowContext(ctx, s.words.Export).Scan(&name) })
+	return name, err
+}
+
+// State returns a setting of the session by the server's name for it.
+func (s *Session) State(ctx context.Context, name string) (string, error) {
+	q, err := s.words.Get(name)
+	if err != nil {
+		return "", fmt.Errorf("setting %s: %w", name, err)
+	}
+	var v sql.NullString
+	err = s.do(ctx, "setting "+name, func() error { return s.conn.QueryRowContext(ctx, q).Scan(&v) })
+	return v.String, err
+}
+
+// SetState changes a setting of the session.
+func (s *Session) SetState(ctx context.Context, name, value string) error {
+	q, err := s.words.Set(name, value)
+	if err != nil {
+		return fmt.Errorf("set %s=%s: %w", name, value, err)
+	}
+	return s.do(ctx, "set "+name+"="+value, func() error {
+		_, err := s.conn.ExecContext(ctx, q)
+		return err
+	})
+}
+
+// Reset rolls back an open transaction, and replaces a connection that was lost, in
+// which case settings made by SetState are lost, too.
+func (s *Session) Reset(ctx context.Context) error {
+	err := s.Rollback(ctx)
+	if s.conn != nil && err == nil {
+		err = s.do(ctx, "test the connection", func() error { return s.conn.PingContext(ctx) })
+	}
+	if s.conn != nil || ctx.Err() != nil {
+		return err
+	}
+	return s.open(ctx)
+}
+
+// Close closes the connection. The server rolls back an open transaction.
+func (s *Session) Close() error { return s.discard() }
+
+// DiscardConn closes a connection instead of returning it to its pool. A connection
+// that is lost already is no error.
+func DiscardConn(db Keeper, c *sql.Conn) error {
+	err := errors.Join(c.Raw(func(any) error { return driver.ErrBadConn }), c.Close())
+	if errors.Is(err, driver.ErrBadConn) || errors.Is(db.Classify(err), ErrConnectionLost) {
+		return nil
+	}
+	return err
+}
+
+// A LockWords is how an engine holds a lock on a connection of its own, which the
+// server releases when that connection ends.
+type LockWords struct {
+	// Begin are settings of the connection; one that the server doesn't have may
+	// fail.
+	Begin []string
+	// Take is a query that takes the lock if it is free, Held one that checks that
+	// the connection holds it: both return true or not. Release is the statement
+	// that releases it.
+	Take, Held, Release string
+	// Every is the interval between two checks, and Wait how long one waits for its
+	// answer.
+	Every, Wait time.Duration
+}
+
+// Leases are the leases of a DB, which are released when it is closed.
+type Leases struct {
+	mu   sync.Mutex
+	held map[*lease]bool
+}
+
+// Close releases the leases.
+func (x *Leases) Close() error {
+	x.mu.Lock()
+	held := slices.Collect(maps.Keys(x.held))
+	x.mu.Unlock()
+	var errs []error
+	for _, l := range held {
+		errs = append(errs, l.Release())
+	}
+	return errors.Join(errs...)
+}
+
+// Take takes a lock on a connection of a pool, and checks it until the lease is
+// lost or released.
+func (x *Leases) Take(ctx context.Context, db Keeper, pool *sql.DB, name string, w LockWords) (Lease, error) {
+	fail := func(err error) (Lease, error) { return nil, fmt.Errorf("take lock %s: %w", name, db.Classify(err)) }
+	conn, err := pool.Conn(ctx)
+	if err != nil {
+		return fail(err)
+	}
+	for _, q := range w.Begin {
+		if _, err := conn.ExecContext(ctx, q); err != nil && errors.Is(db.Classify(err), ErrConnectionLost) {
+			return fail(errors.Join(err, DiscardConn(db, conn)))
+		}
+	}
+	var got sql.NullBool
+	if err := conn.QueryRowContext(ctx, w.Take).Scan(&got); err != nil {
+		return fail(errors.Join(err, DiscardConn(db, conn)))
+	}
+	if !got.Bool {
+		return fail(errors.Join(Classed(ErrLockTimeout, errors.New("another process holds it")), DiscardConn(db, conn)))
+	}
+	l := &lease{of: x, db: db, conn: conn, words: w, lost: make(chan struct{}), stop: make(chan struct{}), released: make(chan struct{})}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.held == nil {
+		x.held = map[*lease]bool{}
+	}
+	x.held[l] = true
+	go l.watch()
+	return l, nil
+}
+
+// A lease is a lock that a connection holds, with the goroutine that checks it.
+type lease struct {
+	of       *Leases
+	db       Keeper
+	conn     *sql.Conn
+	words    LockWords
+	lost     chan struct{}
+	stop     chan struct{} // closed by the first Release
+	stopping sync.Once
+	released chan struct{} // closed when the connection is closed
+	err      error         // of releasing, once released is closed
+}
+
+// watch checks the lock until it is lost, or released by Release.
+func (l *lease) watch() {
+	defer close(l.released)
+	tick := time.NewTicker(l.words.Every)
+	defer tick.Stop()
+	for held := true; held; {
+		select {
+		case <-tick.C:
+			held = l.held()
+		case <-l.stop:
+			// The server notices a closed connection late, and so the lock is
+			// released before.
+			ctx, cancel := context.WithTimeout(context.Background(), l.words.Wait)
+			_, l.err = l.conn.ExecContext(ctx, l.words.Release)
+			cancel()
+			held = false
+		}
+	}
+	close(l.lost)
+	if errors.Is(l.db.Classify(l.err), ErrConnectionLost) {
+		l.err = nil
+	}
+	l.err = errors.Join(l.err, DiscardConn(l.db, l.conn))
+}
+
+func (l *lease) held() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), l.words.Wait)
+	defer cancel()
+	var mine sql.NullBool
+	err := l.conn.QueryRowContext(ctx, l.words.Held).Scan(&mine)
+	return err == nil && mine.Bool
+}
+
+func (l *lease) Lost() <-chan struct{} { return l.lost }
+
+// Release releases the lock and closes the connection. Its error is that of the
+// first call.
+func (l *lease) Release() error {
+	l.stopping.Do(func() { close(l.stop) })
+	<-l.released
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
+	delete(l.of.held, l)
+	return l.err
+}
