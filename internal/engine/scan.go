@@ -70,10 +70,6 @@ func (v *Vector) appendValue(val driver.Value) error {
 		case Float32, Float64:
 			v.Floats = append(v.Floats, float64(x))
 			return nil
-		case Varchar, Char, Decimal: // a column without a type
-			v.Bytes = strconv.AppendInt(v.Bytes, x, 10)
-			v.EndBytes()
-			return nil
 		}
 	case float32:
 		if v.Type == Float32 || v.Type == Float64 {
@@ -87,19 +83,6 @@ func (v *Vector) appendValue(val driver.Value) error {
 			return nil
 		case Float64:
 			v.Floats = append(v.Floats, x)
-			return nil
-		case Varchar, Char, Decimal:
-			v.Bytes = strconv.AppendFloat(v.Bytes, x, 'g', -1, 64)
-			v.EndBytes()
-			return nil
-		}
-	case bool:
-		if v.Type == Int32 {
-			n := int64(0)
-			if x {
-				n = 1
-			}
-			v.Ints = append(v.Ints, n)
 			return nil
 		}
 	case time.Time:

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -170,7 +171,7 @@ func (s *Session) Query(ctx context.Context, want []Column, fn func(cols []Colum
 			if cols == nil {
 				cols = resultColumns(rows)
 			}
-			err = ScanDriverRows(rows, cols, func(b *Batch) error {
+			err = ScanDriverRows(dynamicRows{rows, cols}, cols, func(b *Batch) error {
 				own = fn(cols, b)
 				return own
 			})
@@ -210,6 +211,37 @@ func (s *Session) rows(ctx context.Context, c any, query string, args []any) (ro
 		return nil, nil, errors.Join(err, stmt.Close())
 	}
 	return rows, stmt.Close, nil
+}
+
+// dynamicRows are rows of a server that returns a number for a column of text, or for
+// one whose type it didn't report, and truth values: these become text and integers.
+type dynamicRows struct {
+	driver.Rows
+	cols []Column
+}
+
+// Next implements driver.Rows.
+func (r dynamicRows) Next(dest []driver.Value) error {
+	err := r.Rows.Next(dest)
+	for i, c := range r.cols[:min(len(r.cols), len(dest))] {
+		text := c.Type == Varchar || c.Type == Char || c.Type == Decimal
+		switch v := dest[i].(type) {
+		case int64:
+			if text {
+				dest[i] = strconv.FormatInt(v, 10)
+			}
+		case float64:
+			if text {
+				dest[i] = strconv.FormatFloat(v, 'g', -1, 64)
+			}
+		case bool:
+			dest[i] = int64(0)
+			if v {
+				dest[i] = int64(1)
+			}
+		}
+	}
+	return err
 }
 
 // resultTypes are the types of a result's columns by the names that drivers give

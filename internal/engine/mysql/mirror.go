@@ -88,7 +88,7 @@ func (m mirror) CreateTrigger(ctx context.Context, t engine.MirrorTrigger) error
 	if err != nil {
 		return err
 	}
-	defer discardConn(conn) // discards its timestamp setting
+	defer engine.DiscardConn(m.db, conn) // discards its timestamp setting
 	statements := t.Statements
 	if m.db.dialect.mariadb {
 		statements = append([]string{fmt.Sprintf("SET timestamp = UNIX_TIMESTAMP() + %d", triggerAhead)}, statements...)
@@ -222,12 +222,12 @@ func (m mirror) CutOver(ctx context.Context, c engine.CutOver) error {
 	if err != nil {
 		return err
 	}
-	defer discardConn(holder) // releases its locks in all cases
+	defer engine.DiscardConn(m.db, holder) // releases its locks in all cases
 	renamer, err := m.db.SQL().Conn(ctx)
 	if err != nil {
 		return err
 	}
-	defer discardConn(renamer)
+	defer engine.DiscardConn(m.db, renamer)
 	var id int64
 	if err := renamer.QueryRowContext(ctx, "SELECT CONNECTION_ID()").Scan(&id); err != nil {
 		return err
@@ -254,18 +254,18 @@ func (m mirror) CutOver(ctx context.Context, c engine.CutOver) error {
 	waits, err := m.waitsForLock(ctx, id, renamed)
 	if err == nil && waits {
 		if err := c.Point("swap: renaming"); err != nil {
-			discardConn(holder)
+			engine.DiscardConn(m.db, holder)
 			return errors.Join(err, <-renamed)
 		}
 		if _, err = holder.ExecContext(ctx, unsentry); err == nil {
 			if err := c.Point("swap: sentry gone"); err != nil {
-				discardConn(holder)
+				engine.DiscardConn(m.db, holder)
 				return errors.Join(err, <-renamed)
 			}
 		}
 	}
 	if _, unlock := holder.ExecContext(context.WithoutCancel(ctx), "UNLOCK TABLES"); unlock != nil {
-		discardConn(holder) // which also releases them
+		engine.DiscardConn(m.db, holder) // which also releases them
 	}
 	return errors.Join(err, classify(<-renamed))
 }
@@ -372,7 +372,7 @@ func (m mirror) dropSentry(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	defer discardConn(conn) // releases its lock
+	defer engine.DiscardConn(m.db, conn) // releases its lock
 	return engine.ExecEach(ctx, conn, []string{"LOCK TABLES " + name + " WRITE", "DELETE FROM " + name + " WHERE " + m.Quote(sentryColumn) + " = 0", "DROP TABLE " + name})
 }
 
