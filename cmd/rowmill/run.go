@@ -81,7 +81,7 @@ func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) 
 		}
 		tables = append(tables, k)
 		if err := k.MissingTriggers(ctx); errors.Is(err, maintain.ErrTriggers) {
-			a.logLine(fmt.Sprintf("%s warning: %v. Try: rowmill apply %s, which creates them", stamp(time.Now()), err, file))
+			a.logLine(fmt.Sprintf("%s warning: %v. Try: %s", stamp(time.Now()), err, hintOf(err)))
 		} else if err != nil {
 			return err
 		}

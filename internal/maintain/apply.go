@@ -164,7 +164,7 @@ func (t *Table) planTable(ctx context.Context, a *Application, applied *rolling.
 		return errors.New(tasks[0].Waits)
 	}
 	step := engine.CreateTable{Table: t.Table, Partitions: tasks[0].Parts}
-	anew, err := t.planAnew(ctx, applied, step.Partitions[0].From)
+	anew, err := t.planAnew(ctx, applied, func() (int64, error) { return step.Partitions[0].From, nil })
 	if err != nil {
 		return err
 	}

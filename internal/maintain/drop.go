@@ -15,55 +15,6 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// archive writes a sealed period to its file, reads the file back, and records the
-// result.
-func (t *Table) archive(ctx context.Context, p rolling.Partition, k *state.Period) (string, error) {
-	if err := t.sameTable(ctx); err != nil {
-		return "", err
-	}
-	if same, err := t.unchanged(ctx, p, k); err != nil || !same {
-		return p.Name + ": rows have come since it was sealed", err
-	}
-	t.reach("archive begun")
-	f, err := archive.Write(ctx, t.DB, t.Table, t.Schema, p, t.archiveDir(), nil)
-	if err != nil {
-		return "", err
-	}
-	t.reach("archive written")
-	read, err := archive.Verify(ctx, f.Path, nil)
-	if err != nil {
-		return "", err
-	}
-	if read.Rows != f.Rows || read.Sum != f.Sum {
-		return "", fmt.Errorf("archive %s: the file reads back as %s with checksum %s, and was written with %s and %s", f.Path, figure.Plural(read.Rows, "row", "rows"), read.Sum, figure.Count(f.Rows), f.Sum)
-	}
-	// A row that arrived while the file was written may or may not be in it.
-	if same, err := t.unchanged(ctx, p, k); err != nil || !same {
-		return p.Name + ": rows have come while it was archived", err
-	}
-	if f.Rows != k.Rows {
-		return "", fmt.Errorf("archive %s: %s written, and %s has %s", f.Path, figure.Plural(f.Rows, "row was", "rows were"), p.Name, figure.Count(k.Rows))
-	}
-	done := *k
-	done.State, done.Archive, done.ArchiveSum = state.Archived, f.Path, f.Sum
-	err = t.inTx(ctx, func(tx *sql.Tx) error { return t.State.Put(ctx, tx, done) })
-	t.reach("archived")
-	if err != nil {
-		return "", err
-	}
-	kept, err := archive.Supersede(t.archiveDir(), t.Table.Name, p.Period, f)
-	if err != nil {
-		return "", err
-	}
-	if f.Kept != "" {
-		kept = append(kept, f.Kept)
-	}
-	for _, path := range kept {
-		t.log(ctx, string(Archive), p.Name+": what was archived before had other rows, and is kept as "+path, 0, nil)
-	}
-	return fmt.Sprintf("%s: %s in %s", p.Name, figure.Plural(f.Rows, "row", "rows"), f.Path), nil
-}
-
 // A dropping is the state of a drop, as its steps record it.
 type dropping struct {
 	state.Dropping

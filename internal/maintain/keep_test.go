@@ -38,7 +38,7 @@ func create(db engine.Keeper) string {
 }
 
 // declare returns a declaration of the table.
-func declare(t *testing.T, db engine.Keeper, change func(*rolling.Declaration)) *rolling.Declaration {
+func declare(t testing.TB, db engine.Keeper, change func(*rolling.Declaration)) *rolling.Declaration {
 	t.Helper()
 	def, err := rolling.ReadDefinition(create(db))
 	if err != nil {
@@ -63,7 +63,7 @@ type world struct {
 }
 
 // applied opens the declared table and creates it.
-func applied(t *testing.T, db engine.Keeper, d *rolling.Declaration, now int64) *world {
+func applied(t testing.TB, db engine.Keeper, d *rolling.Declaration, now int64) *world {
 	t.Helper()
 	w := &world{t: t, now: now}
 	table, err := Open(t.Context(), db, d, func() time.Time { return rolling.Instant(w.now) })

@@ -54,7 +54,7 @@ func (t Task) ID() string {
 // A View is the state of a table and its server, the input of a plan.
 type View struct {
 	Now int64
-	// Parts are the table's partitions in order, Known the records about periods.
+	// Parts are the table's partitions in order, Known the records about them.
 	Parts []rolling.Partition
 	Known []state.Period
 	// Busy are the bounds of changes in progress, which end first.

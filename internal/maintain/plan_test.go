@@ -13,7 +13,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-func grid(t *testing.T, s string) rolling.Grid {
+func grid(t testing.TB, s string) rolling.Grid {
 	t.Helper()
 	g, err := rolling.Parse(s)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -59,88 +58,6 @@ const (
 	stepAttach = "attach"
 	stepRename = "rename"
 )
-
-// Archives lists the files of the table's periods: those in its directory, and
-// those that periods were archived to elsewhere. Missing files have a Problem.
-func (t *Table) Archives(ctx context.Context) ([]archive.Info, error) {
-	var out []archive.Info
-	if t.Declared.Seal.Archive != "" {
-		dir := t.archiveDir()
-		var err error
-		if out, err = archive.List(dir, t.Table.Name); err != nil {
-			return nil, err
-		}
-	}
-	known, err := t.State.Periods(ctx, t.Table.Name)
-	if err != nil && !isNoTable(err) {
-		return nil, err
-	}
-	for _, k := range known {
-		if k.Archive == "" || slices.ContainsFunc(out, func(i archive.Info) bool { return samePath(i.Path, k.Archive) }) {
-			continue
-		}
-		i, err := archive.Look(k.Archive)
-		if err != nil {
-			i.Problem = err.Error()
-			i.Table, i.Name, i.From, i.To, i.Rows, i.Sum = k.Table, k.Name, k.From, k.To, k.Rows, k.ArchiveSum
-			i.Bounds = t.Table.Grid.Format(k.From) + " to " + t.Table.Grid.Format(k.To)
-		}
-		out = append(out, i)
-	}
-	slices.SortStableFunc(out, func(a, b archive.Info) int {
-		switch {
-		case a.From != b.From && a.From < b.From:
-			return -1
-		case a.From != b.From:
-			return 1
-		}
-		return strings.Compare(a.Path, b.Path)
-	})
-	return out, nil
-}
-
-func samePath(a, b string) bool {
-	if a, err := filepath.Abs(a); err == nil {
-		if b, err := filepath.Abs(b); err == nil {
-			return a == b
-		}
-	}
-	return a == b
-}
-
-// FindArchive returns the file of the named period.
-func (t *Table) FindArchive(ctx context.Context, period string) (string, error) {
-	all, err := t.Archives(ctx)
-	if err != nil {
-		return "", err
-	}
-	for _, i := range all {
-		if i.Name == period {
-			return i.Path, nil
-		}
-	}
-	if t.Declared.Seal.Archive != "" {
-		dir := t.archiveDir()
-		// A damaged file may not identify its contents, but its name contains the
-		// period's.
-		if path := archive.Path(dir, t.Table.Name, period); slices.ContainsFunc(all, func(i archive.Info) bool { return samePath(i.Path, path) }) {
-			return path, nil
-		}
-	}
-	var names []string
-	for _, i := range all {
-		if i.Name != "" {
-			names = append(names, i.Name)
-		}
-	}
-	switch {
-	case len(names) == 0:
-		return "", engine.Hinted(fmt.Errorf("restore %s: table %s has no archives", period, t.Table.Name), "--file FILE, where the file lies elsewhere")
-	case len(names) > 6:
-		names = append(append(names[:3:3], "..."), names[len(names)-3:]...)
-	}
-	return "", engine.Hinted(fmt.Errorf("restore %s: table %s has no archive of that period; it has %s", period, t.Table.Name, strings.Join(names, ", ")), "--list, or --file FILE")
-}
 
 // PlanRestore inspects a file and the table, and returns the plan of the
 // restoration. It rejects a restoration that can't succeed.
@@ -199,14 +116,6 @@ func (r *Restoration) checkInto(ctx context.Context) error {
 		return fmt.Errorf("restore %s: table %s is there already", r.Part.Name, r.Into)
 	}
 	return nil
-}
-
-func (t *Table) exists(ctx context.Context, name string) (bool, error) {
-	_, err := t.DB.Describe(ctx, name)
-	if isNoTable(err) {
-		return false, nil
-	}
-	return err == nil, err
 }
 
 // checkAttach rejects a period that overlaps another one.
@@ -400,22 +309,23 @@ func (t *Table) sealed(ctx context.Context, p rolling.Period) (*state.Period, er
 func (r *Restoration) attach(ctx context.Context, d restoring, waiting func(error)) error {
 	t := r.t
 	t.reach("restore attach")
-	for {
+	var locked error
+	err := engine.Retry{First: firstRetry, Last: firstRetry, Waiting: func(err error) error {
+		if locked = err; waiting != nil {
+			waiting(t.blocked(ctx, err))
+		}
+		return nil
+	}}.Do(ctx, func() error {
 		have, err := t.DB.Catalog().Partitions(ctx, t.Table)
 		if err != nil {
 			return err
 		}
-		err = t.tryLocked(ctx, engine.Attach{Table: t.Table, Have: have, Part: d.Part, From: d.Table})
-		if !errors.Is(err, engine.ErrLockTimeout) {
-			return err
-		}
-		if waiting != nil {
-			waiting(t.blocked(ctx, err))
-		}
-		if engine.Sleep(ctx, engine.Jitter(firstRetry)) != nil {
-			return errors.Join(err, ctx.Err())
-		}
+		return t.tryLocked(ctx, engine.Attach{Table: t.Table, Have: have, Part: d.Part, From: d.Table})
+	})
+	if ctx.Err() != nil {
+		err = errors.Join(locked, err)
 	}
+	return err
 }
 
 // rename gives the filled table the requested name.
@@ -441,30 +351,88 @@ func (r *Restoration) rename(ctx context.Context, d restoring) error {
 	return t.DB.Classify(err)
 }
 
-// Release returns a restored period to retention: its file is read once more, and
-// the next pass may drop it.
-func (t *Table) Release(ctx context.Context, period string) error {
-	known, err := t.State.Periods(ctx, t.Table.Name)
+// asSealed compares the restored rows with the count and checksum of their seal.
+// The file's own checksums have already proven that it is what was archived. A seal
+// that this server can't compare is therefore no reason to withhold the rows. A
+// seal made by a session with other settings is compared under those settings.
+func (r *Restoration) asSealed(ctx context.Context, d restoring, f archive.File, known *state.Period, sameColumns bool) error {
+	t := r.t
+	if known == nil || known.ArchiveSum != f.Sum || !sameColumns {
+		return nil
+	}
+	from := t.DB.Dialect().Quote(d.Table)
+	now, _, err := t.sumLike(ctx, t.State.DB(), from, known.Checksum)
+	if errors.Is(err, engine.ErrUnsupported) {
+		t.log(ctx, string(Restore), fmt.Sprintf("%s: compared with its file only, not with its seal: %v", d.Part.Name, err), 0, nil)
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	for _, k := range known {
-		if k.Name != period || k.State != state.Restored {
-			continue
-		}
-		k.State = state.Archived
-		f, err := archive.Verify(ctx, k.Archive, nil)
-		switch {
-		case errors.Is(err, os.ErrNotExist), archive.Damaged(err), err == nil && f.Sum != k.ArchiveSum:
-			k.State, k.Archive, k.ArchiveSum = state.Sealed, "", "" // to be archived again
-		case err != nil:
-			return err
-		}
-		if err := t.inTx(ctx, func(tx *sql.Tx) error { return t.State.Put(ctx, tx, k) }); err != nil {
-			return err
-		}
-		t.log(ctx, "release", k.Name, 0, nil)
+	if now.Rows != known.Rows {
+		return fmt.Errorf("restore %s: the server has %d rows of it, and it had %d when it was sealed", d.Part.Name, now.Rows, known.Rows)
+	}
+	if now.Hash == known.Checksum {
 		return nil
 	}
-	return engine.Hinted(fmt.Errorf("release %s: table %s has no restored period of that name", period, t.Table.Name), "rowmill status, which lists the periods")
+	settings := ""
+	if !r.WithoutSeal {
+		if settings, err = t.sealedUnder(ctx, from, known); err != nil {
+			return fmt.Errorf("restore %s: compare with its seal under other settings: %w", d.Part.Name, err)
+		}
+	}
+	if settings != "" {
+		t.log(ctx, string(Restore), fmt.Sprintf("%s: as it was sealed, by a session with %s", d.Part.Name, settings), 0, nil)
+		return nil
+	}
+	differs := fmt.Sprintf("the checksum of its %d rows is %s on the server, and its seal has %s", now.Rows, now.Hash, known.Checksum)
+	if r.WithoutSeal {
+		t.log(ctx, string(Restore), fmt.Sprintf("%s: compared with its file only: %s", d.Part.Name, differs), 0, nil)
+		return nil
+	}
+	return engine.Hinted(fmt.Errorf("restore %s: %s. The file is the one that was archived, and the server has its values; "+
+		"the seal was made under settings of a session that are not known, or a value was another one when it was sealed", d.Part.Name, differs),
+		"--without-seal, to go by the file alone; with --into TABLE the rows can be looked at first")
+}
+
+// sealedUnder returns the settings under which the rows have the checksum of their
+// seal, "" if there are none.
+func (t *Table) sealedUnder(ctx context.Context, from string, known *state.Period) (settings string, err error) {
+	words, ok := t.DB.Words().(engine.RenderWords)
+	if !ok {
+		return "", nil
+	}
+	hash, err := t.DB.Words().RowHashLike(known.Checksum, t.columns())
+	if err != nil {
+		return "", err
+	}
+	all := words.Renderings(t.columns())
+	if len(all) > 0 {
+		t.log(ctx, string(Restore), fmt.Sprintf("%s: its checksum differs from its seal: compared under other settings of a session, which reads its %s up to %s; "+
+			"restore --without-seal does without", known.Name, figure.Plural(known.Rows, "row", "rows"), figure.Plural(len(all), "time", "times")), 0, nil)
+	}
+	for i, set := range all {
+		t.say(Event{At: time.Now(), Action: string(Restore), Detail: fmt.Sprintf("%s: compared under other settings, %d of %d: %s", known.Name, i+1, len(all), settingsOf(set))})
+		var is string
+		err := t.inTx(ctx, func(tx *sql.Tx) error {
+			for _, q := range set {
+				if _, err := tx.ExecContext(ctx, q); err != nil {
+					return t.DB.Classify(err)
+				}
+			}
+			return t.DB.Classify(tx.QueryRowContext(ctx, "SELECT "+hash+" FROM "+from).Scan(&is))
+		})
+		if err != nil {
+			return "", err
+		}
+		if is == known.Checksum {
+			return settingsOf(set), nil
+		}
+	}
+	return "", nil
+}
+
+// settingsOf returns the names of the settings that the statements change.
+func settingsOf(set []string) string {
+	return strings.ReplaceAll(strings.Join(set, ", "), "SET LOCAL ", "")
 }

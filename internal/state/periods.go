@@ -42,6 +42,16 @@ type Period struct {
 
 // Periods returns the recorded periods of a table in order, including dropped ones.
 func (s *Store) Periods(ctx context.Context, table string) ([]Period, error) {
+	return s.periods(ctx, table, "")
+}
+
+// PeriodsFrom returns those that are not dropped and begin at a position or later. It
+// reads no others, of which a table that is kept for years has many.
+func (s *Store) PeriodsFrom(ctx context.Context, table string, from int64) ([]Period, error) {
+	return s.periods(ctx, table, " AND lower_pos >= ? AND state <> ?", from, Dropped)
+}
+
+func (s *Store) periods(ctx context.Context, table, where string, args ...any) ([]Period, error) {
 	var out []Period
 	err := s.query(ctx, s.DB(), func(r *sql.Rows) error {
 		p := Period{Table: table}
@@ -51,7 +61,7 @@ func (s *Store) Periods(ctx context.Context, table string) ([]Period, error) {
 		out = append(out, p)
 		return err
 	}, "SELECT lower_pos, upper_pos, name, state, row_count, checksum, checked_pos, rebuilt, archive, archive_sum, updated_us "+
-		"FROM rowmill_states WHERE table_name = ? ORDER BY lower_pos", table)
+		"FROM rowmill_states WHERE table_name = ?"+where+" ORDER BY lower_pos", append([]any{table}, args...)...)
 	if err != nil {
 		return nil, fmt.Errorf("periods of %s: %w", table, err)
 	}

@@ -102,8 +102,8 @@ func (s *Store) Ensure(ctx context.Context) error {
 func (s *Store) Statements(of ...string) []string {
 	words := s.db.Words()
 	var out []string
-	for i, q := range schema(words.Text()) {
-		if len(of) == 0 || slices.Contains(of, names()[i]) {
+	for _, q := range schema(words.Text()) {
+		if len(of) == 0 || slices.Contains(of, nameOf(q)) {
 			out = append(out, q+words.OwnTable())
 		}
 	}
@@ -125,7 +125,8 @@ func (s *Store) query(ctx context.Context, x Exec, scan func(*sql.Rows) error, q
 // Missing returns the names of the missing tables.
 func (s *Store) Missing(ctx context.Context) ([]string, error) {
 	var out []string
-	for _, name := range names() {
+	for _, q := range schema("") {
+		name := nameOf(q)
 		_, err := s.db.Describe(ctx, name)
 		if errors.Is(err, engine.ErrNoTable) {
 			out = append(out, name)
@@ -136,12 +137,8 @@ func (s *Store) Missing(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// names returns the names of the tables, in the order of schema.
-func names() []string {
-	var out []string
-	for _, q := range schema("") {
-		name, _, _ := strings.Cut(strings.TrimPrefix(q, "CREATE TABLE IF NOT EXISTS "), " ")
-		out = append(out, name)
-	}
-	return out
+// nameOf returns the name of the table that a statement of schema creates.
+func nameOf(create string) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(create, "CREATE TABLE IF NOT EXISTS "), " ")
+	return name
 }

@@ -314,24 +314,22 @@ func (j *job) mayUndo() error {
 	return nil
 }
 
-// leadTries is the number of further attempts to take the lock of the adopting
-// process, leadPause the pause between them.
+// leadTries is the number of attempts to take the lock of the adopting process,
+// leadPause the pause between them.
 const (
-	leadTries = 3
+	leadTries = 4
 	leadPause = 100 * time.Millisecond
 )
 
 // leading runs fn while holding the lock that only one process at a time can hold for
 // the table.
 func leading(ctx context.Context, o Options, fn func(context.Context, *job) error) (err error) {
-	lease, err := o.DB.Lead(ctx, lockName(o.Table.Name))
-	for try := 0; try < leadTries && errors.Is(err, engine.ErrLockTimeout); try++ {
-		// Working takes this lock for a moment, to check whether it is held.
-		if err := engine.Sleep(ctx, leadPause); err != nil {
-			return err
-		}
+	var lease engine.Lease
+	// Working takes this lock for a moment, to check whether it is held.
+	err = engine.Retry{First: leadPause, Last: leadPause, Tries: leadTries}.Do(ctx, func() (err error) {
 		lease, err = o.DB.Lead(ctx, lockName(o.Table.Name))
-	}
+		return err
+	})
 	if errors.Is(err, engine.ErrLockTimeout) {
 		return engine.Hinted(fmt.Errorf("adopt %s: another process does: %w", o.Table.Name, err), "rowmill status FILE, which shows how far it is")
 	}
@@ -339,31 +337,22 @@ func leading(ctx context.Context, o Options, fn func(context.Context, *job) erro
 		return fmt.Errorf("adopt %s: %w", o.Table.Name, err)
 	}
 	defer func() { err = errors.Join(err, lease.Release()) }()
-	ctx, cancel := context.WithCancelCause(ctx)
-	done := make(chan struct{})
-	defer func() { cancel(nil); <-done }()
-	go func() {
-		defer close(done)
-		select {
-		case <-lease.Lost():
-			cancel(errors.New("the lock that only one process may hold is lost"))
-		case <-ctx.Done():
+	return engine.WhileHeld(ctx, lease, errors.New("the lock that only one process may hold is lost"), func(ctx context.Context) error {
+		j, err := open(ctx, o)
+		if err == nil {
+			err = fn(ctx, j)
 		}
-	}()
-	j, err := open(ctx, o)
-	if err == nil {
-		err = fn(ctx, j)
-	}
-	if err == nil {
-		return nil
-	}
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
-		err = errors.Join(cause, err)
-	}
-	if j != nil && j.change != nil && j.change.Step != "" && ctx.Err() == nil && !errors.Is(err, errKilled) {
-		err = errors.Join(err, j.State.Failed(ctx, j.change, err))
-	}
-	return err
+		if err == nil {
+			return nil
+		}
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+			err = errors.Join(cause, err)
+		}
+		if j != nil && j.change != nil && j.change.Step != "" && ctx.Err() == nil && !errors.Is(err, errKilled) {
+			err = errors.Join(err, j.State.Failed(ctx, j.change, err))
+		}
+		return err
+	})
 }
 
 // errKilled is returned where a test simulates the end of the process.

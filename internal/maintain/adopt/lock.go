@@ -24,23 +24,20 @@ const (
 // waits a limited time, during which statements on the table queue behind it; between
 // attempts they proceed. The holders of the lock are reported.
 func (j *job) locked(ctx context.Context, table, what string, fn func() error) error {
-	for try := 1; ; try++ {
-		err := j.DB.Classify(fn())
-		if err == nil || !errors.Is(err, engine.ErrLockTimeout) && !errors.Is(err, engine.ErrDeadlock) || ctx.Err() != nil {
-			return err
-		}
+	who := ""
+	err := engine.Retry{First: firstPause, Last: lastPause, Tries: lockTries, Waiting: func(err error) error {
 		blockers, blockersErr := j.DB.Blockers(ctx, &engine.Table{Name: table})
 		if blockersErr != nil {
 			return errors.Join(err, blockersErr)
 		}
-		if try == lockTries {
-			return fmt.Errorf("%s: %w%s", what, err, named(blockers))
-		}
-		j.progress(Progress{Paused: what + " waits for the lock of " + table + named(blockers), Blockers: blockers})
-		if err := engine.Sleep(ctx, engine.Backoff(firstPause, lastPause, try)); err != nil {
-			return err
-		}
+		who = named(blockers)
+		j.progress(Progress{Paused: what + " waits for the lock of " + table + who, Blockers: blockers})
+		return nil
+	}}.Do(ctx, func() error { return j.DB.Classify(fn()) })
+	if errors.Is(err, engine.ErrLockTimeout) || errors.Is(err, engine.ErrDeadlock) {
+		return fmt.Errorf("%s: %w%s", what, err, who)
 	}
+	return err
 }
 
 // named describes the blocking transactions.

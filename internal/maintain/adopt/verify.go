@@ -119,7 +119,10 @@ func (m *mirror) same(ctx context.Context, keys *copier.Keys, after, last []stri
 	}
 	pending := 0
 	for try := 0; ; {
-		rows, err = m.compare(ctx, keys, where, args)
+		err = engine.Retry{First: firstPause, Last: lastPause, Tries: lockTries}.Do(ctx, func() (err error) {
+			rows, err = m.compare(ctx, keys, where, args)
+			return err
+		})
 		switch {
 		case err == nil:
 			return rows, fixed, nil
@@ -129,10 +132,6 @@ func (m *mirror) same(ctx context.Context, keys *copier.Keys, after, last []stri
 			try++
 			fixed = true
 			if err := m.repair(ctx, where, args); err != nil {
-				return 0, fixed, err
-			}
-		case errors.Is(err, engine.ErrLockTimeout) || errors.Is(err, engine.ErrDeadlock):
-			if err := engine.Sleep(ctx, engine.Backoff(firstPause, lastPause, 1)); err != nil {
 				return 0, fixed, err
 			}
 		default:

@@ -10,7 +10,6 @@ package copier
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 
@@ -113,7 +112,7 @@ func (c *Copy) run(ctx context.Context) (int64, error) {
 	}
 	defer conn.Close()
 	var total int64
-	after, size, tries := c.After, c.Chunk, 0
+	after, size := c.After, c.Chunk
 	if size <= 0 {
 		size = firstChunk
 	}
@@ -123,41 +122,44 @@ func (c *Copy) run(ctx context.Context) (int64, error) {
 			return total, err
 		}
 		began := time.Now()
-		last, n, err := c.chunk(ctx, conn, keys, after, until, size, total)
+		var last []string
+		var n int64
+		waited := false
+		err := engine.Retry{First: firstPause, Last: lastPause, Tries: lockTries, Waiting: func(err error) error {
+			if c.Chunk <= 0 {
+				size = max(size/2, leastChunk)
+			}
+			waited = true
+			c.paused("a chunk waits for locks: " + err.Error())
+			return nil
+		}}.Do(ctx, func() (err error) {
+			began = time.Now()
+			last, n, err = c.chunk(ctx, conn, keys, after, until, size, total)
+			return err
+		})
+		if waited {
+			c.paused("")
+		}
 		switch {
-		case err == nil && last == nil && again == c.Again:
-			return total, nil
-		case err == nil && last == nil:
+		case err != nil || last == nil && again == c.Again:
+			return total, err
+		case last == nil:
 			again++
 			if until, err = keys.Last(ctx, c.DB.SQL(), c.From, c.Where); err != nil {
 				return total, err
 			}
-		case err == nil:
-			total, after, tries = total+n, last, 0
-			size = c.resize(size, time.Since(began))
-			if c.Between != nil {
-				bound := until
-				if again < c.Again {
-					bound = nil
-				}
-				if err := c.Between(ctx, after, bound); err != nil {
-					return total, err
-				}
+			continue
+		}
+		total, after = total+n, last
+		size = c.resize(size, time.Since(began))
+		if c.Between != nil {
+			bound := until
+			if again < c.Again {
+				bound = nil
 			}
-		case !errors.Is(err, engine.ErrLockTimeout) && !errors.Is(err, engine.ErrDeadlock) || ctx.Err() != nil:
-			return total, err
-		default:
-			if tries++; tries >= lockTries {
+			if err := c.Between(ctx, after, bound); err != nil {
 				return total, err
 			}
-			if c.Chunk <= 0 {
-				size = max(size/2, leastChunk)
-			}
-			c.paused("a chunk waits for locks: " + err.Error())
-			if err := engine.Sleep(ctx, engine.Backoff(firstPause, lastPause, tries)); err != nil {
-				return total, err
-			}
-			c.paused("")
 		}
 	}
 }

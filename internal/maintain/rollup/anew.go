@@ -31,10 +31,10 @@ type Anew struct {
 }
 
 // PlanAnew plans the fate of a table's roll-ups, for a table whose first period
-// will begin at a position. It includes all recorded roll-ups, declared or not, and
+// will begin at the position from, which is computed only if there are buckets. It includes all recorded roll-ups, declared or not, and
 // relies on their records. It returns an error if the kept buckets can't be
 // continued under the current declaration. SQL is empty if no roll-up is recorded.
-func PlanAnew(ctx context.Context, db engine.Keeper, t *engine.Table, d *rolling.Declaration, from int64) (*Anew, error) {
+func PlanAnew(ctx context.Context, db engine.Keeper, t *engine.Table, d *rolling.Declaration, from func() (int64, error)) (*Anew, error) {
 	a := &Anew{db: db, table: t.Name}
 	former, err := formerOf(ctx, db, t.Name)
 	if err != nil {
@@ -78,7 +78,7 @@ func formerOf(ctx context.Context, db engine.Keeper, table string) (out []former
 	return out, err
 }
 
-func (a *Anew) level(ctx context.Context, t *engine.Table, d *rolling.Declaration, f former, from int64) error {
+func (a *Anew) level(ctx context.Context, t *engine.Table, d *rolling.Declaration, f former, from func() (int64, error)) error {
 	if err := usable(f.name, "_live"); err != nil {
 		return err
 	}
@@ -111,8 +111,12 @@ func (a *Anew) level(ctx context.Context, t *engine.Table, d *rolling.Declaratio
 			"DROP TABLE %s first, if the buckets are not needed; or declare periods along that axis", f.name)
 	}
 	a.Kept = append(a.Kept, f.name)
+	first, err := from()
+	if err != nil {
+		return err
+	}
 	unset := every.Bounds().From
-	begin := every.Floor(from)
+	begin := every.Floor(first)
 	to := begin
 	computed := fmt.Sprintf("CASE WHEN watermark > %d THEN %d ELSE watermark END", begin, begin)
 	sealed := fmt.Sprintf("CASE WHEN sealed_to > %d THEN %d ELSE sealed_to END", begin, begin)

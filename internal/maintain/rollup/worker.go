@@ -35,51 +35,33 @@ const (
 
 // alone calls fn as the only worker, after the preceding one has ended.
 func (s *Set) alone(ctx context.Context, fn func(ctx context.Context, w *worker) error) (err error) {
-	lease, err := s.lead(ctx)
+	lease, err := leadOf(ctx, s.db, s.table.Name)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lease.Release()) }()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		select {
-		case <-lease.Lost():
-			cancel(errFenced)
-		case <-ctx.Done():
+	return engine.WhileHeld(ctx, lease, errFenced, func(ctx context.Context) (err error) {
+		conn, err := s.db.SQL().Conn(ctx)
+		if err != nil {
+			return s.db.Classify(err)
 		}
-	}()
-	defer func() { cancel(nil); <-watched }()
-	conn, err := s.db.SQL().Conn(ctx)
-	if err != nil {
-		return s.db.Classify(err)
-	}
-	w := &worker{Set: s, conn: conn}
-	defer func() { err = errors.Join(err, w.close(err)) }()
-	if err = fn(ctx, w); err != nil && errors.Is(context.Cause(ctx), errFenced) {
-		return errFenced
-	}
-	return err
-}
-
-// lead takes the worker's lock.
-func (s *Set) lead(ctx context.Context) (engine.Lease, error) {
-	return leadOf(ctx, s.db, s.table.Name)
+		w := &worker{Set: s, conn: conn}
+		defer func() { err = errors.Join(err, w.close(err)) }()
+		if err = fn(ctx, w); err != nil && errors.Is(context.Cause(ctx), errFenced) {
+			return errFenced
+		}
+		return err
+	})
 }
 
 // leadOf takes the lock of the worker on a table's roll-ups.
 func leadOf(ctx context.Context, db engine.Keeper, table string) (engine.Lease, error) {
-	for try := 0; ; try++ {
-		lease, err := db.Lead(ctx, table+"/rollups")
-		if !errors.Is(err, engine.ErrLockTimeout) {
-			return lease, err
-		}
-		if err := engine.Sleep(ctx, engine.Backoff(firstTurn, lastTurn, try)); err != nil {
-			return nil, err
-		}
-	}
+	var lease engine.Lease
+	err := engine.Retry{First: firstTurn, Last: lastTurn}.Do(ctx, func() (err error) {
+		lease, err = db.Lead(ctx, table+"/rollups")
+		return err
+	})
+	return lease, err
 }
 
 // close returns the connection in its original state, or closes it.
@@ -114,12 +96,7 @@ type transaction struct {
 //
 // It is READ COMMITTED: each statement sees the changes committed before it.
 func (w *worker) tx(ctx context.Context, fn func(*transaction) error) error {
-	for try := 1; ; try++ {
-		err := w.tryTx(ctx, fn)
-		if err == nil || try == tries || ctx.Err() != nil || !errors.Is(err, engine.ErrDeadlock) && !errors.Is(err, engine.ErrLockTimeout) {
-			return err
-		}
-	}
+	return engine.Retry{First: firstTurn, Last: lastTurn, Tries: tries}.Do(ctx, func() error { return w.tryTx(ctx, fn) })
 }
 
 func (w *worker) tryTx(ctx context.Context, fn func(*transaction) error) (err error) {

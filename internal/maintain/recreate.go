@@ -6,6 +6,8 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/maintain/adopt"
@@ -29,7 +31,7 @@ type anew struct {
 
 // planAnew plans this for a table whose first period will begin at a position. It
 // relies on the records, which may exist without a declaration: applied may be nil.
-func (t *Table) planAnew(ctx context.Context, applied *rolling.Declaration, from int64) (*anew, error) {
+func (t *Table) planAnew(ctx context.Context, applied *rolling.Declaration, from func() (int64, error)) (*anew, error) {
 	n := &anew{rows: t.Schema == nil || applied != nil}
 	var err error
 	if n.rollups, err = rollup.PlanAnew(ctx, t.DB, t.Table, t.Declared, from); err != nil {
@@ -103,21 +105,9 @@ func (t *Table) planAdoption(ctx context.Context, a *Application, applied *rolli
 	if under != nil {
 		return nil // the adoption continues
 	}
-	from, err := t.Now(ctx)
+	n, err := t.planAnew(ctx, applied, sync.OnceValues(func() (int64, error) { return t.firstPeriod(ctx) }))
 	if err != nil {
 		return err
-	}
-	n, err := t.planAnew(ctx, applied, from)
-	if err != nil {
-		return err
-	}
-	if len(n.rollups.SQL) > 0 {
-		if from, err = t.firstPeriod(ctx, from); err != nil {
-			return err
-		}
-		if n, err = t.planAnew(ctx, applied, from); err != nil {
-			return err
-		}
 	}
 	a.Notes = append(a.Notes, n.notes...)
 	if len(n.rollups.SQL) == 0 && !n.rows {
@@ -126,7 +116,7 @@ func (t *Table) planAdoption(ctx context.Context, a *Application, applied *rolli
 	a.BeforeSQL = n.rollups.SQL
 	a.Before = func(ctx context.Context, from int64) error {
 		return t.declaring(ctx, func() error {
-			n, err := t.planAnew(ctx, applied, from)
+			n, err := t.planAnew(ctx, applied, func() (int64, error) { return from, nil })
 			if err != nil {
 				return err
 			}
@@ -141,7 +131,11 @@ func (t *Table) planAdoption(ctx context.Context, a *Application, applied *rolli
 
 // firstPeriod returns where the periods of a plain table will begin: at its first
 // row or at the present, whichever is earlier.
-func (t *Table) firstPeriod(ctx context.Context, now int64) (int64, error) {
+func (t *Table) firstPeriod(ctx context.Context) (int64, error) {
+	now, err := t.Now(ctx)
+	if err != nil {
+		return 0, err
+	}
 	by, words := t.DB.Dialect().Quote(t.Table.By), t.DB.Words()
 	var first sql.NullInt64
 	// Rows below can't be adopted, and the adoption reports them.
@@ -228,4 +222,71 @@ func (t *Table) endChanges(ctx context.Context) (ended []state.Change, said []st
 		ended, said = append(ended, c), append(said, detail)
 	}
 	return ended, said, nil
+}
+
+// otherAxis describes how positions differ from those of the applied declaration,
+// and how to declare them as they were; "" if they don't differ. All records of a
+// table are by position: periods, seals, buckets.
+func (t *Table) otherAxis(applied *rolling.Declaration) (differs, as string) {
+	is := t.Declared
+	if was := applied.Period.Axis(); was != t.Table.Grid.Axis() {
+		return fmt.Sprintf("the period was %s, along %s, and is %s, along %s", applied.Period, axisName(was), t.Table.Grid, axisName(t.Table.Grid.Axis())), "periods of " + applied.Period.String()
+	}
+	if applied.Epoch != is.Epoch {
+		return fmt.Sprintf("epoch was %s and is %s", epochText(applied), epochText(is)), "epoch as it was, " + epochText(applied)
+	}
+	return "", ""
+}
+
+func axisName(a rolling.Axis) string {
+	if a == rolling.Sequence {
+		return "a sequence"
+	}
+	return "time"
+}
+
+func epochText(d *rolling.Declaration) string {
+	if d.Epoch == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%q", rolling.EpochName(d.Epoch))
+}
+
+// sameAxis rejects a declaration under which the table's existing periods would
+// have other bounds.
+func (t *Table) sameAxis(applied *rolling.Declaration) error {
+	differs, as := t.otherAxis(applied)
+	if differs == "" {
+		return nil
+	}
+	return engine.Hinted(fmt.Errorf("table %s: %s since it was applied: the periods that it has can't be followed by that", t.Table.Name, differs),
+		"declare %s; or declare another table, and load its rows into that", as)
+}
+
+// anewByAxis reports whether a table is created anew with another axis. It rejects
+// that if roll-ups of these names or archives of the former table are left.
+func (t *Table) anewByAxis(ctx context.Context, applied *rolling.Declaration, rollups []string) (other bool, err error) {
+	differs, as := t.otherAxis(applied)
+	if differs == "" {
+		return false, nil
+	}
+	is := "isn't there"
+	if t.Schema != nil {
+		is = "is a plain table now"
+	}
+	if len(rollups) > 0 {
+		return true, engine.Hinted(fmt.Errorf("table %s %s, and its roll-ups have buckets of it (%s): %s", t.Table.Name, is, strings.Join(rollups, ", "), differs),
+			"DROP TABLE %s first, if the buckets are not needed; declare roll-ups of other names; or declare %s", strings.Join(rollups, ", "), as)
+	}
+	known, err := t.State.Periods(ctx, t.Table.Name)
+	if err != nil {
+		return true, err
+	}
+	for _, k := range known {
+		if k.Archive != "" {
+			return true, engine.Hinted(fmt.Errorf("table %s %s, and periods of the former one are archived, %s among them: %s", t.Table.Name, is, k.Archive, differs),
+				"declare %s; or declare another table", as)
+		}
+	}
+	return true, nil
 }

@@ -159,3 +159,19 @@ func (t *Table) sealedTo(ctx context.Context, x state.Exec, sealed rolling.Parti
 	}
 	return t.State.SealedTo(ctx, x, t.Table.Name, to)
 }
+
+// triggers creates the triggers of new periods, if triggers belong to periods.
+func (t *Table) triggers(ctx context.Context) error {
+	if !t.Schema.View {
+		return nil
+	}
+	if t.Rollups != nil && t.Declared.Exact {
+		if err := t.Rollups.Create(ctx); err != nil {
+			return err
+		}
+	}
+	if t.Declared.Late == rolling.LateReject {
+		return t.refuseLate(ctx)
+	}
+	return nil
+}

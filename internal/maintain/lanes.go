@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -53,8 +52,10 @@ func (t *Table) View(ctx context.Context) (View, error) {
 	if v.Parts, err = t.DB.Catalog().Partitions(ctx, t.Table); err != nil {
 		return v, err
 	}
-	if v.Known, err = t.State.Periods(ctx, t.Table.Name); err != nil {
-		return v, err
+	if len(v.Parts) > 0 {
+		if v.Known, err = t.State.PeriodsFrom(ctx, t.Table.Name, v.Parts[0].From); err != nil {
+			return v, err
+		}
 	}
 	changes, err := t.State.Changes(ctx, t.Table.Name)
 	if err != nil {
@@ -246,55 +247,6 @@ func (t *Table) do(ctx context.Context, task Task, v View) (string, error) {
 	return "", fmt.Errorf("no such task: %s", task.Kind)
 }
 
-// refresh refreshes the levels up to the present, including late rows that were not
-// recorded.
-func (t *Table) refresh(ctx context.Context, now int64) (int, error) {
-	n, err := t.Rollups.Refresh(ctx, now)
-	if err != nil {
-		return n, err
-	}
-	stale, err := t.Rollups.Recount(ctx, now)
-	if stale == 0 || ctx.Err() != nil {
-		return n, err
-	}
-	more, again := t.Rollups.Refresh(ctx, now) // also for what was found before an error
-	return n + more, errors.Join(err, again)
-}
-
-// create adds the partitions one at a time, so that a blocked one doesn't affect
-// the others.
-func (t *Table) create(ctx context.Context, task Task, v View) (string, error) {
-	have := v.Parts
-	for i, p := range task.Parts {
-		err := t.tryLocked(ctx, engine.CreatePartitions{Table: t.Table, Have: have, New: []rolling.Partition{p}})
-		if err != nil {
-			if i > 0 {
-				t.log(ctx, string(Create), label(Task{Parts: task.Parts[:i]}), 0, nil)
-			}
-			return "", err
-		}
-		t.reach("created")
-		have = append(have[:len(have):len(have)], p)
-	}
-	return label(task), t.triggers(ctx)
-}
-
-// triggers creates the triggers of new periods, if triggers belong to periods.
-func (t *Table) triggers(ctx context.Context) error {
-	if !t.Schema.View {
-		return nil
-	}
-	if t.Rollups != nil && t.Declared.Exact {
-		if err := t.Rollups.Create(ctx); err != nil {
-			return err
-		}
-	}
-	if t.Declared.Late == rolling.LateReject {
-		return t.refuseLate(ctx)
-	}
-	return nil
-}
-
 // finish completes the changes of a lane whose process has ended.
 func (t *Table) finish(ctx context.Context, lane Lane) error {
 	changes, err := t.State.Changes(ctx, t.Table.Name)
@@ -375,75 +327,20 @@ func (t *Table) blocked(ctx context.Context, err error) error {
 	return engine.Hinted(fmt.Errorf("%w: in the way is %s", err, who[0]), "end that transaction; it is tried again by itself")
 }
 
-// again is how long an identical failure is not logged again: without it, retries
-// every second for hours would fill the log.
-const again = 30 * time.Second
-
-// failures are the recent failures, and when they were logged.
-type failures struct {
-	mu   sync.Mutex
-	last map[string]time.Time
-	open map[string]bool // kinds of actions whose last entry in the log is a failure
-}
-
-// note records how a logged action ended.
-func (f *failures) note(action string, failed bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.open == nil {
-		f.open = map[string]bool{}
+// create adds the partitions one at a time, so that a blocked one doesn't affect
+// the others.
+func (t *Table) create(ctx context.Context, task Task, v View) (string, error) {
+	have := v.Parts
+	for i, p := range task.Parts {
+		err := t.tryLocked(ctx, engine.CreatePartitions{Table: t.Table, Have: have, New: []rolling.Partition{p}})
+		if err != nil {
+			if i > 0 {
+				t.log(ctx, string(Create), label(Task{Parts: task.Parts[:i]}), 0, nil)
+			}
+			return "", err
+		}
+		t.reach("created")
+		have = append(have[:len(have):len(have)], p)
 	}
-	f.open[action] = failed
-}
-
-// over reports whether the last entry of a kind of action is a failure.
-func (f *failures) over(action string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.open[action]
-}
-
-// ended reports whether the last entry of a kind of action is a failure, and resets
-// that: the caller is about to log a success.
-func (f *failures) ended(action string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	was := f.open[action]
-	if was {
-		f.open[action] = false
-	}
-	return was
-}
-
-// repeated reports whether the same failure was logged less than again ago, and
-// otherwise records it.
-func (f *failures) repeated(what string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if time.Since(f.last[what]) < again {
-		return true
-	}
-	if f.last == nil || len(f.last) > 1000 {
-		f.last = map[string]time.Time{}
-	}
-	f.last[what] = time.Now()
-	return false
-}
-
-// log reports and logs an action. If the log can't be written, that is reported.
-func (t *Table) log(ctx context.Context, action, detail string, took time.Duration, err error) {
-	if err != nil && t.failed.repeated(action+" "+detail) {
-		return
-	}
-	t.failed.note(action, err != nil)
-	a := state.Action{At: time.Now(), Table: t.Table.Name, Action: action, Detail: detail, Took: took}
-	if err != nil {
-		a.Error, a.Locked = err.Error(), errors.Is(err, engine.ErrLockTimeout)
-	}
-	t.say(Event{At: a.At, Action: action, Detail: detail, Took: took, Err: err, Waiting: errors.Is(err, engine.ErrLockTimeout)})
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	if err := t.State.Log(ctx, a); err != nil {
-		t.say(Event{At: time.Now(), Action: "log", Err: err})
-	}
+	return label(task), t.triggers(ctx)
 }

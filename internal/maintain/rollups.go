@@ -27,12 +27,31 @@ func (t *Table) present(ctx context.Context) ([]rolling.Period, error) {
 	if err != nil {
 		return nil, err
 	}
+	all, err := t.State.Periods(ctx, t.Table.Name)
+	if err != nil {
+		return nil, err
+	}
 	var out []rolling.Period
 	for _, p := range v.Parts {
-		gone := slices.ContainsFunc(v.Known, func(k state.Period) bool { return k.State == state.Dropped && p.Overlaps(k.Period) })
+		gone := slices.ContainsFunc(all, func(k state.Period) bool { return k.State == state.Dropped && p.Overlaps(k.Period) })
 		if !gone && !v.busy([]rolling.Partition{p}) {
 			out = append(out, p.Period)
 		}
 	}
 	return out, nil
+}
+
+// refresh refreshes the levels up to the present, including late rows that were not
+// recorded.
+func (t *Table) refresh(ctx context.Context, now int64) (int, error) {
+	n, err := t.Rollups.Refresh(ctx, now)
+	if err != nil {
+		return n, err
+	}
+	stale, err := t.Rollups.Recount(ctx, now)
+	if stale == 0 || ctx.Err() != nil {
+		return n, err
+	}
+	more, again := t.Rollups.Refresh(ctx, now) // also for what was found before an error
+	return n + more, errors.Join(err, again)
 }

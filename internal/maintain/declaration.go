@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/maintain/rollup"
@@ -339,96 +338,6 @@ func stripped(r rolling.Rollup) rolling.Rollup {
 	return r
 }
 
-// Locks of a declaration. A process holds declareLock while it stores a
-// declaration, and while it removes rows according to one. It takes applyLock first
-// and releases it once it has declareLock, so that a waiting apply is next however
-// many periods are still to be dropped.
-const (
-	declareLock = "/declaration"
-	applyLock   = "/applying"
-)
-
-// How long a process waits for the locks of a declaration. A process that removes
-// rows holds them while a period is detached or its table dropped, which may take a
-// server minutes if the file is large. A process that applies a declaration holds
-// them for moments.
-const (
-	applyWait  = 5 * time.Minute
-	removeWait = 5 * time.Second
-	lockPoll   = 20 * time.Millisecond
-)
-
-// declareLease waits for the lock of the declaration and takes it.
-func (t *Table) declareLease(ctx context.Context, patience time.Duration) (_ engine.Lease, err error) {
-	end := time.Now().Add(patience)
-	next, err := t.lease(ctx, applyLock, end)
-	if err != nil {
-		return nil, err
-	}
-	lease, err := t.lease(ctx, declareLock, end)
-	if err != nil {
-		return nil, errors.Join(err, next.Release())
-	}
-	if err := next.Release(); err != nil {
-		return nil, errors.Join(err, lease.Release())
-	}
-	return lease, nil
-}
-
-func (t *Table) lease(ctx context.Context, lock string, end time.Time) (engine.Lease, error) {
-	for {
-		lease, err := t.DB.Lead(ctx, t.Table.Name+lock)
-		if err == nil || !errors.Is(err, engine.ErrLockTimeout) {
-			return lease, err
-		}
-		if time.Now().After(end) {
-			// Without the error class of the table's lock: no transaction blocks
-			// this one.
-			return nil, fmt.Errorf("the declaration of %s is locked by another rowmill, which applies another one or removes rows by it: %v", t.Table.Name, err)
-		}
-		if err := engine.Sleep(ctx, engine.Jitter(lockPoll)); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// undisturbed calls remove, which deletes rows or detaches them, while no process
-// can apply another declaration. If the declaration in force isn't the one of the
-// mark, it returns errChanged instead.
-func (t *Table) undisturbed(ctx context.Context, as mark, remove func(ctx context.Context) error) (err error) {
-	lease, err := t.declareLease(ctx, removeWait)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, lease.Release()) }()
-	stored, err := t.State.Declared(ctx, t.Table.Name)
-	if err != nil {
-		return err
-	}
-	if stored == nil || markOf(stored) != as {
-		return errChanged
-	}
-	return whileHeld(ctx, lease, remove)
-}
-
-// whileHeld calls fn with a context that ends when the lease is lost.
-func whileHeld(ctx context.Context, lease engine.Lease, fn func(ctx context.Context) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stop := make(chan struct{})
-	var watch sync.WaitGroup
-	watch.Go(func() {
-		select {
-		case <-lease.Lost():
-			cancel()
-		case <-stop:
-		}
-	})
-	defer watch.Wait()
-	defer close(stop)
-	return fn(ctx)
-}
-
 // declare stores the declaration. A drop in progress either ends first, or sees the
 // new declaration before it removes anything.
 func (t *Table) declare(ctx context.Context) error {
@@ -441,13 +350,4 @@ func (t *Table) declare(ctx context.Context) error {
 // log of actions.
 func (t *Table) Undeclare(ctx context.Context) error {
 	return t.declaring(ctx, func() error { return t.State.Undeclare(ctx, t.State.DB(), t.Table.Name) })
-}
-
-func (t *Table) declaring(ctx context.Context, write func() error) (err error) {
-	lease, err := t.declareLease(ctx, applyWait)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, lease.Release()) }()
-	return write()
 }

@@ -8,7 +8,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -51,19 +50,6 @@ type Table struct {
 	mark  mark
 	clock func(ctx context.Context) (int64, error)
 	*shared
-}
-
-// archiveDir returns the archive's directory as an absolute path: the path is
-// stored for processes with other working directories.
-func (t *Table) archiveDir() string {
-	dir := t.Declared.Seal.Archive
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(t.Dir, dir)
-	}
-	if abs, err := filepath.Abs(dir); err == nil {
-		return abs
-	}
-	return dir
 }
 
 // An Event is an event of a table's maintenance.
@@ -177,4 +163,43 @@ func (t *Table) Reload(ctx context.Context) error {
 		return err
 	}
 	return t.openLevels()
+}
+
+// SetPeriod sets the period of a table declared with "auto", before anything is
+// planned.
+func (t *Table) SetPeriod(g rolling.Grid) error {
+	found := *t.Declared
+	found.Period = g
+	table := *t.Table
+	table.Grid = g
+	t.Declared, t.Table = &found, &table
+	return t.openLevels()
+}
+
+func (t *Table) exists(ctx context.Context, name string) (bool, error) {
+	_, err := t.DB.Describe(ctx, name)
+	if isNoTable(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// inTx runs fn in a transaction.
+func (t *Table) inTx(ctx context.Context, fn func(*sql.Tx) error) error {
+	tx, err := t.DB.SQL().BeginTx(ctx, nil)
+	if err != nil {
+		return t.DB.Classify(err)
+	}
+	if err := fn(tx); err != nil {
+		_ = tx.Rollback() // no effect: the transaction also ends with its connection
+		return err
+	}
+	return t.DB.Classify(tx.Commit())
+}
+
+// reach calls Reached, with which tests end the process, before or after a step.
+func (t *Table) reach(point string) {
+	if t.Reached != nil {
+		t.Reached(point)
+	}
 }

@@ -1,0 +1,62 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// A Retry repeats work that needs a lock for which others may wait.
+type Retry struct {
+	// First and Last bound the pause between attempts, which doubles, with Jitter.
+	First, Last time.Duration
+	// Tries limits the attempts; 0 is no limit.
+	Tries int
+	// Until, unless zero, is the time after which no further attempt is made.
+	Until time.Time
+	// Waiting, unless nil, is called before each pause. An error that it returns
+	// ends the work.
+	Waiting func(err error) error
+}
+
+// Do calls fn until it succeeds, or fails for another reason than a lock that was
+// not granted or a deadlock, or no attempt is left. It returns the last error of fn,
+// or that of ctx if it ends during a pause.
+func (r Retry) Do(ctx context.Context, fn func() error) error {
+	for try := 1; ; try++ {
+		err := fn()
+		switch {
+		case err == nil || !errors.Is(err, ErrLockTimeout) && !errors.Is(err, ErrDeadlock) || ctx.Err() != nil:
+			return err
+		case try == r.Tries, !r.Until.IsZero() && time.Now().After(r.Until):
+			return err
+		case r.Waiting != nil:
+			if err := r.Waiting(err); err != nil {
+				return err
+			}
+		}
+		if ended := Sleep(ctx, Backoff(r.First, r.Last, try)); ended != nil {
+			return ended
+		}
+	}
+}
+
+// WhileHeld calls fn with a context that ends, with that cause, when the lease is
+// lost.
+func WhileHeld(ctx context.Context, lease Lease, cause error, fn func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case <-lease.Lost():
+			cancel(cause)
+		case <-ctx.Done():
+		}
+	}()
+	defer func() {
+		cancel(nil)
+		<-watched
+	}()
+	return fn(ctx)
+}

@@ -1,0 +1,190 @@
+package maintain
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/maintain/archive"
+	"github.com/rowmill/rowmill/internal/state"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// archiveDir returns the archive's directory as an absolute path: the path is
+// stored for processes with other working directories.
+func (t *Table) archiveDir() string {
+	dir := t.Declared.Seal.Archive
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(t.Dir, dir)
+	}
+	if abs, err := filepath.Abs(dir); err == nil {
+		return abs
+	}
+	return dir
+}
+
+// archive writes a sealed period to its file, reads the file back, and records the
+// result.
+func (t *Table) archive(ctx context.Context, p rolling.Partition, k *state.Period) (string, error) {
+	if err := t.sameTable(ctx); err != nil {
+		return "", err
+	}
+	if same, err := t.unchanged(ctx, p, k); err != nil || !same {
+		return p.Name + ": rows have come since it was sealed", err
+	}
+	t.reach("archive begun")
+	f, err := archive.Write(ctx, t.DB, t.Table, t.Schema, p, t.archiveDir(), nil)
+	if err != nil {
+		return "", err
+	}
+	t.reach("archive written")
+	read, err := archive.Verify(ctx, f.Path, nil)
+	if err != nil {
+		return "", err
+	}
+	if read.Rows != f.Rows || read.Sum != f.Sum {
+		return "", fmt.Errorf("archive %s: the file reads back as %s with checksum %s, and was written with %s and %s", f.Path, figure.Plural(read.Rows, "row", "rows"), read.Sum, figure.Count(f.Rows), f.Sum)
+	}
+	// A row that arrived while the file was written may or may not be in it.
+	if same, err := t.unchanged(ctx, p, k); err != nil || !same {
+		return p.Name + ": rows have come while it was archived", err
+	}
+	if f.Rows != k.Rows {
+		return "", fmt.Errorf("archive %s: %s written, and %s has %s", f.Path, figure.Plural(f.Rows, "row was", "rows were"), p.Name, figure.Count(k.Rows))
+	}
+	done := *k
+	done.State, done.Archive, done.ArchiveSum = state.Archived, f.Path, f.Sum
+	err = t.inTx(ctx, func(tx *sql.Tx) error { return t.State.Put(ctx, tx, done) })
+	t.reach("archived")
+	if err != nil {
+		return "", err
+	}
+	kept, err := archive.Supersede(t.archiveDir(), t.Table.Name, p.Period, f)
+	if err != nil {
+		return "", err
+	}
+	if f.Kept != "" {
+		kept = append(kept, f.Kept)
+	}
+	for _, path := range kept {
+		t.log(ctx, string(Archive), p.Name+": what was archived before had other rows, and is kept as "+path, 0, nil)
+	}
+	return fmt.Sprintf("%s: %s in %s", p.Name, figure.Plural(f.Rows, "row", "rows"), f.Path), nil
+}
+
+// Archives lists the files of the table's periods: those in its directory, and
+// those that periods were archived to elsewhere. Missing files have a Problem.
+func (t *Table) Archives(ctx context.Context) ([]archive.Info, error) {
+	var out []archive.Info
+	if t.Declared.Seal.Archive != "" {
+		dir := t.archiveDir()
+		var err error
+		if out, err = archive.List(dir, t.Table.Name); err != nil {
+			return nil, err
+		}
+	}
+	known, err := t.State.Periods(ctx, t.Table.Name)
+	if err != nil && !isNoTable(err) {
+		return nil, err
+	}
+	for _, k := range known {
+		if k.Archive == "" || slices.ContainsFunc(out, func(i archive.Info) bool { return samePath(i.Path, k.Archive) }) {
+			continue
+		}
+		i, err := archive.Look(k.Archive)
+		if err != nil {
+			i.Problem = err.Error()
+			i.Table, i.Name, i.From, i.To, i.Rows, i.Sum = k.Table, k.Name, k.From, k.To, k.Rows, k.ArchiveSum
+			i.Bounds = t.Table.Grid.Format(k.From) + " to " + t.Table.Grid.Format(k.To)
+		}
+		out = append(out, i)
+	}
+	slices.SortStableFunc(out, func(a, b archive.Info) int {
+		switch {
+		case a.From != b.From && a.From < b.From:
+			return -1
+		case a.From != b.From:
+			return 1
+		}
+		return strings.Compare(a.Path, b.Path)
+	})
+	return out, nil
+}
+
+func samePath(a, b string) bool {
+	if a, err := filepath.Abs(a); err == nil {
+		if b, err := filepath.Abs(b); err == nil {
+			return a == b
+		}
+	}
+	return a == b
+}
+
+// FindArchive returns the file of the named period.
+func (t *Table) FindArchive(ctx context.Context, period string) (string, error) {
+	all, err := t.Archives(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, i := range all {
+		if i.Name == period {
+			return i.Path, nil
+		}
+	}
+	if t.Declared.Seal.Archive != "" {
+		dir := t.archiveDir()
+		// A damaged file may not identify its contents, but its name contains the
+		// period's.
+		if path := archive.Path(dir, t.Table.Name, period); slices.ContainsFunc(all, func(i archive.Info) bool { return samePath(i.Path, path) }) {
+			return path, nil
+		}
+	}
+	var names []string
+	for _, i := range all {
+		if i.Name != "" {
+			names = append(names, i.Name)
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return "", engine.Hinted(fmt.Errorf("restore %s: table %s has no archives", period, t.Table.Name), "--file FILE, where the file lies elsewhere")
+	case len(names) > 6:
+		names = append(append(names[:3:3], "..."), names[len(names)-3:]...)
+	}
+	return "", engine.Hinted(fmt.Errorf("restore %s: table %s has no archive of that period; it has %s", period, t.Table.Name, strings.Join(names, ", ")), "--list, or --file FILE")
+}
+
+// Release returns a restored period to retention: its file is read once more, and
+// the next pass may drop it.
+func (t *Table) Release(ctx context.Context, period string) error {
+	known, err := t.State.Periods(ctx, t.Table.Name)
+	if err != nil {
+		return err
+	}
+	for _, k := range known {
+		if k.Name != period || k.State != state.Restored {
+			continue
+		}
+		k.State = state.Archived
+		f, err := archive.Verify(ctx, k.Archive, nil)
+		switch {
+		case errors.Is(err, os.ErrNotExist), archive.Damaged(err), err == nil && f.Sum != k.ArchiveSum:
+			k.State, k.Archive, k.ArchiveSum = state.Sealed, "", "" // to be archived again
+		case err != nil:
+			return err
+		}
+		if err := t.inTx(ctx, func(tx *sql.Tx) error { return t.State.Put(ctx, tx, k) }); err != nil {
+			return err
+		}
+		t.log(ctx, "release", k.Name, 0, nil)
+		return nil
+	}
+	return engine.Hinted(fmt.Errorf("release %s: table %s has no restored period of that name", period, t.Table.Name), "rowmill status, which lists the periods")
+}

@@ -1,0 +1,215 @@
+package maintain
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+const (
+	// turnWait is how long a step waits for its turn before it proceeds without it.
+	// It is longer than any turn should last.
+	turnWait = 5 * time.Second
+	turnPoll = 20 * time.Millisecond
+	// defaultBreath is the pause between attempts to get the lock after one has
+	// failed, so that all statements queued behind that attempt get through.
+	defaultBreath = 500 * time.Millisecond
+)
+
+// tryLocked tries a step that needs the table's lock. The steps of a table take
+// turns across all lanes and processes: if two were queued for the lock, an insert
+// behind both would wait for twice the lock timeout.
+func (t *Table) tryLocked(ctx context.Context, step engine.Step) error {
+	defer t.turn(ctx)()
+	err := t.try(ctx, step)
+	if errors.Is(err, engine.ErrLockTimeout) {
+		_ = engine.Sleep(ctx, cmp.Or(t.breath, defaultBreath)) // err is the more useful error
+	}
+	return err
+}
+
+// turn waits for the step's turn, and returns the function that ends it.
+func (t *Table) turn(ctx context.Context) (end func()) {
+	if t.DB.Capabilities().SerialWrites { // its transactions are serial anyway
+		return func() {}
+	}
+	ctx, cancel := context.WithTimeout(ctx, turnWait)
+	defer cancel()
+	for !t.turns.TryLock() {
+		if engine.Sleep(ctx, turnPoll) != nil {
+			return func() {}
+		}
+	}
+	for {
+		lease, err := t.DB.Lead(ctx, t.Table.Name+"/turn")
+		if err == nil {
+			return func() {
+				_ = lease.Release() // a failure means that the connection is lost, and the lock with it
+				t.turns.Unlock()
+			}
+		}
+		if engine.Sleep(ctx, turnPoll) != nil {
+			return t.turns.Unlock
+		}
+	}
+}
+
+// gateWait is how long a step that needs the table's lock waits for this process's
+// statements that read the table. Those of roll-ups take a fraction of it.
+const gateWait = 5 * time.Second
+
+// A gate prevents lock waits between statements of this process. A statement that
+// reads the table blocks changes of its partitions until it ends, and inserts queue
+// behind a waiting change. A change therefore waits at the gate, where no insert
+// queues behind it, and new reading statements wait for the change.
+type gate struct {
+	mu      sync.Mutex
+	readers int
+	closed  int
+	changed chan struct{} // closed when readers or closed change; nil while nothing waits
+}
+
+// tell wakes all waiting goroutines; mu is held.
+func (g *gate) tell() {
+	if g.changed != nil {
+		close(g.changed)
+		g.changed = nil
+	}
+}
+
+// wait waits until ok returns true or ctx ends. It calls ok with mu held, and
+// returns with mu held.
+func (g *gate) wait(ctx context.Context, ok func() bool) {
+	g.mu.Lock()
+	for !ok() && ctx.Err() == nil {
+		if g.changed == nil {
+			g.changed = make(chan struct{})
+		}
+		changed := g.changed
+		g.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		g.mu.Lock()
+	}
+}
+
+// read begins a statement that reads the table, and returns the function that ends
+// it.
+func (g *gate) read() (end func()) {
+	g.wait(context.Background(), func() bool { return g.closed == 0 })
+	defer g.mu.Unlock()
+	g.readers++
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.readers--
+		g.tell()
+	}
+}
+
+// change begins a change of the table once no statement reads it, or after gateWait
+// at the latest, and returns the function that ends it.
+func (g *gate) change(ctx context.Context) (end func()) {
+	ctx, cancel := context.WithTimeout(ctx, gateWait)
+	defer cancel()
+	g.mu.Lock()
+	g.closed++
+	g.mu.Unlock()
+	g.wait(ctx, func() bool { return g.readers == 0 })
+	defer g.mu.Unlock()
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.closed--
+		g.tell()
+	}
+}
+
+// try is DB.Try for a step that needs the table's lock.
+func (t *Table) try(ctx context.Context, step engine.Step) error {
+	defer t.gate.change(ctx)()
+	return t.DB.Try(ctx, step)
+}
+
+// Locks of a declaration. A process holds declareLock while it stores a
+// declaration, and while it removes rows according to one. It takes applyLock first
+// and releases it once it has declareLock, so that a waiting apply is next however
+// many periods are still to be dropped.
+const (
+	declareLock = "/declaration"
+	applyLock   = "/applying"
+)
+
+// How long a process waits for the locks of a declaration. A process that removes
+// rows holds them while a period is detached or its table dropped, which may take a
+// server minutes if the file is large. A process that applies a declaration holds
+// them for moments.
+const (
+	applyWait  = 5 * time.Minute
+	removeWait = 5 * time.Second
+	lockPoll   = 20 * time.Millisecond
+)
+
+// declareLease waits for the lock of the declaration and takes it.
+func (t *Table) declareLease(ctx context.Context, patience time.Duration) (_ engine.Lease, err error) {
+	end := time.Now().Add(patience)
+	next, err := t.lease(ctx, applyLock, end)
+	if err != nil {
+		return nil, err
+	}
+	lease, err := t.lease(ctx, declareLock, end)
+	if err != nil {
+		return nil, errors.Join(err, next.Release())
+	}
+	if err := next.Release(); err != nil {
+		return nil, errors.Join(err, lease.Release())
+	}
+	return lease, nil
+}
+
+func (t *Table) lease(ctx context.Context, lock string, end time.Time) (lease engine.Lease, err error) {
+	err = engine.Retry{First: lockPoll, Last: lockPoll, Until: end}.Do(ctx, func() (err error) {
+		lease, err = t.DB.Lead(ctx, t.Table.Name+lock)
+		return err
+	})
+	if errors.Is(err, engine.ErrLockTimeout) && ctx.Err() == nil {
+		// Without the error class of the table's lock: no transaction blocks this one.
+		err = fmt.Errorf("the declaration of %s is locked by another rowmill, which applies another one or removes rows by it: %v", t.Table.Name, err)
+	}
+	return lease, err
+}
+
+// undisturbed calls remove, which deletes rows or detaches them, while no process
+// can apply another declaration. If the declaration in force isn't the one of the
+// mark, it returns errChanged instead.
+func (t *Table) undisturbed(ctx context.Context, as mark, remove func(ctx context.Context) error) (err error) {
+	lease, err := t.declareLease(ctx, removeWait)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lease.Release()) }()
+	stored, err := t.State.Declared(ctx, t.Table.Name)
+	if err != nil {
+		return err
+	}
+	if stored == nil || markOf(stored) != as {
+		return errChanged
+	}
+	return engine.WhileHeld(ctx, lease, context.Canceled, remove)
+}
+
+func (t *Table) declaring(ctx context.Context, write func() error) (err error) {
+	lease, err := t.declareLease(ctx, applyWait)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lease.Release()) }()
+	return write()
+}
