@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"os"
 	"sync"
 	"time"
@@ -88,4 +89,100 @@ func (w *Watch) Close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.forget()
+}
+
+// Linked is a connection that a Link guards.
+type Linked interface {
+	comparable
+	// Watch interrupts the connection's operations.
+	Watch() *Watch
+	// Rollback rolls back the open transaction, if any.
+	Rollback() error
+	// Kill ends the connection on the server, and waits until it is gone: a statement
+	// that runs there, or waits for a lock, would otherwise finish and commit at any
+	// later time.
+	Kill(ctx context.Context)
+	Close() error
+}
+
+// A Link is the connection of a writer, a querier or a loader. An operation that is
+// interrupted, or fails for another reason than its data, loses the connection; Reset
+// makes another.
+type Link[C Linked] struct {
+	// Conn is the connection, nil if it is lost.
+	Conn C
+	// Dial makes and prepares a connection.
+	Dial func(ctx context.Context) (C, error)
+}
+
+// Connect makes a connection.
+func (l *Link[C]) Connect(ctx context.Context) error {
+	conn, err := l.Dial(ctx)
+	if err == nil {
+		l.Conn = conn
+	}
+	return err
+}
+
+// Lost reports whether there is no connection.
+func (l *Link[C]) Lost() bool {
+	var none C
+	return l.Conn == none
+}
+
+// Enter makes the end of ctx interrupt operations on the connection, until Leave.
+func (l *Link[C]) Enter(ctx context.Context) error {
+	if l.Lost() {
+		return Classed(ErrConnectionLost, errors.New("the connection is lost"))
+	}
+	return l.Conn.Watch().Begin(ctx)
+}
+
+// Leave ends an operation and returns its error, or that of ctx if ctx interrupted it.
+// An operation without an error has succeeded, even if ctx has ended since. After an
+// error the connection is kept only if it is usable.
+func (l *Link[C]) Leave(ctx context.Context, err error, usable bool) error {
+	interrupted := l.Conn.Watch().End()
+	if err == nil {
+		return nil
+	}
+	if interrupted {
+		l.Conn.Kill(ctx)
+		err, usable = ctx.Err(), false
+	}
+	if !usable {
+		l.Drop()
+	}
+	return err
+}
+
+// Drop closes the connection, which may be broken.
+func (l *Link[C]) Drop() {
+	var none C
+	if !l.Lost() {
+		_ = l.Conn.Close()
+		l.Conn = none
+	}
+}
+
+// Reset rolls back, or makes a connection if there is none.
+func (l *Link[C]) Reset(ctx context.Context) error {
+	if !l.Lost() {
+		if err := l.Conn.Watch().Begin(ctx); err != nil {
+			return err
+		}
+		err := l.Conn.Rollback()
+		l.Conn.Watch().End()
+		if err == nil {
+			return nil
+		}
+		l.Drop()
+	}
+	return l.Connect(ctx)
+}
+
+// Close closes the connection.
+func (l *Link[C]) Close() error {
+	l.Drop()
+	return nil
 }

@@ -18,7 +18,28 @@ import (
 func BenchmarkInsert(b *testing.B) {
 	for _, m := range []engine.Method{engine.Single, engine.Multi, engine.Prepared, engine.Load} {
 		for _, batch := range []int{1, 100, 1000} {
-			b.Run(fmt.Sprintf("%s/batch=%d", m, batch), func(b *testing.B) { benchmarkInsert(b, m, batch) })
+			b.Run(fmt.Sprintf("%s/batch=%d", m, batch), func(b *testing.B) { benchmarkInsert(b, "mariadb", m, batch, nil) })
+		}
+	}
+}
+
+// BenchmarkSocket compares the ways in which a batch can be sent: by the driver or by
+// this package's own packets, on an ordinary socket or on one whose thread blocks.
+func BenchmarkSocket(b *testing.B) {
+	ways := []struct {
+		name string
+		set  func(engine.Writer)
+	}{
+		{"driver", func(w engine.Writer) { mysql.SendBy(w, true, false) }},
+		{"driver,blocking", func(w engine.Writer) { mysql.SendBy(w, true, true) }},
+		{"packets", func(w engine.Writer) { mysql.SendBy(w, false, false) }},
+		{"packets,blocking", func(w engine.Writer) { mysql.SendBy(w, false, true) }},
+	}
+	for _, kind := range []string{"mariadb", "mysql"} {
+		for _, batch := range []int{1, 10, 100} {
+			for _, way := range ways {
+				b.Run(fmt.Sprintf("%s/batch=%d/%s", kind, batch, way.name), func(b *testing.B) { benchmarkInsert(b, kind, engine.Multi, batch, way.set) })
+			}
 		}
 	}
 }
@@ -47,8 +68,8 @@ func fillPurchases(b *engine.Batch, first int64, n int) {
 	}
 }
 
-func benchmarkInsert(b *testing.B, m engine.Method, batch int) {
-	db := testdb.Open(b, "mariadb")
+func benchmarkInsert(b *testing.B, kind string, m engine.Method, batch int, set func(engine.Writer)) {
+	db := testdb.Open(b, kind)
 	table := purchases()
 	if err := db.Apply(b.Context(), engine.CreateTable{Table: table}); err != nil {
 		b.Fatal(err)
@@ -58,6 +79,9 @@ func benchmarkInsert(b *testing.B, m engine.Method, batch int) {
 		b.Fatal(err)
 	}
 	defer w.Close()
+	if set != nil {
+		set(w)
+	}
 	rows, next := engine.NewBatch(table.Columns), int64(0)
 	insert := func() {
 		rows.Reset()

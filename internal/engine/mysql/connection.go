@@ -261,6 +261,7 @@ func numberOf(ctx context.Context, conn driver.Conn, q string) (int64, error) {
 // a goroutine for every statement with a cancellable one. Instead, the end of the
 // context passed to watch.Begin fails all network calls until watch.End.
 type conn struct {
+	db   *DB
 	conn driver.Conn
 	net  *socket
 	exec driver.ExecerContext
@@ -280,7 +281,7 @@ type conn struct {
 func (db *DB) dial(ctx context.Context) (*conn, error) { return db.dialFor(ctx, inserting) }
 
 func (db *DB) dialFor(ctx context.Context, p purpose) (*conn, error) {
-	c := &conn{wrapped: db.config.TLSConfig != "false", largest: min(db.maxPacket, maxPacket-1)}
+	c := &conn{db: db, wrapped: db.config.TLSConfig != "false", largest: min(db.maxPacket, maxPacket-1)}
 	cfg := db.config.Clone()
 	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		d := net.Dialer{Timeout: connectTimeout}
@@ -330,6 +331,19 @@ func (c *conn) number(q string) (int64, error) {
 // block makes the connection wait without Go's poller from this call on: see socket.
 func (c *conn) block() error { return c.watch.Hold(c.net.block) }
 
+// Watch implements engine.Linked.
+func (c *conn) Watch() *engine.Watch { return c.watch }
+
+// Rollback implements engine.Linked.
+func (c *conn) Rollback() error {
+	_, err := c.run(rollbackStatement)
+	return err
+}
+
+// Kill implements engine.Linked. It fails if the connection or the server is gone.
+func (c *conn) Kill(ctx context.Context) { _ = c.db.kill(ctx, c.id) }
+
+// Close implements engine.Linked.
 func (c *conn) Close() error {
 	c.watch.Close()
 	return c.conn.Close()

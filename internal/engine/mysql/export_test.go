@@ -3,6 +3,7 @@ package mysql
 import (
 	"context"
 	"database/sql"
+	"math"
 
 	"github.com/rowmill/rowmill/internal/engine"
 )
@@ -22,7 +23,7 @@ func (db *DB) Target() engine.Target { return db.target }
 func (db *DB) SetLockTries(n int)    { db.lockTries = n }
 
 // ConnectionID returns the server's id of a writer's connection.
-func ConnectionID(w engine.Writer) int64 { return w.(*writer).conn.id }
+func ConnectionID(w engine.Writer) int64 { return w.(*writer).Conn.id }
 
 // CountersConnectionID returns the server's id of the counters' connection, 0 if it
 // is lost.
@@ -32,11 +33,11 @@ func CountersConnectionID(ctx context.Context, c engine.Counters) (id int64) {
 }
 
 // Number queries a number on a writer's connection.
-func Number(w engine.Writer, query string) (int64, error) { return w.(*writer).conn.number(query) }
+func Number(w engine.Writer, query string) (int64, error) { return w.(*writer).Conn.number(query) }
 
 // Run runs a statement on a writer's connection.
 func Run(w engine.Writer, q string) error {
-	_, err := w.(*writer).conn.run(q)
+	_, err := w.(*writer).Conn.run(q)
 	return err
 }
 
@@ -49,14 +50,14 @@ func ReadMyCnf(path string) (user, password string, err error) {
 }
 
 // QuerierConnectionID returns the server's id of a querier's connection.
-func QuerierConnectionID(q engine.Querier) int64 { return q.(*querier).conn.id }
+func QuerierConnectionID(q engine.Querier) int64 { return q.(*querier).Conn.id }
 
 // UseDriver makes a querier execute through the driver, as with TLS.
-func UseDriver(q engine.Querier) { q.(*querier).conn.wrapped = true }
+func UseDriver(q engine.Querier) { q.(*querier).Conn.wrapped = true }
 
 // RunQuerier runs a statement on a querier's connection.
 func RunQuerier(q engine.Querier, s string) error {
-	_, err := q.(*querier).conn.run(s)
+	_, err := q.(*querier).Conn.run(s)
 	return err
 }
 
@@ -72,16 +73,25 @@ func (db *DB) LeaseConnectionID(ctx context.Context, name string) (id int64) {
 func (db *DB) Interrupt(fn func(statement string) error) { db.interrupt = fn }
 
 // LoaderConnectionID returns the server's id of a loader's connection.
-func LoaderConnectionID(l engine.Loader) int64 { return l.(*loader).conn.id }
+func LoaderConnectionID(l engine.Loader) int64 { return l.(*loader).Conn.id }
 
 // LoaderValue queries a number on a loader's connection.
-func LoaderValue(l engine.Loader, query string) (int64, error) { return l.(*loader).conn.number(query) }
+func LoaderValue(l engine.Loader, query string) (int64, error) { return l.(*loader).Conn.number(query) }
 
 // LimitLoader sets the maximum length of a loader's statements.
 func LimitLoader(l engine.Loader, bytes int) { l.(*loader).limit = bytes }
 
+// SendBy makes a writer send through the driver or not, and block its thread or not,
+// whatever the size of the batch.
+func SendBy(w engine.Writer, driver, blocking bool) {
+	w.(*writer).Conn.wrapped, w.(*writer).small = driver, 0
+	if blocking {
+		w.(*writer).small = math.MaxInt
+	}
+}
+
 // LoadByDriver makes a loader send through the driver, as with TLS.
-func LoadByDriver(l engine.Loader) { l.(*loader).conn.wrapped = true }
+func LoadByDriver(l engine.Loader) { l.(*loader).Conn.wrapped = true }
 
 // LoaderEncoders returns the number of tables in a loader's cache.
 func LoaderEncoders(l engine.Loader) int { return len(l.(*loader).encoders) }

@@ -20,8 +20,8 @@ import (
 // such savepoints: there, the statements are recorded and sent again without the
 // refused Insert.
 type loader struct {
+	engine.Link[*conn]
 	db    *DB
-	conn  *conn // nil if the connection is lost
 	state loaderState
 	// inserted is set if the transaction has rows.
 	inserted bool
@@ -52,7 +52,6 @@ const (
 
 	savepoint   = "SAVEPOINT rowmill"
 	toSavepoint = "ROLLBACK TO SAVEPOINT rowmill"
-	rollback    = "ROLLBACK"
 
 	// errInterrupted is the error of a statement that was killed. The loader treats
 	// it like a deadlock: the transaction can be retried.
@@ -62,55 +61,46 @@ const (
 // Loader implements engine.Keeper.
 func (db *DB) Loader(ctx context.Context) (engine.Loader, error) {
 	l := &loader{db: db, encoders: map[*engine.Table]*encoder{}, journal: journal{on: db.dialect.rocksdb()}}
-	if err := l.dial(ctx); err != nil {
+	l.Dial = l.dial
+	if err := l.Connect(ctx); err != nil {
 		return nil, err
 	}
 	return l, nil
 }
 
-func (l *loader) dial(ctx context.Context) error {
-	conn, err := l.db.dialFor(ctx, loading)
+func (l *loader) dial(ctx context.Context) (*conn, error) {
+	c, err := l.db.dialFor(ctx, loading)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	l.conn = conn
-	if err = conn.watch.Begin(ctx); err == nil {
-		err = l.prepare()
-		if conn.watch.End() {
+	if err = c.watch.Begin(ctx); err == nil {
+		err = l.prepare(c)
+		if c.watch.End() {
 			err = ctx.Err()
 		}
 	}
 	if err != nil {
-		l.drop()
-		return fmt.Errorf("prepare a connection for inserts: %w", classify(err))
+		return nil, errors.Join(fmt.Errorf("prepare a connection for inserts: %w", classify(err)), unlessLost(c.Close()))
 	}
 	l.state, l.inserted = idle, false
 	l.journal.reset()
-	return nil
+	return c, nil
 }
 
-func (l *loader) prepare() error {
-	if err := l.conn.keepWarnings(); err != nil {
+func (l *loader) prepare(c *conn) error {
+	if err := c.keepWarnings(); err != nil {
 		return fmt.Errorf("%s: %w", engine.FirstWords(allWarnings), err)
 	}
-	l.warnings = l.conn.warnings
+	l.warnings = c.warnings
 	// The server's limit may have changed since the DB was opened.
-	packet, err := l.conn.number("SELECT @@max_allowed_packet")
+	packet, err := c.number("SELECT @@max_allowed_packet")
 	if err != nil {
 		return err
 	}
-	l.conn.largest = min(int(packet), maxPacket-1)
+	c.largest = min(int(packet), maxPacket-1)
 	// A larger row is sent alone, up to the server's limit.
-	l.limit = max(min(int(packet)/2, l.conn.largest), 1024)
+	l.limit = max(min(int(packet)/2, c.largest), 1024)
 	return nil
-}
-
-// drop closes the connection, which may be broken.
-func (l *loader) drop() {
-	if l.conn != nil {
-		_ = l.conn.Close()
-		l.conn = nil
-	}
 }
 
 // enter checks that the loader is in the given state, and makes the end of ctx
@@ -119,16 +109,14 @@ func (l *loader) enter(ctx context.Context, state loaderState) error {
 	switch {
 	case l.state == closed:
 		return errors.New("the loader is closed")
-	case l.conn == nil:
-		return engine.Classed(engine.ErrConnectionLost, errors.New("the connection is lost"))
-	case l.state == over:
+	case l.state == over && !l.Lost():
 		return errors.New("the transaction is over")
-	case l.state != state && state == idle:
+	case l.state != state && state == idle && !l.Lost():
 		return errors.New("a transaction has begun already")
-	case l.state != state:
+	case l.state != state && !l.Lost():
 		return errors.New("no transaction has begun")
 	}
-	if err := l.conn.watch.Begin(ctx); err != nil {
+	if err := l.Enter(ctx); err != nil {
 		l.state = over
 		return err
 	}
@@ -139,30 +127,19 @@ func (l *loader) enter(ctx context.Context, state loaderState) error {
 func (l *loader) fail(ctx context.Context, err error) error {
 	var server *mysql.MySQLError
 	err = classify(err)
-	good := errors.As(err, &server) && !errors.Is(err, engine.ErrConnectionLost)
+	usable := errors.As(err, &server) && !errors.Is(err, engine.ErrConnectionLost)
 	if serverError(err, errInterrupted) { // KILL QUERY, or a server shutdown
 		err = engine.Classed(engine.ErrDeadlock, err)
 	}
-	if good {
-		_, failed := l.conn.run(rollback)
-		good = failed == nil
-	}
 	l.state, l.inserted = over, false
-	if l.conn.watch.End() {
-		l.db.kill(ctx, l.conn.id)
-		err, good = ctx.Err(), false
-	}
-	if !good {
-		l.drop()
-	}
-	return err
+	return l.Leave(ctx, err, usable && l.Conn.Rollback() == nil)
 }
 
 func (l *loader) Begin(ctx context.Context) error {
 	err := l.enter(ctx, idle)
 	if err == nil {
-		if _, err = l.conn.run(beginStatement); err == nil {
-			l.conn.watch.End()
+		if _, err = l.Conn.run(beginStatement); err == nil {
+			l.Conn.watch.End()
 			l.state, l.inserted = open, false
 			l.journal.reset()
 			return nil
@@ -175,12 +152,12 @@ func (l *loader) Begin(ctx context.Context) error {
 func (l *loader) Commit(ctx context.Context) error {
 	err := l.enter(ctx, open)
 	if err == nil {
-		if _, err = l.conn.run(commitStatement); err == nil {
-			l.conn.watch.End()
+		if _, err = l.Conn.run(commitStatement); err == nil {
+			l.Conn.watch.End()
 			l.state = idle
 			return nil
 		}
-		if err = l.fail(ctx, err); l.conn == nil {
+		if err = l.fail(ctx, err); l.Lost() {
 			// The commit may have been executed before ctx ended.
 			err = engine.Classed(engine.ErrConnectionLost, err)
 		}
@@ -193,24 +170,16 @@ func (l *loader) Reset(ctx context.Context) error {
 	if l.state == closed {
 		return errors.New("the loader is closed")
 	}
-	if l.conn != nil {
-		if err := l.conn.watch.Begin(ctx); err != nil {
-			return err
-		}
-		_, err := l.conn.run(rollback)
-		if !l.conn.watch.End() && err == nil {
-			l.state, l.inserted = idle, false
-			return nil
-		}
-		l.state = over
-		l.drop()
+	err := l.Link.Reset(ctx)
+	if err == nil {
+		l.state, l.inserted = idle, false
 	}
-	return l.dial(ctx)
+	return err
 }
 
 // Close implements engine.Loader. The server rolls back.
 func (l *loader) Close() error {
-	l.drop()
+	l.Drop()
 	l.state = closed
 	return nil
 }
@@ -237,12 +206,12 @@ func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, f
 	if err == nil {
 		e := l.encoder(t)
 		if err = engine.CheckRows(t, b, from, to); err != nil {
-			l.conn.watch.End()
+			l.Conn.watch.End()
 			l.state = over
 		} else {
 			var ack engine.Ack
 			if ack, err = l.insert(e, b, from, to); err == nil {
-				l.conn.watch.End()
+				l.Conn.watch.End()
 				l.inserted = l.inserted || from < to
 				return ack, nil
 			}
@@ -257,7 +226,7 @@ func (l *loader) Has(ctx context.Context, rows ...engine.Rows) ([]bool, error) {
 	err := l.enter(ctx, open)
 	if err == nil {
 		if err = engine.CheckHas(rows); err != nil {
-			l.conn.watch.End()
+			l.Conn.watch.End()
 			l.state = over
 			return nil, err
 		}
@@ -268,8 +237,8 @@ func (l *loader) Has(ctx context.Context, rows ...engine.Rows) ([]bool, error) {
 			q = append(e.appendRow(q, r.Batch, 0), ')')
 		}
 		var bits int64
-		if bits, err = l.conn.number(string(q)); err == nil {
-			l.conn.watch.End()
+		if bits, err = l.Conn.number(string(q)); err == nil {
+			l.Conn.watch.End()
 			out := make([]bool, len(rows))
 			for i := range out {
 				out[i] = bits>>i&1 != 0
@@ -306,10 +275,10 @@ func (l *loader) undo(ctx context.Context, err error) error {
 	var failed error
 	switch r.back {
 	case toSaved:
-		_, failed = l.conn.run(toSavepoint)
+		_, failed = l.Conn.run(toSavepoint)
 	case all, again:
-		if _, failed = l.conn.run(rollback); failed == nil {
-			_, failed = l.conn.run(beginStatement)
+		if _, failed = l.Conn.run(rollbackStatement); failed == nil {
+			_, failed = l.Conn.run(beginStatement)
 		}
 		if failed == nil && r.back == again {
 			failed = l.repeat()
@@ -318,7 +287,7 @@ func (l *loader) undo(ctx context.Context, err error) error {
 	if failed != nil {
 		return l.fail(ctx, fmt.Errorf("take back rows that were refused (%v): %w", r.error, failed))
 	}
-	if l.conn.watch.End() {
+	if l.Conn.watch.End() {
 		// ctx ended after the answer: the connection is usable, but the transaction
 		// is over.
 		l.state = over
@@ -341,18 +310,18 @@ func (l *loader) insert(e *encoder, b *engine.Batch, from, to int) (engine.Ack, 
 			case l.journal.on:
 				back = again
 			default:
-				if _, err := l.conn.run(savepoint); err != nil {
+				if _, err := l.Conn.run(savepoint); err != nil {
 					return engine.Ack{}, err
 				}
 				back = toSaved
 			}
 		}
-		affected, err := l.conn.send(l.buf)
+		affected, err := l.Conn.send(l.buf)
 		if err == nil {
 			ack.Rows += affected
 			var skipped int64
 			if e.ignore {
-				skipped, err = l.conn.skipped(next-row, affected)
+				skipped, err = l.Conn.skipped(next-row, affected)
 				ack.Skipped += skipped
 			}
 			if err == nil {
@@ -427,7 +396,7 @@ func (j *journal) add(statement []byte, affected int64) {
 func (l *loader) repeat() error {
 	from := 0
 	for i, to := range l.journal.ends {
-		affected, err := l.conn.send(l.journal.buf[from:to])
+		affected, err := l.Conn.send(l.journal.buf[from:to])
 		if err == nil && affected != l.journal.affected[i] || errors.Is(classify(err), engine.ErrRefused) {
 			return engine.Classed(engine.ErrDeadlock, errors.Join(errors.New("another transaction has inserted the same keys"),
 				&mysql.MySQLError{Message: "the transaction was rolled back"}))

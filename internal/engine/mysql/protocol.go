@@ -280,3 +280,28 @@ func (r *results) fill(src io.Reader, n int) error {
 	}
 	return nil
 }
+
+// A tap keeps the first bytes that are read from a connection after it was opened:
+// those of the answer to the driver's command.
+type tap struct {
+	open  bool
+	bytes [9]byte
+	n     int
+}
+
+// through takes what was read and returns the result of the read.
+func (t *tap) through(p []byte, n int, err error) (int, error) {
+	if t.open && n > 0 {
+		t.n += copy(t.bytes[t.n:], p[:n])
+	}
+	return n, err
+}
+
+// statementID is the server's id of the statement in an answer to COM_STMT_PREPARE,
+// which follows the packet's header and OK; 0 if the answer is another, or encrypted.
+func (t *tap) statementID() uint32 {
+	if t.n < len(t.bytes) || t.bytes[3] != 1 || t.bytes[4] != headOK {
+		return 0
+	}
+	return binary.LittleEndian.Uint32(t.bytes[5:])
+}

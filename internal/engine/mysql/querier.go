@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"reflect"
 	"strconv"
 
 	"github.com/go-sql-driver/mysql"
@@ -27,8 +26,8 @@ import (
 // A Delete is a text statement: MySQL 8.0.15 crashes if a prepared one is executed
 // again after an execution that pruned all partitions.
 type querier struct {
+	engine.Link[*conn]
 	db      *DB
-	conn    *conn
 	results results
 	buf     []byte
 	binder  binder
@@ -54,44 +53,11 @@ type deletion struct {
 // Querier implements engine.DB.
 func (db *DB) Querier(ctx context.Context) (engine.Querier, error) {
 	q := &querier{db: db, deletes: map[*engine.Delete]*deletion{}}
-	return q, q.dial(ctx)
-}
-
-func (q *querier) dial(ctx context.Context) error {
-	var err error
-	q.finds = map[*engine.Find]*statement{}
-	q.conn, err = q.db.dial(ctx)
-	return err
-}
-
-// Reset implements engine.Querier: it rolls back, or reconnects if the connection
-// is lost.
-func (q *querier) Reset(ctx context.Context) error {
-	if q.conn != nil {
-		if err := q.conn.watch.Begin(ctx); err != nil {
-			return err
-		}
-		_, err := q.conn.run("ROLLBACK")
-		q.conn.watch.End()
-		if err == nil {
-			return nil
-		}
-		q.drop()
+	q.Dial = func(ctx context.Context) (*conn, error) {
+		q.finds = map[*engine.Find]*statement{}
+		return db.dial(ctx)
 	}
-	return q.dial(ctx)
-}
-
-// drop closes the connection, which may be broken.
-func (q *querier) drop() {
-	if q.conn != nil {
-		_ = q.conn.Close()
-		q.conn = nil
-	}
-}
-
-func (q *querier) Close() error {
-	q.drop()
-	return nil
+	return q, q.Connect(ctx)
 }
 
 func (q *querier) Find(ctx context.Context, f *engine.Find, values []engine.Value) (int, error) {
@@ -124,27 +90,16 @@ var errUnsent = errors.New("not sent")
 
 // run executes a call on the connection; the end of ctx interrupts it.
 func (q *querier) run(ctx context.Context, call func() (int64, error)) (int64, error) {
-	if q.conn == nil {
-		return 0, engine.Classed(engine.ErrConnectionLost, errors.New("the connection is lost"))
-	}
-	if err := q.conn.watch.Begin(ctx); err != nil {
+	if err := q.Enter(ctx); err != nil {
 		return 0, err
 	}
 	rows, err := call()
-	interrupted := q.conn.watch.End()
 	if err == nil {
-		return rows, nil // the call may have completed although ctx ended
+		return rows, q.Leave(ctx, nil, true)
 	}
 	var server *mysql.MySQLError
-	good := errors.Is(err, errUnsent) || errors.As(err, &server) && !errors.Is(classify(err), engine.ErrConnectionLost)
-	if interrupted {
-		q.db.kill(ctx, q.conn.id)
-		err, good = ctx.Err(), false
-	}
-	if !good {
-		q.drop()
-	}
-	return 0, err
+	usable := errors.Is(err, errUnsent) || errors.As(err, &server) && !errors.Is(classify(err), engine.ErrConnectionLost)
+	return 0, q.Leave(ctx, err, usable)
 }
 
 func (q *querier) find(f *engine.Find, values []engine.Value) (int64, error) {
@@ -159,19 +114,19 @@ func (q *querier) find(f *engine.Find, values []engine.Value) (int64, error) {
 	if err := f.Check(values); err != nil {
 		return 0, engine.Classed(errUnsent, err)
 	}
-	if q.conn.wrapped || s.id == 0 {
+	if q.Conn.wrapped || s.id == 0 {
 		return q.findByDriver(s, values)
 	}
 	if s.short {
-		if err := q.conn.block(); err != nil {
+		if err := q.Conn.block(); err != nil {
 			return 0, err
 		}
 	}
 	q.buf = s.appendExecute(q.buf[:0], values)
-	if _, err := q.conn.net.Write(q.buf); err != nil {
+	if _, err := q.Conn.net.Write(q.buf); err != nil {
 		return 0, fmt.Errorf("%w: %w", mysql.ErrInvalidConn, err)
 	}
-	return q.results.count(q.conn.net)
+	return q.results.count(q.Conn.net)
 }
 
 // delete sends a Delete as text.
@@ -184,14 +139,14 @@ func (q *querier) delete(d *engine.Delete, from, to int64) (int64, error) {
 		s = q.db.dialect.deletion(d)
 		q.deletes[d] = s
 	}
-	if err := q.conn.block(); err != nil {
+	if err := q.Conn.block(); err != nil {
 		return 0, err
 	}
 	var head [packetHead]byte
 	q.buf = append(append(q.buf[:0], head[:]...), s.before...)
 	q.buf = append(s.appendBound(q.buf, from), s.between...)
 	q.buf = s.appendBound(q.buf, to)
-	return q.conn.send(q.buf)
+	return q.Conn.send(q.buf)
 }
 
 // prepare prepares a Find.
@@ -204,13 +159,11 @@ func (q *querier) prepare(f *engine.Find) (*statement, error) {
 	for _, i := range takes {
 		s.takes, s.types = append(s.takes, i), append(s.types, f.Type(i))
 	}
-	if s.stmt, err = q.conn.conn.Prepare(text); err != nil {
-		return nil, err
-	}
-	if id := reflect.ValueOf(s.stmt).Elem().FieldByName("id"); id.IsValid() && id.CanUint() {
-		s.id = uint32(id.Uint())
-	}
-	return s, nil
+	q.Conn.net.tap = tap{open: true}
+	s.stmt, err = q.Conn.conn.Prepare(text)
+	s.id = q.Conn.net.statementID()
+	q.Conn.net.tap = tap{}
+	return s, err
 }
 
 // findByDriver executes a statement through the driver.

@@ -33,6 +33,7 @@ const patience = 10 * time.Millisecond
 // SetDeadline, but not concurrently with block.
 type socket struct {
 	net.Conn // until block is called
+	tap
 
 	blocks   bool
 	fd       int          // valid if blocks is set; -1 when closed
@@ -87,7 +88,8 @@ func (s *socket) take() error {
 
 func (s *socket) Read(p []byte) (int, error) {
 	if !s.blocks {
-		return s.Conn.Read(p)
+		n, err := s.Conn.Read(p)
+		return s.through(p, n, err)
 	}
 	if err := s.await(); err != nil {
 		return 0, err
@@ -96,7 +98,7 @@ func (s *socket) Read(p []byte) (int, error) {
 	if n == 0 && err == nil && len(p) > 0 {
 		err = io.EOF
 	}
-	return n, err
+	return s.through(p, n, err)
 }
 
 func (s *socket) Write(p []byte) (int, error) {

@@ -17,20 +17,22 @@ import (
 
 // Statements around the inserts.
 const (
-	beginStatement  = "BEGIN"
-	commitStatement = "COMMIT"
-	warningsQuery   = "SHOW WARNINGS LIMIT 5"
+	beginStatement    = "BEGIN"
+	commitStatement   = "COMMIT"
+	rollbackStatement = "ROLLBACK"
+	warningsQuery     = "SHOW WARNINGS LIMIT 5"
 )
 
 // A writer inserts batches on one connection.
 type writer struct {
+	engine.Link[*conn]
 	db     *DB
 	table  *engine.Table
 	method engine.Method
-	conn   *conn
 	enc    encoder
 	buf    []byte
 	limit  int   // of a statement, in bytes
+	small  int   // the constant smallBatch, except in benchmarks
 	ends   []int // where each statement of a batch ends in buf
 	upTo   []int // the first row after each statement's rows
 
@@ -56,7 +58,7 @@ func (db *DB) Writer(ctx context.Context, t *engine.Table, m engine.Method) (eng
 			return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("mysql: column %s of table %s: only loaders write bytes", c.Name, t.Name))
 		}
 	}
-	w := &writer{db: db, table: t, method: m, enc: newEncoder(db.dialect, t)}
+	w := &writer{db: db, table: t, method: m, enc: newEncoder(db.dialect, t), small: smallBatch}
 	// Half of the server's limit leaves room for the row that exceeds it.
 	w.limit = max(db.maxPacket/2, 1024)
 	switch m {
@@ -68,58 +70,35 @@ func (db *DB) Writer(ctx context.Context, t *engine.Table, m engine.Method) (eng
 	default:
 		return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("mysql: no insert method %q", m))
 	}
-	if err := w.dial(ctx); err != nil {
+	w.Dial = w.dial
+	if err := w.Connect(ctx); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
 	return w, nil
 }
 
-func (w *writer) dial(ctx context.Context) error {
-	var err error
+func (w *writer) dial(ctx context.Context) (*conn, error) {
 	w.stmts = map[int]driver.Stmt{}
-	if w.conn, err = w.db.dial(ctx); err != nil || !w.enc.ignore && w.method != engine.Load {
-		return err
+	c, err := w.db.dial(ctx)
+	if err != nil || !w.enc.ignore && w.method != engine.Load {
+		return c, err
 	}
 	// Only warnings report rows that were skipped or values that were changed.
-	if err = w.conn.watch.Begin(ctx); err == nil {
-		err = w.conn.keepWarnings()
-		w.enc.warnings = w.conn.warnings
-		if w.conn.watch.End() {
+	if err = c.watch.Begin(ctx); err == nil {
+		err = c.keepWarnings()
+		w.enc.warnings = c.warnings
+		if c.watch.End() {
 			err = ctx.Err()
 		}
 	}
 	if err != nil {
-		w.drop()
+		return nil, errors.Join(err, unlessLost(c.Close()))
 	}
-	return err
-}
-
-// Reset implements engine.Writer: it rolls back, or dials again.
-func (w *writer) Reset(ctx context.Context) error {
-	if w.conn != nil {
-		if err := w.conn.watch.Begin(ctx); err != nil {
-			return err
-		}
-		_, err := w.conn.run("ROLLBACK")
-		w.conn.watch.End()
-		if err == nil {
-			return nil
-		}
-		w.drop()
-	}
-	return w.dial(ctx)
-}
-
-// drop closes the connection, which may be broken.
-func (w *writer) drop() {
-	if w.conn != nil {
-		_ = w.conn.Close()
-		w.conn = nil
-	}
+	return c, nil
 }
 
 func (w *writer) Close() error {
-	w.drop()
+	w.Drop()
 	if w.source != "" {
 		mysql.DeregisterReaderHandler(w.source)
 	}
@@ -127,19 +106,14 @@ func (w *writer) Close() error {
 }
 
 func (w *writer) Write(ctx context.Context, b *engine.Batch) (engine.Ack, error) {
-	if w.conn == nil {
-		return engine.Ack{}, engine.Classed(engine.ErrConnectionLost, fmt.Errorf("insert into %s: the connection is lost", w.table.Name))
-	}
-	if err := w.conn.watch.Begin(ctx); err != nil {
-		return engine.Ack{}, err
+	if err := w.Enter(ctx); err != nil {
+		return engine.Ack{}, about(ctx, "insert into", w.table, err)
 	}
 	ack, err := w.write(b)
 	if err != nil {
-		err = w.undo(ctx, err)
-	} else {
-		w.conn.watch.End()
+		return ack, w.undo(ctx, err)
 	}
-	return ack, err
+	return ack, w.Leave(ctx, nil, true)
 }
 
 // smallBatch is the largest number of rows for which waiting for the answer costs
@@ -148,8 +122,8 @@ func (w *writer) Write(ctx context.Context, b *engine.Batch) (engine.Ack, error)
 const smallBatch = 20
 
 func (w *writer) write(b *engine.Batch) (engine.Ack, error) {
-	if b.Rows() <= smallBatch || w.method == engine.Single {
-		if err := w.conn.block(); err != nil {
+	if b.Rows() <= w.small || w.method == engine.Single && w.small > 0 {
+		if err := w.Conn.block(); err != nil {
 			return engine.Ack{}, err
 		}
 	}
@@ -170,20 +144,8 @@ func (w *writer) undo(ctx context.Context, err error) error {
 	var server *mysql.MySQLError
 	refused := errors.As(err, &server) || errors.Is(err, mysql.ErrPktTooLarge)
 	err = fmt.Errorf("insert into %s: %w", w.table.Name, classify(err))
-	lost := errors.Is(err, engine.ErrConnectionLost)
-	if refused && !lost {
-		_, rollback := w.conn.run("ROLLBACK")
-		lost = rollback != nil
-	}
-	interrupted := w.conn.watch.End()
-	if interrupted {
-		w.db.kill(ctx, w.conn.id)
-		err = ctx.Err()
-	}
-	if interrupted || lost || !refused {
-		w.drop()
-	}
-	return err
+	usable := refused && !errors.Is(err, engine.ErrConnectionLost) && w.Conn.Rollback() == nil
+	return w.Leave(ctx, err, usable)
 }
 
 // writeText sends the batch as INSERT statements of text: one for each row, or as
@@ -209,7 +171,7 @@ func (w *writer) writeText(b *engine.Batch) (engine.Ack, error) {
 		if i > 0 {
 			from = w.ends[i-1]
 		}
-		return w.conn.send(w.buf[from:w.ends[i]])
+		return w.Conn.send(w.buf[from:w.ends[i]])
 	})
 }
 
@@ -220,7 +182,7 @@ func (w *writer) inTransaction(upTo []int, run func(i int) (affected int64, err 
 	rows := upTo[len(upTo)-1]
 	transaction := len(upTo) > 1 || w.enc.ignore && rows > 1
 	if transaction {
-		if _, err := w.conn.run(beginStatement); err != nil {
+		if _, err := w.Conn.run(beginStatement); err != nil {
 			return engine.Ack{}, err
 		}
 	}
@@ -242,7 +204,7 @@ func (w *writer) inTransaction(upTo []int, run func(i int) (affected int64, err 
 		from = to
 	}
 	if transaction {
-		if _, err := w.conn.run(commitStatement); err != nil {
+		if _, err := w.Conn.run(commitStatement); err != nil {
 			return engine.Ack{}, err
 		}
 	}
@@ -290,7 +252,7 @@ func (w *writer) statement(rows int) (driver.Stmt, error) {
 			break
 		}
 	}
-	s, err := w.conn.conn.Prepare(w.enc.placeholders(rows))
+	s, err := w.Conn.conn.Prepare(w.enc.placeholders(rows))
 	if err != nil {
 		return nil, err
 	}
@@ -302,7 +264,7 @@ func (w *writer) statement(rows int) (driver.Stmt, error) {
 // invalid rows with a warning, and adjusts invalid values. So the batch is
 // committed only if the server accepted every row without a warning.
 func (w *writer) writeLoad(b *engine.Batch) (engine.Ack, error) {
-	if _, err := w.conn.run(beginStatement); err != nil {
+	if _, err := w.Conn.run(beginStatement); err != nil {
 		return engine.Ack{}, err
 	}
 	var ack engine.Ack
@@ -313,7 +275,7 @@ func (w *writer) writeLoad(b *engine.Batch) (engine.Ack, error) {
 		}
 		from = to
 	}
-	if _, err := w.conn.run(commitStatement); err != nil {
+	if _, err := w.Conn.run(commitStatement); err != nil {
 		return engine.Ack{}, err
 	}
 	return ack, nil
@@ -322,7 +284,7 @@ func (w *writer) writeLoad(b *engine.Batch) (engine.Ack, error) {
 // loadRows streams rows [from, to) of a batch and adds the result to ack.
 func (w *writer) loadRows(b *engine.Batch, from, to int, ack *engine.Ack) error {
 	w.stream = stream{enc: &w.enc, batch: b, row: from, to: to, buf: w.stream.buf[:0]}
-	res, err := w.conn.run(w.load)
+	res, err := w.Conn.run(w.load)
 	if errors.Is(classify(err), engine.ErrUnsupported) {
 		return engine.Hinted(err, "SET GLOBAL local_infile = ON on the server, or another insert method")
 	}
@@ -339,7 +301,7 @@ func (w *writer) loadRows(b *engine.Batch, from, to int, ack *engine.Ack) error 
 		ack.Skipped += skipped
 		return err
 	}
-	warnings, err := w.conn.listWarnings(warningsQuery)
+	warnings, err := w.Conn.listWarnings(warningsQuery)
 	if err != nil {
 		return err
 	}
@@ -466,7 +428,7 @@ func (w *writer) skipped(sent int, affected int64) (int64, error) {
 	if sent == 1 && affected == 1 {
 		return 0, nil
 	}
-	return w.conn.skipped(sent, affected)
+	return w.Conn.skipped(sent, affected)
 }
 
 // skipped returns how many of the rows sent were skipped by the last statement because

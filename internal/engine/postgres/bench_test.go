@@ -3,12 +3,14 @@
 package postgres_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"syscall"
 	"testing"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/engine/postgres"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
@@ -19,6 +21,23 @@ func BenchmarkInsert(b *testing.B) {
 		for _, batch := range []int{1, 100, 1000} {
 			b.Run(fmt.Sprintf("%s/batch=%d", m, batch), func(b *testing.B) { benchmarkInsert(b, m, batch) })
 		}
+	}
+}
+
+// BenchmarkSocket compares a batch sent by the driver with one sent by this package's
+// own messages.
+func BenchmarkSocket(b *testing.B) {
+	for _, batch := range []int{1, 10, 100} {
+		b.Run(fmt.Sprintf("postgres/batch=%d/driver", batch), func(b *testing.B) {
+			db := open(b)
+			w, err := postgres.NewDriverWriter(b.Context(), db, purchases())
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer w.Close()
+			measureInsert(b, db, w, batch)
+		})
+		b.Run(fmt.Sprintf("postgres/batch=%d/messages", batch), func(b *testing.B) { benchmarkInsert(b, engine.Multi, batch) })
 	}
 }
 
@@ -48,15 +67,21 @@ func fillPurchases(b *engine.Batch, first int64, n int) {
 
 func benchmarkInsert(b *testing.B, m engine.Method, batch int) {
 	db := testdb.Open(b, "postgres")
-	table := purchases()
-	if err := db.Apply(b.Context(), engine.CreateTable{Table: table}); err != nil {
-		b.Fatal(err)
-	}
-	w, err := db.Writer(b.Context(), table, m)
+	w, err := db.Writer(b.Context(), purchases(), m)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer w.Close()
+	measureInsert(b, db, w, batch)
+}
+
+func measureInsert(b *testing.B, db engine.DB, w interface {
+	Write(context.Context, *engine.Batch) (engine.Ack, error)
+}, batch int) {
+	table := purchases()
+	if err := db.Apply(b.Context(), engine.CreateTable{Table: table}); err != nil {
+		b.Fatal(err)
+	}
 	rows, next := engine.NewBatch(table.Columns), int64(0)
 	insert := func() {
 		rows.Reset()

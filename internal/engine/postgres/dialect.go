@@ -32,8 +32,9 @@ func newDialect() dialect {
 
 // Statements that enclose a transaction.
 const (
-	beginStatement  = "BEGIN"
-	commitStatement = "COMMIT"
+	beginStatement    = "BEGIN"
+	commitStatement   = "COMMIT"
+	rollbackStatement = "ROLLBACK"
 )
 
 func transaction(statements ...string) []string {

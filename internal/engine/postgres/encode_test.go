@@ -159,7 +159,7 @@ func TestWritersAllocateNothing(t *testing.T) {
 			table, b := filled(rows)
 			server := &sink{answer: []byte(answer)}
 			w := &writer{table: table, method: m, enc: newEncoder(newDialect(), table), stmts: map[int]bool{rows: true, 1: true},
-				conn: &wire{net: server, from: server, in: make([]byte, 8<<10), watch: engine.NewWatch(server)}}
+				Link: engine.Link[*wire]{Conn: &wire{net: server, from: server, in: make([]byte, 8<<10), watch: engine.NewWatch(server)}}}
 			w.copy = w.enc.copyStatement()
 			ctx := t.Context()
 			write := func() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"time"
+	"unsafe"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -25,11 +26,11 @@ func (db *DB) Password() string                                        { return 
 func (db *DB) Query(ctx context.Context, q string) ([][][]byte, error) { return db.query(ctx, q) }
 
 // PID returns the server's process ID for a writer's connection.
-func PID(w engine.Writer) int64 { return int64(w.(*writer).conn.pid) }
+func PID(w engine.Writer) int64 { return int64(w.(*writer).Conn.pid) }
 
 // Run runs a statement on a writer's connection.
 func Run(w engine.Writer, q string) error {
-	r, err := w.(*writer).conn.run(q)
+	r, err := w.(*writer).Conn.run(q)
 	if err == nil && r.err != nil {
 		err = r.err
 	}
@@ -37,11 +38,11 @@ func Run(w engine.Writer, q string) error {
 }
 
 // QuerierPID returns the server's process ID for a querier's connection.
-func QuerierPID(q engine.Querier) int64 { return int64(q.(*querier).conn.pid) }
+func QuerierPID(q engine.Querier) int64 { return int64(q.(*querier).Conn.pid) }
 
 // RunQuerier runs a statement on a querier's connection.
 func RunQuerier(q engine.Querier, s string) error {
-	r, err := q.(*querier).conn.run(s)
+	r, err := q.(*querier).Conn.run(s)
 	if err == nil && r.err != nil {
 		err = r.err
 	}
@@ -49,11 +50,11 @@ func RunQuerier(q engine.Querier, s string) error {
 }
 
 // LoaderPID returns the server's process ID for a loader's connection.
-func LoaderPID(l engine.Loader) int64 { return int64(l.(*loader).conn.pid) }
+func LoaderPID(l engine.Loader) int64 { return int64(l.(*loader).Conn.pid) }
 
 // RunLoader runs a statement on a loader's connection.
 func RunLoader(l engine.Loader, q string) error {
-	r, err := l.(*loader).conn.run(q)
+	r, err := l.(*loader).Conn.run(q)
 	if err == nil && r.err != nil {
 		err = r.err
 	}
@@ -93,3 +94,26 @@ func (c lingering) Write(p []byte) (int, error) {
 	time.Sleep(c.Duration)
 	return n, err
 }
+
+// A DriverWriter inserts batches as text through the driver, for comparison.
+type DriverWriter struct {
+	conn *pgconn.PgConn
+	enc  encoder
+	buf  []byte
+}
+
+func NewDriverWriter(ctx context.Context, db *DB, t *engine.Table) (*DriverWriter, error) {
+	c, err := db.dial(ctx)
+	return &DriverWriter{conn: c, enc: newEncoder(db.dialect, t)}, err
+}
+
+func (w *DriverWriter) Write(ctx context.Context, b *engine.Batch) (engine.Ack, error) {
+	w.buf, _ = w.enc.appendInsert(w.buf[:0], b, 0, b.Rows())
+	results, err := w.conn.Exec(ctx, unsafe.String(unsafe.SliceData(w.buf), len(w.buf))).ReadAll()
+	if err != nil {
+		return engine.Ack{}, err
+	}
+	return engine.Ack{Rows: results[0].CommandTag.RowsAffected()}, nil
+}
+
+func (w *DriverWriter) Close() { discard(w.conn) }

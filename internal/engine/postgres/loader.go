@@ -16,10 +16,10 @@ import (
 // packet, and releases it: subtransactions cost the server, so only one is open at
 // a time. The first Insert needs none; if it fails, the transaction is begun again.
 type loader struct {
+	engine.Link[*wire]
 	db       *DB
-	conn     *wire // nil when it is lost
-	open     bool  // whether a transaction is open
-	inserted bool  // whether the transaction has inserted anything
+	open     bool // whether a transaction is open
+	inserted bool // whether the transaction has inserted anything
 	encoders map[*engine.Table]*encoder
 	buf      []byte
 	ends     []int // end offset in buf of each message of an Insert
@@ -53,23 +53,33 @@ var errNoTransaction = errors.New("no transaction is open")
 // Loader implements engine.Keeper. The server's settings determine durability.
 func (db *DB) Loader(ctx context.Context) (engine.Loader, error) {
 	l := &loader{db: db, encoders: map[*engine.Table]*encoder{}, longest: longestStatement}
-	if err := l.dial(ctx); err != nil {
+	l.Dial = l.dial
+	if err := l.Connect(ctx); err != nil {
 		return nil, err
 	}
 	return l, nil
 }
 
-func (l *loader) dial(ctx context.Context) error {
+func (l *loader) dial(ctx context.Context) (*wire, error) {
 	c, err := l.db.dialWire(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	l.conn = c
-	if err := l.say(ctx, "prepare session", "SET lock_timeout = '"+loadLockWait+"'"); err != nil {
-		l.drop()
-		return err
+	if err = c.watch.Begin(ctx); err == nil {
+		var r *reply
+		if r, err = c.run("SET lock_timeout = '" + loadLockWait + "'"); err == nil && r.err != nil {
+			err = r.err
+		}
+		if c.watch.End() {
+			err = ctx.Err()
+		}
 	}
-	return nil
+	if err != nil {
+		_ = c.Close()
+		return nil, fmt.Errorf("prepare session: %w", classify(err))
+	}
+	l.open, l.inserted = false, false
+	return c, nil
 }
 
 // say executes a statement of the session or the transaction.
@@ -77,16 +87,16 @@ func (l *loader) say(ctx context.Context, what, statement string) error {
 	if err := l.watch(ctx, what); err != nil {
 		return err
 	}
-	r, err := l.conn.run(statement)
+	r, err := l.Conn.run(statement)
 	return l.end(ctx, what, err, r)
 }
 
 // watch begins the watch of ctx that end ends.
 func (l *loader) watch(ctx context.Context, what string) error {
-	if l.conn == nil {
+	if l.Lost() {
 		return engine.Classed(engine.ErrConnectionLost, fmt.Errorf("%s: the connection is lost", what))
 	}
-	err := l.conn.watch.Begin(ctx)
+	err := l.Enter(ctx)
 	if err != nil && l.open {
 		l.rollback()
 	}
@@ -97,24 +107,20 @@ func (l *loader) watch(ctx context.Context, what string) error {
 // connection's error, or else the server's error in r. After an error no
 // transaction is open. A connection that was lost or interrupted is dropped.
 func (l *loader) end(ctx context.Context, what string, err error, r *reply) error {
-	good := err == nil
+	usable := err == nil
 	if err == nil && r.err != nil {
 		err = r.err
 	}
-	interrupted := l.conn.watch.End()
-	if err == nil {
-		return nil
+	if err != nil {
+		err = classify(fmt.Errorf("%s: %w", what, err))
+		usable = usable && !errors.Is(err, engine.ErrConnectionLost)
 	}
-	err = classify(fmt.Errorf("%s: %w", what, err))
-	switch {
-	case interrupted:
-		l.db.kill(ctx, l.conn.pid)
-		l.drop()
-		return ctx.Err()
-	case !good || errors.Is(err, engine.ErrConnectionLost):
-		l.drop()
-	default:
+	err = l.Leave(ctx, err, usable)
+	if err != nil && !l.Lost() {
 		l.rollback()
+	}
+	if l.Lost() {
+		l.open, l.inserted = false, false
 	}
 	return err
 }
@@ -125,21 +131,12 @@ const rollbackWait = 5 * time.Second
 // rollback ends the transaction, open or failed, regardless of the context.
 func (l *loader) rollback() {
 	l.open, l.inserted = false, false
-	_ = l.conn.net.SetDeadline(time.Now().Add(rollbackWait)) // on failure, run below fails too
-	if r, err := l.conn.run("ROLLBACK"); err != nil || r.err != nil {
-		l.drop()
+	_ = l.Conn.net.SetDeadline(time.Now().Add(rollbackWait)) // on failure, Rollback fails too
+	if l.Conn.Rollback() != nil {
+		l.Drop()
 		return
 	}
-	_ = l.conn.net.SetDeadline(time.Time{})
-}
-
-// drop closes the connection.
-func (l *loader) drop() {
-	l.open, l.inserted = false, false
-	if l.conn != nil {
-		l.conn.close()
-		l.conn = nil
-	}
+	_ = l.Conn.net.SetDeadline(time.Time{})
 }
 
 func (l *loader) Begin(ctx context.Context) error {
@@ -154,12 +151,12 @@ func (l *loader) Begin(ctx context.Context) error {
 
 func (l *loader) Commit(ctx context.Context) error {
 	const what = "commit"
-	if !l.open && l.conn != nil {
+	if !l.open && !l.Lost() {
 		return fmt.Errorf("%s: %w", what, errNoTransaction)
 	}
 	err := l.say(ctx, what, commitStatement)
 	l.open, l.inserted = false, false
-	if l.conn == nil && !errors.Is(err, engine.ErrConnectionLost) {
+	if l.Lost() && !errors.Is(err, engine.ErrConnectionLost) {
 		// If ctx ended too late, the transaction may have been committed.
 		err = engine.Classed(engine.ErrConnectionLost, err)
 	}
@@ -174,19 +171,18 @@ func (l *loader) Reset(ctx context.Context) error {
 	if l.closed {
 		return errors.New("the loader is closed")
 	}
-	if l.conn != nil && l.open {
+	if l.open {
 		l.rollback()
 	}
-	if l.conn != nil {
+	if !l.Lost() {
 		return nil
 	}
-	return l.dial(ctx)
+	return l.Connect(ctx)
 }
 
 func (l *loader) Close() error {
-	l.closed = true
-	l.drop()
-	return nil
+	l.closed, l.open = true, false
+	return l.Link.Close()
 }
 
 // encoder returns the encoder of a table.
@@ -205,7 +201,7 @@ func (l *loader) encoder(t *engine.Table) *encoder {
 
 func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, from, to int) (engine.Ack, error) {
 	what := "insert into " + t.Name
-	if !l.open && l.conn != nil {
+	if !l.open && !l.Lost() {
 		return engine.Ack{}, fmt.Errorf("%s: %w", what, errNoTransaction)
 	}
 	if err := l.watch(ctx, what); err != nil {
@@ -213,7 +209,7 @@ func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, f
 	}
 	var r reply
 	if err := engine.CheckRows(t, b, from, to); err != nil || from == to {
-		l.conn.watch.End()
+		l.Conn.watch.End()
 		if err != nil {
 			l.rollback()
 			err = fmt.Errorf("%s: %w", what, err)
@@ -221,7 +217,7 @@ func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, f
 		return engine.Ack{}, err
 	}
 	if err := l.encode(l.encoder(t), b, from, to); err != nil { // nothing is sent
-		l.conn.watch.End()
+		l.Conn.watch.End()
 		return engine.Ack{}, engine.Classed(engine.ErrRefused, fmt.Errorf("%s: %w", what, err))
 	}
 	err := l.send(&r)
@@ -230,9 +226,9 @@ func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, f
 		if l.inserted {
 			back = loadBack
 		}
-		reply, broken := l.conn.run(back)
+		reply, broken := l.Conn.run(back)
 		if broken == nil && reply.err == nil {
-			l.conn.watch.End()
+			l.Conn.watch.End()
 			return engine.Ack{}, classify(fmt.Errorf("%s: %w", what, r.err))
 		}
 		err, r = broken, *reply
@@ -251,7 +247,7 @@ func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, f
 // Has implements engine.Loader. It sends one message with a statement for each row.
 func (l *loader) Has(ctx context.Context, rows ...engine.Rows) ([]bool, error) {
 	const what = "look for rows"
-	if !l.open && l.conn != nil {
+	if !l.open && !l.Lost() {
 		return nil, fmt.Errorf("%s: %w", what, errNoTransaction)
 	}
 	if err := l.watch(ctx, what); err != nil {
@@ -268,20 +264,20 @@ func (l *loader) Has(ctx context.Context, rows ...engine.Rows) ([]bool, error) {
 		err = e.err
 	}
 	if err != nil { // nothing is sent
-		l.conn.watch.End()
+		l.Conn.watch.End()
 		l.rollback()
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	q = append(q, 0)
 	endMessage(q, start)
-	err = l.conn.send(q)
+	err = l.Conn.send(q)
 	for i := 0; i < len(rows) && err == nil && r.err == nil; i++ {
 		before := r.rows
-		err = l.conn.await(&r, i+1)
+		err = l.Conn.await(&r, i+1)
 		have[i] = r.rows > before
 	}
 	if err == nil {
-		err = l.conn.finish(&r)
+		err = l.Conn.finish(&r)
 	}
 	if err := l.end(ctx, what, err, &r); err != nil {
 		return nil, err
@@ -332,15 +328,15 @@ func (l *loader) send(r *reply) error {
 	}
 	from := 0
 	for i, end := range ends {
-		if err := l.conn.send(l.buf[from:end]); err != nil {
+		if err := l.Conn.send(l.buf[from:end]); err != nil {
 			return err
 		}
 		if i == 0 && l.inserted {
-			if err := l.conn.finish(r); err != nil {
+			if err := l.Conn.finish(r); err != nil {
 				return err
 			}
 		}
-		if err := l.conn.finish(r); err != nil || r.err != nil {
+		if err := l.Conn.finish(r); err != nil || r.err != nil {
 			return err
 		}
 		from = end

@@ -18,9 +18,9 @@ import (
 // uses a generic plan if that costs no more (plan_cache_mode auto). For an
 // index range scan with a LIMIT the two plans are the same.
 type querier struct {
-	db   *DB
-	conn *wire
-	buf  []byte
+	engine.Link[*wire]
+	db  *DB
+	buf []byte
 	// stmts are the prepared statements by their *engine.Find or *engine.Delete.
 	stmts map[any]*statement
 }
@@ -34,49 +34,17 @@ type statement struct {
 // Querier implements engine.DB.
 func (db *DB) Querier(ctx context.Context) (engine.Querier, error) {
 	q := &querier{db: db}
-	return q, q.dial(ctx)
-}
-
-func (q *querier) dial(ctx context.Context) error {
-	var err error
-	q.stmts = map[any]*statement{}
-	q.conn, err = q.db.dialWire(ctx)
-	return err
-}
-
-// Reset implements engine.Querier. It replaces a lost connection.
-func (q *querier) Reset(ctx context.Context) error {
-	if q.conn != nil {
-		if err := q.conn.watch.Begin(ctx); err != nil {
-			return err
-		}
-		r, err := q.conn.run("ROLLBACK")
-		q.conn.watch.End()
-		if err == nil && r.err == nil {
-			return nil
-		}
-		q.drop()
+	q.Dial = func(ctx context.Context) (*wire, error) {
+		q.stmts = map[any]*statement{}
+		return db.dialWire(ctx)
 	}
-	return q.dial(ctx)
-}
-
-// drop closes the connection, which may be broken.
-func (q *querier) drop() {
-	if q.conn != nil {
-		q.conn.close()
-		q.conn = nil
-	}
-}
-
-func (q *querier) Close() error {
-	q.drop()
-	return nil
+	return q, q.Connect(ctx)
 }
 
 func (q *querier) Find(ctx context.Context, f *engine.Find, values []engine.Value) (int, error) {
 	r, err := q.run(ctx, f, values)
 	if err != nil {
-		return 0, wrapQuery(ctx, "find in", f.Table, err)
+		return 0, about(ctx, "find in", f.Table, err)
 	}
 	return r.came, nil
 }
@@ -86,13 +54,13 @@ func (q *querier) Delete(ctx context.Context, d *engine.Delete, from, to int64) 
 	values := [2]engine.Value{{Int: from}, {Int: to}}
 	r, err := q.run(ctx, d, values[:])
 	if err != nil {
-		return 0, wrapQuery(ctx, "delete from", d.Table, err)
+		return 0, about(ctx, "delete from", d.Table, err)
 	}
 	return r.rows, nil
 }
 
-// wrapQuery adds the operation and the table to an error.
-func wrapQuery(ctx context.Context, what string, t *engine.Table, err error) error {
+// about adds the operation and the table to an error.
+func about(ctx context.Context, what string, t *engine.Table, err error) error {
 	if t == nil || errors.Is(err, errUnsent) || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return err // it already names its subject
 	}
@@ -102,29 +70,15 @@ func wrapQuery(ctx context.Context, what string, t *engine.Table, err error) err
 // run executes a Find or a Delete.
 func (q *querier) run(ctx context.Context, of any, values []engine.Value) (reply, error) {
 	var r reply
-	if q.conn == nil {
-		return r, engine.Classed(engine.ErrConnectionLost, errors.New("the connection is lost"))
-	}
-	if err := q.conn.watch.Begin(ctx); err != nil {
+	if err := q.Enter(ctx); err != nil {
 		return r, err
 	}
 	sent, err := q.exchange(of, values, &r)
-	interrupted := q.conn.watch.End()
-	if err == nil && r.err == nil {
-		return r, nil // complete, even if ctx has ended since
-	}
-	good := !sent || err == nil && r.tx == 'I'
+	usable := !sent || err == nil && r.tx == 'I'
 	if r.err != nil {
 		err = r.err
 	}
-	if interrupted {
-		q.db.kill(ctx, q.conn.pid)
-		err, good = ctx.Err(), false
-	}
-	if !good || errors.Is(classify(err), engine.ErrConnectionLost) {
-		q.drop()
-	}
-	return r, err
+	return r, q.Leave(ctx, err, usable && !errors.Is(classify(err), engine.ErrConnectionLost))
 }
 
 // exchange sends the statement and reads the reply. It reports whether anything
@@ -145,10 +99,10 @@ func (q *querier) exchange(of any, values []engine.Value, r *reply) (sent bool, 
 	if q.buf, err = s.appendBind(q.buf, values); err != nil {
 		return false, err
 	}
-	if err := q.conn.send(q.buf); err != nil {
+	if err := q.Conn.send(q.buf); err != nil {
 		return true, err
 	}
-	if err := q.conn.finish(r); err != nil {
+	if err := q.Conn.finish(r); err != nil {
 		return true, err
 	}
 	if !ok && r.err == nil {

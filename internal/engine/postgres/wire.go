@@ -24,6 +24,7 @@ import (
 //
 // If its watch's context ends, the operation in progress fails.
 type wire struct {
+	db  *DB
 	net net.Conn
 	// from is the reader of the connection. pgconn starts to read net in the
 	// background when a write takes long, and from returns that data first.
@@ -61,7 +62,7 @@ func (db *DB) dialWire(ctx context.Context) (*wire, error) {
 		_ = h.Conn.Close()
 		return nil, engine.Classed(engine.ErrConnectionLost, fmt.Errorf("take over the connection: the server sent %d bytes unasked", n))
 	}
-	return &wire{net: h.Conn, from: from, pid: h.PID, in: make([]byte, 8<<10), watch: engine.NewWatch(h.Conn)}, nil
+	return &wire{db: db, net: h.Conn, from: from, pid: h.PID, in: make([]byte, 8<<10), watch: engine.NewWatch(h.Conn)}, nil
 }
 
 // A reply collects the server's answer to a batch.
@@ -230,10 +231,26 @@ func endMessage(p []byte, start int) {
 	binary.BigEndian.PutUint32(p[start+1:], uint32(len(p)-start-1))
 }
 
-// close closes the connection, with a Terminate message first.
-func (c *wire) close() {
+// Watch implements engine.Linked.
+func (c *wire) Watch() *engine.Watch { return c.watch }
+
+// Rollback implements engine.Linked.
+func (c *wire) Rollback() error {
+	r, err := c.run(rollbackStatement)
+	if err == nil && r.err != nil {
+		err = r.err
+	}
+	return err
+}
+
+// Kill implements engine.Linked. It fails if the server is gone.
+func (c *wire) Kill(ctx context.Context) { _ = c.db.kill(ctx, c.pid) }
+
+// Close implements engine.Linked: it closes the connection, with a Terminate message
+// first, for which the server may be gone.
+func (c *wire) Close() error {
 	c.watch.Close()
 	_ = c.net.SetDeadline(time.Now().Add(time.Second))
-	_ = c.send([]byte{'X', 0, 0, 0, 4}) // Terminate; the server may be gone
-	_ = c.net.Close()
+	_ = c.send([]byte{'X', 0, 0, 0, 4})
+	return c.net.Close()
 }

@@ -11,10 +11,10 @@ import (
 
 // A writer inserts batches on one connection.
 type writer struct {
+	engine.Link[*wire]
 	db     *DB
 	table  *engine.Table
 	method engine.Method
-	conn   *wire
 	enc    encoder
 	buf    []byte
 	ends   []int  // end offset in buf of each statement of a text batch
@@ -38,59 +38,24 @@ func (db *DB) Writer(ctx context.Context, t *engine.Table, m engine.Method) (eng
 	}
 	w := &writer{db: db, table: t, method: m, enc: newEncoder(db.dialect, t)}
 	w.copy = w.enc.copyStatement()
-	if err := w.dial(ctx); err != nil {
+	w.Dial = func(ctx context.Context) (*wire, error) {
+		w.stmts = map[int]bool{}
+		return db.dialWire(ctx)
+	}
+	if err := w.Connect(ctx); err != nil {
 		return nil, err
 	}
 	return w, nil
 }
 
-func (w *writer) dial(ctx context.Context) error {
-	var err error
-	w.stmts = map[int]bool{}
-	w.conn, err = w.db.dialWire(ctx)
-	return err
-}
-
-// Reset implements engine.Writer. It rolls back, or opens a new connection.
-func (w *writer) Reset(ctx context.Context) error {
-	if w.conn != nil {
-		if err := w.conn.watch.Begin(ctx); err != nil {
-			return err
-		}
-		r, err := w.conn.run("ROLLBACK")
-		w.conn.watch.End()
-		if err == nil && r.err == nil {
-			return nil
-		}
-		w.drop()
-	}
-	return w.dial(ctx)
-}
-
-// drop closes the connection, which may be broken.
-func (w *writer) drop() {
-	if w.conn != nil {
-		w.conn.close()
-		w.conn = nil
-	}
-}
-
-func (w *writer) Close() error {
-	w.drop()
-	return nil
-}
-
 func (w *writer) Write(ctx context.Context, b *engine.Batch) (engine.Ack, error) {
-	if w.conn == nil {
-		return engine.Ack{}, engine.Classed(engine.ErrConnectionLost, fmt.Errorf("insert into %s: the connection is lost", w.table.Name))
-	}
-	if err := w.conn.watch.Begin(ctx); err != nil {
-		return engine.Ack{}, err
+	if err := w.Enter(ctx); err != nil {
+		return engine.Ack{}, about(ctx, "insert into", w.table, err)
 	}
 	var r reply
 	err := w.write(b, &r)
 	if err == nil && r.err == nil {
-		w.conn.watch.End()
+		_ = w.Leave(ctx, nil, true)
 		ack := engine.Ack{Rows: r.rows, Warnings: r.warnings}
 		if w.table.Ignore {
 			ack.Skipped = int64(b.Rows()) - r.rows
@@ -125,24 +90,16 @@ var errUnsent = errors.New("not sent")
 // has received only part of the batch.
 func (w *writer) undo(ctx context.Context, err error, r *reply) error {
 	unsent := errors.Is(err, errUnsent)
-	good := unsent || err == nil && r.tx != 0
+	usable := unsent || err == nil && r.tx != 0
 	if r.err != nil {
 		err = r.err
 	}
 	err = fmt.Errorf("insert into %s: %w", w.table.Name, classify(err))
-	good = good && !errors.Is(err, engine.ErrConnectionLost)
-	if good && !unsent && r.tx != 'I' {
-		rollback, broken := w.conn.run("ROLLBACK")
-		good = broken == nil && rollback.err == nil
+	usable = usable && !errors.Is(err, engine.ErrConnectionLost)
+	if usable && !unsent && r.tx != 'I' {
+		usable = w.Conn.Rollback() == nil
 	}
-	if w.conn.watch.End() {
-		w.db.kill(ctx, w.conn.pid)
-		err, good = ctx.Err(), false
-	}
-	if !good {
-		w.drop()
-	}
-	return err
+	return w.Leave(ctx, err, usable)
 }
 
 // writeText sends the batch as INSERT statements of text: one per row, or as
@@ -168,7 +125,7 @@ func (w *writer) writeText(b *engine.Batch, r *reply) error {
 	if len(w.ends) == 1 {
 		return w.exchange(w.buf, r)
 	}
-	begun, err := w.conn.run(beginStatement)
+	begun, err := w.Conn.run(beginStatement)
 	if err != nil || begun.err != nil {
 		r.err, r.tx = begun.err, begun.tx
 		return err
@@ -180,16 +137,16 @@ func (w *writer) writeText(b *engine.Batch, r *reply) error {
 		}
 		from = end
 	}
-	done, err := w.conn.run(commitStatement)
+	done, err := w.Conn.run(commitStatement)
 	r.err, r.tx = done.err, done.tx
 	return err
 }
 
 func (w *writer) exchange(p []byte, r *reply) error {
-	if err := w.conn.send(p); err != nil {
+	if err := w.Conn.send(p); err != nil {
 		return err
 	}
-	return w.conn.finish(r)
+	return w.Conn.finish(r)
 }
 
 // maxStatements is how many prepared statements a connection keeps, one per
@@ -225,11 +182,11 @@ func (w *writer) writeBound(b *engine.Batch, r *reply, per int) error {
 			continue
 		}
 		w.buf = append(w.buf, 'H', 0, 0, 0, 4) // Flush: send the pending replies
-		if err := w.conn.send(w.buf); err != nil {
+		if err := w.Conn.send(w.buf); err != nil {
 			return err
 		}
 		w.buf = w.buf[:0]
-		if err := w.conn.await(r, before); err != nil {
+		if err := w.Conn.await(r, before); err != nil {
 			return err
 		}
 		if r.err != nil {
@@ -339,7 +296,7 @@ func (w *writer) writeCopy(b *engine.Batch, r *reply) error {
 			continue
 		}
 		endMessage(w.buf, start)
-		if err := w.conn.send(w.buf); err != nil {
+		if err := w.Conn.send(w.buf); err != nil {
 			return err
 		}
 		w.buf, start = beginMessage(w.buf[:0], 'd')

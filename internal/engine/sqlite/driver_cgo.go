@@ -26,6 +26,9 @@ func version() string {
 
 // openConnection opens the file of a URL with driver options.
 func openConnection(url string) (*connection, error) {
+	if err := giveHandles(); err != nil {
+		return nil, err
+	}
 	c, err := (&sqlite3.SQLiteDriver{}).Open(url)
 	if err != nil {
 		return nil, err

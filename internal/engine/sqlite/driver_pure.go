@@ -73,6 +73,9 @@ func newDriver() driver.Driver { return &sqlite3.Driver{} }
 // openConnection opens the file of a URL with driver options.
 func openConnection(url string) (*connection, error) {
 	d, err := pure()
+	if err == nil {
+		err = giveHandles()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +91,7 @@ func openConnection(url string) (*connection, error) {
 	if !ok {
 		return nil, errors.Join(errElsewhere, c.Close())
 	}
-	n, err := newNative(c)
+	n, err := newNative(raw)
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
@@ -292,6 +295,6 @@ func (r *pureRows) ColumnTypeDatabaseTypeName(i int) string {
 	return ""
 }
 
-// errElsewhere is returned if the layout of the driver's connections is not the
-// one that this package expects.
-var errElsewhere = errors.New("this version of the SQLite driver keeps its connection elsewhere")
+// errElsewhere is returned if the driver's connections lack methods that this package
+// needs.
+var errElsewhere = errors.New("this version of the SQLite driver has other connections")

@@ -4,8 +4,9 @@ package sqlite
 
 import (
 	"errors"
+	"fmt"
 	"math"
-	"reflect"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -44,6 +45,11 @@ int sqlite3_total_changes(void *db);
 int sqlite3_extended_errcode(void *db);
 int sqlite3_system_errno(void *db);
 const char *sqlite3_errmsg(void *db);
+int sqlite3_auto_extension(void (*init)(void));
+int sqlite3_create_function(void *db, const char *name, int values, int encoding, void *data,
+	void (*f)(void *, int, void **), void (*step)(void *, int, void **), void (*final)(void *));
+void *sqlite3_context_db_handle(void *ctx);
+void sqlite3_result_int64(void *ctx, long long v);
 
 enum { DONE = 101, ROW = 100 };
 
@@ -141,6 +147,19 @@ static int rowmill_exec(void *db, const char *sql, int bytes) {
 	return sqlite3_finalize(stmt); // which returns step's error
 }
 
+// Every connection gets the function rowmill_handle, which returns SQLite's pointer to
+// the connection: the driver has no other way to it.
+static void rowmill_handle(void *ctx, int values, void **v) { sqlite3_result_int64(ctx, (intptr_t)sqlite3_context_db_handle(ctx)); }
+
+static int rowmill_connected(void *db, char **error, const void *api) {
+	enum { UTF8 = 1 };
+	return sqlite3_create_function(db, "rowmill_handle", 0, UTF8, 0, rowmill_handle, 0, 0);
+}
+
+static int rowmill_begin(void) { return sqlite3_auto_extension((void (*)(void))rowmill_connected); }
+
+static void *rowmill_pointer(long long p) { return (void *)(intptr_t)p; }
+
 static void *rowmill_prepare(void *db, const char *sql, int bytes, int *rc) {
 	void *stmt = 0;
 	*rc = sqlite3_prepare_v2(db, sql, bytes, &stmt, 0);
@@ -154,12 +173,18 @@ type handle struct{ p unsafe.Pointer }
 
 // handleOf returns the handle in a driver's connection.
 func handleOf(conn *connection) (handle, error) {
-	f := reflect.ValueOf(conn).Elem().FieldByName("db")
-	if !f.IsValid() || f.Kind() != reflect.Pointer || f.IsNil() {
-		return handle{}, errors.New("this version of the SQLite driver keeps its connection elsewhere")
-	}
-	return handle{f.UnsafePointer()}, nil
+	p, err := queryInt(conn, "SELECT rowmill_handle()")
+	return handle{C.rowmill_pointer(C.longlong(p))}, err
 }
+
+// giveHandles gives connections that are opened from now on the function that handleOf
+// calls.
+var giveHandles = sync.OnceValue(func() error {
+	if rc := C.rowmill_begin(); rc != 0 {
+		return fmt.Errorf("SQLite refuses functions for every connection: code %d", rc)
+	}
+	return nil
+})
 
 // A stmt is a prepared statement.
 type stmt struct {

@@ -3,11 +3,10 @@
 package sqlite
 
 import (
-	"database/sql/driver"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
-	"reflect"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -40,13 +39,37 @@ type native struct {
 }
 
 // newNative returns the native of a driver's connection.
-func newNative(conn driver.Conn) (*native, error) {
-	f := reflect.ValueOf(conn).Elem().FieldByName("db")
-	if !f.IsValid() || f.Kind() != reflect.Uintptr || f.Uint() == 0 {
-		return nil, errElsewhere
-	}
-	return &native{db: uintptr(f.Uint()), tls: libc.NewTLS(), uses: 1}, nil
+func newNative(conn driverConn) (*native, error) {
+	p, err := queryInt(conn, "SELECT rowmill_handle()")
+	return &native{db: uintptr(p), tls: libc.NewTLS(), uses: 1}, err
 }
+
+// giveHandles gives every connection that is opened from now on the function
+// rowmill_handle, which returns SQLite's pointer to the connection: the driver has no
+// other way to it.
+var giveHandles = sync.OnceValue(func() error {
+	if rc := sqlite3lib.Xsqlite3_auto_extension(libc.NewTLS(), *(*uintptr)(unsafe.Pointer(&connected))); rc != 0 {
+		return fmt.Errorf("SQLite refuses functions for every connection: code %d", rc)
+	}
+	return nil
+})
+
+// The translated code calls these: it takes a function as the address of its Go func
+// value.
+var (
+	handleFunction = struct {
+		f func(t *libc.TLS, ctx uintptr, values int32, v uintptr)
+	}{func(t *libc.TLS, ctx uintptr, _ int32, _ uintptr) {
+		sqlite3lib.Xsqlite3_result_int64(t, ctx, int64(sqlite3lib.Xsqlite3_context_db_handle(t, ctx)))
+	}}
+	connected = struct {
+		f func(t *libc.TLS, db, text, api uintptr) int32
+	}{func(t *libc.TLS, db, _, _ uintptr) int32 {
+		f := *(*uintptr)(unsafe.Pointer(&handleFunction))
+		return sqlite3lib.Xsqlite3_create_function_v2(t, db, uintptr(unsafe.Pointer(&handleName)), 0, sqlite3lib.SQLITE_UTF8, 0, f, 0, 0, 0)
+	}}
+	handleName = [...]byte{'r', 'o', 'w', 'm', 'i', 'l', 'l', '_', 'h', 'a', 'n', 'd', 'l', 'e', 0}
+)
 
 func (n *native) use() {
 	n.mu.Lock()

@@ -316,7 +316,9 @@ func (w *writer) key() (int64, error) {
 }
 
 // queryInt returns the single integer that a query returns.
-func queryInt(conn *connection, q string) (int64, error) {
+func queryInt(conn interface {
+	Query(query string, args []driver.Value) (driver.Rows, error)
+}, q string) (int64, error) {
 	rows, err := conn.Query(q, nil)
 	if err != nil {
 		return 0, err
