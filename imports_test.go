@@ -29,7 +29,7 @@ const anything = "anything"
 // TestTreeDocs compares the two.
 var mayImport = map[string][]string{
 	"":                           {},
-	"rolling":                    {},
+	"rolling":                    {"internal/tomlfile"},
 	"result":                     {"internal/figure"},
 	"internal/sandbox":           {},
 	"internal/value":             {},
@@ -67,6 +67,7 @@ var mayImport = map[string][]string{
 	"internal/noask":       {},
 	"internal/figure":      {},
 	"internal/textfile":    {},
+	"internal/tomlfile":    {},
 	"cmd/rowmill":          {anything},
 }
 

@@ -1,6 +1,11 @@
 package rolling
 
-import "time"
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+)
 
 // A Declaration describes a rolling table, as ParseDeclaration reads it from TOML.
 // It has passed all checks that need no server.
@@ -94,4 +99,190 @@ type Aggregate struct {
 	Column string
 	// Percent is the percentage of a percentile, above 0 and below 100.
 	Percent float64
+}
+
+// An Error is an error at one place of a declaration or a definition.
+type Error struct {
+	// Source is the file, "" if there is none.
+	Source string
+	// Line and Column count from 1; 0 is unknown.
+	Line, Column int
+	Text         string
+	// Hint is the correction to make; it may be empty.
+	Hint string
+}
+
+// Error returns "file:line:column: text".
+func (e *Error) Error() string {
+	switch {
+	case e.Source == "" && e.Line == 0:
+		return e.Text
+	case e.Source == "":
+		return fmt.Sprintf("line %d: %s", e.Line, e.Text)
+	case e.Line == 0:
+		return e.Source + ": " + e.Text
+	case e.Column == 0:
+		return fmt.Sprintf("%s:%d: %s", e.Source, e.Line, e.Text)
+	}
+	return fmt.Sprintf("%s:%d:%d: %s", e.Source, e.Line, e.Column, e.Text)
+}
+
+// Errors are all errors of a declaration, in the order of its lines.
+type Errors []*Error
+
+// Error returns one line per error, and one with the next step.
+func (es Errors) Error() string {
+	var b strings.Builder
+	for i, e := range es {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(e.Error())
+		if e.Hint != "" {
+			b.WriteString("\n  Try: " + e.Hint)
+		}
+	}
+	return b.String()
+}
+
+// Unwrap returns the individual errors.
+func (es Errors) Unwrap() []error {
+	out := make([]error, len(es))
+	for i, e := range es {
+		out[i] = e
+	}
+	return out
+}
+
+// String returns the declaration as TOML that ParseDeclaration reads, with all
+// omitted keys filled in: two equivalent declarations have the same text.
+func (d *Declaration) String() string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	create := d.Definition.Text
+	for _, ix := range d.Definition.Indexes {
+		create += ";\n" + ix.Text
+	}
+	line("[table]\nname = %s\ntarget = %s\ncreate = %s\ntime = %s", tomlText(d.Name), tomlText(d.Target), tomlBlock(create), tomlText(d.Time))
+	if name := EpochName(d.Epoch); name != "" {
+		line("epoch = %q", name)
+	}
+	if d.Exact {
+		line("exact = true")
+	}
+	line("\n[period]")
+	switch {
+	case d.Auto:
+		line(`every = "auto"`)
+	case d.Period.axis == Sequence:
+		line("rows = %d", d.Period.step)
+	default:
+		line("every = %q", d.Period)
+	}
+	line("ahead = %q", d.Ahead)
+	if !d.Keep.IsZero() {
+		line("keep = %q", d.Keep)
+	}
+	line("late = %q", d.Late)
+	line("\n[seal]\nafter = %q\ncompress = %t", d.Seal.After, d.Seal.Compress)
+	if d.Seal.Merge.Valid() {
+		line("merge = %q", d.Seal.Merge)
+	}
+	if d.Seal.Archive != "" {
+		line("archive = %s", tomlText(d.Seal.Archive))
+	}
+	for _, l := range d.Rollups {
+		line("\n[[rollup]]\nname = %s", tomlText(l.Name))
+		if l.From != "" {
+			line("from = %s", tomlText(l.From))
+		}
+		var by, sel []string
+		for _, c := range l.By {
+			by = append(by, tomlText(c))
+		}
+		for _, a := range l.Select {
+			sel = append(sel, tomlText(a.Name)+" = "+tomlText(a.String()))
+		}
+		line("every = %q\nby = [%s]\nselect = { %s }", l.Every, strings.Join(by, ", "), strings.Join(sel, ", "))
+		if !l.Keep.IsZero() {
+			line("keep = %q", l.Keep)
+		}
+	}
+	return b.String()
+}
+
+// String returns the policy as written in a declaration.
+func (l Late) String() string {
+	if l == LateReject {
+		return "reject"
+	}
+	return "merge"
+}
+
+// EpochName returns the unit of an epoch as written in a declaration, "" for none.
+func EpochName(unit time.Duration) string {
+	for name, u := range epochs {
+		if u == unit {
+			return name
+		}
+	}
+	return ""
+}
+
+// tomlText returns a text as TOML, on one line.
+func tomlText(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, c := range s {
+		switch {
+		case c == '"' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(c)
+		case c < ' ' || c == 127:
+			fmt.Fprintf(&b, "\\u%04X", c)
+		default:
+			b.WriteRune(c)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// tomlBlock returns a text as TOML, on separate lines if possible.
+func tomlBlock(s string) string {
+	control := func(c rune) bool { return c < ' ' && c != '\n' && c != '\t' || c == 127 }
+	if strings.Contains(s, "'''") || strings.HasSuffix(s, "'") || strings.ContainsFunc(s, control) {
+		return tomlText(s)
+	}
+	return "'''\n" + s + "'''"
+}
+
+// A password with its keyword, as in libpq's keyword form, which has no scheme, and
+// in any other place.
+var namedPassword = regexp.MustCompile(`(?i)(^|[\s;:&?,'"])(ssl)?(password|passwd|pass|pwd|secret|token)\s*=`)
+
+// USER:PASSWORD@, the beginning of drivers' data source names.
+var userPassword = regexp.MustCompile(`^[^/@?]*:[^/@?]*@`)
+
+// HoldsPassword reports whether the text of a target contains a password in a place
+// where no URL has one: "host=db password=...", "mysql:user:...@tcp(db)/x". Such a
+// text must be neither printed nor stored. It does not examine the options after
+// "?".
+func HoldsPassword(target string) bool {
+	before, _, _ := strings.Cut(target, "?")
+	_, rest, _ := strings.Cut(before, ":")
+	return namedPassword.MatchString(before) || userPassword.MatchString(rest)
+}
+
+// OptionHoldsPassword reports whether an option's value contains a password.
+func OptionHoldsPassword(value string) bool { return namedPassword.MatchString(value) }
+
+// WholeDays reports whether the table rolls by a column of dates, so that a period
+// consists of whole days.
+func (d *Declaration) WholeDays() bool {
+	if d.Definition == nil || d.Epoch > 0 || d.Period.Axis() == Sequence {
+		return false
+	}
+	c := d.Definition.Column(d.Time)
+	return c != nil && strings.EqualFold(strings.TrimSpace(c.Type), "date")
 }

@@ -2,7 +2,7 @@ package rolling
 
 // ReadDefinitionModes read a definition as one kind of server does.
 var ReadDefinitionModes = func() (out []func(string) (*Definition, error)) {
-	for _, mode := range []sqlMode{mysqlText, postgresText, sqliteText} {
+	for _, mode := range dialects {
 		out = append(out, func(text string) (*Definition, error) {
 			d, err := readDefinition(text, mode)
 			if err != nil {

@@ -20,6 +20,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -235,4 +238,248 @@ func (g Grid) Cover(span Period, limit int) ([]Period, error) {
 		pos = p.To
 	}
 	return out, nil
+}
+
+// A Span is a length along an axis: of time, of calendar months, or of key
+// values. The zero Span is unlimited.
+type Span struct {
+	Micros, Months, Rows int64
+}
+
+// ParseSpan reads a length in the syntax of Parse: 30s, 15m, 2h, 1d, 1w, 1mo, 1y, or
+// a number of rows.
+func ParseSpan(s string) (Span, error) {
+	g, err := Parse(s)
+	if err != nil {
+		return Span{}, err
+	}
+	return g.Span(), nil
+}
+
+// Span returns the length of the grid's periods.
+func (g Grid) Span() Span {
+	switch {
+	case g.axis == Sequence:
+		return Span{Rows: g.step}
+	case g.months > 0:
+		return Span{Months: g.months}
+	}
+	return Span{Micros: g.step}
+}
+
+// String returns the span in the syntax of ParseSpan; "" for the zero Span.
+func (s Span) String() string {
+	switch {
+	case s.Rows > 0:
+		return Grid{axis: Sequence, step: s.Rows}.String()
+	case s.Months > 0 && s.Micros == 0:
+		return Grid{months: s.Months}.String()
+	case s.Micros > 0 && s.Micros%second == 0:
+		return Grid{step: s.Micros}.String()
+	case s.IsZero():
+		return ""
+	}
+	return fmt.Sprintf("%d months and %d microseconds", s.Months, s.Micros)
+}
+
+// Length returns the span in the axis' unit, months as their mean length.
+func (s Span) Length() int64 {
+	const month = day * 146097 / 4800 // the mean of the 400 years after which the calendar repeats
+	if s.Rows > 0 {
+		return s.Rows
+	}
+	return s.Micros + s.Months*month
+}
+
+// IsZero reports whether the span is unlimited.
+func (s Span) IsZero() bool { return s == Span{} }
+
+// Before returns the position one span before pos, After the one after it; both are
+// limited to the axis.
+func (s Span) Before(pos int64) int64 { return s.add(pos, -1) }
+
+// After is described at Before.
+func (s Span) After(pos int64) int64 { return s.add(pos, 1) }
+
+func (s Span) add(pos, sign int64) int64 {
+	if s.Rows > 0 {
+		if sign > 0 && pos > MaxSequence-s.Rows {
+			return MaxSequence
+		}
+		return max(pos+sign*s.Rows, MinSequence)
+	}
+	if s.Months > 0 {
+		pos = Position(Instant(pos).AddDate(0, int(sign*s.Months), 0))
+	}
+	return min(max(pos+sign*s.Micros, MinTime), MaxTime)
+}
+
+// Divides reports whether each period of the other grid consists of whole periods of
+// this one.
+func (g Grid) Divides(other Grid) bool {
+	switch {
+	case !g.Valid() || !other.Valid() || g.axis != other.axis:
+		return false
+	case g.months > 0:
+		return other.months > 0 && other.months%g.months == 0
+	case other.months > 0:
+		return day%g.step == 0
+	}
+	return other.step%g.step == 0 && (other.origin-g.origin)%g.step == 0
+}
+
+// Name returns the partition name of the grid's period p. Names sort in the order of
+// their periods, on one grid and across grids of one axis. Times are p2026, p202611,
+// p20261120, p20261120_18, p20261120_1830, p20261120_183015 (with the precision that
+// the start needs, to microseconds as p20261120_183015_250000). Sequences are p and
+// the 19-digit start.
+func (g Grid) Name(p Period) string {
+	if g.axis == Sequence {
+		return fmt.Sprintf("p%019d", p.From)
+	}
+	name := "p" + Instant(p.From).Format(g.layout(p.From))
+	if us := p.From - floorDiv(p.From, second)*second; us != 0 {
+		name += fmt.Sprintf("_%06d", us)
+	}
+	return name
+}
+
+// layout returns the shortest time layout that distinguishes the grid's starts, and
+// this one: a partition may start off the grid if the grid has changed.
+func (g Grid) layout(from int64) string {
+	t := Instant(from)
+	fits := func(unit int64) bool { return g.step%unit == 0 && floorDiv(from, unit)*unit == from }
+	switch {
+	case g.months > 0 && g.months%12 == 0 && t.YearDay() == 1 && fits(day):
+		return "2006"
+	case g.months > 0 && t.Day() == 1 && fits(day):
+		return "200601"
+	case fits(day):
+		return "20060102"
+	case fits(3600 * second):
+		return "20060102_15"
+	case fits(60 * second):
+		return "20060102_1504"
+	}
+	return "20060102_150405"
+}
+
+// Named returns p with its name.
+func (g Grid) Named(p Period) Partition { return Partition{g.Name(p), p} }
+
+// Format returns a position in readable form: UTC to the microsecond without
+// trailing zeros, or the number.
+func (g Grid) Format(pos int64) string {
+	if g.axis == Sequence {
+		return strconv.FormatInt(pos, 10)
+	}
+	return Instant(pos).Format("2006-01-02 15:04:05.999999")
+}
+
+// A unit accepted by Parse, in microseconds.
+type unit struct {
+	name string
+	us   int64
+}
+
+// units are the units of fixed length over time, longest first, so that String
+// chooses the shortest form.
+var units = []unit{{"w", week}, {"d", day}, {"h", 3600 * second}, {"m", 60 * second}, {"s", second}}
+
+// String returns the grid in the syntax of Parse: "2h", "1d", "3mo", "500000 rows".
+func (g Grid) String() string {
+	switch {
+	case !g.Valid():
+		return "no period"
+	case g.axis == Sequence:
+		return fmt.Sprintf("%d rows", g.step)
+	case g.months > 0 && g.months%12 == 0:
+		return fmt.Sprintf("%dy", g.months/12)
+	case g.months > 0:
+		return fmt.Sprintf("%dmo", g.months)
+	}
+	// Every step is a whole number of seconds, so one of the units divides it.
+	i := slices.IndexFunc(units, func(u unit) bool { return g.step%u.us == 0 })
+	return fmt.Sprintf("%d%s", g.step/units[i].us, units[i].name)
+}
+
+// Parse reads a period: a whole number and a unit, s, m, h, d, w (Monday to
+// Sunday), mo, y, or "rows" for a sequence. Everything is UTC.
+func Parse(s string) (Grid, error) {
+	bad := func() (Grid, error) {
+		return Grid{}, fmt.Errorf("period %q: want a number and a unit: 30s, 15m, 2h, 1d, 1w, 1mo, 1y or 500000 rows", s)
+	}
+	tooLong := func() (Grid, error) { return Grid{}, fmt.Errorf("period %q: at most 1000 years", s) }
+	text := strings.TrimSpace(s)
+	digits := strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' })
+	if digits <= 0 {
+		return bad()
+	}
+	n, err := strconv.ParseInt(text[:digits], 10, 64)
+	if err != nil || n < 1 {
+		return bad()
+	}
+	unit := strings.TrimSpace(text[digits:])
+	switch unit {
+	case "rows", "row":
+		return EveryRows(n)
+	case "mo", "y":
+		months := int64(1)
+		if unit == "y" {
+			months = 12
+		}
+		if n > maxMonths/months {
+			return tooLong()
+		}
+		return EveryMonths(int(n * months))
+	}
+	for _, u := range units {
+		if u.name == unit {
+			if n > 1000*366*day/u.us {
+				return tooLong()
+			}
+			g := Grid{axis: Time, step: n * u.us}
+			if g.step%week == 0 {
+				g.origin = monday
+			}
+			return g, nil
+		}
+	}
+	return bad()
+}
+
+// A Bucketing is how a grid divides its axis, in the form that SQL needs. A bucket
+// of months begins where the number of its first month, counted from January of year
+// 0, is a multiple of Months. Any other bucket begins where its distance from Origin
+// is a multiple of Step. The unused one of Months and Step is 0.
+type Bucketing struct{ Step, Origin, Months int64 }
+
+// Bucketing returns how the grid divides its axis.
+func (g Grid) Bucketing() Bucketing { return Bucketing{g.step, g.origin, g.months} }
+
+// Floor returns the start of the period that contains pos, limited to the axis.
+func (g Grid) Floor(pos int64) int64 {
+	b := g.Bounds()
+	p, err := g.At(min(max(pos, b.From), b.To-1))
+	if err != nil {
+		return b.From
+	}
+	if pos >= b.To {
+		return b.To
+	}
+	return p.From
+}
+
+// Ceil returns the end of the period that contains the position before pos. If a
+// period begins at pos, that is pos itself.
+func (g Grid) Ceil(pos int64) int64 {
+	b := g.Bounds()
+	if pos <= b.From {
+		return b.From
+	}
+	p, err := g.At(min(pos, b.To) - 1)
+	if err != nil {
+		return b.To
+	}
+	return p.To
 }

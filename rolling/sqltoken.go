@@ -6,20 +6,6 @@ import (
 	"strings"
 )
 
-// sqlMode selects the lexical rules of a server family.
-type sqlMode int
-
-const (
-	// mysqlText: backslashes escape in '...' and "...", # begins a comment, the text
-	// of /*! ... */ is executed, KEY and INDEX begin keys.
-	mysqlText sqlMode = iota
-	// postgresText: comments nest, $tag$...$tag$ are strings, E'...' has escapes, [
-	// ] denote arrays, unquoted names are lower case.
-	postgresText
-	// sqliteText: [ ] quote names.
-	sqliteText
-)
-
 type sqlKind byte
 
 const (
@@ -79,8 +65,8 @@ type sqlError struct {
 func (e *sqlError) Error() string { return e.text }
 
 // sqlTokens splits a text into tokens, without white space and comments.
-func sqlTokens(text string, mode sqlMode) ([]sqlToken, *sqlError) {
-	l := sqlLexer{text: text, mode: mode}
+func sqlTokens(text string, d *dialect) ([]sqlToken, *sqlError) {
+	l := sqlLexer{dialect: d, text: text}
 	for l.pos < len(text) {
 		if err := l.next(); err != nil {
 			return nil, err
@@ -93,8 +79,8 @@ func sqlTokens(text string, mode sqlMode) ([]sqlToken, *sqlError) {
 }
 
 type sqlLexer struct {
+	*dialect
 	text string
-	mode sqlMode
 	pos  int
 	out  []sqlToken
 	// inline is the offset, plus one, of an executable comment (/*!).
@@ -122,7 +108,7 @@ func (l *sqlLexer) next() *sqlError {
 		return &sqlError{l.pos, "a comment ends that never began", ""}
 	case strings.HasPrefix(rest, "/*"):
 		return l.comment(rest)
-	case strings.HasPrefix(rest, "--"), c == '#' && l.mode == mysqlText:
+	case strings.HasPrefix(rest, "--"), c == '#' && l.hashComments:
 		// MySQL requires a blank after --. A -- without one, as in 5--3, does not
 		// occur in definitions, so every -- is read as a comment.
 		n := strings.IndexByte(rest, '\n')
@@ -131,18 +117,18 @@ func (l *sqlLexer) next() *sqlError {
 		}
 		l.pos += n
 	case c == '\'':
-		return l.quoted(sqlString, '\'', l.mode == mysqlText || l.escapes())
+		return l.quoted(sqlString, '\'', l.backslashes || l.escapes())
 	case c == '"':
-		return l.quoted(sqlQuoted, '"', l.mode == mysqlText)
-	case c == '`' && l.mode != postgresText:
+		return l.quoted(sqlQuoted, '"', l.backslashes)
+	case c == '`' && l.backquotes:
 		return l.quoted(sqlQuoted, '`', false)
-	case c == '[' && l.mode == sqliteText:
+	case c == '[' && l.brackets:
 		n := strings.IndexByte(rest, ']')
 		if n < 0 {
 			return &sqlError{l.pos, "a name in [ ] doesn't end", ""}
 		}
 		l.add(sqlQuoted, rest[1:n], n+1)
-	case c == '$' && l.mode == postgresText && dollar.MatchString(rest):
+	case c == '$' && l.dollarTexts && dollar.MatchString(rest):
 		tag := dollar.FindString(rest)
 		n := strings.Index(rest[len(tag):], tag)
 		if n < 0 {
@@ -184,12 +170,12 @@ func (l *sqlLexer) add(kind sqlKind, text string, n int) {
 // escapes reports whether the quote at the present position follows an E.
 func (l *sqlLexer) escapes() bool {
 	n := len(l.out)
-	return l.mode == postgresText && n > 0 && l.out[n-1].to == l.pos && l.out[n-1].is("e")
+	return l.escapeTexts && n > 0 && l.out[n-1].to == l.pos && l.out[n-1].is("e")
 }
 
 // comment skips a comment, or only its beginning if its text is executed.
 func (l *sqlLexer) comment(rest string) *sqlError {
-	if m := executable.FindString(rest); m != "" && l.mode == mysqlText && l.inline == 0 {
+	if m := executable.FindString(rest); m != "" && l.executableComments && l.inline == 0 {
 		l.inline = l.pos + 1
 		l.pos += len(m)
 		return nil
@@ -202,7 +188,7 @@ func (l *sqlLexer) comment(rest string) *sqlError {
 				l.pos += i
 				return nil
 			}
-		case l.mode == postgresText && strings.HasPrefix(rest[i:], "/*"):
+		case l.nestedComments && strings.HasPrefix(rest[i:], "/*"):
 			depth++
 			i += 2
 		default:

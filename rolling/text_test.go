@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 )
@@ -131,27 +130,4 @@ func TestNamesOffTheGrid(t *testing.T) {
 			}
 		})
 	}
-}
-
-func ExampleGrid_Name() {
-	g, _ := Parse("2h")
-	p, _ := g.At(Position(time.Date(2026, 11, 20, 19, 12, 0, 0, time.UTC)))
-	fmt.Println(g.Name(p))
-	// Output: p20261120_18
-}
-
-func ExamplePolicy_Steps() {
-	g, _ := Parse("500000 rows")
-	policy := Policy{Grid: g, Ahead: 1, Keep: 2}
-	have := []Partition{
-		{"p0000000000000000000", Period{0, 500000}},
-		{"p0000000000000500000", Period{500000, 1000000}},
-		{"p0000000000001000000", Period{1000000, 1500000}},
-	}
-	s, _ := policy.Steps(have, 1000000)
-	fmt.Println("create", s.Create)
-	fmt.Println("drop", s.Drop)
-	// Output:
-	// create [{p0000000000001500000 {1500000 2000000}}]
-	// drop [{p0000000000000000000 {0 500000}}]
 }

@@ -2,41 +2,15 @@ package rolling
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/pelletier/go-toml/v2/unstable"
+	"github.com/rowmill/rowmill/internal/tomlfile"
 )
-
-// Errors are all errors of a declaration, in the order of its lines.
-type Errors []*Error
-
-// Error returns one line per error, and one with the next step.
-func (es Errors) Error() string {
-	var b strings.Builder
-	for i, e := range es {
-		if i > 0 {
-			b.WriteByte('\n')
-		}
-		b.WriteString(e.Error())
-		if e.Hint != "" {
-			b.WriteString("\n  Try: " + e.Hint)
-		}
-	}
-	return b.String()
-}
-
-// Unwrap returns the individual errors.
-func (es Errors) Unwrap() []error {
-	out := make([]error, len(es))
-	for i, e := range es {
-		out[i] = e
-	}
-	return out
-}
 
 // ParseDeclaration reads and checks the declaration of a rolling table, TOML as
 // described in docs/declaration.md; source is its name in errors. The error is an
@@ -49,9 +23,10 @@ func ParseDeclaration(source string, text []byte) (*Declaration, error) {
 // supplies a missing one. Without any target, the checks that depend on the kind of
 // server are omitted.
 func ParseDeclarationFor(source string, text []byte, target string) (*Declaration, error) {
-	root, bad := readFile(source, text)
-	if bad != nil {
-		return nil, Errors{bad}
+	root, err := tomlfile.Parse(text)
+	var bad *tomlfile.Error
+	if errors.As(err, &bad) {
+		return nil, Errors{{source, bad.Line, bad.Column, bad.Text, "the file is to be TOML, see docs/declaration.md"}}
 	}
 	r := declarationReader{source: source, instead: target, d: &Declaration{Source: source, Text: string(text)}}
 	r.file(root)
@@ -69,33 +44,25 @@ type declarationReader struct {
 	source string
 	errs   Errors
 	d      *Declaration
-	family family
+	// dialect is that of the target.
+	dialect
 	// instead is a target that replaces the file's.
 	instead string
 	// create is the key of the definition.
-	create *fileValue
+	create *tomlfile.Value
 	// columns are the names of the table's columns.
 	columns []string
 	// Keys of the file, nil if missing.
-	name, timeKey, every, keep, ahead, after, merge *fileValue
+	name, timeKey, every, keep, ahead, after, merge *tomlfile.Value
 }
-
-// A family is a group of servers with the same rules.
-type family string
-
-const (
-	mysqlFamily    family = "MySQL and MariaDB"
-	postgresFamily family = "PostgreSQL"
-	sqliteFamily   family = "SQLite"
-)
 
 // fail records an error at a value.
-func (r *declarationReader) fail(at *fileValue, hint, format string, args ...any) {
-	r.errs = append(r.errs, &Error{r.source, at.line, at.column, fmt.Sprintf(format, args...), hint})
+func (r *declarationReader) fail(at *tomlfile.Value, hint, format string, args ...any) {
+	r.errs = append(r.errs, &Error{r.source, at.Line, at.Column, fmt.Sprintf(format, args...), hint})
 }
 
-func (r *declarationReader) warn(at *fileValue, format string, args ...any) {
-	r.d.Warnings = append(r.d.Warnings, fmt.Sprintf("%s:%d: ", r.source, at.line)+fmt.Sprintf(format, args...))
+func (r *declarationReader) warn(at *tomlfile.Value, format string, args ...any) {
+	r.d.Warnings = append(r.d.Warnings, fmt.Sprintf("%s:%d: ", r.source, at.Line)+fmt.Sprintf(format, args...))
 }
 
 // failDefinition records an error at a line of the definition.
@@ -109,9 +76,9 @@ func (r *declarationReader) inDefinition(e *Error) *Error {
 	out := *e
 	out.Source = r.source
 	if e.Line <= 1 {
-		out.Column = max(e.Column, 1) + r.create.content[1] - 1
+		out.Column = max(e.Column, 1) + r.create.Content.Column - 1
 	}
-	out.Line = r.create.content[0] + max(e.Line, 1) - 1
+	out.Line = r.create.Content.Line + max(e.Line, 1) - 1
 	return &out
 }
 
@@ -125,18 +92,18 @@ var declarationKeys = map[string][]string{
 }
 
 // known refuses keys that a table of the file doesn't have.
-func (r *declarationReader) known(table string, v *fileValue) {
+func (r *declarationReader) known(table string, v *tomlfile.Value) {
 	if v == nil {
 		return
 	}
 	keys := declarationKeys[table]
-	for _, c := range v.in {
-		if slices.Contains(keys, c.key) {
+	for _, c := range v.In {
+		if slices.Contains(keys, c.Key) {
 			continue
 		}
-		hint := didYouMean(c.key, keys)
+		hint := tomlfile.DidYouMean(c.Key, keys)
 		for _, other := range []string{"seal", "period", "table"} {
-			if other != table && slices.Contains(declarationKeys[other], c.key) {
+			if other != table && slices.Contains(declarationKeys[other], c.Key) {
 				hint = fmt.Sprintf("it belongs under [%s]", other)
 			}
 		}
@@ -144,18 +111,18 @@ func (r *declarationReader) known(table string, v *fileValue) {
 		if table != "" {
 			in = " in [" + table + "]"
 		}
-		r.fail(c, hint, "unknown key %q%s", c.key, in)
+		r.fail(c, hint, "unknown key %q%s", c.Key, in)
 	}
 }
 
 // section returns a table of the file, or nil.
-func (r *declarationReader) section(root *fileValue, name string) *fileValue {
-	v := root.find(name)
+func (r *declarationReader) section(root *tomlfile.Value, name string) *tomlfile.Value {
+	v := root.Find(name)
 	if v == nil {
 		return nil
 	}
-	if v.kind != unstable.Table {
-		r.fail(v, "["+name+"]", "%s is %s; want one table", name, v.what())
+	if v.Kind != tomlfile.Table {
+		r.fail(v, "["+name+"]", "%s is %s; want one table", name, v.What())
 		return nil
 	}
 	r.known(name, v)
@@ -163,25 +130,25 @@ func (r *declarationReader) section(root *fileValue, name string) *fileValue {
 }
 
 // text returns a key's text, and the key; nil if it is missing or not a text.
-func (r *declarationReader) text(table *fileValue, key, example string) (string, *fileValue) {
-	v := table.find(key)
+func (r *declarationReader) text(table *tomlfile.Value, key, example string) (string, *tomlfile.Value) {
+	v := table.Find(key)
 	if v == nil {
 		return "", nil
 	}
-	if v.kind != unstable.String {
-		r.fail(v, fmt.Sprintf("%s = %q", key, example), "%s is %s; want a text in quotes", key, v.what())
+	if v.Kind != tomlfile.Text {
+		r.fail(v, fmt.Sprintf("%s = %q", key, example), "%s is %s; want a text in quotes", key, v.What())
 		return "", nil
 	}
-	if strings.ContainsRune(v.text, 0) {
+	if strings.ContainsRune(v.Text, 0) {
 		r.fail(v, "leave it out", "%s has a zero byte", key)
 		return "", nil
 	}
-	return v.text, v
+	return v.Text, v
 }
 
 // must is text for a required key.
-func (r *declarationReader) must(table *fileValue, section, key, example string) (string, *fileValue) {
-	if table.find(key) == nil {
+func (r *declarationReader) must(table *tomlfile.Value, section, key, example string) (string, *tomlfile.Value) {
+	if table.Find(key) == nil {
 		r.fail(table, fmt.Sprintf("%s = %q", key, example), "%s has no %s", section, key)
 		return "", nil
 	}
@@ -193,22 +160,22 @@ func (r *declarationReader) must(table *fileValue, section, key, example string)
 	return text, v
 }
 
-func (r *declarationReader) truth(table *fileValue, key string) (bool, *fileValue) {
-	v := table.find(key)
+func (r *declarationReader) truth(table *tomlfile.Value, key string) (bool, *tomlfile.Value) {
+	v := table.Find(key)
 	if v == nil {
 		return false, nil
 	}
-	if v.kind != unstable.Bool {
-		r.fail(v, key+" = true", "%s is %s; want true or false, without quotes", key, v.what())
+	if v.Kind != tomlfile.Bool {
+		r.fail(v, key+" = true", "%s is %s; want true or false, without quotes", key, v.What())
 		return false, nil
 	}
-	return v.text == "true", v
+	return v.Text == "true", v
 }
 
 const lengthForms = "30s, 15m, 2h, 1d, 1w, 1mo or 1y"
 
 // length reads a length of time, or of rows for a sequence.
-func (r *declarationReader) length(table *fileValue, key string) (Grid, *fileValue) {
+func (r *declarationReader) length(table *tomlfile.Value, key string) (Grid, *tomlfile.Value) {
 	example := "2d"
 	if r.d.Period.Axis() == Sequence {
 		example = "2000000 rows"
@@ -237,11 +204,11 @@ func (r *declarationReader) length(table *fileValue, key string) (Grid, *fileVal
 	return Grid{}, nil
 }
 
-func (r *declarationReader) file(root *fileValue) {
+func (r *declarationReader) file(root *tomlfile.Value) {
 	r.known("", root)
 	table := r.section(root, "table")
 	if table == nil {
-		if root.find("table") == nil {
+		if root.Find("table") == nil {
 			r.fail(root, "[table] with name, target, create and time", "there is no [table]")
 		}
 		return
@@ -250,7 +217,7 @@ func (r *declarationReader) file(root *fileValue) {
 	// The period is read before the definition: the permitted columns depend on its
 	// axis.
 	period := r.section(root, "period")
-	if period == nil && root.find("period") == nil {
+	if period == nil && root.Find("period") == nil {
 		r.fail(table, `[period] with every = "auto", ahead and keep`, "there is no [period]")
 	}
 	r.period(period)
@@ -259,12 +226,12 @@ func (r *declarationReader) file(root *fileValue) {
 	r.seal(seal)
 	r.defaults()
 	r.counts(period)
-	r.rollups(root.find("rollup"))
+	r.rollups(root.Find("rollup"))
 	r.names()
 }
 
-func (r *declarationReader) target(table *fileValue) {
-	text, v := r.text(table, "target", "mysql://ingest@db1:3306/metrics")
+func (r *declarationReader) target(table *tomlfile.Value) {
+	text, v := r.text(table, "target", targetExample)
 	if r.instead != "" {
 		text, v = r.instead, table
 	}
@@ -272,14 +239,12 @@ func (r *declarationReader) target(table *fileValue) {
 		return
 	}
 	scheme, rest, ok := strings.Cut(text, ":")
-	const passwordForms = "?password-file=FILE, or MYSQL_PWD and ~/.my.cnf, PGPASSWORD and ~/.pgpass"
-	const forms = "mysql://USER@HOST:PORT/DB, mariadb://..., postgres://..., sqlite:PATH"
 	if HoldsPassword(text) {
 		r.fail(v, passwordForms, "target holds a password, which would be stored and printed")
 		return
 	}
 	if !ok {
-		r.fail(v, forms, "target has no scheme")
+		r.fail(v, targetForms, "target has no scheme")
 		return
 	}
 	scheme = strings.ToLower(scheme)
@@ -287,29 +252,25 @@ func (r *declarationReader) target(table *fileValue) {
 	if kind == "sandbox" {
 		kind, _, _ = strings.Cut(rest, "?")
 	}
-	switch kind {
-	case "mysql", "mariadb":
-		r.family = mysqlFamily
-	case "postgres", "postgresql":
-		r.family = postgresFamily
-	case "sqlite":
-		r.family = sqliteFamily
-		if path, _, _ := strings.Cut(rest, "?"); path == "" {
-			r.fail(v, "sqlite:PATH", "target %q names no file, and a temporary one isn't kept", text)
+	switch d := dialectOf(kind); {
+	case d != nil:
+		r.dialect = *d
+		if path, _, _ := strings.Cut(rest, "?"); d.file && path == "" {
+			r.fail(v, kind+":PATH", "target %q names no file, and a temporary one isn't kept", text)
 			return
 		}
-	case "null":
-		r.fail(v, forms, "target null: stores nothing")
+	case kind == "null":
+		r.fail(v, targetForms, "target null: stores nothing")
 		return
 	default:
-		r.fail(v, forms, "target has an unknown scheme, %q", scheme)
+		r.fail(v, targetForms, "target has an unknown scheme, %q", scheme)
 		return
 	}
 	if strings.HasPrefix(rest, "//") {
 		u, err := url.Parse(text)
 		if err != nil {
 			// The parser's error repeats the text, which may contain a password.
-			r.fail(v, forms, "target of scheme %s is no URL", scheme)
+			r.fail(v, targetForms, "target of scheme %s is no URL", scheme)
 			return
 		}
 		if _, has := u.User.Password(); has {
@@ -320,11 +281,11 @@ func (r *declarationReader) target(table *fileValue) {
 	r.d.Target = text
 }
 
-func (r *declarationReader) period(period *fileValue) {
+func (r *declarationReader) period(period *tomlfile.Value) {
 	if period == nil {
 		return
 	}
-	every, rows := period.find("every"), period.find("rows")
+	every, rows := period.Find("every"), period.Find("rows")
 	switch {
 	case every != nil && rows != nil:
 		r.fail(rows, "every for an axis of time, rows for a sequence", "a period has either every or rows")
@@ -332,13 +293,13 @@ func (r *declarationReader) period(period *fileValue) {
 		r.fail(period, `every = "auto", every = "2h", or rows = 500000 for a sequence`, "[period] has neither every nor rows")
 	case rows != nil:
 		r.every = rows
-		n, err := rows.integer()
-		if rows.kind != unstable.Integer {
-			r.fail(rows, "rows = 500000", "rows is %s; want a whole number", rows.what())
+		n, err := rows.Integer()
+		if rows.Kind != tomlfile.Whole {
+			r.fail(rows, "rows = 500000", "rows is %s; want a whole number", rows.What())
 			return
 		}
 		if err != nil || n < 1 {
-			r.fail(rows, "rows = 500000", "rows = %s; want at least 1", rows.text)
+			r.fail(rows, "rows = 500000", "rows = %s; want at least 1", rows.Text)
 			return
 		}
 		r.d.Period, _ = EveryRows(n)
@@ -364,7 +325,7 @@ func (r *declarationReader) period(period *fileValue) {
 }
 
 // everyOf reads the period of an axis of time.
-func (r *declarationReader) everyOf(period *fileValue) {
+func (r *declarationReader) everyOf(period *tomlfile.Value) {
 	text, v := r.text(period, "every", "2h")
 	if r.every = v; v == nil {
 		return
@@ -386,13 +347,13 @@ func (r *declarationReader) everyOf(period *fileValue) {
 	}
 }
 
-func (r *declarationReader) seal(seal *fileValue) {
+func (r *declarationReader) seal(seal *tomlfile.Value) {
 	if seal == nil {
 		return
 	}
 	r.d.Seal.Compress, _ = r.truth(seal, "compress")
-	if r.d.Seal.Compress && r.family == sqliteFamily {
-		r.warn(seal.find("compress"), "SQLite has no compression: sealed periods are only sorted")
+	if r.d.Seal.Compress && r.noCompression {
+		r.warn(seal.Find("compress"), "%s has no compression: sealed periods are only sorted", r.servers)
 	}
 	var g Grid
 	if g, r.after = r.length(seal, "after"); r.after != nil {
@@ -458,3 +419,123 @@ func (r *declarationReader) defaults() {
 
 // epochs are the units that an integer may count.
 var epochs = map[string]time.Duration{"s": time.Second, "ms": time.Millisecond, "us": time.Microsecond}
+
+// manyPeriods is the number from which on each period is costly: memory for each open
+// table, and time to plan a query without a time.
+const manyPeriods = 1000
+
+// counts checks the expected number of periods.
+func (r *declarationReader) counts(period *tomlfile.Value) {
+	d := r.d
+	if !d.Period.Valid() || period == nil {
+		return
+	}
+	p := max(d.Period.Span().Length(), 1)
+	if r.keep != nil && d.Keep.Length() < p {
+		r.fail(r.keep, fmt.Sprintf("keep = %q or longer", d.Period), "keep = %q is shorter than a period of %s", d.Keep, d.Period)
+		return
+	}
+	limit, why := r.mostPeriods, r.why
+	// The periods created ahead, the open one, and one past retention that is not
+	// dropped yet; then those within retention, with merged ones counted separately.
+	ahead := d.Ahead.Length()/p + 2
+	recent, old := d.Keep.Length(), int64(0)
+	if d.Seal.Merge.Valid() {
+		long := max(d.Seal.Merge.Span().Length(), 1)
+		if single := d.Seal.After.Length() + long; recent > single {
+			old, recent = (recent-single)/long+1, single
+		}
+	}
+	n := ahead + recent/p + 1 + old
+	at, what := r.every, fmt.Sprintf("%d, as keep = %q and ahead = %q in periods of %s", n, d.Keep, d.Ahead, d.Period)
+	if d.Keep.IsZero() {
+		what = fmt.Sprintf("%d, as ahead = %q in periods of %s", n, d.Ahead, d.Period)
+	}
+	hint := "a longer period, or a shorter keep"
+	if !d.Seal.Merge.Valid() && !d.Keep.IsZero() {
+		hint = fmt.Sprintf("a longer period, a shorter keep, or merge = %q under [seal]", multiple(d.Period))
+	}
+	switch {
+	case limit > 0 && n > limit:
+		r.fail(at, hint, "too many periods: %s; %s", what, why)
+	case n > manyPeriods:
+		r.warn(at, "many periods: %s; each costs memory in every connection that has the table open, and a query without a bound on %s looks at all of them; take %s", what, d.Time, hint)
+	case d.Keep.IsZero() && d.Period.Axis() == Time && limit > 0:
+		// Without retention the number grows: report when it becomes too large.
+		long := p
+		if d.Seal.Merge.Valid() {
+			long = max(d.Seal.Merge.Span().Length(), 1)
+		}
+		if years := float64(limit-n) * float64(long) / float64(365*day); years < 10 {
+			r.warn(at, "without keep the table has too many periods after %.1f years: %s", years, why)
+		}
+	}
+}
+
+// Lengths of names, in bytes.
+const (
+	// maxColumnName leaves room for the suffixes that roll-ups append to a column's
+	// name for its parts.
+	maxColumnName = 48
+	// maxPeriodTable leaves room for a period's name in the 63 bytes of PostgreSQL's
+	// names, which consist of the table's name, _ and p20261120_183015_250000.
+	maxPeriodTable = 63 - 25
+	// maxName leaves room in the 64 characters of the other servers for _late, _live
+	// and similar suffixes.
+	maxName = 50
+)
+
+// badName returns why a name is not valid, or "".
+func badName(name string, limit int) string {
+	switch {
+	case len(name) > limit:
+		return fmt.Sprintf("it has %d bytes, and at most %d leave room for what is appended to it", len(name), limit)
+	case strings.HasPrefix(strings.ToLower(name), "rowmill_"):
+		return "rowmill_ begins the names of rowmill's own tables and columns"
+	}
+	for i, c := range []byte(name) {
+		if c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (i == 0 || c < '0' || c > '9') {
+			return fmt.Sprintf("it has %q", c)
+		}
+	}
+	return ""
+}
+
+// names checks the names of the table and its roll-ups, and of the objects created
+// with them.
+func (r *declarationReader) names() {
+	taken := map[string]string{}
+	take := func(at *tomlfile.Value, name, what string) {
+		key := strings.ToLower(name)
+		if other, ok := taken[key]; ok {
+			if what == other {
+				r.fail(at, "another name", "there are two of the name %s", name)
+			} else {
+				r.fail(at, "another name", "%s is also %s", name, other)
+			}
+			return
+		}
+		taken[key] = what
+	}
+	limit := cmp.Or(r.longestName, maxName)
+	if r.name != nil && r.d.Name != "" {
+		long := len(r.d.Name) > limit
+		if why := badName(r.d.Name, limit); long || strings.Contains(why, "rowmill_") {
+			r.fail(r.name, "another name", "a table that rolls can't be called %q: %s", r.d.Name, why)
+		}
+		take(r.name, r.d.Name, "the table")
+		take(r.name, r.d.Name+"_late", "the table of "+r.d.Name+"'s late rows")
+	}
+	for i := range r.d.Rollups {
+		l := &r.d.Rollups[i]
+		if l.Name == "" {
+			continue
+		}
+		at := &tomlfile.Value{Place: tomlfile.Place{Line: l.Line, Column: 1}}
+		if why := badName(l.Name, limit); why != "" {
+			r.fail(at, "another name: letters, digits and _", "a level can't be called %q: %s", l.Name, why)
+		}
+		take(at, l.Name, "a level")
+		take(at, l.Name+"_live", "the view of a level")
+	}
+}

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/rowmill/rowmill/internal/tomlfile"
 )
 
 // table reads [table], after the period.
-func (r *declarationReader) table(table *fileValue) {
+func (r *declarationReader) table(table *tomlfile.Value) {
 	d := r.d
 	d.Name, r.name = r.must(table, "[table]", "name", "readings")
 	d.Exact, _ = r.truth(table, "exact")
@@ -25,16 +27,11 @@ func (r *declarationReader) table(table *fileValue) {
 		return
 	}
 	r.create = create
-	modes := []sqlMode{mysqlText, postgresText, sqliteText}
-	switch r.family {
-	case mysqlFamily:
-		modes = modes[:1]
-	case postgresFamily:
-		modes = modes[1:2]
-	case sqliteFamily:
-		modes = modes[2:]
+	try := dialects
+	if r.servers != "" {
+		try = []*dialect{&r.dialect}
 	}
-	def, err := readDefinition(text, modes...)
+	def, err := readDefinition(text, try...)
 	if err != nil {
 		r.errs = append(r.errs, r.inDefinition(definitionError(text, err)))
 		return
@@ -50,8 +47,7 @@ func (r *declarationReader) table(table *fileValue) {
 // definition refuses features that a rolling table can't have.
 func (r *declarationReader) definition(def *Definition) {
 	if r.name != nil {
-		fold := r.family != postgresFamily
-		if same := def.Name == r.d.Name || fold && strings.EqualFold(def.Name, r.d.Name); !same {
+		if !r.sameName(def.Name, r.d.Name) {
 			line, column := place(def.Text, def.nameFrom)
 			r.failDefinition(r.shift(def)+line-1, column, fmt.Sprintf("name = %q", def.Name), "create makes a table %s, and name is %q", def.Name, r.d.Name)
 		}
@@ -67,13 +63,13 @@ func (r *declarationReader) definition(def *Definition) {
 	if def.ForeignKey > 0 {
 		r.failDefinition(def.ForeignKey, 0, "leave it out, and have the application or a report check it", "a table that rolls can't have a foreign key: its periods come and go as tables")
 	}
-	if r.family == mysqlFamily {
+	if r.tableKeys {
 		for _, k := range def.Indexes {
-			r.failDefinition(k.Line, 0, fmt.Sprintf("KEY %s (%s) within CREATE TABLE", k.Name, strings.Join(k.Columns, ", ")), "%s take indexes within CREATE TABLE, so that each period has them from the start", r.family)
+			r.failDefinition(k.Line, 0, fmt.Sprintf("KEY %s (%s) within CREATE TABLE", k.Name, strings.Join(k.Columns, ", ")), "%s take indexes within CREATE TABLE, so that each period has them from the start", r.servers)
 		}
 		for _, k := range def.Keys {
 			if word := strings.ToUpper(k.Text[:min(len(k.Text), 8)]); word == "FULLTEXT" || strings.HasPrefix(word, "SPATIAL") {
-				r.failDefinition(k.Line, 0, "leave it out, or keep a table of its own for it", "a partitioned table of %s can't have a %s index", r.family, strings.TrimSpace(word))
+				r.failDefinition(k.Line, 0, "leave it out, or keep a table of its own for it", "a partitioned table of %s can't have a %s index", r.servers, strings.TrimSpace(word))
 			}
 		}
 	}
@@ -81,8 +77,8 @@ func (r *declarationReader) definition(def *Definition) {
 
 // shift returns the line within the text of create at which the statement begins.
 func (r *declarationReader) shift(def *Definition) int {
-	i := strings.Index(r.create.text, def.Text)
-	line, _ := place(r.create.text, i)
+	i := strings.Index(r.create.Text, def.Text)
+	line, _ := place(r.create.Text, i)
 	return line
 }
 
@@ -93,13 +89,13 @@ func (r *declarationReader) timeColumn(def *Definition) {
 		return
 	}
 	c := def.Column(r.d.Time)
-	if c == nil || c.Name != r.d.Time && r.family == postgresFamily {
-		r.fail(r.timeKey, didYouMean(r.d.Time, r.columns), "time = %q is no column of %s", r.d.Time, def.Name)
+	if c == nil || c.Name != r.d.Time && r.exactNames {
+		r.fail(r.timeKey, tomlfile.DidYouMean(r.d.Time, r.columns), "time = %q is no column of %s", r.d.Time, def.Name)
 		return
 	}
 	r.d.Time = c.Name
-	if !c.NotNull || r.family == sqliteFamily && !c.saysNotNull && !strings.EqualFold(c.Type, "INTEGER") {
-		// SQLite permits NULL in a primary key, unless it is the rowid.
+	if !c.NotNull || r.keysMayBeNull && !c.saysNotNull && !strings.EqualFold(c.Type, "INTEGER") {
+		// A server may permit NULL in a primary key, unless it is the rowid.
 		r.failDefinition(c.Line, 0, c.Text+" NOT NULL", "column %s can be NULL, and such a row has no period", c.Name)
 	}
 	if c.Generated {
@@ -112,7 +108,7 @@ func (r *declarationReader) timeColumn(def *Definition) {
 // keysHave checks that every unique key contains the column.
 func (r *declarationReader) keysHave(def *Definition, by string) {
 	has := func(columns []string) bool {
-		return slices.ContainsFunc(columns, func(c string) bool { return sameName(c, by, r.mode()) })
+		return slices.ContainsFunc(columns, func(c string) bool { return r.sameName(c, by) })
 	}
 	const why = "each period checks its own rows only, so that a key is unique only together with the column that tells the period"
 	switch {
@@ -126,7 +122,7 @@ func (r *declarationReader) keysHave(def *Definition, by string) {
 			r.failDefinition(k.Line, 0, fmt.Sprintf("UNIQUE (%s, %s), or no unique key", strings.Join(k.Columns, ", "), by), "the unique key on %s doesn't contain %s; %s", strings.Join(k.Columns, ", "), by, why)
 		}
 	}
-	if r.family != mysqlFamily || r.d.Period.Axis() == Sequence {
+	if !r.countedKeys || r.d.Period.Axis() == Sequence {
 		return
 	}
 	for _, name := range def.PrimaryKey {
@@ -138,17 +134,7 @@ func (r *declarationReader) keysHave(def *Definition, by string) {
 
 func (r *declarationReader) warnDefinition(line int, format string, args ...any) {
 	at := r.inDefinition(&Error{Line: line})
-	r.warn(&fileValue{line: at.Line}, format, args...)
-}
-
-func (r *declarationReader) mode() sqlMode {
-	switch r.family {
-	case postgresFamily:
-		return postgresText
-	case sqliteFamily:
-		return sqliteText
-	}
-	return mysqlText
+	r.warn(&tomlfile.Value{Place: tomlfile.Place{Line: at.Line}}, format, args...)
 }
 
 // A timeClass is the way in which a type represents the values by which a table
@@ -165,57 +151,23 @@ const (
 
 // classOf returns the class of a type.
 func (r *declarationReader) classOf(native string) timeClass {
+	if r.anyInt && strings.Contains(strings.ToUpper(native), "INT") {
+		return timeOfInteger
+	}
 	words := strings.FieldsFunc(strings.ToLower(native), func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' })
 	if len(words) == 0 {
 		return noTime
 	}
-	if r.family == sqliteFamily {
-		switch {
-		case strings.Contains(strings.ToUpper(native), "INT"):
-			return timeOfInteger
-		case slices.Contains([]string{"text", "datetime", "timestamp", "varchar", "char"}, words[0]):
-			return timeOfTime
-		}
-		return noTime
-	}
-	switch words[0] {
-	case "bigint", "int8", "bigserial", "serial8":
-		return timeOfInteger
-	case "serial":
-		if r.family == mysqlFamily {
-			return timeOfInteger // BIGINT UNSIGNED
-		}
-		return timeOfSeconds32
-	case "int", "integer", "int4", "serial4", "mediumint", "smallint", "int2", "smallserial", "tinyint":
-		return timeOfSeconds32
-	case "date":
-		return timeOfDate
-	case "timestamp":
-		return timeOfTime
-	case "datetime":
-		if r.family == mysqlFamily {
-			return timeOfTime
-		}
-	case "timestamptz":
-		if r.family == postgresFamily {
-			return timeOfTime
-		}
-	}
-	return noTime
+	return r.times[words[0]]
 }
 
 // timeType checks that a table can roll by a column of that type.
 func (r *declarationReader) timeType(c *DefinedColumn) {
 	class := r.classOf(c.Type)
 	small := class == timeOfSeconds32 && !slices.Contains([]string{"int", "integer", "int4", "serial", "serial4"}, strings.ToLower(strings.FieldsFunc(c.Type, func(c rune) bool { return c == ' ' || c == '(' })[0]))
-	types := map[family]string{
-		mysqlFamily:    "DATETIME(6) NOT NULL in UTC, or a BIGINT that counts since 1970 and epoch = \"s\"",
-		postgresFamily: "timestamptz NOT NULL, or a bigint that counts since 1970 and epoch = \"s\"",
-		sqliteFamily:   "TEXT NOT NULL ('2026-11-20 18:30:00' in UTC), or an INTEGER that counts since 1970 and epoch = \"s\"",
-	}[r.family]
 	bad := func(hint, format string, args ...any) { r.failDefinition(c.Line, 0, hint, format, args...) }
 	switch d := r.d; {
-	case r.family == "": // the target is unreadable
+	case r.servers == "": // the target is unreadable
 	case d.Period.Axis() == Sequence:
 		if class != timeOfInteger && class != timeOfSeconds32 {
 			bad(c.Name+" BIGINT NOT NULL", "column %s of type %q is no integer, and the table rolls by rows", c.Name, c.Type)
@@ -232,7 +184,7 @@ func (r *declarationReader) timeType(c *DefinedColumn) {
 	case class == timeOfInteger || class == timeOfSeconds32:
 		bad(`epoch = "s", "ms" or "us" under [table]; or rows = 500000 under [period] for a key that counts up`, "column %s of type %q is an integer: what does it count?", c.Name, c.Type)
 	case class == noTime:
-		bad(types, "a table can't roll by column %s of type %q", c.Name, c.Type)
+		bad(r.bestTime, "a table can't roll by column %s of type %q", c.Name, c.Type)
 	case class == timeOfDate && d.Period.Valid() && !dayGrid.Divides(d.Period):
 		r.fail(r.every, `every = "1d", or a column with the time of day`, "column %s holds whole days, and a period is %s", c.Name, d.Period)
 	}
@@ -240,13 +192,3 @@ func (r *declarationReader) timeType(c *DefinedColumn) {
 
 // dayGrid divides at midnight, UTC.
 var dayGrid = Grid{step: day}
-
-// WholeDays reports whether the table rolls by a column of dates, so that a period
-// consists of whole days.
-func (d *Declaration) WholeDays() bool {
-	if d.Definition == nil || d.Epoch > 0 || d.Period.Axis() == Sequence {
-		return false
-	}
-	c := d.Definition.Column(d.Time)
-	return c != nil && strings.EqualFold(strings.TrimSpace(c.Type), "date")
-}

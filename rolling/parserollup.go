@@ -7,32 +7,32 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pelletier/go-toml/v2/unstable"
+	"github.com/rowmill/rowmill/internal/tomlfile"
 )
 
 // A level is a roll-up with the places of its keys.
 type level struct {
 	Rollup
-	at, nameAt, everyAt, keepAt, selectAt *fileValue
+	at, nameAt, everyAt, keepAt, selectAt *tomlfile.Value
 }
 
 // rollups reads [[rollup]]. Each may be computed from an earlier one.
-func (r *declarationReader) rollups(list *fileValue) {
+func (r *declarationReader) rollups(list *tomlfile.Value) {
 	if list == nil {
 		return
 	}
-	if list.kind != unstable.ArrayTable {
-		r.fail(list, "[[rollup]]", "rollup is %s; each level is a table of a list", list.what())
+	if list.Kind != tomlfile.Tables {
+		r.fail(list, "[[rollup]]", "rollup is %s; each level is a table of a list", list.What())
 		return
 	}
 	if r.d.Period.Axis() == Sequence {
-		r.fail(list.in[0], "leave it out, or roll by a column of time", "a table that rolls by rows has no roll-ups: a bucket is a length of time")
+		r.fail(list.In[0], "leave it out, or roll by a column of time", "a table that rolls by rows has no roll-ups: a bucket is a length of time")
 		return
 	}
 	var levels []level
-	for _, v := range list.in {
+	for _, v := range list.In {
 		r.known("rollup", v)
-		l := level{Rollup: Rollup{Line: v.line}, at: v}
+		l := level{Rollup: Rollup{Line: v.Line}, at: v}
 		l.Name, l.nameAt = r.must(v, "[[rollup]]", "name", "readings_1h")
 		r.levelEvery(&l)
 		r.levelFrom(&l, levels, list)
@@ -67,7 +67,7 @@ func (r *declarationReader) levelEvery(l *level) {
 	l.Every = g
 }
 
-func (r *declarationReader) levelFrom(l *level, before []level, list *fileValue) {
+func (r *declarationReader) levelFrom(l *level, before []level, list *tomlfile.Value) {
 	text, v := r.text(l.at, "from", "readings_1h")
 	if v == nil {
 		return
@@ -88,8 +88,8 @@ func (r *declarationReader) levelFrom(l *level, before []level, list *fileValue)
 		}
 		return
 	}
-	for _, o := range list.in {
-		if name := o.find("name"); name != nil && name.kind == unstable.String && name.text == text && text != l.Name {
+	for _, o := range list.In {
+		if name := o.Find("name"); name != nil && name.Kind == tomlfile.Text && name.Text == text && text != l.Name {
 			r.fail(v, "move it above this one", "from = %q is a level that stands below", text)
 			return
 		}
@@ -102,23 +102,23 @@ func (r *declarationReader) levelFrom(l *level, before []level, list *fileValue)
 	case len(names) == 0:
 		r.fail(v, "leave it out: there is no level above", "from = %q is no level", text)
 	default:
-		r.fail(v, didYouMean(text, names), "from = %q is no level", text)
+		r.fail(v, tomlfile.DidYouMean(text, names), "from = %q is no level", text)
 	}
 }
 
 // texts returns a key's list of texts; nil and false if it is missing.
-func (r *declarationReader) texts(table *fileValue, key string) ([]string, bool) {
-	v := table.find(key)
+func (r *declarationReader) texts(table *tomlfile.Value, key string) ([]string, bool) {
+	v := table.Find(key)
 	if v == nil {
 		return nil, false
 	}
-	if v.kind != unstable.Array || slices.ContainsFunc(v.in, func(e *fileValue) bool { return e.kind != unstable.String }) {
-		r.fail(v, key+` = ["sensor"]`, "%s is %s; want a list of texts in quotes", key, v.what())
+	if v.Kind != tomlfile.List || slices.ContainsFunc(v.In, func(e *tomlfile.Value) bool { return e.Kind != tomlfile.Text }) {
+		r.fail(v, key+` = ["sensor"]`, "%s is %s; want a list of texts in quotes", key, v.What())
 		return nil, false
 	}
 	out := []string{}
-	for _, e := range v.in {
-		out = append(out, e.text)
+	for _, e := range v.In {
+		out = append(out, e.Text)
 	}
 	return out, true
 }
@@ -129,7 +129,7 @@ func (r *declarationReader) levelBy(l *level, source *level) {
 		l.By = slices.Clone(source.By)
 		return
 	}
-	v := l.at.find("by")
+	v := l.at.Find("by")
 	known, where := r.columns, r.d.Name
 	if source != nil {
 		known, where = source.By, "by of "+source.Name
@@ -139,13 +139,13 @@ func (r *declarationReader) levelBy(l *level, source *level) {
 		switch {
 		case len(known) == 0 && source == nil: // the definition can't be read
 		case found == "":
-			hint := didYouMean(name, known)
+			hint := tomlfile.DidYouMean(name, known)
 			if len(known) == 0 {
 				hint = "leave it out"
 			}
 			r.fail(v, hint, "by names %q, which isn't in %s", name, where)
 			continue
-		case sameName(found, r.d.Time, r.mode()):
+		case r.sameName(found, r.d.Time):
 			r.fail(v, "leave it out", "by names %s: each bucket has its time anyway", found)
 		case slices.Contains(l.By, found):
 			r.fail(v, "leave one out", "by names %s twice", found)
@@ -160,7 +160,7 @@ func (r *declarationReader) levelBy(l *level, source *level) {
 }
 
 // groupable refuses columns whose values can't be part of a roll-up's key.
-func (r *declarationReader) groupable(at *fileValue, name string) {
+func (r *declarationReader) groupable(at *tomlfile.Value, name string) {
 	c := r.d.Definition.Column(name)
 	first := firstWord(c.Type)
 	long := strings.Contains(first, "text") || strings.Contains(first, "blob") || first == "json"
@@ -171,7 +171,7 @@ func (r *declarationReader) groupable(at *fileValue, name string) {
 		r.fail(at, fmt.Sprintf("NOT NULL in create, or by a generated column such as COALESCE(%s, ...)", name), "by names %s, which can be NULL and can't be part of a key then", name)
 	case slices.Contains([]string{"float", "double", "real", "float4", "float8"}, first):
 		r.fail(at, "a column of integers or decimals", "by names %s of type %q: equal binary fractions are a matter of luck", name, c.Type)
-	case r.family == mysqlFamily && long:
+	case r.shortKeys && long:
 		r.fail(at, "a VARCHAR", "by names %s of type %q, which can't be part of a key", name, c.Type)
 	}
 }
@@ -201,7 +201,7 @@ func (r *declarationReader) column(name string, known []string) string {
 		return name
 	}
 	for _, k := range known {
-		if sameName(k, name, r.mode()) {
+		if r.sameName(k, name) {
 			return k
 		}
 	}
@@ -209,7 +209,7 @@ func (r *declarationReader) column(name string, known []string) string {
 }
 
 func (r *declarationReader) levelSelect(l *level, source *level) {
-	v := l.at.find("select")
+	v := l.at.Find("select")
 	l.selectAt = v
 	const example = `select = { n = "count(*)", mean = "avg(value)" }`
 	switch {
@@ -221,25 +221,25 @@ func (r *declarationReader) levelSelect(l *level, source *level) {
 	case v == nil:
 		r.fail(l.at, example, "[[rollup]] has no select")
 		return
-	case v.kind != unstable.Table:
-		r.fail(v, example, "select is %s; want a table of names and aggregates", v.what())
+	case v.Kind != tomlfile.Table:
+		r.fail(v, example, "select is %s; want a table of names and aggregates", v.What())
 		return
-	case len(v.in) == 0:
+	case len(v.In) == 0:
 		r.fail(v, example, "select is empty")
 		return
 	}
 	var names []string
-	for _, c := range v.in {
-		if c.kind != unstable.String {
-			r.fail(c, c.key+` = "avg(value)"`, "%s is %s; want an aggregate in quotes", c.key, c.what())
+	for _, c := range v.In {
+		if c.Kind != tomlfile.Text {
+			r.fail(c, c.Key+` = "avg(value)"`, "%s is %s; want an aggregate in quotes", c.Key, c.What())
 			continue
 		}
-		a, hint, err := parseAggregate(c.text)
+		a, hint, err := parseAggregate(c.Text)
 		if err != nil {
-			r.fail(c, hint, "%s = %q: %v", c.key, c.text, err)
+			r.fail(c, hint, "%s = %q: %v", c.Key, c.Text, err)
 			continue
 		}
-		a.Name = c.key
+		a.Name = c.Key
 		if why := badName(a.Name, maxColumnName); why != "" {
 			r.fail(c, "letters, digits and _", "%q can't be a column: %s", a.Name, why)
 			continue
@@ -264,20 +264,20 @@ func (r *declarationReader) levelSelect(l *level, source *level) {
 }
 
 // aggregateOf checks the column of an aggregate.
-func (r *declarationReader) aggregateOf(at *fileValue, a *Aggregate) bool {
+func (r *declarationReader) aggregateOf(at *tomlfile.Value, a *Aggregate) bool {
 	if a.Column == "" || len(r.columns) == 0 {
 		return true
 	}
 	found := r.column(a.Column, r.columns)
 	if found == "" {
-		r.fail(at, didYouMean(a.Column, r.columns), "%s = %q: %s has no column %s", at.key, at.text, r.d.Name, a.Column)
+		r.fail(at, tomlfile.DidYouMean(a.Column, r.columns), "%s = %q: %s has no column %s", at.Key, at.Text, r.d.Name, a.Column)
 		return false
 	}
 	a.Column = found
 	numeric := slices.Contains([]string{"sum", "avg", "stddev", "variance", "percentile"}, a.Func)
 	native := r.d.Definition.Column(found).Type
 	if numeric && slices.Contains(textTypes, firstWord(native)) {
-		r.fail(at, "a column of numbers; count, min, max, first, last and distinct take any", "%s = %q: column %s of type %q holds no numbers", at.key, at.text, found, native)
+		r.fail(at, "a column of numbers; count, min, max, first, last and distinct take any", "%s = %q: column %s of type %q holds no numbers", at.Key, at.Text, found, native)
 		return false
 	}
 	return true
@@ -293,7 +293,7 @@ var textTypes = []string{
 // sameAs checks that a level's source has an aggregate, or the parts to compute it
 // from: the mean and the squares serve stddev and variance, a sketch serves every
 // percentile, and rows are always counted.
-func (r *declarationReader) sameAs(at *fileValue, a Aggregate, source *level) bool {
+func (r *declarationReader) sameAs(at *tomlfile.Value, a Aggregate, source *level) bool {
 	parts := func(fn string) string {
 		if fn == "variance" {
 			return "stddev"
@@ -398,7 +398,7 @@ func parseAggregate(text string) (a Aggregate, hint string, err error) {
 		return a, fmt.Sprintf("percentile(%s, %s)", column, s[1]), fmt.Errorf("it is called percentile here")
 	}
 	if !slices.Contains(aggregates, a.Func) {
-		return a, didYouMean(a.Func, aggregates), fmt.Errorf("there is no aggregate %s", a.Func)
+		return a, tomlfile.DidYouMean(a.Func, aggregates), fmt.Errorf("there is no aggregate %s", a.Func)
 	}
 	switch {
 	case a.Func == "percentile":

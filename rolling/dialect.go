@@ -1,0 +1,112 @@
+package rolling
+
+import (
+	"fmt"
+	"slices"
+)
+
+// A dialect is what reading a declaration needs to know of a group of servers: how
+// the text of a definition is read, and which limits hold. A target's scheme, or the
+// kind of a sandbox, selects it. The zero dialect is that of an unknown target.
+//
+// This table is the only place of the package that names servers.
+type dialect struct {
+	// servers is their name in messages.
+	servers string
+	schemes []string
+	// file means that a target is the path of a file.
+	file bool
+
+	// How text is read: # begins a comment, backslashes escape in '...' and "...",
+	// the text of /*! ... */ is executed; comments nest, $tag$...$tag$ and E'...' are
+	// texts; ` or [ ] quote names.
+	hashComments, backslashes, executableComments bool
+	nestedComments, dollarTexts, escapeTexts      bool
+	backquotes, brackets                          bool
+	// exactNames are compared with their case; unquoted ones are lower case.
+	exactNames bool
+	// tableKeys are written within CREATE TABLE, by KEY or INDEX, and no CREATE INDEX
+	// follows.
+	tableKeys bool
+	// untyped columns are possible. keysMayBeNull unless a column says NOT NULL or is
+	// an INTEGER.
+	untyped, keysMayBeNull bool
+	// shortKeys can't contain columns of long texts. Keys from a counter are worth a
+	// warning.
+	shortKeys, countedKeys bool
+
+	// mostPeriods limits the periods of a table, for the reason why; 0 is no limit.
+	mostPeriods int64
+	why         string
+	// longestName is the length of a table's name that leaves room for those of its
+	// periods; 0 is maxName.
+	longestName int
+	// noCompression means that sealed periods are only sorted.
+	noCompression bool
+
+	// times are the classes of types by their first word. A type that contains INT
+	// is an integer if anyInt is set. bestTime are the types to take.
+	times    map[string]timeClass
+	anyInt   bool
+	bestTime string
+}
+
+const (
+	targetForms   = "mysql://USER@HOST:PORT/DB, mariadb://..., postgres://..., sqlite:PATH"
+	targetExample = "mysql://ingest@db1:3306/metrics"
+	passwordForms = "?password-file=FILE, or MYSQL_PWD and ~/.my.cnf, PGPASSWORD and ~/.pgpass"
+)
+
+const (
+	maxPartitions = 8192 // of a table of MySQL and MariaDB
+	maxTerms      = 500  // of a compound SELECT of SQLite: the view has one a period
+)
+
+// timeTypes returns the classes of the types that all servers have, and of others.
+func timeTypes(others map[string]timeClass) map[string]timeClass {
+	out := map[string]timeClass{"date": timeOfDate, "timestamp": timeOfTime}
+	for _, name := range []string{"bigint", "int8", "bigserial", "serial8"} {
+		out[name] = timeOfInteger
+	}
+	for _, name := range []string{"serial", "int", "integer", "int4", "serial4", "mediumint", "smallint", "int2", "smallserial", "tinyint"} {
+		out[name] = timeOfSeconds32
+	}
+	for name, class := range others {
+		out[name] = class
+	}
+	return out
+}
+
+// dialects are in the order in which a definition of an unknown target is tried.
+var dialects = []*dialect{
+	{
+		servers: "MySQL and MariaDB", schemes: []string{"mysql", "mariadb"},
+		hashComments: true, backslashes: true, executableComments: true, backquotes: true,
+		tableKeys: true, shortKeys: true, countedKeys: true,
+		mostPeriods: maxPartitions, why: fmt.Sprintf("MySQL and MariaDB have at most %d partitions of a table", maxPartitions),
+		times:    timeTypes(map[string]timeClass{"serial": timeOfInteger /* BIGINT UNSIGNED */, "datetime": timeOfTime}),
+		bestTime: "DATETIME(6) NOT NULL in UTC, or a BIGINT that counts since 1970 and epoch = \"s\"",
+	}, {
+		servers: "PostgreSQL", schemes: []string{"postgres", "postgresql"},
+		nestedComments: true, dollarTexts: true, escapeTexts: true, exactNames: true,
+		longestName: maxPeriodTable,
+		times:       timeTypes(map[string]timeClass{"timestamptz": timeOfTime}),
+		bestTime:    "timestamptz NOT NULL, or a bigint that counts since 1970 and epoch = \"s\"",
+	}, {
+		servers: "SQLite", schemes: []string{"sqlite"}, file: true,
+		backquotes: true, brackets: true, untyped: true, keysMayBeNull: true,
+		mostPeriods: maxTerms, why: fmt.Sprintf("SQLite joins the periods in one view, which has at most %d", maxTerms),
+		noCompression: true, anyInt: true,
+		times:    map[string]timeClass{"text": timeOfTime, "datetime": timeOfTime, "timestamp": timeOfTime, "varchar": timeOfTime, "char": timeOfTime},
+		bestTime: "TEXT NOT NULL ('2026-11-20 18:30:00' in UTC), or an INTEGER that counts since 1970 and epoch = \"s\"",
+	},
+}
+
+// dialectOf returns the dialect of a target's scheme, or nil.
+func dialectOf(scheme string) *dialect {
+	i := slices.IndexFunc(dialects, func(d *dialect) bool { return slices.Contains(d.schemes, scheme) })
+	if i < 0 {
+		return nil
+	}
+	return dialects[i]
+}
